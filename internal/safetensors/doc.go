@@ -1,0 +1,7 @@
+// Package safetensors parses safetensors headers and lays out new files, byte for byte as the official crate does.
+// It moves no tensor data: readers take byte ranges from a [Header], writers put bytes where a [Layout] says.
+//
+// Every header is treated as hostile. Lengths are checked against a limit and against the file before anything is
+// allocated, shapes are multiplied with overflow checks, and each defect has its own [Kind], carried by a
+// [HeaderError] that names the tensor. The rules of the format are in docs/format.md §11.
+package safetensors

@@ -1,0 +1,89 @@
+package safetensors
+
+import "math"
+
+// DType is the element type of a tensor, spelt as in a header: "BF16", "F32", "U8", "I64", "F8_E4M3", ….
+type DType string
+
+// The types that this module names; the table below knows all others of the format.
+const (
+	BF16 DType = "BF16"
+	F32  DType = "F32"
+	U8   DType = "U8"
+	I64  DType = "I64"
+)
+
+// dtypes lists every type of the official crate in the order of its enum; writers sort by it, descending
+// (docs/format.md §11).
+var dtypes = [...]struct {
+	name  DType
+	nBits int
+}{
+	{"BOOL", 8},
+	{"F4", 4},
+	{"F6_E2M3", 6},
+	{"F6_E3M2", 6},
+	{"U8", 8},
+	{"I8", 8},
+	{"F8_E5M2", 8},
+	{"F8_E4M3", 8},
+	{"F8_E8M0", 8},
+	{"F8_E4M3FNUZ", 8},
+	{"F8_E5M2FNUZ", 8},
+	{"I16", 16},
+	{"U16", 16},
+	{"F16", 16},
+	{"BF16", 16},
+	{"I32", 32},
+	{"U32", 32},
+	{"F32", 32},
+	{"C64", 64},
+	{"F64", 64},
+	{"I64", 64},
+	{"U64", 64},
+}
+
+// Bits returns the size of one element in bits; ok is false for a type that the format does not know.
+func (d DType) Bits() (nBits int, ok bool) {
+	i := d.rank()
+	if i < 0 {
+		return 0, false
+	}
+	return dtypes[i].nBits, true
+}
+
+// rank returns the place of d in the crate's enum, or -1.
+func (d DType) rank() int {
+	for i := range dtypes {
+		if dtypes[i].name == d {
+			return i
+		}
+	}
+	return -1
+}
+
+// nBytes returns the size of a tensor of type d and the given shape. Any intermediate product that leaves int64 is an
+// overflow even when a later dimension is zero, as in the official crate.
+func (d DType) nBytes(shape []int64) (int64, error) {
+	nBits, ok := d.Bits()
+	if !ok {
+		return 0, ErrDType
+	}
+	n := int64(1)
+	for _, dim := range shape {
+		if dim < 0 {
+			return 0, ErrNumber
+		}
+		if dim != 0 && n > math.MaxInt64/dim {
+			return 0, ErrOverflow
+		}
+		n *= dim
+	}
+	if n > math.MaxInt64/int64(nBits) {
+		return 0, ErrOverflow
+	}
+	if n*int64(nBits)%8 != 0 {
+		return 0, ErrPartialByte
+	}
+	return n * int64(nBits) / 8, nil
+}

@@ -1,0 +1,70 @@
+package safetensors
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// Kind is one way in which a header can be wrong; test for it with [errors.Is].
+type Kind string
+
+func (k Kind) Error() string { return string(k) }
+
+// The defects that a header can have.
+const (
+	ErrTooShort     = Kind("file is too short for a safetensors header")
+	ErrHeaderLength = Kind("header length is out of range")
+	ErrNotUTF8      = Kind("header is not valid UTF-8")
+	ErrSyntax       = Kind("header is not the JSON that the format asks for")
+	ErrDuplicate    = Kind("duplicate key")
+	ErrMissing      = Kind("missing member")
+	ErrUnknown      = Kind("unknown member")
+	ErrNumber       = Kind("not a number between 0 and 2^63-1")
+	ErrDType        = Kind("unknown dtype")
+	ErrOverflow     = Kind("shape overflows")
+	ErrPartialByte  = Kind("tensor does not end on a byte")
+	ErrOffsets      = Kind("offsets are out of order or out of the file")
+	ErrSize         = Kind("data size does not match dtype and shape")
+	ErrOverlap      = Kind("tensors overlap")
+	ErrHole         = Kind("hole in the data")
+	ErrTrailing     = Kind("data does not end where the file ends")
+)
+
+// HeaderError says what is wrong with a header and where. It wraps its [Kind].
+type HeaderError struct {
+	Kind   Kind
+	Tensor string // name of the tensor; "" when the defect lies outside any tensor
+	Detail string // the numbers or the place, "" when the kind says it all
+}
+
+func (e *HeaderError) Error() string {
+	s := "safetensors header: "
+	if e.Tensor != "" {
+		s += "tensor " + quote(e.Tensor) + ": "
+	}
+	s += string(e.Kind)
+	if e.Detail != "" {
+		s += ": " + e.Detail
+	}
+	return s
+}
+
+func (e *HeaderError) Unwrap() error { return e.Kind }
+
+// fail builds a HeaderError; format may be "".
+func fail(k Kind, tensor, format string, args ...any) error {
+	return &HeaderError{Kind: k, Tensor: tensor, Detail: fmt.Sprintf(format, args...)}
+}
+
+// quote makes a hostile name fit for a message: quoted, and cut when long.
+func quote(s string) string {
+	const limit = 200
+	if len(s) <= limit {
+		return fmt.Sprintf("%q", s)
+	}
+	cut := limit
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%q…", s[:cut])
+}

@@ -1,0 +1,265 @@
+package safetensors
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+	"unicode/utf8"
+)
+
+// maxHeaderBytes is the official crate's limit on the length of the header JSON (docs/format.md §11).
+const maxHeaderBytes = 100_000_000
+
+// lengthBytes is the size of the length field in front of the header JSON (docs/format.md §11).
+const lengthBytes = 8
+
+// metadataKey names the member of a header that is no tensor.
+const metadataKey = "__metadata__"
+
+// Tensor is one entry of a header.
+type Tensor struct {
+	Name  string
+	DType DType
+	Shape []int64 // empty for a scalar
+	Begin int64   // first byte, relative to the data start
+	End   int64   // byte after the last
+}
+
+// NElems returns the number of elements. It is exact for tensors of a parsed header or a layout.
+func (t Tensor) NElems() int64 {
+	n := int64(1)
+	for _, dim := range t.Shape {
+		n *= dim
+	}
+	return n
+}
+
+// NBytes returns the number of bytes that the tensor takes in the file.
+func (t Tensor) NBytes() int64 { return t.End - t.Begin }
+
+// MetadataEntry is one key of the header's "__metadata__" member.
+type MetadataEntry struct{ Key, Value string }
+
+// Header is the parsed header of one file.
+type Header struct {
+	Metadata []MetadataEntry // in header order; nil without a "__metadata__" member
+	Tensors  []Tensor        // in header order
+	Raw      []byte          // the header JSON exactly as stored, padding included, without the length
+
+	byName map[string]int
+}
+
+// DataStart returns the offset in the file of the first byte of tensor data.
+func (h *Header) DataStart() int64 { return lengthBytes + int64(len(h.Raw)) }
+
+// Lookup finds a tensor by name.
+func (h *Header) Lookup(name string) (Tensor, bool) {
+	i, ok := h.byName[name]
+	if !ok {
+		return Tensor{}, false
+	}
+	return h.Tensors[i], true
+}
+
+// ByOffset returns the tensors in the order of their data; empty tensors come before the one they share an offset with.
+func (h *Header) ByOffset() []Tensor {
+	list := slices.Clone(h.Tensors)
+	slices.SortStableFunc(list, compareOffsets)
+	return list
+}
+
+func compareOffsets(a, b Tensor) int {
+	return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
+}
+
+// HeaderSize returns the length of the header JSON, taken from the first 8 bytes of a file of fileSize bytes. The
+// length is checked against the format's limit and the file before the caller allocates anything.
+func HeaderSize(first8 []byte, fileSize int64) (nBytes int64, err error) {
+	if len(first8) < lengthBytes || fileSize < lengthBytes+2 {
+		return 0, fail(ErrTooShort, "", "%d bytes", fileSize)
+	}
+	n := binary.LittleEndian.Uint64(first8)
+	switch {
+	case n > maxHeaderBytes:
+		return 0, fail(ErrHeaderLength, "", "%d bytes, the limit is %d", n, maxHeaderBytes)
+	case n < 2:
+		return 0, fail(ErrHeaderLength, "", "%d bytes", n)
+	case int64(n) > fileSize-lengthBytes:
+		return 0, fail(ErrHeaderLength, "", "%d bytes in a file of %d", n, fileSize)
+	}
+	return int64(n), nil
+}
+
+// ReadHeader reads and parses the header of a file of fileSize bytes. It reads nothing after the header.
+func ReadHeader(r io.ReaderAt, fileSize int64) (*Header, error) {
+	var first8 [lengthBytes]byte
+	if err := readAt(r, first8[:min(fileSize, lengthBytes)], 0); err != nil {
+		return nil, err
+	}
+	n, err := HeaderSize(first8[:], fileSize)
+	if err != nil {
+		return nil, err
+	}
+	raw := make([]byte, n)
+	if err := readAt(r, raw, lengthBytes); err != nil {
+		return nil, err
+	}
+	return ParseHeader(raw, fileSize)
+}
+
+// readAt fills p, and calls a file that is shorter than its stated size io.ErrUnexpectedEOF.
+func readAt(r io.ReaderAt, p []byte, off int64) error {
+	n, err := r.ReadAt(p, off)
+	if n == len(p) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// ParseHeader parses the header JSON raw of a file of fileSize bytes: the bytes after the length field, padding
+// included. The result keeps raw; the caller must not change it afterwards. The data area must be covered exactly
+// once, without holes, up to the end of the file. Every defect is a [*HeaderError].
+func ParseHeader(raw []byte, fileSize int64) (*Header, error) {
+	if !utf8.Valid(raw) {
+		return nil, fail(ErrNotUTF8, "", "")
+	}
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil, fail(ErrSyntax, "", "does not begin with {")
+	}
+	p := &parser{scanner: scanner{b: raw}, h: &Header{Raw: raw, byName: map[string]int{}}}
+	if err := p.header(); err != nil {
+		return nil, err
+	}
+	if err := p.h.checkCoverage(fileSize); err != nil {
+		return nil, err
+	}
+	return p.h, nil
+}
+
+// checkCoverage makes sure that the tensors cover the data area exactly once (docs/format.md §11).
+func (h *Header) checkCoverage(fileSize int64) error {
+	end := int64(0)
+	for _, t := range h.ByOffset() {
+		switch {
+		case t.Begin < end:
+			return fail(ErrOverlap, t.Name, "begins at %d, before %d", t.Begin, end)
+		case t.Begin > end:
+			return fail(ErrHole, t.Name, "begins at %d, after %d", t.Begin, end)
+		}
+		end = t.End
+	}
+	if nData := fileSize - h.DataStart(); nData != end {
+		return fail(ErrTrailing, "", "tensors take %d bytes, the file holds %d", end, nData)
+	}
+	return nil
+}
+
+// parser turns header JSON into a Header, one member at a time.
+type parser struct {
+	scanner
+	h            *Header
+	seenMetadata bool
+}
+
+func (p *parser) header() error {
+	if err := p.object("", p.member); err != nil {
+		return err
+	}
+	p.space()
+	if p.pos != len(p.b) {
+		return p.syntax("", "text after the object")
+	}
+	return nil
+}
+
+func (p *parser) member(key string) error {
+	if key == metadataKey {
+		return p.metadata()
+	}
+	if _, ok := p.h.byName[key]; ok {
+		return fail(ErrDuplicate, key, "")
+	}
+	t, err := p.tensor(key)
+	if err != nil {
+		return err
+	}
+	p.h.byName[key] = len(p.h.Tensors)
+	p.h.Tensors = append(p.h.Tensors, t)
+	return nil
+}
+
+func (p *parser) metadata() error {
+	if p.seenMetadata {
+		return fail(ErrDuplicate, metadataKey, "")
+	}
+	p.seenMetadata = true
+	seen := map[string]bool{}
+	return p.object(metadataKey, func(key string) error {
+		if seen[key] {
+			return fail(ErrDuplicate, metadataKey, "%s", quote(key))
+		}
+		seen[key] = true
+		value, err := p.str(metadataKey)
+		p.h.Metadata = append(p.h.Metadata, MetadataEntry{key, value})
+		return err
+	})
+}
+
+// tensor reads one tensor's object and checks it by itself.
+func (p *parser) tensor(name string) (Tensor, error) {
+	t := Tensor{Name: name}
+	var offsets []int64
+	seen := map[string]bool{}
+	err := p.object(name, func(key string) (err error) {
+		if seen[key] {
+			return fail(ErrDuplicate, name, "%s", quote(key))
+		}
+		seen[key] = true
+		switch key {
+		case "dtype":
+			var d string
+			d, err = p.str(name)
+			t.DType = DType(d)
+		case "shape":
+			t.Shape, err = p.numbers(name)
+		case "data_offsets":
+			offsets, err = p.numbers(name)
+		default:
+			err = fail(ErrUnknown, name, "%s", quote(key))
+		}
+		return err
+	})
+	if err != nil {
+		return Tensor{}, err
+	}
+	for _, key := range []string{"dtype", "shape", "data_offsets"} {
+		if !seen[key] {
+			return Tensor{}, fail(ErrMissing, name, "%s", key)
+		}
+	}
+	return t, t.setOffsets(offsets)
+}
+
+// setOffsets stores the offsets after checking them against dtype and shape.
+func (t *Tensor) setOffsets(offsets []int64) error {
+	if len(offsets) != 2 {
+		return fail(ErrOffsets, t.Name, "%d numbers", len(offsets))
+	}
+	t.Begin, t.End = offsets[0], offsets[1]
+	if t.End < t.Begin {
+		return fail(ErrOffsets, t.Name, "begin %d, end %d", t.Begin, t.End)
+	}
+	n, err := t.DType.nBytes(t.Shape)
+	if err != nil {
+		return fail(err.(Kind), t.Name, "%s %v", quote(string(t.DType)), t.Shape)
+	}
+	if n != t.NBytes() {
+		return fail(ErrSize, t.Name, "%s %v takes %d bytes, offsets say %d", t.DType, t.Shape, n, t.NBytes())
+	}
+	return nil
+}

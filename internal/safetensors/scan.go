@@ -1,0 +1,226 @@
+package safetensors
+
+import (
+	"math"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// scanner reads exactly the JSON that a safetensors header may hold. There is no general value: what is not expected
+// is an error, so nesting cannot grow, and nothing is skipped unseen.
+type scanner struct {
+	b   []byte // valid UTF-8
+	pos int
+}
+
+func (s *scanner) space() {
+	for s.pos < len(s.b) {
+		switch s.b[s.pos] {
+		case ' ', '\t', '\n', '\r':
+			s.pos++
+		default:
+			return
+		}
+	}
+}
+
+// accept skips white space and takes c if it comes next.
+func (s *scanner) accept(c byte) bool {
+	s.space()
+	if s.pos < len(s.b) && s.b[s.pos] == c {
+		s.pos++
+		return true
+	}
+	return false
+}
+
+func (s *scanner) expect(c byte, tensor string) error {
+	if !s.accept(c) {
+		return s.syntax(tensor, "expected "+string(c))
+	}
+	return nil
+}
+
+func (s *scanner) syntax(tensor, detail string) error {
+	return fail(ErrSyntax, tensor, "%s at byte %d", detail, s.pos)
+}
+
+// object reads `{"key": value, …}`; member is called with the scanner standing at each value.
+func (s *scanner) object(tensor string, member func(key string) error) error {
+	if err := s.expect('{', tensor); err != nil {
+		return err
+	}
+	if s.accept('}') {
+		return nil
+	}
+	for {
+		key, err := s.str(tensor)
+		if err != nil {
+			return err
+		}
+		if err := s.expect(':', tensor); err != nil {
+			return err
+		}
+		if err := member(key); err != nil {
+			return err
+		}
+		if s.accept('}') {
+			return nil
+		}
+		if err := s.expect(',', tensor); err != nil {
+			return err
+		}
+	}
+}
+
+// numbers reads `[1, 2, …]`, each number an integer from 0 to 2^63-1.
+func (s *scanner) numbers(tensor string) ([]int64, error) {
+	if err := s.expect('[', tensor); err != nil {
+		return nil, err
+	}
+	list := []int64{}
+	if s.accept(']') {
+		return list, nil
+	}
+	for {
+		n, err := s.number(tensor)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, n)
+		if s.accept(']') {
+			return list, nil
+		}
+		if err := s.expect(',', tensor); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *scanner) number(tensor string) (int64, error) {
+	s.space()
+	start := s.pos
+	var n int64
+	for s.pos < len(s.b) && s.b[s.pos] >= '0' && s.b[s.pos] <= '9' {
+		digit := int64(s.b[s.pos] - '0')
+		if n > (math.MaxInt64-digit)/10 {
+			return 0, fail(ErrNumber, tensor, "too large at byte %d", start)
+		}
+		n = n*10 + digit
+		s.pos++
+	}
+	text := s.b[start:s.pos]
+	if len(text) == 0 || len(text) > 1 && text[0] == '0' {
+		return 0, fail(ErrNumber, tensor, "at byte %d", start)
+	}
+	if s.pos < len(s.b) && (s.b[s.pos] == '.' || s.b[s.pos]|0x20 == 'e') {
+		return 0, fail(ErrNumber, tensor, "fraction or exponent at byte %d", start)
+	}
+	return n, nil
+}
+
+// str reads a JSON string. Raw control characters and unpaired surrogates are errors, so that every name has exactly
+// one meaning.
+func (s *scanner) str(tensor string) (string, error) {
+	if err := s.expect('"', tensor); err != nil {
+		return "", err
+	}
+	start := s.pos
+	for s.pos < len(s.b) {
+		switch c := s.b[s.pos]; {
+		case c == '"':
+			s.pos++
+			return string(s.b[start : s.pos-1]), nil
+		case c == '\\':
+			return s.escaped(tensor, start)
+		case c < 0x20:
+			return "", s.syntax(tensor, "control character in a string")
+		}
+		s.pos++
+	}
+	return "", s.syntax(tensor, "string without an end")
+}
+
+// escaped goes on with a string that began at start and has its first backslash at the scanner's position.
+func (s *scanner) escaped(tensor string, start int) (string, error) {
+	out := append([]byte(nil), s.b[start:s.pos]...)
+	for s.pos < len(s.b) {
+		c := s.b[s.pos]
+		s.pos++
+		switch {
+		case c == '"':
+			return string(out), nil
+		case c < 0x20:
+			return "", s.syntax(tensor, "control character in a string")
+		case c != '\\':
+			out = append(out, c)
+		default:
+			r, ok := s.escape()
+			if !ok {
+				return "", s.syntax(tensor, "bad escape")
+			}
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return "", s.syntax(tensor, "string without an end")
+}
+
+// escape reads what follows a backslash.
+func (s *scanner) escape() (rune, bool) {
+	if s.pos >= len(s.b) {
+		return 0, false
+	}
+	c := s.b[s.pos]
+	s.pos++
+	switch c {
+	case '"', '\\', '/':
+		return rune(c), true
+	case 'b':
+		return '\b', true
+	case 'f':
+		return '\f', true
+	case 'n':
+		return '\n', true
+	case 'r':
+		return '\r', true
+	case 't':
+		return '\t', true
+	case 'u':
+		return s.unicode()
+	}
+	return 0, false
+}
+
+// unicode reads the digits of \uXXXX and, after a high surrogate, the low one.
+func (s *scanner) unicode() (rune, bool) {
+	r, ok := s.hex4()
+	if !ok || !utf16.IsSurrogate(r) {
+		return r, ok
+	}
+	if s.pos+1 >= len(s.b) || s.b[s.pos] != '\\' || s.b[s.pos+1] != 'u' {
+		return 0, false
+	}
+	s.pos += 2
+	low, ok := s.hex4()
+	r = utf16.DecodeRune(r, low)
+	return r, ok && r != utf8.RuneError
+}
+
+func (s *scanner) hex4() (rune, bool) {
+	if s.pos+4 > len(s.b) {
+		return 0, false
+	}
+	var r rune
+	for _, c := range s.b[s.pos : s.pos+4] {
+		switch {
+		case c >= '0' && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			r = r<<4 | rune(c|0x20-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	s.pos += 4
+	return r, true
+}
