@@ -1,0 +1,223 @@
+// Package atomicfile writes files that appear under their name complete and on disk, or not at all.
+// It neither makes directories nor takes locks: two writers of one path are the caller's to keep apart.
+package atomicfile
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+)
+
+// ErrNoSpace is matched by every error of this package that a full disk or an exhausted quota caused.
+var ErrNoSpace = errors.New("no space left on device")
+
+// Temporary names begin and end like this, so that leftovers of a killed run can be told from everything else.
+const (
+	tempPrefix = ".df11-"
+	tempSuffix = ".tmp"
+)
+
+// Error is a failed operation on a file, reported under the file's final name.
+type Error struct {
+	Op   string // "create", "allocate", "write", "read", "sync", "close", "rename", …
+	Path string
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Op + " " + e.Path + ": " + e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is reports whether target is [ErrNoSpace] and the system said that the disk is full.
+func (e *Error) Is(target error) bool { return target == ErrNoSpace && isNoSpace(e.Err) }
+
+// handle is what File needs of an [os.File]; tests put failing ones in its place.
+type handle interface {
+	io.ReaderAt
+	io.Writer
+	io.WriterAt
+	Stat() (fs.FileInfo, error)
+	Truncate(size int64) error
+	Sync() error
+	Close() error
+}
+
+// File is a file being written beside its target. ReadAt and WriteAt may be called concurrently, the rest may not.
+type File struct {
+	h      handle
+	path   string // the target
+	temp   string // "" once there is nothing left to clean up
+	failed atomic.Pointer[Error]
+}
+
+// Create begins a file that will appear at path. With size > 0 its room on disk is taken at once where the system
+// can do that, so that a full disk shows now; the error then matches [ErrNoSpace]. The caller defers Cleanup.
+func Create(path string, size int64) (*File, error) {
+	temp := filepath.Join(filepath.Dir(path), tempPrefix+rand.Text()+tempSuffix)
+	h, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, wrap("create", path, err)
+	}
+	f := &File{h: h, path: path, temp: temp}
+	if size > 0 {
+		if err := allocate(h, size); err != nil {
+			f.Cleanup()
+			return nil, wrap("allocate", path, err)
+		}
+	}
+	return f, nil
+}
+
+// WriteFile puts data at path, atomically and durably.
+func WriteFile(path string, data []byte) error {
+	f, err := Create(path, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.Commit(int64(len(data)))
+}
+
+// RemoveTemporary deletes the temporary files that killed runs left in dir. The caller makes sure, with a lock, that
+// nobody is writing there.
+func RemoveTemporary(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return wrap("read", dir, err)
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !IsTemporary(e.Name()) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return wrap("remove", filepath.Join(dir, e.Name()), err)
+		}
+	}
+	return nil
+}
+
+// IsTemporary reports whether a file name, without directory, is one that Create gives to unfinished files.
+func IsTemporary(name string) bool {
+	return len(name) > len(tempPrefix)+len(tempSuffix) &&
+		strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
+}
+
+// WriteAt writes all of p at off, or fails. A failure is remembered: Commit reports it even if the caller did not.
+func (f *File) WriteAt(p []byte, off int64) (int, error) {
+	n, err := f.h.WriteAt(p, off)
+	return n, f.wrote(n, len(p), err)
+}
+
+// Write writes all of p after what earlier calls of Write wrote, or fails as WriteAt does.
+func (f *File) Write(p []byte) (int, error) {
+	n, err := f.h.Write(p)
+	return n, f.wrote(n, len(p), err)
+}
+
+// wrote turns the result of a write into an error and keeps the first one.
+func (f *File) wrote(n, want int, err error) error {
+	if err == nil && n != want {
+		err = io.ErrShortWrite
+	}
+	if err == nil {
+		return nil
+	}
+	e := wrap("write", f.path, err)
+	f.failed.CompareAndSwap(nil, e)
+	return e
+}
+
+// ReadAt reads what was written. At the end of the file it returns a bare [io.EOF].
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.h.ReadAt(p, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = wrap("read", f.path, err)
+	}
+	return n, err
+}
+
+// Commit checks that the file holds wantSize bytes, puts it on disk, closes it, and gives it its name. After an error
+// nothing has appeared, unless only the last step failed: recording the new name on disk, Op "sync directory of".
+func (f *File) Commit(wantSize int64) error {
+	if e := f.failed.Load(); e != nil {
+		return e
+	}
+	if err := f.checkSize(wantSize); err != nil {
+		return err
+	}
+	if err := f.h.Sync(); err != nil {
+		return wrap("sync", f.path, err)
+	}
+	h := f.h
+	f.h = closed{}
+	if err := h.Close(); err != nil {
+		return wrap("close", f.path, err)
+	}
+	if err := os.Rename(f.temp, f.path); err != nil {
+		return wrap("rename", f.path, err)
+	}
+	f.temp = ""
+	if err := syncDir(filepath.Dir(f.path)); err != nil {
+		return wrap("sync directory of", f.path, err)
+	}
+	return nil
+}
+
+// checkSize compares the size, and gives back room that was allocated beyond it.
+func (f *File) checkSize(want int64) error {
+	info, err := f.h.Stat()
+	if err != nil {
+		return wrap("stat", f.path, err)
+	}
+	if info.Size() != want {
+		return wrap("write", f.path, fmt.Errorf("file has %d bytes, want %d", info.Size(), want))
+	}
+	if err := f.h.Truncate(want); err != nil {
+		return wrap("truncate", f.path, err)
+	}
+	return nil
+}
+
+// Cleanup removes the file unless Commit has given it its name. It may be deferred right after Create and called more
+// than once.
+func (f *File) Cleanup() {
+	if f.temp == "" {
+		return
+	}
+	_ = f.h.Close() // the file is thrown away
+	_ = os.Remove(f.temp)
+	f.h, f.temp = closed{}, ""
+}
+
+// wrap reports err under the final name; the system's own wrapping names only the temporary file.
+func wrap(op, path string, err error) *Error {
+	var pe *fs.PathError
+	var le *os.LinkError
+	switch {
+	case errors.As(err, &pe):
+		err = pe.Err
+	case errors.As(err, &le):
+		err = le.Err
+	}
+	return &Error{Op: op, Path: path, Err: err}
+}
+
+// closed stands in for the handle of a file that was committed or cleaned up.
+type closed struct{}
+
+func (closed) ReadAt([]byte, int64) (int, error)  { return 0, fs.ErrClosed }
+func (closed) Write([]byte) (int, error)          { return 0, fs.ErrClosed }
+func (closed) WriteAt([]byte, int64) (int, error) { return 0, fs.ErrClosed }
+func (closed) Stat() (fs.FileInfo, error)         { return nil, fs.ErrClosed }
+func (closed) Truncate(int64) error               { return fs.ErrClosed }
+func (closed) Sync() error                        { return fs.ErrClosed }
+func (closed) Close() error                       { return nil }

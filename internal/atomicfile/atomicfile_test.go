@@ -1,0 +1,218 @@
+package atomicfile
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+func create(t *testing.T, path string, size int64) *File {
+	t.Helper()
+	f, err := Create(path, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Cleanup)
+	return f
+}
+
+// wantOnly checks that dir holds exactly the given names.
+func wantOnly(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if strings.Join(got, " ") != strings.Join(names, " ") {
+		t.Errorf("directory holds %q, want %q", got, names)
+	}
+}
+
+func TestCommitReplaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.bin")
+	for _, text := range []string{"first", "second one", ""} {
+		if err := WriteFile(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != text {
+			t.Fatalf("got %q, %v", got, err)
+		}
+	}
+	wantOnly(t, filepath.Dir(path), "a.bin")
+}
+
+func TestConcurrentWriteAt(t *testing.T) {
+	const nParts, part = 16, 1000
+	dir := t.TempDir()
+	f := create(t, filepath.Join(dir, "a"), 2*nParts*part) // more room than is used
+	var wg sync.WaitGroup
+	for i := range nParts {
+		wg.Go(func() {
+			if _, err := f.WriteAt(bytes.Repeat([]byte{byte(i)}, part), int64(i*part)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	p := make([]byte, 2)
+	if _, err := f.ReadAt(p, 3*part-1); err != nil || p[0] != 2 || p[1] != 3 {
+		t.Errorf("read back %v, %v", p, err)
+	}
+	if _, err := f.ReadAt(p, nParts*part); err != io.EOF {
+		t.Errorf("end of file: %v", err)
+	}
+	if err := f.Commit(nParts * part); err != nil {
+		t.Fatal(err)
+	}
+	f.Cleanup() // must not remove what was committed
+	if info, err := os.Stat(filepath.Join(dir, "a")); err != nil || info.Size() != nParts*part {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+func TestNothingAppearsWithoutCommit(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
+	if err := WriteFile(path, []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	f := create(t, path, 100)
+	if _, err := f.Write([]byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Commit(4); err == nil || !strings.Contains(err.Error(), "file has 3 bytes, want 4") {
+		t.Errorf("wrong length: %v", err)
+	}
+	f.Cleanup()
+	f.Cleanup()
+	wantOnly(t, dir, "a")
+	if got, _ := os.ReadFile(path); string(got) != "old" {
+		t.Errorf("old file holds %q", got)
+	}
+	if _, err := f.Write(nil); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("write after cleanup: %v", err)
+	}
+}
+
+func TestRenameError(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
+	if err := os.MkdirAll(filepath.Join(path, "b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err := WriteFile(path, []byte("x"))
+	var e *Error
+	if !errors.As(err, &e) || e.Op != "rename" || e.Path != path {
+		t.Errorf("rename over a folder: %v", err)
+	}
+	wantOnly(t, dir, "a")
+	if err := WriteFile(filepath.Join(dir, "no", "a"), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing folder: %v", err)
+	}
+}
+
+// faulty fails one operation of a real file.
+type faulty struct {
+	*os.File
+	op  string
+	err error
+}
+
+func (f faulty) fail(op string) error {
+	if op == f.op {
+		return f.err
+	}
+	return nil
+}
+
+func (f faulty) Write(p []byte) (int, error) {
+	if f.op == "short write" {
+		return f.File.Write(p[:len(p)/2])
+	}
+	return len(p), f.fail("write")
+}
+
+func (f faulty) WriteAt(p []byte, _ int64) (int, error) { return len(p), f.fail("write") }
+func (f faulty) ReadAt(p []byte, _ int64) (int, error)  { return len(p), f.fail("read") }
+func (f faulty) Sync() error                            { return f.fail("sync") }
+func (f faulty) Truncate(int64) error                   { return f.fail("truncate") }
+
+func (f faulty) Close() error {
+	if err := f.File.Close(); err != nil {
+		return err
+	}
+	return f.fail("close")
+}
+
+func TestEveryFailureIsReported(t *testing.T) {
+	full := &fs.PathError{Op: "write", Path: "temp", Err: syscall.ENOSPC}
+	for _, tt := range []struct {
+		op, wantOp string
+		err, is    error
+	}{
+		{"write", "write", full, ErrNoSpace},
+		{"write", "write", full, syscall.ENOSPC},
+		{"short write", "write", nil, io.ErrShortWrite},
+		{"sync", "sync", full, ErrNoSpace},
+		{"sync", "sync", syscall.EIO, syscall.EIO},
+		{"truncate", "truncate", syscall.EIO, syscall.EIO},
+		{"close", "close", full, ErrNoSpace},
+	} {
+		t.Run(tt.op, func(t *testing.T) {
+			dir := t.TempDir()
+			f := create(t, filepath.Join(dir, "a"), 0)
+			f.h = faulty{f.h.(*os.File), tt.op, tt.err}
+			_, _ = f.Write([]byte("1234")) // Commit reports what this caller forgets
+			err := f.Commit(0)
+			var e *Error
+			if !errors.As(err, &e) || e.Op != tt.wantOp || e.Path != filepath.Join(dir, "a") || !errors.Is(err, tt.is) {
+				t.Errorf("got %v", err)
+			}
+			if errors.Is(err, ErrNoSpace) != errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("ErrNoSpace is wrong for %v", err)
+			}
+			f.Cleanup()
+			wantOnly(t, dir)
+		})
+	}
+}
+
+func TestWriteErrorsReachTheCaller(t *testing.T) {
+	f := create(t, filepath.Join(t.TempDir(), "a"), 0)
+	f.h = faulty{f.h.(*os.File), "write", syscall.ENOSPC}
+	if _, err := f.WriteAt([]byte("x"), 7); !errors.Is(err, ErrNoSpace) || strings.Contains(err.Error(), tempPrefix) {
+		t.Errorf("WriteAt: %v", err)
+	}
+	f.h = faulty{f.h.(faulty).File, "read", syscall.EIO}
+	if _, err := f.ReadAt(make([]byte, 1), 0); !errors.Is(err, syscall.EIO) {
+		t.Errorf("ReadAt: %v", err)
+	}
+}
+
+func TestRemoveTemporary(t *testing.T) {
+	dir := t.TempDir()
+	create(t, filepath.Join(dir, "a"), 0)
+	for _, name := range []string{".df11-", ".df11-x.tmpx", "df11-x.tmp", "a.tmp"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := RemoveTemporary(dir); err != nil {
+		t.Fatal(err)
+	}
+	wantOnly(t, dir, ".df11-", ".df11-x.tmpx", "a.tmp", "df11-x.tmp")
+	if err := RemoveTemporary(filepath.Join(dir, "no")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing folder: %v", err)
+	}
+}

@@ -1,0 +1,15 @@
+package atomicfile
+
+import (
+	"errors"
+
+	"golang.org/x/sys/windows"
+)
+
+func isNoSpace(err error) bool {
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
+		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
+}
+
+// syncDir does nothing: Windows has no way to sync a directory.
+func syncDir(string) error { return nil }
