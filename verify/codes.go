@@ -1,0 +1,86 @@
+package verify
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+const (
+	// readAhead is how many bytes behind a chunk a decoder may look at: a code that starts in the
+	// last bit needs 4, a 64-bit load for a lookup group that starts there 8.
+	readAhead = 16
+
+	// maxCodes bounds the codes of a chunk: one per bit, and one lookup group that runs over.
+	maxCodes = chunkBits + windowBits
+)
+
+// codes are the decoded codes of one chunk.
+type codes struct {
+	exponents [maxCodes + 8]uint8 // symbols in order; 8 more for stores of whole words
+	n         int                 // codes that start inside the chunk (or its limit)
+
+	// starts has one word per window and one for what runs over; bit 63-i is set when a code
+	// starts at bit i. Its leading zeros are the window's gap (docs/format.md §7).
+	starts [chunkWindows + 1]uint64
+
+	end int // bit behind the last code, from the start of the chunk
+}
+
+// decodeSerial fills c with the codes of a chunk, one at a time: those that start at bit pos or
+// later, before bit end, limit at most. stream starts at the chunk and has readAhead bytes more. It
+// reports whether every step found a code; c.end is where it stopped.
+func (c *codes) decodeSerial(t *tables, stream []byte, pos, end, limit int) bool {
+	clear(c.starts[:])
+	c.n = 0
+	for pos < end && c.n < limit {
+		symbol, nBits := t.next(peek(stream, pos))
+		if nBits == 0 {
+			c.end = pos
+			return false
+		}
+		c.exponents[c.n] = symbol
+		c.n++
+		c.starts[pos/windowBits] |= 1 << (63 - pos%windowBits)
+		pos += int(nBits)
+	}
+	c.end = pos
+	return true
+}
+
+// peek returns the 32 bits at bit pos.
+func peek(stream []byte, pos int) uint32 {
+	return uint32(binary.BigEndian.Uint64(stream[pos/8:]) << (pos % 8) >> 32)
+}
+
+// checkGaps compares the stored gaps with the code starts in c, for the first nWindows windows, all
+// of which must start a code. It returns the first window that differs, or nWindows. gaps starts
+// at the chunk and has 8 bytes more than needed.
+func (c *codes) checkGaps(gaps []byte, nWindows int) int {
+	w := 0
+	for ; w+8 <= nWindows; w += 8 {
+		packed := binary.BigEndian.Uint64(gaps[w/8*gapBits:])
+		diff := uint64(0)
+		for _, s := range c.starts[w : w+8 : w+8] {
+			// The first code start is at the gap exactly when nothing but it is left.
+			diff |= s>>(63-packed>>59) ^ 1
+			packed <<= gapBits
+		}
+		if diff != 0 {
+			break
+		}
+	}
+	for ; w < nWindows; w++ {
+		if bits.LeadingZeros64(c.starts[w]) != gapAt(gaps, w) {
+			return w
+		}
+	}
+	return nWindows
+}
+
+// gapAt returns the stored gap of window w, counted from the start of gaps, which must have a byte
+// more than needed.
+func gapAt(gaps []byte, w int) int {
+	bit := w * gapBits
+	two := binary.BigEndian.Uint16(gaps[bit/8:])
+	return int(two>>(16-gapBits-bit%8)) & (1<<gapBits - 1)
+}

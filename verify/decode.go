@@ -1,0 +1,90 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Decode writes the unit's 2N bytes of little-endian BF16 weights to dst, each at its own offset and
+// concurrently. Chunks whose gaps or output positions disagree with their codes are an error, as in
+// [Unit.Compare]; dst is then incomplete. workers <= 0 means one per processor.
+func (u *Unit) Decode(ctx context.Context, dst io.WriterAt, workers int) error {
+	return u.forEach(ctx, u.ranges(), workers, func(b *block, r chunkRange) error {
+		if err := u.decodeBlock(b, r); err != nil {
+			return err
+		}
+		first, _ := u.span(r)
+		if _, err := dst.WriteAt(b.bf16, 2*first); err != nil {
+			return fmt.Errorf("write weights at byte %d: %w", 2*first, err)
+		}
+		return nil
+	})
+}
+
+// DecodeRange decodes elements elem to elem+n into dst, 2n bytes that the caller owns. It reads the
+// chunks that hold them and nothing else.
+func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error {
+	if elem < 0 || n < 0 || n > u.nElems-elem || int64(len(dst)) != 2*n {
+		return fmt.Errorf("range of %d elements at %d into %d bytes, in a unit of %d", n, elem, len(dst), u.nElems)
+	}
+	if n == 0 {
+		return nil
+	}
+	b := u.newBlock([]chunkRange{u.widest()})
+	for c := u.chunkAt(elem); c < u.nChunks && int64(u.positions[c]) < elem+n; c++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := u.decodeBlock(b, chunkRange{c, 1}); err != nil {
+			return err
+		}
+		copyOverlap(dst, 2*elem, b.bf16, 2*int64(u.positions[c]))
+	}
+	return nil
+}
+
+// widest is the chunk with the most weights.
+func (u *Unit) widest() chunkRange {
+	best := 0
+	for c := range u.nChunks {
+		if u.positions[c+1]-u.positions[c] > u.positions[best+1]-u.positions[best] {
+			best = c
+		}
+	}
+	return chunkRange{best, 1}
+}
+
+// chunkAt returns the chunk that decodes to an element.
+func (u *Unit) chunkAt(elem int64) int {
+	i, _ := slices.BinarySearchFunc(u.positions, elem+1, func(p uint32, e int64) int { return int(int64(p) - e) })
+	return i - 1
+}
+
+// copyOverlap copies what src, which lies at srcAt, and dst, at dstAt, have in common.
+func copyOverlap(dst []byte, dstAt int64, src []byte, srcAt int64) {
+	if srcAt < dstAt {
+		src, srcAt = src[dstAt-srcAt:], dstAt
+	}
+	copy(dst[srcAt-dstAt:], src)
+}
+
+// decodeBlock loads a range and turns it into weights.
+func (u *Unit) decodeBlock(b *block, r chunkRange) error {
+	if err := u.load(b, r, nil); err != nil {
+		return err
+	}
+	for i := range b.n {
+		d := u.chunkOf(b, i)
+		if d.n == 0 {
+			continue
+		}
+		c := b.codes[0]
+		if !u.decode(c, &d) {
+			return u.diagnose(c, &d, false)
+		}
+		joinWeights(d.bf16, c.exponents[:d.n], d.sm)
+	}
+	return nil
+}

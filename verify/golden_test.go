@@ -1,0 +1,393 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+const goldenDir = "../testdata/golden"
+
+// stored is a unit in memory: the six arrays, its source, its sizes.
+type stored struct {
+	luts, stream, sm, positions, gaps, split []byte
+
+	source []byte
+	sizes  []int64
+}
+
+func section(b []byte) *io.SectionReader {
+	return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b)))
+}
+
+func (s *stored) arrays() Arrays {
+	return Arrays{
+		LUTs: section(s.luts), EncodedExponent: section(s.stream), SignMantissa: section(s.sm),
+		OutputPositions: section(s.positions), Gaps: section(s.gaps), SplitPositions: section(s.split),
+	}
+}
+
+func (s *stored) open() (*Unit, error) { return Open(s.arrays(), int64(len(s.source)/2), s.sizes) }
+
+// clone copies all arrays, so that a test may spoil them.
+func (s *stored) clone() *stored {
+	c := *s
+	for _, b := range []*[]byte{&c.luts, &c.stream, &c.sm, &c.positions, &c.gaps, &c.split, &c.source} {
+		*b = bytes.Clone(*b)
+	}
+	return &c
+}
+
+func (s *stored) compare(opt CompareOptions) error {
+	u, err := s.open()
+	if err != nil {
+		return err
+	}
+	return u.Compare(context.Background(), bytes.NewReader(s.source), opt)
+}
+
+func readFile(t testing.TB, parts ...string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(append([]string{goldenDir}, parts...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func readJSON(t testing.TB, into any, parts ...string) {
+	t.Helper()
+	if err := json.Unmarshal(readFile(t, parts...), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// goldenCase is what case.json of a unit says, as far as a decoder cares.
+type goldenCase struct {
+	Tensors []struct {
+		Name  string
+		Numel int64
+	}
+	Official struct{ Result string }
+	Kernel   struct{ Problems []string }
+}
+
+// loadGolden reads a golden unit; ok is false when the official encoder made no tables for it.
+func loadGolden(t testing.TB, name string) (s *stored, c goldenCase) {
+	t.Helper()
+	readJSON(t, &c, name, "case.json")
+	s = &stored{
+		stream:    readFile(t, name, "encoded_exponent.u8"),
+		sm:        readFile(t, name, "sign_mantissa.u8"),
+		positions: readFile(t, name, "output_positions.u32"),
+		gaps:      readFile(t, name, "gaps.u8"),
+		split:     readFile(t, name, "split_positions.i64"),
+		source:    readFile(t, name, "input.bf16"),
+	}
+	if c.Official.Result == "ok" {
+		s.luts = readFile(t, name, "luts.u8")
+	}
+	for _, tensor := range c.Tensors {
+		s.sizes = append(s.sizes, tensor.Numel)
+	}
+	return s, c
+}
+
+// goldenUnits lists the cases with an input, in a fixed order.
+func goldenUnits(t testing.TB) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(goldenDir, "*", "split_positions.i64"))
+	if err != nil || len(paths) < 30 {
+		t.Fatalf("%d golden units: %v", len(paths), err)
+	}
+	var names []string
+	for _, p := range paths {
+		name := filepath.Base(filepath.Dir(p))
+		if name != "limiter_recipe" { // holds hashes, no input
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// goodUnits are the golden units that DF11 can hold.
+func goodUnits(t testing.TB) []string {
+	t.Helper()
+	var names []string
+	for _, name := range goldenUnits(t) {
+		if _, c := loadGolden(t, name); c.Official.Result == "ok" && len(c.Kernel.Problems) == 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// mustPass demands that a unit is sound, strictly, and decodes to its source by every route.
+func mustPass(t *testing.T, s *stored) {
+	t.Helper()
+	u, err := s.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	for _, workers := range []int{1, 3} {
+		err := u.Compare(ctx, bytes.NewReader(s.source), CompareOptions{Strict: true, Workers: workers})
+		if err != nil {
+			t.Errorf("compare with %d workers: %v", workers, err)
+		}
+	}
+	if err := u.CompareSample(ctx, bytes.NewReader(s.source), CompareOptions{}, 3, 7); err != nil {
+		t.Errorf("compare a sample: %v", err)
+	}
+	out := make(writerAt, len(s.source))
+	if err := u.Decode(ctx, out, 2); err != nil {
+		t.Errorf("decode: %v", err)
+	} else if !bytes.Equal(out, s.source) {
+		t.Errorf("decode gives other weights")
+	}
+	rangesMustPass(t, u, s.source)
+}
+
+func rangesMustPass(t *testing.T, u *Unit, source []byte) {
+	t.Helper()
+	n := u.NElems()
+	for _, r := range [][2]int64{{0, n}, {0, 1}, {n - 1, 1}, {n / 2, n - n/2}, {n / 3, n / 3}, {n, 0}} {
+		got := make([]byte, 2*r[1])
+		if err := u.DecodeRange(context.Background(), r[0], r[1], got); err != nil {
+			t.Errorf("decode %d elements at %d: %v", r[1], r[0], err)
+		} else if !bytes.Equal(got, source[2*r[0]:2*(r[0]+r[1])]) {
+			t.Errorf("decoding %d elements at %d gives other weights", r[1], r[0])
+		}
+	}
+}
+
+// writerAt is memory with WriteAt.
+type writerAt []byte
+
+func (w writerAt) WriteAt(p []byte, off int64) (int, error) {
+	if off > int64(len(w)) || copy(w[off:], p) < len(p) {
+		return 0, io.ErrShortWrite
+	}
+	return len(p), nil
+}
+
+func TestGoldenUnits(t *testing.T) {
+	for _, name := range goldenUnits(t) {
+		t.Run(name, func(t *testing.T) {
+			s, c := loadGolden(t, name)
+			if c.Official.Result == "ok" && len(c.Kernel.Problems) == 0 {
+				mustPass(t, s)
+				return
+			}
+			_, err := s.open()
+			var bad *StructureError
+			if !errors.As(err, &bad) {
+				t.Fatalf("a unit that DF11 cannot hold (%v) opens with %v", c.Kernel.Problems, err)
+			}
+		})
+	}
+}
+
+func TestGoldenStreams(t *testing.T) {
+	var c struct {
+		Streams []struct {
+			N             int
+			LutsError     string   `json:"luts_error"`
+			LutsOffset    int      `json:"luts_offset"`
+			LutsRows      int      `json:"luts_rows"`
+			EncodedOffset int      `json:"encoded_offset"`
+			EncodedBytes  int      `json:"encoded_bytes"`
+			Positions     []uint32 `json:"output_positions"`
+			GapsBytes     int      `json:"gaps_bytes"`
+			GapsPrefixHex string   `json:"gaps_prefix_hex"`
+		}
+	}
+	readJSON(t, &c, "streams", "case.json")
+	input, encoded, luts := readFile(t, "streams", "input.bf16"), readFile(t, "streams", "encoded.u8"), readFile(t, "streams", "luts.u8")
+	passed := 0
+	for _, x := range c.Streams {
+		if x.LutsError != "" {
+			continue // the official encoder makes no tables: nothing to decode
+		}
+		s := &stored{
+			luts:      luts[x.LutsOffset : x.LutsOffset+x.LutsRows*rowBytes],
+			stream:    encoded[x.EncodedOffset : x.EncodedOffset+x.EncodedBytes],
+			positions: uint32Bytes(x.Positions),
+			gaps:      padHex(t, x.GapsPrefixHex, x.GapsBytes),
+			source:    input[:2*x.N],
+			sizes:     []int64{int64(x.N)},
+		}
+		s.sm = signMantissa(s.source)
+		t.Run(fmt.Sprint(x.N), func(t *testing.T) { mustPass(t, s) })
+		passed++
+	}
+	if passed != 154 {
+		t.Errorf("%d streams with tables, the set has 154", passed)
+	}
+}
+
+func TestGoldenStreamsFixedCodec(t *testing.T) {
+	var c struct {
+		Codecs []struct {
+			Codes [][3]int64 // symbol, bits, value
+		}
+		Streams []struct {
+			Codec, N      int
+			SymbolsOffset int      `json:"symbols_offset"`
+			Runs          [][2]int // count, symbol
+			EncodedSHA256 string   `json:"encoded_sha256"`
+			EncodedOffset int      `json:"encoded_offset"`
+			EncodedBytes  int      `json:"encoded_bytes"`
+			Positions     []uint32 `json:"output_positions"`
+			GapsBytes     int      `json:"gaps_bytes"`
+			GapsPrefixHex string   `json:"gaps_prefix_hex"`
+		}
+	}
+	readJSON(t, &c, "streams_fixed_codec", "case.json")
+	symbols, encoded := readFile(t, "streams_fixed_codec", "symbols.u8"), readFile(t, "streams_fixed_codec", "encoded.u8")
+	var books []*codebook
+	for _, codec := range c.Codecs {
+		books = append(books, bookOf(codec.Codes))
+	}
+	for i, x := range c.Streams {
+		if x.Runs != nil {
+			t.Run(fmt.Sprint(i), func(t *testing.T) { mustPassRuns(t, books[x.Codec], x.Runs, x.EncodedSHA256) })
+			continue
+		}
+		s := &stored{
+			luts:      books[x.Codec].luts(),
+			stream:    encoded[x.EncodedOffset : x.EncodedOffset+x.EncodedBytes],
+			positions: uint32Bytes(x.Positions),
+			gaps:      padHex(t, x.GapsPrefixHex, x.GapsBytes),
+			sm:        make([]byte, x.N),
+			source:    make([]byte, 2*x.N),
+			sizes:     []int64{int64(x.N)},
+		}
+		joinWeights(s.source, symbols[x.SymbolsOffset:x.SymbolsOffset+x.N], s.sm)
+		t.Run(fmt.Sprint(i), func(t *testing.T) { mustPass(t, s) })
+	}
+}
+
+// mustPassRuns encodes a stream that the set gives as runs, demands the recorded bytes, and decodes.
+func mustPassRuns(t *testing.T, book *codebook, runs [][2]int, sha string) {
+	t.Helper()
+	var symbols []uint8
+	for _, run := range runs {
+		symbols = append(symbols, slices.Repeat([]uint8{uint8(run[1])}, run[0])...)
+	}
+	s := encodeWith(book, fromSymbols(symbols, rand.New(rand.NewPCG(1, 2))))
+	if got := sha256.Sum256(s.stream); hex.EncodeToString(got[:]) != sha {
+		t.Fatalf("test encoder: stream has sha256 %x, want %s", got, sha)
+	}
+	mustPass(t, s)
+}
+
+// bookOf makes a codebook of case.json's codes, where symbol -1 is the end symbol.
+func bookOf(codes [][3]int64) *codebook {
+	var b codebook
+	for _, x := range codes {
+		c := code{symbol: uint8(x[0]), nBits: int(x[1]), value: uint32(x[2] << (32 - x[1]))}
+		if x[0] < 0 {
+			b.eof = c
+			continue
+		}
+		b.codes = append(b.codes, c)
+	}
+	return &b
+}
+
+// TestGoldenHistograms reads the code back out of 282 official tables and builds them again.
+func TestGoldenHistograms(t *testing.T) {
+	var c struct {
+		Items []struct {
+			Codes      [][3]int64
+			LutsOffset *int `json:"luts_offset"`
+			LutsRows   int  `json:"luts_rows"`
+		}
+	}
+	readJSON(t, &c, "histograms", "case.json")
+	luts := readFile(t, "histograms", "luts.u8")
+	n := 0
+	for i, h := range c.Items {
+		if h.LutsOffset == nil || h.LutsRows > maxTables+1 {
+			continue
+		}
+		stored := luts[*h.LutsOffset : *h.LutsOffset+h.LutsRows*rowBytes]
+		tab, err := parseTables(stored)
+		if err != nil {
+			if hasSymbolAbove239(h.Codes) {
+				continue
+			}
+			t.Errorf("histogram %d: %v", i, err)
+			continue
+		}
+		checkBook(t, i, tab, bookOf(h.Codes))
+		n++
+	}
+	t.Logf("%d of %d tables", n, len(c.Items))
+	if n < 200 {
+		t.Errorf("only %d tables were usable", n)
+	}
+}
+
+func hasSymbolAbove239(codes [][3]int64) bool {
+	for _, c := range codes {
+		if c[0] >= jumpMin {
+			return true
+		}
+	}
+	return false
+}
+
+func checkBook(t *testing.T, i int, tab *tables, want *codebook) {
+	t.Helper()
+	got, err := readCodebook(tab)
+	if err != nil {
+		t.Errorf("histogram %d: %v", i, err)
+		return
+	}
+	if got.eof.nBits != want.eof.nBits || got.eof.value != want.eof.value || fmt.Sprint(got.codes) != fmt.Sprint(want.codes) {
+		t.Errorf("histogram %d: code %v, want %v", i, got, want)
+	}
+	if e := checkForm(tab.raw, got.luts()); e != nil {
+		t.Errorf("histogram %d: %v", i, e)
+	}
+}
+
+func uint32Bytes(v []uint32) []byte {
+	var b []byte
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, x)
+	}
+	return b
+}
+
+func padHex(t testing.TB, s string, n int) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) > n {
+		t.Fatalf("%d bytes of hex for %d: %v", len(b), n, err)
+	}
+	return append(b, make([]byte, n-len(b))...)
+}
+
+// signMantissa splits BF16 weights (docs/format.md §2).
+func signMantissa(bf16 []byte) []byte {
+	sm := make([]byte, len(bf16)/2)
+	for i := range sm {
+		w := binary.LittleEndian.Uint16(bf16[2*i:])
+		sm[i] = uint8(w>>8&0x80) | uint8(w&0x7f)
+	}
+	return sm
+}

@@ -1,0 +1,80 @@
+package verify
+
+// decodeAsKernel decodes chunk d exactly as a GPU does (docs/format.md §9): every window starts at
+// its own gap, and what it decodes comes behind what earlier windows decoded. c gets the exponents,
+// up to the first window that would hang. The result is the first place where the chunk is at odds
+// with itself, or nil. This is the slow path that explains a fault.
+func (u *Unit) decodeAsKernel(c *codes, d *chunkData) *StructureError {
+	k := kernelWalk{unit: u, codes: c, chunk: d}
+	c.n, c.end = 0, 0
+	clear(c.starts[:])
+	if d.index == 0 && d.start() != 0 {
+		k.fault(arrayGaps, 0, "%d, but the first code starts at 0", d.start())
+	}
+	for w := 0; w < chunkWindows && !k.done(); w++ {
+		if !k.window(w) {
+			return k.first
+		}
+	}
+	k.finish()
+	return k.first
+}
+
+// kernelWalk is the state of decodeAsKernel.
+type kernelWalk struct {
+	unit  *Unit
+	codes *codes
+	chunk *chunkData
+	first *StructureError
+}
+
+// fault keeps the first fault. pos counts from the start of the chunk for bits and windows.
+func (k *kernelWalk) fault(array string, pos int64, format string, args ...any) {
+	if k.first == nil {
+		k.first = badAt(array, pos, format, args...)
+	}
+}
+
+// done says that the last chunk's codes are all there; what follows is not meant to be codes.
+func (k *kernelWalk) done() bool { return k.chunk.last && k.codes.n >= k.chunk.n }
+
+// window decodes window w and compares where it starts with where the window before ended.
+func (k *kernelWalk) window(w int) bool {
+	c, d := k.codes, k.chunk
+	pos := w*windowBits + gapAt(d.gaps, w)
+	if w > 0 && pos != c.end {
+		k.fault(arrayGaps, int64(d.index)*chunkWindows+int64(w), "%d, but the code before ends at bit %d of the window",
+			pos-w*windowBits, c.end-w*windowBits)
+	}
+	for pos < (w+1)*windowBits && !k.done() {
+		symbol, nBits := k.unit.tables.next(peek(d.stream, pos))
+		if nBits == 0 {
+			k.fault(arrayEncodedExponent, int64(d.index)*chunkBits+int64(pos), "no code; a GPU would hang")
+			return false
+		}
+		c.exponents[c.n] = symbol
+		c.n++
+		c.starts[pos/windowBits] |= 1 << (63 - pos%windowBits)
+		pos += int(nBits)
+	}
+	c.end = pos
+	return true
+}
+
+// finish judges what the chunk as a whole says: its number of weights and its end.
+func (k *kernelWalk) finish() {
+	c, d := k.codes, k.chunk
+	if c.n != d.n {
+		k.fault(arrayOutputPositions, int64(d.index)+1, "chunk of %d weights, its codes are %d", d.n, c.n)
+	}
+	if !d.last {
+		if gap := gapAt(d.gaps, chunkWindows); c.end-chunkBits != gap {
+			k.fault(arrayGaps, int64(d.index+1)*chunkWindows, "%d, but the code before ends at bit %d of the window",
+				gap, c.end-chunkBits)
+		}
+		return
+	}
+	if err := k.unit.checkEnd(c, d); err != nil && k.first == nil {
+		k.first = err
+	}
+}

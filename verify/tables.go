@@ -1,0 +1,119 @@
+package verify
+
+// tables are the lookup tables of one unit as stored (docs/format.md §6), checked once by
+// parseTables so that walks need no further care.
+type tables struct {
+	rows    [maxTables][rowBytes]uint8
+	nTables int
+
+	// length is the last stored row with useless values (over 32 bits) set to 0. 0 ends a walk as
+	// "no code here"; a GPU would spin on it.
+	length [256]uint8
+
+	// raw is what was stored, for the checks of unread bytes.
+	raw []byte
+}
+
+// parseTables checks luts, (rows)*256 bytes, and keeps a reference to it.
+//
+// Slots that no code leads to hold left-overs of the official encoder's fill (the leak rule of
+// docs/format.md §6). They may jump in circles or have no length, and are tolerated exactly there.
+func parseTables(luts []byte) (*tables, error) {
+	nRows := len(luts) / rowBytes
+	if len(luts)%rowBytes != 0 || nRows < 2 || nRows > maxTables+1 {
+		return nil, badArray(arrayLUTs, "%d bytes; 2 to %d rows of %d are possible", len(luts), maxTables+1, rowBytes)
+	}
+	t := &tables{nTables: nRows - 1, raw: luts}
+	for i := range t.nTables {
+		copy(t.rows[i][:], luts[i*rowBytes:])
+	}
+	for s, l := range luts[t.nTables*rowBytes:] {
+		if l <= maxCodeBits {
+			t.length[s] = l
+		}
+	}
+	if err := t.checkReachable(); err != nil {
+		return nil, err
+	}
+	if _, nBits := t.next(0); nBits == 0 {
+		return nil, badAt(arrayLUTs, 0, "zero bits, as after the end of the stream, decode to nothing: a GPU would hang")
+	}
+	return t, nil
+}
+
+// next decodes one code at the top of bits as the kernel does (docs/format.md §9): up to four
+// lookups of 8 bits each. nBits = 0 says that there is no code.
+func (t *tables) next(bits uint32) (symbol, nBits uint8) {
+	v := t.rows[0][bits>>24]
+	for shift := 16; v >= jumpMin; shift -= 8 {
+		row := 256 - int(v)
+		if shift < 0 || row >= t.nTables {
+			return 0, 0
+		}
+		v = t.rows[row][uint8(bits>>shift)]
+	}
+	return v, t.length[v]
+}
+
+// leaked says that slot s of table i lies in the stretch that the encoder's running value fills
+// because no code starts the table (docs/format.md §6, leak rule).
+func (t *tables) leaked(i, s int) bool {
+	if i == 0 {
+		return false
+	}
+	v := t.rows[i-1][rowBytes-1]
+	for _, slot := range t.rows[i][:s+1] {
+		if slot != v {
+			return false
+		}
+	}
+	return true
+}
+
+// checkReachable walks all tables level by level from table 0 and judges every slot on the way.
+// The levels bound the walk, so circles end it with an error too.
+func (t *tables) checkReachable() error {
+	level := []int{0}
+	for depth := 0; len(level) > 0; depth++ {
+		var below [maxTables]bool
+		for _, i := range level {
+			if err := t.checkTable(i, depth, &below); err != nil {
+				return err
+			}
+		}
+		level = level[:0]
+		for i, reached := range below {
+			if reached {
+				level = append(level, i)
+			}
+		}
+	}
+	return nil
+}
+
+// checkTable judges table i, reached with depth lookups before it, and adds the tables that it
+// leads to.
+func (t *tables) checkTable(i, depth int, below *[maxTables]bool) error {
+	for s, v := range t.rows[i] {
+		if t.leaked(i, s) {
+			continue
+		}
+		pos := int64(i*rowBytes + s)
+		if v >= jumpMin {
+			row := 256 - int(v)
+			switch {
+			case row >= t.nTables:
+				return badAt(arrayLUTs, pos, "jump to table %d of %d", row, t.nTables)
+			case depth+1 >= maxLevels:
+				return badAt(arrayLUTs, pos, "jump at level %d, past the last", depth+1)
+			}
+			below[row] = true
+			continue
+		}
+		l := int(t.raw[t.nTables*rowBytes+int(v)])
+		if l <= 8*depth || l > 8*depth+8 {
+			return badAt(arrayLUTs, pos, "symbol %d at level %d has a code of %d bits", v, depth+1, l)
+		}
+	}
+	return nil
+}
