@@ -1,0 +1,66 @@
+package encoder
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// groupBits is the unit in which blocks own the output: 8 windows, whose gaps
+// fill 5 whole bytes, docs/format.md §7.
+const groupBits = 8 * windowBits
+
+// slack is how far the bit writer may store beyond the bytes that count.
+const slack = 16
+
+// bitWriter holds the end of the coded stream and, in step with it, of the
+// mark stream: one bit per bit, set where a code starts. The streams are
+// written 8 bytes at a time to the same offset of two buffers; nothing needs
+// to be known about what lies behind that offset.
+type bitWriter struct {
+	code, mark uint64 // the last n bits are waiting, what is above them is void
+	n          uint   // 0..7 between appends
+	at         int    // whole bytes written
+}
+
+// append adds n bits, 0 < n <= 56, and their marks.
+func (w *bitWriter) append(code, mark, n uint64, coded, marks []byte) {
+	w.code = w.code<<n | code
+	w.mark = w.mark<<n | mark
+	w.n += uint(n)
+	binary.BigEndian.PutUint64(coded[w.at:], w.code<<(64-w.n))
+	binary.BigEndian.PutUint64(marks[w.at:], w.mark<<(64-w.n))
+	w.at += int(w.n / 8)
+	w.n %= 8
+}
+
+// pos is the number of bits written.
+func (w *bitWriter) pos() int { return 8*w.at + int(w.n) }
+
+// flush clears what lies behind the last bit up to byte end.
+func (w *bitWriter) flush(end int, coded, marks []byte) {
+	at := w.at
+	if w.n > 0 {
+		coded[at] = byte(w.code << (8 - w.n))
+		marks[at] = byte(w.mark << (8 - w.n))
+		at++
+	}
+	if at < end {
+		clear(coded[at:end])
+		clear(marks[at:end])
+	}
+}
+
+// packGaps turns marks, whole groups of 8 windows, into 5-bit gaps,
+// docs/format.md §7: a gap is the place of the first mark in its window, 0 if
+// there is none. dst needs 5 bytes per group and 3 beyond.
+func packGaps(dst, marks []byte) {
+	for ; len(marks) >= groupBits/8; marks = marks[groupBits/8:] {
+		var group uint64
+		for w := range 8 {
+			window := binary.BigEndian.Uint64(marks[8*w:])
+			group = group<<5 | uint64(bits.LeadingZeros64(window)%windowBits)
+		}
+		binary.BigEndian.PutUint64(dst, group<<24)
+		dst = dst[5:]
+	}
+}

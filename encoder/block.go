@@ -1,0 +1,174 @@
+package encoder
+
+import (
+	"errors"
+	"math"
+)
+
+// lookBack is how many elements before its start a block may need: codes of at
+// least one bit that fill the part of a group that the block before it leaves.
+const lookBack = groupBits
+
+// errChanged is what pass 2 makes of codes that do not end where pass 1 said.
+var errChanged = errors.New("source changed since it was counted")
+
+// blockCoder is one worker's state and buffers for pass 2.
+type blockCoder struct {
+	u         *Unit
+	positions []uint32 // of the unit, shared; blocks set disjoint entries
+	src       source
+	sm        []byte
+	coded     []byte
+	marks     []byte
+	gaps      []byte
+
+	// The block under way. It owns the groups from bit base to bit limit of
+	// the unit's stream; bits below are counted from base.
+	bf16  []byte // elements from number first on
+	first int64
+	base  int64
+	limit int64
+	w     bitWriter
+	stop  int // the byte of coded beyond which nothing may begin
+	next  int // the bit at which the next chunk without a position begins
+}
+
+// encode codes block b and leaves its bytes in sm, coded and gaps.
+func (c *blockCoder) encode(b int) error {
+	start, end := blockRange(int64(b), c.u.block, c.u.nElems)
+	c.first = max(0, start-lookBack)
+	var err error
+	if c.bf16, err = c.src.read(c.first, end); err != nil {
+		return err
+	}
+	c.own(b)
+	c.sm = grow(c.sm, int(end-start))
+	c.u.loops.split(c.sm, c.bf16[2*(start-c.first):])
+	i, err := c.enter(int(start-c.first), int(c.u.offset[b]-c.base))
+	if err != nil {
+		return err
+	}
+	if err := c.codes(i, int(end-c.first)); err != nil {
+		return err
+	}
+	if c.base+int64(c.w.pos()) != c.u.offset[b+1] {
+		return errChanged
+	}
+	if end == c.u.nElems {
+		c.tail()
+	}
+	nBytes := int(c.limit-c.base) / 8
+	c.w.flush(nBytes, c.coded, c.marks)
+	nGroups := nBytes / (groupBits / 8)
+	c.gaps = grow(c.gaps, 5*nGroups+slack)
+	packGaps(c.gaps, c.marks[:nBytes])
+	c.gaps = c.gaps[:5*nGroups]
+	return nil
+}
+
+// own sets what of the output belongs to block b: the groups that begin at or
+// after its start, rounded down, and before the next block's; the last block
+// owns the padding of the last chunk too, docs/format.md §7.
+func (c *blockCoder) own(b int) {
+	u := c.u
+	c.base = u.offset[b] / groupBits * groupBits
+	c.limit = u.offset[b+1] / groupBits * groupBits
+	if b+2 == len(u.offset) {
+		c.limit = u.nChunks() * chunkBits
+	}
+	c.stop = int(max(c.limit, u.offset[b+1])-c.base) / 8
+	c.coded, c.marks = grow(c.coded, c.stop+slack), grow(c.marks, c.stop+slack)
+	c.w = bitWriter{}
+	c.next = int((c.base+chunkBits-1)/chunkBits*chunkBits - c.base)
+	c.skipForeign()
+}
+
+// enter walks back from element i, which starts at bit pos, to the element in
+// which the block's first group begins, writes what that one has in the group,
+// and returns the element behind it.
+func (c *blockCoder) enter(i, pos int) (int, error) {
+	book := c.u.book
+	for pos > 0 {
+		if i == 0 {
+			return 0, errChanged
+		}
+		i--
+		pos -= int(book.nBits[c.symbol(i)])
+	}
+	if pos == 0 {
+		return i, nil
+	}
+	s := c.symbol(i)
+	n := int(book.nBits[s]) + pos // bits that reach into the group
+	c.w.append(uint64(book.bits[s])&(1<<n-1), 0, uint64(n), c.coded, c.marks)
+	return i + 1, nil
+}
+
+// codes appends elements i to end-1.
+func (c *blockCoder) codes(i, end int) error {
+	c.cross(i)
+	for ; i < end; i++ {
+		if c.w.at > c.stop {
+			return errChanged
+		}
+		s := c.symbol(i)
+		n := uint64(c.u.book.nBits[s])
+		c.w.append(uint64(c.u.book.bits[s]), 1<<n>>1, n, c.coded, c.marks)
+		if c.w.pos() >= c.next {
+			c.cross(i + 1)
+		}
+	}
+	return nil
+}
+
+// cross notes the output position of the chunk that began at or before the end
+// of the stream, if one did: the first element that starts in it,
+// docs/format.md §7. i is the element that starts at the end of the stream.
+func (c *blockCoder) cross(i int) {
+	pos := c.w.pos()
+	if pos < c.next {
+		return
+	}
+	for i > 0 {
+		before := pos - int(c.u.book.nBits[c.symbol(i-1)])
+		if before < c.next {
+			break
+		}
+		pos, i = before, i-1
+	}
+	c.positions[(c.base+int64(c.next))/chunkBits] = uint32(c.first + int64(i))
+	c.next += chunkBits
+	c.skipForeign()
+}
+
+// skipForeign forgets the next chunk if another block has its first group, or
+// if it has no position.
+func (c *blockCoder) skipForeign() {
+	begin := c.base + int64(c.next)
+	if begin >= c.limit || begin/chunkBits >= int64(c.u.nMarked) {
+		c.next = math.MaxInt
+	}
+}
+
+// tail fills the last byte with the first bits of EOF's code, or zeros beyond
+// it, and marks the place as the start of a code, docs/format.md §7.
+func (c *blockCoder) tail() {
+	if c.w.n == 0 {
+		return
+	}
+	n := int(8 - c.w.n)
+	eof := c.u.book.eof
+	rest := eof.bits << n >> eof.n
+	c.w.append(rest, 1<<(n-1), uint64(n), c.coded, c.marks)
+}
+
+func (c *blockCoder) symbol(i int) byte { return exponent(c.bf16[2*i:]) }
+
+// grow returns a slice of n bytes, buf if it is large enough. The contents are
+// void.
+func grow(buf []byte, n int) []byte {
+	if cap(buf) < n {
+		return make([]byte, n)
+	}
+	return buf[:n]
+}

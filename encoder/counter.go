@@ -1,0 +1,186 @@
+package encoder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// blockElems is how many weights one block holds: small enough for a block's
+// buffers to stay in a core's own cache, large enough for its system calls not
+// to show.
+const blockElems = 128 << 10
+
+// Options choose how the work is done; no option changes a byte of the output.
+// The zero value is the fastest variant this machine can run.
+type Options struct {
+	// Variant names one of Variants, empty for the best of them.
+	Variant string
+
+	block int // elements per block, 0 for blockElems; a knob for tests
+}
+
+// Counter is pass 1 over a unit: it counts the exponents of every block.
+type Counter struct {
+	sizes  []int64
+	nElems int64
+	block  int64
+	loops  *loops
+
+	mu     sync.Mutex
+	counts [][256]uint32 // per block; a block has fewer than 2^32 elements
+	last   byte          // the exponent of the last element
+	err    error         // the first misuse of Add
+}
+
+// NewCounter starts pass 1 of a unit. sizes holds the number of elements of
+// each of its tensors in attribute order, which is part of the format; it is
+// not kept. A unit without elements is an error, one beyond the limits of
+// docs/format.md §9 an *UnsupportedError.
+func NewCounter(sizes []int64) (*Counter, error) { return Options{}.NewCounter(sizes) }
+
+// NewCounter is like the function NewCounter with the receiver's options.
+func (o Options) NewCounter(sizes []int64) (*Counter, error) {
+	loops, err := findLoops(o.Variant)
+	if err != nil {
+		return nil, err
+	}
+	c := &Counter{block: int64(o.block), loops: loops}
+	if c.block == 0 {
+		c.block = blockElems
+	}
+	for i, n := range sizes {
+		if n < 0 {
+			return nil, fmt.Errorf("tensor %d has %d elements", i, n)
+		}
+		if n > maxElems || c.nElems > maxElems-n {
+			return nil, &UnsupportedError{ReasonTooLarge, fmt.Sprintf("more than %d weights", int64(maxElems))}
+		}
+		c.nElems += n
+	}
+	if c.nElems == 0 {
+		return nil, errors.New("unit has no elements")
+	}
+	c.sizes = append(c.sizes, sizes...)
+	c.counts = make([][256]uint32, (c.nElems+c.block-1)/c.block)
+	return c, nil
+}
+
+// Add counts the elements from number elem on, given as little-endian BF16.
+// Pieces may come in any order and concurrently, but every element of the unit
+// must be added exactly once. bf16 is borrowed until Add returns. A piece that
+// does not fit the unit is reported by Finish.
+func (c *Counter) Add(elem int64, bf16 []byte) {
+	n := int64(len(bf16) / 2)
+	if len(bf16)%2 != 0 || elem < 0 || elem > c.nElems-n {
+		c.fail(fmt.Errorf("count %d bytes at element %d: outside the unit's %d elements", len(bf16), elem, c.nElems))
+		return
+	}
+	if n > 0 && elem+n == c.nElems {
+		c.setLast(exponent(bf16[len(bf16)-2:]))
+	}
+	for n > 0 {
+		b := elem / c.block
+		here := min(n, (b+1)*c.block-elem)
+		var h histogram
+		c.loops.count(&h, bf16[:2*here])
+		c.addBlock(b, &h)
+		elem, n, bf16 = elem+here, n-here, bf16[2*here:]
+	}
+}
+
+func (c *Counter) addBlock(b int64, h *histogram) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s, n := range h {
+		c.counts[b][s] += uint32(n)
+	}
+}
+
+func (c *Counter) setLast(symbol byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = symbol
+}
+
+func (c *Counter) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// AddAll is pass 1 over a whole source, the unit's 2N bytes, with the given
+// number of workers (at least 1).
+func (c *Counter) AddAll(ctx context.Context, src io.ReaderAt, workers int) error {
+	return forBlocks(ctx, len(c.counts), workers, func() func(int) error {
+		buf := source{r: src}
+		return func(b int) error {
+			first, end := blockRange(int64(b), c.block, c.nElems)
+			bf16, err := buf.read(first, end)
+			if err != nil {
+				return fmt.Errorf("count block %d: %w", b, err)
+			}
+			c.Add(first, bf16)
+			return nil
+		}
+	})
+}
+
+// Finish ends pass 1. It reports pieces that were missing or did not fit, and
+// with an *UnsupportedError every limit of the format that the histogram
+// shows; the one it cannot show, shared memory, is left to Unit.Encode. No
+// Add may be running or follow.
+func (c *Counter) Finish() (*Unit, error) {
+	total, err := c.total()
+	if err != nil {
+		return nil, err
+	}
+	for s := firstJump; s < len(total); s++ {
+		if total[s] > 0 {
+			return nil, &UnsupportedError{ReasonExponentRange, fmt.Sprintf("exponent %d, the limit is %d", s, firstJump-1)}
+		}
+	}
+	book := buildCodebook(total)
+	rows, ok := book.luts()
+	if !ok {
+		return nil, &UnsupportedError{ReasonOfficialCrash, "the end symbol's code is all zeros within the first table"}
+	}
+	if n := len(rows) / lutSlots; n > maxLUTRows {
+		return nil, &UnsupportedError{ReasonTooManyLUTs, fmt.Sprintf("%d lookup table rows, the limit is %d", n, maxLUTRows)}
+	}
+	u := c.unit(book, total, rows)
+	if u.nBytes() > maxCoded {
+		return nil, &UnsupportedError{ReasonTooLarge, fmt.Sprintf("%d coded bytes, the limit is %d", u.nBytes(), int64(maxCoded))}
+	}
+	return u, nil
+}
+
+// total sums the blocks and checks that each was added completely.
+func (c *Counter) total() (*histogram, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return nil, c.err
+	}
+	var sum histogram
+	for b := range c.counts {
+		var n int64
+		for s, count := range c.counts[b] {
+			sum[s] += uint64(count)
+			n += int64(count)
+		}
+		if first, end := blockRange(int64(b), c.block, c.nElems); n != end-first {
+			return nil, fmt.Errorf("elements %d to %d: %d of %d counted", first, end-1, n, end-first)
+		}
+	}
+	return &sum, nil
+}
+
+// blockRange returns the elements of block b.
+func blockRange(b, block, nElems int64) (first, end int64) {
+	return b * block, min((b+1)*block, nElems)
+}

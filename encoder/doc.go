@@ -1,0 +1,23 @@
+// Package encoder turns the BF16 weights of one unit into the six DF11
+// tensors, byte for byte as the official compressor does. It does no I/O of
+// its own beyond the io.ReaderAt and io.WriterAt it is handed, and it knows
+// no files, no tensor names and no models.
+//
+// Data flow, two passes over the same 2N bytes:
+//
+//	source ──pass 1──▶ Counter ──Finish──▶ Unit: codebook, LUTs, exact sizes
+//	   │                                     │
+//	   └──────────────pass 2, Unit.Encode────▶ six tensors at their offsets
+//
+// Both passes work on fixed blocks of elements. Pass 1 keeps one histogram per
+// block, so that Finish knows the bit offset of every block; in pass 2 a block
+// reads a few elements before its start to complete the group of windows that
+// it shares with the block before, and leaves its own last partial group to
+// the block behind. So blocks share nothing, every byte is written once, and
+// the output is the same for every block size and worker count. Memory is
+// workers × block buffers plus 4 bytes per chunk, whatever the unit's size.
+//
+// Limits of the format are *UnsupportedError: such a unit stays in BF16.
+//
+// The rules are numbered in docs/format.md; comments cite them as "§7".
+package encoder

@@ -1,0 +1,84 @@
+package encoder
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// Encode is pass 2: it reads the unit's 2N bytes from src, which must be those
+// of pass 1, and writes the six tensors. workers blocks are under way at a
+// time; the number changes no byte. A chunk with more weights than the GPU's
+// shared memory holds gives an *UnsupportedError, after all bytes were
+// written; they are of no use then. Source and writers must stay open until
+// Encode returns; no goroutine outlives it.
+func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int) error {
+	positions := make([]uint32, u.nMarked+1)
+	for i := range positions {
+		positions[i] = uint32(u.nElems)
+	}
+	err := forBlocks(ctx, len(u.offset)-1, workers, func() func(int) error {
+		c := &blockCoder{u: u, positions: positions, src: source{r: src}}
+		return func(b int) error {
+			if err := c.encode(b); err != nil {
+				return fmt.Errorf("encode block %d: %w", b, err)
+			}
+			return c.write(b, dst)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if err := u.writeSmall(positions, dst); err != nil {
+		return err
+	}
+	return u.checkShared(positions)
+}
+
+// write puts the block's bytes at their places.
+func (c *blockCoder) write(b int, dst Dst) error {
+	start, _ := blockRange(int64(b), c.u.block, c.u.nElems)
+	coded := c.coded[:min(c.limit/8, c.u.nBytes())-c.base/8]
+	if err := writeAt(dst.SignMantissa, NameSignMantissa, c.sm, start); err != nil {
+		return err
+	}
+	if err := writeAt(dst.EncodedExponent, NameEncodedExponent, coded, c.base/8); err != nil {
+		return err
+	}
+	return writeAt(dst.Gaps, NameGaps, c.gaps, c.base/groupBits*5)
+}
+
+// writeSmall writes the tensors that sit in memory.
+func (u *Unit) writeSmall(positions []uint32, dst Dst) error {
+	if err := writeAt(dst.LUTs, NameLUTs, u.rows, 0); err != nil {
+		return err
+	}
+	if err := writeAt(dst.OutputPositions, NameOutputPositions, appendUint32s(nil, positions), 0); err != nil {
+		return err
+	}
+	return writeAt(dst.SplitPositions, NameSplitPositions, appendInt64s(nil, u.splitPositions()), 0)
+}
+
+func writeAt(w io.WriterAt, name string, p []byte, off int64) error {
+	if len(p) == 0 {
+		return nil
+	}
+	if _, err := w.WriteAt(p, off); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// checkShared applies the kernel's shared memory limit to the actual
+// positions, docs/format.md §9.3.
+func (u *Unit) checkShared(positions []uint32) error {
+	var most uint32
+	for i := 1; i < len(positions); i++ {
+		most = max(most, positions[i]-positions[i-1])
+	}
+	u.maxPerChunk.Store(int64(most))
+	if most > maxPerChunk {
+		return &UnsupportedError{ReasonSharedMemory, fmt.Sprintf("%d weights in a chunk, the limit is %d", most, maxPerChunk)}
+	}
+	return nil
+}

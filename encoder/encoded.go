@@ -1,0 +1,61 @@
+package encoder
+
+import (
+	"bytes"
+	"context"
+)
+
+// Encoded is a unit in memory, docs/format.md §8. The slices hold the stored
+// bytes, except SplitPositions.
+type Encoded struct {
+	LUTs, EncodedExponent, SignMantissa []byte
+	OutputPositions                     []byte // little-endian uint32
+	Gaps                                []byte
+	SplitPositions                      []int64
+}
+
+// Encode encodes a unit that lies in memory, one little-endian BF16 tensor
+// after the other in attribute order. It is for small units: everything is
+// held at once. The tensors are borrowed until it returns.
+func Encode(bf16 [][]byte) (*Encoded, error) {
+	sizes := make([]int64, len(bf16))
+	for i, t := range bf16 {
+		sizes[i] = int64(len(t) / 2)
+	}
+	return Options{}.encode(sizes, bytes.Join(bf16, nil), 1)
+}
+
+// encode runs both passes over a unit in memory.
+func (o Options) encode(sizes []int64, bf16 []byte, workers int) (*Encoded, error) {
+	c, err := o.NewCounter(sizes)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.AddAll(context.Background(), Memory(bf16), workers); err != nil {
+		return nil, err
+	}
+	u, err := c.Finish()
+	if err != nil {
+		return nil, err
+	}
+	e, dst := u.newEncoded()
+	return e, u.Encode(context.Background(), Memory(bf16), dst, workers)
+}
+
+// newEncoded allocates all six tensors and a Dst that fills them.
+func (u *Unit) newEncoded() (*Encoded, Dst) {
+	buf := make(map[string]Memory)
+	for _, t := range u.Tensors() {
+		buf[t.Name] = make(Memory, t.NBytes)
+	}
+	dst := Dst{
+		LUTs: buf[NameLUTs], EncodedExponent: buf[NameEncodedExponent],
+		SignMantissa: buf[NameSignMantissa], OutputPositions: buf[NameOutputPositions],
+		Gaps: buf[NameGaps], SplitPositions: buf[NameSplitPositions],
+	}
+	return &Encoded{
+		LUTs: buf[NameLUTs], EncodedExponent: buf[NameEncodedExponent],
+		SignMantissa: buf[NameSignMantissa], OutputPositions: buf[NameOutputPositions],
+		Gaps: buf[NameGaps], SplitPositions: u.splitPositions(),
+	}, dst
+}

@@ -1,0 +1,424 @@
+package encoder
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// golden is where the vectors made by the official functions lie.
+const golden = "../testdata/golden"
+
+// limiterCase is what the vectors say about docs/format.md §5.
+type limiterCase struct {
+	Iterations int   `json:"iterations"`
+	Demoted    []int `json:"demoted"`
+	Tie        bool  `json:"tie_at_boundary"`
+}
+
+// codebookCase is the part of a case that concerns one histogram.
+type codebookCase struct {
+	ID         int          `json:"id"`
+	Histogram  [][2]uint64  `json:"histogram"`
+	Codes      [][3]int64   `json:"codes"`
+	LUTsOffset *int         `json:"luts_offset"`
+	LUTsRows   int          `json:"luts_rows"`
+	Limiter    *limiterCase `json:"limiter"`
+}
+
+func (c codebookCase) histogram() *histogram {
+	var h histogram
+	for _, e := range c.Histogram {
+		h[e[0]] = e[1]
+	}
+	return &h
+}
+
+// codebook returns the code that the case lists.
+func (c codebookCase) codebook() *codebook {
+	var list []code
+	for _, l := range c.Codes {
+		list = append(list, code{symbol: int(l[0]), n: int(l[1]), bits: uint64(l[2])})
+	}
+	return newCodebook(list)
+}
+
+// unitCase is one directory of the vectors.
+type unitCase struct {
+	codebookCase
+	Tensors []struct{ Numel int64 }
+	Luts    []int `json:"luts_shape"`
+	Kernel  struct{ Problems []string }
+	Files   map[string]struct {
+		Bytes  int
+		SHA256 string
+	}
+	Recipe struct {
+		N, Stride int
+	} `json:"input_recipe"`
+}
+
+func (c unitCase) sizes() []int64 {
+	var sizes []int64
+	for _, t := range c.Tensors {
+		sizes = append(sizes, t.Numel)
+	}
+	return sizes
+}
+
+// reason is the limit that keeps the unit out of DF11, empty if none does.
+func (c unitCase) reason() Reason {
+	if c.Luts == nil {
+		return ReasonOfficialCrash
+	}
+	for _, p := range c.Kernel.Problems {
+		return map[string]Reason{
+			"shared_memory_over_48KiB":   ReasonSharedMemory,
+			"exponent_240_or_more":       ReasonExponentRange,
+			"more_than_17_prefix_tables": ReasonTooManyLUTs,
+		}[p]
+	}
+	return ""
+}
+
+func readGolden(t testing.TB, name ...string) []byte {
+	t.Helper()
+	p, err := os.ReadFile(filepath.Join(append([]string{golden}, name...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func readCase(t testing.TB, dir string, v any) {
+	t.Helper()
+	if err := json.Unmarshal(readGolden(t, dir, "case.json"), v); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// goldenUnits lists the directories that hold a unit with its input.
+func goldenUnits(t testing.TB) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(golden, "*", "sign_mantissa.u8"))
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no golden units", err)
+	}
+	var names []string
+	for _, p := range paths {
+		names = append(names, filepath.Base(filepath.Dir(p)))
+	}
+	return names
+}
+
+// forVariants runs f for every variant of this machine.
+func forVariants(t *testing.T, f func(t *testing.T, o Options)) {
+	t.Helper()
+	for _, name := range Variants() {
+		t.Run(name, func(t *testing.T) { f(t, Options{Variant: name}) })
+	}
+}
+
+// encodeWith encodes with a code that need not come from the data, without any
+// limit but the one of shared memory, whose error it returns beside the result.
+func encodeWith(t testing.TB, o Options, book *codebook, sizes []int64, bf16 []byte, workers int) (*Encoded, error) {
+	t.Helper()
+	c, err := o.NewCounter(sizes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.AddAll(t.Context(), Memory(bf16), workers); err != nil {
+		t.Fatal(err)
+	}
+	total, err := c.total()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := book.luts()
+	u := c.unit(book, total, rows)
+	e, dst := u.newEncoded()
+	err = u.Encode(t.Context(), Memory(bf16), dst, workers)
+	if unsupported := new(UnsupportedError); err != nil && !errors.As(err, &unsupported) {
+		t.Fatal(err)
+	}
+	return e, err
+}
+
+// diff names the first of the tensors that differ, or is empty.
+func diff(got, want *Encoded) string {
+	for _, p := range []struct {
+		name      string
+		got, want []byte
+	}{
+		{NameLUTs, got.LUTs, want.LUTs},
+		{NameEncodedExponent, got.EncodedExponent, want.EncodedExponent},
+		{NameSignMantissa, got.SignMantissa, want.SignMantissa},
+		{NameOutputPositions, got.OutputPositions, want.OutputPositions},
+		{NameGaps, got.Gaps, want.Gaps},
+	} {
+		if d := diffBytes(p.got, p.want); d != "" {
+			return p.name + ": " + d
+		}
+	}
+	if !slices.Equal(got.SplitPositions, want.SplitPositions) {
+		return fmt.Sprintf("split_positions: got %v, want %v", got.SplitPositions, want.SplitPositions)
+	}
+	return ""
+}
+
+func diffBytes(got, want []byte) string {
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			return fmt.Sprintf("byte %d of %d is %#x, want %#x", i, len(want), got[i], want[i])
+		}
+	}
+	if len(got) != len(want) {
+		return fmt.Sprintf("%d bytes, want %d", len(got), len(want))
+	}
+	return ""
+}
+
+func TestGoldenUnits(t *testing.T) {
+	for _, name := range goldenUnits(t) {
+		t.Run(name, func(t *testing.T) {
+			var c unitCase
+			readCase(t, name, &c)
+			forVariants(t, func(t *testing.T, o Options) { testGoldenUnit(t, o, name, c) })
+		})
+	}
+}
+
+func testGoldenUnit(t *testing.T, o Options, name string, c unitCase) {
+	input := readGolden(t, name, "input.bf16")
+	want := goldenEncoded(t, name, c)
+	e, err := encodeWith(t, o, buildCodebook(c.histogram()), c.sizes(), input, 2)
+	if d := diff(e, want); d != "" {
+		t.Error(d)
+	}
+	_, err = o.encode(c.sizes(), input, 1)
+	if got := reasonOf(err); got != c.reason() {
+		t.Errorf("encode: %v, want reason %q", err, c.reason())
+	}
+}
+
+func reasonOf(err error) Reason {
+	var unsupported *UnsupportedError
+	if errors.As(err, &unsupported) {
+		return unsupported.Reason
+	}
+	return ""
+}
+
+func goldenEncoded(t *testing.T, name string, c unitCase) *Encoded {
+	e := &Encoded{
+		EncodedExponent: readGolden(t, name, "encoded_exponent.u8"),
+		SignMantissa:    readGolden(t, name, "sign_mantissa.u8"),
+		OutputPositions: readGolden(t, name, "output_positions.u32"),
+		Gaps:            readGolden(t, name, "gaps.u8"),
+		SplitPositions:  int64s(readGolden(t, name, "split_positions.i64")),
+	}
+	if c.Luts != nil {
+		e.LUTs = readGolden(t, name, "luts.u8")
+	}
+	return e
+}
+
+func int64s(p []byte) []int64 {
+	list := make([]int64, len(p)/8)
+	for i := range list {
+		list[i] = int64(binary.LittleEndian.Uint64(p[8*i:]))
+	}
+	return list
+}
+
+// TestGoldenHistograms checks codes, limiter and tables of histograms that no
+// test could afford to store as weights.
+func TestGoldenHistograms(t *testing.T) {
+	var set struct{ Items []codebookCase }
+	readCase(t, "histograms", &set)
+	luts := readGolden(t, "histograms", "luts.u8")
+	for _, c := range set.Items {
+		t.Run(fmt.Sprint(c.ID), func(t *testing.T) { testGoldenHistogram(t, c, luts) })
+	}
+}
+
+func testGoldenHistogram(t *testing.T, c codebookCase, luts []byte) {
+	got, want := buildCodebook(c.histogram()), c.codebook()
+	if !slices.Equal(got.order, want.order) {
+		t.Errorf("codes: got %v, want %v", got.order, want.order)
+	}
+	if limited := c.Limiter != nil && c.Limiter.Iterations > 0; got.limited != limited {
+		t.Errorf("limited: got %v", got.limited)
+	}
+	if tied := c.Limiter != nil && c.Limiter.Tie; got.tied != tied {
+		t.Errorf("tied: got %v", got.tied)
+	}
+	rows, ok := got.luts()
+	if ok != (c.LUTsOffset != nil) {
+		t.Fatalf("luts: got ok = %v", ok)
+	}
+	if !ok {
+		return
+	}
+	if d := diffBytes(rows, luts[*c.LUTsOffset:][:c.LUTsRows*lutSlots]); d != "" {
+		t.Error("luts:", d)
+	}
+}
+
+// streamCase is one unit of the compact sets.
+type streamCase struct {
+	N, Codec      int
+	Offset        int      `json:"encoded_offset"`
+	Bytes         int      `json:"encoded_bytes"`
+	EncodedSHA256 string   `json:"encoded_sha256"`
+	Positions     []uint32 `json:"output_positions"`
+	GapsBytes     int      `json:"gaps_bytes"`
+	GapsPrefix    string   `json:"gaps_prefix_hex"`
+	GapsSHA256    string   `json:"gaps_sha256"`
+	LUTsOffset    *int     `json:"luts_offset"`
+	LUTsRows      int      `json:"luts_rows"`
+	Symbols       int      `json:"symbols_offset"`
+	Runs          [][2]int
+}
+
+// gaps returns the whole tensor, of which the case stores the front.
+func (s streamCase) gaps(t *testing.T) []byte {
+	prefix, err := hex.DecodeString(s.GapsPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(prefix, make([]byte, s.GapsBytes-len(prefix))...)
+}
+
+func TestGoldenStreams(t *testing.T) {
+	var set struct{ Streams []streamCase }
+	readCase(t, "streams", &set)
+	input := readGolden(t, "streams", "input.bf16")
+	coded := readGolden(t, "streams", "encoded.u8")
+	luts := readGolden(t, "streams", "luts.u8")
+	forVariants(t, func(t *testing.T, o Options) {
+		for _, s := range set.Streams {
+			in := input[:2*s.N]
+			var h histogram
+			countGo(&h, in)
+			want := &Encoded{
+				EncodedExponent: coded[s.Offset:][:s.Bytes],
+				SignMantissa:    make([]byte, s.N),
+				OutputPositions: appendUint32s(nil, s.Positions),
+				Gaps:            s.gaps(t),
+			}
+			splitGo(want.SignMantissa, in)
+			if s.LUTsOffset != nil {
+				want.LUTs = luts[*s.LUTsOffset:][:s.LUTsRows*lutSlots]
+			}
+			got, _ := encodeWith(t, o, buildCodebook(&h), []int64{int64(s.N)}, in, 1)
+			if d := diff(got, want); d != "" {
+				t.Errorf("n = %d: %s", s.N, d)
+			}
+		}
+	})
+}
+
+// TestGoldenFixedCodecs encodes data with codes that do not come from it: every
+// tail length, every gap, chunk borders, codes of 32 bits.
+func TestGoldenFixedCodecs(t *testing.T) {
+	var set struct {
+		Codecs  []codebookCase
+		Streams []streamCase
+	}
+	readCase(t, "streams_fixed_codec", &set)
+	symbols := readGolden(t, "streams_fixed_codec", "symbols.u8")
+	coded := readGolden(t, "streams_fixed_codec", "encoded.u8")
+	forVariants(t, func(t *testing.T, o Options) {
+		for i, s := range set.Streams {
+			got, _ := encodeWith(t, o, set.Codecs[s.Codec].codebook(), []int64{int64(s.N)}, s.weights(symbols), 2)
+			if d := s.check(t, got, coded); d != "" {
+				t.Errorf("stream %d, n = %d: %s", i, s.N, d)
+			}
+		}
+	})
+}
+
+// weights are weights with the symbols of the case.
+func (s streamCase) weights(symbols []byte) []byte {
+	if s.Runs == nil {
+		return bf16Of(symbols[s.Symbols:][:s.N])
+	}
+	var list []byte
+	for _, run := range s.Runs {
+		list = append(list, slices.Repeat([]byte{byte(run[1])}, run[0])...)
+	}
+	return bf16Of(list)
+}
+
+func (s streamCase) check(t *testing.T, got *Encoded, coded []byte) string {
+	if d := diffBytes(got.OutputPositions, appendUint32s(nil, s.Positions)); d != "" {
+		return "output_positions: " + d
+	}
+	if s.Runs != nil {
+		if hexSum(got.EncodedExponent) != s.EncodedSHA256 || hexSum(got.Gaps) != s.GapsSHA256 {
+			return "sha256 of encoded_exponent or gaps differs"
+		}
+		return ""
+	}
+	if d := diffBytes(got.EncodedExponent, coded[s.Offset:][:s.Bytes]); d != "" {
+		return "encoded_exponent: " + d
+	}
+	return diffBytes(got.Gaps, s.gaps(t))
+}
+
+func hexSum(p []byte) string {
+	sum := sha256.Sum256(p)
+	return hex.EncodeToString(sum[:])
+}
+
+// bf16Of returns one weight per symbol, with all kinds of sign_mantissa bytes.
+func bf16Of(symbols []byte) []byte {
+	out := make([]byte, 0, 2*len(symbols))
+	for i, s := range symbols {
+		sm := byte(167*i + 13)
+		out = append(out, s<<7|sm&0x7f, s>>1|sm&0x80)
+	}
+	return out
+}
+
+// TestGoldenLimiter is the one unit in which the limiter acts, rebuilt from its
+// recipe and compared by hash.
+func TestGoldenLimiter(t *testing.T) {
+	var c unitCase
+	readCase(t, "limiter_recipe", &c)
+	n := c.Recipe.N
+	symbols := make([]byte, n)
+	at := 0
+	for _, e := range c.Histogram {
+		for range e[1] {
+			symbols[at] = byte(e[0])
+			at = (at + c.Recipe.Stride) % n
+		}
+	}
+	input := bf16Of(symbols)
+	if hexSum(input) != c.Files["input.bf16"].SHA256 {
+		t.Fatal("the recipe was not followed")
+	}
+	forVariants(t, func(t *testing.T, o Options) {
+		e, err := o.encode(c.sizes(), input, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, p := range map[string][]byte{
+			"luts.u8": e.LUTs, "encoded_exponent.u8": e.EncodedExponent, "sign_mantissa.u8": e.SignMantissa,
+			"output_positions.u32": e.OutputPositions, "gaps.u8": e.Gaps,
+		} {
+			if hexSum(p) != c.Files[name].SHA256 {
+				t.Errorf("%s: sha256 differs", name)
+			}
+		}
+	})
+}

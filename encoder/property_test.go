@@ -1,0 +1,306 @@
+package encoder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// shape is a kind of data that the encoder finds hard in its own way.
+type shape struct {
+	name   string
+	symbol func(r *rand.Rand) byte
+}
+
+// shapes are the distributions of the property tests and benchmarks.
+var shapes = []shape{
+	{"trained", trainedSymbol},
+	{"zeros", func(r *rand.Rand) byte { // half of the weights are zero
+		if r.IntN(2) == 0 {
+			return 0
+		}
+		return trainedSymbol(r)
+	}},
+	{"wide", func(r *rand.Rand) byte { return byte(20 + r.IntN(200)) }},
+	{"long", func(r *rand.Rand) byte { // codes of up to 30 bits
+		s := 0
+		for s < 40 && r.IntN(2) == 0 {
+			s++
+		}
+		return byte(150 - s)
+	}},
+	{"mixed", func(r *rand.Rand) byte {
+		if r.IntN(3) == 0 {
+			return byte(r.IntN(240))
+		}
+		return byte(100 + r.IntN(4))
+	}},
+	{"two", func(r *rand.Rand) byte { return byte(7 + 150*r.IntN(2)) }},
+}
+
+// trainedSymbol is the exponent of a normal variate with the spread of a
+// trained layer.
+func trainedSymbol(r *rand.Rand) byte {
+	return exponent(bf16(float32(r.NormFloat64() * 0.02)))
+}
+
+// weights returns n weights of the shape as BF16 bytes.
+func (s shape) weights(seed uint64, n int) []byte {
+	r := rand.New(rand.NewPCG(seed, 1))
+	symbols := make([]byte, n)
+	for i := range symbols {
+		symbols[i] = s.symbol(r)
+	}
+	return bf16Of(symbols)
+}
+
+// lengths are the numbers of elements at which loops and blocks change pace.
+var lengths = []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 511, 512, 513, 1000, 4096, 20000}
+
+// TestBlocksAndWorkers compares with the serial reference for block sizes down
+// to one element and several workers.
+func TestBlocksAndWorkers(t *testing.T) {
+	forVariants(t, func(t *testing.T, o Options) {
+		for _, s := range shapes {
+			for _, n := range lengths {
+				testBlocks(t, o, s, n)
+			}
+		}
+	})
+}
+
+func testBlocks(t *testing.T, o Options, s shape, n int) {
+	bf16 := s.weights(uint64(n), n)
+	sizes := []int64{int64(n / 3), int64(n - n/3)}
+	var h histogram
+	countGo(&h, bf16)
+	book := buildCodebook(&h)
+	want := encodeReference(book, sizes, bf16)
+	for _, block := range []int{1, 2, 13, 100, 512, 777, 4096, 0} {
+		if block > 0 && n/block > 2000 {
+			continue
+		}
+		o.block = block
+		got, _ := encodeWith(t, o, book, sizes, bf16, 1+block%3)
+		if d := diff(got, want); d != "" {
+			t.Errorf("%s, n = %d, block = %d: %s", s.name, n, block, d)
+		}
+	}
+}
+
+// TestPieces adds a unit in uneven pieces, out of order.
+func TestPieces(t *testing.T) {
+	bf16 := shapes[0].weights(1, 10000)
+	var h histogram
+	countGo(&h, bf16)
+	c, err := Options{block: 300}.NewCounter([]int64{10000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range [][2]int{{5000, 10000}, {0, 1}, {1, 299}, {299, 301}, {301, 5000}} {
+		c.Add(int64(p[0]), bf16[2*p[0]:2*p[1]])
+	}
+	u, err := c.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := u.Stats(); s.Histogram != h || s.NElems != 10000 {
+		t.Errorf("stats: %v", s)
+	}
+}
+
+func TestCounterMisuse(t *testing.T) {
+	for name, f := range map[string]func(c *Counter){
+		"missing": func(c *Counter) { c.Add(0, make([]byte, 198)) },
+		"odd":     func(c *Counter) { c.Add(0, make([]byte, 199)) },
+		"beyond":  func(c *Counter) { c.Add(1, make([]byte, 200)) },
+		"before":  func(c *Counter) { c.Add(-1, make([]byte, 200)) },
+		"twice":   func(c *Counter) { c.Add(0, make([]byte, 200)); c.Add(0, make([]byte, 2)) },
+	} {
+		c, err := NewCounter([]int64{100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(c)
+		if _, err := c.Finish(); err == nil || reasonOf(err) != "" {
+			t.Errorf("%s: Finish says %v", name, err)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for _, sizes := range [][]int64{{1 << 31}, {1 << 30, 1 << 30}, {1, 1<<63 - 1}} {
+		if _, err := NewCounter(sizes); reasonOf(err) != ReasonTooLarge {
+			t.Errorf("%v: %v", sizes, err)
+		}
+	}
+	for _, sizes := range [][]int64{nil, {}, {0}, {-1}} {
+		if _, err := NewCounter(sizes); err == nil || reasonOf(err) != "" {
+			t.Errorf("%v: %v", sizes, err)
+		}
+	}
+	if _, err := (Options{Variant: "abacus"}).NewCounter([]int64{1}); err == nil {
+		t.Error("unknown variant accepted")
+	}
+}
+
+// failing fails reads or writes with its error.
+type failing struct{ err error }
+
+func (f failing) ReadAt([]byte, int64) (int, error)  { return 0, f.err }
+func (f failing) WriteAt([]byte, int64) (int, error) { return 0, f.err }
+
+func TestErrors(t *testing.T) {
+	broken := failing{errors.New("broken")}
+	bf16 := shapes[0].weights(1, 5000)
+	c, _ := NewCounter([]int64{5000})
+	if err := c.AddAll(t.Context(), broken, 2); !errors.Is(err, broken.err) {
+		t.Error("AddAll:", err)
+	}
+	if err := c.AddAll(t.Context(), Memory(bf16), 2); err != nil {
+		t.Fatal(err)
+	}
+	u, err := c.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, dst := u.newEncoded()
+	if err := u.Encode(t.Context(), broken, dst, 2); !errors.Is(err, broken.err) {
+		t.Error("Encode, source:", err)
+	}
+	if err := u.Encode(t.Context(), Memory(bf16[2:]), dst, 2); err == nil {
+		t.Error("Encode, short source: no error")
+	}
+	dst.Gaps = broken
+	if err := u.Encode(t.Context(), Memory(bf16), dst, 2); !errors.Is(err, broken.err) {
+		t.Error("Encode, destination:", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(broken.err)
+	if err := u.Encode(ctx, Memory(bf16), dst, 2); !errors.Is(err, broken.err) {
+		t.Error("Encode, cancelled:", err)
+	}
+}
+
+// TestChangedSource hands pass 2 other data than pass 1: an error, whatever the
+// data, and no panic.
+func TestChangedSource(t *testing.T) {
+	forVariants(t, func(t *testing.T, o Options) {
+		o.block = 1000
+		before, sizes := shapes[0].weights(1, 30000), []int64{30000}
+		c, _ := o.NewCounter(sizes)
+		c.Add(0, before)
+		u, err := c.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range shapes {
+			_, dst := u.newEncoded()
+			if err := u.Encode(t.Context(), Memory(s.weights(2, 30000)), dst, 2); !errors.Is(err, errChanged) {
+				t.Errorf("%s: %v", s.name, err)
+			}
+		}
+	})
+}
+
+// TestFiles encodes from one file to others.
+func TestFiles(t *testing.T) {
+	forVariants(t, func(t *testing.T, o Options) {
+		bf16, sizes := shapes[0].weights(3, 50000), []int64{20000, 30000}
+		want, err := o.encode(sizes, bf16, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.block = 7000
+		if d := diff(encodeFiles(t, o, sizes, bf16), want); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func encodeFiles(t *testing.T, o Options, sizes []int64, bf16 []byte) *Encoded {
+	dir := t.TempDir()
+	file := func(name string) *os.File {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	src := file("source")
+	if _, err := src.Write(bf16); err != nil {
+		t.Fatal(err)
+	}
+	c, err := o.NewCounter(sizes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.AddAll(t.Context(), src, 2); err != nil {
+		t.Fatal(err)
+	}
+	u, err := c.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = u.Encode(t.Context(), src, Dst{
+		LUTs: file(NameLUTs), EncodedExponent: file(NameEncodedExponent), SignMantissa: file(NameSignMantissa),
+		OutputPositions: file(NameOutputPositions), Gaps: file(NameGaps), SplitPositions: file(NameSplitPositions),
+	}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) []byte {
+		p, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, s := range u.Tensors() {
+		if n := len(read(s.Name)); int64(n) != s.NBytes {
+			t.Errorf("%s: %d bytes, want %d", s.Name, n, s.NBytes)
+		}
+	}
+	return &Encoded{
+		LUTs: read(NameLUTs), EncodedExponent: read(NameEncodedExponent), SignMantissa: read(NameSignMantissa),
+		OutputPositions: read(NameOutputPositions), Gaps: read(NameGaps), SplitPositions: int64s(read(NameSplitPositions)),
+	}
+}
+
+// TestSharedMemory meets the limit of docs/format.md §9.3 exactly: a chunk of
+// one-bit codes and a few long ones.
+func TestSharedMemory(t *testing.T) {
+	for _, n := range []int{maxPerChunk, maxPerChunk + 1} {
+		c, _ := NewCounter([]int64{int64(n)})
+		u := c.unit(newCodebook([]code{{symbol: eof, n: 1}, {symbol: 5, n: 1, bits: 1}}), &histogram{}, nil)
+		err := u.checkShared([]uint32{0, uint32(n)})
+		if (reasonOf(err) == ReasonSharedMemory) != (n > maxPerChunk) || u.Stats().MaxPerChunk != n {
+			t.Errorf("%d weights: %v", n, err)
+		}
+	}
+}
+
+func ExampleEncode() {
+	// 119 three times, 120 four times, 121 five times: the example of docs/format.md §7.
+	symbols := []byte{119, 119, 119, 120, 120, 120, 120, 121, 121, 121, 121, 121}
+	e, err := Encode([][]byte{bf16Of(symbols)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(e.EncodedExponent)
+	// Output: [182 255 130]
+}
+
+// bf16 rounds to the nearest BF16, ties to even, and returns its bytes.
+func bf16(f float32) []byte {
+	b := math.Float32bits(f)
+	b += 0x7fff + b>>16&1
+	return []byte{byte(b >> 16), byte(b >> 24)}
+}

@@ -1,0 +1,133 @@
+package encoder
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+)
+
+// Unit is what pass 1 found out: the codebook, the tables, the exact size of
+// every tensor and where in the coded stream each block begins. It is
+// safe for concurrent use.
+type Unit struct {
+	sizes  []int64
+	nElems int64
+	block  int64
+	loops  *loops
+
+	book    *codebook
+	total   *histogram
+	rows    []byte  // luts
+	offset  []int64 // bit offset of every block, and of the end
+	nMarked int     // chunks that have an output position
+	stats   Stats
+
+	maxPerChunk atomic.Int64
+}
+
+// Stats describes a unit for plans and reports.
+type Stats struct {
+	NElems    int64
+	Histogram [256]uint64 // by exponent
+	CodeBits  [256]uint8  // code length by exponent, 0 where absent
+	NBits     int64       // length of the coded stream without its tail
+	Limited   bool        // the 32-bit limiter acted, docs/format.md §5
+	// TieBroken says that the limiter's last choice was among equal counts: the
+	// official bytes then depend on the machine's numpy, ours follow §5.1.
+	TieBroken bool
+	// MaxPerChunk is the largest number of weights in a chunk, known after
+	// Unit.Encode.
+	MaxPerChunk int
+}
+
+// unit lays the unit out for a codebook that has a code for every symbol.
+func (c *Counter) unit(book *codebook, total *histogram, rows []byte) *Unit {
+	u := &Unit{sizes: c.sizes, nElems: c.nElems, block: c.block, loops: c.loops, book: book, total: total, rows: rows}
+	u.offset = make([]int64, 1, len(c.counts)+1)
+	var end int64
+	for b := range c.counts {
+		for s, n := range c.counts[b] {
+			end += int64(n) * int64(book.nBits[s])
+		}
+		u.offset = append(u.offset, end)
+	}
+	u.nMarked = u.countMarked(c.last)
+	u.stats = Stats{
+		NElems: u.nElems, Histogram: *total, CodeBits: book.nBits, NBits: end,
+		Limited: book.limited, TieBroken: book.tied,
+	}
+	return u
+}
+
+// nBits is T at the end, before the tail, docs/format.md §7.
+func (u *Unit) nBits() int64 { return u.offset[len(u.offset)-1] }
+
+// countMarked returns how many chunks have an output position. That is the
+// chunk of the last mark and all before it: the last mark is the tail's if
+// there is a tail, else the start of the last code, docs/format.md §7.
+func (u *Unit) countMarked(last byte) int {
+	mark := u.nBits()
+	if mark%8 == 0 {
+		mark -= int64(u.book.nBits[last])
+	}
+	return int(mark/chunkBits) + 1
+}
+
+// nBytes is B, docs/format.md §7.
+func (u *Unit) nBytes() int64 { return (u.nBits() + 7) / 8 }
+
+// nChunks is C, docs/format.md §1.
+func (u *Unit) nChunks() int64 { return (u.nBytes() + chunkBytes - 1) / chunkBytes }
+
+// Stats returns the unit's figures.
+func (u *Unit) Stats() Stats {
+	s := u.stats
+	s.MaxPerChunk = int(u.maxPerChunk.Load())
+	return s
+}
+
+// splitPositions are the running sums of the sizes without the last,
+// docs/format.md §8.
+func (u *Unit) splitPositions() []int64 {
+	list := make([]int64, 0, len(u.sizes))
+	var sum int64
+	for _, n := range u.sizes[:len(u.sizes)-1] {
+		sum += n
+		list = append(list, sum)
+	}
+	return list
+}
+
+// Tensors describes the six stored tensors with their exact sizes,
+// docs/format.md §8.
+func (u *Unit) Tensors() []StoredTensor {
+	u8 := func(name string, shape ...int64) StoredTensor {
+		n := int64(1)
+		for _, d := range shape {
+			n *= d
+		}
+		return StoredTensor{Name: name, DType: "U8", Shape: shape, NBytes: n}
+	}
+	splits := int64(len(u.sizes) - 1)
+	return []StoredTensor{
+		u8(NameLUTs, int64(len(u.rows)/lutSlots), lutSlots),
+		u8(NameEncodedExponent, u.nBytes()),
+		u8(NameSignMantissa, u.nElems),
+		u8(NameOutputPositions, 4*(int64(u.nMarked)+1)),
+		u8(NameGaps, gapBytes*u.nChunks()),
+		{Name: NameSplitPositions, DType: "I64", Shape: []int64{splits}, NBytes: 8 * splits},
+	}
+}
+
+func appendUint32s(dst []byte, list []uint32) []byte {
+	for _, v := range list {
+		dst = binary.LittleEndian.AppendUint32(dst, v)
+	}
+	return dst
+}
+
+func appendInt64s(dst []byte, list []int64) []byte {
+	for _, v := range list {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
+	}
+	return dst
+}
