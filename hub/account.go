@@ -1,0 +1,96 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"net/http"
+)
+
+// User is the owner of the token.
+type User struct {
+	Name      string // "ns" of ns/name
+	FullName  string
+	Type      string // "user", "org", "app"
+	Orgs      []string
+	TokenName string
+	TokenRole string // informational; CheckAccess tests what the token may do
+}
+
+// WhoAmI names the owner of the token. The hub limits this question tightly, so
+// a client asks it once and remembers the answer.
+func (c *Client) WhoAmI(ctx context.Context) (*User, error) {
+	const op = "read the token's owner"
+	if c.opt.Token == "" {
+		return nil, c.errorf(op, ErrUnauthorized, "no token is set")
+	}
+	c.mu.Lock()
+	user := c.user
+	c.mu.Unlock()
+	if user != nil {
+		return user, nil
+	}
+	var doc struct {
+		Type, Name, FullName string
+		Orgs                 []struct{ Name string }
+		Auth                 struct {
+			AccessToken struct{ DisplayName, Role string }
+		}
+	}
+	if _, err := c.call(ctx, c.get(op, "", c.Endpoint()+"/api/whoami-v2"), &doc); err != nil {
+		return nil, err
+	}
+	user = &User{Name: doc.Name, FullName: doc.FullName, Type: doc.Type,
+		TokenName: doc.Auth.AccessToken.DisplayName, TokenRole: doc.Auth.AccessToken.Role}
+	for _, o := range doc.Orgs {
+		user.Orgs = append(user.Orgs, o.Name)
+	}
+	c.mu.Lock()
+	c.user = user
+	c.mu.Unlock()
+	return user, nil
+}
+
+// CheckAccess asks whether the token may read (or write) a repo's content.
+func (c *Client) CheckAccess(ctx context.Context, repo string, write bool) error {
+	if err := checkRepo(repo); err != nil {
+		return err
+	}
+	op, rest := "check read access to "+repo, "/auth-check"
+	if write {
+		op, rest = "check write access to "+repo, "/auth-check/write"
+	}
+	_, err := c.call(ctx, c.get(op, repo, c.apiURL(repo, rest)), nil)
+	return err
+}
+
+// ValidateCard lets the hub check a model card before anything is uploaded:
+// warnings are only shown, an error (wrapping ErrInvalidCard) would refuse the
+// commit.
+func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []string, err error) {
+	type remark struct {
+		Message string `json:"message"`
+	}
+	var answer struct{ Errors, Warnings []remark }
+	r := c.send("validate the model card", "", http.MethodPost, c.Endpoint()+"/api/validate-yaml",
+		map[string]string{"content": string(readme), "repoType": "model"})
+	if _, err := c.call(ctx, r, &answer); err != nil {
+		return nil, invalidCard(err)
+	}
+	for _, w := range answer.Warnings {
+		warnings = append(warnings, oneLine(w.Message))
+	}
+	for _, e := range answer.Errors {
+		return warnings, c.errorf(r.op, ErrInvalidCard, "%s", oneLine(e.Message))
+	}
+	return warnings, nil
+}
+
+func invalidCard(err error) error {
+	var e *Error
+	if !errors.As(err, &e) || e.Status != http.StatusBadRequest {
+		return err
+	}
+	invalid := *e
+	invalid.Err = ErrInvalidCard
+	return &invalid
+}

@@ -1,0 +1,149 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Env is what the HF_* variables and the token file say.
+type Env struct {
+	Endpoint    string
+	Token       string
+	TokenSource string // "HF_TOKEN", "file …"; empty without token
+	Home        string // HF_HOME
+	CacheDir    string // HF_HUB_CACHE
+	Offline     bool
+	OfflineVar  string        // the variable that says so
+	HeadTimeout time.Duration // HF_HUB_ETAG_TIMEOUT, 0 when not set
+	IdleTimeout time.Duration // HF_HUB_DOWNLOAD_TIMEOUT, 0 when not set
+	Origin      string        // HF_HUB_USER_AGENT_ORIGIN
+}
+
+// stagingEndpoint is what HUGGINGFACE_CO_STAGING selects.
+const stagingEndpoint = "https://hub-ci.huggingface.co"
+
+// Environ reads the variables as the Python client does; home is the user's
+// home directory. The error wraps ErrTrustedPublisher when HF_OIDC_RESOURCE is
+// set; the Env is complete but for the token then, so that a caller with an
+// explicit token may go on.
+func Environ(getenv func(string) string, home string) (Env, error) {
+	get := func(names ...string) string {
+		for _, n := range names {
+			if v := getenv(n); v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	expand := func(p string) string { return expandPath(p, getenv, home) }
+	e := Env{Endpoint: get("HF_ENDPOINT"), Origin: get("HF_HUB_USER_AGENT_ORIGIN")}
+	if e.Endpoint == "" && truthy(getenv("HUGGINGFACE_CO_STAGING")) {
+		e.Endpoint = stagingEndpoint
+	}
+	e.Endpoint = strings.TrimRight(orDefault(e.Endpoint, publicEndpoint), "/")
+	cache := orDefault(get("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
+	e.Home = expand(orDefault(get("HF_HOME"), filepath.Join(cache, "huggingface")))
+	e.CacheDir = expand(orDefault(get("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"), filepath.Join(e.Home, "hub")))
+	e.Offline, e.OfflineVar = offlineFrom(getenv)
+	e.HeadTimeout, e.IdleTimeout = wholeSeconds(get("HF_HUB_ETAG_TIMEOUT")), wholeSeconds(get("HF_HUB_DOWNLOAD_TIMEOUT"))
+	err := e.findToken(getenv, expand(orDefault(get("HF_TOKEN_PATH"), filepath.Join(e.Home, "token"))))
+	return e, err
+}
+
+// Options are the client options that the environment decides.
+func (e Env) Options() Options {
+	return Options{Endpoint: e.Endpoint, Token: e.Token, TokenSource: e.TokenSource, CacheDir: e.CacheDir,
+		Offline: e.Offline, HeaderTimeout: e.HeadTimeout, IdleTimeout: e.IdleTimeout}
+}
+
+func (e *Env) findToken(getenv func(string) string, file string) error {
+	if getenv("HF_OIDC_RESOURCE") != "" {
+		return ErrTrustedPublisher
+	}
+	if truthy(getenv("HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
+		return nil
+	}
+	for _, name := range []string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} {
+		if token := CleanToken(getenv(name)); token != "" {
+			e.Token, e.TokenSource = token, name
+			return nil
+		}
+	}
+	token, err := ReadTokenFile(file)
+	if errors.Is(err, fs.ErrNotExist) || token == "" && err == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	e.Token, e.TokenSource = token, "file "+file
+	return nil
+}
+
+// maxTokenFile is far above any token.
+const maxTokenFile = 64 << 10
+
+// ReadTokenFile gives the cleaned content of a token file, "" when it is empty.
+func ReadTokenFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("read token file: %w", err)
+	}
+	if !info.Mode().IsRegular() && info.Size() > maxTokenFile || info.IsDir() || info.Size() > maxTokenFile {
+		return "", fmt.Errorf("read token file: %s is no token file", path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read token file: %w", err)
+	}
+	return CleanToken(string(data)), nil
+}
+
+// CleanToken removes line ends and surrounding blanks.
+func CleanToken(s string) string {
+	return strings.TrimSpace(strings.NewReplacer("\r", "", "\n", "").Replace(s))
+}
+
+func offlineFrom(getenv func(string) string) (bool, string) {
+	for _, name := range []string{"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"} {
+		if truthy(getenv(name)) {
+			return true, name
+		}
+	}
+	return false, ""
+}
+
+// truthy is the Python client's rule for switches.
+func truthy(v string) bool {
+	switch strings.ToUpper(v) {
+	case "1", "ON", "YES", "TRUE":
+		return true
+	}
+	return false
+}
+
+func wholeSeconds(v string) time.Duration {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n <= 0 {
+		return 0
+	}
+	return seconds(n)
+}
+
+// expandPath expands ~ at the start and $VAR anywhere.
+func expandPath(p string, getenv func(string) string, home string) string {
+	p = os.Expand(p, getenv)
+	if p == "~" {
+		return home
+	}
+	if rest, ok := strings.CutPrefix(p, "~/"); ok {
+		return filepath.Join(home, rest)
+	}
+	return p
+}

@@ -1,0 +1,125 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// The sentinels say what kind of failure an error is; test with errors.Is.
+var (
+	ErrNotFound         = errors.New("repo not found or private")
+	ErrRevisionNotFound = errors.New("revision not found")
+	ErrEntryNotFound    = errors.New("file not found in the repo")
+	ErrUnauthorized     = errors.New("token refused")
+	ErrGated            = errors.New("repo is gated")
+	ErrForbidden        = errors.New("not allowed")
+	ErrDisabled         = errors.New("repo is disabled")
+	ErrQuota            = errors.New("storage quota reached")
+	ErrRateLimited      = errors.New("rate limit reached")
+	ErrOffline          = errors.New("offline mode")
+	ErrChanged          = errors.New("file changed on the hub")
+	ErrCorrupt          = errors.New("bytes do not match the published hash")
+	ErrTooLarge         = errors.New("file is larger than allowed here")
+	ErrConflict         = errors.New("branch moved")
+	ErrMissingObject    = errors.New("hub does not hold an object that the commit names")
+	ErrUnknownOutcome   = errors.New("hub did not say whether the change was made")
+	ErrUnsafePath       = errors.New("unsafe file name")
+	ErrIgnored          = errors.New("file is excluded by the target's .gitignore")
+	ErrNotHub           = errors.New("answer does not come from a hub")
+	ErrStalled          = errors.New("connection stalled")
+	ErrInvalidCard      = errors.New("model card is not valid")
+	ErrTrustedPublisher = errors.New("HF_OIDC_RESOURCE is set, and trusted publishing is not supported")
+)
+
+// Error is a request that failed: what was asked, of whom, and what came back.
+type Error struct {
+	Op          string // "read model info of ns/name"
+	Side        string // "source", "target" or empty, from Options.Side
+	Method      string
+	URL         string // without query, user and fragment
+	Status      int    // 0 when no answer came
+	Code        string // X-Error-Code, or the storage's error code
+	Message     string // the server's own words, one line
+	RequestID   string
+	TokenSource string // where the token that was sent came from; empty when none was sent
+	Attempts    int    // requests made, 0 or 1 when not repeated
+	Repo        string
+	Endpoint    string
+
+	Err error // sentinel or network error
+
+	wait waitHint
+}
+
+// Error gives one line, lower case; never a token or a URL query.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.Side != "" {
+		b.WriteString(e.Side + ": ")
+	}
+	b.WriteString(e.Op)
+	for _, part := range e.parts() {
+		b.WriteString(": " + part)
+	}
+	b.WriteString(e.trailer())
+	return b.String()
+}
+
+func (e *Error) parts() []string {
+	var parts []string
+	if e.Err != nil {
+		parts = append(parts, e.Err.Error())
+	}
+	if e.Status != 0 {
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))))
+	}
+	if e.Message != "" {
+		parts = append(parts, e.Message)
+	}
+	return parts
+}
+
+// trailer is what a bug report needs, in brackets.
+func (e *Error) trailer() string {
+	var notes []string
+	if e.Method != "" {
+		notes = append(notes, e.Method+" "+e.URL)
+	}
+	if e.Attempts > 1 {
+		notes = append(notes, fmt.Sprintf("%d attempts", e.Attempts))
+	}
+	if e.RequestID != "" {
+		notes = append(notes, "request id "+e.RequestID)
+	}
+	if len(notes) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(notes, ", ") + ")"
+}
+
+// Unwrap gives the sentinel or the network error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Temporary says whether the same request may succeed later. It is the one
+// rule that the retry loop uses.
+func (e *Error) Temporary() bool {
+	switch e.Status {
+	case 0:
+		return temporaryNetwork(e.Err)
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	case http.StatusBadRequest:
+		// S3 gives up on a slow body this way.
+		return e.Code == "RequestTimeout"
+	}
+	return false
+}
+
+// errorf makes an error that no request caused.
+func (c *Client) errorf(op string, sentinel error, format string, args ...any) *Error {
+	return &Error{Op: op, Side: c.opt.Side, Err: sentinel, Message: fmt.Sprintf(format, args...),
+		Endpoint: c.t.endpoint.String()}
+}

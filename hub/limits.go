@@ -1,0 +1,91 @@
+package hub
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// waitHint is what an answer says about waiting.
+type waitHint struct {
+	after  time.Duration // from Retry-After, or the window's reset when nothing is left
+	known  bool
+	bucket string // name of the hub's rate bucket, if told
+	lane   string // the governor's lane that the answer came in
+}
+
+// rateState is one RateLimit header: what is left of a bucket, and when it
+// fills again (IETF draft 9: "bucket";r=left;t=seconds).
+type rateState struct {
+	bucket string
+	left   int64
+	reset  time.Duration
+}
+
+// parseRateLimit reads the first member of a RateLimit header.
+func parseRateLimit(h http.Header) (rateState, bool) {
+	member, _, _ := strings.Cut(h.Get("RateLimit"), ",")
+	fields := strings.Split(member, ";")
+	s := rateState{bucket: strings.Trim(strings.TrimSpace(fields[0]), `"`), left: -1, reset: -1}
+	for _, f := range fields[1:] {
+		key, value, _ := strings.Cut(strings.TrimSpace(f), "=")
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < 0 {
+			continue
+		}
+		switch key {
+		case "r":
+			s.left = n
+		case "t":
+			s.reset = seconds(n)
+		}
+	}
+	return s, s.left >= 0 && s.reset >= 0
+}
+
+// parseQuota reads q from RateLimit-Policy, 0 when it is not told.
+func parseQuota(h http.Header) int64 {
+	for f := range strings.SplitSeq(h.Get("RateLimit-Policy"), ";") {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(f), "q="); ok {
+			n, _ := strconv.ParseInt(value, 10, 64)
+			return max(n, 0)
+		}
+	}
+	return 0
+}
+
+// parseRetryAfter reads both forms of Retry-After: seconds and HTTP date.
+func parseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	value := strings.TrimSpace(h.Get("Retry-After"))
+	if value == "" {
+		return 0, false
+	}
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 {
+		return seconds(n), true
+	}
+	date, err := http.ParseTime(value)
+	if err != nil {
+		return 0, false
+	}
+	return max(date.Sub(now), 0), true
+}
+
+// parseWait decides how long an answer asks to wait. A RateLimit header is the
+// reason for a 429 only when nothing is left in its bucket.
+func parseWait(resp *http.Response, now time.Time) waitHint {
+	state, ok := parseRateLimit(resp.Header)
+	if ok && state.left == 0 && resp.StatusCode == http.StatusTooManyRequests {
+		return waitHint{after: state.reset, known: true, bucket: state.bucket}
+	}
+	if after, ok := parseRetryAfter(resp.Header, now); ok {
+		return waitHint{after: after, known: true, bucket: state.bucket}
+	}
+	return waitHint{bucket: state.bucket}
+}
+
+// seconds converts without overflow; a year is as good as for ever here.
+func seconds(n int64) time.Duration {
+	const year = 365 * 24 * 3600
+	return time.Duration(min(n, year)) * time.Second
+}

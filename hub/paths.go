@@ -1,0 +1,119 @@
+package hub
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// ValidPath refuses a file name from a repo that must not become a local
+// path: absolute, with .. or empty segments, backslashes, drive letters,
+// control characters, or names that Windows reserves. The error wraps
+// ErrUnsafePath.
+func ValidPath(name string) error {
+	if reason := unsafeReason(name); reason != "" {
+		return fmt.Errorf("%w: %q %s", ErrUnsafePath, name, reason)
+	}
+	return nil
+}
+
+func unsafeReason(name string) string {
+	switch {
+	case name == "":
+		return "is empty"
+	case len(name) > 4096:
+		return "is too long"
+	case strings.ContainsFunc(name, func(r rune) bool { return r < 0x20 || r == 0x7f }):
+		return "has control characters"
+	case strings.ContainsRune(name, '\\'):
+		return "has a backslash"
+	case len(name) > 1 && name[1] == ':':
+		return "starts with a drive letter"
+	case path.Clean(name) != name || strings.HasPrefix(name, "/"):
+		return "is not a clean relative path"
+	case name == "." || !filepath.IsLocal(filepath.FromSlash(name)):
+		return "leaves its folder"
+	}
+	if first, _, _ := strings.Cut(name, "/"); strings.EqualFold(first, ".git") {
+		return "lies in .git"
+	}
+	return ""
+}
+
+// CheckCollisions refuses a set of names of which two would be the same file,
+// or a file and a folder, on a file system that ignores case. The error wraps
+// ErrUnsafePath.
+func CheckCollisions(names []string) error {
+	files := make(map[string]string, len(names))
+	for _, name := range names {
+		key := strings.ToLower(name)
+		if other, ok := files[key]; ok && other != name {
+			return fmt.Errorf("%w: %q and %q differ in case only", ErrUnsafePath, other, name)
+		}
+		files[key] = name
+	}
+	for _, name := range names {
+		for dir := path.Dir(strings.ToLower(name)); dir != "."; dir = path.Dir(dir) {
+			if other, ok := files[dir]; ok {
+				return fmt.Errorf("%w: %q is a file and %q needs it as a folder", ErrUnsafePath, other, name)
+			}
+		}
+	}
+	return nil
+}
+
+var repoPart = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_])?$|^_[A-Za-z0-9._-]*$`)
+
+// maxRepoName is the hub's limit for the part after the slash.
+const maxRepoName = 96
+
+// ValidRepoID checks the form namespace/name by the hub's own rules.
+func ValidRepoID(id string) error {
+	namespace, name, ok := strings.Cut(id, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return fmt.Errorf("repo id %q is not of the form namespace/name", id)
+	}
+	for _, part := range []string{namespace, name} {
+		if err := validRepoPart(id, part); err != nil {
+			return err
+		}
+	}
+	if strings.HasSuffix(name, ".git") {
+		return fmt.Errorf("repo id %q ends in .git", id)
+	}
+	return nil
+}
+
+func validRepoPart(id, part string) error {
+	switch {
+	case len(part) > maxRepoName:
+		return fmt.Errorf("repo id %q: %q is longer than %d characters", id, part, maxRepoName)
+	case strings.Contains(part, "--") || strings.Contains(part, ".."):
+		return fmt.Errorf("repo id %q has -- or .. in it", id)
+	case !repoPart.MatchString(part):
+		return fmt.Errorf("repo id %q: %q may hold letters, digits, - _ and ., and not start or end with - or .", id, part)
+	}
+	return nil
+}
+
+var commitPattern = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
+// isCommit says whether rev is a full commit hash.
+func isCommit(rev string) bool { return commitPattern.MatchString(rev) }
+
+var sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+func isSHA256(s string) bool { return sha256Pattern.MatchString(s) }
+
+var sourceID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)?$`)
+
+// checkRepo refuses a repo id that must not go into a URL or a path. It is
+// more lenient than ValidRepoID: old repos have no namespace.
+func checkRepo(id string) error {
+	if !sourceID.MatchString(id) || strings.Contains(id, "..") {
+		return fmt.Errorf("hub: repo id %q is not of the form namespace/name", id)
+	}
+	return nil
+}

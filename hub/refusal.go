@@ -1,0 +1,162 @@
+package hub
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// maxErrorBody caps how much of an error answer is read.
+const maxErrorBody = 64 << 10
+
+// refusal reads an answer that is no success into an *Error. X-Error-Code
+// decides first, then the status.
+func (t *transport) refusal(r *request, u *url.URL, resp *http.Response) *Error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	e := t.failure(r, u, nil)
+	e.Status = resp.StatusCode
+	e.RequestID = requestID(resp.Header)
+	e.Code = oneLine(resp.Header.Get("X-Error-Code"))
+	e.Message = oneLine(resp.Header.Get("X-Error-Message"))
+	e.wait = parseWait(resp, t.clock.Now())
+	e.wait.lane = t.lane(u)
+	onHub := sameOrigin(u, t.endpoint)
+	if onHub && r.token && t.token != "" {
+		e.TokenSource = t.tokenSource
+	}
+	if e.Message == "" {
+		e.readBody(resp.Header.Get("Content-Type"), body)
+	}
+	if onHub {
+		e.Err = classify(e)
+	}
+	return e
+}
+
+// requestID finds the id that the hub's operators can search for.
+func requestID(h http.Header) string {
+	for _, key := range []string{"X-Request-Id", "X-Amzn-Trace-Id", "X-Amz-Request-Id", "X-Amz-Cf-Id"} {
+		if id := h.Get(key); id != "" {
+			return oneLine(id)
+		}
+	}
+	return ""
+}
+
+// readBody takes the message from a JSON or storage XML body; HTML and other
+// text is never shown.
+func (e *Error) readBody(contentType string, body []byte) {
+	trimmed := strings.TrimSpace(string(body))
+	switch {
+	case strings.HasPrefix(trimmed, "{"):
+		e.Message = jsonMessage([]byte(trimmed))
+	case strings.Contains(contentType, "html"):
+	case strings.HasPrefix(trimmed, "<?xml"), strings.HasPrefix(trimmed, "<Error>"):
+		var x struct {
+			Code    string `xml:"Code"`
+			Message string `xml:"Message"`
+		}
+		if xml.Unmarshal([]byte(trimmed), &x) == nil {
+			e.Code, e.Message = oneLine(x.Code), oneLine(x.Message)
+		}
+	case strings.HasPrefix(contentType, "text/plain"):
+		e.Message = oneLine(trimmed)
+	}
+}
+
+// jsonMessage reads {"error": text or list} and {"errors":[{"message"}]}.
+func jsonMessage(body []byte) string {
+	var doc struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+		Errors  []struct {
+			Message string `json:"message"`
+		} `json:"errors"`
+	}
+	if json.Unmarshal(body, &doc) != nil {
+		return ""
+	}
+	var texts []string
+	var one string
+	if json.Unmarshal(doc.Error, &one) == nil && one != "" {
+		texts = append(texts, one)
+	} else {
+		_ = json.Unmarshal(doc.Error, &texts)
+	}
+	for _, e := range doc.Errors {
+		texts = append(texts, e.Message)
+	}
+	if len(texts) == 0 {
+		texts = append(texts, doc.Message)
+	}
+	return oneLine(strings.Join(texts, "; "))
+}
+
+// oneLine makes a server's text fit for a terminal: no control characters,
+// one line, bounded.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > 500 {
+		s = s[:500] + "…"
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+var quotaText = regexp.MustCompile(`(?i)storage (limit|patterns?|quota|space)|quota|exceed(s|ed)? (your|the) .*(storage|limit)`)
+
+// classify gives the sentinel of an answer from the hub itself.
+func classify(e *Error) error {
+	switch e.Code {
+	case "RepoNotFound":
+		return ErrNotFound
+	case "RevisionNotFound":
+		return ErrRevisionNotFound
+	case "EntryNotFound":
+		return ErrEntryNotFound
+	case "GatedRepo":
+		return ErrGated
+	}
+	switch e.Status {
+	case http.StatusUnauthorized:
+		return classify401(e)
+	case http.StatusForbidden, http.StatusPaymentRequired:
+		return classify403(e)
+	case http.StatusNotFound:
+		return ErrNotFound
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		return ErrConflict
+	case http.StatusTooManyRequests:
+		return ErrRateLimited
+	}
+	return nil
+}
+
+// classify401: without a token the repo is private or missing; with one, the
+// token itself was refused.
+func classify401(e *Error) error {
+	if e.TokenSource == "" && !strings.Contains(strings.ToLower(e.Message), "credentials") && e.Repo != "" {
+		return ErrNotFound
+	}
+	return ErrUnauthorized
+}
+
+func classify403(e *Error) error {
+	switch {
+	case strings.Contains(e.Message, "Access to this resource is disabled"):
+		return ErrDisabled
+	case quotaText.MatchString(e.Message):
+		return ErrQuota
+	}
+	return ErrForbidden
+}

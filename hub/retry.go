@@ -1,0 +1,207 @@
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Defaults of the retry loop.
+const (
+	defaultTries   = 8
+	firstBackoff   = time.Second
+	longestBackoff = time.Minute
+	maxHeaderWait  = 10 * time.Minute // ceiling of a wait that the server asks for
+	defaultMaxWait = 90 * time.Minute // of all waits of one call; covers an hourly quota
+)
+
+// progress is what an attempt tells the loop: bytes that arrived make the
+// count of failures start again.
+type progress struct{ made bool }
+
+// errBusy marks a conflict that passes: another operation of ours is running.
+var errBusy = errors.New("the hub is busy with another change")
+
+// gaveUp marks an error on which a loop has already spent its tries, so that
+// an outer loop does not multiply them.
+type gaveUp struct{ err error }
+
+func (g *gaveUp) Error() string { return g.err.Error() }
+func (g *gaveUp) Unwrap() error { return g.err }
+
+// retry is the only retry loop of this module. It repeats try while its error
+// is temporary, waits as the server asks or with full jitter, and gives up
+// after the tries, the total wait, or the end of ctx.
+func (t *transport) retry(ctx context.Context, r *request, try func(context.Context, *progress) error) error {
+	var waited time.Duration
+	failures, attempts := 0, 0
+	for {
+		var p progress
+		err := try(ctx, &p)
+		attempts++
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if p.made {
+			failures = 0
+		}
+		failures++
+		if !repeatable(r, err) {
+			return err
+		}
+		d := t.delay(err, failures)
+		if failures >= t.tries || waited+d > t.maxWait {
+			return &gaveUp{withAttempts(err, attempts)}
+		}
+		waited += d
+		if err := t.pauseFor(ctx, r, err, d, attempts); err != nil {
+			return err
+		}
+		t.stats.retries.Add(1)
+	}
+}
+
+// pauseFor waits d. A wait that the server asked for closes the whole lane;
+// the next request then waits in the governor.
+func (t *transport) pauseFor(ctx context.Context, r *request, err error, d time.Duration, attempts int) error {
+	reason := reasonOf(err)
+	t.log.Info("hub request repeated", "op", r.op, "attempt", attempts, "err", reason, "wait", d.String())
+	var e *Error
+	if errors.As(err, &e) && (e.Status == http.StatusTooManyRequests || e.wait.known) {
+		if e.Status == http.StatusTooManyRequests {
+			t.stats.rateLimited.Add(1)
+		}
+		t.gov.pause(e.wait.lane, d, reason)
+		return nil
+	}
+	if d > 0 {
+		t.note(Wait{Reason: reason, For: d})
+	}
+	return t.clock.Sleep(ctx, d)
+}
+
+// note counts a pause and tells whoever listens.
+func (t *transport) note(w Wait) {
+	t.stats.waited.Add(int64(w.For))
+	t.stats.lastWait.Store(&w)
+	if w.Shared {
+		t.log.Warn("waiting for the hub", "reason", w.Reason, "wait", w.For.String())
+	}
+	if t.onWait != nil {
+		t.onWait(w)
+	}
+}
+
+// delay is the server's wish plus one second and jitter, or full jitter under
+// a ceiling that doubles.
+func (t *transport) delay(err error, failures int) time.Duration {
+	var e *Error
+	if errors.As(err, &e) && e.wait.known {
+		return min(e.wait.after, maxHeaderWait) + time.Second + t.share(time.Second)
+	}
+	if errors.Is(err, errExpired) && failures == 1 {
+		return 0
+	}
+	ceiling := min(firstBackoff<<min(failures-1, 10), longestBackoff)
+	if e != nil && e.Status == http.StatusTooManyRequests {
+		return ceiling/2 + t.share(ceiling) // a bare 429: never at once
+	}
+	return t.share(ceiling)
+}
+
+func (t *transport) share(d time.Duration) time.Duration {
+	return time.Duration(t.jitter() * float64(d))
+}
+
+// repeatable is the one rule about what may be sent again.
+func repeatable(r *request, err error) bool {
+	var done *gaveUp
+	if errors.As(err, &done) {
+		return false
+	}
+	if errors.Is(err, errExpired) || errors.Is(err, errBadRange) || errors.Is(err, errBusy) {
+		return true
+	}
+	var e *Error
+	if !errors.As(err, &e) {
+		return temporaryNetwork(err)
+	}
+	if r.once {
+		return neverStarted(e)
+	}
+	return e.Temporary()
+}
+
+// neverStarted says whether a request that must not run twice was certainly
+// not begun: refused by the rate limit, or never connected.
+func neverStarted(e *Error) bool {
+	var op *net.OpError
+	return e.Status == http.StatusTooManyRequests || (errors.As(e.Err, &op) && op.Op == "dial")
+}
+
+// temporaryNetwork tells broken connections, which are worth another try,
+// from those that will break the same way again.
+func temporaryNetwork(err error) bool {
+	var (
+		record  tls.RecordHeaderError
+		unknown x509.UnknownAuthorityError
+		host    x509.HostnameError
+		invalid x509.CertificateInvalidError
+	)
+	switch {
+	case err == nil, isSentinel(err):
+		return false
+	case errors.As(err, &record), errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid):
+		return false
+	}
+	return true
+}
+
+// isSentinel says whether err is one of ours that no repeat will change.
+func isSentinel(err error) bool {
+	for _, s := range []error{ErrNotHub, ErrOffline, ErrChanged, ErrCorrupt, ErrTooLarge, ErrConflict, ErrUnsafePath,
+		ErrMissingObject, ErrIgnored, ErrUnknownOutcome, ErrInvalidCard,
+		errLocalBody, errBadURL, errStale} {
+		if errors.Is(err, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// withAttempts records how often a request was made.
+func withAttempts(err error, n int) error {
+	var e *Error
+	if errors.As(err, &e) {
+		counted := *e
+		counted.Attempts = n
+		return &counted
+	}
+	return fmt.Errorf("%w (%d attempts)", err, n)
+}
+
+// reasonOf is a short text for logs and progress lines.
+func reasonOf(err error) string {
+	var e *Error
+	switch {
+	case !errors.As(err, &e):
+		return oneLine(err.Error())
+	case e.Status == http.StatusTooManyRequests && e.wait.bucket != "":
+		return "rate limit of the hub's bucket " + e.wait.bucket + " reached"
+	case e.Status == http.StatusTooManyRequests:
+		return "rate limit reached"
+	case e.Status != 0:
+		return fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))
+	case e.Err != nil:
+		return oneLine(e.Err.Error())
+	}
+	return "no answer"
+}

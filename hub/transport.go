@@ -1,0 +1,192 @@
+package hub
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// transport sends every request of a client. It alone knows the token.
+type transport struct {
+	endpoint    *url.URL
+	rt          http.RoundTripper
+	token       string
+	tokenSource string
+	side        string
+	userAgent   string
+	offline     bool
+	log         *slog.Logger
+	clock       Clock
+	jitter      func() float64 // in [0, 1)
+	tries       int
+	maxWait     time.Duration
+	timeouts    timeouts
+	gov         *governor
+	stats       counters
+	in, out     *throttle
+	onWait      func(Wait)
+	warned      sync.Map // topics of X-HF-Warning that were logged
+}
+
+// timeouts are the limits after which a connection counts as dead.
+type timeouts struct {
+	header  time.Duration // from the sent request to the answer's headers
+	idle    time.Duration // between two bytes of a body
+	window  time.Duration // over this much time spent reading …
+	minRate int64         // … at least so many bytes per second must come
+}
+
+// request is one thing to ask, repeatable: its body can be opened again.
+type request struct {
+	op     string // for errors: "read model info of ns/name"
+	repo   string // for hints
+	method string
+	url    string
+	header http.Header
+	body   func() io.Reader // nil for none
+	size   int64            // exact length of the body
+	bulk   bool             // file bytes: throttled, counted
+	follow followRule
+	token  bool          // send the token if the hop is on the hub's own origin
+	once   bool          // not idempotent: repeat only what the hub refused to start
+	slow   time.Duration // time to the headers if longer than usual
+}
+
+// exchange sends r once, following redirects as its rule allows, and gives a
+// 2xx answer (or the redirect at which the rule stops). Everything else is an
+// *Error. The caller closes the body.
+func (t *transport) exchange(ctx context.Context, r *request) (*http.Response, error) {
+	if t.offline {
+		return nil, &Error{Op: r.op, Side: t.side, Repo: r.repo, Endpoint: t.endpoint.String(), Err: ErrOffline}
+	}
+	u, err := parseVerbatim(r.url)
+	if err != nil {
+		return nil, t.failure(r, nil, err)
+	}
+	for hop := 0; ; hop++ {
+		resp, err := t.roundTrip(ctx, r, u)
+		if err != nil {
+			return nil, err
+		}
+		next, err := t.nextHop(r, u, resp, hop)
+		if err != nil {
+			_ = resp.Body.Close()
+			return nil, err
+		}
+		if next == nil {
+			return t.check(r, u, resp)
+		}
+		_ = resp.Body.Close()
+		u = next
+	}
+}
+
+// check turns an answer that is no success into an *Error.
+func (t *transport) check(r *request, u *url.URL, resp *http.Response) (*http.Response, error) {
+	stopped := r.follow == followRelative && isRedirect(resp.StatusCode) && resp.Header.Get("Location") != ""
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 || stopped {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, t.refusal(r, u, resp)
+}
+
+// roundTrip sends one request of one hop. The watch that guards the answer's
+// body ends the connection when it stalls.
+func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*http.Response, error) {
+	lane := t.lane(u)
+	if err := t.gov.wait(ctx, lane); err != nil {
+		return nil, err
+	}
+	w := newWatch(ctx, t, max(t.timeouts.header, r.slow))
+	req := t.build(r, u, w)
+	t.stats.requests.Add(1)
+	w.start()
+	resp, err := t.rt.RoundTrip(req)
+	if err != nil {
+		w.stop()
+		err = causeOf(w.ctx, err)
+		w.cancel(nil)
+		return nil, t.failure(r, u, err)
+	}
+	resp.Request = req
+	t.gov.observe(lane, resp)
+	t.warn(resp)
+	resp.Body = w.guard(resp.Body, r.bulk)
+	return resp, nil
+}
+
+// build makes the http.Request of one hop: the token only on the hub's origin,
+// the body opened anew, its length exact.
+func (t *transport) build(r *request, u *url.URL, w *watch) *http.Request {
+	req := &http.Request{Method: r.method, URL: u, Host: u.Host, Header: http.Header{},
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	req = req.WithContext(w.ctx)
+	for k, v := range r.header {
+		req.Header[k] = v
+	}
+	req.Header.Set("User-Agent", t.userAgent)
+	if sameOrigin(u, t.endpoint) {
+		req.Header.Set("X-Amzn-Trace-Id", traceID())
+		if r.token && t.token != "" {
+			req.Header.Set("Authorization", "Bearer "+t.token)
+		}
+	}
+	if r.body == nil {
+		return req
+	}
+	req.ContentLength = r.size
+	req.Body = http.NoBody
+	if r.size > 0 {
+		req.Body = w.upload(r)
+	}
+	return req
+}
+
+// lane names the governor's lane of a URL.
+func (t *transport) lane(u *url.URL) string {
+	switch {
+	case !sameOrigin(u, t.endpoint):
+		return u.Host
+	case strings.Contains(u.Path, "/resolve"):
+		return "resolvers"
+	}
+	return "api"
+}
+
+// warn logs each topic of X-HF-Warning once.
+func (t *transport) warn(resp *http.Response) {
+	for _, line := range resp.Header.Values("X-HF-Warning") {
+		topic, text, ok := strings.Cut(line, ";")
+		if !ok {
+			topic, text = "", line
+		}
+		if _, seen := t.warned.LoadOrStore(topic, true); !seen {
+			t.log.Warn("hub warning", "topic", oneLine(topic), "text", oneLine(text))
+		}
+	}
+}
+
+// failure is the *Error of a request that got no answer.
+func (t *transport) failure(r *request, u *url.URL, err error) *Error {
+	e := &Error{Op: r.op, Side: t.side, Method: r.method, Repo: r.repo, Endpoint: t.endpoint.String(), Err: err}
+	if u != nil {
+		e.URL = redactURL(u)
+	}
+	return e
+}
+
+// traceID is a random UUID; the hub repeats it inside its request id.
+func traceID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

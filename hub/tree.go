@@ -1,0 +1,173 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// TreeEntry is one file of a tree. SHA256 is set for large files; BlobID is
+// git's hash, of the content or of the large file's pointer.
+type TreeEntry struct {
+	Size    int64
+	SHA256  string
+	BlobID  string
+	XetHash string
+}
+
+// treeRow is an entry as the hub writes it.
+type treeRow struct {
+	Type    string `json:"type"`
+	Path    string `json:"path"`
+	OID     string `json:"oid"`
+	Size    int64  `json:"size"`
+	XetHash string `json:"xetHash"`
+	LFS     *struct {
+		OID  string `json:"oid"`
+		Size int64  `json:"size"`
+	} `json:"lfs"`
+}
+
+// maxPages bounds a tree: a repo has less than 100,000 files, 50 a page at least.
+const maxPages = 4000
+
+// Tree lists all files at a revision, by path.
+func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]TreeEntry, error) {
+	if err := checkRepo(repo); err != nil {
+		return nil, err
+	}
+	next := c.apiURL(repo, revPath("tree", rev)+"?recursive=true&expand=false")
+	tree, seen := map[string]TreeEntry{}, map[string]bool{}
+	for next != "" {
+		if seen[next] || len(seen) >= maxPages {
+			return nil, c.errorf("list files of "+repo, ErrNotHub, "page after page without an end")
+		}
+		seen[next] = true
+		r := c.get("list files of "+repo, repo, next)
+		var rows []treeRow
+		header, err := c.call(ctx, r, &rows)
+		if err != nil {
+			return nil, err
+		}
+		addRows(tree, rows)
+		if next, err = c.nextPage(r, header); err != nil {
+			return nil, err
+		}
+	}
+	return tree, nil
+}
+
+func addRows(tree map[string]TreeEntry, rows []treeRow) {
+	for _, row := range rows {
+		if row.Type != "file" {
+			continue
+		}
+		e := TreeEntry{Size: row.Size, BlobID: row.OID, XetHash: row.XetHash}
+		if row.LFS != nil {
+			e.SHA256 = strings.TrimPrefix(strings.ToLower(row.LFS.OID), "sha256:")
+			e.Size = row.LFS.Size
+		}
+		tree[row.Path] = e
+	}
+}
+
+// nextPage reads the Link header. A link to another origin is refused: the
+// token would not go there, and no hub sends one.
+func (c *Client) nextPage(r *request, header http.Header) (string, error) {
+	link := nextLink(header.Values("Link"))
+	if link == "" {
+		return "", nil
+	}
+	base, err := url.Parse(r.url)
+	if err != nil {
+		return "", errBadURL
+	}
+	next, _, err := c.t.target(base, link)
+	if err != nil {
+		return "", c.t.failure(r, base, err)
+	}
+	if !sameOrigin(next, c.t.endpoint) {
+		return "", c.t.failure(r, base, fmt.Errorf("%w: next page lies on %s", ErrNotHub, next.Host))
+	}
+	return next.String(), nil
+}
+
+// nextLink finds <url>; rel="next" among the values of Link headers.
+func nextLink(values []string) string {
+	for _, value := range values {
+		for value != "" {
+			_, rest, ok := strings.Cut(value, "<")
+			if !ok {
+				break
+			}
+			target, rest, ok := strings.Cut(rest, ">")
+			if !ok {
+				break
+			}
+			params, tail, _ := strings.Cut(rest, "<")
+			if hasRelNext(params) {
+				return target
+			}
+			value = ""
+			if tail != "" {
+				value = "<" + tail
+			}
+		}
+	}
+	return ""
+}
+
+func hasRelNext(params string) bool {
+	for p := range strings.SplitSeq(params, ";") {
+		key, value, _ := strings.Cut(strings.Trim(p, " ,"), "=")
+		if strings.EqualFold(key, "rel") && strings.Trim(value, `"`) == "next" {
+			return true
+		}
+	}
+	return false
+}
+
+// Head gives the commit that a branch or another revision points to.
+func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
+	if err := checkRepo(repo); err != nil {
+		return "", err
+	}
+	r := c.get("read head of "+repo, repo, c.apiURL(repo, revPath("revision", orDefault(rev, "main"))))
+	var doc document
+	if _, err := c.call(ctx, r, &doc); err != nil {
+		return "", err
+	}
+	sha := doc.text("sha")
+	if !isCommit(sha) {
+		return "", c.errorf(r.op, ErrNotHub, "info names no commit")
+	}
+	return sha, nil
+}
+
+// Ref is a branch, tag or pull request and where it points.
+type Ref struct {
+	Name   string `json:"name"`
+	Ref    string `json:"ref"` // "refs/heads/main"
+	Commit string `json:"targetCommit"`
+}
+
+// Refs are the branches and tags of a repo.
+type Refs struct {
+	Branches []Ref `json:"branches"`
+	Tags     []Ref `json:"tags"`
+}
+
+// Refs lists branches and tags.
+func (c *Client) Refs(ctx context.Context, repo string) (*Refs, error) {
+	if err := checkRepo(repo); err != nil {
+		return nil, err
+	}
+	var refs Refs
+	_, err := c.call(ctx, c.get("list branches of "+repo, repo, c.apiURL(repo, "/refs")), &refs)
+	if err != nil {
+		return nil, err
+	}
+	return &refs, nil
+}
