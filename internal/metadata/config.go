@@ -1,0 +1,191 @@
+package metadata
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// The member that makes a config.json one of a DF11 model, and its fixed values (docs/format.md §12).
+const (
+	configKey       = "dfloat11_config"
+	threadsPerBlock = 512
+	bytesPerThread  = 8
+)
+
+// ErrAlreadyDF11 says that a source config has a dfloat11_config already.
+var ErrAlreadyDF11 = errors.New("config.json has a dfloat11_config already: the source is a DF11 model")
+
+// ErrQuantized says that a source config describes quantised weights.
+var ErrQuantized = errors.New("config.json has a quantization_config: the source is quantised, not BF16")
+
+// NewConfig returns the config.json that the official compressor writes where a layout has none: the dfloat11_config and
+// nothing else, without a final newline.
+func NewConfig(dict plan.PatternDict) []byte {
+	b := appendMember([]byte("{\n  "), dict, "  ", "  ")
+	return append(b, "\n}"...)
+}
+
+// InsertConfig returns config with the member dfloat11_config appended to its object. Every byte of config stays, in
+// order; the new text follows its indentation and line ends. config may hold what Python's json reads: a byte order
+// mark, NaN and Infinity included. The error is [ErrAlreadyDF11], [ErrQuantized], or says where config is not a JSON
+// object.
+func InsertConfig(config []byte, dict plan.PatternDict) ([]byte, error) {
+	o, err := scanObject(config)
+	if err != nil {
+		return nil, fmt.Errorf("insert into config.json: %w", err)
+	}
+	if err := o.refuse(); err != nil {
+		return nil, err
+	}
+	out := append(make([]byte, 0, len(config)+4096), config[:o.end]...)
+	out = o.appendMember(out, dict)
+	return append(out, config[o.end:]...), nil
+}
+
+// object is what insertion needs to know of the top-level object of a config.
+type object struct {
+	members map[string]json.RawMessage
+	end     int    // where the new member goes: after the last value, or after the brace of an empty object
+	newline string // line end; "" when the object is on one line
+	indent  string // of the members
+}
+
+// refuse says why a config cannot be one of a BF16 source.
+func (o *object) refuse() error {
+	if _, ok := o.members[configKey]; ok {
+		return ErrAlreadyDF11
+	}
+	if v, ok := o.members["quantization_config"]; ok && string(v) != "null" {
+		return ErrQuantized
+	}
+	return nil
+}
+
+// appendMember appends separator, key and value in the style of the object.
+func (o *object) appendMember(out []byte, dict plan.PatternDict) []byte {
+	if o.newline == "" {
+		if len(o.members) > 0 {
+			out = append(out, ", "...)
+		}
+		return appendMember(out, dict, "", "")
+	}
+	if len(o.members) > 0 {
+		out = append(out, ',')
+	}
+	text := append([]byte("\n"+o.indent), appendMember(nil, dict, o.indent, o.indent)...)
+	return append(out, bytes.ReplaceAll(text, []byte("\n"), []byte(o.newline))...)
+}
+
+// appendMember appends `"dfloat11_config": {…}` as json.dumps writes it. Lines after the first start with prefix, then
+// one indent a level; an empty indent puts everything on one line.
+func appendMember(b []byte, dict plan.PatternDict, prefix, indent string) []byte {
+	open, sep, last, inner := "", ", ", "", ""
+	if indent != "" {
+		inner = "\n" + prefix + indent
+		open, sep, last = inner, ","+inner, "\n"+prefix
+	}
+	list := fmt.Sprintf("[%d]", threadsPerBlock)
+	if indent != "" {
+		list = fmt.Sprintf("[%s%s%d%s]", inner, indent, threadsPerBlock, inner)
+	}
+	b = fmt.Appendf(b, `"%s": {%s"version": "%s"%s"threads_per_block": %s%s"bytes_per_thread": %d%s"pattern_dict": `,
+		configKey, open, plan.FormatVersion, sep, list, sep, bytesPerThread, sep)
+	b = dict.AppendJSON(b, strings.TrimPrefix(inner, "\n"), indent)
+	return append(append(b, last...), '}')
+}
+
+// scanObject finds the members of a config's object and the style in which it is written.
+func scanObject(config []byte) (*object, error) {
+	text := blankWords(config)
+	if !utf8.Valid(text) {
+		return nil, errors.New("not valid UTF-8")
+	}
+	bom := len(text) - len(bytes.TrimPrefix(text, []byte("\ufeff")))
+	dec := json.NewDecoder(bytes.NewReader(text[bom:]))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.New("not a JSON object")
+	}
+	o := &object{members: map[string]json.RawMessage{}, end: bom + int(dec.InputOffset())}
+	o.setStyle(text[o.end:])
+	for dec.More() {
+		if len(o.members) > 0 {
+			o.setStyle(bytes.TrimPrefix(bytes.TrimLeft(text[o.end:], " \t\r\n"), []byte(",")))
+		}
+		if err := o.member(dec); err != nil {
+			return nil, err
+		}
+		o.end = bom + int(dec.InputOffset())
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("text after the object")
+	}
+	return o, nil
+}
+
+// member reads one member; a repeated key keeps the value that is not null, so that no refusal is missed.
+func (o *object) member(dec *json.Decoder) error {
+	key, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	var value json.RawMessage
+	if err := dec.Decode(&value); err != nil {
+		return err
+	}
+	if old, ok := o.members[key.(string)]; !ok || string(old) == "null" {
+		o.members[key.(string)] = value
+	}
+	return nil
+}
+
+// setStyle takes line end and indentation from the white space in front of a member, at the start of rest.
+func (o *object) setStyle(rest []byte) {
+	space := string(rest[:len(rest)-len(bytes.TrimLeft(rest, " \t\r\n"))])
+	i := strings.LastIndexByte(space, '\n')
+	if i < 0 {
+		o.newline, o.indent = "", ""
+		return
+	}
+	o.newline, o.indent = "\n", space[i+1:]
+	if strings.HasSuffix(space[:i], "\r") {
+		o.newline = "\r\n"
+	}
+}
+
+// blankWords replaces the words NaN, Infinity and -Infinity, which only Python writes, by lists of the same length, so
+// that a JSON decoder accepts them, wherever a value may stand and nowhere else, and every offset stays true.
+func blankWords(config []byte) []byte {
+	out := bytes.Clone(config)
+	inString := false
+	for i := 0; i < len(out); i++ {
+		switch {
+		case inString && out[i] == '\\':
+			i++
+		case out[i] == '"':
+			inString = !inString
+		case !inString:
+			blankWord(out[i:])
+		}
+	}
+	return out
+}
+
+// blankWord replaces a word at the start of text.
+func blankWord(text []byte) {
+	for word, list := range map[string]string{"NaN": "[1]", "Infinity": "[111111]", "-Infinity": "[1111111]"} {
+		if bytes.HasPrefix(text, []byte(word)) {
+			copy(text, list)
+			return
+		}
+	}
+}

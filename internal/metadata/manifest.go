@@ -1,0 +1,222 @@
+package metadata
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+)
+
+// ManifestName is the manifest's file name in a DF11 repo.
+const ManifestName = "df11-manifest.json"
+
+// SchemaVersion is the version of the manifest that this package writes, and the newest that it reads.
+const SchemaVersion = 1
+
+// Manifest records what a DF11 repo was made from, what is in it, and what was proved (docs/manifest.md). It holds no
+// times, no host names and no counts of machines: the same source and plan give the same bytes.
+type Manifest struct {
+	Schema       int            `json:"schema_version"`
+	Tool         Tool           `json:"tool"`
+	Source       Source         `json:"source"`
+	Plan         PlanInfo       `json:"plan"`
+	Units        []Unit         `json:"units"`
+	Outputs      []OutputFile   `json:"files"`
+	Aliases      []Alias        `json:"aliases,omitempty"`
+	Renamed      []Rename       `json:"renamed,omitempty"`
+	Dropped      []string       `json:"dropped,omitempty"`
+	NotCopied    []NotCopied    `json:"not_copied,omitempty"`
+	Differences  []string       `json:"differences,omitempty"`
+	Verification []Verification `json:"verification"`
+}
+
+// Tool names the program that made the repo.
+type Tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Source is the model that was converted.
+type Source struct {
+	Repo   string       `json:"repo,omitempty"`   // "org/name"; empty for a local source without a stated base model
+	Commit string       `json:"commit,omitempty"` // pinned commit; empty for a local source
+	Files  []SourceFile `json:"files"`
+}
+
+// Integrity says how much is known about a source file.
+type Integrity string
+
+// Integrity states.
+const (
+	Streamed  Integrity = "streamed"  // all its bytes passed through sha256 while they were converted
+	Proof     Integrity = "proof"     // rebuilt from the DF11 files; the sha256 of the result is the published one
+	Unchecked Integrity = "unchecked" // read by ranges, its hash was never computed
+)
+
+// SourceFile is one file of the source that was converted or copied.
+type SourceFile struct {
+	Path      string    `json:"path"`
+	Size      int64     `json:"size"`
+	SHA256    string    `json:"sha256,omitempty"` // empty if unchecked and not published
+	Integrity Integrity `json:"integrity"`
+	Header    string    `json:"header,omitempty"` // safetensors header JSON as stored, padding included
+}
+
+// PlanInfo identifies the decision that the conversion carried out.
+type PlanInfo struct {
+	Digest     string `json:"digest"`
+	Layout     string `json:"layout"`
+	Entry      string `json:"catalog_entry,omitempty"`
+	Provenance string `json:"provenance"`
+	Derived    bool   `json:"derived"`
+}
+
+// Status says in which form a unit is stored.
+type Status string
+
+// Unit states.
+const (
+	DF11 Status = "df11" // the six DF11 tensors
+	BF16 Status = "bf16" // the source's weights unchanged, because DF11 cannot hold them
+)
+
+// Unit is one compressed module, or one that had to stay as it was.
+type Unit struct {
+	Path         string       `json:"path"`
+	File         string       `json:"file"`
+	Status       Status       `json:"status"`
+	Reason       string       `json:"reason,omitempty"` // why it stays in BF16
+	NWeights     int64        `json:"n_weights"`
+	Tensors      []UnitTensor `json:"tensors"` // in encoding order
+	SourceSHA256 string       `json:"source_sha256,omitempty"` // of the weights' bits in encoding order; optional
+	OutputSHA256 string       `json:"output_sha256,omitempty"`
+	TieBroken    bool         `json:"limiter_tie,omitempty"` // other tools may choose another code (docs/format.md §5.1)
+}
+
+// UnitTensor is one weight of a unit.
+type UnitTensor struct {
+	Name  string  `json:"name"` // in the output
+	Shape []int64 `json:"shape"`
+}
+
+// Kind says what an output file is.
+type Kind string
+
+// Kinds of output files.
+const (
+	KindUnit      Kind = "unit"      // DF11 units and their siblings
+	KindRemainder Kind = "remainder" // tensors of no unit
+	KindSingle    Kind = "single"    // units and remainder in one file
+	KindIndex     Kind = "index"     // index of the remainder
+	KindConfig    Kind = "config"    // the source's config with dfloat11_config, or a new one
+	KindCard      Kind = "card"
+	KindCopied    Kind = "copied" // equal to the source's file of the same path
+)
+
+// OutputFile is one file of the repo. The manifest itself is not listed.
+type OutputFile struct {
+	Path   string `json:"path"`
+	Kind   Kind   `json:"kind"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+// Alias is a tensor of the source that is not stored because another one has the same bits.
+type Alias struct {
+	Name string `json:"name"`
+	Of   string `json:"of"`
+}
+
+// Rename is a tensor whose name differs between source and output.
+type Rename struct {
+	Source string `json:"source"`
+	Name   string `json:"name"`
+}
+
+// NotCopied is a file of the source that has no place in the output.
+type NotCopied struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+// Verification is one proof that was carried out.
+type Verification struct {
+	Method    string `json:"method"`           // "cpu", "gpu"
+	Decoder   string `json:"decoder"`          // which decoder, in words
+	Device    string `json:"device,omitempty"` // model of the GPU
+	NUnits    int64  `json:"n_units"`          // decoded from the stored bytes
+	NTensors  int64  `json:"n_tensors"`        // compared with the source, copied ones included
+	NWeights  int64  `json:"n_weights"`        // of units, all 16 bits compared
+	Differing int64  `json:"n_differing"`
+}
+
+// Marshal checks the manifest and returns its JSON: UTF-8, two-space indent, keys in the order of docs/manifest.md,
+// final newline.
+func (m *Manifest) Marshal() ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("write manifest: %w", err)
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(m.withoutNil()); err != nil {
+		return nil, fmt.Errorf("write manifest: %w", err)
+	}
+	return numberList.ReplaceAllFunc(b.Bytes(), onOneLine), nil
+}
+
+// numberList matches an indented list of numbers. Its line ends cannot lie inside a string.
+var numberList = regexp.MustCompile(`\[\n +\d+(?:,\n +\d+)*\n +\]`)
+
+// onOneLine joins the lines of a number list: shapes are read by people too.
+func onOneLine(list []byte) []byte {
+	var out []byte
+	for i, field := range bytes.Fields(list) {
+		if i > 1 && field[0] != ']' {
+			out = append(out, ' ')
+		}
+		out = append(out, field...)
+	}
+	return out
+}
+
+// withoutNil returns a copy whose required lists are not null.
+func (m *Manifest) withoutNil() *Manifest {
+	c := *m
+	c.Source.Files = orEmpty(c.Source.Files)
+	c.Units = orEmpty(c.Units)
+	c.Outputs = orEmpty(c.Outputs)
+	c.Verification = orEmpty(c.Verification)
+	return &c
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// ParseManifest reads and checks a manifest. Members that it does not know are ignored, a newer schema version is an
+// error. What it returns is consistent in itself; whether it is true only a proof can tell.
+func ParseManifest(data []byte) (*Manifest, error) {
+	var v struct {
+		Schema int `json:"schema_version"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	if v.Schema > SchemaVersion {
+		return nil, fmt.Errorf("read manifest: schema version %d is newer than this program, which reads up to %d",
+			v.Schema, SchemaVersion)
+	}
+	m := &Manifest{}
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	return m, nil
+}

@@ -1,0 +1,161 @@
+package metadata
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"unicode/utf8"
+)
+
+// check refuses a manifest that contradicts itself, or that names files which a reader must not touch.
+func (m *Manifest) check() error {
+	if m.Schema != SchemaVersion {
+		return fmt.Errorf("schema version %d, want %d", m.Schema, SchemaVersion)
+	}
+	if !isSHA256(m.Plan.Digest) {
+		return fmt.Errorf("plan digest %.70q is no sha256", m.Plan.Digest)
+	}
+	if err := m.Source.check(); err != nil {
+		return err
+	}
+	files, err := m.checkOutputs()
+	if err != nil {
+		return err
+	}
+	return m.checkUnits(files)
+}
+
+func (s *Source) check() error {
+	seen := map[string]bool{}
+	for i := range s.Files {
+		f := &s.Files[i]
+		if err := checkFile(f.Path, f.Size, seen); err != nil {
+			return fmt.Errorf("source file: %w", err)
+		}
+		if err := f.check(); err != nil {
+			return fmt.Errorf("source file %q: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+func (f *SourceFile) check() error {
+	switch f.Integrity {
+	case Streamed, Proof:
+		if !isSHA256(f.SHA256) {
+			return fmt.Errorf("integrity %q without a sha256", f.Integrity)
+		}
+	case Unchecked:
+		if f.SHA256 != "" && !isSHA256(f.SHA256) {
+			return errors.New("malformed sha256")
+		}
+	default:
+		return fmt.Errorf("unknown integrity %q", f.Integrity)
+	}
+	if !utf8.ValidString(f.Header) {
+		return errors.New("header is not valid UTF-8")
+	}
+	return nil
+}
+
+// checkOutputs returns the kind of every output file.
+func (m *Manifest) checkOutputs() (map[string]Kind, error) {
+	seen, kinds := map[string]bool{}, map[string]Kind{}
+	for _, f := range m.Outputs {
+		if err := checkFile(f.Path, f.Size, seen); err != nil {
+			return nil, fmt.Errorf("file: %w", err)
+		}
+		if !isSHA256(f.SHA256) {
+			return nil, fmt.Errorf("file %q: malformed sha256", f.Path)
+		}
+		switch f.Kind {
+		case KindUnit, KindRemainder, KindSingle, KindIndex, KindConfig, KindCard, KindCopied:
+		default:
+			return nil, fmt.Errorf("file %q: unknown kind %q", f.Path, f.Kind)
+		}
+		kinds[f.Path] = f.Kind
+	}
+	return kinds, nil
+}
+
+func (m *Manifest) checkUnits(files map[string]Kind) error {
+	seen := map[string]bool{}
+	for i := range m.Units {
+		u := &m.Units[i]
+		if seen[u.Path] {
+			return fmt.Errorf("unit %q is listed twice", u.Path)
+		}
+		seen[u.Path] = true
+		if k := files[u.File]; k != KindUnit && k != KindSingle {
+			return fmt.Errorf("unit %q: its file %q is not listed as one that holds units", u.Path, u.File)
+		}
+		if err := u.check(); err != nil {
+			return fmt.Errorf("unit %q: %w", u.Path, err)
+		}
+	}
+	return nil
+}
+
+func (u *Unit) check() error {
+	if u.Status != DF11 && u.Status != BF16 {
+		return fmt.Errorf("unknown status %q", u.Status)
+	}
+	if (u.Status == BF16) != (u.Reason != "") {
+		return fmt.Errorf("status %q with reason %q", u.Status, u.Reason)
+	}
+	if u.SourceSHA256 != "" && !isSHA256(u.SourceSHA256) || u.OutputSHA256 != "" && !isSHA256(u.OutputSHA256) {
+		return errors.New("malformed sha256")
+	}
+	var n int64
+	for _, t := range u.Tensors {
+		size, err := nElems(t.Shape)
+		if err != nil {
+			return fmt.Errorf("tensor %q: %w", t.Name, err)
+		}
+		n += size
+	}
+	if n != u.NWeights {
+		return fmt.Errorf("tensors have %d weights, unit says %d", n, u.NWeights)
+	}
+	return nil
+}
+
+// nElems multiplies a shape. No unit comes near 2^48 weights; the bound keeps every sum inside int64.
+func nElems(shape []int64) (int64, error) {
+	const limit = 1 << 48
+	n := int64(1)
+	for _, dim := range shape {
+		if dim < 0 || dim > limit || dim != 0 && n > limit/dim {
+			return 0, fmt.Errorf("bad shape %v", shape)
+		}
+		n *= dim
+	}
+	return n, nil
+}
+
+// checkFile refuses sizes below zero, repeated paths, and paths that could leave the folder on any system.
+func checkFile(name string, size int64, seen map[string]bool) error {
+	if !isLocalPath(name) {
+		return fmt.Errorf("path %q is not one inside a repo", name)
+	}
+	if seen[name] {
+		return fmt.Errorf("path %q is listed twice", name)
+	}
+	seen[name] = true
+	if size < 0 {
+		return fmt.Errorf("path %q: size %d", name, size)
+	}
+	return nil
+}
+
+func isLocalPath(name string) bool {
+	return name != "" && name != "." && utf8.ValidString(name) && path.Clean(name) == name &&
+		!path.IsAbs(name) && name != ".." && !strings.HasPrefix(name, "../") && !strings.ContainsAny(name, "\\\x00")
+}
+
+func isSHA256(s string) bool {
+	_, err := hex.DecodeString(s)
+	return err == nil && len(s) == 64 && strings.ToLower(s) == s
+}

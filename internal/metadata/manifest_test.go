@@ -1,0 +1,164 @@
+package metadata_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/metadata"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files of this package")
+
+// golden compares got with testdata/name, or rewrites the file with -update.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := readFile(t, path); !bytes.Equal(got, want) {
+		t.Errorf("%s differs (run the test with -update and look at the diff); got:\n%s", name, got)
+	}
+}
+
+func sum(digit string) string { return strings.Repeat(digit, 64) }
+
+func testManifest() *metadata.Manifest {
+	return &metadata.Manifest{
+		Schema: metadata.SchemaVersion,
+		Tool:   metadata.Tool{Name: "df11-convert", Version: "v1.2.3"},
+		Source: metadata.Source{
+			Repo: "org/Tiny", Commit: strings.Repeat("c", 40),
+			Files: []metadata.SourceFile{
+				{Path: "config.json", Size: 20, SHA256: sum("1"), Integrity: metadata.Streamed},
+				{Path: "model.safetensors", Size: 300, SHA256: sum("2"), Integrity: metadata.Proof,
+					Header: "[\n 1\n ] [ 1, 2 ]" + `{"<é>":{"dtype":"BF16","shape":[],"data_offsets":[0,2]}}` + "\u2028   "},
+				{Path: "part/x.safetensors", Size: 8, Integrity: metadata.Unchecked},
+			},
+		},
+		Plan: metadata.PlanInfo{Digest: sum("3"), Layout: "transformers", Entry: "llama-untied", Provenance: "published:DFloat11/x"},
+		Units: []metadata.Unit{
+			{Path: "model.layers.0", File: "model_layers_0.safetensors", Status: metadata.DF11, NWeights: 20, SourceSHA256: sum("4"),
+				Tensors: []metadata.UnitTensor{{Name: "model.layers.0.q.weight", Shape: []int64{2, 5}}, {Name: "model.layers.0.k.weight", Shape: []int64{10, 1}}}},
+			{Path: "lm_head", File: "lm_head.safetensors", Status: metadata.BF16, Reason: "exponent_range", NWeights: 6, SourceSHA256: sum("5"),
+				Tensors: []metadata.UnitTensor{{Name: "lm_head.weight", Shape: []int64{2, 3}}}},
+		},
+		Outputs: []metadata.OutputFile{
+			{Path: "model_layers_0.safetensors", Kind: metadata.KindUnit, Size: 200, SHA256: sum("6")},
+			{Path: "lm_head.safetensors", Kind: metadata.KindUnit, Size: 100, SHA256: sum("7")},
+			{Path: "model.safetensors", Kind: metadata.KindRemainder, Size: 50, SHA256: sum("8")},
+			{Path: "config.json", Kind: metadata.KindConfig, Size: 400, SHA256: sum("9")},
+		},
+		Aliases:   []metadata.Alias{{Name: "lm_head.weight", Of: "model.embed_tokens.weight"}},
+		NotCopied: []metadata.NotCopied{{Path: "model.safetensors.index.json", Why: "the index of the source"}},
+		Verification: []metadata.Verification{
+			{Method: "cpu", Decoder: "independent decoder", NUnits: 1, NTensors: 4, NWeights: 20},
+		},
+	}
+}
+
+func TestManifestGolden(t *testing.T) {
+	m := testManifest()
+	got, err := m.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "manifest.json", got)
+	back, err := metadata.ParseManifest(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(back, m) {
+		t.Errorf("read back %+v", back)
+	}
+}
+
+func TestEmptyManifestHasLists(t *testing.T) {
+	m := &metadata.Manifest{Schema: metadata.SchemaVersion, Plan: metadata.PlanInfo{Digest: sum("0")}}
+	got, err := m.Marshal()
+	if err != nil || bytes.Contains(got, []byte("null")) {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+func TestManifestRefusals(t *testing.T) {
+	tests := []struct {
+		want   string
+		change func(*metadata.Manifest)
+	}{
+		{"schema version 0", func(m *metadata.Manifest) { m.Schema = 0 }},
+		{"plan digest", func(m *metadata.Manifest) { m.Plan.Digest = "abc" }},
+		{"not one inside a repo", func(m *metadata.Manifest) { m.Outputs[0].Path = "../x" }},
+		{"not one inside a repo", func(m *metadata.Manifest) { m.Outputs[0].Path = "/etc/passwd" }},
+		{"not one inside a repo", func(m *metadata.Manifest) { m.Source.Files[0].Path = `a\b` }},
+		{"not one inside a repo", func(m *metadata.Manifest) { m.Source.Files[0].Path = "a//b" }},
+		{"not one inside a repo", func(m *metadata.Manifest) { m.Source.Files[0].Path = "" }},
+		{"listed twice", func(m *metadata.Manifest) { m.Outputs[1].Path = m.Outputs[0].Path }},
+		{"size -1", func(m *metadata.Manifest) { m.Outputs[1].Size = -1 }},
+		{"malformed sha256", func(m *metadata.Manifest) { m.Outputs[1].SHA256 = strings.ToUpper(sum("a")) }},
+		{"unknown kind", func(m *metadata.Manifest) { m.Outputs[3].Kind = "other" }},
+		{"without a sha256", func(m *metadata.Manifest) { m.Source.Files[1].SHA256 = "" }},
+		{"malformed sha256", func(m *metadata.Manifest) { m.Source.Files[2].SHA256 = "1" }},
+		{"unknown integrity", func(m *metadata.Manifest) { m.Source.Files[1].Integrity = "" }},
+		{"not valid UTF-8", func(m *metadata.Manifest) { m.Source.Files[1].Header = "\xff" }},
+		{"is listed twice", func(m *metadata.Manifest) { m.Units[1].Path = m.Units[0].Path }},
+		{"holds units", func(m *metadata.Manifest) { m.Units[1].File = "model.safetensors" }},
+		{"unknown status", func(m *metadata.Manifest) { m.Units[1].Status = "fp8" }},
+		{"with reason", func(m *metadata.Manifest) { m.Units[1].Reason = "" }},
+		{"with reason", func(m *metadata.Manifest) { m.Units[0].Reason = "why" }},
+		{"malformed sha256", func(m *metadata.Manifest) { m.Units[0].SourceSHA256 = "ab" }},
+		{"bad shape", func(m *metadata.Manifest) { m.Units[0].Tensors[0].Shape = []int64{1 << 40, 1 << 40} }},
+		{"bad shape", func(m *metadata.Manifest) { m.Units[0].Tensors[0].Shape = []int64{-2, -5} }},
+		{"unit says 20", func(m *metadata.Manifest) { m.Units[0].Tensors = m.Units[0].Tensors[:1] }},
+	}
+	for _, tt := range tests {
+		m := testManifest()
+		tt.change(m)
+		if _, err := m.Marshal(); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("want %q, got %v", tt.want, err)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"schema_version": 2}`: "newer than this program",
+		`{"schema_version": 1}`: "plan digest",
+		`[]`:                    "read manifest",
+		``:                      "read manifest",
+	} {
+		if _, err := metadata.ParseManifest([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: want %q, got %v", text, want, err)
+		}
+	}
+}
+
+// FuzzParseManifest checks that what is accepted can be written and read again without change.
+func FuzzParseManifest(f *testing.F) {
+	seed, err := testManifest().Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := metadata.ParseManifest(data)
+		if err != nil {
+			return
+		}
+		first, err := m.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := metadata.ParseManifest(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second, err := again.Marshal(); err != nil || !bytes.Equal(first, second) {
+			t.Fatalf("%q became %q, %v", first, second, err)
+		}
+	})
+}
