@@ -1,0 +1,138 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// inventory is every tensor of the source, in shard order and, within a shard, in data order: the nearest that headers
+// come to the order of the model's state dict.
+type inventory struct {
+	tensors []Tensor
+	byName  map[string]int // output name → index in tensors
+	modules []string       // every proper prefix of a name, in natural order
+}
+
+// takeInventory lists the tensors of the weight files. It refuses a name that two files hold.
+func takeInventory(files []WeightFile) (*inventory, error) {
+	inv := &inventory{byName: map[string]int{}}
+	for i, f := range files {
+		for _, t := range f.Header.ByOffset() {
+			if j, ok := inv.byName[t.Name]; ok {
+				return nil, refuse(ReasonWeights, "remove the stale file or its entries from the index",
+					"%s and %s both hold %s", files[inv.tensors[j].File].Path, f.Path, t.Name)
+			}
+			inv.byName[t.Name] = len(inv.tensors)
+			inv.tensors = append(inv.tensors, sourceTensor(t, i, f.Header.DataStart()))
+		}
+	}
+	return inv, nil
+}
+
+// sourceTensor places a header's tensor in its file.
+func sourceTensor(t safetensors.Tensor, file int, dataStart int64) Tensor {
+	return Tensor{
+		Name: t.Name, Source: t.Name, DType: t.DType, Shape: t.Shape,
+		File: file, Offset: dataStart + t.Begin, Length: t.NBytes(),
+	}
+}
+
+// get returns a tensor by its output name.
+func (inv *inventory) get(name string) (Tensor, bool) {
+	i, ok := inv.byName[name]
+	if !ok {
+		return Tensor{}, false
+	}
+	return inv.tensors[i], true
+}
+
+// holds says whether a tensor of that output name exists.
+func (inv *inventory) holds(name string) bool {
+	_, ok := inv.byName[name]
+	return ok
+}
+
+// rebuild indexes the tensors again after names changed. It refuses names that became equal.
+func (inv *inventory) rebuild() error {
+	clear(inv.byName)
+	inv.modules = nil
+	for i, t := range inv.tensors {
+		if j, ok := inv.byName[t.Name]; ok {
+			return refuse(ReasonName, "give a pattern dict for the source's own names",
+				"%s and %s both become %s", inv.tensors[j].Source, t.Source, t.Name)
+		}
+		inv.byName[t.Name] = i
+	}
+	return nil
+}
+
+// allModules returns every module path that the names show: each proper prefix that ends before a dot.
+func (inv *inventory) allModules() []string {
+	if inv.modules != nil {
+		return inv.modules
+	}
+	seen := map[string]bool{}
+	for _, t := range inv.tensors {
+		for p := parent(t.Name); p != "" && !seen[p]; p = parent(p) {
+			seen[p] = true
+			inv.modules = append(inv.modules, p)
+		}
+	}
+	slices.SortFunc(inv.modules, naturalCompare)
+	return inv.modules
+}
+
+// parent returns the path up to the last dot, or "".
+func parent(name string) string {
+	i := strings.LastIndexByte(name, '.')
+	if i < 0 {
+		return ""
+	}
+	return name[:i]
+}
+
+// remove takes tensors out of the inventory, by output name.
+func (inv *inventory) remove(names map[string]bool) error {
+	inv.tensors = slices.DeleteFunc(inv.tensors, func(t Tensor) bool { return names[t.Name] })
+	return inv.rebuild()
+}
+
+// checkIndex compares the index with the headers: every tensor it lists must be in the file it names. It returns the
+// tensors that the index leaves out, which are kept.
+func (inv *inventory) checkIndex(s *Survey, index []byte, files []WeightFile) (unlisted []string, err error) {
+	if s.Index == "" {
+		return nil, nil
+	}
+	m, err := parseIndex(index)
+	if err != nil {
+		return nil, refuse(ReasonWeights, "", "read %s: %v", s.Index, err)
+	}
+	var missing []string
+	for name, shard := range m {
+		t, ok := inv.get(name)
+		if !ok || files[t.File].Path != joinDir(s.Dir, shard) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		slices.SortFunc(missing, naturalCompare)
+		return nil, refuse(ReasonWeights, "the index is stale or a shard is damaged; fetch the source again",
+			"%s lists tensors that its files do not hold: %s", s.Index, sample(missing))
+	}
+	for _, t := range inv.tensors {
+		if _, ok := m[t.Name]; !ok {
+			unlisted = append(unlisted, t.Name)
+		}
+	}
+	return unlisted, nil
+}
+
+// joinDir puts a file name into a folder; "" is the root.
+func joinDir(dir, name string) string {
+	if dir == "" {
+		return name
+	}
+	return dir + "/" + name
+}

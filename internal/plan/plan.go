@@ -1,0 +1,194 @@
+package plan
+
+import "github.com/df11-convert/df11-convert/internal/safetensors"
+
+// FormatVersion is the DF11 version that new repos state (docs/format.md §12).
+const FormatVersion = "0.5.0"
+
+// Plan is the whole decision about one conversion. It is read only for everyone but [New].
+type Plan struct {
+	Layout      Layout      // layout of the output
+	Entry       string      // catalogue id; "" for a dict that the caller gave or that was derived
+	Provenance  string      // where the pattern dict comes from: "published:…", "derived:…", "derived", "given"
+	Derived     bool        // the dict was derived from headers alone
+	PatternDict PatternDict // as config.json states it
+	Loader      Loader      // how the model is loaded
+
+	Units          []Unit       // by pattern, then by module
+	Remainder      []Tensor     // tensors of no unit, in the order in which they are dealt out to files
+	RemainderFiles []OutputFile // at least one, even when empty; in single layouts the one file of everything
+	RemainderIndex string       // path of the remainder's index; "" when there is one file
+	OutputFiles    []OutputFile // every safetensors file of the output, unit files first
+
+	Config     ConfigPlan // how config.json comes about
+	Copied     []File     // files carried over unchanged
+	Components []File     // weights of a pipeline's other components, carried over unchanged; can be large
+	NotCopied  []Skipped  // files of the source that have no place in the output
+
+	Aliases        []Alias   // tensors that are not stored because another holds the same values
+	Dropped        []Tensor  // tensors outside the converted model in a single-file checkpoint
+	TiedEmbeddings bool      // head and embedding share one matrix
+	Differences    []string  // where the output differs from the official route, and why
+	Warnings       []Warning // what the user should know
+	Readers        []Reader  // which readers will load the output
+
+	source Source
+}
+
+// Unit is one module that is compressed as a whole (docs/format.md §1).
+type Unit struct {
+	Path       string   // module path, in the output's names
+	File       string   // output file that holds its tensors
+	Pattern    int      // index in Plan.PatternDict
+	Attrs      []Tensor // BF16 weights in encoding order, all 2-D
+	Siblings   []Tensor // other tensors of the module, copied unchanged into the same file
+	Unholdable string   // why headers show that DF11 cannot hold it: "too_large", "empty"; "" if they do not
+}
+
+// NElems returns the number of weights of the unit.
+func (u Unit) NElems() int64 {
+	var n int64
+	for _, t := range u.Attrs {
+		n += t.NElems()
+	}
+	return n
+}
+
+// Sizes returns the number of weights of each attribute, in encoding order.
+func (u Unit) Sizes() []int64 {
+	sizes := make([]int64, len(u.Attrs))
+	for i, t := range u.Attrs {
+		sizes[i] = t.NElems()
+	}
+	return sizes
+}
+
+// Tensor is one tensor of the source and the place of its bytes.
+type Tensor struct {
+	Name     string            // name in the output
+	Source   string            // name in the source
+	Attr     string            // attribute of a unit that it is the weight of: "mlp.up_proj"; "" for a unit's own weight
+	DType    safetensors.DType // type in the source
+	Shape    []int64
+	File     int   // index in Source.Weights
+	Offset   int64 // first byte in that file
+	Length   int64 // bytes in that file
+	ExactF32 bool  // F32 whose values must all be exact BF16: take the upper halves, refuse other values
+}
+
+// NElems returns the number of elements.
+func (t Tensor) NElems() int64 {
+	n := int64(1)
+	for _, d := range t.Shape {
+		n *= d
+	}
+	return n
+}
+
+// OutputFile is one safetensors file of the output: for each unit the six tensors, or its plain weights if DF11 cannot
+// hold it, and its siblings; then the plain tensors.
+type OutputFile struct {
+	Path     string
+	Units    []int // indices in Plan.Units
+	Plain    []Tensor
+	Metadata []safetensors.MetadataEntry
+}
+
+// ConfigMode says how config.json comes about.
+type ConfigMode string
+
+// Config modes.
+const (
+	ConfigInsert ConfigMode = "insert" // the source's bytes with dfloat11_config inserted
+	ConfigNew    ConfigMode = "new"    // dfloat11_config and model_type, nothing else
+	ConfigNone   ConfigMode = "none"   // the layout has no config.json
+)
+
+// ConfigPlan says how the output's config.json comes about (docs/format.md §12).
+type ConfigPlan struct {
+	Mode   ConfigMode
+	Source string // path in the source, for ConfigInsert
+}
+
+// Skipped is a file of the source that is not carried over.
+type Skipped struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+// Alias is a tensor that is not stored, because the loader takes Of for it. The caller must compare the bytes of both
+// and refuse the model if they differ. Declared aliases without stored bytes are not listed.
+type Alias struct {
+	Tensor Tensor // stored in the source, not in the output
+	Of     Tensor // stored in the output
+}
+
+// WarningCode names a kind of warning.
+type WarningCode string
+
+// Warnings.
+const (
+	WarnDType     WarningCode = "dtype"      // plain tensors in another type than the model's
+	WarnIndex     WarningCode = "index"      // tensors that the index does not list
+	WarnTied      WarningCode = "tied"       // something about tied embeddings
+	WarnDerived   WarningCode = "derived"    // the dict was derived
+	WarnLowGain   WarningCode = "low_gain"   // most weights pass through
+	WarnUnit      WarningCode = "unholdable" // units that DF11 cannot hold
+	WarnDropped   WarningCode = "dropped"    // tensors outside the converted model
+	WarnUnchecked WarningCode = "unchecked"  // names or order that nobody checked
+)
+
+// Warning is something the user should know, with the tensors or files that it is about.
+type Warning struct {
+	Code  WarningCode
+	Text  string
+	Names []string
+}
+
+// Loader says how the official loader takes the model.
+type Loader struct {
+	Via          string `json:"via"`                    // "AutoModelForCausalLM", "bfloat16_model=", or a ComfyUI node
+	Class        string `json:"class,omitempty"`        // class to build for bfloat16_model=
+	Transformers string `json:"transformers,omitempty"` // versions whose module tree has these paths
+}
+
+// SourceBytes returns the bytes of all weight files: what a conversion reads.
+func (p *Plan) SourceBytes() int64 {
+	var n int64
+	for _, w := range p.source.Weights {
+		n += w.Size
+	}
+	return n
+}
+
+// UnitBytes returns the bytes of all weights in units, in the source.
+func (p *Plan) UnitBytes() int64 {
+	var n int64
+	for _, u := range p.Units {
+		for _, t := range u.Attrs {
+			n += t.Length
+		}
+	}
+	return n
+}
+
+// PlainBytes returns the bytes of all tensors that pass through: siblings and remainder.
+func (p *Plan) PlainBytes() int64 {
+	n := bytesOf(p.Remainder)
+	for _, u := range p.Units {
+		n += bytesOf(u.Siblings)
+	}
+	return n
+}
+
+// bytesOf sums the lengths of tensors.
+func bytesOf(ts []Tensor) int64 {
+	var n int64
+	for _, t := range ts {
+		n += t.Length
+	}
+	return n
+}
+
+// Source returns what the plan was made from.
+func (p *Plan) Source() Source { return p.source }

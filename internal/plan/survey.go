@@ -1,0 +1,237 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Survey is what file names alone tell: which small files to read before the plan, and where the weights are.
+type Survey struct {
+	Layout     Layout // the source's family: Transformers, Diffusers or ComfyUI
+	Dir        string // folder of the converted weights: "", or the component of a pipeline
+	Config     string // path of the converted model's config.json; "" = there is none
+	ModelIndex string // path of a pipeline's model_index.json; "" = no pipeline
+	Index      string // path of the weights' index; "" = one weight file
+
+	single string // path of the weight file when there is no index
+	files  []File
+}
+
+// Look surveys the file list of a source. It refuses sources that hold no safetensors weights.
+func Look(files []File, opt Options) (*Survey, error) {
+	s := &Survey{files: files}
+	if err := s.findModel(opt); err != nil {
+		return nil, err
+	}
+	if err := s.findWeights(opt); err != nil {
+		return nil, err
+	}
+	if s.Layout != ComfyUI {
+		s.Config = s.has(path.Join(s.Dir, "config.json"))
+	}
+	return s, nil
+}
+
+// has returns p if the source holds it, else "".
+func (s *Survey) has(p string) string {
+	if slices.ContainsFunc(s.files, func(f File) bool { return f.Path == p }) {
+		return p
+	}
+	return ""
+}
+
+// findModel decides the family and the folder of the weights.
+func (s *Survey) findModel(opt Options) error {
+	switch {
+	case opt.Layout != "":
+		s.Layout = opt.Layout.family()
+	case s.has("model_index.json") != "":
+		s.Layout = Diffusers
+	case len(s.stems("", Diffusers)) > 0:
+		s.Layout = Diffusers
+	case s.has("config.json") == "" && len(s.stems("", Transformers)) == 0:
+		s.Layout = ComfyUI
+	default:
+		s.Layout = Transformers
+	}
+	if s.Layout == Diffusers && s.has("model_index.json") != "" {
+		return s.findComponent(opt)
+	}
+	if opt.Component != "" {
+		return refuse(ReasonLayout, "leave the component away", "a component is asked for, but the source is no pipeline")
+	}
+	return nil
+}
+
+// stems returns the usual weight files of a family in a folder: the single file and the index.
+func (s *Survey) stems(dir string, family Layout) []string {
+	stem := path.Join(dir, family.stem()) + ".safetensors"
+	var found []string
+	for _, p := range []string{stem, stem + ".index.json"} {
+		if s.has(p) != "" {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// findComponent chooses the folder of a pipeline that is converted.
+func (s *Survey) findComponent(opt Options) error {
+	s.ModelIndex = "model_index.json"
+	choices := []string{"transformer", "unet"}
+	if opt.Component != "" {
+		choices = []string{opt.Component}
+	}
+	for _, c := range choices {
+		if s.holdsFolder(c) {
+			s.Dir = c
+			return nil
+		}
+	}
+	return refuse(ReasonLayout, "name the folder of the denoiser with the component option",
+		"the pipeline has no folder %s", strings.Join(choices, " or "))
+}
+
+// holdsFolder says whether any file lies in the folder.
+func (s *Survey) holdsFolder(dir string) bool {
+	return slices.ContainsFunc(s.files, func(f File) bool { return strings.HasPrefix(f.Path, dir+"/") })
+}
+
+// findWeights finds the single weight file or the index, as transformers and diffusers do: the single file first.
+func (s *Survey) findWeights(opt Options) error {
+	if opt.WeightFile != "" {
+		return s.takeSingle(opt.WeightFile)
+	}
+	if s.Layout == ComfyUI {
+		return s.findSingle()
+	}
+	for _, p := range s.stems(s.Dir, s.Layout) {
+		if strings.HasSuffix(p, ".json") {
+			s.Index = p
+		} else {
+			s.single = p
+		}
+		return nil
+	}
+	return s.refuseNoWeights()
+}
+
+// takeSingle uses the one weight file that the caller named.
+func (s *Survey) takeSingle(p string) error {
+	if s.has(p) == "" || !strings.HasSuffix(p, ".safetensors") {
+		return refuse(ReasonWeights, "", "the source holds no safetensors file %s", p)
+	}
+	s.single = p
+	return nil
+}
+
+// findSingle takes the only safetensors file of a source without a config.
+func (s *Survey) findSingle() error {
+	var found []string
+	for _, f := range s.files {
+		if strings.HasSuffix(f.Path, ".safetensors") {
+			found = append(found, f.Path)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return s.refuseNoWeights()
+	case 1:
+		s.single = found[0]
+		return nil
+	default:
+		slices.Sort(found)
+		return refuse(ReasonLayout, "name the one to convert with the weight file option",
+			"the source holds several single files (%s)", sample(found))
+	}
+}
+
+// WeightFiles returns the weight files in shard order, given the content of the file Index (nil if there is none).
+// It refuses an index that cannot be read or names files that the source does not hold.
+func (s *Survey) WeightFiles(index []byte) ([]File, error) {
+	if s.Index == "" {
+		return s.pick([]string{s.single})
+	}
+	m, err := parseIndex(index)
+	if err != nil {
+		return nil, refuse(ReasonWeights, "", "read %s: %v", s.Index, err)
+	}
+	names := make([]string, 0, 8)
+	for _, shard := range m {
+		names = append(names, path.Join(s.Dir, shard))
+	}
+	slices.SortFunc(names, naturalCompare)
+	return s.pick(slices.Compact(names))
+}
+
+// pick finds the named files in the source.
+func (s *Survey) pick(names []string) ([]File, error) {
+	byPath := make(map[string]File, len(s.files))
+	for _, f := range s.files {
+		byPath[f.Path] = f
+	}
+	out := make([]File, len(names))
+	for i, name := range names {
+		f, ok := byPath[name]
+		if !ok {
+			return nil, refuse(ReasonWeights, "complete the source, or remove the index if it is stale",
+				"%s names %s, which the source does not hold", s.Index, name)
+		}
+		if !strings.HasSuffix(name, ".safetensors") {
+			return nil, refuse(ReasonNoWeights, pickleHint, "%s names %s, which is no safetensors file", s.Index, name)
+		}
+		out[i] = f
+	}
+	return out, nil
+}
+
+// parseIndex returns the weight_map of an index: tensor name → file name.
+func parseIndex(data []byte) (map[string]string, error) {
+	var index struct {
+		WeightMap map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(lenientJSON(data), &index); err != nil {
+		return nil, err
+	}
+	if len(index.WeightMap) == 0 {
+		return nil, errEmptyIndex
+	}
+	return index.WeightMap, nil
+}
+
+// naturalCompare orders names with numbers by their value: layers.2 before layers.10.
+func naturalCompare(a, b string) int {
+	for a != "" && b != "" {
+		da, db := digits(a), digits(b)
+		if da == 0 || db == 0 {
+			if a[0] != b[0] {
+				return cmp.Compare(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		if c := compareDigits(a[:da], b[:db]); c != 0 {
+			return c
+		}
+		a, b = a[da:], b[db:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits counts the digits at the start of s.
+func digits(s string) int {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n
+}
+
+// compareDigits orders two runs of digits by value, equal values by length, so that 1 and 01 stay apart.
+func compareDigits(a, b string) int {
+	x, y := strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
+	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y), cmp.Compare(len(a), len(b)))
+}
