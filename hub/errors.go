@@ -18,7 +18,7 @@ var (
 	ErrDisabled         = errors.New("repo is disabled")
 	ErrQuota            = errors.New("storage quota reached")
 	ErrRateLimited      = errors.New("rate limit reached")
-	ErrOffline          = errors.New("offline mode")
+	ErrOffline          = errors.New("offline mode is on (HF_HUB_OFFLINE)")
 	ErrChanged          = errors.New("file changed on the hub")
 	ErrCorrupt          = errors.New("bytes do not match the published hash")
 	ErrTooLarge         = errors.New("file is larger than allowed here")

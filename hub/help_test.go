@@ -1,0 +1,134 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// testClock moves only when someone sleeps, and remembers how long.
+type testClock struct {
+	mu     sync.Mutex
+	now    time.Time
+	sleeps []time.Duration
+}
+
+func newTestClock() *testClock {
+	return &testClock{now: time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)}
+}
+
+func (c *testClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *testClock) Sleep(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	c.sleeps = append(c.sleeps, d)
+	return context.Cause(ctx)
+}
+
+func (c *testClock) slept() (sum time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range c.sleeps {
+		sum += d
+	}
+	return sum
+}
+
+// wire answers requests without a network and records them.
+type wire struct {
+	answer func(*http.Request) (*http.Response, error)
+	mu     sync.Mutex
+	seen   []*http.Request
+}
+
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	w.seen = append(w.seen, r)
+	w.mu.Unlock()
+	return w.answer(r)
+}
+
+func (w *wire) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.seen)
+}
+
+// reply makes an answer; headers are "Key: value" lines.
+func reply(r *http.Request, status int, body string, headers ...string) *http.Response {
+	resp := &http.Response{StatusCode: status, Header: http.Header{}, Request: r, ContentLength: int64(len(body)),
+		Body: io.NopCloser(strings.NewReader(body))}
+	for _, h := range headers {
+		key, value, _ := strings.Cut(h, ": ")
+		resp.Header.Add(key, value)
+	}
+	return resp
+}
+
+// script answers the n-th request with the n-th step, and with the last one
+// from then on.
+func script(steps ...func(*http.Request) (*http.Response, error)) *wire {
+	w := &wire{}
+	n := 0
+	w.answer = func(r *http.Request) (*http.Response, error) {
+		step := steps[min(n, len(steps)-1)]
+		n++
+		return step(r)
+	}
+	return w
+}
+
+func says(status int, body string, headers ...string) func(*http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) { return reply(r, status, body, headers...), nil }
+}
+
+func breaks(err error) func(*http.Request) (*http.Response, error) {
+	return func(*http.Request) (*http.Response, error) { return nil, err }
+}
+
+// serve answers by an http.Handler, in memory.
+func serve(h http.Handler) *wire {
+	return &wire{answer: func(r *http.Request) (*http.Response, error) {
+		if r.Body == nil {
+			r.Body = http.NoBody
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		resp := rec.Result()
+		resp.Request = r
+		return resp, nil
+	}}
+}
+
+// testClient is a client of https://hub.test with the token "hf_secret".
+func testClient(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*Client, *testClock) {
+	t.Helper()
+	clock := newTestClock()
+	opt := Options{Endpoint: "https://hub.test", Token: "hf_secret", TokenSource: "HF_TOKEN", HTTPTransport: w, Clock: clock}
+	for _, f := range change {
+		f(&opt)
+	}
+	c, err := New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.t.jitter = func() float64 { return 0.5 }
+	return c, clock
+}

@@ -1,0 +1,387 @@
+package hub
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const okUser = `{"name":"me","type":"user","orgs":[{"name":"team"}],"auth":{"accessToken":{"displayName":"ci","role":"write"}}}`
+
+func TestRetryWaits(t *testing.T) {
+	date := newTestClock().Now().Add(7 * time.Second).Format(http.TimeFormat)
+	for _, tt := range []struct {
+		name   string
+		step   func(*http.Request) (*http.Response, error)
+		waited time.Duration // with jitter one half
+	}{
+		{"RateLimit", says(429, "", `RateLimit: "api";r=0;t=2`), 3500 * time.Millisecond},
+		{"Retry-After", says(429, "", "Retry-After: 1"), 2500 * time.Millisecond},
+		{"HTTP date", says(429, "", "Retry-After: "+date), 8500 * time.Millisecond},
+		{"bare 429", says(429, ""), time.Second},
+		{"503 with Retry-After", says(503, "", "Retry-After: 4"), 5500 * time.Millisecond},
+		{"RateLimit with requests left is not the reason", says(429, "", `RateLimit: "api";r=90;t=200`), time.Second},
+		{"absurd wish is cut", says(429, "", "Retry-After: 99999999"), maxHeaderWait + 1500*time.Millisecond},
+		{"500", says(500, ""), 500 * time.Millisecond},
+		{"502", says(502, "<html>"), 500 * time.Millisecond},
+		{"504", says(504, ""), 500 * time.Millisecond},
+		{"408", says(408, ""), 500 * time.Millisecond},
+		{"reset", breaks(&net.OpError{Op: "read", Err: syscall.ECONNRESET}), 500 * time.Millisecond},
+		{"cut JSON", says(200, `{"name":"m`), 500 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := script(tt.step, says(200, okUser))
+			c, clock := testClient(t, w)
+			u, err := c.WhoAmI(t.Context())
+			if err != nil || u.Name != "me" || u.TokenRole != "write" || len(u.Orgs) != 1 {
+				t.Fatalf("got %+v, %v", u, err)
+			}
+			if w.count() != 2 || clock.slept() != tt.waited {
+				t.Errorf("%d requests, waited %v; want 2, %v", w.count(), clock.slept(), tt.waited)
+			}
+			if s := c.Stats(); s.Requests != 2 || s.Retries != 1 || s.Waited != tt.waited || s.LastWait.Reason == "" {
+				t.Errorf("stats %+v", s)
+			}
+		})
+	}
+}
+
+func TestNoRetry(t *testing.T) {
+	for _, status := range []int{400, 401, 402, 403, 404, 405, 409, 410, 412, 413, 416, 422, 501} {
+		w := script(says(status, `{"error":"no"}`, "X-Request-Id: req-1"))
+		c, clock := testClient(t, w)
+		_, err := c.WhoAmI(t.Context())
+		var e *Error
+		if !errors.As(err, &e) || e.Status != status || e.RequestID != "req-1" || e.Message != "no" {
+			t.Errorf("%d: got %v", status, err)
+		}
+		if w.count() != 1 || clock.slept() != 0 {
+			t.Errorf("%d: %d requests, waited %v", status, w.count(), clock.slept())
+		}
+	}
+	for name, err := range map[string]error{
+		"unknown authority": x509.UnknownAuthorityError{},
+		"other host":        fmt.Errorf("tls: %w", x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"}),
+	} {
+		w := script(breaks(err))
+		c, _ := testClient(t, w)
+		if _, err := c.WhoAmI(t.Context()); err == nil || w.count() != 1 {
+			t.Errorf("%s: %d requests, %v", name, w.count(), err)
+		}
+	}
+}
+
+func TestRetryGivesUp(t *testing.T) {
+	w := script(says(503, "<html><body>secret page</body></html>", "Content-Type: text/html", "X-Amz-Cf-Id: cf-9"))
+	c, clock := testClient(t, w)
+	_, err := c.WhoAmI(t.Context())
+	if w.count() != 8 {
+		t.Errorf("%d requests", w.count())
+	}
+	if want := (1 + 2 + 4 + 8 + 16 + 32 + 60) * time.Second / 2; clock.slept() != want {
+		t.Errorf("waited %v, want %v", clock.slept(), want)
+	}
+	for _, part := range []string{"503", "8 attempts", "request id cf-9", "read the token's owner"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q lacks %q", err, part)
+		}
+	}
+	if strings.Contains(err.Error(), "html") || Hint(err) == "" {
+		t.Errorf("got %q, hint %q", err, Hint(err))
+	}
+}
+
+func TestRetryTotalIsCapped(t *testing.T) {
+	w := script(says(429, "", "Retry-After: 500"))
+	c, clock := testClient(t, w, func(o *Options) { o.MaxWait = 20 * time.Minute })
+	_, err := c.WhoAmI(t.Context())
+	if !errors.Is(err, ErrRateLimited) || w.count() != 3 || clock.slept() > 20*time.Minute {
+		t.Errorf("%d requests, waited %v, %v", w.count(), clock.slept(), err)
+	}
+}
+
+func TestCancelEndsTheWait(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("stop it")
+	w := script(func(r *http.Request) (*http.Response, error) {
+		cancel(cause)
+		return reply(r, 503, ""), nil
+	})
+	c, _ := testClient(t, w)
+	if _, err := c.WhoAmI(ctx); !errors.Is(err, cause) || w.count() != 1 {
+		t.Errorf("%d requests, %v", w.count(), err)
+	}
+}
+
+func TestOneLimitSlowsAll(t *testing.T) {
+	clock := newTestClock()
+	g := newGovernor(clock, func(Wait) {})
+	g.pause("api", time.Minute, "limit")
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			if err := g.wait(t.Context(), "api"); err != nil {
+				t.Error(err)
+			}
+			if clock.Now().Before(newTestClock().Now().Add(time.Minute)) {
+				t.Error("a worker started during the pause")
+			}
+		})
+	}
+	wg.Wait()
+	before := clock.slept()
+	if err := g.wait(t.Context(), "cdn.test"); err != nil || clock.slept() != before {
+		t.Error("a pause of the api held a storage host")
+	}
+}
+
+func TestPaceWhenLittleIsLeft(t *testing.T) {
+	w := &wire{}
+	left := 30
+	w.answer = func(r *http.Request) (*http.Response, error) {
+		left--
+		return reply(r, 200, okUser, fmt.Sprintf(`RateLimit: "api";r=%d;t=100`, left),
+			`RateLimit-Policy: "fixed window";"api";q=400;w=300`), nil
+	}
+	var waits []Wait
+	c, clock := testClient(t, w, func(o *Options) { o.OnWait = func(w Wait) { waits = append(waits, w) } })
+	for range 10 {
+		if _, err := c.call(t.Context(), c.get("x", "", "https://hub.test/api/x"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if clock.slept() != 0 {
+		t.Fatalf("waited %v with plenty left", clock.slept())
+	}
+	for range 10 {
+		if _, err := c.call(t.Context(), c.get("x", "", "https://hub.test/api/x"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if clock.slept() < 30*time.Second || len(waits) != 1 || !strings.Contains(waits[0].Reason, "left") {
+		t.Errorf("waited %v, told %+v", clock.slept(), waits)
+	}
+}
+
+func TestNothingLeftPausesBeforeARefusal(t *testing.T) {
+	w := script(says(200, okUser, `RateLimit: "api";r=0;t=9`), says(200, okUser))
+	c, clock := testClient(t, w)
+	for range 2 {
+		if _, err := c.call(t.Context(), c.get("x", "", "https://hub.test/api/x"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if clock.slept() != 10*time.Second {
+		t.Errorf("waited %v", clock.slept())
+	}
+}
+
+func TestTokenStaysHome(t *testing.T) {
+	for _, tt := range []struct {
+		name, location string
+		token          bool
+	}{
+		{"same origin", "https://hub.test/api/y", true},
+		{"relative", "/api/y", true},
+		{"default port", "https://hub.test:443/api/y", true},
+		{"other port", "https://hub.test:8443/api/y", false},
+		{"subdomain", "https://cdn.hub.test/api/y", false},
+		{"other host", "https://evil.test/api/y", false},
+		{"no scheme", "//evil.test/api/y", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := script(says(302, "", "Location: "+tt.location), says(200, "{}"))
+			c, _ := testClient(t, w)
+			if _, err := c.call(t.Context(), c.get("x", "", "https://hub.test/api/x"), nil); err != nil {
+				t.Fatal(err)
+			}
+			if w.count() != 2 || w.seen[0].Header.Get("Authorization") != "Bearer hf_secret" {
+				t.Fatal("the first hop must carry the token")
+			}
+			if got := w.seen[1].Header.Get("Authorization") != ""; got != tt.token {
+				t.Errorf("token sent: %v", got)
+			}
+		})
+	}
+}
+
+func TestBadRedirects(t *testing.T) {
+	for name, location := range map[string]string{
+		"plain http": "http://hub.test/api/y",
+		"file":       "file:///etc/passwd",
+		"unreadable": "https://cdn.test/%zz?sig=hidden",
+		"endless":    "/api/x",
+	} {
+		w := script(says(302, "", "Location: "+location))
+		c, _ := testClient(t, w)
+		_, err := c.call(t.Context(), c.get("x", "", "https://hub.test/api/x"), nil)
+		if !errors.Is(err, ErrNotHub) || w.count() > maxHops || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%s: %d requests, %v", name, w.count(), err)
+		}
+	}
+	w := script(says(302, "", "Location: /elsewhere"))
+	c, _ := testClient(t, w)
+	if _, err := c.call(t.Context(), c.send("x", "", "POST", "https://hub.test/api/x", 1), nil); err == nil {
+		t.Error("a POST followed a 302")
+	}
+}
+
+func TestBodyIsReopened(t *testing.T) {
+	var bodies []string
+	n := 0
+	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+		b, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, string(b))
+		if r.ContentLength != int64(len(b)) || r.TransferEncoding != nil {
+			t.Errorf("length %d of %d", r.ContentLength, len(b))
+		}
+		n++
+		switch n {
+		case 1:
+			return nil, syscall.ECONNRESET
+		case 2:
+			return reply(r, 307, "", "Location: /api/renamed"), nil
+		case 3:
+			return reply(r, 500, ""), nil
+		}
+		return reply(r, 200, "{}"), nil
+	}}
+	c, _ := testClient(t, w)
+	if _, err := c.call(t.Context(), c.send("x", "", "POST", "https://hub.test/api/x", "body"), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range bodies {
+		if b != `"body"` {
+			t.Errorf("sent %q", bodies)
+		}
+	}
+}
+
+func TestLocalBodyIsNotTheNetworksFault(t *testing.T) {
+	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+		_, err := io.ReadAll(r.Body)
+		return nil, err
+	}}
+	c, _ := testClient(t, w)
+	r := c.send("upload x", "", "PUT", "https://hub.test/x", 1)
+	r.body, r.size = func() io.Reader { return strings.NewReader("short") }, 10
+	if _, err := c.call(t.Context(), r, nil); !errors.Is(err, errLocalBody) || w.count() != 1 {
+		t.Errorf("%d requests, %v", w.count(), err)
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	w := script(says(200, okUser, "X-HF-Warning: deprecated; use the other one", "X-HF-Warning: deprecated; again"))
+	c, _ := testClient(t, w, func(o *Options) { o.UserAgent = "df11-convert/1.0" })
+	if _, err := c.WhoAmI(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.WhoAmI(t.Context()); err != nil || w.count() != 1 {
+		t.Errorf("whoami was asked %d times", w.count())
+	}
+	h := w.seen[0].Header
+	if h.Get("User-Agent") != "df11-convert/1.0" || len(h.Get("X-Amzn-Trace-Id")) != 36 {
+		t.Errorf("headers %v", h)
+	}
+}
+
+func TestOfflineMakesNoRequest(t *testing.T) {
+	w := script(says(200, okUser))
+	c, _ := testClient(t, w, func(o *Options) { o.Offline = true })
+	if _, err := c.WhoAmI(t.Context()); !errors.Is(err, ErrOffline) || w.count() != 0 || !strings.Contains(err.Error(), "HF_HUB_OFFLINE") {
+		t.Errorf("%d requests, %v", w.count(), err)
+	}
+}
+
+func TestClassify(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		status  int
+		headers []string
+		body    string
+		want    error
+		hint    string
+		token   bool
+	}{
+		{"missing, anonymous", 401, []string{"X-Error-Code: RepoNotFound"}, "", ErrNotFound, "set HF_TOKEN", false},
+		{"bare 401, anonymous", 401, nil, "", ErrNotFound, "set HF_TOKEN", false},
+		{"bad token", 401, []string{"X-Error-Message: Invalid credentials in Authorization header"}, "", ErrUnauthorized, "HF_TOKEN is wrong or expired", true},
+		{"expired token", 401, nil, `{"error":"User Access Token \"ci\" is expired"}`, ErrUnauthorized, "HF_TOKEN is wrong or expired", true},
+		{"gated, anonymous", 401, []string{"X-Error-Code: GatedRepo"}, "", ErrGated, "https://hub.test/a/b in a browser, accept", false},
+		{"gated, no access", 403, []string{"X-Error-Code: GatedRepo"}, "", ErrGated, "request access at https://hub.test/a/b", true},
+		{"disabled", 403, []string{"X-Error-Message: Access to this resource is disabled."}, "", ErrDisabled, "disabled", true},
+		{"no right", 403, nil, `{"error":"Forbidden"}`, ErrForbidden, "needs write access to a/b", true},
+		{"quota", 403, nil, `{"error":"Private repository storage limit reached"}`, ErrQuota, "storage", true},
+		{"storage patterns", 403, nil, `{"error":["Your storage patterns tripped our limits"]}`, ErrQuota, "storage", true},
+		{"no repo", 404, []string{"X-Error-Code: RepoNotFound"}, "", ErrNotFound, "spelling", true},
+		{"no revision", 404, []string{"X-Error-Code: RevisionNotFound"}, "", ErrRevisionNotFound, "revision", true},
+		{"no file", 404, []string{"X-Error-Code: EntryNotFound"}, "", ErrEntryNotFound, "", true},
+		{"conflict", 412, nil, `{"errors":[{"message":"moved"}]}`, ErrConflict, "", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := script(says(tt.status, tt.body, tt.headers...))
+			c, _ := testClient(t, w, func(o *Options) {
+				if !tt.token {
+					o.Token, o.TokenSource = "", ""
+				}
+			})
+			_, err := c.call(t.Context(), c.get("read a/b", "a/b", "https://hub.test/api/models/a/b?x=1"), nil)
+			if !errors.Is(err, tt.want) || w.count() != 1 {
+				t.Fatalf("%d requests, got %v, want %v", w.count(), err, tt.want)
+			}
+			if !strings.Contains(Hint(err), tt.hint) || strings.Contains(err.Error()+Hint(err), "hf_secret") {
+				t.Errorf("hint %q", Hint(err))
+			}
+			if strings.Contains(err.Error(), "x=1") {
+				t.Errorf("query in %q", err)
+			}
+		})
+	}
+}
+
+func TestHostileErrorTexts(t *testing.T) {
+	w := script(says(400, "{\"error\":\"a\\u001b[31m\\nb"+strings.Repeat("x", 5000)+"\"}"))
+	c, _ := testClient(t, w)
+	_, err := c.WhoAmI(t.Context())
+	if s := err.Error(); strings.ContainsAny(s, "\x1b\n") || len(s) > 1000 {
+		t.Errorf("got %q", s)
+	}
+}
+
+func TestStorageErrorsAreRead(t *testing.T) {
+	w := script(says(403, "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"))
+	c, _ := testClient(t, w)
+	_, err := c.call(t.Context(), c.get("x", "", "https://cdn.test/x?sig=hidden"), nil)
+	var e *Error
+	if !errors.As(err, &e) || e.Code != "AccessDenied" || e.Message != "Request has expired" || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("got %v", err)
+	}
+	if len(w.seen[0].Header.Values("Authorization")) != 0 {
+		t.Error("token sent to the storage")
+	}
+}
+
+func TestThrottle(t *testing.T) {
+	clock := newTestClock()
+	th := &throttle{clock: clock, rate: 1000}
+	r := &throttledReader{ctx: t.Context(), t: th, r: strings.NewReader(strings.Repeat("x", 5000))}
+	if n, err := io.Copy(io.Discard, r); n != 5000 || err != nil {
+		t.Fatal(n, err)
+	}
+	if s := clock.slept(); s < 4800*time.Millisecond || s > 5*time.Second {
+		t.Errorf("5000 bytes at 1000 per second took %v", s)
+	}
+	var none *throttle
+	if none.take(t.Context(), 1<<40) != nil {
+		t.Error("no throttle must let all through")
+	}
+}

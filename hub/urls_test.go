@@ -1,0 +1,155 @@
+package hub
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func TestValidPath(t *testing.T) {
+	for _, good := range []string{"config.json", "a/b c/#?.txt", ".gitattributes", "..a", "a..b/c", "日本.txt"} {
+		if err := ValidPath(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"", ".", "..", "../a", "a/../b", "a/..", "/a", "//a/b", "a//b", "a/", `a\b`, `..\a`, "C:x", "c:/x",
+		"a\x00b", "a\nb", ".git/config", ".GIT/x", "./a", strings.Repeat("a", 5000)} {
+		if err := ValidPath(bad); !errors.Is(err, ErrUnsafePath) {
+			t.Errorf("%q: got %v", bad, err)
+		}
+	}
+}
+
+func FuzzValidPath(f *testing.F) {
+	f.Add("a/../b")
+	f.Add(`a\b`)
+	f.Fuzz(func(t *testing.T, name string) {
+		if ValidPath(name) != nil {
+			return
+		}
+		for seg := range strings.SplitSeq(name, "/") {
+			if seg == "" || seg == "." || seg == ".." || strings.ContainsAny(seg, "\\\x00") {
+				t.Errorf("%q was accepted", name)
+			}
+		}
+	})
+}
+
+func TestCheckCollisions(t *testing.T) {
+	if err := CheckCollisions([]string{"a", "b/a", "b/c", "a"}); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range [][]string{{"README.md", "readme.md"}, {"a/B", "A/b"}, {"a", "A/b"}, {"x/y/z", "X/Y"}} {
+		if err := CheckCollisions(bad); !errors.Is(err, ErrUnsafePath) {
+			t.Errorf("%q: got %v", bad, err)
+		}
+	}
+}
+
+func TestValidRepoID(t *testing.T) {
+	for _, good := range []string{"a/b", "meta-llama/Llama-3.1-8B", "a_b/c.d-DF11", "u/" + strings.Repeat("x", 96)} {
+		if err := ValidRepoID(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"", "a", "a/", "/b", "a/b/c", "a/b--c", "a/b..c", "a/-b", "a/b.", "a/b.git", "a/b c", "a/b?",
+		"u/" + strings.Repeat("x", 97)} {
+		if err := ValidRepoID(bad); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
+
+func TestSameOrigin(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"https://hub.test/x", "https://HUB.test:443/y", true},
+		{"http://hub.test", "http://hub.test:80", true},
+		{"https://hub.test", "http://hub.test", false},
+		{"https://hub.test", "https://cdn.hub.test", false},
+		{"http://127.0.0.1:1", "http://127.0.0.1:2", false},
+	} {
+		a, _ := url.Parse(tt.a)
+		b, _ := url.Parse(tt.b)
+		if sameOrigin(a, b) != tt.want {
+			t.Errorf("%s, %s: want %v", tt.a, tt.b, tt.want)
+		}
+	}
+}
+
+func TestVerbatim(t *testing.T) {
+	for _, raw := range []string{
+		"https://cdn.test/a%2Fb/c%20d?X-Amz-Signature=a%2Bb+c%3d&Policy=e~_",
+		"https://cdn.test/a b/^c|d?x=y", // a path that Go would escape
+		"https://cdn.test/a%7Eb?sig=%E4",
+		"https://cdn.test/x?",
+	} {
+		u, err := parseVerbatim(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := "https://cdn.test" + u.RequestURI(); got != raw {
+			t.Errorf("sent %q, want %q", got, raw)
+		}
+		if got := sentURL(u); got != raw {
+			t.Errorf("kept %q, want %q", got, raw)
+		}
+	}
+}
+
+func TestRewrite(t *testing.T) {
+	own, _ := url.Parse("http://127.0.0.1:8080/hub")
+	for in, want := range map[string]string{
+		"https://huggingface.co/a/b?x=1": "http://127.0.0.1:8080/hub/a/b?x=1",
+		"https://huggingface.co":         "http://127.0.0.1:8080/hub",
+		"https://huggingface.company/a":  "https://huggingface.company/a",
+		"https://cdn-lfs.hf.co/a":        "https://cdn-lfs.hf.co/a",
+	} {
+		if got := rewrite(own, in); got != want {
+			t.Errorf("%s: got %s", in, got)
+		}
+	}
+}
+
+func TestRedact(t *testing.T) {
+	got := redact("https://user:pw@cdn.test/a%2Fb?X-Amz-Signature=secret#frag")
+	if got != "https://cdn.test/a%2Fb" {
+		t.Errorf("got %s", got)
+	}
+	if got := redact("https://cdn.test/%zz?sig=secret"); strings.Contains(got, "secret") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestNextLink(t *testing.T) {
+	for in, want := range map[string]string{
+		``:                                     "",
+		`<https://h/x?cursor=a,b>; rel="next"`: "https://h/x?cursor=a,b",
+		`<https://h/1>; rel="prev", <https://h/2>; rel=next`: "https://h/2",
+		`<https://h/1>; rel="xet-auth"`:                      "",
+		`<https://h/1; rel="next"`:                           "",
+		`garbage`:                                            "",
+	} {
+		if got := nextLink([]string{in}); got != want {
+			t.Errorf("%s: got %q", in, got)
+		}
+	}
+}
+
+func TestExpiryOf(t *testing.T) {
+	for raw, want := range map[string]int64{
+		"https://c/x?Expires=1700000000&Signature=s":                 1700000000,
+		"https://c/x?X-Amz-Date=20231114T221320Z&X-Amz-Expires=3600": 1700003600,
+		"https://c/x?X-Amz-Date=bad&X-Amz-Expires=3600":              0,
+		"https://c/x": 0,
+	} {
+		u, _ := url.Parse(raw)
+		got := expiryOf(u)
+		if want == 0 && !got.IsZero() || want != 0 && got.Unix() != want {
+			t.Errorf("%s: got %v", raw, got)
+		}
+	}
+}
