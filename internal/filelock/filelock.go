@@ -27,8 +27,5 @@ func Acquire(path string) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
-// Release gives the lock back and removes the file.
-func (l *Lock) Release() error {
-	err := os.Remove(l.f.Name())
-	return errors.Join(err, l.f.Close())
-}
+// Release gives the lock back. The file stays: removing it could take a lock away from the next holder.
+func (l *Lock) Release() error { return l.f.Close() }

@@ -87,7 +87,7 @@ type Unit struct {
 	Status       Status       `json:"status"`
 	Reason       string       `json:"reason,omitempty"` // why it stays in BF16
 	NWeights     int64        `json:"n_weights"`
-	Tensors      []UnitTensor `json:"tensors"` // in encoding order
+	Tensors      []UnitTensor `json:"tensors"`                 // in encoding order
 	SourceSHA256 string       `json:"source_sha256,omitempty"` // of the weights' bits in encoding order; optional
 	OutputSHA256 string       `json:"output_sha256,omitempty"`
 	TieBroken    bool         `json:"limiter_tie,omitempty"` // other tools may choose another code (docs/format.md §5.1)

@@ -1,0 +1,117 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// A budget hands out bytes of disk or memory. The zero value of the limit means no limit.
+type budget struct {
+	name  string
+	limit int64
+	sem   *semaphore.Weighted
+}
+
+func newBudget(name string, limit int64) *budget {
+	b := &budget{name: name, limit: limit}
+	if limit > 0 {
+		b.sem = semaphore.NewWeighted(limit)
+	}
+	return b
+}
+
+// acquire waits until n bytes are free. A request above the whole limit is an error at once: it could never be met.
+func (b *budget) acquire(ctx context.Context, n int64) error {
+	if b.sem == nil {
+		return nil
+	}
+	if n > b.limit {
+		return fmt.Errorf("%s budget of %d bytes can't hold the %d bytes that one output needs", b.name, b.limit, n)
+	}
+	if err := b.sem.Acquire(ctx, n); err != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func (b *budget) release(n int64) {
+	if b.sem != nil {
+		b.sem.Release(n)
+	}
+}
+
+// peakSpool simulates the arrival of all tensors in file order and gives the most bytes that unfinished spools hold at
+// once. Finished ones count as given back, so a budget of this size can make the fetcher wait but never block it.
+func peakSpool(tasks []*task, segs [][]segment) int64 {
+	left := map[*task]int64{}
+	var open, peak int64
+	for _, file := range segs {
+		for _, s := range file {
+			for _, d := range s.dst {
+				if _, seen := left[d.task]; !seen {
+					left[d.task] = d.task.size
+					open += d.task.size
+				}
+				peak = max(peak, open)
+				n := s.end - s.off
+				if d.narrow {
+					n /= 2
+				}
+				if left[d.task] -= n; left[d.task] == 0 {
+					open -= d.task.size
+				}
+			}
+		}
+	}
+	return peak
+}
+
+// maxOutput bounds the size of a task's output file: DF11 of the worst exponents, or BF16 with its header.
+func (t *task) maxOutput() int64 { return t.size + t.size/8 + 1<<20 }
+
+// BudgetError says that a conversion can't fit, and what it would need.
+type BudgetError struct {
+	Need, Have int64
+}
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("the largest output needs %d bytes of disk on its way, the budget is %d", e.Need, e.Have)
+}
+
+// budgets divides the disk between spools and finished files that wait for their upload. byTask says that shards can't
+// be streamed in order within it, so that each task's tensors are fetched by ranges.
+func (r *run) budgets(segs [][]segment) (byTask bool, err error) {
+	r.spools, r.outputs = newBudget("disk", 0), newBudget("disk", 0)
+	if r.Disk == 0 {
+		return false, nil
+	}
+	spoolMin, outMin, largest := r.needs(segs)
+	if spoolMin+outMin > r.Disk {
+		byTask, spoolMin = true, largest
+	}
+	spare := r.Disk - spoolMin - outMin
+	if spare < 0 {
+		return false, &BudgetError{Need: spoolMin + outMin, Have: r.Disk}
+	}
+	r.spools = newBudget("disk", spoolMin+spare/2)
+	r.outputs = newBudget("disk", outMin+spare/2)
+	return byTask, nil
+}
+
+// needs computes the least disk for spools in stream order, for finished files, and for the largest single spool.
+func (r *run) needs(segs [][]segment) (spools, outputs, largest int64) {
+	if _, local := r.Source.(localFiles); !local {
+		spools = peakSpool(r.tasks, segs)
+		for _, t := range r.tasks {
+			largest = max(largest, t.size)
+		}
+	}
+	if !r.store.keep {
+		for _, t := range r.tasks {
+			outputs = max(outputs, t.maxOutput())
+		}
+	}
+	return spools, outputs, largest
+}

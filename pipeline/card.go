@@ -1,0 +1,70 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/metadata"
+)
+
+// card writes the model card.
+func (r *run) card(m *metadata.Manifest, p *Report) ([]byte, error) {
+	in := metadata.CardInput{
+		Name: r.Model.Name + "-DF11", BaseModel: r.baseModel(), Commit: r.Model.Commit, Source: r.Model.Card,
+		PipelineTag: r.Model.PipelineTag, LibraryName: r.Model.LibraryName,
+		Layout: r.Plan.Layout, Component: r.component(), Loader: r.Plan.Loader, Readers: r.Plan.Readers,
+		Provenance: r.Plan.Provenance, Derived: r.Plan.Derived, NoticeFiles: r.noticeFiles(),
+		SourceBytes: p.BF16Bytes, OutputBytes: p.DF11Bytes, NUnits: int64(p.Units), NWeights: p.Weights,
+		TiedEmbeddings: r.Plan.TiedEmbeddings, Differences: p.Differences, TiesBroken: p.TiesBroken,
+		Verification: m.Verification, ToolVersion: r.Version,
+	}
+	if r.Push != nil {
+		in.Repo, in.Name = r.Push.Repo, path.Base(r.Push.Repo)
+	}
+	if r.Plan.Layout.Single() {
+		in.WeightFile = r.tasks[0].path
+	}
+	for _, u := range p.UnitsBF16 {
+		in.KeptBF16 = append(in.KeptBF16, metadata.KeptUnit{Path: u.Path, NWeights: u.Weights, Reason: u.Reason})
+	}
+	return metadata.Card(in)
+}
+
+// component is the folder of the converted part of a diffusers pipeline.
+func (r *run) component() string {
+	if dir := path.Dir(r.Plan.OutputFiles[0].Path); dir != "." {
+		return dir
+	}
+	return ""
+}
+
+// noticeFiles are the licence files among the copied ones.
+func (r *run) noticeFiles() []string {
+	var names []string
+	for _, f := range r.Plan.Copied {
+		upper := strings.ToUpper(path.Base(f.Path))
+		if slices.ContainsFunc([]string{"LICENSE", "LICENCE", "NOTICE", "USE_POLICY"}, func(w string) bool { return strings.HasPrefix(upper, w) }) {
+			names = append(names, f.Path)
+		}
+	}
+	return names
+}
+
+// validateCard asks the Hub about the front matter before any work: a commit with a bad one would fail at the end.
+func (r *run) validateCard(ctx context.Context) error {
+	draft, err := r.card(&metadata.Manifest{}, &Report{})
+	if err != nil {
+		return err
+	}
+	warnings, err := r.Push.Hub.ValidateCard(ctx, draft)
+	if err != nil {
+		return fmt.Errorf("model card: %w", err)
+	}
+	for _, w := range warnings {
+		r.Log.Warn("model card", "warning", w)
+	}
+	return nil
+}

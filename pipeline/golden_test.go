@@ -1,0 +1,228 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+const goldenE2E = "../testdata/golden/e2e"
+
+// goldenModels are the whole models that the official compress_model converted.
+var goldenModels = []string{"bias_f32", "qknorm"}
+
+// convertLocal converts a folder into a new one with the given options.
+func convertLocal(t *testing.T, dir, out string, opt plan.Options, change func(*pipeline.Options)) (*pipeline.Report, error) {
+	t.Helper()
+	src, model, err := pipeline.OpenLocal(t.Context(), dir, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(model.Plan, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := pipeline.Options{Source: src, Model: model, Plan: p, OutDir: out, Workers: 2, Version: "test"}
+	if change != nil {
+		change(&o)
+	}
+	return pipeline.Run(t.Context(), o)
+}
+
+func goldenDict(t *testing.T, model string) plan.PatternDict {
+	t.Helper()
+	d, err := plan.ParsePatternDict(readFile(t, filepath.Join(goldenE2E, model, "pattern_dict.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestGoldenModels: every unit file equals the official compressor's byte for byte, for any number of workers, and the
+// remainder holds the same tensors.
+func TestGoldenModels(t *testing.T) {
+	for _, model := range goldenModels {
+		for _, workers := range []int{1, 3} {
+			out := t.TempDir()
+			opt := plan.Options{PatternDict: goldenDict(t, model)}
+			_, err := convertLocal(t, filepath.Join(goldenE2E, model, "source"), out, opt, func(o *pipeline.Options) { o.Workers = workers })
+			if err != nil {
+				t.Fatalf("%s: %v", model, err)
+			}
+			compareUnits(t, filepath.Join(goldenE2E, model, "multi"), out)
+			compareTensors(t, filepath.Join(goldenE2E, model, "multi", "model.safetensors"), filepath.Join(out, "model.safetensors"))
+		}
+	}
+}
+
+// compareUnits compares every unit file.
+func compareUnits(t *testing.T, want, got string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(want, "*.safetensors"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("golden files: %v %v", files, err)
+	}
+	for _, f := range files {
+		name := filepath.Base(f)
+		if name == "model.safetensors" {
+			continue
+		}
+		if !bytes.Equal(readFile(t, f), readFile(t, filepath.Join(got, name))) {
+			t.Errorf("%s differs from the official file", name)
+		}
+	}
+}
+
+// compareTensors compares the tensors of two files, not their headers' order.
+func compareTensors(t *testing.T, want, got string) {
+	t.Helper()
+	a, b := tensorsOf(t, want), tensorsOf(t, got)
+	if len(a) != len(b) {
+		t.Errorf("%d tensors, want %d", len(b), len(a))
+	}
+	for name, x := range a {
+		if y, ok := b[name]; !ok || !bytes.Equal(x, y) {
+			t.Errorf("tensor %s is missing or differs", name)
+		}
+	}
+}
+
+func tensorsOf(t *testing.T, file string) map[string][]byte {
+	t.Helper()
+	b := readFile(t, file)
+	h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := map[string][]byte{}
+	for _, x := range h.Tensors {
+		m[x.Name+" "+string(x.DType)] = b[h.DataStart()+x.Begin : h.DataStart()+x.End]
+	}
+	return m
+}
+
+// TestGoldenSingle: the single-file layout equals the official file byte for byte.
+func TestGoldenSingle(t *testing.T) {
+	for _, model := range goldenModels {
+		out := t.TempDir()
+		opt := plan.Options{PatternDict: goldenDict(t, model), Layout: plan.TransformersSingle}
+		if _, err := convertLocal(t, filepath.Join(goldenE2E, model, "source"), out, opt, nil); err != nil {
+			t.Fatalf("%s: %v", model, err)
+		}
+		want := readFile(t, filepath.Join(goldenE2E, model, "single", "model.safetensors"))
+		if !bytes.Equal(want, readFile(t, filepath.Join(out, "model.safetensors"))) {
+			t.Errorf("%s: single file differs from the official one", model)
+		}
+	}
+}
+
+// TestNothingElseIsLeft: a finished folder holds the outputs and no state.
+func TestNothingElseIsLeft(t *testing.T) {
+	out := t.TempDir()
+	opt := plan.Options{PatternDict: goldenDict(t, "qknorm")}
+	if _, err := convertLocal(t, filepath.Join(goldenE2E, "qknorm", "source"), out, opt, nil); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			t.Errorf("%s is left behind", e.Name())
+		}
+	}
+	if !strings.Contains(string(readFile(t, filepath.Join(out, "config.json"))), `"dfloat11_config"`) {
+		t.Error("config.json lacks dfloat11_config")
+	}
+}
+
+// verifyLocal checks a folder against its source at one level.
+func verifyLocal(t *testing.T, df11, source string, level pipeline.Level) (*pipeline.VerifyReport, error) {
+	t.Helper()
+	d, err := pipeline.OpenDF11Folder(df11)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	opt := plan.Options{PatternDict: d.Dict}
+	src, model, err := pipeline.OpenLocal(t.Context(), source, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(model.Plan, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pipeline.Verify(t.Context(), pipeline.VerifyOptions{
+		DF11: d, Source: src, Model: model, Plan: p, Level: level, Workers: 2, Chunks: 2, Seed: 1, WorkDir: t.TempDir(),
+	})
+}
+
+// TestVerifyLevels: every level accepts a good folder, and the official compressor's own output as well.
+func TestVerifyLevels(t *testing.T) {
+	for _, model := range goldenModels {
+		source, out := filepath.Join(goldenE2E, model, "source"), t.TempDir()
+		if _, err := convertLocal(t, source, out, plan.Options{PatternDict: goldenDict(t, model)}, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, level := range []pipeline.Level{pipeline.LevelStructure, pipeline.LevelSample, pipeline.LevelProof, pipeline.LevelFull} {
+			for _, folder := range []string{out, filepath.Join(goldenE2E, model, "multi")} {
+				if r, err := verifyLocal(t, folder, source, level); err != nil || !r.OK {
+					t.Errorf("%s %s level %s: %v", model, folder, level, err)
+				}
+			}
+		}
+	}
+}
+
+// TestVerifyFindsOneBit: one flipped bit in any byte of a unit's code or sign_mantissa, or in a copied tensor, is found.
+func TestVerifyFindsOneBit(t *testing.T) {
+	source, out := filepath.Join(goldenE2E, "qknorm", "source"), t.TempDir()
+	if _, err := convertLocal(t, source, out, plan.Options{PatternDict: goldenDict(t, "qknorm")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(out, "model_layers_1.safetensors")
+	good := readFile(t, file)
+	h, err := safetensors.ReadHeader(bytes.NewReader(good), int64(len(good)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range h.Tensors {
+		if x.NBytes() == 0 {
+			continue
+		}
+		bad := bytes.Clone(good)
+		bad[h.DataStart()+(x.Begin+x.End)/2] ^= 0x04
+		if err := os.WriteFile(file, bad, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		for _, level := range []pipeline.Level{pipeline.LevelFull, pipeline.LevelProof} {
+			r, err := verifyLocal(t, out, source, level)
+			if err == nil && len(r.Warnings) == 0 && !unread(x.Name, level) {
+				t.Errorf("level %s does not see a flipped bit in %s", level, x.Name)
+			}
+		}
+	}
+}
+
+// unread tells whether a level may overlook a byte of a tensor: decoding alone does not read every byte of these, and a
+// proof does not compare with the manifest's hashes.
+func unread(name string, level pipeline.Level) bool {
+	return level == pipeline.LevelProof && (strings.HasSuffix(name, ".gaps") || strings.HasSuffix(name, ".luts"))
+}

@@ -1,0 +1,104 @@
+package pipeline
+
+import (
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// cpuDecoder names the decoder of the check that always runs.
+const cpuDecoder = "df11-convert, package verify: windows, gaps, tables and output positions as the GPU kernel walks them"
+
+// manifest gathers what the run knows (docs/manifest.md); the small files are added once they are written.
+func (r *run) manifest(sources []metadata.SourceFile) *metadata.Manifest {
+	p := r.Plan
+	m := &metadata.Manifest{
+		Schema: metadata.SchemaVersion,
+		Tool:   metadata.Tool{Name: "df11-convert", Version: r.Version},
+		Source: metadata.Source{Repo: r.baseModel(), Commit: r.Model.Commit, Files: sources},
+		Plan: metadata.PlanInfo{
+			Digest: p.Digest(), Layout: string(p.Layout), Entry: p.Entry, Provenance: p.Provenance, Derived: p.Derived,
+		},
+		Differences: p.Differences,
+	}
+	for _, a := range p.Aliases {
+		m.Aliases = append(m.Aliases, metadata.Alias{Name: a.Tensor.Source, Of: a.Of.Name})
+	}
+	for _, t := range p.Dropped {
+		m.Dropped = append(m.Dropped, t.Source)
+	}
+	for _, s := range p.NotCopied {
+		m.NotCopied = append(m.NotCopied, metadata.NotCopied{Path: s.Path, Why: s.Why})
+	}
+	r.manifestOutputs(m)
+	return m
+}
+
+// baseModel is the Hub repo of the original; "" if it is not known.
+func (r *run) baseModel() string {
+	if r.Model.Local {
+		return r.BaseModel
+	}
+	return r.Model.ID
+}
+
+// manifestOutputs lists the weight files, the units in them, and what was proved about them.
+func (r *run) manifestOutputs(m *metadata.Manifest) {
+	cpu := metadata.Verification{Method: "cpu", Decoder: cpuDecoder}
+	gpu := metadata.Verification{Method: "gpu"}
+	for _, t := range r.tasks {
+		o, _ := r.ledger.output(t.path)
+		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(r.Plan, t), Size: o.Size, SHA256: o.SHA256})
+		for i, u := range t.units {
+			m.Units = append(m.Units, manifestUnit(o, u, o.Units[i]))
+			count(&cpu, u, o.Units[i])
+			if o.Units[i].GPU {
+				count(&gpu, u, o.Units[i])
+			}
+		}
+		cpu.NTensors += int64(len(t.plain))
+		t.eachTensor(func(x plan.Tensor, _ int64, _ *taskUnit) {
+			if x.Name != x.Source {
+				m.Renamed = append(m.Renamed, metadata.Rename{Source: x.Source, Name: x.Name})
+			}
+		})
+	}
+	m.Verification = append(m.Verification, cpu)
+	if r.GPU != nil && gpu.NUnits > 0 {
+		kernel, devices := r.GPU.Describe()
+		gpu.Decoder = kernel
+		if len(devices) > 0 {
+			gpu.Device = devices[0]
+		}
+		m.Verification = append(m.Verification, gpu)
+	}
+}
+
+func outputKind(p *plan.Plan, t *task) metadata.Kind {
+	switch {
+	case p.Layout.Single():
+		return metadata.KindSingle
+	case len(t.units) > 0:
+		return metadata.KindUnit
+	}
+	return metadata.KindRemainder
+}
+
+func manifestUnit(o Output, u *taskUnit, res UnitResult) metadata.Unit {
+	m := metadata.Unit{
+		Path: u.Path, File: o.Path, Status: metadata.Status(res.Status), Reason: res.Reason,
+		NWeights: res.Weights, TieBroken: res.TieBroken,
+	}
+	for _, a := range u.Attrs {
+		m.Tensors = append(m.Tensors, metadata.UnitTensor{Name: a.Name, Shape: a.Shape})
+	}
+	return m
+}
+
+// count adds a unit to a proof.
+func count(v *metadata.Verification, u *taskUnit, res UnitResult) {
+	if res.Status == statusDF11 {
+		v.NUnits++
+		v.NWeights += res.Weights
+	}
+	v.NTensors += int64(len(u.Attrs))
+}

@@ -1,0 +1,346 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// A batch is committed when it has this many files or is this old (hub-protocol limits: 50–100 files a commit).
+const (
+	batchFiles = 50
+	batchAge   = 10 * time.Minute
+)
+
+// Push says where a conversion is published.
+type Push struct {
+	Hub *hub.Client
+	// Repo is the target, "namespace/name". Revision is its branch, "" for main; CreatePR opens a pull request instead.
+	Repo     string
+	Revision string
+	CreatePR bool
+	// Private asks for a private repo, if it has to be created; nil leaves the choice to the Hub's default.
+	Private *bool
+	// Public allows a public target for a private or gated source.
+	Public bool
+}
+
+// publisher sends finished outputs to one Hub repo. Put may be called by several goroutines.
+type publisher struct {
+	push     Push
+	rev      string // where batches go
+	main     string // where the result goes; differs from rev while a finished repo is refreshed
+	ledger   *ledger
+	journal  string // path of the journal in the repo
+	tree     map[string]hub.TreeEntry
+	now      func() time.Time
+	progress *Progress
+	files    func() []Checkpoint
+
+	mu      sync.Mutex
+	parent  string // head of rev as we know it
+	ops     []hub.Op
+	outputs []Output
+	since   time.Time
+	allOps  map[string]hub.Op // of everything committed to rev in this run, for the final commit on main
+	prURL   string
+}
+
+// VisibilityError says that publishing would show a private or gated model to everybody.
+type VisibilityError struct{ Source, Target string }
+
+func (e *VisibilityError) Error() string {
+	return fmt.Sprintf("%s is private or gated, but %s is public", e.Source, e.Target)
+}
+
+// openPublisher checks the target before any work: access, visibility, what it holds, and what an earlier run left.
+func openPublisher(ctx context.Context, push Push, m *Model, p *plan.Plan, part string, force bool) (*publisher, error) {
+	pub := &publisher{push: push, main: push.Revision, now: time.Now, journal: ".df11/" + part + ".json", allOps: map[string]hub.Op{}}
+	if pub.main == "" {
+		pub.main = "main"
+	}
+	if err := pub.ensureRepo(ctx, m); err != nil {
+		return nil, err
+	}
+	if err := pub.chooseBranch(ctx, p, force); err != nil {
+		return nil, err
+	}
+	return pub, pub.loadLedger(ctx, p.Digest(), part)
+}
+
+// ensureRepo creates the target if need be and makes sure that we may write to it and that it is not too visible.
+func (p *publisher) ensureRepo(ctx context.Context, m *Model) error {
+	closed := m.Private || m.Gated != ""
+	info, err := p.push.Hub.Info(ctx, p.push.Repo, "")
+	switch {
+	case err == nil:
+		if closed && !info.Private && info.Gated == "" && !p.push.Public && !p.push.CreatePR {
+			return &VisibilityError{m.ID, p.push.Repo}
+		}
+	case errors.Is(err, hub.ErrNotFound) && !p.push.CreatePR:
+		private := p.push.Private
+		if private == nil && closed && !p.push.Public {
+			private = new(bool)
+			*private = true
+		}
+		if _, err := p.push.Hub.CreateRepo(ctx, p.push.Repo, private); err != nil {
+			return fmt.Errorf("create %s: %w", p.push.Repo, err)
+		}
+	default:
+		return fmt.Errorf("target %s: %w", p.push.Repo, err)
+	}
+	if p.push.CreatePR {
+		return nil // anyone who may read may propose
+	}
+	if err := p.push.Hub.CheckAccess(ctx, p.push.Repo, true); err != nil {
+		return fmt.Errorf("write access to %s: %w", p.push.Repo, err)
+	}
+	return nil
+}
+
+// chooseBranch works on main, or on a branch of the plan's own while main holds a finished conversion.
+func (p *publisher) chooseBranch(ctx context.Context, pl *plan.Plan, force bool) error {
+	p.rev = p.main
+	tree, err := p.push.Hub.Tree(ctx, p.push.Repo, p.main)
+	if err != nil {
+		return fmt.Errorf("target %s: %w", p.push.Repo, err)
+	}
+	finished, err := p.finished(ctx, tree)
+	if err != nil {
+		return err
+	}
+	if !finished {
+		if err := refuseForeignTree(p.push.Repo, tree, pl, force); err != nil {
+			return err
+		}
+		p.tree = tree
+		return p.readHead(ctx)
+	}
+	p.rev = "df11-convert/" + pl.Digest()
+	head, err := p.push.Hub.Head(ctx, p.push.Repo, p.main)
+	if err != nil {
+		return err
+	}
+	if err := p.push.Hub.CreateBranch(ctx, p.push.Repo, p.rev, head); err != nil {
+		return fmt.Errorf("create branch %s: %w", p.rev, err)
+	}
+	if p.tree, err = p.push.Hub.Tree(ctx, p.push.Repo, p.rev); err != nil {
+		return err
+	}
+	return p.readHead(ctx)
+}
+
+func (p *publisher) readHead(ctx context.Context) (err error) {
+	p.parent, err = p.push.Hub.Head(ctx, p.push.Repo, p.rev)
+	return err
+}
+
+// finished tells whether a tree holds a complete conversion: its config.json names dfloat11_config.
+func (p *publisher) finished(ctx context.Context, tree map[string]hub.TreeEntry) (bool, error) {
+	if _, ok := tree["config.json"]; !ok {
+		return false, nil
+	}
+	head, err := p.push.Hub.Head(ctx, p.push.Repo, p.main)
+	if err != nil {
+		return false, err
+	}
+	b, err := p.push.Hub.ReadFile(ctx, p.push.Repo, head, "config.json", maxConfigBytes)
+	if err != nil {
+		return false, fmt.Errorf("target %s: %w", p.push.Repo, err)
+	}
+	return strings.Contains(string(b), `"dfloat11_config"`), nil
+}
+
+// refuseForeignTree refuses a repo that holds weights which this plan does not write.
+func refuseForeignTree(repo string, tree map[string]hub.TreeEntry, p *plan.Plan, force bool) error {
+	if force {
+		return nil
+	}
+	planned := plannedNames(p)
+	var foreign []string
+	for path := range tree {
+		if strings.HasSuffix(path, ".safetensors") && !planned(path) {
+			foreign = append(foreign, path)
+		}
+	}
+	if len(foreign) > 0 {
+		return &ForeignFilesError{repo, foreign}
+	}
+	return nil
+}
+
+// plannedNames tells which file names belong to the plan's outputs.
+func plannedNames(p *plan.Plan) func(string) bool {
+	names := map[string]bool{}
+	for _, f := range p.OutputFiles {
+		names[f.Path] = true
+	}
+	return func(s string) bool { return names[s] }
+}
+
+// loadLedger reads the journal of an earlier run from the repo. What the tree does not confirm is dropped.
+func (p *publisher) loadLedger(ctx context.Context, digest, part string) error {
+	p.ledger = newLedger(digest, part)
+	if _, ok := p.tree[p.journal]; !ok {
+		return nil
+	}
+	b, err := p.push.Hub.ReadFile(ctx, p.push.Repo, p.parent, p.journal, maxJournalBytes)
+	if err != nil {
+		return fmt.Errorf("journal of %s: %w", p.push.Repo, err)
+	}
+	l, ok, err := readLedger(b, digest, part)
+	if err != nil || !ok {
+		return nil // another plan's, or not ours: start afresh, nothing of it is trusted
+	}
+	l.keep(func(o Output) bool { e, ok := p.tree[o.Path]; return ok && e.SHA256 == o.SHA256 && e.Size == o.Size })
+	p.ledger = l
+	return nil
+}
+
+// put uploads one output and commits a batch when it is due. r is borrowed until it returns.
+func (p *publisher) put(ctx context.Context, o Output, r io.ReaderAt) error {
+	op, err := p.push.Hub.Upload(ctx, p.push.Repo, p.rev, hub.Blob{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: r})
+	if err != nil {
+		return fmt.Errorf("upload %s: %w", o.Path, err)
+	}
+	p.progress.Uploaded.Add(o.Size)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.ops) == 0 {
+		p.since = p.now()
+	}
+	p.ops = append(p.ops, op)
+	p.outputs = append(p.outputs, o)
+	p.allOps[o.Path] = op
+	if len(p.ops) < batchFiles && p.now().Sub(p.since) < batchAge {
+		return nil
+	}
+	return p.commitBatch(ctx)
+}
+
+// flush commits what is waiting.
+func (p *publisher) flush(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.ops) == 0 {
+		return nil
+	}
+	return p.commitBatch(ctx)
+}
+
+// commitBatch commits the waiting files together with the journal that knows them. The lock is held.
+func (p *publisher) commitBatch(ctx context.Context) error {
+	for _, o := range p.outputs {
+		p.ledger.add(o)
+	}
+	for _, c := range p.files() {
+		p.ledger.setFile(c)
+	}
+	ops := append(p.ops, hub.FileOp(p.journal, p.ledger.marshal()))
+	summary := fmt.Sprintf("Add %d DF11 files (%s and on)", len(p.outputs), p.outputs[0].Path)
+	if err := p.commit(ctx, summary, "", ops); err != nil {
+		return err
+	}
+	p.ops, p.outputs = nil, nil
+	return nil
+}
+
+// commitTries bounds how often a commit is rebuilt on a head that moved.
+const commitTries = 8
+
+// commit commits on top of the head, and again on the new head if somebody else was quicker.
+func (p *publisher) commit(ctx context.Context, summary, description string, ops []hub.Op) error {
+	for try := 1; ; try++ {
+		c, err := p.push.Hub.Commit(ctx, p.push.Repo, p.rev, hub.CommitRequest{
+			Summary: summary, Description: description, Parent: p.parent, Ops: ops, CreatePR: p.push.CreatePR && p.prURL == "",
+		})
+		if err == nil {
+			p.parent = c.OID
+			p.followPR(c)
+			return nil
+		}
+		if !errors.Is(err, hub.ErrConflict) || try == commitTries {
+			return fmt.Errorf("commit to %s: %w", p.push.Repo, err)
+		}
+		if err := p.readHead(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// followPR makes later commits go to the pull request that the first one opened.
+func (p *publisher) followPR(c hub.Commit) {
+	if c.PullRequestURL == "" {
+		return
+	}
+	p.prURL = c.PullRequestURL
+	n := c.PullRequestURL[strings.LastIndex(c.PullRequestURL, "/")+1:]
+	p.rev, p.main = "refs/pr/"+n, "refs/pr/"+n
+}
+
+// finish makes the repo complete: everything small in one last commit, config.json in it, journals and stale files out.
+// After a refresh that commit is the only one that main sees.
+func (p *publisher) finish(ctx context.Context, summary, description string, ops []hub.Op, keep func(path string) bool) error {
+	if err := p.flush(ctx); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	branch := p.rev
+	if branch != p.main {
+		for _, o := range p.ledger.all() {
+			ops = append(ops, p.opFor(o))
+		}
+		p.rev = p.main
+		if err := p.readHead(ctx); err != nil {
+			return err
+		}
+	}
+	tree, err := p.push.Hub.Tree(ctx, p.push.Repo, p.rev)
+	if err != nil {
+		return err
+	}
+	for path := range tree {
+		if !keep(path) {
+			ops = append(ops, hub.DeleteOp(path))
+		}
+	}
+	if err := p.commit(ctx, summary, description, ops); err != nil {
+		return err
+	}
+	if branch != p.main {
+		return p.push.Hub.DeleteBranch(ctx, p.push.Repo, branch)
+	}
+	return nil
+}
+
+// opFor puts an output that the repo's store already has into a commit.
+func (p *publisher) opFor(o Output) hub.Op {
+	if op, ok := p.allOps[o.Path]; ok {
+		return op
+	}
+	return hub.LFSOp(o.Path, o.SHA256, o.Size)
+}
+
+// url is where a person finds the result.
+func (p *publisher) url(endpoint string) string {
+	if p.prURL != "" {
+		return p.prURL
+	}
+	return endpoint + "/" + p.push.Repo
+}
+
+// forget drops what the ledger of the store no longer trusts, before the outputs are made again.
+func (p *publisher) forget(l *ledger) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ledger.keep(func(o Output) bool { _, ok := l.output(o.Path); return ok })
+	p.ops, p.outputs = nil, nil
+}

@@ -1,0 +1,266 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// WrongError says that something about a DF11 model is not as it must be.
+type WrongError struct {
+	File   string // "" for the model as a whole
+	Detail string
+}
+
+func (e *WrongError) Error() string {
+	if e.File == "" {
+		return e.Detail
+	}
+	return e.File + ": " + e.Detail
+}
+
+func wrongf(file, format string, args ...any) error {
+	return &WrongError{File: file, Detail: fmt.Sprintf(format, args...)}
+}
+
+// DF11 is a DF11 model that is there already: a folder or a Hub repo at one commit. It is read only.
+type DF11 struct {
+	// Name is the folder's path or the repo's id; Commit is "" for a folder.
+	Name   string
+	Commit string
+	// Dict is the pattern dict of its config.json; nil if there is no config.
+	Dict plan.PatternDict
+	// Manifest is the model's df11-manifest.json; nil if there is none, as in repos that others made.
+	Manifest *metadata.Manifest
+	// BaseModel is what its card names as the original; "" if nothing.
+	BaseModel string
+
+	files   map[string]df11File
+	tensors map[string]stored
+	close   []func() error
+}
+
+// df11File is one of its files: the header is nil for those that are not weights.
+type df11File struct {
+	size   int64
+	sha256 string // published; "" for a folder
+	r      io.ReaderAt
+	header *safetensors.Header
+}
+
+// stored is one tensor and the file it lies in.
+type stored struct {
+	file string
+	safetensors.Tensor
+}
+
+// Close releases the files.
+func (d *DF11) Close() error {
+	var errs []error
+	for _, c := range d.close {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}
+
+// OpenDF11Folder opens a DF11 model in a local folder.
+func OpenDF11Folder(dir string) (*DF11, error) {
+	d := &DF11{Name: dir, files: map[string]df11File{}}
+	found, err := listFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range found {
+		r, err := os.Open(filepath.Join(dir, filepath.FromSlash(f.Path)))
+		if err != nil {
+			d.Close()
+			return nil, err
+		}
+		d.close = append(d.close, r.Close)
+		d.files[f.Path] = df11File{size: f.Size, r: r}
+	}
+	read := func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))) }
+	if err := d.describe(read); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// OpenDF11Hub opens a DF11 repo at one commit. Its files are read by ranges; headers are read at once.
+func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF11, error) {
+	info, err := c.Info(ctx, repo, revision)
+	if err != nil {
+		return nil, err
+	}
+	d := &DF11{Name: info.ID, Commit: info.SHA, files: map[string]df11File{}}
+	for _, f := range info.Files {
+		ref := f.Ref(info.ID, info.SHA)
+		d.files[f.Path] = df11File{size: f.Size, sha256: f.SHA256, r: &hubReaderAt{ctx, c, ref}}
+	}
+	read := func(name string) ([]byte, error) { return c.ReadFile(ctx, info.ID, info.SHA, name, maxJournalBytes) }
+	if err := d.describe(read); err != nil {
+		return nil, err
+	}
+	if d.BaseModel == "" {
+		d.BaseModel = cardBaseModel(info.CardData)
+	}
+	return d, nil
+}
+
+// hubReaderAt reads a Hub file at random, by ranges.
+type hubReaderAt struct {
+	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives for one call of Verify
+	client *hub.Client
+	ref    hub.FileRef
+}
+
+func (h *hubReaderAt) ReadAt(p []byte, off int64) (int, error) {
+	n := min(int64(len(p)), h.ref.Size-off)
+	if n <= 0 {
+		return 0, io.EOF
+	}
+	b, err := h.client.ReadRange(h.ctx, h.ref, off, n)
+	if err != nil {
+		return 0, err
+	}
+	if copy(p, b); int(n) < len(p) {
+		return int(n), io.EOF
+	}
+	return int(n), nil
+}
+
+// describe reads config, manifest and card, and the header of every weight file.
+func (d *DF11) describe(read func(string) ([]byte, error)) error {
+	if b, err := read("config.json"); err == nil {
+		if d.Dict, err = dictOfConfig(b); err != nil {
+			return wrongf("config.json", "%v", err)
+		}
+	} else if _, listed := d.files["config.json"]; listed {
+		return err
+	}
+	if _, ok := d.files[manifestName]; ok {
+		b, err := read(manifestName)
+		if err != nil {
+			return err
+		}
+		if d.Manifest, err = metadata.ParseManifest(b); err != nil {
+			return wrongf(manifestName, "%v", err)
+		}
+		d.BaseModel = d.Manifest.Source.Repo
+	}
+	return d.readHeaders()
+}
+
+// dictOfConfig takes dfloat11_config.pattern_dict out of a config.json, order kept. nil: the config has none.
+func dictOfConfig(b []byte) (plan.PatternDict, error) {
+	var c struct {
+		DF11 *struct {
+			Threads []int           `json:"threads_per_block"`
+			Bytes   int             `json:"bytes_per_thread"`
+			Dict    json.RawMessage `json:"pattern_dict"`
+		} `json:"dfloat11_config"`
+	}
+	if err := json.Unmarshal(b, &c); err != nil {
+		return nil, err
+	}
+	if c.DF11 == nil {
+		return nil, errors.New("no dfloat11_config: not a finished DF11 model")
+	}
+	if !slices.Equal(c.DF11.Threads, []int{512}) || c.DF11.Bytes != 8 {
+		return nil, fmt.Errorf("threads_per_block %v and bytes_per_thread %d, want [512] and 8", c.DF11.Threads, c.DF11.Bytes)
+	}
+	return plan.ParsePatternDict(c.DF11.Dict)
+}
+
+func (d *DF11) readHeaders() error {
+	d.tensors = map[string]stored{}
+	for name, f := range d.files {
+		if path.Ext(name) != ".safetensors" || strings.Contains(name, "/") && d.isComponent(name) {
+			continue
+		}
+		h, err := safetensors.ReadHeader(f.r, f.size)
+		if err != nil {
+			return wrongf(name, "%v", err)
+		}
+		f.header = h
+		d.files[name] = f
+		for _, t := range h.Tensors {
+			if other, twice := d.tensors[t.Name]; twice {
+				return wrongf(name, "tensor %s is in %s as well", t.Name, other.file)
+			}
+			d.tensors[t.Name] = stored{name, t}
+		}
+	}
+	return nil
+}
+
+// isComponent tells whether a file belongs to another component of a pipeline, which is copied as it is.
+func (d *DF11) isComponent(name string) bool {
+	if d.Manifest == nil {
+		return false
+	}
+	return slices.ContainsFunc(d.Manifest.Outputs, func(o metadata.OutputFile) bool { return o.Path == name && o.Kind == metadata.KindCopied })
+}
+
+// section is the bytes of one tensor.
+func (d *DF11) section(name string) (*io.SectionReader, bool) {
+	t, ok := d.tensors[name]
+	if !ok {
+		return nil, false
+	}
+	f := d.files[t.file]
+	return io.NewSectionReader(f.r, f.header.DataStart()+t.Begin, t.NBytes()), true
+}
+
+// Exists tells whether a path names something local.
+func Exists(p string) bool {
+	_, err := os.Stat(p)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Original names what the model was made from, as far as it says so itself.
+func (d *DF11) Original() string {
+	if m := d.Manifest; m != nil && m.Source.Repo != "" {
+		if m.Source.Commit != "" {
+			return m.Source.Repo + "@" + m.Source.Commit
+		}
+		return m.Source.Repo
+	}
+	return d.BaseModel
+}
+
+// Layout is the layout that the manifest states; "" if there is none.
+func (d *DF11) Layout() string {
+	if d.Manifest == nil {
+		return ""
+	}
+	return d.Manifest.Plan.Layout
+}
+
+// cardBaseModel reads base_model of a card's front matter, which may be a string or a list.
+func cardBaseModel(card map[string]any) string {
+	switch b := card["base_model"].(type) {
+	case string:
+		return b
+	case []any:
+		if len(b) == 1 {
+			s, _ := b[0].(string)
+			return s
+		}
+	}
+	return ""
+}
