@@ -1,0 +1,215 @@
+package metadata_test
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+const llamaReadme = `---
+# who may use it
+language:
+- en
+- no
+license: llama3.1
+license_name: 1.0
+license_link: LICENSE
+pipeline_tag: text-generation
+tags: [facebook, GGUF, df11, 4-bit, "yes", "base_model:x/y", Conversational, 'conversational']
+datasets: &d [a/b]
+base_model: someone/else
+model-index: [{name: x}]
+widget:
+- text: hello
+extra_gated_prompt: |-
+  ### LICENCE AGREEMENT
+  "Agreement" means: the terms.
+extra_gated_fields:
+  Zip: text
+  Country: country
+  By clicking I agree: checkbox
+extra_gated_eu_disallowed: true
+---
+# Llama
+`
+
+func parseReadme(t testing.TB, readme string) *metadata.FrontMatter {
+	t.Helper()
+	f, err := metadata.ParseFrontMatter([]byte(readme))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func llamaCard(t testing.TB) metadata.CardInput {
+	return metadata.CardInput{
+		Name: "Llama-3.1-8B-DF11", Repo: "me/Llama-3.1-8B-DF11",
+		BaseModel: "meta-llama/Llama-3.1-8B", Commit: strings.Repeat("ab", 20),
+		Source: parseReadme(t, llamaReadme), PipelineTag: "other", LibraryName: "",
+		Layout: plan.Transformers, Loader: plan.Loader{Via: "AutoModelForCausalLM", Transformers: ">=4.43,<5"},
+		Readers:    []plan.Reader{{Name: "dfloat11", Version: "0.5.0", OK: true}, {Name: "mlx-dfloat", Why: "regex has `+?` | more"}},
+		Provenance: "published:DFloat11/Llama-3.1-8B-Instruct-DF11", NoticeFiles: []string{"LICENSE", "USE_POLICY.md"},
+		SourceBytes: 16060522240, OutputBytes: 10894000000, NUnits: 34, NWeights: 8030000000,
+		KeptBF16:    []metadata.KeptUnit{{Path: "model.layers.7", NWeights: 218103808, Reason: "shared_memory"}},
+		Differences: []string{"tensor model.rotary_emb.inv_freq is kept; the model class drops it"},
+		TiesBroken:  []string{"lm_head"},
+		Verification: []metadata.Verification{
+			{Method: "cpu", Decoder: "CPU, independent decoder", NUnits: 34, NTensors: 291, NWeights: 8030000000},
+			{Method: "gpu", Decoder: "GPU, own kernel", Device: "NVIDIA H200", NUnits: 34, NTensors: 226, NWeights: 8030000000},
+		},
+		ToolVersion: "v1.0.0",
+	}
+}
+
+func localCard() metadata.CardInput {
+	return metadata.CardInput{
+		Name: "my model-DF11", Layout: plan.Transformers, Loader: plan.Loader{Via: "bfloat16_model=", Class: "Gemma3ForConditionalGeneration"},
+		Provenance: "derived:x", Derived: true, TiedEmbeddings: true, License: "no", LibraryName: "transformers",
+		SourceBytes: 255416, OutputBytes: 183258, NUnits: 3, NWeights: 1234,
+		Verification: []metadata.Verification{{Method: "cpu", Decoder: "CPU", NUnits: 3, NTensors: 5, NWeights: 1234}},
+	}
+}
+
+func diffusersCard() metadata.CardInput {
+	return metadata.CardInput{
+		Name: "FLUX.1-dev-DF11", Repo: "me/FLUX.1-dev-DF11", BaseModel: "black-forest-labs/FLUX.1-dev",
+		Layout: plan.Diffusers, Component: "transformer", Provenance: "given", License: "other", PipelineTag: "text-to-image",
+		Loader:      plan.Loader{Via: "bfloat16_model=", Class: "FluxTransformer2DModel (diffusers)", Transformers: "any version"},
+		SourceBytes: 23800000000, OutputBytes: 16300000000, NUnits: 57, NWeights: 11900000000,
+		Verification: []metadata.Verification{{Method: "cpu", Decoder: "CPU", NUnits: 57, NTensors: 1, NWeights: 1}},
+	}
+}
+
+func TestCardGolden(t *testing.T) {
+	comfy := diffusersCard()
+	comfy.Layout, comfy.WeightFile, comfy.Component, comfy.Readers = plan.ComfyUI, "flux1-dev-DF11.safetensors", "", nil
+	for name, in := range map[string]metadata.CardInput{
+		"card_llama.md": llamaCard(t), "card_local.md": localCard(), "card_diffusers.md": diffusersCard(), "card_comfyui.md": comfy,
+	} {
+		got, err := metadata.Card(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, got)
+		if bytes.Contains(got, []byte("\n\n\n")) || bytes.Contains(got, []byte("<no value>")) {
+			t.Errorf("%s: loose ends", name)
+		}
+	}
+}
+
+// TestCardFrontMatterValues reads the block with a YAML parser and compares the values, not the spelling.
+func TestCardFrontMatterValues(t *testing.T) {
+	got, err := metadata.Card(llamaCard(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := strings.SplitN(string(got), "---\n", 3)[1]
+	var values map[string]any
+	if err := yaml.Unmarshal([]byte(block), &values); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"base_model": "meta-llama/Llama-3.1-8B", "base_model_relation": "quantized",
+		"license": "llama3.1", "license_name": "1.0", "license_link": "LICENSE",
+		"library_name": "transformers", "pipeline_tag": "text-generation",
+		"language": []any{"en", "no"}, "datasets": []any{"a/b"},
+		"tags":                      []any{"dfloat11", "df11", "lossless-compression", "facebook", "yes", "Conversational"},
+		"extra_gated_prompt":        "### LICENCE AGREEMENT\n\"Agreement\" means: the terms.",
+		"extra_gated_fields":        map[string]any{"Zip": "text", "Country": "country", "By clicking I agree": "checkbox"},
+		"extra_gated_eu_disallowed": true,
+	}
+	if !reflect.DeepEqual(values, want) {
+		t.Errorf("got %#v\nwant %#v", values, want)
+	}
+	for _, quoted := range []string{`- "no"`, `license_name: "1.0"`, `- "yes"`} {
+		if !strings.Contains(block, quoted) {
+			t.Errorf("block lacks %s", quoted)
+		}
+	}
+	if strings.Index(block, "Zip") > strings.Index(block, "Country") {
+		t.Error("order of the form changed")
+	}
+}
+
+func TestCardEscapesHostileText(t *testing.T) {
+	in := llamaCard(t)
+	in.Name = "a'; rm -rf / #`x`\n# heading <script>"
+	in.Repo = "x/y $(boom)"
+	in.KeptBF16[0].Path = "a`|\n| b"
+	in.BaseModel = "[x](javascript:1)/y: z"
+	got, err := metadata.Card(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prose := ""
+	for i, part := range strings.Split(string(got), "\n```") {
+		if i%2 == 0 {
+			prose += part
+		}
+	}
+	if strings.Contains(prose, "<script>") {
+		t.Error("HTML outside a code block")
+	}
+	if want := `--local-dir 'a'\''; rm -rf / # x  # heading <script>'`; !strings.Contains(string(got), want) {
+		t.Errorf("card lacks %s", want)
+	}
+	for _, bad := range []string{"\n# heading", "](javascript:1)]", " $(boom)\n", "\n| b"} {
+		if strings.Contains(string(got), bad) {
+			t.Errorf("card contains %q:\n%s", bad, got)
+		}
+	}
+}
+
+func TestParseFrontMatter(t *testing.T) {
+	for _, readme := range []string{"", "# title\n---\na: 1\n---\n", "---\n---\n", "--- x\na: 1\n---\n", "---\nnever closed\n"} {
+		if f, err := metadata.ParseFrontMatter([]byte(readme)); f != nil || err != nil {
+			t.Errorf("%q: %v, %v", readme, f, err)
+		}
+	}
+	windows := parseReadme(t, "\ufeff---\r\nlicense: mit\r\ntags: [a, 1, {b: c}, null]\r\nlanguage: null\r\n---\r\ntext")
+	if windows.String("license") != "mit" || !reflect.DeepEqual(windows.Strings("tags"), []string{"a", "1"}) || windows.Strings("language") != nil {
+		t.Errorf("license %q, tags %q", windows.String("license"), windows.Strings("tags"))
+	}
+	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+	for c := 'b'; c <= 'j'; c++ {
+		p := string(c - 1)
+		bomb += string(c) + ": &" + string(c) + " [*" + strings.Join([]string{p, p, p, p, p, p, p, p, p, p}, ", *") + "]\n"
+	}
+	for _, block := range []string{"- a\n- b\n", "a: [\n", "a: &x [*x]\n", "license: " + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "\n", bomb} {
+		if f, err := metadata.ParseFrontMatter([]byte("---\n" + block + "---\n")); err == nil {
+			t.Errorf("%.40q: accepted as %v", block, f)
+		}
+	}
+}
+
+// FuzzParseFrontMatter checks that a card made from any accepted block has a block that is accepted and says the same.
+func FuzzParseFrontMatter(f *testing.F) {
+	f.Add([]byte(llamaReadme))
+	f.Add([]byte("---\r\nlicense: !!float 1\nextra_gated_x: {? [a] : b}\n---\n"))
+	f.Fuzz(func(t *testing.T, readme []byte) {
+		source, err := metadata.ParseFrontMatter(readme)
+		if err != nil || source == nil {
+			return
+		}
+		card, err := metadata.Card(metadata.CardInput{Name: "x", Source: source})
+		if err != nil {
+			t.Fatalf("%q: %v", readme, err)
+		}
+		again, err := metadata.ParseFrontMatter(card)
+		if err != nil || again == nil {
+			t.Fatalf("%q became %q: %v", readme, card, err)
+		}
+		for _, key := range []string{"license", "license_link", "language"} {
+			if a, b := source.Strings(key), again.Strings(key); len(a) > 0 && a[0] != "" && !reflect.DeepEqual(a, b) {
+				t.Fatalf("%s: %q became %q", key, a, b)
+			}
+		}
+	})
+}

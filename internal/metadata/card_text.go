@@ -1,0 +1,165 @@
+package metadata
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// cardFuncs are the words of card.md.tmpl.
+var cardFuncs = template.FuncMap{
+	"code": code, "plain": plainText, "link": modelLink, "count": groupDigits, "reason": reasonText, "python": pythonText,
+	"shell": shellWord,
+}
+
+// code makes a code span of text that may come from anywhere.
+func code(s string) string {
+	return "`" + strings.NewReplacer("`", "'", "\n", " ", "\r", " ", "|", "\\|").Replace(s) + "`"
+}
+
+// plainText keeps text from acting as Markdown or HTML.
+func plainText(s string) string {
+	return strings.NewReplacer("\n", " ", "\r", " ", "|", "\\|", "<", "&lt;", "`", "\\`", "[", "\\[", "*", "\\*",
+		"_", "\\_").Replace(s)
+}
+
+// pythonText makes a Python string literal.
+func pythonText(s string) string { return strconv.QuoteToASCII(s) }
+
+// shellWord makes one word of a command line.
+func shellWord(s string) string {
+	if shellSafe.MatchString(s) {
+		return s
+	}
+	return "'" + strings.NewReplacer("'", `'\''`, "\n", " ", "\r", " ", "`", " ").Replace(s) + "'"
+}
+
+var shellSafe = regexp.MustCompile(`^[\w./@+:][\w./@+:-]*$`)
+
+// repoID is what can be linked to.
+var repoID = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[\w.-]+$`)
+
+// modelLink links to a model on the Hub.
+func modelLink(repo string) string {
+	if !repoID.MatchString(repo) {
+		return code(repo)
+	}
+	return "[" + strings.ReplaceAll(repo, "_", "\\_") + "](https://huggingface.co/" + repo + ")"
+}
+
+// groupDigits writes 1,234,567.
+func groupDigits(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// reasons says in words why DF11 cannot hold a unit (docs/format.md §6, §9).
+var reasons = map[string]string{
+	"exponent_range": "has weights of 2^113 or more, Inf or NaN",
+	"too_many_luts":  "needs more lookup tables than the decoder has room for",
+	"shared_memory":  "packs more weights into a block than the decoder has memory for",
+	"official_crash": "has too few different exponents for the format",
+	"too_large":      "has more than 2^31-1 weights",
+	"empty":          "has no weights",
+}
+
+func reasonText(reason string) string {
+	if words, ok := reasons[reason]; ok {
+		return words
+	}
+	return plainText(reason)
+}
+
+// Where names the model in commands: the repo, or the folder.
+func (in CardInput) Where() string { return firstText(in.Repo, in.Name) }
+
+// Against names the source in commands, pinned to its commit.
+func (in CardInput) Against() string {
+	if in.Commit == "" {
+		return in.BaseModel
+	}
+	return in.BaseModel + "@" + in.Commit
+}
+
+// Size writes a number of bytes in the unit that suits the source's weights, so that both can be compared.
+func (in CardInput) Size(nBytes int64) string {
+	for _, u := range []struct {
+		name string
+		size float64
+	}{{"GB", 1e9}, {"MB", 1e6}} {
+		if float64(in.SourceBytes) >= u.size {
+			return fmt.Sprintf("%.2f %s", float64(nBytes)/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%.1f kB", float64(nBytes)/1e3)
+}
+
+// Percent is the size after conversion; one decimal.
+func (in CardInput) Percent() string {
+	if in.SourceBytes <= 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(in.OutputBytes)/float64(in.SourceBytes))
+}
+
+// Usage names the section of the card that shows how to load the model.
+func (in CardInput) Usage() string {
+	switch {
+	case in.Layout == plan.ComfyUI:
+		return "comfyui"
+	case in.Layout == plan.Diffusers || in.Layout == plan.DiffusersSingle:
+		return "diffusers"
+	case strings.HasPrefix(in.Loader.Via, "bfloat16_model"):
+		return "class"
+	}
+	return "auto"
+}
+
+// className matches the start of a loader's class.
+var className = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
+
+// Class is the Python class to build; "" if the catalogue does not know it.
+func (in CardInput) Class() string { return className.FindString(in.Loader.Class) }
+
+// versions matches a plain list of version limits.
+var versions = regexp.MustCompile(`^[<>=!~][<>=!~0-9., ]*$`)
+
+// Install is the tested pip line. dfloat11 0.5.0 imports pkg_resources, which setuptools 82 dropped, and for models
+// that it builds itself a name that transformers 5 dropped.
+func (in CardInput) Install() string {
+	limits := "<5"
+	if v := in.Loader.Transformers; versions.MatchString(v) {
+		limits = strings.ReplaceAll(v, " ", "")
+		if in.Usage() == "auto" && !strings.Contains(limits, "<") {
+			limits += ",<5"
+		}
+	}
+	line := `pip install "setuptools<81" "transformers` + limits + `" "dfloat11[cuda12]"`
+	if in.Usage() == "diffusers" {
+		line += " diffusers"
+	}
+	return line
+}
+
+// Origin says in words where the list of compressed modules comes from.
+func (in CardInput) Origin() string {
+	kind, detail, _ := strings.Cut(in.Provenance, ":")
+	switch {
+	case in.Derived:
+		return "was derived from the tensor names and shapes of this model; no release by the authors of DFloat11 confirms it"
+	case kind == "published":
+		return "is the one of the published " + modelLink(detail)
+	case kind == "given":
+		return "was given by hand"
+	case kind == "derived":
+		return "was derived from the source code of the model class"
+	}
+	return "comes from " + code(in.Provenance)
+}
