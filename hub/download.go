@@ -55,7 +55,7 @@ func (c *Client) fetch(ctx context.Context, f FileRef, off, n int64, s sink) err
 			return err
 		}
 		before := s.filled()
-		err = c.fetchOnce(ctx, r, f, loc, off, n, s)
+		err = c.fetchOnce(ctx, r, loc, off, n, s)
 		got := s.filled() - before
 		p.made = got >= min(minProgress, n-before) && got > 0
 		if failures++; err == nil || p.made {
@@ -69,7 +69,7 @@ func (c *Client) fetch(ctx context.Context, f FileRef, off, n int64, s sink) err
 }
 
 // fetchOnce makes one ranged GET and reads its body into the sink.
-func (c *Client) fetchOnce(ctx context.Context, r *request, f FileRef, loc *resolved, off, n int64, s sink) error {
+func (c *Client) fetchOnce(ctx context.Context, r *request, loc *resolved, off, n int64, s sink) error {
 	begin, end := off+s.filled(), off+n
 	try := *r
 	try.url, try.token = loc.url, loc.onHub
@@ -79,14 +79,11 @@ func (c *Client) fetchOnce(ctx context.Context, r *request, f FileRef, loc *reso
 	}
 	resp, err := c.t.exchange(ctx, &try)
 	if err != nil {
-		return c.rangeRefused(f, loc, err)
+		return rangeRefused(loc, err)
 	}
 	defer resp.Body.Close()
-	skip, err := c.checkRange(f, loc, resp, begin, end)
+	skip, err := checkRange(loc, resp, begin, end)
 	if err != nil {
-		if errors.Is(err, ErrChanged) {
-			c.drop(f)
-		}
 		return c.t.failure(&try, resp.Request.URL, err)
 	}
 	if err := readInto(resp.Body, skip, s); err != nil {
@@ -97,7 +94,7 @@ func (c *Client) fetchOnce(ctx context.Context, r *request, f FileRef, loc *reso
 
 // rangeRefused reads what a refused GET means: a storage host that refuses a
 // signed link says that it has expired, and 416 that the size is another one.
-func (c *Client) rangeRefused(f FileRef, loc *resolved, err error) error {
+func rangeRefused(loc *resolved, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
 		return err
@@ -111,7 +108,6 @@ func (c *Client) rangeRefused(f FileRef, loc *resolved, err error) error {
 	case e.Status == http.StatusRequestedRangeNotSatisfiable:
 		changed := *e
 		changed.Err = ErrChanged
-		c.drop(f)
 		return &changed
 	}
 	return err
@@ -122,7 +118,7 @@ const maxSkip = 64 << 20
 
 // checkRange makes sure that the body holds what was asked for; skip is how
 // many of its first bytes to pass over.
-func (c *Client) checkRange(f FileRef, loc *resolved, resp *http.Response, begin, end int64) (skip int64, err error) {
+func checkRange(loc *resolved, resp *http.Response, begin, end int64) (skip int64, err error) {
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return 0, fmt.Errorf("%w: body is encoded as %s", errBadRange, oneLine(enc))
 	}
@@ -284,7 +280,6 @@ func (c *Client) ReadFile(ctx context.Context, repo, commit, path string, maxByt
 		if data, err = c.readWhole(ctx, f, maxBytes); err == nil || !errors.Is(err, ErrCorrupt) {
 			return data, err
 		}
-		c.drop(f)
 	}
 	return nil, err
 }

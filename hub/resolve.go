@@ -38,7 +38,7 @@ func (f FileRef) hash() string { return orDefault(f.SHA256, f.BlobID) }
 type location struct {
 	lock chan struct{} // holds one token; select on it to watch ctx
 	now  *resolved
-	pin  *resolved // the first answer; later ones must agree with it
+	pin  *resolved // the first answer; later ones must agree with it for the client's life
 }
 
 // resolved is one answer to the metadata request.
@@ -65,14 +65,13 @@ func (c *Client) locate(ctx context.Context, f FileRef) (*resolved, error) {
 	}
 	defer func() { l.lock <- struct{}{} }()
 	if l.now != nil && (l.now.expires.IsZero() || c.t.clock.Now().Add(expiryMargin).Before(l.now.expires)) {
-		return l.now, nil
+		return l.now, c.agree(f, l.pin, l.now)
 	}
 	r, err := c.head(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.agree(f, l.pin, r); err != nil {
-		c.drop(f)
 		return nil, err
 	}
 	if l.pin == nil {
@@ -92,14 +91,6 @@ func (c *Client) locationOf(f FileRef) *location {
 		c.locations[f.key()] = l
 	}
 	return l
-}
-
-// drop forgets a file altogether, so that a caller who starts over gets what
-// the hub has now.
-func (c *Client) drop(f FileRef) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.locations, f.key())
 }
 
 // expire makes the next locate ask again, unless another worker already did.

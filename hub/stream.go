@@ -69,8 +69,8 @@ var errClosed = errors.New("stream is closed")
 // order, so that the reader's segment is never the one that waits.
 func (s *stream) dispatch(off, end int64) {
 	defer close(s.segments)
-	for off < end {
-		n := min(s.c.opt.RangeBytes, end-off)
+	for ; off < end; off += s.c.opt.RangeBytes {
+		begin, n := off, min(s.c.opt.RangeBytes, end-off)
 		seg := s.take(n)
 		if seg == nil {
 			return
@@ -82,8 +82,7 @@ func (s *stream) dispatch(off, end int64) {
 			return
 		}
 		s.segments <- seg // has room for every buffer there is
-		s.workers.Go(func() { s.fill(seg, off, n) })
-		off += n
+		s.workers.Go(func() { s.fill(seg, begin, n) })
 	}
 }
 

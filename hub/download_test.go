@@ -1,0 +1,338 @@
+package hub
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestStreamLengths(t *testing.T) {
+	for _, n := range []int{0, 1, 999, 1000, 1001, 4000, 25_500} {
+		h := newFileHub(t, n)
+		c, _ := testClient(t, h, smallRanges)
+		if err := streamAll(t, c, h); err != nil {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+		if want := (n + 999) / 1000; h.nGets() != want || h.heads > 1 {
+			t.Errorf("%d bytes: %d heads, %d gets", n, h.heads, h.nGets())
+		}
+		if len(c.buffers) != cap(c.buffers) || len(c.conns) != 0 {
+			t.Errorf("%d bytes: buffers or connections are not given back", n)
+		}
+	}
+}
+
+func TestStreamPart(t *testing.T) {
+	h := newFileHub(t, 9000)
+	c, _ := testClient(t, h, smallRanges)
+	s, err := c.Stream(t.Context(), h.ref(), 1500, 7777)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	got, err := io.ReadAll(s)
+	if err != nil || !bytes.Equal(got, h.data[1500:7777]) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if _, err := c.Stream(t.Context(), h.ref(), 0, 9001); err == nil {
+		t.Error("read beyond the end")
+	}
+}
+
+// TestStreamFaults puts one fault into the first GETs and wants the right
+// bytes after the right number of requests.
+func TestStreamFaults(t *testing.T) {
+	reset := &http.ProtocolError{ErrorString: "connection reset"}
+	for _, tt := range []struct {
+		name  string
+		fault func(n int, r *http.Request, good *http.Response) (*http.Response, error)
+		gets  int // for 3 ranges
+		heads int
+	}{
+		{"reset before headers", onFirst(func(*http.Request, *http.Response) (*http.Response, error) { return nil, syscall.ECONNRESET }), 4, 1},
+		{"reset mid-body", onFirst(func(_ *http.Request, g *http.Response) (*http.Response, error) { return cutBody(g, 300, reset), nil }), 4, 1},
+		{"end before the length", onFirst(func(_ *http.Request, g *http.Response) (*http.Response, error) { return cutBody(g, 300, io.EOF), nil }), 4, 1},
+		{"500", onFirst(func(r *http.Request, _ *http.Response) (*http.Response, error) { return reply(r, 500, ""), nil }), 4, 1},
+		{"503", onFirst(func(r *http.Request, _ *http.Response) (*http.Response, error) { return reply(r, 503, ""), nil }), 4, 1},
+		{"429", onFirst(func(r *http.Request, _ *http.Response) (*http.Response, error) {
+			return reply(r, 429, "", "Retry-After: 1"), nil
+		}), 4, 1},
+		{"gzip", onFirst(func(_ *http.Request, g *http.Response) (*http.Response, error) {
+			g.Header.Set("Content-Encoding", "gzip")
+			return g, nil
+		}), 4, 1},
+		{"wrong start", onFirst(func(r *http.Request, _ *http.Response) (*http.Response, error) {
+			return reply(r, 206, strings.Repeat("x", 1000), "Content-Range: bytes 7-1006/3000"), nil
+		}), 4, 1},
+		{"no Content-Range", onFirst(func(r *http.Request, _ *http.Response) (*http.Response, error) {
+			return reply(r, 206, strings.Repeat("x", 1000)), nil
+		}), 4, 1},
+		{"expired link", onFirst(func(r *http.Request, _ *http.Response) (*http.Response, error) {
+			return reply(r, 403, "<Error><Code>AccessDenied</Code></Error>"), nil
+		}), 4, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newFileHub(t, 3000)
+			h.fault = tt.fault
+			c, _ := testClient(t, h, smallRanges)
+			if err := streamAll(t, c, h); err != nil {
+				t.Fatal(err)
+			}
+			if h.nGets() != tt.gets || h.heads != tt.heads {
+				t.Errorf("%d heads, gets %v; want %d and %d", h.heads, h.gets, tt.heads, tt.gets)
+			}
+		})
+	}
+}
+
+func onFirst(f func(*http.Request, *http.Response) (*http.Response, error)) func(int, *http.Request, *http.Response) (*http.Response, error) {
+	return func(n int, r *http.Request, good *http.Response) (*http.Response, error) {
+		if n == 1 {
+			return f(r, good)
+		}
+		return good, nil
+	}
+}
+
+func TestResumeAtTheOffset(t *testing.T) {
+	h := newFileHub(t, 1000)
+	h.fault = onFirst(func(_ *http.Request, g *http.Response) (*http.Response, error) {
+		return cutBody(g, 321, syscall.ECONNRESET), nil
+	})
+	c, _ := testClient(t, h)
+	got, err := c.ReadRange(t.Context(), h.ref(), 0, 1000)
+	if err != nil || !bytes.Equal(got, h.data) {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(h.gets) != "[0-999 321-999]" {
+		t.Errorf("asked for %v", h.gets)
+	}
+}
+
+func TestWholeFileAnswersToRanges(t *testing.T) {
+	h := newFileHub(t, 5000)
+	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
+		return reply(r, 200, string(h.data)), nil
+	}
+	c, _ := testClient(t, h, smallRanges)
+	if err := streamAll(t, c, h); err != nil {
+		t.Fatal(err)
+	}
+	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
+		return reply(r, 200, "short"), nil
+	}
+	if err := streamAll(t, c, h); !errors.Is(err, errBadRange) {
+		t.Errorf("a whole file of another size: %v", err)
+	}
+}
+
+func TestLinkExpiresForAllWorkersAtOnce(t *testing.T) {
+	h := newFileHub(t, 20_000)
+	h.fault = func(n int, r *http.Request, good *http.Response) (*http.Response, error) {
+		if n == 7 {
+			h.mu.Lock()
+			h.link++ // from now on the old link is refused
+			h.mu.Unlock()
+		}
+		return good, nil
+	}
+	c, _ := testClient(t, h, smallRanges)
+	if err := streamAll(t, c, h); err != nil {
+		t.Fatal(err)
+	}
+	if h.heads != 2 {
+		t.Errorf("%d metadata requests", h.heads)
+	}
+}
+
+func TestLinkIsRenewedBeforeItsEnd(t *testing.T) {
+	h := newFileHub(t, 100)
+	c, clock := testClient(t, h)
+	h.expires = fmt.Sprintf("&Expires=%d", clock.Now().Add(10*time.Minute).Unix())
+	for range 2 {
+		if _, err := c.ReadRange(t.Context(), h.ref(), 0, 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h.heads != 1 {
+		t.Fatalf("%d metadata requests", h.heads)
+	}
+	_ = clock.Sleep(t.Context(), 9*time.Minute+time.Second)
+	if _, err := c.ReadRange(t.Context(), h.ref(), 0, 100); err != nil || h.heads != 2 || h.nGets() != 3 {
+		t.Errorf("%d metadata requests, %d gets, %v", h.heads, h.nGets(), err)
+	}
+}
+
+func TestForeverForbiddenEnds(t *testing.T) {
+	h := newFileHub(t, 100)
+	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) { return reply(r, 403, ""), nil }
+	c, _ := testClient(t, h)
+	_, err := c.ReadRange(t.Context(), h.ref(), 0, 100)
+	if err == nil || h.nGets() != 8 || strings.Contains(err.Error(), "link=") {
+		t.Errorf("%d gets, %v", h.nGets(), err)
+	}
+}
+
+func TestFileChanges(t *testing.T) {
+	h := newFileHub(t, 5000)
+	c, _ := testClient(t, h, smallRanges)
+	ref := h.ref()
+	ref.SHA256 = "" // nothing known beforehand: the first answer is the pin
+	h.fault = func(n int, r *http.Request, good *http.Response) (*http.Response, error) {
+		if n == 3 {
+			h.mu.Lock()
+			h.link++
+			h.etag = strings.Repeat("a", 64)
+			h.mu.Unlock()
+		}
+		return good, nil
+	}
+	s, err := c.Stream(t.Context(), ref, 0, 5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	got, err := io.ReadAll(s)
+	if !errors.Is(err, ErrChanged) || !bytes.HasPrefix(h.data, got) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	ref.SHA256 = sha(h.data)
+	if _, err := c.ReadRange(t.Context(), ref, 0, 10); !errors.Is(err, ErrChanged) {
+		t.Errorf("against the listed hash: %v", err)
+	}
+}
+
+func TestSizeChanges(t *testing.T) {
+	h := newFileHub(t, 500)
+	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
+		return reply(r, 206, string(h.data[:100]), "Content-Range: bytes 0-99/777"), nil
+	}
+	c, _ := testClient(t, h)
+	if _, err := c.ReadRange(t.Context(), h.ref(), 0, 100); !errors.Is(err, ErrChanged) {
+		t.Errorf("total differs: %v", err)
+	}
+	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
+		return reply(r, 416, "", "Content-Range: bytes */50"), nil
+	}
+	if _, err := c.ReadRange(t.Context(), h.ref(), 0, 100); !errors.Is(err, ErrChanged) || h.nGets() != 2 {
+		t.Errorf("416: %d gets, %v", h.nGets(), err)
+	}
+}
+
+func TestProgressResetsTheCount(t *testing.T) {
+	h := newFileHub(t, 20*minProgress)
+	h.fault = func(_ int, _ *http.Request, g *http.Response) (*http.Response, error) {
+		return cutBody(g, minProgress, syscall.ECONNRESET), nil
+	}
+	c, _ := testClient(t, h)
+	if err := streamAll(t, c, h); err != nil || h.nGets() != 20 {
+		t.Errorf("%d gets, %v", h.nGets(), err)
+	}
+}
+
+func TestDripsDoNotKeepUsForEver(t *testing.T) {
+	h := newFileHub(t, 10*minProgress)
+	h.fault = func(_ int, _ *http.Request, g *http.Response) (*http.Response, error) {
+		return cutBody(g, 10, syscall.ECONNRESET), nil
+	}
+	c, _ := testClient(t, h)
+	if err := streamAll(t, c, h); !errors.Is(err, syscall.ECONNRESET) || h.nGets() != 8 {
+		t.Errorf("%d gets, %v", h.nGets(), err)
+	}
+}
+
+func TestReadFileChecksItsHash(t *testing.T) {
+	h := newFileHub(t, 3000)
+	h.fault = onFirst(func(r *http.Request, _ *http.Response) (*http.Response, error) {
+		return reply(r, 206, strings.Repeat("x", 3000), "Content-Range: bytes 0-2999/3000"), nil
+	})
+	c, _ := testClient(t, h)
+	got, err := c.ReadFile(t.Context(), "a/b", testCommit, "model.safetensors", 3000)
+	if err != nil || !bytes.Equal(got, h.data) || h.nGets() != 2 {
+		t.Fatalf("%d gets, %v", h.nGets(), err)
+	}
+	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
+		return reply(r, 206, strings.Repeat("x", 3000), "Content-Range: bytes 0-2999/3000"), nil
+	}
+	if _, err := c.ReadFile(t.Context(), "a/b", testCommit, "model.safetensors", 3000); !errors.Is(err, ErrCorrupt) || h.nGets() != 4 {
+		t.Errorf("wrong bytes for ever: %d gets, %v", h.nGets(), err)
+	}
+	if _, err := c.ReadFile(t.Context(), "a/b", testCommit, "model.safetensors", 2999); !errors.Is(err, ErrTooLarge) || h.nGets() != 4 {
+		t.Errorf("too large: %d gets, %v", h.nGets(), err)
+	}
+	if _, err := c.ReadFile(t.Context(), "a/b", testCommit, "../x", 10); !errors.Is(err, ErrUnsafePath) {
+		t.Errorf("unsafe: %v", err)
+	}
+}
+
+func TestPlainGitFile(t *testing.T) {
+	const text = "{\"a\": 1}\n"
+	const blob = "c9ba5be2ad2df5e4a7e8ddcd0f9c62dc2d8a4bf3"
+	etag := gitBlobHash([]byte(text))
+	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+		if strings.Contains(r.URL.Path, "/resolve/") {
+			return reply(r, 307, "", "Location: /api/resolve-cache/models/a/b/"+testCommit+"/config.json?x=%2F"), nil
+		}
+		if r.URL.RawQuery != "x=%2F" {
+			t.Errorf("query %q", r.URL.RawQuery)
+		}
+		resp := reply(r, 200, text, `ETag: W/"`+etag+`"`, "X-Repo-Commit: "+testCommit)
+		return resp, nil
+	}}
+	c, _ := testClient(t, w)
+	got, err := c.ReadFile(t.Context(), "a/b", testCommit, "config.json", 100)
+	if err != nil || string(got) != text {
+		t.Fatal(string(got), err)
+	}
+	for _, r := range w.seen {
+		if r.Header.Get("Authorization") == "" {
+			t.Errorf("%s %s went without token", r.Method, r.URL.Path)
+		}
+	}
+	if etag == blob || len(w.seen) != 3 {
+		t.Errorf("%d requests", len(w.seen))
+	}
+}
+
+func TestNotAHub(t *testing.T) {
+	for name, step := range map[string]func(*http.Request) (*http.Response, error){
+		"portal":      says(200, "<html>log in</html>"),
+		"no size":     says(302, "", "X-Repo-Commit: "+testCommit, "X-Linked-Etag: x", "Location: https://cdn.test/x"),
+		"no location": says(302, "", "X-Repo-Commit: "+testCommit, "X-Linked-Etag: x", "X-Linked-Size: 5"),
+		"bad size":    says(302, "", "X-Repo-Commit: "+testCommit, "X-Linked-Etag: x", "X-Linked-Size: -5", "Location: https://cdn.test/x"),
+	} {
+		w := script(step)
+		c, _ := testClient(t, w)
+		_, err := c.ReadFile(t.Context(), "a/b", testCommit, "x", 100)
+		if err == nil || w.count() != 1 {
+			t.Errorf("%s: %d requests, %v", name, w.count(), err)
+		}
+	}
+}
+
+func TestGitBlobHash(t *testing.T) {
+	if got := gitBlobHash([]byte("hello\n")); got != "ce013625030ba8dba906f756967f9e9ca394464a" {
+		t.Error(got)
+	}
+	if got := gitBlobHash(nil); got != "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391" {
+		t.Error(got)
+	}
+}
+
+func TestContentRange(t *testing.T) {
+	for value, ok := range map[string]bool{
+		"bytes 10-19/100": true, "bytes 10-19/*": true, "bytes 10-15/100": true,
+		"bytes 9-19/100": false, "bytes 10-20/100": false, "bytes 10-9/100": false, "bytes 10-19/99": false,
+		"bytes */100": false, "10-19/100": false, "bytes 10-19": false, "": false, "bytes a-b/c": false,
+	} {
+		if err := checkContentRange(value, 10, 20, 100); (err == nil) != ok {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Under synctest time jumps when everything waits, so that real timeouts can
+// be tested without waiting.
+
+// slowBody gives one byte every gap until its request ends.
+type slowBody struct {
+	ctx  context.Context
+	gap  time.Duration
+	data []byte
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	timer := time.NewTimer(b.gap)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-b.ctx.Done():
+		return 0, b.ctx.Err()
+	}
+	if len(b.data) == 0 {
+		return 0, io.EOF
+	}
+	p[0], b.data = b.data[0], b.data[1:]
+	return 1, nil
+}
+
+func (b *slowBody) Close() error { return nil }
+
+// realTime lets the client use the bubble's clock.
+func realTime(o *Options) { o.Clock = nil }
+
+func TestSilentStallIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newFileHub(t, 1000)
+		h.fault = onFirst(func(r *http.Request, g *http.Response) (*http.Response, error) {
+			g.Body = &slowBody{r.Context(), time.Hour, h.data}
+			return g, nil
+		})
+		c, _ := testClient(t, h, realTime)
+		start := time.Now()
+		got, err := c.ReadRange(t.Context(), h.ref(), 0, 1000)
+		if err != nil || !bytes.Equal(got, h.data) || h.nGets() != 2 {
+			t.Fatalf("%d gets, %v", h.nGets(), err)
+		}
+		if d := time.Since(start); d < 30*time.Second || d > 32*time.Second {
+			t.Errorf("took %v", d)
+		}
+	})
+}
+
+func TestSlowBodyIsNoticedByItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newFileHub(t, 1000)
+		h.fault = onFirst(func(r *http.Request, g *http.Response) (*http.Response, error) {
+			g.Body = &slowBody{r.Context(), time.Second, h.data}
+			return g, nil
+		})
+		c, _ := testClient(t, h, realTime)
+		got, err := c.ReadRange(t.Context(), h.ref(), 0, 1000)
+		if err != nil || !bytes.Equal(got, h.data) {
+			t.Fatal(err)
+		}
+		if h.nGets() != 2 || h.gets[1] != "30-999" {
+			t.Errorf("asked for %v; the bytes that came must be kept", h.gets)
+		}
+	})
+}
+
+func TestNoAnswerIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := script(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}, says(200, okUser))
+		c, _ := testClient(t, w, realTime)
+		if _, err := c.WhoAmI(t.Context()); err != nil || w.count() != 2 {
+			t.Errorf("%d requests, %v", w.count(), err)
+		}
+	})
+}
+
+func TestStallForEverEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := script(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		c, _ := testClient(t, w, realTime)
+		_, err := c.WhoAmI(t.Context())
+		if !errors.Is(err, ErrStalled) || w.count() != 8 || Hint(err) == "" {
+			t.Errorf("%d requests, %v", w.count(), err)
+		}
+	})
+}
+
+func TestUploadStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+			if n++; n == 1 {
+				_, _ = io.CopyN(io.Discard, r.Body, 1) // takes one byte and no more
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			_, err := io.Copy(io.Discard, r.Body)
+			return reply(r, 200, ""), err
+		}}
+		c, _ := testClient(t, w, realTime)
+		b := Blob{Path: "x", Size: 100, Reader: bytes.NewReader(make([]byte, 100))}
+		start := time.Now()
+		if _, err := c.put(t.Context(), "a/b", "https://cdn.test/x", nil, b, 0, 100); err != nil || w.count() != 2 {
+			t.Fatalf("%d requests, %v", w.count(), err)
+		}
+		if time.Since(start) > 2*time.Minute {
+			t.Errorf("took %v", time.Since(start))
+		}
+	})
+}
+
+func TestCancelEndsAStreamAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newFileHub(t, 9000)
+		h.fault = func(_ int, r *http.Request, g *http.Response) (*http.Response, error) {
+			g.Body = &slowBody{r.Context(), 20 * time.Second, h.data}
+			return g, nil
+		}
+		c, _ := testClient(t, h, realTime, smallRanges)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s, err := c.Stream(ctx, h.ref(), 0, 9000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cause := errors.New("user says stop")
+		time.AfterFunc(time.Second, func() { cancel(cause) })
+		start := time.Now()
+		if _, err := io.ReadAll(s); !errors.Is(err, cause) {
+			t.Errorf("got %v", err)
+		}
+		if err := s.Close(); err != nil || time.Since(start) != time.Second {
+			t.Errorf("close after %v: %v", time.Since(start), err)
+		}
+		if len(c.buffers) != cap(c.buffers) || len(c.conns) != 0 {
+			t.Error("buffers or connections are not given back")
+		}
+	})
+}
+
+func TestSlowReaderIsNoStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newFileHub(t, 9000)
+		c, _ := testClient(t, h, realTime, smallRanges)
+		s, err := c.Stream(t.Context(), h.ref(), 0, 9000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		var got []byte
+		buf := make([]byte, 1000)
+		for {
+			n, err := s.Read(buf)
+			got = append(got, buf[:n]...)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+		}
+		if !bytes.Equal(got, h.data) || h.nGets() != 9 {
+			t.Errorf("%d bytes, %d gets", len(got), h.nGets())
+		}
+	})
+}
+
+// TestStreamsShareTheBudget opens more streams than there are buffers and
+// reads the last one first: each must be able to go on alone.
+func TestStreamsShareTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newFileHub(t, 9000)
+		c, _ := testClient(t, h, realTime, smallRanges)
+		var streams []io.ReadCloser
+		for range 6 {
+			s, err := c.Stream(t.Context(), h.ref(), 0, 9000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			streams = append(streams, s)
+			synctest.Wait()
+		}
+		if n := h.nGets(); n != 4+6 {
+			t.Errorf("%d ranges fetched ahead; 4 shared buffers and 6 own ones make 10", n)
+		}
+		for i := len(streams) - 1; i >= 0; i-- {
+			got, err := io.ReadAll(streams[i])
+			if err != nil || !bytes.Equal(got, h.data) {
+				t.Errorf("stream %d: %d bytes, %v", i, len(got), err)
+			}
+			streams[i].Close()
+		}
+		if len(c.buffers) != cap(c.buffers) {
+			t.Error("buffers are not given back")
+		}
+	})
+}
+
+func TestLimitRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newFileHub(t, 50_000)
+		c, _ := testClient(t, h, realTime, smallRanges, func(o *Options) { o.LimitRate = 1000 })
+		start := time.Now()
+		if err := streamAll(t, c, h); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(start); d < 49*time.Second || d > 51*time.Second {
+			t.Errorf("50 kB at 1 kB/s took %v", d)
+		}
+		if h.nGets() != 50 || c.Stats().BytesIn != 50_000 {
+			t.Errorf("%d gets, %+v", h.nGets(), c.Stats())
+		}
+	})
+}
