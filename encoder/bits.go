@@ -9,8 +9,9 @@ import (
 // fill 5 whole bytes, docs/format.md §7.
 const groupBits = 8 * windowBits
 
-// slack is how far the bit writer may store beyond the bytes that count.
-const slack = 16
+// slack is how far the bit writer and the append loops may store beyond the
+// bytes that count.
+const slack = len(window{})
 
 // bitWriter holds the end of the coded stream and, in step with it, of the
 // mark stream: one bit per bit, set where a code starts. The streams are

@@ -21,13 +21,18 @@ type blockCoder struct {
 	coded     []byte
 	marks     []byte
 	gaps      []byte
+	idx       strip
 
 	// The block under way. It owns the groups from bit base to bit limit of
 	// the unit's stream; bits below are counted from base.
 	bf16  []byte // elements from number first on
 	first int64
+	b     int
 	base  int64
 	limit int64
+	table *pairTable
+	mask  uint64
+	mul   uint64
 	w     bitWriter
 	stop  int // the byte of coded beyond which nothing may begin
 	next  int // the bit at which the next chunk without a position begins
@@ -41,14 +46,17 @@ func (c *blockCoder) encode(b int) error {
 	if c.bf16, err = c.src.read(c.first, end); err != nil {
 		return err
 	}
+	c.b = b
 	c.own(b)
 	c.sm = grow(c.sm, int(end-start))
-	c.u.loops.split(c.sm, c.bf16[2*(start-c.first):])
 	i, err := c.enter(int(start-c.first), int(c.u.offset[b]-c.base))
 	if err != nil {
 		return err
 	}
-	if err := c.codes(i, int(end-c.first)); err != nil {
+	if err := c.codes(i, int(start-c.first)); err != nil {
+		return err
+	}
+	if err := c.body(int(start-c.first), int(end-c.first)); err != nil {
 		return err
 	}
 	if c.base+int64(c.w.pos()) != c.u.offset[b+1] {
@@ -78,6 +86,8 @@ func (c *blockCoder) own(b int) {
 	}
 	c.stop = int(max(c.limit, u.offset[b+1])-c.base) / 8
 	c.coded, c.marks = grow(c.coded, c.stop+slack), grow(c.marks, c.stop+slack)
+	c.table = u.tables[u.table[b]]
+	c.mask, c.mul = c.table.mask(), c.table.mul()
 	c.w = bitWriter{}
 	c.next = int((c.base+chunkBits-1)/chunkBits*chunkBits - c.base)
 	c.skipForeign()

@@ -2,12 +2,42 @@ package encoder
 
 import "fmt"
 
-// loops are the inner loops of one variant. Everything around them is shared.
+// stripElems is how many elements the inner loops take at a time, so that what
+// one hands to the next stays in the first-level cache.
+const stripElems = 2048
+
+// window is the part of a coded or mark stream that one call of an append loop
+// may fill: at most 7 bytes for each group of 4 elements or more, and what an
+// 8-byte store reaches beyond.
+type window [2*stripElems + 8]byte
+
+// strip holds a pair index (see pairTable) for every two elements, as a
+// little-endian uint16 in bytes 2 and 3 of four; bytes 0 and 1 are void.
+type strip [2 * stripElems]byte
+
+// loops are the inner loops of one variant. Everything around them is shared,
+// and every variant gives the same results.
 type loops struct {
-	name  string
-	count func(h *histogram, bf16 []byte)
-	split func(dst, bf16 []byte)
+	name string
+
+	// pairs counts the pairs of neighbouring exponents in bf16, whose length is
+	// a multiple of 16 bytes.
+	pairs func(p *pairCounts, bf16 []byte)
+
+	// split writes the sign_mantissa byte of every weight and the pair indices
+	// that mask and mul give (see pairTable).
+	split func(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, mask, mul uint64)
+
+	// append16, append8 and append4 add groups of so many elements to the coded
+	// and mark streams at w.at, the start of the windows, and return how many
+	// groups they added: all in idx, or fewer if the next one is too long for
+	// the loop (see pairTable).
+	append16, append8, append4 appendLoop
 }
+
+// appendLoop is documented at loops.append16. idx is part of a strip, 2 bytes
+// for each element.
+type appendLoop func(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) (nGroups int)
 
 // Variants lists the variants that this machine can run, slowest first.
 func Variants() []string {
@@ -19,7 +49,7 @@ func Variants() []string {
 }
 
 func variants() []loops {
-	return []loops{{name: "go", count: countGo, split: splitGo}}
+	return []loops{goLoops}
 }
 
 // findLoops returns the named variant, or the fastest for the empty name.

@@ -78,7 +78,7 @@ func testBlocks(t *testing.T, o Options, s shape, n int) {
 	bf16 := s.weights(uint64(n), n)
 	sizes := []int64{int64(n / 3), int64(n - n/3)}
 	var h histogram
-	countGo(&h, bf16)
+	h.add(bf16)
 	book := buildCodebook(&h)
 	want := encodeReference(book, sizes, bf16)
 	for _, block := range []int{1, 2, 13, 100, 512, 777, 4096, 0} {
@@ -97,7 +97,7 @@ func testBlocks(t *testing.T, o Options, s shape, n int) {
 func TestPieces(t *testing.T) {
 	bf16 := shapes[0].weights(1, 10000)
 	var h histogram
-	countGo(&h, bf16)
+	h.add(bf16)
 	c, err := Options{block: 300}.NewCounter([]int64{10000})
 	if err != nil {
 		t.Fatal(err)

@@ -16,9 +16,11 @@ type Unit struct {
 
 	book    *codebook
 	total   *histogram
-	rows    []byte  // luts
-	offset  []int64 // bit offset of every block, and of the end
-	nMarked int     // chunks that have an output position
+	rows    []byte       // luts
+	offset  []int64      // bit offset of every block, and of the end
+	nMarked int          // chunks that have an output position
+	tables  []*pairTable // by width, the last serves every block
+	table   []uint8      // which of them, by block
 	stats   Stats
 
 	maxPerChunk atomic.Int64
@@ -50,12 +52,32 @@ func (c *Counter) unit(book *codebook, total *histogram, rows []byte) *Unit {
 		}
 		u.offset = append(u.offset, end)
 	}
+	u.chooseTables(c.counts)
 	u.nMarked = u.countMarked(c.last)
 	u.stats = Stats{
 		NElems: u.nElems, Histogram: *total, CodeBits: book.nBits, NBits: end,
 		Limited: book.limited, TieBroken: book.tied,
 	}
 	return u
+}
+
+// pairWidths are the widths of the unit's pair tables: a small one for blocks
+// whose exponents differ in their low bits, which is usual, and the full one,
+// made when a block needs it.
+var pairWidths = [...]uint{6, 8}
+
+// chooseTables finds the smallest table for every block.
+func (u *Unit) chooseTables(counts [][256]uint32) {
+	u.tables = []*pairTable{newPairTable(u.book, u.total, pairWidths[0])}
+	u.table = make([]uint8, len(counts))
+	for b := range counts {
+		for !u.tables[u.table[b]].serves(&counts[b]) {
+			u.table[b]++
+			if int(u.table[b]) == len(u.tables) {
+				u.tables = append(u.tables, newPairTable(u.book, u.total, pairWidths[u.table[b]]))
+			}
+		}
+	}
 }
 
 // nBits is T at the end, before the tail, docs/format.md §7.

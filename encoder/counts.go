@@ -1,0 +1,73 @@
+package encoder
+
+// pairCounts counts pairs of neighbouring exponents, the first one in the low
+// byte of the index; the two tables take turns, so that runs of one pair do not
+// wait for their own last count.
+type pairCounts [2][1 << 16]uint32
+
+// tally counts the exponents of one piece after the other. It is one worker's
+// own, and large: reuse it.
+type tally struct {
+	loops *loops
+	pairs pairCounts
+	known []byte // exponents seen so far, in order of appearance
+	isIn  [256]bool
+}
+
+// smallPiece is the number of bytes below which counting pairs does not pay.
+const smallPiece = 2048
+
+// count adds the exponents of bf16 to h.
+func (t *tally) count(h *histogram, bf16 []byte) {
+	whole := 0
+	if len(bf16) >= smallPiece {
+		whole = len(bf16) &^ 15
+		t.loops.pairs(&t.pairs, bf16[:whole])
+		t.collect(h, uint64(whole/4))
+	}
+	h.add(bf16[whole:])
+}
+
+// add counts the exponents one by one.
+func (h *histogram) add(bf16 []byte) {
+	for ; len(bf16) > 0; bf16 = bf16[2:] {
+		h[exponent(bf16)]++
+	}
+}
+
+// collect moves nPairs pairs from the tables to h. It looks among the known
+// exponents first, which is all there is but for the first pieces.
+func (t *tally) collect(h *histogram, nPairs uint64) {
+	for _, s1 := range t.known {
+		for _, s0 := range t.known {
+			nPairs -= t.take(h, int(s1)<<8|int(s0))
+		}
+	}
+	if nPairs == 0 {
+		return
+	}
+	for i := range 1 << 16 {
+		if t.take(h, i) > 0 {
+			t.learn(byte(i))
+			t.learn(byte(i >> 8))
+		}
+	}
+}
+
+// take moves one entry of the tables to h.
+func (t *tally) take(h *histogram, i int) uint64 {
+	n := uint64(t.pairs[0][i]) + uint64(t.pairs[1][i])
+	if n > 0 {
+		h[i&0xff] += n
+		h[i>>8] += n
+		t.pairs[0][i], t.pairs[1][i] = 0, 0
+	}
+	return n
+}
+
+func (t *tally) learn(s byte) {
+	if !t.isIn[s] {
+		t.isIn[s] = true
+		t.known = append(t.known, s)
+	}
+}

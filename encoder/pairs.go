@@ -1,0 +1,82 @@
+package encoder
+
+// maxPairBits is the longest pair of codes that a pair table holds; so many
+// bits of code and of marks share one word.
+const maxPairBits = 32
+
+// tooLong stands for the length of a pair that is not in the table. It is large
+// enough for any sum with it to exceed the limits of the append loops.
+const tooLong = 100
+
+// pairTable gives the codes of two neighbouring exponents at once. Its index
+// is made of the low width bits of both, the first exponent's on top. Below 8
+// bits, exponents that are equal in these bits share entries; the most frequent
+// of them owns the entries, and the table serves only blocks without others.
+//
+// A word holds the two codes in its low half and, in its high half, their
+// marks: one bit at the place of each code's first bit. So one shift and one OR
+// append a pair to another with its marks, as long as the sum stays within 32
+// bits. The limits of the append loops follow: append16 takes groups whose
+// halves of 8 elements have at most 32 bits each, append8 and append4 those
+// whose groups of 4 do; and no loop takes more than 56 bits at a time, since up
+// to 7 may be waiting.
+type pairTable struct {
+	width uint
+	owner [256]int // by index of one exponent: who owns it, -1 if nobody
+	words [1 << 16]uint64
+	nBits [1 << 16]uint8
+}
+
+// newPairTable makes the table of the given width, at most 8, for a unit with
+// these counts.
+func newPairTable(b *codebook, total *histogram, width uint) *pairTable {
+	t := &pairTable{width: width}
+	for i := range 1 << width {
+		t.owner[i] = -1
+	}
+	for s, n := range total {
+		i := s & (1<<width - 1)
+		if n > 0 && (t.owner[i] < 0 || n > total[t.owner[i]]) {
+			t.owner[i] = s
+		}
+	}
+	for i := range 1 << (2 * width) {
+		t.set(b, i, t.owner[i>>width], t.owner[i&(1<<width-1)])
+	}
+	return t
+}
+
+// set fills entry i with the codes of two symbols.
+func (t *pairTable) set(b *codebook, i, s0, s1 int) {
+	t.nBits[i] = tooLong
+	if s0 < 0 || s1 < 0 || b.nBits[s0] == 0 || b.nBits[s1] == 0 {
+		return
+	}
+	n0, n1 := uint(b.nBits[s0]), uint(b.nBits[s1])
+	if n0+n1 > maxPairBits {
+		return
+	}
+	t.nBits[i] = uint8(n0 + n1)
+	codes := uint64(b.bits[s0])<<n1 | uint64(b.bits[s1])
+	marks := uint64(1)<<(n0+n1-1) | 1<<(n1-1)
+	t.words[i] = marks<<32 | codes
+}
+
+// serves reports that no symbol of a block with these counts meets a foreign
+// entry.
+func (t *pairTable) serves(counts *[256]uint32) bool {
+	for s, n := range counts {
+		if n > 0 && t.owner[s&(1<<t.width-1)] != s {
+			return false
+		}
+	}
+	return true
+}
+
+// mask and mul turn 8 bytes of four weights, shifted right by 7, into two pair
+// indices: AND leaves the low bits of each exponent in a field of 16 bits of
+// its own, the product has e0<<width|e1 in bits 16 to 31 and e2<<width|e3 in
+// bits 48 to 63.
+func (t *pairTable) mask() uint64 { return (1<<t.width - 1) * 0x0001000100010001 }
+
+func (t *pairTable) mul() uint64 { return 1 + 1<<(16+t.width) }

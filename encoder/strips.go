@@ -1,0 +1,95 @@
+package encoder
+
+// pace is how many elements an append loop takes at a time and up to which
+// average length of a code it pays.
+type pace struct {
+	elems   int
+	maxBits float64
+	loop    func(*loops) appendLoop
+}
+
+var paces = [...]pace{
+	{16, 3.1, func(l *loops) appendLoop { return l.append16 }},
+	{8, 5.7, func(l *loops) appendLoop { return l.append8 }},
+	{4, 11, func(l *loops) appendLoop { return l.append4 }},
+}
+
+// body splits and codes elements i to end-1, strip by strip. The pace follows
+// the code lengths of the strip before.
+func (c *blockCoder) body(i, end int) error {
+	sm := c.sm
+	average := c.average()
+	for i < end {
+		n := min(stripElems, end-i)
+		before := c.w.pos()
+		if err := c.strip(sm[:n], i, average); err != nil {
+			return err
+		}
+		average = float64(c.w.pos()-before) / float64(n)
+		sm, i = sm[n:], i+n
+	}
+	return nil
+}
+
+// average is the average length of the block's codes.
+func (c *blockCoder) average() float64 {
+	return float64(c.u.offset[c.b+1]-c.u.offset[c.b]) / float64(len(c.sm))
+}
+
+// strip splits and codes the elements from number i on that sm has room for,
+// at most one strip.
+func (c *blockCoder) strip(sm []byte, i int, average float64) error {
+	bf16 := c.bf16[2*i : 2*(i+len(sm))]
+	if len(sm) == stripElems {
+		c.u.loops.split((*[stripElems]byte)(sm), (*[2 * stripElems]byte)(bf16), &c.idx, c.mask, c.mul)
+	} else { // the end of the block goes through buffers of full size
+		var whole struct {
+			sm   [stripElems]byte
+			bf16 [2 * stripElems]byte
+		}
+		copy(whole.bf16[:], bf16)
+		c.u.loops.split(&whole.sm, &whole.bf16, &c.idx, c.mask, c.mul)
+		copy(sm, whole.sm[:])
+	}
+	end := i + len(sm)
+	for _, p := range paces {
+		if average <= p.maxBits {
+			var err error
+			if i, err = c.appendPairs(i, len(sm)&^15, p); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	return c.codes(i, end)
+}
+
+// appendPairs codes the n elements from number i on, whose pair indices are in
+// idx, and returns the next one. A group that the loop does not take, and those
+// near the end of a chunk, go one element at a time.
+func (c *blockCoder) appendPairs(i, n int, p pace) (int, error) {
+	loop := p.loop(c.u.loops)
+	idx := c.idx[:2*n]
+	for len(idx) > 0 {
+		nGroups, took := min(len(idx)/(2*p.elems), c.room()), 0
+		if nGroups > 0 {
+			took = loop(&c.w, c.table, idx[:nGroups*2*p.elems], (*window)(c.coded[c.w.at:]), (*window)(c.marks[c.w.at:]))
+			i, idx = i+took*p.elems, idx[2*took*p.elems:]
+			c.cross(i)
+		}
+		if took == nGroups && nGroups > 0 {
+			continue
+		}
+		if err := c.codes(i, i+p.elems); err != nil {
+			return i, err
+		}
+		i, idx = i+p.elems, idx[2*p.elems:]
+	}
+	return i, nil
+}
+
+// room returns how many groups of 56 bits fit before the next chunk begins or
+// the buffers end.
+func (c *blockCoder) room() int {
+	return (min(c.next, 8*c.stop) - c.w.pos()) / 56
+}
