@@ -41,6 +41,7 @@ type Entry struct {
 	DF11Repos     []string `json:"df11_repos,omitempty"`
 	ExampleRepos  []string `json:"example_repos,omitempty"`
 	Verification  string   `json:"verification,omitempty"`
+	Unchecked     bool     `json:"unchecked,omitempty"` // names or order that nobody compared with the class
 	Notes         string   `json:"notes,omitempty"`
 }
 

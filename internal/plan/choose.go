@@ -1,5 +1,7 @@
 package plan
 
+import "slices"
+
 // choosePatterns decides where the pattern dict comes from: the caller, a named entry, the catalogue, or the rule for
 // unknown architectures. It also settles the output's layout.
 func (p *planner) choosePatterns() error {
@@ -17,17 +19,51 @@ func (p *planner) choosePatterns() error {
 		}
 	default:
 		p.entry = p.opt.Catalogue.match(p.survey, p.cfg, p.inv)
+		if p.entry != nil && !p.fits(p.entry) {
+			p.entry = nil
+		}
 	}
 	if err := p.useEntry(); err != nil {
 		return err
 	}
-	return p.chooseLayout()
+	if p.plan.PatternDict == nil {
+		if err := p.derive(); err != nil {
+			return err
+		}
+	}
+	p.chooseLayout()
+	return nil
+}
+
+// fits says whether the source has any block of an entry: a relative of the class can have other module paths, and is
+// then treated as unknown.
+func (p *planner) fits(e *Entry) bool {
+	rules, err := compileRules(e.PathRename)
+	if err != nil || len(e.PatternDict) == 0 {
+		return true
+	}
+	renamed := &inventory{}
+	for _, t := range p.inv.tensors {
+		renamed.tensors = append(renamed.tensors, Tensor{Name: rename(rules, t.Name)})
+	}
+	modules := renamed.allModules()
+	for _, pat := range e.PatternDict {
+		re, err := compilePython(pat.Regex)
+		if err == nil && len(pat.Attrs) > 0 && slices.ContainsFunc(modules, re.MatchString) {
+			return true
+		}
+	}
+	return false
 }
 
 // useEntry takes over what the catalogue says about the model.
 func (p *planner) useEntry() error {
 	e := p.entry
 	if e == nil {
+		return nil
+	}
+	if e.Derive {
+		p.entry = nil
 		return nil
 	}
 	if e.Refuse != nil {
@@ -43,7 +79,7 @@ func (p *planner) useEntry() error {
 }
 
 // chooseLayout: the caller's, else the one in which the class is published, else the source's.
-func (p *planner) chooseLayout() error {
+func (p *planner) chooseLayout() {
 	p.plan.Layout = p.survey.Layout
 	switch {
 	case p.opt.Layout != "":
@@ -51,41 +87,66 @@ func (p *planner) chooseLayout() error {
 	case p.entry != nil:
 		p.plan.Layout = p.entry.Layout
 	}
-	return nil
 }
-
-// settlePatterns brings the dict into its final form for this model.
-func (p *planner) settlePatterns() error {
-	if p.entry == nil {
-		return p.refuseHalfTied()
-	}
-	p.dropTiedPatterns()
-	return nil
-}
-
-// dropTiedPatterns takes head and embedding out of a catalogue dict when they are tied: the embedding stays once in
-// BF16, the head is not stored (docs/format.md §15).
-func (p *planner) dropTiedPatterns() {
-	if !p.plan.TiedEmbeddings {
-		return
-	}
-	var kept PatternDict
-	for _, pat := range p.plan.PatternDict {
-		re, err := compilePython(pat.Regex)
-		tied := p.entry.Tied
-		if err == nil && (re.MatchString(tied.Head) || re.MatchString(tied.Embedding)) {
-			continue
-		}
-		kept = append(kept, pat)
-	}
-	p.plan.PatternDict = kept
-}
-
-// renamePaths turns the source's names into module paths.
-func (p *planner) renamePaths() error { return nil }
 
 // comment adds what the user should know about the finished plan.
 func (p *planner) comment() error {
 	p.warnDTypes()
+	p.warnLowGain()
+	if p.entry != nil && p.entry.Unchecked {
+		p.warn(WarnUnchecked, nil, "the catalogue's names for this model were not compared with its class: %s", p.entry.Verification)
+	}
+	p.noteOfficial()
+	if p.entry != nil && !p.entry.LikeOnly {
+		p.plan.comfyClass = p.entry.Match.ComfyUIClass
+	}
+	p.plan.Readers = p.plan.Lint()
 	return nil
+}
+
+// warnLowGain tells when most of the model passes through unchanged.
+func (p *planner) warnLowGain() {
+	units, plain := p.plan.UnitBytes(), p.plan.PlainBytes()
+	if units < plain {
+		p.warn(WarnLowGain, nil, "only %d %% of the bytes are in units, the rest passes through unchanged", 100*units/(units+plain))
+	}
+}
+
+// noteOfficial lists where the official compressor would have written something else.
+func (p *planner) noteOfficial() {
+	if p.plan.Split {
+		p.differ("layers are split into smaller units, because a layer exceeds 2^31-1 weights")
+	}
+	if extra := p.extraLayerTensors(); extra > 0 {
+		p.differ("%s of layers that the model class does not build are kept; the official route drops them",
+			count(extra, "tensor"))
+	}
+	if n := p.foreignSiblings(); n > 0 {
+		p.differ("%s keep the source's type; the official route casts them to the model's", count(n, "plain tensor"))
+	}
+}
+
+// extraLayerTensors counts tensors of layers behind those that the config counts.
+func (p *planner) extraLayerTensors() int {
+	n := 0
+	for _, t := range p.plan.Remainder {
+		for _, c := range splitsOf(parent(t.Name)) {
+			if p.isExtraLayer(stackRegex(c.stack, nil), c.index) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// foreignSiblings counts plain floating-point tensors in another type than the model's.
+func (p *planner) foreignSiblings() int {
+	n := 0
+	for _, w := range p.plan.Warnings {
+		if w.Code == WarnDType {
+			n += len(w.Names)
+		}
+	}
+	return n
 }

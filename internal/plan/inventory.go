@@ -13,6 +13,8 @@ type inventory struct {
 	tensors []Tensor
 	byName  map[string]int // output name → index in tensors
 	modules []string       // every proper prefix of a name, in natural order
+
+	numbered map[string][]int // numbers that are direct children of a module
 }
 
 // takeInventory lists the tensors of the weight files. It refuses a name that two files hold.
@@ -57,7 +59,7 @@ func (inv *inventory) holds(name string) bool {
 // rebuild indexes the tensors again after names changed. It refuses names that became equal.
 func (inv *inventory) rebuild() error {
 	clear(inv.byName)
-	inv.modules = nil
+	inv.modules, inv.numbered = nil, nil
 	for i, t := range inv.tensors {
 		if j, ok := inv.byName[t.Name]; ok {
 			return refuse(ReasonName, "give a pattern dict for the source's own names",

@@ -98,7 +98,10 @@ func (p *planner) takeTensors() error {
 		p.warn(WarnIndex, p.unlisted, "the index does not list %s that its files hold; they are kept",
 			count(len(p.unlisted), "tensor"))
 	}
-	return p.refuseForeignTensors()
+	if err := p.refuseForeignTensors(); err != nil {
+		return err
+	}
+	return p.stripComfyPrefix()
 }
 
 // formUnits matches modules and gives every unit its tensors; what is left is the remainder.

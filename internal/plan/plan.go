@@ -27,12 +27,15 @@ type Plan struct {
 
 	Aliases        []Alias   // tensors that are not stored because another holds the same values
 	Dropped        []Tensor  // tensors outside the converted model in a single-file checkpoint
+	Split          bool      // units are smaller than usual, because a layer would exceed DF11's limit
+	Renamed        bool      // tensors are stored under other names than the source's
 	TiedEmbeddings bool      // head and embedding share one matrix
 	Differences    []string  // where the output differs from the official route, and why
 	Warnings       []Warning // what the user should know
 	Readers        []Reader  // which readers will load the output
 
-	source Source
+	source     Source
+	comfyClass string // what the ComfyUI node calls the class; "" if it does not know it
 }
 
 // Unit is one module that is compressed as a whole (docs/format.md §1).

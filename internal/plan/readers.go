@@ -1,9 +1,166 @@
 package plan
 
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
 // Reader says whether one program will load the output.
 type Reader struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	OK      bool   `json:"ok"`
-	Why     string `json:"why,omitempty"` // first rule that fails, or a condition
+	Why     string `json:"why,omitempty"` // the rule that fails, or the condition under which it loads
+}
+
+// Lint says for every known reader whether it will load what the plan describes (docs/format.md §13, §14).
+func (p *Plan) Lint() []Reader {
+	official := p.lintOfficial()
+	follow := func(name, version, when string) Reader {
+		r := Reader{Name: name, Version: version, OK: official.OK, Why: when}
+		if !official.OK {
+			r.Why = official.Why
+		}
+		return r
+	}
+	return []Reader{
+		official,
+		p.lintMLX(),
+		p.lintComfy(),
+		follow("DFloat11-ROCM", "0.5.0 format", "the official loader on AMD"),
+		p.lintAuto(follow("DFloat11_MPS", "0.5.0 format", "the official loader on Metal, needs transformers 4")),
+		p.lintAuto(follow("vllm-df11", "0.0.1", "one GPU; read from source, not run")),
+		{Name: "dfloat11_tt", Version: "DF11TT01", Why: "it reads its own bundles, not DF11 folders"},
+	}
+}
+
+// lintOfficial applies the rules of the official loader.
+func (p *Plan) lintOfficial() Reader {
+	r := Reader{Name: "dfloat11", Version: "0.5.0"}
+	switch {
+	case p.Layout == ComfyUI:
+		r.Why = "a ComfyUI file has no config.json and ComfyUI's names"
+	default:
+		r.OK = true
+		r.Why = p.loadCondition()
+	}
+	return r
+}
+
+// loadCondition states with which packages the official loader takes the output.
+func (p *Plan) loadCondition() string {
+	var parts []string
+	if p.Loader.Via == "bfloat16_model=" {
+		parts = append(parts, "pass bfloat16_model= of class "+cmpOr(p.Loader.Class, "unknown"))
+	}
+	if t := p.Loader.Transformers; t != "" && !strings.HasPrefix(t, "any version") && t != "n/a" {
+		parts = append(parts, "transformers "+t)
+	}
+	if p.Derived || p.Entry == "" {
+		parts = append(parts, "module paths not checked against the class")
+	}
+	return strings.Join(append(parts, "setuptools <81"), "; ")
+}
+
+// cmpOr returns a, or b if a is empty.
+func cmpOr(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+// lintAuto refuses, for readers that build the model from the folder alone, what needs a model made beforehand.
+func (p *Plan) lintAuto(r Reader) Reader {
+	if r.OK && p.Loader.Via != "AutoModelForCausalLM" {
+		r.OK, r.Why = false, "it builds language models of transformers only"
+	}
+	return r
+}
+
+// lintComfy applies the rules of the ComfyUI node: it has its own dict for each class and ignores config.json.
+func (p *Plan) lintComfy() Reader {
+	r := Reader{Name: "ComfyUI-DFloat11-Extended", Version: "2026"}
+	switch {
+	case p.Layout != ComfyUI:
+		r.Why = "it loads single files with ComfyUI's names only"
+	case p.comfyClass == "":
+		r.Why = "it has no pattern dict for this class"
+	default:
+		r.OK, r.Why = true, "as class "+p.comfyClass
+	}
+	return r
+}
+
+// mlxModels are the catalogue entries whose output mlx-dfloat has a model for.
+var mlxModels = []string{
+	"flux-dev-diffusers", "flux-kontext-dev-diffusers", "z-image-diffusers", "flux2-klein-diffusers", "ernie-image-diffusers",
+	"qwen-image21-comfyui", "krea2-comfyui",
+}
+
+// lintMLX applies the rules of mlx-dfloat, the strictest reader.
+func (p *Plan) lintMLX() Reader {
+	r := Reader{Name: "mlx-dfloat", Version: "0.2"}
+	if err := p.mlxRules(); err != nil {
+		r.Why = err.Error()
+		return r
+	}
+	if !slices.Contains(mlxModels, p.Entry) {
+		r.Why = "its format rules hold, but it has no model of this class"
+		return r
+	}
+	r.OK = true
+	return r
+}
+
+// mlxRules returns the first format rule of mlx-dfloat that the plan breaks.
+func (p *Plan) mlxRules() error {
+	if len(p.PatternDict) > 64 {
+		return fmt.Errorf("%d patterns, more than 64", len(p.PatternDict))
+	}
+	for _, pat := range p.PatternDict {
+		if err := MLXPattern(pat.Regex); err != nil {
+			return fmt.Errorf("pattern %q: %w", pat.Regex, err)
+		}
+	}
+	for _, u := range p.Units {
+		if !mlxName.MatchString(u.Path) || strings.Contains(u.Path, "..") {
+			return fmt.Errorf("unit name %q is outside its rules", u.Path)
+		}
+		if u.Unholdable == "" && slices.Contains(u.Sizes(), 0) {
+			return fmt.Errorf("unit %s holds an empty weight", u.Path)
+		}
+	}
+	return nil
+}
+
+// The grammar that mlx-dfloat takes patterns in.
+var (
+	mlxName       = regexp.MustCompile(`^[A-Za-z0-9_.\-]{1,256}$`)
+	mlxTokens     = regexp.MustCompile(`^(\\[.dw]|[A-Za-z0-9_.\-\[\]()|*+?])*$`)
+	mlxQuantified = regexp.MustCompile(`\)[*+{]`)
+)
+
+// MLXPattern returns the rule of mlx-dfloat's regex grammar that a pattern breaks, or nil.
+func MLXPattern(regex string) error {
+	switch {
+	case len([]rune(regex)) > 256:
+		return fmt.Errorf("longer than 256 characters")
+	case mlxQuantified.MatchString(regex):
+		return fmt.Errorf("a quantified group")
+	case !mlxTokens.MatchString(regex):
+		return fmt.Errorf("characters outside its grammar")
+	case strings.Contains(regex, "(?"):
+		return fmt.Errorf("an extension group")
+	case strings.Count(regex, "*")+strings.Count(regex, "+") > 2:
+		return fmt.Errorf("more than 2 unbounded quantifiers")
+	case strings.Count(regex, "?") > 2:
+		return fmt.Errorf("more than 2 optional parts")
+	case strings.Count(regex, "|") > 4:
+		return fmt.Errorf("more than 4 alternations")
+	default:
+		return nil
+	}
 }

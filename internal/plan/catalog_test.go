@@ -1,0 +1,232 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/plans")
+
+// TestCatalogPlans plans every entry of the catalogue on a synthetic source and compares the plans with golden files,
+// one a family.
+func TestCatalogPlans(t *testing.T) {
+	names, err := fs.Glob(catalogFiles, "catalog/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		family := strings.TrimSuffix(filepath.Base(name), ".json")
+		t.Run(family, func(t *testing.T) {
+			entries, err := readFamily(catalogFiles, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b bytes.Buffer
+			for i := range entries {
+				describeEntry(t, &b, &entries[i])
+			}
+			compareGolden(t, filepath.Join("testdata", "plans", family+".txt"), b.Bytes())
+		})
+	}
+}
+
+// describeEntry writes the plans of one entry: untied and tied, and with vision units where there are any.
+func describeEntry(t *testing.T, b *bytes.Buffer, e *Entry) {
+	t.Helper()
+	opt := Options{}
+	if e.LikeOnly {
+		opt.Like = e.ID
+	}
+	variants := []bool{false}
+	if e.Tied != nil && e.Tied.Head != "" {
+		variants = append(variants, true)
+	}
+	for _, tied := range variants {
+		if e.Match.Tied != nil && *e.Match.Tied != tied {
+			continue
+		}
+		describePlan(t, b, e, fmt.Sprintf("tied=%v", tied), synth(t, e, tied), opt)
+	}
+	if e.VisionUnits != nil {
+		opt.Vision = true
+		describePlan(t, b, e, "vision", synth(t, e, false), opt)
+	}
+}
+
+// describePlan plans one source and writes the plan in a form that is easy to review.
+func describePlan(t *testing.T, b *bytes.Buffer, e *Entry, variant string, src Source, opt Options) {
+	t.Helper()
+	fmt.Fprintf(b, "== %s %s\n", e.ID, variant)
+	p, err := New(src, opt)
+	var refused *RefusedError
+	switch {
+	case errors.As(err, &refused) && e.Refuse != nil:
+		fmt.Fprintf(b, "refused: %s: %s\n\n", refused.Reason, refused.Detail)
+		return
+	case err != nil:
+		t.Errorf("%s: %v", e.ID, err)
+		return
+	case p.Entry != e.ID && !e.Derive:
+		t.Errorf("%s: the plan uses entry %q", e.ID, p.Entry)
+	}
+	checkWhole(t, p)
+	writePlan(b, p)
+}
+
+// writePlan writes what a reviewer wants to see of a plan. A unit whose attributes equal those of the unit before is
+// one line.
+func writePlan(b *bytes.Buffer, p *Plan) {
+	fmt.Fprintf(b, "layout %s, config %s, tied %v, digest %.16s\n", p.Layout, p.Config.Mode, p.TiedEmbeddings, p.Digest())
+	fmt.Fprintf(b, "dict %s\n", p.PatternDict.AppendJSON(nil, "", ""))
+	last := ""
+	for _, u := range p.Units {
+		list := tensorNames(u.Attrs, u.Path) + " + " + tensorNames(u.Siblings, u.Path)
+		if list == last {
+			list = "the same"
+		} else {
+			last = list
+		}
+		fmt.Fprintf(b, "unit %s in %s: %s\n", u.Path, u.File, list)
+	}
+	for _, f := range p.RemainderFiles {
+		fmt.Fprintf(b, "rest %s: %s\n", f.Path, tensorNames(f.Plain, ""))
+	}
+	for _, a := range p.Aliases {
+		fmt.Fprintf(b, "alias %s = %s\n", a.Tensor.Name, a.Of.Name)
+	}
+	fmt.Fprintf(b, "copied %s\n", filePaths(slices.Concat(p.Copied, p.Components)))
+	for _, r := range p.Readers {
+		if r.OK {
+			fmt.Fprintf(b, "loads in %s: %s\n", r.Name, r.Why)
+		}
+	}
+	b.WriteByte('\n')
+}
+
+// tensorNames lists tensors without their common path.
+func tensorNames(ts []Tensor, path string) string {
+	names := make([]string, len(ts))
+	for i, t := range ts {
+		names[i] = strings.TrimPrefix(strings.TrimPrefix(t.Name, path), ".")
+	}
+	return strings.Join(names, " ")
+}
+
+// filePaths lists the paths of files.
+func filePaths(files []File) string {
+	paths := make([]string, len(files))
+	for i, f := range files {
+		paths[i] = f.Path
+	}
+	return strings.Join(paths, " ")
+}
+
+// compareGolden compares with a golden file, or rewrites it with -update.
+func compareGolden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want := readFile(t, path)
+	if bytes.Equal(got, want) {
+		return
+	}
+	gotLines, wantLines := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
+	for i := range min(len(gotLines), len(wantLines)) {
+		if gotLines[i] != wantLines[i] {
+			t.Fatalf("%s:%d:\ngot  %s\nwant %s\n(rewrite with -update)", path, i+1, gotLines[i], wantLines[i])
+		}
+	}
+	t.Fatalf("%s: %d lines, want %d", path, len(gotLines), len(wantLines))
+}
+
+// checkWhole checks that every source tensor is in exactly one output file, an alias, or dropped on purpose.
+func checkWhole(t *testing.T, p *Plan) {
+	t.Helper()
+	seen := map[string]int{}
+	count := func(ts []Tensor) {
+		for _, x := range ts {
+			seen[x.Source]++
+		}
+	}
+	for _, f := range p.OutputFiles {
+		for _, i := range f.Units {
+			count(p.Units[i].Attrs)
+			count(p.Units[i].Siblings)
+			if p.Units[i].File != f.Path {
+				t.Errorf("unit %s is in %s, its File is %s", p.Units[i].Path, f.Path, p.Units[i].File)
+			}
+		}
+		count(f.Plain)
+	}
+	for _, a := range p.Aliases {
+		seen[a.Tensor.Source]++
+	}
+	count(p.Dropped)
+	for _, w := range p.Source().Weights {
+		for _, x := range w.Header.Tensors {
+			if seen[x.Name] != 1 {
+				t.Errorf("tensor %s has %d places", x.Name, seen[x.Name])
+			}
+		}
+	}
+}
+
+// TestPublishedDicts reproduces the pattern dict of every published repo, order included. testdata/published.json was
+// transcribed from the repos' config.json, apart from the catalogue.
+func TestPublishedDicts(t *testing.T) {
+	var published []struct {
+		Repo string
+		Dict PatternDict `json:"pattern_dict"`
+	}
+	if err := json.Unmarshal(readFile(t, "testdata/published.json"), &published); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pub := range published {
+		e := c.find(pub.Repo)
+		if e == nil {
+			t.Errorf("%s is not in the catalogue", pub.Repo)
+			continue
+		}
+		p, err := New(synth(t, e, e.Match.Tied != nil && *e.Match.Tied), Options{Like: pub.Repo})
+		if err != nil {
+			t.Errorf("%s: %v", pub.Repo, err)
+			continue
+		}
+		if !equalDicts(p.PatternDict, pub.Dict) {
+			t.Errorf("%s:\ngot  %s\nwant %s", pub.Repo, p.PatternDict.AppendJSON(nil, "", ""), pub.Dict.AppendJSON(nil, "", ""))
+		}
+	}
+}
+
+// TestModels lists the catalogue.
+func TestModels(t *testing.T) {
+	models, err := Models()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(models) < 148 {
+		t.Errorf("%d models, want at least 148", len(models))
+	}
+	for _, m := range models {
+		if m.ID == "" || m.Layout == "" || m.Provenance == "" {
+			t.Errorf("model %+v lacks a field", m)
+		}
+	}
+}

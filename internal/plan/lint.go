@@ -1,0 +1,233 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// Output is a finished DF11 folder or file as its headers and config show it.
+type Output struct {
+	PatternDict PatternDict  // from config.json, in file order; nil without a config
+	Files       []WeightFile // every safetensors file in the folder: the official loader reads them all
+}
+
+// Trap names a way in which an output loads wrongly (docs/format.md §14).
+type Trap string
+
+// Traps.
+const (
+	TrapOrder       Trap = "attribute_order"  // the config's lists are not those that were encoded
+	TrapMissing     Trap = "missing_tensor"   // a tensor of the model is nowhere: the loader keeps initial values
+	TrapMissingUnit Trap = "missing_unit"     // a whole unit is nowhere
+	TrapUnknown     Trap = "unknown_tensor"   // a tensor that the model has not: registered silently or skipped
+	TrapForeignFile Trap = "foreign_file"     // a weight file that is not part of the conversion
+	TrapTwice       Trap = "stored_twice"     // two files hold a tensor: the listing order decides
+	TrapDType       Trap = "dtype"            // a plain tensor in another type: converted silently
+	TrapShape       Trap = "shape"            // a plain tensor in another shape: skipped
+	TrapPattern     Trap = "pattern_no_match" // a unit that no pattern matches, or a pattern that matches no unit
+	TrapTwoPatterns Trap = "two_patterns"     // a unit that two patterns match
+	TrapIncomplete  Trap = "incomplete_unit"  // one of the six tensors is missing or malformed
+)
+
+// Problem is one trap that an output falls into.
+type Problem struct {
+	Trap   Trap
+	Name   string // tensor, unit or file
+	Detail string
+}
+
+// Check looks for traps in an output. want is the plan that made it; nil for a repo of someone else, where only rules
+// that the output itself shows can be checked. No problems means that headers show none.
+func Check(out Output, want *Plan) []Problem {
+	c := &checker{out: out, tensors: map[string]safetensors.Tensor{}}
+	c.readTensors()
+	c.readUnits()
+	if out.PatternDict != nil {
+		c.checkPatterns()
+	}
+	if want != nil {
+		c.compare(want)
+	}
+	return c.problems
+}
+
+// checker collects the problems of one output.
+type checker struct {
+	out      Output
+	tensors  map[string]safetensors.Tensor
+	units    []string // paths with an encoded_exponent, sorted
+	problems []Problem
+}
+
+// add notes a problem.
+func (c *checker) add(t Trap, name, detail string) {
+	c.problems = append(c.problems, Problem{t, name, detail})
+}
+
+// readTensors lists the tensors of all files.
+func (c *checker) readTensors() {
+	for _, f := range c.out.Files {
+		for _, t := range f.Header.Tensors {
+			if _, ok := c.tensors[t.Name]; ok {
+				c.add(TrapTwice, t.Name, "held by "+f.Path+" and another file")
+			}
+			c.tensors[t.Name] = t
+		}
+	}
+}
+
+// readUnits finds the units and checks the six tensors of each (docs/format.md §8).
+func (c *checker) readUnits() {
+	seen := map[string]bool{}
+	for name := range c.tensors {
+		last := name[strings.LastIndexByte(name, '.')+1:]
+		if slices.Contains(storedNames[:], last) && !seen[parent(name)] {
+			seen[parent(name)] = true
+			c.units = append(c.units, parent(name))
+		}
+	}
+	slices.SortFunc(c.units, naturalCompare)
+	for _, u := range c.units {
+		for _, n := range storedNames {
+			t, ok := c.tensors[u+"."+n]
+			switch {
+			case !ok:
+				c.add(TrapIncomplete, u, "no "+n)
+			case !storedForm(n, t):
+				c.add(TrapIncomplete, u, n+" has the wrong type or shape")
+			}
+		}
+	}
+}
+
+// storedForm says whether one of the six tensors has its type and shape.
+func storedForm(name string, t safetensors.Tensor) bool {
+	if name == "split_positions" {
+		return t.DType == safetensors.I64 && len(t.Shape) == 1
+	}
+	if t.DType != safetensors.U8 {
+		return false
+	}
+	if name == "luts" {
+		return len(t.Shape) == 2 && t.Shape[1] == 256 && t.Shape[0] >= 2 && t.Shape[0] <= 18
+	}
+	multiple := map[string]int64{"output_positions": 4, "gaps": 320}[name]
+	return len(t.Shape) == 1 && t.Shape[0] > 0 && (multiple == 0 || t.Shape[0]%multiple == 0)
+}
+
+// checkPatterns matches the config's patterns with the units.
+func (c *checker) checkPatterns() {
+	owner := map[string]string{}
+	for _, pat := range c.out.PatternDict {
+		re, err := compilePython(pat.Regex)
+		if err != nil {
+			c.add(TrapPattern, pat.Regex, err.Error())
+			continue
+		}
+		found := false
+		for _, u := range c.units {
+			if !re.MatchString(u) {
+				continue
+			}
+			found = true
+			if other, ok := owner[u]; ok {
+				c.add(TrapTwoPatterns, u, other+" and "+pat.Regex+" match it")
+			}
+			owner[u] = pat.Regex
+		}
+		if !found && !c.plainMatch(re.MatchString) {
+			c.add(TrapPattern, pat.Regex, "it matches no unit")
+		}
+	}
+	for _, u := range c.units {
+		if _, ok := owner[u]; !ok {
+			c.add(TrapPattern, u, "no pattern matches it")
+		}
+	}
+}
+
+// plainMatch says whether a pattern matches a module that is stored plainly, as units that DF11 cannot hold are.
+func (c *checker) plainMatch(match func(string) bool) bool {
+	for name := range c.tensors {
+		for p := parent(name); p != ""; p = parent(p) {
+			if match(p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// compare holds the output against the plan that made it.
+func (c *checker) compare(p *Plan) {
+	if c.out.PatternDict != nil && !equalDicts(c.out.PatternDict, p.PatternDict) {
+		c.add(TrapOrder, "config.json", "its pattern dict is not the one that was encoded")
+	}
+	planned := map[string]bool{}
+	for _, f := range p.OutputFiles {
+		planned[f.Path] = true
+	}
+	for _, f := range c.out.Files {
+		if !planned[f.Path] {
+			c.add(TrapForeignFile, f.Path, "not part of the conversion; the official loader would read it")
+		}
+	}
+	known := map[string]bool{}
+	for _, u := range p.Units {
+		c.compareUnit(u, known)
+	}
+	c.comparePlain(p.Remainder, known)
+	for name := range c.tensors {
+		if !known[name] {
+			c.add(TrapUnknown, name, "the source has no such tensor")
+		}
+	}
+}
+
+// compareUnit checks that a unit is there, encoded or plain, with all its siblings.
+func (c *checker) compareUnit(u Unit, known map[string]bool) {
+	if slices.Contains(c.units, u.Path) {
+		for _, n := range storedNames {
+			known[u.Path+"."+n] = true
+		}
+		c.checkSizes(u)
+	} else if _, ok := c.tensors[u.Attrs[0].Name]; ok {
+		c.comparePlain(u.Attrs, known)
+	} else {
+		c.add(TrapMissingUnit, u.Path, "neither encoded nor plain")
+	}
+	c.comparePlain(u.Siblings, known)
+}
+
+// checkSizes compares a unit's stored shapes with the plan.
+func (c *checker) checkSizes(u Unit) {
+	if t, ok := c.tensors[u.Path+".sign_mantissa"]; ok && t.NElems() != u.NElems() {
+		c.add(TrapIncomplete, u.Path, "sign_mantissa has another number of weights than the source")
+	}
+	if t, ok := c.tensors[u.Path+".split_positions"]; ok && t.NElems() != int64(len(u.Attrs)-1) {
+		c.add(TrapIncomplete, u.Path, "split_positions does not fit the number of attributes")
+	}
+}
+
+// comparePlain checks that tensors are stored as the source has them.
+func (c *checker) comparePlain(want []Tensor, known map[string]bool) {
+	for _, w := range want {
+		known[w.Name] = true
+		t, ok := c.tensors[w.Name]
+		switch {
+		case !ok:
+			c.add(TrapMissing, w.Name, "stored nowhere")
+		case t.DType != w.DType:
+			c.add(TrapDType, w.Name, string(t.DType)+", the source has "+string(w.DType))
+		case !slices.Equal(t.Shape, w.Shape):
+			c.add(TrapShape, w.Name, "another shape than in the source")
+		}
+	}
+}
+
+// equalDicts compares two dicts, order included.
+func equalDicts(a, b PatternDict) bool {
+	return slices.EqualFunc(a, b, func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
+}

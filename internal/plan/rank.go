@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// partRanks orders the parts of a block, leafRanks the projections of a part, the way most classes define them. Any
+// fixed order is lossless, since the loader splits by the dict in config.json; this one makes derived dicts equal to
+// the published ones where the names are usual.
+var (
+	partRanks = []string{"mod", "ada", "norm", "self_attn", "attn", "attention", "cross", "encoder_attn", "mixer", "mamba",
+		"linear_attn", "conv", "block_sparse_moe", "mlp", "ff", "feed_forward"}
+	leafRanks = []string{"q_a_proj", "q_b_proj", "q_proj", "to_q", "wq", "query", "qkv", "k_proj", "kv_a", "kv_b", "to_k", "wk",
+		"key", "v_proj", "to_v", "wv", "value", "add_q", "add_k", "add_v", "o_proj", "to_out", "wo", "out_proj", "dense", "proj",
+		"to_add_out", "gate_up", "gate", "up", "down", "w1", "w2", "w3", "fc1", "fc2", "linear1", "linear2"}
+)
+
+// compareAttrs orders attributes of a block: component by component, by rank, then naturally.
+func compareAttrs(a, b string) int {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := 0; i < min(len(x), len(y)); i++ {
+		ranks := partRanks
+		if i == len(x)-1 && i == len(y)-1 {
+			ranks = leafRanks
+		}
+		if c := cmp.Or(cmp.Compare(rankOf(ranks, x[i]), rankOf(ranks, y[i])), naturalCompare(x[i], y[i])); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(x), len(y))
+}
+
+// rankOf returns the place of the first entry that the component equals, else of the longest that it starts with, else
+// the end.
+func rankOf(ranks []string, component string) int {
+	if i := slices.Index(ranks, component); i >= 0 {
+		return i
+	}
+	best := len(ranks)
+	for i, r := range ranks {
+		if strings.HasPrefix(component, r) && (best == len(ranks) || len(r) > len(ranks[best])) {
+			best = i
+		}
+	}
+	return best
+}
+
+// sortedKeys returns a map's keys in natural order for paths, ascending for numbers.
+func sortedKeys[K int | string, V any](m map[K]V) []K {
+	return slices.SortedFunc(maps.Keys(m), func(a, b K) int {
+		if x, ok := any(a).(string); ok {
+			return naturalCompare(x, any(b).(string))
+		}
+		return cmp.Compare(a, b)
+	})
+}

@@ -1,0 +1,290 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// model builds the headers of an imaginary checkpoint.
+type model struct {
+	names []string
+	types map[string]safetensors.DType
+	dims  map[string][]int64
+}
+
+func newModel() *model {
+	return &model{types: map[string]safetensors.DType{}, dims: map[string][]int64{}}
+}
+
+// add puts a tensor into the model; a name that is there already stays as it is.
+func (m *model) add(name string, d safetensors.DType, shape ...int64) {
+	if _, ok := m.types[name]; ok {
+		return
+	}
+	m.names = append(m.names, name)
+	m.types[name], m.dims[name] = d, shape
+}
+
+// weight adds a small 2-D BF16 weight; its shape depends on the name, so that mixed-up tensors show.
+func (m *model) weight(module string) {
+	m.add(module+".weight", safetensors.BF16, int64(8+2*(len(module)%5)), 16)
+}
+
+// file returns the model's header as one weight file.
+func (m *model) file(path string) WeightFile { return headerFile(path, m.tensors(m.names)) }
+
+// tensors lists tensors with consecutive offsets.
+func (m *model) tensors(names []string) []safetensors.Tensor {
+	var out []safetensors.Tensor
+	var end int64
+	for _, n := range names {
+		t := safetensors.Tensor{Name: n, DType: m.types[n], Shape: m.dims[n], Begin: end}
+		nBits, _ := t.DType.Bits()
+		t.End = end + t.NElems()*int64(nBits)/8
+		end = t.End
+		out = append(out, t)
+	}
+	return out
+}
+
+// headerFile wraps tensors as a weight file of the right size.
+func headerFile(path string, ts []safetensors.Tensor) WeightFile {
+	h := &safetensors.Header{Tensors: ts, Raw: []byte(`{"x":"stands for the header"}   `)}
+	size := h.DataStart()
+	if len(ts) > 0 {
+		size += ts[len(ts)-1].End
+	}
+	return WeightFile{File: File{Path: path, Size: size, ETag: "etag-of-" + path}, Header: h}
+}
+
+// source makes a Source of weight files, a config and names of further files.
+func source(weights []WeightFile, config map[string]any, more ...string) Source {
+	src := Source{ID: "test/model", Commit: "0123456789abcdef", Weights: weights}
+	for _, w := range weights {
+		src.Files = append(src.Files, w.File)
+	}
+	if config != nil {
+		src.Config, _ = json.Marshal(config)
+		src.Files = append(src.Files, File{Path: "config.json", Size: int64(len(src.Config))})
+	}
+	for _, path := range more {
+		src.Files = append(src.Files, File{Path: path, Size: 1})
+	}
+	return src
+}
+
+// synth makes the source that a catalogue entry is for: real names in small shapes, three blocks a stack, optional
+// attributes in some blocks only, four experts, norms and biases beside the weights.
+func synth(t *testing.T, e *Entry, tied bool) Source {
+	t.Helper()
+	m := newModel()
+	for _, name := range e.sharedNames() {
+		m.add(name, safetensors.BF16, 64, 16)
+	}
+	patterns := slices.Concat(e.PatternDict, e.VisionUnits)
+	if e.Derive {
+		patterns = PatternDict{{`model\.layers\.\d+`, []string{"self_attn.q_proj", "mlp.up_proj"}}}
+	}
+	for _, pat := range patterns {
+		for i, module := range expandRegex(t, pat.Regex) {
+			m.addUnit(e, module, i, pat.Attrs)
+		}
+	}
+	for _, name := range e.Match.Markers {
+		m.weight(strings.TrimSuffix(name, ".weight"))
+	}
+	m.addKept(e.KeepBF16)
+	m.add("final.norm.weight", safetensors.BF16, 16)
+	m.add("rotary.inv_freq", safetensors.F32, 8)
+	m.hubNames(e.PathRename)
+	return e.synthSource(m, tied)
+}
+
+// sharedNames lists head, embedding and whatever else the class may share.
+func (e *Entry) sharedNames() []string {
+	var names []string
+	if e.Tied == nil {
+		return nil
+	}
+	if e.Tied.Head != "" {
+		names = append(names, e.Tied.Embedding+".weight", e.Tied.Head+".weight")
+	}
+	for _, pair := range e.Tied.Always {
+		names = append(names, pair[1], pair[0])
+	}
+	return names
+}
+
+// addUnit adds one module of a pattern: the weights of its attributes, a norm and a bias.
+func (m *model) addUnit(e *Entry, module string, index int, attrs []string) {
+	if len(attrs) == 0 {
+		m.weight(module)
+		return
+	}
+	for _, a := range attrs {
+		if slices.Contains(e.OptionalAttrs, a) && !optionalIn(e, a, index) {
+			continue
+		}
+		if !strings.Contains(a, "{e}") {
+			m.weight(module + "." + a)
+			continue
+		}
+		for x := range 4 {
+			m.weight(module + "." + strings.ReplaceAll(a, "{e}", strconv.Itoa(x)))
+		}
+	}
+	m.add(module+".norm.weight", safetensors.BF16, 16)
+	m.add(module+".norm.bias", safetensors.BF16, 16)
+}
+
+// optionalIn spreads optional attributes over blocks: those of one sub-module come together, in every second block.
+func optionalIn(e *Entry, attr string, index int) bool {
+	var groups []string
+	for _, a := range e.OptionalAttrs {
+		if !slices.Contains(groups, parent(a)) {
+			groups = append(groups, parent(a))
+		}
+	}
+	return (slices.Index(groups, parent(attr))+index)%2 == 0
+}
+
+// addKept adds a 2-D weight for each thing that the catalogue keeps in BF16.
+func (m *model) addKept(globs []string) {
+	blocks := map[string]bool{}
+	for _, n := range m.names {
+		if b, ok := strings.CutSuffix(n, ".norm.bias"); ok {
+			blocks[b] = true
+		}
+	}
+	for _, g := range globs {
+		rest, inBlock := strings.CutPrefix(g, "*.")
+		if !inBlock {
+			m.weight(strings.ReplaceAll(g, "*", "kept"))
+			continue
+		}
+		for _, b := range sortedKeys(blocks) {
+			m.weight(b + "." + strings.ReplaceAll(rest, "*", "kept"))
+		}
+	}
+}
+
+// hubNames renames module paths back to the names that the Hub's checkpoints have.
+func (m *model) hubNames(rules [][2]string) {
+	slices.SortStableFunc(rules, func(a, b [2]string) int { return len(b[1]) - len(a[1]) })
+	for i, n := range m.names {
+		for _, r := range rules {
+			if rest, ok := strings.CutPrefix(n, r[1]); ok {
+				hub := strings.ReplaceAll(strings.TrimPrefix(r[0], "^"), `\`, "") + rest
+				m.types[hub], m.dims[hub], m.names[i] = m.types[n], m.dims[n], hub
+				break
+			}
+		}
+	}
+}
+
+// synthSource gives the model the files and the config by which the entry is found.
+func (e *Entry) synthSource(m *model, tied bool) Source {
+	config := map[string]any{"num_hidden_layers": 3, "tie_word_embeddings": tied, "torch_dtype": "bfloat16"}
+	if len(e.Match.ModelType) > 0 {
+		config["model_type"] = e.Match.ModelType[0]
+	}
+	if len(e.Match.Architectures) > 0 {
+		config["architectures"] = e.Match.Architectures[:1]
+	}
+	switch e.Layout.family() {
+	case ComfyUI:
+		for i, n := range m.names {
+			hub := "model.diffusion_model." + n
+			m.types[hub], m.dims[hub], m.names[i] = m.types[n], m.dims[n], hub
+		}
+		return source([]WeightFile{m.file("diffusion_models/" + e.ID + ".safetensors")}, nil, "LICENSE.md", "README.md")
+	case Diffusers:
+		return e.synthPipeline(m)
+	default:
+		return source([]WeightFile{m.file("model.safetensors")}, config, "tokenizer.json", "LICENSE", "README.md",
+			"pytorch_model.bin", "original/consolidated.00.pth", ".gitattributes")
+	}
+}
+
+// synthPipeline makes a diffusers pipeline around the model.
+func (e *Entry) synthPipeline(m *model) Source {
+	src := source([]WeightFile{m.file("transformer/diffusion_pytorch_model.safetensors")}, nil,
+		"model_index.json", "transformer/config.json", "vae/config.json", "vae/diffusion_pytorch_model.safetensors",
+		"vae/diffusion_pytorch_model.fp16.safetensors", "scheduler/scheduler_config.json", "whole.safetensors")
+	class, _ := json.Marshal(e.Match.ClassName[0])
+	src.Config = fmt.Appendf(nil, `{"_class_name": %s, "_diffusers_version": "0.35.0"}`, class)
+	src.ModelIndex = []byte(`{"_class_name": "Pipeline", "transformer": ["diffusers", "X"], "vae": ["diffusers", "Y"]}`)
+	return src
+}
+
+// expandRegex lists module paths that a catalogue regex matches; \d+ stands for 0, 1 and 2.
+func expandRegex(t *testing.T, regex string) []string {
+	t.Helper()
+	tr := &translator{in: regex}
+	if err := tr.run(); err != nil {
+		t.Fatal(err)
+	}
+	re, err := syntax.Parse(tr.out.String(), syntax.Perl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := expandNode(t, re)
+	slices.SortFunc(out, naturalCompare)
+	return out
+}
+
+// expandNode lists strings that a parsed regex matches.
+func expandNode(t *testing.T, re *syntax.Regexp) []string {
+	t.Helper()
+	switch re.Op {
+	case syntax.OpLiteral:
+		return []string{string(re.Rune)}
+	case syntax.OpPlus:
+		return []string{"0", "1", "2"}
+	case syntax.OpAnyCharNotNL:
+		return []string{"."}
+	case syntax.OpCapture:
+		return expandNode(t, re.Sub[0])
+	case syntax.OpAlternate:
+		var out []string
+		for _, s := range re.Sub {
+			out = append(out, expandNode(t, s)...)
+		}
+		return out
+	case syntax.OpCharClass:
+		var out []string
+		for i := 0; i < len(re.Rune); i += 2 {
+			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
+				out = append(out, string(r))
+			}
+		}
+		return out
+	case syntax.OpConcat:
+		out := []string{""}
+		for _, s := range re.Sub {
+			out = product(out, expandNode(t, s))
+		}
+		return out
+	default:
+		t.Fatalf("no expansion for %v in %v", re.Op, re)
+		return nil
+	}
+}
+
+// product joins every string of a with every string of b.
+func product(a, b []string) []string {
+	var out []string
+	for _, x := range a {
+		for _, y := range b {
+			out = append(out, x+y)
+		}
+	}
+	return out
+}
