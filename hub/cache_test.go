@@ -1,0 +1,166 @@
+package hub
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// cacheRepo writes a snapshot as the Python client does.
+func cacheRepo(t *testing.T, files map[string]string) (dir string, folder string) {
+	t.Helper()
+	dir = t.TempDir()
+	folder = filepath.Join(dir, "models--a--b")
+	for name, content := range files {
+		hash := gitBlobHash([]byte(content))
+		if filepath.Ext(name) == ".safetensors" {
+			hash = sha([]byte(content))
+		}
+		write(t, filepath.Join(folder, "blobs", hash), content)
+		link := filepath.Join(folder, "snapshots", testCommit, name)
+		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		target, err := filepath.Rel(filepath.Dir(link), filepath.Join(folder, "blobs", hash))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(folder, "refs", "main"), testCommit)
+	return dir, folder
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func cachedClient(t *testing.T, dir string, offline bool) (*Client, *wire) {
+	w := script(says(500, ""))
+	c, _ := testClient(t, w, func(o *Options) { o.CacheDir, o.Offline = dir, offline })
+	return c, w
+}
+
+func TestCacheServesEverything(t *testing.T) {
+	dir, _ := cacheRepo(t, map[string]string{"config.json": "{}", "sub/model.safetensors": "0123456789",
+		"README.md": "---\nlicense: mit\npipeline_tag: text-generation\n---\n# hi\n"})
+	c, w := cachedClient(t, dir, true)
+	info, err := c.Info(t.Context(), "a/b", "")
+	if err != nil || len(info.Files) != 3 || info.SHA != testCommit || info.CardData["license"] != "mit" || info.PipelineTag != "text-generation" {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	ref, ok := info.File("sub/model.safetensors")
+	if !ok || ref.SHA256 != sha([]byte("0123456789")) || ref.Size != 10 {
+		t.Errorf("%+v", ref)
+	}
+	if data, err := c.ReadFile(t.Context(), "a/b", testCommit, "config.json", 10); err != nil || string(data) != "{}" {
+		t.Error(string(data), err)
+	}
+	if data, err := c.ReadRange(t.Context(), ref, 2, 5); err != nil || string(data) != "23456" {
+		t.Error(string(data), err)
+	}
+	s, err := c.Stream(t.Context(), ref, 1, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	buf := make([]byte, 20)
+	if n, _ := s.Read(buf); string(buf[:n]) != "123456789" {
+		t.Errorf("got %q", buf[:n])
+	}
+	if w.count() != 0 {
+		t.Errorf("%d requests", w.count())
+	}
+	if _, err := c.ReadFile(t.Context(), "a/b", testCommit, "none.json", 10); !errors.Is(err, ErrOffline) {
+		t.Error(err)
+	}
+	if _, err := c.Info(t.Context(), "a/b", "v2"); !errors.Is(err, ErrOffline) {
+		t.Error(err)
+	}
+	if _, err := c.Info(t.Context(), "a/none", ""); !errors.Is(err, ErrOffline) {
+		t.Error(err)
+	}
+}
+
+func TestCacheTrust(t *testing.T) {
+	content := "0123456789"
+	ref := FileRef{Repo: "a/b", Commit: testCommit, Path: "m.safetensors", Size: 10, SHA256: sha([]byte(content))}
+	link := func(folder string) string { return filepath.Join(folder, "snapshots", testCommit, "m.safetensors") }
+	for _, tt := range []struct {
+		name  string
+		spoil func(t *testing.T, folder string, ref *FileRef)
+		ok    bool
+	}{
+		{"as Python writes it", func(*testing.T, string, *FileRef) {}, true},
+		{"only the blob", func(t *testing.T, folder string, _ *FileRef) { os.Remove(link(folder)) }, true},
+		{"plain file where links are not used", func(t *testing.T, folder string, _ *FileRef) {
+			os.Remove(link(folder))
+			write(t, link(folder), content)
+		}, true},
+		{"other size", func(t *testing.T, folder string, _ *FileRef) {
+			write(t, filepath.Join(folder, "blobs", sha([]byte(content))), "0123")
+		}, false},
+		{"link out of the cache", func(t *testing.T, folder string, _ *FileRef) {
+			outside := filepath.Join(t.TempDir(), "x")
+			write(t, outside, content)
+			os.RemoveAll(filepath.Join(folder, "blobs"))
+			os.Remove(link(folder))
+			if err := os.Symlink(outside, link(folder)); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		{"link to a blob of another name", func(t *testing.T, folder string, _ *FileRef) {
+			old := filepath.Join(folder, "blobs", sha([]byte(content)))
+			if err := os.Rename(old, filepath.Join(folder, "blobs", "cdn-etag")); err != nil {
+				t.Fatal(err)
+			}
+			os.Remove(link(folder))
+			if err := os.Symlink("../../blobs/cdn-etag", link(folder)); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		{"other hash wanted", func(_ *testing.T, _ string, ref *FileRef) { ref.SHA256 = shaA }, false},
+		{"cache not wanted", func(_ *testing.T, _ string, ref *FileRef) { ref.NoCache = true }, false},
+		{"hostile path", func(_ *testing.T, _ string, ref *FileRef) { ref.Path = "../../blobs/" + ref.SHA256 }, false},
+		{"hostile revision", func(_ *testing.T, _ string, ref *FileRef) { ref.Commit, ref.SHA256 = "../../..", "" }, false},
+		{"folder", func(_ *testing.T, _ string, ref *FileRef) { ref.Path, ref.SHA256, ref.Size = "snapshots", "", 0 }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir, folder := cacheRepo(t, map[string]string{"m.safetensors": content})
+			r := ref
+			tt.spoil(t, folder, &r)
+			c, _ := cachedClient(t, dir, true)
+			if path, ok := c.CachedPath(r); ok != tt.ok {
+				t.Errorf("got %q, %v", path, ok)
+			}
+		})
+	}
+}
+
+func TestCachedSmallFileIsHashed(t *testing.T) {
+	dir, folder := cacheRepo(t, map[string]string{"config.json": "{}"})
+	write(t, filepath.Join(folder, "blobs", gitBlobHash([]byte("{}"))), "[]")
+	c, _ := cachedClient(t, dir, true)
+	if data, err := c.ReadFile(t.Context(), "a/b", testCommit, "config.json", 10); !errors.Is(err, ErrOffline) {
+		t.Errorf("a spoilt blob was served: %q, %v", data, err)
+	}
+}
+
+func TestFrontMatter(t *testing.T) {
+	for in, ok := range map[string]bool{
+		"---\na: 1\n---\n": true, "---\r\na: 1\r\n---\r\ntext": true, "": false, "# no": false, "---\na: [\n---\n": false, "---\na: 1\n": false,
+	} {
+		if _, err := frontMatter([]byte(in)); (err == nil) != ok {
+			t.Errorf("%q: %v", in, err)
+		}
+	}
+}

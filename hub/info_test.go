@@ -1,0 +1,129 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const shaA = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+func TestParseInfo(t *testing.T) {
+	good := `{"id":"a/b","sha":"` + testCommit + `","private":true,"gated":"auto","tags":["x"],"pipeline_tag":"text-generation",
+	"library_name":"transformers","cardData":{"license":"mit"},"safetensors":{"parameters":{"BF16":7},"total":7},
+	"siblings":[{"rfilename":"config.json","size":5,"blobId":"b1"},
+	{"rfilename":"model.safetensors","size":9,"blobId":"b2","lfs":{"sha256":"` + strings.ToUpper(shaA) + `","size":10,"pointerSize":1}}]}`
+	info, err := parseInfo([]byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.ID != "a/b" || !info.Private || info.Gated != "auto" || info.Parameters["BF16"] != 7 || info.CardData["license"] != "mit" {
+		t.Errorf("got %+v", info)
+	}
+	ref, ok := info.File("model.safetensors")
+	if want := (FileRef{Repo: "a/b", Commit: testCommit, Path: "model.safetensors", Size: 10, SHA256: shaA}); !ok || ref != want {
+		t.Errorf("got %+v", ref)
+	}
+	if ref, ok := info.File("config.json"); !ok || ref.BlobID != "b1" || ref.Size != 5 {
+		t.Errorf("got %+v", ref)
+	}
+	if _, ok := info.File("none"); ok {
+		t.Error("found a file that is not there")
+	}
+}
+
+// TestParseInfoLeniently: what strict types would fail on must not fail a run.
+func TestParseInfoLeniently(t *testing.T) {
+	for name, extra := range map[string]string{
+		"tags as text":         `"tags":"x"`,
+		"total as text":        `"safetensors":{"total":"many","parameters":{"BF16":1}}`,
+		"card with lists":      `"cardData":{"license":["mit","other"],"model-index":[{"a":[]}]}`,
+		"card as list":         `"cardData":[1]`,
+		"gated true":           `"gated":true`,
+		"pipeline as number":   `"pipeline_tag":3`,
+		"unknown members":      `"widgetData":[{"text":1}],"config":null`,
+		"no safetensors count": `"safetensors":null`,
+	} {
+		info, err := parseInfo([]byte(`{"id":"a/b","sha":"` + testCommit + `","siblings":[{"rfilename":"x","size":1}],` + extra + `}`))
+		if err != nil || len(info.Files) != 1 || info.SHA != testCommit {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, body := range map[string]string{
+		"no object": `[]`, "no commit": `{"id":"a/b"}`, "short commit": `{"sha":"abc"}`,
+		"files as text": `{"sha":"` + testCommit + `","siblings":"x"}`,
+		"bad hash":      `{"sha":"` + testCommit + `","siblings":[{"rfilename":"x","lfs":{"sha256":"zz","size":1}}]}`,
+		"negative size": `{"sha":"` + testCommit + `","siblings":[{"rfilename":"x","size":-5}]}`,
+	} {
+		if _, err := parseInfo([]byte(body)); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestInfoCompletesSizesFromTheTree(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/models/a/b/revision/main", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"id":"a/b","sha":"%s","siblings":[{"rfilename":"x"},{"rfilename":"y"}]}`, testCommit)
+	})
+	mux.HandleFunc("GET /api/models/a/b/tree/"+testCommit, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("cursor") == "" {
+			w.Header().Set("Link", `<https://hub.test`+r.URL.Path+`?recursive=true&cursor=2>; rel="next"`)
+			fmt.Fprint(w, `[{"type":"directory","path":"d","oid":"x","size":0},{"type":"file","path":"x","oid":"g1","size":3}]`)
+			return
+		}
+		fmt.Fprintf(w, `[{"type":"file","path":"x","oid":"g1","size":3},{"type":"file","path":"y","oid":"g2","size":9,"lfs":{"oid":"sha256:%s","size":12},"xetHash":"xx"}]`, shaA)
+	})
+	w := serve(mux)
+	c, _ := testClient(t, w)
+	info, err := c.Info(t.Context(), "a/b", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(info.Files) != 2 || info.Files[0].Size != 3 || info.Files[1].Size != 12 || info.Files[1].SHA256 != shaA || w.count() != 3 {
+		t.Errorf("%d requests, %+v", w.count(), info.Files)
+	}
+}
+
+func TestInfoRefusesUnsafeNames(t *testing.T) {
+	for _, name := range []string{"../x", "/etc/passwd", `a\\b`, "C:/x", ".git/hooks/x"} {
+		w := script(says(200, `{"sha":"`+testCommit+`","siblings":[{"rfilename":"`+name+`","size":1}]}`))
+		c, _ := testClient(t, w)
+		if _, err := c.Info(t.Context(), "a/b", ""); !errors.Is(err, ErrUnsafePath) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestInfoOfAnotherCommit(t *testing.T) {
+	w := script(says(200, `{"sha":"`+strings.Repeat("f", 40)+`","siblings":[]}`))
+	c, _ := testClient(t, w)
+	if _, err := c.Info(t.Context(), "a/b", testCommit); !errors.Is(err, ErrChanged) {
+		t.Error(err)
+	}
+	if _, err := c.Info(t.Context(), "a/b", "refs/pr/1"); err != nil || w.seen[1].URL.EscapedPath() != "/api/models/a/b/revision/refs%2Fpr%2F1" {
+		t.Error(err, w.seen[1].URL.EscapedPath())
+	}
+	for _, bad := range []string{"", "../a", "a/b/c", "a b/c", "a/b?x"} {
+		if _, err := c.Info(t.Context(), bad, ""); err == nil {
+			t.Errorf("repo %q was accepted", bad)
+		}
+	}
+}
+
+func TestTreeRefusesStrangeLinks(t *testing.T) {
+	for name, link := range map[string]string{
+		"other origin": "https://evil.test/api/models/a/b/tree/main?cursor=2",
+		"other port":   "https://hub.test:8443/api/models/a/b/tree/main?cursor=2",
+		"endless":      "https://hub.test/api/models/a/b/tree/main?recursive=true&expand=false",
+		"plain http":   "http://hub.test/api/models/a/b/tree/main?cursor=2",
+	} {
+		w := script(says(200, `[]`, `Link: <`+link+`>; rel="next"`))
+		c, _ := testClient(t, w)
+		if _, err := c.Tree(t.Context(), "a/b", "main"); !errors.Is(err, ErrNotHub) || w.count() != 1 {
+			t.Errorf("%s: %d requests, %v", name, w.count(), err)
+		}
+	}
+}

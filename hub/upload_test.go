@@ -1,0 +1,465 @@
+package hub
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// storeHub is a hub and its storage in one handler, for one object.
+type storeHub struct {
+	t      *testing.T
+	mode   string // upload mode that preupload answers
+	there  string // oid that preupload answers
+	chunk  int    // part size, 0 for a single PUT
+	verify bool
+
+	mu      sync.Mutex
+	stored  map[string][]byte
+	parts   map[int][]byte
+	round   int // of batch calls; links of an older round are refused
+	log     []string
+	fault   func(step string, n int) *http.Response // step: "put", "part 2", "complete", "verify", "batch"
+	nth     map[string]int
+	batched []byte
+}
+
+func newStoreHub(t *testing.T) *storeHub {
+	return &storeHub{t: t, mode: "lfs", stored: map[string][]byte{}, parts: map[int][]byte{}, nth: map[string]int{}, verify: true}
+}
+
+func (h *storeHub) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	if r.ContentLength != int64(len(body)) {
+		h.t.Errorf("%s: Content-Length %d for %d bytes", r.URL, r.ContentLength, len(body))
+	}
+	if r.URL.Host == "s3.test" && r.Header.Get("Authorization") != "" {
+		h.t.Error("token sent to the storage")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	step := h.step(r)
+	h.nth[step]++
+	h.log = append(h.log, step)
+	if h.fault != nil {
+		if resp := h.fault(step, h.nth[step]); resp != nil {
+			resp.Request = r
+			return resp, nil
+		}
+	}
+	return h.answer(r, step, body), nil
+}
+
+func (h *storeHub) step(r *http.Request) string {
+	switch {
+	case strings.Contains(r.URL.Path, "/preupload/"):
+		return "preupload"
+	case strings.HasSuffix(r.URL.Path, "/objects/batch"):
+		return "batch"
+	case r.URL.Query().Get("part") != "":
+		return "part " + r.URL.Query().Get("part")
+	}
+	return strings.TrimPrefix(r.URL.Path, "/")
+}
+
+func (h *storeHub) answer(r *http.Request, step string, body []byte) *http.Response {
+	if r.URL.Host == "s3.test" && r.URL.Query().Get("round") != fmt.Sprint(h.round) {
+		return reply(r, 403, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>")
+	}
+	switch {
+	case step == "preupload":
+		return reply(r, 200, fmt.Sprintf(`{"files":[{"path":"m.safetensors","uploadMode":"%s","oid":"%s"}]}`, h.mode, h.there))
+	case step == "batch":
+		return reply(r, 200, h.batch(body))
+	case step == "put":
+		h.stored[sha(body)] = body
+		return reply(r, 200, "")
+	case strings.HasPrefix(step, "part "):
+		var n int
+		fmt.Sscanf(step, "part %d", &n)
+		h.parts[n] = body
+		return reply(r, 200, "", fmt.Sprintf(`ETag: "e%d"`, n))
+	case step == "complete":
+		return h.complete(r, body)
+	case step == "verify":
+		return reply(r, 200, "")
+	}
+	return reply(r, 404, "")
+}
+
+func (h *storeHub) batch(body []byte) string {
+	h.batched = body
+	var ask struct {
+		Objects []struct {
+			OID  string
+			Size int
+		}
+	}
+	if err := json.Unmarshal(body, &ask); err != nil || len(ask.Objects) != 1 {
+		h.t.Errorf("batch body %s", body)
+	}
+	o := ask.Objects[0]
+	if _, ok := h.stored[o.OID]; ok {
+		return fmt.Sprintf(`{"objects":[{"oid":"%s","size":%d}]}`, o.OID, o.Size)
+	}
+	h.round++
+	clear(h.parts)
+	actions := map[string]any{"upload": map[string]any{"href": fmt.Sprintf("https://s3.test/put?round=%d", h.round)}}
+	if h.chunk > 0 {
+		header := map[string]string{"chunk_size": fmt.Sprint(h.chunk)}
+		for n := 1; (n-1)*h.chunk < o.Size; n++ {
+			header[fmt.Sprintf("%05d", n)] = fmt.Sprintf("https://s3.test/put?round=%d&part=%d", h.round, n)
+		}
+		actions["upload"] = map[string]any{"href": "https://huggingface.co/complete", "header": header}
+	}
+	if h.verify {
+		actions["verify"] = map[string]any{"href": "https://huggingface.co/verify"}
+	}
+	answer, _ := json.Marshal(map[string]any{"objects": []any{map[string]any{"oid": o.OID, "size": o.Size, "actions": actions}}})
+	return string(answer)
+}
+
+func (h *storeHub) complete(r *http.Request, body []byte) *http.Response {
+	var ask struct {
+		OID   string
+		Parts []struct {
+			PartNumber int
+			ETag       string
+		}
+	}
+	if err := json.Unmarshal(body, &ask); err != nil {
+		h.t.Error(err)
+	}
+	var all []byte
+	for i, p := range ask.Parts {
+		if p.PartNumber != i+1 || p.ETag != fmt.Sprintf(`"e%d"`, i+1) {
+			return reply(r, 400, `{"error":"bad part"}`)
+		}
+		all = append(all, h.parts[p.PartNumber]...)
+	}
+	if sha(all) != ask.OID {
+		return reply(r, 400, `{"error":"bad hash"}`)
+	}
+	h.stored[ask.OID] = all
+	return reply(r, 200, "whatever")
+}
+
+func (h *storeHub) count(step string) (n int) {
+	for _, s := range h.log {
+		if s == step || strings.HasPrefix(s, step+" ") {
+			n++
+		}
+	}
+	return n
+}
+
+func testBlob(n int) (Blob, []byte) {
+	data := bytes.Repeat([]byte("0123456789abcdef"), n/16+1)[:n]
+	return Blob{Path: "m.safetensors", Size: int64(n), SHA256: sha(data), Reader: bytes.NewReader(data)}, data
+}
+
+func TestUpload(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		chunk int
+		size  int
+		log   string
+	}{
+		{"single PUT", 0, 100, "[preupload batch put verify]"},
+		{"one part", 100, 100, "[preupload batch part 1 complete verify]"},
+		{"three parts", 40, 100, "[preupload batch part 1 part 2 part 3 complete verify]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newStoreHub(t)
+			h.chunk = tt.chunk
+			c, _ := testClient(t, h)
+			b, data := testBlob(tt.size)
+			op, err := c.Upload(t.Context(), "a/b", "main", b)
+			if err != nil || !op.IsLFS() || op.SHA256 != b.SHA256 || !bytes.Equal(h.stored[b.SHA256], data) {
+				t.Fatalf("%+v, %v", op, err)
+			}
+			slices.Sort(h.log[2 : 2+h.count("part")])
+			if fmt.Sprint(h.log) != tt.log {
+				t.Errorf("steps %v", h.log)
+			}
+			if op, err = c.Upload(t.Context(), "a/b", "main", b); err != nil || !op.IsLFS() || h.count("put")+h.count("part") > 3 {
+				t.Errorf("second time: %v, %v", h.log, err)
+			}
+		})
+	}
+}
+
+func TestUploadHashesWhatHasNoHash(t *testing.T) {
+	h := newStoreHub(t)
+	c, _ := testClient(t, h)
+	b, _ := testBlob(1000)
+	want := b.SHA256
+	b.SHA256 = ""
+	if op, err := c.Upload(t.Context(), "a/b", "", b); err != nil || op.SHA256 != want {
+		t.Errorf("%+v, %v", op, err)
+	}
+}
+
+func TestUploadModes(t *testing.T) {
+	b, data := testBlob(100)
+	for _, tt := range []struct {
+		name, mode, there string
+		check             func(Op, error) bool
+	}{
+		{"regular", "regular", "", func(o Op, err error) bool { return err == nil && o.Payload() == 100 && !o.IsLFS() }},
+		{"regular, unchanged", "regular", gitBlobHash(data), func(o Op, err error) bool { return err == nil && o.Unchanged() }},
+		{"lfs, unchanged", "lfs", b.SHA256, func(o Op, err error) bool { return err == nil && o.Unchanged() && o.SHA256 == b.SHA256 }},
+		{"unknown mode", "xet", "", func(_ Op, err error) bool { return errors.Is(err, ErrNotHub) }},
+	} {
+		h := newStoreHub(t)
+		h.mode, h.there = tt.mode, tt.there
+		c, _ := testClient(t, h)
+		if op, err := c.Upload(t.Context(), "a/b", "main", b); !tt.check(op, err) || h.count("batch") > 0 {
+			t.Errorf("%s: %+v, %v, %v", tt.name, op, err, h.log)
+		}
+	}
+	ignored := serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"files":[{"path":"m.safetensors","uploadMode":"lfs","shouldIgnore":true}]}`)
+	}))
+	c, _ := testClient(t, ignored)
+	if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, ErrIgnored) || Hint(err) == "" {
+		t.Error(err)
+	}
+}
+
+func TestEmptyFileIsRegular(t *testing.T) {
+	h := newStoreHub(t)
+	c, _ := testClient(t, h)
+	op, err := c.Upload(t.Context(), "a/b", "main", Blob{Path: "m.safetensors", Reader: bytes.NewReader(nil)})
+	if err != nil || op.IsLFS() || op.Unchanged() || h.count("batch") != 0 {
+		t.Errorf("%+v, %v", op, err)
+	}
+}
+
+func TestRegularFileIsHashed(t *testing.T) {
+	h := newStoreHub(t)
+	h.mode = "regular"
+	c, _ := testClient(t, h)
+	b, _ := testBlob(100)
+	b.SHA256 = shaA
+	if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, ErrCorrupt) {
+		t.Error(err)
+	}
+}
+
+func TestUploadFaults(t *testing.T) {
+	status := func(code int, body string) *http.Response { return reply(nil, code, body) }
+	for _, tt := range []struct {
+		name  string
+		chunk int
+		fault func(step string, n int) *http.Response
+		want  map[string]int // how often each step ran
+	}{
+		{"PUT 500", 0, func(s string, n int) *http.Response {
+			if s == "put" && n <= 2 {
+				return status(500, "")
+			}
+			return nil
+		}, map[string]int{"put": 3, "batch": 1}},
+		{"S3 RequestTimeout", 0, func(s string, n int) *http.Response {
+			if s == "put" && n == 1 {
+				return status(400, "<Error><Code>RequestTimeout</Code></Error>")
+			}
+			return nil
+		}, map[string]int{"put": 2, "batch": 1}},
+		{"link expired", 0, func(s string, n int) *http.Response {
+			if s == "put" && n == 1 {
+				return status(403, "<Error><Code>AccessDenied</Code></Error>")
+			}
+			return nil
+		}, map[string]int{"put": 2, "batch": 2}},
+		{"part 500", 40, func(s string, n int) *http.Response {
+			if s == "part 2" && n == 1 {
+				return status(500, "")
+			}
+			return nil
+		}, map[string]int{"part": 4, "part 2": 2, "batch": 1, "complete": 1}},
+		{"part without ETag", 40, func(s string, n int) *http.Response {
+			if s == "part 3" && n == 1 {
+				return status(200, "")
+			}
+			return nil
+		}, map[string]int{"part": 4, "batch": 1, "complete": 1}},
+		{"completion 500 after it worked", 40, func(s string, n int) *http.Response {
+			if s == "complete" && n == 1 {
+				return status(500, "")
+			}
+			return nil
+		}, map[string]int{"part": 3, "batch": 1, "complete": 2}},
+		{"verify 503", 0, func(s string, n int) *http.Response {
+			if s == "verify" && n == 1 {
+				return status(503, "")
+			}
+			return nil
+		}, map[string]int{"put": 1, "verify": 2}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newStoreHub(t)
+			h.chunk, h.fault = tt.chunk, tt.fault
+			c, _ := testClient(t, h)
+			b, data := testBlob(100)
+			if _, err := c.Upload(t.Context(), "a/b", "main", b); err != nil || !bytes.Equal(h.stored[b.SHA256], data) {
+				t.Fatal(err)
+			}
+			for step, n := range tt.want {
+				if h.count(step) != n {
+					t.Errorf("%s ran %d times, want %d: %v", step, h.count(step), n, h.log)
+				}
+			}
+		})
+	}
+}
+
+func TestPartLinkExpires(t *testing.T) {
+	h := newStoreHub(t)
+	h.chunk = 40
+	h.fault = func(s string, n int) *http.Response {
+		if s == "part 2" && n == 1 {
+			return reply(nil, 403, "<Error><Code>AccessDenied</Code></Error>")
+		}
+		return nil
+	}
+	c, _ := testClient(t, h)
+	b, data := testBlob(100)
+	if _, err := c.Upload(t.Context(), "a/b", "main", b); err != nil || !bytes.Equal(h.stored[b.SHA256], data) {
+		t.Fatal(err)
+	}
+	if h.count("batch") != 2 || h.count("complete") != 1 {
+		t.Errorf("steps %v", h.log)
+	}
+}
+
+// TestCompletionThatWorkedIsFound: the answer got lost and the upload id is
+// gone; the next batch call tells that the object is there.
+func TestCompletionThatWorkedIsFound(t *testing.T) {
+	h := newStoreHub(t)
+	h.chunk = 40
+	b, data := testBlob(100)
+	h.fault = func(s string, _ int) *http.Response {
+		if s == "complete" {
+			h.stored[b.SHA256] = data
+			return reply(nil, 404, `{"error":"no such upload"}`)
+		}
+		return nil
+	}
+	c, _ := testClient(t, h)
+	if op, err := c.Upload(t.Context(), "a/b", "main", b); err != nil || !op.IsLFS() || h.count("batch") != 2 || h.count("part") != 3 {
+		t.Errorf("%v, %v", h.log, err)
+	}
+}
+
+func TestUploadRefusals(t *testing.T) {
+	b, _ := testBlob(100)
+	object := func(inner string) string {
+		return `{"objects":[{"oid":"` + b.SHA256 + `","size":100,` + inner + `}]}`
+	}
+	for _, tt := range []struct {
+		name, answer string
+		want         error
+	}{
+		{"object error quota", object(`"error":{"code":403,"message":"Storage limit reached"}`), ErrQuota},
+		{"object error right", object(`"error":{"code":403,"message":"no"}`), ErrForbidden},
+		{"object error repo", object(`"error":{"code":404,"message":"no"}`), ErrNotFound},
+		{"chunk_size no number", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"many","00001":"https://s3.test/1"}}}`), ErrNotHub},
+		{"chunk_size zero", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"0","00001":"https://s3.test/1"}}}`), ErrNotHub},
+		{"too few parts", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"50","00001":"https://s3.test/1"}}}`), ErrNotHub},
+		{"wrong part numbers", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"50","00001":"https://s3.test/1","00003":"https://s3.test/3"}}}`), ErrNotHub},
+		{"another object", `{"objects":[{"oid":"` + shaA + `","size":1}]}`, ErrNotHub},
+		{"nothing", `{}`, ErrNotHub},
+		{"xet", `{"transfer":"xet",` + object(`"actions":{"upload":{"href":"https://s3.test/x"}}`)[1:], ErrNotHub},
+	} {
+		h := newStoreHub(t)
+		h.fault = func(s string, _ int) *http.Response {
+			if s == "batch" {
+				return reply(nil, 200, tt.answer)
+			}
+			return nil
+		}
+		c, _ := testClient(t, h)
+		if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, tt.want) || h.count("batch") != 1 || h.count("put") != 0 {
+			t.Errorf("%s: %v, %v", tt.name, h.log, err)
+		}
+	}
+}
+
+func TestVerifyMismatchIsOurFault(t *testing.T) {
+	h := newStoreHub(t)
+	h.fault = func(s string, _ int) *http.Response {
+		if s == "verify" {
+			return reply(nil, 422, `{"error":"sha mismatch"}`)
+		}
+		return nil
+	}
+	c, _ := testClient(t, h)
+	b, _ := testBlob(100)
+	if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, ErrCorrupt) || h.count("put") != 1 {
+		t.Errorf("%v, %v", h.log, err)
+	}
+}
+
+func TestUploadForeverForbidden(t *testing.T) {
+	h := newStoreHub(t)
+	h.fault = func(s string, _ int) *http.Response {
+		if s == "put" {
+			return reply(nil, 403, "")
+		}
+		return nil
+	}
+	c, _ := testClient(t, h)
+	b, _ := testBlob(100)
+	if _, err := c.Upload(t.Context(), "a/b", "main", b); err == nil || h.count("put") != 3 || h.count("batch") != 3 {
+		t.Errorf("%v, %v", h.log, err)
+	}
+}
+
+func TestBatchBody(t *testing.T) {
+	b, _ := testBlob(100)
+	for rev, ref := range map[string]bool{"main": true, "df11-convert/x": true, "refs/pr/3": false} {
+		h := newStoreHub(t)
+		c, _ := testClient(t, h)
+		if _, err := c.Upload(t.Context(), "a/b", rev, b); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(h.batched), `"ref":{"name":"`+rev+`"}`); got != ref {
+			t.Errorf("%s: body %s", rev, h.batched)
+		}
+		if !strings.Contains(string(h.batched), `"hash_algo":"sha256"`) || strings.Contains(string(h.batched), "xet") {
+			t.Errorf("body %s", h.batched)
+		}
+	}
+}
+
+func TestDuplicateFiles(t *testing.T) {
+	var body string
+	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+		b, _ := io.ReadAll(r.Body)
+		body = string(b)
+		return reply(r, 200, `{"failed":[{"sha256":"s2","error":{"message":"other region"}}]}`), nil
+	}}
+	c, _ := testClient(t, w)
+	failed, err := c.DuplicateFiles(t.Context(), "a/src", "b/dst", []Duplicate{{"x", "s1", "h1"}, {"y", "s2", "h2"}, {"z", "s3", ""}})
+	if err != nil || len(failed) != 2 || !strings.Contains(failed["s2"], "region") || failed["s3"] == "" {
+		t.Errorf("%v, %v", failed, err)
+	}
+	if w.seen[0].URL.Path != "/api/models/a/src/lfs-files/duplicate" || !strings.Contains(body, `"target":{"name":"b/dst","type":"model"}`) {
+		t.Error(w.seen[0].URL.Path, body)
+	}
+}
