@@ -1,0 +1,186 @@
+// Package df11convert holds only this test: the arrows between the packages, as CONTRIBUTING.md draws them.
+package df11convert
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/df11-convert/df11-convert/"
+
+// arrows says what the code of each directory may import from this module. "*" is everything; a directory ending in
+// "/..." stands for all below it.
+var arrows = map[string][]string{
+	"encoder":                {},
+	"internal/safetensors":   {},
+	"internal/atomicfile":    {},
+	"internal/filelock":      {},
+	"verify/internal/...":    {},
+	"verify":                 {"encoder", "verify/internal/..."},
+	"internal/plan":          {"internal/safetensors"},
+	"internal/metadata":      {"internal/plan", "internal/safetensors"},
+	"hub":                    {"internal/atomicfile", "internal/filelock"},
+	"internal/hubtest":       {"internal/safetensors"},
+	"internal/hubtest/hubd":  {"internal/hubtest"},
+	"pipeline":               {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/safetensors", "internal/atomicfile", "internal/filelock"},
+	"cmd/df11-convert":       {"*"},
+	"cmd/df11-convert/...":   {"*"},
+	"verify/kernel/generate": {},
+	".":                      {},
+}
+
+// homes says where a library may be used; everything that is not listed may be used anywhere.
+var homes = map[string][]string{
+	"github.com/spf13/cobra":          {"cmd/df11-convert"},
+	"github.com/schollz/progressbar":  {"cmd/df11-convert"},
+	"golang.org/x/term":               {"cmd/df11-convert"},
+	"github.com/gomlx/go-huggingface": {"hub"},
+	"github.com/ebitengine/purego":    {"verify/internal/..."},
+	"go.yaml.in/yaml":                 {"internal/metadata", "hub", "cmd/df11-convert"},
+	"net/http":                        {"hub", "internal/hubtest", "internal/hubtest/hubd", "cmd/df11-convert", "pipeline"},
+}
+
+// pure packages compute: the same input gives the same bytes, on any machine, at any time.
+var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors"}
+
+// impure are the standard packages that pure ones may not use.
+var impure = []string{"net", "os", "time", "log", "math/rand", "runtime/debug", "syscall", "unsafe"}
+
+func TestImports(t *testing.T) {
+	seen := map[string]bool{}
+	for dir, files := range goFiles(t) {
+		key := match(dir, keys(arrows))
+		if key == "" {
+			t.Errorf("%s: no arrows are drawn for this directory; add them here and in CONTRIBUTING.md", dir)
+			continue
+		}
+		seen[key] = true
+		for _, f := range files {
+			for _, imported := range importsOf(t, f) {
+				checkImport(t, dir, key, f, imported)
+			}
+		}
+	}
+	for _, dir := range []string{"encoder", "verify", "hub", "pipeline", "internal/plan", "cmd/df11-convert"} {
+		if !seen[dir] {
+			t.Errorf("%s: not found; does this test run in the root of the module?", dir)
+		}
+	}
+}
+
+// checkImport applies every rule to one import. Tests may add the test server to what their package may import; those of
+// a package x_test may import anything, since nothing can import them.
+func checkImport(t *testing.T, dir, key string, f goFile, imported string) {
+	if own, ok := strings.CutPrefix(imported, module); ok {
+		allowed := slices.Contains(arrows[key], "*") || own == dir || match(own, arrows[key]) != ""
+		if !allowed && (!f.test || own != "internal/hubtest") {
+			t.Errorf("%s imports %s: no arrow leads from %s to there", f.path, own, dir)
+		}
+	}
+	if f.test {
+		return
+	}
+	if home := homeOf(imported); home != nil && match(dir, home) == "" {
+		t.Errorf("%s imports %s, whose only homes are %s", f.path, imported, strings.Join(home, ", "))
+	}
+	if slices.Contains(pure, dir) && match(imported, withBelow(impure)) != "" {
+		t.Errorf("%s imports %s, but %s is pure", f.path, imported, dir)
+	}
+}
+
+// match returns the pattern that covers dir: dir itself, or the longest "x/..." above it; "" if there is none.
+func match(dir string, patterns []string) string {
+	best := ""
+	for _, p := range patterns {
+		above, below := strings.CutSuffix(p, "/...")
+		if p == dir {
+			return p
+		}
+		if below && strings.HasPrefix(dir, above+"/") && len(p) > len(best) {
+			best = p
+		}
+	}
+	return best
+}
+
+func homeOf(imported string) []string {
+	for lib, home := range homes {
+		if imported == lib || strings.HasPrefix(imported, lib+"/") {
+			return home
+		}
+	}
+	return nil
+}
+
+func withBelow(list []string) []string {
+	var out []string
+	for _, p := range list {
+		out = append(out, p, p+"/...")
+	}
+	return out
+}
+
+func keys(m map[string][]string) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	return out
+}
+
+// goFile is a Go file of the module.
+type goFile struct {
+	path string
+	test bool
+}
+
+// goFiles returns all Go files by directory, whatever their build tags.
+func goFiles(t *testing.T) map[string][]goFile {
+	t.Helper()
+	out := map[string][]goFile{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && (name == "testdata" || name == "node_modules" || strings.HasPrefix(name, ".") && name != ".") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(name, ".go") && !d.IsDir() {
+			dir := filepath.ToSlash(filepath.Dir(path))
+			out[dir] = append(out[dir], goFile{path: path, test: strings.HasSuffix(name, "_test.go")})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// importsOf returns the imports of a file that the rules are about: none for tests of a package x_test.
+func importsOf(t *testing.T, f goFile) []string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), f.path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.test && strings.HasSuffix(parsed.Name.Name, "_test") {
+		return nil
+	}
+	var out []string
+	for _, i := range parsed.Imports {
+		path, err := strconv.Unquote(i.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, path)
+	}
+	return out
+}
