@@ -69,7 +69,7 @@ func TestConcurrentWriteAt(t *testing.T) {
 	if _, err := f.ReadAt(p, 3*part-1); err != nil || p[0] != 2 || p[1] != 3 {
 		t.Errorf("read back %v, %v", p, err)
 	}
-	if _, err := f.ReadAt(p, nParts*part); err != io.EOF {
+	if _, err := f.ReadAt(p, nParts*part); !errors.Is(err, io.EOF) {
 		t.Errorf("end of file: %v", err)
 	}
 	if err := f.Commit(nParts * part); err != nil {

@@ -63,8 +63,8 @@ func (d DType) rank() int {
 }
 
 // nBytes returns the size of a tensor of type d and the given shape. Any intermediate product that leaves int64 is an
-// overflow even when a later dimension is zero, as in the official crate.
-func (d DType) nBytes(shape []int64) (int64, error) {
+// overflow even when a later dimension is zero, as in the official crate. The kind is "" if all is well.
+func (d DType) nBytes(shape []int64) (int64, Kind) {
 	nBits, ok := d.Bits()
 	if !ok {
 		return 0, ErrDType
@@ -85,5 +85,5 @@ func (d DType) nBytes(shape []int64) (int64, error) {
 	if n*int64(nBits)%8 != 0 {
 		return 0, ErrPartialByte
 	}
-	return n * int64(nBits) / 8, nil
+	return n * int64(nBits) / 8, ""
 }

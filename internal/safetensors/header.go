@@ -254,9 +254,9 @@ func (t *Tensor) setOffsets(offsets []int64) error {
 	if t.End < t.Begin {
 		return fail(ErrOffsets, t.Name, "begin %d, end %d", t.Begin, t.End)
 	}
-	n, err := t.DType.nBytes(t.Shape)
-	if err != nil {
-		return fail(err.(Kind), t.Name, "%s %v", quote(string(t.DType)), t.Shape)
+	n, kind := t.DType.nBytes(t.Shape)
+	if kind != "" {
+		return fail(kind, t.Name, "%s %v", quote(string(t.DType)), t.Shape)
 	}
 	if n != t.NBytes() {
 		return fail(ErrSize, t.Name, "%s %v takes %d bytes, offsets say %d", t.DType, t.Shape, n, t.NBytes())

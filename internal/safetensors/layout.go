@@ -66,9 +66,9 @@ func (l *Layout) add(e Entry) error {
 	if _, ok := l.byName[e.Name]; ok {
 		return fail(ErrDuplicate, e.Name, "")
 	}
-	n, err := e.DType.nBytes(e.Shape)
-	if err != nil {
-		return fail(err.(Kind), e.Name, "%s %v", quote(string(e.DType)), e.Shape)
+	n, kind := e.DType.nBytes(e.Shape)
+	if kind != "" {
+		return fail(kind, e.Name, "%s %v", quote(string(e.DType)), e.Shape)
 	}
 	if n > math.MaxInt64-maxHeaderBytes-lengthBytes-l.Size {
 		return fail(ErrOverflow, e.Name, "file would be too large")
