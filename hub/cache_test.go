@@ -164,3 +164,57 @@ func TestFrontMatter(t *testing.T) {
 		}
 	}
 }
+
+func TestCacheWrite(t *testing.T) {
+	const content = "0123456789"
+	ref := FileRef{Repo: "a/b", Commit: testCommit, Path: "sub/m.safetensors", Size: 10, SHA256: sha([]byte(content))}
+	dir := t.TempDir()
+	c, _ := cachedClient(t, dir, true)
+	put := func(ref FileRef, content string) error {
+		w, err := c.CacheCreate(ref)
+		if err != nil {
+			return err
+		}
+		defer w.Cleanup()
+		for _, b := range []byte(content) {
+			if _, err := w.Write([]byte{b}); err != nil {
+				return err
+			}
+		}
+		return w.Commit()
+	}
+	for _, bad := range []string{"", "012345678", "012345678x", "0123456789x"} {
+		if err := put(ref, bad); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%q: %v", bad, err)
+		}
+		if _, ok := c.CachedPath(ref); ok {
+			t.Fatalf("%q appeared", bad)
+		}
+	}
+	for range 2 {
+		if err := put(ref, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plain := FileRef{Repo: "a/b", Commit: testCommit, Path: "config.json", Size: 2, BlobID: gitBlobHash([]byte("{}"))}
+	if err := put(plain, "{}"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CacheRevision("a/b", "main", testCommit); err != nil {
+		t.Fatal(err)
+	}
+	link, err := os.Readlink(filepath.Join(dir, "models--a--b", "snapshots", testCommit, "sub", "m.safetensors"))
+	if err != nil || link != "../../../blobs/"+ref.SHA256 {
+		t.Errorf("link is %q, %v", link, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "models--a--b", "blobs", "*")); len(left) != 2 {
+		t.Errorf("blobs: %v", left)
+	}
+	info, err := c.Info(t.Context(), "a/b", "main")
+	if err != nil || len(info.Files) != 2 {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	if data, err := c.ReadFile(t.Context(), "a/b", "main", "config.json", 10); err != nil || string(data) != "{}" {
+		t.Error(string(data), err)
+	}
+}

@@ -77,6 +77,9 @@ func New(opt Options) (*Client, error) {
 		out:      &throttle{clock: opt.Clock, rate: opt.LimitRate},
 	}
 	t.gov = newGovernor(opt.Clock, t.note)
+	if opt.Token != "" && endpoint.Scheme == "http" && !isLoopback(endpoint.Hostname()) {
+		opt.Log.Warn("the token travels without encryption", "endpoint", endpoint.String())
+	}
 	c := &Client{opt: opt, t: t, locations: map[locationKey]*location{}}
 	c.conns = make(chan struct{}, opt.Connections)
 	c.puts = make(chan struct{}, opt.Connections)
@@ -120,6 +123,11 @@ func (o *Options) complete() error {
 	return nil
 }
 
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 func (o *Options) source() string { return orDefault(o.TokenSource, "the command line") }
 
 func orDefault[T comparable](v, def T) T {
@@ -154,7 +162,10 @@ func newRoundTripper(connections int) *http.Transport {
 func (c *Client) Endpoint() string { return c.t.endpoint.String() }
 
 // maxJSON caps an API answer; the largest trees stay far below.
-const maxJSON = 256 << 20
+const maxJSON = 128 << 20
+
+// maxIgnored caps an answer of which only the status counts.
+const maxIgnored = 1 << 20
 
 // call makes one API request with retries and decodes its JSON answer into
 // out, unless out is nil. It gives the answer's headers.
@@ -173,15 +184,16 @@ func (c *Client) call(ctx context.Context, r *request, out any) (http.Header, er
 }
 
 func (c *Client) decode(r *request, resp *http.Response, out any) error {
+	if out == nil {
+		_, _ = io.CopyN(io.Discard, resp.Body, maxIgnored) // lets the connection be used again
+		return nil
+	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxJSON+1))
 	if err != nil {
 		return c.t.failure(r, resp.Request.URL, err)
 	}
 	if len(body) > maxJSON {
 		return c.t.failure(r, resp.Request.URL, ErrTooLarge)
-	}
-	if out == nil {
-		return nil
 	}
 	if raw, ok := out.(*[]byte); ok {
 		*raw = body

@@ -138,6 +138,8 @@ func classify(e *Error) error {
 		return ErrConflict
 	case http.StatusTooManyRequests:
 		return ErrRateLimited
+	case http.StatusRequestEntityTooLarge:
+		return ErrTooLarge
 	}
 	return nil
 }

@@ -144,7 +144,7 @@ func repeatable(r *request, err error) bool {
 // not begun: refused by the rate limit, or never connected.
 func neverStarted(e *Error) bool {
 	var op *net.OpError
-	return e.Status == http.StatusTooManyRequests || (errors.As(e.Err, &op) && op.Op == "dial")
+	return e.Status == http.StatusTooManyRequests || (errors.As(e.Err, &op) && (op.Op == "dial" || op.Op == "proxyconnect"))
 }
 
 // temporaryNetwork tells broken connections, which are worth another try,

@@ -30,10 +30,21 @@ func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (io.Read
 	return s, nil
 }
 
-// cachedReader reads a span of a cached file.
+// cachedReader reads a span of a cached file. A file that has become shorter is
+// an error, not the end.
 type cachedReader struct {
-	*io.SectionReader
 	io.Closer
+	r    io.Reader
+	left int64
+}
+
+func (r *cachedReader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	r.left -= int64(n)
+	if err == io.EOF && r.left > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
 }
 
 func (c *Client) openCached(f FileRef, off, end int64) (io.ReadCloser, bool) {
@@ -45,7 +56,7 @@ func (c *Client) openCached(f FileRef, off, end int64) (io.ReadCloser, bool) {
 	if err != nil {
 		return nil, false
 	}
-	return cachedReader{io.NewSectionReader(file, off, end-off), file}, true
+	return &cachedReader{Closer: file, r: io.NewSectionReader(file, off, end-off), left: end - off}, true
 }
 
 // stream is one file on its way. The dispatcher cuts it into segments and

@@ -117,6 +117,7 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 		return nil, t.failure(r, u, err)
 	}
 	resp.Request = req
+	t.log.Debug("hub request", "method", r.method, "url", redactURL(u), "status", resp.StatusCode)
 	t.gov.observe(lane, resp)
 	t.warn(resp)
 	resp.Body = w.guard(resp.Body, r.bulk)

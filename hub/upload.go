@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -27,6 +28,10 @@ const (
 	sampleBytes = 512      // of a file's head, by which the hub sniffs its kind
 	maxRegular  = 50 << 20 // a regular file travels inside the commit
 	maxRounds   = 3        // upload links asked for per file
+
+	// slowStore is the time from the last byte handed to the system to the
+	// storage's answer; a thin line still has to drain the socket's buffer.
+	slowStore = 2 * time.Minute
 )
 
 // Upload brings a file to where a commit can name it, and gives the Op for
@@ -184,7 +189,7 @@ func (c *Client) putWhole(ctx context.Context, repo string, a *lfsAction, b Blob
 func (c *Client) put(ctx context.Context, repo, link string, header http.Header, b Blob, off, n int64) (http.Header, error) {
 	r := &request{op: "upload " + b.Path, repo: repo, method: http.MethodPut, url: link, header: header,
 		body: func() io.Reader { return io.NewSectionReader(b.Reader, off, n) }, size: n,
-		bulk: true, follow: followSame, slow: c.t.timeouts.header * 2}
+		bulk: true, follow: followSame, slow: slowStore}
 	var answer http.Header
 	err := c.withSlot(ctx, c.puts, func() (err error) {
 		answer, err = c.call(ctx, r, nil)

@@ -81,7 +81,7 @@ var errLocalBody = errors.New("the file to send cannot be read")
 func (u *uploadBody) Read(p []byte) (int, error) {
 	n, err := u.r.Read(p)
 	u.left -= int64(n)
-	u.w.touch(u.w.header)
+	u.w.touch(u.deadline())
 	if u.count != nil {
 		u.count.Add(int64(n))
 	}
@@ -92,6 +92,15 @@ func (u *uploadBody) Read(p []byte) (int, error) {
 		return n, fmt.Errorf("%w: %w", errLocalBody, err)
 	}
 	return n, err
+}
+
+// deadline is the idle time while bytes are left, and the time to the answer's
+// headers after the last one.
+func (u *uploadBody) deadline() time.Duration {
+	if u.left > 0 {
+		return u.w.t.timeouts.idle
+	}
+	return u.w.header
 }
 
 func (u *uploadBody) Close() error { return nil }

@@ -1,0 +1,129 @@
+package hub
+
+import (
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
+)
+
+// CacheFile is a file on its way into the shared cache. It appears there, for
+// the Python client too, only when all its bytes are there and have the hash
+// that the reference names. It is not for concurrent use.
+type CacheFile struct {
+	c    *Client
+	ref  FileRef
+	file *atomicfile.File
+	hash hash.Hash
+	n    int64
+}
+
+// CacheCreate begins a file of the shared cache; the caller writes its bytes in
+// order, defers Cleanup and ends with Commit. The reference needs its hash.
+func (c *Client) CacheCreate(f FileRef) (*CacheFile, error) {
+	if err := checkSource(f.Repo, f.Commit, f.Path); err != nil {
+		return nil, err
+	}
+	if c.opt.CacheDir == "" || !isCommit(f.Commit) || !isSHA256(f.SHA256) && !isCommit(f.BlobID) {
+		return nil, c.errorf("cache "+f.String(), ErrCorrupt, "no cache is set, or the file's commit or hash is not known")
+	}
+	blobs := filepath.Join(c.repoFolder(f.Repo), "blobs")
+	if err := os.MkdirAll(blobs, 0o755); err != nil {
+		return nil, fmt.Errorf("cache %s: %w", f, err)
+	}
+	file, err := atomicfile.Create(filepath.Join(blobs, f.hash()), f.Size)
+	if err != nil {
+		return nil, fmt.Errorf("cache %s: %w", f, err)
+	}
+	return &CacheFile{c: c, ref: f, file: file, hash: f.newHash()}, nil
+}
+
+// newHash is the hash by which the cache names the file.
+func (f FileRef) newHash() hash.Hash {
+	if f.SHA256 != "" {
+		return sha256.New()
+	}
+	h := sha1.New()
+	fmt.Fprintf(h, "blob %d\x00", f.Size)
+	return h
+}
+
+// Write adds the next bytes of the file.
+func (w *CacheFile) Write(p []byte) (int, error) {
+	n, err := w.file.Write(p)
+	w.hash.Write(p[:n])
+	w.n += int64(n)
+	return n, err
+}
+
+// Cleanup removes what is not committed; it may always be deferred.
+func (w *CacheFile) Cleanup() { w.file.Cleanup() }
+
+// Commit checks size and hash, and makes the file appear in its snapshot.
+func (w *CacheFile) Commit() error {
+	op := "cache " + w.ref.String()
+	if got := hex.EncodeToString(w.hash.Sum(nil)); w.n != w.ref.Size || got != w.ref.hash() {
+		return w.c.errorf(op, ErrCorrupt, "%d bytes with hash %s, expected %d with %s", w.n, got, w.ref.Size, w.ref.hash())
+	}
+	if err := w.file.Commit(w.ref.Size); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	if err := w.c.link(w.ref); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return nil
+}
+
+// link puts a blob into its snapshot: as a relative link, or as the file itself
+// where links cannot be made.
+func (c *Client) link(f FileRef) error {
+	folder := c.repoFolder(f.Repo)
+	blob := filepath.Join(folder, "blobs", f.hash())
+	name := filepath.Join(folder, "snapshots", f.Commit, filepath.FromSlash(f.Path))
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	target, err := filepath.Rel(filepath.Dir(name), blob)
+	if err != nil {
+		return err
+	}
+	err = os.Symlink(target, name)
+	if errors.Is(err, fs.ErrExist) {
+		if old, _ := os.Readlink(name); old == target {
+			return nil
+		}
+		if err := os.Remove(name); err != nil {
+			return err
+		}
+		err = os.Symlink(target, name)
+	}
+	if err != nil {
+		return os.Rename(blob, name)
+	}
+	return nil
+}
+
+// CacheRevision records in the shared cache which commit a branch or tag is at.
+func (c *Client) CacheRevision(repo, rev, commit string) error {
+	if c.opt.CacheDir == "" || isCommit(rev) || checkRepo(repo) != nil || ValidPath(rev) != nil || !isCommit(commit) {
+		return nil
+	}
+	if old, ok := c.cachedCommit(repo, rev); ok && old == commit {
+		return nil
+	}
+	path := filepath.Join(c.repoFolder(repo), "refs", filepath.FromSlash(rev))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("cache revision %s of %s: %w", rev, repo, err)
+	}
+	if err := atomicfile.WriteFile(path, []byte(commit)); err != nil {
+		return fmt.Errorf("cache revision %s of %s: %w", rev, repo, err)
+	}
+	return nil
+}
