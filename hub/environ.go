@@ -62,6 +62,15 @@ func (e Env) Options() Options {
 		Offline: e.Offline, HeaderTimeout: e.HeadTimeout, IdleTimeout: e.IdleTimeout}
 }
 
+// UserAgent is what requests of this version of the tool call themselves.
+func (e Env) UserAgent(version string) string {
+	agent := "df11-convert/" + version
+	if e.Origin != "" {
+		agent += "; origin/" + e.Origin
+	}
+	return oneLine(agent)
+}
+
 func (e *Env) findToken(getenv func(string) string, file string) error {
 	if getenv("HF_OIDC_RESOURCE") != "" {
 		return ErrTrustedPublisher

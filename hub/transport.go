@@ -120,7 +120,7 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 	t.log.Debug("hub request", "method", r.method, "url", redactURL(u), "status", resp.StatusCode)
 	t.gov.observe(lane, resp)
 	t.warn(resp)
-	resp.Body = w.guard(resp.Body, r.bulk)
+	resp.Body = w.guard(resp.Body, r.bulk && r.method == http.MethodGet)
 	return resp, nil
 }
 
