@@ -24,7 +24,8 @@ type block struct {
 	gaps   []byte // gaps, and the next chunk's first bytes; zeros behind the end
 	sm     []byte // sign_mantissa
 	bf16   []byte // source weights, or decoded ones
-	codes  [2]*codes
+	chunks [nLanes]chunkData
+	codes  [nLanes]codes
 }
 
 // newBlock allocates buffers for any of the given ranges.
@@ -39,7 +40,6 @@ func (u *Unit) newBlock(ranges []chunkRange) *block {
 		gaps:   make([]byte, chunks*gapBytes+8),
 		sm:     make([]byte, elems),
 		bf16:   make([]byte, 2*elems),
-		codes:  [2]*codes{new(codes), new(codes)},
 	}
 }
 

@@ -11,7 +11,7 @@ func (u *Unit) chunkOf(b *block, i int) chunkData {
 		index:  c,
 		n:      to - from,
 		last:   int64(u.positions[c+1]) == u.nElems,
-		stream: b.stream[i*chunkBytes : (i+1)*chunkBytes+readAhead],
+		stream: (*chunkStream)(b.stream[i*chunkBytes:]),
 		gaps:   b.gaps[i*gapBytes : (i+1)*gapBytes+8],
 		sm:     b.sm[from:to],
 		bf16:   b.bf16[2*from : 2*to],
@@ -21,10 +21,10 @@ func (u *Unit) chunkOf(b *block, i int) chunkData {
 
 // chunkData is one chunk of a loaded block.
 type chunkData struct {
-	index  int    // in the unit
-	n      int    // weights, by output_positions
-	last   bool   // no later chunk starts a code
-	stream []byte // coded stream and readAhead bytes
+	index  int  // in the unit
+	n      int  // weights, by output_positions
+	last   bool // no later chunk starts a code
+	stream *chunkStream
 	gaps   []byte // gaps, and 8 bytes that begin with the next chunk's
 	sm     []byte // [n]
 	bf16   []byte // [2n]
@@ -33,25 +33,52 @@ type chunkData struct {
 // start is the bit where the chunk's first code starts, as stored.
 func (d *chunkData) start() int { return gapAt(d.gaps, 0) }
 
-// decode decodes a chunk and reports whether its stored gaps and its number of weights are those
-// that its codes have. The decoded exponents are in c in any case.
-func (u *Unit) decode(c *codes, d *chunkData) bool {
-	if d.index == 0 && d.start() != 0 {
-		return false
+// startsWell says that the first chunk starts with its first bit.
+func (d *chunkData) startsWell() bool { return d.index > 0 || d.start() == 0 }
+
+// eachChunk decodes the chunks of a loaded block and calls use for each, in order. Where a chunk does
+// not decode as its gaps and positions say, or use returns false, it finds out why.
+func (u *Unit) eachChunk(b *block, hasSource bool, use func(*codes, *chunkData) bool) error {
+	for first := 0; first < b.n; first += nLanes {
+		n := min(nLanes, b.n-first)
+		for i := range n {
+			b.chunks[i] = u.chunkOf(b, first+i)
+		}
+		ok := u.decode(b.chunks[:n], b.codes[:n])
+		for i := range n {
+			c, d := &b.codes[i], &b.chunks[i]
+			if d.n > 0 && !(ok[i] && use(c, d)) {
+				return u.diagnose(c, d, hasSource)
+			}
+		}
 	}
-	if d.last {
-		return u.decodeLast(c, d)
+	return nil
+}
+
+// decode decodes chunks of neighbouring codes and reports which of them have the gaps and the number
+// of weights that are stored.
+func (u *Unit) decode(chunks []chunkData, cs []codes) (ok [nLanes]bool) {
+	var lanes [nLanes]lane
+	n := 0
+	for i := range chunks {
+		if d := &chunks[i]; !d.last {
+			lanes[n].begin(&cs[i], d.stream, d.start())
+			n++
+		} else if d.n > 0 {
+			ok[i] = u.decodeLast(&cs[i], d)
+		}
 	}
-	if !c.decodeFast(u.tables, u.multi, d.stream, d.start()) {
-		return false
+	decodeLanes(u.tables, u.multi, lanes[:n])
+	for i := range n { // the last chunk is never before another
+		ok[i] = lanes[i].finish(u.tables, u.multi) && cs[i].agrees(&chunks[i])
 	}
-	return c.agrees(d)
+	return ok
 }
 
 // agrees reports whether a decoded chunk that is not the last has the stored gaps, the stored number
 // of weights, and ends where the next chunk starts.
 func (c *codes) agrees(d *chunkData) bool {
-	return c.n == d.n &&
+	return c.n == d.n && d.startsWell() &&
 		c.checkGaps(d.gaps, chunkWindows) == chunkWindows &&
 		c.end-chunkBits == gapAt(d.gaps, chunkWindows)
 }
@@ -60,7 +87,7 @@ func (c *codes) agrees(d *chunkData) bool {
 // the end of the stream.
 func (u *Unit) decodeLast(c *codes, d *chunkData) bool {
 	ok := c.decodeSerial(u.tables, d.stream, d.start(), chunkBits, d.n)
-	if !ok || c.n != d.n {
+	if !ok || c.n != d.n || !d.startsWell() {
 		return false
 	}
 	nWindows := (c.lastStart() / windowBits) + 1
@@ -70,7 +97,7 @@ func (u *Unit) decodeLast(c *codes, d *chunkData) bool {
 // lastStart is the bit where the last code of a chunk starts.
 func (c *codes) lastStart() int {
 	for w := chunkWindows; w >= 0; w-- {
-		if s := c.starts[w]; s != 0 {
+		if s := c.window(w); s != 0 {
 			return w*windowBits + 63 - bits.TrailingZeros64(s)
 		}
 	}
@@ -102,7 +129,7 @@ func (u *Unit) checkGarbage(c *codes, d *chunkData) *StructureError {
 	next := w*windowBits + gapAt(d.gaps, w)
 	for _, span := range [][2]int{{c.end, w * windowBits}, {next, (w + 1) * windowBits}} {
 		for pos := span[0]; pos < span[1]; {
-			_, nBits := u.tables.next(peek(d.stream, pos))
+			_, nBits := u.tables.next(peek(d.stream[:], pos))
 			if nBits == 0 {
 				return badAt(arrayEncodedExponent, int64(d.index)*chunkBits+int64(pos), "a GPU would hang on the bits behind the last code")
 			}

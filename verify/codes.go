@@ -14,37 +14,47 @@ const (
 	maxCodes = chunkBits + windowBits
 )
 
+// chunkStream is a chunk of the coded stream and the bytes behind it.
+type chunkStream [chunkBytes + readAhead]byte
+
 // codes are the decoded codes of one chunk.
 type codes struct {
-	exponents [maxCodes + 8]uint8 // symbols in order; 8 more for stores of whole words
-	n         int                 // codes that start inside the chunk (or its limit)
+	exponents [maxCodes + storeAhead]uint8 // symbols in order
+	n         int                          // codes that start inside the chunk (or its limit)
 
-	// starts has one word per window and one for what runs over; bit 63-i is set when a code
-	// starts at bit i. Its leading zeros are the window's gap (docs/format.md §7).
-	starts [chunkWindows + 1]uint64
+	// starts has one bit per bit of the chunk and of what runs over, most significant first; it is set
+	// where a code starts. The leading zeros of a window are its gap (docs/format.md §7).
+	starts [chunkBytes + 2*windowBits/8]uint8
 
 	end int // bit behind the last code, from the start of the chunk
 }
 
 // decodeSerial fills c with the codes of a chunk, one at a time: those that start at bit pos or
-// later, before bit end, limit at most. stream starts at the chunk and has readAhead bytes more. It
+// later, before bit end, limit at most. It
 // reports whether every step found a code; c.end is where it stopped.
-func (c *codes) decodeSerial(t *tables, stream []byte, pos, end, limit int) bool {
+func (c *codes) decodeSerial(t *tables, stream *chunkStream, pos, end, limit int) bool {
 	clear(c.starts[:])
 	c.n = 0
 	for pos < end && c.n < limit {
-		symbol, nBits := t.next(peek(stream, pos))
+		symbol, nBits := t.next(peek(stream[:], pos))
 		if nBits == 0 {
 			c.end = pos
 			return false
 		}
 		c.exponents[c.n] = symbol
 		c.n++
-		c.starts[pos/windowBits] |= 1 << (63 - pos%windowBits)
+		c.setStart(pos)
 		pos += int(nBits)
 	}
 	c.end = pos
 	return true
+}
+
+func (c *codes) setStart(pos int) { c.starts[pos/8] |= 0x80 >> (pos % 8) }
+
+// window returns the code starts of window w.
+func (c *codes) window(w int) uint64 {
+	return binary.BigEndian.Uint64(c.starts[w*windowBits/8:])
 }
 
 // peek returns the 32 bits at bit pos.
@@ -60,9 +70,9 @@ func (c *codes) checkGaps(gaps []byte, nWindows int) int {
 	for ; w+8 <= nWindows; w += 8 {
 		packed := binary.BigEndian.Uint64(gaps[w/8*gapBits:])
 		diff := uint64(0)
-		for _, s := range c.starts[w : w+8 : w+8] {
+		for i := range 8 {
 			// The first code start is at the gap exactly when nothing but it is left.
-			diff |= s>>(63-packed>>59) ^ 1
+			diff |= c.window(w+i)>>(63-packed>>59) ^ 1
 			packed <<= gapBits
 		}
 		if diff != 0 {
@@ -70,7 +80,7 @@ func (c *codes) checkGaps(gaps []byte, nWindows int) int {
 		}
 	}
 	for ; w < nWindows; w++ {
-		if bits.LeadingZeros64(c.starts[w]) != gapAt(gaps, w) {
+		if bits.LeadingZeros64(c.window(w)) != gapAt(gaps, w) {
 			return w
 		}
 	}

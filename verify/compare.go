@@ -119,17 +119,9 @@ func (opt CompareOptions) name(m *MismatchError, ends []int64) {
 // compareBlock compares a loaded block with its source. The element in a *MismatchError is counted
 // from the start of the unit.
 func (u *Unit) compareBlock(b *block) error {
-	for i := range b.n {
-		d := u.chunkOf(b, i)
-		if d.n == 0 {
-			continue
-		}
-		c := b.codes[0]
-		if !u.decode(c, &d) || !sameWeights(c.exponents[:d.n], d.sm, d.bf16) {
-			return u.diagnose(c, &d, true)
-		}
-	}
-	return nil
+	return u.eachChunk(b, true, func(c *codes, d *chunkData) bool {
+		return sameWeights(c.exponents[:d.n], d.sm, d.bf16)
+	})
 }
 
 // diagnose finds out what is wrong with a chunk, slowly and exactly, by decoding it as the GPU

@@ -75,16 +75,8 @@ func (u *Unit) decodeBlock(b *block, r chunkRange) error {
 	if err := u.load(b, r, nil); err != nil {
 		return err
 	}
-	for i := range b.n {
-		d := u.chunkOf(b, i)
-		if d.n == 0 {
-			continue
-		}
-		c := b.codes[0]
-		if !u.decode(c, &d) {
-			return u.diagnose(c, &d, false)
-		}
+	return u.eachChunk(b, false, func(c *codes, d *chunkData) bool {
 		joinWeights(d.bf16, c.exponents[:d.n], d.sm)
-	}
-	return nil
+		return true
+	})
 }

@@ -8,7 +8,7 @@ func (u *Unit) decodeAsKernel(c *codes, d *chunkData) *StructureError {
 	k := kernelWalk{unit: u, codes: c, chunk: d}
 	c.n, c.end = 0, 0
 	clear(c.starts[:])
-	if d.index == 0 && d.start() != 0 {
+	if !d.startsWell() {
 		k.fault(arrayGaps, 0, "%d, but the first code starts at 0", d.start())
 	}
 	for w := 0; w < chunkWindows && !k.done(); w++ {
@@ -47,14 +47,14 @@ func (k *kernelWalk) window(w int) bool {
 			pos-w*windowBits, c.end-w*windowBits)
 	}
 	for pos < (w+1)*windowBits && !k.done() {
-		symbol, nBits := k.unit.tables.next(peek(d.stream, pos))
+		symbol, nBits := k.unit.tables.next(peek(d.stream[:], pos))
 		if nBits == 0 {
 			k.fault(arrayEncodedExponent, int64(d.index)*chunkBits+int64(pos), "no code; a GPU would hang")
 			return false
 		}
 		c.exponents[c.n] = symbol
 		c.n++
-		c.starts[pos/windowBits] |= 1 << (63 - pos%windowBits)
+		c.setStart(pos)
 		pos += int(nBits)
 	}
 	c.end = pos

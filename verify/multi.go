@@ -1,12 +1,84 @@
 package verify
 
-type multiTable struct{}
+// multiBits is the index width of a multiTable: 2048 entries of 8 and of 2 bytes are half of a
+// first-level cache, and one more bit buys little.
+const multiBits = 11
 
-func newMultiTable(t *tables) *multiTable { return nil }
+// multiMax is how many symbols an entry can hold.
+const multiMax = 6
 
-func (c *codes) decodeFast(t *tables, m *multiTable, stream []byte, start int) bool {
-	if !c.decodeSerial(t, stream, start, chunkBits, maxCodes) {
-		return false
+// A multiTable decodes several whole codes per lookup.
+type multiTable struct {
+	// entry has up to multiMax symbols, the first in the low byte. Its top 16 bits are, in the
+	// low byte, the bits of all its codes, so that a shift by the top is a shift by those, and in the
+	// high byte their number. Both are 0 when the first code does not end inside the index.
+	entry [1 << multiBits]uint64
+
+	// starts says where in the entry's bits codes start: as many low bits, the first code on top.
+	starts [1 << multiBits]uint16
+}
+
+const (
+	multiTopShift   = 48
+	multiCountShift = 8 // in the top
+)
+
+// newMultiTable builds the table by walking the stored ones, so that it decodes what they decode.
+func newMultiTable(t *tables) *multiTable {
+	m := new(multiTable)
+	for i := range m.entry {
+		m.entry[i], m.starts[i] = t.multiEntry(uint(i))
 	}
-	return true
+	return m
+}
+
+// multiEntry gives the entry for the multiBits bits in index.
+func (t *tables) multiEntry(index uint) (entry uint64, starts uint16) {
+	var symbols uint64
+	nBits, n := 0, 0
+	for n < multiMax {
+		rest := index & (1<<(multiBits-nBits) - 1)
+		symbol, l := t.prefixCode(rest, multiBits-nBits)
+		if l == 0 {
+			break
+		}
+		symbols |= uint64(symbol) << (8 * n)
+		starts = starts<<l | 1<<(l-1)
+		nBits += l
+		n++
+	}
+	return symbols | uint64(nBits|n<<multiCountShift)<<multiTopShift, starts
+}
+
+// prefixCode finds the code at the start of nBits bits, for tables that have holes: it is known only
+// when every continuation of the bits gives the same table entry. Padding with zeros instead would
+// take the hole of the end symbol for its neighbour. l = 0 says that it is not known.
+func (t *tables) prefixCode(bits uint, nBits int) (symbol uint8, l int) {
+	row, left := 0, nBits
+	for left >= 8 {
+		v := t.rows[row][uint8(bits>>(left-8))]
+		if v < jumpMin {
+			return t.fits(v, nBits)
+		}
+		row, left = 256-int(v), left-8
+		if row >= t.nTables {
+			return 0, 0
+		}
+	}
+	first := uint8(bits << (8 - left))
+	v := t.rows[row][first]
+	for i := range 1 << (8 - left) {
+		if t.rows[row][int(first)+i] != v {
+			return 0, 0
+		}
+	}
+	return t.fits(v, nBits)
+}
+
+// fits gives the length of a symbol's code if it is at most nBits.
+func (t *tables) fits(v uint8, nBits int) (symbol uint8, l int) {
+	if l = int(t.length[v]); v >= jumpMin || l > nBits {
+		return 0, 0
+	}
+	return v, l
 }

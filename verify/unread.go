@@ -56,9 +56,8 @@ func (u *Unit) decodeEnd() (b *block, end int, err error) {
 	if err := u.load(b, r, nil); err != nil {
 		return nil, 0, err
 	}
-	d := u.chunkOf(b, 0)
-	c := b.codes[0]
-	if !u.decode(c, &d) {
+	d, c := u.chunkOf(b, 0), &b.codes[0]
+	if !u.decodeLast(c, &d) {
 		return nil, 0, u.diagnose(c, &d, false)
 	}
 	return b, c.end, nil

@@ -10,17 +10,43 @@ func weight(exponent, sm uint8) uint16 {
 // sameWeights reports whether exponents and sm, [n] each, make up the little-endian BF16 weights
 // in bf16, [2n].
 func sameWeights(exponents, sm, bf16 []byte) bool {
-	for i, s := range sm {
-		if weight(exponents[i], s) != binary.LittleEndian.Uint16(bf16[2*i:]) {
-			return false
-		}
+	n := len(sm)
+	exponents, bf16 = exponents[:n], bf16[:2*n]
+	diff := uint64(0)
+	i := 0
+	for ; i+4 <= n; i += 4 {
+		e, s := binary.LittleEndian.Uint32(exponents[i:i+4]), binary.LittleEndian.Uint32(sm[i:i+4])
+		diff |= weight4(e, s) ^ binary.LittleEndian.Uint64(bf16[2*i:2*i+8])
 	}
-	return true
+	for ; i < n; i++ {
+		diff |= uint64(weight(exponents[i], sm[i]) ^ binary.LittleEndian.Uint16(bf16[2*i:]))
+	}
+	return diff == 0
 }
 
 // joinWeights writes the BF16 weights of exponents and sm, [n] each, to bf16, [2n].
 func joinWeights(bf16, exponents, sm []byte) {
-	for i, s := range sm {
-		binary.LittleEndian.PutUint16(bf16[2*i:], weight(exponents[i], s))
+	n := len(sm)
+	exponents, bf16 = exponents[:n], bf16[:2*n]
+	i := 0
+	for ; i+4 <= n; i += 4 {
+		e, s := binary.LittleEndian.Uint32(exponents[i:i+4]), binary.LittleEndian.Uint32(sm[i:i+4])
+		binary.LittleEndian.PutUint64(bf16[2*i:2*i+8], weight4(e, s))
 	}
+	for ; i < n; i++ {
+		binary.LittleEndian.PutUint16(bf16[2*i:], weight(exponents[i], sm[i]))
+	}
+}
+
+// weight4 is weight for four neighbours at once.
+func weight4(exponents, sm uint32) uint64 {
+	e, s := unpack4(exponents), unpack4(sm)
+	const sign = 0x0080008000800080
+	return e<<7 + s + s&sign*(1<<8-1) // the sign moves up by 8: plus 256 times, minus once
+}
+
+// unpack4 spreads four bytes to four 16-bit fields.
+func unpack4(b uint32) uint64 {
+	v := (uint64(b) | uint64(b)<<16) & 0x0000ffff0000ffff
+	return (v | v<<8) & 0x00ff00ff00ff00ff
 }
