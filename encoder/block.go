@@ -31,8 +31,6 @@ type blockCoder struct {
 	base  int64
 	limit int64
 	table *pairTable
-	mask  uint64
-	mul   uint64
 	w     bitWriter
 	stop  int // the byte of coded beyond which nothing may begin
 	next  int // the bit at which the next chunk without a position begins
@@ -87,7 +85,6 @@ func (c *blockCoder) own(b int) {
 	c.stop = int(max(c.limit, u.offset[b+1])-c.base) / 8
 	c.coded, c.marks = grow(c.coded, c.stop+slack), grow(c.marks, c.stop+slack)
 	c.table = u.tables[u.table[b]]
-	c.mask, c.mul = c.table.mask(), c.table.mul()
 	c.w = bitWriter{}
 	c.next = int((c.base+chunkBits-1)/chunkBits*chunkBits - c.base)
 	c.skipForeign()

@@ -87,9 +87,7 @@ func (c *Counter) Add(elem int64, bf16 []byte) {
 	for n > 0 {
 		b := elem / c.block
 		here := min(n, (b+1)*c.block-elem)
-		var h histogram
-		t.count(&h, bf16[:2*here])
-		c.addBlock(b, &h)
+		c.addBlock(b, t.count(bf16[:2*here]))
 		elem, n, bf16 = elem+here, n-here, bf16[2*here:]
 	}
 }

@@ -12,20 +12,32 @@ type tally struct {
 	pairs pairCounts
 	known []byte // exponents seen so far, in order of appearance
 	isIn  [256]bool
+	// counts are the histograms of this and the last piece, in turn.
+	counts [2]histogram
+	turn   int
+	state  variantState
 }
 
 // smallPiece is the number of bytes below which counting pairs does not pay.
 const smallPiece = 2048
 
-// count adds the exponents of bf16 to h.
-func (t *tally) count(h *histogram, bf16 []byte) {
-	whole := 0
+// count returns the histogram of bf16, valid until the next call.
+func (t *tally) count(bf16 []byte) *histogram {
+	h, whole := &t.counts[t.turn], 0
+	*h = histogram{}
 	if len(bf16) >= smallPiece {
 		whole = len(bf16) &^ 15
-		t.loops.pairs(&t.pairs, bf16[:whole])
-		t.collect(h, uint64(whole/4))
+		t.loops.count(t, h, bf16[:whole])
 	}
 	h.add(bf16[whole:])
+	t.turn ^= 1
+	return h
+}
+
+// countGo counts pairs and takes them apart.
+func countGo(t *tally, h *histogram, bf16 []byte) {
+	pairsGo(&t.pairs, bf16)
+	t.collect(h, uint64(len(bf16)/4))
 }
 
 // add counts the exponents one by one.

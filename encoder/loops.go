@@ -20,13 +20,12 @@ type strip [2 * stripElems]byte
 type loops struct {
 	name string
 
-	// pairs counts the pairs of neighbouring exponents in bf16, whose length is
-	// a multiple of 16 bytes.
-	pairs func(p *pairCounts, bf16 []byte)
+	// count adds the exponents in bf16, a multiple of 16 bytes, to h.
+	count func(t *tally, h *histogram, bf16 []byte)
 
-	// split writes the sign_mantissa byte of every weight and the pair indices
-	// that mask and mul give (see pairTable).
-	split func(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, mask, mul uint64)
+	// split writes the sign_mantissa byte of every weight and the indices of
+	// all pairs into a table of the given width.
+	split func(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
 
 	// append16, append8 and append4 add groups of so many elements to the coded
 	// and mark streams at w.at, the start of the windows, and return how many
@@ -46,10 +45,6 @@ func Variants() []string {
 		names = append(names, l.name)
 	}
 	return names
-}
-
-func variants() []loops {
-	return []loops{goLoops}
 }
 
 // findLoops returns the named variant, or the fastest for the empty name.

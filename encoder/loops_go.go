@@ -4,7 +4,7 @@ import "encoding/binary"
 
 // goLoops is the variant for every platform.
 var goLoops = loops{
-	name: "go", pairs: pairsGo, split: splitGo,
+	name: "go", count: countGo, split: splitGo,
 	append16: append16Go, append8: append8Go, append4: append4Go,
 }
 
@@ -27,7 +27,8 @@ func pairsGo(p *pairCounts, bf16 []byte) {
 	}
 }
 
-func splitGo(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, mask, mul uint64) {
+func splitGo(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint) {
+	mask, mul := pairMask(width), pairMul(width)
 	for i := 0; i < stripElems; i += 4 {
 		x := binary.LittleEndian.Uint64(bf16[2*i : 2*i+8])
 		binary.LittleEndian.PutUint64(idx[2*i:2*i+8], x>>7&mask*mul)

@@ -73,10 +73,10 @@ func (t *pairTable) serves(counts *[256]uint32) bool {
 	return true
 }
 
-// mask and mul turn 8 bytes of four weights, shifted right by 7, into two pair
-// indices: AND leaves the low bits of each exponent in a field of 16 bits of
-// its own, the product has e0<<width|e1 in bits 16 to 31 and e2<<width|e3 in
-// bits 48 to 63.
-func (t *pairTable) mask() uint64 { return (1<<t.width - 1) * 0x0001000100010001 }
+// pairMask and pairMul turn 8 bytes of four weights, shifted right by 7, into
+// two pair indices: AND leaves the low bits of each exponent in a field of 16
+// bits of its own, the product has e0<<width|e1 in bits 16 to 31 and
+// e2<<width|e3 in bits 48 to 63.
+func pairMask(width uint) uint64 { return (1<<width - 1) * 0x0001000100010001 }
 
-func (t *pairTable) mul() uint64 { return 1 + 1<<(16+t.width) }
+func pairMul(width uint) uint64 { return 1 + 1<<(16+width) }

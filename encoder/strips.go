@@ -41,14 +41,14 @@ func (c *blockCoder) average() float64 {
 func (c *blockCoder) strip(sm []byte, i int, average float64) error {
 	bf16 := c.bf16[2*i : 2*(i+len(sm))]
 	if len(sm) == stripElems {
-		c.u.loops.split((*[stripElems]byte)(sm), (*[2 * stripElems]byte)(bf16), &c.idx, c.mask, c.mul)
+		c.u.loops.split((*[stripElems]byte)(sm), (*[2 * stripElems]byte)(bf16), &c.idx, c.table.width)
 	} else { // the end of the block goes through buffers of full size
 		var whole struct {
 			sm   [stripElems]byte
 			bf16 [2 * stripElems]byte
 		}
 		copy(whole.bf16[:], bf16)
-		c.u.loops.split(&whole.sm, &whole.bf16, &c.idx, c.mask, c.mul)
+		c.u.loops.split(&whole.sm, &whole.bf16, &c.idx, c.table.width)
 		copy(sm, whole.sm[:])
 	}
 	end := i + len(sm)

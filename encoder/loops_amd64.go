@@ -1,0 +1,36 @@
+//go:build !noasm
+
+package encoder
+
+import "golang.org/x/sys/cpu"
+
+// variants lists what this machine can run, slowest first.
+func variants() []loops {
+	list := []loops{goLoops}
+	if cpu.X86.HasAVX2 && cpu.X86.HasBMI1 && cpu.X86.HasBMI2 {
+		list = append(list, avx2Loops)
+	}
+	return list
+}
+
+// variantState is what a worker of pass 1 keeps for the variants of this platform.
+type variantState struct{ window windowCounts }
+
+// avx2Loops needs AVX2 and BMI2, which processors have since 2013 (Intel) and
+// 2015 (AMD).
+var avx2Loops = loops{
+	name: "avx2", count: countAVX2, split: splitAVX2,
+	append16: append16AVX2, append8: append8AVX2, append4: append4AVX2,
+}
+
+//go:noescape
+func splitAVX2(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
+
+//go:noescape
+func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int
+
+//go:noescape
+func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int
+
+//go:noescape
+func append4AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int

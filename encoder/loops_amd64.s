@@ -1,0 +1,316 @@
+//go:build !noasm
+
+#include "go_asm.h"
+#include "textflag.h"
+
+// The AVX2 and BMI2 variant of the inner loops. Each function does what its
+// twin in loops_go.go does; the comments here say how the data lie in the
+// registers. A "vector" is 32 bytes. Operands are in Go's order: sources
+// first, destination last.
+
+// ---- Appending pairs ------------------------------------------------------
+//
+// One loop for the three paces. A group has an upper and a lower half of 4, 2
+// or 1 pairs; the macros below make the two halves, the rest is the same.
+//
+//	SI   pair indices, 4 bytes per pair, the index in the upper two
+//	R8   the pair table
+//	R10  coded, R11 marks, R12 bytes written to both
+//	R13  the coded bits, R14 the marks, R15 how many of them are waiting
+//	AX   the upper half as in the table: marks<<32 | codes, DX its length
+//	BX   the lower half, CX its length
+//	DI, R9  scratch
+
+// PAIR starts a half with the pair whose index is at off.
+#define PAIR(off, half, nBits) \
+	MOVWLZX off(SI), DI                      \
+	MOVBLZX pairTable_nBits(R8)(DI*1), nBits \
+	MOVQ    pairTable_words(R8)(DI*8), half
+
+// JOIN appends the pair whose index is at off: codes and marks move up
+// together, since both stay within 32 bits.
+#define JOIN(off, half, nBits) \
+	MOVWLZX off(SI), DI                      \
+	MOVBLZX pairTable_nBits(R8)(DI*1), R9    \
+	SHLXQ   R9, half, half                   \
+	ORQ     pairTable_words(R8)(DI*8), half  \
+	ADDL    R9, nBits
+
+#define HALVES16 \
+	PAIR(2, AX, DX)  \
+	JOIN(6, AX, DX)  \
+	JOIN(10, AX, DX) \
+	JOIN(14, AX, DX) \
+	PAIR(18, BX, CX) \
+	JOIN(22, BX, CX) \
+	JOIN(26, BX, CX) \
+	JOIN(30, BX, CX)
+
+#define HALVES8 \
+	PAIR(2, AX, DX)  \
+	JOIN(6, AX, DX)  \
+	PAIR(10, BX, CX) \
+	JOIN(14, BX, CX)
+
+#define HALVES4 \
+	PAIR(2, AX, DX) \
+	PAIR(6, BX, CX)
+
+// APPEND is the body of the three functions. size is the bytes of a group in
+// idx. A half of more than 32 bits or a group of more than 56 ends the loop.
+#define APPEND(halves, size) \
+	MOVQ w+0(FP), DI               \
+	MOVQ t+8(FP), R8               \
+	MOVQ idx_base+16(FP), SI       \
+	MOVQ idx_len+24(FP), AX        \
+	ANDQ $~(size-1), AX            \
+	ADDQ SI, AX                    \
+	MOVQ AX, end-8(SP)             \
+	MOVQ coded+40(FP), R10         \
+	MOVQ marks+48(FP), R11         \
+	XORL R12, R12                  \
+	MOVQ bitWriter_code(DI), R13   \
+	MOVQ bitWriter_mark(DI), R14   \
+	MOVQ bitWriter_n(DI), R15      \
+	CMPQ SI, end-8(SP)             \
+	JAE  done                      \
+	PCALIGN $32                    \
+loop:                              \
+	halves                         \
+	LEAQ  (DX)(CX*1), R9           \
+	CMPL  DX, $32                  \
+	JA    done                     \
+	CMPL  CX, $32                  \
+	JA    done                     \
+	CMPL  R9, $56                  \
+	JA    done                     \
+	MOVL  AX, DI                   \ // codes: make room, add the half's lower 32 bits
+	SHLXQ DX, R13, R13             \
+	ORQ   DI, R13                  \
+	MOVL  BX, DI                   \
+	SHLXQ CX, R13, R13             \
+	ORQ   DI, R13                  \
+	SHRQ  $32, AX                  \ // marks: the same with the upper ones
+	SHLXQ DX, R14, R14             \
+	ORQ   AX, R14                  \
+	SHRQ  $32, BX                  \
+	SHLXQ CX, R14, R14             \
+	ORQ   BX, R14                  \
+	ADDQ  R9, R15                  \
+	MOVQ  R15, DI                  \ // the waiting bits to the top: shift by 64-n
+	NEGQ  DI                       \
+	SHLXQ DI, R13, AX              \
+	SHLXQ DI, R14, BX              \
+	BSWAPQ AX                      \
+	BSWAPQ BX                      \
+	MOVQ  AX, (R10)(R12*1)         \
+	MOVQ  BX, (R11)(R12*1)         \
+	MOVL  R15, DI                  \ // keep what does not fill a byte
+	SHRL  $3, DI                   \
+	ADDQ  DI, R12                  \
+	ANDL  $7, R15                  \
+	ADDQ  $size, SI                \
+	CMPQ  SI, end-8(SP)            \
+	JB    loop                     \
+done:                              \
+	MOVQ w+0(FP), DI               \
+	MOVQ R13, bitWriter_code(DI)   \
+	MOVQ R14, bitWriter_mark(DI)   \
+	MOVQ R15, bitWriter_n(DI)      \
+	ADDQ R12, bitWriter_at(DI)     \
+	SUBQ idx_base+16(FP), SI
+
+// func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int
+TEXT ·append16AVX2(SB), NOSPLIT, $8-64
+	APPEND(HALVES16, 32)
+	SHRQ $5, SI
+	MOVQ SI, ret+56(FP)
+	RET
+
+// func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int
+TEXT ·append8AVX2(SB), NOSPLIT, $8-64
+	APPEND(HALVES8, 16)
+	SHRQ $4, SI
+	MOVQ SI, ret+56(FP)
+	RET
+
+// func append4AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int
+TEXT ·append4AVX2(SB), NOSPLIT, $8-64
+	APPEND(HALVES4, 8)
+	SHRQ $3, SI
+	MOVQ SI, ret+56(FP)
+	RET
+
+// ---- Splitting ------------------------------------------------------------
+
+// func splitAVX2(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
+//
+// 32 weights at a time, as 16-bit lanes in two vectors.
+TEXT ·splitAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ bf16+8(FP), SI
+	MOVQ idx+16(FP), DX
+	MOVQ width+24(FP), CX
+
+	MOVL $1, AX // Y15: the exponent bits that make an index, in every lane
+	SHLL CX, AX
+	DECL AX
+	MOVQ AX, X15
+	VPBROADCASTW X15, Y15
+	ADDL $16, CX // X14: how far the first exponent of a pair moves up
+	MOVQ CX, X14
+	MOVL $0x7f, AX // Y13: mantissa
+	MOVQ AX, X13
+	VPBROADCASTW X13, Y13
+	MOVL $0x80, AX // Y12: sign, after a shift by 8
+	MOVQ AX, X12
+	VPBROADCASTW X12, Y12
+	MOVL $(const_stripElems/32), CX
+
+weights32:
+	VMOVDQU (SI), Y0
+	VMOVDQU 32(SI), Y1
+
+	VPSRLW  $7, Y0, Y2 // exponents; a pair of lanes is e0 below e1
+	VPSRLW  $7, Y1, Y3
+	VPAND   Y15, Y2, Y2
+	VPAND   Y15, Y3, Y3
+	VPSLLD  X14, Y2, Y4 // e0 << width into the upper lane
+	VPSLLD  X14, Y3, Y5
+	VPOR    Y2, Y4, Y4  // with e1: the index; the lower lane is void
+	VPOR    Y3, Y5, Y5
+	VMOVDQU Y4, (DX)
+	VMOVDQU Y5, 32(DX)
+
+	VPAND     Y13, Y0, Y2
+	VPAND     Y13, Y1, Y3
+	VPSRLW    $8, Y0, Y0
+	VPSRLW    $8, Y1, Y1
+	VPAND     Y12, Y0, Y0
+	VPAND     Y12, Y1, Y1
+	VPOR      Y2, Y0, Y0
+	VPOR      Y3, Y1, Y1
+	VPACKUSWB Y1, Y0, Y0     // to bytes, within each half of the vectors
+	VPERMQ    $0xd8, Y0, Y0  // so bring the quarters into order
+	VMOVDQU   Y0, (DI)
+
+	ADDQ $64, SI
+	ADDQ $64, DX
+	ADDQ $32, DI
+	DECL CX
+	JNZ  weights32
+	VZEROUPPER
+	RET
+
+// ---- Counting -------------------------------------------------------------
+
+// COUNT8 adds to Y0..Y7, 32 byte counters each, how often the exponents in Y8
+// equal the symbols number k to k+7; an equal byte compares as -1.
+#define COUNT2(k, A, B) \
+	VPCMPEQB (windowCounts_symbols+32*(k))(R8), Y8, Y9    \
+	VPCMPEQB (windowCounts_symbols+32*(k)+32)(R8), Y8, Y10 \
+	VPSUBB   Y9, A, A   \
+	VPSUBB   Y10, B, B
+
+#define COUNT8(k) \
+	COUNT2(k, Y0, Y1)   \
+	COUNT2(k+2, Y2, Y3) \
+	COUNT2(k+4, Y4, Y5) \
+	COUNT2(k+6, Y6, Y7)
+
+// SUM adds the byte counters in A to the four counters of symbol k and clears
+// them. Y11 is zero.
+#define SUM(k, A) \
+	VPSADBW Y11, A, A                                       \
+	VPADDQ  (windowCounts_counts+32*(k))(R8), A, A          \
+	VMOVDQU A, (windowCounts_counts+32*(k))(R8)             \
+	VPXOR   A, A, A
+
+// HALF counts the 8 symbols from number k on in all exponents of the piece.
+#define HALF(k, again) \
+	LEAQ  windowCounts_piece(R8), DI  \
+	MOVL  $(const_pieceElems/32), CX  \
+again:                                \
+	VMOVDQU (DI), Y8                  \
+	COUNT8(k)                         \
+	ADDQ  $32, DI                     \
+	DECL  CX                          \
+	JNZ   again                       \
+	SUM(k, Y0)                        \
+	SUM(k+1, Y1)                      \
+	SUM(k+2, Y2)                      \
+	SUM(k+3, Y3)                      \
+	SUM(k+4, Y4)                      \
+	SUM(k+5, Y5)                      \
+	SUM(k+6, Y6)                      \
+	SUM(k+7, Y7)
+
+// func countWindowAVX2(w *windowCounts, bf16 *byte, nPieces int)
+//
+// A piece is 128 vectors of exponents, so that no byte counter overflows. They
+// are made once and then read for 8 symbols at a time.
+TEXT ·countWindowAVX2(SB), NOSPLIT, $0-24
+	MOVQ    w+0(FP), R8
+	MOVQ    bf16+8(FP), SI
+	MOVQ    nPieces+16(FP), R9
+	MOVL    $15, AX
+	MOVQ    AX, X13
+	VPBROADCASTB X13, Y13
+	VPXOR   Y11, Y11, Y11
+	VPXOR   Y0, Y0, Y0
+	VPXOR   Y1, Y1, Y1
+	VPXOR   Y2, Y2, Y2
+	VPXOR   Y3, Y3, Y3
+	VPXOR   Y4, Y4, Y4
+	VPXOR   Y5, Y5, Y5
+	VPXOR   Y6, Y6, Y6
+	VPXOR   Y7, Y7, Y7
+
+piece:
+	LEAQ    windowCounts_piece(R8), DI
+	MOVL    $(const_pieceElems/32), CX
+	VMOVDQU windowCounts_symbols(R8), Y12               // the lowest of the window
+	VMOVDQU (windowCounts_symbols+32*16)(R8), Y14       // the extra symbol
+	VPXOR   Y15, Y15, Y15                               // its counters
+
+exponents32:
+	VMOVDQU   (SI), Y8
+	VMOVDQU   32(SI), Y9
+	VPADDW    Y8, Y8, Y8 // the sign falls out, the exponent is the upper byte
+	VPADDW    Y9, Y9, Y9
+	VPSRLW    $8, Y8, Y8
+	VPSRLW    $8, Y9, Y9
+	VPACKUSWB Y9, Y8, Y8 // 32 exponents, in some order
+	VMOVDQU   Y8, (DI)
+	VPCMPEQB  Y14, Y8, Y9
+	VPSUBB    Y9, Y15, Y15
+	VPSUBB    Y12, Y8, Y8 // in the window: at most 15 above the lowest
+	VPMINUB   Y13, Y8, Y10
+	VPCMPEQB  Y10, Y8, Y10
+	VPOR      Y9, Y10, Y10
+	VPMOVMSKB Y10, AX
+	NOTL      AX
+	TESTL     AX, AX
+	JNZ       others
+
+next:
+	ADDQ $64, SI
+	ADDQ $32, DI
+	DECL CX
+	JNZ  exponents32
+	SUM(16, Y15)
+	HALF(0, lower)
+	HALF(8, upper)
+	DECQ R9
+	JNZ  piece
+	VZEROUPPER
+	RET
+
+others: // one by one, by the bits of AX
+	BSFL    AX, BX
+	MOVBLZX (DI)(BX*1), DX
+	INCL    windowCounts_others(R8)(DX*4)
+	LEAL    -1(AX), BX
+	ANDL    BX, AX
+	JNZ     others
+	JMP     next
