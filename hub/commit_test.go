@@ -294,3 +294,26 @@ func TestCheckAccess(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestOpenPullRequest(t *testing.T) {
+	w := script(says(200, `{"num":4}`), says(200, `{}`), says(500, ``))
+	c, _ := testClient(t, w)
+	if ref, err := c.OpenPullRequest(t.Context(), "a/b", "t", "d"); err != nil || ref != "refs/pr/4" {
+		t.Error(ref, err)
+	}
+	if _, err := c.OpenPullRequest(t.Context(), "a/b", "t", "d"); !errors.Is(err, ErrNotHub) {
+		t.Error(err)
+	}
+	if _, err := c.OpenPullRequest(t.Context(), "a/b", "t", "d"); err == nil || w.count() != 3 {
+		t.Errorf("%d requests, %v", w.count(), err)
+	}
+}
+
+func TestRefs(t *testing.T) {
+	w := script(says(200, `{"branches":[{"name":"main","ref":"refs/heads/main","targetCommit":"`+testCommit+`"}],"converts":[],"tags":[]}`))
+	c, _ := testClient(t, w)
+	refs, err := c.Refs(t.Context(), "a/b")
+	if err != nil || len(refs.Branches) != 1 || refs.Branches[0].Commit != testCommit {
+		t.Errorf("%+v, %v", refs, err)
+	}
+}

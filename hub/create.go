@@ -117,20 +117,6 @@ func (c *Client) SetVisibility(ctx context.Context, repo string, private bool) e
 	return nil
 }
 
-// SetGated sets the access gate of a repo: "auto", "manual" or "" for none.
-func (c *Client) SetGated(ctx context.Context, repo, gate string) error {
-	if err := checkRepo(repo); err != nil {
-		return err
-	}
-	var value any = false
-	if gate != "" {
-		value = gate
-	}
-	r := c.send("set the gate of "+repo, repo, http.MethodPut, c.apiURL(repo, "/settings"), map[string]any{"gated": value})
-	_, err := c.call(ctx, r, nil)
-	return err
-}
-
 // CreateBranch makes a branch that starts at a commit, or at main's head if
 // start is empty. A branch that exists is success, and stays where it is.
 func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) error {

@@ -271,6 +271,20 @@ func TestReadFileChecksItsHash(t *testing.T) {
 	}
 }
 
+func TestLongRange(t *testing.T) {
+	h := newFileHub(t, 9000)
+	c, _ := testClient(t, h, smallRanges)
+	got, err := c.ReadRange(t.Context(), h.ref(), 1234, 5000)
+	if err != nil || !bytes.Equal(got, h.data[1234:6234]) || h.nGets() != 5 {
+		t.Errorf("%d bytes, %d gets, %v", len(got), h.nGets(), err)
+	}
+	for _, span := range [][2]int64{{-1, 5}, {0, -1}, {8999, 2}} {
+		if _, err := c.ReadRange(t.Context(), h.ref(), span[0], span[1]); err == nil {
+			t.Errorf("%v was read", span)
+		}
+	}
+}
+
 func TestPlainGitFile(t *testing.T) {
 	const text = "{\"a\": 1}\n"
 	const blob = "c9ba5be2ad2df5e4a7e8ddcd0f9c62dc2d8a4bf3"

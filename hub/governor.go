@@ -79,17 +79,27 @@ func (g *governor) claim(name string) time.Duration {
 }
 
 // pause closes a lane for d from now; a longer pause that runs already stays.
+// Workers that run into the same limit together prolong the pause by their
+// jitter only, which is not told again.
 func (g *governor) pause(name string, d time.Duration, reason string) {
 	g.mu.Lock()
-	l, until := g.lane(name), g.clock.Now().Add(d)
-	longer := until.After(l.until)
-	if longer {
-		l.until = until
+	l, now := g.lane(name), g.clock.Now()
+	began := later(now, l.until)
+	extra := now.Add(d).Sub(began)
+	if extra > 0 {
+		l.until = now.Add(d)
 	}
 	g.mu.Unlock()
-	if longer {
-		g.notify(Wait{Reason: reason, For: d, Shared: true})
+	if extra >= time.Second || extra > 0 && began.Equal(now) {
+		g.notify(Wait{Reason: reason, For: extra, Shared: true})
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // lowShare is the part of a quota below which requests are spread over the

@@ -144,6 +144,18 @@ func TestOneLimitSlowsAll(t *testing.T) {
 	}
 }
 
+func TestOneLimitIsToldOnce(t *testing.T) {
+	var waits []Wait
+	g := newGovernor(newTestClock(), func(w Wait) { waits = append(waits, w) })
+	g.pause("api", 10*time.Second, "limit")
+	g.pause("api", 10*time.Second+300*time.Millisecond, "limit")
+	g.pause("api", 5*time.Second, "limit")
+	g.pause("api", 20*time.Second, "limit")
+	if len(waits) != 2 || waits[0].For != 10*time.Second || waits[1].For != 9700*time.Millisecond {
+		t.Errorf("told %+v", waits)
+	}
+}
+
 func TestPaceWhenLittleIsLeft(t *testing.T) {
 	w := &wire{}
 	left := 30
