@@ -1,0 +1,255 @@
+package hubtest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+)
+
+// operation is one line of a commit after the header.
+type operation struct {
+	Key      string
+	Path     string `json:"path"`
+	Content  string `json:"content"`
+	Encoding string `json:"encoding"`
+	Algo     string `json:"algo"`
+	OID      string `json:"oid"`
+	Size     *int64 `json:"size"`
+}
+
+type commitHeader struct {
+	Summary      string `json:"summary"`
+	Description  string `json:"description"`
+	ParentCommit string `json:"parentCommit"`
+}
+
+// maxCommitBytes is the hub's limit for the payload of one commit.
+const maxCommitBytes = 1 << 30
+
+// readCommit parses an NDJSON commit body, with or without the last newline.
+func readCommit(r *http.Request) (h commitHeader, ops []operation, err error) {
+	dec := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxCommitBytes))
+	for n := 0; ; n++ {
+		var line struct {
+			Key   string          `json:"key"`
+			Value json.RawMessage `json:"value"`
+		}
+		err := dec.Decode(&line)
+		if errors.Is(err, io.EOF) && n > 0 {
+			return h, ops, nil
+		}
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			return h, nil, fail(http.StatusRequestEntityTooLarge, "the commit payload is too large")
+		}
+		if err != nil {
+			return h, nil, fail(http.StatusBadRequest, "invalid NDJSON: %v", err)
+		}
+		if (line.Key == "header") != (n == 0) {
+			return h, nil, fail(http.StatusBadRequest, "the header must be the first line and the only one")
+		}
+		if n == 0 {
+			err = json.Unmarshal(line.Value, &h)
+		} else {
+			op := operation{Key: line.Key}
+			err = json.Unmarshal(line.Value, &op)
+			ops = append(ops, op)
+		}
+		if err != nil {
+			return h, nil, fail(http.StatusBadRequest, "invalid %s: %v", line.Key, err)
+		}
+	}
+}
+
+// postCommit answers POST /api/models/{id}/commit/{rev}[?create_pr=1].
+func (s *Server) postCommit(w http.ResponseWriter, r *http.Request) error {
+	createPR := isTrue(r.URL.Query().Get("create_pr"))
+	rev, want := r.PathValue("rev"), accessWrite
+	if createPR || strings.HasPrefix(rev, "refs/pr/") {
+		want = accessUpload
+	}
+	rp, u, err := s.repoFor(r, want)
+	if err != nil {
+		return err
+	}
+	header, ops, err := readCommit(r)
+	if err != nil {
+		return err
+	}
+	if header.Summary == "" {
+		return fail(http.StatusBadRequest, "the commit needs a summary")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out, err := s.apply(rp, u, rev, createPR, header, ops)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, out)
+	return nil
+}
+
+// apply makes the commit and returns the answer. The caller holds s.mu.
+func (s *Server) apply(rp *repo, u *User, rev string, createPR bool, h commitHeader, ops []operation) (map[string]any, error) {
+	head, ref, err := rp.target(rev, createPR)
+	if err != nil {
+		return nil, err
+	}
+	if h.ParentCommit != "" && (len(h.ParentCommit) < 5 || !strings.HasPrefix(head.oid, h.ParentCommit)) {
+		return nil, fail(http.StatusPreconditionFailed, "A commit has happened since. Please refresh and try again.")
+	}
+	files, err := s.edit(rp, head.files, ops)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkCommittedCard(files["README.md"], head.files["README.md"]); err != nil {
+		return nil, err
+	}
+	out := map[string]any{"success": true, "hookOutput": ""}
+	if createPR {
+		pr := rp.openPR(u.Name, h.Summary, h.Description, rev, head.oid)
+		ref = pr.ref()
+		out["pullRequestUrl"] = fmt.Sprintf("%s/%s/discussions/%d", s.URL, rp.name, pr.num)
+	}
+	oid := rp.add(s.cfg.clock(), ref, &commit{title: h.Summary, message: h.Description, author: u.Name, files: files})
+	if ref == "refs/heads/main" {
+		if err := s.land(rp); err != nil {
+			return nil, err
+		}
+	}
+	out["commitOid"], out["commitUrl"] = oid, fmt.Sprintf("%s/%s/commit/%s", s.URL, rp.name, oid)
+	return out, nil
+}
+
+// target finds the head and the ref that a commit to rev moves.
+func (rp *repo) target(rev string, createPR bool) (*commit, string, error) {
+	head := rp.resolve(rev)
+	if head == nil {
+		return nil, "", errRevisionNotFound(rev)
+	}
+	ref := branchRef(rev)
+	if rp.refs[ref] == "" && !createPR {
+		return nil, "", fail(http.StatusBadRequest, "commits go to a branch, not to %s", rev)
+	}
+	return head, ref, nil
+}
+
+// edit applies the operations to a copy of files. The caller holds s.mu.
+func (s *Server) edit(rp *repo, files map[string]entry, ops []operation) (map[string]entry, error) {
+	next := maps.Clone(files)
+	seen := map[string]bool{}
+	for _, op := range ops {
+		if err := checkPath(strings.TrimSuffix(op.Path, "/")); err != nil {
+			return nil, err
+		}
+		if seen[op.Path] {
+			return nil, fail(http.StatusBadRequest, "%s is named twice", op.Path)
+		}
+		seen[op.Path] = true
+		if err := s.editOne(rp, next, op); err != nil {
+			return nil, err
+		}
+	}
+	for p := range next {
+		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+			if _, ok := next[dir]; ok {
+				return nil, fail(http.StatusBadRequest, "%s is a file and a folder", dir)
+			}
+		}
+	}
+	editAttributes(next, ops)
+	return next, nil
+}
+
+func (s *Server) editOne(rp *repo, files map[string]entry, op operation) error {
+	switch op.Key {
+	case "file":
+		e, err := s.plainFile(op)
+		if err != nil {
+			return err
+		}
+		files[op.Path] = e
+	case "lfsFile":
+		e, err := s.largeFile(rp, op)
+		if err != nil {
+			return err
+		}
+		files[op.Path] = e
+	case "deletedFile":
+		if _, ok := files[op.Path]; !ok {
+			return errEntryNotFound(op.Path)
+		}
+		delete(files, op.Path)
+	case "deletedFolder":
+		n := len(files)
+		maps.DeleteFunc(files, func(p string, _ entry) bool { return strings.HasPrefix(p, strings.TrimSuffix(op.Path, "/")+"/") })
+		if len(files) == n {
+			return errEntryNotFound(op.Path)
+		}
+	default:
+		return fail(http.StatusBadRequest, "unknown operation %q", op.Key)
+	}
+	return nil
+}
+
+func (s *Server) plainFile(op operation) (entry, error) {
+	content := []byte(op.Content)
+	if op.Encoding == "base64" {
+		var err error
+		if content, err = base64.StdEncoding.DecodeString(op.Content); err != nil {
+			return entry{}, fail(http.StatusBadRequest, "%s: content is not base64", op.Path)
+		}
+	}
+	if int64(len(content)) > max(s.cfg.lfsThreshold, 10<<20) {
+		return entry{}, fail(http.StatusBadRequest, "Your push was rejected because it contains files larger than 10 MiB. Offending file: %s", op.Path)
+	}
+	return gitEntry(content), nil
+}
+
+func (s *Server) largeFile(rp *repo, op operation) (entry, error) {
+	o := s.objects[op.OID]
+	if !rp.holds[op.OID] || o == nil {
+		return entry{}, fail(http.StatusBadRequest, "Your push was rejected because an LFS pointer pointed to a file that does not exist: %s (%s)", op.Path, op.OID)
+	}
+	if op.Algo != "" && op.Algo != "sha256" {
+		return entry{}, fail(http.StatusBadRequest, "%s: unknown algo %q", op.Path, op.Algo)
+	}
+	if op.Size != nil && *op.Size != o.size {
+		return entry{}, fail(http.StatusBadRequest, "%s: size %d does not match the object's %d", op.Path, *op.Size, o.size)
+	}
+	return lfsEntry(o.sha256, o.size), nil
+}
+
+// checkPath refuses what git or the hub would not store.
+func checkPath(p string) error {
+	if p == "" || path.Clean(p) != p || path.IsAbs(p) || strings.Contains(p, "\\") ||
+		slices.ContainsFunc(strings.Split(p, "/"), func(seg string) bool { return seg == ".." || seg == "." || strings.EqualFold(seg, ".git") }) {
+		return fail(http.StatusBadRequest, "Invalid path: %q", p)
+	}
+	return nil
+}
+
+// editAttributes adds large files to .gitattributes that no line covers yet.
+func editAttributes(files map[string]entry, ops []operation) {
+	text := string(files[attributesFile].content)
+	rs, added := parseRules(text, true), false
+	for _, op := range ops {
+		if op.Key == "lfsFile" && !rs.match(op.Path) {
+			if text != "" && !strings.HasSuffix(text, "\n") {
+				text += "\n"
+			}
+			text += attributesLine(op.Path)
+			added = true
+		}
+	}
+	if added {
+		files[attributesFile] = gitEntry([]byte(text))
+	}
+}

@@ -1,0 +1,214 @@
+package hubtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// family is what tells one transformers architecture from another.
+type family struct {
+	architecture, modelType string
+	qkNorm, qkvBias         bool
+}
+
+func compare(a, b string) int { return strings.Compare(a, b) }
+
+// suffix is a tensor's name below its layer.
+func suffix(name string) string {
+	parts := strings.SplitN(name, ".", 4)
+	if len(parts) == 4 && parts[1] == "layers" {
+		return parts[3]
+	}
+	return name
+}
+
+// tensors lists the weights in the order of the class definition.
+func (f family) tensors(seed uint64, o ModelOptions) []tensor {
+	var out []tensor
+	add := func(name string, std float64, shape ...int) {
+		dims := make([]int64, len(shape))
+		for i, d := range shape {
+			dims[i] = int64(d)
+		}
+		out = append(out, tensor{name: name, shape: dims, seed: seed, std: std})
+	}
+	matrix := func(name string, rows, cols int) { add(name, 0.8/math.Sqrt(float64(cols)), rows, cols) }
+	matrix("model.embed_tokens.weight", o.Vocab, o.Hidden)
+	for l := range o.Layers {
+		f.layer(fmt.Sprintf("model.layers.%d.", l), o, add, matrix)
+	}
+	add("model.norm.weight", 0, o.Hidden)
+	if !o.Tied || o.StoreTied {
+		matrix("lm_head.weight", o.Vocab, o.Hidden)
+	}
+	if o.StoreTied {
+		out[len(out)-1].same = "model.embed_tokens.weight"
+	}
+	return out
+}
+
+func (f family) layer(p string, o ModelOptions, add func(string, float64, ...int), matrix func(string, int, int)) {
+	q, kv := o.Heads*o.HeadDim, o.KVHeads*o.HeadDim
+	for _, proj := range []struct {
+		name string
+		rows int
+	}{{"q_proj", q}, {"k_proj", kv}, {"v_proj", kv}} {
+		matrix(p+"self_attn."+proj.name+".weight", proj.rows, o.Hidden)
+		if f.qkvBias {
+			add(p+"self_attn."+proj.name+".bias", 0.5, proj.rows)
+		}
+	}
+	matrix(p+"self_attn.o_proj.weight", o.Hidden, q)
+	if f.qkNorm {
+		add(p+"self_attn.q_norm.weight", 0, o.HeadDim)
+		add(p+"self_attn.k_norm.weight", 0, o.HeadDim)
+	}
+	matrix(p+"mlp.gate_proj.weight", o.Intermediate, o.Hidden)
+	matrix(p+"mlp.up_proj.weight", o.Intermediate, o.Hidden)
+	matrix(p+"mlp.down_proj.weight", o.Hidden, o.Intermediate)
+	add(p+"input_layernorm.weight", 0, o.Hidden)
+	add(p+"post_attention_layernorm.weight", 0, o.Hidden)
+}
+
+// config is the member order that transformers writes: sorted by key.
+func (f family) config(o ModelOptions) []byte {
+	bias := ""
+	if f.modelType == "llama" {
+		bias = "\n  \"mlp_bias\": false,"
+	}
+	return fmt.Appendf(nil, `{
+  "architectures": [
+    "%s"
+  ],
+  "attention_bias": %t,
+  "attention_dropout": 0.0,
+  "bos_token_id": 0,
+  "eos_token_id": 1,
+  "head_dim": %d,
+  "hidden_act": "silu",
+  "hidden_size": %d,
+  "initializer_range": 0.02,
+  "intermediate_size": %d,
+  "max_position_embeddings": 2048,%s
+  "model_type": "%s",
+  "num_attention_heads": %d,
+  "num_hidden_layers": %d,
+  "num_key_value_heads": %d,
+  "rms_norm_eps": 1e-05,
+  "rope_scaling": null,
+  "rope_theta": 500000.0,
+  "tie_word_embeddings": %t,
+  "torch_dtype": "bfloat16",
+  "transformers_version": "4.51.3",
+  "use_cache": true,
+  "vocab_size": %d
+}
+`, f.architecture, f.qkvBias, o.HeadDim, o.Hidden, o.Intermediate, bias, f.modelType,
+		o.Heads, o.Layers, o.KVHeads, o.Tied, o.Vocab)
+}
+
+// smallFiles are the files beside the weights.
+func (f family) smallFiles(o ModelOptions) map[string][]byte {
+	return map[string][]byte{
+		attributesFile:            []byte(defaultAttributes),
+		"config.json":             f.config(o),
+		"generation_config.json":  []byte("{\n  \"_from_model_config\": true,\n  \"bos_token_id\": 0,\n  \"eos_token_id\": 1,\n  \"transformers_version\": \"4.51.3\"\n}\n"),
+		"tokenizer.json":          tokenizerJSON(o.Vocab),
+		"tokenizer_config.json":   []byte("{\n  \"bos_token\": \"<|begin|>\",\n  \"chat_template\": \"{% for m in messages %}{{ m['content'] }}{% endfor %}\",\n  \"eos_token\": \"<|end|>\",\n  \"model_max_length\": 2048,\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\"\n}\n"),
+		"special_tokens_map.json": []byte("{\n  \"bos_token\": \"<|begin|>\",\n  \"eos_token\": \"<|end|>\"\n}\n"),
+		"LICENSE":                 []byte("Apache License\nVersion 2.0, January 2004\nhttps://www.apache.org/licenses/LICENSE-2.0\n\nThe weights of this model are random numbers.\n"),
+		"README.md":               f.readme(o),
+	}
+}
+
+func (f family) readme(o ModelOptions) []byte {
+	base := ""
+	if o.BaseModel != "" {
+		base = "base_model: " + o.BaseModel + "\n"
+	}
+	return fmt.Appendf(nil, "---\nlicense: apache-2.0\n%slanguage:\n- en\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- %s\n- test\n---\n\n# A generated model\n\n%d layers, hidden size %d. The weights are random numbers that look trained.\n",
+		base, f.modelType, o.Layers, o.Hidden)
+}
+
+// tokenizerJSON is a byte-level tokenizer whose vocabulary fills the embedding.
+func tokenizerJSON(vocab int) []byte {
+	words := map[string]int{}
+	for i := range vocab {
+		word := fmt.Sprintf("t%06d", i)
+		switch {
+		case i == 0:
+			word = "<|begin|>"
+		case i == 1:
+			word = "<|end|>"
+		case i < 258 && i >= 2:
+			word = byteSymbol(byte(i - 2))
+		}
+		words[word] = i
+	}
+	special := func(id int, text string) map[string]any {
+		return map[string]any{"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}
+	}
+	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}
+	data, err := json.MarshalIndent(map[string]any{
+		"version": "1.0", "truncation": nil, "padding": nil, "normalizer": nil, "post_processor": nil,
+		"added_tokens":  []any{special(0, "<|begin|>"), special(1, "<|end|>")},
+		"pre_tokenizer": level, "decoder": level,
+		"model": map[string]any{"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil,
+			"end_of_word_suffix": nil, "fuse_unk": false, "byte_fallback": false, "vocab": words, "merges": []string{}},
+	}, "", " ")
+	if err != nil {
+		panic("hubtest: internal error: " + err.Error())
+	}
+	return data
+}
+
+// byteSymbol is the printable stand-in for a byte in byte-level vocabularies.
+func byteSymbol(b byte) string {
+	if b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae {
+		return string(rune(b))
+	}
+	shift := rune(0)
+	for c := range int(b) {
+		if !(c >= '!' && c <= '~' || c >= 0xa1 && c <= 0xac || c >= 0xae) {
+			shift++
+		}
+	}
+	return string(256 + shift)
+}
+
+// indexJSON is model.safetensors.index.json as transformers writes it.
+func indexJSON(shards []*shard) []byte {
+	where, total := map[string]string{}, int64(0)
+	for _, s := range shards {
+		for _, t := range s.tensors {
+			where[t.name] = s.path
+			total += t.nBytes()
+		}
+	}
+	data, err := json.MarshalIndent(map[string]any{"metadata": map[string]any{"total_size": total}, "weight_map": where}, "", "  ")
+	if err != nil {
+		panic("hubtest: internal error: " + err.Error())
+	}
+	return append(data, '\n')
+}
+
+// extraFiles are what repos carry beside the weights and a converter must leave
+// out, and an image that it must take along.
+func extraFiles(first *shard) map[string][]byte {
+	copied := make([]byte, first.size)
+	_, _ = first.ReadAt(copied, 0)
+	png := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 256)...)
+	return map[string][]byte{
+		"consolidated.safetensors":         copied,
+		"original/consolidated.00.pth":     []byte("PK\x03\x04 not a real archive\x00"),
+		"original/params.json":             []byte("{\"dim\": 64}\n"),
+		"original/tokenizer.model":         []byte("binary\x00tokenizer"),
+		"pytorch_model.bin":                []byte("PK\x03\x04 not a real archive either\x00"),
+		"figures/loss curve #1.png":        png,
+		"USE_POLICY.md":                    []byte("# Use policy\n\nBe kind.\n"),
+		"onnx/model.onnx":                  []byte("\x08\x07onnx\x00"),
+		"special/\u00fcber/no\u0308te.txt": []byte("names outside ASCII\n"),
+	}
+}

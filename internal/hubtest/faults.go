@@ -1,0 +1,170 @@
+package hubtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Fault is a rule: which requests, and what happens to them instead of the
+// right answer. The first rule that fires acts; a request that matches several
+// counts for all of them.
+type Fault struct {
+	// Name labels the log. With a nil Action it picks host, method, path and
+	// action from the table of named faults; Nth, Times and the rest stay as set.
+	Name string
+
+	Host   Host   // "" matches both
+	Method string // "" matches all; "GET" does not match HEAD
+	Path   string // each * stands for any text; "" matches all
+
+	Nth         int     // first match to act on, counted from 1; 0 is 1
+	Times       int     // how many matches to act on; 0 is once, Always is no end
+	Probability float64 // when set, each match is acted on with this chance
+	Seed        uint64  // of the chance
+
+	Action Action
+}
+
+// Always is the value of Fault.Times for a fault that does not end.
+const Always = -1
+
+// Action answers a request in place of the server.
+type Action func(x *Exchange)
+
+// Exchange is one request in the hands of an action.
+type Exchange struct {
+	http.ResponseWriter
+	Request *http.Request
+	Server  *Server
+	next    http.Handler
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// Next lets the server answer, into w.
+func (x *Exchange) Next(w http.ResponseWriter) { x.next.ServeHTTP(w, x.Request) }
+
+// faultRule is a Fault with its counters.
+type faultRule struct {
+	Fault
+	seen, acted int
+	rng         *rand.Rand
+}
+
+type faultSet struct {
+	mu    sync.Mutex
+	rules []*faultRule
+}
+
+// Inject adds fault rules; they hold until they are used up or ClearFaults is
+// called. It panics on a name that is not in the table.
+func (s *Server) Inject(faults ...Fault) {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	for _, f := range faults {
+		if f.Action == nil {
+			named, ok := faultTable[f.Name]
+			if !ok {
+				panic("hubtest: no fault named " + f.Name)
+			}
+			f = named.fill(f)
+		}
+		s.faults.rules = append(s.faults.rules, &faultRule{Fault: f, rng: rand.New(rand.NewPCG(f.Seed, 0x68756274657374))})
+	}
+}
+
+// fill takes from the table what the rule leaves open.
+func (n namedFault) fill(f Fault) Fault {
+	if f.Host == "" {
+		f.Host = n.host
+	}
+	if f.Method == "" {
+		f.Method = n.method
+	}
+	if f.Path == "" {
+		f.Path = n.path
+	}
+	f.Action = n.action
+	return f
+}
+
+// ClearFaults removes all rules.
+func (s *Server) ClearFaults() {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.rules = nil
+}
+
+// FaultsActed returns how often the rules of that name fired.
+func (s *Server) FaultsActed(name string) int {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	n := 0
+	for _, r := range s.faults.rules {
+		if r.Name == name {
+			n += r.acted
+		}
+	}
+	return n
+}
+
+// ParseFault reads NAME, NAME:N (the first N matches), NAME:P (each match with
+// chance P, written with a decimal point) or NAME:always.
+func ParseFault(spec string) (Fault, error) {
+	name, arg, found := strings.Cut(spec, ":")
+	f := Fault{Name: name}
+	if _, ok := faultTable[name]; !ok {
+		return f, fmt.Errorf("unknown fault %q; known are %s", name, strings.Join(FaultNames(), ", "))
+	}
+	var err error
+	switch {
+	case !found:
+	case arg == "always":
+		f.Times = Always
+	case strings.Contains(arg, "."):
+		f.Times = Always
+		if f.Probability, err = strconv.ParseFloat(arg, 64); err != nil || f.Probability <= 0 || f.Probability > 1 {
+			return f, fmt.Errorf("fault %s: %q is not a probability", name, arg)
+		}
+	default:
+		if f.Times, err = strconv.Atoi(arg); err != nil || f.Times < 1 {
+			return f, fmt.Errorf("fault %s: %q is not a count", name, arg)
+		}
+	}
+	return f, nil
+}
+
+// pick counts the request at every rule and returns the one that acts, or nil.
+func (fs *faultSet) pick(host Host, r *http.Request) *faultRule {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	var chosen *faultRule
+	for _, rule := range fs.rules {
+		if rule.matches(host, r) && rule.fires() && chosen == nil {
+			rule.acted++
+			chosen = rule
+		}
+	}
+	return chosen
+}
+
+func (f *faultRule) matches(host Host, r *http.Request) bool {
+	return (f.Host == "" || f.Host == host) && (f.Method == "" || f.Method == r.Method) && matchPath(f.Path, r.URL.Path)
+}
+
+// fires counts one match and says whether it is the rule's turn.
+func (f *faultRule) fires() bool {
+	f.seen++
+	switch {
+	case f.seen < f.Nth:
+		return false
+	case f.Times != Always && f.acted >= max(f.Times, 1):
+		return false
+	}
+	return f.Probability == 0 || f.rng.Float64() < f.Probability
+}

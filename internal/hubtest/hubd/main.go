@@ -1,0 +1,118 @@
+// Command hubd serves a folder as a Hugging Face Hub, for trying out clients
+// without network or account. It is no storage to rely on: branches other than
+// main, pull requests and the history live in memory only.
+//
+// Repos are DIR/<namespace>/<name>/; commits to main appear there file by file,
+// each by rename. Every non-empty token is accepted. The program prints
+// "READY http://HOST:PORT" when it answers and ends cleanly on SIGINT and
+// SIGTERM.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "hubd:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	addr, data, user string
+	faults           []hubtest.Fault
+	multipart, chunk int64
+	pageSize         int
+	down, up         int64
+	log              bool
+}
+
+func parse(args []string, stderr io.Writer) (o options, err error) {
+	fs := flag.NewFlagSet("hubd", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.StringVar(&o.addr, "addr", "127.0.0.1:0", "address to listen at; port 0 takes a free one")
+	fs.StringVar(&o.data, "data", "", "folder of the repos, made when it does not exist")
+	fs.StringVar(&o.user, "user", "tester", "user name that every token stands for")
+	fs.Int64Var(&o.multipart, "multipart-from", 64<<20, "size in bytes from which uploads are multipart")
+	fs.Int64Var(&o.chunk, "chunk-size", 16_000_000, "size in bytes of a part")
+	fs.IntVar(&o.pageSize, "page-size", 1000, "entries on one page of a tree")
+	fs.Int64Var(&o.down, "down", 0, "link speed of answers in bytes per second, 0 is no limit")
+	fs.Int64Var(&o.up, "up", 0, "link speed of uploads in bytes per second, 0 is no limit")
+	fs.BoolVar(&o.log, "log", false, "print each request to stderr when the program ends")
+	fs.Func("fault", "`NAME[:N|:P|:always]`: spoil the first N matching answers, or each with chance P; repeatable", func(spec string) error {
+		f, err := hubtest.ParseFault(spec)
+		o.faults = append(o.faults, f)
+		return err
+	})
+	fs.Usage = func() { usage(fs, stderr) }
+	if err := fs.Parse(args); err != nil {
+		return o, err
+	}
+	if o.data == "" || fs.NArg() > 0 || o.chunk < 1 || o.pageSize < 1 {
+		fs.Usage()
+		return o, errors.New("-data DIR is needed, and nothing after the flags")
+	}
+	return o, nil
+}
+
+func usage(fs *flag.FlagSet, w io.Writer) {
+	fmt.Fprintln(w, "usage: hubd -data DIR [flags]")
+	fs.PrintDefaults()
+	fmt.Fprintln(w, "\nfaults:")
+	for _, name := range hubtest.FaultNames() {
+		fmt.Fprintf(w, "  %-20s %s\n", name, hubtest.DescribeFault(name))
+	}
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	s, err := hubtest.Listen(o.addr, hubtest.WithPushDir(o.data), hubtest.WithAnyUser(o.user),
+		hubtest.WithMultipart(o.multipart, o.chunk), hubtest.WithPageSize(o.pageSize), hubtest.WithLinkSpeed(o.down, o.up))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.AddDir(o.data); err != nil {
+		return err
+	}
+	s.Inject(o.faults...)
+	if _, err := fmt.Fprintln(stdout, "READY", s.URL); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	s.Close()
+	report(s, o.log, stderr)
+	return nil
+}
+
+// report prints what the clients did wrong and, if asked, all that they did.
+func report(s *hubtest.Server, all bool, w io.Writer) {
+	for _, q := range s.Requests() {
+		if all {
+			fmt.Fprintf(w, "%4d %s %-6s %3d %s %s up %d down %d %s\n", q.Seq, q.Host, q.Method, q.Status,
+				q.Path, q.Range, q.Received, q.Sent, q.Fault)
+		}
+	}
+	if v := s.Violations(); len(v) > 0 {
+		fmt.Fprintln(w, "violations:\n  "+strings.Join(v, "\n  "))
+	}
+}

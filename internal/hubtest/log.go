@@ -1,0 +1,196 @@
+package hubtest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Host names one of the two listeners.
+type Host string
+
+// The hub's own origin, and the storage that signed URLs point to.
+const (
+	HostHub Host = "hub"
+	HostCDN Host = "cdn"
+)
+
+// Request is one line of the request log.
+type Request struct {
+	Seq           int // 1 for the first request of the server
+	Host          Host
+	Method        string
+	Path          string // decoded
+	RawQuery      string
+	Range         string // request header
+	Authorization string // request header
+	Header        http.Header
+	Status        int    // 0: no answer was written, or the connection was taken away
+	Received      int64  // bytes of the request body that were read
+	Sent          int64  // bytes of the answer's body
+	Fault         string // name of the fault that was acted out
+	Begin, End    time.Time
+}
+
+// Authorized says whether the request carried a token.
+func (r Request) Authorized() bool { return r.Authorization != "" }
+
+type requestLog struct {
+	mu         sync.Mutex
+	entries    []*tracked
+	violations []string
+}
+
+// tracked is the response writer that fills a log line.
+type tracked struct {
+	http.ResponseWriter
+	seq      int
+	req      Request
+	fault    string
+	status   atomic.Int64
+	sent     atomic.Int64
+	received atomic.Int64
+	end      atomic.Int64 // unix nanoseconds
+}
+
+func (t *tracked) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+func (t *tracked) WriteHeader(status int) {
+	t.status.CompareAndSwap(0, int64(status))
+	t.ResponseWriter.WriteHeader(status)
+}
+
+func (t *tracked) Write(p []byte) (int, error) {
+	t.status.CompareAndSwap(0, http.StatusOK)
+	n, err := t.ResponseWriter.Write(p)
+	t.sent.Add(int64(n))
+	return n, err
+}
+
+func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *tracked {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := &tracked{ResponseWriter: w, seq: len(l.entries) + 1, req: Request{
+		Host: host, Method: r.Method, Path: r.URL.Path, RawQuery: r.URL.RawQuery,
+		Range: r.Header.Get("Range"), Authorization: r.Header.Get("Authorization"),
+		Header: r.Header.Clone(), Begin: time.Now(),
+	}}
+	l.entries = append(l.entries, t)
+	if host == HostCDN {
+		l.checkLeak(t.seq, r)
+	}
+	return t
+}
+
+// checkLeak records what must never reach a storage host. The caller holds l.mu.
+func (l *requestLog) checkLeak(seq int, r *http.Request) {
+	for _, h := range []string{"Authorization", "Cookie"} {
+		if r.Header.Get(h) != "" {
+			l.violations = append(l.violations,
+				fmt.Sprintf("request %d: %s header sent to the storage host: %s %s", seq, h, r.Method, r.URL.Path))
+		}
+	}
+}
+
+func (l *requestLog) violation(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.violations = append(l.violations, fmt.Sprintf(format, args...))
+}
+
+func (l *requestLog) end(t *tracked) { t.end.Store(time.Now().UnixNano()) }
+
+func (t *tracked) snapshot() Request {
+	q := t.req
+	q.Seq, q.Fault = t.seq, t.fault
+	q.Status, q.Sent, q.Received = int(t.status.Load()), t.sent.Load(), t.received.Load()
+	if ns := t.end.Load(); ns != 0 {
+		q.End = time.Unix(0, ns)
+	}
+	return q
+}
+
+// Requests returns the log so far, in order of arrival; requests that are still
+// being served have a zero End.
+func (s *Server) Requests() []Request {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	out := make([]Request, len(s.log.entries))
+	for i, t := range s.log.entries {
+		out[i] = t.snapshot()
+	}
+	return out
+}
+
+// Count counts the logged requests with the method ("" for any) whose path
+// matches the pattern of a [Fault], at either host.
+func (s *Server) Count(method, pattern string) int {
+	n := 0
+	for _, q := range s.Requests() {
+		if (method == "" || q.Method == method) && matchPath(pattern, q.Path) {
+			n++
+		}
+	}
+	return n
+}
+
+// Violations returns every breach of the rules that a client must never commit:
+// a token or cookie sent to the storage host, a signed URL that was changed.
+func (s *Server) Violations() []string {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	return slices.Clone(s.log.violations)
+}
+
+// ResetLog forgets all requests and violations; numbering starts again at 1.
+func (s *Server) ResetLog() {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	s.log.entries, s.log.violations = nil, nil
+}
+
+// countedBody counts and paces a request body.
+type countedBody struct {
+	io.ReadCloser
+	n    *atomic.Int64
+	link *link
+	ctx  context.Context
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(b.link.clip(p))
+	b.n.Add(int64(n))
+	b.link.wait(b.ctx, n)
+	return n, err
+}
+
+// matchPath compares a path with a pattern in which each * stands for any text,
+// slashes included; an empty pattern matches all.
+func matchPath(pattern, path string) bool {
+	if pattern == "" {
+		return true
+	}
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == path
+	}
+	last := len(parts) - 1
+	if !strings.HasPrefix(path, parts[0]) {
+		return false
+	}
+	path = path[len(parts[0]):]
+	for _, part := range parts[1:last] {
+		i := strings.Index(path, part)
+		if i < 0 {
+			return false
+		}
+		path = path[i+len(part):]
+	}
+	return strings.HasSuffix(path, parts[last])
+}

@@ -1,0 +1,209 @@
+package hubtest
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// ModelOptions shapes a generated model. Zero fields take the defaults: a model
+// of about 0.6 MB in one file.
+type ModelOptions struct {
+	Layers       int // 2
+	Hidden       int // 64
+	Intermediate int // 3 × Hidden
+	Heads        int // 4
+	KVHeads      int // Heads / 2
+	HeadDim      int // Hidden / Heads
+	Vocab        int // 512
+
+	Tied       bool  // config says tied, and lm_head.weight is not stored
+	StoreTied  bool  // with Tied: lm_head.weight is stored, equal to the embedding
+	ShardBytes int64 // largest size of the tensors in one file; 0 is one file
+	Order      Order // of the tensors over the files
+	ExtraFiles bool  // also original/, consolidated.safetensors, pytorch_model.bin, an image
+	BaseModel  string
+	Extra      map[string][]byte // further files; nil content leaves a file out
+}
+
+// Order is how tensors are dealt to the files.
+type Order int
+
+// The orders that real repos have, and one that is as bad as can be.
+const (
+	OrderModel     Order = iota // as the model class defines them
+	OrderName                   // sorted by name: layer 10 before layer 2
+	OrderScattered              // all q_proj, then all k_proj, …: a unit lies everywhere
+)
+
+// Model is a generated model: weight files whose bytes are made when they are
+// read, and the small files beside them.
+type Model struct {
+	Small   map[string][]byte
+	Weights []Generated
+}
+
+// Generated is one file whose bytes are a function of the offset.
+type Generated struct {
+	Path string
+	Size int64
+	Body io.ReaderAt // safe for concurrent use
+}
+
+// LlamaModel is NewLlama with every file in memory.
+func LlamaModel(seed uint64, opt ModelOptions) map[string][]byte { return NewLlama(seed, opt).Files() }
+
+// Qwen3Model is NewQwen3 with every file in memory.
+func Qwen3Model(seed uint64, opt ModelOptions) map[string][]byte { return NewQwen3(seed, opt).Files() }
+
+// NewLlama makes a Llama-shaped model: no biases, lm_head of its own unless
+// Tied.
+func NewLlama(seed uint64, opt ModelOptions) *Model {
+	return newModel(seed, opt.withDefaults(), family{
+		architecture: "LlamaForCausalLM", modelType: "llama",
+	})
+}
+
+// NewQwen3 makes a Qwen3-shaped model: norms for queries and keys.
+func NewQwen3(seed uint64, opt ModelOptions) *Model {
+	return newModel(seed, opt.withDefaults(), family{
+		architecture: "Qwen3ForCausalLM", modelType: "qwen3", qkNorm: true,
+	})
+}
+
+// NewQwen2 makes a Qwen2-shaped model: biases for queries, keys and values.
+func NewQwen2(seed uint64, opt ModelOptions) *Model {
+	return newModel(seed, opt.withDefaults(), family{
+		architecture: "Qwen2ForCausalLM", modelType: "qwen2", qkvBias: true,
+	})
+}
+
+func (o ModelOptions) withDefaults() ModelOptions {
+	set := func(field *int, value int) {
+		if *field == 0 {
+			*field = value
+		}
+	}
+	set(&o.Layers, 2)
+	set(&o.Hidden, 64)
+	set(&o.Intermediate, 3*o.Hidden)
+	set(&o.Heads, 4)
+	set(&o.KVHeads, max(1, o.Heads/2))
+	set(&o.HeadDim, o.Hidden/o.Heads)
+	set(&o.Vocab, 512)
+	return o
+}
+
+func newModel(seed uint64, opt ModelOptions, fam family) *Model {
+	shards := pack(order(fam.tensors(seed, opt), opt.Order), opt.ShardBytes)
+	m := &Model{Small: fam.smallFiles(opt)}
+	for _, s := range shards {
+		m.Weights = append(m.Weights, Generated{Path: s.path, Size: s.size, Body: s})
+	}
+	if len(shards) > 1 {
+		m.Small["model.safetensors.index.json"] = indexJSON(shards)
+	}
+	if opt.ExtraFiles {
+		maps.Copy(m.Small, extraFiles(shards[0]))
+	}
+	for p, content := range opt.Extra {
+		if content == nil {
+			delete(m.Small, p)
+			continue
+		}
+		m.Small[p] = content
+	}
+	return m
+}
+
+// pack fills files up to limit bytes of tensors and names them as transformers
+// does.
+func pack(tensors []tensor, limit int64) []*shard {
+	var groups [][]tensor
+	var nBytes int64
+	for i, t := range tensors {
+		if i == 0 || limit > 0 && nBytes+t.nBytes() > limit {
+			groups, nBytes = append(groups, nil), 0
+		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], t)
+		nBytes += t.nBytes()
+	}
+	var shards []*shard
+	for i, g := range groups {
+		name := "model.safetensors"
+		if len(groups) > 1 {
+			name = fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, len(groups))
+		}
+		shards = append(shards, newShard(name, g))
+	}
+	return shards
+}
+
+// Files makes every byte of the model.
+func (m *Model) Files() map[string][]byte {
+	out := maps.Clone(m.Small)
+	bodies := make([][]byte, len(m.Weights))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, g := range m.Weights {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			bodies[i] = make([]byte, g.Size)
+			if _, err := g.Body.ReadAt(bodies[i], 0); err != nil && err != io.EOF {
+				panic("hubtest: internal error: " + err.Error())
+			}
+		})
+	}
+	wg.Wait()
+	for i, g := range m.Weights {
+		out[g.Path] = bodies[i]
+	}
+	return out
+}
+
+// Size is the number of bytes of all weight files.
+func (m *Model) Size() int64 {
+	var n int64
+	for _, g := range m.Weights {
+		n += g.Size
+	}
+	return n
+}
+
+// AddModel makes a repo of a generated model without keeping its weights in
+// memory; each weight file is read once to hash it, several at a time. It
+// returns the commit.
+func (s *Server) AddModel(name string, m *Model, opts ...RepoOption) string {
+	sums := make([]string, len(m.Weights))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, g := range m.Weights {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			sums[i], _ = hashBody(g.Body, g.Size)
+		})
+	}
+	wg.Wait()
+	head := s.AddRepo(name, m.Small, opts...)
+	for i, g := range m.Weights {
+		head, _ = s.AddGenerated(name, g.Path, g.Size, sums[i], g.Body)
+	}
+	return head
+}
+
+// order deals the tensors as o says.
+func order(tensors []tensor, o Order) []tensor {
+	out := slices.Clone(tensors)
+	switch o {
+	case OrderName:
+		slices.SortFunc(out, func(a, b tensor) int { return compare(a.name, b.name) })
+	case OrderScattered:
+		slices.SortStableFunc(out, func(a, b tensor) int { return compare(suffix(a.name), suffix(b.name)) })
+	}
+	return out
+}

@@ -1,0 +1,146 @@
+package hubtest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// link is a wire of limited speed that all transfers in one direction share. A
+// nil link is infinitely fast.
+type link struct {
+	perSecond float64
+	mu        sync.Mutex
+	free      time.Time // when everything promised so far has passed
+}
+
+func newLink(bytesPerSecond int64) *link {
+	if bytesPerSecond <= 0 {
+		return nil
+	}
+	return &link{perSecond: float64(bytesPerSecond)}
+}
+
+// clip shortens p to what passes in about 20 ms, so that several transfers
+// share the wire evenly.
+func (l *link) clip(p []byte) []byte {
+	if l == nil {
+		return p
+	}
+	return p[:min(len(p), max(512, int(l.perSecond/50)))]
+}
+
+// wait returns when n more bytes have passed, or when ctx ends.
+func (l *link) wait(ctx context.Context, n int) {
+	if l == nil || n <= 0 {
+		return
+	}
+	l.mu.Lock()
+	now := time.Now()
+	if l.free.Before(now) {
+		l.free = now
+	}
+	l.free = l.free.Add(time.Duration(float64(n) / l.perSecond * float64(time.Second)))
+	pause := l.free.Sub(now)
+	l.mu.Unlock()
+	sleep(ctx, pause)
+}
+
+// sleep pauses for d or until ctx ends, and says whether it slept through.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// pacedWriter sends answers at the speed of the link.
+type pacedWriter struct {
+	http.ResponseWriter
+	link *link
+	ctx  context.Context
+}
+
+func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *pacedWriter) Write(p []byte) (int, error) {
+	if w.link == nil {
+		return w.ResponseWriter.Write(p)
+	}
+	total := 0
+	for len(p) > 0 {
+		chunk := w.link.clip(p)
+		w.link.wait(w.ctx, len(chunk))
+		n, err := w.ResponseWriter.Write(chunk)
+		total += n
+		if err != nil {
+			return total, err
+		}
+		p = p[n:]
+	}
+	return total, nil
+}
+
+const (
+	rateWindow   = 5 * time.Minute
+	defaultQuota = 1_000_000
+)
+
+// rateHeaders counts requests per bucket and window and writes the RateLimit
+// fields of IETF draft 9, as the hub does on every answer.
+type rateHeaders struct {
+	quota map[string]int
+
+	mu    sync.Mutex
+	start time.Time
+	used  map[string]int
+}
+
+func bucketOf(r *http.Request) string {
+	switch p := r.URL.Path; {
+	case strings.HasPrefix(p, "/api/resolve-cache/"), strings.Contains(p, "/resolve/"):
+		return "resolvers"
+	case strings.HasPrefix(p, "/api/"), strings.Contains(p, ".git/info/lfs/"):
+		return "api"
+	}
+	return "pages"
+}
+
+func (l *rateHeaders) limit(bucket string) int {
+	if q, ok := l.quota[bucket]; ok {
+		return q
+	}
+	return defaultQuota
+}
+
+// stamp counts r and sets both header fields.
+func (l *rateHeaders) stamp(h http.Header, r *http.Request, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.used == nil || now.Sub(l.start) >= rateWindow {
+		l.start, l.used = now, map[string]int{}
+	}
+	b := bucketOf(r)
+	l.used[b]++
+	left := max(0, l.limit(b)-l.used[b])
+	reset := int((rateWindow - now.Sub(l.start)) / time.Second)
+	h.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", b, left, max(1, reset)))
+	h.Set("RateLimit-Policy", fmt.Sprintf("%q;%q;q=%d;w=%d", "fixed window", b, l.limit(b), int(rateWindow/time.Second)))
+}
+
+// check refuses a request whose bucket was used up before it.
+func (l *rateHeaders) check(r *http.Request) *apiError {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b := bucketOf(r); l.used[b] > l.limit(b) {
+		return fail(http.StatusTooManyRequests, "We had to rate limit you. Bucket: %s", b)
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package hubtest
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"io"
+	"math"
+	"math/rand/v2"
+)
+
+// tensor is one BF16 weight of a generated model. Its bytes are a function of
+// seed and name alone, so that any range can be read at any time.
+type tensor struct {
+	name  string
+	shape []int64
+	seed  uint64
+	std   float64 // of the whole tensor; 0 is a norm weight near 1
+	same  string  // name of the tensor whose bytes these are, or empty
+}
+
+func (t tensor) nElems() int64 {
+	n := int64(1)
+	for _, d := range t.shape {
+		n *= d
+	}
+	return n
+}
+
+func (t tensor) nBytes() int64 { return 2 * t.nElems() }
+
+// blockElems is the number of weights that one random stream makes.
+const blockElems = 2048
+
+// normals holds the quantiles of the standard normal distribution: a random
+// index is a normal number without any computation.
+var normals = func() [4096]float32 {
+	var t [4096]float32
+	for i := range t {
+		p := (float64(i) + 0.5) / float64(len(t))
+		t[i] = float32(math.Sqrt2 * math.Erfinv(2*p-1))
+	}
+	return t
+}()
+
+// ReadAt fills p with the little-endian BF16 bytes from off on.
+func (t tensor) ReadAt(p []byte, off int64) (int, error) {
+	var block [2 * blockElems]byte
+	n := 0
+	for n < len(p) && off < t.nBytes() {
+		i := off / int64(len(block))
+		nElems := min(blockElems, t.nElems()-i*blockElems)
+		t.fill(block[:2*nElems], uint64(i))
+		m := copy(p[n:], block[off-i*int64(len(block)):2*nElems])
+		n += m
+		off += int64(m)
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// fill makes block i. Weights look trained: the rows of a matrix have scales of
+// their own, a few columns are large throughout, and single outliers stick out.
+func (t tensor) fill(p []byte, i uint64) {
+	h := fnv.New64a()
+	name := t.name
+	if t.same != "" {
+		name = t.same
+	}
+	_, _ = io.WriteString(h, name)
+	key := h.Sum64() ^ t.seed*0x9e3779b97f4a7c15
+	rng := rand.New(rand.NewPCG(key, i))
+	if t.std == 0 {
+		fillNorm(p, rng)
+		return
+	}
+	cols := t.shape[len(t.shape)-1]
+	elem := int64(i) * blockElems
+	for len(p) > 0 {
+		row, col := elem/cols, elem%cols
+		n := min(int64(len(p)/2), cols-col)
+		fillRow(p[:2*n], rng, float32(t.std*rowScale(key, row)))
+		p, elem = p[2*n:], elem+n
+	}
+}
+
+// rowScale is log-normal around 1 and depends on the row only.
+func rowScale(key uint64, row int64) float64 {
+	x := (key ^ uint64(row)*0xbf58476d1ce4e5b9) * 0x94d049bb133111eb
+	return math.Exp(0.3 * float64(normals[x>>52]))
+}
+
+// outlierMask makes one weight in 4096 an outlier.
+const outlierMask = 0xfff
+
+func fillRow(p []byte, rng *rand.Rand, scale float32) {
+	for ; len(p) >= 4; p = p[4:] {
+		r := rng.Uint64()
+		binary.LittleEndian.PutUint32(p, uint32(weight(uint32(r), scale))|uint32(weight(uint32(r>>32), scale))<<16)
+	}
+	if len(p) == 2 {
+		binary.LittleEndian.PutUint16(p, weight(uint32(rng.Uint64()), scale))
+	}
+}
+
+// weight makes one BF16 number of 32 random bits: 12 choose the quantile, the
+// others blur it so that the mantissa is as random as a trained one.
+func weight(r uint32, scale float32) uint16 {
+	v := normals[r>>20] * scale * (1 + float32(int32(r<<12)>>20)*(1.0/16384))
+	if r&outlierMask == 0 {
+		v *= 12
+	}
+	return bf16(v)
+}
+
+// bf16 rounds to nearest even.
+func bf16(v float32) uint16 {
+	b := math.Float32bits(v)
+	return uint16((b + 0x7fff + b>>16&1) >> 16)
+}
+
+// fillNorm makes the weights of a norm layer: around 1, now and then far off.
+func fillNorm(p []byte, rng *rand.Rand) {
+	for ; len(p) >= 2; p = p[2:] {
+		r := rng.Uint64()
+		v := 1 + 0.15*normals[r>>52]
+		if r&0xff == 0 {
+			v *= 4
+		}
+		binary.LittleEndian.PutUint16(p, bf16(v))
+	}
+}
