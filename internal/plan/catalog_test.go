@@ -215,6 +215,37 @@ func TestPublishedDicts(t *testing.T) {
 	}
 }
 
+// TestUnambiguous checks that for each entry's source no other entry scores as high, so that the catalogue's order
+// decides nothing today.
+func TestUnambiguous(t *testing.T) {
+	c, err := Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		if e.LikeOnly || len(e.PatternDict) == 0 {
+			continue
+		}
+		src := synth(t, e, e.Match.Tied != nil && *e.Match.Tied)
+		p, err := newPlanner(src, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.takeTensors(); err != nil {
+			t.Fatal(err)
+		}
+		own := e.Match.score(p.cfg, p.inv, e)
+		for j := range c.Entries {
+			o := &c.Entries[j]
+			same := o.Layout.family() == e.Layout.family() && !o.LikeOnly && o != e
+			if n := o.Match.score(p.cfg, p.inv, o); same && n >= own {
+				t.Errorf("%s scores %d for the source of %s, which scores %d itself", o.ID, n, e.ID, own)
+			}
+		}
+	}
+}
+
 // TestModels lists the catalogue.
 func TestModels(t *testing.T) {
 	models, err := Models()

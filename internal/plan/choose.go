@@ -96,6 +96,9 @@ func (p *planner) comment() error {
 	if p.entry != nil && p.entry.Unchecked {
 		p.warn(WarnUnchecked, nil, "the catalogue's names for this model were not compared with its class: %s", p.entry.Verification)
 	}
+	if n := len(p.plan.Units); n > manyUnits {
+		p.warn(WarnSlowLoad, nil, "%d units: the official loader lists the whole model once per stored tensor and may take hours", n)
+	}
 	p.noteOfficial()
 	if p.entry != nil && !p.entry.LikeOnly {
 		p.plan.comfyClass = p.entry.Match.ComfyUIClass
@@ -103,6 +106,10 @@ func (p *planner) comment() error {
 	p.plan.Readers = p.plan.Lint()
 	return nil
 }
+
+// manyUnits is about the number of units from which the official loader is slow: it calls state_dict() for each of the
+// six tensors of each unit.
+const manyUnits = 4000
 
 // warnLowGain tells when most of the model passes through unchanged.
 func (p *planner) warnLowGain() {

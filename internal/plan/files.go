@@ -68,7 +68,7 @@ func (p *planner) whySkipped(f File) string {
 		return "the path is not safe"
 	case p.plan.Layout == ComfyUI && !isNotice(base):
 		return "the output is a single file"
-	case strings.HasPrefix(f.Path, ".git"), top == ".cache", top == ".df11", base == ".DS_Store":
+	case isHousekeeping(f.Path):
 		return "repository housekeeping"
 	case strings.EqualFold(f.Path, "README.md"):
 		return "replaced by the model card of the conversion"
@@ -83,6 +83,13 @@ func (p *planner) whySkipped(f File) string {
 	default:
 		return ""
 	}
+}
+
+// isHousekeeping says whether a file belongs to git, to a download cache or to an unfinished conversion.
+func isHousekeeping(p string) bool {
+	return slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool {
+		return strings.HasPrefix(part, ".git") || part == ".cache" || part == ".df11" || part == ".DS_Store"
+	})
 }
 
 // isNotice says whether a file carries licence terms.

@@ -139,6 +139,7 @@ const (
 	WarnUnit      WarningCode = "unholdable" // units that DF11 cannot hold
 	WarnDropped   WarningCode = "dropped"    // tensors outside the converted model
 	WarnUnchecked WarningCode = "unchecked"  // names or order that nobody checked
+	WarnSlowLoad  WarningCode = "slow_load"  // so many units that the official loader needs hours
 )
 
 // Warning is something the user should know, with the tensors or files that it is about.

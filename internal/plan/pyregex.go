@@ -20,7 +20,7 @@ func compilePython(pattern string) (*regexp.Regexp, error) {
 	if err := t.run(); err != nil {
 		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
 	}
-	re, err := regexp.Compile(`\A(?:` + t.out.String() + `)\z`)
+	re, err := compileBounded(`\A(?:` + t.out.String() + `)\z`)
 	if err != nil {
 		return nil, fmt.Errorf("pattern %q: not a regex that this tool can match: %w", pattern, cause(err))
 	}
@@ -28,6 +28,32 @@ func compilePython(pattern string) (*regexp.Regexp, error) {
 		return nil, fmt.Errorf("pattern %q: matches the empty path, which is the whole model", pattern)
 	}
 	return re, nil
+}
+
+// compileBounded compiles an RE2 expression whose program stays small: repetitions of repetitions would take seconds.
+func compileBounded(expr string) (*regexp.Regexp, error) {
+	const most = 50_000
+	tree, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	if cost(tree) > most {
+		return nil, errors.New("it is too large")
+	}
+	return regexp.Compile(expr)
+}
+
+// cost estimates the size of a compiled expression, in instructions and character ranges. It saturates.
+func cost(re *syntax.Regexp) int {
+	const limit = 1 << 30
+	n := 1 + len(re.Rune)/2
+	for _, sub := range re.Sub {
+		n = min(n+cost(sub), limit)
+	}
+	if re.Op == syntax.OpRepeat {
+		n = min(n*max(re.Min+1, re.Max, 1), limit)
+	}
+	return n
 }
 
 // cause drops the translated expression from a compile error: the user did not write it.

@@ -14,7 +14,7 @@ var (
 	partRanks = []string{"mod", "ada", "norm", "self_attn", "attn", "attention", "cross", "encoder_attn", "mixer", "mamba",
 		"linear_attn", "conv", "block_sparse_moe", "mlp", "ff", "feed_forward"}
 	leafRanks = []string{"q_a_proj", "q_b_proj", "q_proj", "to_q", "wq", "query", "qkv", "k_proj", "kv_a", "kv_b", "to_k", "wk",
-		"key", "v_proj", "to_v", "wv", "value", "add_q", "add_k", "add_v", "o_proj", "to_out", "wo", "out_proj", "dense", "proj",
+		"key", "v_proj", "to_v", "wv", "value", "add_k", "add_v", "add_q", "o_proj", "to_out", "wo", "out_proj", "dense", "proj",
 		"to_add_out", "gate_up", "gate", "up", "down", "w1", "w2", "w3", "fc1", "fc2", "linear1", "linear2"}
 )
 
@@ -23,7 +23,7 @@ func compareAttrs(a, b string) int {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := 0; i < min(len(x), len(y)); i++ {
 		ranks := partRanks
-		if i == len(x)-1 && i == len(y)-1 {
+		if isLast(x, i) && isLast(y, i) {
 			ranks = leafRanks
 		}
 		if c := cmp.Or(cmp.Compare(rankOf(ranks, x[i]), rankOf(ranks, y[i])), naturalCompare(x[i], y[i])); c != 0 {
@@ -31,6 +31,11 @@ func compareAttrs(a, b string) int {
 		}
 	}
 	return cmp.Compare(len(x), len(y))
+}
+
+// isLast says whether component i names the projection: nothing but numbers follows, as in to_out.0.
+func isLast(parts []string, i int) bool {
+	return !slices.ContainsFunc(parts[i+1:], func(p string) bool { return digits(p) < len(p) })
 }
 
 // rankOf returns the place of the first entry that the component equals, else of the longest that it starts with, else

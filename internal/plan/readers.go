@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -53,7 +54,7 @@ func (p *Plan) lintOfficial() Reader {
 func (p *Plan) loadCondition() string {
 	var parts []string
 	if p.Loader.Via == "bfloat16_model=" {
-		parts = append(parts, "pass bfloat16_model= of class "+cmpOr(p.Loader.Class, "unknown"))
+		parts = append(parts, "pass bfloat16_model= of class "+cmp.Or(p.Loader.Class, "unknown"))
 	}
 	if t := p.Loader.Transformers; t != "" && !strings.HasPrefix(t, "any version") && t != "n/a" {
 		parts = append(parts, "transformers "+t)
@@ -62,14 +63,6 @@ func (p *Plan) loadCondition() string {
 		parts = append(parts, "module paths not checked against the class")
 	}
 	return strings.Join(append(parts, "setuptools <81"), "; ")
-}
-
-// cmpOr returns a, or b if a is empty.
-func cmpOr(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
 }
 
 // lintAuto refuses, for readers that build the model from the folder alone, what needs a model made beforehand.

@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// FuzzParsePatternDict reads back what it wrote, and never accepts a dict that it cannot match.
+func FuzzParsePatternDict(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"a": []}`, `{"model\\.layers\\.\\d++": ["x.y", "z"]}`, `{"[^a-\\w]{,3}": ["é"]}`, `{"(?P<n>\\d)$|\\Z": [""]}`,
+		`{"a": [], "a": []}`, `{"\\x41[]-]": ["\\"]}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := ParsePatternDict(data)
+		if err != nil {
+			return
+		}
+		again, err := ParsePatternDict(d.AppendJSON(nil, "", "  "))
+		if err != nil || !equalDicts(d, again) {
+			t.Fatalf("%q became %q: %v", d, again, err)
+		}
+		if _, err := compileAll(d); err != nil && len(d) > 0 {
+			t.Fatalf("%q: %v", d, err)
+		}
+	})
+}
+
+// FuzzNew plans hostile headers, indexes and configs: it must end in a refusal or in a plan that holds every tensor of
+// the source exactly once.
+func FuzzNew(f *testing.F) {
+	index := []byte(`{"weight_map": {"model.layers.0.mlp.up_proj.weight": "model-00001-of-00001.safetensors"}}`)
+	f.Add([]byte(`{"model.layers.0.a.weight":{"dtype":"BF16","shape":[2,2],"data_offsets":[0,8]}}`), index, []byte(`{}`), true)
+	f.Add([]byte(`{"lm_head.weight":{"dtype":"BF16","shape":[2,2],"data_offsets":[0,8]},"model.layers.0.mlp.up_proj.weight":`+
+		`{"dtype":"BF16","shape":[2,1],"data_offsets":[8,12]}}`), []byte(nil), []byte(`{"model_type": "llama", "tie_word_embeddings": true}`), false)
+	f.Add([]byte(`{"x.1.y.weight":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"x.2.y.weight":{"dtype":"BF16","shape":[0,2],`+
+		`"data_offsets":[16,16]}}`), []byte(nil), []byte(`{"num_hidden_layers": -1, "limit": NaN}`), true)
+	f.Fuzz(func(t *testing.T, header, index, config []byte, derive bool) {
+		src, ok := hostileSource(header, index, config)
+		if !ok {
+			return
+		}
+		opt := Options{ExactF32: derive}
+		if !derive {
+			opt.PatternDict = PatternDict{{`.+\.\d+`, []string{"mlp.up_proj"}}, {`[^.]+`, []string{}}}
+		}
+		p, err := New(src, opt)
+		if err != nil {
+			var refused *RefusedError
+			if !errors.As(err, &refused) {
+				t.Fatalf("not a refusal: %v", err)
+			}
+			return
+		}
+		checkWhole(t, p)
+		if len(p.Digest()) != 64 || len(p.Units) == 0 {
+			t.Fatalf("%d units, digest %q", len(p.Units), p.Digest())
+		}
+	})
+}
+
+// hostileSource makes a source of fuzzed bytes, as far as the header parser lets it.
+func hostileSource(header, index, config []byte) (Source, bool) {
+	for size := int64(len(header)) + 8; size < int64(len(header))+64; size++ {
+		h, err := safetensors.ParseHeader(header, size)
+		if err != nil {
+			continue
+		}
+		path := "model.safetensors"
+		if index != nil {
+			path = "model-00001-of-00001.safetensors"
+		}
+		src := source([]WeightFile{{File: File{Path: path, Size: size}, Header: h}}, nil, "config.json")
+		src.Config = config
+		if index != nil {
+			src.Index = index
+			src.Files = append(src.Files, File{Path: "model.safetensors.index.json"})
+		}
+		return src, true
+	}
+	return Source{}, false
+}

@@ -1,0 +1,195 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// shard deals a model's tensors out to n files, in order, and returns them with their index.
+func (m *model) shard(n int) (files []WeightFile, index []byte) {
+	var b strings.Builder
+	b.WriteString(`{"metadata": {}, "weight_map": {`)
+	for i := range n {
+		names := m.names[i*len(m.names)/n : (i+1)*len(m.names)/n]
+		path := fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, n)
+		files = append(files, headerFile(path, m.tensors(names)))
+		for _, name := range names {
+			fmt.Fprintf(&b, "%q: %q,", name, path)
+		}
+	}
+	return files, []byte(strings.TrimSuffix(b.String(), ",") + "}}")
+}
+
+// bigLlama is Llama-3.1-405B by its config: every name, every shape.
+func bigLlama() *model {
+	const hidden, ffn, vocab, kv = 16384, 53248, 128256, 1024
+	m := newModel()
+	m.add("model.embed_tokens.weight", safetensors.BF16, vocab, hidden)
+	for i := range 126 {
+		l := fmt.Sprintf("model.layers.%d.", i)
+		m.add(l+"input_layernorm.weight", safetensors.BF16, hidden)
+		m.add(l+"mlp.down_proj.weight", safetensors.BF16, hidden, ffn)
+		m.add(l+"mlp.gate_proj.weight", safetensors.BF16, ffn, hidden)
+		m.add(l+"mlp.up_proj.weight", safetensors.BF16, ffn, hidden)
+		m.add(l+"post_attention_layernorm.weight", safetensors.BF16, hidden)
+		m.add(l+"self_attn.k_proj.weight", safetensors.BF16, kv, hidden)
+		m.add(l+"self_attn.o_proj.weight", safetensors.BF16, hidden, hidden)
+		m.add(l+"self_attn.q_proj.weight", safetensors.BF16, hidden, hidden)
+		m.add(l+"self_attn.v_proj.weight", safetensors.BF16, kv, hidden)
+	}
+	m.add("model.norm.weight", safetensors.BF16, hidden)
+	m.add("lm_head.weight", safetensors.BF16, vocab, hidden)
+	return m
+}
+
+// TestLlama405B plans the largest dense model: its layers exceed the format's limit, so they are split.
+func TestLlama405B(t *testing.T) {
+	files, index := bigLlama().shard(191)
+	src := source(files, map[string]any{
+		"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}, "num_hidden_layers": 126,
+	}, "model.safetensors.index.json")
+	src.Index = index
+	p, err := New(src, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkWhole(t, p)
+	const weights = 126*3_187_671_040 + 2*2_101_346_304
+	if len(p.Units) != 506 || !p.Split || p.UnitBytes() != 2*weights {
+		t.Errorf("%d units of %d bytes, split %v", len(p.Units), p.UnitBytes(), p.Split)
+	}
+	// Norms lie beside the units, in the remainder, since no unit holds them.
+	const norms = (2*126 + 1) * 16384 * 2
+	if p.PlainBytes() != norms || len(p.RemainderFiles) != 1 {
+		t.Errorf("%d plain bytes in %d files, want %d in 1", p.PlainBytes(), len(p.RemainderFiles), norms)
+	}
+	var headers int64
+	for _, f := range files {
+		headers += f.Header.DataStart()
+	}
+	if got := p.SourceBytes(); got != 2*weights+norms+headers {
+		t.Errorf("%d bytes in, want %d", got, 2*weights+norms+headers)
+	}
+	for _, u := range p.Units {
+		if u.NElems() > maxElems || u.Unholdable != "" {
+			t.Errorf("unit %s has %d weights", u.Path, u.NElems())
+		}
+	}
+}
+
+// glmAir is GLM-4.5-Air in all names and in shapes that put a layer above the limit: one dense layer, MoE layers with
+// 128 experts, and a layer for multi-token prediction behind them.
+func glmAir(layers int) *model {
+	m := newModel()
+	m.add("model.embed_tokens.weight", safetensors.BF16, 151552, 4096)
+	m.add("lm_head.weight", safetensors.BF16, 151552, 4096)
+	for i := range layers + 1 {
+		l := fmt.Sprintf("model.layers.%d.", i)
+		for _, a := range llamaAttrs[:4] {
+			m.add(l+a+".weight", safetensors.BF16, 4096, 4096)
+		}
+		mlps := []string{"mlp."}
+		if i > 0 {
+			mlps = []string{"mlp.shared_experts."}
+			for e := range 128 {
+				mlps = append(mlps, fmt.Sprintf("mlp.experts.%d.", e))
+			}
+			m.add(l+"mlp.gate.weight", safetensors.BF16, 128, 4096)
+		}
+		for _, mlp := range mlps {
+			for _, a := range []string{"gate_proj", "up_proj", "down_proj"} {
+				m.add(l+mlp+a+".weight", safetensors.BF16, 1408, 4096)
+			}
+		}
+	}
+	m.add(fmt.Sprintf("model.layers.%d.eh_proj.weight", layers), safetensors.BF16, 4096, 8192)
+	return m
+}
+
+// TestMoESplit splits a model with experts and leaves the layer for multi-token prediction in BF16.
+func TestMoESplit(t *testing.T) {
+	src := source([]WeightFile{glmAir(3).file("model.safetensors")}, map[string]any{
+		"model_type": "glm4_moe", "architectures": []string{"Glm4MoeForCausalLM"}, "num_hidden_layers": 3,
+	})
+	p, err := New(src, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkWhole(t, p)
+	var regexes []string
+	for _, pat := range p.PatternDict {
+		regexes = append(regexes, pat.Regex)
+	}
+	want := []string{`lm_head`, `model\.embed_tokens`, `model\.layers\.[0-2]\.self_attn`,
+		`model\.layers\.[1-2]\.mlp\.experts\.\d+`, `model\.layers\.[1-2]\.mlp\.shared_experts`, `model\.layers\.0\.mlp`}
+	if !slices.Equal(regexes, want) {
+		t.Errorf("patterns %v\nwant     %v", regexes, want)
+	}
+	if n := 2 + 3 + 2*128 + 2 + 1; len(p.Units) != n {
+		t.Errorf("%d units, want %d", len(p.Units), n)
+	}
+	if !slices.ContainsFunc(p.Differences, func(s string) bool { return strings.Contains(s, "does not build are kept") }) {
+		t.Errorf("differences %q", p.Differences)
+	}
+}
+
+// TestNoSplitBelowLimit: the same class below the limit keeps one unit a layer.
+func TestNoSplitBelowLimit(t *testing.T) {
+	m := glmAir(2)
+	for n, d := range m.dims {
+		m.dims[n] = []int64{d[0] / 16, d[1]}
+	}
+	src := source([]WeightFile{m.file("model.safetensors")}, map[string]any{
+		"model_type": "glm4_moe", "architectures": []string{"Glm4MoeForCausalLM"}, "num_hidden_layers": 2,
+	})
+	p, err := New(src, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Split || len(p.Units) != 4 || p.PatternDict[2].Regex != `model\.layers\.0` || p.PatternDict[3].Regex != `model\.layers\.1` {
+		t.Errorf("split %v, %d units, dict %v", p.Split, len(p.Units), p.PatternDict[2:])
+	}
+	if n := len(p.PatternDict[3].Attrs); n != 4+128*3+3 {
+		t.Errorf("%d attributes in a layer with experts", n)
+	}
+}
+
+// TestIndexRegex writes sets of numbers the way published dicts do, and matches exactly them.
+func TestIndexRegex(t *testing.T) {
+	seq := func(a, b int) (out []int) {
+		for i := a; i <= b; i++ {
+			out = append(out, i)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		nums []int
+		want string
+	}{
+		{[]int{37}, `37`},
+		{seq(0, 4), `[0-4]`},
+		{seq(0, 36), `([0-9]|[1-2][0-9]|3[0-6])`},
+		{[]int{3, 7, 11, 15, 19, 23}, `([37]|1[159]|23)`},
+		{seq(1, 126), `([1-9]|[1-9][0-9]|1[0-1][0-9]|12[0-6])`},
+		{[]int{0, 1, 2, 5, 7}, `[0-257]`},
+		{seq(98, 101), `(9[8-9]|10[0-1])`},
+	} {
+		got := indexRegex(c.nums)
+		if got != c.want {
+			t.Errorf("%v: got %s, want %s", c.nums, got, c.want)
+		}
+		re, err := compilePython(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 1200 {
+			if re.MatchString(fmt.Sprint(i)) != slices.Contains(c.nums, i) {
+				t.Errorf("%s is wrong about %d", got, i)
+			}
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// fluxComfy is a ComfyUI checkpoint with a text encoder beside the diffusion model.
+func fluxComfy(prefix string, checkpoint bool) Source {
+	m := newModel()
+	for _, n := range []string{"img_mod.lin", "img_attn.qkv", "img_attn.proj", "img_mlp.0", "img_mlp.2", "txt_mod.lin",
+		"txt_attn.qkv", "txt_attn.proj", "txt_mlp.0", "txt_mlp.2"} {
+		m.weight(prefix + "double_blocks.0." + n)
+	}
+	for _, n := range []string{"linear1", "linear2", "modulation.lin"} {
+		m.weight(prefix + "single_blocks.0." + n)
+	}
+	m.weight(prefix + "guidance_in.in_layer")
+	if checkpoint {
+		m.weight("text_encoders.clip_l.embed")
+	}
+	return source([]WeightFile{m.file("flux1-dev.safetensors")}, nil)
+}
+
+// TestComfyUI plans single files: prefix stripped, one output file, no config.
+func TestComfyUI(t *testing.T) {
+	for _, prefix := range []string{"", "model.diffusion_model.", "diffusion_model."} {
+		p, err := New(fluxComfy(prefix, prefix != ""), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkWhole(t, p)
+		if len(p.OutputFiles) != 1 || p.OutputFiles[0].Path != "flux1-dev-DF11.safetensors" || p.OutputFiles[0].Metadata != nil {
+			t.Errorf("output files %+v", p.OutputFiles)
+		}
+		if p.Entry != "flux-comfyui" || p.Config.Mode != ConfigNone || p.Units[0].Path != "double_blocks.0" {
+			t.Errorf("entry %s, config %s, first unit %s", p.Entry, p.Config.Mode, p.Units[0].Path)
+		}
+		if a := p.Units[0].Attrs[0]; a.Name != "double_blocks.0.img_mod.lin.weight" || a.Source != prefix+a.Name {
+			t.Errorf("first attribute %+v", a)
+		}
+		if (len(p.Dropped) == 1) != (prefix != "") {
+			t.Errorf("prefix %q: dropped %v", prefix, p.Dropped)
+		}
+	}
+}
+
+// TestSingleFileChoice asks which file is meant when a repo holds several, and refuses a folder for a single file.
+func TestSingleFileChoice(t *testing.T) {
+	src := fluxComfy("", false)
+	src.Files = append(src.Files, File{Path: "flux1-dev-fp8.safetensors"})
+	if _, err := New(src, Options{}); err == nil || !strings.Contains(err.Error(), "several single files") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := New(src, Options{WeightFile: "flux1-dev.safetensors"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := New(src, Options{WeightFile: "nothing.safetensors"}); err == nil {
+		t.Error("a missing file was accepted")
+	}
+}
+
+// pipeline is a diffusers pipeline with a sharded transformer and other components.
+func pipeline(class string) Source {
+	m := newModel()
+	for _, n := range []string{"attn1.to_q", "attn1.to_k", "attn1.to_v", "attn1.to_out.0", "attn2.to_q", "attn2.to_k", "attn2.to_v",
+		"attn2.to_out.0", "ffn.net.0.proj", "ffn.net.2"} {
+		for i := range 3 {
+			m.weight(fmt.Sprintf("blocks.%d.%s", i, n))
+		}
+	}
+	m.add("blocks.0.scale_shift_table", safetensors.F32, 1, 6, 16)
+	m.weight("condition_embedder.time_proj")
+	a := headerFile("transformer/diffusion_pytorch_model-00001-of-00002.safetensors", m.tensors(m.names[:9]))
+	b := headerFile("transformer/diffusion_pytorch_model-00002-of-00002.safetensors", m.tensors(m.names[9:]))
+	src := source([]WeightFile{a, b}, nil, "transformer/diffusion_pytorch_model.safetensors.index.json",
+		"model_index.json", "transformer/config.json", "README.md", "wan.safetensors",
+		"text_encoder/config.json", "text_encoder/model-00001-of-00002.safetensors", "text_encoder/model-00002-of-00002.safetensors",
+		"text_encoder/model.safetensors.index.json", "text_encoder/model.fp16.safetensors", "text_encoder/pytorch_model.bin",
+		"tokenizer/spiece.model", "vae/diffusion_pytorch_model.safetensors", "vae/config.json", "extra/model.safetensors")
+	src.Index = []byte(`{"weight_map": {"blocks.0.attn1.to_q.weight": "diffusion_pytorch_model-00001-of-00002.safetensors",
+		"condition_embedder.time_proj.weight": "diffusion_pytorch_model-00002-of-00002.safetensors"}}`)
+	src.Config = fmt.Appendf(nil, `{"_class_name": %q}`, class)
+	src.ModelIndex = []byte(`{"_class_name": "WanPipeline", "transformer": ["diffusers", "X"], "text_encoder": ["a", "b"],
+		"tokenizer": ["a", "b"], "vae": ["a", "b"], "transformer_2": [null, null]}`)
+	return src
+}
+
+// TestPipeline converts the transformer of a pipeline and carries the other components over.
+func TestPipeline(t *testing.T) {
+	p, err := New(pipeline("WanTransformer3DModel"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkWhole(t, p)
+	if p.Entry != "wan-diffusers" || p.Layout != Diffusers || p.Config.Mode != ConfigNew {
+		t.Errorf("entry %s, layout %s, config %+v", p.Entry, p.Layout, p.Config)
+	}
+	const components = "text_encoder/model-00001-of-00002.safetensors text_encoder/model-00002-of-00002.safetensors " +
+		"text_encoder/model.safetensors.index.json vae/diffusion_pytorch_model.safetensors"
+	if got := filePaths(p.Components); got != components {
+		t.Errorf("components %s", got)
+	}
+	const copied = "model_index.json text_encoder/config.json tokenizer/spiece.model transformer/config.json vae/config.json"
+	if got := filePaths(p.Copied); got != copied {
+		t.Errorf("copied %s", got)
+	}
+	if got := p.OutputFiles[len(p.OutputFiles)-1].Path; got != "diffusion_pytorch_model.safetensors" {
+		t.Errorf("remainder in %s", got)
+	}
+	if !slices.ContainsFunc(p.Warnings, func(w Warning) bool { return w.Code == WarnDType }) {
+		t.Error("no warning about the F32 table")
+	}
+}
+
+// TestPipelineLayouts overrides the layout within its family and refuses another family.
+func TestPipelineLayouts(t *testing.T) {
+	p, err := New(pipeline("WanTransformer3DModel"), Options{Layout: DiffusersSingle})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.OutputFiles) != 1 || p.OutputFiles[0].Path != "diffusion_pytorch_model.safetensors" || len(p.OutputFiles[0].Units) != 3 {
+		t.Errorf("output files %+v", p.OutputFiles)
+	}
+	if _, err := New(pipeline("WanTransformer3DModel"), Options{Layout: Transformers}); err == nil {
+		t.Error("a pipeline was planned as a transformers folder")
+	}
+	if _, err := New(pipeline("WanTransformer3DModel"), Options{Component: "transformer_2"}); err == nil {
+		t.Error("a missing component was accepted")
+	}
+	for in, want := range map[string]Layout{"": "", "single": ComfyUI, "diffusers-single": DiffusersSingle} {
+		if got, err := ParseLayout(in); err != nil || got != want {
+			t.Errorf("%q: %s, %v", in, got, err)
+		}
+	}
+	if _, err := ParseLayout("gguf"); err == nil {
+		t.Error("gguf was accepted as a layout")
+	}
+}
+
+// TestDerived applies the rule for unknown architectures and labels the result.
+func TestDerived(t *testing.T) {
+	p, err := New(pipeline("NobodyTransformer3DModel"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wan, err := New(pipeline("WanTransformer3DModel"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Derived || p.Provenance != "derived" || p.Entry != "" || !equalDicts(p.PatternDict, wan.PatternDict) {
+		t.Errorf("derived %v by %s: %s", p.Derived, p.Provenance, p.PatternDict.AppendJSON(nil, "", ""))
+	}
+}
+
+// TestDerivedLanguageModel derives the published dict of a Llama under another name, and leaves out what is no Linear.
+func TestDerivedLanguageModel(t *testing.T) {
+	m := newModel()
+	m.add("model.embed_tokens.weight", safetensors.BF16, 64, 16)
+	for i := range 12 {
+		l := fmt.Sprintf("model.layers.%d.", i)
+		for _, a := range []string{"mlp.down_proj", "mlp.gate_proj", "mlp.up_proj", "self_attn.k_proj", "self_attn.o_proj",
+			"self_attn.q_proj", "self_attn.v_proj"} {
+			if i == 11 && a == "mlp.gate_proj" {
+				continue
+			}
+			m.weight(l + a)
+		}
+		m.add(l+"mlp.gate.weight", safetensors.BF16, 8, 16)     // router: as many rows as experts
+		m.add(l+"conv.weight", safetensors.BF16, 16, 4, 4)      // 3-D
+		m.add(l+"pos_embed.weight", safetensors.BF16, 32, 16)   // table
+		m.add(l+"norm.weight", safetensors.BF16, 16)            // 1-D
+		m.add(l+"scorer.weight", safetensors.BF16, 1, 16)       // one row
+		m.add(l+"bare_parameter", safetensors.BF16, 16, 16)     // no .weight
+		m.add(l+"high_precision.weight", safetensors.F32, 9, 9) // not BF16
+	}
+	m.add("lm_head.weight", safetensors.BF16, 64, 16)
+	src := source([]WeightFile{m.file("model.safetensors")}, map[string]any{
+		"model_type": "novel", "architectures": []string{"NovelForCausalLM"}, "num_local_experts": 8, "tie_word_embeddings": false,
+		"num_hidden_layers": 12,
+	})
+	p, err := New(src, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"lm_head": [], "model\\.embed_tokens": [], ` +
+		`"model\\.layers\\.([0-9]|10)": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", ` +
+		`"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"], ` +
+		`"model\\.layers\\.11": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", ` +
+		`"mlp.up_proj", "mlp.down_proj"]}`
+	if got := string(p.PatternDict.AppendJSON(nil, "", "")); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if p.Loader.Via != "AutoModelForCausalLM" {
+		t.Errorf("loader %+v", p.Loader)
+	}
+}
+
+// TestDerivedOrder ranks the attributes of the usual names like the published dicts.
+func TestDerivedOrder(t *testing.T) {
+	c, err := Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := 0
+	for _, id := range []string{"llama-untied-escaped", "qwen2-untied", "gemma", "glm", "starcoder2", "phi", "qwen3-moe", "mixtral",
+		"wan-diffusers", "z-image-diffusers", "cogview4-diffusers", "sd35-large-diffusers"} {
+		for _, pat := range c.find(id).PatternDict {
+			sorted := slices.Clone(pat.Attrs)
+			slices.SortStableFunc(sorted, compareAttrs)
+			if slices.Equal(sorted, pat.Attrs) {
+				same++
+			} else {
+				t.Logf("%s: derived order %v, catalogue %v", id, sorted, pat.Attrs)
+			}
+		}
+	}
+	if same < 24 {
+		t.Errorf("%d orders are those of the catalogue", same)
+	}
+}

@@ -1,0 +1,204 @@
+package plan
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// outputOf describes the official output of a golden model.
+func outputOf(t *testing.T, p *Plan, dir string) Output {
+	t.Helper()
+	out := Output{PatternDict: p.PatternDict.clone()}
+	for _, f := range p.OutputFiles {
+		out.Files = append(out.Files, readWeights(t, dir, f.Path))
+	}
+	return out
+}
+
+// edit changes the tensors of one file of an output.
+func edit(out *Output, path string, change func([]safetensors.Tensor) []safetensors.Tensor) {
+	i := slices.IndexFunc(out.Files, func(f WeightFile) bool { return f.Path == path })
+	h := *out.Files[i].Header
+	h.Tensors = change(slices.Clone(h.Tensors))
+	out.Files[i].Header = &h
+}
+
+// without removes a tensor.
+func without(name string) func([]safetensors.Tensor) []safetensors.Tensor {
+	return func(ts []safetensors.Tensor) []safetensors.Tensor {
+		return slices.DeleteFunc(ts, func(x safetensors.Tensor) bool { return x.Name == name })
+	}
+}
+
+// with changes a tensor.
+func with(name string, change func(*safetensors.Tensor)) func([]safetensors.Tensor) []safetensors.Tensor {
+	return func(ts []safetensors.Tensor) []safetensors.Tensor {
+		i := slices.IndexFunc(ts, func(x safetensors.Tensor) bool { return x.Name == name })
+		change(&ts[i])
+		return ts
+	}
+}
+
+// traps lists the traps of docs/format.md §14 as changes of a good output.
+var traps = []struct {
+	name   string
+	trap   Trap
+	change func(*Output)
+	alone  bool // shows without the plan as well
+}{
+	{"attribute order differs from the encoding order", TrapOrder, func(o *Output) {
+		slices.Reverse(o.PatternDict[2].Attrs)
+	}, false},
+	{"norm missing from the unit file", TrapMissing, func(o *Output) {
+		edit(o, layer0, without("model.layers.0.input_layernorm.weight"))
+	}, false},
+	{"unit file missing", TrapMissingUnit, func(o *Output) {
+		o.Files = slices.DeleteFunc(o.Files, func(f WeightFile) bool { return f.Path == layer0 })
+	}, false},
+	{"plain tensor under a wrong last name", TrapUnknown, func(o *Output) {
+		edit(o, layer0, with("model.layers.0.input_layernorm.weight", func(x *safetensors.Tensor) {
+			x.Name = "model.layers.0.input_layernorm.scale"
+		}))
+	}, false},
+	{"old shard in the folder", TrapForeignFile, func(o *Output) {
+		o.Files = append(o.Files, tiny().file("model-00001-of-00002.safetensors"))
+	}, false},
+	{"old shard with the same tensors", TrapTwice, func(o *Output) {
+		m := newModel()
+		m.add("model.layers.0.input_layernorm.weight", safetensors.BF16, 8)
+		o.Files = append(o.Files, m.file("model-00001-of-00002.safetensors"))
+	}, true},
+	{"plain tensor in another type", TrapDType, func(o *Output) {
+		edit(o, layer0, with("model.layers.0.input_layernorm.weight", func(x *safetensors.Tensor) { x.DType = "F16" }))
+	}, false},
+	{"plain tensor in another shape", TrapShape, func(o *Output) {
+		edit(o, layer0, with("model.layers.0.input_layernorm.weight", func(x *safetensors.Tensor) { x.Shape = []int64{1, 48} }))
+	}, false},
+	{"unit under a wrong prefix", TrapPattern, func(o *Output) {
+		edit(o, layer0, func(ts []safetensors.Tensor) []safetensors.Tensor {
+			for i := range ts {
+				ts[i].Name = "language_" + ts[i].Name
+			}
+			return ts
+		})
+	}, true},
+	{"pattern missing", TrapPattern, func(o *Output) { o.PatternDict = o.PatternDict[:2] }, true},
+	{"pattern that does not match fully", TrapPattern, func(o *Output) { o.PatternDict[2].Regex = `layers\.\d+` }, true},
+	{"two patterns match one unit", TrapTwoPatterns, func(o *Output) {
+		o.PatternDict = append(o.PatternDict, Pattern{`lm_hea.`, []string{}})
+	}, true},
+	{"split_positions missing", TrapIncomplete, func(o *Output) {
+		edit(o, layer0, without("model.layers.0.split_positions"))
+	}, true},
+	{"output_positions missing", TrapIncomplete, func(o *Output) {
+		edit(o, layer0, without("model.layers.0.output_positions"))
+	}, true},
+	{"output_positions as U32", TrapIncomplete, func(o *Output) {
+		edit(o, layer0, with("model.layers.0.output_positions", func(x *safetensors.Tensor) { x.DType = "U32" }))
+	}, true},
+	{"too many tables", TrapIncomplete, func(o *Output) {
+		edit(o, layer0, with("model.layers.0.luts", func(x *safetensors.Tensor) { x.Shape = []int64{19, 256} }))
+	}, true},
+	{"another number of weights", TrapIncomplete, func(o *Output) {
+		edit(o, layer0, with("model.layers.0.sign_mantissa", func(x *safetensors.Tensor) { x.Shape = []int64{7} }))
+	}, false},
+	{"another number of attributes", TrapIncomplete, func(o *Output) {
+		edit(o, layer0, with("model.layers.0.split_positions", func(x *safetensors.Tensor) { x.Shape = []int64{1} }))
+	}, false},
+}
+
+const layer0 = "model_layers_0.safetensors"
+
+// TestTraps changes a good official output into each trap and expects the check to name it.
+func TestTraps(t *testing.T) {
+	src, dict := readGolden(t, "bias_f32")
+	p, err := New(src, Options{PatternDict: dict})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(goldenDir, "bias_f32", "multi")
+	for _, want := range []*Plan{p, nil} {
+		if problems := Check(outputOf(t, p, dir), want); len(problems) > 0 {
+			t.Fatalf("the official output has problems: %v", problems)
+		}
+	}
+	for _, trap := range traps {
+		t.Run(trap.name, func(t *testing.T) {
+			out := outputOf(t, p, dir)
+			trap.change(&out)
+			has := func(problems []Problem) bool {
+				return slices.ContainsFunc(problems, func(x Problem) bool { return x.Trap == trap.trap && x.Detail != "" })
+			}
+			if problems := Check(out, p); !has(problems) {
+				t.Errorf("got %v, want %s", problems, trap.trap)
+			}
+			if has(Check(out, nil)) != trap.alone {
+				t.Errorf("without the plan: found %v, want %v", !trap.alone, trap.alone)
+			}
+		})
+	}
+}
+
+// TestMLXPattern checks the grammar of the strictest reader.
+func TestMLXPattern(t *testing.T) {
+	for regex, ok := range map[string]bool{
+		`model\.layers\.\d+`:                   true,
+		`model.layers.\d+`:                     true,
+		`blocks\.([0-9]|[1-2][0-9]|3[0-6])`:    true,
+		`encoder\.lyric_encoder\.layers\.\d++`: true,
+		`(a|b|c|d|e|f)`:                        false,
+		`(ab)+`:                                false,
+		`(?:ab)`:                               false,
+		`a{2}`:                                 false,
+		`\d+\.\d+\.\d+`:                        false,
+		`a?b?c?`:                               false,
+		`^a$`:                                  false,
+		strings.Repeat("a", 257):               false,
+		`model\.layers\.\d+\.mlp\.(gate_proj|up_proj|down_proj)`: true,
+		`language_model\.model\.layers.\d+`:                      true,
+		`model\.layers\.([0-2])\.mlp\.experts\.\d+`:              true,
+		`double_blocks\.\d+`:                                     true,
+		`output_blocks\.[678]\.0`:                                true,
+		`a\sb`:                                                   false,
+	} {
+		if err := MLXPattern(regex); (err == nil) != ok {
+			t.Errorf("%q: %v", regex, err)
+		}
+	}
+}
+
+// TestReaders checks who loads what, by layout.
+func TestReaders(t *testing.T) {
+	for _, c := range []struct{ id, loads string }{
+		{"llama-untied-escaped", "dfloat11 DFloat11-ROCM DFloat11_MPS vllm-df11"},
+		{"qwen3-vl", "dfloat11 DFloat11-ROCM"},
+		{"flux-kontext-dev-diffusers", "dfloat11 mlx-dfloat DFloat11-ROCM"},
+		{"flux-comfyui", "ComfyUI-DFloat11-Extended"},
+		{"flux2-alt-comfyui", ""},
+		{"krea2-comfyui", "mlx-dfloat ComfyUI-DFloat11-Extended"},
+	} {
+		cat, err := Embedded()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := New(synth(t, cat.find(c.id), false), Options{Like: c.id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var loads []string
+		for _, r := range p.Readers {
+			if r.OK {
+				loads = append(loads, r.Name)
+			} else if r.Why == "" {
+				t.Errorf("%s: %s does not load it, and no reason is given", c.id, r.Name)
+			}
+		}
+		if got := strings.Join(loads, " "); got != c.loads {
+			t.Errorf("%s loads in %q, want %q", c.id, got, c.loads)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// llama is a Llama-shaped source with a head that is stored or not, and a tie that the config states or not.
+func llama(headStored bool, tied any) Source {
+	m := newModel()
+	m.add("model.embed_tokens.weight", safetensors.BF16, 64, 16)
+	if headStored {
+		m.add("lm_head.weight", safetensors.BF16, 64, 16)
+	}
+	for i := range 2 {
+		for _, a := range llamaAttrs {
+			m.weight(fmt.Sprintf("model.layers.%d.%s", i, a))
+		}
+	}
+	config := map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}}
+	if tied != nil {
+		config["tie_word_embeddings"] = tied
+	}
+	return source([]WeightFile{m.file("model.safetensors")}, config)
+}
+
+var llamaAttrs = []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+	"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}
+
+// TestTied covers what the config says about tied embeddings and what the source stores.
+func TestTied(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		stored bool
+		tied   any
+		units  int
+		alias  int
+	}{
+		{"untied", true, false, 4, 0},
+		{"silent: the class default", true, nil, 4, 0},
+		{"tied, not stored", false, true, 2, 0},
+		{"tied, stored", true, true, 2, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := New(llama(c.stored, c.tied), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(p.Units) != c.units || len(p.Aliases) != c.alias {
+				t.Errorf("%d units and %d aliases, want %d and %d", len(p.Units), len(p.Aliases), c.units, c.alias)
+			}
+			if c.alias > 0 && len(p.Differences) == 0 {
+				t.Error("the dropped head is no difference")
+			}
+			if p.Entry != "llama-untied-escaped" {
+				t.Errorf("entry %q, want the escaped style", p.Entry)
+			}
+			checkWhole(t, p)
+		})
+	}
+}
+
+// TestUntiedWithoutHead refuses a source whose config promises a head that it does not store.
+func TestUntiedWithoutHead(t *testing.T) {
+	if _, err := New(llama(false, false), Options{}); err == nil || !strings.Contains(err.Error(), `"lm_head" matches no module`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestHeadStoredForEmbedding stores a tied matrix under the name of the embedding when the source has only the head.
+func TestHeadStoredForEmbedding(t *testing.T) {
+	src := llama(true, true)
+	ts := src.Weights[0].Header.Tensors
+	src.Weights[0] = headerFile("model.safetensors", ts[1:])
+	src.Files[0] = src.Weights[0].File
+	p, err := New(src, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := p.Remainder[0]; r.Name != "model.embed_tokens.weight" || r.Source != "lm_head.weight" {
+		t.Errorf("the remainder starts with %+v", r)
+	}
+}
+
+// TestTextConfigDecides asks the text model of a multimodal config first, as transformers does.
+func TestTextConfigDecides(t *testing.T) {
+	c, err := readConfig([]byte(`{"tie_word_embeddings": true, "text_config": {"tie_word_embeddings": false}}`))
+	if err != nil || *c.tied() {
+		t.Errorf("tied %v, %v", c.tied(), err)
+	}
+	c, err = readConfig([]byte(`{"tie_word_embeddings": true, "limit": [0.0, Infinity], "s": "NaN \" Infinity", "text_config": {}}`))
+	if err != nil || !*c.tied() {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSplitShards follows the sharding rule of huggingface_hub.
+func TestSplitShards(t *testing.T) {
+	for _, c := range []struct {
+		sizes []int64
+		want  string
+	}{
+		{nil, "[[]]"},
+		{[]int64{10}, "[[10]]"},
+		{[]int64{4, 6}, "[[4 6]]"},
+		{[]int64{4, 7}, "[[4] [7]]"},
+		{[]int64{11}, "[[11]]"},
+		{[]int64{4, 11, 5, 2}, "[[11] [4 5] [2]]"}, // an oversized tensor goes ahead of the open shard
+		{[]int64{10, 1}, "[[10] [1]]"},
+		{[]int64{0, 0}, "[[0 0]]"},
+	} {
+		var ts []Tensor
+		for _, n := range c.sizes {
+			ts = append(ts, Tensor{Length: n})
+		}
+		got := make([][]int64, 0)
+		for _, shard := range splitShards(ts, 10) {
+			sizes := []int64{}
+			for _, x := range shard {
+				sizes = append(sizes, x.Length)
+			}
+			got = append(got, sizes)
+		}
+		if s := fmt.Sprint(got); s != c.want {
+			t.Errorf("%v: got %s, want %s", c.sizes, s, c.want)
+		}
+	}
+}
+
+// TestLargeRemainder splits a remainder above 5 GB and names an index for it.
+func TestLargeRemainder(t *testing.T) {
+	tr := newTrial()
+	tr.m.add("vision.a", safetensors.BF16, 1<<20, 2000)
+	tr.m.add("vision.b", safetensors.BF16, 1<<20, 1000)
+	p, err := tr.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, f := range p.RemainderFiles {
+		paths = append(paths, f.Path)
+	}
+	if fmt.Sprint(paths) != "[model-00001-of-00002.safetensors model-00002-of-00002.safetensors]" ||
+		p.RemainderIndex != "model.safetensors.index.json" {
+		t.Errorf("files %v, index %q", paths, p.RemainderIndex)
+	}
+}
+
+// TestUnholdable leaves single units in BF16 without changing the dict.
+func TestUnholdable(t *testing.T) {
+	tr := newTrial()
+	tr.m.dims["lm_head.weight"] = []int64{1 << 16, 1 << 15}
+	tr.m.dims["model.embed_tokens.weight"] = []int64{0, 16}
+	p, err := tr.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(p.Units[0].Unholdable, " ", p.Units[1].Unholdable, " ", p.Units[2].Unholdable)
+	if got != "too_large empty " || len(p.PatternDict) != 3 {
+		t.Errorf("unholdable %q, dict %v", got, p.PatternDict)
+	}
+}
+
+// TestExactF32 takes F32 weights on request and marks them.
+func TestExactF32(t *testing.T) {
+	tr := newTrial()
+	for n := range tr.m.types {
+		tr.m.types[n] = safetensors.F32
+	}
+	if _, err := tr.plan(); err == nil {
+		t.Fatal("F32 was taken without the option")
+	}
+	tr.opt.ExactF32 = true
+	p, err := tr.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := p.Units[2].Attrs[0]
+	if !a.ExactF32 || a.Length != 4*a.NElems() || p.Units[2].Siblings[0].ExactF32 {
+		t.Errorf("attribute %+v, sibling %+v", a, p.Units[2].Siblings[0])
+	}
+}
+
+// TestFiles sorts the files of a source into copied and left behind.
+func TestFiles(t *testing.T) {
+	src := source([]WeightFile{tiny().file("model.safetensors")}, map[string]any{},
+		"tokenizer.json", "tokenizer.model", "chat_template.jinja", "generation_config.json", "LICENSE", "NOTICE",
+		"USE_POLICY.md", "images/a.png", "configuration_x.py", "Readme.MD", "README_zh.md",
+		"README.md", ".gitattributes", ".cache/huggingface/x", "original/params.json", "original/consolidated.00.pth",
+		"consolidated.safetensors", "consolidated.00.pth", "pytorch_model.bin", "model-Q4.GGUF", "onnx/model.onnx_data",
+		"pytorch_model.bin.index.json", "flax_model.msgpack", "tf_model.h5", "../evil", "/abs", "a\\b", "df11-manifest.json",
+		"old.safetensors", "rng_state.pkl")
+	p, err := New(src, Options{PatternDict: tinyDict()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "LICENSE NOTICE README_zh.md USE_POLICY.md chat_template.jinja configuration_x.py " +
+		"generation_config.json images/a.png tokenizer.json tokenizer.model"
+	if got := filePaths(p.Copied); got != want {
+		t.Errorf("copied %s\nwant   %s", got, want)
+	}
+	if len(p.NotCopied) != len(src.Files)-2-len(p.Copied) {
+		t.Errorf("%d of %d files are not accounted for", len(src.Files)-2-len(p.Copied)-len(p.NotCopied), len(src.Files))
+	}
+	if p.Config != (ConfigPlan{ConfigInsert, "config.json"}) {
+		t.Errorf("config %+v", p.Config)
+	}
+}
+
+// TestCaseCollision refuses copies that a case-insensitive file system would merge.
+func TestCaseCollision(t *testing.T) {
+	for _, pair := range [][2]string{{"License", "LICENSE"}, {"Config.json", "x"}, {"a/B.txt", "a/b.txt"}} {
+		src := source([]WeightFile{tiny().file("model.safetensors")}, map[string]any{}, pair[0], pair[1])
+		if _, err := New(src, Options{PatternDict: tinyDict()}); err == nil || !strings.Contains(err.Error(), "differ only in case") {
+			t.Errorf("%v: got %v", pair, err)
+		}
+	}
+}
+
+// TestDigest changes with everything that decides output bytes and with nothing else.
+func TestDigest(t *testing.T) {
+	base := newTrial()
+	p, err := base.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _ := newTrial().plan()
+	if p.Digest() != again.Digest() || len(p.Digest()) != 64 {
+		t.Errorf("the same input gives %s and %s", p.Digest(), again.Digest())
+	}
+	seen := map[string]string{p.Digest(): "the base"}
+	for name, change := range map[string]func(*trial){
+		"commit":          func(tr *trial) { tr.src = func(s Source) Source { s.Commit = "other"; return s } },
+		"id":              func(tr *trial) { tr.src = func(s Source) Source { s.ID = "other/model"; return s } },
+		"etag":            func(tr *trial) { tr.src = withETag },
+		"attribute order": func(tr *trial) { slices.Reverse(tr.opt.PatternDict[2].Attrs) },
+		"pattern order":   func(tr *trial) { slices.Reverse(tr.opt.PatternDict) },
+		"regex":           func(tr *trial) { tr.opt.PatternDict[2].Regex = `model.layers.\d+` },
+		"layout":          func(tr *trial) { tr.opt.Layout = TransformersSingle },
+		"shape":           func(tr *trial) { tr.m.dims["lm_head.weight"] = []int64{32, 32} },
+	} {
+		tr := newTrial()
+		change(tr)
+		changed, err := tr.plan()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if other, ok := seen[changed.Digest()]; ok {
+			t.Errorf("%s has the digest of %s", name, other)
+		}
+		seen[changed.Digest()] = name
+	}
+}
+
+// withETag changes the content of the weight file.
+func withETag(s Source) Source {
+	s.Weights[0].ETag, s.Files[0].ETag = "other", "other"
+	return s
+}
+
+// TestLikeReproducesStyle chooses the unescaped style only for the repo that has it.
+func TestLikeReproducesStyle(t *testing.T) {
+	for like, want := range map[string]string{
+		"":                                     `model\.layers\.\d+`,
+		"DFloat11/Llama-3.1-8B-Instruct-DF11":  `model.layers.\d+`,
+		"dfloat11/llama-3.3-70b-instruct-df11": `model\.layers\.\d+`,
+	} {
+		p, err := New(llama(true, false), Options{Like: like})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.PatternDict[2].Regex; got != want {
+			t.Errorf("like %q: %s, want %s", like, got, want)
+		}
+	}
+}
+
+// TestPatternDictJSON writes dicts as Python's json.dumps does.
+func TestPatternDictJSON(t *testing.T) {
+	d, err := ParsePatternDict([]byte(`{"b\\.\\d+": ["x.y", "z"], "a": [], "é😀\u007f": ["\t"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const one = `{"b\\.\\d+": ["x.y", "z"], "a": [], "\u00e9\ud83d\ude00\u007f": ["\t"]}`
+	if got := string(d.AppendJSON(nil, "", "")); got != one {
+		t.Errorf("got  %s\nwant %s", got, one)
+	}
+	const lines = "{\n      \"b\\\\.\\\\d+\": [\n        \"x.y\",\n        \"z\"\n      ],\n      \"a\": [],\n"
+	if got := string(d.AppendJSON(nil, "    ", "  ")); !strings.HasPrefix(got, lines) || !strings.HasSuffix(got, "\n    }") {
+		t.Errorf("got %q", got)
+	}
+	for _, bad := range []string{``, `[]`, `{"a": null}`, `{"a": "b"}`, `{"a": [1]}`, `{"a": [], "a": []}`, `{"(": []}`,
+		`{"a": [""]}`, `{"a": ["x..y"]}`, `{"a": []} x`, `{"a": []`, "{\"\xff\": []}"} {
+		if _, err := ParsePatternDict([]byte(bad)); err == nil {
+			t.Errorf("%s was accepted", bad)
+		}
+	}
+	if data, err := json.Marshal(d[1:2]); err != nil || string(data) != `{"a":[]}` {
+		t.Errorf("marshalled %s, %v", data, err)
+	}
+}

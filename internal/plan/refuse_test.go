@@ -1,0 +1,286 @@
+package plan
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// tinyDict is the pattern dict of tiny.
+func tinyDict() PatternDict {
+	return PatternDict{
+		{`lm_head`, []string{}},
+		{`model\.embed_tokens`, []string{}},
+		{`model\.layers\.\d+`, []string{"self_attn.q_proj", "mlp.up_proj"}},
+	}
+}
+
+// tiny is a small language model with two layers, a norm and a bias each.
+func tiny() *model {
+	m := newModel()
+	m.add("model.embed_tokens.weight", safetensors.BF16, 64, 16)
+	for _, l := range []string{"model.layers.0", "model.layers.1"} {
+		m.weight(l + ".self_attn.q_proj")
+		m.add(l+".self_attn.q_proj.bias", safetensors.BF16, 16)
+		m.weight(l + ".mlp.up_proj")
+		m.add(l+".input_layernorm.weight", safetensors.BF16, 16)
+	}
+	m.add("model.norm.weight", safetensors.BF16, 16)
+	m.add("lm_head.weight", safetensors.BF16, 64, 16)
+	return m
+}
+
+// trial is one change of the tiny model, its config and the options.
+type trial struct {
+	m      *model
+	config map[string]any
+	opt    Options
+	src    func(Source) Source
+}
+
+// newTrial starts from the model that converts.
+func newTrial() *trial {
+	return &trial{
+		m: tiny(), opt: Options{PatternDict: tinyDict()}, src: func(s Source) Source { return s },
+		config: map[string]any{"model_type": "toy", "architectures": []string{"ToyForCausalLM"}, "tie_word_embeddings": false},
+	}
+}
+
+// plan runs New.
+func (tr *trial) plan() (*Plan, error) {
+	return New(tr.src(source([]WeightFile{tr.m.file("model.safetensors")}, tr.config)), tr.opt)
+}
+
+// refusals lists every trap of docs/format.md §14 that headers can show, and the other reasons to refuse.
+var refusals = []struct {
+	name   string
+	reason Reason
+	detail string // part of the message
+	change func(*trial)
+}{
+	{"pattern matches nothing", ReasonPattern, `pattern "model\\.blocks" matches no module`, func(tr *trial) {
+		tr.opt.PatternDict = append(tr.opt.PatternDict, Pattern{`model\.blocks`, []string{}})
+	}},
+	{"two patterns match", ReasonPattern, "matches two patterns", func(tr *trial) {
+		tr.opt.PatternDict = append(tr.opt.PatternDict, Pattern{`model\.layers\.1`, []string{"mlp.up_proj"}})
+	}},
+	{"nested units", ReasonPattern, "lies inside unit", func(tr *trial) {
+		tr.opt.PatternDict = append(PatternDict{{`model\.layers\.\d+\.mlp`, []string{"up_proj"}}}, tr.opt.PatternDict...)
+	}},
+	{"missing attribute", ReasonPattern, "has no tensor model.layers.0.mlp.gate_proj.weight", func(tr *trial) {
+		tr.opt.PatternDict[2].Attrs = append(tr.opt.PatternDict[2].Attrs, "mlp.gate_proj")
+	}},
+	{"empty list on a block", ReasonPattern, "has no weight of its own", func(tr *trial) {
+		tr.opt.PatternDict[2].Attrs = []string{}
+	}},
+	{"repeated attribute", ReasonPattern, "appears twice", func(tr *trial) {
+		tr.opt.PatternDict[2].Attrs = []string{"mlp.up_proj", "mlp.up_proj"}
+	}},
+	{"confusing parent", ReasonPattern, "confuses the official loader", func(tr *trial) {
+		tr.m.weight("mlp")
+		tr.opt.PatternDict = append(tr.opt.PatternDict, Pattern{"mlp", []string{}})
+	}},
+	{"matches the whole model", ReasonPattern, "the whole model", func(tr *trial) {
+		tr.opt.PatternDict = PatternDict{{".*", []string{"lm_head"}}}
+	}},
+	{"lookahead", ReasonPattern, "lookahead", func(tr *trial) {
+		tr.opt.PatternDict[0].Regex = "lm_head(?=x)"
+	}},
+	{"F32 weight", ReasonDType, "is F32, not BF16 (1 F32 tensor, 512 values in all)", func(tr *trial) {
+		tr.m.types["model.layers.1.mlp.up_proj.weight"] = safetensors.F32
+		tr.m.dims["model.layers.1.mlp.up_proj.weight"] = []int64{32, 16}
+	}},
+	{"F16 weight", ReasonDType, "is F16, not BF16", func(tr *trial) {
+		tr.m.types["lm_head.weight"] = "F16"
+	}},
+	{"FP8 weight", ReasonDType, "is F8_E4M3, not BF16", func(tr *trial) {
+		tr.m.types["lm_head.weight"] = "F8_E4M3"
+	}},
+	{"3-D weight", ReasonPattern, "has 3 dimensions", func(tr *trial) {
+		tr.m.dims["model.layers.0.mlp.up_proj.weight"] = []int64{2, 8, 8}
+	}},
+	{"colliding file names", ReasonName, "would share a name", func(tr *trial) {
+		tr.m.weight("a.b_c")
+		tr.m.weight("a_b.c")
+		tr.opt.PatternDict = append(tr.opt.PatternDict, Pattern{`a.b.c`, []string{}})
+	}},
+	{"names that differ in case", ReasonName, "would share a name", func(tr *trial) {
+		tr.m.weight("Lm_Head")
+		tr.opt.PatternDict = append(tr.opt.PatternDict, Pattern{`Lm_Head`, []string{}})
+	}},
+	{"unit named like the remainder", ReasonName, "name of the remainder file", func(tr *trial) {
+		tr.m = newModel()
+		tr.m.weight("model-00001-of-00002")
+		tr.opt.PatternDict = PatternDict{{`model-00001-of-00002`, []string{}}}
+	}},
+	{"unit called model", ReasonName, "would share a name", func(tr *trial) {
+		tr.m = newModel()
+		tr.m.weight("model.head")
+		tr.opt.PatternDict = PatternDict{{`model`, []string{"head"}}}
+	}},
+	{"slash in a unit name", ReasonName, "cannot become a file name", func(tr *trial) {
+		tr.m.weight("../x")
+		tr.opt.PatternDict = append(tr.opt.PatternDict, Pattern{`\.\./x`, []string{}})
+	}},
+	{"device name", ReasonName, "device name", func(tr *trial) {
+		tr.m.weight("aux")
+		tr.opt.PatternDict = append(tr.opt.PatternDict, Pattern{`aux`, []string{}})
+	}},
+	{"stored name taken", ReasonName, "name of a stored DF11 tensor", func(tr *trial) {
+		tr.m.add("model.layers.0.gaps", safetensors.U8, 4)
+	}},
+	{"only units that DF11 cannot hold", ReasonUnholdable, "DF11 can hold none", func(tr *trial) {
+		tr.m.dims["lm_head.weight"] = []int64{1 << 16, 1 << 15}
+		tr.opt.PatternDict = tr.opt.PatternDict[:1]
+	}},
+	{"tied, stored with other shapes", ReasonTied, "different types or shapes", func(tr *trial) {
+		tr.config["tie_word_embeddings"] = true
+		tr.m.dims["lm_head.weight"] = []int64{32, 16}
+		tr.opt.PatternDict = tr.opt.PatternDict[2:]
+	}},
+	{"tied, only the embedding in the dict", ReasonTied, "which is tied to it", func(tr *trial) {
+		tr.config["tie_word_embeddings"] = true
+		tr.opt.PatternDict = tr.opt.PatternDict[1:]
+	}},
+	{"DF11 by config", ReasonAlreadyDF11, "dfloat11_config", func(tr *trial) {
+		tr.config["dfloat11_config"] = map[string]any{}
+	}},
+	{"DF11 by tensors", ReasonAlreadyDF11, "encoded_exponent", func(tr *trial) {
+		tr.m.add("model.layers.0.encoded_exponent", safetensors.U8, 4)
+	}},
+	{"FP8 by config", ReasonQuantized, "quantized (fp8", func(tr *trial) {
+		tr.config["quantization_config"] = map[string]any{"quant_method": "fp8"}
+	}},
+	{"GPTQ by config", ReasonQuantized, "quantized (gptq", func(tr *trial) {
+		tr.config["text_config"] = map[string]any{"quantization_config": map[string]any{"quant_method": "gptq"}}
+	}},
+	{"AWQ by tensors", ReasonQuantized, "GPTQ or AWQ", func(tr *trial) {
+		tr.m.add("model.layers.0.mlp.up_proj.qweight", "I32", 4, 4)
+	}},
+	{"config is no JSON", ReasonConfig, "read config.json", func(tr *trial) {
+		tr.src = func(s Source) Source { s.Config = []byte("{"); return s }
+	}},
+	{"unknown id", ReasonUnknown, "knows no nobody/nothing", func(tr *trial) {
+		tr.opt = Options{Like: "nobody/nothing"}
+	}},
+	{"nothing to derive from", ReasonUnknown, "no stack of blocks", func(tr *trial) {
+		tr.opt, tr.m = Options{}, newModel()
+		tr.m.weight("head")
+	}},
+	{"entry of another layout", ReasonLayout, "is for the layout diffusers", func(tr *trial) {
+		tr.opt = Options{Like: "flux-dev-diffusers"}
+	}},
+	{"Conv1D class", ReasonUnknown, "Conv1D", func(tr *trial) {
+		tr.opt, tr.config["model_type"] = Options{}, "gpt2"
+	}},
+	{"component of no pipeline", ReasonLayout, "no pipeline", func(tr *trial) { tr.opt.Component = "unet" }},
+}
+
+// TestRefusals makes each change to a model that converts and expects the refusal, with a hint where one can help.
+func TestRefusals(t *testing.T) {
+	if _, err := newTrial().plan(); err != nil {
+		t.Fatalf("the unchanged model: %v", err)
+	}
+	for _, r := range refusals {
+		t.Run(r.name, func(t *testing.T) {
+			tr := newTrial()
+			r.change(tr)
+			_, err := tr.plan()
+			var refused *RefusedError
+			if !errors.As(err, &refused) {
+				t.Fatalf("got %v, want a refusal", err)
+			}
+			if refused.Reason != r.reason || !strings.Contains(refused.Detail, r.detail) {
+				t.Errorf("refused as %s: %s\nwant %s: …%s…", refused.Reason, refused.Detail, r.reason, r.detail)
+			}
+			hintless := []Reason{ReasonName, ReasonConfig}
+			if refused.Hint == "" && !slices.Contains(hintless, refused.Reason) && r.name != "matches the whole model" {
+				t.Errorf("%q has no hint", refused.Detail)
+			}
+		})
+	}
+}
+
+// TestWeightSets checks which files count as weights, and that contradictions are refused.
+func TestWeightSets(t *testing.T) {
+	whole, other := tiny().file("model.safetensors"), tiny().file("other.safetensors")
+	m := tiny()
+	a := headerFile("model-00001-of-00002.safetensors", m.tensors(m.names[:4]))
+	b := headerFile("model-00002-of-00002.safetensors", m.tensors(m.names[4:]))
+	index := func(first, second string) []byte {
+		s := `{"metadata":{"total_size":NaN},"weight_map":{`
+		for i, n := range m.names {
+			shard := first
+			if i >= 4 {
+				shard = second
+			}
+			s += `"` + n + `":"` + shard + `",`
+		}
+		return []byte(strings.TrimSuffix(s, ",") + "}}")
+	}
+	good := index(a.Path, b.Path)
+	for _, c := range []struct {
+		name    string
+		files   []WeightFile // all in the source
+		headers []WeightFile // given as weights
+		index   []byte
+		want    string // part of the refusal; "" = accepted
+	}{
+		{"one file", []WeightFile{whole}, []WeightFile{whole}, nil, ""},
+		{"one file beside others", []WeightFile{whole, other}, []WeightFile{whole}, nil, ""},
+		{"one file wins over an index", []WeightFile{whole, a, b}, []WeightFile{whole}, good, ""},
+		{"two shards", []WeightFile{b, a}, []WeightFile{a, b}, good, ""},
+		{"missing shard", []WeightFile{a}, []WeightFile{a}, good, "which the source does not hold"},
+		{"pickled shard", []WeightFile{a, {File: File{Path: "b.bin"}}}, nil, index(a.Path, "b.bin"), "no safetensors file"},
+		{"shards swapped in the index", []WeightFile{a, b}, []WeightFile{a, b}, index(b.Path, a.Path), "do not hold"},
+		{"index leaves the folder", []WeightFile{a, b}, nil, index("../x.safetensors", b.Path), "does not hold"},
+		{"empty index", []WeightFile{a, b}, nil, []byte(`{"weight_map":{}}`), "lists no tensors"},
+		{"broken index", []WeightFile{a, b}, nil, []byte(`{`), "read model.safetensors.index.json"},
+		{"other name only", []WeightFile{other}, nil, nil, "neither model.safetensors nor its index"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			src := source(c.files, map[string]any{"tie_word_embeddings": false})
+			if c.index != nil {
+				src.Index = c.index
+				src.Files = append(src.Files, File{Path: "model.safetensors.index.json"})
+			}
+			src.Weights = c.headers
+			_, err := New(src, Options{PatternDict: tinyDict()})
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestTensorInTwoFiles refuses two shards with the same tensor.
+func TestTensorInTwoFiles(t *testing.T) {
+	m := tiny()
+	a := headerFile("a.safetensors", m.tensors(m.names))
+	b := headerFile("b.safetensors", m.tensors(m.names[:1]))
+	src := source([]WeightFile{a, b}, nil, "config.json", "model.safetensors.index.json")
+	src.Index = []byte(`{"weight_map":{"` + m.names[0] + `":"b.safetensors","lm_head.weight":"a.safetensors"}}`)
+	_, err := New(src, Options{PatternDict: tinyDict()})
+	if err == nil || !strings.Contains(err.Error(), "both hold model.embed_tokens.weight") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestNoWeights names the kind of weights that a source has instead of safetensors.
+func TestNoWeights(t *testing.T) {
+	for file, want := range map[string]string{
+		"model-Q4.gguf":             "GGUF",
+		"pytorch_model.bin":         "pickled",
+		"model.ckpt":                "pickled",
+		"adapter_model.safetensors": "LoRA",
+		"tokenizer.json":            "no safetensors weights",
+	} {
+		_, err := Look([]File{{Path: file}, {Path: "config.json"}}, Options{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want …%s…", file, err, want)
+		}
+	}
+}
