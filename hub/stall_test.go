@@ -106,27 +106,38 @@ func TestStallForEverEnds(t *testing.T) {
 }
 
 func TestUploadStall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := 0
-		w := &wire{answer: func(r *http.Request) (*http.Response, error) {
-			if n++; n == 1 {
-				_, _ = io.CopyN(io.Discard, r.Body, 1) // takes one byte and no more
-				<-r.Context().Done()
-				return nil, r.Context().Err()
-			}
-			_, err := io.Copy(io.Discard, r.Body)
-			return reply(r, 200, ""), err
-		}}
-		c, _ := testClient(t, w, realTime)
-		b := Blob{Path: "x", Size: 100, Reader: bytes.NewReader(make([]byte, 100))}
-		start := time.Now()
-		if _, err := c.put(t.Context(), "a/b", "https://cdn.test/x", nil, b, 0, 100); err != nil || w.count() != 2 {
-			t.Fatalf("%d requests, %v", w.count(), err)
+	for name, taken := range map[string]int64{"body not taken": 1, "no answer to the body": 100} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { uploadStall(t, taken) })
+		})
+	}
+}
+
+// uploadStall lets the storage take so many of 100 bytes and then hang.
+func uploadStall(t *testing.T, taken int64) {
+	n := 0
+	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+		if n++; n == 1 {
+			_, _ = io.CopyN(io.Discard, r.Body, taken)
+			<-r.Context().Done()
+			return nil, r.Context().Err()
 		}
-		if time.Since(start) > 2*time.Minute {
-			t.Errorf("took %v", time.Since(start))
-		}
-	})
+		_, err := io.Copy(io.Discard, r.Body)
+		return reply(r, 200, ""), err
+	}}
+	c, _ := testClient(t, w, realTime)
+	b := Blob{Path: "x", Size: 100, Reader: bytes.NewReader(make([]byte, 100))}
+	want := 30 * time.Second
+	if taken == b.Size {
+		want = slowStore
+	}
+	start := time.Now()
+	if _, err := c.put(t.Context(), "a/b", "https://cdn.test/x", nil, b, 0, 100); err != nil || w.count() != 2 {
+		t.Fatalf("%d requests, %v", w.count(), err)
+	}
+	if d := time.Since(start); d < want || d > want+2*time.Second {
+		t.Errorf("took %v, want about %v", d, want)
+	}
 }
 
 func TestCancelEndsAStreamAtOnce(t *testing.T) {

@@ -51,7 +51,9 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]TreeEnt
 		if err != nil {
 			return nil, err
 		}
-		addRows(tree, rows)
+		if err := addRows(tree, rows); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.op, err)
+		}
 		if next, err = c.nextPage(r, header); err != nil {
 			return nil, err
 		}
@@ -59,10 +61,14 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]TreeEnt
 	return tree, nil
 }
 
-func addRows(tree map[string]TreeEntry, rows []treeRow) {
+// addRows takes the files of one page; one that comes twice is taken once.
+func addRows(tree map[string]TreeEntry, rows []treeRow) error {
 	for _, row := range rows {
 		if row.Type != "file" {
 			continue
+		}
+		if err := ValidPath(row.Path); err != nil {
+			return err
 		}
 		e := TreeEntry{Size: row.Size, BlobID: row.OID, XetHash: row.XetHash}
 		if row.LFS != nil {
@@ -71,6 +77,7 @@ func addRows(tree map[string]TreeEntry, rows []treeRow) {
 		}
 		tree[row.Path] = e
 	}
+	return nil
 }
 
 // nextPage reads the Link header. A link to another origin is refused: the

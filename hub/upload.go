@@ -269,8 +269,8 @@ func (c *Client) complete(ctx context.Context, repo, link string, b Blob, done [
 	return &again
 }
 
-// verify makes the hub check that it holds the object. A refusal means that
-// our bytes or their hash are wrong: no repeat helps.
+// verify makes the hub check that it holds the object. If it holds another one,
+// our bytes or their hash are wrong, and no repeat helps.
 func (c *Client) verify(ctx context.Context, repo string, a *lfsAction, b Blob) error {
 	r := c.send("verify the upload of "+b.Path, repo, http.MethodPost, rewrite(c.t.endpoint, a.Href),
 		map[string]any{"oid": b.SHA256, "size": b.Size})
@@ -282,10 +282,15 @@ func (c *Client) verify(ctx context.Context, repo string, a *lfsAction, b Blob) 
 	r.header.Set("Content-Type", lfsJSON)
 	_, err := c.call(ctx, r, nil)
 	var e *Error
-	if errors.As(err, &e) && e.Err == nil && e.Status >= 400 && e.Status < 500 {
-		bad := *e
-		bad.Err = ErrCorrupt
-		return &bad
+	if !errors.As(err, &e) {
+		return err
 	}
-	return err
+	refused := *e
+	switch e.Status {
+	case http.StatusNotFound:
+		refused.Err = errStale // it never arrived: the batch call will say so
+	case http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity:
+		refused.Err = ErrCorrupt
+	}
+	return &refused
 }

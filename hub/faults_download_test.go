@@ -1,0 +1,351 @@
+package hub_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+func TestDownloadFaultsOnce(t *testing.T) {
+	const n = 10_000 // three ranges
+	for _, tt := range []struct {
+		fault string
+		gets  int
+		heads int
+	}{
+		{"cdn-500", 4, 1},
+		{"cdn-503", 4, 1},
+		{"reset", 4, 1},
+		{"cut", 4, 1},
+		{"short", 4, 1},
+		{"chunked", 4, 1},
+		{"ignore-range", 3, 1},
+		{"wrong-range", 4, 1},
+		{"gzip", 4, 1},
+		{"expired", 4, 2},
+	} {
+		t.Run(tt.fault, func(t *testing.T) {
+			w := newWorld(t, n)
+			w.srv.Inject(hubtest.Fault{Name: tt.fault})
+			if err := w.stream(t); err != nil {
+				t.Fatal(err)
+			}
+			if w.nGets() != tt.gets || w.nHeads() != tt.heads || w.srv.FaultsActed(tt.fault) != 1 {
+				t.Errorf("%d gets, %d heads, fault acted %d times", w.nGets(), w.nHeads(), w.srv.FaultsActed(tt.fault))
+			}
+		})
+	}
+}
+
+func TestDownloadFaultsForEver(t *testing.T) {
+	for _, tt := range []struct {
+		fault string
+		want  error
+		gets  int // of one range
+	}{
+		{"cdn-500", nil, 8},
+		{"reset", nil, 8},
+		{"wrong-range", nil, 8},
+		{"gzip", nil, 8},
+		{"expired", nil, 8},
+		{"400-range", nil, 1},
+		{"416", hub.ErrChanged, 1},
+	} {
+		t.Run(tt.fault, func(t *testing.T) {
+			w := newWorld(t, 3000)
+			w.srv.Inject(hubtest.Fault{Name: tt.fault, Times: hubtest.Always})
+			err := w.stream(t)
+			noSecret(t, err)
+			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || w.nGets() != tt.gets {
+				t.Errorf("%d gets, %v", w.nGets(), err)
+			}
+		})
+	}
+}
+
+// TestCutForEverStillEnds: every connection breaks after 1000 bytes, which is
+// progress, so that the file arrives.
+func TestCutForEverStillEnds(t *testing.T) {
+	w := newWorld(t, 10_000)
+	w.srv.Inject(hubtest.Fault{Name: "cut", Times: hubtest.Always})
+	if err := w.stream(t); err != nil {
+		t.Fatal(err)
+	}
+	if w.nGets() != 10 {
+		t.Errorf("%d gets", w.nGets())
+	}
+}
+
+func TestCorruptBytesOfASmallFile(t *testing.T) {
+	w := newWorld(t, 3000)
+	w.srv.Inject(hubtest.Fault{Name: "corrupt"})
+	got, err := w.ReadFile(t.Context(), source, w.commit, weight, 3000)
+	if err != nil || !bytes.Equal(got, w.data) || w.nGets() != 2 {
+		t.Errorf("%d gets, %v", w.nGets(), err)
+	}
+	w.srv.Inject(hubtest.Fault{Name: "corrupt", Times: hubtest.Always})
+	if _, err := w.ReadFile(t.Context(), source, w.commit, weight, 3000); !errors.Is(err, hub.ErrCorrupt) || w.nGets() != 4 {
+		t.Errorf("%d gets, %v", w.nGets(), err)
+	}
+}
+
+func TestStalls(t *testing.T) {
+	for _, fault := range []string{"stall", "stall-header", "slow", "hub-stall"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 3000, func(o *hub.Options) {
+				o.HeaderTimeout, o.IdleTimeout = 300*time.Millisecond, 300*time.Millisecond
+				o.RateWindow, o.MinRate = 300*time.Millisecond, 100
+			})
+			w.srv.Inject(hubtest.Fault{Name: fault, Action: map[bool]hubtest.Action{true: hubtest.Slow(20 * time.Millisecond)}[fault == "slow"],
+				Host: map[bool]hubtest.Host{true: hubtest.HostCDN}[fault == "slow"]})
+			if err := w.stream(t); err != nil {
+				t.Fatal(err)
+			}
+			if w.srv.FaultsActed(fault) != 1 || w.nGets()+w.nHeads() < 3 {
+				t.Errorf("%d gets, %d heads", w.nGets(), w.nHeads())
+			}
+		})
+	}
+}
+
+func TestHubFaults(t *testing.T) {
+	for fault, wait := range map[string]time.Duration{
+		"429-ratelimit": 3 * time.Second, "429-retry-after": 2 * time.Second, "429-http-date": time.Second,
+		"429-bare": 0, "500": 0, "502": 0, "503": 0, "504": 0, "hub-reset": 0,
+	} {
+		t.Run(fault, func(t *testing.T) {
+			w := newWorld(t, 3000)
+			w.srv.Inject(hubtest.Fault{Name: fault}, hubtest.Fault{Name: fault, Path: "*/resolve/*"})
+			info, err := w.Info(t.Context(), source, "main")
+			if err != nil || info.SHA != w.commit {
+				t.Fatal(err)
+			}
+			if err := w.stream(t); err != nil {
+				t.Fatal(err)
+			}
+			retries := w.Stats().Retries // net/http itself repeats a GET on a connection that was idle
+			if n := w.srv.Count("", "/api/models/*"); n != 2 || w.nHeads() != 2 || retries != 2 && fault != "hub-reset" {
+				t.Errorf("%d info requests, %d heads, %+v", n, w.nHeads(), w.Stats())
+			}
+			if got := w.clock.waited(); got < 2*wait || got > 2*wait+10*time.Second {
+				t.Errorf("waited %v", got)
+			}
+			w.srv.Inject(hubtest.Fault{Name: fault, Times: hubtest.Always})
+			_, err = w.Info(t.Context(), source, "main")
+			var e *hub.Error
+			if !errors.As(err, &e) || e.Attempts != 8 || hub.Hint(err) == "" {
+				t.Errorf("for ever: %v", err)
+			}
+		})
+	}
+}
+
+// TestOneLimitSlowsAllWorkers: while one worker waits for the hub, the others
+// send nothing to it.
+func TestOneLimitSlowsAllWorkers(t *testing.T) {
+	w := newWorldOn(t, hubtest.Start(t, hubtest.WithQuota("api", 3)), 100)
+	for range 3 {
+		if _, err := w.Info(t.Context(), source, "main"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.clock.waited() < time.Minute || w.srv.Count("", "/api/models/*") != 3 || w.Stats().RateLimited != 0 {
+		t.Errorf("waited %v, %d requests, %+v; the headers tell before a refusal does", w.clock.waited(),
+			w.srv.Count("", "/api/models/*"), w.Stats())
+	}
+	if reason := w.Stats().LastWait.Reason; !strings.Contains(reason, "api") {
+		t.Errorf("reason %q", reason)
+	}
+}
+
+func TestResolveFaults(t *testing.T) {
+	for _, tt := range []struct {
+		fault string
+		want  error
+		heads int
+	}{
+		{"etag-changed", hub.ErrChanged, 1},
+		{"commit-changed", hub.ErrChanged, 1},
+		{"size-changed", hub.ErrChanged, 1},
+		{"no-commit", hub.ErrNotHub, 1},
+		{"redirect-loop", hub.ErrNotHub, 10},
+		{"redirect-host", hub.ErrNotHub, 1},
+		{"redirect-port", hub.ErrNotHub, 1},
+		{"redirect-scheme", hub.ErrNotHub, 1},
+		{"gated-401", hub.ErrGated, 1},
+		{"gated-403", hub.ErrGated, 1},
+		{"entry-404", hub.ErrEntryNotFound, 1},
+	} {
+		t.Run(tt.fault, func(t *testing.T) {
+			w := newWorld(t, 3000)
+			w.srv.Inject(hubtest.Fault{Name: tt.fault, Times: hubtest.Always})
+			err := w.stream(t)
+			noSecret(t, err)
+			if !errors.Is(err, tt.want) || w.nHeads() != tt.heads || w.nGets() != 0 || w.clock.waited() != 0 {
+				t.Errorf("%d heads, %d gets, waited %v, %v", w.nHeads(), w.nGets(), w.clock.waited(), err)
+			}
+		})
+	}
+}
+
+func TestChangeBetweenTwoLooks(t *testing.T) {
+	w := newWorld(t, 10_000)
+	w.srv.Inject(hubtest.Fault{Name: "expired", Nth: 2}, hubtest.Fault{Name: "etag-changed", Nth: 2, Times: hubtest.Always})
+	if err := w.stream(t); !errors.Is(err, hub.ErrChanged) {
+		t.Error(err)
+	}
+}
+
+func TestInfoRefusals(t *testing.T) {
+	for fault, want := range map[string]error{"disabled": hub.ErrDisabled, "repo-404": hub.ErrNotFound, "repo-401": hub.ErrNotFound,
+		"revision-404": hub.ErrRevisionNotFound, "bad-token": hub.ErrUnauthorized} {
+		w := newWorld(t, 100)
+		w.srv.Inject(hubtest.Fault{Name: fault, Times: hubtest.Always})
+		_, err := w.Info(t.Context(), source, "main")
+		noSecret(t, err)
+		if !errors.Is(err, want) || len(w.srv.Requests()) != 1 || hub.Hint(err) == "" {
+			t.Errorf("%s: %d requests, %v", fault, len(w.srv.Requests()), err)
+		}
+	}
+}
+
+func TestAccessKinds(t *testing.T) {
+	srv := hubtest.Start(t, hubtest.WithUser("hf_test", hubtest.User{Name: "me"}))
+	w := newWorldOn(t, srv, 100)
+	srv.AddRepo("org/gated", map[string][]byte{"x.json": []byte("{}")}, hubtest.Gated("manual"))
+	srv.AddRepo("org/private", map[string][]byte{"x.json": []byte("{}")}, hubtest.Private())
+	client := func(token string) *hub.Client {
+		c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: token, TokenSource: "HF_TOKEN", Clock: w.clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for _, tt := range []struct {
+		name, token, repo string
+		want              error
+		hint              string
+	}{
+		{"gated, anonymous", "", "org/gated", hub.ErrGated, "accept the terms"},
+		{"gated, not on the list", "hf_test", "org/gated", hub.ErrGated, "request access"},
+		{"private, anonymous", "", "org/private", hub.ErrNotFound, "set HF_TOKEN"},
+		{"private, other user", "hf_test", "org/private", hub.ErrNotFound, "owner of the token from HF_TOKEN"},
+		{"missing", "hf_test", "org/none", hub.ErrNotFound, "spelling"},
+		{"wrong token", "hf_wrong", source, hub.ErrUnauthorized, "HF_TOKEN is wrong or expired"},
+	} {
+		err := client(tt.token).CheckAccess(t.Context(), tt.repo, false)
+		noSecret(t, err)
+		if !errors.Is(err, tt.want) || !strings.Contains(hub.Hint(err), tt.hint) {
+			t.Errorf("%s: %v; hint %q", tt.name, err, hub.Hint(err))
+		}
+	}
+	if err := client("hf_test").CheckAccess(t.Context(), source, true); !errors.Is(err, hub.ErrForbidden) {
+		t.Errorf("write access to another's repo: %v", err)
+	}
+	if err := client("hf_test").CheckAccess(t.Context(), source, false); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSmallFilesAndNames(t *testing.T) {
+	w := newWorld(t, 100)
+	files := map[string][]byte{"config.json": []byte("{}"), "a b/#x?.txt": []byte("odd"), "empty.txt": {}, "dir/100%.bin": []byte("p")}
+	commit := w.srv.AddRepo("org/names", files)
+	info, err := w.Info(t.Context(), "org/names", "")
+	if err != nil || info.SHA != commit {
+		t.Fatal(err)
+	}
+	for name, want := range files {
+		got, err := w.ReadFile(t.Context(), "org/names", commit, name, 1000)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		ref, ok := info.File(name)
+		if !ok || ref.Size != int64(len(want)) {
+			t.Errorf("%s: %+v", name, ref)
+			continue
+		}
+		s, err := w.Stream(t.Context(), ref, 0, ref.Size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(s); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("stream %s: %q, %v", name, got, err)
+		}
+		s.Close()
+	}
+	if _, err := w.ReadFile(t.Context(), "org/names", commit, "none", 10); !errors.Is(err, hub.ErrEntryNotFound) {
+		t.Error(err)
+	}
+}
+
+func TestRenamedRepo(t *testing.T) {
+	w := newWorld(t, 3000)
+	w.srv.Rename(source, "org/new-name")
+	info, err := w.Info(t.Context(), source, "main")
+	if err != nil || info.ID != "org/new-name" || info.SHA != w.commit {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	if err := w.stream(t); err != nil { // by the old name
+		t.Error(err)
+	}
+}
+
+func TestTreePagesAndFaults(t *testing.T) {
+	w := newWorldOn(t, hubtest.Start(t, hubtest.WithPageSize(2)), 3000)
+	tree, err := w.Tree(t.Context(), source, "main")
+	if err != nil || tree[weight].SHA256 != hexSHA(w.data) || tree[weight].Size != 3000 || tree["config.json"].BlobID == "" {
+		t.Fatalf("%+v, %v", tree, err)
+	}
+	pages := w.srv.Count("GET", "/api/models/*/tree/*")
+	if pages < 2 {
+		t.Errorf("%d pages", pages)
+	}
+	w.srv.Inject(hubtest.Fault{Name: "tree-duplicate"})
+	if again, err := w.Tree(t.Context(), source, "main"); err != nil || len(again) != len(tree) {
+		t.Errorf("%+v, %v", again, err)
+	}
+	w.srv.Inject(hubtest.Fault{Name: "tree-empty"})
+	if _, err := w.Tree(t.Context(), source, "main"); err != nil {
+		t.Error(err)
+	}
+	w.srv.Inject(hubtest.Fault{Name: "link-origin"})
+	if _, err := w.Tree(t.Context(), source, "main"); !errors.Is(err, hub.ErrNotHub) {
+		t.Error(err)
+	}
+	w.srv.Inject(hubtest.Fault{Name: "tree-bad-path"})
+	if _, err := w.Tree(t.Context(), source, "main"); !errors.Is(err, hub.ErrUnsafePath) {
+		t.Error(err)
+	}
+}
+
+func TestCloudFrontLinksAndExpiry(t *testing.T) {
+	var w *world
+	srv := hubtest.Start(t, hubtest.WithCloudFront(), hubtest.WithURLLifetime(5*time.Minute, time.Minute),
+		hubtest.WithClock(func() time.Time {
+			if w == nil {
+				return time.Now()
+			}
+			return w.clock.Now()
+		}))
+	w = newWorldOn(t, srv, 10_000)
+	if err := w.stream(t); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.clock.Sleep(t.Context(), 10*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.stream(t); err != nil {
+		t.Fatal(err)
+	}
+	if w.nHeads() != 2 || w.nGets() != 6 {
+		t.Errorf("%d heads, %d gets; an old link must be renewed before it is used", w.nHeads(), w.nGets())
+	}
+}

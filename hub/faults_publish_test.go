@@ -1,0 +1,400 @@
+package hub_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+// published is a world with an empty target repo.
+func published(t *testing.T, change ...func(*hub.Options)) *world {
+	t.Helper()
+	w := newWorld(t, 100, change...)
+	created, err := w.CreateRepo(t.Context(), target, nil)
+	if err != nil || !created {
+		t.Fatal(created, err)
+	}
+	w.srv.ResetLog()
+	return w
+}
+
+func blob(path string, data []byte) hub.Blob {
+	return hub.Blob{Path: path, Size: int64(len(data)), SHA256: hexSHA(data), Reader: bytes.NewReader(data)}
+}
+
+// push uploads and commits one file.
+func (w *world) push(t *testing.T, path string, data []byte) (hub.Commit, error) {
+	t.Helper()
+	op, err := w.Upload(t.Context(), target, "main", blob(path, data))
+	if err != nil {
+		return hub.Commit{}, err
+	}
+	return w.Client.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "add " + path, Ops: []hub.Op{op}})
+}
+
+// holds checks a published file.
+func (w *world) holds(t *testing.T, path string, data []byte) {
+	t.Helper()
+	got, err := w.srv.ReadFile(target, "main", path)
+	if err != nil || !bytes.Equal(got, data) {
+		t.Errorf("%s: %d bytes, %v", path, len(got), err)
+	}
+}
+
+func (w *world) nPuts() int    { return w.srv.Count("PUT", "*") }
+func (w *world) nBatches() int { return w.srv.Count("POST", "*.git/info/lfs/objects/batch") }
+func (w *world) nCommits() int { return w.srv.Count("POST", "/api/models/*/commit/*") }
+
+func TestPublish(t *testing.T) {
+	w := published(t)
+	small, single, multi := []byte(`{"x": 1}`), pattern(15_000), pattern(50_000)
+	var ops []hub.Op
+	for path, data := range map[string][]byte{"config.json": small, "a.safetensors": single, "b/c.safetensors": multi, "empty.txt": {}} {
+		op, err := w.Upload(t.Context(), target, "main", blob(path, data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops = append(ops, op)
+	}
+	head, err := w.Head(t.Context(), target, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := w.Client.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "s", Parent: head, Ops: ops})
+	if err != nil || done.OID != w.srv.Head(target, "main") {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	w.holds(t, "config.json", small)
+	w.holds(t, "a.safetensors", single)
+	w.holds(t, "b/c.safetensors", multi)
+	w.holds(t, "empty.txt", nil)
+	if w.nPuts() != 1+7 || w.nBatches() != 2 {
+		t.Errorf("%d PUTs, %d batch calls", w.nPuts(), w.nBatches())
+	}
+	again, err := w.push(t, "b/c.safetensors", multi)
+	if err != nil || again.OID != done.OID || w.nPuts() != 8 || w.nCommits() != 1 {
+		t.Errorf("unchanged file: %+v, %v, %d PUTs, %d commits", again, err, w.nPuts(), w.nCommits())
+	}
+	if out := w.Stats().BytesOut; out != 65_000 {
+		t.Errorf("%d bytes out", out)
+	}
+}
+
+func TestUploadFaultsOnce(t *testing.T) {
+	for _, tt := range []struct {
+		fault   string
+		size    int // 15,000 goes in one PUT, 50,000 in seven parts
+		puts    int
+		batches int
+	}{
+		{"batch-500", 15_000, 1, 2},
+		{"put-500", 15_000, 2, 1},
+		{"put-503", 15_000, 2, 1},
+		{"put-timeout", 15_000, 2, 1},
+		{"put-expired", 15_000, 2, 2},
+		{"put-reset", 15_000, 2, 1},
+		{"put-reset-after", 15_000, 2, 1},
+		{"verify-500", 15_000, 1, 1},
+		{"put-500", 50_000, 8, 1},
+		{"put-timeout", 50_000, 8, 1},
+		{"put-reset", 50_000, 8, 1},
+		{"put-reset-after", 50_000, 8, 1},
+		{"put-no-etag", 50_000, 8, 1},
+		{"put-expired", 50_000, 0, 2}, // how many parts run before all are stopped is open
+		{"put-wrong-etag", 50_000, 14, 2},
+		{"complete-400", 50_000, 14, 2},
+		{"complete-500", 50_000, 7, 1},
+		{"complete-after", 50_000, 7, 1},
+		{"verify-500", 50_000, 7, 1},
+	} {
+		t.Run(fmt.Sprintf("%s-%d", tt.fault, tt.size), func(t *testing.T) {
+			w := published(t)
+			data := pattern(tt.size)
+			w.srv.Inject(hubtest.Fault{Name: tt.fault})
+			if _, err := w.push(t, weight, data); err != nil {
+				t.Fatal(err)
+			}
+			w.holds(t, weight, data)
+			if tt.puts > 0 && w.nPuts() != tt.puts || w.nBatches() != tt.batches || w.srv.FaultsActed(tt.fault) != 1 {
+				t.Errorf("%d PUTs, %d batch calls, fault acted %d times", w.nPuts(), w.nBatches(), w.srv.FaultsActed(tt.fault))
+			}
+		})
+	}
+}
+
+func TestUploadFaultsForEver(t *testing.T) {
+	for _, tt := range []struct {
+		fault   string
+		size    int
+		want    error
+		batches int
+	}{
+		{"batch-500", 15_000, nil, 8},
+		{"batch-quota", 15_000, hub.ErrQuota, 1},
+		{"lfs-quota", 15_000, hub.ErrQuota, 1},
+		{"lfs-error", 15_000, nil, 1},
+		{"lfs-part-count", 50_000, hub.ErrNotHub, 1},
+		{"lfs-chunk-size", 50_000, hub.ErrNotHub, 1},
+		{"lfs-chunk-zero", 50_000, hub.ErrNotHub, 1},
+		{"put-500", 15_000, nil, 1},
+		{"put-expired", 15_000, nil, 3},
+		{"put-no-etag", 50_000, hub.ErrNotHub, 1},
+		{"complete-500", 50_000, nil, 3},
+		{"verify-mismatch", 15_000, hub.ErrCorrupt, 1},
+	} {
+		t.Run(tt.fault, func(t *testing.T) {
+			w := published(t)
+			w.srv.Inject(hubtest.Fault{Name: tt.fault, Times: hubtest.Always})
+			_, err := w.push(t, weight, pattern(tt.size))
+			noSecret(t, err)
+			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || w.nBatches() != tt.batches || w.nCommits() != 0 {
+				t.Errorf("%d batch calls, %d commits, %v", w.nBatches(), w.nCommits(), err)
+			}
+		})
+	}
+}
+
+// TestLyingBatch: the hub claims to hold an object that it lost; the commit
+// tells, by name.
+func TestLyingBatch(t *testing.T) {
+	w := published(t)
+	w.srv.Inject(hubtest.Fault{Name: "lfs-no-actions"})
+	if _, err := w.push(t, weight, pattern(15_000)); !errors.Is(err, hub.ErrMissingObject) {
+		t.Fatal(err)
+	}
+	if _, err := w.push(t, weight, pattern(15_000)); err != nil {
+		t.Fatal(err)
+	}
+	w.holds(t, weight, pattern(15_000))
+}
+
+func TestCommitFaults(t *testing.T) {
+	for _, tt := range []struct {
+		fault string
+		times int
+		posts int
+		want  error
+	}{
+		{"commit-412", 1, 2, nil},
+		{"commit-409", 1, 2, nil},
+		{"commit-500", 1, 2, nil},
+		{"commit-500-after", 1, 1, nil},
+		{"commit-504-after", 1, 1, nil},
+		{"commit-reset-after", 1, 1, nil},
+		{"commit-429", 1, 2, nil},
+		{"commit-race", 1, 1, hub.ErrConflict},
+		{"commit-quota", 1, 1, hub.ErrQuota},
+		{"commit-400-lfs", 1, 1, hub.ErrMissingObject},
+		{"commit-412", hubtest.Always, 8, nil},
+		{"commit-500", hubtest.Always, 8, nil},
+	} {
+		t.Run(fmt.Sprintf("%s-%d", tt.fault, tt.times), func(t *testing.T) {
+			w := published(t)
+			before := len(w.srv.Commits(target, "main"))
+			w.srv.Inject(hubtest.Fault{Name: tt.fault, Times: tt.times})
+			done, err := w.push(t, weight, pattern(15_000))
+			noSecret(t, err)
+			made := len(w.srv.Commits(target, "main")) - before
+			fails := tt.want != nil || tt.times < 0
+			if fails != (err != nil) || tt.want != nil && !errors.Is(err, tt.want) || w.nCommits() != tt.posts {
+				t.Fatalf("%d posts, %v", w.nCommits(), err)
+			}
+			if !fails && (made != 1 || done.OID != w.srv.Head(target, "main")) {
+				t.Errorf("%d commits visible, %+v", made, done)
+			}
+		})
+	}
+}
+
+// TestConflictIsRebuilt is what a caller does after ErrConflict.
+func TestConflictIsRebuilt(t *testing.T) {
+	w := published(t)
+	w.srv.Inject(hubtest.Fault{Name: "commit-race"})
+	if _, err := w.push(t, weight, pattern(15_000)); !errors.Is(err, hub.ErrConflict) {
+		t.Fatal(err)
+	}
+	if _, err := w.push(t, weight, pattern(15_000)); err != nil {
+		t.Fatal(err)
+	}
+	w.holds(t, weight, pattern(15_000))
+	if w.nPuts() != 1 {
+		t.Errorf("%d PUTs; what is stored is not sent again", w.nPuts())
+	}
+}
+
+// TestParallelCommits: several machines commit to one branch; each goes on
+// after a conflict until its own change is in.
+func TestParallelCommits(t *testing.T) {
+	w := published(t)
+	var group sync.WaitGroup
+	for i := range 6 {
+		group.Go(func() {
+			for range 20 {
+				path := fmt.Sprintf("part-%d.safetensors", i)
+				if _, err := w.push(t, path, pattern(1000+i)); !errors.Is(err, hub.ErrConflict) {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+			}
+			t.Error("too many conflicts")
+		})
+	}
+	group.Wait()
+	for i := range 6 {
+		w.holds(t, fmt.Sprintf("part-%d.safetensors", i), pattern(1000+i))
+	}
+}
+
+func TestBranchLifeAndDeletions(t *testing.T) {
+	w := published(t)
+	if _, err := w.push(t, "old.safetensors", pattern(1000)); err != nil {
+		t.Fatal(err)
+	}
+	head, err := w.Head(t.Context(), target, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const branch = "df11-convert/0123abc"
+	for range 2 {
+		if err := w.CreateBranch(t.Context(), target, branch, head); err != nil {
+			t.Fatal(err)
+		}
+	}
+	op, err := w.Upload(t.Context(), target, branch, blob("new.safetensors", pattern(30_000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Client.Commit(t.Context(), target, branch, hub.CommitRequest{Summary: "s",
+		Ops: []hub.Op{op, hub.FileOp(".df11/part.json", []byte("{}"))}}); err != nil {
+		t.Fatal(err)
+	}
+	if w.srv.Head(target, "main") != head {
+		t.Error("main moved")
+	}
+	done, err := w.Client.Commit(t.Context(), target, branch, hub.CommitRequest{Summary: "s",
+		Ops: []hub.Op{hub.DeleteOp("old.safetensors"), hub.DeleteFolderOp(".df11")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := w.Tree(t.Context(), target, done.OID)
+	if _, there := tree["new.safetensors"]; err != nil || !there || len(tree) != 2 {
+		t.Errorf("%+v, %v", tree, err)
+	}
+	refs, err := w.Refs(t.Context(), target)
+	if err != nil || len(refs.Branches) != 2 {
+		t.Errorf("%+v, %v", refs, err)
+	}
+	for range 2 {
+		if err := w.DeleteBranch(t.Context(), target, branch); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestPullRequest(t *testing.T) {
+	w := published(t)
+	head := w.srv.Head(target, "main")
+	b := blob(weight, pattern(15_000))
+	b.PullRequest = true
+	op, err := w.Upload(t.Context(), target, "main", b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := w.Client.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "s", Ops: []hub.Op{op}, CreatePR: true})
+	if err != nil || done.PullRequestRef != "refs/pr/1" || done.PullRequestURL == "" || w.srv.Head(target, "main") != head {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	more, err := w.Upload(t.Context(), target, done.PullRequestRef, blob("second.safetensors", pattern(500)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Client.Commit(t.Context(), target, done.PullRequestRef, hub.CommitRequest{Summary: "s", Ops: []hub.Op{more}}); err != nil {
+		t.Fatal(err)
+	}
+	if files := w.srv.Files(target, "refs/pr/1"); files["second.safetensors"].Size != 500 || files[weight].Size != 15_000 {
+		t.Errorf("%+v", files)
+	}
+	w.srv.Inject(hubtest.Fault{Name: "commit-500-after"})
+	_, err = w.Client.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "s", Ops: []hub.Op{op}, CreatePR: true})
+	if !errors.Is(err, hub.ErrUnknownOutcome) || len(w.srv.Refs(target)) != 3 {
+		t.Errorf("%v, refs %v", err, w.srv.Refs(target))
+	}
+	ref, err := w.OpenPullRequest(t.Context(), target, "t", "d")
+	if err != nil || ref != "refs/pr/3" {
+		t.Errorf("%q, %v", ref, err)
+	}
+}
+
+func TestCreateRepoOnTheHub(t *testing.T) {
+	yes, no := true, false
+	w := newWorld(t, 100)
+	for _, tt := range []struct {
+		repo    string
+		private *bool
+		created bool
+		is      bool
+	}{
+		{"me/a", &yes, true, true}, {"me/a", &no, false, true}, {"me/b", &no, true, false}, {"me/c", nil, true, false},
+	} {
+		created, err := w.CreateRepo(t.Context(), tt.repo, tt.private)
+		if is, _ := w.srv.Visibility(tt.repo); err != nil || created != tt.created || is != tt.is {
+			t.Errorf("%s: created %v, private %v, %v", tt.repo, created, is, err)
+		}
+	}
+	if err := w.SetVisibility(t.Context(), "me/b", true); err != nil {
+		t.Error(err)
+	}
+	if is, _ := w.srv.Visibility("me/b"); !is {
+		t.Error("still public")
+	}
+	w.srv.Inject(hubtest.Fault{Name: "create-409"})
+	if created, err := w.CreateRepo(t.Context(), "me/d", nil); err != nil || !created {
+		t.Errorf("%v, %v", created, err)
+	}
+	w.srv.Inject(hubtest.Fault{Name: "create-403", Times: hubtest.Always})
+	if created, err := w.CreateRepo(t.Context(), "me/a", nil); err != nil || created {
+		t.Errorf("%v, %v", created, err)
+	}
+	if _, err := w.CreateRepo(t.Context(), "me/none", nil); !errors.Is(err, hub.ErrForbidden) {
+		t.Error(err)
+	}
+}
+
+func TestWhoAndCard(t *testing.T) {
+	w := newWorldOn(t, hubtest.Start(t, hubtest.WithUser("hf_test", hubtest.User{Name: "me", Orgs: []string{"team"}})), 100)
+	u, err := w.WhoAmI(t.Context())
+	if err != nil || u.Name != "me" || len(u.Orgs) != 1 || u.Orgs[0] != "team" {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if _, err := w.ValidateCard(t.Context(), []byte("---\nlicense: mit\n---\n# x\n")); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.ValidateCard(t.Context(), []byte("---\nlicense: [\n---\n# x\n")); !errors.Is(err, hub.ErrInvalidCard) {
+		t.Error(err)
+	}
+}
+
+func TestDuplicateOnTheHub(t *testing.T) {
+	w := published(t)
+	tree, err := w.Tree(t.Context(), source, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := tree[weight]
+	failed, err := w.DuplicateFiles(t.Context(), source, target, []hub.Duplicate{{Path: weight, SHA256: entry.SHA256, XetHash: "x"}})
+	if err != nil || len(failed) != 0 {
+		t.Fatal(failed, err)
+	}
+	if _, err := w.Client.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "s",
+		Ops: []hub.Op{hub.LFSOp(weight, entry.SHA256, entry.Size)}}); err != nil {
+		t.Fatal(err)
+	}
+	w.holds(t, weight, w.data)
+}
