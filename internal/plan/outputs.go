@@ -128,7 +128,7 @@ func checkUnitPath(path string) error {
 	if strings.HasPrefix(path, ".") || strings.HasSuffix(path, ".") || strings.Contains(path, "..") {
 		return refuse(ReasonName, "", "unit path %q has an empty component", path)
 	}
-	if first, _, _ := strings.Cut(path, "."); deviceNames[strings.ToLower(path)] && first == path {
+	if deviceNames[strings.ToLower(path)] {
 		return refuse(ReasonName, "", "unit path %q is a device name on Windows", path)
 	}
 	return nil

@@ -177,6 +177,7 @@ func (m *model) addKept(globs []string) {
 
 // hubNames renames module paths back to the names that the Hub's checkpoints have.
 func (m *model) hubNames(rules [][2]string) {
+	rules = slices.Clone(rules)
 	slices.SortStableFunc(rules, func(a, b [2]string) int { return len(b[1]) - len(a[1]) })
 	for i, n := range m.names {
 		for _, r := range rules {
