@@ -25,7 +25,7 @@ type block struct {
 	sm     []byte // sign_mantissa
 	bf16   []byte // source weights, or decoded ones
 	chunks [nLanes]chunkData
-	codes  [nLanes]codes
+	codes  []codes // one per lane
 }
 
 // newBlock allocates buffers for any of the given ranges.
@@ -40,6 +40,7 @@ func (u *Unit) newBlock(ranges []chunkRange) *block {
 		gaps:   make([]byte, chunks*gapBytes+8),
 		sm:     make([]byte, elems),
 		bf16:   make([]byte, 2*elems),
+		codes:  make([]codes, min(chunks, nLanes)),
 	}
 }
 

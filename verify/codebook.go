@@ -96,8 +96,12 @@ func (r *codebookReader) takeEOF() error {
 	return nil
 }
 
-// luts builds the stored form of the tables (docs/format.md §6), or nil where a code cannot have one.
+// luts builds the stored form of the tables (docs/format.md §6). It is nil for a code that has none,
+// because the end symbol comes first in table 0.
 func (b *codebook) luts() []byte {
+	if b.eof.value == 0 && b.eof.nBits <= 8 {
+		return nil
+	}
 	prefixes := b.prefixes()
 	luts := make([]byte, (len(prefixes)+1)*rowBytes)
 	running := uint8(0)

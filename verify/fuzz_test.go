@@ -1,0 +1,184 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+)
+
+// pack and unpack turn a unit into one byte string and back: seven lengths, then the arrays.
+func (s *stored) pack() []byte {
+	var b []byte
+	parts := [][]byte{s.luts, s.stream, s.sm, s.positions, s.gaps, s.split, s.source}
+	for _, p := range parts {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(p)))
+	}
+	return append(b, bytes.Join(parts, nil)...)
+}
+
+func unpack(b []byte) *stored {
+	var s stored
+	parts := []*[]byte{&s.luts, &s.stream, &s.sm, &s.positions, &s.gaps, &s.split, &s.source}
+	if len(b) < 4*len(parts) {
+		return &s
+	}
+	rest := b[4*len(parts):]
+	for i, p := range parts {
+		n := min(int(binary.LittleEndian.Uint32(b[4*i:])), len(rest))
+		*p, rest = rest[:n], rest[n:]
+	}
+	return &s
+}
+
+// FuzzHostile feeds arbitrary arrays. Whatever opens must come to an end, blame the file if anything,
+// and decode to what an independent decoder finds.
+func FuzzHostile(f *testing.F) {
+	// Small ones: large inputs make the fuzzer slow.
+	f.Add(encode(normalWeights(101, 5)).pack())
+	f.Add(encode(fibWeights(12, 4)).pack())
+	for _, name := range []string{"elements_31", "end_on_byte"} {
+		s, _ := loadGolden(f, name)
+		f.Add(s.pack())
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s := unpack(b)
+		s.source = make([]byte, 2*len(s.sm))
+		mustEnd(t, s)
+	})
+}
+
+// FuzzSpoiled changes bytes of sound units, which gets further than arbitrary bytes do. Each edit is
+// an array, an offset, and what to change.
+func FuzzSpoiled(f *testing.F) {
+	units := []*stored{encode(normalWeights(101, 5)), encode(fibWeights(13, 4)), encode(normalWeights(30_000, 8))}
+	f.Add(uint8(0), []byte{0, 3, 0, 255})
+	f.Add(uint8(1), []byte{1, 3, 0, 255, 2, 9, 0, 1})
+	f.Add(uint8(2), []byte{3, 4, 0, 1, 4, 77, 0, 16})
+	f.Fuzz(func(t *testing.T, unit uint8, edits []byte) {
+		s := units[int(unit)%len(units)].clone()
+		for ; len(edits) >= 4; edits = edits[4:] {
+			if b := *s.array(arrayNames[edits[0]%5]); len(b) > 0 {
+				b[int(binary.LittleEndian.Uint16(edits[1:]))%len(b)] ^= edits[3]
+			}
+		}
+		mustEnd(t, s)
+	})
+}
+
+// mustEnd demands of any arrays that checking them comes to an end, blames the file if anything, and
+// that what decodes is what an independent decoder finds.
+func mustEnd(t *testing.T, s *stored) {
+	t.Helper()
+	u, err := s.open()
+	if err != nil {
+		mustBeOurs(t, err)
+		return
+	}
+	ctx := context.Background()
+	mustBeOurs(t, u.Compare(ctx, bytes.NewReader(s.source), CompareOptions{Strict: true}))
+	out := make(writerAt, len(s.source))
+	if err := u.Decode(ctx, out, 1); err != nil {
+		mustBeOurs(t, err)
+		return
+	}
+	if err := u.Compare(ctx, bytes.NewReader(out), CompareOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	weights := oracle(s)
+	if i := firstDifference(weights, out); i >= 0 || len(weights) != len(s.sm) {
+		t.Fatalf("%d of %d weights, first difference at %d", len(weights), len(s.sm), i)
+	}
+}
+
+func mustBeOurs(t *testing.T, err error) {
+	t.Helper()
+	if err != nil && !ours(err) {
+		t.Fatal(err)
+	}
+}
+
+// FuzzDecoders compares the two decoders of a chunk on arbitrary bits, with the code of an arbitrary
+// histogram: byte i gives symbol i's count as a power of two.
+func FuzzDecoders(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}, []byte{0xa5, 0xff, 0x00}, uint8(0))
+	f.Add([]byte{0, 9, 9, 1, 30}, []byte{0}, uint8(31))
+	f.Add([]byte{200, 1}, []byte{0xff}, uint8(3))
+	f.Fuzz(func(t *testing.T, counts, stream []byte, start uint8) {
+		var hist [256]int64
+		for i, x := range counts {
+			if i < jumpMin && x > 0 {
+				hist[i] = 1 << (x % 31)
+			}
+		}
+		if len(stream) == 0 || len(counts) == 0 {
+			return
+		}
+		tab, err := parseTables(bookFor(&hist).luts())
+		if err != nil {
+			return // no unit has such a code
+		}
+		var chunk chunkStream
+		for i := 0; i < len(chunk); i += len(stream) {
+			copy(chunk[i:], stream)
+		}
+		sameDecoded(t, tab, &chunk, int(start%32))
+	})
+}
+
+func sameDecoded(t *testing.T, tab *tables, chunk *chunkStream, start int) {
+	t.Helper()
+	var want, got codes
+	ok := want.decodeSerial(tab, chunk, start, chunkBits, maxCodes)
+	m := newMultiTable(tab)
+	rng := rand.New(rand.NewPCG(uint64(start), 1))
+	for i := range got.starts { // a lane must not depend on what was there
+		got.starts[i] = uint8(rng.Uint32())
+	}
+	var l lane
+	l.begin(&got, chunk, start)
+	if l.finish(tab, m) != ok {
+		t.Fatalf("all bits are codes: serial %v, lane %v", ok, !ok)
+	}
+	if !ok {
+		return
+	}
+	if got.n != want.n || got.end != want.end || !bytes.Equal(got.exponents[:got.n], want.exponents[:want.n]) {
+		t.Fatalf("%d codes to bit %d, want %d to %d", got.n, got.end, want.n, want.end)
+	}
+	for w := range chunkWindows {
+		if got.window(w) != want.window(w) {
+			t.Fatalf("window %d: starts %x, want %x", w, got.window(w), want.window(w))
+		}
+	}
+}
+
+// FuzzRoundTrip encodes arbitrary exponents, plainly, and demands that the unit passes.
+func FuzzRoundTrip(f *testing.F) {
+	f.Add([]byte{120}, uint16(3000), uint64(1))
+	f.Add([]byte{1, 2, 3, 3, 3, 3, 9, 9, 9, 9, 9, 9, 9, 9, 9}, uint16(60000), uint64(2))
+	f.Add([]byte{120, 121, 121, 0, 239}, uint16(1), uint64(3))
+	f.Fuzz(func(t *testing.T, symbols []byte, n uint16, seed uint64) {
+		if len(symbols) == 0 || n == 0 {
+			return
+		}
+		rng := rand.New(rand.NewPCG(seed, 3))
+		all := make([]uint8, n)
+		for i := range all {
+			// The first symbols are the most frequent.
+			all[i] = symbols[int(float64(len(symbols))*rng.Float64()*rng.Float64()*rng.Float64())] % jumpMin
+		}
+		s := encode(fromSymbols(all, rng))
+		u, err := s.open()
+		if err != nil {
+			if !ours(err) {
+				t.Fatal(err)
+			}
+			return // a unit that DF11 cannot hold, docs/format.md §6, §9
+		}
+		if err := u.Compare(context.Background(), bytes.NewReader(s.source), CompareOptions{Strict: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
