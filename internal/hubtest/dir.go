@@ -218,3 +218,13 @@ func (s *Server) unland(name string) error {
 	}
 	return os.RemoveAll(filepath.Join(s.cfg.pushDir, filepath.FromSlash(name)))
 }
+
+// moveLanded renames the folder of a repo, if it has one. The caller holds s.mu.
+func (s *Server) moveLanded(from, to string) {
+	if s.cfg.pushDir == "" {
+		return
+	}
+	dst := filepath.Join(s.cfg.pushDir, filepath.FromSlash(to))
+	_ = os.MkdirAll(filepath.Dir(dst), 0o755)
+	_ = os.Rename(filepath.Join(s.cfg.pushDir, filepath.FromSlash(from)), dst)
+}

@@ -167,6 +167,15 @@ func (s *Server) rename(from, to string) {
 	rp.name = to
 	s.repos[to] = rp
 	s.renames[from] = to
+	s.moveLanded(from, to)
+}
+
+// Alias lets an old name, with or without namespace ("gpt2"), answer with
+// redirects to a repo.
+func (s *Server) Alias(old, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.renames[old] = name
 }
 
 // Forget drops an object from a repo's LFS store, as after deleting and making

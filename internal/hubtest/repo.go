@@ -106,6 +106,9 @@ func (rp *repo) add(now time.Time, ref string, c *commit) string {
 // resolve turns a branch, tag, full ref or commit id into a commit, nil when
 // there is none. The caller holds Server.mu.
 func (rp *repo) resolve(rev string) *commit {
+	if rev == "HEAD" {
+		rev = "main"
+	}
 	for _, ref := range []string{rev, "refs/heads/" + rev, "refs/tags/" + rev} {
 		if oid, ok := rp.refs[ref]; ok && strings.HasPrefix(ref, "refs/") {
 			return rp.commits[oid]

@@ -48,6 +48,19 @@ func (s *Server) resolveCache(w http.ResponseWriter, r *http.Request) error {
 	return s.sendGitFile(w, r, e)
 }
 
+// raw answers GET and HEAD of /{id}/raw/{rev}/{path}: what git itself stores,
+// for a large file the pointer.
+func (s *Server) raw(w http.ResponseWriter, r *http.Request) error {
+	_, e, err := s.fileFor(w, r)
+	if err != nil {
+		return err
+	}
+	if e.isLFS() {
+		e.content = pointer(e.sha256, e.size)
+	}
+	return s.sendGitFile(w, r, e)
+}
+
 // fileFor finds the file of a resolve route. X-Repo-Commit goes out with every
 // answer for which the revision exists, EntryNotFound included.
 func (s *Server) fileFor(w http.ResponseWriter, r *http.Request) (*commit, entry, error) {

@@ -222,6 +222,7 @@ func (s *Server) siteMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	handle := func(pattern string, h handler) { mux.Handle(pattern, h) }
 	handle("GET /{ns}/{name}/resolve/{rev}/{path...}", s.resolve)
+	handle("GET /{ns}/{name}/raw/{rev}/{path...}", s.raw)
 	handle("POST /{ns}/{git}/info/lfs/objects/batch", s.lfsBatch)
 	handle("POST /{ns}/{git}/info/lfs/objects/verify", s.lfsVerify)
 	handle("/", notFound)

@@ -112,6 +112,7 @@ func writePage(s *Server, w http.ResponseWriter, r *http.Request, list []map[str
 		next := s.URL + r.URL.EscapedPath() + "?" + q.Encode()
 		w.Header().Set("Link", fmt.Sprintf("<%s>; rel=%q", next, "next"))
 	}
+	w.Header().Set("X-Total-Count", strconv.Itoa(len(list)))
 	page := list[start:end]
 	if page == nil {
 		page = []map[string]any{}

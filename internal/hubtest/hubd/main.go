@@ -40,6 +40,7 @@ type options struct {
 	pageSize         int
 	down, up         int64
 	log              bool
+	models           []string
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -53,6 +54,10 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	fs.IntVar(&o.pageSize, "page-size", 1000, "entries on one page of a tree")
 	fs.Int64Var(&o.down, "down", 0, "link speed of answers in bytes per second, 0 is no limit")
 	fs.Int64Var(&o.up, "up", 0, "link speed of uploads in bytes per second, 0 is no limit")
+	fs.Func("model", "`NS/NAME`: also serve a generated Llama-shaped model of 0.6 MB in several files; repeatable", func(name string) error {
+		o.models = append(o.models, name)
+		return nil
+	})
 	fs.BoolVar(&o.log, "log", false, "print each request to stderr when the program ends")
 	fs.Func("fault", "`NAME[:N|:P|:always]`: spoil the first N matching answers, or each with chance P; repeatable", func(spec string) error {
 		f, err := hubtest.ParseFault(spec)
@@ -93,6 +98,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	defer s.Close()
 	if err := s.AddDir(o.data); err != nil {
 		return err
+	}
+	for i, name := range o.models {
+		s.AddModel(name, hubtest.NewLlama(uint64(i), hubtest.ModelOptions{ShardBytes: 200_000, ExtraFiles: true}))
 	}
 	s.Inject(o.faults...)
 	if _, err := fmt.Fprintln(stdout, "READY", s.URL); err != nil {

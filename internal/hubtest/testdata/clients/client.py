@@ -1,0 +1,138 @@
+"""Runs the official Python client against a hub and checks what it sees.
+
+usage: client.py ENDPOINT SCRATCH
+The hub serves org/tiny, takes uploads of 300 kB and more in parts, and has a
+small page size.
+"""
+
+import hashlib
+import os
+import pathlib
+import sys
+
+endpoint, scratch = sys.argv[1], pathlib.Path(sys.argv[2])
+os.environ.update(
+    HF_ENDPOINT=endpoint,
+    HF_HOME=str(scratch / "home"),
+    HF_TOKEN="hf_test",
+    HF_HUB_DISABLE_XET="1",
+    HF_HUB_DISABLE_PROGRESS_BARS="1",
+    HF_HUB_DISABLE_UPDATE_CHECK="1",
+    HF_HUB_DISABLE_TELEMETRY="1",
+    NO_PROXY="*",
+)
+
+import huggingface_hub  # noqa: E402  (the environment is read at import)
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi  # noqa: E402
+from huggingface_hub.errors import (  # noqa: E402
+    EntryNotFoundError,
+    HfHubHTTPError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+
+api = HfApi()
+print("huggingface_hub", huggingface_hub.__version__)
+
+
+def check(ok, what):
+    if not ok:
+        sys.exit(f"FAIL {what}")
+    print("ok  ", what)
+
+
+def raises(kind, call):
+    try:
+        call()
+    except kind:
+        return True
+    return False
+
+
+def digest(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
+
+def download():
+    info = api.model_info("org/tiny", files_metadata=True)
+    check(len(info.sha) == 40 and info.pipeline_tag == "text-generation", "model_info")
+    folder = pathlib.Path(huggingface_hub.snapshot_download("org/tiny"))
+    seen = {s.rfilename: s for s in info.siblings}
+    for name, s in seen.items():
+        check((folder / name).stat().st_size == s.size, f"snapshot_download: size of {name}")
+        if s.lfs:
+            check(digest(folder / name) == s.lfs.sha256, f"snapshot_download: sha256 of {name}")
+    tree = [e.path for e in api.list_repo_tree("org/tiny", recursive=True) if hasattr(e, "size")]
+    check(sorted(tree) == sorted(seen), "list_repo_tree over pages")
+    paths = api.get_paths_info("org/tiny", ["config.json", "no-such-file"])
+    check([p.path for p in paths] == ["config.json"], "get_paths_info")
+    check(raises(EntryNotFoundError, lambda: api.hf_hub_download("org/tiny", "nope.bin")), "EntryNotFound")
+    check(raises(RepositoryNotFoundError, lambda: api.model_info("org/none")), "RepoNotFound")
+    check(raises(RevisionNotFoundError, lambda: api.model_info("org/tiny", revision="nope")), "RevisionNotFound")
+    check(api.parse_safetensors_file_metadata("org/tiny", weight_file(seen)).parameter_count.get("BF16", 0) > 0,
+          "parse_safetensors_file_metadata")
+
+
+def weight_file(seen):
+    return next(n for n in sorted(seen) if n.startswith("model") and n.endswith(".safetensors"))
+
+
+def upload():
+    repo = "tester/py-out"
+    check(api.create_repo(repo, private=True).repo_id == repo, "create_repo")
+    check(api.create_repo(repo, exist_ok=True).repo_id == repo, "create_repo exist_ok")
+    check(raises(HfHubHTTPError, lambda: api.create_repo(repo)), "create_repo 409")
+    folder = scratch / "up"
+    (folder / "sub").mkdir(parents=True)
+    big = os.urandom(1_000_003)
+    (folder / "model.safetensors").write_bytes(big)
+    (folder / "sub" / "small.safetensors").write_bytes(os.urandom(999))
+    (folder / "config.json").write_text("{}\n")
+    (folder / "empty.txt").write_text("")
+    (folder / "README.md").write_text("---\nlicense: mit\nbase_model: org/tiny\ntags:\n- df11\n---\n# Hi\n")
+    commit = api.upload_folder(repo_id=repo, folder_path=folder, commit_message="all files")
+    check(len(commit.oid) == 40, "upload_folder with a multi-part file")
+    info = api.model_info(repo, files_metadata=True)
+    files = {s.rfilename: s for s in info.siblings}
+    check(info.private and info.sha == commit.oid, "the commit is the head")
+    check(files["model.safetensors"].lfs.sha256 == hashlib.sha256(big).hexdigest(), "uploaded sha256")
+    again = api.upload_folder(repo_id=repo, folder_path=folder)
+    check(again.oid == commit.oid, "unchanged folder makes no commit")
+    one = api.upload_file(repo_id=repo, path_or_fileobj=b"hello\n", path_in_repo="note.txt")
+    check(one.oid != commit.oid, "upload_file")
+    back = api.hf_hub_download(repo, "model.safetensors")
+    check(pathlib.Path(back).read_bytes() == big, "download of the uploaded file")
+    edit(repo)
+
+
+def edit(repo):
+    check(raises(HfHubHTTPError, lambda: api.create_commit(
+        repo, [CommitOperationDelete("no-such-file")], commit_message="bad")), "deleting a missing file fails")
+    bad = CommitOperationAdd("README.md", b"---\nlicense:\n  a: 1\n---\n")
+    check(raises((HfHubHTTPError, ValueError), lambda: api.create_commit(repo, [bad], commit_message="bad")),
+          "invalid card is refused")
+    api.delete_file("note.txt", repo)
+    check("note.txt" not in api.list_repo_files(repo), "delete_file")
+    pr = api.upload_file(repo_id=repo, path_or_fileobj=b"pr\n", path_in_repo="pr.txt", create_pr=True)
+    check(pr.pr_num == 1 and "pr.txt" in api.list_repo_files(repo, revision="refs/pr/1"), "create_pr")
+    draft = api.create_pull_request(repo, title="draft")
+    check(draft.num == 2 and draft.is_pull_request, "create_pull_request")
+    api.create_branch(repo, branch="work")
+    api.create_branch(repo, branch="work", exist_ok=True)
+    check([b.name for b in api.list_repo_refs(repo).branches] == ["main", "work"], "create_branch, list_repo_refs")
+    api.delete_branch(repo, branch="work")
+    check(len(api.list_repo_commits(repo)) == 4, "list_repo_commits")
+    api.update_repo_settings(repo, gated="auto")
+    check(api.model_info(repo).gated == "auto", "update_repo_settings")
+    api.auth_check(repo)
+    check(api.whoami()["name"] == "tester", "whoami")
+    api.move_repo(repo, "tester/py-moved")
+    check(api.model_info(repo).id == "tester/py-moved", "a renamed repo redirects")
+    check(pathlib.Path(api.hf_hub_download(repo, "config.json", force_download=True)).read_text() == "{}\n",
+          "download from the old name")
+    api.delete_repo("tester/py-moved")
+    check(not api.repo_exists("tester/py-moved"), "delete_repo")
+
+
+download()
+upload()
