@@ -10,6 +10,11 @@ func weight(exponent, sm uint8) uint16 {
 // sameWeights reports whether exponents and sm, [n] each, make up the little-endian BF16 weights
 // in bf16, [2n].
 func sameWeights(exponents, sm, bf16 []byte) bool {
+	k, same := sameBlocks(exponents, sm, bf16)
+	return same && sameWeightsGo(exponents[k:], sm[k:], bf16[2*k:])
+}
+
+func sameWeightsGo(exponents, sm, bf16 []byte) bool {
 	n := len(sm)
 	exponents, bf16 = exponents[:n], bf16[:2*n]
 	diff := uint64(0)
@@ -26,6 +31,11 @@ func sameWeights(exponents, sm, bf16 []byte) bool {
 
 // joinWeights writes the BF16 weights of exponents and sm, [n] each, to bf16, [2n].
 func joinWeights(bf16, exponents, sm []byte) {
+	k := joinBlocks(bf16, exponents, sm)
+	joinWeightsGo(bf16[2*k:], exponents[k:], sm[k:])
+}
+
+func joinWeightsGo(bf16, exponents, sm []byte) {
 	n := len(sm)
 	exponents, bf16 = exponents[:n], bf16[:2*n]
 	i := 0

@@ -1,0 +1,54 @@
+package verify
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestJoin goes through all 65536 weights, split and joined, by every path.
+func TestJoin(t *testing.T) {
+	bf16 := make([]byte, 2<<16)
+	exponents := make([]byte, 1<<16)
+	for w := range 1 << 16 {
+		binary.LittleEndian.PutUint16(bf16[2*w:], uint16(w))
+		exponents[w] = uint8(w >> 7)
+	}
+	sm := signMantissa(bf16)
+	for name, join := range map[string]func(bf16, exponents, sm []byte){"chosen": joinWeights, "go": joinWeightsGo} {
+		for _, n := range []int{0, 1, 3, 4, 31, 32, 33, 63, 64, 100, 1 << 16} {
+			got := make([]byte, 2*n)
+			join(got, exponents[:n], sm[:n])
+			if !bytes.Equal(got, bf16[:2*n]) {
+				t.Errorf("%s: %d weights joined wrongly", name, n)
+			}
+		}
+	}
+}
+
+// TestSame changes every bit of every position of short runs, by every path.
+func TestSame(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for name, same := range map[string]func(exponents, sm, bf16 []byte) bool{"chosen": sameWeights, "go": sameWeightsGo} {
+		for _, n := range []int{0, 1, 2, 3, 4, 5, 7, 8, 31, 32, 33, 36, 64, 65, 127} {
+			bf16, exponents := make([]byte, 2*n), make([]byte, n)
+			for i := range n {
+				w := uint16(rng.Uint32())
+				binary.LittleEndian.PutUint16(bf16[2*i:], w)
+				exponents[i] = uint8(w >> 7)
+			}
+			sm := signMantissa(bf16)
+			if !same(exponents, sm, bf16) {
+				t.Errorf("%s: %d equal weights differ", name, n)
+			}
+			for bit := range 16 * n {
+				bf16[bit/8] ^= 1 << (bit % 8)
+				if same(exponents, sm, bf16) {
+					t.Errorf("%s: %d weights, bit %d of weight %d goes unnoticed", name, n, bit%16, bit/16)
+				}
+				bf16[bit/8] ^= 1 << (bit % 8)
+			}
+		}
+	}
+}
