@@ -103,7 +103,7 @@ func (c *Client) SetVisibility(ctx context.Context, repo string, private bool) e
 		return err
 	}
 	r := c.send("set visibility of "+repo, repo, http.MethodPut, c.apiURL(repo, "/settings"),
-		map[string]any{"visibility": visibility(private), "private": private})
+		map[string]string{"visibility": visibility(private)})
 	if _, err := c.call(ctx, r, nil); err != nil {
 		return err
 	}

@@ -398,3 +398,27 @@ func TestDuplicateOnTheHub(t *testing.T) {
 	}
 	w.holds(t, weight, w.data)
 }
+
+// TestPublishSoak publishes over a hub that fails one request in five, from
+// printed seeds, and wants the same bytes every time.
+func TestPublishSoak(t *testing.T) {
+	faults := []string{"500", "503", "429-retry-after", "hub-reset", "put-500", "put-reset", "put-reset-after", "put-timeout",
+		"complete-500", "complete-after", "verify-500", "commit-500-after", "commit-reset-after"}
+	for seed := range uint64(6) {
+		w := published(t)
+		for i, name := range faults {
+			w.srv.Inject(hubtest.Fault{Name: name, Probability: 0.06, Times: hubtest.Always, Seed: seed*100 + uint64(i) + 1})
+		}
+		for i, size := range []int{15_000, 50_000, 300} {
+			path := fmt.Sprintf("unit-%d.safetensors", i)
+			if _, err := w.push(t, path, pattern(size)); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+				continue
+			}
+			w.holds(t, path, pattern(size))
+		}
+		if n := len(w.srv.Commits(target, "main")); n != 1+3 {
+			t.Errorf("seed %d: %d commits visible", seed, n)
+		}
+	}
+}
