@@ -1,0 +1,156 @@
+package hub_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+func TestBranchLifeAndDeletions(t *testing.T) {
+	w := published(t)
+	if _, err := w.push(t, "old.safetensors", pattern(1000)); err != nil {
+		t.Fatal(err)
+	}
+	head, err := w.Head(t.Context(), target, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const branch = "df11-convert/0123abc"
+	for range 2 {
+		if err := w.CreateBranch(t.Context(), target, branch, head); err != nil {
+			t.Fatal(err)
+		}
+	}
+	op, err := w.Upload(t.Context(), target, branch, blob("new.safetensors", pattern(30_000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Client.Commit(t.Context(), target, branch, hub.CommitRequest{Summary: "s",
+		Ops: []hub.Op{op, hub.FileOp(".df11/part.json", []byte("{}"))}}); err != nil {
+		t.Fatal(err)
+	}
+	if w.srv.Head(target, "main") != head {
+		t.Error("main moved")
+	}
+	done, err := w.Client.Commit(t.Context(), target, branch, hub.CommitRequest{Summary: "s",
+		Ops: []hub.Op{hub.DeleteOp("old.safetensors"), hub.DeleteFolderOp(".df11")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := w.Tree(t.Context(), target, done.OID)
+	if _, there := tree["new.safetensors"]; err != nil || !there || len(tree) != 2 {
+		t.Errorf("%+v, %v", tree, err)
+	}
+	refs, err := w.Refs(t.Context(), target)
+	if err != nil || len(refs.Branches) != 2 {
+		t.Errorf("%+v, %v", refs, err)
+	}
+	for range 2 {
+		if err := w.DeleteBranch(t.Context(), target, branch); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestPullRequest(t *testing.T) {
+	w := published(t)
+	head := w.srv.Head(target, "main")
+	b := blob(weight, pattern(15_000))
+	b.PullRequest = true
+	op, err := w.Upload(t.Context(), target, "main", b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := w.Client.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "s", Ops: []hub.Op{op}, CreatePR: true})
+	if err != nil || done.PullRequestRef != "refs/pr/1" || done.PullRequestURL == "" || w.srv.Head(target, "main") != head {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	more, err := w.Upload(t.Context(), target, done.PullRequestRef, blob("second.safetensors", pattern(500)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Client.Commit(t.Context(), target, done.PullRequestRef, hub.CommitRequest{Summary: "s", Ops: []hub.Op{more}}); err != nil {
+		t.Fatal(err)
+	}
+	if files := w.srv.Files(target, "refs/pr/1"); files["second.safetensors"].Size != 500 || files[weight].Size != 15_000 {
+		t.Errorf("%+v", files)
+	}
+	w.srv.Inject(hubtest.Fault{Name: "commit-500-after"})
+	_, err = w.Client.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "s", Ops: []hub.Op{op}, CreatePR: true})
+	if !errors.Is(err, hub.ErrUnknownOutcome) || len(w.srv.Refs(target)) != 3 {
+		t.Errorf("%v, refs %v", err, w.srv.Refs(target))
+	}
+	ref, err := w.OpenPullRequest(t.Context(), target, "t", "d")
+	if err != nil || ref != "refs/pr/3" {
+		t.Errorf("%q, %v", ref, err)
+	}
+}
+
+func TestCreateRepoOnTheHub(t *testing.T) {
+	yes, no := true, false
+	w := newWorld(t, 100)
+	for _, tt := range []struct {
+		repo    string
+		private *bool
+		created bool
+		is      bool
+	}{
+		{"me/a", &yes, true, true}, {"me/a", &no, false, true}, {"me/b", &no, true, false}, {"me/c", nil, true, false},
+	} {
+		created, err := w.CreateRepo(t.Context(), tt.repo, tt.private)
+		if is, _ := w.srv.Visibility(tt.repo); err != nil || created != tt.created || is != tt.is {
+			t.Errorf("%s: created %v, private %v, %v", tt.repo, created, is, err)
+		}
+	}
+	if err := w.SetVisibility(t.Context(), "me/b", true); err != nil {
+		t.Error(err)
+	}
+	if is, _ := w.srv.Visibility("me/b"); !is {
+		t.Error("still public")
+	}
+	w.srv.Inject(hubtest.Fault{Name: "create-409"})
+	if created, err := w.CreateRepo(t.Context(), "me/d", nil); err != nil || !created {
+		t.Errorf("%v, %v", created, err)
+	}
+	w.srv.Inject(hubtest.Fault{Name: "create-403", Times: hubtest.Always})
+	if created, err := w.CreateRepo(t.Context(), "me/a", nil); err != nil || created {
+		t.Errorf("%v, %v", created, err)
+	}
+	if _, err := w.CreateRepo(t.Context(), "me/none", nil); !errors.Is(err, hub.ErrForbidden) {
+		t.Error(err)
+	}
+}
+
+func TestWhoAndCard(t *testing.T) {
+	w := newWorldOn(t, hubtest.Start(t, hubtest.WithUser("hf_test", hubtest.User{Name: "me", Orgs: []string{"team"}})), 100)
+	u, err := w.WhoAmI(t.Context())
+	if err != nil || u.Name != "me" || len(u.Orgs) != 1 || u.Orgs[0] != "team" {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if _, err := w.ValidateCard(t.Context(), []byte("---\nlicense: mit\n---\n# x\n")); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.ValidateCard(t.Context(), []byte("---\nlicense: [\n---\n# x\n")); !errors.Is(err, hub.ErrInvalidCard) {
+		t.Error(err)
+	}
+}
+
+func TestDuplicateOnTheHub(t *testing.T) {
+	w := published(t)
+	tree, err := w.Tree(t.Context(), source, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := tree[weight]
+	failed, err := w.DuplicateFiles(t.Context(), source, target, []hub.Duplicate{{Path: weight, SHA256: entry.SHA256, XetHash: "x"}})
+	if err != nil || len(failed) != 0 {
+		t.Fatal(failed, err)
+	}
+	if _, err := w.Client.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "s",
+		Ops: []hub.Op{hub.LFSOp(weight, entry.SHA256, entry.Size)}}); err != nil {
+		t.Fatal(err)
+	}
+	w.holds(t, weight, w.data)
+}
