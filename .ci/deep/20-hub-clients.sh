@@ -25,7 +25,7 @@ go build -o "$work/hubd" ./internal/hubtest/hubd
 # serve FLAGS…: starts hubd and sets $url.
 serve() {
 	: >"$work/out"
-	"$work/hubd" -data "$work/data" -model org/tiny -log "$@" >"$work/out" 2>"$work/err" &
+	"$work/hubd" -data "$work/data" -model org/tiny -xet-hashes "$@" >"$work/out" 2>"$work/err" &
 	pid=$!
 	for _ in $(seq 100); do
 		url=$(sed -n 's/^READY //p' "$work/out")

@@ -42,11 +42,14 @@ func (s *Server) duplicate(w http.ResponseWriter, r *http.Request) error {
 	}
 	failed := []map[string]any{}
 	for _, f := range q.Files {
-		if !src.holds[f.SHA256] {
+		switch {
+		case !src.holds[f.SHA256]:
 			failed = append(failed, map[string]any{"sha256": f.SHA256, "error": "file not found in the source repo"})
-			continue
+		case f.XetHash == "" || s.cfg.xetHashes && f.XetHash != xetHash(f.SHA256):
+			failed = append(failed, map[string]any{"sha256": f.SHA256, "error": "file is not stored in Xet under this hash"})
+		default:
+			dst.holds[f.SHA256] = true
 		}
-		dst.holds[f.SHA256] = true
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"failed": failed})
 	return nil

@@ -52,7 +52,7 @@ type tracked struct {
 	http.ResponseWriter
 	seq      int
 	req      Request
-	fault    string
+	fault    atomic.Pointer[string] // name of the rule that acts
 	status   atomic.Int64
 	sent     atomic.Int64
 	received atomic.Int64
@@ -108,7 +108,10 @@ func (l *requestLog) end(t *tracked) { t.end.Store(time.Now().UnixNano()) }
 
 func (t *tracked) snapshot() Request {
 	q := t.req
-	q.Seq, q.Fault = t.seq, t.fault
+	q.Seq = t.seq
+	if name := t.fault.Load(); name != nil {
+		q.Fault = *name
+	}
 	q.Status, q.Sent, q.Received = int(t.status.Load()), t.sent.Load(), t.received.Load()
 	if ns := t.end.Load(); ns != 0 {
 		q.End = time.Unix(0, ns)

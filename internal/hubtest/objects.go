@@ -62,6 +62,13 @@ func pointer(sha string, size int64) []byte {
 	return fmt.Appendf(nil, "version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", sha, size)
 }
 
+// xetHash stands in for the Merkle hash of Xet: 64 hex digits that belong to the
+// object and are not its sha256.
+func xetHash(sha string) string {
+	sum := sha256.Sum256([]byte("xet " + sha))
+	return hex.EncodeToString(sum[:])
+}
+
 // dropWriter keeps nothing but hash and length.
 type dropWriter struct {
 	hash hash.Hash

@@ -25,6 +25,7 @@ type config struct {
 	upRate        int64
 	dropUploads   bool
 	pushDir       string
+	xetHashes     bool
 }
 
 func defaultConfig() config {
@@ -109,6 +110,11 @@ func WithQuota(bucket string, n int) Option {
 func WithLinkSpeed(down, up int64) Option {
 	return func(c *config) { c.downRate, c.upRate = down, up }
 }
+
+// WithXetHashes makes tree entries of large files carry xetHash, which the copy
+// route then insists on (without this option it takes any). Nothing else of Xet
+// is there.
+func WithXetHashes() Option { return func(c *config) { c.xetHashes = true } }
 
 // WithDropUploads hashes uploaded large files and forgets their bytes: size and
 // sha256 stay, downloading them answers 410.

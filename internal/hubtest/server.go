@@ -152,7 +152,7 @@ func (s *Server) wrap(host Host, next http.Handler) http.Handler {
 			next.ServeHTTP(out, r)
 			return
 		}
-		t.fault = rule.Name
+		t.fault.Store(&rule.Name)
 		rule.Action(&Exchange{ResponseWriter: out, Request: r, Server: s, next: next})
 	})
 }

@@ -24,7 +24,7 @@ func (s *Server) tree(w http.ResponseWriter, r *http.Request) error {
 	}
 	q := r.URL.Query()
 	dir := strings.Trim(r.PathValue("path"), "/")
-	list := c.list(dir, isTrue(q.Get("recursive")), isTrue(q.Get("expand")))
+	list := s.list(c, dir, isTrue(q.Get("recursive")), isTrue(q.Get("expand")))
 	if len(list) == 0 && dir != "" {
 		w.Header().Set("X-Repo-Commit", c.oid)
 		return errEntryNotFound(dir)
@@ -38,7 +38,7 @@ func isTrue(v string) bool {
 }
 
 // list returns the entries below dir, sorted by path, folders included.
-func (c *commit) list(dir string, recursive, expand bool) []map[string]any {
+func (s *Server) list(c *commit, dir string, recursive, expand bool) []map[string]any {
 	prefix := ""
 	if dir != "" {
 		prefix = dir + "/"
@@ -55,7 +55,7 @@ func (c *commit) list(dir string, recursive, expand bool) []map[string]any {
 			}
 		}
 		if recursive || !strings.Contains(rest, "/") {
-			found[p] = c.fileEntry(p, e, expand)
+			found[p] = s.fileEntry(c, p, e, expand)
 		}
 	}
 	var out []map[string]any
@@ -65,10 +65,13 @@ func (c *commit) list(dir string, recursive, expand bool) []map[string]any {
 	return out
 }
 
-func (c *commit) fileEntry(p string, e entry, expand bool) map[string]any {
+func (s *Server) fileEntry(c *commit, p string, e entry, expand bool) map[string]any {
 	m := map[string]any{"type": "file", "oid": e.oid, "size": e.size, "path": p}
 	if e.isLFS() {
 		m["lfs"] = map[string]any{"oid": e.sha256, "size": e.size, "pointerSize": len(pointer(e.sha256, e.size))}
+		if s.cfg.xetHashes {
+			m["xetHash"] = xetHash(e.sha256)
+		}
 	}
 	if expand {
 		m["lastCommit"] = c.last()
@@ -158,8 +161,8 @@ func (s *Server) pathsInfo(w http.ResponseWriter, r *http.Request) error {
 	for _, p := range paths {
 		p = strings.Trim(path.Clean(p), "/")
 		if e, ok := c.files[p]; ok {
-			out = append(out, c.fileEntry(p, e, expand))
-		} else if len(c.list(p, false, false)) > 0 {
+			out = append(out, s.fileEntry(c, p, e, expand))
+		} else if len(s.list(c, p, false, false)) > 0 {
 			out = append(out, c.dirEntry(p, expand))
 		}
 	}

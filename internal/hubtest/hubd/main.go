@@ -39,7 +39,7 @@ type options struct {
 	multipart, chunk int64
 	pageSize         int
 	down, up         int64
-	log              bool
+	log, xet         bool
 	models           []string
 }
 
@@ -58,6 +58,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		o.models = append(o.models, name)
 		return nil
 	})
+	fs.BoolVar(&o.xet, "xet-hashes", false, "show xetHash in trees, as the copy route needs it")
 	fs.BoolVar(&o.log, "log", false, "print each request to stderr when the program ends")
 	fs.Func("fault", "`NAME[:N|:P|:always]`: spoil the first N matching answers, or each with chance P; repeatable", func(spec string) error {
 		f, err := hubtest.ParseFault(spec)
@@ -84,14 +85,23 @@ func usage(fs *flag.FlagSet, w io.Writer) {
 	}
 }
 
+// server turns the flags into options of the hub.
+func (o options) server() []hubtest.Option {
+	opts := []hubtest.Option{hubtest.WithPushDir(o.data), hubtest.WithAnyUser(o.user),
+		hubtest.WithMultipart(o.multipart, o.chunk), hubtest.WithPageSize(o.pageSize), hubtest.WithLinkSpeed(o.down, o.up)}
+	if o.xet {
+		opts = append(opts, hubtest.WithXetHashes())
+	}
+	return opts
+}
+
 // run serves until ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parse(args, stderr)
 	if err != nil {
 		return err
 	}
-	s, err := hubtest.Listen(o.addr, hubtest.WithPushDir(o.data), hubtest.WithAnyUser(o.user),
-		hubtest.WithMultipart(o.multipart, o.chunk), hubtest.WithPageSize(o.pageSize), hubtest.WithLinkSpeed(o.down, o.up))
+	s, err := hubtest.Listen(o.addr, o.server()...)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ os.environ.update(
 )
 
 import huggingface_hub  # noqa: E402  (the environment is read at import)
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi  # noqa: E402
+from huggingface_hub import CommitOperationAdd, CommitOperationCopy, CommitOperationDelete, HfApi  # noqa: E402
 from huggingface_hub.errors import (  # noqa: E402
     EntryNotFoundError,
     HfHubHTTPError,
@@ -112,6 +112,7 @@ def edit(repo):
     check(raises((HfHubHTTPError, ValueError), lambda: api.create_commit(repo, [bad], commit_message="bad")),
           "invalid card is refused")
     api.delete_file("note.txt", repo)
+    copy(repo)
     check("note.txt" not in api.list_repo_files(repo), "delete_file")
     pr = api.upload_file(repo_id=repo, path_or_fileobj=b"pr\n", path_in_repo="pr.txt", create_pr=True)
     check(pr.pr_num == 1 and "pr.txt" in api.list_repo_files(repo, revision="refs/pr/1"), "create_pr")
@@ -121,7 +122,7 @@ def edit(repo):
     api.create_branch(repo, branch="work", exist_ok=True)
     check([b.name for b in api.list_repo_refs(repo).branches] == ["main", "work"], "create_branch, list_repo_refs")
     api.delete_branch(repo, branch="work")
-    check(len(api.list_repo_commits(repo)) == 4, "list_repo_commits")
+    check(len(api.list_repo_commits(repo)) == 5, "list_repo_commits")
     api.update_repo_settings(repo, gated="auto")
     check(api.model_info(repo).gated == "auto", "update_repo_settings")
     api.auth_check(repo)
@@ -132,6 +133,18 @@ def edit(repo):
           "download from the old name")
     api.delete_repo("tester/py-moved")
     check(not api.repo_exists("tester/py-moved"), "delete_repo")
+
+
+def copy(repo):
+    """Copies inside the repo, and from another one without moving bytes."""
+    weights = weight_file({s.rfilename: s for s in api.model_info("org/tiny").siblings})
+    api.create_commit(repo, [
+        CommitOperationCopy("model.safetensors", "copy.safetensors"),
+        CommitOperationCopy("config.json", "copy.json"),
+        CommitOperationCopy(weights, "shard.safetensors", src_repo_id="org/tiny", src_repo_type="model"),
+    ], commit_message="copies")
+    there, here = (api.get_paths_info(r, [p])[0] for r, p in (("org/tiny", weights), (repo, "shard.safetensors")))
+    check(there.lfs.sha256 == here.lfs.sha256, "CommitOperationCopy across repos")
 
 
 download()
