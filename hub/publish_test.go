@@ -138,13 +138,16 @@ func TestWhoAndCard(t *testing.T) {
 }
 
 func TestDuplicateOnTheHub(t *testing.T) {
-	w := published(t)
+	w := newWorldOn(t, hubtest.Start(t, hubtest.WithXetHashes()), 5000)
+	if _, err := w.CreateRepo(t.Context(), target, nil); err != nil {
+		t.Fatal(err)
+	}
 	tree, err := w.Tree(t.Context(), source, "main")
 	if err != nil {
 		t.Fatal(err)
 	}
 	entry := tree[weight]
-	failed, err := w.DuplicateFiles(t.Context(), source, target, []hub.Duplicate{{Path: weight, SHA256: entry.SHA256, XetHash: "x"}})
+	failed, err := w.DuplicateFiles(t.Context(), source, target, []hub.Duplicate{{Path: weight, SHA256: entry.SHA256, XetHash: entry.XetHash}})
 	if err != nil || len(failed) != 0 {
 		t.Fatal(failed, err)
 	}
@@ -153,4 +156,7 @@ func TestDuplicateOnTheHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.holds(t, weight, w.data)
+	if w.nPuts() != 0 {
+		t.Errorf("%d PUTs", w.nPuts())
+	}
 }
