@@ -57,11 +57,22 @@ func (w *bitWriter) flush(end int, coded, marks []byte) {
 func packGaps(dst, marks []byte) {
 	for ; len(marks) >= groupBits/8; marks = marks[groupBits/8:] {
 		var group uint64
-		for w := range 8 {
-			window := binary.BigEndian.Uint64(marks[8*w:])
-			group = group<<5 | uint64(bits.LeadingZeros64(window)%windowBits)
+		for w := 0; w < groupBits/8; w += 8 {
+			gap := uint64(firstMark[marks[w]])
+			if gap == 8 { // rare, a code of 8 bits or more
+				gap = uint64(bits.LeadingZeros32(binary.BigEndian.Uint32(marks[w:])) % 32)
+			}
+			group = group<<5 | gap
 		}
 		binary.BigEndian.PutUint64(dst, group<<24)
 		dst = dst[5:]
 	}
 }
+
+// firstMark is the place of the first mark in a byte, 8 if there is none.
+var firstMark = func() (first [256]uint8) {
+	for b := range first {
+		first[b] = uint8(bits.LeadingZeros8(uint8(b)))
+	}
+	return first
+}()

@@ -17,7 +17,9 @@ type blockCoder struct {
 	u         *Unit
 	positions []uint32 // of the unit, shared; blocks set disjoint entries
 	src       source
-	sm        []byte
+	dst       Dst
+	sm        []byte // sign_mantissa of the block, in place if that is in memory
+	smBuf     []byte
 	coded     []byte
 	marks     []byte
 	gaps      []byte
@@ -46,7 +48,12 @@ func (c *blockCoder) encode(b int) error {
 	}
 	c.b = b
 	c.own(b)
-	c.sm = grow(c.sm, int(end-start))
+	if m, ok := c.dst.SignMantissa.(Memory); ok && end <= int64(len(m)) {
+		c.sm = m[start:end]
+	} else {
+		c.smBuf = grow(c.smBuf, int(end-start))
+		c.sm = c.smBuf
+	}
 	i, err := c.enter(int(start-c.first), int(c.u.offset[b]-c.base))
 	if err != nil {
 		return err

@@ -18,12 +18,12 @@ func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int
 		positions[i] = uint32(u.nElems)
 	}
 	err := forBlocks(ctx, len(u.offset)-1, workers, func() func(int) error {
-		c := &blockCoder{u: u, positions: positions, src: source{r: src}}
+		c := &blockCoder{u: u, positions: positions, src: source{r: src}, dst: dst}
 		return func(b int) error {
 			if err := c.encode(b); err != nil {
 				return fmt.Errorf("encode block %d: %w", b, err)
 			}
-			return c.write(b, dst)
+			return c.write(b)
 		}
 	})
 	if err != nil {
@@ -36,11 +36,14 @@ func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int
 }
 
 // write puts the block's bytes at their places.
-func (c *blockCoder) write(b int, dst Dst) error {
+func (c *blockCoder) write(b int) error {
 	start, _ := blockRange(int64(b), c.u.block, c.u.nElems)
 	coded := c.coded[:min(c.limit/8, c.u.nBytes())-c.base/8]
-	if err := writeAt(dst.SignMantissa, NameSignMantissa, c.sm, start); err != nil {
-		return err
+	dst := c.dst
+	if _, inPlace := dst.SignMantissa.(Memory); !inPlace || len(c.smBuf) > 0 {
+		if err := writeAt(dst.SignMantissa, NameSignMantissa, c.sm, start); err != nil {
+			return err
+		}
 	}
 	if err := writeAt(dst.EncodedExponent, NameEncodedExponent, coded, c.base/8); err != nil {
 		return err

@@ -204,19 +204,14 @@ weights32:
 
 // ---- Counting -------------------------------------------------------------
 
-// COUNT8 adds to Y0..Y7, 32 byte counters each, how often the exponents in Y8
-// equal the symbols number k to k+7; an equal byte compares as -1.
-#define COUNT2(k, A, B) \
-	VPCMPEQB (windowCounts_symbols+32*(k))(R8), Y8, Y9    \
-	VPCMPEQB (windowCounts_symbols+32*(k)+32)(R8), Y8, Y10 \
-	VPSUBB   Y9, A, A   \
-	VPSUBB   Y10, B, B
-
-#define COUNT8(k) \
-	COUNT2(k, Y0, Y1)   \
-	COUNT2(k+2, Y2, Y3) \
-	COUNT2(k+4, Y4, Y5) \
-	COUNT2(k+6, Y6, Y7)
+// COUNT1 adds to 32 byte counters how often the exponents in Y8 and Y9 equal
+// symbol number k; equal bytes compare as -1.
+#define COUNT1(k, counters) \
+	VMOVDQU  (windowCounts_symbols+32*(k))(R8), Y10 \
+	VPCMPEQB Y8, Y10, Y12                           \
+	VPCMPEQB Y9, Y10, Y10                           \
+	VPADDB   Y12, Y10, Y10                          \
+	VPSUBB   Y10, counters, counters
 
 // SUM adds the byte counters in A to the four counters of symbol k and clears
 // them. Y11 is zero.
@@ -229,11 +224,19 @@ weights32:
 // HALF counts the 8 symbols from number k on in all exponents of the piece.
 #define HALF(k, again) \
 	LEAQ  windowCounts_piece(R8), DI  \
-	MOVL  $(const_pieceElems/32), CX  \
+	MOVL  $(const_pieceElems/64), CX  \
 again:                                \
 	VMOVDQU (DI), Y8                  \
-	COUNT8(k)                         \
-	ADDQ  $32, DI                     \
+	VMOVDQU 32(DI), Y9                \
+	COUNT1(k, Y0)                     \
+	COUNT1(k+1, Y1)                   \
+	COUNT1(k+2, Y2)                   \
+	COUNT1(k+3, Y3)                   \
+	COUNT1(k+4, Y4)                   \
+	COUNT1(k+5, Y5)                   \
+	COUNT1(k+6, Y6)                   \
+	COUNT1(k+7, Y7)                   \
+	ADDQ  $64, DI                     \
 	DECL  CX                          \
 	JNZ   again                       \
 	SUM(k, Y0)                        \

@@ -52,10 +52,10 @@ func (c *blockCoder) strip(sm []byte, i int, average float64) error {
 		copy(sm, whole.sm[:])
 	}
 	end := i + len(sm)
-	for _, p := range paces {
+	for k, p := range paces {
 		if average <= p.maxBits {
 			var err error
-			if i, err = c.appendPairs(i, len(sm)&^15, p); err != nil {
+			if i, err = c.appendPairs(i, c.idx[:2*(len(sm)&^15)], paces[k:]); err != nil {
 				return err
 			}
 			break
@@ -64,26 +64,32 @@ func (c *blockCoder) strip(sm []byte, i int, average float64) error {
 	return c.codes(i, end)
 }
 
-// appendPairs codes the n elements from number i on, whose pair indices are in
-// idx, and returns the next one. A group that the loop does not take, and those
-// near the end of a chunk, go one element at a time.
-func (c *blockCoder) appendPairs(i, n int, p pace) (int, error) {
-	loop := p.loop(c.u.loops)
-	idx := c.idx[:2*n]
+// appendPairs codes the elements from number i on, whose pair indices are idx,
+// a multiple of 16 elements, and returns the next one. A group that is too long
+// for the first pace goes at the next one, or in the end one element at a time;
+// so do those near the end of a chunk.
+func (c *blockCoder) appendPairs(i int, idx []byte, paces []pace) (int, error) {
+	if len(paces) == 0 {
+		end := i + len(idx)/2
+		return end, c.codes(i, end)
+	}
+	p := paces[0]
+	loop, size := p.loop(c.u.loops), 2*p.elems
 	for len(idx) > 0 {
-		nGroups, took := min(len(idx)/(2*p.elems), c.room()), 0
+		nGroups, took := min(len(idx)/size, c.room()), 0
 		if nGroups > 0 {
-			took = loop(&c.w, c.table, idx[:nGroups*2*p.elems], (*window)(c.coded[c.w.at:]), (*window)(c.marks[c.w.at:]))
-			i, idx = i+took*p.elems, idx[2*took*p.elems:]
+			took = loop(&c.w, c.table, idx[:nGroups*size], (*window)(c.coded[c.w.at:]), (*window)(c.marks[c.w.at:]))
+			i, idx = i+took*p.elems, idx[took*size:]
 			c.cross(i)
 		}
 		if took == nGroups && nGroups > 0 {
 			continue
 		}
-		if err := c.codes(i, i+p.elems); err != nil {
+		var err error
+		if i, err = c.appendPairs(i, idx[:size], paces[1:]); err != nil {
 			return i, err
 		}
-		i, idx = i+p.elems, idx[2*p.elems:]
+		idx = idx[size:]
 	}
 	return i, nil
 }

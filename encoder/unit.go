@@ -64,7 +64,7 @@ func (c *Counter) unit(book *codebook, total *histogram, rows []byte) *Unit {
 // pairWidths are the widths of the unit's pair tables: a small one for blocks
 // whose exponents differ in their low bits, which is usual, and the full one,
 // made when a block needs it.
-var pairWidths = [...]uint{6, 8}
+var pairWidths = [...]uint{5, 6, 8}
 
 // chooseTables finds the smallest table for every block.
 func (u *Unit) chooseTables(counts [][256]uint32) {

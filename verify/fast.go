@@ -53,12 +53,12 @@ func (l *lane) group(m *multiTable) bool {
 }
 
 // step does one lookup.
-func (m *multiTable) step(out *[storeAhead]uint8, reg uint64, sum uint16) (uint64, uint16) {
+func (m *multiTable) step(out *[storeAhead]uint8, reg, sum uint64) (uint64, uint64) {
 	i := reg >> (64 - multiBits)
 	e := m.entry[i]
-	n := sum >> multiCountShift
+	n := int(uint8(sum >> multiCountShift))
 	binary.LittleEndian.PutUint64(out[n:n+8], e)
-	top := uint16(e >> multiTopShift)
+	top := e >> multiTopShift
 	return reg<<(top%64) | uint64(m.starts[i]), sum + top
 }
 
