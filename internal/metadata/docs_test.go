@@ -1,0 +1,51 @@
+package metadata_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/metadata"
+)
+
+// TestManifestIsDocumented wants every member of the manifest in docs/manifest.md, alone or as `list[].member`.
+func TestManifestIsDocumented(t *testing.T) {
+	doc := string(readFile(t, "../../docs/manifest.md"))
+	for _, name := range jsonNames(reflect.TypeFor[metadata.Manifest]()) {
+		if !mentions(doc, "`"+name, name+"`", "."+name+"`") {
+			t.Errorf("docs/manifest.md does not mention %s", name)
+		}
+	}
+	for _, kind := range []metadata.Kind{metadata.KindUnit, metadata.KindRemainder, metadata.KindSingle, metadata.KindIndex,
+		metadata.KindConfig, metadata.KindCard, metadata.KindCopied} {
+		if !strings.Contains(doc, "| `"+string(kind)+"` |") {
+			t.Errorf("docs/manifest.md does not mention kind %s", kind)
+		}
+	}
+}
+
+// mentions wants name as a whole, or as the first or last part of a path: `name`, `name.x`, `name[].x`, `x.name`.
+func mentions(doc, first, whole, last string) bool {
+	for _, form := range []string{"`" + whole, first + ".", first + "[]", last} {
+		if strings.Contains(doc, form) {
+			return true
+		}
+	}
+	return false
+}
+
+// jsonNames lists the JSON names of a struct and of the structs in it.
+func jsonNames(typ reflect.Type) []string {
+	for typ.Kind() == reflect.Slice {
+		typ = typ.Elem()
+	}
+	if typ.Kind() != reflect.Struct {
+		return nil
+	}
+	var names []string
+	for i := range typ.NumField() {
+		name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+		names = append(append(names, name), jsonNames(typ.Field(i).Type)...)
+	}
+	return names
+}
