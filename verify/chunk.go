@@ -68,7 +68,9 @@ func (u *Unit) decode(chunks []chunkData, cs []codes) (ok [nLanes]bool) {
 			ok[i] = u.decodeLast(&cs[i], d)
 		}
 	}
-	decodeLanes(u.tables, u.multi, lanes[:n])
+	if n == nLanes {
+		decodeTwo(u.tables, u.multi, &lanes[0], &lanes[1])
+	}
 	for i := range n { // the last chunk is never before another
 		ok[i] = lanes[i].finish(u.tables, u.multi) && cs[i].agrees(&chunks[i])
 	}

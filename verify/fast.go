@@ -5,12 +5,13 @@ import (
 	"math/bits"
 )
 
-// storeAhead is how far behind the last exponent a group may store: the range of its 8-bit index, which
+// nLanes is how many chunks are decoded in turns: a lookup waits for the one before it, and a second
+// chunk keeps the processor busy meanwhile. More need more registers than there are.
+const nLanes = 2
+
+// storeAhead is how far behind the last exponent a lookup may store: the range of its 8-bit index, which
 // saves the bounds checks, and one word.
 const storeAhead = 1<<8 + 8
-
-// nLanes is how many chunks are decoded in turns.
-const nLanes = 4
 
 // lane is the state of decoding one chunk with a multiTable.
 type lane struct {
@@ -28,31 +29,20 @@ func (l *lane) begin(c *codes, stream *chunkStream, start int) {
 	clear(c.starts[chunkBytes:])
 }
 
-// group does as many lookups as one 64-bit load serves: 5 of 11 bits, when up to 7 are lost to
-// alignment. It reports whether the last one found a code.
-//
-// The bits that the shifts free at the bottom of the register take the code starts of what was
-// shifted out, so that one shift serves both. sum adds up the tops of the entries.
-func (l *lane) group(m *multiTable) bool {
-	c, at := l.codes, l.pos/8
-	out := (*[storeAhead]uint8)(c.exponents[l.n : l.n+storeAhead : l.n+storeAhead])
-	reg := binary.BigEndian.Uint64(l.stream[at:at+8:at+8]) << (l.pos % 8)
-	reg, sum := m.step(out, reg, 0)
-	reg, sum = m.step(out, reg, sum)
-	reg, sum = m.step(out, reg, sum)
-	reg, sum = m.step(out, reg, sum)
-	reg, last := m.step(out, reg, sum)
-
-	nBits := uint(last) % 256
-	starts := l.carry | reg<<1<<((63-nBits)%64)>>(l.pos%8)
-	binary.BigEndian.PutUint64(c.starts[at:at+8:at+8], starts)
-	l.pos += nBits
-	l.n += uint(last >> multiCountShift)
-	l.carry = starts << ((l.pos/8 - at) * 8 % 64)
-	return last != sum
+// fetch returns 57 bits or more from bit pos, left-aligned.
+func (s *chunkStream) fetch(pos uint) uint64 {
+	at := pos / 8
+	return binary.BigEndian.Uint64(s[at:at+8:at+8]) << (pos % 8)
 }
 
-// step does one lookup.
+// out returns where exponents from the n-th on are stored.
+func (c *codes) out(n uint) *[storeAhead]uint8 {
+	return (*[storeAhead]uint8)(c.exponents[n : n+storeAhead : n+storeAhead])
+}
+
+// step does one lookup, for the top bits of reg. The bits that the shift frees at the bottom of reg take
+// the code starts of what was shifted out, so that one shift serves both. sum adds up the tops of
+// the entries: bits in its low byte, codes above.
 func (m *multiTable) step(out *[storeAhead]uint8, reg, sum uint64) (uint64, uint64) {
 	i := reg >> (64 - multiBits)
 	e := m.entry[i]
@@ -62,31 +52,87 @@ func (m *multiTable) step(out *[storeAhead]uint8, reg, sum uint64) (uint64, uint
 	return reg<<(top%64) | uint64(m.starts[i]), sum + top
 }
 
-// one decodes a single code of up to 32 bits.
+// putStarts keeps the code starts in the low bits of reg, those of sum's bits from pos. It returns the
+// position and the carry behind them.
+func (c *codes) putStarts(pos uint, sum, reg, carry uint64) (uint, uint64) {
+	at, nBits := pos/8, uint(uint8(sum))
+	starts := carry | reg<<1<<((63-nBits)%64)>>(pos%8)
+	binary.BigEndian.PutUint64(c.starts[at:at+8:at+8], starts)
+	pos += nBits
+	return pos, starts << ((pos/8 - at) * 8 % 64)
+}
+
+// group does as many lookups as one fetch serves: 5 of 11 bits. It reports whether the last one found
+// a code.
+func (l *lane) group(m *multiTable) bool {
+	out, reg := l.codes.out(l.n), l.stream.fetch(l.pos)
+	reg, sum := m.step(out, reg, 0)
+	reg, sum = m.step(out, reg, sum)
+	reg, sum = m.step(out, reg, sum)
+	reg, sum = m.step(out, reg, sum)
+	reg, last := m.step(out, reg, sum)
+	l.pos, l.carry = l.codes.putStarts(l.pos, last, reg, l.carry)
+	l.n += uint(last >> multiCountShift)
+	return last != sum
+}
+
+// groups does groups of lookups in two lanes, in turns, until one lane is behind its chunk or met
+// a code that the table does not have. Both must be inside their chunks. This is the hot loop: all of
+// its state is in variables of its own, to keep them in registers.
+func (m *multiTable) groups(a, b *lane) (foundA, foundB bool) {
+	ca, sa, posA, nA, carryA := a.codes, a.stream, a.pos, a.n, a.carry
+	cb, sb, posB, nB, carryB := b.codes, b.stream, b.pos, b.n, b.carry
+	for more := true; more; more = foundA && foundB && posA < chunkBits && posB < chunkBits {
+		outA, outB := ca.out(nA), cb.out(nB)
+		regA, regB := sa.fetch(posA), sb.fetch(posB)
+		regA, sumA := m.step(outA, regA, 0)
+		regB, sumB := m.step(outB, regB, 0)
+		regA, sumA = m.step(outA, regA, sumA)
+		regB, sumB = m.step(outB, regB, sumB)
+		regA, sumA = m.step(outA, regA, sumA)
+		regB, sumB = m.step(outB, regB, sumB)
+		regA, sumA = m.step(outA, regA, sumA)
+		regB, sumB = m.step(outB, regB, sumB)
+		regA, lastA := m.step(outA, regA, sumA)
+		regB, lastB := m.step(outB, regB, sumB)
+		posA, carryA = ca.putStarts(posA, lastA, regA, carryA)
+		posB, carryB = cb.putStarts(posB, lastB, regB, carryB)
+		nA += uint(lastA >> multiCountShift)
+		nB += uint(lastB >> multiCountShift)
+		foundA, foundB = lastA != sumA, lastB != sumB
+	}
+	a.pos, a.n, a.carry = posA, nA, carryA
+	b.pos, b.n, b.carry = posB, nB, carryB
+	return foundA, foundB
+}
+
+// one decodes a single code of up to 32 bits. It reports false when there is none.
 func (l *lane) one(t *tables) bool {
-	c, at := l.codes, l.pos/8
 	symbol, nBits := t.next(peek(l.stream[:], int(l.pos)))
 	if nBits == 0 {
 		return false
 	}
-	c.exponents[l.n] = symbol
-	starts := l.carry | 1<<63>>(l.pos%8)
-	binary.BigEndian.PutUint64(c.starts[at:], starts)
-	l.pos += uint(nBits)
+	l.codes.exponents[l.n] = symbol
 	l.n++
-	l.carry = starts << ((l.pos/8 - at) * 8 % 64)
+	l.pos, l.carry = l.codes.putStarts(l.pos, uint64(nBits), 1<<(nBits-1), l.carry)
 	return true
 }
 
-// advance decodes some codes. It reports false when it met bits that are no code.
-func (l *lane) advance(t *tables, m *multiTable) bool {
-	return l.group(m) || l.pos >= chunkBits || l.one(t)
+// decodeTwo decodes two chunks in turns until one is through or has bits that are no code.
+func decodeTwo(t *tables, m *multiTable, a, b *lane) {
+	for a.pos < chunkBits && b.pos < chunkBits {
+		foundA, foundB := m.groups(a, b)
+		if !foundA && a.pos < chunkBits && !a.one(t) || !foundB && b.pos < chunkBits && !b.one(t) {
+			return
+		}
+	}
 }
 
 // finish decodes the rest of a chunk and sums up. Codes that start behind it belong to the next chunk.
+// It reports false when it met bits that are no code.
 func (l *lane) finish(t *tables, m *multiTable) bool {
 	for l.pos < chunkBits {
-		if !l.advance(t, m) {
+		if !l.group(m) && l.pos < chunkBits && !l.one(t) {
 			return false
 		}
 	}
@@ -97,17 +143,4 @@ func (l *lane) finish(t *tables, m *multiTable) bool {
 		c.end = chunkBits + bits.LeadingZeros64(over)
 	}
 	return true
-}
-
-// decodeLanes decodes chunks in turns: a lookup waits for the one before it, and several chunks at
-// once keep the processor busy meanwhile.
-func decodeLanes(t *tables, m *multiTable, lanes []lane) {
-	for len(lanes) > 0 {
-		for i := range lanes {
-			l := &lanes[i]
-			if l.pos >= chunkBits || !l.advance(t, m) {
-				return
-			}
-		}
-	}
 }

@@ -119,31 +119,42 @@ func FuzzDecoders(f *testing.F) {
 		if err != nil {
 			return // no unit has such a code
 		}
-		var chunk chunkStream
-		for i := 0; i < len(chunk); i += len(stream) {
-			copy(chunk[i:], stream)
+		var chunks [2]chunkStream // the second one is the first from another byte on
+		for i := 0; i < len(chunks[0]); i += len(stream) {
+			copy(chunks[0][i:], stream)
+			copy(chunks[1][i:], stream[min(1, len(stream)-1):])
 		}
-		sameDecoded(t, tab, &chunk, int(start%32))
+		sameDecoded(t, tab, &chunks, int(start%32))
 	})
 }
 
-func sameDecoded(t *testing.T, tab *tables, chunk *chunkStream, start int) {
+func sameDecoded(t *testing.T, tab *tables, chunks *[2]chunkStream, start int) {
 	t.Helper()
-	var want, got codes
-	ok := want.decodeSerial(tab, chunk, start, chunkBits, maxCodes)
 	m := newMultiTable(tab)
 	rng := rand.New(rand.NewPCG(uint64(start), 1))
-	for i := range got.starts { // a lane must not depend on what was there
-		got.starts[i] = uint8(rng.Uint32())
+	var got [2]codes
+	var lanes [2]lane
+	for i := range lanes {
+		for j := range got[i].starts { // a lane must not depend on what was there
+			got[i].starts[j] = uint8(rng.Uint32())
+		}
+		lanes[i].begin(&got[i], &chunks[i], start)
 	}
-	var l lane
-	l.begin(&got, chunk, start)
-	if l.finish(tab, m) != ok {
-		t.Fatalf("all bits are codes: serial %v, lane %v", ok, !ok)
+	decodeTwo(tab, m, &lanes[0], &lanes[1])
+	for i := range lanes {
+		var want codes
+		ok := want.decodeSerial(tab, &chunks[i], start, chunkBits, maxCodes)
+		if lanes[i].finish(tab, m) != ok {
+			t.Fatalf("lane %d: all bits are codes: %v, lane finds the opposite", i, ok)
+		}
+		if ok {
+			mustEqualCodes(t, &got[i], &want)
+		}
 	}
-	if !ok {
-		return
-	}
+}
+
+func mustEqualCodes(t *testing.T, got, want *codes) {
+	t.Helper()
 	if got.n != want.n || got.end != want.end || !bytes.Equal(got.exponents[:got.n], want.exponents[:want.n]) {
 		t.Fatalf("%d codes to bit %d, want %d to %d", got.n, got.end, want.n, want.end)
 	}
