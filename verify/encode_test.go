@@ -9,7 +9,8 @@ import (
 
 // This file is a plain encoder for tests, written from docs/format.md §2–§8: one bit after the other.
 
-// bookFor builds the code of a histogram (docs/format.md §4), without the limiter of §5.
+// bookFor builds the code of a histogram (docs/format.md §4). It has no limiter (§5): the code may be
+// longer than 32 bits, and is useless then.
 func bookFor(hist *[256]int64) *codebook {
 	type node struct {
 		weight      int64
@@ -44,7 +45,7 @@ func bookFor(hist *[256]int64) *codebook {
 		switch {
 		case n.left != nil:
 			walk(n.left, value, nBits+1)
-			walk(n.right, value|1<<(31-nBits), nBits+1)
+			walk(n.right, value|1<<31>>nBits, nBits+1)
 		case n.head < 0:
 			book.eof = code{nBits: nBits, value: value}
 		default:
