@@ -57,3 +57,14 @@ func BenchmarkVerify(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkOpen is what a unit costs before its first weight.
+func BenchmarkOpen(b *testing.B) {
+	s, _ := openBench(b)
+	b.SetBytes(0)
+	for b.Loop() {
+		if _, err := s.open(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

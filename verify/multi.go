@@ -66,13 +66,10 @@ func (t *tables) prefixCode(bits uint, nBits int) (symbol uint8, l int) {
 		}
 	}
 	first := uint8(bits << (8 - left))
-	v := t.rows[row][first]
-	for i := range 1 << (8 - left) {
-		if t.rows[row][int(first)+i] != v {
-			return 0, 0
-		}
+	if int(t.runEnd[row][first]) < int(first)+1<<(8-left) {
+		return 0, 0
 	}
-	return t.fits(v, nBits)
+	return t.fits(t.rows[row][first], nBits)
 }
 
 // fits gives the length of a symbol's code if it is at most nBits.

@@ -10,6 +10,9 @@ type tables struct {
 	// "no code here"; a GPU would spin on it.
 	length [256]uint8
 
+	// runEnd is the slot where a run of equal values ends.
+	runEnd [maxTables][rowBytes]uint16
+
 	// raw is what was stored, for the checks of unread bytes.
 	raw []byte
 }
@@ -26,6 +29,7 @@ func parseTables(luts []byte) (*tables, error) {
 	t := &tables{nTables: nRows - 1, raw: luts}
 	for i := range t.nTables {
 		copy(t.rows[i][:], luts[i*rowBytes:])
+		t.runEnd[i] = runEnds(&t.rows[i])
 	}
 	for s, l := range luts[t.nTables*rowBytes:] {
 		if l <= maxCodeBits {
@@ -39,6 +43,16 @@ func parseTables(luts []byte) (*tables, error) {
 		return nil, badAt(arrayLUTs, 0, "zero bits, as after the end of the stream, decode to nothing: a GPU would hang")
 	}
 	return t, nil
+}
+
+func runEnds(row *[rowBytes]uint8) (ends [rowBytes]uint16) {
+	for s := rowBytes - 1; s >= 0; s-- {
+		ends[s] = uint16(s + 1)
+		if s+1 < rowBytes && row[s+1] == row[s] {
+			ends[s] = ends[s+1]
+		}
+	}
+	return ends
 }
 
 // next decodes one code at the top of bits as the kernel does (docs/format.md §9): up to four
