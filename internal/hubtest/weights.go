@@ -2,10 +2,8 @@ package hubtest
 
 import (
 	"encoding/binary"
-	"hash/fnv"
 	"io"
 	"math"
-	"math/rand/v2"
 )
 
 // tensor is one BF16 weight of a generated model. Its bytes are a function of
@@ -61,18 +59,12 @@ func (t tensor) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // fill makes block i. Weights look trained: the rows of a matrix have scales of
-// their own, a few columns are large throughout, and single outliers stick out.
+// their own, the mantissas are as good as random, and single outliers stick out.
 func (t tensor) fill(p []byte, i uint64) {
-	h := fnv.New64a()
-	name := t.name
-	if t.same != "" {
-		name = t.same
-	}
-	_, _ = io.WriteString(h, name)
-	key := h.Sum64() ^ t.seed*0x9e3779b97f4a7c15
-	rng := rand.New(rand.NewPCG(key, i))
+	key := t.key()
+	rng := random(key ^ i*0xd1342543de82ef95)
 	if t.std == 0 {
-		fillNorm(p, rng)
+		fillNorm(p, &rng)
 		return
 	}
 	cols := t.shape[len(t.shape)-1]
@@ -80,34 +72,62 @@ func (t tensor) fill(p []byte, i uint64) {
 	for len(p) > 0 {
 		row, col := elem/cols, elem%cols
 		n := min(int64(len(p)/2), cols-col)
-		fillRow(p[:2*n], rng, float32(t.std*rowScale(key, row)))
+		fillRow(p[:2*n], &rng, float32(t.std*rowScale(key, row)))
 		p, elem = p[2*n:], elem+n
 	}
 }
 
+// key is a number that belongs to seed and name.
+func (t tensor) key() uint64 {
+	name := t.name
+	if t.same != "" {
+		name = t.same
+	}
+	key := random(t.seed)
+	for _, c := range []byte(name) {
+		key = random(uint64(key) ^ uint64(c))
+		key.next()
+	}
+	return uint64(key)
+}
+
+// random is the generator SplitMix64, small enough for the compiler to inline:
+// making weights must not be slower than sending them.
+type random uint64
+
+func (r *random) next() uint64 {
+	*r += 0x9e3779b97f4a7c15
+	z := uint64(*r)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
 // rowScale is log-normal around 1 and depends on the row only.
 func rowScale(key uint64, row int64) float64 {
-	x := (key ^ uint64(row)*0xbf58476d1ce4e5b9) * 0x94d049bb133111eb
-	return math.Exp(0.3 * float64(normals[x>>52]))
+	r := random(key ^ uint64(row)<<20)
+	return math.Exp(0.3 * float64(normals[r.next()>>52]))
 }
 
 // outlierMask makes one weight in 4096 an outlier.
 const outlierMask = 0xfff
 
-func fillRow(p []byte, rng *rand.Rand, scale float32) {
+func fillRow(p []byte, rng *random, scale float32) {
 	for ; len(p) >= 4; p = p[4:] {
-		r := rng.Uint64()
+		r := rng.next()
 		binary.LittleEndian.PutUint32(p, uint32(weight(uint32(r), scale))|uint32(weight(uint32(r>>32), scale))<<16)
 	}
 	if len(p) == 2 {
-		binary.LittleEndian.PutUint16(p, weight(uint32(rng.Uint64()), scale))
+		binary.LittleEndian.PutUint16(p, weight(uint32(rng.next()), scale))
 	}
 }
 
 // weight makes one BF16 number of 32 random bits: 12 choose the quantile, the
-// others blur it so that the mantissa is as random as a trained one.
+// others blur it so that the mantissa is as random as a trained one. The
+// conversions keep compilers from fusing operations, which would round
+// differently from machine to machine.
 func weight(r uint32, scale float32) uint16 {
-	v := normals[r>>20] * scale * (1 + float32(int32(r<<12)>>20)*(1.0/16384))
+	v := normals[r>>20] * scale * (1 + float32(float32(int32(r<<12)>>20)*(1.0/16384)))
 	if r&outlierMask == 0 {
 		v *= 12
 	}
@@ -121,10 +141,10 @@ func bf16(v float32) uint16 {
 }
 
 // fillNorm makes the weights of a norm layer: around 1, now and then far off.
-func fillNorm(p []byte, rng *rand.Rand) {
+func fillNorm(p []byte, rng *random) {
 	for ; len(p) >= 2; p = p[2:] {
-		r := rng.Uint64()
-		v := 1 + 0.15*normals[r>>52]
+		r := rng.next()
+		v := 1 + float32(0.15*normals[r>>52])
 		if r&0xff == 0 {
 			v *= 4
 		}
