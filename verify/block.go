@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +16,29 @@ const blockChunks = 16
 
 // chunkRange is a run of neighbouring chunks.
 type chunkRange struct{ first, n int }
+
+// chunkSet is what a call works on, cut into ranges: all chunks of a unit in blocks, or single ones.
+type chunkSet struct {
+	nChunks int
+	singles []int // ascending; nil means all chunks
+}
+
+func (s chunkSet) len() int {
+	if s.singles != nil {
+		return len(s.singles)
+	}
+	return (s.nChunks + blockChunks - 1) / blockChunks
+}
+
+func (s chunkSet) at(i int) chunkRange {
+	if s.singles != nil {
+		return chunkRange{s.singles[i], 1}
+	}
+	first := i * blockChunks
+	return chunkRange{first, min(blockChunks, s.nChunks-first)}
+}
+
+func (u *Unit) all() chunkSet { return chunkSet{nChunks: u.nChunks} }
 
 // block holds one worker's share of the arrays: the bytes of a chunkRange. Buffers are reused from
 // range to range.
@@ -28,13 +52,18 @@ type block struct {
 	codes  []codes // one per lane
 }
 
-// newBlock allocates buffers for any of the given ranges.
-func (u *Unit) newBlock(ranges []chunkRange) *block {
+// newBlock allocates buffers for any range of a set.
+func (u *Unit) newBlock(set chunkSet) *block {
 	chunks, elems := 0, 0
-	for _, r := range ranges {
+	for i := range set.len() {
+		r := set.at(i)
 		first, end := u.span(r)
 		chunks, elems = max(chunks, r.n), max(elems, int(end-first))
 	}
+	return newBlock(chunks, elems)
+}
+
+func newBlock(chunks, elems int) *block {
 	return &block{
 		stream: make([]byte, chunks*chunkBytes+readAhead),
 		gaps:   make([]byte, chunks*gapBytes+8),
@@ -78,54 +107,54 @@ func readPadded(r *io.SectionReader, b []byte, off int64, array string) error {
 	return readAt(r, b[:n], off, array)
 }
 
-// ranges cuts the unit into blocks.
-func (u *Unit) ranges() []chunkRange {
-	var rs []chunkRange
-	for c := 0; c < u.nChunks; c += blockChunks {
-		rs = append(rs, chunkRange{c, min(blockChunks, u.nChunks-c)})
-	}
-	return rs
-}
-
-// forEach runs do on every range, in parallel, each worker with a block of its own. The error
-// returned is that of the first range in order that has one, whatever the workers' timing; ranges
-// behind it may be left out. workers <= 0 means one per processor.
-func (u *Unit) forEach(ctx context.Context, ranges []chunkRange, workers int, do func(*block, chunkRange) error) error {
+// forEach runs do on every range of a set, in parallel, each worker with a block of its own. The
+// error returned is that of the first range in order that has one, whatever the workers' timing;
+// ranges behind it may be left out. workers <= 0 means one per processor.
+func (u *Unit) forEach(ctx context.Context, set chunkSet, workers int, do func(*block, chunkRange) error) error {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	workers = min(workers, len(ranges))
-	var next, stop atomic.Int64
-	stop.Store(int64(len(ranges)))
-	errs := make([]error, len(ranges))
+	n := int64(set.len())
+	var next atomic.Int64
+	first := newEarliest(n)
 	var g errgroup.Group
-	for range workers {
+	for range min(workers, int(n)) {
 		g.Go(func() error {
-			b := u.newBlock(ranges)
-			for i := next.Add(1) - 1; i < stop.Load() && ctx.Err() == nil; i = next.Add(1) - 1 {
-				if errs[i] = do(b, ranges[i]); errs[i] != nil {
-					lowerTo(&stop, i)
+			b := u.newBlock(set)
+			for i := next.Add(1) - 1; i < first.at.Load() && ctx.Err() == nil; i = next.Add(1) - 1 {
+				if err := do(b, set.at(int(i))); err != nil {
+					first.put(i, err)
 				}
 			}
 			return nil
 		})
 	}
-	_ = g.Wait() // workers leave their errors in errs
+	_ = g.Wait() // the workers' errors are in first
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if i := stop.Load(); i < int64(len(ranges)) {
-		return errs[i]
-	}
-	return nil
+	return first.err
 }
 
-// lowerTo sets a to v unless it is lower already.
-func lowerTo(a *atomic.Int64, v int64) {
-	for {
-		old := a.Load()
-		if old <= v || a.CompareAndSwap(old, v) {
-			return
-		}
+// earliest keeps the error of the lowest range.
+type earliest struct {
+	at atomic.Int64 // its range, at first behind the last one
+	mu sync.Mutex   // guards err, and writing to at
+
+	err error
+}
+
+func newEarliest(n int64) *earliest {
+	e := new(earliest)
+	e.at.Store(n)
+	return e
+}
+
+func (e *earliest) put(i int64, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if i < e.at.Load() {
+		e.at.Store(i)
+		e.err = err
 	}
 }

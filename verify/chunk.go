@@ -1,6 +1,9 @@
 package verify
 
-import "math/bits"
+import (
+	"io"
+	"math/bits"
+)
 
 // chunkOf gives the parts of block b that belong to its i-th chunk.
 func (u *Unit) chunkOf(b *block, i int) chunkData {
@@ -37,8 +40,9 @@ func (d *chunkData) start() int { return gapAt(d.gaps, 0) }
 func (d *chunkData) startsWell() bool { return d.index > 0 || d.start() == 0 }
 
 // eachChunk decodes the chunks of a loaded block and calls use for each, in order. Where a chunk does
-// not decode as its gaps and positions say, or use returns false, it finds out why.
-func (u *Unit) eachChunk(b *block, hasSource bool, use func(*codes, *chunkData) bool) error {
+// not decode as its gaps and positions say, or use returns false, it finds out why. src is what the
+// block's weights were read from, or nil.
+func (u *Unit) eachChunk(b *block, src io.ReaderAt, use func(*codes, *chunkData) bool) error {
 	for first := 0; first < b.n; first += nLanes {
 		n := min(nLanes, b.n-first)
 		for i := range n {
@@ -48,15 +52,15 @@ func (u *Unit) eachChunk(b *block, hasSource bool, use func(*codes, *chunkData) 
 		for i := range n {
 			c, d := &b.codes[i], &b.chunks[i]
 			if d.n > 0 && !(ok[i] && use(c, d)) {
-				return u.diagnose(c, d, hasSource)
+				return u.diagnose(c, d, src)
 			}
 		}
 	}
 	return nil
 }
 
-// decode decodes chunks of neighbouring codes and reports which of them have the gaps and the number
-// of weights that are stored.
+// decode decodes neighbouring chunks and reports which of them have the gaps and the number of weights
+// that are stored.
 func (u *Unit) decode(chunks []chunkData, cs []codes) (ok [nLanes]bool) {
 	var lanes [nLanes]lane
 	n := 0

@@ -30,8 +30,8 @@ type codes struct {
 }
 
 // decodeSerial fills c with the codes of a chunk, one at a time: those that start at bit pos or
-// later, before bit end, limit at most. It
-// reports whether every step found a code; c.end is where it stopped.
+// later, before bit end, limit at most. It reports whether every step found a code; c.end is where it
+// stopped.
 func (c *codes) decodeSerial(t *tables, stream *chunkStream, pos, end, limit int) bool {
 	clear(c.starts[:])
 	c.n = 0

@@ -11,7 +11,7 @@ import (
 // concurrently. Chunks whose gaps or output positions disagree with their codes are an error, as in
 // [Unit.Compare]; dst is then incomplete. workers <= 0 means one per processor.
 func (u *Unit) Decode(ctx context.Context, dst io.WriterAt, workers int) error {
-	return u.forEach(ctx, u.ranges(), workers, func(b *block, r chunkRange) error {
+	return u.forEach(ctx, u.all(), workers, func(b *block, r chunkRange) error {
 		if err := u.decodeBlock(b, r); err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error
 	if n == 0 {
 		return nil
 	}
-	b := u.newBlock([]chunkRange{u.widest()})
+	b := newBlock(1, u.widest())
 	for c := u.chunkAt(elem); c < u.nChunks && int64(u.positions[c]) < elem+n; c++ {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -45,15 +45,13 @@ func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error
 	return nil
 }
 
-// widest is the chunk with the most weights.
-func (u *Unit) widest() chunkRange {
-	best := 0
+// widest is the number of weights of the chunk that has most.
+func (u *Unit) widest() int {
+	n := 0
 	for c := range u.nChunks {
-		if u.positions[c+1]-u.positions[c] > u.positions[best+1]-u.positions[best] {
-			best = c
-		}
+		n = max(n, int(u.positions[c+1]-u.positions[c]))
 	}
-	return chunkRange{best, 1}
+	return n
 }
 
 // chunkAt returns the chunk that decodes to an element.
@@ -75,7 +73,7 @@ func (u *Unit) decodeBlock(b *block, r chunkRange) error {
 	if err := u.load(b, r, nil); err != nil {
 		return err
 	}
-	return u.eachChunk(b, false, func(c *codes, d *chunkData) bool {
+	return u.eachChunk(b, nil, func(c *codes, d *chunkData) bool {
 		joinWeights(d.bf16, c.exponents[:d.n], d.sm)
 		return true
 	})

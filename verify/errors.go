@@ -53,8 +53,10 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	s := fmt.Sprintf("unit %s, tensor %s, element %d: decoded %#04x, source has %#04x",
-		e.Unit, e.Tensor, e.Elem, e.Got, e.Want)
+	s := fmt.Sprintf("tensor %s, element %d: decoded %#04x, source has %#04x", e.Tensor, e.Elem, e.Got, e.Want)
+	if e.Unit != "" {
+		s = "unit " + e.Unit + ", " + s
+	}
 	if e.Cause != nil {
 		s += " (" + e.Cause.Error() + ")"
 	}

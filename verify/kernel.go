@@ -1,10 +1,61 @@
 package verify
 
+import (
+	"encoding/binary"
+	"io"
+)
+
+// diagnose finds out what is wrong with a chunk, slowly and exactly, by decoding it as the GPU
+// kernel does. Without a source only the structure is judged.
+func (u *Unit) diagnose(c *codes, d *chunkData, src io.ReaderAt) error {
+	cause, nextGap := u.decodeAsKernel(c, d)
+	if src != nil {
+		if err := u.firstMismatch(c, d, cause); err != nil {
+			return err
+		}
+	}
+	if cause == nil {
+		panic("verify: internal error: the decoders disagree")
+	}
+	if src != nil && nextGap {
+		return u.diagnoseNext(d.index+1, src, cause)
+	}
+	return cause
+}
+
+// firstMismatch compares what a chunk decoded to with its source.
+func (u *Unit) firstMismatch(c *codes, d *chunkData, cause *StructureError) error {
+	for i := range min(c.n, d.n) {
+		got, want := weight(c.exponents[i], d.sm[i]), binary.LittleEndian.Uint16(d.bf16[2*i:])
+		if got != want {
+			return &MismatchError{Elem: int64(u.positions[d.index]) + int64(i), Got: got, Want: want, Cause: cause}
+		}
+	}
+	return nil
+}
+
+// diagnoseNext looks at the chunk behind one whose only fault is the chunk's first gap: it may decode
+// to other weights because of it.
+func (u *Unit) diagnoseNext(index int, src io.ReaderAt, cause *StructureError) error {
+	r := chunkRange{index, 1}
+	first, end := u.span(r)
+	b := newBlock(1, int(end-first))
+	if err := u.load(b, r, src); err != nil {
+		return err
+	}
+	d := u.chunkOf(b, 0)
+	u.decodeAsKernel(&b.codes[0], &d)
+	if err := u.firstMismatch(&b.codes[0], &d, cause); err != nil {
+		return err
+	}
+	return cause
+}
+
 // decodeAsKernel decodes chunk d exactly as a GPU does (docs/format.md §9): every window starts at
 // its own gap, and what it decodes comes behind what earlier windows decoded. c gets the exponents,
-// up to the first window that would hang. The result is the first place where the chunk is at odds
-// with itself, or nil. This is the slow path that explains a fault.
-func (u *Unit) decodeAsKernel(c *codes, d *chunkData) *StructureError {
+// up to the first window that would hang. first is the first place where the chunk is at odds
+// with itself, or nil; nextGap says that this is the gap behind it.
+func (u *Unit) decodeAsKernel(c *codes, d *chunkData) (first *StructureError, nextGap bool) {
 	k := kernelWalk{unit: u, codes: c, chunk: d}
 	c.n, c.end = 0, 0
 	clear(c.starts[:])
@@ -13,11 +64,11 @@ func (u *Unit) decodeAsKernel(c *codes, d *chunkData) *StructureError {
 	}
 	for w := 0; w < chunkWindows && !k.done(); w++ {
 		if !k.window(w) {
-			return k.first
+			return k.first, false
 		}
 	}
 	k.finish()
-	return k.first
+	return k.first, k.nextGap
 }
 
 // kernelWalk is the state of decodeAsKernel.
@@ -26,6 +77,8 @@ type kernelWalk struct {
 	codes *codes
 	chunk *chunkData
 	first *StructureError
+
+	nextGap bool
 }
 
 // fault keeps the first fault. pos counts from the start of the chunk for bits and windows.
@@ -67,14 +120,15 @@ func (k *kernelWalk) finish() {
 	if c.n != d.n {
 		k.fault(arrayOutputPositions, int64(d.index)+1, "chunk of %d weights, its codes are %d", d.n, c.n)
 	}
-	if !d.last {
-		if gap := gapAt(d.gaps, chunkWindows); c.end-chunkBits != gap {
-			k.fault(arrayGaps, int64(d.index+1)*chunkWindows, "%d, but the code before ends at bit %d of the window",
-				gap, c.end-chunkBits)
+	if d.last {
+		if err := k.unit.checkEnd(c, d); err != nil && k.first == nil {
+			k.first = err
 		}
 		return
 	}
-	if err := k.unit.checkEnd(c, d); err != nil && k.first == nil {
-		k.first = err
+	if gap := gapAt(d.gaps, chunkWindows); c.end-chunkBits != gap {
+		k.nextGap = k.first == nil
+		k.fault(arrayGaps, int64(d.index+1)*chunkWindows, "%d, but the code before ends at bit %d of the window",
+			gap, c.end-chunkBits)
 	}
 }

@@ -52,13 +52,14 @@ func checkForm(stored, want []byte) *StructureError {
 func (u *Unit) decodeEnd() (b *block, end int, err error) {
 	r := chunkRange{u.chunkAt(u.nElems - 1), 1}
 	r.n = u.nChunks - r.first
-	b = u.newBlock([]chunkRange{r})
+	first, last := u.span(r)
+	b = newBlock(r.n, int(last-first))
 	if err := u.load(b, r, nil); err != nil {
 		return nil, 0, err
 	}
 	d, c := u.chunkOf(b, 0), &b.codes[0]
 	if !u.decodeLast(c, &d) {
-		return nil, 0, u.diagnose(c, &d, false)
+		return nil, 0, u.diagnose(c, &d, nil)
 	}
 	return b, c.end, nil
 }
