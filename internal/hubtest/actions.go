@@ -24,7 +24,7 @@ func (h Header) apply(to http.Header) {
 // server.
 func Status(status int, header Header, body string) Action {
 	return func(x *Exchange) {
-		_, _ = io.Copy(io.Discard, x.Request.Body)
+		drain(x.Request)
 		header.apply(x.Header())
 		x.Header().Set("Content-Length", fmt.Sprint(len(body)))
 		x.WriteHeader(status)
@@ -36,7 +36,7 @@ func Status(status int, header Header, body string) Action {
 // a JSON body.
 func Error(status int, code, message string) Action {
 	return func(x *Exchange) {
-		_, _ = io.Copy(io.Discard, x.Request.Body)
+		drain(x.Request)
 		writeError(x, &apiError{status: status, code: code, message: message})
 	}
 }
@@ -44,7 +44,7 @@ func Error(status int, code, message string) Action {
 // StorageError answers as the storage host does for an error, in XML.
 func StorageError(status int, code, message string) Action {
 	return func(x *Exchange) {
-		_, _ = io.Copy(io.Discard, x.Request.Body)
+		drain(x.Request)
 		storageError{status, code, message}.write(x)
 	}
 }
@@ -186,7 +186,7 @@ func EditJSON(edit func(v any) any) Action {
 // Slow sends the right answer one byte at a time, pause apart.
 func Slow(pause time.Duration) Action {
 	return func(x *Exchange) {
-		x.Next(&slowWriter{ResponseWriter: x, ctx: x.Request.Context(), pause: pause})
+		x.Next(&slowWriter{ResponseWriter: x, done: x.Request.Context().Done(), pause: pause})
 	}
 }
 
@@ -198,7 +198,7 @@ func Stall(n int64) Action {
 			x.Next(&limitWriter{ResponseWriter: x, left: n})
 			_ = http.NewResponseController(x).Flush()
 		} else {
-			_, _ = io.Copy(io.Discard, x.Request.Body) // Close is noticed only after the body
+			drain(x.Request) // Close is noticed only after the body
 		}
 		<-x.Request.Context().Done()
 		panic(http.ErrAbortHandler)

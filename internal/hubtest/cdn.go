@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -118,7 +119,10 @@ func (s *Server) cdnRoutes() http.Handler {
 			if err == nil {
 				err = h(w, r)
 			}
-			writeStorageError(w, err)
+			if err != nil {
+				drain(r)
+				writeStorageError(w, err)
+			}
 		})
 	}
 	handle("GET /repos/{a}/{b}/{sha}", s.getObject)
@@ -128,15 +132,16 @@ func (s *Server) cdnRoutes() http.Handler {
 }
 
 func writeStorageError(w http.ResponseWriter, err error) {
-	switch e := err.(type) {
-	case nil:
-	case storageError:
-		e.write(w)
-	case *apiError:
-		storageError{e.status, "Error", e.message}.write(w)
+	var xml storageError
+	var api *apiError
+	switch {
+	case errors.As(err, &xml):
+	case errors.As(err, &api):
+		xml = storageError{api.status, "Error", api.message}
 	default:
-		storageError{http.StatusInternalServerError, "InternalError", err.Error()}.write(w)
+		xml = storageError{http.StatusInternalServerError, "InternalError", err.Error()}
 	}
+	xml.write(w)
 }
 
 // getObject serves the bytes of a large file, with ranges.
@@ -221,7 +226,7 @@ func (s *Server) putPart(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength > ses.chunk {
 		return storageError{http.StatusBadRequest, "EntityTooLarge", "the part is larger than chunk_size"}
 	}
-	data := make([]byte, r.ContentLength)
+	data := s.buffer(int(r.ContentLength))
 	if _, err := io.ReadFull(r.Body, data); err != nil {
 		return storageError{http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period."}
 	}

@@ -132,7 +132,13 @@ func (s *Server) openPushDir() (err error) {
 	return err
 }
 
-func (s *Server) tempFile() (*os.File, error) { return os.CreateTemp(s.spool, "object-") }
+func (s *Server) tempFile() (*os.File, error) {
+	f, err := os.CreateTemp(s.spool, "object-")
+	if err != nil {
+		return nil, err
+	}
+	return f, f.Chmod(0o644)
+}
 
 func (s *Server) newFileSink() (sink, error) {
 	f, err := s.tempFile()
@@ -194,9 +200,6 @@ func (s *Server) landFile(e entry, file string) error {
 		return err
 	}
 	if _, err := io.Copy(f, body); err != nil {
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), file)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 )
 
@@ -57,8 +58,13 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !errors.As(err, &e) {
 		e = fail(http.StatusInternalServerError, "%v", err)
 	}
+	drain(r)
 	writeError(w, e)
 }
+
+// drain reads what is left of a body, so that the client sees the refusal and
+// not a broken connection.
+func drain(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
 
 func writeError(w http.ResponseWriter, e *apiError) {
 	if e.code != "" {

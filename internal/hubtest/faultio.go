@@ -2,7 +2,6 @@ package hubtest
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -97,7 +96,7 @@ func (w *encodeWriter) Write(p []byte) (int, error) {
 // slowWriter sends single bytes.
 type slowWriter struct {
 	http.ResponseWriter
-	ctx   context.Context
+	done  <-chan struct{}
 	pause time.Duration
 }
 
@@ -109,8 +108,8 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 		if err := http.NewResponseController(w.ResponseWriter).Flush(); err != nil {
 			return i, err
 		}
-		if !sleep(w.ctx, w.pause) {
-			return i + 1, w.ctx.Err()
+		if !sleep(w.done, w.pause) {
+			return i + 1, errCut
 		}
 	}
 	return len(p), nil

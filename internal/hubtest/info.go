@@ -121,10 +121,7 @@ func siblings(c *commit, blobs bool) []map[string]any {
 
 // cardTags are the tags that the hub derives from the model card.
 func cardTags(card map[string]any) []string {
-	tags := []string{}
-	for _, t := range stringsOf(card["tags"]) {
-		tags = append(tags, t)
-	}
+	tags := append([]string{}, stringsOf(card["tags"])...)
 	if lib, ok := card["library_name"].(string); ok {
 		tags = append(tags, lib)
 	}

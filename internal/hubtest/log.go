@@ -1,7 +1,6 @@
 package hubtest
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -163,13 +162,13 @@ type countedBody struct {
 	io.ReadCloser
 	n    *atomic.Int64
 	link *link
-	ctx  context.Context
+	done <-chan struct{}
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(b.link.clip(p))
 	b.n.Add(int64(n))
-	b.link.wait(b.ctx, n)
+	b.link.wait(b.done, n)
 	return n, err
 }
 

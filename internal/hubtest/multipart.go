@@ -36,7 +36,7 @@ func (s *Server) newSession(repo, sha string, size int64) (*session, error) {
 	ses := &session{repo: repo, sha256: sha, size: size, chunk: s.cfg.chunkSize, etags: map[int]string{}}
 	switch {
 	case s.cfg.dropUploads:
-		ses.parts = &dropParts{sum: dropWriter{hash: sha256.New()}, waiting: map[int][]byte{}}
+		ses.parts = &dropParts{sum: dropWriter{hash: sha256.New()}, waiting: map[int][]byte{}, free: &s.buffers}
 	case s.cfg.pushDir != "":
 		f, err := s.tempFile()
 		if err != nil {
@@ -198,10 +198,12 @@ type dropParts struct {
 	sum     dropWriter
 	next    int // number of parts hashed
 	waiting map[int][]byte
+	free    *sync.Pool // takes the buffers back
 }
 
 func (d *dropParts) put(n int, data []byte) error {
 	if n <= d.next {
+		d.free.Put(&data)
 		return nil // sent again after it was hashed: the ETag tells whether it is the same
 	}
 	d.waiting[n] = data
@@ -209,6 +211,7 @@ func (d *dropParts) put(n int, data []byte) error {
 		_, _ = d.sum.Write(part)
 		d.next++
 		delete(d.waiting, d.next)
+		d.free.Put(&part)
 	}
 	return nil
 }

@@ -80,6 +80,15 @@ func (d *dropWriter) Write(p []byte) (int, error) {
 	return d.hash.Write(p)
 }
 
+// buffer returns a buffer for one uploaded part. Buffers come back when their
+// part was hashed, which only happens where uploads are dropped.
+func (s *Server) buffer(n int) []byte {
+	if p, ok := s.buffers.Get().(*[]byte); ok && cap(*p) >= n {
+		return (*p)[:n]
+	}
+	return make([]byte, n)
+}
+
 // sink receives an upload and turns it into an object.
 type sink interface {
 	io.Writer

@@ -1,7 +1,6 @@
 package hubtest
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -33,8 +32,8 @@ func (l *link) clip(p []byte) []byte {
 	return p[:min(len(p), max(512, int(l.perSecond/50)))]
 }
 
-// wait returns when n more bytes have passed, or when ctx ends.
-func (l *link) wait(ctx context.Context, n int) {
+// wait returns when n more bytes have passed, or when done is closed.
+func (l *link) wait(done <-chan struct{}, n int) {
 	if l == nil || n <= 0 {
 		return
 	}
@@ -46,17 +45,17 @@ func (l *link) wait(ctx context.Context, n int) {
 	l.free = l.free.Add(time.Duration(float64(n) / l.perSecond * float64(time.Second)))
 	pause := l.free.Sub(now)
 	l.mu.Unlock()
-	sleep(ctx, pause)
+	sleep(done, pause)
 }
 
-// sleep pauses for d or until ctx ends, and says whether it slept through.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleep pauses for d or until done is closed, and says whether it slept through.
+func sleep(done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return true
-	case <-ctx.Done():
+	case <-done:
 		return false
 	}
 }
@@ -65,7 +64,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 type pacedWriter struct {
 	http.ResponseWriter
 	link *link
-	ctx  context.Context
+	done <-chan struct{} // of the request
 }
 
 func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -77,7 +76,7 @@ func (w *pacedWriter) Write(p []byte) (int, error) {
 	total := 0
 	for len(p) > 0 {
 		chunk := w.link.clip(p)
-		w.link.wait(w.ctx, len(chunk))
+		w.link.wait(w.done, len(chunk))
 		n, err := w.ResponseWriter.Write(chunk)
 		total += n
 		if err != nil {

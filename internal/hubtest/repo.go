@@ -142,7 +142,7 @@ func (s *Server) AddRepo(name string, files map[string][]byte, opts ...RepoOptio
 	return s.Push(name, "main", files)
 }
 
-// Push commits files on top of a branch, which is made when it does not exist,
+// Push commits files on top of a branch, which starts empty when it is new,
 // and returns the commit; a nil content deletes the file.
 func (s *Server) Push(name, branch string, files map[string][]byte) string {
 	s.mu.Lock()

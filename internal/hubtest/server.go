@@ -3,7 +3,10 @@ package hubtest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -31,7 +34,8 @@ type Server struct {
 	renames  map[string]string
 	sessions map[string]*session
 	objects  map[string]*object
-	spool    string // uploads on their way into the push folder
+	buffers  sync.Pool // of parts that were dropped
+	spool    string    // uploads on their way into the push folder
 
 	http   []*http.Server
 	cancel context.CancelFunc
@@ -114,6 +118,7 @@ func (s *Server) serve(hub, cdn net.Listener) {
 
 func (s *Server) run(l net.Listener, h *http.Server) {
 	h.ReadHeaderTimeout = time.Minute
+	h.ErrorLog = log.New(io.Discard, "", 0) // faults cut connections on purpose
 	s.http = append(s.http, h)
 	s.done.Go(func() { _ = h.Serve(l) })
 }
@@ -140,9 +145,9 @@ func (s *Server) Close() {
 func (s *Server) wrap(host Host, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t := s.log.begin(host, w, r)
-		defer s.log.end(t)
-		r.Body = &countedBody{ReadCloser: r.Body, n: &t.received, link: s.up, ctx: r.Context()}
-		out := &pacedWriter{ResponseWriter: t, link: s.down, ctx: r.Context()}
+		defer s.finish(t)
+		r.Body = &countedBody{ReadCloser: r.Body, n: &t.received, link: s.up, done: r.Context().Done()}
+		out := &pacedWriter{ResponseWriter: t, link: s.down, done: r.Context().Done()}
 		if host == HostHub {
 			s.limiter.stamp(out.Header(), r, s.cfg.clock())
 			out.Header().Set("X-Request-Id", requestID(t.seq, r))
@@ -155,6 +160,17 @@ func (s *Server) wrap(host Host, next http.Handler) http.Handler {
 		t.fault.Store(&rule.Name)
 		rule.Action(&Exchange{ResponseWriter: out, Request: r, Server: s, next: next})
 	})
+}
+
+// finish closes the log line; a route that panics shows up among the violations.
+func (s *Server) finish(t *tracked) {
+	s.log.end(t)
+	if v := recover(); v != nil {
+		if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+			s.log.violation("internal error: %s %s: %v", t.req.Method, t.req.Path, v)
+		}
+		panic(http.ErrAbortHandler) // the connection is of no use any more
+	}
 }
 
 func requestID(seq int, r *http.Request) string {

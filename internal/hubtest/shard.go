@@ -3,6 +3,7 @@ package hubtest
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io"
 	"sort"
 	"strings"
@@ -65,7 +66,7 @@ func (s *shard) ReadAt(p []byte, off int64) (int, error) {
 		if m <= 0 {
 			continue
 		}
-		if _, err := t.ReadAt(p[n:n+int(m)], at); err != nil && err != io.EOF {
+		if _, err := t.ReadAt(p[n:n+int(m)], at); err != nil && !errors.Is(err, io.EOF) {
 			return n, err
 		}
 		n += int(m)
