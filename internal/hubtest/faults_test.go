@@ -134,6 +134,7 @@ func TestHubFaults(t *testing.T) {
 		"504":             {info, status(504, "")},
 		"hub-reset":       {info, func(o outcome) bool { return o.err != nil }},
 		"hub-stall":       {info, func(o outcome) bool { return o.err != nil }},
+		"warning":         {info, header("X-HF-Warning", "; ")},
 		"bad-token":       {info, header("X-Error-Message", "Invalid credentials")},
 		"etag-changed":    {file, header("X-Linked-Etag", "ffff")},
 		"commit-changed":  {file, header("X-Repo-Commit", "0000000000000000000000000000000000000000")},
@@ -167,6 +168,18 @@ func TestHubFaults(t *testing.T) {
 			t.Errorf("%s: %d before, %d after, acted %d times", name, before.status, after.status, s.FaultsActed(name))
 		}
 		cancel()
+	}
+}
+
+func TestCopyFault(t *testing.T) {
+	s := Start(t)
+	s.AddRepo("me/m", nil)
+	s.Inject(Fault{Name: "duplicate-500"})
+	for _, status := range []int{500, 200} {
+		q := `{"target":{"type":"model","name":"me/m"},"files":[]}`
+		if o := try(t.Context(), "POST", s.URL+"/api/models/me/m/lfs-files/duplicate", q, "Authorization", "Bearer tok"); o.status != status {
+			t.Errorf("got %d, want %d", o.status, status)
+		}
 	}
 }
 

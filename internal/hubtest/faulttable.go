@@ -67,6 +67,7 @@ func trafficFaults() map[string]namedFault {
 		"504":             hub("504 with an HTML page", Status(504, Header{"Content-Type": "text/html"}, "<html><body>Gateway Timeout</body></html>")),
 		"hub-reset":       hub("connection reset before the answer", Reset()),
 		"hub-stall":       hub("no answer at all", Stall(-1)),
+		"warning":         hub("the right answer with X-HF-Warning", SetHeader(Header{"X-HF-Warning": "rate; you are close to your limit"})),
 		"bad-token":       hub("401: the token is not valid", Error(401, "", "Invalid credentials in Authorization header")),
 	}
 }
