@@ -35,8 +35,9 @@ type loops struct {
 }
 
 // appendLoop is documented at loops.append16. idx is part of a strip, 2 bytes
-// for each element.
-type appendLoop func(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) (nGroups int)
+// for each element. ahead points to where the weights that follow this strip
+// lie, of which a loop may fetch, but not read, as many bytes as idx has.
+type appendLoop func(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) (nGroups int)
 
 // Variants lists the variants that this machine can run, slowest first.
 func Variants() []string {

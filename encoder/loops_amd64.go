@@ -27,10 +27,10 @@ var avx2Loops = loops{
 func splitAVX2(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
 
 //go:noescape
-func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int
+func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int
 
 //go:noescape
-func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int
+func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int
 
 //go:noescape
-func append4AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int
+func append4AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int

@@ -11,36 +11,41 @@
 // ---- Appending pairs ------------------------------------------------------
 //
 // One loop for the three paces. A group has an upper and a lower half of 4, 2
-// or 1 pairs; the macros below make the two halves, the rest is the same.
+// or 1 pairs; the HALVES macros make the two halves, the rest is the same.
 //
-//	SI   pair indices, 4 bytes per pair, the index in the upper two
-//	R8   the pair table
-//	R10  coded, R11 marks, R12 bytes written to both
-//	R13  the coded bits, R14 the marks, R15 how many of them are waiting
-//	AX   the upper half as in the table: marks<<32 | codes, DX its length
-//	BX   the lower half, CX its length
-//	DI, R9  scratch
+//	SI        pair indices, 4 bytes per pair, the index in the upper two
+//	R8, R9    words and nBits of the pair table
+//	R10, R11  coded and marks, R12 bytes written to both
+//	R13, R14  the last code bits and their marks, R15 how many are waiting
+//	AX, BX    the upper and the lower half, as in the table: marks<<32 | codes
+//	DX, CX    their lengths in bits
+//	DI, BP    scratch
 
 // PAIR starts a half with the pair whose index is at off.
 #define PAIR(off, half, nBits) \
-	MOVWLZX off(SI), DI                      \
-	MOVBLZX pairTable_nBits(R8)(DI*1), nBits \
-	MOVQ    pairTable_words(R8)(DI*8), half
+	MOVWLZX off(SI), DI         \
+	MOVBLZX (R9)(DI*1), nBits   \
+	MOVQ    (R8)(DI*8), half
 
 // JOIN appends the pair whose index is at off: codes and marks move up
 // together, since both stay within 32 bits.
 #define JOIN(off, half, nBits) \
-	MOVWLZX off(SI), DI                      \
-	MOVBLZX pairTable_nBits(R8)(DI*1), R9    \
-	SHLXQ   R9, half, half                   \
-	ORQ     pairTable_words(R8)(DI*8), half  \
-	ADDL    R9, nBits
+	MOVWLZX off(SI), DI         \
+	MOVBLZX (R9)(DI*1), BP      \
+	SHLXQ   BP, half, half      \
+	ORQ     (R8)(DI*8), half    \
+	ADDL    BP, nBits
 
+// The upper half of 16 joins two by two, which shortens the chain of shifts;
+// for the lower half there are no registers left.
 #define HALVES16 \
 	PAIR(2, AX, DX)  \
 	JOIN(6, AX, DX)  \
-	JOIN(10, AX, DX) \
-	JOIN(14, AX, DX) \
+	PAIR(10, BX, CX) \
+	JOIN(14, BX, CX) \
+	SHLXQ CX, AX, AX \
+	ORQ   BX, AX     \
+	ADDL  CX, DX     \
 	PAIR(18, BX, CX) \
 	JOIN(22, BX, CX) \
 	JOIN(26, BX, CX) \
@@ -56,96 +61,113 @@
 	PAIR(2, AX, DX) \
 	PAIR(6, BX, CX)
 
-// APPEND is the body of the three functions. size is the bytes of a group in
-// idx. A half of more than 32 bits or a group of more than 56 ends the loop.
-#define APPEND(halves, size) \
-	MOVQ w+0(FP), DI               \
-	MOVQ t+8(FP), R8               \
-	MOVQ idx_base+16(FP), SI       \
-	MOVQ idx_len+24(FP), AX        \
-	ANDQ $~(size-1), AX            \
-	ADDQ SI, AX                    \
-	MOVQ AX, end-8(SP)             \
-	MOVQ coded+40(FP), R10         \
-	MOVQ marks+48(FP), R11         \
-	XORL R12, R12                  \
-	MOVQ bitWriter_code(DI), R13   \
-	MOVQ bitWriter_mark(DI), R14   \
-	MOVQ bitWriter_n(DI), R15      \
-	CMPQ SI, end-8(SP)             \
-	JAE  done                      \
-	PCALIGN $32                    \
-loop:                              \
-	halves                         \
-	LEAQ  (DX)(CX*1), R9           \
-	CMPL  DX, $32                  \
-	JA    done                     \
-	CMPL  CX, $32                  \
-	JA    done                     \
-	CMPL  R9, $56                  \
-	JA    done                     \
-	MOVL  AX, DI                   \ // codes: make room, add the half's lower 32 bits
-	SHLXQ DX, R13, R13             \
-	ORQ   DI, R13                  \
-	MOVL  BX, DI                   \
-	SHLXQ CX, R13, R13             \
-	ORQ   DI, R13                  \
-	SHRQ  $32, AX                  \ // marks: the same with the upper ones
-	SHLXQ DX, R14, R14             \
-	ORQ   AX, R14                  \
-	SHRQ  $32, BX                  \
-	SHLXQ CX, R14, R14             \
-	ORQ   BX, R14                  \
-	ADDQ  R9, R15                  \
-	MOVQ  R15, DI                  \ // the waiting bits to the top: shift by 64-n
-	NEGQ  DI                       \
-	SHLXQ DI, R13, AX              \
-	SHLXQ DI, R14, BX              \
-	BSWAPQ AX                      \
-	BSWAPQ BX                      \
-	MOVQ  AX, (R10)(R12*1)         \
-	MOVQ  BX, (R11)(R12*1)         \
-	MOVL  R15, DI                  \ // keep what does not fill a byte
-	SHRL  $3, DI                   \
-	ADDQ  DI, R12                  \
-	ANDL  $7, R15                  \
-	ADDQ  $size, SI                \
-	CMPQ  SI, end-8(SP)            \
-	JB    loop                     \
-done:                              \
-	MOVQ w+0(FP), DI               \
-	MOVQ R13, bitWriter_code(DI)   \
-	MOVQ R14, bitWriter_mark(DI)   \
-	MOVQ R15, bitWriter_n(DI)      \
-	ADDQ R12, bitWriter_at(DI)     \
+// STORE adds the two halves to the streams and stores 8 bytes of each: first
+// makes room for a half and ORs it in, the codes from its lower 32 bits, the
+// marks from its upper ones; then brings what is waiting to the top of a word,
+// a shift by 64-n, stores it in stream order and keeps the bits that do not
+// fill a byte.
+#define STORE \
+	MOVL   AX, DI          \
+	SHLXQ  DX, R13, R13    \
+	ORQ    DI, R13         \
+	MOVL   BX, DI          \
+	SHLXQ  CX, R13, R13    \
+	ORQ    DI, R13         \
+	SHRQ   $32, AX         \
+	SHLXQ  DX, R14, R14    \
+	ORQ    AX, R14         \
+	SHRQ   $32, BX         \
+	SHLXQ  CX, R14, R14    \
+	ORQ    BX, R14         \
+	ADDQ   BP, R15         \
+	MOVQ   R15, DI         \
+	NEGQ   DI              \
+	SHLXQ  DI, R13, AX     \
+	SHLXQ  DI, R14, BX     \
+	BSWAPQ AX              \
+	BSWAPQ BX              \
+	MOVQ   AX, (R10)(R12*1) \
+	MOVQ   BX, (R11)(R12*1) \
+	MOVL   R15, DI         \
+	SHRL   $3, DI          \
+	ADDQ   DI, R12         \
+	ANDL   $7, R15
+
+// APPEND is the body of the three functions; size is the bytes of a group in
+// idx. It leaves the bytes of the groups that were added in SI. A half of more
+// than 32 bits or a group of more than 56, its length is in BP, ends the loop.
+#define APPEND(HALVES, size) \
+	MOVQ w+0(FP), DI             \
+	MOVQ t+8(FP), R8             \
+	LEAQ pairTable_nBits(R8), R9 \
+	LEAQ pairTable_words(R8), R8 \
+	MOVQ idx_base+16(FP), SI     \
+	MOVQ idx_len+24(FP), AX      \
+	ANDQ $~(size-1), AX          \
+	ADDQ SI, AX                  \
+	MOVQ AX, end-8(SP)           \
+	MOVQ coded+40(FP), R10       \
+	MOVQ marks+48(FP), R11       \
+	XORL R12, R12                \
+	MOVQ bitWriter_code(DI), R13 \
+	MOVQ bitWriter_mark(DI), R14 \
+	MOVQ bitWriter_n(DI), R15    \
+	MOVQ ahead+56(FP), AX        \
+	SUBQ SI, AX                  \
+	MOVQ AX, ahead-16(SP)        \
+	CMPQ SI, end-8(SP)           \
+	JAE  done                    \
+	PCALIGN $32                  \
+loop:                            \
+	MOVQ ahead-16(SP), DI        \
+	PREFETCHT0 (SI)(DI*1)        \
+	HALVES                       \
+	LEAQ (DX)(CX*1), BP          \
+	CMPL DX, $32                 \
+	JA   done                    \
+	CMPL CX, $32                 \
+	JA   done                    \
+	CMPL BP, $56                 \
+	JA   done                    \
+	STORE                        \
+	ADDQ $size, SI               \
+	CMPQ SI, end-8(SP)           \
+	JB   loop                    \
+done:                            \
+	MOVQ w+0(FP), DI             \
+	MOVQ R13, bitWriter_code(DI) \
+	MOVQ R14, bitWriter_mark(DI) \
+	MOVQ R15, bitWriter_n(DI)    \
+	ADDQ R12, bitWriter_at(DI)   \
 	SUBQ idx_base+16(FP), SI
 
-// func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int
-TEXT ·append16AVX2(SB), NOSPLIT, $8-64
+// func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int
+TEXT ·append16AVX2(SB), NOSPLIT, $16-72
 	APPEND(HALVES16, 32)
 	SHRQ $5, SI
-	MOVQ SI, ret+56(FP)
+	MOVQ SI, ret+64(FP)
 	RET
 
-// func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int
-TEXT ·append8AVX2(SB), NOSPLIT, $8-64
+// func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int
+TEXT ·append8AVX2(SB), NOSPLIT, $16-72
 	APPEND(HALVES8, 16)
 	SHRQ $4, SI
-	MOVQ SI, ret+56(FP)
+	MOVQ SI, ret+64(FP)
 	RET
 
-// func append4AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int
-TEXT ·append4AVX2(SB), NOSPLIT, $8-64
+// func append4AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int
+TEXT ·append4AVX2(SB), NOSPLIT, $16-72
 	APPEND(HALVES4, 8)
 	SHRQ $3, SI
-	MOVQ SI, ret+56(FP)
+	MOVQ SI, ret+64(FP)
 	RET
 
 // ---- Splitting ------------------------------------------------------------
 
 // func splitAVX2(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
 //
-// 32 weights at a time, as 16-bit lanes in two vectors.
+// 32 weights at a time, as 16-bit lanes in two vectors. The next strip's part of
+// dst is fetched ahead of its stores.
 TEXT ·splitAVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
 	MOVQ bf16+8(FP), SI
@@ -193,6 +215,7 @@ weights32:
 	VPACKUSWB Y1, Y0, Y0     // to bytes, within each half of the vectors
 	VPERMQ    $0xd8, Y0, Y0  // so bring the quarters into order
 	VMOVDQU   Y0, (DI)
+	PREFETCHT0 2048(DI)
 
 	ADDQ $64, SI
 	ADDQ $64, DX
@@ -236,6 +259,8 @@ again:                                \
 	COUNT1(k+5, Y5)                   \
 	COUNT1(k+6, Y6)                   \
 	COUNT1(k+7, Y7)                   \
+	PREFETCHT0 (SI)(DX*1)             \
+	ADDQ  $64, DX                     \
 	ADDQ  $64, DI                     \
 	DECL  CX                          \
 	JNZ   again                       \
@@ -251,7 +276,8 @@ again:                                \
 // func countWindowAVX2(w *windowCounts, bf16 *byte, nPieces int)
 //
 // A piece is 128 vectors of exponents, so that no byte counter overflows. They
-// are made once and then read for 8 symbols at a time.
+// are made once and then read for 8 symbols at a time, while the next piece is
+// fetched: DX runs through its bytes.
 TEXT ·countWindowAVX2(SB), NOSPLIT, $0-24
 	MOVQ    w+0(FP), R8
 	MOVQ    bf16+8(FP), SI
@@ -302,6 +328,7 @@ next:
 	DECL CX
 	JNZ  exponents32
 	SUM(16, Y15)
+	XORL DX, DX
 	HALF(0, lower)
 	HALF(8, upper)
 	DECQ R9

@@ -41,7 +41,7 @@ func splitGo(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, widt
 
 // append16Go is the hot loop of pass 2 for usual weights: 16 elements of 2.6
 // bits each fit one append nearly always.
-func append16Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int {
+func append16Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, _ *byte) int {
 	code, mark, n, at := w.code, w.mark, uint64(w.n), 0
 	i := 0
 	for ; i < len(idx)-31; i += 32 {
@@ -83,7 +83,7 @@ func append16Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) in
 }
 
 // append8Go is append16Go with half the elements, for wide distributions.
-func append8Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int {
+func append8Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, _ *byte) int {
 	code, mark, n, at := w.code, w.mark, uint64(w.n), 0
 	i := 0
 	for ; i < len(idx)-15; i += 16 {
@@ -113,7 +113,7 @@ func append8Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int
 }
 
 // append4Go takes two pairs at a time.
-func append4Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *window) int {
+func append4Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, _ *byte) int {
 	code, mark, n, at := w.code, w.mark, uint64(w.n), 0
 	i := 0
 	for ; i < len(idx)-7; i += 8 {

@@ -73,25 +73,31 @@ func (c *blockCoder) appendPairs(i int, idx []byte, paces []pace) (int, error) {
 		end := i + len(idx)/2
 		return end, c.codes(i, end)
 	}
-	p := paces[0]
-	loop, size := p.loop(c.u.loops), 2*p.elems
+	elems := paces[0].elems
 	for len(idx) > 0 {
-		nGroups, took := min(len(idx)/size, c.room()), 0
-		if nGroups > 0 {
-			took = loop(&c.w, c.table, idx[:nGroups*size], (*window)(c.coded[c.w.at:]), (*window)(c.marks[c.w.at:]))
-			i, idx = i+took*p.elems, idx[took*size:]
-			c.cross(i)
-		}
+		nGroups := max(0, min(len(idx)/(2*elems), c.room()))
+		took := c.appendGroups(paces[0], i, idx[:nGroups*2*elems])
+		i, idx = i+took*elems, idx[took*2*elems:]
+		c.cross(i)
 		if took == nGroups && nGroups > 0 {
 			continue
 		}
 		var err error
-		if i, err = c.appendPairs(i, idx[:size], paces[1:]); err != nil {
+		if i, err = c.appendPairs(i, idx[:2*elems], paces[1:]); err != nil {
 			return i, err
 		}
-		idx = idx[size:]
+		idx = idx[2*elems:]
 	}
 	return i, nil
+}
+
+// appendGroups runs the inner loop of a pace.
+func (c *blockCoder) appendGroups(p pace, i int, idx []byte) (took int) {
+	if len(idx) == 0 {
+		return 0
+	}
+	ahead := &c.bf16[min(2*(i+stripElems), len(c.bf16)-1)]
+	return p.loop(c.u.loops)(&c.w, c.table, idx, (*window)(c.coded[c.w.at:]), (*window)(c.marks[c.w.at:]), ahead)
 }
 
 // room returns how many groups of 56 bits fit before the next chunk begins or

@@ -1,0 +1,165 @@
+package encoder
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+)
+
+// newTestUnit counts a unit in memory.
+func newTestUnit(t testing.TB, o Options, bf16 []byte) *Unit {
+	t.Helper()
+	c, err := o.NewCounter([]int64{int64(len(bf16) / 2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Add(0, bf16)
+	total, err := c.total()
+	if err != nil {
+		t.Fatal(err)
+	}
+	book := buildCodebook(total)
+	rows, _ := book.luts()
+	return c.unit(book, total, rows)
+}
+
+// TestCount compares the histograms of every variant with plain counting, piece
+// after piece, so that what one piece taught is used by the next.
+func TestCount(t *testing.T) {
+	for _, l := range variants() {
+		tally := &tally{loops: &l}
+		for _, s := range shapes {
+			bf16 := s.weights(4, 60000)
+			for _, n := range []int{1, 1000, 1024, 5000, 8192, 4096, 60000, 59999, 30000} {
+				var want histogram
+				want.add(bf16[:2*n])
+				if got := tally.count(bf16[:2*n]); *got != want {
+					t.Errorf("%s, %s, %d elements: wrong histogram", l.name, s.name, n)
+				}
+			}
+		}
+	}
+}
+
+// TestSplit compares every variant with the definitions.
+func TestSplit(t *testing.T) {
+	bf16 := make([]byte, 2*stripElems)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range bf16 {
+		bf16[i] = byte(r.Uint32())
+	}
+	for _, l := range variants() {
+		for _, width := range pairWidths {
+			var sm [stripElems]byte
+			var idx strip
+			l.split(&sm, (*[2 * stripElems]byte)(bf16), &idx, width)
+			for i := range stripElems {
+				if sm[i] != signMantissa(bf16[2*i:]) {
+					t.Fatalf("%s: sign_mantissa %d is wrong", l.name, i)
+				}
+			}
+			low := uint16(1)<<width - 1
+			for i := 0; i < stripElems; i += 2 {
+				want := uint16(exponent(bf16[2*i:]))&low<<width | uint16(exponent(bf16[2*i+2:]))&low
+				if got := uint16(idx[2*i+2]) | uint16(idx[2*i+3])<<8; got != want {
+					t.Fatalf("%s, width %d: index of pair %d is %#x, want %#x", l.name, width, i/2, got, want)
+				}
+			}
+		}
+	}
+}
+
+// streams is what an append loop made.
+type streams struct {
+	w            bitWriter
+	took         int
+	coded, marks window
+}
+
+// TestAppend compares the append loops with one append per element, from every
+// number of waiting bits, and checks that usual data goes the fast way.
+func TestAppend(t *testing.T) {
+	for _, s := range shapes {
+		bf16 := s.weights(8, stripElems)
+		u := newTestUnit(t, Options{}, bf16)
+		table := u.tables[u.table[0]]
+		var sm [stripElems]byte
+		var idx strip
+		splitGo(&sm, (*[2 * stripElems]byte)(bf16), &idx, table.width)
+		for n := range uint(8) {
+			for _, p := range paces {
+				want := appendPlain(u, bf16, p.elems, n)
+				for _, l := range variants() {
+					got := &streams{w: bitWriter{n: n}}
+					got.took = p.loop(&l)(&got.w, table, idx[:], &got.coded, &got.marks, &bf16[0])
+					if d := got.diff(want); d != "" {
+						t.Errorf("%s, %s, %d elements, %d bits waiting: %s", l.name, s.name, p.elems, n, d)
+					}
+				}
+			}
+		}
+	}
+}
+
+// appendPlain appends groups of elements as an append loop should.
+func appendPlain(u *Unit, bf16 []byte, elems int, waiting uint) *streams {
+	s := &streams{w: bitWriter{n: waiting}}
+	for ; len(bf16) > 0; bf16 = bf16[2*elems:] {
+		var half [2]int
+		for i := range elems {
+			half[2*i/elems] += int(u.book.nBits[exponent(bf16[2*i:])])
+		}
+		if half[0] > 32 || half[1] > 32 || half[0]+half[1] > 56 {
+			break
+		}
+		for i := range elems {
+			e := exponent(bf16[2*i:])
+			n := uint64(u.book.nBits[e])
+			s.w.append(uint64(u.book.bits[e]), 1<<(n-1), n, s.coded[:], s.marks[:])
+		}
+		s.took++
+	}
+	return s
+}
+
+// diff compares up to the last whole byte; what waits is compared by value.
+func (s *streams) diff(want *streams) string {
+	low := uint64(1)<<want.w.n - 1
+	switch at := want.w.at; {
+	case s.took != want.took:
+		return "wrong number of groups"
+	case s.w.at != at || s.w.n != want.w.n:
+		return "wrong number of bits"
+	case s.w.code&low != want.w.code&low || s.w.mark&low != want.w.mark&low:
+		return "wrong bits waiting"
+	case !bytes.Equal(s.coded[:at], want.coded[:at]) || !bytes.Equal(s.marks[:at], want.marks[:at]):
+		return "wrong streams"
+	}
+	return ""
+}
+
+// TestPaces sees that the data which the paces are made for is taken by them,
+// not one element at a time.
+func TestPaces(t *testing.T) {
+	for _, want := range []struct {
+		shape shape
+		elems int
+	}{{shapes[0], 16}, {shapes[1], 16}, {shapes[3], 16}, {shapes[2], 4}} {
+		bf16 := want.shape.weights(9, stripElems)
+		u := newTestUnit(t, Options{}, bf16)
+		average := float64(u.nBits()) / stripElems
+		for _, p := range paces {
+			if average > p.maxBits {
+				continue
+			}
+			took := 0
+			for i := 0; i < stripElems; i += p.elems {
+				took += appendPlain(u, bf16[2*i:2*(i+p.elems)], p.elems, 0).took
+			}
+			if share := float64(took*p.elems) / stripElems; p.elems != want.elems || share < 0.9 {
+				t.Errorf("%s: %.1f bits, %d elements at a time for %.2f of the groups", want.shape.name, average, p.elems, share)
+			}
+			break
+		}
+	}
+}
