@@ -2,6 +2,7 @@
 # Proves internal/hubtest against the official clients: huggingface_hub (Python)
 # and @huggingface/hub (JavaScript) run whole downloads and uploads against hubd.
 # Needs python3 (3.10 or later) with venv, node with npm, and their registries.
+# HF_HUB_PYTHON and HF_HUB_JS name other versions, as pip and npm write them.
 # Xet is left out: hf_xet is removed and HF_HUB_DISABLE_XET is set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -15,10 +16,10 @@ stop() {
 trap stop EXIT
 
 python3 -m venv "$work/venv"
-"$work/venv/bin/pip" install --quiet --disable-pip-version-check "${HF_HUB_PYTHON:-huggingface_hub}"
+"$work/venv/bin/pip" install --quiet --disable-pip-version-check "${HF_HUB_PYTHON:-huggingface_hub==2.4.0}"
 "$work/venv/bin/pip" uninstall --quiet --yes hf-xet
 mkdir "$work/js"
-(cd "$work/js" && npm init --yes >/dev/null && npm install --silent --no-fund --no-audit "${HF_HUB_JS:-@huggingface/hub}")
+(cd "$work/js" && npm init --yes >/dev/null && npm install --silent --no-fund --no-audit "${HF_HUB_JS:-@huggingface/hub@2.17.5}")
 
 go build -o "$work/hubd" ./internal/hubtest/hubd
 
