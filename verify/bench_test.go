@@ -4,18 +4,42 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 )
 
-// benchElems is the size of the benchmarks' unit: 64 MiB of BF16, twice a large cache.
+// benchElems is the size of the main unit: 64 MiB of BF16, twice a large cache.
 const benchElems = 32 << 20
 
-var benchUnit = sync.OnceValue(func() *stored { return encode(normalWeights(benchElems, 1)) })
+// benchUnits are made once: weights like those of a trained layer, the same with every second one zero,
+// and 120 exponents alike, whose codes have 6 and 7 bits.
+var benchUnits = map[string]func() *stored{
+	"normal": sync.OnceValue(func() *stored { return encode(normalWeights(benchElems, 1)) }),
+	"zeros": sync.OnceValue(func() *stored {
+		b := normalWeights(benchElems/4, 2)
+		for i := 0; i < len(b); i += 4 {
+			b[i], b[i+1] = 0, 0
+		}
+		return encode(b)
+	}),
+	"wide": sync.OnceValue(func() *stored {
+		rng := rand.New(rand.NewPCG(3, 3))
+		symbols := make([]uint8, benchElems/4)
+		for i := range symbols {
+			symbols[i] = uint8(40 + rng.IntN(120))
+		}
+		return encode(fromSymbols(symbols, rng))
+	}),
+}
 
-func openBench(b *testing.B) (*stored, *Unit) {
+func openBench(b *testing.B, name string) (*stored, *Unit) {
 	b.Helper()
-	s := benchUnit()
+	s := benchUnits[name]()
 	u, err := s.open()
 	if err != nil {
 		b.Fatal(err)
@@ -35,7 +59,7 @@ func naiveSplit(bf16, sm []byte, hist *[256]uint32) {
 }
 
 func BenchmarkNaive(b *testing.B) {
-	s, _ := openBench(b)
+	s, _ := openBench(b, "normal")
 	sm := make([]byte, benchElems)
 	var hist [256]uint32
 	for b.Loop() {
@@ -43,24 +67,117 @@ func BenchmarkNaive(b *testing.B) {
 	}
 }
 
-// BenchmarkVerify is the full verification of a unit in memory.
+func benchCompare(b *testing.B, u *Unit, src io.ReaderAt, workers int) {
+	for b.Loop() {
+		if err := u.Compare(context.Background(), src, CompareOptions{Workers: workers}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkVerify is the full verification of a unit in memory: decode, gaps, positions, all 16 bits.
 func BenchmarkVerify(b *testing.B) {
+	for _, name := range []string{"normal", "zeros", "wide"} {
+		for _, workers := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/workers=%d", name, workers), func(b *testing.B) {
+				s, u := openBench(b, name)
+				benchCompare(b, u, bytes.NewReader(s.source), workers)
+			})
+		}
+	}
+}
+
+// BenchmarkVerifyFile is the same from files, whose pages are in memory.
+func BenchmarkVerifyFile(b *testing.B) {
+	s, _ := openBench(b, "normal")
+	dir := b.TempDir()
+	open := func(name string, data []byte) *io.SectionReader {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = f.Close() })
+		if _, err := f.Write(data); err != nil {
+			b.Fatal(err)
+		}
+		return io.NewSectionReader(f, 0, int64(len(data)))
+	}
+	a := s.arrays()
+	a.EncodedExponent, a.SignMantissa, a.Gaps = open("e", s.stream), open("s", s.sm), open("g", s.gaps)
+	u, err := Open(a, benchElems, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	src := open("src", s.source)
 	for _, workers := range []int{1, 2} {
-		b.Run(map[int]string{1: "1core", 2: "2cores"}[workers], func(b *testing.B) {
-			s, u := openBench(b)
-			src := bytes.NewReader(s.source)
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			b.SetBytes(int64(len(s.source)))
+			b.ReportAllocs()
+			benchCompare(b, u, src, workers)
+		})
+	}
+}
+
+// BenchmarkDecode writes the weights out again.
+func BenchmarkDecode(b *testing.B) {
+	s, u := openBench(b, "normal")
+	out := make(writerAt, len(s.source))
+	for b.Loop() {
+		if err := u.Decode(context.Background(), out, 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkInner measures the inner loops on two chunks whose buffers stay in cache.
+func BenchmarkInner(b *testing.B) {
+	inner := []struct {
+		name string
+		do   func(*Unit, *block)
+	}{
+		{"serial", func(u *Unit, blk *block) {
+			for i := range blk.codes {
+				d := &blk.chunks[i]
+				blk.codes[i].decodeSerial(u.tables, d.stream, d.start(), chunkBits, maxCodes)
+			}
+		}},
+		{"two", func(u *Unit, blk *block) { u.decode(blk.chunks[:], blk.codes) }},
+		{"gaps", func(_ *Unit, blk *block) {
+			for i := range blk.codes {
+				blk.codes[i].checkGaps(blk.chunks[i].gaps, chunkWindows)
+			}
+		}},
+		{"same", func(_ *Unit, blk *block) { eachWeights(blk, sameWeights) }},
+		{"same_go", func(_ *Unit, blk *block) { eachWeights(blk, sameWeightsGo) }},
+	}
+	for _, in := range inner {
+		b.Run(in.name, func(b *testing.B) {
+			s, u := openBench(b, "normal")
+			blk := u.newBlock(u.all())
+			if err := u.load(blk, chunkRange{16, 2}, bytes.NewReader(s.source)); err != nil {
+				b.Fatal(err)
+			}
+			if err := u.compareBlock(blk, nil); err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(len(blk.bf16)))
 			for b.Loop() {
-				if err := u.Compare(context.Background(), src, CompareOptions{Workers: workers}); err != nil {
-					b.Fatal(err)
-				}
+				in.do(u, blk)
 			}
 		})
 	}
 }
 
+func eachWeights(blk *block, same func(exponents, sm, bf16 []byte) bool) {
+	for i := range blk.codes {
+		d := &blk.chunks[i]
+		same(blk.codes[i].exponents[:d.n], d.sm, d.bf16)
+	}
+}
+
 // BenchmarkOpen is what a unit costs before its first weight.
 func BenchmarkOpen(b *testing.B) {
-	s, _ := openBench(b)
+	s, _ := openBench(b, "normal")
 	b.SetBytes(0)
 	for b.Loop() {
 		if _, err := s.open(); err != nil {

@@ -68,14 +68,10 @@ func peek(stream []byte, pos int) uint32 {
 func (c *codes) checkGaps(gaps []byte, nWindows int) int {
 	w := 0
 	for ; w+8 <= nWindows; w += 8 {
+		starts := (*[8 * windowBits / 8]uint8)(c.starts[w*windowBits/8:])
 		packed := binary.BigEndian.Uint64(gaps[w/8*gapBits:])
-		diff := uint64(0)
-		for i := range 8 {
-			// The first code start is at the gap exactly when nothing but it is left.
-			diff |= c.window(w+i)>>(63-packed>>59) ^ 1
-			packed <<= gapBits
-		}
-		if diff != 0 {
+		if gapDiff(starts, 0, packed)|gapDiff(starts, 1, packed)|gapDiff(starts, 2, packed)|gapDiff(starts, 3, packed)|
+			gapDiff(starts, 4, packed)|gapDiff(starts, 5, packed)|gapDiff(starts, 6, packed)|gapDiff(starts, 7, packed) != 0 {
 			break
 		}
 	}
@@ -85,6 +81,13 @@ func (c *codes) checkGaps(gaps []byte, nWindows int) int {
 		}
 	}
 	return nWindows
+}
+
+// gapDiff is 0 when the first code start of window i is at the i-th of the packed gaps: when nothing but
+// it is left after a shift.
+func gapDiff(starts *[8 * windowBits / 8]uint8, i int, packed uint64) uint64 {
+	gap := packed << (gapBits * i) >> (64 - gapBits)
+	return binary.BigEndian.Uint64(starts[8*i:8*i+8])>>(^gap%64) ^ 1
 }
 
 // gapAt returns the stored gap of window w, counted from the start of gaps, which must have a byte

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 )
@@ -486,5 +487,21 @@ func TestHugeClaims(t *testing.T) {
 		if _, err := Open(Arrays{r[0], r[1], r[2], r[3], r[4], r[5]}, 1000, nil); !ours(err) {
 			t.Errorf("%s of 2^50 bytes: %v", arrayNames[i], err)
 		}
+	}
+}
+
+// TestMemory holds Compare to its buffers, whatever the size of the unit.
+func TestMemory(t *testing.T) {
+	s := encode(normalWeights(2_000_000, 9))
+	u, err := s.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err = u.Compare(context.Background(), bytes.NewReader(s.source), CompareOptions{Workers: 1})
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; err != nil || n > 1_300_000 {
+		t.Errorf("%d bytes allocated to compare %d, %v", n, len(s.source), err)
 	}
 }
