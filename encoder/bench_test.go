@@ -1,7 +1,6 @@
 package encoder
 
 import (
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -30,17 +29,22 @@ var benchWeights = func() func(s shape) []byte {
 }()
 
 // rows is trained data as pass 2 meets it: the spread changes from row to row.
-var rows = shape{"rows", func() func(r *rand.Rand) byte {
-	i, sigma := 0, 0.02
-	return func(r *rand.Rand) byte {
-		if i++; i%4096 == 0 {
-			sigma = 0.02 * math.Exp(0.15*r.NormFloat64())
-		}
-		return exponent(bf16(float32(r.NormFloat64() * sigma)))
-	}
-}()}
+var rows = rowShape("rows", func(r *rand.Rand) float64 { return 0.02 * math.Exp(0.15*r.NormFloat64()) })
 
-var benchShapes = append([]shape{rows}, shapes[1:4]...)
+// spread is a unit whose rows differ by many powers of two.
+var spread = rowShape("spread", func(r *rand.Rand) float64 { return math.Exp2(-30 * r.Float64()) })
+
+func rowShape(name string, sigma func(r *rand.Rand) float64) shape {
+	i, now := 0, 0.02
+	return shape{name, func(r *rand.Rand) byte {
+		if i++; i%4096 == 0 {
+			now = sigma(r)
+		}
+		return exponent(bf16(float32(r.NormFloat64() * now)))
+	}}
+}
+
+var benchShapes = append([]shape{rows, spread}, shapes[1:4]...)
 
 func forBench(b *testing.B, f func(b *testing.B, o Options, bf16 []byte)) {
 	for _, name := range Variants() {
@@ -64,16 +68,21 @@ func BenchmarkNaive(b *testing.B) {
 	b.SetBytes(int64(len(bf16)))
 	b.ReportAllocs()
 	for b.Loop() {
-		naive(sm, &h, bf16)
+		Naive(sm, &h, bf16)
 	}
 }
 
-func naive(sm []byte, h *[256]uint64, bf16 []byte) {
-	for i := range sm {
-		w := binary.LittleEndian.Uint16(bf16[2*i:])
-		sm[i] = byte(w>>8)&0x80 | byte(w)&0x7f
-		h[byte(w>>7)]++
-	}
+// BenchmarkSplit is the same work by the inner loops.
+func BenchmarkSplit(b *testing.B) {
+	forBench(b, func(b *testing.B, o Options, bf16 []byte) {
+		sm := make([]byte, len(bf16)/2)
+		var counts [256]uint64
+		for b.Loop() {
+			if err := o.Split(sm, &counts, bf16); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
 
 // BenchmarkCount is pass 1.

@@ -149,9 +149,9 @@ func (c *Counter) AddAll(ctx context.Context, src io.ReaderAt, workers int) erro
 }
 
 // Finish ends pass 1. It reports pieces that were missing or did not fit, and
-// with an *UnsupportedError every limit of the format that the histogram
-// shows; the one it cannot show, shared memory, is left to Unit.Encode. No
-// Add may be running or follow.
+// with an *UnsupportedError every limit of the format that the histograms show;
+// only shared memory may be left to Unit.Encode, in close cases. No Add may be
+// running or follow.
 func (c *Counter) Finish() (*Unit, error) {
 	total, err := c.total()
 	if err != nil {
@@ -173,6 +173,9 @@ func (c *Counter) Finish() (*Unit, error) {
 	u := c.unit(book, total, rows)
 	if u.nBytes() > maxCoded {
 		return nil, &UnsupportedError{ReasonTooLarge, fmt.Sprintf("%d coded bytes, the limit is %d", u.nBytes(), int64(maxCoded))}
+	}
+	if u.overfull() {
+		return nil, &UnsupportedError{ReasonSharedMemory, fmt.Sprintf("long runs of short codes: more than %d weights in a chunk", maxPerChunk)}
 	}
 	return u, nil
 }

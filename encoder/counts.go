@@ -10,6 +10,7 @@ type pairCounts [2][1 << 16]uint32
 type tally struct {
 	loops *loops
 	pairs pairCounts
+	lanes [8][256]uint32
 	known []byte // exponents seen so far, in order of appearance
 	isIn  [256]bool
 	// counts are the histograms of this and the last piece, in turn.
@@ -34,10 +35,30 @@ func (t *tally) count(bf16 []byte) *histogram {
 	return h
 }
 
-// countGo counts pairs and takes them apart.
+// maxKnown is the number of exponents above which their pairs no longer fit the
+// first-level cache.
+const maxKnown = 64
+
+// countGo counts pairs and takes them apart, or one exponent at a time if there
+// are too many kinds.
 func countGo(t *tally, h *histogram, bf16 []byte) {
+	if len(t.known) > maxKnown {
+		lanesGo(&t.lanes, bf16)
+		h.collect(&t.lanes)
+		return
+	}
 	pairsGo(&t.pairs, bf16)
 	t.collect(h, uint64(len(bf16)/4))
+}
+
+// collect moves the counts of all lanes to h.
+func (h *histogram) collect(lanes *[8][256]uint32) {
+	for l := range lanes {
+		for s, n := range lanes[l] {
+			h[s] += uint64(n)
+		}
+	}
+	*lanes = [8][256]uint32{}
 }
 
 // add counts the exponents one by one.

@@ -30,7 +30,7 @@ type loops struct {
 	// append16, append8 and append4 add groups of so many elements to the coded
 	// and mark streams at w.at, the start of the windows, and return how many
 	// groups they added: all in idx, or fewer if the next one is too long for
-	// the loop (see pairTable).
+	// the loop (see pairTable). append4 needs indices of width 8.
 	append16, append8, append4 appendLoop
 }
 

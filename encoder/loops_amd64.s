@@ -10,27 +10,28 @@
 
 // ---- Appending pairs ------------------------------------------------------
 //
-// One loop for the three paces. A group has an upper and a lower half of 4, 2
-// or 1 pairs; the HALVES macros make the two halves, the rest is the same.
+// One loop for the three paces. A group has an upper and a lower half of 4 or 2
+// pairs or 2 elements; the HALVES macros make the two halves, the rest is the
+// same.
 //
 //	SI        pair indices, 4 bytes per pair, the index in the upper two
-//	R8, R9    words and nBits of the pair table
+//	R8, R9    the table: words and lengths of its entries
 //	R10, R11  coded and marks, R12 bytes written to both
 //	R13, R14  the last code bits and their marks, R15 how many are waiting
 //	AX, BX    the upper and the lower half, as in the table: marks<<32 | codes
 //	DX, CX    their lengths in bits
 //	DI, BP    scratch
 
-// PAIR starts a half with the pair whose index is at off.
-#define PAIR(off, half, nBits) \
-	MOVWLZX off(SI), DI         \
+// FIRST starts a half with the table entry whose index MOV reads at off.
+#define FIRST(MOV, off, half, nBits) \
+	MOV     off(SI), DI         \
 	MOVBLZX (R9)(DI*1), nBits   \
 	MOVQ    (R8)(DI*8), half
 
-// JOIN appends the pair whose index is at off: codes and marks move up
-// together, since both stay within 32 bits.
-#define JOIN(off, half, nBits) \
-	MOVWLZX off(SI), DI         \
+// NEXT appends another entry: codes and marks move up together, since both
+// stay within 32 bits.
+#define NEXT(MOV, off, half, nBits) \
+	MOV     off(SI), DI         \
 	MOVBLZX (R9)(DI*1), BP      \
 	SHLXQ   BP, half, half      \
 	ORQ     (R8)(DI*8), half    \
@@ -39,27 +40,30 @@
 // The upper half of 16 joins two by two, which shortens the chain of shifts;
 // for the lower half there are no registers left.
 #define HALVES16 \
-	PAIR(2, AX, DX)  \
-	JOIN(6, AX, DX)  \
-	PAIR(10, BX, CX) \
-	JOIN(14, BX, CX) \
+	FIRST(MOVWLZX, 2, AX, DX)  \
+	NEXT(MOVWLZX, 6, AX, DX)  \
+	FIRST(MOVWLZX, 10, BX, CX) \
+	NEXT(MOVWLZX, 14, BX, CX) \
 	SHLXQ CX, AX, AX \
 	ORQ   BX, AX     \
 	ADDL  CX, DX     \
-	PAIR(18, BX, CX) \
-	JOIN(22, BX, CX) \
-	JOIN(26, BX, CX) \
-	JOIN(30, BX, CX)
+	FIRST(MOVWLZX, 18, BX, CX) \
+	NEXT(MOVWLZX, 22, BX, CX) \
+	NEXT(MOVWLZX, 26, BX, CX) \
+	NEXT(MOVWLZX, 30, BX, CX)
 
 #define HALVES8 \
-	PAIR(2, AX, DX)  \
-	JOIN(6, AX, DX)  \
-	PAIR(10, BX, CX) \
-	JOIN(14, BX, CX)
+	FIRST(MOVWLZX, 2, AX, DX)  \
+	NEXT(MOVWLZX, 6, AX, DX)  \
+	FIRST(MOVWLZX, 10, BX, CX) \
+	NEXT(MOVWLZX, 14, BX, CX)
 
+// Elements one by one: the exponents of a pair are the bytes of its index.
 #define HALVES4 \
-	PAIR(2, AX, DX) \
-	PAIR(6, BX, CX)
+	FIRST(MOVBLZX, 3, AX, DX) \
+	NEXT(MOVBLZX, 2, AX, DX)  \
+	FIRST(MOVBLZX, 7, BX, CX) \
+	NEXT(MOVBLZX, 6, BX, CX)
 
 // STORE adds the two halves to the streams and stores 8 bytes of each: first
 // makes room for a half and ORs it in, the codes from its lower 32 bits, the
@@ -96,11 +100,11 @@
 // APPEND is the body of the three functions; size is the bytes of a group in
 // idx. It leaves the bytes of the groups that were added in SI. A half of more
 // than 32 bits or a group of more than 56, its length is in BP, ends the loop.
-#define APPEND(HALVES, size) \
+#define APPEND(HALVES, size, words, nBits) \
 	MOVQ w+0(FP), DI             \
 	MOVQ t+8(FP), R8             \
-	LEAQ pairTable_nBits(R8), R9 \
-	LEAQ pairTable_words(R8), R8 \
+	LEAQ nBits(R8), R9           \
+	LEAQ words(R8), R8           \
 	MOVQ idx_base+16(FP), SI     \
 	MOVQ idx_len+24(FP), AX      \
 	ANDQ $~(size-1), AX          \
@@ -143,21 +147,21 @@ done:                            \
 
 // func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int
 TEXT ·append16AVX2(SB), NOSPLIT, $16-72
-	APPEND(HALVES16, 32)
+	APPEND(HALVES16, 32, pairTable_words, pairTable_nBits)
 	SHRQ $5, SI
 	MOVQ SI, ret+64(FP)
 	RET
 
 // func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int
 TEXT ·append8AVX2(SB), NOSPLIT, $16-72
-	APPEND(HALVES8, 16)
+	APPEND(HALVES8, 16, pairTable_words, pairTable_nBits)
 	SHRQ $4, SI
 	MOVQ SI, ret+64(FP)
 	RET
 
 // func append4AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int
 TEXT ·append4AVX2(SB), NOSPLIT, $16-72
-	APPEND(HALVES4, 8)
+	APPEND(HALVES4, 8, pairTable_oneWord, pairTable_oneBits)
 	SHRQ $3, SI
 	MOVQ SI, ret+64(FP)
 	RET

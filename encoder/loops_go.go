@@ -27,6 +27,23 @@ func pairsGo(p *pairCounts, bf16 []byte) {
 	}
 }
 
+// lanesGo counts the exponents in bf16, a multiple of 16 bytes; neighbours go
+// to different tables, so that equal ones do not wait for each other.
+func lanesGo(lanes *[8][256]uint32, bf16 []byte) {
+	for i := 0; i < len(bf16)-15; i += 16 {
+		x := binary.LittleEndian.Uint64(bf16[i:i+8]) >> 7
+		y := binary.LittleEndian.Uint64(bf16[i+8:i+16]) >> 7
+		lanes[0][uint8(x)]++
+		lanes[1][uint8(x>>16)]++
+		lanes[2][uint8(x>>32)]++
+		lanes[3][uint8(x>>48)]++
+		lanes[4][uint8(y)]++
+		lanes[5][uint8(y>>16)]++
+		lanes[6][uint8(y>>32)]++
+		lanes[7][uint8(y>>48)]++
+	}
+}
+
 func splitGo(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint) {
 	mask, mul := pairMask(width), pairMul(width)
 	for i := 0; i < stripElems; i += 4 {
@@ -112,15 +129,21 @@ func append8Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, _ *
 	return i / 16
 }
 
-// append4Go takes two pairs at a time.
+// append4Go looks the elements up one by one: the exponents of a pair are the
+// bytes of its index.
 func append4Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, _ *byte) int {
 	code, mark, n, at := w.code, w.mark, uint64(w.n), 0
 	i := 0
 	for ; i < len(idx)-7; i += 8 {
 		in := idx[i : i+8]
-		a, b := uint16(in[2])|uint16(in[3])<<8, uint16(in[6])|uint16(in[7])<<8
-		hi, nh := t.words[a], uint64(t.nBits[a])
-		lo, nl := t.words[b], uint64(t.nBits[b])
+		a, b := in[3], in[2]
+		n1, n2 := uint64(t.oneBits[b]), uint64(t.oneBits[a])
+		hi := t.oneWord[a]<<(n1&63) | t.oneWord[b]
+		nh := n1 + n2
+		a, b = in[7], in[6]
+		n1, n2 = uint64(t.oneBits[b]), uint64(t.oneBits[a])
+		lo := t.oneWord[a]<<(n1&63) | t.oneWord[b]
+		nl := n1 + n2
 		if ((nh+31)|(nl+31)|(nh+nl+7))&^63 != 0 { // nh > 32, nl > 32 or the sum > 56
 			break
 		}

@@ -69,6 +69,24 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// TestSplitHistogram compares Split with Naive for lengths around its steps.
+func TestSplitHistogram(t *testing.T) {
+	forVariants(t, func(t *testing.T, o Options) {
+		for _, n := range []int{0, 1, stripElems - 1, stripElems, 5*stripElems + 3, blockElems + stripElems + 1} {
+			bf16 := shapes[1].weights(6, n)
+			got, want := make([]byte, n), make([]byte, n)
+			var counts, wantCounts [256]uint64
+			if err := o.Split(got, &counts, bf16); err != nil {
+				t.Fatal(err)
+			}
+			Naive(want, &wantCounts, bf16)
+			if !bytes.Equal(got, want) || counts != wantCounts {
+				t.Errorf("n = %d: split or histogram differs", n)
+			}
+		}
+	})
+}
+
 // streams is what an append loop made.
 type streams struct {
 	w            bitWriter
@@ -83,11 +101,11 @@ func TestAppend(t *testing.T) {
 		bf16 := s.weights(8, stripElems)
 		u := newTestUnit(t, Options{}, bf16)
 		table := u.tables[u.table[0]]
-		var sm [stripElems]byte
-		var idx strip
-		splitGo(&sm, (*[2 * stripElems]byte)(bf16), &idx, table.width)
 		for n := range uint(8) {
-			for _, p := range paces {
+			for _, p := range []pace{paceFast, pacePairs, paceOnes} {
+				var sm [stripElems]byte
+				var idx strip
+				splitGo(&sm, (*[2 * stripElems]byte)(bf16), &idx, p.width(table))
 				want := appendPlain(u, bf16, p.elems, n)
 				for _, l := range variants() {
 					got := &streams{w: bitWriter{n: n}}
@@ -148,18 +166,13 @@ func TestPaces(t *testing.T) {
 		bf16 := want.shape.weights(9, stripElems)
 		u := newTestUnit(t, Options{}, bf16)
 		average := float64(u.nBits()) / stripElems
-		for _, p := range paces {
-			if average > p.maxBits {
-				continue
-			}
-			took := 0
-			for i := 0; i < stripElems; i += p.elems {
-				took += appendPlain(u, bf16[2*i:2*(i+p.elems)], p.elems, 0).took
-			}
-			if share := float64(took*p.elems) / stripElems; p.elems != want.elems || share < 0.9 {
-				t.Errorf("%s: %.1f bits, %d elements at a time for %.2f of the groups", want.shape.name, average, p.elems, share)
-			}
-			break
+		p := paceFor(average)
+		took := 0
+		for i := 0; i < stripElems; i += p.elems {
+			took += appendPlain(u, bf16[2*i:2*(i+p.elems)], p.elems, 0).took
+		}
+		if share := float64(took*p.elems) / stripElems; p.elems != want.elems || share < 0.9 {
+			t.Errorf("%s: %.1f bits, %d elements at a time for %.2f of the groups", want.shape.name, average, p.elems, share)
 		}
 	}
 }

@@ -16,15 +16,19 @@ const tooLong = 100
 // A word holds the two codes in its low half and, in its high half, their
 // marks: one bit at the place of each code's first bit. So one shift and one OR
 // append a pair to another with its marks, as long as the sum stays within 32
-// bits. The limits of the append loops follow: append16 takes groups whose
-// halves of 8 elements have at most 32 bits each, append8 and append4 those
-// whose groups of 4 do; and no loop takes more than 56 bits at a time, since up
+// bits. The limits of the append loops follow: a group of 16, 8
+// or 4 elements must have at most 32 bits in each half; and no loop takes more than 56 bits at a time, since up
 // to 7 may be waiting.
 type pairTable struct {
 	width uint
 	owner [256]int // by index of one exponent: who owns it, -1 if nobody
 	words [1 << 16]uint64
 	nBits [1 << 16]uint8
+
+	// The same for one exponent, for wide distributions: they use so many pairs
+	// that the entries would not stay in the first-level cache.
+	oneWord [256]uint64
+	oneBits [256]uint8
 }
 
 // newPairTable makes the table of the given width, at most 8, for a unit with
@@ -40,26 +44,34 @@ func newPairTable(b *codebook, total *histogram, width uint) *pairTable {
 			t.owner[i] = s
 		}
 	}
+	for s := range t.oneBits {
+		t.setOne(b, s)
+	}
 	for i := range 1 << (2 * width) {
-		t.set(b, i, t.owner[i>>width], t.owner[i&(1<<width-1)])
+		t.setPair(i, t.owner[i>>width], t.owner[i&(1<<width-1)])
 	}
 	return t
 }
 
-// set fills entry i with the codes of two symbols.
-func (t *pairTable) set(b *codebook, i, s0, s1 int) {
+// setOne fills the entry of one symbol.
+func (t *pairTable) setOne(b *codebook, s int) {
+	n := b.nBits[s]
+	if n == 0 {
+		t.oneBits[s] = tooLong
+		return
+	}
+	t.oneBits[s] = n
+	t.oneWord[s] = 1<<(32+n-1) | uint64(b.bits[s])
+}
+
+// setPair fills entry i with the codes of two symbols.
+func (t *pairTable) setPair(i, s0, s1 int) {
 	t.nBits[i] = tooLong
-	if s0 < 0 || s1 < 0 || b.nBits[s0] == 0 || b.nBits[s1] == 0 {
+	if s0 < 0 || s1 < 0 || t.oneBits[s0]+t.oneBits[s1] > maxPairBits {
 		return
 	}
-	n0, n1 := uint(b.nBits[s0]), uint(b.nBits[s1])
-	if n0+n1 > maxPairBits {
-		return
-	}
-	t.nBits[i] = uint8(n0 + n1)
-	codes := uint64(b.bits[s0])<<n1 | uint64(b.bits[s1])
-	marks := uint64(1)<<(n0+n1-1) | 1<<(n1-1)
-	t.words[i] = marks<<32 | codes
+	t.nBits[i] = t.oneBits[s0] + t.oneBits[s1]
+	t.words[i] = t.oneWord[s0]<<t.oneBits[s1] | t.oneWord[s1]
 }
 
 // serves reports that no symbol of a block with these counts meets a foreign

@@ -1,17 +1,38 @@
 package encoder
 
-// pace is how many elements an append loop takes at a time and up to which
-// average length of a code it pays.
+// pace is a way through a strip: how many elements its append loop takes at a
+// time, up to which average length of a code it pays, and the pace for groups
+// that are too long for it.
 type pace struct {
 	elems   int
 	maxBits float64
+	ones    bool // the loop needs indices of full width
 	loop    func(*loops) appendLoop
+	slower  *pace // nil: one element at a time
 }
 
-var paces = [...]pace{
-	{16, 3.1, func(l *loops) appendLoop { return l.append16 }},
-	{8, 5.7, func(l *loops) appendLoop { return l.append8 }},
-	{4, 11, func(l *loops) appendLoop { return l.append4 }},
+var (
+	paceOnes  = pace{4, 11, true, func(l *loops) appendLoop { return l.append4 }, nil}
+	pacePairs = pace{8, 5.7, false, func(l *loops) appendLoop { return l.append8 }, nil}
+	paceFast  = pace{16, 3.1, false, func(l *loops) appendLoop { return l.append16 }, &pacePairs}
+)
+
+// paceFor returns the pace for codes of an average length.
+func paceFor(average float64) *pace {
+	for _, p := range []*pace{&paceFast, &pacePairs, &paceOnes} {
+		if average <= p.maxBits {
+			return p
+		}
+	}
+	return nil
+}
+
+// width returns the width of the indices that the pace takes.
+func (p *pace) width(t *pairTable) uint {
+	if p != nil && p.ones {
+		return 8
+	}
+	return t.width
 }
 
 // body splits and codes elements i to end-1, strip by strip. The pace follows
@@ -40,50 +61,46 @@ func (c *blockCoder) average() float64 {
 // at most one strip.
 func (c *blockCoder) strip(sm []byte, i int, average float64) error {
 	bf16 := c.bf16[2*i : 2*(i+len(sm))]
+	pace := paceFor(average)
+	width := pace.width(c.table)
 	if len(sm) == stripElems {
-		c.u.loops.split((*[stripElems]byte)(sm), (*[2 * stripElems]byte)(bf16), &c.idx, c.table.width)
+		c.u.loops.split((*[stripElems]byte)(sm), (*[2 * stripElems]byte)(bf16), &c.idx, width)
 	} else { // the end of the block goes through buffers of full size
 		var whole struct {
 			sm   [stripElems]byte
 			bf16 [2 * stripElems]byte
 		}
 		copy(whole.bf16[:], bf16)
-		c.u.loops.split(&whole.sm, &whole.bf16, &c.idx, c.table.width)
+		c.u.loops.split(&whole.sm, &whole.bf16, &c.idx, width)
 		copy(sm, whole.sm[:])
 	}
 	end := i + len(sm)
-	for k, p := range paces {
-		if average <= p.maxBits {
-			var err error
-			if i, err = c.appendPairs(i, c.idx[:2*(len(sm)&^15)], paces[k:]); err != nil {
-				return err
-			}
-			break
-		}
+	i, err := c.appendPairs(i, c.idx[:2*(len(sm)&^15)], pace)
+	if err != nil {
+		return err
 	}
 	return c.codes(i, end)
 }
 
 // appendPairs codes the elements from number i on, whose pair indices are idx,
 // a multiple of 16 elements, and returns the next one. A group that is too long
-// for the first pace goes at the next one, or in the end one element at a time;
-// so do those near the end of a chunk.
-func (c *blockCoder) appendPairs(i int, idx []byte, paces []pace) (int, error) {
-	if len(paces) == 0 {
+// for the pace goes at the slower one, and so do those near the end of a chunk.
+func (c *blockCoder) appendPairs(i int, idx []byte, p *pace) (int, error) {
+	if p == nil {
 		end := i + len(idx)/2
 		return end, c.codes(i, end)
 	}
-	elems := paces[0].elems
+	elems := p.elems
 	for len(idx) > 0 {
 		nGroups := max(0, min(len(idx)/(2*elems), c.room()))
-		took := c.appendGroups(paces[0], i, idx[:nGroups*2*elems])
+		took := c.appendGroups(p, i, idx[:nGroups*2*elems])
 		i, idx = i+took*elems, idx[took*2*elems:]
 		c.cross(i)
 		if took == nGroups && nGroups > 0 {
 			continue
 		}
 		var err error
-		if i, err = c.appendPairs(i, idx[:2*elems], paces[1:]); err != nil {
+		if i, err = c.appendPairs(i, idx[:2*elems], p.slower); err != nil {
 			return i, err
 		}
 		idx = idx[2*elems:]
@@ -92,7 +109,7 @@ func (c *blockCoder) appendPairs(i int, idx []byte, paces []pace) (int, error) {
 }
 
 // appendGroups runs the inner loop of a pace.
-func (c *blockCoder) appendGroups(p pace, i int, idx []byte) (took int) {
+func (c *blockCoder) appendGroups(p *pace, i int, idx []byte) (took int) {
 	if len(idx) == 0 {
 		return 0
 	}

@@ -94,6 +94,24 @@ func (u *Unit) countMarked(last byte) int {
 	return int(mark/chunkBits) + 1
 }
 
+// overfull reports that some chunk must hold more weights than shared memory
+// allows, docs/format.md §9, whatever the order within the blocks. Blocks in a
+// row with n weights in L bits touch fewer than L/chunkBits + 2 chunks, so n
+// cannot exceed maxPerChunk times that. The row with the largest excess is the
+// maximum subarray.
+func (u *Unit) overfull() bool {
+	var excess int64
+	for b := range len(u.offset) - 1 {
+		first, end := blockRange(int64(b), u.block, u.nElems)
+		gain := (end-first)*chunkBits - (u.offset[b+1]-u.offset[b])*maxPerChunk
+		excess = max(excess, 0) + gain
+		if excess > 2*maxPerChunk*chunkBits {
+			return true
+		}
+	}
+	return false
+}
+
 // nBytes is B, docs/format.md §7.
 func (u *Unit) nBytes() int64 { return (u.nBits() + 7) / 8 }
 

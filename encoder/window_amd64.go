@@ -35,29 +35,55 @@ func countAVX2(t *tally, h *histogram, bf16 []byte) {
 	h.add(bf16[nPieces*2*pieceElems:])
 }
 
-// window chooses what to count by comparing: the 16 neighbouring symbols that
-// were most frequent in the last piece, and the most frequent other one. ok is
-// false if that leaves out too many, or if there was no piece.
+// window chooses what to count by comparing: 16 neighbouring symbols and one
+// other. ok is false if that would have left out too many of the last piece, or
+// if there was none.
 func (t *tally) window() (low, extra int, ok bool) {
 	h := &t.counts[t.turn^1]
-	var sum, best, total uint64
+	most, total := 0, uint64(0)
 	for s, n := range h {
 		total += n
-		sum += n
-		if s >= 16 {
-			sum -= h[s-16]
-		}
-		if s >= 15 && sum > best {
-			low, best = s-15, sum
+		if n > h[most] {
+			most = s
 		}
 	}
-	extra = (low + 16) % len(h)
+	// Mostly the most frequent symbol has the others around it; but it may also
+	// stand alone, as zero does.
+	low, inside := h.bestWindow(-1)
+	extra = h.mostOutside(low)
+	if low2, inside2 := h.bestWindow(most); (most < low2 || most >= low2+16) && inside2+h[most] > inside+h[extra] {
+		low, inside, extra = low2, inside2, most
+	}
+	return low, extra, total > 0 && (total-inside-h[extra])*maxOthers <= total
+}
+
+// bestWindow returns the 16 neighbouring symbols that are most frequent
+// together, not counting symbol without.
+func (h *histogram) bestWindow(without int) (low int, inside uint64) {
+	var sum uint64
+	for s := range h {
+		if s != without {
+			sum += h[s]
+		}
+		if s >= 16 && s-16 != without {
+			sum -= h[s-16]
+		}
+		if s >= 15 && sum > inside {
+			low, inside = s-15, sum
+		}
+	}
+	return low, inside
+}
+
+// mostOutside returns the most frequent symbol that is not in the window.
+func (h *histogram) mostOutside(low int) int {
+	extra := (low + 16) % len(h)
 	for s, n := range h {
 		if (s < low || s >= low+16) && n > h[extra] {
 			extra = s
 		}
 	}
-	return low, extra, total > 0 && (total-best-h[extra])*maxOthers <= total
+	return extra
 }
 
 // set makes w count anew.

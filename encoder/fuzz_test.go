@@ -1,0 +1,153 @@
+package encoder
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
+	"testing"
+)
+
+// FuzzEncode encodes any weights with every variant, block size and worker
+// count and compares with the serial reference; what DF11 can hold is decoded
+// again.
+func FuzzEncode(f *testing.F) {
+	f.Add([]byte{}, uint16(0))
+	for i, s := range shapes {
+		f.Add(s.weights(uint64(i), 50*(i+1)), uint16(37*i))
+	}
+	for _, name := range goldenUnits(f) {
+		if in := readGolden(f, name, "input.bf16"); len(in) < 10000 {
+			f.Add(in, uint16(100))
+		}
+	}
+	f.Fuzz(func(t *testing.T, bf16 []byte, block uint16) {
+		n := len(bf16) / 2
+		if n == 0 || n > 1<<16 {
+			return
+		}
+		bf16 = bf16[:2*n]
+		for _, name := range Variants() {
+			fuzzEncode(t, Options{Variant: name, block: max(int(block), n/500)}, bf16)
+		}
+	})
+}
+
+func fuzzEncode(t *testing.T, o Options, bf16 []byte) {
+	n := len(bf16) / 2
+	sizes := []int64{int64(n / 2), int64(n - n/2)}
+	var h histogram
+	h.add(bf16)
+	book := buildCodebook(&h)
+	got, err := encodeWith(t, o, book, sizes, bf16, 3)
+	if d := diff(got, encodeReference(book, sizes, bf16)); d != "" {
+		t.Fatalf("%s, block %d: %s", o.Variant, o.block, d)
+	}
+	checkShannon(t, &h, len(got.EncodedExponent))
+	_, err2 := o.encode(sizes, bf16, 1)
+	if err == nil && err2 == nil && !bytes.Equal(decodeReference(got), bf16) {
+		t.Fatalf("%s, block %d: decoded weights differ", o.Variant, o.block)
+	}
+}
+
+// checkShannon holds the size against the entropy: at least that, and less
+// than one bit per weight and a bit for the end symbol more.
+func checkShannon(t *testing.T, h *histogram, nBytes int) {
+	var n, bits float64
+	for _, e := range h.entries() {
+		n += float64(e.count)
+	}
+	for _, e := range h.entries() {
+		bits -= float64(e.count) * math.Log2(float64(e.count)/n)
+	}
+	if got := 8 * float64(nBytes); got < bits-1 || got > bits+2*n+64 {
+		t.Fatalf("%v coded bits for %v weights of %v bits", got, n, bits)
+	}
+}
+
+// FuzzVariants compares the variants on codes that do not fit the data:
+// histograms with counts far apart make long codes, and the data then uses
+// them as it likes.
+func FuzzVariants(f *testing.F) {
+	f.Add([]byte{120, 1, 121, 2, 122, 3, 119, 40, 118, 41}, []byte{0, 1, 2, 3, 4, 4, 4, 4, 4, 4, 0, 0, 0}, uint16(300))
+	f.Add(bytes.Repeat([]byte{7, 30, 9, 28, 77, 1, 200, 12}, 9), []byte("adversarial histograms"), uint16(8000))
+	fibonacci := make([]byte, 0, 80)
+	for i := range byte(40) {
+		fibonacci = append(fibonacci, 100+i, i)
+	}
+	f.Add(fibonacci, []byte{39, 38, 39, 0, 39, 1, 39, 39, 39, 39, 39, 39, 39, 39, 39, 39, 39, 39}, uint16(5000))
+	f.Fuzz(func(t *testing.T, counts, picks []byte, n uint16) {
+		var h histogram
+		for ; len(counts) >= 2; counts = counts[2:] {
+			h[counts[0]] = uint64(1) << (counts[1] % 44)
+		}
+		list := h.entries()
+		if len(list) == 0 || len(picks) == 0 {
+			return
+		}
+		symbols := make([]byte, int(n)%8192+1)
+		for i := range symbols {
+			symbols[i] = byte(list[int(picks[i%len(picks)])%len(list)].symbol)
+		}
+		fuzzVariants(t, buildCodebook(&h), bf16Of(symbols))
+	})
+}
+
+func fuzzVariants(t *testing.T, book *codebook, bf16 []byte) {
+	sizes := []int64{int64(len(bf16) / 2)}
+	want := encodeReference(book, sizes, bf16)
+	for _, name := range Variants() {
+		for _, block := range []int{0, 1000} {
+			got, _ := encodeWith(t, Options{Variant: name, block: block}, book, sizes, bf16, 2)
+			if d := diff(got, want); d != "" {
+				t.Fatalf("%s, block %d: %s", name, block, d)
+			}
+		}
+	}
+}
+
+// FuzzCodebook builds codes for any counts and checks what every prefix code
+// must satisfy, and that EOF and the limiter keep to docs/format.md §4 and §5.
+func FuzzCodebook(f *testing.F) {
+	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0})
+	f.Add(bytes.Repeat([]byte{9, 255, 255, 255, 255, 1, 0, 0}, 3))
+	fibonacci, a, b := []byte{}, uint64(1), uint64(1)
+	for i := range byte(40) {
+		fibonacci = binary.LittleEndian.AppendUint64(fibonacci, a<<8|uint64(80+i))
+		a, b = b, a+b
+	}
+	f.Add(fibonacci)
+	f.Fuzz(func(t *testing.T, p []byte) {
+		var h histogram
+		for ; len(p) >= 8; p = p[8:] {
+			h[p[0]] = binary.LittleEndian.Uint64(p) >> 8 % (1 << 31)
+		}
+		if len(h.entries()) > 0 {
+			checkCodebook(t, &h)
+		}
+	})
+}
+
+func checkCodebook(t *testing.T, h *histogram) {
+	book := buildCodebook(h)
+	var next uint64 // the codes in table order fill the space from 0 without gaps
+	for _, c := range book.order {
+		if c.n < 1 || c.n > maxCodeBits {
+			t.Fatalf("symbol %d has %d bits", c.symbol, c.n)
+		}
+		if c.bits<<(maxCodeBits-c.n) != next {
+			t.Fatalf("code %b of symbol %d is out of order", c.bits, c.symbol)
+		}
+		next += 1 << (maxCodeBits - c.n)
+	}
+	if next != 1<<maxCodeBits || len(book.order) != len(h.entries())+1 {
+		t.Fatalf("%d codes fill %d of %d", len(book.order), next, uint64(1)<<maxCodeBits)
+	}
+	longest := slices.MaxFunc(book.order, func(a, b code) int { return a.n - b.n })
+	if longest.n != book.eof.n {
+		t.Fatalf("end symbol has %d bits, the longest code %d", book.eof.n, longest.n)
+	}
+	if book.tied && !book.limited {
+		t.Fatal("tie without limiter")
+	}
+}
