@@ -22,7 +22,7 @@ type codebook struct {
 // readCodebook reads the code back out of the tables, in the form that the official encoder gives
 // them (docs/format.md §6). Tables of another form are a *StructureError; they may decode all the
 // same.
-func readCodebook(t *tables) (*codebook, error) {
+func readCodebook(t *tables) (*codebook, *StructureError) {
 	r := codebookReader{tables: t}
 	r.prefix[0].known = true
 	for i := range t.nTables {
@@ -80,7 +80,7 @@ func (r *codebookReader) take(i, s int) int {
 }
 
 // takeEOF makes the end symbol's code of the slots that belong to nothing else.
-func (r *codebookReader) takeEOF() error {
+func (r *codebookReader) takeEOF() *StructureError {
 	if len(r.holes) == 0 {
 		return badArray(arrayLUTs, "the code has no end symbol")
 	}

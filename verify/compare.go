@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -101,8 +102,8 @@ func (opt CompareOptions) tensorEnds(u *Unit) ([]int64, error) {
 // name adds to an error what the caller calls things: the unit, and for a mismatch the tensor and its
 // element instead of the unit's.
 func (opt CompareOptions) name(err error, ends []int64) error {
-	m, ok := err.(*MismatchError)
-	if !ok {
+	var m *MismatchError
+	if !errors.As(err, &m) {
 		return opt.wrap(err)
 	}
 	i, _ := slices.BinarySearch(ends, m.Elem+1)

@@ -209,7 +209,7 @@ func readAt(r io.ReaderAt, b []byte, off int64, name string) error {
 	if n == len(b) {
 		return nil
 	}
-	if err == nil || err == io.EOF {
+	if err == nil || errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
 	return fmt.Errorf("read %s at byte %d: %w", name, off+int64(n), err)

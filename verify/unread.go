@@ -1,8 +1,6 @@
 package verify
 
-import (
-	"context"
-)
+import "context"
 
 // CheckUnread looks at the stored bits that decoding never uses, where the format decides them
 // without encoding again (docs/format.md §6, §7): the tables' unused slots and lengths, the bits behind
@@ -23,9 +21,9 @@ func (u *Unit) CheckUnread(ctx context.Context) ([]*StructureError, error) {
 	if err != nil {
 		return nil, err
 	}
-	book, err := readCodebook(u.tables)
-	if err != nil {
-		warn(err.(*StructureError))
+	book, foreign := readCodebook(u.tables)
+	if foreign != nil {
+		warn(foreign)
 	} else {
 		warn(checkForm(u.tables.raw, book.luts()))
 		warn(u.checkTail(b, end, book.eof))

@@ -1,0 +1,155 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+)
+
+// TestStructure breaks what Open judges.
+func TestStructure(t *testing.T) {
+	good := encode(normalWeights(40_000, 3))
+	good.splitAt(1000)
+	zeros := make([]byte, 1<<16)
+	for name, x := range map[string]struct {
+		array string
+		spoil func(s *stored)
+	}{
+		"no lut rows":             {arrayLUTs, func(s *stored) { s.luts = nil }},
+		"one lut row":             {arrayLUTs, func(s *stored) { s.luts = s.luts[:256] }},
+		"19 lut rows":             {arrayLUTs, func(s *stored) { s.luts = zeros[:19*256] }},
+		"half a lut row":          {arrayLUTs, func(s *stored) { s.luts = s.luts[:len(s.luts)-1] }},
+		"luts of zeros":           {arrayLUTs, func(s *stored) { s.luts = zeros[:512] }},
+		"huge luts":               {arrayLUTs, func(s *stored) { s.luts = zeros }},
+		"no stream":               {arrayEncodedExponent, func(s *stored) { s.stream = nil }},
+		"longer stream":           {arrayEncodedExponent, func(s *stored) { s.stream = append(s.stream, 0) }},
+		"shorter stream":          {arrayEncodedExponent, func(s *stored) { s.stream = s.stream[:len(s.stream)-1] }},
+		"short sign_mantissa":     {arraySignMantissa, func(s *stored) { s.sm = s.sm[1:] }},
+		"long sign_mantissa":      {arraySignMantissa, func(s *stored) { s.sm = append(s.sm, 0) }},
+		"no weights":              {arraySignMantissa, func(s *stored) { s.source, s.sm = nil, nil }},
+		"short gaps":              {arrayGaps, func(s *stored) { s.gaps = s.gaps[1:] }},
+		"gaps of one chunk more":  {arrayGaps, func(s *stored) { s.gaps = append(s.gaps, zeros[:320]...) }},
+		"odd positions":           {arrayOutputPositions, func(s *stored) { s.positions = s.positions[1:] }},
+		"positions for one less":  {arrayOutputPositions, func(s *stored) { s.positions = s.positions[8:] }},
+		"positions, last missing": {arrayOutputPositions, func(s *stored) { s.positions = s.positions[:len(s.positions)-4] }},
+		"positions start late":    {arrayOutputPositions, func(s *stored) { s.positions[0] = 1 }},
+		"positions fall":          {arrayOutputPositions, func(s *stored) { copy(s.positions[8:], s.positions[4:8]) }},
+		"positions end early":     {arrayOutputPositions, func(s *stored) { s.positions[len(s.positions)-4]-- }},
+		"positions off by one":    {arrayOutputPositions, func(s *stored) { s.positions[4]++ }},
+		"chunk too large":         {arrayOutputPositions, func(s *stored) { copy(s.positions[4:], []byte{0xff, 0x5b, 0, 0}) }},
+		"odd split":               {arraySplitPositions, func(s *stored) { s.split = s.split[1:] }},
+		"split missing":           {arraySplitPositions, func(s *stored) { s.split = nil }},
+		"split elsewhere":         {arraySplitPositions, func(s *stored) { s.split[0]++ }},
+		"split behind the end":    {arraySplitPositions, func(s *stored) { s.split[3] = 1 }},
+		"split negative":          {arraySplitPositions, func(s *stored) { s.split[7] = 0x80 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := good.clone()
+			x.spoil(s)
+			err := s.compare(CompareOptions{})
+			var bad *StructureError
+			if !errors.As(err, &bad) || bad.Array != x.array {
+				t.Errorf("want a StructureError of %s, got %v", x.array, err)
+			}
+		})
+	}
+}
+
+// lutsOf makes tables from rows that give values to ranges of slots, and code lengths.
+func lutsOf(lengths map[uint8]uint8, rows ...map[int]uint8) []byte {
+	var luts []byte
+	for _, row := range rows {
+		v := uint8(0)
+		for s := range rowBytes {
+			if x, ok := row[s]; ok {
+				v = x
+			}
+			luts = append(luts, v)
+		}
+	}
+	last := make([]byte, rowBytes)
+	for s, l := range lengths {
+		last[s] = l
+	}
+	return append(luts, last...)
+}
+
+func TestHostileTables(t *testing.T) {
+	jump := func(table int) uint8 { return uint8(256 - table) }
+	for name, x := range map[string]struct {
+		luts []byte
+		good bool
+	}{
+		"plain":             {lutsOf(map[uint8]uint8{7: 1, 8: 1}, map[int]uint8{0: 7, 128: 8}), true},
+		"length 0":          {lutsOf(map[uint8]uint8{7: 1}, map[int]uint8{0: 7, 128: 8}), false},
+		"length 33":         {lutsOf(map[uint8]uint8{7: 1, 8: 33}, map[int]uint8{0: 7, 128: 8}), false},
+		"length below":      {lutsOf(map[uint8]uint8{7: 1, 8: 9}, map[int]uint8{0: 7, 128: 8}), false},
+		"length above":      {lutsOf(map[uint8]uint8{7: 1, 8: 2, 9: 8}, map[int]uint8{0: 7, 255: jump(1)}, map[int]uint8{0: 8, 128: 9}), false},
+		"two levels":        {lutsOf(map[uint8]uint8{7: 1, 8: 9, 9: 9}, map[int]uint8{0: 7, 255: jump(1)}, map[int]uint8{0: 8, 128: 9}), true},
+		"jump to no table":  {lutsOf(map[uint8]uint8{7: 1}, map[int]uint8{0: 7, 255: jump(1)}), false},
+		"jump far":          {lutsOf(map[uint8]uint8{7: 1}, map[int]uint8{0: 7, 255: jump(16)}), false},
+		"jump to itself":    {lutsOf(map[uint8]uint8{7: 1, 8: 9}, map[int]uint8{0: 7, 255: jump(1)}, map[int]uint8{0: 8, 128: jump(1)}), false},
+		"jump back":         {lutsOf(map[uint8]uint8{7: 1, 8: 9, 9: 17}, map[int]uint8{0: 7, 255: jump(1)}, map[int]uint8{0: 8, 255: jump(2)}, map[int]uint8{0: 9, 255: jump(1)}), false},
+		"five levels":       {lutsOf(map[uint8]uint8{7: 1, 8: 9, 9: 17, 10: 25, 11: 32}, map[int]uint8{0: 7, 255: jump(1)}, map[int]uint8{0: 8, 255: jump(2)}, map[int]uint8{0: 9, 255: jump(3)}, map[int]uint8{0: 10, 255: jump(4)}, map[int]uint8{0: 11}), false},
+		"four levels":       {lutsOf(map[uint8]uint8{7: 1, 8: 9, 9: 17, 10: 25}, map[int]uint8{0: 7, 255: jump(1)}, map[int]uint8{0: 8, 255: jump(2)}, map[int]uint8{0: 9, 255: jump(3)}, map[int]uint8{0: 10}), true},
+		"leaked jump":       {lutsOf(map[uint8]uint8{7: 1, 8: 9, 9: 17}, map[int]uint8{0: 7, 255: jump(1)}, map[int]uint8{0: jump(1), 128: 8}), true},
+		"zero bits hang":    {lutsOf(map[uint8]uint8{7: 1, 8: 9}, map[int]uint8{0: jump(1), 1: 7, 255: jump(1)}, map[int]uint8{0: jump(1), 128: 8}), false},
+		"no length, leaked": {lutsOf(map[uint8]uint8{7: 1, 8: 9}, map[int]uint8{0: 7, 254: jump(1), 255: 5}, map[int]uint8{0: 5, 128: 8}), false},
+	} {
+		_, err := parseTables(x.luts)
+		var bad *StructureError
+		if x.good != (err == nil) || err != nil && !errors.As(err, &bad) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestUnread changes what no decoder reads: Compare passes, CheckUnread warns.
+func TestUnread(t *testing.T) {
+	s := encode(normalWeights(101, 5))
+	for name, x := range map[string]struct {
+		array string
+		spoil func(s *stored)
+	}{
+		"gap behind the end": {arrayGaps, func(s *stored) { s.gaps[300] = 1 }},
+		"last gap":           {arrayGaps, func(s *stored) { s.gaps[319] = 1 }},
+		"length of nothing":  {arrayLUTs, func(s *stored) { s.luts[len(s.luts)-1] = 7 }},
+		"tail bit":           {arrayEncodedExponent, func(s *stored) { s.stream[len(s.stream)-1] ^= 1 }},
+	} {
+		c := s.clone()
+		x.spoil(c)
+		if err := c.compare(CompareOptions{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		u, err := c.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		warnings, err := u.CheckUnread(context.Background())
+		if err != nil || len(warnings) != 1 || warnings[0].Array != x.array {
+			t.Errorf("%s: %v, %v", name, warnings, err)
+		}
+	}
+}
+
+// zeros is a reader of any size.
+type zeros struct{}
+
+func (zeros) ReadAt(p []byte, _ int64) (int, error) { clear(p); return len(p), nil }
+
+// TestHugeClaims opens arrays of absurd sizes; the test would run out of memory if Open believed them.
+func TestHugeClaims(t *testing.T) {
+	const huge = 1 << 50
+	for i := range arrayNames {
+		sizes := [6]int64{512, chunkBytes, 1000, 8, gapBytes, 0}
+		sizes[i] = huge
+		var r [6]*io.SectionReader
+		for j, n := range sizes {
+			r[j] = io.NewSectionReader(zeros{}, 0, n)
+		}
+		if _, err := Open(Arrays{r[0], r[1], r[2], r[3], r[4], r[5]}, 1000, nil); !ours(err) {
+			t.Errorf("%s of 2^50 bytes: %v", arrayNames[i], err)
+		}
+	}
+}
