@@ -188,14 +188,14 @@ func (r *run) convertAll(ctx context.Context) error {
 	if err := r.reset(); err != nil {
 		return err
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, gctx := errgroup.WithContext(ctx)
 	ready, made, sealed := make(chan *task), make(chan *built), make(chan Output)
-	g.Go(func() error { return r.fetcher(ready).run(ctx) })
-	g.Go(func() error { return r.convertLoop(ctx, ready, made) })
-	seal := func() error { return r.sealLoop(ctx, made, sealed) }
-	r.pool(g, func() { close(sealed) }, seal, seal, func() error { return r.resend(ctx, sealed) })
+	g.Go(func() error { return r.fetcher(ready).run(gctx) })
+	g.Go(func() error { return r.convertLoop(gctx, ready, made) })
+	seal := func() error { return r.sealLoop(gctx, made, sealed) }
+	r.pool(g, func() { close(sealed) }, seal, seal, func() error { return r.resend(gctx, sealed) })
 	for range r.Uploads {
-		g.Go(func() error { return r.publishLoop(ctx, sealed) })
+		g.Go(func() error { return r.publishLoop(gctx, sealed) })
 	}
 	if err := g.Wait(); err != nil {
 		return err

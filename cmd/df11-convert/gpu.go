@@ -1,0 +1,43 @@
+package main
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+// gpuFlags choose the second decoder.
+type gpuFlags struct {
+	mode   string
+	kernel string
+	memory sizeFlag
+	gpu    *verify.GPU
+}
+
+func (f *gpuFlags) register(p *pflag.FlagSet) {
+	f.memory = 512 << 20
+	p.StringVar(&f.mode, "gpu", "auto", "decode on the GPU too: auto (if there is one), require, or off")
+	p.StringVar(&f.kernel, "kernel", "", "PTX file to decode with, such as the official decode.ptx, instead of ours")
+	p.Var(&f.memory, "gpu-memory", "memory to use on each GPU")
+}
+
+// open starts the GPU verifier; nil where there is none and none is required.
+func (f *gpuFlags) open(u *ui) (pipeline.GPU, error) {
+	mode, err := verify.ParseGPUMode(f.mode)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	g, err := verify.OpenGPU(verify.GPUOptions{Mode: mode, Memory: int64(f.memory), Kernel: f.kernel, Log: u.log()})
+	if err != nil || g == nil {
+		return nil, err
+	}
+	f.gpu = g
+	return g, nil
+}
+
+func (f *gpuFlags) close() {
+	if f.gpu != nil {
+		f.gpu.Close()
+	}
+}

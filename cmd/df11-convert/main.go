@@ -1,0 +1,38 @@
+// Command df11-convert rewrites BF16 models as DFloat11, proves the round trip bit for bit, and publishes the result. It
+// turns flags into options and draws progress; everything else lives in the packages it calls.
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// errInterrupted is the cause of a context that a signal ended.
+var errInterrupted = errors.New("interrupted")
+
+// run is the whole program: arguments in, exit code out.
+func run(args []string, stdout, stderr *os.File) int {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	watchSignals(cancel)
+	u := newUI(stdout, stderr)
+	err := rootCommand(ctx, u, args).ExecuteContext(ctx)
+	return u.report(ctx, err)
+}
+
+// watchSignals lets the first signal stop the work and the second one the process.
+func watchSignals(cancel context.CancelCauseFunc) {
+	c := make(chan os.Signal, 2)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-c
+		cancel(errInterrupted)
+		<-c
+		os.Exit(exitInterrupted)
+	}()
+}

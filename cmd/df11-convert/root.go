@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the release build; else the build's own data tell it.
+var version = ""
+
+// versionText is the program's version for people, manifests and user agents.
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(info.Main.Version, "v") {
+		return strings.TrimPrefix(info.Main.Version, "v")
+	}
+	return "dev"
+}
+
+const rootLong = `df11-convert reads a BF16 model, rewrites it losslessly as DFloat11 (DF11, about 68 % of the size), proves the
+round trip bit for bit, and with --push publishes it as <name>-DF11.
+
+SOURCE is a Hub repo (org/name, org/name@revision), a folder, or one .safetensors file. An existing path wins over a
+Hub id. Every output file equals, byte for byte, what the official compressor writes. Nothing is published or called
+done before its stored bytes were decoded again and compared with the source. Stopped at any moment, the same command
+goes on where it was.
+
+Exit codes: 0 done or proved · 1 error, or a check that could not run · 2 usage · 3 something about the target is
+wrong · 4 authentication or gated · 5 not convertible · 130 interrupted`
+
+const rootExample = `  df11-convert meta-llama/Llama-3.1-8B                    # writes ./Llama-3.1-8B-DF11
+  df11-convert meta-llama/Llama-3.1-8B --push             # publishes <you>/Llama-3.1-8B-DF11, keeps nothing here
+  df11-convert ./my-model -o ./out --base-model me/my-model
+  df11-convert plan meta-llama/Llama-3.1-405B             # what would happen, before any weight moves
+  df11-convert verify ./Llama-3.1-8B-DF11                 # prove it against the original, bit for bit
+  df11-convert demo                                       # everything, with no network and no account`
+
+// rootCommand builds the command tree. Errors come back to run, which alone prints them.
+func rootCommand(_ context.Context, u *ui, args []string) *cobra.Command {
+	var f convertFlags
+	root := &cobra.Command{
+		Use:           "df11-convert SOURCE",
+		Short:         "Convert BF16 models to DFloat11, losslessly and with proof",
+		Long:          rootLong,
+		Example:       rootExample,
+		Args:          exactArgs(1, "SOURCE"),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       versionText(),
+		RunE: func(c *cobra.Command, args []string) error {
+			u.resume = resumeCommand(c.Root().Name(), os.Args[1:])
+			return runConvert(c.Context(), u, &f, args[0])
+		},
+	}
+	root.SetArgs(args)
+	root.SetOut(u.out)
+	root.SetErr(u.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	p := root.PersistentFlags()
+	p.BoolVarP(&u.quiet, "quiet", "q", false, "print nothing but results and errors")
+	p.BoolVar(&u.json, "json", false, "print the result as JSON on stdout")
+	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
+	p.StringVar(&u.logFormat, "log-format", "text", "form of the log on stderr: text or json")
+	f.register(root)
+	root.AddCommand(planCommand(u), verifyCommand(u), decodeCommand(u), demoCommand(u), versionCommand(u))
+	return root
+}
+
+// resumeCommand is the command line that continues what was stopped.
+func resumeCommand(name string, args []string) string {
+	quoted := []string{name}
+	for _, a := range args {
+		quoted = append(quoted, shellQuote(a))
+	}
+	return strings.Join(quoted, " ")
+}
+
+// exactArgs wants n arguments and says which one is missing.
+func exactArgs(n int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < n:
+			return usagef("%s is missing", what)
+		case len(args) > n:
+			return usagef("unexpected argument %q", args[n])
+		}
+		return nil
+	}
+}
+
+func versionCommand(u *ui) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  exactArgs(0, ""),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := u.out.WriteString("df11-convert " + versionText() + "\n")
+			return err
+		},
+	}
+}

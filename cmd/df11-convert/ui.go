@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+// The rules of what the program says:
+//   - results go to stdout, everything else to stderr; nothing but the result document with --json
+//   - messages are lower case, name the thing, and have no full stop
+//   - an error is one line, "df11-convert: …", and is followed by "hint: …" lines wherever the user can act
+//   - no token, and no query of a URL, is ever printed
+
+// Exit codes, as the README lists them.
+const (
+	exitOK          = 0
+	exitError       = 1
+	exitUsage       = 2
+	exitWrong       = 3 // something about the target is wrong: structure, hash or bits
+	exitAuth        = 4
+	exitRefused     = 5 // not convertible
+	exitInterrupted = 130
+)
+
+// ui is where the program talks to its user.
+type ui struct {
+	out, err  *os.File
+	quiet     bool
+	json      bool
+	verbose   bool
+	logFormat string
+	resume    string // the command that goes on after an interruption
+}
+
+func newUI(out, err *os.File) *ui { return &ui{out: out, err: err} }
+
+// terminal tells whether the progress line can be redrawn.
+func (u *ui) terminal() bool { return term.IsTerminal(int(u.err.Fd())) && os.Getenv("TERM") != "dumb" }
+
+// colour tells whether escape codes are welcome on stderr.
+func (u *ui) colour() bool { return u.terminal() && os.Getenv("NO_COLOR") == "" }
+
+// say prints a line for people on stderr, unless --quiet.
+func (u *ui) say(format string, args ...any) {
+	if !u.quiet {
+		fmt.Fprintf(u.err, format+"\n", args...)
+	}
+}
+
+// result prints the outcome: v as JSON with --json, else what text writes.
+func (u *ui) result(v any, text func(w io.Writer)) error {
+	if !u.json {
+		text(u.out)
+		return nil
+	}
+	e := json.NewEncoder(u.out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// log is the logger for the packages below: warnings by default, everything with --verbose.
+func (u *ui) log() *slog.Logger {
+	opt := &slog.HandlerOptions{Level: slog.LevelWarn}
+	if u.verbose {
+		opt.Level = slog.LevelInfo
+	}
+	if u.quiet {
+		opt.Level = slog.LevelError
+	}
+	if u.logFormat == "json" {
+		opt.Level = min(opt.Level.Level(), slog.LevelInfo)
+		return slog.New(slog.NewJSONHandler(u.err, opt))
+	}
+	return slog.New(slog.NewTextHandler(u.err, opt))
+}
+
+// noteWait tells why nothing moves, if it takes long enough for people to wonder.
+func (u *ui) noteWait(w hub.Wait) {
+	if w.For >= 5*time.Second {
+		u.say("waiting %s: %s", w.For.Round(time.Second), w.Reason)
+	}
+}
+
+// usageError is a wrong command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// hinted carries advice beside an error.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h hinted) Unwrap() error { return h.error }
+
+// report prints an error with its hints and gives the exit code.
+func (u *ui) report(ctx context.Context, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if errors.Is(context.Cause(ctx), errInterrupted) {
+		fmt.Fprintln(u.err, "df11-convert: interrupted")
+		if u.resume != "" {
+			fmt.Fprintf(u.err, "hint: nothing is lost; go on with: %s\n", u.resume)
+		}
+		return exitInterrupted
+	}
+	code := exitCode(err)
+	fmt.Fprintf(u.err, "df11-convert: %v\n", err)
+	for _, h := range hints(err) {
+		fmt.Fprintf(u.err, "hint: %s\n", h)
+	}
+	if code == exitError && u.resume != "" {
+		fmt.Fprintf(u.err, "hint: what is done is kept; go on with: %s\n", u.resume)
+	}
+	return code
+}
+
+// as tells whether err holds a T.
+func as[T error](err error) bool {
+	var t T
+	return errors.As(err, &t)
+}
+
+func exitCode(err error) int {
+	switch {
+	case as[usageError](err):
+		return exitUsage
+	case as[*verify.MismatchError](err), as[*verify.StructureError](err), as[*pipeline.WrongError](err):
+		return exitWrong
+	case errors.Is(err, hub.ErrUnauthorized), errors.Is(err, hub.ErrGated), errors.Is(err, hub.ErrForbidden):
+		return exitAuth
+	case as[*plan.RefusedError](err), as[*pipeline.StrictError](err), as[*pipeline.AliasError](err), as[*pipeline.InexactError](err):
+		return exitRefused
+	}
+	return exitError
+}
+
+// hints gathers what the user can do about an error.
+func hints(err error) (hs []string) {
+	add := func(h string) {
+		if h != "" {
+			hs = append(hs, h)
+		}
+	}
+	if h := (hinted{}); errors.As(err, &h) {
+		add(h.hint)
+	}
+	if r := (*plan.RefusedError)(nil); errors.As(err, &r) {
+		add(r.Hint)
+	}
+	add(hub.Hint(err))
+	switch {
+	case as[usageError](err):
+		add("see df11-convert --help")
+	case pipeline.IsDiskFull(err):
+		add("free some space, or choose another disk with --work-dir or -o; what is done is kept")
+	case as[*pipeline.ForeignFilesError](err):
+		add("the loader would read those files too: choose an empty target, or --force if they may stay")
+	case as[*pipeline.VisibilityError](err):
+		add("choose a private target, or --public if the licence allows it")
+	case as[*pipeline.SourceError](err):
+		add("the bytes that arrived twice are not the published ones: the file is damaged at the source, or on its way")
+	case as[*pipeline.StrictError](err):
+		add("without --strict such units stay in BF16; plan and card say so")
+	case as[*pipeline.InexactError](err):
+		add("convert the model to BF16 yourself first, if rounding is what you want")
+	}
+	return hs
+}
+
+// shellQuote makes an argument safe to paste into a shell.
+func shellQuote(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=@:,+", r)
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+type verifyFlags struct {
+	sourceFlags
+	against, level, workDir string
+	workers, chunks         int
+	seed                    uint64
+	gpu                     gpuFlags
+}
+
+func verifyCommand(u *ui) *cobra.Command {
+	var f verifyFlags
+	c := &cobra.Command{
+		Use:   "verify DF11 [--against SOURCE]",
+		Short: "Prove that a DF11 model equals its original",
+		Long: `verify checks a DF11 folder or Hub repo, whoever made it, against the model that it was made from.
+
+Levels:
+  structure  headers, tables, positions, completeness; no weights are read
+  sample     and some chunks of every unit, decoded and compared (the seed is printed and can be given again)
+  proof      the original files are rebuilt from the DF11 model and their sha256 compared with the published one;
+             needs only the original's headers, not its weights
+  full       every unit is decoded and all 16 bits of every weight compared with the original (default)
+
+Without --against the original is taken from the manifest, or from base_model in the model card.`,
+		Example: `  df11-convert verify ./Llama-3.1-8B-DF11
+  df11-convert verify ./out --against ./my-model
+  df11-convert verify DFloat11/Qwen3-8B-DF11 --level proof`,
+		Args: exactArgs(1, "DF11"),
+		RunE: func(c *cobra.Command, args []string) error { return runVerify(c.Context(), u, &f, args[0]) },
+	}
+	p := c.Flags()
+	p.StringVar(&f.against, "against", "", "the original: Hub repo, folder or .safetensors file")
+	p.StringVar(&f.level, "level", string(pipeline.LevelFull), "structure, sample, proof or full")
+	p.StringVar(&f.workDir, "work-dir", "", "folder for the original's weights on their way")
+	p.IntVar(&f.workers, "workers", 0, "threads (default: all cores)")
+	p.IntVar(&f.chunks, "chunks", 16, "chunks per unit at level sample")
+	p.Uint64Var(&f.seed, "seed", 0, "seed of level sample (default: random)")
+	f.sourceFlags.register(p)
+	f.gpu.register(p)
+	return c
+}
+
+func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
+	d, err := f.openDF11(ctx, u, name)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", name, err)
+	}
+	defer d.Close()
+	src, err := f.openOriginal(ctx, u, d, f.against)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	opt := pipeline.VerifyOptions{
+		DF11: d, Source: src.source, Model: src.model, Plan: src.plan, Level: pipeline.Level(f.level),
+		Workers: f.workers, Seed: f.seed, Chunks: f.chunks, WorkDir: f.workDir, Progress: new(pipeline.Progress), Log: u.log(),
+	}
+	if err := f.complete(u, &opt); err != nil {
+		return err
+	}
+	defer f.gpu.close()
+	stop := u.watch(opt.Progress)
+	report, err := pipeline.Verify(ctx, opt)
+	stop()
+	if err != nil {
+		return err
+	}
+	return u.result(report, func(w io.Writer) { printVerifyReport(w, report) })
+}
+
+// complete fills in defaults.
+func (f *verifyFlags) complete(u *ui, opt *pipeline.VerifyOptions) error {
+	if opt.Workers == 0 {
+		opt.Workers = runtime.GOMAXPROCS(0)
+	}
+	if opt.WorkDir == "" {
+		opt.WorkDir = filepath.Join(os.TempDir(), "df11-convert")
+	}
+	if opt.Seed == 0 {
+		var b [8]byte
+		if _, err := rand.Read(b[:]); err != nil {
+			return err
+		}
+		opt.Seed = binary.LittleEndian.Uint64(b[:])
+	}
+	if opt.Level != pipeline.LevelFull {
+		return nil
+	}
+	var err error
+	opt.GPU, err = f.gpu.open(u)
+	return err
+}
+
+func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (*pipeline.DF11, error) {
+	if pipeline.Exists(name) {
+		return pipeline.OpenDF11Folder(name)
+	}
+	repo, revision, _ := strings.Cut(name, "@")
+	if strings.Count(repo, "/") != 1 {
+		return nil, usagef("no such folder, and not a Hub id such as org/name-DF11")
+	}
+	c, err := f.client(u, "target")
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.OpenDF11Hub(ctx, c, repo, revision)
+}
+
+func printVerifyReport(w io.Writer, r *pipeline.VerifyReport) {
+	fmt.Fprintf(w, "%s equals %s (level %s)\n", r.Model, r.Against, r.Level)
+	fmt.Fprintf(w, "  %d units with %d weights decoded, %d units in BF16, %d tensors copied\n", r.Units, r.Weights, r.BF16, r.Tensors)
+	switch r.Level {
+	case pipeline.LevelFull:
+		fmt.Fprintln(w, "  all 16 bits of every weight compared: 0 differ")
+	case pipeline.LevelProof:
+		fmt.Fprintf(w, "  %d original files rebuilt: every sha256 is the published one\n", r.Files)
+	case pipeline.LevelSample:
+		fmt.Fprintf(w, "  sampled chunks compared: 0 weights differ (seed %d)\n", r.Seed)
+	case pipeline.LevelStructure:
+		fmt.Fprintln(w, "  structure only: no weight was compared")
+	}
+	for _, x := range r.Warnings {
+		fmt.Fprintf(w, "  warning: %s\n", x)
+	}
+}
