@@ -16,6 +16,7 @@ var errChanged = errors.New("source changed since it was counted")
 type blockCoder struct {
 	u         *Unit
 	positions []uint32 // of the unit, shared; blocks set disjoint entries
+	tables    [len(pairWidths)]*pairTable
 	src       source
 	dst       Dst
 	sm        []byte // sign_mantissa of the block, in place if that is in memory
@@ -91,7 +92,7 @@ func (c *blockCoder) own(b int) {
 	}
 	c.stop = int(max(c.limit, u.offset[b+1])-c.base) / 8
 	c.coded, c.marks = grow(c.coded, c.stop+slack), grow(c.marks, c.stop+slack)
-	c.table = u.tables[u.table[b]]
+	c.table = c.tables[u.table[b]]
 	c.w = bitWriter{}
 	c.next = int((c.base+chunkBits-1)/chunkBits*chunkBits - c.base)
 	c.skipForeign()

@@ -17,8 +17,9 @@ func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int
 	for i := range positions {
 		positions[i] = uint32(u.nElems)
 	}
+	tables := u.pairTables()
 	err := forBlocks(ctx, len(u.offset)-1, workers, func() func(int) error {
-		c := &blockCoder{u: u, positions: positions, src: source{r: src}, dst: dst}
+		c := &blockCoder{u: u, positions: positions, tables: tables, src: source{r: src}, dst: dst}
 		return func(b int) error {
 			if err := c.encode(b); err != nil {
 				return fmt.Errorf("encode block %d: %w", b, err)

@@ -100,7 +100,7 @@ func TestAppend(t *testing.T) {
 	for _, s := range shapes {
 		bf16 := s.weights(8, stripElems)
 		u := newTestUnit(t, Options{}, bf16)
-		table := u.tables[u.table[0]]
+		table := u.pairTables()[u.table[0]]
 		for n := range uint(8) {
 			for _, p := range []pace{paceFast, pacePairs, paceOnes} {
 				var sm [stripElems]byte

@@ -8,20 +8,24 @@ const maxPairBits = 32
 // enough for any sum with it to exceed the limits of the append loops.
 const tooLong = 100
 
+// pairWidths are the widths of pair tables. The small ones stay in the
+// first-level cache and serve the usual blocks, whose exponents lie close to
+// each other; the last one serves every block.
+var pairWidths = [...]uint{5, 6, 8}
+
 // pairTable gives the codes of two neighbouring exponents at once. Its index
 // is made of the low width bits of both, the first exponent's on top. Below 8
-// bits, exponents that are equal in these bits share entries; the most frequent
-// of them owns the entries, and the table serves only blocks without others.
+// bits, exponents that are equal in these bits share entries; one of them owns
+// the entries, and the table serves only blocks without the others.
 //
 // A word holds the two codes in its low half and, in its high half, their
 // marks: one bit at the place of each code's first bit. So one shift and one OR
 // append a pair to another with its marks, as long as the sum stays within 32
-// bits. The limits of the append loops follow: a group of 16, 8
-// or 4 elements must have at most 32 bits in each half; and no loop takes more than 56 bits at a time, since up
-// to 7 may be waiting.
+// bits. The limits of the append loops follow: a group of 16, 8 or 4 elements
+// must have at most 32 bits in each half; and no loop takes more than 56 bits
+// at a time, since up to 7 may be waiting.
 type pairTable struct {
 	width uint
-	owner [256]int // by index of one exponent: who owns it, -1 if nobody
 	words [1 << 16]uint64
 	nBits [1 << 16]uint8
 
@@ -31,26 +35,44 @@ type pairTable struct {
 	oneBits [256]uint8
 }
 
-// newPairTable makes the table of the given width, at most 8, for a unit with
-// these counts.
-func newPairTable(b *codebook, total *histogram, width uint) *pairTable {
+// newPairTable makes the table of the given width, at most 8.
+func newPairTable(b *codebook, o *owners, width uint) *pairTable {
 	t := &pairTable{width: width}
-	for i := range 1 << width {
-		t.owner[i] = -1
-	}
-	for s, n := range total {
-		i := s & (1<<width - 1)
-		if n > 0 && (t.owner[i] < 0 || n > total[t.owner[i]]) {
-			t.owner[i] = s
-		}
-	}
 	for s := range t.oneBits {
 		t.setOne(b, s)
 	}
 	for i := range 1 << (2 * width) {
-		t.setPair(i, t.owner[i>>width], t.owner[i&(1<<width-1)])
+		t.setPair(i, o[i>>width], o[i&(1<<width-1)])
 	}
 	return t
+}
+
+// owners holds, for every value of the low bits, the most frequent exponent
+// with these bits, or -1.
+type owners [256]int
+
+func newOwners(total *histogram, width uint) *owners {
+	var o owners
+	for i := range o {
+		o[i] = -1
+	}
+	for s, n := range total {
+		i := s & (1<<width - 1)
+		if n > 0 && (o[i] < 0 || n > total[o[i]]) {
+			o[i] = s
+		}
+	}
+	return &o
+}
+
+// serve reports that a block with these counts has no exponents but owners.
+func (o *owners) serve(counts *[256]uint32, width uint) bool {
+	for s, n := range counts {
+		if n > 0 && o[s&(1<<width-1)] != s {
+			return false
+		}
+	}
+	return true
 }
 
 // setOne fills the entry of one symbol.
@@ -72,17 +94,6 @@ func (t *pairTable) setPair(i, s0, s1 int) {
 	}
 	t.nBits[i] = t.oneBits[s0] + t.oneBits[s1]
 	t.words[i] = t.oneWord[s0]<<t.oneBits[s1] | t.oneWord[s1]
-}
-
-// serves reports that no symbol of a block with these counts meets a foreign
-// entry.
-func (t *pairTable) serves(counts *[256]uint32) bool {
-	for s, n := range counts {
-		if n > 0 && t.owner[s&(1<<t.width-1)] != s {
-			return false
-		}
-	}
-	return true
 }
 
 // pairMask and pairMul turn 8 bytes of four weights, shifted right by 7, into

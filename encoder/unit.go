@@ -16,11 +16,11 @@ type Unit struct {
 
 	book    *codebook
 	total   *histogram
-	rows    []byte       // luts
-	offset  []int64      // bit offset of every block, and of the end
-	nMarked int          // chunks that have an output position
-	tables  []*pairTable // by width, the last serves every block
-	table   []uint8      // which of them, by block
+	rows    []byte  // luts
+	offset  []int64 // bit offset of every block, and of the end
+	nMarked int     // chunks that have an output position
+	owners  [len(pairWidths)]*owners
+	table   []uint8 // index in pairWidths, by block
 	stats   Stats
 
 	maxPerChunk atomic.Int64
@@ -61,23 +61,27 @@ func (c *Counter) unit(book *codebook, total *histogram, rows []byte) *Unit {
 	return u
 }
 
-// pairWidths are the widths of the unit's pair tables: a small one for blocks
-// whose exponents differ in their low bits, which is usual, and the full one,
-// made when a block needs it.
-var pairWidths = [...]uint{5, 6, 8}
-
-// chooseTables finds the smallest table for every block.
+// chooseTables finds the smallest pair table for every block.
 func (u *Unit) chooseTables(counts [][256]uint32) {
-	u.tables = []*pairTable{newPairTable(u.book, u.total, pairWidths[0])}
 	u.table = make([]uint8, len(counts))
+	for k, width := range pairWidths {
+		u.owners[k] = newOwners(u.total, width)
+	}
 	for b := range counts {
-		for !u.tables[u.table[b]].serves(&counts[b]) {
+		for !u.owners[u.table[b]].serve(&counts[b], pairWidths[u.table[b]]) {
 			u.table[b]++
-			if int(u.table[b]) == len(u.tables) {
-				u.tables = append(u.tables, newPairTable(u.book, u.total, pairWidths[u.table[b]]))
-			}
 		}
 	}
+}
+
+// pairTables makes those tables that some block needs.
+func (u *Unit) pairTables() (tables [len(pairWidths)]*pairTable) {
+	for _, k := range u.table {
+		if tables[k] == nil {
+			tables[k] = newPairTable(u.book, u.owners[k], pairWidths[k])
+		}
+	}
+	return tables
 }
 
 // nBits is T at the end, before the tail, docs/format.md §7.
