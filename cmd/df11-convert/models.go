@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+func modelsCommand(u *ui) *cobra.Command {
+	return &cobra.Command{
+		Use:   "models [WORD...]",
+		Short: "List the models whose units are known",
+		Long: `models prints the catalogue: every model class whose units are known, how it is recognised, and where its pattern
+dict comes from: a published release, the ComfyUI node, or the class's source code. With words, only entries that hold
+all of them. Models that are not listed can often be converted as well: plan derives their units from the tensor names.`,
+		Example: `  df11-convert models
+  df11-convert models qwen diffusers
+  df11-convert models --json`,
+		RunE: func(_ *cobra.Command, words []string) error {
+			models, err := plan.Models()
+			if err != nil {
+				return err
+			}
+			found := filterModels(models, words)
+			return u.result(found, func(w io.Writer) { printModels(w, found) })
+		},
+	}
+}
+
+// filterModels keeps the entries that hold every word somewhere in their line. It never gives nil, so that --json is an
+// array.
+func filterModels(models []plan.Model, words []string) []plan.Model {
+	found := []plan.Model{}
+	for _, m := range models {
+		line := strings.ToLower(strings.Join(append(modelLine(m), m.DF11Repos...), " "))
+		missing := false
+		for _, word := range words {
+			missing = missing || !strings.Contains(line, strings.ToLower(word))
+		}
+		if !missing {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+func printModels(w io.Writer, models []plan.Model) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "id\tlayout\tmatch\tprovenance")
+	for _, m := range models {
+		fmt.Fprintln(t, strings.Join(modelLine(m), "\t"))
+	}
+	t.Flush()
+	fmt.Fprintf(w, "\n%d entries\n", len(models))
+}
+
+func modelLine(m plan.Model) []string {
+	provenance := m.Provenance
+	if m.Refused != "" {
+		provenance = "not convertible: " + m.Refused
+	}
+	return []string{m.ID, string(m.Layout), matchText(m), provenance}
+}
+
+// matchText is how an entry is recognised, in words.
+func matchText(m plan.Model) string {
+	if m.LikeOnly {
+		return "only with --like " + m.ID
+	}
+	var parts []string
+	add := func(name string, list []string) {
+		if len(list) > 0 {
+			parts = append(parts, name+" "+strings.Join(list, "|"))
+		}
+	}
+	add("model_type", m.Match.ModelType)
+	add("class", append(slices.Clone(m.Match.Architectures), m.Match.ClassName...))
+	add("tensors", m.Match.Markers)
+	add("without", m.Match.Absent)
+	if m.Match.Tied != nil {
+		parts = append(parts, fmt.Sprintf("tied %t", *m.Match.Tied))
+	}
+	return strings.Join(parts, ", ")
+}
