@@ -15,76 +15,110 @@ var errChanged = errors.New("source changed since it was counted")
 // blockCoder is one worker's state and buffers for pass 2.
 type blockCoder struct {
 	u         *Unit
-	positions []uint32 // of the unit, shared; blocks set disjoint entries
-	tables    [len(pairWidths)]*pairTable
 	src       source
 	dst       Dst
-	sm        []byte // sign_mantissa of the block, in place if that is in memory
-	smBuf     []byte
-	coded     []byte
-	marks     []byte
-	gaps      []byte
-	idx       strip
+	tables    [len(pairWidths)]*pairTable
+	positions []uint32 // of the unit, shared; blocks set disjoint entries
 
-	// The block under way. It owns the groups from bit base to bit limit of
-	// the unit's stream; bits below are counted from base.
-	bf16  []byte // elements from number first on
-	first int64
-	b     int
-	base  int64
-	limit int64
-	table *pairTable
-	w     bitWriter
-	stop  int // the byte of coded beyond which nothing may begin
-	next  int // the bit at which the next chunk without a position begins
+	sm    []byte // sign_mantissa
+	coded []byte
+	marks []byte
+	gaps  []byte
+	idx   strip
+
+	// The block under way: elements start to end-1. It owns the groups from bit
+	// base to bit limit of the unit's stream; bits below are counted from base.
+	b          int
+	start, end int64
+	bf16       []byte // elements from number first on
+	first      int64
+	base       int64
+	limit      int64
+	table      *pairTable
+	w          bitWriter
+	stop       int // the byte of coded beyond which nothing may begin
+	next       int // the bit at which the next chunk without a position begins
 }
 
-// encode codes block b and leaves its bytes in sm, coded and gaps.
+// encode codes block b and writes what it owns.
 func (c *blockCoder) encode(b int) error {
-	start, end := blockRange(int64(b), c.u.block, c.u.nElems)
-	c.first = max(0, start-lookBack)
-	var err error
-	if c.bf16, err = c.src.read(c.first, end); err != nil {
+	if err := c.enter(b); err != nil {
 		return err
 	}
-	c.b = b
-	c.own(b)
-	if m, ok := c.dst.SignMantissa.(Memory); ok && end <= int64(len(m)) {
-		c.sm = m[start:end]
-	} else {
-		c.smBuf = grow(c.smBuf, int(end-start))
-		c.sm = c.smBuf
+	sm, inPlace := c.target()
+	if err := c.code(sm); err != nil {
+		return err
 	}
-	i, err := c.enter(int(start-c.first), int(c.u.offset[b]-c.base))
+	c.finish()
+	if !inPlace {
+		if err := writeAt(c.dst.SignMantissa, NameSignMantissa, sm, c.start); err != nil {
+			return err
+		}
+	}
+	coded := c.coded[:min(c.limit/8, c.u.nBytes())-c.base/8]
+	if err := writeAt(c.dst.EncodedExponent, NameEncodedExponent, coded, c.base/8); err != nil {
+		return err
+	}
+	return writeAt(c.dst.Gaps, NameGaps, c.gaps, c.base/groupBits*5)
+}
+
+// enter makes b the block under way and reads its elements.
+func (c *blockCoder) enter(b int) (err error) {
+	c.b = b
+	c.start, c.end = blockRange(int64(b), c.u.block, c.u.nElems)
+	c.first = max(0, c.start-lookBack)
+	c.own()
+	c.bf16, err = c.src.read(c.first, c.end)
+	return err
+}
+
+// target returns where the block's sign_mantissa bytes go: their final place if
+// that is in memory, else a buffer.
+func (c *blockCoder) target() (sm []byte, inPlace bool) {
+	if m, ok := c.dst.SignMantissa.(Memory); ok && c.end <= int64(len(m)) {
+		return m[c.start:c.end], true
+	}
+	c.sm = grow(c.sm, int(c.end-c.start))
+	return c.sm, false
+}
+
+// code makes the block's coded and mark streams and splits its weights.
+func (c *blockCoder) code(sm []byte) error {
+	start := int(c.start - c.first)
+	i, err := c.complete(start, int(c.u.offset[c.b]-c.base))
 	if err != nil {
 		return err
 	}
-	if err := c.codes(i, int(start-c.first)); err != nil {
+	if err := c.codes(i, start); err != nil {
 		return err
 	}
-	if err := c.body(int(start-c.first), int(end-c.first)); err != nil {
+	if err := c.strips(sm, start); err != nil {
 		return err
 	}
-	if c.base+int64(c.w.pos()) != c.u.offset[b+1] {
+	if c.base+int64(c.w.pos()) != c.u.offset[c.b+1] {
 		return errChanged
 	}
-	if end == c.u.nElems {
+	return nil
+}
+
+// finish ends the streams and packs the gaps.
+func (c *blockCoder) finish() {
+	if c.end == c.u.nElems {
 		c.tail()
 	}
 	nBytes := int(c.limit-c.base) / 8
 	c.w.flush(nBytes, c.coded, c.marks)
 	nGroups := nBytes / (groupBits / 8)
-	c.gaps = grow(c.gaps, 5*nGroups+slack)
+	c.gaps = grow(c.gaps, 5*nGroups+8)
 	packGaps(c.gaps, c.marks[:nBytes])
 	c.gaps = c.gaps[:5*nGroups]
-	return nil
 }
 
-// own sets what of the output belongs to block b: the groups that begin at or
+// own sets what of the output belongs to the block: the groups that begin at or
 // after its start, rounded down, and before the next block's; the last block
 // owns the padding of the last chunk too, docs/format.md §7.
-func (c *blockCoder) own(b int) {
-	u := c.u
+func (c *blockCoder) own() {
+	u, b := c.u, c.b
 	c.base = u.offset[b] / groupBits * groupBits
 	c.limit = u.offset[b+1] / groupBits * groupBits
 	if b+2 == len(u.offset) {
@@ -98,10 +132,10 @@ func (c *blockCoder) own(b int) {
 	c.skipForeign()
 }
 
-// enter walks back from element i, which starts at bit pos, to the element in
-// which the block's first group begins, writes what that one has in the group,
-// and returns the element behind it.
-func (c *blockCoder) enter(i, pos int) (int, error) {
+// complete walks back from element i, which starts at bit pos, to the element
+// in which the block's first group begins, writes what that one has in the
+// group, and returns the element behind it.
+func (c *blockCoder) complete(i, pos int) (int, error) {
 	book := c.u.book
 	for pos > 0 {
 		if i == 0 {

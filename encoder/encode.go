@@ -19,12 +19,12 @@ func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int
 	}
 	tables := u.pairTables()
 	err := forBlocks(ctx, len(u.offset)-1, workers, func() func(int) error {
-		c := &blockCoder{u: u, positions: positions, tables: tables, src: source{r: src}, dst: dst}
+		c := &blockCoder{u: u, src: source{r: src}, dst: dst, tables: tables, positions: positions}
 		return func(b int) error {
 			if err := c.encode(b); err != nil {
 				return fmt.Errorf("encode block %d: %w", b, err)
 			}
-			return c.write(b)
+			return nil
 		}
 	})
 	if err != nil {
@@ -34,22 +34,6 @@ func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int
 		return err
 	}
 	return u.checkShared(positions)
-}
-
-// write puts the block's bytes at their places.
-func (c *blockCoder) write(b int) error {
-	start, _ := blockRange(int64(b), c.u.block, c.u.nElems)
-	coded := c.coded[:min(c.limit/8, c.u.nBytes())-c.base/8]
-	dst := c.dst
-	if _, inPlace := dst.SignMantissa.(Memory); !inPlace || len(c.smBuf) > 0 {
-		if err := writeAt(dst.SignMantissa, NameSignMantissa, c.sm, start); err != nil {
-			return err
-		}
-	}
-	if err := writeAt(dst.EncodedExponent, NameEncodedExponent, coded, c.base/8); err != nil {
-		return err
-	}
-	return writeAt(dst.Gaps, NameGaps, c.gaps, c.base/groupBits*5)
 }
 
 // writeSmall writes the tensors that sit in memory.

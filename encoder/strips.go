@@ -35,13 +35,13 @@ func (p *pace) width(t *pairTable) uint {
 	return t.width
 }
 
-// body splits and codes elements i to end-1, strip by strip. The pace follows
-// the code lengths of the strip before.
-func (c *blockCoder) body(i, end int) error {
-	sm := c.sm
-	average := c.average()
-	for i < end {
-		n := min(stripElems, end-i)
+// strips splits and codes the elements from number i on, as many as sm has
+// bytes. The pace follows the code lengths of the strip before, at first those
+// of the block.
+func (c *blockCoder) strips(sm []byte, i int) error {
+	average := float64(c.u.offset[c.b+1]-c.u.offset[c.b]) / float64(len(sm))
+	for len(sm) > 0 {
+		n := min(stripElems, len(sm))
 		before := c.w.pos()
 		if err := c.strip(sm[:n], i, average); err != nil {
 			return err
@@ -50,11 +50,6 @@ func (c *blockCoder) body(i, end int) error {
 		sm, i = sm[n:], i+n
 	}
 	return nil
-}
-
-// average is the average length of the block's codes.
-func (c *blockCoder) average() float64 {
-	return float64(c.u.offset[c.b+1]-c.u.offset[c.b]) / float64(len(c.sm))
 }
 
 // strip splits and codes the elements from number i on that sm has room for,
