@@ -1,0 +1,224 @@
+package kernel
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/verify/internal/ptx"
+)
+
+// launch is one way to run a kernel over a unit.
+type launch struct {
+	shared int  // extra dynamic shared memory
+	skew   int  // of the addresses of stream, sign_mantissa and output: 0 is aligned
+	own    bool // our shared memory size instead of the official one
+	slack  int  // readable bytes behind gaps and positions
+	seed   uint64
+}
+
+// memory holds a unit as a GPU would.
+type memory struct {
+	ptx.Memory
+	out                                    []byte
+	luts, stream, sm, positions, gaps, dst uint64
+}
+
+func newMemory(u *unit, l launch) *memory {
+	m := &memory{out: bytes.Repeat([]byte{0xa5}, len(u.bf))}
+	m.luts = m.Input("luts", u.luts, 0)
+	m.stream = m.Input("encoded_exponent", u.stream, l.skew)
+	m.sm = m.Input("sign_mantissa", u.sm, l.skew)
+	m.positions = m.Input("output_positions", append(bytes.Clone(u.positions), make([]byte, 4*min(1, l.slack))...), 0)
+	m.gaps = m.Input("gaps", append(bytes.Clone(u.gaps), make([]byte, l.slack)...), l.skew%4)
+	m.dst = m.Output("output", m.out, 2*l.skew)
+	return m
+}
+
+func (m *memory) args(u *unit) []uint64 {
+	return []uint64{
+		m.luts, m.stream, m.sm, m.positions, m.gaps, m.dst,
+		uint64(len(u.luts) / 256), uint64(len(u.stream)), uint64(u.nElems()),
+	}
+}
+
+// decode runs the entry point that both kernels have.
+func decode(k *ptx.Kernel, u *unit, l launch) ([]byte, ptx.Stats, error) {
+	m := newMemory(u, l)
+	shared := OfficialShared(u.most())
+	if l.own {
+		shared = DecodeShared(u.most())
+	}
+	stats, err := k.Run(&m.Memory, ptx.Launch{
+		Grid: u.nChunks(), Block: Threads, SharedBytes: shared + l.shared, Args: m.args(u), Seed: l.seed,
+	})
+	return m.out, stats, err
+}
+
+// decodeTiles runs our two entry points with ready tables.
+func decodeTiles(mod *ptx.Module, u *unit, l launch, grid int) ([]byte, ptx.Stats, error) {
+	build, err := mod.Kernel(BuildTables)
+	if err != nil {
+		return nil, ptx.Stats{}, err
+	}
+	tiles, err := mod.Kernel(DecodeTiles)
+	if err != nil {
+		return nil, ptx.Stats{}, err
+	}
+	m := newMemory(u, l)
+	tables := m.Output("tables", make([]byte, TableBytes), 0)
+	built, err := build.Run(&m.Memory, ptx.Launch{
+		Grid: 1, Block: Threads, SharedBytes: BuildShared(), Args: []uint64{m.luts, m.args(u)[6], tables}, Seed: l.seed,
+	})
+	if err != nil {
+		return nil, built, err
+	}
+	stats, err := tiles.Run(&m.Memory, ptx.Launch{
+		Grid: min(grid, u.nChunks()), Block: Threads, SharedBytes: TilesShared(u.most()), Seed: l.seed,
+		Args: append(m.args(u), tables, uint64(u.nChunks())),
+	})
+	return m.out, stats, err
+}
+
+func ownModule(t testing.TB) *ptx.Module {
+	t.Helper()
+	m, err := ptx.Parse([]byte(PTX()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func entry(t testing.TB, m *ptx.Module, name string) *ptx.Kernel {
+	t.Helper()
+	k, err := m.Kernel(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// officialKernel is the official decode.ptx, which is not ours to ship.
+func officialKernel(t testing.TB) *ptx.Kernel {
+	t.Helper()
+	path := os.Getenv("DF11_OFFICIAL_PTX")
+	if path == "" {
+		if os.Getenv("DF11_CI") != "" {
+			t.Fatal("DF11_OFFICIAL_PTX is not set, and DF11_CI allows no skips")
+		}
+		t.Skip("DF11_OFFICIAL_PTX names no official decode.ptx")
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ptx.Parse(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entry(t, m, Decode)
+}
+
+// must fails the test unless a run gave the unit's weights.
+func must(t *testing.T, what string, u *unit, out []byte, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s, unit %s: %v", what, u.name, err)
+	}
+	if i := firstDifference(out, u.bf); i >= 0 {
+		t.Fatalf("%s, unit %s: weight %d of %d is %#04x, not %#04x", what, u.name, i, u.nElems(),
+			binary.LittleEndian.Uint16(out[2*i:]), binary.LittleEndian.Uint16(u.bf[2*i:]))
+	}
+}
+
+func firstDifference(a, b []byte) int {
+	for i := range a {
+		if a[i] != b[i] {
+			return i / 2
+		}
+	}
+	return -1
+}
+
+// mustDecodeOwn runs our entry points in several ways.
+func mustDecodeOwn(t *testing.T, m *ptx.Module, u *unit, l launch) {
+	t.Helper()
+	k := entry(t, m, Decode)
+	l.own = l.seed%2 == 0
+	out, _, err := decode(k, u, l)
+	must(t, fmt.Sprintf("decode %+v", l), u, out, err)
+	out, _, err = decodeTiles(m, u, l, 1+int(l.seed%3))
+	must(t, fmt.Sprintf("decode_tiles %+v", l), u, out, err)
+}
+
+func TestGoldenUnits(t *testing.T) {
+	m := ownModule(t)
+	for i, u := range goldenUnits(t) {
+		mustDecodeOwn(t, m, u, launch{seed: uint64(i)})
+		mustDecodeOwn(t, m, u, launch{seed: uint64(i) + 1, skew: 1 + i%15})
+	}
+}
+
+func TestGoldenUnitsOfficial(t *testing.T) {
+	k := officialKernel(t)
+	for i, u := range goldenUnits(t) {
+		out, _, err := decode(k, u, launch{slack: Slack, seed: uint64(i)})
+		must(t, "official", u, out, err)
+	}
+}
+
+// nRandom is how many random units a test takes: DF11_DEEP makes it thorough.
+func nRandom() int {
+	if os.Getenv("DF11_DEEP") != "" {
+		return 3000
+	}
+	return 300
+}
+
+func TestRandomUnits(t *testing.T) {
+	m := ownModule(t)
+	for i := range nRandom() {
+		u := randomUnit(t, uint64(i), 20000)
+		l := launch{seed: uint64(i)}
+		if i%3 == 0 {
+			l.skew = 1 + i%13
+		}
+		mustDecodeOwn(t, m, u, l)
+	}
+}
+
+func TestRandomUnitsOfficial(t *testing.T) {
+	k := officialKernel(t)
+	for i := range nRandom() {
+		u := randomUnit(t, uint64(i), 20000)
+		out, _, err := decode(k, u, launch{slack: Slack, seed: uint64(i)})
+		must(t, "official", u, out, err)
+	}
+}
+
+func TestLongCodes(t *testing.T) {
+	m := ownModule(t)
+	for n := 2; n <= 18; n++ {
+		mustDecodeOwn(t, m, fibonacciUnit(t, n), launch{seed: uint64(n)})
+	}
+}
+
+// TestHashes demands that decode.ptx was made from the sources beside it.
+func TestHashes(t *testing.T) {
+	for _, name := range []string{"decode.cu", "device.h"} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(b)
+		want := "// " + name + " sha256 " + hex.EncodeToString(sum[:]) + "\n"
+		if !strings.Contains(PTX(), want) {
+			t.Errorf("decode.ptx was not made from this %s; run generate.sh", name)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package kernel
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/encoder"
+)
+
+const goldenDir = "../../testdata/golden"
+
+// unit is what the kernels are given, and what they have to make of it.
+type unit struct {
+	name                                  string
+	luts, stream, sm, positions, gaps, bf []byte
+}
+
+func (u *unit) nElems() int  { return len(u.sm) }
+func (u *unit) nChunks() int { return (len(u.stream) + TileBytes - 1) / TileBytes }
+
+// position is the first weight of a chunk.
+func (u *unit) position(chunk int) int {
+	if 4*chunk >= len(u.positions) {
+		return u.nElems() // docs/format.md §7: the last entry may be missing
+	}
+	return int(binary.LittleEndian.Uint32(u.positions[4*chunk:]))
+}
+
+// most is the largest number of weights of a chunk.
+func (u *unit) most() int {
+	most := 0
+	for c := range u.nChunks() {
+		most = max(most, u.position(c+1)-u.position(c))
+	}
+	return most
+}
+
+// piece cuts chunks first to end out of the unit, as the verifier gives them to a GPU.
+func (u *unit) piece(first, end int) *unit {
+	p := &unit{name: u.name, luts: u.luts}
+	from, to := u.position(first), u.position(end)
+	p.stream = u.stream[first*TileBytes : min(len(u.stream), end*TileBytes+4)]
+	p.sm, p.bf = u.sm[from:to], u.bf[2*from:2*to]
+	p.gaps = u.gaps[first*320 : end*320]
+	for c := first; c <= end; c++ {
+		p.positions = binary.LittleEndian.AppendUint32(p.positions, uint32(u.position(c)-from))
+	}
+	return p
+}
+
+// goldenUnits are the golden units that DF11 can hold.
+func goldenUnits(t testing.TB) []*unit {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(goldenDir, "*", "input.bf16"))
+	if err != nil || len(paths) < 30 {
+		t.Fatalf("%d golden units: %v", len(paths), err)
+	}
+	var units []*unit
+	for _, p := range paths {
+		if u := loadGolden(t, filepath.Dir(p)); u != nil {
+			units = append(units, u)
+		}
+	}
+	return units
+}
+
+func loadGolden(t testing.TB, dir string) *unit {
+	t.Helper()
+	read := func(name string) []byte {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	var c struct {
+		Official struct{ Result string }
+		Kernel   struct{ Problems []string }
+	}
+	if err := json.Unmarshal(read("case.json"), &c); err != nil {
+		t.Fatal(err)
+	}
+	if c.Official.Result != "ok" || len(c.Kernel.Problems) > 0 {
+		return nil
+	}
+	return &unit{
+		name: filepath.Base(dir), luts: read("luts.u8"), stream: read("encoded_exponent.u8"), sm: read("sign_mantissa.u8"),
+		positions: read("output_positions.u32"), gaps: read("gaps.u8"), bf: read("input.bf16"),
+	}
+}
+
+// encode makes a unit of weights, nil if DF11 cannot hold them.
+func encode(t testing.TB, name string, bf []byte) *unit {
+	t.Helper()
+	e, err := encoder.Encode([][]byte{bf})
+	if err != nil {
+		return nil
+	}
+	return &unit{
+		name: name, luts: e.LUTs, stream: e.EncodedExponent, sm: e.SignMantissa,
+		positions: e.OutputPositions, gaps: e.Gaps, bf: bf,
+	}
+}
+
+// randomWeights are n weights whose exponents follow one of several shapes.
+func randomWeights(rng *rand.Rand, n int) []byte {
+	shape, base := rng.IntN(5), rng.IntN(200)
+	spread := 0.3 + 4*rng.Float64()
+	b := make([]byte, 2*n)
+	for i := range n {
+		e := 0
+		switch shape {
+		case 0: // normal weights
+			e = int(math.Float32bits(float32(rng.NormFloat64()*0.02))>>23) & 255
+		case 1: // geometric: codes of all lengths
+			e = base + min(39, int(rng.ExpFloat64()*spread))
+		case 2: // flat
+			e = base + rng.IntN(1+int(spread*8))
+		case 3: // skewed: mostly one exponent
+			if e = base; rng.IntN(12) == 0 {
+				e += rng.IntN(30)
+			}
+		case 4: // two exponents and rare others
+			if e = base + rng.IntN(2); rng.IntN(50) == 0 {
+				e = rng.IntN(240)
+			}
+		}
+		sm := rng.Uint32()
+		binary.LittleEndian.PutUint16(b[2*i:], uint16(sm&0x80)<<8|uint16(min(e, 239))<<7|uint16(sm&0x7f))
+	}
+	return b
+}
+
+// randomUnit is the seed's random unit; sizes are small, with some of several chunks.
+func randomUnit(t testing.TB, seed uint64, most int) *unit {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 5))
+	for {
+		n := 2 + rng.IntN(40)
+		if rng.IntN(4) != 0 {
+			n = 2 + int(float64(most)*math.Pow(rng.Float64(), 3))
+		}
+		if u := encode(t, "random", randomWeights(rng, n)); u != nil {
+			return u
+		}
+	}
+}
+
+// fibonacciUnit has codes of every length up to nSymbols bits.
+func fibonacciUnit(t testing.TB, nSymbols int) *unit {
+	t.Helper()
+	var symbols []uint8
+	a, b := 1, 1
+	for s := range nSymbols {
+		symbols = append(symbols, slices.Repeat([]uint8{uint8(100 + s)}, a)...)
+		a, b = b, a+b
+	}
+	rng := rand.New(rand.NewPCG(uint64(nSymbols), 2))
+	rng.Shuffle(len(symbols), func(i, j int) { symbols[i], symbols[j] = symbols[j], symbols[i] })
+	bf := make([]byte, 2*len(symbols))
+	for i, s := range symbols {
+		binary.LittleEndian.PutUint16(bf[2*i:], uint16(s)<<7|uint16(rng.Uint32())&0x807f)
+	}
+	u := encode(t, "fibonacci", bf)
+	if u == nil {
+		t.Fatal("no unit of Fibonacci counts")
+	}
+	return u
+}
+
+// spoil damages a copy of the unit at random, sizes kept.
+func (u *unit) spoil(rng *rand.Rand) *unit {
+	s := *u
+	array := []*[]byte{&s.luts, &s.stream, &s.gaps, &s.positions}[rng.IntN(4)]
+	b := bytes.Clone(*array)
+	for range 1 + rng.IntN(20) {
+		at := rng.IntN(len(b))
+		switch rng.IntN(3) {
+		case 0:
+			b[at] = uint8(rng.Uint32())
+		case 1:
+			b[at] = 0
+		default:
+			for i := at; i < min(len(b), at+rng.IntN(64)); i++ {
+				b[i] = uint8(rng.Uint32())
+			}
+		}
+	}
+	*array = b
+	return &s
+}
