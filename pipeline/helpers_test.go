@@ -1,0 +1,324 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// The repos and the token of every test.
+const (
+	sourceRepo = "org/model"
+	targetRepo = "me/model-DF11"
+	testToken  = "hf_secret"
+)
+
+// jumpClock does not wait: it moves ahead, and remembers how far.
+type jumpClock struct {
+	mu   sync.Mutex
+	now  time.Time
+	jump time.Duration
+}
+
+func (c *jumpClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *jumpClock) Sleep(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now, c.jump = c.now.Add(d), c.jump+d
+	return context.Cause(ctx)
+}
+
+func (c *jumpClock) waited() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.jump
+}
+
+// world is a hub with one model, and what converts it.
+type world struct {
+	*hubtest.Server
+	clock *jumpClock
+	// log counts the outputs that were finished, by path, over all runs.
+	log *outputLog
+
+	plan   plan.Options
+	hub    []func(*hub.Options)
+	change []func(*pipeline.Options)
+}
+
+// newWorld starts a hub with the model. A token in a wrong place fails the test.
+func newWorld(t *testing.T, m *hubtest.Model, opts ...hubtest.Option) *world {
+	t.Helper()
+	w := &world{Server: hubtest.Start(t, opts...), clock: &jumpClock{now: time.Now()}, log: newOutputLog()}
+	if m != nil {
+		w.AddModel(sourceRepo, m)
+	}
+	return w
+}
+
+// client makes a client of the hub; it fetches in small ranges, so that tiny models have many.
+func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
+	t.Helper()
+	opt := hub.Options{
+		Endpoint: w.URL, Token: testToken, TokenSource: "HF_TOKEN", Clock: w.clock,
+		RangeBytes: 32 << 10, Connections: 4,
+	}
+	for _, f := range append(slices.Clone(w.hub), change...) {
+		f(&opt)
+	}
+	c, err := hub.New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// convert runs a whole conversion from the hub to the hub with nothing left of earlier ones in memory; work is the
+// folder for what is on its way.
+func (w *world) convert(ctx context.Context, t *testing.T, work string, change ...func(*pipeline.Options)) (*pipeline.Report, error) {
+	t.Helper()
+	c := w.client(t)
+	src, model, err := pipeline.OpenHub(ctx, c, sourceRepo, "", w.plan)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.New(model.Plan, w.plan)
+	if err != nil {
+		return nil, err
+	}
+	opt := pipeline.Options{
+		Source: src, Model: model, Plan: p, Push: &pipeline.Push{Hub: c, Repo: targetRepo}, WorkDir: work,
+		Workers: 2, Uploads: 2, Version: "test", Log: slog.New(w.log),
+	}
+	for _, f := range append(slices.Clone(w.change), change...) {
+		f(&opt)
+	}
+	return pipeline.Run(ctx, opt)
+}
+
+// mustConvert is convert into a folder of its own, which must be gone afterwards.
+func (w *world) mustConvert(t *testing.T, change ...func(*pipeline.Options)) *pipeline.Report {
+	t.Helper()
+	work := filepath.Join(t.TempDir(), "work")
+	r, err := w.convert(t.Context(), t, work, change...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(work); !os.IsNotExist(err) {
+		t.Errorf("the work folder is still there: %v", err)
+	}
+	return r
+}
+
+// target is what the target's main holds.
+func (w *world) target() map[string]hubtest.File { return w.Files(targetRepo, "main") }
+
+// unfinished fails the test if a loader would take the target for a model.
+func (w *world) unfinished(t *testing.T) {
+	t.Helper()
+	if _, ok := w.target()["config.json"]; ok {
+		t.Error("the target has a config.json before it is complete")
+	}
+}
+
+// manifest reads the target's manifest.
+func (w *world) manifest(t *testing.T) *metadata.Manifest {
+	t.Helper()
+	b, err := w.ReadFile(targetRepo, "main", metadata.ManifestName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := metadata.ParseManifest(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// outputLog is a log handler that remembers which outputs were finished.
+type outputLog struct {
+	mu    sync.Mutex
+	files []string
+	hook  func(file string) // called after each
+}
+
+func newOutputLog() *outputLog { return &outputLog{} }
+
+func (l *outputLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l *outputLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *outputLog) WithGroup(string) slog.Handler            { return l }
+
+func (l *outputLog) Handle(_ context.Context, r slog.Record) error {
+	if r.Message != "output finished" {
+		return nil
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "file" {
+			l.add(a.Value.String())
+		}
+		return true
+	})
+	return nil
+}
+
+func (l *outputLog) add(file string) {
+	l.mu.Lock()
+	l.files = append(l.files, file)
+	hook := l.hook
+	l.mu.Unlock()
+	if hook != nil {
+		hook(file)
+	}
+}
+
+// take gives the outputs since the last call.
+func (l *outputLog) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	files := l.files
+	l.files = nil
+	return files
+}
+
+// small is a model of two layers in several files, with a unit that lies in more than one of them.
+func small() *hubtest.Model {
+	return hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000})
+}
+
+// reference is the target as an undisturbed conversion leaves it, for a model that make makes.
+func reference(t *testing.T, m *hubtest.Model, change ...func(*world)) map[string]hubtest.File {
+	t.Helper()
+	w := newWorld(t, m)
+	for _, f := range change {
+		f(w)
+	}
+	w.mustConvert(t)
+	return w.target()
+}
+
+// sameFiles compares two revisions file by file.
+func sameFiles(t *testing.T, got, want map[string]hubtest.File) {
+	t.Helper()
+	for _, p := range slices.Sorted(maps.Keys(want)) {
+		if g, ok := got[p]; !ok {
+			t.Errorf("%s is missing", p)
+		} else if g != want[p] {
+			t.Errorf("%s differs: %+v, want %+v", p, g, want[p])
+		}
+	}
+	for p := range got {
+		if _, ok := want[p]; !ok {
+			t.Errorf("%s is one file too many", p)
+		}
+	}
+}
+
+// writeModel writes a model into a new folder and gives its path.
+func writeModel(t *testing.T, m *hubtest.Model) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "model")
+	for p, b := range m.Files() {
+		writeFile(t, filepath.Join(dir, filepath.FromSlash(p)), b)
+	}
+	return dir
+}
+
+func writeFile(t *testing.T, name string, b []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noGoroutines fails the test if one of our packages still runs something. What was cancelled gets a moment to end.
+func noGoroutines(t *testing.T) {
+	t.Helper()
+	var left []string
+	for range 400 {
+		if left = ourGoroutines(); len(left) == 0 {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Errorf("%d goroutines are left, the first is\n%s", len(left), left[0])
+}
+
+// ourGoroutines lists the stacks that hold a frame of the module outside tests and the test hub.
+func ourGoroutines() (found []string) {
+	buf := make([]byte, 4<<20)
+	buf = buf[:runtime.Stack(buf, true)]
+	for stack := range strings.SplitSeq(string(buf), "\n\n") {
+		for _, p := range []string{"pipeline.", "hub.", "encoder.", "verify."} {
+			if strings.Contains(stack, "github.com/df11-convert/df11-convert/"+p) {
+				found = append(found, stack)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// openFiles counts the process's open files below dir, deleted ones included.
+func openFiles(t *testing.T, dir string) (n int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0 // only Linux can tell
+	}
+	for _, e := range entries {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, dir) {
+			n++
+		}
+	}
+	return n
+}
+
+// describeFaults is for messages: which faults acted how often.
+func describeFaults(w *world) string {
+	var parts []string
+	for _, n := range hubtest.FaultNames() {
+		if k := w.FaultsActed(n); k > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", n, k))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// flipLastTensor flips a bit in the last byte of a tensor of a safetensors file.
+func flipLastTensor(t *testing.T, file []byte, name string) {
+	t.Helper()
+	h, err := safetensors.ReadHeader(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, ok := h.Lookup(name)
+	if !ok {
+		t.Fatalf("no tensor %s", name)
+	}
+	file[h.DataStart()+x.End-1] ^= 1
+}

@@ -1,0 +1,343 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// TestHubEqualsLocal: for models of several families and layouts on disk, the published files equal those of a local
+// conversion byte for byte, for one worker and for several.
+func TestHubEqualsLocal(t *testing.T) {
+	tiny := hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000}
+	with := func(change func(*hubtest.ModelOptions)) hubtest.ModelOptions {
+		o := tiny
+		change(&o)
+		return o
+	}
+	for name, m := range map[string]*hubtest.Model{
+		"sharded":      hubtest.NewLlama(1, tiny),
+		"one file":     hubtest.NewLlama(2, with(func(o *hubtest.ModelOptions) { o.ShardBytes = 0 })),
+		"tied":         hubtest.NewLlama(3, with(func(o *hubtest.ModelOptions) { o.Tied = true })),
+		"stored alias": hubtest.NewLlama(4, with(func(o *hubtest.ModelOptions) { o.Tied, o.StoreTied = true, true })),
+		"qwen3":        hubtest.NewQwen3(5, tiny),
+		"qwen2":        hubtest.NewQwen2(6, tiny),
+		"extra files":  hubtest.NewLlama(7, with(func(o *hubtest.ModelOptions) { o.ExtraFiles = true })),
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := t.TempDir()
+			if _, err := convertLocal(t, writeModel(t, m), out, plan.Options{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			for _, workers := range []int{1, 3} {
+				w := newWorld(t, m)
+				w.mustConvert(t, func(o *pipeline.Options) { o.Workers = workers })
+				equalsFolder(t, w, out)
+				checkPublished(t, w)
+			}
+			noGoroutines(t)
+		})
+	}
+}
+
+// equalsFolder compares the target with a local result. Card and manifest name the source and so may differ.
+func equalsFolder(t *testing.T, w *world, dir string) {
+	t.Helper()
+	for p := range w.target() {
+		if p == "README.md" || p == metadata.ManifestName || p == ".gitattributes" {
+			continue
+		}
+		got, err := w.ReadFile(targetRepo, "main", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, readFile(t, filepath.Join(dir, filepath.FromSlash(p)))) {
+			t.Errorf("%s differs from the local result", p)
+		}
+	}
+}
+
+// checkPublished checks what holds for every finished target: true integrity, config.json in the last commit only, every
+// hash in the manifest, no journal.
+func checkPublished(t *testing.T, w *world) {
+	t.Helper()
+	m := w.manifest(t)
+	for _, f := range m.Source.Files {
+		if f.Integrity != "streamed" || f.SHA256 != w.Files(sourceRepo, "main")[f.Path].SHA256 {
+			t.Errorf("%s: integrity %s, sha256 %s", f.Path, f.Integrity, f.SHA256)
+		}
+	}
+	files := w.target()
+	for _, o := range m.Outputs {
+		if f := files[o.Path]; f.Size != o.Size || f.SHA256 != "" && f.SHA256 != o.SHA256 {
+			t.Errorf("%s: the manifest says %d bytes %s, the repo has %+v", o.Path, o.Size, o.SHA256, f)
+		}
+	}
+	for i, c := range w.Commits(targetRepo, "main") {
+		if _, ok := c.Files["config.json"]; ok != (i == 0) {
+			t.Errorf("commit %d from the end has config.json: %v", i, ok)
+		}
+	}
+	for p := range files {
+		if strings.HasPrefix(p, ".df11") {
+			t.Errorf("%s is left in the repo", p)
+		}
+	}
+}
+
+// TestUnitsSpanFiles: the model of most tests really has units that lie in several source files.
+func TestUnitsSpanFiles(t *testing.T) {
+	w := newWorld(t, small())
+	_, model, err := pipeline.OpenHub(t.Context(), w.client(t), sourceRepo, "", plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(model.Plan, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spanning := 0
+	for _, u := range p.Units {
+		files := map[int]bool{}
+		for _, a := range u.Attrs {
+			files[a.File] = true
+		}
+		if len(files) > 1 {
+			spanning++
+		}
+	}
+	if spanning == 0 {
+		t.Error("no unit spans two files")
+	}
+}
+
+// TestAlias: a stored copy of a tied embedding is compared with it. Equal, the manifest records it; different, the model
+// is not convertible, and the target never looks finished.
+func TestAlias(t *testing.T) {
+	m := hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Tied: true, StoreTied: true})
+	w := newWorld(t, m)
+	w.mustConvert(t)
+	a := w.manifest(t).Aliases
+	if len(a) != 1 || a[0].Name != "lm_head.weight" || a[0].Of != "model.embed_tokens.weight" {
+		t.Errorf("aliases %+v", a)
+	}
+
+	bad := newWorld(t, nil)
+	files := m.Files()
+	flipLastTensor(t, files["model.safetensors"], "lm_head.weight")
+	bad.AddRepo(sourceRepo, files)
+	_, err := bad.convert(t.Context(), t, t.TempDir())
+	if alias := (*pipeline.AliasError)(nil); !errors.As(err, &alias) || alias.Name != "lm_head.weight" {
+		t.Errorf("a different alias: %v", err)
+	}
+	bad.unfinished(t)
+	noGoroutines(t)
+}
+
+// TestVisibility: a private or gated source gives a private target; an existing public one is refused without Public.
+func TestVisibility(t *testing.T) {
+	for name, opt := range map[string]hubtest.RepoOption{"private": hubtest.Private(), "gated": hubtest.Gated("manual")} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, small())
+			w.Configure(sourceRepo, opt)
+			w.mustConvert(t)
+			if private, _ := w.Visibility(targetRepo); !private {
+				t.Error("the target is public")
+			}
+
+			w = newWorld(t, small())
+			w.Configure(sourceRepo, opt)
+			w.AddRepo(targetRepo, map[string][]byte{"notes.txt": []byte("mine")})
+			_, err := w.convert(t.Context(), t, t.TempDir())
+			if v := (*pipeline.VisibilityError)(nil); !errors.As(err, &v) {
+				t.Fatalf("a public target: %v", err)
+			}
+			if n := w.Count("POST", "/api/models/*/commit/*") + w.Count("POST", "*/info/lfs/objects/batch"); n > 0 || len(w.log.take()) > 0 {
+				t.Errorf("work was done before the refusal (%d requests)", n)
+			}
+			w.mustConvert(t, func(o *pipeline.Options) { o.Push.Public = true })
+			if private, _ := w.Visibility(targetRepo); private {
+				t.Error("the target is private in spite of Public")
+			}
+		})
+	}
+	w := newWorld(t, small())
+	w.mustConvert(t)
+	if private, _ := w.Visibility(targetRepo); private {
+		t.Error("a public source gives a private target")
+	}
+}
+
+// TestPrivateFlag: a repo that is created is as private as asked for.
+func TestPrivateFlag(t *testing.T) {
+	w := newWorld(t, small())
+	yes := true
+	w.mustConvert(t, func(o *pipeline.Options) { o.Push.Private = &yes })
+	if private, _ := w.Visibility(targetRepo); !private {
+		t.Error("the target is public")
+	}
+}
+
+// TestCreatePR: everything goes to one pull request, and main stays as it is.
+func TestCreatePR(t *testing.T) {
+	want := reference(t, small())
+	w := newWorld(t, small())
+	before := w.AddRepo(targetRepo, map[string][]byte{".gitattributes": nil})
+	r := w.mustConvert(t, func(o *pipeline.Options) { o.Push.CreatePR = true })
+	if w.Head(targetRepo, "main") != before {
+		t.Error("main has moved")
+	}
+	got := w.Files(targetRepo, "refs/pr/1")
+	delete(got, ".gitattributes")
+	delete(want, ".gitattributes")
+	sameFiles(t, got, want)
+	if len(w.Refs(targetRepo)) != 2 || !strings.HasSuffix(r.URL, "/discussions/1") {
+		t.Errorf("refs %v, url %s", w.Refs(targetRepo), r.URL)
+	}
+}
+
+// TestForeignWeights: a target with weights that the plan does not write is refused before any work, and they stay with
+// Force.
+func TestForeignWeights(t *testing.T) {
+	w := newWorld(t, small())
+	w.AddRepo(targetRepo, map[string][]byte{"other.safetensors": []byte("weights"), "stale.txt": []byte("old")})
+	_, err := w.convert(t.Context(), t, t.TempDir())
+	if f := (*pipeline.ForeignFilesError)(nil); !errors.As(err, &f) || fmt.Sprint(f.Files) != "[other.safetensors]" {
+		t.Fatalf("foreign weights: %v", err)
+	}
+	if len(w.log.take()) > 0 || w.Count("POST", "/api/models/*/commit/*") > 0 {
+		t.Error("work was done before the refusal")
+	}
+	w.mustConvert(t, func(o *pipeline.Options) { o.Force = true })
+	if _, ok := w.target()["other.safetensors"]; !ok {
+		t.Error("Force deletes foreign weights")
+	}
+}
+
+// TestRefresh: a finished target is brought to a new source commit through a branch and one commit on main, which also
+// takes away what is stale.
+func TestRefresh(t *testing.T) {
+	w := newWorld(t, small())
+	w.mustConvert(t)
+	before := len(w.Commits(targetRepo, "main"))
+	next := hubtest.NewLlama(8, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000})
+	for p := range w.Files(sourceRepo, "main") {
+		if strings.HasSuffix(p, ".safetensors") {
+			w.Push(sourceRepo, "main", map[string][]byte{p: nil})
+		}
+	}
+	w.Push(sourceRepo, "main", next.Files())
+	w.mustConvert(t)
+	if n := len(w.Commits(targetRepo, "main")) - before; n != 1 {
+		t.Errorf("%d commits on main", n)
+	}
+	if _, ok := w.target()["model_layers_2.safetensors"]; ok {
+		t.Error("the third layer's file is still there")
+	}
+	if len(w.Refs(targetRepo)) != 1 {
+		t.Errorf("refs %v", w.Refs(targetRepo))
+	}
+	equalsFolder(t, w, localResult(t, next))
+}
+
+// localResult converts a model locally.
+func localResult(t *testing.T, m *hubtest.Model) string {
+	t.Helper()
+	out := t.TempDir()
+	if _, err := convertLocal(t, writeModel(t, m), out, plan.Options{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestSameRepoTwice: two conversions give identical repos, and so does one that also keeps the result in a folder.
+func TestSameRepoTwice(t *testing.T) {
+	want := reference(t, small())
+	w, out := newWorld(t, small()), t.TempDir()
+	r := w.mustConvert(t, func(o *pipeline.Options) { o.OutDir, o.Workers, o.Uploads = out, 5, 4 })
+	sameFiles(t, w.target(), want)
+	equalsFolder(t, w, out)
+	if r.Folder != out || r.Repo != targetRepo {
+		t.Errorf("report %+v", r)
+	}
+}
+
+// TestRevisions: a branch of the source is converted, and the result goes to a branch of the target.
+func TestRevisions(t *testing.T) {
+	w := newWorld(t, small())
+	w.CreateBranch(sourceRepo, "old", "main")
+	w.Push(sourceRepo, "main", map[string][]byte{"config.json": []byte("{}")})
+	w.AddRepo(targetRepo, map[string][]byte{"notes.txt": []byte("mine")})
+	w.CreateBranch(targetRepo, "bf16", "main")
+	src, model, err := pipeline.OpenHub(t.Context(), w.client(t), sourceRepo, "old", plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(model.Plan, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mustConvert(t, func(o *pipeline.Options) {
+		o.Source, o.Model, o.Plan, o.Push.Revision = src, model, p, "bf16"
+	})
+	if _, ok := w.Files(targetRepo, "bf16")["config.json"]; !ok {
+		t.Error("the branch is not finished")
+	}
+	w.unfinished(t)
+}
+
+// TestAccess: each way to be kept out is its own error, before any work and without a repeat.
+func TestAccess(t *testing.T) {
+	users := []hubtest.Option{
+		hubtest.WithUser(testToken, hubtest.User{Name: "me"}),
+		hubtest.WithUser("hf_reader", hubtest.User{Name: "me", ReadOnly: true}),
+	}
+	for name, tt := range map[string]struct {
+		token string
+		opts  []hubtest.RepoOption
+		repo  string
+		want  error
+		hint  string
+	}{
+		"gated, anonymous":       {"", []hubtest.RepoOption{hubtest.Gated("auto")}, targetRepo, hub.ErrGated, "accept the terms"},
+		"gated, not on the list": {testToken, []hubtest.RepoOption{hubtest.Gated("auto")}, targetRepo, hub.ErrGated, "request access"},
+		"private":                {testToken, []hubtest.RepoOption{hubtest.Private()}, targetRepo, hub.ErrNotFound, "spelling"},
+		"wrong token":            {"hf_expired", nil, targetRepo, hub.ErrUnauthorized, "wrong or expired"},
+		"disabled":               {testToken, []hubtest.RepoOption{hubtest.Disabled()}, targetRepo, hub.ErrDisabled, "disabled"},
+		"read token":             {"hf_reader", nil, targetRepo, hub.ErrForbidden, "write access"},
+		"another's namespace":    {testToken, nil, "them/model-DF11", hub.ErrForbidden, "HF_TOKEN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, small(), users...)
+			w.Configure(sourceRepo, tt.opts...)
+			w.hub = append(w.hub, func(o *hub.Options) { o.Token = tt.token })
+			_, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Push.Repo = tt.repo })
+			if !errors.Is(err, tt.want) || !strings.Contains(hub.Hint(err), tt.hint) {
+				t.Errorf("error %v, hint %q", err, hub.Hint(err))
+			}
+			noSecret(t, err)
+			if len(w.log.take()) > 0 || w.clock.waited() > 0 {
+				t.Error("work or waiting before the refusal")
+			}
+		})
+	}
+}
+
+// noSecret fails the test if an error shows a token or a signature.
+func noSecret(t *testing.T, err error) {
+	t.Helper()
+	for _, s := range []string{"hf_", "Signature", "X-Amz"} {
+		if err != nil && strings.Contains(fmt.Sprint(err, hub.Hint(err)), s) {
+			t.Errorf("error shows %q: %v", s, err)
+		}
+	}
+}
