@@ -27,8 +27,9 @@ type Report struct {
 	Folder      string       `json:"folder,omitempty"`
 	Repo        string       `json:"repo,omitempty"`
 	URL         string       `json:"url,omitempty"`
-	BF16Bytes   int64        `json:"bf16_bytes"` // source weights
-	DF11Bytes   int64        `json:"df11_bytes"` // output weights
+	Part        string       `json:"part,omitempty"` // set where only a part was made and the repo is not finished
+	BF16Bytes   int64        `json:"bf16_bytes"`     // source weights
+	DF11Bytes   int64        `json:"df11_bytes"`     // output weights
 	Units       int          `json:"units"`
 	Weights     int64        `json:"weights"` // in units, every bit of them compared
 	Bits        int64        `json:"exponent_bits"`
@@ -154,10 +155,10 @@ func (r *run) uploadSmall(ctx context.Context, files []small) ([]hub.Op, error) 
 }
 
 func (r *run) uploadOne(ctx context.Context, f small) (hub.Op, error) {
-	blob := hub.Blob{Path: f.path, Size: f.size, SHA256: f.sha256}
+	blob := hub.Blob{Path: f.path, Size: f.size, SHA256: f.sha256, PullRequest: r.pub.opensPR()}
 	if f.data != nil {
 		blob.Reader = memory(f.data)
-		return r.Push.Hub.Upload(ctx, r.Push.Repo, r.pub.rev, blob)
+		return r.Push.Hub.Upload(ctx, r.Push.Repo, r.pub.main, blob)
 	}
 	file, err := openSection(r.store.path(f.path), 0, f.size)
 	if err != nil {
@@ -165,7 +166,7 @@ func (r *run) uploadOne(ctx context.Context, f small) (hub.Op, error) {
 	}
 	defer file.Close()
 	blob.Reader = file.(sectionFile).Reader.(io.ReaderAt)
-	return r.Push.Hub.Upload(ctx, r.Push.Repo, r.pub.rev, blob)
+	return r.Push.Hub.Upload(ctx, r.Push.Repo, r.pub.main, blob)
 }
 
 // belongs tells which files of the target stay: ours, and the repo's own settings.
@@ -184,7 +185,7 @@ func (r *run) belongs(files []small) func(string) bool {
 func (r *run) sourceFiles() ([]metadata.SourceFile, error) {
 	var out []metadata.SourceFile
 	for i, w := range r.Model.Plan.Weights {
-		c := r.files[i].checkpoint(func(*task) bool { return true })
+		c := r.checkpointOf(r.files[i])
 		s := metadata.SourceFile{
 			Path: w.Path, Size: w.Size, SHA256: c.SHA256, Integrity: metadata.Integrity(c.Integrity), Header: string(w.Header.Raw),
 		}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -40,6 +42,7 @@ type publisher struct {
 	ledger   *ledger
 	journal  string // path of the journal in the repo
 	tree     map[string]hub.TreeEntry
+	complete *ledger // what a finished repo of this very plan holds; nil if it is not one
 	now      func() time.Time
 	progress *Progress
 	files    func() []Checkpoint
@@ -62,7 +65,7 @@ func (e *VisibilityError) Error() string {
 
 // openPublisher checks the target before any work: access, visibility, what it holds, and what an earlier run left.
 func openPublisher(ctx context.Context, push Push, m *Model, p *plan.Plan, part string, force bool) (*publisher, error) {
-	pub := &publisher{push: push, main: push.Revision, now: time.Now, journal: ".df11/" + part + ".json", allOps: map[string]hub.Op{}}
+	pub := &publisher{push: push, main: push.Revision, now: time.Now, journal: journalPath(part), allOps: map[string]hub.Op{}}
 	if pub.main == "" {
 		pub.main = "main"
 	}
@@ -72,7 +75,12 @@ func openPublisher(ctx context.Context, push Push, m *Model, p *plan.Plan, part 
 	if err := pub.chooseBranch(ctx, p, force); err != nil {
 		return nil, err
 	}
-	return pub, pub.loadLedger(ctx, p.Digest(), part)
+	if pub.ledger = pub.complete; pub.ledger != nil {
+		return pub, nil
+	}
+	var err error
+	pub.ledger, err = pub.readJournal(ctx, p.Digest(), part)
+	return pub, err
 }
 
 // ensureRepo creates the target if need be and makes sure that we may write to it and that it is not too visible.
@@ -123,6 +131,10 @@ func (p *publisher) chooseBranch(ctx context.Context, pl *plan.Plan, force bool)
 		p.tree = tree
 		return p.readHead(ctx)
 	}
+	if p.complete, err = p.manifestLedger(ctx, pl.Digest(), tree); err != nil || p.complete != nil {
+		p.tree = tree
+		return errors.Join(err, p.readHead(ctx))
+	}
 	p.rev = "df11-convert/" + pl.Digest()
 	head, err := p.push.Hub.Head(ctx, p.push.Repo, p.main)
 	if err != nil {
@@ -158,6 +170,47 @@ func (p *publisher) finished(ctx context.Context, tree map[string]hub.TreeEntry)
 	return strings.Contains(string(b), `"dfloat11_config"`), nil
 }
 
+// manifestLedger is the ledger of a finished repo, if its manifest is of the same plan; else nil. What the tree does not
+// confirm is left out of it, and so is made again.
+func (p *publisher) manifestLedger(ctx context.Context, digest string, tree map[string]hub.TreeEntry) (*ledger, error) {
+	if _, ok := tree[manifestName]; !ok {
+		return nil, nil
+	}
+	head, err := p.push.Hub.Head(ctx, p.push.Repo, p.main)
+	if err != nil {
+		return nil, err
+	}
+	b, err := p.push.Hub.ReadFile(ctx, p.push.Repo, head, manifestName, maxJournalBytes)
+	if err != nil {
+		return nil, err
+	}
+	m, err := metadata.ParseManifest(b)
+	if err != nil || m.Plan.Digest != digest {
+		return nil, nil
+	}
+	return ledgerOfManifest(m, tree), nil
+}
+
+// ledgerOfManifest lists the outputs of a manifest that a tree confirms.
+func ledgerOfManifest(m *metadata.Manifest, tree map[string]hub.TreeEntry) *ledger {
+	l := newLedger(m.Plan.Digest, "")
+	units := map[string][]UnitResult{}
+	for _, u := range m.Units {
+		units[u.File] = append(units[u.File], UnitResult{
+			Path: u.Path, Status: string(u.Status), Reason: u.Reason, Weights: u.NWeights, TieBroken: u.TieBroken,
+		})
+	}
+	for _, o := range m.Outputs {
+		if tree[o.Path].SHA256 == o.SHA256 {
+			l.add(Output{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Units: units[o.Path]})
+		}
+	}
+	for _, f := range m.Source.Files {
+		l.setFile(Checkpoint{File: f.Path, Integrity: string(f.Integrity), SHA256: f.SHA256})
+	}
+	return l
+}
+
 // refuseForeignTree refuses a repo that holds weights which this plan does not write.
 func refuseForeignTree(repo string, tree map[string]hub.TreeEntry, p *plan.Plan, force bool) error {
 	if force {
@@ -185,28 +238,28 @@ func plannedNames(p *plan.Plan) func(string) bool {
 	return func(s string) bool { return names[s] }
 }
 
-// loadLedger reads the journal of an earlier run from the repo. What the tree does not confirm is dropped.
-func (p *publisher) loadLedger(ctx context.Context, digest, part string) error {
-	p.ledger = newLedger(digest, part)
-	if _, ok := p.tree[p.journal]; !ok {
-		return nil
+// readJournal reads a journal from the repo. What the tree does not confirm is dropped; one of another plan is empty.
+func (p *publisher) readJournal(ctx context.Context, digest, part string) (*ledger, error) {
+	if _, ok := p.tree[journalPath(part)]; !ok {
+		return newLedger(digest, part), nil
 	}
-	b, err := p.push.Hub.ReadFile(ctx, p.push.Repo, p.parent, p.journal, maxJournalBytes)
+	b, err := p.push.Hub.ReadFile(ctx, p.push.Repo, p.parent, journalPath(part), maxJournalBytes)
 	if err != nil {
-		return fmt.Errorf("journal of %s: %w", p.push.Repo, err)
+		return nil, fmt.Errorf("journal of %s: %w", p.push.Repo, err)
 	}
 	l, ok, err := readLedger(b, digest, part)
 	if err != nil || !ok {
-		return nil // another plan's, or not ours: start afresh, nothing of it is trusted
+		return newLedger(digest, part), nil // another plan's, or not ours: nothing of it is trusted
 	}
 	l.keep(func(o Output) bool { e, ok := p.tree[o.Path]; return ok && e.SHA256 == o.SHA256 && e.Size == o.Size })
-	p.ledger = l
-	return nil
+	return l, nil
 }
 
 // put uploads one output and commits a batch when it is due. r is borrowed until it returns.
 func (p *publisher) put(ctx context.Context, o Output, r io.ReaderAt) error {
-	op, err := p.push.Hub.Upload(ctx, p.push.Repo, p.rev, hub.Blob{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: r})
+	op, err := p.push.Hub.Upload(ctx, p.push.Repo, p.rev, hub.Blob{
+		Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: r, PullRequest: p.opensPR(),
+	})
 	if err != nil {
 		return fmt.Errorf("upload %s: %w", o.Path, err)
 	}
@@ -252,8 +305,22 @@ func (p *publisher) commitBatch(ctx context.Context) error {
 	return nil
 }
 
-// commitTries bounds how often a commit is rebuilt on a head that moved.
-const commitTries = 8
+// commitTries bounds how often a commit is rebuilt on a head that moved. Parts on other machines move it.
+const commitTries = 16
+
+// conflictPause lets others go first: nothing after the first conflict, then a random time that grows to 10 s.
+func conflictPause(ctx context.Context, try int) error {
+	if try == 1 {
+		return nil
+	}
+	d := rand.N(min(100*time.Millisecond<<try, 10*time.Second))
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 // commit commits on top of the head, and again on the new head if somebody else was quicker.
 func (p *publisher) commit(ctx context.Context, summary, description string, ops []hub.Op) error {
@@ -269,6 +336,9 @@ func (p *publisher) commit(ctx context.Context, summary, description string, ops
 		if !errors.Is(err, hub.ErrConflict) || try == commitTries {
 			return fmt.Errorf("commit to %s: %w", p.push.Repo, err)
 		}
+		if err := conflictPause(ctx, try); err != nil {
+			return err
+		}
 		if err := p.readHead(ctx); err != nil {
 			return err
 		}
@@ -281,8 +351,14 @@ func (p *publisher) followPR(c hub.Commit) {
 		return
 	}
 	p.prURL = c.PullRequestURL
-	n := c.PullRequestURL[strings.LastIndex(c.PullRequestURL, "/")+1:]
-	p.rev, p.main = "refs/pr/"+n, "refs/pr/"+n
+	p.rev, p.main = c.PullRequestRef, c.PullRequestRef
+}
+
+// opensPR tells whether the next commit opens the pull request.
+func (p *publisher) opensPR() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.push.CreatePR && p.prURL == ""
 }
 
 // finish makes the repo complete: everything small in one last commit, config.json in it, journals and stale files out.
@@ -295,9 +371,6 @@ func (p *publisher) finish(ctx context.Context, summary, description string, ops
 	defer p.mu.Unlock()
 	branch := p.rev
 	if branch != p.main {
-		for _, o := range p.ledger.all() {
-			ops = append(ops, p.opFor(o))
-		}
 		p.rev = p.main
 		if err := p.readHead(ctx); err != nil {
 			return err
@@ -306,6 +379,13 @@ func (p *publisher) finish(ctx context.Context, summary, description string, ops
 	tree, err := p.push.Hub.Tree(ctx, p.push.Repo, p.rev)
 	if err != nil {
 		return err
+	}
+	if branch != p.main {
+		for _, o := range p.ledger.all() {
+			if tree[o.Path].SHA256 != o.SHA256 {
+				ops = append(ops, p.opFor(o))
+			}
+		}
 	}
 	for path := range tree {
 		if !keep(path) {
@@ -321,12 +401,29 @@ func (p *publisher) finish(ctx context.Context, summary, description string, ops
 	return nil
 }
 
-// opFor puts an output that the repo's store already has into a commit.
+// opFor puts an output that the repo's store already has into a commit on another branch.
 func (p *publisher) opFor(o Output) hub.Op {
-	if op, ok := p.allOps[o.Path]; ok {
+	if op, ok := p.allOps[o.Path]; ok && op.Payload() > 0 {
 		return op
 	}
 	return hub.LFSOp(o.Path, o.SHA256, o.Size)
+}
+
+// parts reads the journals of all parts and says how many there are.
+func (p *publisher) parts(ctx context.Context, digest string) ([]*ledger, int, error) {
+	n, err := splitOf(p.tree)
+	if err != nil {
+		return nil, 0, fmt.Errorf("finish %s: %w", p.push.Repo, err)
+	}
+	var ls []*ledger
+	for i := 1; i <= n; i++ {
+		l, err := p.readJournal(ctx, digest, Part{i, n}.String())
+		if err != nil {
+			return nil, 0, err
+		}
+		ls = append(ls, l)
+	}
+	return ls, n, nil
 }
 
 // url is where a person finds the result.

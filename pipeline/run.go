@@ -46,6 +46,11 @@ type Options struct {
 	// Disk bounds, in bytes, the spools and the finished files that wait for their upload; 0 is no bound.
 	Disk int64
 
+	// Part makes only a share of the outputs, for one of many machines, and leaves the repo unfinished. Finish completes
+	// what the parts have published. Both need Push and no OutDir.
+	Part   Part
+	Finish bool
+
 	// Force allows other weights in the target. Strict makes a unit that DF11 cannot hold an error.
 	Force, Strict bool
 	// BaseModel names the Hub repo that a local source came from, for the model card.
@@ -66,6 +71,17 @@ func (o *Options) check() error {
 		return errors.New("options: neither an output folder nor a target repo")
 	case o.OutDir == "" && o.WorkDir == "":
 		return errors.New("options: publishing without an output folder needs a work folder")
+	case (!o.Part.whole() || o.Finish) && (o.Push == nil || o.OutDir != "" || o.Push.CreatePR):
+		return errors.New("options: parts are published to a repo: they need a target, no output folder and no pull request")
+	case !o.Part.whole() && o.Finish:
+		return errors.New("options: a run is either a part or the one that finishes")
+	case !o.Part.whole() && o.Plan.Layout.Single():
+		return errors.New("options: a single-file layout can't be split into parts")
+	case (!o.Part.whole() || o.Finish) && len(o.Plan.Dropped) > 0:
+		return errors.New("options: the source holds tensors outside the model, so its files can't be proved from parts; convert it in one run")
+	}
+	if err := o.Part.check(); err != nil {
+		return err
 	}
 	o.Workers, o.Uploads = max(1, o.Workers), max(1, o.Uploads)
 	if o.Progress == nil {
@@ -77,8 +93,13 @@ func (o *Options) check() error {
 	return nil
 }
 
-// wholePart is the name of the journal of a conversion that is not split over machines.
-const wholePart = "part-1-of-1"
+// journalName is the name of this run's journal.
+func (o *Options) journalName() string {
+	if o.Finish {
+		return finishPart
+	}
+	return o.Part.String()
+}
 
 // Run converts a model. When it returns nil, every output was proved against the source, and the folder and the repo
 // are complete. After an error the same call goes on where this one stopped. Work that is cancelled ends with the
@@ -105,6 +126,7 @@ type run struct {
 	files  []*fileState
 
 	unpublished     []Output // finished by an earlier run, still to be uploaded
+	split           int      // into how many parts the work was split, for the run that finishes
 	byTask          bool     // tensors are fetched by ranges, task by task
 	spools, outputs *budget
 	mu              sync.Mutex // journal
@@ -130,13 +152,13 @@ func newRun(ctx context.Context, opt Options) (*run, error) {
 // prepare opens the target and finds out what is already done.
 func (r *run) prepare(ctx context.Context) error {
 	var err error
-	if r.ledger, err = r.store.journal(ctx, r.Plan.Digest(), wholePart); err != nil {
+	if r.ledger, err = r.store.journal(ctx, r.Plan.Digest(), r.journalName()); err != nil {
 		return err
 	}
 	if r.Push == nil {
 		return nil
 	}
-	if r.pub, err = openPublisher(ctx, *r.Push, r.Model, r.Plan, wholePart, r.Force); err != nil {
+	if r.pub, err = openPublisher(ctx, *r.Push, r.Model, r.Plan, r.journalName(), r.Force); err != nil {
 		return err
 	}
 	r.pub.progress, r.pub.files = r.Progress, r.checkpoints
@@ -156,7 +178,28 @@ func (r *run) adopt(ctx context.Context) error {
 		}
 	}
 	r.tasks = newTasks(r.Plan)
+	if r.Finish {
+		if err := r.adoptParts(ctx); err != nil {
+			return err
+		}
+	}
 	return r.validateCard(ctx)
+}
+
+// adoptParts counts as done what all parts have published, and makes sure that none is missing.
+func (r *run) adoptParts(ctx context.Context) error {
+	parts, n, err := r.pub.parts(ctx, r.Plan.Digest())
+	if err != nil {
+		return err
+	}
+	r.split = n
+	for _, l := range parts {
+		for _, o := range l.all() {
+			r.ledger.add(o)
+			r.pub.ledger.add(o)
+		}
+	}
+	return r.checkParts()
 }
 
 // run converts everything, once more if a source file turned out to be broken on its way, and finishes.
@@ -169,6 +212,15 @@ func (r *run) run(ctx context.Context) (*Report, error) {
 		err = r.convertAll(ctx)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if !r.Part.whole() {
+		report := r.report()
+		report.Repo, report.URL, report.Part = r.Push.Repo, r.pub.url(r.Push.Hub.Endpoint()), r.Part.String()
+		return report, nil
+	}
+	r.Progress.SetPhase("proof")
+	if err := r.proveUnchecked(ctx); err != nil {
 		return nil, err
 	}
 	r.Progress.SetPhase("finish")
@@ -243,7 +295,7 @@ func (r *run) resend(ctx context.Context, sealed chan<- Output) error {
 
 // reset makes fresh tasks, of which those in the ledger count as done.
 func (r *run) reset() error {
-	r.tasks = newTasks(r.Plan)
+	r.tasks = r.ours(newTasks(r.Plan))
 	segs := segments(r.tasks, len(r.Model.Plan.Weights))
 	r.files = nil
 	for i, w := range r.Model.Plan.Weights {
@@ -254,7 +306,7 @@ func (r *run) reset() error {
 		return err
 	}
 	for _, f := range r.files {
-		f.unchecked = r.byTask
+		f.unchecked = r.byTask || !r.Part.whole() || r.Finish
 	}
 	r.unpublished = nil
 	for _, o := range r.ledger.all() {
@@ -423,12 +475,18 @@ func (r *run) saveJournal() error {
 
 // checkpoints gives the state of every source file for a journal.
 func (r *run) checkpoints() []Checkpoint {
-	done := func(t *task) bool { _, ok := r.ledger.output(t.path); return ok }
 	var cs []Checkpoint
 	for _, f := range r.files {
-		cs = append(cs, f.checkpoint(done))
+		cs = append(cs, r.checkpointOf(f))
 	}
 	return cs
+}
+
+func (r *run) checkpointOf(f *fileState) Checkpoint {
+	if c := r.ledger.file(f.path); c.Integrity == integrityProof {
+		return c
+	}
+	return f.checkpoint(func(t *task) bool { _, ok := r.ledger.output(t.path); return ok })
 }
 
 // publishLoop uploads sealed files and lets those go that need not stay.
