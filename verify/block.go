@@ -50,6 +50,8 @@ type block struct {
 	bf16   []byte // source weights, or decoded ones
 	chunks [nLanes]chunkData
 	codes  []codes // one per lane
+
+	same func(exponents, sm, bf16 []byte) bool // sameWeights, or the variant that was asked for
 }
 
 // newBlock allocates buffers for any range of a set.
@@ -70,6 +72,7 @@ func newBlock(chunks, elems int) *block {
 		sm:     make([]byte, elems),
 		bf16:   make([]byte, 2*elems),
 		codes:  make([]codes, min(chunks, nLanes)),
+		same:   sameWeights,
 	}
 }
 

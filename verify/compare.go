@@ -17,6 +17,9 @@ type CompareOptions struct {
 	Sizes   []int64  // elements of each tensor; nil means the sizes given to Open or stored
 	Workers int      // goroutines; 0 means one per processor
 
+	// Variant names one of Variants, empty for the best of them. All find the same.
+	Variant string
+
 	// Strict turns what CheckUnread finds into an error: nothing but the official encoder's own bytes
 	// passes.
 	Strict bool
@@ -73,7 +76,12 @@ func (u *Unit) compareSet(ctx context.Context, src io.ReaderAt, opt CompareOptio
 	if err != nil {
 		return err
 	}
+	same, err := findSame(opt.Variant)
+	if err != nil {
+		return err
+	}
 	return u.forEach(ctx, set, opt.Workers, func(b *block, r chunkRange) error {
+		b.same = same
 		err := u.load(b, r, src)
 		if err == nil {
 			err = u.compareBlock(b, src)
@@ -130,6 +138,6 @@ func (opt CompareOptions) wrap(err error) error {
 // from the start of the unit.
 func (u *Unit) compareBlock(b *block, src io.ReaderAt) error {
 	return u.eachChunk(b, src, func(c *codes, d *chunkData) bool {
-		return sameWeights(c.exponents[:d.n], d.sm, d.bf16)
+		return b.same(c.exponents[:d.n], d.sm, d.bf16)
 	})
 }

@@ -4,6 +4,14 @@ package verify
 
 import "golang.org/x/sys/cpu"
 
+// variantSIMD is the variant of sameBlocks and joinBlocks, empty where the machine cannot run it.
+var variantSIMD = func() string {
+	if !cpu.X86.HasAVX2 {
+		return ""
+	}
+	return "avx2"
+}()
+
 // sameBlocks is sameWeights for the first k elements, as many as it can take at once.
 func sameBlocks(exponents, sm, bf16 []byte) (k int, same bool) {
 	if k = len(sm) &^ 31; k == 0 || !cpu.X86.HasAVX2 {

@@ -52,3 +52,20 @@ func TestSame(t *testing.T) {
 		}
 	}
 }
+
+// TestVariants compares a unit in every way this machine has, and asks for one that no machine has.
+func TestVariants(t *testing.T) {
+	s := encode(normalWeights(50_000, 3))
+	u, err := s.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range append(Variants(), "") {
+		if err := u.Compare(t.Context(), bytes.NewReader(s.source), CompareOptions{Variant: v}); err != nil {
+			t.Errorf("variant %q: %v", v, err)
+		}
+	}
+	if err := u.Compare(t.Context(), bytes.NewReader(s.source), CompareOptions{Variant: "abacus"}); err == nil {
+		t.Error("an unknown variant was accepted")
+	}
+}
