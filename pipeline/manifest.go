@@ -50,9 +50,9 @@ func (r *run) manifestOutputs(m *metadata.Manifest) {
 		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(r.Plan, t), Size: o.Size, SHA256: o.SHA256})
 		for i, u := range t.units {
 			m.Units = append(m.Units, manifestUnit(o, u, o.Units[i]))
-			count(&cpu, u, o.Units[i])
+			addProof(&cpu, u, o.Units[i])
 			if o.Units[i].GPU {
-				count(&gpu, u, o.Units[i])
+				addProof(&gpu, u, o.Units[i])
 			}
 		}
 		cpu.NTensors += int64(len(t.plain))
@@ -94,8 +94,8 @@ func manifestUnit(o Output, u *taskUnit, res UnitResult) metadata.Unit {
 	return m
 }
 
-// count adds a unit to a proof.
-func count(v *metadata.Verification, u *taskUnit, res UnitResult) {
+// addProof adds a unit to a proof.
+func addProof(v *metadata.Verification, u *taskUnit, res UnitResult) {
 	if res.Status == statusDF11 {
 		v.NUnits++
 		v.NWeights += res.Weights

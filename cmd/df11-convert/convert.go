@@ -149,6 +149,7 @@ type convertFlags struct {
 	workers, uploads                          int
 	memory, disk                              sizeFlag
 	gpu                                       gpuFlags
+	parts                                     shardFlags
 }
 
 func (f *convertFlags) register(c *cobra.Command) {
@@ -170,6 +171,7 @@ func (f *convertFlags) register(c *cobra.Command) {
 	p.Var(&f.disk, "disk", "disk budget for what is on its way, e.g. 12GB (default: what is free)")
 	f.sourceFlags.register(p)
 	f.gpu.register(p)
+	f.parts.register(p)
 }
 
 func (f *convertFlags) check() error {
@@ -242,6 +244,9 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 	}
 	if opt.WorkDir == "" {
 		opt.WorkDir = defaultWorkDir(opt, src.plan.Digest())
+	}
+	if err := f.parts.apply(&opt); err != nil {
+		return opt, err
 	}
 	var err error
 	opt.GPU, err = f.gpu.open(u)

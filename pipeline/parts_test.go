@@ -1,0 +1,171 @@
+package pipeline_test
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// partsModel has units that span shards.
+var partsModel = hubtest.ModelOptions{Layers: 5, Hidden: 96, Vocab: 700, ShardBytes: 150_000}
+
+// pushFrom converts a model of the hub to a target on the same hub.
+func pushFrom(t *testing.T, srv *hubtest.Server, source, target string, change func(*pipeline.Options)) (*pipeline.Report, error) {
+	t.Helper()
+	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, model, err := pipeline.OpenHub(t.Context(), c, source, "", plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(model.Plan, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := pipeline.Options{
+		Source: src, Model: model, Plan: p, WorkDir: t.TempDir(), Workers: 2, Version: "test",
+		Push: &pipeline.Push{Hub: c, Repo: target},
+	}
+	if change != nil {
+		change(&o)
+	}
+	return pipeline.Run(t.Context(), o)
+}
+
+// contents is what a repo holds, but for the card, which names the repo, and the manifest, which lists the card.
+func contents(srv *hubtest.Server, repo string) map[string]string {
+	m := map[string]string{}
+	for p, f := range srv.Files(repo, "main") {
+		if p != "README.md" && p != "df11-manifest.json" {
+			m[p] = f.SHA256 + f.BlobID
+		}
+	}
+	return m
+}
+
+// TestPartsGiveTheSameRepo: two parts and a finish give what one run gives; the manifest says that the source files were
+// proved, not streamed.
+func TestPartsGiveTheSameRepo(t *testing.T) {
+	srv := hubtest.Start(t)
+	srv.AddModel("a/llama", hubtest.NewLlama(7, partsModel))
+	if _, err := pushFrom(t, srv, "a/llama", "a/one", nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i <= 2; i++ {
+		_, err := pushFrom(t, srv, "a/llama", "a/two", func(o *pipeline.Options) { o.Part = pipeline.Part{I: i, N: 2} })
+		if err != nil {
+			t.Fatalf("part %d: %v", i, err)
+		}
+		if _, there := srv.Files("a/two", "main")["config.json"]; there {
+			t.Fatal("config.json is there before the finish")
+		}
+	}
+	if _, err := pushFrom(t, srv, "a/llama", "a/two", func(o *pipeline.Options) { o.Finish = true }); err != nil {
+		t.Fatalf("finish: %v", err)
+	}
+	if one, two := contents(srv, "a/one"), contents(srv, "a/two"); !maps.Equal(one, two) {
+		t.Errorf("repos differ:\n%v\n%v", one, two)
+	}
+	m, err := srv.ReadFile("a/two", "main", "df11-manifest.json")
+	if err != nil || !strings.Contains(string(m), `"integrity": "proof"`) || strings.Contains(string(m), `"unchecked"`) {
+		t.Errorf("manifest does not say that the files were proved (%v)", err)
+	}
+}
+
+// TestFinishWantsAllParts: with a part missing, finish says which one.
+func TestFinishWantsAllParts(t *testing.T) {
+	srv := hubtest.Start(t)
+	srv.AddModel("a/llama", hubtest.NewLlama(7, partsModel))
+	if _, err := pushFrom(t, srv, "a/llama", "a/two", func(o *pipeline.Options) { o.Part = pipeline.Part{I: 2, N: 3} }); err != nil {
+		t.Fatal(err)
+	}
+	_, err := pushFrom(t, srv, "a/llama", "a/two", func(o *pipeline.Options) { o.Finish = true })
+	missing := (*pipeline.PartsError)(nil)
+	if !errors.As(err, &missing) || len(missing.Missing[1]) == 0 || len(missing.Missing[3]) == 0 || len(missing.Missing[2]) != 0 {
+		t.Fatalf("got %v, want parts 1 and 3 missing", err)
+	}
+}
+
+// TestFinishedRepoIsLeftAlone: a second run of the same plan makes no commit.
+func TestFinishedRepoIsLeftAlone(t *testing.T) {
+	srv := hubtest.Start(t)
+	srv.AddModel("a/llama", hubtest.NewLlama(7, partsModel))
+	for range 2 {
+		if _, err := pushFrom(t, srv, "a/llama", "a/one", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := len(srv.Commits("a/one", "main"))
+	if _, err := pushFrom(t, srv, "a/llama", "a/one", nil); err != nil {
+		t.Fatal(err)
+	}
+	if after := len(srv.Commits("a/one", "main")); after != before {
+		t.Errorf("%d commits, before %d", after, before)
+	}
+}
+
+// TestRefreshIsOneCommit: when the source has a new commit, main of the finished target changes in one commit, which also
+// deletes what is stale; the branch that held the work is gone.
+func TestRefreshIsOneCommit(t *testing.T) {
+	srv := hubtest.Start(t)
+	srv.AddModel("a/llama", hubtest.NewLlama(7, partsModel))
+	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
+		t.Fatal(err)
+	}
+	before := len(srv.Commits("a/out", "main"))
+	smaller := partsModel
+	smaller.Layers = 3
+	srv.AddModel("b/llama", hubtest.NewLlama(8, smaller))
+	if _, err := pushFrom(t, srv, "b/llama", "a/out", nil); err != nil {
+		t.Fatal(err)
+	}
+	if after := len(srv.Commits("a/out", "main")); after != before+1 {
+		t.Errorf("main moved by %d commits, want 1", after-before)
+	}
+	if _, stale := srv.Files("a/out", "main")["model_layers_4.safetensors"]; stale {
+		t.Error("a stale unit file is left")
+	}
+	if refs := srv.Refs("a/out"); len(refs) != 1 {
+		t.Errorf("refs: %v", refs)
+	}
+	if _, err := pushFrom(t, srv, "b/llama", "a/fresh", nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := contents(srv, "a/out"), contents(srv, "a/fresh"); !maps.Equal(got, want) {
+		t.Errorf("refreshed repo differs from a fresh one:\n%v\n%v", got, want)
+	}
+}
+
+// TestSmallDiskFetchesByRanges: with a disk budget below what streaming in order needs, tensors are fetched task by task
+// and the files are proved afterwards; the outputs are the same.
+func TestSmallDiskFetchesByRanges(t *testing.T) {
+	srv := hubtest.Start(t)
+	scattered := partsModel
+	scattered.Order = hubtest.OrderScattered
+	srv.AddModel("a/llama", hubtest.NewLlama(7, scattered))
+	if _, err := pushFrom(t, srv, "a/llama", "a/one", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pushFrom(t, srv, "a/llama", "a/small", func(o *pipeline.Options) { o.Disk = 2_200_000 }); err != nil {
+		t.Fatal(err)
+	}
+	if one, two := contents(srv, "a/one"), contents(srv, "a/small"); !maps.Equal(one, two) {
+		t.Errorf("repos differ:\n%v\n%v", one, two)
+	}
+	m, _ := srv.ReadFile("a/small", "main", "df11-manifest.json")
+	if !strings.Contains(string(m), `"integrity": "proof"`) {
+		t.Error("the files were not read by ranges")
+	}
+	_, err := pushFrom(t, srv, "a/llama", "a/none", func(o *pipeline.Options) { o.Disk = 100_000 })
+	if tooSmall := (*pipeline.BudgetError)(nil); !errors.As(err, &tooSmall) {
+		t.Errorf("a budget that can't hold one unit: %v", err)
+	}
+}
