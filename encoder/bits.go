@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// groupBits is the unit in which blocks own the output: 8 windows, whose gaps
-// fill 5 whole bytes, docs/format.md §7.
-const groupBits = 8 * windowBits
+// octetBits is the length of an octet of windows, the unit in which blocks own
+// the output: its gaps fill 5 whole bytes, docs/format.md §7.
+const octetBits = 8 * windowBits
 
 // slack is how far the bit writer and the append loops may store beyond the
 // bytes that count.
-const slack = len(window{})
+const slack = len(stretch{})
 
 // bitWriter holds the end of the coded stream and, in step with it, of the
 // mark stream: one bit per bit, set where a code starts. The streams are
@@ -51,20 +51,20 @@ func (w *bitWriter) flush(end int, coded, marks []byte) {
 	}
 }
 
-// packGaps turns marks, whole groups of 8 windows, into 5-bit gaps,
+// packGaps turns marks, whole octets, into 5-bit gaps,
 // docs/format.md §7: a gap is the place of the first mark in its window, 0 if
-// there is none. dst needs 5 bytes per group and 3 beyond.
+// there is none. dst needs 5 bytes per octet and 3 beyond.
 func packGaps(dst, marks []byte) {
-	for ; len(marks) >= groupBits/8; marks = marks[groupBits/8:] {
-		var group uint64
-		for w := 0; w < groupBits/8; w += 8 {
+	for ; len(marks) >= octetBits/8; marks = marks[octetBits/8:] {
+		var octet uint64
+		for w := 0; w < octetBits/8; w += 8 {
 			gap := uint64(firstMark[marks[w]])
 			if gap == 8 { // rare, a code of 8 bits or more
 				gap = uint64(bits.LeadingZeros32(binary.BigEndian.Uint32(marks[w:])) % 32)
 			}
-			group = group<<5 | gap
+			octet = octet<<5 | gap
 		}
-		binary.BigEndian.PutUint64(dst, group<<24)
+		binary.BigEndian.PutUint64(dst, octet<<24)
 		dst = dst[5:]
 	}
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // lookBack is how many elements before its start a block may need: codes of at
-// least one bit that fill the part of a group that the block before it leaves.
-const lookBack = groupBits
+// least one bit that fill the part of a octet that the block before it leaves.
+const lookBack = octetBits
 
 // errChanged is what pass 2 makes of codes that do not end where pass 1 said.
 var errChanged = errors.New("source changed since it was counted")
@@ -26,7 +26,7 @@ type blockCoder struct {
 	gaps  []byte
 	idx   strip
 
-	// The block under way: elements start to end-1. It owns the groups from bit
+	// The block under way: elements start to end-1. It owns the octets from bit
 	// base to bit limit of the unit's stream; bits below are counted from base.
 	b          int
 	start, end int64
@@ -59,7 +59,7 @@ func (c *blockCoder) encode(b int) error {
 	if err := writeAt(c.dst.EncodedExponent, NameEncodedExponent, coded, c.base/8); err != nil {
 		return err
 	}
-	return writeAt(c.dst.Gaps, NameGaps, c.gaps, c.base/groupBits*5)
+	return writeAt(c.dst.Gaps, NameGaps, c.gaps, c.base/octetBits*5)
 }
 
 // enter makes b the block under way and reads its elements.
@@ -108,19 +108,19 @@ func (c *blockCoder) finish() {
 	}
 	nBytes := int(c.limit-c.base) / 8
 	c.w.flush(nBytes, c.coded, c.marks)
-	nGroups := nBytes / (groupBits / 8)
-	c.gaps = grow(c.gaps, 5*nGroups+8)
+	nOctets := nBytes / (octetBits / 8)
+	c.gaps = grow(c.gaps, 5*nOctets+8)
 	packGaps(c.gaps, c.marks[:nBytes])
-	c.gaps = c.gaps[:5*nGroups]
+	c.gaps = c.gaps[:5*nOctets]
 }
 
-// own sets what of the output belongs to the block: the groups that begin at or
+// own sets what of the output belongs to the block: the octets that begin at or
 // after its start, rounded down, and before the next block's; the last block
 // owns the padding of the last chunk too, docs/format.md §7.
 func (c *blockCoder) own() {
 	u, b := c.u, c.b
-	c.base = u.offset[b] / groupBits * groupBits
-	c.limit = u.offset[b+1] / groupBits * groupBits
+	c.base = u.offset[b] / octetBits * octetBits
+	c.limit = u.offset[b+1] / octetBits * octetBits
 	if b+2 == len(u.offset) {
 		c.limit = u.nChunks() * chunkBits
 	}
@@ -133,8 +133,8 @@ func (c *blockCoder) own() {
 }
 
 // complete walks back from element i, which starts at bit pos, to the element
-// in which the block's first group begins, writes what that one has in the
-// group, and returns the element behind it.
+// in which the block's first octet begins, writes what that one has in the
+// octet, and returns the element behind it.
 func (c *blockCoder) complete(i, pos int) (int, error) {
 	book := c.u.book
 	for pos > 0 {
@@ -148,7 +148,7 @@ func (c *blockCoder) complete(i, pos int) (int, error) {
 		return i, nil
 	}
 	s := c.symbol(i)
-	n := int(book.nBits[s]) + pos // bits that reach into the group
+	n := int(book.nBits[s]) + pos // bits that reach into the octet
 	c.w.append(uint64(book.bits[s])&(1<<n-1), 0, uint64(n), c.coded, c.marks)
 	return i + 1, nil
 }
@@ -190,7 +190,7 @@ func (c *blockCoder) cross(i int) {
 	c.skipForeign()
 }
 
-// skipForeign forgets the next chunk if another block has its first group, or
+// skipForeign forgets the next chunk if another block has its first octet, or
 // if it has no position.
 func (c *blockCoder) skipForeign() {
 	begin := c.base + int64(c.next)

@@ -11,8 +11,8 @@
 //
 // Both passes work on fixed blocks of elements. Pass 1 keeps one histogram per
 // block, so that Finish knows the bit offset of every block; in pass 2 a block
-// reads a few elements before its start to complete the group of windows that
-// it shares with the block before, and leaves its own last partial group to
+// reads a few elements before its start to complete the octet of windows that
+// it shares with the block before, and leaves its own last partial octet to
 // the block behind. So blocks share nothing, every byte is written once, and
 // the output is the same for every block size and worker count. Memory is
 // workers × block buffers plus 4 bytes per chunk, whatever the unit's size.

@@ -6,10 +6,10 @@ import "fmt"
 // one hands to the next stays in the first-level cache.
 const stripElems = 2048
 
-// window is the part of a coded or mark stream that one call of an append loop
+// stretch is the part of a coded or mark stream that one call of an append loop
 // may fill: at most 7 bytes for each group of 4 elements or more, and what an
 // 8-byte store reaches beyond.
-type window [2*stripElems + 8]byte
+type stretch [2*stripElems + 8]byte
 
 // strip holds a pair index (see pairTable) for every two elements, as a
 // little-endian uint16 in bytes 2 and 3 of four; bytes 0 and 1 are void.
@@ -28,7 +28,7 @@ type loops struct {
 	split func(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
 
 	// append16, append8 and append4 add groups of so many elements to the coded
-	// and mark streams at w.at, the start of the windows, and return how many
+	// and mark streams at w.at, where the stretches begin, and return how many
 	// groups they added: all in idx, or fewer if the next one is too long for
 	// the loop (see pairTable). append4 needs indices of width 8.
 	append16, append8, append4 appendLoop
@@ -37,7 +37,7 @@ type loops struct {
 // appendLoop is documented at loops.append16. idx is part of a strip, 2 bytes
 // for each element. ahead points to where the weights that follow this strip
 // lie, of which a loop may fetch, but not read, as many bytes as idx has.
-type appendLoop func(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) (nGroups int)
+type appendLoop func(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) (nGroups int)
 
 // Variants lists the variants that this machine can run, slowest first.
 func Variants() []string {

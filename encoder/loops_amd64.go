@@ -14,7 +14,7 @@ func variants() []loops {
 }
 
 // variantState is what a worker of pass 1 keeps for the variants of this platform.
-type variantState struct{ window windowCounts }
+type variantState struct{ band bandCounts }
 
 // avx2Loops needs AVX2 and BMI2, which processors have since 2013 (Intel) and
 // 2015 (AMD).
@@ -27,10 +27,10 @@ var avx2Loops = loops{
 func splitAVX2(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
 
 //go:noescape
-func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int
+func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
 
 //go:noescape
-func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int
+func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
 
 //go:noescape
-func append4AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int
+func append4AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int

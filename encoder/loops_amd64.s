@@ -145,21 +145,21 @@ done:                            \
 	ADDQ R12, bitWriter_at(DI)   \
 	SUBQ idx_base+16(FP), SI
 
-// func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int
+// func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
 TEXT ·append16AVX2(SB), NOSPLIT, $16-72
 	APPEND(HALVES16, 32, pairTable_words, pairTable_nBits)
 	SHRQ $5, SI
 	MOVQ SI, ret+64(FP)
 	RET
 
-// func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int
+// func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
 TEXT ·append8AVX2(SB), NOSPLIT, $16-72
 	APPEND(HALVES8, 16, pairTable_words, pairTable_nBits)
 	SHRQ $4, SI
 	MOVQ SI, ret+64(FP)
 	RET
 
-// func append4AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *window, ahead *byte) int
+// func append4AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
 TEXT ·append4AVX2(SB), NOSPLIT, $16-72
 	APPEND(HALVES4, 8, pairTable_oneWord, pairTable_oneBits)
 	SHRQ $3, SI
@@ -234,7 +234,7 @@ weights32:
 // COUNT1 adds to 32 byte counters how often the exponents in Y8 and Y9 equal
 // symbol number k; equal bytes compare as -1.
 #define COUNT1(k, counters) \
-	VMOVDQU  (windowCounts_symbols+32*(k))(R8), Y10 \
+	VMOVDQU  (bandCounts_symbols+32*(k))(R8), Y10 \
 	VPCMPEQB Y8, Y10, Y12                           \
 	VPCMPEQB Y9, Y10, Y10                           \
 	VPADDB   Y12, Y10, Y10                          \
@@ -244,13 +244,13 @@ weights32:
 // them. Y11 is zero.
 #define SUM(k, A) \
 	VPSADBW Y11, A, A                                       \
-	VPADDQ  (windowCounts_counts+32*(k))(R8), A, A          \
-	VMOVDQU A, (windowCounts_counts+32*(k))(R8)             \
+	VPADDQ  (bandCounts_counts+32*(k))(R8), A, A          \
+	VMOVDQU A, (bandCounts_counts+32*(k))(R8)             \
 	VPXOR   A, A, A
 
 // HALF counts the 8 symbols from number k on in all exponents of the piece.
 #define HALF(k, again) \
-	LEAQ  windowCounts_piece(R8), DI  \
+	LEAQ  bandCounts_piece(R8), DI  \
 	MOVL  $(const_pieceElems/64), CX  \
 again:                                \
 	VMOVDQU (DI), Y8                  \
@@ -277,12 +277,12 @@ again:                                \
 	SUM(k+6, Y6)                      \
 	SUM(k+7, Y7)
 
-// func countWindowAVX2(w *windowCounts, bf16 *byte, nPieces int)
+// func countBandAVX2(w *bandCounts, bf16 *byte, nPieces int)
 //
 // A piece is 128 vectors of exponents, so that no byte counter overflows. They
 // are made once and then read for 8 symbols at a time, while the next piece is
 // fetched: DX runs through its bytes.
-TEXT ·countWindowAVX2(SB), NOSPLIT, $0-24
+TEXT ·countBandAVX2(SB), NOSPLIT, $0-24
 	MOVQ    w+0(FP), R8
 	MOVQ    bf16+8(FP), SI
 	MOVQ    nPieces+16(FP), R9
@@ -300,10 +300,10 @@ TEXT ·countWindowAVX2(SB), NOSPLIT, $0-24
 	VPXOR   Y7, Y7, Y7
 
 piece:
-	LEAQ    windowCounts_piece(R8), DI
+	LEAQ    bandCounts_piece(R8), DI
 	MOVL    $(const_pieceElems/32), CX
-	VMOVDQU windowCounts_symbols(R8), Y12               // the lowest of the window
-	VMOVDQU (windowCounts_symbols+32*16)(R8), Y14       // the extra symbol
+	VMOVDQU bandCounts_symbols(R8), Y12               // the lowest of the band
+	VMOVDQU (bandCounts_symbols+32*16)(R8), Y14       // the extra symbol
 	VPXOR   Y15, Y15, Y15                               // its counters
 
 exponents32:
@@ -317,7 +317,7 @@ exponents32:
 	VMOVDQU   Y8, (DI)
 	VPCMPEQB  Y14, Y8, Y9
 	VPSUBB    Y9, Y15, Y15
-	VPSUBB    Y12, Y8, Y8 // in the window: at most 15 above the lowest
+	VPSUBB    Y12, Y8, Y8 // in the band: at most 15 above the lowest
 	VPMINUB   Y13, Y8, Y10
 	VPCMPEQB  Y10, Y8, Y10
 	VPOR      Y9, Y10, Y10
@@ -343,7 +343,7 @@ next:
 others: // one by one, by the bits of AX
 	BSFL    AX, BX
 	MOVBLZX (DI)(BX*1), DX
-	INCL    windowCounts_others(R8)(DX*4)
+	INCL    bandCounts_others(R8)(DX*4)
 	LEAL    -1(AX), BX
 	ANDL    BX, AX
 	JNZ     others

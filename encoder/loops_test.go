@@ -91,7 +91,7 @@ func TestSplitHistogram(t *testing.T) {
 type streams struct {
 	w            bitWriter
 	took         int
-	coded, marks window
+	coded, marks stretch
 }
 
 // TestAppend compares the append loops with one append per element, from every

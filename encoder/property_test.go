@@ -286,6 +286,52 @@ func TestSharedMemory(t *testing.T) {
 	}
 }
 
+// TestOverfull meets units that break the limit wherever one looks: Finish
+// refuses them, and the check of Unit.Encode would too.
+func TestOverfull(t *testing.T) {
+	sparse := shape{"sparse", func(r *rand.Rand) byte { return byte(max(0, 60+r.IntN(40)-r.IntN(3000))) }}
+	for _, n := range []int{20_000, 40_000, 200_000, 1_000_000} {
+		for _, block := range []int{1000, 0} {
+			o := Options{block: block}
+			bf16 := sparse.weights(1, n)
+			u := newTestUnit(t, o, bf16)
+			_, dst := u.newEncoded()
+			err := u.Encode(t.Context(), Memory(bf16), dst, 2)
+			if refused := reasonOf(err) == ReasonSharedMemory; refused != (n > maxPerChunk) || u.overfull() && !refused {
+				t.Errorf("%d elements, block %d: overfull %v, encode: %v", n, block, u.overfull(), err)
+			}
+			if n == 1_000_000 {
+				if _, err := o.encode([]int64{int64(n)}, bf16, 1); reasonOf(err) != ReasonSharedMemory || !u.overfull() {
+					t.Errorf("%d elements, block %d: %v", n, block, err)
+				}
+			}
+		}
+	}
+}
+
+// TestStats checks that the figures agree with each other.
+func TestStats(t *testing.T) {
+	bf16 := shapes[0].weights(2, 30_000)
+	u := newTestUnit(t, Options{}, bf16)
+	_, dst := u.newEncoded()
+	if err := u.Encode(t.Context(), Memory(bf16), dst, 1); err != nil {
+		t.Fatal(err)
+	}
+	s := u.Stats()
+	var n uint64
+	var nBits int64
+	for e, count := range s.Histogram {
+		n += count
+		nBits += int64(count) * int64(s.CodeBits[e])
+	}
+	if n != 30_000 || s.NElems != 30_000 || nBits != s.NBits || s.Limited || s.TieBroken {
+		t.Errorf("stats: %+v", s)
+	}
+	if s.MaxPerChunk < 10_000 || s.MaxPerChunk > maxPerChunk {
+		t.Errorf("most weights in a chunk: %d", s.MaxPerChunk)
+	}
+}
+
 func ExampleEncode() {
 	// 119 three times, 120 four times, 121 five times: the example of docs/format.md §7.
 	symbols := []byte{119, 119, 119, 120, 120, 120, 120, 121, 121, 121, 121, 121}

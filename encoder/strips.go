@@ -109,7 +109,7 @@ func (c *blockCoder) appendGroups(p *pace, i int, idx []byte) (took int) {
 		return 0
 	}
 	ahead := &c.bf16[min(2*(i+stripElems), len(c.bf16)-1)]
-	return p.loop(c.u.loops)(&c.w, c.table, idx, (*window)(c.coded[c.w.at:]), (*window)(c.marks[c.w.at:]), ahead)
+	return p.loop(c.u.loops)(&c.w, c.table, idx, (*stretch)(c.coded[c.w.at:]), (*stretch)(c.marks[c.w.at:]), ahead)
 }
 
 // room returns how many groups of 56 bits fit before the next chunk begins or

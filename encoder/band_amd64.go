@@ -2,43 +2,43 @@
 
 package encoder
 
-// pieceElems is how many exponents countWindowAVX2 holds at a time: at most 255
+// pieceElems is how many exponents countBandAVX2 holds at a time: at most 255
 // for each of a vector's 32 byte counters.
 const pieceElems = 4096
 
-// windowCounts is the state of countWindowAVX2: it counts 16 neighbouring
+// bandCounts is the state of countBandAVX2: it counts 16 neighbouring
 // symbols and one other by comparing, and whatever else occurs one by one.
-type windowCounts struct {
-	symbols [17][32]byte // each of them 32 times; the last is not in the window
+type bandCounts struct {
+	symbols [17][32]byte // each of them 32 times; the last is not in the band
 	counts  [17][4]uint64
 	others  [256]uint32
 	piece   [pieceElems]byte
 }
 
-// maxOthers is the share of symbols outside the window, one in so many, above
+// maxOthers is the share of symbols outside the band, one in so many, above
 // which counting pairs is faster.
 const maxOthers = 200
 
-// countAVX2 counts with a window around the exponents that were most frequent
+// countAVX2 counts with a band around the exponents that were most frequent
 // in the piece before. If that leaves too many outside, it counts pairs.
 func countAVX2(t *tally, h *histogram, bf16 []byte) {
-	low, extra, ok := t.window()
+	low, extra, ok := t.band()
 	nPieces := len(bf16) / (2 * pieceElems)
 	if !ok || nPieces == 0 {
 		countGo(t, h, bf16)
 		return
 	}
-	w := &t.state.window
+	w := &t.state.band
 	w.set(low, extra)
-	countWindowAVX2(w, &bf16[0], nPieces)
+	countBandAVX2(w, &bf16[0], nPieces)
 	w.collect(h)
 	h.add(bf16[nPieces*2*pieceElems:])
 }
 
-// window chooses what to count by comparing: 16 neighbouring symbols and one
+// band chooses what to count by comparing: 16 neighbouring symbols and one
 // other. ok is false if that would have left out too many of the last piece, or
 // if there was none.
-func (t *tally) window() (low, extra int, ok bool) {
+func (t *tally) band() (low, extra int, ok bool) {
 	h := &t.counts[t.turn^1]
 	most, total := 0, uint64(0)
 	for s, n := range h {
@@ -49,17 +49,17 @@ func (t *tally) window() (low, extra int, ok bool) {
 	}
 	// Mostly the most frequent symbol has the others around it; but it may also
 	// stand alone, as zero does.
-	low, inside := h.bestWindow(-1)
+	low, inside := h.bestBand(-1)
 	extra = h.mostOutside(low)
-	if low2, inside2 := h.bestWindow(most); (most < low2 || most >= low2+16) && inside2+h[most] > inside+h[extra] {
+	if low2, inside2 := h.bestBand(most); (most < low2 || most >= low2+16) && inside2+h[most] > inside+h[extra] {
 		low, inside, extra = low2, inside2, most
 	}
 	return low, extra, total > 0 && (total-inside-h[extra])*maxOthers <= total
 }
 
-// bestWindow returns the 16 neighbouring symbols that are most frequent
+// bestBand returns the 16 neighbouring symbols that are most frequent
 // together, not counting symbol without.
-func (h *histogram) bestWindow(without int) (low int, inside uint64) {
+func (h *histogram) bestBand(without int) (low int, inside uint64) {
 	var sum uint64
 	for s := range h {
 		if s != without {
@@ -75,7 +75,7 @@ func (h *histogram) bestWindow(without int) (low int, inside uint64) {
 	return low, inside
 }
 
-// mostOutside returns the most frequent symbol that is not in the window.
+// mostOutside returns the most frequent symbol that is not in the band.
 func (h *histogram) mostOutside(low int) int {
 	extra := (low + 16) % len(h)
 	for s, n := range h {
@@ -87,7 +87,7 @@ func (h *histogram) mostOutside(low int) int {
 }
 
 // set makes w count anew.
-func (w *windowCounts) set(low, extra int) {
+func (w *bandCounts) set(low, extra int) {
 	for k := range 17 {
 		s := low + k
 		if k == 16 {
@@ -101,7 +101,7 @@ func (w *windowCounts) set(low, extra int) {
 }
 
 // collect adds what was counted to h.
-func (w *windowCounts) collect(h *histogram) {
+func (w *bandCounts) collect(h *histogram) {
 	for k, lanes := range w.counts {
 		for _, n := range lanes {
 			h[w.symbols[k][0]] += n
@@ -113,4 +113,4 @@ func (w *windowCounts) collect(h *histogram) {
 }
 
 //go:noescape
-func countWindowAVX2(w *windowCounts, bf16 *byte, nPieces int)
+func countBandAVX2(w *bandCounts, bf16 *byte, nPieces int)
