@@ -6,7 +6,7 @@ import (
 )
 
 // lookBack is how many elements before its start a block may need: codes of at
-// least one bit that fill the part of a octet that the block before it leaves.
+// least one bit that fill the part of an octet that the block before it leaves.
 const lookBack = octetBits
 
 // errChanged is what pass 2 makes of codes that do not end where pass 1 said.
