@@ -187,7 +187,7 @@ func (e *UnitEstimate) sample(ctx context.Context, r unitReader, runs []sample) 
 	if err != nil {
 		return err
 	}
-	if err := count(ctx, counter, r, runs); err != nil {
+	if err := countSamples(ctx, counter, r, runs); err != nil {
 		return err
 	}
 	coded, err := counter.Finish()
@@ -203,8 +203,8 @@ func (e *UnitEstimate) sample(ctx context.Context, r unitReader, runs []sample) 
 	return nil
 }
 
-// count is pass 1 over the runs, as if they were all there is.
-func count(ctx context.Context, c *encoder.Counter, r unitReader, runs []sample) error {
+// countSamples is pass 1 over the runs, as if they were all there is.
+func countSamples(ctx context.Context, c *encoder.Counter, r unitReader, runs []sample) error {
 	buf := make([]byte, min(2*slices.MaxFunc(runs, func(a, b sample) int { return cmp.Compare(a.n, b.n) }).n, blockBytes))
 	var at int64
 	for _, s := range runs {
@@ -364,7 +364,8 @@ func (r unitReader) read(t plan.Tensor, p []byte, off int64) error {
 		return err
 	}
 	if t.ExactF32 {
-		b, _ = narrowF32(nil, b, 0)
+		narrowF32(p, b, 0)
+		return nil
 	}
 	copy(p, b)
 	return nil

@@ -1,0 +1,99 @@
+package pipeline_test
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// counted counts what is read of a source by ranges.
+type counted struct {
+	pipeline.Source
+	nBytes, reads atomic.Int64
+}
+
+func (c *counted) ReadRange(ctx context.Context, file int, off, n int64) ([]byte, error) {
+	c.nBytes.Add(n)
+	c.reads.Add(1)
+	return c.Source.ReadRange(ctx, file, off, n)
+}
+
+// estimateAndConvert estimates a model with the given budget (-1: the default) and converts it.
+func estimateAndConvert(t *testing.T, dir string, opt plan.Options, maxBytes int64) (e *pipeline.Estimate, read, real int64) {
+	t.Helper()
+	src, model, err := pipeline.OpenLocal(t.Context(), dir, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(model.Plan, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if maxBytes < 0 {
+		maxBytes = pipeline.DefaultSampleBytes(model)
+	}
+	c := &counted{Source: src}
+	if e, err = pipeline.EstimateSize(t.Context(), c, p, maxBytes); err != nil {
+		t.Fatal(err)
+	}
+	if c.nBytes.Load() > maxBytes || c.nBytes.Load() != e.SampledBytes {
+		t.Errorf("%d bytes read, %d reported, %d allowed", c.nBytes.Load(), e.SampledBytes, maxBytes)
+	}
+	r, err := convertLocal(t, dir, t.TempDir(), opt, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, c.nBytes.Load(), r.DF11Bytes
+}
+
+// TestEstimateSampled: on models that are larger than what may be read, the estimate is within 0.5 % of the result.
+func TestEstimateSampled(t *testing.T) {
+	for name, model := range map[string]*hubtest.Model{
+		"llama": hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 4, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 12 << 20}),
+		"qwen3": hubtest.NewQwen3(4, hubtest.ModelOptions{Layers: 24, Hidden: 256, Intermediate: 768, Heads: 4, Vocab: 16384, Tied: true}),
+	} {
+		dir := writeModel(t, model)
+		for _, maxBytes := range []int64{-1, 2 << 20, 1 << 20} {
+			e, read, size := estimateAndConvert(t, dir, plan.Options{}, maxBytes)
+			off := float64(e.OutputBytes)/float64(size) - 1
+			t.Logf("%s: %d of %d bytes read in %d ranges: %+.3f %%", name, read, model.Size(), e.Samples, 100*off)
+			if math.Abs(off) > 0.005 {
+				t.Errorf("%s: estimate %d, result %d: off by %.2f %%", name, e.OutputBytes, size, 100*off)
+			}
+			if e.Exact || read == 0 {
+				t.Errorf("%s: exact %t after %d bytes", name, e.Exact, read)
+			}
+		}
+	}
+}
+
+// TestEstimateExact: a model that may be read whole is laid out to the byte, headers included.
+func TestEstimateExact(t *testing.T) {
+	for _, model := range goldenModels {
+		dir := filepath.Join(goldenE2E, model, "source")
+		for _, layout := range []plan.Layout{plan.Transformers, plan.TransformersSingle} {
+			e, _, size := estimateAndConvert(t, dir, plan.Options{PatternDict: goldenDict(t, model), Layout: layout}, -1)
+			if !e.Exact || e.OutputBytes != size {
+				t.Errorf("%s %s: exact %t, estimate %d, result %d", model, layout, e.Exact, e.OutputBytes, size)
+			}
+		}
+	}
+}
+
+// TestEstimateUnsampled: without samples nothing is read and the usual ratio is assumed.
+func TestEstimateUnsampled(t *testing.T) {
+	dir := writeModel(t, hubtest.NewLlama(5, hubtest.ModelOptions{}))
+	e, read, size := estimateAndConvert(t, dir, plan.Options{}, 0)
+	if e.Exact || read != 0 || e.Samples != 0 {
+		t.Errorf("exact %t, %d bytes read in %d samples", e.Exact, read, e.Samples)
+	}
+	if off := float64(e.OutputBytes)/float64(size) - 1; math.Abs(off) > 0.2 {
+		t.Errorf("estimate %d, result %d", e.OutputBytes, size)
+	}
+}
