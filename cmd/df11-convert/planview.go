@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path"
@@ -10,11 +11,8 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
-
-// typicalRatio is DF11 over BF16 for trained weights, the middle of what published models show (67.6–68.6 %). The plan
-// says "about" with every figure that comes from it.
-const typicalRatio = 0.68
 
 // planView is the plan as the plan verb prints it.
 type planView struct {
@@ -35,6 +33,7 @@ type planView struct {
 	PlainBytes  int64          `json:"plain_bytes"`
 	OutputFiles []string       `json:"output_files"`
 	OutputBytes int64          `json:"output_bytes_estimate"`
+	Estimate    *estimateView  `json:"estimate"`
 	Remainder   []tensorView   `json:"remainder"`
 	Aliases     []string       `json:"aliases,omitempty"`
 	Tied        bool           `json:"tied_embeddings"`
@@ -53,6 +52,9 @@ type unitView struct {
 	Siblings int    `json:"siblings"`
 	Weights  int64  `json:"weights"`
 	Bytes    int64  `json:"bytes"`
+	DF11     int64  `json:"df11_bytes"`
+	Sampled  int64  `json:"sampled_weights"`
+	Exact    bool   `json:"exact"`
 	BF16     string `json:"stays_bf16,omitempty"`
 }
 
@@ -61,9 +63,10 @@ type tensorView struct {
 	DType string  `json:"dtype"`
 	Shape []int64 `json:"shape"`
 	Bytes int64   `json:"bytes"`
+	Why   string  `json:"why"` // it passes through unchanged
 }
 
-func newPlanView(o *opened) *planView {
+func newPlanView(o *opened, e *pipeline.Estimate) *planView {
 	p := o.plan
 	v := &planView{
 		Source: o.model.ID, Commit: o.model.Commit, Private: o.model.Private, Gated: o.model.Gated,
@@ -71,15 +74,20 @@ func newPlanView(o *opened) *planView {
 		Digest: p.Digest(), SourceFiles: len(o.model.Plan.Weights), SourceBytes: p.SourceBytes(),
 		UnitBytes: p.UnitBytes(), PlainBytes: p.PlainBytes(), Tied: p.TiedEmbeddings, NotCopied: p.NotCopied,
 		Differences: p.Differences, Readers: p.Readers, Loader: p.Loader,
+		OutputBytes: e.OutputBytes,
 	}
-	for _, u := range p.Units {
-		v.Units = append(v.Units, unitView{u.Path, u.File, len(u.Attrs), len(u.Siblings), u.NElems(), 2 * u.NElems(), u.Unholdable})
+	for i, u := range p.Units {
+		x := e.Units[i]
+		v.Units = append(v.Units, unitView{
+			Path: u.Path, File: u.File, Tensors: len(u.Attrs), Siblings: len(u.Siblings), Weights: u.NElems(),
+			Bytes: 2 * u.NElems(), DF11: x.Bytes, Sampled: x.Sampled, Exact: x.Exact, BF16: x.BF16,
+		})
 	}
 	for _, f := range p.OutputFiles {
 		v.OutputFiles = append(v.OutputFiles, f.Path)
 	}
 	for _, t := range p.Remainder {
-		v.Remainder = append(v.Remainder, tensorView{t.Name, string(t.DType), t.Shape, t.Length})
+		v.Remainder = append(v.Remainder, tensorView{t.Name, string(t.DType), t.Shape, t.Length, whyPlain(t, p.TiedEmbeddings)})
 	}
 	for _, a := range p.Aliases {
 		v.Aliases = append(v.Aliases, a.Tensor.Source+" = "+a.Of.Source)
@@ -90,21 +98,7 @@ func newPlanView(o *opened) *planView {
 	for _, w := range p.Warnings {
 		v.Warnings = append(v.Warnings, w.Text)
 	}
-	v.OutputBytes = v.estimate()
 	return v
-}
-
-// estimate is the size of the result if the weights are like those of published models.
-func (v *planView) estimate() int64 {
-	n := v.PlainBytes
-	for _, u := range v.Units {
-		if u.BF16 != "" {
-			n += u.Bytes
-			continue
-		}
-		n += int64(float64(u.Bytes) * typicalRatio)
-	}
-	return n
 }
 
 // print writes the plan for people.
@@ -118,10 +112,19 @@ func (v *planView) print(w io.Writer) {
 	row("layout", "%s", v.Layout)
 	row("pattern dict", "%s", v.origin())
 	row("read", "%s in %d files", bytesText(v.SourceBytes), v.SourceFiles)
-	row("write", "about %s in %d files", bytesText(v.OutputBytes), len(v.OutputFiles))
+	row("write", "%s%s in %d files, %.1f %% (%s)", v.about(), bytesText(v.OutputBytes), len(v.OutputFiles), percent(v.OutputBytes, v.SourceBytes), v.Estimate.how())
+	v.Estimate.print(row)
 	t.Flush()
 	v.printUnits(w)
 	v.printRest(w)
+}
+
+// about marks a size that is not exact.
+func (v *planView) about() string {
+	if v.Estimate.Exact {
+		return ""
+	}
+	return "about "
 }
 
 func (v *planView) access() string {
@@ -152,17 +155,19 @@ func (v *planView) origin() string {
 func (v *planView) printUnits(w io.Writer) {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "units\ttensors\tweights each\tBF16 each\tDF11 about\t \n")
+	fmt.Fprint(t, "units\ttensors\tweights each\tBF16 each\tDF11 each\tratio\t \n")
 	for i := 0; i < len(v.Units); {
-		j, u := i, v.Units[i]
+		j, u, df11 := i, v.Units[i], int64(0)
 		for j < len(v.Units) && alike(u, v.Units[j]) {
+			df11 += v.Units[j].DF11
 			j++
 		}
-		df11 := bytesText(int64(float64(u.Bytes) * typicalRatio))
+		df11 /= int64(j - i)
+		size, ratio := bytesText(df11), fmt.Sprintf("%.1f %%", percent(df11, u.Bytes))
 		if u.BF16 != "" {
-			df11 = "stays BF16: " + u.BF16
+			size, ratio = "stays BF16: "+u.BF16, ""
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t  %s\n", j-i, u.Tensors, u.Weights, bytesText(u.Bytes), df11, names(v.Units[i:j]))
+		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, u.Tensors, u.Weights, bytesText(u.Bytes), size, ratio, names(v.Units[i:j]))
 		i = j
 	}
 	t.Flush()
@@ -180,13 +185,56 @@ func names(us []unitView) string {
 	return us[0].Path + " … " + us[len(us)-1].Path
 }
 
-func (v *planView) printRest(w io.Writer) {
-	fmt.Fprintf(w, "\nunchanged: %s in %d tensors of the remainder and in the units' siblings\n", bytesText(v.PlainBytes), len(v.Remainder))
-	big := slices.Clone(v.Remainder)
-	slices.SortStableFunc(big, func(a, b tensorView) int { return int(min(1, max(-1, b.Bytes-a.Bytes))) })
-	for _, t := range big[:min(5, len(big))] {
-		fmt.Fprintf(w, "  %s %s %v, %s\n", t.Name, t.DType, t.Shape, bytesText(t.Bytes))
+// whyPlain says why a tensor passes through unchanged.
+func whyPlain(t plan.Tensor, tied bool) string {
+	switch {
+	case t.DType != "BF16":
+		return string(t.DType) + ": DF11 holds BF16 only"
+	case len(t.Shape) < 2:
+		return "norm, bias or scale: the loader compresses matrices of linear and embedding modules only"
+	case len(t.Shape) > 2:
+		return "more than two dimensions: no linear module's weight"
+	case tied && strings.Contains(t.Name, "embed"):
+		return "embedding that the head shares: stored once, in BF16"
 	}
+	return "in no pattern of the dict"
+}
+
+// printPlain prints what passes through, by reason, largest first.
+func (v *planView) printPlain(w io.Writer) {
+	fmt.Fprintf(w, "\nunchanged: %s in %d tensors of the remainder and %d siblings inside units\n", bytesText(v.PlainBytes), len(v.Remainder), v.siblings())
+	type group struct {
+		why string
+		n   int
+		big tensorView
+		sum int64
+	}
+	var groups []*group
+	for _, t := range v.Remainder {
+		i := slices.IndexFunc(groups, func(g *group) bool { return g.why == t.Why })
+		if i < 0 {
+			i, groups = len(groups), append(groups, &group{why: t.Why})
+		}
+		g := groups[i]
+		if g.n, g.sum = g.n+1, g.sum+t.Bytes; t.Bytes > g.big.Bytes || g.n == 1 {
+			g.big = t
+		}
+	}
+	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(b.sum, a.sum) })
+	for _, g := range groups {
+		fmt.Fprintf(w, "  %d with %s: %s\n    such as %s %v\n", g.n, bytesText(g.sum), g.why, g.big.Name, g.big.Shape)
+	}
+}
+
+func (v *planView) siblings() (n int) {
+	for _, u := range v.Units {
+		n += u.Siblings
+	}
+	return n
+}
+
+func (v *planView) printRest(w io.Writer) {
+	v.printPlain(w)
 	if v.Tied {
 		fmt.Fprintln(w, "  head and embedding are tied: one matrix, stored once in BF16")
 	}

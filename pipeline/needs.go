@@ -1,0 +1,91 @@
+package pipeline
+
+import (
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// Needs is what a conversion takes, before it runs. Disk and bytes are exact up to the estimate of the output; memory
+// is an upper bound by the sizes of the buffers.
+type Needs struct {
+	// Download and Upload are bytes that cross the network: 0 for a local source, or without a target.
+	Download int64 `json:"download_bytes"`
+	Upload   int64 `json:"upload_bytes"`
+	// Requests to the Hub for fetching, and for publishing if that is asked for.
+	DownloadRequests int64 `json:"download_requests"`
+	UploadRequests   int64 `json:"upload_requests"`
+	// Disk is the peak with an output folder, DiskPush with --push alone, DiskLeast the smallest --disk that works.
+	Disk      int64 `json:"disk_bytes"`
+	DiskPush  int64 `json:"disk_push_bytes"`
+	DiskLeast int64 `json:"disk_least_bytes"`
+	// Memory is the peak of buffers and tables.
+	Memory int64 `json:"memory_bytes"`
+}
+
+// Sizes behind the memory bound: the program with its runtime, and the buffers of one worker in the encoder and the
+// verifier. A counter keeps 1 KiB for every 256 KiB of weights, and a header is held as bytes and as parsed tensors.
+const (
+	memoryBase      = 64 << 20
+	memoryPerWorker = 6 << 20
+	bytesPerCount   = 256
+	headerCopies    = 6
+	rangeBytes      = 16 << 20 // what the Hub client asks for at a time
+	connections     = 8        // and how many of these it keeps in flight
+	requestsPerFile = 5        // uploading: preupload, batch, the bytes, verify, and a share of commits
+)
+
+// FindNeeds computes what converting m takes with the given number of workers.
+func FindNeeds(m *Model, p *plan.Plan, e *Estimate, workers int) Needs {
+	tasks := newTasks(p)
+	var n Needs
+	var spool, largest, largestOut, headers int64
+	for _, t := range tasks {
+		largest, largestOut = max(largest, t.size), max(largestOut, t.maxOutput())
+	}
+	for _, w := range m.Plan.Weights {
+		headers += int64(len(w.Header.Raw))
+	}
+	copied := copiedBytes(p)
+	if !m.Local {
+		spool = peakSpool(tasks, segments(tasks, len(m.Plan.Weights)))
+		n.Download, n.DownloadRequests = p.SourceBytes()+copied, downloadRequests(m, p)
+	} else {
+		largest = 0
+	}
+	n.Upload = e.OutputBytes + copied
+	n.UploadRequests = requestsPerFile*int64(len(p.OutputFiles)) + int64(len(p.OutputFiles)/batchFiles) + int64(len(p.Copied)) + 4
+	n.Disk = spool + e.OutputBytes + copied
+	n.DiskPush = spool + 3*largestOut
+	n.DiskLeast = largest + largestOut
+	n.Memory = memoryBase + int64(max(1, workers))*memoryPerWorker + max(spool, largestOut)/bytesPerCount + headerCopies*headers
+	if !m.Local {
+		n.Memory += connections * rangeBytes
+	}
+	return n
+}
+
+func copiedBytes(p *plan.Plan) (n int64) {
+	for _, f := range p.Copied {
+		n += f.Size
+	}
+	for _, f := range p.Components {
+		n += f.Size
+	}
+	return n
+}
+
+// downloadRequests counts a look at the repo, and for every file where it lies and its ranges.
+func downloadRequests(m *Model, p *plan.Plan) int64 {
+	n := int64(2)
+	file := func(size int64) { n += 1 + (size+rangeBytes-1)/rangeBytes }
+	for _, w := range m.Plan.Weights {
+		file(w.Size)
+		n++ // its header
+	}
+	for _, f := range p.Copied {
+		file(f.Size)
+	}
+	for _, f := range p.Components {
+		file(f.Size)
+	}
+	return n
+}
