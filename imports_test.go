@@ -26,6 +26,7 @@ var arrows = map[string][]string{
 	"internal/plan":          {"internal/safetensors"},
 	"internal/metadata":      {"internal/plan", "internal/safetensors"},
 	"hub":                    {"internal/atomicfile", "internal/filelock"},
+	"internal/bench":         {"encoder", "verify", "internal/safetensors", "internal/atomicfile"},
 	"internal/hubtest":       {"internal/safetensors"},
 	"internal/hubtest/hubd":  {"internal/hubtest"},
 	"pipeline":               {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/safetensors", "internal/atomicfile", "internal/filelock"},
