@@ -31,7 +31,8 @@ type GPU interface {
 type converter struct {
 	create   func(ctx context.Context, t *task, size int64) (*atomicfile.File, error)
 	workers  int
-	gpu      GPU // nil: none
+	gpu      GPU  // nil: none
+	strict   bool // our own output: bytes that decoding never reads must be right too
 	progress *Progress
 }
 
@@ -177,11 +178,13 @@ func (c *converter) proveBoth(ctx context.Context, u *taskUnit, a verify.Arrays,
 	if err != nil {
 		return false, err
 	}
-	if err := v.Compare(ctx, src, u.compareOptions(c.workers)); err != nil {
+	opt := u.compareOptions(c.workers)
+	opt.Strict = c.strict
+	if err := v.Compare(ctx, src, opt); err != nil {
 		return false, err
 	}
 	if c.gpu != nil {
-		if err := c.gpu.Compare(ctx, a, u.nElems(), src, u.compareOptions(c.workers)); err != nil {
+		if err := c.gpu.Compare(ctx, a, u.nElems(), src, opt); err != nil {
 			return false, fmt.Errorf("gpu: %w", err)
 		}
 	}

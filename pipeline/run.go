@@ -402,7 +402,7 @@ func localSpool(local localFiles, t *task) (spool, error) {
 // convertLoop converts task after task; it alone closes made.
 func (r *run) convertLoop(ctx context.Context, ready <-chan *task, made chan<- *built) error {
 	defer close(made)
-	c := &converter{create: r.create, workers: r.Workers, progress: r.Progress, gpu: r.GPU}
+	c := &converter{create: r.create, workers: r.Workers, progress: r.Progress, gpu: r.GPU, strict: true}
 	for t := range ready {
 		b, err := c.convert(ctx, t)
 		if err = errors.Join(err, t.spool.Release()); err != nil {

@@ -100,16 +100,18 @@ func OpenDF11Folder(dir string) (*DF11, error) {
 	return d, nil
 }
 
-// OpenDF11Hub opens a DF11 repo at one commit. Its files are read by ranges; headers are read at once.
+// OpenDF11Hub opens a DF11 repo at one commit. Its files are read by ranges, in
+// blocks that are kept for a while; headers are read at once.
 func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF11, error) {
 	info, err := c.Info(ctx, repo, revision)
 	if err != nil {
 		return nil, err
 	}
 	d := &DF11{Name: info.ID, Commit: info.SHA, files: map[string]df11File{}}
+	cache := newBlockCache()
 	for _, f := range info.Files {
 		ref := f.Ref(info.ID, info.SHA)
-		d.files[f.Path] = df11File{size: f.Size, sha256: f.SHA256, r: &hubReaderAt{ctx, c, ref}}
+		d.files[f.Path] = df11File{size: f.Size, sha256: f.SHA256, r: &hubReaderAt{ctx, c, ref, cache}}
 	}
 	read := func(name string) ([]byte, error) { return c.ReadFile(ctx, info.ID, info.SHA, name, maxJournalBytes) }
 	if err := d.describe(read); err != nil {
@@ -119,28 +121,6 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF
 		d.BaseModel = cardBaseModel(info.CardData)
 	}
 	return d, nil
-}
-
-// hubReaderAt reads a Hub file at random, by ranges.
-type hubReaderAt struct {
-	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives for one call of Verify
-	client *hub.Client
-	ref    hub.FileRef
-}
-
-func (h *hubReaderAt) ReadAt(p []byte, off int64) (int, error) {
-	n := min(int64(len(p)), h.ref.Size-off)
-	if n <= 0 {
-		return 0, io.EOF
-	}
-	b, err := h.client.ReadRange(h.ctx, h.ref, off, n)
-	if err != nil {
-		return 0, err
-	}
-	if copy(p, b); int(n) < len(p) {
-		return int(n), io.EOF
-	}
-	return int(n), nil
 }
 
 // describe reads config, manifest and card, and the header of every weight file.
