@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -439,5 +440,19 @@ func (p *publisher) forget(l *ledger) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ledger.keep(func(o Output) bool { _, ok := l.output(o.Path); return ok })
+	ops, outputs := p.ops, p.outputs
 	p.ops, p.outputs = nil, nil
+	for i, o := range outputs {
+		if _, ok := l.output(o.Path); ok {
+			p.ops, p.outputs = append(p.ops, ops[i]), append(p.outputs, o)
+		}
+	}
+}
+
+// has tells whether an output is in the repo or uploaded and waiting for its commit.
+func (p *publisher) has(path string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.ledger.output(path)
+	return ok || slices.ContainsFunc(p.outputs, func(o Output) bool { return o.Path == path })
 }

@@ -313,7 +313,7 @@ func (r *run) reset() error {
 		if r.pub == nil {
 			break
 		}
-		if _, ok := r.pub.ledger.output(o.Path); !ok {
+		if !r.pub.has(o.Path) {
 			r.unpublished = append(r.unpublished, o)
 		}
 	}
