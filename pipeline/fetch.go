@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding"
@@ -59,6 +60,7 @@ type fileState struct {
 	path      string
 	size      int64
 	want      string // published sha256, "" if there is none
+	header    []byte // JSON that the plan was made from
 	segs      []segment
 	unchecked bool // only the wanted ranges are read, so the file's hash is not checked
 
@@ -315,6 +317,9 @@ func readBlocks(ctx context.Context, fs *fileState, r io.Reader, h hash.Hash, fr
 		if _, err := io.ReadFull(r, b.buf); err != nil {
 			return fmt.Errorf("read at offset %d: %w", off, readError(err))
 		}
+		if err := fs.checkHeader(off, b.buf); err != nil {
+			return err
+		}
 		off += int64(len(b.buf))
 		if h != nil {
 			h.Write(b.buf)
@@ -327,6 +332,24 @@ func readBlocks(ctx context.Context, fs *fileState, r io.Reader, h hash.Hash, fr
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+	return nil
+}
+
+// HeaderError says that a source file does not begin with the header that the plan was made from, so that the plan may
+// be wrong although the file's sha256 is right.
+type HeaderError struct{ File string }
+
+func (e *HeaderError) Error() string {
+	return fmt.Sprintf("source file %s: its header is not the one that the plan was made from; it was read wrong or has changed", e.File)
+}
+
+// checkHeader compares what p, read at off, holds of the header.
+func (fs *fileState) checkHeader(off int64, p []byte) error {
+	const start = 8 // behind the length
+	from, end := max(off, start), min(off+int64(len(p)), start+int64(len(fs.header)))
+	if from < end && !bytes.Equal(p[from-off:end-off], fs.header[from-start:end-start]) {
+		return &HeaderError{fs.path}
 	}
 	return nil
 }

@@ -192,6 +192,9 @@ func readHeaders(ctx context.Context, s Source, files []plan.File) ([]plan.Weigh
 	for i, f := range files {
 		g.Go(func() error {
 			h, err := readHeader(ctx, s, i, f.Size)
+			if _, local := s.(localFiles); err != nil && !local && ctx.Err() == nil {
+				h, err = readHeader(ctx, s, i, f.Size) // no hash covers a range, so the bytes may have been spoiled on their way
+			}
 			if err != nil {
 				return fmt.Errorf("header of %s: %w", f.Path, err)
 			}

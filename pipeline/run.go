@@ -299,7 +299,7 @@ func (r *run) reset() error {
 	segs := segments(r.tasks, len(r.Model.Plan.Weights))
 	r.files = nil
 	for i, w := range r.Model.Plan.Weights {
-		r.files = append(r.files, &fileState{index: i, path: w.Path, size: w.Size, want: r.Model.SHA256[i], segs: segs[i]})
+		r.files = append(r.files, &fileState{index: i, path: w.Path, size: w.Size, want: r.Model.SHA256[i], header: w.Header.Raw, segs: segs[i]})
 	}
 	var err error
 	if r.byTask, err = r.budgets(segs); err != nil {

@@ -279,7 +279,7 @@ func (v *verification) full(ctx context.Context) error {
 	segs := segments(v.tasks, len(v.Model.Plan.Weights))
 	var files []*fileState
 	for i, w := range v.Model.Plan.Weights {
-		files = append(files, &fileState{index: i, path: w.Path, size: w.Size, want: v.Model.SHA256[i], segs: segs[i]})
+		files = append(files, &fileState{index: i, path: w.Path, size: w.Size, want: v.Model.SHA256[i], header: w.Header.Raw, segs: segs[i]})
 		v.Progress.SourceBytes.Add(w.Size)
 	}
 	v.Progress.OutputFiles.Store(int64(len(v.tasks)))
