@@ -206,9 +206,9 @@ func (r *run) adoptParts(ctx context.Context) error {
 func (r *run) run(ctx context.Context) (*Report, error) {
 	r.Progress.SetPhase("convert")
 	err := r.convertAll(ctx)
-	if broken := (*SourceError)(nil); errors.As(err, &broken) && ctx.Err() == nil {
-		r.Log.Warn("source file was not what was published, reading it again", "file", broken.File, "err", broken)
-		r.distrust(broken.File)
+	if file := brokenFile(err); file != "" && ctx.Err() == nil {
+		r.Log.Warn("source file was not what was published, reading it again", "file", file, "err", err)
+		r.distrust(file)
 		err = r.convertAll(ctx)
 	}
 	if err != nil {
@@ -225,6 +225,17 @@ func (r *run) run(ctx context.Context) (*Report, error) {
 	}
 	r.Progress.SetPhase("finish")
 	return r.finish(ctx)
+}
+
+// brokenFile names the source file whose bytes an error found to be wrong; "" for any other error.
+func brokenFile(err error) string {
+	if e := (*SourceError)(nil); errors.As(err, &e) {
+		return e.File
+	}
+	if e := (*HeaderError)(nil); errors.As(err, &e) {
+		return e.File
+	}
+	return ""
 }
 
 func (r *run) distrust(file string) {
