@@ -25,11 +25,12 @@ var arrows = map[string][]string{
 	"verify":                 {"encoder", "verify/internal/..."},
 	"internal/plan":          {"internal/safetensors"},
 	"internal/metadata":      {"internal/plan", "internal/safetensors"},
+	"internal/inspect":       {},
 	"hub":                    {"internal/atomicfile", "internal/filelock"},
 	"internal/bench":         {"encoder", "verify", "internal/safetensors", "internal/atomicfile"},
 	"internal/hubtest":       {"internal/safetensors"},
 	"internal/hubtest/hubd":  {"internal/hubtest"},
-	"pipeline":               {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/safetensors", "internal/atomicfile", "internal/filelock"},
+	"pipeline":               {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/inspect", "internal/safetensors", "internal/atomicfile", "internal/filelock"},
 	"cmd/df11-convert":       {"*"},
 	"cmd/df11-convert/...":   {"*"},
 	"verify/kernel/generate": {},
@@ -48,7 +49,7 @@ var homes = map[string][]string{
 }
 
 // pure packages compute: the same input gives the same bytes, on any machine, at any time.
-var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors"}
+var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors", "internal/inspect"}
 
 // impure are the standard packages that pure ones may not use.
 var impure = []string{"net", "os", "time", "log", "math/rand", "runtime/debug", "syscall", "unsafe"}

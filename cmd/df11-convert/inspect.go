@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/inspect"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+type inspectFlags struct {
+	sourceFlags
+	estimate  estimateFlags
+	html, png string
+}
+
+func inspectCommand(u *ui) *cobra.Command {
+	var f inspectFlags
+	c := &cobra.Command{
+		Use:   "inspect DF11|SOURCE",
+		Short: "Measure a model: exponents, code tables, bits per weight against the bound",
+		Long: `inspect looks into a DF11 model, or into a model that could become one. It prints types, units, code tables, entropy,
+bits per weight against Shannon's bound, the fullest chunk, and what is left below the limits of the format. For a
+source these are the figures that DF11 would reach. Samples of the weights are read; --sample-bytes says how much, and a
+number as large as the model reads all.`,
+		Example: `  df11-convert inspect ./Llama-3.1-8B-DF11
+  df11-convert inspect meta-llama/Llama-3.1-8B --html report.html
+  df11-convert inspect ./flux1-dev-DF11.safetensors --json`,
+		Args: exactArgs(1, "DF11 or SOURCE"),
+		RunE: func(c *cobra.Command, args []string) error { return runInspect(c.Context(), u, &f, args[0]) },
+	}
+	f.sourceFlags.register(c.Flags())
+	f.estimate.register(c.Flags())
+	c.Flags().StringVar(&f.html, "html", "", "write a report with plots to this file")
+	c.Flags().StringVar(&f.png, "png", "", "write the main plot to this file")
+	return c
+}
+
+func runInspect(ctx context.Context, u *ui, f *inspectFlags, spec string) error {
+	r, err := f.inspect(ctx, u, spec)
+	if err != nil {
+		return err
+	}
+	r.Version = versionText()
+	if err := f.write(u, r); err != nil {
+		return err
+	}
+	return u.result(r, func(w io.Writer) { printInspection(w, r) })
+}
+
+// write writes the report page and the picture.
+func (f *inspectFlags) write(u *ui, r *inspect.Report) error {
+	if f.html != "" {
+		if err := atomicfile.WriteFile(f.html, inspect.HTML(r)); err != nil {
+			return err
+		}
+		u.say("report written to %s", f.html)
+	}
+	if f.png == "" {
+		return nil
+	}
+	b, err := inspect.PNG(r)
+	if err != nil {
+		return fmt.Errorf("draw %s: %w", f.png, err)
+	}
+	u.say("plot written to %s", f.png)
+	return atomicfile.WriteFile(f.png, b)
+}
+
+// inspect finds out what spec is: a source, a source that cannot be converted, or a DF11 model.
+func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
+	opt, err := f.planOptions()
+	if err != nil {
+		return nil, err
+	}
+	o, err := f.openWith(ctx, u, spec, opt)
+	refused := (*plan.RefusedError)(nil)
+	switch {
+	case err == nil:
+		defer o.Close()
+		e, err := f.estimate.estimate(ctx, u, o)
+		if err != nil {
+			return nil, err
+		}
+		return pipeline.InspectSource(o.model, o.plan, e, nil), nil
+	case !errors.As(err, &refused):
+		return nil, err
+	case refused.Reason == plan.ReasonAlreadyDF11 || refused.Reason == plan.ReasonWeights:
+		if r, failed := f.inspectDF11(ctx, u, spec); failed == nil && len(r.Units) > 0 {
+			return r, nil
+		} else if refused.Reason == plan.ReasonAlreadyDF11 {
+			return r, failed
+		}
+	}
+	return f.inspectRefused(ctx, u, spec, opt, err)
+}
+
+// inspectRefused describes a source that cannot be converted, as far as it has headers.
+func (f *inspectFlags) inspectRefused(ctx context.Context, u *ui, spec string, opt plan.Options, refused error) (*inspect.Report, error) {
+	src, model, err := f.openSource(ctx, u, spec, opt)
+	if err != nil {
+		return nil, refused
+	}
+	if c, ok := src.(io.Closer); ok {
+		defer c.Close()
+	}
+	return pipeline.InspectSource(model, nil, nil, refused), nil
+}
+
+func (f *inspectFlags) openSource(ctx context.Context, u *ui, spec string, opt plan.Options) (pipeline.Source, *pipeline.Model, error) {
+	if pipeline.Exists(spec) {
+		return pipeline.OpenLocal(ctx, spec, opt)
+	}
+	return f.openHub(ctx, u, spec, opt)
+}
+
+func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
+	var d *pipeline.DF11
+	var err error
+	if strings.HasSuffix(spec, ".safetensors") && pipeline.Exists(spec) {
+		d, err = pipeline.OpenDF11File(spec)
+	} else {
+		d, err = f.openDF11(ctx, u, spec)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", spec, err)
+	}
+	defer d.Close()
+	n := int64(f.estimate.sample)
+	if !f.estimate.sampleSet() {
+		n = pipeline.DefaultSampleBytesDF11(d)
+	}
+	r, err := pipeline.InspectDF11(ctx, d, n)
+	if err != nil {
+		return nil, fmt.Errorf("inspect %s: %w", spec, err)
+	}
+	if pipeline.Exists(spec) {
+		r.Name = filepath.Base(filepath.Clean(spec))
+	}
+	return r, nil
+}
+
+// printInspection writes the figures for people.
+func printInspection(w io.Writer, r *inspect.Report) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row("model", "%s%s", r.Name, at(r.Commit))
+	row("files", "%d with %s", r.Files, bytesText(r.Bytes))
+	for _, d := range r.DTypes {
+		row("  "+d.Name, "%d tensors, %d elements, %s", d.Tensors, d.Elems, bytesText(d.Bytes))
+	}
+	if r.Refused != "" {
+		row("not convertible", "%s", r.Refused)
+	}
+	if len(r.Units) > 0 {
+		printFigures(row, r)
+	}
+	t.Flush()
+	if len(r.Units) > 0 {
+		printInspectedUnits(w, r)
+	}
+}
+
+func printFigures(row func(name, format string, args ...any), r *inspect.Report) {
+	would := map[inspect.Kind]string{inspect.Source: "would take "}[r.Kind]
+	row("units", "%d with %d weights%s", len(r.Units), r.Weights, map[bool]string{true: ", all read", false: fmt.Sprintf(", %d read", r.Read)}[r.Exact])
+	row("size", "%s%s instead of %s: %.2f %%", would, bytesText(r.DF11Bytes), bytesText(r.BF16Bytes), percent(r.DF11Bytes, r.BF16Bytes))
+	if r.Read > 0 {
+		row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
+		row("weights", "%.4f bits each with everything; Shannon's bound is %.4f, BF16 is 16", r.Bits, r.Bound)
+	} else {
+		row("exponents", "coded in %.4f bits; no weights were read, so the entropy is not known", r.CodeBits)
+		row("weights", "%.4f bits each with everything; BF16 is 16", r.Bits)
+	}
+	for _, p := range r.Parts {
+		row("  "+p.Name, "%s, %.2f %%", bytesText(p.Bytes), percent(p.Bytes, r.DF11Bytes))
+	}
+}
+
+func printInspectedUnits(w io.Writer, r *inspect.Report) {
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	chunk := "fullest chunk"
+	if r.Kind == inspect.Source {
+		chunk = "mean chunk"
+	}
+	fmt.Fprintf(t, "unit\ttensors\tweights\tentropy\tcode\tbits/weight\tbound\tsymbols\tlongest\ttable rows\t%s\tlargest exponent\n", chunk)
+	for _, u := range r.Units {
+		if u.Reason != "" {
+			fmt.Fprintf(t, "%s\t%d\t%d\tstays BF16: %s\n", u.Path, u.Tensors, u.Weights, u.Reason)
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t%d\t%d bits\t%d of %d\t%d of %d\t%d of %d\n", u.Path, u.Tensors, u.Weights,
+			u.Entropy, u.CodeBits, u.Bits, u.Bound, len(u.Codes), u.Longest, u.LUTs, inspect.MaxLUTs,
+			u.LargestChunk, inspect.MaxChunk, u.LargestExponent, inspect.MaxExponent)
+	}
+	t.Flush()
+}

@@ -1,0 +1,99 @@
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// Histogram counts weights by exponent.
+type Histogram [256]uint64
+
+// Add counts the exponents of little-endian BF16 weights, which are borrowed.
+func (h *Histogram) Add(bf16 []byte) {
+	for i := 0; i+1 < len(bf16); i += 2 {
+		h[bf16[i+1]<<1|bf16[i]>>7]++
+	}
+}
+
+// Merge adds the counts of another histogram, each multiplied by scale.
+func (h *Histogram) Merge(o *Histogram, scale float64) {
+	for e, n := range o {
+		h[e] += uint64(float64(n)*scale + 0.5)
+	}
+}
+
+// Total is the number of weights.
+func (h *Histogram) Total() uint64 {
+	var sum uint64
+	for _, n := range h {
+		sum += n
+	}
+	return sum
+}
+
+// Entropy is Shannon's bound on the mean length of an exponent's code, in bits: no code of single exponents is shorter.
+func (h *Histogram) Entropy() float64 {
+	total := float64(h.Total())
+	var bits float64
+	for _, n := range h {
+		if n > 0 {
+			p := float64(n) / total
+			bits -= p * math.Log2(p)
+		}
+	}
+	return bits
+}
+
+// Mean is the mean length of an exponent's code, in bits; 0 for an empty histogram.
+func (h *Histogram) Mean(lengths *[256]uint8) float64 {
+	var bits, total float64
+	for e, n := range h {
+		bits += float64(n) * float64(lengths[e])
+		total += float64(n)
+	}
+	if total == 0 {
+		return 0
+	}
+	return bits / total
+}
+
+// Bounds are the first and the last exponent that occur; first > last in an empty histogram.
+func (h *Histogram) Bounds() (first, last int) {
+	first, last = len(h), -1
+	for e, n := range h {
+		if n > 0 {
+			first, last = min(first, e), e
+		}
+	}
+	return first, last
+}
+
+// sparse is the stored form of a histogram: the counts from the first exponent that occurs to the last.
+type sparse struct {
+	First  int      `json:"first"`
+	Counts []uint64 `json:"counts"`
+}
+
+// MarshalJSON writes the counts from the first exponent that occurs to the last.
+func (h Histogram) MarshalJSON() ([]byte, error) {
+	first, last := h.Bounds()
+	if last < 0 {
+		return json.Marshal(sparse{Counts: []uint64{}})
+	}
+	return json.Marshal(sparse{first, h[first : last+1]})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (h *Histogram) UnmarshalJSON(b []byte) error {
+	var s sparse
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	if s.First < 0 || s.First+len(s.Counts) > len(h) {
+		return fmt.Errorf("histogram: %d counts from exponent %d on", len(s.Counts), s.First)
+	}
+	*h = Histogram{}
+	copy(h[s.First:], s.Counts)
+	return nil
+}

@@ -1,0 +1,210 @@
+package inspect
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Limits of DF11 (docs/format.md §9).
+const (
+	MaxExponent = 239       // larger ones are links between tables
+	MaxLUTs     = 18        // rows of lookup tables, lengths included
+	MaxChunk    = 23550     // weights that a chunk may hold
+	MaxWeights  = 1<<31 - 1 // of a unit
+	chunkBits   = 8 * 4096  // of coded exponents in a chunk
+	plainBits   = 8         // sign and mantissa, stored as they are
+	bf16Bits    = 16        // what a weight takes in BF16
+)
+
+// Kind says what was inspected.
+type Kind string
+
+// Kinds of models.
+const (
+	Source Kind = "source" // a model to convert: what DF11 would make of it
+	DF11   Kind = "df11"   // a DF11 model: what is stored
+)
+
+// Report is what is known of a model.
+type Report struct {
+	Name       string `json:"name"`
+	Commit     string `json:"commit,omitempty"`
+	Kind       Kind   `json:"kind"`
+	Layout     string `json:"layout,omitempty"`
+	Entry      string `json:"catalog_entry,omitempty"`
+	Provenance string `json:"provenance,omitempty"`
+	Refused    string `json:"not_convertible,omitempty"` // why the source cannot be converted
+
+	Files   int     `json:"files"`
+	Bytes   int64   `json:"bytes"` // of the weight files that were inspected
+	DTypes  []DType `json:"dtypes"`
+	Units   []Unit  `json:"units"`
+	Weights int64   `json:"weights"` // in units
+	Read    int64   `json:"weights_read"`
+	Exact   bool    `json:"exact"` // all weights were read
+
+	BF16Bytes int64  `json:"bf16_bytes"` // the whole model before
+	DF11Bytes int64  `json:"df11_bytes"` // and after
+	Parts     []Part `json:"parts"`      // of DF11Bytes
+
+	Histogram Histogram `json:"histogram"`    // of all units
+	Entropy   float64   `json:"entropy"`      // bits per exponent: mean over the units, each with its own distribution
+	CodeBits  float64   `json:"code_bits"`    // bits per exponent that the code takes
+	Bits      float64   `json:"bits"`         // bits per weight with everything that is stored for a unit
+	Bound     float64   `json:"bound"`        // 8 + Entropy
+	Version   string    `json:"tool_version"` // of df11-convert
+}
+
+// DType sums up the stored tensors of one type.
+type DType struct {
+	Name    string `json:"dtype"`
+	Tensors int    `json:"tensors"`
+	Elems   int64  `json:"elements"`
+	Bytes   int64  `json:"bytes"`
+}
+
+// Part is a share of the stored bytes.
+type Part struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Names of parts, as the charts know them.
+const (
+	PartSignMantissa = "sign and mantissa"
+	PartExponents    = "coded exponents"
+	PartPlaces       = "gaps and positions"
+	PartTables       = "lookup tables and splits"
+	PartPlain        = "unchanged tensors"
+	PartHeaders      = "file headers"
+)
+
+// Unit is what is known of one unit.
+type Unit struct {
+	Path    string `json:"path"`
+	Tensors int    `json:"tensors"`
+	Weights int64  `json:"weights"`
+	Reason  string `json:"stays_bf16,omitempty"` // why it is not compressed
+
+	Histogram Histogram  `json:"histogram"` // of the weights that were read
+	Lengths   [256]uint8 `json:"-"`         // code length by exponent
+	Codes     []Code     `json:"codes"`     // the code table
+	Bytes     int64      `json:"bytes"`     // stored, all six tensors
+	NBits     int64      `json:"coded_bits"`
+	LUTs      int        `json:"luts"` // rows of lookup tables
+
+	Entropy  float64 `json:"entropy"`
+	CodeBits float64 `json:"code_bits"`
+	Bits     float64 `json:"bits"`
+	Bound    float64 `json:"bound"`
+	Longest  int     `json:"longest_code"`
+
+	// LargestChunk is the number of weights in the fullest chunk; for a source it is the mean, since only encoding shows.
+	LargestChunk    int      `json:"largest_chunk"`
+	LargestExponent int      `json:"largest_exponent"`
+	Headroom        Headroom `json:"headroom"`
+}
+
+// Code is one line of a code table.
+type Code struct {
+	Exponent int     `json:"exponent"`
+	Bits     int     `json:"bits"`
+	Share    float64 `json:"share"` // of the weights that were read
+}
+
+// Headroom is what is left below DF11's limits.
+type Headroom struct {
+	Exponents int   `json:"exponents"`
+	LUTs      int   `json:"luts"`
+	Chunk     int   `json:"chunk_weights"`
+	Weights   int64 `json:"weights"`
+}
+
+// Finish computes what follows from histogram, code lengths and sizes.
+func (u *Unit) Finish() {
+	u.Bits = bf16Bits
+	if u.Weights > 0 && u.Bytes > 0 {
+		u.Bits = 8 * float64(u.Bytes) / float64(u.Weights)
+	}
+	total := float64(u.Histogram.Total())
+	for e, n := range u.Lengths {
+		if n == 0 {
+			continue
+		}
+		c := Code{Exponent: e, Bits: int(n)}
+		if total > 0 {
+			c.Share = float64(u.Histogram[e]) / total
+		}
+		u.Codes = append(u.Codes, c)
+		u.Longest, u.LargestExponent = max(u.Longest, int(n)), e
+	}
+	if total > 0 {
+		u.Entropy = u.Histogram.Entropy()
+		u.Bound = plainBits + u.Entropy
+		_, u.LargestExponent = u.Histogram.Bounds()
+	}
+	if u.Weights > 0 && u.NBits > 0 {
+		u.CodeBits = float64(u.NBits) / float64(u.Weights)
+	}
+	if u.LargestChunk == 0 && u.CodeBits > 0 {
+		u.LargestChunk = int(min(float64(u.Weights), chunkBits/u.CodeBits))
+	}
+	u.Headroom = Headroom{MaxExponent - u.LargestExponent, MaxLUTs - u.LUTs, MaxChunk - u.LargestChunk, MaxWeights - u.Weights}
+}
+
+// Finish sorts the units for reading and sums them up. Every unit must be finished.
+func (r *Report) Finish() {
+	slices.SortStableFunc(r.Units, func(a, b Unit) int { return natural(a.Path, b.Path) })
+	var coded, bytes, nBits int64
+	var entropy float64
+	for i := range r.Units {
+		u := &r.Units[i]
+		r.Weights += u.Weights
+		total := u.Histogram.Total()
+		r.Read += int64(total)
+		if u.Reason != "" || u.Weights == 0 {
+			continue
+		}
+		if total > 0 {
+			r.Histogram.Merge(&u.Histogram, float64(u.Weights)/float64(total))
+		}
+		entropy += u.Entropy * float64(u.Weights)
+		coded, bytes, nBits = coded+u.Weights, bytes+u.Bytes, nBits+u.NBits
+	}
+	if coded > 0 {
+		r.Entropy = entropy / float64(coded)
+		r.CodeBits = float64(nBits) / float64(coded)
+		r.Bits = 8 * float64(bytes) / float64(coded)
+		r.Bound = plainBits + r.Entropy
+	}
+	slices.SortFunc(r.DTypes, func(a, b DType) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
+	r.Parts = slices.DeleteFunc(r.Parts, func(p Part) bool { return p.Bytes == 0 })
+}
+
+// natural compares paths so that layer 10 comes after layer 2.
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		x, y := digits(a), digits(b)
+		if x > 0 && y > 0 {
+			if c := cmp.Or(cmp.Compare(x, y), cmp.Compare(a[:x], b[:y])); c != 0 {
+				return c
+			}
+			a, b = a[x:], b[y:]
+			continue
+		}
+		if a[0] != b[0] {
+			return cmp.Compare(a[0], b[0])
+		}
+		a, b = a[1:], b[1:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits is how many digits s starts with.
+func digits(s string) int {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n
+}
