@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -321,4 +322,14 @@ func flipLastTensor(t *testing.T, file []byte, name string) {
 		t.Fatalf("no tensor %s", name)
 	}
 	file[h.DataStart()+x.End-1] ^= 1
+}
+
+// renameTensor answers with the right bytes but for one letter in the name of a norm, which leaves the header a header.
+func renameTensor(x *hubtest.Exchange) {
+	rec := httptest.NewRecorder()
+	x.Next(rec)
+	maps.Copy(x.Header(), rec.Header())
+	x.WriteHeader(rec.Code)
+	body := bytes.Replace(rec.Body.Bytes(), []byte("input_layernorm"), []byte("input_layernorn"), 1)
+	_, _ = x.Write(body)
 }
