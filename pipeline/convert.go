@@ -9,7 +9,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -330,10 +329,4 @@ func checkShadows(ctx context.Context, t *task) error {
 		}
 	}
 	return nil
-}
-
-// sourceTensors names all source tensors of the task, for error messages.
-func (t *task) sourceTensors() (names []string) {
-	t.eachTensor(func(x plan.Tensor, _ int64, _ *taskUnit) { names = append(names, x.Source) })
-	return names
 }

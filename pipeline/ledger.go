@@ -93,6 +93,15 @@ func readLedger(b []byte, digest, part string) (l *ledger, ok bool, err error) {
 	return l, true, nil
 }
 
+// usableLedger reads a stored ledger, or gives an empty one where its work can't be used: it is of another plan, or torn.
+func usableLedger(b []byte, digest, part string) *ledger {
+	l, ok, err := readLedger(b, digest, part)
+	if err != nil || !ok {
+		return newLedger(digest, part)
+	}
+	return l
+}
+
 // marshal gives the stored form: sorted, without times, the same for the same work.
 func (l *ledger) marshal() []byte {
 	l.mu.Lock()

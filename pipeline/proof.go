@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -125,8 +126,7 @@ func (o *outputFiles) fetch(ctx context.Context, done Output) (*os.File, error) 
 		return nil, err
 	}
 	if _, err := io.CopyBuffer(onlyWriter{s.f}, contextReader{ctx, in}, make([]byte, blockBytes)); err != nil {
-		s.Release()
-		return nil, err
+		return nil, errors.Join(err, s.Release())
 	}
 	return s.f, nil
 }

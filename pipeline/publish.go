@@ -185,15 +185,15 @@ func (p *publisher) manifestLedger(ctx context.Context, digest string, tree map[
 	if err != nil {
 		return nil, err
 	}
-	m, err := metadata.ParseManifest(b)
-	if err != nil || m.Plan.Digest != digest {
-		return nil, nil
-	}
-	return ledgerOfManifest(m, tree), nil
+	return ledgerOfManifest(b, digest, tree), nil
 }
 
-// ledgerOfManifest lists the outputs of a manifest that a tree confirms.
-func ledgerOfManifest(m *metadata.Manifest, tree map[string]hub.TreeEntry) *ledger {
+// ledgerOfManifest lists the outputs of a manifest that a tree confirms; nil if the manifest is broken or of another plan.
+func ledgerOfManifest(manifest []byte, digest string, tree map[string]hub.TreeEntry) *ledger {
+	m, err := metadata.ParseManifest(manifest)
+	if err != nil || m.Plan.Digest != digest {
+		return nil
+	}
 	l := newLedger(m.Plan.Digest, "")
 	units := map[string][]UnitResult{}
 	for _, u := range m.Units {
@@ -248,10 +248,7 @@ func (p *publisher) readJournal(ctx context.Context, digest, part string) (*ledg
 	if err != nil {
 		return nil, fmt.Errorf("journal of %s: %w", p.push.Repo, err)
 	}
-	l, ok, err := readLedger(b, digest, part)
-	if err != nil || !ok {
-		return newLedger(digest, part), nil // another plan's, or not ours: nothing of it is trusted
-	}
+	l := usableLedger(b, digest, part)
 	l.keep(func(o Output) bool { e, ok := p.tree[o.Path]; return ok && e.SHA256 == o.SHA256 && e.Size == o.Size })
 	return l, nil
 }

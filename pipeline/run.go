@@ -376,12 +376,20 @@ func (r *run) begin(ctx context.Context, t *task) error {
 	if err := r.spools.acquire(ctx, t.size); err != nil {
 		return fmt.Errorf("spool for %s: %w", t.path, err)
 	}
-	s, err := newFileSpool(r.store.state)
+	s, err := r.newSpool(t)
 	if err != nil {
 		return err
 	}
 	t.spool = budgeted{s, func() { r.spools.release(t.size) }}
 	return nil
+}
+
+// newSpool makes room for a remote task's bytes.
+func (r *run) newSpool(t *task) (spool, error) {
+	if t.size <= memSpoolBytes {
+		return &memSpool{make([]byte, t.size)}, nil
+	}
+	return newFileSpool(r.store.state)
 }
 
 // budgeted gives its budget back with the spool.

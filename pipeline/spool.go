@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -50,6 +51,9 @@ func (s *fileSpool) Release() error {
 	}
 	return err
 }
+
+// memSpoolBytes is the largest task that is spooled in memory: not worth a file.
+const memSpoolBytes = 1 << 20
 
 // memSpool keeps the bytes in memory.
 type memSpool struct{ b []byte }
@@ -105,7 +109,7 @@ func (s *spanSpool) ReadAt(p []byte, off int64) (int, error) {
 
 // readError turns the end of a source file in the middle of a tensor into an error that says so.
 func readError(err error) error {
-	if err == nil || err == io.EOF {
+	if err == nil || errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err

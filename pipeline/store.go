@@ -40,8 +40,7 @@ func openStore(dir string, keep, force bool, planned func(string) bool) (*store,
 	}
 	s.lock = lock
 	if err := s.refuseForeign(force, planned); err != nil {
-		lock.Release()
-		return nil, err
+		return nil, errors.Join(err, lock.Release())
 	}
 	return s, nil
 }
@@ -105,10 +104,7 @@ func (s *store) journal(ctx context.Context, digest, part string) (*ledger, erro
 	if err != nil {
 		return nil, err
 	}
-	l, ok, err := readLedger(b, digest, part)
-	if err != nil || !ok {
-		return newLedger(digest, part), nil // of another plan, or torn: its work can't be used
-	}
+	l := usableLedger(b, digest, part)
 	for _, o := range l.all() {
 		sum, err := s.sum(ctx, o.Path, o.Size)
 		if ctx.Err() != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -86,9 +85,9 @@ func (d *drawer) draw(last bool) {
 	}
 	d.bar.ChangeMax64(max(s.SourceBytes, 1))
 	d.bar.Describe(d.text(s))
-	d.bar.Set64(min(s.Verified, s.SourceBytes))
+	_ = d.bar.Set64(min(s.Verified, s.SourceBytes)) // a bar that can't be drawn is no reason to stop
 	if last {
-		io.WriteString(d.ui.err, "\n")
+		fmt.Fprintln(d.ui.err)
 	}
 }
 
