@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,6 +30,7 @@ type sourceFlags struct {
 	exactF32    bool
 	connections int
 	limitRate   sizeFlag
+	budget      int64 // of memory for the whole program, 0 for none; set by the verb
 }
 
 func (f *sourceFlags) register(p *pflag.FlagSet) {
@@ -136,6 +136,7 @@ func (f *sourceFlags) client(u *ui, side string) (*hub.Client, error) {
 	}
 	opt.Side, opt.UserAgent, opt.Log = side, "df11-convert/"+versionText(), u.log()
 	opt.Connections, opt.LimitRate = f.connections, int64(f.limitRate)
+	opt.RangeBytes, opt.BufferBytes = transferBuffers(f.budget, f.connections)
 	opt.OnWait = u.noteWait
 	return hub.New(opt)
 }
@@ -167,7 +168,7 @@ func (f *convertFlags) register(c *cobra.Command) {
 	p.StringVar(&f.workDir, "work-dir", "", "folder for what is on its way (a tmpfs counts as memory)")
 	p.IntVar(&f.workers, "workers", 0, "threads for encoding and verifying (default: all cores)")
 	p.IntVar(&f.uploads, "uploads", 2, "files uploaded at once")
-	p.Var(&f.memory, "memory", "memory budget, e.g. 256MiB (default: no limit of our own)")
+	p.Var(&f.memory, "memory", "memory budget, at least 64MiB (default: no limit of our own)")
 	p.Var(&f.disk, "disk", "disk budget for what is on its way, e.g. 12GB (default: what is free)")
 	f.sourceFlags.register(p)
 	f.gpu.register(p)
@@ -196,9 +197,14 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 	if err := f.check(); err != nil {
 		return err
 	}
-	if f.memory > 0 {
-		debug.SetMemoryLimit(int64(f.memory))
+	if f.workers == 0 {
+		f.workers = runtime.GOMAXPROCS(0)
 	}
+	var err error
+	if f.workers, err = f.limitMemory(f.workers); err != nil {
+		return err
+	}
+	f.budget = int64(f.memory)
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
 		return err
@@ -228,9 +234,6 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 		OutDir: f.out, WorkDir: f.workDir, Workers: f.workers, Uploads: f.uploads, Disk: int64(f.disk),
 		Force: f.force, Strict: f.strict, BaseModel: f.baseModel, Version: versionText(),
 		Progress: new(pipeline.Progress), Log: u.log(),
-	}
-	if opt.Workers == 0 {
-		opt.Workers = runtime.GOMAXPROCS(0)
 	}
 	name := src.model.Name + "-DF11"
 	if f.push {
