@@ -261,8 +261,9 @@ func TestCorruptHeader(t *testing.T) {
 	want := reference(t, oneFile())
 	w := newWorld(t, oneFile())
 	c := w.client(t)
-	w.Inject(hubtest.Fault{Name: "another letter", Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Action: renameTensor})
+	w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Times: always, Action: renameTensor})
 	src, model, err := pipeline.OpenHub(t.Context(), c, sourceRepo, "", plan.Options{})
+	w.ClearFaults()
 	if err != nil {
 		t.Fatal(err)
 	}
