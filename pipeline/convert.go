@@ -157,9 +157,11 @@ func (c *converter) unit(ctx context.Context, b *built, layout *safetensors.Layo
 		return r, c.copyUnit(ctx, b, layout, u)
 	}
 	src := io.NewSectionReader(b.task.spool, u.at, 2*u.nElems())
+	done := c.progress.timed(StageEncode)
 	if err := e.Encode(ctx, src, encoderDst(b.file, layout, u.Path), c.workers); err != nil {
 		return r, err
 	}
+	done(2 * u.nElems())
 	c.progress.Encoded.Add(2 * u.nElems())
 	var err error
 	if r.GPU, err = c.proveBoth(ctx, u, storedArrays(b.file, layout, u.Path), src); err != nil {
@@ -173,6 +175,7 @@ func (c *converter) unit(ctx context.Context, b *built, layout *safetensors.Layo
 // proveBoth decodes the stored arrays on the CPU, and on the GPU where there is one, and compares all 16 bits of every
 // weight. The CPU's check can't be switched off.
 func (c *converter) proveBoth(ctx context.Context, u *taskUnit, a verify.Arrays, src io.ReaderAt) (gpu bool, err error) {
+	done := c.progress.timed(StageVerify)
 	v, err := verify.Open(a, u.nElems(), u.sizes)
 	if err != nil {
 		return false, err
@@ -187,6 +190,7 @@ func (c *converter) proveBoth(ctx context.Context, u *taskUnit, a verify.Arrays,
 			return false, fmt.Errorf("gpu: %w", err)
 		}
 	}
+	done(2 * u.nElems())
 	c.progress.Verified.Add(2 * u.nElems())
 	return c.gpu != nil, nil
 }

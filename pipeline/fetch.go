@@ -273,7 +273,7 @@ func (f *fetcher) stream(ctx context.Context, fs *fileState, h hash.Hash, from, 
 	}
 	g.Go(func() error {
 		defer close(blocks)
-		return readBlocks(ctx, fs, r, h, from, end, free, blocks)
+		return readBlocks(ctx, fs, timedReader{r, f.progress}, h, from, end, free, blocks)
 	})
 	g.Go(func() error {
 		d := dealer{f: f, fs: fs, want: want, expect: f.expected(fs, from, h)}
@@ -287,6 +287,19 @@ func (f *fetcher) stream(ctx context.Context, fs *fileState, h hash.Hash, from, 
 		return nil
 	})
 	return g.Wait()
+}
+
+// timedReader counts the time that is spent waiting for a source.
+type timedReader struct {
+	r io.Reader
+	p *Progress
+}
+
+func (t timedReader) Read(b []byte) (int, error) {
+	done := t.p.timed(StageFetch)
+	n, err := t.r.Read(b)
+	done(int64(n))
+	return n, err
 }
 
 // readBlocks cuts the stream at segment borders, hashes it, and leaves a mark at the start of each segment.

@@ -39,6 +39,10 @@ type Report struct {
 	GPU         bool         `json:"gpu"`
 	Differences []string     `json:"differences,omitempty"`
 	Warnings    []string     `json:"warnings,omitempty"`
+	// Seconds is the wall time of this run, Stages what each stage did in it, Traffic what was asked of the Hubs.
+	Seconds float64            `json:"seconds"`
+	Stages  []StageTotal       `json:"stages"`
+	Traffic map[string]Traffic `json:"traffic,omitempty"`
 }
 
 // small is one of the files beside the weights. Either data or the store holds its bytes.

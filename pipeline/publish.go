@@ -255,12 +255,14 @@ func (p *publisher) readJournal(ctx context.Context, digest, part string) (*ledg
 
 // put uploads one output and commits a batch when it is due. r is borrowed until it returns.
 func (p *publisher) put(ctx context.Context, o Output, r io.ReaderAt) error {
+	done := p.progress.timed(StageUpload)
 	op, err := p.push.Hub.Upload(ctx, p.push.Repo, p.rev, hub.Blob{
 		Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: r, PullRequest: p.opensPR(),
 	})
 	if err != nil {
 		return fmt.Errorf("upload %s: %w", o.Path, err)
 	}
+	done(o.Size)
 	p.progress.Uploaded.Add(o.Size)
 	p.mu.Lock()
 	defer p.mu.Unlock()

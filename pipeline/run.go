@@ -9,9 +9,11 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -112,8 +114,39 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	start := time.Now()
 	report, err := r.run(ctx)
+	if report != nil {
+		report.Seconds, report.Stages = time.Since(start).Seconds(), r.Progress.stages()
+		report.Traffic = r.traffic()
+	}
 	return report, errors.Join(err, r.store.close(err == nil))
+}
+
+// Traffic is what one side's Hub was asked for in this run.
+type Traffic struct {
+	Requests int64         `json:"requests"`
+	Retries  int64         `json:"retries"`
+	Waited   time.Duration `json:"waited_ns"` // because a Hub asked for it, or after errors
+	BytesIn  int64         `json:"bytes_in"`
+	BytesOut int64         `json:"bytes_out"`
+}
+
+// traffic reads the clients' counters.
+func (r *run) traffic() map[string]Traffic {
+	m := map[string]Traffic{}
+	if s, ok := r.Source.(*hubSource); ok {
+		m["source"] = trafficOf(s.client)
+	}
+	if r.Push != nil {
+		m["target"] = trafficOf(r.Push.Hub)
+	}
+	return m
+}
+
+func trafficOf(c *hub.Client) Traffic {
+	s := c.Stats()
+	return Traffic{Requests: s.Requests, Retries: s.Retries, Waited: s.Waited, BytesIn: s.BytesIn, BytesOut: s.BytesOut}
 }
 
 // run is one call of Run.
@@ -468,7 +501,9 @@ func (r *run) sealLoop(ctx context.Context, made <-chan *built, sealed chan<- Ou
 
 func (r *run) seal(ctx context.Context, b *built) (Output, error) {
 	defer b.file.Cleanup()
+	done := r.Progress.timed(StageHash)
 	sum, err := sumReader(ctx, io.NewSectionReader(b.file, 0, b.size))
+	done(b.size)
 	if err != nil {
 		return Output{}, err
 	}

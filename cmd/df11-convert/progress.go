@@ -45,10 +45,13 @@ func (u *ui) watch(p *pipeline.Progress) (stop func()) {
 	return func() { close(done); <-ended }
 }
 
+// barWidth is the width of the bar itself, in characters.
+const barWidth = 16
+
 func newBar(u *ui) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(1,
 		progressbar.OptionSetWriter(u.err),
-		progressbar.OptionSetWidth(24),
+		progressbar.OptionSetWidth(barWidth),
 		progressbar.OptionSetPredictTime(false),
 		progressbar.OptionSetElapsedTime(false),
 		progressbar.OptionEnableColorCodes(u.colour()),
@@ -67,7 +70,22 @@ type drawer struct {
 
 	last     pipeline.Snapshot
 	lastTime time.Time
-	rate     float64 // of fetched bytes, smoothed
+	done     average                // bytes proved per second
+	stages   map[string]*[2]average // by stage: bytes per second, and the share of the time that it was busy
+}
+
+// average is a rate that forgets within about five seconds.
+type average struct {
+	value float64
+	begun bool
+}
+
+func (a *average) add(x, dt float64) {
+	w := min(1, dt/5)
+	if !a.begun {
+		w, a.begun = 1, true
+	}
+	a.value += w * (x - a.value)
 }
 
 // draw shows one state. The last one of a bar ends its line.
@@ -84,40 +102,78 @@ func (d *drawer) draw(last bool) {
 		return
 	}
 	d.bar.ChangeMax64(max(s.SourceBytes, 1))
-	d.bar.Describe(d.text(s))
+	d.bar.Describe(shorten(d.text(s), d.ui.width()-barWidth-20))
 	_ = d.bar.Set64(min(s.Verified, s.SourceBytes)) // a bar that can't be drawn is no reason to stop
 	if last {
 		fmt.Fprintln(d.ui.err)
 	}
 }
 
-// measure follows the fetch rate with a weight that forgets within about five seconds.
+// shorten cuts a text that would not fit into its line.
+func shorten(s string, width int) string {
+	if r := []rune(s); width > 0 && len(r) > width {
+		return string(r[:max(1, width-1)]) + "…"
+	}
+	return s
+}
+
+// measure follows the rates since the state before.
 func (d *drawer) measure(s pipeline.Snapshot) {
 	now := time.Now()
-	if !d.lastTime.IsZero() && now.After(d.lastTime) {
-		dt := now.Sub(d.lastTime).Seconds()
-		r := float64(s.Verified-d.last.Verified) / dt
-		w := min(1, dt/5)
-		if d.rate == 0 {
-			w = 1
+	if dt := now.Sub(d.lastTime).Seconds(); !d.lastTime.IsZero() && dt > 0 {
+		d.done.add(float64(s.Verified-d.last.Verified)/dt, dt)
+		for i, st := range s.Stages {
+			a := d.stage(st.Stage)
+			a[0].add(float64(st.Bytes-d.last.Stages[i].Bytes)/dt, dt)
+			a[1].add((st.Busy-d.last.Stages[i].Busy).Seconds()/dt, dt)
 		}
-		d.rate += w * (r - d.rate)
 	}
 	d.last, d.lastTime = s, now
 }
 
-// text is the line itself: files, bytes, rate, time to go.
+func (d *drawer) stage(name string) *[2]average {
+	if d.stages == nil {
+		d.stages = map[string]*[2]average{}
+	}
+	if d.stages[name] == nil {
+		d.stages[name] = new([2]average)
+	}
+	return d.stages[name]
+}
+
+// text is the line itself: files, bytes, time to go, and what each stage does.
 func (d *drawer) text(s pipeline.Snapshot) string {
 	parts := []string{
 		fmt.Sprintf("%s %d/%d files", s.Phase, s.Outputs, s.OutputFiles),
 		bytesText(min(s.Verified, s.SourceBytes)) + " of " + bytesText(s.SourceBytes),
 	}
-	if d.rate > 0 {
-		parts = append(parts, bytesText(int64(d.rate))+"/s")
-		if left := s.SourceBytes - s.Verified; left > 0 {
-			eta := time.Duration(float64(left) / d.rate * float64(time.Second))
-			parts = append(parts, "eta "+eta.Round(time.Second).String())
+	if left := s.SourceBytes - s.Verified; left > 0 && d.done.value > 0 {
+		eta := time.Duration(float64(left) / d.done.value * float64(time.Second))
+		parts = append(parts, "eta "+eta.Round(time.Second).String())
+	}
+	return strings.Join(append(parts, d.stageTexts(s)...), " · ")
+}
+
+// stageTexts tells the rate of each stage that has begun, and marks the one that was busy most: it sets the pace.
+func (d *drawer) stageTexts(s pipeline.Snapshot) []string {
+	limit, most := "", 0.5
+	for _, st := range s.Stages {
+		if busy := d.stage(st.Stage)[1].value; busy > most {
+			limit, most = st.Stage, busy
 		}
 	}
-	return strings.Join(parts, " · ")
+	var out []string
+	for _, st := range s.Stages {
+		rate := d.stage(st.Stage)[0].value
+		switch {
+		case st.Bytes == 0, !d.stage(st.Stage)[0].begun:
+		case rate < 1e3:
+			out = append(out, st.Stage+" idle")
+		case st.Stage == limit:
+			out = append(out, st.Stage+" "+bytesText(int64(rate))+"/s ← limit")
+		default:
+			out = append(out, st.Stage+" "+bytesText(int64(rate))+"/s")
+		}
+	}
+	return out
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+	"time"
 
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -32,7 +33,24 @@ func printReport(w io.Writer, r *pipeline.Report) {
 	if r.URL != "" {
 		row("published", "%s", r.URL)
 	}
+	row("time", "%s", stageTimes(r))
+	for _, side := range []string{"source", "target"} {
+		if x, ok := r.Traffic[side]; ok {
+			row(side+" hub", "%d requests, %d retries, %s in, %s out, waited %s", x.Requests, x.Retries, bytesText(x.BytesIn), bytesText(x.BytesOut), x.Waited.Round(time.Millisecond))
+		}
+	}
 	t.Flush()
+}
+
+// stageTimes is the wall time, and how long each stage was at work in it.
+func stageTimes(r *pipeline.Report) string {
+	text := fmt.Sprintf("%.1f s", r.Seconds)
+	for _, s := range r.Stages {
+		if s.Bytes > 0 {
+			text += fmt.Sprintf(" · %s %.1f s", s.Stage, s.Busy.Seconds())
+		}
+	}
+	return text
 }
 
 func at(commit string) string {

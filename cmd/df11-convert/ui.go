@@ -51,6 +51,14 @@ func newUI(out, err *os.File) *ui { return &ui{out: out, err: err} }
 // terminal tells whether the progress line can be redrawn.
 func (u *ui) terminal() bool { return term.IsTerminal(int(u.err.Fd())) && os.Getenv("TERM") != "dumb" }
 
+// width is the terminal's width in characters; 80 where nobody says.
+func (u *ui) width() int {
+	if w, _, err := term.GetSize(int(u.err.Fd())); err == nil && w > 0 {
+		return w
+	}
+	return 80
+}
+
 // colour tells whether escape codes are welcome on stderr.
 func (u *ui) colour() bool { return u.terminal() && os.Getenv("NO_COLOR") == "" }
 
