@@ -1,4 +1,101 @@
 package inspect
 
-func HTML(r *Report) []byte         { return nil }
-func PNG(r *Report) ([]byte, error) { return nil, nil }
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"math"
+)
+
+//go:embed report.html.tmpl
+var page string
+
+// page model: what report.html.tmpl shows.
+type pageData struct {
+	*Report
+	Anatomy, Exponents, Layers, Heat template.HTML
+}
+
+// Charts tells whether weights were read, so that there is something to draw.
+func (p pageData) Charts() bool { return p.Exponents != "" }
+
+// HTML returns the report as one page without references to anything outside. The report must be finished.
+func HTML(r *Report) []byte {
+	p := pageData{Report: r}
+	if len(r.Units) > 0 && r.DF11Bytes > 0 {
+		p.Anatomy = r.anatomy()
+	}
+	if len(r.chartUnits()) > 0 {
+		p.Exponents, p.Layers, p.Heat = r.exponents(), r.layers(), r.heat()
+	}
+	t := template.Must(template.New("report").Funcs(pageFuncs).Parse(page))
+	var b bytes.Buffer
+	if err := t.Execute(&b, p); err != nil {
+		panic("inspect: internal error: " + err.Error()) // the template and its data are ours
+	}
+	return b.Bytes()
+}
+
+var pageFuncs = template.FuncMap{
+	"size": size, "count": grouped,
+	"share": func(part, whole int64) string { return share(float64(part), float64(whole)) },
+	"fixed": func(digits int, x float64) string { return fmt.Sprintf("%.*f", digits, x) },
+	"sub":   func(a, b float64) float64 { return a - b },
+	"width": func(part, whole int64) template.CSS {
+		return template.CSS(fmt.Sprintf("width:%.2f%%", 100*float64(part)/math.Max(1, float64(whole))))
+	},
+	"ratio": func(a, b float64) string { return share(a, b) },
+}
+
+// Limit is how close a model comes to a limit of the format.
+type Limit struct {
+	Name, Unit string
+	Value, Max int64
+}
+
+// Limits lists the largest value of each measure over the units.
+func (r *Report) Limits() []Limit {
+	list := []Limit{
+		{Name: "weights in a unit", Max: MaxWeights},
+		{Name: map[Kind]string{Source: "weights in a mean chunk", DF11: "weights in the fullest chunk"}[r.Kind], Max: MaxChunk},
+		{Name: "rows of lookup tables", Max: MaxLUTs},
+		{Name: "largest exponent", Max: MaxExponent},
+		{Name: "longest code, in bits", Max: 32},
+	}
+	for _, u := range r.Units {
+		if u.Reason != "" {
+			continue
+		}
+		for i, v := range []int64{u.Weights, int64(u.LargestChunk), int64(u.LUTs), int64(u.LargestExponent), int64(u.Longest)} {
+			if v > list[i].Value {
+				list[i].Value, list[i].Unit = v, u.Path
+			}
+		}
+	}
+	return list
+}
+
+// CodeLine is a line of the code table over all units.
+type CodeLine struct {
+	Exponent, Power   int
+	Share, Ideal      string
+	Shortest, Longest int
+}
+
+// CodeTable lists every exponent that has a code in some unit.
+func (r *Report) CodeTable() []CodeLine {
+	var list []CodeLine
+	total := float64(r.Histogram.Total())
+	for e, c := range r.codeRanges() {
+		if c.longest == 0 {
+			continue
+		}
+		l := CodeLine{Exponent: e, Power: e - bias, Share: "–", Ideal: "–", Shortest: c.shortest, Longest: c.longest}
+		if n := r.Histogram[e]; n > 0 && total > 0 {
+			l.Share, l.Ideal = share(float64(n), total), fmt.Sprintf("%.2f", -math.Log2(float64(n)/total))
+		}
+		list = append(list, l)
+	}
+	return list
+}

@@ -1,0 +1,85 @@
+package inspect
+
+import (
+	"fmt"
+	"html/template"
+)
+
+// band is one coloured stretch of a bar.
+type band struct {
+	class, name string
+	bytes       int64
+}
+
+// before are the stretches of the model in BF16, after those in DF11. What is stored the same in both comes first, so
+// that the eye sees only the exponents shrink.
+func (r *Report) before() []band {
+	var coded int64
+	for _, u := range r.Units {
+		if u.Reason == "" {
+			coded += u.Weights
+		}
+	}
+	return []band{
+		{"c-s", "sign and mantissa", coded}, {"c-e", "exponents", coded},
+		{"c-u", "unchanged", max(0, r.BF16Bytes-2*coded)},
+	}
+}
+
+func (r *Report) after() []band {
+	part := map[string]int64{}
+	for _, p := range r.Parts {
+		part[p.Name] = p.Bytes
+	}
+	return []band{
+		{"c-s", "sign and mantissa", part[PartSignMantissa]}, {"c-e", "coded exponents", part[PartExponents]},
+		{"c-o", "for the decoder", part[PartPlaces] + part[PartTables] + part[PartHeaders]}, {"c-u", "unchanged", part[PartPlain]},
+	}
+}
+
+// anatomy draws both sizes as bars to one scale, made of what they consist of.
+func (r *Report) anatomy() template.HTML {
+	const top, height, gap = 34, 54, 58
+	before, after := r.before(), r.after()
+	scale := float64(chartWidth) / float64(max(r.BF16Bytes, r.DF11Bytes, 1))
+	s := newSVG("anatomy", top+2*height+gap+30, "Size before and after", fmt.Sprintf(
+		"BF16 takes %s, DF11 %s, which is %s. Sign and mantissa take %s in both; the exponents shrink from %s to %s.",
+		size(r.BF16Bytes), size(r.DF11Bytes), share(float64(r.DF11Bytes), float64(r.BF16Bytes)),
+		size(after[0].bytes), size(before[1].bytes), size(after[1].bytes)))
+	second := float64(top + height + gap)
+	x0 := float64(before[0].bytes) * scale
+	s.polygon("fade", x0, top+height, x0+float64(before[1].bytes)*scale, top+height,
+		float64(after[0].bytes+after[1].bytes)*scale, second, float64(after[0].bytes)*scale, second)
+	s.text("s strong", 0, top-12, "BF16")
+	s.text("e strong", chartWidth, top-12, size(r.BF16Bytes))
+	bar(s, before, top, height, scale)
+	bar(s, after, second, height, scale)
+	end := float64(r.DF11Bytes) * scale
+	if end < chartWidth {
+		s.rect("saved", end, second, chartWidth-end, height, "")
+		saved := share(float64(r.BF16Bytes-r.DF11Bytes), float64(r.BF16Bytes))
+		if chartWidth-end > 110 {
+			s.text("m muted", (end+chartWidth)/2, second+height/2+5, saved+" saved")
+		}
+	}
+	s.text("s strong", 0, second+height+22, "DF11")
+	s.text("e strong", max(min(end, chartWidth), 200), second+height+22, size(r.DF11Bytes)+" · "+share(float64(r.DF11Bytes), float64(r.BF16Bytes)))
+	return s.done()
+}
+
+// bar draws the bands side by side, with their names where there is room.
+func bar(s *svg, bands []band, y, height, scale float64) {
+	x := 0.0
+	for _, b := range bands {
+		w := float64(b.bytes) * scale
+		if w <= 0 {
+			continue
+		}
+		s.rect(b.class, x, y, w, height, b.name+": "+size(b.bytes))
+		if textWidth(b.name) < w-16 {
+			s.text("s on "+b.class, x+10, y+height/2-2, b.name)
+			s.text("s on small "+b.class, x+10, y+height/2+15, size(b.bytes))
+		}
+		x += w
+	}
+}

@@ -1,0 +1,143 @@
+package inspect
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+)
+
+// bias is BF16's: exponent e stands for values from 2^(e-bias) on.
+const bias = 127
+
+// codeRange is how long the codes of an exponent are over the units that have one.
+type codeRange struct {
+	shortest, longest int
+	mean              float64 // by weights
+}
+
+// codeRanges gathers the code lengths of all units by exponent.
+func (r *Report) codeRanges() (list [256]codeRange) {
+	var weight, bits [256]float64
+	for _, u := range r.Units {
+		for e, n := range u.Lengths {
+			if n == 0 || u.Reason != "" {
+				continue
+			}
+			c := &list[e]
+			if c.shortest == 0 || int(n) < c.shortest {
+				c.shortest = int(n)
+			}
+			c.longest = max(c.longest, int(n))
+			w := 1 + float64(u.Histogram[e])
+			weight[e] += w
+			bits[e] += w * float64(n)
+		}
+	}
+	for e := range list {
+		if weight[e] > 0 {
+			list[e].mean = bits[e] / weight[e]
+		}
+	}
+	return list
+}
+
+// exponents draws how often each exponent occurs, upwards, and how long its code is, downwards.
+func (r *Report) exponents() template.HTML {
+	const left, top, up, axis, down = 46, 16, 230, 34, 120
+	codes := r.codeRanges()
+	first, last := r.Histogram.Bounds()
+	total := float64(r.Histogram.Total())
+	s := newSVG("exponents", top+up+axis+down+34, "Exponents and their codes", r.exponentsText())
+	step := (chartWidth - left) / float64(last-first+1)
+	var most float64
+	longest := 1
+	for e := first; e <= last; e++ {
+		most, longest = max(most, float64(r.Histogram[e])/total), max(longest, codes[e].longest)
+	}
+	yTicks(s, left, top, up, most)
+	base := float64(top + up + axis)
+	for _, n := range codeTicks(longest) {
+		y := base + float64(n)/float64(longest)*down
+		s.line("grid", left, y, chartWidth, y)
+		s.text("e small muted", left-8, y+4, fmt.Sprintf("%d", n))
+	}
+	every := max(1, int(math.Ceil(34/step)))
+	for e := first; e <= last; e++ {
+		x := left + (float64(e-first)+0.5)*step
+		p := float64(r.Histogram[e]) / total
+		h := p / most * up
+		hint := fmt.Sprintf("2^%s: %s of the weights, code of %.1f bits", minus(e-bias), share(p, 1), codes[e].mean)
+		s.rect("c-e", x-step*0.39, top+up-h, step*0.78, h, hint)
+		if codes[e].longest > 0 {
+			y := base + codes[e].mean/float64(longest)*down
+			s.line("stem", x, base, x, y)
+			s.circle("c-e", x, y, min(4.5, step*0.3), hint)
+		}
+		if p > 0 {
+			y := base + min(float64(longest), -math.Log2(p))/float64(longest)*down
+			s.line("ideal", x-min(7, step*0.4), y, x+min(7, step*0.4), y)
+		}
+		if (e-bias)%every == 0 {
+			s.power("m small", x, top+up+22, e-bias)
+		}
+	}
+	s.line("axis", left, top+up, chartWidth, top+up)
+	s.line("axis", left, base, chartWidth, base)
+	s.text("s muted", left+6, top+12, "share of the weights")
+	s.text("s muted", left+6, base+down+4, "length of the code in bits")
+	s.line("ideal", chartWidth-196, base+down+22, chartWidth-182, base+down+22)
+	s.text("e small muted", chartWidth, base+down+26, "what its share deserves (−log₂)")
+	return s.done()
+}
+
+// exponentsText describes the chart in words.
+func (r *Report) exponentsText() string {
+	best, covered := 0, uint64(0)
+	for e, n := range r.Histogram {
+		if n > r.Histogram[best] {
+			best = e
+		}
+	}
+	for e := max(0, best-3); e <= min(255, best+3); e++ {
+		covered += r.Histogram[e]
+	}
+	first, last := r.Histogram.Bounds()
+	return fmt.Sprintf("%d different exponents occur, from 2^%d to 2^%d. The most frequent is 2^%d; it and the three on each side are %s of all weights.",
+		distinct(&r.Histogram), first-bias, last-bias, best-bias, share(float64(covered), float64(r.Histogram.Total())))
+}
+
+func distinct(h *Histogram) (n int) {
+	for _, c := range h {
+		if c > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// yTicks draws lines at round percentages up to most.
+func yTicks(s *svg, left, top, height, most float64) {
+	step := 0.1
+	for _, c := range []float64{0.2, 0.1, 0.05, 0.02, 0.01} {
+		if step = c; most/c >= 3 {
+			break
+		}
+	}
+	for p := step; p < most; p += step {
+		y := top + height - p/most*height
+		s.line("grid", left, y, chartWidth, y)
+		s.text("e small muted", left-8, y+4, fmt.Sprintf("%.0f %%", 100*p))
+	}
+}
+
+// codeTicks are round lengths up to the longest code.
+func codeTicks(longest int) (ticks []int) {
+	step := 4
+	if longest > 16 {
+		step = 8
+	}
+	for n := step; n <= longest; n += step {
+		ticks = append(ticks, n)
+	}
+	return ticks
+}

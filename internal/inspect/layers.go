@@ -1,0 +1,214 @@
+package inspect
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"regexp"
+	"strings"
+)
+
+// chartUnits are the units that charts by unit show: those that are compressed and were read, in reading order, single
+// units first.
+func (r *Report) chartUnits() []Unit {
+	var single, stacked []Unit
+	for _, u := range r.Units {
+		switch {
+		case u.Reason != "" || u.Histogram.Total() == 0:
+		case strings.ContainsAny(u.Path, "0123456789"):
+			stacked = append(stacked, u)
+		default:
+			single = append(single, u)
+		}
+	}
+	return append(single, stacked...)
+}
+
+// span is a run of units of one stack.
+type stack struct {
+	name     string
+	from, to int // indices in chartUnits, to included
+}
+
+var numbers = regexp.MustCompile(`\d+`)
+
+// stacks groups neighbours whose paths differ in a number only.
+func stacks(units []Unit) []stack {
+	var list []stack
+	last := ""
+	for i, u := range units {
+		kind := numbers.ReplaceAllString(u.Path, "#")
+		if i > 0 && kind == last && strings.Contains(kind, "#") {
+			list[len(list)-1].to = i
+			continue
+		}
+		list, last = append(list, stack{kind, i, i}), kind
+	}
+	for i := range list {
+		list[i].name = stackName(units[list[i].from].Path, units[list[i].to].Path)
+	}
+	return list
+}
+
+// stackName is "model.layers.0 – 31".
+func stackName(first, last string) string {
+	if first == last {
+		return first
+	}
+	a, b := numbers.FindString(first), numbers.FindString(last)
+	if numbers.ReplaceAllString(first, "") != numbers.ReplaceAllString(last, "") || strings.Count(numbers.ReplaceAllString(first, "#"), "#") != 1 {
+		return first + " …"
+	}
+	return strings.Replace(first, a, a+" – "+b, 1)
+}
+
+// places says where units stand on the x axis, with room between stacks.
+func places(list []stack, n int, left float64) (x []float64, step float64) {
+	slots := float64(n) + 0.8*float64(len(list)-1)
+	step = min(60, (chartWidth-left)/slots)
+	x = make([]float64, n)
+	at := left
+	for _, s := range list {
+		for i := s.from; i <= s.to; i++ {
+			x[i] = at + step/2
+			at += step
+		}
+		at += 0.8 * step
+	}
+	return x, step
+}
+
+// stackLabels writes names under brackets, on as many rows as they need.
+func stackLabels(s *svg, list []stack, x []float64, step, y float64) {
+	var ends []float64
+	for _, st := range list {
+		a, b := x[st.from]-step*0.4, x[st.to]+step*0.4
+		s.line("axis", a, y, b, y)
+		w := textWidth(st.name)
+		from := min(max(0, (a+b-w)/2), chartWidth-w)
+		row := 0
+		for row < len(ends) && ends[row] > from-12 {
+			row++
+		}
+		if row == len(ends) {
+			ends = append(ends, 0)
+		}
+		ends[row] = from + w
+		if row > 2 {
+			continue
+		}
+		if row > 0 {
+			s.line("grid", (a+b)/2, y, (a+b)/2, y+float64(16*row)+4)
+		}
+		s.text("s small", from, y+16+float64(16*row), st.name)
+	}
+}
+
+// layers draws for each unit what a weight takes, and the bound.
+func (r *Report) layers() template.HTML {
+	const left, top, height = 46, 30, 220
+	units := r.chartUnits()
+	list := stacks(units)
+	x, step := places(list, len(units), left)
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, u := range units {
+		low, high = min(low, u.Bound), max(high, u.Bits)
+	}
+	low, high = math.Floor(low*10-0.5)/10, math.Ceil(high*10+0.5)/10
+	y := func(bits float64) float64 { return top + height*(high-bits)/(high-low) }
+	s := newSVG("layers", top+height+72, "Bits per weight by unit", fmt.Sprintf(
+		"Every unit takes between %.2f and %.2f bits per weight; Shannon's bound lies between %.2f and %.2f. The mean is %.3f against a bound of %.3f.",
+		extreme(units, math.Min, func(u Unit) float64 { return u.Bits }), extreme(units, math.Max, func(u Unit) float64 { return u.Bits }),
+		extreme(units, math.Min, func(u Unit) float64 { return u.Bound }), extreme(units, math.Max, func(u Unit) float64 { return u.Bound }), r.Bits, r.Bound))
+	for _, bits := range bitTicks(low, high) {
+		s.line("grid", left, y(bits), chartWidth, y(bits))
+		s.text("e small muted", left-8, y(bits)+4, fmt.Sprintf("%.1f", bits))
+	}
+	radius := min(5, max(1.6, step*0.3))
+	for i, u := range units {
+		hint := fmt.Sprintf("%s: %.3f bits per weight, bound %.3f", u.Path, u.Bits, u.Bound)
+		s.line("stem", x[i], y(u.Bound), x[i], y(u.Bits))
+		s.line("ideal", x[i]-radius*1.2, y(u.Bound), x[i]+radius*1.2, y(u.Bound))
+		s.circle("c-e", x[i], y(u.Bits), radius, hint)
+	}
+	s.text("s muted", left, 14, "bits per weight, of 16 in BF16")
+	s.circle("c-e", chartWidth-190, 10, 4.5, "")
+	s.text("s small muted", chartWidth-180, 14, "stored")
+	s.line("ideal", chartWidth-122, 10, chartWidth-110, 10)
+	s.text("s small muted", chartWidth-104, 14, "Shannon's bound")
+	stackLabels(s, list, x, step, top+height+10)
+	return s.done()
+}
+
+func extreme(units []Unit, pick func(a, b float64) float64, of func(Unit) float64) float64 {
+	v := of(units[0])
+	for _, u := range units[1:] {
+		v = pick(v, of(u))
+	}
+	return v
+}
+
+// bitTicks are round values between low and high.
+func bitTicks(low, high float64) (ticks []float64) {
+	step := 1.0
+	for _, c := range []float64{2, 1, 0.5, 0.2, 0.1} {
+		if step = c; (high-low)/c >= 3 {
+			break
+		}
+	}
+	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9; i++ {
+		ticks = append(ticks, i*step)
+	}
+	return ticks
+}
+
+// shades is the number of tones of the heat map.
+const shades = 10
+
+// heat draws the distribution of exponents of each unit as a column.
+func (r *Report) heat() template.HTML {
+	const left, top = 46, 8
+	units := r.chartUnits()
+	list := stacks(units)
+	x, step := places(list, len(units), left)
+	first, last := r.visible()
+	cell := min(16, max(4, 260/float64(last-first+1)))
+	height := cell * float64(last-first+1)
+	s := newSVG("heat", top+height+72, "Exponents by unit", "Each column is a unit, each row an exponent; the darker, the more weights have it. "+r.exponentsText())
+	var paths [shades + 1]strings.Builder
+	for i := range units {
+		total := float64(units[i].Histogram.Total())
+		for e := first; e <= last; e++ {
+			tone := int(math.Ceil(shades * math.Sqrt(min(1, float64(units[i].Histogram[e])/total/0.3))))
+			if tone > 0 {
+				fmt.Fprintf(&paths[tone], "M%s %sh%sv%sh-%sz", num(x[i]-step/2), num(top+float64(last-e)*cell), num(step+0.3), num(cell+0.3), num(step+0.3))
+			}
+		}
+	}
+	for tone := range paths {
+		if paths[tone].Len() > 0 {
+			fmt.Fprintf(&s.b, `<path class="c-e" fill-opacity="%.2f" d="%s"/>`, float64(tone)/shades, paths[tone].String())
+		}
+	}
+	every := max(1, int(math.Ceil(22/cell)))
+	for e := first; e <= last; e++ {
+		if (e-bias)%every == 0 {
+			s.power("e small", left-6, top+(float64(last-e)+0.5)*cell+5, e-bias)
+		}
+	}
+	stackLabels(s, list, x, step, top+height+10)
+	return s.done()
+}
+
+// visible are the exponents that at least one weight in 100,000 has.
+func (r *Report) visible() (first, last int) {
+	first, last = r.Histogram.Bounds()
+	rare := r.Histogram.Total() / 100_000
+	for first < last && r.Histogram[first] < rare {
+		first++
+	}
+	for last > first && r.Histogram[last] < rare {
+		last--
+	}
+	return first, last
+}
