@@ -48,26 +48,26 @@ func (c *Client) candidates(folder string, f FileRef) []string {
 
 // trusted checks one candidate and gives the real file behind it.
 func trusted(folder, candidate string, f FileRef) (string, bool) {
-	real, err := filepath.EvalSymlinks(candidate)
+	found, err := filepath.EvalSymlinks(candidate)
 	if err != nil {
 		return "", false
 	}
-	info, err := os.Stat(real)
+	info, err := os.Stat(found)
 	if err != nil || !info.Mode().IsRegular() || (f.hash() != "" || f.Size > 0) && info.Size() != f.Size {
 		return "", false
 	}
-	rel, err := filepath.Rel(folder, real)
+	rel, err := filepath.Rel(folder, found)
 	if err != nil || !filepath.IsLocal(rel) {
 		return "", false
 	}
 	if filepath.Dir(rel) != "blobs" {
-		return real, real == candidate // the file itself, where links are not used
+		return found, found == candidate // the file itself, where links are not used
 	}
 	name := filepath.Base(rel)
 	if h := f.hash(); h != "" {
-		return real, name == h
+		return found, name == h
 	}
-	return real, isSHA256(name) || isCommit(name)
+	return found, isSHA256(name) || isCommit(name)
 }
 
 // cachedCommit resolves a revision by the cache's refs.

@@ -97,7 +97,7 @@ func (c *Client) link(f FileRef) error {
 	err = os.Symlink(target, name)
 	if errors.Is(err, fs.ErrExist) {
 		if old, _ := os.Readlink(name); old == target {
-			return nil
+			return nil //nolint:nilerr // the link is there already
 		}
 		if err := os.Remove(name); err != nil {
 			return err

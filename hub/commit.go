@@ -120,7 +120,7 @@ type pendingCommit struct {
 // try makes one attempt and settles what its answer leaves open.
 func (p *pendingCommit) try(ctx context.Context, _ *progress) error {
 	if p.inDoubt {
-		if err := p.settle(ctx, nil); err != errNotLanded {
+		if err := p.settle(ctx, nil); !errors.Is(err, errNotLanded) {
 			return err
 		}
 	}

@@ -183,7 +183,7 @@ func readInto(body io.Reader, skip int64, s sink) error {
 }
 
 func earlyEnd(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"syscall"
@@ -48,7 +49,7 @@ func TestStreamPart(t *testing.T) {
 // TestStreamFaults puts one fault into the first GETs and wants the right
 // bytes after the right number of requests.
 func TestStreamFaults(t *testing.T) {
-	reset := &http.ProtocolError{ErrorString: "connection reset"}
+	reset := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	for _, tt := range []struct {
 		name  string
 		fault func(n int, r *http.Request, good *http.Response) (*http.Response, error)

@@ -45,16 +45,16 @@ func (c *Client) addCached(info *RepoInfo, root, path string) error {
 	if err := ValidPath(f.Path); err != nil {
 		return err
 	}
-	real, ok := c.CachedPath(FileRef{Repo: info.ID, Commit: info.SHA, Path: f.Path})
+	cached, ok := c.CachedPath(FileRef{Repo: info.ID, Commit: info.SHA, Path: f.Path})
 	if !ok {
 		return nil
 	}
-	stat, err := os.Stat(real)
+	stat, err := os.Stat(cached)
 	if err != nil {
 		return err
 	}
 	f.Size = stat.Size()
-	switch name := filepath.Base(real); {
+	switch name := filepath.Base(cached); {
 	case isSHA256(name):
 		f.SHA256 = name
 	case isCommit(name):

@@ -93,7 +93,7 @@ func validRepoPart(id, part string) error {
 	case strings.Contains(part, "--") || strings.Contains(part, ".."):
 		return fmt.Errorf("repo id %q has -- or .. in it", id)
 	case !repoPart.MatchString(part):
-		return fmt.Errorf("repo id %q: %q may hold letters, digits, - _ and ., and not start or end with - or .", id, part)
+		return fmt.Errorf("repo id %q: %q may hold letters, digits, - _ and ., with neither - nor . at its ends", id, part)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 
 // slowBody gives one byte every gap until its request ends.
 type slowBody struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // of the one request that this body belongs to
 	gap  time.Duration
 	data []byte
 }

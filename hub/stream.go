@@ -64,7 +64,7 @@ func (c *Client) openCached(f FileRef, off, end int64) (io.ReadCloser, bool) {
 type stream struct {
 	c        *Client
 	f        FileRef
-	ctx      context.Context // of this stream; ended by Close
+	ctx      context.Context //nolint:containedctx // of this stream, an io.ReadCloser; ended by Close
 	cancel   context.CancelCauseFunc
 	workers  sync.WaitGroup
 	segments chan *segment // in file order; closed by the dispatcher

@@ -49,7 +49,7 @@ func (t *throttle) piece(p []byte) []byte {
 
 // throttledReader lets a body through at the throttle's rate.
 type throttledReader struct {
-	ctx context.Context // of the one request that this body belongs to
+	ctx context.Context //nolint:containedctx // of the one request that this body belongs to
 	t   *throttle
 	r   io.Reader
 }

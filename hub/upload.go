@@ -223,7 +223,7 @@ func (c *Client) putParts(ctx context.Context, repo string, a *lfsAction, p *par
 	for i, link := range p.urls {
 		g.Go(func() error {
 			if groupCtx.Err() != nil {
-				return nil // the first error is told already
+				return nil //nolint:nilerr // the first error is told already
 			}
 			off := int64(i) * p.chunk
 			etag, err := c.putPart(groupCtx, repo, link, b, off, min(p.chunk, b.Size-off))

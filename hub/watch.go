@@ -15,7 +15,7 @@ import (
 // Time spent in our own throttle or with our own consumer does not count.
 type watch struct {
 	t      *transport
-	ctx    context.Context // of the one request that is watched
+	ctx    context.Context //nolint:containedctx // of the one request that is watched
 	cancel context.CancelCauseFunc
 	header time.Duration
 
@@ -113,7 +113,7 @@ func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 }
 
 type guardedBody struct {
-	ctx    context.Context // of the one request that this body belongs to
+	ctx    context.Context //nolint:containedctx // of the one request that this body belongs to
 	cancel context.CancelCauseFunc
 	body   io.ReadCloser
 	t      *transport
@@ -131,7 +131,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	start := b.arm()
 	n, err := b.body.Read(p)
 	b.timer.Stop()
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return n, causeOf(b.ctx, err)
 	}
 	if !b.bulk {
