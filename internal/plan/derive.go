@@ -27,13 +27,14 @@ func (p *planner) derive() error {
 
 // deriveLoader guesses how the model is loaded from its class name.
 func (p *planner) deriveLoader() Loader {
-	for _, a := range p.cfg.Architectures {
-		if strings.HasSuffix(a, "ForCausalLM") && !p.cfg.holds("auto_map") {
-			return Loader{Via: "AutoModelForCausalLM", Transformers: "<5"}
-		}
-		return Loader{Via: "bfloat16_model=", Class: a}
+	if len(p.cfg.Architectures) == 0 {
+		return Loader{Via: "bfloat16_model=", Class: p.cfg.ClassName}
 	}
-	return Loader{Via: "bfloat16_model=", Class: p.cfg.ClassName}
+	class := p.cfg.Architectures[0]
+	if strings.HasSuffix(class, "ForCausalLM") && !p.cfg.holds("auto_map") {
+		return Loader{Via: "AutoModelForCausalLM", Transformers: "<5"}
+	}
+	return Loader{Via: "bfloat16_model=", Class: class}
 }
 
 // refuseUnderivable explains why nothing could be derived.

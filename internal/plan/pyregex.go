@@ -58,7 +58,7 @@ func cost(re *syntax.Regexp) int {
 
 // cause drops the translated expression from a compile error: the user did not write it.
 func cause(err error) error {
-	if e, ok := err.(*syntax.Error); ok {
+	if e, ok := errors.AsType[*syntax.Error](err); ok {
 		return fmt.Errorf("%s", e.Code)
 	}
 	return err

@@ -108,15 +108,16 @@ func (s *Survey) findWeights(opt Options) error {
 	if s.Layout == ComfyUI {
 		return s.findSingle()
 	}
-	for _, p := range s.stems(s.Dir, s.Layout) {
-		if strings.HasSuffix(p, ".json") {
-			s.Index = p
-		} else {
-			s.single = p
-		}
-		return nil
+	stems := s.stems(s.Dir, s.Layout)
+	if len(stems) == 0 {
+		return s.refuseNoWeights()
 	}
-	return s.refuseNoWeights()
+	if strings.HasSuffix(stems[0], ".json") {
+		s.Index = stems[0]
+	} else {
+		s.single = stems[0]
+	}
+	return nil
 }
 
 // takeSingle uses the one weight file that the caller named.
