@@ -121,18 +121,6 @@ func goldenUnits(t testing.TB) []string {
 	return names
 }
 
-// goodUnits are the golden units that DF11 can hold.
-func goodUnits(t testing.TB) []string {
-	t.Helper()
-	var names []string
-	for _, name := range goldenUnits(t) {
-		if _, c := loadGolden(t, name); c.Official.Result == "ok" && len(c.Kernel.Problems) == 0 {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // mustPass demands that a unit is sound, strictly, and decodes to its source by every route.
 func mustPass(t *testing.T, s *stored) {
 	t.Helper()
