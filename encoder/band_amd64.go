@@ -12,7 +12,7 @@ type bandCounts struct {
 	symbols [17][32]byte // each of them 32 times; the last is not in the band
 	counts  [17][4]uint64
 	others  [256]uint32
-	piece   [pieceElems]byte
+	piece   [pieceElems]byte //nolint:unused // only the assembly does
 }
 
 // maxOthers is the share of symbols outside the band, one in so many, above

@@ -196,11 +196,11 @@ func TestGoldenUnits(t *testing.T) {
 func testGoldenUnit(t *testing.T, o Options, name string, c unitCase) {
 	input := readGolden(t, name, "input.bf16")
 	want := goldenEncoded(t, name, c)
-	e, err := encodeWith(t, o, buildCodebook(c.histogram()), c.sizes(), input, 2)
+	e, _ := encodeWith(t, o, buildCodebook(c.histogram()), c.sizes(), input, 2)
 	if d := diff(e, want); d != "" {
 		t.Error(d)
 	}
-	_, err = o.encode(c.sizes(), input, 1)
+	_, err := o.encode(c.sizes(), input, 1)
 	if got := reasonOf(err); got != c.reason() {
 		t.Errorf("encode: %v, want reason %q", err, c.reason())
 	}
