@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"slices"
 
@@ -52,6 +53,7 @@ type small struct {
 	size   int64
 	sha256 string
 	data   []byte // nil: a file of the store
+	remote bool   // the target's store has it already, copied from the source's
 }
 
 func newSmall(path string, kind metadata.Kind, data []byte) small {
@@ -159,6 +161,12 @@ func (r *run) uploadSmall(ctx context.Context, files []small) ([]hub.Op, error) 
 }
 
 func (r *run) uploadOne(ctx context.Context, f small) (hub.Op, error) {
+	if f.remote {
+		if r.pub.tree[f.path].SHA256 == f.sha256 {
+			return hub.Op{}, nil
+		}
+		return hub.LFSOp(f.path, f.sha256, f.size), nil
+	}
 	blob := hub.Blob{Path: f.path, Size: f.size, SHA256: f.sha256, PullRequest: r.pub.opensPR()}
 	if f.data != nil {
 		blob.Reader = memory(f.data)
@@ -204,8 +212,13 @@ func (r *run) sourceFiles() ([]metadata.SourceFile, error) {
 // copyFiles brings the files that are carried over into the store, each checked against its published hash.
 func (r *run) copyFiles(ctx context.Context) ([]small, error) {
 	var out []small
+	remote := r.duplicate(ctx)
 	for _, f := range append(slices.Clone(r.Plan.Copied), r.Plan.Components...) {
 		if f.Path == r.configPath() && r.Plan.Config.Mode == plan.ConfigInsert {
+			continue
+		}
+		if sha, ok := remote[f.Path]; ok {
+			out = append(out, small{path: f.Path, kind: metadata.KindCopied, size: f.Size, sha256: sha, remote: true})
 			continue
 		}
 		s, err := r.copyFile(ctx, f)
@@ -215,6 +228,37 @@ func (r *run) copyFiles(ctx context.Context) ([]small, error) {
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// duplicate asks the Hub to copy large files from the source's store to the target's, and gives the sha256 of those that
+// it did, by path. Anything that goes wrong only means that they are fetched and uploaded instead.
+func (r *run) duplicate(ctx context.Context) map[string]string {
+	src, ok := r.Source.(*hubSource)
+	if !ok || r.pub == nil || r.store.keep || r.noDuplicates || src.client.Endpoint() != r.Push.Hub.Endpoint() {
+		return nil
+	}
+	tree, err := src.client.Tree(ctx, r.Model.ID, r.Model.Commit)
+	if err != nil {
+		return nil
+	}
+	done := map[string]string{}
+	var ask []hub.Duplicate
+	for _, f := range append(slices.Clone(r.Plan.Copied), r.Plan.Components...) {
+		if e := tree[f.Path]; e.SHA256 != "" && e.XetHash != "" {
+			ask = append(ask, hub.Duplicate{Path: f.Path, SHA256: e.SHA256, XetHash: e.XetHash})
+			done[f.Path] = e.SHA256
+		}
+	}
+	if len(ask) == 0 {
+		return nil
+	}
+	failed, err := r.Push.Hub.DuplicateFiles(ctx, r.Model.ID, r.Push.Repo, ask)
+	if err != nil {
+		r.Log.Info("no copy inside the hub, uploading instead", "err", err)
+		return nil
+	}
+	maps.DeleteFunc(done, func(_, sha string) bool { _, bad := failed[sha]; return bad })
+	return done
 }
 
 func (r *run) copyFile(ctx context.Context, f plan.File) (small, error) {

@@ -169,3 +169,25 @@ func TestSmallDiskFetchesByRanges(t *testing.T) {
 		t.Errorf("a budget that can't hold one unit: %v", err)
 	}
 }
+
+// TestCopiesInsideTheHub: large files that are carried over are copied by the hub itself, where it offers that, and are
+// fetched and uploaded where it does not.
+func TestCopiesInsideTheHub(t *testing.T) {
+	for _, opts := range [][]hubtest.Option{{hubtest.WithXetHashes()}, nil} {
+		srv := hubtest.Start(t, opts...)
+		model := partsModel
+		model.Extra = map[string][]byte{"tokenizer.model": []byte(strings.Repeat("\x00large", 2<<20))}
+		srv.AddModel("a/llama", hubtest.NewLlama(7, model))
+		srv.ResetLog()
+		if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
+			t.Fatal(err)
+		}
+		from, to := srv.Files("a/llama", "main")["tokenizer.model"], srv.Files("a/out", "main")["tokenizer.model"]
+		if from.SHA256 == "" || from != to {
+			t.Errorf("the copied file is not the source's: %+v %+v", from, to)
+		}
+		if fetched := srv.Count("", "/a/llama/resolve/*/tokenizer.model") > 0; fetched != (opts == nil) {
+			t.Errorf("hub offers copies: %v, file was fetched: %v", opts != nil, fetched)
+		}
+	}
+}

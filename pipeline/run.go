@@ -159,6 +159,7 @@ type run struct {
 	files  []*fileState
 
 	unpublished     []Output // finished by an earlier run, still to be uploaded
+	noDuplicates    bool     // files are not copied inside the hub
 	split           int      // into how many parts the work was split, for the run that finishes
 	byTask          bool     // tensors are fetched by ranges, task by task
 	spools, outputs *budget
@@ -257,7 +258,12 @@ func (r *run) run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r.Progress.SetPhase("finish")
-	return r.finish(ctx)
+	report, err := r.finish(ctx)
+	if errors.Is(err, hub.ErrMissingObject) && !r.noDuplicates {
+		r.noDuplicates = true // a copy that the hub promised is not there: send the bytes
+		report, err = r.finish(ctx)
+	}
+	return report, err
 }
 
 // brokenFile names the source file whose bytes an error found to be wrong; "" for any other error.
