@@ -333,3 +333,35 @@ func renameTensor(x *hubtest.Exchange) {
 	body := bytes.Replace(rec.Body.Bytes(), []byte("input_layernorm"), []byte("input_layernorn"), 1)
 	_, _ = x.Write(body)
 }
+
+// deepMode makes the tests take every point and many seeds; .ci/deep/40-kill.sh sets it.
+func deepMode() bool { return os.Getenv("DF11_DEEP") != "" }
+
+// stride is the distance between two points of a test that could try every one.
+func stride(n int) int {
+	if deepMode() {
+		return 1
+	}
+	return n
+}
+
+// seeds gives the seeds of a random test, and prints the first; DF11_SEED repeats a run.
+func seeds(t *testing.T, few, many uint64) []uint64 {
+	t.Helper()
+	first, n := uint64(time.Now().UnixNano()), few
+	if deepMode() {
+		n = many
+	}
+	if s := os.Getenv("DF11_SEED"); s != "" {
+		if _, err := fmt.Sscan(s, &first); err != nil {
+			t.Fatal(err)
+		}
+		n = 1
+	}
+	t.Logf("seeds %d and on; DF11_SEED=%d repeats the first", first, first)
+	var out []uint64
+	for i := range n {
+		out = append(out, first+i)
+	}
+	return out
+}

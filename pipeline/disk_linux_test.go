@@ -1,0 +1,91 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+// TestDiskFull: on a disk that is too small the run ends with an error that says so, leaves no half-written file under
+// an output's name, and goes on once there is room. Without the right to mount one, the disk fills up in the stage that
+// compares, where the options let a test in.
+func TestDiskFull(t *testing.T) {
+	want := reference(t, small())
+	w, disk := newWorld(t, small()), t.TempDir()
+	full, room := smallDisk(t, disk)
+	_, err := w.convert(t.Context(), t, filepath.Join(disk, "work"), full)
+	if err == nil || !pipeline.IsDiskFull(err) {
+		t.Fatalf("on a full disk: %v", err)
+	}
+	w.unfinished(t)
+	noGoroutines(t)
+	err = filepath.WalkDir(disk, func(p string, d fs.DirEntry, err error) error {
+		if strings.HasSuffix(p, ".tmp") {
+			t.Errorf("%s is left behind", p)
+		}
+		if st, statErr := os.Stat(p); statErr == nil && strings.HasSuffix(p, ".safetensors") && st.Size() != want[filepath.Base(p)].Size {
+			t.Errorf("%s is not complete", p)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	room()
+	if _, err := w.convert(t.Context(), t, filepath.Join(disk, "work")); err != nil {
+		t.Fatal(err)
+	}
+	sameFiles(t, w.target(), want)
+}
+
+// smallDisk makes dir a file system of 16 KiB and gives what makes it larger. Where that is not allowed, full makes the
+// run meet the same error.
+func smallDisk(t *testing.T, dir string) (full func(*pipeline.Options), room func()) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16k"); err != nil {
+		t.Logf("no small disk can be mounted (%v), the error is made in the stage that compares", err)
+		return func(o *pipeline.Options) { o.GPU = fullDisk{} }, func() {}
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(*pipeline.Options) {}, func() {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=16m"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDiskFullInAStage is TestDiskFull without any mount: one stage meets the error.
+func TestDiskFullInAStage(t *testing.T) {
+	w, work := newWorld(t, small()), t.TempDir()
+	_, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { o.GPU = fullDisk{} })
+	if !pipeline.IsDiskFull(err) {
+		t.Errorf("error %v", err)
+	}
+	w.unfinished(t)
+	noGoroutines(t)
+	if n := openFiles(t, work); n > 0 {
+		t.Errorf("%d files are still open", n)
+	}
+}
+
+// fullDisk is a second decoder that finds the disk full.
+type fullDisk struct{}
+
+func (fullDisk) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, verify.CompareOptions) error {
+	return &os.PathError{Op: "write", Path: "spool", Err: errors.Join(syscall.ENOSPC)}
+}
+
+func (fullDisk) Describe() (string, []string) { return "full disk", nil }

@@ -1,0 +1,338 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+var errStop = errors.New("stopped by the test")
+
+// interrupted runs a conversion whose context ends when stop is called, and checks how it ends: with the cause, without
+// a config.json on the target, with nothing still running.
+func interrupted(t *testing.T, w *world, work string, arm func(stop func())) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	arm(func() { cancel(errStop) })
+	_, err := w.convert(ctx, t, work)
+	w.ClearFaults()
+	w.log.hook = nil
+	if err == nil {
+		return // it was done before it noticed
+	}
+	if !errors.Is(err, errStop) {
+		t.Errorf("error %v, want the cause of the cancellation", err)
+	}
+	if _, finished := w.target()["config.json"]; finished && w.Count("POST", "/api/models/*/commit/*") == 0 {
+		t.Error("the target has a config.json without a commit")
+	}
+	noGoroutines(t)
+	if n := openFiles(t, work); n > 0 {
+		t.Errorf("%d files below the work folder are still open", n)
+	}
+}
+
+// TestCancelAtEveryRequest: wherever a run is stopped, the next one, on the same disk or a fresh one, ends with the same
+// bytes.
+func TestCancelAtEveryRequest(t *testing.T) {
+	want := reference(t, small())
+	base := newWorld(t, small())
+	base.mustConvert(t)
+	for k := 1; k <= len(base.Requests()); k += stride(5) {
+		w, work := newWorld(t, small()), t.TempDir()
+		interrupted(t, w, work, func(stop func()) {
+			w.Inject(hubtest.Fault{Nth: k, Action: func(x *hubtest.Exchange) { stop(); x.Next(x.ResponseWriter) }})
+		})
+		if k%2 == 0 {
+			work = t.TempDir() // another machine
+		}
+		if _, err := w.convert(t.Context(), t, work); err != nil {
+			t.Fatalf("after a stop at request %d: %v", k, err)
+		}
+		sameFiles(t, w.target(), want)
+		if t.Failed() {
+			t.Fatalf("stopped at request %d", k)
+		}
+	}
+}
+
+// TestCancelAtEveryOutput: a run that keeps its result is stopped after each finished output; the next one converts only
+// what is missing.
+func TestCancelAtEveryOutput(t *testing.T) {
+	want := localResult(t, small())
+	files, err := filepath.Glob(filepath.Join(want, "*.safetensors"))
+	if err != nil || len(files) < 4 {
+		t.Fatal(files, err)
+	}
+	for k := 1; k <= len(files); k++ {
+		w, out := newWorld(t, small()), t.TempDir()
+		w.change = append(w.change, func(o *pipeline.Options) { o.OutDir, o.Push = out, nil })
+		interrupted(t, w, out, func(stop func()) {
+			w.log.hook = func(string) {
+				if len(w.log.files) >= k {
+					stop()
+				}
+			}
+		})
+		done := w.log.take()
+		if _, err := w.convert(t.Context(), t, out); err != nil {
+			t.Fatal(err)
+		}
+		again := w.log.take()
+		if twice := both(done, again); len(twice) > 0 || len(done)+len(again) != len(files) {
+			t.Errorf("stopped after %d outputs: %v were converted twice; %v, then %v", k, twice, done, again)
+		}
+		sameFolder(t, out, want)
+	}
+}
+
+// both lists what is in a and in b.
+func both(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
+}
+
+// sameFolder compares two results; card and manifest name the source and so may differ.
+func sameFolder(t *testing.T, got, want string) {
+	t.Helper()
+	entries, err := os.ReadDir(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() || e.Name() == "README.md" || e.Name() == metadata.ManifestName {
+			continue
+		}
+		if string(readFile(t, filepath.Join(got, e.Name()))) != string(readFile(t, filepath.Join(want, e.Name()))) {
+			t.Errorf("%s differs", e.Name())
+		}
+	}
+}
+
+// deep is a model with more outputs than fit one batch.
+func deep() *hubtest.Model {
+	return hubtest.NewLlama(11, hubtest.ModelOptions{Layers: 70, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000})
+}
+
+// TestFreshDiskSkipsWhatIsCommitted: a run is stopped between two batches; the next one, on an empty disk, does not
+// convert again what the first batch brought, nor read it where no hash needs it.
+func TestFreshDiskSkipsWhatIsCommitted(t *testing.T) {
+	want := reference(t, deep())
+	w := newWorld(t, deep())
+	interrupted(t, w, t.TempDir(), func(stop func()) {
+		w.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/commit/*", Nth: 2, Action: func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }})
+	})
+	w.unfinished(t)
+	committed := weightFiles(w.target())
+	if len(committed) < 50 {
+		t.Fatalf("only %d files are committed", len(committed))
+	}
+	w.log.take()
+	w.ResetLog()
+	if _, err := w.convert(t.Context(), t, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	if twice := both(w.log.take(), committed); len(twice) > 0 {
+		t.Errorf("converted twice: %v", twice)
+	}
+	all := deep().Size()
+	if read := w.sourceBytes() - all; read > all/2 { // reading the headers already takes files as small as these whole
+		t.Errorf("%d bytes of %d were read again", read, all)
+	}
+	sameFiles(t, w.target(), want)
+	checkPublished(t, w)
+}
+
+// weightFiles lists the weight files of a revision.
+func weightFiles(files map[string]hubtest.File) (names []string) {
+	for p := range files {
+		if strings.HasSuffix(p, ".safetensors") {
+			names = append(names, p)
+		}
+	}
+	return names
+}
+
+// sourceBytes counts what the storage host has sent.
+func (w *world) sourceBytes() (n int64) {
+	for _, q := range w.Requests() {
+		if q.Host == hubtest.HostCDN && q.Method == "GET" {
+			n += q.Sent
+		}
+	}
+	return n
+}
+
+// TestOtherCommitRestarts: what was converted from one commit of the source is not used for another.
+func TestOtherCommitRestarts(t *testing.T) {
+	for _, sameDisk := range []bool{true, false} {
+		w, work := newWorld(t, deep()), t.TempDir()
+		interrupted(t, w, work, func(stop func()) {
+			w.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/commit/*", Nth: 2, Action: func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }})
+		})
+		w.log.take()
+		next := hubtest.NewLlama(12, hubtest.ModelOptions{Layers: 70, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000})
+		w.Push(sourceRepo, "main", next.Files())
+		if !sameDisk {
+			work = t.TempDir()
+		}
+		if _, err := w.convert(t.Context(), t, work); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(weightFiles(w.target())); len(w.log.take()) != n {
+			t.Errorf("not all %d outputs were made anew", n)
+		}
+		equalsFolder(t, w, localResult(t, next))
+	}
+}
+
+// failingSource fails at its n-th action: opening a stream, each read of one, opening a file.
+type failingSource struct {
+	pipeline.Source
+	n atomic.Int64
+}
+
+var errSourceFails = errors.New("the source fails")
+
+func (s *failingSource) fails() bool { return s.n.Add(-1) == 0 }
+
+func (s *failingSource) Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error) {
+	if s.fails() {
+		return nil, errSourceFails
+	}
+	r, err := s.Source.Stream(ctx, file, off, end)
+	return failingReader{r, s}, err
+}
+
+func (s *failingSource) OpenFile(ctx context.Context, p string) (io.ReadCloser, error) {
+	if s.fails() {
+		return nil, errSourceFails
+	}
+	r, err := s.Source.OpenFile(ctx, p)
+	return failingReader{r, s}, err
+}
+
+type failingReader struct {
+	io.ReadCloser
+	s *failingSource
+}
+
+func (r failingReader) Read(p []byte) (int, error) {
+	if r.s.fails() {
+		return 0, errSourceFails
+	}
+	return r.ReadCloser.Read(p)
+}
+
+// TestSourceFailsAnywhere: whichever read of the source fails, its error is the one reported, nothing stays open or
+// running, and the next run ends well.
+func TestSourceFailsAnywhere(t *testing.T) {
+	want := reference(t, small())
+	for n := int64(1); ; n += int64(stride(13)) {
+		w, work := newWorld(t, small()), t.TempDir()
+		s := &failingSource{}
+		s.n.Store(n)
+		_, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { s.Source, o.Source = o.Source, s })
+		if s.n.Load() > 0 {
+			break // there is no n-th action
+		}
+		if !errors.Is(err, errSourceFails) {
+			t.Fatalf("action %d: %v", n, err)
+		}
+		w.unfinished(t)
+		noGoroutines(t)
+		if k := openFiles(t, work); k > 0 {
+			t.Fatalf("action %d: %d files are still open", n, k)
+		}
+		if _, err := w.convert(t.Context(), t, work); err != nil {
+			t.Fatal(err)
+		}
+		sameFiles(t, w.target(), want)
+	}
+}
+
+// TestEveryRequestRefused: whichever request is refused for good, the run ends at once with that error, without a
+// config.json, and the next one ends well.
+func TestEveryRequestRefused(t *testing.T) {
+	want := reference(t, small())
+	base := newWorld(t, small())
+	base.mustConvert(t)
+	for k := 1; k <= len(base.Requests()); k += stride(9) {
+		w, work := newWorld(t, small()), t.TempDir()
+		w.Inject(hubtest.Fault{Nth: k, Action: hubtest.Error(401, "", "Invalid credentials in Authorization header")})
+		_, err := w.convert(t.Context(), t, work)
+		w.ClearFaults()
+		if err != nil {
+			if e := (*hub.Error)(nil); !errors.As(err, &e) {
+				t.Errorf("request %d: %v", k, err)
+			}
+			w.unfinished(t)
+		}
+		noGoroutines(t)
+		if _, err := w.convert(t.Context(), t, work); err != nil {
+			t.Fatalf("request %d, again: %v", k, err)
+		}
+		sameFiles(t, w.target(), want)
+	}
+}
+
+// TestForeignJournal: a torn journal, or one of another plan, is not believed.
+func TestForeignJournal(t *testing.T) {
+	want := localResult(t, small())
+	for name, journal := range map[string]string{
+		"torn":    `{"version": 1, "plan": "`,
+		"another": `{"version": 1, "plan": "0000", "part": "part-1-of-1", "outputs": [{"path": "lm_head.safetensors", "size": 1, "sha256": ""}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := t.TempDir()
+			writeFile(t, filepath.Join(out, ".df11-convert", "part-1-of-1.json"), []byte(journal))
+			writeFile(t, filepath.Join(out, "lm_head.safetensors"), []byte("x"))
+			if _, err := convertLocal(t, writeModel(t, small()), out, plan.Options{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			sameFolder(t, out, want)
+		})
+	}
+}
+
+// TestSpoiledOutputIsMadeAgain: an output that changed on disk after it was finished is converted again.
+func TestSpoiledOutputIsMadeAgain(t *testing.T) {
+	w, out := newWorld(t, small()), t.TempDir()
+	w.change = append(w.change, func(o *pipeline.Options) { o.OutDir, o.Push = out, nil })
+	var first string
+	interrupted(t, w, out, func(stop func()) { w.log.hook = func(f string) { first = f; stop() } })
+	b := readFile(t, filepath.Join(out, first))
+	b[len(b)-1] ^= 1
+	writeFile(t, filepath.Join(out, first), b)
+	if _, err := w.convert(t.Context(), t, out); err != nil {
+		t.Fatal(err)
+	}
+	sameFolder(t, out, localResult(t, small()))
+}
+
+// TestLocked: two runs never share a folder.
+func TestLocked(t *testing.T) {
+	w, out := newWorld(t, small()), t.TempDir()
+	w.change = append(w.change, func(o *pipeline.Options) { o.OutDir, o.Push = out, nil })
+	w.log.hook = func(string) {
+		w.log.hook = nil
+		if _, err := w.convert(t.Context(), t, out); err == nil || !strings.Contains(err.Error(), "locked") {
+			t.Errorf("a second run in the same folder: %v", err)
+		}
+	}
+	if _, err := w.convert(t.Context(), t, out); err != nil {
+		t.Fatal(err)
+	}
+}
