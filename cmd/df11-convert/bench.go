@@ -63,7 +63,7 @@ func runBench(ctx context.Context, u *ui, f *benchFlags) error {
 }
 
 func printBench(w io.Writer, r *bench.Report) {
-	fmt.Fprintf(w, "%s, %d cores; %s of BF16 weights, medians of %d rounds\n\n", r.CPU, r.Cores, bytesText(r.Size), r.Rounds)
+	fmt.Fprintf(w, "%s; cores: %d; BF16 weights: %s; rounds: %d\n\n", r.CPU, r.Cores, bytesText(r.Size), r.Rounds)
 	fmt.Fprintf(w, "%-15s  %6s  %5s  %7s  %7s  %7s\n", "stage", "path", "cores", "Gw/s", "GB/s", "x naive")
 	for _, s := range r.Stages {
 		fmt.Fprintf(w, "%-15s  %6s  %5d  %7.3f  %7.2f  %7.2f\n", s.Stage, s.Path, s.Cores, s.GWeightsPerS, s.GBPerS, s.RatioToNaive)

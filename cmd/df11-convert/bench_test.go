@@ -16,7 +16,7 @@ func TestPrintBench(t *testing.T) {
 			{Stage: bench.StageSplitHistogram, Path: "avx512", Cores: 16, GWeightsPerS: 12.3456, GBPerS: 24.6912, RatioToNaive: 24.69},
 		},
 	})
-	const want = `Abacus, 2 cores; 268 MB of BF16 weights, medians of 5 rounds
+	const want = `Abacus; cores: 2; BF16 weights: 268 MB; rounds: 5
 
 stage              path  cores     Gw/s     GB/s  x naive
 naive                go      1    0.500     1.00     1.00
