@@ -17,24 +17,25 @@ const module = "github.com/df11-convert/df11-convert/"
 // arrows says what the code of each directory may import from this module. "*" is everything; a directory ending in
 // "/..." stands for all below it.
 var arrows = map[string][]string{
-	"encoder":               {},
-	"internal/safetensors":  {},
-	"internal/atomicfile":   {},
-	"internal/filelock":     {},
-	"verify/internal/...":   {},
-	"verify":                {"encoder", "verify/kernel", "verify/internal/..."},
-	"verify/kernel":         {"encoder", "verify/internal/..."}, // encoder: in tests
-	"internal/plan":         {"internal/safetensors"},
-	"internal/metadata":     {"internal/plan", "internal/safetensors"},
-	"internal/inspect":      {},
-	"hub":                   {"internal/atomicfile", "internal/filelock"},
-	"internal/bench":        {"encoder", "verify", "internal/safetensors", "internal/atomicfile"},
-	"internal/hubtest":      {"internal/safetensors"},
-	"internal/hubtest/hubd": {"internal/hubtest"},
-	"pipeline":              {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/inspect", "internal/safetensors", "internal/atomicfile", "internal/filelock"},
-	"cmd/df11-convert":      {"*"},
-	"cmd/df11-convert/...":  {"*"},
-	".":                     {},
+	"encoder":                   {},
+	"internal/safetensors":      {},
+	"internal/atomicfile":       {},
+	"internal/filelock":         {},
+	"verify/internal/...":       {},
+	"verify":                    {"encoder", "verify/kernel", "verify/internal/..."},
+	"verify/kernel":             {"encoder", "verify/internal/..."}, // encoder: in tests
+	"internal/plan":             {"internal/safetensors"},
+	"internal/metadata":         {"internal/plan", "internal/safetensors"},
+	"internal/inspect":          {},
+	"internal/inspect/generate": {},
+	"hub":                       {"internal/atomicfile", "internal/filelock"},
+	"internal/bench":            {"encoder", "verify", "internal/safetensors", "internal/atomicfile"},
+	"internal/hubtest":          {"internal/safetensors"},
+	"internal/hubtest/hubd":     {"internal/hubtest"},
+	"pipeline":                  {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/inspect", "internal/safetensors", "internal/atomicfile", "internal/filelock"},
+	"cmd/df11-convert":          {"*"},
+	"cmd/df11-convert/...":      {"*"},
+	".":                         {},
 }
 
 // homes says where a library may be used; everything that is not listed may be used anywhere.
