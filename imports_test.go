@@ -45,6 +45,7 @@ var homes = map[string][]string{
 	"golang.org/x/term":               {"cmd/df11-convert"},
 	"github.com/gomlx/go-huggingface": {"hub"},
 	"github.com/ebitengine/purego":    {"verify/internal/..."},
+	"golang.org/x/image":              {"internal/inspect/generate"},
 	"go.yaml.in/yaml":                 {"internal/metadata", "internal/hubtest", "hub", "cmd/df11-convert"},
 	"net/http":                        {"hub", "internal/hubtest", "internal/hubtest/hubd", "cmd/df11-convert", "pipeline"},
 }

@@ -62,10 +62,30 @@ func (r *Report) anatomy() template.HTML {
 			s.text("m muted", (end+chartWidth)/2, second+height/2+5, saved+" saved")
 		}
 	}
-	s.text("s strong", 0, second+height+22, "DF11")
-	s.text("e strong", max(min(end, chartWidth), 200), second+height+22, size(r.DF11Bytes)+" · "+share(float64(r.DF11Bytes), float64(r.BF16Bytes)))
+	s.text("s strong", 0, second+height+22, "DF11 · "+size(r.DF11Bytes)+" · "+share(float64(r.DF11Bytes), float64(r.BF16Bytes)))
+	legend(s, after, second+height+22, scale)
 	return s.done()
 }
+
+// legend names, at the right, the bands that are too narrow for their names.
+func legend(s *svg, bands []band, y, scale float64) {
+	x := float64(chartWidth)
+	for i := len(bands) - 1; i >= 0; i-- {
+		b := bands[i]
+		if b.bytes == 0 || fits(b, scale) {
+			continue
+		}
+		text := b.name + " " + size(b.bytes)
+		x -= textWidth(text)
+		s.text("s small muted", x, y, text)
+		x -= 16
+		s.rect(b.class, x, y-10, 11, 11, "")
+		x -= 16
+	}
+}
+
+// fits tells whether a band has room for its name.
+func fits(b band, scale float64) bool { return textWidth(b.name)*1.15 < float64(b.bytes)*scale-16 }
 
 // bar draws the bands side by side, with their names where there is room.
 func bar(s *svg, bands []band, y, height, scale float64) {
@@ -76,7 +96,7 @@ func bar(s *svg, bands []band, y, height, scale float64) {
 			continue
 		}
 		s.rect(b.class, x, y, w, height, b.name+": "+size(b.bytes))
-		if textWidth(b.name) < w-16 {
+		if fits(b, scale) {
 			s.text("s on "+b.class, x+10, y+height/2-2, b.name)
 			s.text("s on small "+b.class, x+10, y+height/2+15, size(b.bytes))
 		}

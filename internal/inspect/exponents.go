@@ -47,7 +47,7 @@ func (r *Report) exponents() template.HTML {
 	codes := r.codeRanges()
 	first, last := r.Histogram.Bounds()
 	total := float64(r.Histogram.Total())
-	s := newSVG("exponents", top+up+axis+down+34, "Exponents and their codes", r.exponentsText())
+	s := newSVG("exponents", top+up+axis+down+40, "Exponents and their codes", r.exponentsText())
 	step := (chartWidth - left) / float64(last-first+1)
 	var most float64
 	longest := 1
@@ -84,9 +84,11 @@ func (r *Report) exponents() template.HTML {
 	s.line("axis", left, top+up, chartWidth, top+up)
 	s.line("axis", left, base, chartWidth, base)
 	s.text("s muted", left+6, top+12, "share of the weights")
-	s.text("s muted", left+6, base+down+4, "length of the code in bits")
-	s.line("ideal", chartWidth-196, base+down+22, chartWidth-182, base+down+22)
-	s.text("e small muted", chartWidth, base+down+26, "what its share deserves (−log₂)")
+	s.text("s muted", left+6, base+down+34, "length of the code in bits")
+	s.circle("c-e", chartWidth-314, base+down+29, 4.5, "")
+	s.text("s small muted", chartWidth-304, base+down+33, "stored")
+	s.line("ideal", chartWidth-248, base+down+29, chartWidth-234, base+down+29)
+	s.text("s small muted", chartWidth-228, base+down+33, "what its share deserves: −log₂ share")
 	return s.done()
 }
 

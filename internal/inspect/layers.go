@@ -65,7 +65,7 @@ func stackName(first, last string) string {
 // places says where units stand on the x axis, with room between stacks.
 func places(list []stack, n int, left float64) (x []float64, step float64) {
 	slots := float64(n) + 0.8*float64(len(list)-1)
-	step = min(60, (chartWidth-left)/slots)
+	step = min(110, (chartWidth-left)/slots)
 	x = make([]float64, n)
 	at := left
 	for _, s := range list {
@@ -163,7 +163,7 @@ func bitTicks(low, high float64) (ticks []float64) {
 }
 
 // shades is the number of tones of the heat map.
-const shades = 10
+const shades = 24
 
 // heat draws the distribution of exponents of each unit as a column.
 func (r *Report) heat() template.HTML {

@@ -91,7 +91,7 @@ func textWidth(s string) float64 { return 6.6 * float64(len([]rune(s))) }
 func size(n int64) string {
 	x := float64(n)
 	for _, unit := range []string{"B", "kB", "MB", "GB"} {
-		if x < 1000 {
+		if x < 999.5 {
 			return digits3(x) + " " + unit
 		}
 		x /= 1000

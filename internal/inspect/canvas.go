@@ -1,0 +1,159 @@
+package inspect
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"strings"
+	"sync"
+)
+
+//go:generate go run ./generate
+
+//go:embed glyphs.png
+var glyphImage []byte
+
+//go:embed glyphs.txt
+var glyphList string
+
+// glyph is one letter of a font: its place in the atlas, where its box lies from the pen, and how far the pen moves.
+type glyph struct {
+	from    image.Rectangle
+	at      image.Point
+	advance int
+}
+
+// glyphs is the atlas with its index.
+type glyphs struct {
+	mask  *image.Gray
+	index map[string]map[rune]glyph
+}
+
+// loadGlyphs reads the embedded atlas once.
+var loadGlyphs = sync.OnceValues(func() (*glyphs, error) {
+	img, err := png.Decode(bytes.NewReader(glyphImage))
+	if err != nil {
+		return nil, fmt.Errorf("read glyphs: %w", err)
+	}
+	mask, ok := img.(*image.Gray)
+	if !ok {
+		return nil, fmt.Errorf("read glyphs: the picture is a %T", img)
+	}
+	g := &glyphs{mask: mask, index: map[string]map[rune]glyph{}}
+	for line := range strings.Lines(glyphList) {
+		var face string
+		var r rune
+		var x, y, w, h, dx, dy, advance int
+		if _, err := fmt.Sscan(line, &face, &r, &x, &y, &w, &h, &dx, &dy, &advance); err != nil {
+			return nil, fmt.Errorf("read glyphs: %w", err)
+		}
+		if g.index[face] == nil {
+			g.index[face] = map[rune]glyph{}
+		}
+		g.index[face][r] = glyph{image.Rect(x, y, x+w, y+h), image.Pt(dx, dy), advance}
+	}
+	return g, nil
+})
+
+// canvas draws with whole numbers only, so that every machine makes the same picture.
+type canvas struct {
+	img *image.NRGBA
+	g   *glyphs
+}
+
+func newCanvas(w, h int, background color.NRGBA) (*canvas, error) {
+	g, err := loadGlyphs()
+	if err != nil {
+		return nil, err
+	}
+	c := &canvas{image.NewNRGBA(image.Rect(0, 0, w, h)), g}
+	c.rect(background, 0, 0, w, h)
+	return c, nil
+}
+
+// blend mixes a colour into a pixel; alpha goes from 0 to 255.
+func (c *canvas) blend(x, y int, col color.NRGBA, alpha int) {
+	if alpha == 0 || !(image.Point{x, y}).In(c.img.Rect) {
+		return
+	}
+	i := c.img.PixOffset(x, y)
+	p := c.img.Pix[i : i+4 : i+4]
+	mix := func(old, new uint8) uint8 { return uint8((int(old)*(255-alpha) + int(new)*alpha + 127) / 255) }
+	p[0], p[1], p[2], p[3] = mix(p[0], col.R), mix(p[1], col.G), mix(p[2], col.B), 255
+}
+
+func (c *canvas) rect(col color.NRGBA, x, y, w, h int) {
+	for j := y; j < y+h; j++ {
+		for i := x; i < x+w; i++ {
+			c.blend(i, j, col, 255)
+		}
+	}
+}
+
+// trapezoid fills between two horizontal edges: from (x0, x1) at y to (x2, x3) at y+h. Its slanting edges are smoothed in
+// sixteenths of a pixel.
+func (c *canvas) trapezoid(col color.NRGBA, alpha, y, h, x0, x1, x2, x3 int) {
+	const sub = 16
+	for j := range h {
+		left := (x0*(2*h-2*j-1) + x2*(2*j+1)) * sub / (2 * h)
+		right := (x1*(2*h-2*j-1) + x3*(2*j+1)) * sub / (2 * h)
+		for i := left / sub; i <= right/sub; i++ {
+			covered := min(right, (i+1)*sub) - max(left, i*sub)
+			c.blend(i, y+j, col, alpha*max(0, covered)/sub)
+		}
+	}
+}
+
+// glyph finds a letter; one that the atlas lacks is shown as a question mark.
+func (c *canvas) glyph(face string, r rune) glyph {
+	if g, ok := c.g.index[face][r]; ok {
+		return g
+	}
+	return c.g.index[face]['?']
+}
+
+func (c *canvas) width(face, text string) int {
+	w := 0
+	for _, r := range text {
+		w += c.glyph(face, r).advance
+	}
+	return w
+}
+
+// text writes a line with its baseline at y and returns where it ends.
+func (c *canvas) text(face string, col color.NRGBA, x, y int, text string) int {
+	for _, r := range text {
+		g := c.glyph(face, r)
+		for j := range g.from.Dy() {
+			for i := range g.from.Dx() {
+				alpha := c.g.mask.GrayAt(g.from.Min.X+i, g.from.Min.Y+j).Y
+				c.blend(x+g.at.X+i, y+g.at.Y+j, col, int(alpha))
+			}
+		}
+		x += g.advance
+	}
+	return x
+}
+
+// cut shortens text to at most w pixels.
+func (c *canvas) cut(face, text string, w int) string {
+	if c.width(face, text) <= w {
+		return text
+	}
+	r := []rune(text)
+	for len(r) > 0 && c.width(face, string(r)+"…") > w {
+		r = r[:len(r)-1]
+	}
+	return string(r) + "…"
+}
+
+// png encodes the picture.
+func (c *canvas) png() ([]byte, error) {
+	var b bytes.Buffer
+	enc := png.Encoder{CompressionLevel: png.BestCompression}
+	err := enc.Encode(&b, c.img)
+	return b.Bytes(), err
+}
