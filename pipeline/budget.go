@@ -77,27 +77,65 @@ type BudgetError struct {
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("the largest output needs %d bytes of disk on its way, the budget is %d", e.Need, e.Have)
+	return fmt.Sprintf("at least %d bytes of disk are needed, there are %d", e.Need, e.Have)
 }
 
 // budgets divides the disk between spools and finished files that wait for their upload. byTask says that shards can't
 // be streamed in order within it, so that each task's tensors are fetched by ranges.
 func (r *run) budgets(segs [][]segment) (byTask bool, err error) {
 	r.spools, r.outputs = newBudget("disk", 0), newBudget("disk", 0)
-	if r.Disk == 0 {
-		return false, nil
+	disk, err := r.disk()
+	if disk == 0 || err != nil {
+		return false, err
 	}
 	spoolMin, outMin, largest := r.needs(segs)
-	if spoolMin+outMin > r.Disk {
+	if spoolMin+outMin > disk {
 		byTask, spoolMin = true, largest
 	}
-	spare := r.Disk - spoolMin - outMin
+	spare := disk - spoolMin - outMin
 	if spare < 0 {
-		return false, &BudgetError{Need: spoolMin + outMin, Have: r.Disk}
+		return false, &BudgetError{Need: spoolMin + outMin, Have: disk}
 	}
 	r.spools = newBudget("disk", spoolMin+spare/2)
 	r.outputs = newBudget("disk", outMin+spare/2)
 	return byTask, nil
+}
+
+// spareDisk is what is left free of a disk whose size nobody set a budget for.
+const spareDisk = 256 << 20
+
+// leastRatio is less than what DF11 leaves of trained weights (67 %): who has not even that much room need not begin.
+const leastRatio = 0.6
+
+// disk is the budget for what is on its way: the given one, else what is free. 0 is no bound. Outputs that stay must have
+// room beside it.
+func (r *run) disk() (int64, error) {
+	free, known := freeSpace(r.store.dir)
+	if !known {
+		return r.Disk, nil
+	}
+	free = max(1, free-spareDisk)
+	if r.store.keep {
+		stays := int64(leastRatio * float64(r.pendingBytes()))
+		if stays > free {
+			return 0, &BudgetError{Need: stays, Have: free}
+		}
+		free -= stays
+	}
+	if r.Disk > 0 {
+		return r.Disk, nil
+	}
+	return max(1, free), nil
+}
+
+// pendingBytes are the source bytes of outputs that are still to be made.
+func (r *run) pendingBytes() (n int64) {
+	for _, t := range r.tasks {
+		if _, done := r.ledger.output(t.path); !done {
+			n += t.size
+		}
+	}
+	return n
 }
 
 // needs computes the least disk for spools in stream order, for finished files, and for the largest single spool.

@@ -21,6 +21,9 @@ type Output struct {
 	Units []UnitResult `json:"units,omitempty"`
 	// Prefixes binds the output to the source bytes that it was made from.
 	Prefixes []Prefix `json:"prefixes,omitempty"`
+	// Uploaded, in a local journal: the target's store has the bytes, though no commit names them yet, and the file here
+	// is gone.
+	Uploaded bool `json:"uploaded,omitempty"`
 }
 
 // UnitResult is how the encoding of one unit ended.

@@ -1,8 +1,10 @@
 package pipeline_test
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -190,4 +192,58 @@ func TestCopiesInsideTheHub(t *testing.T) {
 			t.Errorf("hub offers copies: %v, file was fetched: %v", opts != nil, fetched)
 		}
 	}
+}
+
+// TestUploadedFilesAreNotMadeAgain: when a run ends between upload and commit, the next one on the same disk commits what
+// the target's store has; and if the store has lost it, the files are made again.
+func TestUploadedFilesAreNotMadeAgain(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		srv := hubtest.Start(t)
+		srv.AddModel("a/llama", hubtest.NewLlama(7, partsModel))
+		dir := t.TempDir()
+		work := func(o *pipeline.Options) { o.WorkDir = dir }
+		srv.Inject(hubtest.Fault{Name: "commit-quota", Times: hubtest.Always})
+		if _, err := pushFrom(t, srv, "a/llama", "a/out", work); err == nil {
+			t.Fatal("a commit over quota went through")
+		}
+		srv.ClearFaults()
+		srv.ResetLog()
+		if lost {
+			for _, r := range uploads(t, dir) {
+				srv.Forget("a/out", r, false)
+			}
+		}
+		if _, err := pushFrom(t, srv, "a/llama", "a/out", work); err != nil {
+			t.Fatal(err)
+		}
+		if sent := srv.Count("PUT", "*") > 0; sent != lost {
+			t.Errorf("lost %v: files were sent again: %v", lost, sent)
+		}
+		if _, err := pushFrom(t, srv, "a/llama", "a/fresh", nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := contents(srv, "a/out"), contents(srv, "a/fresh"); !maps.Equal(got, want) {
+			t.Errorf("lost %v: repos differ:\n%v\n%v", lost, got, want)
+		}
+	}
+}
+
+// uploads reads from the local journal the sha256 of what is in the target's store without a commit.
+func uploads(t *testing.T, work string) (sums []string) {
+	t.Helper()
+	var j struct {
+		Outputs []pipeline.Output `json:"outputs"`
+	}
+	if err := json.Unmarshal(readFile(t, filepath.Join(work, ".df11-convert", "part-1-of-1.json")), &j); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range j.Outputs {
+		if o.Uploaded {
+			sums = append(sums, o.SHA256)
+		}
+	}
+	if len(sums) == 0 {
+		t.Fatal("the journal names no uploaded file")
+	}
+	return sums
 }

@@ -263,6 +263,17 @@ func (p *publisher) put(ctx context.Context, o Output, r io.ReaderAt) error {
 		return fmt.Errorf("upload %s: %w", o.Path, err)
 	}
 	done(o.Size)
+	return p.enqueue(ctx, o, op)
+}
+
+// putUploaded commits an output whose bytes an earlier run has uploaded.
+func (p *publisher) putUploaded(ctx context.Context, o Output) error {
+	o.Uploaded = false
+	return p.enqueue(ctx, o, hub.LFSOp(o.Path, o.SHA256, o.Size))
+}
+
+// enqueue puts an output into the batch, and commits the batch when it is due.
+func (p *publisher) enqueue(ctx context.Context, o Output, op hub.Op) error {
 	p.progress.Uploaded.Add(o.Size)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -432,6 +443,13 @@ func (p *publisher) url(endpoint string) string {
 		return p.prURL
 	}
 	return endpoint + "/" + p.push.Repo
+}
+
+// waiting tells whether an output is in a batch that is not committed.
+func (p *publisher) waiting(path string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.outputs, func(o Output) bool { return o.Path == path })
 }
 
 // forget drops what the ledger of the store no longer trusts, before the outputs are made again.

@@ -245,6 +245,11 @@ func (r *run) run(ctx context.Context) (*Report, error) {
 		r.distrust(file)
 		err = r.convertAll(ctx)
 	}
+	if errors.Is(err, hub.ErrMissingObject) && ctx.Err() == nil {
+		r.Log.Warn("the target lost files that were uploaded, making them again", "err", err)
+		r.distrustUploads()
+		err = r.convertAll(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -275,6 +280,15 @@ func brokenFile(err error) string {
 		return e.File
 	}
 	return ""
+}
+
+// distrustUploads forgets outputs that only the target's store is said to have.
+func (r *run) distrustUploads() {
+	r.ledger.keep(func(o Output) bool {
+		_, committed := r.pub.ledger.output(o.Path)
+		return committed && !r.pub.waiting(o.Path) || !o.Uploaded
+	})
+	r.pub.forget(r.ledger)
 }
 
 func (r *run) distrust(file string) {
@@ -563,6 +577,9 @@ func (r *run) publishLoop(ctx context.Context, sealed <-chan Output) error {
 }
 
 func (r *run) upload(ctx context.Context, o Output) error {
+	if o.Uploaded {
+		return r.pub.putUploaded(ctx, o)
+	}
 	f, err := os.Open(r.store.path(o.Path))
 	if err != nil {
 		return err
@@ -577,7 +594,10 @@ func (r *run) upload(ctx context.Context, o Output) error {
 	if !slices.ContainsFunc(r.unpublished, func(u Output) bool { return u.Path == o.Path }) {
 		r.outputs.release(o.Size) // what an earlier run left was never acquired
 	}
-	return os.Remove(f.Name())
+	uploaded := o
+	uploaded.Uploaded = true
+	r.ledger.add(uploaded)
+	return errors.Join(os.Remove(f.Name()), r.saveJournal())
 }
 
 // StrictError lists units that DF11 cannot hold, under --strict or where nothing else is left.

@@ -106,6 +106,9 @@ func (s *store) journal(ctx context.Context, digest, part string) (*ledger, erro
 	}
 	l := usableLedger(b, digest, part)
 	for _, o := range l.all() {
+		if o.Uploaded {
+			continue
+		}
 		sum, err := s.sum(ctx, o.Path, o.Size)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
