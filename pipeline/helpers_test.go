@@ -365,3 +365,14 @@ func seeds(t *testing.T, few, many uint64) []uint64 {
 	}
 	return out
 }
+
+// TestMain keeps temporary files in memory where the system offers that: thousands of files are written and synced.
+func TestMain(m *testing.M) {
+	if dir, err := os.MkdirTemp("/dev/shm", "df11-test-"); err == nil {
+		os.Setenv("TMPDIR", dir)
+		code := m.Run()
+		os.RemoveAll(dir)
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
