@@ -386,12 +386,8 @@ func (r *run) reset() error {
 }
 
 func (r *run) countProgress() {
-	var source int64
-	for _, f := range r.files {
-		source += f.size
-	}
 	p := r.Progress
-	p.SourceBytes.Store(source)
+	p.SourceBytes.Store(provable(r.tasks))
 	p.OutputFiles.Store(int64(len(r.tasks)))
 	for _, c := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Uploaded, &p.Outputs} {
 		c.Store(0)

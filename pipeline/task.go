@@ -124,6 +124,17 @@ func addShadow(tasks []*task, a plan.Alias) {
 	}
 }
 
+// provable counts the bytes that pass the stages of these tasks: all but aliases, which are only compared.
+func provable(tasks []*task) (n int64) {
+	for _, t := range tasks {
+		n += t.size
+		for _, s := range t.shadows {
+			n -= s.Length
+		}
+	}
+	return n
+}
+
 // nElems counts the unit's weights.
 func (u *taskUnit) nElems() int64 {
 	var n int64

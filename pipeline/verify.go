@@ -280,8 +280,8 @@ func (v *verification) full(ctx context.Context) error {
 	var files []*fileState
 	for i, w := range v.Model.Plan.Weights {
 		files = append(files, &fileState{index: i, path: w.Path, size: w.Size, want: v.Model.SHA256[i], header: w.Header.Raw, segs: segs[i]})
-		v.Progress.SourceBytes.Add(w.Size)
 	}
+	v.Progress.SourceBytes.Store(provable(v.tasks))
 	v.Progress.OutputFiles.Store(int64(len(v.tasks)))
 	ready := make(chan *task)
 	f := &fetcher{

@@ -154,7 +154,8 @@ func (d *drawer) text(s pipeline.Snapshot) string {
 	return strings.Join(append(parts, d.stageTexts(s)...), " · ")
 }
 
-// stageTexts tells the rate of each stage that has begun, and marks the one that was busy most: it sets the pace.
+// stageTexts tells the rates of the ends of the pipeline and of the encoder, and marks the stage that was busy most, which
+// sets the pace.
 func (d *drawer) stageTexts(s pipeline.Snapshot) []string {
 	limit, most := "", 0.5
 	for _, st := range s.Stages {
@@ -166,6 +167,7 @@ func (d *drawer) stageTexts(s pipeline.Snapshot) []string {
 	for _, st := range s.Stages {
 		rate := d.stage(st.Stage)[0].value
 		switch {
+		case st.Stage != limit && (st.Stage == "verify" || st.Stage == "hash"):
 		case st.Bytes == 0, !d.stage(st.Stage)[0].begun:
 		case rate < 1e3:
 			out = append(out, st.Stage+" idle")
