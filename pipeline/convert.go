@@ -168,7 +168,7 @@ func (c *converter) unit(ctx context.Context, b *built, layout *safetensors.Layo
 		return r, err
 	}
 	s := e.Stats()
-	r.Bits, r.TieBroken = s.NBits, s.TieBroken
+	r.Bits, r.TieBroken, r.Exponents = s.NBits, s.TieBroken, exponentsOf(s)
 	return r, nil
 }
 
@@ -255,7 +255,7 @@ func (c *converter) copyTensor(ctx context.Context, b *built, l *safetensors.Lay
 	n := t.NBytes()
 	src := io.NewSectionReader(b.task.spool, p.at, n)
 	dst := io.NewOffsetWriter(b.file, l.DataStart()+t.Begin)
-	if m, err := io.CopyBuffer(dst, onlyReader{src}, make([]byte, blockBytes)); err != nil {
+	if m, err := io.CopyBuffer(dst, onlyReader{src}, make([]byte, min(n+1, blockBytes))); err != nil {
 		return fmt.Errorf("copy tensor %s: %w", p.Name, err)
 	} else if m != n {
 		return fmt.Errorf("copy tensor %s: %w", p.Name, io.ErrUnexpectedEOF)
@@ -276,7 +276,7 @@ type onlyReader struct{ io.Reader }
 
 // firstDifference compares n bytes of a and b and gives the offset of the first that differs, or -1.
 func firstDifference(ctx context.Context, a, b io.ReaderAt, n int64) (int64, error) {
-	x, y := make([]byte, blockBytes), make([]byte, blockBytes)
+	x, y := make([]byte, min(n, blockBytes)), make([]byte, min(n, blockBytes))
 	for off := int64(0); off < n; off += blockBytes {
 		if err := ctx.Err(); err != nil {
 			return 0, context.Cause(ctx)
