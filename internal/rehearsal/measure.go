@@ -1,0 +1,116 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+// result is what was predicted and measured.
+type result struct {
+	o           options
+	plan        planned
+	files       int
+	sourceBytes int64
+	report      struct {
+		Units   int   `json:"units"`
+		Weights int64 `json:"weights"`
+		Files   int   `json:"files"`
+		Traffic map[string]struct {
+			BytesIn  int64 `json:"bytes_in"`
+			BytesOut int64 `json:"bytes_out"`
+			Requests int64 `json:"requests"`
+			Retries  int64 `json:"retries"`
+		} `json:"traffic"`
+	}
+	wall      time.Duration
+	disk, rss int64
+}
+
+func (r *result) predicted() int64 { return r.plan.Estimate.Needs.DiskPush }
+
+// deviation is how far the disk is from its prediction, as a share of what was measured.
+func (r *result) deviation() float64 {
+	return float64(r.predicted()-r.disk) / float64(max(1, r.disk))
+}
+
+func (r *result) print(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	in, out := r.report.Traffic["source"].BytesIn, r.report.Traffic["target"].BytesOut
+	part := "whole model"
+	if r.o.shard != "" {
+		part = "part " + r.o.shard
+	}
+	fmt.Fprintf(t, "model\t%d layers in %d files, %s; %d units planned\n", r.o.layers, r.files, gb(r.sourceBytes), len(r.plan.Units))
+	fmt.Fprintf(t, "converted\t%s: %d units, %d weights, every bit compared\n", part, r.report.Units, r.report.Weights)
+	fmt.Fprintf(t, "moved\t%s down, %s up in %.0f s\n", gb(in), gb(out), r.wall.Seconds())
+	fmt.Fprintf(t, "peak of the resident set\t%s measured, %s planned at most, %s allowed\n", gb(r.rss), gb(r.plan.Estimate.Needs.Memory), gb(r.o.rssLimit))
+	fmt.Fprintf(t, "peak of disk\t%s measured, %s planned (%+.1f %%), %s allowed\n", gb(r.disk), gb(r.predicted()), 100*r.deviation(), gb(r.o.diskLimit))
+	t.Flush()
+}
+
+func gb(n int64) string { return fmt.Sprintf("%.2f GB", float64(n)/1e9) }
+
+// maxRSS is the peak of a finished process's resident set in bytes.
+func maxRSS(s *os.ProcessState) int64 {
+	if u, ok := s.SysUsage().(*syscall.Rusage); ok {
+		return u.Maxrss << 10
+	}
+	return 0
+}
+
+// watchDisk looks many times a second at what a process has on disk in dir, files without a name included; the function
+// that it returns ends that and gives the peak.
+func watchDisk(pid int, dir string) func() int64 {
+	stop, peak := make(chan struct{}), make(chan int64)
+	go func() {
+		var most int64
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				most = max(most, onDisk(pid, dir))
+			case <-stop:
+				peak <- most
+				return
+			}
+		}
+	}()
+	return func() int64 { close(stop); return <-peak }
+}
+
+// onDisk counts each file once, by what it takes on disk.
+func onDisk(pid int, dir string) (n int64) {
+	seen := map[uint64]bool{}
+	count := func(path string) {
+		var s syscall.Stat_t
+		if syscall.Stat(path, &s) == nil && s.Mode&syscall.S_IFMT == syscall.S_IFREG && !seen[s.Ino] {
+			seen[s.Ino] = true
+			n += 512 * s.Blocks
+		}
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			count(path)
+		}
+		return nil
+	})
+	fds := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, _ := os.ReadDir(fds)
+	for _, e := range entries {
+		fd := filepath.Join(fds, e.Name())
+		if to, err := os.Readlink(fd); err == nil && strings.HasPrefix(to, dir) {
+			count(fd)
+		}
+	}
+	return n
+}

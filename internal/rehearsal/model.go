@@ -1,0 +1,112 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+// shardBytes deals the tensors of 126 layers to 191 files, as the published repo has them.
+const shardBytes = 4_773_000_000
+
+// repeatBytes is how much of a file's weights is really made; the rest repeats it. It is odd in weights, so that every
+// block of the encoder sees another part of it.
+const repeatBytes = 2 * (16<<20 + 1)
+
+// serve puts the model on the server: shapes and names of the real one, weights that look trained.
+func serve(s *hubtest.Server, o options) (*hubtest.Model, error) {
+	m := hubtest.NewLlama(405, hubtest.ModelOptions{
+		Layers: o.layers, Hidden: 16384, Intermediate: 53248, Heads: 128, KVHeads: 8, HeadDim: 128, Vocab: 128256,
+		ShardBytes: shardBytes,
+	})
+	weights, err := pattern()
+	if err != nil {
+		return nil, err
+	}
+	s.AddRepo(source, m.Small)
+	for i, w := range m.Weights {
+		body, err := newRepeated(w, weights)
+		if err != nil {
+			return nil, err
+		}
+		sum := ""
+		if o.shard != "" {
+			sum = fmt.Sprintf("%064x", i+1) // a part reads ranges, which no hash covers
+		}
+		if _, err := s.AddGenerated(source, w.Path, w.Size, sum, body); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// pattern makes the weights that all matrices repeat.
+func pattern() ([]byte, error) {
+	m := hubtest.NewLlama(7, hubtest.ModelOptions{Layers: 1, Hidden: 1024, Intermediate: 3072, Vocab: 4096})
+	w := m.Weights[0]
+	start, err := dataStart(w)
+	if err != nil {
+		return nil, err
+	}
+	p := make([]byte, repeatBytes)
+	n := w.Size - start
+	if n > int64(len(p)) {
+		n = int64(len(p))
+	}
+	if _, err := w.Body.ReadAt(p[:n], start); err != nil && err != io.EOF {
+		return nil, err
+	}
+	for at := int(n); at < len(p); {
+		at += copy(p[at:], p[:n])
+	}
+	return p, nil
+}
+
+func dataStart(w hubtest.Generated) (int64, error) {
+	var first [8]byte
+	if _, err := w.Body.ReadAt(first[:], 0); err != nil {
+		return 0, err
+	}
+	return 8 + int64(binary.LittleEndian.Uint64(first[:])), nil
+}
+
+// repeated is a weight file with its own header and repeated weights. It is read at the speed of memory.
+type repeated struct {
+	head    []byte
+	weights []byte
+	size    int64
+}
+
+func newRepeated(w hubtest.Generated, weights []byte) (*repeated, error) {
+	start, err := dataStart(w)
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, start)
+	if _, err := w.Body.ReadAt(head, 0); err != nil && err != io.EOF {
+		return nil, err
+	}
+	return &repeated{head, weights, w.Size}, nil
+}
+
+// ReadAt implements io.ReaderAt.
+func (r *repeated) ReadAt(p []byte, off int64) (int, error) {
+	want := len(p)
+	p = p[:max(0, min(int64(want), r.size-off))]
+	n := 0
+	if off < int64(len(r.head)) {
+		n = copy(p, r.head[off:])
+	}
+	for n < len(p) {
+		at := (off + int64(n) - int64(len(r.head))) % int64(len(r.weights))
+		n += copy(p[n:], r.weights[at:])
+	}
+	if n < want {
+		return n, io.EOF
+	}
+	return n, nil
+}

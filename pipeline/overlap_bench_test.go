@@ -1,0 +1,79 @@
+package pipeline_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// BenchmarkOverlap converts a model over lines of known speed, from Hub to Hub, and reports the wall time as a multiple
+// of what the slowest stage takes alone: the bytes of the slower direction at the speed of its line. Lines are slow
+// enough that no machine is limited by its processor. The promise is a ratio of at most 1.1.
+//
+//	go test -run '^$' -bench Overlap -benchtime 1x ./pipeline
+func BenchmarkOverlap(b *testing.B) {
+	for _, line := range []struct {
+		name     string
+		down, up int64 // bytes per second
+	}{
+		{"download", 12_000_000, 24_000_000},
+		{"upload", 24_000_000, 8_000_000},
+		{"balanced", 12_000_000, 8_000_000},
+	} {
+		b.Run(line.name, func(b *testing.B) {
+			var wall, alone time.Duration
+			for range b.N {
+				w, a := overlap(b, line.down, line.up)
+				wall, alone = wall+w, alone+a
+			}
+			ratio := wall.Seconds() / alone.Seconds()
+			b.ReportMetric(ratio, "wall/slowest")
+			b.ReportMetric(0, "ns/op") // it says nothing: the lines set the time
+			if ratio > 1.1 {
+				b.Errorf("%.2f s, but the slowest stage alone takes %.2f s", wall.Seconds(), alone.Seconds())
+			}
+		})
+	}
+}
+
+// overlap makes one conversion and gives its wall time and that of the slower line alone.
+func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
+	b.Helper()
+	m := hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 256, Layers: 48, Vocab: 2048, ShardBytes: 16 << 20})
+	s := hubtest.New(hubtest.WithLinkSpeed(down, up), hubtest.WithDropUploads())
+	defer s.Close()
+	s.AddModel(sourceRepo, m)
+	c, err := hub.New(hub.Options{
+		Endpoint: s.URL, Token: testToken, TokenSource: "HF_TOKEN", RangeBytes: 256 << 10, Connections: 4,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	src, model, err := pipeline.OpenHub(b.Context(), c, sourceRepo, "", plan.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := plan.New(model.Plan, plan.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	start := time.Now()
+	report, err := pipeline.Run(b.Context(), pipeline.Options{
+		Source: src, Model: model, Plan: p, Push: &pipeline.Push{Hub: c, Repo: targetRepo},
+		WorkDir: filepath.Join(b.TempDir(), "work"), Workers: 2, Uploads: 4, Version: "test",
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	wall = time.Since(start)
+	return wall, max(atSpeed(m.Size(), down), atSpeed(report.Traffic["target"].BytesOut, up))
+}
+
+func atSpeed(nBytes, perSecond int64) time.Duration {
+	return time.Duration(float64(nBytes) / float64(perSecond) * float64(time.Second))
+}
