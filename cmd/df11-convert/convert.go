@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -184,6 +183,11 @@ func (f *convertFlags) check() error {
 	case f.createPR && f.repoID == "":
 		return usagef("--create-pr needs --repo-id")
 	}
+	if f.repoID != "" {
+		if err := hub.ValidRepoID(fullRepoID("you", f.repoID)); err != nil {
+			return usageError{fmt.Errorf("--repo-id: %w", err)}
+		}
+	}
 	if f.baseModel != "" {
 		if err := hub.ValidRepoID(f.baseModel); err != nil {
 			return usageError{fmt.Errorf("--base-model: %w", err)}
@@ -272,6 +276,14 @@ func defaultWorkDir(opt pipeline.Options, digest string) string {
 // maxRepoName is the Hub's limit on the last part of a repo id.
 const maxRepoName = 96
 
+// fullRepoID puts a namespace before a repo's name that has none.
+func fullRepoID(namespace, name string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	return namespace + "/" + name
+}
+
 // target finds out where to publish: the given repo, or the user's own with the name.
 func (f *convertFlags) target(ctx context.Context, u *ui, name string) (*pipeline.Push, error) {
 	c, err := (&sourceFlags{connections: f.connections, limitRate: f.limitRate}).client(u, "target")
@@ -293,9 +305,7 @@ func (f *convertFlags) target(ctx context.Context, u *ui, name string) (*pipelin
 		}
 		push.Repo = name
 	}
-	if !strings.Contains(push.Repo, "/") {
-		push.Repo = path.Join(me.Name, push.Repo)
-	}
+	push.Repo = fullRepoID(me.Name, push.Repo)
 	if err := hub.ValidRepoID(push.Repo); err != nil {
 		return nil, usageError{fmt.Errorf("--repo-id: %w", err)}
 	}
