@@ -1,0 +1,224 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// TestMain lets the test binary be the program, for scripts and for the tests that kill it.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"df11-convert": main})
+}
+
+// TestScript runs the scripts in testdata/script. Each has a hub of its own, which HF_ENDPOINT names, with the users
+// tester (token hf_tester, set in HF_TOKEN), reader (hf_reader, may not write) and stranger (hf_stranger), and these
+// commands besides the usual ones:
+//
+//	code N PROGRAM ARGS…       runs a program that must end with exit code N
+//	model TARGET KIND…         makes a model in a folder (a path with a dot or slash first) or a repo; kinds in models
+//	repo NAME private|gated|file=PATH…   changes a repo, or makes one with empty files
+//	fault NAME[:N|:P|:always]  spoils answers of the hub
+//	flip FILE TENSOR           flips a bit in the middle of a tensor
+//	pull REPO DIR              writes a repo's files into a folder
+//	in REPO FILE…              the repo must hold the files; with ! none of them
+//	requests PATTERN N         the hub must have seen that many requests
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:   filepath.Join("testdata", "script"),
+		Setup: setUpScript,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code": cmdCode, "model": cmdModel, "repo": cmdRepo, "fault": cmdFault, "flip": cmdFlip, "pull": cmdPull,
+			"in": cmdIn, "requests": cmdRequests,
+		},
+	})
+}
+
+// hubKey is where a script keeps its hub.
+type hubKey struct{}
+
+func setUpScript(env *testscript.Env) error {
+	srv := hubtest.New(
+		hubtest.WithUser("hf_tester", hubtest.User{Name: "tester", Orgs: []string{"org"}}),
+		hubtest.WithUser("hf_reader", hubtest.User{Name: "reader", ReadOnly: true}),
+		hubtest.WithUser("hf_stranger", hubtest.User{Name: "stranger"}),
+	)
+	env.Values[hubKey{}] = srv
+	t := env.T()
+	env.Defer(func() {
+		srv.Close()
+		if v := srv.Violations(); len(v) > 0 {
+			t.Fatal(strings.Join(v, "\n"))
+		}
+	})
+	env.Setenv("HF_ENDPOINT", srv.URL)
+	env.Setenv("HF_TOKEN", "hf_tester")
+	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+	env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "home", ".cache"))
+	env.Setenv("NO_PROXY", "*")
+	return nil
+}
+
+func server(ts *testscript.TestScript) *hubtest.Server { return ts.Value(hubKey{}).(*hubtest.Server) }
+
+func cmdCode(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: code N PROGRAM ARGS…")
+	}
+	err, got := ts.Exec(args[1], args[2:]...), 0
+	if e := (*exec.ExitError)(nil); errors.As(err, &e) {
+		got = e.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("exit code %d, want %s", got, args[0])
+	}
+}
+
+// models are the kinds that the command model knows.
+func models(kinds []string) *hubtest.Model {
+	o := hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2}
+	family := hubtest.NewLlama
+	for _, k := range kinds {
+		switch k {
+		case "sharded":
+			o.ShardBytes = 30_000
+		case "tied":
+			o.Tied = true
+		case "storetied":
+			o.Tied, o.StoreTied = true, true
+		case "extra":
+			o.ExtraFiles = true
+		case "qwen3":
+			family = hubtest.NewQwen3
+		case "unknown":
+			o.Extra = map[string][]byte{"config.json": []byte(`{"architectures": ["NeverHeardOfForCausalLM"], "model_type": "never_heard_of"}`)}
+		}
+	}
+	return family(1, o)
+}
+
+func cmdModel(ts *testscript.TestScript, _ bool, args []string) {
+	m := models(args[1:])
+	if !strings.HasPrefix(args[0], ".") && !filepath.IsAbs(args[0]) {
+		server(ts).AddModel(args[0], m)
+		return
+	}
+	for p, b := range m.Files() {
+		write(ts, filepath.Join(args[0], filepath.FromSlash(p)), b)
+	}
+}
+
+func write(ts *testscript.TestScript, name string, b []byte) {
+	name = ts.MkAbs(name)
+	ts.Check(os.MkdirAll(filepath.Dir(name), 0o777))
+	ts.Check(os.WriteFile(name, b, 0o666))
+}
+
+func cmdRepo(ts *testscript.TestScript, _ bool, args []string) {
+	for _, a := range args[1:] {
+		switch {
+		case a == "private":
+			server(ts).Configure(args[0], hubtest.Private())
+		case a == "gated":
+			server(ts).Configure(args[0], hubtest.Gated("manual"))
+		default:
+			server(ts).AddRepo(args[0], map[string][]byte{strings.TrimPrefix(a, "file="): {0}})
+		}
+	}
+}
+
+func cmdFault(ts *testscript.TestScript, _ bool, args []string) {
+	for _, a := range args {
+		f, err := hubtest.ParseFault(a)
+		ts.Check(err)
+		server(ts).Inject(f)
+	}
+}
+
+func cmdFlip(ts *testscript.TestScript, _ bool, args []string) {
+	name := ts.MkAbs(args[0])
+	b, err := os.ReadFile(name)
+	ts.Check(err)
+	h, err := safetensors.ReadHeader(strings.NewReader(string(b)), int64(len(b)))
+	ts.Check(err)
+	x, ok := h.Lookup(args[1])
+	if !ok {
+		ts.Fatalf("no tensor %s", args[1])
+	}
+	b[h.DataStart()+(x.Begin+x.End)/2] ^= 4
+	ts.Check(os.WriteFile(name, b, 0o666))
+}
+
+func cmdPull(ts *testscript.TestScript, _ bool, args []string) {
+	for p := range server(ts).Files(args[0], "main") {
+		b, err := server(ts).ReadFile(args[0], "main", p)
+		ts.Check(err)
+		write(ts, filepath.Join(args[1], filepath.FromSlash(p)), b)
+	}
+}
+
+func cmdIn(ts *testscript.TestScript, neg bool, args []string) {
+	files := server(ts).Files(args[0], "main")
+	if files == nil && !neg {
+		ts.Fatalf("there is no repo %s", args[0])
+	}
+	for _, p := range args[1:] {
+		if _, ok := files[p]; ok == neg {
+			ts.Fatalf("%s holds %s: %v", args[0], p, ok)
+		}
+	}
+}
+
+func cmdRequests(ts *testscript.TestScript, _ bool, args []string) {
+	if n := server(ts).Count("", args[0]); fmt.Sprint(n) != args[1] {
+		ts.Fatalf("%d requests for %s", n, args[0])
+	}
+}
+
+// programLink is the test binary under the program's name.
+func programLink(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "df11-convert")
+	if err := os.Symlink(self, name); err == nil {
+		return name
+	}
+	return copyProgram(t, self, name+".exe")
+}
+
+// copyProgram is for systems where links need a right.
+func copyProgram(t *testing.T, from, to string) string {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
