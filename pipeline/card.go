@@ -13,7 +13,7 @@ import (
 // card writes the model card.
 func (r *run) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 	in := metadata.CardInput{
-		Name: r.Model.Name + "-DF11", BaseModel: r.baseModel(), Commit: r.Model.Commit, Source: r.Model.Card,
+		Name: r.cardTitle(), BaseModel: r.baseModel(), Commit: r.Model.Commit, Source: r.Model.Card,
 		PipelineTag: r.Model.PipelineTag, LibraryName: r.Model.LibraryName,
 		Layout: r.Plan.Layout, Component: r.component(), Loader: r.Plan.Loader, Readers: r.Plan.Readers,
 		Provenance: r.Plan.Provenance, Derived: r.Plan.Derived, NoticeFiles: r.noticeFiles(),
@@ -22,7 +22,10 @@ func (r *run) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 		Verification: m.Verification, ToolVersion: r.Version,
 	}
 	if r.Push != nil {
-		in.Repo, in.Name = r.Push.Repo, path.Base(r.Push.Repo)
+		in.Repo = r.Push.Repo
+	}
+	if r.hasPicture() {
+		in.Image = pictureName
 	}
 	if r.Plan.Layout.Single() {
 		in.WeightFile = r.tasks[0].path
@@ -31,6 +34,14 @@ func (r *run) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 		in.KeptBF16 = append(in.KeptBF16, metadata.KeptUnit{Path: u.Path, NWeights: u.Weights, Reason: u.Reason})
 	}
 	return metadata.Card(in)
+}
+
+// cardTitle is the result's name: its repo's, or one after the source.
+func (r *run) cardTitle() string {
+	if r.Push != nil {
+		return path.Base(r.Push.Repo)
+	}
+	return r.Model.Name + "-DF11"
 }
 
 // component is the folder of the converted part of a diffusers pipeline.

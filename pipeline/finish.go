@@ -85,6 +85,13 @@ func (r *run) finish(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	files = append(files, newSmall(cardName, metadata.KindCard, card))
+	if r.hasPicture() {
+		picture, err := r.picture(r.cardTitle(), report)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, newSmall(pictureName, metadata.KindImage, picture))
+	}
 	if config != nil {
 		files = append(files, newSmall(r.configPath(), metadata.KindConfig, config))
 	}

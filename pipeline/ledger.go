@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/df11-convert/df11-convert/internal/inspect"
 )
 
 // ledgerVersion changes when an older ledger can't be read any more; it is then ignored and work starts afresh.
@@ -34,6 +36,8 @@ type UnitResult struct {
 	// Bits is the number of bits of the coded exponents, Weights the number of weights.
 	Bits    int64 `json:"bits,omitempty"`
 	Weights int64 `json:"weights"`
+	// Exponents counts the weights by exponent, for the model card's picture.
+	Exponents *inspect.Histogram `json:"exponents,omitempty"`
 	// TieBroken: the 32-bit limiter met equal counts, so other machines may get other bytes (docs/format.md §5.1).
 	TieBroken bool `json:"tie_broken,omitempty"`
 	GPU       bool `json:"gpu,omitempty"` // the GPU decoded it as well

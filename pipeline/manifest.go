@@ -86,7 +86,7 @@ func outputKind(p *plan.Plan, t *task) metadata.Kind {
 func manifestUnit(o Output, u *taskUnit, res UnitResult) metadata.Unit {
 	m := metadata.Unit{
 		Path: u.Path, File: o.Path, Status: metadata.Status(res.Status), Reason: res.Reason,
-		NWeights: res.Weights, TieBroken: res.TieBroken,
+		NWeights: res.Weights, TieBroken: res.TieBroken, CodedBits: res.Bits, Exponents: manifestExponents(res.Exponents),
 	}
 	for _, a := range u.Attrs {
 		m.Tensors = append(m.Tensors, metadata.UnitTensor{Name: a.Name, Shape: a.Shape})

@@ -199,10 +199,11 @@ func ledgerOfManifest(manifest []byte, digest string, tree map[string]hub.TreeEn
 	for _, u := range m.Units {
 		units[u.File] = append(units[u.File], UnitResult{
 			Path: u.Path, Status: string(u.Status), Reason: u.Reason, Weights: u.NWeights, TieBroken: u.TieBroken,
+			Bits: u.CodedBits, Exponents: histogramOf(u.Exponents),
 		})
 	}
 	for _, o := range m.Outputs {
-		if tree[o.Path].SHA256 == o.SHA256 {
+		if isWeights(o.Kind) && tree[o.Path].SHA256 == o.SHA256 {
 			l.add(Output{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Units: units[o.Path]})
 		}
 	}
@@ -210,6 +211,12 @@ func ledgerOfManifest(manifest []byte, digest string, tree map[string]hub.TreeEn
 		l.setFile(Checkpoint{File: f.Path, Integrity: string(f.Integrity), SHA256: f.SHA256})
 	}
 	return l
+}
+
+// isWeights tells the outputs that a ledger lists from the small files, of which some are large enough to have a sha256
+// in the tree.
+func isWeights(k metadata.Kind) bool {
+	return k == metadata.KindUnit || k == metadata.KindRemainder || k == metadata.KindSingle
 }
 
 // refuseForeignTree refuses a repo that holds weights which this plan does not write.

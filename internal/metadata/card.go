@@ -30,6 +30,7 @@ type CardInput struct {
 	Provenance  string // of the pattern dict, as in plan.Plan
 	Derived     bool
 	WeightFile  string   // the one file of a single-file layout
+	Image       string   // picture of sizes and exponents beside the card; "" if there is none
 	NoticeFiles []string // licence files that were copied
 
 	SourceBytes    int64 // of the weights, before

@@ -17,7 +17,7 @@ func TestManifestIsDocumented(t *testing.T) {
 		}
 	}
 	for _, kind := range []metadata.Kind{metadata.KindUnit, metadata.KindRemainder, metadata.KindSingle, metadata.KindIndex,
-		metadata.KindConfig, metadata.KindCard, metadata.KindCopied} {
+		metadata.KindConfig, metadata.KindCard, metadata.KindImage, metadata.KindCopied} {
 		if !strings.Contains(doc, "| `"+string(kind)+"` |") {
 			t.Errorf("docs/manifest.md does not mention kind %s", kind)
 		}

@@ -91,6 +91,14 @@ type Unit struct {
 	SourceSHA256 string       `json:"source_sha256,omitempty"` // of the weights' bits in encoding order; optional
 	OutputSHA256 string       `json:"output_sha256,omitempty"`
 	TieBroken    bool         `json:"limiter_tie,omitempty"` // other tools may choose another code (docs/format.md §5.1)
+	CodedBits    int64        `json:"coded_bits,omitempty"`  // length of the coded exponents
+	Exponents    *Exponents   `json:"exponents,omitempty"`   // how many weights have which; nil for a unit in BF16
+}
+
+// Exponents counts a unit's weights by exponent: Counts[i] have exponent First+i.
+type Exponents struct {
+	First  int      `json:"first"`
+	Counts []uint64 `json:"counts"`
 }
 
 // UnitTensor is one weight of a unit.
@@ -110,6 +118,7 @@ const (
 	KindIndex     Kind = "index"     // index of the remainder
 	KindConfig    Kind = "config"    // the source's config with dfloat11_config, or a new one
 	KindCard      Kind = "card"
+	KindImage     Kind = "image"  // the model card's picture
 	KindCopied    Kind = "copied" // equal to the source's file of the same path
 )
 

@@ -71,7 +71,7 @@ func (m *Manifest) checkOutputs() (map[string]Kind, error) {
 			return nil, fmt.Errorf("file %q: malformed sha256", f.Path)
 		}
 		switch f.Kind {
-		case KindUnit, KindRemainder, KindSingle, KindIndex, KindConfig, KindCard, KindCopied:
+		case KindUnit, KindRemainder, KindSingle, KindIndex, KindConfig, KindCard, KindImage, KindCopied:
 		default:
 			return nil, fmt.Errorf("file %q: unknown kind %q", f.Path, f.Kind)
 		}
