@@ -198,20 +198,29 @@ func (f *convertFlags) check() error {
 
 // runConvert is the main verb.
 func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error {
-	if err := f.check(); err != nil {
+	report, err := convertOne(ctx, u, f, spec)
+	if err != nil {
 		return err
+	}
+	return u.result(report, func(w io.Writer) { printReport(w, report) })
+}
+
+// convertOne converts one source as the flags say.
+func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipeline.Report, error) {
+	if err := f.check(); err != nil {
+		return nil, err
 	}
 	if f.workers == 0 {
 		f.workers = runtime.GOMAXPROCS(0)
 	}
 	var err error
 	if f.workers, err = f.limitMemory(f.workers); err != nil {
-		return err
+		return nil, err
 	}
 	f.budget = int64(f.memory)
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer src.Close()
 	for _, w := range src.plan.Warnings {
@@ -219,16 +228,13 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 	}
 	opt, err := f.options(ctx, u, src)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.gpu.close()
 	stop := u.watch(opt.Progress)
 	report, err := pipeline.Run(ctx, opt)
 	stop()
-	if err != nil {
-		return err
-	}
-	return u.result(report, func(w io.Writer) { printReport(w, report) })
+	return report, err
 }
 
 // options turns flags into the pipeline's options.

@@ -68,7 +68,7 @@ func rootCommand(_ context.Context, u *ui, args []string) *cobra.Command {
 	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
 	p.StringVar(&u.logFormat, "log-format", "text", "form of the log on stderr: text or json")
 	f.register(root)
-	root.AddCommand(planCommand(u), verifyCommand(u), decodeCommand(u), demoCommand(u), benchCommand(u), modelsCommand(u), inspectCommand(u), versionCommand(u))
+	root.AddCommand(planCommand(u), verifyCommand(u), decodeCommand(u), batchCommand(u), demoCommand(u), benchCommand(u), modelsCommand(u), inspectCommand(u), versionCommand(u))
 	return root
 }
 

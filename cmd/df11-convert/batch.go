@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// batchModel is one entry of a list. What it leaves out is taken from the command line.
+type batchModel struct {
+	Source    string `yaml:"source"`
+	RepoID    string `yaml:"repo-id"`
+	Output    string `yaml:"output"`
+	BaseModel string `yaml:"base-model"`
+	Layout    string `yaml:"layout"`
+	Dict      string `yaml:"pattern-dict"`
+	Private   *bool  `yaml:"private"`
+}
+
+// batchResult is how one model ended.
+type batchResult struct {
+	Source string           `json:"source"`
+	Error  string           `json:"error,omitempty"`
+	Hints  []string         `json:"hints,omitempty"`
+	Code   int              `json:"exit_code"`
+	Report *pipeline.Report `json:"report,omitempty"`
+}
+
+func batchCommand(u *ui) *cobra.Command {
+	var f convertFlags
+	c := &cobra.Command{
+		Use:   "batch LIST",
+		Short: "Convert many models, one after the other, with one report",
+		Long: `batch reads a list of models and converts each as the main command would. A model that fails does not stop the others.
+The exit code is 0 if all are done, else that of the first failure.
+
+LIST is YAML (models: a list of entries with source and, if wanted, repo-id, output, base-model, layout, pattern-dict,
+private), or a .txt file with one source per line and an optional target after a space; # begins a comment.`,
+		Example: `  df11-convert batch models.yaml --push
+  df11-convert batch models.txt --push --json > report.json`,
+		Args: exactArgs(1, "LIST"),
+		RunE: func(c *cobra.Command, args []string) error {
+			u.resume = resumeCommand(c.Root().Name(), os.Args[1:])
+			return runBatch(c.Context(), u, &f, args[0])
+		},
+	}
+	f.register(c)
+	return c
+}
+
+func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
+	models, err := readList(list)
+	if err != nil {
+		return err
+	}
+	var results []batchResult
+	var first error
+	for i, m := range models {
+		u.say("%d/%d %s", i+1, len(models), m.Source)
+		flags := m.flags(*f)
+		report, err := convertOne(ctx, u, &flags, m.Source)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r := batchResult{Source: m.Source, Report: report}
+		if err != nil {
+			r.Error, r.Code, r.Hints = err.Error(), exitCode(err), hints(err)
+			u.say("df11-convert: %s: %v", m.Source, err)
+			first = firstError(first, err)
+		}
+		results = append(results, r)
+	}
+	if err := u.result(results, func(w io.Writer) { printBatch(w, results) }); err != nil {
+		return err
+	}
+	if first != nil {
+		return fmt.Errorf("not all models are done; the first failure: %w", first)
+	}
+	return nil
+}
+
+func firstError(first, err error) error {
+	if first != nil {
+		return first
+	}
+	return err
+}
+
+// flags are the command line's, changed by the entry.
+func (m batchModel) flags(f convertFlags) convertFlags {
+	for _, x := range []struct {
+		to   *string
+		from string
+	}{{&f.repoID, m.RepoID}, {&f.out, m.Output}, {&f.baseModel, m.BaseModel}, {&f.layout, m.Layout}, {&f.patternDict, m.Dict}} {
+		if x.from != "" {
+			*x.to = x.from
+		}
+	}
+	if m.Private != nil {
+		f.private = *m.Private
+	}
+	return f
+}
+
+// readList reads a list of models.
+func readList(file string) ([]batchModel, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var models []batchModel
+	if filepath.Ext(file) == ".txt" {
+		models, err = textList(b)
+	} else {
+		models, err = yamlList(b)
+	}
+	if err != nil {
+		return nil, usageError{fmt.Errorf("%s: %w", file, err)}
+	}
+	for i, m := range models {
+		if m.Source == "" {
+			return nil, usagef("%s: entry %d has no source", file, i+1)
+		}
+	}
+	if len(models) == 0 {
+		return nil, usagef("%s names no model", file)
+	}
+	return models, nil
+}
+
+func yamlList(b []byte) ([]batchModel, error) {
+	var list struct {
+		Models []batchModel `yaml:"models"`
+	}
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	d.KnownFields(true)
+	if err := d.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return list.Models, nil
+}
+
+func textList(b []byte) (models []batchModel, err error) {
+	lines := bufio.NewScanner(bytes.NewReader(b))
+	for n := 1; lines.Scan(); n++ {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		words := strings.Fields(text)
+		switch len(words) {
+		case 0:
+			continue
+		case 1:
+			models = append(models, batchModel{Source: words[0]})
+		case 2:
+			models = append(models, batchModel{Source: words[0], RepoID: words[1]})
+		default:
+			return nil, fmt.Errorf("line %d has more than a source and a target", n)
+		}
+	}
+	return models, lines.Err()
+}
+
+func printBatch(w io.Writer, results []batchResult) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range results {
+		if r.Report == nil {
+			fmt.Fprintf(t, "failed\t%s\t%s\n", r.Source, r.Error)
+			continue
+		}
+		where := r.Report.URL
+		if where == "" {
+			where = r.Report.Folder
+		}
+		fmt.Fprintf(t, "done\t%s\t%s → %s (%.1f %%)\t%s\n", r.Source, bytesText(r.Report.BF16Bytes), bytesText(r.Report.DF11Bytes), percent(r.Report.DF11Bytes, r.Report.BF16Bytes), where)
+	}
+	t.Flush()
+}
