@@ -1,0 +1,182 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+// killModel has more outputs than one commit takes, so that some are committed before the end.
+func killModel() *hubtest.Model {
+	return hubtest.NewLlama(5, hubtest.ModelOptions{Layers: 60, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000})
+}
+
+// A victim runs the program, as a process of its own, against a hub in this one.
+type victim struct {
+	*hubtest.Server
+	program, home string
+	stdout        bytes.Buffer
+	stderr        bytes.Buffer
+}
+
+func newVictim(t *testing.T) *victim {
+	t.Helper()
+	v := &victim{Server: hubtest.Start(t), program: programLink(t), home: t.TempDir()}
+	v.AddModel("org/model", killModel())
+	v.ResetLog()
+	return v
+}
+
+// run starts the program and waits for its end; hit is called once, with the process, at the k-th request (0: never).
+func (v *victim) run(t *testing.T, k int, hit func(*os.Process)) error {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), v.program, "org/model", "--push", "--verbose", "--workers", "2")
+	c.Env = append(os.Environ(), "HF_ENDPOINT="+v.URL, "HF_TOKEN=hf_secret", "HOME="+v.home, "XDG_CACHE_HOME="+v.home, "NO_PROXY=*")
+	v.stdout.Reset()
+	v.stderr.Reset()
+	c.Stdout, c.Stderr = &v.stdout, &v.stderr
+	started := make(chan struct{})
+	v.ClearFaults()
+	if k > 0 {
+		v.Inject(hubtest.Fault{Nth: k, Action: func(x *hubtest.Exchange) {
+			<-started
+			hit(c.Process)
+			x.Next(x.ResponseWriter)
+		}})
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	close(started)
+	err := c.Wait()
+	if strings.Contains(v.stderr.String(), "hf_secret") {
+		t.Error("the token is in the log")
+	}
+	return err
+}
+
+// target is what the target's main holds.
+func (v *victim) target() map[string]hubtest.File { return v.Files("tester/model-DF11", "main") }
+
+var finishedOutput = regexp.MustCompile(`msg="output finished" file=(\S+)`)
+
+// finished lists the outputs that the last run made.
+func (v *victim) finished() (files []string) {
+	for _, m := range finishedOutput.FindAllStringSubmatch(v.stderr.String(), -1) {
+		files = append(files, m[1])
+	}
+	return files
+}
+
+// killSeeds gives one seed for each kill: few in a normal test run, many with DF11_DEEP, one with DF11_SEED.
+func killSeeds(t *testing.T) (seeds []uint64) {
+	t.Helper()
+	first, n := uint64(time.Now().UnixNano()), 5
+	if os.Getenv("DF11_DEEP") != "" {
+		n = 50
+	}
+	if s := os.Getenv("DF11_SEED"); s != "" {
+		if _, err := fmt.Sscan(s, &first); err != nil {
+			t.Fatal(err)
+		}
+		n = 1
+	}
+	for i := range n {
+		seeds = append(seeds, first+uint64(i))
+	}
+	return seeds
+}
+
+// TestKill kills the program at random points. What is left is no finished repo; run again, with the same disk or a fresh
+// one, it ends with the same bytes, and converts nothing twice that the target already held.
+func TestKill(t *testing.T) {
+	base := newVictim(t)
+	if err := base.run(t, 0, nil); err != nil {
+		t.Fatalf("%v\n%s", err, &base.stderr)
+	}
+	want, nRequests := base.target(), len(base.Requests())
+	for _, seed := range killSeeds(t) {
+		t.Run(fmt.Sprintf("DF11_SEED=%d", seed), func(t *testing.T) {
+			v := newVictim(t)
+			rnd := rand.New(rand.NewPCG(seed, 0))
+			v.killed(t, 1+rnd.IntN(nRequests), time.Duration(rnd.IntN(20))*time.Millisecond)
+			committed := v.target()
+			if rnd.IntN(2) == 0 {
+				v.home = t.TempDir() // another machine
+			}
+			if err := v.run(t, 0, nil); err != nil {
+				t.Fatalf("run again: %v\n%s", err, &v.stderr)
+			}
+			for _, f := range v.finished() {
+				if _, ok := committed[f]; ok {
+					t.Errorf("%s was converted twice", f)
+				}
+			}
+			if !maps.Equal(v.target(), want) {
+				t.Errorf("the repo differs from an undisturbed one: %d files, want %d", len(v.target()), len(want))
+			}
+		})
+	}
+}
+
+// killed runs the program and kills it some time after the k-th request.
+func (v *victim) killed(t *testing.T, k int, later time.Duration) {
+	t.Helper()
+	err := v.run(t, k, func(p *os.Process) {
+		time.Sleep(later)
+		if err := p.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Error(err)
+		}
+	})
+	_, finished := v.target()["config.json"]
+	if err != nil && finished && v.Count("POST", "*/commit/*") < 2 {
+		t.Error("the repo looks finished after a kill in the middle")
+	}
+	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL) {
+		t.Errorf("ended by itself: %v\n%s", err, &v.stderr)
+	}
+	t.Logf("killed %v after request %d: %d files in the repo, finished %v", later, k, len(v.target()), finished)
+}
+
+// TestSignals: SIGINT and SIGTERM end the program with 130 and the command that goes on; so does that command.
+func TestSignals(t *testing.T) {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		v := newVictim(t)
+		err := v.run(t, 60, func(p *os.Process) {
+			if err := p.Signal(sig); err != nil {
+				t.Error(err)
+			}
+		})
+		exit := (*exec.ExitError)(nil)
+		if !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
+			t.Fatalf("%v: %v\n%s", sig, err, &v.stderr)
+		}
+		if !strings.Contains(v.stderr.String(), "go on with: df11-convert org/model --push --verbose --workers 2") || v.stdout.Len() > 0 {
+			t.Errorf("stderr ends with no command that goes on, or stdout is not empty:\n%s", &v.stderr)
+		}
+		if _, ok := v.target()["config.json"]; ok {
+			t.Error("the repo looks finished")
+		}
+		if err := v.run(t, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+		left, err := filepath.Glob(filepath.Join(v.home, "df11-convert", "*"))
+		if err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v %v", left, err)
+		}
+	}
+}
