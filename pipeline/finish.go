@@ -21,31 +21,6 @@ const (
 	cardName     = "README.md"
 )
 
-// Report is the outcome of a conversion.
-type Report struct {
-	Source      string       `json:"source"`
-	Commit      string       `json:"commit,omitempty"`
-	Folder      string       `json:"folder,omitempty"`
-	Repo        string       `json:"repo,omitempty"`
-	URL         string       `json:"url,omitempty"`
-	Part        string       `json:"part,omitempty"` // set where only a part was made and the repo is not finished
-	BF16Bytes   int64        `json:"bf16_bytes"`     // source weights
-	DF11Bytes   int64        `json:"df11_bytes"`     // output weights
-	Units       int          `json:"units"`
-	Weights     int64        `json:"weights"` // in units, every bit of them compared
-	Bits        int64        `json:"exponent_bits"`
-	UnitsBF16   []UnitResult `json:"units_bf16,omitempty"`
-	TiesBroken  []string     `json:"limiter_ties,omitempty"`
-	Files       int          `json:"files"`
-	GPU         bool         `json:"gpu"`
-	Differences []string     `json:"differences,omitempty"`
-	Warnings    []string     `json:"warnings,omitempty"`
-	// Seconds is the wall time of this run, Stages what each stage did in it, Traffic what was asked of the Hubs.
-	Seconds float64            `json:"seconds"`
-	Stages  []StageTotal       `json:"stages"`
-	Traffic map[string]Traffic `json:"traffic,omitempty"`
-}
-
 // small is one of the files beside the weights. Either data or the store holds its bytes.
 type small struct {
 	path   string
@@ -86,7 +61,7 @@ func (r *run) finish(ctx context.Context) (*Report, error) {
 	}
 	files = append(files, newSmall(cardName, metadata.KindCard, card))
 	if r.hasPicture() {
-		picture, err := r.picture(r.cardTitle(), report)
+		picture, err := r.picture(r.Model.Name, report)
 		if err != nil {
 			return nil, err
 		}
@@ -325,39 +300,6 @@ func (r *run) config() ([]byte, error) {
 		return metadata.NewConfig(r.Plan.PatternDict), nil
 	}
 	return nil, nil
-}
-
-// report sums up the finished outputs.
-func (r *run) report() *Report {
-	p := &Report{Source: r.Model.ID, Commit: r.Model.Commit, Differences: r.Plan.Differences, GPU: r.GPU != nil}
-	for _, w := range r.Model.Plan.Weights {
-		p.BF16Bytes += w.Size
-	}
-	for _, o := range r.ledger.all() {
-		p.Files++
-		p.DF11Bytes += o.Size
-		for _, u := range o.Units {
-			p.add(u)
-		}
-	}
-	for _, w := range r.Plan.Warnings {
-		p.Warnings = append(p.Warnings, w.Text)
-	}
-	return p
-}
-
-func (p *Report) add(u UnitResult) {
-	if u.Status == statusBF16 {
-		p.UnitsBF16 = append(p.UnitsBF16, u)
-		return
-	}
-	p.Units++
-	p.Weights += u.Weights
-	p.Bits += u.Bits
-	p.GPU = p.GPU && u.GPU
-	if u.TieBroken {
-		p.TiesBroken = append(p.TiesBroken, u.Path)
-	}
 }
 
 // memory is bytes as an io.ReaderAt.

@@ -1,0 +1,126 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/df11-convert/df11-convert/hub"
+)
+
+// Report is the outcome of a conversion.
+type Report struct {
+	Source      string       `json:"source"`
+	Commit      string       `json:"commit,omitempty"`
+	Folder      string       `json:"folder,omitempty"`
+	Repo        string       `json:"repo,omitempty"`
+	URL         string       `json:"url,omitempty"`
+	Part        string       `json:"part,omitempty"` // set where only a part was made and the repo is not finished
+	BF16Bytes   int64        `json:"bf16_bytes"`     // source weights
+	DF11Bytes   int64        `json:"df11_bytes"`     // output weights
+	Units       int          `json:"units"`
+	Weights     int64        `json:"weights"` // in units, every bit of them compared
+	Bits        int64        `json:"exponent_bits"`
+	UnitsBF16   []UnitResult `json:"units_bf16,omitempty"`
+	TiesBroken  []string     `json:"limiter_ties,omitempty"`
+	Files       int          `json:"files"`
+	GPU         bool         `json:"gpu"`
+	Differences []string     `json:"differences,omitempty"`
+	Warnings    []string     `json:"warnings,omitempty"`
+	// Seconds is the wall time of this run, Stages what each stage did in it, Traffic what was asked of the Hubs.
+	Seconds float64            `json:"seconds"`
+	Stages  []StageTotal       `json:"stages"`
+	Traffic map[string]Traffic `json:"traffic,omitempty"`
+}
+
+// report sums up the finished outputs.
+func (r *run) report() *Report {
+	p := &Report{Source: r.Model.ID, Commit: r.Model.Commit, Differences: r.Plan.Differences, GPU: r.GPU != nil}
+	for _, w := range r.Model.Plan.Weights {
+		p.BF16Bytes += w.Size
+	}
+	for _, o := range r.ledger.all() {
+		p.Files++
+		p.DF11Bytes += o.Size
+		for _, u := range o.Units {
+			p.add(u)
+		}
+	}
+	for _, w := range r.Plan.Warnings {
+		p.Warnings = append(p.Warnings, w.Text)
+	}
+	return p
+}
+
+func (p *Report) add(u UnitResult) {
+	if u.Status == statusBF16 {
+		p.UnitsBF16 = append(p.UnitsBF16, u)
+		return
+	}
+	p.Units++
+	p.Weights += u.Weights
+	p.Bits += u.Bits
+	p.GPU = p.GPU && u.GPU
+	if u.TieBroken {
+		p.TiesBroken = append(p.TiesBroken, u.Path)
+	}
+}
+
+// Traffic is what one side's Hub was asked for in this run.
+type Traffic struct {
+	Requests int64         `json:"requests"`
+	Retries  int64         `json:"retries"`
+	Waited   time.Duration `json:"waited_ns"` // because a Hub asked for it, or after errors
+	BytesIn  int64         `json:"bytes_in"`
+	BytesOut int64         `json:"bytes_out"`
+}
+
+// traffic reads the clients' counters.
+func (r *run) traffic() map[string]Traffic {
+	m := map[string]Traffic{}
+	if s, ok := r.Source.(*hubSource); ok {
+		m["source"] = trafficOf(s.client)
+	}
+	if r.Push != nil {
+		m["target"] = trafficOf(r.Push.Hub)
+	}
+	return m
+}
+
+func trafficOf(c *hub.Client) Traffic {
+	s := c.Stats()
+	return Traffic{Requests: s.Requests, Retries: s.Retries, Waited: s.Waited, BytesIn: s.BytesIn, BytesOut: s.BytesOut}
+}
+
+// StrictError lists units that DF11 cannot hold, under --strict or where nothing else is left.
+type StrictError struct {
+	Units []UnitResult
+	All   bool
+}
+
+func (e *StrictError) Error() string {
+	var names []string
+	for _, u := range e.Units {
+		names = append(names, u.Path+" ("+u.Reason+")")
+	}
+	if e.All {
+		return "no unit can be held by DF11: " + summary(names)
+	}
+	return "units that DF11 cannot hold: " + summary(names)
+}
+
+// checkStrict refuses results that are not what was asked for.
+func (r *run) checkStrict() error {
+	e := &StrictError{All: true}
+	for _, o := range r.ledger.all() {
+		for _, u := range o.Units {
+			if u.Status == statusBF16 {
+				e.Units = append(e.Units, u)
+			} else {
+				e.All = false
+			}
+		}
+	}
+	if len(e.Units) > 0 && (r.Strict || e.All) {
+		return e
+	}
+	return nil
+}

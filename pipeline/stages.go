@@ -1,0 +1,244 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// convertAll runs the stages until every task is done.
+func (r *run) convertAll(ctx context.Context) error {
+	if err := r.reset(); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	ready, made, sealed := make(chan *task), make(chan *built), make(chan Output)
+	g.Go(func() error { return r.fetcher(ready).run(gctx) })
+	g.Go(func() error { return r.convertLoop(gctx, ready, made) })
+	seal := func() error { return r.sealLoop(gctx, made, sealed) }
+	r.pool(g, func() { close(sealed) }, seal, seal, func() error { return r.resend(gctx, sealed) })
+	for range r.Uploads {
+		g.Go(func() error { return r.publishLoop(gctx, sealed) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if err := r.checkStrict(); err != nil {
+		return err
+	}
+	if r.pub != nil {
+		return r.pub.flush(ctx)
+	}
+	return nil
+}
+
+// pool runs the workers in the group and calls done after the last one has ended.
+func (r *run) pool(g *errgroup.Group, done func(), workers ...func() error) {
+	var wg sync.WaitGroup
+	for _, work := range workers {
+		wg.Add(1)
+		g.Go(func() error {
+			defer wg.Done()
+			return work()
+		})
+	}
+	g.Go(func() error {
+		wg.Wait()
+		done()
+		return nil
+	})
+}
+
+// resend hands on outputs that an earlier run finished here but did not publish.
+func (r *run) resend(ctx context.Context, sealed chan<- Output) error {
+	if r.pub == nil {
+		return nil
+	}
+	for _, o := range r.unpublished {
+		select {
+		case sealed <- o:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (r *run) fetcher(ready chan<- *task) *fetcher {
+	f := &fetcher{
+		src: r.Source, model: r.Model, tasks: r.tasks, files: r.files, ledger: r.ledger, ready: ready,
+		begin: r.begin, byTask: r.byTask, parallel: 1, progress: r.Progress,
+	}
+	if _, local := r.Source.(localFiles); local {
+		f.parallel = r.Workers
+	}
+	return f
+}
+
+// begin gives a task its spool and its counters. It blocks while the disk budget is used up.
+func (r *run) begin(ctx context.Context, t *task) error {
+	if err := newCounters(t); err != nil {
+		return err
+	}
+	if local, ok := r.Source.(localFiles); ok && !t.narrows() {
+		s, err := localSpool(local, t)
+		t.spool = s
+		return err
+	}
+	if err := r.spools.acquire(ctx, t.size); err != nil {
+		return fmt.Errorf("spool for %s: %w", t.path, err)
+	}
+	s, err := r.newSpool(t)
+	if err != nil {
+		return err
+	}
+	t.spool = budgeted{s, func() { r.spools.release(t.size) }}
+	return nil
+}
+
+// newSpool makes room for a remote task's bytes.
+func (r *run) newSpool(t *task) (spool, error) {
+	if t.size <= memSpoolBytes {
+		return &memSpool{make([]byte, t.size)}, nil
+	}
+	return newFileSpool(r.store.state)
+}
+
+// budgeted gives its budget back with the spool.
+type budgeted struct {
+	spool
+	free func()
+}
+
+func (b budgeted) Release() error {
+	err := b.spool.Release()
+	b.free()
+	return err
+}
+
+// localSpool reads a task's bytes where they are.
+func localSpool(local localFiles, t *task) (spool, error) {
+	var extents []extent
+	var failed error
+	t.eachTensor(func(x plan.Tensor, at int64, _ *taskUnit) {
+		f, err := local.File(x.File)
+		if err != nil {
+			failed = err
+		}
+		extents = append(extents, extent{at: at, length: x.Length, r: f, off: x.Offset})
+	})
+	return newSpanSpool(extents), failed
+}
+
+// convertLoop converts task after task; it alone closes made.
+func (r *run) convertLoop(ctx context.Context, ready <-chan *task, made chan<- *built) error {
+	defer close(made)
+	c := &converter{create: r.create, workers: r.Workers, progress: r.Progress, gpu: r.GPU, strict: true}
+	for t := range ready {
+		b, err := c.convert(ctx, t)
+		if err = errors.Join(err, t.spool.Release()); err != nil {
+			if b != nil {
+				b.file.Cleanup()
+			}
+			return fmt.Errorf("convert %s: %w", t.path, err)
+		}
+		select {
+		case made <- b:
+		case <-ctx.Done():
+			b.file.Cleanup()
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// create makes an output file; one that does not stay counts against the disk budget until it is uploaded.
+func (r *run) create(ctx context.Context, t *task, size int64) (*atomicfile.File, error) {
+	if !r.store.keep {
+		if err := r.outputs.acquire(ctx, size); err != nil {
+			return nil, err
+		}
+	}
+	return r.store.create(t.path, size)
+}
+
+// sealLoop gives verified files their sha256 and their name, and writes them into the journal.
+func (r *run) sealLoop(ctx context.Context, made <-chan *built, sealed chan<- Output) error {
+	for b := range made {
+		o, err := r.seal(ctx, b)
+		if err != nil {
+			return fmt.Errorf("output %s: %w", b.task.path, err)
+		}
+		select {
+		case sealed <- o:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (r *run) seal(ctx context.Context, b *built) (Output, error) {
+	defer b.file.Cleanup()
+	done := r.Progress.timed(StageHash)
+	sum, err := sumReader(ctx, io.NewSectionReader(b.file, 0, b.size))
+	done(b.size)
+	if err != nil {
+		return Output{}, err
+	}
+	if err := b.file.Commit(b.size); err != nil {
+		return Output{}, err
+	}
+	o := Output{Path: b.task.path, Size: b.size, SHA256: sum, Units: b.result, Prefixes: b.task.prefixes}
+	r.ledger.add(o)
+	r.Progress.Outputs.Add(1)
+	r.Progress.OutputBytes.Add(o.Size)
+	r.Log.Info("output finished", "file", o.Path, "bytes", o.Size)
+	return o, r.saveJournal()
+}
+
+// publishLoop uploads sealed files and lets those go that need not stay.
+func (r *run) publishLoop(ctx context.Context, sealed <-chan Output) error {
+	for o := range sealed {
+		if r.pub == nil {
+			continue
+		}
+		if err := r.upload(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) upload(ctx context.Context, o Output) error {
+	if o.Uploaded {
+		return r.pub.putUploaded(ctx, o)
+	}
+	f, err := os.Open(r.store.path(o.Path))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := r.pub.put(ctx, o, f); err != nil {
+		return err
+	}
+	if r.store.keep {
+		return nil
+	}
+	if !slices.ContainsFunc(r.unpublished, func(u Output) bool { return u.Path == o.Path }) {
+		r.outputs.release(o.Size) // what an earlier run left was never acquired
+	}
+	uploaded := o
+	uploaded.Uploaded = true
+	r.ledger.add(uploaded)
+	return errors.Join(os.Remove(f.Name()), r.saveJournal())
+}
