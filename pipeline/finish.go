@@ -61,7 +61,7 @@ func (r *run) finish(ctx context.Context) (*Report, error) {
 	}
 	files = append(files, newSmall(cardName, metadata.KindCard, card))
 	if r.hasPicture() {
-		picture, err := r.picture(r.Model.Name, report)
+		picture, err := r.picture(report)
 		if err != nil {
 			return nil, err
 		}
@@ -215,11 +215,11 @@ func (r *run) copyFiles(ctx context.Context) ([]small, error) {
 // duplicate asks the Hub to copy large files from the source's store to the target's, and gives the sha256 of those that
 // it did, by path. Anything that goes wrong only means that they are fetched and uploaded instead.
 func (r *run) duplicate(ctx context.Context) map[string]string {
-	src, ok := r.Source.(*hubSource)
-	if !ok || r.pub == nil || r.store.keep || r.noDuplicates || src.client.Endpoint() != r.Push.Hub.Endpoint() {
+	src, ok := r.Source.(remoteSource)
+	if !ok || r.pub == nil || r.store.keep || r.noDuplicates || src.hubClient().Endpoint() != r.Push.Hub.Endpoint() {
 		return nil
 	}
-	tree, err := src.client.Tree(ctx, r.Model.ID, r.Model.Commit)
+	tree, err := src.hubClient().Tree(ctx, r.Model.ID, r.Model.Commit)
 	if err != nil {
 		return nil
 	}

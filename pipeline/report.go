@@ -76,8 +76,8 @@ type Traffic struct {
 // traffic reads the clients' counters.
 func (r *run) traffic() map[string]Traffic {
 	m := map[string]Traffic{}
-	if s, ok := r.Source.(*hubSource); ok {
-		m["source"] = trafficOf(s.client)
+	if s, ok := r.Source.(remoteSource); ok {
+		m["source"] = trafficOf(s.hubClient())
 	}
 	if r.Push != nil {
 		m["target"] = trafficOf(r.Push.Hub)

@@ -55,12 +55,19 @@ type Model struct {
 	SHA256 []string
 }
 
+// remoteSource is what a Source also offers if it reads from a Hub.
+type remoteSource interface {
+	hubClient() *hub.Client
+}
+
 // hubSource reads a repo of the Hub at one commit.
 type hubSource struct {
 	client *hub.Client
 	refs   []hub.FileRef // of the weight files
 	files  map[string]hub.FileRef
 }
+
+func (s *hubSource) hubClient() *hub.Client { return s.client }
 
 func (s *hubSource) Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error) {
 	if path, ok := s.client.CachedPath(s.refs[file]); ok {

@@ -27,6 +27,7 @@ type sourceFlags struct {
 	weightFile  string
 	vision      bool
 	exactF32    bool
+	cache       bool
 	connections int
 	limitRate   sizeFlag
 	budget      int64 // of memory for the whole program, 0 for none; set by the verb
@@ -41,6 +42,7 @@ func (f *sourceFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.weightFile, "file", "", "the one .safetensors file of the repo to convert, where it holds several models")
 	p.BoolVar(&f.vision, "vision", false, "compress the vision tower too, where the catalogue knows its units")
 	p.BoolVar(&f.exactF32, "exact-f32", false, "take F32 weights that are exact BF16; the proof is part of the conversion")
+	p.BoolVar(&f.cache, "cache", false, "keep the source's weight files in the shared cache")
 	p.IntVar(&f.connections, "connections", 0, "transfers at once in each direction (default 8)")
 	p.Var(&f.limitRate, "limit-rate", "bytes per second in each direction, e.g. 50MB")
 }
@@ -114,7 +116,11 @@ func (f *sourceFlags) openHub(ctx context.Context, u *ui, spec string, opt plan.
 	if err != nil {
 		return nil, nil, err
 	}
-	return pipeline.OpenHub(ctx, c, repo, revision, opt)
+	src, model, err := pipeline.OpenHub(ctx, c, repo, revision, opt)
+	if err == nil && f.cache {
+		src = pipeline.KeepWeights(src)
+	}
+	return src, model, err
 }
 
 // client makes a Hub client for the source or the target, from the environment as Python reads it.
