@@ -18,9 +18,10 @@ func (r *run) hasPicture() bool {
 	return !slices.ContainsFunc(r.Plan.Copied, func(f plan.File) bool { return f.Path == pictureName })
 }
 
-// picture draws sizes and exponents of the finished outputs for the model card.
-func (r *run) picture(name string, p *Report) ([]byte, error) {
-	x := &inspect.Report{Name: name, Kind: inspect.DF11, BF16Bytes: p.BF16Bytes, DF11Bytes: p.DF11Bytes, Exact: true}
+// picture draws sizes and exponents of the finished outputs for the model card. It names nothing, so that the same
+// weights give the same picture wherever they come from.
+func (r *run) picture(p *Report) ([]byte, error) {
+	x := &inspect.Report{Kind: inspect.DF11, BF16Bytes: p.BF16Bytes, DF11Bytes: p.DF11Bytes, Exact: true}
 	parts := partSums{inspect.PartPlain: r.plainBytes(p)}
 	for _, o := range r.ledger.all() {
 		for _, u := range o.Units {

@@ -28,18 +28,16 @@ const (
 )
 
 // PNG draws the main plot: both sizes as bars, and the exponents that make the difference. The same report gives the same
-// bytes on every machine. The report must be finished.
+// bytes on every machine. The report must be finished; with an empty name the picture does not depend on what the model is
+// called.
 func PNG(r *Report) ([]byte, error) {
 	c, err := newCanvas(pictureWidth, pictureHeight, paper)
 	if err != nil {
 		return nil, err
 	}
-	c.text("title", ink, margin, 92, c.cut("title", r.Name, inner))
-	lead := size(r.BF16Bytes)
-	if r.DF11Bytes > 0 {
-		lead = fmt.Sprintf("%s → %s: %s of the size, the same weights bit for bit", size(r.BF16Bytes), size(r.DF11Bytes), share(float64(r.DF11Bytes), float64(r.BF16Bytes)))
-	}
-	c.text("lead", muted, margin, 138, lead)
+	title, lead := r.words()
+	c.text("title", ink, margin, 92, c.cut("title", title, inner))
+	c.text("lead", muted, margin, 138, c.cut("lead", lead, inner))
 	if r.DF11Bytes > 0 {
 		c.anatomy(r)
 	}
@@ -47,6 +45,18 @@ func PNG(r *Report) ([]byte, error) {
 		c.histogram(r)
 	}
 	return c.png()
+}
+
+// words are the picture's headline and the line below it. Without a name the headline is what the picture shows.
+func (r *Report) words() (title, lead string) {
+	part := share(float64(r.DF11Bytes), float64(r.BF16Bytes))
+	switch {
+	case r.DF11Bytes == 0:
+		return r.Name, size(r.BF16Bytes)
+	case r.Name == "":
+		return "The same weights in " + part + " of the space", fmt.Sprintf("%s in BF16 → %s in DF11, bit for bit the same", size(r.BF16Bytes), size(r.DF11Bytes))
+	}
+	return r.Name, fmt.Sprintf("%s → %s: %s of the size, the same weights bit for bit", size(r.BF16Bytes), size(r.DF11Bytes), part)
 }
 
 // anatomy draws the two bars.
