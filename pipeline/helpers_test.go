@@ -203,9 +203,12 @@ func (l *outputLog) take() []string {
 	return files
 }
 
+// noPicture makes a model bring the card's picture itself: drawing one takes longer than the rest of a tiny conversion.
+var noPicture = map[string][]byte{"df11.png": []byte("a picture")}
+
 // small is a model of two layers in several files, with a unit that lies in more than one of them.
 func small() *hubtest.Model {
-	return hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000})
+	return hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000, Extra: noPicture})
 }
 
 // reference is the target as an undisturbed conversion leaves it, for a model that make makes.

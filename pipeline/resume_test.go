@@ -13,7 +13,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -104,7 +103,7 @@ func both(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
 }
 
-// sameFolder compares two results; card and manifest name the source and so may differ.
+// sameFolder compares two results, but for the files that name the source.
 func sameFolder(t *testing.T, got, want string) {
 	t.Helper()
 	entries, err := os.ReadDir(want)
@@ -112,7 +111,7 @@ func sameFolder(t *testing.T, got, want string) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if e.IsDir() || e.Name() == "README.md" || e.Name() == metadata.ManifestName {
+		if e.IsDir() || namesSource(e.Name()) {
 			continue
 		}
 		if string(readFile(t, filepath.Join(got, e.Name()))) != string(readFile(t, filepath.Join(want, e.Name()))) {
@@ -123,7 +122,7 @@ func sameFolder(t *testing.T, got, want string) {
 
 // deep is a model with more outputs than fit one batch.
 func deep() *hubtest.Model {
-	return hubtest.NewLlama(11, hubtest.ModelOptions{Layers: 70, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000})
+	return hubtest.NewLlama(11, hubtest.ModelOptions{Layers: 70, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000, Extra: noPicture})
 }
 
 // TestFreshDiskSkipsWhatIsCommitted: a run is stopped between two batches; the next one, on an empty disk, does not
@@ -183,7 +182,7 @@ func TestOtherCommitRestarts(t *testing.T) {
 			w.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/commit/*", Nth: 2, Action: func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }})
 		})
 		w.log.take()
-		next := hubtest.NewLlama(12, hubtest.ModelOptions{Layers: 70, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000})
+		next := hubtest.NewLlama(12, hubtest.ModelOptions{Layers: 70, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000, Extra: noPicture})
 		w.Push(sourceRepo, "main", next.Files())
 		if !sameDisk {
 			work = t.TempDir()

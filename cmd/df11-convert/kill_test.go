@@ -22,7 +22,10 @@ import (
 
 // killModel has more outputs than one commit takes, so that some are committed before the end.
 func killModel() *hubtest.Model {
-	return hubtest.NewLlama(5, hubtest.ModelOptions{Layers: 60, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000})
+	return hubtest.NewLlama(5, hubtest.ModelOptions{
+		Layers: 60, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000,
+		Extra: map[string][]byte{"df11.png": []byte("drawing one would take longer than all the rest")},
+	})
 }
 
 // A victim runs the program, as a process of its own, against a hub in this one.

@@ -1,0 +1,129 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// layoutModel is one model whose tensors are dealt to files in many ways; its units never change.
+func layoutModel(order hubtest.Order, shardBytes int64) *hubtest.Model {
+	return hubtest.NewLlama(21, hubtest.ModelOptions{Hidden: 32, Vocab: 128, Layers: 11, Order: order, ShardBytes: shardBytes, Extra: noPicture})
+}
+
+// TestSourceLayouts: however the tensors lie in the source files, the output is the same, and every file is streamed once.
+func TestSourceLayouts(t *testing.T) {
+	want := localResult(t, layoutModel(hubtest.OrderModel, 0))
+	for _, tt := range []struct {
+		name       string
+		order      hubtest.Order
+		shardBytes int64
+	}{
+		{"one file", hubtest.OrderModel, 0},
+		{"each tensor in a file of its own", hubtest.OrderModel, 1},
+		{"sorted by name", hubtest.OrderName, 60_000},
+		{"sorted by name, one file", hubtest.OrderName, 0},
+		{"units at both ends", hubtest.OrderScattered, 60_000},
+		{"units at both ends, one file", hubtest.OrderScattered, 0},
+		{"units in three files", hubtest.OrderModel, 12_000},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := layoutModel(tt.order, tt.shardBytes)
+			w := newWorld(t, m)
+			w.mustConvert(t)
+			equalsFolder(t, w, want)
+			checkPublished(t, w)
+			if n := 2 * m.Size(); w.sourceBytes() > n { // once for the headers, which takes small files whole
+				t.Errorf("%d bytes were read, want at most %d", w.sourceBytes(), n)
+			}
+			sameFolder(t, localResult(t, m), want)
+		})
+	}
+}
+
+// TestSmallDisk: a disk budget that can't hold what lies open while the files stream in order makes the run fetch by
+// ranges, task by task; the output is the same, and it is published only once the files' hashes are proved. Below the
+// need of one output the run is refused before any weight moves.
+func TestSmallDisk(t *testing.T) {
+	scattered := layoutModel(hubtest.OrderScattered, 60_000)
+	want := localResult(t, scattered)
+	for _, disk := range []int64{1_300_000, 1_400_000, 2_000_000, 100_000_000} {
+		t.Run(fmt.Sprint(disk), func(t *testing.T) {
+			w := newWorld(t, scattered)
+			w.mustConvert(t, func(o *pipeline.Options) { o.Disk = disk })
+			equalsFolder(t, w, want)
+			for _, f := range w.manifest(t).Source.Files {
+				if f.Integrity != "streamed" && f.Integrity != "proof" {
+					t.Errorf("%s is %s", f.Path, f.Integrity)
+				}
+			}
+			noGoroutines(t)
+		})
+	}
+	w := newWorld(t, scattered)
+	before := w.sourceBytes()
+	_, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Disk = 1000 })
+	if err == nil || w.Count("POST", "*/commit/*") > 0 {
+		t.Errorf("a budget of 1000 bytes: %v", err)
+	}
+	if n := w.sourceBytes() - before; n > scattered.Size() {
+		t.Errorf("%d bytes were read for nothing", n)
+	}
+}
+
+// TestCacheSnapshot: files that the shared cache holds, behind symbolic links, are read from there and not fetched; a
+// snapshot folder is also a source by its path.
+func TestCacheSnapshot(t *testing.T) {
+	m := small()
+	w := newWorld(t, m)
+	w.mustConvert(t)
+	want := w.target()
+	cache := t.TempDir()
+	snapshot := writeCache(t, cache, w.Head(sourceRepo, "main"), w.Files(sourceRepo, "main"), m)
+	w2 := newWorld(t, m)
+	w2.hub = append(w2.hub, func(o *hub.Options) { o.CacheDir = cache })
+	w2.mustConvert(t)
+	sameFiles(t, w2.target(), want)
+	checkPublished(t, w2)
+	if n := w2.sourceBytes(); n > 0 {
+		t.Errorf("%d bytes were fetched although the cache has them", n)
+	}
+	out := t.TempDir()
+	if _, err := convertLocal(t, snapshot, out, w.plan, nil); err != nil {
+		t.Fatal(err)
+	}
+	sameFolder(t, out, localResult(t, m))
+}
+
+// writeCache lays out a repo as the shared cache does: blobs by hash, snapshots with links to them.
+func writeCache(t *testing.T, cache, commit string, files map[string]hubtest.File, m *hubtest.Model) (snapshot string) {
+	t.Helper()
+	repo := filepath.Join(cache, "models--org--model")
+	snapshot = filepath.Join(repo, "snapshots", commit)
+	bodies := m.Files()
+	for p, f := range files {
+		blob := f.SHA256
+		if blob == "" {
+			blob = f.BlobID
+		}
+		writeFile(t, filepath.Join(repo, "blobs", blob), bodies[p])
+		link := filepath.Join(snapshot, filepath.FromSlash(p))
+		if err := os.MkdirAll(filepath.Dir(link), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		to, err := filepath.Rel(filepath.Dir(link), filepath.Join(repo, "blobs", blob))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, filepath.Join(repo, "refs", "main"), []byte(commit))
+	return snapshot
+}
