@@ -101,7 +101,7 @@ func (r *run) budgets(segs [][]segment) (byTask bool, err error) {
 	return byTask, nil
 }
 
-// spareDisk is what is left free of a disk whose size nobody set a budget for.
+// spareDisk is what is left free of a disk whose size nobody set a budget for: this much, or a twentieth of a small one.
 const spareDisk = 256 << 20
 
 // leastRatio is less than what DF11 leaves of trained weights (67 %): who has not even that much room need not begin.
@@ -114,7 +114,7 @@ func (r *run) disk() (int64, error) {
 	if !known {
 		return r.Disk, nil
 	}
-	free = max(1, free-spareDisk)
+	free = max(1, free-min(spareDisk, free/20))
 	if r.store.keep {
 		stays := int64(leastRatio * float64(r.pendingBytes()))
 		if stays > free {
