@@ -32,6 +32,7 @@ var arrows = map[string][]string{
 	"internal/bench":            {"encoder", "verify", "internal/safetensors", "internal/atomicfile"},
 	"internal/hubtest":          {"internal/safetensors"},
 	"internal/hubtest/hubd":     {"internal/hubtest"},
+	"internal/rehearsal":        {"internal/hubtest"},
 	"pipeline":                  {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/inspect", "internal/safetensors", "internal/atomicfile", "internal/filelock"},
 	"cmd/df11-convert":          {"*"},
 	"cmd/df11-convert/...":      {"*"},
