@@ -21,7 +21,8 @@ import (
 func TestDiskFull(t *testing.T) {
 	want := reference(t, small())
 	w, disk := newWorld(t, small()), t.TempDir()
-	full, room := smallDisk(t, disk)
+	w.change = append(w.change, func(o *pipeline.Options) { o.Disk = 1 << 30 }) // more than there is
+	full, room := smallDisk(t, w, disk)
 	_, err := w.convert(t.Context(), t, filepath.Join(disk, "work"), full)
 	if err == nil || !pipeline.IsDiskFull(err) {
 		t.Fatalf("on a full disk: %v", err)
@@ -47,11 +48,11 @@ func TestDiskFull(t *testing.T) {
 	sameFiles(t, w.target(), want)
 }
 
-// smallDisk makes dir a file system of 16 KiB and gives what makes it larger. Where that is not allowed, full makes the
-// run meet the same error.
-func smallDisk(t *testing.T, dir string) (full func(*pipeline.Options), room func()) {
+// smallDisk makes dir a file system of 8 MiB; full fills it up once the first output is there, room empties it again.
+// Where no disk may be mounted, full makes the run meet the same error.
+func smallDisk(t *testing.T, w *world, dir string) (full func(*pipeline.Options), room func()) {
 	t.Helper()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16k"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m"); err != nil {
 		t.Logf("no small disk can be mounted (%v), the error is made in the stage that compares", err)
 		return func(o *pipeline.Options) { o.GPU = fullDisk{} }, func() {}
 	}
@@ -60,10 +61,30 @@ func smallDisk(t *testing.T, dir string) (full func(*pipeline.Options), room fun
 			t.Error(err)
 		}
 	})
+	ballast := filepath.Join(dir, "ballast")
+	w.log.hook = func(string) { fill(t, ballast) }
 	return func(*pipeline.Options) {}, func() {
-		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=16m"); err != nil {
+		w.log.hook = nil
+		if err := os.Remove(ballast); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// fill writes a file until the disk is full.
+func fill(t *testing.T, name string) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
+	if err != nil {
+		return // full already
+	}
+	defer f.Close()
+	for _, n := range []int{1 << 20, 1} {
+		for err = nil; err == nil; {
+			_, err = f.Write(make([]byte, n))
+		}
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
 	}
 }
 
