@@ -14,15 +14,22 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// faultWorld is a hub on which every kind of request happens: uploads in one piece and in parts, and short patience.
+// faultWorld is a hub on which every kind of request happens: uploads in one piece and in parts.
 func faultWorld(t *testing.T) *world {
 	t.Helper()
-	w := newWorld(t, small(), hubtest.WithMultipart(10_000, 6_000))
+	return newWorld(t, small(), hubtest.WithMultipart(10_000, 6_000))
+}
+
+// waits tells whether a fault ends only by the client's patience. Its conversions then run with little of it, and as a
+// busy machine may use that up without any fault, their requests are not counted.
+func waits(fault string) bool { return strings.Contains(fault, "stall") || fault == "slow" }
+
+// impatient makes the clients of a world give up soon.
+func impatient(w *world) {
 	w.hub = append(w.hub, func(o *hub.Options) {
 		o.HeaderTimeout, o.IdleTimeout = 400*time.Millisecond, 400*time.Millisecond
 		o.RateWindow, o.MinRate = 300*time.Millisecond, 100
 	})
-	return w
 }
 
 // Rows of faultCases: what a conversion does when a fault acts.
@@ -179,10 +186,13 @@ func TestFaults(t *testing.T) {
 		t.Run(strings.ReplaceAll(name, ", ", "_"), func(t *testing.T) {
 			tt, fault := faultCases[name], strings.SplitN(name, ",", 2)[0]
 			w, work := faultWorld(t), t.TempDir()
+			if waits(fault) {
+				impatient(w)
+			}
 			w.Inject(hubtest.Fault{Name: fault, Nth: tt.nth, Times: tt.times})
 			_, err := w.convert(t.Context(), t, work)
 			checkFault(t, w, tt, fault, err)
-			if extra := len(w.Requests()) - nRequests; err == nil && tt.extra != anyNumber && extra != tt.extra {
+			if extra := len(w.Requests()) - nRequests; err == nil && tt.extra != anyNumber && !waits(fault) && extra != tt.extra {
 				t.Errorf("%d requests more than usual, want %d", extra, tt.extra)
 			}
 			if err != nil {
