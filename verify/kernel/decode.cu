@@ -29,6 +29,7 @@ constexpr u32 ROW = 256;             // docs/format.md §6: one lookup table
 constexpr u32 JUMP = 240;            // docs/format.md §6: from here on a value is a jump
 constexpr u32 MAX_CODE = 32;         // docs/format.md §5
 constexpr u32 TABLE_BITS = 12;       // of the ready tables, and the most that fit an entry
+constexpr u32 OWN_TABLE_BITS = 11;   // the most of decode's tables: larger ones cost more than they save
 constexpr u32 ENTRY_SYMBOLS = 3;     // symbols in an entry
 constexpr u32 MAX_TILES = 8;         // tiles per block of decode
 constexpr u32 MIN_SHARED = THREADS * 4 + 4;  // docs/format.md §9: what a launch gives at least
@@ -45,10 +46,8 @@ struct Luts {
   const u8 *rows;
   u32 n_rows;  // the last one has the lengths
 
-  // A slot of the table that a jump leads to.
-  DEVICE u32 slot(const Luts &l, u32 jump, u32 index) {
-    return l.rows[min(ROW - jump, l.n_rows - 1) * ROW + index];
-  }
+  // The table that a jump leads to.
+  DEVICE const u8 *row(const Luts &l, u32 jump) { return l.rows + min(ROW - jump, l.n_rows - 1) * ROW; }
   DEVICE u32 length(const Luts &l, u32 symbol) {
     return min(max(l.rows[(l.n_rows - 1) * ROW + symbol], 1), MAX_CODE);
   }
@@ -86,18 +85,28 @@ DEVICE void skip(Window &w, u32 n_bits) {
 // walk decodes one code as the format says, at most four lookups.
 DEVICE Code walk(const Luts &luts, u32 bits) {
   u32 v = luts.rows[bits >> 24];
-  for (int shift = 16; shift >= 0 && v >= JUMP; shift -= 8) v = Luts::slot(luts, v, bits >> shift & 255);
+  for (int shift = 16; shift >= 0 && v >= JUMP; shift -= 8) v = Luts::row(luts, v)[bits >> shift & 255];
   return {v, Luts::length(luts, v)};
+}
+
+// uniform says whether n slots from p on, n a power of two and p aligned to it within luts, all hold v.
+DEVICE bool uniform(const u8 *p, u32 n, u32 v) {
+  u32 i = 0;
+  if (n >= 4 && ((u64)p & 3) == 0) {
+    NO_UNROLL while (i < n && *(const u32 *)(p + i) == v * 0x01010101) i += 4;
+  } else {
+    NO_UNROLL while (i < n && p[i] == v) i++;
+  }
+  return i >= n;
 }
 
 // A first-table slot: value, length at 8, and at 16 how many leading bits of the slot's number decide
 // its value: all slots that share them hold it.
 DEVICE u32 describe_slot(const Luts &luts, u32 slot) {
   u32 v = luts.rows[slot], decided = 8;
-  for (u32 half = 1; half < ROW; half *= 2, decided--) {
-    u32 other = (slot ^ half) & ~(half - 1), i = 0;
-    NO_UNROLL while (i < half && luts.rows[other + i] == v) i++;
-    if (i < half) break;
+  NO_UNROLL for (u32 half = 1; half < ROW; half *= 2, decided--) {
+    u32 other = (slot ^ half) & ~(half - 1);
+    if (!uniform(luts.rows + other, half, v)) break;
   }
   return v | Luts::length(luts, v) << 8 | decided << 16;
 }
@@ -109,12 +118,10 @@ DEVICE Code prefix_code(const Luts &luts, const u32 *slots, u32 bits, u32 known)
   u32 d = slots[bits >> 24], v = d & 255, n_bits = d >> 8 & 255;
   if (v < JUMP) return {v, (d >> 16) <= known && n_bits <= known ? n_bits : 0};
   if (known <= 8) return {0, 0};
-  u32 first = bits >> 16 & 255, n = 1u << (16 - known), jump = v;
-  v = Luts::slot(luts, jump, first);
+  const u8 *first = Luts::row(luts, v) + (bits >> 16 & 255);
+  v = *first;
   n_bits = Luts::length(luts, v);
-  if (v >= JUMP || n_bits > known) return {0, 0};
-  NO_UNROLL for (u32 i = 1; i < n; i++)
-    if (Luts::slot(luts, jump, first + i) != v) return {0, 0};
+  if (v >= JUMP || n_bits > known || !uniform(first, 1u << (16 - known), v)) return {0, 0};
   return {v, n_bits};
 }
 
@@ -319,7 +326,7 @@ DEVICE Unit make_unit(const u8 *luts, const u8 *stream, const u8 *sign_mantissa,
 // The largest tables that fit beside the exponents, or 0 bits.
 DEVICE u32 table_bits(u32 room) {
   u32 n_entries = room / 6;
-  return n_entries < 2 ? 0 : min(31 - __builtin_clz(n_entries), TABLE_BITS);
+  return n_entries < 2 ? 0 : min(31 - __builtin_clz(n_entries), OWN_TABLE_BITS);
 }
 
 // decode has the interface of the official kernel: one block of 512 threads for each 4096 bytes of
@@ -338,7 +345,7 @@ extern "C" __global__ void __launch_bounds__(512, 4)
   u32 *totals = (u32 *)shared_memory, *slots = totals + WARPS;
   u8 *exponents = (u8 *)(slots + ROW);
   u32 room = shared_size() - (WARPS + ROW) * 4;
-  u32 n_exponents = min(most, room / 2) + 16 & ~7u;
+  u32 n_exponents = min(most, room - 128) + 16 & ~7u;  // what is left holds 16 entries at least
   Tables t = {(u32 *)(exponents + n_exponents), 0, table_bits(room - n_exponents)};
   if (t.n_bits == 0) return;
   t.marks = (u16 *)(t.symbols + (1u << t.n_bits));

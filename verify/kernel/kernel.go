@@ -44,7 +44,7 @@ func OfficialShared(n int) int { return officialBase + 2*n }
 
 // DecodeShared is the same for our Decode with its largest tables. It works with OfficialShared
 // too, and with less than the one or the other not at all.
-func DecodeShared(n int) int { return max(officialBase, decodeFixed+TableBytes) + n }
+func DecodeShared(n int) int { return decodeFixed + TableBytes/2 + n }
 
 // BuildShared is the dynamic shared memory of BuildTables.
 func BuildShared() int { return buildShared }

@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -15,11 +18,11 @@ import (
 
 // launch is one way to run a kernel over a unit.
 type launch struct {
-	shared int  // extra dynamic shared memory
-	skew   int  // of the addresses of stream, sign_mantissa and output: 0 is aligned
-	own    bool // our shared memory size instead of the official one
-	slack  int  // readable bytes behind gaps and positions
-	seed   uint64
+	steps int64
+	skew  int  // of the addresses of stream, sign_mantissa and output: 0 is aligned
+	own   bool // our shared memory size instead of the official one
+	slack int  // readable bytes behind gaps and positions
+	seed  uint64
 }
 
 // memory holds a unit as a GPU would.
@@ -50,12 +53,13 @@ func (m *memory) args(u *unit) []uint64 {
 // decode runs the entry point that both kernels have.
 func decode(k *ptx.Kernel, u *unit, l launch) ([]byte, ptx.Stats, error) {
 	m := newMemory(u, l)
-	shared := OfficialShared(u.most())
+	most := min(u.most(), 32768) // corrupt positions can say anything
+	shared := OfficialShared(most)
 	if l.own {
-		shared = DecodeShared(u.most())
+		shared = DecodeShared(most)
 	}
 	stats, err := k.Run(&m.Memory, ptx.Launch{
-		Grid: u.nChunks(), Block: Threads, SharedBytes: shared + l.shared, Args: m.args(u), Seed: l.seed,
+		Grid: u.nChunks(), Block: Threads, SharedBytes: shared, Args: m.args(u), Seed: l.seed, MaxSteps: l.steps,
 	})
 	return m.out, stats, err
 }
@@ -79,7 +83,7 @@ func decodeTiles(mod *ptx.Module, u *unit, l launch, grid int) ([]byte, ptx.Stat
 		return nil, built, err
 	}
 	stats, err := tiles.Run(&m.Memory, ptx.Launch{
-		Grid: min(grid, u.nChunks()), Block: Threads, SharedBytes: TilesShared(u.most()), Seed: l.seed,
+		Grid: min(grid, u.nChunks()), Block: Threads, SharedBytes: TilesShared(min(u.most(), 32768)), Seed: l.seed,
 		Args: append(m.args(u), tables, uint64(u.nChunks())),
 	})
 	return m.out, stats, err
@@ -183,7 +187,7 @@ func nRandom() int {
 func TestRandomUnits(t *testing.T) {
 	m := ownModule(t)
 	for i := range nRandom() {
-		u := randomUnit(t, uint64(i), 20000)
+		u := randomUnit(t, uint64(i), 12000)
 		l := launch{seed: uint64(i)}
 		if i%3 == 0 {
 			l.skew = 1 + i%13
@@ -195,7 +199,7 @@ func TestRandomUnits(t *testing.T) {
 func TestRandomUnitsOfficial(t *testing.T) {
 	k := officialKernel(t)
 	for i := range nRandom() {
-		u := randomUnit(t, uint64(i), 20000)
+		u := randomUnit(t, uint64(i), 12000)
 		out, _, err := decode(k, u, launch{slack: Slack, seed: uint64(i)})
 		must(t, "official", u, out, err)
 	}
@@ -221,4 +225,163 @@ func TestHashes(t *testing.T) {
 			t.Errorf("decode.ptx was not made from this %s; run generate.sh", name)
 		}
 	}
+}
+
+// normalUnit has several chunks of weights as a trained model has them.
+func normalUnit(t testing.TB, n int) *unit {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 5))
+	bf := make([]byte, 2*n)
+	for i := range n {
+		w := math.Float32bits(float32(rng.NormFloat64() * 0.02))
+		binary.LittleEndian.PutUint16(bf[2*i:], uint16(w>>16))
+	}
+	return encode(t, "normal", bf)
+}
+
+// TestPieces decodes runs of chunks, as the verifier does where memory is short.
+func TestPieces(t *testing.T) {
+	m := ownModule(t)
+	u := normalUnit(t, 60000)
+	for first := range u.nChunks() {
+		for _, end := range []int{first + 1, min(first+3, u.nChunks()), u.nChunks()} {
+			mustDecodeOwn(t, m, u.piece(first, end), launch{seed: uint64(first + end)})
+		}
+	}
+}
+
+func TestPiecesOfficial(t *testing.T) {
+	k := officialKernel(t)
+	u := normalUnit(t, 60000)
+	for first := range u.nChunks() {
+		p := u.piece(first, min(first+2, u.nChunks()))
+		out, _, err := decode(k, p, launch{slack: Slack})
+		must(t, "official", p, out, err)
+	}
+}
+
+// TestManyTilesPerBlock covers grids in which a block of decode works on several tiles.
+func TestManyTilesPerBlock(t *testing.T) {
+	m := ownModule(t)
+	u := normalUnit(t, 30000)
+	chunk := u.piece(0, 1)
+	big := &unit{name: "many", luts: u.luts}
+	for range 1030 { // grids from 1024 blocks on; the same chunk again and again, cut short
+		big.stream = append(big.stream, u.stream[:TileBytes]...)
+		big.gaps = append(big.gaps, u.gaps[:320]...)
+	}
+	const perChunk = 40 // the positions make every chunk short, which keeps the test so
+	for c := range 1031 {
+		big.positions = binary.LittleEndian.AppendUint32(big.positions, uint32(c*perChunk))
+	}
+	for range 1030 {
+		big.sm = append(big.sm, chunk.sm[:perChunk]...)
+		big.bf = append(big.bf, chunk.bf[:2*perChunk]...)
+	}
+	out, _, err := decode(entry(t, m, Decode), big, launch{own: true})
+	must(t, "decode", big, out, err)
+}
+
+// mutants runs a kernel without one of its barriers each, and tells which lines nobody missed.
+func mutants(t *testing.T, k *ptx.Kernel, run func(*ptx.Kernel) ([]byte, error), u *unit) (unnoticed []int, n int) {
+	t.Helper()
+	for ; ; n++ {
+		mutant, line, ok := k.Without("bar.sync", n)
+		if !ok {
+			return unnoticed, n
+		}
+		out, err := run(mutant)
+		t.Logf("without the barrier of line %d: %v, weights right: %v", line, err, bytes.Equal(out, u.bf))
+		if err == nil && bytes.Equal(out, u.bf) {
+			unnoticed = append(unnoticed, line)
+		}
+	}
+}
+
+// TestMutants demands that every barrier is needed, and that the interpreter sees when it is missing.
+func TestMutants(t *testing.T) {
+	m := ownModule(t)
+	u := normalUnit(t, 40000)
+	lost, n := mutants(t, entry(t, m, Decode), func(k *ptx.Kernel) ([]byte, error) {
+		out, _, err := decode(k, u, launch{own: true})
+		return out, err
+	}, u)
+	if len(lost) > 0 || n != 4 {
+		t.Errorf("%s: %d barriers, not missed: lines %v", Decode, n, lost)
+	}
+	for _, name := range []string{BuildTables, DecodeTiles} {
+		lost, n := mutants(t, entry(t, m, name), func(k *ptx.Kernel) ([]byte, error) {
+			out, _, err := decodeTiles(m.With(k), u, launch{}, 2)
+			return out, err
+		}, u)
+		if len(lost) > 0 || n == 0 {
+			t.Errorf("%s: %d barriers, not missed: lines %v", name, n, lost)
+		}
+	}
+}
+
+// TestMutantsOfficial finds one barrier without a use in the official kernel, the first: nothing
+// touches shared memory before it.
+func TestMutantsOfficial(t *testing.T) {
+	k := officialKernel(t)
+	u := normalUnit(t, 40000)
+	lost, n := mutants(t, k, func(k *ptx.Kernel) ([]byte, error) {
+		out, _, err := decode(k, u, launch{slack: Slack})
+		return out, err
+	}, u)
+	if len(lost) != 1 || n != 7 {
+		t.Errorf("%d barriers, not missed: lines %v", n, lost)
+	}
+}
+
+// TestCorruptUnits demands that our kernel ends on any bytes, and stays within its buffers.
+func TestCorruptUnits(t *testing.T) {
+	m := ownModule(t)
+	for i := range nRandom() / 2 {
+		rng := rand.New(rand.NewPCG(uint64(i), 9))
+		u := randomUnit(t, uint64(i%20), 12000).spoil(rng)
+		if _, _, err := decode(entry(t, m, Decode), u, launch{seed: uint64(i)}); err != nil {
+			t.Fatalf("decode, seed %d: %v", i, err)
+		}
+		if _, _, err := decodeTiles(m, u, launch{seed: uint64(i)}, 3); err != nil {
+			t.Fatalf("decode_tiles, seed %d: %v", i, err)
+		}
+	}
+}
+
+// TestZeroLengthsOfficial shows why structure is checked before the official kernel is started.
+func TestZeroLengthsOfficial(t *testing.T) {
+	k := officialKernel(t)
+	u := *normalUnit(t, 5000)
+	u.luts = bytes.Clone(u.luts)
+	clear(u.luts[len(u.luts)-256:])
+	if _, _, err := decode(k, &u, launch{slack: Slack, steps: 1e6}); !errors.Is(err, ptx.ErrStepLimit) {
+		t.Errorf("without code lengths: %v", err)
+	}
+}
+
+// TestCost keeps an eye on what the kernels execute. It counts; how fast a GPU is only a GPU shows.
+func TestCost(t *testing.T) {
+	m := ownModule(t)
+	u := normalUnit(t, 120000)
+	_, tiles, err := decodeTiles(m, u, launch{}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slots := float64(tiles.WarpInstructions) * 32 / float64(u.nElems())
+	t.Logf("decode_tiles: %.1f lane slots a weight, %.1f barriers a tile", slots, float64(tiles.Barriers)/float64(u.nChunks()))
+	if slots > 45 {
+		t.Errorf("%.1f lane slots a weight; 45 were enough", slots)
+	}
+}
+
+func TestCostOfficial(t *testing.T) {
+	k := officialKernel(t)
+	u := normalUnit(t, 120000)
+	_, stats, err := decode(k, u, launch{slack: Slack})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("official: %.1f lane slots a weight, %.1f barriers a tile", float64(stats.WarpInstructions)*32/float64(u.nElems()),
+		float64(stats.Barriers)/float64(u.nChunks()))
 }

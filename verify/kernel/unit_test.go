@@ -23,7 +23,7 @@ type unit struct {
 }
 
 func (u *unit) nElems() int  { return len(u.sm) }
-func (u *unit) nChunks() int { return (len(u.stream) + TileBytes - 1) / TileBytes }
+func (u *unit) nChunks() int { return len(u.gaps) / 320 }
 
 // position is the first weight of a chunk.
 func (u *unit) position(chunk int) int {

@@ -36,6 +36,7 @@ type instr struct {
 	onMasks    func(a, b uint32) uint32
 	source     func(lane, b, c int) int // of a shuffle
 	target     int
+	meet       int // where the lanes that a branch parts come together again
 	label      string
 	space      space
 	size       int // bytes of one element of an access
@@ -329,5 +330,6 @@ func (c *compiler) finish() error {
 			place(&in.vec[j])
 		}
 	}
+	k.findMeetings()
 	return nil
 }

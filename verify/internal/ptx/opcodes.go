@@ -129,10 +129,11 @@ func buildCvt(c *compiler, in *instr, mods []string, ops []operand) error {
 	return c.alu(in, from, ops)
 }
 
-// buildCvta takes addresses as they are: generic ones do not exist here.
+// buildCvta takes addresses of global memory as they are, in both directions. Accesses through generic
+// addresses are not supported.
 func buildCvta(c *compiler, in *instr, mods []string, ops []operand) error {
-	if len(mods) != 3 || mods[0] != "to" || mods[1] != "global" {
-		return errors.New("only cvta.to.global is supported")
+	if len(mods) < 2 || mods[len(mods)-2] != "global" {
+		return errors.New("only addresses of global memory are supported")
 	}
 	in.kind, in.eval = kindALU, func(a, _, _ uint64) uint64 { return a }
 	return c.alu(in, types["u64"], ops)

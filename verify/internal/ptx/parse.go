@@ -3,6 +3,7 @@ package ptx
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 )
@@ -46,6 +47,14 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 		return k, nil
 	}
 	return nil, fmt.Errorf("ptx: no entry point %q", name)
+}
+
+// With returns a copy of the module with another kernel in the place of the one of its name.
+func (m *Module) With(k *Kernel) *Module {
+	c := *m
+	c.kernels = maps.Clone(m.kernels)
+	c.kernels[k.name] = k
+	return &c
 }
 
 // Without returns a copy of the kernel in which the n-th instruction of the given opcode, counted

@@ -21,6 +21,8 @@ type Stats struct {
 	WarpInstructions int64 // times 32: lane slots
 	LaneInstructions int64 // slots that did something
 	Barriers         int64 // per block
+
+	Lines map[int]int64 // WarpInstructions by line of the PTX text
 }
 
 // Fault is something that must not happen on a GPU.
@@ -62,18 +64,24 @@ type block struct {
 	shared sharedMemory
 	warps  []warp
 	stats  Stats
+
+	profile []int64 // per instruction
 }
 
 func (b *block) globalThread(thread int) uint32 { return uint32(b.index*b.nLanes + thread) }
 
-func (b *block) step() error {
+// count counts one instruction of a warp.
+func (b *block) count(pc int, mask uint32) error {
+	b.stats.WarpInstructions++
+	b.stats.LaneInstructions += int64(bits.OnesCount32(mask))
+	b.profile[pc]++
 	if b.steps--; b.steps < 0 {
 		return ErrStepLimit
 	}
 	return nil
 }
 
-// Run launches the kernel and waits for its end. The error is a *[Fault], or says what is wrong with
+// Run launches the kernel and waits for its end. Stats are complete when there is no error. The error is a *[Fault], or says what is wrong with
 // the launch. Blocks run one after the other, in an order that Seed decides.
 func (k *Kernel) Run(m *Memory, l Launch) (Stats, error) {
 	if err := k.check(l); err != nil {
@@ -87,6 +95,10 @@ func (k *Kernel) Run(m *Memory, l Launch) (Stats, error) {
 		if err := b.run(rng); err != nil {
 			return b.stats, err
 		}
+	}
+	b.stats.Lines = map[int]int64{}
+	for i, n := range b.profile {
+		b.stats.Lines[k.code[i].line] += n
 	}
 	return b.stats, nil
 }
@@ -108,11 +120,11 @@ func (k *Kernel) check(l Launch) error {
 // newBlock allocates what all blocks of a launch use in turn.
 func (k *Kernel) newBlock(m *Memory, l Launch) *block {
 	n := k.nShared + l.SharedBytes
-	b := &block{kernel: k, memory: m, nLanes: l.Block, warps: make([]warp, l.Block/warpSize)}
+	b := &block{kernel: k, memory: m, nLanes: l.Block, warps: make([]warp, l.Block/warpSize), profile: make([]int64, len(k.code))}
 	b.shared = sharedMemory{bytes: make([]byte, n), writes: make([]uint32, n), reads: make([]uint32, n), current: 1 << threadBits}
 	for i := range b.warps {
 		w := &b.warps[i]
-		w.block, w.first, w.counts = b, i*warpSize, &b.stats
+		w.block, w.first = b, i*warpSize
 		w.rows = make([]row, k.nRegs+len(k.consts)+len(k.special))
 		w.preds = make([]uint32, k.nPreds+1)
 		k.fillConstants(w, l)
@@ -165,7 +177,8 @@ func (b *block) start(l Launch, i int, rng *rand.Rand) {
 				b.kernel.fillSpecial(w, &l, s)
 			}
 		}
-		w.pc, w.next, w.live, w.active, w.parked = 0, len(b.kernel.code), allLanes, allLanes, 0
+		w.live = allLanes
+		w.paths = append(w.paths[:0], path{0, len(b.kernel.code), allLanes})
 	}
 }
 
@@ -216,18 +229,21 @@ func (b *block) meet(done int) error {
 		if o.live != allLanes {
 			return o.fault(b.barrierLine(), ^o.live, fmt.Errorf("barrier missed by a thread that returned, %d warps did", done))
 		}
-		if o.pc != w.pc {
-			return o.fault(b.kernel.code[o.pc-1].line, o.active, errors.New("warps wait at different barriers"))
+		if o.pc() != w.pc() {
+			return o.fault(b.kernel.code[o.pc()-1].line, o.live, errors.New("warps wait at different barriers"))
 		}
 	}
 	return b.shared.barrier()
 }
 
+// pc is where a waiting warp goes on.
+func (w *warp) pc() int { return w.paths[len(w.paths)-1].pc }
+
 // barrierLine is the line of a barrier at which some warp waits.
 func (b *block) barrierLine() int {
 	for i := range b.warps {
-		if w := &b.warps[i]; w.live != 0 {
-			return b.kernel.code[w.pc-1].line
+		if w := &b.warps[i]; len(w.paths) > 0 {
+			return b.kernel.code[w.pc()-1].line
 		}
 	}
 	return 0

@@ -3,7 +3,6 @@ package ptx
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/bits"
 )
 
@@ -17,18 +16,21 @@ type row [warpSize]uint64
 
 // warp is 32 threads in lockstep.
 type warp struct {
-	block  *block
-	first  int // thread number of lane 0
-	rows   []row
-	preds  []uint32
-	live   uint32 // lanes that have not returned
-	active uint32 // lanes that execute now
-	parked uint32 // lanes that wait for the others of the warp at a barrier or a shuffle
-	pc     int    // of the active lanes
-	next   int    // the lowest instruction of the lanes that neither execute nor are parked
-	stuck  error  // lanes wait for each other at different places
-	pcs    [warpSize]int
-	counts *Stats
+	block *block
+	first int // thread number of lane 0
+	rows  []row
+	preds []uint32
+	live  uint32 // lanes that have not returned
+
+	// paths are the ways that parted lanes take; the last one runs. Where its lanes come to the
+	// place at which all that parted meet again, it ends, and the one below goes on.
+	paths []path
+}
+
+// path is a set of lanes on their way from pc to meet.
+type path struct {
+	pc, meet int
+	lanes    uint32
 }
 
 // state says why a warp stopped.
@@ -42,94 +44,70 @@ const (
 // run executes the warp up to a barrier, its end or a fault.
 func (w *warp) run() (state, error) {
 	code := w.block.kernel.code
-	for w.live != 0 {
-		if w.stuck != nil {
-			return stateDone, w.stuck
+	for len(w.paths) > 0 {
+		p := &w.paths[len(w.paths)-1]
+		if p.pc == p.meet || p.lanes&w.live == 0 {
+			w.paths = w.paths[:len(w.paths)-1]
+			continue
 		}
-		if w.pc >= len(code) {
-			return stateDone, w.fault(code[len(code)-1].line, w.active, errors.New("no ret at the end"))
+		if p.pc >= len(code) {
+			return stateDone, w.fault(code[len(code)-1].line, p.lanes, errors.New("no ret at the end"))
 		}
-		in := &code[w.pc]
-		if err := w.block.step(); err != nil {
-			return stateDone, w.fault(in.line, w.active, err)
+		in := &code[p.pc]
+		active := p.lanes & w.live
+		mask := active & w.guard(in)
+		if err := w.block.count(p.pc, mask); err != nil {
+			return stateDone, w.fault(in.line, active, err)
 		}
-		w.counts.WarpInstructions++
-		mask := w.active
-		if in.guard >= 0 {
-			p := w.preds[in.guard]
-			if in.negate {
-				p = ^p
-			}
-			mask &= p
-		}
-		w.counts.LaneInstructions += int64(bits.OnesCount32(mask))
 		switch in.kind {
 		case kindBranch:
-			w.branch(in, mask)
+			w.branch(in, active, mask)
 			continue
 		case kindReturn:
-			w.pc++
-			w.exit(mask)
-			continue
-		case kindBarrier, kindShuffle:
-			if mask != w.live && w.active != w.live {
-				w.park()
-				continue
+			w.live &^= mask
+		case kindBarrier:
+			p.pc++
+			return stateBarrier, w.whole(in, mask)
+		default:
+			if lanes, err := w.execute(in, mask); err != nil {
+				return stateDone, w.fault(in.line, lanes, err)
 			}
 		}
-		if in.kind == kindBarrier {
-			w.pc++
-			return stateBarrier, w.whole(in, mask)
-		}
-		if lanes, err := w.execute(in, mask); err != nil {
-			return stateDone, w.fault(in.line, lanes, err)
-		}
-		w.pc++
-		if w.pc >= w.next {
-			w.schedule()
-		}
+		p.pc++
 	}
 	return stateDone, nil
 }
 
-// branch sends the lanes in mask to the target and the other active ones on.
-func (w *warp) branch(in *instr, mask uint32) {
+// guard gives the lanes for which an instruction is on.
+func (w *warp) guard(in *instr) uint32 {
+	switch {
+	case in.guard < 0:
+		return allLanes
+	case in.negate:
+		return ^w.preds[in.guard]
+	}
+	return w.preds[in.guard]
+}
+
+// branch sends the lanes in mask to the target and the other active ones on. Where they part, the
+// path is split; its rest begins where they meet.
+func (w *warp) branch(in *instr, active, mask uint32) {
+	p := &w.paths[len(w.paths)-1]
 	switch mask {
-	case w.active:
-		w.pc = in.target
+	case active:
+		p.pc = in.target
+		return
 	case 0:
-		w.pc++
-	default:
-		for m := mask; m != 0; m &= m - 1 {
-			w.pcs[bits.TrailingZeros32(m)] = in.target
-		}
-		w.active &^= mask
-		w.pc++
-		w.next = min(w.next, in.target)
+		p.pc++
+		return
 	}
-	if w.pc >= w.next {
-		w.schedule()
+	next := p.pc + 1
+	if in.meet == p.meet {
+		w.paths = w.paths[:len(w.paths)-1]
+	} else {
+		p.pc = in.meet
 	}
-}
-
-// exit ends the lanes in mask.
-func (w *warp) exit(mask uint32) {
-	w.live &^= mask
-	w.active &^= mask
-	if w.active == 0 || w.pc >= w.next {
-		w.schedule()
-	}
-}
-
-// park makes the active lanes wait until all lanes of the warp are here: a compiler may lay out code
-// so that some come later although nothing keeps them away.
-func (w *warp) park() {
-	for m := w.active; m != 0; m &= m - 1 {
-		w.pcs[bits.TrailingZeros32(m)] = w.pc
-	}
-	w.parked |= w.active
-	w.active = 0
-	w.schedule()
+	w.paths = append(w.paths, path{next, in.meet, active &^ mask}, path{in.target, in.meet, mask})
 }
 
 // whole checks that a barrier is reached by all lanes that are left.
@@ -138,39 +116,6 @@ func (w *warp) whole(in *instr, mask uint32) error {
 		return w.fault(in.line, mask, fmt.Errorf("barrier reached by lanes %08x of %08x", mask, w.live))
 	}
 	return nil
-}
-
-// schedule picks the lanes that are furthest behind. When all lanes are parked they go on together.
-func (w *warp) schedule() {
-	for m := w.active; m != 0; m &= m - 1 {
-		w.pcs[bits.TrailingZeros32(m)] = w.pc
-	}
-	w.pick(w.live &^ w.parked)
-	if w.active != 0 || w.live == 0 {
-		return
-	}
-	w.parked = 0
-	w.pick(w.live)
-	if w.active != w.live {
-		line := w.block.kernel.code[w.pc].line
-		w.stuck = w.fault(line, w.active, fmt.Errorf("barrier or shuffle reached by lanes %08x of %08x", w.active, w.live))
-	}
-}
-
-// pick makes those of lanes active that are at the lowest instruction.
-func (w *warp) pick(lanes uint32) {
-	w.pc, w.next, w.active = math.MaxInt, math.MaxInt, 0
-	for m := lanes; m != 0; m &= m - 1 {
-		lane := bits.TrailingZeros32(m)
-		switch pc := w.pcs[lane]; {
-		case pc < w.pc:
-			w.next, w.pc, w.active = w.pc, pc, 1<<lane
-		case pc == w.pc:
-			w.active |= 1 << lane
-		default:
-			w.next = min(w.next, pc)
-		}
-	}
 }
 
 // execute runs one instruction that neither branches nor waits. On an error, lanes are those at fault.
