@@ -85,7 +85,7 @@ func (s *svg) power(class string, x, y float64, exponent int) {
 func minus(n int) string { return strings.Replace(strconv.Itoa(n), "-", "−", 1) }
 
 // textWidth estimates the width of small text.
-func textWidth(s string) float64 { return 6.6 * float64(len([]rune(s))) }
+func textWidth(s string) float64 { return 7 * float64(len([]rune(s))) }
 
 // size writes a number of bytes in decimal units, as the Hub does.
 func size(n int64) string {

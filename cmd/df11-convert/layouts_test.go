@@ -1,0 +1,355 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// checkpoint is a small model in the making: tensors by name, in order.
+type checkpoint struct {
+	entries []safetensors.Entry
+	data    map[string][]byte
+	rng     *rand.Rand
+}
+
+func newCheckpoint(seed uint64) *checkpoint {
+	return &checkpoint{data: map[string][]byte{}, rng: rand.New(rand.NewPCG(seed, 1))}
+}
+
+// add makes a tensor of normal numbers; F32 values are exact BF16, but for the first inexact ones.
+func (c *checkpoint) add(name string, dtype safetensors.DType, inexact int, shape ...int64) {
+	n := int64(1)
+	for _, d := range shape {
+		n *= d
+	}
+	var b []byte
+	for i := range n {
+		bits := math.Float32bits(float32(0.05*c.rng.NormFloat64())) &^ 0xffff
+		switch {
+		case dtype == "BF16" || dtype == "F16":
+			b = binary.LittleEndian.AppendUint16(b, uint16(bits>>16))
+			continue
+		case dtype == "F8_E4M3":
+			b = append(b, byte(bits>>24))
+			continue
+		case int(i) < inexact:
+			bits |= 1
+		}
+		b = binary.LittleEndian.AppendUint32(b, bits)
+	}
+	c.entries = append(c.entries, safetensors.Entry{Name: name, DType: dtype, Shape: shape})
+	c.data[name] = b
+}
+
+// write writes the checkpoint as one file.
+func (c *checkpoint) write(t *testing.T, file string) {
+	t.Helper()
+	l, err := safetensors.NewLayout([]safetensors.MetadataEntry{{Key: "format", Value: "pt"}}, c.entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := slices.Clone(l.Header)
+	for _, x := range l.Tensors {
+		b = append(b, c.data[x.Name]...)
+	}
+	writeTo(t, file, b)
+}
+
+func writeTo(t *testing.T, file string, b []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustRead(t *testing.T, file string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// program runs the program in this process.
+func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dir := t.TempDir()
+	var files [2]*os.File
+	for i := range files {
+		f, err := os.Create(filepath.Join(dir, fmt.Sprint(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		files[i] = f
+	}
+	u := newUI(files[0], files[1])
+	err := rootCommand(t.Context(), u, args).ExecuteContext(t.Context())
+	code = u.report(t.Context(), err)
+	return code, string(mustRead(t, files[0].Name())), string(mustRead(t, files[1].Name()))
+}
+
+// must runs the program, which has to end well.
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	code, out, diag := program(t, args...)
+	if code != exitOK {
+		t.Fatalf("%v: exit %d: %s", args, code, diag)
+	}
+	return out
+}
+
+// block adds the tensors of one block; modules that end in "norm" get a 1-D weight.
+func (c *checkpoint) block(prefix string, modules ...string) {
+	for _, m := range modules {
+		if strings.HasSuffix(m, "norm") {
+			c.add(prefix+m+".weight", "BF16", 0, 32)
+			continue
+		}
+		c.add(prefix+m+".weight", "BF16", 0, 32, 48)
+		c.add(prefix+m+".bias", "BF16", 0, 32)
+	}
+}
+
+// fluxPipeline writes a diffusers pipeline with a transformer, a VAE and a tokenizer.
+func fluxPipeline(t *testing.T, dir string) {
+	t.Helper()
+	text := func(name, s string) { writeTo(t, filepath.Join(dir, name), []byte(s)) }
+	text("model_index.json", `{"_class_name": "FluxPipeline", "transformer": ["diffusers", "FluxTransformer2DModel"], "vae": ["diffusers", "AutoencoderKL"], "tokenizer": ["transformers", "CLIPTokenizer"], "scheduler": ["diffusers", "FlowMatchEulerDiscreteScheduler"]}`)
+	text("transformer/config.json", `{"_class_name": "FluxTransformer2DModel", "num_layers": 2}`)
+	text("vae/config.json", `{"_class_name": "AutoencoderKL"}`)
+	text("scheduler/scheduler_config.json", `{"shift": 3.0}`)
+	text("tokenizer/vocab.json", `{"a": 0}`)
+	text("LICENSE.md", "a licence")
+	text("flux1-dev.gguf", "weights in another format")
+	c := newCheckpoint(1)
+	c.block("x_embedder", "")
+	for i := range 2 {
+		c.block(fmt.Sprintf("transformer_blocks.%d.", i), "norm1.linear", "norm1_context.linear", "attn.to_q", "attn.to_k", "attn.to_v",
+			"attn.add_k_proj", "attn.add_v_proj", "attn.add_q_proj", "attn.to_out.0", "attn.to_add_out", "ff.net.0.proj", "ff.net.2",
+			"ff_context.net.0.proj", "ff_context.net.2", "attn.q_norm")
+		c.block(fmt.Sprintf("single_transformer_blocks.%d.", i), "norm.linear", "proj_mlp", "proj_out", "attn.to_q", "attn.to_k", "attn.to_v")
+	}
+	c.write(t, filepath.Join(dir, "transformer", "diffusion_pytorch_model.safetensors"))
+	vae := newCheckpoint(2)
+	vae.add("decoder.conv_in.weight", "F32", 9, 4, 4, 3, 3)
+	vae.write(t, filepath.Join(dir, "vae", "diffusion_pytorch_model.safetensors"))
+}
+
+// TestDiffusersPipeline: the transformer is converted, everything else is carried over, and the result proves.
+func TestDiffusersPipeline(t *testing.T) {
+	src, out := filepath.Join(t.TempDir(), "flux"), t.TempDir()
+	fluxPipeline(t, src)
+	must(t, src, "-o", out)
+	for _, name := range []string{"model_index.json", "vae/config.json", "vae/diffusion_pytorch_model.safetensors", "scheduler/scheduler_config.json",
+		"tokenizer/vocab.json", "LICENSE.md", "transformer/config.json"} {
+		if !bytes.Equal(mustRead(t, filepath.Join(src, name)), mustRead(t, filepath.Join(out, name))) {
+			t.Errorf("%s was changed", name)
+		}
+	}
+	for _, name := range []string{"transformer_blocks_0.safetensors", "single_transformer_blocks_1.safetensors", "diffusion_pytorch_model.safetensors", "config.json"} {
+		mustRead(t, filepath.Join(out, name))
+	}
+	for _, name := range []string{"flux1-dev.gguf", "transformer/diffusion_pytorch_model.safetensors"} {
+		if _, err := os.Stat(filepath.Join(out, name)); err == nil {
+			t.Errorf("%s does not belong there", name)
+		}
+	}
+	checkPipelineConfig(t, mustRead(t, filepath.Join(out, "config.json")))
+	must(t, "verify", out, "--against", src)
+	must(t, "verify", out, "--against", src, "--level", "proof")
+	if out := must(t, "inspect", out); !strings.Contains(out, "transformer_blocks.1") {
+		t.Errorf("inspect: %s", out)
+	}
+}
+
+// checkPipelineConfig wants dfloat11_config with the published dict.
+func checkPipelineConfig(t *testing.T, b []byte) {
+	t.Helper()
+	var c map[string]struct {
+		Version string              `json:"version"`
+		Dict    map[string][]string `json:"pattern_dict"`
+	}
+	if err := json.Unmarshal(b, &c); err != nil {
+		t.Fatal(err)
+	}
+	d := c["dfloat11_config"]
+	if d.Version != "0.5.0" || len(d.Dict[`transformer_blocks\.\d+`]) != 14 || len(d.Dict[`single_transformer_blocks\.\d+`]) != 6 {
+		t.Errorf("config.json: %s", b)
+	}
+}
+
+// comfyFlux writes a checkpoint with ComfyUI's names.
+func comfyFlux(t *testing.T, file, prefix string) {
+	t.Helper()
+	c := newCheckpoint(3)
+	c.block(prefix, "img_in", "txt_in", "guidance_in.in_layer", "final_layer.linear")
+	for i := range 2 {
+		c.block(fmt.Sprintf("%sdouble_blocks.%d.", prefix, i), "img_mod.lin", "img_attn.qkv", "img_attn.proj", "img_mlp.0", "img_mlp.2", "txt_mod.lin",
+			"txt_attn.qkv", "txt_attn.proj", "txt_mlp.0", "txt_mlp.2", "img_attn.norm")
+		c.block(fmt.Sprintf("%ssingle_blocks.%d.", prefix, i), "linear1", "linear2", "modulation.lin")
+	}
+	c.write(t, file)
+}
+
+// TestComfyUIFile: one file in, one file out, the prefix stripped, no config; with and without prefix the same bytes.
+func TestComfyUIFile(t *testing.T) {
+	var first []byte
+	for _, prefix := range []string{"", "model.diffusion_model."} {
+		src, out := filepath.Join(t.TempDir(), "flux1-dev.safetensors"), t.TempDir()
+		comfyFlux(t, src, prefix)
+		must(t, src, "-o", out)
+		got := mustRead(t, filepath.Join(out, "flux1-dev-DF11.safetensors"))
+		if first == nil {
+			first = got
+		} else if !bytes.Equal(first, got) {
+			t.Error("the prefix changes the output")
+		}
+		h, err := safetensors.ReadHeader(bytes.NewReader(got), int64(len(got)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := h.Lookup("double_blocks.1.encoded_exponent"); !ok || len(h.Metadata) != 0 {
+			t.Errorf("unit is missing, or there are metadata %v", h.Metadata)
+		}
+		if _, err := os.Stat(filepath.Join(out, "config.json")); err == nil {
+			t.Error("a ComfyUI file has no config.json")
+		}
+		must(t, "verify", out, "--against", src)
+		if o := must(t, "inspect", filepath.Join(out, "flux1-dev-DF11.safetensors")); !strings.Contains(o, "single_blocks.0") {
+			t.Errorf("inspect: %s", o)
+		}
+	}
+}
+
+// llama writes a small Llama with all weights of one type.
+func llama(t *testing.T, dir string, dtype safetensors.DType, inexact int, config string) {
+	t.Helper()
+	c := newCheckpoint(4)
+	c.add("model.embed_tokens.weight", dtype, 0, 64, 32)
+	for i := range 2 {
+		for _, m := range []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"} {
+			c.add(fmt.Sprintf("model.layers.%d.%s.weight", i, m), dtype, inexact, 32, 32)
+		}
+		c.add(fmt.Sprintf("model.layers.%d.input_layernorm.weight", i), dtype, 0, 32)
+	}
+	c.add("lm_head.weight", dtype, 0, 64, 32)
+	c.write(t, filepath.Join(dir, "model.safetensors"))
+	writeTo(t, filepath.Join(dir, "config.json"), []byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 2, "tie_word_embeddings": false`+config+`}`))
+}
+
+// TestExactF32: F32 whose low halves are zero becomes DF11 on request; with other values it is refused with their count.
+func TestExactF32(t *testing.T) {
+	exact, out := filepath.Join(t.TempDir(), "exact"), t.TempDir()
+	llama(t, exact, "F32", 0, "")
+	refused(t, "F32", exact, "-o", t.TempDir())
+	must(t, exact, "--exact-f32", "-o", out)
+	bf16, want := filepath.Join(t.TempDir(), "bf16"), t.TempDir()
+	llama(t, bf16, "BF16", 0, "")
+	must(t, bf16, "-o", want)
+	for _, name := range []string{"model_embed_tokens.safetensors", "lm_head.safetensors"} {
+		if !bytes.Equal(mustRead(t, filepath.Join(want, name)), mustRead(t, filepath.Join(out, name))) {
+			t.Errorf("%s differs from the one made of BF16", name)
+		}
+	}
+	inexact := filepath.Join(t.TempDir(), "inexact")
+	llama(t, inexact, "F32", 5, "")
+	refused(t, "5 of 1024 values are not exact", inexact, "--exact-f32", "-o", t.TempDir())
+	if out := must(t, "plan", exact, "--exact-f32"); !strings.Contains(out, "exact: all weights were read") {
+		t.Errorf("plan: %s", out)
+	}
+}
+
+// refused runs the program, which must end with 5 and one line that holds the words, beside hints.
+func refused(t *testing.T, words string, args ...string) {
+	t.Helper()
+	code, out, diag := program(t, args...)
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(diag), "\n"), func(l string) bool { return !strings.HasPrefix(l, "df11-convert: ") })
+	if code != exitRefused || len(lines) != 1 || !strings.Contains(diag, words) || out != "" {
+		t.Errorf("%v: exit %d, stdout %q, stderr:\n%s", args, code, out, diag)
+	}
+}
+
+// TestRefusals: every format that is not BF16 safetensors ends with 5 and one sentence, and plan says the same.
+func TestRefusals(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	llama(t, at("fp16"), "F16", 0, "")
+	llama(t, at("fp8"), "F8_E4M3", 0, "")
+	llama(t, at("gptq"), "BF16", 0, `, "quantization_config": {"quant_method": "gptq", "bits": 4}`)
+	llama(t, at("awq"), "BF16", 0, `, "quantization_config": {"quant_method": "awq"}`)
+	llama(t, at("mxfp4"), "BF16", 0, `, "quantization_config": {"quant_method": "mxfp4"}`)
+	writeTo(t, at("gguf/model-Q4_K_M.gguf"), []byte("GGUF"))
+	writeTo(t, at("pickle/pytorch_model.bin"), []byte("\x80\x02"))
+	writeTo(t, at("pickle/config.json"), []byte(`{"model_type": "llama"}`))
+	for name, words := range map[string]string{
+		"fp16": "F16", "fp8": "F8", "gptq": "gptq", "awq": "awq", "mxfp4": "mxfp4", "gguf": "GGUF", "pickle": "pickle",
+	} {
+		refused(t, words, at(name), "-o", at("out"))
+		refused(t, words, "plan", at(name))
+		if _, err := os.Stat(at("out")); err == nil {
+			t.Fatalf("%s: an output folder was made", name)
+		}
+	}
+}
+
+// TestModelsJSON: the catalogue is an array of objects with id, layout, match and provenance.
+func TestModelsJSON(t *testing.T) {
+	var list []struct {
+		ID, Layout, Provenance string
+		Match                  map[string]any
+	}
+	if err := json.Unmarshal([]byte(must(t, "models", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list) < 148 {
+		t.Errorf("%d entries", len(list))
+	}
+	for _, m := range list {
+		if m.ID == "" || m.Layout == "" || m.Provenance == "" || m.Match == nil {
+			t.Errorf("%+v lacks something", m)
+		}
+	}
+}
+
+// TestPlanPatternDict: the written dict converts the model to the same units.
+func TestPlanPatternDict(t *testing.T) {
+	dir := t.TempDir()
+	src, dict := filepath.Join(dir, "m"), filepath.Join(dir, "dict.json")
+	llama(t, src, "BF16", 0, "")
+	must(t, "plan", src, "--write-pattern-dict", dict)
+	a := must(t, "plan", src, "--json", "--sample-bytes", "0")
+	b := must(t, "plan", src, "--json", "--pattern-dict", dict)
+	var x, y struct {
+		Dict     []any          `json:"pattern_dict"`
+		Estimate map[string]any `json:"estimate"`
+	}
+	if err := json.Unmarshal([]byte(a), &x); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(b), &y); err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(x.Dict) != fmt.Sprint(y.Dict) || len(x.Dict) == 0 {
+		t.Errorf("dicts differ: %v %v", x.Dict, y.Dict)
+	}
+	if x.Estimate["sampled_bytes"] != 0.0 || x.Estimate["exact"] != false || y.Estimate["exact"] != true {
+		t.Errorf("estimates: %v %v", x.Estimate, y.Estimate)
+	}
+}
