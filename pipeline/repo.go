@@ -104,6 +104,10 @@ func (p *publisher) chooseBranch(ctx context.Context, pl *plan.Plan, force bool)
 		p.tree = tree
 		return errors.Join(err, p.readHead(ctx))
 	}
+	if p.push.CreatePR { // the pull request is the branch, and whoever proposes may not be able to make one
+		p.tree = tree
+		return p.readHead(ctx)
+	}
 	p.rev = "df11-convert/" + pl.Digest()
 	head, err := p.push.Hub.Head(ctx, p.push.Repo, p.main)
 	if err != nil {
