@@ -297,6 +297,9 @@ func (r *run) config() ([]byte, error) {
 	case plan.ConfigInsert:
 		return metadata.InsertConfig(r.Model.Plan.Config, r.Plan.PatternDict)
 	case plan.ConfigNew:
+		if r.Plan.Layout == plan.Diffusers || r.Plan.Layout == plan.DiffusersSingle {
+			return metadata.NewPipelineConfig(r.Plan.PatternDict), nil
+		}
 		return metadata.NewConfig(r.Plan.PatternDict), nil
 	}
 	return nil, nil

@@ -179,18 +179,25 @@ func TestDiffusersPipeline(t *testing.T) {
 	}
 }
 
-// checkPipelineConfig wants dfloat11_config with the published dict.
+// checkPipelineConfig wants the two keys of the published repos, with their dict.
 func checkPipelineConfig(t *testing.T, b []byte) {
 	t.Helper()
-	var c map[string]struct {
-		Version string              `json:"version"`
-		Dict    map[string][]string `json:"pattern_dict"`
+	var c struct {
+		DF11 struct {
+			Version string              `json:"version"`
+			Dict    map[string][]string `json:"pattern_dict"`
+		} `json:"dfloat11_config"`
+		ModelType string `json:"model_type"`
+	}
+	var keys map[string]any
+	if err := json.Unmarshal(b, &keys); err != nil {
+		t.Fatal(err)
 	}
 	if err := json.Unmarshal(b, &c); err != nil {
 		t.Fatal(err)
 	}
-	d := c["dfloat11_config"]
-	if d.Version != "0.5.0" || len(d.Dict[`transformer_blocks\.\d+`]) != 14 || len(d.Dict[`single_transformer_blocks\.\d+`]) != 6 {
+	d := c.DF11
+	if len(keys) != 2 || c.ModelType != "llama" || d.Version != "0.5.0" || len(d.Dict[`transformer_blocks\.\d+`]) != 14 || len(d.Dict[`single_transformer_blocks\.\d+`]) != 6 {
 		t.Errorf("config.json: %s", b)
 	}
 }

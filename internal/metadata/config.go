@@ -32,6 +32,13 @@ func NewConfig(dict plan.PatternDict) []byte {
 	return append(b, "\n}"...)
 }
 
+// NewPipelineConfig returns the config.json that the published DF11 repos of diffusers models have: dfloat11_config, and a
+// model_type that no loader of a pipeline looks at.
+func NewPipelineConfig(dict plan.PatternDict) []byte {
+	b := appendMember([]byte("{\n  "), dict, "  ", "  ")
+	return append(b, ",\n  \"model_type\": \"llama\"\n}\n"...)
+}
+
 // InsertConfig returns config with the member dfloat11_config appended to its object. Every byte of config stays, in
 // order; the new text follows its indentation and line ends. config may hold what Python's json reads: a byte order
 // mark, NaN and Infinity included. The error is [ErrAlreadyDF11], [ErrQuantized], or says where config is not a JSON
