@@ -6,8 +6,12 @@ import (
 	"fmt"
 )
 
-// addressBits is how much of an address is the place in its buffer.
-const addressBits = 40
+// addressBits is how much of an address is the place in its buffer, which begins in the middle of that
+// range: what lies a little before a buffer is still seen to belong to it.
+const (
+	addressBits = 40
+	middle      = 1 << (addressBits - 1)
+)
 
 // Memory is the global memory of launches: buffers, each with exact bounds. It is not safe for
 // concurrent use.
@@ -27,7 +31,7 @@ type buffer struct {
 // skew bytes past a multiple of 256.
 func (m *Memory) Input(name string, bytes []byte, skew int) uint64 {
 	m.buffers = append(m.buffers, buffer{name: name, bytes: bytes, skew: uint64(skew)})
-	return uint64(len(m.buffers))<<addressBits + uint64(skew)
+	return uint64(len(m.buffers))<<addressBits + middle + uint64(skew)
 }
 
 // Output adds a buffer that kernels may write.
@@ -55,7 +59,7 @@ func (m *Memory) find(address uint64, n int) (*buffer, int, error) {
 		return nil, 0, fmt.Errorf("address %#x is in no buffer", address)
 	}
 	b := &m.buffers[i]
-	off := address&(1<<addressBits-1) - b.skew
+	off := address&(1<<addressBits-1) - middle - b.skew
 	if off > uint64(len(b.bytes)) || uint64(n) > uint64(len(b.bytes))-off {
 		return nil, 0, fmt.Errorf("%d bytes at %d of %s, which has %d", n, int64(off), b.name, len(b.bytes))
 	}
