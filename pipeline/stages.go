@@ -30,7 +30,7 @@ func (r *run) convertAll(ctx context.Context) error {
 		g.Go(func() error { return r.publishLoop(gctx, sealed) })
 	}
 	if err := g.Wait(); err != nil {
-		return err
+		return errors.Join(err, r.releaseSpools())
 	}
 	if err := r.checkStrict(); err != nil {
 		return err
@@ -39,6 +39,17 @@ func (r *run) convertAll(ctx context.Context) error {
 		return r.pub.flush(ctx)
 	}
 	return nil
+}
+
+// releaseSpools gives back the spools that no stage has given back. All stages have ended.
+func (r *run) releaseSpools() error {
+	var errs []error
+	for _, t := range r.tasks {
+		if t.spool != nil {
+			errs = append(errs, t.spool.Release())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // pool runs the workers in the group and calls done after the last one has ended.
@@ -101,7 +112,7 @@ func (r *run) begin(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	t.spool = budgeted{s, func() { r.spools.release(t.size) }}
+	t.spool = budgeted{s, sync.OnceFunc(func() { r.spools.release(t.size) })}
 	return nil
 }
 
