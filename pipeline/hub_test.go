@@ -363,3 +363,17 @@ func TestFinishedIsNotDoneAgain(t *testing.T) {
 		t.Errorf("%d commits, were %d; refs %v", n, commits, w.Refs(targetRepo))
 	}
 }
+
+// TestCreatePROnFinished: somebody without write access proposes the conversion of a new source commit to a finished
+// target; no branch is made there.
+func TestCreatePROnFinished(t *testing.T) {
+	w := newWorld(t, small(), hubtest.WithUser(testToken, hubtest.User{Name: "me"}), hubtest.WithUser("hf_guest", hubtest.User{Name: "guest"}))
+	w.mustConvert(t)
+	w.Push(sourceRepo, "main", map[string][]byte{"NOTICE": []byte("new")})
+	head := w.Head(targetRepo, "main")
+	w.hub = append(w.hub, func(o *hub.Options) { o.Token = "hf_guest" })
+	w.mustConvert(t, func(o *pipeline.Options) { o.Push.CreatePR = true })
+	if _, ok := w.Files(targetRepo, "refs/pr/1")["NOTICE"]; !ok || w.Head(targetRepo, "main") != head || len(w.Refs(targetRepo)) != 2 {
+		t.Errorf("refs %v, main was at %s", w.Refs(targetRepo), head)
+	}
+}
