@@ -43,13 +43,16 @@ func (b *budget) release(n int64) {
 }
 
 // peakSpool simulates the arrival of all tensors in file order and gives the most bytes that unfinished spools hold at
-// once. Finished ones count as given back, so a budget of this size can make the fetcher wait but never block it.
-func peakSpool(tasks []*task, segs [][]segment) int64 {
+// once, of those tasks that need one. Finished ones count as given back, so a budget of this size can make the fetcher wait but never block it.
+func peakSpool(segs [][]segment, spooled func(*task) bool) int64 {
 	left := map[*task]int64{}
 	var open, peak int64
 	for _, file := range segs {
 		for _, s := range file {
 			for _, d := range s.dst {
+				if !spooled(d.task) {
+					continue
+				}
 				if _, seen := left[d.task]; !seen {
 					left[d.task] = d.task.size
 					open += d.task.size
@@ -89,15 +92,11 @@ func (r *run) budgets(segs [][]segment) (byTask bool, err error) {
 		return false, err
 	}
 	spoolMin, outMin, largest := r.needs(segs)
-	if spoolMin+outMin > disk {
-		byTask, spoolMin = true, largest
+	spools, outputs, byTask, err := divideDisk(disk, spoolMin, outMin, largest)
+	if err != nil {
+		return false, err
 	}
-	spare := disk - spoolMin - outMin
-	if spare < 0 {
-		return false, &BudgetError{Need: spoolMin + outMin, Have: disk}
-	}
-	r.spools = newBudget("disk", spoolMin+spare/2)
-	r.outputs = newBudget("disk", outMin+spare/2)
+	r.spools, r.outputs = newBudget("disk", spools), newBudget("disk", outputs)
 	return byTask, nil
 }
 
@@ -140,9 +139,11 @@ func (r *run) pendingBytes() (n int64) {
 
 // needs computes the least disk for spools in stream order, for finished files, and for the largest single spool.
 func (r *run) needs(segs [][]segment) (spools, outputs, largest int64) {
-	if _, local := r.Source.(localFiles); !local {
-		spools = peakSpool(r.tasks, segs)
-		for _, t := range r.tasks {
+	_, local := r.Source.(localFiles)
+	spooled := func(t *task) bool { return !local || t.narrows() }
+	spools = peakSpool(segs, spooled)
+	for _, t := range r.tasks {
+		if spooled(t) {
 			largest = max(largest, t.size)
 		}
 	}

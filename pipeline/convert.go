@@ -29,6 +29,7 @@ type GPU interface {
 // A converter turns complete tasks into verified output files. One goroutine runs it; the parallelism is inside.
 type converter struct {
 	create   func(ctx context.Context, t *task, size int64) (*atomicfile.File, error)
+	free     func(size int64) // gives back what create has reserved for a file that is not kept
 	workers  int
 	gpu      GPU  // nil: none
 	strict   bool // our own output: bytes that decoding never reads must be right too
@@ -102,6 +103,7 @@ func (c *converter) write(ctx context.Context, t *task, coded []*encoder.Unit) (
 	b := &built{task: t, file: f, size: layout.Size}
 	if err := c.fill(ctx, b, layout, coded); err != nil {
 		f.Cleanup()
+		c.free(layout.Size)
 		return nil, err
 	}
 	return b, nil

@@ -65,7 +65,7 @@ var faultCases = map[string]faultCase{
 	"hub-stall":               {extra: 1},
 	"warning":                 {},
 	"bad-token":               {want: hub.ErrUnauthorized, hint: "wrong or expired"},
-	"bad-token, half way":     {nth: 40, want: hub.ErrUnauthorized, hint: "wrong or expired"},
+	"bad-token, half way":     {nth: 20, want: hub.ErrUnauthorized, hint: "wrong or expired"},
 	"warning, always":         {times: always},
 	"429-retry-after, thrice": {nth: 30, times: 3, extra: 3},
 

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"cmp"
+
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -33,8 +35,8 @@ const (
 	requestsPerFile = 5        // uploading: preupload, batch, the bytes, verify, and a share of commits
 )
 
-// FindNeeds computes what converting m takes with the given number of workers.
-func FindNeeds(m *Model, p *plan.Plan, e *Estimate, workers int) Needs {
+// FindNeeds computes what converting m takes within a budget. A disk that nothing fits on is an error.
+func FindNeeds(m *Model, p *plan.Plan, e *Estimate, b Budget) (Needs, error) {
 	tasks := newTasks(p)
 	var n Needs
 	var spool, largest, largestOut, headers int64
@@ -46,7 +48,7 @@ func FindNeeds(m *Model, p *plan.Plan, e *Estimate, workers int) Needs {
 	}
 	copied := copiedBytes(p)
 	if !m.Local {
-		spool = peakSpool(tasks, segments(tasks, len(m.Plan.Weights)))
+		spool = peakSpool(segments(tasks, len(m.Plan.Weights)), func(*task) bool { return true })
 		n.Download, n.DownloadRequests = p.SourceBytes()+copied, downloadRequests(m, p)
 	} else {
 		largest = 0
@@ -54,13 +56,16 @@ func FindNeeds(m *Model, p *plan.Plan, e *Estimate, workers int) Needs {
 	n.Upload = e.OutputBytes + copied
 	n.UploadRequests = requestsPerFile*int64(len(p.OutputFiles)) + int64(len(p.OutputFiles)/batchFiles) + int64(len(p.Copied)) + 4
 	n.Disk = spool + e.OutputBytes + copied
-	n.DiskPush = spool + 3*largestOut
-	n.DiskLeast = largest + largestOut
-	n.Memory = memoryBase + int64(max(1, workers))*memoryPerWorker + max(spool, largestOut)/bytesPerCount + headerCopies*headers
-	if !m.Local {
-		n.Memory += connections * rangeBytes
+	var err error
+	if n.DiskPush, err = b.diskPush(m, p, e); err != nil {
+		return n, err
 	}
-	return n
+	n.DiskLeast = largest + largestOut
+	n.Memory = memoryBase + int64(max(1, b.Workers))*memoryPerWorker + max(spool, largestOut)/bytesPerCount + headerCopies*headers
+	if !m.Local {
+		n.Memory += cmp.Or(b.Buffers, connections*rangeBytes)
+	}
+	return n, nil
 }
 
 func copiedBytes(p *plan.Plan) (n int64) {

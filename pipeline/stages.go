@@ -89,8 +89,8 @@ func (r *run) fetcher(ready chan<- *task) *fetcher {
 		src: r.Source, model: r.Model, tasks: r.tasks, files: r.files, ledger: r.ledger, ready: ready,
 		begin: r.begin, byTask: r.byTask, parallel: 1, progress: r.Progress,
 	}
-	if _, local := r.Source.(localFiles); local {
-		f.parallel = r.Workers
+	if _, local := r.Source.(localFiles); local && !slices.ContainsFunc(r.tasks, (*task).narrows) {
+		f.parallel = r.Workers // spools fill in file order, so only a source that needs none is read several files at once
 	}
 	return f
 }
@@ -153,7 +153,7 @@ func localSpool(local localFiles, t *task) (spool, error) {
 // convertLoop converts task after task; it alone closes made.
 func (r *run) convertLoop(ctx context.Context, ready <-chan *task, made chan<- *built) error {
 	defer close(made)
-	c := &converter{create: r.create, workers: r.Workers, progress: r.Progress, gpu: r.GPU, strict: true}
+	c := &converter{create: r.create, free: r.free, workers: r.Workers, progress: r.Progress, gpu: r.GPU, strict: true}
 	for t := range ready {
 		b, err := c.convert(ctx, t)
 		if err = errors.Join(err, t.spool.Release()); err != nil {
@@ -179,7 +179,18 @@ func (r *run) create(ctx context.Context, t *task, size int64) (*atomicfile.File
 			return nil, err
 		}
 	}
-	return r.store.create(t.path, size)
+	f, err := r.store.create(t.path, size)
+	if err != nil {
+		r.free(size)
+	}
+	return f, err
+}
+
+// free gives back the disk budget of an output that is gone.
+func (r *run) free(size int64) {
+	if !r.store.keep {
+		r.outputs.release(size)
+	}
 }
 
 // sealLoop gives verified files their sha256 and their name, and writes them into the journal.
@@ -246,7 +257,7 @@ func (r *run) upload(ctx context.Context, o Output) error {
 		return nil
 	}
 	if !slices.ContainsFunc(r.unpublished, func(u Output) bool { return u.Path == o.Path }) {
-		r.outputs.release(o.Size) // what an earlier run left was never acquired
+		r.free(o.Size) // what an earlier run left was never acquired
 	}
 	uploaded := o
 	uploaded.Uploaded = true
