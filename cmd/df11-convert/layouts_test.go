@@ -360,3 +360,91 @@ func TestPlanPatternDict(t *testing.T) {
 		t.Errorf("estimates: %v %v", x.Estimate, y.Estimate)
 	}
 }
+
+// TestGoldenSingleFiles: the official single file comes out byte for byte, whether its source is called a transformers
+// model, a diffusers model, or a ComfyUI file.
+func TestGoldenSingleFiles(t *testing.T) {
+	for _, model := range []string{"qknorm", "bias_f32"} {
+		golden := filepath.Join("..", "..", "testdata", "golden", "e2e", model)
+		weights := mustRead(t, filepath.Join(golden, "source", "model.safetensors"))
+		want := mustRead(t, filepath.Join(golden, "single", "model.safetensors"))
+		dir := t.TempDir()
+		writeTo(t, filepath.Join(dir, "d", "diffusion_pytorch_model.safetensors"), weights)
+		writeTo(t, filepath.Join(dir, "d", "config.json"), []byte(`{"_class_name": "SomeTransformer2DModel"}`))
+		writeTo(t, filepath.Join(dir, "c", "some.safetensors"), weights)
+		for _, c := range []struct{ source, layout, out string }{
+			{filepath.Join(golden, "source"), "transformers-single", "model.safetensors"},
+			{filepath.Join(dir, "d"), "diffusers-single", "diffusion_pytorch_model.safetensors"},
+			{filepath.Join(dir, "c", "some.safetensors"), "single", "some-DF11.safetensors"},
+		} {
+			out := t.TempDir()
+			must(t, c.source, "--layout", c.layout, "--pattern-dict", filepath.Join(golden, "pattern_dict.json"), "-o", out)
+			if !bytes.Equal(want, mustRead(t, filepath.Join(out, c.out))) {
+				t.Errorf("%s as %s differs from the official file", model, c.layout)
+			}
+		}
+	}
+}
+
+// TestInspect: on a source and on its DF11 model the figures agree, and the report and the picture are written.
+func TestInspect(t *testing.T) {
+	dir := t.TempDir()
+	src, out := filepath.Join(dir, "m"), filepath.Join(dir, "m-DF11")
+	llama(t, src, "BF16", 0, "")
+	must(t, src, "-o", out)
+	type figures struct {
+		Kind      string
+		Exact     bool
+		Entropy   float64
+		CodeBits  float64 `json:"code_bits"`
+		Histogram any
+		DF11Bytes int64 `json:"df11_bytes"`
+		BF16Bytes int64 `json:"bf16_bytes"`
+		Units     []struct {
+			Path     string
+			Codes    []any
+			Headroom map[string]int64
+		}
+	}
+	var a, b figures
+	for _, c := range []struct {
+		model string
+		to    *figures
+	}{{src, &a}, {out, &b}} {
+		page, picture := filepath.Join(dir, "report.html"), filepath.Join(dir, "plot.png")
+		if err := json.Unmarshal([]byte(must(t, "inspect", c.model, "--json", "--html", page, "--png", picture)), c.to); err != nil {
+			t.Fatal(err)
+		}
+		if h := string(mustRead(t, page)); strings.Contains(h, "http:") || strings.Contains(h, "https:") || strings.Contains(h, "<script") || strings.Count(h, "<svg") != 4 {
+			t.Error("the page refers to something outside, or lacks a plot")
+		}
+		if !bytes.HasPrefix(mustRead(t, picture), []byte("\x89PNG")) {
+			t.Error("no picture")
+		}
+	}
+	if a.Kind != "source" || b.Kind != "df11" || !a.Exact || !b.Exact || len(b.Units) != 4 || len(b.Units[0].Codes) == 0 || b.Units[0].Headroom["luts"] == 0 {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+	if a.Entropy != b.Entropy || fmt.Sprint(a.Histogram) != fmt.Sprint(b.Histogram) || a.DF11Bytes != b.DF11Bytes {
+		t.Errorf("the source is judged otherwise than its DF11 model:\n%+v\n%+v", a, b)
+	}
+	if math.Abs(a.CodeBits-b.CodeBits) > 0.02 {
+		t.Errorf("code %v and %v", a.CodeBits, b.CodeBits)
+	}
+}
+
+// TestInspectRefused: a source that can't be converted is described all the same, with the reason.
+func TestInspectRefused(t *testing.T) {
+	src := filepath.Join(t.TempDir(), "fp16")
+	llama(t, src, "F16", 0, "")
+	if out := must(t, "inspect", src); !strings.Contains(out, "not convertible") || !strings.Contains(out, "F16") {
+		t.Errorf("%s", out)
+	}
+	refused(t, "GGUF", "inspect", ggufFolder(t))
+}
+
+func ggufFolder(t *testing.T) string {
+	dir := t.TempDir()
+	writeTo(t, filepath.Join(dir, "model.gguf"), []byte("GGUF"))
+	return dir
+}

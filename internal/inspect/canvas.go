@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/png"
 	"strings"
 	"sync"
@@ -86,11 +87,7 @@ func (c *canvas) blend(x, y int, col color.NRGBA, alpha int) {
 }
 
 func (c *canvas) rect(col color.NRGBA, x, y, w, h int) {
-	for j := y; j < y+h; j++ {
-		for i := x; i < x+w; i++ {
-			c.blend(i, j, col, 255)
-		}
-	}
+	draw.Draw(c.img, image.Rect(x, y, x+w, y+h), image.NewUniform(col), image.Point{}, draw.Src)
 }
 
 // trapezoid fills between two horizontal edges: from (x0, x1) at y to (x2, x3) at y+h. Its slanting edges are smoothed in
@@ -153,7 +150,6 @@ func (c *canvas) cut(face, text string, w int) string {
 // png encodes the picture.
 func (c *canvas) png() ([]byte, error) {
 	var b bytes.Buffer
-	enc := png.Encoder{CompressionLevel: png.BestCompression}
-	err := enc.Encode(&b, c.img)
+	err := png.Encode(&b, c.img)
 	return b.Bytes(), err
 }
