@@ -372,9 +372,9 @@ func seeds(t *testing.T, few, many uint64) []uint64 {
 // TestMain keeps temporary files in memory where the system offers that: thousands of files are written and synced.
 func TestMain(m *testing.M) {
 	if dir, err := os.MkdirTemp("/dev/shm", "df11-test-"); err == nil {
-		os.Setenv("TMPDIR", dir)
+		_ = os.Setenv("TMPDIR", dir)
 		code := m.Run()
-		os.RemoveAll(dir)
+		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
