@@ -45,6 +45,8 @@ type Estimate struct {
 	// Units are the plan's units in their order, OutputBytes all weight files with their headers.
 	Units       []UnitEstimate
 	OutputBytes int64
+	// Files are the sizes of the plan's output files, in its order.
+	Files []int64
 	// SampledBytes were read in Samples ranges; 0 if sampling was off.
 	SampledBytes int64
 	Samples      int
@@ -318,6 +320,7 @@ func (e *Estimate) layOut(p *plan.Plan) error {
 			return fmt.Errorf("lay out %s: %w", f.Path, err)
 		}
 		e.OutputBytes += layout.Size
+		e.Files = append(e.Files, layout.Size)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -61,10 +60,14 @@ type estimateView struct {
 }
 
 // view adds what follows from the estimate: needs and times.
-func (f *estimateFlags) view(o *opened, e *pipeline.Estimate) *estimateView {
+func (f *estimateFlags) view(o *opened, e *pipeline.Estimate, b pipeline.Budget) (*estimateView, error) {
+	needs, err := pipeline.FindNeeds(o.model, o.plan, e, b)
+	if err != nil {
+		return nil, fmt.Errorf("plan %s: %w", o.model.ID, err)
+	}
 	v := &estimateView{
 		OutputBytes: e.OutputBytes, Exact: e.Exact, SampledBytes: e.SampledBytes, Samples: e.Samples,
-		Needs: pipeline.FindNeeds(o.model, o.plan, e, runtime.GOMAXPROCS(0)), Bandwidth: int64(f.bandwidth),
+		Needs: needs, Bandwidth: int64(f.bandwidth),
 	}
 	if v.Bandwidth == 0 {
 		v.Bandwidth = usualBandwidth
@@ -72,7 +75,7 @@ func (f *estimateFlags) view(o *opened, e *pipeline.Estimate) *estimateView {
 	v.Download = float64(v.Needs.Download) / float64(v.Bandwidth)
 	v.Upload = float64(v.Needs.Upload) / float64(v.Bandwidth)
 	v.Push = max(v.Download, v.Upload)
-	return v
+	return v, nil
 }
 
 // how says in words what the estimate rests on.

@@ -1,14 +1,43 @@
 package main
 
 import (
+	"cmp"
 	"io"
+	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/df11-convert/df11-convert/pipeline"
 )
+
+// budgetFlags are those of the main verb on which disk and memory depend.
+type budgetFlags struct {
+	memory, disk     sizeFlag
+	workers, uploads int
+	parts            shardFlags
+}
+
+func (f *budgetFlags) register(p *pflag.FlagSet) {
+	p.Var(&f.memory, "memory", "memory budget of the conversion")
+	p.Var(&f.disk, "disk", "disk budget of the conversion, e.g. 12GB")
+	p.IntVar(&f.workers, "workers", 0, "threads for encoding and verifying (default: all cores)")
+	p.IntVar(&f.uploads, "uploads", 2, "files uploaded at once")
+	p.StringVar(&f.parts.shard, "shard", "", "the part i/n for which disk is given")
+}
+
+func (f *budgetFlags) budget(s *sourceFlags) (b pipeline.Budget, err error) {
+	b = pipeline.Budget{Workers: cmp.Or(f.workers, runtime.GOMAXPROCS(0)), Uploads: f.uploads, Disk: int64(f.disk)}
+	_, b.Buffers = transferBuffers(int64(f.memory), s.connections)
+	b.Part, err = f.parts.part(os.Getenv)
+	return b, err
+}
 
 func planCommand(u *ui) *cobra.Command {
 	var f sourceFlags
 	var e estimateFlags
+	var b budgetFlags
 	var writeDict string
 	c := &cobra.Command{
 		Use:   "plan SOURCE",
@@ -22,6 +51,10 @@ will load it.`,
   df11-convert plan org/new-arch --write-pattern-dict dict.json   # a dict to start from`,
 		Args: exactArgs(1, "SOURCE"),
 		RunE: func(c *cobra.Command, args []string) error {
+			budget, err := b.budget(&f)
+			if err != nil {
+				return err
+			}
 			src, err := f.open(c.Context(), u, args[0])
 			if err != nil {
 				return err
@@ -37,12 +70,15 @@ will load it.`,
 				return err
 			}
 			v := newPlanView(src, estimate)
-			v.Estimate = e.view(src, estimate)
+			if v.Estimate, err = e.view(src, estimate, budget); err != nil {
+				return err
+			}
 			return u.result(v, func(w io.Writer) { v.print(w) })
 		},
 	}
 	f.register(c.Flags())
 	e.register(c.Flags())
+	b.register(c.Flags())
 	c.Flags().Var(&e.bandwidth, "bandwidth", "speed of the line for which times are given, e.g. 30MB/s (default 125 MB/s, a gigabit)")
 	c.Flags().StringVar(&writeDict, "write-pattern-dict", "", "write the pattern dict of the plan to this file")
 	return c

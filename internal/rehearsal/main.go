@@ -27,15 +27,14 @@ const (
 )
 
 type options struct {
-	layers         int
-	shard, binary  string
-	down, up       int64
-	disk, memory   string
-	diskLimit      int64
-	rssLimit       int64
-	tolerance      float64
-	scratch        string
-	workers, quick int
+	layers        int
+	shard, binary string
+	down, up      int64
+	disk, memory  string
+	diskLimit     int64
+	rssLimit      int64
+	tolerance     float64
+	scratch       string
 }
 
 func main() {
@@ -46,7 +45,7 @@ func main() {
 	flag.Int64Var(&o.down, "down", 0, "speed of the download line in bytes per second, 0 for no limit")
 	flag.Int64Var(&o.up, "up", 0, "speed of the upload line")
 	flag.StringVar(&o.disk, "disk", "12GB", "disk budget of the conversion")
-	flag.StringVar(&o.memory, "memory", "4GB", "memory budget of the conversion")
+	flag.StringVar(&o.memory, "memory", "1GB", "memory budget of the conversion")
 	flag.Int64Var(&o.diskLimit, "disk-limit", 12_000_000_000, "fail above this peak of disk, in bytes")
 	flag.Int64Var(&o.rssLimit, "rss-limit", 4_000_000_000, "fail above this peak of the resident set, in bytes")
 	flag.Float64Var(&o.tolerance, "tolerance", 0, "fail if disk is further from the plan's prediction than this share, e.g. 0.1; 0 only reports")
@@ -72,6 +71,9 @@ func rehearse(ctx context.Context, o options) error {
 			return fmt.Errorf("build df11-convert: %w", err)
 		}
 	}
+	if o.binary, err = filepath.Abs(o.binary); err != nil {
+		return err
+	}
 	s := hubtest.New(hubtest.WithLinkSpeed(o.down, o.up), hubtest.WithDropUploads())
 	defer s.Close()
 	m, err := serve(s, o)
@@ -95,6 +97,7 @@ type program struct{ binary, home, endpoint string }
 
 func (p program) command(ctx context.Context, args ...string) *exec.Cmd {
 	c := command(ctx, p.binary, args...)
+	c.Dir = p.home // where no folder has the model's name
 	c.Env = []string{
 		"HF_ENDPOINT=" + p.endpoint, "HF_TOKEN=hf_rehearsal", "HF_HOME=" + filepath.Join(p.home, "hf"),
 		"HOME=" + p.home, "TMPDIR=" + p.home, "PATH=" + os.Getenv("PATH"),
@@ -110,7 +113,7 @@ func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 
 // plan asks for the prediction.
 func (p program) plan(ctx context.Context, o options) (v planned, err error) {
-	args := []string{"plan", source, "--json", "--quiet"}
+	args := []string{"plan", source, "--json", "--quiet", "--disk", o.disk, "--memory", o.memory}
 	if o.shard != "" {
 		args = append(args, "--shard", o.shard)
 	}
