@@ -218,8 +218,8 @@ func checkFault(t *testing.T, w *world, tt faultCase, fault string, err error) {
 	switch {
 	case tt.want == nil && err == nil:
 		return
-	case tt.want == errAny && err != nil:
-	case tt.want == errSource && errors.As(err, &source):
+	case errors.Is(tt.want, errAny) && err != nil:
+	case errors.Is(tt.want, errSource) && errors.As(err, &source):
 	case tt.want == nil || !errors.Is(err, tt.want):
 		t.Fatalf("error %v, want %v", err, tt.want)
 	}
