@@ -1,10 +1,8 @@
 package verify
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 )
 
@@ -34,29 +32,37 @@ var ErrNoGPU = errors.New("no GPU")
 // GPUOptions tell OpenGPU what to use. The zero value works.
 type GPUOptions struct {
 	Mode   GPUMode      // "" means GPUAuto
-	Memory int64        // bytes on each GPU; 0 means 512 MiB
+	Memory int64        // bytes on each GPU, and at most as many of pinned memory on the host; 0 means 512 MiB
 	Kernel string       // path of a PTX file with the official kernel's interface; "" means ours
 	Log    *slog.Logger // nil discards
+
+	driver   string // path of the driver's library, for tests
+	nShared  int    // bytes of shared memory that a decoding launch gets at least, for tests
+	slotSize int    // bytes of a slot, for tests
 }
 
-// GPU decodes units on the machine's GPUs. It is safe for concurrent use.
-type GPU struct{}
-
-// OpenGPU gets the GPUs ready.
-func OpenGPU(opt GPUOptions) (*GPU, error) {
-	if opt.Mode == GPURequire {
-		return nil, ErrNoGPU
+// withDefaults fills in what was left zero and judges the rest.
+func (o GPUOptions) withDefaults() (GPUOptions, error) {
+	if o.Mode == "" {
+		o.Mode = GPUAuto
 	}
+	if _, err := ParseGPUMode(string(o.Mode)); err != nil {
+		return o, err
+	}
+	if o.Memory == 0 {
+		o.Memory = 512 << 20
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o, nil
+}
+
+// without is how OpenGPU ends where no GPU can be used.
+func (o GPUOptions) without(reason error) (*GPU, error) {
+	if o.Mode == GPURequire {
+		return nil, fmt.Errorf("%w: %w", ErrNoGPU, reason)
+	}
+	o.Log.Info("no GPU, decoding on the CPU only", "reason", reason)
 	return nil, nil
 }
-
-// Compare decodes a unit on the GPU.
-func (g *GPU) Compare(ctx context.Context, a Arrays, nElems int64, src io.ReaderAt, opt CompareOptions) error {
-	return ErrNoGPU
-}
-
-// Describe names the kernel and the devices, for the manifest.
-func (g *GPU) Describe() (kernel string, devices []string) { return "", nil }
-
-// Close gives the GPUs back.
-func (g *GPU) Close() error { return nil }

@@ -1,0 +1,158 @@
+//go:build !nogpu
+
+package verify
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// stretch is how many bytes a worker reads or compares at once: they stay in its core's cache.
+const stretch = 256 << 10
+
+// Compare decodes a unit on the GPUs and compares all 16 bits of every weight with src, as
+// [Unit.Compare] does on the CPU. The unit's structure is checked first (see [Open]), so nothing that
+// could hang a GPU is launched. nElems and opt are as for Open and Unit.Compare; opt.Variant and
+// opt.Strict mean nothing here. src is read concurrently, and what it and the arrays are is borrowed
+// until Compare returns.
+//
+// A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure. Faults
+// of a GPU are other errors, of which no file is to blame; that GPU is not used again.
+func (g *GPU) Compare(ctx context.Context, a Arrays, nElems int64, src io.ReaderAt, opt CompareOptions) error {
+	u, err := Open(a, nElems, opt.Sizes)
+	if err != nil {
+		return opt.wrap(err)
+	}
+	ends, err := opt.tensorEnds(u)
+	if err != nil {
+		return err
+	}
+	job := gpuJob{gpu: g, unit: u, src: src, workers: opt.Workers, pieces: u.pieces(g.opt.slotSize)}
+	job.buffers.New = func() any { return new([stretch]byte) }
+	if job.workers <= 0 {
+		job.workers = runtime.GOMAXPROCS(0)
+	}
+	return opt.name(job.run(ctx), ends)
+}
+
+// gpuJob is one unit on its way through the GPUs.
+type gpuJob struct {
+	gpu     *GPU
+	unit    *Unit
+	src     io.ReaderAt
+	workers int
+	pieces  []gpuPiece
+	buffers sync.Pool // *[stretch]byte
+}
+
+// run takes the pieces in order, as many at a time as there are slots. The error is that of the first
+// piece that has one, whatever the timing; pieces behind it may be left out.
+func (j *gpuJob) run(ctx context.Context) error {
+	n := int64(len(j.pieces))
+	var next atomic.Int64
+	first := newEarliest(n)
+	var group errgroup.Group
+	for range min(int(n), cap(j.gpu.free)) {
+		group.Go(func() error {
+			for i := next.Add(1) - 1; i < first.at.Load() && ctx.Err() == nil; i = next.Add(1) - 1 {
+				if err := j.piece(ctx, &j.pieces[i]); err != nil {
+					first.put(i, err)
+				}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the workers' errors are in first
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return first.err
+}
+
+// piece puts one piece through a slot: read, decode, compare.
+func (j *gpuJob) piece(ctx context.Context, p *gpuPiece) error {
+	s, err := j.gpu.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	if err := j.unit.fillPiece(p, s.host, j.workers); err != nil {
+		j.gpu.release(s, nil)
+		return err
+	}
+	err = s.enqueue(j.gpu.kernel, p)
+	if err == nil {
+		err = s.wait(ctx)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", s.device.describe, err)
+		j.gpu.release(s, err)
+		return err
+	}
+	defer j.gpu.release(s, nil)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return j.compare(s.weights(p), p.elem)
+}
+
+// compare compares decoded weights, [2n] bytes, with the source's from elem on.
+func (j *gpuJob) compare(weights []byte, elem int64) error {
+	return inStretches(len(weights), j.workers, func(from, to int) error {
+		buffer := j.buffers.Get().(*[stretch]byte)
+		defer j.buffers.Put(buffer)
+		want := buffer[:to-from]
+		if err := readAt(j.src, want, 2*elem+int64(from), "source"); err != nil {
+			return err
+		}
+		got := weights[from:to]
+		if bytes.Equal(got, want) {
+			return nil
+		}
+		return firstWrongWeight(got, want, elem+int64(from/2))
+	})
+}
+
+// firstWrongWeight finds it in stretches of weights that differ.
+func firstWrongWeight(got, want []byte, elem int64) error {
+	for i := 0; i+2 <= len(got); i += 2 {
+		g, w := binary.LittleEndian.Uint16(got[i:]), binary.LittleEndian.Uint16(want[i:])
+		if g != w {
+			return &MismatchError{Elem: elem + int64(i/2), Got: g, Want: w}
+		}
+	}
+	return errors.New("a buffer changed while it was compared")
+}
+
+// inStretches calls do for 0..n in stretches, in parallel. The error is that of the first stretch that
+// has one.
+func inStretches(n, workers int, do func(from, to int) error) error {
+	nStretches := int64((n + stretch - 1) / stretch)
+	if nStretches <= 1 {
+		return do(0, n)
+	}
+	var next atomic.Int64
+	first := newEarliest(nStretches)
+	var group errgroup.Group
+	for range min(workers, int(nStretches)) {
+		group.Go(func() error {
+			for i := next.Add(1) - 1; i < first.at.Load(); i = next.Add(1) - 1 {
+				from := int(i) * stretch
+				if err := do(from, min(from+stretch, n)); err != nil {
+					first.put(i, err)
+				}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the workers' errors are in first
+	return first.err
+}

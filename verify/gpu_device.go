@@ -1,0 +1,183 @@
+//go:build !nogpu
+
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/df11-convert/df11-convert/verify/internal/cuda"
+)
+
+const (
+	nSlots     = 3        // pieces at a time on a device: one is read, one decoded, one compared
+	nStreams   = 2        // so that one piece's upload and another's download overlap
+	maxSlot    = 64 << 20 // larger ones are no faster
+	slotSlack  = 1 << 20  // of the memory, for what is not in slots
+	abandonGPU = 30 * time.Second
+)
+
+// slotSize divides a device's memory.
+func slotSize(memory int64) (int, error) {
+	size := min((memory-slotSlack)/nSlots, maxSlot)
+	if size < minSlot {
+		return 0, fmt.Errorf("gpu memory of %d bytes: at least %d are needed", memory, nSlots*minSlot+slotSlack)
+	}
+	return int(size), nil
+}
+
+// gpuDevice is a device that is ready to decode.
+type gpuDevice struct {
+	*cuda.Device
+	describe  string
+	functions gpuFunctions
+	streams   [nStreams]cuda.Stream
+	slots     []*gpuSlot
+	lost      atomic.Bool // a fault has happened: nothing may be used any more
+}
+
+// gpuSlot is room for one piece: on the device, and pinned on the host, with the same layout.
+type gpuSlot struct {
+	device *gpuDevice
+	memory cuda.Ptr
+	host   cuda.Pinned
+	stream cuda.Stream
+	done   cuda.Event
+}
+
+func openGPUDevice(driver *cuda.Driver, i int, k *gpuKernel, size int) (*gpuDevice, error) {
+	dev, err := driver.OpenDevice(i)
+	if err != nil {
+		return nil, err
+	}
+	major, minor := driver.Version()
+	info := dev.Info()
+	d := &gpuDevice{Device: dev}
+	d.describe = fmt.Sprintf("%s, sm_%d%d, driver for CUDA %d.%d", info.Name, info.Major, info.Minor, major, minor)
+	err = dev.Do(func(c *cuda.Context) (err error) {
+		if d.functions, err = k.load(c, driver); err != nil {
+			return err
+		}
+		return d.allocate(c, size)
+	})
+	if err != nil {
+		_ = d.close() // err is the first
+		return nil, fmt.Errorf("%s: %w", info.Name, err)
+	}
+	return d, nil
+}
+
+// allocate makes streams and slots.
+func (d *gpuDevice) allocate(c *cuda.Context, size int) (err error) {
+	for i := range d.streams {
+		if d.streams[i], err = c.NewStream(); err != nil {
+			return err
+		}
+	}
+	for i := range nSlots {
+		s := &gpuSlot{device: d, stream: d.streams[i%nStreams]}
+		d.slots = append(d.slots, s)
+		if s.memory, err = c.Alloc(size); err != nil {
+			return fmt.Errorf("%d bytes on the device: %w", size, err)
+		}
+		if s.host, err = c.AllocPinned(size); err != nil {
+			return fmt.Errorf("%d pinned bytes: %w", size, err)
+		}
+		if s.done, err = c.NewEvent(false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close gives everything back. After a fault only the context, which takes the rest with it.
+func (d *gpuDevice) close() error {
+	defer d.Close()
+	if d.lost.Load() {
+		return nil
+	}
+	return d.Do(func(c *cuda.Context) error {
+		var errs []error
+		for _, s := range d.slots {
+			errs = append(errs, s.free(c))
+		}
+		for _, s := range d.streams {
+			if s != 0 {
+				errs = append(errs, c.DestroyStream(s))
+			}
+		}
+		if d.functions.module != nil {
+			errs = append(errs, c.UnloadModule(d.functions.module))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+func (s *gpuSlot) free(c *cuda.Context) error {
+	var errs []error
+	if s.done != 0 {
+		errs = append(errs, c.DestroyEvent(s.done))
+	}
+	if s.host != nil {
+		errs = append(errs, c.FreePinned(s.host))
+	}
+	if s.memory != 0 {
+		errs = append(errs, c.Free(s.memory))
+	}
+	return errors.Join(errs...)
+}
+
+// poison is what a piece's weights are on the device before it is decoded: exponent 255 is one that no
+// unit can hold (docs/format.md §9), so what the kernel leaves out is seen, whatever a slot held before.
+const poison = 0xff
+
+// enqueue puts a piece that lies in the slot's pinned memory through the device.
+func (s *gpuSlot) enqueue(k *gpuKernel, p *gpuPiece) error {
+	return s.device.Do(func(c *cuda.Context) error {
+		if err := c.CopyToDevice(s.memory, s.host[:p.nUpload], s.stream); err != nil {
+			return err
+		}
+		if err := c.Fill(s.memory+cuda.Ptr(p.out), poison, 2*p.nElems, s.stream); err != nil {
+			return err
+		}
+		if err := k.launch(c, s, p); err != nil {
+			return err
+		}
+		if err := c.CopyToHost(s.weights(p), s.memory+cuda.Ptr(p.out), s.stream); err != nil {
+			return err
+		}
+		return c.Record(s.done, s.stream)
+	})
+}
+
+// weights is where a piece's decoded weights arrive.
+func (s *gpuSlot) weights(p *gpuPiece) cuda.Pinned { return s.host[p.out : p.out+2*p.nElems] }
+
+// wait returns when the device is through with the slot's piece. It asks instead of waiting in the
+// driver: the device's thread must stay free for the other slots. A ctx that has ended does not end the
+// wait, the device still writes; a device that does not come to an end then is a fault.
+func (s *gpuSlot) wait(ctx context.Context) error {
+	var deadline time.Time
+	pause := 20 * time.Microsecond
+	for {
+		var reached bool
+		err := s.device.Do(func(c *cuda.Context) (err error) {
+			reached, err = c.Reached(s.done)
+			return err
+		})
+		if err != nil || reached {
+			return err
+		}
+		if ctx.Err() != nil && deadline.IsZero() {
+			deadline = time.Now().Add(abandonGPU)
+		}
+		if !deadline.IsZero() && time.Now().After(deadline) {
+			return fmt.Errorf("%s does not answer", s.device.describe)
+		}
+		time.Sleep(pause)
+		pause = min(pause*5/4, 500*time.Microsecond)
+	}
+}

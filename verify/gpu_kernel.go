@@ -1,0 +1,121 @@
+//go:build !nogpu
+
+package verify
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/df11-convert/df11-convert/verify/internal/cuda"
+	"github.com/df11-convert/df11-convert/verify/kernel"
+)
+
+// maxKernel is how long a PTX file may be.
+const maxKernel = 16 << 20
+
+// gpuKernel is what decodes: our kernel, or one with the official one's interface.
+type gpuKernel struct {
+	path     string // "" for ours
+	ptx      string
+	describe string
+	nShared  int // bytes of shared memory at least
+}
+
+// readKernel reads the PTX file at path, or takes ours.
+func readKernel(path string, nShared int) (*gpuKernel, error) {
+	if path == "" {
+		ptx := kernel.PTX()
+		return &gpuKernel{ptx: ptx, nShared: nShared, describe: "df11-convert, " + describePTX(ptx)}, nil
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > maxKernel {
+		err = fmt.Errorf("%s: %d bytes; PTX files have at most %d", path, info.Size(), maxKernel)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("kernel: %w", err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("kernel: %w", err)
+	}
+	k := &gpuKernel{path: path, ptx: string(b), nShared: nShared, describe: filepath.Base(path) + ", " + describePTX(string(b))}
+	if _, _, ok := kernel.Version(k.ptx); !ok || !kernel.HasEntry(k.ptx, kernel.Decode) {
+		return nil, fmt.Errorf("kernel %s: not a PTX text with an entry point %q", path, kernel.Decode)
+	}
+	return k, nil
+}
+
+func describePTX(ptx string) string {
+	major, minor, _ := kernel.Version(ptx)
+	return fmt.Sprintf("PTX %d.%d, sha256 %x", major, minor, sha256.Sum256([]byte(ptx)))
+}
+
+// gpuFunctions are a kernel's entry points on a device.
+type gpuFunctions struct {
+	module *cuda.Module
+	build  *cuda.Function // ours only: makes tables
+	decode *cuda.Function
+}
+
+func (k *gpuKernel) load(c *cuda.Context, driver *cuda.Driver) (f gpuFunctions, err error) {
+	if f.module, err = c.LoadModule(k.ptx); err != nil {
+		return f, k.explain(err, driver)
+	}
+	if k.path != "" {
+		f.decode, err = c.Function(f.module, kernel.Decode)
+		return f, err
+	}
+	if f.build, err = c.Function(f.module, kernel.BuildTables); err != nil {
+		return f, err
+	}
+	f.decode, err = c.Function(f.module, kernel.DecodeTiles)
+	return f, err
+}
+
+// explain says what to do when a driver is too old for a kernel.
+func (k *gpuKernel) explain(err error, driver *cuda.Driver) error {
+	name := "our kernel"
+	if k.path != "" {
+		name = "kernel " + k.path
+	}
+	err = fmt.Errorf("load %s: %w", name, err)
+	var e *cuda.Error
+	if !errors.As(err, &e) || !e.RefusedPTX() {
+		return err
+	}
+	major, minor, _ := kernel.Version(k.ptx)
+	needs := kernel.NeedsCUDA(major, minor)
+	if needs == "" {
+		return err
+	}
+	hasMajor, hasMinor := driver.Version()
+	return fmt.Errorf("%w; PTX %d.%d needs a driver for CUDA %s or later, this one is for %d.%d", err, major, minor, needs, hasMajor, hasMinor)
+}
+
+// launch puts the decoding of a piece that lies in a slot into the slot's stream.
+func (k *gpuKernel) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
+	at := func(offset int) uint64 { return uint64(s.memory) + uint64(offset) }
+	args := []uint64{
+		at(p.luts), at(p.stream), at(p.sm), at(p.positions), at(p.gaps), at(p.out),
+		uint64(p.nLUTs), uint64(p.nStream), uint64(p.nElems),
+	}
+	l := cuda.Launch{Blocks: p.nChunks, Threads: kernel.Threads, Stream: s.stream}
+	f := &s.device.functions
+	if f.build == nil {
+		l.NShared = max(k.nShared, kernel.OfficialShared(p.widest))
+		return c.Launch(f.decode, l, args...)
+	}
+	build := cuda.Launch{Blocks: 1, Threads: kernel.Threads, NShared: kernel.BuildShared(), Stream: s.stream}
+	if err := c.Launch(f.build, build, at(p.luts), uint64(p.nLUTs), at(p.tables)); err != nil {
+		return err
+	}
+	l.Blocks = min(p.nChunks, blocksPerProcessor*s.device.Info().Processors)
+	l.NShared = max(k.nShared, kernel.TilesShared(p.widest))
+	return c.Launch(f.decode, l, append(args, at(p.tables), uint64(p.nChunks))...)
+}
+
+// blocksPerProcessor is how many blocks of DecodeTiles a multiprocessor holds at once.
+const blocksPerProcessor = 4

@@ -1,0 +1,55 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Driver is the loaded library. It is safe for concurrent use.
+type Driver struct {
+	api     *api
+	version int
+	count   int
+}
+
+// Open loads and starts the driver: the library at path, or the system's for "". The error is
+// ErrNoDriver or ErrNoDevice where there is nothing to be used, which is normal.
+func Open(path string) (*Driver, error) {
+	a, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{api: a}
+	if err := d.start(); err != nil {
+		var e *Error
+		if errors.As(err, &e) && e.Code == codeNoDevice {
+			return nil, fmt.Errorf("%w: %w", ErrNoDevice, err)
+		}
+		return nil, err
+	}
+	if d.count == 0 {
+		return nil, ErrNoDevice
+	}
+	return d, nil
+}
+
+func (d *Driver) start() error {
+	if err := d.api.check("cuInit", d.api.init(0)); err != nil {
+		return err
+	}
+	var version, count int32
+	if err := d.api.check("cuDriverGetVersion", d.api.driverVersion(&version)); err != nil {
+		return err
+	}
+	if err := d.api.check("cuDeviceGetCount", d.api.deviceCount(&count)); err != nil {
+		return err
+	}
+	d.version, d.count = int(version), int(count)
+	return nil
+}
+
+// Count is the number of devices. CUDA_VISIBLE_DEVICES is obeyed by the driver.
+func (d *Driver) Count() int { return d.count }
+
+// Version is the CUDA version that the driver is made for.
+func (d *Driver) Version() (major, minor int) { return d.version / 1000, d.version % 1000 / 10 }

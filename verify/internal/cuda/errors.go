@@ -1,0 +1,51 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNoDriver says that the driver's library is not on this machine, or that this build cannot load it.
+var ErrNoDriver = errors.New("no NVIDIA driver")
+
+// ErrNoDevice says that there is a driver but no device that it would show this process.
+var ErrNoDevice = errors.New("the NVIDIA driver shows no device")
+
+// ErrClosed says that a device was used behind its Close.
+var ErrClosed = errors.New("the device is closed")
+
+// The result codes that callers have to know.
+const (
+	codeSuccess  = 0
+	codeNoDevice = 100
+	codeNotReady = 600
+
+	codeNoBinaryForGPU = 209
+	codeInvalidPTX     = 218
+	codeNewerPTX       = 222
+)
+
+// Error is a result other than success.
+type Error struct {
+	Call string // as the manual has it, e.g. "cuMemAlloc"
+	Code int
+	Name string // e.g. "CUDA_ERROR_OUT_OF_MEMORY", empty if the driver has none
+	Text string
+	Log  string // what the compiler said when a module was loaded
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s: error %d", e.Call, e.Code)
+	if e.Name != "" {
+		s = fmt.Sprintf("%s: %s (%s)", e.Call, e.Name, e.Text)
+	}
+	if e.Log != "" {
+		s += ": " + e.Log
+	}
+	return s
+}
+
+// RefusedPTX reports whether the driver could not make anything of a module's text on this device.
+func (e *Error) RefusedPTX() bool {
+	return e.Code == codeInvalidPTX || e.Code == codeNewerPTX || e.Code == codeNoBinaryForGPU
+}

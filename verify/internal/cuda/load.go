@@ -1,0 +1,27 @@
+//go:build (linux || windows) && (amd64 || arm64) && !nogpu
+
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/ebitengine/purego"
+)
+
+// load opens the library at path, or the system's, and looks up all of it: an old driver fails here,
+// with a name, and not later.
+func load(path string) (*api, error) {
+	lib, err := openLibrary(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoDriver, err)
+	}
+	a := new(api)
+	for _, s := range a.symbols() {
+		address, err := lookup(lib, s.name)
+		if err != nil {
+			return nil, fmt.Errorf("the NVIDIA driver is too old: %w", err)
+		}
+		purego.RegisterFunc(s.to, address)
+	}
+	return a, nil
+}

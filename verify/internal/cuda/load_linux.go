@@ -1,0 +1,32 @@
+//go:build (amd64 || arm64) && !nogpu
+
+package cuda
+
+import "github.com/ebitengine/purego"
+
+// libraries are where the driver is: where the loader finds it, and where two systems put it that do not tell the loader.
+var libraries = [...]string{
+	"libcuda.so.1",
+	"/usr/lib/wsl/lib/libcuda.so.1",
+	"/run/opengl-driver/lib/libcuda.so.1",
+}
+
+// openLibrary never closes what it opens: the driver starts threads that cannot be told to stop.
+func openLibrary(path string) (uintptr, error) {
+	if path != "" {
+		return purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	}
+	var first error
+	for _, path := range libraries {
+		lib, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+		if err == nil {
+			return lib, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return 0, first
+}
+
+func lookup(lib uintptr, name string) (uintptr, error) { return purego.Dlsym(lib, name) }

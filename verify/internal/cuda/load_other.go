@@ -1,0 +1,12 @@
+//go:build nogpu || !(linux || windows) || !(amd64 || arm64)
+
+package cuda
+
+import (
+	"fmt"
+	"runtime"
+)
+
+func load(string) (*api, error) {
+	return nil, fmt.Errorf("%w: this build for %s/%s does not load one", ErrNoDriver, runtime.GOOS, runtime.GOARCH)
+}

@@ -1,0 +1,20 @@
+//go:build (amd64 || arm64) && !nogpu
+
+package cuda
+
+import "golang.org/x/sys/windows"
+
+// openLibrary takes the driver from the system's folder only: a file of this name beside the program
+// or in the working directory is none.
+func openLibrary(path string) (uintptr, error) {
+	flags := uintptr(0)
+	if path == "" {
+		path, flags = "nvcuda.dll", windows.LOAD_LIBRARY_SEARCH_SYSTEM32
+	}
+	lib, err := windows.LoadLibraryEx(path, 0, flags)
+	return uintptr(lib), err
+}
+
+func lookup(lib uintptr, name string) (uintptr, error) {
+	return windows.GetProcAddress(windows.Handle(lib), name)
+}
