@@ -177,7 +177,7 @@ func InspectDF11(ctx context.Context, d *DF11, maxBytes int64) (*inspect.Report,
 }
 
 // remoteSamples is about how many pieces of a remote model are decoded: each takes three requests.
-const remoteSamples = 400
+const remoteSamples = 160
 
 // unitShare is how many weights of a unit with n of total weights are decoded.
 func (d *DF11) unitShare(maxBytes, n, total int64, nUnits int) int64 {
