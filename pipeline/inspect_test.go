@@ -1,0 +1,63 @@
+package pipeline_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// TestInspectHub: a DF11 repo is described from samples, with the same sizes and nearly the same entropy as its folder.
+func TestInspectHub(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := convertLocal(t, writeModel(t, hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 256, Vocab: 2048})), dir, plan.Options{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for _, e := range entries {
+		files[e.Name()] = readFile(t, filepath.Join(dir, e.Name()))
+	}
+	srv := hubtest.Start(t)
+	srv.AddRepo("a/m-DF11", files)
+	client, err := hub.New(hub.Options{Endpoint: srv.URL, CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote, err := pipeline.OpenDF11Hub(t.Context(), client, "a/m-DF11", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, err := pipeline.OpenDF11Folder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer local.Close()
+	b, err := pipeline.InspectDF11(t.Context(), local, pipeline.DefaultSampleBytesDF11(local))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, maxBytes := range []int64{0, 1 << 20} {
+		a, err := pipeline.InspectDF11(t.Context(), remote, maxBytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.BF16Bytes != b.BF16Bytes || a.Bits != b.Bits || len(a.Units) != 4 || a.Units[0].LargestChunk != b.Units[0].LargestChunk {
+			t.Errorf("the repo's figures differ from the folder's:\n%+v\n%+v", a.Units[0], b.Units[0])
+		}
+		if a.Exact || !b.Exact || a.Read > maxBytes || (a.Read > 0) != (maxBytes > 0) {
+			t.Errorf("%d of %d weights read from the hub, %d from the folder", a.Read, a.Weights, b.Read)
+		}
+		if maxBytes > 0 && math.Abs(a.Entropy-b.Entropy) > 0.05 {
+			t.Errorf("entropy %.3f from samples, %.3f in all", a.Entropy, b.Entropy)
+		}
+	}
+}
