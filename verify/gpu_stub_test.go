@@ -1,0 +1,498 @@
+//go:build linux && !nogpu
+
+package verify
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/verify/internal/cuda"
+)
+
+// stubDriver is the stand-in for the driver's library, testdata/stub/stub.c, and the folder through which
+// it is told what to do and tells what was called.
+type stubDriver struct{ dir, library string }
+
+var stubDir string // once there is one; TestMain removes it
+
+var buildStub = sync.OnceValues(func() (*stubDriver, error) {
+	dir, err := os.MkdirTemp("", "df11-stub")
+	if err != nil {
+		return nil, err
+	}
+	stubDir = dir
+	s := &stubDriver{dir, filepath.Join(dir, "libcuda.so.1")}
+	out, err := exec.Command("gcc", "-shared", "-fPIC", "-O2", "-pthread", "-DDIR=\""+dir+"\"", "-o", s.library, "testdata/stub/stub.c").CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("gcc: %w\n%s", err, out)
+	}
+	return s, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if stubDir != "" {
+		_ = os.RemoveAll(stubDir)
+	}
+	os.Exit(code)
+}
+
+// stub gives the stub with these faults and an empty log. At the end of the test the log must show no
+// misuse. Only one test at a time can have it.
+func stub(t *testing.T, faults ...string) *stubDriver {
+	t.Helper()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		if os.Getenv("DF11_CI") != "" {
+			t.Fatal("no gcc for the stub driver:", err)
+		}
+		t.Skip("NOT TESTED: the GPU path needs gcc for the stub driver:", err)
+	}
+	s, err := buildStub()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "faults"), []byte(strings.Join(faults, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_ = os.Remove(filepath.Join(s.dir, "log"))
+	t.Cleanup(func() {
+		if log := s.log(t); strings.Contains(log, "VIOLATION") {
+			t.Error("the driver was misused:", log)
+		}
+	})
+	return s
+}
+
+func (s *stubDriver) log(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.dir, "log"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (s *stubDriver) options() GPUOptions {
+	return GPUOptions{Mode: GPURequire, driver: s.library, slotSize: 512 << 10}
+}
+
+func (s *stubDriver) open(t *testing.T, opt GPUOptions) *GPU {
+	t.Helper()
+	g, err := OpenGPU(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func (s *stored) onGPU(ctx context.Context, g *GPU, opt CompareOptions) error {
+	if opt.Sizes == nil {
+		opt.Sizes = s.sizes
+	}
+	return g.Compare(ctx, s.arrays(), int64(len(s.source)/2), bytes.NewReader(s.source), opt)
+}
+
+// decodePTX is a kernel file with the official interface, as far as the stub looks.
+func decodePTX(t *testing.T, version string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "decode.ptx")
+	if err := os.WriteFile(path, []byte(".version "+version+"\n.target sm_52\n.visible .entry decode(\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestGPUGolden sends every golden unit through both kinds of kernels, in large and in the smallest pieces.
+func TestGPUGolden(t *testing.T) {
+	s := stub(t)
+	for _, kernel := range []string{"", decodePTX(t, "6.0")} {
+		for _, size := range []int{minSlot, 512 << 10} {
+			opt := s.options()
+			opt.Kernel, opt.slotSize = kernel, size
+			g := s.open(t, opt)
+			for _, name := range goldenUnits(t) {
+				unit, c := loadGolden(t, name)
+				if c.Official.Result != "ok" || len(c.Kernel.Problems) > 0 {
+					continue
+				}
+				if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
+					t.Errorf("%s, kernel %q, slots of %d bytes: %v", name, kernel, size, err)
+				}
+			}
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, left := range []string{"left 0 blocks, 0 streams", "0 events, 0 modules"} {
+		if log := s.log(t); strings.Count(log, left) != 4 {
+			t.Errorf("not everything was given back:\n%s", grep(log, "release"))
+		}
+	}
+}
+
+func grep(s, word string) string {
+	var lines []string
+	for line := range strings.Lines(s) {
+		if strings.Contains(line, word) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// gpuShapes are units of all kinds, some of many pieces.
+func gpuShapes() map[string][]byte {
+	rng := rand.New(rand.NewPCG(31, 4))
+	oneBit := normalWeights(200_000, 5)
+	for i := range oneBit {
+		if i/2%40 != 0 {
+			oneBit[i] = 0
+		}
+	}
+	skewed := make([]uint8, 300_000)
+	for i := range skewed {
+		if skewed[i] = 120; rng.IntN(12) == 0 {
+			skewed[i] = uint8(100 + rng.IntN(30))
+		}
+	}
+	flat := make([]uint8, 100_000)
+	for i := range flat {
+		flat[i] = uint8(rng.IntN(240))
+	}
+	return map[string][]byte{
+		"normal": normalWeights(700_000, 9), "skewed": fromSymbols(skewed, rng), "flat": fromSymbols(flat, rng),
+		"long codes": fibWeights(25, 3), "one-bit codes": oneBit, "two weights": normalWeights(2, 1),
+	}
+}
+
+func TestGPUShapes(t *testing.T) {
+	s := stub(t, "devices 2")
+	opt := s.options()
+	opt.slotSize = 3 * minSlot
+	g := s.open(t, opt)
+	defer g.Close()
+	for name, weights := range gpuShapes() {
+		if err := encode(weights).onGPU(t.Context(), g, CompareOptions{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	kernel, devices := g.Describe()
+	if !strings.HasPrefix(kernel, "df11-convert, PTX 6.0, sha256 ") || len(devices) != 2 || devices[1] != "Stub 1, sm_75, driver for CUDA 11.4" {
+		t.Errorf("described as %q, %q", kernel, devices)
+	}
+}
+
+// TestGPUMismatch spoils the source in several places: the first is found, as on the CPU.
+func TestGPUMismatch(t *testing.T) {
+	s := stub(t)
+	g := s.open(t, s.options())
+	defer g.Close()
+	unit := encode(normalWeights(600_000, 11))
+	unit.splitAt(1000, 250_000)
+	for _, at := range [][]int{{0}, {599_999}, {249_999, 250_000, 550_000}, {150_001, 599_999}} {
+		bad := unit.clone()
+		for _, i := range at {
+			bad.source[2*i+1] ^= 0x40
+		}
+		opt := CompareOptions{Unit: "u", Names: []string{"a", "b", "c"}}
+		want, got := new(MismatchError), new(MismatchError)
+		if !errors.As(bad.compare(opt), &want) || !errors.As(bad.onGPU(t.Context(), g, opt), &got) || *got != *want {
+			t.Errorf("spoiled at %v: GPU finds %v, CPU %v", at, got, want)
+		}
+	}
+}
+
+// TestGPUWrong has a GPU that computes wrongly, or not at all although it says so.
+func TestGPUWrong(t *testing.T) {
+	unit := encode(normalWeights(100_000, 12))
+	var m *MismatchError
+	s := stub(t, "flip 1 777")
+	g := s.open(t, s.options())
+	if err := unit.onGPU(t.Context(), g, CompareOptions{}); !errors.As(err, &m) || m.Elem != 777 || m.Got != m.Want^0x10 {
+		t.Errorf("a wrong bit at 777: %v", err)
+	}
+	g.Close()
+	s = stub(t, "idle 5")
+	g = s.open(t, s.options())
+	defer g.Close()
+	for i := range 5 {
+		err := unit.onGPU(t.Context(), g, CompareOptions{})
+		if i < 4 && err != nil {
+			t.Fatal(err)
+		}
+		if i == 4 && (!errors.As(err, &m) || m.Elem != 0 || m.Got != 0xffff) {
+			t.Errorf("a kernel that writes nothing into a used slot: %v", err)
+		}
+	}
+}
+
+// TestGPUStructure demands that nothing is launched for a unit whose structure is unsound.
+func TestGPUStructure(t *testing.T) {
+	s := stub(t)
+	g := s.open(t, s.options())
+	defer g.Close()
+	unit := encode(normalWeights(50_000, 13))
+	for i := range unit.luts[len(unit.luts)-rowBytes:] {
+		unit.luts[len(unit.luts)-rowBytes+i] = 0
+	}
+	var e *StructureError
+	if err := unit.onGPU(t.Context(), g, CompareOptions{}); !errors.As(err, &e) {
+		t.Errorf("lengths of zero: %v", err)
+	}
+	if strings.Contains(s.log(t), "cuLaunchKernel") {
+		t.Error("an unsound unit was launched")
+	}
+}
+
+// TestGPUFaults lets every call fail once, while the GPU is opened or used.
+func TestGPUFaults(t *testing.T) {
+	unit := encode(normalWeights(200_000, 14))
+	for _, call := range []string{
+		"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute",
+		"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncGetAttribute",
+		"cuStreamCreate", "cuMemAlloc", "cuMemAllocHost", "cuEventCreate", "cuMemcpyHtoDAsync", "cuMemsetD8Async",
+		"cuLaunchKernel", "cuMemcpyDtoHAsync", "cuEventRecord", "cuEventQuery",
+	} {
+		t.Run(call, func(t *testing.T) {
+			s := stub(t, "fail "+call+" 1 2")
+			g, err := OpenGPU(s.options())
+			if err == nil {
+				err = unit.onGPU(t.Context(), g, CompareOptions{Unit: "u"})
+				if again := unit.onGPU(t.Context(), g, CompareOptions{}); again == nil || !strings.Contains(again.Error(), "no GPU is left: ") {
+					t.Errorf("the device was used again: %v", again)
+				}
+				g.Close()
+			} else if !errors.Is(err, ErrNoGPU) {
+				t.Errorf("not ErrNoGPU: %v", err)
+			}
+			var e *cuda.Error
+			if !errors.As(err, &e) || !strings.Contains(err.Error(), call+": CUDA_ERROR_OUT_OF_MEMORY (out of memory)") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestGPUCrash has a launch that breaks the context of one device of two, then of the other.
+func TestGPUCrash(t *testing.T) {
+	unit := encode(normalWeights(900_000, 15))
+	s := stub(t, "devices 2", "crash 3 700", "crash 40 719")
+	g := s.open(t, s.options())
+	defer g.Close()
+	err := unit.onGPU(t.Context(), g, CompareOptions{})
+	if err == nil || !strings.Contains(err.Error(), "CUDA_ERROR_ILLEGAL_ADDRESS") {
+		t.Fatalf("got %v", err)
+	}
+	if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
+		t.Fatalf("the other device: %v", err)
+	}
+	for range 100 {
+		if err = unit.onGPU(t.Context(), g, CompareOptions{}); err != nil && strings.Contains(err.Error(), "no GPU is left") {
+			return
+		}
+	}
+	t.Errorf("with every device broken: %v", err)
+}
+
+// cancelReader cancels at the nth read.
+type cancelReader struct {
+	io.ReaderAt
+	mu     sync.Mutex
+	n      int
+	cancel context.CancelCauseFunc
+}
+
+var errStop = errors.New("stop")
+
+func (r *cancelReader) ReadAt(b []byte, off int64) (int, error) {
+	r.mu.Lock()
+	if r.n--; r.n == 0 {
+		r.cancel(errStop)
+	}
+	r.mu.Unlock()
+	return r.ReaderAt.ReadAt(b, off)
+}
+
+func TestGPUCancel(t *testing.T) {
+	unit := encode(normalWeights(600_000, 16))
+	s := stub(t)
+	g := s.open(t, s.options())
+	defer g.Close()
+	for n := range 5 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		src := &cancelReader{ReaderAt: bytes.NewReader(unit.source), n: n, cancel: cancel}
+		if n == 0 {
+			cancel(errStop)
+		}
+		if err := g.Compare(ctx, unit.arrays(), 600_000, src, CompareOptions{}); !errors.Is(err, errStop) {
+			t.Errorf("cancelled at read %d: %v", n, err)
+		}
+		cancel(nil)
+	}
+	if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
+		t.Errorf("after cancelling: %v", err)
+	}
+}
+
+// TestGPUReadError fails reading the source, behind which the slots still work.
+func TestGPUReadError(t *testing.T) {
+	unit := encode(normalWeights(600_000, 17))
+	s := stub(t)
+	g := s.open(t, s.options())
+	defer g.Close()
+	err := g.Compare(t.Context(), unit.arrays(), 600_000, bytes.NewReader(unit.source[:900_000]), CompareOptions{})
+	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "read source at byte 900000") {
+		t.Errorf("got %v", err)
+	}
+	if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGPUPressure has several units at once on two devices while the collector runs all the time.
+func TestGPUPressure(t *testing.T) {
+	unit := encode(normalWeights(300_000, 18))
+	s := stub(t, "devices 2")
+	g := s.open(t, s.options())
+	stop := make(chan struct{})
+	var collector, users sync.WaitGroup
+	collector.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	})
+	for range 8 {
+		users.Go(func() {
+			for range 3 {
+				if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	users.Wait()
+	close(stop)
+	collector.Wait()
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGPUShared asks for more than 48 KiB of shared memory, and for more than there is.
+func TestGPUShared(t *testing.T) {
+	unit := encode(normalWeights(50_000, 19))
+	s := stub(t)
+	opt := s.options()
+	for size, fits := range map[int]bool{49_152: true, 49_153: true, 65_536: true, 65_537: false} {
+		opt.nShared = size
+		g := s.open(t, opt)
+		err := unit.onGPU(t.Context(), g, CompareOptions{})
+		if fits && err != nil || !fits && (err == nil || !strings.Contains(err.Error(), "needs 65537 bytes of shared memory, Stub 0 has 65536")) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+		g.Close()
+	}
+}
+
+// TestGPUKernelFile has files that cannot be used: with auto as well an error, since someone asked for them.
+func TestGPUKernelFile(t *testing.T) {
+	s := stub(t)
+	opt := s.options()
+	opt.Mode = GPUAuto
+	opt.Kernel = decodePTX(t, "8.2")
+	_, err := OpenGPU(opt)
+	for _, want := range []string{opt.Kernel, "ptxas fatal : Unsupported .version 8.2", "PTX 8.2 needs a driver for CUDA 12.2 or later, this one is for 11.4"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in: %v", want, err)
+		}
+	}
+	for _, path := range []string{filepath.Join(t.TempDir(), "none"), "gpu.go", "."} {
+		opt.Kernel = path
+		if _, err := OpenGPU(opt); err == nil {
+			t.Errorf("kernel %s was accepted", path)
+		}
+	}
+}
+
+// TestGPUAbsent has no driver, no device, or only one that fails: auto goes on and says so once.
+func TestGPUAbsent(t *testing.T) {
+	for name, c := range map[string]struct {
+		faults []string
+		driver string
+		want   string
+	}{
+		"driver": {nil, "/no/libcuda.so.1", "no NVIDIA driver"},
+		"device": {[]string{"fail cuInit 1 100"}, "", "the NVIDIA driver shows no device"},
+		"none":   {[]string{"devices 0"}, "", "the NVIDIA driver shows no device"},
+		"memory": {[]string{"fail cuMemAlloc 2 2"}, "", "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"},
+	} {
+		opt := stub(t, c.faults...).options()
+		if c.driver != "" {
+			opt.driver = c.driver
+		}
+		if _, err := OpenGPU(opt); !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s required: %v", name, err)
+		}
+		var log bytes.Buffer
+		opt.Log = slog.New(slog.NewTextHandler(&log, nil))
+		opt.Mode = GPUAuto
+		if g, err := OpenGPU(opt); g != nil || err != nil {
+			t.Errorf("%s, auto: %v, %v", name, g, err)
+		}
+		if strings.Count(log.String(), "level=INFO") != 1 || !strings.Contains(log.String(), c.want) {
+			t.Errorf("%s, auto logs %s", name, &log)
+		}
+	}
+}
+
+func TestGPUOptions(t *testing.T) {
+	if g, err := OpenGPU(GPUOptions{Mode: GPUOff, driver: "/no"}); g != nil || err != nil {
+		t.Error(g, err)
+	}
+	for _, opt := range []GPUOptions{{Mode: "yes"}, {Memory: 1000}, {Memory: -1}} {
+		if _, err := OpenGPU(opt); err == nil {
+			t.Errorf("%+v was accepted", opt)
+		}
+	}
+}
+
+// TestPieces cuts a unit at every size that makes a difference: pieces cover it, and fit.
+func TestPieces(t *testing.T) {
+	u, err := encode(normalWeights(400_000, 20)).open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size := minSlot; size < 1<<21; size += 9973 {
+		chunk, elem := 0, int64(0)
+		for _, p := range u.pieces(size) {
+			if p.first != chunk || p.elem != elem || p.size > size || p.nElems == 0 {
+				t.Fatalf("slots of %d bytes: piece %+v", size, p)
+			}
+			chunk, elem = chunk+p.nChunks, elem+int64(p.nElems)
+		}
+		if elem != u.nElems {
+			t.Fatalf("slots of %d bytes: %d weights of %d", size, elem, u.nElems)
+		}
+	}
+	if p := u.newPiece(chunkRange{0, 1}); p.size > minSlot {
+		t.Errorf("a chunk needs %d bytes", p.size)
+	}
+}

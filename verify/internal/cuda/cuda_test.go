@@ -1,0 +1,151 @@
+//go:build linux && !nogpu
+
+package cuda
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// compile makes a library of a C source.
+func compile(t *testing.T, source string, flags ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		if os.Getenv("DF11_CI") != "" {
+			t.Fatal("no gcc for the stub driver:", err)
+		}
+		t.Skip("NOT TESTED: the driver binding needs gcc for the stub driver:", err)
+	}
+	library := filepath.Join(t.TempDir(), "libcuda.so.1")
+	args := append([]string{"-shared", "-fPIC", "-pthread", "-o", library, source}, flags...)
+	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	return library
+}
+
+// openStub opens the first device of the stub driver.
+func openStub(t *testing.T) (*Device, string) {
+	t.Helper()
+	dir := t.TempDir()
+	d, err := Open(compile(t, "../../testdata/stub/stub.c", "-DDIR=\""+dir+"\""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := d.OpenDevice(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dev, filepath.Join(dir, "log")
+}
+
+// roundTrip sends bytes to the device, across it and back.
+func roundTrip(c *Context, send, back Pinned) error {
+	n := len(send)
+	s, err := c.NewStream()
+	if err != nil {
+		return err
+	}
+	p, err := c.Alloc(2 * n)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		c.CopyToDevice(p, send, s),
+		c.CopyOnDevice(p+Ptr(n), p, n, s),
+		c.Fill(p, 7, n, s),
+		c.CopyToHost(back, p+Ptr(n), s),
+		c.Synchronize(s),
+		c.DestroyStream(s),
+		c.Free(p),
+	)
+}
+
+func TestDevice(t *testing.T) {
+	dev, log := openStub(t)
+	want := Info{Name: "Stub 0", Major: 7, Minor: 5, Processors: 2, MaxShared: 49152, MaxSharedOptIn: 65536, MaxGrid: 1<<31 - 1}
+	if got := dev.Info(); got != want {
+		t.Errorf("got %+v", got)
+	}
+	err := dev.Do(func(c *Context) error {
+		send, err := c.AllocPinned(1000)
+		if err != nil {
+			return err
+		}
+		back, err := c.AllocPinned(1000)
+		if err != nil {
+			return err
+		}
+		for i := range send {
+			send[i], back[i] = byte(i), 0
+		}
+		err = roundTrip(c, send, back)
+		if string(send) != string(back) {
+			t.Error("other bytes came back")
+		}
+		return errors.Join(err, c.FreePinned(send), c.FreePinned(back))
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	dev.Close()
+	dev.Close()
+	if err := dev.Do(func(*Context) error { return nil }); !errors.Is(err, ErrClosed) {
+		t.Errorf("used behind Close: %v", err)
+	}
+	b, err := os.ReadFile(log)
+	if err != nil || strings.Contains(string(b), "VIOLATION") || !strings.Contains(string(b), "left 0 blocks, 0 streams") {
+		t.Errorf("%v, log:\n%s", err, b)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	dev, _ := openStub(t)
+	defer dev.Close()
+	_ = dev.Do(func(c *Context) error {
+		_, err := c.LoadModule("no version")
+		var e *Error
+		if !errors.As(err, &e) || !e.RefusedPTX() || !strings.HasPrefix(err.Error(), "cuModuleLoadDataEx: error 218: ptxas fatal") {
+			t.Errorf("a text that is no PTX: %v", err)
+		}
+		m, err := c.LoadModule(".version 6.0")
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		if _, err := c.Function(m, "dekode"); err == nil || !strings.HasPrefix(err.Error(), "entry dekode: cuModuleGetFunction: ") {
+			t.Errorf("no such entry: %v", err)
+		}
+		f, err := c.Function(m, "decode")
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		if err := c.Launch(f, Launch{Blocks: 0, Threads: 512}); err == nil {
+			t.Error("no blocks were launched")
+		}
+		return c.UnloadModule(m)
+	})
+}
+
+func TestNoDriver(t *testing.T) {
+	if _, err := Open("/no/libcuda.so.1"); !errors.Is(err, ErrNoDriver) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestOldDriver has a library that lacks what was added later: the error names it.
+func TestOldDriver(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "old.c")
+	if err := os.WriteFile(source, []byte("int cuInit(unsigned flags) { return 0; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(compile(t, source))
+	if err == nil || errors.Is(err, ErrNoDriver) || !strings.Contains(err.Error(), "too old") || !strings.Contains(err.Error(), "cuDriverGetVersion") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,411 @@
+// A driver library for tests, without a GPU: it checks how it is called and decodes on the CPU, as
+// docs/format.md §9 says. Build: gcc -shared -fPIC -O2 -pthread -DDIR='"/a/folder"' -o libcuda.so.1 stub.c
+//
+// Work is queued and done only when an event is asked for the third time or a stream is synchronized, so
+// that what changes too early, or is freed, shows. DIR/log gets every call. DIR/faults is read by cuInit:
+//
+//   devices N            how many there are (1)
+//   maxptx N             the newest PTX version, as 82 for 8.2 (60)
+//   fail CALL N CODE     the Nth CALL returns CODE
+//   crash N CODE         the Nth decoding breaks the context: CODE from then on
+//   flip N ELEM          the Nth decoding gets a bit of its piece's weight ELEM wrong
+//   idle N               the Nth decoding writes nothing
+//   slow N               events are reached when asked for the Nth time (3)
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int32_t result;
+typedef uint64_t ptr;
+typedef uint8_t u8;
+typedef uint32_t u32;
+
+enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NEWER_PTX = 222, NOT_FOUND = 500, NOT_READY = 600 };
+enum { MAX_BLOCKS = 4096, MAX_STREAMS = 64, MAX_OPS = 4096, MAX_FAULTS = 64, MAX_DEVICES = 8 };
+
+// An allocation, on a device (its memory is the host's all the same) or pinned.
+struct block { u8 *at; size_t n; int pinned, device; };
+struct op { int kind; ptr dst; ptr src; size_t n; int value; uint64_t args[11]; u32 shared, blocks; int function; struct event *event; };
+struct stream { int used, device, n; struct op ops[MAX_OPS]; };
+struct event { struct stream *stream; int reached, asked; };
+struct fault { char what[16], call[48]; long n, value; };
+enum { COPY = 1, FILL, LAUNCH, RECORD };
+enum { DECODE = 1, BUILD, TILES };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct block blocks[MAX_BLOCKS];
+static struct stream streams[MAX_STREAMS];
+static struct fault faults[MAX_FAULTS];
+static struct { char name[48]; long n; } calls[64];
+static int n_faults, n_devices, max_ptx, slow, n_decoded, broken[MAX_DEVICES], n_events, n_modules;
+static __thread int current = -1;
+
+static void note(const char *format, const char *name, long a, long b) {
+  FILE *f = fopen(DIR "/log", "a");
+  if (!f) return;
+  fprintf(f, format, name, a, b);
+  fputc('\n', f);
+  fclose(f);
+}
+
+// complain is for what no driver would forgive: the tests look for it.
+static result complain(const char *what) {
+  note("VIOLATION %s", what, 0, 0);
+  return INVALID_VALUE;
+}
+
+static result enter(const char *name) {
+  int i = 0;
+  while (calls[i].name[0] && strcmp(calls[i].name, name)) i++;
+  strcpy(calls[i].name, name);
+  calls[i].n++;
+  if (strcmp(name, "cuEventQuery")) note("%s", name, 0, 0);
+  for (int k = 0; k < n_faults; k++)
+    if (!strcmp(faults[k].what, "fail") && !strcmp(faults[k].call, name) && faults[k].n == calls[i].n) return faults[k].value;
+  return 0;
+}
+
+#define ENTER(name) pthread_mutex_lock(&lock); result r = enter(name)
+#define LEAVE pthread_mutex_unlock(&lock); return r
+// What needs a context on the thread.
+#define ENTER_CONTEXT(name) ENTER(name); if (!r && current < 0) r = INVALID_CONTEXT; if (!r) r = broken[current < 0 ? 0 : current]
+
+static struct block *find(ptr p, size_t n, int pinned) {
+  for (int i = 0; i < MAX_BLOCKS; i++) {
+    struct block *b = &blocks[i];
+    if (b->at && b->pinned == pinned && (u8 *)p >= b->at && (u8 *)p + n <= b->at + b->n) return b;
+  }
+  return 0;
+}
+
+static int inside(ptr p, size_t n) { return find(p, n, 0) != 0; }
+
+// ---- Decoding ----
+
+static u32 peek(const u8 *stream, int n_bytes, int64_t bit) {
+  uint64_t v = 0;
+  for (int i = 0; i < 5; i++) {
+    int64_t at = bit / 8 + i;
+    v = v << 8 | (at < n_bytes ? stream[at] : 0);
+  }
+  return v >> (8 - bit % 8);
+}
+
+static int walk(const u8 *luts, int n_luts, u32 bits, int *length) {
+  int v = luts[bits >> 24];
+  for (int shift = 16; shift >= 0 && v >= 240; shift -= 8) {
+    int row = 256 - v;
+    if (row >= n_luts - 1) break;
+    v = luts[row * 256 + (bits >> shift & 255)];
+  }
+  *length = luts[(n_luts - 1) * 256 + v];
+  return v;
+}
+
+static int gap_at(const u8 *gaps, int64_t window) {
+  int v = 0;
+  for (int i = 0; i < 5; i++) {
+    int64_t bit = window * 5 + i;
+    v = v << 1 | (gaps[bit / 8] >> (7 - bit % 8) & 1);
+  }
+  return v;
+}
+
+static result decode(uint64_t *a, int n_tiles) {
+  const u8 *luts = (u8 *)a[0], *stream = (u8 *)a[1], *sm = (u8 *)a[2], *gaps = (u8 *)a[4];
+  const u32 *positions = (u32 *)a[3];
+  uint16_t *out = (uint16_t *)a[5];
+  int n_luts = (int32_t)a[6], n_bytes = (int32_t)a[7], n_elems = (int32_t)a[8];
+  if (!inside(a[0], n_luts * 256) || !inside(a[1], n_bytes) || !inside(a[2], n_elems) || !inside(a[3], 4 * (n_tiles + 1)) ||
+      !inside(a[4], 320 * n_tiles + 1) || !inside(a[5], 2 * (size_t)n_elems))
+    return complain("decode outside its buffers");
+  for (int64_t tile = 0; tile < n_tiles; tile++) {
+    u32 at = positions[tile], end = tile + 1 < n_tiles ? positions[tile + 1] : (u32)n_elems;
+    for (int64_t w = tile * 512; w < tile * 512 + 512; w++)
+      for (int64_t bit = w * 64 + gap_at(gaps, w); bit < w * 64 + 64;) {
+        int length, symbol = walk(luts, n_luts, peek(stream, n_bytes, bit), &length);
+        if (length < 1 || length > 32) return complain("decode would hang");
+        bit += length;
+        if (at < end && at < (u32)n_elems) {
+          out[at] = (sm[at] & 0x80) << 8 | symbol << 7 | (sm[at] & 0x7f);
+          at++;
+        }
+      }
+  }
+  return 0;
+}
+
+// decode_faulty is the nth decoding with what DIR/faults has for it.
+static result decode_faulty(struct op *o, int device, int n_tiles) {
+  int idle = 0;
+  n_decoded++;
+  for (int k = 0; k < n_faults; k++) {
+    if (faults[k].n != n_decoded) continue;
+    if (!strcmp(faults[k].what, "crash")) return broken[device] = faults[k].value;
+    if (!strcmp(faults[k].what, "idle")) idle = 1;
+  }
+  result r = idle ? 0 : decode(o->args, n_tiles);
+  for (int k = 0; k < n_faults; k++)
+    if (!strcmp(faults[k].what, "flip") && faults[k].n == n_decoded) ((uint16_t *)o->args[5])[faults[k].value] ^= 0x0010;
+  return r;
+}
+
+static result run_launch(struct op *o, int device) {
+  if (o->function == BUILD) {
+    if (!inside(o->args[2], 24576)) return complain("tables outside their buffer");
+    memset((void *)o->args[2], 0x7e, 24576);
+    return 0;
+  }
+  if (o->function == DECODE) return decode_faulty(o, device, o->blocks);
+  for (int i = 0; i < 24576; i++)
+    if (((u8 *)o->args[9])[i] != 0x7e) return complain("tables were not built, or overwritten");
+  return decode_faulty(o, device, (int32_t)o->args[10]);
+}
+
+// run does a stream's work up to an event, or all of it.
+static void run(struct stream *s, struct event *until) {
+  int i = 0, done = 0;
+  for (; i < s->n && !done; i++) {
+    struct op *o = &s->ops[i];
+    if (o->kind == RECORD) {
+      o->event->reached = 1;
+      done = o->event == until;
+    } else if (broken[s->device]) {
+      continue;
+    } else if (o->kind == LAUNCH) {
+      run_launch(o, s->device);
+    } else if (!find(o->dst, o->n, 0) && !find(o->dst, o->n, 1)) {
+      complain("memory was freed before its work was done");
+    } else if (o->kind == FILL) {
+      memset((void *)o->dst, o->value, o->n);
+    } else {
+      memcpy((void *)o->dst, (void *)o->src, o->n);
+    }
+  }
+  memmove(s->ops, s->ops + i, (s->n - i) * sizeof s->ops[0]);
+  s->n -= i;
+}
+
+static result push(struct stream *s, struct op o) {
+  if (!s || !s->used || s->device != current) return complain("no such stream here");
+  if (s->n == MAX_OPS) return complain("too much queued");
+  s->ops[s->n++] = o;
+  return 0;
+}
+
+// ---- The driver's functions ----
+
+result cuInit(u32 flags) {
+  pthread_mutex_lock(&lock);
+  memset(calls, 0, sizeof calls);
+  memset(broken, 0, sizeof broken);
+  n_faults = n_decoded = 0, n_devices = 1, max_ptx = 60, slow = 3;
+  FILE *f = fopen(DIR "/faults", "r");
+  char line[128];
+  while (f && fgets(line, sizeof line, f) && n_faults < MAX_FAULTS) {
+    struct fault *t = &faults[n_faults];
+    memset(t, 0, sizeof *t);
+    if (sscanf(line, "fail %47s %ld %ld", t->call, &t->n, &t->value) == 3) strcpy(t->what, "fail"), n_faults++;
+    else if (sscanf(line, "%15s %ld %ld", t->what, &t->n, &t->value) >= 2) n_faults++;
+    if (!strcmp(t->what, "devices")) n_devices = t->n;
+    if (!strcmp(t->what, "maxptx")) max_ptx = t->n;
+    if (!strcmp(t->what, "slow")) slow = t->n;
+  }
+  if (f) fclose(f);
+  result r = enter("cuInit");
+  if (!r && flags) r = complain("flags");
+  LEAVE;
+}
+
+result cuDriverGetVersion(int32_t *v) { ENTER("cuDriverGetVersion"); *v = 11040; LEAVE; }
+
+result cuGetErrorName(result code, const char **s) {
+  switch (code) {
+  case 2: *s = "CUDA_ERROR_OUT_OF_MEMORY"; return 0;
+  case 100: *s = "CUDA_ERROR_NO_DEVICE"; return 0;
+  case 222: *s = "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"; return 0;
+  case 700: *s = "CUDA_ERROR_ILLEGAL_ADDRESS"; return 0;
+  case 719: *s = "CUDA_ERROR_LAUNCH_FAILED"; return 0;
+  }
+  *s = 0;
+  return INVALID_VALUE;
+}
+
+result cuGetErrorString(result code, const char **s) {
+  switch (code) {
+  case 2: *s = "out of memory"; return 0;
+  case 100: *s = "no CUDA-capable device is detected"; return 0;
+  case 222: *s = "the provided PTX was compiled with an unsupported toolchain."; return 0;
+  case 700: *s = "an illegal memory access was encountered"; return 0;
+  case 719: *s = "unspecified launch failure"; return 0;
+  }
+  *s = 0;
+  return INVALID_VALUE;
+}
+
+result cuDeviceGetCount(int32_t *n) { ENTER("cuDeviceGetCount"); *n = n_devices; LEAVE; }
+result cuDeviceGet(int32_t *d, int32_t i) { ENTER("cuDeviceGet"); *d = i; if (!r && i >= n_devices) r = 101; LEAVE; }
+
+result cuDeviceGetName(char *name, int32_t n, int32_t d) {
+  ENTER("cuDeviceGetName");
+  snprintf(name, n, "Stub %d", d);
+  LEAVE;
+}
+
+result cuDeviceGetAttribute(int32_t *v, int32_t a, int32_t d) {
+  ENTER("cuDeviceGetAttribute");
+  *v = a == 5 ? 0x7fffffff : a == 8 ? 49152 : a == 16 ? 2 : a == 75 ? 7 : a == 76 ? 5 : a == 97 ? 65536 : -1;
+  if (!r && *v < 0) r = complain("unknown attribute");
+  LEAVE;
+}
+
+result cuDevicePrimaryCtxRetain(ptr *c, int32_t d) { ENTER("cuDevicePrimaryCtxRetain"); *c = d + 1; LEAVE; }
+result cuCtxSetCurrent(ptr c) { ENTER("cuCtxSetCurrent"); current = (int)c - 1; LEAVE; }
+
+// What is left over when a context goes is noted, and freed.
+result cuDevicePrimaryCtxRelease_v2(int32_t d) {
+  ENTER("cuDevicePrimaryCtxRelease");
+  long n_blocks = 0, n_streams = 0;
+  for (int i = 0; i < MAX_BLOCKS; i++)
+    if (blocks[i].at && blocks[i].device == d) n_blocks++, free(blocks[i].at), blocks[i].at = 0;
+  for (int i = 0; i < MAX_STREAMS; i++)
+    if (streams[i].used && streams[i].device == d) n_streams++, streams[i].used = 0;
+  note("%s: left %ld blocks, %ld streams", "release", n_blocks, n_streams);
+  if (!d && !broken[d]) note("%s: %ld events, %ld modules", "release", n_events, n_modules);
+  LEAVE;
+}
+
+result cuModuleLoadDataEx(ptr *m, const char *image, u32 n, int32_t *options, void **values) {
+  ENTER_CONTEXT("cuModuleLoadDataEx");
+  int major = 0, minor = 0;
+  const char *version = strstr(image, ".version");
+  if (!r && (!version || sscanf(version, ".version %d.%d", &major, &minor) != 2)) r = 218;
+  if (!r && major * 10 + minor > max_ptx) r = NEWER_PTX;
+  if (r == 218 || r == NEWER_PTX)
+    for (u32 i = 0; i + 1 < n; i++)
+      if (options[i] == 5 && options[i + 1] == 6) snprintf(values[i], (size_t)values[i + 1], "ptxas fatal : Unsupported .version %d.%d", major, minor);
+  n_modules += !r;
+  *m = 77;
+  LEAVE;
+}
+
+result cuModuleUnload(ptr m) { ENTER_CONTEXT("cuModuleUnload"); n_modules--; if (m != 77) r = complain("module"); LEAVE; }
+
+result cuModuleGetFunction(ptr *f, ptr m, const char *name) {
+  ENTER_CONTEXT("cuModuleGetFunction");
+  *f = !strcmp(name, "decode") ? DECODE : !strcmp(name, "build_tables") ? BUILD : !strcmp(name, "decode_tiles") ? TILES : 0;
+  if (!r && !*f) r = NOT_FOUND;
+  LEAVE;
+}
+
+static u32 allowed[4] = {0, 49152, 49152, 49152};
+
+result cuFuncGetAttribute(int32_t *v, int32_t a, ptr f) { ENTER_CONTEXT("cuFuncGetAttribute"); *v = 0; LEAVE; }
+
+result cuFuncSetAttribute(ptr f, int32_t a, int32_t v) {
+  ENTER_CONTEXT("cuFuncSetAttribute");
+  if (a != 8 || v > 65536) r = complain("function attribute");
+  if (!r) allowed[f] = v;
+  LEAVE;
+}
+
+result cuMemGetInfo_v2(size_t *f, size_t *t) { ENTER_CONTEXT("cuMemGetInfo"); *f = *t = 1 << 30; LEAVE; }
+
+// Fresh memory is noise, never zero.
+static result allocate(void **p, size_t n, int pinned) {
+  if (n == 0) return complain("empty allocation");
+  for (int i = 0; i < MAX_BLOCKS; i++) {
+    struct block *b = &blocks[i];
+    if (b->at) continue;
+    *b = (struct block){aligned_alloc(256, (n + 255) / 256 * 256), n, pinned, current};
+    memset(b->at, 0xb7, n);
+    *p = b->at;
+    return 0;
+  }
+  return OUT_OF_MEMORY;
+}
+
+static result release(void *p, int pinned) {
+  for (int i = 0; i < MAX_BLOCKS; i++)
+    if (p && blocks[i].at == p && blocks[i].pinned == pinned) {
+      free(p);
+      blocks[i].at = 0;
+      return 0;
+    }
+  return complain("freed what is not there");
+}
+
+result cuMemAlloc_v2(ptr *p, size_t n) { ENTER_CONTEXT("cuMemAlloc"); if (!r) r = allocate((void **)p, n, 0); LEAVE; }
+result cuMemFree_v2(ptr p) { ENTER_CONTEXT("cuMemFree"); if (!r) r = release((void *)p, 0); LEAVE; }
+result cuMemAllocHost_v2(void **p, size_t n) { ENTER_CONTEXT("cuMemAllocHost"); if (!r) r = allocate(p, n, 1); LEAVE; }
+result cuMemFreeHost(void *p) { ENTER_CONTEXT("cuMemFreeHost"); if (!r) r = release(p, 1); LEAVE; }
+
+static result copy(ptr dst, int dst_pinned, ptr src, int src_pinned, size_t n, struct stream *s) {
+  if (!find(dst, n, dst_pinned) || !find(src, n, src_pinned)) return complain("copy outside what was allocated");
+  return push(s, (struct op){.kind = COPY, .dst = dst, .src = src, .n = n});
+}
+
+result cuMemcpyHtoDAsync_v2(ptr d, void *h, size_t n, struct stream *s) {
+  ENTER_CONTEXT("cuMemcpyHtoDAsync"); if (!r) r = copy(d, 0, (ptr)h, 1, n, s); LEAVE;
+}
+result cuMemcpyDtoHAsync_v2(void *h, ptr d, size_t n, struct stream *s) {
+  ENTER_CONTEXT("cuMemcpyDtoHAsync"); if (!r) r = copy((ptr)h, 1, d, 0, n, s); LEAVE;
+}
+result cuMemcpyDtoDAsync_v2(ptr d, ptr e, size_t n, struct stream *s) {
+  ENTER_CONTEXT("cuMemcpyDtoDAsync"); if (!r) r = copy(d, 0, e, 0, n, s); LEAVE;
+}
+result cuMemsetD8Async(ptr d, u8 v, size_t n, struct stream *s) {
+  ENTER_CONTEXT("cuMemsetD8Async");
+  if (!r && !find(d, n, 0)) r = complain("fill outside what was allocated");
+  if (!r) r = push(s, (struct op){.kind = FILL, .dst = d, .value = v, .n = n});
+  LEAVE;
+}
+
+result cuStreamCreate(struct stream **s, u32 flags) {
+  ENTER_CONTEXT("cuStreamCreate");
+  int i = 0;
+  while (streams[i].used) i++;
+  if (!r) streams[i].used = 1, streams[i].device = current, streams[i].n = 0, *s = &streams[i];
+  LEAVE;
+}
+result cuStreamSynchronize(struct stream *s) { ENTER_CONTEXT("cuStreamSynchronize"); if (!r) run(s, 0), r = broken[current]; LEAVE; }
+result cuStreamDestroy_v2(struct stream *s) {
+  ENTER_CONTEXT("cuStreamDestroy");
+  if (!r && s->n) r = complain("stream destroyed with work in it");
+  if (!r) s->used = 0;
+  LEAVE;
+}
+
+result cuEventCreate(struct event **e, u32 flags) {
+  ENTER_CONTEXT("cuEventCreate");
+  if (!r) *e = calloc(1, sizeof **e), n_events++;
+  LEAVE;
+}
+result cuEventDestroy_v2(struct event *e) { ENTER_CONTEXT("cuEventDestroy"); n_events--; free(e); LEAVE; }
+result cuEventRecord(struct event *e, struct stream *s) {
+  ENTER_CONTEXT("cuEventRecord");
+  if (!r) *e = (struct event){s, 0, 0}, r = push(s, (struct op){.kind = RECORD, .event = e});
+  LEAVE;
+}
+result cuEventQuery(struct event *e) {
+  ENTER_CONTEXT("cuEventQuery");
+  if (!r && !e->reached) {
+    if (++e->asked < slow) r = NOT_READY;
+    else run(e->stream, e), r = broken[current];
+  }
+  LEAVE;
+}
+result cuEventElapsedTime(float *ms, struct event *a, struct event *b) { ENTER_CONTEXT("cuEventElapsedTime"); *ms = 1; LEAVE; }
+
+result cuLaunchKernel(ptr f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32 shared, struct stream *s, void **args, void **extra) {
+  static const int n_args[] = {0, 9, 3, 11};
+  ENTER_CONTEXT("cuLaunchKernel");
+  if (!r && (f < DECODE || f > TILES || gx < 1 || gy != 1 || gz != 1 || bx != 512 || by != 1 || bz != 1 || extra)) r = complain("launch");
+  if (!r && shared > allowed[f]) r = complain("more shared memory than allowed");
+  struct op o = {.kind = LAUNCH, .function = f, .shared = shared, .blocks = gx};
+  for (int i = 0; !r && i < n_args[f]; i++) o.args[i] = *(uint64_t *)args[i];
+  if (!r) r = push(s, o);
+  LEAVE;
+}
