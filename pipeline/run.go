@@ -242,8 +242,14 @@ func (r *run) checkpoints() []Checkpoint {
 }
 
 func (r *run) checkpointOf(f *fileState) Checkpoint {
-	if c := r.ledger.file(f.path); c.Integrity == integrityProof {
-		return c
+	before := r.ledger.file(f.path)
+	if before.Integrity == integrityProof {
+		return before
 	}
-	return f.checkpoint(func(t *task) bool { _, ok := r.ledger.output(t.path); return ok })
+	done := func(t *task) bool { _, ok := r.ledger.output(t.path); return ok }
+	now := f.checkpoint(done)
+	if now.Integrity == "" && now.Offset < before.Offset && before.Offset <= f.firstPending(done) {
+		return before // this run has not come as far yet
+	}
+	return now
 }
