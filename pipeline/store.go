@@ -153,7 +153,7 @@ type onlyWriter struct{ io.Writer }
 
 // contextReader ends with the context.
 type contextReader struct {
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // of the one transfer that this reader belongs to
 	r   io.Reader
 }
 
