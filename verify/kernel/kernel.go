@@ -24,6 +24,8 @@ const (
 	DecodeTiles = "decode_tiles"
 )
 
+// Sizes of the interface.
+// Sizes of launches, and of what the entry points read and write.
 const (
 	Threads    = 512    // of a block of every entry point
 	TileBytes  = 4096   // docs/format.md §1: bytes of the coded stream per tile
