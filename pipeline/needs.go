@@ -28,6 +28,7 @@ type Needs struct {
 const (
 	memoryBase      = 64 << 20
 	memoryPerWorker = 6 << 20
+	memoryPerUpload = 8 << 20
 	bytesPerCount   = 256
 	headerCopies    = 6
 	rangeBytes      = 16 << 20 // what the Hub client asks for at a time
@@ -61,9 +62,10 @@ func FindNeeds(m *Model, p *plan.Plan, e *Estimate, b Budget) (Needs, error) {
 		return n, err
 	}
 	n.DiskLeast = largest + largestOut
-	n.Memory = memoryBase + int64(max(1, b.Workers))*memoryPerWorker + max(spool, largestOut)/bytesPerCount + headerCopies*headers
+	n.Memory = memoryBase + int64(max(1, b.Workers))*memoryPerWorker + int64(max(1, b.Uploads))*memoryPerUpload + max(spool, largestOut)/bytesPerCount + headerCopies*headers
 	if !m.Local {
-		n.Memory += cmp.Or(b.Buffers, connections*rangeBytes)
+		buffers := cmp.Or(b.Buffers, connections*rangeBytes)
+		n.Memory += buffers + buffers/4 // the collector is late by about that much, as measured (docs/scale.md)
 	}
 	return n, nil
 }
