@@ -21,7 +21,7 @@
 #include "device.h"
 
 constexpr u32 THREADS = 512;         // threads, and windows, of a tile
-constexpr u32 WARPS = THREADS / 32;  //
+constexpr u32 WARPS = THREADS / 32;
 constexpr u32 WINDOW_BITS = 64;      // docs/format.md §1
 constexpr u32 TILE_BYTES = 4096;     // docs/format.md §1
 constexpr u32 GAP_BITS = 5;          // docs/format.md §7
@@ -142,8 +142,8 @@ DEVICE void build_entry(const Luts &luts, const u32 *slots, const Tables &t, u32
   t.marks[x] = n == 0 ? 0 : marks;
 }
 
-// build_tables is called by the whole block. slots has room for one table. The caller needs a barrier
-// before it uses the tables.
+// build makes both tables; the whole block calls it. slots has room for one table of the format. The
+// caller needs a barrier before it uses the tables.
 DEVICE void build(const Luts &luts, u32 *slots, const Tables &t) {
   u32 thread = thread_index();
   if (thread < ROW) slots[thread] = describe_slot(luts, thread);

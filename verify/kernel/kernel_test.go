@@ -163,6 +163,9 @@ func mustDecodeOwn(t *testing.T, m *ptx.Module, u *unit, l launch) {
 func TestGoldenUnits(t *testing.T) {
 	m := ownModule(t)
 	for i, u := range goldenUnits(t) {
+		if testing.Short() && u.nElems() > 20000 {
+			continue
+		}
 		mustDecodeOwn(t, m, u, launch{seed: uint64(i)})
 		mustDecodeOwn(t, m, u, launch{seed: uint64(i) + 1, skew: 1 + i%15})
 	}
@@ -176,10 +179,13 @@ func TestGoldenUnitsOfficial(t *testing.T) {
 	}
 }
 
-// nRandom is how many random units a test takes: DF11_DEEP makes it thorough.
+// nRandom is how many random units a test takes: DF11_DEEP makes it thorough, -short quick.
 func nRandom() int {
-	if os.Getenv("DF11_DEEP") != "" {
+	switch {
+	case os.Getenv("DF11_DEEP") != "":
 		return 3000
+	case testing.Short():
+		return 30
 	}
 	return 300
 }
