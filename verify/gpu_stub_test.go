@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,13 +96,6 @@ func (s *stubDriver) open(t *testing.T, opt GPUOptions) *GPU {
 	return g
 }
 
-func (s *stored) onGPU(ctx context.Context, g *GPU, opt CompareOptions) error {
-	if opt.Sizes == nil {
-		opt.Sizes = s.sizes
-	}
-	return g.Compare(ctx, s.arrays(), int64(len(s.source)/2), bytes.NewReader(s.source), opt)
-}
-
 // decodePTX is a kernel file with the official interface, as far as the stub looks.
 func decodePTX(t *testing.T, version string) string {
 	t.Helper()
@@ -151,31 +143,6 @@ func grep(s, word string) string {
 		}
 	}
 	return strings.Join(lines, "")
-}
-
-// gpuShapes are units of all kinds, some of many pieces.
-func gpuShapes() map[string][]byte {
-	rng := rand.New(rand.NewPCG(31, 4))
-	oneBit := normalWeights(200_000, 5)
-	for i := range oneBit {
-		if i/2%40 != 0 {
-			oneBit[i] = 0
-		}
-	}
-	skewed := make([]uint8, 300_000)
-	for i := range skewed {
-		if skewed[i] = 120; rng.IntN(12) == 0 {
-			skewed[i] = uint8(100 + rng.IntN(30))
-		}
-	}
-	flat := make([]uint8, 100_000)
-	for i := range flat {
-		flat[i] = uint8(rng.IntN(240))
-	}
-	return map[string][]byte{
-		"normal": normalWeights(700_000, 9), "skewed": fromSymbols(skewed, rng), "flat": fromSymbols(flat, rng),
-		"long codes": fibWeights(25, 3), "one-bit codes": oneBit, "two weights": normalWeights(2, 1),
-	}
 }
 
 func TestGPUShapes(t *testing.T) {
