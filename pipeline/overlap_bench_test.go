@@ -21,9 +21,9 @@ func BenchmarkOverlap(b *testing.B) {
 		name     string
 		down, up int64 // bytes per second
 	}{
-		{"download", 12_000_000, 24_000_000},
-		{"upload", 24_000_000, 8_000_000},
-		{"balanced", 12_000_000, 8_000_000},
+		{"download", 6_000_000, 12_000_000},
+		{"upload", 12_000_000, 4_000_000},
+		{"balanced", 6_000_000, 4_000_000},
 	} {
 		b.Run(line.name, func(b *testing.B) {
 			var wall, alone time.Duration
