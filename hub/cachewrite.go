@@ -97,7 +97,7 @@ func (c *Client) link(f FileRef) error {
 	err = os.Symlink(target, name)
 	if errors.Is(err, fs.ErrExist) {
 		if old, _ := os.Readlink(name); old == target {
-			return nil //nolint:nilerr // the link is there already
+			return nil // the link is there already
 		}
 		if err := os.Remove(name); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (c *Client) link(f FileRef) error {
 // CacheRevision records in the shared cache which commit a branch or tag is at.
 func (c *Client) CacheRevision(repo, rev, commit string) error {
 	if c.opt.CacheDir == "" || isCommit(rev) || checkRepo(repo) != nil || ValidPath(rev) != nil || !isCommit(commit) {
-		return nil
+		return nil //nolint:nilerr // names that the cache cannot hold are not recorded
 	}
 	if old, ok := c.cachedCommit(repo, rev); ok && old == commit {
 		return nil
