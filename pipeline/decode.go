@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -69,7 +71,34 @@ func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 		report.Bytes += f.size
 		opt.Progress.Outputs.Add(1)
 	}
-	return report, nil
+	return report, writeIndex(opt.OutDir, files)
+}
+
+// shardName matches the name of one of several weight files.
+var shardName = regexp.MustCompile(`^(.*)-\d{5}-of-\d{5}\.safetensors$`)
+
+// writeIndex writes the index that loaders need for weights in several files. It says the same as the original's, but is
+// not a copy of it.
+func writeIndex(dir string, files []original) error {
+	if len(files) < 2 {
+		return nil
+	}
+	m := shardName.FindStringSubmatch(files[0].path)
+	if m == nil {
+		return nil
+	}
+	var list []metadata.IndexFile
+	var total int64
+	for _, f := range files {
+		x := metadata.IndexFile{Path: path.Base(f.path)}
+		for _, t := range f.header.Tensors {
+			x.Tensors = append(x.Tensors, t.Name)
+			total += t.NBytes()
+		}
+		list = append(list, x)
+	}
+	name := filepath.Join(dir, filepath.FromSlash(m[1]+".safetensors.index.json"))
+	return atomicfile.WriteFile(name, metadata.RemainderIndex(list, total))
 }
 
 // originals lists what to write and where its bytes are.
@@ -162,11 +191,11 @@ func unitPlaces(m *metadata.Manifest) map[string]place {
 
 // writeOriginal writes one file under a temporary name and checks its hash before it gets its own.
 func writeOriginal(ctx context.Context, r *rebuilder, f original, dir string, p *Progress) error {
-	path := filepath.Join(dir, filepath.FromSlash(f.path))
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+	name := filepath.Join(dir, filepath.FromSlash(f.path))
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return err
 	}
-	w, err := atomicfile.Create(path, f.size)
+	w, err := atomicfile.Create(name, f.size)
 	if err != nil {
 		return err
 	}

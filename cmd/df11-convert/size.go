@@ -49,7 +49,7 @@ func (s *sizeFlag) Type() string { return "size" }
 func bytesText(n int64) string {
 	x := float64(n)
 	for _, u := range []string{"B", "kB", "MB", "GB"} {
-		if x < 1000 {
+		if x < 999.5 {
 			return trimZeros(x) + " " + u
 		}
 		x /= 1000
