@@ -6,11 +6,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -19,92 +16,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
 )
-
-// stubDriver is the stand-in for the driver's library, testdata/stub/stub.c, and the folder through which
-// it is told what to do and tells what was called.
-type stubDriver struct{ dir, library string }
-
-var stubDir string // once there is one; TestMain removes it
-
-var buildStub = sync.OnceValues(func() (*stubDriver, error) {
-	dir, err := os.MkdirTemp("", "df11-stub")
-	if err != nil {
-		return nil, err
-	}
-	stubDir = dir
-	s := &stubDriver{dir, filepath.Join(dir, "libcuda.so.1")}
-	out, err := exec.Command("gcc", "-shared", "-fPIC", "-O2", "-pthread", "-DDIR=\""+dir+"\"", "-o", s.library, "testdata/stub/stub.c").CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("gcc: %w\n%s", err, out)
-	}
-	return s, nil
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if stubDir != "" {
-		_ = os.RemoveAll(stubDir)
-	}
-	os.Exit(code)
-}
-
-// stub gives the stub with these faults and an empty log. At the end of the test the log must show no
-// misuse. Only one test at a time can have it.
-func stub(t *testing.T, faults ...string) *stubDriver {
-	t.Helper()
-	if _, err := exec.LookPath("gcc"); err != nil {
-		if os.Getenv("DF11_CI") != "" {
-			t.Fatal("no gcc for the stub driver:", err)
-		}
-		t.Skip("NOT TESTED: the GPU path needs gcc for the stub driver:", err)
-	}
-	s, err := buildStub()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(s.dir, "faults"), []byte(strings.Join(faults, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_ = os.Remove(filepath.Join(s.dir, "log"))
-	t.Cleanup(func() {
-		if log := s.log(t); strings.Contains(log, "VIOLATION") {
-			t.Error("the driver was misused:", log)
-		}
-	})
-	return s
-}
-
-func (s *stubDriver) log(t *testing.T) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(s.dir, "log"))
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
-func (s *stubDriver) options() GPUOptions {
-	return GPUOptions{Mode: GPURequire, driver: s.library, slotSize: 512 << 10}
-}
-
-func (s *stubDriver) open(t *testing.T, opt GPUOptions) *GPU {
-	t.Helper()
-	g, err := OpenGPU(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
-// decodePTX is a kernel file with the official interface, as far as the stub looks.
-func decodePTX(t *testing.T, version string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "decode.ptx")
-	if err := os.WriteFile(path, []byte(".version "+version+"\n.target sm_52\n.visible .entry decode(\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // TestGPUGolden sends every golden unit through both kinds of kernels, in large and in the smallest pieces.
 func TestGPUGolden(t *testing.T) {
