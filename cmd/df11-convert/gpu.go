@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -29,8 +31,17 @@ func (f *gpuFlags) open(u *ui) (pipeline.GPU, error) {
 		return nil, usageError{err}
 	}
 	g, err := verify.OpenGPU(verify.GPUOptions{Mode: mode, Memory: int64(f.memory), Kernel: f.kernel, Log: u.log()})
-	if err != nil || g == nil {
+	if errors.Is(err, verify.ErrNoGPU) {
+		return nil, hinted{err, "the CPU check needs no GPU: leave --gpu at auto, or set it to off"}
+	}
+	if err != nil {
 		return nil, err
+	}
+	if g == nil {
+		if mode == verify.GPUAuto {
+			u.say("no GPU here: every weight is compared on the CPU")
+		}
+		return nil, nil
 	}
 	f.gpu = g
 	return g, nil
