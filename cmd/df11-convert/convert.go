@@ -173,7 +173,7 @@ func (f *convertFlags) register(c *cobra.Command) {
 	p.StringVar(&f.workDir, "work-dir", "", "folder for what is on its way (a tmpfs counts as memory)")
 	p.IntVar(&f.workers, "workers", 0, "threads for encoding and verifying (default: all cores)")
 	p.IntVar(&f.uploads, "uploads", 2, "files uploaded at once")
-	p.Var(&f.memory, "memory", "memory budget, at least 64MiB (default: no limit of our own)")
+	p.Var(&f.memory, "memory", "memory budget, at least 64MiB (default: three quarters of a container's limit, if there is one)")
 	p.Var(&f.disk, "disk", "disk budget for what is on its way, e.g. 12GB (default: what is free)")
 	f.sourceFlags.register(p)
 	f.gpu.register(p)
@@ -218,6 +218,9 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	}
 	if f.workers == 0 {
 		f.workers = runtime.GOMAXPROCS(0)
+	}
+	if f.memory == 0 {
+		f.memory = defaultMemory()
 	}
 	var err error
 	if f.workers, err = f.limitMemory(f.workers); err != nil {

@@ -1,6 +1,11 @@
 package main
 
-import "runtime/debug"
+import (
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
 
 // How --memory is divided. What a worker takes are the buffers of encoder and verifier, and the blocks that are read
 // ahead of it from a local file.
@@ -12,6 +17,8 @@ const (
 	transferShare   = 4 // 1/4 of the budget is for what is fetched ahead
 	minRange        = 1 << 20
 	maxRange        = 16 << 20
+	maxTransfer     = 256 << 20 // more is not faster
+	containerShare  = 0.75      // of a container's limit, where nobody sets a budget
 	defaultConns    = 8
 )
 
@@ -36,7 +43,35 @@ func transferBuffers(memory int64, connections int) (rangeBytes, bufferBytes int
 	if connections == 0 {
 		connections = defaultConns
 	}
-	bufferBytes = memory / transferShare
+	bufferBytes = min(memory/transferShare, maxTransfer)
 	rangeBytes = min(max(bufferBytes/int64(connections), minRange), maxRange)
 	return rangeBytes, max(bufferBytes, rangeBytes)
+}
+
+// defaultMemory is the budget where none is given: a share of the container's limit, or none.
+func defaultMemory() sizeFlag {
+	limit := containerMemory(cgroupFiles)
+	if limit == 0 {
+		return 0
+	}
+	return sizeFlag(max(minMemory, int64(containerShare*float64(limit))))
+}
+
+// cgroupFiles are where Linux tells a container's memory limit: version 2 of its interface, then version 1.
+var cgroupFiles = []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}
+
+// containerMemory is the limit that the first of the files holds; 0 if there is none.
+func containerMemory(files []string) int64 {
+	const unlimited = 1 << 60 // version 1 writes a huge number where there is no limit
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+		if err == nil && n > 0 && n < unlimited {
+			return n
+		}
+	}
+	return 0
 }

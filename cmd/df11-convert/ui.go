@@ -179,6 +179,8 @@ func hints(err error) (hs []string) {
 		add("see df11-convert --help")
 	case pipeline.IsDiskFull(err):
 		add("free some space, or choose another disk with --work-dir or -o; what is done is kept")
+	case as[*pipeline.BudgetError](err):
+		add("free some space, choose another disk with --work-dir or -o, or split the work with --shard")
 	case as[*pipeline.ForeignFilesError](err):
 		add("the loader would read those files too: choose an empty target, or --force if they may stay")
 	case as[*pipeline.VisibilityError](err):
