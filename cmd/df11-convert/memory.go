@@ -17,7 +17,7 @@ const (
 	transferShare   = 4 // 1/4 of the budget is for what is fetched ahead
 	minRange        = 1 << 20
 	maxRange        = 16 << 20
-	maxTransfer     = 256 << 20 // more is not faster
+	maxTransfer     = 512 << 20 // more is not faster
 	containerShare  = 0.75      // of a container's limit, where nobody sets a budget
 	defaultConns    = 8
 )
