@@ -20,8 +20,10 @@ import (
 const stretch = 256 << 10
 
 // Compare decodes a unit on the GPUs and compares all 16 bits of every weight with src, as
-// [Unit.Compare] does on the CPU. The unit's structure is checked first (see [Open]), so nothing that
-// could hang a GPU is launched. nElems and opt are as for Open and Unit.Compare; opt.Variant and
+// [Unit.Compare] does on the CPU. The unit's structure is checked first (see [Open]): no table walk hangs
+// a GPU. That does not look at the coded stream, and a corrupt one can take a kernel that is not ours out
+// of its shared memory, which costs the device's context; so run Unit.Compare before, as the pipeline
+// does. nElems and opt are as for Open and Unit.Compare; opt.Variant and
 // opt.Strict mean nothing here. src is read concurrently, and what it and the arrays are is borrowed
 // until Compare returns.
 //
