@@ -46,7 +46,7 @@ func (r *run) cardTitle() string {
 
 // component is the folder of the converted part of a diffusers pipeline.
 func (r *run) component() string {
-	if dir := path.Dir(r.Plan.OutputFiles[0].Path); dir != "." {
+	if dir := path.Dir(r.Model.Plan.Weights[0].Path); dir != "." && r.Model.Plan.ModelIndex != nil {
 		return dir
 	}
 	return ""

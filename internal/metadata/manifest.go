@@ -53,7 +53,7 @@ const (
 	Unchecked Integrity = "unchecked" // read by ranges, its hash was never computed
 )
 
-// SourceFile is one file of the source that was converted or copied.
+// SourceFile is one file of the source that was converted; copied files are among the outputs.
 type SourceFile struct {
 	Path      string    `json:"path"`
 	Size      int64     `json:"size"`
