@@ -30,7 +30,7 @@ type Options struct {
 	Connections int   // file transfers at once, each direction; 0 is 8
 	RangeBytes  int64 // bytes per ranged GET of a Stream; 0 is 16 MiB
 	BufferBytes int64 // bytes that all Streams together fetch ahead; 0 is Connections × RangeBytes
-	LimitRate   int64 // file bytes per second, each direction; 0 is no limit
+	LimitRate   int64 // file bytes per second, each direction, of all clients of the Governor together; 0 is no limit
 
 	Tries         int           // per request without progress; 0 is 8
 	MaxWait       time.Duration // all waits of one call; 0 is 90 min
@@ -39,6 +39,7 @@ type Options struct {
 	RateWindow    time.Duration // over which MinRate is judged; 0 is 30 s
 	MinRate       int64         // bytes per second of one connection below which it is given up; 0 is 1024, negative is none
 
+	Governor      *Governor         // shared by the clients of a program; nil is one of its own
 	Log           *slog.Logger      // nil discards
 	OnWait        func(Wait)        // called before each pause, from any goroutine; must not block
 	HTTPTransport http.RoundTripper // nil is HTTP/1.1 with proxies from the environment
@@ -68,15 +69,15 @@ func New(opt Options) (*Client, error) {
 	if err := opt.complete(); err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}
+	line := opt.Governor.line(opt.Clock, opt.LimitRate)
 	t := &transport{
 		endpoint: endpoint, rt: opt.HTTPTransport, token: opt.Token, tokenSource: opt.TokenSource, side: opt.Side,
 		userAgent: opt.UserAgent, offline: opt.Offline, log: opt.Log, clock: opt.Clock, jitter: rand.Float64,
 		tries: opt.Tries, maxWait: opt.MaxWait, onWait: opt.OnWait,
 		timeouts: timeouts{header: opt.HeaderTimeout, idle: opt.IdleTimeout, window: opt.RateWindow, minRate: opt.MinRate},
-		in:       &throttle{clock: opt.Clock, rate: opt.LimitRate},
-		out:      &throttle{clock: opt.Clock, rate: opt.LimitRate},
+		gov:      opt.Governor, caller: fingerprint(opt.Token),
 	}
-	t.gov = newGovernor(opt.Clock, t.note)
+	t.in, t.out = line.in, line.out
 	if opt.Token != "" && endpoint.Scheme == "http" && !isLoopback(endpoint.Hostname()) {
 		opt.Log.Warn("the token travels without encryption", "endpoint", endpoint.String())
 	}
@@ -116,6 +117,9 @@ func (o *Options) complete() error {
 	}
 	if o.Clock == nil {
 		o.Clock = systemClock{}
+	}
+	if o.Governor == nil {
+		o.Governor = NewGovernor()
 	}
 	if o.HTTPTransport == nil {
 		o.HTTPTransport = newRoundTripper(o.Connections)

@@ -16,15 +16,23 @@ type Wait struct {
 	Shared bool // every worker that would use the same bucket waits too
 }
 
-// governor slows all workers of a client together. Requests are sorted into
-// lanes (the hub's api, its file routes, every storage host); when an answer
-// in a lane says that the limit is reached or near, the whole lane waits.
-type governor struct {
-	clock  Clock
-	notify func(Wait)
-
+// Governor slows all workers of all the clients that it is given to, together:
+// what one of them is told about a limit holds for the others as well. Requests
+// are sorted into lanes, one for each limit that a hub keeps: a token's api
+// calls, its file routes, and every storage host. When an answer says that a
+// limit is reached or near, its whole lane waits. A program has one Governor.
+type Governor struct {
 	mu    sync.Mutex
-	lanes map[string]*lane
+	lanes map[laneKey]*lane
+	lines map[int64]*line
+}
+
+// laneKey says what one limit covers. Caller and bucket are empty for a storage
+// host, which knows neither.
+type laneKey struct {
+	host   string
+	caller string // fingerprint of the token, empty for anonymous requests
+	bucket string // "api" or "resolvers"
 }
 
 type lane struct {
@@ -34,37 +42,53 @@ type lane struct {
 	paceTo time.Time     // the pace ends when the window does
 }
 
-func newGovernor(clock Clock, notify func(Wait)) *governor {
-	return &governor{clock: clock, notify: notify, lanes: map[string]*lane{}}
+// line is what the clients with one LimitRate share.
+type line struct{ in, out *throttle }
+
+// NewGovernor makes one that knows of no limit yet.
+func NewGovernor() *Governor {
+	return &Governor{lanes: map[laneKey]*lane{}, lines: map[int64]*line{}}
 }
 
-func (g *governor) lane(name string) *lane {
-	l := g.lanes[name]
+func (g *Governor) lane(key laneKey) *lane {
+	l := g.lanes[key]
 	if l == nil {
 		l = &lane{}
-		g.lanes[name] = l
+		g.lanes[key] = l
+	}
+	return l
+}
+
+// line gives the throttles of all clients that were given the same limit.
+func (g *Governor) line(clock Clock, rate int64) *line {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.lines[rate]
+	if l == nil {
+		l = &line{&throttle{clock: clock, rate: rate}, &throttle{clock: clock, rate: rate}}
+		g.lines[rate] = l
 	}
 	return l
 }
 
 // wait blocks until the lane is open and takes a place in its pace.
-func (g *governor) wait(ctx context.Context, name string) error {
+func (g *Governor) wait(ctx context.Context, clock Clock, key laneKey) error {
 	for {
-		d := g.claim(name)
+		d := g.claim(clock.Now(), key)
 		if d <= 0 {
 			return context.Cause(ctx)
 		}
-		if err := g.clock.Sleep(ctx, d); err != nil {
+		if err := clock.Sleep(ctx, d); err != nil {
 			return err
 		}
 	}
 }
 
 // claim gives 0 and takes the place, or the time to wait before asking again.
-func (g *governor) claim(name string) time.Duration {
+func (g *Governor) claim(now time.Time, key laneKey) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l, now := g.lane(name), g.clock.Now()
+	l := g.lane(key)
 	if d := l.until.Sub(now); d > 0 {
 		return d
 	}
@@ -79,20 +103,19 @@ func (g *governor) claim(name string) time.Duration {
 }
 
 // pause closes a lane for d from now; a longer pause that runs already stays.
-// Workers that run into the same limit together prolong the pause by their
-// jitter only, which is not told again.
-func (g *governor) pause(name string, d time.Duration, reason string) {
+// It gives the Wait to tell, if there is one: workers that run into the same
+// limit together prolong the pause by their jitter only, which is not told
+// again.
+func (g *Governor) pause(now time.Time, key laneKey, d time.Duration, reason string) (Wait, bool) {
 	g.mu.Lock()
-	l, now := g.lane(name), g.clock.Now()
+	defer g.mu.Unlock()
+	l := g.lane(key)
 	began := later(now, l.until)
 	extra := now.Add(d).Sub(began)
 	if extra > 0 {
 		l.until = now.Add(d)
 	}
-	g.mu.Unlock()
-	if extra >= time.Second || extra > 0 && began.Equal(now) {
-		g.notify(Wait{Reason: reason, For: extra, Shared: true})
-	}
+	return Wait{Reason: reason, For: extra, Shared: true}, extra >= time.Second || extra > 0 && began.Equal(now)
 }
 
 func later(a, b time.Time) time.Time {
@@ -111,26 +134,26 @@ const (
 
 // observe reads the rate headers that come on every answer, and slows the
 // lane down before the hub has to refuse anything. A 429 is left to the retry
-// loop, which pauses the lane itself.
-func (g *governor) observe(name string, resp *http.Response) {
+// loop, which pauses the lane itself. Like pause it gives the Wait to tell.
+func (g *Governor) observe(now time.Time, key laneKey, resp *http.Response) (Wait, bool) {
 	state, ok := parseRateLimit(resp.Header)
 	if !ok || resp.StatusCode == http.StatusTooManyRequests {
-		return
+		return Wait{}, false
 	}
 	low := int64(lowCount)
 	if quota := parseQuota(resp.Header); quota > 0 {
 		low = max(quota/lowShare, 1)
 	}
 	if state.left == 0 && state.reset > 0 {
-		g.pause(name, min(state.reset+time.Second, maxHeaderWait), "nothing left in the hub's rate bucket "+state.bucket)
-		return
+		return g.pause(now, key, min(state.reset+time.Second, maxHeaderWait), "nothing left in the hub's rate bucket "+state.bucket)
 	}
-	g.pace(name, state, low)
+	return g.pace(now, key, state, low)
 }
 
-func (g *governor) pace(name string, s rateState, low int64) {
+func (g *Governor) pace(now time.Time, key laneKey, s rateState, low int64) (Wait, bool) {
 	g.mu.Lock()
-	l, now := g.lane(name), g.clock.Now()
+	defer g.mu.Unlock()
+	l := g.lane(key)
 	before := l.gap
 	l.gap = 0
 	if s.left <= low && s.reset > 0 {
@@ -140,10 +163,6 @@ func (g *governor) pace(name string, s rateState, low int64) {
 	if before == 0 {
 		l.next = now.Add(l.gap)
 	}
-	gap := l.gap
-	g.mu.Unlock()
-	if before == 0 && gap > 0 {
-		g.notify(Wait{Reason: fmt.Sprintf("only %d requests left in the hub's rate bucket %s", s.left, s.bucket),
-			For: gap, Shared: true})
-	}
+	return Wait{Reason: fmt.Sprintf("only %d requests left in the hub's rate bucket %s", s.left, s.bucket),
+		For: l.gap, Shared: true}, before == 0 && l.gap > 0
 }

@@ -11,8 +11,8 @@ import (
 type waitHint struct {
 	after  time.Duration // from Retry-After, or the window's reset when nothing is left
 	known  bool
-	bucket string // name of the hub's rate bucket, if told
-	lane   string // the governor's lane that the answer came in
+	bucket string  // name of the hub's rate bucket, if told
+	lane   laneKey // the governor's lane that the answer came in
 }
 
 // rateState is one RateLimit header: what is left of a bucket, and when it

@@ -79,13 +79,20 @@ func (t *transport) pauseFor(ctx context.Context, r *request, err error, d time.
 		if e.Status == http.StatusTooManyRequests {
 			t.stats.rateLimited.Add(1)
 		}
-		t.gov.pause(e.wait.lane, d, reason)
+		t.tell(t.gov.pause(t.clock.Now(), e.wait.lane, d, reason))
 		return nil
 	}
 	if d > 0 {
 		t.note(Wait{Reason: reason, For: d})
 	}
 	return t.clock.Sleep(ctx, d)
+}
+
+// tell passes on what the governor says about a pause, if it is news.
+func (t *transport) tell(w Wait, news bool) {
+	if news {
+		t.note(w)
+	}
 }
 
 // note counts a pause and tells whoever listens.

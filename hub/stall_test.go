@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -240,6 +241,28 @@ func TestLimitRate(t *testing.T) {
 		}
 		if h.nGets() != 50 || c.Stats().BytesIn != 50_000 {
 			t.Errorf("%d gets, %+v", h.nGets(), c.Stats())
+		}
+	})
+}
+
+// TestLimitRateOfAllClients: the limit holds for the clients of one governor
+// together.
+func TestLimitRateOfAllClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, governor := newFileHub(t, 20_000), NewGovernor()
+		start := time.Now()
+		var clients sync.WaitGroup
+		for range 2 {
+			c, _ := testClient(t, h, realTime, smallRanges, func(o *Options) { o.LimitRate, o.Governor = 1000, governor })
+			clients.Go(func() {
+				if err := streamAll(t, c, h); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		clients.Wait()
+		if d := time.Since(start); d < 39*time.Second || d > 41*time.Second {
+			t.Errorf("twice 20 kB at 1 kB/s took %v", d)
 		}
 	})
 }

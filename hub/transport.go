@@ -3,6 +3,8 @@ package hub
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
@@ -28,7 +30,8 @@ type transport struct {
 	tries       int
 	maxWait     time.Duration
 	timeouts    timeouts
-	gov         *governor
+	gov         *Governor
+	caller      string // names the token in the governor's lanes
 	stats       counters
 	in, out     *throttle
 	onWait      func(Wait)
@@ -102,7 +105,7 @@ func (t *transport) check(r *request, u *url.URL, resp *http.Response) (*http.Re
 // body ends the connection when it stalls.
 func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*http.Response, error) {
 	lane := t.lane(u)
-	if err := t.gov.wait(ctx, lane); err != nil {
+	if err := t.gov.wait(ctx, t.clock, lane); err != nil {
 		return nil, err
 	}
 	w := newWatch(ctx, t, max(t.timeouts.header, r.slow))
@@ -118,7 +121,7 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 	}
 	resp.Request = req
 	t.log.Debug("hub request", "method", r.method, "url", redactURL(u), "status", resp.StatusCode)
-	t.gov.observe(lane, resp)
+	t.tell(t.gov.observe(t.clock.Now(), lane, resp))
 	t.warn(resp)
 	resp.Body = w.guard(resp.Body, r.bulk && r.method == http.MethodGet)
 	return resp, nil
@@ -151,15 +154,24 @@ func (t *transport) build(r *request, u *url.URL, w *watch) *http.Request {
 	return req
 }
 
-// lane names the governor's lane of a URL.
-func (t *transport) lane(u *url.URL) string {
+// lane names the governor's lane of a URL. A hub counts by token and bucket.
+func (t *transport) lane(u *url.URL) laneKey {
 	switch {
 	case !sameOrigin(u, t.endpoint):
-		return u.Host
+		return laneKey{host: u.Host}
 	case strings.Contains(u.Path, "/resolve"):
-		return "resolvers"
+		return laneKey{t.endpoint.Host, t.caller, "resolvers"}
 	}
-	return "api"
+	return laneKey{t.endpoint.Host, t.caller, "api"}
+}
+
+// fingerprint tells tokens apart without being one.
+func fingerprint(token string) string {
+	if token == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:8])
 }
 
 // warn logs each topic of X-HF-Warning once.

@@ -124,12 +124,12 @@ func TestCancelEndsTheWait(t *testing.T) {
 
 func TestOneLimitSlowsAll(t *testing.T) {
 	clock := newTestClock()
-	g := newGovernor(clock, func(Wait) {})
-	g.pause("api", time.Minute, "limit")
+	g, api := NewGovernor(), laneKey{bucket: "api"}
+	g.pause(clock.Now(), api, time.Minute, "limit")
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
-			if err := g.wait(t.Context(), "api"); err != nil {
+			if err := g.wait(t.Context(), clock, api); err != nil {
 				t.Error(err)
 			}
 			if clock.Now().Before(newTestClock().Now().Add(time.Minute)) {
@@ -139,18 +139,19 @@ func TestOneLimitSlowsAll(t *testing.T) {
 	}
 	wg.Wait()
 	before := clock.slept()
-	if err := g.wait(t.Context(), "cdn.test"); err != nil || clock.slept() != before {
+	if err := g.wait(t.Context(), clock, laneKey{host: "cdn.test"}); err != nil || clock.slept() != before {
 		t.Error("a pause of the api held a storage host")
 	}
 }
 
 func TestOneLimitIsToldOnce(t *testing.T) {
 	var waits []Wait
-	g := newGovernor(newTestClock(), func(w Wait) { waits = append(waits, w) })
-	g.pause("api", 10*time.Second, "limit")
-	g.pause("api", 10*time.Second+300*time.Millisecond, "limit")
-	g.pause("api", 5*time.Second, "limit")
-	g.pause("api", 20*time.Second, "limit")
+	g, now := NewGovernor(), newTestClock().Now()
+	for _, d := range []time.Duration{10 * time.Second, 10*time.Second + 300*time.Millisecond, 5 * time.Second, 20 * time.Second} {
+		if w, news := g.pause(now, laneKey{bucket: "api"}, d, "limit"); news {
+			waits = append(waits, w)
+		}
+	}
 	if len(waits) != 2 || waits[0].For != 10*time.Second || waits[1].For != 9700*time.Millisecond {
 		t.Errorf("told %+v", waits)
 	}

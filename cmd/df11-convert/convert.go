@@ -142,7 +142,7 @@ func (f *sourceFlags) client(u *ui, side string) (*hub.Client, error) {
 	opt.Side, opt.UserAgent, opt.Log = side, "df11-convert/"+versionText(), u.log()
 	opt.Connections, opt.LimitRate = f.connections, int64(f.limitRate)
 	opt.RangeBytes, opt.BufferBytes = transferBuffers(f.budget, f.connections)
-	opt.OnWait = u.noteWait
+	opt.OnWait, opt.Governor = u.noteWait, u.governor
 	return hub.New(opt)
 }
 

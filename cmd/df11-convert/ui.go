@@ -44,9 +44,10 @@ type ui struct {
 	verbose   bool
 	logFormat string
 	resume    string // the command that goes on after an interruption
+	governor  *hub.Governor
 }
 
-func newUI(out, err *os.File) *ui { return &ui{out: out, err: err} }
+func newUI(out, err *os.File) *ui { return &ui{out: out, err: err, governor: hub.NewGovernor()} }
 
 // terminal tells whether the progress line can be redrawn.
 func (u *ui) terminal() bool { return term.IsTerminal(int(u.err.Fd())) && os.Getenv("TERM") != "dumb" }

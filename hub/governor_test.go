@@ -1,0 +1,131 @@
+package hub_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+// pair is a source and a target client of one program. While the one waits for
+// the hub, meanwhile runs, and its waits are counted.
+func pair(t *testing.T, srv *hubtest.Server, tokens [2]string, meanwhile func(other *hub.Client)) (first *hub.Client, waited func() time.Duration) {
+	t.Helper()
+	clock, during := &jumpClock{now: time.Now()}, time.Duration(0)
+	governor := hub.NewGovernor()
+	var clients [2]*hub.Client
+	waiting := false
+	for i, side := range []string{"source", "target"} {
+		opt := hub.Options{Endpoint: srv.URL, Token: tokens[i], Side: side, Clock: clock, Governor: governor}
+		if i == 0 {
+			opt.OnWait = func(hub.Wait) {
+				if waiting {
+					return
+				}
+				waiting = true
+				before := clock.waited()
+				meanwhile(clients[1])
+				during += clock.waited() - before
+			}
+		}
+		var err error
+		if clients[i], err = hub.New(opt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return clients[0], func() time.Duration { return during }
+}
+
+// limited refuses the first request to a path with 429 and a header that asks
+// for a wait of a minute.
+func limited(path string, header hubtest.Header) hubtest.Fault {
+	return hubtest.Fault{Name: "limited", Path: path, Action: hubtest.Status(http.StatusTooManyRequests, header, "")}
+}
+
+// TestOneGovernorForAllClients: what the hub says to one client holds back the
+// other, in the same bucket and for the same token only.
+func TestOneGovernorForAllClients(t *testing.T) {
+	same := [2]string{"hf_test", "hf_test"}
+	date := hubtest.Header{"Retry-After": time.Now().Add(time.Minute).UTC().Format(http.TimeFormat), "RateLimit": ""}
+	seconds := hubtest.Header{"Retry-After": "60", "RateLimit": ""}
+	for _, tt := range []struct {
+		name   string
+		tokens [2]string
+		header hubtest.Header
+		path   string // of the refused request
+		other  string // path that the other client asks for meanwhile
+		held   bool
+	}{
+		{"Retry-After in seconds", same, seconds, "/api/models/*", "api", true},
+		{"Retry-After as a date", same, date, "/api/models/*", "api", true},
+		{"RateLimit", same, hubtest.Header{"RateLimit": `"api";r=0;t=60`}, "/api/models/*", "api", true},
+		{"api and resolvers are apart", same, seconds, "/api/models/*", "resolvers", false},
+		{"resolvers", same, seconds, "*/resolve/*", "resolvers", true},
+		{"resolvers and api are apart", same, seconds, "*/resolve/*", "api", false},
+		{"another token", [2]string{"hf_test", "hf_other"}, seconds, "/api/models/*", "api", false},
+		{"anonymous", [2]string{"", ""}, seconds, "/api/models/*", "api", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, 3000)
+			ask := func(c *hub.Client, bucket string) {
+				t.Helper()
+				var err error
+				if bucket == "api" {
+					_, err = c.Head(t.Context(), source, "main")
+				} else {
+					_, err = c.ReadRange(t.Context(), w.ref(), 0, 10)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			first, held := pair(t, w.srv, tt.tokens, func(other *hub.Client) {
+				ask(other, tt.other)
+				if n := other.Stats().RateLimited; n != 0 {
+					t.Errorf("the other client was refused %d times", n)
+				}
+			})
+			w.srv.Inject(limited(tt.path, tt.header))
+			bucket := "api"
+			if strings.Contains(tt.path, "resolve") {
+				bucket = "resolvers"
+			}
+			ask(first, bucket)
+			if got := held(); tt.held != (got >= 55*time.Second) || !tt.held && got > 0 {
+				t.Errorf("the other client waited %v", got)
+			}
+			if reason := first.Stats().LastWait.Reason; !strings.Contains(reason, "rate limit") {
+				t.Errorf("reason %q", reason)
+			}
+			if w.srv.FaultsActed("limited") != 1 {
+				t.Error("the fault did not act")
+			}
+		})
+	}
+}
+
+// TestQuotaCountsAllClients: a bucket that one client has emptied is not asked
+// by the other, so that the hub never has to refuse.
+func TestQuotaCountsAllClients(t *testing.T) {
+	clock := &jumpClock{now: time.Now()}
+	srv := hubtest.Start(t, hubtest.WithQuota("api", 6), hubtest.WithClock(clock.Now))
+	srv.AddRepo(source, map[string][]byte{"config.json": []byte("{}")})
+	governor := hub.NewGovernor()
+	for range 5 {
+		for _, side := range []string{"source", "target"} {
+			c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", Side: side, Clock: clock, Governor: governor})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Head(t.Context(), source, "main"); err != nil || c.Stats().RateLimited != 0 {
+				t.Fatalf("%+v, %v", c.Stats(), err)
+			}
+		}
+	}
+	if clock.waited() < time.Minute {
+		t.Errorf("waited %v", clock.waited())
+	}
+}
