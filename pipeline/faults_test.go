@@ -91,7 +91,8 @@ var faultCases = map[string]faultCase{
 	"slow":                  {nth: inStream, extra: 1},
 	"stall":                 {nth: inStream, extra: 1},
 	"stall-header":          {nth: inStream, extra: 1},
-	"416":                   {nth: inStream, want: hub.ErrChanged, hint: "reads the file anew"},
+	"416":                   {nth: inStream, extra: anyNumber}, // the file is read again
+	"416, always":           {nth: inStream, times: always, want: hub.ErrChanged, hint: "reads the file anew"},
 	"etag-changed, always":  {times: always, want: hub.ErrCorrupt},
 	"etag-changed":          {},
 	"commit-changed, later": {nth: 3, times: always, want: hub.ErrChanged},
@@ -169,7 +170,7 @@ var elsewhere = map[string]string{
 // Wishes of faultCase that are not one error.
 var (
 	errAny    = errors.New("any error")
-	errSource = errors.New("a pipeline.SourceError")
+	errSource = errors.New("a pipeline.BrokenSourceError")
 )
 
 const anyNumber = -1
@@ -214,7 +215,7 @@ func checkFault(t *testing.T, w *world, tt faultCase, fault string, err error) {
 	if w.FaultsActed(fault) == 0 && fault != "duplicate-500" {
 		t.Error("the fault did not act")
 	}
-	source := (*pipeline.SourceError)(nil)
+	source := (*pipeline.BrokenSourceError)(nil)
 	switch {
 	case tt.want == nil && err == nil:
 		return

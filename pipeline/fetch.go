@@ -49,7 +49,7 @@ func (f *fetcher) run(ctx context.Context) error {
 		}
 		g.Go(func() error {
 			if err := f.file(ctx, fs); err != nil {
-				return fmt.Errorf("fetch %s: %w", fs.path, err)
+				return &FetchError{fs.path, err}
 			}
 			return nil
 		})
@@ -121,7 +121,7 @@ func (f *fetcher) tasksInTurn(ctx context.Context) error {
 		}
 		for _, fs := range f.files {
 			if err := f.ranges(ctx, fs, func(d delivery) bool { return d.task == t }); err != nil {
-				return fmt.Errorf("fetch %s: %w", fs.path, err)
+				return &FetchError{fs.path, err}
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/verify"
 )
 
 // proveUnchecked rebuilds every source file whose bytes never passed through sha256 as a whole, from the outputs as they
@@ -29,7 +30,7 @@ func (r *run) proveUnchecked(ctx context.Context) error {
 		}
 		rebuilder := newRebuilder(d, newTasks(r.Plan), r.Workers)
 		if err := rebuilder.prove(ctx, fs.path, r.Model.Plan.Weights[fs.index].Header, fs.want); err != nil {
-			return err
+			return proofFailed(fs.path, err)
 		}
 		r.ledger.setFile(Checkpoint{File: fs.path, Integrity: integrityProof, SHA256: fs.want})
 		r.Log.Info("source file proved", "file", fs.path)
@@ -129,4 +130,13 @@ func (o *outputFiles) fetch(ctx context.Context, done Output) (*os.File, error) 
 		return nil, errors.Join(err, s.Release())
 	}
 	return s.f, nil
+}
+
+// proofFailed tells outputs that are wrong from a proof that could not run.
+func proofFailed(file string, err error) error {
+	wrong, structure := (*WrongError)(nil), (*verify.StructureError)(nil)
+	if errors.As(err, &wrong) || errors.As(err, &structure) {
+		return &ProofError{file, err}
+	}
+	return err
 }

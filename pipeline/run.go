@@ -38,10 +38,11 @@ type run struct {
 	tasks  []*task
 	files  []*fileState
 
-	unpublished     []Output // finished by an earlier run, still to be uploaded
-	noDuplicates    bool     // files are not copied inside the hub
-	split           int      // into how many parts the work was split, for the run that finishes
-	byTask          bool     // tensors are fetched by ranges, task by task
+	adopted         map[string]bool // outputs that earlier runs have finished
+	unpublished     []Output        // of these, what is still to be uploaded
+	noDuplicates    bool            // files are not copied inside the hub
+	split           int             // into how many parts the work was split, for the run that finishes
+	byTask          bool            // tensors are fetched by ranges, task by task
 	spools, outputs *budget
 	mu              sync.Mutex // journal
 }
@@ -59,6 +60,10 @@ func newRun(ctx context.Context, opt Options) (*run, error) {
 	if err := r.prepare(ctx); err != nil {
 		r.store.close(false)
 		return nil, err
+	}
+	r.adopted = map[string]bool{}
+	for _, o := range r.ledger.all() {
+		r.adopted[o.Path] = true
 	}
 	return r, nil
 }
@@ -116,31 +121,16 @@ func (r *run) adoptParts(ctx context.Context) error {
 	return r.checkParts()
 }
 
-// run converts everything, once more if a source file turned out to be broken on its way, and finishes.
+// run converts everything and finishes.
 func (r *run) run(ctx context.Context) (*Report, error) {
 	r.Progress.SetPhase("convert")
-	err := r.convertAll(ctx)
-	if file := brokenFile(err); file != "" && ctx.Err() == nil {
-		r.Log.Warn("source file was not what was published, reading it again", "file", file, "err", err)
-		r.distrust(file)
-		err = r.convertAll(ctx)
-	}
-	if errors.Is(err, hub.ErrMissingObject) && ctx.Err() == nil {
-		r.Log.Warn("the target lost files that were uploaded, making them again", "err", err)
-		r.distrustUploads()
-		err = r.convertAll(ctx)
-	}
-	if err != nil {
+	if err := r.convertAndProve(ctx); err != nil {
 		return nil, err
 	}
 	if !r.Part.whole() {
 		report := r.report()
 		report.Repo, report.URL, report.Part = r.Push.Repo, r.pub.url(r.Push.Hub.Endpoint()), r.Part.String()
 		return report, nil
-	}
-	r.Progress.SetPhase("proof")
-	if err := r.proveUnchecked(ctx); err != nil {
-		return nil, err
 	}
 	r.Progress.SetPhase("finish")
 	report, err := r.finish(ctx)
@@ -149,34 +139,6 @@ func (r *run) run(ctx context.Context) (*Report, error) {
 		report, err = r.finish(ctx)
 	}
 	return report, err
-}
-
-// brokenFile names the source file whose bytes an error found to be wrong; "" for any other error.
-func brokenFile(err error) string {
-	if e := (*SourceError)(nil); errors.As(err, &e) {
-		return e.File
-	}
-	if e := (*HeaderError)(nil); errors.As(err, &e) {
-		return e.File
-	}
-	return ""
-}
-
-// distrustUploads forgets outputs that only the target's store is said to have.
-func (r *run) distrustUploads() {
-	r.ledger.keep(func(o Output) bool {
-		_, committed := r.pub.ledger.output(o.Path)
-		return committed && !r.pub.waiting(o.Path) || !o.Uploaded
-	})
-	r.pub.forget(r.ledger)
-}
-
-func (r *run) distrust(file string) {
-	r.ledger.distrust(file)
-	if r.pub != nil {
-		r.pub.ledger.distrust(file)
-		r.pub.forget(r.ledger)
-	}
 }
 
 // reset makes fresh tasks, of which those in the ledger count as done.

@@ -174,6 +174,10 @@ func hints(err error) (hs []string) {
 	if r := (*plan.RefusedError)(nil); errors.As(err, &r) {
 		add(r.Hint)
 	}
+	if b := (*pipeline.BrokenSourceError)(nil); errors.As(err, &b) {
+		add(b.Hint())
+		return hs
+	}
 	add(hub.Hint(err))
 	switch {
 	case as[usageError](err):
@@ -187,7 +191,7 @@ func hints(err error) (hs []string) {
 	case as[*pipeline.VisibilityError](err):
 		add("choose a private target, or --public if the licence allows it")
 	case as[*pipeline.SourceError](err):
-		add("the bytes that arrived twice are not the published ones: the file is damaged at the source, or on its way")
+		add("the bytes that arrived are not the published ones: the file is damaged at the source, or on its way")
 	case as[*pipeline.StrictError](err):
 		add("without --strict such units stay in BF16; plan and card say so")
 	case as[*pipeline.InexactError](err):

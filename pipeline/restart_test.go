@@ -1,0 +1,174 @@
+package pipeline_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// changingWorld is a hub whose links are too short-lived to be used twice, so that every range is preceded by a look at
+// the file's etag.
+func changingWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, small(), hubtest.WithURLLifetime(30*time.Second, time.Hour))
+	w.hub = append(w.hub, func(o *hub.Options) { o.RangeBytes, o.Connections = 4 << 10, 2 })
+	return w
+}
+
+// changes makes the hub name another etag for a file, from the n-th look on, so many times.
+func changes(w *world, file string, n, times int) {
+	w.Inject(hubtest.Fault{Name: "etag-changed", Method: "HEAD", Path: "*/resolve/*/" + file, Nth: n, Times: times})
+}
+
+const secondFile = "model-00002-of-00004.safetensors"
+
+// looksForHeaders counts how often the second file is looked at before any weight moves: headers are read by ranges too.
+func looksForHeaders(t *testing.T) int {
+	t.Helper()
+	w := changingWorld(t)
+	if _, _, err := pipeline.OpenHub(t.Context(), w.client(t), sourceRepo, "", plan.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return w.Count("HEAD", "*/resolve/*/"+secondFile)
+}
+
+// inPart is how a run by ranges, for one part of one, differs from a whole one.
+func inPart(o *pipeline.Options) { o.Part = pipeline.Part{I: 1, N: 1} }
+
+// TestChangedFileIsReadAgain: when the hub names another etag for a file in the middle of it, what came from the file is
+// discarded and read again, nothing else is read a second time without need, and the bytes are the same as ever.
+func TestChangedFileIsReadAgain(t *testing.T) {
+	want := reference(t, small())
+	base := changingWorld(t)
+	base.mustConvert(t)
+	first, last := looksForHeaders(t)+1, base.Count("HEAD", "*/resolve/*/"+secondFile)
+	if last < first+4 {
+		t.Fatalf("only looks %d to %d are at weights", first, last)
+	}
+	for n := first; n <= last; n += stride(2) {
+		w := changingWorld(t)
+		changes(w, secondFile, n, 1)
+		w.mustConvert(t)
+		if w.FaultsActed("etag-changed") != 1 {
+			t.Fatalf("look %d: the fault did not act", n)
+		}
+		sameFiles(t, w.target(), want)
+		if read, once := w.sourceBytes(), base.sourceBytes(); read > 2*once {
+			t.Errorf("look %d: %d bytes were read, an undisturbed run reads %d", n, read, once)
+		}
+		checkPublished(t, w)
+		noGoroutines(t)
+	}
+}
+
+// TestChangedFileOfAPart: the same where tensors are fetched by ranges, under no hash.
+func TestChangedFileOfAPart(t *testing.T) {
+	want := reference(t, small())
+	first := looksForHeaders(t) + 1
+	for n := first; n < first+6; n++ {
+		w := changingWorld(t)
+		changes(w, secondFile, n, 1)
+		for _, change := range []func(*pipeline.Options){inPart, func(o *pipeline.Options) { o.Finish = true }} {
+			if _, err := w.convert(t.Context(), t, t.TempDir(), change); err != nil {
+				t.Fatalf("look %d: %v", n, err)
+			}
+		}
+		if w.FaultsActed("etag-changed") != 1 {
+			t.Fatalf("look %d: the fault did not act", n)
+		}
+		sameWeights(t, w, want)
+		noGoroutines(t)
+	}
+}
+
+// sameWeights compares the weight files and config.json of the target: cards and manifests tell how the source was proved.
+func sameWeights(t *testing.T, w *world, want map[string]hubtest.File) {
+	t.Helper()
+	got := w.target()
+	for p, f := range want {
+		if (strings.HasSuffix(p, ".safetensors") || p == "config.json") && got[p] != f {
+			t.Errorf("%s differs: %+v, want %+v", p, got[p], f)
+		}
+	}
+}
+
+// TestChangedForGood: a file that stays another one ends the run after a few times, with an error that names it and says
+// what to do. No config.json is there, and once the file is back the same call ends with the same bytes.
+func TestChangedForGood(t *testing.T) {
+	want := reference(t, small())
+	for name, part := range map[string]func(*pipeline.Options){"whole": func(*pipeline.Options) {}, "part": inPart} {
+		w, work := changingWorld(t), t.TempDir()
+		changes(w, secondFile, looksForHeaders(t)+3, always)
+		_, err := w.convert(t.Context(), t, work, part)
+		broken := (*pipeline.BrokenSourceError)(nil)
+		if !errors.As(err, &broken) || broken.File != secondFile || !errors.Is(err, hub.ErrChanged) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !strings.Contains(err.Error(), secondFile) || !strings.Contains(broken.Hint(), "history") {
+			t.Errorf("%s: %v; hint %s", name, err, broken.Hint())
+		}
+		noSecret(t, err)
+		if n := w.FaultsActed("etag-changed"); n > 3*2 { // two ranges at once may look
+			t.Errorf("%s: %d looks at a file that has changed", name, n)
+		}
+		w.unfinished(t)
+		noGoroutines(t)
+		w.ClearFaults()
+		if _, err := w.convert(t.Context(), t, work); err != nil {
+			t.Fatalf("%s, again: %v", name, err)
+		}
+		sameWeights(t, w, want)
+	}
+}
+
+// TestProofHealsAPart: a bit that flips on its way into a part, which no hash covers, is found by the finishing run, which
+// makes the outputs of that file again.
+func TestProofHealsAPart(t *testing.T) {
+	want := reference(t, small())
+	w := changingWorld(t)
+	w.Inject(hubtest.Fault{Name: "corrupt", Nth: 4*looksForHeaders(t) + 5})
+	if _, err := w.convert(t.Context(), t, t.TempDir(), inPart); err != nil || w.FaultsActed("corrupt") == 0 {
+		t.Fatal(w.FaultsActed("corrupt"), err)
+	}
+	w.log.take()
+	if _, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Finish = true }); err != nil {
+		t.Fatal(err)
+	}
+	if made := w.log.take(); len(made) < 2 || len(made) >= len(weightFiles(want)) {
+		t.Errorf("the finish made %v", made)
+	}
+	sameWeights(t, w, want)
+}
+
+// TestCorruptForTheCache: a file that arrives spoiled for the shared cache is fetched again.
+func TestCorruptForTheCache(t *testing.T) {
+	want := reference(t, small())
+	w := newWorld(t, small())
+	cache := t.TempDir()
+	w.hub = append(w.hub, func(o *hub.Options) { o.CacheDir = cache })
+	w.Inject(hubtest.Fault{Name: "corrupt", Nth: inStream})
+	w.mustConvert(t, func(o *pipeline.Options) { o.Source = pipeline.KeepWeights(o.Source) })
+	if w.FaultsActed("corrupt") != 1 {
+		t.Error("the fault did not act")
+	}
+	sameFiles(t, w.target(), want)
+}
+
+// TestBrokenFilesCount: each broken file has its own tries.
+func TestBrokenFilesCount(t *testing.T) {
+	want := reference(t, small())
+	w := changingWorld(t)
+	changes(w, secondFile, looksForHeaders(t)+3, 2)
+	changes(w, strings.Replace(secondFile, "00002", "00003", 1), looksForHeaders(t)+3, 2)
+	w.mustConvert(t)
+	sameFiles(t, w.target(), want)
+	if n := w.FaultsActed("etag-changed"); n != 4 {
+		t.Errorf("the fault acted %d times", n)
+	}
+}
