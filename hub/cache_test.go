@@ -1,9 +1,13 @@
 package hub
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -216,5 +220,68 @@ func TestCacheWrite(t *testing.T) {
 	}
 	if data, err := c.ReadFile(t.Context(), "a/b", "main", "config.json", 10); err != nil || string(data) != "{}" {
 		t.Error(string(data), err)
+	}
+}
+
+// TestDamagedCopyIsReplaced: a copy in the cache that is not what was published is told once, read from the hub instead,
+// and replaced by the next CacheFile, whether the cache uses links or not.
+func TestDamagedCopyIsReplaced(t *testing.T) {
+	h := newFileHub(t, 1000)
+	for name, spoil := range map[string]func(b []byte) []byte{
+		"one bit": func(b []byte) []byte { b[500] ^= 1; return b },
+		"short":   func(b []byte) []byte { return b[:10] },
+		"empty":   func([]byte) []byte { return nil },
+	} {
+		for _, links := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, links %v", name, links), func(t *testing.T) {
+				dir, folder := cacheRepo(t, map[string]string{"model.safetensors": string(h.data)})
+				copied := filepath.Join(folder, "blobs", h.etag)
+				if link := filepath.Join(folder, "snapshots", testCommit, "model.safetensors"); !links {
+					if err := os.Rename(copied, link); err != nil {
+						t.Fatal(err)
+					}
+					copied = link
+				}
+				write(t, copied, string(spoil(bytes.Clone(h.data))))
+				damagedCopy(t, h, dir)
+			})
+		}
+	}
+}
+
+func damagedCopy(t *testing.T, h *fileHub, dir string) {
+	t.Helper()
+	var log bytes.Buffer
+	c, _ := testClient(t, h, func(o *Options) {
+		o.CacheDir, o.Log = dir, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	for range 2 {
+		if path, ok := c.CheckCached(t.Context(), h.ref()); ok {
+			t.Fatalf("%s is taken for good", path)
+		}
+		if err := streamAll(t, c, h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(log.String(), "damaged"); n != 1 {
+		t.Errorf("told %d times: %s", n, &log)
+	}
+	w, err := c.CacheCreate(h.ref())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Cleanup()
+	if _, err := w.Write(h.data); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	before := h.nGets()
+	if _, ok := c.CheckCached(t.Context(), h.ref()); !ok {
+		t.Error("the new copy is not used")
+	}
+	if err := streamAll(t, c, h); err != nil || h.nGets() != before {
+		t.Errorf("%d requests with a good copy there, %v", h.nGets()-before, err)
 	}
 }

@@ -66,7 +66,8 @@ func (w *CacheFile) Write(p []byte) (int, error) {
 // Cleanup removes what is not committed; it may always be deferred.
 func (w *CacheFile) Cleanup() { w.file.Cleanup() }
 
-// Commit checks size and hash, and makes the file appear in its snapshot.
+// Commit checks size and hash, and makes the file appear in its snapshot. It
+// takes the place of a damaged copy by rename.
 func (w *CacheFile) Commit() error {
 	op := "cache " + w.ref.String()
 	if got := hex.EncodeToString(w.hash.Sum(nil)); w.n != w.ref.Size || got != w.ref.hash() {
@@ -94,20 +95,33 @@ func (c *Client) link(f FileRef) error {
 	if err != nil {
 		return err
 	}
-	err = os.Symlink(target, name)
-	if errors.Is(err, fs.ErrExist) {
-		if old, _ := os.Readlink(name); old == target {
-			return nil // the link is there already
+	if old, err := os.Readlink(name); err != nil || old != target {
+		if err := relink(target, name); err != nil { // links cannot be made here
+			if err := os.Rename(blob, name); err != nil {
+				return err
+			}
 		}
-		if err := os.Remove(name); err != nil {
-			return err
-		}
-		err = os.Symlink(target, name)
 	}
-	if err != nil {
-		return os.Rename(blob, name)
+	for _, p := range []string{blob, name} {
+		if found, err := filepath.EvalSymlinks(p); err == nil {
+			c.repaired(found)
+		}
 	}
 	return nil
+}
+
+// relink makes a symbolic link, in place of whatever has its name.
+func relink(target, name string) error {
+	err := os.Symlink(target, name)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	fresh := name + ".df11-link"
+	_ = os.Remove(fresh) // of a run that was killed
+	if err := os.Symlink(target, fresh); err != nil {
+		return err
+	}
+	return os.Rename(fresh, name)
 }
 
 // CacheRevision records in the shared cache which commit a branch or tag is at.

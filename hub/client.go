@@ -57,7 +57,8 @@ type Client struct {
 	buffers   chan []byte   // shared fetch-ahead buffers; nil ones are not yet made
 	mu        sync.Mutex
 	locations map[locationKey]*location
-	user      *User // the answer of WhoAmI
+	spoiled   map[string]bool // files of the shared cache that are not what was published
+	user      *User           // the answer of WhoAmI
 }
 
 // New checks the options. It makes no request.
@@ -81,7 +82,7 @@ func New(opt Options) (*Client, error) {
 	if opt.Token != "" && endpoint.Scheme == "http" && !isLoopback(endpoint.Hostname()) {
 		opt.Log.Warn("the token travels without encryption", "endpoint", endpoint.String())
 	}
-	c := &Client{opt: opt, t: t, locations: map[locationKey]*location{}}
+	c := &Client{opt: opt, t: t, locations: map[locationKey]*location{}, spoiled: map[string]bool{}}
 	c.conns = make(chan struct{}, opt.Connections)
 	c.puts = make(chan struct{}, opt.Connections)
 	c.buffers = make(chan []byte, opt.BufferBytes/opt.RangeBytes)

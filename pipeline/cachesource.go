@@ -27,7 +27,8 @@ func KeepWeights(s Source) Source {
 	return &cachingSource{hubSource: h, files: map[int]*sync.Mutex{}}
 }
 
-// Stream reads from the cache; the first call for a file fills it.
+// Stream reads from the cache; the first call for a file fills it, and so does the first one after its copy was found to be
+// damaged.
 func (s *cachingSource) Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error) {
 	lock := s.lock(file)
 	lock.Lock()

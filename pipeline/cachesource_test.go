@@ -1,7 +1,11 @@
 package pipeline_test
 
 import (
+	"bytes"
+	"log/slog"
 	"maps"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -51,5 +55,137 @@ func TestKeepWeights(t *testing.T) {
 		if _, ok := c.CachedPath(f.Ref(info.ID, info.SHA)); f.SHA256 != "" && !ok {
 			t.Errorf("%s is not in the cache", f.Path)
 		}
+	}
+}
+
+// fillCache puts every file of a model into a new shared cache, and gives it with the folder of the copies.
+func fillCache(t *testing.T, c *hub.Client, cache string) (blobs string, refs map[string]hub.FileRef) {
+	t.Helper()
+	info, err := c.Info(t.Context(), sourceRepo, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs = map[string]hub.FileRef{}
+	for _, f := range info.Files {
+		ref := f.Ref(info.ID, info.SHA)
+		data, err := c.ReadFile(t.Context(), info.ID, info.SHA, f.Path, f.Size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := c.CacheCreate(ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Cleanup()
+		if _, err := w.Write(data); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		refs[f.Path] = ref
+	}
+	if err := c.CacheRevision(sourceRepo, "main", info.SHA); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(cache, "models--org--model", "blobs"), refs
+}
+
+// cacheWorld is a world whose source client uses a full shared cache. spoil changes one of its files.
+func cacheWorld(t *testing.T, keep bool) (w *world, log *bytes.Buffer, spoil func(path string, change func([]byte) []byte) (copied string)) {
+	t.Helper()
+	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000, Extra: map[string][]byte{
+		"df11.png": []byte("a picture"), "tokenizer.model": bytes.Repeat([]byte("token"), 5000)}})
+	w, log = newWorld(t, m, hubtest.WithLFSThreshold(20_000)), new(bytes.Buffer)
+	cache := t.TempDir()
+	c := w.client(t, func(o *hub.Options) { o.CacheDir = cache })
+	blobs, refs := fillCache(t, c, cache)
+	w.ResetLog()
+	w.change = append(w.change, func(o *pipeline.Options) {
+		c := w.client(t, func(o *hub.Options) { o.CacheDir, o.Log = cache, slog.New(slog.NewTextHandler(log, nil)) })
+		src, model, err := pipeline.OpenHub(t.Context(), c, sourceRepo, "", w.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Source, o.Model = src, model
+		if keep {
+			o.Source = pipeline.KeepWeights(src)
+		}
+	})
+	return w, log, func(path string, change func([]byte) []byte) string {
+		copied := filepath.Join(blobs, refs[path].SHA256+refs[path].BlobID)
+		writeFile(t, copied, change(readFile(t, copied)))
+		return copied
+	}
+}
+
+// TestDamagedCache: whatever is wrong with a copy in the shared cache, the log tells, the bytes come from the hub, and the
+// result is the same. Where the cache is kept, the copy of a weight file is right again afterwards.
+func TestDamagedCache(t *testing.T) {
+	last := func(b []byte) []byte { b[len(b)-1] ^= 1; return b }
+	half := func(b []byte) []byte { return b[:len(b)/2] }
+	zero := func(b []byte) []byte { clear(b[:4096]); return b }
+	const shard, token = "model-00002-of-00004.safetensors", "tokenizer.model"
+	w, _, _ := cacheWorld(t, false)
+	w.mustConvert(t)
+	want := w.target()
+	for _, tt := range []struct {
+		name, path string
+		change     func([]byte) []byte
+		keep       bool
+	}{
+		{"a bit of the weights, kept", shard, last, true},
+		{"a bit of the weights, only read", shard, last, false},
+		{"short weights, kept", shard, half, true},
+		{"short weights, only read", shard, half, false},
+		{"the header, kept", shard, zero, true},
+		{"the header, only read", shard, zero, false},
+		{"a large copied file", token, last, true},
+		{"a small copied file", "generation_config.json", last, true},
+		{"the config", "config.json", last, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, log, spoil := cacheWorld(t, tt.keep)
+			var good []byte
+			copied := spoil(tt.path, func(b []byte) []byte {
+				good = bytes.Clone(b)
+				return tt.change(b)
+			})
+			w.mustConvert(t)
+			sameFiles(t, w.target(), want)
+			checkPublished(t, w)
+			if n := strings.Count(log.String(), "damaged"); n != 1 || !strings.Contains(log.String(), tt.path) {
+				t.Errorf("told %d times: %s", n, log)
+			}
+			right := bytes.Equal(readFile(t, copied), good)
+			if repairs := tt.keep && tt.path == shard; right != repairs {
+				t.Errorf("the copy is right: %v", right)
+			}
+		})
+	}
+}
+
+// TestVerifyWithDamagedCache: a DF11 model is not blamed for a copy of its original that is damaged.
+func TestVerifyWithDamagedCache(t *testing.T) {
+	w, log, spoil := cacheWorld(t, false)
+	w.mustConvert(t)
+	spoil("model-00002-of-00004.safetensors", func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
+	var o pipeline.Options
+	for _, f := range w.change {
+		f(&o)
+	}
+	p, err := plan.New(o.Model.Plan, w.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := pipeline.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{
+		DF11: d, Source: o.Source, Model: o.Model, Plan: p, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
+	if err != nil || !r.OK || strings.Count(log.String(), "damaged") != 1 {
+		t.Errorf("%+v, %v; log %s", r, err, log)
 	}
 }

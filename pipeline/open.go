@@ -193,6 +193,9 @@ func readHeaders(ctx context.Context, s Source, files []plan.File) ([]plan.Weigh
 		g.Go(func() error {
 			h, err := readHeader(ctx, s, i, f.Size)
 			if _, local := s.(localFiles); err != nil && !local && ctx.Err() == nil {
+				if d, ok := s.(doubter); ok {
+					d.Doubt(ctx, f.Path)
+				}
 				h, err = readHeader(ctx, s, i, f.Size) // no hash covers a range, so the bytes may have been spoiled on their way
 			}
 			if err != nil {

@@ -60,6 +60,12 @@ type remoteSource interface {
 	hubClient() *hub.Client
 }
 
+// doubter is what a Source also offers if it reads copies of files that may be wrong. Doubt checks the copy of a file, and
+// tells whether it is damaged; it is then not used again.
+type doubter interface {
+	Doubt(ctx context.Context, path string) bool
+}
+
 // hubSource reads a repo of the Hub at one commit.
 type hubSource struct {
 	client *hub.Client
@@ -68,6 +74,13 @@ type hubSource struct {
 }
 
 func (s *hubSource) hubClient() *hub.Client { return s.client }
+
+// Doubt has the shared cache's copy of a file checked.
+func (s *hubSource) Doubt(ctx context.Context, path string) bool {
+	before, _ := s.client.CachedPath(s.files[path])
+	after, _ := s.client.CheckCached(ctx, s.files[path])
+	return before != after && ctx.Err() == nil
+}
 
 func (s *hubSource) Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error) {
 	if path, ok := s.client.CachedPath(s.refs[file]); ok {
@@ -152,7 +165,7 @@ func readSection(path string, off, n int64) ([]byte, error) {
 
 // openChecked streams a whole file from the Hub; its last read fails if the hash is not the published one.
 func openChecked(ctx context.Context, c *hub.Client, ref hub.FileRef) (io.ReadCloser, error) {
-	if path, ok := c.CachedPath(ref); ok {
+	if path, ok := c.CheckCached(ctx, ref); ok {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, err
