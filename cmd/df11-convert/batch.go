@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -182,7 +183,7 @@ func printBatch(w io.Writer, results []batchResult) {
 		if where == "" {
 			where = r.Report.Folder
 		}
-		fmt.Fprintf(t, "done\t%s\t%s → %s (%.1f %%)\t%s\n", r.Source, bytesText(r.Report.BF16Bytes), bytesText(r.Report.DF11Bytes), percent(r.Report.DF11Bytes, r.Report.BF16Bytes), where)
+		fmt.Fprintf(t, "done\t%s\t%s → %s (%.1f %%)\t%s\n", r.Source, human.Bytes(r.Report.BF16Bytes), human.Bytes(r.Report.DF11Bytes), percent(r.Report.DF11Bytes, r.Report.BF16Bytes), where)
 	}
 	t.Flush()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/internal/bench"
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 type benchFlags struct {
@@ -54,7 +55,7 @@ func runBench(ctx context.Context, u *ui, f *benchFlags) error {
 			u.say("round %d", round)
 			return
 		}
-		u.say("%s of weights are made, warming up", bytesText(int64(f.size)))
+		u.say("%s of weights are made, warming up", human.Bytes(int64(f.size)))
 	}})
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
@@ -63,7 +64,7 @@ func runBench(ctx context.Context, u *ui, f *benchFlags) error {
 }
 
 func printBench(w io.Writer, r *bench.Report) {
-	fmt.Fprintf(w, "%s; cores: %d; BF16 weights: %s; rounds: %d\n\n", r.CPU, r.Cores, bytesText(r.Size), r.Rounds)
+	fmt.Fprintf(w, "%s; cores: %d; BF16 weights: %s; rounds: %d\n\n", r.CPU, r.Cores, human.Bytes(r.Size), r.Rounds)
 	fmt.Fprintf(w, "%-15s  %6s  %5s  %7s  %7s  %7s\n", "stage", "path", "cores", "Gw/s", "GB/s", "x naive")
 	for _, s := range r.Stages {
 		fmt.Fprintf(w, "%-15s  %6s  %5d  %7.3f  %7.2f  %7.2f\n", s.Stage, s.Path, s.Cores, s.GWeightsPerS, s.GBPerS, s.RatioToNaive)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -93,7 +94,7 @@ func (f *sourceFlags) openOriginal(ctx context.Context, u *ui, d *pipeline.DF11,
 }
 
 func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {
-	fmt.Fprintf(w, "%d files with %s written to %s\n", r.Files, bytesText(r.Bytes), r.Folder)
+	fmt.Fprintf(w, "%d files with %s written to %s\n", r.Files, human.Bytes(r.Bytes), r.Folder)
 	if r.Consulted {
 		fmt.Fprintln(w, "every sha256 equals the original's")
 	} else {

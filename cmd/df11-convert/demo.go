@@ -14,6 +14,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -88,7 +89,7 @@ func (d *demo) prepare() (err error) {
 		Layers: 6, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 12 << 20,
 	})
 	d.hub.AddModel(demoSource, model)
-	d.ui.say("1. a Llama-shaped model, %s, on a hub inside this process: %s/%s", bytesText(model.Size()), d.hub.URL, demoSource)
+	d.ui.say("1. a Llama-shaped model, %s, on a hub inside this process: %s/%s", human.Bytes(model.Size()), d.hub.URL, demoSource)
 	d.client, err = hub.New(hub.Options{Endpoint: d.hub.URL, Token: demoToken, TokenSource: "the demo", UserAgent: "df11-convert/" + versionText(), Log: d.ui.log()})
 	return err
 }
@@ -141,8 +142,8 @@ func (d *demo) print(w io.Writer, r *demoReport) {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
-	row("BF16", "%s", bytesText(r.BF16Bytes))
-	row("DF11", "%s (%.1f %%)", bytesText(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
+	row("BF16", "%s", human.Bytes(r.BF16Bytes))
+	row("DF11", "%s (%.1f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
 	row("units", "%d, with %d weights", r.Units, r.Weights)
 	row("exponents", "%.3f bits each instead of 8", float64(r.Bits)/float64(max(1, r.Weights)))
 	row("compared", "all 16 bits of %d weights, after encoding and again from the published repo: %d differ", r.Proof.Weights, r.Proof.Differ)

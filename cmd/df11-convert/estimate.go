@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -37,7 +38,7 @@ func (f *estimateFlags) budget(m *pipeline.Model) int64 {
 func (f *estimateFlags) estimate(ctx context.Context, u *ui, o *opened) (*pipeline.Estimate, error) {
 	n := f.budget(o.model)
 	if n > 0 && !o.model.Local {
-		u.say("reading samples of the weights, at most %s (--sample-bytes 0 turns this off)", bytesText(n))
+		u.say("reading samples of the weights, at most %s (--sample-bytes 0 turns this off)", human.Bytes(n))
 	}
 	e, err := pipeline.EstimateSize(ctx, o.source, o.plan, n)
 	if err != nil {
@@ -86,20 +87,20 @@ func (v *estimateView) how() string {
 	case v.Samples == 0:
 		return "nothing was sampled: the usual ratio of trained weights is assumed"
 	}
-	return fmt.Sprintf("estimated from %s of the weights in %d ranges", bytesText(v.SampledBytes), v.Samples)
+	return fmt.Sprintf("estimated from %s of the weights in %d ranges", human.Bytes(v.SampledBytes), v.Samples)
 }
 
 // print writes a line for each need.
 func (v *estimateView) print(row func(name, format string, args ...any)) {
 	n := v.Needs
-	row("disk", "%s with a folder as the target; %s with --push alone; --disk %s is the least", bytesText(n.Disk), bytesText(n.DiskPush), bytesText(n.DiskLeast))
-	row("memory", "at most %s", bytesText(n.Memory))
+	row("disk", "%s with a folder as the target; %s with --push alone; --disk %s is the least", human.Bytes(n.Disk), human.Bytes(n.DiskPush), human.Bytes(n.DiskLeast))
+	row("memory", "at most %s", human.Bytes(n.Memory))
 	if n.Download > 0 {
-		row("download", "%s in %d requests, %s at %s/s", bytesText(n.Download), n.DownloadRequests, seconds(v.Download), bytesText(v.Bandwidth))
+		row("download", "%s in %d requests, %s at %s/s", human.Bytes(n.Download), n.DownloadRequests, seconds(v.Download), human.Bytes(v.Bandwidth))
 	} else {
 		row("download", "nothing: the source is local")
 	}
-	row("upload", "with --push %s in %d requests, %s at %s/s%s", bytesText(n.Upload), n.UploadRequests, seconds(v.Upload), bytesText(v.Bandwidth), v.overlap())
+	row("upload", "with --push %s in %d requests, %s at %s/s%s", human.Bytes(n.Upload), n.UploadRequests, seconds(v.Upload), human.Bytes(v.Bandwidth), v.overlap())
 }
 
 // overlap tells what both take together.

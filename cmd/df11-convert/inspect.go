@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/inspect"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -154,9 +155,9 @@ func printInspection(w io.Writer, r *inspect.Report) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("model", "%s%s", r.Name, at(r.Commit))
-	row("files", "%d with %s", r.Files, bytesText(r.Bytes))
+	row("files", "%d with %s", r.Files, human.Bytes(r.Bytes))
 	for _, d := range r.DTypes {
-		row("  "+d.Name, "%d tensors, %d elements, %s", d.Tensors, d.Elems, bytesText(d.Bytes))
+		row("  "+d.Name, "%d tensors, %d elements, %s", d.Tensors, d.Elems, human.Bytes(d.Bytes))
 	}
 	if r.Refused != "" {
 		row("not convertible", "%s", r.Refused)
@@ -173,7 +174,7 @@ func printInspection(w io.Writer, r *inspect.Report) {
 func printFigures(row func(name, format string, args ...any), r *inspect.Report) {
 	would := map[inspect.Kind]string{inspect.Source: "would take "}[r.Kind]
 	row("units", "%d with %d weights%s", len(r.Units), r.Weights, map[bool]string{true: ", all read", false: fmt.Sprintf(", %d read", r.Read)}[r.Exact])
-	row("size", "%s%s instead of %s: %.2f %%", would, bytesText(r.DF11Bytes), bytesText(r.BF16Bytes), percent(r.DF11Bytes, r.BF16Bytes))
+	row("size", "%s%s instead of %s: %.2f %%", would, human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes), percent(r.DF11Bytes, r.BF16Bytes))
 	if r.Read > 0 {
 		row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
 		row("weights", "%.4f bits each with everything; Shannon's bound is %.4f, BF16 is 16", r.Bits, r.Bound)
@@ -182,7 +183,7 @@ func printFigures(row func(name, format string, args ...any), r *inspect.Report)
 		row("weights", "%.4f bits each with everything; BF16 is 16", r.Bits)
 	}
 	for _, p := range r.Parts {
-		row("  "+p.Name, "%s, %.2f %%", bytesText(p.Bytes), percent(p.Bytes, r.DF11Bytes))
+		row("  "+p.Name, "%s, %.2f %%", human.Bytes(p.Bytes), percent(p.Bytes, r.DF11Bytes))
 	}
 }
 

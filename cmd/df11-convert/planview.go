@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -111,8 +112,8 @@ func (v *planView) print(w io.Writer) {
 	}
 	row("layout", "%s", v.Layout)
 	row("pattern dict", "%s", v.origin())
-	row("read", "%s in %d files", bytesText(v.SourceBytes), v.SourceFiles)
-	row("write", "%s%s in %d files, %.1f %% (%s)", v.about(), bytesText(v.OutputBytes), len(v.OutputFiles), percent(v.OutputBytes, v.SourceBytes), v.Estimate.how())
+	row("read", "%s in %d files", human.Bytes(v.SourceBytes), v.SourceFiles)
+	row("write", "%s%s in %d files, %.1f %% (%s)", v.about(), human.Bytes(v.OutputBytes), len(v.OutputFiles), percent(v.OutputBytes, v.SourceBytes), v.Estimate.how())
 	v.Estimate.print(row)
 	t.Flush()
 	v.printUnits(w)
@@ -163,11 +164,11 @@ func (v *planView) printUnits(w io.Writer) {
 			j++
 		}
 		df11 /= int64(j - i)
-		size, ratio := bytesText(df11), fmt.Sprintf("%.1f %%", percent(df11, u.Bytes))
+		size, ratio := human.Bytes(df11), fmt.Sprintf("%.1f %%", percent(df11, u.Bytes))
 		if u.BF16 != "" {
 			size, ratio = "stays BF16: "+u.BF16, ""
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, u.Tensors, u.Weights, bytesText(u.Bytes), size, ratio, names(v.Units[i:j]))
+		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, u.Tensors, u.Weights, human.Bytes(u.Bytes), size, ratio, names(v.Units[i:j]))
 		i = j
 	}
 	t.Flush()
@@ -202,7 +203,7 @@ func whyPlain(t plan.Tensor, tied bool) string {
 
 // printPlain prints what passes through, by reason, largest first.
 func (v *planView) printPlain(w io.Writer) {
-	fmt.Fprintf(w, "\nunchanged: %s in %d tensors of the remainder and %d siblings inside units\n", bytesText(v.PlainBytes), len(v.Remainder), v.siblings())
+	fmt.Fprintf(w, "\nunchanged: %s in %d tensors of the remainder and %d siblings inside units\n", human.Bytes(v.PlainBytes), len(v.Remainder), v.siblings())
 	type group struct {
 		why string
 		n   int
@@ -222,7 +223,7 @@ func (v *planView) printPlain(w io.Writer) {
 	}
 	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(b.sum, a.sum) })
 	for _, g := range groups {
-		fmt.Fprintf(w, "  %d with %s: %s\n    such as %s %v\n", g.n, bytesText(g.sum), g.why, g.big.Name, g.big.Shape)
+		fmt.Fprintf(w, "  %d with %s: %s\n    such as %s %v\n", g.n, human.Bytes(g.sum), g.why, g.big.Name, g.big.Shape)
 	}
 }
 

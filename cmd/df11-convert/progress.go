@@ -7,6 +7,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -145,7 +146,7 @@ func (d *drawer) stage(name string) *[2]average {
 func (d *drawer) text(s pipeline.Snapshot) string {
 	parts := []string{
 		fmt.Sprintf("%s %d/%d files", s.Phase, s.Outputs, s.OutputFiles),
-		bytesText(min(s.Verified, s.SourceBytes)) + " of " + bytesText(s.SourceBytes),
+		human.Bytes(min(s.Verified, s.SourceBytes)) + " of " + human.Bytes(s.SourceBytes),
 	}
 	if left := s.SourceBytes - s.Verified; left > 0 && d.done.value > 0 {
 		eta := time.Duration(float64(left) / d.done.value * float64(time.Second))
@@ -172,9 +173,9 @@ func (d *drawer) stageTexts(s pipeline.Snapshot) []string {
 		case rate < 1e3:
 			out = append(out, st.Stage+" idle")
 		case st.Stage == limit:
-			out = append(out, st.Stage+" "+bytesText(int64(rate))+"/s ← limit")
+			out = append(out, st.Stage+" "+human.Bytes(int64(rate))+"/s ← limit")
 		default:
-			out = append(out, st.Stage+" "+bytesText(int64(rate))+"/s")
+			out = append(out, st.Stage+" "+human.Bytes(int64(rate))+"/s")
 		}
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -14,8 +15,8 @@ func printReport(w io.Writer, r *pipeline.Report) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("source", "%s%s", r.Source, at(r.Commit))
-	row("BF16", "%s", bytesText(r.BF16Bytes))
-	row("DF11", "%s (%.2f %%)", bytesText(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
+	row("BF16", "%s", human.Bytes(r.BF16Bytes))
+	row("DF11", "%s (%.2f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
 	row("units", "%d, with %d weights", r.Units, r.Weights)
 	if r.Weights > 0 {
 		row("exponents", "%.3f bits each", float64(r.Bits)/float64(r.Weights))
@@ -36,7 +37,7 @@ func printReport(w io.Writer, r *pipeline.Report) {
 	row("time", "%s", stageTimes(r))
 	for _, side := range []string{"source", "target"} {
 		if x, ok := r.Traffic[side]; ok {
-			row(side+" hub", "%d requests, %d retries, %s in, %s out, waited %s", x.Requests, x.Retries, bytesText(x.BytesIn), bytesText(x.BytesOut), x.Waited.Round(time.Millisecond))
+			row(side+" hub", "%d requests, %d retries, %s in, %s out, waited %s", x.Requests, x.Retries, human.Bytes(x.BytesIn), human.Bytes(x.BytesOut), x.Waited.Round(time.Millisecond))
 		}
 	}
 	t.Flush()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // units of sizes on the command line; longest first, so that "MiB" is not taken for "B".
@@ -40,30 +42,7 @@ func (s *sizeFlag) String() string {
 	if *s == 0 {
 		return ""
 	}
-	return bytesText(int64(*s))
+	return human.Bytes(int64(*s))
 }
 
 func (s *sizeFlag) Type() string { return "size" }
-
-// bytesText writes a number of bytes for people, in decimal units as the Hub does.
-func bytesText(n int64) string {
-	x := float64(n)
-	for _, u := range []string{"B", "kB", "MB", "GB"} {
-		if x < 999.5 {
-			return trimZeros(x) + " " + u
-		}
-		x /= 1000
-	}
-	return trimZeros(x) + " TB"
-}
-
-// trimZeros prints three significant digits or the whole number.
-func trimZeros(x float64) string {
-	switch {
-	case x >= 100 || x == float64(int64(x)):
-		return strconv.FormatFloat(x, 'f', 0, 64)
-	case x >= 10:
-		return strconv.FormatFloat(x, 'f', 1, 64)
-	}
-	return strconv.FormatFloat(x, 'f', 2, 64)
-}

@@ -3,6 +3,8 @@ package inspect
 import (
 	"fmt"
 	"html/template"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // band is one coloured stretch of a bar.
@@ -44,14 +46,14 @@ func (r *Report) anatomy() template.HTML {
 	scale := float64(chartWidth) / float64(max(r.BF16Bytes, r.DF11Bytes, 1))
 	s := newSVG("anatomy", top+2*height+gap+30, "Size before and after", fmt.Sprintf(
 		"BF16 takes %s, DF11 %s, which is %s. Sign and mantissa take %s in both; the exponents shrink from %s to %s.",
-		size(r.BF16Bytes), size(r.DF11Bytes), share(float64(r.DF11Bytes), float64(r.BF16Bytes)),
-		size(after[0].bytes), size(before[1].bytes), size(after[1].bytes)))
+		human.Bytes(r.BF16Bytes), human.Bytes(r.DF11Bytes), share(float64(r.DF11Bytes), float64(r.BF16Bytes)),
+		human.Bytes(after[0].bytes), human.Bytes(before[1].bytes), human.Bytes(after[1].bytes)))
 	second := float64(top + height + gap)
 	x0 := float64(before[0].bytes) * scale
 	s.polygon("fade", x0, top+height, x0+float64(before[1].bytes)*scale, top+height,
 		float64(after[0].bytes+after[1].bytes)*scale, second, float64(after[0].bytes)*scale, second)
 	s.text("s strong", 0, top-12, "BF16")
-	s.text("e strong", chartWidth, top-12, size(r.BF16Bytes))
+	s.text("e strong", chartWidth, top-12, human.Bytes(r.BF16Bytes))
 	bar(s, before, top, height, scale)
 	bar(s, after, second, height, scale)
 	end := float64(r.DF11Bytes) * scale
@@ -62,7 +64,7 @@ func (r *Report) anatomy() template.HTML {
 			s.text("m muted", (end+chartWidth)/2, second+height/2+5, saved+" saved")
 		}
 	}
-	s.text("s strong", 0, second+height+22, "DF11 · "+size(r.DF11Bytes)+" · "+share(float64(r.DF11Bytes), float64(r.BF16Bytes)))
+	s.text("s strong", 0, second+height+22, "DF11 · "+human.Bytes(r.DF11Bytes)+" · "+share(float64(r.DF11Bytes), float64(r.BF16Bytes)))
 	legend(s, after, second+height+22, scale)
 	return s.done()
 }
@@ -75,7 +77,7 @@ func legend(s *svg, bands []band, y, scale float64) {
 		if b.bytes == 0 || fits(b, scale) {
 			continue
 		}
-		text := b.name + " " + size(b.bytes)
+		text := b.name + " " + human.Bytes(b.bytes)
 		x -= textWidth(text)
 		s.text("s small muted", x, y, text)
 		x -= 16
@@ -95,10 +97,10 @@ func bar(s *svg, bands []band, y, height, scale float64) {
 		if w <= 0 {
 			continue
 		}
-		s.rect(b.class, x, y, w, height, b.name+": "+size(b.bytes))
+		s.rect(b.class, x, y, w, height, b.name+": "+human.Bytes(b.bytes))
 		if fits(b, scale) {
 			s.text("s on "+b.class, x+10, y+height/2-2, b.name)
-			s.text("s on small "+b.class, x+10, y+height/2+15, size(b.bytes))
+			s.text("s on small "+b.class, x+10, y+height/2+15, human.Bytes(b.bytes))
 		}
 		x += w
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 //go:embed report.html.tmpl
@@ -38,7 +40,7 @@ func HTML(r *Report) []byte {
 }
 
 var pageFuncs = template.FuncMap{
-	"size": size, "count": grouped,
+	"size": human.Bytes, "count": grouped,
 	"share": func(part, whole int64) string { return share(float64(part), float64(whole)) },
 	"fixed": func(digits int, x float64) string { return fmt.Sprintf("%.*f", digits, x) },
 	"sub":   func(a, b float64) float64 { return a - b },

@@ -3,6 +3,8 @@ package inspect
 import (
 	"fmt"
 	"image/color"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // Colours of the picture; the page's light ones.
@@ -52,11 +54,11 @@ func (r *Report) words() (title, lead string) {
 	part := share(float64(r.DF11Bytes), float64(r.BF16Bytes))
 	switch {
 	case r.DF11Bytes == 0:
-		return r.Name, size(r.BF16Bytes)
+		return r.Name, human.Bytes(r.BF16Bytes)
 	case r.Name == "":
-		return "The same weights in " + part + " of the space", fmt.Sprintf("%s in BF16 → %s in DF11, bit for bit the same", size(r.BF16Bytes), size(r.DF11Bytes))
+		return "The same weights in " + part + " of the space", fmt.Sprintf("%s in BF16 → %s in DF11, bit for bit the same", human.Bytes(r.BF16Bytes), human.Bytes(r.DF11Bytes))
 	}
-	return r.Name, fmt.Sprintf("%s → %s: %s of the size, the same weights bit for bit", size(r.BF16Bytes), size(r.DF11Bytes), part)
+	return r.Name, fmt.Sprintf("%s → %s: %s of the size, the same weights bit for bit", human.Bytes(r.BF16Bytes), human.Bytes(r.DF11Bytes), part)
 }
 
 // anatomy draws the two bars.
@@ -91,7 +93,7 @@ func edges(bands []band, whole int64) []int {
 func (c *canvas) bands(name string, bands []band, at []int, y, height int) {
 	for i, b := range bands {
 		c.rect(tones[b.class], at[i], y, at[i+1]-at[i], height)
-		text := fmt.Sprintf("%s %s", b.name, size(b.bytes))
+		text := fmt.Sprintf("%s %s", b.name, human.Bytes(b.bytes))
 		x := at[i] + 14
 		if i == 0 {
 			x = c.text("strong", letterOn[b.class], x, y+35, name) + 18

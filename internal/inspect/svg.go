@@ -87,29 +87,6 @@ func minus(n int) string { return strings.Replace(strconv.Itoa(n), "-", "−", 1
 // textWidth estimates the width of small text.
 func textWidth(s string) float64 { return 7 * float64(len([]rune(s))) }
 
-// size writes a number of bytes in decimal units, as the Hub does.
-func size(n int64) string {
-	x := float64(n)
-	for _, unit := range []string{"B", "kB", "MB", "GB"} {
-		if x < 999.5 {
-			return digits3(x) + " " + unit
-		}
-		x /= 1000
-	}
-	return digits3(x) + " TB"
-}
-
-// digits3 writes three significant digits, or the whole number.
-func digits3(x float64) string {
-	switch {
-	case x >= 100 || x == float64(int64(x)):
-		return strconv.FormatFloat(x, 'f', 0, 64)
-	case x >= 10:
-		return strconv.FormatFloat(x, 'f', 1, 64)
-	}
-	return strconv.FormatFloat(x, 'f', 2, 64)
-}
-
 // share writes part of whole in percent.
 func share(part, whole float64) string {
 	if whole == 0 {

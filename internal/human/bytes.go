@@ -1,0 +1,27 @@
+// Package human writes numbers for people to read. It does not parse them: each flag knows its own syntax.
+package human
+
+import "strconv"
+
+// Bytes writes a number of bytes with three significant digits, in decimal units as the Hub does: "5 B", "1.62 GB".
+func Bytes(n int64) string {
+	x := float64(n)
+	for _, unit := range []string{"B", "kB", "MB", "GB"} {
+		if x < 999.5 {
+			return digits(x) + " " + unit
+		}
+		x /= 1000
+	}
+	return digits(x) + " TB"
+}
+
+// digits writes three significant digits, or the whole number.
+func digits(x float64) string {
+	switch {
+	case x >= 100 || x == float64(int64(x)):
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	case x >= 10:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(x, 'f', 2, 64)
+}

@@ -1,0 +1,19 @@
+package human_test
+
+import (
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/human"
+)
+
+// TestBytes: three digits at most, and no "1000" of a unit where the next one begins.
+func TestBytes(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0 B", 999: "999 B", 1000: "1 kB", 1024: "1.02 kB", 999_499: "999 kB", 999_500: "1.00 MB", 15_250_000: "15.2 MB",
+		811_706_000_000: "812 GB", 999_600_000_000: "1.00 TB", 12_345_678_000_000: "12.3 TB",
+	} {
+		if got := human.Bytes(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
