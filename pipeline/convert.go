@@ -9,6 +9,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/gather"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -34,6 +35,7 @@ type converter struct {
 	gpu      GPU  // nil: none
 	strict   bool // our own output: bytes that decoding never reads must be right too
 	progress *Progress
+	gather   gather.Writer // what the encoder has written of the file
 }
 
 // built is an output file that was written and verified but has no final name yet.
@@ -160,7 +162,11 @@ func (c *converter) unit(ctx context.Context, b *built, layout *safetensors.Layo
 	}
 	src := io.NewSectionReader(b.task.spool, u.at, 2*u.nElems())
 	done := c.progress.timed(StageEncode)
-	if err := e.Encode(ctx, src, encoderDst(b.file, layout, u.Path), c.workers); err != nil {
+	c.gather.Reset(b.file)
+	if err := e.Encode(ctx, src, encoderDst(&c.gather, layout, u.Path), c.workers); err != nil {
+		return r, err
+	}
+	if err := c.gather.Flush(); err != nil {
 		return r, err
 	}
 	done(2 * u.nElems())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/gather"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -33,6 +34,7 @@ type files struct {
 	dir    string
 	source *os.File
 	size   int64
+	gather gather.Writer // of the file that is being encoded
 
 	mu   sync.Mutex
 	made []*atomicfile.File
@@ -126,8 +128,12 @@ func (s *files) unit(ctx context.Context, path string, i int64, cores int, verif
 		return sealed{}, err
 	}
 	offset := func(name string) int64 { t, _ := layout.Lookup(name); return layout.DataStart() + t.Begin }
-	dst := dstOf(func(name string) io.WriterAt { return io.NewOffsetWriter(out.file, offset(name)) })
+	s.gather.Reset(out.file)
+	dst := dstOf(func(name string) io.WriterAt { return io.NewOffsetWriter(&s.gather, offset(name)) })
 	if err := u.Encode(ctx, src, dst, cores); err != nil {
+		return sealed{}, err
+	}
+	if err := s.gather.Flush(); err != nil {
 		return sealed{}, err
 	}
 	if !verified {
