@@ -166,6 +166,14 @@ func newRoundTripper(connections int) *http.Transport {
 // Endpoint is the hub's address, without trailing slash.
 func (c *Client) Endpoint() string { return c.t.endpoint.String() }
 
+// Now is the time by the client's clock.
+func (c *Client) Now() time.Time { return c.t.clock.Now() }
+
+// Pause waits by the client's clock; the reason is told like that of any wait.
+func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) error {
+	return c.t.pause(ctx, reason, d)
+}
+
 // maxJSON caps an API answer; the largest trees stay far below.
 const maxJSON = 128 << 20
 

@@ -37,8 +37,8 @@ const slowAnswer = 3 * time.Minute
 // holds every change, that is success; otherwise the commit is repeated, which
 // its parent makes safe. ErrConflict says that the branch moved and lacks our
 // changes: read its head, look again at what is to do, and call again. With
-// CreatePR nothing is repeated that might have happened; ErrUnknownOutcome
-// tells so. Ops that are Unchanged are left out, and a request without any
+// CreatePR it is the list of our pull requests that tells whether one of this
+// title was opened; none is opened twice as long as titles differ. Ops that are Unchanged are left out, and a request without any
 // other makes no commit and gives the head.
 func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest) (Commit, error) {
 	if err := checkOps(repo, req.Ops); err != nil {
@@ -53,15 +53,16 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 		}
 		req.Parent = head
 	}
-	p := &pendingCommit{c: c, repo: repo, rev: rev, parent: req.Parent, ops: ops}
+	p := &pendingCommit{c: c, repo: repo, rev: rev, title: req.Summary, parent: req.Parent, ops: ops}
 	var err error
 	if p.r, err = c.commitRequest(repo, rev, req, ops); err != nil {
 		return Commit{}, err
 	}
+	try := p.try
 	if req.CreatePR {
-		return p.once(ctx)
+		try = p.tryPull
 	}
-	err = c.t.retry(ctx, p.r, p.try)
+	err = c.t.retry(ctx, p.r, try)
 	return p.done, err
 }
 
@@ -101,7 +102,7 @@ func (c *Client) commitRequest(repo, rev string, req CommitRequest, ops []Op) (*
 		target += "?create_pr=1"
 	}
 	return &request{op: "commit to " + repo, repo: repo, method: http.MethodPost, url: target, token: true,
-		follow: followSame, slow: slowAnswer, once: req.CreatePR,
+		follow: followSame, slow: slowAnswer,
 		header: http.Header{"Content-Type": {"application/x-ndjson"}},
 		body:   func() io.Reader { return bytes.NewReader(body) }, size: int64(len(body))}, nil
 }
@@ -111,6 +112,7 @@ type pendingCommit struct {
 	c         *Client
 	r         *request
 	repo, rev string
+	title     string
 	parent    string
 	ops       []Op
 	inDoubt   bool // an earlier attempt may have landed, or land still
@@ -198,20 +200,6 @@ func unsettled(err error) bool {
 	return e.Status >= 500 || e.Status == http.StatusRequestTimeout || errors.Is(err, ErrConflict)
 }
 
-// once makes the one attempt that a pull request allows.
-func (p *pendingCommit) once(ctx context.Context) (Commit, error) {
-	err := p.c.t.retry(ctx, p.r, func(ctx context.Context, _ *progress) error { return p.post(ctx) })
-	var e *Error
-	if err != nil && unsettled(err) && !errors.Is(err, ErrConflict) && errors.As(err, &e) {
-		open := *e
-		open.Err = ErrUnknownOutcome
-		return Commit{}, &open
-	}
-	return p.done, missingObject(err)
-}
-
-var pullNumber = regexp.MustCompile(`/discussions/(\d+)`)
-
 func (p *pendingCommit) post(ctx context.Context) error {
 	resp, err := p.c.t.exchange(ctx, p.r)
 	if err != nil {
@@ -228,9 +216,7 @@ func (p *pendingCommit) post(ctx context.Context) error {
 	}
 	p.done = Commit{OID: answer.CommitOID, URL: rewrite(p.c.t.endpoint, answer.CommitURL),
 		PullRequestURL: rewrite(p.c.t.endpoint, answer.PullRequestURL)}
-	if m := pullNumber.FindStringSubmatch(answer.PullRequestURL); m != nil {
-		p.done.PullRequestRef = "refs/pr/" + m[1]
-	}
+	p.done.PullRequestRef = pullRef(answer.PullRequestURL)
 	return nil
 }
 
@@ -246,26 +232,4 @@ func missingObject(err error) error {
 	missing := *e
 	missing.Err = ErrMissingObject
 	return &missing
-}
-
-// OpenPullRequest opens a draft pull request without changes, to which Commit
-// can add with the given revision. It is not repeated when its outcome is
-// unknown.
-func (c *Client) OpenPullRequest(ctx context.Context, repo, title, description string) (ref string, err error) {
-	if err := checkRepo(repo); err != nil {
-		return "", err
-	}
-	r := c.send("open a pull request on "+repo, repo, http.MethodPost, c.apiURL(repo, "/discussions"),
-		map[string]any{"title": title, "description": description, "pullRequest": true})
-	r.once = true
-	var answer struct {
-		Num int64 `json:"num"`
-	}
-	if _, err := c.call(ctx, r, &answer); err != nil {
-		return "", err
-	}
-	if answer.Num <= 0 {
-		return "", c.errorf(r.op, ErrNotHub, "the answer has no number")
-	}
-	return fmt.Sprintf("refs/pr/%d", answer.Num), nil
 }

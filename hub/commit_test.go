@@ -185,33 +185,6 @@ func TestCommitConflict(t *testing.T) {
 	}
 }
 
-func TestPullRequestIsNeverRepeated(t *testing.T) {
-	for _, fail := range []func(int, func()) (*http.Response, error){
-		func(int, func()) (*http.Response, error) { return reply(nil, 500, ""), nil },
-		func(int, func()) (*http.Response, error) { return nil, syscall.ECONNRESET },
-		func(int, func()) (*http.Response, error) { return reply(nil, 200, `{"comm`), nil },
-	} {
-		h := newBranchHub(t)
-		h.before = fail
-		c, _ := testClient(t, h)
-		_, err := c.Commit(t.Context(), "a/b", "main", CommitRequest{Summary: "s", Ops: testOps, CreatePR: true})
-		if !errors.Is(err, ErrUnknownOutcome) || h.posts != 1 || !strings.Contains(Hint(err), "/a/b/discussions") {
-			t.Errorf("%d posts, %v", h.posts, err)
-		}
-	}
-	h := newBranchHub(t)
-	h.before = func(n int, _ func()) (*http.Response, error) {
-		if n == 1 {
-			return reply(nil, 429, "", "Retry-After: 1"), nil // refused, so never begun
-		}
-		return nil, nil
-	}
-	c, _ := testClient(t, h)
-	if done, err := c.Commit(t.Context(), "a/b", "main", CommitRequest{Summary: "s", Ops: testOps, CreatePR: true}); err != nil || done.PullRequestRef != "refs/pr/7" || h.posts != 2 {
-		t.Errorf("%+v, %v", done, err)
-	}
-}
-
 func TestDeleteFolderHolds(t *testing.T) {
 	o := DeleteFolderOp(".df11")
 	if o.Path != ".df11/" || o.holds(map[string]TreeEntry{".df11/x": {}}) || !o.holds(map[string]TreeEntry{".df11x": {}}) {
@@ -292,20 +265,6 @@ func TestCheckAccess(t *testing.T) {
 	}
 	if err := c.CheckAccess(t.Context(), "a/b", false); !errors.Is(err, ErrGated) || w.seen[1].URL.Path != "/api/models/a/b/auth-check" {
 		t.Error(err)
-	}
-}
-
-func TestOpenPullRequest(t *testing.T) {
-	w := script(says(200, `{"num":4}`), says(200, `{}`), says(500, ``))
-	c, _ := testClient(t, w)
-	if ref, err := c.OpenPullRequest(t.Context(), "a/b", "t", "d"); err != nil || ref != "refs/pr/4" {
-		t.Error(ref, err)
-	}
-	if _, err := c.OpenPullRequest(t.Context(), "a/b", "t", "d"); !errors.Is(err, ErrNotHub) {
-		t.Error(err)
-	}
-	if _, err := c.OpenPullRequest(t.Context(), "a/b", "t", "d"); err == nil || w.count() != 3 {
-		t.Errorf("%d requests, %v", w.count(), err)
 	}
 }
 

@@ -78,7 +78,7 @@ func plainHint(e *Error) string {
 	case errors.Is(e, ErrNotHub):
 		return "check HF_ENDPOINT and the proxy settings"
 	case errors.Is(e, ErrUnknownOutcome):
-		return fmt.Sprintf("look at %s/%s/discussions before running the command again", e.Endpoint, e.Repo)
+		return fmt.Sprintf("run the same command again; it goes on with the pull request if there is one at %s/%s/discussions", e.Endpoint, e.Repo)
 	case errors.Is(e, ErrIgnored):
 		return "remove the pattern from the .gitignore of the target repo"
 	case e.Temporary() || e.Status >= http.StatusInternalServerError:

@@ -54,7 +54,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 			failures = 0
 		}
 		failures++
-		if !repeatable(r, err) {
+		if !repeatable(err) {
 			return err
 		}
 		d := t.delay(err, failures)
@@ -82,6 +82,11 @@ func (t *transport) pauseFor(ctx context.Context, r *request, err error, d time.
 		t.tell(t.gov.pause(t.clock.Now(), e.wait.lane, d, reason))
 		return nil
 	}
+	return t.pause(ctx, reason, d)
+}
+
+// pause lets one worker wait.
+func (t *transport) pause(ctx context.Context, reason string, d time.Duration) error {
 	if d > 0 {
 		t.note(Wait{Reason: reason, For: d})
 	}
@@ -129,7 +134,7 @@ func (t *transport) share(d time.Duration) time.Duration {
 }
 
 // repeatable is the one rule about what may be sent again.
-func repeatable(r *request, err error) bool {
+func repeatable(err error) bool {
 	var done *gaveUp
 	if errors.As(err, &done) {
 		return false
@@ -141,17 +146,14 @@ func repeatable(r *request, err error) bool {
 	if !errors.As(err, &e) {
 		return temporaryNetwork(err)
 	}
-	if r.once {
-		return neverStarted(e)
-	}
 	return e.Temporary()
 }
 
-// neverStarted says whether a request that must not run twice was certainly
-// not begun: refused by the rate limit, or never connected.
+// neverStarted says whether a request without an answer was certainly not begun:
+// there was no connection.
 func neverStarted(e *Error) bool {
 	var op *net.OpError
-	return e.Status == http.StatusTooManyRequests || (errors.As(e.Err, &op) && (op.Op == "dial" || op.Op == "proxyconnect"))
+	return errors.As(e.Err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
 // temporaryNetwork tells broken connections, which are worth another try,

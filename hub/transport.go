@@ -58,7 +58,6 @@ type request struct {
 	bulk   bool             // file bytes: throttled, counted
 	follow followRule
 	token  bool          // send the token if the hop is on the hub's own origin
-	once   bool          // not idempotent: repeat only what the hub refused to start
 	slow   time.Duration // time to the headers if longer than usual
 }
 

@@ -38,7 +38,9 @@ type publisher struct {
 	outputs []Output
 	since   time.Time
 	allOps  map[string]hub.Op // of everything committed to rev in this run, for the final commit on main
-	prURL   string
+
+	mark, title, about string // of the pull request
+	prURL              string // "" while there is none
 }
 
 // put uploads one output and commits a batch when it is due. r is borrowed until it returns.
@@ -108,34 +110,34 @@ func (p *publisher) commitBatch(ctx context.Context) error {
 const commitTries = 16
 
 // conflictPause lets others go first: nothing after the first conflict, then a random time that grows to 10 s.
-func conflictPause(ctx context.Context, try int) error {
+func (p *publisher) conflictPause(ctx context.Context, try int) error {
 	if try == 1 {
 		return nil
 	}
 	d := rand.N(min(100*time.Millisecond<<try, 10*time.Second))
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return p.push.Hub.Pause(ctx, "another machine commits to "+p.push.Repo, d)
 }
 
-// commit commits on top of the head, and again on the new head if somebody else was quicker.
+// commit commits on top of the head, and again on the new head if somebody else was quicker. The first commit of a pull
+// request opens it, under the title by which a later run finds it.
 func (p *publisher) commit(ctx context.Context, summary, description string, ops []hub.Op) error {
+	opens := p.push.CreatePR && p.prURL == ""
+	if opens {
+		summary, description = p.title, p.about
+	}
 	for try := 1; ; try++ {
 		c, err := p.push.Hub.Commit(ctx, p.push.Repo, p.rev, hub.CommitRequest{
-			Summary: summary, Description: description, Parent: p.parent, Ops: ops, CreatePR: p.push.CreatePR && p.prURL == "",
+			Summary: summary, Description: description, Parent: p.parent, Ops: ops, CreatePR: opens,
 		})
 		if err == nil {
 			p.parent = c.OID
-			p.followPR(c)
+			p.follow(c.PullRequestURL, c.PullRequestRef)
 			return nil
 		}
 		if !errors.Is(err, hub.ErrConflict) || try == commitTries {
 			return fmt.Errorf("commit to %s: %w", p.push.Repo, err)
 		}
-		if err := conflictPause(ctx, try); err != nil {
+		if err := p.conflictPause(ctx, try); err != nil {
 			return err
 		}
 		if err := p.readHead(ctx); err != nil {
@@ -144,13 +146,32 @@ func (p *publisher) commit(ctx context.Context, summary, description string, ops
 	}
 }
 
-// followPR makes later commits go to the pull request that the first one opened.
-func (p *publisher) followPR(c hub.Commit) {
-	if c.PullRequestURL == "" {
-		return
+// namePR gives the pull request of a plan its title, which holds the mark that tells it from all others.
+func (p *publisher) namePR(source, digest string) {
+	mark := "df11-convert plan " + digest[:16]
+	p.mark, p.title = mark, fmt.Sprintf("Add %s as DF11 (%s)", source, mark)
+	p.about = "Made by df11-convert, which goes on with this pull request if it is run again with the same source and flags.\n\n" +
+		"Not complete before it holds config.json with dfloat11_config. Plan " + digest + "."
+}
+
+// resumePR goes on with the pull request that an earlier run has opened for the same plan, if there is one.
+func (p *publisher) resumePR(ctx context.Context) error {
+	pr, err := p.push.Hub.FindPullRequest(ctx, p.push.Repo, p.main, p.mark)
+	if err != nil {
+		return fmt.Errorf("pull requests of %s: %w", p.push.Repo, err)
 	}
-	p.prURL = c.PullRequestURL
-	p.rev, p.main = c.PullRequestRef, c.PullRequestRef
+	if pr != nil {
+		p.follow(pr.URL, pr.Ref)
+	}
+	return nil
+}
+
+// follow makes later commits go to a pull request, if there is one.
+func (p *publisher) follow(url, ref string) {
+	if url != "" {
+		p.prURL = url
+		p.rev, p.main = ref, ref
+	}
 }
 
 // opensPR tells whether the next commit opens the pull request.

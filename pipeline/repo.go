@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -34,12 +33,18 @@ func (e *VisibilityError) Error() string {
 
 // openPublisher checks the target before any work: access, visibility, what it holds, and what an earlier run left.
 func openPublisher(ctx context.Context, push Push, m *Model, p *plan.Plan, part string, force bool) (*publisher, error) {
-	pub := &publisher{push: push, main: push.Revision, now: time.Now, journal: journalPath(part), allOps: map[string]hub.Op{}}
+	pub := &publisher{push: push, main: push.Revision, now: push.Hub.Now, journal: journalPath(part), allOps: map[string]hub.Op{}}
 	if pub.main == "" {
 		pub.main = "main"
 	}
 	if err := pub.ensureRepo(ctx, m); err != nil {
 		return nil, err
+	}
+	if push.CreatePR {
+		pub.namePR(m.ID, p.Digest())
+		if err := pub.resumePR(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if err := pub.chooseBranch(ctx, p, force); err != nil {
 		return nil, err
@@ -58,7 +63,7 @@ func (p *publisher) ensureRepo(ctx context.Context, m *Model) error {
 	info, err := p.push.Hub.Info(ctx, p.push.Repo, "")
 	switch {
 	case err == nil:
-		if closed && !info.Private && info.Gated == "" && !p.push.Public && !p.push.CreatePR {
+		if closed && !info.Private && info.Gated == "" && !p.push.Public {
 			return &VisibilityError{m.ID, p.push.Repo}
 		}
 	case errors.Is(err, hub.ErrNotFound) && !p.push.CreatePR:

@@ -114,7 +114,7 @@ func (s *Server) apply(rp *repo, u *User, rev string, createPR bool, h commitHea
 	}
 	out := map[string]any{"success": true, "hookOutput": ""}
 	if createPR {
-		pr := rp.openPR(u.Name, h.Summary, h.Description, rev, head.oid)
+		pr := rp.openPR(s.cfg.clock(), u.Name, h.Summary, h.Description, rev, head.oid)
 		ref = pr.ref()
 		out["pullRequestUrl"] = fmt.Sprintf("%s/%s/discussions/%d", s.URL, rp.name, pr.num)
 	}

@@ -58,6 +58,47 @@ func TestDiscussion(t *testing.T) {
 	want(t, resp, body, 400, "")
 }
 
+func TestListDiscussions(t *testing.T) {
+	s := Start(t, WithUser("owner", User{Name: "me"}), WithUser("guest", User{Name: "bob"}))
+	s.AddRepo("me/m", nil)
+	post := func(path, token, q string, status int) {
+		t.Helper()
+		resp, body := do(t, "POST", s.URL+"/api/models/me/m/discussions"+path, token, q)
+		want(t, resp, body, status, "")
+	}
+	for range discussionsPage {
+		post("", "guest", `{"title":"t","pullRequest":true}`, 200)
+	}
+	post("", "owner", `{"title":"mine","pullRequest":true}`, 200)
+	post("/3/status", "owner", `{"status":"closed"}`, 200)
+	post("/3/merge", "owner", `{}`, 400)
+	post("/51/status", "guest", `{"status":"closed"}`, 403)
+	post("/4/status", "guest", `{"status":"odd"}`, 400)
+	type page struct {
+		Discussions  []struct{ Num int }
+		Count, Start int
+	}
+	for query, wanted := range map[string]page{
+		"":                              {Count: 51, Discussions: make([]struct{ Num int }, 50)},
+		"?p=1":                          {Count: 51, Start: 50, Discussions: []struct{ Num int }{{1}}},
+		"?p=2&type=pull_request":        {Count: 51, Start: 100},
+		"?status=closed":                {Count: 1, Discussions: []struct{ Num int }{{3}}},
+		"?author=me&type=pull_request":  {Count: 1, Discussions: []struct{ Num int }{{51}}},
+		"?type=discussion":              {},
+		"?author=nobody&status=open&p=": {},
+	} {
+		resp, body := do(t, "GET", s.URL+"/api/models/me/m/discussions"+query, "", "")
+		want(t, resp, body, 200, "")
+		got := decode[page](t, body)
+		if got.Count != wanted.Count || got.Start != wanted.Start || len(got.Discussions) != len(wanted.Discussions) ||
+			len(wanted.Discussions) == 1 && got.Discussions[0] != wanted.Discussions[0] {
+			t.Errorf("%s: got %+v", query, got)
+		}
+	}
+	resp, body := do(t, "GET", s.URL+"/api/models/me/m/discussions?p=x", "", "")
+	want(t, resp, body, 400, "")
+}
+
 func TestStateFromOutside(t *testing.T) {
 	s := Start(t)
 	first := s.AddRepo("me/m", map[string][]byte{"a.txt": []byte("1")})

@@ -228,7 +228,9 @@ func (s *Server) apiMux() *http.ServeMux {
 	handle("POST "+model+"/commit/{rev}", s.postCommit)
 	handle("POST "+model+"/lfs-files/duplicate", s.duplicate)
 	handle("POST "+model+"/discussions", s.createDiscussion)
+	handle("GET "+model+"/discussions", s.listDiscussions)
 	handle("GET "+model+"/discussions/{num}", s.discussion)
+	handle("POST "+model+"/discussions/{num}/status", s.setDiscussionStatus)
 	handle("POST "+model+"/discussions/{num}/merge", s.mergeDiscussion)
 	handle("/", notFound)
 	return mux
