@@ -2,8 +2,6 @@ package bench
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,17 +15,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/gather"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/sha256pair"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
 // nUnits is how many units, and so how many output files, the file stages make of the weights.
 const nUnits = 8
-
-// sealers is how many files are hashed at once, as in the pipeline.
-const sealers = 2
-
-// hashBytes is how much a sealer reads at a time.
-const hashBytes = 1 << 20
 
 // files is what the file stages work on: the weights in a file, and a folder for the results.
 type files struct {
@@ -101,9 +94,7 @@ func (s *files) convert(path string, verified bool) func(context.Context, int) e
 			}
 			return nil
 		})
-		for range sealers {
-			g.Go(func() error { return seal(ctx, made) })
-		}
+		g.Go(func() error { return seal(ctx, made) })
 		return g.Wait()
 	}
 }
@@ -178,21 +169,17 @@ func compare(ctx context.Context, path string, sizes []int64, src io.ReaderAt, c
 	return v.Compare(ctx, src, verify.CompareOptions{Workers: cores, Variant: path})
 }
 
-// seal hashes files until there are no more.
+// seal hashes files until there are no more: two at a time, so it waits for the second one.
 func seal(ctx context.Context, made <-chan sealed) error {
-	buf := make([]byte, hashBytes)
-	for f := range made {
-		h := sha256.New()
-		for off := int64(0); off < f.size; off += hashBytes {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
+	return sha256pair.SumStreams(ctx, func(ctx context.Context, _ bool) (*sha256pair.Stream, error) {
+		select {
+		case f, ok := <-made:
+			if !ok {
+				return nil, nil
 			}
-			p := buf[:min(hashBytes, f.size-off)]
-			if n, err := f.file.ReadAt(p, off); n < len(p) {
-				return errors.Join(err, io.ErrUnexpectedEOF)
-			}
-			h.Write(p)
+			return &sha256pair.Stream{R: f.file, Size: f.size, Done: func([]byte) error { return nil }}, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
-	}
-	return nil
+	})
 }
