@@ -36,6 +36,9 @@ func (b *budget) acquire(ctx context.Context, n int64) error {
 	return nil
 }
 
+// tryAcquire takes n bytes if they are free.
+func (b *budget) tryAcquire(n int64) bool { return b.sem == nil || b.sem.TryAcquire(n) }
+
 func (b *budget) release(n int64) {
 	if b.sem != nil {
 		b.sem.Release(n)
@@ -43,10 +46,15 @@ func (b *budget) release(n int64) {
 }
 
 // peakSpool simulates the arrival of all tensors in file order and gives the most bytes that unfinished spools hold at
-// once, of those tasks that need one. Finished ones count as given back, so a budget of this size can make the fetcher wait but never block it.
-func peakSpool(segs [][]segment, spooled func(*task) bool) int64 {
+// once, of those tasks that need one. Finished ones count as given back, so a budget of this size can make the fetcher
+// wait but never block it. Some may be open from the beginning.
+func peakSpool(segs [][]segment, spooled func(*task) bool, begun ...*task) int64 {
 	left := map[*task]int64{}
 	var open, peak int64
+	for _, t := range begun {
+		left[t] = t.size
+		open += t.size
+	}
 	for _, file := range segs {
 		for _, s := range file {
 			for _, d := range s.dst {
@@ -83,21 +91,23 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("at least %d bytes of disk are needed, there are %d", e.Need, e.Have)
 }
 
-// budgets divides the disk between spools and finished files that wait for their upload. byTask says that shards can't
-// be streamed in order within it, so that each task's tensors are fetched by ranges.
-func (r *run) budgets(segs [][]segment) (byTask bool, err error) {
-	r.spools, r.outputs = newBudget("disk", 0), newBudget("disk", 0)
-	disk, err := r.disk()
-	if disk == 0 || err != nil {
-		return false, err
-	}
-	spoolMin, outMin, largest := r.needs(segs)
-	spools, outputs, byTask, err := divideDisk(disk, spoolMin, outMin, largest)
+// budgets divides disk and memory between spools and finished files that wait for their upload, and decides whether shards
+// can be streamed in order within them, or each task's tensors are fetched by ranges. Kept spools of earlier runs take
+// so much of the disk already.
+func (r *run) budgets(segs [][]segment, kept int64) error {
+	disk, err := r.disk(kept)
 	if err != nil {
-		return false, err
+		return err
 	}
-	r.spools, r.outputs = newBudget("disk", spools), newBudget("disk", outputs)
-	return byTask, nil
+	d, err := divide(r.tasks, segs, demand{
+		spooled: func(t *task) bool { return !r.readsLocal(t) }, outputs: !r.store.keep, disk: disk, memory: r.SpoolMemory,
+	})
+	if err != nil {
+		return err
+	}
+	r.spools, r.outputs, r.memory = newBudget("disk", d.spools), newBudget("disk", d.outputs), newBudget("memory", d.memory)
+	r.byTask = d.byTask
+	return nil
 }
 
 // spareDisk is what is left free of a disk whose size nobody set a budget for: this much, or a twentieth of a small one.
@@ -108,11 +118,12 @@ const leastRatio = 0.6
 
 // disk is the budget for what is on its way: the given one, else what is free. 0 is no bound. Outputs that stay must have
 // room beside it.
-func (r *run) disk() (int64, error) {
+func (r *run) disk(kept int64) (int64, error) {
 	free, known := freeSpace(r.store.dir)
 	if !known {
 		return r.Disk, nil
 	}
+	free += kept
 	free = max(1, free-min(spareDisk, free/20))
 	if r.store.keep {
 		stays := int64(leastRatio * float64(r.pendingBytes()))
@@ -135,22 +146,4 @@ func (r *run) pendingBytes() (n int64) {
 		}
 	}
 	return n
-}
-
-// needs computes the least disk for spools in stream order, for finished files, and for the largest single spool.
-func (r *run) needs(segs [][]segment) (spools, outputs, largest int64) {
-	_, local := r.Source.(localFiles)
-	spooled := func(t *task) bool { return !local || t.narrows() }
-	spools = peakSpool(segs, spooled)
-	for _, t := range r.tasks {
-		if spooled(t) {
-			largest = max(largest, t.size)
-		}
-	}
-	if !r.store.keep {
-		for _, t := range r.tasks {
-			outputs = max(outputs, t.maxOutput())
-		}
-	}
-	return spools, outputs, largest
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/encoder"
 )
@@ -70,6 +71,12 @@ func (d *dealer) deliver(ctx context.Context, b block, seg segment, to delivery)
 		d.narrow, d.inexact = narrowF32(d.narrow, p, d.inexact)
 		p, rel = d.narrow, rel/2
 	}
+	if have := min(to.task.holds.held(to.at)-rel, int64(len(p))); have > 0 {
+		p, rel = p[have:], rel+have // an earlier run has brought them
+	}
+	if len(p) == 0 {
+		return nil
+	}
 	if n, err := to.task.spool.WriteAt(p, to.at+rel); err != nil {
 		return fmt.Errorf("write spool: %w", err)
 	} else if n < len(p) {
@@ -83,6 +90,8 @@ func (d *dealer) deliver(ctx context.Context, b block, seg segment, to delivery)
 			return err
 		}
 	}
+	to.task.holds.hold(to.at, rel, p)
+	d.f.arrived(int64(len(p)))
 	if to.task.left.Add(-int64(len(p))) == 0 {
 		return d.f.emit(ctx, to.task)
 	}
@@ -96,11 +105,16 @@ func (d *dealer) segmentEnd(b block, seg segment, to delivery) error {
 	}
 	d.inexact = 0
 	if to.last && b.prefix != "" {
-		to.task.mu.Lock()
-		to.task.prefixes = append(to.task.prefixes, Prefix{d.fs.path, seg.end, b.prefix})
-		to.task.mu.Unlock()
+		to.task.sawPrefix(Prefix{d.fs.path, seg.end, b.prefix})
 	}
 	return nil
+}
+
+// sawPrefix notes a prefix in place of what was noted of the same file before.
+func (t *task) sawPrefix(p Prefix) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.prefixes = append(slices.DeleteFunc(t.prefixes, func(old Prefix) bool { return old.File == p.File }), p)
 }
 
 // InexactError says that an F32 tensor does not fit BF16 without loss.

@@ -25,8 +25,9 @@ type fetcher struct {
 	files  []*fileState
 	ledger *ledger
 	ready  chan<- *task // closed by run
-	// begin prepares a task for its first byte: budget, spool, counters.
+	// begin prepares a task for its first byte: budget, spool, counters. arrived is told how much went into spools.
 	begin    func(ctx context.Context, t *task) error
+	arrived  func(n int64)
 	byTask   bool // fetch one task's ranges after the other's, not file after file
 	parallel int  // files at once
 	progress *Progress
@@ -35,7 +36,7 @@ type fetcher struct {
 // run streams all files that are still needed and closes ready.
 func (f *fetcher) run(ctx context.Context) error {
 	defer close(f.ready)
-	if err := f.emitEmpty(ctx); err != nil {
+	if err := f.emitComplete(ctx); err != nil {
 		return err
 	}
 	if f.byTask {
@@ -57,10 +58,10 @@ func (f *fetcher) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// emitEmpty hands on tasks that wait for no byte, such as an empty remainder.
-func (f *fetcher) emitEmpty(ctx context.Context) error {
+// emitComplete hands on tasks that wait for no byte, such as an empty remainder, or one that an earlier run has fetched.
+func (f *fetcher) emitComplete(ctx context.Context) error {
 	for _, t := range f.tasks {
-		if t.size > 0 || f.done(t) {
+		if t.left.Load() > 0 || f.done(t) {
 			continue
 		}
 		if err := f.start(ctx, t); err != nil {
@@ -99,13 +100,13 @@ func (f *fetcher) file(ctx context.Context, fs *fileState) error {
 	if fs.unchecked {
 		return f.ranges(ctx, fs, pending)
 	}
-	cp := f.ledger.file(fs.path)
-	if cp.Integrity != "" && !fs.pending(f.done) {
+	cp, first := f.ledger.file(fs.path), fs.firstPending(f.done, held)
+	if cp.Integrity != "" && first == fs.size {
 		fs.sum = cp.SHA256
 		f.progress.Fetched.Add(fs.size)
 		return nil
 	}
-	h, from := resumeHash(cp, fs.firstPending(f.done))
+	h, from := resumeHash(cp, first)
 	f.progress.Fetched.Add(from)
 	if err := f.stream(ctx, fs, h, from, fs.size, pending); err != nil {
 		return err
@@ -113,9 +114,9 @@ func (f *fetcher) file(ctx context.Context, fs *fileState) error {
 	return fs.finish(hex.EncodeToString(h.Sum(nil)))
 }
 
-// tasksInTurn fetches each unfinished task by itself.
+// tasksInTurn fetches each unfinished task by itself; first those that an earlier run has begun, which hold budget.
 func (f *fetcher) tasksInTurn(ctx context.Context) error {
-	for _, t := range f.tasks {
+	for _, t := range append(pick(f.tasks, true), pick(f.tasks, false)...) {
 		if f.done(t) {
 			continue
 		}
@@ -128,16 +129,20 @@ func (f *fetcher) tasksInTurn(ctx context.Context) error {
 	return nil
 }
 
+// pick lists the tasks that an earlier run has begun, or the others.
+func pick(tasks []*task, restored bool) []*task {
+	return slices.DeleteFunc(slices.Clone(tasks), func(t *task) bool { return t.restored != restored })
+}
+
 // ranges reads only what is wanted. Neighbours closer than a block are read as one.
 func (f *fetcher) ranges(ctx context.Context, fs *fileState, want func(delivery) bool) error {
-	wanted := func(s segment) bool { return slices.ContainsFunc(s.dst, want) }
 	for i := 0; i < len(fs.segs); {
-		if !wanted(fs.segs[i]) {
+		from, end := firstWanted(fs.segs[i], want), fs.segs[i].end
+		if from == end {
 			i++
 			continue
 		}
-		from, end := fs.segs[i].off, fs.segs[i].end
-		for i++; i < len(fs.segs) && wanted(fs.segs[i]) && fs.segs[i].off-end < blockBytes; i++ {
+		for i++; i < len(fs.segs) && firstWanted(fs.segs[i], want) == fs.segs[i].off && fs.segs[i].off-end < blockBytes; i++ {
 			end = fs.segs[i].end
 		}
 		if err := f.stream(ctx, fs, nil, from, end, want); err != nil {
@@ -145,6 +150,17 @@ func (f *fetcher) ranges(ctx context.Context, fs *fileState, want func(delivery)
 		}
 	}
 	return nil
+}
+
+// firstWanted is the offset of the first byte of a segment that somebody wants and does not have; its end if nobody does.
+func firstWanted(s segment, want func(delivery) bool) int64 {
+	first := s.end
+	for _, d := range s.dst {
+		if want(d) {
+			first = min(first, s.from(d))
+		}
+	}
+	return first
 }
 
 // block is a piece of a file on its way from the reader to the dealer.
@@ -215,8 +231,8 @@ func readBlocks(ctx context.Context, fs *fileState, r io.Reader, h hash.Hash, fr
 				stop = min(end, s.off)
 			}
 		}
-		if h != nil && b.seg >= 0 && off == fs.segs[seg].off {
-			fs.mark(off, h)
+		if h != nil && b.seg >= 0 && (off == fs.segs[seg].off || off-fs.lastMark >= markBytes) {
+			fs.mark(off, h, off > fs.segs[seg].off)
 		}
 		select {
 		case b.buf = <-free:

@@ -6,6 +6,7 @@ import (
 	"encoding"
 	"fmt"
 	"hash"
+	"slices"
 	"sync"
 )
 
@@ -34,27 +35,36 @@ type fileState struct {
 	segs      []segment
 	unchecked bool // only the wanted ranges are read, so the file's hash is not checked
 
+	lastMark int64 // the reader's
+
 	mu    sync.Mutex
-	marks []mark // at the start of each segment, rising
+	marks []mark // at the start of each segment and inside long ones, rising
 	sum   string // of the whole file, once read
 }
 
 // mark is the state of the hash after off bytes.
 type mark struct {
-	off   int64
-	state []byte
+	off    int64
+	state  []byte
+	inside bool // a tensor
 }
 
-// resumeHash restores the hash of a checkpoint, or starts at 0 if it can't be used: bytes before it are wanted after all.
+// Inside a long tensor there is a mark after each markBytes, as long as a kept spool may be no further: marksBehind.
+const (
+	markBytes   = 4 << 20
+	marksBehind = 1 << 30
+)
+
+// resumeHash restores the hash of a checkpoint, the one that counts on kept spools if they are there, or starts at 0 if
+// neither can be used: bytes before it are wanted after all.
 func resumeHash(cp Checkpoint, first int64) (hash.Hash, int64) {
-	h := sha256.New()
-	if len(cp.State) == 0 || cp.Offset > first {
-		return h, 0
+	for _, m := range []mark{{off: cp.KeptOffset, state: cp.KeptState}, {off: cp.Offset, state: cp.State}} {
+		h := sha256.New()
+		if len(m.state) > 0 && m.off <= first && h.(encoding.BinaryUnmarshaler).UnmarshalBinary(m.state) == nil {
+			return h, m.off
+		}
 	}
-	if h.(encoding.BinaryUnmarshaler).UnmarshalBinary(cp.State) != nil {
-		return sha256.New(), 0
-	}
-	return h, cp.Offset
+	return sha256.New(), 0
 }
 
 // finish checks the sum of the whole file.
@@ -68,16 +78,22 @@ func (fs *fileState) finish(sum string) error {
 	return nil
 }
 
-// pending tells whether some task still wants bytes of the file.
-func (fs *fileState) pending(done func(*task) bool) bool { return fs.firstPending(done) < fs.size }
+// Ways to count what an unfinished task has of a tensor: nothing, what is in its spool, what a kill leaves of that.
+func nothing(*task, int64) int64        { return 0 }
+func held(t *task, at int64) int64      { return t.holds.held(at) }
+func keptBytes(t *task, at int64) int64 { return t.holds.kept(at) }
 
-// firstPending is the offset of the first segment that an unfinished task wants, or the file's size.
-func (fs *fileState) firstPending(done func(*task) bool) int64 {
+// firstPending is the offset of the first byte that an unfinished task wants and does not have, or the file's size.
+func (fs *fileState) firstPending(done func(*task) bool, have func(t *task, at int64) int64) int64 {
 	for _, s := range fs.segs {
+		first := s.end
 		for _, d := range s.dst {
 			if !done(d.task) {
-				return s.off
+				first = min(first, s.at(d, have(d.task, d.at)))
 			}
+		}
+		if first < s.end {
+			return first
 		}
 	}
 	return fs.size
@@ -85,7 +101,7 @@ func (fs *fileState) firstPending(done func(*task) bool) int64 {
 
 // checkpoint is the file's state for the journal, given what is finished.
 func (fs *fileState) checkpoint(done func(*task) bool) Checkpoint {
-	first := fs.firstPending(done)
+	first, kept := fs.firstPending(done, nothing), fs.firstPending(done, keptBytes)
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	c := Checkpoint{File: fs.path}
@@ -97,10 +113,12 @@ func (fs *fileState) checkpoint(done func(*task) bool) Checkpoint {
 		return c
 	}
 	for _, m := range fs.marks {
-		if m.off > first {
-			break
+		if m.off <= first {
+			c.Offset, c.State = m.off, m.state
 		}
-		c.Offset, c.State = m.off, m.state
+		if m.off <= kept {
+			c.KeptOffset, c.KeptState = m.off, m.state
+		}
 	}
 	return c
 }
@@ -123,13 +141,14 @@ func (fs *fileState) checkHeader(off int64, p []byte) error {
 	return nil
 }
 
-// mark records the hash's state before the segment at off.
-func (fs *fileState) mark(off int64, h hash.Hash) {
+// mark records the hash's state before the byte at off, which begins a segment or lies inside one.
+func (fs *fileState) mark(off int64, h hash.Hash, inside bool) {
 	state, err := h.(encoding.BinaryMarshaler).MarshalBinary()
 	if err != nil {
 		return // no checkpoint here; a resume starts further ahead
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	fs.marks = append(fs.marks, mark{off, state})
+	fs.marks = append(slices.DeleteFunc(fs.marks, func(m mark) bool { return m.inside && m.off < off-marksBehind }), mark{off, state, inside})
+	fs.lastMark = off
 }

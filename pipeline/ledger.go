@@ -50,13 +50,16 @@ type Prefix struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Checkpoint is how far one source file was read: State is the marshalled sha256 after Offset bytes.
+// Checkpoint is how far one source file was read: State is the marshalled sha256 after Offset bytes. The second pair
+// counts on the spools that are kept beside a local journal.
 type Checkpoint struct {
-	File      string `json:"file"`
-	Offset    int64  `json:"offset,omitempty"`
-	State     []byte `json:"state,omitempty"`
-	Integrity string `json:"integrity,omitempty"` // set once it is final
-	SHA256    string `json:"sha256,omitempty"`    // of the whole file, once it is known
+	File       string `json:"file"`
+	Offset     int64  `json:"offset,omitempty"`
+	State      []byte `json:"state,omitempty"`
+	KeptOffset int64  `json:"kept_offset,omitempty"`
+	KeptState  []byte `json:"kept_state,omitempty"`
+	Integrity  string `json:"integrity,omitempty"` // set once it is final
+	SHA256     string `json:"sha256,omitempty"`    // of the whole file, once it is known
 }
 
 // A ledger is what one part of a conversion has finished. Its methods may be called from several goroutines.

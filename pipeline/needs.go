@@ -19,8 +19,9 @@ type Needs struct {
 	Disk      int64 `json:"disk_bytes"`
 	DiskPush  int64 `json:"disk_push_bytes"`
 	DiskLeast int64 `json:"disk_least_bytes"`
-	// Memory is the peak of buffers and tables.
-	Memory int64 `json:"memory_bytes"`
+	// Memory is the peak of buffers, tables and spools in memory, SpoolMemory that of the last alone.
+	Memory      int64 `json:"memory_bytes"`
+	SpoolMemory int64 `json:"spool_memory_bytes"`
 }
 
 // Sizes behind the memory bound: the program with its runtime, and the buffers of one worker in the encoder and the
@@ -58,11 +59,13 @@ func FindNeeds(m *Model, p *plan.Plan, e *Estimate, b Budget) (Needs, error) {
 	n.UploadRequests = requestsPerFile*int64(len(p.OutputFiles)) + int64(len(p.OutputFiles)/batchFiles) + int64(len(p.Copied)) + 4
 	n.Disk = spool + e.OutputBytes + copied
 	var err error
-	if n.DiskPush, err = b.diskPush(m, p, e); err != nil {
+	if n.DiskPush, n.SpoolMemory, err = b.peaks(m, p, e); err != nil {
 		return n, err
 	}
-	n.DiskLeast = largest + largestOut
-	n.Memory = memoryBase + int64(max(1, b.Workers))*memoryPerWorker + int64(max(1, b.Uploads))*memoryPerUpload + max(spool, largestOut)/bytesPerCount + headerCopies*headers
+	if n.DiskLeast = largestOut; largest > max(0, cmp.Or(b.SpoolMemory, defaultSpoolMemory)) {
+		n.DiskLeast += largest
+	}
+	n.Memory = n.SpoolMemory + memoryBase + int64(max(1, b.Workers))*memoryPerWorker + int64(max(1, b.Uploads))*memoryPerUpload + max(spool, largestOut)/bytesPerCount + headerCopies*headers
 	if !m.Local {
 		buffers := cmp.Or(b.Buffers, connections*rangeBytes)
 		n.Memory += buffers + buffers/4 // the collector is late by about that much, as measured (docs/scale.md)

@@ -36,6 +36,9 @@ type Options struct {
 	Workers, Uploads int
 	// Disk bounds, in bytes, the spools and the finished files that wait for their upload; 0 is no bound.
 	Disk int64
+	// SpoolMemory bounds the spools that are held in memory; 0 is 64 MiB, less than 0 is none. SpoolSync is after how many
+	// bytes from the Hub the spools on disk are made to survive a kill; 0 is 256 MiB, less than 0 is only when a run stops.
+	SpoolMemory, SpoolSync int64
 
 	// Part makes only a share of the outputs, for one of many machines, and leaves the repo unfinished. Finish completes
 	// what the parts have published. Both need Push and no OutDir.

@@ -156,15 +156,21 @@ func TestSmallDiskFetchesByRanges(t *testing.T) {
 	if _, err := pushFrom(t, srv, "a/llama", "a/one", nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pushFrom(t, srv, "a/llama", "a/small", func(o *pipeline.Options) { o.Disk = 2_200_000 }); err != nil {
-		t.Fatal(err)
-	}
-	if one, two := contents(srv, "a/one"), contents(srv, "a/small"); !maps.Equal(one, two) {
-		t.Errorf("repos differ:\n%v\n%v", one, two)
-	}
-	m, _ := srv.ReadFile("a/small", "main", "df11-manifest.json")
-	if !strings.Contains(string(m), `"integrity": "proof"`) {
-		t.Error("the files were not read by ranges")
+	for target, c := range map[string]struct {
+		memory int64
+		want   string
+	}{"a/small": {-1, "proof"}, "a/memory": {0, "streamed"}} { // spools in memory need no disk
+		small := func(o *pipeline.Options) { o.Disk, o.SpoolMemory = 2_200_000, c.memory }
+		if _, err := pushFrom(t, srv, "a/llama", target, small); err != nil {
+			t.Fatal(err)
+		}
+		if one, two := contents(srv, "a/one"), contents(srv, target); !maps.Equal(one, two) {
+			t.Errorf("repos differ:\n%v\n%v", one, two)
+		}
+		m, _ := srv.ReadFile(target, "main", "df11-manifest.json")
+		if !strings.Contains(string(m), `"integrity": "`+c.want+`"`) {
+			t.Errorf("%s: the files were not %s", target, c.want)
+		}
 	}
 	_, err := pushFrom(t, srv, "a/llama", "a/none", func(o *pipeline.Options) { o.Disk = 100_000 })
 	if tooSmall := (*pipeline.BudgetError)(nil); !errors.As(err, &tooSmall) {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"slices"
 	"testing"
 )
 
@@ -33,18 +34,60 @@ func TestPeakDisk(t *testing.T) {
 	}
 }
 
-// TestDivideDisk: half of what is to spare goes to each side; too small a disk streams task by task, or is refused.
-func TestDivideDisk(t *testing.T) {
-	spools, outs, byTask, err := divideDisk(100, 40, 20, 10)
-	if spools != 60 || outs != 40 || byTask || err != nil {
-		t.Error(spools, outs, byTask, err)
+// TestDivide: half of what is to spare goes to each side of the disk; where the disk is too small, spools are memory; where
+// that is too small as well, tasks come one after the other, or the run is refused. The largest output may take 5.5 MiB.
+func TestDivide(t *testing.T) {
+	all := func(*task) bool { return true }
+	for _, tc := range []struct {
+		name         string
+		disk, memory int64
+		want         division
+		inMemory     []int64
+	}{
+		{"no bound", 0, -1, division{}, nil},
+		{"room for all", 20 * mb, -1, division{spools: 10*mb + 3*quarter, outputs: 9*mb + quarter}, nil},
+		{"the small in memory", 20 * mb, 3 * mb, division{10*mb + quarter, 9*mb + 3*quarter, 3 * mb, false}, []int64{mb}},
+		{"all in memory", 6 * mb, 8 * mb, division{1, 6 * mb, 8 * mb, false}, []int64{4 * mb, 2 * mb, mb}},
+		{"the large in memory", 9 * mb, 4 * mb, division{3*mb + quarter, 5*mb + 3*quarter, 4 * mb, false}, []int64{4 * mb}},
+		{"one by one", 10 * mb, -1, division{4*mb + quarter, 5*mb + 3*quarter, 0, true}, nil},
+		{"one by one, with memory", 8 * mb, 4 * mb, division{2*mb + quarter, 5*mb + 3*quarter, 4 * mb, true}, []int64{4 * mb, mb}},
+	} {
+		tasks, segs := nested(4*mb, 2*mb, mb)
+		got, err := divide(tasks, segs, demand{all, true, tc.disk, tc.memory})
+		if got != tc.want || err != nil {
+			t.Errorf("%s: %+v %v, want %+v", tc.name, got, err, tc.want)
+		}
+		var inMemory []int64
+		for _, x := range tasks {
+			if x.inMemory {
+				inMemory = append(inMemory, x.size)
+			}
+		}
+		if !slices.Equal(inMemory, tc.inMemory) {
+			t.Errorf("%s: %d in memory", tc.name, inMemory)
+		}
 	}
-	spools, outs, byTask, err = divideDisk(50, 40, 20, 10)
-	if spools != 20 || outs != 30 || !byTask || err != nil {
-		t.Error(spools, outs, byTask, err)
-	}
+	tasks, segs := nested(4*mb, 2*mb, mb)
 	tooSmall := (*BudgetError)(nil)
-	if _, _, _, err := divideDisk(29, 40, 20, 10); !errors.As(err, &tooSmall) || tooSmall.Need != 30 || tooSmall.Have != 29 {
+	if _, err := divide(tasks, segs, demand{all, true, 8 * mb, -1}); !errors.As(err, &tooSmall) || tooSmall.Need != 9*mb+2*quarter {
 		t.Error(err)
 	}
+}
+
+const (
+	mb      = 1 << 20
+	quarter = mb / 4
+)
+
+// nested makes tasks of these sizes, each of which begins inside the one before it: all are open at once.
+func nested(sizes ...int64) ([]*task, [][]segment) {
+	var tasks []*task
+	var first, last []segment
+	for _, size := range sizes {
+		t := &task{size: size}
+		tasks = append(tasks, t)
+		first = append(first, segment{end: size / 2, dst: []delivery{{task: t}}})
+		last = append(last, segment{end: size - size/2, dst: []delivery{{task: t}}})
+	}
+	return tasks, [][]segment{first, last}
 }

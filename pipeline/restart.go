@@ -130,6 +130,13 @@ func (r *run) discard(file string, cause error) error {
 		r.pub.ledger.keep(trusted)
 		r.pub.forget(r.ledger)
 	}
+	for _, t := range r.tasks {
+		if slices.Contains(from, t.path) {
+			if err := removeSpool(spoolPath(r.store.state, t)); err != nil {
+				return err
+			}
+		}
+	}
 	for _, o := range before {
 		if _, kept := r.ledger.output(o.Path); !kept && !o.Uploaded {
 			if err := os.Remove(r.store.path(o.Path)); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -52,6 +52,9 @@ func TestCancelAtEveryRequest(t *testing.T) {
 	base.mustConvert(t)
 	for k := 1; k <= len(base.Requests()); k += stride(5) {
 		w, work := newWorld(t, small()), t.TempDir()
+		if k/stride(5)%2 == 0 {
+			w.change = append(w.change, onDisk)
+		}
 		interrupted(t, w, work, func(stop func()) {
 			w.Inject(hubtest.Fault{Nth: k, Action: func(x *hubtest.Exchange) { stop(); x.Next(x.ResponseWriter) }})
 		})
@@ -241,6 +244,7 @@ func TestSourceFailsAnywhere(t *testing.T) {
 	want := reference(t, small())
 	for n := int64(1); ; n += int64(stride(13)) {
 		w, work := newWorld(t, small()), t.TempDir()
+		w.change = append(w.change, onDisk)
 		s := &failingSource{}
 		s.n.Store(n)
 		_, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { s.Source, o.Source = o.Source, s })

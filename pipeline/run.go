@@ -38,13 +38,14 @@ type run struct {
 	tasks  []*task
 	files  []*fileState
 
-	adopted         map[string]bool // outputs that earlier runs have finished
-	unpublished     []Output        // of these, what is still to be uploaded
-	noDuplicates    bool            // files are not copied inside the hub
-	split           int             // into how many parts the work was split, for the run that finishes
-	byTask          bool            // tensors are fetched by ranges, task by task
-	spools, outputs *budget
-	mu              sync.Mutex // journal
+	adopted      map[string]bool // outputs that earlier runs have finished
+	unpublished  []Output        // of these, what is still to be uploaded
+	noDuplicates bool            // files are not copied inside the hub
+	split        int             // into how many parts the work was split, for the run that finishes
+	byTask       bool            // tensors are fetched by ranges, task by task
+	// spools and outputs are shares of the disk, memory is for spools in memory.
+	spools, outputs, memory *budget
+	mu                      sync.Mutex // journal
 }
 
 func newRun(ctx context.Context, opt Options) (*run, error) {
@@ -141,16 +142,19 @@ func (r *run) run(ctx context.Context) (*Report, error) {
 	return report, err
 }
 
-// reset makes fresh tasks, of which those in the ledger count as done.
-func (r *run) reset() error {
+// reset makes fresh tasks, of which those in the ledger count as done, and takes up what earlier runs have kept.
+func (r *run) reset(ctx context.Context) error {
 	r.tasks = r.ours(newTasks(r.Plan))
 	segs := segments(r.tasks, len(r.Model.Plan.Weights))
 	r.files = nil
 	for i, w := range r.Model.Plan.Weights {
 		r.files = append(r.files, &fileState{index: i, path: w.Path, size: w.Size, want: r.Model.SHA256[i], header: w.Header.Raw, segs: segs[i]})
 	}
-	var err error
-	if r.byTask, err = r.budgets(segs); err != nil {
+	found, err := r.findSpools()
+	if err != nil {
+		return err
+	}
+	if err := r.budgets(segs, heldBytes(found)); err != nil {
 		return err
 	}
 	for _, f := range r.files {
@@ -166,7 +170,7 @@ func (r *run) reset() error {
 		}
 	}
 	r.countProgress()
-	return nil
+	return r.restoreSpools(ctx, found, segs)
 }
 
 func (r *run) countProgress() {
@@ -210,8 +214,14 @@ func (r *run) checkpointOf(f *fileState) Checkpoint {
 	}
 	done := func(t *task) bool { _, ok := r.ledger.output(t.path); return ok }
 	now := f.checkpoint(done)
-	if now.Integrity == "" && now.Offset < before.Offset && before.Offset <= f.firstPending(done) {
-		return before // this run has not come as far yet
+	if now.Integrity != "" {
+		return now
+	}
+	if now.Offset < before.Offset && before.Offset <= f.firstPending(done, nothing) {
+		now.Offset, now.State = before.Offset, before.State // this run has not come as far yet
+	}
+	if now.KeptOffset < before.KeptOffset && before.KeptOffset <= f.firstPending(done, keptBytes) {
+		now.KeptOffset, now.KeptState = before.KeptOffset, before.KeptState
 	}
 	return now
 }

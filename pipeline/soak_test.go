@@ -29,6 +29,9 @@ func TestSoak(t *testing.T) {
 		t.Run(fmt.Sprintf("DF11_SEED=%d", seed), func(t *testing.T) {
 			w := newWorld(t, m(), hubtest.WithMultipart(10_000, 6_000))
 			w.hub = append(w.hub, func(o *hub.Options) { o.Tries = 20 })
+			if seed%2 == 0 {
+				w.change = append(w.change, onDisk)
+			}
 			rnd := rand.New(rand.NewPCG(seed, 1))
 			for _, i := range rnd.Perm(len(passing))[:12] {
 				w.Inject(hubtest.Fault{Name: passing[i], Times: hubtest.Always, Probability: 0.01 + 0.05*rnd.Float64(), Seed: rnd.Uint64()})

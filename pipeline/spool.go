@@ -52,11 +52,26 @@ func (s *fileSpool) Release() error {
 	return err
 }
 
-// memSpoolBytes is the largest task that is spooled in memory: not worth a file.
-const memSpoolBytes = 1 << 20
+// memSpool keeps the bytes in memory, outside the heap where the system lets it: the collector would be late to give so
+// much back.
+type memSpool struct {
+	b    []byte
+	free func([]byte) error
+}
 
-// memSpool keeps the bytes in memory.
-type memSpool struct{ b []byte }
+// mappedFrom is the least size for which the system is asked for pages.
+const mappedFrom = 1 << 20
+
+func newMemSpool(size int64) (*memSpool, error) {
+	if size < mappedFrom {
+		return &memSpool{make([]byte, size), func([]byte) error { return nil }}, nil
+	}
+	b, free, err := pages(size)
+	if err != nil {
+		return nil, fmt.Errorf("spool of %d bytes in memory: %w", size, err)
+	}
+	return &memSpool{b, free}, nil
+}
 
 func (s *memSpool) ReadAt(p []byte, off int64) (int, error) {
 	if off >= int64(len(s.b)) {
@@ -70,7 +85,14 @@ func (s *memSpool) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (s *memSpool) WriteAt(p []byte, off int64) (int, error) { return copy(s.b[off:], p), nil }
-func (s *memSpool) Release() error                           { s.b = nil; return nil }
+
+func (s *memSpool) Release() error {
+	b := s.b
+	if s.b = nil; b == nil {
+		return nil
+	}
+	return s.free(b)
+}
 
 // extent says that length bytes at the task's offset at lie in r at offset off.
 type extent struct {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,12 +18,18 @@ import (
 
 // convertAll runs the stages until every task is done.
 func (r *run) convertAll(ctx context.Context) error {
-	if err := r.reset(); err != nil {
+	if err := r.reset(ctx); err != nil {
+		r.keepSpools()
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	ready, made, sealed := make(chan *task), make(chan *built), make(chan Output)
-	g.Go(func() error { return r.fetcher(ready).run(gctx) })
+	save := newSaver(cmp.Or(r.SpoolSync, defaultSpoolSync))
+	g.Go(func() error {
+		defer close(save.wake)
+		return r.fetcher(ready, save).run(gctx)
+	})
+	g.Go(func() error { return r.saveLoop(save) })
 	g.Go(func() error { return r.convertLoop(gctx, ready, made) })
 	seal := func() error { return r.sealLoop(gctx, made, sealed) }
 	r.pool(g, func() { close(sealed) }, seal, seal, func() error { return r.resend(gctx, sealed) })
@@ -30,7 +37,8 @@ func (r *run) convertAll(ctx context.Context) error {
 		g.Go(func() error { return r.publishLoop(gctx, sealed) })
 	}
 	if err := g.Wait(); err != nil {
-		return errors.Join(err, r.releaseSpools())
+		r.keepSpools()
+		return err
 	}
 	if err := r.checkStrict(); err != nil {
 		return err
@@ -39,17 +47,6 @@ func (r *run) convertAll(ctx context.Context) error {
 		return r.pub.flush(ctx)
 	}
 	return nil
-}
-
-// releaseSpools gives back the spools that no stage has given back. All stages have ended.
-func (r *run) releaseSpools() error {
-	var errs []error
-	for _, t := range r.tasks {
-		if t.spool != nil {
-			errs = append(errs, t.spool.Release())
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // pool runs the workers in the group and calls done after the last one has ended.
@@ -84,10 +81,10 @@ func (r *run) resend(ctx context.Context, sealed chan<- Output) error {
 	return nil
 }
 
-func (r *run) fetcher(ready chan<- *task) *fetcher {
+func (r *run) fetcher(ready chan<- *task, save *saver) *fetcher {
 	f := &fetcher{
 		src: r.Source, model: r.Model, tasks: r.tasks, files: r.files, ledger: r.ledger, ready: ready,
-		begin: r.begin, byTask: r.byTask, parallel: 1, progress: r.Progress,
+		begin: r.begin, arrived: save.arrived, byTask: r.byTask, parallel: 1, progress: r.Progress,
 	}
 	if _, local := r.Source.(localFiles); local && !slices.ContainsFunc(r.tasks, (*task).narrows) {
 		f.parallel = r.Workers // spools fill in file order, so only a source that needs none is read several files at once
@@ -100,28 +97,55 @@ func (r *run) begin(ctx context.Context, t *task) error {
 	if err := newCounters(t); err != nil {
 		return err
 	}
-	if local, ok := r.Source.(localFiles); ok && !t.narrows() {
-		s, err := localSpool(local, t)
+	if r.readsLocal(t) {
+		s, err := localSpool(r.Source.(localFiles), t)
 		t.spool = s
 		return err
 	}
-	if err := r.spools.acquire(ctx, t.size); err != nil {
+	if err := r.budgetOf(t).acquire(ctx, t.size); err != nil {
 		return fmt.Errorf("spool for %s: %w", t.path, err)
 	}
 	s, err := r.newSpool(t)
 	if err != nil {
+		r.budgetOf(t).release(t.size)
 		return err
 	}
-	t.spool = budgeted{s, sync.OnceFunc(func() { r.spools.release(t.size) })}
+	t.spool = r.ownSpool(t, s)
 	return nil
 }
 
-// newSpool makes room for a remote task's bytes.
-func (r *run) newSpool(t *task) (spool, error) {
-	if t.size <= memSpoolBytes {
-		return &memSpool{make([]byte, t.size)}, nil
+// readsLocal tells whether a task's source files are its spool.
+func (r *run) readsLocal(t *task) bool {
+	_, local := r.Source.(localFiles)
+	return local && !t.narrows()
+}
+
+func (r *run) budgetOf(t *task) *budget {
+	if t.inMemory {
+		return r.memory
 	}
-	return newFileSpool(r.store.state)
+	return r.spools
+}
+
+// ownSpool makes a spool give its budget back with itself.
+func (r *run) ownSpool(t *task, s spool) spool {
+	return budgeted{s, sync.OnceFunc(func() { r.budgetOf(t).release(t.size) })}
+}
+
+// newSpool makes room for a task's bytes. That of a Hub's file is kept if the run is killed: its etag pins it.
+func (r *run) newSpool(t *task) (spool, error) {
+	if t.inMemory {
+		return newMemSpool(t.size)
+	}
+	if _, local := r.Source.(localFiles); local {
+		return newFileSpool(r.store.state)
+	}
+	k, err := newKeptSpool(spoolPath(r.store.state, t), false)
+	if err != nil {
+		return nil, err
+	}
+	t.holds.keepIn(k, nil)
+	return k, nil
 }
 
 // budgeted gives its budget back with the spool.
@@ -156,7 +180,11 @@ func (r *run) convertLoop(ctx context.Context, ready <-chan *task, made chan<- *
 	c := &converter{create: r.create, free: r.free, workers: r.Workers, progress: r.Progress, gpu: r.GPU, strict: true}
 	for t := range ready {
 		b, err := c.convert(ctx, t)
-		if err = errors.Join(err, t.spool.Release()); err != nil {
+		if err == nil {
+			t.holds.forget()
+			err = t.spool.Release()
+		}
+		if err != nil {
 			if b != nil {
 				b.file.Cleanup()
 			}

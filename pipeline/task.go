@@ -21,10 +21,13 @@ type task struct {
 	shadows  []shadow
 	size     int64 // bytes in the spool
 
+	inMemory bool      // the spool is to be memory
 	once     sync.Once // begin
 	beginErr error
 	spool    spool
 	left     atomic.Int64 // bytes that have not arrived
+	restored bool         // an earlier run has begun the spool
+	holds    holdings
 
 	mu       sync.Mutex
 	prefixes []Prefix
@@ -148,6 +151,17 @@ func (u *taskUnit) nElems() int64 {
 type segment struct {
 	off, end int64
 	dst      []delivery
+}
+
+// from is the offset of the first byte that d still needs.
+func (s segment) from(d delivery) int64 { return s.at(d, d.task.holds.held(d.at)) }
+
+// at is where in the file a delivery's n-th byte in the spool comes from.
+func (s segment) at(d delivery, n int64) int64 {
+	if d.narrow {
+		n *= 2
+	}
+	return s.off + n
 }
 
 // delivery says where a segment's bytes go.

@@ -304,7 +304,7 @@ func (v *verification) full(ctx context.Context) error {
 	ready := make(chan *task)
 	f := &fetcher{
 		src: v.Source, model: v.Model, tasks: v.tasks, files: files, ledger: newLedger("", ""), ready: ready,
-		begin: v.begin, parallel: 1, progress: v.Progress,
+		begin: v.begin, arrived: func(int64) {}, parallel: 1, progress: v.Progress,
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.run(ctx) })

@@ -1,0 +1,236 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// defaultSpoolSync is after how many bytes spools are put on disk: what a kill may lose.
+const defaultSpoolSync = 256 << 20
+
+// A saver puts spools on disk whenever enough bytes have come since it last did. It does not hold up those who write
+// them: while it works, it is not asked again.
+type saver struct {
+	every int64
+	fresh atomic.Int64
+	wake  chan struct{}
+}
+
+func newSaver(every int64) *saver { return &saver{every: every, wake: make(chan struct{}, 1)} }
+
+// arrived counts bytes that went into spools.
+func (s *saver) arrived(n int64) {
+	if s.every < 0 || s.fresh.Add(n) < s.every {
+		return
+	}
+	select {
+	case s.wake <- struct{}{}:
+		s.fresh.Store(0)
+	default:
+	}
+}
+
+// saveLoop saves until the fetcher has ended.
+func (r *run) saveLoop(s *saver) error {
+	for range s.wake {
+		for _, t := range r.tasks {
+			if err := t.saveSpool(r.Plan.Digest()); err != nil {
+				return fmt.Errorf("keep what arrived of %s: %w", t.path, err)
+			}
+		}
+		if err := r.saveJournal(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findSpools reads the records of kept spools that this run can use, by output. All other spools in the store are
+// deleted: those of outputs that are done, of other plans, and those without a record.
+func (r *run) findSpools() (map[string]spoolState, error) {
+	found := map[string]spoolState{}
+	usable := map[string]bool{}
+	for _, t := range r.tasks {
+		if _, done := r.ledger.output(t.path); done || r.readsLocal(t) {
+			continue
+		}
+		path := spoolPath(r.store.state, t)
+		if s, ok := readSpoolState(path, r.Plan.Digest(), t); ok {
+			found[t.path], usable[path] = s, true
+		}
+	}
+	names, err := filepath.Glob(filepath.Join(r.store.state, spoolPrefix+"*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if !usable[strings.TrimSuffix(strings.TrimSuffix(name, spoolData), spoolRecord)] {
+			if err := removeIfThere(name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// readSpoolState reads a task's record; ok is false if there is none, or one of another plan or output.
+func readSpoolState(path, digest string, t *task) (s spoolState, ok bool) {
+	b, err := os.ReadFile(path + spoolRecord)
+	if err != nil || json.Unmarshal(b, &s) != nil {
+		return s, false
+	}
+	return s, s.Version == spoolVersion && s.Plan == digest && s.Output == t.path && s.Size == t.size
+}
+
+// heldBytes is how much of the disk kept spools take.
+func heldBytes(found map[string]spoolState) (n int64) {
+	for _, s := range found {
+		for _, r := range s.Runs {
+			n += r.N
+		}
+	}
+	return n
+}
+
+// restoreSpools takes up what earlier runs have kept: each spool is read, its checksums are compared, and its exponents
+// are counted again. A spool that is not as its record says is deleted. So are all of them where their budget would let
+// the fetcher wait for ever.
+func (r *run) restoreSpools(ctx context.Context, found map[string]spoolState, segs [][]segment) error {
+	if !r.byTask && !r.fitBeside(found, segs) {
+		clear(found)
+	}
+	for _, t := range r.tasks {
+		s, ok := found[t.path]
+		if !ok || t.inMemory || !r.spools.tryAcquire(t.size) {
+			if err := removeSpool(spoolPath(r.store.state, t)); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := r.restore(ctx, t, s); err != nil {
+			return fmt.Errorf("take up the spool of %s: %w", t.path, err)
+		}
+	}
+	return nil
+}
+
+// fitBeside tells whether the spools that are still to come fit beside the kept ones in whatever order they fill up.
+func (r *run) fitBeside(found map[string]spoolState, segs [][]segment) bool {
+	var open []*task
+	for _, t := range r.tasks {
+		if _, ok := found[t.path]; ok {
+			open = append(open, t)
+		}
+	}
+	pending := func(t *task) bool {
+		_, done := r.ledger.output(t.path)
+		return !done && !t.inMemory && !r.readsLocal(t)
+	}
+	return r.spools.limit == 0 || peakSpool(segs, pending, open...) <= r.spools.limit
+}
+
+// restore opens a task's kept spool, whose budget is taken.
+func (r *run) restore(ctx context.Context, t *task, s spoolState) error {
+	if err := newCounters(t); err != nil {
+		return err
+	}
+	path := spoolPath(r.store.state, t)
+	k, err := newKeptSpool(path, true)
+	if err == nil {
+		if err = t.recount(ctx, k, s.Runs); err != nil {
+			err = errors.Join(err, k.keep())
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		r.Log.Warn("a kept spool is of no use", "output", t.path, "err", err)
+		for _, u := range t.units {
+			u.counter = nil
+		}
+		r.spools.release(t.size)
+		return removeSpool(path)
+	}
+	t.once.Do(func() {}) // begin is done
+	t.prefixes = s.Prefixes
+	t.spool, t.restored = r.ownSpool(t, k), true
+	t.holds.keepIn(k, s.Runs)
+	for _, run := range s.Runs {
+		t.left.Add(-run.N)
+		r.Progress.Fetched.Add(run.N)
+	}
+	r.Log.Info("spool taken up", "output", t.path, "bytes", t.size-t.left.Load(), "of", t.size)
+	return nil
+}
+
+// recount reads the runs of a kept spool, compares their checksums and counts their exponents. It refuses all if one is
+// wrong: a disk that changes bytes is not to be trusted.
+func (t *task) recount(ctx context.Context, k *keptSpool, runs []heldRun) error {
+	places := map[int64]heldPlace{}
+	t.eachTensor(func(x plan.Tensor, at int64, u *taskUnit) { places[at] = heldPlace{u, spoolBytes(x)} })
+	buf := make([]byte, blockBytes)
+	for _, run := range runs {
+		p, ok := places[run.At]
+		if !ok || run.N < 0 || run.N > p.size || run.N%2 != 0 && run.N < p.size {
+			return fmt.Errorf("its record names %d bytes at %d", run.N, run.At)
+		}
+		sum := uint32(0)
+		for done := int64(0); done < run.N; {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			b := buf[:min(int64(len(buf)), run.N-done)]
+			if n, err := k.ReadAt(b, run.At+done); n < len(b) {
+				return fmt.Errorf("read at %d: %w", run.At+done, readError(err))
+			}
+			sum = crc32.Update(sum, castagnoli, b)
+			if p.unit != nil && p.unit.counter != nil {
+				p.unit.counter.Add((run.At+done-p.unit.at)/2, b)
+			}
+			done += int64(len(b))
+		}
+		if sum != run.CRC {
+			return fmt.Errorf("%d bytes at %d are not those that were written", run.N, run.At)
+		}
+	}
+	return nil
+}
+
+// heldPlace is the room of one tensor in a spool.
+type heldPlace struct {
+	unit *taskUnit
+	size int64
+}
+
+// keepSpools leaves the spools of an unfinished run to the next one, with a journal that counts on them. All stages have
+// ended.
+func (r *run) keepSpools() {
+	for _, t := range r.tasks {
+		if t.spool == nil {
+			continue
+		}
+		err := t.keepSpool(r.Plan.Digest())
+		if err == nil {
+			err = t.spool.Release() // a kept one is closed by now and stays
+		}
+		if err != nil {
+			r.Log.Warn("what arrived can't be kept", "output", t.path, "err", err)
+			if err := removeSpool(spoolPath(r.store.state, t)); err != nil {
+				r.Log.Warn("a spool is left behind", "output", t.path, "err", err)
+			}
+		}
+	}
+	if err := r.saveJournal(); err != nil {
+		r.Log.Warn("the journal can't be kept", "err", err)
+	}
+}
