@@ -1,77 +1,103 @@
 package pipeline
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/df11-convert/df11-convert/hub"
 )
 
-// A remote file that is read at random is fetched in blocks of this size, and a model keeps this many of them.
+// A remote file that is read at random is fetched in pieces: small ones, which hold a header or a table, and larger and
+// larger ones where a reader goes on behind the piece before. A model keeps so many bytes of its last pieces.
 const (
-	remoteBlock  = 4 << 20
-	remoteBlocks = 24
+	smallestPiece = 64 << 10
+	largestPiece  = 4 << 20
+	piecesBytes   = 96 << 20
 )
 
-// blockCache keeps the last blocks of a model's remote files. Readers of the same block wait for one request.
-type blockCache struct {
+// pieceCache keeps the last pieces of a model's remote files. Readers of the same piece wait for one request.
+type pieceCache struct {
 	mu     sync.Mutex
-	blocks map[blockKey]*list.Element
-	order  *list.List // of *cachedBlock, latest first
+	files  map[string][]*piece // by offset, without overlaps
+	order  *list.List          // of *piece, latest first
+	nBytes int64
 }
 
-type blockKey struct {
-	path  string
-	index int64
+// piece is one span of a file. Its offset is a multiple of smallestPiece, and so is its length but at the file's end.
+type piece struct {
+	path   string
+	off, n int64
+	place  *list.Element // nil once it is dropped
+	once   sync.Once
+	data   []byte
+	err    error
 }
 
-type cachedBlock struct {
-	key  blockKey
-	once sync.Once
-	data []byte
-	err  error
+func newPieceCache() *pieceCache {
+	return &pieceCache{files: map[string][]*piece{}, order: list.New()}
 }
 
-func newBlockCache() *blockCache {
-	return &blockCache{blocks: map[blockKey]*list.Element{}, order: list.New()}
-}
-
-// get finds a block or makes a place for it, and drops the one that was not used for longest.
-func (c *blockCache) get(key blockKey) *cachedBlock {
+// get finds the piece that holds the byte at off, or makes a place for one: for want bytes, for twice as many as the piece
+// that ends there has, but not into the next one. The caller knows that off lies in the file.
+func (c *pieceCache) get(path string, size, off, want int64) *piece {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.blocks[key]; ok {
-		c.order.MoveToFront(e)
-		return e.Value.(*cachedBlock)
+	start := off - off%smallestPiece
+	all := c.files[path]
+	i, found := slices.BinarySearchFunc(all, start, func(p *piece, at int64) int { return cmp.Compare(p.off, at) })
+	if !found && i > 0 && all[i-1].off+all[i-1].n > off {
+		i, found = i-1, true
 	}
-	b := &cachedBlock{key: key}
-	c.blocks[key] = c.order.PushFront(b)
-	if c.order.Len() > remoteBlocks {
-		last := c.order.Back()
-		c.order.Remove(last)
-		delete(c.blocks, last.Value.(*cachedBlock).key)
+	if found {
+		c.order.MoveToFront(all[i].place)
+		return all[i]
 	}
-	return b
+	n := (off - start + want + smallestPiece - 1) / smallestPiece * smallestPiece
+	if i > 0 && all[i-1].off+all[i-1].n == start {
+		n = max(n, 2*all[i-1].n)
+	}
+	end := min(start+min(n, largestPiece), size)
+	if i < len(all) {
+		end = min(end, all[i].off)
+	}
+	p := &piece{path: path, off: start, n: end - start}
+	p.place = c.order.PushFront(p)
+	c.files[path] = slices.Insert(all, i, p)
+	c.nBytes += p.n
+	for c.nBytes > piecesBytes {
+		c.remove(c.order.Back().Value.(*piece))
+	}
+	return p
 }
 
-// drop forgets a block that could not be read, so that the next reader tries again.
-func (c *blockCache) drop(b *cachedBlock) {
+// drop forgets a piece that could not be read, so that the next reader tries again.
+func (c *pieceCache) drop(p *piece) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.blocks[b.key]; ok && e.Value.(*cachedBlock) == b {
-		c.order.Remove(e)
-		delete(c.blocks, b.key)
-	}
+	c.remove(p)
 }
 
-// hubReaderAt reads a Hub file at random, by blocks.
+// remove takes a piece out. The lock is held.
+func (c *pieceCache) remove(p *piece) {
+	if p.place == nil {
+		return
+	}
+	c.order.Remove(p.place)
+	p.place = nil
+	c.nBytes -= p.n
+	c.files[p.path] = slices.DeleteFunc(c.files[p.path], func(q *piece) bool { return q == p })
+}
+
+// hubReaderAt reads a Hub file at random, by pieces.
 type hubReaderAt struct {
 	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one command
 	client *hub.Client
 	ref    hub.FileRef
-	cache  *blockCache
+	cache  *pieceCache
 }
 
 func (h *hubReaderAt) ReadAt(p []byte, off int64) (int, error) {
@@ -81,24 +107,22 @@ func (h *hubReaderAt) ReadAt(p []byte, off int64) (int, error) {
 		if at >= h.ref.Size {
 			return done, io.EOF
 		}
-		b, err := h.block(at / remoteBlock)
+		b, err := h.from(at, int64(len(p)-done))
 		if err != nil {
 			return done, err
 		}
-		done += copy(p[done:], b[at%remoteBlock:])
+		done += copy(p[done:], b)
 	}
 	return done, nil
 }
 
-// block is one block of the file, from the cache or the Hub.
-func (h *hubReaderAt) block(i int64) ([]byte, error) {
-	b := h.cache.get(blockKey{h.ref.Path, i})
-	b.once.Do(func() {
-		off := i * remoteBlock
-		b.data, b.err = h.client.ReadRange(h.ctx, h.ref, off, min(remoteBlock, h.ref.Size-off))
-	})
-	if b.err != nil {
-		h.cache.drop(b)
+// from gives bytes of the file from off on, at least one and perhaps not all that are wanted. They are borrowed.
+func (h *hubReaderAt) from(off, want int64) ([]byte, error) {
+	p := h.cache.get(h.ref.Path, h.ref.Size, off, want)
+	p.once.Do(func() { p.data, p.err = h.client.ReadRange(h.ctx, h.ref, p.off, p.n) })
+	if p.err != nil {
+		h.cache.drop(p)
+		return nil, p.err
 	}
-	return b.data, b.err
+	return p.data[off-p.off:], nil
 }

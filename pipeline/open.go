@@ -21,7 +21,7 @@ import (
 )
 
 // firstHeaderRead is what the first read of a header asks for; most headers fit.
-const firstHeaderRead = 256 << 10
+const firstHeaderRead = 128 << 10
 
 // headersAtOnce is how many headers are read at a time.
 const headersAtOnce = 8

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -101,14 +104,14 @@ func OpenDF11Folder(dir string) (*DF11, error) {
 }
 
 // OpenDF11Hub opens a DF11 repo at one commit. Its files are read by ranges, in
-// blocks that are kept for a while; headers are read at once.
+// pieces that are kept for a while; headers are read at once, several at a time.
 func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF11, error) {
 	info, err := c.Info(ctx, repo, revision)
 	if err != nil {
 		return nil, err
 	}
 	d := &DF11{Name: info.ID, Commit: info.SHA, files: map[string]df11File{}}
-	cache := newBlockCache()
+	cache := newPieceCache()
 	for _, f := range info.Files {
 		ref := f.Ref(info.ID, info.SHA)
 		d.files[f.Path] = df11File{size: f.Size, sha256: f.SHA256, r: &hubReaderAt{ctx, c, ref, cache}}
@@ -166,24 +169,53 @@ func dictOfConfig(b []byte) (plan.PatternDict, error) {
 	return plan.ParsePatternDict(c.DF11.Dict)
 }
 
+// readHeaders reads the headers of all weight files, several at a time.
 func (d *DF11) readHeaders() error {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(d.files)) {
+		if path.Ext(name) == ".safetensors" && (!strings.Contains(name, "/") || !d.isComponent(name)) {
+			names = append(names, name)
+		}
+	}
+	headers, errs := make([]*safetensors.Header, len(names)), make([]error, len(names))
+	var g errgroup.Group
+	g.SetLimit(headersAtOnce)
+	for i, name := range names {
+		g.Go(func() error {
+			headers[i], errs[i] = safetensors.ReadHeader(d.files[name].r, d.files[name].size)
+			return nil
+		})
+	}
+	_ = g.Wait() // errs has them by file, so that the same one is told each time
 	d.tensors = map[string]stored{}
-	for name, f := range d.files {
-		if path.Ext(name) != ".safetensors" || strings.Contains(name, "/") && d.isComponent(name) {
-			continue
+	for i, name := range names {
+		if errs[i] != nil {
+			return headerError(name, errs[i])
 		}
-		h, err := safetensors.ReadHeader(f.r, f.size)
-		if err != nil {
-			return wrongf(name, "%v", err)
+		if err := d.addTensors(name, headers[i]); err != nil {
+			return err
 		}
-		f.header = h
-		d.files[name] = f
-		for _, t := range h.Tensors {
-			if other, twice := d.tensors[t.Name]; twice {
-				return wrongf(name, "tensor %s is in %s as well", t.Name, other.file)
-			}
-			d.tensors[t.Name] = stored{name, t}
+	}
+	return nil
+}
+
+// headerError tells a header that is wrong from one that could not be read.
+func headerError(name string, err error) error {
+	if e := (*hub.Error)(nil); errors.As(err, &e) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("header of %s: %w", name, err)
+	}
+	return wrongf(name, "%v", err)
+}
+
+func (d *DF11) addTensors(name string, h *safetensors.Header) error {
+	f := d.files[name]
+	f.header = h
+	d.files[name] = f
+	for _, t := range h.Tensors {
+		if other, twice := d.tensors[t.Name]; twice {
+			return wrongf(name, "tensor %s is in %s as well", t.Name, other.file)
 		}
+		d.tensors[t.Name] = stored{name, t}
 	}
 	return nil
 }

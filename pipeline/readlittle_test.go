@@ -1,0 +1,51 @@
+package pipeline_test
+
+import (
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// TestChecksReadLittle: a plan reads the headers of a remote model and nothing else of its weights, and the structure of a
+// DF11 model is checked by some small pieces of each file, not by whole files.
+func TestChecksReadLittle(t *testing.T) {
+	m := hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Vocab: 512, Layers: 4, ShardBytes: 12 << 20, Extra: noPicture})
+	w := newWorld(t, m)
+	w.mustConvert(t)
+	w.ResetLog()
+	src, model, err := pipeline.OpenHub(t.Context(), w.client(t), sourceRepo, "", plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(model.Plan, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nFiles, all := int64(len(model.Plan.Weights)), m.Size()
+	if read := w.sourceBytes(); nFiles < 3 || read > nFiles*128<<10 {
+		t.Errorf("planning reads %d bytes of %d files with %d bytes", read, nFiles, all)
+	}
+	w.ResetLog()
+	d, err := pipeline.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	units, size := int64(len(p.Units)), int64(0)
+	for _, f := range weightFiles(w.target()) {
+		size += w.target()[f].Size
+	}
+	if read := w.sourceBytes(); read > (units+1)*64<<10 {
+		t.Errorf("opening reads %d bytes of %d", read, size)
+	}
+	r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{DF11: d, Source: src, Model: model, Plan: p, Level: pipeline.LevelStructure, Workers: 1})
+	if err != nil || !r.OK {
+		t.Fatal(err)
+	}
+	if read := w.sourceBytes(); read > (units+1)*7*64<<10 || read > size/3 {
+		t.Errorf("checking the structure reads %d bytes of %d in %d units", read, size, units)
+	}
+	t.Logf("%d bytes of %d", w.sourceBytes(), size)
+}
