@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -154,6 +155,7 @@ type convertFlags struct {
 	force, strict                             bool
 	workers, uploads                          int
 	memory, disk                              sizeFlag
+	spools                                    int64 // share of memory; set by the verb
 	gpu                                       gpuFlags
 	parts                                     shardFlags
 }
@@ -219,14 +221,12 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	if f.workers == 0 {
 		f.workers = runtime.GOMAXPROCS(0)
 	}
-	if f.memory == 0 {
-		f.memory = defaultMemory()
-	}
-	var err error
-	if f.workers, err = f.limitMemory(f.workers); err != nil {
+	shares, err := divideMemory(cmp.Or(f.memory, defaultMemory()), f.workers, f.uploads)
+	if err != nil {
 		return nil, err
 	}
-	f.budget = int64(f.memory)
+	shares.apply()
+	f.workers, f.budget, f.spools = shares.workers, shares.total, shares.spools
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
 		return nil, err
@@ -250,7 +250,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipeline.Options, error) {
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
-		OutDir: f.out, WorkDir: f.workDir, Workers: f.workers, Uploads: f.uploads, Disk: int64(f.disk),
+		OutDir: f.out, WorkDir: f.workDir, Workers: f.workers, Uploads: f.uploads, Disk: int64(f.disk), SpoolMemory: f.spools,
 		Force: f.force, Strict: f.strict, BaseModel: f.baseModel, Version: versionText(),
 		Progress: new(pipeline.Progress), Log: u.log(),
 	}

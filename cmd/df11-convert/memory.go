@@ -14,25 +14,48 @@ const (
 	outsideHeap     = 16 << 20 // the program's own pages, stacks, the runtime's tables
 	sharedMemory    = 44 << 20 // all that does not grow with the workers: outsideHeap, headers, counts, garbage
 	memoryPerWorker = 9 << 20
+	memoryPerUpload = 8 << 20
 	transferShare   = 4 // 1/4 of the budget is for what is fetched ahead
 	minRange        = 1 << 20
 	maxRange        = 16 << 20
 	maxTransfer     = 512 << 20 // more is not faster
+	minSpools       = 8 << 20   // less is not worth it
 	containerShare  = 0.75      // of a container's limit, where nobody sets a budget
 	defaultConns    = 8
 )
 
-// limitMemory makes the budget known to the garbage collector and reduces the workers to what it can hold.
-func (f *convertFlags) limitMemory(workers int) (allowed int, err error) {
-	m := int64(f.memory)
-	if m == 0 {
-		return workers, nil
+// memoryShares is what each user of the memory gets; zero values mean that there is no budget.
+type memoryShares struct {
+	total, heap int64
+	workers     int
+	spools      int64 // as pipeline.Options.SpoolMemory has it
+}
+
+// divideMemory divides a budget; 0 is none. There are as many workers as it can hold. Of what workers, uploads and
+// transfers leave, spools get three quarters: they lie outside the heap, and all else is garbage and tables.
+func divideMemory(total sizeFlag, workers, uploads int) (memoryShares, error) {
+	m := memoryShares{total: int64(total), workers: workers}
+	if total == 0 {
+		return m, nil
 	}
-	if m < minMemory {
-		return 0, usagef("--memory %s is less than the 64MiB that a conversion needs", f.memory.String())
+	if total < minMemory {
+		return m, usagef("--memory %s is less than the 64MiB that are needed", total.String())
 	}
-	debug.SetMemoryLimit(m - outsideHeap)
-	return min(workers, max(1, int((m-sharedMemory)/memoryPerWorker))), nil
+	m.workers = min(workers, max(1, int((m.total-sharedMemory)/memoryPerWorker)))
+	left := m.total - sharedMemory - int64(m.workers)*memoryPerWorker - int64(uploads)*memoryPerUpload
+	left -= min(m.total/transferShare, maxTransfer) * 5 / 4
+	if m.spools = left * 3 / 4; m.spools < minSpools {
+		m.spools = -1
+	}
+	m.heap = m.total - outsideHeap - max(0, m.spools)
+	return m, nil
+}
+
+// apply tells the garbage collector.
+func (m memoryShares) apply() {
+	if m.total > 0 {
+		debug.SetMemoryLimit(m.heap)
+	}
 }
 
 // transferBuffers divides a budget over the ranges that are fetched ahead. Without a budget the client's own sizes hold.

@@ -8,28 +8,41 @@ import (
 	"testing"
 )
 
-func TestLimitMemory(t *testing.T) {
-	old := debug.SetMemoryLimit(-1)
-	defer debug.SetMemoryLimit(old)
+// TestDivideMemory: workers first, then uploads and transfers; spools get most of the rest, outside the heap.
+func TestDivideMemory(t *testing.T) {
 	for _, c := range []struct {
 		memory        sizeFlag
 		workers, want int
-		limit         int64 // of the heap
+		heap, spools  int64
 		usage         bool
 	}{
-		{0, 64, 64, math.MaxInt64, false},
-		{1 << 20, 2, 0, math.MaxInt64, true},
-		{64<<20 - 1, 2, 0, math.MaxInt64, true},
-		{64 << 20, 64, 2, 48 << 20, false},
-		{64 << 20, 1, 1, 48 << 20, false},
-		{256 << 20, 64, 23, 240 << 20, false},
-		{4 << 30, 64, 64, 4080 << 20, false},
+		{0, 64, 64, 0, 0, false},
+		{1 << 20, 2, 2, 0, 0, true},
+		{64<<20 - 1, 2, 2, 0, 0, true},
+		{64 << 20, 64, 2, 48 << 20, -1, false},
+		{64 << 20, 1, 1, 48 << 20, -1, false},
+		{256 << 20, 64, 23, 240 << 20, -1, false},
+		{256 << 20, 2, 2, 240<<20 - 73.5*(1<<20), 73.5 * (1 << 20), false},
+		{4 << 30, 2, 2, 4080<<20 - 2533.5*(1<<20), 2533.5 * (1 << 20), false},
 	} {
-		debug.SetMemoryLimit(math.MaxInt64)
-		got, err := (&convertFlags{memory: c.memory}).limitMemory(c.workers)
-		if got != c.want || as[usageError](err) != c.usage || debug.SetMemoryLimit(-1) != c.limit {
-			t.Errorf("%d bytes, %d workers: got %d, %v, heap %d; want %d, heap %d", c.memory, c.workers, got, err, debug.SetMemoryLimit(-1), c.want, c.limit)
+		got, err := divideMemory(c.memory, c.workers, 2)
+		if got.workers != c.want || as[usageError](err) != c.usage || got.heap != c.heap || got.spools != c.spools {
+			t.Errorf("%d bytes, %d workers: %+v, %v; want %d workers, heap %d, spools %d", c.memory, c.workers, got, err, c.want, c.heap, c.spools)
 		}
+	}
+}
+
+// TestMemoryLimit: a budget is told to the collector, no budget leaves it alone.
+func TestMemoryLimit(t *testing.T) {
+	old := debug.SetMemoryLimit(math.MaxInt64)
+	defer debug.SetMemoryLimit(old)
+	memoryShares{}.apply()
+	if l := debug.SetMemoryLimit(-1); l != math.MaxInt64 {
+		t.Error(l)
+	}
+	memoryShares{total: 64 << 20, heap: 48 << 20}.apply()
+	if l := debug.SetMemoryLimit(-1); l != 48<<20 {
+		t.Error(l)
 	}
 }
 

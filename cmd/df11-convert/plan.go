@@ -28,8 +28,12 @@ func (f *budgetFlags) register(p *pflag.FlagSet) {
 }
 
 func (f *budgetFlags) budget(s *sourceFlags) (b pipeline.Budget, err error) {
-	b = pipeline.Budget{Workers: cmp.Or(f.workers, runtime.GOMAXPROCS(0)), Uploads: f.uploads, Disk: int64(f.disk)}
-	_, b.Buffers = transferBuffers(int64(f.memory), s.connections)
+	m, err := divideMemory(cmp.Or(f.memory, defaultMemory()), cmp.Or(f.workers, runtime.GOMAXPROCS(0)), f.uploads)
+	if err != nil {
+		return b, err
+	}
+	b = pipeline.Budget{Workers: m.workers, Uploads: f.uploads, Disk: int64(f.disk), SpoolMemory: m.spools}
+	_, b.Buffers = transferBuffers(m.total, s.connections)
 	b.Part, err = f.parts.part(os.Getenv)
 	return b, err
 }
