@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -75,7 +76,7 @@ func TestPiecesGrow(t *testing.T) {
 	if n, nBytes := fetched(srv); n != 3 || nBytes > 3*smallestPiece {
 		t.Errorf("%d requests, %d bytes for three places", n, nBytes)
 	}
-	if k, err := h.ReadAt(make([]byte, 10), size-3); k != 3 || err != io.EOF {
+	if k, err := h.ReadAt(make([]byte, 10), size-3); k != 3 || !errors.Is(err, io.EOF) {
 		t.Errorf("across the end: %d, %v", k, err)
 	}
 	srv.ResetLog()
