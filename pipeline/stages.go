@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"iter"
 	"os"
 	"slices"
 	"sync"
@@ -30,9 +30,10 @@ func (r *run) convertAll(ctx context.Context) error {
 		return r.fetcher(ready, save).run(gctx)
 	})
 	g.Go(func() error { return r.saveLoop(save) })
-	g.Go(func() error { return r.convertLoop(gctx, ready, made) })
-	seal := func() error { return r.sealLoop(gctx, made, sealed) }
-	r.pool(g, func() { close(sealed) }, seal, seal, func() error { return r.resend(gctx, sealed) })
+	lull := make(chan struct{})
+	g.Go(func() error { return r.convertLoop(gctx, ready, made, lull) })
+	seal := func() error { return r.sealLoop(gctx, made, r.pairing(lull), sealed) }
+	r.pool(g, func() { close(sealed) }, seal, func() error { return r.resend(gctx, sealed) })
 	for range r.Uploads {
 		g.Go(func() error { return r.publishLoop(gctx, sealed) })
 	}
@@ -174,11 +175,11 @@ func localSpool(local localFiles, t *task) (spool, error) {
 	return newSpanSpool(extents), failed
 }
 
-// convertLoop converts task after task; it alone closes made.
-func (r *run) convertLoop(ctx context.Context, ready <-chan *task, made chan<- *built) error {
+// convertLoop converts task after task; it alone closes made. Tokens go to lull while there is nothing to convert.
+func (r *run) convertLoop(ctx context.Context, ready <-chan *task, made chan<- *built, lull chan<- struct{}) error {
 	defer close(made)
 	c := &converter{create: r.create, free: r.free, workers: r.Workers, progress: r.Progress, gpu: r.GPU, strict: true}
-	for t := range ready {
+	for t := range withLull(ready, lull) {
 		b, err := c.convert(ctx, t)
 		if err == nil {
 			t.holds.forget()
@@ -200,6 +201,21 @@ func (r *run) convertLoop(ctx context.Context, ready <-chan *task, made chan<- *
 	return nil
 }
 
+// withLull ranges over tasks, and offers tokens to lull while it waits for one.
+func withLull(ready <-chan *task, lull chan<- struct{}) iter.Seq[*task] {
+	return func(yield func(*task) bool) {
+		for {
+			select {
+			case t, ok := <-ready:
+				if !ok || !yield(t) {
+					return
+				}
+			case lull <- struct{}{}:
+			}
+		}
+	}
+}
+
 // create makes an output file; one that does not stay counts against the disk budget until it is uploaded.
 func (r *run) create(ctx context.Context, t *task, size int64) (*atomicfile.File, error) {
 	if !r.store.keep {
@@ -219,41 +235,6 @@ func (r *run) free(size int64) {
 	if !r.store.keep {
 		r.outputs.release(size)
 	}
-}
-
-// sealLoop gives verified files their sha256 and their name, and writes them into the journal.
-func (r *run) sealLoop(ctx context.Context, made <-chan *built, sealed chan<- Output) error {
-	for b := range made {
-		o, err := r.seal(ctx, b)
-		if err != nil {
-			return fmt.Errorf("output %s: %w", b.task.path, err)
-		}
-		select {
-		case sealed <- o:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}
-
-func (r *run) seal(ctx context.Context, b *built) (Output, error) {
-	defer b.file.Cleanup()
-	done := r.Progress.timed(StageHash)
-	sum, err := sumReader(ctx, io.NewSectionReader(b.file, 0, b.size))
-	done(b.size)
-	if err != nil {
-		return Output{}, err
-	}
-	if err := b.file.Commit(b.size); err != nil {
-		return Output{}, err
-	}
-	o := Output{Path: b.task.path, Size: b.size, SHA256: sum, Units: b.result, Prefixes: b.task.prefixes}
-	r.ledger.add(o)
-	r.Progress.Outputs.Add(1)
-	r.Progress.OutputBytes.Add(o.Size)
-	r.Log.Info("output finished", "file", o.Path, "bytes", o.Size)
-	return o, r.saveJournal()
 }
 
 // publishLoop uploads sealed files and lets those go that need not stay.
