@@ -75,6 +75,12 @@ func plainHint(e *Error) string {
 		return "unset HF_HUB_OFFLINE to use the network"
 	case errors.Is(e, ErrChanged):
 		return "run the same command again; it reads the file anew"
+	case errors.Is(e, ErrConflict):
+		return fmt.Sprintf("others commit to %s at the same time; run the same command again, it goes on where it stopped", orDefault(e.Repo, "it"))
+	case errors.Is(e, ErrMissingObject):
+		return "the hub does not hold a file that it took before; run the same command again, it sends that file anew"
+	case errors.Is(e, ErrCorrupt):
+		return "run the same command again; if it fails the same way, the file is damaged in the hub's store, or this machine's memory or disk is at fault"
 	case errors.Is(e, ErrNotHub):
 		return "check HF_ENDPOINT and the proxy settings"
 	case errors.Is(e, ErrUnknownOutcome):

@@ -2,7 +2,7 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"sync"
 
@@ -35,10 +35,30 @@ func (s *cachingSource) Stream(ctx context.Context, file int, off, end int64) (i
 	defer lock.Unlock()
 	if _, ok := s.client.CachedPath(s.refs[file]); !ok {
 		if err := s.fill(ctx, s.refs[file]); err != nil {
-			return nil, fmt.Errorf("shared cache: %w", err)
+			return nil, cacheError(err)
 		}
 	}
 	return s.hubSource.Stream(ctx, file, off, end)
+}
+
+// CacheError says that the shared cache could not be written.
+type CacheError struct{ Err error }
+
+func (e *CacheError) Error() string { return "shared cache: " + e.Err.Error() }
+
+func (e *CacheError) Unwrap() error { return e.Err }
+
+// Hint says what can be done about it.
+func (e *CacheError) Hint() string {
+	return "choose another folder for the cache with HF_HUB_CACHE, or leave out --cache"
+}
+
+// cacheError tells what went wrong here from what went wrong at the Hub or on the way from it.
+func cacheError(err error) error {
+	if e := (*hub.Error)(nil); errors.As(err, &e) {
+		return err
+	}
+	return &CacheError{err}
 }
 
 func (s *cachingSource) lock(file int) *sync.Mutex {

@@ -204,6 +204,10 @@ func (r *run) copyFiles(ctx context.Context) ([]small, error) {
 			continue
 		}
 		s, err := r.copyFile(ctx, f)
+		for reads := 1; brokenFile(err) != "" && reads < sourceReads && ctx.Err() == nil; reads++ {
+			r.Log.Warn("source file is not what was published, reading it again", "file", f.Path, "err", err)
+			s, err = r.copyFile(ctx, f)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("copy %s: %w", f.Path, err)
 		}

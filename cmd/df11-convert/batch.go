@@ -79,6 +79,9 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		if err != nil {
 			r.Error, r.Code, r.Hints = err.Error(), exitCode(err), hints(err)
 			u.say("df11-convert: %s: %v", m.Source, err)
+			for _, h := range r.Hints {
+				u.say("hint: %s", h)
+			}
 			first = firstError(first, err)
 		}
 		results = append(results, r)

@@ -178,6 +178,9 @@ func hints(err error) (hs []string) {
 		add(b.Hint())
 		return hs
 	}
+	if c := (*pipeline.CacheError)(nil); errors.As(err, &c) {
+		add(c.Hint())
+	}
 	add(hub.Hint(err))
 	switch {
 	case as[usageError](err):
