@@ -349,3 +349,27 @@ func TestCloudFrontLinksAndExpiry(t *testing.T) {
 		t.Errorf("%d heads, %d gets; an old link must be renewed before it is used", w.nHeads(), w.nGets())
 	}
 }
+
+// TestEveryRequestForBytesIsRanged: storage hosts refuse huge files whole, so that no way to read one asks for it whole.
+func TestEveryRequestForBytesIsRanged(t *testing.T) {
+	w := newWorldOn(t, hubtest.Start(t, hubtest.WithUnrangedLimit(1)), 10_000)
+	if err := w.stream(t); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.ReadRange(t.Context(), w.ref(), 0, 10_000); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.ReadFile(t.Context(), source, w.commit, weight, 10_000); err != nil {
+		t.Error(err)
+	}
+	for _, q := range w.srv.Requests() {
+		if q.Method == "GET" && strings.Contains(q.Path, weight) || q.Host == hubtest.HostCDN {
+			if q.Range == "" || q.Header.Get("Accept-Encoding") != "identity" {
+				t.Errorf("%s %s without a range, or open to compression", q.Method, q.Path)
+			}
+		}
+	}
+	if w.nGets() != 7 {
+		t.Errorf("%d gets", w.nGets())
+	}
+}

@@ -266,3 +266,24 @@ func TestLimitRateOfAllClients(t *testing.T) {
 		}
 	})
 }
+
+func TestCancelEndsAnUploadAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done() // neither takes the body nor answers
+			return nil, r.Context().Err()
+		}}
+		c, _ := testClient(t, w, realTime)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("user says stop")
+		time.AfterFunc(time.Second, func() { cancel(cause) })
+		start := time.Now()
+		b := Blob{Path: "x", Size: 100, Reader: bytes.NewReader(make([]byte, 100))}
+		if _, err := c.put(ctx, "a/b", "https://cdn.test/x", nil, b, 0, 100); !errors.Is(err, cause) || time.Since(start) != time.Second {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		if w.count() != 1 || len(c.puts) != 0 {
+			t.Errorf("%d requests, %d places held", w.count(), len(c.puts))
+		}
+	})
+}
