@@ -5,8 +5,12 @@ import (
 	"slices"
 )
 
-// sealers is how many finished files are hashed at once.
-const sealers = 2
+// sealers is how many finished files are hashed at once, tasksAhead how many complete tasks may wait for the converter,
+// so that the fetcher goes on while a large one is converted.
+const (
+	sealers    = 2
+	tasksAhead = 4
+)
 
 // defaultSpoolMemory is for spools in memory where nobody says how much there is.
 const defaultSpoolMemory = 64 << 20

@@ -13,7 +13,8 @@ import (
 
 // BenchmarkOverlap converts a model over lines of known speed, from Hub to Hub, and reports the wall time as a multiple
 // of what the slowest stage takes alone: the bytes of the slower direction at the speed of its line. Lines are slow
-// enough that no machine is limited by its processor. The promise is a ratio of at most 1.1.
+// enough that no machine is limited by its processor. The promise is a ratio of at most 1.1. What can't overlap is the
+// fetch of the first unit and the upload of the last, so the model has many units, as large models do.
 //
 //	go test -run '^$' -bench Overlap -benchtime 1x ./pipeline
 func BenchmarkOverlap(b *testing.B) {
@@ -21,9 +22,9 @@ func BenchmarkOverlap(b *testing.B) {
 		name     string
 		down, up int64 // bytes per second
 	}{
-		{"download", 6_000_000, 12_000_000},
-		{"upload", 12_000_000, 4_000_000},
-		{"balanced", 6_000_000, 4_000_000},
+		{"download", 9_000_000, 18_000_000},
+		{"upload", 18_000_000, 6_000_000},
+		{"balanced", 9_000_000, 6_000_000},
 	} {
 		b.Run(line.name, func(b *testing.B) {
 			var wall, alone time.Duration
@@ -44,7 +45,7 @@ func BenchmarkOverlap(b *testing.B) {
 // overlap makes one conversion and gives its wall time and that of the slower line alone.
 func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
 	b.Helper()
-	m := hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 256, Layers: 48, Vocab: 2048, ShardBytes: 16 << 20})
+	m := hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 256, Layers: 96, Vocab: 2048, ShardBytes: 16 << 20})
 	s := hubtest.New(hubtest.WithLinkSpeed(down, up), hubtest.WithDropUploads())
 	defer s.Close()
 	s.AddModel(sourceRepo, m)

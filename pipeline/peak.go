@@ -47,7 +47,7 @@ func onDisk(t *task) int64 {
 func inMemory(t *task) int64 { return t.size - onDisk(t) }
 
 // peakDisk is the most that spools and finished files take together while uploads are slower than everything else: each
-// finished file then waits for those before it, and the fetcher runs one task ahead. A limit of 0 is none. size gives the
+// finished file then waits for those before it, and the fetcher runs ahead. A limit of 0 is none. size gives the
 // bytes of a task's output.
 func peakDisk(as []arrival, size func(*task) int64, spoolLimit, outLimit int64, uploads int) (peak int64) {
 	var outs []int64
@@ -77,8 +77,9 @@ func peakOpen(as []arrival, spool func(*task) int64, limit int64, complete func(
 	return peak
 }
 
-// ahead is what the fetcher adds to open spools until the limit stops it, or a complete task that nobody takes yet.
+// ahead is what the fetcher adds to open spools until the limit stops it, or a complete task for which no place is left.
 func ahead(as []arrival, spool func(*task) int64, open, limit int64) (more int64) {
+	complete := 0
 	for _, a := range as {
 		if a.begin {
 			if limit > 0 && open+more+spool(a.task) > limit {
@@ -87,7 +88,9 @@ func ahead(as []arrival, spool func(*task) int64, open, limit int64) (more int64
 			more += spool(a.task)
 		}
 		if a.last {
-			break
+			if complete++; complete > tasksAhead {
+				break
+			}
 		}
 	}
 	return more

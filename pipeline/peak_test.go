@@ -19,15 +19,22 @@ func TestPeakDisk(t *testing.T) {
 		spools, outs int64
 		want         int64
 	}{
-		{"no limit", inTurn, 0, 0, 100 + 40 + 50},
+		{"no limit", inTurn, 0, 0, 100 + 40 + 10 + 50},
 		{"room for one spool", inTurn, 100, 0, 100 + 50},
-		{"room for one output", inTurn, 0, 50, 100 + 40 + 50},
+		{"room for one output", inTurn, 0, 50, 100 + 40 + 10 + 50},
 		{"one is always allowed", inTurn, 1, 1, 100 + 50},
-		{"begun before", overlapping, 0, 0, 140 + 50},
+		{"begun before", overlapping, 0, 0, 140 + 10 + 50},
 	} {
 		if got := peakDisk(tc.arrivals, half, tc.spools, tc.outs, 1); got != tc.want {
 			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
 		}
+	}
+	many := make([]arrival, 3*tasksAhead)
+	for i := range many {
+		many[i] = whole(&task{size: 8})
+	}
+	if got := peakDisk(many, half, 0, 1, 1); got != 8*(tasksAhead+2)+4 {
+		t.Errorf("many: %d", got) // one with the converter, those that wait, and one with the fetcher
 	}
 	if got := waiting([]int64{9, 1, 2, 3}, 0, 2); got != 5 {
 		t.Errorf("the newest two take %d, want 5", got)

@@ -23,7 +23,7 @@ func (r *run) convertAll(ctx context.Context) error {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	ready, made, sealed := make(chan *task), make(chan *built), make(chan Output)
+	ready, made, sealed := make(chan *task, tasksAhead), make(chan *built), make(chan Output)
 	save := newSaver(cmp.Or(r.SpoolSync, defaultSpoolSync))
 	g.Go(func() error {
 		defer close(save.wake)
