@@ -37,10 +37,11 @@ func onDisk(o *pipeline.Options) { o.SpoolMemory, o.SpoolSync = -1, 1 }
 var keepCases = map[string]struct {
 	order hubtest.Order
 	runs  []func(*pipeline.Options)
+	kills []int // after so many percent of the reads: in the first or in the last of the large tensors
 }{
-	"in order": {hubtest.OrderModel, []func(*pipeline.Options){onDisk}},
-	"part":     {hubtest.OrderModel, []func(*pipeline.Options){inPart, finishing}},
-	"by task":  {hubtest.OrderScattered, []func(*pipeline.Options){inPartByTask, finishing}},
+	"in order": {hubtest.OrderModel, []func(*pipeline.Options){onDisk}, []int{40, 80}},
+	"part":     {hubtest.OrderModel, []func(*pipeline.Options){inPart, finishing}, []int{80}},
+	"by task":  {hubtest.OrderScattered, []func(*pipeline.Options){inPartByTask, finishing}, []int{80}},
 }
 
 func inPartByTask(o *pipeline.Options) { o.Part, o.Disk = pipeline.Part{I: 1, N: 1}, 35_000_000 }
@@ -96,7 +97,7 @@ func TestKilledSpoolIsTakenUp(t *testing.T) {
 				t.Fatal(err)
 			}
 			once, reads := base.sourceBytes(), base.Count("GET", "/repos/*")
-			for _, share := range []int{40, 80} { // percent: in the first and in the last of the large tensors
+			for _, share := range c.kills {
 				w := newWorld(t, bigHead(c.order))
 				work := w.killed(t, reads*share/100, onDisk, c.runs[0])
 				if _, err := w.convert(t.Context(), t, work, onDisk, c.runs[0]); err != nil {
