@@ -116,19 +116,11 @@ func (f FileRef) hashFile(ctx context.Context, path string) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	h, buf := f.newHash(), make([]byte, 1<<20)
-	for {
-		n, err := file.Read(buf)
-		h.Write(buf[:n])
-		switch {
-		case err == io.EOF:
-			return hex.EncodeToString(h.Sum(nil)), nil
-		case err != nil:
-			return "", err
-		case ctx.Err() != nil:
-			return "", context.Cause(ctx)
-		}
+	h := f.newHash()
+	if _, err := io.CopyBuffer(struct{ io.Writer }{h}, &contextReader{ctx, file}, make([]byte, 1<<20)); err != nil {
+		return "", err
 	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // damaged remembers a file of the cache that must not be used, and says so once.

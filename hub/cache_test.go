@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -175,7 +176,7 @@ func TestCacheWrite(t *testing.T) {
 	dir := t.TempDir()
 	c, _ := cachedClient(t, dir, true)
 	put := func(ref FileRef, content string) error {
-		w, err := c.CacheCreate(ref)
+		w, err := c.CacheCreate(t.Context(), ref)
 		if err != nil {
 			return err
 		}
@@ -266,7 +267,7 @@ func damagedCopy(t *testing.T, h *fileHub, dir string) {
 	if n := strings.Count(log.String(), "damaged"); n != 1 {
 		t.Errorf("told %d times: %s", n, &log)
 	}
-	w, err := c.CacheCreate(h.ref())
+	w, err := c.CacheCreate(t.Context(), h.ref())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,5 +284,69 @@ func damagedCopy(t *testing.T, h *fileHub, dir string) {
 	}
 	if err := streamAll(t, c, h); err != nil || h.nGets() != before {
 		t.Errorf("%d requests with a good copy there, %v", h.nGets()-before, err)
+	}
+}
+
+// TestCacheFileGoesOn: what was written before an end stays for the next one, unless it is wrong or somebody else is at it.
+func TestCacheFileGoesOn(t *testing.T) {
+	const content = "0123456789"
+	ref := FileRef{Repo: "a/b", Commit: testCommit, Path: "m.safetensors", Size: 10, SHA256: sha([]byte(content))}
+	dir := t.TempDir()
+	blobs := filepath.Join(dir, "models--a--b", "blobs")
+	part := filepath.Join(blobs, ref.SHA256+".df11-part")
+	c, _ := cachedClient(t, dir, true)
+	begin := func(offset int64, rest string) *CacheFile {
+		t.Helper()
+		w, err := c.CacheCreate(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.Offset() != offset {
+			t.Errorf("begins at %d, want %d", w.Offset(), offset)
+		}
+		if _, err := w.Write([]byte(rest)); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	begin(0, "").Cleanup()
+	begin(0, "0123").Cleanup()
+	first := begin(4, "45")
+	second := begin(0, content) // at the same time
+	if err := second.Commit(); err != nil {
+		t.Error(err)
+	}
+	second.Cleanup()
+	first.Cleanup()
+	w := begin(6, "6789")
+	if err := w.Commit(); err != nil {
+		t.Error(err)
+	}
+	w.Cleanup()
+	for _, spoilt := range []string{"01x3", content + "0"} {
+		write(t, part, spoilt)
+		w, err := c.CacheCreate(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(content)[w.Offset():]); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Commit(); err == nil != (w.Offset() == 10 && spoilt != "01x3") {
+			t.Errorf("%q: %v", spoilt, err)
+		}
+		w.Cleanup()
+	}
+	if left, _ := filepath.Glob(filepath.Join(blobs, "*")); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+	if path, ok := c.CheckCached(t.Context(), ref); !ok {
+		t.Errorf("%s is not there", path)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	write(t, part, "0123")
+	cancel()
+	if _, err := c.CacheCreate(ctx, ref); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }

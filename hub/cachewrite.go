@@ -1,48 +1,100 @@
 package hub
 
 import (
+	"context"
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/filelock"
 )
 
 // CacheFile is a file on its way into the shared cache. It appears there, for
 // the Python client too, only when all its bytes are there and have the hash
-// that the reference names. It is not for concurrent use.
+// that the reference names. What has been written before an error or a kill is
+// gone on with by the next CacheCreate. It is not for concurrent use.
 type CacheFile struct {
-	c    *Client
-	ref  FileRef
-	file *atomicfile.File
-	hash hash.Hash
-	n    int64
+	c     *Client
+	ref   FileRef
+	file  *atomicfile.File
+	lock  *filelock.Lock // nil: another process writes the file as well, and this one is not to be gone on with
+	hash  hash.Hash
+	n     int64
+	wrong bool
 }
 
-// CacheCreate begins a file of the shared cache; the caller writes its bytes in
-// order, defers Cleanup and ends with Commit. The reference needs its hash.
-func (c *Client) CacheCreate(f FileRef) (*CacheFile, error) {
+// CacheCreate begins a file of the shared cache, or goes on with it; the caller
+// writes its bytes from Offset on in order, defers Cleanup and ends with Commit.
+// The reference needs its hash.
+func (c *Client) CacheCreate(ctx context.Context, f FileRef) (*CacheFile, error) {
 	if err := checkSource(f.Repo, f.Commit, f.Path); err != nil {
 		return nil, err
 	}
 	if c.opt.CacheDir == "" || !isCommit(f.Commit) || !isSHA256(f.SHA256) && !isCommit(f.BlobID) {
 		return nil, c.errorf("cache "+f.String(), ErrCorrupt, "no cache is set, or the file's commit or hash is not known")
 	}
-	blobs := filepath.Join(c.repoFolder(f.Repo), "blobs")
-	if err := os.MkdirAll(blobs, 0o755); err != nil {
+	w := &CacheFile{c: c, ref: f, hash: f.newHash()}
+	if err := w.open(ctx); err != nil {
 		return nil, fmt.Errorf("cache %s: %w", f, err)
 	}
-	file, err := atomicfile.Create(filepath.Join(blobs, f.hash()), f.Size)
+	return w, nil
+}
+
+// open takes the lock that the Python client takes, too, and what an earlier run
+// has left. Without the lock the file gets a name that nobody else uses.
+func (w *CacheFile) open(ctx context.Context) error {
+	folder := w.c.repoFolder(w.ref.Repo)
+	blob := filepath.Join(folder, "blobs", w.ref.hash())
+	locks := filepath.Join(w.c.opt.CacheDir, ".locks", filepath.Base(folder))
+	for _, dir := range []string{filepath.Dir(blob), locks} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	var err error
+	if w.lock, err = filelock.Acquire(filepath.Join(locks, w.ref.hash()+".lock")); err != nil {
+		w.file, err = atomicfile.Create(blob, w.ref.Size)
+		return err
+	}
+	part := blob + ".df11-part"
+	if w.file, w.n, err = atomicfile.Resume(blob, part, w.ref.Size); err == nil && w.n > w.ref.Size {
+		w.file.Cleanup()
+		w.file, w.n, err = atomicfile.Resume(blob, part, w.ref.Size)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("cache %s: %w", f, err)
+		w.release()
+		return err
 	}
-	return &CacheFile{c: c, ref: f, file: file, hash: f.newHash()}, nil
+	if err := w.rehash(ctx); err != nil {
+		w.Cleanup()
+		return err
+	}
+	return nil
+}
+
+// rehash reads what is there already.
+func (w *CacheFile) rehash(ctx context.Context) error {
+	there := &contextReader{ctx, io.NewSectionReader(w.file, 0, w.n)}
+	_, err := io.CopyBuffer(struct{ io.Writer }{w.hash}, there, make([]byte, 1<<20))
+	return err
+}
+
+// Offset is how many bytes are there: where the caller begins.
+func (w *CacheFile) Offset() int64 { return w.n }
+
+func (w *CacheFile) release() {
+	if w.lock != nil {
+		_ = w.lock.Release()
+		w.lock = nil
+	}
 }
 
 // newHash is the hash by which the cache names the file.
@@ -63,14 +115,23 @@ func (w *CacheFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Cleanup removes what is not committed; it may always be deferred.
-func (w *CacheFile) Cleanup() { w.file.Cleanup() }
+// Cleanup ends a file that is not committed; it may always be deferred. What is
+// there stays for the next CacheCreate, unless it was found to be wrong.
+func (w *CacheFile) Cleanup() {
+	if w.lock == nil || w.wrong || w.n == 0 {
+		w.file.Cleanup()
+	} else {
+		w.file.Leave()
+	}
+	w.release()
+}
 
 // Commit checks size and hash, and makes the file appear in its snapshot. It
 // takes the place of a damaged copy by rename.
 func (w *CacheFile) Commit() error {
 	op := "cache " + w.ref.String()
 	if got := hex.EncodeToString(w.hash.Sum(nil)); w.n != w.ref.Size || got != w.ref.hash() {
+		w.wrong = w.n >= w.ref.Size
 		return w.c.errorf(op, ErrCorrupt, "%d bytes with hash %s, expected %d with %s", w.n, got, w.ref.Size, w.ref.hash())
 	}
 	if err := w.file.Commit(w.ref.Size); err != nil {
@@ -140,4 +201,17 @@ func (c *Client) CacheRevision(repo, rev, commit string) error {
 		return fmt.Errorf("cache revision %s of %s: %w", rev, repo, err)
 	}
 	return nil
+}
+
+// contextReader ends with the context.
+type contextReader struct {
+	ctx context.Context //nolint:containedctx // of the one copy that reads it
+	r   io.Reader
+}
+
+func (r *contextReader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.r.Read(p)
 }

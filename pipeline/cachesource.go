@@ -70,14 +70,14 @@ func (s *cachingSource) lock(file int) *sync.Mutex {
 	return s.files[file]
 }
 
-// fill downloads one file.
+// fill downloads one file, or what an earlier run has left of it.
 func (s *cachingSource) fill(ctx context.Context, ref hub.FileRef) error {
-	w, err := s.client.CacheCreate(ref)
+	w, err := s.client.CacheCreate(ctx, ref)
 	if err != nil {
 		return err
 	}
 	defer w.Cleanup()
-	r, err := s.client.Stream(ctx, ref, 0, ref.Size)
+	r, err := s.client.Stream(ctx, ref, w.Offset(), ref.Size)
 	if err != nil {
 		return err
 	}

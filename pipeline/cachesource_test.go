@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -72,7 +73,7 @@ func fillCache(t *testing.T, c *hub.Client, cache string) (blobs string, refs ma
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := c.CacheCreate(ref)
+		w, err := c.CacheCreate(t.Context(), ref)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,5 +188,31 @@ func TestVerifyWithDamagedCache(t *testing.T) {
 		DF11: d, Source: o.Source, Model: o.Model, Plan: p, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
 	if err != nil || !r.OK || strings.Count(log.String(), "damaged") != 1 {
 		t.Errorf("%+v, %v; log %s", r, err, log)
+	}
+}
+
+// TestKilledCacheGoesOn: a download into the shared cache that was stopped goes on where it was.
+func TestKilledCacheGoesOn(t *testing.T) {
+	m := hubtest.NewLlama(2, hubtest.ModelOptions{Hidden: 256, Vocab: 512, Layers: 2, Extra: noPicture})
+	want := reference(t, m)
+	w, cache := newWorld(t, m), t.TempDir()
+	w.hub = append(w.hub, func(o *hub.Options) { o.CacheDir = cache })
+	w.change = append(w.change, func(o *pipeline.Options) { o.Source = pipeline.KeepWeights(o.Source) })
+	interrupted(t, w, t.TempDir(), func(stop func()) {
+		w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Nth: 60, Action: func(x *hubtest.Exchange) { stop(); hubtest.Reset()(x) }})
+	})
+	parts, err := filepath.Glob(filepath.Join(cache, "*", "blobs", "*.df11-part"))
+	if err != nil || len(parts) != 1 {
+		t.Fatal(parts, err)
+	}
+	st, err := os.Stat(parts[0])
+	if err != nil || st.Size() < m.Size()/4 {
+		t.Fatalf("only %d bytes of %d are there, %v", st.Size(), m.Size(), err)
+	}
+	w.ResetLog()
+	w.mustConvert(t)
+	sameFiles(t, w.target(), want)
+	if read := w.sourceBytes(); read > m.Size()-st.Size()+300_000 { // headers are read before
+		t.Errorf("%d bytes were read, with %d of %d there", read, st.Size(), m.Size())
 	}
 }
