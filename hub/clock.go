@@ -7,6 +7,8 @@ import (
 
 // Clock is how the client tells time and waits. Both methods are called by
 // many goroutines at once. Sleep returns the cause of ctx as soon as ctx ends.
+// Only whether a connection stalls is not told by it: that is about the
+// connection's own time.
 type Clock interface {
 	Now() time.Time
 	Sleep(ctx context.Context, d time.Duration) error

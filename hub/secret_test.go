@@ -1,0 +1,68 @@
+package hub_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+// lockedBuffer is a log that many goroutines write.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// TestNothingSecretIsLogged: with every named fault, the most talkative log, the waits and the errors show neither the
+// token nor a signed link. The test hub fails the test if the token reaches the storage host.
+func TestNothingSecretIsLogged(t *testing.T) {
+	for _, fault := range hubtest.FaultNames() {
+		if strings.Contains(fault, "stall") || fault == "slow" {
+			continue // they end by patience; TestStalls has them
+		}
+		t.Run(fault, func(t *testing.T) {
+			var log lockedBuffer
+			w := newWorld(t, 10_000, func(o *hub.Options) {
+				o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+				o.OnWait = func(w hub.Wait) { _, _ = log.Write([]byte(w.Reason + "\n")) }
+			})
+			w.srv.Inject(hubtest.Fault{Name: fault, Times: 3})
+			tell := func(err error) {
+				if err != nil {
+					_, _ = log.Write([]byte(err.Error() + " " + hub.Hint(err) + "\n"))
+				}
+			}
+			_, err := w.Info(t.Context(), source, "main")
+			tell(err)
+			_, err = w.ReadFile(t.Context(), source, w.commit, weight, 10_000)
+			tell(err)
+			_, err = w.CreateRepo(t.Context(), target, nil)
+			tell(err)
+			for _, size := range []int{15_000, 50_000} {
+				_, err = w.push(t, weight, pattern(size))
+				tell(err)
+			}
+			_, err = w.Tree(t.Context(), source, "main")
+			tell(err)
+			text := log.b.String()
+			if len(text) == 0 {
+				t.Error("nothing was logged")
+			}
+			for _, secret := range []string{"hf_test", "Bearer", "X-Amz-", "Signature", "?x", "&", "key="} {
+				if strings.Contains(text, secret) {
+					t.Errorf("the log shows %q: %s", secret, text)
+				}
+			}
+		})
+	}
+}
