@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -99,8 +100,10 @@ func (r *run) budgets(segs [][]segment, kept int64) error {
 	if err != nil {
 		return err
 	}
-	d, err := divide(r.tasks, segs, demand{
-		spooled: func(t *task) bool { return !r.readsLocal(t) }, outputs: !r.store.keep, disk: disk, memory: r.SpoolMemory,
+	r.diskLimit = disk
+	done := func(t *task) bool { _, ok := r.ledger.output(t.path); return ok }
+	d, err := divide(slices.DeleteFunc(slices.Clone(r.tasks), done), segs, demand{
+		spooled: func(t *task) bool { return !done(t) && !r.readsLocal(t) }, outputs: !r.store.keep, disk: disk, memory: r.SpoolMemory,
 	})
 	if err != nil {
 		return err

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -15,7 +17,7 @@ import (
 // proveUnchecked rebuilds every source file whose bytes never passed through sha256 as a whole, from the outputs as they
 // are stored, and compares its hash with the published one.
 func (r *run) proveUnchecked(ctx context.Context) error {
-	open := &outputFiles{run: r, files: map[string]*os.File{}, used: map[string]bool{}}
+	open := &outputFiles{run: r, files: map[string]openOutput{}}
 	defer open.close()
 	for _, fs := range r.files {
 		if r.checkpointOf(fs).Integrity != "" {
@@ -33,42 +35,54 @@ func (r *run) proveUnchecked(ctx context.Context) error {
 			return proofFailed(fs.path, err)
 		}
 		r.ledger.setFile(Checkpoint{File: fs.path, Integrity: integrityProof, SHA256: fs.want})
+		if err := r.saveJournal(); err != nil {
+			return err
+		}
 		r.Log.Info("source file proved", "file", fs.path)
 	}
 	return nil
 }
 
 // outputFiles opens finished outputs: those in the store as they are, the others from the target repo, whole, each
-// checked by its sha256. It holds only what the current source file needs.
+// checked by its sha256. It holds only what the current source file needs, and what the disk budget has no room for is
+// read by ranges: the source file's hash covers it.
 type outputFiles struct {
-	run   *run
-	files map[string]*os.File
-	used  map[string]bool // by the current source file
+	run    *run
+	files  map[string]openOutput
+	onDisk int64 // bytes of those that were brought back
 }
 
-func (o *outputFiles) close() {
+// openOutput is an output that can be read at random. fetched is what it takes of the disk.
+type openOutput struct {
+	io.ReaderAt
+	close   func() error
+	fetched int64
+}
+
+func (o *outputFiles) close() { o.keepOnly(nil) }
+
+// keepOnly closes the outputs that are not among the names.
+func (o *outputFiles) keepOnly(names map[string]bool) {
 	for name, f := range o.files {
-		f.Close()
-		delete(o.files, name)
+		if !names[name] {
+			_ = f.close() // it was only read
+			o.onDisk -= f.fetched
+			delete(o.files, name)
+		}
 	}
 }
 
 // model is a DF11 model of just the outputs that a source file went into.
 func (o *outputFiles) model(ctx context.Context, fs *fileState) (*DF11, error) {
-	o.used = map[string]bool{}
+	used := map[string]bool{}
 	d := &DF11{files: map[string]df11File{}, tensors: map[string]stored{}}
 	for _, s := range fs.segs {
 		for _, to := range s.dst {
-			o.used[to.task.path] = true
+			used[to.task.path] = true
 		}
 	}
-	for name, f := range o.files {
-		if !o.used[name] {
-			f.Close()
-			delete(o.files, name)
-		}
-	}
-	for name := range o.used {
+	o.keepOnly(used)
+	for _, name := range slices.Sorted(maps.Keys(used)) {
 		if err := o.add(ctx, d, name); err != nil {
 			return nil, err
 		}
@@ -96,28 +110,43 @@ func (o *outputFiles) add(ctx context.Context, d *DF11, name string) error {
 	return nil
 }
 
-func (o *outputFiles) open(ctx context.Context, done Output) (*os.File, error) {
+func (o *outputFiles) open(ctx context.Context, done Output) (openOutput, error) {
 	if f, ok := o.files[done.Path]; ok {
 		return f, nil
 	}
-	f, err := os.Open(o.run.store.path(done.Path))
+	f, err := o.openNew(ctx, done)
 	if err != nil {
-		f, err = o.fetch(ctx, done)
+		return f, err
 	}
-	if err == nil {
-		o.files[done.Path] = f
-	}
-	return f, err
+	o.files[done.Path] = f
+	o.onDisk += f.fetched
+	return f, nil
 }
 
-// fetch brings an output back from the target.
-func (o *outputFiles) fetch(ctx context.Context, done Output) (*os.File, error) {
+func (o *outputFiles) openNew(ctx context.Context, done Output) (openOutput, error) {
+	local, err := os.Open(o.run.store.path(done.Path))
+	if err == nil {
+		return openOutput{local, local.Close, 0}, nil
+	}
 	if o.run.pub == nil {
-		return nil, os.ErrNotExist
+		return openOutput{}, err
 	}
 	p := o.run.pub
 	ref := hub.FileRef{Repo: p.push.Repo, Commit: p.parent, Path: done.Path, Size: done.Size, SHA256: done.SHA256, NoCache: true}
-	in, err := openChecked(ctx, p.push.Hub, ref)
+	if limit := o.run.diskLimit; limit > 0 && o.onDisk+done.Size > limit {
+		h := &hubReaderAt{ctx, p.push.Hub, ref, newPieceCache()}
+		return openOutput{h, func() error { return nil }, 0}, nil
+	}
+	s, err := o.fetch(ctx, ref)
+	if err != nil {
+		return openOutput{}, err
+	}
+	return openOutput{s, s.Release, done.Size}, nil
+}
+
+// fetch brings an output back from the target.
+func (o *outputFiles) fetch(ctx context.Context, ref hub.FileRef) (*fileSpool, error) {
+	in, err := openChecked(ctx, o.run.pub.push.Hub, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +158,7 @@ func (o *outputFiles) fetch(ctx context.Context, done Output) (*os.File, error) 
 	if _, err := io.CopyBuffer(onlyWriter{s.f}, contextReader{ctx, in}, make([]byte, blockBytes)); err != nil {
 		return nil, errors.Join(err, s.Release())
 	}
-	return s.f, nil
+	return s, nil
 }
 
 // proofFailed tells outputs that are wrong from a proof that could not run.

@@ -120,11 +120,7 @@ func (r *run) discard(file string, cause error) error {
 	}
 	r.ledger.distrust(file)
 	r.ledger.keep(trusted)
-	for _, fs := range r.files {
-		if fs.path != file {
-			r.ledger.setFile(r.checkpointOf(fs)) // how far it was read
-		}
-	}
+	r.doubt(file)
 	if r.pub != nil {
 		r.pub.ledger.distrust(file)
 		r.pub.ledger.keep(trusted)
@@ -145,6 +141,20 @@ func (r *run) discard(file string, cause error) error {
 		}
 	}
 	return r.store.saveJournal(r.ledger)
+}
+
+// doubt notes of the other files how far they were read, and that those are not proved any more whose outputs went.
+func (r *run) doubt(file string) {
+	done := func(t *task) bool { _, ok := r.ledger.output(t.path); return ok }
+	for _, fs := range r.files {
+		switch {
+		case fs.path == file:
+		case r.ledger.file(fs.path).Integrity == integrityProof && fs.firstPending(done, nothing) < fs.size:
+			r.ledger.setFile(Checkpoint{File: fs.path})
+		default:
+			r.ledger.setFile(r.checkpointOf(fs))
+		}
+	}
 }
 
 // streamed tells whether an output names the bytes that it was made from, so that the hash of their file covers it.

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -171,4 +172,44 @@ func TestBrokenFilesCount(t *testing.T) {
 	if n := w.FaultsActed("etag-changed"); n != 4 {
 		t.Errorf("the fault acted %d times", n)
 	}
+}
+
+// openBytes adds up the process's open files below dir, deleted ones included; only Linux can tell.
+func openBytes(t *testing.T, dir string) (n int64) {
+	t.Helper()
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		fd := "/proc/self/fd/" + e.Name()
+		if to, err := os.Readlink(fd); err != nil || !strings.HasPrefix(to, dir) {
+			continue
+		}
+		if st, err := os.Stat(fd); err == nil {
+			n += st.Size()
+		}
+	}
+	return n
+}
+
+// TestFinishOnASmallDisk: what the disk has no room for is proved by ranges.
+func TestFinishOnASmallDisk(t *testing.T) {
+	want := reference(t, mediumHead())
+	w := newWorld(t, mediumHead())
+	if _, err := w.convert(t.Context(), t, t.TempDir(), inPart); err != nil {
+		t.Fatal(err)
+	}
+	w.ResetLog()
+	work := t.TempDir()
+	most := int64(0)
+	w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Times: always, Action: func(x *hubtest.Exchange) {
+		most = max(most, openBytes(t, work))
+		x.Next(x.ResponseWriter)
+	}})
+	const disk = 5_700_000 // what the remainder may take, and little more: the outputs have 9 MB
+	if _, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { o.Finish, o.Disk = true, disk }); err != nil {
+		t.Fatal(err)
+	}
+	if most > disk || most < 2_000_000 {
+		t.Errorf("%d bytes on disk", most)
+	}
+	sameWeights(t, w, want)
 }

@@ -43,6 +43,7 @@ type run struct {
 	noDuplicates bool            // files are not copied inside the hub
 	split        int             // into how many parts the work was split, for the run that finishes
 	byTask       bool            // tensors are fetched by ranges, task by task
+	diskLimit    int64           // for all that is on its way; 0 is none
 	// spools and outputs are shares of the disk, memory is for spools in memory.
 	spools, outputs, memory *budget
 	mu                      sync.Mutex // journal
