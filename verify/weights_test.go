@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"testing"
 )
 
@@ -16,8 +18,12 @@ func TestJoin(t *testing.T) {
 		exponents[w] = uint8(w >> 7)
 	}
 	sm := signMantissa(bf16)
-	for name, join := range map[string]func(bf16, exponents, sm []byte){"chosen": joinWeights, "go": joinWeightsGo} {
-		for _, n := range []int{0, 1, 3, 4, 31, 32, 33, 63, 64, 100, 1 << 16} {
+	joins := map[string]func(bf16, exponents, sm []byte){"chosen": joinWeights, "go": joinWeightsGo}
+	for i := range simdVariants {
+		joins[simdVariants[i].name] = simdVariants[i].joinWeights
+	}
+	for name, join := range joins {
+		for _, n := range []int{0, 1, 3, 4, 31, 32, 33, 63, 64, 100, 129, 1 << 16} {
 			got := make([]byte, 2*n)
 			join(got, exponents[:n], sm[:n])
 			if !bytes.Equal(got, bf16[:2*n]) {
@@ -30,8 +36,12 @@ func TestJoin(t *testing.T) {
 // TestSame changes every bit of every position of short runs, by every path.
 func TestSame(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	for name, same := range map[string]func(exponents, sm, bf16 []byte) bool{"chosen": sameWeights, "go": sameWeightsGo} {
-		for _, n := range []int{0, 1, 2, 3, 4, 5, 7, 8, 31, 32, 33, 36, 64, 65, 127} {
+	for _, name := range append(Variants(), "") {
+		same, err := findSame(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{0, 1, 2, 3, 4, 5, 7, 8, 31, 32, 33, 36, 64, 65, 127, 130} {
 			bf16, exponents := make([]byte, 2*n), make([]byte, n)
 			for i := range n {
 				w := uint16(rng.Uint32())
@@ -54,7 +64,11 @@ func TestSame(t *testing.T) {
 }
 
 // TestVariants compares a unit in every way this machine has, and asks for one that no machine has.
+// DF11_TEST_VARIANT names one that must be there.
 func TestVariants(t *testing.T) {
+	if name := os.Getenv("DF11_TEST_VARIANT"); name != "" && !slices.Contains(Variants(), name) {
+		t.Errorf("this machine lacks variant %s", name)
+	}
 	s := encode(normalWeights(50_000, 3))
 	u, err := s.open()
 	if err != nil {
