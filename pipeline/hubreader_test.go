@@ -14,15 +14,21 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// formula is an endless file whose bytes follow from their offsets, after a head of its own.
+// formula is an endless file whose bytes repeat with an odd period, after a head of its own.
 type formula struct{ head []byte }
 
+var period = func() []byte {
+	b, rng := make([]byte, 1<<20+7), rand.NewChaCha8([32]byte{})
+	_, _ = rng.Read(b)
+	return b
+}()
+
 func (f formula) ReadAt(p []byte, off int64) (int, error) {
-	for i := range p {
-		at := off + int64(i)
-		if p[i] = byte(at ^ at>>8*7 ^ at>>16*13); at < int64(len(f.head)) {
-			p[i] = f.head[at]
-		}
+	for n := 0; n < len(p); {
+		n += copy(p[n:], period[(off+int64(n))%int64(len(period)):])
+	}
+	if off < int64(len(f.head)) {
+		copy(p, f.head[off:])
 	}
 	return len(p), nil
 }

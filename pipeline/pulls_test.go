@@ -22,12 +22,12 @@ func proposal(t *testing.T, m *hubtest.Model, opts ...hubtest.Option) *world {
 }
 
 // onePR checks that there is one pull request, which holds the whole conversion, and that main has not moved.
-func onePR(t *testing.T, w *world, m *hubtest.Model, main string) {
+func onePR(t *testing.T, w *world, want map[string]hubtest.File, main string) {
 	t.Helper()
 	if refs := w.Refs(targetRepo); len(refs) != 2 || w.Head(targetRepo, "main") != main {
 		t.Errorf("refs %v, main was at %s", refs, main)
 	}
-	sameFiles(t, without(w.Files(targetRepo, "refs/pr/1")), without(reference(t, m)))
+	sameFiles(t, without(w.Files(targetRepo, "refs/pr/1")), want)
 }
 
 // without leaves out what the conversion does not write.
@@ -41,24 +41,34 @@ func without(files map[string]hubtest.File) map[string]hubtest.File {
 // TestKilledPullRequestIsResumed: a run that opens a pull request is ended at one of its commits; the next one, on an
 // empty disk, goes on in the same pull request and does nothing twice that is committed.
 func TestKilledPullRequestIsResumed(t *testing.T) {
+	want := without(reference(t, deep()))
+	refused := func(stop func()) hubtest.Action {
+		return func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }
+	}
+	conflict := func(stop func()) hubtest.Action {
+		return func(x *hubtest.Exchange) { stop(); hubtest.Error(412, "", "A commit has happened since.")(x) }
+	}
+	unanswered := func(stop func()) hubtest.Action {
+		return hubtest.After(func(x *hubtest.Exchange) { stop(); hubtest.Reset()(x) })
+	}
 	for name, tt := range map[string]struct {
 		nth  int
-		last func(x *hubtest.Exchange)
+		last func(stop func()) hubtest.Action
 		open bool // the pull request is there when the run ends
 	}{
-		"before it is opened":                {1, hubtest.Error(503, "", ""), false},
-		"after it was opened, not answered":  {1, hubtest.After(hubtest.Reset()), true},
-		"at the second commit":               {2, hubtest.Error(503, "", ""), true},
-		"after the second commit":            {2, hubtest.After(hubtest.Reset()), true},
-		"at the last commit":                 {3, hubtest.Error(503, "", ""), true},
-		"after the last commit, unanswered":  {3, hubtest.After(hubtest.Reset()), true},
-		"before it is opened, conflict once": {1, hubtest.Error(412, "", "A commit has happened since."), false},
+		"before it is opened":               {1, refused, false},
+		"after it was opened, not answered": {1, unanswered, true},
+		"at the second commit":              {2, refused, true},
+		"after the second commit":           {2, unanswered, true},
+		"at the last commit":                {3, refused, true},
+		"after the last commit, unanswered": {3, unanswered, true},
+		"at a conflict":                     {1, conflict, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := proposal(t, deep())
 			main := w.Head(targetRepo, "main")
 			interrupted(t, w, t.TempDir(), func(stop func()) {
-				w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Nth: tt.nth, Action: func(x *hubtest.Exchange) { stop(); tt.last(x) }})
+				w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Nth: tt.nth, Action: tt.last(stop)})
 			})
 			if _, open := w.Refs(targetRepo)["refs/pr/1"]; open != tt.open {
 				t.Fatalf("refs %v", w.Refs(targetRepo))
@@ -69,7 +79,7 @@ func TestKilledPullRequestIsResumed(t *testing.T) {
 			if twice := both(w.log.take(), committed); len(twice) > 0 {
 				t.Errorf("converted twice: %v", twice)
 			}
-			onePR(t, w, deep(), main)
+			onePR(t, w, want, main)
 			if r.URL != w.URL+"/"+targetRepo+"/discussions/1" {
 				t.Errorf("url %s", r.URL)
 			}
@@ -79,12 +89,13 @@ func TestKilledPullRequestIsResumed(t *testing.T) {
 
 // TestPullRequestFaults: what happens to the answer of the commit that opens a pull request does not make it two.
 func TestPullRequestFaults(t *testing.T) {
+	want := without(reference(t, small()))
 	for _, fault := range []string{"commit-500", "commit-500-after", "commit-504-after", "commit-reset-after", "commit-429", "commit-412"} {
 		w := proposal(t, small())
 		main := w.Head(targetRepo, "main")
 		w.Inject(hubtest.Fault{Name: fault})
 		w.mustConvert(t)
-		onePR(t, w, small(), main)
+		onePR(t, w, want, main)
 		if w.FaultsActed(fault) != 1 {
 			t.Errorf("%s did not act", fault)
 		}
