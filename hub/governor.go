@@ -32,7 +32,7 @@ type Governor struct {
 type laneKey struct {
 	host   string
 	caller string // fingerprint of the token, empty for anonymous requests
-	bucket string // "api" or "resolvers"
+	bucket string // "api", "resolvers", or what has a quota of its own: "commit", "create"
 }
 
 type lane struct {

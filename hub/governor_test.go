@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -127,5 +128,35 @@ func TestQuotaCountsAllClients(t *testing.T) {
 	}
 	if clock.waited() < time.Minute {
 		t.Errorf("waited %v", clock.waited())
+	}
+}
+
+// TestCommitQuotaHoldsCommitsOnly: a quota by the hour, which the hub tells with the commit and without a time, is waited
+// for; uploads go on meanwhile, other commits do not.
+func TestCommitQuotaHoldsCommitsOnly(t *testing.T) {
+	w := published(t)
+	op := hub.FileOp("b.txt", []byte("b"))
+	var meanwhile, commit time.Duration
+	first, _ := pair(t, w.srv, [2]string{"hf_test", "hf_test"}, func(other *hub.Client) {
+		if _, err := other.Upload(t.Context(), target, "main", blob(weight, pattern(15_000))); err != nil {
+			t.Error(err)
+		}
+		meanwhile = other.Stats().Waited
+		before := other.Now()
+		if _, err := other.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "b", Ops: []hub.Op{op}}); err != nil {
+			t.Error(err)
+		}
+		commit = other.Now().Sub(before)
+	})
+	w.srv.Inject(hubtest.Fault{Name: "commit-429", Times: 12})
+	_, err := first.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "a", Ops: []hub.Op{hub.FileOp("a.txt", []byte("a"))}})
+	if err != nil && !errors.Is(err, hub.ErrConflict) { // the other one was first
+		t.Error(err)
+	}
+	if meanwhile != 0 || commit < 20*time.Minute || w.srv.FaultsActed("commit-429") != 12 {
+		t.Errorf("the upload waited %v, the commit %v; refused %d times", meanwhile, commit, w.srv.FaultsActed("commit-429"))
+	}
+	if reason := first.Stats().LastWait.Reason; !strings.Contains(reason, "128 per hour") {
+		t.Errorf("reason %q", reason)
 	}
 }

@@ -24,7 +24,9 @@ func (t *transport) refusal(r *request, u *url.URL, resp *http.Response) *Error 
 	e.Code = oneLine(resp.Header.Get("X-Error-Code"))
 	e.Message = oneLine(resp.Header.Get("X-Error-Message"))
 	e.wait = parseWait(resp, t.clock.Now())
-	e.wait.lane = t.lane(u)
+	if e.wait.lane = t.lane(u); e.wait.bucket == "" {
+		e.wait.lane = t.quota(u)
+	}
 	onHub := sameOrigin(u, t.endpoint)
 	if onHub && r.token && t.token != "" {
 		e.TokenSource = t.tokenSource

@@ -16,6 +16,7 @@ const (
 	defaultTries   = 8
 	firstBackoff   = time.Second
 	longestBackoff = time.Minute
+	longestQuota   = 10 * time.Minute // between two looks whether a quota of unknown length is over
 	maxHeaderWait  = 10 * time.Minute // ceiling of a wait that the server asks for
 	defaultMaxWait = 90 * time.Minute // of all waits of one call; covers an hourly quota
 )
@@ -36,7 +37,8 @@ func (g *gaveUp) Unwrap() error { return g.err }
 
 // retry is the only retry loop of this module. It repeats try while its error
 // is temporary, waits as the server asks or with full jitter, and gives up
-// after the tries, the total wait, or the end of ctx.
+// after the tries, the total wait, or the end of ctx. A quota that does not say
+// when it is over may take an hour, so that only the total wait ends it.
 func (t *transport) retry(ctx context.Context, r *request, try func(context.Context, *progress) error) error {
 	var waited time.Duration
 	failures, attempts := 0, 0
@@ -58,7 +60,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 			return err
 		}
 		d := t.delay(err, failures)
-		if failures >= t.tries || waited+d > t.maxWait {
+		if failures >= t.tries && !openQuota(err) || waited+d > t.maxWait {
 			return &gaveUp{withAttempts(err, attempts)}
 		}
 		waited += d
@@ -122,11 +124,18 @@ func (t *transport) delay(err error, failures int) time.Duration {
 	if errors.Is(err, errExpired) && failures == 1 {
 		return 0
 	}
-	ceiling := min(firstBackoff<<min(failures-1, 10), longestBackoff)
-	if e != nil && e.Status == http.StatusTooManyRequests {
-		return ceiling/2 + t.share(ceiling) // a bare 429: never at once
+	if openQuota(err) {
+		ceiling := min(firstBackoff<<min(failures-1, 10), longestQuota)
+		return ceiling/2 + t.share(ceiling) // never at once
 	}
-	return t.share(ceiling)
+	return t.share(min(firstBackoff<<min(failures-1, 10), longestBackoff))
+}
+
+// openQuota says whether the hub has refused a request for its number without
+// a word about when to come back.
+func openQuota(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusTooManyRequests && !e.wait.known
 }
 
 func (t *transport) share(d time.Duration) time.Duration {
@@ -205,6 +214,8 @@ func reasonOf(err error) string {
 		return oneLine(err.Error())
 	case e.Status == http.StatusTooManyRequests && e.wait.bucket != "":
 		return "rate limit of the hub's bucket " + e.wait.bucket + " reached"
+	case e.Status == http.StatusTooManyRequests && e.Message != "":
+		return "rate limit reached: " + e.Message
 	case e.Status == http.StatusTooManyRequests:
 		return "rate limit reached"
 	case e.Status != 0:

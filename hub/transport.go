@@ -104,7 +104,7 @@ func (t *transport) check(r *request, u *url.URL, resp *http.Response) (*http.Re
 // body ends the connection when it stalls.
 func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*http.Response, error) {
 	lane := t.lane(u)
-	if err := t.gov.wait(ctx, t.clock, lane); err != nil {
+	if err := t.waitTurn(ctx, lane, t.quota(u)); err != nil {
 		return nil, err
 	}
 	w := newWatch(ctx, t, max(t.timeouts.header, r.slow))
@@ -153,6 +153,16 @@ func (t *transport) build(r *request, u *url.URL, w *watch) *http.Request {
 	return req
 }
 
+// waitTurn waits until the lanes of a request are open.
+func (t *transport) waitTurn(ctx context.Context, lane, quota laneKey) error {
+	if quota != lane {
+		if err := t.gov.wait(ctx, t.clock, quota); err != nil {
+			return err
+		}
+	}
+	return t.gov.wait(ctx, t.clock, lane)
+}
+
 // lane names the governor's lane of a URL. A hub counts by token and bucket.
 func (t *transport) lane(u *url.URL) laneKey {
 	switch {
@@ -162,6 +172,20 @@ func (t *transport) lane(u *url.URL) laneKey {
 		return laneKey{t.endpoint.Host, t.caller, "resolvers"}
 	}
 	return laneKey{t.endpoint.Host, t.caller, "api"}
+}
+
+// quota names the lane that a refusal closes which names no bucket. Commits and
+// new repos have quotas of their own, by the hour, that hold back nothing else.
+func (t *transport) quota(u *url.URL) laneKey {
+	key := t.lane(u)
+	switch {
+	case key.bucket != "api":
+	case strings.HasSuffix(u.Path, "/api/repos/create"):
+		key.bucket = "create"
+	case strings.HasPrefix(u.Path, t.endpoint.Path+"/api/models/") && strings.Contains(u.Path, "/commit/"):
+		key.bucket = "commit"
+	}
+	return key
 }
 
 // fingerprint tells tokens apart without being one.
