@@ -5,6 +5,7 @@ import (
 	"container/list"
 	"context"
 	"io"
+	"io/fs"
 	"slices"
 	"sync"
 
@@ -17,6 +18,8 @@ const (
 	smallestPiece = 64 << 10
 	largestPiece  = 4 << 20
 	piecesBytes   = 96 << 20
+	aheadFrom     = 1 << 20 // whoever has read on for a piece of this size gets the next ones before he asks …
+	piecesAhead   = 3       // … so many
 )
 
 // pieceCache keeps the last pieces of a model's remote files. Readers of the same piece wait for one request.
@@ -32,6 +35,8 @@ type piece struct {
 	path   string
 	off, n int64
 	place  *list.Element // nil once it is dropped
+	grown  bool          // it goes on behind another one
+	ahead  sync.Once     // the next ones are asked for
 	once   sync.Once
 	data   []byte
 	err    error
@@ -57,14 +62,15 @@ func (c *pieceCache) get(path string, size, off, want int64) *piece {
 		return all[i]
 	}
 	n := (off - start + want + smallestPiece - 1) / smallestPiece * smallestPiece
-	if i > 0 && all[i-1].off+all[i-1].n == start {
+	grown := i > 0 && all[i-1].off+all[i-1].n == start
+	if grown {
 		n = max(n, 2*all[i-1].n)
 	}
 	end := min(start+min(n, largestPiece), size)
 	if i < len(all) {
 		end = min(end, all[i].off)
 	}
-	p := &piece{path: path, off: start, n: end - start}
+	p := &piece{path: path, off: start, n: end - start, grown: grown}
 	p.place = c.order.PushFront(p)
 	c.files[path] = slices.Insert(all, i, p)
 	c.nBytes += p.n
@@ -92,12 +98,35 @@ func (c *pieceCache) remove(p *piece) {
 	c.files[p.path] = slices.DeleteFunc(c.files[p.path], func(q *piece) bool { return q == p })
 }
 
+// hubReaders are the readers of one model's files. They share pieces, and what they read ahead ends with them.
+type hubReaders struct {
+	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one command
+	cancel context.CancelCauseFunc
+	client *hub.Client
+	cache  *pieceCache
+	behind sync.WaitGroup // what reads ahead
+}
+
+func newHubReaders(ctx context.Context, c *hub.Client) *hubReaders {
+	r := &hubReaders{client: c, cache: newPieceCache()}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	return r
+}
+
+// open makes the reader of one file.
+func (r *hubReaders) open(ref hub.FileRef) *hubReaderAt { return &hubReaderAt{r, ref} }
+
+// Close ends what is under way. No reader may be used any more.
+func (r *hubReaders) Close() error {
+	r.cancel(fs.ErrClosed)
+	r.behind.Wait()
+	return nil
+}
+
 // hubReaderAt reads a Hub file at random, by pieces.
 type hubReaderAt struct {
-	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one command
-	client *hub.Client
-	ref    hub.FileRef
-	cache  *pieceCache
+	*hubReaders
+	ref hub.FileRef
 }
 
 func (h *hubReaderAt) ReadAt(p []byte, off int64) (int, error) {
@@ -119,10 +148,31 @@ func (h *hubReaderAt) ReadAt(p []byte, off int64) (int, error) {
 // from gives bytes of the file from off on, at least one and perhaps not all that are wanted. They are borrowed.
 func (h *hubReaderAt) from(off, want int64) ([]byte, error) {
 	p := h.cache.get(h.ref.Path, h.ref.Size, off, want)
-	p.once.Do(func() { p.data, p.err = h.client.ReadRange(h.ctx, h.ref, p.off, p.n) })
+	if p.grown && p.n >= aheadFrom {
+		p.ahead.Do(func() { h.readAhead(p) })
+	}
+	h.fetch(p)
 	if p.err != nil {
 		h.cache.drop(p)
 		return nil, p.err
 	}
 	return p.data[off-p.off:], nil
+}
+
+// fetch reads a piece, or waits for whoever does.
+func (h *hubReaderAt) fetch(p *piece) {
+	p.once.Do(func() { p.data, p.err = h.client.ReadRange(h.ctx, h.ref, p.off, p.n) })
+}
+
+// readAhead begins to fetch the pieces behind p.
+func (h *hubReaderAt) readAhead(p *piece) {
+	for range piecesAhead {
+		end := p.off + p.n
+		if end >= h.ref.Size {
+			return
+		}
+		next := h.cache.get(h.ref.Path, h.ref.Size, end, 1)
+		h.behind.Go(func() { h.fetch(next) })
+		p = next
+	}
 }

@@ -49,7 +49,8 @@ func (r *run) proveUnchecked(ctx context.Context) error {
 type outputFiles struct {
 	run    *run
 	files  map[string]openOutput
-	onDisk int64 // bytes of those that were brought back
+	onDisk int64       // bytes of those that were brought back
+	remote *hubReaders // nil until one is read by ranges
 }
 
 // openOutput is an output that can be read at random. fetched is what it takes of the disk.
@@ -59,7 +60,12 @@ type openOutput struct {
 	fetched int64
 }
 
-func (o *outputFiles) close() { o.keepOnly(nil) }
+func (o *outputFiles) close() {
+	o.keepOnly(nil)
+	if o.remote != nil {
+		_ = o.remote.Close()
+	}
+}
 
 // keepOnly closes the outputs that are not among the names.
 func (o *outputFiles) keepOnly(names map[string]bool) {
@@ -134,8 +140,10 @@ func (o *outputFiles) openNew(ctx context.Context, done Output) (openOutput, err
 	p := o.run.pub
 	ref := hub.FileRef{Repo: p.push.Repo, Commit: p.parent, Path: done.Path, Size: done.Size, SHA256: done.SHA256, NoCache: true}
 	if limit := o.run.diskLimit; limit > 0 && o.onDisk+done.Size > limit {
-		h := &hubReaderAt{ctx, p.push.Hub, ref, newPieceCache()}
-		return openOutput{h, func() error { return nil }, 0}, nil
+		if o.remote == nil {
+			o.remote = newHubReaders(ctx, p.push.Hub)
+		}
+		return openOutput{o.remote.open(ref), func() error { return nil }, 0}, nil
 	}
 	s, err := o.fetch(ctx, ref)
 	if err != nil {

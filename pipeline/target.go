@@ -105,19 +105,22 @@ func OpenDF11Folder(dir string) (*DF11, error) {
 
 // OpenDF11Hub opens a DF11 repo at one commit. Its files are read by ranges, in
 // pieces that are kept for a while; headers are read at once, several at a time.
+// Close it, so that nothing reads ahead any more.
 func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF11, error) {
 	info, err := c.Info(ctx, repo, revision)
 	if err != nil {
 		return nil, err
 	}
 	d := &DF11{Name: info.ID, Commit: info.SHA, files: map[string]df11File{}}
-	cache := newPieceCache()
+	readers := newHubReaders(ctx, c)
+	d.close = append(d.close, readers.Close)
 	for _, f := range info.Files {
 		ref := f.Ref(info.ID, info.SHA)
-		d.files[f.Path] = df11File{size: f.Size, sha256: f.SHA256, r: &hubReaderAt{ctx, c, ref, cache}}
+		d.files[f.Path] = df11File{size: f.Size, sha256: f.SHA256, r: readers.open(ref)}
 	}
 	read := func(name string) ([]byte, error) { return c.ReadFile(ctx, info.ID, info.SHA, name, maxJournalBytes) }
 	if err := d.describe(read); err != nil {
+		d.Close()
 		return nil, err
 	}
 	if d.BaseModel == "" {
