@@ -110,7 +110,7 @@ func (c *blockCoder) finish() {
 	c.w.flush(nBytes, c.coded, c.marks)
 	nOctets := nBytes / (octetBits / 8)
 	c.gaps = grow(c.gaps, 5*nOctets+8)
-	packGaps(c.gaps, c.marks[:nBytes])
+	c.u.loops.gaps(c.gaps, c.marks[:nBytes])
 	c.gaps = c.gaps[:5*nOctets]
 }
 

@@ -116,10 +116,18 @@ func goldenUnits(t testing.TB) []string {
 	return names
 }
 
-// forVariants runs f for every variant of this machine.
+// forVariants runs f for every variant of this machine, or only for the one that DF11_TEST_VARIANT
+// names, which must be there.
 func forVariants(t *testing.T, f func(t *testing.T, o Options)) {
 	t.Helper()
-	for _, name := range Variants() {
+	names := Variants()
+	if only := os.Getenv("DF11_TEST_VARIANT"); only != "" {
+		if !slices.Contains(names, only) {
+			t.Fatalf("this machine lacks variant %s", only)
+		}
+		names = []string{only}
+	}
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) { f(t, Options{Variant: name}) })
 	}
 }

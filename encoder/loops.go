@@ -12,7 +12,8 @@ const stripElems = 2048
 type stretch [2*stripElems + 8]byte
 
 // strip holds a pair index (see pairTable) for every two elements, as a
-// little-endian uint16 in bytes 2 and 3 of four; bytes 0 and 1 are void.
+// little-endian uint16 in bytes 2 and 3 of four; bytes 0 and 1 have the first
+// exponent in their low bits, as many as the pair table is wide.
 type strip [2 * stripElems]byte
 
 // loops are the inner loops of one variant. Everything around them is shared,
@@ -32,6 +33,9 @@ type loops struct {
 	// groups they added: all in idx, or fewer if the next one is too long for
 	// the loop (see pairTable). append4 needs indices of width 8.
 	append16, append8, append4 appendLoop
+
+	// gaps packs the gaps of whole octets of marks, as packGaps does.
+	gaps func(dst, marks []byte)
 }
 
 // appendLoop is documented at loops.append16. idx is part of a strip, 2 bytes

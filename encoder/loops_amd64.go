@@ -10,17 +10,33 @@ func variants() []loops {
 	if cpu.X86.HasAVX2 && cpu.X86.HasBMI1 && cpu.X86.HasBMI2 {
 		list = append(list, avx2Loops)
 	}
+	if len(list) == 2 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512CD &&
+		cpu.X86.HasAVX512VBMI && cpu.X86.HasAVX512VBMI2 && cpu.X86.HasAVX512VPOPCNTDQ {
+		list = append(list, avx512Loops)
+	}
 	return list
 }
 
 // variantState is what a worker of pass 1 keeps for the variants of this platform.
-type variantState struct{ band bandCounts }
+type variantState struct {
+	band   bandCounts
+	planes planeCounts
+}
 
 // avx2Loops needs AVX2 and BMI2, which processors have since 2013 (Intel) and
 // 2015 (AMD).
 var avx2Loops = loops{
 	name: "avx2", count: countAVX2, split: splitAVX2,
 	append16: append16AVX2, append8: append8AVX2, append4: append4AVX2,
+	gaps: packGaps,
+}
+
+// avx512Loops needs those parts of AVX-512 that processors have since Ice Lake (Intel, 2019) and
+// Zen 4 (AMD, 2022); these do not slow down for 512-bit vectors.
+var avx512Loops = loops{
+	name: "avx512", count: countAVX512, split: splitAVX512,
+	append16: append16AVX2, append8: append8AVX2, append4: append4AVX2,
+	gaps: packGapsAVX512,
 }
 
 //go:noescape

@@ -6,6 +6,7 @@ import "encoding/binary"
 var goLoops = loops{
 	name: "go", count: countGo, split: splitGo,
 	append16: append16Go, append8: append8Go, append4: append4Go,
+	gaps: packGaps,
 }
 
 // Parts of four BF16 weights in 8 bytes.

@@ -28,7 +28,7 @@ func newTestUnit(t testing.TB, o Options, bf16 []byte) *Unit {
 func TestCount(t *testing.T) {
 	for _, l := range variants() {
 		tally := &tally{loops: &l}
-		for _, s := range shapes {
+		for _, s := range append([]shape{strays}, shapes...) {
 			bf16 := s.weights(4, 60000)
 			for _, n := range []int{1, 1000, 1024, 5000, 8192, 4096, 60000, 59999, 30000} {
 				var want histogram
@@ -40,6 +40,18 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+// strays is trained data with a few exponents of any size, some of which agree with frequent
+// ones in their low bits.
+var strays = shape{"strays", func(r *rand.Rand) byte {
+	switch r.IntN(100) {
+	case 0:
+		return byte(r.IntN(240))
+	case 1:
+		return trainedSymbol(r) - 64
+	}
+	return trainedSymbol(r)
+}}
 
 // TestSplit compares every variant with the definitions.
 func TestSplit(t *testing.T) {
@@ -61,6 +73,9 @@ func TestSplit(t *testing.T) {
 			low := uint16(1)<<width - 1
 			for i := 0; i < stripElems; i += 2 {
 				want := uint16(exponent(bf16[2*i:]))&low<<width | uint16(exponent(bf16[2*i+2:]))&low
+				if first := uint16(idx[2*i]) | uint16(idx[2*i+1])<<8; first&low != want>>width {
+					t.Fatalf("%s, width %d: first exponent of pair %d is %#x, want %#x", l.name, width, i/2, first&low, want>>width)
+				}
 				if got := uint16(idx[2*i+2]) | uint16(idx[2*i+3])<<8; got != want {
 					t.Fatalf("%s, width %d: index of pair %d is %#x, want %#x", l.name, width, i/2, got, want)
 				}
@@ -85,6 +100,30 @@ func TestSplitHistogram(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPackGaps compares with the places of the first marks, packed bit by bit.
+func TestPackGaps(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, l := range variants() {
+		for _, nOctets := range []int{0, 1, 2, 7, 64} {
+			marks := make([]byte, nOctets*octetBits/8)
+			want := make([]byte, 5*nOctets)
+			for w := range 8 * nOctets {
+				gap := r.IntN(33) // 32: no mark
+				for i := gap; gap < 32 && i < windowBits; i += 1 + r.IntN(40) {
+					marks[8*w+i/8] |= 0x80 >> (i % 8)
+				}
+				for i := range 5 {
+					want[(5*w+i)/8] |= byte(gap>>(4-i)&1) << (7 - (5*w+i)%8)
+				}
+			}
+			got := make([]byte, 5*nOctets+3)
+			if l.gaps(got, marks); !bytes.Equal(got[:5*nOctets], want) {
+				t.Errorf("%s: wrong gaps in %d octets", l.name, nOctets)
+			}
+		}
+	}
 }
 
 // streams is what an append loop made.
