@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/df11-convert/df11-convert/internal/sha256pair"
 )
 
 // blockBytes is how much is read, hashed and dealt at a time; a multiple of every element size.
@@ -31,6 +33,7 @@ type fetcher struct {
 	byTask   bool // fetch one task's ranges after the other's, not file after file
 	parallel int  // files at once
 	progress *Progress
+	sums     sha256pair.Lockstep // of the files that are read at once
 }
 
 // run streams all files that are still needed and closes ready.
@@ -184,9 +187,15 @@ func (f *fetcher) stream(ctx context.Context, fs *fileState, h hash.Hash, from, 
 	for range cap(free) {
 		free <- make([]byte, blockBytes)
 	}
+	if h != nil {
+		f.sums.Join()
+	}
 	g.Go(func() error {
 		defer close(blocks)
-		return readBlocks(ctx, fs, timedReader{r, f.progress}, h, from, end, free, blocks)
+		if h != nil {
+			defer f.sums.Leave()
+		}
+		return f.readBlocks(ctx, fs, timedReader{r, f.progress}, h, from, end, free, blocks)
 	})
 	g.Go(func() error {
 		d := dealer{f: f, fs: fs, want: want, expect: f.expected(fs, from, h)}
@@ -216,7 +225,7 @@ func (t timedReader) Read(b []byte) (int, error) {
 }
 
 // readBlocks cuts the stream at segment borders, hashes it, and leaves a mark at the start of each segment.
-func readBlocks(ctx context.Context, fs *fileState, r io.Reader, h hash.Hash, from, end int64, free <-chan []byte, out chan<- block) error {
+func (f *fetcher) readBlocks(ctx context.Context, fs *fileState, r io.Reader, h hash.Hash, from, end int64, free <-chan []byte, out chan<- block) error {
 	seg := 0
 	for off := from; off < end; {
 		for seg < len(fs.segs) && fs.segs[seg].end <= off {
@@ -248,7 +257,7 @@ func readBlocks(ctx context.Context, fs *fileState, r io.Reader, h hash.Hash, fr
 		}
 		off += int64(len(b.buf))
 		if h != nil {
-			h.Write(b.buf)
+			f.sums.Write(h, b.buf)
 			if b.seg >= 0 && off == fs.segs[seg].end {
 				b.prefix = hex.EncodeToString(h.Sum(nil))
 			}

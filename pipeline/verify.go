@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -201,21 +202,37 @@ func (v *verification) hashes(ctx context.Context) error {
 	if v.DF11.Manifest == nil {
 		return nil
 	}
+	var local []metadata.OutputFile // no sum of theirs is published
 	for _, o := range v.DF11.Manifest.Outputs {
 		f, ok := v.DF11.files[o.Path]
 		if !ok {
 			return wrongf(o.Path, "listed in the manifest but not there")
 		}
-		got := f.sha256
-		if got == "" {
-			var err error
-			if got, err = sumReader(ctx, io.NewSectionReader(f.r, 0, f.size)); err != nil {
-				return err
-			}
+		if f.sha256 == "" {
+			local = append(local, o)
+		} else if err := checkSum(o, f.sha256); err != nil {
+			return err
 		}
-		if got != o.SHA256 {
-			return wrongf(o.Path, "sha256 is %s, the manifest has %s", got, o.SHA256)
+	}
+	open := func(i int) (io.ReaderAt, int64, error) {
+		f := v.DF11.files[local[i].Path]
+		return f.r, f.size, nil
+	}
+	sums, err := sumAll(ctx, v.Workers, len(local), open)
+	if err != nil {
+		return err
+	}
+	for i, o := range local {
+		if err := checkSum(o, sums[i]); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func checkSum(o metadata.OutputFile, sum string) error {
+	if sum != o.SHA256 {
+		return wrongf(o.Path, "sha256 is %s, the manifest has %s", sum, o.SHA256)
 	}
 	return nil
 }
