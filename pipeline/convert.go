@@ -80,6 +80,7 @@ func finishCounts(t *task) ([]*encoder.Unit, error) {
 			continue
 		}
 		e, err := u.counter.Finish()
+		u.counter = nil // of a whole model they would take gigabytes
 		if unsupported := (*encoder.UnsupportedError)(nil); errors.As(err, &unsupported) {
 			u.Unholdable = string(unsupported.Reason)
 			continue

@@ -20,8 +20,11 @@ type Needs struct {
 	DiskPush  int64 `json:"disk_push_bytes"`
 	DiskLeast int64 `json:"disk_least_bytes"`
 	// Memory is the peak of buffers, tables and spools in memory, SpoolMemory that of the last alone.
-	Memory      int64 `json:"memory_bytes"`
-	SpoolMemory int64 `json:"spool_memory_bytes"`
+	Memory int64 `json:"memory_bytes"`
+	// FinishDisk and FinishDownload are what the run takes that finishes parts, and proves the source files from them.
+	FinishDisk     int64 `json:"finish_disk_bytes"`
+	FinishDownload int64 `json:"finish_download_bytes"`
+	SpoolMemory    int64 `json:"spool_memory_bytes"`
 }
 
 // Sizes behind the memory bound: the program with its runtime, and the buffers of one worker in the encoder and the
@@ -62,6 +65,12 @@ func FindNeeds(m *Model, p *plan.Plan, e *Estimate, b Budget) (Needs, error) {
 	if n.DiskPush, n.SpoolMemory, err = b.peaks(m, p, e); err != nil {
 		return n, err
 	}
+	sizes := map[*task]int64{}
+	for i, t := range tasks {
+		sizes[t] = e.Files[i]
+	}
+	n.FinishDisk, n.FinishDownload = b.finishNeeds(tasks, segments(tasks, len(m.Plan.Weights)), func(t *task) int64 { return sizes[t] })
+	n.FinishDownload += copied
 	if n.DiskLeast = largestOut; largest > max(0, cmp.Or(b.SpoolMemory, defaultSpoolMemory)) {
 		n.DiskLeast += largest
 	}
@@ -69,6 +78,9 @@ func FindNeeds(m *Model, p *plan.Plan, e *Estimate, b Budget) (Needs, error) {
 	if !m.Local {
 		buffers := cmp.Or(b.Buffers, connections*rangeBytes)
 		n.Memory += buffers + buffers/4 // the collector is late by about that much, as measured (docs/scale.md)
+	}
+	if b.Memory > 0 {
+		n.Memory = min(n.Memory, b.Memory)
 	}
 	return n, nil
 }

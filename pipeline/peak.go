@@ -112,6 +112,7 @@ type Budget struct {
 	Workers, Uploads  int
 	Disk, SpoolMemory int64 // as Options have them
 	Buffers           int64 // what is fetched ahead, in memory
+	Memory            int64 // that all together may take; 0 is no bound
 	Part              Part
 }
 

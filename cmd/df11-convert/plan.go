@@ -32,7 +32,7 @@ func (f *budgetFlags) budget(s *sourceFlags) (b pipeline.Budget, err error) {
 	if err != nil {
 		return b, err
 	}
-	b = pipeline.Budget{Workers: m.workers, Uploads: f.uploads, Disk: int64(f.disk), SpoolMemory: m.spools}
+	b = pipeline.Budget{Workers: m.workers, Uploads: f.uploads, Disk: int64(f.disk), SpoolMemory: m.spools, Memory: m.total}
 	_, b.Buffers = transferBuffers(m.total, s.connections)
 	b.Part, err = f.parts.part(os.Getenv)
 	return b, err

@@ -20,26 +20,19 @@ type result struct {
 	plan        planned
 	files       int
 	sourceBytes int64
-	report      struct {
-		Units   int   `json:"units"`
-		Weights int64 `json:"weights"`
-		Files   int   `json:"files"`
-		Traffic map[string]struct {
-			BytesIn  int64 `json:"bytes_in"`
-			BytesOut int64 `json:"bytes_out"`
-			Requests int64 `json:"requests"`
-			Retries  int64 `json:"retries"`
-		} `json:"traffic"`
-	}
-	wall      time.Duration
-	disk, rss int64
+	step
 }
 
 func (r *result) predicted() int64 { return r.plan.Estimate.Needs.DiskPush }
 
-// deviation is how far the disk is from its prediction, as a share of what was measured.
-func (r *result) deviation() float64 {
-	return float64(r.predicted()-r.disk) / float64(max(1, r.disk))
+// deviation is how far the disk is from its prediction, as a share of what was measured; memoryDeviation is the same for
+// the resident set.
+func (r *result) deviation() float64 { return off(r.predicted(), r.disk) }
+
+func (r *result) memoryDeviation() float64 { return off(r.plan.Estimate.Needs.Memory, r.rss) }
+
+func off(predicted, measured int64) float64 {
+	return float64(predicted-measured) / float64(max(1, measured))
 }
 
 func (r *result) print(w io.Writer) {
@@ -52,7 +45,7 @@ func (r *result) print(w io.Writer) {
 	fmt.Fprintf(t, "model\t%d layers in %d files, %s; %d units planned\n", r.o.layers, r.files, gb(r.sourceBytes), len(r.plan.Units))
 	fmt.Fprintf(t, "converted\t%s: %d units, %d weights, every bit compared\n", part, r.report.Units, r.report.Weights)
 	fmt.Fprintf(t, "moved\t%s down, %s up in %.0f s\n", gb(in), gb(out), r.wall.Seconds())
-	fmt.Fprintf(t, "peak of the resident set\t%s measured, %s planned at most, %s allowed\n", gb(r.rss), gb(r.plan.Estimate.Needs.Memory), gb(r.o.rssLimit))
+	fmt.Fprintf(t, "peak of the resident set\t%s measured, %s planned (%+.1f %%), %s allowed\n", gb(r.rss), gb(r.plan.Estimate.Needs.Memory), 100*r.memoryDeviation(), gb(r.o.rssLimit))
 	fmt.Fprintf(t, "peak of disk\t%s measured, %s planned (%+.1f %%), %s allowed\n", gb(r.disk), gb(r.predicted()), 100*r.deviation(), gb(r.o.diskLimit))
 	t.Flush()
 }

@@ -3,9 +3,11 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
@@ -17,31 +19,56 @@ const shardBytes = 4_773_000_000
 // block of the encoder sees another part of it.
 const repeatBytes = 2 * (16<<20 + 1)
 
-// serve puts the model on the server: shapes and names of the real one, weights that look trained.
-func serve(s *hubtest.Server, o options) (*hubtest.Model, error) {
-	m := hubtest.NewLlama(405, hubtest.ModelOptions{
-		Layers: o.layers, Hidden: 16384, Intermediate: 53248, Heads: 128, KVHeads: 8, HeadDim: 128, Vocab: 128256,
-		ShardBytes: shardBytes,
-	})
+// Shapes of the real model; a scale divides all but the layers.
+func shapes(o options, scale int) hubtest.ModelOptions {
+	return hubtest.ModelOptions{
+		Layers: o.layers, Hidden: 16384 / scale, Intermediate: 53248 / scale, Heads: 128, KVHeads: 8, HeadDim: 128 / scale,
+		Vocab: 128256 / scale, ShardBytes: shardBytes / int64(scale*scale),
+	}
+}
+
+// serve puts the model on the server: shapes and names of the real one, weights that look trained. A model that is scaled
+// down is converted with the pattern dict of the full one, which has as many units.
+func (p *program) serve(ctx context.Context, s *hubtest.Server, o options) (*hubtest.Model, error) {
+	full := hubtest.NewLlama(405, shapes(o, 1))
+	if err := serveRepeated(s, full, o.finish == 0 && o.shard != "" || o.scale > 1); err != nil {
+		return nil, err
+	}
+	p.source = []string{source}
+	if o.scale == 1 {
+		return full, nil
+	}
+	dict := filepath.Join(p.home, "dict.json")
+	if _, err := p.plan(ctx, o, "--disk", "12GB", "--sample-bytes", "0", "--write-pattern-dict", dict); err != nil {
+		return nil, err
+	}
+	m := hubtest.NewLlama(405, shapes(o, o.scale))
+	s.AddModel(source+"-scaled", m)
+	p.source = []string{source + "-scaled", "--pattern-dict", dict}
+	return m, nil
+}
+
+// serveRepeated adds a model whose weights repeat; unread says that no hash will be compared, so that none is computed.
+func serveRepeated(s *hubtest.Server, m *hubtest.Model, unread bool) error {
 	weights, err := pattern()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.AddRepo(source, m.Small)
 	for i, w := range m.Weights {
 		body, err := newRepeated(w, weights)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		sum := ""
-		if o.shard != "" {
-			sum = fmt.Sprintf("%064x", i+1) // a part reads ranges, which no hash covers
+		if unread {
+			sum = fmt.Sprintf("%064x", i+1) // ranges are covered by no hash
 		}
 		if _, err := s.AddGenerated(source, w.Path, w.Size, sum, body); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // pattern makes the weights that all matrices repeat.

@@ -1,0 +1,116 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+// oneRun is the target that a single run makes, to compare.
+const oneRun = target + "-one-run"
+
+// finish converts part after part, finishes them, and compares the repo with that of a single run.
+func (p program) finish(ctx context.Context, o options, r *result) error {
+	var steps []step
+	run := func(repo string, which ...string) error {
+		s, err := p.convert(ctx, o, which, repo)
+		if err != nil {
+			return err
+		}
+		steps = append(steps, s)
+		return s.limits(o)
+	}
+	if o.compare {
+		if err := run(oneRun); err != nil {
+			return err
+		}
+	}
+	for i := range o.finish {
+		if err := run(target, "--shard", fmt.Sprintf("%d/%d", i+1, o.finish)); err != nil {
+			return err
+		}
+	}
+	if err := run(target, "--finish"); err != nil {
+		return err
+	}
+	same, err := p.compare(o)
+	if err != nil {
+		return err
+	}
+	r.printSteps(os.Stdout, steps, same)
+	return nil
+}
+
+// compare tells in words how the repo of the parts relates to that of the single run.
+func (p program) compare(o options) (string, error) {
+	if !o.compare {
+		return "not compared: every source file was proved by its sha256", nil
+	}
+	one, parts := weights(p.hub.Files(oneRun, "main")), weights(p.hub.Files(target, "main"))
+	if !maps.Equal(one, parts) {
+		return "", fmt.Errorf("the repo of the parts has %d files, that of a single run %d, and they are not the same", len(parts), len(one))
+	}
+	return fmt.Sprintf("%d files, each with the bytes that a single run gives", len(one)), nil
+}
+
+// weights leaves out the card, which names the repo, and the manifest, which tells how the source was proved.
+func weights(files map[string]hubtest.File) map[string]hubtest.File {
+	maps.DeleteFunc(files, func(name string, _ hubtest.File) bool { return name == "README.md" || name == "df11-manifest.json" })
+	return files
+}
+
+// Rate buckets, and what a free account has of each in five minutes.
+var buckets = map[string]int{"api": 1000, "resolvers": 5000}
+
+// busiest counts requests by bucket in the five minutes that have most of them, and all to the storage host.
+func busiest(log []hubtest.Request) map[string]int {
+	most := map[string]int{}
+	times := map[string][]time.Time{}
+	for _, q := range log {
+		if q.Host == hubtest.HostCDN {
+			most["storage"]++
+			continue
+		}
+		bucket := "api"
+		if strings.Contains(q.Path, "/resolve/") || strings.HasPrefix(q.Path, "/api/resolve-cache/") {
+			bucket = "resolvers"
+		}
+		ts := append(times[bucket], q.Begin)
+		for ts[len(ts)-1].Sub(ts[0]) > 5*time.Minute {
+			ts = ts[1:]
+		}
+		times[bucket] = ts
+		most[bucket] = max(most[bucket], len(ts))
+	}
+	return most
+}
+
+func (r *result) printSteps(w io.Writer, steps []step, same string) {
+	fmt.Fprintf(w, "model: %d layers in %d files, %s; %d units planned\n", r.o.layers, r.files, gb(r.sourceBytes), len(r.plan.Units))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "run\tunits\tdown\tup\tseconds\tmemory\tdisk\tapi /5 min\tresolve /5 min\tto storage\twaited")
+	for _, s := range slices.Concat(steps) {
+		var in, out int64
+		var waited time.Duration
+		for _, x := range s.report.Traffic {
+			in, out, waited = in+x.BytesIn, out+x.BytesOut, waited+x.Waited
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%.0f\t%s\t%s\t%d\t%d\t%d\t%.0f s\n", s.name, s.report.Units, gb(in), gb(out), s.wall.Seconds(),
+			gb(s.rss), gb(s.disk), s.requests["api"], s.requests["resolvers"], s.requests["storage"], waited.Seconds())
+	}
+	t.Flush()
+	last, n := steps[len(steps)-1], r.plan.Estimate.Needs
+	fmt.Fprintf(w, "--finish: %s of disk planned, %s measured; %s down planned; a free account has %d api and %d resolve requests in 5 minutes\n",
+		gb(n.FinishDisk), gb(last.disk), gb(n.FinishDownload), buckets["api"], buckets["resolvers"])
+	fmt.Fprintln(w, "result:", same)
+}
