@@ -34,6 +34,16 @@ type loops struct {
 	// the loop (see pairTable). append4 needs indices of width 8.
 	append16, append8, append4 appendLoop
 
+	// append128 and append64, nil in most variants, are for larger groups. They look up in the
+	// table's lowCodes, from indices of width lowWidth, leave out marks that are not the first of
+	// their window, and may change what lies before the stretches, back to the window's begin. A
+	// group is too long if 16 or 8 neighbours at its begin, or such a distance from it, have
+	// more than 64 bits, or if it reaches beyond 511 bits from the begin of the window.
+	append128, append64 appendLoop
+
+	// firstTable is the index in pairWidths of the narrowest table that the variant uses.
+	firstTable uint8
+
 	// gaps packs the gaps of whole octets of marks, as packGaps does.
 	gaps func(dst, marks []byte)
 }

@@ -36,6 +36,7 @@ var avx2Loops = loops{
 var avx512Loops = loops{
 	name: "avx512", count: countAVX512, split: splitAVX512,
 	append16: append16AVX2, append8: append8AVX2, append4: append4AVX2,
+	append128: append128AVX512, append64: append64AVX512, firstTable: 1,
 	gaps: packGapsAVX512,
 }
 
@@ -50,3 +51,9 @@ func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, 
 
 //go:noescape
 func append4AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
+
+//go:noescape
+func append128AVX512(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
+
+//go:noescape
+func append64AVX512(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int

@@ -138,13 +138,13 @@ type streams struct {
 func TestAppend(t *testing.T) {
 	for _, s := range shapes {
 		bf16 := s.weights(8, stripElems)
-		u := newTestUnit(t, Options{}, bf16)
+		u := newTestUnit(t, Options{Variant: goLoops.name}, bf16)
 		table := u.pairTables()[u.table[0]]
 		for n := range uint(8) {
 			for _, p := range []pace{paceFast, pacePairs, paceOnes} {
 				var sm [stripElems]byte
 				var idx strip
-				splitGo(&sm, (*[2 * stripElems]byte)(bf16), &idx, p.width(table))
+				splitGo(&sm, (*[2 * stripElems]byte)(bf16), &idx, p.indexWidth(table))
 				want := appendPlain(u, bf16, p.elems, n)
 				for _, l := range variants() {
 					got := &streams{w: bitWriter{n: n}}
@@ -156,6 +156,121 @@ func TestAppend(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAppendLanes does the same with the loops for larger groups, behind any number of elements
+// and so from every bit of a window. They make other marks, but the same gaps.
+func TestAppendLanes(t *testing.T) {
+	for _, l := range variants() {
+		if l.append128 == nil {
+			continue
+		}
+		for _, s := range append([]shape{strays, shortCodes, longCodes}, shapes...) {
+			for before := range 70 {
+				testAppendLanes(t, &l, s, before)
+			}
+		}
+	}
+}
+
+// shortCodes are of 1 or 2 bits mostly, longCodes of 4 to 9.
+var (
+	shortCodes = shape{"short", func(r *rand.Rand) byte { return byte(1 + r.IntN(60)*r.IntN(60)/59*r.IntN(60)/3500) }}
+	longCodes  = shape{"longer", func(r *rand.Rand) byte { return byte(70 + r.IntN(20)*(1+r.IntN(2)) + r.IntN(2)) }}
+)
+
+func testAppendLanes(t *testing.T, l *loops, s shape, before int) {
+	bf16 := s.weights(uint64(before), before+stripElems)
+	u := newTestUnit(t, Options{}, bf16)
+	o := newOwners(u.total, lowWidth)
+	if counts := [256]uint32(uint32s(u.total)); !o.serve(&counts, lowWidth) {
+		return
+	}
+	table := newPairTable(u.book, o, lowWidth)
+	for _, p := range []pace{pace128, pace64} {
+		var sm [stripElems]byte
+		var idx strip
+		l.split(&sm, (*[2 * stripElems]byte)(bf16[2*before:]), &idx, lowWidth)
+		want, got := &lanes{}, &lanes{}
+		want.plain(u, bf16[:2*before])
+		got.plain(u, bf16[:2*before])
+		at := got.w.at
+		took := p.loop(l)(&got.w, table, idx[:], (*stretch)(got.coded[at:]), (*stretch)(got.marks[at:]), &bf16[0])
+		if wantTook := want.groups(u, bf16[2*before:], p.elems); took != wantTook {
+			t.Errorf("%s, %s, %d elements behind %d: %d groups, want %d", l.name, s.name, p.elems, before, took, wantTook)
+			continue
+		}
+		// What follows must find the streams in order.
+		rest := bf16[2*(before+took*p.elems):]
+		want.plain(u, rest[:min(len(rest), 100)])
+		got.plain(u, rest[:min(len(rest), 100)])
+		if d := got.diff(want); d != "" {
+			t.Errorf("%s, %s, %d elements behind %d: %s", l.name, s.name, p.elems, before, d)
+		}
+	}
+}
+
+func uint32s(h *histogram) []uint32 {
+	list := make([]uint32, len(h))
+	for i, n := range h {
+		list[i] = uint32(n)
+	}
+	return list
+}
+
+// lanes is what the loops for larger groups made.
+type lanes struct {
+	w            bitWriter
+	coded, marks [2 * len(stretch{})]byte
+}
+
+// plain appends element by element.
+func (s *lanes) plain(u *Unit, bf16 []byte) {
+	for ; len(bf16) > 0; bf16 = bf16[2:] {
+		e := exponent(bf16)
+		n := uint64(u.book.nBits[e])
+		s.w.append(uint64(u.book.bits[e]), 1<<(n-1), n, s.coded[:], s.marks[:])
+	}
+}
+
+// groups appends groups of so many elements, 8 lanes each, until one is too long, and returns
+// their number.
+func (s *lanes) groups(u *Unit, bf16 []byte, elems int) (n int) {
+	for ; len(bf16) >= 2*elems; n, bf16 = n+1, bf16[2*elems:] {
+		var lane [8]int
+		tooLong, end := false, s.w.pos()%windowBits
+		for i := range elems {
+			bits := int(u.book.nBits[exponent(bf16[2*i:])])
+			lane[8*i/elems] += bits
+			end += bits
+			tooLong = tooLong || bits > maxLowBits || lane[8*i/elems] > 64
+		}
+		if tooLong || end > 511 {
+			break
+		}
+		s.plain(u, bf16[:2*elems])
+	}
+	return n
+}
+
+func (s *lanes) diff(want *lanes) string {
+	if s.w.pos() != want.w.pos() || s.w.n != want.w.n {
+		return "wrong number of bits"
+	}
+	end := (s.w.pos() + octetBits - 1) / octetBits * octetBits / 8
+	for _, s := range []*lanes{s, want} {
+		s.w.flush(end, s.coded[:], s.marks[:])
+	}
+	if !bytes.Equal(s.coded[:end], want.coded[:end]) {
+		return "wrong codes"
+	}
+	got, gaps := make([]byte, end), make([]byte, end)
+	packGaps(got, s.marks[:end])
+	packGaps(gaps, want.marks[:end])
+	if !bytes.Equal(got, gaps) {
+		return "wrong gaps"
+	}
+	return ""
 }
 
 // appendPlain appends groups of elements as an append loop should.
@@ -198,14 +313,52 @@ func (s *streams) diff(want *streams) string {
 // TestPaces sees that the data which the paces are made for is taken by them,
 // not one element at a time.
 func TestPaces(t *testing.T) {
+	for _, l := range variants() {
+		if l.append128 == nil {
+			testPaces(t, &l)
+		}
+	}
+	for _, l := range variants() {
+		if l.append128 != nil {
+			testLanePaces(t, &l)
+		}
+	}
+}
+
+// testLanePaces is the same for the loops for larger groups.
+func testLanePaces(t *testing.T, l *loops) {
+	for _, want := range []struct {
+		shape shape
+		elems int
+	}{{shapes[0], 128}, {shapes[1], 128}, {shapes[3], 128}, {shapes[5], 128}, {longCodes, 64}} {
+		bf16 := want.shape.weights(9, stripElems)
+		u := newTestUnit(t, Options{Variant: l.name}, bf16)
+		table := u.pairTables()[u.table[0]]
+		p := paceFor(l, table, float64(u.nBits())/stripElems)
+		if p.elems != want.elems || table.width != lowWidth {
+			t.Errorf("%s: %d elements at a time, table of width %d", want.shape.name, p.elems, table.width)
+			continue
+		}
+		var got lanes
+		took := 0
+		for i := 0; i < stripElems; i += p.elems {
+			took += got.groups(u, bf16[2*i:2*(i+p.elems)], p.elems)
+		}
+		if share := float64(took*p.elems) / stripElems; share < 0.8 {
+			t.Errorf("%s: %d elements at a time for %.2f of the groups", want.shape.name, p.elems, share)
+		}
+	}
+}
+
+func testPaces(t *testing.T, l *loops) {
 	for _, want := range []struct {
 		shape shape
 		elems int
 	}{{shapes[0], 16}, {shapes[1], 16}, {shapes[3], 16}, {shapes[2], 4}} {
 		bf16 := want.shape.weights(9, stripElems)
-		u := newTestUnit(t, Options{}, bf16)
+		u := newTestUnit(t, Options{Variant: l.name}, bf16)
 		average := float64(u.nBits()) / stripElems
-		p := paceFor(average)
+		p := paceFor(l, u.pairTables()[u.table[0]], average)
 		took := 0
 		for i := 0; i < stripElems; i += p.elems {
 			took += appendPlain(u, bf16[2*i:2*(i+p.elems)], p.elems, 0).took

@@ -33,7 +33,18 @@ type pairTable struct {
 	// that the entries would not stay in the first-level cache.
 	oneWord [256]uint64
 	oneBits [256]uint8
+
+	// The same for one exponent by its low bits, for loops that look codes up in registers: only
+	// at width lowWidth, and only codes of at most maxLowBits.
+	lowCodes [1 << lowWidth]uint16
+	lowBits  [1 << lowWidth]uint8
 }
+
+// Limits of the codes that fit pairTable.lowCodes.
+const (
+	lowWidth   = 6
+	maxLowBits = 14
+)
 
 // newPairTable makes the table of the given width, at most 8.
 func newPairTable(b *codebook, o *owners, width uint) *pairTable {
@@ -43,6 +54,9 @@ func newPairTable(b *codebook, o *owners, width uint) *pairTable {
 	}
 	for i := range 1 << (2 * width) {
 		t.setPair(i, o[i>>width], o[i&(1<<width-1)])
+	}
+	if width == lowWidth {
+		t.setLow(b, o)
 	}
 	return t
 }
@@ -84,6 +98,16 @@ func (t *pairTable) setOne(b *codebook, s int) {
 	}
 	t.oneBits[s] = n
 	t.oneWord[s] = 1<<(32+n-1) | uint64(b.bits[s])
+}
+
+// setLow fills lowCodes.
+func (t *pairTable) setLow(b *codebook, o *owners) {
+	for i := range t.lowBits {
+		t.lowBits[i] = tooLong
+		if s := o[i]; s >= 0 && t.oneBits[s] <= maxLowBits {
+			t.lowBits[i], t.lowCodes[i] = t.oneBits[s], uint16(b.bits[s])
+		}
+	}
 }
 
 // setPair fills entry i with the codes of two symbols.

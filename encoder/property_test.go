@@ -62,26 +62,33 @@ func (s shape) weights(seed uint64, n int) []byte {
 // lengths are the numbers of elements at which loops and blocks change pace.
 var lengths = []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 511, 512, 513, 1000, 4096, 20000}
 
+// blockSizes are the elements per block that are tried; 0 is the usual size.
+var blockSizes = []int{1, 2, 13, 100, 512, 777, 4096, 0}
+
 // TestBlocksAndWorkers compares with the serial reference for block sizes down
 // to one element and several workers.
 func TestBlocksAndWorkers(t *testing.T) {
+	lengths, blockSizes := lengths, blockSizes
+	if testing.Short() {
+		lengths, blockSizes = []int{64, 129, 1000, 20000}, []int{777, 4096, 0}
+	}
 	forVariants(t, func(t *testing.T, o Options) {
-		for _, s := range shapes {
+		for _, s := range append([]shape{strays, shortCodes, longCodes}, shapes...) {
 			for _, n := range lengths {
-				testBlocks(t, o, s, n)
+				testBlocks(t, o, s, n, blockSizes)
 			}
 		}
 	})
 }
 
-func testBlocks(t *testing.T, o Options, s shape, n int) {
+func testBlocks(t *testing.T, o Options, s shape, n int, blockSizes []int) {
 	bf16 := s.weights(uint64(n), n)
 	sizes := []int64{int64(n / 3), int64(n - n/3)}
 	var h histogram
 	h.add(bf16)
 	book := buildCodebook(&h)
 	want := encodeReference(book, sizes, bf16)
-	for _, block := range []int{1, 2, 13, 100, 512, 777, 4096, 0} {
+	for _, block := range blockSizes {
 		if block > 0 && n/block > 2000 {
 			continue
 		}

@@ -1,36 +1,39 @@
 package encoder
 
 // pace is a way through a strip: how many elements its append loop takes at a
-// time, up to which average length of a code it pays, and the pace for groups
-// that are too long for it.
+// time and how many bits these may have, up to which average length of a code it
+// pays, which indices the loop needs, and the pace for groups that are too long.
 type pace struct {
-	elems   int
-	maxBits float64
-	ones    bool // the loop needs indices of full width
-	loop    func(*loops) appendLoop
-	slower  *pace // nil: one element at a time
+	elems, bits int
+	maxBits     float64
+	width       uint // of the indices, 0: of the table, whatever it is
+	low         bool // needs the table's lowCodes
+	loop        func(*loops) appendLoop
+	slower      *pace // nil: one element at a time
 }
 
 var (
-	paceOnes  = pace{4, 11, true, func(l *loops) appendLoop { return l.append4 }, nil}
-	pacePairs = pace{8, 5.7, false, func(l *loops) appendLoop { return l.append8 }, nil}
-	paceFast  = pace{16, 3.1, false, func(l *loops) appendLoop { return l.append16 }, &pacePairs}
+	paceOnes  = pace{4, 56, 11, 8, false, func(l *loops) appendLoop { return l.append4 }, nil}
+	pacePairs = pace{8, 56, 5.7, 0, false, func(l *loops) appendLoop { return l.append8 }, nil}
+	paceFast  = pace{16, 56, 3.1, 0, false, func(l *loops) appendLoop { return l.append16 }, &pacePairs}
+	pace64    = pace{64, 512, 6.2, lowWidth, true, func(l *loops) appendLoop { return l.append64 }, &paceFast}
+	pace128   = pace{128, 512, 3.3, lowWidth, true, func(l *loops) appendLoop { return l.append128 }, &pace64}
 )
 
-// paceFor returns the pace for codes of an average length.
-func paceFor(average float64) *pace {
-	for _, p := range []*pace{&paceFast, &pacePairs, &paceOnes} {
-		if average <= p.maxBits {
+// paceFor returns the variant's pace for codes of an average length.
+func paceFor(l *loops, t *pairTable, average float64) *pace {
+	for _, p := range []*pace{&pace128, &pace64, &paceFast, &pacePairs, &paceOnes} {
+		if average <= p.maxBits && p.loop(l) != nil && (!p.low || t.width == lowWidth) {
 			return p
 		}
 	}
 	return nil
 }
 
-// width returns the width of the indices that the pace takes.
-func (p *pace) width(t *pairTable) uint {
-	if p != nil && p.ones {
-		return 8
+// indexWidth returns the width of the indices that the pace takes.
+func (p *pace) indexWidth(t *pairTable) uint {
+	if p != nil && p.width > 0 {
+		return p.width
 	}
 	return t.width
 }
@@ -56,8 +59,8 @@ func (c *blockCoder) strips(sm []byte, i int) error {
 // at most one strip.
 func (c *blockCoder) strip(sm []byte, i int, average float64) error {
 	bf16 := c.bf16[2*i : 2*(i+len(sm))]
-	pace := paceFor(average)
-	width := pace.width(c.table)
+	pace := paceFor(c.u.loops, c.table, average)
+	width := pace.indexWidth(c.table)
 	if len(sm) == stripElems {
 		c.u.loops.split((*[stripElems]byte)(sm), (*[2 * stripElems]byte)(bf16), &c.idx, width)
 	} else { // the end of the block goes through buffers of full size
@@ -87,7 +90,7 @@ func (c *blockCoder) appendPairs(i int, idx []byte, p *pace) (int, error) {
 	}
 	elems := p.elems
 	for len(idx) > 0 {
-		nGroups := max(0, min(len(idx)/(2*elems), c.room()))
+		nGroups := max(0, min(len(idx)/(2*elems), c.room(p)))
 		took := c.appendGroups(p, i, idx[:nGroups*2*elems])
 		i, idx = i+took*elems, idx[took*2*elems:]
 		c.cross(i)
@@ -95,10 +98,11 @@ func (c *blockCoder) appendPairs(i int, idx []byte, p *pace) (int, error) {
 			continue
 		}
 		var err error
-		if i, err = c.appendPairs(i, idx[:2*elems], p.slower); err != nil {
+		rest := min(2*elems, len(idx))
+		if i, err = c.appendPairs(i, idx[:rest], p.slower); err != nil {
 			return i, err
 		}
-		idx = idx[2*elems:]
+		idx = idx[rest:]
 	}
 	return i, nil
 }
@@ -112,8 +116,8 @@ func (c *blockCoder) appendGroups(p *pace, i int, idx []byte) (took int) {
 	return p.loop(c.u.loops)(&c.w, c.table, idx, (*stretch)(c.coded[c.w.at:]), (*stretch)(c.marks[c.w.at:]), ahead)
 }
 
-// room returns how many groups of 56 bits fit before the next chunk begins or
-// the buffers end.
-func (c *blockCoder) room() int {
-	return (min(c.next, 8*c.stop) - c.w.pos()) / 56
+// room returns how many groups of a pace surely fit before the next chunk begins
+// or the buffers end.
+func (c *blockCoder) room(p *pace) int {
+	return (min(c.next, 8*c.stop) - c.w.pos()) / p.bits
 }

@@ -60,10 +60,10 @@ go build -o "$root/init" ./.ci/deep/avx512
 go test -c -o "$root/encoder/encoder.test" ./encoder
 go test -c -tags nogpu -o "$root/verify/verify.test" ./verify # the GPU part needs a dynamic linker
 cp -r testdata/golden "$root/testdata/golden"
-tests=${DF11_AVX512_TESTS:-'^(TestCount|TestSplit|TestSplitHistogram|TestAppend|TestPackGaps|TestGoldenUnits|TestGoldenStreams|FuzzEncode|FuzzVariants)$'}
+tests=${DF11_AVX512_TESTS:-'^(TestCount|TestSplit|TestSplitHistogram|TestAppendLanes|TestPaces|TestPackGaps|TestGoldenUnits|TestGoldenStreams|TestBlocksAndWorkers|TestChangedSource|TestFiles|FuzzEncode|FuzzVariants)$'}
 cat >"$root/run" <<RUN
 /verify DF11_TEST_VARIANT=avx512 /verify/verify.test -test.v -test.run ${DF11_AVX512_VERIFY_TESTS:-^(TestJoin|TestSame|TestVariants)\$}
-/encoder DF11_TEST_VARIANT=avx512 /encoder/encoder.test -test.v -test.run $tests
+/encoder DF11_TEST_VARIANT=avx512 /encoder/encoder.test -test.v -test.short -test.run $tests
 RUN
 "$root/init" "$root" "$scratch/iso/initrd"
 
