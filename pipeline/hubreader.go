@@ -27,6 +27,7 @@ type pieceCache struct {
 	mu     sync.Mutex
 	files  map[string][]*piece // by offset, without overlaps
 	order  *list.List          // of *piece, latest first
+	limit  int64               // of nBytes
 	nBytes int64
 }
 
@@ -43,7 +44,7 @@ type piece struct {
 }
 
 func newPieceCache() *pieceCache {
-	return &pieceCache{files: map[string][]*piece{}, order: list.New()}
+	return &pieceCache{files: map[string][]*piece{}, order: list.New(), limit: piecesBytes}
 }
 
 // get finds the piece that holds the byte at off, or makes a place for one: for want bytes, for twice as many as the piece
@@ -74,7 +75,7 @@ func (c *pieceCache) get(path string, size, off, want int64) *piece {
 	p.place = c.order.PushFront(p)
 	c.files[path] = slices.Insert(all, i, p)
 	c.nBytes += p.n
-	for c.nBytes > piecesBytes {
+	for c.nBytes > c.limit {
 		c.remove(c.order.Back().Value.(*piece))
 	}
 	return p

@@ -175,7 +175,7 @@ func (f *convertFlags) register(c *cobra.Command) {
 	p.StringVar(&f.workDir, "work-dir", "", "folder for what is on its way (a tmpfs counts as memory)")
 	p.IntVar(&f.workers, "workers", 0, "threads for encoding and verifying (default: all cores)")
 	p.IntVar(&f.uploads, "uploads", 2, "files uploaded at once")
-	p.Var(&f.memory, "memory", "memory budget, at least 64MiB (default: three quarters of a container's limit, if there is one)")
+	p.Var(&f.memory, "memory", memoryUsage)
 	p.Var(&f.disk, "disk", "disk budget for what is on its way, e.g. 12GB (default: what is free)")
 	f.sourceFlags.register(p)
 	f.gpu.register(p)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +14,8 @@ import (
 
 type decodeFlags struct {
 	sourceFlags
+	readerFlags
 	against, out string
-	workers      int
 }
 
 func decodeCommand(u *ui) *cobra.Command {
@@ -37,6 +36,7 @@ of which only headers are read. A file whose hash is not the original's never ge
 	p.StringVarP(&f.out, "output", "o", "", "folder for the decoded files")
 	p.StringVar(&f.against, "against", "", "the original: Hub repo, folder or .safetensors file")
 	p.IntVar(&f.workers, "workers", 0, "threads (default: all cores)")
+	p.Var(&f.memory, "memory", memoryUsage)
 	f.sourceFlags.register(p)
 	return c
 }
@@ -45,14 +45,15 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 	if f.out == "" {
 		return usagef("-o DIR is missing")
 	}
+	if err := f.readerFlags.apply(&f.sourceFlags); err != nil {
+		return err
+	}
 	d, err := f.openDF11(ctx, u, name)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", name, err)
 	}
 	defer d.Close()
-	if f.workers == 0 {
-		f.workers = runtime.GOMAXPROCS(0)
-	}
+	f.limitPieces(d)
 	opt := pipeline.DecodeOptions{DF11: d, OutDir: f.out, Workers: f.workers, Progress: new(pipeline.Progress)}
 	if f.against != "" || d.Manifest == nil {
 		src, err := f.openOriginal(ctx, u, d, f.against)

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // How --memory is divided. What a worker takes are the buffers of encoder and verifier, and the blocks that are read
@@ -20,7 +24,9 @@ const (
 	maxRange        = 16 << 20
 	maxTransfer     = 512 << 20 // more is not faster
 	minSpools       = 8 << 20   // less is not worth it
-	containerShare  = 0.75      // of a container's limit, where nobody sets a budget
+	piecesShare     = 8         // 1/8 is for pieces of a finished model on a Hub
+	maxPieces       = 96 << 20
+	containerShare  = 0.75 // of a container's limit, where nobody sets a budget
 	defaultConns    = 8
 )
 
@@ -49,6 +55,43 @@ func divideMemory(total sizeFlag, workers, uploads int) (memoryShares, error) {
 	}
 	m.heap = m.total - outsideHeap - max(0, m.spools)
 	return m, nil
+}
+
+// forReading is the division for a verb that holds no spools in memory and reads from two Hubs at most.
+func forReading(total sizeFlag, workers int) (memoryShares, error) {
+	m, err := divideMemory(cmp.Or(total, defaultMemory()), cmp.Or(workers, runtime.GOMAXPROCS(0)), 0)
+	if m.spools > 0 {
+		m.heap += m.spools
+	}
+	m.spools = -1
+	return m, err
+}
+
+// readerFlags are those of verbs that read a finished model.
+type readerFlags struct {
+	workers int
+	memory  sizeFlag
+}
+
+// memoryUsage explains --memory.
+const memoryUsage = "memory budget, at least 64MiB (default: three quarters of a container's limit, if there is one)"
+
+// apply makes the budget hold: fewer workers, smaller transfers, an early collector.
+func (f *readerFlags) apply(s *sourceFlags) error {
+	m, err := forReading(f.memory, f.workers)
+	if err != nil {
+		return err
+	}
+	m.apply()
+	f.workers, s.budget = m.workers, max(0, m.total-minMemory/2)/2 // there may be two clients
+	return nil
+}
+
+// limitPieces bounds what is kept of a model that is read from a Hub.
+func (f *readerFlags) limitPieces(d *pipeline.DF11) {
+	if m := cmp.Or(f.memory, defaultMemory()); m != 0 {
+		d.LimitPieces(min(int64(m)/piecesShare, maxPieces))
+	}
 }
 
 // garbagePercent is how much garbage there may be beside what is used. That is mostly buffers, which cost the collector

@@ -40,6 +40,7 @@ func TestMemoryLimit(t *testing.T) {
 	if l := debug.SetMemoryLimit(-1); l != math.MaxInt64 {
 		t.Error(l)
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	memoryShares{total: 64 << 20, heap: 48 << 20}.apply()
 	if l := debug.SetMemoryLimit(-1); l != 48<<20 {
 		t.Error(l)
@@ -87,5 +88,21 @@ func TestContainerMemory(t *testing.T) {
 		if got := containerMemory(x.files); got != x.want {
 			t.Errorf("%v: %d, want %d", x.files, got, x.want)
 		}
+	}
+}
+
+// TestForReading: verbs that only read give the collector all that a conversion would keep for spools, and their clients
+// less than half each.
+func TestForReading(t *testing.T) {
+	oldLimit, oldPercent := debug.SetMemoryLimit(-1), debug.SetGCPercent(100)
+	defer func() { debug.SetMemoryLimit(oldLimit); debug.SetGCPercent(oldPercent) }()
+	var s sourceFlags
+	f := readerFlags{workers: 64, memory: 256 << 20}
+	if err := f.apply(&s); err != nil || f.workers != 23 || s.budget != 112<<20 || debug.SetMemoryLimit(-1) != 240<<20 {
+		t.Errorf("%+v, %d, %d, %v", f, s.budget, debug.SetMemoryLimit(-1), err)
+	}
+	f = readerFlags{memory: 1 << 20}
+	if err := f.apply(&s); !as[usageError](err) {
+		t.Error(err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,9 +18,10 @@ import (
 type verifyFlags struct {
 	sourceFlags
 	against, level, workDir string
-	workers, chunks         int
-	seed                    uint64
-	gpu                     gpuFlags
+	readerFlags
+	chunks int
+	seed   uint64
+	gpu    gpuFlags
 }
 
 func verifyCommand(u *ui) *cobra.Command {
@@ -50,6 +50,7 @@ Without --against the original is taken from the manifest, or from base_model in
 	p.StringVar(&f.level, "level", string(pipeline.LevelFull), "structure, sample, proof or full")
 	p.StringVar(&f.workDir, "work-dir", "", "folder for the original's weights on their way")
 	p.IntVar(&f.workers, "workers", 0, "threads (default: all cores)")
+	p.Var(&f.memory, "memory", memoryUsage)
 	p.IntVar(&f.chunks, "chunks", 16, "chunks per unit at level sample")
 	p.Uint64Var(&f.seed, "seed", 0, "seed of level sample (default: random)")
 	f.sourceFlags.register(p)
@@ -58,11 +59,15 @@ Without --against the original is taken from the manifest, or from base_model in
 }
 
 func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
+	if err := f.readerFlags.apply(&f.sourceFlags); err != nil {
+		return err
+	}
 	d, err := f.openDF11(ctx, u, name)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", name, err)
 	}
 	defer d.Close()
+	f.limitPieces(d)
 	src, err := f.openOriginal(ctx, u, d, f.against)
 	if err != nil {
 		return err
@@ -87,9 +92,6 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 
 // complete fills in defaults.
 func (f *verifyFlags) complete(u *ui, opt *pipeline.VerifyOptions) error {
-	if opt.Workers == 0 {
-		opt.Workers = runtime.GOMAXPROCS(0)
-	}
 	if opt.WorkDir == "" {
 		opt.WorkDir = filepath.Join(os.TempDir(), "df11-convert")
 	}
