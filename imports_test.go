@@ -28,7 +28,8 @@ var arrows = map[string][]string{
 	"verify/kernel":             {"encoder", "verify/internal/..."}, // encoder: in tests
 	"internal/plan":             {"internal/safetensors"},
 	"internal/metadata":         {"internal/plan", "internal/safetensors"},
-	"internal/inspect":          {},
+	"internal/human":            {},
+	"internal/inspect":          {"internal/human"},
 	"internal/inspect/generate": {},
 	"hub":                       {"internal/atomicfile", "internal/filelock"},
 	"internal/bench":            {"encoder", "verify", "internal/safetensors", "internal/atomicfile", "internal/gather", "internal/sha256pair"},
