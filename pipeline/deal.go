@@ -71,7 +71,7 @@ func (d *dealer) deliver(ctx context.Context, b block, seg segment, to delivery)
 		d.narrow, d.inexact = narrowF32(d.narrow, p, d.inexact)
 		p, rel = d.narrow, rel/2
 	}
-	if have := min(to.task.holds.held(to.at)-rel, int64(len(p))); have > 0 {
+	if have := min(held(to.task, to.at)-rel, int64(len(p))); have > 0 {
 		p, rel = p[have:], rel+have // an earlier run has brought them
 	}
 	if len(p) == 0 {

@@ -78,10 +78,17 @@ func (fs *fileState) finish(sum string) error {
 	return nil
 }
 
-// Ways to count what an unfinished task has of a tensor: nothing, what is in its spool, what a kill leaves of that.
+// Ways to count what an unfinished task has of a tensor: nothing, what is in its spool, what a kill leaves of that. A
+// complete task has more than any tensor, also when the converter has taken its spool away.
 func nothing(*task, int64) int64        { return 0 }
-func held(t *task, at int64) int64      { return t.holds.held(at) }
 func keptBytes(t *task, at int64) int64 { return t.holds.kept(at) }
+
+func held(t *task, at int64) int64 {
+	if t.left.Load() == 0 {
+		return 1 << 60
+	}
+	return t.holds.held(at)
+}
 
 // firstPending is the offset of the first byte that an unfinished task wants and does not have, or the file's size.
 func (fs *fileState) firstPending(done func(*task) bool, have func(t *task, at int64) int64) int64 {

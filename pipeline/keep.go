@@ -21,21 +21,26 @@ import (
 // spoolVersion changes when older records can't be read any more; their spools are then deleted.
 const spoolVersion = 1
 
-// Names of kept spools in a store's state folder: data and record of one task differ only at the end.
+// Names of kept spools in a store's state folder: data, record and note of one task differ only at the end.
 const (
 	spoolPrefix = "spool-"
 	spoolData   = ".data"
 	spoolRecord = ".json"
+	spoolNote   = ".note"
 )
 
 // A keptSpool is a spool file that a later run on the same disk goes on with. A record beside it tells which bytes are
-// on disk; what the record does not name is not believed.
+// on disk. A note is a record of bytes that may not be there yet: it outlives the process but not the machine. What
+// neither names is not believed, and what they name only with the right checksum.
 type keptSpool struct {
 	f    *os.File
 	path string // without its end
 
 	mu   sync.Mutex // syncing, closing and deleting
 	done bool       // closed or deleted
+
+	noting sync.Mutex // apart from mu, since syncing takes long
+	gone   bool
 }
 
 // heldRun says that the first N bytes of the tensor at spool offset At are there, and their CRC-32C.
@@ -68,7 +73,7 @@ func newKeptSpool(path string, old bool) (*keptSpool, error) {
 	flags := os.O_RDWR
 	if !old {
 		flags |= os.O_CREATE | os.O_TRUNC
-		if err := removeIfThere(path + spoolRecord); err != nil {
+		if err := removeSpool(path); err != nil {
 			return nil, fmt.Errorf("create spool: %w", err)
 		}
 	}
@@ -93,15 +98,41 @@ func (s *keptSpool) save(r spoolState) (saved bool, err error) {
 	if err := s.f.Sync(); err != nil {
 		return false, fmt.Errorf("sync spool: %w", err)
 	}
+	return true, atomicfile.WriteFile(s.path+spoolRecord, r.marshal())
+}
+
+// note writes down what was written, whether it is on disk or not.
+func (s *keptSpool) note(r spoolState) error {
+	s.noting.Lock()
+	defer s.noting.Unlock()
+	if s.gone {
+		return nil
+	}
+	temp := s.path + spoolNote + "-new"
+	if err := os.WriteFile(temp, r.marshal(), 0o666); err != nil {
+		return err
+	}
+	return os.Rename(temp, s.path+spoolNote)
+}
+
+// noteNoMore is called before the spool goes.
+func (s *keptSpool) noteNoMore() {
+	s.noting.Lock()
+	defer s.noting.Unlock()
+	s.gone = true
+}
+
+func (r spoolState) marshal() []byte {
 	b, err := json.Marshal(r)
 	if err != nil {
 		panic("pipeline: internal error: record does not marshal: " + err.Error())
 	}
-	return true, atomicfile.WriteFile(s.path+spoolRecord, b)
+	return b
 }
 
 // keep closes the spool and leaves it to a later run.
 func (s *keptSpool) keep() error {
+	s.noteNoMore()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.done {
@@ -113,6 +144,7 @@ func (s *keptSpool) keep() error {
 
 // Release deletes the spool, its record first.
 func (s *keptSpool) Release() error {
+	s.noteNoMore()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.done {
@@ -123,7 +155,7 @@ func (s *keptSpool) Release() error {
 }
 
 func removeSpool(path string) error {
-	return errors.Join(removeIfThere(path+spoolRecord), removeIfThere(path+spoolData))
+	return errors.Join(removeIfThere(path+spoolRecord), removeIfThere(path+spoolNote), removeIfThere(path+spoolData))
 }
 
 func removeIfThere(name string) error {
@@ -150,6 +182,13 @@ func (h *holdings) keepIn(s *keptSpool, runs []heldRun) {
 	for _, r := range runs {
 		h.runs[r.At], h.safe[r.At] = r, r.N
 	}
+}
+
+// touch has the spool saved again: what is there may not be on disk yet.
+func (h *holdings) touch() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dirty = true
 }
 
 // held is how many of the first bytes of the tensor at a place are there.
@@ -185,20 +224,37 @@ func (h *holdings) forget() {
 	h.spool, h.runs, h.safe, h.dirty = nil, nil, nil, false
 }
 
-// saveSpool puts what the task holds on disk, if anything is new.
-func (t *task) saveSpool(digest string) error {
+// spoolNow is what there is to write down of the task's spool; the spool is nil if nothing is new since it was saved.
+func (t *task) spoolNow(digest string, saving bool) (*keptSpool, spoolState) {
 	t.holds.mu.Lock()
-	s, dirty := t.holds.spool, t.holds.dirty
+	defer t.holds.mu.Unlock()
+	if t.holds.spool == nil || !t.holds.dirty {
+		return nil, spoolState{}
+	}
+	t.holds.dirty = !saving
 	runs := slices.SortedFunc(maps.Values(t.holds.runs), func(a, b heldRun) int { return cmp.Compare(a.At, b.At) })
-	t.holds.dirty = false
-	t.holds.mu.Unlock()
-	if s == nil || !dirty {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	prefixes := slices.Clone(t.prefixes) // those of held bytes are there: they come first
+	return t.holds.spool, spoolState{spoolVersion, digest, t.path, t.size, runs, prefixes}
+}
+
+// noteSpool writes down what the task holds.
+func (t *task) noteSpool(digest string) error {
+	s, now := t.spoolNow(digest, false)
+	if s == nil {
 		return nil
 	}
-	t.mu.Lock()
-	prefixes := slices.Clone(t.prefixes) // those of held bytes are there: they are noted first
-	t.mu.Unlock()
-	saved, err := s.save(spoolState{spoolVersion, digest, t.path, t.size, runs, prefixes})
+	return s.note(now)
+}
+
+// saveSpool puts what the task holds on disk, if anything is new.
+func (t *task) saveSpool(digest string) error {
+	s, now := t.spoolNow(digest, true)
+	if s == nil {
+		return nil
+	}
+	saved, err := s.save(now)
 	if err != nil || !saved {
 		return err
 	}
@@ -207,7 +263,7 @@ func (t *task) saveSpool(digest string) error {
 	if t.holds.spool == nil {
 		return nil // it went meanwhile
 	}
-	for _, r := range runs {
+	for _, r := range now.Runs {
 		t.holds.safe[r.At] = r.N
 	}
 	return nil

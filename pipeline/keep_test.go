@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/verify"
 )
 
 // bigHead is a model of 35 MB, of which two tensors take 15 MB each.
@@ -76,7 +78,7 @@ func copyAsKilled(t *testing.T, from, to string) {
 		for _, name := range append(names, hidden...) {
 			rel, err := filepath.Rel(from, name)
 			b, readErr := os.ReadFile(name)
-			if err != nil || readErr != nil || strings.HasSuffix(name, ".json") != records {
+			if err != nil || readErr != nil || (filepath.Ext(name) != ".data") != records || strings.HasSuffix(name, ".safetensors") && records {
 				continue // gone meanwhile, or a folder
 			}
 			if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(to, rel)), 0o777), os.WriteFile(filepath.Join(to, rel), b, 0o666)); err != nil {
@@ -134,6 +136,35 @@ func TestStoppedSpoolIsTakenUp(t *testing.T) {
 	sameFiles(t, w.target(), want)
 }
 
+// TestCompleteSpoolIsTakenUp: a unit that was complete and could not be converted is converted without being read again,
+// while the fetcher passes its bytes.
+func TestCompleteSpoolIsTakenUp(t *testing.T) {
+	for name, c := range keepCases {
+		t.Run(name, func(t *testing.T) {
+			want := reference(t, bigHead(c.order))
+			w, work := newWorld(t, bigHead(c.order)), t.TempDir()
+			_, err := w.convert(t.Context(), t, work, onDisk, c.runs[0], func(o *pipeline.Options) { o.GPU = brokenGPU{} })
+			if !errors.Is(err, errStop) {
+				t.Fatal(err)
+			}
+			for _, run := range c.runs {
+				if _, err := w.convert(t.Context(), t, work, onDisk, run); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sameWeights(t, w, want)
+		})
+	}
+}
+
+// brokenGPU is a second decoder that fails.
+type brokenGPU struct{}
+
+func (brokenGPU) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, verify.CompareOptions) error {
+	return errStop
+}
+func (brokenGPU) Describe() (string, []string) { return "broken", nil }
+
 // TestSpoiledSpool: of a kept spool nothing is believed that its record does not cover: bytes behind the recorded ones, a
 // changed byte, a file that is cut, a record of something else. The bytes of the result are the same as ever.
 func TestSpoiledSpool(t *testing.T) {
@@ -153,8 +184,14 @@ func TestSpoiledSpool(t *testing.T) {
 		},
 		"cut":           func(t *testing.T, data, record string) { writeFile(t, data, readFile(t, data)[:heldEnd(t, record)-1]) },
 		"no data":       func(t *testing.T, data, _ string) { remove(t, data) },
-		"no record":     func(t *testing.T, _, record string) { remove(t, record) },
-		"torn record":   func(t *testing.T, _, record string) { b := readFile(t, record); writeFile(t, record, b[:len(b)-9]) },
+		"no record":     func(t *testing.T, _, record string) { remove(t, record); remove(t, note(record)) },
+		"only a note":   func(t *testing.T, _, record string) { remove(t, record) },
+		"only a record": func(t *testing.T, _, record string) { remove(t, note(record)) },
+		"torn record": func(t *testing.T, _, record string) {
+			remove(t, note(record))
+			b := readFile(t, record)
+			writeFile(t, record, b[:len(b)-9])
+		},
 		"another plan":  edit(`"plan":"`, `"plan":"0`),
 		"another model": edit(`"output":"`, `"output":"x`),
 		"too many":      edit(`"n":`, `"n":9`),
@@ -187,15 +224,24 @@ func heldEnd(t *testing.T, record string) int64 {
 	return r.Runs[0].N
 }
 
+// edit changes record and note.
 func edit(old, new string) func(*testing.T, string, string) {
 	return func(t *testing.T, _, record string) {
-		writeFile(t, record, []byte(strings.Replace(string(readFile(t, record)), old, new, 1)))
+		for _, name := range []string{record, note(record)} {
+			if _, err := os.Stat(name); err != nil {
+				continue // there is a note only of what is not recorded
+			}
+			writeFile(t, name, []byte(strings.Replace(string(readFile(t, name)), old, new, 1)))
+		}
 	}
 }
 
+// note is the name of the note beside a record.
+func note(record string) string { return strings.TrimSuffix(record, "json") + "note" }
+
 func remove(t *testing.T, name string) {
 	t.Helper()
-	if err := os.Remove(name); err != nil {
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }

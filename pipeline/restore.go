@@ -1,49 +1,88 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// defaultSpoolSync is after how many bytes spools are put on disk: what a kill may lose.
-const defaultSpoolSync = 256 << 20
+// defaultSpoolSync is after how many bytes spools are put on disk: what the end of the machine may lose. A kill of the
+// process alone loses a share of that.
+const (
+	defaultSpoolSync = 256 << 20
+	notesPerSync     = 8
+)
 
-// A saver puts spools on disk whenever enough bytes have come since it last did. It does not hold up those who write
-// them: while it works, it is not asked again.
-type saver struct {
+// A saver makes spools survive: it has them noted and put on disk whenever enough bytes have come. That does not hold up
+// those who write them: while it is under way, nobody is asked again.
+type saver struct{ note, sync alarm }
+
+func newSaver(every int64) *saver {
+	s := &saver{alarm{every: every, wake: make(chan struct{}, 1)}, alarm{every: every, wake: make(chan struct{}, 1)}}
+	if every > 0 {
+		s.note.every = max(1, every/notesPerSync)
+	}
+	return s
+}
+
+// arrived counts bytes that went into spools.
+func (s *saver) arrived(n int64) {
+	s.note.count(n)
+	s.sync.count(n)
+}
+
+// end is called when no more bytes come.
+func (s *saver) end() {
+	close(s.note.wake)
+	close(s.sync.wake)
+}
+
+// alarm rings after a number of bytes, never if that is negative.
+type alarm struct {
 	every int64
 	fresh atomic.Int64
 	wake  chan struct{}
 }
 
-func newSaver(every int64) *saver { return &saver{every: every, wake: make(chan struct{}, 1)} }
-
-// arrived counts bytes that went into spools.
-func (s *saver) arrived(n int64) {
-	if s.every < 0 || s.fresh.Add(n) < s.every {
+func (a *alarm) count(n int64) {
+	if a.every < 0 || a.fresh.Add(n) < a.every {
 		return
 	}
 	select {
-	case s.wake <- struct{}{}:
-		s.fresh.Store(0)
+	case a.wake <- struct{}{}:
+		a.fresh.Store(0)
 	default:
 	}
 }
 
-// saveLoop saves until the fetcher has ended.
-func (r *run) saveLoop(s *saver) error {
-	for range s.wake {
+// noteLoop notes until the fetcher has ended.
+func (r *run) noteLoop(s *saver) error {
+	digest := r.Plan.Digest()
+	for range s.note.wake {
 		for _, t := range r.tasks {
-			if err := t.saveSpool(r.Plan.Digest()); err != nil {
+			if err := t.noteSpool(digest); err != nil {
+				return fmt.Errorf("note what arrived of %s: %w", t.path, err)
+			}
+		}
+	}
+	return nil
+}
+
+// saveLoop puts spools on disk until the fetcher has ended.
+func (r *run) saveLoop(s *saver) error {
+	digest := r.Plan.Digest()
+	for range s.sync.wake {
+		for _, t := range r.tasks {
+			if err := t.saveSpool(digest); err != nil {
 				return fmt.Errorf("keep what arrived of %s: %w", t.path, err)
 			}
 		}
@@ -54,26 +93,29 @@ func (r *run) saveLoop(s *saver) error {
 	return nil
 }
 
-// findSpools reads the records of kept spools that this run can use, by output. All other spools in the store are
+// findSpools reads the notes and records of kept spools that this run can use, by output, that with more bytes first. All other spools in the store are
 // deleted: those of outputs that are done, of other plans, and those without a record.
-func (r *run) findSpools() (map[string]spoolState, error) {
-	found := map[string]spoolState{}
+func (r *run) findSpools() (map[string][]spoolState, error) {
+	found, digest := map[string][]spoolState{}, r.Plan.Digest()
 	usable := map[string]bool{}
 	for _, t := range r.tasks {
 		if _, done := r.ledger.output(t.path); done || r.readsLocal(t) {
 			continue
 		}
 		path := spoolPath(r.store.state, t)
-		if s, ok := readSpoolState(path, r.Plan.Digest(), t); ok {
-			found[t.path], usable[path] = s, true
+		for _, kind := range []string{spoolNote, spoolRecord} {
+			if s, ok := readSpoolState(path+kind, digest, t); ok {
+				found[t.path], usable[path] = append(found[t.path], s), true
+			}
 		}
+		slices.SortStableFunc(found[t.path], func(a, b spoolState) int { return cmp.Compare(b.bytes(), a.bytes()) })
 	}
 	names, err := filepath.Glob(filepath.Join(r.store.state, spoolPrefix+"*"))
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		if !usable[strings.TrimSuffix(strings.TrimSuffix(name, spoolData), spoolRecord)] {
+		if base, _, _ := strings.Cut(filepath.Base(name), "."); !usable[filepath.Join(r.store.state, base)] {
 			if err := removeIfThere(name); err != nil {
 				return nil, err
 			}
@@ -82,9 +124,9 @@ func (r *run) findSpools() (map[string]spoolState, error) {
 	return found, nil
 }
 
-// readSpoolState reads a task's record; ok is false if there is none, or one of another plan or output.
-func readSpoolState(path, digest string, t *task) (s spoolState, ok bool) {
-	b, err := os.ReadFile(path + spoolRecord)
+// readSpoolState reads a task's record or note; ok is false if there is none, or one of another plan or output.
+func readSpoolState(name, digest string, t *task) (s spoolState, ok bool) {
+	b, err := os.ReadFile(name)
 	if err != nil || json.Unmarshal(b, &s) != nil {
 		return s, false
 	}
@@ -92,11 +134,17 @@ func readSpoolState(path, digest string, t *task) (s spoolState, ok bool) {
 }
 
 // heldBytes is how much of the disk kept spools take.
-func heldBytes(found map[string]spoolState) (n int64) {
-	for _, s := range found {
-		for _, r := range s.Runs {
-			n += r.N
-		}
+func heldBytes(found map[string][]spoolState) (n int64) {
+	for _, states := range found {
+		n += states[0].bytes()
+	}
+	return n
+}
+
+// bytes counts what the state names.
+func (s spoolState) bytes() (n int64) {
+	for _, r := range s.Runs {
+		n += r.N
 	}
 	return n
 }
@@ -104,19 +152,19 @@ func heldBytes(found map[string]spoolState) (n int64) {
 // restoreSpools takes up what earlier runs have kept: each spool is read, its checksums are compared, and its exponents
 // are counted again. A spool that is not as its record says is deleted. So are all of them where their budget would let
 // the fetcher wait for ever.
-func (r *run) restoreSpools(ctx context.Context, found map[string]spoolState, segs [][]segment) error {
+func (r *run) restoreSpools(ctx context.Context, found map[string][]spoolState, segs [][]segment) error {
 	if !r.byTask && !r.fitBeside(found, segs) {
 		clear(found)
 	}
 	for _, t := range r.tasks {
-		s, ok := found[t.path]
+		states, ok := found[t.path]
 		if !ok || t.inMemory || !r.spools.tryAcquire(t.size) {
 			if err := removeSpool(spoolPath(r.store.state, t)); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := r.restore(ctx, t, s); err != nil {
+		if err := r.restore(ctx, t, states); err != nil {
 			return fmt.Errorf("take up the spool of %s: %w", t.path, err)
 		}
 	}
@@ -124,7 +172,7 @@ func (r *run) restoreSpools(ctx context.Context, found map[string]spoolState, se
 }
 
 // fitBeside tells whether the spools that are still to come fit beside the kept ones in whatever order they fill up.
-func (r *run) fitBeside(found map[string]spoolState, segs [][]segment) bool {
+func (r *run) fitBeside(found map[string][]spoolState, segs [][]segment) bool {
 	var open []*task
 	for _, t := range r.tasks {
 		if _, ok := found[t.path]; ok {
@@ -138,16 +186,16 @@ func (r *run) fitBeside(found map[string]spoolState, segs [][]segment) bool {
 	return r.spools.limit == 0 || peakSpool(segs, pending, open...) <= r.spools.limit
 }
 
-// restore opens a task's kept spool, whose budget is taken.
-func (r *run) restore(ctx context.Context, t *task, s spoolState) error {
-	if err := newCounters(t); err != nil {
-		return err
-	}
+// restore opens a task's kept spool, whose budget is taken, with the first state that its bytes confirm.
+func (r *run) restore(ctx context.Context, t *task, states []spoolState) error {
 	path := spoolPath(r.store.state, t)
 	k, err := newKeptSpool(path, true)
 	if err == nil {
-		if err = t.recount(ctx, k, s.Runs); err != nil {
-			err = errors.Join(err, k.keep())
+		for i, s := range states {
+			if err = t.recount(ctx, k, s.Runs); err == nil {
+				states = states[i:]
+				break
+			}
 		}
 	}
 	if ctx.Err() != nil {
@@ -155,6 +203,9 @@ func (r *run) restore(ctx context.Context, t *task, s spoolState) error {
 	}
 	if err != nil {
 		r.Log.Warn("a kept spool is of no use", "output", t.path, "err", err)
+		if k != nil {
+			_ = k.keep() // it is closed, and deleted below
+		}
 		for _, u := range t.units {
 			u.counter = nil
 		}
@@ -162,10 +213,11 @@ func (r *run) restore(ctx context.Context, t *task, s spoolState) error {
 		return removeSpool(path)
 	}
 	t.once.Do(func() {}) // begin is done
-	t.prefixes = s.Prefixes
+	t.prefixes = states[0].Prefixes
 	t.spool, t.restored = r.ownSpool(t, k), true
-	t.holds.keepIn(k, s.Runs)
-	for _, run := range s.Runs {
+	t.holds.keepIn(k, states[0].Runs)
+	t.holds.touch()
+	for _, run := range states[0].Runs {
 		t.left.Add(-run.N)
 		r.Progress.Fetched.Add(run.N)
 	}
@@ -176,6 +228,9 @@ func (r *run) restore(ctx context.Context, t *task, s spoolState) error {
 // recount reads the runs of a kept spool, compares their checksums and counts their exponents. It refuses all if one is
 // wrong: a disk that changes bytes is not to be trusted.
 func (t *task) recount(ctx context.Context, k *keptSpool, runs []heldRun) error {
+	if err := newCounters(t); err != nil {
+		return err
+	}
 	places := map[int64]heldPlace{}
 	t.eachTensor(func(x plan.Tensor, at int64, u *taskUnit) { places[at] = heldPlace{u, spoolBytes(x)} })
 	buf := make([]byte, blockBytes)

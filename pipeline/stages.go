@@ -26,9 +26,10 @@ func (r *run) convertAll(ctx context.Context) error {
 	ready, made, sealed := make(chan *task, tasksAhead), make(chan *built), make(chan Output)
 	save := newSaver(cmp.Or(r.SpoolSync, defaultSpoolSync))
 	g.Go(func() error {
-		defer close(save.wake)
+		defer save.end()
 		return r.fetcher(ready, save).run(gctx)
 	})
+	g.Go(func() error { return r.noteLoop(save) })
 	g.Go(func() error { return r.saveLoop(save) })
 	lull := make(chan struct{})
 	g.Go(func() error { return r.convertLoop(gctx, ready, made, lull) })

@@ -154,7 +154,7 @@ type segment struct {
 }
 
 // from is the offset of the first byte that d still needs.
-func (s segment) from(d delivery) int64 { return s.at(d, d.task.holds.held(d.at)) }
+func (s segment) from(d delivery) int64 { return s.at(d, held(d.task, d.at)) }
 
 // at is where in the file a delivery's n-th byte in the spool comes from.
 func (s segment) at(d delivery, n int64) int64 {

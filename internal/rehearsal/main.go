@@ -34,6 +34,7 @@ type options struct {
 	diskLimit     int64
 	rssLimit      int64
 	tolerance     float64
+	kill          int64
 	scratch       string
 }
 
@@ -52,6 +53,7 @@ func main() {
 	flag.Int64Var(&o.diskLimit, "disk-limit", 12_000_000_000, "fail above this peak of disk, in bytes")
 	flag.Int64Var(&o.rssLimit, "rss-limit", 4_000_000_000, "fail above this peak of the resident set, in bytes")
 	flag.Float64Var(&o.tolerance, "tolerance", 0, "fail if disk or memory is further from the plan's prediction than this share, e.g. 0.1; 0 only reports")
+	flag.Int64Var(&o.kill, "kill", 0, "kill the conversion once so many bytes have arrived, and start it again on the same disk")
 	flag.StringVar(&o.scratch, "scratch", "", "folder for the program's work (default: a temporary one)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -97,9 +99,15 @@ func rehearse(ctx context.Context, o options) error {
 	if o.finish > 0 {
 		return p.finish(ctx, o, &r)
 	}
+	if o.kill > 0 {
+		if r.before, err = p.killed(ctx, o); err != nil {
+			return err
+		}
+	}
 	if r.step, err = p.convert(ctx, o, part(o.shard), target); err != nil {
 		return err
 	}
+	r.after = p.sent()
 	r.print(os.Stdout)
 	return r.check()
 }

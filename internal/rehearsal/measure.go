@@ -20,6 +20,8 @@ type result struct {
 	plan        planned
 	files       int
 	sourceBytes int64
+	before      int64 // bytes of weights that came before a kill
+	after       int64 // and in the run that ended well
 	step
 }
 
@@ -45,6 +47,9 @@ func (r *result) print(w io.Writer) {
 	fmt.Fprintf(t, "model\t%d layers in %d files, %s; %d units planned\n", r.o.layers, r.files, gb(r.sourceBytes), len(r.plan.Units))
 	fmt.Fprintf(t, "converted\t%s: %d units, %d weights, every bit compared\n", part, r.report.Units, r.report.Weights)
 	fmt.Fprintf(t, "moved\t%s down, %s up in %.0f s\n", gb(in), gb(out), r.wall.Seconds())
+	if r.before > 0 {
+		fmt.Fprintf(t, "killed\tafter %s; %s came in the second run, %s more than all weights have\n", gb(r.before), gb(r.after), gb(r.before+r.after-2*r.report.Weights))
+	}
 	fmt.Fprintf(t, "peak of the resident set\t%s measured, %s planned (%+.1f %%), %s allowed\n", gb(r.rss), gb(r.plan.Estimate.Needs.Memory), 100*r.memoryDeviation(), gb(r.o.rssLimit))
 	fmt.Fprintf(t, "peak of disk\t%s measured, %s planned (%+.1f %%), %s allowed\n", gb(r.disk), gb(r.predicted()), 100*r.deviation(), gb(r.o.diskLimit))
 	t.Flush()
