@@ -211,7 +211,8 @@ GLOBL lowWord<>(SB), RODATA|NOPTR, $16
 	VPADDQ  T, V, V
 
 // ENDS makes E, the bit at which each lane ends, counted from the word that is not full, and goes
-// to no if a lane of length N has more than 64 bits or if there is no 8th word left to begin.
+// to no if a lane of length N has more than 64 bits, as every lane with a code that the table lacks,
+// or if the group reaches beyond 511 bits: the last word would be the 9th.
 #define ENDS(N, E, T, no) \
 	VMOVDQA64 N, E        \
 	RUNNING(E, T)         \
@@ -225,10 +226,10 @@ GLOBL lowWord<>(SB), RODATA|NOPTR, $16
 // that were free in the word in which the lane begins, and K3, the lanes that fill this word.
 //
 // A lane has a part H for the word in which it begins and a part C for the next, 0 if it does not
-// reach it. No two parts have a bit in common, so they can be added up, from the first on. Let the sum at a
-// lane that fills a word be without its C: then every word is the difference of two such sums.
-// VPCOMPRESSQ collects them; behind them comes the sum of everything, so that the word that is
-// not full results in the same way, and zeros behind it.
+// reach it. No two parts have a bit in common, so they can be added up, from the first on. Let the
+// sum at a lane that fills a word be without its C: then every word is the difference of two such
+// sums. VPCOMPRESSQ collects them; behind them comes the sum of everything, so that the word that
+// is not full results in the same way, and zeros behind it.
 #define APPEND(C, N, E, X, H, S, T) \
 	VPSUBQ  N, E, S          \
 	VPANDQ  Z24, S, S        \ // the bit of its word at which a lane begins
@@ -256,8 +257,8 @@ GLOBL lowWord<>(SB), RODATA|NOPTR, $16
 
 // MARK marks, in every word that begins in this group, the first code that begins in it. L has
 // the lengths of those 4 elements of a lane in which that code begins or with which the last code
-// before it ends, X is how many of their bits belong to the word before. The place is the smallest sum of
-// lengths that is not less, minus X; smaller sums give large words.
+// before it ends, X is how many of their bits belong to the word before. The place is the smallest
+// sum of lengths that is not less, minus X; smaller sums give large words.
 #define MARK(L, X, T) \
 	VPSLLQ  $16, L, T   \
 	VPADDW  T, L, L     \
