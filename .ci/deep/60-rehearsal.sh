@@ -5,8 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 # All of it is planned, one part of 126 converted over a slow upload line, so that finished files pile up as far as they
-# may: memory within 4 GB, disk within 12 GB, and the plan's prediction of both within 10 % of what is measured.
-go run ./internal/rehearsal -shard 1/126 -up 30000000 -tolerance 0.1
+# may: memory within 4 GB, disk within 12 GB, and the plan's prediction within 10 % of what is measured; for memory within
+# 30 %, since how much garbage there is depends on who waits for whom.
+go run ./internal/rehearsal -shard 1/126 -up 30000000 -tolerance 0.1 -memory-tolerance 0.3
 
 # The same part is killed in the middle of its largest unit and started again.
 go run ./internal/rehearsal -shard 1/126 -down 125000000 -kill 6000000000

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -25,17 +26,17 @@ const (
 )
 
 type options struct {
-	layers, scale int
-	shard, binary string
-	finish        int
-	compare       bool
-	down, up      int64
-	disk, memory  string
-	diskLimit     int64
-	rssLimit      int64
-	tolerance     float64
-	kill          int64
-	scratch       string
+	layers, scale              int
+	shard, binary              string
+	finish                     int
+	compare                    bool
+	down, up                   int64
+	disk, memory               string
+	diskLimit                  int64
+	rssLimit                   int64
+	tolerance, memoryTolerance float64
+	kill                       int64
+	scratch                    string
 }
 
 func main() {
@@ -52,7 +53,8 @@ func main() {
 	flag.StringVar(&o.memory, "memory", "1GB", "memory budget of the conversion")
 	flag.Int64Var(&o.diskLimit, "disk-limit", 12_000_000_000, "fail above this peak of disk, in bytes")
 	flag.Int64Var(&o.rssLimit, "rss-limit", 4_000_000_000, "fail above this peak of the resident set, in bytes")
-	flag.Float64Var(&o.tolerance, "tolerance", 0, "fail if disk or memory is further from the plan's prediction than this share, e.g. 0.1; 0 only reports")
+	flag.Float64Var(&o.tolerance, "tolerance", 0, "fail if the disk is further from the plan's prediction than this share, e.g. 0.1; 0 only reports")
+	flag.Float64Var(&o.memoryTolerance, "memory-tolerance", 0, "the same for memory, where garbage that is not collected yet adds some noise")
 	flag.Int64Var(&o.kill, "kill", 0, "kill the conversion once so many bytes have arrived, and start it again on the same disk")
 	flag.StringVar(&o.scratch, "scratch", "", "folder for the program's work (default: a temporary one)")
 	flag.Parse()
@@ -122,15 +124,15 @@ func part(shard string) []string {
 
 // check applies the limits.
 func (r *result) check() error {
-	errs := []error{r.limits(r.o)}
-	if t := r.o.tolerance; t > 0 {
-		for name, d := range map[string]float64{"disk": r.deviation(), "memory": r.memoryDeviation()} {
-			if d > t || d < -t {
-				errs = append(errs, fmt.Errorf("the plan is wrong about %s by %.0f %%", name, 100*d))
-			}
-		}
+	return errors.Join(r.limits(r.o), deviates("disk", r.deviation(), r.o.tolerance), deviates("memory", r.memoryDeviation(), r.o.memoryTolerance))
+}
+
+// deviates reports a prediction that is off by more than a tolerance; 0 tolerates everything.
+func deviates(what string, share, tolerance float64) error {
+	if tolerance == 0 || math.Abs(share) <= tolerance {
+		return nil
 	}
-	return errors.Join(errs...)
+	return fmt.Errorf("the plan is wrong about %s by %.0f %%", what, 100*share)
 }
 
 // limits are those that hold for every step.
