@@ -61,8 +61,8 @@ func (c *Client) fetch(ctx context.Context, f FileRef, off, n int64, s sink) err
 		if failures++; err == nil || p.made {
 			failures = 0
 		}
-		if errors.Is(err, errExpired) || failures >= 3 {
-			c.expire(ctx, f, loc) // another storage host may do better
+		if errors.Is(err, errExpired) || errors.Is(err, ErrChanged) || failures >= 3 {
+			c.expire(ctx, f, loc) // another link or storage host may do better
 		}
 		return err
 	})
