@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// sealers is how many finished files are hashed at once, tasksAhead how many complete tasks may wait for the converter,
-// so that the fetcher goes on while a large one is converted.
+// sealers is how many finished files can be between converter and upload: two are hashed, and one is put in its place.
+// tasksAhead is how many complete tasks may wait for the converter, so that the fetcher goes on while a large one is
+// converted.
 const (
-	sealers    = 2
+	sealers    = 3
 	tasksAhead = 4
 )
 
