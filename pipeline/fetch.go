@@ -105,7 +105,7 @@ func (f *fetcher) file(ctx context.Context, fs *fileState) error {
 	}
 	cp, first := f.ledger.file(fs.path), fs.firstPending(f.done, held)
 	if cp.Integrity != "" && first == fs.size {
-		fs.sum = cp.SHA256
+		fs.know(cp.SHA256)
 		f.progress.Fetched.Add(fs.size)
 		return nil
 	}

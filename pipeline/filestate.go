@@ -72,10 +72,15 @@ func (fs *fileState) finish(sum string) error {
 	if fs.want != "" && sum != fs.want {
 		return &SourceError{File: fs.path, Want: fs.want, Got: sum}
 	}
+	fs.know(sum)
+	return nil
+}
+
+// know takes the sum of the whole file.
+func (fs *fileState) know(sum string) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	fs.sum = sum
-	return nil
 }
 
 // Ways to count what an unfinished task has of a tensor: nothing, what is in its spool, what a kill leaves of that. A

@@ -3,7 +3,9 @@ package pipeline_test
 import (
 	"errors"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -199,16 +201,19 @@ func TestFinishOnASmallDisk(t *testing.T) {
 	}
 	w.ResetLog()
 	work := t.TempDir()
+	var mu sync.Mutex
 	most := int64(0)
 	w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Times: always, Action: func(x *hubtest.Exchange) {
+		mu.Lock()
 		most = max(most, openBytes(t, work))
+		mu.Unlock()
 		x.Next(x.ResponseWriter)
 	}})
 	const disk = 5_700_000 // what the remainder may take, and little more: the outputs have 9 MB
 	if _, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { o.Finish, o.Disk = true, disk }); err != nil {
 		t.Fatal(err)
 	}
-	if most > disk || most < 2_000_000 {
+	if most > disk || most < 2_000_000 && runtime.GOOS == "linux" {
 		t.Errorf("%d bytes on disk", most)
 	}
 	sameWeights(t, w, want)
