@@ -151,11 +151,14 @@ func (c *compiler) instruction(words []string, line int) error {
 	in := instr{guard: -1, line: line}
 	if words[0] == "@" {
 		words = words[1:]
-		if len(words) > 1 && words[0] == "!" {
+		if len(words) > 0 && words[0] == "!" {
 			in.negate, words = true, words[1:]
 		}
+		if len(words) < 2 {
+			return errors.New("guard without an instruction")
+		}
 		p, ok := c.preds[words[0]]
-		if !ok || len(words) < 2 {
+		if !ok {
 			return fmt.Errorf("guard %q", words[0])
 		}
 		in.guard, words = p, words[1:]

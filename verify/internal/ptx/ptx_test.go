@@ -247,5 +247,7 @@ func TestLaunchErrors(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(header + "ret; }")
 	f.Add(header + "ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [memory+16]; @!%p1 bra x; x: ret; }")
+	f.Add(header + "@; }")
+	f.Add(header + "@!; }")
 	f.Fuzz(func(_ *testing.T, text string) { _, _ = Parse([]byte(text)) })
 }
