@@ -273,21 +273,23 @@ DEVICE u32x2 join(u32 exponents, u32 sm) {
 
 DEVICE u16 join_one(u32 exponent, u32 sm) { return (sm & 0x80) << 8 | exponent << 7 | (sm & 0x7f); }
 
-// put_weights writes weights base..end. exponents[0] belongs to the weight base rounded down to a
-// multiple of 8, so that a group of 8 is aligned everywhere if the buffers are.
-DEVICE void put_weights(const Unit &u, const u8 *exponents, u32 base, u32 end) {
+// put_weights writes n weights from base on. exponents[0] belongs to the weight base rounded down to a
+// multiple of 8, so that a group of 8 is aligned everywhere if the buffers are. It counts from there:
+// base + n may be anything if n is 0, but what the exponents have room for never wraps.
+DEVICE void put_weights(const Unit &u, const u8 *exponents, u32 base, u32 n) {
   bool aligned = (((u64)u.sign_mantissa & 7) | ((u64)u.out & 15)) == 0;
-  u32 origin = base & ~7u;
-  for (u32 i = origin + 8 * thread_index(); i < end; i += 8 * THREADS) {
-    if (aligned && i >= base && i + 8 <= end) {
-      u32x2 sm = *(const u32x2 *)(u.sign_mantissa + i);
-      u32x2 e = *(const u32x2 *)(exponents + (i - origin));
+  u32 skew = base % 8, end = skew + n;
+  const u8 *sign_mantissa = u.sign_mantissa + (base - skew);
+  u16 *out = u.out + (base - skew);
+  for (u32 i = 8 * thread_index(); i < end; i += 8 * THREADS) {
+    if (aligned && i >= skew && i + 8 <= end) {
+      u32x2 sm = *(const u32x2 *)(sign_mantissa + i);
+      u32x2 e = *(const u32x2 *)(exponents + i);
       u32x2 a = join(e.x, sm.x), b = join(e.y, sm.y);
-      *(u32x4 *)(u.out + i) = {a.x, a.y, b.x, b.y};
+      *(u32x4 *)(out + i) = {a.x, a.y, b.x, b.y};
       continue;
     }
-    NO_UNROLL for (u32 k = max(i, base); k < min(i + 8, end); k++)
-      u.out[k] = join_one(exponents[k - origin], u.sign_mantissa[k]);
+    NO_UNROLL for (u32 k = max(i, skew); k < min(i + 8, end); k++) out[k] = join_one(exponents[k], sign_mantissa[k]);
   }
 }
 
@@ -313,7 +315,7 @@ DEVICE void decode_tile(const Unit &u, const Tables &t, u32 *totals, u8 *exponen
   u32 n = min(tile_size(u, tile), room - skew);
   put_exponents(u, t, w, gap, exponents, skew + at, at < n ? min(count, n - at) : 0);
   barrier();
-  put_weights(u, exponents, base, base + n);
+  put_weights(u, exponents, base, n);
 }
 
 // ---- Entry points ----

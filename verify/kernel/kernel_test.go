@@ -83,7 +83,7 @@ func decodeTiles(mod *ptx.Module, u *unit, l launch, grid int) ([]byte, ptx.Stat
 		return nil, built, err
 	}
 	stats, err := tiles.Run(&m.Memory, ptx.Launch{
-		Grid: min(grid, u.nChunks()), Block: Threads, SharedBytes: TilesShared(min(u.most(), 32768)), Seed: l.seed,
+		Grid: min(grid, u.nChunks()), Block: Threads, SharedBytes: TilesShared(min(u.most(), 32768)), Seed: l.seed, MaxSteps: l.steps,
 		Args: append(m.args(u), tables, uint64(u.nChunks())),
 	})
 	return m.out, stats, err
@@ -351,6 +351,28 @@ func TestCorruptUnits(t *testing.T) {
 		}
 		if _, _, err := decodeTiles(m, u, launch{seed: uint64(i)}, 3); err != nil {
 			t.Fatalf("decode_tiles, seed %d: %v", i, err)
+		}
+	}
+}
+
+// TestHostilePositions demands the same of positions that wrap around when something is added to them.
+func TestHostilePositions(t *testing.T) {
+	m := ownModule(t)
+	u := normalUnit(t, 20000)
+	for _, position := range []uint32{20001, 1<<31 - 1, 1 << 31, 1<<32 - 4097, 1<<32 - 4096, 1<<32 - 9, 1<<32 - 8, 1<<32 - 1} {
+		for chunk := range u.nChunks() {
+			bad := *u
+			bad.positions = bytes.Clone(u.positions)
+			binary.LittleEndian.PutUint32(bad.positions[4*chunk:], position)
+			for skew := range 2 {
+				l := launch{skew: skew, steps: 1e6, own: skew == 0}
+				if _, _, err := decode(entry(t, m, Decode), &bad, l); err != nil {
+					t.Errorf("decode, chunk %d at %d: %v", chunk, position, err)
+				}
+				if _, _, err := decodeTiles(m, &bad, l, 2); err != nil {
+					t.Errorf("decode_tiles, chunk %d at %d: %v", chunk, position, err)
+				}
+			}
 		}
 	}
 }
