@@ -265,6 +265,9 @@ func cutLast(name string) (before, last string, found bool) {
 
 // inspectUnit reads a unit's tables and positions, and decodes some of its weights.
 func (d *DF11) inspectUnit(ctx context.Context, path string, maxElems int64) (inspect.Unit, error) {
+	if err := d.checkForm(path); err != nil {
+		return inspect.Unit{}, err
+	}
 	a := d.directArrays(ctx, path)
 	x := inspect.Unit{Path: path, Tensors: int(a.SplitPositions.Size()/8) + 1, Weights: a.SignMantissa.Size()}
 	opened, err := verify.Open(a, x.Weights, nil)

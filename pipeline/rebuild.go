@@ -103,7 +103,7 @@ func (r *rebuilder) unit(u *taskUnit) (*verify.Unit, error) {
 	if _, coded := r.model.tensors[u.Path+".encoded_exponent"]; !coded {
 		return nil, nil
 	}
-	v, err := verify.Open(r.model.arrays(u.Path), u.nElems(), u.sizes)
+	v, err := r.model.openUnit(u)
 	if err != nil {
 		return nil, fmt.Errorf("unit %s: %w", u.Path, err)
 	}
@@ -167,23 +167,3 @@ func (r *rebuilder) prove(ctx context.Context, path string, h *safetensors.Heade
 	}
 	return nil
 }
-
-// arrays points at the six tensors of a unit in the model; a missing one is an empty section, which verify.Open refuses.
-func (d *DF11) arrays(path string) verify.Arrays {
-	at := func(name string) *io.SectionReader {
-		if s, ok := d.section(path + "." + name); ok {
-			return s
-		}
-		return io.NewSectionReader(eofReader{}, 0, 0)
-	}
-	return verify.Arrays{
-		LUTs: at("luts"), EncodedExponent: at("encoded_exponent"), SignMantissa: at("sign_mantissa"),
-		OutputPositions: at("output_positions"), Gaps: at("gaps"), SplitPositions: at("split_positions"),
-	}
-}
-
-// eofReader has no bytes.
-type eofReader struct{}
-
-func (eofReader) Read([]byte) (int, error)          { return 0, io.EOF }
-func (eofReader) ReadAt([]byte, int64) (int, error) { return 0, io.EOF }

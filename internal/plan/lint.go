@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -92,29 +93,32 @@ func (c *checker) readUnits() {
 	for _, u := range c.units {
 		for _, n := range storedNames {
 			t, ok := c.tensors[u+"."+n]
-			switch {
-			case !ok:
+			if !ok {
 				c.add(TrapIncomplete, u, "no "+n)
-			case !storedForm(n, t):
-				c.add(TrapIncomplete, u, n+" has the wrong type or shape")
+			} else if want, ok := StoredForm(n, t); !ok {
+				c.add(TrapIncomplete, u, fmt.Sprintf("%s is %s %v, want %s", n, t.DType, t.Shape, want))
 			}
 		}
 	}
 }
 
-// storedForm says whether one of the six tensors has its type and shape.
-func storedForm(name string, t safetensors.Tensor) bool {
-	if name == "split_positions" {
-		return t.DType == safetensors.I64 && len(t.Shape) == 1
-	}
-	if t.DType != safetensors.U8 {
-		return false
-	}
-	if name == "luts" {
-		return len(t.Shape) == 2 && t.Shape[1] == 256 && t.Shape[0] >= 2 && t.Shape[0] <= 18
-	}
+// StoredForm says whether one of the six tensors of a unit has its type and shape, by its last name, and if not, what it
+// must have (docs/format.md §8). The official loader goes by both: the rows of luts and the elements of sign_mantissa and
+// encoded_exponent are numbers that its kernel computes with.
+func StoredForm(name string, t safetensors.Tensor) (want string, ok bool) {
 	multiple := map[string]int64{"output_positions": 4, "gaps": 320}[name]
-	return len(t.Shape) == 1 && t.Shape[0] > 0 && (multiple == 0 || t.Shape[0]%multiple == 0)
+	switch {
+	case name == "split_positions":
+		return "I64 with one dimension", t.DType == safetensors.I64 && len(t.Shape) == 1
+	case name == "luts":
+		fits := len(t.Shape) == 2 && t.Shape[0] >= 2 && t.Shape[0] <= 18 && t.Shape[1] == 256
+		return "U8 [2 to 18, 256]", t.DType == safetensors.U8 && fits
+	case multiple == 0:
+		return "U8 with one dimension", t.DType == safetensors.U8 && len(t.Shape) == 1 && t.Shape[0] > 0
+	default:
+		fits := len(t.Shape) == 1 && t.Shape[0] > 0 && t.Shape[0]%multiple == 0
+		return fmt.Sprintf("U8 with one dimension, a multiple of %d", multiple), t.DType == safetensors.U8 && fits
+	}
 }
 
 // checkPatterns matches the config's patterns with the units.

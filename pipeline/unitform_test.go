@@ -1,0 +1,109 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// editHeader replaces a piece of a safetensors header by another one. The data stay as they are.
+func editHeader(t *testing.T, file []byte, from, to string) []byte {
+	t.Helper()
+	n := 8 + binary.LittleEndian.Uint64(file)
+	head, data := file[8:n], file[n:]
+	if !bytes.Contains(head, []byte(from)) {
+		t.Fatalf("no %s in %s", from, head)
+	}
+	head = bytes.TrimRight(bytes.Replace(head, []byte(from), []byte(to), 1), " ")
+	head = append(head, bytes.Repeat([]byte(" "), 7-(len(head)+7)%8)...)
+	out := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
+	return append(append(out, head...), data...)
+}
+
+// folderWith is a copy of a folder with one file replaced, or left out for nil.
+func folderWith(t *testing.T, from, name string, content []byte) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+	if content != nil {
+		writeFile(t, filepath.Join(dir, name), content)
+	}
+	return dir
+}
+
+// TestWrongForm: the official loader goes by types and shapes of the six tensors, so a file whose bytes are right but whose
+// header describes them as something else is wrong, at every level, for decode and for inspect, with or without a
+// manifest.
+func TestWrongForm(t *testing.T) {
+	source := writeModel(t, formModel())
+	good := t.TempDir()
+	if _, err := convertLocal(t, source, good, plan.Options{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	const name = "lm_head.safetensors"
+	file := readFile(t, filepath.Join(good, name))
+	for _, tt := range []struct{ tensor, from, to string }{
+		{"luts", `"U8","shape":[4,256]`, `"I8","shape":[4,256]`},
+		{"luts", `"U8","shape":[4,256]`, `"U8","shape":[1024]`},
+		{"luts", `"U8","shape":[4,256]`, `"U8","shape":[8,128]`},
+		{"sign_mantissa", `"U8","shape":[4096]`, `"BF16","shape":[2048]`},
+		{"sign_mantissa", `"U8","shape":[4096]`, `"U8","shape":[2,2048]`},
+		{"sign_mantissa", `"U8","shape":[4096]`, `"I8","shape":[4096]`},
+		{"encoded_exponent", `"U8","shape":[`, `"I8","shape":[`},
+		{"encoded_exponent", `"U8","shape":[`, `"U8","shape":[1,`},
+		{"output_positions", `"U8","shape":[8]`, `"I32","shape":[2]`},
+		{"output_positions", `"U8","shape":[8]`, `"U8","shape":[2,4]`},
+		{"gaps", `"U8","shape":[320]`, `"I64","shape":[40]`},
+		{"split_positions", `"I64","shape":[0]`, `"U8","shape":[0]`},
+		{"split_positions", `"I64","shape":[0]`, `"I64","shape":[0,1]`},
+	} {
+		t.Run(tt.tensor+" "+tt.to, func(t *testing.T) {
+			at := `"lm_head.` + tt.tensor + `":{"dtype":`
+			bad := folderWith(t, good, name, editHeader(t, file, at+tt.from, at+tt.to))
+			if err := os.Remove(filepath.Join(bad, "df11-manifest.json")); err != nil {
+				t.Fatal(err)
+			}
+			for _, level := range []pipeline.Level{pipeline.LevelStructure, pipeline.LevelSample, pipeline.LevelProof, pipeline.LevelFull} {
+				_, err := verifyLocal(t, bad, source, level)
+				namesTensor(t, string(level), err, name, tt.tensor)
+			}
+			writeFile(t, filepath.Join(bad, "df11-manifest.json"), readFile(t, filepath.Join(good, "df11-manifest.json")))
+			d, err := pipeline.OpenDF11Folder(bad)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			_, err = pipeline.InspectDF11(t.Context(), d, 0)
+			namesTensor(t, "inspect", err, name, tt.tensor)
+			_, err = pipeline.Decode(t.Context(), pipeline.DecodeOptions{DF11: d, OutDir: t.TempDir(), Workers: 1})
+			namesTensor(t, "decode", err, name, tt.tensor)
+		})
+	}
+}
+
+// namesTensor wants a WrongError with file and tensor.
+func namesTensor(t *testing.T, who string, err error, file, tensor string) {
+	t.Helper()
+	wrong := (*pipeline.WrongError)(nil)
+	if !errors.As(err, &wrong) || wrong.File != file || !strings.Contains(wrong.Detail, "lm_head."+tensor+" is ") {
+		t.Errorf("%s: %v", who, err)
+	}
+}
+
+// formModel has a head of 64 × 64 weights: one chunk of codes.
+func formModel() *hubtest.Model {
+	return hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 64, Vocab: 64, Layers: 1, Extra: noPicture})
+}
