@@ -3,9 +3,12 @@ package pipeline_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -120,4 +123,74 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 	}
 	w.unfinished(t)
 	noGoroutines(t)
+}
+
+// manyCopies is the small model with six files of a megabyte that are carried over.
+func manyCopies() *hubtest.Model {
+	extra := map[string][]byte{}
+	for i := range 6 {
+		extra[fmt.Sprintf("vocab-%d.model", i)] = bytes.Repeat([]byte{0, byte(i)}, 500_000)
+	}
+	return hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, Extra: extra})
+}
+
+// copyDisk is a budget that holds two of the files, and an output.
+const copyDisk = 2_200_000
+
+// TestCopiesKeepToTheDisk: with --push alone, files that are carried over never take more of the disk than there is, and
+// what arrives is the same. The plan says so.
+func TestCopiesKeepToTheDisk(t *testing.T) {
+	w, work := newWorld(t, manyCopies(), hubtest.WithLFSThreshold(500_000)), filepath.Join(t.TempDir(), "work")
+	var most atomic.Int64
+	look := func(x *hubtest.Exchange) {
+		most.Store(max(most.Load(), folderBytes(work)))
+		x.Next(x.ResponseWriter)
+	}
+	w.Inject(hubtest.Fault{Name: "look", Method: "PUT", Times: always, Action: look})
+	if _, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { o.Disk, o.Uploads = copyDisk, 4 }); err != nil {
+		t.Fatal(err)
+	}
+	if n := most.Load(); n > copyDisk+journalRoom || n < 1_000_000 || w.FaultsActed("look") < 6 {
+		t.Errorf("%d bytes on disk at one of %d uploads, %d are allowed", n, w.FaultsActed("look"), copyDisk)
+	}
+	for name, f := range w.Files(sourceRepo, "main") {
+		if strings.HasPrefix(name, "vocab") && w.target()[name] != f {
+			t.Errorf("%s was not carried over", name)
+		}
+	}
+}
+
+// journalRoom is for the run's own notes.
+const journalRoom = 100_000
+
+func folderBytes(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil //nolint:nilerr // files come and go
+		}
+		if st, err := d.Info(); err == nil {
+			n += st.Size()
+		}
+		return nil
+	})
+	return n
+}
+
+// TestCopyLargerThanTheDisk: a file that no disk budget holds is refused before any work, unless the Hub can copy it.
+func TestCopyLargerThanTheDisk(t *testing.T) {
+	large := func() *hubtest.Model {
+		return hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, Extra: map[string][]byte{
+			"vocab.model": bytes.Repeat([]byte{0, 1}, copyDisk)}})
+	}
+	disk := func(o *pipeline.Options) { o.Disk = copyDisk }
+	w := newWorld(t, large(), hubtest.WithLFSThreshold(500_000))
+	_, err := w.convert(t.Context(), t, t.TempDir(), disk)
+	if e := (*pipeline.BudgetError)(nil); !errors.As(err, &e) || e.Need != 2*copyDisk || !strings.Contains(err.Error(), "vocab.model") {
+		t.Errorf("error %v", err)
+	}
+	if w.Count("PUT", "*") > 0 {
+		t.Error("something was converted before")
+	}
+	w = newWorld(t, large(), hubtest.WithLFSThreshold(500_000), hubtest.WithXetHashes())
+	w.mustConvert(t, disk)
 }

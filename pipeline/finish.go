@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"maps"
 	"path"
 	"slices"
 
@@ -21,14 +20,15 @@ const (
 	cardName     = "README.md"
 )
 
-// small is one of the files beside the weights. Either data or the store holds its bytes.
+// small is one of the files beside the weights. Either data or the store holds its bytes, until it is uploaded.
 type small struct {
 	path   string
 	kind   metadata.Kind
 	size   int64
 	sha256 string
-	data   []byte // nil: a file of the store
-	remote bool   // the target's store has it already, copied from the source's
+	data   []byte  // nil: a file of the store
+	remote bool    // the target's store has it already, copied from the source's
+	op     *hub.Op // of the last commit; nil while it is not uploaded
 }
 
 func newSmall(path string, kind metadata.Kind, data []byte) small {
@@ -129,20 +129,31 @@ func (r *run) writeSmall(f small) error {
 	return w.Commit(f.size)
 }
 
-// uploadSmall uploads what is large and gives the operations of the last commit, config.json at the end.
+// uploadSmall uploads what is large and still here, and gives the operations of the last commit, config.json at the end.
 func (r *run) uploadSmall(ctx context.Context, files []small) ([]hub.Op, error) {
 	var ops []hub.Op
 	for _, f := range files {
-		op, err := r.uploadOne(ctx, f)
-		if err != nil {
-			return nil, fmt.Errorf("upload %s: %w", f.path, err)
+		if f.op == nil {
+			op, err := r.uploadOne(ctx, f)
+			if err != nil {
+				return nil, err
+			}
+			f.op = &op
 		}
-		ops = append(ops, op)
+		ops = append(ops, *f.op)
 	}
 	return ops, nil
 }
 
 func (r *run) uploadOne(ctx context.Context, f small) (hub.Op, error) {
+	op, err := r.uploadBytes(ctx, f)
+	if err != nil {
+		return op, fmt.Errorf("upload %s: %w", f.path, err)
+	}
+	return op, nil
+}
+
+func (r *run) uploadBytes(ctx context.Context, f small) (hub.Op, error) {
 	if f.remote {
 		if r.pub.tree[f.path].SHA256 == f.sha256 {
 			return hub.Op{}, nil
@@ -189,82 +200,6 @@ func (r *run) sourceFiles() ([]metadata.SourceFile, error) {
 		out = append(out, s)
 	}
 	return out, nil
-}
-
-// copyFiles brings the files that are carried over into the store, each checked against its published hash.
-func (r *run) copyFiles(ctx context.Context) ([]small, error) {
-	var out []small
-	remote := r.duplicate(ctx)
-	for _, f := range append(slices.Clone(r.Plan.Copied), r.Plan.Components...) {
-		if f.Path == r.configPath() && r.Plan.Config.Mode == plan.ConfigInsert {
-			continue
-		}
-		if sha, ok := remote[f.Path]; ok {
-			out = append(out, small{path: f.Path, kind: metadata.KindCopied, size: f.Size, sha256: sha, remote: true})
-			continue
-		}
-		s, err := r.copyFile(ctx, f)
-		for reads := 1; brokenFile(err) != "" && reads < sourceReads && ctx.Err() == nil; reads++ {
-			r.Log.Warn("source file is not what was published, reading it again", "file", f.Path, "err", err)
-			s, err = r.copyFile(ctx, f)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("copy %s: %w", f.Path, err)
-		}
-		out = append(out, s)
-	}
-	return out, nil
-}
-
-// duplicate asks the Hub to copy large files from the source's store to the target's, and gives the sha256 of those that
-// it did, by path. Anything that goes wrong only means that they are fetched and uploaded instead.
-func (r *run) duplicate(ctx context.Context) map[string]string {
-	src, ok := r.Source.(remoteSource)
-	if !ok || r.pub == nil || r.store.keep || r.noDuplicates || src.hubClient().Endpoint() != r.Push.Hub.Endpoint() {
-		return nil
-	}
-	tree, err := src.hubClient().Tree(ctx, r.Model.ID, r.Model.Commit)
-	if err != nil {
-		return nil
-	}
-	done := map[string]string{}
-	var ask []hub.Duplicate
-	for _, f := range append(slices.Clone(r.Plan.Copied), r.Plan.Components...) {
-		if e := tree[f.Path]; e.SHA256 != "" && e.XetHash != "" {
-			ask = append(ask, hub.Duplicate{Path: f.Path, SHA256: e.SHA256, XetHash: e.XetHash})
-			done[f.Path] = e.SHA256
-		}
-	}
-	if len(ask) == 0 {
-		return nil
-	}
-	failed, err := r.Push.Hub.DuplicateFiles(ctx, r.Model.ID, r.Push.Repo, ask)
-	if err != nil {
-		r.Log.Info("no copy inside the hub, uploading instead", "err", err)
-		return nil
-	}
-	maps.DeleteFunc(done, func(_, sha string) bool { _, bad := failed[sha]; return bad })
-	return done
-}
-
-func (r *run) copyFile(ctx context.Context, f plan.File) (small, error) {
-	s := small{path: f.Path, kind: metadata.KindCopied, size: f.Size}
-	in, err := r.Source.OpenFile(ctx, f.Path)
-	if err != nil {
-		return s, err
-	}
-	defer in.Close()
-	w, err := r.store.create(f.Path, f.Size)
-	if err != nil {
-		return s, err
-	}
-	defer w.Cleanup()
-	h := sha256.New()
-	if _, err := io.CopyBuffer(onlyWriter{io.MultiWriter(w, h)}, contextReader{ctx, in}, make([]byte, blockBytes)); err != nil {
-		return s, err
-	}
-	s.sha256 = hex.EncodeToString(h.Sum(nil))
-	return s, w.Commit(f.Size)
 }
 
 // remainderIndex is the index of a remainder in several files, nil for one file.

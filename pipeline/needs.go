@@ -15,7 +15,8 @@ type Needs struct {
 	// Requests to the Hub for fetching, and for publishing if that is asked for.
 	DownloadRequests int64 `json:"download_requests"`
 	UploadRequests   int64 `json:"upload_requests"`
-	// Disk is the peak with an output folder, DiskPush with --push alone, DiskLeast the smallest --disk that works.
+	// Disk is the peak with an output folder, DiskPush with --push alone, DiskLeast the smallest --disk that works. The
+	// last two, and FinishDisk, suppose that the Hub copies no file from repo to repo by itself.
 	Disk      int64 `json:"disk_bytes"`
 	DiskPush  int64 `json:"disk_push_bytes"`
 	DiskLeast int64 `json:"disk_least_bytes"`
@@ -65,15 +66,22 @@ func FindNeeds(m *Model, p *plan.Plan, e *Estimate, b Budget) (Needs, error) {
 	if n.DiskPush, n.SpoolMemory, err = b.peaks(m, p, e); err != nil {
 		return n, err
 	}
+	copies := peakCopies(p, b.Disk, max(1, b.Uploads))
+	if b.Part.whole() {
+		n.DiskPush, n.DiskLeast = max(n.DiskPush, copies), largestCopy(p)
+	}
 	sizes := map[*task]int64{}
 	for i, t := range tasks {
 		sizes[t] = e.Files[i]
 	}
 	n.FinishDisk, n.FinishDownload = b.finishNeeds(tasks, segments(tasks, len(m.Plan.Weights)), func(t *task) int64 { return sizes[t] })
 	n.FinishDownload += copied
-	if n.DiskLeast = largestOut; largest > max(0, cmp.Or(b.SpoolMemory, defaultSpoolMemory)) {
-		n.DiskLeast += largest
+	n.FinishDisk = max(n.FinishDisk, copies)
+	least := largestOut
+	if largest > max(0, cmp.Or(b.SpoolMemory, defaultSpoolMemory)) {
+		least += largest
 	}
+	n.DiskLeast = max(n.DiskLeast, least)
 	n.Memory = n.SpoolMemory + memoryBase + int64(max(1, b.Workers))*memoryPerWorker + int64(max(1, b.Uploads))*memoryPerUpload + max(spool, largestOut)/bytesPerCount + headerCopies*headers
 	if !m.Local {
 		buffers := cmp.Or(b.Buffers, connections*rangeBytes)
@@ -86,10 +94,7 @@ func FindNeeds(m *Model, p *plan.Plan, e *Estimate, b Budget) (Needs, error) {
 }
 
 func copiedBytes(p *plan.Plan) (n int64) {
-	for _, f := range p.Copied {
-		n += f.Size
-	}
-	for _, f := range p.Components {
+	for _, f := range carriedFiles(p) {
 		n += f.Size
 	}
 	return n
@@ -103,10 +108,7 @@ func downloadRequests(m *Model, p *plan.Plan) int64 {
 		file(w.Size)
 		n++ // its header
 	}
-	for _, f := range p.Copied {
-		file(f.Size)
-	}
-	for _, f := range p.Components {
+	for _, f := range carriedFiles(p) {
 		file(f.Size)
 	}
 	return n

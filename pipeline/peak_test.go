@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // TestPeakDisk follows three tasks of which the second begins before the first is complete.
@@ -38,6 +40,20 @@ func TestPeakDisk(t *testing.T) {
 	}
 	if got := waiting([]int64{9, 1, 2, 3}, 0, 2); got != 5 {
 		t.Errorf("the newest two take %d, want 5", got)
+	}
+}
+
+// TestPeakCopies: files that are carried over are on the disk a few at a time, as many as it holds.
+func TestPeakCopies(t *testing.T) {
+	p := &plan.Plan{Copied: []plan.File{{Size: 3}, {Size: 10}}, Components: []plan.File{{Size: 50}, {Size: 40}}}
+	for _, tc := range []struct {
+		limit int64
+		n     int
+		want  int64
+	}{{0, 1, 50}, {0, 2, 90}, {0, 9, 103}, {60, 2, 60}} {
+		if got := peakCopies(p, tc.limit, tc.n); got != tc.want {
+			t.Errorf("%+v: %d", tc, got)
+		}
 	}
 }
 

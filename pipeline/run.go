@@ -158,6 +158,9 @@ func (r *run) reset(ctx context.Context) error {
 	if err := r.budgets(segs, heldBytes(found)); err != nil {
 		return err
 	}
+	if err := r.checkCopies(ctx); err != nil {
+		return err
+	}
 	for _, f := range r.files {
 		f.unchecked = r.byTask || !r.Part.whole() || r.Finish
 	}
