@@ -79,6 +79,27 @@ func TestSlowBodyIsNoticedByItsRate(t *testing.T) {
 	})
 }
 
+// TestSlowAnswerIsNoticedByItsRate: an answer of the API is held to the rate
+// of file bytes. One byte every 20 s is no silence, but a listing of a
+// megabyte would take months.
+func TestSlowAnswerIsNoticedByItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := script(func(r *http.Request) (*http.Response, error) {
+			resp := reply(r, 200, okUser)
+			resp.Body = &slowBody{r.Context(), 20 * time.Second, []byte(okUser)}
+			return resp, nil
+		}, says(200, okUser))
+		c, _ := testClient(t, w, realTime)
+		start := time.Now()
+		if _, err := c.WhoAmI(t.Context()); err != nil || w.count() != 2 {
+			t.Errorf("%d requests, %v", w.count(), err)
+		}
+		if d := time.Since(start); d > time.Minute {
+			t.Errorf("took %v", d)
+		}
+	})
+}
+
 func TestNoAnswerIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := script(func(r *http.Request) (*http.Response, error) {

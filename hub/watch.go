@@ -134,13 +134,13 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return n, causeOf(b.ctx, err)
 	}
+	if slow := b.tooSlow(n, time.Since(start)); slow != nil && err == nil {
+		err = slow
+	}
 	if !b.bulk {
 		return n, err
 	}
 	b.t.stats.bytesIn.Add(int64(n))
-	if slow := b.tooSlow(n, time.Since(start)); slow != nil && err == nil {
-		err = slow
-	}
 	if waitErr := b.t.in.take(b.ctx, n); waitErr != nil && err == nil {
 		err = waitErr
 	}
