@@ -183,6 +183,12 @@ const maxIgnored = 1 << 20
 // call makes one API request with retries and decodes its JSON answer into
 // out, unless out is nil. It gives the answer's headers.
 func (c *Client) call(ctx context.Context, r *request, out any) (http.Header, error) {
+	return c.callAnd(ctx, r, out, func() error { return nil })
+}
+
+// callAnd is call for an answer 200 that can be a refusal all the same: check
+// looks at out, and its error is repeated like any other.
+func (c *Client) callAnd(ctx context.Context, r *request, out any, check func() error) (http.Header, error) {
 	var header http.Header
 	err := c.t.retry(ctx, r, func(ctx context.Context, _ *progress) error {
 		resp, err := c.t.exchange(ctx, r)
@@ -191,7 +197,10 @@ func (c *Client) call(ctx context.Context, r *request, out any) (http.Header, er
 		}
 		defer resp.Body.Close()
 		header = resp.Header
-		return c.decode(r, resp, out)
+		if err := c.decode(r, resp, out); err != nil {
+			return err
+		}
+		return check()
 	})
 	return header, err
 }

@@ -58,13 +58,24 @@ func (c *Client) batch(ctx context.Context, repo, rev string, b Blob) (*lfsObjec
 	r := c.send("ask where to upload "+b.Path, repo, http.MethodPost,
 		c.Endpoint()+"/"+escapePath(repo)+".git/info/lfs/objects/batch", body)
 	r.header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
-	var answer struct {
-		Transfer string      `json:"transfer"`
-		Objects  []lfsObject `json:"objects"`
-	}
-	if _, err := c.call(ctx, r, &answer); err != nil {
-		return nil, err
-	}
+	var answer batchAnswer
+	var obj *lfsObject
+	_, err := c.callAnd(ctx, r, &answer, func() (err error) {
+		obj, err = c.object(r, &answer, b)
+		answer = batchAnswer{} // the next one is decoded into a clean value
+		return err
+	})
+	return obj, err
+}
+
+type batchAnswer struct {
+	Transfer string      `json:"transfer"`
+	Objects  []lfsObject `json:"objects"`
+}
+
+// object finds a blob in the answer. The hub may refuse an object, for good or
+// for now, inside an answer 200.
+func (c *Client) object(r *request, answer *batchAnswer, b Blob) (*lfsObject, error) {
 	at := slices.IndexFunc(answer.Objects, func(o lfsObject) bool { return strings.EqualFold(o.OID, b.SHA256) })
 	if at < 0 {
 		return nil, c.errorf(r.op, ErrNotHub, "the answer does not name the object")
@@ -84,6 +95,9 @@ func (c *Client) objectError(r *request, o *lfsObject) error {
 	e := c.errorf(r.op, nil, "%s", oneLine(o.Error.Message))
 	e.Status, e.Repo, e.TokenSource = o.Error.Code, r.repo, c.opt.TokenSource
 	e.Method, e.URL = r.method, redact(r.url)
+	if u, err := parseVerbatim(r.url); err == nil {
+		e.wait.lane = c.t.quota(u)
+	}
 	e.Err = classify(e)
 	return e
 }

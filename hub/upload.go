@@ -198,15 +198,26 @@ func (c *Client) put(ctx context.Context, repo, link string, header http.Header,
 	return answer, stale(err)
 }
 
-// stale marks the refusal of a link that has expired.
+// stale marks the refusal of a link that is no longer good.
 func stale(err error) error {
 	var e *Error
-	if !errors.As(err, &e) || e.Status != http.StatusForbidden || errors.Is(err, ErrQuota) {
+	if !errors.As(err, &e) || !e.linkGone() || errors.Is(err, ErrQuota) {
 		return err
 	}
 	expired := *e
 	expired.Err = errStale
 	return &expired
+}
+
+// linkGone says whether the storage refuses a link, and not what is sent to
+// it: S3 answers 403 to one that has expired, 400 ExpiredToken if its
+// credentials have, and 404 NoSuchUpload for a multipart upload that was ended.
+func (e *Error) linkGone() bool {
+	switch e.Status {
+	case http.StatusForbidden, http.StatusNotFound, http.StatusGone:
+		return true
+	}
+	return e.Status == http.StatusBadRequest && e.Code == "ExpiredToken"
 }
 
 // completedPart is one line of the completion.

@@ -122,6 +122,9 @@ var faultCases = map[string]faultCase{
 	"batch-500":              {extra: 1},
 	"batch-quota":            {want: hub.ErrQuota, hint: "storage"},
 	"lfs-error":              {want: errAny},
+	"lfs-429":                {extra: 1},
+	"lfs-503":                {extra: 1},
+	"lfs-503, always":        {times: always, want: errAny, hint: "goes on where it stopped"},
 	"lfs-quota":              {want: hub.ErrQuota, hint: "storage"},
 	"lfs-no-actions":         {extra: anyNumber}, // the commit tells, and the file is sent again
 	"lfs-no-actions, always": {times: always, want: hub.ErrMissingObject},
@@ -134,6 +137,8 @@ var faultCases = map[string]faultCase{
 	"put-timeout":            {extra: 1},
 	"put-expired":            {extra: anyNumber}, // a fresh batch, and its parts
 	"put-expired, always":    {times: always, want: errAny},
+	"put-token":              {extra: anyNumber},
+	"put-no-upload":          {extra: anyNumber},
 	"put-reset":              {extra: 1},
 	"put-reset-after":        {extra: 1},
 	"put-no-etag":            {extra: 1},
