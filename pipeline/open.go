@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,8 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string, opt plan
 // maxSmallFileBytes bounds an index or a config that is read whole: an index of 100,000 tensors has about 10 MB.
 const maxSmallFileBytes = 128 << 20
 
-// OpenLocal reads what a plan needs of a folder or of one .safetensors file. The source is an io.Closer.
+// OpenLocal reads what a plan needs of a folder or of one .safetensors file, which is then the whole source, whatever
+// lies beside it. The source is an io.Closer.
 func OpenLocal(ctx context.Context, p string, opt plan.Options) (Source, *Model, error) {
 	abs, err := filepath.Abs(p)
 	if err != nil {
@@ -71,14 +73,15 @@ func OpenLocal(ctx context.Context, p string, opt plan.Options) (Source, *Model,
 	if err != nil {
 		return nil, nil, err
 	}
-	dir := abs
+	dir, deep := abs, true
 	if !st.IsDir() {
-		if !strings.HasSuffix(abs, ".safetensors") {
-			return nil, nil, fmt.Errorf("%s is neither a folder nor a .safetensors file", p)
+		if err := plan.CheckFile(filepath.Base(abs), opt); err != nil {
+			return nil, nil, err
 		}
 		dir, opt.WeightFile = filepath.Dir(abs), filepath.Base(abs)
+		deep = plan.FamilyOf(opt.WeightFile) != plan.ComfyUI
 	}
-	files, err := listFolder(dir)
+	files, err := listFolder(dir, deep)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,8 +114,8 @@ func (s *localSource) open(ws []plan.File) error {
 }
 
 // listFolder lists the files below dir with forward slashes; symbolic links count as what they point to. Hidden folders
-// are left out.
-func listFolder(dir string) ([]plan.File, error) {
+// are left out, and without deep all folders.
+func listFolder(dir string, deep bool) ([]plan.File, error) {
 	var files []plan.File
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -123,7 +126,7 @@ func listFolder(dir string) ([]plan.File, error) {
 			return err
 		}
 		if d.IsDir() {
-			if rel != "." && strings.HasPrefix(d.Name(), ".") {
+			if rel != "." && (!deep || strings.HasPrefix(d.Name(), ".")) {
 				return fs.SkipDir
 			}
 			return nil
@@ -145,7 +148,7 @@ func describe(ctx context.Context, s Source, m *Model, files []plan.File, opt pl
 	if err != nil {
 		return err
 	}
-	m.Plan = plan.Source{ID: m.ID, Commit: m.Commit, Files: files}
+	m.Plan = plan.Source{ID: m.ID, Commit: m.Commit, WeightFile: opt.WeightFile, Files: files}
 	for _, small := range []struct {
 		path string
 		to   *[]byte
@@ -208,6 +211,9 @@ func readHeaders(ctx context.Context, s Source, files []plan.File) ([]plan.Weigh
 	return out, g.Wait()
 }
 
+// lfsPointer begins the small text that Git keeps in the place of a large file.
+const lfsPointer = "version https://git-lfs.github.com/spec/"
+
 func readHeader(ctx context.Context, s Source, file int, size int64) (*safetensors.Header, error) {
 	if size < 8 {
 		return nil, fmt.Errorf("the file has %d bytes, which is too short: %w", size, io.ErrUnexpectedEOF)
@@ -215,6 +221,12 @@ func readHeader(ctx context.Context, s Source, file int, size int64) (*safetenso
 	first, err := s.ReadRange(ctx, file, 0, min(size, firstHeaderRead))
 	if err != nil {
 		return nil, err
+	}
+	if bytes.HasPrefix(first, []byte(lfsPointer)) {
+		return nil, &plan.RefusedError{
+			Reason: plan.ReasonNoWeights, Detail: "the file is a Git LFS pointer, which stands for weights that were not fetched",
+			Hint: "fetch the weights with: git lfs pull",
+		}
 	}
 	n, err := safetensors.HeaderSize(first[:8], size)
 	if err != nil {

@@ -82,7 +82,7 @@ func (d *DF11) Close() error {
 // OpenDF11Folder opens a DF11 model in a local folder.
 func OpenDF11Folder(dir string) (*DF11, error) {
 	d := &DF11{Name: dir, files: map[string]df11File{}}
-	found, err := listFolder(dir)
+	found, err := listFolder(dir, true)
 	if err != nil {
 		return nil, err
 	}

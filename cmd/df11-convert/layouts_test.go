@@ -40,7 +40,7 @@ func (c *checkpoint) add(name string, dtype safetensors.DType, inexact int, shap
 		case dtype == "BF16" || dtype == "F16":
 			b = binary.LittleEndian.AppendUint16(b, uint16(bits>>16))
 			continue
-		case dtype == "F8_E4M3":
+		case dtype == "F8_E4M3" || dtype == "I8":
 			b = append(b, byte(bits>>24))
 			continue
 		case int(i) < inexact:

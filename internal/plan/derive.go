@@ -40,11 +40,11 @@ func (p *planner) deriveLoader() Loader {
 // refuseUnderivable explains why nothing could be derived.
 func (p *planner) refuseUnderivable() error {
 	for _, t := range p.inv.tensors {
-		if len(t.Shape) == 2 && isFloat(t.DType) && !p.convertible(t.DType) && strings.HasSuffix(t.Name, ".weight") {
+		if len(t.Shape) == 2 && !p.convertible(t.DType) && strings.HasSuffix(t.Name, ".weight") {
 			return p.refuseDType(t)
 		}
 	}
-	return refuse(ReasonUnknown, "give a pattern dict",
+	return refuse(ReasonUnknown, "name its units with --pattern-dict",
 		"the catalogue does not know this model, and its names show no stack of blocks to derive units from")
 }
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 )
 
@@ -87,4 +88,21 @@ func (p *planner) refuseForeignTensors() error {
 		}
 	}
 	return nil
+}
+
+// adapterMark recognises the names of LoRA and similar adapters: lora_A of PEFT, lora_up of kohya, lora.up of diffusers.
+var adapterMark = regexp.MustCompile(`(^|[._])(lora_(A|B|up|down|mid|embedding_A|embedding_B|te\w*|unet)|lora\.(up|down)|hada_w[12]_[ab]|lokr_w[12])([._]|$)`)
+
+// refuseAdapter refuses a source most of whose tensors are an adapter's.
+func (p *planner) refuseAdapter() error {
+	var names []string
+	for _, t := range p.inv.tensors {
+		if adapterMark.MatchString(t.Name) {
+			names = append(names, t.Name)
+		}
+	}
+	if 2*len(names) <= len(p.inv.tensors) {
+		return nil
+	}
+	return refuse(ReasonNoWeights, adapterHint, "the source is a LoRA adapter, not a model (%s)", sample(names))
 }

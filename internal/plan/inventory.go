@@ -62,7 +62,7 @@ func (inv *inventory) rebuild() error {
 	inv.modules, inv.numbered = nil, nil
 	for i, t := range inv.tensors {
 		if j, ok := inv.byName[t.Name]; ok {
-			return refuse(ReasonName, "give a pattern dict for the source's own names",
+			return refuse(ReasonName, "give --pattern-dict for the source's own names",
 				"%s and %s both become %s", inv.tensors[j].Source, t.Source, t.Name)
 		}
 		inv.byName[t.Name] = i

@@ -1,6 +1,9 @@
 package plan
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // New makes the plan of a conversion. It returns a *RefusedError if the source cannot be converted as asked, and any
 // other error only for input that no caller should build.
@@ -45,6 +48,7 @@ type planner struct {
 
 // newPlanner surveys the source again and checks that the caller brought what the survey asks for.
 func newPlanner(src Source, opt Options) (*planner, error) {
+	opt.WeightFile = cmp.Or(opt.WeightFile, src.WeightFile)
 	survey, err := Look(src.Files, opt)
 	if err != nil {
 		return nil, err
@@ -99,6 +103,9 @@ func (p *planner) takeTensors() error {
 			count(len(p.unlisted), "tensor"))
 	}
 	if err := p.refuseForeignTensors(); err != nil {
+		return err
+	}
+	if err := p.refuseAdapter(); err != nil {
 		return err
 	}
 	return p.stripComfyPrefix()

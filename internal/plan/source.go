@@ -6,6 +6,7 @@ import "github.com/df11-convert/df11-convert/internal/safetensors"
 type Source struct {
 	ID         string       // repo id, or the name of the local folder or file; part of the digest
 	Commit     string       // pinned commit; empty for a local source
+	WeightFile string       // the one weight file, if the source's own path names it; Options.WeightFile wins
 	Files      []File       // every file of the source, in any order
 	Weights    []WeightFile // the headers of the files that Survey.WeightFiles returned, in that order
 	Index      []byte       // the file Survey.Index; nil when that is empty

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -48,6 +49,8 @@ func (s *Survey) findModel(opt Options) error {
 	switch {
 	case opt.Layout != "":
 		s.Layout = opt.Layout.family()
+	case opt.WeightFile != "":
+		s.Layout = FamilyOf(opt.WeightFile)
 	case s.has("model_index.json") != "":
 		s.Layout = Diffusers
 	case len(s.stems("", Diffusers)) > 0:
@@ -61,9 +64,21 @@ func (s *Survey) findModel(opt Options) error {
 		return s.findComponent(opt)
 	}
 	if opt.Component != "" {
-		return refuse(ReasonLayout, "leave the component away", "a component is asked for, but the source is no pipeline")
+		return refuse(ReasonLayout, "leave --component away", "a component is asked for, but the source is no pipeline")
 	}
 	return nil
+}
+
+// FamilyOf returns the family that a named weight file belongs to: that of its usual name or a variant of it, such as
+// model.fp16.safetensors. A file of any other name is a model of its own, as ComfyUI keeps them.
+func FamilyOf(weightFile string) Layout {
+	name := strings.TrimSuffix(path.Base(weightFile), ".safetensors")
+	for _, family := range []Layout{Transformers, Diffusers} {
+		if name == family.stem() || strings.HasPrefix(name, family.stem()+".") || isShardName(name, family.stem()) {
+			return family
+		}
+	}
+	return ComfyUI
 }
 
 // stems returns the usual weight files of a family in a folder: the single file and the index.
@@ -82,8 +97,19 @@ func (s *Survey) stems(dir string, family Layout) []string {
 func (s *Survey) findComponent(opt Options) error {
 	s.ModelIndex = "model_index.json"
 	choices := []string{"transformer", "unet"}
-	if opt.Component != "" {
+	switch {
+	case opt.Component != "":
 		choices = []string{opt.Component}
+	case opt.WeightFile != "":
+		choices = []string{path.Dir(opt.WeightFile)}
+	}
+	if opt.WeightFile != "" && path.Dir(opt.WeightFile) != choices[0] {
+		return refuse(ReasonLayout, "leave --component away, or name a file of that folder",
+			"%s does not lie in the folder %s", opt.WeightFile, choices[0])
+	}
+	if choices[0] == "." {
+		return refuse(ReasonLayout, "leave --layout away: the file becomes a single file again",
+			"%s lies beside the pipeline's folders: it is a model of its own, with other names", opt.WeightFile)
 	}
 	for _, c := range choices {
 		if s.holdsFolder(c) {
@@ -91,7 +117,7 @@ func (s *Survey) findComponent(opt Options) error {
 			return nil
 		}
 	}
-	return refuse(ReasonLayout, "name the folder of the denoiser with the component option",
+	return refuse(ReasonLayout, "name the folder of the denoiser with --component",
 		"the pipeline has no folder %s", strings.Join(choices, " or "))
 }
 
@@ -120,10 +146,19 @@ func (s *Survey) findWeights(opt Options) error {
 	return nil
 }
 
+// isShard recognises the files of a model in several files: model-00001-of-00004.safetensors.
+var isShard = regexp.MustCompile(`-\d{5}-of-\d{5}\.safetensors$`)
+
 // takeSingle uses the one weight file that the caller named.
 func (s *Survey) takeSingle(p string) error {
-	if s.has(p) == "" || !strings.HasSuffix(p, ".safetensors") {
+	switch {
+	case s.has(p) == "" || !strings.HasSuffix(p, ".safetensors"):
 		return refuse(ReasonWeights, "", "the source holds no safetensors file %s", p)
+	case isShard.MatchString(p) && !strings.HasSuffix(p, "-00001-of-00001.safetensors"):
+		return refuse(ReasonWeights, "name the folder or repo without the file", "%s is only a part of a model", p)
+	case s.Layout == Transformers && path.Dir(p) != "." && s.has("model_index.json") != "":
+		return refuse(ReasonLayout, "convert a copy of the folder "+path.Dir(p)+" on its own",
+			"%s belongs to another component of a pipeline than its denoiser", p)
 	}
 	s.single = p
 	return nil
@@ -137,15 +172,15 @@ func (s *Survey) findSingle() error {
 			found = append(found, f.Path)
 		}
 	}
-	switch len(found) {
-	case 0:
+	switch {
+	case len(found) == 0, s.isAdapter():
 		return s.refuseNoWeights()
-	case 1:
+	case len(found) == 1:
 		s.single = found[0]
 		return nil
 	default:
 		slices.Sort(found)
-		return refuse(ReasonLayout, "name the one to convert with the weight file option",
+		return refuse(ReasonLayout, "name the one to convert with --file",
 			"the source holds several single files (%s)", sample(found))
 	}
 }

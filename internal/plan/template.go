@@ -272,7 +272,7 @@ func (p *planner) checkGroup(regex string, want []string) error {
 		return err
 	}
 	if !slices.Equal(got, want) {
-		return refuse(ReasonPattern, "give a pattern dict", "the blocks of %q differ in a way that the catalogue cannot express", regex)
+		return refuse(ReasonPattern, "name its units with --pattern-dict", "the blocks of %q differ in a way that the catalogue cannot express", regex)
 	}
 	return nil
 }

@@ -58,8 +58,11 @@ var dtypeHints = map[safetensors.DType]string{
 // refuseDType explains why a weight is not BF16, counting how many of the same kind there are.
 func (p *planner) refuseDType(t Tensor) error {
 	hint := dtypeHints[t.DType]
-	if strings.HasPrefix(string(t.DType), "F8") {
+	switch {
+	case strings.HasPrefix(string(t.DType), "F8"):
 		hint = fp8Hint
+	case !isFloat(t.DType), strings.HasPrefix(string(t.DType), "F4"), strings.HasPrefix(string(t.DType), "F6"):
+		hint = otherQuantHint
 	}
 	var n int
 	var elems int64

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestNamedFile: a file that is named is the whole source, whatever lies beside it: another single file, a pipeline, or a
+// config. The output is the same in all of them, and proves against the file.
+func TestNamedFile(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	comfyFlux(t, at("alone/flux1.safetensors"), "")
+	whole := mustRead(t, at("alone/flux1.safetensors"))
+	writeTo(t, at("two/flux1.safetensors"), whole)
+	comfyFlux(t, at("two/other.safetensors"), "")
+	fluxPipeline(t, at("pipe"))
+	writeTo(t, at("pipe/flux1.safetensors"), whole)
+	writeTo(t, at("config/flux1.safetensors"), whole)
+	writeTo(t, at("config/config.json"), []byte(`{"_class_name": "FluxTransformer2DModel"}`))
+	must(t, at("alone/flux1.safetensors"), "-o", at("want"))
+	want := mustRead(t, at("want/flux1-DF11.safetensors"))
+	for _, source := range [][]string{
+		{at("two/flux1.safetensors")}, {at("pipe/flux1.safetensors")}, {at("config/flux1.safetensors")}, {at("pipe"), "--file", "flux1.safetensors"},
+	} {
+		out := t.TempDir()
+		must(t, append(source, "-o", out)...)
+		if got := outputNames(t, out); !slices.Equal(got, outputNames(t, at("want"))) {
+			t.Errorf("%v: files %v", source, got)
+		}
+		if _, err := os.Stat(filepath.Join(out, "vae")); err == nil {
+			t.Errorf("%v: the pipeline's VAE lies beside a single file", source)
+		}
+		if !bytes.Equal(mustRead(t, filepath.Join(out, "flux1-DF11.safetensors")), want) {
+			t.Errorf("%v: the file differs from that of a folder of its own", source)
+		}
+		must(t, "verify", out, "--against", at("pipe/flux1.safetensors"))
+	}
+	refused(t, "beside the pipeline's folders", "plan", at("pipe"), "--file", "flux1.safetensors", "--layout", "diffusers")
+	refused(t, "several single files", "plan", at("two"))
+	refused(t, "--file other.safetensors is given", "plan", at("two/flux1.safetensors"), "--file", "other.safetensors")
+}
+
+// outputNames lists a conversion's files that are not about its place; a pipeline's licence may be among them.
+func outputNames(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(e.Name(), "LICENSE") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// TestNamedUsualFile: a file with the name that its library expects belongs to the folder around it; one of several
+// shards is no model.
+func TestNamedUsualFile(t *testing.T) {
+	dir := t.TempDir()
+	llama(t, filepath.Join(dir, "llama"), "BF16", 0, "")
+	fluxPipeline(t, filepath.Join(dir, "pipe"))
+	shard := filepath.Join(dir, "parts", "model-00001-of-00002.safetensors")
+	writeTo(t, shard, mustRead(t, filepath.Join(dir, "llama", "model.safetensors")))
+	for source, layout := range map[string]string{
+		"llama/model.safetensors":                              "layout        transformers\n",
+		"pipe/transformer/diffusion_pytorch_model.safetensors": "layout        diffusers\n",
+	} {
+		if out := must(t, "plan", filepath.Join(dir, source)); !strings.Contains(out, layout) {
+			t.Errorf("%s: %s", source, out)
+		}
+	}
+	refused(t, "only a part of a model", "plan", shard)
+}
+
+// TestNoSource: what is no BF16 safetensors model is refused with what to do instead.
+func TestNoSource(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"x.gguf", "x.ckpt", "x.bin", "x.pt", "notes.txt"} {
+		writeTo(t, at(name), []byte("x"))
+	}
+	lora := newCheckpoint(1)
+	lora.add("base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight", "BF16", 0, 8, 32)
+	lora.add("base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight", "BF16", 0, 32, 8)
+	lora.write(t, at("peft/adapter_model.safetensors"))
+	writeTo(t, at("peft/adapter_config.json"), []byte(`{}`))
+	lora.write(t, at("renamed.safetensors"))
+	lora.write(t, at("folder/model.safetensors"))
+	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 5368709120\n"
+	writeTo(t, at("lfs/model.safetensors"), []byte(pointer))
+	writeTo(t, at("lfs/config.json"), []byte(`{"model_type": "llama"}`))
+	int8 := newCheckpoint(2)
+	int8.add("model.embed_tokens.weight", "I8", 0, 64, 32)
+	for _, b := range []string{"model.layers.0.", "model.layers.1."} {
+		int8.add(b+"mlp.up_proj.weight", "I8", 0, 32, 32)
+	}
+	int8.write(t, at("int8/model.safetensors"))
+	writeTo(t, at("int8/config.json"), []byte(`{"model_type": "new"}`))
+	for name, words := range map[string]string{
+		"x.gguf": "start from the original BF16 safetensors repo", "x.ckpt": "re-save the model as safetensors", "x.bin": "pickled weights",
+		"x.pt": "pickled weights", "notes.txt": "neither a folder nor",
+		"peft": "merge the adapter", "peft/adapter_model.safetensors": "merge the adapter", "renamed.safetensors": "merge the adapter",
+		"folder": "merge the adapter", "lfs": "git lfs pull", "int8": "start from the BF16 original",
+	} {
+		refused(t, words, "plan", at(name))
+	}
+}
