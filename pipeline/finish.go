@@ -103,7 +103,7 @@ func (r *run) write(ctx context.Context, files []small, report *Report) error {
 	report.Repo, report.URL = r.Push.Repo, ""
 	summary := fmt.Sprintf("Add %s as DF11", r.Model.ID)
 	description := fmt.Sprintf("Made by df11-convert %s from %s at %s; every weight was decoded again and compared.", r.Version, r.Model.ID, orUnknown(r.Model.Commit))
-	if err := r.pub.finish(ctx, summary, description, ops, r.belongs(files)); err != nil {
+	if err := r.pub.finish(ctx, summary, description, ops, r.ledger.all(), r.belongs(files)); err != nil {
 		return err
 	}
 	report.URL = r.pub.url(r.Push.Hub.Endpoint())
@@ -155,7 +155,7 @@ func (r *run) uploadOne(ctx context.Context, f small) (hub.Op, error) {
 
 func (r *run) uploadBytes(ctx context.Context, f small) (hub.Op, error) {
 	if f.remote {
-		if r.pub.tree[f.path].SHA256 == f.sha256 {
+		if r.pub.result[f.path].SHA256 == f.sha256 {
 			return hub.Op{}, nil
 		}
 		return hub.LFSOp(f.path, f.sha256, f.size), nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -22,22 +23,23 @@ const (
 // publisher sends finished outputs to one Hub repo. Put may be called by several goroutines.
 type publisher struct {
 	push     Push
-	rev      string // where batches go
-	main     string // where the result goes; differs from rev while a finished repo is refreshed
+	work     string // branch that batches go to
+	main     string // branch that the result goes to; another one only while a finished repo is refreshed
 	ledger   *ledger
-	journal  string // path of the journal in the repo
-	tree     map[string]hub.TreeEntry
-	complete *ledger // what a finished repo of this very plan holds; nil if it is not one
+	journal  string                   // path of the journal in the repo
+	tree     map[string]hub.TreeEntry // of work, before this run
+	result   map[string]hub.TreeEntry // of main, before this run
+	complete *ledger                  // what a finished repo of this very plan holds; nil if it is not one
 	now      func() time.Time
 	progress *Progress
 	files    func() []Checkpoint
 
 	mu      sync.Mutex
-	parent  string // head of rev as we know it
+	parent  string // head of work as we know it
 	ops     []hub.Op
 	outputs []Output
 	since   time.Time
-	allOps  map[string]hub.Op // of everything committed to rev in this run, for the final commit on main
+	allOps  map[string]hub.Op // of everything committed to work in this run, for the final commit on main
 
 	mark, title, about string // of the pull request
 	prURL              string // "" while there is none
@@ -46,7 +48,7 @@ type publisher struct {
 // put uploads one output and commits a batch when it is due. r is borrowed until it returns.
 func (p *publisher) put(ctx context.Context, o Output, r io.ReaderAt) error {
 	done := p.progress.timed(StageUpload)
-	op, err := p.push.Hub.Upload(ctx, p.push.Repo, p.rev, hub.Blob{
+	op, err := p.push.Hub.Upload(ctx, p.push.Repo, p.work, hub.Blob{
 		Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: r, PullRequest: p.opensPR(),
 	})
 	if err != nil {
@@ -99,11 +101,23 @@ func (p *publisher) commitBatch(ctx context.Context) error {
 	}
 	ops := append(p.ops, hub.FileOp(p.journal, p.ledger.marshal()))
 	summary := fmt.Sprintf("Add %d DF11 files (%s and on)", len(p.outputs), p.outputs[0].Path)
-	if err := p.commit(ctx, summary, "", ops); err != nil {
+	if err := p.commit(ctx, change{branch: p.work, parent: p.parent, summary: summary, ops: always(ops)}); err != nil {
 		return err
 	}
 	p.ops, p.outputs = nil, nil
 	return nil
+}
+
+// change is a commit to make on a branch. ops tells what has to be done to a head of it, the parent first of all.
+type change struct {
+	branch, parent       string
+	summary, description string
+	ops                  func(ctx context.Context, head string) ([]hub.Op, error)
+}
+
+// always is what has to be done whatever the branch holds.
+func always(ops []hub.Op) func(context.Context, string) ([]hub.Op, error) {
+	return func(context.Context, string) ([]hub.Op, error) { return ops, nil }
 }
 
 // commitTries bounds how often a commit is rebuilt on a head that moved. Parts on other machines move it.
@@ -119,19 +133,25 @@ func (p *publisher) conflictPause(ctx context.Context, try int) error {
 }
 
 // commit commits on top of the head, and again on the new head if somebody else was quicker. The first commit of a pull
-// request opens it, under the title by which a later run finds it.
-func (p *publisher) commit(ctx context.Context, summary, description string, ops []hub.Op) error {
+// request opens it, under the title by which a later run finds it. The lock is held.
+func (p *publisher) commit(ctx context.Context, c change) error {
 	opens := p.push.CreatePR && p.prURL == ""
 	if opens {
-		summary, description = p.title, p.about
+		c.summary, c.description = p.title, p.about
 	}
 	for try := 1; ; try++ {
-		c, err := p.push.Hub.Commit(ctx, p.push.Repo, p.rev, hub.CommitRequest{
-			Summary: summary, Description: description, Parent: p.parent, Ops: ops, CreatePR: opens,
+		ops, err := c.ops(ctx, c.parent)
+		if err != nil {
+			return err
+		}
+		done, err := p.push.Hub.Commit(ctx, p.push.Repo, c.branch, hub.CommitRequest{
+			Summary: c.summary, Description: c.description, Parent: c.parent, Ops: ops, CreatePR: opens,
 		})
 		if err == nil {
-			p.parent = c.OID
-			p.follow(c.PullRequestURL, c.PullRequestRef)
+			if c.branch == p.work {
+				p.parent = done.OID
+			}
+			p.follow(done.PullRequestURL, done.PullRequestRef)
 			return nil
 		}
 		if !errors.Is(err, hub.ErrConflict) || try == commitTries {
@@ -140,7 +160,7 @@ func (p *publisher) commit(ctx context.Context, summary, description string, ops
 		if err := p.conflictPause(ctx, try); err != nil {
 			return err
 		}
-		if err := p.readHead(ctx); err != nil {
+		if c.parent, err = p.push.Hub.Head(ctx, p.push.Repo, c.branch); err != nil {
 			return err
 		}
 	}
@@ -170,7 +190,7 @@ func (p *publisher) resumePR(ctx context.Context) error {
 func (p *publisher) follow(url, ref string) {
 	if url != "" {
 		p.prURL = url
-		p.rev, p.main = ref, ref
+		p.work, p.main = ref, ref
 	}
 }
 
@@ -182,43 +202,61 @@ func (p *publisher) opensPR() bool {
 }
 
 // finish makes the repo complete: everything small in one last commit, config.json in it, journals and stale files out.
-// After a refresh that commit is the only one that main sees.
-func (p *publisher) finish(ctx context.Context, summary, description string, ops []hub.Op, keep func(path string) bool) error {
+// After a refresh that commit is the only one that main sees. It is not made unless main then holds every output.
+func (p *publisher) finish(ctx context.Context, summary, description string, small []hub.Op, outputs []Output, keep func(path string) bool) error {
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	branch := p.rev
-	if branch != p.main {
-		p.rev = p.main
-		if err := p.readHead(ctx); err != nil {
+	last := change{branch: p.main, parent: p.parent, summary: summary, description: description}
+	if p.work != p.main {
+		var err error
+		if last.parent, err = p.push.Hub.Head(ctx, p.push.Repo, p.main); err != nil {
 			return err
 		}
 	}
-	tree, err := p.push.Hub.Tree(ctx, p.push.Repo, p.rev)
-	if err != nil {
+	last.ops = func(ctx context.Context, head string) ([]hub.Op, error) {
+		return p.lastOps(ctx, head, small, outputs, keep)
+	}
+	if err := p.commit(ctx, last); err != nil {
 		return err
 	}
-	if branch != p.main {
-		for _, o := range p.ledger.all() {
-			if tree[o.Path].SHA256 != o.SHA256 {
-				ops = append(ops, p.opFor(o))
-			}
-		}
+	if p.work != p.main {
+		return p.push.Hub.DeleteBranch(ctx, p.push.Repo, p.work)
 	}
-	for path := range tree {
+	return nil
+}
+
+// lastOps is what makes a commit of main complete: the small files, every output that it does not hold, and deletions.
+func (p *publisher) lastOps(ctx context.Context, head string, small []hub.Op, outputs []Output, keep func(path string) bool) ([]hub.Op, error) {
+	tree, err := p.push.Hub.Tree(ctx, p.push.Repo, head)
+	if err != nil {
+		return nil, err
+	}
+	ops := slices.Clone(small)
+	for _, o := range outputs {
+		if p.holds(tree, o) {
+			continue
+		}
+		if published, ok := p.ledger.output(o.Path); !ok || published.SHA256 != o.SHA256 {
+			return nil, fmt.Errorf("finish %s: %s was never published", p.push.Repo, o.Path)
+		}
+		ops = append(ops, p.opFor(o))
+	}
+	for _, path := range slices.Sorted(maps.Keys(tree)) {
 		if !keep(path) {
 			ops = append(ops, hub.DeleteOp(path))
 		}
 	}
-	if err := p.commit(ctx, summary, description, ops); err != nil {
-		return err
-	}
-	if branch != p.main {
-		return p.push.Hub.DeleteBranch(ctx, p.push.Repo, branch)
-	}
-	return nil
+	return ops, nil
+}
+
+// holds tells whether a tree of main has an output. A file that is too small for the repo's store has no sha256 there; on
+// the branch that batches go to it is the one that they brought.
+func (p *publisher) holds(tree map[string]hub.TreeEntry, o Output) bool {
+	e, ok := tree[o.Path]
+	return ok && e.Size == o.Size && (e.SHA256 == o.SHA256 || e.SHA256 == "" && p.work == p.main)
 }
 
 // opFor puts an output that the repo's store already has into a commit on another branch.

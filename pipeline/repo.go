@@ -89,11 +89,12 @@ func (p *publisher) ensureRepo(ctx context.Context, m *Model) error {
 
 // chooseBranch works on main, or on a branch of the plan's own while main holds a finished conversion.
 func (p *publisher) chooseBranch(ctx context.Context, pl *plan.Plan, force bool) error {
-	p.rev = p.main
+	p.work = p.main
 	tree, err := p.push.Hub.Tree(ctx, p.push.Repo, p.main)
 	if err != nil {
 		return fmt.Errorf("target %s: %w", p.push.Repo, err)
 	}
+	p.result = tree
 	finished, err := p.finished(ctx, tree)
 	if err != nil {
 		return err
@@ -113,22 +114,22 @@ func (p *publisher) chooseBranch(ctx context.Context, pl *plan.Plan, force bool)
 		p.tree = tree
 		return p.readHead(ctx)
 	}
-	p.rev = "df11-convert/" + pl.Digest()
+	p.work = "df11-convert/" + pl.Digest()
 	head, err := p.push.Hub.Head(ctx, p.push.Repo, p.main)
 	if err != nil {
 		return err
 	}
-	if err := p.push.Hub.CreateBranch(ctx, p.push.Repo, p.rev, head); err != nil {
-		return fmt.Errorf("create branch %s: %w", p.rev, err)
+	if err := p.push.Hub.CreateBranch(ctx, p.push.Repo, p.work, head); err != nil {
+		return fmt.Errorf("create branch %s: %w", p.work, err)
 	}
-	if p.tree, err = p.push.Hub.Tree(ctx, p.push.Repo, p.rev); err != nil {
+	if p.tree, err = p.push.Hub.Tree(ctx, p.push.Repo, p.work); err != nil {
 		return err
 	}
 	return p.readHead(ctx)
 }
 
 func (p *publisher) readHead(ctx context.Context) (err error) {
-	p.parent, err = p.push.Hub.Head(ctx, p.push.Repo, p.rev)
+	p.parent, err = p.push.Hub.Head(ctx, p.push.Repo, p.work)
 	return err
 }
 
