@@ -34,7 +34,7 @@ type publisher struct {
 	progress *Progress
 	files    func() []Checkpoint
 
-	mu      sync.Mutex
+	mu      sync.Mutex // also of work and main, which change once a pull request is open
 	parent  string // head of work as we know it
 	ops     []hub.Op
 	outputs []Output
@@ -48,8 +48,9 @@ type publisher struct {
 // put uploads one output and commits a batch when it is due. r is borrowed until it returns.
 func (p *publisher) put(ctx context.Context, o Output, r io.ReaderAt) error {
 	done := p.progress.timed(StageUpload)
-	op, err := p.push.Hub.Upload(ctx, p.push.Repo, p.work, hub.Blob{
-		Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: r, PullRequest: p.opensPR(),
+	branch, opens := p.next()
+	op, err := p.push.Hub.Upload(ctx, p.push.Repo, branch, hub.Blob{
+		Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: r, PullRequest: opens,
 	})
 	if err != nil {
 		return fmt.Errorf("upload %s: %w", o.Path, err)
@@ -194,11 +195,18 @@ func (p *publisher) follow(url, ref string) {
 	}
 }
 
-// opensPR tells whether the next commit opens the pull request.
-func (p *publisher) opensPR() bool {
+// next tells which branch the next batch goes to, and whether that commit opens the pull request. Both change together,
+// once the first commit of a pull request is made.
+func (p *publisher) next() (branch string, opensPR bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.push.CreatePR && p.prURL == ""
+	return p.work, p.push.CreatePR && p.prURL == ""
+}
+
+// opensPR tells whether the next commit opens the pull request.
+func (p *publisher) opensPR() bool {
+	_, opens := p.next()
+	return opens
 }
 
 // finish makes the repo complete: everything small in one last commit, config.json in it, journals and stale files out.

@@ -171,3 +171,33 @@ func TestManyConflicts(t *testing.T) {
 	}
 	w.unfinished(t)
 }
+
+// TestUploadWhilePullRequestOpens: an upload that begins while the pull request is being opened goes to main, for a commit
+// that opens one, or to the pull request; never to main itself, where somebody who proposes may not write.
+func TestUploadWhilePullRequestOpens(t *testing.T) {
+	w := proposal(t, deep())
+	waits := make(chan struct{}) // the opening commit has 50 outputs; the 51st is with the other uploader once the 52nd is finished
+	n := 0
+	w.log.hook = func(string) {
+		if n++; n == 52 {
+			close(waits)
+		}
+	}
+	w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Action: func(x *hubtest.Exchange) {
+		select {
+		case <-waits:
+		case <-t.Context().Done():
+		}
+		x.Next(x.ResponseWriter)
+	}})
+	w.mustConvert(t)
+	asked := map[string]int{}
+	for _, r := range w.Requests() {
+		if strings.Contains(r.Path, "/preupload/") {
+			asked[r.Path[strings.Index(r.Path, "/preupload/"):]+"?"+r.RawQuery]++
+		}
+	}
+	if asked["/preupload/main?create_pr=1"] < 50 || asked["/preupload/refs/pr/1?"] == 0 || len(asked) != 2 {
+		t.Errorf("uploads by branch: %v", asked)
+	}
+}
