@@ -155,12 +155,18 @@ func TestNothingElseIsLeft(t *testing.T) {
 // verifyLocal checks a folder against its source at one level.
 func verifyLocal(t *testing.T, df11, source string, level pipeline.Level) (*pipeline.VerifyReport, error) {
 	t.Helper()
+	return verifyAs(t, df11, source, level, plan.Options{})
+}
+
+// verifyAs is verifyLocal with options for the plan.
+func verifyAs(t *testing.T, df11, source string, level pipeline.Level, opt plan.Options) (*pipeline.VerifyReport, error) {
+	t.Helper()
 	d, err := pipeline.OpenDF11Folder(df11)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	opt := plan.Options{PatternDict: d.Dict}
+	opt.PatternDict = d.Dict
 	src, model, err := pipeline.OpenLocal(t.Context(), source, opt)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,7 +45,10 @@ type DF11 struct {
 	// Name is the folder's path or the repo's id; Commit is "" for a folder.
 	Name   string
 	Commit string
-	// Dict is the pattern dict of its config.json; nil if there is no config.
+	// Dir is the folder in it that the official loader is pointed at, where config.json with dfloat11_config lies: "" but
+	// for a pipeline that has its DF11 part in a folder.
+	Dir string
+	// Dict is the pattern dict of that config.json; nil if there is none, as beside a single file for ComfyUI.
 	Dict plan.PatternDict
 	// Manifest is the model's df11-manifest.json; nil if there is none, as in repos that others made.
 	Manifest *metadata.Manifest
@@ -129,13 +133,9 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF
 	return d, nil
 }
 
-// describe reads config, manifest and card, and the header of every weight file.
+// describe reads config, manifest and card, and the header of every weight file that the official loader reads.
 func (d *DF11) describe(read func(string) ([]byte, error)) error {
-	if b, err := read("config.json"); err == nil {
-		if d.Dict, err = dictOfConfig(b); err != nil {
-			return wrongf("config.json", "%v", err)
-		}
-	} else if _, listed := d.files["config.json"]; listed {
+	if err := d.readConfig(read); err != nil {
 		return err
 	}
 	if _, ok := d.files[manifestName]; ok {
@@ -151,7 +151,70 @@ func (d *DF11) describe(read func(string) ([]byte, error)) error {
 	return d.readHeaders()
 }
 
-// dictOfConfig takes dfloat11_config.pattern_dict out of a config.json, order kept. nil: the config has none.
+// readConfig finds the config.json with dfloat11_config: at the root, else in the one folder that has it.
+func (d *DF11) readConfig(read func(string) ([]byte, error)) error {
+	var found []string
+	var plain error
+	for _, name := range d.configs() {
+		if len(found) > 0 && found[0] == "config.json" {
+			break
+		}
+		b, err := read(name)
+		if err != nil {
+			return err
+		}
+		dict, err := dictOfConfig(b)
+		switch {
+		case errors.Is(err, errNoDF11Config):
+			plain = cmp.Or(plain, wrongf(name, "%v", err))
+		case err != nil:
+			return wrongf(name, "%v", err)
+		default:
+			d.Dict, d.Dir = dict, strings.TrimSuffix(strings.TrimSuffix(name, "config.json"), "/")
+			found = append(found, name)
+		}
+	}
+	if len(found) > 1 {
+		return fmt.Errorf("%d folders hold a DF11 model (%s): name one of them", len(found), strings.Join(found, ", "))
+	}
+	if _, atRoot := d.files["config.json"]; len(found) == 0 && atRoot {
+		return plain
+	}
+	return nil
+}
+
+// configs lists the files that may be the config.json of a DF11 model: that at the root, then those of folders in it which
+// hold weights.
+func (d *DF11) configs() []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(d.files)) {
+		dir, base := path.Split(name)
+		if base == "config.json" && (dir == "" || strings.Count(dir, "/") == 1 && len(d.weightFiles(path.Clean(dir))) > 0) {
+			names = append(names, name)
+		}
+	}
+	if i := slices.Index(names, "config.json"); i > 0 {
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, "config.json")
+	}
+	return names
+}
+
+// weightFiles lists the safetensors files right in a folder, "" for the root. The official loader reads these, whatever an
+// index says, and none below (docs/format.md §13).
+func (d *DF11) weightFiles(dir string) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(d.files)) {
+		if path.Ext(name) == ".safetensors" && path.Dir(name) == path.Clean(dir) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// errNoDF11Config says that a config.json is not that of a DF11 model.
+var errNoDF11Config = errors.New("no dfloat11_config: not a finished DF11 model")
+
+// dictOfConfig takes dfloat11_config.pattern_dict out of a config.json, order kept.
 func dictOfConfig(b []byte) (plan.PatternDict, error) {
 	var c struct {
 		DF11 *struct {
@@ -164,7 +227,7 @@ func dictOfConfig(b []byte) (plan.PatternDict, error) {
 		return nil, err
 	}
 	if c.DF11 == nil {
-		return nil, errors.New("no dfloat11_config: not a finished DF11 model")
+		return nil, errNoDF11Config
 	}
 	if !slices.Equal(c.DF11.Threads, []int{512}) || c.DF11.Bytes != 8 {
 		return nil, fmt.Errorf("threads_per_block %v and bytes_per_thread %d, want [512] and 8", c.DF11.Threads, c.DF11.Bytes)
@@ -172,14 +235,9 @@ func dictOfConfig(b []byte) (plan.PatternDict, error) {
 	return plan.ParsePatternDict(c.DF11.Dict)
 }
 
-// readHeaders reads the headers of all weight files, several at a time.
+// readHeaders reads the headers of the weight files that the official loader reads, several at a time.
 func (d *DF11) readHeaders() error {
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(d.files)) {
-		if path.Ext(name) == ".safetensors" && (!strings.Contains(name, "/") || !d.isComponent(name)) {
-			names = append(names, name)
-		}
-	}
+	names := d.weightFiles(d.Dir)
 	headers, errs := make([]*safetensors.Header, len(names)), make([]error, len(names))
 	var g errgroup.Group
 	g.SetLimit(headersAtOnce)
@@ -221,14 +279,6 @@ func (d *DF11) addTensors(name string, h *safetensors.Header) error {
 		d.tensors[t.Name] = stored{name, t}
 	}
 	return nil
-}
-
-// isComponent tells whether a file belongs to another component of a pipeline, which is copied as it is.
-func (d *DF11) isComponent(name string) bool {
-	if d.Manifest == nil {
-		return false
-	}
-	return slices.ContainsFunc(d.Manifest.Outputs, func(o metadata.OutputFile) bool { return o.Path == name && o.Kind == metadata.KindCopied })
 }
 
 // section is the bytes of one tensor.

@@ -125,6 +125,9 @@ func (v *verification) again(ctx context.Context, compare func(context.Context) 
 
 // structure checks that the model holds what the plan says, no more and no less, and that every unit can be decoded.
 func (v *verification) structure(ctx context.Context) error {
+	if err := v.found(); err != nil {
+		return err
+	}
 	known := map[string]bool{}
 	for _, t := range v.tasks {
 		for _, u := range t.units {
@@ -143,6 +146,18 @@ func (v *verification) structure(ctx context.Context) error {
 		if !known[name] {
 			return wrongf(s.file, "tensor %s belongs to nothing in the original", name)
 		}
+	}
+	return nil
+}
+
+// found checks that a loader finds the model: the official one by dfloat11_config, without which it takes nothing for
+// compressed, and ComfyUI as one file.
+func (v *verification) found() error {
+	switch files := v.DF11.weightFiles(v.DF11.Dir); {
+	case v.Plan.Layout == plan.ComfyUI && len(files) != 1:
+		return wrongf("", "a model for ComfyUI is one .safetensors file, here are %d", len(files))
+	case v.Plan.Layout != plan.ComfyUI && v.DF11.Dict == nil:
+		return wrongf("config.json", "missing: without its dfloat11_config no loader takes this for a DF11 model")
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -125,13 +124,7 @@ func (f *inspectFlags) openSource(ctx context.Context, u *ui, spec string, opt p
 }
 
 func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
-	var d *pipeline.DF11
-	var err error
-	if strings.HasSuffix(spec, ".safetensors") && pipeline.Exists(spec) {
-		d, err = pipeline.OpenDF11File(spec)
-	} else {
-		d, err = f.openDF11(ctx, u, spec)
-	}
+	d, err := f.openDF11(ctx, u, spec)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", spec, err)
 	}

@@ -239,6 +239,7 @@ func TestComfyUIFile(t *testing.T) {
 			t.Error("a ComfyUI file has no config.json")
 		}
 		must(t, "verify", out, "--against", src)
+		must(t, "verify", filepath.Join(out, "flux1-dev-DF11.safetensors"), "--against", src)
 		if o := must(t, "inspect", filepath.Join(out, "flux1-dev-DF11.safetensors")); !strings.Contains(o, "single_blocks.0") {
 			t.Errorf("inspect: %s", o)
 		}

@@ -111,6 +111,9 @@ func (f *verifyFlags) complete(u *ui, opt *pipeline.VerifyOptions) error {
 }
 
 func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (*pipeline.DF11, error) {
+	if pipeline.Exists(name) && strings.HasSuffix(name, ".safetensors") {
+		return pipeline.OpenDF11File(name)
+	}
 	if pipeline.Exists(name) {
 		return pipeline.OpenDF11Folder(name)
 	}
