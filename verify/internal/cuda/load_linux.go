@@ -4,9 +4,12 @@ package cuda
 
 import "github.com/ebitengine/purego"
 
-// libraries are where the driver is: where the loader finds it, and where two systems put it that do not tell the loader.
+// libraries are where the driver is: where the loader finds it, and where systems and containers put it that do not tell
+// the loader.
 var libraries = [...]string{
 	"libcuda.so.1",
+	"/usr/local/nvidia/lib64/libcuda.so.1",
+	"/usr/lib64-nvidia/libcuda.so.1",
 	"/usr/lib/wsl/lib/libcuda.so.1",
 	"/run/opengl-driver/lib/libcuda.so.1",
 }
