@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // compile makes a library of a C source.
@@ -28,10 +29,13 @@ func compile(t *testing.T, source string, flags ...string) string {
 	return library
 }
 
-// openStub opens the first device of the stub driver.
-func openStub(t *testing.T) (*Device, string) {
+// openStub opens the first device of the stub driver with these faults.
+func openStub(t *testing.T, faults ...string) (*Device, string) {
 	t.Helper()
 	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "faults"), []byte(strings.Join(faults, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	d, err := Open(compile(t, "../../testdata/stub/stub.c", "-DDIR=\""+dir+"\""))
 	if err != nil {
 		t.Fatal(err)
@@ -130,6 +134,40 @@ func TestErrors(t *testing.T) {
 		}
 		return c.UnloadModule(m)
 	})
+}
+
+// TestStuck has a call that never comes back: Do gives up, the device is used no more, and nothing waits for it.
+func TestStuck(t *testing.T) {
+	dev, log := openStub(t, "block cuMemAlloc 1")
+	entered := make(chan time.Time)
+	dev.after = func(time.Duration) <-chan time.Time { return entered }
+	err := dev.Do(func(c *Context) error {
+		close(entered) // the time is up
+		_, err := c.Alloc(1)
+		return err
+	})
+	if !errors.Is(err, ErrStuck) {
+		t.Errorf("got %v", err)
+	}
+	dev.after = time.After
+	if err := dev.Do(func(*Context) error { return nil }); !errors.Is(err, ErrClosed) {
+		t.Errorf("used again: %v", err)
+	}
+	dev.Close()
+	if b, err := os.ReadFile(log); err != nil || strings.Contains(string(b), "Release") {
+		t.Errorf("the context was released: %v\n%s", err, b)
+	}
+}
+
+// TestAbandon leaves the context as it is.
+func TestAbandon(t *testing.T) {
+	dev, log := openStub(t)
+	dev.Abandon()
+	dev.Close()
+	<-dev.done
+	if b, err := os.ReadFile(log); err != nil || strings.Contains(string(b), "Release") {
+		t.Errorf("the context was released: %v\n%s", err, b)
+	}
 }
 
 func TestNoDriver(t *testing.T) {

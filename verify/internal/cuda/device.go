@@ -4,7 +4,13 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
+	"time"
 )
+
+// callLimit is how long a closure may take. The longest that should happen is the driver's compiler, seconds; but a call
+// to a device that has gone may never come back.
+const callLimit = 5 * time.Minute
 
 // Info is what is known of a device.
 type Info struct {
@@ -34,8 +40,10 @@ type Device struct {
 	work    chan func(*Context)
 	done    chan struct{} // closed when the goroutine has ended
 
-	closing sync.Once
-	closed  chan struct{}
+	closing   sync.Once
+	closed    chan struct{}
+	abandoned atomic.Bool // the context is left as it is
+	after     func(time.Duration) <-chan time.Time
 }
 
 // Context is a device's context on its own thread. It is valid inside Device.Do only.
@@ -48,15 +56,21 @@ type Context struct {
 
 // OpenDevice makes the context of device i and the goroutine that owns it. Close ends both.
 func (d *Driver) OpenDevice(i int) (*Device, error) {
-	dev := &Device{api: d.api, ordinal: int32(i)}
+	dev := &Device{api: d.api, ordinal: int32(i), after: time.After}
 	dev.work, dev.done, dev.closed = make(chan func(*Context)), make(chan struct{}), make(chan struct{})
-	ready := make(chan error)
+	ready := make(chan error, 1) // nobody may be left to take it
 	go dev.run(ready)
-	if err := <-ready; err != nil {
-		<-dev.done
-		return nil, fmt.Errorf("device %d: %w", i, err)
+	select {
+	case err := <-ready:
+		if err != nil {
+			<-dev.done
+			return nil, fmt.Errorf("device %d: %w", i, err)
+		}
+		return dev, nil
+	case <-dev.after(callLimit):
+		dev.Abandon()
+		return nil, fmt.Errorf("device %d: %w", i, ErrStuck)
 	}
-	return dev, nil
 }
 
 // Info tells about the device.
@@ -72,7 +86,11 @@ func (d *Device) run(ready chan<- error) {
 		ready <- err
 		return
 	}
-	defer c.close()
+	defer func() {
+		if !d.abandoned.Load() {
+			c.close()
+		}
+	}()
 	ready <- nil
 	for {
 		select {
@@ -85,28 +103,46 @@ func (d *Device) run(ready chan<- error) {
 }
 
 // Do runs f on the device's thread and returns its error. Closures run one after the other, so they
-// should be short: one that waits keeps all others waiting.
+// should be short: one that waits keeps all others waiting. If f does not come back in minutes the error
+// is ErrStuck and the device is abandoned; f may still be running then, so what it writes must not be read.
 func (d *Device) Do(f func(c *Context) error) error {
-	var err error
-	ran := make(chan struct{})
-	work := func(c *Context) {
-		defer close(ran)
-		err = f(c)
-	}
+	result := make(chan error, 1) // nobody may be left to take it
+	late := d.after(callLimit)
 	select {
-	case d.work <- work:
-		<-ran
-		return err
+	case d.work <- func(c *Context) { result <- f(c) }:
 	case <-d.closed:
 		return ErrClosed
+	case <-late:
+		d.Abandon()
+		return ErrStuck
+	}
+	select {
+	case err := <-result:
+		return err
+	case <-late:
+		d.Abandon()
+		return ErrStuck
 	}
 }
 
 // Close gives the context back, and with it all that was allocated. It waits for a closure that is
-// running.
+// running, but not for ever.
 func (d *Device) Close() {
 	d.closing.Do(func() { close(d.closed) })
-	<-d.done
+	if d.abandoned.Load() {
+		return
+	}
+	select {
+	case <-d.done:
+	case <-d.after(callLimit):
+	}
+}
+
+// Abandon is Close for a device that may not answer: it waits for nothing and leaves the context, and all
+// memory in it, to the end of the process. To release a context is to wait for what runs on it.
+func (d *Device) Abandon() {
+	d.abandoned.Store(true)
+	d.closing.Do(func() { close(d.closed) })
 }
 
 func (c *Context) open(d *Device) error {

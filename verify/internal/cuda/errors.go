@@ -14,6 +14,9 @@ var ErrNoDevice = errors.New("the NVIDIA driver shows no device")
 // ErrClosed says that a device was used behind its Close.
 var ErrClosed = errors.New("the device is closed")
 
+// ErrStuck says that a call did not come back. What it was about to do is unknown.
+var ErrStuck = errors.New("a call to the NVIDIA driver does not come back")
+
 // The result codes that callers have to know.
 const (
 	codeSuccess  = 0

@@ -10,12 +10,15 @@
 //   crash N CODE         the Nth decoding breaks the context: CODE from then on
 //   flip N ELEM          the Nth decoding gets a bit of its piece's weight ELEM wrong
 //   idle N               the Nth decoding writes nothing
+//   hang N               the Nth decoding never ends
+//   block CALL N         the Nth CALL never comes back
 //   slow N               events are reached when asked for the Nth time (3)
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int32_t result;
 typedef uint64_t ptr;
@@ -28,7 +31,7 @@ enum { MAX_BLOCKS = 4096, MAX_STREAMS = 64, MAX_OPS = 4096, MAX_FAULTS = 64, MAX
 // An allocation, on a device (its memory is the host's all the same) or pinned.
 struct block { u8 *at; size_t n; int pinned, device; };
 struct op { int kind; ptr dst; ptr src; size_t n; int value; uint64_t args[11]; u32 shared, blocks; int function; struct event *event; };
-struct stream { int used, device, n; struct op ops[MAX_OPS]; };
+struct stream { int used, device, n, hung; struct op ops[MAX_OPS]; };
 struct event { struct stream *stream; int reached, asked; };
 struct fault { char what[16], call[48]; long n, value; };
 enum { COPY = 1, FILL, LAUNCH, RECORD };
@@ -63,7 +66,11 @@ static result enter(const char *name) {
   calls[i].n++;
   if (strcmp(name, "cuEventQuery")) note("%s", name, 0, 0);
   for (int k = 0; k < n_faults; k++)
-    if (!strcmp(faults[k].what, "fail") && !strcmp(faults[k].call, name) && faults[k].n == calls[i].n) return faults[k].value;
+    if (!strcmp(faults[k].call, name) && faults[k].n == calls[i].n) {
+      if (!strcmp(faults[k].what, "fail")) return faults[k].value;
+      pthread_mutex_unlock(&lock);
+      for (;;) sleep(1000);
+    }
   return 0;
 }
 
@@ -137,6 +144,13 @@ static result decode(uint64_t *a, int n_tiles) {
   return 0;
 }
 
+// hangs says whether the next decoding is one that never ends.
+static int hangs(void) {
+  for (int k = 0; k < n_faults; k++)
+    if (!strcmp(faults[k].what, "hang") && faults[k].n == n_decoded + 1) return 1;
+  return 0;
+}
+
 // decode_faulty is the nth decoding with what DIR/faults has for it.
 static result decode_faulty(struct op *o, int device, int n_tiles) {
   int idle = 0;
@@ -167,8 +181,12 @@ static result run_launch(struct op *o, int device) {
 // run does a stream's work up to an event, or all of it.
 static void run(struct stream *s, struct event *until) {
   int i = 0, done = 0;
-  for (; i < s->n && !done; i++) {
+  for (; i < s->n && !done && !s->hung; i++) {
     struct op *o = &s->ops[i];
+    if (o->kind == LAUNCH && o->function != BUILD && hangs()) {
+      s->hung = 1, n_decoded++;
+      break;
+    }
     if (o->kind == RECORD) {
       o->event->reached = 1;
       done = o->event == until;
@@ -201,14 +219,16 @@ result cuInit(u32 flags) {
   pthread_mutex_lock(&lock);
   memset(calls, 0, sizeof calls);
   memset(broken, 0, sizeof broken);
-  n_faults = n_decoded = 0, n_devices = 1, max_ptx = 60, slow = 3;
+  for (int i = 0; i < MAX_STREAMS; i++) streams[i].used = streams[i].hung = streams[i].n = 0; // of abandoned devices
+  n_faults = n_decoded = n_events = n_modules = 0, n_devices = 1, max_ptx = 60, slow = 3;
   FILE *f = fopen(DIR "/faults", "r");
   char line[128];
   while (f && fgets(line, sizeof line, f) && n_faults < MAX_FAULTS) {
     struct fault *t = &faults[n_faults];
     memset(t, 0, sizeof *t);
     if (sscanf(line, "fail %47s %ld %ld", t->call, &t->n, &t->value) == 3) strcpy(t->what, "fail"), n_faults++;
-    else if (sscanf(line, "%15s %ld %ld", t->what, &t->n, &t->value) >= 2) n_faults++;
+    else if (sscanf(line, "block %47s %ld", t->call, &t->n) == 2) strcpy(t->what, "block"), n_faults++;
+    else if (t->call[0] = 0, sscanf(line, "%15s %ld %ld", t->what, &t->n, &t->value) >= 2) n_faults++;
     if (!strcmp(t->what, "devices")) n_devices = t->n;
     if (!strcmp(t->what, "maxptx")) max_ptx = t->n;
     if (!strcmp(t->what, "slow")) slow = t->n;
@@ -271,7 +291,10 @@ result cuDevicePrimaryCtxRelease_v2(int32_t d) {
   for (int i = 0; i < MAX_BLOCKS; i++)
     if (blocks[i].at && blocks[i].device == d) n_blocks++, free(blocks[i].at), blocks[i].at = 0;
   for (int i = 0; i < MAX_STREAMS; i++)
-    if (streams[i].used && streams[i].device == d) n_streams++, streams[i].used = 0;
+    if (streams[i].used && streams[i].device == d) {
+      if (streams[i].hung) r = complain("a context was released that something still runs on");
+      n_streams++, streams[i].used = streams[i].hung = 0;
+    }
   note("%s: left %ld blocks, %ld streams", "release", n_blocks, n_streams);
   if (!d && !broken[d]) note("%s: %ld events, %ld modules", "release", n_events, n_modules);
   LEAVE;
@@ -367,7 +390,7 @@ result cuStreamCreate(struct stream **s, u32 flags) {
   ENTER_CONTEXT("cuStreamCreate");
   int i = 0;
   while (streams[i].used) i++;
-  if (!r) streams[i].used = 1, streams[i].device = current, streams[i].n = 0, *s = &streams[i];
+  if (!r) streams[i].used = 1, streams[i].hung = 0, streams[i].device = current, streams[i].n = 0, *s = &streams[i];
   LEAVE;
 }
 result cuStreamSynchronize(struct stream *s) { ENTER_CONTEXT("cuStreamSynchronize"); if (!r) run(s, 0), r = broken[current]; LEAVE; }
@@ -393,7 +416,7 @@ result cuEventQuery(struct event *e) {
   ENTER_CONTEXT("cuEventQuery");
   if (!r && !e->reached) {
     if (++e->asked < slow) r = NOT_READY;
-    else run(e->stream, e), r = broken[current];
+    else run(e->stream, e), r = broken[current] ? broken[current] : e->reached ? 0 : NOT_READY;
   }
   LEAVE;
 }
