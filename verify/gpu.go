@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 )
 
 // GPUMode says how much a GPU is wanted.
@@ -29,6 +30,10 @@ func ParseGPUMode(s string) (GPUMode, error) {
 // units.
 var ErrNoGPU = errors.New("no GPU")
 
+// ErrGPULost says that every GPU has had a fault and none is left. It is no fault of the units, and nothing is wrong with
+// going on without: only where a GPU is not required is it this error.
+var ErrGPULost = errors.New("no GPU is left")
+
 // GPUOptions tell OpenGPU what to use. The zero value works.
 type GPUOptions struct {
 	Mode   GPUMode      // "" means GPUAuto
@@ -39,6 +44,8 @@ type GPUOptions struct {
 	driver   string // path of the driver's library, for tests
 	nShared  int    // bytes of shared memory that a decoding launch gets at least, for tests
 	slotSize int    // bytes of a slot, for tests
+
+	sleep func(time.Duration) // time.Sleep, or none of it for tests
 }
 
 // withDefaults fills in what was left zero and judges the rest.
@@ -51,6 +58,9 @@ func (o GPUOptions) withDefaults() (GPUOptions, error) {
 	}
 	if o.Memory == 0 {
 		o.Memory = 512 << 20
+	}
+	if o.sleep == nil {
+		o.sleep = time.Sleep
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -65,4 +75,12 @@ func (o GPUOptions) without(reason error) (*GPU, error) {
 	}
 	o.Log.Info("no GPU, decoding on the CPU only", "reason", reason)
 	return nil, nil
+}
+
+// lost is how Compare ends where the last GPU has been lost.
+func (o GPUOptions) lost(reason error) error {
+	if o.Mode == GPURequire {
+		return fmt.Errorf("%w: none is left: %w", ErrNoGPU, reason)
+	}
+	return fmt.Errorf("%w: %w", ErrGPULost, reason)
 }

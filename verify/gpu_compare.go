@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"runtime"
 	"sync"
@@ -20,15 +19,16 @@ import (
 const stretch = 256 << 10
 
 // Compare decodes a unit on the GPUs and compares all 16 bits of every weight with src, as
-// [Unit.Compare] does on the CPU. The unit's structure is checked first (see [Open]): no table walk hangs
-// a GPU. That does not look at the coded stream, and a corrupt one can take a kernel that is not ours out
-// of its shared memory, which costs the device's context; so run Unit.Compare before, as the pipeline
-// does. nElems and opt are as for Open and Unit.Compare; opt.Variant and
-// opt.Strict mean nothing here. src is read concurrently, and what it and the arrays are is borrowed
-// until Compare returns.
+// [Unit.Compare] does on the CPU. The unit's structure is checked first (see [Open]), which is all that our
+// kernel needs to end and to stay within its buffers. The official one needs more: that check does not look
+// at the coded stream, and codes of leaked slots, which have no length, let it run for ever; others take it
+// out of its shared memory, which costs the device's context. So run Unit.Compare before, as the pipeline
+// does. nElems and opt are as for Open and Unit.Compare; opt.Variant and opt.Strict mean nothing here. src
+// is read concurrently, and what it and the arrays are is borrowed until Compare returns.
 //
-// A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure. Faults
-// of a GPU are other errors, of which no file is to blame; that GPU is not used again.
+// A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure. A GPU that
+// has a fault is not used again, and what it had in hand goes to another. With the last one lost the error
+// is [ErrGPULost], or with GPURequire ErrNoGPU; of neither is a file to blame.
 func (g *GPU) Compare(ctx context.Context, a Arrays, nElems int64, src io.ReaderAt, opt CompareOptions) error {
 	u, err := Open(a, nElems, opt.Sizes)
 	if err != nil {
@@ -43,7 +43,10 @@ func (g *GPU) Compare(ctx context.Context, a Arrays, nElems int64, src io.Reader
 	if job.workers <= 0 {
 		job.workers = runtime.GOMAXPROCS(0)
 	}
-	return opt.name(job.run(ctx), ends)
+	if err = job.run(ctx); errors.Is(err, errNoDevice) {
+		return g.opt.lost(g.cause)
+	}
+	return opt.name(err, ends)
 }
 
 // gpuJob is one unit on its way through the GPUs.
@@ -57,7 +60,8 @@ type gpuJob struct {
 }
 
 // run takes the pieces in order, as many at a time as there are slots. The error is that of the first
-// piece that has one, whatever the timing; pieces behind it may be left out.
+// piece that has one, whatever the timing; pieces behind it may be left out. Without a device it is
+// errNoDevice, unless a piece that was decoded before has shown something.
 func (j *gpuJob) run(ctx context.Context) error {
 	n := int64(len(j.pieces))
 	var next atomic.Int64
@@ -66,44 +70,62 @@ func (j *gpuJob) run(ctx context.Context) error {
 	for range min(int(n), cap(j.gpu.free)) {
 		group.Go(func() error {
 			for i := next.Add(1) - 1; i < first.at.Load() && ctx.Err() == nil; i = next.Add(1) - 1 {
-				if err := j.piece(ctx, &j.pieces[i]); err != nil {
+				err := j.piece(ctx, &j.pieces[i])
+				if errors.Is(err, errNoDevice) {
+					return err
+				}
+				if err != nil {
 					first.put(i, err)
 				}
 			}
 			return nil
 		})
 	}
-	_ = group.Wait() // the workers' errors are in first
-	if ctx.Err() != nil {
+	lost := group.Wait() // all other errors of the workers are in first
+	switch {
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case first.err != nil:
+		return first.err
 	}
-	return first.err
+	return lost
 }
 
-// piece puts one piece through a slot: read, decode, compare.
+// piece puts one piece through a slot: read, decode, compare. A device with a fault is given up, and the
+// piece taken to another.
 func (j *gpuJob) piece(ctx context.Context, p *gpuPiece) error {
-	s, err := j.gpu.acquire(ctx)
-	if err != nil {
+	for {
+		s, err := j.gpu.acquire(ctx)
+		if err != nil {
+			return err
+		}
+		if err := j.unit.fillPiece(p, s.host, j.workers); err != nil {
+			j.gpu.release(s)
+			return err
+		}
+		if err := s.decode(ctx, j.gpu.kernel, p); err != nil {
+			j.gpu.giveUp(s.device, err)
+			continue
+		}
+		defer j.gpu.release(s)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return j.compare(s.weights(p), p.elem)
+	}
+}
+
+// decode puts a piece that lies in the slot's pinned memory through the device and waits for it. Every
+// error is a fault of the device.
+func (s *gpuSlot) decode(ctx context.Context, k *gpuKernel, p *gpuPiece) error {
+	if err := s.enqueue(k, p); err != nil {
 		return err
 	}
-	if err := j.unit.fillPiece(p, s.host, j.workers); err != nil {
-		j.gpu.release(s, nil)
+	if err := s.wait(ctx); err != nil {
 		return err
 	}
-	err = s.enqueue(j.gpu.kernel, p)
-	if err == nil {
-		err = s.wait(ctx)
-	}
-	if err != nil {
-		err = fmt.Errorf("%s: %w", s.device.describe, err)
-		j.gpu.release(s, err)
-		return err
-	}
-	defer j.gpu.release(s, nil)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return j.compare(s.weights(p), p.elem)
+	s.device.used.Store(true)
+	return nil
 }
 
 // compare compares decoded weights, [2n] bytes, with the source's from elem on.

@@ -13,11 +13,14 @@ import (
 )
 
 const (
-	nSlots     = 3        // pieces at a time on a device: one is read, one decoded, one compared
-	nStreams   = 2        // so that one piece's upload and another's download overlap
-	maxSlot    = 64 << 20 // larger ones are no faster
-	slotSlack  = 1 << 20  // of the memory, for what is not in slots
-	abandonGPU = 30 * time.Second
+	nSlots    = 3        // pieces at a time on a device: one is read, one decoded, one compared
+	nStreams  = 2        // so that one piece's upload and another's download overlap
+	maxSlot   = 64 << 20 // larger ones are no faster
+	slotSlack = 1 << 20  // of the memory, for what is not in slots
+
+	// How long a piece may take. It needs milliseconds, on a GPU that others keep busy a few seconds.
+	pieceLimit = 5 * time.Minute
+	abandonGPU = 30 * time.Second // behind the end of the context: nobody wants the result any more
 )
 
 // slotSize divides a device's memory.
@@ -36,6 +39,8 @@ type gpuDevice struct {
 	functions gpuFunctions
 	streams   [nStreams]cuda.Stream
 	slots     []*gpuSlot
+	sleep     func(time.Duration)
+	used      atomic.Bool // a piece was decoded
 	lost      atomic.Bool // a fault has happened: nothing may be used any more
 }
 
@@ -48,20 +53,20 @@ type gpuSlot struct {
 	done   cuda.Event
 }
 
-func openGPUDevice(driver *cuda.Driver, i int, k *gpuKernel, size int) (*gpuDevice, error) {
+func openGPUDevice(driver *cuda.Driver, i int, k *gpuKernel, opt *GPUOptions) (*gpuDevice, error) {
 	dev, err := driver.OpenDevice(i)
 	if err != nil {
 		return nil, err
 	}
 	major, minor := driver.Version()
 	info := dev.Info()
-	d := &gpuDevice{Device: dev}
+	d := &gpuDevice{Device: dev, sleep: opt.sleep}
 	d.describe = fmt.Sprintf("%s, sm_%d%d, driver for CUDA %d.%d", info.Name, info.Major, info.Minor, major, minor)
 	err = dev.Do(func(c *cuda.Context) (err error) {
 		if d.functions, err = k.load(c, driver); err != nil {
 			return err
 		}
-		return d.allocate(c, size)
+		return d.allocate(c, opt.slotSize)
 	})
 	if err != nil {
 		_ = d.close() // err is the first
@@ -93,12 +98,14 @@ func (d *gpuDevice) allocate(c *cuda.Context, size int) (err error) {
 	return nil
 }
 
-// close gives everything back. After a fault only the context, which takes the rest with it.
+// close gives everything back. After a fault nothing: what is still in flight is unknown, and to release the context may
+// be to wait for it for ever.
 func (d *gpuDevice) close() error {
-	defer d.Close()
 	if d.lost.Load() {
+		d.Abandon()
 		return nil
 	}
+	defer d.Close()
 	return d.Do(func(c *cuda.Context) error {
 		var errs []error
 		for _, s := range d.slots {
@@ -156,28 +163,38 @@ func (s *gpuSlot) enqueue(k *gpuKernel, p *gpuPiece) error {
 // weights is where a piece's decoded weights arrive.
 func (s *gpuSlot) weights(p *gpuPiece) cuda.Pinned { return s.host[p.out : p.out+2*p.nElems] }
 
+// errSilent says that a piece takes longer than it can, errGivenUp that another piece has had a fault.
+var (
+	errSilent  = errors.New("the GPU does not answer")
+	errGivenUp = errors.New("the GPU was given up")
+)
+
 // wait returns when the device is through with the slot's piece. It asks instead of waiting in the
 // driver: the device's thread must stay free for the other slots. A ctx that has ended does not end the
-// wait, the device still writes; a device that does not come to an end then is a fault.
+// wait, the device still writes; a device that does not come to an end then, or takes longer than any piece
+// can, has a fault. The time is what was slept.
 func (s *gpuSlot) wait(ctx context.Context) error {
-	var deadline time.Time
-	pause := 20 * time.Microsecond
-	for {
+	var waited, unwanted time.Duration
+	for pause := 20 * time.Microsecond; ; pause = min(pause*5/4, max(500*time.Microsecond, waited/64)) {
 		var reached bool
 		err := s.device.Do(func(c *cuda.Context) (err error) {
 			reached, err = c.Reached(s.done)
 			return err
 		})
-		if err != nil || reached {
-			return err
+		switch {
+		case err != nil:
+			return err // reached may not be read
+		case reached:
+			return nil
+		case s.device.lost.Load():
+			return errGivenUp
+		case waited >= pieceLimit || unwanted >= abandonGPU:
+			return errSilent
 		}
-		if ctx.Err() != nil && deadline.IsZero() {
-			deadline = time.Now().Add(abandonGPU)
+		s.device.sleep(pause)
+		waited += pause
+		if ctx.Err() != nil {
+			unwanted += pause
 		}
-		if !deadline.IsZero() && time.Now().After(deadline) {
-			return fmt.Errorf("%s does not answer", s.device.describe)
-		}
-		time.Sleep(pause)
-		pause = min(pause*5/4, 500*time.Microsecond)
 	}
 }

@@ -207,7 +207,8 @@ func openMeter(t *testing.T, opt GPUOptions, k *gpuKernel, u *Unit, p *gpuPiece)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := openGPUDevice(driver, 0, k, p.size)
+	opt.slotSize, opt.sleep = p.size, time.Sleep
+	d, err := openGPUDevice(driver, 0, k, &opt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
@@ -61,7 +62,7 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 func (g *GPU) openDevices(driver *cuda.Driver) error {
 	var first error
 	for i := range driver.Count() {
-		d, err := openGPUDevice(driver, i, g.kernel, g.opt.slotSize)
+		d, err := openGPUDevice(driver, i, g.kernel, &g.opt)
 		if err != nil {
 			g.opt.Log.Warn("leaving out a GPU", "device", i, "err", err)
 			if first == nil {
@@ -80,10 +81,12 @@ func (g *GPU) openDevices(driver *cuda.Driver) error {
 	return nil
 }
 
-// Describe names the kernel and the devices, for the manifest.
+// Describe names the kernel and the devices that have decoded anything, each kind once, for the manifest.
 func (g *GPU) Describe() (kernel string, devices []string) {
 	for _, d := range g.devices {
-		devices = append(devices, d.describe)
+		if d.used.Load() && !slices.Contains(devices, d.describe) {
+			devices = append(devices, d.describe)
+		}
 	}
 	return g.kernel.describe, devices
 }
@@ -97,6 +100,9 @@ func (g *GPU) Close() error {
 	return errors.Join(errs...)
 }
 
+// errNoDevice says that every device has been given up.
+var errNoDevice = errors.New("no device")
+
 // acquire waits for a slot of a device that works.
 func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
 	for {
@@ -104,7 +110,7 @@ func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-g.dead:
-			return nil, fmt.Errorf("no GPU is left: %w", g.cause)
+			return nil, errNoDevice
 		case s := <-g.free:
 			if !s.device.lost.Load() {
 				return s, nil
@@ -113,21 +119,24 @@ func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
 	}
 }
 
-// release gives a slot back. With a fault of its device the device is given up for good: faults of a
-// launch spoil the context, and what a slot still has in flight is unknown.
-func (g *GPU) release(s *gpuSlot, fault error) {
-	if fault == nil {
-		g.free <- s
+// release gives a slot back.
+func (g *GPU) release(s *gpuSlot) { g.free <- s }
+
+// giveUp uses a device no more: faults of a launch spoil the context, and what its slots have in flight is unknown.
+func (g *GPU) giveUp(d *gpuDevice, fault error) {
+	if d.lost.Swap(true) {
 		return
 	}
-	if s.device.lost.Swap(true) {
-		return
-	}
-	g.opt.Log.Warn("giving up a GPU", "device", s.device.describe, "err", fault)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.alive--; g.alive == 0 {
-		g.cause = fault
-		close(g.dead)
+	g.alive--
+	if g.alive > 0 {
+		g.opt.Log.Warn("giving up a GPU, going on with the others", "device", d.describe, "left", g.alive, "err", fault)
+		return
 	}
+	g.cause = fmt.Errorf("%s: %w", d.describe, fault)
+	if g.opt.Mode != GPURequire {
+		g.opt.Log.Warn("giving up the last GPU, decoding on the CPU only from here on", "device", d.describe, "err", fault)
+	}
+	close(g.dead)
 }
