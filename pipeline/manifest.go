@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"strings"
+
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -65,10 +67,7 @@ func (r *run) manifestOutputs(m *metadata.Manifest) {
 	m.Verification = append(m.Verification, cpu)
 	if r.GPU != nil && gpu.NUnits > 0 {
 		kernel, devices := r.GPU.Describe()
-		gpu.Decoder = kernel
-		if len(devices) > 0 {
-			gpu.Device = devices[0]
-		}
+		gpu.Decoder, gpu.Device = kernel, strings.Join(devices, "; ")
 		m.Verification = append(m.Verification, gpu)
 	}
 }

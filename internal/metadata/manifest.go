@@ -152,7 +152,7 @@ type NotCopied struct {
 type Verification struct {
 	Method    string `json:"method"`           // "cpu", "gpu"
 	Decoder   string `json:"decoder"`          // which decoder, in words
-	Device    string `json:"device,omitempty"` // model of the GPU
+	Device    string `json:"device,omitempty"` // models of the GPUs, each once
 	NUnits    int64  `json:"n_units"`          // decoded from the stored bytes
 	NTensors  int64  `json:"n_tensors"`        // compared with the source, copied ones included
 	NWeights  int64  `json:"n_weights"`        // of units, all 16 bits compared
