@@ -21,6 +21,7 @@ const (
 )
 
 // GPU is the second decoder, where there is one. Compare is called by one goroutine at a time; it borrows its arguments.
+// Its error is verify.ErrGPULost where no GPU works any more and none is required: the CPU's check then stands alone.
 type GPU interface {
 	Compare(ctx context.Context, a verify.Arrays, nElems int64, src io.ReaderAt, opt verify.CompareOptions) error
 	// Describe names kernel and devices for the manifest.
@@ -194,14 +195,24 @@ func (c *converter) proveBoth(ctx context.Context, u *taskUnit, a verify.Arrays,
 	if err := v.Compare(ctx, src, opt); err != nil {
 		return false, err
 	}
-	if c.gpu != nil {
-		if err := c.gpu.Compare(ctx, a, u.nElems(), src, opt); err != nil {
-			return false, fmt.Errorf("gpu: %w", err)
-		}
+	if gpu, err = c.proveOnGPU(ctx, u, a, src, opt); err != nil {
+		return false, fmt.Errorf("gpu: %w", err)
 	}
 	done(2 * u.nElems())
 	c.progress.Verified.Add(2 * u.nElems())
-	return c.gpu != nil, nil
+	return gpu, nil
+}
+
+// proveOnGPU tells whether a GPU has compared the unit as well.
+func (c *converter) proveOnGPU(ctx context.Context, u *taskUnit, a verify.Arrays, src io.ReaderAt, opt verify.CompareOptions) (bool, error) {
+	if c.gpu == nil {
+		return false, nil
+	}
+	err := c.gpu.Compare(ctx, a, u.nElems(), src, opt)
+	if errors.Is(err, verify.ErrGPULost) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (u *taskUnit) compareOptions(workers int) verify.CompareOptions {
