@@ -111,6 +111,25 @@ func (fs *fileState) firstPending(done func(*task) bool, have func(t *task, at i
 	return fs.size
 }
 
+// checkpointIn is the file's state for the journal of a ledger, which may be further than this run has come.
+func (fs *fileState) checkpointIn(l *ledger) Checkpoint {
+	before := l.file(fs.path)
+	if before.Integrity == integrityProof && fs.firstPending(l.made, nothing) == fs.size {
+		return before
+	}
+	now := fs.checkpoint(l.made)
+	if now.Integrity != "" {
+		return now
+	}
+	if now.Offset < before.Offset && before.Offset <= fs.firstPending(l.made, nothing) {
+		now.Offset, now.State = before.Offset, before.State // this run has not come as far yet
+	}
+	if now.KeptOffset < before.KeptOffset && before.KeptOffset <= fs.firstPending(l.made, keptBytes) {
+		now.KeptOffset, now.KeptState = before.KeptOffset, before.KeptState
+	}
+	return now
+}
+
 // checkpoint is the file's state for the journal, given what is finished.
 func (fs *fileState) checkpoint(done func(*task) bool) Checkpoint {
 	first, kept := fs.firstPending(done, nothing), fs.firstPending(done, keptBytes)

@@ -141,6 +141,12 @@ func (l *ledger) output(path string) (Output, bool) {
 	return o, ok
 }
 
+// made tells whether the ledger has a task's output.
+func (l *ledger) made(t *task) bool {
+	_, ok := l.output(t.path)
+	return ok
+}
+
 func (l *ledger) file(path string) Checkpoint {
 	l.mu.Lock()
 	defer l.mu.Unlock()

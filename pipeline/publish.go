@@ -35,7 +35,7 @@ type publisher struct {
 	files    func() []Checkpoint
 
 	mu      sync.Mutex // also of work and main, which change once a pull request is open
-	parent  string // head of work as we know it
+	parent  string     // head of work as we know it
 	ops     []hub.Op
 	outputs []Output
 	since   time.Time

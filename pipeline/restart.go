@@ -145,11 +145,10 @@ func (r *run) discard(file string, cause error) error {
 
 // doubt notes of the other files how far they were read, and that those are not proved any more whose outputs went.
 func (r *run) doubt(file string) {
-	done := func(t *task) bool { _, ok := r.ledger.output(t.path); return ok }
 	for _, fs := range r.files {
 		switch {
 		case fs.path == file:
-		case r.ledger.file(fs.path).Integrity == integrityProof && fs.firstPending(done, nothing) < fs.size:
+		case r.ledger.file(fs.path).Integrity == integrityProof && fs.firstPending(r.ledger.made, nothing) < fs.size:
 			r.ledger.setFile(Checkpoint{File: fs.path})
 		default:
 			r.ledger.setFile(r.checkpointOf(fs))

@@ -157,6 +157,43 @@ func TestFreshDiskSkipsWhatIsCommitted(t *testing.T) {
 	checkPublished(t, w)
 }
 
+// TestFreshDiskReadsOn: what the repo's journal says of a source file holds for another machine, also if the one that wrote
+// it had finished more than it had committed: the file is read on from there, not from its beginning.
+func TestFreshDiskReadsOn(t *testing.T) {
+	m := hubtest.NewLlama(5, hubtest.ModelOptions{Layers: 100, Hidden: 32, Heads: 2, Vocab: 64, Extra: noPicture})
+	w := newWorld(t, m)
+	ahead := make(chan struct{})
+	n := 0
+	w.log.hook = func(string) {
+		if n++; n == 52 {
+			close(ahead)
+		}
+	}
+	interrupted(t, w, t.TempDir(), func(stop func()) {
+		w.Inject(hubtest.Fault{Method: "POST", Path: "*/preupload/*", Nth: 50, Action: func(x *hubtest.Exchange) {
+			select {
+			case <-ahead:
+			case <-t.Context().Done():
+			}
+			x.Next(x.ResponseWriter)
+		}})
+		w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Nth: 2, Action: func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }})
+	})
+	if n := len(weightFiles(w.target())); n != 50 {
+		t.Fatalf("%d files are committed", n)
+	}
+	journal, err := w.ReadFile(targetRepo, "main", ".df11/part-1-of-1.json")
+	if err != nil || strings.Contains(string(journal), "kept_") {
+		t.Errorf("the journal counts on spools of another machine (%v)", err)
+	}
+	w.ResetLog()
+	w.mustConvert(t)
+	if read := w.sourceBytes(); read > m.Size()*6/10 {
+		t.Errorf("%d bytes of %d were read again, with 50 of 102 outputs committed", read, m.Size())
+	}
+	checkPublished(t, w)
+}
+
 // weightFiles lists the weight files of a revision.
 func weightFiles(files map[string]hubtest.File) (names []string) {
 	for p := range files {

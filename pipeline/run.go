@@ -82,7 +82,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.pub, err = openPublisher(ctx, *r.Push, r.Model, r.Plan, r.journalName(), r.Force); err != nil {
 		return err
 	}
-	r.pub.progress, r.pub.files = r.Progress, r.checkpoints
+	r.pub.progress, r.pub.files = r.Progress, r.committedCheckpoints
 	return r.adopt(ctx)
 }
 
@@ -93,7 +93,9 @@ func (r *run) adopt(ctx context.Context) error {
 			r.ledger.add(o)
 		}
 		for _, c := range r.pub.ledger.allFiles() {
-			if c.Offset > r.ledger.file(c.File).Offset || c.Integrity != "" {
+			here := r.ledger.file(c.File)
+			if c.Offset > here.Offset || c.Integrity != "" {
+				c.KeptOffset, c.KeptState = here.KeptOffset, here.KeptState // the spools are this machine's
 				r.ledger.setFile(c)
 			}
 		}
@@ -202,7 +204,7 @@ func (r *run) saveJournal() error {
 	return r.store.saveJournal(r.ledger)
 }
 
-// checkpoints gives the state of every source file for a journal.
+// checkpoints gives the state of every source file for the journal of the store.
 func (r *run) checkpoints() []Checkpoint {
 	var cs []Checkpoint
 	for _, f := range r.files {
@@ -211,21 +213,19 @@ func (r *run) checkpoints() []Checkpoint {
 	return cs
 }
 
-func (r *run) checkpointOf(f *fileState) Checkpoint {
-	before := r.ledger.file(f.path)
-	if before.Integrity == integrityProof {
-		return before
+func (r *run) checkpointOf(f *fileState) Checkpoint { return f.checkpointIn(r.ledger) }
+
+// committedCheckpoints gives the state of every source file for the journal of the repo. It counts on nothing that only this
+// machine has: neither on outputs that no commit holds yet, nor on spools.
+func (r *run) committedCheckpoints() []Checkpoint {
+	var cs []Checkpoint
+	for _, f := range r.files {
+		c := f.checkpointIn(r.pub.ledger)
+		if proved := r.ledger.file(f.path); proved.Integrity == integrityProof && f.firstPending(r.pub.ledger.made, nothing) == f.size {
+			c = proved
+		}
+		c.KeptOffset, c.KeptState = 0, nil
+		cs = append(cs, c)
 	}
-	done := func(t *task) bool { _, ok := r.ledger.output(t.path); return ok }
-	now := f.checkpoint(done)
-	if now.Integrity != "" {
-		return now
-	}
-	if now.Offset < before.Offset && before.Offset <= f.firstPending(done, nothing) {
-		now.Offset, now.State = before.Offset, before.State // this run has not come as far yet
-	}
-	if now.KeptOffset < before.KeptOffset && before.KeptOffset <= f.firstPending(done, keptBytes) {
-		now.KeptOffset, now.KeptState = before.KeptOffset, before.KeptState
-	}
-	return now
+	return cs
 }
