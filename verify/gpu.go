@@ -38,12 +38,14 @@ var ErrGPULost = errors.New("no GPU is left")
 type GPUOptions struct {
 	Mode   GPUMode      // "" means GPUAuto
 	Memory int64        // bytes on each GPU, and at most as many of pinned memory on the host; 0 means 512 MiB
+	Host   int64        // bytes of the host's memory for all GPUs together, [GPU.Host] tells how much it is; 0 means no bound
 	Kernel string       // path of a PTX file with the official kernel's interface; "" means ours
 	Log    *slog.Logger // nil discards
 
 	driver   string // path of the driver's library, for tests
 	nShared  int    // bytes of shared memory that a decoding launch gets at least, for tests
 	slotSize int    // bytes of a slot, for tests
+	nDevices int    // at most, for tests; 0 means all
 
 	sleep func(time.Duration) // time.Sleep, or none of it for tests
 }
@@ -74,6 +76,15 @@ func (o GPUOptions) without(reason error) (*GPU, error) {
 		return nil, fmt.Errorf("%w: %w", ErrNoGPU, reason)
 	}
 	o.Log.Info("no GPU, decoding on the CPU only", "reason", reason)
+	return nil, nil
+}
+
+// withoutRoom is without where there is a driver, and too little memory for it.
+func (o GPUOptions) withoutRoom(reason error) (*GPU, error) {
+	if o.Mode == GPURequire {
+		return o.without(reason)
+	}
+	o.Log.Warn("leaving the GPU alone, decoding on the CPU only", "reason", reason)
 	return nil, nil
 }
 

@@ -23,6 +23,29 @@ const (
 	abandonGPU = 30 * time.Second // behind the end of the context: nobody wants the result any more
 )
 
+// What a device takes of the host's memory.
+const (
+	contextMemory = 256 << 20 // the driver and a context: assumed, not measured
+	leastBudget   = contextMemory + nSlots*4<<20
+)
+
+// divideHost divides Host: as many devices as it holds, with slots as large as it allows. The error says that it holds
+// none.
+func (o *GPUOptions) divideHost(nDevices int) (int, error) {
+	if o.nDevices > 0 {
+		nDevices = min(nDevices, o.nDevices)
+	}
+	if o.Host == 0 {
+		return nDevices, nil
+	}
+	if o.Host < leastBudget {
+		return 0, fmt.Errorf("the memory budget leaves %d MiB for it, and driver and buffers take %d MiB or more", max(0, o.Host>>20), leastBudget>>20)
+	}
+	n := min(nDevices, int(o.Host/leastBudget))
+	o.slotSize = min(o.slotSize, int((o.Host/int64(n)-contextMemory)/nSlots))
+	return n, nil
+}
+
 // slotSize divides a device's memory.
 func slotSize(memory int64) (int, error) {
 	size := min((memory-slotSlack)/nSlots, maxSlot)

@@ -30,5 +30,8 @@ func (g *GPU) Compare(context.Context, Arrays, int64, io.ReaderAt, CompareOption
 // Describe names nothing.
 func (g *GPU) Describe() (kernel string, devices []string) { return "", nil }
 
+// Host takes nothing.
+func (g *GPU) Host() int64 { return 0 }
+
 // Close does nothing.
 func (g *GPU) Close() error { return nil }

@@ -28,7 +28,8 @@ type GPU struct {
 
 // OpenGPU gets the GPUs ready: driver, contexts, kernel, memory. With GPUOff the GPU is nil. Without any
 // GPU that can be used it is nil too, which the log is told once, or with GPURequire an error that is
-// ErrNoGPU. An unusable kernel file and too little Memory are always errors.
+// ErrNoGPU; a Host that holds none leaves the driver alone. An unusable kernel file and too little Memory
+// are always errors.
 func OpenGPU(opt GPUOptions) (*GPU, error) {
 	opt, err := opt.withDefaults()
 	if err != nil || opt.Mode == GPUOff {
@@ -43,12 +44,22 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := opt.divideHost(1); err != nil && cuda.Find(opt.driver) == nil {
+		return opt.withoutRoom(err)
+	}
 	driver, err := cuda.Open(opt.driver)
 	if err != nil {
 		return opt.without(err)
 	}
-	g := &GPU{opt: opt, kernel: k, dead: make(chan struct{}), free: make(chan *gpuSlot, driver.Count()*nSlots)}
-	if err := g.openDevices(driver); err != nil {
+	n, err := opt.divideHost(driver.Count())
+	if err != nil {
+		return opt.withoutRoom(err)
+	}
+	if n < driver.Count() {
+		opt.Log.Warn("leaving out GPUs, the memory budget has no room for all", "used", n, "there", driver.Count())
+	}
+	g := &GPU{opt: opt, kernel: k, dead: make(chan struct{}), free: make(chan *gpuSlot, n*nSlots)}
+	if err := g.openDevices(driver, n); err != nil {
 		var e *cuda.Error
 		if k.path != "" && errors.As(err, &e) && e.RefusedPTX() {
 			return nil, err
@@ -58,10 +69,10 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 	return g, nil
 }
 
-// openDevices takes every device that can be used. The error is the first one's, when there is none.
-func (g *GPU) openDevices(driver *cuda.Driver) error {
+// openDevices takes the devices that can be used, n at most. The error is the first one's, when there is none.
+func (g *GPU) openDevices(driver *cuda.Driver, n int) error {
 	var first error
-	for i := range driver.Count() {
+	for i := 0; i < driver.Count() && len(g.devices) < n; i++ {
 		d, err := openGPUDevice(driver, i, g.kernel, &g.opt)
 		if err != nil {
 			g.opt.Log.Warn("leaving out a GPU", "device", i, "err", err)
@@ -89,6 +100,11 @@ func (g *GPU) Describe() (kernel string, devices []string) {
 		}
 	}
 	return g.kernel.describe, devices
+}
+
+// Host is how many bytes of the host's memory the GPUs take: pinned buffers, and what the driver is assumed to need.
+func (g *GPU) Host() int64 {
+	return int64(len(g.devices)) * (contextMemory + nSlots*int64(g.opt.slotSize))
 }
 
 // Close gives the GPUs back. No Compare may be running.

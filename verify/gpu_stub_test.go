@@ -428,6 +428,43 @@ func TestGPUAbsent(t *testing.T) {
 	}
 }
 
+// TestGPUHost has budgets of host memory for 0 to 3 devices: what the GPUs take stays within them. Where none fits, the
+// driver is not started; auto warns once and required is an error.
+func TestGPUHost(t *testing.T) {
+	unit := encode(normalWeights(50_000, 24))
+	for host, want := range map[int64]int{1: 0, leastBudget - 1: 0, leastBudget: 1, 2*leastBudget - 1: 1, 2 * leastBudget: 2, 1 << 40: 3} {
+		s := stub(t, "devices 3")
+		opt := s.options()
+		opt.Host, opt.slotSize = host, 5<<20
+		var log bytes.Buffer
+		opt.Log = slog.New(slog.NewTextHandler(&log, nil))
+		g, err := OpenGPU(opt)
+		if want == 0 {
+			if !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "the memory budget leaves") {
+				t.Errorf("%d bytes, required: %v", host, err)
+			}
+			opt.Mode = GPUAuto
+			if g, err = OpenGPU(opt); g != nil || err != nil || strings.Count(log.String(), "level=WARN") != 1 {
+				t.Errorf("%d bytes, auto: %v, %v, log %s", host, g, err, &log)
+			}
+			if s.log(t) != "" {
+				t.Errorf("%d bytes: the driver was started", host)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%d bytes: %v", host, err)
+		}
+		if len(g.devices) != want || g.Host() > host {
+			t.Errorf("%d bytes: %d devices take %d", host, len(g.devices), g.Host())
+		}
+		if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
+			t.Errorf("%d bytes: %v", host, err)
+		}
+		g.Close()
+	}
+}
+
 func TestGPUOptions(t *testing.T) {
 	if g, err := OpenGPU(GPUOptions{Mode: GPUOff, driver: "/no"}); g != nil || err != nil {
 		t.Error(g, err)

@@ -8,6 +8,13 @@ import (
 	"github.com/ebitengine/purego"
 )
 
+func find(path string) error {
+	if _, err := openLibrary(path); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoDriver, err)
+	}
+	return nil
+}
+
 // load opens the library at path, or the system's, and looks up all of it: an old driver fails here,
 // with a name, and not later.
 func load(path string) (*api, error) {

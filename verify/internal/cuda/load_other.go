@@ -7,6 +7,8 @@ import (
 	"runtime"
 )
 
-func load(string) (*api, error) {
-	return nil, fmt.Errorf("%w: this build for %s/%s does not load one", ErrNoDriver, runtime.GOOS, runtime.GOARCH)
+func load(path string) (*api, error) { return nil, find(path) }
+
+func find(string) error {
+	return fmt.Errorf("%w: this build for %s/%s does not load one", ErrNoDriver, runtime.GOOS, runtime.GOARCH)
 }
