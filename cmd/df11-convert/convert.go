@@ -155,7 +155,7 @@ type convertFlags struct {
 	force, strict                             bool
 	workers, uploads                          int
 	memory, disk                              sizeFlag
-	spools                                    int64 // share of memory; set by the verb
+	shares                                    memoryShares // set by the verb
 	gpu                                       gpuFlags
 	parts                                     shardFlags
 }
@@ -226,7 +226,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 		return nil, err
 	}
 	shares.apply()
-	f.workers, f.budget, f.spools = shares.workers, shares.total, shares.spools
+	f.workers, f.budget, f.shares = shares.workers, shares.total, shares
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
 		return nil, err
@@ -250,7 +250,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipeline.Options, error) {
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
-		OutDir: f.out, WorkDir: f.workDir, Workers: f.workers, Uploads: f.uploads, Disk: int64(f.disk), SpoolMemory: f.spools,
+		OutDir: f.out, WorkDir: f.workDir, Workers: f.workers, Uploads: f.uploads, Disk: int64(f.disk),
 		Force: f.force, Strict: f.strict, BaseModel: f.baseModel, Version: versionText(),
 		Progress: new(pipeline.Progress), Log: u.log(),
 	}
@@ -271,7 +271,8 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 		return opt, err
 	}
 	var err error
-	opt.GPU, err = f.gpu.open(u)
+	opt.GPU, err = f.gpu.open(u, f.shares.gpu)
+	opt.SpoolMemory = f.shares.besideGPU(f.gpu.host()).spools
 	return opt, err
 }
 

@@ -24,13 +24,14 @@ func (f *gpuFlags) register(p *pflag.FlagSet) {
 	p.Var(&f.memory, "gpu-memory", "memory to use on each GPU")
 }
 
-// open starts the GPU verifier; nil where there is none and none is required.
-func (f *gpuFlags) open(u *ui) (pipeline.GPU, error) {
+// open starts the GPU verifier within host bytes of the host's memory, 0 for no bound; nil where there is none and none
+// is required.
+func (f *gpuFlags) open(u *ui, host int64) (pipeline.GPU, error) {
 	mode, err := verify.ParseGPUMode(f.mode)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	g, err := verify.OpenGPU(verify.GPUOptions{Mode: mode, Memory: int64(f.memory), Kernel: f.kernel, Log: u.log()})
+	g, err := verify.OpenGPU(verify.GPUOptions{Mode: mode, Memory: int64(f.memory), Host: host, Kernel: f.kernel, Log: u.log()})
 	if errors.Is(err, verify.ErrNoGPU) {
 		return nil, hinted{err, "the CPU check needs no GPU: leave --gpu at auto, or set it to off"}
 	}
@@ -39,12 +40,20 @@ func (f *gpuFlags) open(u *ui) (pipeline.GPU, error) {
 	}
 	if g == nil {
 		if mode == verify.GPUAuto {
-			u.say("no GPU here: every weight is compared on the CPU")
+			u.say("no GPU in use: every weight is compared on the CPU")
 		}
 		return nil, nil
 	}
 	f.gpu = g
 	return g, nil
+}
+
+// host is how much of the host's memory the GPUs take.
+func (f *gpuFlags) host() int64 {
+	if f.gpu == nil {
+		return 0
+	}
+	return f.gpu.Host()
 }
 
 func (f *gpuFlags) close() {

@@ -24,6 +24,7 @@ const (
 	maxRange        = 16 << 20
 	maxTransfer     = 512 << 20 // more is not faster
 	minSpools       = 8 << 20   // less is not worth it
+	gpuShare        = 2         // 1/2 of what spools would have is for GPUs, where there are any
 	piecesShare     = 8         // 1/8 is for pieces of a finished model on a Hub
 	maxPieces       = 96 << 20
 	containerShare  = 0.75 // of a container's limit, where nobody sets a budget
@@ -35,6 +36,7 @@ type memoryShares struct {
 	total, heap int64
 	workers     int
 	spools      int64 // as pipeline.Options.SpoolMemory has it
+	gpu         int64 // the most that GPUs may take of it, as verify.GPUOptions.Host has it
 }
 
 // divideMemory divides a budget; 0 is none. There are as many workers as it can hold. Of what workers, uploads and
@@ -54,7 +56,20 @@ func divideMemory(total sizeFlag, workers, uploads int) (memoryShares, error) {
 		m.spools = -1
 	}
 	m.heap = m.total - outsideHeap - max(0, m.spools)
+	m.gpu = max(1, m.spools/gpuShare)
 	return m, nil
+}
+
+// besideGPU is what is left to spools, or to the heap of a verb without them, where GPUs take n bytes of the host's memory.
+func (m memoryShares) besideGPU(n int64) memoryShares {
+	switch {
+	case m.total == 0:
+	case m.spools > 0:
+		m.spools -= n
+	default:
+		m.heap -= n
+	}
+	return m
 }
 
 // forReading is the division for a verb that holds no spools in memory and reads from two Hubs at most.
@@ -71,6 +86,7 @@ func forReading(total sizeFlag, workers int) (memoryShares, error) {
 type readerFlags struct {
 	workers int
 	memory  sizeFlag
+	shares  memoryShares // set by apply
 }
 
 // memoryUsage explains --memory.
@@ -83,6 +99,7 @@ func (f *readerFlags) apply(s *sourceFlags) error {
 		return err
 	}
 	m.apply()
+	f.shares = m
 	f.workers, s.budget = m.workers, max(0, m.total-minMemory/2)/2 // there may be two clients
 	return nil
 }

@@ -32,6 +32,30 @@ func TestDivideMemory(t *testing.T) {
 	}
 }
 
+// TestMemoryBesideGPU: what GPUs take of the host's memory, half of the spools' share at most, others do without.
+func TestMemoryBesideGPU(t *testing.T) {
+	for _, total := range []sizeFlag{64 << 20, 256 << 20, 2 << 30, 64 << 30} {
+		convert, err := divideMemory(total, 2, 2)
+		if err != nil || convert.gpu < 1 {
+			t.Fatal(convert, err)
+		}
+		if m := convert.besideGPU(convert.gpu); convert.spools > 0 && (m.spools < minSpools/2 || convert.spools-m.spools != convert.gpu || m.heap != convert.heap) {
+			t.Errorf("%d bytes, convert: %+v", total, m)
+		}
+		read, err := forReading(total, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := read.besideGPU(read.gpu); read.heap-m.heap != read.gpu || m.heap <= outsideHeap {
+			t.Errorf("%d bytes, verify: %+v", total, m)
+		}
+	}
+	none, err := divideMemory(0, 2, 2)
+	if err != nil || none.gpu != 0 || none.besideGPU(1<<30) != none {
+		t.Errorf("no budget: %+v", none)
+	}
+}
+
 // TestMemoryLimit: a budget is told to the collector, no budget leaves it alone.
 func TestMemoryLimit(t *testing.T) {
 	old := debug.SetMemoryLimit(math.MaxInt64)

@@ -106,7 +106,8 @@ func (f *verifyFlags) complete(u *ui, opt *pipeline.VerifyOptions) error {
 		return nil
 	}
 	var err error
-	opt.GPU, err = f.gpu.open(u)
+	opt.GPU, err = f.gpu.open(u, f.shares.gpu)
+	f.shares.besideGPU(f.gpu.host()).apply()
 	return err
 }
 
