@@ -5,6 +5,7 @@ import "slices"
 // choosePatterns decides where the pattern dict comes from: the caller, a named entry, the catalogue, or the rule for
 // unknown architectures. It also settles the output's layout.
 func (p *planner) choosePatterns() error {
+	known := p.recognise()
 	switch {
 	case p.opt.PatternDict != nil:
 		if err := p.opt.PatternDict.check(); err != nil {
@@ -18,10 +19,7 @@ func (p *planner) choosePatterns() error {
 			return refuse(ReasonUnknown, "the verb models lists all ids and repos", "the catalogue knows no %s", p.opt.Like)
 		}
 	default:
-		p.entry = p.opt.Catalogue.match(p.survey, p.cfg, p.inv)
-		if p.entry != nil && !p.fits(p.entry) {
-			p.entry = nil
-		}
+		p.entry = known
 	}
 	if err := p.useEntry(); err != nil {
 		return err
@@ -33,6 +31,31 @@ func (p *planner) choosePatterns() error {
 	}
 	p.chooseLayout()
 	return nil
+}
+
+// recognise returns the catalogue's entry for the source, nil if it has none, and notes if the source's names are not
+// those of the class that it states.
+func (p *planner) recognise() *Entry {
+	e := p.opt.Catalogue.match(p.survey, p.cfg, p.inv)
+	if e != nil && !p.fits(e) {
+		p.plan.foreign = p.statedClass(e)
+		return nil
+	}
+	return e
+}
+
+// statedClass returns the class that the config names, if it is the one of which an entry knows the module paths: no
+// other paths can be loaded into it. Code that comes with the model may define another class of that name.
+func (p *planner) statedClass(e *Entry) string {
+	switch {
+	case p.cfg.holds("auto_map"):
+		return ""
+	case p.cfg.ClassName != "" && slices.Contains(e.Match.ClassName, p.cfg.ClassName):
+		return p.cfg.ClassName
+	case p.cfg.hasArchitecture(e.Match.Architectures):
+		return p.cfg.Architectures[0]
+	}
+	return ""
 }
 
 // fits says whether the source has any block of an entry: a relative of the class can have other module paths, and is
@@ -95,6 +118,10 @@ func (p *planner) comment() error {
 	p.warnLowGain()
 	if p.entry != nil && p.entry.Unchecked {
 		p.warn(WarnUnchecked, nil, "the catalogue's names for this model were not compared with its class: %s", p.entry.Verification)
+	}
+	if p.plan.foreign != "" {
+		p.warn(WarnUnchecked, nil, "the tensor names are not the module paths of %s, which the config states: that class cannot load the output",
+			p.plan.foreign)
 	}
 	if n := len(p.plan.Units); n > manyUnits {
 		p.warn(WarnSlowLoad, nil, "%d units: the official loader lists the whole model once per stored tensor and may take hours", n)

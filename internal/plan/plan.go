@@ -35,6 +35,7 @@ type Plan struct {
 	Readers        []Reader  // which readers will load the output
 
 	source     Source
+	foreign    string // class that the source states although its names are not that class's; "" if all fits
 	comfyClass string // what the ComfyUI node calls the class; "" if it does not know it
 }
 

@@ -20,11 +20,12 @@ type Reader struct {
 func (p *Plan) Lint() []Reader {
 	official := p.lintOfficial()
 	follow := func(name, version, when string) Reader {
-		r := Reader{Name: name, Version: version, OK: official.OK, Why: when}
 		if !official.OK {
-			r.Why = official.Why
+			when = official.Why
+		} else if caveat := p.caveat(); caveat != "" {
+			when += "; " + caveat
 		}
-		return r
+		return Reader{Name: name, Version: version, OK: official.OK, Why: when}
 	}
 	return []Reader{
 		official,
@@ -43,6 +44,8 @@ func (p *Plan) lintOfficial() Reader {
 	switch {
 	case p.Layout == ComfyUI:
 		r.Why = "a ComfyUI file has no config.json and ComfyUI's names"
+	case p.foreign != "":
+		r.Why = "the tensor names are not the module paths of " + p.foreign + ", the class that the source states"
 	default:
 		r.OK = true
 		r.Why = p.loadCondition()
@@ -59,10 +62,18 @@ func (p *Plan) loadCondition() string {
 	if t := p.Loader.Transformers; t != "" && !strings.HasPrefix(t, "any version") && t != "n/a" {
 		parts = append(parts, "transformers "+t)
 	}
-	if p.Derived || p.Entry == "" {
-		parts = append(parts, "module paths not checked against the class")
+	if caveat := p.caveat(); caveat != "" {
+		parts = append(parts, caveat)
 	}
 	return strings.Join(append(parts, "setuptools <81"), "; ")
+}
+
+// caveat is what no reader's rules can see of a dict that is not the catalogue's; "" for one that is.
+func (p *Plan) caveat() string {
+	if p.Derived || p.Entry == "" {
+		return "module paths not checked against the class"
+	}
+	return ""
 }
 
 // lintAuto refuses, for readers that build the model from the folder alone, what needs a model made beforehand.

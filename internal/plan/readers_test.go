@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestForeignNames: names that are not those of the class that the source states can be planned, but no reader that
+// builds this class is said to load them. Code of the model's own may define the class anew.
+func TestForeignNames(t *testing.T) {
+	comfy := newModel()
+	language := newModel()
+	for i := range 2 {
+		comfy.weight(fmt.Sprintf("double_blocks.%d.img_attn.qkv", i))
+		language.weight(fmt.Sprintf("decoder.h.%d.attn.q_proj", i))
+	}
+	for _, c := range []struct {
+		name   string
+		file   WeightFile
+		config map[string]any
+		class  string // named in the reason; "" if the official loader may load it
+	}{
+		{"diffusers class", comfy.file("diffusion_pytorch_model.safetensors"), map[string]any{"_class_name": "FluxTransformer2DModel"}, "FluxTransformer2DModel"},
+		{"unknown diffusers class", comfy.file("diffusion_pytorch_model.safetensors"), map[string]any{"_class_name": "NewTransformer2DModel"}, ""},
+		{"transformers class", language.file("model.safetensors"), map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}}, "LlamaForCausalLM"},
+		{"class of the model's own", language.file("model.safetensors"), map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}, "auto_map": map[string]any{}}, ""},
+	} {
+		for _, dict := range []PatternDict{nil, {{`(double_blocks|decoder\.h)\.\d+`, []string{strings.SplitN(c.file.Header.Tensors[0].Name, ".0.", 2)[1]}}}} {
+			if dict != nil {
+				dict[0].Attrs[0] = strings.TrimSuffix(dict[0].Attrs[0], ".weight")
+			}
+			p, err := New(source([]WeightFile{c.file}, c.config), Options{PatternDict: dict})
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			for _, r := range p.Readers {
+				if r.OK && c.class != "" || r.Name == "dfloat11" && !strings.Contains(r.Why, c.class) {
+					t.Errorf("%s, dict %v: %s loads it %v: %s", c.name, dict != nil, r.Name, r.OK, r.Why)
+				}
+			}
+		}
+	}
+}
+
+// TestCaveats: every reader that is said to load a model with a dict that is not the catalogue's says what nobody checked.
+func TestCaveats(t *testing.T) {
+	tr := newTrial()
+	for _, dict := range []PatternDict{nil, tinyDict()} {
+		tr.opt.PatternDict = dict
+		p, err := tr.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, r := range p.Readers {
+			if !r.OK {
+				continue
+			}
+			n++
+			if !strings.Contains(r.Why, "not checked against the class") {
+				t.Errorf("given %v: %s: %s", dict != nil, r.Name, r.Why)
+			}
+		}
+		if n == 0 {
+			t.Errorf("given %v: no reader loads it", dict != nil)
+		}
+	}
+}
