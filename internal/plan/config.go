@@ -71,6 +71,11 @@ func (c *config) number(keys ...string) int {
 	return -1
 }
 
+// experts returns how many experts a layer with experts has; -1 if the config does not say.
+func (c *config) experts() int {
+	return c.number("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+}
+
 // holds says whether a top-level member exists and is not null.
 func (c *config) holds(key string) bool {
 	v, ok := c.raw[key]

@@ -57,7 +57,7 @@ type candidate struct {
 
 // candidates lists the weights of which headers suggest that they are nn.Linear.
 func (p *planner) candidates() []string {
-	experts := p.cfg.number("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+	experts := p.cfg.experts()
 	var out []string
 	for _, t := range p.inv.tensors {
 		module, ok := strings.CutSuffix(t.Name, ".weight")

@@ -20,6 +20,7 @@ func New(src Source, opt Options) (*Plan, error) {
 		p.decideTies,           // head and embedding: one matrix or two
 		p.settlePatterns,       // templates, tied form, split
 		p.formUnits,            // modules, attributes, siblings
+		p.checkStacks,          // blocks that are missing
 		p.markUnholdable,       // what headers show DF11 cannot hold
 		p.placeOutputs,         // every tensor in exactly one output file
 		p.placeFiles,           // config, copied files, what stays behind
@@ -115,7 +116,7 @@ func (p *planner) takeTensors() error {
 func (p *planner) formUnits() error {
 	units, err := matchUnits(p.plan.PatternDict, p.inv.allModules())
 	if err != nil {
-		return p.explainTied(err)
+		return p.explainUnmatched(err)
 	}
 	below := groupByUnit(units, p.inv.tensors)
 	for i := range units {

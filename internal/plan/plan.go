@@ -138,6 +138,7 @@ const (
 	WarnDerived   WarningCode = "derived"    // the dict was derived
 	WarnLowGain   WarningCode = "low_gain"   // most weights pass through
 	WarnUnit      WarningCode = "unholdable" // units that DF11 cannot hold
+	WarnMissing   WarningCode = "missing"    // blocks that a stack lacks
 	WarnDropped   WarningCode = "dropped"    // tensors outside the converted model
 	WarnUnchecked WarningCode = "unchecked"  // names or order that nobody checked
 	WarnSlowLoad  WarningCode = "slow_load"  // so many units that the official loader needs hours

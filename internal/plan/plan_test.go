@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,7 +68,9 @@ func TestTied(t *testing.T) {
 
 // TestUntiedWithoutHead refuses a source whose config promises a head that it does not store.
 func TestUntiedWithoutHead(t *testing.T) {
-	if _, err := New(llama(false, false), Options{}); err == nil || !strings.Contains(err.Error(), `"lm_head" matches no module`) {
+	_, err := New(llama(false, false), Options{})
+	var r *RefusedError
+	if !errors.As(err, &r) || !strings.Contains(r.Detail, "no lm_head.weight") || !strings.Contains(r.Hint, "set tie_word_embeddings to true") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -81,6 +81,11 @@ func (p *planner) expandPattern(pat Pattern) ([]Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !p.plan.Split { // else the blocks were checked as a whole already
+		if err := p.checkTemplate(pat, modules); err != nil {
+			return nil, err
+		}
+	}
 	groups, complete := p.groupBlocks(pat, modules)
 	if len(groups) == 0 {
 		return nil, p.refuseOtherTypes(pat, modules)

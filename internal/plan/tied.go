@@ -138,14 +138,29 @@ func (p *planner) dictMatches(weight string) bool {
 	return false
 }
 
-// explainTied adds to a pattern error that a tied model stores no head, if that is the likely cause.
-func (p *planner) explainTied(err error) error {
+// explainUnmatched replaces the advice about a pattern that matches nothing where the caller did not write it, and says
+// that a tied model stores no head, if that is the likely cause.
+func (p *planner) explainUnmatched(err error) error {
 	var r *RefusedError
-	if !errors.As(err, &r) || !p.plan.TiedEmbeddings || !strings.Contains(r.Detail, "matches no module") {
+	if !errors.As(err, &r) || !strings.Contains(r.Detail, "matches no module") {
 		return err
 	}
-	r.Hint = "the embeddings are tied, so the head is not stored; remove head and embedding from the pattern dict"
+	switch {
+	case p.plan.TiedEmbeddings:
+		r.Hint = "the embeddings are tied, so the head is not stored; remove head and embedding from the pattern dict"
+	case p.entry != nil && p.lacksHead():
+		r.Detail = "the source has no " + p.entry.Tied.Head + ".weight, although its embeddings are not tied"
+		r.Hint = "if they are, set tie_word_embeddings to true in a copy of the source; else its weights are incomplete"
+	case p.entry != nil:
+		r.Hint = incompleteHint
+	}
 	return err
+}
+
+// lacksHead says whether the source stores the embedding but not the head that the catalogue's entry expects.
+func (p *planner) lacksHead() bool {
+	t := p.entry.Tied
+	return t != nil && t.Head != "" && p.inv.holds(t.Embedding+".weight") && !p.inv.holds(t.Head+".weight")
 }
 
 // refuseHalfTied refuses a dict that compresses the embedding of a tied model but not its head: whether that loads

@@ -1,0 +1,132 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// checkpointOf is a model of three layers that a catalogue entry is for: of qwen3_moe, the first of them is dense and the
+// others have four experts.
+func checkpointOf(modelType string) *model {
+	m := newModel()
+	m.add("model.embed_tokens.weight", safetensors.BF16, 64, 16)
+	m.add("lm_head.weight", safetensors.BF16, 64, 16)
+	for i := range 3 {
+		l := fmt.Sprintf("model.layers.%d.", i)
+		for _, a := range []string{"q_proj", "k_proj", "v_proj", "o_proj"} {
+			m.weight(l + "self_attn." + a)
+		}
+		for _, a := range []string{"gate_proj", "up_proj", "down_proj"} {
+			if i == 0 || modelType == "llama" {
+				m.weight(l + "mlp." + a)
+				continue
+			}
+			for e := range 4 {
+				m.weight(fmt.Sprintf("%smlp.experts.%d.%s", l, e, a))
+			}
+		}
+	}
+	return m
+}
+
+// drop removes the tensors below a path.
+func (m *model) drop(path string) {
+	var kept []string
+	for _, n := range m.names {
+		if n != path && !strings.HasPrefix(n, path+".") {
+			kept = append(kept, n)
+		}
+	}
+	m.names = kept
+}
+
+// TestIncomplete: what config and headers show to be missing or of another type is refused by name for catalogue entries,
+// and only what the catalogue calls optional may be missing. A given dict is taken with a warning.
+func TestIncomplete(t *testing.T) {
+	class := map[string]string{"llama": "LlamaForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM"}
+	for _, c := range []struct {
+		name, modelType string
+		change          func(m *model, config map[string]any)
+		want            string // part of the refusal; "" = planned
+	}{
+		{"whole", "llama", func(*model, map[string]any) {}, ""},
+		{"whole with experts", "qwen3_moe", func(*model, map[string]any) {}, ""},
+		{"a layer left out", "llama", func(m *model, _ map[string]any) { m.drop("model.layers.1") }, "no tensor of model.layers.1, but there is model.layers.2"},
+		{"fewer layers than the config counts", "llama", func(_ *model, c map[string]any) { c["num_hidden_layers"] = 5 },
+			"no tensor of model.layers.3, model.layers.4, but config.json counts 5 layers"},
+		{"two modules a layer", "llama", func(_ *model, c map[string]any) { c["num_hidden_layers"], c["num_layers"] = 6, 3 }, ""},
+		{"layers behind the last", "llama", func(_ *model, c map[string]any) { c["num_hidden_layers"] = 2 }, ""},
+		{"no k_proj", "qwen3_moe", func(m *model, _ map[string]any) { m.drop("model.layers.1.self_attn.k_proj") }, "no tensor model.layers.1.self_attn.k_proj.weight"},
+		{"F16 k_proj", "qwen3_moe", func(m *model, _ map[string]any) { m.types["model.layers.1.self_attn.k_proj.weight"] = "F16" }, "k_proj.weight is F16"},
+		{"F16 in an optional attribute", "qwen3_moe", func(m *model, _ map[string]any) { m.types["model.layers.2.mlp.experts.1.up_proj.weight"] = "F16" }, "up_proj.weight is F16"},
+		{"3-D k_proj", "qwen3_moe", func(m *model, _ map[string]any) { m.dims["model.layers.1.self_attn.k_proj.weight"] = []int64{2, 4, 16} }, "3 dimensions"},
+		{"half an expert", "qwen3_moe", func(m *model, _ map[string]any) { m.drop("model.layers.2.mlp.experts.1.up_proj") }, "no tensor model.layers.2.mlp.experts.1.up_proj.weight"},
+		{"no such expert", "qwen3_moe", func(m *model, _ map[string]any) { m.drop("model.layers.2.mlp.experts.1") }, "model.layers.2.mlp.experts.1, an expert of 4 experts"},
+		{"fewer experts than the config counts", "qwen3_moe", func(m *model, c map[string]any) {
+			m.drop("model.layers.2.mlp.experts.3")
+			c["num_experts"] = 4
+		}, "model.layers.2.mlp.experts.3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := checkpointOf(c.modelType)
+			config := map[string]any{"model_type": c.modelType, "architectures": []string{class[c.modelType]}, "num_hidden_layers": 3, "tie_word_embeddings": false}
+			c.change(m, config)
+			src := source([]WeightFile{m.file("model.safetensors")}, config)
+			p, err := New(src, Options{})
+			var refused *RefusedError
+			switch {
+			case c.want == "" && (err != nil || p.Entry == ""):
+				t.Errorf("entry %+v, %v", p, err)
+			case c.want != "" && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) || refused.Hint == ""):
+				t.Errorf("got %v, want …%s…", err, c.want)
+			}
+			given := PatternDict{{`model\.layers\.\d+`, []string{"self_attn.q_proj"}}}
+			p, err = New(src, Options{PatternDict: given})
+			if err != nil {
+				t.Fatalf("with a given dict: %v", err)
+			}
+			warned := false
+			for _, w := range p.Warnings {
+				warned = warned || w.Code == WarnMissing
+			}
+			if warned != strings.Contains(c.want, ", but ") {
+				t.Errorf("with a given dict: warnings %v", p.Warnings)
+			}
+		})
+	}
+}
+
+// TestContainerOfVariousModules: a number that a container of various modules leaves out is no missing block.
+func TestContainerOfVariousModules(t *testing.T) {
+	m := newModel()
+	for _, name := range []string{"net.0.linear", "net.2.linear", "net.5.linear", "net.3.other"} {
+		m.weight(name)
+	}
+	dict := PatternDict{{`net\.[0-5]`, []string{"linear"}}}
+	m.drop("net.3")
+	m.add("net.3.scale", safetensors.BF16, 16)
+	for _, various := range []bool{true, false} {
+		if !various {
+			m.drop("net.3")
+			m.weight("net.3.linear")
+		} else {
+			dict[0].Regex = `net\.[025]`
+		}
+		p, err := New(source([]WeightFile{m.file("model.safetensors")}, map[string]any{}), Options{PatternDict: dict})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := false
+		for _, w := range p.Warnings {
+			got = got || w.Code == WarnMissing
+		}
+		if got == various {
+			t.Errorf("various %v: warnings %v", various, p.Warnings)
+		}
+		dict[0].Regex = `net\.[0-5]`
+	}
+}
