@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,20 +12,20 @@ import (
 	"github.com/df11-convert/df11-convert/encoder"
 )
 
-// expected lists the prefix digests that finished outputs saw, by the prefix's end.
-func (f *fetcher) expected(fs *fileState, from int64, h hash.Hash) map[int64]string {
-	m := map[int64]string{}
+// expected lists the prefix digests that outputs and complete spools of earlier runs have seen, by the prefix's end.
+func (f *fetcher) expected(fs *fileState, from int64, h hash.Hash) map[int64][]string {
+	m := map[int64][]string{}
 	if h == nil {
 		return m
 	}
 	for _, t := range f.tasks {
-		o, ok := f.ledger.output(t.path)
-		if !ok {
-			continue
+		prefixes := t.seen()
+		if o, done := f.ledger.output(t.path); done {
+			prefixes = o.Prefixes
 		}
-		for _, p := range o.Prefixes {
+		for _, p := range prefixes {
 			if p.File == fs.path && p.End > from {
-				m[p.End] = p.SHA256
+				m[p.End] = append(m[p.End], p.SHA256)
 			}
 		}
 	}
@@ -36,20 +37,26 @@ type dealer struct {
 	f       *fetcher
 	fs      *fileState
 	want    func(delivery) bool
-	expect  map[int64]string
-	inexact int64  // F32 values of this segment that BF16 can't hold
-	narrow  []byte // scratch
+	expect  map[int64][]string
+	inexact int64  // values of this segment that are narrowed and not exact in BF16
+	narrow  []byte // the block in BF16
+	old     []byte // scratch
 }
 
 func (d *dealer) deal(ctx context.Context, b block) error {
 	end := b.off + int64(len(b.buf))
-	if want := d.expect[end]; want != "" && b.prefix != "" && b.prefix != want {
-		return &SourceError{File: d.fs.path, Want: want, Got: b.prefix, End: end}
+	for _, want := range d.expect[end] {
+		if b.prefix != "" && b.prefix != want {
+			return &SourceError{File: d.fs.path, Want: want, Got: b.prefix, End: end}
+		}
 	}
 	if b.seg < 0 {
 		return nil
 	}
 	seg := d.fs.segs[b.seg]
+	if err := d.narrowBlock(b, seg); err != nil {
+		return err
+	}
 	for _, to := range seg.dst {
 		if !d.want(to) {
 			continue
@@ -64,15 +71,34 @@ func (d *dealer) deal(ctx context.Context, b block) error {
 	return nil
 }
 
+// narrowBlock makes BF16 of a block if somebody wants it so. A segment that does not fit BF16 is refused before its last
+// block is dealt, so that no task is ever complete with it.
+func (d *dealer) narrowBlock(b block, seg segment) error {
+	if b.off == seg.off {
+		d.inexact = 0
+	}
+	i := slices.IndexFunc(seg.dst, func(to delivery) bool { return to.narrow && d.want(to) })
+	if i < 0 {
+		return nil
+	}
+	d.narrow, d.inexact = narrowF32(d.narrow, b.buf, d.inexact)
+	if d.inexact > 0 && b.off+int64(len(b.buf)) == seg.end {
+		return &InexactError{File: d.fs.path, Tensor: seg.dst[i].name, Values: d.inexact, Of: (seg.end - seg.off) / 4}
+	}
+	return nil
+}
+
 // deliver writes a block to one task's spool, counts its exponents, and hands the task on when it is complete.
 func (d *dealer) deliver(ctx context.Context, b block, seg segment, to delivery) error {
 	p, rel := b.buf, b.off-seg.off
 	if to.narrow {
-		d.narrow, d.inexact = narrowF32(d.narrow, p, d.inexact)
 		p, rel = d.narrow, rel/2
 	}
 	if have := min(held(to.task, to.at)-rel, int64(len(p))); have > 0 {
-		p, rel = p[have:], rel+have // an earlier run has brought them
+		if err := d.sameAsHeld(b, to, rel, p[:have]); err != nil {
+			return err
+		}
+		p, rel = p[have:], rel+have
 	}
 	if len(p) == 0 {
 		return nil
@@ -85,12 +111,12 @@ func (d *dealer) deliver(ctx context.Context, b block, seg segment, to delivery)
 	if to.unit != nil && to.unit.counter != nil {
 		to.unit.counter.Add((to.at+rel-to.unit.at)/2, p)
 	}
-	if b.off+int64(len(b.buf)) == seg.end {
-		if err := d.segmentEnd(b, seg, to); err != nil {
-			return err
-		}
+	if to.last && b.prefix != "" && b.off+int64(len(b.buf)) == seg.end {
+		to.task.sawPrefix(Prefix{d.fs.path, seg.end, b.prefix})
 	}
-	to.task.holds.hold(to.at, rel, p)
+	if !to.narrow || d.inexact == 0 { // a later run must meet what is not exact again
+		to.task.holds.hold(to.at, rel, p)
+	}
 	d.f.arrived(int64(len(p)))
 	if to.task.left.Add(-int64(len(p))) == 0 {
 		return d.f.emit(ctx, to.task)
@@ -98,14 +124,22 @@ func (d *dealer) deliver(ctx context.Context, b block, seg segment, to delivery)
 	return nil
 }
 
-// segmentEnd records the prefix that the task has now seen, and refuses an F32 tensor that is not exact.
-func (d *dealer) segmentEnd(b block, seg segment, to delivery) error {
-	if to.narrow && d.inexact > 0 {
-		return &InexactError{File: d.fs.path, Offset: seg.off, Values: d.inexact, Of: (seg.end - seg.off) / 4}
+// sameAsHeld compares bytes that come once more, p, with those that an earlier run has left in the spool at rel of a
+// tensor: the file's hash covers only what passes through it now. A complete task's spool may be gone; the prefix that it
+// has seen is compared instead.
+func (d *dealer) sameAsHeld(b block, to delivery, rel int64, p []byte) error {
+	if to.task.left.Load() == 0 {
+		return nil
 	}
-	d.inexact = 0
-	if to.last && b.prefix != "" {
-		to.task.sawPrefix(Prefix{d.fs.path, seg.end, b.prefix})
+	if d.old == nil {
+		d.old = make([]byte, blockBytes)
+	}
+	old := d.old[:len(p)]
+	if n, err := to.task.spool.ReadAt(old, to.at+rel); n < len(old) {
+		return fmt.Errorf("read spool: %w", readError(err))
+	}
+	if !bytes.Equal(old, p) {
+		return &SourceError{File: d.fs.path, End: b.off + int64(len(b.buf))}
 	}
 	return nil
 }
@@ -117,15 +151,21 @@ func (t *task) sawPrefix(p Prefix) {
 	t.prefixes = append(slices.DeleteFunc(t.prefixes, func(old Prefix) bool { return old.File == p.File }), p)
 }
 
-// InexactError says that an F32 tensor does not fit BF16 without loss.
+// seen lists the prefixes that the task has seen.
+func (t *task) seen() []Prefix {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.prefixes)
+}
+
+// InexactError says that an F32 tensor does not fit BF16 without loss. Nothing is said of the tensors behind it.
 type InexactError struct {
-	File       string
-	Offset     int64
-	Values, Of int64
+	File, Tensor string
+	Values, Of   int64
 }
 
 func (e *InexactError) Error() string {
-	return fmt.Sprintf("F32 tensor at offset %d of %s: %d of %d values are not exact in BF16", e.Offset, e.File, e.Values, e.Of)
+	return fmt.Sprintf("F32 tensor %s of %s: %d of %d values are not exact in BF16", e.Tensor, e.File, e.Values, e.Of)
 }
 
 // narrowF32 writes the upper halves of the F32 values in src to dst, which it may grow, and counts in inexact those

@@ -30,6 +30,7 @@
 // The ledger (ledger.go) records each finished output with its sha256, bound to the plan's digest, and for each source
 // file a checkpoint: an offset that no unfinished task starts before, with the state of the file's sha256 there. A rerun
 // reads the file from that offset on. A finished output whose source bytes lie behind the checkpoint carries the digest of
-// the file's prefix that it saw, and the rerun compares it, so "streamed" in the manifest means for every output that the
-// very bytes it was made from belong to a file whose sha256 is the published one.
+// the file's prefix that it saw, and the rerun compares it, as it compares bytes that a kept spool holds already. So
+// "streamed" in the manifest means for every output that the very bytes it was made from belong to a file whose sha256 is
+// the published one.
 package pipeline

@@ -197,12 +197,14 @@ func (f *fetcher) stream(ctx context.Context, fs *fileState, h hash.Hash, from, 
 		}
 		return f.readBlocks(ctx, fs, timedReader{r, f.progress}, h, from, end, free, blocks)
 	})
+	fs.dealtTo(from)
 	g.Go(func() error {
 		d := dealer{f: f, fs: fs, want: want, expect: f.expected(fs, from, h)}
 		for b := range blocks {
 			if err := d.deal(ctx, b); err != nil {
 				return err
 			}
+			fs.dealtTo(b.off + int64(len(b.buf)))
 			f.progress.Fetched.Add(int64(len(b.buf)))
 			free <- b.buf[:blockBytes]
 		}

@@ -39,6 +39,7 @@ type fileState struct {
 
 	mu    sync.Mutex
 	marks []mark // at the start of each segment and inside long ones, rising
+	dealt int64  // how far the file was dealt out, which includes comparing with what earlier runs have left
 	sum   string // of the whole file, once read
 }
 
@@ -74,6 +75,13 @@ func (fs *fileState) finish(sum string) error {
 	}
 	fs.know(sum)
 	return nil
+}
+
+// dealtTo notes how far the file was dealt out.
+func (fs *fileState) dealtTo(off int64) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.dealt = off
 }
 
 // know takes the sum of the whole file.
@@ -144,6 +152,9 @@ func (fs *fileState) checkpoint(done func(*task) bool) Checkpoint {
 		return c
 	}
 	for _, m := range fs.marks {
+		if m.off > fs.dealt {
+			break // the reader is ahead
+		}
 		if m.off <= first {
 			c.Offset, c.State = m.off, m.state
 		}

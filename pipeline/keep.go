@@ -19,7 +19,7 @@ import (
 )
 
 // spoolVersion changes when older records can't be read any more; their spools are then deleted.
-const spoolVersion = 1
+const spoolVersion = 2
 
 // Names of kept spools in a store's state folder: data, record and note of one task differ only at the end.
 const (

@@ -225,6 +225,46 @@ func (r *run) restore(ctx context.Context, t *task, states []spoolState) error {
 	return nil
 }
 
+// trimCheckpoints makes the hash of every source file one that covers what is there. A checkpoint behind bytes that are to
+// be read again belongs to others than those that will come. Where something complete was made of bytes that no hash has
+// seen, streaming the rest proves nothing, and the file is to be proved.
+func (r *run) trimCheckpoints() {
+	done := func(t *task) bool { _, ok := r.ledger.output(t.path); return ok }
+	for _, fs := range r.files {
+		first := fs.firstPending(done, held)
+		c := r.ledger.file(fs.path)
+		c.File = fs.path
+		if c.Integrity != "" && fs.firstPending(done, nothing) < fs.size {
+			c = Checkpoint{File: fs.path}
+		}
+		if c.Offset > first {
+			c.Offset, c.State = 0, nil
+		}
+		if c.KeptOffset > first {
+			c.KeptOffset, c.KeptState = 0, nil
+		}
+		r.ledger.setFile(c)
+		fs.unchecked = fs.unchecked || c.Integrity == "" && r.unhashed(fs)
+	}
+}
+
+// unhashed tells whether an output or a complete spool holds bytes of a file that were fetched without its hash.
+func (r *run) unhashed(fs *fileState) bool {
+	for _, s := range fs.segs {
+		for _, d := range s.dst {
+			o, done := r.ledger.output(d.task.path)
+			if !done {
+				o.Prefixes = d.task.seen()
+			}
+			complete := done || d.task.left.Load() == 0
+			if complete && !slices.ContainsFunc(o.Prefixes, func(p Prefix) bool { return p.File == fs.path }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // recount reads the runs of a kept spool, compares their checksums and counts their exponents. It refuses all if one is
 // wrong: a disk that changes bytes is not to be trusted.
 func (t *task) recount(ctx context.Context, k *keptSpool, runs []heldRun) error {

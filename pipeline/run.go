@@ -176,7 +176,11 @@ func (r *run) reset(ctx context.Context) error {
 		}
 	}
 	r.countProgress()
-	return r.restoreSpools(ctx, found, segs)
+	if err := r.restoreSpools(ctx, found, segs); err != nil {
+		return err
+	}
+	r.trimCheckpoints()
+	return nil
 }
 
 func (r *run) countProgress() {

@@ -53,7 +53,7 @@ type shadow struct {
 	of placed
 }
 
-// nBytes is the size of a tensor in the spool: two bytes for each weight, also for F32 that is narrowed on arrival.
+// spoolBytes is the size of a tensor in the spool: two bytes for each weight, also for F32 that is narrowed on arrival.
 func spoolBytes(t plan.Tensor) int64 {
 	if t.ExactF32 {
 		return t.Length / 2
@@ -170,6 +170,7 @@ type delivery struct {
 	at     int64     // spool offset
 	unit   *taskUnit // nil for a copied tensor
 	narrow bool      // F32 to BF16
+	name   string    // of the tensor in the source
 	last   bool      // the task wants nothing behind it in this file
 }
 
@@ -189,7 +190,7 @@ func segments(tasks []*task, n int) [][]segment {
 				s = &segment{off: x.Offset, end: x.Offset + x.Length}
 				files[x.File][x.Offset] = s
 			}
-			s.dst = append(s.dst, delivery{task: t, at: at, unit: u, narrow: x.ExactF32})
+			s.dst = append(s.dst, delivery{task: t, at: at, unit: u, narrow: x.ExactF32, name: x.Source})
 		})
 	}
 	out := make([][]segment, n)

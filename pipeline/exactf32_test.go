@@ -1,0 +1,99 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// widened gives the files of a model with F32 in place of BF16. inexact says how many values from which on, of which
+// tensor, get a bit that BF16 has no room for.
+func widened(t *testing.T, m *hubtest.Model, inexact map[string][2]int) map[string][]byte {
+	t.Helper()
+	files := m.Files()
+	for p, b := range files {
+		if !strings.HasSuffix(p, ".safetensors") {
+			continue
+		}
+		h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var es []safetensors.Entry
+		for _, x := range h.Tensors {
+			es = append(es, safetensors.Entry{Name: x.Name, DType: "F32", Shape: x.Shape})
+		}
+		l, err := safetensors.NewLayout(nil, es)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := bytes.Clone(l.Header)
+		for _, x := range l.Tensors {
+			old, _ := h.Lookup(x.Name)
+			data := b[h.DataStart()+old.Begin : h.DataStart()+old.End]
+			for i := range len(data) / 2 {
+				low := byte(0)
+				if bad := inexact[x.Name]; i >= bad[0] && i < bad[0]+bad[1] {
+					low = 1
+				}
+				out = append(out, low, 0, data[2*i], data[2*i+1])
+			}
+		}
+		files[p] = out
+	}
+	return files
+}
+
+// f32World is a hub with such a model, and runs that take F32.
+func f32World(t *testing.T, inexact map[string][2]int) *world {
+	t.Helper()
+	w := newWorld(t, mediumHead())
+	w.Push(sourceRepo, "main", widened(t, mediumHead(), inexact))
+	w.plan = plan.Options{ExactF32: true}
+	return w
+}
+
+// head is a tensor of 4 MB of which the middle does not fit.
+const head = "lm_head.weight"
+
+var inexactHead = map[string][2]int{head: {1_000_000, 3}}
+
+// TestInexactIsRefusedAgain: what does not fit BF16 is refused with the same count however often it is tried and whatever
+// the run before has kept.
+func TestInexactIsRefusedAgain(t *testing.T) {
+	for name, change := range map[string]func(*pipeline.Options){"disk": onDisk, "memory": func(*pipeline.Options) {}} {
+		t.Run(name, func(t *testing.T) {
+			w, work := f32World(t, inexactHead), t.TempDir()
+			for i := range 3 {
+				_, err := w.convert(t.Context(), t, work, change)
+				inexact := (*pipeline.InexactError)(nil)
+				if !errors.As(err, &inexact) || inexact.Values != 3 || inexact.Tensor != head || inexact.Of != 8000*256 {
+					t.Fatalf("run %d: %v", i+1, err)
+				}
+				w.unfinished(t)
+			}
+		})
+	}
+}
+
+// TestKilledF32IsTakenUp: a spool that holds half as many bytes as came goes on where it ended.
+func TestKilledF32IsTakenUp(t *testing.T) {
+	want := f32World(t, nil)
+	want.mustConvert(t)
+	w := f32World(t, nil)
+	work := w.killed(t, want.Count("GET", "/repos/*")*8/10, onDisk)
+	if _, err := w.convert(t.Context(), t, work, onDisk); err != nil {
+		t.Fatal(err)
+	}
+	if twice := w.sourceBytes() - want.sourceBytes(); twice > aheadOfDisk {
+		t.Errorf("%d bytes were read twice", twice)
+	}
+	sameFiles(t, w.target(), want.target())
+	checkPublished(t, w)
+}
