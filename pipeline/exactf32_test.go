@@ -2,9 +2,14 @@ package pipeline_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -96,4 +101,58 @@ func TestKilledF32IsTakenUp(t *testing.T) {
 	}
 	sameFiles(t, w.target(), want.target())
 	checkPublished(t, w)
+}
+
+// patientSource waits, from some byte on, until it is told to end; half a minute is for tests that would wait for ever.
+type patientSource struct {
+	pipeline.Source
+	from  int64
+	timed atomic.Bool
+}
+
+func (s *patientSource) Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error) {
+	r, err := s.Source.Stream(ctx, file, off, end)
+	return &patientReader{r, ctx, s, off}, err
+}
+
+type patientReader struct {
+	io.ReadCloser
+	ctx context.Context //nolint:containedctx // of the stream
+	s   *patientSource
+	off int64
+}
+
+func (r *patientReader) Read(p []byte) (int, error) {
+	if r.off >= r.s.from {
+		select {
+		case <-r.ctx.Done():
+			return 0, context.Cause(r.ctx)
+		case <-time.After(30 * time.Second):
+			r.s.timed.Store(true)
+			return 0, errStop
+		}
+	}
+	n, err := r.ReadCloser.Read(p[:min(int64(len(p)), r.s.from-r.off)])
+	r.off += int64(n)
+	return n, err
+}
+
+// TestDealerErrorEndsTheRead: an error in what arrived is not held up by a source that lets the next bytes wait.
+func TestDealerErrorEndsTheRead(t *testing.T) {
+	files := widened(t, mediumHead(), map[string][2]int{"model.embed_tokens.weight": {5, 1}})
+	w := f32World(t, nil)
+	w.Push(sourceRepo, "main", files)
+	s := &patientSource{}
+	_, err := w.convert(t.Context(), t, filepath.Join(t.TempDir(), "work"), func(o *pipeline.Options) {
+		s.Source, o.Source = o.Source, s
+		h := o.Model.Plan.Weights[0].Header
+		embed, _ := h.Lookup("model.embed_tokens.weight")
+		s.from = h.DataStart() + embed.End + 100
+	})
+	if inexact := (*pipeline.InexactError)(nil); !errors.As(err, &inexact) {
+		t.Error(err)
+	}
+	if s.timed.Load() {
+		t.Error("the read was not told to end")
+	}
 }

@@ -176,12 +176,13 @@ type block struct {
 
 // stream reads [from, end) of a file and deals it. The reader, which also hashes, runs beside the dealer.
 func (f *fetcher) stream(ctx context.Context, fs *fileState, h hash.Hash, from, end int64, want func(delivery) bool) error {
+	g, ctx := errgroup.WithContext(ctx) // the source's too: a dealer that fails ends a read that waits
 	r, err := f.src.Stream(ctx, fs.index, from, end)
 	if err != nil {
-		return err
+		g.Go(func() error { return err })
+		return g.Wait()
 	}
 	defer r.Close()
-	g, ctx := errgroup.WithContext(ctx)
 	blocks := make(chan block, blocksAhead)
 	free := make(chan []byte, blocksAhead+2)
 	for range cap(free) {
