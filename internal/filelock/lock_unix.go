@@ -16,3 +16,6 @@ func lock(f *os.File) error {
 	}
 	return err
 }
+
+// remove takes the name away while the lock is held: after that it could be the name of somebody else's.
+func remove(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Close()) }

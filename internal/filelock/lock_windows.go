@@ -15,3 +15,16 @@ func lock(f *os.File) error {
 	}
 	return err
 }
+
+// remove gives the lock back first: Windows removes no open file. Nor does it remove one that somebody else has opened
+// since, whose it then is.
+func remove(f *os.File) error {
+	if err := f.Close(); err != nil {
+		return err
+	}
+	err := os.Remove(f.Name())
+	if errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
