@@ -51,12 +51,8 @@ type run struct {
 
 func newRun(ctx context.Context, opt Options) (*run, error) {
 	r := &run{Options: opt}
-	dir := opt.OutDir
-	if dir == "" {
-		dir = opt.WorkDir
-	}
 	var err error
-	if r.store, err = openStore(dir, opt.OutDir != "", opt.Force, plannedNames(opt.Plan)); err != nil {
+	if r.store, err = openStore(&r.Options); err != nil {
 		return nil, err
 	}
 	if err := r.prepare(ctx); err != nil {

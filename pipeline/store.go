@@ -9,40 +9,91 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/filelock"
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// stateDir is the folder inside an output folder where a run keeps its lock, its journal and its spools.
-const stateDir = ".df11-convert"
+// Names inside the folder that a run is given: stateDir is all that is not the result, the journal, the lock, the spools,
+// and, in a work folder, output files until they are uploaded.
+const (
+	stateDir = ".df11-convert"
+	lockName = "lock"
+	filesDir = "files"
+)
 
 // A store is the local folder that output files are made in. With -o it is the user's folder and the files stay; else it
-// is a work folder and each file goes once it is uploaded.
+// lies inside of a work folder, whose other files are none of our business, and each file goes once it is uploaded.
 type store struct {
-	dir   string
-	state string // dir/.df11-convert
+	root  string // the folder that was given
+	dir   string // of the output files
+	state string // root/.df11-convert
 	keep  bool
 	lock  *filelock.Lock
 }
 
-// openStore makes the folder, locks it, and refuses one that holds other weights.
-func openStore(dir string, keep, force bool, planned func(string) bool) (*store, error) {
-	s := &store{dir: dir, state: filepath.Join(dir, stateDir), keep: keep}
-	if err := os.MkdirAll(s.state, 0o777); err != nil {
-		return nil, fmt.Errorf("output folder: %w", err)
+// openStore makes the folder, locks it, clears it of what killed runs were writing, and refuses one that holds other
+// weights.
+func openStore(opt *Options) (*store, error) {
+	s := &store{root: opt.OutDir, keep: opt.OutDir != ""}
+	if !s.keep {
+		s.root = opt.WorkDir
 	}
-	lock, err := filelock.Acquire(filepath.Join(s.state, "lock"))
+	s.state = filepath.Join(s.root, stateDir)
+	if s.dir = s.root; !s.keep {
+		s.dir = filepath.Join(s.state, filesDir)
+	}
+	if err := s.acquire(); err != nil {
+		return nil, fmt.Errorf("output folder %s: %w", s.root, err)
+	}
+	err := s.removeTemporary(opt.Plan)
+	if err == nil {
+		err = s.refuseForeign(opt.Force, plannedNames(opt.Plan))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("output folder %s: %w", dir, err)
-	}
-	s.lock = lock
-	if err := s.refuseForeign(force, planned); err != nil {
-		return nil, errors.Join(err, lock.Release())
+		return nil, errors.Join(err, s.lock.Release())
 	}
 	return s, nil
+}
+
+// acquire makes the folders and locks them. Another run that ends just now may take the folder of the lock away.
+func (s *store) acquire() (err error) {
+	for range 10 {
+		if err = os.MkdirAll(s.state, 0o777); err != nil {
+			return err
+		}
+		if s.lock, err = filelock.Acquire(filepath.Join(s.state, lockName)); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+		return errors.Join(err, s.lock.Release())
+	}
+	return nil
+}
+
+// removeTemporary removes the files that killed runs have not finished, from every folder that this plan writes to.
+func (s *store) removeTemporary(p *plan.Plan) error {
+	dirs := map[string]bool{s.state: true, s.dir: true}
+	for _, f := range p.OutputFiles {
+		dirs[filepath.Dir(s.path(f.Path))] = true
+	}
+	for _, f := range slices.Concat(p.Copied, p.Components) {
+		dirs[filepath.Dir(s.path(f.Path))] = true
+	}
+	for dir := range dirs {
+		if err := atomicfile.RemoveTemporary(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // ForeignFilesError says that an output folder or repo holds weights that this conversion does not write. The loader
@@ -65,7 +116,7 @@ func summary(names []string) string {
 }
 
 func (s *store) refuseForeign(force bool, planned func(string) bool) error {
-	if force {
+	if force || !s.keep {
 		return nil
 	}
 	found, err := filepath.Glob(filepath.Join(s.dir, "*.safetensors"))
@@ -164,16 +215,24 @@ func (c contextReader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// close gives the lock back. With done, the state goes too, and the whole folder if its files were not to stay.
+// close gives the lock back. With done, all of the state goes before that, so that nothing of the next holder's does; and
+// a work folder, if nothing else is in it.
 func (s *store) close(done bool) error {
-	err := s.lock.Release()
 	if !done {
-		return err
+		return s.lock.Release()
 	}
-	if s.keep {
-		return errors.Join(err, os.RemoveAll(s.state))
+	entries, err := os.ReadDir(s.state)
+	for _, e := range entries {
+		if e.Name() != lockName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(s.state, e.Name())))
+		}
 	}
-	return errors.Join(err, os.RemoveAll(s.dir))
+	err = errors.Join(err, s.lock.Remove())
+	_ = os.Remove(s.state) // not if somebody else has come
+	if !s.keep {
+		_ = os.Remove(s.root)
+	}
+	return err
 }
 
 // IsDiskFull tells whether an error comes from a full disk or quota.
