@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // card writes the model card.
@@ -20,6 +21,10 @@ func (r *run) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 		SourceBytes: p.BF16Bytes, OutputBytes: p.DF11Bytes, NUnits: int64(p.Units), NWeights: p.Weights,
 		TiedEmbeddings: r.Plan.TiedEmbeddings, Differences: p.Differences, TiesBroken: p.TiesBroken,
 		Verification: m.Verification, ToolVersion: r.Version,
+		GivenDict: r.Plan.Config.Mode == plan.ConfigNone && r.Plan.Provenance == "given",
+	}
+	if r.Plan.Unlike {
+		in.Like = r.Plan.Entry
 	}
 	if r.Push != nil {
 		in.Repo = r.Push.Repo

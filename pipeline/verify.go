@@ -73,7 +73,11 @@ func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
 	opt.Workers = max(1, opt.Workers)
 	v := &verification{VerifyOptions: opt, tasks: newTasks(opt.Plan)}
 	v.report = VerifyReport{Model: opt.DF11.Name, Commit: opt.DF11.Commit, Against: opt.Model.ID, Level: opt.Level, Seed: opt.Seed}
-	if err := v.run(ctx); err != nil {
+	err := v.run(ctx)
+	if inexact := (*InexactError)(nil); errors.As(err, &inexact) {
+		err = wrongf("", "stored as BF16, but in the original %v", inexact)
+	}
+	if err != nil {
 		return nil, err
 	}
 	v.report.OK = true
@@ -147,7 +151,26 @@ func (v *verification) structure(ctx context.Context) error {
 			return wrongf(s.file, "tensor %s belongs to nothing in the original", name)
 		}
 	}
+	if n := exactF32(v.tasks); n > 0 {
+		v.warn("%d tensors are F32 in the original and BF16 here", n)
+	}
 	return nil
+}
+
+func (v *verification) warn(format string, args ...any) {
+	v.report.Warnings = append(v.report.Warnings, fmt.Sprintf(format, args...))
+}
+
+// exactF32 counts the tensors that are stored in another type than the original's.
+func exactF32(tasks []*task) (n int) {
+	for _, t := range tasks {
+		t.eachTensor(func(x plan.Tensor, _ int64, _ *taskUnit) {
+			if x.ExactF32 {
+				n++
+			}
+		})
+	}
+	return n
 }
 
 // found checks that a loader finds the model: the official one by dfloat11_config, without which it takes nothing for
@@ -184,7 +207,7 @@ func (v *verification) unitStructure(ctx context.Context, u *taskUnit, known map
 		return err
 	}
 	for _, w := range unread {
-		v.report.Warnings = append(v.report.Warnings, u.Path+": "+w.Error())
+		v.warn("%s: %v", u.Path, w)
 	}
 	v.report.Units++
 	v.report.Weights += u.nElems()
@@ -299,7 +322,13 @@ func (v *verification) sample(ctx context.Context) error {
 func (v *verification) rangeSpool(ctx context.Context, t *task) spool {
 	var extents []extent
 	t.eachTensor(func(x plan.Tensor, at int64, _ *taskUnit) {
-		extents = append(extents, extent{at: at, length: x.Length, r: rangeReader{ctx, v.Source, x.File}, off: x.Offset})
+		file := rangeReader{ctx, v.Source, x.File}
+		if x.ExactF32 {
+			f32 := narrowReader{io.NewSectionReader(file, x.Offset, x.Length), v.Model.Plan.Weights[x.File].Path, x.Source}
+			extents = append(extents, extent{at: at, length: x.Length / 2, r: f32})
+			return
+		}
+		extents = append(extents, extent{at: at, length: x.Length, r: file, off: x.Offset})
 	})
 	return newSpanSpool(extents)
 }
@@ -314,6 +343,28 @@ type rangeReader struct {
 func (r rangeReader) ReadAt(p []byte, off int64) (int, error) {
 	b, err := r.src.ReadRange(r.ctx, r.file, off, int64(len(p)))
 	return copy(p, b), err
+}
+
+// narrowReader is an F32 tensor as the BF16 values that it holds. Offsets and lengths must be even.
+type narrowReader struct {
+	*io.SectionReader
+	file, tensor string
+}
+
+func (r narrowReader) ReadAt(p []byte, off int64) (int, error) {
+	b := make([]byte, min(2*len(p), blockBytes))
+	for done := 0; done < len(p); {
+		b = b[:min(2*(len(p)-done), len(b))]
+		if n, err := r.SectionReader.ReadAt(b, 2*(off+int64(done))); n < len(b) {
+			return done, readError(err)
+		}
+		half, inexact := narrowF32(nil, b, 0)
+		if inexact > 0 {
+			return done, &InexactError{File: r.file, Tensor: r.tensor, Values: inexact, Of: int64(len(half) / 2)}
+		}
+		done += copy(p[done:], half)
+	}
+	return len(p), nil
 }
 
 // full streams the original through the same stages as a conversion, with a comparer in the encoder's place.

@@ -72,8 +72,8 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 	return u.result(report, func(w io.Writer) { printDecodeReport(w, report) })
 }
 
-// openOriginal opens what a DF11 model was made from, planned with the model's own pattern dict. An empty spec takes
-// what the model names itself.
+// openOriginal opens what a DF11 model was made from, and plans it anew as the model shows that it was planned. An empty
+// spec takes what the model names itself.
 func (f *sourceFlags) openOriginal(ctx context.Context, u *ui, d *pipeline.DF11, spec string) (*opened, error) {
 	if spec == "" {
 		if spec = d.Original(); spec == "" {
@@ -85,13 +85,29 @@ func (f *sourceFlags) openOriginal(ctx context.Context, u *ui, d *pipeline.DF11,
 	if err != nil {
 		return nil, err
 	}
-	if opt.PatternDict == nil {
-		opt.PatternDict = d.Dict
+	var o opened
+	for _, try := range d.OriginalOptions(opt) {
+		opt = try
+		if o.source, o.model, err = f.openSource(ctx, u, spec, opt); !as[*plan.RefusedError](err) {
+			break
+		}
 	}
-	if opt.Layout == "" {
-		opt.Layout = plan.Layout(d.Layout())
+	if err != nil {
+		return nil, fmt.Errorf("source %s: %w", spec, err)
 	}
-	return f.openWith(ctx, u, spec, opt)
+	if o.plan, err = d.PlanOriginal(o.model.Plan, opt); err != nil {
+		o.Close()
+		return nil, fmt.Errorf("plan %s: %w", spec, err)
+	}
+	return &o, nil
+}
+
+// openSource reads what a plan needs of a source.
+func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt plan.Options) (pipeline.Source, *pipeline.Model, error) {
+	if pipeline.Exists(spec) {
+		return pipeline.OpenLocal(ctx, spec, opt)
+	}
+	return f.openHub(ctx, u, spec, opt)
 }
 
 func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {

@@ -116,13 +116,6 @@ func (f *inspectFlags) inspectRefused(ctx context.Context, u *ui, spec string, o
 	return pipeline.InspectSource(model, nil, nil, refused), nil
 }
 
-func (f *inspectFlags) openSource(ctx context.Context, u *ui, spec string, opt plan.Options) (pipeline.Source, *pipeline.Model, error) {
-	if pipeline.Exists(spec) {
-		return pipeline.OpenLocal(ctx, spec, opt)
-	}
-	return f.openHub(ctx, u, spec, opt)
-}
-
 func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
 	d, err := f.openDF11(ctx, u, spec)
 	if err != nil {

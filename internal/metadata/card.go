@@ -30,6 +30,8 @@ type CardInput struct {
 	Provenance  string // of the pattern dict, as in plan.Plan
 	Derived     bool
 	WeightFile  string   // the one file of a single-file layout
+	Like        string   // catalogue entry without which verify does not find the plan again; "" for none
+	GivenDict   bool     // nothing in the repo states the pattern dict, which was given
 	Image       string   // picture of sizes and exponents beside the card; "" if there is none
 	NoticeFiles []string // licence files that were copied
 

@@ -261,3 +261,39 @@ func TestModels(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOf: a finished model is planned again from its dict alone, with the entry's names and ties beside it, and the
+// plan stores the same tensors in the same units under the same names.
+func TestNamesOf(t *testing.T) {
+	c, err := Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		if e.Derive || e.Refuse != nil {
+			continue
+		}
+		for _, tied := range []bool{false, true} {
+			if e.Match.Tied != nil && *e.Match.Tied != tied {
+				continue
+			}
+			src := synth(t, e, tied)
+			first, err := New(src, Options{Like: e.ID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := New(src, Options{PatternDict: first.PatternDict, NamesOf: e.ID, Layout: first.Layout})
+			if err != nil {
+				t.Errorf("%s, tied %v: %v", e.ID, tied, err)
+				continue
+			}
+			if first.Digest() != again.Digest() {
+				t.Errorf("%s, tied %v: another plan", e.ID, tied)
+			}
+			if ids, err := Fitting(src, Options{}); err != nil || !slices.Contains(ids, e.ID) && len(e.Match.ModelType)+len(e.Match.ClassName)+len(e.Match.Markers) > 0 {
+				t.Errorf("%s fits none of %v: %v", e.ID, ids, err)
+			}
+		}
+	}
+}

@@ -12,12 +12,14 @@ func (p *planner) choosePatterns() error {
 			return refuse(ReasonPattern, "write the pattern without that construct", "%v", err)
 		}
 		p.plan.PatternDict, p.plan.Provenance = p.opt.PatternDict.clone(), "given"
-		p.entry = nil
+		p.chooseLayout()
+		return p.useNames()
 	case p.opt.Like != "":
 		p.entry = p.opt.Catalogue.find(p.opt.Like)
 		if p.entry == nil {
 			return refuse(ReasonUnknown, "the verb models lists all ids and repos", "the catalogue knows no %s", p.opt.Like)
 		}
+		p.plan.Unlike = p.entry.Match.score(p.cfg, p.inv, p.entry) == 0
 	default:
 		p.entry = known
 	}
@@ -77,6 +79,44 @@ func (p *planner) fits(e *Entry) bool {
 		}
 	}
 	return false
+}
+
+// useNames takes over how an entry names and ties tensors, while the dict is given: so is a finished model planned again,
+// whose config.json states the dict but not what became of the source's names.
+func (p *planner) useNames() error {
+	if p.opt.NamesOf == "" {
+		return nil
+	}
+	e := p.opt.Catalogue.find(p.opt.NamesOf)
+	if e == nil || e.Refuse != nil || e.Derive || e.Layout.family() != p.survey.Layout {
+		return refuse(ReasonUnknown, "the verb models lists all ids and repos", "the catalogue has no names of %s for this layout", p.opt.NamesOf)
+	}
+	p.entry = e
+	return nil
+}
+
+// Fitting lists the ids of the catalogue entries that a source fits, best first: the one that New would take, then those
+// that it takes only if asked for.
+func Fitting(src Source, opt Options) ([]string, error) {
+	p, err := newPlanner(src, opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.takeTensors(); err != nil {
+		return nil, err
+	}
+	var ids []string
+	best := p.opt.Catalogue.match(p.survey, p.cfg, p.inv)
+	if best != nil && p.fits(best) {
+		ids = append(ids, best.ID)
+	}
+	for i := range p.opt.Catalogue.Entries {
+		e := &p.opt.Catalogue.Entries[i]
+		if e != best && e.Layout.family() == p.survey.Layout && e.Match.score(p.cfg, p.inv, e) > 0 {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids, nil
 }
 
 // useEntry takes over what the catalogue says about the model.

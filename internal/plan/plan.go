@@ -9,6 +9,7 @@ const FormatVersion = "0.5.0"
 type Plan struct {
 	Layout      Layout      // layout of the output
 	Entry       string      // catalogue id; "" for a dict that the caller gave or that was derived
+	Unlike      bool        // the caller asked for Entry, although the source does not fit it
 	Provenance  string      // where the pattern dict comes from: "published:…", "derived:…", "derived", "given"
 	Derived     bool        // the dict was derived from headers alone
 	PatternDict PatternDict // as config.json states it

@@ -14,7 +14,7 @@ const denseIndices = "(DENSE_INDICES)"
 
 // settlePatterns brings the dict into its final form for this model.
 func (p *planner) settlePatterns() error {
-	if p.entry == nil {
+	if p.entry == nil || p.opt.PatternDict != nil {
 		return p.refuseHalfTied()
 	}
 	dict, err := p.formDict(p.entry.PatternDict)

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// cardCommand is the command line of a model card that repeats the proof, with the model and its source filled in.
+func cardCommand(t *testing.T, out, source, dict string) []string {
+	t.Helper()
+	m := regexp.MustCompile(`(?m)^df11-convert (verify .*)$`).FindStringSubmatch(string(mustRead(t, filepath.Join(out, "README.md"))))
+	if m == nil {
+		t.Fatal("the card has no command")
+	}
+	args := strings.Fields(m[1])
+	args[1] = out
+	for i, a := range args {
+		switch a {
+		case "SOURCE":
+			args[i] = source
+		case "DICT.json":
+			args[i] = dict
+		}
+	}
+	return args
+}
+
+// provesItself converts a source and runs what the card says, at every level that reads weights.
+func provesItself(t *testing.T, source string, args ...string) {
+	t.Helper()
+	out := t.TempDir()
+	must(t, append([]string{source, "-o", out, "-q"}, args...)...)
+	command := cardCommand(t, out, source, slices.Concat(args, []string{""})[max(0, len(args)-1)])
+	for _, level := range []string{"full", "proof", "sample"} {
+		if code, _, diag := program(t, append(slices.Clone(command), "--level", level, "-q")...); code != exitOK {
+			t.Errorf("%v --level %s: exit %d: %s", command, level, code, diag)
+		}
+	}
+}
+
+// TestCardCommand: what the program makes of a class, it also proves, with the very command that the model card prints:
+// where names change on the way, where tensors stand for others, and for options that the card has to repeat.
+func TestCardCommand(t *testing.T) {
+	c, err := plan.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	layouts := map[plan.Layout]bool{}
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		if e.Refuse != nil || e.Derive || e.LikeOnly {
+			continue
+		}
+		if len(e.PathRename) == 0 && (e.Tied == nil || e.Tied.Always == nil) && layouts[e.Layout] {
+			continue
+		}
+		layouts[e.Layout] = true
+		t.Run(e.ID, func(t *testing.T) { provesItself(t, classSource(t, e, false)) })
+	}
+}
+
+// TestCardCommandOptions: the same for sources that need an option to be converted.
+func TestCardCommandOptions(t *testing.T) {
+	c, err := plan.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := func(id string) *plan.Entry {
+		return &c.Entries[slices.IndexFunc(c.Entries, func(e plan.Entry) bool { return e.ID == id })]
+	}
+	t.Run("a tied model that stores only its head", func(t *testing.T) {
+		source := filepath.Join(t.TempDir(), "model")
+		x := newCheckpoint(5)
+		x.block("model.layers.0.", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
+		x.add("lm_head.weight", "BF16", 0, 64, 32)
+		x.write(t, filepath.Join(source, "model.safetensors"))
+		writeTo(t, filepath.Join(source, "config.json"), []byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 1, "tie_word_embeddings": true}`))
+		provesItself(t, source)
+	})
+	t.Run("exact F32", func(t *testing.T) {
+		source := filepath.Join(t.TempDir(), "model")
+		llama(t, source, "F32", 0, "")
+		provesItself(t, source, "--exact-f32")
+	})
+	t.Run("one file of several", func(t *testing.T) {
+		source := t.TempDir()
+		comfyFlux(t, filepath.Join(source, "a.safetensors"), "")
+		comfyFlux(t, filepath.Join(source, "b.safetensors"), "model.diffusion_model.")
+		provesItself(t, source, "--file", "b.safetensors")
+	})
+	t.Run("an entry that is never chosen by itself", func(t *testing.T) {
+		provesItself(t, classSource(t, entry("gemma3-vlm"), false), "--like", "gemma3-vlm")
+	})
+	t.Run("an entry of another class", func(t *testing.T) {
+		source := classSource(t, entry("gemma3-vlm-4.52"), false)
+		config := strings.Replace(string(mustRead(t, filepath.Join(source, "config.json"))), `"gemma3"`, `"gemma3_of_mine"`, 1)
+		config = strings.Replace(config, "Gemma3ForConditionalGeneration", "MyForConditionalGeneration", 1)
+		writeTo(t, filepath.Join(source, "config.json"), []byte(config))
+		provesItself(t, source, "--like", "gemma3-vlm-4.52")
+	})
+	t.Run("source's own names by a given dict", func(t *testing.T) {
+		source := classSource(t, entry("gemma3-vlm-4.52"), false)
+		dict := filepath.Join(t.TempDir(), "dict.json")
+		writeTo(t, dict, []byte(`{"language_model\\.model\\.layers\\.\\d+": ["self_attn.q_proj", "self_attn.k_proj"]}`))
+		provesItself(t, source, "--pattern-dict", dict)
+	})
+	t.Run("a given dict for a file without config.json", func(t *testing.T) {
+		source := t.TempDir()
+		comfyFlux(t, filepath.Join(source, "a.safetensors"), "")
+		dict := filepath.Join(t.TempDir(), "dict.json")
+		writeTo(t, dict, []byte(`{"double_blocks\\.\\d+": ["img_mlp.0", "img_mlp.2"]}`))
+		provesItself(t, source, "--pattern-dict", dict)
+	})
+}
+
+// classSource writes a tiny model of a class, with the names of the Hub.
+func classSource(t *testing.T, e *plan.Entry, tied bool) string {
+	t.Helper()
+	x := newCheckpoint(6)
+	seen := map[string]bool{}
+	add := func(name string, shape ...int64) {
+		if name = hubName(e.PathRename, name); !seen[name] {
+			seen[name] = true
+			x.add(name, "BF16", 0, shape...)
+		}
+	}
+	if e.Tied != nil {
+		for _, pair := range e.Tied.Always {
+			add(pair[1], 64, 16)
+			seen[pair[0]] = true
+			x.entries = append(x.entries, x.entries[len(x.entries)-1])
+			x.entries[len(x.entries)-1].Name = pair[0]
+			x.data[pair[0]] = x.data[pair[1]]
+		}
+	}
+	for _, m := range e.Match.Markers {
+		add(m, 16, 16)
+	}
+	for _, p := range e.PatternDict {
+		for _, module := range expansions(t, p.Regex) {
+			if len(p.Attrs) == 0 {
+				add(module+".weight", 64, 16)
+			}
+			for i, a := range p.Attrs {
+				add(module+"."+strings.ReplaceAll(a, "{e}", "0")+".weight", int64(8+2*(i%5)), 16)
+			}
+			add(module+".norm.weight", 16)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "model")
+	writeTo(t, filepath.Join(dir, "df11.png"), []byte("a picture"))
+	config := map[string]any{"num_hidden_layers": 2, "tie_word_embeddings": tied}
+	first := func(key string, list []string) {
+		if len(list) > 0 {
+			config[key] = list[0]
+		}
+	}
+	first("model_type", e.Match.ModelType)
+	first("_class_name", e.Match.ClassName)
+	if len(e.Match.Architectures) > 0 {
+		config["architectures"] = e.Match.Architectures[:1]
+	}
+	b, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch e.Layout {
+	case plan.ComfyUI:
+		x.write(t, filepath.Join(dir, "some.safetensors"))
+	case plan.Diffusers, plan.DiffusersSingle:
+		x.write(t, filepath.Join(dir, "transformer", "diffusion_pytorch_model.safetensors"))
+		writeTo(t, filepath.Join(dir, "transformer", "config.json"), b)
+		writeTo(t, filepath.Join(dir, "model_index.json"), []byte(`{"_class_name": "P", "transformer": ["diffusers", "X"]}`))
+	default:
+		x.write(t, filepath.Join(dir, "model.safetensors"))
+		writeTo(t, filepath.Join(dir, "config.json"), b)
+	}
+	return dir
+}
+
+// hubName turns a module path back into the Hub's name for it.
+func hubName(rules [][2]string, name string) string {
+	rules = slices.Clone(rules)
+	slices.SortStableFunc(rules, func(a, b [2]string) int { return cmp.Compare(len(b[1]), len(a[1])) })
+	for _, r := range rules {
+		if rest, ok := strings.CutPrefix(name, r[1]); ok {
+			return strings.ReplaceAll(strings.TrimPrefix(r[0], "^"), `\`, "") + rest
+		}
+	}
+	return name
+}
+
+// expansions lists module paths that a pattern matches; \d+ stands for 0 and 1.
+func expansions(t *testing.T, regex string) []string {
+	t.Helper()
+	re, err := syntax.Parse(regex, syntax.Perl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return expand(t, re)
+}
+
+func expand(t *testing.T, re *syntax.Regexp) []string {
+	t.Helper()
+	switch re.Op {
+	case syntax.OpLiteral:
+		return []string{string(re.Rune)}
+	case syntax.OpPlus:
+		return []string{"0", "1"}
+	case syntax.OpAnyCharNotNL, syntax.OpAnyChar:
+		return []string{"."}
+	case syntax.OpCapture:
+		return expand(t, re.Sub[0])
+	case syntax.OpAlternate:
+		var out []string
+		for _, s := range re.Sub {
+			out = append(out, expand(t, s)...)
+		}
+		return out
+	case syntax.OpCharClass:
+		var out []string
+		for i := 0; i < len(re.Rune); i += 2 {
+			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
+				out = append(out, string(r))
+			}
+		}
+		return out
+	case syntax.OpConcat:
+		out := []string{""}
+		for _, s := range re.Sub {
+			var next []string
+			for _, before := range out {
+				for _, x := range expand(t, s) {
+					next = append(next, before+x)
+				}
+			}
+			out = next
+		}
+		return out
+	}
+	t.Fatal(fmt.Sprint("no expansion for ", re))
+	return nil
+}
