@@ -14,13 +14,14 @@ import (
 
 // model builds the headers of an imaginary checkpoint.
 type model struct {
-	names []string
-	types map[string]safetensors.DType
-	dims  map[string][]int64
+	names  []string
+	types  map[string]safetensors.DType
+	dims   map[string][]int64
+	layers int // as the config has it
 }
 
 func newModel() *model {
-	return &model{types: map[string]safetensors.DType{}, dims: map[string][]int64{}}
+	return &model{types: map[string]safetensors.DType{}, dims: map[string][]int64{}, layers: 3}
 }
 
 // add puts a tensor into the model; a name that is there already stays as it is.
@@ -192,7 +193,7 @@ func (m *model) hubNames(rules [][2]string) {
 
 // synthSource gives the model the files and the config by which the entry is found.
 func (e *Entry) synthSource(m *model, tied bool) Source {
-	config := map[string]any{"num_hidden_layers": 3, "tie_word_embeddings": tied, "torch_dtype": "bfloat16"}
+	config := map[string]any{"num_hidden_layers": m.layers, "tie_word_embeddings": tied, "torch_dtype": "bfloat16"}
 	if len(e.Match.ModelType) > 0 {
 		config["model_type"] = e.Match.ModelType[0]
 	}

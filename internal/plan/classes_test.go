@@ -1,0 +1,192 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// class is a model class as the library that defines it builds it: every parameter with its shape and the kind of
+// module that holds it. testdata/classes tells where the list is from.
+type class struct {
+	entry   string // id in the catalogue
+	name    string // "Qwen3ForCausalLM"
+	library string // "transformers 4.57.6"
+	params  []param
+}
+
+type param struct {
+	name  string
+	shape []int64
+	kind  string // class of the module: "Linear", "Embedding", …
+}
+
+// TestClasses plans what the classes of transformers and diffusers really hold, so that a name in the catalogue that no
+// class has is found. Units must be made of nn.Linear and nn.Embedding only, the kinds that the official loader
+// replaces. The golden file lists, for review, what of the matrices stays in BF16.
+func TestClasses(t *testing.T) {
+	cat, err := embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	for _, c := range readClasses(t) {
+		e := cat.find(c.entry)
+		if e == nil {
+			t.Errorf("%s: no such entry", c.entry)
+			continue
+		}
+		describeClass(t, &b, e, c)
+	}
+	compareGolden(t, filepath.Join("testdata", "classes", "plans.txt"), b.Bytes())
+}
+
+// describeClass plans a class by its entry and writes what becomes of its matrices.
+func describeClass(t *testing.T, b *bytes.Buffer, e *Entry, c class) {
+	t.Helper()
+	fmt.Fprintf(b, "== %s: %s, %s\n", e.ID, c.name, c.library)
+	tied := e.Match.Tied != nil && *e.Match.Tied
+	opt := Options{Vision: e.VisionUnits != nil}
+	if e.LikeOnly {
+		opt.Like = e.ID
+	}
+	p, err := New(e.synthSource(c.model(e, tied), tied), opt)
+	if err != nil {
+		fmt.Fprintf(b, "refused: %v\n\n", err)
+		if e.Refuse == nil {
+			t.Errorf("%s: %v", e.ID, err)
+		}
+		return
+	}
+	if p.Entry != e.ID && !e.Derive {
+		t.Errorf("%s: the plan uses entry %q", e.ID, p.Entry)
+	}
+	checkWhole(t, p)
+	kinds := c.kinds()
+	in := map[string]bool{}
+	var nWeights int64
+	for _, u := range p.Units {
+		nWeights += u.NElems()
+		for _, a := range u.Attrs {
+			in[a.Name] = true
+			if k := kinds[a.Name]; k != "Linear" && k != "Embedding" {
+				t.Errorf("%s: %s is in a unit and belongs to a %q", e.ID, a.Name, k)
+			}
+		}
+	}
+	fmt.Fprintf(b, "units %d, weights %d\n", len(p.Units), nWeights)
+	for _, name := range c.left(in, tied, e) {
+		fmt.Fprintf(b, "BF16 %s\n", name)
+	}
+	b.WriteByte('\n')
+}
+
+// model makes the headers of a checkpoint of the class, under the names that it has on the Hub.
+func (c class) model(e *Entry, tied bool) *model {
+	m := newModel()
+	m.layers = 4
+	for _, p := range c.params {
+		if !tied || e.Tied == nil || p.name != e.Tied.Head+".weight" {
+			m.add(p.name, safetensors.BF16, p.shape...)
+		}
+	}
+	m.hubNames(e.PathRename)
+	return m
+}
+
+// kinds gives the kind of module by parameter.
+func (c class) kinds() map[string]string {
+	kinds := map[string]string{}
+	for _, p := range c.params {
+		kinds[p.name] = p.kind
+	}
+	return kinds
+}
+
+var indices = regexp.MustCompile(`\.\d+\b`)
+
+// left lists the matrices that are in no unit, those that differ by indices alone once, with their kind.
+func (c class) left(in map[string]bool, tied bool, e *Entry) []string {
+	var names []string
+	for _, p := range c.params {
+		if in[p.name] || len(p.shape) != 2 || tied && p.name == e.Tied.Head+".weight" {
+			continue
+		}
+		if name := indices.ReplaceAllString(p.name, ".#") + " " + p.kind; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// readClasses reads testdata/classes/classes.txt.
+func readClasses(t *testing.T) []class {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "classes", "classes.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []class
+	for line := range strings.Lines(string(data)) {
+		f := strings.Fields(line)
+		if f[0] == "=" {
+			list = append(list, class{entry: f[1], name: f[2], library: strings.Join(f[3:], " ")})
+			continue
+		}
+		c := &list[len(list)-1]
+		for _, name := range unbrace(t, f[0]) {
+			c.params = append(c.params, param{name, parseShape(t, f[1]), f[2]})
+		}
+	}
+	return list
+}
+
+// unbrace expands "a.{0-2,7}.b" to the four names that it stands for.
+func unbrace(t *testing.T, s string) []string {
+	t.Helper()
+	head, rest, ok := strings.Cut(s, "{")
+	if !ok {
+		return []string{s}
+	}
+	set, tail, _ := strings.Cut(rest, "}")
+	tails := unbrace(t, tail)
+	var out []string
+	for r := range strings.SplitSeq(set, ",") {
+		first, last, ok := strings.Cut(r, "-")
+		if !ok {
+			last = first
+		}
+		for i := parseInt(t, first); i <= parseInt(t, last); i++ {
+			for _, end := range tails {
+				out = append(out, head+strconv.FormatInt(i, 10)+end)
+			}
+		}
+	}
+	return out
+}
+
+func parseShape(t *testing.T, s string) []int64 {
+	t.Helper()
+	var shape []int64
+	for d := range strings.SplitSeq(s, "x") {
+		shape = append(shape, parseInt(t, d))
+	}
+	return shape
+}
+
+func parseInt(t *testing.T, s string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
