@@ -2,7 +2,9 @@ package pipeline
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -74,7 +76,7 @@ func (o *Options) check() error {
 	case (!o.Part.whole() || o.Finish) && len(o.Plan.Dropped) > 0:
 		return errors.New("options: the source holds tensors outside the model, so its files can't be proved from parts; convert it in one run")
 	}
-	if err := o.Part.check(); err != nil {
+	if err := errors.Join(o.Part.check(), o.checkFolder()); err != nil {
 		return err
 	}
 	o.Workers, o.Uploads = max(1, o.Workers), max(1, o.Uploads)
@@ -83,6 +85,22 @@ func (o *Options) check() error {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// checkFolder refuses to write a folder over its own source: config.json and the remainder have the source's names.
+func (o *Options) checkFolder() error {
+	src, local := o.Source.(*localSource)
+	if !local || o.OutDir == "" || o.Plan.Layout == plan.ComfyUI {
+		return nil
+	}
+	from, err := os.Stat(src.dir)
+	if err != nil {
+		return err
+	}
+	if to, err := os.Stat(o.OutDir); err == nil && os.SameFile(from, to) {
+		return fmt.Errorf("the output folder %s is the source's own, whose files would be replaced", o.OutDir)
 	}
 	return nil
 }

@@ -78,10 +78,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		r := batchResult{Source: m.Source, Report: report}
 		if err != nil {
 			r.Error, r.Code, r.Hints = err.Error(), exitCode(err), hints(err)
-			u.say("df11-convert: %s: %v", m.Source, err)
-			for _, h := range r.Hints {
-				u.say("hint: %s", h)
-			}
+			u.complain(fmt.Sprintf("%s: %v", m.Source, err), r.Code, r.Hints)
 			first = firstError(first, err)
 		}
 		results = append(results, r)

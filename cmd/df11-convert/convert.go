@@ -243,7 +243,13 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	stop := u.watch(opt.Progress)
 	report, err := pipeline.Run(ctx, opt)
 	stop()
+	u.kept = u.kept || leavesWork(opt.Progress.Snapshot())
 	return report, err
+}
+
+// leavesWork tells whether a run has done anything that the next one goes on from.
+func leavesWork(s pipeline.Snapshot) bool {
+	return s.Fetched > 0 || s.Outputs > 0 || s.Phase != "" && s.Phase != "convert"
 }
 
 // options turns flags into the pipeline's options.

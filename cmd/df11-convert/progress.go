@@ -98,7 +98,7 @@ func (d *drawer) draw(last bool) {
 	}
 	if d.bar == nil {
 		if !last || s.Verified > 0 {
-			fmt.Fprintln(d.ui.err, d.text(s))
+			d.line(s)
 		}
 		return
 	}
@@ -108,6 +108,22 @@ func (d *drawer) draw(last bool) {
 	if last {
 		fmt.Fprintln(d.ui.err)
 	}
+}
+
+// line writes one state as a line of its own.
+func (d *drawer) line(s pipeline.Snapshot) {
+	if !d.ui.jsonLog() {
+		fmt.Fprintln(d.ui.err, d.text(s))
+		return
+	}
+	attrs := []any{
+		"phase", s.Phase, "files", s.Outputs, "files_total", s.OutputFiles,
+		"bytes", min(s.Verified, s.SourceBytes), "bytes_total", s.SourceBytes, "bytes_per_second", int64(d.done.value),
+	}
+	for _, st := range s.Stages {
+		attrs = append(attrs, st.Stage+"_bytes", st.Bytes)
+	}
+	d.ui.log().Info("progress", attrs...)
 }
 
 // shorten cuts a text that would not fit into its line.

@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // version is set by the release build; else the build's own data tell it.
@@ -45,14 +49,15 @@ const rootExample = `  df11-convert meta-llama/Llama-3.1-8B                    #
 func rootCommand(_ context.Context, u *ui, args []string) *cobra.Command {
 	var f convertFlags
 	root := &cobra.Command{
-		Use:           "df11-convert SOURCE",
-		Short:         "Convert BF16 models to DFloat11, losslessly and with proof",
-		Long:          rootLong,
-		Example:       rootExample,
-		Args:          exactArgs(1, "SOURCE"),
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Version:       versionText(),
+		Use:               "df11-convert SOURCE",
+		Short:             "Convert BF16 models to DFloat11, losslessly and with proof",
+		Long:              rootLong,
+		Example:           rootExample,
+		Args:              exactArgs(1, "SOURCE"),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Version:           versionText(),
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return checkFlags(c.Flags()) },
 		RunE: func(c *cobra.Command, args []string) error {
 			u.resume = resumeCommand(c.Root().Name(), os.Args[1:])
 			return runConvert(c.Context(), u, &f, args[0])
@@ -66,10 +71,36 @@ func rootCommand(_ context.Context, u *ui, args []string) *cobra.Command {
 	p.BoolVarP(&u.quiet, "quiet", "q", false, "print nothing but results and errors")
 	p.BoolVar(&u.json, "json", false, "print the result as JSON on stdout")
 	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
-	p.StringVar(&u.logFormat, "log-format", "text", "form of the log on stderr: text or json")
+	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text or json, an object a line")
+	u.logFormat = logFormatOf(args)
 	f.register(root)
 	root.AddCommand(planCommand(u), verifyCommand(u), decodeCommand(u), batchCommand(u), demoCommand(u), benchCommand(u), modelsCommand(u), inspectCommand(u), versionCommand(u))
 	return root
+}
+
+// logFormatOf finds the form of the log before the flags are parsed, for errors in the flags themselves.
+func logFormatOf(args []string) string {
+	for i, a := range args {
+		if a == "--log-format="+logJSON || a == "--log-format" && i+1 < len(args) && args[i+1] == logJSON {
+			return logJSON
+		}
+	}
+	return logText
+}
+
+// checkFlags refuses values that no verb can mean.
+func checkFlags(flags *pflag.FlagSet) (err error) {
+	least := map[string]int{"workers": 0, "connections": 0, "uploads": 1}
+	flags.Visit(func(f *pflag.Flag) {
+		n, known := least[f.Name]
+		if v, parseErr := strconv.Atoi(f.Value.String()); known && parseErr == nil && v < n {
+			err = usagef("--%s: %d is less than %d", f.Name, v, n)
+		}
+		if v := f.Value.String(); f.Name == "log-format" && v != logText && v != logJSON {
+			err = usagef("--log-format: %q is neither %s nor %s", v, logText, logJSON)
+		}
+	})
+	return err
 }
 
 // resumeCommand is the command line that continues what was stopped.
@@ -100,8 +131,8 @@ func versionCommand(u *ui) *cobra.Command {
 		Short: "Print the version",
 		Args:  exactArgs(0, ""),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := u.out.WriteString("df11-convert " + versionText() + "\n")
-			return err
+			v := map[string]string{"version": versionText()}
+			return u.result(v, func(w io.Writer) { fmt.Fprintln(w, "df11-convert", versionText()) })
 		},
 	}
 }

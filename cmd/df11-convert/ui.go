@@ -23,6 +23,7 @@ import (
 //   - results go to stdout, everything else to stderr; nothing but the result document with --json
 //   - messages are lower case, name the thing, and have no full stop
 //   - an error is one line, "df11-convert: …", and is followed by "hint: …" lines wherever the user can act
+//   - with --log-format json every line on stderr is one JSON object, errors and progress too; --quiet wins over all else
 //   - no token, and no query of a URL, is ever printed
 
 // Exit codes, as the README lists them.
@@ -44,13 +45,16 @@ type ui struct {
 	verbose   bool
 	logFormat string
 	resume    string // the command that goes on after an interruption
+	kept      bool   // something was done that this command goes on from
 	governor  *hub.Governor
 }
 
 func newUI(out, err *os.File) *ui { return &ui{out: out, err: err, governor: hub.NewGovernor()} }
 
 // terminal tells whether the progress line can be redrawn.
-func (u *ui) terminal() bool { return term.IsTerminal(int(u.err.Fd())) && os.Getenv("TERM") != "dumb" }
+func (u *ui) terminal() bool {
+	return !u.jsonLog() && term.IsTerminal(int(u.err.Fd())) && os.Getenv("TERM") != "dumb"
+}
 
 // width is the terminal's width in characters; 80 where nobody says.
 func (u *ui) width() int {
@@ -63,9 +67,22 @@ func (u *ui) width() int {
 // colour tells whether escape codes are welcome on stderr.
 func (u *ui) colour() bool { return u.terminal() && os.Getenv("NO_COLOR") == "" }
 
+// The forms of --log-format.
+const (
+	logText = "text"
+	logJSON = "json"
+)
+
+// jsonLog tells whether every line on stderr has to be a JSON object.
+func (u *ui) jsonLog() bool { return u.logFormat == logJSON }
+
 // say prints a line for people on stderr, unless --quiet.
 func (u *ui) say(format string, args ...any) {
-	if !u.quiet {
+	switch {
+	case u.quiet:
+	case u.jsonLog():
+		u.log().Info(fmt.Sprintf(format, args...))
+	default:
 		fmt.Fprintf(u.err, format+"\n", args...)
 	}
 }
@@ -82,17 +99,17 @@ func (u *ui) result(v any, text func(w io.Writer)) error {
 	return e.Encode(v)
 }
 
-// log is the logger for the packages below: warnings by default, everything with --verbose.
+// log is the logger for the packages below: warnings by default, every step with --verbose or as JSON, errors alone with
+// --quiet.
 func (u *ui) log() *slog.Logger {
 	opt := &slog.HandlerOptions{Level: slog.LevelWarn}
-	if u.verbose {
+	switch {
+	case u.quiet:
+		opt.Level = slog.LevelError
+	case u.verbose, u.jsonLog():
 		opt.Level = slog.LevelInfo
 	}
-	if u.quiet {
-		opt.Level = slog.LevelError
-	}
-	if u.logFormat == "json" {
-		opt.Level = min(opt.Level.Level(), slog.LevelInfo)
+	if u.jsonLog() {
 		return slog.New(slog.NewJSONHandler(u.err, opt))
 	}
 	return slog.New(slog.NewTextHandler(u.err, opt))
@@ -123,22 +140,30 @@ func (u *ui) report(ctx context.Context, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	if errors.Is(context.Cause(ctx), errInterrupted) {
-		fmt.Fprintln(u.err, "df11-convert: interrupted")
+	code, text, advice := exitCode(err), err.Error(), hints(err)
+	switch {
+	case errors.Is(context.Cause(ctx), errInterrupted):
+		code, text, advice = exitInterrupted, errInterrupted.Error(), nil
 		if u.resume != "" {
-			fmt.Fprintf(u.err, "hint: nothing is lost; go on with: %s\n", u.resume)
+			advice = []string{"nothing is lost; go on with: " + u.resume}
 		}
-		return exitInterrupted
+	case code == exitError && u.resume != "" && u.kept:
+		advice = append(advice, "what is done is kept; go on with: "+u.resume)
 	}
-	code := exitCode(err)
-	fmt.Fprintf(u.err, "df11-convert: %v\n", err)
-	for _, h := range hints(err) {
+	u.complain(text, code, advice)
+	return code
+}
+
+// complain prints the text of an error and what can be done about it.
+func (u *ui) complain(text string, code int, advice []string) {
+	if u.jsonLog() {
+		u.log().Error(text, "exit_code", code, "hints", advice)
+		return
+	}
+	fmt.Fprintf(u.err, "df11-convert: %s\n", text)
+	for _, h := range advice {
 		fmt.Fprintf(u.err, "hint: %s\n", h)
 	}
-	if code == exitError && u.resume != "" {
-		fmt.Fprintf(u.err, "hint: what is done is kept; go on with: %s\n", u.resume)
-	}
-	return code
 }
 
 // as tells whether err holds a T.
