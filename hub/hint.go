@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // Hint gives the next step for the user, one sentence or two, or "" when there
@@ -41,6 +42,9 @@ func gatedHint(e *Error) string {
 func tokenHint(e *Error) string {
 	if e.TokenSource == "" {
 		return fmt.Sprintf("set HF_TOKEN to an access token, from %s/settings/tokens", e.Endpoint)
+	}
+	if strings.Contains(strings.ToLower(e.Message), "expired") {
+		return fmt.Sprintf("the token from %s has expired; make a new one at %s/settings/tokens", e.TokenSource, e.Endpoint)
 	}
 	return fmt.Sprintf("the token from %s is wrong or expired; make a new one at %s/settings/tokens", e.TokenSource, e.Endpoint)
 }

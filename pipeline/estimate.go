@@ -22,23 +22,32 @@ const typicalExponentBits = 2.68
 // Limits of sampling: the share of a model that may be read, and what may be read of any model.
 const (
 	sampleShare    = 100
-	minSampleBytes = 8 << 20
+	minSampleBytes = 8_000_000
 	maxSampleBytes = 64 << 20 // more only costs time: the estimate is good to 0.1 % long before
 	maxSamples     = 1000     // ranges, which are requests if the source is on the Hub
 	samplesPerUnit = 8        // the fewest ranges that say something about a unit
 	samplesAtOnce  = 8
 )
 
-// DefaultSampleBytes is what an estimate may read of a source: 1 % of its weights or 8 MiB, whichever is more, at most
-// 64 MiB, less what the headers took.
+// DefaultSampleBytes is what an estimate may read of a source: 1 % of its weights or 8 MB, whichever is more, at most
+// 64 MiB, less what the plan has taken of it: headers, small files, and the list of its files.
 func DefaultSampleBytes(m *Model) int64 {
-	var nBytes, headers int64
+	taken := int64(len(m.Plan.Index) + len(m.Plan.Config) + len(m.Plan.ModelIndex) + listedFileBytes*(1+len(m.Plan.Files)))
+	for _, f := range m.Plan.Files {
+		if f.Path == cardName {
+			taken += f.Size
+		}
+	}
+	var nBytes int64
 	for _, w := range m.Plan.Weights {
 		nBytes += w.Size
-		headers += min(w.Size, max(firstHeaderRead, w.Header.DataStart()))
+		taken += min(w.Size, max(firstHeaderRead, w.Header.DataStart()))
 	}
-	return max(0, min(max(nBytes/sampleShare, minSampleBytes)-headers, maxSampleBytes))
+	return max(0, min(max(nBytes/sampleShare, minSampleBytes)-taken, maxSampleBytes))
 }
+
+// listedFileBytes is about what the Hub's answer to a request for a repo takes for each of its files, and for the rest.
+const listedFileBytes = 512
 
 // Estimate is what a conversion will write, judged from samples of the weights.
 type Estimate struct {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -95,5 +96,26 @@ func TestEstimateUnsampled(t *testing.T) {
 	}
 	if off := float64(e.OutputBytes)/float64(size) - 1; math.Abs(off) > 0.2 {
 		t.Errorf("estimate %d, result %d", e.OutputBytes, size)
+	}
+}
+
+// TestEstimateLimit: planning a model on the Hub, headers and small files included, takes no more than 8 MB of it.
+func TestEstimateLimit(t *testing.T) {
+	w := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 4, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 4 << 20}))
+	c := w.client(t, func(o *hub.Options) { o.RangeBytes = 1 << 20 })
+	src, model, err := pipeline.OpenHub(t.Context(), c, sourceRepo, "", w.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(model.Plan, w.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := pipeline.EstimateSize(t.Context(), src, p, pipeline.DefaultSampleBytes(model))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := c.Stats().BytesIn; n > 8_000_000 || e.SampledBytes == 0 {
+		t.Errorf("%d bytes were read, %d of them samples", n, e.SampledBytes)
 	}
 }

@@ -54,11 +54,10 @@ type VerifyReport struct {
 	Against  string   `json:"against,omitempty"`
 	Level    Level    `json:"level"`
 	OK       bool     `json:"ok"`
-	Units    int      `json:"units"`       // decoded from DF11
-	BF16     int      `json:"units_bf16"`  // stored unchanged
-	Tensors  int      `json:"tensors"`     // copied ones
-	Weights  int64    `json:"weights"`     // compared or hashed, in units
-	Differ   int64    `json:"differences"` // always 0 in a report: the first difference is an error
+	Units    int      `json:"units"`      // decoded from DF11
+	BF16     int      `json:"units_bf16"` // stored unchanged
+	Tensors  int      `json:"tensors"`    // copied ones
+	Weights  int64    `json:"weights"`    // compared or hashed, in units
 	Files    int      `json:"files_rebuilt,omitempty"`
 	Seed     uint64   `json:"seed,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`

@@ -22,7 +22,7 @@ type estimateFlags struct {
 }
 
 func (f *estimateFlags) register(p *pflag.FlagSet) {
-	p.Var(&f.sample, "sample-bytes", "read at most this much of the weights for the estimate; 0 reads none (default 1 % or 8 MiB, whichever is more, at most 64 MiB)")
+	p.Var(&f.sample, "sample-bytes", "read at most this much of the weights for the estimate; 0 reads none (default 1 % or 8 MB, whichever is more, at most 64 MiB)")
 	f.sampleSet = func() bool { return p.Changed("sample-bytes") }
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -166,7 +167,7 @@ func (v *planView) printUnits(w io.Writer) {
 		df11 /= int64(j - i)
 		size, ratio := human.Bytes(df11), fmt.Sprintf("%.1f %%", percent(df11, u.Bytes))
 		if u.BF16 != "" {
-			size, ratio = "stays BF16: "+u.BF16, ""
+			size, ratio = "stays BF16: it "+metadata.ReasonText(u.BF16), ""
 		}
 		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, u.Tensors, u.Weights, human.Bytes(u.Bytes), size, ratio, names(v.Units[i:j]))
 		i = j

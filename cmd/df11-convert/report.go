@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -22,7 +23,7 @@ func printReport(w io.Writer, r *pipeline.Report) {
 		row("exponents", "%.3f bits each", float64(r.Bits)/float64(r.Weights))
 	}
 	for _, u := range r.UnitsBF16 {
-		row("stays BF16", "%s: %s", u.Path, u.Reason)
+		row("stays BF16", "%s: it %s", u.Path, metadata.ReasonText(u.Reason))
 	}
 	for _, u := range r.TiesBroken {
 		row("limiter tie", "%s: the official bytes depend on the machine here, ours follow one rule", u)

@@ -12,7 +12,7 @@ import (
 
 // cardFuncs are the words of card.md.tmpl.
 var cardFuncs = template.FuncMap{
-	"code": code, "plain": plainText, "link": modelLink, "count": groupDigits, "reason": reasonText, "python": pythonText,
+	"code": code, "plain": plainText, "link": modelLink, "count": groupDigits, "reason": ReasonText, "python": pythonText,
 	"shell": shellWord,
 }
 
@@ -70,7 +70,8 @@ var reasons = map[string]string{
 	"empty":          "has no weights",
 }
 
-func reasonText(reason string) string {
+// ReasonText says in words why a unit stays in BF16; what it does not know it returns as it is, made safe for a line.
+func ReasonText(reason string) string {
 	if words, ok := reasons[reason]; ok {
 		return words
 	}

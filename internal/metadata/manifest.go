@@ -150,13 +150,12 @@ type NotCopied struct {
 
 // Verification is one proof that was carried out.
 type Verification struct {
-	Method    string `json:"method"`           // "cpu", "gpu"
-	Decoder   string `json:"decoder"`          // which decoder, in words
-	Device    string `json:"device,omitempty"` // models of the GPUs, each once
-	NUnits    int64  `json:"n_units"`          // decoded from the stored bytes
-	NTensors  int64  `json:"n_tensors"`        // compared with the source, copied ones included
-	NWeights  int64  `json:"n_weights"`        // of units, all 16 bits compared
-	Differing int64  `json:"n_differing"`
+	Method   string `json:"method"`           // "cpu", "gpu"
+	Decoder  string `json:"decoder"`          // which decoder, in words
+	Device   string `json:"device,omitempty"` // models of the GPUs, each once
+	NUnits   int64  `json:"n_units"`          // decoded from the stored bytes
+	NTensors int64  `json:"n_tensors"`        // compared with the source, copied ones included
+	NWeights int64  `json:"n_weights"`        // of units, all 16 bits compared and equal
 }
 
 // Marshal checks the manifest and returns its JSON: UTF-8, two-space indent, keys in the order of docs/manifest.md,
