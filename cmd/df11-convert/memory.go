@@ -2,11 +2,8 @@ package main
 
 import (
 	"cmp"
-	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
 
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -107,9 +104,12 @@ func (f *readerFlags) apply(s *sourceFlags) error {
 // limitPieces bounds what is kept of a model that is read from a Hub.
 func (f *readerFlags) limitPieces(d *pipeline.DF11) {
 	if m := cmp.Or(f.memory, defaultMemory()); m != 0 {
-		d.LimitPieces(min(int64(m)/piecesShare, maxPieces))
+		d.LimitPieces(pieceMemory(int64(m)))
 	}
 }
+
+// pieceMemory is the share of a budget for pieces of a finished model on a Hub; 0, the default, without a budget.
+func pieceMemory(memory int64) int64 { return min(memory/piecesShare, maxPieces) }
 
 // garbagePercent is how much garbage there may be beside what is used. That is mostly buffers, which cost the collector
 // nothing to look at.
@@ -138,28 +138,9 @@ func transferBuffers(memory int64, connections int) (rangeBytes, bufferBytes int
 
 // defaultMemory is the budget where none is given: a share of the container's limit, or none.
 func defaultMemory() sizeFlag {
-	limit := containerMemory(cgroupFiles)
+	limit := cgroupMemory("/proc/self/cgroup", "/sys/fs/cgroup")
 	if limit == 0 {
 		return 0
 	}
 	return sizeFlag(max(minMemory, int64(containerShare*float64(limit))))
-}
-
-// cgroupFiles are where Linux tells a container's memory limit: version 2 of its interface, then version 1.
-var cgroupFiles = []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}
-
-// containerMemory is the limit that the first of the files holds; 0 if there is none.
-func containerMemory(files []string) int64 {
-	const unlimited = 1 << 60 // version 1 writes a huge number where there is no limit
-	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			continue
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-		if err == nil && n > 0 && n < unlimited {
-			return n
-		}
-	}
-	return 0
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"testing"
 )
@@ -85,32 +83,6 @@ func TestTransferBuffers(t *testing.T) {
 	} {
 		if r, b := transferBuffers(c.memory, c.connections); r != c.rng || b != c.buffer {
 			t.Errorf("%d bytes, %d connections: got %d and %d, want %d and %d", c.memory, c.connections, r, b, c.rng, c.buffer)
-		}
-	}
-}
-
-// TestContainerMemory: the first file that holds a limit counts; "max" and the huge number of version 1 are none.
-func TestContainerMemory(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name, text string) string {
-		p := filepath.Join(dir, name)
-		if err := os.WriteFile(p, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	none, limit := file("none", "max\n"), file("limit", "17179869184\n")
-	huge, bad := file("huge", "9223372036854771712\n"), file("bad", "x")
-	tests := []struct {
-		files []string
-		want  int64
-	}{
-		{nil, 0}, {[]string{none}, 0}, {[]string{huge}, 0}, {[]string{bad, filepath.Join(dir, "gone")}, 0},
-		{[]string{limit}, 16 << 30}, {[]string{none, limit}, 16 << 30},
-	}
-	for _, x := range tests {
-		if got := containerMemory(x.files); got != x.want {
-			t.Errorf("%v: %d, want %d", x.files, got, x.want)
 		}
 	}
 }
