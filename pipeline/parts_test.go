@@ -1,9 +1,11 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -42,6 +45,53 @@ func pushFrom(t *testing.T, srv *hubtest.Server, source, target string, change f
 	return pipeline.Run(t.Context(), o)
 }
 
+// everything is what a repo holds, the card and the manifest included. Only the word that says how a source file was
+// checked is the same for all ways of doing it.
+func everything(t *testing.T, srv *hubtest.Server, repo string) map[string]string {
+	t.Helper()
+	m := map[string]string{}
+	for p, f := range srv.Files(repo, "main") {
+		m[p] = f.SHA256 + f.BlobID
+	}
+	b, err := srv.ReadFile(repo, "main", "df11-manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m["df11-manifest.json"] = strings.ReplaceAll(string(b), `"integrity": "proof"`, `"integrity": "streamed"`)
+	return m
+}
+
+// partsHub is a hub of its own with the model as a/llama.
+func partsHub(t *testing.T, m hubtest.ModelOptions) *hubtest.Server {
+	t.Helper()
+	srv := hubtest.Start(t)
+	srv.AddModel("a/llama", hubtest.NewLlama(7, m))
+	return srv
+}
+
+// oneRun is everything that a single run makes of the model in a/out.
+func oneRun(t *testing.T, m hubtest.ModelOptions) map[string]string {
+	t.Helper()
+	srv := partsHub(t, m)
+	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
+		t.Fatal(err)
+	}
+	return everything(t, srv, "a/out")
+}
+
+// sameRepo compares what two repos hold, file by file.
+func sameRepo(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	for p := range want {
+		if got[p] != want[p] {
+			t.Errorf("%s differs or is missing:\n%.2000s\n%.2000s", p, got[p], want[p])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d files, want %d", len(got), len(want))
+	}
+}
+
 // contents is what a repo holds, but for the card, which names the repo, and the manifest, which lists the card.
 func contents(srv *hubtest.Server, repo string) map[string]string {
 	m := map[string]string{}
@@ -53,32 +103,155 @@ func contents(srv *hubtest.Server, repo string) map[string]string {
 	return m
 }
 
-// TestPartsGiveTheSameRepo: two parts and a finish give what one run gives; the manifest says that the source files were
-// proved, not streamed.
+// TestPartsGiveTheSameRepo: two parts and a finish give every byte that one run gives, but for one word: the manifest says
+// that the source files were proved, not streamed.
 func TestPartsGiveTheSameRepo(t *testing.T) {
-	srv := hubtest.Start(t)
-	srv.AddModel("a/llama", hubtest.NewLlama(7, partsModel))
-	if _, err := pushFrom(t, srv, "a/llama", "a/one", nil); err != nil {
-		t.Fatal(err)
-	}
+	want, srv := oneRun(t, partsModel), partsHub(t, partsModel)
 	for i := 1; i <= 2; i++ {
-		_, err := pushFrom(t, srv, "a/llama", "a/two", func(o *pipeline.Options) { o.Part = pipeline.Part{I: i, N: 2} })
+		_, err := pushFrom(t, srv, "a/llama", "a/out", func(o *pipeline.Options) { o.Part = pipeline.Part{I: i, N: 2} })
 		if err != nil {
 			t.Fatalf("part %d: %v", i, err)
 		}
-		if _, there := srv.Files("a/two", "main")["config.json"]; there {
+		if _, there := srv.Files("a/out", "main")["config.json"]; there {
 			t.Fatal("config.json is there before the finish")
 		}
 	}
-	if _, err := pushFrom(t, srv, "a/llama", "a/two", func(o *pipeline.Options) { o.Finish = true }); err != nil {
+	if _, err := pushFrom(t, srv, "a/llama", "a/out", func(o *pipeline.Options) { o.Finish = true }); err != nil {
 		t.Fatalf("finish: %v", err)
 	}
-	if one, two := contents(srv, "a/one"), contents(srv, "a/two"); !maps.Equal(one, two) {
-		t.Errorf("repos differ:\n%v\n%v", one, two)
-	}
-	m, err := srv.ReadFile("a/two", "main", "df11-manifest.json")
-	if err != nil || !strings.Contains(string(m), `"integrity": "proof"`) || strings.Contains(string(m), `"unchecked"`) {
+	sameRepo(t, everything(t, srv, "a/out"), want)
+	m, err := srv.ReadFile("a/out", "main", "df11-manifest.json")
+	if err != nil || !strings.Contains(string(m), `"integrity": "proof"`) || strings.Contains(string(m), `"streamed"`) || strings.Contains(string(m), `"unchecked"`) {
 		t.Errorf("manifest does not say that the files were proved (%v)", err)
+	}
+}
+
+// TestPartsOfALocalSource: a folder, too, can be converted in parts. Nobody has published the sums of its files: the run
+// that finishes reads them.
+func TestPartsOfALocalSource(t *testing.T) {
+	for name, widen := range map[string]bool{"bf16": false, "exact f32": true} {
+		t.Run(name, func(t *testing.T) {
+			dir, opt := writeModel(t, hubtest.NewLlama(7, partsModel)), plan.Options{ExactF32: widen}
+			if widen {
+				widenFiles(t, dir)
+			}
+			one, two := hubtest.Start(t), hubtest.Start(t)
+			pushLocal(t, one, dir, opt, nil)
+			localParts(t, two, dir, opt)
+			pushLocal(t, two, dir, opt, func(o *pipeline.Options) { o.Finish = true })
+			sameRepo(t, everything(t, two, "me/out"), everything(t, one, "me/out"))
+		})
+	}
+}
+
+// TestPartsOfTwoFolders: the run that finishes has another weight in its folder than the machines that made the parts. It
+// makes the outputs of that file again: the result is that of its own folder.
+func TestPartsOfTwoFolders(t *testing.T) {
+	dir := writeModel(t, hubtest.NewLlama(7, partsModel))
+	other := filepath.Join(t.TempDir(), filepath.Base(dir))
+	if err := os.CopyFS(other, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(other, "model-00002-of-00012.safetensors")
+	b := readFile(t, name)
+	b[len(b)/4*2] ^= 1
+	writeFile(t, name, b)
+	one, two := hubtest.Start(t), hubtest.Start(t)
+	pushLocal(t, one, other, plan.Options{}, nil)
+	localParts(t, two, dir, plan.Options{})
+	before := two.Files("me/out", "main")
+	pushLocal(t, two, other, plan.Options{}, func(o *pipeline.Options) { o.Finish = true })
+	sameRepo(t, everything(t, two, "me/out"), everything(t, one, "me/out"))
+	for p, f := range two.Files("me/out", "main") {
+		if old, ok := before[p]; ok && old != f {
+			return
+		}
+	}
+	t.Error("the weight is in no output that a part has made")
+}
+
+// localParts makes both parts of a folder.
+func localParts(t *testing.T, srv *hubtest.Server, dir string, opt plan.Options) {
+	t.Helper()
+	for i := 1; i <= 2; i++ {
+		pushLocal(t, srv, dir, opt, func(o *pipeline.Options) { o.Part = pipeline.Part{I: i, N: 2} })
+	}
+}
+
+// TestLocalF32OnASmallDisk: F32 weights of a folder need spools; where these do not fit, tensors are read task by task,
+// and the files are proved afterwards.
+func TestLocalF32OnASmallDisk(t *testing.T) {
+	scattered := partsModel
+	scattered.Order = hubtest.OrderScattered
+	dir := writeModel(t, hubtest.NewLlama(7, scattered))
+	widenFiles(t, dir)
+	one, two := hubtest.Start(t), hubtest.Start(t)
+	pushLocal(t, one, dir, plan.Options{ExactF32: true}, nil)
+	pushLocal(t, two, dir, plan.Options{ExactF32: true}, func(o *pipeline.Options) { o.Disk, o.SpoolMemory = 2_200_000, -1 })
+	sameRepo(t, everything(t, two, "me/out"), everything(t, one, "me/out"))
+	m, _ := two.ReadFile("me/out", "main", "df11-manifest.json")
+	if !strings.Contains(string(m), `"integrity": "proof"`) {
+		t.Error("the files were streamed")
+	}
+}
+
+// pushLocal converts a folder to me/out.
+func pushLocal(t *testing.T, srv *hubtest.Server, dir string, opt plan.Options, change func(*pipeline.Options)) {
+	t.Helper()
+	src, model, err := pipeline.OpenLocal(t.Context(), dir, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(model.Plan, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := pipeline.Options{
+		Source: src, Model: model, Plan: p, WorkDir: filepath.Join(t.TempDir(), "work"), Workers: 2, Version: "test",
+		Push: &pipeline.Push{Hub: c, Repo: "me/out"},
+	}
+	if change != nil {
+		change(&o)
+	}
+	if _, err := pipeline.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// widenFiles stores the BF16 tensors of a folder as F32.
+func widenFiles(t *testing.T, dir string) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.safetensors"))
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		b := readFile(t, name)
+		h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var es []safetensors.Entry
+		for _, x := range h.Tensors {
+			es = append(es, safetensors.Entry{Name: x.Name, DType: "F32", Shape: x.Shape})
+		}
+		l, err := safetensors.NewLayout(nil, es)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := make([]byte, l.Size)
+		copy(out, l.Header)
+		for _, x := range h.Tensors {
+			to, _ := l.Lookup(x.Name)
+			for i := int64(0); i < x.NBytes(); i += 2 {
+				copy(out[l.DataStart()+to.Begin+2*i+2:], b[h.DataStart()+x.Begin+i:][:2])
+			}
+		}
+		writeFile(t, name, out)
 	}
 }
 
@@ -138,40 +311,33 @@ func TestRefreshIsOneCommit(t *testing.T) {
 	if refs := srv.Refs("a/out"); len(refs) != 1 {
 		t.Errorf("refs: %v", refs)
 	}
-	if _, err := pushFrom(t, srv, "b/llama", "a/fresh", nil); err != nil {
+	fresh := hubtest.Start(t)
+	fresh.AddModel("b/llama", hubtest.NewLlama(8, smaller))
+	if _, err := pushFrom(t, fresh, "b/llama", "a/out", nil); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := contents(srv, "a/out"), contents(srv, "a/fresh"); !maps.Equal(got, want) {
-		t.Errorf("refreshed repo differs from a fresh one:\n%v\n%v", got, want)
-	}
+	sameRepo(t, everything(t, srv, "a/out"), everything(t, fresh, "a/out"))
 }
 
 // TestSmallDiskFetchesByRanges: with a disk budget below what streaming in order needs, tensors are fetched task by task
 // and the files are proved afterwards; the outputs are the same.
 func TestSmallDiskFetchesByRanges(t *testing.T) {
-	srv := hubtest.Start(t)
 	scattered := partsModel
 	scattered.Order = hubtest.OrderScattered
-	srv.AddModel("a/llama", hubtest.NewLlama(7, scattered))
-	if _, err := pushFrom(t, srv, "a/llama", "a/one", nil); err != nil {
-		t.Fatal(err)
-	}
-	for target, c := range map[string]struct {
-		memory int64
-		want   string
-	}{"a/small": {-1, "proof"}, "a/memory": {0, "streamed"}} { // spools in memory need no disk
-		small := func(o *pipeline.Options) { o.Disk, o.SpoolMemory = 2_200_000, c.memory }
-		if _, err := pushFrom(t, srv, "a/llama", target, small); err != nil {
+	want := oneRun(t, scattered)
+	for memory, how := range map[int64]string{-1: "proof", 0: "streamed"} { // spools in memory need no disk
+		srv := partsHub(t, scattered)
+		small := func(o *pipeline.Options) { o.Disk, o.SpoolMemory = 2_200_000, memory }
+		if _, err := pushFrom(t, srv, "a/llama", "a/out", small); err != nil {
 			t.Fatal(err)
 		}
-		if one, two := contents(srv, "a/one"), contents(srv, target); !maps.Equal(one, two) {
-			t.Errorf("repos differ:\n%v\n%v", one, two)
-		}
-		m, _ := srv.ReadFile(target, "main", "df11-manifest.json")
-		if !strings.Contains(string(m), `"integrity": "`+c.want+`"`) {
-			t.Errorf("%s: the files were not %s", target, c.want)
+		sameRepo(t, everything(t, srv, "a/out"), want)
+		m, _ := srv.ReadFile("a/out", "main", "df11-manifest.json")
+		if !strings.Contains(string(m), `"integrity": "`+how+`"`) {
+			t.Errorf("the files were not %s", how)
 		}
 	}
+	srv := partsHub(t, scattered)
 	_, err := pushFrom(t, srv, "a/llama", "a/none", func(o *pipeline.Options) { o.Disk = 100_000 })
 	if tooSmall := (*pipeline.BudgetError)(nil); !errors.As(err, &tooSmall) {
 		t.Errorf("a budget that can't hold one unit: %v", err)

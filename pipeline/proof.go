@@ -23,24 +23,45 @@ func (r *run) proveUnchecked(ctx context.Context) error {
 		if r.checkpointOf(fs).Integrity != "" {
 			continue
 		}
-		if fs.want == "" {
-			return fmt.Errorf("source file %s: no sha256 is published, so it can't be proved", fs.path)
+		want, err := r.published(ctx, fs)
+		if err != nil {
+			return err
 		}
 		d, err := open.model(ctx, fs)
 		if err != nil {
 			return fmt.Errorf("prove %s: %w", fs.path, err)
 		}
 		rebuilder := newRebuilder(d, newTasks(r.Plan), r.Workers)
-		if err := rebuilder.prove(ctx, fs.path, r.Model.Plan.Weights[fs.index].Header, fs.want); err != nil {
+		if err := rebuilder.prove(ctx, fs.path, r.Model.Plan.Weights[fs.index].Header, want); err != nil {
 			return proofFailed(fs.path, err)
 		}
-		r.ledger.setFile(Checkpoint{File: fs.path, Integrity: integrityProof, SHA256: fs.want})
+		r.ledger.setFile(Checkpoint{File: fs.path, Integrity: integrityProof, SHA256: want})
 		if err := r.saveJournal(); err != nil {
 			return err
 		}
 		r.Log.Info("source file proved", "file", fs.path)
 	}
 	return nil
+}
+
+// published is the sha256 that a source file must have. Nobody publishes that of a local file: it is read for it.
+func (r *run) published(ctx context.Context, fs *fileState) (string, error) {
+	local, ok := r.Source.(localFiles)
+	if fs.want != "" || !ok {
+		if fs.want == "" {
+			return "", fmt.Errorf("source file %s: no sha256 is published, so it can't be proved", fs.path)
+		}
+		return fs.want, nil
+	}
+	f, err := local.File(fs.index)
+	if err != nil {
+		return "", fmt.Errorf("source file %s: %w", fs.path, err)
+	}
+	sum, err := sumReader(ctx, io.NewSectionReader(f, 0, fs.size))
+	if err != nil {
+		return "", fmt.Errorf("source file %s: %w", fs.path, err)
+	}
+	return sum, nil
 }
 
 // outputFiles opens finished outputs: those in the store as they are, the others from the target repo, whole, each
