@@ -249,6 +249,40 @@ func TestStreamsShareTheBudget(t *testing.T) {
 	})
 }
 
+// TestFreeBuffers: buffers are kept between streams until they are let go; a
+// stream in the middle loses none, and the next one makes its own.
+func TestFreeBuffers(t *testing.T) {
+	h := newFileHub(t, 9000)
+	c, _ := testClient(t, h, smallRanges)
+	made := func() (n int) {
+		for range cap(c.buffers) {
+			b := <-c.buffers
+			if c.buffers <- b; b != nil {
+				n++
+			}
+		}
+		return n
+	}
+	for range 2 {
+		if err := streamAll(t, c, h); err != nil || made() == 0 {
+			t.Fatalf("%d buffers, %v", made(), err)
+		}
+		s, err := c.Stream(t.Context(), h.ref(), 0, 9000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.FreeBuffers()
+		got, err := io.ReadAll(s)
+		if err != nil || !bytes.Equal(got, h.data) {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+		s.Close()
+		if c.FreeBuffers(); made() != 0 || len(c.buffers) != cap(c.buffers) {
+			t.Errorf("%d buffers are left, %d of %d are there", made(), len(c.buffers), cap(c.buffers))
+		}
+	}
+}
+
 func TestLimitRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFileHub(t, 50_000)

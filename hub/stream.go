@@ -30,6 +30,19 @@ func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (io.Read
 	return s, nil
 }
 
+// FreeBuffers lets go of the buffers in which streams fetch ahead, but for those
+// in use. Streams make new ones.
+func (c *Client) FreeBuffers() {
+	for range cap(c.buffers) {
+		select {
+		case <-c.buffers:
+			c.buffers <- nil
+		default:
+			return
+		}
+	}
+}
+
 // cachedReader reads a span of a cached file. A file that has become shorter is
 // an error, not the end.
 type cachedReader struct {

@@ -9,10 +9,3 @@ func (d *DF11) LimitPieces(nBytes int64) {
 		}
 	}
 }
-
-// setLimit changes how much the cache keeps; one piece is the least.
-func (c *pieceCache) setLimit(nBytes int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.limit = max(nBytes, largestPiece)
-}

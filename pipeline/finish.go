@@ -38,6 +38,7 @@ func newSmall(path string, kind metadata.Kind, data []byte) small {
 
 // finish proves what is still unchecked and writes everything beside the weights, config.json last.
 func (r *run) finish(ctx context.Context) (*Report, error) {
+	r.freeBuffers()
 	sources, err := r.sourceFiles()
 	if err != nil {
 		return nil, err

@@ -13,20 +13,22 @@ import (
 )
 
 // A remote file that is read at random is fetched in pieces: small ones, which hold a header or a table, and larger and
-// larger ones where a reader goes on behind the piece before. A model keeps so many bytes of its last pieces.
+// larger ones where a reader goes on behind the piece before. A model keeps so many bytes of its last pieces; with less
+// room, pieces are smaller, so that some readers can go on side by side and none loses what was read ahead for it.
 const (
 	smallestPiece = 64 << 10
 	largestPiece  = 4 << 20
 	piecesBytes   = 96 << 20
-	aheadFrom     = 1 << 20 // whoever has read on for a piece of this size gets the next ones before he asks …
-	piecesAhead   = 3       // … so many
+	piecesKept    = piecesBytes / largestPiece // of the largest size, at least
+	aheadShare    = 4                          // whoever has read on for a piece of a quarter of that size gets the next ones before he asks …
+	piecesAhead   = 3                          // … so many
 )
 
 // pieceCache keeps the last pieces of a model's remote files. Readers of the same piece wait for one request.
 type pieceCache struct {
 	mu     sync.Mutex
 	files  map[string][]*piece // by offset, without overlaps
-	order  *list.List          // of *piece, latest first
+	order  *list.List          // of *piece, latest first, those that were read to their end last
 	limit  int64               // of nBytes
 	nBytes int64
 }
@@ -67,7 +69,7 @@ func (c *pieceCache) get(path string, size, off, want int64) *piece {
 	if grown {
 		n = max(n, 2*all[i-1].n)
 	}
-	end := min(start+min(n, largestPiece), size)
+	end := min(start+min(n, c.largest()), size)
 	if i < len(all) {
 		end = min(end, all[i].off)
 	}
@@ -79,6 +81,34 @@ func (c *pieceCache) get(path string, size, off, want int64) *piece {
 		c.remove(c.order.Back().Value.(*piece))
 	}
 	return p
+}
+
+// largest is the size of the largest pieces: what the limit has room for.
+func (c *pieceCache) largest() int64 {
+	return max(smallestPiece, min(largestPiece, c.limit/piecesKept)/smallestPiece*smallestPiece)
+}
+
+// setLimit changes how much the cache keeps; some pieces are the least.
+func (c *pieceCache) setLimit(nBytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limit = max(nBytes, piecesKept*smallestPiece)
+}
+
+// isLong tells whether a piece is as large as those of readers that have gone on for a while.
+func (c *pieceCache) isLong(p *piece) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return p.grown && p.n >= c.largest()/aheadShare
+}
+
+// passed makes a piece that was read to its end the first to go: whoever goes on does not come back.
+func (c *pieceCache) passed(p *piece) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.place != nil {
+		c.order.MoveToBack(p.place)
+	}
 }
 
 // drop forgets a piece that could not be read, so that the next reader tries again.
@@ -149,13 +179,16 @@ func (h *hubReaderAt) ReadAt(p []byte, off int64) (int, error) {
 // from gives bytes of the file from off on, at least one and perhaps not all that are wanted. They are borrowed.
 func (h *hubReaderAt) from(off, want int64) ([]byte, error) {
 	p := h.cache.get(h.ref.Path, h.ref.Size, off, want)
-	if p.grown && p.n >= aheadFrom {
+	if h.cache.isLong(p) {
 		p.ahead.Do(func() { h.readAhead(p) })
 	}
 	h.fetch(p)
 	if p.err != nil {
 		h.cache.drop(p)
 		return nil, p.err
+	}
+	if off+want >= p.off+p.n {
+		h.cache.passed(p)
 	}
 	return p.data[off-p.off:], nil
 }

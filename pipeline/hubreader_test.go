@@ -142,7 +142,7 @@ func TestPiecesKeepTheirRoom(t *testing.T) {
 			t.Fatalf("%d bytes are kept", h.cache.nBytes)
 		}
 	}
-	readAndCompare(t, h, 0, 10)
+	readAndCompare(t, h, 280<<20, 10)
 	if n, _ := fetched(srv); n != 39 || len(h.cache.files["x.safetensors"]) != h.cache.order.Len() {
 		t.Errorf("%d requests, %d pieces in the list of %d", n, len(h.cache.files["x.safetensors"]), h.cache.order.Len())
 	}
@@ -151,6 +151,27 @@ func TestPiecesKeepTheirRoom(t *testing.T) {
 		t.Error("no error")
 	}
 	readAndCompare(t, h, 6<<20, 1)
+}
+
+// TestPiecesInLittleRoom: with little room, some readers that go on side by side still fetch each byte once, and what is
+// kept stays within it.
+func TestPiecesInLittleRoom(t *testing.T) {
+	const size, room, readers = 24 << 20, 8 << 20, 4
+	srv, h := generated(t, size)
+	h.cache.setLimit(room)
+	for off := int64(0); off < size/readers; off += 50_000 {
+		for i := range int64(readers) {
+			at := i*size/readers + off
+			readAndCompare(t, h, at, min(50_000, (i+1)*size/readers-at))
+			if n := h.cache.nBytes; n > room {
+				t.Fatalf("%d bytes are kept", n)
+			}
+		}
+	}
+	h.behind.Wait()
+	if _, nBytes := fetched(srv); nBytes != size {
+		t.Errorf("%d bytes fetched for %d", nBytes, size)
+	}
 }
 
 // TestOpeningManyFilesReadsLittle: the headers of a repo of 200 files of 1 GiB cost one small range each.

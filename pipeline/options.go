@@ -41,6 +41,8 @@ type Options struct {
 	// SpoolMemory bounds the spools that are held in memory; 0 is 64 MiB, less than 0 is none. SpoolSync is after how many
 	// bytes from the Hub the spools on disk are made to survive a kill; 0 is 256 MiB, less than 0 is only when a run stops.
 	SpoolMemory, SpoolSync int64
+	// PieceMemory bounds what is kept of outputs that are read back by ranges, to prove source files; 0 is 96 MiB.
+	PieceMemory int64
 
 	// Part makes only a share of the outputs, for one of many machines, and leaves the repo unfinished. Finish completes
 	// what the parts have published. Both need Push and no OutDir.

@@ -17,6 +17,7 @@ import (
 // proveUnchecked rebuilds every source file whose bytes never passed through sha256 as a whole, from the outputs as they
 // are stored, and compares its hash with the published one.
 func (r *run) proveUnchecked(ctx context.Context) error {
+	r.freeBuffers()
 	open := &outputFiles{run: r, files: map[string]openOutput{}}
 	defer open.close()
 	for _, fs := range r.files {
@@ -62,6 +63,16 @@ func (r *run) published(ctx context.Context, fs *fileState) (string, error) {
 		return "", fmt.Errorf("source file %s: %w", fs.path, err)
 	}
 	return sum, nil
+}
+
+// freeBuffers lets go what the Hub clients have made to fetch ahead: stages that follow one another share the memory.
+func (r *run) freeBuffers() {
+	if s, ok := r.Source.(remoteSource); ok {
+		s.hubClient().FreeBuffers()
+	}
+	if r.Push != nil {
+		r.Push.Hub.FreeBuffers()
+	}
 }
 
 // outputFiles opens finished outputs: those in the store as they are, the others from the target repo, whole, each
@@ -163,6 +174,9 @@ func (o *outputFiles) openNew(ctx context.Context, done Output) (openOutput, err
 	if limit := o.run.diskLimit; limit > 0 && o.onDisk+done.Size > limit {
 		if o.remote == nil {
 			o.remote = newHubReaders(ctx, p.push.Hub)
+			if o.run.PieceMemory > 0 {
+				o.remote.cache.setLimit(o.run.PieceMemory)
+			}
 		}
 		return openOutput{o.remote.open(ref), func() error { return nil }, 0}, nil
 	}

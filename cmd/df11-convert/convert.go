@@ -124,8 +124,17 @@ func (f *sourceFlags) openHub(ctx context.Context, u *ui, spec string, opt plan.
 	return src, model, err
 }
 
-// client makes a Hub client for the source or the target, from the environment as Python reads it.
+// client makes a Hub client for the source or the target.
 func (f *sourceFlags) client(u *ui, side string) (*hub.Client, error) {
+	opt, err := f.hubOptions(u, side)
+	if err != nil {
+		return nil, err
+	}
+	return hub.New(opt)
+}
+
+// hubOptions are those of one side, from the environment as Python reads it.
+func (f *sourceFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = os.TempDir()
@@ -138,13 +147,13 @@ func (f *sourceFlags) client(u *ui, side string) (*hub.Client, error) {
 		}
 	}
 	if err != nil {
-		return nil, err
+		return opt, err
 	}
 	opt.Side, opt.UserAgent, opt.Log = side, "df11-convert/"+versionText(), u.log()
 	opt.Connections, opt.LimitRate = f.connections, int64(f.limitRate)
 	opt.RangeBytes, opt.BufferBytes = transferBuffers(f.budget, f.connections)
 	opt.OnWait, opt.Governor = u.noteWait, u.governor
-	return hub.New(opt)
+	return opt, nil
 }
 
 // convertFlags are the flags of the main verb.
@@ -256,7 +265,7 @@ func leavesWork(s pipeline.Snapshot) bool {
 func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipeline.Options, error) {
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
-		OutDir: f.out, WorkDir: f.workDir, Workers: f.workers, Uploads: f.uploads, Disk: int64(f.disk),
+		OutDir: f.out, WorkDir: f.workDir, Workers: f.workers, Uploads: f.uploads, Disk: int64(f.disk), PieceMemory: pieceMemory(f.budget),
 		Force: f.force, Strict: f.strict, BaseModel: f.baseModel, Version: versionText(),
 		Progress: new(pipeline.Progress), Log: u.log(),
 	}
@@ -306,9 +315,15 @@ func fullRepoID(namespace, name string) string {
 	return namespace + "/" + name
 }
 
+// targetFlags are those of the source that hold for the target as well. Each of the two gets the whole share for
+// transfers: the source is read before the proof, what comes back from the target during it.
+func (f *convertFlags) targetFlags() *sourceFlags {
+	return &sourceFlags{connections: f.connections, limitRate: f.limitRate, budget: f.budget}
+}
+
 // target finds out where to publish: the given repo, or the user's own with the name.
 func (f *convertFlags) target(ctx context.Context, u *ui, name string) (*pipeline.Push, error) {
-	c, err := (&sourceFlags{connections: f.connections, limitRate: f.limitRate}).client(u, "target")
+	c, err := f.targetFlags().client(u, "target")
 	if err != nil {
 		return nil, err
 	}

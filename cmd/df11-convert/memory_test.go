@@ -87,6 +87,23 @@ func TestTransferBuffers(t *testing.T) {
 	}
 }
 
+// TestBothSidesKeepTheBudget: the client of the target, from which outputs come back for a proof, has the bounds of the
+// source's, and so have the pieces in which they are read.
+func TestBothSidesKeepTheBudget(t *testing.T) {
+	f := convertFlags{sourceFlags: sourceFlags{budget: 64 << 20, connections: 4}}
+	for side, flags := range map[string]*sourceFlags{"source": &f.sourceFlags, "target": f.targetFlags()} {
+		opt, err := flags.hubOptions(&ui{}, side)
+		if err != nil || opt.BufferBytes != 16<<20 || opt.RangeBytes != 4<<20 || opt.Connections != 4 {
+			t.Errorf("%s: %d bytes in ranges of %d, %v", side, opt.BufferBytes, opt.RangeBytes, err)
+		}
+	}
+	for memory, want := range map[int64]int64{0: 0, 64 << 20: 8 << 20, 8 << 30: 96 << 20} {
+		if got := pieceMemory(memory); got != want {
+			t.Errorf("%d of %d bytes for pieces, want %d", got, memory, want)
+		}
+	}
+}
+
 // TestForReading: verbs that only read give the collector all that a conversion would keep for spools, and their clients
 // less than half each.
 func TestForReading(t *testing.T) {
