@@ -374,16 +374,3 @@ func TestEveryRequestForBytesIsRanged(t *testing.T) {
 		t.Errorf("%d gets", w.nGets())
 	}
 }
-
-// TestExpiredToken: the hint tells an expired token from a wrong one where the hub does, and names both where it does not.
-func TestExpiredToken(t *testing.T) {
-	for message, want := range map[string]string{
-		`User Access Token "ci" is expired`:           "the token from HF_TOKEN has expired",
-		"Invalid credentials in Authorization header": "is wrong or expired",
-	} {
-		err := &hub.Error{Op: "read", Status: 401, Message: message, TokenSource: "HF_TOKEN", Err: hub.ErrUnauthorized}
-		if hint := hub.Hint(err); !strings.Contains(hint, want) {
-			t.Errorf("%s: hint %q", message, hint)
-		}
-	}
-}
