@@ -38,7 +38,7 @@ func (g *GPU) Compare(ctx context.Context, a Arrays, nElems int64, src io.Reader
 	if err != nil {
 		return err
 	}
-	job := gpuJob{gpu: g, unit: u, src: src, workers: opt.Workers, pieces: u.pieces(g.opt.slotSize)}
+	job := gpuJob{gpu: g, id: g.nJobs.Add(1), unit: u, src: src, workers: opt.Workers, pieces: u.pieces(g.opt.slotSize)}
 	job.buffers.New = func() any { return new([stretch]byte) }
 	if job.workers <= 0 {
 		job.workers = runtime.GOMAXPROCS(0)
@@ -52,6 +52,7 @@ func (g *GPU) Compare(ctx context.Context, a Arrays, nElems int64, src io.Reader
 // gpuJob is one unit on its way through the GPUs.
 type gpuJob struct {
 	gpu     *GPU
+	id      uint64 // no other job has it
 	unit    *Unit
 	src     io.ReaderAt
 	workers int
@@ -103,7 +104,7 @@ func (j *gpuJob) piece(ctx context.Context, p *gpuPiece) error {
 			j.gpu.release(s)
 			return err
 		}
-		if err := s.decode(ctx, j.gpu.kernel, p); err != nil {
+		if err := s.decode(ctx, j.gpu.kernel, p, j.id); err != nil {
 			j.gpu.giveUp(s.device, err)
 			continue
 		}
@@ -117,8 +118,8 @@ func (j *gpuJob) piece(ctx context.Context, p *gpuPiece) error {
 
 // decode puts a piece that lies in the slot's pinned memory through the device and waits for it. Every
 // error is a fault of the device.
-func (s *gpuSlot) decode(ctx context.Context, k *gpuKernel, p *gpuPiece) error {
-	if err := s.enqueue(k, p); err != nil {
+func (s *gpuSlot) decode(ctx context.Context, k *gpuKernel, p *gpuPiece, unit uint64) error {
+	if err := s.enqueue(k, p, unit); err != nil {
 		return err
 	}
 	if err := s.wait(ctx); err != nil {

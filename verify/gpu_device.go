@@ -74,6 +74,7 @@ type gpuSlot struct {
 	host   cuda.Pinned
 	stream cuda.Stream
 	done   cuda.Event
+	tables uint64 // of which unit our kernel's tables are there, by gpuJob.id; 0 is none
 }
 
 func openGPUDevice(driver *cuda.Driver, i int, k *gpuKernel, opt *GPUOptions) (*gpuDevice, error) {
@@ -164,11 +165,17 @@ func (s *gpuSlot) free(c *cuda.Context) error {
 // unit can hold (docs/format.md §9), so what the kernel leaves out is seen, whatever a slot held before.
 const poison = 0xff
 
-// enqueue puts a piece that lies in the slot's pinned memory through the device.
-func (s *gpuSlot) enqueue(k *gpuKernel, p *gpuPiece) error {
+// enqueue puts a piece that lies in the slot's pinned memory through the device. unit is the gpuJob.id.
+func (s *gpuSlot) enqueue(k *gpuKernel, p *gpuPiece, unit uint64) error {
 	return s.device.Do(func(c *cuda.Context) error {
-		if err := c.CopyToDevice(s.memory, s.host[:p.nUpload], s.stream); err != nil {
+		if err := s.upload(c, p); err != nil {
 			return err
+		}
+		if s.tables != unit {
+			if err := k.buildTables(c, s, p); err != nil {
+				return err
+			}
+			s.tables = unit
 		}
 		if err := c.Fill(s.memory+cuda.Ptr(p.out), poison, 2*p.nElems, s.stream); err != nil {
 			return err
@@ -181,6 +188,11 @@ func (s *gpuSlot) enqueue(k *gpuKernel, p *gpuPiece) error {
 		}
 		return c.Record(s.done, s.stream)
 	})
+}
+
+// upload copies a piece to the device.
+func (s *gpuSlot) upload(c *cuda.Context, p *gpuPiece) error {
+	return c.CopyToDevice(s.memory+cuda.Ptr(p.luts), s.host[p.luts:p.luts+p.nUpload], s.stream)
 }
 
 // weights is where a piece's decoded weights arrive.

@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
 	"github.com/df11-convert/df11-convert/verify/kernel"
@@ -20,33 +20,84 @@ import (
 
 // The tests of this file need a real GPU: testdata/gpu-run.sh runs them.
 //
-//	DF11_GPU=1       run them; without a GPU they fail
-//	DF11_KERNEL      path of the official decode.ptx, tested beside ours
-//	DF11_GPU_DRIVER  path of the driver's library, where the system does not find it
+//	DF11_GPU=1        run them; without a GPU they fail
+//	DF11_KERNEL       path of the official decode.ptx, tested beside ours
+//	DF11_GPU_DRIVER   path of the driver's library, where the system does not find it
+//	DF11_GPU_WEIGHTS  weights of the unit that TestHardwareRates verifies, where memory or patience is short
 
-// hardware gives the options for a real GPU, or skips.
+// hardware gives the options for a real GPU. Nobody has asked for one: it skips. There is none: it fails.
 func hardware(t *testing.T) GPUOptions {
 	t.Helper()
 	if os.Getenv("DF11_GPU") != "1" {
-		t.Skip("needs a GPU: set DF11_GPU=1, or run testdata/gpu-run.sh")
+		t.Skip("NOT TESTED: needs a GPU; set DF11_GPU=1, or run testdata/gpu-run.sh")
 	}
-	return GPUOptions{Mode: GPURequire, driver: os.Getenv("DF11_GPU_DRIVER")}
+	opt := GPUOptions{Mode: GPURequire, driver: os.Getenv("DF11_GPU_DRIVER")}
+	if _, err := cuda.Open(opt.driver); err != nil {
+		t.Fatal("DF11_GPU=1, but:", err)
+	}
+	return opt
+}
+
+// TestHardwareDemanded runs the tests for hardware with a driver that is not there: they fail, they do not skip.
+func TestHardwareDemanded(t *testing.T) {
+	if os.Getenv("DF11_GPU") != "" {
+		t.Skip("runs itself without DF11_GPU only")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), exe, "-test.run=^TestHardware", "-test.v")
+	c.Env = append(os.Environ(), "DF11_GPU=1", "DF11_GPU_DRIVER="+filepath.Join(t.TempDir(), "libcuda.so.1"))
+	out, err := c.CombinedOutput()
+	for _, name := range []string{"Driver", "Decode", "Golden", "Mismatch", "Rates"} {
+		if err == nil || !strings.Contains(string(out), "--- FAIL: TestHardware"+name+" ") {
+			t.Errorf("TestHardware%s did not fail: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// TestHardwareDriver opens every device, loads our kernel there, and says which they are.
+func TestHardwareDriver(t *testing.T) {
+	g, err := OpenGPU(hardware(t))
+	if err != nil {
+		t.Fatal("DF11_GPU=1, but:", err)
+	}
+	defer g.Close()
+	for _, d := range g.devices {
+		t.Log("DEVICE", d.describe)
+	}
 }
 
 // hardwareKernels are the kernels by name: ours by either of its ways, and the official one if it is there.
-func hardwareKernels(t *testing.T) map[string]string {
+func hardwareKernels(t *testing.T, opt GPUOptions) map[string]string {
 	t.Helper()
 	ours := filepath.Join(t.TempDir(), "ours.ptx")
 	if err := os.WriteFile(ours, []byte(kernel.PTX()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	kernels := map[string]string{"ours": "", "ours, official interface": ours}
-	if official := os.Getenv("DF11_KERNEL"); official != "" {
-		kernels["official"] = official
+	if official := os.Getenv("DF11_KERNEL"); official == "" {
+		t.Log("NOT RUN: the official kernel: DF11_KERNEL does not name it")
+	} else if err := refused(opt, official); err != nil {
+		t.Log("NOT RUN: the official kernel:", err)
 	} else {
-		t.Log("NOT TESTED: the official kernel; DF11_KERNEL does not name it")
+		kernels["official"] = official
 	}
 	return kernels
+}
+
+// refused is what the driver says about a kernel that is too new for it, and nil about every other.
+func refused(opt GPUOptions, path string) error {
+	opt.Kernel = path
+	g, err := OpenGPU(opt)
+	if err == nil {
+		return g.Close()
+	}
+	if e := (*cuda.Error)(nil); errors.As(err, &e) && e.RefusedPTX() {
+		return err
+	}
+	return nil // the test finds it
 }
 
 func (s *stored) onGPU(ctx context.Context, g *GPU, opt CompareOptions) error {
@@ -122,7 +173,7 @@ func TestHardwareDecode(t *testing.T) {
 			units[fmt.Sprint("random ", i)] = u
 		}
 	}
-	for name, path := range hardwareKernels(t) {
+	for name, path := range hardwareKernels(t, opt) {
 		t.Run(name, func(t *testing.T) {
 			opt.Kernel = path
 			mustDecode(t, opt, units)
@@ -138,7 +189,7 @@ func TestHardwareGolden(t *testing.T) {
 			units[name] = u
 		}
 	}
-	for name, path := range hardwareKernels(t) {
+	for name, path := range hardwareKernels(t, opt) {
 		t.Run(name, func(t *testing.T) {
 			opt.Kernel = path
 			mustDecode(t, opt, units)
@@ -162,139 +213,4 @@ func TestHardwareMismatch(t *testing.T) {
 			t.Errorf("bit 0 of weight %d: %v", i, err)
 		}
 	}
-}
-
-// meter times work on a device with events.
-type meter struct {
-	*gpuDevice
-	from, to cuda.Event
-}
-
-// median runs f with the slots in turn, so that no cache holds what it reads, and gives the median time.
-func (m *meter) median(t *testing.T, f func(c *cuda.Context, s *gpuSlot) error) time.Duration {
-	t.Helper()
-	var times []time.Duration
-	for i := range 3 + 30 { // the first three only load
-		s := m.slots[i%len(m.slots)]
-		err := m.Do(func(c *cuda.Context) error {
-			err := errors.Join(c.Record(m.from, s.stream), f(c, s), c.Record(m.to, s.stream), c.Synchronize(s.stream))
-			if err != nil {
-				return err
-			}
-			d, err := c.Elapsed(m.from, m.to)
-			if i >= 3 {
-				times = append(times, d)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	slices.Sort(times)
-	return times[len(times)/2]
-}
-
-func report(t *testing.T, what string, d time.Duration, nBytes, nWeights int) {
-	t.Helper()
-	t.Logf("RATE %-36s %9.1f µs %8.1f GB/s %8.2f Gweights/s", what, float64(d)/1e3, float64(nBytes)/float64(d), float64(nWeights)/float64(d))
-}
-
-// openMeter opens the first device with slots that hold the whole piece, and fills them.
-func openMeter(t *testing.T, opt GPUOptions, k *gpuKernel, u *Unit, p *gpuPiece) *meter {
-	t.Helper()
-	driver, err := cuda.Open(opt.driver)
-	if err != nil {
-		t.Fatal(err)
-	}
-	opt.slotSize, opt.sleep = p.size, time.Sleep
-	d, err := openGPUDevice(driver, 0, k, &opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &meter{gpuDevice: d}
-	err = d.Do(func(c *cuda.Context) (err error) {
-		if m.from, err = c.NewEvent(true); err != nil {
-			return err
-		}
-		m.to, err = c.NewEvent(true)
-		return err
-	})
-	for _, s := range d.slots {
-		err = errors.Join(err, u.fillPiece(p, s.host, 4))
-		if err == nil {
-			err = errors.Join(s.enqueue(k, p), s.wait(t.Context()))
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
-// TestHardwareRates measures; the lines with RATE belong into docs/gpu-results.md.
-func TestHardwareRates(t *testing.T) {
-	opt := hardware(t)
-	s := benchUnits["normal"]()
-	u, err := s.open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := u.newPiece(chunkRange{0, u.nChunks})
-	nMoved := p.nUpload + 2*p.nElems
-	for name, path := range hardwareKernels(t) {
-		k, err := readKernel(path, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := openMeter(t, opt, k, u, &p)
-		if path == "" {
-			t.Log("RATE device ", m.describe)
-			measureCopies(t, m, &p)
-		}
-		d := m.median(t, func(c *cuda.Context, s *gpuSlot) error { return k.launch(c, s, &p) })
-		report(t, "decode, "+name, d, nMoved, p.nElems)
-		if err := m.close(); err != nil {
-			t.Error(err)
-		}
-	}
-	measureCompare(t, opt, s)
-}
-
-// measureCopies measures the bounds: the device's memory, and the way there and back.
-func measureCopies(t *testing.T, m *meter, p *gpuPiece) {
-	t.Helper()
-	n := p.size / 2 &^ 255
-	d := m.median(t, func(c *cuda.Context, s *gpuSlot) error {
-		return c.CopyOnDevice(s.memory+cuda.Ptr(n), s.memory, n, s.stream)
-	})
-	report(t, "copy on the device, read + write", d, 2*n, 0)
-	d = m.median(t, func(c *cuda.Context, s *gpuSlot) error {
-		return c.CopyToHost(s.weights(p), s.memory+cuda.Ptr(p.out), s.stream)
-	})
-	report(t, "device to host, pinned", d, 2*p.nElems, 0)
-	d = m.median(t, func(c *cuda.Context, s *gpuSlot) error { return c.CopyToDevice(s.memory, s.host[:p.nUpload], s.stream) })
-	report(t, "host to device, pinned", d, p.nUpload, 0) // last: the upload must be what the kernel finds
-}
-
-// measureCompare measures whole verifications of a unit that is in memory.
-func measureCompare(t *testing.T, opt GPUOptions, s *stored) {
-	t.Helper()
-	g, err := OpenGPU(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Close()
-	const rounds = 10
-	var took time.Duration
-	for i := range 1 + rounds { // the first only loads
-		start := time.Now()
-		if err := s.onGPU(t.Context(), g, CompareOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if i > 0 {
-			took += time.Since(start)
-		}
-	}
-	report(t, "verification, all in all", took/rounds, len(s.stream)+len(s.sm)+len(s.gaps)+len(s.source), len(s.sm))
 }

@@ -95,7 +95,18 @@ func (k *gpuKernel) explain(err error, driver *cuda.Driver) error {
 	return fmt.Errorf("%w; PTX %d.%d needs a driver for CUDA %s or later, this one is for %d.%d", err, major, minor, needs, hasMajor, hasMinor)
 }
 
-// launch puts the decoding of a piece that lies in a slot into the slot's stream.
+// buildTables puts the making of our kernel's tables into a slot's stream, of the luts of a piece that lies there. They
+// are the same for all pieces of a unit. Other kernels have none.
+func (k *gpuKernel) buildTables(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
+	build := s.device.functions.build
+	if build == nil {
+		return nil
+	}
+	l := cuda.Launch{Blocks: 1, Threads: kernel.Threads, NShared: kernel.BuildShared(), Stream: s.stream}
+	return c.Launch(build, l, uint64(s.memory)+uint64(p.luts), uint64(p.nLUTs), uint64(s.memory)+uint64(p.tables))
+}
+
+// launch puts the decoding of a piece that lies in a slot into the slot's stream, behind buildTables.
 func (k *gpuKernel) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
 	at := func(offset int) uint64 { return uint64(s.memory) + uint64(offset) }
 	args := []uint64{
@@ -107,10 +118,6 @@ func (k *gpuKernel) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
 	if f.build == nil {
 		l.NShared = max(k.nShared, kernel.OfficialShared(p.widest))
 		return c.Launch(f.decode, l, args...)
-	}
-	build := cuda.Launch{Blocks: 1, Threads: kernel.Threads, NShared: kernel.BuildShared(), Stream: s.stream}
-	if err := c.Launch(f.build, build, at(p.luts), uint64(p.nLUTs), at(p.tables)); err != nil {
-		return err
 	}
 	l.Blocks = min(p.nChunks, blocksPerProcessor*s.device.Info().Processors)
 	l.NShared = max(k.nShared, kernel.TilesShared(p.widest))

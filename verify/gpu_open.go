@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
 )
@@ -20,6 +21,8 @@ type GPU struct {
 
 	free chan *gpuSlot // slots of all devices that nobody uses
 	dead chan struct{} // closed when every device has been given up
+
+	nJobs atomic.Uint64
 
 	mu    sync.Mutex
 	alive int

@@ -8,8 +8,9 @@ import (
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
 
-// gpuPiece is a run of whole chunks, and where its parts lie in a slot. What is uploaded comes first:
-// luts, coded stream, gaps, positions, sign_mantissa. The official kernel takes such a piece for a unit.
+// gpuPiece is a run of whole chunks, and where its parts lie in a slot. Our kernel's tables come first: all
+// pieces of a unit have the same, in the same place. Then what is uploaded: luts, coded stream, gaps,
+// positions, sign_mantissa. The official kernel takes such a piece for a unit.
 type gpuPiece struct {
 	chunkRange
 	elem    int64 // the unit's element that is the piece's first
@@ -19,7 +20,8 @@ type gpuPiece struct {
 	nLUTs   int // rows
 	nStream int // bytes of the coded stream that the kernel may read
 
-	luts, stream, gaps, positions, sm, nUpload, tables, out, size int // offsets in the slot
+	tables, luts, stream, gaps, positions, sm, out, size int // offsets in the slot
+	nUpload                                              int // bytes, from luts on
 }
 
 const (
@@ -39,14 +41,13 @@ func (u *Unit) newPiece(r chunkRange) gpuPiece {
 	for c := r.first; c < r.first+r.n; c++ {
 		p.widest = max(p.widest, int(u.positions[c+1]-u.positions[c]))
 	}
-	p.luts = 0
-	p.stream = alignSlot(p.nLUTs * rowBytes)
+	p.luts = p.tables + alignSlot(kernel.TableBytes)
+	p.stream = p.luts + alignSlot(p.nLUTs*rowBytes)
 	p.gaps = p.stream + alignSlot(r.n*chunkBytes+pieceTail)
 	p.positions = p.gaps + alignSlot(r.n*gapBytes+kernel.Slack)
 	p.sm = p.positions + alignSlot(4*(r.n+1))
-	p.nUpload = p.sm + p.nElems
-	p.tables = p.sm + alignSlot(p.nElems)
-	p.out = p.tables + alignSlot(kernel.TableBytes)
+	p.nUpload = p.sm + p.nElems - p.luts
+	p.out = p.sm + alignSlot(p.nElems)
 	p.size = p.out + 2*p.nElems
 	return p
 }

@@ -74,6 +74,25 @@ func TestGPUShapes(t *testing.T) {
 	}
 }
 
+// TestGPUTables demands that tables are built once for a slot and a unit: the stub knows of which luts they are.
+func TestGPUTables(t *testing.T) {
+	s := stub(t)
+	g := s.open(t, s.options())
+	defer g.Close()
+	a, b := encode(normalWeights(700_000, 25)), encode(fibWeights(20, 4))
+	for _, unit := range []*stored{a, b, a} {
+		if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if u, err := a.open(); err != nil || len(u.pieces(g.opt.slotSize)) <= nSlots {
+		t.Fatalf("as many slots as pieces: %v", err)
+	}
+	if n := strings.Count(s.log(t), "tables were built"); n < 3 || n > 3*nSlots {
+		t.Errorf("tables were built %d times for 3 units and %d slots", n, nSlots)
+	}
+}
+
 // TestGPUMismatch spoils the source in several places: the first is found, as on the CPU.
 func TestGPUMismatch(t *testing.T) {
 	s := stub(t)
