@@ -1,80 +1,211 @@
 #!/usr/bin/env bash
 # Proves and measures GPU decoding on a machine that has an NVIDIA GPU: bash verify/testdata/gpu-run.sh [OUT]
 #
-# Needs Go, or a test binary made elsewhere: CGO_ENABLED=0 go test -c -o verify.test ./verify, named by VERIFY_TEST.
-# DF11_KERNEL names the official decode.ptx (pip download --no-deps dfloat11==0.5.0, a zip file); without it pip is
-# asked, and without pip the official kernel is left out, which the output then says.
-# All output goes to OUT (default: gpu-results) as well. The exit status is that of the first step that failed.
+#   OUT               folder for all output (gpu-results); OUT/results.md has it in one page, for docs/gpu-results.md
+#   VERIFY_TEST       a test binary made elsewhere: CGO_ENABLED=0 go test -c -o verify.test ./verify. Without it Go is needed
+#   DF11_KERNEL       the official decode.ptx, which is in the wheel dfloat11==0.5.0. Without it pip is asked for the wheel
+#   DF11_GPU_WEIGHTS  weights of the unit whose verification is measured (default: 1 GiB of BF16, if memory allows)
+#   DF11_GPU_DRIVER   another driver library, such as the tests' stand-in; the results then say that no GPU was used
+#
+# Every step runs, or a line "NOT RUN" says why not. The exit status is that of the first step that failed; where nothing
+# could be run it is 1.
 set -uo pipefail
-cd "$(dirname "$0")/../.." || exit 1
-out=${1:-gpu-results}
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
-status=0
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 
-# step NAME COMMAND…: runs it, keeps its output, goes on when it fails.
+# --- where things are: paths are those of the caller ------------------------------------------------------------------
+
+out=${1:-gpu-results}
+mkdir -p "$out" || exit 1
+out=$(realpath "$out")
+for name in VERIFY_TEST DF11_KERNEL DF11_GPU_DRIVER; do
+  if [ -n "${!name-}" ]; then declare -x "$name=$(realpath -m "${!name}")"; fi
+done
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+status=0
+steps=()
+for name in machine not-run build driver golden decode mismatch rates sanitizer-{memcheck,racecheck,synccheck,initcheck}; do
+  rm -f "$out/$name.txt"
+done
+rm -f "$out/results.md"
+touch "$out/not-run.txt"
+
+# --- helpers ----------------------------------------------------------------------------------------------------------
+
+# missing WHAT…: tells of something that is not run, and why.
+missing() { printf 'NOT RUN: %s\n' "$*" | tee -a "$out/not-run.txt"; }
+
+fail() { if [ "$status" = 0 ]; then status=$1; fi; }
+
+# step NAME COMMAND…: runs it, keeps its output, goes on when it fails; "$rc" is how it ended.
 step() {
-  local name=$1 rc
+  local name=$1
   shift
-  printf '== %s: %s\n' "$name" "$*"
-  (cd verify && "$@") 2>&1 | tee "$out/$name.txt"
-  rc=${PIPESTATUS[0]}
-  printf '== %s: exit status %d\n' "$name" "$rc"
-  if [ "$status" = 0 ]; then status=$rc; fi
+  steps+=("$name")
+  {
+    printf '== %s: %s\n' "$name" "$*"
+    (cd verify && exec "$@") 2>&1
+    rc=$?
+    printf '== %s: exit status %d\n' "$name" "$rc"
+    echo "$rc" >"$scratch/rc"
+  } | tee "$out/$name.txt"
+  rc=$(cat "$scratch/rc")
 }
 
-missing() { printf '!! NOT RUN: %s\n' "$*" | tee -a "$out/not-run.txt"; }
+# hardware NAME TEST: one of the tests for hardware.
+hardware() {
+  step "$1" "$VERIFY_TEST" -test.v -test.timeout 30m -test.run "^$2\$"
+  fail "$rc"
+}
 
-# The driver may lie where only containers look.
-for library in /usr/local/nvidia/lib64 /usr/lib/wsl/lib /usr/lib64-nvidia; do
-  if [ -e "$library/libcuda.so.1" ]; then export LD_LIBRARY_PATH=$library${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; fi
-done
+# reason FILE: the last line of an output that says what was wrong.
+reason() { grep -E 'DF11_GPU=1, but|[Ee]rror|cannot|no such|not found|refus' "$1" | tail -1 | sed -E 's/^[ =]*//; s/^[a-z_]+\.go:[0-9]+: //; s/^DF11_GPU=1, but: //'; }
 
-rm -f "$out/not-run.txt"
-{
-  date -u +'%Y-%m-%d %H:%M UTC'
-  git rev-parse HEAD 2>/dev/null
-  uname -srm
-  nvidia-smi 2>/dev/null || echo 'no nvidia-smi'
-} | tee "$out/machine.txt"
+# --- the pieces -------------------------------------------------------------------------------------------------------
 
-if [ -z "${VERIFY_TEST-}" ]; then
-  VERIFY_TEST=$scratch/verify.test
-  CGO_ENABLED=0 go test -c -o "$VERIFY_TEST" ./verify || exit 1
-fi
-VERIFY_TEST=$(realpath "$VERIFY_TEST")
+# describe_machine tells what this is.
+describe_machine() {
+  local changes
+  date -u +'date: %Y-%m-%d %H:%M UTC'
+  if git rev-parse HEAD >"$scratch/commit" 2>/dev/null; then
+    changes=$(git status --porcelain 2>/dev/null | grep -vc '^??')
+    printf 'commit: %s, %d changed files\n' "$(cat "$scratch/commit")" "$changes"
+  else
+    echo 'commit: unknown, git does not tell'
+  fi
+  printf 'system: %s, %s processors\n' "$(uname -srm)" "$(nproc)"
+  grep -E '^(MemTotal|MemAvailable)' /proc/meminfo
+  if [ -n "${DF11_GPU_DRIVER-}" ]; then
+    printf 'SIMULATED: the driver is %s. If that is the stand-in of the tests, no GPU was used for anything here.\n' "$DF11_GPU_DRIVER"
+  elif ! nvidia-smi 2>"$scratch/smi"; then
+    echo "no nvidia-smi: $(head -1 "$scratch/smi")"
+    cat /proc/driver/nvidia/version 2>/dev/null || echo 'no /proc/driver/nvidia/version: the driver is not loaded here'
+  fi
+}
 
-if [ -z "${DF11_KERNEL-}" ] && python3 -m pip download -q --no-deps -d "$scratch" dfloat11==0.5.0; then
-  python3 -m zipfile -e "$scratch"/dfloat11-*.whl "$scratch/dfloat11"
-  DF11_KERNEL=$scratch/dfloat11/dfloat11/decode.ptx
-fi
-if [ -n "${DF11_KERNEL-}" ]; then
-  DF11_KERNEL=$(realpath "$DF11_KERNEL")
-  export DF11_KERNEL
-  sha256sum "$DF11_KERNEL" | tee -a "$out/machine.txt"
-else
-  missing 'the official kernel: no DF11_KERNEL, and pip cannot get it'
-fi
-
-export DF11_GPU=1
-step golden "$VERIFY_TEST" -test.v -test.run '^TestHardwareGolden$'
-step decode "$VERIFY_TEST" -test.v -test.run '^TestHardwareDecode$'
-step mismatch "$VERIFY_TEST" -test.v -test.run '^TestHardwareMismatch$'
-
-sanitizer=$(command -v compute-sanitizer)
-for candidate in /usr/local/cuda*/bin/compute-sanitizer; do
-  if [ -z "$sanitizer" ] && [ -x "$candidate" ]; then sanitizer=$candidate; fi
-done
-if [ -n "$sanitizer" ]; then
-  for tool in memcheck racecheck synccheck initcheck; do
-    step "sanitizer-$tool" "$sanitizer" --tool "$tool" --error-exitcode 9 "$VERIFY_TEST" -test.run '^TestHardwareGolden$'
+# find_driver helps the loader where the driver lies where only containers look.
+find_driver() {
+  local folder
+  for folder in /usr/local/nvidia/lib64 /usr/lib/wsl/lib /usr/lib64-nvidia; do
+    if [ -e "$folder/libcuda.so.1" ]; then export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; fi
   done
-else
-  missing 'compute-sanitizer: not on this machine'
-fi
+}
 
-step rates "$VERIFY_TEST" -test.v -test.run '^TestHardwareRates$'
-echo "== results are in $out"
+# find_tests makes the test binary, unless there is one.
+find_tests() {
+  if [ -n "${VERIFY_TEST-}" ]; then
+    [ -x "$VERIFY_TEST" ] || { missing "everything: VERIFY_TEST, $VERIFY_TEST, is not an executable file"; return 1; }
+    return
+  fi
+  VERIFY_TEST=$scratch/verify.test
+  if ! command -v go >/dev/null; then
+    missing 'everything: there is no Go here, and VERIFY_TEST names no test binary made elsewhere'
+    return 1
+  fi
+  if ! CGO_ENABLED=0 go test -c -o "$VERIFY_TEST" ./verify 2>&1 | tee "$out/build.txt"; then
+    missing "everything: the tests do not compile: $(tail -1 "$out/build.txt")"
+    return 1
+  fi
+}
+
+# find_official gets the official kernel, unless it is there.
+find_official() {
+  local wanted=cc9b78f6a14c9118abf46a733390f14ef66a9c2eb4db04ded9b74183a02665cf file=$scratch/wheel/dfloat11/decode.ptx
+  if [ -n "${DF11_KERNEL-}" ]; then
+    [ -f "$DF11_KERNEL" ] || { missing "the official kernel: DF11_KERNEL, $DF11_KERNEL, is not a file"; unset DF11_KERNEL; return; }
+  elif ! command -v python3 >/dev/null; then
+    missing 'the official kernel: DF11_KERNEL does not name it, and there is no python3 to get it'
+    return
+  elif ! python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$scratch" dfloat11==0.5.0 >"$scratch/pip" 2>&1; then
+    missing "the official kernel: DF11_KERNEL does not name it, and pip cannot get it: $(tail -1 "$scratch/pip")"
+    return
+  elif ! python3 -m zipfile -e "$scratch"/dfloat11-0.5.0-*.whl "$scratch/wheel" >"$scratch/zip" 2>&1 || [ ! -f "$file" ]; then
+    missing "the official kernel: it is not in the wheel that pip got: $(tail -1 "$scratch/zip")"
+    return
+  else
+    DF11_KERNEL=$file
+  fi
+  export DF11_KERNEL
+  printf 'official kernel: %s\n' "$(sha256sum <"$DF11_KERNEL")" | tee -a "$out/machine.txt"
+  if ! echo "$wanted  $DF11_KERNEL" | sha256sum --check --quiet >/dev/null 2>&1; then
+    echo 'official kernel: it is NOT that of dfloat11 0.5.0' | tee -a "$out/machine.txt"
+  fi
+}
+
+# sanitize runs the golden units under compute-sanitizer. What ends without a summary has checked nothing.
+sanitize() {
+  local sanitizer candidate tool
+  sanitizer=$(command -v compute-sanitizer)
+  for candidate in /usr/local/cuda*/bin/compute-sanitizer /opt/cuda/bin/compute-sanitizer; do
+    if [ -z "$sanitizer" ] && [ -x "$candidate" ]; then sanitizer=$candidate; fi
+  done
+  if [ -z "$sanitizer" ]; then
+    missing 'the sanitizer steps: there is no compute-sanitizer on this machine'
+    return
+  fi
+  for tool in memcheck racecheck synccheck initcheck; do
+    step "sanitizer-$tool" "$sanitizer" --tool "$tool" --error-exitcode 9 "$VERIFY_TEST" -test.timeout 60m -test.run '^TestHardwareGolden$'
+    if grep -q 'SUMMARY' "$out/sanitizer-$tool.txt"; then
+      fail "$rc"
+    else
+      missing "sanitizer-$tool: it ended with $rc and no summary: $(reason "$out/sanitizer-$tool.txt")"
+    fi
+  done
+}
+
+# run_steps does all that needs the GPU.
+run_steps() {
+  export DF11_GPU=1
+  hardware driver TestHardwareDriver
+  if [ "$status" != 0 ]; then
+    missing "golden, decode, mismatch, sanitizer, rates: no GPU can be used: $(reason "$out/driver.txt")"
+    return
+  fi
+  hardware golden TestHardwareGolden
+  hardware decode TestHardwareDecode
+  hardware mismatch TestHardwareMismatch
+  sanitize
+  hardware rates TestHardwareRates
+  cat "$out"/{golden,decode,rates}.txt | grep -o 'NOT RUN: .*' | sort -u - "$out/not-run.txt" -o "$out/not-run.txt"
+}
+
+# lines PATTERN: what the tests printed behind file and line.
+lines() { cat "$out"/driver.txt "$out"/rates.txt 2>/dev/null | grep -oE "$1" || echo 'none'; }
+
+# page prints everything as one page for docs/gpu-results.md.
+page() {
+  local name
+  echo '# GPU results'
+  if [ -n "${DF11_GPU_DRIVER-}" ] || grep -qs 'DEVICE Stub' "$out/driver.txt"; then
+    printf '\n**SIMULATED. No GPU was used: not a result, and not to be published as one.**\n'
+  elif ! grep -qs 'DEVICE ' "$out/driver.txt"; then
+    printf '\n**No GPU run has been made.** Nothing below was decoded by a GPU.\n'
+  fi
+  printf '\n## Machine\n\n```\n' && cat "$out/machine.txt" && lines 'DEVICE .*' && printf '```\n'
+  printf '\n## Steps\n\n| step | exit status |\n| --- | --- |\n'
+  for name in "${steps[@]}"; do
+    printf '| %s | %s |\n' "$name" "$(sed -n 's/^== .*: exit status //p' "$out/$name.txt" | tail -1)"
+  done
+  printf '\n## Not run\n\n' && { sed 's/^NOT RUN: /* /' "$out/not-run.txt" | grep . || echo 'Everything was run.'; }
+  printf '\n## Rates and goals\n\n```\n' && lines '(RATE|GOAL) .*' && printf '```\n'
+  printf '\n## Raw output\n'
+  for name in "${steps[@]}"; do
+    printf '\n### %s\n\n```\n' "$name" && cat "$out/$name.txt" && printf '```\n'
+  done
+}
+
+# --- run --------------------------------------------------------------------------------------------------------------
+
+describe_machine | tee "$out/machine.txt"
+find_driver
+if find_tests; then
+  find_official
+  run_steps
+else
+  status=1
+fi
+page >"$out/results.md"
+printf '\n== not run:\n' && { grep . "$out/not-run.txt" || echo 'nothing was left out'; }
+printf '== exit status %d; %s is the page for docs/gpu-results.md\n' "$status" "$out/results.md"
 exit "$status"
