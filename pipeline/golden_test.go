@@ -60,7 +60,9 @@ func TestGoldenModels(t *testing.T) {
 		for _, workers := range []int{1, 3} {
 			out := t.TempDir()
 			opt := plan.Options{PatternDict: goldenDict(t, model)}
-			_, err := convertLocal(t, filepath.Join(goldenE2E, model, "source"), out, opt, func(o *pipeline.Options) { o.Workers = workers })
+			_, err := convertLocal(t, filepath.Join(goldenE2E, model, "source"), out, opt, func(o *pipeline.Options) {
+				o.Workers, o.DropCache = workers, workers == 3
+			})
 			if err != nil {
 				t.Fatalf("%s: %v", model, err)
 			}

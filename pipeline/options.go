@@ -44,6 +44,10 @@ type Options struct {
 	// PieceMemory bounds what is kept of outputs that are read back by ranges, to prove source files; 0 is 96 MiB.
 	PieceMemory int64
 
+	// DropCache asks the system to forget pages of a local source and of the output folder once they are used. It is for
+	// models that its cache can't hold.
+	DropCache bool
+
 	// Part makes only a share of the outputs, for one of many machines, and leaves the repo unfinished. Finish completes
 	// what the parts have published. Both need Push and no OutDir.
 	Part   Part

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"sort"
+
+	"github.com/df11-convert/df11-convert/internal/pagecache"
 )
 
 // A spool is where a task's source bytes wait between the encoder's two passes. Offsets are the task's own: the weights
@@ -127,6 +129,16 @@ func (s *spanSpool) ReadAt(p []byte, off int64) (int, error) {
 		return done, io.EOF
 	}
 	return done, nil
+}
+
+// passing is a spanSpool whose bytes leave the system's cache with it.
+type passing struct{ *spanSpool }
+
+func (s passing) Release() error {
+	for _, e := range s.extents {
+		pagecache.Drop(e.r, e.off, e.length)
+	}
+	return nil
 }
 
 // readError turns the end of a source file in the middle of a tensor into an error that says so.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/pagecache"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -101,7 +102,9 @@ func (r *run) begin(ctx context.Context, t *task) error {
 	}
 	if r.readsLocal(t) {
 		s, err := localSpool(r.Source.(localFiles), t)
-		t.spool = s
+		if t.spool = s; r.DropCache && err == nil {
+			t.spool = passing{s}
+		}
 		return err
 	}
 	if err := r.budgetOf(t).acquire(ctx, t.size); err != nil {
@@ -163,7 +166,7 @@ func (b budgeted) Release() error {
 }
 
 // localSpool reads a task's bytes where they are.
-func localSpool(local localFiles, t *task) (spool, error) {
+func localSpool(local localFiles, t *task) (*spanSpool, error) {
 	var extents []extent
 	var failed error
 	t.eachTensor(func(x plan.Tensor, at int64, _ *taskUnit) {
@@ -241,11 +244,13 @@ func (r *run) free(size int64) {
 // publishLoop uploads sealed files and lets those go that need not stay.
 func (r *run) publishLoop(ctx context.Context, sealed <-chan Output) error {
 	for o := range sealed {
-		if r.pub == nil {
-			continue
+		if r.pub != nil {
+			if err := r.upload(ctx, o); err != nil {
+				return err
+			}
 		}
-		if err := r.upload(ctx, o); err != nil {
-			return err
+		if r.DropCache && r.store.keep {
+			pagecache.DropFile(r.store.path(o.Path))
 		}
 	}
 	return nil

@@ -266,7 +266,7 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
 		OutDir: f.out, WorkDir: f.workDir, Workers: f.workers, Uploads: f.uploads, Disk: int64(f.disk), PieceMemory: pieceMemory(f.budget),
-		Force: f.force, Strict: f.strict, BaseModel: f.baseModel, Version: versionText(),
+		DropCache: exceedsCache(src.plan.SourceBytes()), Force: f.force, Strict: f.strict, BaseModel: f.baseModel, Version: versionText(),
 		Progress: new(pipeline.Progress), Log: u.log(),
 	}
 	name := src.model.Name + "-DF11"

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/df11-convert/df11-convert/internal/pagecache"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -138,9 +139,18 @@ func transferBuffers(memory int64, connections int) (rangeBytes, bufferBytes int
 
 // defaultMemory is the budget where none is given: a share of the container's limit, or none.
 func defaultMemory() sizeFlag {
-	limit := cgroupMemory("/proc/self/cgroup", "/sys/fs/cgroup")
+	limit := containerMemory()
 	if limit == 0 {
 		return 0
 	}
 	return sizeFlag(max(minMemory, int64(containerShare*float64(limit))))
+}
+
+func containerMemory() int64 { return cgroupMemory("/proc/self/cgroup", "/sys/fs/cgroup") }
+
+// exceedsCache tells whether n bytes of files are more than the system can keep in memory beside other things: more than
+// half of what the container or the machine has.
+func exceedsCache(n int64) bool {
+	memory := cmp.Or(containerMemory(), pagecache.Memory())
+	return memory > 0 && n > memory/2
 }
