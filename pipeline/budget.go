@@ -113,6 +113,29 @@ func (r *run) budgets(segs [][]segment, kept int64) error {
 	return nil
 }
 
+// leftovers lists the outputs of earlier runs that take disk until they are uploaded.
+func (r *run) leftovers() []Output {
+	if r.store.keep {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.unpublished), func(o Output) bool { return o.Uploaded })
+}
+
+// chargeLeftovers takes their bytes from the share of outputs, or where that is used up from what spools leave. They are
+// uploaded whatever else waits, so this can't block for ever.
+func (r *run) chargeLeftovers() {
+	r.charged = map[string]*budget{}
+	for _, o := range r.leftovers() {
+		r.charged[o.Path] = nil
+		for _, b := range []*budget{r.outputs, r.spools} {
+			if b.tryAcquire(o.Size) {
+				r.charged[o.Path] = b
+				break
+			}
+		}
+	}
+}
+
 // spareDisk is what is left free of a disk whose size nobody set a budget for: this much, or a twentieth of a small one.
 const spareDisk = 256 << 20
 
@@ -127,6 +150,9 @@ func (r *run) disk(kept int64) (int64, error) {
 		return r.Disk, nil
 	}
 	free += kept
+	for _, o := range r.leftovers() {
+		free += o.Size // they are charged
+	}
 	free = max(1, free-min(spareDisk, free/20))
 	if r.store.keep {
 		stays := int64(leastRatio * float64(r.pendingBytes()))

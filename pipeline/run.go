@@ -38,12 +38,13 @@ type run struct {
 	tasks  []*task
 	files  []*fileState
 
-	adopted      map[string]bool // outputs that earlier runs have finished
-	unpublished  []Output        // of these, what is still to be uploaded
-	noDuplicates bool            // files are not copied inside the hub
-	split        int             // into how many parts the work was split, for the run that finishes
-	byTask       bool            // tensors are fetched by ranges, task by task
-	diskLimit    int64           // for all that is on its way; 0 is none
+	adopted      map[string]bool    // outputs that earlier runs have finished
+	unpublished  []Output           // of these, what is still to be uploaded
+	charged      map[string]*budget // of these, what takes disk until then, and whose share; nil where there was no room
+	noDuplicates bool               // files are not copied inside the hub
+	split        int                // into how many parts the work was split, for the run that finishes
+	byTask       bool               // tensors are fetched by ranges, task by task
+	diskLimit    int64              // for all that is on its way; 0 is none
 	// spools and outputs are shares of the disk, memory is for spools in memory.
 	spools, outputs, memory *budget
 	mu                      sync.Mutex // journal
@@ -153,6 +154,12 @@ func (r *run) reset(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.unpublished = nil
+	for _, o := range r.ledger.all() {
+		if r.pub != nil && !r.pub.has(o.Path) {
+			r.unpublished = append(r.unpublished, o)
+		}
+	}
 	if err := r.budgets(segs, heldBytes(found)); err != nil {
 		return err
 	}
@@ -162,19 +169,11 @@ func (r *run) reset(ctx context.Context) error {
 	for _, f := range r.files {
 		f.unchecked = r.byTask || !r.Part.whole() || r.Finish
 	}
-	r.unpublished = nil
-	for _, o := range r.ledger.all() {
-		if r.pub == nil {
-			break
-		}
-		if !r.pub.has(o.Path) {
-			r.unpublished = append(r.unpublished, o)
-		}
-	}
 	r.countProgress()
 	if err := r.restoreSpools(ctx, found, segs); err != nil {
 		return err
 	}
+	r.chargeLeftovers()
 	r.trimCheckpoints()
 	return nil
 }

@@ -241,6 +241,17 @@ func (r *run) free(size int64) {
 	}
 }
 
+// freeUploaded gives back what an output has taken of the disk.
+func (r *run) freeUploaded(o Output) {
+	b, leftover := r.charged[o.Path]
+	if !leftover {
+		b = r.outputs
+	}
+	if b != nil {
+		b.release(o.Size)
+	}
+}
+
 // publishLoop uploads sealed files and lets those go that need not stay.
 func (r *run) publishLoop(ctx context.Context, sealed <-chan Output) error {
 	for o := range sealed {
@@ -271,9 +282,7 @@ func (r *run) upload(ctx context.Context, o Output) error {
 	if r.store.keep {
 		return nil
 	}
-	if !slices.ContainsFunc(r.unpublished, func(u Output) bool { return u.Path == o.Path }) {
-		r.free(o.Size) // what an earlier run left was never acquired
-	}
+	r.freeUploaded(o)
 	uploaded := o
 	uploaded.Uploaded = true
 	r.ledger.add(uploaded)
