@@ -18,7 +18,7 @@ func (r *run) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 		PipelineTag: r.Model.PipelineTag, LibraryName: r.Model.LibraryName,
 		Layout: r.Plan.Layout, Component: r.component(), Loader: r.Plan.Loader, Readers: r.Plan.Readers,
 		Provenance: r.Plan.Provenance, Derived: r.Plan.Derived, NoticeFiles: r.noticeFiles(),
-		SourceBytes: p.BF16Bytes, OutputBytes: p.DF11Bytes, NUnits: int64(p.Units), NWeights: p.Weights,
+		SourceBytes: p.BF16Bytes, F32Bytes: p.F32Bytes, NExactF32: nExactF32(r.Plan), OutputBytes: p.DF11Bytes, NUnits: int64(p.Units), NWeights: p.Weights,
 		TiedEmbeddings: r.Plan.TiedEmbeddings, Differences: p.Differences, TiesBroken: p.TiesBroken,
 		Verification: m.Verification, ToolVersion: r.Version,
 		GivenDict: r.Plan.Config.Mode == plan.ConfigNone && r.Plan.Provenance == "given",

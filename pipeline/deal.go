@@ -83,7 +83,7 @@ func (d *dealer) narrowBlock(b block, seg segment) error {
 	}
 	d.narrow, d.inexact = narrowF32(d.narrow, b.buf, d.inexact)
 	if d.inexact > 0 && b.off+int64(len(b.buf)) == seg.end {
-		return &InexactError{File: d.fs.path, Tensor: seg.dst[i].name, Values: d.inexact, Of: (seg.end - seg.off) / 4}
+		return &InexactError{File: d.fs.path, Tensor: seg.dst[i].name, Values: d.inexact, Of: (seg.end - seg.off) / 4, Scope: ScopeTensor}
 	}
 	return nil
 }
@@ -156,32 +156,6 @@ func (t *task) seen() []Prefix {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.prefixes)
-}
-
-// InexactError says that an F32 tensor does not fit BF16 without loss. Nothing is said of the tensors behind it.
-type InexactError struct {
-	File, Tensor string
-	Values, Of   int64
-}
-
-func (e *InexactError) Error() string {
-	return fmt.Sprintf("F32 tensor %s of %s: %d of %d values are not exact in BF16", e.Tensor, e.File, e.Values, e.Of)
-}
-
-// narrowF32 writes the upper halves of the F32 values in src to dst, which it may grow, and counts in inexact those
-// whose lower half is not zero.
-func narrowF32(dst, src []byte, inexact int64) ([]byte, int64) {
-	if cap(dst) < len(src)/2 {
-		dst = make([]byte, blockBytes/2)
-	}
-	dst = dst[:len(src)/2]
-	for i := 0; i+4 <= len(src); i += 4 {
-		if src[i]|src[i+1] != 0 {
-			inexact++
-		}
-		dst[i/2], dst[i/2+1] = src[i+2], src[i+3]
-	}
-	return dst, inexact
 }
 
 // newCounters makes a counter for each unit of a task that DF11 may hold.

@@ -80,10 +80,11 @@ type UnitEstimate struct {
 }
 
 // EstimateSize reads at most maxBytes of the weights, spread over the units, and estimates the size of the result. With
-// maxBytes 0 nothing is read and the ratio of published models is assumed.
+// maxBytes 0 nothing is read and the ratio of published models is assumed. F32 weights among them that do not fit BF16 are
+// an InexactError, as the conversion's would be.
 func EstimateSize(ctx context.Context, src Source, p *plan.Plan, maxBytes int64) (*Estimate, error) {
 	e := &Estimate{Units: make([]UnitEstimate, len(p.Units))}
-	samples := chooseSamples(p, maxBytes)
+	samples, inexact := chooseSamples(p, maxBytes), &inexactCount{}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(samplesAtOnce)
 	for i, u := range p.Units {
@@ -92,7 +93,7 @@ func EstimateSize(ctx context.Context, src Source, p *plan.Plan, maxBytes int64)
 			continue
 		}
 		g.Go(func() error {
-			if err := e.Units[i].sample(gctx, unitReader{gctx, src, u}, samples[i]); err != nil {
+			if err := e.Units[i].sample(gctx, unitReader{gctx, src, u, inexact}, samples[i]); err != nil {
 				return fmt.Errorf("sample unit %s: %w", u.Path, err)
 			}
 			return nil
@@ -106,6 +107,13 @@ func EstimateSize(ctx context.Context, src Source, p *plan.Plan, maxBytes int64)
 		e.SampledBytes += e.Units[i].Sampled * sourceWidth(u)
 		e.Samples += len(samples[i])
 		e.Exact = e.Exact && (e.Units[i].Exact || u.Unholdable != "")
+	}
+	scope := ScopeSample
+	if e.Exact && inexact.of == nExactF32(p) {
+		scope = ScopeModel
+	}
+	if err := inexact.err(p, scope); err != nil {
+		return nil, err
 	}
 	e.fillGaps(p)
 	return e, e.layOut(p)
@@ -347,6 +355,8 @@ type unitReader struct {
 	ctx  context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives for one estimate
 	src  Source
 	unit plan.Unit
+	// inexact counts what was read of F32 tensors.
+	inexact *inexactCount
 }
 
 func (r unitReader) ReadAt(p []byte, off int64) (int, error) {
@@ -376,7 +386,8 @@ func (r unitReader) read(t plan.Tensor, p []byte, off int64) error {
 		return err
 	}
 	if t.ExactF32 {
-		narrowF32(p, b, 0)
+		_, n := narrowF32(p, b, 0)
+		r.inexact.add(t, n, int64(len(b)/4))
 		return nil
 	}
 	copy(p, b)

@@ -78,12 +78,33 @@ func TestInexactIsRefusedAgain(t *testing.T) {
 			for i := range 3 {
 				_, err := w.convert(t.Context(), t, work, change)
 				inexact := (*pipeline.InexactError)(nil)
-				if !errors.As(err, &inexact) || inexact.Values != 3 || inexact.Tensor != head || inexact.Of != 8000*256 {
+				if !errors.As(err, &inexact) || inexact.Values != 3 || inexact.Tensor != head || inexact.Of != 8000*256 || inexact.Scope != pipeline.ScopeTensor {
 					t.Fatalf("run %d: %v", i+1, err)
 				}
 				w.unfinished(t)
 			}
 		})
+	}
+}
+
+// TestSampledInexact: a sample that shows values that do not fit BF16 is reason enough to refuse the plan.
+func TestSampledInexact(t *testing.T) {
+	dir := writeModel(t, mediumHead())
+	for p, b := range widened(t, mediumHead(), map[string][2]int{head: {0, 8000 * 256}}) {
+		writeFile(t, filepath.Join(dir, p), b)
+	}
+	src, model, err := pipeline.OpenLocal(t.Context(), dir, plan.Options{ExactF32: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(model.Plan, plan.Options{ExactF32: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = pipeline.EstimateSize(t.Context(), src, p, 1<<20)
+	inexact := (*pipeline.InexactError)(nil)
+	if !errors.As(err, &inexact) || inexact.Scope != pipeline.ScopeSample || inexact.Tensor != head || inexact.Values >= inexact.Of {
+		t.Error(err)
 	}
 }
 

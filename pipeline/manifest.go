@@ -45,7 +45,7 @@ func (r *run) baseModel() string {
 
 // manifestOutputs lists the weight files, the units in them, and what was proved about them.
 func (r *run) manifestOutputs(m *metadata.Manifest) {
-	cpu := metadata.Verification{Method: "cpu", Decoder: cpuDecoder}
+	cpu := metadata.Verification{Method: "cpu", Decoder: cpuDecoder, NExactF32: nExactF32(r.Plan)}
 	gpu := metadata.Verification{Method: "gpu"}
 	for _, t := range r.tasks {
 		o, _ := r.ledger.output(t.path)
@@ -88,7 +88,11 @@ func manifestUnit(o Output, u *taskUnit, res UnitResult) metadata.Unit {
 		NWeights: res.Weights, TieBroken: res.TieBroken, CodedBits: res.Bits, Exponents: manifestExponents(res.Exponents),
 	}
 	for _, a := range u.Attrs {
-		m.Tensors = append(m.Tensors, metadata.UnitTensor{Name: a.Name, Shape: a.Shape})
+		t := metadata.UnitTensor{Name: a.Name, Shape: a.Shape}
+		if a.ExactF32 {
+			t.SourceDType = string(a.DType)
+		}
+		m.Tensors = append(m.Tensors, t)
 	}
 	return m
 }

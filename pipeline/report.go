@@ -13,9 +13,10 @@ type Report struct {
 	Folder      string       `json:"folder,omitempty"`
 	Repo        string       `json:"repo,omitempty"`
 	URL         string       `json:"url,omitempty"`
-	Part        string       `json:"part,omitempty"` // set where only a part was made and the repo is not finished
-	BF16Bytes   int64        `json:"bf16_bytes"`     // source weights
-	DF11Bytes   int64        `json:"df11_bytes"`     // output weights
+	Part        string       `json:"part,omitempty"`      // set where only a part was made and the repo is not finished
+	BF16Bytes   int64        `json:"bf16_bytes"`          // source weights, those of F32 counted as the BF16 that they are
+	F32Bytes    int64        `json:"f32_bytes,omitempty"` // source weights as they are stored, if some of them are F32
+	DF11Bytes   int64        `json:"df11_bytes"`          // output weights
 	Units       int          `json:"units"`
 	Weights     int64        `json:"weights"` // in units, every bit of them compared
 	Bits        int64        `json:"exponent_bits"`
@@ -36,6 +37,10 @@ func (r *run) report() *Report {
 	p := &Report{Source: r.Model.ID, Commit: r.Model.Commit, Differences: r.Plan.Differences, GPU: r.GPU != nil}
 	for _, w := range r.Model.Plan.Weights {
 		p.BF16Bytes += w.Size
+	}
+	if n := nExactF32(r.Plan); n > 0 {
+		p.F32Bytes = p.BF16Bytes
+		p.BF16Bytes -= 2 * n
 	}
 	for _, o := range r.ledger.all() {
 		p.Files++

@@ -126,7 +126,7 @@ func (r *run) adoptParts(ctx context.Context) error {
 func (r *run) run(ctx context.Context) (*Report, error) {
 	r.Progress.SetPhase("convert")
 	if err := r.convertAndProve(ctx); err != nil {
-		return nil, err
+		return nil, r.countAllInexact(ctx, err)
 	}
 	if !r.Part.whole() {
 		report := r.report()

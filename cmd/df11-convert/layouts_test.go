@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -278,9 +279,27 @@ func TestExactF32(t *testing.T) {
 	}
 	inexact := filepath.Join(t.TempDir(), "inexact")
 	llama(t, inexact, "F32", 5, "")
-	refused(t, "5 of 1024 values are not exact", inexact, "--exact-f32", "-o", t.TempDir())
+	for _, args := range [][]string{{inexact, "-o", t.TempDir()}, {"plan", inexact}, {"plan", inexact, "--json"}} {
+		refused(t, "70 of all 18432 F32 values are not exact in BF16, in tensor model.layers.0.mlp.down_proj.weight of model.safetensors first", append(args, "--exact-f32")...)
+	}
+	must(t, "plan", inexact, "--exact-f32", "--sample-bytes", "0")
 	if out := must(t, "plan", exact, "--exact-f32"); !strings.Contains(out, "exact: all weights were read") {
 		t.Errorf("plan: %s", out)
+	}
+	f32InWords(t, out)
+}
+
+// f32InWords: card and manifest of a model that was F32 say so, and what was looked at. The card compares BF16 with DF11.
+func f32InWords(t *testing.T, dir string) {
+	t.Helper()
+	card, manifest := string(mustRead(t, filepath.Join(dir, "README.md"))), string(mustRead(t, filepath.Join(dir, metadata.ManifestName)))
+	for _, words := range []string{"The source stores 18,432 of its weights as F32, 75.8 kB with all others. Each of them is a BF16 number", "| Weights | 38.9 kB |"} {
+		if !strings.Contains(card, words) {
+			t.Errorf("the card lacks %q:\n%s", words, card)
+		}
+	}
+	if n := strings.Count(manifest, `"source_dtype": "F32"`); n != 16 || !strings.Contains(manifest, `"n_exact_f32": 18432`) {
+		t.Errorf("the manifest names %d tensors of F32:\n%s", n, manifest)
 	}
 }
 

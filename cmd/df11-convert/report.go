@@ -16,6 +16,9 @@ func printReport(w io.Writer, r *pipeline.Report) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("source", "%s%s", r.Source, at(r.Commit))
+	if r.F32Bytes > 0 {
+		row("as stored", "%s, in F32 weights that are BF16 numbers", human.Bytes(r.F32Bytes))
+	}
 	row("BF16", "%s", human.Bytes(r.BF16Bytes))
 	row("DF11", "%s (%.2f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
 	row("units", "%d, with %d weights", r.Units, r.Weights)

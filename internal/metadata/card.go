@@ -35,7 +35,9 @@ type CardInput struct {
 	Image       string   // picture of sizes and exponents beside the card; "" if there is none
 	NoticeFiles []string // licence files that were copied
 
-	SourceBytes    int64 // of the weights, before
+	SourceBytes    int64 // of the weights, before; F32 that is exact BF16 counts as such
+	F32Bytes       int64 // the same as the source stores them; 0 if none is F32
+	NExactF32      int64 // weights that the source holds as F32
 	OutputBytes    int64 // and after
 	NUnits         int64 // stored as DF11
 	NWeights       int64 // in these

@@ -105,6 +105,8 @@ type Exponents struct {
 type UnitTensor struct {
 	Name  string  `json:"name"` // in the output
 	Shape []int64 `json:"shape"`
+	// SourceDType is F32 where the source holds the weights so, all of them with a lower half of zeros; else empty.
+	SourceDType string `json:"source_dtype,omitempty"`
 }
 
 // Kind says what an output file is.
@@ -156,6 +158,9 @@ type Verification struct {
 	NUnits   int64  `json:"n_units"`          // decoded from the stored bytes
 	NTensors int64  `json:"n_tensors"`        // compared with the source, copied ones included
 	NWeights int64  `json:"n_weights"`        // of units, all 16 bits compared and equal
+	// NExactF32 counts F32 weights of the source whose lower half was read and found to be zero; all others are compared as
+	// they are.
+	NExactF32 int64 `json:"n_exact_f32,omitempty"`
 }
 
 // Marshal checks the manifest and returns its JSON: UTF-8, two-space indent, keys in the order of docs/manifest.md,
