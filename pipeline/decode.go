@@ -101,10 +101,29 @@ func writeIndex(dir string, files []original) error {
 	return atomicfile.WriteFile(name, metadata.RemainderIndex(list, total))
 }
 
+// LeftOutError says that the original can't be rebuilt, since the model was made of a part of it: the other tensors of a
+// checkpoint that holds several models were left out on purpose.
+type LeftOutError struct {
+	Tensors int
+	First   string
+}
+
+func (e *LeftOutError) Error() string {
+	if e.Tensors == 1 {
+		return fmt.Sprintf("the original cannot be rebuilt: its tensor %s was left out", e.First)
+	}
+	return fmt.Sprintf("the original cannot be rebuilt: %d of its tensors were left out, such as %s", e.Tensors, e.First)
+}
+
+func leftOut(ts []plan.Tensor) error { return &LeftOutError{len(ts), ts[0].Source} }
+
 // originals lists what to write and where its bytes are.
 func (o *DecodeOptions) originals() ([]original, *rebuilder, error) {
 	if o.Model == nil {
 		return originalsOfManifest(o.DF11, o.Workers)
+	}
+	if len(o.Plan.Dropped) > 0 {
+		return nil, nil, leftOut(o.Plan.Dropped)
 	}
 	var files []original
 	for i, w := range o.Model.Plan.Weights {
@@ -119,6 +138,9 @@ var ErrNoManifest = errors.New("the model has no manifest, so the headers of the
 func originalsOfManifest(d *DF11, workers int) ([]original, *rebuilder, error) {
 	if d.Manifest == nil {
 		return nil, nil, ErrNoManifest
+	}
+	if dropped := d.Manifest.Dropped; len(dropped) > 0 {
+		return nil, nil, &LeftOutError{len(dropped), dropped[0]}
 	}
 	var files []original
 	for _, f := range d.Manifest.Source.Files {

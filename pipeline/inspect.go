@@ -242,7 +242,7 @@ func (d *DF11) sortTensors() (partSums, []string) {
 	var units []string
 	for _, name := range slices.Sorted(maps.Keys(d.tensors)) {
 		path, last, _ := cutLast(name)
-		if _, coded := d.tensors[path+".encoded_exponent"]; coded && partOf[last] != "" {
+		if d.coded(path) && partOf[last] != "" {
 			parts[partOf[last]] += d.tensors[name].NBytes()
 			if last == "encoded_exponent" {
 				units = append(units, path)

@@ -141,7 +141,7 @@ func (d *DF11) misfits(p *plan.Plan) int {
 		}
 	}
 	for _, u := range p.Units {
-		if _, coded := d.tensors[u.Path+".encoded_exponent"]; coded {
+		if d.coded(u.Path) {
 			known += len(sixTensors)
 		} else {
 			plain(u.Attrs)

@@ -100,7 +100,7 @@ func (r *rebuilder) unit(u *taskUnit) (*verify.Unit, error) {
 	if v, ok := r.units[u.Path]; ok {
 		return v, nil
 	}
-	if _, coded := r.model.tensors[u.Path+".encoded_exponent"]; !coded {
+	if !r.model.coded(u.Path) {
 		return nil, nil
 	}
 	v, err := r.model.openUnit(u)

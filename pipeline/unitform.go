@@ -10,6 +10,12 @@ import (
 // sixTensors are the last names of a unit's stored tensors (docs/format.md §8).
 var sixTensors = []string{"luts", "encoded_exponent", "sign_mantissa", "output_positions", "gaps", "split_positions"}
 
+// coded says whether a unit is stored as DF11, not as its weights unchanged.
+func (d *DF11) coded(path string) bool {
+	_, ok := d.tensors[path+".encoded_exponent"]
+	return ok
+}
+
 // checkForm checks that a unit has its six tensors, each with the type and shape by which the official loader takes them
 // (docs/format.md §8, §13). Their bytes alone do not show these: the same bytes in another shape load as another unit.
 func (d *DF11) checkForm(path string) error {

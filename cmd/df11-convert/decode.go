@@ -66,6 +66,9 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 	stop := u.watch(opt.Progress)
 	report, err := pipeline.Decode(ctx, opt)
 	stop()
+	if as[*pipeline.LeftOutError](err) {
+		return hinted{err, "verify --level full compares all that was kept with the original"}
+	}
 	if err != nil {
 		return err
 	}

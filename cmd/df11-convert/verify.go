@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/verify"
 )
 
 type verifyFlags struct {
@@ -33,7 +34,8 @@ func verifyCommand(u *ui) *cobra.Command {
 
 Levels:
   structure  headers, tables, positions, completeness; no weights are read
-  sample     and some chunks of every unit, decoded and compared (the seed is printed and can be given again)
+  sample     and some chunks of every unit, decoded and compared (the seed is printed and can be given again); neither
+             of these two shows that the models are equal
   proof      the original files are rebuilt from the DF11 model and their sha256 compared with the published one;
              needs only the original's headers, not its weights
   full       every unit is decoded and all 16 bits of every weight compared with the original (default)
@@ -58,7 +60,28 @@ Without --against the original is taken from the manifest, or from base_model in
 	return c
 }
 
+// check refuses flags before anything is opened.
+func (f *verifyFlags) check() error {
+	level, err := pipeline.ParseLevel(f.level)
+	if err != nil {
+		return usageError{fmt.Errorf("--level: %w", err)}
+	}
+	mode, err := verify.ParseGPUMode(f.gpu.mode)
+	switch {
+	case err != nil:
+		return usageError{err}
+	case mode == verify.GPURequire && level != pipeline.LevelFull:
+		return usagef("--gpu require needs --level full: no other level decodes on the GPU")
+	case f.chunks < 1:
+		return usagef("--chunks %d: at least one", f.chunks)
+	}
+	return nil
+}
+
 func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
 	if err := f.readerFlags.apply(&f.sourceFlags); err != nil {
 		return err
 	}
@@ -84,6 +107,9 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	stop := u.watch(opt.Progress)
 	report, err := pipeline.Verify(ctx, opt)
 	stop()
+	if as[*pipeline.LeftOutError](err) {
+		return hinted{err, "verify --level full compares all that was kept with the original"}
+	}
 	if err != nil {
 		return err
 	}
@@ -130,17 +156,33 @@ func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (*pipeli
 }
 
 func printVerifyReport(w io.Writer, r *pipeline.VerifyReport) {
-	fmt.Fprintf(w, "%s equals %s (level %s)\n", r.Model, r.Against, r.Level)
-	fmt.Fprintf(w, "  %d units with %d weights decoded, %d units in BF16, %d tensors copied\n", r.Units, r.Weights, r.BF16, r.Tensors)
+	against := r.Against
+	if r.AgainstFile != "" {
+		against += " (" + r.AgainstFile + ")"
+	}
+	said := map[bool]string{true: "equals", false: "shows no fault against"}[r.Equal]
+	fmt.Fprintf(w, "%s %s %s (level %s)\n", r.Model, said, against, r.Level)
+	units := fmt.Sprintf("%d units", r.Units)
+	if r.Equal {
+		units += fmt.Sprintf(" with %d weights decoded", r.Weights)
+	}
+	fmt.Fprintf(w, "  %s, %d units in BF16, %d tensors copied\n", units, r.BF16, r.Tensors)
 	switch r.Level {
 	case pipeline.LevelFull:
 		fmt.Fprintln(w, "  all 16 bits of every weight compared: 0 differ")
 	case pipeline.LevelProof:
-		fmt.Fprintf(w, "  %d original files rebuilt: every sha256 is the published one\n", r.Files)
+		whose := map[bool]string{true: "the published one", false: "the original's"}[r.Published]
+		fmt.Fprintf(w, "  %d original files rebuilt: every sha256 is %s\n", r.Files, whose)
 	case pipeline.LevelSample:
-		fmt.Fprintf(w, "  sampled chunks compared: 0 weights differ (seed %d)\n", r.Seed)
+		fmt.Fprintf(w, "  up to %d chunks of each unit compared: 0 weights differ there (seed %d)\n", r.Chunks, r.Seed)
 	case pipeline.LevelStructure:
-		fmt.Fprintln(w, "  structure only: no weight was compared")
+		fmt.Fprintln(w, "  headers, tables, positions and completeness checked; no weight was compared")
+	}
+	if !r.Equal {
+		fmt.Fprintln(w, "  whether the model equals the original only the levels proof and full can tell")
+	}
+	if r.GPU != nil {
+		fmt.Fprintf(w, "  %d of %d units once more on the GPU: %s on %s\n", r.GPU.Units, r.Units, r.GPU.Kernel, strings.Join(r.GPU.Devices, ", "))
 	}
 	for _, x := range r.Warnings {
 		fmt.Fprintf(w, "  warning: %s\n", x)

@@ -1,0 +1,68 @@
+package pipeline_test
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+// readingGPU is a second decoder that reads every array and finds nothing.
+type readingGPU struct{ units int }
+
+func (g *readingGPU) Compare(_ context.Context, a verify.Arrays, _ int64, _ io.ReaderAt, _ verify.CompareOptions) error {
+	g.units++
+	for _, r := range []*io.SectionReader{a.LUTs, a.EncodedExponent, a.SignMantissa, a.OutputPositions, a.Gaps, a.SplitPositions} {
+		if n, err := io.Copy(io.Discard, io.NewSectionReader(r, 0, r.Size())); err != nil || n != r.Size() {
+			return io.ErrUnexpectedEOF
+		}
+	}
+	return nil
+}
+
+func (g *readingGPU) Describe() (string, []string) { return "reading", []string{"a GPU"} }
+
+// TestVerifyOnGPU: the report says what decoded a second time, and how many units; a remote unit that is larger than what
+// is kept of its file is fetched once for both.
+func TestVerifyOnGPU(t *testing.T) {
+	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Intermediate: 2048, Vocab: 128, Layers: 1, Extra: noPicture}))
+	w.mustConvert(t)
+	check := func(gpu pipeline.GPU) (*pipeline.VerifyReport, int64) {
+		c := w.client(t)
+		src, model, err := pipeline.OpenHub(t.Context(), c, sourceRepo, "", plan.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plan.New(model.Plan, plan.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := pipeline.OpenDF11Hub(t.Context(), c, targetRepo, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		d.LimitPieces(1)
+		w.ResetLog()
+		r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{
+			DF11: d, Source: src, Model: model, Plan: p, Level: pipeline.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: gpu,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r, w.sourceBytes()
+	}
+	alone, once := check(nil)
+	gpu := new(readingGPU)
+	both, read := check(gpu)
+	if alone.GPU != nil || both.GPU == nil || both.GPU.Kernel != "reading" || len(both.GPU.Devices) != 1 || both.GPU.Units != both.Units || gpu.units != both.Units {
+		t.Errorf("%d units on the GPU: %+v and %+v", gpu.units, alone.GPU, both.GPU)
+	}
+	if read > once+once/4 {
+		t.Errorf("%d bytes are fetched for both decoders, %d for one", read, once)
+	}
+}
