@@ -184,7 +184,7 @@ func (r *run) belongs(files []small) func(string) bool {
 	for _, t := range r.tasks {
 		ours[t.path] = true
 	}
-	return func(p string) bool { return ours[p] || r.Force && path.Ext(p) == ".safetensors" }
+	return func(p string) bool { return ours[p] || r.Force && isWeightFile(p) && !r.pub.owned[p] }
 }
 
 // sourceFiles says for the manifest what is known of each weight file.
@@ -222,12 +222,12 @@ func (r *run) remainderIndex() []byte {
 }
 
 // configPath is where the result's config.json lies; "" if the layout has none.
-func (r *run) configPath() string {
-	switch r.Plan.Config.Mode {
+func (o *Options) configPath() string {
+	switch o.Plan.Config.Mode {
 	case plan.ConfigInsert:
-		return r.Plan.Config.Source
+		return o.Plan.Config.Source
 	case plan.ConfigNew:
-		return path.Join(path.Dir(r.Plan.OutputFiles[0].Path), "config.json")
+		return path.Join(path.Dir(o.Plan.OutputFiles[0].Path), "config.json")
 	}
 	return ""
 }

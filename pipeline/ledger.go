@@ -67,6 +67,8 @@ type ledger struct {
 	mu      sync.Mutex
 	digest  string
 	part    string
+	source  string   // see ledgerFile
+	claims  []string // see ledgerFile
 	outputs map[string]Output
 	files   map[string]Checkpoint
 }
@@ -76,6 +78,8 @@ type ledgerFile struct {
 	Version int          `json:"version"`
 	Plan    string       `json:"plan"`
 	Part    string       `json:"part"`
+	Source  string       `json:"source,omitempty"` // Hub repo that the weights come from
+	Claims  []string     `json:"claims,omitempty"` // weight files of the target that are ours: the plan's, and leftovers of former plans
 	Outputs []Output     `json:"outputs"`
 	Files   []Checkpoint `json:"files"`
 }
@@ -117,7 +121,7 @@ func (l *ledger) marshal() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := ledgerFile{
-		Version: ledgerVersion, Plan: l.digest, Part: l.part,
+		Version: ledgerVersion, Plan: l.digest, Part: l.part, Source: l.source, Claims: l.claims,
 		Outputs: slices.SortedFunc(maps.Values(l.outputs), func(a, b Output) int { return cmp.Compare(a.Path, b.Path) }),
 		Files:   slices.SortedFunc(maps.Values(l.files), func(a, b Checkpoint) int { return cmp.Compare(a.File, b.File) }),
 	}
@@ -126,6 +130,13 @@ func (l *ledger) marshal() []byte {
 		panic("pipeline: internal error: journal does not marshal: " + err.Error())
 	}
 	return append(b, '\n')
+}
+
+// claim says in every later journal whose the weight files of the target are.
+func (l *ledger) claim(source string, claims []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.source, l.claims = source, claims
 }
 
 func (l *ledger) add(o Output) {

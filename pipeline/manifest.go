@@ -36,11 +36,11 @@ func (r *run) manifest(sources []metadata.SourceFile) *metadata.Manifest {
 }
 
 // baseModel is the Hub repo of the original; "" if it is not known.
-func (r *run) baseModel() string {
-	if r.Model.Local {
-		return r.BaseModel
+func (o *Options) baseModel() string {
+	if o.Model.Local {
+		return o.BaseModel
 	}
-	return r.Model.ID
+	return o.Model.ID
 }
 
 // manifestOutputs lists the weight files, the units in them, and what was proved about them.

@@ -117,7 +117,11 @@ func (s *localSource) open(ws []plan.File) error {
 // are left out, and without deep all folders.
 func listFolder(dir string, deep bool) ([]plan.File, error) {
 	var files []plan.File
-	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+	dir, err := filepath.EvalSymlinks(dir) // a link to a folder is not walked through
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -2,9 +2,7 @@ package pipeline
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -53,7 +51,8 @@ type Options struct {
 	Part   Part
 	Finish bool
 
-	// Force allows other weights in the target. Strict makes a unit that DF11 cannot hold an error.
+	// Force allows other weights in the target, and to replace those of the same names. Strict makes a unit that DF11 cannot
+	// hold an error.
 	Force, Strict bool
 	// BaseModel names the Hub repo that a local source came from, for the model card.
 	BaseModel string
@@ -82,7 +81,7 @@ func (o *Options) check() error {
 	case (!o.Part.whole() || o.Finish) && len(o.Plan.Dropped) > 0:
 		return errors.New("options: the source holds tensors outside the model, so its files can't be proved from parts; convert it in one run")
 	}
-	if err := errors.Join(o.Part.check(), o.checkFolder()); err != nil {
+	if err := errors.Join(o.Part.check(), o.refuseSourceFolder()); err != nil {
 		return err
 	}
 	o.Workers, o.Uploads = max(1, o.Workers), max(1, o.Uploads)
@@ -91,22 +90,6 @@ func (o *Options) check() error {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
-	}
-	return nil
-}
-
-// checkFolder refuses to write a folder over its own source: config.json and the remainder have the source's names.
-func (o *Options) checkFolder() error {
-	src, local := o.Source.(*localSource)
-	if !local || o.OutDir == "" || o.Plan.Layout == plan.ComfyUI {
-		return nil
-	}
-	from, err := os.Stat(src.dir)
-	if err != nil {
-		return err
-	}
-	if to, err := os.Stat(o.OutDir); err == nil && os.SameFile(from, to) {
-		return fmt.Errorf("the output folder %s is the source's own, whose files would be replaced", o.OutDir)
 	}
 	return nil
 }

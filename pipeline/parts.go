@@ -40,6 +40,8 @@ const journalDir = ".df11"
 
 func journalPath(part string) string { return path.Join(journalDir, part+".json") }
 
+func isJournal(name string) bool { return path.Dir(name) == journalDir && path.Ext(name) == ".json" }
+
 // assign deals the tasks with units to n parts: largest first, each to the part with the least bytes so far. It depends
 // on the plan alone. Tasks without units (the remainder) belong to no part; the finishing run makes them.
 func assign(tasks []*task, n int) map[*task]int {

@@ -298,8 +298,8 @@ func TestRefreshIsOneCommit(t *testing.T) {
 	before := len(srv.Commits("a/out", "main"))
 	smaller := partsModel
 	smaller.Layers = 3
-	srv.AddModel("b/llama", hubtest.NewLlama(8, smaller))
-	if _, err := pushFrom(t, srv, "b/llama", "a/out", nil); err != nil {
+	recommit(srv, "a/llama", hubtest.NewLlama(8, smaller))
+	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
 		t.Fatal(err)
 	}
 	if after := len(srv.Commits("a/out", "main")); after != before+1 {
@@ -312,8 +312,9 @@ func TestRefreshIsOneCommit(t *testing.T) {
 		t.Errorf("refs: %v", refs)
 	}
 	fresh := hubtest.Start(t)
-	fresh.AddModel("b/llama", hubtest.NewLlama(8, smaller))
-	if _, err := pushFrom(t, fresh, "b/llama", "a/out", nil); err != nil {
+	fresh.AddModel("a/llama", hubtest.NewLlama(7, partsModel))
+	recommit(fresh, "a/llama", hubtest.NewLlama(8, smaller))
+	if _, err := pushFrom(t, fresh, "a/llama", "a/out", nil); err != nil {
 		t.Fatal(err)
 	}
 	sameRepo(t, everything(t, srv, "a/out"), everything(t, fresh, "a/out"))

@@ -29,6 +29,8 @@ type publisher struct {
 	journal  string                   // path of the journal in the repo
 	tree     map[string]hub.TreeEntry // of work, before this run
 	result   map[string]hub.TreeEntry // of main, before this run
+	owned    map[string]bool          // weight files of main that this plan or another one of the source has made
+	claims   []string                 // of the journals
 	complete *ledger                  // what a finished repo of this very plan holds; nil if it is not one
 	now      func() time.Time
 	progress *Progress

@@ -7,7 +7,19 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// toRefresh is a hub with a finished conversion a/out of a/llama, what a conversion of a/next brings, and main's head.
+// recommit makes the next commit of a repo hold a model and nothing else.
+func recommit(srv *hubtest.Server, repo string, m *hubtest.Model) {
+	files := m.Files()
+	for p := range srv.Files(repo, "main") {
+		if _, ok := files[p]; !ok && p != ".gitattributes" {
+			files[p] = nil
+		}
+	}
+	srv.Push(repo, "main", files)
+}
+
+// toRefresh is a hub with a finished conversion a/out of a/llama, which has a new commit since then, what a conversion of
+// that brings, and main's head.
 func toRefresh(t *testing.T) (srv *hubtest.Server, want map[string]string, head string) {
 	t.Helper()
 	srv = hubtest.Start(t)
@@ -18,8 +30,8 @@ func toRefresh(t *testing.T) (srv *hubtest.Server, want map[string]string, head 
 		t.Fatal(err)
 	}
 	model.Layers = 3
-	srv.AddModel("a/next", hubtest.NewLlama(8, model))
-	if _, err := pushFrom(t, srv, "a/next", "a/fresh", nil); err != nil {
+	recommit(srv, "a/llama", hubtest.NewLlama(8, model))
+	if _, err := pushFrom(t, srv, "a/llama", "a/fresh", nil); err != nil {
 		t.Fatal(err)
 	}
 	return srv, contents(srv, "a/fresh"), srv.Head("a/out", "main")
@@ -46,7 +58,7 @@ func TestRefreshCommitFaults(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			srv, want, head := toRefresh(t)
 			srv.Inject(hubtest.Fault{Name: fault, Nth: 2}) // the first commit is the branch's
-			_, err := pushFrom(t, srv, "a/next", "a/out", nil)
+			_, err := pushFrom(t, srv, "a/llama", "a/out", nil)
 			if srv.FaultsActed(fault) != 1 {
 				t.Fatal("the fault did not act")
 			}
@@ -54,7 +66,7 @@ func TestRefreshCommitFaults(t *testing.T) {
 				if srv.Head("a/out", "main") != head {
 					t.Error("main has moved")
 				}
-				if _, err := pushFrom(t, srv, "a/next", "a/out", nil); err != nil {
+				if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -73,7 +85,7 @@ func TestRefreshMeetsAnotherCommit(t *testing.T) {
 		})
 		x.Next(x.ResponseWriter)
 	}})
-	if _, err := pushFrom(t, srv, "a/next", "a/out", nil); err != nil {
+	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
 		t.Fatal(err)
 	}
 	refreshed(t, srv, want, other)

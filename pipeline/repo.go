@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // Push says where a conversion is published.
@@ -32,36 +33,43 @@ func (e *VisibilityError) Error() string {
 }
 
 // openPublisher checks the target before any work: access, visibility, what it holds, and what an earlier run left.
-func openPublisher(ctx context.Context, push Push, m *Model, p *plan.Plan, part string, force bool) (*publisher, error) {
+func openPublisher(ctx context.Context, o *Options) (*publisher, error) {
+	push, part, digest := *o.Push, o.journalName(), o.Plan.Digest()
 	pub := &publisher{push: push, main: push.Revision, now: push.Hub.Now, journal: journalPath(part), allOps: map[string]hub.Op{}}
 	if pub.main == "" {
 		pub.main = "main"
 	}
-	if err := pub.ensureRepo(ctx, m); err != nil {
+	if err := pub.ensureRepo(ctx, o); err != nil {
 		return nil, err
 	}
 	if push.CreatePR {
-		pub.namePR(m.ID, p.Digest())
+		pub.namePR(o.Model.ID, digest)
 		if err := pub.resumePR(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if err := pub.chooseBranch(ctx, p, force); err != nil {
+	if err := pub.chooseBranch(ctx, o); err != nil {
 		return nil, err
 	}
-	if pub.ledger = pub.complete; pub.ledger != nil {
-		return pub, nil
-	}
 	var err error
-	pub.ledger, err = pub.readJournal(ctx, p.Digest(), part)
-	return pub, err
+	if pub.ledger = pub.complete; pub.ledger == nil {
+		if pub.ledger, err = pub.readJournal(ctx, digest, part); err != nil {
+			return nil, err
+		}
+	}
+	pub.ledger.claim(o.baseModel(), pub.claims)
+	return pub, nil
 }
 
-// ensureRepo creates the target if need be and makes sure that we may write to it and that it is not too visible.
-func (p *publisher) ensureRepo(ctx context.Context, m *Model) error {
+// ensureRepo creates the target if need be and makes sure that we may write to it, that it is not too visible, and that it
+// is not the source.
+func (p *publisher) ensureRepo(ctx context.Context, o *Options) error {
+	m := o.Model
 	closed := m.Private || m.Gated != ""
 	info, err := p.push.Hub.Info(ctx, p.push.Repo, "")
 	switch {
+	case err == nil && o.isSourceRepo(info.ID):
+		return &SourceTargetError{info.ID}
 	case err == nil:
 		if closed && !info.Private && info.Gated == "" && !p.push.Public {
 			return &VisibilityError{m.ID, p.push.Repo}
@@ -88,38 +96,40 @@ func (p *publisher) ensureRepo(ctx context.Context, m *Model) error {
 }
 
 // chooseBranch works on main, or on a branch of the plan's own while main holds a finished conversion.
-func (p *publisher) chooseBranch(ctx context.Context, pl *plan.Plan, force bool) error {
+func (p *publisher) chooseBranch(ctx context.Context, o *Options) error {
 	p.work = p.main
-	tree, err := p.push.Hub.Tree(ctx, p.push.Repo, p.main)
+	if err := p.readHead(ctx); err != nil {
+		return fmt.Errorf("target %s: %w", p.push.Repo, err)
+	}
+	tree, err := p.push.Hub.Tree(ctx, p.push.Repo, p.parent)
 	if err != nil {
 		return fmt.Errorf("target %s: %w", p.push.Repo, err)
 	}
-	p.result = tree
-	finished, err := p.finished(ctx, tree)
+	p.tree, p.result = tree, tree
+	manifest, err := p.readManifest(ctx)
 	if err != nil {
 		return err
 	}
+	if err := p.own(ctx, o.owner(), manifest, o.Force); err != nil {
+		return err
+	}
+	if p.complete = ledgerOfManifest(manifest, o.Plan.Digest(), tree); p.complete != nil {
+		return nil
+	}
+	finished := manifest != nil
 	if !finished {
-		if err := refuseForeignTree(p.push.Repo, tree, pl, force); err != nil {
-			return err
-		}
-		p.tree = tree
-		return p.readHead(ctx)
+		finished, err = p.hasConfig(ctx)
 	}
-	if p.complete, err = p.manifestLedger(ctx, pl.Digest(), tree); err != nil || p.complete != nil {
-		p.tree = tree
-		return errors.Join(err, p.readHead(ctx))
-	}
-	if p.push.CreatePR { // the pull request is the branch, and whoever proposes may not be able to make one
-		p.tree = tree
-		return p.readHead(ctx)
-	}
-	p.work = "df11-convert/" + pl.Digest()
-	head, err := p.push.Hub.Head(ctx, p.push.Repo, p.main)
-	if err != nil {
+	if err != nil || !finished || p.push.CreatePR { // the pull request is the branch, and whoever proposes may not be able to make one
 		return err
 	}
-	if err := p.push.Hub.CreateBranch(ctx, p.push.Repo, p.work, head); err != nil {
+	return p.branchOff(ctx, o.Plan.Digest())
+}
+
+// branchOff makes the branch of a plan, or goes on with it.
+func (p *publisher) branchOff(ctx context.Context, digest string) (err error) {
+	p.work = "df11-convert/" + digest
+	if err := p.push.Hub.CreateBranch(ctx, p.push.Repo, p.work, p.parent); err != nil {
 		return fmt.Errorf("create branch %s: %w", p.work, err)
 	}
 	if p.tree, err = p.push.Hub.Tree(ctx, p.push.Repo, p.work); err != nil {
@@ -128,48 +138,79 @@ func (p *publisher) chooseBranch(ctx context.Context, pl *plan.Plan, force bool)
 	return p.readHead(ctx)
 }
 
+// own finds out which weight files of main are ours, and refuses a repo with others. Every commit has the journal with it
+// that claims its files, so journals are only read as long as there is a file that none has claimed.
+func (p *publisher) own(ctx context.Context, w owner, manifest *metadata.Manifest, force bool) error {
+	var found, journals []string
+	for _, path := range slices.Sorted(maps.Keys(p.tree)) {
+		switch {
+		case isWeightFile(path):
+			found = append(found, path)
+		case isJournal(path):
+			journals = append(journals, path)
+		}
+	}
+	p.owned = map[string]bool{}
+	own := func(names []string) {
+		for _, name := range names {
+			p.owned[name] = true
+		}
+	}
+	own(w.ofManifest(manifest))
+	for _, j := range journals {
+		if !slices.ContainsFunc(found, func(name string) bool { return !p.owned[name] }) {
+			break
+		}
+		b, err := p.push.Hub.ReadFile(ctx, p.push.Repo, p.parent, j, maxJournalBytes)
+		if err != nil {
+			return fmt.Errorf("journal of %s: %w", p.push.Repo, err)
+		}
+		own(w.ofJournal(b))
+	}
+	p.claims = w.claims(found, p.owned)
+	if force {
+		return nil
+	}
+	return w.refuse(p.push.Repo, found, p.owned, manifest)
+}
+
 func (p *publisher) readHead(ctx context.Context) (err error) {
 	p.parent, err = p.push.Hub.Head(ctx, p.push.Repo, p.work)
 	return err
 }
 
-// finished tells whether a tree holds a complete conversion: its config.json names dfloat11_config.
-func (p *publisher) finished(ctx context.Context, tree map[string]hub.TreeEntry) (bool, error) {
-	if _, ok := tree["config.json"]; !ok {
+// hasConfig tells whether main has a config.json of DF11, as a finished conversion by whatever program has.
+func (p *publisher) hasConfig(ctx context.Context) (bool, error) {
+	if _, ok := p.tree["config.json"]; !ok {
 		return false, nil
 	}
-	head, err := p.push.Hub.Head(ctx, p.push.Repo, p.main)
-	if err != nil {
-		return false, err
-	}
-	b, err := p.push.Hub.ReadFile(ctx, p.push.Repo, head, "config.json", maxConfigBytes)
+	b, err := p.push.Hub.ReadFile(ctx, p.push.Repo, p.parent, "config.json", maxConfigBytes)
 	if err != nil {
 		return false, fmt.Errorf("target %s: %w", p.push.Repo, err)
 	}
 	return strings.Contains(string(b), `"dfloat11_config"`), nil
 }
 
-// manifestLedger is the ledger of a finished repo, if its manifest is of the same plan; else nil. What the tree does not
-// confirm is left out of it, and so is made again.
-func (p *publisher) manifestLedger(ctx context.Context, digest string, tree map[string]hub.TreeEntry) (*ledger, error) {
-	if _, ok := tree[manifestName]; !ok {
+// readManifest reads the manifest of main, which only a finished conversion has; nil if there is none, or it is broken.
+func (p *publisher) readManifest(ctx context.Context) (*metadata.Manifest, error) {
+	if _, ok := p.tree[manifestName]; !ok {
 		return nil, nil
 	}
-	head, err := p.push.Hub.Head(ctx, p.push.Repo, p.main)
+	b, err := p.push.Hub.ReadFile(ctx, p.push.Repo, p.parent, manifestName, maxJournalBytes)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("target %s: %w", p.push.Repo, err)
 	}
-	b, err := p.push.Hub.ReadFile(ctx, p.push.Repo, head, manifestName, maxJournalBytes)
+	m, err := metadata.ParseManifest(b)
 	if err != nil {
-		return nil, err
+		return nil, nil //nolint:nilerr // it tells nothing of anybody
 	}
-	return ledgerOfManifest(b, digest, tree), nil
+	return m, nil
 }
 
-// ledgerOfManifest lists the outputs of a manifest that a tree confirms; nil if the manifest is broken or of another plan.
-func ledgerOfManifest(manifest []byte, digest string, tree map[string]hub.TreeEntry) *ledger {
-	m, err := metadata.ParseManifest(manifest)
-	if err != nil || m.Plan.Digest != digest {
+// ledgerOfManifest lists the outputs of a manifest that a tree confirms; what it does not is made again. nil: there is no
+// manifest, or it is of another plan.
+func ledgerOfManifest(m *metadata.Manifest, digest string, tree map[string]hub.TreeEntry) *ledger {
+	if m == nil || m.Plan.Digest != digest {
 		return nil
 	}
 	l := newLedger(m.Plan.Digest, "")
@@ -195,33 +236,6 @@ func ledgerOfManifest(manifest []byte, digest string, tree map[string]hub.TreeEn
 // in the tree.
 func isWeights(k metadata.Kind) bool {
 	return k == metadata.KindUnit || k == metadata.KindRemainder || k == metadata.KindSingle
-}
-
-// refuseForeignTree refuses a repo that holds weights which this plan does not write.
-func refuseForeignTree(repo string, tree map[string]hub.TreeEntry, p *plan.Plan, force bool) error {
-	if force {
-		return nil
-	}
-	planned := plannedNames(p)
-	var foreign []string
-	for path := range tree {
-		if strings.HasSuffix(path, ".safetensors") && !planned(path) {
-			foreign = append(foreign, path)
-		}
-	}
-	if len(foreign) > 0 {
-		return &ForeignFilesError{repo, foreign}
-	}
-	return nil
-}
-
-// plannedNames tells which file names belong to the plan's outputs.
-func plannedNames(p *plan.Plan) func(string) bool {
-	names := map[string]bool{}
-	for _, f := range p.OutputFiles {
-		names[f.Path] = true
-	}
-	return func(s string) bool { return names[s] }
 }
 
 // readJournal reads a journal from the repo. What the tree does not confirm is dropped; one of another plan is empty.

@@ -328,18 +328,32 @@ func TestEveryRequestRefused(t *testing.T) {
 	}
 }
 
-// TestForeignJournal: a torn journal, or one of another plan, is not believed.
+// TestForeignJournal: a torn journal, or one of another plan, is not believed. Whether the files are ours it does tell, if
+// it is of the same source.
 func TestForeignJournal(t *testing.T) {
 	want := localResult(t, small())
-	for name, journal := range map[string]string{
-		"torn":    `{"version": 1, "plan": "`,
-		"another": `{"version": 1, "plan": "0000", "part": "part-1-of-1", "outputs": [{"path": "lm_head.safetensors", "size": 1, "sha256": ""}]}`,
+	const outputs = `"part": "part-1-of-1", "outputs": [{"path": "lm_head.safetensors", "size": 1, "sha256": ""}]}`
+	for name, tt := range map[string]struct {
+		journal string
+		ours    bool
+	}{
+		"torn":           {`{"version": 1, "plan": "`, false},
+		"another":        {`{"version": 1, "plan": "0000", ` + outputs, false},
+		"another's":      {`{"version": 1, "plan": "0000", "source": "org/other", ` + outputs, false},
+		"another commit": {`{"version": 1, "plan": "0000", "source": "org/model", ` + outputs, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := t.TempDir()
-			writeFile(t, filepath.Join(out, ".df11-convert", "part-1-of-1.json"), []byte(journal))
+			writeFile(t, filepath.Join(out, ".df11-convert", "part-1-of-1.json"), []byte(tt.journal))
 			writeFile(t, filepath.Join(out, "lm_head.safetensors"), []byte("x"))
-			if _, err := convertLocal(t, writeModel(t, small()), out, plan.Options{}, nil); err != nil {
+			convert := func(force bool) error {
+				_, err := convertLocal(t, writeModel(t, small()), out, plan.Options{}, func(o *pipeline.Options) { o.BaseModel, o.Force = "org/model", force })
+				return err
+			}
+			if !tt.ours {
+				foreign(t, convert(false), "lm_head.safetensors")
+			}
+			if err := convert(!tt.ours); err != nil {
 				t.Fatal(err)
 			}
 			sameFolder(t, out, want)

@@ -56,7 +56,10 @@ func newRun(ctx context.Context, opt Options) (*run, error) {
 	if r.store, err = openStore(&r.Options); err != nil {
 		return nil, err
 	}
-	if err := r.prepare(ctx); err != nil {
+	if err = r.prepare(ctx); err == nil {
+		err = r.store.begin(r.ledger)
+	}
+	if err != nil {
 		r.store.close(false)
 		return nil, err
 	}
@@ -73,10 +76,11 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.ledger, err = r.store.journal(ctx, r.Plan.Digest(), r.journalName()); err != nil {
 		return err
 	}
+	r.ledger.claim(r.baseModel(), r.store.claims)
 	if r.Push == nil {
 		return nil
 	}
-	if r.pub, err = openPublisher(ctx, *r.Push, r.Model, r.Plan, r.journalName(), r.Force); err != nil {
+	if r.pub, err = openPublisher(ctx, &r.Options); err != nil {
 		return err
 	}
 	r.pub.progress, r.pub.files = r.Progress, r.committedCheckpoints
@@ -134,6 +138,9 @@ func (r *run) run(ctx context.Context) (*Report, error) {
 		return report, nil
 	}
 	r.Progress.SetPhase("finish")
+	if err := r.store.removeStale(r.owner()); err != nil {
+		return nil, err
+	}
 	report, err := r.finish(ctx)
 	if errors.Is(err, hub.ErrMissingObject) && !r.noDuplicates {
 		r.noDuplicates = true // a copy that the hub promised is not there: send the bytes

@@ -7,14 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/filelock"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -34,6 +35,9 @@ type store struct {
 	state string // root/.df11-convert
 	keep  bool
 	lock  *filelock.Lock
+
+	claims   []string           // weight files of the folder that are ours, or will be
+	manifest *metadata.Manifest // of the finished conversion that was there; nil if there was none
 }
 
 // openStore makes the folder, locks it, clears it of what killed runs were writing, and refuses one that holds other
@@ -51,11 +55,11 @@ func openStore(opt *Options) (*store, error) {
 		return nil, fmt.Errorf("output folder %s: %w", s.root, err)
 	}
 	err := s.removeTemporary(opt.Plan)
-	if err == nil {
-		err = s.refuseForeign(opt.Force, plannedNames(opt.Plan))
+	if err == nil && s.keep {
+		err = s.own(opt.owner(), opt.Force)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.lock.Release())
+		return nil, errors.Join(err, s.leave())
 	}
 	return s, nil
 }
@@ -96,41 +100,105 @@ func (s *store) removeTemporary(p *plan.Plan) error {
 	return nil
 }
 
-// ForeignFilesError says that an output folder or repo holds weights that this conversion does not write. The loader
-// reads every .safetensors file it finds (docs/format.md §13), so they would end up in the model.
-type ForeignFilesError struct {
-	Where string
-	Files []string
-}
-
-func (e *ForeignFilesError) Error() string {
-	return fmt.Sprintf("%s holds other .safetensors files: %s", e.Where, summary(e.Files))
-}
-
-// summary names the first few of a list.
-func summary(names []string) string {
-	if len(names) > 4 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
-	}
-	return strings.Join(names, ", ")
-}
-
-func (s *store) refuseForeign(force bool, planned func(string) bool) error {
-	if force || !s.keep {
-		return nil
-	}
-	found, err := filepath.Glob(filepath.Join(s.dir, "*.safetensors"))
+// own finds out which weight files of the folder are ours, and refuses one with others. The journal of another plan is
+// read for the last time: the next save is over it.
+func (s *store) own(w owner, force bool) error {
+	found, err := s.weights(w)
 	if err != nil {
 		return err
 	}
-	var foreign []string
-	for _, f := range found {
-		if name := filepath.Base(f); !planned(name) {
-			foreign = append(foreign, name)
+	if s.manifest, err = s.readManifest(); err != nil {
+		return err
+	}
+	names := w.ofManifest(s.manifest)
+	if b, err := os.ReadFile(s.journalPath(Part{}.String())); err == nil {
+		names = append(names, w.ofJournal(b)...)
+	}
+	owned := map[string]bool{}
+	for _, name := range names {
+		owned[name] = true
+	}
+	s.claims = w.claims(found, owned)
+	if force {
+		return nil
+	}
+	return w.refuse(s.dir, found, owned, s.manifest)
+}
+
+// weights lists the weight files that are there under the names of outputs, and all others of the folder itself.
+func (s *store) weights(w owner) ([]string, error) {
+	found := map[string]bool{}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if isWeightFile(e.Name()) {
+			found[e.Name()] = true
 		}
 	}
-	if len(foreign) > 0 {
-		return &ForeignFilesError{s.dir, foreign}
+	for name := range w.names {
+		if _, err := os.Lstat(s.path(name)); err == nil {
+			found[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// readManifest reads the manifest of a conversion that the folder holds; nil if there is none, or it is broken.
+func (s *store) readManifest() (*metadata.Manifest, error) {
+	b, err := os.ReadFile(s.path(manifestName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := metadata.ParseManifest(b)
+	if err != nil {
+		return nil, nil //nolint:nilerr // it tells nothing of anybody
+	}
+	return m, nil
+}
+
+// begin saves the first journal, which claims the files that the run will write. If the folder holds a finished
+// conversion by another plan, it does not look finished from then on: its weights are overwritten one by one.
+func (s *store) begin(l *ledger) error {
+	if !s.keep {
+		return nil
+	}
+	if err := s.saveJournal(l); err != nil {
+		return err
+	}
+	if s.manifest == nil || s.manifest.Plan.Digest == l.digest {
+		return nil
+	}
+	for _, o := range s.manifest.Outputs {
+		if o.Kind == metadata.KindConfig && filepath.IsLocal(filepath.FromSlash(o.Path)) {
+			if err := s.remove(o.Path); err != nil {
+				return err
+			}
+		}
+	}
+	return s.remove(manifestName)
+}
+
+// removeStale removes the weights that former plans have left and this one does not write.
+func (s *store) removeStale(w owner) error {
+	for _, name := range s.claims {
+		if !w.names[name] {
+			if err := s.remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// remove removes a file, if it is there.
+func (s *store) remove(name string) error {
+	if err := os.Remove(s.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
 	return nil
 }
@@ -227,11 +295,17 @@ func (s *store) close(done bool) error {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(s.state, e.Name())))
 		}
 	}
-	err = errors.Join(err, s.lock.Remove())
-	_ = os.Remove(s.state) // not if somebody else has come
+	err = errors.Join(err, s.leave())
 	if !s.keep {
 		_ = os.Remove(s.root)
 	}
+	return err
+}
+
+// leave gives back the lock of a folder that nothing of ours is left in.
+func (s *store) leave() error {
+	err := s.lock.Remove()
+	_ = os.Remove(s.state) // not if a former run has left something, or somebody else has come
 	return err
 }
 

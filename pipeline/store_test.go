@@ -15,7 +15,7 @@ import (
 // however soon that comes. Many try to get one folder; who has it finds what it has written.
 func TestStoreTakenOver(t *testing.T) {
 	for name, opt := range map[string]Options{"work folder": {WorkDir: filepath.Join(t.TempDir(), "work")}, "output folder": {OutDir: t.TempDir()}} {
-		opt.Plan = &plan.Plan{}
+		opt.Plan, opt.Model = &plan.Plan{}, &Model{}
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {

@@ -179,7 +179,7 @@ func (f *convertFlags) register(c *cobra.Command) {
 	p.BoolVar(&f.public, "public", false, "allow a public target for a private or gated source")
 	p.BoolVar(&f.createPR, "create-pr", false, "open a pull request on the target instead of committing to it")
 	p.StringVar(&f.baseModel, "base-model", "", "Hub repo that a local source came from, for the model card")
-	p.BoolVar(&f.force, "force", false, "write into a target that holds other .safetensors files")
+	p.BoolVar(&f.force, "force", false, "write into a target that holds other .safetensors files, and over those with the names of outputs")
 	p.BoolVar(&f.strict, "strict", false, "fail if DF11 can't hold some unit, instead of leaving it in BF16")
 	p.StringVar(&f.workDir, "work-dir", "", "folder for what is on its way (a tmpfs counts as memory)")
 	p.IntVar(&f.workers, "workers", 0, "threads for encoding and verifying (default: all cores)")

@@ -214,8 +214,16 @@ func hints(err error) (hs []string) {
 		add("free some space, or choose another disk with --work-dir or -o; what is done is kept")
 	case as[*pipeline.BudgetError](err):
 		add("free some space, choose another disk with --work-dir or -o, or split the work with --shard")
+	case as[*pipeline.SourceTargetError](err):
+		add("choose another target with -o or --repo-id")
 	case as[*pipeline.ForeignFilesError](err):
-		add("the loader would read those files too: choose an empty target, or --force if they may stay")
+		f := (*pipeline.ForeignFilesError)(nil)
+		if errors.As(err, &f); len(f.Overwritten) > 0 {
+			add("choose another target with -o or --repo-id, or --force if they may go")
+		}
+		if len(f.Files) > 0 {
+			add("the loader would read those files too: choose an empty target, or --force if they may stay")
+		}
 	case as[*pipeline.VisibilityError](err):
 		add("choose a private target, or --public if the licence allows it")
 	case as[*pipeline.SourceError](err):

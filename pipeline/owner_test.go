@@ -1,0 +1,246 @@
+package pipeline_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+func forced(o *pipeline.Options) { o.Force = true }
+
+// inFolder makes a conversion keep its result in a folder and publish nothing.
+func inFolder(out string) func(*pipeline.Options) {
+	return func(o *pipeline.Options) { o.OutDir, o.Push = out, nil }
+}
+
+// folder is what the files of a folder hold, by path.
+func folder(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files[p] = string(readFile(t, p))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestSourceFolderIsNoTarget: a conversion never takes the place of its source, whatever the path to it and whatever the
+// flags, and leaves nothing there.
+func TestSourceFolderIsNoTarget(t *testing.T) {
+	source := writeModel(t, small())
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(source, link); err != nil {
+		t.Skip("no symbolic links here: ", err)
+	}
+	one := filepath.Join(writeModel(t, hubtest.NewLlama(2, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1})), "model.safetensors")
+	for _, tt := range []struct{ source, out string }{
+		{source, source}, {source, link}, {link, source}, {source, filepath.Join(source, "..", filepath.Base(source))}, {one, filepath.Dir(one)},
+	} {
+		before := folder(t, tt.out)
+		_, err := convertLocal(t, tt.source, tt.out, plan.Options{}, forced)
+		if same := (*pipeline.SourceTargetError)(nil); !errors.As(err, &same) {
+			t.Errorf("%s to %s: %v", tt.source, tt.out, err)
+		}
+		if !maps.Equal(folder(t, tt.out), before) {
+			t.Errorf("%s to %s: the source was changed", tt.source, tt.out)
+		}
+	}
+}
+
+// TestSourceRepoIsNoTarget: the same on the Hub.
+func TestSourceRepoIsNoTarget(t *testing.T) {
+	w := newWorld(t, small())
+	head := w.Head(sourceRepo, "main")
+	for _, change := range []func(*pipeline.Options){forced, func(o *pipeline.Options) { o.Push.CreatePR = true }} {
+		_, err := w.convert(t.Context(), t, t.TempDir(), change, func(o *pipeline.Options) { o.Push.Repo = sourceRepo })
+		if same := (*pipeline.SourceTargetError)(nil); !errors.As(err, &same) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if w.Head(sourceRepo, "main") != head || w.Count("POST", anyCommit) > 0 {
+		t.Error("the source was changed")
+	}
+}
+
+// foreign checks that a target is refused because of a file that would be overwritten, and gives the error.
+func foreign(t *testing.T, err error, file string) *pipeline.ForeignFilesError {
+	t.Helper()
+	f := (*pipeline.ForeignFilesError)(nil)
+	if !errors.As(err, &f) || !slices.Contains(f.Overwritten, file) {
+		t.Fatalf("got %v, want %s refused", err, file)
+	}
+	return f
+}
+
+// TestStrangersWeights: weights of somebody else that have the name of an output are not overwritten without Force, in a
+// folder or a repo, and a refused folder is left as it was.
+func TestStrangersWeights(t *testing.T) {
+	source, want := writeModel(t, small()), localResult(t, small())
+	out := t.TempDir()
+	writeFile(t, filepath.Join(out, "lm_head.safetensors"), []byte("theirs"))
+	before := folder(t, out)
+	_, err := convertLocal(t, source, out, plan.Options{}, nil)
+	foreign(t, err, "lm_head.safetensors")
+	if !maps.Equal(folder(t, out), before) {
+		t.Error("the folder was changed")
+	}
+	if _, err := convertLocal(t, source, out, plan.Options{}, forced); err != nil {
+		t.Fatal(err)
+	}
+	sameFolder(t, out, want)
+
+	w := newWorld(t, small())
+	head := w.AddRepo(targetRepo, map[string][]byte{"lm_head.safetensors": []byte("theirs")})
+	_, err = w.convert(t.Context(), t, t.TempDir())
+	foreign(t, err, "lm_head.safetensors")
+	if w.Head(targetRepo, "main") != head {
+		t.Error("the repo was changed")
+	}
+	w.mustConvert(t, forced)
+	equalsFolder(t, w, want)
+}
+
+// taller is small with a layer more.
+func taller() *hubtest.Model {
+	return hubtest.NewLlama(9, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 4, ShardBytes: 30_000, Extra: noPicture})
+}
+
+// TestAnotherModelsConversion: a finished conversion of another model is not overwritten without Force.
+func TestAnotherModelsConversion(t *testing.T) {
+	w, out := newWorld(t, taller()), t.TempDir()
+	w.mustConvert(t)
+	w.mustConvert(t, inFolder(out))
+	before, head := folder(t, out), w.Head(targetRepo, "main")
+	w.AddModel("org/other", small())
+	other := func(change func(*pipeline.Options)) (err error) {
+		_, err = pushFrom(t, w.Server, "org/other", targetRepo, change)
+		return err
+	}
+	if f := foreign(t, other(inFolder(out)), "lm_head.safetensors"); f.Of != sourceRepo || !strings.Contains(f.Error(), sourceRepo) {
+		t.Errorf("the error does not name the model: %v", f)
+	}
+	if f := foreign(t, other(nil), "lm_head.safetensors"); f.Of != sourceRepo {
+		t.Errorf("the error does not name the model: %v", f)
+	}
+	if !maps.Equal(folder(t, out), before) || w.Head(targetRepo, "main") != head {
+		t.Error("the target was changed")
+	}
+	if err := errors.Join(other(func(o *pipeline.Options) { inFolder(out)(o); forced(o) }), other(forced)); err != nil {
+		t.Fatal(err)
+	}
+	want := localResult(t, small())
+	sameFolder(t, out, want)
+	for _, name := range []string{"lm_head.safetensors", "model_layers_2.safetensors"} {
+		if got, err := w.ReadFile(targetRepo, "main", name); err != nil || string(got) != string(readFile(t, filepath.Join(want, name))) {
+			t.Errorf("%s is not the new one (%v)", name, err)
+		}
+	}
+	if c := w.Commits(targetRepo, "main"); c[0].Parent != head {
+		t.Error("main did not move by one commit")
+	}
+}
+
+// TestRefreshFolder: a folder takes the conversion of a new commit of the source without a flag, also in a second try after
+// the first was stopped. It looks finished only at the end, and holds no weights of the former commit then. Another
+// model's is refused at any time.
+func TestRefreshFolder(t *testing.T) {
+	w, out := newWorld(t, taller()), t.TempDir()
+	w.mustConvert(t, inFolder(out))
+	recommit(w.Server, sourceRepo, small())
+	w.AddModel("org/other", small())
+	w.change = append(w.change, inFolder(out))
+	n := 0
+	interrupted(t, w, out, func(stop func()) {
+		w.log.hook = func(string) {
+			if n++; n == 2 {
+				stop()
+			}
+		}
+	})
+	for _, name := range []string{"config.json", "df11-manifest.json"} {
+		if _, err := os.Stat(filepath.Join(out, name)); !os.IsNotExist(err) {
+			t.Errorf("the folder has %s, with weights of two commits", name)
+		}
+	}
+	_, err := pushFrom(t, w.Server, "org/other", "", inFolder(out))
+	foreign(t, err, "lm_head.safetensors")
+	if _, err := w.convert(t.Context(), t, out); err != nil {
+		t.Fatal(err)
+	}
+	sameFolder(t, out, localResult(t, small()))
+	for _, name := range listing(t, out) {
+		if strings.HasPrefix(name, "model_layers_3.") || strings.HasPrefix(name, ".df11") {
+			t.Errorf("%s is left", name)
+		}
+	}
+}
+
+// TestKilledBeforeTheJournal: a file that has got its name, but is not in the journal yet, is no stranger's to the next run.
+func TestKilledBeforeTheJournal(t *testing.T) {
+	w, out := newWorld(t, small()), t.TempDir()
+	w.change = append(w.change, inFolder(out))
+	interrupted(t, w, out, func(stop func()) { w.log.hook = func(string) { stop() } })
+	name := filepath.Join(out, ".df11-convert", "part-1-of-1.json")
+	var journal map[string]any
+	if err := json.Unmarshal(readFile(t, name), &journal); err != nil {
+		t.Fatal(err)
+	}
+	journal["outputs"] = []any{}
+	b, err := json.Marshal(journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, name, b)
+	if _, err := w.convert(t.Context(), t, out); err != nil {
+		t.Fatal(err)
+	}
+	sameFolder(t, out, localResult(t, small()))
+}
+
+// TestRefreshWithForce: Force lets other weights stay in a repo, but not those of the former commit.
+func TestRefreshWithForce(t *testing.T) {
+	w := newWorld(t, taller())
+	w.mustConvert(t)
+	w.Push(targetRepo, "main", map[string][]byte{"other.safetensors": []byte("theirs")})
+	recommit(w.Server, sourceRepo, small())
+	if _, err := w.convert(t.Context(), t, t.TempDir()); err == nil || !strings.Contains(err.Error(), "other.safetensors") {
+		t.Errorf("other weights: %v", err)
+	}
+	w.mustConvert(t, forced)
+	files := w.target()
+	if _, ok := files["other.safetensors"]; !ok {
+		t.Error("Force deletes other weights")
+	}
+	if _, ok := files["model_layers_3.safetensors"]; ok {
+		t.Error("weights of the former commit are left")
+	}
+}
+
+// TestUnfinishedRepoOfAnother: what another model's conversion has left unfinished in a repo is refused as well.
+func TestUnfinishedRepoOfAnother(t *testing.T) {
+	w := newWorld(t, deep())
+	interrupted(t, w, t.TempDir(), func(stop func()) {
+		w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Nth: 2, Action: func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }})
+	})
+	w.AddModel("org/other", deep())
+	_, err := pushFrom(t, w.Server, "org/other", targetRepo, nil)
+	foreign(t, err, "model_layers_1.safetensors")
+}
