@@ -152,7 +152,14 @@ func (c *converter) fill(ctx context.Context, b *built, layout *safetensors.Layo
 			return err
 		}
 	}
-	return checkShadows(ctx, b.task)
+	if err := checkShadows(ctx, b.task); err != nil {
+		return err
+	}
+	stored, err := safetensors.ReadHeader(b.file, layout.Size)
+	if err != nil {
+		return fmt.Errorf("read header again: %w", err)
+	}
+	return lintFile(b.task, stored)
 }
 
 // unit encodes one unit and decodes it again from the stored bytes, or copies its weights if DF11 can't hold it.

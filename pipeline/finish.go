@@ -51,6 +51,9 @@ func (r *run) finish(ctx context.Context) (*Report, error) {
 		files = append(files, newSmall(r.Plan.RemainderIndex, metadata.KindIndex, index))
 	}
 	config, err := r.config()
+	if err == nil {
+		err = lintConfig(config, r.Plan)
+	}
 	if err != nil {
 		return nil, err
 	}

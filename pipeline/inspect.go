@@ -138,6 +138,12 @@ func InspectDF11(ctx context.Context, d *DF11, maxBytes int64) (*inspect.Report,
 	if d.Manifest != nil {
 		r.Entry, r.Provenance = d.Manifest.Plan.Entry, d.Manifest.Plan.Provenance
 	}
+	if d.Dict == nil && len(d.weightFiles(d.Dir)) > 1 {
+		r.Traps = append(r.Traps, inspect.Trap{Name: "config.json", Kind: "no_config", Detail: "there is none with dfloat11_config"})
+	}
+	for _, x := range d.traps(nil) {
+		r.Traps = append(r.Traps, inspect.Trap{Name: x.Name, Kind: string(x.Trap), Detail: x.Detail})
+	}
 	types := map[safetensors.DType]*inspect.DType{}
 	for _, f := range d.files {
 		if f.header != nil {

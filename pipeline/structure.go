@@ -32,6 +32,9 @@ func (v *verification) structure(ctx context.Context) error {
 			return wrongf(s.file, "tensor %s belongs to nothing in the original", name)
 		}
 	}
+	if traps := v.DF11.traps(v.Plan); len(traps) > 0 {
+		return wrongf("", "%s: %s (%s: it would load wrongly)", traps[0].Name, traps[0].Detail, traps[0].Trap)
+	}
 	if n := exactF32(v.tasks); n > 0 {
 		v.warn("%d tensors are F32 in the original and BF16 here", n)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -82,4 +84,61 @@ func TestModelInAFolder(t *testing.T) {
 	if _, err := pipeline.OpenDF11Folder(whole); err == nil {
 		t.Error("of two models in folders, one was chosen")
 	}
+}
+
+// TestConfigLies: a config.json with another dict than the units were encoded by loads wrongly, whatever dict the check is
+// asked to use; verify and inspect say so.
+func TestConfigLies(t *testing.T) {
+	source := writeModel(t, formModel())
+	good := t.TempDir()
+	if _, err := convertLocal(t, source, good, plan.Options{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	d, err := pipeline.OpenDF11Folder(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	config := string(readFile(t, filepath.Join(good, "config.json")))
+	for name, to := range map[string]string{"another order": `"mlp.up_proj", "mlp.gate_proj"`, "one missing": `"mlp.gate_proj"`} {
+		bad := folderWith(t, good, "config.json", []byte(listOf(`mlp.gate_proj`, `mlp.up_proj`).ReplaceAllString(config, to)))
+		lying, err := pipeline.OpenDF11Folder(bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lying.Close()
+		if lying.Dict.Equal(d.Dict) {
+			t.Fatal("the config was not changed")
+		}
+		opt := plan.Options{PatternDict: d.Dict}
+		src, model, err := pipeline.OpenLocal(t.Context(), source, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plan.New(model.Plan, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = pipeline.Verify(t.Context(), pipeline.VerifyOptions{DF11: lying, Source: src, Model: model, Plan: p, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
+		if wrong := (*pipeline.WrongError)(nil); !errors.As(err, &wrong) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	bad := folderWith(t, good, "config.json", []byte(strings.Replace(config, `"lm_head"`, `"lm_tail"`, 1)))
+	lying, err := pipeline.OpenDF11Folder(bad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lying.Close()
+	if r, err := pipeline.InspectDF11(t.Context(), lying, 0); err != nil || len(r.Traps) != 2 {
+		t.Errorf("inspect: %v, %v", r.Traps, err)
+	}
+	if r, err := pipeline.InspectDF11(t.Context(), d, 0); err != nil || len(r.Traps) != 0 {
+		t.Errorf("inspect of a good one: %v, %v", r.Traps, err)
+	}
+}
+
+// listOf matches strings of a JSON list, one after the other.
+func listOf(a, b string) *regexp.Regexp {
+	return regexp.MustCompile(`"` + regexp.QuoteMeta(a) + `",\s*"` + regexp.QuoteMeta(b) + `"`)
 }

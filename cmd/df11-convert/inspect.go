@@ -148,6 +148,9 @@ func printInspection(w io.Writer, r *inspect.Report) {
 	if r.Refused != "" {
 		row("not convertible", "%s", r.Refused)
 	}
+	for _, x := range r.Traps {
+		row("would load wrongly", "%s: %s (%s)", x.Name, x.Detail, x.Kind)
+	}
 	if len(r.Units) > 0 {
 		printFigures(row, r)
 	}

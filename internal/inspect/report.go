@@ -34,6 +34,7 @@ type Report struct {
 	Entry      string `json:"catalog_entry,omitempty"`
 	Provenance string `json:"provenance,omitempty"`
 	Refused    string `json:"not_convertible,omitempty"` // why the source cannot be converted
+	Traps      []Trap `json:"traps,omitempty"`           // why the DF11 model would load wrongly
 
 	Files   int     `json:"files"`
 	Bytes   int64   `json:"bytes"` // of the weight files that were inspected
@@ -53,6 +54,13 @@ type Report struct {
 	Bits      float64   `json:"bits"`         // bits per weight with everything that is stored for a unit
 	Bound     float64   `json:"bound"`        // 8 + Entropy
 	Version   string    `json:"tool_version"` // of df11-convert
+}
+
+// Trap is one way in which headers and config show that a DF11 model would load wrongly (docs/format.md §14).
+type Trap struct {
+	Name   string `json:"name"` // of a tensor, unit, pattern or file
+	Kind   string `json:"trap"`
+	Detail string `json:"detail"`
 }
 
 // DType sums up the stored tensors of one type.

@@ -209,7 +209,7 @@ func TestPublishedDicts(t *testing.T) {
 			t.Errorf("%s: %v", pub.Repo, err)
 			continue
 		}
-		if !equalDicts(p.PatternDict, pub.Dict) {
+		if !p.PatternDict.Equal(pub.Dict) {
 			t.Errorf("%s:\ngot  %s\nwant %s", pub.Repo, p.PatternDict.AppendJSON(nil, "", ""), pub.Dict.AppendJSON(nil, "", ""))
 		}
 	}

@@ -19,7 +19,7 @@ func FuzzParsePatternDict(f *testing.F) {
 			return
 		}
 		again, err := ParsePatternDict(d.AppendJSON(nil, "", "  "))
-		if err != nil || !equalDicts(d, again) {
+		if err != nil || !d.Equal(again) {
 			t.Fatalf("%q became %q: %v", d, again, err)
 		}
 		if _, err := compileAll(d); err != nil && len(d) > 0 {

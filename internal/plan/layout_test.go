@@ -152,7 +152,7 @@ func TestDerived(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !p.Derived || p.Provenance != "derived" || p.Entry != "" || !equalDicts(p.PatternDict, wan.PatternDict) {
+	if !p.Derived || p.Provenance != "derived" || p.Entry != "" || !p.PatternDict.Equal(wan.PatternDict) {
 		t.Errorf("derived %v by %s: %s", p.Derived, p.Provenance, p.PatternDict.AppendJSON(nil, "", ""))
 	}
 }

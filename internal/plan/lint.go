@@ -166,7 +166,7 @@ func (c *checker) plainMatch(match func(string) bool) bool {
 
 // compare holds the output against the plan that made it.
 func (c *checker) compare(p *Plan) {
-	if c.out.PatternDict != nil && !equalDicts(c.out.PatternDict, p.PatternDict) {
+	if c.out.PatternDict != nil && !c.out.PatternDict.Equal(p.PatternDict) {
 		c.add(TrapOrder, "config.json", "its pattern dict is not the one that was encoded")
 	}
 	planned := map[string]bool{}
@@ -223,7 +223,7 @@ func (c *checker) comparePlain(want []Tensor, known map[string]bool) {
 		switch {
 		case !ok:
 			c.add(TrapMissing, w.Name, "stored nowhere")
-		case t.DType != w.DType:
+		case t.DType != storedDType(w):
 			c.add(TrapDType, w.Name, string(t.DType)+", the source has "+string(w.DType))
 		case !slices.Equal(t.Shape, w.Shape):
 			c.add(TrapShape, w.Name, "another shape than in the source")
@@ -231,7 +231,15 @@ func (c *checker) comparePlain(want []Tensor, known map[string]bool) {
 	}
 }
 
-// equalDicts compares two dicts, order included.
-func equalDicts(a, b PatternDict) bool {
-	return slices.EqualFunc(a, b, func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
+// storedDType is the type of a plain tensor in the output: the source's, but for F32 that is exact BF16.
+func storedDType(t Tensor) safetensors.DType {
+	if t.ExactF32 {
+		return safetensors.BF16
+	}
+	return t.DType
+}
+
+// Equal compares two dicts, order included.
+func (d PatternDict) Equal(other PatternDict) bool {
+	return slices.EqualFunc(d, other, func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
 }
