@@ -38,6 +38,7 @@ type publisher struct {
 
 	mu      sync.Mutex // also of work and main, which change once a pull request is open
 	parent  string     // head of work as we know it
+	moved   bool       // this run has made a commit on main
 	ops     []hub.Op
 	outputs []Output
 	since   time.Time
@@ -154,6 +155,7 @@ func (p *publisher) commit(ctx context.Context, c change) error {
 			if c.branch == p.work {
 				p.parent = done.OID
 			}
+			p.moved = p.moved || c.branch == p.main && done.OID != c.parent
 			p.follow(done.PullRequestURL, done.PullRequestRef)
 			return nil
 		}
@@ -229,13 +231,7 @@ func (p *publisher) finish(ctx context.Context, summary, description string, sma
 	last.ops = func(ctx context.Context, head string) ([]hub.Op, error) {
 		return p.lastOps(ctx, head, small, outputs, keep)
 	}
-	if err := p.commit(ctx, last); err != nil {
-		return err
-	}
-	if p.work != p.main {
-		return p.push.Hub.DeleteBranch(ctx, p.push.Repo, p.work)
-	}
-	return nil
+	return p.commit(ctx, last)
 }
 
 // lastOps is what makes a commit of main complete: the small files, every output that it does not hold, and deletions.

@@ -2,9 +2,12 @@ package pipeline_test
 
 import (
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // recommit makes the next commit of a repo hold a model and nothing else.
@@ -89,4 +92,89 @@ func TestRefreshMeetsAnotherCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	refreshed(t, srv, want, other)
+}
+
+// workBranches lists the branches of a/out other than main.
+func workBranches(srv *hubtest.Server) (names []string) {
+	for ref := range srv.Refs("a/out") {
+		if name := strings.TrimPrefix(ref, "refs/heads/"); name != "main" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// abandon begins a refresh and makes it fail at its last commit; it gives the name of the branch that is left.
+func abandon(t *testing.T, srv *hubtest.Server) string {
+	t.Helper()
+	srv.Inject(hubtest.Fault{Name: "commit-quota", Nth: 2})
+	_, err := pushFrom(t, srv, "a/llama", "a/out", nil)
+	srv.ClearFaults()
+	left := workBranches(srv)
+	if err == nil || len(left) != 1 {
+		t.Fatalf("branches %v, error %v", left, err)
+	}
+	return left[0]
+}
+
+// TestBranchOfEndedRun: when a run ends after its last commit, before it has removed its branch, the next one removes it.
+func TestBranchOfEndedRun(t *testing.T) {
+	srv, want, head := toRefresh(t)
+	srv.Inject(hubtest.Fault{Method: "DELETE", Path: "*/branch/*", Action: hubtest.Error(403, "", "no")})
+	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil || len(workBranches(srv)) != 1 {
+		t.Fatalf("branches %v, error %v", workBranches(srv), err)
+	}
+	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
+		t.Fatal(err)
+	}
+	refreshed(t, srv, want, head)
+}
+
+// TestBranchesOfSupersededPlans: a refresh removes the branches of plans that never came to main, and no others. A rerun of
+// what main holds already leaves the branch of a plan alone that may be on its way.
+func TestBranchesOfSupersededPlans(t *testing.T) {
+	srv, _, _ := toRefresh(t)
+	digest := strings.TrimPrefix(abandon(t, srv), "df11-convert/")
+	others := []string{"df11-convert/" + digest[:63], "df11-convert/mine", "df11-convert/next/" + digest, digest}
+	for _, name := range others {
+		srv.CreateBranch("a/out", name, "main")
+	}
+	slices.Sort(others)
+	model := partsModel
+	model.Extra = noPicture
+	recommit(srv, "a/llama", hubtest.NewLlama(9, model))
+	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
+		t.Fatal(err)
+	}
+	if left := workBranches(srv); !slices.Equal(left, others) {
+		t.Errorf("left are %v, want %v", left, others)
+	}
+	srv.CreateBranch("a/out", "df11-convert/"+digest, "main")
+	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(workBranches(srv), "df11-convert/"+digest) {
+		t.Error("the branch of another plan is gone, although main has not moved")
+	}
+}
+
+// TestRefreshOfBranch: a target branch is refreshed like main, on a branch of another name.
+func TestRefreshOfBranch(t *testing.T) {
+	srv, want, _ := toRefresh(t)
+	srv.CreateBranch("a/out", "next", "main")
+	head := srv.Head("a/out", "main")
+	toNext := func(o *pipeline.Options) { o.Push.Revision = "next" }
+	if _, err := pushFrom(t, srv, "a/llama", "a/out", toNext); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for p, f := range srv.Files("a/out", "next") {
+		if _, ok := want[p]; ok {
+			got[p] = f.SHA256 + f.BlobID
+		}
+	}
+	if left := workBranches(srv); !maps.Equal(got, want) || !slices.Equal(left, []string{"next"}) || srv.Head("a/out", "main") != head {
+		t.Errorf("branches %v; the branch holds\n%v\nwant\n%v", left, got, want)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -126,9 +127,43 @@ func (p *publisher) chooseBranch(ctx context.Context, o *Options) error {
 	return p.branchOff(ctx, o.Plan.Digest())
 }
 
+// branchPrefix begins the names of the branches on which plans refresh main; the digest of the plan follows. Another target
+// branch than main has its name in between.
+func (p *publisher) branchPrefix() string {
+	if p.main == "main" {
+		return "df11-convert/"
+	}
+	return "df11-convert/" + p.main + "/"
+}
+
+// isDigest matches the digest of a plan.
+var isDigest = regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString
+
+// removeBranches removes, once main is finished, the branch that its plan was worked on, and, if this run has brought main
+// there, those of other plans for it: main has gone past them.
+func (p *publisher) removeBranches(ctx context.Context, digest string) error {
+	if p.push.CreatePR {
+		return nil
+	}
+	refs, err := p.push.Hub.Refs(ctx, p.push.Repo)
+	if err != nil {
+		return err
+	}
+	for _, b := range refs.Branches {
+		of, ours := strings.CutPrefix(b.Name, p.branchPrefix())
+		if !ours || !isDigest(of) || of != digest && !p.moved {
+			continue
+		}
+		if err := p.push.Hub.DeleteBranch(ctx, p.push.Repo, b.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // branchOff makes the branch of a plan, or goes on with it.
 func (p *publisher) branchOff(ctx context.Context, digest string) (err error) {
-	p.work = "df11-convert/" + digest
+	p.work = p.branchPrefix() + digest
 	if err := p.push.Hub.CreateBranch(ctx, p.push.Repo, p.work, p.parent); err != nil {
 		return fmt.Errorf("create branch %s: %w", p.work, err)
 	}

@@ -146,6 +146,11 @@ func (r *run) run(ctx context.Context) (*Report, error) {
 		r.noDuplicates = true // a copy that the hub promised is not there: send the bytes
 		report, err = r.finish(ctx)
 	}
+	if err == nil && r.pub != nil {
+		if err := r.pub.removeBranches(ctx, r.Plan.Digest()); err != nil {
+			r.Log.Warn("the target is complete, but branches of unfinished work are left there", "err", err)
+		}
+	}
 	return report, err
 }
 
