@@ -3,6 +3,7 @@ package metadata_test
 import (
 	"bytes"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -81,7 +82,7 @@ func diffusersCard() metadata.CardInput {
 	return metadata.CardInput{
 		Name: "FLUX.1-dev-DF11", Repo: "me/FLUX.1-dev-DF11", BaseModel: "black-forest-labs/FLUX.1-dev",
 		Layout: plan.Diffusers, Component: "transformer", Provenance: "given", License: "other", PipelineTag: "text-to-image",
-		Loader:      plan.Loader{Via: "bfloat16_model=", Class: "FluxTransformer2DModel (diffusers)", Transformers: "any version"},
+		Loader:      plan.Loader{Via: "bfloat16_model=", Class: "FluxTransformer2DModel (diffusers)"},
 		SourceBytes: 23800000000, OutputBytes: 16300000000, NUnits: 57, NWeights: 11900000000,
 		Verification: []metadata.Verification{{Method: "cpu", Decoder: "CPU", NUnits: 57, NTensors: 1, NWeights: 1}},
 	}
@@ -212,4 +213,30 @@ func FuzzParseFrontMatter(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestInstallFitsReaders: for every entry of the catalogue, the card's pip line is one that pip takes, and it asks for the
+// versions that the card's table of readers states.
+func TestInstallFitsReaders(t *testing.T) {
+	c, err := plan.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := regexp.MustCompile(`"transformers((?:[<>=!~]=?\d+(?:\.\d+)*,?)+)"`)
+	stated := regexp.MustCompile(`(?:^|; )transformers ([^;]*)`)
+	for _, e := range c.Entries {
+		p := plan.Plan{Layout: e.Layout, Entry: e.ID, Loader: e.Loader}
+		in := metadata.CardInput{Layout: e.Layout, Loader: e.Loader, Readers: p.Lint()}
+		pip := limits.FindStringSubmatch(in.Install())
+		if pip == nil {
+			t.Errorf("%s: %s", e.ID, in.Install())
+			continue
+		}
+		if in.Usage() == "auto" && !strings.Contains(pip[1], "<") {
+			t.Errorf("%s: %s installs transformers 5, on which dfloat11 cannot build the model", e.ID, pip[1])
+		}
+		if table := stated.FindStringSubmatch(in.Readers[0].Why); table != nil && table[1] != pip[1] {
+			t.Errorf("%s: the table says %q, the pip line %q", e.ID, table[1], pip[1])
+		}
+	}
 }

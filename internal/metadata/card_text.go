@@ -129,18 +129,15 @@ var className = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
 // Class is the Python class to build; "" if the catalogue does not know it.
 func (in CardInput) Class() string { return className.FindString(in.Loader.Class) }
 
-// versions matches a plain list of version limits.
-var versions = regexp.MustCompile(`^[<>=!~][<>=!~0-9., ]*$`)
-
 // Install is the tested pip line. dfloat11 0.5.0 imports pkg_resources, which setuptools 82 dropped, and for models
 // that it builds itself a name that transformers 5 dropped.
 func (in CardInput) Install() string {
-	limits := "<5"
-	if v := in.Loader.Transformers; versions.MatchString(v) {
-		limits = strings.ReplaceAll(v, " ", "")
-		if in.Usage() == "auto" && !strings.Contains(limits, "<") {
-			limits += ",<5"
-		}
+	limits := in.Loader.Transformers
+	switch {
+	case limits == "":
+		limits = "<5"
+	case in.Usage() == "auto" && !strings.Contains(limits, "<"):
+		limits += ",<5"
 	}
 	line := `pip install "setuptools<81" "transformers` + limits + `" "dfloat11[cuda12]"`
 	if in.Usage() == "diffusers" {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -112,6 +113,9 @@ func readFamily(files fs.FS, name string) ([]Entry, error) {
 	return family.Entries, nil
 }
 
+// versionLimits matches what pip takes as versions of a package, and "".
+var versionLimits = regexp.MustCompile(`^((>=|<=|==|!=|~=|<|>)\d+(\.\d+)*(,|$))*$`)
+
 // check refuses a catalogue with repeated ids or entries that can do nothing.
 func (c *Catalogue) check() error {
 	seen := map[string]bool{}
@@ -123,6 +127,8 @@ func (c *Catalogue) check() error {
 			return fmt.Errorf("catalogue: %s has neither a pattern dict nor a reason to refuse", e.ID)
 		case e.Provenance == "":
 			return fmt.Errorf("catalogue: %s has no provenance", e.ID)
+		case !versionLimits.MatchString(e.Loader.Transformers):
+			return fmt.Errorf("catalogue: %s: transformers %q are no version limits as pip takes them", e.ID, e.Loader.Transformers)
 		}
 		seen[e.ID] = true
 	}

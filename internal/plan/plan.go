@@ -156,7 +156,8 @@ type Warning struct {
 type Loader struct {
 	Via          string `json:"via"`                    // "AutoModelForCausalLM", "bfloat16_model=", or a ComfyUI node
 	Class        string `json:"class,omitempty"`        // class to build for bfloat16_model=
-	Transformers string `json:"transformers,omitempty"` // versions whose module tree has these paths
+	Transformers string `json:"transformers,omitempty"` // versions whose module tree has these paths, as pip takes them; "" if all have
+	Remark       string `json:"remark,omitempty"`       // on these versions, for people
 }
 
 // SourceBytes returns the bytes of all weight files: what a conversion reads.

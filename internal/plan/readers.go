@@ -59,8 +59,11 @@ func (p *Plan) loadCondition() string {
 	if p.Loader.Via == "bfloat16_model=" {
 		parts = append(parts, "pass bfloat16_model= of class "+cmp.Or(p.Loader.Class, "unknown"))
 	}
-	if t := p.Loader.Transformers; t != "" && !strings.HasPrefix(t, "any version") && t != "n/a" {
+	if t := p.Loader.Transformers; t != "" {
 		parts = append(parts, "transformers "+t)
+	}
+	if p.Loader.Remark != "" {
+		parts = append(parts, p.Loader.Remark)
 	}
 	if caveat := p.caveat(); caveat != "" {
 		parts = append(parts, caveat)
