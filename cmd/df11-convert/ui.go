@@ -157,7 +157,7 @@ func (u *ui) report(ctx context.Context, err error) int {
 // complain prints the text of an error and what can be done about it.
 func (u *ui) complain(text string, code int, advice []string) {
 	if u.jsonLog() {
-		u.log().Error(text, "exit_code", code, "hints", advice)
+		u.log().Error(text, "exit_code", code, "hints", append([]string{}, advice...))
 		return
 	}
 	fmt.Fprintf(u.err, "df11-convert: %s\n", text)

@@ -1,6 +1,9 @@
 package plan
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // choosePatterns decides where the pattern dict comes from: the caller, a named entry, the catalogue, or the rule for
 // unknown architectures. It also settles the output's layout.
@@ -54,7 +57,7 @@ func (p *planner) statedClass(e *Entry) string {
 		return ""
 	case p.cfg.ClassName != "" && slices.Contains(e.Match.ClassName, p.cfg.ClassName):
 		return p.cfg.ClassName
-	case p.cfg.hasArchitecture(e.Match.Architectures):
+	case p.cfg.hasArchitecture(e.Match.Architectures) && !strings.HasSuffix(p.cfg.Architectures[0], "Model"):
 		return p.cfg.Architectures[0]
 	}
 	return ""

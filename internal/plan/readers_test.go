@@ -24,6 +24,7 @@ func TestForeignNames(t *testing.T) {
 		{"diffusers class", comfy.file("diffusion_pytorch_model.safetensors"), map[string]any{"_class_name": "FluxTransformer2DModel"}, "FluxTransformer2DModel"},
 		{"unknown diffusers class", comfy.file("diffusion_pytorch_model.safetensors"), map[string]any{"_class_name": "NewTransformer2DModel"}, ""},
 		{"transformers class", language.file("model.safetensors"), map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}}, "LlamaForCausalLM"},
+		{"bare class", language.file("model.safetensors"), map[string]any{"model_type": "modernbert", "architectures": []string{"ModernBertModel"}}, ""},
 		{"class of the model's own", language.file("model.safetensors"), map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}, "auto_map": map[string]any{}}, ""},
 	} {
 		for _, dict := range []PatternDict{nil, {{`(double_blocks|decoder\.h)\.\d+`, []string{strings.SplitN(c.file.Header.Tensors[0].Name, ".0.", 2)[1]}}}} {
