@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"regexp/syntax"
@@ -101,11 +102,7 @@ func TestCardCommandOptions(t *testing.T) {
 		provesItself(t, classSource(t, entry("gemma3-vlm"), false), "--like", "gemma3-vlm")
 	})
 	t.Run("an entry of another class", func(t *testing.T) {
-		source := classSource(t, entry("gemma3-vlm-4.52"), false)
-		config := strings.Replace(string(mustRead(t, filepath.Join(source, "config.json"))), `"gemma3"`, `"gemma3_of_mine"`, 1)
-		config = strings.Replace(config, "Gemma3ForConditionalGeneration", "MyForConditionalGeneration", 1)
-		writeTo(t, filepath.Join(source, "config.json"), []byte(config))
-		provesItself(t, source, "--like", "gemma3-vlm-4.52")
+		provesItself(t, otherClass(t, entry("gemma3-vlm-4.52")), "--like", "gemma3-vlm-4.52")
 	})
 	t.Run("source's own names by a given dict", func(t *testing.T) {
 		source := classSource(t, entry("gemma3-vlm-4.52"), false)
@@ -120,6 +117,37 @@ func TestCardCommandOptions(t *testing.T) {
 		writeTo(t, dict, []byte(`{"double_blocks\\.\\d+": ["img_mlp.0", "img_mlp.2"]}`))
 		provesItself(t, source, "--pattern-dict", dict)
 	})
+}
+
+// otherClass writes a tiny model with the names of an entry, whose config names another class.
+func otherClass(t *testing.T, e *plan.Entry) string {
+	t.Helper()
+	source := classSource(t, e, false)
+	config := strings.ReplaceAll(string(mustRead(t, filepath.Join(source, "config.json"))), e.Match.ModelType[0], "of_mine")
+	config = strings.Replace(config, e.Match.Architectures[0], "MyForConditionalGeneration", 1)
+	writeTo(t, filepath.Join(source, "config.json"), []byte(config))
+	return source
+}
+
+// TestNamesAreEvidence: a loader finds tensors by their names. So a manifest is not believed about names that the class of
+// the original has not, while names that its class has are known without a manifest.
+func TestNamesAreEvidence(t *testing.T) {
+	c, err := plan.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &c.Entries[slices.IndexFunc(c.Entries, func(e plan.Entry) bool { return e.ID == "gemma3-vlm-4.52" })]
+	mine, out := otherClass(t, e), t.TempDir()
+	must(t, mine, "--like", e.ID, "-o", out, "-q")
+	if code, report, _ := program(t, "verify", out, "--against", mine); code == exitOK {
+		t.Errorf("the manifest was believed: %s", report)
+	}
+	known, out2 := classSource(t, e, false), t.TempDir()
+	must(t, known, "-o", out2, "-q")
+	if err := os.Remove(filepath.Join(out2, "df11-manifest.json")); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "verify", out2, "--against", known, "-q")
 }
 
 // classSource writes a tiny model of a class, with the names of the Hub.
