@@ -191,6 +191,17 @@ func (s *Server) Forget(name, sha256 string, lie bool) {
 	}
 }
 
+// RemoveRepo deletes a repo as its owner would. What it had uploaded is not held by a new repo of that name.
+func (s *Server) RemoveRepo(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mustRepo(name)
+	delete(s.repos, name)
+	if err := s.unland(name); err != nil {
+		panic("hubtest: " + err.Error())
+	}
+}
+
 // Holds says whether the repo's LFS store has the object, committed or not.
 func (s *Server) Holds(name, sha256 string) bool {
 	s.mu.Lock()

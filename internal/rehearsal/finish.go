@@ -16,58 +16,71 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// oneRun is the target that a single run makes, to compare.
-const oneRun = target + "-one-run"
-
-// finish converts part after part, finishes them, and compares the repo with that of a single run.
+// finish converts part after part, finishes them, and compares the repo with that of a single run under the same name.
 func (p program) finish(ctx context.Context, o options, r *result) error {
 	var steps []step
-	run := func(repo string, which ...string) error {
-		s, err := p.convert(ctx, o, which, repo)
+	run := func(which ...string) error {
+		s, err := p.convert(ctx, o, which, target)
 		if err != nil {
 			return err
 		}
 		steps = append(steps, s)
 		return s.limits(o)
 	}
+	var one map[string]string
 	if o.compare {
-		if err := run(oneRun); err != nil {
+		if err := run(); err != nil {
 			return err
 		}
+		var err error
+		if one, err = p.everything("streamed", r.files); err != nil {
+			return err
+		}
+		p.hub.RemoveRepo(target)
 	}
 	for i := range o.finish {
-		if err := run(target, "--shard", fmt.Sprintf("%d/%d", i+1, o.finish)); err != nil {
+		if err := run("--shard", fmt.Sprintf("%d/%d", i+1, o.finish)); err != nil {
 			return err
 		}
 	}
-	if err := run(target, "--finish"); err != nil {
+	if err := run("--finish"); err != nil {
 		return err
 	}
-	same, err := p.compare(o)
+	parts, err := p.everything("proof", r.files)
 	if err != nil {
 		return err
+	}
+	same := "not compared: every source file was proved by its sha256"
+	if o.compare {
+		if !maps.Equal(one, parts) {
+			return fmt.Errorf("the repo of the parts has %d files, that of a single run %d, and they are not the same", len(parts), len(one))
+		}
+		same = fmt.Sprintf("%d files, each with the bytes that a single run gives, but for %d words in the manifest: proof for streamed", len(one), r.files)
 	}
 	r.printSteps(os.Stdout, steps, same)
 	return nil
 }
 
-// compare tells in words how the repo of the parts relates to that of the single run.
-func (p program) compare(o options) (string, error) {
-	if !o.compare {
-		return "not compared: every source file was proved by its sha256", nil
+// everything is what the target holds, by path, card and manifest included. Of the manifest it takes out the word that
+// tells how a source file was checked, which must be the same for all of so many.
+func (p program) everything(how string, nFiles int) (map[string]string, error) {
+	all := map[string]string{}
+	for name, f := range p.hub.Files(target, "main") {
+		all[name] = f.SHA256 + f.BlobID
 	}
-	one, parts := weights(p.hub.Files(oneRun, "main")), weights(p.hub.Files(target, "main"))
-	if !maps.Equal(one, parts) {
-		return "", fmt.Errorf("the repo of the parts has %d files, that of a single run %d, and they are not the same", len(parts), len(one))
+	b, err := p.hub.ReadFile(target, "main", manifest)
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Sprintf("%d files, each with the bytes that a single run gives", len(one)), nil
+	word := fmt.Sprintf("%q: %q", "integrity", how)
+	if n := strings.Count(string(b), word); n != nFiles {
+		return nil, fmt.Errorf("the manifest calls %d of %d source files %s", n, nFiles, how)
+	}
+	all[manifest] = strings.ReplaceAll(string(b), word, "")
+	return all, nil
 }
 
-// weights leaves out the card, which names the repo, and the manifest, which tells how the source was proved.
-func weights(files map[string]hubtest.File) map[string]hubtest.File {
-	maps.DeleteFunc(files, func(name string, _ hubtest.File) bool { return name == "README.md" || name == "df11-manifest.json" })
-	return files
-}
+const manifest = "df11-manifest.json"
 
 // Rate buckets, and what a free account has of each in five minutes.
 var buckets = map[string]int{"api": 1000, "resolvers": 5000}

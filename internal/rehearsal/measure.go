@@ -57,33 +57,43 @@ func (r *result) print(w io.Writer) {
 
 func gb(n int64) string { return fmt.Sprintf("%.2f GB", float64(n)/1e9) }
 
-// maxRSS is the peak of a finished process's resident set in bytes.
-func maxRSS(s *os.ProcessState) int64 {
-	if u, ok := s.SysUsage().(*syscall.Rusage); ok {
-		return u.Maxrss << 10
-	}
-	return 0
-}
+// peaks are the most that a process has had of either, in bytes.
+type peaks struct{ disk, rss int64 }
 
-// watchDisk looks many times a second at what a process has on disk in dir, files without a name included; the function
-// that it returns ends that and gives the peak.
-func watchDisk(pid int, dir string) func() int64 {
-	stop, peak := make(chan struct{}), make(chan int64)
+// watch looks many times a second at what a process has in memory, and on disk in dir, files without a name included; the
+// function that it returns ends that and gives the peaks.
+func watch(pid int, dir string) func() peaks {
+	stop, result := make(chan struct{}), make(chan peaks)
 	go func() {
-		var most int64
+		var most peaks
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
-				most = max(most, onDisk(pid, dir))
+				most.disk, most.rss = max(most.disk, onDisk(pid, dir)), max(most.rss, peakRSS(pid))
 			case <-stop:
-				peak <- most
+				result <- most
 				return
 			}
 		}
 	}()
-	return func() int64 { close(stop); return <-peak }
+	return func() peaks { close(stop); return <-result }
+}
+
+// peakRSS is the peak of a running process's resident set. The maximum that the system tells once it has ended will not
+// do: it counts what this process had when it started the other.
+func peakRSS(pid int) (n int64) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if k, _ := fmt.Sscanf(line, "VmHWM: %d kB", &n); k == 1 {
+			return n << 10
+		}
+	}
+	return 0 // it has ended
 }
 
 // onDisk counts each file once, by what it takes on disk.

@@ -30,8 +30,8 @@ func shapes(o options, scale int) hubtest.ModelOptions {
 // serve puts the model on the server: shapes and names of the real one, weights that look trained. A model that is scaled
 // down is converted with the pattern dict of the full one, which has as many units.
 func (p *program) serve(ctx context.Context, s *hubtest.Server, o options) (*hubtest.Model, error) {
-	full := hubtest.NewLlama(405, shapes(o, 1))
-	if err := serveRepeated(s, full, o.finish == 0 && o.shard != "" || o.scale > 1); err != nil {
+	full, partOnly := hubtest.NewLlama(405, shapes(o, 1)), o.finish == 0 && o.shard != ""
+	if err := serveRepeated(s, source, full, partOnly || o.scale > 1); err != nil {
 		return nil, err
 	}
 	p.source = []string{source}
@@ -43,18 +43,21 @@ func (p *program) serve(ctx context.Context, s *hubtest.Server, o options) (*hub
 		return nil, err
 	}
 	m := hubtest.NewLlama(405, shapes(o, o.scale))
-	s.AddModel(source+"-scaled", m)
 	p.source = []string{source + "-scaled", "--pattern-dict", dict}
+	if partOnly {
+		return m, serveRepeated(s, source+"-scaled", m, true)
+	}
+	s.AddModel(source+"-scaled", m)
 	return m, nil
 }
 
 // serveRepeated adds a model whose weights repeat; unread says that no hash will be compared, so that none is computed.
-func serveRepeated(s *hubtest.Server, m *hubtest.Model, unread bool) error {
+func serveRepeated(s *hubtest.Server, name string, m *hubtest.Model, unread bool) error {
 	weights, err := pattern()
 	if err != nil {
 		return err
 	}
-	s.AddRepo(source, m.Small)
+	s.AddRepo(name, m.Small)
 	for i, w := range m.Weights {
 		body, err := newRepeated(w, weights)
 		if err != nil {
@@ -64,7 +67,7 @@ func serveRepeated(s *hubtest.Server, m *hubtest.Model, unread bool) error {
 		if unread {
 			sum = fmt.Sprintf("%064x", i+1) // ranges are covered by no hash
 		}
-		if _, err := s.AddGenerated(source, w.Path, w.Size, sum, body); err != nil {
+		if _, err := s.AddGenerated(name, w.Path, w.Size, sum, body); err != nil {
 			return err
 		}
 	}

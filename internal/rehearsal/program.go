@@ -63,11 +63,11 @@ type planned struct {
 
 // step is one run of the program, measured.
 type step struct {
-	name      string
-	report    report
-	wall      time.Duration
-	disk, rss int64
-	requests  map[string]int // by rate bucket: those of the busiest five minutes; "storage": all
+	peaks
+	name     string
+	report   report
+	wall     time.Duration
+	requests map[string]int // by rate bucket: those of the busiest five minutes; "storage": all
 }
 
 // report is what the program says of a run.
@@ -102,10 +102,10 @@ func (p program) convert(ctx context.Context, o options, which []string, repo st
 	if err := c.Start(); err != nil {
 		return s, err
 	}
-	disk := watchDisk(c.Process.Pid, work)
+	ended := watch(c.Process.Pid, work)
 	jsonErr := json.NewDecoder(out).Decode(&s.report)
 	err = c.Wait()
-	s.wall, s.disk, s.rss = time.Since(start), disk(), maxRSS(c.ProcessState)
+	s.wall, s.peaks = time.Since(start), ended()
 	s.requests = busiest(p.hub.Requests())
 	if err != nil {
 		return s, fmt.Errorf("df11-convert: %w", err)
