@@ -83,10 +83,35 @@ func describeClass(t *testing.T, b *bytes.Buffer, e *Entry, c class) {
 		}
 	}
 	fmt.Fprintf(b, "units %d, weights %d\n", len(p.Units), nWeights)
+	for _, path := range c.otherOrder(p) {
+		fmt.Fprintf(b, "not in the class's order: %s\n", path)
+	}
 	for _, name := range c.left(in, tied, e) {
 		fmt.Fprintf(b, "BF16 %s\n", name)
 	}
 	b.WriteByte('\n')
+}
+
+// otherOrder lists the modules of units whose weights are in another order than the class defines them in, those that
+// differ by indices alone once. classes.txt keeps the order inside a module, but not that of a block's modules.
+func (c class) otherOrder(p *Plan) []string {
+	at := map[string]int{}
+	for i, x := range c.params {
+		at[x.name] = i
+	}
+	var paths []string
+	for _, u := range p.Units {
+		last := map[string]int{}
+		for _, a := range u.Attrs {
+			in := parent(parent(a.Name))
+			path := indices.ReplaceAllString(in, ".#")
+			if before, ok := last[in]; ok && at[a.Name] < before && !slices.Contains(paths, path) {
+				paths = append(paths, path)
+			}
+			last[in] = at[a.Name]
+		}
+	}
+	return paths
 }
 
 // model makes the headers of a checkpoint of the class, under the names that it has on the Hub.
