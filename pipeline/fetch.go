@@ -104,6 +104,9 @@ func (f *fetcher) file(ctx context.Context, fs *fileState) error {
 		return f.ranges(ctx, fs, pending)
 	}
 	cp, first := f.ledger.file(fs.path), fs.firstPending(f.done, held)
+	if fs.want == "" {
+		cp = Checkpoint{} // nothing pins the file, so it has to pass all that outputs were made from once more
+	}
 	if cp.Integrity != "" && first == fs.size {
 		fs.know(cp.SHA256)
 		f.progress.Fetched.Add(fs.size)

@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -138,6 +140,31 @@ func (e *SourceTargetError) Error() string {
 func (o *Options) isSourceRepo(id string) bool {
 	src, remote := o.Source.(remoteSource)
 	return strings.EqualFold(id, o.baseModel()) && (!remote || src.hubClient().Endpoint() == o.Push.Hub.Endpoint())
+}
+
+// stillOf gives back the ledger of a finished conversion if it is one of the source as it is now, else nil. No commit pins
+// a local file, and the plan knows nothing of its content but the header: it is read, and its sum counts as the published one.
+func (o *Options) stillOf(ctx context.Context, l *ledger) (*ledger, error) {
+	local, ok := o.Source.(localFiles)
+	if l == nil || !ok {
+		return l, nil
+	}
+	m := *o.Model
+	m.SHA256 = slices.Clone(m.SHA256)
+	for i, w := range m.Plan.Weights {
+		f, err := local.File(i)
+		if err != nil {
+			return nil, err
+		}
+		if m.SHA256[i], err = sumReader(ctx, io.NewSectionReader(f, 0, w.Size)); err != nil {
+			return nil, fmt.Errorf("source file %s: %w", w.Path, err)
+		}
+		if m.SHA256[i] != l.file(w.Path).SHA256 {
+			return nil, nil
+		}
+	}
+	o.Model = &m
+	return l, nil
 }
 
 // refuseSourceFolder refuses the folder of a local source as the output folder, by whatever path: config.json and the

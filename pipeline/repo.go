@@ -114,8 +114,8 @@ func (p *publisher) chooseBranch(ctx context.Context, o *Options) error {
 	if err := p.own(ctx, o.owner(), manifest, o.Force); err != nil {
 		return err
 	}
-	if p.complete = ledgerOfManifest(manifest, o.Plan.Digest(), tree); p.complete != nil {
-		return nil
+	if p.complete, err = o.stillOf(ctx, ledgerOfManifest(manifest, o.Plan.Digest(), tree)); err != nil || p.complete != nil {
+		return err
 	}
 	finished := manifest != nil
 	if !finished {

@@ -1,0 +1,99 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+// retrained is small with other weights under the same headers.
+func retrained() *hubtest.Model {
+	return hubtest.NewLlama(8, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000, Extra: noPicture})
+}
+
+// rewrite puts the files of a model into a folder.
+func rewrite(t *testing.T, dir string, m *hubtest.Model) {
+	t.Helper()
+	for p, b := range m.Files() {
+		writeFile(t, filepath.Join(dir, filepath.FromSlash(p)), b)
+	}
+}
+
+// TestLocalSourceChanged: a finished repo is not taken for the conversion of a local source whose weights have changed
+// since, although plan and headers are the same; it is for one that has not.
+func TestLocalSourceChanged(t *testing.T) {
+	w, source := newWorld(t, nil), writeModel(t, small())
+	push := func() {
+		t.Helper()
+		_, err := convertLocal(t, source, "", plan.Options{}, func(o *pipeline.Options) {
+			o.WorkDir, o.Push = filepath.Join(t.TempDir(), "work"), &pipeline.Push{Hub: w.client(t), Repo: targetRepo}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	push()
+	head := w.Head(targetRepo, "main")
+	push()
+	if w.Head(targetRepo, "main") != head {
+		t.Error("the same weights were committed again")
+	}
+	rewrite(t, source, retrained())
+	push()
+	equalsFolder(t, w, localResult(t, retrained()))
+	if w.Commits(targetRepo, "main")[0].Parent != head || len(w.Refs(targetRepo)) != 1 {
+		t.Error("main did not move by one commit")
+	}
+}
+
+// stopAfter is a second decoder that fails once so many outputs are finished, two units later: the last one may wait for
+// another to be hashed with it.
+type stopAfter struct {
+	outputs  int
+	calls    *int
+	finished chan struct{}
+}
+
+func (s stopAfter) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, verify.CompareOptions) error {
+	if *s.calls++; *s.calls < s.outputs+2 {
+		return nil
+	}
+	<-s.finished
+	return errStop
+}
+func (stopAfter) Describe() (string, []string) { return "stops", nil }
+
+// TestLocalSourceChangedMeanwhile: if the weights of a local source change while a conversion is interrupted, the next run
+// makes again what came of the old ones, also of files that it was done with.
+func TestLocalSourceChangedMeanwhile(t *testing.T) {
+	want := localResult(t, retrained())
+	for _, after := range []int{1, 3} {
+		source, out := writeModel(t, small()), t.TempDir()
+		stop := stopAfter{after, new(int), make(chan struct{})}
+		_, err := convertLocal(t, source, out, plan.Options{}, func(o *pipeline.Options) {
+			l := newOutputLog()
+			l.hook = func(string) {
+				if len(l.files) == after {
+					close(stop.finished)
+				}
+			}
+			o.GPU, o.Log = stop, slog.New(l)
+		})
+		if !errors.Is(err, errStop) {
+			t.Fatal(err)
+		}
+		rewrite(t, source, retrained())
+		if _, err := convertLocal(t, source, out, plan.Options{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		sameFolder(t, out, want)
+	}
+}
