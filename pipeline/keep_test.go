@@ -56,22 +56,29 @@ func finishing(o *pipeline.Options)    { o.Finish = true }
 // killed runs a conversion up to the k-th read of weights and gives a work folder as a kill at that moment leaves it.
 func (w *world) killed(t *testing.T, k int, change ...func(*pipeline.Options)) (work string) {
 	t.Helper()
+	work, err := w.killedIn(t, t.TempDir(), k, change...)
+	if !errors.Is(err, errStop) {
+		t.Fatalf("kill at %d: %v", k, err)
+	}
+	return work
+}
+
+// killedIn does the same with a run that goes on in a folder. It may end before it is killed.
+func (w *world) killedIn(t *testing.T, live string, k int, change ...func(*pipeline.Options)) (work string, err error) {
+	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	live, dead := t.TempDir(), t.TempDir()
+	dead := t.TempDir()
 	var once sync.Once
 	w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Nth: k, Action: func(x *hubtest.Exchange) {
 		once.Do(func() { copyAsKilled(t, live, dead) })
 		cancel(errStop)
 		x.Next(x.ResponseWriter)
 	}})
-	_, err := w.convert(ctx, t, live, change...)
+	_, err = w.convert(ctx, t, live, change...)
 	w.ClearFaults()
-	if !errors.Is(err, errStop) {
-		t.Fatalf("kill at %d: %v", k, err)
-	}
 	noGoroutines(t)
-	return dead
+	return dead, err
 }
 
 // copyAsKilled copies a folder while a run works in it and waits for a read that does not come: once the run has come to a
