@@ -47,3 +47,39 @@ func TestTrimCheckpoints(t *testing.T) {
 		}
 	}
 }
+
+// TestAdoptCheckpoints: of two journals that know of each other's outputs the one that is ahead is used, and none where
+// each knows of something that the other does not: its hash would not cover that.
+func TestAdoptCheckpoints(t *testing.T) {
+	journal := func(offset int64, integrity string, outputs ...string) *ledger {
+		l := newLedger("", "")
+		l.setFile(Checkpoint{File: "f", Offset: offset, Integrity: integrity})
+		for _, o := range outputs {
+			l.add(Output{Path: o[:1], SHA256: o, Prefixes: []Prefix{{File: "f", End: 1}}})
+		}
+		return l
+	}
+	for _, tc := range []struct {
+		name          string
+		here, there   *ledger
+		spools        bool
+		want          int64
+		wantIntegrity string
+	}{
+		{"a fresh disk", newLedger("", ""), journal(7, "", "a"), false, 7, ""},
+		{"ahead here", journal(9, "", "a", "b"), journal(7, "", "a"), false, 9, ""},
+		{"ahead there", journal(7, "", "a"), journal(9, "", "a"), false, 9, ""},
+		{"ahead there, spools here", journal(7, "", "a"), journal(9, "", "a"), true, 7, ""},
+		{"more there", journal(9, "", "a"), journal(7, "", "a", "b"), false, 7, ""},
+		{"more there, spools here", journal(7, "", "a"), journal(9, "", "a", "b"), true, 0, ""},
+		{"more on both sides", journal(7, "", "a", "c"), journal(9, "", "a", "b"), false, 0, ""},
+		{"another output", journal(7, "", "a"), journal(9, "", "a2"), false, 0, ""},
+		{"final there", journal(7, "", "a"), journal(0, integrityStreamed, "a", "b"), true, 0, integrityStreamed},
+		{"final there, more here", journal(7, "", "a", "c"), journal(0, integrityStreamed, "a"), false, 7, ""},
+	} {
+		tc.here.adopt(tc.there, tc.spools)
+		if c := tc.here.file("f"); c.Offset != tc.want || c.Integrity != tc.wantIntegrity {
+			t.Errorf("%s: a checkpoint at %d %s, want %d %s", tc.name, c.Offset, c.Integrity, tc.want, tc.wantIntegrity)
+		}
+	}
+}

@@ -170,6 +170,41 @@ func (l *ledger) setFile(c Checkpoint) {
 	l.files[c.File] = c
 }
 
+// adopt adds what the target's journal lists, perhaps of another machine. The hash in a checkpoint covers what was made by
+// the runs that led up to it and nothing else: where each side has made something of a file that the other has not, the
+// file is read from its beginning and compared with all of it. spools tells whether there are any here.
+func (l *ledger) adopt(p *ledger, spools bool) {
+	theirs, ours := p.lacking(l), l.lacking(p)
+	for _, o := range p.all() {
+		l.add(o)
+	}
+	for _, c := range p.allFiles() {
+		final := c.Integrity != ""
+		switch {
+		case (ours[c.File] || spools && !final) && theirs[c.File]:
+			l.setFile(Checkpoint{File: c.File})
+		case ours[c.File] || spools && !final:
+		case final || theirs[c.File] || c.Offset > l.file(c.File).Offset:
+			c.KeptOffset, c.KeptState = 0, nil // there are no spools
+			l.setFile(c)
+		}
+	}
+}
+
+// lacking names the source files of outputs that another ledger does not have.
+func (l *ledger) lacking(other *ledger) map[string]bool {
+	files := map[string]bool{}
+	for _, o := range l.all() {
+		if x, ok := other.output(o.Path); ok && x.SHA256 == o.SHA256 {
+			continue
+		}
+		for _, p := range o.Prefixes {
+			files[p.File] = true
+		}
+	}
+	return files
+}
+
 // all lists the outputs by path.
 func (l *ledger) all() []Output {
 	l.mu.Lock()

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -90,16 +91,11 @@ func (r *run) prepare(ctx context.Context) error {
 // adopt counts as done what an earlier run, on whatever machine, has published.
 func (r *run) adopt(ctx context.Context) error {
 	if !r.store.keep {
-		for _, o := range r.pub.ledger.all() {
-			r.ledger.add(o)
+		spools, err := filepath.Glob(filepath.Join(r.store.state, spoolPrefix+"*"))
+		if err != nil {
+			return err
 		}
-		for _, c := range r.pub.ledger.allFiles() {
-			here := r.ledger.file(c.File)
-			if c.Offset > here.Offset || c.Integrity != "" {
-				c.KeptOffset, c.KeptState = here.KeptOffset, here.KeptState // the spools are this machine's
-				r.ledger.setFile(c)
-			}
-		}
+		r.ledger.adopt(r.pub.ledger, len(spools) > 0)
 	}
 	r.tasks = newTasks(r.Plan)
 	if r.Finish {
