@@ -193,4 +193,9 @@ func TestCopyLargerThanTheDisk(t *testing.T) {
 	}
 	w = newWorld(t, large(), hubtest.WithLFSThreshold(500_000), hubtest.WithXetHashes())
 	w.mustConvert(t, disk)
+	w = newWorld(t, large(), hubtest.WithLFSThreshold(500_000), hubtest.WithXetHashes())
+	w.Inject(hubtest.Fault{Method: "POST", Path: copyRoute, Times: always, Action: hubtest.Error(403, "", "Forbidden")})
+	if _, err := w.convert(t.Context(), t, t.TempDir(), disk); !errors.As(err, new(*pipeline.BudgetError)) {
+		t.Errorf("a copy that the Hub does not make after all: %v", err)
+	}
 }
