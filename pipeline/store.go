@@ -67,7 +67,10 @@ func openStore(opt *Options) (*store, error) {
 // acquire makes the folders and locks them. Another run that ends just now may take the folder of the lock away.
 func (s *store) acquire() (err error) {
 	for range 10 {
-		if err = os.MkdirAll(s.state, 0o777); err != nil {
+		if err = os.MkdirAll(s.state, 0o777); errors.Is(err, os.ErrNotExist) {
+			continue // it went between the folder and the one in it
+		}
+		if err != nil {
 			return err
 		}
 		if s.lock, err = filelock.Acquire(filepath.Join(s.state, lockName)); !errors.Is(err, os.ErrNotExist) {
