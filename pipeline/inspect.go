@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/inspect"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/verify"
@@ -72,7 +73,8 @@ func InspectSource(m *Model, p *plan.Plan, e *Estimate, refused error) *inspect.
 
 // inspectEstimate describes a unit by its samples.
 func inspectEstimate(u plan.Unit, e UnitEstimate) inspect.Unit {
-	x := inspect.Unit{Path: u.Path, Tensors: len(u.Attrs), Weights: u.NElems(), Reason: e.BF16, Bytes: e.Bytes, NBits: e.Bits, LUTs: int(e.LUTs)}
+	x := inspect.Unit{Path: u.Path, Tensors: len(u.Attrs), Weights: u.NElems(), Bytes: e.Bytes, NBits: e.Bits, LUTs: int(e.LUTs)}
+	x.Reason, x.Why = e.BF16, metadata.ReasonText(e.BF16)
 	if e.Stats != nil {
 		x.Histogram, x.Lengths = e.Stats.Histogram, e.Stats.CodeBits
 	}

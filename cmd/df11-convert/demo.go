@@ -132,9 +132,10 @@ func (d *demo) prove(ctx context.Context) (*pipeline.VerifyReport, error) {
 	if err != nil {
 		return nil, err
 	}
+	work := filepath.Join(d.out, "work")
+	defer func() { _ = os.Remove(work) }() // it is empty
 	return pipeline.Verify(ctx, pipeline.VerifyOptions{
-		DF11: df11, Source: src, Model: model, Plan: p, Level: pipeline.LevelFull, Workers: runtime.GOMAXPROCS(0),
-		WorkDir: filepath.Join(d.out, "work"),
+		DF11: df11, Source: src, Model: model, Plan: p, Level: pipeline.LevelFull, Workers: runtime.GOMAXPROCS(0), WorkDir: work,
 	})
 }
 

@@ -186,7 +186,7 @@ func printInspectedUnits(w io.Writer, r *inspect.Report) {
 	fmt.Fprintf(t, "unit\ttensors\tweights\tentropy\tcode\tbits/weight\tbound\tsymbols\tlongest\ttable rows\t%s\tlargest exponent\n", chunk)
 	for _, u := range r.Units {
 		if u.Reason != "" {
-			fmt.Fprintf(t, "%s\t%d\t%d\tstays BF16: %s\n", u.Path, u.Tensors, u.Weights, u.Reason)
+			fmt.Fprintf(t, "%s\t%d\t%d\tstays BF16: it %s\n", u.Path, u.Tensors, u.Weights, u.Why)
 			continue
 		}
 		fmt.Fprintf(t, "%s\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t%d\t%d bits\t%d of %d\t%d of %d\t%d of %d\n", u.Path, u.Tensors, u.Weights,

@@ -36,7 +36,7 @@ func report(name string) *inspect.Report {
 		u.Finish()
 		r.Units = append(r.Units, u)
 	}
-	r.Units = append(r.Units, inspect.Unit{Path: "model.layers.3", Weights: 1000, Reason: "exponent_range"})
+	r.Units = append(r.Units, inspect.Unit{Path: "model.layers.3", Weights: 1000, Reason: "exponent_range", Why: "has too large weights"})
 	r.Finish()
 	return r
 }

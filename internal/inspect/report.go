@@ -92,7 +92,8 @@ type Unit struct {
 	Path    string `json:"path"`
 	Tensors int    `json:"tensors"`
 	Weights int64  `json:"weights"`
-	Reason  string `json:"stays_bf16,omitempty"` // why it is not compressed
+	Reason  string `json:"stays_bf16,omitempty"` // why it is not compressed, as the manifest has it
+	Why     string `json:"-"`                    // the same in words, to be read behind "it"
 
 	Histogram Histogram  `json:"histogram"` // of the weights that were read
 	Lengths   [256]uint8 `json:"-"`         // code length by exponent
