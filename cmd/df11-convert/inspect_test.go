@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // TestModelsJSON: the catalogue is an array of objects with id, layout, match and provenance.
@@ -38,8 +40,8 @@ func TestPlanPatternDict(t *testing.T) {
 	a := must(t, "plan", src, "--json", "--sample-bytes", "0")
 	b := must(t, "plan", src, "--json", "--pattern-dict", dict)
 	var x, y struct {
-		Dict     []any          `json:"pattern_dict"`
-		Estimate map[string]any `json:"estimate"`
+		Dict     plan.PatternDict `json:"pattern_dict"`
+		Estimate map[string]any   `json:"estimate"`
 	}
 	if err := json.Unmarshal([]byte(a), &x); err != nil {
 		t.Fatal(err)
