@@ -64,3 +64,15 @@ func TestGPUFails(t *testing.T) {
 		w.unfinished(t)
 	}
 }
+
+// TestGPUProofStays: a run without a GPU on a finished target leaves it as it is, with what a GPU has proved before.
+func TestGPUProofStays(t *testing.T) {
+	w := newWorld(t, small())
+	w.mustConvert(t, func(o *pipeline.Options) { o.GPU = &scriptedGPU{[]error{nil}} })
+	before := w.target()
+	w.mustConvert(t)
+	sameFiles(t, w.target(), before)
+	if v := w.manifest(t).Verification; len(v) != 2 || v[1].Device != "one; two" {
+		t.Errorf("verification %+v", v)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/inspect"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
 // ledgerVersion changes when an older ledger can't be read any more; it is then ignored and work starts afresh.
@@ -71,6 +72,7 @@ type ledger struct {
 	claims  []string // see ledgerFile
 	outputs map[string]Output
 	files   map[string]Checkpoint
+	gpu     *metadata.Verification // of the finished conversion that the ledger tells of; nil if no GPU has decoded it
 }
 
 // ledgerFile is the stored form.
@@ -177,6 +179,9 @@ func (l *ledger) adopt(p *ledger, spools bool) {
 	theirs, ours := p.lacking(l), l.lacking(p)
 	for _, o := range p.all() {
 		l.add(o)
+	}
+	if l.gpu == nil {
+		l.gpu = p.gpu
 	}
 	for _, c := range p.allFiles() {
 		final := c.Integrity != ""

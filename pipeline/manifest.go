@@ -10,6 +10,9 @@ import (
 // cpuDecoder names the decoder of the check that always runs.
 const cpuDecoder = "df11-convert, package verify: windows, gaps, tables and output positions as the GPU kernel walks them"
 
+// gpuMethod is the method of a verification by GPU in the manifest.
+const gpuMethod = "gpu"
+
 // manifest gathers what the run knows (docs/manifest.md); the small files are added once they are written.
 func (r *run) manifest(sources []metadata.SourceFile) *metadata.Manifest {
 	p := r.Plan
@@ -46,7 +49,7 @@ func (o *Options) baseModel() string {
 // manifestOutputs lists the weight files, the units in them, and what was proved about them.
 func (r *run) manifestOutputs(m *metadata.Manifest) {
 	cpu := metadata.Verification{Method: "cpu", Decoder: cpuDecoder, NExactF32: nExactF32(r.Plan)}
-	gpu := metadata.Verification{Method: "gpu"}
+	gpu := metadata.Verification{Method: gpuMethod}
 	for _, t := range r.tasks {
 		o, _ := r.ledger.output(t.path)
 		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(r.Plan, t), Size: o.Size, SHA256: o.SHA256})
@@ -65,7 +68,12 @@ func (r *run) manifestOutputs(m *metadata.Manifest) {
 		})
 	}
 	m.Verification = append(m.Verification, cpu)
-	if r.GPU != nil && gpu.NUnits > 0 {
+	switch {
+	case gpu.NUnits == 0:
+	case r.ledger.gpu != nil: // it was finished before
+		gpu.Decoder, gpu.Device = r.ledger.gpu.Decoder, r.ledger.gpu.Device
+		m.Verification = append(m.Verification, gpu)
+	case r.GPU != nil:
 		kernel, devices := r.GPU.Describe()
 		gpu.Decoder, gpu.Device = kernel, strings.Join(devices, "; ")
 		m.Verification = append(m.Verification, gpu)

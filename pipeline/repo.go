@@ -114,8 +114,12 @@ func (p *publisher) chooseBranch(ctx context.Context, o *Options) error {
 	if err := p.own(ctx, o.owner(), manifest, o.Force); err != nil {
 		return err
 	}
-	if p.complete, err = o.stillOf(ctx, ledgerOfManifest(manifest, o.Plan.Digest(), tree)); err != nil || p.complete != nil {
+	if p.complete, err = o.stillOf(ctx, ledgerOfManifest(manifest, o.Plan.Digest(), "")); err != nil {
 		return err
+	}
+	if p.complete != nil {
+		p.complete.keep(p.confirms)
+		return nil
 	}
 	finished := manifest != nil
 	if !finished {
@@ -242,22 +246,27 @@ func (p *publisher) readManifest(ctx context.Context) (*metadata.Manifest, error
 	return m, nil
 }
 
-// ledgerOfManifest lists the outputs of a manifest that a tree confirms; what it does not is made again. nil: there is no
-// manifest, or it is of another plan.
-func ledgerOfManifest(m *metadata.Manifest, digest string, tree map[string]hub.TreeEntry) *ledger {
+// ledgerOfManifest lists the outputs of a manifest, of which what is not there any more has to be dropped. nil: there is
+// no manifest, or it is of another plan.
+func ledgerOfManifest(m *metadata.Manifest, digest, part string) *ledger {
 	if m == nil || m.Plan.Digest != digest {
 		return nil
 	}
-	l := newLedger(m.Plan.Digest, "")
+	l := newLedger(digest, part)
+	for _, v := range m.Verification {
+		if v.Method == gpuMethod {
+			l.gpu = &v
+		}
+	}
 	units := map[string][]UnitResult{}
 	for _, u := range m.Units {
 		units[u.File] = append(units[u.File], UnitResult{
 			Path: u.Path, Status: string(u.Status), Reason: u.Reason, Weights: u.NWeights, TieBroken: u.TieBroken,
-			Bits: u.CodedBits, Exponents: histogramOf(u.Exponents),
+			Bits: u.CodedBits, Exponents: histogramOf(u.Exponents), GPU: l.gpu != nil && l.gpu.NUnits == nDF11(m),
 		})
 	}
 	for _, o := range m.Outputs {
-		if isWeights(o.Kind) && tree[o.Path].SHA256 == o.SHA256 {
+		if isWeights(o.Kind) {
 			l.add(Output{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Units: units[o.Path]})
 		}
 	}
@@ -265,6 +274,16 @@ func ledgerOfManifest(m *metadata.Manifest, digest string, tree map[string]hub.T
 		l.setFile(Checkpoint{File: f.Path, Integrity: string(f.Integrity), SHA256: f.SHA256})
 	}
 	return l
+}
+
+// nDF11 counts the units that a decoder could decode.
+func nDF11(m *metadata.Manifest) (n int64) {
+	for _, u := range m.Units {
+		if u.Status == metadata.DF11 {
+			n++
+		}
+	}
+	return n
 }
 
 // isWeights tells the outputs that a ledger lists from the small files, of which some are large enough to have a sha256
@@ -283,8 +302,14 @@ func (p *publisher) readJournal(ctx context.Context, digest, part string) (*ledg
 		return nil, fmt.Errorf("journal of %s: %w", p.push.Repo, err)
 	}
 	l := usableLedger(b, digest, part)
-	l.keep(func(o Output) bool { e, ok := p.tree[o.Path]; return ok && e.SHA256 == o.SHA256 && e.Size == o.Size })
+	l.keep(p.confirms)
 	return l, nil
+}
+
+// confirms tells whether the tree holds an output, as far as the Hub knows.
+func (p *publisher) confirms(o Output) bool {
+	e, ok := p.tree[o.Path]
+	return ok && e.SHA256 == o.SHA256 && e.Size == o.Size
 }
 
 // parts reads the journals of all parts and says how many there are.

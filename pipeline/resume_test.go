@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -412,4 +414,60 @@ func TestSpoolsAreClosed(t *testing.T) {
 		t.Errorf("%d files are still open, there were %d", n, most)
 	}
 	noGoroutines(t)
+}
+
+// TestFinishedFolderIsNotMadeAgain: in a finished folder, a run makes only what is no longer there as it was, and the
+// result is the same.
+func TestFinishedFolderIsNotMadeAgain(t *testing.T) {
+	log, out := new(outputLog), t.TempDir()
+	dir := writeModel(t, small())
+	local := func() error {
+		_, err := convertLocal(t, dir, out, plan.Options{}, func(o *pipeline.Options) { o.Log = slog.New(log) })
+		return err
+	}
+	w := newWorld(t, small())
+	hubOut := t.TempDir()
+	w.change = append(w.change, func(o *pipeline.Options) { o.OutDir, o.Push = hubOut, nil })
+	remote := func() error {
+		_, err := w.convert(t.Context(), t, hubOut)
+		return err
+	}
+	for name, c := range map[string]struct {
+		convert func() error
+		log     *outputLog
+		out     string
+	}{"local": {local, log, out}, "hub": {remote, w.log, hubOut}} {
+		t.Run(name, func(t *testing.T) {
+			run := func(want ...string) {
+				t.Helper()
+				c.log.take()
+				if err := c.convert(); err != nil {
+					t.Fatal(err)
+				}
+				if made := c.log.take(); !slices.Equal(made, want) {
+					t.Errorf("made %v, want %v", made, want)
+				}
+			}
+			if err := c.convert(); err != nil {
+				t.Fatal(err)
+			}
+			before := folder(t, c.out)
+			run()
+			if !maps.Equal(folder(t, c.out), before) {
+				t.Error("a run with nothing to do has changed the folder")
+			}
+			const spoiled = "model_layers_0.safetensors"
+			b := readFile(t, filepath.Join(c.out, spoiled))
+			b[len(b)-1] ^= 1
+			writeFile(t, filepath.Join(c.out, spoiled), b)
+			run(spoiled)
+			got := folder(t, c.out)
+			for path := range got { // what was not made again is proved, not streamed
+				got[path] = strings.ReplaceAll(got[path], `"integrity": "proof"`, `"integrity": "streamed"`)
+			}
+			if !maps.Equal(got, before) {
+				t.Error("the folder is not the same")
+			}
+		})
+	}
 }

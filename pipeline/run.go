@@ -74,7 +74,7 @@ func newRun(ctx context.Context, opt Options) (*run, error) {
 // prepare opens the target and finds out what is already done.
 func (r *run) prepare(ctx context.Context) error {
 	var err error
-	if r.ledger, err = r.store.journal(ctx, r.Plan.Digest(), r.journalName()); err != nil {
+	if r.ledger, err = r.store.journal(ctx, &r.Options); err != nil {
 		return err
 	}
 	r.ledger.claim(r.baseModel(), r.store.claims)

@@ -217,16 +217,24 @@ func (s *store) create(name string, size int64) (*atomicfile.File, error) {
 	return atomicfile.Create(path, size)
 }
 
-// journal reads the ledger of an earlier run; files that are gone or differ from it are dropped from it.
-func (s *store) journal(ctx context.Context, digest, part string) (*ledger, error) {
+// journal reads the ledger of an earlier run, which in a finished folder is the manifest; files that are gone or differ
+// from it are dropped from it.
+func (s *store) journal(ctx context.Context, o *Options) (*ledger, error) {
+	digest, part := o.Plan.Digest(), o.journalName()
 	b, err := os.ReadFile(s.journalPath(part))
-	if errors.Is(err, os.ErrNotExist) {
-		return newLedger(digest, part), nil
+	var l *ledger
+	switch {
+	case err == nil:
+		l = usableLedger(b, digest, part)
+	case errors.Is(err, os.ErrNotExist):
+		l, err = o.stillOf(ctx, ledgerOfManifest(s.manifest, digest, part))
 	}
 	if err != nil {
 		return nil, err
 	}
-	l := usableLedger(b, digest, part)
+	if l == nil {
+		return newLedger(digest, part), nil
+	}
 	for _, o := range l.all() {
 		if o.Uploaded {
 			continue
