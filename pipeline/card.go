@@ -80,7 +80,7 @@ func (r *run) validateCard(ctx context.Context) error {
 		return fmt.Errorf("model card: %w", err)
 	}
 	for _, w := range warnings {
-		r.Log.Warn("model card", "warning", w)
+		r.Log.Warn("model card", "why", w)
 	}
 	return nil
 }

@@ -102,17 +102,20 @@ func (u *ui) result(v any, text func(w io.Writer)) error {
 // log is the logger for the packages below: warnings by default, every step with --verbose or as JSON, errors alone with
 // --quiet.
 func (u *ui) log() *slog.Logger {
-	opt := &slog.HandlerOptions{Level: slog.LevelWarn}
+	level := slog.LevelWarn
 	switch {
 	case u.quiet:
-		opt.Level = slog.LevelError
+		level = slog.LevelError
 	case u.verbose, u.jsonLog():
-		opt.Level = slog.LevelInfo
+		level = slog.LevelInfo
 	}
-	if u.jsonLog() {
+	switch opt := (&slog.HandlerOptions{Level: level}); {
+	case u.jsonLog():
 		return slog.New(slog.NewJSONHandler(u.err, opt))
+	case u.verbose && !u.quiet:
+		return slog.New(slog.NewTextHandler(u.err, opt))
 	}
-	return slog.New(slog.NewTextHandler(u.err, opt))
+	return slog.New(people{w: u.err, level: level})
 }
 
 // noteWait tells why nothing moves, if it takes long enough for people to wonder.
