@@ -67,8 +67,8 @@ func openStore(opt *Options) (*store, error) {
 // acquire makes the folders and locks them. Another run that ends just now may take the folder of the lock away.
 func (s *store) acquire() (err error) {
 	for range 10 {
-		if err = os.MkdirAll(s.state, 0o777); errors.Is(err, os.ErrNotExist) {
-			continue // it went between the folder and the one in it
+		if err = os.MkdirAll(s.state, 0o777); errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrExist) {
+			continue // it went between the folder and the one in it, or between being there and a look at it
 		}
 		if err != nil {
 			return err
