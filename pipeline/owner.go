@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -67,6 +66,15 @@ func (w owner) ofManifest(m *metadata.Manifest) []string {
 		names = append(names, o.Path)
 	}
 	return names
+}
+
+// take judges the weight files that were found in a target, of which journals and m, the manifest there or nil, name the
+// owned ones: it gives what this run's journal has to claim, and an error for files of others, unless force allows them.
+func (w owner) take(where string, found []string, owned map[string]bool, m *metadata.Manifest, force bool) (claims []string, err error) {
+	if !force {
+		err = w.refuse(where, found, owned, m)
+	}
+	return w.claims(found, owned), err
 }
 
 // claims lists what a journal has to claim: the plan's files, and what former plans have left of theirs.
@@ -152,12 +160,11 @@ func (o *Options) stillOf(ctx context.Context, l *ledger) (*ledger, error) {
 	m := *o.Model
 	m.SHA256 = slices.Clone(m.SHA256)
 	for i, w := range m.Plan.Weights {
-		f, err := local.File(i)
-		if err != nil {
-			return nil, err
-		}
-		if m.SHA256[i], err = sumReader(ctx, io.NewSectionReader(f, 0, w.Size)); err != nil {
-			return nil, fmt.Errorf("source file %s: %w", w.Path, err)
+		if m.SHA256[i] == "" { // else the other target has asked for it before
+			var err error
+			if m.SHA256[i], err = sumLocal(ctx, local, i, w.Path, w.Size); err != nil {
+				return nil, err
+			}
 		}
 		if m.SHA256[i] != l.file(w.Path).SHA256 {
 			return nil, nil

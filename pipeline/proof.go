@@ -54,15 +54,7 @@ func (r *run) published(ctx context.Context, fs *fileState) (string, error) {
 		}
 		return fs.want, nil
 	}
-	f, err := local.File(fs.index)
-	if err != nil {
-		return "", fmt.Errorf("source file %s: %w", fs.path, err)
-	}
-	sum, err := sumReader(ctx, io.NewSectionReader(f, 0, fs.size))
-	if err != nil {
-		return "", fmt.Errorf("source file %s: %w", fs.path, err)
-	}
-	return sum, nil
+	return sumLocal(ctx, local, fs.index, fs.path, fs.size)
 }
 
 // freeBuffers lets go what the Hub clients have made to fetch ahead: stages that follow one another share the memory.

@@ -206,11 +206,9 @@ func (p *publisher) own(ctx context.Context, w owner, manifest *metadata.Manifes
 		}
 		own(w.ofJournal(b))
 	}
-	p.claims = w.claims(found, p.owned)
-	if force {
-		return nil
-	}
-	return w.refuse(p.push.Repo, found, p.owned, manifest)
+	var err error
+	p.claims, err = w.take(p.push.Repo, found, p.owned, manifest, force)
+	return err
 }
 
 func (p *publisher) readHead(ctx context.Context) (err error) {

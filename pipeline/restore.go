@@ -93,8 +93,8 @@ func (r *run) saveLoop(s *saver) error {
 	return nil
 }
 
-// findSpools reads the notes and records of kept spools that this run can use, by output, that with more bytes first. All other spools in the store are
-// deleted: those of outputs that are done, of other plans, and those without a record.
+// findSpools reads the notes and records of kept spools that this run can use, by output, that with more bytes first. All
+// other spools in the store are deleted: those of outputs that are done, of other plans, and those without a record.
 func (r *run) findSpools() (map[string][]spoolState, error) {
 	found, digest := map[string][]spoolState{}, r.Plan.Digest()
 	usable := map[string]bool{}

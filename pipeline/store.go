@@ -121,11 +121,8 @@ func (s *store) own(w owner, force bool) error {
 	for _, name := range names {
 		owned[name] = true
 	}
-	s.claims = w.claims(found, owned)
-	if force {
-		return nil
-	}
-	return w.refuse(s.dir, found, owned, s.manifest)
+	s.claims, err = w.take(s.dir, found, owned, s.manifest, force)
+	return err
 }
 
 // weights lists the weight files that are there under the names of outputs, and all others of the folder itself.

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"sync/atomic"
 
@@ -10,6 +11,19 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/sha256pair"
 )
+
+// sumLocal gives the sha256, in hex, of weight file i of a local source, which is at path and has so many bytes.
+func sumLocal(ctx context.Context, local localFiles, i int, path string, size int64) (string, error) {
+	f, err := local.File(i)
+	if err != nil {
+		return "", fmt.Errorf("source file %s: %w", path, err)
+	}
+	sum, err := sumReader(ctx, io.NewSectionReader(f, 0, size))
+	if err != nil {
+		return "", fmt.Errorf("source file %s: %w", path, err)
+	}
+	return sum, nil
+}
 
 // sumAll gives the sha256 of n files, in hex: two at a time on each of so many cores. open is called when a file's turn has
 // come, from several goroutines. After an error the sums that are not known are empty.

@@ -93,12 +93,7 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 func (f *sourceFlags) openWith(ctx context.Context, u *ui, spec string, opt plan.Options) (*opened, error) {
 	var o opened
 	var err error
-	if pipeline.Exists(spec) {
-		o.source, o.model, err = pipeline.OpenLocal(ctx, spec, opt)
-	} else {
-		o.source, o.model, err = f.openHub(ctx, u, spec, opt)
-	}
-	if err != nil {
+	if o.source, o.model, err = f.openSource(ctx, u, spec, opt); err != nil {
 		return nil, fmt.Errorf("source %s: %w", spec, err)
 	}
 	if o.plan, err = plan.New(o.model.Plan, opt); err != nil {
@@ -106,6 +101,14 @@ func (f *sourceFlags) openWith(ctx context.Context, u *ui, spec string, opt plan
 		return nil, fmt.Errorf("plan %s: %w", spec, err)
 	}
 	return &o, nil
+}
+
+// openSource reads what a plan needs of a source.
+func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt plan.Options) (pipeline.Source, *pipeline.Model, error) {
+	if pipeline.Exists(spec) {
+		return pipeline.OpenLocal(ctx, spec, opt)
+	}
+	return f.openHub(ctx, u, spec, opt)
 }
 
 func (f *sourceFlags) openHub(ctx context.Context, u *ui, spec string, opt plan.Options) (pipeline.Source, *pipeline.Model, error) {

@@ -105,14 +105,6 @@ func (f *sourceFlags) openOriginal(ctx context.Context, u *ui, d *pipeline.DF11,
 	return &o, nil
 }
 
-// openSource reads what a plan needs of a source.
-func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt plan.Options) (pipeline.Source, *pipeline.Model, error) {
-	if pipeline.Exists(spec) {
-		return pipeline.OpenLocal(ctx, spec, opt)
-	}
-	return f.openHub(ctx, u, spec, opt)
-}
-
 func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {
 	fmt.Fprintf(w, "%d files with %s written to %s\n", r.Files, human.Bytes(r.Bytes), r.Folder)
 	if r.Consulted {
