@@ -28,19 +28,13 @@ func (c *counted) ReadRange(ctx context.Context, file int, off, n int64) ([]byte
 // estimateAndConvert estimates a model with the given budget (-1: the default) and converts it.
 func estimateAndConvert(t *testing.T, dir string, opt plan.Options, maxBytes int64) (e *pipeline.Estimate, read, real int64) {
 	t.Helper()
-	src, model, err := pipeline.OpenLocal(t.Context(), dir, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := plan.New(model.Plan, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src, model, p := openLocal(t, dir, opt)
 	if maxBytes < 0 {
 		maxBytes = pipeline.DefaultSampleBytes(model)
 	}
 	c := &counted{Source: src}
-	if e, err = pipeline.EstimateSize(t.Context(), c, p, maxBytes); err != nil {
+	e, err := pipeline.EstimateSize(t.Context(), c, p, maxBytes)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if c.nBytes.Load() > maxBytes || c.nBytes.Load() != e.SampledBytes {

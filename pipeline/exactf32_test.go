@@ -23,36 +23,41 @@ func widened(t *testing.T, m *hubtest.Model, inexact map[string][2]int) map[stri
 	t.Helper()
 	files := m.Files()
 	for p, b := range files {
-		if !strings.HasSuffix(p, ".safetensors") {
-			continue
+		if strings.HasSuffix(p, ".safetensors") {
+			files[p] = widen(t, b, inexact)
 		}
-		h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var es []safetensors.Entry
-		for _, x := range h.Tensors {
-			es = append(es, safetensors.Entry{Name: x.Name, DType: "F32", Shape: x.Shape})
-		}
-		l, err := safetensors.NewLayout(nil, es)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := bytes.Clone(l.Header)
-		for _, x := range l.Tensors {
-			old, _ := h.Lookup(x.Name)
-			data := b[h.DataStart()+old.Begin : h.DataStart()+old.End]
-			for i := range len(data) / 2 {
-				low := byte(0)
-				if bad := inexact[x.Name]; i >= bad[0] && i < bad[0]+bad[1] {
-					low = 1
-				}
-				out = append(out, low, 0, data[2*i], data[2*i+1])
-			}
-		}
-		files[p] = out
 	}
 	return files
+}
+
+// widen is widened for one file.
+func widen(t *testing.T, b []byte, inexact map[string][2]int) []byte {
+	t.Helper()
+	h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var es []safetensors.Entry
+	for _, x := range h.Tensors {
+		es = append(es, safetensors.Entry{Name: x.Name, DType: "F32", Shape: x.Shape})
+	}
+	l, err := safetensors.NewLayout(nil, es)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := bytes.Clone(l.Header)
+	for _, x := range l.Tensors {
+		old, _ := h.Lookup(x.Name)
+		data := b[h.DataStart()+old.Begin : h.DataStart()+old.End]
+		for i := range len(data) / 2 {
+			low := byte(0)
+			if bad := inexact[x.Name]; i >= bad[0] && i < bad[0]+bad[1] {
+				low = 1
+			}
+			out = append(out, low, 0, data[2*i], data[2*i+1])
+		}
+	}
+	return out
 }
 
 // f32World is a hub with such a model, and runs that take F32.
@@ -93,15 +98,8 @@ func TestSampledInexact(t *testing.T) {
 	for p, b := range widened(t, mediumHead(), map[string][2]int{head: {0, 8000 * 256}}) {
 		writeFile(t, filepath.Join(dir, p), b)
 	}
-	src, model, err := pipeline.OpenLocal(t.Context(), dir, plan.Options{ExactF32: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := plan.New(model.Plan, plan.Options{ExactF32: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = pipeline.EstimateSize(t.Context(), src, p, 1<<20)
+	src, _, p := openLocal(t, dir, plan.Options{ExactF32: true})
+	_, err := pipeline.EstimateSize(t.Context(), src, p, 1<<20)
 	inexact := (*pipeline.InexactError)(nil)
 	if !errors.As(err, &inexact) || inexact.Scope != pipeline.ScopeSample || inexact.Tensor != head || inexact.Values >= inexact.Of {
 		t.Error(err)

@@ -17,8 +17,8 @@ const goldenE2E = "../testdata/golden/e2e"
 // goldenModels are the whole models that the official compress_model converted.
 var goldenModels = []string{"bias_f32", "qknorm"}
 
-// convertLocal converts a folder into a new one with the given options.
-func convertLocal(t *testing.T, dir, out string, opt plan.Options, change func(*pipeline.Options)) (*pipeline.Report, error) {
+// openLocal opens a folder and plans its conversion.
+func openLocal(t *testing.T, dir string, opt plan.Options) (pipeline.Source, *pipeline.Model, *plan.Plan) {
 	t.Helper()
 	src, model, err := pipeline.OpenLocal(t.Context(), dir, opt)
 	if err != nil {
@@ -28,6 +28,13 @@ func convertLocal(t *testing.T, dir, out string, opt plan.Options, change func(*
 	if err != nil {
 		t.Fatal(err)
 	}
+	return src, model, p
+}
+
+// convertLocal converts a folder into a new one with the given options.
+func convertLocal(t *testing.T, dir, out string, opt plan.Options, change func(*pipeline.Options)) (*pipeline.Report, error) {
+	t.Helper()
+	src, model, p := openLocal(t, dir, opt)
 	o := pipeline.Options{Source: src, Model: model, Plan: p, OutDir: out, Workers: 2, Version: "test"}
 	if change != nil {
 		change(&o)
@@ -169,14 +176,7 @@ func verifyAs(t *testing.T, df11, source string, level pipeline.Level, opt plan.
 	}
 	defer d.Close()
 	opt.PatternDict = d.Dict
-	src, model, err := pipeline.OpenLocal(t.Context(), source, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := plan.New(model.Plan, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src, model, p := openLocal(t, source, opt)
 	return pipeline.Verify(t.Context(), pipeline.VerifyOptions{
 		DF11: d, Source: src, Model: model, Plan: p, Level: level, Workers: 2, Chunks: 2, Seed: 1, WorkDir: t.TempDir(),
 	})

@@ -1,7 +1,6 @@
 package pipeline_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -13,7 +12,6 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -198,26 +196,17 @@ func TestLocalF32OnASmallDisk(t *testing.T) {
 // pushLocal converts a folder to me/out.
 func pushLocal(t *testing.T, srv *hubtest.Server, dir string, opt plan.Options, change func(*pipeline.Options)) {
 	t.Helper()
-	src, model, err := pipeline.OpenLocal(t.Context(), dir, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := plan.New(model.Plan, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
 	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := pipeline.Options{
-		Source: src, Model: model, Plan: p, WorkDir: filepath.Join(t.TempDir(), "work"), Workers: 2, Version: "test",
-		Push: &pipeline.Push{Hub: c, Repo: "me/out"},
-	}
-	if change != nil {
-		change(&o)
-	}
-	if _, err := pipeline.Run(t.Context(), o); err != nil {
+	_, err = convertLocal(t, dir, "", opt, func(o *pipeline.Options) {
+		o.WorkDir, o.Push = filepath.Join(t.TempDir(), "work"), &pipeline.Push{Hub: c, Repo: "me/out"}
+		if change != nil {
+			change(o)
+		}
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -230,28 +219,7 @@ func widenFiles(t *testing.T, dir string) {
 		t.Fatal(names, err)
 	}
 	for _, name := range names {
-		b := readFile(t, name)
-		h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var es []safetensors.Entry
-		for _, x := range h.Tensors {
-			es = append(es, safetensors.Entry{Name: x.Name, DType: "F32", Shape: x.Shape})
-		}
-		l, err := safetensors.NewLayout(nil, es)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := make([]byte, l.Size)
-		copy(out, l.Header)
-		for _, x := range h.Tensors {
-			to, _ := l.Lookup(x.Name)
-			for i := int64(0); i < x.NBytes(); i += 2 {
-				copy(out[l.DataStart()+to.Begin+2*i+2:], b[h.DataStart()+x.Begin+i:][:2])
-			}
-		}
-		writeFile(t, name, out)
+		writeFile(t, name, widen(t, readFile(t, name), nil))
 	}
 }
 

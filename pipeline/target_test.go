@@ -111,14 +111,7 @@ func TestConfigLies(t *testing.T) {
 			t.Fatal("the config was not changed")
 		}
 		opt := plan.Options{PatternDict: d.Dict}
-		src, model, err := pipeline.OpenLocal(t.Context(), source, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := plan.New(model.Plan, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		src, model, p := openLocal(t, source, opt)
 		_, err = pipeline.Verify(t.Context(), pipeline.VerifyOptions{DF11: lying, Source: src, Model: model, Plan: p, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
 		if wrong := (*pipeline.WrongError)(nil); !errors.As(err, &wrong) {
 			t.Errorf("%s: %v", name, err)

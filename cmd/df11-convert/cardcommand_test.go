@@ -1,17 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -156,7 +154,7 @@ func classSource(t *testing.T, e *plan.Entry, tied bool) string {
 	x := newCheckpoint(6)
 	seen := map[string]bool{}
 	add := func(name string, shape ...int64) {
-		if name = hubName(e.PathRename, name); !seen[name] {
+		if name = hubtest.CheckpointName(e.PathRename, name); !seen[name] {
 			seen[name] = true
 			x.add(name, "BF16", 0, shape...)
 		}
@@ -174,7 +172,7 @@ func classSource(t *testing.T, e *plan.Entry, tied bool) string {
 		add(m, 16, 16)
 	}
 	for _, p := range e.PatternDict {
-		for _, module := range expansions(t, p.Regex) {
+		for _, module := range hubtest.Expand(p.Regex, "0", "1") {
 			if len(p.Attrs) == 0 {
 				add(module+".weight", 64, 16)
 			}
@@ -213,68 +211,4 @@ func classSource(t *testing.T, e *plan.Entry, tied bool) string {
 		writeTo(t, filepath.Join(dir, "config.json"), b)
 	}
 	return dir
-}
-
-// hubName turns a module path back into the Hub's name for it.
-func hubName(rules [][2]string, name string) string {
-	rules = slices.Clone(rules)
-	slices.SortStableFunc(rules, func(a, b [2]string) int { return cmp.Compare(len(b[1]), len(a[1])) })
-	for _, r := range rules {
-		if rest, ok := strings.CutPrefix(name, r[1]); ok {
-			return strings.ReplaceAll(strings.TrimPrefix(r[0], "^"), `\`, "") + rest
-		}
-	}
-	return name
-}
-
-// expansions lists module paths that a pattern matches; \d+ stands for 0 and 1.
-func expansions(t *testing.T, regex string) []string {
-	t.Helper()
-	re, err := syntax.Parse(regex, syntax.Perl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return expand(t, re)
-}
-
-func expand(t *testing.T, re *syntax.Regexp) []string {
-	t.Helper()
-	switch re.Op {
-	case syntax.OpLiteral:
-		return []string{string(re.Rune)}
-	case syntax.OpPlus:
-		return []string{"0", "1"}
-	case syntax.OpAnyCharNotNL, syntax.OpAnyChar:
-		return []string{"."}
-	case syntax.OpCapture:
-		return expand(t, re.Sub[0])
-	case syntax.OpAlternate:
-		var out []string
-		for _, s := range re.Sub {
-			out = append(out, expand(t, s)...)
-		}
-		return out
-	case syntax.OpCharClass:
-		var out []string
-		for i := 0; i < len(re.Rune); i += 2 {
-			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
-				out = append(out, string(r))
-			}
-		}
-		return out
-	case syntax.OpConcat:
-		out := []string{""}
-		for _, s := range re.Sub {
-			var next []string
-			for _, before := range out {
-				for _, x := range expand(t, s) {
-					next = append(next, before+x)
-				}
-			}
-			out = next
-		}
-		return out
-	}
-	t.Fatal(fmt.Sprint("no expansion for ", re))
-	return nil
 }

@@ -3,12 +3,12 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
-	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -178,16 +178,9 @@ func (m *model) addKept(globs []string) {
 
 // hubNames renames module paths back to the names that the Hub's checkpoints have.
 func (m *model) hubNames(rules [][2]string) {
-	rules = slices.Clone(rules)
-	slices.SortStableFunc(rules, func(a, b [2]string) int { return len(b[1]) - len(a[1]) })
 	for i, n := range m.names {
-		for _, r := range rules {
-			if rest, ok := strings.CutPrefix(n, r[1]); ok {
-				hub := strings.ReplaceAll(strings.TrimPrefix(r[0], "^"), `\`, "") + rest
-				m.types[hub], m.dims[hub], m.names[i] = m.types[n], m.dims[n], hub
-				break
-			}
-		}
+		hub := hubtest.CheckpointName(rules, n)
+		m.types[hub], m.dims[hub], m.names[i] = m.types[n], m.dims[n], hub
 	}
 }
 
@@ -233,60 +226,7 @@ func expandRegex(t *testing.T, regex string) []string {
 	if err := tr.run(); err != nil {
 		t.Fatal(err)
 	}
-	re, err := syntax.Parse(tr.out.String(), syntax.Perl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := expandNode(t, re)
+	out := hubtest.Expand(tr.out.String(), "0", "1", "2")
 	slices.SortFunc(out, naturalCompare)
-	return out
-}
-
-// expandNode lists strings that a parsed regex matches.
-func expandNode(t *testing.T, re *syntax.Regexp) []string {
-	t.Helper()
-	switch re.Op {
-	case syntax.OpLiteral:
-		return []string{string(re.Rune)}
-	case syntax.OpPlus:
-		return []string{"0", "1", "2"}
-	case syntax.OpAnyCharNotNL:
-		return []string{"."}
-	case syntax.OpCapture:
-		return expandNode(t, re.Sub[0])
-	case syntax.OpAlternate:
-		var out []string
-		for _, s := range re.Sub {
-			out = append(out, expandNode(t, s)...)
-		}
-		return out
-	case syntax.OpCharClass:
-		var out []string
-		for i := 0; i < len(re.Rune); i += 2 {
-			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
-				out = append(out, string(r))
-			}
-		}
-		return out
-	case syntax.OpConcat:
-		out := []string{""}
-		for _, s := range re.Sub {
-			out = product(out, expandNode(t, s))
-		}
-		return out
-	default:
-		t.Fatalf("no expansion for %v in %v", re.Op, re)
-		return nil
-	}
-}
-
-// product joins every string of a with every string of b.
-func product(a, b []string) []string {
-	var out []string
-	for _, x := range a {
-		for _, y := range b {
-			out = append(out, x+y)
-		}
-	}
 	return out
 }

@@ -1,0 +1,77 @@
+package hubtest
+
+import (
+	"cmp"
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strings"
+)
+
+// Expand lists strings that a regex of RE2 matches, for models that have the modules of a pattern; every repetition
+// stands for the given digits. It panics at what patterns of module paths do not have.
+func Expand(regex string, digits ...string) []string {
+	re, err := syntax.Parse(regex, syntax.Perl)
+	if err != nil {
+		panic(fmt.Sprintf("hubtest: %v", err))
+	}
+	return expand(re, digits)
+}
+
+func expand(re *syntax.Regexp, digits []string) []string {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return []string{string(re.Rune)}
+	case syntax.OpPlus:
+		return digits
+	case syntax.OpAnyCharNotNL, syntax.OpAnyChar:
+		return []string{"."}
+	case syntax.OpCapture:
+		return expand(re.Sub[0], digits)
+	case syntax.OpAlternate:
+		var out []string
+		for _, s := range re.Sub {
+			out = append(out, expand(s, digits)...)
+		}
+		return out
+	case syntax.OpCharClass:
+		var out []string
+		for i := 0; i < len(re.Rune); i += 2 {
+			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
+				out = append(out, string(r))
+			}
+		}
+		return out
+	case syntax.OpConcat:
+		out := []string{""}
+		for _, s := range re.Sub {
+			out = product(out, expand(s, digits))
+		}
+		return out
+	}
+	panic(fmt.Sprintf("hubtest: no expansion for %v in %v", re.Op, re))
+}
+
+// product joins every string of a with every string of b.
+func product(a, b []string) []string {
+	var out []string
+	for _, x := range a {
+		for _, y := range b {
+			out = append(out, x+y)
+		}
+	}
+	return out
+}
+
+// CheckpointName gives the name that a checkpoint on the Hub has for a module path of the loaded model, by the path renames
+// of a catalogue entry: pairs of a regex for the start of the Hub's name and what takes its place. The longest counts.
+func CheckpointName(renames [][2]string, name string) string {
+	renames = slices.Clone(renames)
+	slices.SortStableFunc(renames, func(a, b [2]string) int { return cmp.Compare(len(b[1]), len(a[1])) })
+	for _, r := range renames {
+		if rest, ok := strings.CutPrefix(name, r[1]); ok {
+			return strings.ReplaceAll(strings.TrimPrefix(r[0], "^"), `\`, "") + rest
+		}
+	}
+	return name
+}
