@@ -1,0 +1,62 @@
+package spans
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Part is the share of a conversion that one machine makes: I of N, counted from 1. The zero Part is the whole.
+type Part struct{ I, N int }
+
+// Check refuses a part that cannot be.
+func (p Part) Check() error {
+	if !p.Whole() && (p.N < 1 || p.I < 1 || p.I > p.N) {
+		return fmt.Errorf("part %d of %d: parts are counted from 1", p.I, p.N)
+	}
+	return nil
+}
+
+// Whole reports whether one machine makes everything.
+func (p Part) Whole() bool { return p == (Part{}) }
+
+// String names the part's journal.
+func (p Part) String() string {
+	if p.Whole() {
+		return "part-1-of-1"
+	}
+	return fmt.Sprintf("part-%d-of-%d", p.I, p.N)
+}
+
+// Of picks the outputs that the part makes.
+func (p Part) Of(all []*Output) []*Output {
+	if p.Whole() {
+		return all
+	}
+	makers := Assign(all, p.N)
+	return slices.DeleteFunc(slices.Clone(all), func(o *Output) bool { return makers[o] != p.I })
+}
+
+// Assign gives each output with units to one of n parts, counted from 1: largest first, each to the part with the fewest
+// bytes so far. It depends on the plan alone. Outputs without units (the remainder) belong to no part; the finishing run
+// makes them.
+func Assign(outputs []*Output, n int) map[*Output]int {
+	bySize := slices.Clone(outputs)
+	slices.SortStableFunc(bySize, func(a, b *Output) int { return cmp.Compare(b.Size, a.Size) })
+	load := make([]int64, n)
+	makers := map[*Output]int{}
+	for _, o := range bySize {
+		if len(o.Units) == 0 {
+			continue
+		}
+		least := 0
+		for i := range load {
+			if load[i] < load[least] {
+				least = i
+			}
+		}
+		load[least] += o.Size
+		makers[o] = least + 1
+	}
+	return makers
+}

@@ -1,0 +1,87 @@
+package spans
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A Segment is one tensor of a source file, [Off, End), and the outputs that want it.
+type Segment struct {
+	Off, End int64
+	To       []Delivery
+}
+
+// Delivery says where a segment's bytes go. Unit is nil for a copied tensor. Last: the output wants nothing of the same
+// file behind the segment.
+type Delivery struct {
+	Output *Output
+	Unit   *Unit
+	Tensor
+	Last bool
+}
+
+// SourceOffset is where in the source file the n-th byte that d has in the spool comes from.
+func (s Segment) SourceOffset(d Delivery, n int64) int64 {
+	if d.ExactF32 {
+		n *= 2
+	}
+	return s.Off + n
+}
+
+// Segments lists for each of nFiles source files what the outputs want of it, in file order. Empty tensors have no segment.
+func Segments(outputs []*Output, nFiles int) [][]Segment {
+	files := make([]map[int64]*Segment, nFiles)
+	for i := range files {
+		files[i] = map[int64]*Segment{}
+	}
+	for _, o := range outputs {
+		for t, u := range o.Tensors() {
+			if t.Length == 0 {
+				continue
+			}
+			s := files[t.File][t.Offset]
+			if s == nil {
+				s = &Segment{Off: t.Offset, End: t.Offset + t.Length}
+				files[t.File][t.Offset] = s
+			}
+			s.To = append(s.To, Delivery{Output: o, Unit: u, Tensor: t})
+		}
+	}
+	out := make([][]Segment, nFiles)
+	for i, m := range files {
+		for _, s := range m {
+			out[i] = append(out[i], *s)
+		}
+		slices.SortFunc(out[i], func(a, b Segment) int { return cmp.Compare(a.Off, b.Off) })
+		markLast(out[i])
+	}
+	return out
+}
+
+// markLast marks each output's last delivery of a file.
+func markLast(segments []Segment) {
+	seen := map[*Output]bool{}
+	for _, s := range slices.Backward(segments) {
+		for j := range s.To {
+			d := &s.To[j]
+			d.Last = !seen[d.Output]
+			seen[d.Output] = true
+		}
+	}
+}
+
+// UsedBy lists the outputs that want something of a file, by path.
+func UsedBy(segments []Segment) []*Output {
+	var used []*Output
+	seen := map[*Output]bool{}
+	for _, s := range segments {
+		for _, d := range s.To {
+			if !seen[d.Output] {
+				seen[d.Output] = true
+				used = append(used, d.Output)
+			}
+		}
+	}
+	slices.SortFunc(used, func(a, b *Output) int { return cmp.Compare(a.Path, b.Path) })
+	return used
+}

@@ -1,0 +1,165 @@
+// Package spans says for every output file of a plan which source bytes it is made of, and where they wait until it is
+// made. It knows no files and no goroutines: the same plan gives the same spans.
+package spans
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// An Output is one output file as the plan lays it out. Its source bytes have one running offset in its spool: the weights
+// of every unit in encoding order, then the copied tensors, then the aliases.
+type Output struct {
+	Path     string
+	Metadata []safetensors.MetadataEntry
+	Units    []*Unit
+	Copied   []Tensor
+	Aliases  []Alias
+	Size     int64 // bytes in the spool
+	Index    int   // place among the plan's outputs
+}
+
+// Unit is one unit of an output. At is the spool offset of its first weight.
+type Unit struct {
+	plan.Unit
+	At int64
+}
+
+// Tensor is a tensor of the source. At is its offset in the spool.
+type Tensor struct {
+	plan.Tensor
+	At int64
+}
+
+// Alias is a tensor that must equal the copied tensor Of and is not stored (docs/format.md §15).
+type Alias struct {
+	Tensor
+	Of Tensor
+}
+
+// SpoolBytes is the size of a tensor in a spool: F32 that is exact BF16 is narrowed when it arrives.
+func SpoolBytes(t plan.Tensor) int64 {
+	if t.ExactF32 {
+		return t.Length / 2
+	}
+	return t.Length
+}
+
+// StoredDType is the dtype of a copied tensor in the output.
+func StoredDType(t plan.Tensor) safetensors.DType {
+	if t.ExactF32 {
+		return "BF16"
+	}
+	return t.DType
+}
+
+// Outputs lays out every output file of the plan, in the plan's order.
+func Outputs(p *plan.Plan) []*Output {
+	var outputs []*Output
+	for i, f := range p.OutputFiles {
+		o := &Output{Path: f.Path, Metadata: f.Metadata, Index: i}
+		copied := f.Plain
+		for _, u := range f.Units {
+			o.addUnit(p.Units[u])
+			copied = append(slices.Clone(p.Units[u].Siblings), copied...)
+		}
+		for _, t := range copied {
+			o.Copied = append(o.Copied, o.place(t))
+		}
+		outputs = append(outputs, o)
+	}
+	for _, a := range p.Aliases {
+		addAlias(outputs, a)
+	}
+	return outputs
+}
+
+func (o *Output) addUnit(u plan.Unit) {
+	o.Units = append(o.Units, &Unit{Unit: u, At: o.Size})
+	for _, a := range u.Attrs {
+		o.place(a)
+	}
+}
+
+// place reserves room in the spool for a tensor.
+func (o *Output) place(t plan.Tensor) Tensor {
+	placed := Tensor{t, o.Size}
+	o.Size += SpoolBytes(t)
+	return placed
+}
+
+// addAlias adds an alias to the output that stores the tensor it must equal.
+func addAlias(outputs []*Output, a plan.Alias) {
+	for _, o := range outputs {
+		for _, t := range o.Copied {
+			if t.Name == a.Of.Name {
+				o.Aliases = append(o.Aliases, Alias{o.place(a.Tensor), t})
+				return
+			}
+		}
+	}
+}
+
+// Tensors lists the unit's weights in encoding order.
+func (u *Unit) Tensors() iter.Seq[Tensor] {
+	return func(yield func(Tensor) bool) {
+		at := u.At
+		for _, a := range u.Attrs {
+			if !yield(Tensor{a, at}) {
+				return
+			}
+			at += SpoolBytes(a)
+		}
+	}
+}
+
+// Tensors lists every source tensor of the output in spool order, with its unit, which is nil for a copied tensor and for an
+// alias.
+func (o *Output) Tensors() iter.Seq2[Tensor, *Unit] {
+	return func(yield func(Tensor, *Unit) bool) {
+		for _, u := range o.Units {
+			for t := range u.Tensors() {
+				if !yield(t, u) {
+					return
+				}
+			}
+		}
+		for _, t := range o.Copied {
+			if !yield(t, nil) {
+				return
+			}
+		}
+		for _, a := range o.Aliases {
+			if !yield(a.Tensor, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Narrows reports whether the output takes F32 tensors as BF16, so that its source files cannot be its spool.
+func (o *Output) Narrows() bool {
+	for t := range o.Tensors() {
+		if t.ExactF32 {
+			return true
+		}
+	}
+	return false
+}
+
+// MaxBytes bounds the size of the output file: DF11 of the worst exponents, or BF16, with its header.
+func (o *Output) MaxBytes() int64 { return o.Size + o.Size/8 + 1<<20 }
+
+// ProvedBytes counts the source bytes of outputs that are encoded or copied: all but aliases, which are only compared.
+func ProvedBytes(outputs []*Output) (n int64) {
+	for _, o := range outputs {
+		n += o.Size
+		for _, a := range o.Aliases {
+			n -= a.Length
+		}
+	}
+	return n
+}

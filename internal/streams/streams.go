@@ -1,0 +1,92 @@
+// Package streams copies, hashes and compares streams of bytes until a context ends. It opens and closes nothing.
+package streams
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+)
+
+// BlockBytes is how much is read at a time; a multiple of every element size.
+const BlockBytes = 1 << 20
+
+// Reader ends with the context's cause once the context has ended.
+func Reader(ctx context.Context, r io.Reader) io.Reader { return contextReader{ctx, r} }
+
+type contextReader struct {
+	ctx context.Context //nolint:containedctx // of the one transfer that this reader belongs to
+	r   io.Reader
+}
+
+func (c contextReader) Read(p []byte) (int, error) {
+	if c.ctx.Err() != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.r.Read(p)
+}
+
+// Copy copies r to w in blocks, whatever shortcuts either offers: each would allocate buffers of its own.
+func Copy(ctx context.Context, w io.Writer, r io.Reader) (int64, error) {
+	return io.CopyBuffer(onlyWriter{w}, contextReader{ctx, r}, make([]byte, BlockBytes))
+}
+
+type onlyWriter struct{ io.Writer }
+
+// SHA256 gives the sha256, in hex, of everything that r has.
+func SHA256(ctx context.Context, r io.Reader) (string, error) {
+	h := sha256.New()
+	if _, err := Copy(ctx, h, r); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// ReadFull fills p from off on; a shorter source is io.ErrUnexpectedEOF.
+func ReadFull(r io.ReaderAt, p []byte, off int64) error {
+	if n, err := r.ReadAt(p, off); n < len(p) {
+		return Short(err)
+	}
+	return nil
+}
+
+// Short is the error of a read that gave fewer bytes than a tensor has: an end of the file there is unexpected.
+func Short(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// FirstDifference compares the first n bytes of a and b and gives the offset of the first that differs, or -1.
+func FirstDifference(ctx context.Context, a, b io.ReaderAt, n int64) (int64, error) {
+	x, y := make([]byte, min(n, BlockBytes)), make([]byte, min(n, BlockBytes))
+	for off := int64(0); off < n; off += BlockBytes {
+		if err := ctx.Err(); err != nil {
+			return 0, context.Cause(ctx)
+		}
+		m := min(n-off, BlockBytes)
+		if err := errors.Join(ReadFull(a, x[:m], off), ReadFull(b, y[:m], off)); err != nil {
+			return 0, err
+		}
+		if !bytes.Equal(x[:m], y[:m]) {
+			i := int64(0)
+			for x[i] == y[i] {
+				i++
+			}
+			return off + i, nil
+		}
+	}
+	return -1, nil
+}
+
+// Empty has no bytes.
+type Empty struct{}
+
+// Read is always at the end.
+func (Empty) Read([]byte) (int, error) { return 0, io.EOF }
+
+// ReadAt is always behind the end.
+func (Empty) ReadAt([]byte, int64) (int, error) { return 0, io.EOF }
