@@ -11,21 +11,11 @@ type Segment struct {
 	To       []Delivery
 }
 
-// Delivery says where a segment's bytes go. Unit is nil for a copied tensor. Last: the output wants nothing of the same
-// file behind the segment.
+// Delivery says where a segment's bytes go. Unit is nil for a copied tensor.
 type Delivery struct {
 	Output *Output
 	Unit   *Unit
 	Tensor
-	Last bool
-}
-
-// SourceOffset is where in the source file the n-th byte that d has in the spool comes from.
-func (s Segment) SourceOffset(d Delivery, n int64) int64 {
-	if d.ExactF32 {
-		n *= 2
-	}
-	return s.Off + n
 }
 
 // Segments lists for each of nFiles source files what the outputs want of it, in file order. Empty tensors have no segment.
@@ -44,7 +34,7 @@ func Segments(outputs []*Output, nFiles int) [][]Segment {
 				s = &Segment{Off: t.Offset, End: t.Offset + t.Length}
 				files[t.File][t.Offset] = s
 			}
-			s.To = append(s.To, Delivery{Output: o, Unit: u, Tensor: t})
+			s.To = append(s.To, Delivery{o, u, t})
 		}
 	}
 	out := make([][]Segment, nFiles)
@@ -53,21 +43,8 @@ func Segments(outputs []*Output, nFiles int) [][]Segment {
 			out[i] = append(out[i], *s)
 		}
 		slices.SortFunc(out[i], func(a, b Segment) int { return cmp.Compare(a.Off, b.Off) })
-		markLast(out[i])
 	}
 	return out
-}
-
-// markLast marks each output's last delivery of a file.
-func markLast(segments []Segment) {
-	seen := map[*Output]bool{}
-	for _, s := range slices.Backward(segments) {
-		for j := range s.To {
-			d := &s.To[j]
-			d.Last = !seen[d.Output]
-			seen[d.Output] = true
-		}
-	}
 }
 
 // UsedBy lists the outputs that want something of a file, by path.

@@ -1,0 +1,76 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/spool"
+	"github.com/df11-convert/df11-convert/internal/streams"
+)
+
+// Resume takes up the kept spool s of an earlier run, which holds the tensors that the ledger lists: it reads them, compares
+// their checksums, and counts their exponents again. After an error the task is as before and s is the caller's.
+func (t *Task) Resume(ctx context.Context, s spool.Spool, tensors []ledger.Tensor, files []*File) error {
+	if err := t.count(); err != nil {
+		return err
+	}
+	places := map[int64]spans.Delivery{}
+	for x, u := range t.Tensors() {
+		places[x.At] = spans.Delivery{Output: t.Output, Unit: u, Tensor: x}
+	}
+	for _, x := range tensors {
+		d, ok := places[x.At]
+		if !ok {
+			return t.giveUp(fmt.Errorf("no tensor lies at %d", x.At))
+		}
+		if err := t.recount(ctx, s, d, x.CRC); err != nil {
+			return t.giveUp(err)
+		}
+	}
+	for _, x := range tensors {
+		d := places[x.At]
+		t.held[x.At] = true
+		t.left.Add(-spans.SpoolBytes(d.Tensor.Tensor))
+		if x.Prefix != nil {
+			t.bind(*x.Prefix)
+		} else {
+			t.bind(ledger.Prefix{File: files[d.File].Path})
+		}
+	}
+	t.open.Do(func() {}) // it is open now
+	t.Spool, t.resumed = s, true
+	return nil
+}
+
+func (t *Task) giveUp(err error) error {
+	clear(t.Counters)
+	return err
+}
+
+// recount reads one tensor of a kept spool.
+func (t *Task) recount(ctx context.Context, s spool.Spool, d spans.Delivery, want uint32) error {
+	size, sum := spans.SpoolBytes(d.Tensor.Tensor), uint32(0)
+	buf := make([]byte, min(size, streams.BlockBytes))
+	for done := int64(0); done < size; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		p := buf[:min(int64(len(buf)), size-done)]
+		if err := streams.ReadFull(s, p, d.At+done); err != nil {
+			return fmt.Errorf("read at %d: %w", d.At+done, err)
+		}
+		sum = crc32.Update(sum, castagnoli, p)
+		t.add(d.Unit, d.At+done, p)
+		done += int64(len(p))
+	}
+	if sum != want {
+		return fmt.Errorf("tensor %s at %d is not as it was written", d.Source, d.At)
+	}
+	return nil
+}
+
+// Arrived counts the bytes that are in the spool.
+func (t *Task) Arrived() int64 { return t.Size - t.left.Load() }

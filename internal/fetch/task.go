@@ -1,0 +1,111 @@
+// Package fetch streams the source files of a model through their hash and scatters the bytes to the spools of the outputs
+// that want them. It decides neither what an output is made of nor what is done: spans and ledger tell.
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/spool"
+)
+
+// A Task is an output in the making. The fetcher fills its spool and counts exponents on the way; whoever takes the complete
+// task owns both.
+type Task struct {
+	*spans.Output
+	Spool spool.Spool
+	// Counters have pass 1 of each unit, nil for one that stays in BF16 for the reason in Reasons.
+	Counters []*encoder.Counter
+	Reasons  []string
+
+	open    sync.Once // spool and counters
+	openErr error
+	resumed bool         // an earlier run has begun the spool
+	left    atomic.Int64 // bytes that have not arrived
+
+	mu       sync.Mutex
+	held     map[int64]bool           // tensors that an earlier run has left in the spool, by offset
+	prefixes map[string]ledger.Prefix // by source file; an empty one where some bytes came under no hash
+}
+
+// NewTasks makes a fresh task for every output.
+func NewTasks(outputs []*spans.Output) []*Task {
+	var tasks []*Task
+	for _, o := range outputs {
+		t := &Task{
+			Output: o, Counters: make([]*encoder.Counter, len(o.Units)), Reasons: make([]string, len(o.Units)),
+			held: map[int64]bool{}, prefixes: map[string]ledger.Prefix{},
+		}
+		for i, u := range o.Units {
+			t.Reasons[i] = u.Unholdable
+		}
+		t.left.Store(o.Size)
+		tasks = append(tasks, t)
+	}
+	return tasks
+}
+
+// count makes a counter for each unit that DF11 may hold.
+func (t *Task) count() error {
+	for i, u := range t.Units {
+		if t.Reasons[i] != "" {
+			continue
+		}
+		c, err := encoder.NewCounter(u.Sizes())
+		if unsupported := (*encoder.UnsupportedError)(nil); errors.As(err, &unsupported) {
+			t.Reasons[i] = string(unsupported.Reason)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("unit %s: %w", u.Path, err)
+		}
+		t.Counters[i] = c
+	}
+	return nil
+}
+
+// add counts the exponents of bytes p at the spool offset at, which lie in the unit u; nil for copied tensors.
+func (t *Task) add(u *spans.Unit, at int64, p []byte) {
+	if u == nil {
+		return
+	}
+	if c := t.Counters[slices.Index(t.Units, u)]; c != nil {
+		c.Add((at-u.At)/2, p)
+	}
+}
+
+// complete reports whether every byte has arrived.
+func (t *Task) complete() bool { return t.left.Load() == 0 }
+
+// holds reports whether an earlier run has left the tensor at a spool offset.
+func (t *Task) holds(at int64) bool { return t.held[at] }
+
+// bind records which prefix of a source file a tensor that has arrived belongs to; the last one of a file covers those
+// before. A tensor that came under no hash, with an empty sum, leaves the output unbound to the whole file.
+func (t *Task) bind(p ledger.Prefix) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before, seen := t.prefixes[p.File]
+	if !seen || p.SHA256 == "" || before.SHA256 != "" && before.End < p.End {
+		t.prefixes[p.File] = p
+	}
+}
+
+// Prefixes lists the prefixes of source files that the output is bound to, by file.
+func (t *Task) Prefixes() (list []ledger.Prefix) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, file := range slices.Sorted(maps.Keys(t.prefixes)) {
+		if p := t.prefixes[file]; p.SHA256 != "" {
+			list = append(list, p)
+		}
+	}
+	return list
+}

@@ -1,0 +1,266 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+)
+
+// Versions of the journal. Version 1 was one JSON value with everything in it; what it lists of finished outputs is used.
+const (
+	version    = 2
+	oldVersion = 1
+)
+
+// record is one line of a journal: the head, or one thing that is done.
+type record struct {
+	*head
+	Output   *Output     `json:"output,omitempty"`
+	Uploaded string      `json:"uploaded,omitempty"` // path of an output that the target's store has
+	File     *Checkpoint `json:"file,omitempty"`
+	Tensor   *Tensor     `json:"tensor,omitempty"`
+}
+
+// head is the first line: whose journal it is.
+type head struct {
+	Version int      `json:"version"`
+	Plan    string   `json:"plan"`
+	Part    string   `json:"part"`
+	Source  string   `json:"source,omitempty"` // Hub repo that the weights come from
+	Claims  []string `json:"claims,omitempty"` // weight files of the target that are ours: the plan's, and leftovers of former plans
+
+	Outputs []Output     `json:"outputs,omitempty"` // of version 1
+	Files   []Checkpoint `json:"files,omitempty"`   // of version 1
+}
+
+func (r record) line() []byte {
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic("ledger: internal error: record does not marshal: " + err.Error())
+	}
+	return append(b, '\n')
+}
+
+// outputLine is the stored form of an output: the same wherever it is.
+func outputLine(o Output) []byte {
+	o.Place = Place{}
+	return record{Output: &o}.line()
+}
+
+// VersionError says that a newer program has written a journal.
+type VersionError struct{ Version int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the journal of this conversion has version %d, this program knows versions up to %d", e.Version, version)
+}
+
+// Hint says what can be done about it.
+func (e *VersionError) Hint() string {
+	return "continue with the newer df11-convert that began this conversion, or start again in another folder or repo"
+}
+
+// parse reads a journal. A torn last line, as a kill leaves it, ends it; a journal that is torn in its head is empty.
+func parse(b []byte) (h head, rest []record) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if d.Decode(&h) != nil {
+		return head{}, nil
+	}
+	for {
+		var r record
+		if d.Decode(&r) != nil {
+			return h, rest
+		}
+		rest = append(rest, r)
+	}
+}
+
+// Claimed says whose a journal is and which weight files of a target it claims. A torn journal claims nothing.
+func Claimed(journal []byte) (plan, source string, names []string) {
+	h, rest := parse(journal)
+	names = h.Claims
+	for _, o := range h.Outputs {
+		names = append(names, o.Path)
+	}
+	for _, r := range rest {
+		if r.Output != nil {
+			names = append(names, r.Output.Path)
+		}
+	}
+	return h.Plan, h.Source, names
+}
+
+// Read fills an empty ledger from a journal of a folder: what it lists is here, unless it says that it was uploaded. Of a
+// journal of another plan or part, and of a torn one, nothing is used.
+func (l *Ledger) Read(journal []byte) error {
+	h, rest := parse(journal)
+	switch {
+	case h.Version > version:
+		return &VersionError{h.Version}
+	case h.Version < oldVersion || h.Plan != l.digest || h.Part != l.part:
+		return nil
+	}
+	for _, o := range h.Outputs {
+		rest = append(rest, record{Output: &o})
+	}
+	for _, c := range h.Files {
+		rest = append(rest, record{File: &c})
+	}
+	for _, r := range rest {
+		switch {
+		case r.Output != nil:
+			o := *r.Output
+			o.Here, o.line = !o.Uploaded, outputLine(o)
+			l.outputs[o.Path] = o
+			delete(l.tensors, o.Path)
+		case r.Uploaded != "":
+			if o, ok := l.outputs[r.Uploaded]; ok {
+				o.Here, o.Uploaded = false, true
+				l.outputs[r.Uploaded] = o
+			}
+		case r.Tensor != nil:
+			l.tensors[r.Tensor.Output] = append(l.tensors[r.Tensor.Output], *r.Tensor)
+		case r.File != nil && (r.File.Offset > 0 || r.File.Integrity != ""):
+			l.putCheckpoint(*r.File)
+		}
+	}
+	return nil
+}
+
+// OfManifest makes a ledger of a finished conversion; nil if m is nil or of another plan. Whether the outputs are still there
+// has to be checked.
+func OfManifest(m *metadata.Manifest, digest, part string, stays bool) *Ledger {
+	if m == nil || m.Plan.Digest != digest {
+		return nil
+	}
+	l := New(digest, part, stays)
+	for _, v := range m.Verification {
+		if v.Method == metadata.MethodGPU {
+			l.gpu = &v
+		}
+	}
+	units := map[string][]Unit{}
+	for _, u := range m.Units {
+		units[u.File] = append(units[u.File], Unit{
+			Path: u.Path, Status: string(u.Status), Reason: u.Reason, Weights: u.NWeights, TieBroken: u.TieBroken,
+			Bits: u.CodedBits, Exponents: u.Exponents, GPU: l.gpu != nil && l.gpu.NUnits == nCoded(m),
+		})
+	}
+	for _, o := range m.Outputs {
+		if o.Kind == metadata.KindUnit || o.Kind == metadata.KindRemainder || o.Kind == metadata.KindSingle {
+			x := Output{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Units: units[o.Path], Place: Place{Here: true}}
+			x.line = outputLine(x)
+			l.outputs[o.Path] = x
+		}
+	}
+	for _, f := range m.Source.Files {
+		l.putCheckpoint(Checkpoint{File: f.Path, Integrity: string(f.Integrity), SHA256: f.SHA256})
+	}
+	return l
+}
+
+// nCoded counts the units that a decoder could decode.
+func nCoded(m *metadata.Manifest) (n int64) {
+	for _, u := range m.Units {
+		if u.Status == metadata.DF11 {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *Ledger) headLine() []byte {
+	return record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Claims: l.claims}}.line()
+}
+
+// Save writes the whole journal to a file that appears complete, and lets every later change append to it. The file stays
+// open until Close.
+func (l *Ledger) Save(path string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.headLine()
+	for _, o := range l.all() {
+		if o.Here || o.Uploaded {
+			b = append(b, o.line...)
+		}
+		if o.Uploaded {
+			b = append(b, record{Uploaded: o.Path}.line()...)
+		}
+	}
+	for _, output := range slices.Sorted(maps.Keys(l.tensors)) {
+		for _, t := range l.tensors[output] {
+			b = append(b, record{Tensor: &t}.line()...)
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(l.checkpoints)) {
+		for _, c := range l.checkpoints[file] {
+			b = append(b, record{File: &c}.line()...)
+		}
+	}
+	if err := atomicfile.WriteFile(path, b); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	old := l.journal
+	l.journal = f
+	if old != nil {
+		return old.Close()
+	}
+	return nil
+}
+
+// append writes a line to the journal, if there is one. The system may keep it in memory for a while: a machine that loses
+// power loses the last lines, and what they tell of is made again. The lock is held.
+func (l *Ledger) append(line []byte) error {
+	if l.journal == nil {
+		return nil
+	}
+	if _, err := l.journal.Write(line); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	return nil
+}
+
+// Close puts the journal on disk and ends it. Later changes are not stored.
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.journal == nil {
+		return nil
+	}
+	err := errors.Join(l.journal.Sync(), l.journal.Close())
+	l.journal = nil
+	return err
+}
+
+// ForRepo is the journal for a commit that brings more outputs: it lists these, all that is committed, and for every source
+// file the given checkpoint. It counts on nothing that only this machine has.
+func (l *Ledger) ForRepo(more []Output, checkpoints []Checkpoint) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	brings := map[string]bool{}
+	for _, o := range more {
+		brings[o.Path] = true
+	}
+	b := l.headLine()
+	for _, o := range l.all() {
+		if o.Committed || brings[o.Path] {
+			b = append(b, o.line...)
+		}
+	}
+	for _, c := range checkpoints {
+		if c.Offset > 0 || c.Integrity != "" {
+			b = append(b, record{File: &c}.line()...)
+		}
+	}
+	return b
+}

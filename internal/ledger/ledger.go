@@ -1,0 +1,244 @@
+// Package ledger knows what of a conversion is done: finished outputs, tensors that wait whole in kept spools, and how far
+// the hash of each source file has come. It is the only owner of "done"; it moves no bytes and decides no order.
+//
+// A ledger is stored as a journal: one JSON value a line, of which later lines replace earlier ones. The journal of a folder
+// is appended to, so that its cost for an output does not grow with the number of outputs. The journal of a repo travels in
+// the commit that brings the outputs, and lists only what is committed.
+package ledger
+
+import (
+	"cmp"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/df11-convert/df11-convert/internal/metadata"
+)
+
+// Integrity states of a source file, as the manifest has them (docs/manifest.md).
+const (
+	Streamed = "streamed"
+	Proved   = "proof"
+)
+
+// Status words of a unit in ledger and manifest.
+const (
+	DF11 = "df11"
+	BF16 = "bf16"
+)
+
+// Output is what ledger and manifest keep of one finished output file.
+type Output struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	// Units tells how each unit of the file ended, in the plan's order.
+	Units []Unit `json:"units,omitempty"`
+	// Prefixes bind the output to the source bytes that it was made from.
+	Prefixes []Prefix `json:"prefixes,omitempty"`
+	Place
+
+	line []byte // the stored form, the same wherever the output is
+}
+
+// Place says where a finished output is. A folder that keeps its outputs has to have them here.
+type Place struct {
+	Here      bool `json:"-"`                  // the folder of the run has the file
+	Uploaded  bool `json:"uploaded,omitempty"` // the target's store has the bytes, and the file here may be gone; in version 1 of the journal
+	Committed bool `json:"-"`                  // a commit of the target names it
+}
+
+// Unit is how the encoding of one unit ended.
+type Unit struct {
+	Path   string `json:"path"`
+	Status string `json:"status"`           // DF11 or BF16
+	Reason string `json:"reason,omitempty"` // why it stays in BF16
+	// Bits is the number of bits of the coded exponents, Weights the number of weights.
+	Bits    int64 `json:"bits,omitempty"`
+	Weights int64 `json:"weights"`
+	// Exponents counts the weights by exponent, for the model card's chart.
+	Exponents *metadata.Exponents `json:"exponents,omitempty"`
+	// TieBroken: the 32-bit limiter met equal counts, so other machines may get other bytes (docs/format.md §5.1).
+	TieBroken bool `json:"tie_broken,omitempty"`
+	GPU       bool `json:"gpu,omitempty"` // a GPU decoded it as well
+}
+
+// Prefix is the sha256 of the first End bytes of a source file, as the run saw them that used these bytes.
+type Prefix struct {
+	File   string `json:"file"`
+	End    int64  `json:"end"`
+	SHA256 string `json:"sha256"`
+}
+
+// Tensor is a tensor that a kept spool holds whole, at the spool offset At. CRC is the CRC-32C of its bytes there. Prefix is
+// nil if the tensor was fetched by range, under no hash.
+type Tensor struct {
+	Output string  `json:"output"`
+	At     int64   `json:"at"`
+	CRC    uint32  `json:"crc"`
+	Prefix *Prefix `json:"prefix,omitempty"`
+}
+
+// Checkpoint is a point in a source file at which reading can go on: State is the marshaled sha256 after Offset bytes.
+// Integrity is set once nothing of the file is left to do; SHA256 is then the sum of the whole file.
+type Checkpoint struct {
+	File      string `json:"file"`
+	Offset    int64  `json:"offset,omitempty"`
+	State     []byte `json:"state,omitempty"`
+	Integrity string `json:"integrity,omitempty"`
+	SHA256    string `json:"sha256,omitempty"`
+}
+
+// A Ledger is what one part of a conversion has done. Its methods may be called from several goroutines.
+type Ledger struct {
+	digest, part string
+	stays        bool // outputs have to stay in the run's folder
+
+	mu          sync.Mutex
+	source      string   // Hub repo that the weights come from
+	claims      []string // weight files of the target that are ours: the plan's, and leftovers of former plans
+	outputs     map[string]Output
+	tensors     map[string][]Tensor     // by output
+	checkpoints map[string][]Checkpoint // by source file, rising; a final one stands alone
+	gpu         *metadata.Verification  // of a finished conversion that the ledger tells of; nil if no GPU decoded it
+	journal     *os.File                // nil: nothing is stored
+}
+
+// New makes an empty ledger for a part of a plan. With stays, an output counts as done only if the run's folder has it.
+func New(digest, part string, stays bool) *Ledger {
+	return &Ledger{
+		digest: digest, part: part, stays: stays,
+		outputs: map[string]Output{}, tensors: map[string][]Tensor{}, checkpoints: map[string][]Checkpoint{},
+	}
+}
+
+// Part names the part of the conversion.
+func (l *Ledger) Part() string { return l.part }
+
+// Claim says in every later journal whose the weight files of the target are.
+func (l *Ledger) Claim(source string, claims []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.source, l.claims = source, claims
+}
+
+// GPU is the check by a GPU of which a finished conversion tells; nil if there was none.
+func (l *Ledger) GPU() *metadata.Verification { return l.gpu }
+
+// Add records a finished output. Its spool is not needed any more.
+func (l *Ledger) Add(o Output) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.tensors, o.Path)
+	o.line = outputLine(o)
+	l.outputs[o.Path] = o
+	return l.append(o.line)
+}
+
+// Uploaded records that the target's store has an output, whose file here goes.
+func (l *Ledger) Uploaded(path string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.outputs[path]
+	o.Here, o.Uploaded = false, true
+	l.outputs[path] = o
+	return l.append(record{Uploaded: path}.line())
+}
+
+// Committed records that a commit of the target names the outputs.
+func (l *Ledger) Committed(outputs []Output) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range outputs {
+		now := l.outputs[o.Path]
+		now.Committed = true
+		l.outputs[o.Path] = now
+	}
+}
+
+// Output gives a finished output, wherever it is.
+func (l *Ledger) Output(path string) (Output, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o, ok := l.outputs[path]
+	return o, ok
+}
+
+// Done reports whether an output need not be made any more.
+func (l *Ledger) Done(path string) bool {
+	o, _ := l.Output(path)
+	return l.done(o)
+}
+
+func (l *Ledger) done(o Output) bool { return o.Here || !l.stays && (o.Uploaded || o.Committed) }
+
+// IsCommitted reports whether a commit of the target names an output.
+func (l *Ledger) IsCommitted(path string) bool {
+	o, _ := l.Output(path)
+	return o.Committed
+}
+
+// Outputs lists the outputs that are done, by path.
+func (l *Ledger) Outputs() []Output {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(l.all(), func(o Output) bool { return !l.done(o) })
+}
+
+// all lists every output by path. The lock is held.
+func (l *Ledger) all() []Output {
+	return slices.SortedFunc(maps.Values(l.outputs), func(a, b Output) int { return cmp.Compare(a.Path, b.Path) })
+}
+
+// AddTensors records tensors that are whole in kept spools.
+func (l *Ledger) AddTensors(ts []Tensor) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range ts {
+		l.tensors[t.Output] = append(l.tensors[t.Output], t)
+		if err := l.append(record{Tensor: &t}.line()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Tensors lists what the kept spool of an output holds.
+func (l *Ledger) Tensors(output string) []Tensor {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.tensors[output])
+}
+
+// KeepTensors replaces what the kept spool of an output is said to hold. The journal follows with the next Save.
+func (l *Ledger) KeepTensors(output string, ts []Tensor) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if delete(l.tensors, output); len(ts) > 0 {
+		l.tensors[output] = ts
+	}
+}
+
+// Invalidate forgets the outputs for which valid answers false. The journal follows with the next Save.
+func (l *Ledger) Invalidate(valid func(Output) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.outputs, func(_ string, o Output) bool { return !valid(o) })
+}
+
+// RequireHere forgets of outputs that stay elsewhere too that they are here, for which there answers false.
+func (l *Ledger) RequireHere(there func(Output) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for path, o := range l.outputs {
+		if !o.Here || there(o) {
+			continue
+		}
+		if o.Here = false; o.Uploaded || o.Committed {
+			l.outputs[path] = o
+		} else {
+			delete(l.outputs, path)
+		}
+	}
+}

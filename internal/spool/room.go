@@ -1,0 +1,99 @@
+package spool
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// Room is what all spools of a run share: a folder, and budgets of disk and memory. InMemory names the outputs whose spools
+// are memory. With Keep, spool files outlive the process.
+type Room struct {
+	Dir          string
+	Disk, Memory *Budget
+	InMemory     map[*spans.Output]bool
+	Keep         bool
+}
+
+// New makes the spool of an output. It waits while the budget is used up; Release gives the budget back.
+func (r *Room) New(ctx context.Context, o *spans.Output) (Spool, error) {
+	if err := r.budget(o).Acquire(ctx, o.Size); err != nil {
+		return nil, fmt.Errorf("spool for %s: %w", o.Path, err)
+	}
+	s, err := r.make(o)
+	if err != nil {
+		r.budget(o).Release(o.Size)
+		return nil, err
+	}
+	return r.charged(s, o), nil
+}
+
+func (r *Room) make(o *spans.Output) (Spool, error) {
+	switch {
+	case r.InMemory[o]:
+		return newMemory(o.Size)
+	case r.Keep:
+		return createKept(KeptPath(r.Dir, o))
+	}
+	return NewTemp(r.Dir)
+}
+
+func (r *Room) budget(o *spans.Output) *Budget {
+	if r.InMemory[o] {
+		return r.Memory
+	}
+	return r.Disk
+}
+
+// Open opens the kept spool of an output for a run that goes on with it; nil if there is no room for it now.
+func (r *Room) Open(o *spans.Output) (Spool, error) {
+	if r.InMemory[o] || !r.Disk.TryAcquire(o.Size) {
+		return nil, nil
+	}
+	s, err := OpenKept(KeptPath(r.Dir, o))
+	if err != nil {
+		r.Disk.Release(o.Size)
+		return nil, err
+	}
+	return r.charged(s, o), nil
+}
+
+// charged makes a spool give its budget back with itself.
+func (r *Room) charged(s Spool, o *spans.Output) Spool {
+	return charged{s, sync.OnceFunc(func() { r.budget(o).Release(o.Size) })}
+}
+
+type charged struct {
+	Spool
+	refund func()
+}
+
+func (c charged) Release() error {
+	err := c.Spool.Release()
+	c.refund()
+	return err
+}
+
+// Leave closes a spool at the end of a run: a kept one stays for the next, every other one goes.
+func Leave(s Spool) error {
+	if c, ok := s.(charged); ok {
+		defer c.refund()
+		s = c.Spool
+	}
+	if k, ok := s.(*Kept); ok {
+		return k.Keep()
+	}
+	return s.Release()
+}
+
+// IsKept reports whether a spool outlives the process.
+func IsKept(s Spool) bool {
+	c, ok := s.(charged)
+	if ok {
+		s = c.Spool
+	}
+	_, ok = s.(*Kept)
+	return ok
+}

@@ -1,0 +1,95 @@
+// Package spool holds the source bytes of an output between the encoder's two passes: in memory, in a file, or where they
+// already lie. It decides how much of disk and memory spools may take, but not what is fetched, nor when.
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// A Spool is where the source bytes of one output wait. Offsets are those of spans.Output. Writes never overlap and may
+// come from several goroutines.
+type Spool interface {
+	io.ReaderAt
+	io.WriterAt
+	// Release gives memory or disk back. The spool is not used afterwards. Release may be called twice.
+	Release() error
+}
+
+// Temp is a temporary file. Where the system allows that it has no name, so that a killed process leaves nothing behind.
+type Temp struct {
+	f    *os.File
+	path string // "" once it is unlinked
+}
+
+// NewTemp makes an empty spool in dir.
+func NewTemp(dir string) (*Temp, error) {
+	f, err := os.CreateTemp(dir, "spool-*.tmp")
+	if err != nil {
+		return nil, fmt.Errorf("create spool: %w", err)
+	}
+	s := &Temp{f: f, path: f.Name()}
+	if os.Remove(s.path) == nil {
+		s.path = ""
+	}
+	return s, nil
+}
+
+func (s *Temp) ReadAt(p []byte, off int64) (int, error)  { return s.f.ReadAt(p, off) }
+func (s *Temp) WriteAt(p []byte, off int64) (int, error) { return s.f.WriteAt(p, off) }
+
+// Release closes and removes the file.
+func (s *Temp) Release() error {
+	if s.f == nil {
+		return nil
+	}
+	err := s.f.Close()
+	s.f = nil
+	if s.path != "" {
+		err = errors.Join(err, os.Remove(s.path))
+	}
+	return err
+}
+
+// memory holds the bytes outside the heap where the system offers that: the garbage collector would return this much late.
+type memory struct {
+	b    []byte
+	free func([]byte) error
+}
+
+// mappedFrom is the smallest size for which the system is asked for pages.
+const mappedFrom = 1 << 20
+
+func newMemory(size int64) (*memory, error) {
+	if size < mappedFrom {
+		return &memory{make([]byte, size), func([]byte) error { return nil }}, nil
+	}
+	b, free, err := pages(size)
+	if err != nil {
+		return nil, fmt.Errorf("spool of %d bytes in memory: %w", size, err)
+	}
+	return &memory{b, free}, nil
+}
+
+func (s *memory) ReadAt(p []byte, off int64) (int, error) {
+	if off >= int64(len(s.b)) {
+		return 0, io.EOF
+	}
+	n := copy(p, s.b[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (s *memory) WriteAt(p []byte, off int64) (int, error) { return copy(s.b[off:], p), nil }
+
+func (s *memory) Release() error {
+	b := s.b
+	if s.b = nil; b == nil {
+		return nil
+	}
+	return s.free(b)
+}
