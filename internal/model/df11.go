@@ -1,0 +1,263 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// DF11 is a DF11 model that is there already: a folder, a file, or a Hub repo at one commit. It is read only.
+type DF11 struct {
+	// Name is the folder's path or the repo's id; Commit is "" for a folder.
+	Name   string
+	Commit string
+	// Dir is the folder in it that the official loader is pointed at, where config.json with dfloat11_config lies: "" but
+	// for a pipeline that has its DF11 part in a folder.
+	Dir string
+	// Dict is the pattern dict of that config.json; nil if there is none, as beside a single file for ComfyUI.
+	Dict plan.PatternDict
+	// Manifest is the model's df11-manifest.json; nil if there is none, as in repos that others made.
+	Manifest *metadata.Manifest
+	// BaseModel is what its card names as the original; "" if nothing.
+	BaseModel string
+
+	from    *files
+	open    map[string]OpenFile // all its files
+	weights []plan.WeightFile   // those that a loader reads
+	tensors map[string]Stored
+}
+
+// OpenFile is a file that can be read at random.
+type OpenFile struct {
+	Path   string
+	Size   int64
+	SHA256 string // published; "" for a file of a folder
+	io.ReaderAt
+}
+
+// Stored is one tensor of a DF11 model and the file it lies in.
+type Stored struct {
+	File string
+	safetensors.Tensor
+	at int64 // in the file
+}
+
+// OpenDF11Folder opens a DF11 model in a local folder.
+func OpenDF11Folder(ctx context.Context, dir string) (*DF11, error) {
+	f, err := listFolder(dir, true)
+	if err != nil {
+		return nil, err
+	}
+	return openDF11(ctx, &DF11{Name: dir, from: f})
+}
+
+// OpenDF11File opens a DF11 model in one local .safetensors file, as ComfyUI has them. Whatever lies beside the file is no
+// part of the model.
+func OpenDF11File(ctx context.Context, name string) (*DF11, error) {
+	st, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	f := &files{dir: filepath.Dir(name), refs: []hub.FileRef{{Path: filepath.Base(name), Size: st.Size()}}}
+	return openDF11(ctx, &DF11{Name: name, from: f})
+}
+
+// OpenDF11Hub opens a DF11 repo at one commit. Its files are read by ranges, in pieces that are kept for a while.
+// Close it, so that nothing reads ahead any more.
+func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF11, error) {
+	info, err := c.Info(ctx, repo, revision)
+	if err != nil {
+		return nil, err
+	}
+	f := listRepo(c, info)
+	f.pieces = NewReaders(ctx, c, 0)
+	d, err := openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, from: f})
+	if err == nil && d.BaseModel == "" {
+		d.BaseModel = cardBaseModel(info.CardData)
+	}
+	return d, err
+}
+
+// Assemble makes a DF11 model of just some outputs, which stay the caller's to close.
+func Assemble(outputs []OpenFile) (*DF11, error) {
+	d := &DF11{from: new(files), open: map[string]OpenFile{}, tensors: map[string]Stored{}}
+	for _, o := range outputs {
+		h, err := readHeader(o, o.Size)
+		if err != nil {
+			return nil, Invalidf(o.Path, "%v", err)
+		}
+		d.open[o.Path] = o
+		if err := d.addWeights(plan.WeightFile{File: plan.File{Path: o.Path, Size: o.Size}, Header: h}); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// openDF11 completes d by what its files say. They belong to d, also in an error.
+func openDF11(ctx context.Context, d *DF11) (*DF11, error) {
+	if err := d.describe(ctx); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// describe opens all files, and reads config, manifest, and the header of every weight file that the official loader reads.
+func (d *DF11) describe(ctx context.Context) error {
+	if err := d.from.open(d.from.refs); err != nil {
+		return err
+	}
+	d.open, d.tensors = map[string]OpenFile{}, map[string]Stored{}
+	for _, ref := range d.from.refs {
+		d.open[ref.Path] = OpenFile{ref.Path, ref.Size, ref.SHA256, d.from.at(ctx, ref)}
+	}
+	if err := d.readConfig(ctx); err != nil {
+		return err
+	}
+	if err := d.readManifest(ctx); err != nil {
+		return err
+	}
+	var refs []hub.FileRef
+	for _, name := range d.weightFiles(d.Dir) {
+		ref, _ := d.from.find(name)
+		refs = append(refs, ref)
+	}
+	weights, err := d.from.headers(ctx, refs)
+	if err != nil {
+		return invalidHeader(err)
+	}
+	for _, w := range weights {
+		if err := d.addWeights(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *DF11) readManifest(ctx context.Context) error {
+	if _, ok := d.open[metadata.ManifestName]; !ok {
+		return nil
+	}
+	b, err := d.from.read(ctx, metadata.ManifestName)
+	if err != nil {
+		return err
+	}
+	if d.Manifest, err = metadata.ParseManifest(b); err != nil {
+		return Invalidf(metadata.ManifestName, "%v", err)
+	}
+	d.BaseModel = d.Manifest.Source.Repo
+	return nil
+}
+
+// weightFiles lists the safetensors files right in a folder, "" for the root. The official loader reads these, whatever an
+// index says, and none below (docs/format.md §13).
+func (d *DF11) weightFiles(dir string) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(d.open)) {
+		if path.Ext(name) == ".safetensors" && path.Dir(name) == path.Clean(dir) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// invalidHeader tells a header that is wrong from one that could not be read.
+func invalidHeader(err error) error {
+	header, remote := (*headerError)(nil), (*hub.Error)(nil)
+	if !errors.As(err, &header) || errors.As(err, &remote) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return Invalidf(header.file, "%v", header.err)
+}
+
+func (d *DF11) addWeights(w plan.WeightFile) error {
+	d.weights = append(d.weights, w)
+	for _, t := range w.Header.Tensors {
+		if other, twice := d.tensors[t.Name]; twice {
+			return Invalidf(w.Path, "tensor %s is in %s as well", t.Name, other.File)
+		}
+		d.tensors[t.Name] = Stored{w.Path, t, w.Header.DataStart() + t.Begin}
+	}
+	return nil
+}
+
+// Close releases the files.
+func (d *DF11) Close() error { return d.from.Close() }
+
+// LimitPieces bounds what is kept in memory of the files of a model on the Hub, which are read by pieces; by default it is
+// 96 MiB. It does nothing for a folder. Call it before the model is used.
+func (d *DF11) LimitPieces(nBytes int64) {
+	if d.from.pieces != nil {
+		d.from.pieces.cache.setLimit(nBytes)
+	}
+}
+
+// WeightFiles are the weight files in Dir, in the order of their names: those that the official loader reads.
+func (d *DF11) WeightFiles() []plan.WeightFile { return d.weights }
+
+// File finds a file of the model.
+func (d *DF11) File(path string) (OpenFile, bool) {
+	f, ok := d.open[path]
+	return f, ok
+}
+
+// Tensors lists the names of all tensors, sorted.
+func (d *DF11) Tensors() []string { return slices.Sorted(maps.Keys(d.tensors)) }
+
+// Tensor finds a tensor by its name.
+func (d *DF11) Tensor(name string) (Stored, bool) {
+	t, ok := d.tensors[name]
+	return t, ok
+}
+
+// Section is the bytes of one tensor.
+func (d *DF11) Section(name string) (*io.SectionReader, bool) {
+	t, ok := d.tensors[name]
+	if !ok {
+		return nil, false
+	}
+	return io.NewSectionReader(d.open[t.File], t.at, t.NBytes()), true
+}
+
+// Problems are the ways in which headers and config show that the model would load wrongly (docs/format.md §14). p is the
+// plan that it should come from; nil if there is none. How tensors are dealt to files is no problem: others name and split
+// them as they like.
+func (d *DF11) Problems(p *plan.Plan) []plan.Problem {
+	o := plan.Output{PatternDict: d.Dict}
+	for _, w := range d.weights {
+		w.Path = path.Base(w.Path)
+		o.Files = append(o.Files, w)
+	}
+	return slices.DeleteFunc(plan.Check(o, p), func(x plan.Problem) bool { return x.Trap == plan.TrapForeignFile })
+}
+
+// Original names what the model was made from, as far as it says so itself.
+func (d *DF11) Original() string {
+	if m := d.Manifest; m != nil && m.Source.Repo != "" {
+		if m.Source.Commit != "" {
+			return fmt.Sprintf("%s@%s", m.Source.Repo, m.Source.Commit)
+		}
+		return m.Source.Repo
+	}
+	return d.BaseModel
+}
+
+// Layout is the layout that the manifest states; "" if there is none.
+func (d *DF11) Layout() string {
+	if d.Manifest == nil {
+		return ""
+	}
+	return d.Manifest.Plan.Layout
+}

@@ -1,0 +1,233 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/streams"
+)
+
+// files are the files of a model: those below a folder, or those of a repo at one commit.
+type files struct {
+	dir    string        // "" for a repo
+	client *hub.Client   // nil for a folder
+	refs   []hub.FileRef // without repo and hashes for a folder
+	opened map[string]*os.File
+	pieces *Readers // of a repo whose files are read at random for long; nil if single ranges are fetched
+}
+
+// Exists reports whether a path names something local.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// listFolder lists the files below dir with forward slashes; symbolic links count as what they point to. Hidden folders
+// are left out, and without deep all folders.
+func listFolder(dir string, deep bool) (*files, error) {
+	root, err := filepath.EvalSymlinks(dir) // WalkDir does not follow a link to a folder
+	if err != nil {
+		return nil, err
+	}
+	f := &files{dir: dir}
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if p != root && (!deep || strings.HasPrefix(d.Name(), ".")) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		st, err := os.Stat(p)
+		if err != nil || !st.Mode().IsRegular() {
+			return err
+		}
+		f.refs = append(f.refs, hub.FileRef{Path: filepath.ToSlash(rel), Size: st.Size()})
+		return nil
+	})
+	return f, err
+}
+
+// listRepo lists the files of a repo.
+func listRepo(c *hub.Client, info *hub.RepoInfo) *files {
+	f := &files{client: c}
+	for _, x := range info.Files {
+		f.refs = append(f.refs, x.Ref(info.ID, info.SHA))
+	}
+	return f
+}
+
+// listing is the list of files as a plan takes it.
+func (f *files) listing() []plan.File {
+	var list []plan.File
+	for _, ref := range f.refs {
+		list = append(list, planFile(ref))
+	}
+	return list
+}
+
+// planFile is a file as a plan takes it. A hash pins its content where there is one.
+func planFile(ref hub.FileRef) plan.File {
+	return plan.File{Path: ref.Path, Size: ref.Size, ETag: cmp.Or(ref.SHA256, ref.BlobID)}
+}
+
+// find looks up a file by its path.
+func (f *files) find(path string) (hub.FileRef, bool) {
+	i := slices.IndexFunc(f.refs, func(ref hub.FileRef) bool { return ref.Path == path })
+	if i < 0 {
+		return hub.FileRef{}, false
+	}
+	return f.refs[i], true
+}
+
+// local is where a file of a folder is.
+func (f *files) local(path string) string { return filepath.Join(f.dir, filepath.FromSlash(path)) }
+
+// maxSmallFileBytes bounds a file that is read whole into memory. The largest are manifests, and indexes, which have about
+// 10 MB for 100,000 tensors.
+const maxSmallFileBytes = 256 << 20
+
+// read gives a small file whole.
+func (f *files) read(ctx context.Context, path string) ([]byte, error) {
+	if f.client == nil {
+		return os.ReadFile(f.local(path))
+	}
+	ref, err := f.mustFind(path)
+	if err != nil {
+		return nil, err
+	}
+	return f.client.ReadFile(ctx, ref.Repo, ref.Commit, path, maxSmallFileBytes)
+}
+
+// OpenFile reads a file whole, as Source.OpenFile does.
+func (f *files) OpenFile(ctx context.Context, path string) (io.ReadCloser, error) {
+	if f.client == nil {
+		return os.Open(f.local(path))
+	}
+	ref, err := f.mustFind(path)
+	if err != nil {
+		return nil, err
+	}
+	return CheckedFile(ctx, f.client, ref)
+}
+
+func (f *files) mustFind(path string) (hub.FileRef, error) {
+	ref, ok := f.find(path)
+	if !ok {
+		return ref, fmt.Errorf("%s: no such file in the repo: %w", path, os.ErrNotExist)
+	}
+	return ref, nil
+}
+
+// open opens files of a folder, so that they can be read at random. Those of a repo are fetched when they are read.
+func (f *files) open(refs []hub.FileRef) error {
+	if f.client != nil {
+		return nil
+	}
+	f.opened = map[string]*os.File{}
+	for _, ref := range refs {
+		o, err := os.Open(f.local(ref.Path))
+		if err != nil {
+			return err
+		}
+		f.opened[ref.Path] = o
+	}
+	return nil
+}
+
+// at reads a file at random: by pieces that are kept for a while, if the model has them.
+func (f *files) at(ctx context.Context, ref hub.FileRef) io.ReaderAt {
+	if f.pieces != nil {
+		return f.pieces.Open(ref)
+	}
+	return f.direct(ctx, ref)
+}
+
+// direct reads a file by the very ranges that are asked for.
+func (f *files) direct(ctx context.Context, ref hub.FileRef) io.ReaderAt {
+	if f.client == nil {
+		return f.opened[ref.Path]
+	}
+	return rangeReader{ctx, f.client, ref}
+}
+
+// rangeReader is a remote file of which nothing is kept.
+type rangeReader struct {
+	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one
+	client *hub.Client
+	ref    hub.FileRef
+}
+
+func (r rangeReader) ReadAt(p []byte, off int64) (int, error) {
+	n := min(int64(len(p)), r.ref.Size-off)
+	if n <= 0 {
+		return 0, io.EOF
+	}
+	b, err := r.client.ReadRange(r.ctx, r.ref, off, n)
+	if err != nil {
+		return 0, err
+	}
+	if copy(p, b); int(n) < len(p) {
+		return int(n), io.EOF
+	}
+	return int(n), nil
+}
+
+// stream reads a span of a file in order.
+func (f *files) stream(ctx context.Context, ref hub.FileRef, off, end int64) (io.ReadCloser, error) {
+	if f.client == nil {
+		return io.NopCloser(io.NewSectionReader(f.opened[ref.Path], off, end-off)), nil
+	}
+	return f.client.Stream(ctx, ref, off, end)
+}
+
+// readRange reads n bytes of a file.
+func (f *files) readRange(ctx context.Context, ref hub.FileRef, off, n int64) ([]byte, error) {
+	if f.client != nil {
+		return f.client.ReadRange(ctx, ref, off, n)
+	}
+	b := make([]byte, n)
+	return b, streams.ReadFull(f.opened[ref.Path], b, off)
+}
+
+// Recheck checks the shared cache's copy of a file, as Source.Recheck does.
+func (f *files) Recheck(ctx context.Context, path string) bool {
+	ref, ok := f.find(path)
+	if !ok || f.client == nil {
+		return false
+	}
+	before, _ := f.client.CachedPath(ref)
+	after, _ := f.client.CheckCached(ctx, ref)
+	return before != after && ctx.Err() == nil
+}
+
+// Hub is the client that the files are read by; nil for a folder.
+func (f *files) Hub() *hub.Client { return f.client }
+
+// Close releases the files. No reader of theirs may be used any more.
+func (f *files) Close() error {
+	var errs []error
+	for _, o := range f.opened {
+		errs = append(errs, o.Close())
+	}
+	if f.pieces != nil {
+		errs = append(errs, f.pieces.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,111 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/streams"
+)
+
+// headersAtOnce is how many headers are read at a time.
+const headersAtOnce = 8
+
+// firstHeaderRead is what the first read of a header asks for; most headers fit.
+const firstHeaderRead = smallestPiece
+
+// HeaderRead is how many bytes of a weight file were read for its header.
+func HeaderRead(w plan.WeightFile) int64 {
+	return min(w.Size, max(firstHeaderRead, w.Header.DataStart()))
+}
+
+// headerError says of which file the header could not be had.
+type headerError struct {
+	file string
+	err  error
+}
+
+func (e *headerError) Error() string { return "header of " + e.file + ": " + e.err.Error() }
+
+func (e *headerError) Unwrap() error { return e.err }
+
+// headers reads the headers of weight files, several at a time. The error is a headerError, of several the one of the first
+// file.
+func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.WeightFile, error) {
+	out, errs := make([]plan.WeightFile, len(weights)), make([]error, len(weights))
+	g, stop := errgroup.WithContext(ctx)
+	g.SetLimit(headersAtOnce)
+	for i, ref := range weights {
+		if stop.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			h, err := f.header(ctx, ref)
+			if err != nil {
+				errs[i] = &headerError{ref.Path, err}
+			}
+			out[i] = plan.WeightFile{File: planFile(ref), Header: h}
+			return errs[i]
+		})
+	}
+	if g.Wait() == nil && ctx.Err() == nil {
+		return out, nil
+	}
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, context.Cause(ctx)
+}
+
+// header reads one header. If that of a remote file is wrong, it is read once more: no hash covers a range, so the bytes may
+// have been spoiled on their way, or in the shared cache.
+func (f *files) header(ctx context.Context, ref hub.FileRef) (*safetensors.Header, error) {
+	h, err := readHeader(f.at(ctx, ref), ref.Size)
+	if err == nil || f.client == nil || ctx.Err() != nil {
+		return h, err
+	}
+	f.Recheck(ctx, ref.Path)
+	if f.pieces != nil {
+		f.pieces.cache.forget(ref.Path)
+	}
+	return readHeader(f.at(ctx, ref), ref.Size)
+}
+
+// lfsPointer begins the small text that Git keeps in the place of a large file.
+const lfsPointer = "version https://git-lfs.github.com/spec/"
+
+func readHeader(r io.ReaderAt, size int64) (*safetensors.Header, error) {
+	first := make([]byte, min(size, firstHeaderRead))
+	if err := streams.ReadFull(r, first, 0); err != nil {
+		return nil, err
+	}
+	if bytes.HasPrefix(first, []byte(lfsPointer)) {
+		return nil, &plan.RefusedError{
+			Reason: plan.ReasonNoWeights, Detail: "the file is a Git LFS pointer, which stands for weights that were not fetched",
+			Hint: "fetch the weights with: git lfs pull",
+		}
+	}
+	return safetensors.ReadHeader(begun{first, r}, size)
+}
+
+// begun is a file of which the first bytes are there.
+type begun struct {
+	first []byte
+	rest  io.ReaderAt
+}
+
+func (b begun) ReadAt(p []byte, off int64) (int, error) {
+	n := copy(p, b.first[min(off, int64(len(b.first))):])
+	if n == len(p) {
+		return n, nil
+	}
+	m, err := b.rest.ReadAt(p[n:], off+int64(n))
+	return n + m, err
+}

@@ -1,0 +1,225 @@
+package model
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"io"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/df11-convert/df11-convert/hub"
+)
+
+// A remote file that is read at random is fetched in pieces: small ones, which hold a header or a table, and larger and
+// larger ones where a reader goes on behind the piece before. A model keeps so many bytes of its last pieces; with less
+// room, pieces are smaller, so that some readers can go on side by side and none loses what was read ahead for it.
+const (
+	smallestPiece = 64 << 10
+	largestPiece  = 4 << 20
+	piecesBytes   = 96 << 20
+	piecesKept    = piecesBytes / largestPiece // of the largest size, at least
+	aheadShare    = 4                          // whoever has read on for a piece of a quarter of that size gets the next ones before he asks …
+	piecesAhead   = 3                          // … so many
+)
+
+// pieceCache keeps the last pieces of a model's remote files. Readers of the same piece wait for one request.
+type pieceCache struct {
+	mu     sync.Mutex
+	files  map[string][]*piece // by offset, without overlaps
+	order  *list.List          // of *piece, latest first, those that were read to their end last
+	limit  int64               // of nBytes
+	nBytes int64
+}
+
+// piece is one span of a file. Its offset is a multiple of smallestPiece, and so is its length but at the file's end.
+type piece struct {
+	path   string
+	off, n int64
+	place  *list.Element // nil once it is dropped
+	grown  bool          // it goes on behind another one
+	ahead  sync.Once     // the next ones are asked for
+	once   sync.Once
+	data   []byte
+	err    error
+}
+
+func newPieceCache() *pieceCache {
+	return &pieceCache{files: map[string][]*piece{}, order: list.New(), limit: piecesBytes}
+}
+
+// get finds the piece that holds the byte at off, or makes a place for one: for want bytes, for twice as many as the piece
+// that ends there has, but not into the next one. The caller knows that off lies in the file.
+func (c *pieceCache) get(path string, size, off, want int64) *piece {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	start := off - off%smallestPiece
+	all := c.files[path]
+	i, found := slices.BinarySearchFunc(all, start, func(p *piece, at int64) int { return cmp.Compare(p.off, at) })
+	if !found && i > 0 && all[i-1].off+all[i-1].n > off {
+		i, found = i-1, true
+	}
+	if found {
+		c.order.MoveToFront(all[i].place)
+		return all[i]
+	}
+	n := (off - start + want + smallestPiece - 1) / smallestPiece * smallestPiece
+	grown := i > 0 && all[i-1].off+all[i-1].n == start
+	if grown {
+		n = max(n, 2*all[i-1].n)
+	}
+	end := min(start+min(n, c.largest()), size)
+	if i < len(all) {
+		end = min(end, all[i].off)
+	}
+	p := &piece{path: path, off: start, n: end - start, grown: grown}
+	p.place = c.order.PushFront(p)
+	c.files[path] = slices.Insert(all, i, p)
+	c.nBytes += p.n
+	for c.nBytes > c.limit {
+		c.remove(c.order.Back().Value.(*piece))
+	}
+	return p
+}
+
+// largest is the size of the largest pieces: what the limit has room for.
+func (c *pieceCache) largest() int64 {
+	return max(smallestPiece, min(largestPiece, c.limit/piecesKept)/smallestPiece*smallestPiece)
+}
+
+// setLimit changes how much the cache keeps; some pieces are the least.
+func (c *pieceCache) setLimit(nBytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limit = max(nBytes, piecesKept*smallestPiece)
+}
+
+// isLong tells whether a piece is as large as those of readers that have gone on for a while.
+func (c *pieceCache) isLong(p *piece) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return p.grown && p.n >= c.largest()/aheadShare
+}
+
+// passed makes a piece that was read to its end the first to go: whoever goes on does not come back.
+func (c *pieceCache) passed(p *piece) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.place != nil {
+		c.order.MoveToBack(p.place)
+	}
+}
+
+// forget drops all pieces of a file.
+func (c *pieceCache) forget(path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range slices.Clone(c.files[path]) {
+		c.remove(p)
+	}
+}
+
+// drop forgets a piece that could not be read, so that the next reader tries again.
+func (c *pieceCache) drop(p *piece) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remove(p)
+}
+
+// remove takes a piece out. The lock is held.
+func (c *pieceCache) remove(p *piece) {
+	if p.place == nil {
+		return
+	}
+	c.order.Remove(p.place)
+	p.place = nil
+	c.nBytes -= p.n
+	c.files[p.path] = slices.DeleteFunc(c.files[p.path], func(q *piece) bool { return q == p })
+}
+
+// Readers read files of the Hub at random. They share pieces, and what they read ahead ends with them.
+type Readers struct {
+	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one command
+	cancel context.CancelCauseFunc
+	client *hub.Client
+	cache  *pieceCache
+	behind sync.WaitGroup // what reads ahead
+}
+
+// NewReaders makes readers that keep at most limitBytes in memory; 0 is 96 MiB.
+func NewReaders(ctx context.Context, c *hub.Client, limitBytes int64) *Readers {
+	r := &Readers{client: c, cache: newPieceCache()}
+	if limitBytes > 0 {
+		r.cache.setLimit(limitBytes)
+	}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	return r
+}
+
+// Open makes the reader of one file. It is safe for concurrent use.
+func (r *Readers) Open(ref hub.FileRef) io.ReaderAt { return &pieceReader{r, ref} }
+
+// Close ends what is under way. No reader may be used any more.
+func (r *Readers) Close() error {
+	r.cancel(fs.ErrClosed)
+	r.behind.Wait()
+	return nil
+}
+
+// pieceReader reads a file by pieces.
+type pieceReader struct {
+	*Readers
+	ref hub.FileRef
+}
+
+func (r *pieceReader) ReadAt(p []byte, off int64) (int, error) {
+	done := 0
+	for done < len(p) {
+		at := off + int64(done)
+		if at >= r.ref.Size {
+			return done, io.EOF
+		}
+		b, err := r.from(at, int64(len(p)-done))
+		if err != nil {
+			return done, err
+		}
+		done += copy(p[done:], b)
+	}
+	return done, nil
+}
+
+// from gives bytes of the file from off on, at least one and perhaps not all that are wanted. They are borrowed.
+func (r *pieceReader) from(off, want int64) ([]byte, error) {
+	p := r.cache.get(r.ref.Path, r.ref.Size, off, want)
+	if r.cache.isLong(p) {
+		p.ahead.Do(func() { r.readAhead(p) })
+	}
+	r.fetch(p)
+	if p.err != nil {
+		r.cache.drop(p)
+		return nil, p.err
+	}
+	if off+want >= p.off+p.n {
+		r.cache.passed(p)
+	}
+	return p.data[off-p.off:], nil
+}
+
+// fetch reads a piece, or waits for the reader that does.
+func (r *pieceReader) fetch(p *piece) {
+	p.once.Do(func() { p.data, p.err = r.client.ReadRange(r.ctx, r.ref, p.off, p.n) })
+}
+
+// readAhead begins to fetch the pieces behind p.
+func (r *pieceReader) readAhead(p *piece) {
+	for range piecesAhead {
+		end := p.off + p.n
+		if end >= r.ref.Size {
+			return
+		}
+		next := r.cache.get(r.ref.Path, r.ref.Size, end, 1)
+		r.behind.Go(func() { r.fetch(next) })
+		p = next
+	}
+}

@@ -1,0 +1,128 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// source is a Source of a folder or a repo.
+type source struct {
+	*files
+	weights []hub.FileRef
+}
+
+func (s *source) Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error) {
+	return s.stream(ctx, s.weights[file], off, end)
+}
+
+func (s *source) ReadRange(ctx context.Context, file int, off, n int64) ([]byte, error) {
+	return s.readRange(ctx, s.weights[file], off, n)
+}
+
+func (s *source) Local(file int) io.ReaderAt {
+	if s.client != nil {
+		return nil
+	}
+	return s.opened[s.weights[file].Path]
+}
+
+// OpenHub reads what a plan needs of a Hub repo: its file list, its small files and its headers.
+func OpenHub(ctx context.Context, c *hub.Client, repo, revision string, opt plan.Options) (Source, *Model, error) {
+	info, err := c.Info(ctx, repo, revision)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &Model{
+		ID: info.ID, Name: path.Base(info.ID), Commit: info.SHA, Private: info.Private, Gated: info.Gated,
+		PipelineTag: info.PipelineTag, LibraryName: info.LibraryName,
+	}
+	return openSource(ctx, listRepo(c, info), m, opt)
+}
+
+// OpenLocal reads what a plan needs of a folder or of one .safetensors file, which is then the whole source, whatever
+// lies beside it.
+func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Model, error) {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	st, err := os.Stat(abs)
+	if err != nil {
+		return nil, nil, err
+	}
+	base := filepath.Base(abs)
+	m, deep := &Model{Name: strings.TrimSuffix(base, ".safetensors"), Local: true, Folder: abs}, true
+	if !st.IsDir() {
+		if err := plan.CheckFile(base, opt); err != nil {
+			return nil, nil, err
+		}
+		m.Folder, opt.WeightFile = filepath.Dir(abs), base
+		deep = plan.FamilyOf(base) != plan.ComfyUI
+		if base == "model.safetensors" {
+			m.Name = filepath.Base(m.Folder)
+		}
+	}
+	m.ID = m.Name
+	f, err := listFolder(m.Folder, deep)
+	if err != nil {
+		return nil, nil, err
+	}
+	return openSource(ctx, f, m, opt)
+}
+
+// openSource completes m by what the files say. The files belong to the source, also in an error.
+func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Source, *Model, error) {
+	s := &source{files: f}
+	if err := s.describe(ctx, m, opt); err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	return s, m, nil
+}
+
+// describe reads what a plan is made from: the small files that the names of all files lead to, and the headers of the
+// weights.
+func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error {
+	m.Listing = plan.Source{ID: m.ID, Commit: m.Commit, WeightFile: opt.WeightFile, Files: s.listing()}
+	survey, err := plan.Look(m.Listing.Files, opt)
+	if err != nil {
+		return err
+	}
+	var card []byte
+	for _, small := range []struct {
+		path string
+		to   *[]byte
+	}{{survey.Index, &m.Listing.Index}, {survey.Config, &m.Listing.Config}, {survey.ModelIndex, &m.Listing.ModelIndex}, {CardName, &card}} {
+		if _, ok := s.find(small.path); !ok {
+			continue
+		}
+		if *small.to, err = s.read(ctx, small.path); err != nil {
+			return fmt.Errorf("read %s: %w", small.path, err)
+		}
+	}
+	if m.Card, err = metadata.ParseFrontMatter(card); err != nil {
+		m.Card = nil // a broken card is no reason to stop
+	}
+	weights, err := survey.WeightFiles(m.Listing.Index)
+	if err != nil {
+		return err
+	}
+	for _, w := range weights {
+		ref, _ := s.find(w.Path)
+		s.weights, m.SHA256 = append(s.weights, ref), append(m.SHA256, ref.SHA256)
+	}
+	if err := s.open(s.weights); err != nil {
+		return err
+	}
+	m.Listing.Weights, err = s.headers(ctx, s.weights)
+	return err
+}

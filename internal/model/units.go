@@ -1,0 +1,85 @@
+package model
+
+import (
+	"context"
+	"io"
+
+	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/streams"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+// SixTensors are the last names of a unit's stored tensors (docs/format.md §8).
+var SixTensors = [...]string{
+	encoder.NameLUTs, encoder.NameEncodedExponent, encoder.NameSignMantissa,
+	encoder.NameOutputPositions, encoder.NameGaps, encoder.NameSplitPositions,
+}
+
+// ArraysAt asks for each of the six tensors by its last name.
+func ArraysAt(at func(name string) *io.SectionReader) verify.Arrays {
+	return verify.Arrays{
+		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent), SignMantissa: at(encoder.NameSignMantissa),
+		OutputPositions: at(encoder.NameOutputPositions), Gaps: at(encoder.NameGaps), SplitPositions: at(encoder.NameSplitPositions),
+	}
+}
+
+// Coded reports whether a unit is stored as DF11, not as its weights unchanged.
+func (d *DF11) Coded(unitPath string) bool {
+	_, ok := d.tensors[unitPath+"."+encoder.NameEncodedExponent]
+	return ok
+}
+
+// CheckForm checks that a unit has its six tensors, each with the type and shape by which the official loader takes it
+// (docs/format.md §8, §13). The bytes alone do not show them: the same bytes in another shape load as another unit.
+func (d *DF11) CheckForm(unitPath string) error {
+	for _, name := range SixTensors {
+		t, ok := d.tensors[unitPath+"."+name]
+		if !ok {
+			return Invalidf("", "tensor %s.%s is missing", unitPath, name)
+		}
+		if want, ok := plan.StoredForm(name, t.Tensor); !ok {
+			return Invalidf(t.File, "tensor %s is %s %v, the format wants %s", t.Name, t.DType, t.Shape, want)
+		}
+	}
+	return nil
+}
+
+// OpenUnit opens a unit after all that its headers and arrays show was found right.
+func (d *DF11) OpenUnit(u *spans.Unit) (*verify.Unit, error) {
+	if err := d.CheckForm(u.Path); err != nil {
+		return nil, err
+	}
+	return verify.Open(d.Arrays(u.Path), u.NElems(), u.Sizes())
+}
+
+// Arrays points at the six tensors of a unit; a missing one is an empty section, which verify.Open refuses.
+func (d *DF11) Arrays(unitPath string) verify.Arrays {
+	return ArraysAt(func(name string) *io.SectionReader {
+		if s, ok := d.Section(unitPath + "." + name); ok {
+			return s
+		}
+		return io.NewSectionReader(streams.Empty{}, 0, 0)
+	})
+}
+
+// SparseArrays are Arrays for one who reads a little here and there: a remote file is read by the very ranges that are asked
+// for, and nothing is kept.
+func (d *DF11) SparseArrays(ctx context.Context, unitPath string) verify.Arrays {
+	return ArraysAt(func(name string) *io.SectionReader {
+		s, ok := d.tensors[unitPath+"."+name]
+		if !ok {
+			return io.NewSectionReader(streams.Empty{}, 0, 0)
+		}
+		return io.NewSectionReader(d.direct(ctx, s.File), s.at, s.NBytes())
+	})
+}
+
+// direct reads a file without keeping pieces of it.
+func (d *DF11) direct(ctx context.Context, path string) io.ReaderAt {
+	if ref, ok := d.from.find(path); ok {
+		return d.from.direct(ctx, ref)
+	}
+	return d.open[path]
+}
