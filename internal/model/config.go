@@ -1,12 +1,10 @@
 package model
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -17,49 +15,52 @@ import (
 // readConfig finds the config.json with dfloat11_config: at the root, else in the one folder that has it.
 func (d *DF11) readConfig(ctx context.Context) error {
 	var found []string
-	var plain error
-	for _, name := range d.configs() {
-		if len(found) > 0 && found[0] == "config.json" {
-			break
-		}
-		b, err := d.from.read(ctx, name)
+	var atRoot error // what is wrong with the config.json there
+	for _, dir := range d.configFolders() {
+		name := path.Join(dir, "config.json")
+		ref, _ := d.from.find(name)
+		b, err := d.from.read(ctx, ref)
 		if err != nil {
 			return err
 		}
 		dict, err := DictOfConfig(b)
 		switch {
 		case errors.Is(err, errNoDF11Config):
-			plain = cmp.Or(plain, Invalidf(name, "%v", err))
+			if dir == "" {
+				atRoot = Invalidf(name, "%v", err)
+			}
+			continue
 		case err != nil:
 			return Invalidf(name, "%v", err)
-		default:
-			d.Dict, d.Dir = dict, strings.TrimSuffix(strings.TrimSuffix(name, "config.json"), "/")
-			found = append(found, name)
 		}
+		d.Dict, d.Dir = dict, dir
+		if dir == "" {
+			return nil
+		}
+		found = append(found, name)
 	}
-	if len(found) > 1 {
-		return fmt.Errorf("%d folders hold a DF11 model (%s): name one of them", len(found), strings.Join(found, ", "))
+	switch len(found) {
+	case 0:
+		return atRoot
+	case 1:
+		return nil
 	}
-	if _, atRoot := d.open["config.json"]; len(found) == 0 && atRoot {
-		return plain
-	}
-	return nil
+	return fmt.Errorf("%d folders hold a DF11 model (%s): name one of them", len(found), strings.Join(found, ", "))
 }
 
-// configs lists the files that may be the config.json of a DF11 model: that at the root, then those of folders in it which
-// hold weights.
-func (d *DF11) configs() []string {
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(d.open)) {
+// configFolders lists the folders whose config.json may be that of a DF11 model: the root, which is "", then the folders in it
+// that hold weights.
+func (d *DF11) configFolders() []string {
+	var dirs []string
+	for name := range d.open {
 		dir, base := path.Split(name)
-		if base == "config.json" && (dir == "" || strings.Count(dir, "/") == 1 && len(d.weightFiles(path.Clean(dir))) > 0) {
-			names = append(names, name)
+		dir = strings.TrimSuffix(dir, "/")
+		if base == "config.json" && (dir == "" || !strings.Contains(dir, "/") && len(d.weightFiles(dir)) > 0) {
+			dirs = append(dirs, dir)
 		}
 	}
-	if i := slices.Index(names, "config.json"); i > 0 {
-		names = slices.Insert(slices.Delete(names, i, i+1), 0, "config.json")
-	}
-	return names
+	slices.Sort(dirs)
+	return dirs
 }
 
 // errNoDF11Config says that a config.json is not that of a DF11 model.

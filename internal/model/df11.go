@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -32,10 +31,10 @@ type DF11 struct {
 	// BaseModel is what its card names as the original; "" if nothing.
 	BaseModel string
 
-	from    *files
-	open    map[string]OpenFile // all its files
-	weights []plan.WeightFile   // those that a loader reads
-	tensors map[string]Stored
+	from    *files              // empty for an assembled model
+	open    map[string]OpenFile // all files, by path
+	weights []plan.WeightFile   // the weight files that a loader reads
+	tensors map[string]Stored   // of the weight files, by name
 }
 
 // OpenFile is a file that can be read at random.
@@ -50,7 +49,7 @@ type OpenFile struct {
 type Stored struct {
 	File string
 	safetensors.Tensor
-	at int64 // in the file
+	at int64 // offset in the file
 }
 
 // OpenDF11Folder opens a DF11 model in a local folder.
@@ -73,8 +72,8 @@ func OpenDF11File(ctx context.Context, name string) (*DF11, error) {
 	return openDF11(ctx, &DF11{Name: name, from: f})
 }
 
-// OpenDF11Hub opens a DF11 repo at one commit. Its files are read by ranges, in pieces that are kept for a while.
-// Close it, so that nothing reads ahead any more.
+// OpenDF11Hub opens a DF11 repo at one commit. Its files are read in pieces that are kept for a while. Close it to end the
+// reading ahead.
 func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF11, error) {
 	info, err := c.Info(ctx, repo, revision)
 	if err != nil {
@@ -89,33 +88,33 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF
 	return d, err
 }
 
-// Assemble makes a DF11 model of just some outputs, which stay the caller's to close.
-func Assemble(outputs []OpenFile) (*DF11, error) {
+// Assemble makes a DF11 model of some weight files alone. The caller closes them.
+func Assemble(weights []OpenFile) (*DF11, error) {
 	d := &DF11{from: new(files), open: map[string]OpenFile{}, tensors: map[string]Stored{}}
-	for _, o := range outputs {
-		h, err := readHeader(o, o.Size)
+	for _, w := range weights {
+		h, err := readHeader(w, w.Size)
 		if err != nil {
-			return nil, Invalidf(o.Path, "%v", err)
+			return nil, Invalidf(w.Path, "%v", err)
 		}
-		d.open[o.Path] = o
-		if err := d.addWeights(plan.WeightFile{File: plan.File{Path: o.Path, Size: o.Size}, Header: h}); err != nil {
+		d.open[w.Path] = w
+		if err := d.addWeights(plan.WeightFile{File: plan.File{Path: w.Path, Size: w.Size}, Header: h}); err != nil {
 			return nil, err
 		}
 	}
 	return d, nil
 }
 
-// openDF11 completes d by what its files say. They belong to d, also in an error.
+// openDF11 completes d by what its files say. On an error it closes them.
 func openDF11(ctx context.Context, d *DF11) (*DF11, error) {
-	if err := d.describe(ctx); err != nil {
+	if err := d.load(ctx); err != nil {
 		d.Close()
 		return nil, err
 	}
 	return d, nil
 }
 
-// describe opens all files, and reads config, manifest, and the header of every weight file that the official loader reads.
-func (d *DF11) describe(ctx context.Context) error {
+// load opens all files, and reads config, manifest, and the header of every weight file that the official loader reads.
+func (d *DF11) load(ctx context.Context) error {
 	if err := d.from.open(d.from.refs); err != nil {
 		return err
 	}
@@ -147,10 +146,11 @@ func (d *DF11) describe(ctx context.Context) error {
 }
 
 func (d *DF11) readManifest(ctx context.Context) error {
-	if _, ok := d.open[metadata.ManifestName]; !ok {
+	ref, ok := d.from.find(metadata.ManifestName)
+	if !ok {
 		return nil
 	}
-	b, err := d.from.read(ctx, metadata.ManifestName)
+	b, err := d.from.read(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (d *DF11) weightFiles(dir string) []string {
 	return names
 }
 
-// invalidHeader tells a header that is wrong from one that could not be read.
+// invalidHeader makes an InvalidError of a header that is wrong. A header that could not be read says nothing of the model.
 func invalidHeader(err error) error {
 	header, remote := (*headerError)(nil), (*hub.Error)(nil)
 	if !errors.As(err, &header) || errors.As(err, &remote) || errors.Is(err, context.Canceled) {
@@ -196,15 +196,15 @@ func (d *DF11) addWeights(w plan.WeightFile) error {
 // Close releases the files.
 func (d *DF11) Close() error { return d.from.Close() }
 
-// LimitPieces bounds what is kept in memory of the files of a model on the Hub, which are read by pieces; by default it is
-// 96 MiB. It does nothing for a folder. Call it before the model is used.
+// LimitPieces bounds the memory for the pieces in which the files of a repo are read; the default is 96 MiB. It does nothing
+// for a folder. Call it before the model is used.
 func (d *DF11) LimitPieces(nBytes int64) {
 	if d.from.pieces != nil {
 		d.from.pieces.cache.setLimit(nBytes)
 	}
 }
 
-// WeightFiles are the weight files in Dir, in the order of their names: those that the official loader reads.
+// WeightFiles are the weight files that the official loader reads, which lie in Dir, in the order of their names.
 func (d *DF11) WeightFiles() []plan.WeightFile { return d.weights }
 
 // File finds a file of the model.
@@ -231,9 +231,9 @@ func (d *DF11) Section(name string) (*io.SectionReader, bool) {
 	return io.NewSectionReader(d.open[t.File], t.at, t.NBytes()), true
 }
 
-// Problems are the ways in which headers and config show that the model would load wrongly (docs/format.md §14). p is the
-// plan that it should come from; nil if there is none. How tensors are dealt to files is no problem: others name and split
-// them as they like.
+// Problems lists the reasons, as far as headers and config show them, why the model would load wrongly (docs/format.md §14).
+// p is the plan that the model should come from; nil if there is none. A tensor may be in another file than the plan says:
+// other programs name and split the files as they like.
 func (d *DF11) Problems(p *plan.Plan) []plan.Problem {
 	o := plan.Output{PatternDict: d.Dict}
 	for _, w := range d.weights {
@@ -243,11 +243,11 @@ func (d *DF11) Problems(p *plan.Plan) []plan.Problem {
 	return slices.DeleteFunc(plan.Check(o, p), func(x plan.Problem) bool { return x.Trap == plan.TrapForeignFile })
 }
 
-// Original names what the model was made from, as far as it says so itself.
+// Original names the model that this one was made from, by its manifest or its card; "" if neither says.
 func (d *DF11) Original() string {
 	if m := d.Manifest; m != nil && m.Source.Repo != "" {
 		if m.Source.Commit != "" {
-			return fmt.Sprintf("%s@%s", m.Source.Repo, m.Source.Commit)
+			return m.Source.Repo + "@" + m.Source.Commit
 		}
 		return m.Source.Repo
 	}

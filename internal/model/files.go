@@ -19,11 +19,11 @@ import (
 
 // files are the files of a model: those below a folder, or those of a repo at one commit.
 type files struct {
-	dir    string        // "" for a repo
-	client *hub.Client   // nil for a folder
-	refs   []hub.FileRef // without repo and hashes for a folder
-	opened map[string]*os.File
-	pieces *Readers // of a repo whose files are read at random for long; nil if single ranges are fetched
+	dir    string              // "" for a repo
+	client *hub.Client         // nil for a folder
+	refs   []hub.FileRef       // without repo and hashes for a folder
+	opened map[string]*os.File // of a folder, by path
+	pieces *Readers            // of a repo that is read at random all the time; nil if single ranges are fetched
 }
 
 // Exists reports whether a path names something local.
@@ -96,7 +96,7 @@ func (f *files) find(path string) (hub.FileRef, bool) {
 	return f.refs[i], true
 }
 
-// local is where a file of a folder is.
+// local is the path of a file of a folder on this machine.
 func (f *files) local(path string) string { return filepath.Join(f.dir, filepath.FromSlash(path)) }
 
 // maxSmallFileBytes bounds a file that is read whole into memory. The largest are manifests, and indexes, which have about
@@ -104,15 +104,11 @@ func (f *files) local(path string) string { return filepath.Join(f.dir, filepath
 const maxSmallFileBytes = 256 << 20
 
 // read gives a small file whole.
-func (f *files) read(ctx context.Context, path string) ([]byte, error) {
+func (f *files) read(ctx context.Context, ref hub.FileRef) ([]byte, error) {
 	if f.client == nil {
-		return os.ReadFile(f.local(path))
+		return os.ReadFile(f.local(ref.Path))
 	}
-	ref, err := f.mustFind(path)
-	if err != nil {
-		return nil, err
-	}
-	return f.client.ReadFile(ctx, ref.Repo, ref.Commit, path, maxSmallFileBytes)
+	return f.client.ReadFile(ctx, ref.Repo, ref.Commit, ref.Path, maxSmallFileBytes)
 }
 
 // OpenFile reads a file whole, as Source.OpenFile does.
@@ -120,22 +116,14 @@ func (f *files) OpenFile(ctx context.Context, path string) (io.ReadCloser, error
 	if f.client == nil {
 		return os.Open(f.local(path))
 	}
-	ref, err := f.mustFind(path)
-	if err != nil {
-		return nil, err
+	ref, ok := f.find(path)
+	if !ok {
+		return nil, fmt.Errorf("%s: no such file in the repo: %w", path, os.ErrNotExist)
 	}
 	return CheckedFile(ctx, f.client, ref)
 }
 
-func (f *files) mustFind(path string) (hub.FileRef, error) {
-	ref, ok := f.find(path)
-	if !ok {
-		return ref, fmt.Errorf("%s: no such file in the repo: %w", path, os.ErrNotExist)
-	}
-	return ref, nil
-}
-
-// open opens files of a folder, so that they can be read at random. Those of a repo are fetched when they are read.
+// open opens files of a folder, so that they can be read at random. A file of a repo is fetched when it is read.
 func (f *files) open(refs []hub.FileRef) error {
 	if f.client != nil {
 		return nil
@@ -151,7 +139,7 @@ func (f *files) open(refs []hub.FileRef) error {
 	return nil
 }
 
-// at reads a file at random: by pieces that are kept for a while, if the model has them.
+// at reads a file at random: from pieces that are kept for a while if the model has them, else directly.
 func (f *files) at(ctx context.Context, ref hub.FileRef) io.ReaderAt {
 	if f.pieces != nil {
 		return f.pieces.Open(ref)
@@ -159,7 +147,7 @@ func (f *files) at(ctx context.Context, ref hub.FileRef) io.ReaderAt {
 	return f.direct(ctx, ref)
 }
 
-// direct reads a file by the very ranges that are asked for.
+// direct reads a file at random, and fetches exactly the ranges that are asked for.
 func (f *files) direct(ctx context.Context, ref hub.FileRef) io.ReaderAt {
 	if f.client == nil {
 		return f.opened[ref.Path]
@@ -167,7 +155,7 @@ func (f *files) direct(ctx context.Context, ref hub.FileRef) io.ReaderAt {
 	return rangeReader{ctx, f.client, ref}
 }
 
-// rangeReader is a remote file of which nothing is kept.
+// rangeReader is a file of a repo. It keeps nothing of what it reads.
 type rangeReader struct {
 	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one
 	client *hub.Client
@@ -220,7 +208,7 @@ func (f *files) Recheck(ctx context.Context, path string) bool {
 // Hub is the client that the files are read by; nil for a folder.
 func (f *files) Hub() *hub.Client { return f.client }
 
-// Close releases the files. No reader of theirs may be used any more.
+// Close releases the files. Their readers must not be used any more.
 func (f *files) Close() error {
 	var errs []error
 	for _, o := range f.opened {

@@ -16,7 +16,7 @@ import (
 // headersAtOnce is how many headers are read at a time.
 const headersAtOnce = 8
 
-// firstHeaderRead is what the first read of a header asks for; most headers fit.
+// firstHeaderRead is the size of the first read of a header; most headers fit.
 const firstHeaderRead = smallestPiece
 
 // HeaderRead is how many bytes of a weight file were read for its header.
@@ -24,7 +24,7 @@ func HeaderRead(w plan.WeightFile) int64 {
 	return min(w.Size, max(firstHeaderRead, w.Header.DataStart()))
 }
 
-// headerError says of which file the header could not be had.
+// headerError names the file whose header is wrong or could not be read.
 type headerError struct {
 	file string
 	err  error
@@ -34,8 +34,8 @@ func (e *headerError) Error() string { return "header of " + e.file + ": " + e.e
 
 func (e *headerError) Unwrap() error { return e.err }
 
-// headers reads the headers of weight files, several at a time. The error is a headerError, of several the one of the first
-// file.
+// headers reads the headers of weight files, several at a time. If several are wrong, the headerError is about the first of
+// them.
 func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.WeightFile, error) {
 	out, errs := make([]plan.WeightFile, len(weights)), make([]error, len(weights))
 	g, stop := errgroup.WithContext(ctx)
@@ -64,8 +64,8 @@ func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.Weig
 	return nil, context.Cause(ctx)
 }
 
-// header reads one header. If that of a remote file is wrong, it is read once more: no hash covers a range, so the bytes may
-// have been spoiled on their way, or in the shared cache.
+// header reads one header, that of a remote file once more if it is wrong: no hash covers a range, so the bytes may have been
+// spoiled on their way or in the shared cache.
 func (f *files) header(ctx context.Context, ref hub.FileRef) (*safetensors.Header, error) {
 	h, err := readHeader(f.at(ctx, ref), ref.Size)
 	if err == nil || f.client == nil || ctx.Err() != nil {
@@ -78,7 +78,7 @@ func (f *files) header(ctx context.Context, ref hub.FileRef) (*safetensors.Heade
 	return readHeader(f.at(ctx, ref), ref.Size)
 }
 
-// lfsPointer begins the small text that Git keeps in the place of a large file.
+// lfsPointer begins the small text that Git keeps in place of a large file.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
 func readHeader(r io.ReaderAt, size int64) (*safetensors.Header, error) {
@@ -95,7 +95,7 @@ func readHeader(r io.ReaderAt, size int64) (*safetensors.Header, error) {
 	return safetensors.ReadHeader(begun{first, r}, size)
 }
 
-// begun is a file of which the first bytes are there.
+// begun is a file whose first bytes have been read already.
 type begun struct {
 	first []byte
 	rest  io.ReaderAt

@@ -12,35 +12,35 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 )
 
-// A remote file that is read at random is fetched in pieces: small ones, which hold a header or a table, and larger and
-// larger ones where a reader goes on behind the piece before. A model keeps so many bytes of its last pieces; with less
-// room, pieces are smaller, so that some readers can go on side by side and none loses what was read ahead for it.
+// A file of the Hub that is read at random is fetched in pieces. A header or a table lies in a small piece; a reader that goes
+// on in order gets larger and larger ones. The latest pieces are kept within a limit. With a lower limit pieces are smaller,
+// so that several readers can go on side by side without losing what was read ahead for them.
 const (
 	smallestPiece = 64 << 10
 	largestPiece  = 4 << 20
-	piecesBytes   = 96 << 20
-	piecesKept    = piecesBytes / largestPiece // of the largest size, at least
-	aheadShare    = 4                          // whoever has read on for a piece of a quarter of that size gets the next ones before he asks …
-	piecesAhead   = 3                          // … so many
+	piecesBytes   = 96 << 20                   // the default limit
+	piecesKept    = piecesBytes / largestPiece // how many of the largest pieces the limit has room for
+	aheadShare    = 4                          // reading ahead begins at a piece of a quarter of the largest size
+	piecesAhead   = 3                          // how many pieces are read ahead
 )
 
-// pieceCache keeps the last pieces of a model's remote files. Readers of the same piece wait for one request.
+// pieceCache keeps the latest pieces of a model's files. Readers of the same piece wait for one request.
 type pieceCache struct {
 	mu     sync.Mutex
-	files  map[string][]*piece // by offset, without overlaps
-	order  *list.List          // of *piece, latest first, those that were read to their end last
+	files  map[string][]*piece // by path; in the order of offsets, without overlaps
+	order  *list.List          // of *piece; the one at the back is the first to be dropped
 	limit  int64               // of nBytes
-	nBytes int64
+	nBytes int64               // of all pieces
 }
 
-// piece is one span of a file. Its offset is a multiple of smallestPiece, and so is its length but at the file's end.
+// piece is one span of a file. Its offset is a multiple of smallestPiece, and so is its length unless the file ends there.
 type piece struct {
 	path   string
 	off, n int64
-	place  *list.Element // nil once it is dropped
-	grown  bool          // it goes on behind another one
-	ahead  sync.Once     // the next ones are asked for
-	once   sync.Once
+	place  *list.Element // nil once the piece is dropped
+	grown  bool          // a reader went on here from the piece before
+	ahead  sync.Once     // begins to read ahead
+	once   sync.Once     // fetches data or err
 	data   []byte
 	err    error
 }
@@ -49,8 +49,8 @@ func newPieceCache() *pieceCache {
 	return &pieceCache{files: map[string][]*piece{}, order: list.New(), limit: piecesBytes}
 }
 
-// get finds the piece that holds the byte at off, or makes a place for one: for want bytes, for twice as many as the piece
-// that ends there has, but not into the next one. The caller knows that off lies in the file.
+// get finds the piece that holds the byte at off, or makes an empty one. A new piece has room for want bytes, and for twice as
+// many as the piece that ends where it begins, but stops at the next piece. off must lie in the file.
 func (c *pieceCache) get(path string, size, off, want int64) *piece {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,26 +83,26 @@ func (c *pieceCache) get(path string, size, off, want int64) *piece {
 	return p
 }
 
-// largest is the size of the largest pieces: what the limit has room for.
+// largest is the size of the largest pieces under the limit.
 func (c *pieceCache) largest() int64 {
 	return max(smallestPiece, min(largestPiece, c.limit/piecesKept)/smallestPiece*smallestPiece)
 }
 
-// setLimit changes how much the cache keeps; some pieces are the least.
+// setLimit changes how much the cache keeps; there is always room for a few small pieces.
 func (c *pieceCache) setLimit(nBytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.limit = max(nBytes, piecesKept*smallestPiece)
 }
 
-// isLong tells whether a piece is as large as those of readers that have gone on for a while.
+// isLong reports whether a piece is so large that its reader must have gone on in order for a while.
 func (c *pieceCache) isLong(p *piece) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return p.grown && p.n >= c.largest()/aheadShare
 }
 
-// passed makes a piece that was read to its end the first to go: whoever goes on does not come back.
+// passed makes a piece that was read to its end the first to be dropped: a reader that goes on does not come back.
 func (c *pieceCache) passed(p *piece) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,13 +138,13 @@ func (c *pieceCache) remove(p *piece) {
 	c.files[p.path] = slices.DeleteFunc(c.files[p.path], func(q *piece) bool { return q == p })
 }
 
-// Readers read files of the Hub at random. They share pieces, and what they read ahead ends with them.
+// Readers read files of the Hub at random. They share one cache of pieces, and read ahead until they are closed.
 type Readers struct {
 	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one command
 	cancel context.CancelCauseFunc
 	client *hub.Client
 	cache  *pieceCache
-	behind sync.WaitGroup // what reads ahead
+	behind sync.WaitGroup // reading ahead
 }
 
 // NewReaders makes readers that keep at most limitBytes in memory; 0 is 96 MiB.
@@ -160,14 +160,14 @@ func NewReaders(ctx context.Context, c *hub.Client, limitBytes int64) *Readers {
 // Open makes the reader of one file. It is safe for concurrent use.
 func (r *Readers) Open(ref hub.FileRef) io.ReaderAt { return &pieceReader{r, ref} }
 
-// Close ends what is under way. No reader may be used any more.
+// Close ends all requests that are under way. The readers must not be used any more.
 func (r *Readers) Close() error {
 	r.cancel(fs.ErrClosed)
 	r.behind.Wait()
 	return nil
 }
 
-// pieceReader reads a file by pieces.
+// pieceReader reads one file by pieces.
 type pieceReader struct {
 	*Readers
 	ref hub.FileRef
@@ -189,7 +189,7 @@ func (r *pieceReader) ReadAt(p []byte, off int64) (int, error) {
 	return done, nil
 }
 
-// from gives bytes of the file from off on, at least one and perhaps not all that are wanted. They are borrowed.
+// from gives bytes of the file from off on: at least one, and perhaps fewer than wanted. They are borrowed.
 func (r *pieceReader) from(off, want int64) ([]byte, error) {
 	p := r.cache.get(r.ref.Path, r.ref.Size, off, want)
 	if r.cache.isLong(p) {

@@ -79,7 +79,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 	return openSource(ctx, f, m, opt)
 }
 
-// openSource completes m by what the files say. The files belong to the source, also in an error.
+// openSource makes a source of files, and completes m by what they say. On an error it closes the files.
 func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Source, *Model, error) {
 	s := &source{files: f}
 	if err := s.describe(ctx, m, opt); err != nil {
@@ -101,11 +101,15 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 	for _, small := range []struct {
 		path string
 		to   *[]byte
-	}{{survey.Index, &m.Listing.Index}, {survey.Config, &m.Listing.Config}, {survey.ModelIndex, &m.Listing.ModelIndex}, {CardName, &card}} {
-		if _, ok := s.find(small.path); !ok {
+	}{
+		{survey.Index, &m.Listing.Index}, {survey.Config, &m.Listing.Config},
+		{survey.ModelIndex, &m.Listing.ModelIndex}, {CardName, &card},
+	} {
+		ref, ok := s.find(small.path)
+		if !ok {
 			continue
 		}
-		if *small.to, err = s.read(ctx, small.path); err != nil {
+		if *small.to, err = s.read(ctx, ref); err != nil {
 			return fmt.Errorf("read %s: %w", small.path, err)
 		}
 	}

@@ -17,7 +17,7 @@ var SixTensors = [...]string{
 	encoder.NameOutputPositions, encoder.NameGaps, encoder.NameSplitPositions,
 }
 
-// ArraysAt asks for each of the six tensors by its last name.
+// ArraysAt puts together the arrays of a unit; at finds each of the six tensors by its last name.
 func ArraysAt(at func(name string) *io.SectionReader) verify.Arrays {
 	return verify.Arrays{
 		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent), SignMantissa: at(encoder.NameSignMantissa),
@@ -46,7 +46,7 @@ func (d *DF11) CheckForm(unitPath string) error {
 	return nil
 }
 
-// OpenUnit opens a unit after all that its headers and arrays show was found right.
+// OpenUnit checks everything that the headers and the arrays of a unit show, and opens it.
 func (d *DF11) OpenUnit(u *spans.Unit) (*verify.Unit, error) {
 	if err := d.CheckForm(u.Path); err != nil {
 		return nil, err
@@ -64,8 +64,8 @@ func (d *DF11) Arrays(unitPath string) verify.Arrays {
 	})
 }
 
-// SparseArrays are Arrays for one who reads a little here and there: a remote file is read by the very ranges that are asked
-// for, and nothing is kept.
+// SparseArrays are Arrays for reading a little here and there: of a remote file exactly the ranges that are asked for are
+// fetched, and nothing is kept.
 func (d *DF11) SparseArrays(ctx context.Context, unitPath string) verify.Arrays {
 	return ArraysAt(func(name string) *io.SectionReader {
 		s, ok := d.tensors[unitPath+"."+name]
