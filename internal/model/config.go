@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -16,28 +18,26 @@ import (
 func (d *DF11) readConfig(ctx context.Context) error {
 	var found []string
 	var atRoot error // what is wrong with the config.json there
-	for _, dir := range d.configFolders() {
-		name := path.Join(dir, "config.json")
-		ref, _ := d.from.find(name)
+	for _, ref := range d.from.configs() {
 		b, err := d.from.read(ctx, ref)
 		if err != nil {
 			return err
 		}
+		dir := strings.TrimSuffix(strings.TrimSuffix(ref.Path, configName), "/")
 		dict, err := DictOfConfig(b)
 		switch {
+		case errors.Is(err, errNoDF11Config) && dir == "":
+			atRoot = Invalidf(ref.Path, "%v", err)
 		case errors.Is(err, errNoDF11Config):
-			if dir == "" {
-				atRoot = Invalidf(name, "%v", err)
-			}
-			continue
 		case err != nil:
-			return Invalidf(name, "%v", err)
+			return Invalidf(ref.Path, "%v", err)
+		default:
+			d.Dict, d.Dir = dict, dir
+			found = append(found, ref.Path)
 		}
-		d.Dict, d.Dir = dict, dir
-		if dir == "" {
+		if dir == "" && len(found) > 0 {
 			return nil
 		}
-		found = append(found, name)
 	}
 	switch len(found) {
 	case 0:
@@ -48,19 +48,23 @@ func (d *DF11) readConfig(ctx context.Context) error {
 	return fmt.Errorf("%d folders hold a DF11 model (%s): name one of them", len(found), strings.Join(found, ", "))
 }
 
-// configFolders lists the folders whose config.json may be that of a DF11 model: the root, which is "", then the folders in it
-// that hold weights.
-func (d *DF11) configFolders() []string {
-	var dirs []string
-	for name := range d.open {
-		dir, base := path.Split(name)
-		dir = strings.TrimSuffix(dir, "/")
-		if base == "config.json" && (dir == "" || !strings.Contains(dir, "/") && len(d.weightFiles(dir)) > 0) {
-			dirs = append(dirs, dir)
+const configName = "config.json"
+
+// configs lists the files that may be the config.json of a DF11 model: the one at the root first, then those of the folders in
+// it that hold weights.
+func (f *files) configs() []hub.FileRef {
+	var configs []hub.FileRef
+	for _, ref := range f.refs {
+		dir, name := path.Split(ref.Path)
+		if name == configName && strings.Count(dir, "/") == 1 && len(f.weightsIn(dir)) > 0 {
+			configs = append(configs, ref)
 		}
 	}
-	slices.Sort(dirs)
-	return dirs
+	slices.SortFunc(configs, func(a, b hub.FileRef) int { return cmp.Compare(a.Path, b.Path) })
+	if root, ok := f.find(configName); ok {
+		configs = slices.Insert(configs, 0, root)
+	}
+	return configs
 }
 
 // errNoDF11Config says that a config.json is not that of a DF11 model.

@@ -94,7 +94,7 @@ func Assemble(weights []OpenFile) (*DF11, error) {
 	for _, w := range weights {
 		h, err := readHeader(w, w.Size)
 		if err != nil {
-			return nil, Invalidf(w.Path, "%v", err)
+			return nil, invalidHeader(&headerError{w.Path, err})
 		}
 		d.open[w.Path] = w
 		if err := d.addWeights(plan.WeightFile{File: plan.File{Path: w.Path, Size: w.Size}, Header: h}); err != nil {
@@ -128,12 +128,7 @@ func (d *DF11) load(ctx context.Context) error {
 	if err := d.readManifest(ctx); err != nil {
 		return err
 	}
-	var refs []hub.FileRef
-	for _, name := range d.weightFiles(d.Dir) {
-		ref, _ := d.from.find(name)
-		refs = append(refs, ref)
-	}
-	weights, err := d.from.headers(ctx, refs)
+	weights, err := d.from.headers(ctx, d.from.weightsIn(d.Dir))
 	if err != nil {
 		return invalidHeader(err)
 	}
@@ -159,18 +154,6 @@ func (d *DF11) readManifest(ctx context.Context) error {
 	}
 	d.BaseModel = d.Manifest.Source.Repo
 	return nil
-}
-
-// weightFiles lists the safetensors files right in a folder, "" for the root. The official loader reads these, whatever an
-// index says, and none below (docs/format.md §13).
-func (d *DF11) weightFiles(dir string) []string {
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(d.open)) {
-		if path.Ext(name) == ".safetensors" && path.Dir(name) == path.Clean(dir) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // invalidHeader makes an InvalidError of a header that is wrong. A header that could not be read says nothing of the model.

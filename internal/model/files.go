@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -96,8 +97,21 @@ func (f *files) find(path string) (hub.FileRef, bool) {
 	return f.refs[i], true
 }
 
-// local is the path of a file of a folder on this machine.
-func (f *files) local(path string) string { return filepath.Join(f.dir, filepath.FromSlash(path)) }
+// weightsIn lists the safetensors files right in a folder, "" for the root, by name. The official loader reads these files,
+// whatever an index says, and none in folders below (docs/format.md §13).
+func (f *files) weightsIn(dir string) []hub.FileRef {
+	var weights []hub.FileRef
+	for _, ref := range f.refs {
+		if path.Ext(ref.Path) == ".safetensors" && path.Dir(ref.Path) == path.Clean(dir) {
+			weights = append(weights, ref)
+		}
+	}
+	slices.SortFunc(weights, func(a, b hub.FileRef) int { return cmp.Compare(a.Path, b.Path) })
+	return weights
+}
+
+// diskPath is the path of a file of a folder on this machine.
+func (f *files) diskPath(path string) string { return filepath.Join(f.dir, filepath.FromSlash(path)) }
 
 // maxSmallFileBytes bounds a file that is read whole into memory. The largest are manifests, and indexes, which have about
 // 10 MB for 100,000 tensors.
@@ -106,7 +120,7 @@ const maxSmallFileBytes = 256 << 20
 // read gives a small file whole.
 func (f *files) read(ctx context.Context, ref hub.FileRef) ([]byte, error) {
 	if f.client == nil {
-		return os.ReadFile(f.local(ref.Path))
+		return os.ReadFile(f.diskPath(ref.Path))
 	}
 	return f.client.ReadFile(ctx, ref.Repo, ref.Commit, ref.Path, maxSmallFileBytes)
 }
@@ -114,7 +128,7 @@ func (f *files) read(ctx context.Context, ref hub.FileRef) ([]byte, error) {
 // OpenFile reads a file whole, as Source.OpenFile does.
 func (f *files) OpenFile(ctx context.Context, path string) (io.ReadCloser, error) {
 	if f.client == nil {
-		return os.Open(f.local(path))
+		return os.Open(f.diskPath(path))
 	}
 	ref, ok := f.find(path)
 	if !ok {
@@ -130,7 +144,7 @@ func (f *files) open(refs []hub.FileRef) error {
 	}
 	f.opened = map[string]*os.File{}
 	for _, ref := range refs {
-		o, err := os.Open(f.local(ref.Path))
+		o, err := os.Open(f.diskPath(ref.Path))
 		if err != nil {
 			return err
 		}
