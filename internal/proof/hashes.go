@@ -49,8 +49,10 @@ func sumAll(ctx context.Context, workers int, files []model.OpenFile) ([]string,
 				return nil, nil
 			}
 			if sums[i] = files[i].SHA256; sums[i] == "" {
-				done := func(sum []byte) error { sums[i] = hex.EncodeToString(sum); return nil }
-				return &sha256pair.Stream{R: files[i], Size: files[i].Size, Done: done}, nil
+				return &sha256pair.Stream{R: files[i], Size: files[i].Size, Done: func(sum []byte) error {
+					sums[i] = hex.EncodeToString(sum)
+					return nil
+				}}, nil
 			}
 		}
 	}

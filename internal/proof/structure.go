@@ -3,6 +3,7 @@ package proof
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -30,7 +31,7 @@ func (v *verification) structure(ctx context.Context) error {
 		v.report.Tensors += len(o.Copied)
 	}
 	if problems := v.DF11.Problems(v.Plan); len(problems) > 0 {
-		return v.invalid(problems[0])
+		return v.invalid(problems)
 	}
 	if narrowed > 0 {
 		v.warn("%d tensors are F32 in the original and BF16 here", narrowed)
@@ -75,8 +76,11 @@ func (v *verification) openUnit(ctx context.Context, u *spans.Unit) error {
 	return nil
 }
 
-// invalid is the error for a problem that headers and config show. It names the file if the problem is a stored tensor.
-func (v *verification) invalid(p plan.Problem) error {
-	stored, _ := v.DF11.Tensor(p.Name)
+// invalid is the error for problems that headers and config show. It names the first problem that is not about a pattern, if
+// there is one: a pattern that matches no unit most often follows from a missing unit.
+func (v *verification) invalid(problems []plan.Problem) error {
+	first := slices.IndexFunc(problems, func(p plan.Problem) bool { return p.Trap != plan.TrapPattern })
+	p := problems[max(0, first)]
+	stored, _ := v.DF11.Tensor(p.Name) // without a file if the problem is no stored tensor
 	return model.Invalidf(stored.File, "%s: %s (%s: it would load wrongly)", p.Name, p.Detail, p.Trap)
 }
