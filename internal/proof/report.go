@@ -40,18 +40,23 @@ type Report struct {
 	AgainstFile string      `json:"against_file,omitempty"`
 	Layout      plan.Layout `json:"layout"`
 	Level       Level       `json:"level"`
-	OK          bool        `json:"ok"`         // nothing is wrong where the level looks
-	Equal       bool        `json:"equal"`      // the level shows that the model equals the original
-	Units       int         `json:"units"`      // in DF11
-	BF16        int         `json:"units_bf16"` // stored unchanged
-	Tensors     int         `json:"tensors"`    // copied ones
-	Weights     int64       `json:"weights"`    // of units in DF11, all compared or hashed; 0 at levels that do neither
-	Files       int         `json:"files_rebuilt,omitempty"`
-	Published   bool        `json:"sha256_published,omitempty"` // the sha256 of all rebuilt files were published, not computed here
-	Chunks      int         `json:"chunks,omitempty"`           // compared of each unit that has so many, at level sample
-	Seed        uint64      `json:"seed,omitempty"`             // of the choice of chunks
-	GPU         *GPUReport  `json:"gpu,omitempty"`              // nil: compared on the CPU alone
-	Warnings    []string    `json:"warnings,omitempty"`
+	OK          bool        `json:"ok"`    // nothing is wrong where the level looks
+	Equal       bool        `json:"equal"` // the level shows that the model equals the original
+	Counts
+	Published bool       `json:"sha256_published,omitempty"` // the sha256 of all rebuilt files were published, not computed here
+	Chunks    int        `json:"chunks,omitempty"`           // compared of each unit that has so many, at level sample
+	Seed      uint64     `json:"seed,omitempty"`             // of the choice of chunks
+	GPU       *GPUReport `json:"gpu,omitempty"`              // nil: compared on the CPU alone
+	Warnings  []string   `json:"warnings,omitempty"`
+}
+
+// Counts say how much of a model was checked.
+type Counts struct {
+	Units   int   `json:"units"`      // in DF11
+	BF16    int   `json:"units_bf16"` // stored unchanged
+	Tensors int   `json:"tensors"`    // copied ones
+	Weights int64 `json:"weights"`    // of units in DF11, all compared or hashed; 0 at levels that do neither
+	Files   int   `json:"files_rebuilt,omitempty"`
 }
 
 // GPUReport names the second decoder of units, which compared all their weights once more.
