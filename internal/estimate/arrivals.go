@@ -15,6 +15,9 @@ const (
 	Finalizers = 3
 )
 
+// bytesOf counts bytes of an output: of its file, or of its spool as far as that is on the disk or in memory.
+type bytesOf func(*spans.Output) int64
+
 // arrival is a moment at which an output gets its spool, the last byte of it, or both.
 type arrival struct {
 	output      *spans.Output
@@ -83,52 +86,21 @@ func peakSpools(arrivals []arrival, spooled func(*spans.Output) bool, held int64
 	return peak
 }
 
-// pushing is a conversion that keeps no outputs and whose uploads are slower than everything else: each finished file then
-// waits for the files before it, and the fetcher runs ahead.
-type pushing struct {
-	arrivals  []arrival
-	unspooled bool // source files are their own spools
-	shares    Shares
-	size      func(*spans.Output) int64 // of the finished file
-	uploads   int
-}
-
-// onDisk and inMemory are what an output's spool takes of either.
-func (p *pushing) onDisk(o *spans.Output) int64 {
-	if p.unspooled || p.shares.InMemory[o] {
-		return 0
-	}
-	return o.Size
-}
-
-func (p *pushing) inMemory(o *spans.Output) int64 {
-	if p.unspooled || !p.shares.InMemory[o] {
-		return 0
-	}
-	return o.Size
-}
-
-// peakDisk is the most that spools and finished files take of the disk together.
-func (p *pushing) peakDisk() (peak int64) {
+// peakDisk is the most that spools and finished files take of the disk together while uploads are slower than everything else:
+// each finished file then waits for the files before it, and the fetcher runs ahead. spool and size count the bytes of an
+// output's spool and of its file.
+func peakDisk(arrivals []arrival, spool, size bytesOf, limits Shares, uploads int) (peak int64) {
 	var made []int64
-	for o, held := range heldSpools(p.arrivals, p.onDisk, p.shares.Spools) {
-		made = append(made, p.size(o))
-		peak = max(peak, held+waiting(made, p.shares.Outputs, p.uploads+Finalizers+1))
-	}
-	return peak
-}
-
-// peakMemory is the most that spools take of memory together.
-func (p *pushing) peakMemory() (peak int64) {
-	for _, held := range heldSpools(p.arrivals, p.inMemory, p.shares.Memory) {
-		peak = max(peak, held)
+	for o, held := range heldSpools(arrivals, spool, limits.Spools) {
+		made = append(made, size(o))
+		peak = max(peak, held+waiting(made, limits.Outputs, uploads+Finalizers+1))
 	}
 	return peak
 }
 
 // heldSpools goes through the outputs as they become complete, with what all spools hold once the fetcher has gone as far
 // ahead as it can. spool counts an output's bytes; a limit of 0 is none.
-func heldSpools(arrivals []arrival, spool func(*spans.Output) int64, limit int64) iter.Seq2[*spans.Output, int64] {
+func heldSpools(arrivals []arrival, spool bytesOf, limit int64) iter.Seq2[*spans.Output, int64] {
 	return func(yield func(*spans.Output, int64) bool) {
 		var held int64 // by outputs that have begun and are not converted
 		for i, a := range arrivals {
@@ -147,7 +119,7 @@ func heldSpools(arrivals []arrival, spool func(*spans.Output) int64, limit int64
 }
 
 // ahead is what the fetcher adds to held spools until the limit stops it, or a complete output for which no place is left.
-func ahead(arrivals []arrival, spool func(*spans.Output) int64, held, limit int64) (more int64) {
+func ahead(arrivals []arrival, spool bytesOf, held, limit int64) (more int64) {
 	complete := 0
 	for _, a := range arrivals {
 		if a.begin {

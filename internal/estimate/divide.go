@@ -46,9 +46,7 @@ func Divide(outputs []*spans.Output, segments [][]spans.Segment, want Demand) (S
 	d := divider{Demand: want, outputs: outputs, arrivals: inFileOrder(segments)}
 	d.Memory = spoolMemory(want.Memory)
 	if want.Outputs {
-		for _, o := range outputs {
-			d.outMin = max(d.outMin, o.MaxBytes())
-		}
+		d.outMin = largestFile(outputs)
 	}
 	small := d.largestWithin(d.Memory / 2)
 	choices := []choice{func(o *spans.Output) bool { return o.Size <= small }, func(*spans.Output) bool { return true }}
@@ -87,17 +85,14 @@ func (d *divider) sizes() []int64 {
 
 // largestWithin finds the largest size of which the spools up to it never hold more than limit together.
 func (d *divider) largestWithin(limit int64) int64 {
-	sizes := d.sizes()
-	n, _ := slices.BinarySearchFunc(sizes, limit, func(size, limit int64) int {
-		if d.peak(func(o *spans.Output) bool { return o.Size <= size }) <= limit {
-			return -1
+	var largest int64
+	for _, size := range d.sizes() {
+		if d.peak(func(o *spans.Output) bool { return o.Size <= size }) > limit {
+			break
 		}
-		return 1
-	})
-	if n == 0 {
-		return 0
+		largest = size
 	}
-	return sizes[n-1]
+	return largest
 }
 
 // peak is the most that the spools of some outputs hold together.

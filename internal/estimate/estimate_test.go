@@ -13,6 +13,7 @@ import (
 // TestPeakDisk follows three outputs of which the second begins before the first is complete.
 func TestPeakDisk(t *testing.T) {
 	a, b, c := &spans.Output{Size: 100}, &spans.Output{Size: 40}, &spans.Output{Size: 10}
+	whole := func(o *spans.Output) int64 { return o.Size }
 	half := func(o *spans.Output) int64 { return o.Size / 2 }
 	inTurn := byOutput([]*spans.Output{a, b, c})
 	overlapping := []arrival{{b, true, false}, {a, true, true}, {b, false, true}, {c, true, true}}
@@ -28,8 +29,7 @@ func TestPeakDisk(t *testing.T) {
 		{"one is always allowed", inTurn, 1, 1, 100 + 50},
 		{"begun before", overlapping, 0, 0, 140 + 10 + 50},
 	} {
-		p := pushing{arrivals: tc.arrivals, shares: Shares{Spools: tc.spools, Outputs: tc.files}, size: half, uploads: 1}
-		if got := p.peakDisk(); got != tc.want {
+		if got := peakDisk(tc.arrivals, whole, half, Shares{Spools: tc.spools, Outputs: tc.files}, 1); got != tc.want {
 			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
 		}
 	}
@@ -37,8 +37,7 @@ func TestPeakDisk(t *testing.T) {
 	for i := range many {
 		many[i] = &spans.Output{Size: 8}
 	}
-	p := pushing{arrivals: byOutput(many), shares: Shares{Outputs: 1}, size: half, uploads: 1}
-	if got := p.peakDisk(); got != 8*(OutputsAhead+2)+4 {
+	if got := peakDisk(byOutput(many), whole, half, Shares{Outputs: 1}, 1); got != 8*(OutputsAhead+2)+4 {
 		t.Errorf("many: %d", got) // one with the converter, those that wait, and one with the fetcher
 	}
 	if got := waiting([]int64{9, 1, 2, 3}, 0, 2); got != 5 {

@@ -97,7 +97,7 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 }
 
 // pushing is the most that a conversion with --push alone takes of the disk, and of memory for spools.
-func (b Budget) pushing(m *model.Model, outputs []*spans.Output, size func(*spans.Output) int64) (disk, memory int64, err error) {
+func (b Budget) pushing(m *model.Model, outputs []*spans.Output, size bytesOf) (disk, memory int64, err error) {
 	outputs = b.Part.Of(outputs)
 	segments := spans.Segments(outputs, len(m.Listing.Weights))
 	shares, err := Divide(outputs, segments, Demand{
@@ -107,11 +107,22 @@ func (b Budget) pushing(m *model.Model, outputs []*spans.Output, size func(*span
 	if err != nil {
 		return 0, 0, err
 	}
-	p := pushing{arrivals: inFileOrder(segments), unspooled: m.Local, shares: shares, size: size, uploads: b.Uploads}
+	arrivals := inFileOrder(segments)
 	if m.Local || shares.ByOutput {
-		p.arrivals = byOutput(outputs)
+		arrivals = byOutput(outputs)
 	}
-	return p.peakDisk(), p.peakMemory(), nil
+	spool := func(inMemory bool) bytesOf {
+		return func(o *spans.Output) int64 {
+			if m.Local || shares.InMemory[o] != inMemory {
+				return 0
+			}
+			return o.Size
+		}
+	}
+	for _, held := range heldSpools(arrivals, spool(true), shares.Memory) {
+		memory = max(memory, held)
+	}
+	return peakDisk(arrivals, spool(false), size, shares, b.Uploads), memory, nil
 }
 
 // leastDisk is the smallest disk that holds any finished file, beside its spool if memory does not hold that.
@@ -136,7 +147,7 @@ func largestFile(outputs []*spans.Output) (largest int64) {
 
 // finishing is what the run takes that finishes parts: each source file is proved from the outputs that it went into, which
 // come back whole while the disk has room for them, and stay while the next file needs them as well.
-func (b Budget) finishing(outputs []*spans.Output, segments [][]spans.Segment, size func(*spans.Output) int64) (disk, download int64) {
+func (b Budget) finishing(outputs []*spans.Output, segments [][]spans.Segment, size bytesOf) (disk, download int64) {
 	here := map[*spans.Output]bool{}
 	var held int64
 	for _, file := range segments {

@@ -3,7 +3,6 @@ package estimate
 import (
 	"context"
 	"errors"
-	"io"
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
@@ -93,24 +92,20 @@ func spread(u plan.Unit, k int, n int64, whole bool) []run {
 	return runs
 }
 
-// alikeUnits groups the units that DF11 can hold by pattern and shape, in the plan's order.
-func alikeUnits(p *plan.Plan) [][]int {
-	type key struct {
-		pattern, nAttrs int
-		nElems          int64
-	}
-	at := map[key]int{}
-	var groups [][]int
+// likeness is what units have in common whose weights are alike.
+type likeness struct {
+	pattern, nAttrs int
+	nElems          int64
+}
+
+// alikeUnits groups the units that DF11 can hold by likeness, each group in the plan's order.
+func alikeUnits(p *plan.Plan) map[likeness][]int {
+	groups := map[likeness][]int{}
 	for i, u := range p.Units {
-		if u.Unholdable != "" {
-			continue
+		if u.Unholdable == "" {
+			k := likeness{u.Pattern, len(u.Attrs), u.NElems()}
+			groups[k] = append(groups[k], i)
 		}
-		k := key{u.Pattern, len(u.Attrs), u.NElems()}
-		if _, seen := at[k]; !seen {
-			at[k] = len(groups)
-			groups = append(groups, nil)
-		}
-		groups[at[k]] = append(groups[at[k]], i)
 	}
 	return groups
 }
@@ -185,21 +180,17 @@ func (s sampler) count(ctx context.Context, c *encoder.Counter, runs []run) erro
 
 // read fills p with the unit's BF16 bytes from off on.
 func (s sampler) read(ctx context.Context, p []byte, off int64) error {
-	for _, t := range s.unit.Attrs {
-		size := spans.SpoolBytes(t)
-		if off >= size {
-			off -= size
+	u := spans.Unit{Unit: s.unit}
+	for t := range u.Tensors() {
+		from, to := max(off, t.At), min(off+int64(len(p)), t.At+spans.SpoolBytes(t.Tensor))
+		if from >= to {
 			continue
 		}
-		n := min(int64(len(p)), size-off)
-		if err := s.readTensor(ctx, t, p[:n], off); err != nil {
+		if err := s.readTensor(ctx, t.Tensor, p[from-off:to-off], from-t.At); err != nil {
 			return err
 		}
-		if p, off = p[n:], 0; len(p) == 0 {
-			return nil
-		}
 	}
-	return io.ErrUnexpectedEOF
+	return nil
 }
 
 // readTensor fills p with a tensor's BF16 bytes from off on.
