@@ -31,10 +31,9 @@ type DF11 struct {
 	// BaseModel is what its card names as the original; "" if nothing.
 	BaseModel string
 
-	from    *files              // empty for an assembled model
-	open    map[string]OpenFile // all files, by path
-	weights []plan.WeightFile   // the weight files that a loader reads
-	tensors map[string]Stored   // of the weight files, by name
+	from    *files
+	weights []plan.WeightFile // the weight files that a loader reads
+	tensors map[string]Stored // of the weight files, by name
 }
 
 // OpenFile is a file that can be read at random.
@@ -89,19 +88,14 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF
 }
 
 // Assemble makes a DF11 model of some weight files alone. The caller closes them.
-func Assemble(weights []OpenFile) (*DF11, error) {
-	d := &DF11{from: new(files), open: map[string]OpenFile{}, tensors: map[string]Stored{}}
+func Assemble(ctx context.Context, weights []OpenFile) (*DF11, error) {
+	f := &files{readers: map[string]io.ReaderAt{}}
 	for _, w := range weights {
-		h, err := readHeader(w, w.Size)
-		if err != nil {
-			return nil, invalidHeader(&headerError{w.Path, err})
-		}
-		d.open[w.Path] = w
-		if err := d.addWeights(plan.WeightFile{File: plan.File{Path: w.Path, Size: w.Size}, Header: h}); err != nil {
-			return nil, err
-		}
+		f.refs = append(f.refs, hub.FileRef{Path: w.Path, Size: w.Size, SHA256: w.SHA256})
+		f.readers[w.Path] = w
 	}
-	return d, nil
+	d := &DF11{from: f}
+	return d, d.readHeaders(ctx, f.refs)
 }
 
 // openDF11 completes d by what its files say. On an error it closes them.
@@ -115,12 +109,8 @@ func openDF11(ctx context.Context, d *DF11) (*DF11, error) {
 
 // load opens all files, and reads config, manifest, and the header of every weight file that the official loader reads.
 func (d *DF11) load(ctx context.Context) error {
-	if err := d.from.open(d.from.refs); err != nil {
+	if err := d.from.open(ctx, d.from.refs); err != nil {
 		return err
-	}
-	d.open, d.tensors = map[string]OpenFile{}, map[string]Stored{}
-	for _, ref := range d.from.refs {
-		d.open[ref.Path] = OpenFile{ref.Path, ref.Size, ref.SHA256, d.from.at(ctx, ref)}
 	}
 	if err := d.readConfig(ctx); err != nil {
 		return err
@@ -128,16 +118,7 @@ func (d *DF11) load(ctx context.Context) error {
 	if err := d.readManifest(ctx); err != nil {
 		return err
 	}
-	weights, err := d.from.headers(ctx, d.from.weightsIn(d.Dir))
-	if err != nil {
-		return invalidHeader(err)
-	}
-	for _, w := range weights {
-		if err := d.addWeights(w); err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.readHeaders(ctx, d.from.weightsIn(d.Dir))
 }
 
 func (d *DF11) readManifest(ctx context.Context) error {
@@ -156,24 +137,24 @@ func (d *DF11) readManifest(ctx context.Context) error {
 	return nil
 }
 
-// invalidHeader makes an InvalidError of a header that is wrong. A header that could not be read says nothing of the model.
-func invalidHeader(err error) error {
+// readHeaders finds the tensors of the weight files. A header that is wrong is an InvalidError; one that could not be read
+// says nothing of the model.
+func (d *DF11) readHeaders(ctx context.Context, refs []hub.FileRef) (err error) {
+	d.weights, err = d.from.headers(ctx, refs)
 	header, remote := (*headerError)(nil), (*hub.Error)(nil)
-	if !errors.As(err, &header) || errors.As(err, &remote) || errors.Is(err, context.Canceled) {
-		return err
+	if errors.As(err, &header) && !errors.As(err, &remote) && !errors.Is(err, context.Canceled) {
+		return Invalidf(header.file, "%v", header.err)
 	}
-	return Invalidf(header.file, "%v", header.err)
-}
-
-func (d *DF11) addWeights(w plan.WeightFile) error {
-	d.weights = append(d.weights, w)
-	for _, t := range w.Header.Tensors {
-		if other, twice := d.tensors[t.Name]; twice {
-			return Invalidf(w.Path, "tensor %s is in %s as well", t.Name, other.File)
+	d.tensors = map[string]Stored{}
+	for _, w := range d.weights {
+		for _, t := range w.Header.Tensors {
+			if other, twice := d.tensors[t.Name]; twice {
+				return Invalidf(w.Path, "tensor %s is in %s as well", t.Name, other.File)
+			}
+			d.tensors[t.Name] = Stored{w.Path, t, w.Header.DataStart() + t.Begin}
 		}
-		d.tensors[t.Name] = Stored{w.Path, t, w.Header.DataStart() + t.Begin}
 	}
-	return nil
+	return err
 }
 
 // Close releases the files.
@@ -183,7 +164,7 @@ func (d *DF11) Close() error { return d.from.Close() }
 // for a folder. Call it before the model is used.
 func (d *DF11) LimitPieces(nBytes int64) {
 	if d.from.pieces != nil {
-		d.from.pieces.cache.setLimit(nBytes)
+		d.from.pieces.setLimit(nBytes)
 	}
 }
 
@@ -192,8 +173,8 @@ func (d *DF11) WeightFiles() []plan.WeightFile { return d.weights }
 
 // File finds a file of the model.
 func (d *DF11) File(path string) (OpenFile, bool) {
-	f, ok := d.open[path]
-	return f, ok
+	ref, ok := d.from.find(path)
+	return OpenFile{ref.Path, ref.Size, ref.SHA256, d.from.readers[path]}, ok
 }
 
 // Tensors lists the names of all tensors, sorted.
@@ -211,7 +192,7 @@ func (d *DF11) Section(name string) (*io.SectionReader, bool) {
 	if !ok {
 		return nil, false
 	}
-	return io.NewSectionReader(d.open[t.File], t.at, t.NBytes()), true
+	return io.NewSectionReader(d.from.readers[t.File], t.at, t.NBytes()), true
 }
 
 // Problems lists the reasons, as far as headers and config show them, why the model would load wrongly (docs/format.md §14).

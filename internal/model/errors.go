@@ -34,3 +34,15 @@ func (e *InvalidError) Error() string {
 func Invalidf(file, format string, args ...any) error {
 	return &InvalidError{File: file, Detail: fmt.Sprintf(format, args...)}
 }
+
+// CacheError says that the shared cache could not be written.
+type CacheError struct{ Err error }
+
+func (e *CacheError) Error() string { return "shared cache: " + e.Err.Error() }
+
+func (e *CacheError) Unwrap() error { return e.Err }
+
+// Hint says what can be done about it.
+func (e *CacheError) Hint() string {
+	return "choose another folder for the cache with HF_HUB_CACHE, or leave out --cache"
+}

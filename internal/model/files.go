@@ -15,16 +15,15 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // files are the files of a model: those below a folder, or those of a repo at one commit.
 type files struct {
-	dir    string              // "" for a repo
-	client *hub.Client         // nil for a folder
-	refs   []hub.FileRef       // without repo and hashes for a folder
-	opened map[string]*os.File // of a folder, by path
-	pieces *Readers            // of a repo that is read at random all the time; nil if single ranges are fetched
+	dir     string                 // "" for a repo
+	client  *hub.Client            // nil for a folder
+	refs    []hub.FileRef          // without repo and hashes for a folder
+	readers map[string]io.ReaderAt // of the files that are open, by path
+	pieces  *Readers               // of a repo that is read at random all the time; nil if single ranges are fetched
 }
 
 // Exists reports whether a path names something local.
@@ -137,39 +136,35 @@ func (f *files) OpenFile(ctx context.Context, path string) (io.ReadCloser, error
 	return CheckedFile(ctx, f.client, ref)
 }
 
-// open opens files of a folder, so that they can be read at random. A file of a repo is fetched when it is read.
-func (f *files) open(refs []hub.FileRef) error {
-	if f.client != nil {
-		return nil
-	}
-	f.opened = map[string]*os.File{}
+// open opens files, so that they can be read at random. Those of a repo are fetched when they are read, until ctx ends.
+func (f *files) open(ctx context.Context, refs []hub.FileRef) error {
+	f.readers = map[string]io.ReaderAt{}
 	for _, ref := range refs {
-		o, err := os.Open(f.diskPath(ref.Path))
-		if err != nil {
-			return err
+		switch {
+		case f.pieces != nil:
+			f.readers[ref.Path] = f.pieces.Open(ref)
+		case f.client != nil:
+			f.readers[ref.Path] = rangeReader{ctx, f.client, ref}
+		default:
+			file, err := os.Open(f.diskPath(ref.Path))
+			if err != nil {
+				return err
+			}
+			f.readers[ref.Path] = file
 		}
-		f.opened[ref.Path] = o
 	}
 	return nil
 }
 
-// at reads a file at random: from pieces that are kept for a while if the model has them, else directly.
-func (f *files) at(ctx context.Context, ref hub.FileRef) io.ReaderAt {
-	if f.pieces != nil {
-		return f.pieces.Open(ref)
+// direct reads a file at random, that of a repo by exactly the ranges that are asked for.
+func (f *files) direct(ctx context.Context, path string) io.ReaderAt {
+	if ref, ok := f.find(path); ok && f.client != nil {
+		return rangeReader{ctx, f.client, ref}
 	}
-	return f.direct(ctx, ref)
+	return f.readers[path]
 }
 
-// direct reads a file at random, and fetches exactly the ranges that are asked for.
-func (f *files) direct(ctx context.Context, ref hub.FileRef) io.ReaderAt {
-	if f.client == nil {
-		return f.opened[ref.Path]
-	}
-	return rangeReader{ctx, f.client, ref}
-}
-
-// rangeReader is a file of a repo. It keeps nothing of what it reads.
+// rangeReader reads a file of a repo without keeping anything.
 type rangeReader struct {
 	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one
 	client *hub.Client
@@ -182,30 +177,10 @@ func (r rangeReader) ReadAt(p []byte, off int64) (int, error) {
 		return 0, io.EOF
 	}
 	b, err := r.client.ReadRange(r.ctx, r.ref, off, n)
-	if err != nil {
-		return 0, err
+	if err == nil && int(n) < len(p) {
+		err = io.EOF
 	}
-	if copy(p, b); int(n) < len(p) {
-		return int(n), io.EOF
-	}
-	return int(n), nil
-}
-
-// stream reads a span of a file in order.
-func (f *files) stream(ctx context.Context, ref hub.FileRef, off, end int64) (io.ReadCloser, error) {
-	if f.client == nil {
-		return io.NopCloser(io.NewSectionReader(f.opened[ref.Path], off, end-off)), nil
-	}
-	return f.client.Stream(ctx, ref, off, end)
-}
-
-// readRange reads n bytes of a file.
-func (f *files) readRange(ctx context.Context, ref hub.FileRef, off, n int64) ([]byte, error) {
-	if f.client != nil {
-		return f.client.ReadRange(ctx, ref, off, n)
-	}
-	b := make([]byte, n)
-	return b, streams.ReadFull(f.opened[ref.Path], b, off)
+	return copy(p, b), err
 }
 
 // Recheck checks the shared cache's copy of a file, as Source.Recheck does.
@@ -225,8 +200,10 @@ func (f *files) Hub() *hub.Client { return f.client }
 // Close releases the files. Their readers must not be used any more.
 func (f *files) Close() error {
 	var errs []error
-	for _, o := range f.opened {
-		errs = append(errs, o.Close())
+	for _, r := range f.readers {
+		if file, ok := r.(*os.File); ok {
+			errs = append(errs, file.Close())
+		}
 	}
 	if f.pieces != nil {
 		errs = append(errs, f.pieces.Close())

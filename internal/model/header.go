@@ -67,45 +67,42 @@ func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.Weig
 // header reads one header, that of a remote file once more if it is wrong: no hash covers a range, so the bytes may have been
 // spoiled on their way or in the shared cache.
 func (f *files) header(ctx context.Context, ref hub.FileRef) (*safetensors.Header, error) {
-	h, err := readHeader(f.at(ctx, ref), ref.Size)
+	h, err := readHeader(f.readers[ref.Path], ref.Size)
 	if err == nil || f.client == nil || ctx.Err() != nil {
 		return h, err
 	}
 	f.Recheck(ctx, ref.Path)
 	if f.pieces != nil {
-		f.pieces.cache.forget(ref.Path)
+		f.pieces.forget(ref.Path)
 	}
-	return readHeader(f.at(ctx, ref), ref.Size)
+	return readHeader(f.readers[ref.Path], ref.Size)
 }
 
 // lfsPointer begins the small text that Git keeps in place of a large file.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
 func readHeader(r io.ReaderAt, size int64) (*safetensors.Header, error) {
-	first := make([]byte, min(size, firstHeaderRead))
-	if err := streams.ReadFull(r, first, 0); err != nil {
+	raw := make([]byte, min(size, firstHeaderRead))
+	if err := streams.ReadFull(r, raw, 0); err != nil {
 		return nil, err
 	}
-	if bytes.HasPrefix(first, []byte(lfsPointer)) {
+	if bytes.HasPrefix(raw, []byte(lfsPointer)) {
 		return nil, &plan.RefusedError{
 			Reason: plan.ReasonNoWeights, Detail: "the file is a Git LFS pointer, which stands for weights that were not fetched",
 			Hint: "fetch the weights with: git lfs pull",
 		}
 	}
-	return safetensors.ReadHeader(begun{first, r}, size)
-}
-
-// begun is a file whose first bytes have been read already.
-type begun struct {
-	first []byte
-	rest  io.ReaderAt
-}
-
-func (b begun) ReadAt(p []byte, off int64) (int, error) {
-	n := copy(p, b.first[min(off, int64(len(b.first))):])
-	if n == len(p) {
-		return n, nil
+	n, err := safetensors.HeaderSize(raw, size)
+	if err != nil {
+		return nil, err
 	}
-	m, err := b.rest.ReadAt(p[n:], off+int64(n))
-	return n + m, err
+	const start = 8 // the length is before the header
+	header := make([]byte, n)
+	if begun := copy(header, raw[start:]); begun < len(header) {
+		err = streams.ReadFull(r, header[begun:], int64(len(raw)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return safetensors.ParseHeader(header, size)
 }

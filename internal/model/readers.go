@@ -24,11 +24,17 @@ const (
 	piecesAhead   = 3                          // how many pieces are read ahead
 )
 
-// pieceCache keeps the latest pieces of a model's files. Readers of the same piece wait for one request.
-type pieceCache struct {
+// Readers read files of the Hub at random, and read ahead until they are closed. They share one cache of pieces; readers of the
+// same piece wait for one request.
+type Readers struct {
+	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one command
+	cancel context.CancelCauseFunc
+	client *hub.Client
+	behind sync.WaitGroup // reading ahead
+
 	mu     sync.Mutex
 	files  map[string][]*piece // by path; in the order of offsets, without overlaps
-	order  *list.List          // of *piece; the one at the back is the first to be dropped
+	order  list.List           // of *piece; the one at the back is the first to be dropped
 	limit  int64               // of nBytes
 	nBytes int64               // of all pieces
 }
@@ -45,114 +51,10 @@ type piece struct {
 	err    error
 }
 
-func newPieceCache() *pieceCache {
-	return &pieceCache{files: map[string][]*piece{}, order: list.New(), limit: piecesBytes}
-}
-
-// get finds the piece that holds the byte at off, or makes an empty one. A new piece has room for want bytes, and for twice as
-// many as the piece that ends where it begins, but stops at the next piece. off must lie in the file.
-func (c *pieceCache) get(path string, size, off, want int64) *piece {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	start := off - off%smallestPiece
-	all := c.files[path]
-	i, found := slices.BinarySearchFunc(all, start, func(p *piece, at int64) int { return cmp.Compare(p.off, at) })
-	if !found && i > 0 && all[i-1].off+all[i-1].n > off {
-		i, found = i-1, true
-	}
-	if found {
-		c.order.MoveToFront(all[i].place)
-		return all[i]
-	}
-	n := (off - start + want + smallestPiece - 1) / smallestPiece * smallestPiece
-	grown := i > 0 && all[i-1].off+all[i-1].n == start
-	if grown {
-		n = max(n, 2*all[i-1].n)
-	}
-	end := min(start+min(n, c.largest()), size)
-	if i < len(all) {
-		end = min(end, all[i].off)
-	}
-	p := &piece{path: path, off: start, n: end - start, grown: grown}
-	p.place = c.order.PushFront(p)
-	c.files[path] = slices.Insert(all, i, p)
-	c.nBytes += p.n
-	for c.nBytes > c.limit {
-		c.remove(c.order.Back().Value.(*piece))
-	}
-	return p
-}
-
-// largest is the size of the largest pieces under the limit.
-func (c *pieceCache) largest() int64 {
-	return max(smallestPiece, min(largestPiece, c.limit/piecesKept)/smallestPiece*smallestPiece)
-}
-
-// setLimit changes how much the cache keeps; there is always room for a few small pieces.
-func (c *pieceCache) setLimit(nBytes int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.limit = max(nBytes, piecesKept*smallestPiece)
-}
-
-// isLong reports whether a piece is so large that its reader must have gone on in order for a while.
-func (c *pieceCache) isLong(p *piece) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return p.grown && p.n >= c.largest()/aheadShare
-}
-
-// passed makes a piece that was read to its end the first to be dropped: a reader that goes on does not come back.
-func (c *pieceCache) passed(p *piece) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p.place != nil {
-		c.order.MoveToBack(p.place)
-	}
-}
-
-// forget drops all pieces of a file.
-func (c *pieceCache) forget(path string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, p := range slices.Clone(c.files[path]) {
-		c.remove(p)
-	}
-}
-
-// drop forgets a piece that could not be read, so that the next reader tries again.
-func (c *pieceCache) drop(p *piece) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.remove(p)
-}
-
-// remove takes a piece out. The lock is held.
-func (c *pieceCache) remove(p *piece) {
-	if p.place == nil {
-		return
-	}
-	c.order.Remove(p.place)
-	p.place = nil
-	c.nBytes -= p.n
-	c.files[p.path] = slices.DeleteFunc(c.files[p.path], func(q *piece) bool { return q == p })
-}
-
-// Readers read files of the Hub at random. They share one cache of pieces, and read ahead until they are closed.
-type Readers struct {
-	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one command
-	cancel context.CancelCauseFunc
-	client *hub.Client
-	cache  *pieceCache
-	behind sync.WaitGroup // reading ahead
-}
-
 // NewReaders makes readers that keep at most limitBytes in memory; 0 is 96 MiB.
 func NewReaders(ctx context.Context, c *hub.Client, limitBytes int64) *Readers {
-	r := &Readers{client: c, cache: newPieceCache()}
-	if limitBytes > 0 {
-		r.cache.setLimit(limitBytes)
-	}
+	r := &Readers{client: c, files: map[string][]*piece{}}
+	r.setLimit(cmp.Or(limitBytes, piecesBytes))
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	return r
 }
@@ -165,6 +67,95 @@ func (r *Readers) Close() error {
 	r.cancel(fs.ErrClosed)
 	r.behind.Wait()
 	return nil
+}
+
+// get finds the piece that holds the byte at off, or makes an empty one. A new piece has room for want bytes, and for twice as
+// many as the piece that ends where it begins, but stops at the next piece. off must lie in the file.
+func (r *Readers) get(path string, size, off, want int64) *piece {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	start := off - off%smallestPiece
+	all := r.files[path]
+	i, found := slices.BinarySearchFunc(all, start, func(p *piece, at int64) int { return cmp.Compare(p.off, at) })
+	if !found && i > 0 && all[i-1].off+all[i-1].n > off {
+		i, found = i-1, true
+	}
+	if found {
+		r.order.MoveToFront(all[i].place)
+		return all[i]
+	}
+	n := (off - start + want + smallestPiece - 1) / smallestPiece * smallestPiece
+	grown := i > 0 && all[i-1].off+all[i-1].n == start
+	if grown {
+		n = max(n, 2*all[i-1].n)
+	}
+	end := min(start+min(n, r.largest()), size)
+	if i < len(all) {
+		end = min(end, all[i].off)
+	}
+	p := &piece{path: path, off: start, n: end - start, grown: grown}
+	p.place = r.order.PushFront(p)
+	r.files[path] = slices.Insert(all, i, p)
+	r.nBytes += p.n
+	for r.nBytes > r.limit {
+		r.remove(r.order.Back().Value.(*piece))
+	}
+	return p
+}
+
+// largest is the size of the largest pieces under the limit.
+func (r *Readers) largest() int64 {
+	return max(smallestPiece, min(largestPiece, r.limit/piecesKept)/smallestPiece*smallestPiece)
+}
+
+// setLimit changes how much the cache keeps; there is always room for a few small pieces.
+func (r *Readers) setLimit(nBytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.limit = max(nBytes, piecesKept*smallestPiece)
+}
+
+// isLong reports whether a piece is so large that its reader must have gone on in order for a while.
+func (r *Readers) isLong(p *piece) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return p.grown && p.n >= r.largest()/aheadShare
+}
+
+// passed makes a piece that was read to its end the first to be dropped: a reader that goes on does not come back.
+func (r *Readers) passed(p *piece) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.place != nil {
+		r.order.MoveToBack(p.place)
+	}
+}
+
+// forget drops all pieces of a file.
+func (r *Readers) forget(path string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range slices.Clone(r.files[path]) {
+		r.remove(p)
+	}
+}
+
+// drop forgets a piece that could not be read, so that the next reader tries again.
+func (r *Readers) drop(p *piece) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.remove(p)
+}
+
+// remove takes a piece out. The lock is held.
+func (r *Readers) remove(p *piece) {
+	if p.place == nil {
+		return
+	}
+	r.order.Remove(p.place)
+	p.place = nil
+	r.nBytes -= p.n
+	r.files[p.path] = slices.DeleteFunc(r.files[p.path], func(q *piece) bool { return q == p })
 }
 
 // pieceReader reads one file by pieces.
@@ -191,17 +182,17 @@ func (r *pieceReader) ReadAt(p []byte, off int64) (int, error) {
 
 // from gives bytes of the file from off on: at least one, and perhaps fewer than wanted. They are borrowed.
 func (r *pieceReader) from(off, want int64) ([]byte, error) {
-	p := r.cache.get(r.ref.Path, r.ref.Size, off, want)
-	if r.cache.isLong(p) {
+	p := r.get(r.ref.Path, r.ref.Size, off, want)
+	if r.isLong(p) {
 		p.ahead.Do(func() { r.readAhead(p) })
 	}
 	r.fetch(p)
 	if p.err != nil {
-		r.cache.drop(p)
+		r.drop(p)
 		return nil, p.err
 	}
 	if off+want >= p.off+p.n {
-		r.cache.passed(p)
+		r.passed(p)
 	}
 	return p.data[off-p.off:], nil
 }
@@ -218,7 +209,7 @@ func (r *pieceReader) readAhead(p *piece) {
 		if end >= r.ref.Size {
 			return
 		}
-		next := r.cache.get(r.ref.Path, r.ref.Size, end, 1)
+		next := r.get(r.ref.Path, r.ref.Size, end, 1)
 		r.behind.Go(func() { r.fetch(next) })
 		p = next
 	}

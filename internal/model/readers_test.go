@@ -120,11 +120,11 @@ func TestPiecesAtRandom(t *testing.T) {
 	}
 	readers.Wait()
 	h.behind.Wait()
-	if _, nBytes := fetched(srv); nBytes > size || nBytes != h.cache.nBytes {
-		t.Errorf("%d bytes fetched, %d kept, of %d", nBytes, h.cache.nBytes, size)
+	if _, nBytes := fetched(srv); nBytes > size || nBytes != h.nBytes {
+		t.Errorf("%d bytes fetched, %d kept, of %d", nBytes, h.nBytes, size)
 	}
 	at := int64(0)
-	for _, p := range h.cache.files["x.safetensors"] {
+	for _, p := range h.files["x.safetensors"] {
 		if p.off < at || int64(len(p.data)) != p.n {
 			t.Errorf("piece at %d of %d bytes begins before %d", p.off, p.n, at)
 		}
@@ -138,13 +138,13 @@ func TestPiecesKeepTheirRoom(t *testing.T) {
 	srv, h := generated(t, size)
 	for off := int64(0); off < size; off += 8 << 20 {
 		readAndCompare(t, h, off, 4<<20)
-		if h.cache.nBytes > piecesBytes {
-			t.Fatalf("%d bytes are kept", h.cache.nBytes)
+		if h.nBytes > piecesBytes {
+			t.Fatalf("%d bytes are kept", h.nBytes)
 		}
 	}
 	readAndCompare(t, h, 280<<20, 10)
-	if n, _ := fetched(srv); n != 39 || len(h.cache.files["x.safetensors"]) != h.cache.order.Len() {
-		t.Errorf("%d requests, %d pieces in the list of %d", n, len(h.cache.files["x.safetensors"]), h.cache.order.Len())
+	if n, _ := fetched(srv); n != 39 || len(h.files["x.safetensors"]) != h.order.Len() {
+		t.Errorf("%d requests, %d pieces in the list of %d", n, len(h.files["x.safetensors"]), h.order.Len())
 	}
 	srv.Inject(hubtest.Fault{Name: "400-range"})
 	if _, err := h.ReadAt(make([]byte, 1), 6<<20); err == nil {
@@ -158,12 +158,12 @@ func TestPiecesKeepTheirRoom(t *testing.T) {
 func TestPiecesInLittleRoom(t *testing.T) {
 	const size, room, readers = 24 << 20, 8 << 20, 4
 	srv, h := generated(t, size)
-	h.cache.setLimit(room)
+	h.setLimit(room)
 	for off := int64(0); off < size/readers; off += 50_000 {
 		for i := range int64(readers) {
 			at := i*size/readers + off
 			readAndCompare(t, h, at, min(50_000, (i+1)*size/readers-at))
-			if n := h.cache.nBytes; n > room {
+			if n := h.nBytes; n > room {
 				t.Fatalf("%d bytes are kept", n)
 			}
 		}

@@ -56,30 +56,21 @@ func (d *DF11) OpenUnit(u *spans.Unit) (*verify.Unit, error) {
 
 // Arrays points at the six tensors of a unit; a missing one is an empty section, which verify.Open refuses.
 func (d *DF11) Arrays(unitPath string) verify.Arrays {
-	return ArraysAt(func(name string) *io.SectionReader {
-		if s, ok := d.Section(unitPath + "." + name); ok {
-			return s
-		}
-		return io.NewSectionReader(streams.Empty{}, 0, 0)
-	})
+	return d.arrays(unitPath, func(file string) io.ReaderAt { return d.from.readers[file] })
 }
 
 // SparseArrays are Arrays for reading a little here and there: of a remote file exactly the ranges that are asked for are
 // fetched, and nothing is kept.
 func (d *DF11) SparseArrays(ctx context.Context, unitPath string) verify.Arrays {
+	return d.arrays(unitPath, func(file string) io.ReaderAt { return d.from.direct(ctx, file) })
+}
+
+func (d *DF11) arrays(unitPath string, open func(file string) io.ReaderAt) verify.Arrays {
 	return ArraysAt(func(name string) *io.SectionReader {
-		s, ok := d.tensors[unitPath+"."+name]
+		t, ok := d.tensors[unitPath+"."+name]
 		if !ok {
 			return io.NewSectionReader(streams.Empty{}, 0, 0)
 		}
-		return io.NewSectionReader(d.direct(ctx, s.File), s.at, s.NBytes())
+		return io.NewSectionReader(open(t.File), t.at, t.NBytes())
 	})
-}
-
-// direct reads a file without keeping pieces of it.
-func (d *DF11) direct(ctx context.Context, path string) io.ReaderAt {
-	if ref, ok := d.from.find(path); ok {
-		return d.from.direct(ctx, ref)
-	}
-	return d.open[path]
 }
