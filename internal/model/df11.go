@@ -92,10 +92,13 @@ func Assemble(ctx context.Context, weights []OpenFile) (*DF11, error) {
 	f := &files{readers: map[string]io.ReaderAt{}}
 	for _, w := range weights {
 		f.refs = append(f.refs, hub.FileRef{Path: w.Path, Size: w.Size, SHA256: w.SHA256})
-		f.readers[w.Path] = w
+		f.readers[w.Path] = w.ReaderAt
 	}
 	d := &DF11{from: f}
-	return d, d.readHeaders(ctx, f.refs)
+	if err := d.readHeaders(ctx, f.refs); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // openDF11 completes d by what its files say. On an error it closes them.
@@ -140,10 +143,12 @@ func (d *DF11) readManifest(ctx context.Context) error {
 // readHeaders finds the tensors of the weight files. A header that is wrong is an InvalidError; one that could not be read
 // says nothing of the model.
 func (d *DF11) readHeaders(ctx context.Context, refs []hub.FileRef) (err error) {
-	d.weights, err = d.from.headers(ctx, refs)
-	header, remote := (*headerError)(nil), (*hub.Error)(nil)
-	if errors.As(err, &header) && !errors.As(err, &remote) && !errors.Is(err, context.Canceled) {
-		return Invalidf(header.file, "%v", header.err)
+	if d.weights, err = d.from.headers(ctx, refs); err != nil {
+		header, remote := (*headerError)(nil), (*hub.Error)(nil)
+		if errors.As(err, &header) && !errors.As(err, &remote) && !errors.Is(err, context.Canceled) {
+			return Invalidf(header.file, "%v", header.err)
+		}
+		return err
 	}
 	d.tensors = map[string]Stored{}
 	for _, w := range d.weights {
@@ -154,7 +159,7 @@ func (d *DF11) readHeaders(ctx context.Context, refs []hub.FileRef) (err error) 
 			d.tensors[t.Name] = Stored{w.Path, t, w.Header.DataStart() + t.Begin}
 		}
 	}
-	return err
+	return nil
 }
 
 // Close releases the files.
