@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -122,47 +124,18 @@ func strs(v json.RawMessage) []string {
 	return s
 }
 
-// lenientJSON replaces the bare words NaN, Infinity and -Infinity, which Python's json writes and reads, by null.
+// pythonWord matches a string literal or one of the words that Python's json writes for numbers that JSON does not have.
+var pythonWord = regexp.MustCompile(`"(?:[^"\\]|(?s:\\.))*"?|NaN|-?Infinity`)
+
+// lenientJSON replaces NaN, Infinity and -Infinity by null.
 func lenientJSON(data []byte) []byte {
-	out := make([]byte, 0, len(data))
-	for i := 0; i < len(data); {
-		n := jsonToken(data[i:])
-		if word := string(data[i : i+n]); word == "NaN" || word == "Infinity" || word == "-Infinity" {
-			out = append(out, "null"...)
-		} else {
-			out = append(out, data[i:i+n]...)
+	if !bytes.Contains(data, []byte("NaN")) && !bytes.Contains(data, []byte("Infinity")) {
+		return data
+	}
+	return pythonWord.ReplaceAllFunc(data, func(token []byte) []byte {
+		if token[0] == '"' {
+			return token
 		}
-		i += n
-	}
-	return out
-}
-
-// jsonToken returns the length of the string, bare word or single byte at the start of data.
-func jsonToken(data []byte) int {
-	if data[0] == '"' {
-		return jsonString(data)
-	}
-	n := 0
-	for n < len(data) && isWord(data[n]) {
-		n++
-	}
-	return max(n, 1)
-}
-
-// jsonString returns the length of the string literal at the start of data; it ends with data if it is not closed.
-func jsonString(data []byte) int {
-	for i := 1; i < len(data); i++ {
-		switch data[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(data)
-}
-
-// isWord says whether c can be part of a bare word or a number.
-func isWord(c byte) bool {
-	return c == '-' || c == '+' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		return []byte("null")
+	})
 }

@@ -223,23 +223,10 @@ func (c *checker) comparePlain(want []Tensor, known map[string]bool) {
 		switch {
 		case !ok:
 			c.add(TrapMissing, w.Name, "stored nowhere")
-		case t.DType != storedDType(w):
+		case t.DType != w.StoredDType():
 			c.add(TrapDType, w.Name, string(t.DType)+", the source has "+string(w.DType))
 		case !slices.Equal(t.Shape, w.Shape):
 			c.add(TrapShape, w.Name, "another shape than in the source")
 		}
 	}
-}
-
-// storedDType is the type of a plain tensor in the output: the source's, but for F32 that is exact BF16.
-func storedDType(t Tensor) safetensors.DType {
-	if t.ExactF32 {
-		return safetensors.BF16
-	}
-	return t.DType
-}
-
-// Equal compares two dicts, order included.
-func (d PatternDict) Equal(other PatternDict) bool {
-	return slices.EqualFunc(d, other, func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
 }

@@ -90,6 +90,23 @@ func (t Tensor) NElems() int64 {
 	return n
 }
 
+// StoredDType returns the type of a plain tensor in the output: the source's, but BF16 for F32 that holds exact BF16.
+func (t Tensor) StoredDType() safetensors.DType {
+	if t.ExactF32 {
+		return safetensors.BF16
+	}
+	return t.DType
+}
+
+// SpoolBytes returns the bytes of the tensor in the output, where it stays plain, and in a spool: F32 that holds exact
+// BF16 is narrowed when it arrives.
+func (t Tensor) SpoolBytes() int64 {
+	if t.ExactF32 {
+		return t.Length / 2
+	}
+	return t.Length
+}
+
 // OutputFile is one safetensors file of the output: for each unit the six tensors, or its plain weights if DF11 cannot
 // hold it, and its siblings; then the plain tensors.
 type OutputFile struct {
