@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // config is what a plan needs of config.json.
@@ -76,6 +78,28 @@ func (c *config) number(keys ...string) int {
 // experts returns how many experts a layer with experts has; -1 if the config does not say.
 func (c *config) experts() int {
 	return c.number("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+}
+
+// mainStack recognizes patterns of the language model's own layers.
+var mainStack = regexp.MustCompile(`^(model|model\\?\.language_model|language_model\\?\.model|backbone)\\?\.layers\\?\.\\d\+`)
+
+// isExtraLayer says whether a block lies behind the layers that the config counts: a layer for multi-token prediction,
+// which the model class does not build.
+func (c *config) isExtraLayer(regex string, index int) bool {
+	n := c.number("num_hidden_layers")
+	return n > 0 && index >= n && mainStack.MatchString(regex)
+}
+
+// modelDType is the type that the config states, else BF16.
+func (c *config) modelDType() safetensors.DType {
+	switch c.DType {
+	case "float32":
+		return safetensors.F32
+	case "float16":
+		return "F16"
+	default:
+		return safetensors.BF16
+	}
 }
 
 // holds says whether a top-level member exists and is not null.

@@ -15,39 +15,42 @@ var weightExts = map[string]bool{
 	".llamafile": true, ".distcp": true, ".tar": true, ".zip": true, ".mar": true, ".exe": true,
 }
 
-// placeFiles decides about every file of the source that is not converted, and how config.json comes about.
-func (p *planner) placeFiles() error {
-	p.planConfig()
+// fileSorter decides about every file of the source that is not converted.
+type fileSorter struct{ *draft }
+
+// sort sorts the files into copied, components and not copied, and decides how config.json comes about.
+func (s fileSorter) sort() error {
+	s.planConfig()
 	converted := map[string]bool{}
-	for _, w := range p.src.Weights {
+	for _, w := range s.src.Weights {
 		converted[w.Path] = true
 	}
-	components := p.componentWeights()
-	for _, f := range sortedFiles(p.src.Files) {
-		why := p.whySkipped(f)
+	components := s.componentWeights()
+	for _, f := range sortedFiles(s.src.Files) {
+		why := s.whySkipped(f)
 		switch {
-		case converted[f.Path] || f.Path == p.plan.Config.Source:
+		case converted[f.Path] || f.Path == s.plan.Config.Source:
 		case components[f.Path]:
-			p.plan.Components = append(p.plan.Components, f)
+			s.plan.Components = append(s.plan.Components, f)
 		case why != "":
-			p.plan.NotCopied = append(p.plan.NotCopied, Skipped{Path: f.Path, Why: why})
+			s.plan.NotCopied = append(s.plan.NotCopied, Skipped{Path: f.Path, Why: why})
 		default:
-			p.plan.Copied = append(p.plan.Copied, f)
+			s.plan.Copied = append(s.plan.Copied, f)
 		}
 	}
-	return p.checkCopies()
+	return s.checkCopies()
 }
 
 // planConfig: the source's config gets one member inserted; a pipeline gets a small one of its own at the root, where
 // the units lie; a single ComfyUI file has none (docs/format.md §12).
-func (p *planner) planConfig() {
+func (s fileSorter) planConfig() {
 	switch {
-	case p.plan.Layout == ComfyUI:
-		p.plan.Config = ConfigPlan{Mode: ConfigNone}
-	case p.survey.Config == "" || p.survey.Dir != "":
-		p.plan.Config = ConfigPlan{Mode: ConfigNew}
+	case s.plan.Layout == ComfyUI:
+		s.plan.Config = ConfigPlan{Mode: ConfigNone}
+	case s.survey.Config == "" || s.survey.Dir != "":
+		s.plan.Config = ConfigPlan{Mode: ConfigNew}
 	default:
-		p.plan.Config = ConfigPlan{Mode: ConfigInsert, Source: p.survey.Config}
+		s.plan.Config = ConfigPlan{Mode: ConfigInsert, Source: s.survey.Config}
 	}
 }
 
@@ -59,14 +62,14 @@ func sortedFiles(files []File) []File {
 }
 
 // whySkipped says why a file has no place in the output; "" if it is copied.
-func (p *planner) whySkipped(f File) string {
+func (s fileSorter) whySkipped(f File) string {
 	base := path.Base(f.Path)
 	ext := strings.ToLower(path.Ext(base))
 	top, _, nested := strings.Cut(f.Path, "/")
 	switch {
 	case !safePath(f.Path):
 		return "the path is not safe"
-	case p.plan.Layout == ComfyUI && !isNotice(base):
+	case s.plan.Layout == ComfyUI && !isNotice(base):
 		return "the output is a single file"
 	case isHousekeeping(f.Path):
 		return "repository housekeeping"
@@ -109,13 +112,13 @@ func safePath(p string) bool {
 
 // componentWeights returns the weights of a pipeline's other components that the pipeline loads: the safetensors files
 // without a variant, in the folders that model_index.json names.
-func (p *planner) componentWeights() map[string]bool {
+func (s fileSorter) componentWeights() map[string]bool {
 	out := map[string]bool{}
-	for _, dir := range componentDirs(p.src.ModelIndex) {
-		if dir == p.survey.Dir {
+	for _, dir := range componentDirs(s.src.ModelIndex) {
+		if dir == s.survey.Dir {
 			continue
 		}
-		for _, f := range p.src.Files {
+		for _, f := range s.src.Files {
 			if path.Dir(f.Path) == dir && isPlainWeight(path.Base(f.Path)) && safePath(f.Path) {
 				out[f.Path] = true
 			}
@@ -157,15 +160,15 @@ func isPlainIndex(base string) bool {
 }
 
 // checkCopies refuses copies that collide with each other or with an output file on file systems that ignore case.
-func (p *planner) checkCopies() error {
+func (s fileSorter) checkCopies() error {
 	taken := map[string]string{"config.json": "config.json", "readme.md": "README.md", "df11-manifest.json": "df11-manifest.json"}
-	if p.plan.RemainderIndex != "" {
-		taken[strings.ToLower(p.plan.RemainderIndex)] = p.plan.RemainderIndex
+	if s.plan.RemainderIndex != "" {
+		taken[strings.ToLower(s.plan.RemainderIndex)] = s.plan.RemainderIndex
 	}
-	for _, f := range p.plan.OutputFiles {
+	for _, f := range s.plan.OutputFiles {
 		taken[strings.ToLower(f.Path)] = f.Path
 	}
-	for _, f := range slices.Concat(p.plan.Copied, p.plan.Components) {
+	for _, f := range slices.Concat(s.plan.Copied, s.plan.Components) {
 		key := strings.ToLower(f.Path)
 		if other, ok := taken[key]; ok {
 			return refuse(ReasonName, "rename one of them in a copy of the source",

@@ -10,43 +10,46 @@ import (
 // maxShardBytes is the size above which transformers opens the next remainder shard: "5GB".
 const maxShardBytes = 5_000_000_000
 
-// placeOutputs puts every tensor into exactly one output file and checks the names.
-func (p *planner) placeOutputs() error {
-	if p.plan.Layout.Single() {
-		p.placeSingle()
+// layouter lays the units and the remainder of a plan out in output files.
+type layouter struct{ *Plan }
+
+// place puts every tensor into exactly one output file and checks the names.
+func (l layouter) place() error {
+	if l.Layout.Single() {
+		l.placeSingle()
 	} else {
-		p.placeUnits()
-		p.placeRemainder(maxShardBytes)
+		l.placeUnits()
+		l.placeRemainder(maxShardBytes)
 	}
-	p.plan.OutputFiles = append(p.plan.OutputFiles, p.plan.RemainderFiles...)
-	return p.checkNames()
+	l.OutputFiles = append(l.OutputFiles, l.RemainderFiles...)
+	return l.checkNames()
 }
 
 // placeUnits gives each unit its own file, written without metadata (docs/format.md §10).
-func (p *planner) placeUnits() {
-	for i := range p.plan.Units {
-		u := &p.plan.Units[i]
+func (l layouter) placeUnits() {
+	for i := range l.Units {
+		u := &l.Units[i]
 		u.File = strings.ReplaceAll(u.Path, ".", "_") + ".safetensors"
-		p.plan.OutputFiles = append(p.plan.OutputFiles, OutputFile{Path: u.File, Units: []int{i}})
+		l.OutputFiles = append(l.OutputFiles, OutputFile{Path: u.File, Units: []int{i}})
 	}
 }
 
 // placeRemainder deals the remainder out to files of at most maxBytes, as save_pretrained does. A remainder without
 // tensors still gets its file.
-func (p *planner) placeRemainder(maxBytes int64) {
-	shards := splitShards(p.plan.Remainder, maxBytes)
-	stem := p.plan.Layout.stem()
+func (l layouter) placeRemainder(maxBytes int64) {
+	shards := splitShards(l.Remainder, maxBytes)
+	stem := l.Layout.stem()
 	for i, shard := range shards {
 		name := stem + ".safetensors"
 		if len(shards) > 1 {
 			name = fmt.Sprintf("%s-%05d-of-%05d.safetensors", stem, i+1, len(shards))
 		}
-		p.plan.RemainderFiles = append(p.plan.RemainderFiles, OutputFile{
+		l.RemainderFiles = append(l.RemainderFiles, OutputFile{
 			Path: name, Plain: shard, Metadata: []safetensors.MetadataEntry{{Key: "format", Value: "pt"}},
 		})
 	}
 	if len(shards) > 1 {
-		p.plan.RemainderIndex = stem + ".safetensors.index.json"
+		l.RemainderIndex = stem + ".safetensors.index.json"
 	}
 }
 
@@ -75,35 +78,35 @@ func splitShards(tensors []Tensor, maxBytes int64) [][]Tensor {
 }
 
 // placeSingle puts all units and the remainder into one file without metadata (docs/format.md §10).
-func (p *planner) placeSingle() {
-	out := OutputFile{Path: p.singleName(), Plain: p.plan.Remainder}
-	for i := range p.plan.Units {
-		p.plan.Units[i].File = out.Path
+func (l layouter) placeSingle() {
+	out := OutputFile{Path: l.singleName(), Plain: l.Remainder}
+	for i := range l.Units {
+		l.Units[i].File = out.Path
 		out.Units = append(out.Units, i)
 	}
-	p.plan.RemainderFiles = []OutputFile{out}
+	l.RemainderFiles = []OutputFile{out}
 }
 
 // singleName is the name of the one output file. A ComfyUI file keeps the source's name with -DF11 added.
-func (p *planner) singleName() string {
-	if p.plan.Layout != ComfyUI {
-		return p.plan.Layout.stem() + ".safetensors"
+func (l layouter) singleName() string {
+	if l.Layout != ComfyUI {
+		return l.Layout.stem() + ".safetensors"
 	}
-	name := p.src.Weights[0].Path
+	name := l.source.Weights[0].Path
 	name = strings.TrimSuffix(name[strings.LastIndexByte(name, '/')+1:], ".safetensors")
 	return name + "-DF11.safetensors"
 }
 
 // checkNames refuses unit paths that cannot become file names, and output files that collide, also on file systems
 // that ignore case (docs/format.md §10).
-func (p *planner) checkNames() error {
-	for _, u := range p.plan.Units {
+func (l layouter) checkNames() error {
+	for _, u := range l.Units {
 		if err := checkUnitPath(u.Path); err != nil {
 			return err
 		}
 	}
 	taken := map[string]string{}
-	for _, f := range p.plan.OutputFiles {
+	for _, f := range l.OutputFiles {
 		key := strings.ToLower(f.Path)
 		if other, ok := taken[key]; ok {
 			return refuse(ReasonName, "choose units whose paths stay different when dots become underscores",
@@ -111,7 +114,7 @@ func (p *planner) checkNames() error {
 		}
 		taken[key] = f.Path
 	}
-	return p.checkRemainderName()
+	return l.checkRemainderName()
 }
 
 // checkUnitPath refuses paths that are no plain dotted names.
@@ -147,12 +150,12 @@ func isAlnum(c byte) bool {
 }
 
 // checkRemainderName refuses units that are named like a remainder file of any number of shards.
-func (p *planner) checkRemainderName() error {
-	if p.plan.Layout.Single() {
+func (l layouter) checkRemainderName() error {
+	if l.Layout.Single() {
 		return nil
 	}
-	stem := p.plan.Layout.stem()
-	for _, u := range p.plan.Units {
+	stem := l.Layout.stem()
+	for _, u := range l.Units {
 		name := strings.ToLower(strings.TrimSuffix(u.File, ".safetensors"))
 		if name == stem || isShardName(name, stem) {
 			return refuse(ReasonName, "match its sub-modules instead",
@@ -160,11 +163,4 @@ func (p *planner) checkRemainderName() error {
 		}
 	}
 	return nil
-}
-
-// isShardName says whether name is like stem-00001-of-00002.
-func isShardName(name, stem string) bool {
-	rest, ok := strings.CutPrefix(name, stem+"-")
-	a, b, found := strings.Cut(rest, "-of-")
-	return ok && found && a != "" && b != "" && digits(a) == len(a) && digits(b) == len(b)
 }

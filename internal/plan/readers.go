@@ -42,8 +42,8 @@ func (p *Plan) lintOfficial() Reader {
 	switch {
 	case p.Layout == ComfyUI:
 		r.Why = "a ComfyUI file has no config.json and ComfyUI's names"
-	case p.foreign != "":
-		r.Why = "the tensor names are not the module paths of " + p.foreign + ", the class that the source states"
+	case p.class.foreign != "":
+		r.Why = "the tensor names are not the module paths of " + p.class.foreign + ", the class that the source states"
 	default:
 		r.OK = true
 		r.Why = p.loadCondition()
@@ -91,10 +91,10 @@ func (p *Plan) lintComfy() Reader {
 	switch {
 	case p.Layout != ComfyUI:
 		r.Why = "it loads single files with ComfyUI's names only"
-	case p.comfyClass == "":
+	case p.class.comfy == "":
 		r.Why = "it has no pattern dict for this class"
 	default:
-		r.OK, r.Why = true, "as class "+p.comfyClass
+		r.OK, r.Why = true, "as class "+p.class.comfy
 	}
 	return r
 }

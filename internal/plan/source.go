@@ -40,6 +40,14 @@ type Options struct {
 	Catalogue   *Catalogue  // nil = the embedded one
 }
 
+// convertible says whether weights of a type can become units.
+func (o *Options) convertible(d safetensors.DType) bool {
+	return d == safetensors.BF16 || d == safetensors.F32 && o.ExactF32
+}
+
+// compressible says whether a tensor can become a weight of a unit.
+func (o *Options) compressible(t Tensor) bool { return len(t.Shape) == 2 && o.convertible(t.DType) }
+
 // Layout is the way a model is laid out in its folder, on both sides of the conversion.
 type Layout string
 

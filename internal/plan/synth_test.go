@@ -170,7 +170,7 @@ func (m *model) addKept(globs []string) {
 			m.weight(strings.ReplaceAll(g, "*", "kept"))
 			continue
 		}
-		for _, b := range sortedKeys(blocks) {
+		for _, b := range sortedPaths(blocks) {
 			m.weight(b + "." + strings.ReplaceAll(rest, "*", "kept"))
 		}
 	}
