@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -86,11 +87,8 @@ func (c commenter) noteOfficial() {
 func (c commenter) extraLayerTensors() int {
 	n := 0
 	for _, t := range c.plan.Remainder {
-		for _, s := range splitsOf(parent(t.Name)) {
-			if c.cfg.isExtraLayer(stackRegex(s.stack, nil), s.index) {
-				n++
-				break
-			}
+		if slices.ContainsFunc(splitsOf(parent(t.Name)), func(s candidate) bool { return c.cfg.isExtraLayer(stackRegex(s.stack, nil), s.index) }) {
+			n++
 		}
 	}
 	return n

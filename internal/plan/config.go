@@ -12,13 +12,16 @@ import (
 
 // config is what a plan needs of config.json.
 type config struct {
-	raw           map[string]json.RawMessage
-	text          map[string]json.RawMessage // the text model of a multimodal config; nil if there is none
+	raw           members
+	text          members // the text model of a multimodal config; nil if there is none
 	ModelType     string
 	Architectures []string
 	ClassName     string // diffusers' _class_name
 	DType         string // "bfloat16", "float32", …; "" when the config does not say
 }
+
+// members are the members of a JSON object.
+type members = map[string]json.RawMessage
 
 // readConfig parses config.json; nil data gives an empty config.
 func readConfig(data []byte) (*config, error) {
@@ -30,20 +33,20 @@ func readConfig(data []byte) (*config, error) {
 		return nil, refuse(ReasonConfig, "", "read config.json: %v", err)
 	}
 	for _, key := range []string{"text_config", "llm_config", "language_config", "thinker_config"} {
-		if c.text = object(c.raw[key]); c.text != nil {
+		if c.text = decode[members](c.raw[key]); c.text != nil {
 			break
 		}
 	}
-	if inner := object(c.text["text_config"]); inner != nil { // thinker_config wraps once more
+	if inner := decode[members](c.text["text_config"]); inner != nil { // thinker_config wraps once more
 		c.text = inner
 	}
-	c.ModelType = str(c.raw["model_type"])
-	c.ClassName = str(c.raw["_class_name"])
-	c.Architectures = strs(c.raw["architectures"])
-	for _, m := range []map[string]json.RawMessage{c.raw, c.text} {
+	c.ModelType = decode[string](c.raw["model_type"])
+	c.ClassName = decode[string](c.raw["_class_name"])
+	c.Architectures = decode[[]string](c.raw["architectures"])
+	for _, m := range []members{c.raw, c.text} {
 		for _, key := range []string{"dtype", "torch_dtype"} {
 			if c.DType == "" {
-				c.DType = str(m[key])
+				c.DType = decode[string](m[key])
 			}
 		}
 	}
@@ -53,9 +56,8 @@ func readConfig(data []byte) (*config, error) {
 // tied returns tie_word_embeddings: of the text model if it says so, else of the top level, which is the order in
 // which transformers asks. nil means that the class decides.
 func (c *config) tied() *bool {
-	for _, m := range []map[string]json.RawMessage{c.text, c.raw} {
-		var b *bool
-		if json.Unmarshal(m["tie_word_embeddings"], &b) == nil && b != nil {
+	for _, m := range []members{c.text, c.raw} {
+		if b := decode[*bool](m["tie_word_embeddings"]); b != nil {
 			return b
 		}
 	}
@@ -64,10 +66,9 @@ func (c *config) tied() *bool {
 
 // number returns the first of the keys that holds a number, looking into the text model first; -1 if none does.
 func (c *config) number(keys ...string) int {
-	for _, m := range []map[string]json.RawMessage{c.text, c.raw} {
+	for _, m := range []members{c.text, c.raw} {
 		for _, key := range keys {
-			var n *int
-			if json.Unmarshal(m[key], &n) == nil && n != nil {
+			if n := decode[*int](m[key]); n != nil {
 				return *n
 			}
 		}
@@ -121,31 +122,13 @@ func (c *config) hasHead() bool {
 	})
 }
 
-// object returns a JSON object's members, or nil.
-func object(v json.RawMessage) map[string]json.RawMessage {
-	var m map[string]json.RawMessage
-	if json.Unmarshal(v, &m) != nil {
-		return nil
+// decode returns a JSON value as a T; the zero T if it is something else.
+func decode[T any](v json.RawMessage) T {
+	var x, zero T
+	if json.Unmarshal(v, &x) != nil {
+		return zero
 	}
-	return m
-}
-
-// str returns a JSON string, or "".
-func str(v json.RawMessage) string {
-	var s string
-	if json.Unmarshal(v, &s) != nil {
-		return ""
-	}
-	return s
-}
-
-// strs returns a JSON list of strings, or nil.
-func strs(v json.RawMessage) []string {
-	var s []string
-	if json.Unmarshal(v, &s) != nil {
-		return nil
-	}
-	return s
+	return x
 }
 
 // pythonWord matches a string literal or one of the words that Python's json writes for numbers that JSON does not have.

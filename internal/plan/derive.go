@@ -145,25 +145,17 @@ func splitsOf(module string) []candidate {
 
 // stackPatterns returns the patterns of one stack: one for each list of attributes that occurs.
 func stackPatterns(stack string, blocks map[int][]string) []Pattern {
-	var order []string
-	groups := map[string][]int{}
-	attrs := map[string][]string{}
+	var groups blockGroups
 	for _, i := range slices.Sorted(maps.Keys(blocks)) {
-		list := slices.Clone(blocks[i])
-		slices.SortFunc(list, compareAttrs)
-		key := strings.Join(list, "\n")
-		if groups[key] == nil {
-			order = append(order, key)
-		}
-		groups[key], attrs[key] = append(groups[key], i), list
+		slices.SortFunc(blocks[i], compareAttrs)
+		groups.add(blocks[i], i, "")
 	}
-	out := make([]Pattern, len(order))
-	for i, key := range order {
-		indices := groups[key]
-		if len(order) == 1 {
-			indices = nil
+	out := make([]Pattern, len(groups.list))
+	for i, g := range groups.list {
+		if len(groups.list) == 1 {
+			g.indices = nil
 		}
-		out[i] = Pattern{Regex: stackRegex(stack, indices), Attrs: attrs[key]}
+		out[i] = Pattern{Regex: stackRegex(stack, g.indices), Attrs: g.attrs}
 	}
 	return out
 }

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -26,7 +28,8 @@ func (s fileSorter) sort() error {
 		converted[w.Path] = true
 	}
 	components := s.componentWeights()
-	for _, f := range sortedFiles(s.src.Files) {
+	byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }
+	for _, f := range slices.SortedFunc(slices.Values(s.src.Files), byPath) {
 		why := s.whySkipped(f)
 		switch {
 		case converted[f.Path] || f.Path == s.plan.Config.Source:
@@ -52,13 +55,6 @@ func (s fileSorter) planConfig() {
 	default:
 		s.plan.Config = ConfigPlan{Mode: ConfigInsert, Source: s.survey.Config}
 	}
-}
-
-// sortedFiles returns the files by path.
-func sortedFiles(files []File) []File {
-	out := slices.Clone(files)
-	slices.SortFunc(out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	return out
 }
 
 // whySkipped says why a file has no place in the output; "" if it is copied.
@@ -104,77 +100,45 @@ func isNotice(base string) bool {
 
 // safePath says whether a path is relative, clean and free of characters that some file system refuses.
 func safePath(p string) bool {
-	if p == "" || path.IsAbs(p) || path.Clean(p) != p || p == "." || p == ".." || strings.HasPrefix(p, "../") {
-		return false
-	}
-	return !strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) })
+	return fs.ValidPath(p) && p != "." &&
+		!strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) })
 }
 
-// componentWeights returns the weights of a pipeline's other components that the pipeline loads: the safetensors files
-// without a variant, in the folders that model_index.json names.
+// plainWeight matches the weights and indexes that transformers or diffusers loads by default: no fp16 variant, no other
+// format.
+var plainWeight = regexp.MustCompile(`^(model|diffusion_pytorch_model)((-\d+-of-\d+)?\.safetensors|\.safetensors\.index\.json)$`)
+
+// componentWeights returns the weights of a pipeline's other components that the pipeline loads, in the folders that
+// model_index.json names.
 func (s fileSorter) componentWeights() map[string]bool {
+	components := decode[members](lenientJSON(s.src.ModelIndex))
 	out := map[string]bool{}
-	for _, dir := range componentDirs(s.src.ModelIndex) {
-		if dir == s.survey.Dir {
-			continue
-		}
-		for _, f := range s.src.Files {
-			if path.Dir(f.Path) == dir && isPlainWeight(path.Base(f.Path)) && safePath(f.Path) {
-				out[f.Path] = true
-			}
-			if path.Dir(f.Path) == dir && isPlainIndex(path.Base(f.Path)) {
-				out[f.Path] = true
-			}
+	for _, f := range s.src.Files {
+		dir := path.Dir(f.Path)
+		_, ok := components[dir]
+		if ok && dir != s.survey.Dir && !strings.HasPrefix(dir, "_") && !strings.ContainsAny(dir, `/\`) &&
+			plainWeight.MatchString(path.Base(f.Path)) && safePath(f.Path) {
+			out[f.Path] = true
 		}
 	}
 	return out
 }
 
-// componentDirs lists the components of a model_index.json, in name order.
-func componentDirs(modelIndex []byte) []string {
-	var dirs []string
-	for key := range object(lenientJSON(modelIndex)) {
-		if !strings.HasPrefix(key, "_") && !strings.ContainsAny(key, `/\`) {
-			dirs = append(dirs, key)
-		}
-	}
-	slices.Sort(dirs)
-	return dirs
-}
-
-// isPlainWeight says whether a file is one that transformers or diffusers loads by default: no fp16 variant, no other
-// format.
-func isPlainWeight(base string) bool {
-	name, ok := strings.CutSuffix(base, ".safetensors")
-	for _, stem := range []string{"model", "diffusion_pytorch_model"} {
-		if ok && (name == stem || isShardName(name, stem)) {
-			return true
-		}
-	}
-	return false
-}
-
-// isPlainIndex says whether a file is the index of such weights.
-func isPlainIndex(base string) bool {
-	return base == "model.safetensors.index.json" || base == "diffusion_pytorch_model.safetensors.index.json"
-}
-
-// checkCopies refuses copies that collide with each other or with an output file on file systems that ignore case.
+// checkCopies refuses copies that collide with each other or with an output file.
 func (s fileSorter) checkCopies() error {
-	taken := map[string]string{"config.json": "config.json", "readme.md": "README.md", "df11-manifest.json": "df11-manifest.json"}
+	paths := []string{"config.json", "README.md", "df11-manifest.json"}
 	if s.plan.RemainderIndex != "" {
-		taken[strings.ToLower(s.plan.RemainderIndex)] = s.plan.RemainderIndex
+		paths = append(paths, s.plan.RemainderIndex)
 	}
 	for _, f := range s.plan.OutputFiles {
-		taken[strings.ToLower(f.Path)] = f.Path
+		paths = append(paths, f.Path)
 	}
 	for _, f := range slices.Concat(s.plan.Copied, s.plan.Components) {
-		key := strings.ToLower(f.Path)
-		if other, ok := taken[key]; ok {
-			return refuse(ReasonName, "rename one of them in a copy of the source",
-				"%s and %s differ only in case, which some file systems ignore", other, f.Path)
-		}
-		taken[key] = f.Path
+		paths = append(paths, f.Path)
+	}
+	if a, b := collision(paths); a != "" {
+		return refuse(ReasonName, "rename one of them in a copy of the source",
+			"%s and %s differ only in case, which some file systems ignore", a, b)
 	}
 	return nil
 }

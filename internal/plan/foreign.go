@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -45,10 +46,7 @@ func (c *config) refuseForeign() error {
 
 // refuseQuantized names the method that a quantization config states.
 func refuseQuantized(key string, v json.RawMessage) error {
-	method := str(object(v)["quant_method"])
-	if method == "" {
-		method = "unknown"
-	}
+	method := cmp.Or(decode[string](decode[members](v)["quant_method"]), "unknown")
 	hint, ok := quantHints[strings.ToLower(method)]
 	if !ok {
 		hint = otherQuantHint

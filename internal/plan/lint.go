@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -83,7 +82,7 @@ func (c *checker) readTensors() {
 func (c *checker) readUnits() {
 	seen := map[string]bool{}
 	for name := range c.tensors {
-		last := name[strings.LastIndexByte(name, '.')+1:]
+		last := leaf(name)
 		if slices.Contains(storedNames[:], last) && !seen[parent(name)] {
 			seen[parent(name)] = true
 			c.units = append(c.units, parent(name))

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"path"
+	"regexp"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -92,61 +94,59 @@ func (l layouter) singleName() string {
 	if l.Layout != ComfyUI {
 		return l.Layout.stem() + ".safetensors"
 	}
-	name := l.source.Weights[0].Path
-	name = strings.TrimSuffix(name[strings.LastIndexByte(name, '/')+1:], ".safetensors")
-	return name + "-DF11.safetensors"
+	return strings.TrimSuffix(path.Base(l.source.Weights[0].Path), ".safetensors") + "-DF11.safetensors"
 }
 
-// checkNames refuses unit paths that cannot become file names, and output files that collide, also on file systems
-// that ignore case (docs/format.md §10).
+// checkNames refuses unit paths that cannot become file names, and output files that collide (docs/format.md §10).
 func (l layouter) checkNames() error {
 	for _, u := range l.Units {
 		if err := checkUnitPath(u.Path); err != nil {
 			return err
 		}
 	}
-	taken := map[string]string{}
+	var paths []string
 	for _, f := range l.OutputFiles {
-		key := strings.ToLower(f.Path)
-		if other, ok := taken[key]; ok {
-			return refuse(ReasonName, "choose units whose paths stay different when dots become underscores",
-				"two output files would share a name: %s and %s", other, f.Path)
-		}
-		taken[key] = f.Path
+		paths = append(paths, f.Path)
+	}
+	if a, b := collision(paths); a != "" {
+		return refuse(ReasonName, "choose units whose paths stay different when dots become underscores",
+			"two output files would share a name: %s and %s", a, b)
 	}
 	return l.checkRemainderName()
 }
 
+// collision returns two of the paths that are the same file on file systems that ignore case; "" if there are none.
+func collision(paths []string) (a, b string) {
+	taken := map[string]string{}
+	for _, p := range paths {
+		key := strings.ToLower(p)
+		if other, ok := taken[key]; ok {
+			return other, p
+		}
+		taken[key] = p
+	}
+	return "", ""
+}
+
+var (
+	foreignChar = regexp.MustCompile(`[^A-Za-z0-9_.-]`)                          // in a unit path
+	deviceName  = regexp.MustCompile(`^(?i:con|prn|aux|nul|com[1-9]|lpt[1-9])$`) // no file on Windows, whatever the extension
+)
+
 // checkUnitPath refuses paths that are no plain dotted names.
 func checkUnitPath(path string) error {
 	const most = 200 // leaves room for the extension and a temporary name within 255 bytes
-	if len(path) > most {
+	switch bad := foreignChar.FindString(path); {
+	case len(path) > most:
 		return refuse(ReasonName, "", "unit path %.40q… is longer than %d bytes", path, most)
-	}
-	for _, c := range []byte(path) {
-		if c != '_' && c != '-' && c != '.' && !isAlnum(c) {
-			return refuse(ReasonName, "", "unit path %q holds %q: it cannot become a file name", path, rune(c))
-		}
-	}
-	if strings.HasPrefix(path, ".") || strings.HasSuffix(path, ".") || strings.Contains(path, "..") {
+	case bad != "":
+		return refuse(ReasonName, "", "unit path %q holds %q: it cannot become a file name", path, bad)
+	case strings.HasPrefix(path, "."), strings.HasSuffix(path, "."), strings.Contains(path, ".."):
 		return refuse(ReasonName, "", "unit path %q has an empty component", path)
-	}
-	if deviceNames[strings.ToLower(path)] {
+	case deviceName.MatchString(path):
 		return refuse(ReasonName, "", "unit path %q is a device name on Windows", path)
 	}
 	return nil
-}
-
-// deviceNames cannot be file names on Windows, whatever their extension.
-var deviceNames = map[string]bool{
-	"con": true, "prn": true, "aux": true, "nul": true, "com1": true, "com2": true, "com3": true, "com4": true,
-	"com5": true, "com6": true, "com7": true, "com8": true, "com9": true, "lpt1": true, "lpt2": true, "lpt3": true,
-	"lpt4": true, "lpt5": true, "lpt6": true, "lpt7": true, "lpt8": true, "lpt9": true,
-}
-
-// isAlnum says whether c is an ASCII letter or digit.
-func isAlnum(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
 // checkRemainderName refuses units that are named like a remainder file of any number of shards.

@@ -146,7 +146,7 @@ func (s *Survey) findWeights(opt Options) error {
 	return nil
 }
 
-// isShard recognises the files of a model in several files: model-00001-of-00004.safetensors.
+// isShard recognizes the files of a model in several files: model-00001-of-00004.safetensors.
 var isShard = regexp.MustCompile(`-\d{5}-of-\d{5}\.safetensors$`)
 
 // takeSingle uses the one weight file that the caller named.
@@ -195,7 +195,7 @@ func (s *Survey) WeightFiles(index []byte) ([]File, error) {
 	if err != nil {
 		return nil, refuse(ReasonWeights, "", "read %s: %v", s.Index, err)
 	}
-	names := make([]string, 0, 8)
+	var names []string
 	for _, shard := range m {
 		names = append(names, path.Join(s.Dir, shard))
 	}
@@ -272,14 +272,14 @@ func CheckFile(name string, opt Options) error {
 // refuseNoWeights says which other kind of weights the source holds.
 func (s *Survey) refuseNoWeights() error {
 	switch {
-	case s.count(".gguf") > 0:
+	case s.holdsType(".gguf"):
 		return refuse(ReasonNoWeights, ggufHint, "the source holds GGUF weights, not BF16 safetensors")
 	case s.isAdapter():
 		return refuse(ReasonNoWeights, adapterHint, "the source is a LoRA adapter, not a model")
-	case s.count(".safetensors") > 0 && s.Layout != ComfyUI:
+	case s.holdsType(".safetensors") && s.Layout != ComfyUI:
 		return refuse(ReasonWeights, "name the file with --file, or choose another --layout",
 			"the source has neither %s.safetensors nor its index", path.Join(s.Dir, s.Layout.stem()))
-	case s.count(pickleExts...) > 0:
+	case s.holdsType(pickleExts...):
 		return refuse(ReasonNoWeights, pickleHint, "the source holds pickled weights only, which are never opened")
 	default:
 		return refuse(ReasonNoWeights, "", "the source holds no safetensors weights")
@@ -296,13 +296,9 @@ func (s *Survey) isAdapter() bool {
 	return false
 }
 
-// count counts files in the weights' folder with one of the extensions.
-func (s *Survey) count(exts ...string) int {
-	n := 0
-	for _, f := range s.files {
-		if slices.Contains(exts, strings.ToLower(path.Ext(f.Path))) && strings.HasPrefix(f.Path, s.Dir) {
-			n++
-		}
-	}
-	return n
+// holdsType says whether the weights' folder holds files with one of the extensions.
+func (s *Survey) holdsType(exts ...string) bool {
+	return slices.ContainsFunc(s.files, func(f File) bool {
+		return slices.Contains(exts, strings.ToLower(path.Ext(f.Path))) && strings.HasPrefix(f.Path, s.Dir)
+	})
 }

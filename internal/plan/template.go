@@ -115,11 +115,32 @@ type blockGroup struct {
 	modules []string
 }
 
-// groupBlocks groups the blocks of a pattern by the attributes that they have, in the order of their first block.
-// complete says whether every matched block is in a group.
+// blockGroups groups blocks by their attributes, in the order of their first block.
+type blockGroups struct {
+	list  []blockGroup
+	place map[string]int // attributes → index in list
+}
+
+// add puts a block into the group of its attributes.
+func (g *blockGroups) add(attrs []string, index int, module string) {
+	if g.place == nil {
+		g.place = map[string]int{}
+	}
+	key := strings.Join(attrs, "\n")
+	i, ok := g.place[key]
+	if !ok {
+		i = len(g.list)
+		g.place[key] = i
+		g.list = append(g.list, blockGroup{attrs: attrs})
+	}
+	g.list[i].indices = append(g.list[i].indices, index)
+	g.list[i].modules = append(g.list[i].modules, module)
+}
+
+// groupBlocks groups the blocks of a pattern. complete says whether every matched block is in a group.
 func (x expander) groupBlocks(pat Pattern, modules []string) (groups []blockGroup, complete bool) {
 	index := firstIndex(pat.Regex)
-	place := map[string]int{}
+	var found blockGroups
 	complete = true
 	for _, m := range modules {
 		n, attrs := index(m), x.presentAttrs(m, pat.Attrs)
@@ -127,17 +148,9 @@ func (x expander) groupBlocks(pat Pattern, modules []string) (groups []blockGrou
 			complete = false
 			continue
 		}
-		key := strings.Join(attrs, "\n")
-		i, ok := place[key]
-		if !ok {
-			i = len(groups)
-			place[key] = i
-			groups = append(groups, blockGroup{attrs: attrs})
-		}
-		groups[i].indices = append(groups[i].indices, n)
-		groups[i].modules = append(groups[i].modules, m)
+		found.add(attrs, n, m)
 	}
-	return groups, complete
+	return found.list, complete
 }
 
 // firstIndex returns a function that reads the number which the regex's first \d+ matches in a module path, or -1.
@@ -147,15 +160,12 @@ func firstIndex(regex string) func(module string) int {
 		return func(string) int { return -1 }
 	}
 	return func(module string) int {
-		m := re.FindStringSubmatch(module)
-		if m == nil {
-			return -1
+		if m := re.FindStringSubmatch(module); m != nil {
+			if n, err := strconv.Atoi(m[re.SubexpIndex("index")]); err == nil {
+				return n
+			}
 		}
-		n, err := strconv.Atoi(m[re.SubexpIndex("index")])
-		if err != nil {
-			return -1
-		}
-		return n
+		return -1
 	}
 }
 
