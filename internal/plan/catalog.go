@@ -123,7 +123,7 @@ func readFamily(files fs.FS, name string) ([]Entry, error) {
 	return family.Entries, nil
 }
 
-// versionLimits matches what pip takes as versions of a package, and "".
+// versionLimits matches the version limits that pip takes, and "".
 var versionLimits = regexp.MustCompile(`^((>=|<=|==|!=|~=|<|>)\d+(\.\d+)*(,|$))*$`)
 
 // check refuses a catalogue with repeated ids or entries that can do nothing.

@@ -90,7 +90,8 @@ func (c chooser) useNames() error {
 	}
 	e := c.opt.Catalogue.find(c.opt.NamesOf)
 	if e == nil || e.Refuse != nil || e.Derive || e.Layout.family() != c.survey.Layout {
-		return refuse(ReasonUnknown, "the verb models lists all ids and repos", "the catalogue has no names of %s for this layout", c.opt.NamesOf)
+		return refuse(ReasonUnknown, "the verb models lists all ids and repos",
+			"the catalogue has no names of %s for this layout", c.opt.NamesOf)
 	}
 	c.entry = e
 	return nil

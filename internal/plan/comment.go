@@ -15,14 +15,16 @@ func (c commenter) comment() error {
 	c.warnDTypes()
 	c.warnLowGain()
 	if c.entry != nil && c.entry.Unchecked {
-		c.plan.warn(WarnUnchecked, nil, "the catalogue's names for this model were not compared with its class: %s", c.entry.Verification)
+		c.plan.warn(WarnUnchecked, nil, "the catalogue's names for this model were not compared with its class: %s",
+			c.entry.Verification)
 	}
 	if c.plan.class.foreign != "" {
-		c.plan.warn(WarnUnchecked, nil, "the tensor names are not the module paths of %s, which the config states: that class cannot load the output",
-			c.plan.class.foreign)
+		c.plan.warn(WarnUnchecked, nil, "the tensor names are not the module paths of %s, which the config states: "+
+			"that class cannot load the output", c.plan.class.foreign)
 	}
 	if n := len(c.plan.Units); n > manyUnits {
-		c.plan.warn(WarnSlowLoad, nil, "%d units: the official loader lists the whole model once per stored tensor and may take hours", n)
+		c.plan.warn(WarnSlowLoad, nil, "%d units: the official loader lists the whole model once per stored tensor and "+
+			"may take hours", n)
 	}
 	c.noteOfficial()
 	if c.entry != nil && !c.entry.LikeOnly {
@@ -60,7 +62,8 @@ func (c commenter) warnDTypes() {
 func (c commenter) warnLowGain() {
 	units, plain := c.plan.UnitBytes(), c.plan.PlainBytes()
 	if units < plain {
-		c.plan.warn(WarnLowGain, nil, "only %d %% of the bytes are in units, the rest passes through unchanged", 100*units/(units+plain))
+		c.plan.warn(WarnLowGain, nil, "only %d %% of the bytes are in units, the rest passes through unchanged",
+			100*units/(units+plain))
 	}
 }
 
@@ -86,8 +89,9 @@ func (c commenter) noteOfficial() {
 // extraLayerTensors counts the tensors of layers behind those that the config counts.
 func (c commenter) extraLayerTensors() int {
 	n := 0
+	isExtra := func(s candidate) bool { return c.cfg.isExtraLayer(stackRegex(s.stack, nil), s.index) }
 	for _, t := range c.plan.Remainder {
-		if slices.ContainsFunc(splitsOf(parent(t.Name)), func(s candidate) bool { return c.cfg.isExtraLayer(stackRegex(s.stack, nil), s.index) }) {
+		if slices.ContainsFunc(splitsOf(parent(t.Name)), isExtra) {
 			n++
 		}
 	}

@@ -44,8 +44,8 @@ func (s stackChecker) stacks() []string {
 	return out
 }
 
-// missingBlocks lists the blocks between the first and the last of a stack that have no tensor, and says why they should.
-// A container of various modules can have numbers without weights, so only the main stack and those of units alone count.
+// missingBlocks lists the blocks of a stack that have no tensor, and says why they should exist. In a container of
+// different modules some numbers have no weights, so only the main stack and stacks of nothing but units are judged.
 func (s stackChecker) missingBlocks(stack string) (missing []string, why string) {
 	there := s.inv.children(stack)
 	last := there[len(there)-1]
@@ -79,8 +79,8 @@ func (s stackChecker) allUnits(stack string, numbers []int) bool {
 	return !slices.ContainsFunc(numbers, func(n int) bool { return !blocks[stack+"."+strconv.Itoa(n)] })
 }
 
-// layers returns how many layers the config of a transformers model counts; -1 if it does not say. Of classes with two
-// modules a layer, one of the two keys counts the modules.
+// layers returns how many layers the config of a transformers model counts; -1 if it does not say. Classes that build two
+// modules for each layer count the modules under one of the two keys and the layers under the other.
 func (s stackChecker) layers() int {
 	if s.survey.Layout != Transformers {
 		return -1

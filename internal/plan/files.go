@@ -44,8 +44,8 @@ func (s fileSorter) sort() error {
 	return s.checkCopies()
 }
 
-// planConfig: the source's config gets one member inserted; a pipeline gets a small one of its own at the root, where
-// the units lie; a single ComfyUI file has none (docs/format.md §12).
+// planConfig decides how config.json comes about: the source's config gets one member inserted, a pipeline gets a small
+// config at the root, where the units lie, and a single ComfyUI file has none (docs/format.md §12).
 func (s fileSorter) planConfig() {
 	switch {
 	case s.plan.Layout == ComfyUI:
@@ -91,7 +91,7 @@ func isHousekeeping(p string) bool {
 	})
 }
 
-// isNotice says whether a file carries licence terms.
+// isNotice says whether a file carries license terms.
 func isNotice(base string) bool {
 	up := strings.ToUpper(base)
 	return strings.HasPrefix(up, "LICENSE") || strings.HasPrefix(up, "LICENCE") || strings.HasPrefix(up, "NOTICE") ||

@@ -94,7 +94,8 @@ func (inv *inventory) refusePacked() error {
 }
 
 // adapterMark recognizes the names of LoRA and similar adapters: lora_A of PEFT, lora_up of kohya, lora.up of diffusers.
-var adapterMark = regexp.MustCompile(`(^|[._])(lora_(A|B|up|down|mid|embedding_A|embedding_B|te\w*|unet)|lora\.(up|down)|hada_w[12]_[ab]|lokr_w[12])([._]|$)`)
+var adapterMark = regexp.MustCompile(`(^|[._])(lora_(A|B|up|down|mid|embedding_A|embedding_B|te\w*|unet)|lora\.(up|down)|` +
+	`hada_w[12]_[ab]|lokr_w[12])([._]|$)`)
 
 // refuseAdapter refuses a source most of whose tensors are an adapter's.
 func (inv *inventory) refuseAdapter() error {

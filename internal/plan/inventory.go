@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // inventory is every tensor of the source, file by file and, within a file, in data order: no other order that headers
@@ -27,18 +25,13 @@ func takeInventory(files []WeightFile) (*inventory, error) {
 					"%s and %s both hold %s", files[inv.tensors[j].File].Path, f.Path, t.Name)
 			}
 			inv.byName[t.Name] = len(inv.tensors)
-			inv.tensors = append(inv.tensors, sourceTensor(t, i, f.Header.DataStart()))
+			inv.tensors = append(inv.tensors, Tensor{
+				Name: t.Name, Source: t.Name, DType: t.DType, Shape: t.Shape,
+				File: i, Offset: f.Header.DataStart() + t.Begin, Length: t.NBytes(),
+			})
 		}
 	}
 	return inv, nil
-}
-
-// sourceTensor places a header's tensor in its file.
-func sourceTensor(t safetensors.Tensor, file int, dataStart int64) Tensor {
-	return Tensor{
-		Name: t.Name, Source: t.Name, DType: t.DType, Shape: t.Shape,
-		File: file, Offset: dataStart + t.Begin, Length: t.NBytes(),
-	}
 }
 
 // get returns a tensor by its output name.
@@ -86,12 +79,6 @@ func (inv *inventory) rebuild() error {
 		inv.byName[t.Name] = i
 	}
 	return nil
-}
-
-// remove takes tensors out of the inventory, by output name.
-func (inv *inventory) remove(names map[string]bool) error {
-	inv.tensors = slices.DeleteFunc(inv.tensors, func(t Tensor) bool { return names[t.Name] })
-	return inv.rebuild()
 }
 
 // allModules returns every module path that the names show: each proper prefix that ends before a dot.
@@ -151,9 +138,9 @@ func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted []string, err 
 	if s.Index == "" {
 		return nil, nil
 	}
-	m, err := parseIndex(src.Index)
+	m, err := s.weightMap(src.Index)
 	if err != nil {
-		return nil, refuse(ReasonWeights, "", "read %s: %v", s.Index, err)
+		return nil, err
 	}
 	var missing []string
 	for name, file := range m {

@@ -18,10 +18,10 @@ type Trap string
 
 // Traps.
 const (
-	TrapOrder       Trap = "attribute_order"  // the config's lists are not those that were encoded
+	TrapOrder       Trap = "attribute_order"  // the config's dict is not the one that was encoded
 	TrapMissing     Trap = "missing_tensor"   // a tensor of the model is nowhere: the loader keeps initial values
 	TrapMissingUnit Trap = "missing_unit"     // a whole unit is nowhere
-	TrapUnknown     Trap = "unknown_tensor"   // a tensor that the model has not: registered silently or skipped
+	TrapUnknown     Trap = "unknown_tensor"   // a tensor that the model does not have: registered silently or skipped
 	TrapForeignFile Trap = "foreign_file"     // a weight file that is not part of the conversion
 	TrapTwice       Trap = "stored_twice"     // two files hold a tensor: the listing order decides
 	TrapDType       Trap = "dtype"            // a plain tensor in another type: converted silently
@@ -38,8 +38,8 @@ type Problem struct {
 	Detail string
 }
 
-// Check looks for traps in an output. want is the plan that made it; nil for a repo of someone else, where only rules
-// that the output itself shows can be checked. No problems means that headers show none.
+// Check looks for the traps that headers and config show. want is the plan that made the output; nil for a repo of someone
+// else, which is checked against its own config only.
 func Check(out Output, want *Plan) []Problem {
 	c := &checker{out: out, tensors: map[string]safetensors.Tensor{}}
 	c.readTensors()
@@ -57,7 +57,7 @@ func Check(out Output, want *Plan) []Problem {
 type checker struct {
 	out      Output
 	tensors  map[string]safetensors.Tensor
-	units    []string // paths with an encoded_exponent, sorted
+	units    []string // paths with any of the six tensors, sorted
 	problems []Problem
 }
 
@@ -101,9 +101,9 @@ func (c *checker) readUnits() {
 	}
 }
 
-// StoredForm says whether one of the six tensors of a unit has its type and shape, by its last name, and if not, what it
-// must have (docs/format.md §8). The official loader goes by both: the rows of luts and the elements of sign_mantissa and
-// encoded_exponent are numbers that its kernel computes with.
+// StoredForm says whether a tensor has the type and shape of the named one of the six stored tensors, and if not, which
+// it must have (docs/format.md §8). The official loader relies on both: its kernel computes with the number of rows of
+// luts and with the numbers of elements of sign_mantissa and encoded_exponent.
 func StoredForm(name string, t safetensors.Tensor) (want string, ok bool) {
 	multiple := map[string]int64{"output_positions": 4, "gaps": 320}[name]
 	switch {
@@ -163,7 +163,7 @@ func (c *checker) plainMatch(match func(string) bool) bool {
 	return false
 }
 
-// compare holds the output against the plan that made it.
+// compare looks for differences from the plan that made the output.
 func (c *checker) compare(p *Plan) {
 	if c.out.PatternDict != nil && !c.out.PatternDict.Equal(p.PatternDict) {
 		c.add(TrapOrder, "config.json", "its pattern dict is not the one that was encoded")
@@ -195,23 +195,18 @@ func (c *checker) compareUnit(u Unit, known map[string]bool) {
 		for _, n := range storedNames {
 			known[u.Path+"."+n] = true
 		}
-		c.checkSizes(u)
+		if t, ok := c.tensors[u.Path+".sign_mantissa"]; ok && t.NElems() != u.NElems() {
+			c.add(TrapIncomplete, u.Path, "sign_mantissa has another number of weights than the source")
+		}
+		if t, ok := c.tensors[u.Path+".split_positions"]; ok && t.NElems() != int64(len(u.Attrs)-1) {
+			c.add(TrapIncomplete, u.Path, "split_positions does not fit the number of attributes")
+		}
 	} else if _, ok := c.tensors[u.Attrs[0].Name]; ok {
 		c.comparePlain(u.Attrs, known)
 	} else {
 		c.add(TrapMissingUnit, u.Path, "neither encoded nor plain")
 	}
 	c.comparePlain(u.Siblings, known)
-}
-
-// checkSizes compares a unit's stored shapes with the plan.
-func (c *checker) checkSizes(u Unit) {
-	if t, ok := c.tensors[u.Path+".sign_mantissa"]; ok && t.NElems() != u.NElems() {
-		c.add(TrapIncomplete, u.Path, "sign_mantissa has another number of weights than the source")
-	}
-	if t, ok := c.tensors[u.Path+".split_positions"]; ok && t.NElems() != int64(len(u.Attrs)-1) {
-		c.add(TrapIncomplete, u.Path, "split_positions does not fit the number of attributes")
-	}
 }
 
 // comparePlain checks that tensors are stored as the source has them.

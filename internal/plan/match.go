@@ -227,9 +227,7 @@ func checkLoaderLoop(d PatternDict, res []*regexp.Regexp) error {
 }
 
 // storedNames are the tensors that a unit gets in the output (docs/format.md §8).
-var storedNames = [...]string{
-	"luts", "encoded_exponent", "sign_mantissa", "output_positions", "gaps", "split_positions",
-}
+var storedNames = [...]string{"luts", "encoded_exponent", "sign_mantissa", "output_positions", "gaps", "split_positions"}
 
 // checkStoredNames refuses siblings that have the name of one of the six stored tensors.
 func checkStoredNames(u *Unit) error {

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -35,12 +36,11 @@ func naturalCompare(a, b string) int {
 // digits counts the digits at the start of s.
 func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
 
-// isShardName says whether name is like stem-00001-of-00002.
-func isShardName(name, stem string) bool {
-	rest, ok := strings.CutPrefix(name, stem+"-")
-	a, b, found := strings.Cut(rest, "-of-")
-	return ok && found && a != "" && b != "" && digits(a) == len(a) && digits(b) == len(b)
-}
+// shardNumber matches the end of the name of a shard: -00001-of-00002.
+var shardNumber = regexp.MustCompile(`-\d+-of-\d+$`)
+
+// hasStem says whether a file's name, without its extension, is stem or that of a shard of it.
+func hasStem(name, stem string) bool { return shardNumber.ReplaceAllString(name, "") == stem }
 
 // sample lists at most three of the names, and how many more there are.
 func sample(names []string) string {

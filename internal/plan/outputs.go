@@ -97,13 +97,9 @@ func (l layouter) singleName() string {
 	return strings.TrimSuffix(path.Base(l.source.Weights[0].Path), ".safetensors") + "-DF11.safetensors"
 }
 
-// checkNames refuses unit paths that cannot become file names, and output files that collide (docs/format.md §10).
+// checkNames refuses output files that collide, unit paths that cannot become file names, and units that are named like a
+// remainder file of any number of shards (docs/format.md §10).
 func (l layouter) checkNames() error {
-	for _, u := range l.Units {
-		if err := checkUnitPath(u.Path); err != nil {
-			return err
-		}
-	}
 	var paths []string
 	for _, f := range l.OutputFiles {
 		paths = append(paths, f.Path)
@@ -112,7 +108,16 @@ func (l layouter) checkNames() error {
 		return refuse(ReasonName, "choose units whose paths stay different when dots become underscores",
 			"two output files would share a name: %s and %s", a, b)
 	}
-	return l.checkRemainderName()
+	for _, u := range l.Units {
+		if err := checkUnitPath(u.Path); err != nil {
+			return err
+		}
+		if !l.Layout.Single() && hasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), l.Layout.stem()) {
+			return refuse(ReasonName, "match its sub-modules instead",
+				"unit %s would take the name of the remainder file %s", u.Path, u.File)
+		}
+	}
+	return nil
 }
 
 // collision returns two of the paths that are the same file on file systems that ignore case; "" if there are none.
@@ -145,22 +150,6 @@ func checkUnitPath(path string) error {
 		return refuse(ReasonName, "", "unit path %q has an empty component", path)
 	case deviceName.MatchString(path):
 		return refuse(ReasonName, "", "unit path %q is a device name on Windows", path)
-	}
-	return nil
-}
-
-// checkRemainderName refuses units that are named like a remainder file of any number of shards.
-func (l layouter) checkRemainderName() error {
-	if l.Layout.Single() {
-		return nil
-	}
-	stem := l.Layout.stem()
-	for _, u := range l.Units {
-		name := strings.ToLower(strings.TrimSuffix(u.File, ".safetensors"))
-		if name == stem || isShardName(name, stem) {
-			return refuse(ReasonName, "match its sub-modules instead",
-				"unit %s would take the name of the remainder file %s", u.Path, u.File)
-		}
 	}
 	return nil
 }

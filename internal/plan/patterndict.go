@@ -3,8 +3,8 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -28,61 +28,36 @@ const maxPatterns = 4096
 
 // ParsePatternDict reads a JSON object {"regex": ["attribute", …], …} and keeps its order. Every regex is checked to
 // be one that Python and this package understand alike.
-func ParsePatternDict(data []byte) (PatternDict, error) {
-	d, err := decodePatternDict(data)
-	if err != nil {
+func ParsePatternDict(data []byte) (d PatternDict, err error) {
+	if err := json.Unmarshal(data, &d); err != nil {
 		return nil, fmt.Errorf("parse pattern dict: %w", err)
 	}
 	return d, nil
 }
 
-// UnmarshalJSON reads the dict as [ParsePatternDict] does.
-func (d *PatternDict) UnmarshalJSON(data []byte) (err error) {
-	*d, err = decodePatternDict(data)
-	return err
-}
-
 // MarshalJSON writes the dict on one line, in order.
 func (d PatternDict) MarshalJSON() ([]byte, error) { return d.AppendJSON(nil, "", ""), nil }
 
-// decodePatternDict walks the tokens of the object, since a Go map would lose the order.
-func decodePatternDict(data []byte) (PatternDict, error) {
+// UnmarshalJSON walks the tokens of the object, since a Go map would lose the order.
+func (d *PatternDict) UnmarshalJSON(data []byte) error {
 	if !utf8.Valid(data) {
-		return nil, fmt.Errorf("not UTF-8")
+		return errors.New("not UTF-8")
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
-	if err := expectDelim(dec, '{'); err != nil {
-		return nil, err
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return fmt.Errorf("want an object, got %.20s", data)
 	}
-	d := PatternDict{}
+	*d = PatternDict{}
 	for dec.More() {
 		p, err := decodePattern(dec)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if d = append(d, p); len(d) > maxPatterns {
-			return nil, fmt.Errorf("more than %d patterns", maxPatterns)
+		if *d = append(*d, p); len(*d) > maxPatterns {
+			return fmt.Errorf("more than %d patterns", maxPatterns)
 		}
 	}
-	if err := expectDelim(dec, '}'); err != nil {
-		return nil, err
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, fmt.Errorf("something follows the object")
-	}
-	return d, d.check()
-}
-
-// expectDelim takes one delimiter from the decoder.
-func expectDelim(dec *json.Decoder, want json.Delim) error {
-	t, err := dec.Token()
-	if err != nil {
-		return err
-	}
-	if t != want {
-		return fmt.Errorf("want %q, got %v", want.String(), t)
-	}
-	return nil
+	return d.check()
 }
 
 // decodePattern reads one member.

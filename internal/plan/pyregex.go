@@ -55,7 +55,8 @@ func refuseConstruct(rest string) error {
 			break
 		}
 	}
-	return fmt.Errorf("the %s at %.20q is not supported; patterns consist of characters, \\., \\d, classes, groups, |, *, + and ?", name, rest)
+	return fmt.Errorf("the %s at %.20q is not supported; patterns consist of characters, \\., \\d, classes, groups, |, *, + and ?",
+		name, rest)
 }
 
 // pyConstructs are the constructs of Python that are not accepted; longer starts come first.

@@ -69,7 +69,7 @@ func (p *Plan) loadCondition() string {
 	return strings.Join(append(parts, "setuptools <81"), "; ")
 }
 
-// caveat is what no reader's rules can see of a dict that is not the catalogue's; "" for one that is.
+// caveat says what nobody checked about a dict that is not the catalogue's; "" for one of the catalogue.
 func (p *Plan) caveat() string {
 	if p.Derived || p.Entry == "" {
 		return "module paths not checked against the class"
@@ -77,7 +77,7 @@ func (p *Plan) caveat() string {
 	return ""
 }
 
-// lintAuto refuses, for readers that build the model from the folder alone, what needs a model made beforehand.
+// lintAuto adds the rule of readers that build the model from the folder alone: they know no other classes.
 func (p *Plan) lintAuto(r Reader) Reader {
 	if r.OK && p.Loader.Via != "AutoModelForCausalLM" {
 		r.OK, r.Why = false, "it builds language models of transformers only"

@@ -31,7 +31,7 @@ type WeightFile struct {
 type Options struct {
 	PatternDict PatternDict // overrides the catalogue
 	Like        string      // catalogue id or published DF11 repo whose dict is reproduced
-	NamesOf     string      // catalogue id whose names and ties hold beside a given PatternDict; "" = those of the source
+	NamesOf     string      // catalogue id whose names and ties apply although PatternDict is given; "" = the source's own
 	Layout      Layout      // overrides the layout that the source suggests
 	Component   string      // folder of a diffusers pipeline to convert; "" = transformer, else unet
 	WeightFile  string      // the one weight file to convert, for repos that hold several single files

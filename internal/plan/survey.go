@@ -74,7 +74,7 @@ func (s *Survey) findModel(opt Options) error {
 func FamilyOf(weightFile string) Layout {
 	name := strings.TrimSuffix(path.Base(weightFile), ".safetensors")
 	for _, family := range []Layout{Transformers, Diffusers} {
-		if name == family.stem() || strings.HasPrefix(name, family.stem()+".") || isShardName(name, family.stem()) {
+		if hasStem(name, family.stem()) || strings.HasPrefix(name, family.stem()+".") {
 			return family
 		}
 	}
@@ -93,7 +93,7 @@ func (s *Survey) stems(dir string, family Layout) []string {
 	return found
 }
 
-// findComponent chooses the folder of a pipeline that is converted.
+// findComponent chooses which folder of a pipeline is converted.
 func (s *Survey) findComponent(opt Options) error {
 	s.ModelIndex = "model_index.json"
 	choices := []string{"transformer", "unet"}
@@ -186,14 +186,14 @@ func (s *Survey) findSingle() error {
 }
 
 // WeightFiles returns the weight files in shard order, given the content of the file Index (nil if there is none).
-// It refuses an index that cannot be read or names files that the source does not hold.
+// It refuses an index that cannot be read, and one that names files which the source does not hold.
 func (s *Survey) WeightFiles(index []byte) ([]File, error) {
 	if s.Index == "" {
 		return s.pick([]string{s.single})
 	}
-	m, err := parseIndex(index)
+	m, err := s.weightMap(index)
 	if err != nil {
-		return nil, refuse(ReasonWeights, "", "read %s: %v", s.Index, err)
+		return nil, err
 	}
 	var names []string
 	for _, shard := range m {
@@ -224,16 +224,17 @@ func (s *Survey) pick(names []string) ([]File, error) {
 	return out, nil
 }
 
-// parseIndex returns the weight_map of an index: tensor name → file name.
-func parseIndex(data []byte) (map[string]string, error) {
+// weightMap reads the content of the file Index: tensor name → file name.
+func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
-	if err := json.Unmarshal(lenientJSON(data), &index); err != nil {
-		return nil, err
+	err := json.Unmarshal(lenientJSON(data), &index)
+	if err == nil && len(index.WeightMap) == 0 {
+		err = errors.New("it lists no tensors")
 	}
-	if len(index.WeightMap) == 0 {
-		return nil, errors.New("it lists no tensors")
+	if err != nil {
+		return nil, refuse(ReasonWeights, "", "read %s: %v", s.Index, err)
 	}
 	return index.WeightMap, nil
 }
@@ -249,7 +250,7 @@ const (
 // pickleExts are the extensions of files that Python unpickles, which can run code.
 var pickleExts = []string{".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle"}
 
-// CheckFile refuses a file as a source that cannot be one, by its name. Options that name another file do not go with it.
+// CheckFile refuses, by its name, a file that cannot be a source, and options that name another weight file.
 func CheckFile(name string, opt Options) error {
 	ext := strings.ToLower(path.Ext(name))
 	switch {
@@ -288,12 +289,8 @@ func (s *Survey) refuseNoWeights() error {
 
 // isAdapter says whether the weights' folder holds an adapter under the usual names of its files.
 func (s *Survey) isAdapter() bool {
-	for _, name := range []string{"adapter_config.json", "adapter_model.safetensors", "adapter_model.bin", "pytorch_lora_weights.safetensors"} {
-		if s.has(path.Join(s.Dir, name)) != "" {
-			return true
-		}
-	}
-	return false
+	names := []string{"adapter_config.json", "adapter_model.safetensors", "adapter_model.bin", "pytorch_lora_weights.safetensors"}
+	return slices.ContainsFunc(names, func(name string) bool { return s.has(path.Join(s.Dir, name)) != "" })
 }
 
 // holdsType says whether the weights' folder holds files with one of the extensions.

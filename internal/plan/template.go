@@ -46,16 +46,10 @@ func (x expander) form(d PatternDict) (PatternDict, error) {
 	if !x.entry.Template && !x.plan.Split {
 		return d, nil
 	}
-	return x.expand(d)
-}
-
-// expand turns a template into a dict: per block it drops attributes without a fitting tensor and lists the experts
-// that are present; blocks with the same list share one pattern.
-func (x expander) expand(d PatternDict) (PatternDict, error) {
 	var out PatternDict
 	for _, pat := range d {
 		pat.Regex = strings.Replace(pat.Regex, denseIndices, `\d+`, 1)
-		patterns, err := x.expandPattern(pat)
+		patterns, err := x.expand(pat)
 		if err != nil {
 			return nil, err
 		}
@@ -64,8 +58,10 @@ func (x expander) expand(d PatternDict) (PatternDict, error) {
 	return out, nil
 }
 
-// expandPattern expands one pattern. One whose list is empty stands for single modules and stays as it is.
-func (x expander) expandPattern(pat Pattern) ([]Pattern, error) {
+// expand turns a pattern of a template into patterns of a dict: it drops the attributes of a block that have no fitting
+// tensor and lists the experts that are present; blocks with the same list share one pattern. A pattern whose list is
+// empty stands for single modules and stays as it is.
+func (x expander) expand(pat Pattern) ([]Pattern, error) {
 	if len(pat.Attrs) == 0 {
 		return []Pattern{pat}, nil
 	}
@@ -88,8 +84,9 @@ func (x expander) expandPattern(pat Pattern) ([]Pattern, error) {
 	out := make([]Pattern, len(groups))
 	for i, g := range groups {
 		out[i] = Pattern{Regex: strings.Replace(pat.Regex, `\d+`, indexRegex(g.indices), 1), Attrs: g.attrs}
-		if err := x.checkGroup(out[i].Regex, g.modules); err != nil {
-			return nil, err
+		if modules, err := x.inv.matching(out[i].Regex); err != nil || !slices.Equal(modules, g.modules) {
+			return nil, refuse(ReasonPattern, "name its units with --pattern-dict",
+				"the blocks of %q differ in a way that the catalogue cannot express", out[i].Regex)
 		}
 	}
 	return out, nil
@@ -196,18 +193,6 @@ func (x expander) presentAttrs(module string, attrs []string) []string {
 		i = run
 	}
 	return out
-}
-
-// checkGroup makes sure that the pattern of a group of blocks matches no other block.
-func (x expander) checkGroup(regex string, want []string) error {
-	got, err := x.inv.matching(regex)
-	if err != nil {
-		return err
-	}
-	if !slices.Equal(got, want) {
-		return refuse(ReasonPattern, "name its units with --pattern-dict", "the blocks of %q differ in a way that the catalogue cannot express", regex)
-	}
-	return nil
 }
 
 // largestUnit returns the number of weights of the largest unit that a dict would make.

@@ -34,7 +34,8 @@ func (r tieResolver) resolve() error {
 		}
 	}
 	r.ties = always
-	return r.inv.remove(drop)
+	r.inv.tensors = slices.DeleteFunc(r.inv.tensors, func(t Tensor) bool { return drop[t.Name] })
+	return r.inv.rebuild()
 }
 
 // pairs returns the pairs that are always shared and those that are shared when the embeddings are tied.
@@ -106,8 +107,8 @@ func (r tieResolver) apply(t tie, drop map[string]bool) error {
 	case !okCopy:
 		return nil
 	case r.opt.PatternDict != nil && r.compresses(t.drop):
-		r.plan.warn(WarnTied, []string{t.drop, t.keep}, "the pattern dict compresses %s although it is tied to %s: the matrix is stored twice",
-			t.drop, t.keep)
+		r.plan.warn(WarnTied, []string{t.drop, t.keep},
+			"the pattern dict compresses %s although it is tied to %s: the matrix is stored twice", t.drop, t.keep)
 		return nil
 	case !okOriginal:
 		r.inv.tensors[r.inv.byName[t.drop]].Name = t.keep
