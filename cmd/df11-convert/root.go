@@ -74,7 +74,8 @@ func rootCommand(_ context.Context, u *ui, args []string) *cobra.Command {
 	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text or json, an object a line")
 	u.logFormat = logFormatOf(args)
 	f.register(root)
-	root.AddCommand(planCommand(u), verifyCommand(u), decodeCommand(u), batchCommand(u), demoCommand(u), benchCommand(u), modelsCommand(u), inspectCommand(u), versionCommand(u))
+	root.AddCommand(planCommand(u), verifyCommand(u), decodeCommand(u), batchCommand(u), demoCommand(u),
+		modelsCommand(u), inspectCommand(u), versionCommand(u))
 	return root
 }
 

@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"sync"
+	"testing"
 )
 
 // Weights are made like trained ones: normal, with a spread of its own for every layer and every row, and few outliers.
@@ -42,5 +44,24 @@ func makeRow(p []byte, row int) {
 			v *= 12
 		}
 		binary.LittleEndian.PutUint16(p, uint16(math.Float32bits(v)>>16))
+	}
+}
+
+// TestWeights wants the same weights for any number of cores, and exponents as trained ones have them.
+func TestWeights(t *testing.T) {
+	const n = 1 << 20
+	p := makeWeights(n)
+	old := runtime.GOMAXPROCS(1)
+	again := makeWeights(n)
+	runtime.GOMAXPROCS(old)
+	if !reflect.DeepEqual(p, again) {
+		t.Error("the weights depend on the number of cores")
+	}
+	used := map[byte]bool{}
+	for i := 0; i < len(p); i += 2 {
+		used[byte(binary.LittleEndian.Uint16(p[i:])>>7)] = true
+	}
+	if len(used) < 16 || len(used) > 40 {
+		t.Errorf("%d different exponents", len(used))
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
+	"testing"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,53 +19,39 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// nUnits is how many units, and so how many output files, the file stages make of the weights.
+// nUnits is how many units, and so how many output files, the file steps make of the weights.
 const nUnits = 8
 
-// files is what the file stages work on: the weights in a file, and a folder for the results.
+// files is what the file steps work on: the weights in a file, and a folder for the results.
 type files struct {
 	dir    string
 	source *os.File
 	size   int64
 	gather gather.Writer // of the file that is being encoded
-
-	mu   sync.Mutex
-	made []*atomicfile.File
+	made   []*atomicfile.File
 }
 
 // newFiles writes the weights to a file, which thereby lies in the page cache.
-func newFiles(dir string, weights []byte) (*files, error) {
-	dir, err := os.MkdirTemp(dir, "df11-bench-")
-	if err != nil {
-		return nil, err
+func newFiles(tb testing.TB, weights []byte) *files {
+	s := &files{dir: tb.TempDir(), size: int64(len(weights))}
+	name := filepath.Join(s.dir, "weights")
+	if err := os.WriteFile(name, weights, 0o666); err != nil {
+		tb.Fatal(err)
 	}
-	s := &files{dir: dir, size: int64(len(weights))}
-	if s.source, err = os.Create(filepath.Join(dir, "weights")); err != nil {
-		s.close()
-		return nil, err
+	var err error
+	if s.source, err = os.Open(name); err != nil {
+		tb.Fatal(err)
 	}
-	if _, err := s.source.Write(weights); err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
+	tb.Cleanup(func() { s.clean(); _ = s.source.Close() })
+	return s
 }
 
-func (s *files) close() {
-	_ = s.clean()
-	if s.source != nil {
-		s.source.Close()
-	}
-	os.RemoveAll(s.dir)
-}
-
-// clean removes the results. Nothing of them was ever forced to the disk.
-func (s *files) clean() error {
+// clean removes the results, which were never forced to the disk.
+func (s *files) clean() {
 	for _, f := range s.made {
 		f.Cleanup()
 	}
 	s.made = nil
-	return nil
 }
 
 // sealed is an output file that waits for its hash.
@@ -75,7 +61,7 @@ type sealed struct {
 }
 
 // convert makes one file of each unit, preallocated, and hashes it while the next one is encoded, as the pipeline does.
-func (s *files) convert(path string, verified bool) func(context.Context, int) error {
+func (s *files) convert(path string, verified bool) work {
 	return func(ctx context.Context, cores int) error {
 		g, ctx := errgroup.WithContext(ctx)
 		made := make(chan sealed)
@@ -103,7 +89,7 @@ func (s *files) convert(path string, verified bool) func(context.Context, int) e
 func (s *files) unit(ctx context.Context, path string, i int64, cores int, verified bool) (sealed, error) {
 	from, end := s.size/2*i/nUnits, s.size/2*(i+1)/nUnits
 	src, sizes := io.NewSectionReader(s.source, 2*from, 2*(end-from)), []int64{end - from}
-	c, err := encoder.Options{Variant: path}.NewCounter(sizes)
+	c, err := variant(path).NewCounter(sizes)
 	if err != nil {
 		return sealed{}, err
 	}
@@ -150,9 +136,7 @@ func (s *files) create(u *encoder.Unit, i int64) (sealed, *safetensors.Layout, e
 	if err != nil {
 		return sealed{}, nil, err
 	}
-	s.mu.Lock()
 	s.made = append(s.made, f)
-	s.mu.Unlock()
 	_, err = f.WriteAt(layout.Header, 0)
 	return sealed{f, layout.Size}, layout, err
 }
