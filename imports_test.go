@@ -45,14 +45,16 @@ var arrows = map[string][]string{
 
 // homes says where a library may be used; everything that is not listed may be used anywhere.
 var homes = map[string][]string{
-	"github.com/spf13/cobra":          {"cmd/df11-convert"},
-	"github.com/schollz/progressbar":  {"cmd/df11-convert"},
-	"golang.org/x/term":               {"cmd/df11-convert"},
-	"github.com/gomlx/go-huggingface": {"hub"},
-	"github.com/ebitengine/purego":    {"verify/internal/..."},
-	"golang.org/x/image":              {"internal/inspect/generate"},
-	"go.yaml.in/yaml":                 {"internal/metadata", "internal/hubtest", "hub", "cmd/df11-convert"},
-	"net/http":                        {"hub", "internal/hubtest", "internal/hubtest/hubd", "cmd/df11-convert", "pipeline"},
+	"github.com/KimMachineGun/automemlimit": {"cmd/df11-convert"},
+	"github.com/dustin/go-humanize":         {"cmd/df11-convert"},
+	"github.com/spf13/cobra":                {"cmd/df11-convert"},
+	"github.com/schollz/progressbar":        {"cmd/df11-convert"},
+	"golang.org/x/term":                     {"cmd/df11-convert"},
+	"github.com/gomlx/go-huggingface":       {"hub"},
+	"github.com/ebitengine/purego":          {"verify/internal/..."},
+	"golang.org/x/image":                    {"internal/inspect/generate"},
+	"go.yaml.in/yaml":                       {"internal/metadata", "internal/hubtest", "hub", "cmd/df11-convert"},
+	"net/http":                              {"hub", "internal/hubtest", "internal/hubtest/hubd", "cmd/df11-convert", "pipeline"},
 }
 
 // pure packages compute: the same input gives the same bytes, on any machine, at any time.

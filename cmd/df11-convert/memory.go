@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
 	"github.com/df11-convert/df11-convert/internal/pagecache"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -146,7 +148,14 @@ func defaultMemory() sizeFlag {
 	return sizeFlag(max(minMemory, int64(containerShare*float64(limit))))
 }
 
-func containerMemory() int64 { return cgroupMemory("/proc/self/cgroup", "/sys/fs/cgroup") }
+// containerMemory is the memory limit of the control groups that this process is in; 0 if there is none or none is known.
+func containerMemory() int64 {
+	limit, err := memlimit.FromCgroup()
+	if err != nil {
+		return 0
+	}
+	return int64(min(limit, maxSize))
+}
 
 // exceedsCache tells whether n bytes of files are more than the system can keep in memory beside other things: more than
 // half of what the container or the machine has.
