@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -141,14 +140,13 @@ func (d *demo) prove(ctx context.Context) (*pipeline.VerifyReport, error) {
 
 func (d *demo) print(w io.Writer, r *demoReport) {
 	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
-	row("BF16", "%s", human.Bytes(r.BF16Bytes))
-	row("DF11", "%s (%.1f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
-	row("units", "%d, with %d weights", r.Units, r.Weights)
-	row("exponents", "%.3f bits each instead of 8", float64(r.Bits)/float64(max(1, r.Weights)))
-	row("compared", "all 16 bits of %d weights, after encoding and again from the published repo: 0 differ", r.Proof.Weights) // else prove had failed
-	row("time", "%.1f s", r.Seconds)
-	row("result", "%s", r.Folder)
+	t := newTable(w)
+	t.row("BF16", "%s", human.Bytes(r.BF16Bytes))
+	t.row("DF11", "%s (%.1f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
+	t.row("units", "%d, with %d weights", r.Units, r.Weights)
+	t.row("exponents", "%.3f bits each instead of 8", float64(r.Bits)/float64(max(1, r.Weights)))
+	t.row("compared", "all 16 bits of %d weights, after encoding and again from the published repo: 0 differ", r.Proof.Weights) // else prove had failed
+	t.row("time", "%.1f s", r.Seconds)
+	t.row("result", "%s", r.Folder)
 	t.Flush()
 }

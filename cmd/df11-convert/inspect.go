@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -78,11 +77,7 @@ func (f *inspectFlags) write(u *ui, r *inspect.Report) error {
 
 // inspect finds out what spec is: a source, a source that cannot be converted, or a DF11 model.
 func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
-	opt, err := f.planOptions()
-	if err != nil {
-		return nil, err
-	}
-	o, err := f.openWith(ctx, u, spec, opt)
+	o, err := f.open(ctx, u, spec)
 	refused := (*plan.RefusedError)(nil)
 	switch {
 	case err == nil:
@@ -101,11 +96,15 @@ func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspec
 			return r, failed
 		}
 	}
-	return f.inspectRefused(ctx, u, spec, opt, err)
+	return f.inspectRefused(ctx, u, spec, err)
 }
 
 // inspectRefused describes a source that cannot be converted, as far as it has headers.
-func (f *inspectFlags) inspectRefused(ctx context.Context, u *ui, spec string, opt plan.Options, refused error) (*inspect.Report, error) {
+func (f *inspectFlags) inspectRefused(ctx context.Context, u *ui, spec string, refused error) (*inspect.Report, error) {
+	opt, err := f.planOptions()
+	if err != nil {
+		return nil, err
+	}
 	src, model, err := f.openSource(ctx, u, spec, opt)
 	if err != nil {
 		return nil, refused
@@ -119,7 +118,7 @@ func (f *inspectFlags) inspectRefused(ctx context.Context, u *ui, spec string, o
 func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
 	d, err := f.openDF11(ctx, u, spec)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", spec, err)
+		return nil, err
 	}
 	defer d.Close()
 	n := int64(f.estimate.sample)
@@ -138,21 +137,20 @@ func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*in
 
 // printInspection writes the figures for people.
 func printInspection(w io.Writer, r *inspect.Report) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
-	row("model", "%s%s", r.Name, at(r.Commit))
-	row("files", "%d with %s", r.Files, human.Bytes(r.Bytes))
+	t := newTable(w)
+	t.row("model", "%s%s", r.Name, at(r.Commit))
+	t.row("files", "%d with %s", r.Files, human.Bytes(r.Bytes))
 	for _, d := range r.DTypes {
-		row("  "+d.Name, "%d tensors, %d elements, %s", d.Tensors, d.Elems, human.Bytes(d.Bytes))
+		t.row("  "+d.Name, "%d tensors, %d elements, %s", d.Tensors, d.Elems, human.Bytes(d.Bytes))
 	}
 	if r.Refused != "" {
-		row("not convertible", "%s", r.Refused)
+		t.row("not convertible", "%s", r.Refused)
 	}
 	for _, x := range r.Traps {
-		row("would load wrongly", "%s: %s (%s)", x.Name, x.Detail, x.Kind)
+		t.row("would load wrongly", "%s: %s (%s)", x.Name, x.Detail, x.Kind)
 	}
 	if len(r.Units) > 0 {
-		printFigures(row, r)
+		printFigures(t, r)
 	}
 	t.Flush()
 	if len(r.Units) > 0 {
@@ -160,25 +158,25 @@ func printInspection(w io.Writer, r *inspect.Report) {
 	}
 }
 
-func printFigures(row func(name, format string, args ...any), r *inspect.Report) {
+func printFigures(t *table, r *inspect.Report) {
 	would := map[inspect.Kind]string{inspect.Source: "would take "}[r.Kind]
-	row("units", "%d with %d weights%s", len(r.Units), r.Weights, map[bool]string{true: ", all read", false: fmt.Sprintf(", %d read", r.Read)}[r.Exact])
-	row("size", "%s%s instead of %s: %.2f %%", would, human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes), percent(r.DF11Bytes, r.BF16Bytes))
+	t.row("units", "%d with %d weights%s", len(r.Units), r.Weights, map[bool]string{true: ", all read", false: fmt.Sprintf(", %d read", r.Read)}[r.Exact])
+	t.row("size", "%s%s instead of %s: %.2f %%", would, human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes), percent(r.DF11Bytes, r.BF16Bytes))
 	if r.Read > 0 {
-		row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
-		row("weights", "%.4f bits each with everything; Shannon's bound is %.4f, BF16 is 16", r.Bits, r.Bound)
+		t.row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
+		t.row("weights", "%.4f bits each with everything; Shannon's bound is %.4f, BF16 is 16", r.Bits, r.Bound)
 	} else {
-		row("exponents", "coded in %.4f bits; no weights were read, so the entropy is not known", r.CodeBits)
-		row("weights", "%.4f bits each with everything; BF16 is 16", r.Bits)
+		t.row("exponents", "coded in %.4f bits; no weights were read, so the entropy is not known", r.CodeBits)
+		t.row("weights", "%.4f bits each with everything; BF16 is 16", r.Bits)
 	}
 	for _, p := range r.Parts {
-		row("  "+p.Name, "%s, %.2f %%", human.Bytes(p.Bytes), percent(p.Bytes, r.DF11Bytes))
+		t.row("  "+p.Name, "%s, %.2f %%", human.Bytes(p.Bytes), percent(p.Bytes, r.DF11Bytes))
 	}
 }
 
 func printInspectedUnits(w io.Writer, r *inspect.Report) {
 	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w)
 	chunk := "fullest chunk"
 	if r.Kind == inspect.Source {
 		chunk = "mean chunk"

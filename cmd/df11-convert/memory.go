@@ -6,9 +6,9 @@ import (
 	"runtime/debug"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/pagecache"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // How --memory is divided. What a worker takes are the buffers of encoder and verifier, and the blocks that are read
@@ -72,43 +72,44 @@ func (m memoryShares) besideGPU(n int64) memoryShares {
 	return m
 }
 
-// forReading is the division for a verb that holds no spools in memory and reads from two Hubs at most.
-func forReading(total sizeFlag, workers int) (memoryShares, error) {
-	m, err := divideMemory(cmp.Or(total, defaultMemory()), cmp.Or(workers, runtime.GOMAXPROCS(0)), 0)
-	if m.spools > 0 {
-		m.heap += m.spools
-	}
-	m.spools = -1
-	return m, err
-}
-
-// readerFlags are those of verbs that read a finished model.
-type readerFlags struct {
-	workers int
-	memory  sizeFlag
-	shares  memoryShares // set by apply
+// limitFlags bound what a conversion takes of the machine.
+type limitFlags struct {
+	workers, uploads int
+	memory, disk     sizeFlag
 }
 
 // memoryUsage explains --memory.
 const memoryUsage = "memory budget, at least 64MiB (default: three quarters of a container's limit, if there is one)"
 
-// apply makes the budget hold: fewer workers, smaller transfers, an early collector.
-func (f *readerFlags) apply(s *sourceFlags) error {
-	m, err := forReading(f.memory, f.workers)
-	if err != nil {
+func (f *limitFlags) register(p *pflag.FlagSet) {
+	p.IntVar(&f.workers, "workers", 0, "threads for encoding and verifying (default: all cores)")
+	p.IntVar(&f.uploads, "uploads", 2, "files uploaded at once")
+	p.Var(&f.memory, "memory", memoryUsage)
+	p.Var(&f.disk, "disk", "disk budget for what is on its way, e.g. 12GB (default: what is free)")
+}
+
+// divide divides the memory budget for a conversion.
+func (f *limitFlags) divide() (memoryShares, error) {
+	return divideMemory(cmp.Or(f.memory, defaultMemory()), cmp.Or(f.workers, runtime.GOMAXPROCS(0)), f.uploads)
+}
+
+// divide makes the budget hold for a verb that keeps no spools in memory: fewer workers, smaller transfers, an early
+// collector.
+func (f *readerFlags) divide() (err error) {
+	if f.shares, err = forReading(cmp.Or(f.memory, defaultMemory()), cmp.Or(f.workers, runtime.GOMAXPROCS(0))); err != nil {
 		return err
 	}
-	m.apply()
-	f.shares = m
-	f.workers, s.budget = m.workers, max(0, m.total-minMemory/2)/2 // there may be two clients
+	f.shares.apply()
+	f.budget = max(0, f.shares.total-minMemory/2) / 2 // there may be two clients
 	return nil
 }
 
-// limitPieces bounds what is kept of a model that is read from a Hub.
-func (f *readerFlags) limitPieces(d *pipeline.DF11) {
-	if m := cmp.Or(f.memory, defaultMemory()); m != 0 {
-		d.LimitPieces(pieceMemory(int64(m)))
-	}
+// forReading gives the heap what a conversion would have for spools.
+func forReading(total sizeFlag, workers int) (memoryShares, error) {
+	m, err := divideMemory(total, workers, 0)
+	m.heap += max(0, m.spools)
+	m.spools = -1
+	return m, err
 }
 
 // pieceMemory is the share of a budget for pieces of a finished model on a Hub; 0, the default, without a budget.
@@ -157,8 +158,8 @@ func containerMemory() int64 {
 	return int64(min(limit, maxSize))
 }
 
-// exceedsCache tells whether n bytes of files are more than the system can keep in memory beside other things: more than
-// half of what the container or the machine has.
+// exceedsCache tells whether n bytes of files are more than half of the memory of the container or the machine: more than
+// the system can keep in memory beside other things.
 func exceedsCache(n int64) bool {
 	memory := cmp.Or(containerMemory(), pagecache.Memory())
 	return memory > 0 && n > memory/2

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +50,7 @@ func filterModels(models []plan.Model, words []string) []plan.Model {
 }
 
 func printModels(w io.Writer, models []plan.Model) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w)
 	fmt.Fprintln(t, "id\tlayout\tmatch\tprovenance")
 	for _, m := range models {
 		fmt.Fprintln(t, strings.Join(modelLine(m), "\t"))

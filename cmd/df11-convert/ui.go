@@ -233,6 +233,8 @@ func hints(err error) (hs []string) {
 		add("the bytes that arrived are not the published ones: the file is damaged at the source, or on its way")
 	case as[*pipeline.StrictError](err):
 		add("without --strict such units stay in BF16; plan and card say so")
+	case as[*pipeline.LeftOutError](err):
+		add("verify --level full compares all that was kept with the original")
 	case as[*pipeline.InexactError](err):
 		add("convert the model to BF16 yourself first, if rounding is what you want")
 	}

@@ -17,12 +17,11 @@ import (
 )
 
 type verifyFlags struct {
-	sourceFlags
-	against, level, workDir string
 	readerFlags
-	chunks int
-	seed   uint64
-	gpu    gpuFlags
+	level, workDir string
+	chunks         int
+	seed           uint64
+	gpu            gpuFlags
 }
 
 func verifyCommand(u *ui) *cobra.Command {
@@ -48,14 +47,11 @@ Without --against the original is taken from the manifest, or from base_model in
 		RunE: func(c *cobra.Command, args []string) error { return runVerify(c.Context(), u, &f, args[0]) },
 	}
 	p := c.Flags()
-	p.StringVar(&f.against, "against", "", "the original: Hub repo, folder or .safetensors file")
+	f.readerFlags.register(p)
 	p.StringVar(&f.level, "level", string(pipeline.LevelFull), "structure, sample, proof or full")
 	p.StringVar(&f.workDir, "work-dir", "", "folder for the original's weights on their way")
-	p.IntVar(&f.workers, "workers", 0, "threads (default: all cores)")
-	p.Var(&f.memory, "memory", memoryUsage)
 	p.IntVar(&f.chunks, "chunks", 16, "chunks per unit at level sample")
 	p.Uint64Var(&f.seed, "seed", 0, "seed of level sample (default: random)")
-	f.sourceFlags.register(p)
 	f.gpu.register(p)
 	return c
 }
@@ -82,23 +78,19 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	if err := f.readerFlags.apply(&f.sourceFlags); err != nil {
+	d, err := f.openLimited(ctx, u, name)
+	if err != nil {
 		return err
 	}
-	d, err := f.openDF11(ctx, u, name)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", name, err)
-	}
 	defer d.Close()
-	f.limitPieces(d)
-	src, err := f.openOriginal(ctx, u, d, f.against)
+	src, err := f.openOriginal(ctx, u, d)
 	if err != nil {
 		return err
 	}
 	defer src.Close()
 	opt := pipeline.VerifyOptions{
 		DF11: d, Source: src.source, Model: src.model, Plan: src.plan, Level: pipeline.Level(f.level),
-		Workers: f.workers, Seed: f.seed, Chunks: f.chunks, WorkDir: f.workDir, Progress: new(pipeline.Progress), Log: u.log(),
+		Workers: f.shares.workers, Seed: f.seed, Chunks: f.chunks, WorkDir: f.workDir, Progress: new(pipeline.Progress), Log: u.log(),
 	}
 	if err := f.complete(u, &opt); err != nil {
 		return err
@@ -107,9 +99,6 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	stop := u.watch(opt.Progress)
 	report, err := pipeline.Verify(ctx, opt)
 	stop()
-	if as[*pipeline.LeftOutError](err) {
-		return hinted{err, "verify --level full compares all that was kept with the original"}
-	}
 	if err != nil {
 		return err
 	}
@@ -135,24 +124,6 @@ func (f *verifyFlags) complete(u *ui, opt *pipeline.VerifyOptions) error {
 	opt.GPU, err = f.gpu.open(u, f.shares.gpu)
 	f.shares.besideGPU(f.gpu.host()).apply()
 	return err
-}
-
-func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (*pipeline.DF11, error) {
-	if pipeline.Exists(name) && strings.HasSuffix(name, ".safetensors") {
-		return pipeline.OpenDF11File(name)
-	}
-	if pipeline.Exists(name) {
-		return pipeline.OpenDF11Folder(name)
-	}
-	repo, revision, _ := strings.Cut(name, "@")
-	if strings.Count(repo, "/") != 1 {
-		return nil, usagef("no such folder, and not a Hub id such as org/name-DF11")
-	}
-	c, err := f.client(u, "target")
-	if err != nil {
-		return nil, err
-	}
-	return pipeline.OpenDF11Hub(ctx, c, repo, revision)
 }
 
 func printVerifyReport(w io.Writer, r *pipeline.VerifyReport) {

@@ -7,15 +7,15 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// TestShardAuto: what Kubernetes, Slurm and our own variables say becomes a part; what does not say it clearly is refused.
-func TestShardAuto(t *testing.T) {
+// TestPartAuto: what Kubernetes, Slurm and our own variables say becomes a part; what does not say it clearly is refused.
+func TestPartAuto(t *testing.T) {
 	slurm := func(id, least, most, step, count string) map[string]string {
 		return map[string]string{"SLURM_ARRAY_TASK_ID": id, "SLURM_ARRAY_TASK_MIN": least, "SLURM_ARRAY_TASK_MAX": most, "SLURM_ARRAY_TASK_STEP": step, "SLURM_ARRAY_TASK_COUNT": count}
 	}
 	for name, tc := range map[string]struct {
-		env    map[string]string
-		shards int
-		want   pipeline.Part // none: refused
+		env   map[string]string
+		count int
+		want  pipeline.Part // none: refused
 	}{
 		"nothing":              {nil, 4, pipeline.Part{}},
 		"own":                  {map[string]string{"DF11_SHARD_INDEX": "2", "DF11_SHARD_COUNT": "3"}, 0, pipeline.Part{I: 2, N: 3}},
@@ -34,7 +34,7 @@ func TestShardAuto(t *testing.T) {
 		"no count":             {slurm("4", "0", "4", "2", ""), 3, pipeline.Part{}},
 		"no number":            {slurm("x", "0", "4", "2", "3"), 0, pipeline.Part{}},
 	} {
-		f := shardFlags{shard: "auto", shards: tc.shards}
+		f := partFlags{which: "auto", count: tc.count}
 		got, err := f.part(func(name string) string { return tc.env[name] })
 		if got != tc.want || (err != nil) != (tc.want == pipeline.Part{}) || err != nil && !as[usageError](err) {
 			t.Errorf("%s: %v %v, want %v", name, got, err, tc.want)
@@ -48,7 +48,7 @@ func TestSlurmArrayMakesEveryPart(t *testing.T) {
 	for _, id := range []string{"0", "2", "4"} {
 		env := map[string]string{"SLURM_ARRAY_TASK_ID": id, "SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_MAX": "4",
 			"SLURM_ARRAY_TASK_STEP": "2", "SLURM_ARRAY_TASK_COUNT": "3"}
-		p, err := (&shardFlags{shard: "auto"}).part(func(name string) string { return env[name] })
+		p, err := (&partFlags{which: "auto"}).part(func(name string) string { return env[name] })
 		if err != nil || p.N != 3 {
 			t.Fatal(p, err)
 		}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// readerFlags are the flags of verbs that read a DF11 model and its original.
+type readerFlags struct {
+	sourceFlags // of the original
+	against     string
+	workers     int
+	memory      sizeFlag
+	shares      memoryShares // set by divide
+}
+
+func (f *readerFlags) register(p *pflag.FlagSet) {
+	p.StringVar(&f.against, "against", "", "the original: Hub repo, folder or .safetensors file")
+	p.IntVar(&f.workers, "workers", 0, "threads (default: all cores)")
+	p.Var(&f.memory, "memory", memoryUsage)
+	f.sourceFlags.register(p)
+}
+
+// openLimited opens a DF11 model within the memory budget.
+func (f *readerFlags) openLimited(ctx context.Context, u *ui, name string) (*pipeline.DF11, error) {
+	if err := f.divide(); err != nil {
+		return nil, err
+	}
+	d, err := f.openDF11(ctx, u, name)
+	if err == nil && f.shares.total > 0 {
+		d.LimitPieces(pieceMemory(f.shares.total))
+	}
+	return d, err
+}
+
+// openDF11 opens a DF11 model: a file, a folder, or a Hub repo.
+func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (d *pipeline.DF11, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open %s: %w", name, err)
+		}
+	}()
+	if pipeline.Exists(name) && strings.HasSuffix(name, ".safetensors") {
+		return pipeline.OpenDF11File(name)
+	}
+	if pipeline.Exists(name) {
+		return pipeline.OpenDF11Folder(name)
+	}
+	repo, revision, _ := strings.Cut(name, "@")
+	if strings.Count(repo, "/") != 1 {
+		return nil, usagef("no such folder, and not a Hub id such as org/name-DF11")
+	}
+	c, err := f.client(u, "target")
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.OpenDF11Hub(ctx, c, repo, revision)
+}
+
+// openOriginal opens the model that a DF11 model was made from, and plans it as the DF11 model shows that it was planned.
+// Without --against it is the original that the DF11 model itself names.
+func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *pipeline.DF11) (*opened, error) {
+	spec := f.against
+	if spec == "" {
+		if spec = d.Original(); spec == "" {
+			return nil, hinted{usagef("neither a manifest nor a card names the original of %s", d.Name), "name it with --against"}
+		}
+		u.say("the original is %s", spec)
+	}
+	opt, err := f.planOptions()
+	if err != nil {
+		return nil, err
+	}
+	o := new(opened)
+	for _, opt = range d.OriginalOptions(opt) {
+		if o.source, o.model, err = f.openSource(ctx, u, spec, opt); !as[*plan.RefusedError](err) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("source %s: %w", spec, err)
+	}
+	if o.plan, err = d.PlanOriginal(o.model.Plan, opt); err != nil {
+		o.Close()
+		return nil, fmt.Errorf("plan %s: %w", spec, err)
+	}
+	return o, nil
+}
