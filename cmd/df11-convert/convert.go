@@ -67,11 +67,9 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 		return nil, err
 	}
 	defer f.gpu.close()
-	stop := u.watch(opt.Progress)
-	report, err := pipeline.Run(ctx, opt)
-	stop()
-	u.kept = u.kept || leavesWork(opt.Progress.Snapshot())
-	return report, err
+	defer func() { u.kept = u.kept || leavesWork(opt.Progress.Snapshot()) }()
+	defer u.watch(opt.Progress)()
+	return pipeline.Run(ctx, opt)
 }
 
 // leavesWork tells whether a run has done anything that the next one goes on from.

@@ -17,20 +17,19 @@ const usualBandwidth = 125_000_000
 
 // estimateFlags say how much of the weights may be read, and for which line times are given.
 type estimateFlags struct {
-	sample    sizeFlag
-	sampleSet func() bool
+	sample    sizeFlag // -1: a share of the model
 	bandwidth sizeFlag
 }
 
 func (f *estimateFlags) register(p *pflag.FlagSet) {
+	f.sample = -1
 	p.Var(&f.sample, "sample-bytes", "read at most this much of the weights for the estimate; 0 reads none (default 1 % or 8 MB, whichever is more, at most 64 MiB)")
-	f.sampleSet = func() bool { return p.Changed("sample-bytes") }
 }
 
 // estimate samples the weights of a planned source.
 func (f *estimateFlags) estimate(ctx context.Context, u *ui, o *opened) (*pipeline.Estimate, error) {
 	n := int64(f.sample)
-	if !f.sampleSet() {
+	if n < 0 {
 		n = pipeline.DefaultSampleBytes(o.model)
 	}
 	if n > 0 && !o.model.Local {

@@ -122,7 +122,7 @@ func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*in
 	}
 	defer d.Close()
 	n := int64(f.estimate.sample)
-	if !f.estimate.sampleSet() {
+	if n < 0 {
 		n = pipeline.DefaultSampleBytesDF11(d)
 	}
 	r, err := pipeline.InspectDF11(ctx, d, n)

@@ -71,9 +71,12 @@ type drawer struct {
 
 	last     pipeline.Snapshot
 	lastTime time.Time
-	done     average                // bytes proved per second
-	stages   map[string]*[2]average // by stage: bytes per second, and the share of the time that it was busy
+	proved   average // bytes per second
+	stages   []pace  // in the order of the snapshots
 }
+
+// pace is how fast a stage is, in bytes per second, and the share of the time that it is busy.
+type pace struct{ speed, busy average }
 
 // average is a rate that forgets within about five seconds.
 type average struct {
@@ -118,7 +121,7 @@ func (d *drawer) line(s pipeline.Snapshot) {
 	}
 	attrs := []any{
 		"phase", s.Phase, "files", s.Outputs, "files_total", s.OutputFiles,
-		"bytes", min(s.Verified, s.SourceBytes), "bytes_total", s.SourceBytes, "bytes_per_second", int64(d.done.value),
+		"bytes", min(s.Verified, s.SourceBytes), "bytes_total", s.SourceBytes, "bytes_per_second", int64(d.proved.value),
 	}
 	for _, st := range s.Stages {
 		attrs = append(attrs, st.Stage+"_bytes", st.Bytes)
@@ -134,28 +137,19 @@ func shorten(s string, width int) string {
 	return s
 }
 
-// measure follows the rates since the state before.
+// measure follows the rates since the snapshot before.
 func (d *drawer) measure(s pipeline.Snapshot) {
 	now := time.Now()
-	if dt := now.Sub(d.lastTime).Seconds(); !d.lastTime.IsZero() && dt > 0 {
-		d.done.add(float64(s.Verified-d.last.Verified)/dt, dt)
+	if d.stages == nil {
+		d.stages = make([]pace, len(s.Stages))
+	} else if dt := now.Sub(d.lastTime).Seconds(); dt > 0 {
+		d.proved.add(float64(s.Verified-d.last.Verified)/dt, dt)
 		for i, st := range s.Stages {
-			a := d.stage(st.Stage)
-			a[0].add(float64(st.Bytes-d.last.Stages[i].Bytes)/dt, dt)
-			a[1].add((st.Busy-d.last.Stages[i].Busy).Seconds()/dt, dt)
+			d.stages[i].speed.add(float64(st.Bytes-d.last.Stages[i].Bytes)/dt, dt)
+			d.stages[i].busy.add((st.Busy-d.last.Stages[i].Busy).Seconds()/dt, dt)
 		}
 	}
 	d.last, d.lastTime = s, now
-}
-
-func (d *drawer) stage(name string) *[2]average {
-	if d.stages == nil {
-		d.stages = map[string]*[2]average{}
-	}
-	if d.stages[name] == nil {
-		d.stages[name] = new([2]average)
-	}
-	return d.stages[name]
 }
 
 // text is the line itself: files, bytes, time to go, and what each stage does.
@@ -164,35 +158,34 @@ func (d *drawer) text(s pipeline.Snapshot) string {
 		fmt.Sprintf("%s %d/%d files", s.Phase, s.Outputs, s.OutputFiles),
 		human.Bytes(min(s.Verified, s.SourceBytes)) + " of " + human.Bytes(s.SourceBytes),
 	}
-	if left := s.SourceBytes - s.Verified; left > 0 && d.done.value > 0 {
-		eta := time.Duration(float64(left) / d.done.value * float64(time.Second))
+	if left := s.SourceBytes - s.Verified; left > 0 && d.proved.value > 0 {
+		eta := time.Duration(float64(left) / d.proved.value * float64(time.Second))
 		parts = append(parts, "eta "+eta.Round(time.Second).String())
 	}
 	return strings.Join(append(parts, d.stageTexts(s)...), " · ")
 }
 
-// stageTexts tells the rates of the ends of the pipeline and of the encoder, and marks the stage that was busy most, which
-// sets the pace.
-func (d *drawer) stageTexts(s pipeline.Snapshot) []string {
-	limit, most := "", 0.5
-	for _, st := range s.Stages {
-		if busy := d.stage(st.Stage)[1].value; busy > most {
-			limit, most = st.Stage, busy
+// stageTexts tells the rates of fetch, encode and upload, and of the stage that was busy most, which sets the pace.
+func (d *drawer) stageTexts(s pipeline.Snapshot) (texts []string) {
+	limit, most := -1, 0.5
+	for i, p := range d.stages {
+		if p.busy.value > most {
+			limit, most = i, p.busy.value
 		}
 	}
-	var out []string
-	for _, st := range s.Stages {
-		rate := d.stage(st.Stage)[0].value
-		switch {
-		case st.Stage != limit && (st.Stage == "verify" || st.Stage == "hash"):
-		case st.Bytes == 0, !d.stage(st.Stage)[0].begun:
-		case rate < 1e3:
-			out = append(out, st.Stage+" idle")
-		case st.Stage == limit:
-			out = append(out, st.Stage+" "+human.Bytes(int64(rate))+"/s ← limit")
-		default:
-			out = append(out, st.Stage+" "+human.Bytes(int64(rate))+"/s")
+	for i, st := range s.Stages {
+		speed := d.stages[i].speed
+		if i != limit && (st.Stage == "verify" || st.Stage == "hash") || st.Bytes == 0 || !speed.begun {
+			continue
 		}
+		text := st.Stage + " idle"
+		if speed.value >= 1e3 {
+			text = st.Stage + " " + human.Bytes(int64(speed.value)) + "/s"
+			if i == limit {
+				text += " ← limit"
+			}
+		}
+		texts = append(texts, text)
 	}
-	return out
+	return texts
 }

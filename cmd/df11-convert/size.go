@@ -25,7 +25,7 @@ func (s *sizeFlag) Set(text string) error {
 }
 
 func (s *sizeFlag) String() string {
-	if *s == 0 {
+	if *s <= 0 {
 		return ""
 	}
 	return human.Bytes(int64(*s))

@@ -19,7 +19,8 @@ type hubFlags struct {
 	tokenFile   string // for the source alone
 	connections int
 	limitRate   sizeFlag
-	budget      int64 // of memory for the whole program, 0 for none; set by the verb
+	budget      int64        // of memory for the whole program, 0 for none; set by the verb
+	instead     *hub.Options // used instead of the environment's, by the demo; nil otherwise
 }
 
 // client makes a Hub client for a side, "source" or "target". Each side gets the whole share of memory for transfers: the
@@ -32,14 +33,9 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 	return hub.New(opt)
 }
 
-// hubOptions reads the environment as Python does, and adds the flags.
+// hubOptions are those of the environment, as Python reads it, and of the flags.
 func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = os.TempDir()
-	}
-	env, err := hub.Environ(os.Getenv, home)
-	opt := env.Options()
+	opt, err := f.environment()
 	if side == "source" && f.tokenFile != "" {
 		if opt.Token, err = hub.ReadTokenFile(f.tokenFile); err == nil {
 			opt.TokenSource = "file " + f.tokenFile
@@ -53,6 +49,18 @@ func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 	opt.RangeBytes, opt.BufferBytes = transferBuffers(f.budget, f.connections)
 	opt.OnWait, opt.Governor = u.noteWait, u.governor
 	return opt, nil
+}
+
+func (f *hubFlags) environment() (hub.Options, error) {
+	if f.instead != nil {
+		return *f.instead, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = os.TempDir()
+	}
+	env, err := hub.Environ(os.Getenv, home)
+	return env.Options(), err
 }
 
 // sourceFlags say how a source is read and planned.

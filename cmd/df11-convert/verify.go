@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,52 +78,42 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	d, err := f.openLimited(ctx, u, name)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	src, err := f.openOriginal(ctx, u, d)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	opt := pipeline.VerifyOptions{
-		DF11: d, Source: src.source, Model: src.model, Plan: src.plan, Level: pipeline.Level(f.level),
-		Workers: f.shares.workers, Seed: f.seed, Chunks: f.chunks, WorkDir: f.workDir, Progress: new(pipeline.Progress), Log: u.log(),
-	}
-	if err := f.complete(u, &opt); err != nil {
-		return err
-	}
-	defer f.gpu.close()
-	stop := u.watch(opt.Progress)
-	report, err := pipeline.Verify(ctx, opt)
-	stop()
+	report, err := verifyOne(ctx, u, f, name)
 	if err != nil {
 		return err
 	}
 	return u.result(report, func(w io.Writer) { printVerifyReport(w, report) })
 }
 
-// complete fills in defaults.
-func (f *verifyFlags) complete(u *ui, opt *pipeline.VerifyOptions) error {
-	if opt.WorkDir == "" {
-		opt.WorkDir = filepath.Join(os.TempDir(), "df11-convert")
+// verifyOne verifies one DF11 model as the flags say.
+func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*pipeline.VerifyReport, error) {
+	d, err := f.openLimited(ctx, u, name)
+	if err != nil {
+		return nil, err
 	}
-	if opt.Seed == 0 {
-		var b [8]byte
-		if _, err := rand.Read(b[:]); err != nil {
-			return err
+	defer d.Close()
+	src, err := f.openOriginal(ctx, u, d)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	opt := pipeline.VerifyOptions{
+		DF11: d, Source: src.source, Model: src.model, Plan: src.plan, Level: pipeline.Level(f.level), Workers: f.shares.workers,
+		Seed: f.seed, Chunks: f.chunks, Progress: new(pipeline.Progress), Log: u.log(),
+		WorkDir: cmp.Or(f.workDir, filepath.Join(os.TempDir(), "df11-convert")),
+	}
+	if opt.Level == pipeline.LevelFull {
+		if opt.GPU, err = f.gpu.open(u, f.shares.gpu); err != nil {
+			return nil, err
 		}
-		opt.Seed = binary.LittleEndian.Uint64(b[:])
+		defer f.gpu.close()
+		f.shares.besideGPU(f.gpu.host()).apply()
 	}
-	if opt.Level != pipeline.LevelFull {
-		return nil
+	for opt.Seed == 0 {
+		opt.Seed = rand.Uint64()
 	}
-	var err error
-	opt.GPU, err = f.gpu.open(u, f.shares.gpu)
-	f.shares.besideGPU(f.gpu.host()).apply()
-	return err
+	defer u.watch(opt.Progress)()
+	return pipeline.Verify(ctx, opt)
 }
 
 func printVerifyReport(w io.Writer, r *pipeline.VerifyReport) {
