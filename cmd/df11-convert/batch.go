@@ -94,14 +94,11 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 
 // flags are the command line's, changed by the entry.
 func (m batchModel) flags(f convertFlags) convertFlags {
-	for _, x := range []struct {
-		to   *string
-		from string
-	}{{&f.target.repoID, m.RepoID}, {&f.target.out, m.Output}, {&f.target.baseModel, m.BaseModel}, {&f.layout, m.Layout}, {&f.patternDict, m.Dict}} {
-		if x.from != "" {
-			*x.to = x.from
-		}
-	}
+	f.target.repoID = cmp.Or(m.RepoID, f.target.repoID)
+	f.target.out = cmp.Or(m.Output, f.target.out)
+	f.target.baseModel = cmp.Or(m.BaseModel, f.target.baseModel)
+	f.layout = cmp.Or(m.Layout, f.layout)
+	f.patternDict = cmp.Or(m.Dict, f.patternDict)
 	if m.Private != nil {
 		f.target.private = *m.Private
 	}

@@ -104,8 +104,8 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened, shares m
 		return opt, err
 	}
 	var err error
-	opt.GPU, err = f.gpu.open(u, shares.gpu)
-	opt.SpoolMemory = shares.besideGPU(f.gpu.host()).spools
+	opt.GPU, err = f.gpu.open(u, &shares)
+	opt.SpoolMemory = shares.spools
 	return opt, err
 }
 

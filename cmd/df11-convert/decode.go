@@ -64,9 +64,5 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 
 func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {
 	fmt.Fprintf(w, "%d files with %s written to %s\n", r.Files, human.Bytes(r.Bytes), r.Folder)
-	if r.Consulted {
-		fmt.Fprintln(w, "every sha256 equals the original's")
-	} else {
-		fmt.Fprintln(w, "every sha256 equals the one in the manifest; the original itself was not consulted")
-	}
+	fmt.Fprintln(w, "every sha256 equals", either(r.Consulted, "the original's", "the one in the manifest; the original itself was not consulted"))
 }

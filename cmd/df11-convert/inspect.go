@@ -159,8 +159,8 @@ func printInspection(w io.Writer, r *inspect.Report) {
 }
 
 func printFigures(t *table, r *inspect.Report) {
-	would := map[inspect.Kind]string{inspect.Source: "would take "}[r.Kind]
-	t.row("units", "%d with %d weights%s", len(r.Units), r.Weights, map[bool]string{true: ", all read", false: fmt.Sprintf(", %d read", r.Read)}[r.Exact])
+	would := either(r.Kind == inspect.Source, "would take ", "")
+	t.row("units", "%d with %d weights, %s read", len(r.Units), r.Weights, either(r.Exact, "all", fmt.Sprint(r.Read)))
 	t.row("size", "%s%s instead of %s: %.2f %%", would, human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes), percent(r.DF11Bytes, r.BF16Bytes))
 	if r.Read > 0 {
 		t.row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
@@ -177,10 +177,7 @@ func printFigures(t *table, r *inspect.Report) {
 func printInspectedUnits(w io.Writer, r *inspect.Report) {
 	fmt.Fprintln(w)
 	t := newTable(w)
-	chunk := "fullest chunk"
-	if r.Kind == inspect.Source {
-		chunk = "mean chunk"
-	}
+	chunk := either(r.Kind == inspect.Source, "mean chunk", "fullest chunk")
 	fmt.Fprintf(t, "unit\ttensors\tweights\tentropy\tcode\tbits/weight\tbound\tsymbols\tlongest\ttable rows\t%s\tlargest exponent\n", chunk)
 	for _, u := range r.Units {
 		if u.Reason != "" {

@@ -38,11 +38,8 @@ func filterModels(models []plan.Model, words []string) []plan.Model {
 	found := []plan.Model{}
 	for _, m := range models {
 		line := strings.ToLower(strings.Join(append(modelLine(m), m.DF11Repos...), " "))
-		missing := false
-		for _, word := range words {
-			missing = missing || !strings.Contains(line, strings.ToLower(word))
-		}
-		if !missing {
+		lacks := func(word string) bool { return !strings.Contains(line, strings.ToLower(word)) }
+		if !slices.ContainsFunc(words, lacks) {
 			found = append(found, m)
 		}
 	}

@@ -101,8 +101,7 @@ func (f *forecast) print(w io.Writer) {
 	t.row("layout", "%s", p.Layout)
 	t.row("pattern dict", "%s", origin(p))
 	t.row("read", "%s in %d files", human.Bytes(p.SourceBytes()), len(m.Plan.Weights))
-	about := map[bool]string{false: "about "}[e.Exact]
-	t.row("write", "%s%s in %d files, %.1f %% (%s)", about, human.Bytes(e.OutputBytes), len(p.OutputFiles), percent(e.OutputBytes, p.SourceBytes()), basis(e))
+	t.row("write", "%s%s in %d files, %.1f %% (%s)", either(e.Exact, "", "about "), human.Bytes(e.OutputBytes), len(p.OutputFiles), percent(e.OutputBytes, p.SourceBytes()), basis(e))
 	f.printNeeds(t)
 	t.Flush()
 	f.printUnits(w)
@@ -257,7 +256,7 @@ func (f *forecast) printRemarks(w io.Writer) {
 	fmt.Fprintln(w, "\nreaders:")
 	t := newTable(w)
 	for _, r := range p.Readers {
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", r.Name, r.Version, map[bool]string{true: "loads it", false: "does not"}[r.OK], r.Why)
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", r.Name, r.Version, either(r.OK, "loads it", "does not"), r.Why)
 	}
 	t.Flush()
 }

@@ -39,7 +39,7 @@ func printReport(w io.Writer, r *pipeline.Report) {
 	for _, u := range r.TiesBroken {
 		t.row("limiter tie", "%s: the official bytes depend on the machine here, ours follow one rule", u)
 	}
-	t.row("proved", "all 16 bits of every weight decoded again and compared on the CPU%s: 0 differ", alsoGPU(r.GPU))
+	t.row("proved", "all 16 bits of every weight decoded again and compared on the CPU%s: 0 differ", either(r.GPU, " and on the GPU", ""))
 	if r.Folder != "" {
 		t.row("folder", "%s", r.Folder)
 	}
@@ -73,11 +73,12 @@ func at(commit string) string {
 	return " at " + commit[:min(12, len(commit))]
 }
 
-func alsoGPU(yes bool) string {
+// either is one of two texts.
+func either(yes bool, ifYes, ifNo string) string {
 	if yes {
-		return " and on the GPU"
+		return ifYes
 	}
-	return ""
+	return ifNo
 }
 
 func percent(a, b int64) float64 {

@@ -14,9 +14,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/pipeline"
-	"github.com/df11-convert/df11-convert/verify"
 )
 
 // The rules of what the program says:
@@ -25,17 +22,6 @@ import (
 //   - an error is one line, "df11-convert: …", and is followed by "hint: …" lines wherever the user can act
 //   - with --log-format json every line on stderr is one JSON object, errors and progress too; --quiet wins over all else
 //   - no token, and no query of a URL, is ever printed
-
-// Exit codes, as the README lists them.
-const (
-	exitOK          = 0
-	exitError       = 1
-	exitUsage       = 2
-	exitWrong       = 3 // something about the target is wrong: structure, hash or bits
-	exitAuth        = 4
-	exitRefused     = 5 // not convertible
-	exitInterrupted = 130
-)
 
 // ui is where the program talks to its user.
 type ui struct {
@@ -125,19 +111,6 @@ func (u *ui) noteWait(w hub.Wait) {
 	}
 }
 
-// usageError is a wrong command line.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// hinted carries advice beside an error.
-type hinted struct {
-	error
-	hint string
-}
-
-func (h hinted) Unwrap() error { return h.error }
-
 // report prints an error with its hints and gives the exit code.
 func (u *ui) report(ctx context.Context, err error) int {
 	if err == nil {
@@ -167,78 +140,6 @@ func (u *ui) complain(text string, code int, advice []string) {
 	for _, h := range advice {
 		fmt.Fprintf(u.err, "hint: %s\n", h)
 	}
-}
-
-// as tells whether err holds a T.
-func as[T error](err error) bool {
-	var t T
-	return errors.As(err, &t)
-}
-
-func exitCode(err error) int {
-	switch {
-	case as[usageError](err):
-		return exitUsage
-	case as[*verify.MismatchError](err), as[*verify.StructureError](err), as[*pipeline.WrongError](err):
-		return exitWrong
-	case errors.Is(err, hub.ErrUnauthorized), errors.Is(err, hub.ErrGated), errors.Is(err, hub.ErrForbidden):
-		return exitAuth
-	case as[*plan.RefusedError](err), as[*pipeline.StrictError](err), as[*pipeline.AliasError](err), as[*pipeline.InexactError](err):
-		return exitRefused
-	}
-	return exitError
-}
-
-// hints gathers what the user can do about an error.
-func hints(err error) (hs []string) {
-	add := func(h string) {
-		if h != "" {
-			hs = append(hs, h)
-		}
-	}
-	if h := (hinted{}); errors.As(err, &h) {
-		add(h.hint)
-	}
-	if r := (*plan.RefusedError)(nil); errors.As(err, &r) {
-		add(r.Hint)
-	}
-	if b := (*pipeline.BrokenSourceError)(nil); errors.As(err, &b) {
-		add(b.Hint())
-		return hs
-	}
-	if c := (*pipeline.CacheError)(nil); errors.As(err, &c) {
-		add(c.Hint())
-	}
-	add(hub.Hint(err))
-	switch {
-	case as[usageError](err):
-		add("see df11-convert --help")
-	case pipeline.IsDiskFull(err):
-		add("free some space, or choose another disk with --work-dir or -o; what is done is kept")
-	case as[*pipeline.BudgetError](err):
-		add("free some space, choose another disk with --work-dir or -o, or split the work with --shard")
-	case as[*pipeline.SourceTargetError](err):
-		add("choose another target with -o or --repo-id")
-	case as[*pipeline.ForeignFilesError](err):
-		f := (*pipeline.ForeignFilesError)(nil)
-		if errors.As(err, &f); len(f.Overwritten) > 0 {
-			add("choose another target with -o or --repo-id, or --force if they may go")
-		}
-		if len(f.Files) > 0 {
-			add("the loader would read those files too: choose an empty target, or --force if they may stay")
-		}
-	case as[*pipeline.VisibilityError](err):
-		add("choose a private target, or --public if the licence allows it")
-	case as[*pipeline.SourceError](err):
-		add("the bytes that arrived are not the published ones: the file is damaged at the source, or on its way")
-	case as[*pipeline.StrictError](err):
-		add("without --strict such units stay in BF16; plan and card say so")
-	case as[*pipeline.LeftOutError](err):
-		add("verify --level full compares all that was kept with the original")
-	case as[*pipeline.InexactError](err):
-		add("convert the model to BF16 yourself first, if rounding is what you want")
-	}
-	return hs
 }
 
 // shellQuote makes an argument safe to paste into a shell.

@@ -103,11 +103,11 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*pipeli
 		WorkDir: cmp.Or(f.workDir, filepath.Join(os.TempDir(), "df11-convert")),
 	}
 	if opt.Level == pipeline.LevelFull {
-		if opt.GPU, err = f.gpu.open(u, f.shares.gpu); err != nil {
+		if opt.GPU, err = f.gpu.open(u, &f.shares); err != nil {
 			return nil, err
 		}
 		defer f.gpu.close()
-		f.shares.besideGPU(f.gpu.host()).apply()
+		f.shares.apply()
 	}
 	for opt.Seed == 0 {
 		opt.Seed = rand.Uint64()
@@ -121,8 +121,7 @@ func printVerifyReport(w io.Writer, r *pipeline.VerifyReport) {
 	if r.AgainstFile != "" {
 		against += " (" + r.AgainstFile + ")"
 	}
-	said := map[bool]string{true: "equals", false: "shows no fault against"}[r.Equal]
-	fmt.Fprintf(w, "%s %s %s (level %s)\n", r.Model, said, against, r.Level)
+	fmt.Fprintf(w, "%s %s %s (level %s)\n", r.Model, either(r.Equal, "equals", "shows no fault against"), against, r.Level)
 	units := fmt.Sprintf("%d units", r.Units)
 	if r.Equal {
 		units += fmt.Sprintf(" with %d weights decoded", r.Weights)
@@ -132,8 +131,7 @@ func printVerifyReport(w io.Writer, r *pipeline.VerifyReport) {
 	case pipeline.LevelFull:
 		fmt.Fprintln(w, "  all 16 bits of every weight compared: 0 differ")
 	case pipeline.LevelProof:
-		whose := map[bool]string{true: "the published one", false: "the original's"}[r.Published]
-		fmt.Fprintf(w, "  %d original files rebuilt: every sha256 is %s\n", r.Files, whose)
+		fmt.Fprintf(w, "  %d original files rebuilt: every sha256 is %s\n", r.Files, either(r.Published, "the published one", "the original's"))
 	case pipeline.LevelSample:
 		fmt.Fprintf(w, "  up to %d chunks of each unit compared: 0 weights differ there (seed %d)\n", r.Chunks, r.Seed)
 	case pipeline.LevelStructure:
