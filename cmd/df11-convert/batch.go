@@ -19,7 +19,7 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// batchModel is one entry of a list. What it leaves out is taken from the command line.
+// batchModel is one entry of a list. The command line completes it.
 type batchModel struct {
 	Source    string `yaml:"source"`
 	RepoID    string `yaml:"repo-id"`
@@ -92,7 +92,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	return nil
 }
 
-// flags are the command line's, changed by the entry.
+// flags are the flags of the command line with the values of the entry.
 func (m batchModel) flags(f convertFlags) convertFlags {
 	f.target.repoID = cmp.Or(m.RepoID, f.target.repoID)
 	f.target.out = cmp.Or(m.Output, f.target.out)

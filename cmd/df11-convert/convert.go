@@ -72,7 +72,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	return pipeline.Run(ctx, opt)
 }
 
-// leavesWork tells whether a run has done anything that the next one goes on from.
+// leavesWork reports whether a run has done work from which the next run continues.
 func leavesWork(s pipeline.Snapshot) bool {
 	return s.Fetched > 0 || s.Outputs > 0 || s.Phase != "" && s.Phase != "convert"
 }

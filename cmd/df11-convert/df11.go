@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -41,26 +42,23 @@ func (f *readerFlags) openLimited(ctx context.Context, u *ui, name string) (*pip
 
 // openDF11 opens a DF11 model: a file, a folder, or a Hub repo.
 func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (d *pipeline.DF11, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("open %s: %w", name, err)
+	switch repo, revision, _ := strings.Cut(name, "@"); {
+	case pipeline.Exists(name) && strings.HasSuffix(name, ".safetensors"):
+		d, err = pipeline.OpenDF11File(name)
+	case pipeline.Exists(name):
+		d, err = pipeline.OpenDF11Folder(name)
+	case strings.Count(repo, "/") != 1:
+		err = usagef("no such folder, and not a Hub id such as org/name-DF11")
+	default:
+		var c *hub.Client
+		if c, err = f.client(u, "target"); err == nil {
+			d, err = pipeline.OpenDF11Hub(ctx, c, repo, revision)
 		}
-	}()
-	if pipeline.Exists(name) && strings.HasSuffix(name, ".safetensors") {
-		return pipeline.OpenDF11File(name)
 	}
-	if pipeline.Exists(name) {
-		return pipeline.OpenDF11Folder(name)
-	}
-	repo, revision, _ := strings.Cut(name, "@")
-	if strings.Count(repo, "/") != 1 {
-		return nil, usagef("no such folder, and not a Hub id such as org/name-DF11")
-	}
-	c, err := f.client(u, "target")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
-	return pipeline.OpenDF11Hub(ctx, c, repo, revision)
+	return d, nil
 }
 
 // openOriginal opens the model that a DF11 model was made from, and plans it as the DF11 model shows that it was planned.

@@ -34,7 +34,7 @@ type hinted struct {
 
 func (h hinted) Unwrap() error { return h.error }
 
-// as tells whether err holds a T.
+// as reports whether err wraps a T.
 func as[T error](err error) bool {
 	_, ok := errors.AsType[T](err)
 	return ok
@@ -54,8 +54,8 @@ func exitCode(err error) int {
 	return exitError
 }
 
-// advice says what the user can do about an error of a kind. An error gets the hint of the first kind that it is.
-var advice = []struct {
+// kindHints says what the user can do about errors of one kind. The first kind that fits an error counts.
+var kindHints = []struct {
 	is   func(error) bool
 	hint string
 }{
@@ -99,9 +99,9 @@ func hints(err error) (hs []string) {
 			add("the loader would read those files too: choose an empty target, or --force if they may stay")
 		}
 	}
-	for _, a := range advice {
-		if a.is(err) {
-			add(a.hint)
+	for _, k := range kindHints {
+		if k.is(err) {
+			add(k.hint)
 			break
 		}
 	}

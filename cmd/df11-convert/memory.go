@@ -11,36 +11,36 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pagecache"
 )
 
-// How --memory is divided. What a worker takes are the buffers of encoder and verifier, and the blocks that are read
-// ahead of it from a local file.
+// How --memory is divided. A worker takes the buffers of encoder and verifier, and the blocks that are read ahead for it
+// from a local file.
 const (
 	minMemory       = 64 << 20
 	outsideHeap     = 16 << 20 // the program's own pages, stacks, the runtime's tables
-	sharedMemory    = 44 << 20 // all that does not grow with the workers: outsideHeap, headers, counts, garbage
+	sharedMemory    = 44 << 20 // everything that does not grow with the workers: outsideHeap, headers, counts, garbage
 	memoryPerWorker = 9 << 20
 	memoryPerUpload = 8 << 20
-	transferShare   = 4 // 1/4 of the budget is for what is fetched ahead
+	transferShare   = 4 // 1/4 of the budget is for bytes that are fetched ahead
 	minRange        = 1 << 20
 	maxRange        = 16 << 20
 	maxTransfer     = 512 << 20 // more is not faster
 	minSpools       = 8 << 20   // less is not worth it
-	gpuShare        = 2         // 1/2 of what spools would have is for GPUs, where there are any
+	gpuShare        = 2         // 1/2 of the spools' share is for GPUs, where there are any
 	piecesShare     = 8         // 1/8 is for pieces of a finished model on a Hub
 	maxPieces       = 96 << 20
-	containerShare  = 0.75 // of a container's limit, where nobody sets a budget
+	containerShare  = 0.75 // of a container's limit, if no budget is set
 	defaultConns    = 8
 )
 
-// memoryShares is what each user of the memory gets; zero values mean that there is no budget.
+// memoryShares is a budget, divided. The zero value means that there is no budget.
 type memoryShares struct {
 	total, heap int64
 	workers     int
-	spools      int64 // as pipeline.Options.SpoolMemory has it
-	gpu         int64 // the most that GPUs may take of it, as verify.GPUOptions.Host has it
+	spools      int64 // for pipeline.Options.SpoolMemory
+	gpu         int64 // for verify.GPUOptions.Host
 }
 
-// divideMemory divides a budget; 0 is none. There are as many workers as it can hold. Of what workers, uploads and
-// transfers leave, spools get three quarters: they lie outside the heap, and all else is garbage and tables.
+// divideMemory divides a budget; 0 is none. Workers come first, as many as the budget can hold, then uploads and
+// transfers. Spools, which lie outside the heap, get three quarters of the rest; garbage and tables get the last quarter.
 func divideMemory(total sizeFlag, workers, uploads int) (memoryShares, error) {
 	m := memoryShares{total: int64(total), workers: workers}
 	if total == 0 {
@@ -60,7 +60,7 @@ func divideMemory(total sizeFlag, workers, uploads int) (memoryShares, error) {
 	return m, nil
 }
 
-// besideGPU is what is left to spools, or to the heap of a verb without them, where GPUs take n bytes of the host's memory.
+// besideGPU takes n bytes of the host's memory for GPUs from the spools, or from the heap of a verb that has no spools.
 func (m memoryShares) besideGPU(n int64) memoryShares {
 	switch {
 	case m.total == 0:
@@ -72,7 +72,7 @@ func (m memoryShares) besideGPU(n int64) memoryShares {
 	return m
 }
 
-// limitFlags bound what a conversion takes of the machine.
+// limitFlags bound the cores, memory and disk of a conversion.
 type limitFlags struct {
 	workers, uploads int
 	memory, disk     sizeFlag
@@ -104,7 +104,7 @@ func (f *readerFlags) divide() (err error) {
 	return nil
 }
 
-// forReading gives the heap what a conversion would have for spools.
+// forReading divides a budget for a verb without spools: the heap gets their share.
 func forReading(total sizeFlag, workers int) (memoryShares, error) {
 	m, err := divideMemory(total, workers, 0)
 	m.heap += max(0, m.spools)
@@ -112,14 +112,15 @@ func forReading(total sizeFlag, workers int) (memoryShares, error) {
 	return m, err
 }
 
-// pieceMemory is the share of a budget for pieces of a finished model on a Hub; 0, the default, without a budget.
+// pieceMemory is the share of a budget for pieces of a finished model on a Hub. Without a budget it is 0, which means the
+// default.
 func pieceMemory(memory int64) int64 { return min(memory/piecesShare, maxPieces) }
 
-// garbagePercent is how much garbage there may be beside what is used. That is mostly buffers, which cost the collector
-// nothing to look at.
+// garbagePercent is the garbage that may pile up, in percent of the live heap. The heap is mostly buffers, which the
+// collector need not look into, so that it may run often.
 const garbagePercent = 25
 
-// apply tells the garbage collector.
+// apply makes the garbage collector keep the heap's share.
 func (m memoryShares) apply() {
 	if m.total > 0 {
 		debug.SetMemoryLimit(m.heap)
@@ -132,11 +133,8 @@ func transferBuffers(memory int64, connections int) (rangeBytes, bufferBytes int
 	if memory == 0 {
 		return 0, 0
 	}
-	if connections == 0 {
-		connections = defaultConns
-	}
 	bufferBytes = min(memory/transferShare, maxTransfer)
-	rangeBytes = min(max(bufferBytes/int64(connections), minRange), maxRange)
+	rangeBytes = min(max(bufferBytes/int64(cmp.Or(connections, defaultConns)), minRange), maxRange)
 	return rangeBytes, max(bufferBytes, rangeBytes)
 }
 
@@ -149,7 +147,7 @@ func defaultMemory() sizeFlag {
 	return sizeFlag(max(minMemory, int64(containerShare*float64(limit))))
 }
 
-// containerMemory is the memory limit of the control groups that this process is in; 0 if there is none or none is known.
+// containerMemory is the memory limit of the control groups of this process; 0 if there is none or it cannot be read.
 func containerMemory() int64 {
 	limit, err := memlimit.FromCgroup()
 	if err != nil {

@@ -32,8 +32,7 @@ all of them. Models that are not listed can often be converted as well: plan der
 	}
 }
 
-// filterModels keeps the entries that hold every word somewhere in their line. It never gives nil, so that --json is an
-// array.
+// filterModels keeps the entries whose line has every word. It never returns nil, so that --json prints an array.
 func filterModels(models []plan.Model, words []string) []plan.Model {
 	found := []plan.Model{}
 	for _, m := range models {
@@ -64,7 +63,7 @@ func modelLine(m plan.Model) []string {
 	return []string{m.ID, string(m.Layout), matchText(m), provenance}
 }
 
-// matchText is how an entry is recognised, in words.
+// matchText says how a source is recognized as the entry's model.
 func matchText(m plan.Model) string {
 	if m.LikeOnly {
 		return "only with --like " + m.ID

@@ -101,7 +101,8 @@ func (f *forecast) print(w io.Writer) {
 	t.row("layout", "%s", p.Layout)
 	t.row("pattern dict", "%s", origin(p))
 	t.row("read", "%s in %d files", human.Bytes(p.SourceBytes()), len(m.Plan.Weights))
-	t.row("write", "%s%s in %d files, %.1f %% (%s)", either(e.Exact, "", "about "), human.Bytes(e.OutputBytes), len(p.OutputFiles), percent(e.OutputBytes, p.SourceBytes()), basis(e))
+	t.row("write", "%s%s in %d files, %.1f %% (%s)", either(e.Exact, "", "about "), human.Bytes(e.OutputBytes), len(p.OutputFiles),
+		percent(e.OutputBytes, p.SourceBytes()), basis(e))
 	f.printNeeds(t)
 	t.Flush()
 	f.printUnits(w)
@@ -138,7 +139,8 @@ func origin(p *plan.Plan) string {
 // printNeeds writes a line for each thing that the conversion takes.
 func (f *forecast) printNeeds(t *table) {
 	n, line := f.needs, human.Bytes(f.bandwidth)
-	t.row("disk", "%s with a folder as the target; %s with --push alone; --disk %s is the least", human.Bytes(n.Disk), human.Bytes(n.DiskPush), human.Bytes(n.DiskLeast))
+	t.row("disk", "%s with a folder as the target; %s with --push alone; --disk %s is the least",
+		human.Bytes(n.Disk), human.Bytes(n.DiskPush), human.Bytes(n.DiskLeast))
 	t.row("memory", "at most %s", human.Bytes(n.Memory))
 	download, upload, both := f.seconds(n.Download), f.seconds(n.Upload), ""
 	if n.Download > 0 {
@@ -147,7 +149,8 @@ func (f *forecast) printNeeds(t *table) {
 	} else {
 		t.row("download", "nothing: the source is local")
 	}
-	t.row("upload", "with --push %s in %d requests, %s at %s/s%s", human.Bytes(n.Upload), n.UploadRequests, seconds(upload), line, both)
+	t.row("upload", "with --push %s in %d requests, %s at %s/s%s",
+		human.Bytes(n.Upload), n.UploadRequests, seconds(upload), line, both)
 }
 
 // printUnits prints a line for each run of units that are alike.
@@ -205,7 +208,8 @@ func (f *forecast) printPlain(w io.Writer) {
 	for _, u := range p.Units {
 		siblings += len(u.Siblings)
 	}
-	fmt.Fprintf(w, "\nunchanged: %s in %d tensors of the remainder and %d siblings inside units\n", human.Bytes(p.PlainBytes()), len(p.Remainder), siblings)
+	fmt.Fprintf(w, "\nunchanged: %s in %d tensors of the remainder and %d siblings inside units\n",
+		human.Bytes(p.PlainBytes()), len(p.Remainder), siblings)
 	type group struct {
 		why     string
 		n       int

@@ -17,16 +17,14 @@ const (
 	lineEvery = 10 * time.Second
 )
 
-// watch shows progress until the function it returns is called, which draws the last state.
+// watch shows progress until stop is called. Stop draws the last state.
 func (u *ui) watch(p *pipeline.Progress) (stop func()) {
 	if u.quiet {
 		return func() {}
 	}
-	d := drawer{ui: u, p: p, start: time.Now()}
-	every := lineEvery
+	d, every := drawer{ui: u, p: p}, lineEvery
 	if u.terminal() {
-		every = drawEvery
-		d.bar = newBar(u)
+		d.bar, every = newBar(u), drawEvery
 	}
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -55,7 +53,7 @@ func newBar(u *ui) *progressbar.ProgressBar {
 		progressbar.OptionSetWidth(barWidth),
 		progressbar.OptionSetPredictTime(false),
 		progressbar.OptionSetElapsedTime(false),
-		progressbar.OptionEnableColorCodes(u.colour()),
+		progressbar.OptionEnableColorCodes(u.color()),
 		progressbar.OptionSetRenderBlankState(true),
 		progressbar.OptionThrottle(0),
 		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "━", SaucerHead: "╸", SaucerPadding: " ", BarStart: "", BarEnd: ""}),
@@ -64,10 +62,9 @@ func newBar(u *ui) *progressbar.ProgressBar {
 
 // drawer turns snapshots into the progress line.
 type drawer struct {
-	ui    *ui
-	p     *pipeline.Progress
-	bar   *progressbar.ProgressBar // nil: plain lines
-	start time.Time
+	ui  *ui
+	p   *pipeline.Progress
+	bar *progressbar.ProgressBar // nil: plain lines
 
 	last     pipeline.Snapshot
 	lastTime time.Time
@@ -75,10 +72,10 @@ type drawer struct {
 	stages   []pace  // in the order of the snapshots
 }
 
-// pace is how fast a stage is, in bytes per second, and the share of the time that it is busy.
+// pace tells how fast a stage is, in bytes per second, and which share of the time it is busy.
 type pace struct{ speed, busy average }
 
-// average is a rate that forgets within about five seconds.
+// average is a moving average over about five seconds.
 type average struct {
 	value float64
 	begun bool
@@ -137,7 +134,7 @@ func shorten(s string, width int) string {
 	return s
 }
 
-// measure follows the rates since the snapshot before.
+// measure updates the averages with the progress since the last snapshot.
 func (d *drawer) measure(s pipeline.Snapshot) {
 	now := time.Now()
 	if d.stages == nil {
@@ -165,7 +162,7 @@ func (d *drawer) text(s pipeline.Snapshot) string {
 	return strings.Join(append(parts, d.stageTexts(s)...), " · ")
 }
 
-// stageTexts tells the rates of fetch, encode and upload, and of the stage that was busy most, which sets the pace.
+// stageTexts gives the rates of fetch, encode and upload, and of the busiest stage, which limits the others.
 func (d *drawer) stageTexts(s pipeline.Snapshot) (texts []string) {
 	limit, most := -1, 0.5
 	for i, p := range d.stages {

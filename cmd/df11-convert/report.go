@@ -11,11 +11,12 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// table writes lines of a name and a text, in two columns, until it is flushed.
+// table aligns columns when it is flushed.
 type table struct{ *tabwriter.Writer }
 
 func newTable(w io.Writer) *table { return &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
 
+// row adds a line with a name and a text.
 func (t *table) row(name, format string, args ...any) {
 	fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 }
@@ -49,13 +50,14 @@ func printReport(w io.Writer, r *pipeline.Report) {
 	t.row("time", "%s", stageTimes(r))
 	for _, side := range []string{"source", "target"} {
 		if x, ok := r.Traffic[side]; ok {
-			t.row(side+" hub", "%d requests, %d retries, %s in, %s out, waited %s", x.Requests, x.Retries, human.Bytes(x.BytesIn), human.Bytes(x.BytesOut), x.Waited.Round(time.Millisecond))
+			t.row(side+" hub", "%d requests, %d retries, %s in, %s out, waited %s", x.Requests, x.Retries,
+				human.Bytes(x.BytesIn), human.Bytes(x.BytesOut), x.Waited.Round(time.Millisecond))
 		}
 	}
 	t.Flush()
 }
 
-// stageTimes is the wall time, and how long each stage was at work in it.
+// stageTimes gives the wall time, and the time for which each stage was at work.
 func stageTimes(r *pipeline.Report) string {
 	text := fmt.Sprintf("%.1f s", r.Seconds)
 	for _, s := range r.Stages {

@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// targetFlags say where the result goes, and as what.
+// targetFlags say where the result goes, who may read it, and which model its card names as the base.
 type targetFlags struct {
 	out, repoID, revision, baseModel       string
 	push, private, public, createPR, force bool

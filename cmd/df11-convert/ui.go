@@ -30,19 +30,19 @@ type ui struct {
 	json      bool
 	verbose   bool
 	logFormat string
-	resume    string // the command that goes on after an interruption
-	kept      bool   // something was done that this command goes on from
+	resume    string // command that continues after an interruption
+	kept      bool   // the run has left work from which this command continues
 	governor  *hub.Governor
 }
 
 func newUI(out, err *os.File) *ui { return &ui{out: out, err: err, governor: hub.NewGovernor()} }
 
-// terminal tells whether the progress line can be redrawn.
+// terminal reports whether the progress line can be redrawn.
 func (u *ui) terminal() bool {
 	return !u.jsonLog() && term.IsTerminal(int(u.err.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// width is the terminal's width in characters; 80 where nobody says.
+// width is the terminal's width in characters, 80 if it is unknown.
 func (u *ui) width() int {
 	if w, _, err := term.GetSize(int(u.err.Fd())); err == nil && w > 0 {
 		return w
@@ -50,8 +50,8 @@ func (u *ui) width() int {
 	return 80
 }
 
-// colour tells whether escape codes are welcome on stderr.
-func (u *ui) colour() bool { return u.terminal() && os.Getenv("NO_COLOR") == "" }
+// color reports whether stderr may have escape codes.
+func (u *ui) color() bool { return u.terminal() && os.Getenv("NO_COLOR") == "" }
 
 // The forms of --log-format.
 const (
@@ -59,7 +59,7 @@ const (
 	logJSON = "json"
 )
 
-// jsonLog tells whether every line on stderr has to be a JSON object.
+// jsonLog reports whether every line on stderr is a JSON object.
 func (u *ui) jsonLog() bool { return u.logFormat == logJSON }
 
 // say prints a line for people on stderr, unless --quiet.
@@ -85,8 +85,8 @@ func (u *ui) result(v any, text func(w io.Writer)) error {
 	return e.Encode(v)
 }
 
-// log is the logger for the packages below: warnings by default, every step with --verbose or as JSON, errors alone with
-// --quiet.
+// log is the logger of the other packages. It writes warnings by default, every step with --verbose or as JSON, and
+// errors alone with --quiet.
 func (u *ui) log() *slog.Logger {
 	level := slog.LevelWarn
 	switch {
@@ -104,7 +104,7 @@ func (u *ui) log() *slog.Logger {
 	return slog.New(people{w: u.err, level: level})
 }
 
-// noteWait tells why nothing moves, if it takes long enough for people to wonder.
+// noteWait says why nothing moves, if the pause is long enough for people to wonder.
 func (u *ui) noteWait(w hub.Wait) {
 	if w.For >= 5*time.Second {
 		u.say("waiting %s: %s", w.For.Round(time.Second), w.Reason)
@@ -116,28 +116,28 @@ func (u *ui) report(ctx context.Context, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	code, text, advice := exitCode(err), err.Error(), hints(err)
+	code, text, hs := exitCode(err), err.Error(), hints(err)
 	switch {
 	case errors.Is(context.Cause(ctx), errInterrupted):
-		code, text, advice = exitInterrupted, errInterrupted.Error(), nil
+		code, text, hs = exitInterrupted, errInterrupted.Error(), nil
 		if u.resume != "" {
-			advice = []string{"nothing is lost; go on with: " + u.resume}
+			hs = []string{"nothing is lost; go on with: " + u.resume}
 		}
 	case code == exitError && u.resume != "" && u.kept:
-		advice = append(advice, "what is done is kept; go on with: "+u.resume)
+		hs = append(hs, "what is done is kept; go on with: "+u.resume)
 	}
-	u.complain(text, code, advice)
+	u.complain(text, code, hs)
 	return code
 }
 
-// complain prints the text of an error and what can be done about it.
-func (u *ui) complain(text string, code int, advice []string) {
+// complain prints an error and the hints about it.
+func (u *ui) complain(text string, code int, hs []string) {
 	if u.jsonLog() {
-		u.log().Error(text, "exit_code", code, "hints", append([]string{}, advice...))
+		u.log().Error(text, "exit_code", code, "hints", append([]string{}, hs...))
 		return
 	}
 	fmt.Fprintf(u.err, "df11-convert: %s\n", text)
-	for _, h := range advice {
+	for _, h := range hs {
 		fmt.Fprintf(u.err, "hint: %s\n", h)
 	}
 }
