@@ -57,7 +57,7 @@ private), or a .txt file with one source per line and an optional target after a
 			return runBatch(c.Context(), u, &f, args[0])
 		},
 	}
-	f.register(c)
+	f.register(c.Flags())
 	return c
 }
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -23,8 +23,7 @@ type convertFlags struct {
 	strict  bool
 }
 
-func (f *convertFlags) register(c *cobra.Command) {
-	p := c.Flags()
+func (f *convertFlags) register(p *pflag.FlagSet) {
 	f.sourceFlags.register(p)
 	f.target.register(p)
 	f.limits.register(p)

@@ -75,14 +75,14 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *pipeline.DF11)
 	if err != nil {
 		return nil, err
 	}
-	o := new(opened)
+	var o *opened
 	for _, opt = range d.OriginalOptions(opt) {
-		if o.source, o.model, err = f.openSource(ctx, u, spec, opt); !as[*plan.RefusedError](err) {
+		if o, err = f.openSource(ctx, u, spec, opt); !as[*plan.RefusedError](err) {
 			break
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("source %s: %w", spec, err)
+		return nil, err
 	}
 	if o.plan, err = d.PlanOriginal(o.model.Plan, opt); err != nil {
 		o.Close()

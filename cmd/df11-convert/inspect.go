@@ -78,7 +78,7 @@ func (f *inspectFlags) write(u *ui, r *inspect.Report) error {
 // inspect finds out what spec is: a source, a source that cannot be converted, or a DF11 model.
 func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
 	o, err := f.open(ctx, u, spec)
-	refused := (*plan.RefusedError)(nil)
+	refused, ok := errors.AsType[*plan.RefusedError](err)
 	switch {
 	case err == nil:
 		defer o.Close()
@@ -87,7 +87,7 @@ func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspec
 			return nil, err
 		}
 		return pipeline.InspectSource(o.model, o.plan, e, nil), nil
-	case !errors.As(err, &refused):
+	case !ok:
 		return nil, err
 	case refused.Reason == plan.ReasonAlreadyDF11 || refused.Reason == plan.ReasonWeights:
 		if r, failed := f.inspectDF11(ctx, u, spec); failed == nil && len(r.Units) > 0 {
@@ -105,14 +105,12 @@ func (f *inspectFlags) inspectRefused(ctx context.Context, u *ui, spec string, r
 	if err != nil {
 		return nil, err
 	}
-	src, model, err := f.openSource(ctx, u, spec, opt)
+	o, err := f.openSource(ctx, u, spec, opt)
 	if err != nil {
 		return nil, refused
 	}
-	if c, ok := src.(io.Closer); ok {
-		defer c.Close()
-	}
-	return pipeline.InspectSource(model, nil, nil, refused), nil
+	defer o.Close()
+	return pipeline.InspectSource(o.model, nil, nil, refused), nil
 }
 
 func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {

@@ -72,7 +72,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
 	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text or json, an object a line")
 	u.logFormat = logFormatOf(args)
-	f.register(root)
+	f.register(root.Flags())
 	root.AddCommand(planCommand(u), verifyCommand(u), decodeCommand(u), batchCommand(u), demoCommand(u),
 		modelsCommand(u), inspectCommand(u), versionCommand(u))
 	return root

@@ -106,7 +106,7 @@ func (f *sourceFlags) planOptions() (plan.Options, error) {
 	return opt, nil
 }
 
-// opened is a source with its plan.
+// opened is a source with its plan; without, if openSource opened it.
 type opened struct {
 	source pipeline.Source
 	model  *pipeline.Model
@@ -126,9 +126,9 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 	if err != nil {
 		return nil, err
 	}
-	o := new(opened)
-	if o.source, o.model, err = f.openSource(ctx, u, spec, opt); err != nil {
-		return nil, fmt.Errorf("source %s: %w", spec, err)
+	o, err := f.openSource(ctx, u, spec, opt)
+	if err != nil {
+		return nil, err
 	}
 	if o.plan, err = plan.New(o.model.Plan, opt); err != nil {
 		o.Close()
@@ -138,10 +138,21 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 }
 
 // openSource reads what a plan needs of a source: a folder, a file, or a Hub repo.
-func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt plan.Options) (pipeline.Source, *pipeline.Model, error) {
+func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt plan.Options) (*opened, error) {
+	var o opened
+	var err error
 	if pipeline.Exists(spec) {
-		return pipeline.OpenLocal(ctx, spec, opt)
+		o.source, o.model, err = pipeline.OpenLocal(ctx, spec, opt)
+	} else {
+		o.source, o.model, err = f.openHub(ctx, u, spec, opt)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("source %s: %w", spec, err)
+	}
+	return &o, nil
+}
+
+func (f *sourceFlags) openHub(ctx context.Context, u *ui, spec string, opt plan.Options) (pipeline.Source, *pipeline.Model, error) {
 	repo, revision, _ := strings.Cut(spec, "@")
 	if strings.Count(repo, "/") != 1 || strings.HasPrefix(repo, ".") || strings.HasPrefix(repo, "/") {
 		return nil, nil, hinted{usagef("no such file or folder, and not a Hub id such as org/name"), "check the path"}
