@@ -77,8 +77,8 @@ func basis(e *pipeline.Estimate) string {
 	return fmt.Sprintf("estimated from %s of the weights in %d ranges", human.Bytes(e.SampledBytes), e.Samples)
 }
 
-// seconds writes a duration for people.
-func seconds(s float64) string {
+// timeText writes a number of seconds for people.
+func timeText(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	switch {
 	case d < time.Second:

@@ -144,13 +144,13 @@ func (f *forecast) printNeeds(t *table) {
 	t.row("memory", "at most %s", human.Bytes(n.Memory))
 	download, upload, both := f.seconds(n.Download), f.seconds(n.Upload), ""
 	if n.Download > 0 {
-		t.row("download", "%s in %d requests, %s at %s/s", human.Bytes(n.Download), n.DownloadRequests, seconds(download), line)
-		both = fmt.Sprintf("; both overlap, so %s in all", seconds(max(download, upload)))
+		t.row("download", "%s in %d requests, %s at %s/s", human.Bytes(n.Download), n.DownloadRequests, timeText(download), line)
+		both = fmt.Sprintf("; both overlap, so %s in all", timeText(max(download, upload)))
 	} else {
 		t.row("download", "nothing: the source is local")
 	}
 	t.row("upload", "with --push %s in %d requests, %s at %s/s%s",
-		human.Bytes(n.Upload), n.UploadRequests, seconds(upload), line, both)
+		human.Bytes(n.Upload), n.UploadRequests, timeText(upload), line, both)
 }
 
 // printUnits prints a line for each run of units that are alike.
