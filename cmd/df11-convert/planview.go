@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -14,30 +15,29 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// document is the forecast as plan --json prints it. Members that have nothing to say are left out.
+// document is the forecast as plan --json prints it.
 func (f *forecast) document() map[string]any {
 	m, p := f.model, f.plan
-	doc := map[string]any{
-		"source": m.ID, "private": m.Private, "source_files": len(m.Plan.Weights), "source_bytes": p.SourceBytes(),
-		"layout": p.Layout, "provenance": p.Provenance, "derived": p.Derived, "pattern_dict": p.PatternDict, "digest": p.Digest(),
+	return omitEmpty(map[string]any{
+		"source": m.ID, "commit": m.Commit, "private": m.Private, "gated": m.Gated,
+		"source_files": len(m.Plan.Weights), "source_bytes": p.SourceBytes(),
+		"layout": p.Layout, "entry": p.Entry, "provenance": p.Provenance, "derived": p.Derived,
+		"pattern_dict": p.PatternDict, "digest": p.Digest(),
 		"units": f.unitDocuments(), "unit_bytes": p.UnitBytes(), "plain_bytes": p.PlainBytes(),
 		"output_files":          each(p.OutputFiles, func(f plan.OutputFile) string { return f.Path }),
 		"output_bytes_estimate": f.size.OutputBytes, "estimate": f.estimateDocument(),
-		"remainder": f.remainderDocuments(), "tied_embeddings": p.TiedEmbeddings,
-		"copied": each(p.Copied, func(f plan.File) string { return f.Path }), "not_copied": p.NotCopied, "loader": p.Loader,
-	}
-	for name, text := range map[string]string{"commit": m.Commit, "gated": m.Gated, "entry": p.Entry} {
-		if text != "" {
-			doc[name] = text
+		"remainder": f.remainderDocuments(), "aliases": aliases(p), "tied_embeddings": p.TiedEmbeddings,
+		"copied": each(p.Copied, func(f plan.File) string { return f.Path }), "not_copied": p.NotCopied,
+		"differences": p.Differences, "warnings": warnings(p), "readers": p.Readers, "loader": p.Loader,
+	}, "commit", "gated", "entry", "aliases", "differences", "warnings", "readers")
+}
+
+// omitEmpty removes the named members, strings and lists, if they are empty.
+func omitEmpty(doc map[string]any, names ...string) map[string]any {
+	for _, name := range names {
+		if reflect.ValueOf(doc[name]).Len() == 0 {
+			delete(doc, name)
 		}
-	}
-	for name, list := range map[string][]string{"aliases": aliases(p), "differences": p.Differences, "warnings": warnings(p)} {
-		if len(list) > 0 {
-			doc[name] = list
-		}
-	}
-	if len(p.Readers) > 0 {
-		doc["readers"] = p.Readers
 	}
 	return doc
 }
@@ -54,14 +54,11 @@ func (f *forecast) estimateDocument() map[string]any {
 func (f *forecast) unitDocuments() (docs []map[string]any) {
 	for i, u := range f.plan.Units {
 		e := f.size.Units[i]
-		doc := map[string]any{
+		docs = append(docs, omitEmpty(map[string]any{
 			"path": u.Path, "file": u.File, "tensors": len(u.Attrs), "siblings": len(u.Siblings), "weights": u.NElems(),
 			"bytes": 2 * u.NElems(), "df11_bytes": e.Bytes, "sampled_weights": e.Sampled, "exact": e.Exact,
-		}
-		if e.BF16 != "" {
-			doc["stays_bf16"] = e.BF16
-		}
-		docs = append(docs, doc)
+			"stays_bf16": e.BF16,
+		}, "stays_bf16"))
 	}
 	return docs
 }
