@@ -11,7 +11,9 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -29,11 +31,11 @@ func TestKeepWeights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		src, model, err := pipeline.OpenHub(t.Context(), c, "a/llama", "", plan.Options{})
+		src, m, err := model.OpenHub(t.Context(), c, "a/llama", "", plan.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Source, o.Model = pipeline.KeepWeights(src), model
+		o.Source, o.Model = model.KeepWeights(src), m
 	}
 	for _, target := range []string{"a/first", "a/second"} {
 		srv.ResetLog()
@@ -104,13 +106,13 @@ func cacheWorld(t *testing.T, keep bool) (w *world, log *bytes.Buffer, spoil fun
 	w.ResetLog()
 	w.change = append(w.change, func(o *pipeline.Options) {
 		c := w.client(t, func(o *hub.Options) { o.CacheDir, o.Log = cache, slog.New(slog.NewTextHandler(log, nil)) })
-		src, model, err := pipeline.OpenHub(t.Context(), c, sourceRepo, "", w.plan)
+		src, known, err := model.OpenHub(t.Context(), c, sourceRepo, "", w.plan)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Source, o.Model = src, model
+		o.Source, o.Model = src, known
 		if keep {
-			o.Source = pipeline.KeepWeights(src)
+			o.Source = model.KeepWeights(src)
 		}
 	})
 	return w, log, func(path string, change func([]byte) []byte) string {
@@ -175,17 +177,17 @@ func TestVerifyWithDamagedCache(t *testing.T) {
 	for _, f := range w.change {
 		f(&o)
 	}
-	p, err := plan.New(o.Model.Plan, w.plan)
+	p, err := plan.New(o.Model.Listing, w.plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := pipeline.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "")
+	d, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{
-		DF11: d, Source: o.Source, Model: o.Model, Plan: p, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
+	r, err := proof.Verify(t.Context(), proof.Options{
+		DF11: d, Source: o.Source, Model: o.Model, Plan: p, Level: proof.LevelFull, WorkDir: t.TempDir()})
 	if err != nil || !r.OK || strings.Count(log.String(), "damaged") != 1 {
 		t.Errorf("%+v, %v; log %s", r, err, log)
 	}
@@ -197,7 +199,7 @@ func TestKilledCacheGoesOn(t *testing.T) {
 	want := reference(t, m)
 	w, cache := newWorld(t, m), t.TempDir()
 	w.hub = append(w.hub, func(o *hub.Options) { o.CacheDir = cache })
-	w.change = append(w.change, func(o *pipeline.Options) { o.Source = pipeline.KeepWeights(o.Source) })
+	w.change = append(w.change, func(o *pipeline.Options) { o.Source = model.KeepWeights(o.Source) })
 	interrupted(t, w, t.TempDir(), func(stop func()) {
 		w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Nth: 60, Action: func(x *hubtest.Exchange) { stop(); hubtest.Reset()(x) }})
 	})

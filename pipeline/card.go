@@ -7,18 +7,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // card writes the model card.
-func (r *run) card(m *metadata.Manifest, p *Report) ([]byte, error) {
+func (r *result) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 	in := metadata.CardInput{
 		Name: r.cardTitle(), BaseModel: r.baseModel(), Commit: r.Model.Commit, Source: r.Model.Card,
 		PipelineTag: r.Model.PipelineTag, LibraryName: r.Model.LibraryName,
 		Layout: r.Plan.Layout, Component: r.component(), Loader: r.Plan.Loader, Readers: r.Plan.Readers,
 		Provenance: r.Plan.Provenance, Derived: r.Plan.Derived, NoticeFiles: r.noticeFiles(),
-		SourceBytes: p.BF16Bytes, F32Bytes: p.F32Bytes, NExactF32: nExactF32(r.Plan), OutputBytes: p.DF11Bytes, NUnits: int64(p.Units), NWeights: p.Weights,
+		SourceBytes: p.BF16Bytes, F32Bytes: p.F32Bytes, NExactF32: exactf32.NWeights(r.Plan), OutputBytes: p.DF11Bytes, NUnits: int64(p.Units), NWeights: p.Weights,
 		TiedEmbeddings: r.Plan.TiedEmbeddings, Differences: p.Differences, TiesBroken: p.TiesBroken,
 		Verification: m.Verification, ToolVersion: r.Version,
 		GivenDict: r.Plan.Config.Mode == plan.ConfigNone && r.Plan.Provenance == "given",
@@ -29,11 +30,11 @@ func (r *run) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 	if r.Push != nil {
 		in.Repo = r.Push.Repo
 	}
-	if r.hasPicture() {
-		in.Image = pictureName
+	if r.hasChart() {
+		in.Image = chartName
 	}
 	if r.Plan.Layout.Single() {
-		in.WeightFile = r.tasks[0].path
+		in.WeightFile = r.outputs[0].Path
 	}
 	for _, u := range p.UnitsBF16 {
 		in.KeptBF16 = append(in.KeptBF16, metadata.KeptUnit{Path: u.Path, NWeights: u.Weights, Reason: u.Reason})
@@ -42,7 +43,7 @@ func (r *run) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 }
 
 // cardTitle is the result's name: its repo's, or one after the source.
-func (r *run) cardTitle() string {
+func (r *result) cardTitle() string {
 	if r.Push != nil {
 		return path.Base(r.Push.Repo)
 	}
@@ -50,19 +51,19 @@ func (r *run) cardTitle() string {
 }
 
 // component is the folder of the converted part of a diffusers pipeline.
-func (r *run) component() string {
-	if dir := path.Dir(r.Model.Plan.Weights[0].Path); dir != "." && r.Model.Plan.ModelIndex != nil {
+func (r *result) component() string {
+	if dir := path.Dir(r.Model.Listing.Weights[0].Path); dir != "." && r.Model.Listing.ModelIndex != nil {
 		return dir
 	}
 	return ""
 }
 
 // noticeFiles are the licence files among the copied ones.
-func (r *run) noticeFiles() []string {
+func (r *result) noticeFiles() []string {
 	var names []string
 	for _, f := range r.Plan.Copied {
 		upper := strings.ToUpper(path.Base(f.Path))
-		if slices.ContainsFunc([]string{"LICENSE", "LICENCE", "NOTICE", "USE_POLICY"}, func(w string) bool { return strings.HasPrefix(upper, w) }) {
+		if slices.ContainsFunc([]string{"LICENSE", "LICENCE", "NOTICE", "COPYING", "USE_POLICY"}, func(w string) bool { return strings.HasPrefix(upper, w) }) {
 			names = append(names, f.Path)
 		}
 	}
@@ -70,17 +71,17 @@ func (r *run) noticeFiles() []string {
 }
 
 // validateCard asks the Hub about the front matter before any work: a commit with a bad one would fail at the end.
-func (r *run) validateCard(ctx context.Context) error {
-	draft, err := r.card(&metadata.Manifest{}, &Report{})
+func (c *conversion) validateCard(ctx context.Context) error {
+	draft, err := c.result().card(&metadata.Manifest{}, &Report{})
 	if err != nil {
 		return err
 	}
-	warnings, err := r.Push.Hub.ValidateCard(ctx, draft)
+	warnings, err := c.Push.Hub.ValidateCard(ctx, draft)
 	if err != nil {
 		return fmt.Errorf("model card: %w", err)
 	}
 	for _, w := range warnings {
-		r.Log.Warn("model card", "why", w)
+		c.Log.Warn("model card", "why", w)
 	}
 	return nil
 }

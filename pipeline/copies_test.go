@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -115,10 +117,10 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 	w := newWorld(t, small())
 	cache := filepath.Join(t.TempDir(), "file")
 	writeFile(t, cache, nil)
-	w.change = append(w.change, func(o *pipeline.Options) { o.Source = pipeline.KeepWeights(o.Source) })
+	w.change = append(w.change, func(o *pipeline.Options) { o.Source = model.KeepWeights(o.Source) })
 	w.hub = append(w.hub, func(o *hub.Options) { o.CacheDir = cache })
 	_, err := w.convert(t.Context(), t, t.TempDir())
-	if e := (*pipeline.CacheError)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), "shared cache") || !strings.Contains(err.Error(), cache) {
+	if e := (*model.CacheError)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), "shared cache") || !strings.Contains(err.Error(), cache) {
 		t.Errorf("error %v", err)
 	}
 	w.unfinished(t)
@@ -185,7 +187,7 @@ func TestCopyLargerThanTheDisk(t *testing.T) {
 	disk := func(o *pipeline.Options) { o.Disk = copyDisk }
 	w := newWorld(t, large(), hubtest.WithLFSThreshold(500_000))
 	_, err := w.convert(t.Context(), t, t.TempDir(), disk)
-	if e := (*pipeline.BudgetError)(nil); !errors.As(err, &e) || e.Need != 2*copyDisk || !strings.Contains(err.Error(), "vocab.model") {
+	if e := (*estimate.BudgetError)(nil); !errors.As(err, &e) || e.Need != 2*copyDisk || !strings.Contains(err.Error(), "vocab.model") {
 		t.Errorf("error %v", err)
 	}
 	if w.Count("PUT", "*") > 0 {
@@ -195,7 +197,7 @@ func TestCopyLargerThanTheDisk(t *testing.T) {
 	w.mustConvert(t, disk)
 	w = newWorld(t, large(), hubtest.WithLFSThreshold(500_000), hubtest.WithXetHashes())
 	w.Inject(hubtest.Fault{Method: "POST", Path: copyRoute, Times: always, Action: hubtest.Error(403, "", "Forbidden")})
-	if _, err := w.convert(t.Context(), t, t.TempDir(), disk); !errors.As(err, new(*pipeline.BudgetError)) {
+	if _, err := w.convert(t.Context(), t, t.TempDir(), disk); !errors.As(err, new(*estimate.BudgetError)) {
 		t.Errorf("a copy that the Hub does not make after all: %v", err)
 	}
 }

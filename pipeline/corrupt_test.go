@@ -18,10 +18,6 @@ func (w *world) corrupted(n int) {
 	w.Inject(hubtest.Fault{Name: "corrupt", Nth: n})
 }
 
-// noted makes every spool a file that is noted often and synced rarely, so that spools hold more than a checkpoint counts
-// on.
-func noted(o *pipeline.Options) { o.SpoolMemory, o.SpoolSync = -1, 3<<20 }
-
 // TestCorruptThenKilled: a byte that was wrong before a kill is in no output, wherever it lies: the next run reads on
 // from the checkpoint, behind which the spools that it takes up hold more.
 func TestCorruptThenKilled(t *testing.T) {
@@ -30,8 +26,8 @@ func TestCorruptThenKilled(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			w := newWorld(t, mediumHead())
 			w.corrupted(n)
-			work := w.killed(t, 340, noted)
-			if _, err := w.convert(t.Context(), t, work, noted); err != nil {
+			work := w.killed(t, 340, onDisk)
+			if _, err := w.convert(t.Context(), t, work, onDisk); err != nil {
 				t.Fatal(err)
 			}
 			sameFiles(t, w.target(), want)
@@ -66,7 +62,6 @@ func TestKilledOverAWrongByte(t *testing.T) {
 			w, work := newWorld(t, models[i]()), t.TempDir()
 			w.change = append(w.change, func(o *pipeline.Options) {
 				o.SpoolMemory = []int64{-1, -1, 1 << 20, 0}[rnd.IntN(4)]
-				o.SpoolSync = []int64{1, 1 << 20, 3 << 20, -1}[rnd.IntN(4)]
 			})
 			kills := 1 + rnd.IntN(3)
 			wrong := rnd.IntN(kills)

@@ -11,20 +11,21 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
 // TestDiskFull: on a disk that is too small the run ends with an error that says so, leaves no half-written file under
 // an output's name, and goes on once there is room. Without the right to mount one, the disk fills up in the stage that
-// compares, where the options let a test in.
+// compares, where the options let a test in. The model has more outputs than can be on their way when the disk fills up.
 func TestDiskFull(t *testing.T) {
-	want := reference(t, small())
-	w, disk := newWorld(t, small()), t.TempDir()
+	want := reference(t, deep())
+	w, disk := newWorld(t, deep()), t.TempDir()
 	w.change = append(w.change, func(o *pipeline.Options) { o.Disk = 1 << 30 }) // more than there is
 	full, room := smallDisk(t, w, disk)
 	_, err := w.convert(t.Context(), t, filepath.Join(disk, "work"), full)
-	if err == nil || !pipeline.IsDiskFull(err) {
+	if err == nil || !target.IsDiskFull(err) {
 		t.Fatalf("on a full disk: %v", err)
 	}
 	w.unfinished(t)
@@ -92,7 +93,7 @@ func fill(t *testing.T, name string) {
 func TestDiskFullInAStage(t *testing.T) {
 	w, work := newWorld(t, small()), t.TempDir()
 	_, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { o.GPU = fullDisk{} })
-	if !pipeline.IsDiskFull(err) {
+	if !target.IsDiskFull(err) {
 		t.Errorf("error %v", err)
 	}
 	w.unfinished(t)

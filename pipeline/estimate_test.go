@@ -8,14 +8,15 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // counted counts what is read of a source by ranges.
 type counted struct {
-	pipeline.Source
+	model.Source
 	nBytes, reads atomic.Int64
 }
 
@@ -26,14 +27,14 @@ func (c *counted) ReadRange(ctx context.Context, file int, off, n int64) ([]byte
 }
 
 // estimateAndConvert estimates a model with the given budget (-1: the default) and converts it.
-func estimateAndConvert(t *testing.T, dir string, opt plan.Options, maxBytes int64) (e *pipeline.Estimate, read, real int64) {
+func estimateAndConvert(t *testing.T, dir string, opt plan.Options, maxBytes int64) (e *estimate.Estimate, read, real int64) {
 	t.Helper()
-	src, model, p := openLocal(t, dir, opt)
+	src, known, p := openLocal(t, dir, opt)
 	if maxBytes < 0 {
-		maxBytes = pipeline.DefaultSampleBytes(model)
+		maxBytes = estimate.DefaultSampleBytes(known)
 	}
 	c := &counted{Source: src}
-	e, err := pipeline.EstimateSize(t.Context(), c, p, maxBytes)
+	e, err := estimate.Sample(t.Context(), c, p, maxBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,15 +50,15 @@ func estimateAndConvert(t *testing.T, dir string, opt plan.Options, maxBytes int
 
 // TestEstimateSampled: on models that are larger than what may be read, the estimate is within 0.5 % of the result.
 func TestEstimateSampled(t *testing.T) {
-	for name, model := range map[string]*hubtest.Model{
+	for name, known := range map[string]*hubtest.Model{
 		"llama": hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 4, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 12 << 20}),
 		"qwen3": hubtest.NewQwen3(4, hubtest.ModelOptions{Layers: 24, Hidden: 256, Intermediate: 768, Heads: 4, Vocab: 16384, Tied: true}),
 	} {
-		dir := writeModel(t, model)
+		dir := writeModel(t, known)
 		for _, maxBytes := range []int64{-1, 2 << 20, 1 << 20} {
 			e, read, size := estimateAndConvert(t, dir, plan.Options{}, maxBytes)
 			off := float64(e.OutputBytes)/float64(size) - 1
-			t.Logf("%s: %d of %d bytes read in %d ranges: %+.3f %%", name, read, model.Size(), e.Samples, 100*off)
+			t.Logf("%s: %d of %d bytes read in %d ranges: %+.3f %%", name, read, known.Size(), e.Samples, 100*off)
 			if math.Abs(off) > 0.005 {
 				t.Errorf("%s: estimate %d, result %d: off by %.2f %%", name, e.OutputBytes, size, 100*off)
 			}
@@ -70,12 +71,12 @@ func TestEstimateSampled(t *testing.T) {
 
 // TestEstimateExact: a model that may be read whole is laid out to the byte, headers included.
 func TestEstimateExact(t *testing.T) {
-	for _, model := range goldenModels {
-		dir := filepath.Join(goldenE2E, model, "source")
+	for _, known := range goldenModels {
+		dir := filepath.Join(goldenE2E, known, "source")
 		for _, layout := range []plan.Layout{plan.Transformers, plan.TransformersSingle} {
-			e, _, size := estimateAndConvert(t, dir, plan.Options{PatternDict: goldenDict(t, model), Layout: layout}, -1)
+			e, _, size := estimateAndConvert(t, dir, plan.Options{PatternDict: goldenDict(t, known), Layout: layout}, -1)
 			if !e.Exact || e.OutputBytes != size {
-				t.Errorf("%s %s: exact %t, estimate %d, result %d", model, layout, e.Exact, e.OutputBytes, size)
+				t.Errorf("%s %s: exact %t, estimate %d, result %d", known, layout, e.Exact, e.OutputBytes, size)
 			}
 		}
 	}
@@ -97,15 +98,15 @@ func TestEstimateUnsampled(t *testing.T) {
 func TestEstimateLimit(t *testing.T) {
 	w := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 4, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 4 << 20}))
 	c := w.client(t, func(o *hub.Options) { o.RangeBytes = 1 << 20 })
-	src, model, err := pipeline.OpenHub(t.Context(), c, sourceRepo, "", w.plan)
+	src, known, err := model.OpenHub(t.Context(), c, sourceRepo, "", w.plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(model.Plan, w.plan)
+	p, err := plan.New(known.Listing, w.plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := pipeline.EstimateSize(t.Context(), src, p, pipeline.DefaultSampleBytes(model))
+	e, err := estimate.Sample(t.Context(), src, p, estimate.DefaultSampleBytes(known))
 	if err != nil {
 		t.Fatal(err)
 	}

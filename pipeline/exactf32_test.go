@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -82,8 +85,8 @@ func TestInexactIsRefusedAgain(t *testing.T) {
 			w, work := f32World(t, inexactHead), t.TempDir()
 			for i := range 3 {
 				_, err := w.convert(t.Context(), t, work, change)
-				inexact := (*pipeline.InexactError)(nil)
-				if !errors.As(err, &inexact) || inexact.Values != 3 || inexact.Tensor != head || inexact.Of != 8000*256 || inexact.Scope != pipeline.ScopeTensor {
+				inexact := (*exactf32.InexactError)(nil)
+				if !errors.As(err, &inexact) || inexact.Values != 3 || inexact.Tensor != head || inexact.Of != 8000*256 || inexact.Scope != exactf32.ScopeTensor {
 					t.Fatalf("run %d: %v", i+1, err)
 				}
 				w.unfinished(t)
@@ -99,9 +102,9 @@ func TestSampledInexact(t *testing.T) {
 		writeFile(t, filepath.Join(dir, p), b)
 	}
 	src, _, p := openLocal(t, dir, plan.Options{ExactF32: true})
-	_, err := pipeline.EstimateSize(t.Context(), src, p, 1<<20)
-	inexact := (*pipeline.InexactError)(nil)
-	if !errors.As(err, &inexact) || inexact.Scope != pipeline.ScopeSample || inexact.Tensor != head || inexact.Values >= inexact.Of {
+	_, err := estimate.Sample(t.Context(), src, p, 1<<20)
+	inexact := (*exactf32.InexactError)(nil)
+	if !errors.As(err, &inexact) || inexact.Scope != exactf32.ScopeSample || inexact.Tensor != head || inexact.Values >= inexact.Of {
 		t.Error(err)
 	}
 }
@@ -124,7 +127,7 @@ func TestKilledF32IsTakenUp(t *testing.T) {
 
 // patientSource waits, from some byte on, until it is told to end; half a minute is for tests that would wait for ever.
 type patientSource struct {
-	pipeline.Source
+	model.Source
 	from  int64
 	timed atomic.Bool
 }
@@ -164,11 +167,11 @@ func TestDealerErrorEndsTheRead(t *testing.T) {
 	s := &patientSource{}
 	_, err := w.convert(t.Context(), t, filepath.Join(t.TempDir(), "work"), func(o *pipeline.Options) {
 		s.Source, o.Source = o.Source, s
-		h := o.Model.Plan.Weights[0].Header
+		h := o.Model.Listing.Weights[0].Header
 		embed, _ := h.Lookup("model.embed_tokens.weight")
 		s.from = h.DataStart() + embed.End + 100
 	})
-	if inexact := (*pipeline.InexactError)(nil); !errors.As(err, &inexact) {
+	if inexact := (*exactf32.InexactError)(nil); !errors.As(err, &inexact) {
 		t.Error(err)
 	}
 	if s.timed.Load() {

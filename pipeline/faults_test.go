@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -280,17 +282,17 @@ func TestCorruptHeader(t *testing.T) {
 	w := newWorld(t, oneFile())
 	c := w.client(t)
 	w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Times: always, Action: renameTensor})
-	src, model, err := pipeline.OpenHub(t.Context(), c, sourceRepo, "", plan.Options{})
+	src, known, err := model.OpenHub(t.Context(), c, sourceRepo, "", plan.Options{})
 	w.ClearFaults()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(model.Plan, plan.Options{})
+	p, err := plan.New(known.Listing, plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Source, o.Model, o.Plan = src, model, p })
-	if h := (*pipeline.HeaderError)(nil); !errors.As(err, &h) {
+	_, err = w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Source, o.Model, o.Plan = src, known, p })
+	if h := (*fetch.HeaderError)(nil); !errors.As(err, &h) {
 		t.Errorf("a broken header: %v", err)
 	}
 	w.unfinished(t)

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -18,33 +20,33 @@ const goldenE2E = "../testdata/golden/e2e"
 var goldenModels = []string{"bias_f32", "qknorm"}
 
 // openLocal opens a folder and plans its conversion.
-func openLocal(t *testing.T, dir string, opt plan.Options) (pipeline.Source, *pipeline.Model, *plan.Plan) {
+func openLocal(t *testing.T, dir string, opt plan.Options) (model.Source, *model.Model, *plan.Plan) {
 	t.Helper()
-	src, model, err := pipeline.OpenLocal(t.Context(), dir, opt)
+	src, known, err := model.OpenLocal(t.Context(), dir, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(model.Plan, opt)
+	p, err := plan.New(known.Listing, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return src, model, p
+	return src, known, p
 }
 
 // convertLocal converts a folder into a new one with the given options.
 func convertLocal(t *testing.T, dir, out string, opt plan.Options, change func(*pipeline.Options)) (*pipeline.Report, error) {
 	t.Helper()
-	src, model, p := openLocal(t, dir, opt)
-	o := pipeline.Options{Source: src, Model: model, Plan: p, OutDir: out, Workers: 2, Version: "test"}
+	src, known, p := openLocal(t, dir, opt)
+	o := pipeline.Options{Source: src, Model: known, Plan: p, OutDir: out, Budget: pipeline.Budget{Workers: 2}, Version: "test"}
 	if change != nil {
 		change(&o)
 	}
 	return pipeline.Run(t.Context(), o)
 }
 
-func goldenDict(t *testing.T, model string) plan.PatternDict {
+func goldenDict(t *testing.T, known string) plan.PatternDict {
 	t.Helper()
-	d, err := plan.ParsePatternDict(readFile(t, filepath.Join(goldenE2E, model, "pattern_dict.json")))
+	d, err := plan.ParsePatternDict(readFile(t, filepath.Join(goldenE2E, known, "pattern_dict.json")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,18 +65,18 @@ func readFile(t *testing.T, name string) []byte {
 // TestGoldenModels: every unit file equals the official compressor's byte for byte, for any number of workers, and the
 // remainder holds the same tensors.
 func TestGoldenModels(t *testing.T) {
-	for _, model := range goldenModels {
+	for _, known := range goldenModels {
 		for _, workers := range []int{1, 3} {
 			out := t.TempDir()
-			opt := plan.Options{PatternDict: goldenDict(t, model)}
-			_, err := convertLocal(t, filepath.Join(goldenE2E, model, "source"), out, opt, func(o *pipeline.Options) {
+			opt := plan.Options{PatternDict: goldenDict(t, known)}
+			_, err := convertLocal(t, filepath.Join(goldenE2E, known, "source"), out, opt, func(o *pipeline.Options) {
 				o.Workers, o.DropCache = workers, workers == 3
 			})
 			if err != nil {
-				t.Fatalf("%s: %v", model, err)
+				t.Fatalf("%s: %v", known, err)
 			}
-			compareUnits(t, filepath.Join(goldenE2E, model, "multi"), out)
-			compareTensors(t, filepath.Join(goldenE2E, model, "multi", "model.safetensors"), filepath.Join(out, "model.safetensors"))
+			compareUnits(t, filepath.Join(goldenE2E, known, "multi"), out)
+			compareTensors(t, filepath.Join(goldenE2E, known, "multi", "model.safetensors"), filepath.Join(out, "model.safetensors"))
 		}
 	}
 }
@@ -127,15 +129,15 @@ func tensorsOf(t *testing.T, file string) map[string][]byte {
 
 // TestGoldenSingle: the single-file layout equals the official file byte for byte.
 func TestGoldenSingle(t *testing.T) {
-	for _, model := range goldenModels {
+	for _, known := range goldenModels {
 		out := t.TempDir()
-		opt := plan.Options{PatternDict: goldenDict(t, model), Layout: plan.TransformersSingle}
-		if _, err := convertLocal(t, filepath.Join(goldenE2E, model, "source"), out, opt, nil); err != nil {
-			t.Fatalf("%s: %v", model, err)
+		opt := plan.Options{PatternDict: goldenDict(t, known), Layout: plan.TransformersSingle}
+		if _, err := convertLocal(t, filepath.Join(goldenE2E, known, "source"), out, opt, nil); err != nil {
+			t.Fatalf("%s: %v", known, err)
 		}
-		want := readFile(t, filepath.Join(goldenE2E, model, "single", "model.safetensors"))
+		want := readFile(t, filepath.Join(goldenE2E, known, "single", "model.safetensors"))
 		if !bytes.Equal(want, readFile(t, filepath.Join(out, "model.safetensors"))) {
-			t.Errorf("%s: single file differs from the official one", model)
+			t.Errorf("%s: single file differs from the official one", known)
 		}
 	}
 }
@@ -162,37 +164,37 @@ func TestNothingElseIsLeft(t *testing.T) {
 }
 
 // verifyLocal checks a folder against its source at one level.
-func verifyLocal(t *testing.T, df11, source string, level pipeline.Level) (*pipeline.VerifyReport, error) {
+func verifyLocal(t *testing.T, df11, source string, level proof.Level) (*proof.Report, error) {
 	t.Helper()
 	return verifyAs(t, df11, source, level, plan.Options{})
 }
 
 // verifyAs is verifyLocal with options for the plan.
-func verifyAs(t *testing.T, df11, source string, level pipeline.Level, opt plan.Options) (*pipeline.VerifyReport, error) {
+func verifyAs(t *testing.T, df11, source string, level proof.Level, opt plan.Options) (*proof.Report, error) {
 	t.Helper()
-	d, err := pipeline.OpenDF11Folder(df11)
+	d, err := model.OpenDF11Folder(t.Context(), df11)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
 	opt.PatternDict = d.Dict
-	src, model, p := openLocal(t, source, opt)
-	return pipeline.Verify(t.Context(), pipeline.VerifyOptions{
-		DF11: d, Source: src, Model: model, Plan: p, Level: level, Workers: 2, Chunks: 2, Seed: 1, WorkDir: t.TempDir(),
+	src, known, p := openLocal(t, source, opt)
+	return proof.Verify(t.Context(), proof.Options{
+		DF11: d, Source: src, Model: known, Plan: p, Level: level, Workers: 2, Chunks: 2, Seed: 1, WorkDir: t.TempDir(),
 	})
 }
 
 // TestVerifyLevels: every level accepts a good folder, and the official compressor's own output as well.
 func TestVerifyLevels(t *testing.T) {
-	for _, model := range goldenModels {
-		source, out := filepath.Join(goldenE2E, model, "source"), t.TempDir()
-		if _, err := convertLocal(t, source, out, plan.Options{PatternDict: goldenDict(t, model)}, nil); err != nil {
+	for _, known := range goldenModels {
+		source, out := filepath.Join(goldenE2E, known, "source"), t.TempDir()
+		if _, err := convertLocal(t, source, out, plan.Options{PatternDict: goldenDict(t, known)}, nil); err != nil {
 			t.Fatal(err)
 		}
-		for _, level := range []pipeline.Level{pipeline.LevelStructure, pipeline.LevelSample, pipeline.LevelProof, pipeline.LevelFull} {
-			for _, folder := range []string{out, filepath.Join(goldenE2E, model, "multi")} {
+		for _, level := range []proof.Level{proof.LevelStructure, proof.LevelSample, proof.LevelProof, proof.LevelFull} {
+			for _, folder := range []string{out, filepath.Join(goldenE2E, known, "multi")} {
 				if r, err := verifyLocal(t, folder, source, level); err != nil || !r.OK {
-					t.Errorf("%s %s level %s: %v", model, folder, level, err)
+					t.Errorf("%s %s level %s: %v", known, folder, level, err)
 				}
 			}
 		}
@@ -220,7 +222,7 @@ func TestVerifyFindsOneBit(t *testing.T) {
 		if err := os.WriteFile(file, bad, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		for _, level := range []pipeline.Level{pipeline.LevelFull, pipeline.LevelProof} {
+		for _, level := range []proof.Level{proof.LevelFull, proof.LevelProof} {
 			r, err := verifyLocal(t, out, source, level)
 			if err == nil && len(r.Warnings) == 0 && !unread(x.Name, level) {
 				t.Errorf("level %s does not see a flipped bit in %s", level, x.Name)
@@ -231,6 +233,6 @@ func TestVerifyFindsOneBit(t *testing.T) {
 
 // unread tells whether a level may overlook a byte of a tensor: decoding alone does not read every byte of these, and a
 // proof does not compare with the manifest's hashes.
-func unread(name string, level pipeline.Level) bool {
-	return level == pipeline.LevelProof && (strings.HasSuffix(name, ".gaps") || strings.HasSuffix(name, ".luts"))
+func unread(name string, level proof.Level) bool {
+	return level == proof.LevelProof && (strings.HasSuffix(name, ".gaps") || strings.HasSuffix(name, ".luts"))
 }

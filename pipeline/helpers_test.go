@@ -19,8 +19,10 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -101,17 +103,17 @@ func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
 func (w *world) convert(ctx context.Context, t *testing.T, work string, change ...func(*pipeline.Options)) (*pipeline.Report, error) {
 	t.Helper()
 	c := w.client(t)
-	src, model, err := pipeline.OpenHub(ctx, c, sourceRepo, "", w.plan)
+	src, known, err := model.OpenHub(ctx, c, sourceRepo, "", w.plan)
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.New(model.Plan, w.plan)
+	p, err := plan.New(known.Listing, w.plan)
 	if err != nil {
 		return nil, err
 	}
 	opt := pipeline.Options{
-		Source: src, Model: model, Plan: p, Push: &pipeline.Push{Hub: c, Repo: targetRepo}, WorkDir: work,
-		Workers: 2, Uploads: 2, Version: "test", Log: slog.New(w.log),
+		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo}, WorkDir: work,
+		Budget: pipeline.Budget{Workers: 2, Uploads: 2}, Version: "test", Log: slog.New(w.log),
 	}
 	for _, f := range append(slices.Clone(w.change), change...) {
 		f(&opt)

@@ -11,7 +11,10 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -102,11 +105,11 @@ func checkPublished(t *testing.T, w *world) {
 // TestUnitsSpanFiles: the model of most tests really has units that lie in several source files.
 func TestUnitsSpanFiles(t *testing.T) {
 	w := newWorld(t, small())
-	_, model, err := pipeline.OpenHub(t.Context(), w.client(t), sourceRepo, "", plan.Options{})
+	_, known, err := model.OpenHub(t.Context(), w.client(t), sourceRepo, "", plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(model.Plan, plan.Options{})
+	p, err := plan.New(known.Listing, plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +144,7 @@ func TestAlias(t *testing.T) {
 	flipLastTensor(t, files["model.safetensors"], "lm_head.weight")
 	bad.AddRepo(sourceRepo, files)
 	_, err := bad.convert(t.Context(), t, t.TempDir())
-	if alias := (*pipeline.AliasError)(nil); !errors.As(err, &alias) || alias.Name != "lm_head.weight" {
+	if alias := (*proof.AliasError)(nil); !errors.As(err, &alias) || alias.Name != "lm_head.weight" {
 		t.Errorf("a different alias: %v", err)
 	}
 	bad.unfinished(t)
@@ -163,7 +166,7 @@ func TestVisibility(t *testing.T) {
 			w.Configure(sourceRepo, opt)
 			w.AddRepo(targetRepo, map[string][]byte{"notes.txt": []byte("mine")})
 			_, err := w.convert(t.Context(), t, t.TempDir())
-			if v := (*pipeline.VisibilityError)(nil); !errors.As(err, &v) {
+			if v := (*target.VisibilityError)(nil); !errors.As(err, &v) {
 				t.Fatalf("a public target: %v", err)
 			}
 			if n := w.Count("POST", "/api/models/*/commit/*") + w.Count("POST", "*/info/lfs/objects/batch"); n > 0 || len(w.log.take()) > 0 {
@@ -216,7 +219,7 @@ func TestForeignWeights(t *testing.T) {
 	w := newWorld(t, small())
 	w.AddRepo(targetRepo, map[string][]byte{"other.safetensors": []byte("weights"), "stale.txt": []byte("old")})
 	_, err := w.convert(t.Context(), t, t.TempDir())
-	if f := (*pipeline.ForeignFilesError)(nil); !errors.As(err, &f) || fmt.Sprint(f.Files) != "[other.safetensors]" {
+	if f := (*target.ConflictError)(nil); !errors.As(err, &f) || fmt.Sprint(f.Files) != "[other.safetensors]" {
 		t.Fatalf("foreign weights: %v", err)
 	}
 	if len(w.log.take()) > 0 || w.Count("POST", "/api/models/*/commit/*") > 0 {
@@ -283,16 +286,16 @@ func TestRevisions(t *testing.T) {
 	w.Push(sourceRepo, "main", map[string][]byte{"config.json": []byte("{}")})
 	w.AddRepo(targetRepo, map[string][]byte{"notes.txt": []byte("mine")})
 	w.CreateBranch(targetRepo, "bf16", "main")
-	src, model, err := pipeline.OpenHub(t.Context(), w.client(t), sourceRepo, "old", plan.Options{})
+	src, known, err := model.OpenHub(t.Context(), w.client(t), sourceRepo, "old", plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(model.Plan, plan.Options{})
+	p, err := plan.New(known.Listing, plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.mustConvert(t, func(o *pipeline.Options) {
-		o.Source, o.Model, o.Plan, o.Push.Revision = src, model, p, "bf16"
+		o.Source, o.Model, o.Plan, o.Push.Revision = src, known, p, "bf16"
 	})
 	if _, ok := w.Files(targetRepo, "bf16")["config.json"]; !ok {
 		t.Error("the branch is not finished")

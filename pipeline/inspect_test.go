@@ -7,9 +7,10 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // TestInspectHub: a DF11 repo is described from samples, with the same sizes and nearly the same entropy as its folder.
@@ -32,21 +33,21 @@ func TestInspectHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	remote, err := pipeline.OpenDF11Hub(t.Context(), client, "a/m-DF11", "")
+	remote, err := model.OpenDF11Hub(t.Context(), client, "a/m-DF11", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	local, err := pipeline.OpenDF11Folder(dir)
+	local, err := model.OpenDF11Folder(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer local.Close()
-	b, err := pipeline.InspectDF11(t.Context(), local, pipeline.DefaultSampleBytesDF11(local))
+	b, err := describe.DF11(t.Context(), local, describe.DefaultSampleBytes(local))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, maxBytes := range []int64{0, 1 << 20} {
-		a, err := pipeline.InspectDF11(t.Context(), remote, maxBytes)
+		a, err := describe.DF11(t.Context(), remote, maxBytes)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -36,8 +37,8 @@ func mediumHead() *hubtest.Model {
 // not synced, and what came behind the last mark of the hash.
 const aheadOfDisk = 9 << 20
 
-// onDisk makes every spool a file that is synced after each block.
-func onDisk(o *pipeline.Options) { o.SpoolMemory, o.SpoolSync = -1, 1 }
+// onDisk makes every spool a file.
+func onDisk(o *pipeline.Options) { o.SpoolMemory = -1 }
 
 // keepCases are the ways in which tensors are fetched, with the runs that a conversion takes.
 var keepCases = map[string]struct {
@@ -50,7 +51,7 @@ var keepCases = map[string]struct {
 	"by task":  {hubtest.OrderScattered, []func(*pipeline.Options){inPartByTask, finishing}, []int{80}},
 }
 
-func inPartByTask(o *pipeline.Options) { o.Part, o.Disk = pipeline.Part{I: 1, N: 1}, 35_000_000 }
+func inPartByTask(o *pipeline.Options) { o.Part, o.Disk = spans.Part{I: 1, N: 1}, 35_000_000 }
 func finishing(o *pipeline.Options)    { o.Finish = true }
 
 // killed runs a conversion up to the k-th read of weights and gives a work folder as a kill at that moment leaves it.
@@ -161,10 +162,9 @@ func TestKilledSpoolIsTakenUp(t *testing.T) {
 // TestStoppedSpoolIsTakenUp: a run that is stopped in good order keeps what it has, without ever syncing on its way.
 func TestStoppedSpoolIsTakenUp(t *testing.T) {
 	want := reference(t, bigHead(hubtest.OrderModel))
-	neverSynced := func(o *pipeline.Options) { o.SpoolMemory, o.SpoolSync = -1, -1 }
 	w, work := newWorld(t, bigHead(hubtest.OrderModel)), t.TempDir()
 	interrupted(t, w, work, func(stop func()) {
-		w.change = append(w.change, neverSynced)
+		w.change = append(w.change, onDisk)
 		w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Nth: 900, Action: func(x *hubtest.Exchange) { stop(); x.Next(x.ResponseWriter) }})
 	})
 	if _, err := w.convert(t.Context(), t, work); err != nil {

@@ -1,40 +1,65 @@
 package pipeline
 
 import (
+	"encoding/json"
 	"fmt"
-	"path"
-	"slices"
 
+	reference "github.com/nlpodyssey/safetensors"
+
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// output is the model as a loader's lint takes it: config and headers.
-func (d *DF11) output() plan.Output {
-	o := plan.Output{PatternDict: d.Dict}
-	for _, name := range d.weightFiles(d.Dir) {
-		f := d.files[name]
-		o.Files = append(o.Files, plan.WeightFile{File: plan.File{Path: path.Base(name), Size: f.size}, Header: f.header})
+// lintFile reads back the header of a file, and looks for traps that a loader would fall into.
+func lintFile(o *spans.Output, f *atomicfile.File, layout *safetensors.Layout) error {
+	h, err := safetensors.ReadHeader(f, layout.Size)
+	if err != nil {
+		return fmt.Errorf("read header again: %w", err)
 	}
-	return o
-}
-
-// traps are the ways in which headers and config show that the model would load wrongly (docs/format.md §14). How tensors
-// are dealt to files is not one: others name and split them as they like.
-func (d *DF11) traps(p *plan.Plan) []plan.Problem {
-	return slices.DeleteFunc(plan.Check(d.output(), p), func(x plan.Problem) bool { return x.Trap == plan.TrapForeignFile })
-}
-
-// lintFile looks for traps in the header of a finished output, as it was stored.
-func lintFile(t *task, h *safetensors.Header) error {
-	part := &plan.Plan{OutputFiles: []plan.OutputFile{{Path: t.path}}}
-	for _, u := range t.units {
+	if err := readIndependently(h); err != nil {
+		return err
+	}
+	part := &plan.Plan{OutputFiles: []plan.OutputFile{{Path: o.Path}}}
+	for _, u := range o.Units {
 		part.Units = append(part.Units, u.Unit)
 	}
-	for _, p := range t.plain {
-		part.Remainder = append(part.Remainder, p.Tensor)
+	for _, t := range o.Copied {
+		part.Remainder = append(part.Remainder, t.Tensor)
 	}
-	return trapError(plan.Check(plan.Output{Files: []plan.WeightFile{{File: plan.File{Path: t.path}, Header: h}}}, part))
+	return trapError(plan.Check(plan.Output{Files: []plan.WeightFile{{File: plan.File{Path: o.Path}, Header: h}}}, part))
+}
+
+// readIndependently has the header parsed by a reader that shares no code with ours, nlpodyssey/safetensors, and compares
+// what both find. Headers with dtypes that it does not know are not its business.
+func readIndependently(h *safetensors.Header) error {
+	for _, t := range h.Tensors {
+		if _, err := reference.ParseDType(string(t.DType)); err != nil {
+			return nil //nolint:nilerr // the check is for the dtypes that both know
+		}
+	}
+	var other reference.Metadata
+	if err := json.Unmarshal(h.Raw, &other); err != nil {
+		return fmt.Errorf("a second reader refuses the header: %w; this is a bug", err)
+	}
+	found := other.Tensors()
+	if len(found) != len(h.Tensors) {
+		return fmt.Errorf("a second reader finds %d tensors in the header, not %d; this is a bug", len(found), len(h.Tensors))
+	}
+	for _, t := range h.Tensors {
+		x := found[t.Name]
+		same := x != nil && x.DType.String() == string(t.DType) && len(x.Shape) == len(t.Shape) &&
+			x.DataOffsets == [2]uint64{uint64(t.Begin), uint64(t.End)}
+		for i := 0; same && i < len(t.Shape); i++ {
+			same = x.Shape[i] == uint64(t.Shape[i])
+		}
+		if !same {
+			return fmt.Errorf("a second reader finds another tensor %s in the header; this is a bug", t.Name)
+		}
+	}
+	return nil
 }
 
 // lintConfig makes sure that the config.json to be published states the dict by which the units were encoded: in another
@@ -43,7 +68,7 @@ func lintConfig(config []byte, p *plan.Plan) error {
 	if config == nil {
 		return nil
 	}
-	dict, err := dictOfConfig(config)
+	dict, err := model.DictOfConfig(config)
 	if err != nil {
 		return fmt.Errorf("config.json as written: %w", err)
 	}

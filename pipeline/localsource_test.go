@@ -10,6 +10,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -34,7 +35,7 @@ func TestLocalSourceChanged(t *testing.T) {
 	push := func() {
 		t.Helper()
 		_, err := convertLocal(t, source, "", plan.Options{}, func(o *pipeline.Options) {
-			o.WorkDir, o.Push = filepath.Join(t.TempDir(), "work"), &pipeline.Push{Hub: w.client(t), Repo: targetRepo}
+			o.WorkDir, o.Push = filepath.Join(t.TempDir(), "work"), &target.Push{Hub: w.client(t), Repo: targetRepo}
 		})
 		if err != nil {
 			t.Fatal(err)

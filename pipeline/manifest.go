@@ -3,18 +3,18 @@ package pipeline
 import (
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/exactf32"
+	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
 // cpuDecoder names the decoder of the check that always runs.
 const cpuDecoder = "df11-convert, package verify: windows, gaps, tables and output positions as the GPU kernel walks them"
 
-// gpuMethod is the method of a verification by GPU in the manifest.
-const gpuMethod = "gpu"
-
 // manifest gathers what the run knows (docs/manifest.md); the small files are added once they are written.
-func (r *run) manifest(sources []metadata.SourceFile) *metadata.Manifest {
+func (r *result) manifest(sources []metadata.SourceFile) *metadata.Manifest {
 	p := r.Plan
 	m := &metadata.Manifest{
 		Schema: metadata.SchemaVersion,
@@ -38,40 +38,32 @@ func (r *run) manifest(sources []metadata.SourceFile) *metadata.Manifest {
 	return m
 }
 
-// baseModel is the Hub repo of the original; "" if it is not known.
-func (o *Options) baseModel() string {
-	if o.Model.Local {
-		return o.BaseModel
-	}
-	return o.Model.ID
-}
-
 // manifestOutputs lists the weight files, the units in them, and what was proved about them.
-func (r *run) manifestOutputs(m *metadata.Manifest) {
-	cpu := metadata.Verification{Method: "cpu", Decoder: cpuDecoder, NExactF32: nExactF32(r.Plan)}
-	gpu := metadata.Verification{Method: gpuMethod}
-	for _, t := range r.tasks {
-		o, _ := r.ledger.output(t.path)
-		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(r.Plan, t), Size: o.Size, SHA256: o.SHA256})
-		for i, u := range t.units {
-			m.Units = append(m.Units, manifestUnit(o, u, o.Units[i]))
-			addProof(&cpu, u, o.Units[i])
-			if o.Units[i].GPU {
-				addProof(&gpu, u, o.Units[i])
+func (r *result) manifestOutputs(m *metadata.Manifest) {
+	cpu := metadata.Verification{Method: metadata.MethodCPU, Decoder: cpuDecoder, NExactF32: exactf32.NWeights(r.Plan)}
+	gpu := metadata.Verification{Method: metadata.MethodGPU}
+	for _, o := range r.outputs {
+		done, _ := r.ledger.Output(o.Path)
+		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(r.Plan, o), Size: done.Size, SHA256: done.SHA256})
+		for i, u := range o.Units {
+			m.Units = append(m.Units, manifestUnit(o, u, done.Units[i]))
+			addProof(&cpu, u, done.Units[i])
+			if done.Units[i].GPU {
+				addProof(&gpu, u, done.Units[i])
 			}
 		}
-		cpu.NTensors += int64(len(t.plain))
-		t.eachTensor(func(x plan.Tensor, _ int64, _ *taskUnit) {
-			if x.Name != x.Source {
-				m.Renamed = append(m.Renamed, metadata.Rename{Source: x.Source, Name: x.Name})
+		cpu.NTensors += int64(len(o.Copied))
+		for t := range o.Tensors() {
+			if t.Name != t.Source {
+				m.Renamed = append(m.Renamed, metadata.Rename{Source: t.Source, Name: t.Name})
 			}
-		})
+		}
 	}
 	m.Verification = append(m.Verification, cpu)
 	switch {
 	case gpu.NUnits == 0:
-	case r.ledger.gpu != nil: // it was finished before
-		gpu.Decoder, gpu.Device = r.ledger.gpu.Decoder, r.ledger.gpu.Device
+	case r.ledger.GPU() != nil: // it was finished before
+		gpu.Decoder, gpu.Device = r.ledger.GPU().Decoder, r.ledger.GPU().Device
 		m.Verification = append(m.Verification, gpu)
 	case r.GPU != nil:
 		kernel, devices := r.GPU.Describe()
@@ -80,20 +72,20 @@ func (r *run) manifestOutputs(m *metadata.Manifest) {
 	}
 }
 
-func outputKind(p *plan.Plan, t *task) metadata.Kind {
+func outputKind(p *plan.Plan, o *spans.Output) metadata.Kind {
 	switch {
 	case p.Layout.Single():
 		return metadata.KindSingle
-	case len(t.units) > 0:
+	case len(o.Units) > 0:
 		return metadata.KindUnit
 	}
 	return metadata.KindRemainder
 }
 
-func manifestUnit(o Output, u *taskUnit, res UnitResult) metadata.Unit {
+func manifestUnit(o *spans.Output, u *spans.Unit, res ledger.Unit) metadata.Unit {
 	m := metadata.Unit{
 		Path: u.Path, File: o.Path, Status: metadata.Status(res.Status), Reason: res.Reason,
-		NWeights: res.Weights, TieBroken: res.TieBroken, CodedBits: res.Bits, Exponents: manifestExponents(res.Exponents),
+		NWeights: res.Weights, TieBroken: res.TieBroken, CodedBits: res.Bits, Exponents: res.Exponents,
 	}
 	for _, a := range u.Attrs {
 		t := metadata.UnitTensor{Name: a.Name, Shape: a.Shape}
@@ -106,8 +98,8 @@ func manifestUnit(o Output, u *taskUnit, res UnitResult) metadata.Unit {
 }
 
 // addProof adds a unit to a proof.
-func addProof(v *metadata.Verification, u *taskUnit, res UnitResult) {
-	if res.Status == statusDF11 {
+func addProof(v *metadata.Verification, u *spans.Unit, res ledger.Unit) {
+	if res.Status == ledger.DF11 {
 		v.NUnits++
 		v.NWeights += res.Weights
 	}

@@ -6,8 +6,9 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -31,25 +32,25 @@ func (g *readingGPU) Describe() (string, []string) { return "reading", []string{
 func TestVerifyOnGPU(t *testing.T) {
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Intermediate: 2048, Vocab: 128, Layers: 1, Extra: noPicture}))
 	w.mustConvert(t)
-	check := func(gpu pipeline.GPU) (*pipeline.VerifyReport, int64) {
+	check := func(gpu proof.GPU) (*proof.Report, int64) {
 		c := w.client(t)
-		src, model, err := pipeline.OpenHub(t.Context(), c, sourceRepo, "", plan.Options{})
+		src, known, err := model.OpenHub(t.Context(), c, sourceRepo, "", plan.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := plan.New(model.Plan, plan.Options{})
+		p, err := plan.New(known.Listing, plan.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := pipeline.OpenDF11Hub(t.Context(), c, targetRepo, "")
+		d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer d.Close()
 		d.LimitPieces(1)
 		w.ResetLog()
-		r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{
-			DF11: d, Source: src, Model: model, Plan: p, Level: pipeline.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: gpu,
+		r, err := proof.Verify(t.Context(), proof.Options{
+			DF11: d, Source: src, Model: known, Plan: p, Level: proof.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: gpu,
 		})
 		if err != nil {
 			t.Fatal(err)

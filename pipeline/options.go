@@ -3,52 +3,32 @@ package pipeline
 import (
 	"errors"
 	"log/slog"
+	"path"
 
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// Integrity states of a source file, as the manifest has them (docs/manifest.md).
-const (
-	integrityStreamed  = "streamed"
-	integrityProof     = "proof"
-	integrityUnchecked = "unchecked"
-)
-
-// Limits on small files that are read whole.
-const (
-	maxConfigBytes  = 8 << 20
-	maxJournalBytes = 256 << 20
-)
-
-// Options say what to convert, where to, and within which budgets. The zero value of each budget means a default.
+// Options say what to convert, where to, and within which budget.
 type Options struct {
-	Source Source
-	Model  *Model
+	Source model.Source
+	Model  *model.Model
 	Plan   *plan.Plan
 
 	// OutDir keeps the result; "" keeps nothing, which needs Push. Push publishes it.
 	OutDir string
-	Push   *Push
+	Push   *target.Push
 	// WorkDir holds what is on its way, if there is no OutDir.
 	WorkDir string
-
-	// Workers is the parallelism of encoding and verification, Uploads the number of files sent at once.
-	Workers, Uploads int
-	// Disk bounds, in bytes, the spools and the finished files that wait for their upload; 0 is no bound.
-	Disk int64
-	// SpoolMemory bounds the spools that are held in memory; 0 is 64 MiB, less than 0 is none. SpoolSync is after how many
-	// bytes from the Hub the spools on disk are made to survive a kill; 0 is 256 MiB, less than 0 is only when a run stops.
-	SpoolMemory, SpoolSync int64
-	// PieceMemory bounds what is kept of outputs that are read back by ranges, to prove source files; 0 is 96 MiB.
-	PieceMemory int64
-
-	// DropCache asks the system to forget pages of a local source and of the output folder once they are used. It is for
-	// models that its cache can't hold.
-	DropCache bool
+	Budget
 
 	// Part makes only a share of the outputs, for one of many machines, and leaves the repo unfinished. Finish completes
 	// what the parts have published. Both need Push and no OutDir.
-	Part   Part
+	Part   spans.Part
 	Finish bool
 
 	// Force allows other weights in the target, and to replace those of the same names. Strict makes a unit that DF11 cannot
@@ -59,10 +39,28 @@ type Options struct {
 	// Version is written into manifest and card.
 	Version string
 
-	GPU      GPU // nil: none
-	Progress *Progress
+	GPU      proof.GPU // nil: none
+	Progress *progress.Counters
 	Log      *slog.Logger
 }
+
+// Budget is what a conversion may use. The zero value of each field means a default.
+type Budget struct {
+	// Workers is the parallelism of encoding and verification, Uploads the number of files sent at once.
+	Workers, Uploads int
+	// Disk bounds, in bytes, the spools and the finished files that wait for their upload; 0 is no bound.
+	Disk int64
+	// SpoolMemory bounds the spools that are held in memory; 0 is 64 MiB, less than 0 is none.
+	SpoolMemory int64
+	// PieceMemory bounds what is kept of outputs that are read back by ranges, to prove source files; 0 is 96 MiB.
+	PieceMemory int64
+	// DropCache asks the system to forget pages of a local source and of the output folder once they are used. It is for
+	// models that its cache can't hold.
+	DropCache bool
+}
+
+// finishPart names the journal of the run that completes what the parts made.
+const finishPart = "finish"
 
 func (o *Options) check() error {
 	switch {
@@ -72,21 +70,21 @@ func (o *Options) check() error {
 		return errors.New("options: neither an output folder nor a target repo")
 	case o.OutDir == "" && o.WorkDir == "":
 		return errors.New("options: publishing without an output folder needs a work folder")
-	case (!o.Part.whole() || o.Finish) && (o.Push == nil || o.OutDir != "" || o.Push.CreatePR):
+	case (!o.Part.Whole() || o.Finish) && (o.Push == nil || o.OutDir != "" || o.Push.CreatePR):
 		return errors.New("options: parts are published to a repo: they need a target, no output folder and no pull request")
-	case !o.Part.whole() && o.Finish:
+	case !o.Part.Whole() && o.Finish:
 		return errors.New("options: a run is either a part or the one that finishes")
-	case !o.Part.whole() && o.Plan.Layout.Single():
+	case !o.Part.Whole() && o.Plan.Layout.Single():
 		return errors.New("options: a single-file layout can't be split into parts")
-	case (!o.Part.whole() || o.Finish) && len(o.Plan.Dropped) > 0:
+	case (!o.Part.Whole() || o.Finish) && len(o.Plan.Dropped) > 0:
 		return errors.New("options: the source holds tensors outside the model, so its files can't be proved from parts; convert it in one run")
 	}
-	if err := errors.Join(o.Part.check(), o.refuseSourceFolder()); err != nil {
+	if err := errors.Join(o.Part.Check(), o.refuseSourceFolder()); err != nil {
 		return err
 	}
 	o.Workers, o.Uploads = max(1, o.Workers), max(1, o.Uploads)
 	if o.Progress == nil {
-		o.Progress = new(Progress)
+		o.Progress = new(progress.Counters)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -94,10 +92,44 @@ func (o *Options) check() error {
 	return nil
 }
 
-// journalName is the name of this run's journal.
+// refuseSourceFolder refuses to write over a local source.
+func (o *Options) refuseSourceFolder() error {
+	if o.Model.Folder == "" || o.OutDir == "" {
+		return nil
+	}
+	read, written := []string{o.Plan.Config.Source}, []string{o.configPath()}
+	for _, w := range o.Model.Listing.Weights {
+		read = append(read, w.Path)
+	}
+	for _, f := range o.Plan.OutputFiles {
+		written = append(written, f.Path)
+	}
+	return target.RefuseSource(o.Model.Folder, o.OutDir, o.Plan.Layout, read, written)
+}
+
+// journalName names this run's journal.
 func (o *Options) journalName() string {
 	if o.Finish {
 		return finishPart
 	}
 	return o.Part.String()
+}
+
+// baseModel is the Hub repo of the original; "" if it is not known.
+func (o *Options) baseModel() string {
+	if o.Model.Local {
+		return o.BaseModel
+	}
+	return o.Model.ID
+}
+
+// configPath is where the result's config.json lies; "" if the layout has none.
+func (o *Options) configPath() string {
+	switch o.Plan.Config.Mode {
+	case plan.ConfigInsert:
+		return o.Plan.Config.Source
+	case plan.ConfigNew:
+		return path.Join(path.Dir(o.Plan.OutputFiles[0].Path), "config.json")
+	}
+	return ""
 }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -55,18 +57,18 @@ func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	src, model, err := pipeline.OpenHub(b.Context(), c, sourceRepo, "", plan.Options{})
+	src, known, err := model.OpenHub(b.Context(), c, sourceRepo, "", plan.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	p, err := plan.New(model.Plan, plan.Options{})
+	p, err := plan.New(known.Listing, plan.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	start := time.Now()
 	report, err := pipeline.Run(b.Context(), pipeline.Options{
-		Source: src, Model: model, Plan: p, Push: &pipeline.Push{Hub: c, Repo: targetRepo},
-		WorkDir: filepath.Join(b.TempDir(), "work"), Workers: 2, Uploads: 4, Version: "test",
+		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo},
+		WorkDir: filepath.Join(b.TempDir(), "work"), Budget: pipeline.Budget{Workers: 2, Uploads: 4}, Version: "test",
 	})
 	if err != nil {
 		b.Fatal(err)

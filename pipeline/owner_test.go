@@ -12,6 +12,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -56,7 +57,7 @@ func TestSourceFolderIsNoTarget(t *testing.T) {
 	} {
 		before := folder(t, tt.out)
 		_, err := convertLocal(t, tt.source, tt.out, plan.Options{}, forced)
-		if same := (*pipeline.SourceTargetError)(nil); !errors.As(err, &same) {
+		if same := (*target.SourceTargetError)(nil); !errors.As(err, &same) {
 			t.Errorf("%s to %s: %v", tt.source, tt.out, err)
 		}
 		if !maps.Equal(folder(t, tt.out), before) {
@@ -71,7 +72,7 @@ func TestSourceRepoIsNoTarget(t *testing.T) {
 	head := w.Head(sourceRepo, "main")
 	for _, change := range []func(*pipeline.Options){forced, func(o *pipeline.Options) { o.Push.CreatePR = true }} {
 		_, err := w.convert(t.Context(), t, t.TempDir(), change, func(o *pipeline.Options) { o.Push.Repo = sourceRepo })
-		if same := (*pipeline.SourceTargetError)(nil); !errors.As(err, &same) {
+		if same := (*target.SourceTargetError)(nil); !errors.As(err, &same) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -81,9 +82,9 @@ func TestSourceRepoIsNoTarget(t *testing.T) {
 }
 
 // foreign checks that a target is refused because of a file that would be overwritten, and gives the error.
-func foreign(t *testing.T, err error, file string) *pipeline.ForeignFilesError {
+func foreign(t *testing.T, err error, file string) *target.ConflictError {
 	t.Helper()
-	f := (*pipeline.ForeignFilesError)(nil)
+	f := (*target.ConflictError)(nil)
 	if !errors.As(err, &f) || !slices.Contains(f.Overwritten, file) {
 		t.Fatalf("got %v, want %s refused", err, file)
 	}

@@ -10,8 +10,13 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -19,23 +24,23 @@ import (
 var partsModel = hubtest.ModelOptions{Layers: 5, Hidden: 96, Vocab: 700, ShardBytes: 150_000}
 
 // pushFrom converts a model of the hub to a target on the same hub.
-func pushFrom(t *testing.T, srv *hubtest.Server, source, target string, change func(*pipeline.Options)) (*pipeline.Report, error) {
+func pushFrom(t *testing.T, srv *hubtest.Server, source, repo string, change func(*pipeline.Options)) (*pipeline.Report, error) {
 	t.Helper()
 	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	src, model, err := pipeline.OpenHub(t.Context(), c, source, "", plan.Options{})
+	src, known, err := model.OpenHub(t.Context(), c, source, "", plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(model.Plan, plan.Options{})
+	p, err := plan.New(known.Listing, plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := pipeline.Options{
-		Source: src, Model: model, Plan: p, WorkDir: t.TempDir(), Workers: 2, Version: "test",
-		Push: &pipeline.Push{Hub: c, Repo: target},
+		Source: src, Model: known, Plan: p, WorkDir: t.TempDir(), Budget: pipeline.Budget{Workers: 2}, Version: "test",
+		Push: &target.Push{Hub: c, Repo: repo},
 	}
 	if change != nil {
 		change(&o)
@@ -106,7 +111,7 @@ func contents(srv *hubtest.Server, repo string) map[string]string {
 func TestPartsGiveTheSameRepo(t *testing.T) {
 	want, srv := oneRun(t, partsModel), partsHub(t, partsModel)
 	for i := 1; i <= 2; i++ {
-		_, err := pushFrom(t, srv, "a/llama", "a/out", func(o *pipeline.Options) { o.Part = pipeline.Part{I: i, N: 2} })
+		_, err := pushFrom(t, srv, "a/llama", "a/out", func(o *pipeline.Options) { o.Part = spans.Part{I: i, N: 2} })
 		if err != nil {
 			t.Fatalf("part %d: %v", i, err)
 		}
@@ -172,7 +177,7 @@ func TestPartsOfTwoFolders(t *testing.T) {
 func localParts(t *testing.T, srv *hubtest.Server, dir string, opt plan.Options) {
 	t.Helper()
 	for i := 1; i <= 2; i++ {
-		pushLocal(t, srv, dir, opt, func(o *pipeline.Options) { o.Part = pipeline.Part{I: i, N: 2} })
+		pushLocal(t, srv, dir, opt, func(o *pipeline.Options) { o.Part = spans.Part{I: i, N: 2} })
 	}
 }
 
@@ -201,7 +206,7 @@ func pushLocal(t *testing.T, srv *hubtest.Server, dir string, opt plan.Options, 
 		t.Fatal(err)
 	}
 	_, err = convertLocal(t, dir, "", opt, func(o *pipeline.Options) {
-		o.WorkDir, o.Push = filepath.Join(t.TempDir(), "work"), &pipeline.Push{Hub: c, Repo: "me/out"}
+		o.WorkDir, o.Push = filepath.Join(t.TempDir(), "work"), &target.Push{Hub: c, Repo: "me/out"}
 		if change != nil {
 			change(o)
 		}
@@ -227,7 +232,7 @@ func widenFiles(t *testing.T, dir string) {
 func TestFinishWantsAllParts(t *testing.T) {
 	srv := hubtest.Start(t)
 	srv.AddModel("a/llama", hubtest.NewLlama(7, partsModel))
-	if _, err := pushFrom(t, srv, "a/llama", "a/two", func(o *pipeline.Options) { o.Part = pipeline.Part{I: 2, N: 3} }); err != nil {
+	if _, err := pushFrom(t, srv, "a/llama", "a/two", func(o *pipeline.Options) { o.Part = spans.Part{I: 2, N: 3} }); err != nil {
 		t.Fatal(err)
 	}
 	_, err := pushFrom(t, srv, "a/llama", "a/two", func(o *pipeline.Options) { o.Finish = true })
@@ -308,7 +313,7 @@ func TestSmallDiskFetchesByRanges(t *testing.T) {
 	}
 	srv := partsHub(t, scattered)
 	_, err := pushFrom(t, srv, "a/llama", "a/none", func(o *pipeline.Options) { o.Disk = 100_000 })
-	if tooSmall := (*pipeline.BudgetError)(nil); !errors.As(err, &tooSmall) {
+	if tooSmall := (*estimate.BudgetError)(nil); !errors.As(err, &tooSmall) {
 		t.Errorf("a budget that can't hold one unit: %v", err)
 	}
 }
@@ -318,9 +323,9 @@ func TestSmallDiskFetchesByRanges(t *testing.T) {
 func TestCopiesInsideTheHub(t *testing.T) {
 	for _, opts := range [][]hubtest.Option{{hubtest.WithXetHashes()}, nil} {
 		srv := hubtest.Start(t, opts...)
-		model := partsModel
-		model.Extra = map[string][]byte{"tokenizer.model": []byte(strings.Repeat("\x00large", 2<<20))}
-		srv.AddModel("a/llama", hubtest.NewLlama(7, model))
+		known := partsModel
+		known.Extra = map[string][]byte{"tokenizer.model": []byte(strings.Repeat("\x00large", 2<<20))}
+		srv.AddModel("a/llama", hubtest.NewLlama(7, known))
 		srv.ResetLog()
 		if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
 			t.Fatal(err)
@@ -373,7 +378,7 @@ func TestUploadedFilesAreNotMadeAgain(t *testing.T) {
 func uploads(t *testing.T, work string) (sums []string) {
 	t.Helper()
 	var j struct {
-		Outputs []pipeline.Output `json:"outputs"`
+		Outputs []ledger.Output `json:"outputs"`
 	}
 	if err := json.Unmarshal(readFile(t, filepath.Join(work, ".df11-convert", "part-1-of-1.json")), &j); err != nil {
 		t.Fatal(err)

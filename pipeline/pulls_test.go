@@ -7,6 +7,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -148,7 +149,7 @@ func TestPullRequestVisibility(t *testing.T) {
 	w := proposal(t, small())
 	w.Configure(sourceRepo, hubtest.Private())
 	_, err := w.convert(t.Context(), t, t.TempDir())
-	if v := (*pipeline.VisibilityError)(nil); !errors.As(err, &v) || len(w.log.take()) > 0 || w.Count("POST", anyCommit) > 0 {
+	if v := (*target.VisibilityError)(nil); !errors.As(err, &v) || len(w.log.take()) > 0 || w.Count("POST", anyCommit) > 0 {
 		t.Errorf("a public target: %v", err)
 	}
 	w.mustConvert(t, func(o *pipeline.Options) { o.Push.Public = true })

@@ -4,8 +4,9 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/internal/proof"
 )
 
 // TestChecksReadLittle: a plan reads the headers of a remote model and nothing else of its weights, and the structure of a
@@ -15,20 +16,20 @@ func TestChecksReadLittle(t *testing.T) {
 	w := newWorld(t, m)
 	w.mustConvert(t)
 	w.ResetLog()
-	src, model, err := pipeline.OpenHub(t.Context(), w.client(t), sourceRepo, "", plan.Options{})
+	src, known, err := model.OpenHub(t.Context(), w.client(t), sourceRepo, "", plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(model.Plan, plan.Options{})
+	p, err := plan.New(known.Listing, plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	nFiles, all := int64(len(model.Plan.Weights)), m.Size()
+	nFiles, all := int64(len(known.Listing.Weights)), m.Size()
 	if read := w.sourceBytes(); nFiles < 3 || read > nFiles*128<<10 {
 		t.Errorf("planning reads %d bytes of %d files with %d bytes", read, nFiles, all)
 	}
 	w.ResetLog()
-	d, err := pipeline.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "")
+	d, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func TestChecksReadLittle(t *testing.T) {
 	if read := w.sourceBytes(); read > (units+1)*64<<10 {
 		t.Errorf("opening reads %d bytes of %d", read, size)
 	}
-	r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{DF11: d, Source: src, Model: model, Plan: p, Level: pipeline.LevelStructure, Workers: 1})
+	r, err := proof.Verify(t.Context(), proof.Options{DF11: d, Source: src, Model: known, Plan: p, Level: proof.LevelStructure, Workers: 1})
 	if err != nil || !r.OK {
 		t.Fatal(err)
 	}

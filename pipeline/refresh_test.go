@@ -26,14 +26,14 @@ func recommit(srv *hubtest.Server, repo string, m *hubtest.Model) {
 func toRefresh(t *testing.T) (srv *hubtest.Server, want map[string]string, head string) {
 	t.Helper()
 	srv = hubtest.Start(t)
-	model := partsModel
-	model.Extra = noPicture
-	srv.AddModel("a/llama", hubtest.NewLlama(7, model))
+	known := partsModel
+	known.Extra = noPicture
+	srv.AddModel("a/llama", hubtest.NewLlama(7, known))
 	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
 		t.Fatal(err)
 	}
-	model.Layers = 3
-	recommit(srv, "a/llama", hubtest.NewLlama(8, model))
+	known.Layers = 3
+	recommit(srv, "a/llama", hubtest.NewLlama(8, known))
 	if _, err := pushFrom(t, srv, "a/llama", "a/fresh", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -141,9 +141,9 @@ func TestBranchesOfSupersededPlans(t *testing.T) {
 		srv.CreateBranch("a/out", name, "main")
 	}
 	slices.Sort(others)
-	model := partsModel
-	model.Extra = noPicture
-	recommit(srv, "a/llama", hubtest.NewLlama(9, model))
+	known := partsModel
+	known.Extra = noPicture
+	recommit(srv, "a/llama", hubtest.NewLlama(9, known))
 	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -4,45 +4,54 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/exactf32"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // Report is the outcome of a conversion.
 type Report struct {
-	Source      string       `json:"source"`
-	Commit      string       `json:"commit,omitempty"`
-	Folder      string       `json:"folder,omitempty"`
-	Repo        string       `json:"repo,omitempty"`
-	URL         string       `json:"url,omitempty"`
-	Part        string       `json:"part,omitempty"`      // set where only a part was made and the repo is not finished
-	BF16Bytes   int64        `json:"bf16_bytes"`          // source weights, those of F32 counted as the BF16 that they are
-	F32Bytes    int64        `json:"f32_bytes,omitempty"` // source weights as they are stored, if some of them are F32
-	DF11Bytes   int64        `json:"df11_bytes"`          // output weights
-	Units       int          `json:"units"`
-	Weights     int64        `json:"weights"` // in units, every bit of them compared
-	Bits        int64        `json:"exponent_bits"`
-	UnitsBF16   []UnitResult `json:"units_bf16,omitempty"`
-	TiesBroken  []string     `json:"limiter_ties,omitempty"`
-	Files       int          `json:"files"`
-	GPU         bool         `json:"gpu"`
-	Differences []string     `json:"differences,omitempty"`
-	Warnings    []string     `json:"warnings,omitempty"`
+	Source string `json:"source"`
+	Commit string `json:"commit,omitempty"`
+	Folder string `json:"folder,omitempty"`
+	Repo   string `json:"repo,omitempty"`
+	URL    string `json:"url,omitempty"`
+	Part   string `json:"part,omitempty"` // set where only a part was made and the repo is not finished
+	Counts
+	Differences []string `json:"differences,omitempty"`
+	Warnings    []string `json:"warnings,omitempty"`
 	// Seconds is the wall time of this run, Stages what each stage did in it, Traffic what was asked of the Hubs.
 	Seconds float64            `json:"seconds"`
-	Stages  []StageTotal       `json:"stages"`
+	Stages  []progress.Total   `json:"stages"`
 	Traffic map[string]Traffic `json:"traffic,omitempty"`
 }
 
+// Counts add up the outputs of a conversion.
+type Counts struct {
+	BF16Bytes  int64         `json:"bf16_bytes"`          // source weights, those of F32 counted as the BF16 that they are
+	F32Bytes   int64         `json:"f32_bytes,omitempty"` // source weights as they are stored, if some of them are F32
+	DF11Bytes  int64         `json:"df11_bytes"`          // output weights
+	Units      int           `json:"units"`
+	Weights    int64         `json:"weights"` // in units, every bit of them compared
+	Bits       int64         `json:"exponent_bits"`
+	UnitsBF16  []ledger.Unit `json:"units_bf16,omitempty"`
+	TiesBroken []string      `json:"limiter_ties,omitempty"`
+	Files      int           `json:"files"`
+	GPU        bool          `json:"gpu"`
+}
+
 // report sums up the finished outputs.
-func (r *run) report() *Report {
-	p := &Report{Source: r.Model.ID, Commit: r.Model.Commit, Differences: r.Plan.Differences, GPU: r.GPU != nil}
-	for _, w := range r.Model.Plan.Weights {
+func (r *result) report() *Report {
+	p := &Report{Source: r.Model.ID, Commit: r.Model.Commit, Differences: r.Plan.Differences, Counts: Counts{GPU: r.GPU != nil}}
+	for _, w := range r.Model.Listing.Weights {
 		p.BF16Bytes += w.Size
 	}
-	if n := nExactF32(r.Plan); n > 0 {
+	if n := exactf32.NWeights(r.Plan); n > 0 {
 		p.F32Bytes = p.BF16Bytes
 		p.BF16Bytes -= 2 * n
 	}
-	for _, o := range r.ledger.all() {
+	for _, o := range r.ledger.Outputs() {
 		p.Files++
 		p.DF11Bytes += o.Size
 		for _, u := range o.Units {
@@ -55,8 +64,8 @@ func (r *run) report() *Report {
 	return p
 }
 
-func (p *Report) add(u UnitResult) {
-	if u.Status == statusBF16 {
+func (p *Counts) add(u ledger.Unit) {
+	if u.Status == ledger.BF16 {
 		p.UnitsBF16 = append(p.UnitsBF16, u)
 		return
 	}
@@ -69,6 +78,13 @@ func (p *Report) add(u UnitResult) {
 	}
 }
 
+// partReport is the report of a run that has made its part and leaves the rest to others.
+func (c *conversion) partReport() *Report {
+	p := c.result().report()
+	p.Repo, p.URL, p.Part = c.repo.Repo, c.repo.URL(), c.Part.String()
+	return p
+}
+
 // Traffic is what one side's Hub was asked for in this run.
 type Traffic struct {
 	Requests int64         `json:"requests"`
@@ -79,13 +95,13 @@ type Traffic struct {
 }
 
 // traffic reads the clients' counters.
-func (r *run) traffic() map[string]Traffic {
+func (o *Options) traffic() map[string]Traffic {
 	m := map[string]Traffic{}
-	if s, ok := r.Source.(remoteSource); ok {
-		m["source"] = trafficOf(s.hubClient())
+	if h := o.Source.Hub(); h != nil {
+		m["source"] = trafficOf(h)
 	}
-	if r.Push != nil {
-		m["target"] = trafficOf(r.Push.Hub)
+	if o.Push != nil {
+		m["target"] = trafficOf(o.Push.Hub)
 	}
 	return m
 }
@@ -97,7 +113,7 @@ func trafficOf(c *hub.Client) Traffic {
 
 // StrictError lists units that DF11 cannot hold, under --strict or where nothing else is left.
 type StrictError struct {
-	Units []UnitResult
+	Units []ledger.Unit
 	All   bool
 }
 
@@ -107,24 +123,24 @@ func (e *StrictError) Error() string {
 		names = append(names, u.Path+" ("+u.Reason+")")
 	}
 	if e.All {
-		return "no unit can be held by DF11: " + summary(names)
+		return "no unit can be held by DF11: " + target.Summary(names)
 	}
-	return "units that DF11 cannot hold: " + summary(names)
+	return "units that DF11 cannot hold: " + target.Summary(names)
 }
 
 // checkStrict refuses results that are not what was asked for.
-func (r *run) checkStrict() error {
+func (c *conversion) checkStrict() error {
 	e := &StrictError{All: true}
-	for _, o := range r.ledger.all() {
+	for _, o := range c.ledger.Outputs() {
 		for _, u := range o.Units {
-			if u.Status == statusBF16 {
+			if u.Status == ledger.BF16 {
 				e.Units = append(e.Units, u)
 			} else {
 				e.All = false
 			}
 		}
 	}
-	if len(e.Units) > 0 && (r.Strict || e.All) {
+	if len(e.Units) > 0 && (c.Strict || e.All) {
 		return e
 	}
 	return nil

@@ -11,7 +11,9 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -35,14 +37,14 @@ const secondFile = "model-00002-of-00004.safetensors"
 func looksForHeaders(t *testing.T) int {
 	t.Helper()
 	w := changingWorld(t)
-	if _, _, err := pipeline.OpenHub(t.Context(), w.client(t), sourceRepo, "", plan.Options{}); err != nil {
+	if _, _, err := model.OpenHub(t.Context(), w.client(t), sourceRepo, "", plan.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return w.Count("HEAD", "*/resolve/*/"+secondFile)
 }
 
 // inPart is how a run by ranges, for one part of one, differs from a whole one.
-func inPart(o *pipeline.Options) { o.Part = pipeline.Part{I: 1, N: 1} }
+func inPart(o *pipeline.Options) { o.Part = spans.Part{I: 1, N: 1} }
 
 // TestChangedFileIsReadAgain: when the hub names another etag for a file in the middle of it, what came from the file is
 // discarded and read again, nothing else is read a second time without need, and the bytes are the same as ever.
@@ -156,7 +158,7 @@ func TestCorruptForTheCache(t *testing.T) {
 	cache := t.TempDir()
 	w.hub = append(w.hub, func(o *hub.Options) { o.CacheDir = cache })
 	w.Inject(hubtest.Fault{Name: "corrupt", Nth: inStream})
-	w.mustConvert(t, func(o *pipeline.Options) { o.Source = pipeline.KeepWeights(o.Source) })
+	w.mustConvert(t, func(o *pipeline.Options) { o.Source = model.KeepWeights(o.Source) })
 	if w.FaultsActed("corrupt") != 1 {
 		t.Error("the fault did not act")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -241,7 +242,7 @@ func TestOtherCommitRestarts(t *testing.T) {
 
 // failingSource fails at its n-th action: opening a stream, each read of one, opening a file.
 type failingSource struct {
-	pipeline.Source
+	model.Source
 	n atomic.Int64
 }
 

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/internal/proof"
 )
 
 // editHeader replaces a piece of a safetensors header by another one. The data stay as they are.
@@ -76,19 +78,19 @@ func TestWrongForm(t *testing.T) {
 			if err := os.Remove(filepath.Join(bad, "df11-manifest.json")); err != nil {
 				t.Fatal(err)
 			}
-			for _, level := range []pipeline.Level{pipeline.LevelStructure, pipeline.LevelSample, pipeline.LevelProof, pipeline.LevelFull} {
+			for _, level := range []proof.Level{proof.LevelStructure, proof.LevelSample, proof.LevelProof, proof.LevelFull} {
 				_, err := verifyLocal(t, bad, source, level)
 				namesTensor(t, string(level), err, name, tt.tensor)
 			}
 			writeFile(t, filepath.Join(bad, "df11-manifest.json"), readFile(t, filepath.Join(good, "df11-manifest.json")))
-			d, err := pipeline.OpenDF11Folder(bad)
+			d, err := model.OpenDF11Folder(t.Context(), bad)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer d.Close()
-			_, err = pipeline.InspectDF11(t.Context(), d, 0)
+			_, err = describe.DF11(t.Context(), d, 0)
 			namesTensor(t, "inspect", err, name, tt.tensor)
-			_, err = pipeline.Decode(t.Context(), pipeline.DecodeOptions{DF11: d, OutDir: t.TempDir(), Workers: 1})
+			_, err = proof.Decode(t.Context(), proof.DecodeOptions{DF11: d, OutDir: t.TempDir(), Workers: 1})
 			namesTensor(t, "decode", err, name, tt.tensor)
 		})
 	}
@@ -97,7 +99,7 @@ func TestWrongForm(t *testing.T) {
 // namesTensor wants a WrongError with file and tensor.
 func namesTensor(t *testing.T, who string, err error, file, tensor string) {
 	t.Helper()
-	wrong := (*pipeline.WrongError)(nil)
+	wrong := (*model.InvalidError)(nil)
 	if !errors.As(err, &wrong) || wrong.File != file || !strings.Contains(wrong.Detail, "lm_head."+tensor+" is ") {
 		t.Errorf("%s: %v", who, err)
 	}

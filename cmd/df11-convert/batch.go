@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -19,7 +19,7 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// batchModel is one entry of a list. What it leaves out is taken from the command line.
+// batchModel is one entry of a list. The command line completes it.
 type batchModel struct {
 	Source    string `yaml:"source"`
 	RepoID    string `yaml:"repo-id"`
@@ -57,7 +57,7 @@ private), or a .txt file with one source per line and an optional target after a
 			return runBatch(c.Context(), u, &f, args[0])
 		},
 	}
-	f.register(c)
+	f.register(c.Flags())
 	return c
 }
 
@@ -79,7 +79,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		if err != nil {
 			r.Error, r.Code, r.Hints = err.Error(), exitCode(err), hints(err)
 			u.complain(fmt.Sprintf("%s: %v", m.Source, err), r.Code, r.Hints)
-			first = firstError(first, err)
+			first = cmp.Or(first, err)
 		}
 		results = append(results, r)
 	}
@@ -92,25 +92,15 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	return nil
 }
 
-func firstError(first, err error) error {
-	if first != nil {
-		return first
-	}
-	return err
-}
-
-// flags are the command line's, changed by the entry.
+// flags are the flags of the command line with the values of the entry.
 func (m batchModel) flags(f convertFlags) convertFlags {
-	for _, x := range []struct {
-		to   *string
-		from string
-	}{{&f.repoID, m.RepoID}, {&f.out, m.Output}, {&f.baseModel, m.BaseModel}, {&f.layout, m.Layout}, {&f.patternDict, m.Dict}} {
-		if x.from != "" {
-			*x.to = x.from
-		}
-	}
+	f.target.repoID = cmp.Or(m.RepoID, f.target.repoID)
+	f.target.out = cmp.Or(m.Output, f.target.out)
+	f.target.baseModel = cmp.Or(m.BaseModel, f.target.baseModel)
+	f.layout = cmp.Or(m.Layout, f.layout)
+	f.patternDict = cmp.Or(m.Dict, f.patternDict)
 	if m.Private != nil {
-		f.private = *m.Private
+		f.target.private = *m.Private
 	}
 	return f
 }
@@ -173,17 +163,14 @@ func textList(b []byte) (models []batchModel, err error) {
 }
 
 func printBatch(w io.Writer, results []batchResult) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w)
 	for _, r := range results {
 		if r.Report == nil {
 			fmt.Fprintf(t, "failed\t%s\t%s\n", r.Source, r.Error)
 			continue
 		}
-		where := r.Report.URL
-		if where == "" {
-			where = r.Report.Folder
-		}
-		fmt.Fprintf(t, "done\t%s\t%s → %s (%.1f %%)\t%s\n", r.Source, human.Bytes(r.Report.BF16Bytes), human.Bytes(r.Report.DF11Bytes), percent(r.Report.DF11Bytes, r.Report.BF16Bytes), where)
+		before, after, where := r.Report.BF16Bytes, r.Report.DF11Bytes, cmp.Or(r.Report.URL, r.Report.Folder)
+		fmt.Fprintf(t, "done\t%s\t%s → %s (%.1f %%)\t%s\n", r.Source, human.Bytes(before), human.Bytes(after), percent(after, before), where)
 	}
 	t.Flush()
 }

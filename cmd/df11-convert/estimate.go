@@ -1,118 +1,84 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // usualBandwidth is a gigabit line, for which times are given unless the user knows better.
 const usualBandwidth = 125_000_000
 
-// estimateFlags say how much of the weights a plan may read, and for which line it gives times.
+// estimateFlags say how much of the weights may be read, and for which line times are given.
 type estimateFlags struct {
-	sample    sizeFlag
-	sampleSet func() bool
+	sample    sizeFlag // -1: a share of the model
 	bandwidth sizeFlag
 }
 
 func (f *estimateFlags) register(p *pflag.FlagSet) {
+	f.sample = -1
 	p.Var(&f.sample, "sample-bytes", "read at most this much of the weights for the estimate; 0 reads none (default 1 % or 8 MB, whichever is more, at most 64 MiB)")
-	f.sampleSet = func() bool { return p.Changed("sample-bytes") }
-}
-
-// budget is how many bytes of weights may be read.
-func (f *estimateFlags) budget(m *pipeline.Model) int64 {
-	if f.sampleSet() {
-		return int64(f.sample)
-	}
-	return pipeline.DefaultSampleBytes(m)
 }
 
 // estimate samples the weights of a planned source.
-func (f *estimateFlags) estimate(ctx context.Context, u *ui, o *opened) (*pipeline.Estimate, error) {
-	n := f.budget(o.model)
+func (f *estimateFlags) estimate(ctx context.Context, u *ui, o *opened) (*estimate.Estimate, error) {
+	n := int64(f.sample)
+	if n < 0 {
+		n = estimate.DefaultSampleBytes(o.model)
+	}
 	if n > 0 && !o.model.Local {
 		u.say("reading samples of the weights, at most %s (--sample-bytes 0 turns this off)", human.Bytes(n))
 	}
-	e, err := pipeline.EstimateSize(ctx, o.source, o.plan, n)
+	e, err := estimate.Sample(ctx, o.source, o.plan, n)
 	if err != nil {
 		return nil, fmt.Errorf("estimate %s: %w", o.model.ID, err)
 	}
 	return e, nil
 }
 
-// estimateView is the estimate as the plan verb prints it.
-type estimateView struct {
-	OutputBytes  int64          `json:"output_bytes"`
-	Exact        bool           `json:"exact"`
-	SampledBytes int64          `json:"sampled_bytes"`
-	Samples      int            `json:"samples"`
-	Needs        pipeline.Needs `json:"needs"`
-	Bandwidth    int64          `json:"bandwidth_bytes_per_second"`
-	Download     float64        `json:"download_seconds"`
-	Upload       float64        `json:"upload_seconds"`
-	Push         float64        `json:"push_seconds"`
+// forecast is what the plan verb shows: a plan, the estimated size of its result, and what making it takes.
+type forecast struct {
+	*opened
+	size      *estimate.Estimate
+	needs     estimate.Needs
+	bandwidth int64 // of the line, bytes per second
 }
 
-// view adds what follows from the estimate: needs and times.
-func (f *estimateFlags) view(o *opened, e *pipeline.Estimate, b pipeline.Budget) (*estimateView, error) {
-	needs, err := pipeline.FindNeeds(o.model, o.plan, e, b)
+// forecast estimates the size of the result and the needs within a budget.
+func (f *estimateFlags) forecast(ctx context.Context, u *ui, o *opened, b estimate.Budget) (*forecast, error) {
+	size, err := f.estimate(ctx, u, o)
+	if err != nil {
+		return nil, err
+	}
+	needs, err := estimate.FindNeeds(o.model, o.plan, size, b)
 	if err != nil {
 		return nil, fmt.Errorf("plan %s: %w", o.model.ID, err)
 	}
-	v := &estimateView{
-		OutputBytes: e.OutputBytes, Exact: e.Exact, SampledBytes: e.SampledBytes, Samples: e.Samples,
-		Needs: needs, Bandwidth: int64(f.bandwidth),
-	}
-	if v.Bandwidth == 0 {
-		v.Bandwidth = usualBandwidth
-	}
-	v.Download = float64(v.Needs.Download) / float64(v.Bandwidth)
-	v.Upload = float64(v.Needs.Upload) / float64(v.Bandwidth)
-	v.Push = max(v.Download, v.Upload)
-	return v, nil
+	return &forecast{o, size, needs, cmp.Or(int64(f.bandwidth), usualBandwidth)}, nil
 }
 
-// how says in words what the estimate rests on.
-func (v *estimateView) how() string {
+// seconds is the time that n bytes take on the line.
+func (f *forecast) seconds(n int64) float64 { return float64(n) / float64(f.bandwidth) }
+
+// basis says in words what an estimate rests on.
+func basis(e *estimate.Estimate) string {
 	switch {
-	case v.Exact:
+	case e.Exact:
 		return "exact: all weights were read"
-	case v.Samples == 0:
+	case e.Samples == 0:
 		return "nothing was sampled: the usual ratio of trained weights is assumed"
 	}
-	return fmt.Sprintf("estimated from %s of the weights in %d ranges", human.Bytes(v.SampledBytes), v.Samples)
+	return fmt.Sprintf("estimated from %s of the weights in %d ranges", human.Bytes(e.SampledBytes), e.Samples)
 }
 
-// print writes a line for each need.
-func (v *estimateView) print(row func(name, format string, args ...any)) {
-	n := v.Needs
-	row("disk", "%s with a folder as the target; %s with --push alone; --disk %s is the least", human.Bytes(n.Disk), human.Bytes(n.DiskPush), human.Bytes(n.DiskLeast))
-	row("memory", "at most %s", human.Bytes(n.Memory))
-	if n.Download > 0 {
-		row("download", "%s in %d requests, %s at %s/s", human.Bytes(n.Download), n.DownloadRequests, seconds(v.Download), human.Bytes(v.Bandwidth))
-	} else {
-		row("download", "nothing: the source is local")
-	}
-	row("upload", "with --push %s in %d requests, %s at %s/s%s", human.Bytes(n.Upload), n.UploadRequests, seconds(v.Upload), human.Bytes(v.Bandwidth), v.overlap())
-}
-
-// overlap tells what both take together.
-func (v *estimateView) overlap() string {
-	if v.Download == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; both overlap, so %s in all", seconds(v.Push))
-}
-
-// seconds writes a duration for people.
-func seconds(s float64) string {
+// timeText writes a number of seconds for people.
+func timeText(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	switch {
 	case d < time.Second:

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -14,7 +14,7 @@ type gpuFlags struct {
 	mode   string
 	kernel string
 	memory sizeFlag
-	gpu    *verify.GPU
+	gpu    *verify.GPU // set by open
 }
 
 func (f *gpuFlags) register(p *pflag.FlagSet) {
@@ -24,14 +24,14 @@ func (f *gpuFlags) register(p *pflag.FlagSet) {
 	p.Var(&f.memory, "gpu-memory", "memory to use on each GPU")
 }
 
-// open starts the GPU verifier within host bytes of the host's memory, 0 for no bound; nil where there is none and none
-// is required.
-func (f *gpuFlags) open(u *ui, host int64) (pipeline.GPU, error) {
+// open starts the GPU verifier, which takes its share of the host's memory from the shares of others. It is nil where
+// there is no GPU and none is required.
+func (f *gpuFlags) open(u *ui, shares *memoryShares) (proof.GPU, error) {
 	mode, err := verify.ParseGPUMode(f.mode)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	g, err := verify.OpenGPU(verify.GPUOptions{Mode: mode, Memory: int64(f.memory), Host: host, Kernel: f.kernel, Log: u.log()})
+	g, err := verify.OpenGPU(verify.GPUOptions{Mode: mode, Memory: int64(f.memory), Host: shares.gpu, Kernel: f.kernel, Log: u.log()})
 	if errors.Is(err, verify.ErrNoGPU) {
 		return nil, hinted{err, "the CPU check needs no GPU: leave --gpu at auto, or set it to off"}
 	}
@@ -45,15 +45,8 @@ func (f *gpuFlags) open(u *ui, host int64) (pipeline.GPU, error) {
 		return nil, nil
 	}
 	f.gpu = g
+	*shares = shares.besideGPU(g.Host())
 	return g, nil
-}
-
-// host is how much of the host's memory the GPUs take.
-func (f *gpuFlags) host() int64 {
-	if f.gpu == nil {
-		return 0
-	}
-	return f.gpu.Host()
 }
 
 func (f *gpuFlags) close() {

@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/inspect"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 type inspectFlags struct {
@@ -78,12 +78,8 @@ func (f *inspectFlags) write(u *ui, r *inspect.Report) error {
 
 // inspect finds out what spec is: a source, a source that cannot be converted, or a DF11 model.
 func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
-	opt, err := f.planOptions()
-	if err != nil {
-		return nil, err
-	}
-	o, err := f.openWith(ctx, u, spec, opt)
-	refused := (*plan.RefusedError)(nil)
+	o, err := f.open(ctx, u, spec)
+	refused, ok := errors.AsType[*plan.RefusedError](err)
 	switch {
 	case err == nil:
 		defer o.Close()
@@ -91,8 +87,8 @@ func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspec
 		if err != nil {
 			return nil, err
 		}
-		return pipeline.InspectSource(o.model, o.plan, e, nil), nil
-	case !errors.As(err, &refused):
+		return describe.Source(o.model, o.plan, e, nil), nil
+	case !ok:
 		return nil, err
 	case refused.Reason == plan.ReasonAlreadyDF11 || refused.Reason == plan.ReasonWeights:
 		if r, failed := f.inspectDF11(ctx, u, spec); failed == nil && len(r.Units) > 0 {
@@ -101,36 +97,38 @@ func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspec
 			return r, failed
 		}
 	}
-	return f.inspectRefused(ctx, u, spec, opt, err)
+	return f.inspectRefused(ctx, u, spec, err)
 }
 
 // inspectRefused describes a source that cannot be converted, as far as it has headers.
-func (f *inspectFlags) inspectRefused(ctx context.Context, u *ui, spec string, opt plan.Options, refused error) (*inspect.Report, error) {
-	src, model, err := f.openSource(ctx, u, spec, opt)
+func (f *inspectFlags) inspectRefused(ctx context.Context, u *ui, spec string, refused error) (*inspect.Report, error) {
+	opt, err := f.planOptions()
+	if err != nil {
+		return nil, err
+	}
+	o, err := f.openSource(ctx, u, spec, opt)
 	if err != nil {
 		return nil, refused
 	}
-	if c, ok := src.(io.Closer); ok {
-		defer c.Close()
-	}
-	return pipeline.InspectSource(model, nil, nil, refused), nil
+	defer o.Close()
+	return describe.Source(o.model, nil, nil, refused), nil
 }
 
 func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
 	d, err := f.openDF11(ctx, u, spec)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", spec, err)
+		return nil, err
 	}
 	defer d.Close()
 	n := int64(f.estimate.sample)
-	if !f.estimate.sampleSet() {
-		n = pipeline.DefaultSampleBytesDF11(d)
+	if n < 0 {
+		n = describe.DefaultSampleBytes(d)
 	}
-	r, err := pipeline.InspectDF11(ctx, d, n)
+	r, err := describe.DF11(ctx, d, n)
 	if err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", spec, err)
 	}
-	if pipeline.Exists(spec) {
+	if model.Exists(spec) {
 		r.Name = filepath.Base(filepath.Clean(spec))
 	}
 	return r, nil
@@ -138,21 +136,20 @@ func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*in
 
 // printInspection writes the figures for people.
 func printInspection(w io.Writer, r *inspect.Report) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
-	row("model", "%s%s", r.Name, at(r.Commit))
-	row("files", "%d with %s", r.Files, human.Bytes(r.Bytes))
+	t := newTable(w)
+	t.row("model", "%s%s", r.Name, at(r.Commit))
+	t.row("files", "%d with %s", r.Files, human.Bytes(r.Bytes))
 	for _, d := range r.DTypes {
-		row("  "+d.Name, "%d tensors, %d elements, %s", d.Tensors, d.Elems, human.Bytes(d.Bytes))
+		t.row("  "+d.Name, "%d tensors, %d elements, %s", d.Tensors, d.Elems, human.Bytes(d.Bytes))
 	}
 	if r.Refused != "" {
-		row("not convertible", "%s", r.Refused)
+		t.row("not convertible", "%s", r.Refused)
 	}
 	for _, x := range r.Traps {
-		row("would load wrongly", "%s: %s (%s)", x.Name, x.Detail, x.Kind)
+		t.row("would load wrongly", "%s: %s (%s)", x.Name, x.Detail, x.Kind)
 	}
 	if len(r.Units) > 0 {
-		printFigures(row, r)
+		printFigures(t, r)
 	}
 	t.Flush()
 	if len(r.Units) > 0 {
@@ -160,29 +157,26 @@ func printInspection(w io.Writer, r *inspect.Report) {
 	}
 }
 
-func printFigures(row func(name, format string, args ...any), r *inspect.Report) {
-	would := map[inspect.Kind]string{inspect.Source: "would take "}[r.Kind]
-	row("units", "%d with %d weights%s", len(r.Units), r.Weights, map[bool]string{true: ", all read", false: fmt.Sprintf(", %d read", r.Read)}[r.Exact])
-	row("size", "%s%s instead of %s: %.2f %%", would, human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes), percent(r.DF11Bytes, r.BF16Bytes))
+func printFigures(t *table, r *inspect.Report) {
+	would := either(r.Kind == inspect.Source, "would take ", "")
+	t.row("units", "%d with %d weights, %s read", len(r.Units), r.Weights, either(r.Exact, "all", fmt.Sprint(r.Read)))
+	t.row("size", "%s%s instead of %s: %.2f %%", would, human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes), percent(r.DF11Bytes, r.BF16Bytes))
 	if r.Read > 0 {
-		row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
-		row("weights", "%.4f bits each with everything; Shannon's bound is %.4f, BF16 is 16", r.Bits, r.Bound)
+		t.row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
+		t.row("weights", "%.4f bits each with everything; Shannon's bound is %.4f, BF16 is 16", r.Bits, r.Bound)
 	} else {
-		row("exponents", "coded in %.4f bits; no weights were read, so the entropy is not known", r.CodeBits)
-		row("weights", "%.4f bits each with everything; BF16 is 16", r.Bits)
+		t.row("exponents", "coded in %.4f bits; no weights were read, so the entropy is not known", r.CodeBits)
+		t.row("weights", "%.4f bits each with everything; BF16 is 16", r.Bits)
 	}
 	for _, p := range r.Parts {
-		row("  "+p.Name, "%s, %.2f %%", human.Bytes(p.Bytes), percent(p.Bytes, r.DF11Bytes))
+		t.row("  "+p.Name, "%s, %.2f %%", human.Bytes(p.Bytes), percent(p.Bytes, r.DF11Bytes))
 	}
 }
 
 func printInspectedUnits(w io.Writer, r *inspect.Report) {
 	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	chunk := "fullest chunk"
-	if r.Kind == inspect.Source {
-		chunk = "mean chunk"
-	}
+	t := newTable(w)
+	chunk := either(r.Kind == inspect.Source, "mean chunk", "fullest chunk")
 	fmt.Fprintf(t, "unit\ttensors\tweights\tentropy\tcode\tbits/weight\tbound\tsymbols\tlongest\ttable rows\t%s\tlargest exponent\n", chunk)
 	for _, u := range r.Units {
 		if u.Reason != "" {

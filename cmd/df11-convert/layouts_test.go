@@ -101,7 +101,7 @@ func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
 		files[i] = f
 	}
 	u := newUI(files[0], files[1])
-	err := rootCommand(t.Context(), u, args).ExecuteContext(t.Context())
+	err := rootCommand(u, args).ExecuteContext(t.Context())
 	code = u.report(t.Context(), err)
 	return code, string(mustRead(t, files[0].Name())), string(mustRead(t, files[1].Name()))
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// people is a handler for those who watch: warnings and errors, each as one sentence without time and keys.
+// people is a log handler for human readers: each record is one sentence without time and keys.
 type people struct {
 	w     io.Writer
 	level slog.Level

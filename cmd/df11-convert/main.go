@@ -21,7 +21,7 @@ func run(args []string, stdout, stderr *os.File) int {
 	defer cancel(nil)
 	watchSignals(cancel)
 	u := newUI(stdout, stderr)
-	err := rootCommand(ctx, u, args).ExecuteContext(ctx)
+	err := rootCommand(u, args).ExecuteContext(ctx)
 	return u.report(ctx, err)
 }
 

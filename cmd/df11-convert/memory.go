@@ -5,40 +5,42 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/spf13/pflag"
+
 	"github.com/df11-convert/df11-convert/internal/pagecache"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// How --memory is divided. What a worker takes are the buffers of encoder and verifier, and the blocks that are read
-// ahead of it from a local file.
+// How --memory is divided. A worker takes the buffers of encoder and verifier, and the blocks that are read ahead for it
+// from a local file.
 const (
 	minMemory       = 64 << 20
 	outsideHeap     = 16 << 20 // the program's own pages, stacks, the runtime's tables
-	sharedMemory    = 44 << 20 // all that does not grow with the workers: outsideHeap, headers, counts, garbage
+	sharedMemory    = 44 << 20 // everything that does not grow with the workers: outsideHeap, headers, counts, garbage
 	memoryPerWorker = 9 << 20
 	memoryPerUpload = 8 << 20
-	transferShare   = 4 // 1/4 of the budget is for what is fetched ahead
+	transferShare   = 4 // 1/4 of the budget is for bytes that are fetched ahead
 	minRange        = 1 << 20
 	maxRange        = 16 << 20
 	maxTransfer     = 512 << 20 // more is not faster
 	minSpools       = 8 << 20   // less is not worth it
-	gpuShare        = 2         // 1/2 of what spools would have is for GPUs, where there are any
+	gpuShare        = 2         // 1/2 of the spools' share is for GPUs, where there are any
 	piecesShare     = 8         // 1/8 is for pieces of a finished model on a Hub
 	maxPieces       = 96 << 20
-	containerShare  = 0.75 // of a container's limit, where nobody sets a budget
+	containerShare  = 0.75 // of a container's limit, if no budget is set
 	defaultConns    = 8
 )
 
-// memoryShares is what each user of the memory gets; zero values mean that there is no budget.
+// memoryShares is a budget, divided. The zero value means that there is no budget.
 type memoryShares struct {
 	total, heap int64
 	workers     int
-	spools      int64 // as pipeline.Options.SpoolMemory has it
-	gpu         int64 // the most that GPUs may take of it, as verify.GPUOptions.Host has it
+	spools      int64 // for pipeline.Options.SpoolMemory
+	gpu         int64 // for verify.GPUOptions.Host
 }
 
-// divideMemory divides a budget; 0 is none. There are as many workers as it can hold. Of what workers, uploads and
-// transfers leave, spools get three quarters: they lie outside the heap, and all else is garbage and tables.
+// divideMemory divides a budget; 0 is none. Workers come first, as many as the budget can hold, then uploads and
+// transfers. Spools, which lie outside the heap, get three quarters of the rest; garbage and tables get the last quarter.
 func divideMemory(total sizeFlag, workers, uploads int) (memoryShares, error) {
 	m := memoryShares{total: int64(total), workers: workers}
 	if total == 0 {
@@ -58,7 +60,7 @@ func divideMemory(total sizeFlag, workers, uploads int) (memoryShares, error) {
 	return m, nil
 }
 
-// besideGPU is what is left to spools, or to the heap of a verb without them, where GPUs take n bytes of the host's memory.
+// besideGPU takes n bytes of the host's memory for GPUs from the spools, or from the heap of a verb that has no spools.
 func (m memoryShares) besideGPU(n int64) memoryShares {
 	switch {
 	case m.total == 0:
@@ -70,53 +72,55 @@ func (m memoryShares) besideGPU(n int64) memoryShares {
 	return m
 }
 
-// forReading is the division for a verb that holds no spools in memory and reads from two Hubs at most.
-func forReading(total sizeFlag, workers int) (memoryShares, error) {
-	m, err := divideMemory(cmp.Or(total, defaultMemory()), cmp.Or(workers, runtime.GOMAXPROCS(0)), 0)
-	if m.spools > 0 {
-		m.heap += m.spools
-	}
-	m.spools = -1
-	return m, err
-}
-
-// readerFlags are those of verbs that read a finished model.
-type readerFlags struct {
-	workers int
-	memory  sizeFlag
-	shares  memoryShares // set by apply
+// limitFlags bound the cores, memory and disk of a conversion.
+type limitFlags struct {
+	workers, uploads int
+	memory, disk     sizeFlag
 }
 
 // memoryUsage explains --memory.
 const memoryUsage = "memory budget, at least 64MiB (default: three quarters of a container's limit, if there is one)"
 
-// apply makes the budget hold: fewer workers, smaller transfers, an early collector.
-func (f *readerFlags) apply(s *sourceFlags) error {
-	m, err := forReading(f.memory, f.workers)
-	if err != nil {
+func (f *limitFlags) register(p *pflag.FlagSet) {
+	p.IntVar(&f.workers, "workers", 0, "threads for encoding and verifying (default: all cores)")
+	p.IntVar(&f.uploads, "uploads", 2, "files uploaded at once")
+	p.Var(&f.memory, "memory", memoryUsage)
+	p.Var(&f.disk, "disk", "disk budget for what is on its way, e.g. 12GB (default: what is free)")
+}
+
+// divide divides the memory budget for a conversion.
+func (f *limitFlags) divide() (memoryShares, error) {
+	return divideMemory(cmp.Or(f.memory, defaultMemory()), cmp.Or(f.workers, runtime.GOMAXPROCS(0)), f.uploads)
+}
+
+// divide makes the budget hold for a verb that keeps no spools in memory: fewer workers, smaller transfers, an early
+// collector.
+func (f *readerFlags) divide() (err error) {
+	if f.shares, err = forReading(cmp.Or(f.memory, defaultMemory()), cmp.Or(f.workers, runtime.GOMAXPROCS(0))); err != nil {
 		return err
 	}
-	m.apply()
-	f.shares = m
-	f.workers, s.budget = m.workers, max(0, m.total-minMemory/2)/2 // there may be two clients
+	f.shares.apply()
+	f.budget = max(0, f.shares.total-minMemory/2) / 2 // there may be two clients
 	return nil
 }
 
-// limitPieces bounds what is kept of a model that is read from a Hub.
-func (f *readerFlags) limitPieces(d *pipeline.DF11) {
-	if m := cmp.Or(f.memory, defaultMemory()); m != 0 {
-		d.LimitPieces(pieceMemory(int64(m)))
-	}
+// forReading divides a budget for a verb without spools: the heap gets their share.
+func forReading(total sizeFlag, workers int) (memoryShares, error) {
+	m, err := divideMemory(total, workers, 0)
+	m.heap += max(0, m.spools)
+	m.spools = -1
+	return m, err
 }
 
-// pieceMemory is the share of a budget for pieces of a finished model on a Hub; 0, the default, without a budget.
+// pieceMemory is the share of a budget for pieces of a finished model on a Hub. Without a budget it is 0, which means the
+// default.
 func pieceMemory(memory int64) int64 { return min(memory/piecesShare, maxPieces) }
 
-// garbagePercent is how much garbage there may be beside what is used. That is mostly buffers, which cost the collector
-// nothing to look at.
+// garbagePercent is the garbage that may pile up, in percent of the live heap. The heap is mostly buffers, which the
+// collector need not look into, so that it may run often.
 const garbagePercent = 25
 
-// apply tells the garbage collector.
+// apply makes the garbage collector keep the heap's share.
 func (m memoryShares) apply() {
 	if m.total > 0 {
 		debug.SetMemoryLimit(m.heap)
@@ -129,11 +133,8 @@ func transferBuffers(memory int64, connections int) (rangeBytes, bufferBytes int
 	if memory == 0 {
 		return 0, 0
 	}
-	if connections == 0 {
-		connections = defaultConns
-	}
 	bufferBytes = min(memory/transferShare, maxTransfer)
-	rangeBytes = min(max(bufferBytes/int64(connections), minRange), maxRange)
+	rangeBytes = min(max(bufferBytes/int64(cmp.Or(connections, defaultConns)), minRange), maxRange)
 	return rangeBytes, max(bufferBytes, rangeBytes)
 }
 
@@ -146,10 +147,17 @@ func defaultMemory() sizeFlag {
 	return sizeFlag(max(minMemory, int64(containerShare*float64(limit))))
 }
 
-func containerMemory() int64 { return cgroupMemory("/proc/self/cgroup", "/sys/fs/cgroup") }
+// containerMemory is the memory limit of the control groups of this process; 0 if there is none or it cannot be read.
+func containerMemory() int64 {
+	limit, err := memlimit.FromCgroup()
+	if err != nil {
+		return 0
+	}
+	return int64(min(limit, maxSize))
+}
 
-// exceedsCache tells whether n bytes of files are more than the system can keep in memory beside other things: more than
-// half of what the container or the machine has.
+// exceedsCache tells whether n bytes of files are more than half of the memory of the container or the machine: more than
+// the system can keep in memory beside other things.
 func exceedsCache(n int64) bool {
 	memory := cmp.Or(containerMemory(), pagecache.Memory())
 	return memory > 0 && n > memory/2

@@ -90,9 +90,9 @@ func TestTransferBuffers(t *testing.T) {
 // TestBothSidesKeepTheBudget: the client of the target, from which outputs come back for a proof, has the bounds of the
 // source's, and so have the pieces in which they are read.
 func TestBothSidesKeepTheBudget(t *testing.T) {
-	f := convertFlags{sourceFlags: sourceFlags{budget: 64 << 20, connections: 4}}
-	for side, flags := range map[string]*sourceFlags{"source": &f.sourceFlags, "target": f.targetFlags()} {
-		opt, err := flags.hubOptions(&ui{}, side)
+	f := hubFlags{budget: 64 << 20, connections: 4}
+	for _, side := range []string{"source", "target"} {
+		opt, err := f.hubOptions(&ui{}, side)
 		if err != nil || opt.BufferBytes != 16<<20 || opt.RangeBytes != 4<<20 || opt.Connections != 4 {
 			t.Errorf("%s: %d bytes in ranges of %d, %v", side, opt.BufferBytes, opt.RangeBytes, err)
 		}
@@ -109,13 +109,12 @@ func TestBothSidesKeepTheBudget(t *testing.T) {
 func TestForReading(t *testing.T) {
 	oldLimit, oldPercent := debug.SetMemoryLimit(-1), debug.SetGCPercent(100)
 	defer func() { debug.SetMemoryLimit(oldLimit); debug.SetGCPercent(oldPercent) }()
-	var s sourceFlags
 	f := readerFlags{workers: 64, memory: 256 << 20}
-	if err := f.apply(&s); err != nil || f.workers != 23 || s.budget != 112<<20 || debug.SetMemoryLimit(-1) != 240<<20 {
-		t.Errorf("%+v, %d, %d, %v", f, s.budget, debug.SetMemoryLimit(-1), err)
+	if err := f.divide(); err != nil || f.shares.workers != 23 || f.budget != 112<<20 || debug.SetMemoryLimit(-1) != 240<<20 {
+		t.Errorf("%+v, %d, %v", f, debug.SetMemoryLimit(-1), err)
 	}
 	f = readerFlags{memory: 1 << 20}
-	if err := f.apply(&s); !as[usageError](err) {
+	if err := f.divide(); !as[usageError](err) {
 		t.Error(err)
 	}
 }

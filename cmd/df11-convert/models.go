@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -33,17 +32,13 @@ all of them. Models that are not listed can often be converted as well: plan der
 	}
 }
 
-// filterModels keeps the entries that hold every word somewhere in their line. It never gives nil, so that --json is an
-// array.
+// filterModels keeps the entries whose line has every word. It never returns nil, so that --json prints an array.
 func filterModels(models []plan.Model, words []string) []plan.Model {
 	found := []plan.Model{}
 	for _, m := range models {
 		line := strings.ToLower(strings.Join(append(modelLine(m), m.DF11Repos...), " "))
-		missing := false
-		for _, word := range words {
-			missing = missing || !strings.Contains(line, strings.ToLower(word))
-		}
-		if !missing {
+		lacks := func(word string) bool { return !strings.Contains(line, strings.ToLower(word)) }
+		if !slices.ContainsFunc(words, lacks) {
 			found = append(found, m)
 		}
 	}
@@ -51,7 +46,7 @@ func filterModels(models []plan.Model, words []string) []plan.Model {
 }
 
 func printModels(w io.Writer, models []plan.Model) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w)
 	fmt.Fprintln(t, "id\tlayout\tmatch\tprovenance")
 	for _, m := range models {
 		fmt.Fprintln(t, strings.Join(modelLine(m), "\t"))
@@ -68,7 +63,7 @@ func modelLine(m plan.Model) []string {
 	return []string{m.ID, string(m.Layout), matchText(m), provenance}
 }
 
-// matchText is how an entry is recognised, in words.
+// matchText says how a source is recognized as the entry's model.
 func matchText(m plan.Model) string {
 	if m.LikeOnly {
 		return "only with --like " + m.ID

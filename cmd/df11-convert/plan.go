@@ -1,48 +1,27 @@
 package main
 
 import (
-	"cmp"
-	"io"
+	"context"
 	"os"
-	"runtime"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// budgetFlags are those of the main verb on which disk and memory depend.
-type budgetFlags struct {
-	memory, disk     sizeFlag
-	workers, uploads int
-	parts            shardFlags
-}
-
-func (f *budgetFlags) register(p *pflag.FlagSet) {
-	p.Var(&f.memory, "memory", "memory budget of the conversion")
-	p.Var(&f.disk, "disk", "disk budget of the conversion, e.g. 12GB")
-	p.IntVar(&f.workers, "workers", 0, "threads for encoding and verifying (default: all cores)")
-	p.IntVar(&f.uploads, "uploads", 2, "files uploaded at once")
-	p.StringVar(&f.parts.shard, "shard", "", "the part i/n for which disk is given")
-}
-
-func (f *budgetFlags) budget(s *sourceFlags) (b pipeline.Budget, err error) {
-	m, err := divideMemory(cmp.Or(f.memory, defaultMemory()), cmp.Or(f.workers, runtime.GOMAXPROCS(0)), f.uploads)
-	if err != nil {
-		return b, err
-	}
-	b = pipeline.Budget{Workers: m.workers, Uploads: f.uploads, Disk: int64(f.disk), SpoolMemory: m.spools, Memory: m.total}
-	_, b.Buffers = transferBuffers(m.total, s.connections)
-	b.Part, err = f.parts.part(os.Getenv)
-	return b, err
+// planFlags are the flags of the plan verb. Limits and part are the conversion's, on which its disk and memory depend.
+type planFlags struct {
+	sourceFlags
+	estimateFlags
+	limitFlags
+	parts     partFlags
+	writeDict string
 }
 
 func planCommand(u *ui) *cobra.Command {
-	var f sourceFlags
-	var e estimateFlags
-	var b budgetFlags
-	var writeDict string
+	var f planFlags
 	c := &cobra.Command{
 		Use:   "plan SOURCE",
 		Short: "Show what a conversion would do, before any weight moves",
@@ -54,36 +33,55 @@ will load it.`,
   df11-convert plan Qwen/Qwen3-8B --bandwidth 30MB/s
   df11-convert plan org/new-arch --write-pattern-dict dict.json   # a dict to start from`,
 		Args: exactArgs(1, "SOURCE"),
-		RunE: func(c *cobra.Command, args []string) error {
-			budget, err := b.budget(&f)
-			if err != nil {
-				return err
-			}
-			src, err := f.open(c.Context(), u, args[0])
-			if err != nil {
-				return err
-			}
-			defer src.Close()
-			if writeDict != "" {
-				if err := writePatternDict(writeDict, src.plan.PatternDict); err != nil {
-					return err
-				}
-			}
-			estimate, err := e.estimate(c.Context(), u, src)
-			if err != nil {
-				return err
-			}
-			v := newPlanView(src, estimate)
-			if v.Estimate, err = e.view(src, estimate, budget); err != nil {
-				return err
-			}
-			return u.result(v, func(w io.Writer) { v.print(w) })
-		},
+		RunE: func(c *cobra.Command, args []string) error { return runPlan(c.Context(), u, &f, args[0]) },
 	}
-	f.register(c.Flags())
-	e.register(c.Flags())
-	b.register(c.Flags())
-	c.Flags().Var(&e.bandwidth, "bandwidth", "speed of the line for which times are given, e.g. 30MB/s (default 125 MB/s, a gigabit)")
-	c.Flags().StringVar(&writeDict, "write-pattern-dict", "", "write the pattern dict of the plan to this file")
+	p := c.Flags()
+	f.sourceFlags.register(p)
+	f.estimateFlags.register(p)
+	f.limitFlags.register(p)
+	p.Lookup("memory").Usage = "memory budget of the conversion"
+	p.Lookup("disk").Usage = "disk budget of the conversion, e.g. 12GB"
+	p.StringVar(&f.parts.which, "shard", "", "the part i/n for which disk is given")
+	p.Var(&f.bandwidth, "bandwidth", "speed of the line for which times are given, e.g. 30MB/s (default 125 MB/s, a gigabit)")
+	p.StringVar(&f.writeDict, "write-pattern-dict", "", "write the pattern dict of the plan to this file")
 	return c
+}
+
+func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
+	budget, err := f.conversion()
+	if err != nil {
+		return err
+	}
+	src, err := f.open(ctx, u, spec)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	if f.writeDict != "" {
+		if err := writePatternDict(f.writeDict, src.plan.PatternDict); err != nil {
+			return err
+		}
+	}
+	v, err := f.forecast(ctx, u, src, budget)
+	if err != nil {
+		return err
+	}
+	return u.result(v.document(), v.print)
+}
+
+// conversion is the budget that the conversion would have.
+func (f *planFlags) conversion() (b estimate.Budget, err error) {
+	m, err := f.divide()
+	if err != nil {
+		return b, err
+	}
+	b = estimate.Budget{Workers: m.workers, Uploads: f.uploads, Disk: int64(f.disk), SpoolMemory: m.spools, Memory: m.total}
+	_, b.Buffers = transferBuffers(m.total, f.connections)
+	b.Part, err = f.parts.part(os.Getenv)
+	return b, err
+}
+
+// writePatternDict writes a dict in the form that --pattern-dict reads.
+func writePatternDict(file string, d plan.PatternDict) error {
+	return atomicfile.WriteFile(file, append(d.AppendJSON(nil, "", "  "), '\n'))
 }

@@ -5,136 +5,115 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// planView is the plan as the plan verb prints it.
-type planView struct {
-	Source      string           `json:"source"`
-	Commit      string           `json:"commit,omitempty"`
-	Private     bool             `json:"private"`
-	Gated       string           `json:"gated,omitempty"`
-	Layout      plan.Layout      `json:"layout"`
-	Entry       string           `json:"entry,omitempty"`
-	Provenance  string           `json:"provenance"`
-	Derived     bool             `json:"derived"`
-	PatternDict plan.PatternDict `json:"pattern_dict"`
-	Digest      string           `json:"digest"`
-	Units       []unitView       `json:"units"`
-	SourceFiles int              `json:"source_files"`
-	SourceBytes int64            `json:"source_bytes"`
-	UnitBytes   int64            `json:"unit_bytes"`
-	PlainBytes  int64            `json:"plain_bytes"`
-	OutputFiles []string         `json:"output_files"`
-	OutputBytes int64            `json:"output_bytes_estimate"`
-	Estimate    *estimateView    `json:"estimate"`
-	Remainder   []tensorView     `json:"remainder"`
-	Aliases     []string         `json:"aliases,omitempty"`
-	Tied        bool             `json:"tied_embeddings"`
-	Copied      []string         `json:"copied"`
-	NotCopied   []plan.Skipped   `json:"not_copied"`
-	Differences []string         `json:"differences,omitempty"`
-	Warnings    []string         `json:"warnings,omitempty"`
-	Readers     []plan.Reader    `json:"readers,omitempty"`
-	Loader      plan.Loader      `json:"loader"`
+// document is the forecast as plan --json prints it.
+func (f *forecast) document() map[string]any {
+	m, p := f.model, f.plan
+	return omitEmpty(map[string]any{
+		"source": m.ID, "commit": m.Commit, "private": m.Private, "gated": m.Gated,
+		"source_files": len(m.Listing.Weights), "source_bytes": p.SourceBytes(),
+		"layout": p.Layout, "entry": p.Entry, "provenance": p.Provenance, "derived": p.Derived,
+		"pattern_dict": p.PatternDict, "digest": p.Digest(),
+		"units": f.unitDocuments(), "unit_bytes": p.UnitBytes(), "plain_bytes": p.PlainBytes(),
+		"output_files":          each(p.OutputFiles, func(f plan.OutputFile) string { return f.Path }),
+		"output_bytes_estimate": f.size.OutputBytes, "estimate": f.estimateDocument(),
+		"remainder": f.remainderDocuments(), "aliases": aliases(p), "tied_embeddings": p.TiedEmbeddings,
+		"copied": each(p.Copied, func(f plan.File) string { return f.Path }), "not_copied": p.NotCopied,
+		"differences": p.Differences, "warnings": warnings(p), "readers": p.Readers, "loader": p.Loader,
+	}, "commit", "gated", "entry", "aliases", "differences", "warnings", "readers")
 }
 
-type unitView struct {
-	Path     string `json:"path"`
-	File     string `json:"file"`
-	Tensors  int    `json:"tensors"`
-	Siblings int    `json:"siblings"`
-	Weights  int64  `json:"weights"`
-	Bytes    int64  `json:"bytes"`
-	DF11     int64  `json:"df11_bytes"`
-	Sampled  int64  `json:"sampled_weights"`
-	Exact    bool   `json:"exact"`
-	BF16     string `json:"stays_bf16,omitempty"`
+// omitEmpty removes the named members, strings and lists, if they are empty.
+func omitEmpty(doc map[string]any, names ...string) map[string]any {
+	for _, name := range names {
+		if reflect.ValueOf(doc[name]).Len() == 0 {
+			delete(doc, name)
+		}
+	}
+	return doc
 }
 
-type tensorView struct {
-	Name  string  `json:"name"`
-	DType string  `json:"dtype"`
-	Shape []int64 `json:"shape"`
-	Bytes int64   `json:"bytes"`
-	Why   string  `json:"why"` // it passes through unchanged
+func (f *forecast) estimateDocument() map[string]any {
+	e, download, upload := f.size, f.seconds(f.needs.Download), f.seconds(f.needs.Upload)
+	return map[string]any{
+		"output_bytes": e.OutputBytes, "exact": e.Exact, "sampled_bytes": e.SampledBytes, "samples": e.Samples,
+		"needs": f.needs, "bandwidth_bytes_per_second": f.bandwidth,
+		"download_seconds": download, "upload_seconds": upload, "push_seconds": max(download, upload),
+	}
 }
 
-func newPlanView(o *opened, e *pipeline.Estimate) *planView {
-	p := o.plan
-	v := &planView{
-		Source: o.model.ID, Commit: o.model.Commit, Private: o.model.Private, Gated: o.model.Gated,
-		Layout: p.Layout, Entry: p.Entry, Provenance: p.Provenance, Derived: p.Derived, PatternDict: p.PatternDict,
-		Digest: p.Digest(), SourceFiles: len(o.model.Plan.Weights), SourceBytes: p.SourceBytes(),
-		UnitBytes: p.UnitBytes(), PlainBytes: p.PlainBytes(), Tied: p.TiedEmbeddings, NotCopied: p.NotCopied,
-		Differences: p.Differences, Readers: p.Readers, Loader: p.Loader,
-		OutputBytes: e.OutputBytes,
+func (f *forecast) unitDocuments() (docs []map[string]any) {
+	for i, u := range f.plan.Units {
+		e := f.size.Units[i]
+		docs = append(docs, omitEmpty(map[string]any{
+			"path": u.Path, "file": u.File, "tensors": len(u.Attrs), "siblings": len(u.Siblings), "weights": u.NElems(),
+			"bytes": 2 * u.NElems(), "df11_bytes": e.Bytes, "sampled_weights": e.Sampled, "exact": e.Exact,
+			"stays_bf16": e.BF16,
+		}, "stays_bf16"))
 	}
-	for i, u := range p.Units {
-		x := e.Units[i]
-		v.Units = append(v.Units, unitView{
-			Path: u.Path, File: u.File, Tensors: len(u.Attrs), Siblings: len(u.Siblings), Weights: u.NElems(),
-			Bytes: 2 * u.NElems(), DF11: x.Bytes, Sampled: x.Sampled, Exact: x.Exact, BF16: x.BF16,
-		})
-	}
-	for _, f := range p.OutputFiles {
-		v.OutputFiles = append(v.OutputFiles, f.Path)
-	}
-	for _, t := range p.Remainder {
-		v.Remainder = append(v.Remainder, tensorView{t.Name, string(t.DType), t.Shape, t.Length, whyPlain(t, p.TiedEmbeddings)})
-	}
-	for _, a := range p.Aliases {
-		v.Aliases = append(v.Aliases, a.Tensor.Source+" = "+a.Of.Source)
-	}
-	for _, f := range p.Copied {
-		v.Copied = append(v.Copied, f.Path)
-	}
-	for _, w := range p.Warnings {
-		v.Warnings = append(v.Warnings, w.Text)
-	}
-	return v
+	return docs
 }
 
-// print writes the plan for people.
-func (v *planView) print(w io.Writer) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
-	row("source", "%s%s", v.Source, v.access())
-	if v.Commit != "" {
-		row("commit", "%s", v.Commit)
+func (f *forecast) remainderDocuments() []map[string]any {
+	return each(f.plan.Remainder, func(t plan.Tensor) map[string]any {
+		return map[string]any{
+			"name": t.Name, "dtype": t.DType, "shape": t.Shape, "bytes": t.Length, "why": whyPlain(t, f.plan.TiedEmbeddings),
+		}
+	})
+}
+
+// each returns what of makes of every element; nil for none.
+func each[T, U any](list []T, of func(T) U) (made []U) {
+	for _, x := range list {
+		made = append(made, of(x))
 	}
-	row("layout", "%s", v.Layout)
-	row("pattern dict", "%s", v.origin())
-	row("read", "%s in %d files", human.Bytes(v.SourceBytes), v.SourceFiles)
-	row("write", "%s%s in %d files, %.1f %% (%s)", v.about(), human.Bytes(v.OutputBytes), len(v.OutputFiles), percent(v.OutputBytes, v.SourceBytes), v.Estimate.how())
-	v.Estimate.print(row)
+	return made
+}
+
+func aliases(p *plan.Plan) []string {
+	return each(p.Aliases, func(a plan.Alias) string { return a.Tensor.Source + " = " + a.Of.Source })
+}
+
+func warnings(p *plan.Plan) []string {
+	return each(p.Warnings, func(w plan.Warning) string { return w.Text })
+}
+
+// print writes the forecast for people.
+func (f *forecast) print(w io.Writer) {
+	m, p, e := f.model, f.plan, f.size
+	t := newTable(w)
+	t.row("source", "%s%s", m.ID, access(m.Private, m.Gated))
+	if m.Commit != "" {
+		t.row("commit", "%s", m.Commit)
+	}
+	t.row("layout", "%s", p.Layout)
+	t.row("pattern dict", "%s", origin(p))
+	t.row("read", "%s in %d files", human.Bytes(p.SourceBytes()), len(m.Listing.Weights))
+	t.row("write", "%s%s in %d files, %.1f %% (%s)", either(e.Exact, "", "about "), human.Bytes(e.OutputBytes), len(p.OutputFiles),
+		percent(e.OutputBytes, p.SourceBytes()), basis(e))
+	f.printNeeds(t)
 	t.Flush()
-	v.printUnits(w)
-	v.printRest(w)
+	f.printUnits(w)
+	f.printPlain(w)
+	f.printRemarks(w)
 }
 
-// about marks a size that is not exact.
-func (v *planView) about() string {
-	if v.Estimate.Exact {
-		return ""
-	}
-	return "about "
-}
-
-func (v *planView) access() string {
+// access says who may read the source, if not everybody may.
+func access(private bool, gated string) string {
 	var words []string
-	if v.Private {
+	if private {
 		words = append(words, "private")
 	}
-	if v.Gated != "" {
+	if gated != "" {
 		words = append(words, "gated")
 	}
 	if len(words) == 0 {
@@ -143,48 +122,66 @@ func (v *planView) access() string {
 	return " (" + strings.Join(words, ", ") + ": the target will be private)"
 }
 
-func (v *planView) origin() string {
+// origin says where the pattern dict comes from.
+func origin(p *plan.Plan) string {
 	switch {
-	case v.Derived:
+	case p.Derived:
 		return "derived from the tensor names; nobody has checked it"
-	case v.Entry != "":
-		return v.Entry + " (" + v.Provenance + ")"
+	case p.Entry != "":
+		return p.Entry + " (" + p.Provenance + ")"
 	}
-	return v.Provenance
+	return p.Provenance
+}
+
+// printNeeds writes a line for each thing that the conversion takes.
+func (f *forecast) printNeeds(t *table) {
+	n, line := f.needs, human.Bytes(f.bandwidth)
+	t.row("disk", "%s with a folder as the target; %s with --push alone; --disk %s is the least",
+		human.Bytes(n.Disk), human.Bytes(n.DiskPush), human.Bytes(n.DiskLeast))
+	t.row("memory", "at most %s", human.Bytes(n.Memory))
+	download, upload, both := f.seconds(n.Download), f.seconds(n.Upload), ""
+	if n.Download > 0 {
+		t.row("download", "%s in %d requests, %s at %s/s", human.Bytes(n.Download), n.DownloadRequests, timeText(download), line)
+		both = fmt.Sprintf("; both overlap, so %s in all", timeText(max(download, upload)))
+	} else {
+		t.row("download", "nothing: the source is local")
+	}
+	t.row("upload", "with --push %s in %d requests, %s at %s/s%s",
+		human.Bytes(n.Upload), n.UploadRequests, timeText(upload), line, both)
 }
 
 // printUnits prints a line for each run of units that are alike.
-func (v *planView) printUnits(w io.Writer) {
+func (f *forecast) printUnits(w io.Writer) {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "units\ttensors\tweights each\tBF16 each\tDF11 each\tratio\t \n")
-	for i := 0; i < len(v.Units); {
-		j, u, df11 := i, v.Units[i], int64(0)
-		for j < len(v.Units) && alike(u, v.Units[j]) {
-			df11 += v.Units[j].DF11
+	units := f.plan.Units
+	for i := 0; i < len(units); {
+		j, u, df11 := i, units[i], int64(0)
+		for j < len(units) && f.alike(i, j) {
+			df11 += f.size.Units[j].Bytes
 			j++
 		}
 		df11 /= int64(j - i)
-		size, ratio := human.Bytes(df11), fmt.Sprintf("%.1f %%", percent(df11, u.Bytes))
-		if u.BF16 != "" {
-			size, ratio = "stays BF16: it "+metadata.ReasonText(u.BF16), ""
+		bf16, names := 2*u.NElems(), u.Path
+		if j-i > 1 {
+			names += " … " + units[j-1].Path
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, u.Tensors, u.Weights, human.Bytes(u.Bytes), size, ratio, names(v.Units[i:j]))
+		size, ratio := human.Bytes(df11), fmt.Sprintf("%.1f %%", percent(df11, bf16))
+		if reason := f.size.Units[i].BF16; reason != "" {
+			size, ratio = "stays BF16: it "+metadata.ReasonText(reason), ""
+		}
+		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, len(u.Attrs), u.NElems(), human.Bytes(bf16), size, ratio, names)
 		i = j
 	}
 	t.Flush()
 }
 
-func alike(a, b unitView) bool {
-	return a.Tensors == b.Tensors && a.Weights == b.Weights && a.BF16 == b.BF16 && path.Ext(a.Path) == "" == (path.Ext(b.Path) == "")
-}
-
-// names is the first and the last unit of a run.
-func names(us []unitView) string {
-	if len(us) == 1 {
-		return us[0].Path
-	}
-	return us[0].Path + " … " + us[len(us)-1].Path
+// alike tells whether units i and j may share a line.
+func (f *forecast) alike(i, j int) bool {
+	a, b := f.plan.Units[i], f.plan.Units[j]
+	return len(a.Attrs) == len(b.Attrs) && a.NElems() == b.NElems() && f.size.Units[i].BF16 == f.size.Units[j].BF16 &&
+		path.Ext(a.Path) == "" == (path.Ext(b.Path) == "")
 }
 
 // whyPlain says why a tensor passes through unchanged.
@@ -202,71 +199,65 @@ func whyPlain(t plan.Tensor, tied bool) string {
 	return "in no pattern of the dict"
 }
 
-// printPlain prints what passes through, by reason, largest first.
-func (v *planView) printPlain(w io.Writer) {
-	fmt.Fprintf(w, "\nunchanged: %s in %d tensors of the remainder and %d siblings inside units\n", human.Bytes(v.PlainBytes), len(v.Remainder), v.siblings())
+// printPlain prints the tensors that pass through unchanged, by reason, largest first.
+func (f *forecast) printPlain(w io.Writer) {
+	p, siblings := f.plan, 0
+	for _, u := range p.Units {
+		siblings += len(u.Siblings)
+	}
+	fmt.Fprintf(w, "\nunchanged: %s in %d tensors of the remainder and %d siblings inside units\n",
+		human.Bytes(p.PlainBytes()), len(p.Remainder), siblings)
 	type group struct {
-		why string
-		n   int
-		big tensorView
-		sum int64
+		why     string
+		n       int
+		bytes   int64
+		largest plan.Tensor
 	}
 	var groups []*group
-	for _, t := range v.Remainder {
-		i := slices.IndexFunc(groups, func(g *group) bool { return g.why == t.Why })
+	for _, t := range p.Remainder {
+		why := whyPlain(t, p.TiedEmbeddings)
+		i := slices.IndexFunc(groups, func(g *group) bool { return g.why == why })
 		if i < 0 {
-			i, groups = len(groups), append(groups, &group{why: t.Why})
+			i, groups = len(groups), append(groups, &group{why: why, largest: t})
 		}
 		g := groups[i]
-		if g.n, g.sum = g.n+1, g.sum+t.Bytes; t.Bytes > g.big.Bytes || g.n == 1 {
-			g.big = t
+		g.n++
+		g.bytes += t.Length
+		if t.Length > g.largest.Length {
+			g.largest = t
 		}
 	}
-	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(b.sum, a.sum) })
+	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(b.bytes, a.bytes) })
 	for _, g := range groups {
-		fmt.Fprintf(w, "  %d with %s: %s\n    such as %s %v\n", g.n, human.Bytes(g.sum), g.why, g.big.Name, g.big.Shape)
+		fmt.Fprintf(w, "  %d with %s: %s\n    such as %s %v\n", g.n, human.Bytes(g.bytes), g.why, g.largest.Name, g.largest.Shape)
 	}
 }
 
-func (v *planView) siblings() (n int) {
-	for _, u := range v.Units {
-		n += u.Siblings
-	}
-	return n
-}
-
-func (v *planView) printRest(w io.Writer) {
-	v.printPlain(w)
-	if v.Tied {
+// printRemarks prints what the user should know besides sizes, and who can load the result.
+func (f *forecast) printRemarks(w io.Writer) {
+	p := f.plan
+	if p.TiedEmbeddings {
 		fmt.Fprintln(w, "  head and embedding are tied: one matrix, stored once in BF16")
 	}
 	for _, list := range []struct {
 		title string
 		lines []string
-	}{{"equal, so stored once (compared bit by bit while converting)", v.Aliases}, {"differences to the official route", v.Differences}, {"warnings", v.Warnings}} {
+	}{
+		{"equal, so stored once (compared bit by bit while converting)", aliases(p)},
+		{"differences to the official route", p.Differences},
+		{"warnings", warnings(p)},
+	} {
 		if len(list.lines) > 0 {
 			fmt.Fprintf(w, "\n%s:\n  %s\n", list.title, strings.Join(list.lines, "\n  "))
 		}
 	}
-	if len(v.Readers) > 0 {
-		fmt.Fprintln(w, "\nreaders:")
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, r := range v.Readers {
-			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", r.Name, r.Version, yesNo(r.OK), r.Why)
-		}
-		t.Flush()
+	if len(p.Readers) == 0 {
+		return
 	}
-}
-
-func yesNo(ok bool) string {
-	if ok {
-		return "loads it"
+	fmt.Fprintln(w, "\nreaders:")
+	t := newTable(w)
+	for _, r := range p.Readers {
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", r.Name, r.Version, either(r.OK, "loads it", "does not"), r.Why)
 	}
-	return "does not"
-}
-
-// writePatternDict writes a dict in the form that --pattern-dict reads.
-func writePatternDict(file string, d plan.PatternDict) error {
-	b := d.AppendJSON(nil, "", "  ")
-	return atomicfile.WriteFile(file, append(b, '\n'))
+	t.Flush()
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/internal/progress"
 )
 
 // How often progress is drawn on a terminal and written elsewhere.
@@ -17,16 +17,14 @@ const (
 	lineEvery = 10 * time.Second
 )
 
-// watch shows progress until the function it returns is called, which draws the last state.
-func (u *ui) watch(p *pipeline.Progress) (stop func()) {
+// watch shows progress until stop is called. Stop draws the last state.
+func (u *ui) watch(p *progress.Counters) (stop func()) {
 	if u.quiet {
 		return func() {}
 	}
-	d := drawer{ui: u, p: p, start: time.Now()}
-	every := lineEvery
+	d, every := drawer{ui: u, p: p}, lineEvery
 	if u.terminal() {
-		every = drawEvery
-		d.bar = newBar(u)
+		d.bar, every = newBar(u), drawEvery
 	}
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -55,7 +53,7 @@ func newBar(u *ui) *progressbar.ProgressBar {
 		progressbar.OptionSetWidth(barWidth),
 		progressbar.OptionSetPredictTime(false),
 		progressbar.OptionSetElapsedTime(false),
-		progressbar.OptionEnableColorCodes(u.colour()),
+		progressbar.OptionEnableColorCodes(u.color()),
 		progressbar.OptionSetRenderBlankState(true),
 		progressbar.OptionThrottle(0),
 		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "━", SaucerHead: "╸", SaucerPadding: " ", BarStart: "", BarEnd: ""}),
@@ -64,18 +62,20 @@ func newBar(u *ui) *progressbar.ProgressBar {
 
 // drawer turns snapshots into the progress line.
 type drawer struct {
-	ui    *ui
-	p     *pipeline.Progress
-	bar   *progressbar.ProgressBar // nil: plain lines
-	start time.Time
+	ui  *ui
+	p   *progress.Counters
+	bar *progressbar.ProgressBar // nil: plain lines
 
-	last     pipeline.Snapshot
+	last     progress.Snapshot
 	lastTime time.Time
-	done     average                // bytes proved per second
-	stages   map[string]*[2]average // by stage: bytes per second, and the share of the time that it was busy
+	proved   average // bytes per second
+	stages   []pace  // in the order of the snapshots
 }
 
-// average is a rate that forgets within about five seconds.
+// pace tells how fast a stage is, in bytes per second, and which share of the time it is busy.
+type pace struct{ speed, busy average }
+
+// average is a moving average over about five seconds.
 type average struct {
 	value float64
 	begun bool
@@ -111,14 +111,14 @@ func (d *drawer) draw(last bool) {
 }
 
 // line writes one state as a line of its own.
-func (d *drawer) line(s pipeline.Snapshot) {
+func (d *drawer) line(s progress.Snapshot) {
 	if !d.ui.jsonLog() {
 		fmt.Fprintln(d.ui.err, d.text(s))
 		return
 	}
 	attrs := []any{
 		"phase", s.Phase, "files", s.Outputs, "files_total", s.OutputFiles,
-		"bytes", min(s.Verified, s.SourceBytes), "bytes_total", s.SourceBytes, "bytes_per_second", int64(d.done.value),
+		"bytes", min(s.Verified, s.SourceBytes), "bytes_total", s.SourceBytes, "bytes_per_second", int64(d.proved.value),
 	}
 	for _, st := range s.Stages {
 		attrs = append(attrs, st.Stage+"_bytes", st.Bytes)
@@ -134,65 +134,55 @@ func shorten(s string, width int) string {
 	return s
 }
 
-// measure follows the rates since the state before.
-func (d *drawer) measure(s pipeline.Snapshot) {
+// measure updates the averages with the progress since the last snapshot.
+func (d *drawer) measure(s progress.Snapshot) {
 	now := time.Now()
-	if dt := now.Sub(d.lastTime).Seconds(); !d.lastTime.IsZero() && dt > 0 {
-		d.done.add(float64(s.Verified-d.last.Verified)/dt, dt)
+	if d.stages == nil {
+		d.stages = make([]pace, len(s.Stages))
+	} else if dt := now.Sub(d.lastTime).Seconds(); dt > 0 {
+		d.proved.add(float64(s.Verified-d.last.Verified)/dt, dt)
 		for i, st := range s.Stages {
-			a := d.stage(st.Stage)
-			a[0].add(float64(st.Bytes-d.last.Stages[i].Bytes)/dt, dt)
-			a[1].add((st.Busy-d.last.Stages[i].Busy).Seconds()/dt, dt)
+			d.stages[i].speed.add(float64(st.Bytes-d.last.Stages[i].Bytes)/dt, dt)
+			d.stages[i].busy.add((st.Busy-d.last.Stages[i].Busy).Seconds()/dt, dt)
 		}
 	}
 	d.last, d.lastTime = s, now
 }
 
-func (d *drawer) stage(name string) *[2]average {
-	if d.stages == nil {
-		d.stages = map[string]*[2]average{}
-	}
-	if d.stages[name] == nil {
-		d.stages[name] = new([2]average)
-	}
-	return d.stages[name]
-}
-
 // text is the line itself: files, bytes, time to go, and what each stage does.
-func (d *drawer) text(s pipeline.Snapshot) string {
+func (d *drawer) text(s progress.Snapshot) string {
 	parts := []string{
 		fmt.Sprintf("%s %d/%d files", s.Phase, s.Outputs, s.OutputFiles),
 		human.Bytes(min(s.Verified, s.SourceBytes)) + " of " + human.Bytes(s.SourceBytes),
 	}
-	if left := s.SourceBytes - s.Verified; left > 0 && d.done.value > 0 {
-		eta := time.Duration(float64(left) / d.done.value * float64(time.Second))
+	if left := s.SourceBytes - s.Verified; left > 0 && d.proved.value > 0 {
+		eta := time.Duration(float64(left) / d.proved.value * float64(time.Second))
 		parts = append(parts, "eta "+eta.Round(time.Second).String())
 	}
 	return strings.Join(append(parts, d.stageTexts(s)...), " · ")
 }
 
-// stageTexts tells the rates of the ends of the pipeline and of the encoder, and marks the stage that was busy most, which
-// sets the pace.
-func (d *drawer) stageTexts(s pipeline.Snapshot) []string {
-	limit, most := "", 0.5
-	for _, st := range s.Stages {
-		if busy := d.stage(st.Stage)[1].value; busy > most {
-			limit, most = st.Stage, busy
+// stageTexts gives the rates of fetch, encode and upload, and of the busiest stage, which limits the others.
+func (d *drawer) stageTexts(s progress.Snapshot) (texts []string) {
+	limit, most := -1, 0.5
+	for i, p := range d.stages {
+		if p.busy.value > most {
+			limit, most = i, p.busy.value
 		}
 	}
-	var out []string
-	for _, st := range s.Stages {
-		rate := d.stage(st.Stage)[0].value
-		switch {
-		case st.Stage != limit && (st.Stage == "verify" || st.Stage == "hash"):
-		case st.Bytes == 0, !d.stage(st.Stage)[0].begun:
-		case rate < 1e3:
-			out = append(out, st.Stage+" idle")
-		case st.Stage == limit:
-			out = append(out, st.Stage+" "+human.Bytes(int64(rate))+"/s ← limit")
-		default:
-			out = append(out, st.Stage+" "+human.Bytes(int64(rate))+"/s")
+	for i, st := range s.Stages {
+		speed := d.stages[i].speed
+		if i != limit && (st.Stage == "verify" || st.Stage == "hash") || st.Bytes == 0 || !speed.begun {
+			continue
 		}
+		text := st.Stage + " idle"
+		if speed.value >= 1e3 {
+			text = st.Stage + " " + human.Bytes(int64(speed.value)) + "/s"
+			if i == limit {
+				text += " ← limit"
+			}
+		}
+		texts = append(texts, text)
 	}
-	return out
+	return texts
 }

@@ -11,43 +11,53 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
+// table aligns columns when it is flushed.
+type table struct{ *tabwriter.Writer }
+
+func newTable(w io.Writer) *table { return &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
+
+// row adds a line with a name and a text.
+func (t *table) row(name, format string, args ...any) {
+	fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+}
+
 // printReport writes the outcome of a conversion for people.
 func printReport(w io.Writer, r *pipeline.Report) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
-	row("source", "%s%s", r.Source, at(r.Commit))
+	t := newTable(w)
+	t.row("source", "%s%s", r.Source, at(r.Commit))
 	if r.F32Bytes > 0 {
-		row("as stored", "%s, in F32 weights that are BF16 numbers", human.Bytes(r.F32Bytes))
+		t.row("as stored", "%s, in F32 weights that are BF16 numbers", human.Bytes(r.F32Bytes))
 	}
-	row("BF16", "%s", human.Bytes(r.BF16Bytes))
-	row("DF11", "%s (%.2f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
-	row("units", "%d, with %d weights", r.Units, r.Weights)
+	t.row("BF16", "%s", human.Bytes(r.BF16Bytes))
+	t.row("DF11", "%s (%.2f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
+	t.row("units", "%d, with %d weights", r.Units, r.Weights)
 	if r.Weights > 0 {
-		row("exponents", "%.3f bits each", float64(r.Bits)/float64(r.Weights))
+		t.row("exponents", "%.3f bits each", float64(r.Bits)/float64(r.Weights))
 	}
 	for _, u := range r.UnitsBF16 {
-		row("stays BF16", "%s: it %s", u.Path, metadata.ReasonText(u.Reason))
+		t.row("stays BF16", "%s: it %s", u.Path, metadata.ReasonText(u.Reason))
 	}
 	for _, u := range r.TiesBroken {
-		row("limiter tie", "%s: the official bytes depend on the machine here, ours follow one rule", u)
+		t.row("limiter tie", "%s: the official bytes depend on the machine here, ours follow one rule", u)
 	}
-	row("proved", "all 16 bits of every weight decoded again and compared on the CPU%s: 0 differ", alsoGPU(r.GPU))
+	t.row("proved", "all 16 bits of every weight decoded again and compared on the CPU%s: 0 differ", either(r.GPU, " and on the GPU", ""))
 	if r.Folder != "" {
-		row("folder", "%s", r.Folder)
+		t.row("folder", "%s", r.Folder)
 	}
 	if r.URL != "" {
-		row("published", "%s", r.URL)
+		t.row("published", "%s", r.URL)
 	}
-	row("time", "%s", stageTimes(r))
+	t.row("time", "%s", stageTimes(r))
 	for _, side := range []string{"source", "target"} {
 		if x, ok := r.Traffic[side]; ok {
-			row(side+" hub", "%d requests, %d retries, %s in, %s out, waited %s", x.Requests, x.Retries, human.Bytes(x.BytesIn), human.Bytes(x.BytesOut), x.Waited.Round(time.Millisecond))
+			t.row(side+" hub", "%d requests, %d retries, %s in, %s out, waited %s", x.Requests, x.Retries,
+				human.Bytes(x.BytesIn), human.Bytes(x.BytesOut), x.Waited.Round(time.Millisecond))
 		}
 	}
 	t.Flush()
 }
 
-// stageTimes is the wall time, and how long each stage was at work in it.
+// stageTimes gives the wall time, and the time for which each stage was at work.
 func stageTimes(r *pipeline.Report) string {
 	text := fmt.Sprintf("%.1f s", r.Seconds)
 	for _, s := range r.Stages {
@@ -65,11 +75,12 @@ func at(commit string) string {
 	return " at " + commit[:min(12, len(commit))]
 }
 
-func alsoGPU(yes bool) string {
+// either is one of two texts.
+func either(yes bool, ifYes, ifNo string) string {
 	if yes {
-		return " and on the GPU"
+		return ifYes
 	}
-	return ""
+	return ifNo
 }
 
 func percent(a, b int64) float64 {

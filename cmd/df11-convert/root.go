@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -13,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// version is set by the release build; else the build's own data tell it.
+// version is set by the release build. Without it versionText asks the build's own data.
 var version = ""
 
 // versionText is the program's version for people, manifests and user agents.
@@ -46,7 +45,7 @@ const rootExample = `  df11-convert meta-llama/Llama-3.1-8B                    #
   df11-convert demo                                       # everything, with no network and no account`
 
 // rootCommand builds the command tree. Errors come back to run, which alone prints them.
-func rootCommand(_ context.Context, u *ui, args []string) *cobra.Command {
+func rootCommand(u *ui, args []string) *cobra.Command {
 	var f convertFlags
 	root := &cobra.Command{
 		Use:               "df11-convert SOURCE",
@@ -73,12 +72,13 @@ func rootCommand(_ context.Context, u *ui, args []string) *cobra.Command {
 	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
 	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text or json, an object a line")
 	u.logFormat = logFormatOf(args)
-	f.register(root)
-	root.AddCommand(planCommand(u), verifyCommand(u), decodeCommand(u), batchCommand(u), demoCommand(u), benchCommand(u), modelsCommand(u), inspectCommand(u), versionCommand(u))
+	f.register(root.Flags())
+	root.AddCommand(planCommand(u), verifyCommand(u), decodeCommand(u), batchCommand(u), demoCommand(u),
+		modelsCommand(u), inspectCommand(u), versionCommand(u))
 	return root
 }
 
-// logFormatOf finds the form of the log before the flags are parsed, for errors in the flags themselves.
+// logFormatOf finds the form of the log before the flags are parsed: errors in the flags are logged too.
 func logFormatOf(args []string) string {
 	for i, a := range args {
 		if a == "--log-format="+logJSON || a == "--log-format" && i+1 < len(args) && args[i+1] == logJSON {
@@ -88,7 +88,7 @@ func logFormatOf(args []string) string {
 	return logText
 }
 
-// checkFlags refuses values that no verb can mean.
+// checkFlags refuses values that are wrong for every verb.
 func checkFlags(flags *pflag.FlagSet) (err error) {
 	least := map[string]int{"workers": 0, "connections": 0, "uploads": 1}
 	flags.Visit(func(f *pflag.Flag) {
@@ -103,7 +103,7 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// resumeCommand is the command line that continues what was stopped.
+// resumeCommand is the command line that continues a stopped run.
 func resumeCommand(name string, args []string) string {
 	quoted := []string{name}
 	for _, a := range args {
@@ -112,7 +112,7 @@ func resumeCommand(name string, args []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// exactArgs wants n arguments and says which one is missing.
+// exactArgs demands n arguments and names the missing one.
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {

@@ -14,9 +14,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/pipeline"
-	"github.com/df11-convert/df11-convert/verify"
 )
 
 // The rules of what the program says:
@@ -26,17 +23,6 @@ import (
 //   - with --log-format json every line on stderr is one JSON object, errors and progress too; --quiet wins over all else
 //   - no token, and no query of a URL, is ever printed
 
-// Exit codes, as the README lists them.
-const (
-	exitOK          = 0
-	exitError       = 1
-	exitUsage       = 2
-	exitWrong       = 3 // something about the target is wrong: structure, hash or bits
-	exitAuth        = 4
-	exitRefused     = 5 // not convertible
-	exitInterrupted = 130
-)
-
 // ui is where the program talks to its user.
 type ui struct {
 	out, err  *os.File
@@ -44,19 +30,19 @@ type ui struct {
 	json      bool
 	verbose   bool
 	logFormat string
-	resume    string // the command that goes on after an interruption
-	kept      bool   // something was done that this command goes on from
+	resume    string // command that continues after an interruption
+	kept      bool   // the run has left work from which this command continues
 	governor  *hub.Governor
 }
 
 func newUI(out, err *os.File) *ui { return &ui{out: out, err: err, governor: hub.NewGovernor()} }
 
-// terminal tells whether the progress line can be redrawn.
+// terminal reports whether the progress line can be redrawn.
 func (u *ui) terminal() bool {
 	return !u.jsonLog() && term.IsTerminal(int(u.err.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// width is the terminal's width in characters; 80 where nobody says.
+// width is the terminal's width in characters, 80 if it is unknown.
 func (u *ui) width() int {
 	if w, _, err := term.GetSize(int(u.err.Fd())); err == nil && w > 0 {
 		return w
@@ -64,8 +50,8 @@ func (u *ui) width() int {
 	return 80
 }
 
-// colour tells whether escape codes are welcome on stderr.
-func (u *ui) colour() bool { return u.terminal() && os.Getenv("NO_COLOR") == "" }
+// color reports whether stderr may have escape codes.
+func (u *ui) color() bool { return u.terminal() && os.Getenv("NO_COLOR") == "" }
 
 // The forms of --log-format.
 const (
@@ -73,7 +59,7 @@ const (
 	logJSON = "json"
 )
 
-// jsonLog tells whether every line on stderr has to be a JSON object.
+// jsonLog reports whether every line on stderr is a JSON object.
 func (u *ui) jsonLog() bool { return u.logFormat == logJSON }
 
 // say prints a line for people on stderr, unless --quiet.
@@ -99,8 +85,8 @@ func (u *ui) result(v any, text func(w io.Writer)) error {
 	return e.Encode(v)
 }
 
-// log is the logger for the packages below: warnings by default, every step with --verbose or as JSON, errors alone with
-// --quiet.
+// log is the logger of the other packages. It writes warnings by default, every step with --verbose or as JSON, and
+// errors alone with --quiet.
 func (u *ui) log() *slog.Logger {
 	level := slog.LevelWarn
 	switch {
@@ -118,125 +104,42 @@ func (u *ui) log() *slog.Logger {
 	return slog.New(people{w: u.err, level: level})
 }
 
-// noteWait tells why nothing moves, if it takes long enough for people to wonder.
+// noteWait says why nothing moves, if the pause is long enough for people to wonder.
 func (u *ui) noteWait(w hub.Wait) {
 	if w.For >= 5*time.Second {
 		u.say("waiting %s: %s", w.For.Round(time.Second), w.Reason)
 	}
 }
 
-// usageError is a wrong command line.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// hinted carries advice beside an error.
-type hinted struct {
-	error
-	hint string
-}
-
-func (h hinted) Unwrap() error { return h.error }
-
 // report prints an error with its hints and gives the exit code.
 func (u *ui) report(ctx context.Context, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	code, text, advice := exitCode(err), err.Error(), hints(err)
+	code, text, hs := exitCode(err), err.Error(), hints(err)
 	switch {
 	case errors.Is(context.Cause(ctx), errInterrupted):
-		code, text, advice = exitInterrupted, errInterrupted.Error(), nil
+		code, text, hs = exitInterrupted, errInterrupted.Error(), nil
 		if u.resume != "" {
-			advice = []string{"nothing is lost; go on with: " + u.resume}
+			hs = []string{"nothing is lost; go on with: " + u.resume}
 		}
 	case code == exitError && u.resume != "" && u.kept:
-		advice = append(advice, "what is done is kept; go on with: "+u.resume)
+		hs = append(hs, "what is done is kept; go on with: "+u.resume)
 	}
-	u.complain(text, code, advice)
+	u.complain(text, code, hs)
 	return code
 }
 
-// complain prints the text of an error and what can be done about it.
-func (u *ui) complain(text string, code int, advice []string) {
+// complain prints an error and the hints about it.
+func (u *ui) complain(text string, code int, hs []string) {
 	if u.jsonLog() {
-		u.log().Error(text, "exit_code", code, "hints", append([]string{}, advice...))
+		u.log().Error(text, "exit_code", code, "hints", append([]string{}, hs...))
 		return
 	}
 	fmt.Fprintf(u.err, "df11-convert: %s\n", text)
-	for _, h := range advice {
+	for _, h := range hs {
 		fmt.Fprintf(u.err, "hint: %s\n", h)
 	}
-}
-
-// as tells whether err holds a T.
-func as[T error](err error) bool {
-	var t T
-	return errors.As(err, &t)
-}
-
-func exitCode(err error) int {
-	switch {
-	case as[usageError](err):
-		return exitUsage
-	case as[*verify.MismatchError](err), as[*verify.StructureError](err), as[*pipeline.WrongError](err):
-		return exitWrong
-	case errors.Is(err, hub.ErrUnauthorized), errors.Is(err, hub.ErrGated), errors.Is(err, hub.ErrForbidden):
-		return exitAuth
-	case as[*plan.RefusedError](err), as[*pipeline.StrictError](err), as[*pipeline.AliasError](err), as[*pipeline.InexactError](err):
-		return exitRefused
-	}
-	return exitError
-}
-
-// hints gathers what the user can do about an error.
-func hints(err error) (hs []string) {
-	add := func(h string) {
-		if h != "" {
-			hs = append(hs, h)
-		}
-	}
-	if h := (hinted{}); errors.As(err, &h) {
-		add(h.hint)
-	}
-	if r := (*plan.RefusedError)(nil); errors.As(err, &r) {
-		add(r.Hint)
-	}
-	if b := (*pipeline.BrokenSourceError)(nil); errors.As(err, &b) {
-		add(b.Hint())
-		return hs
-	}
-	if c := (*pipeline.CacheError)(nil); errors.As(err, &c) {
-		add(c.Hint())
-	}
-	add(hub.Hint(err))
-	switch {
-	case as[usageError](err):
-		add("see df11-convert --help")
-	case pipeline.IsDiskFull(err):
-		add("free some space, or choose another disk with --work-dir or -o; what is done is kept")
-	case as[*pipeline.BudgetError](err):
-		add("free some space, choose another disk with --work-dir or -o, or split the work with --shard")
-	case as[*pipeline.SourceTargetError](err):
-		add("choose another target with -o or --repo-id")
-	case as[*pipeline.ForeignFilesError](err):
-		f := (*pipeline.ForeignFilesError)(nil)
-		if errors.As(err, &f); len(f.Overwritten) > 0 {
-			add("choose another target with -o or --repo-id, or --force if they may go")
-		}
-		if len(f.Files) > 0 {
-			add("the loader would read those files too: choose an empty target, or --force if they may stay")
-		}
-	case as[*pipeline.VisibilityError](err):
-		add("choose a private target, or --public if the licence allows it")
-	case as[*pipeline.SourceError](err):
-		add("the bytes that arrived are not the published ones: the file is damaged at the source, or on its way")
-	case as[*pipeline.StrictError](err):
-		add("without --strict such units stay in BF16; plan and card say so")
-	case as[*pipeline.InexactError](err):
-		add("convert the model to BF16 yourself first, if rounding is what you want")
-	}
-	return hs
 }
 
 // shellQuote makes an argument safe to paste into a shell.

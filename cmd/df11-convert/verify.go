@@ -1,28 +1,28 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
 type verifyFlags struct {
-	sourceFlags
-	against, level, workDir string
 	readerFlags
-	chunks int
-	seed   uint64
-	gpu    gpuFlags
+	level, workDir string
+	chunks         int
+	seed           uint64
+	gpu            gpuFlags
 }
 
 func verifyCommand(u *ui) *cobra.Command {
@@ -48,21 +48,18 @@ Without --against the original is taken from the manifest, or from base_model in
 		RunE: func(c *cobra.Command, args []string) error { return runVerify(c.Context(), u, &f, args[0]) },
 	}
 	p := c.Flags()
-	p.StringVar(&f.against, "against", "", "the original: Hub repo, folder or .safetensors file")
-	p.StringVar(&f.level, "level", string(pipeline.LevelFull), "structure, sample, proof or full")
+	f.readerFlags.register(p)
+	p.StringVar(&f.level, "level", string(proof.LevelFull), "structure, sample, proof or full")
 	p.StringVar(&f.workDir, "work-dir", "", "folder for the original's weights on their way")
-	p.IntVar(&f.workers, "workers", 0, "threads (default: all cores)")
-	p.Var(&f.memory, "memory", memoryUsage)
 	p.IntVar(&f.chunks, "chunks", 16, "chunks per unit at level sample")
 	p.Uint64Var(&f.seed, "seed", 0, "seed of level sample (default: random)")
-	f.sourceFlags.register(p)
 	f.gpu.register(p)
 	return c
 }
 
 // check refuses flags before anything is opened.
 func (f *verifyFlags) check() error {
-	level, err := pipeline.ParseLevel(f.level)
+	level, err := proof.ParseLevel(f.level)
 	if err != nil {
 		return usageError{fmt.Errorf("--level: %w", err)}
 	}
@@ -70,7 +67,7 @@ func (f *verifyFlags) check() error {
 	switch {
 	case err != nil:
 		return usageError{err}
-	case mode == verify.GPURequire && level != pipeline.LevelFull:
+	case mode == verify.GPURequire && level != proof.LevelFull:
 		return usagef("--gpu require needs --level full: no other level decodes on the GPU")
 	case f.chunks < 1:
 		return usagef("--chunks %d: at least one", f.chunks)
@@ -82,100 +79,63 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	if err := f.readerFlags.apply(&f.sourceFlags); err != nil {
-		return err
-	}
-	d, err := f.openDF11(ctx, u, name)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", name, err)
-	}
-	defer d.Close()
-	f.limitPieces(d)
-	src, err := f.openOriginal(ctx, u, d, f.against)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	opt := pipeline.VerifyOptions{
-		DF11: d, Source: src.source, Model: src.model, Plan: src.plan, Level: pipeline.Level(f.level),
-		Workers: f.workers, Seed: f.seed, Chunks: f.chunks, WorkDir: f.workDir, Progress: new(pipeline.Progress), Log: u.log(),
-	}
-	if err := f.complete(u, &opt); err != nil {
-		return err
-	}
-	defer f.gpu.close()
-	stop := u.watch(opt.Progress)
-	report, err := pipeline.Verify(ctx, opt)
-	stop()
-	if as[*pipeline.LeftOutError](err) {
-		return hinted{err, "verify --level full compares all that was kept with the original"}
-	}
+	report, err := verifyOne(ctx, u, f, name)
 	if err != nil {
 		return err
 	}
 	return u.result(report, func(w io.Writer) { printVerifyReport(w, report) })
 }
 
-// complete fills in defaults.
-func (f *verifyFlags) complete(u *ui, opt *pipeline.VerifyOptions) error {
-	if opt.WorkDir == "" {
-		opt.WorkDir = filepath.Join(os.TempDir(), "df11-convert")
-	}
-	if opt.Seed == 0 {
-		var b [8]byte
-		if _, err := rand.Read(b[:]); err != nil {
-			return err
-		}
-		opt.Seed = binary.LittleEndian.Uint64(b[:])
-	}
-	if opt.Level != pipeline.LevelFull {
-		return nil
-	}
-	var err error
-	opt.GPU, err = f.gpu.open(u, f.shares.gpu)
-	f.shares.besideGPU(f.gpu.host()).apply()
-	return err
-}
-
-func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (*pipeline.DF11, error) {
-	if pipeline.Exists(name) && strings.HasSuffix(name, ".safetensors") {
-		return pipeline.OpenDF11File(name)
-	}
-	if pipeline.Exists(name) {
-		return pipeline.OpenDF11Folder(name)
-	}
-	repo, revision, _ := strings.Cut(name, "@")
-	if strings.Count(repo, "/") != 1 {
-		return nil, usagef("no such folder, and not a Hub id such as org/name-DF11")
-	}
-	c, err := f.client(u, "target")
+// verifyOne verifies one DF11 model as the flags say.
+func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.Report, error) {
+	d, err := f.openLimited(ctx, u, name)
 	if err != nil {
 		return nil, err
 	}
-	return pipeline.OpenDF11Hub(ctx, c, repo, revision)
+	defer d.Close()
+	src, err := f.openOriginal(ctx, u, d)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	opt := proof.Options{
+		DF11: d, Source: src.source, Model: src.model, Plan: src.plan, Level: proof.Level(f.level), Workers: f.shares.workers,
+		Seed: f.seed, Chunks: f.chunks, Progress: new(progress.Counters),
+		WorkDir: cmp.Or(f.workDir, filepath.Join(os.TempDir(), "df11-convert")),
+	}
+	if opt.Level == proof.LevelFull {
+		if opt.GPU, err = f.gpu.open(u, &f.shares); err != nil {
+			return nil, err
+		}
+		defer f.gpu.close()
+		f.shares.apply()
+	}
+	for opt.Seed == 0 {
+		opt.Seed = rand.Uint64()
+	}
+	defer u.watch(opt.Progress)()
+	return proof.Verify(ctx, opt)
 }
 
-func printVerifyReport(w io.Writer, r *pipeline.VerifyReport) {
+func printVerifyReport(w io.Writer, r *proof.Report) {
 	against := r.Against
 	if r.AgainstFile != "" {
 		against += " (" + r.AgainstFile + ")"
 	}
-	said := map[bool]string{true: "equals", false: "shows no fault against"}[r.Equal]
-	fmt.Fprintf(w, "%s %s %s (level %s)\n", r.Model, said, against, r.Level)
+	fmt.Fprintf(w, "%s %s %s (level %s)\n", r.Model, either(r.Equal, "equals", "shows no fault against"), against, r.Level)
 	units := fmt.Sprintf("%d units", r.Units)
 	if r.Equal {
 		units += fmt.Sprintf(" with %d weights decoded", r.Weights)
 	}
 	fmt.Fprintf(w, "  %s, %d units in BF16, %d tensors copied\n", units, r.BF16, r.Tensors)
 	switch r.Level {
-	case pipeline.LevelFull:
+	case proof.LevelFull:
 		fmt.Fprintln(w, "  all 16 bits of every weight compared: 0 differ")
-	case pipeline.LevelProof:
-		whose := map[bool]string{true: "the published one", false: "the original's"}[r.Published]
-		fmt.Fprintf(w, "  %d original files rebuilt: every sha256 is %s\n", r.Files, whose)
-	case pipeline.LevelSample:
+	case proof.LevelProof:
+		fmt.Fprintf(w, "  %d original files rebuilt: every sha256 is %s\n", r.Files, either(r.Published, "the published one", "the original's"))
+	case proof.LevelSample:
 		fmt.Fprintf(w, "  up to %d chunks of each unit compared: 0 weights differ there (seed %d)\n", r.Chunks, r.Seed)
-	case pipeline.LevelStructure:
+	case proof.LevelStructure:
 		fmt.Fprintln(w, "  headers, tables, positions and completeness checked; no weight was compared")
 	}
 	if !r.Equal {

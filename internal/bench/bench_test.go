@@ -1,123 +1,112 @@
+// Package bench holds benchmarks alone: how fast this machine does each step of a conversion, on generated weights. No
+// step has code here: the benchmarks call the packages that a conversion calls.
+//
+//	go test -run '^$' -bench . -benchtime 5x ./internal/bench
+//
+// Gw/s are 10⁹ weights per second, MB/s the bytes of BF16 that they have (of any data, where none are weights). "xnaive"
+// compares with the naive loop on as many cores, which runs just before each measured run: compare machines by the other
+// figures, and versions of this program by that one. "xsingle" compares two hashes at once with one after the other.
 package bench
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
-	"errors"
-	"os"
-	"reflect"
+	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/df11-convert/df11-convert/encoder"
-	"github.com/df11-convert/df11-convert/verify"
 )
 
-// TestRun measures everything once on few weights: every stage is there, on every path and number of cores, with figures
-// that fit together, and no file stays.
-func TestRun(t *testing.T) {
-	dir := t.TempDir()
-	var rounds []int
-	r, err := Run(t.Context(), Options{Size: MinSize, Dir: dir, Budget: time.Nanosecond, Progress: func(n int) { rounds = append(rounds, n) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(rounds, []int{0, 1}) || r.Rounds != 1 || r.CPU == "" || r.Cores != runtime.GOMAXPROCS(0) {
-		t.Errorf("rounds %v, report %+v", rounds, r)
-	}
-	type line struct {
-		stage, path string
-		cores       int
-	}
-	var got, want []line
-	for _, s := range r.Stages {
-		got = append(got, line{s.Stage, s.Path, s.Cores})
-		if s.GWeightsPerS <= 0 || s.GBPerS != 2*s.GWeightsPerS || s.RatioToNaive <= 0 || s.Stage == StageNaive && s.RatioToNaive != 1 {
-			t.Errorf("impossible figures: %+v", s)
-		}
-	}
-	for _, s := range []struct {
-		stage string
-		paths []string
-	}{
-		{"memory_read", []string{"go"}}, {"naive", []string{"go"}}, {"split_histogram", encoder.Variants()},
-		{"encode", encoder.Variants()}, {"unit", encoder.Variants()}, {"verify", verify.Variants()}, {"sha256", []string{"go"}},
-		{"file", encoder.Variants()}, {"file_verify", encoder.Variants()},
-	} {
-		for _, path := range s.paths {
-			for _, n := range slices.Compact([]int{1, runtime.GOMAXPROCS(0)}) {
-				want = append(want, line{s.stage, path, n})
-			}
-		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("stages\n%v\nwant\n%v", got, want)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+// benchBytes is the size of the measured weights: far more than caches hold.
+const benchBytes = 256 << 20
+
+var benchWeights = sync.OnceValue(func() []byte { return makeWeights(benchBytes) })
+
+// BenchmarkSteps measures each step on every variant of the inner loops that this processor has.
+func BenchmarkSteps(b *testing.B) {
+	l := newLab(b, benchWeights())
+	for _, s := range l.steps() {
+		l.compare(b, s, l.naive, "xnaive")
 	}
 }
 
-// TestSchema pins the names that scripts read.
-func TestSchema(t *testing.T) {
-	b, err := json.Marshal(Report{Stages: []Stage{{}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `{"cpu":"","cores":0,"stages":[{"stage":"","path":"","cores":0,"gweights_per_s":0,"gb_per_s":0,"ratio_to_naive":0}]}`
-	if string(b) != want {
-		t.Errorf("got  %s\nwant %s", b, want)
+// BenchmarkHash measures SHA-256 with two messages at a time on every core.
+func BenchmarkHash(b *testing.B) {
+	l := newLab(b, benchWeights())
+	l.compare(b, step{name: "pair", path: pathGo, run: l.sha256Pair}, l.sha256, "xsingle")
+}
+
+// compare measures a step beside a yardstick, on one core and on all. (The number of cores is set here, since a benchmark
+// that uses Loop runs the first number of -cpu with another one.)
+func (l *lab) compare(b *testing.B, s step, yardstick work, unit string) {
+	for _, cores := range slices.Compact([]int{1, runtime.GOMAXPROCS(0)}) {
+		b.Run(fmt.Sprintf("%s/%s/cores=%d", s.name, s.path, cores), func(b *testing.B) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+			l.inTurns(b, s, yardstick, unit)
+		})
 	}
 }
 
-func TestRunRefuses(t *testing.T) {
-	for _, size := range []int64{-1, 1, MinSize - 1, MaxSize + 1} {
-		if _, err := Run(t.Context(), Options{Size: size}); err == nil {
-			t.Errorf("size %d was accepted", size)
+// inTurns runs a step and a yardstick in turns, so that a machine that changes its speed changes it for both, and reports
+// the median of their ratios.
+func (l *lab) inTurns(b *testing.B, s step, yardstick work, unit string) {
+	b.SetBytes(int64(len(l.weights)))
+	var seconds, ratios []float64
+	for b.Loop() {
+		b.StopTimer()
+		measure := timed(b, yardstick)
+		b.StartTimer()
+		took := timed(b, s.run)
+		b.StopTimer()
+		if s.after != nil {
+			s.after()
 		}
+		b.StartTimer()
+		seconds, ratios = append(seconds, took), append(ratios, measure/took)
 	}
-	if _, err := Run(t.Context(), Options{Size: MinSize, Dir: "/no/such/folder"}); err == nil {
-		t.Error("a missing folder was accepted")
+	b.ReportMetric(float64(len(l.weights)/2)/1e9/median(seconds), "Gw/s")
+	b.ReportMetric(median(ratios), unit)
+}
+
+// timed runs w once on all cores that the runtime may use and returns the seconds that it took.
+func timed(b *testing.B, w work) float64 {
+	start := time.Now()
+	if err := w(b.Context(), runtime.GOMAXPROCS(0)); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(start).Seconds()
+}
+
+// TestSteps runs every step once on few weights.
+func TestSteps(t *testing.T) {
+	l := newLab(t, makeWeights(1<<20))
+	names := map[string]bool{}
+	for _, s := range append(l.steps(), step{name: "sha256_pair", run: l.sha256Pair}) {
+		if err := s.run(t.Context(), 2); err != nil {
+			t.Errorf("%s, %s: %v", s.name, s.path, err)
+		}
+		if s.after != nil {
+			s.after()
+		}
+		names[s.name] = true
+	}
+	if len(names) != 10 {
+		t.Errorf("steps %v", names)
 	}
 }
 
-// TestCancel stops at every measurement in turn.
+// TestCancel wants a step that goes from file to file to end with its context.
 func TestCancel(t *testing.T) {
-	dir := t.TempDir()
-	stop := errors.New("stop")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	_, err := Run(ctx, Options{Size: MinSize, Dir: dir, Progress: func(round int) {
-		if round == 1 {
-			cancel(stop)
+	l := newLab(t, makeWeights(1<<20))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, s := range l.steps() {
+		if s.after != nil && s.run(ctx, 2) == nil {
+			t.Errorf("%s, %s: no error", s.name, s.path)
 		}
-	}})
-	if !errors.Is(err, stop) {
-		t.Errorf("got %v, want the cause", err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-// TestWeights wants the same weights for any number of cores, and exponents as trained ones have them.
-func TestWeights(t *testing.T) {
-	const n = 1 << 20
-	p := makeWeights(n)
-	old := runtime.GOMAXPROCS(1)
-	again := makeWeights(n)
-	runtime.GOMAXPROCS(old)
-	if !reflect.DeepEqual(p, again) {
-		t.Error("the weights depend on the number of cores")
-	}
-	used := map[byte]bool{}
-	for i := 0; i < len(p); i += 2 {
-		used[byte(binary.LittleEndian.Uint16(p[i:])>>7)] = true
-	}
-	if len(used) < 16 || len(used) > 40 {
-		t.Errorf("%d different exponents", len(used))
 	}
 }
 
@@ -132,29 +121,13 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// BenchmarkFile is the file stage with its verification, for profiles.
-func BenchmarkFile(b *testing.B) {
-	s, err := newFiles(b.TempDir(), makeWeights(DefaultSize))
-	if err != nil {
-		b.Fatal(err)
+func median(x []float64) float64 {
+	slices.Sort(x)
+	if n := len(x); n%2 == 0 {
+		return (x[n/2-1] + x[n/2]) / 2
 	}
-	defer s.close()
-	for _, path := range encoder.Variants() {
-		for _, verified := range []bool{false, true} {
-			name := path
-			if verified {
-				name += "/verify"
-			}
-			b.Run(name, func(b *testing.B) {
-				b.SetBytes(s.size)
-				b.ReportAllocs()
-				for b.Loop() {
-					if err := s.convert(path, verified)(b.Context(), runtime.GOMAXPROCS(0)); err != nil {
-						b.Fatal(err)
-					}
-					s.clean()
-				}
-			})
-		}
-	}
+	return x[len(x)/2]
 }
+
+// variant is the option that chooses the inner loops by their name.
+func variant(path string) encoder.Options { return encoder.Options{Variant: path} }

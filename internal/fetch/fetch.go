@@ -39,20 +39,22 @@ type Fetcher struct {
 	Progress  *progress.Counters
 
 	byOutput map[*spans.Output]*Task
+	complete chan<- *Task
 	sums     sha256pair.Lockstep // of files that are read at once
 }
 
 // Run reads what unfinished tasks still need and sends each task as soon as it is complete.
 func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
+	f.complete = complete
 	f.byOutput = map[*spans.Output]*Task{}
 	for _, t := range f.Tasks {
 		f.byOutput[t.Output] = t
 	}
-	if err := f.sendComplete(ctx, complete); err != nil {
+	if err := f.sendComplete(ctx); err != nil {
 		return err
 	}
 	if f.ByOutput {
-		return f.outputsInTurn(ctx, complete)
+		return f.outputsInTurn(ctx)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(f.filesAtOnce())
@@ -61,7 +63,7 @@ func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
 			break
 		}
 		g.Go(func() error {
-			if err := f.file(ctx, file, complete); err != nil {
+			if err := f.file(ctx, file); err != nil {
 				return &Error{file.Path, err}
 			}
 			return nil
@@ -84,7 +86,7 @@ func (f *Fetcher) filesAtOnce() int {
 func InPlace(src model.Source, o *spans.Output) bool { return src.Local(0) != nil && !o.Narrows() }
 
 // sendComplete sends the tasks that wait for no byte, such as an empty remainder, or one that an earlier run has fetched.
-func (f *Fetcher) sendComplete(ctx context.Context, complete chan<- *Task) error {
+func (f *Fetcher) sendComplete(ctx context.Context) error {
 	for _, t := range f.Tasks {
 		if !t.complete() || f.Ledger.Done(t.Path) {
 			continue
@@ -92,16 +94,16 @@ func (f *Fetcher) sendComplete(ctx context.Context, complete chan<- *Task) error
 		if err := f.open(ctx, t); err != nil {
 			return err
 		}
-		if err := send(ctx, complete, t); err != nil {
+		if err := f.send(ctx, t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func send(ctx context.Context, complete chan<- *Task, t *Task) error {
+func (f *Fetcher) send(ctx context.Context, t *Task) error {
 	select {
-	case complete <- t:
+	case f.complete <- t:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -133,9 +135,9 @@ func InPlaceSpool(src model.Source, o *spans.Output, dropCache bool) spool.Spool
 }
 
 // file reads one file, if anything of it is still needed.
-func (f *Fetcher) file(ctx context.Context, file *File, complete chan<- *Task) error {
+func (f *Fetcher) file(ctx context.Context, file *File) error {
 	if file.ByRange {
-		return f.ranges(ctx, file, f.needs, complete)
+		return f.ranges(ctx, file, f.needs)
 	}
 	first := file.FirstNeeded(f.needs)
 	if c, ok := f.Ledger.Final(file.Path); ok && first == file.Size && file.Want != "" {
@@ -145,10 +147,10 @@ func (f *Fetcher) file(ctx context.Context, file *File, complete chan<- *Task) e
 	if file.Want == "" {
 		first = 0 // nothing pins the file, so all that outputs were made from has to pass once more
 	}
-	h, from := f.Ledger.Hash(file.Path, first)
+	h, from := f.Ledger.Checkpoint(file.Path, first).Hash()
 	f.Progress.Fetched.Add(from)
 	if from < file.Size {
-		if err := f.stream(ctx, file, h, from, file.Size, f.needs, complete); err != nil {
+		if err := f.stream(ctx, file, h, from, file.Size, f.needs); err != nil {
 			return err
 		}
 	}
@@ -161,7 +163,7 @@ func (f *Fetcher) needs(d spans.Delivery) bool {
 }
 
 // outputsInTurn fetches each unfinished output by itself; those first that an earlier run has begun, which hold budget.
-func (f *Fetcher) outputsInTurn(ctx context.Context, complete chan<- *Task) error {
+func (f *Fetcher) outputsInTurn(ctx context.Context) error {
 	begunFirst := slices.Clone(f.Tasks)
 	slices.SortStableFunc(begunFirst, func(a, b *Task) int { return boolToInt(b.resumed) - boolToInt(a.resumed) })
 	for _, t := range begunFirst {
@@ -170,7 +172,7 @@ func (f *Fetcher) outputsInTurn(ctx context.Context, complete chan<- *Task) erro
 		}
 		for _, file := range f.Files {
 			needs := func(d spans.Delivery) bool { return d.Output == t.Output && !t.holds(d.At) }
-			if err := f.ranges(ctx, file, needs, complete); err != nil {
+			if err := f.ranges(ctx, file, needs); err != nil {
 				return &Error{file.Path, err}
 			}
 		}
@@ -186,7 +188,7 @@ func boolToInt(b bool) int {
 }
 
 // ranges reads only the segments that are needed. Neighbors closer than a block are read as one.
-func (f *Fetcher) ranges(ctx context.Context, file *File, needs func(spans.Delivery) bool, complete chan<- *Task) error {
+func (f *Fetcher) ranges(ctx context.Context, file *File, needs func(spans.Delivery) bool) error {
 	for i := 0; i < len(file.Segments); {
 		if !slices.ContainsFunc(file.Segments[i].To, needs) {
 			i++
@@ -196,7 +198,7 @@ func (f *Fetcher) ranges(ctx context.Context, file *File, needs func(spans.Deliv
 		for i++; i < len(file.Segments) && slices.ContainsFunc(file.Segments[i].To, needs) && file.Segments[i].Off-end < streams.BlockBytes; i++ {
 			end = file.Segments[i].End
 		}
-		if err := f.stream(ctx, file, nil, from, end, needs, complete); err != nil {
+		if err := f.stream(ctx, file, nil, from, end, needs); err != nil {
 			return err
 		}
 	}
@@ -214,7 +216,7 @@ type block struct {
 }
 
 // stream reads [from, end) of a file and scatters it; with h, through that hash. The reader runs beside the scatterer.
-func (f *Fetcher) stream(ctx context.Context, file *File, h hash.Hash, from, end int64, needs func(spans.Delivery) bool, complete chan<- *Task) error {
+func (f *Fetcher) stream(ctx context.Context, file *File, h hash.Hash, from, end int64, needs func(spans.Delivery) bool) error {
 	g, ctx := errgroup.WithContext(ctx) // the source's too: a scatterer that fails ends a read that waits
 	r, err := f.Source.Stream(ctx, file.Index, from, end)
 	if err != nil {
@@ -239,7 +241,7 @@ func (f *Fetcher) stream(ctx context.Context, file *File, h hash.Hash, from, end
 		return read.run(ctx, from, end, blocks)
 	})
 	g.Go(func() error {
-		s := &scatterer{Fetcher: f, file: file, needs: needs, complete: complete, hashed: h != nil, expected: f.expected(file, from, h)}
+		s := &scatterer{Fetcher: f, file: file, needs: needs, hashed: h != nil, expected: f.expected(file, from, h)}
 		for b := range blocks {
 			if err := s.scatter(ctx, b); err != nil {
 				return err

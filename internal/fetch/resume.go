@@ -33,7 +33,7 @@ func (t *Task) Resume(ctx context.Context, s spool.Spool, tensors []ledger.Tenso
 	for _, x := range tensors {
 		d := places[x.At]
 		t.held[x.At] = true
-		t.left.Add(-spans.SpoolBytes(d.Tensor.Tensor))
+		t.left.Add(-d.SpoolBytes())
 		if x.Prefix != nil {
 			t.bind(*x.Prefix)
 		} else {
@@ -52,7 +52,7 @@ func (t *Task) giveUp(err error) error {
 
 // recount reads one tensor of a kept spool.
 func (t *Task) recount(ctx context.Context, s spool.Spool, d spans.Delivery, want uint32) error {
-	size, sum := spans.SpoolBytes(d.Tensor.Tensor), uint32(0)
+	size, sum := d.SpoolBytes(), uint32(0)
 	buf := make([]byte, min(size, streams.BlockBytes))
 	for done := int64(0); done < size; {
 		if ctx.Err() != nil {

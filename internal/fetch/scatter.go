@@ -48,7 +48,6 @@ type scatterer struct {
 	*Fetcher
 	file     *File
 	needs    func(spans.Delivery) bool
-	complete chan<- *Task
 	hashed   bool
 	expected map[int64][]string
 
@@ -154,8 +153,8 @@ func (s *scatterer) finish(ctx context.Context, b block, end int64) error {
 	}
 	for _, d := range s.to {
 		t := s.byOutput[d.Output]
-		if t.left.Add(-spans.SpoolBytes(d.Tensor.Tensor)) == 0 {
-			if err := send(ctx, s.complete, t); err != nil {
+		if t.left.Add(-d.SpoolBytes()) == 0 {
+			if err := s.send(ctx, t); err != nil {
 				return err
 			}
 		}

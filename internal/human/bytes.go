@@ -3,7 +3,8 @@ package human
 
 import "strconv"
 
-// Bytes writes a number of bytes with three significant digits, in decimal units as the Hub does: "5 B", "1.62 GB".
+// Bytes writes a number of bytes with three significant digits, in decimal units as the Hub does: "5 B", "1.62 GB". It is
+// not the BytesN of go-humanize 1.1, which gives whole numbers decimals too: "5.00 GB".
 func Bytes(n int64) string {
 	x := float64(n)
 	for _, unit := range []string{"B", "kB", "MB", "GB"} {

@@ -4,43 +4,44 @@ import (
 	"crypto/sha256"
 	"encoding"
 	"hash"
+	"math"
 	"slices"
 )
 
-// AddCheckpoint records that reading of a file can go on at a point behind all earlier ones, or that nothing of the file is
-// left to do.
-func (l *Ledger) AddCheckpoint(c Checkpoint) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.putCheckpoint(c)
-	return l.append(record{File: &c}.line())
+// Checkpoint is a point in a source file at which reading can go on: State is the marshaled sha256 after Offset bytes.
+// Integrity is set once nothing of the file is left to do; SHA256 is then the sum of the whole file.
+type Checkpoint struct {
+	File      string `json:"file"`
+	Offset    int64  `json:"offset,omitempty"`
+	State     []byte `json:"state,omitempty"`
+	Integrity string `json:"integrity,omitempty"`
+	SHA256    string `json:"sha256,omitempty"`
 }
 
-// putCheckpoint keeps the checkpoints of a file rising. The lock is held.
-func (l *Ledger) putCheckpoint(c Checkpoint) {
-	if c.Integrity != "" {
-		l.checkpoints[c.File] = []Checkpoint{c}
-		return
+// Hash restores the hash of a checkpoint and says where it is; one that cannot be restored is at 0.
+func (c Checkpoint) Hash() (h hash.Hash, offset int64) {
+	h = sha256.New()
+	if len(c.State) > 0 && h.(encoding.BinaryUnmarshaler).UnmarshalBinary(c.State) == nil {
+		return h, c.Offset
 	}
-	before := l.checkpoints[c.File]
-	for len(before) > 0 && (before[len(before)-1].Offset >= c.Offset || before[len(before)-1].Integrity != "") {
+	return sha256.New(), 0
+}
+
+// checkpoints are those of each source file, rising. A final one stands alone.
+type checkpoints map[string][]Checkpoint
+
+// put adds a checkpoint, which replaces those that are not before it.
+func (m checkpoints) put(c Checkpoint) {
+	before := m[c.File]
+	for len(before) > 0 && (c.Integrity != "" || before[len(before)-1].Integrity != "" || before[len(before)-1].Offset >= c.Offset) {
 		before = before[:len(before)-1]
 	}
-	l.checkpoints[c.File] = append(before, c)
+	m[c.File] = append(before, c)
 }
 
-// Final gives the checkpoint of a file of which nothing is left to do; ok is false for any other.
-func (l *Ledger) Final(file string) (c Checkpoint, ok bool) {
-	c = l.Checkpoint(file, 1<<62)
-	return c, c.Integrity != ""
-}
-
-// Checkpoint gives the last checkpoint of a file that is not behind an offset; a zero one if there is none. A final one is
-// behind no offset.
-func (l *Ledger) Checkpoint(file string, offset int64) Checkpoint {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range slices.Backward(l.checkpoints[file]) {
+// last gives the last checkpoint that is not behind an offset; a zero one if there is none.
+func (m checkpoints) last(file string, offset int64) Checkpoint {
+	for _, c := range slices.Backward(m[file]) {
 		if c.Offset <= offset {
 			return c
 		}
@@ -48,28 +49,35 @@ func (l *Ledger) Checkpoint(file string, offset int64) Checkpoint {
 	return Checkpoint{File: file}
 }
 
-// TrimCheckpoints forgets the checkpoints of a file behind an offset: bytes before them will be read again, and a hash of
-// other bytes says nothing about these. The journal follows with the next Save.
+// AddCheckpoint records that reading of a file can go on at a point behind all earlier ones, or that nothing of the file is
+// left to do.
+func (l *Ledger) AddCheckpoint(c Checkpoint) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.checkpoints.put(c)
+	return l.journal.append(record{File: &c}.line())
+}
+
+// Checkpoint gives the last checkpoint of a file that is not behind an offset; a zero one if there is none. A final one is
+// behind no offset.
+func (l *Ledger) Checkpoint(file string, offset int64) Checkpoint {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.checkpoints.last(file, offset)
+}
+
+// Final gives the checkpoint of a file of which nothing is left to do; ok is false for any other.
+func (l *Ledger) Final(file string) (c Checkpoint, ok bool) {
+	c = l.Checkpoint(file, 0)
+	return c, c.Integrity != ""
+}
+
+// TrimCheckpoints forgets the checkpoints of a file behind an offset, all if that is negative: bytes before them will be read
+// again, and a hash of other bytes says nothing about these. The journal follows with the next Save.
 func (l *Ledger) TrimCheckpoints(file string, offset int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.checkpoints[file] = slices.DeleteFunc(l.checkpoints[file], func(c Checkpoint) bool { return c.Offset > offset })
-}
-
-// ForgetFile forgets every checkpoint of a file.
-func (l *Ledger) ForgetFile(file string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.checkpoints, file)
-}
-
-// Hash restores the hash at the last checkpoint that is not behind an offset, or starts at 0.
-func (l *Ledger) Hash(file string, offset int64) (h hash.Hash, from int64) {
-	h = sha256.New()
-	if c := l.Checkpoint(file, offset); len(c.State) > 0 && h.(encoding.BinaryUnmarshaler).UnmarshalBinary(c.State) == nil {
-		return h, c.Offset
-	}
-	return sha256.New(), 0
 }
 
 // Adopt takes over what the journal of the target lists, perhaps of another machine: all of it is committed. The hash in a
@@ -98,25 +106,21 @@ func (l *Ledger) Adopt(p *Ledger) {
 	if l.stays {
 		return // what is made again here is read again
 	}
-	for file, cs := range p.checkpoints {
-		l.adoptCheckpoint(file, cs[len(cs)-1], theirs[file], ours[file])
+	for file := range p.checkpoints {
+		l.adoptCheckpoint(p.checkpoints.last(file, math.MaxInt64), theirs[file], ours[file])
 	}
 }
 
-// adoptCheckpoint decides between the checkpoints of a file here and the one of the target's journal. theirs and ours say
-// whether that side alone has an output of the file. The lock is held.
-func (l *Ledger) adoptCheckpoint(file string, c Checkpoint, theirs, ours bool) {
+// adoptCheckpoint decides between the checkpoints of a file here and c of the target's journal. theirs and ours say whether
+// that side alone has an output of the file. The lock is held.
+func (l *Ledger) adoptCheckpoint(c Checkpoint, theirs, ours bool) {
 	final := c.Integrity != ""
-	ours = ours || l.holdsOf(file) && !final
-	var last Checkpoint
-	if cs := l.checkpoints[file]; len(cs) > 0 {
-		last = cs[len(cs)-1]
-	}
+	ours = ours || l.holdsOf(c.File) && !final
 	switch {
 	case ours && theirs:
-		delete(l.checkpoints, file)
-	case !ours && (final || theirs || c.Offset > last.Offset):
-		l.checkpoints[file] = []Checkpoint{c}
+		delete(l.checkpoints, c.File)
+	case !ours && (final || theirs || c.Offset > l.checkpoints.last(c.File, math.MaxInt64).Offset):
+		l.checkpoints[c.File] = []Checkpoint{c}
 	}
 }
 

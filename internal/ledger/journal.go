@@ -127,7 +127,7 @@ func (l *Ledger) Read(journal []byte) error {
 		case r.Tensor != nil:
 			l.tensors[r.Tensor.Output] = append(l.tensors[r.Tensor.Output], *r.Tensor)
 		case r.File != nil && (r.File.Offset > 0 || r.File.Integrity != ""):
-			l.putCheckpoint(*r.File)
+			l.checkpoints.put(*r.File)
 		}
 	}
 	return nil
@@ -160,7 +160,7 @@ func OfManifest(m *metadata.Manifest, digest, part string, stays bool) *Ledger {
 		}
 	}
 	for _, f := range m.Source.Files {
-		l.putCheckpoint(Checkpoint{File: f.Path, Integrity: string(f.Integrity), SHA256: f.SHA256})
+		l.checkpoints.put(Checkpoint{File: f.Path, Integrity: string(f.Integrity), SHA256: f.SHA256})
 	}
 	return l
 }
@@ -175,16 +175,12 @@ func nCoded(m *metadata.Manifest) (n int64) {
 	return n
 }
 
-func (l *Ledger) headLine() []byte {
-	return record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Claims: l.claims}}.line()
-}
-
 // Save writes the whole journal to a file that appears complete, and lets every later change append to it. The file stays
 // open until Close.
 func (l *Ledger) Save(path string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.headLine()
+	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Claims: l.claims}}.line()
 	for _, o := range l.all() {
 		if o.Here || o.Uploaded {
 			b = append(b, o.line...)
@@ -203,6 +199,21 @@ func (l *Ledger) Save(path string) error {
 			b = append(b, record{File: &c}.line()...)
 		}
 	}
+	return l.journal.replace(path, b)
+}
+
+// Close puts the journal on disk and ends it. Later changes are not stored.
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.journal.close()
+}
+
+// journal is the file of a ledger, open for more lines; without a file nothing is stored.
+type journal struct{ f *os.File }
+
+// replace makes a new file that appears complete, and goes on with it.
+func (j *journal) replace(path string, b []byte) error {
 	if err := atomicfile.WriteFile(path, b); err != nil {
 		return err
 	}
@@ -210,48 +221,45 @@ func (l *Ledger) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	old := l.journal
-	l.journal = f
-	if old != nil {
-		return old.Close()
+	if j.f != nil {
+		err = j.f.Close()
 	}
-	return nil
+	j.f = f
+	return err
 }
 
-// append writes a line to the journal, if there is one. The system may keep it in memory for a while: a machine that loses
-// power loses the last lines, and what they tell of is made again. The lock is held.
-func (l *Ledger) append(line []byte) error {
-	if l.journal == nil {
+// append writes a line. The system may keep it in memory for a while: a machine that loses power loses the last lines, and
+// what they tell of is made again.
+func (j *journal) append(line []byte) error {
+	if j.f == nil {
 		return nil
 	}
-	if _, err := l.journal.Write(line); err != nil {
+	if _, err := j.f.Write(line); err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
 	return nil
 }
 
-// Close puts the journal on disk and ends it. Later changes are not stored.
-func (l *Ledger) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.journal == nil {
+func (j *journal) close() error {
+	if j.f == nil {
 		return nil
 	}
-	err := errors.Join(l.journal.Sync(), l.journal.Close())
-	l.journal = nil
-	return err
+	f := j.f
+	j.f = nil
+	return errors.Join(f.Sync(), f.Close())
 }
 
-// ForRepo is the journal for a commit that brings more outputs: it lists these, all that is committed, and for every source
-// file the given checkpoint. It counts on nothing that only this machine has.
-func (l *Ledger) ForRepo(more []Output, checkpoints []Checkpoint) []byte {
+// ForRepo is the journal for a commit that brings more outputs to a repo whose weight files in claims are ours: it lists these
+// outputs, all that is committed, and for every source file the given checkpoint. It counts on nothing that only this machine
+// has.
+func (l *Ledger) ForRepo(claims []string, more []Output, checkpoints []Checkpoint) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	brings := map[string]bool{}
 	for _, o := range more {
 		brings[o.Path] = true
 	}
-	b := l.headLine()
+	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Claims: claims}}.line()
 	for _, o := range l.all() {
 		if o.Committed || brings[o.Path] {
 			b = append(b, o.line...)

@@ -9,7 +9,6 @@ package ledger
 import (
 	"cmp"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 
@@ -80,16 +79,6 @@ type Tensor struct {
 	Prefix *Prefix `json:"prefix,omitempty"`
 }
 
-// Checkpoint is a point in a source file at which reading can go on: State is the marshaled sha256 after Offset bytes.
-// Integrity is set once nothing of the file is left to do; SHA256 is then the sum of the whole file.
-type Checkpoint struct {
-	File      string `json:"file"`
-	Offset    int64  `json:"offset,omitempty"`
-	State     []byte `json:"state,omitempty"`
-	Integrity string `json:"integrity,omitempty"`
-	SHA256    string `json:"sha256,omitempty"`
-}
-
 // A Ledger is what one part of a conversion has done. Its methods may be called from several goroutines.
 type Ledger struct {
 	digest, part string
@@ -97,26 +86,23 @@ type Ledger struct {
 
 	mu          sync.Mutex
 	source      string   // Hub repo that the weights come from
-	claims      []string // weight files of the target that are ours: the plan's, and leftovers of former plans
+	claims      []string // weight files of the folder that are ours: the plan's, and leftovers of former plans
 	outputs     map[string]Output
-	tensors     map[string][]Tensor     // by output
-	checkpoints map[string][]Checkpoint // by source file, rising; a final one stands alone
-	gpu         *metadata.Verification  // of a finished conversion that the ledger tells of; nil if no GPU decoded it
-	journal     *os.File                // nil: nothing is stored
+	tensors     map[string][]Tensor // by output
+	checkpoints checkpoints
+	gpu         *metadata.Verification // of a finished conversion that the ledger tells of; nil if no GPU decoded it
+	journal     journal
 }
 
 // New makes an empty ledger for a part of a plan. With stays, an output counts as done only if the run's folder has it.
 func New(digest, part string, stays bool) *Ledger {
 	return &Ledger{
 		digest: digest, part: part, stays: stays,
-		outputs: map[string]Output{}, tensors: map[string][]Tensor{}, checkpoints: map[string][]Checkpoint{},
+		outputs: map[string]Output{}, tensors: map[string][]Tensor{}, checkpoints: checkpoints{},
 	}
 }
 
-// Part names the part of the conversion.
-func (l *Ledger) Part() string { return l.part }
-
-// Claim says in every later journal whose the weight files of the target are.
+// Claim says in every later journal whose the weight files of the folder are, and where the weights come from.
 func (l *Ledger) Claim(source string, claims []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +119,7 @@ func (l *Ledger) Add(o Output) error {
 	delete(l.tensors, o.Path)
 	o.line = outputLine(o)
 	l.outputs[o.Path] = o
-	return l.append(o.line)
+	return l.journal.append(o.line)
 }
 
 // Uploaded records that the target's store has an output, whose file here goes.
@@ -143,7 +129,7 @@ func (l *Ledger) Uploaded(path string) error {
 	o := l.outputs[path]
 	o.Here, o.Uploaded = false, true
 	l.outputs[path] = o
-	return l.append(record{Uploaded: path}.line())
+	return l.journal.append(record{Uploaded: path}.line())
 }
 
 // Committed records that a commit of the target names the outputs.
@@ -168,22 +154,17 @@ func (l *Ledger) Output(path string) (Output, bool) {
 // Done reports whether an output need not be made any more.
 func (l *Ledger) Done(path string) bool {
 	o, _ := l.Output(path)
-	return l.done(o)
+	return o.done(l.stays)
 }
 
-func (l *Ledger) done(o Output) bool { return o.Here || !l.stays && (o.Uploaded || o.Committed) }
-
-// IsCommitted reports whether a commit of the target names an output.
-func (l *Ledger) IsCommitted(path string) bool {
-	o, _ := l.Output(path)
-	return o.Committed
-}
+// done reports whether an output need not be made any more, if it has to stay or not.
+func (p Place) done(stays bool) bool { return p.Here || !stays && (p.Uploaded || p.Committed) }
 
 // Outputs lists the outputs that are done, by path.
 func (l *Ledger) Outputs() []Output {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.DeleteFunc(l.all(), func(o Output) bool { return !l.done(o) })
+	return slices.DeleteFunc(l.all(), func(o Output) bool { return !o.done(l.stays) })
 }
 
 // all lists every output by path. The lock is held.
@@ -197,7 +178,7 @@ func (l *Ledger) AddTensors(ts []Tensor) error {
 	defer l.mu.Unlock()
 	for _, t := range ts {
 		l.tensors[t.Output] = append(l.tensors[t.Output], t)
-		if err := l.append(record{Tensor: &t}.line()); err != nil {
+		if err := l.journal.append(record{Tensor: &t}.line()); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,32 +18,41 @@ var catalogFiles embed.FS
 // Catalogue is the ordered list of models whose pattern dicts are known.
 type Catalogue struct{ Entries []Entry }
 
-// Entry is one model class: how to recognise it and what its units are. docs/models.md explains every field.
+// Entry is one model class: how to recognize it and what its units are. docs/models.md explains every field.
 type Entry struct {
-	ID         string `json:"id"`
-	Layout     Layout `json:"layout"`
-	Match      Match  `json:"match"`
-	LikeOnly   bool   `json:"like_only,omitempty"` // never chosen but by Options.Like
-	Provenance string `json:"provenance"`
+	ID       string `json:"id"`
+	Layout   Layout `json:"layout"`
+	Match    Match  `json:"match"`
+	LikeOnly bool   `json:"like_only,omitempty"` // chosen by Options.Like only
 
-	Refuse *Refusal `json:"refuse,omitempty"` // the class is known not to be convertible
-	Derive bool     `json:"derive,omitempty"` // the class is known, its dict is not: use the rule for unknown ones
+	Refuse *Refusal `json:"refuse,omitempty"` // why the class cannot be converted, if that is known
+	Derive bool     `json:"derive,omitempty"` // the class is known, its dict is not: use the rule for unknown classes
 
+	Dicts
+	PathRename [][2]string `json:"path_rename,omitempty"` // Hub name → module path: regex, replacement
+	Tied       *TiedNames  `json:"tied,omitempty"`
+	Loader     Loader      `json:"loader"`
+	Record
+}
+
+// Dicts says which modules of a class are units.
+type Dicts struct {
 	PatternDict   PatternDict `json:"pattern_dict,omitempty"`
 	Template      bool        `json:"template,omitempty"`       // expand {e}, filter by presence, group block indices
 	OptionalAttrs []string    `json:"optional_attrs,omitempty"` // attributes that some blocks lack
 	Split         PatternDict `json:"split,omitempty"`          // used when a unit would be too large
 	VisionUnits   PatternDict `json:"vision_units,omitempty"`   // added on request
-	PathRename    [][2]string `json:"path_rename,omitempty"`    // Hub name → module path: regex, replacement
-	Tied          *TiedNames  `json:"tied,omitempty"`
-	KeepBF16      []string    `json:"keep_bf16,omitempty"` // module paths that stay, with * for any characters
+	KeepBF16      []string    `json:"keep_bf16,omitempty"`      // module paths that stay, with * for any characters
+}
 
-	Loader        Loader   `json:"loader"`
+// Record says where an entry comes from and how it was checked.
+type Record struct {
+	Provenance    string   `json:"provenance"`
 	FormatVersion string   `json:"format_version,omitempty"` // of the published repos
 	DF11Repos     []string `json:"df11_repos,omitempty"`
 	ExampleRepos  []string `json:"example_repos,omitempty"`
 	Verification  string   `json:"verification,omitempty"`
-	Unchecked     bool     `json:"unchecked,omitempty"` // names or order that nobody compared with the class
+	Unchecked     bool     `json:"unchecked,omitempty"` // nobody compared the names or their order with the class
 	Notes         string   `json:"notes,omitempty"`
 }
 
@@ -113,7 +123,7 @@ func readFamily(files fs.FS, name string) ([]Entry, error) {
 	return family.Entries, nil
 }
 
-// versionLimits matches what pip takes as versions of a package, and "".
+// versionLimits matches the version limits that pip takes, and "".
 var versionLimits = regexp.MustCompile(`^((>=|<=|==|!=|~=|<|>)\d+(\.\d+)*(,|$))*$`)
 
 // check refuses a catalogue with repeated ids or entries that can do nothing.
@@ -146,8 +156,8 @@ func (c *Catalogue) find(like string) *Entry {
 	return nil
 }
 
-// match returns the entry for a source. Of several, the one that says most about it wins: markers before architectures
-// before the model type; among equals, the first in the catalogue. Entries that are like-only never match.
+// match returns the entry that fits a source best, nil if none does. The first of equals wins, and like-only entries
+// are left out.
 func (c *Catalogue) match(s *Survey, cfg *config, inv *inventory) *Entry {
 	var best *Entry
 	most := 0
@@ -156,16 +166,18 @@ func (c *Catalogue) match(s *Survey, cfg *config, inv *inventory) *Entry {
 		if e.LikeOnly || e.Layout.family() != s.Layout {
 			continue
 		}
-		if n := e.Match.score(cfg, inv, e); n > most {
+		if n := e.score(cfg, inv); n > most {
 			best, most = e, n
 		}
 	}
 	return best
 }
 
-// score says how much a match says about a source; 0 means that it does not match.
-func (m *Match) score(cfg *config, inv *inventory, e *Entry) int {
-	if !m.fitsTensors(inv) || !m.fitsTie(cfg, e) {
+// score says how much an entry's match says about a source: markers more than architectures, these more than the model
+// type. 0 means that the entry does not fit.
+func (e *Entry) score(cfg *config, inv *inventory) int {
+	m := &e.Match
+	if !m.fitsTensors(inv) || !e.fitsTie(cfg) {
 		return 0
 	}
 	n := 4 * (len(m.Markers) + len(m.Absent))
@@ -178,13 +190,13 @@ func (m *Match) score(cfg *config, inv *inventory, e *Entry) int {
 		{m.ClassName, slices.Contains(m.ClassName, cfg.ClassName), 2},
 		{m.Architectures, cfg.hasArchitecture(m.Architectures) || len(cfg.Architectures) == 0, 2},
 	} {
-		switch {
-		case len(c.listed) == 0:
-		case !c.matches:
-			return 0
-		default:
-			n += c.points
+		if len(c.listed) == 0 {
+			continue
 		}
+		if !c.matches {
+			return 0
+		}
+		n += c.points
 	}
 	return n
 }
@@ -196,13 +208,54 @@ func (m *Match) fitsTensors(inv *inventory) bool {
 }
 
 // fitsTie checks the condition on tied embeddings.
-func (m *Match) fitsTie(cfg *config, e *Entry) bool {
-	if m.Tied == nil {
+func (e *Entry) fitsTie(cfg *config) bool {
+	if e.Match.Tied == nil {
 		return true
 	}
 	tied := cfg.tied()
 	if tied == nil && e.Tied != nil {
 		tied = e.Tied.Default
 	}
-	return tied != nil && *tied == *m.Tied
+	return tied != nil && *tied == *e.Match.Tied
+}
+
+// keeps says whether the catalogue leaves a module in BF16. A nil entry keeps none.
+func (e *Entry) keeps(module string) bool {
+	return e != nil && slices.ContainsFunc(e.KeepBF16, func(glob string) bool {
+		ok, err := path.Match(glob, module)
+		return ok && err == nil
+	})
+}
+
+// Model is one entry of the catalogue as the verb models lists it.
+type Model struct {
+	ID         string   `json:"id"`
+	Layout     Layout   `json:"layout"`
+	Match      Match    `json:"match"`
+	Provenance string   `json:"provenance"`
+	LikeOnly   bool     `json:"like_only"`
+	Refused    string   `json:"refused,omitempty"`
+	Loader     Loader   `json:"loader"`
+	DF11Repos  []string `json:"df11_repos"`
+	Examples   []string `json:"example_repos"`
+	Notes      string   `json:"notes,omitempty"`
+}
+
+// Models lists the embedded catalogue in its order.
+func Models() ([]Model, error) {
+	c, err := Embedded()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Model, len(c.Entries))
+	for i, e := range c.Entries {
+		out[i] = Model{
+			ID: e.ID, Layout: e.Layout, Match: e.Match, Provenance: e.Provenance, LikeOnly: e.LikeOnly, Loader: e.Loader,
+			DF11Repos: append([]string{}, e.DF11Repos...), Examples: append([]string{}, e.ExampleRepos...), Notes: e.Notes,
+		}
+		if e.Refuse != nil {
+			out[i].Refused = e.Refuse.Why
+		}
+	}
+	return out, nil
 }

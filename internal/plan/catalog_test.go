@@ -228,18 +228,18 @@ func TestUnambiguous(t *testing.T) {
 			continue
 		}
 		src := synth(t, e, e.Match.Tied != nil && *e.Match.Tied)
-		p, err := newPlanner(src, Options{})
+		p, err := newDraft(src, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := p.takeTensors(); err != nil {
 			t.Fatal(err)
 		}
-		own := e.Match.score(p.cfg, p.inv, e)
+		own := e.score(p.cfg, p.inv)
 		for j := range c.Entries {
 			o := &c.Entries[j]
 			same := o.Layout.family() == e.Layout.family() && !o.LikeOnly && o != e
-			if n := o.Match.score(p.cfg, p.inv, o); same && n >= own {
+			if n := o.score(p.cfg, p.inv); same && n >= own {
 				t.Errorf("%s scores %d for the source of %s, which scores %d itself", o.ID, n, e.ID, own)
 			}
 		}

@@ -1,20 +1,27 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // config is what a plan needs of config.json.
 type config struct {
-	raw           map[string]json.RawMessage
-	text          map[string]json.RawMessage // the text model of a multimodal config; nil if there is none
+	raw           members
+	text          members // the text model of a multimodal config; nil if there is none
 	ModelType     string
 	Architectures []string
 	ClassName     string // diffusers' _class_name
 	DType         string // "bfloat16", "float32", …; "" when the config does not say
 }
+
+// members are the members of a JSON object.
+type members = map[string]json.RawMessage
 
 // readConfig parses config.json; nil data gives an empty config.
 func readConfig(data []byte) (*config, error) {
@@ -26,20 +33,20 @@ func readConfig(data []byte) (*config, error) {
 		return nil, refuse(ReasonConfig, "", "read config.json: %v", err)
 	}
 	for _, key := range []string{"text_config", "llm_config", "language_config", "thinker_config"} {
-		if c.text = object(c.raw[key]); c.text != nil {
+		if c.text = decode[members](c.raw[key]); c.text != nil {
 			break
 		}
 	}
-	if inner := object(c.text["text_config"]); inner != nil { // thinker_config wraps once more
+	if inner := decode[members](c.text["text_config"]); inner != nil { // thinker_config wraps once more
 		c.text = inner
 	}
-	c.ModelType = str(c.raw["model_type"])
-	c.ClassName = str(c.raw["_class_name"])
-	c.Architectures = strs(c.raw["architectures"])
-	for _, m := range []map[string]json.RawMessage{c.raw, c.text} {
+	c.ModelType = decode[string](c.raw["model_type"])
+	c.ClassName = decode[string](c.raw["_class_name"])
+	c.Architectures = decode[[]string](c.raw["architectures"])
+	for _, m := range []members{c.raw, c.text} {
 		for _, key := range []string{"dtype", "torch_dtype"} {
 			if c.DType == "" {
-				c.DType = str(m[key])
+				c.DType = decode[string](m[key])
 			}
 		}
 	}
@@ -49,9 +56,8 @@ func readConfig(data []byte) (*config, error) {
 // tied returns tie_word_embeddings: of the text model if it says so, else of the top level, which is the order in
 // which transformers asks. nil means that the class decides.
 func (c *config) tied() *bool {
-	for _, m := range []map[string]json.RawMessage{c.text, c.raw} {
-		var b *bool
-		if json.Unmarshal(m["tie_word_embeddings"], &b) == nil && b != nil {
+	for _, m := range []members{c.text, c.raw} {
+		if b := decode[*bool](m["tie_word_embeddings"]); b != nil {
 			return b
 		}
 	}
@@ -60,10 +66,9 @@ func (c *config) tied() *bool {
 
 // number returns the first of the keys that holds a number, looking into the text model first; -1 if none does.
 func (c *config) number(keys ...string) int {
-	for _, m := range []map[string]json.RawMessage{c.text, c.raw} {
+	for _, m := range []members{c.text, c.raw} {
 		for _, key := range keys {
-			var n *int
-			if json.Unmarshal(m[key], &n) == nil && n != nil {
+			if n := decode[*int](m[key]); n != nil {
 				return *n
 			}
 		}
@@ -74,6 +79,28 @@ func (c *config) number(keys ...string) int {
 // experts returns how many experts a layer with experts has; -1 if the config does not say.
 func (c *config) experts() int {
 	return c.number("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+}
+
+// mainStack recognizes patterns of the language model's own layers.
+var mainStack = regexp.MustCompile(`^(model|model\\?\.language_model|language_model\\?\.model|backbone)\\?\.layers\\?\.\\d\+`)
+
+// isExtraLayer says whether a block lies behind the layers that the config counts: a layer for multi-token prediction,
+// which the model class does not build.
+func (c *config) isExtraLayer(regex string, index int) bool {
+	n := c.number("num_hidden_layers")
+	return n > 0 && index >= n && mainStack.MatchString(regex)
+}
+
+// modelDType is the type that the config states, else BF16.
+func (c *config) modelDType() safetensors.DType {
+	switch c.DType {
+	case "float32":
+		return safetensors.F32
+	case "float16":
+		return "F16"
+	default:
+		return safetensors.BF16
+	}
 }
 
 // holds says whether a top-level member exists and is not null.
@@ -95,74 +122,27 @@ func (c *config) hasHead() bool {
 	})
 }
 
-// object returns a JSON object's members, or nil.
-func object(v json.RawMessage) map[string]json.RawMessage {
-	var m map[string]json.RawMessage
-	if json.Unmarshal(v, &m) != nil {
-		return nil
+// decode returns a JSON value as a T; the zero T if it is something else.
+func decode[T any](v json.RawMessage) T {
+	var x, zero T
+	if json.Unmarshal(v, &x) != nil {
+		return zero
 	}
-	return m
+	return x
 }
 
-// str returns a JSON string, or "".
-func str(v json.RawMessage) string {
-	var s string
-	if json.Unmarshal(v, &s) != nil {
-		return ""
-	}
-	return s
-}
+// pythonWord matches a string literal or one of the words that Python's json writes for numbers that JSON does not have.
+var pythonWord = regexp.MustCompile(`"(?:[^"\\]|(?s:\\.))*"?|NaN|-?Infinity`)
 
-// strs returns a JSON list of strings, or nil.
-func strs(v json.RawMessage) []string {
-	var s []string
-	if json.Unmarshal(v, &s) != nil {
-		return nil
-	}
-	return s
-}
-
-// lenientJSON replaces the bare words NaN, Infinity and -Infinity, which Python's json writes and reads, by null.
+// lenientJSON replaces NaN, Infinity and -Infinity by null.
 func lenientJSON(data []byte) []byte {
-	out := make([]byte, 0, len(data))
-	for i := 0; i < len(data); {
-		n := jsonToken(data[i:])
-		if word := string(data[i : i+n]); word == "NaN" || word == "Infinity" || word == "-Infinity" {
-			out = append(out, "null"...)
-		} else {
-			out = append(out, data[i:i+n]...)
+	if !bytes.Contains(data, []byte("NaN")) && !bytes.Contains(data, []byte("Infinity")) {
+		return data
+	}
+	return pythonWord.ReplaceAllFunc(data, func(token []byte) []byte {
+		if token[0] == '"' {
+			return token
 		}
-		i += n
-	}
-	return out
-}
-
-// jsonToken returns the length of the string, bare word or single byte at the start of data.
-func jsonToken(data []byte) int {
-	if data[0] == '"' {
-		return jsonString(data)
-	}
-	n := 0
-	for n < len(data) && isWord(data[n]) {
-		n++
-	}
-	return max(n, 1)
-}
-
-// jsonString returns the length of the string literal at the start of data; it ends with data if it is not closed.
-func jsonString(data []byte) int {
-	for i := 1; i < len(data); i++ {
-		switch data[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(data)
-}
-
-// isWord says whether c can be part of a bare word or a number.
-func isWord(c byte) bool {
-	return c == '-' || c == '+' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		return []byte("null")
+	})
 }

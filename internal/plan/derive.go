@@ -1,67 +1,64 @@
 package plan
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// derive makes a pattern dict from names, shapes and types alone, for classes that the catalogue does not know. What
-// it cannot see is listed in docs/models.md; the plan is labelled "derived".
-func (p *planner) derive() error {
-	blocks := p.findStacks(p.candidates())
-	dict := p.deriveOuter()
-	for _, stack := range sortedKeys(blocks) {
+// deriver makes a pattern dict from names, shapes and types alone, for classes that the catalogue does not know.
+// docs/models.md lists what it cannot see.
+type deriver struct{ *draft }
+
+// derive sets the dict of the plan and labels it "derived".
+func (d deriver) derive() error {
+	blocks := d.findStacks(d.candidates())
+	if len(blocks) == 0 {
+		return d.refuse()
+	}
+	dict := d.outerUnits()
+	for _, stack := range sortedPaths(blocks) {
 		dict = append(dict, stackPatterns(stack, blocks[stack])...)
 	}
-	if len(blocks) == 0 {
-		return p.refuseUnderivable()
-	}
-	p.plan.PatternDict, p.plan.Provenance, p.plan.Derived = dict, "derived", true
-	p.plan.Loader = p.deriveLoader()
-	p.warn(WarnDerived, nil, "the catalogue does not know this model: the pattern dict was derived from tensor names and "+
+	d.plan.PatternDict, d.plan.Provenance, d.plan.Derived = dict, "derived", true
+	d.plan.Loader = d.loader()
+	d.plan.warn(WarnDerived, nil, "the catalogue does not know this model: the pattern dict was derived from tensor names and "+
 		"shapes, nobody has loaded its output yet")
 	return nil
 }
 
-// deriveLoader guesses how the model is loaded from its class name.
-func (p *planner) deriveLoader() Loader {
-	if len(p.cfg.Architectures) == 0 {
-		return Loader{Via: "bfloat16_model=", Class: p.cfg.ClassName}
+// loader guesses from the class name how the model is loaded.
+func (d deriver) loader() Loader {
+	if len(d.cfg.Architectures) == 0 {
+		return Loader{Via: "bfloat16_model=", Class: d.cfg.ClassName}
 	}
-	class := p.cfg.Architectures[0]
-	if strings.HasSuffix(class, "ForCausalLM") && !p.cfg.holds("auto_map") {
+	class := d.cfg.Architectures[0]
+	if strings.HasSuffix(class, "ForCausalLM") && !d.cfg.holds("auto_map") {
 		return Loader{Via: "AutoModelForCausalLM", Transformers: "<5"}
 	}
 	return Loader{Via: "bfloat16_model=", Class: class}
 }
 
-// refuseUnderivable explains why nothing could be derived.
-func (p *planner) refuseUnderivable() error {
-	for _, t := range p.inv.tensors {
-		if len(t.Shape) == 2 && !p.convertible(t.DType) && strings.HasSuffix(t.Name, ".weight") {
-			return p.refuseDType(t)
+// refuse explains why nothing could be derived.
+func (d deriver) refuse() error {
+	for _, t := range d.inv.tensors {
+		if len(t.Shape) == 2 && !d.opt.convertible(t.DType) && strings.HasSuffix(t.Name, ".weight") {
+			return d.inv.refuseDType(t)
 		}
 	}
 	return refuse(ReasonUnknown, "name its units with --pattern-dict",
 		"the catalogue does not know this model, and its names show no stack of blocks to derive units from")
 }
 
-// candidate is a weight that may be compressed, seen from its block.
-type candidate struct {
-	stack string // path before the number
-	index int    // the number of the block
-	attr  string // path inside the block
-}
-
-// candidates lists the weights of which headers suggest that they are nn.Linear.
-func (p *planner) candidates() []string {
-	experts := p.cfg.experts()
+// candidates lists the modules whose weights look like those of nn.Linear, as far as headers show it.
+func (d deriver) candidates() []string {
+	experts := d.cfg.experts()
 	var out []string
-	for _, t := range p.inv.tensors {
+	for _, t := range d.inv.tensors {
 		module, ok := strings.CutSuffix(t.Name, ".weight")
-		if !ok || len(t.Shape) != 2 || !p.convertible(t.DType) {
+		if !ok || !d.opt.compressible(t) {
 			continue
 		}
 		if rows := t.Shape[0]; rows <= 1 || rows == int64(experts) || t.Shape[1] == 0 || isTable(module) {
@@ -72,7 +69,7 @@ func (p *planner) candidates() []string {
 	return out
 }
 
-// tableComponent recognises path components of embeddings and other tables that are no Linear.
+// tableComponent recognizes path components of embeddings and other tables that are no Linear.
 var tableComponent = regexp.MustCompile(
 	`^(embed.*|.*embedding|.*embeddings|wte|wpe|pos_.*|token_type.*|relative_attention_bias|patch_embed.*|time_embed.*|` +
 		`.*_table|codebook|mtp|router|conv.*)$`)
@@ -82,89 +79,83 @@ func isTable(module string) bool {
 	return slices.ContainsFunc(strings.Split(module, "."), tableComponent.MatchString)
 }
 
+// candidate is a weight that may be compressed, as its block sees it.
+type candidate struct {
+	stack string // path before the number
+	index int    // the number of the block
+	attr  string // path inside the block
+}
+
 // findStacks sorts candidates into stacks of blocks: stack path → block index → attributes. A stack is the outermost
 // number in a path with at least two blocks, half or more of which share an attribute.
-func (p *planner) findStacks(modules []string) map[string]map[int][]string {
-	splits := map[string][]candidate{} // module → its possible splits, outermost first
-	share := map[string]map[string]int{}
-	members := map[string]map[int]bool{}
+func (d deriver) findStacks(modules []string) map[string]map[int][]string {
+	all := map[string]*numbering{}
 	for _, m := range modules {
-		splits[m] = splitsOf(m)
-		for _, c := range splits[m] {
-			if share[c.stack] == nil {
-				share[c.stack], members[c.stack] = map[string]int{}, map[int]bool{}
+		for _, c := range splitsOf(m) {
+			if all[c.stack] == nil {
+				all[c.stack] = &numbering{indices: map[int]bool{}, share: map[string]int{}}
 			}
-			share[c.stack][c.attr]++
-			members[c.stack][c.index] = true
+			all[c.stack].indices[c.index] = true
+			all[c.stack].share[c.attr]++
 		}
 	}
 	blocks := map[string]map[int][]string{}
 	for _, m := range modules {
-		for _, c := range splits[m] {
-			if !isStack(members[c.stack], share[c.stack]) {
-				continue
-			}
-			if !p.isExtraLayer(stackRegex(c.stack, nil), c.index) {
-				addBlock(blocks, c)
-			}
-			break
+		splits := splitsOf(m)
+		i := slices.IndexFunc(splits, func(c candidate) bool { return all[c.stack].isStack() })
+		if i < 0 || d.cfg.isExtraLayer(stackRegex(splits[i].stack, nil), splits[i].index) {
+			continue
 		}
+		c := splits[i]
+		if blocks[c.stack] == nil {
+			blocks[c.stack] = map[int][]string{}
+		}
+		blocks[c.stack][c.index] = append(blocks[c.stack][c.index], c.attr)
 	}
 	return blocks
 }
 
-// addBlock notes one attribute of one block.
-func addBlock(blocks map[string]map[int][]string, c candidate) {
-	if blocks[c.stack] == nil {
-		blocks[c.stack] = map[int][]string{}
+// numbering counts the numbered children of one module.
+type numbering struct {
+	indices map[int]bool   // the numbers
+	share   map[string]int // attribute → children that have it
+}
+
+// isStack says whether the children are blocks of a stack.
+func (n *numbering) isStack() bool {
+	most := 0
+	for _, blocks := range n.share {
+		most = max(most, blocks)
 	}
-	blocks[c.stack][c.index] = append(blocks[c.stack][c.index], c.attr)
+	return len(n.indices) >= 2 && 2*most >= len(n.indices)
 }
 
 // splitsOf returns every way to read a path as stack, number and attribute, outermost first.
 func splitsOf(module string) []candidate {
 	parts := strings.Split(module, ".")
 	var out []candidate
-	for i, part := range parts {
-		n, err := strconv.Atoi(part)
-		if err != nil || digits(part) != len(part) || i == 0 || i == len(parts)-1 {
-			continue
+	for i := 1; i < len(parts)-1; i++ {
+		n, err := strconv.Atoi(parts[i])
+		if err == nil && digits(parts[i]) == len(parts[i]) {
+			out = append(out, candidate{strings.Join(parts[:i], "."), n, strings.Join(parts[i+1:], ".")})
 		}
-		out = append(out, candidate{strings.Join(parts[:i], "."), n, strings.Join(parts[i+1:], ".")})
 	}
 	return out
 }
 
-// isStack says whether numbered children are blocks of a stack.
-func isStack(members map[int]bool, share map[string]int) bool {
-	most := 0
-	for _, n := range share {
-		most = max(most, n)
-	}
-	return len(members) >= 2 && 2*most >= len(members)
-}
-
 // stackPatterns returns the patterns of one stack: one for each list of attributes that occurs.
 func stackPatterns(stack string, blocks map[int][]string) []Pattern {
-	var order []string
-	groups := map[string][]int{}
-	attrs := map[string][]string{}
-	for _, i := range sortedKeys(blocks) {
-		list := slices.Clone(blocks[i])
-		slices.SortFunc(list, compareAttrs)
-		key := strings.Join(list, "\n")
-		if groups[key] == nil {
-			order = append(order, key)
-		}
-		groups[key], attrs[key] = append(groups[key], i), list
+	var groups blockGroups
+	for _, i := range slices.Sorted(maps.Keys(blocks)) {
+		slices.SortFunc(blocks[i], compareAttrs)
+		groups.add(blocks[i], i, "")
 	}
-	out := make([]Pattern, len(order))
-	for i, key := range order {
-		indices := groups[key]
-		if len(order) == 1 {
-			indices = nil
+	out := make([]Pattern, len(groups.list))
+	for i, g := range groups.list {
+		if len(groups.list) == 1 {
+			g.indices = nil
 		}
-		out[i] = Pattern{Regex: stackRegex(stack, indices), Attrs: attrs[key]}
+		out[i] = Pattern{Regex: stackRegex(stack, g.indices), Attrs: g.attrs}
 	}
 	return out
 }
@@ -178,19 +169,20 @@ func stackRegex(stack string, indices []int) string {
 	return strings.ReplaceAll(stack, ".", `\.`) + `\.` + number
 }
 
-// deriveOuter returns the units outside the blocks: head and token embedding of an untied model.
-func (p *planner) deriveOuter() PatternDict {
-	pair, ok := p.guessTie()
-	if !ok || p.isTied([]tie{pair}) {
+// outerUnits returns the units outside the blocks: head and token embedding of an untied model.
+func (d deriver) outerUnits() PatternDict {
+	ties := tieResolver{d.draft}
+	pair, ok := ties.guess()
+	if !ok || ties.isTied([]tie{pair}) {
 		return nil
 	}
-	var d PatternDict
+	var dict PatternDict
 	for _, name := range []string{pair.drop, pair.keep} {
-		t, ok := p.inv.get(name)
-		if !ok || !p.convertible(t.DType) {
+		t, ok := d.inv.get(name)
+		if !ok || !d.opt.convertible(t.DType) {
 			return nil
 		}
-		d = append(d, Pattern{Regex: strings.ReplaceAll(parent(name), ".", `\.`), Attrs: []string{}})
+		dict = append(dict, Pattern{Regex: strings.ReplaceAll(parent(name), ".", `\.`), Attrs: []string{}})
 	}
-	return d
+	return dict
 }

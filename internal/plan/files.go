@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -15,58 +17,55 @@ var weightExts = map[string]bool{
 	".llamafile": true, ".distcp": true, ".tar": true, ".zip": true, ".mar": true, ".exe": true,
 }
 
-// placeFiles decides about every file of the source that is not converted, and how config.json comes about.
-func (p *planner) placeFiles() error {
-	p.planConfig()
+// fileSorter decides about every file of the source that is not converted.
+type fileSorter struct{ *draft }
+
+// sort sorts the files into copied, components and not copied, and decides how config.json comes about.
+func (s fileSorter) sort() error {
+	s.planConfig()
 	converted := map[string]bool{}
-	for _, w := range p.src.Weights {
+	for _, w := range s.src.Weights {
 		converted[w.Path] = true
 	}
-	components := p.componentWeights()
-	for _, f := range sortedFiles(p.src.Files) {
-		why := p.whySkipped(f)
+	components := s.componentWeights()
+	byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }
+	for _, f := range slices.SortedFunc(slices.Values(s.src.Files), byPath) {
+		why := s.whySkipped(f)
 		switch {
-		case converted[f.Path] || f.Path == p.plan.Config.Source:
+		case converted[f.Path] || f.Path == s.plan.Config.Source:
 		case components[f.Path]:
-			p.plan.Components = append(p.plan.Components, f)
+			s.plan.Components = append(s.plan.Components, f)
 		case why != "":
-			p.plan.NotCopied = append(p.plan.NotCopied, Skipped{Path: f.Path, Why: why})
+			s.plan.NotCopied = append(s.plan.NotCopied, Skipped{Path: f.Path, Why: why})
 		default:
-			p.plan.Copied = append(p.plan.Copied, f)
+			s.plan.Copied = append(s.plan.Copied, f)
 		}
 	}
-	return p.checkCopies()
+	return s.checkCopies()
 }
 
-// planConfig: the source's config gets one member inserted; a pipeline gets a small one of its own at the root, where
-// the units lie; a single ComfyUI file has none (docs/format.md §12).
-func (p *planner) planConfig() {
+// planConfig decides how config.json comes about: the source's config gets one member inserted, a pipeline gets a small
+// config at the root, where the units lie, and a single ComfyUI file has none (docs/format.md §12).
+func (s fileSorter) planConfig() {
 	switch {
-	case p.plan.Layout == ComfyUI:
-		p.plan.Config = ConfigPlan{Mode: ConfigNone}
-	case p.survey.Config == "" || p.survey.Dir != "":
-		p.plan.Config = ConfigPlan{Mode: ConfigNew}
+	case s.plan.Layout == ComfyUI:
+		s.plan.Config = ConfigPlan{Mode: ConfigNone}
+	case s.survey.Config == "" || s.survey.Dir != "":
+		s.plan.Config = ConfigPlan{Mode: ConfigNew}
 	default:
-		p.plan.Config = ConfigPlan{Mode: ConfigInsert, Source: p.survey.Config}
+		s.plan.Config = ConfigPlan{Mode: ConfigInsert, Source: s.survey.Config}
 	}
-}
-
-// sortedFiles returns the files by path.
-func sortedFiles(files []File) []File {
-	out := slices.Clone(files)
-	slices.SortFunc(out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	return out
 }
 
 // whySkipped says why a file has no place in the output; "" if it is copied.
-func (p *planner) whySkipped(f File) string {
+func (s fileSorter) whySkipped(f File) string {
 	base := path.Base(f.Path)
 	ext := strings.ToLower(path.Ext(base))
 	top, _, nested := strings.Cut(f.Path, "/")
 	switch {
 	case !safePath(f.Path):
 		return "the path is not safe"
-	case p.plan.Layout == ComfyUI && !isNotice(base):
+	case s.plan.Layout == ComfyUI && !isNotice(base):
 		return "the output is a single file"
 	case isHousekeeping(f.Path):
 		return "repository housekeeping"
@@ -92,7 +91,7 @@ func isHousekeeping(p string) bool {
 	})
 }
 
-// isNotice says whether a file carries licence terms.
+// isNotice says whether a file carries license terms.
 func isNotice(base string) bool {
 	up := strings.ToUpper(base)
 	return strings.HasPrefix(up, "LICENSE") || strings.HasPrefix(up, "LICENCE") || strings.HasPrefix(up, "NOTICE") ||
@@ -101,77 +100,45 @@ func isNotice(base string) bool {
 
 // safePath says whether a path is relative, clean and free of characters that some file system refuses.
 func safePath(p string) bool {
-	if p == "" || path.IsAbs(p) || path.Clean(p) != p || p == "." || p == ".." || strings.HasPrefix(p, "../") {
-		return false
-	}
-	return !strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) })
+	return fs.ValidPath(p) && p != "." &&
+		!strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) })
 }
 
-// componentWeights returns the weights of a pipeline's other components that the pipeline loads: the safetensors files
-// without a variant, in the folders that model_index.json names.
-func (p *planner) componentWeights() map[string]bool {
+// plainWeight matches the weights and indexes that transformers or diffusers loads by default: no fp16 variant, no other
+// format.
+var plainWeight = regexp.MustCompile(`^(model|diffusion_pytorch_model)((-\d+-of-\d+)?\.safetensors|\.safetensors\.index\.json)$`)
+
+// componentWeights returns the weights of a pipeline's other components that the pipeline loads, in the folders that
+// model_index.json names.
+func (s fileSorter) componentWeights() map[string]bool {
+	components := decode[members](lenientJSON(s.src.ModelIndex))
 	out := map[string]bool{}
-	for _, dir := range componentDirs(p.src.ModelIndex) {
-		if dir == p.survey.Dir {
-			continue
-		}
-		for _, f := range p.src.Files {
-			if path.Dir(f.Path) == dir && isPlainWeight(path.Base(f.Path)) && safePath(f.Path) {
-				out[f.Path] = true
-			}
-			if path.Dir(f.Path) == dir && isPlainIndex(path.Base(f.Path)) {
-				out[f.Path] = true
-			}
+	for _, f := range s.src.Files {
+		dir := path.Dir(f.Path)
+		_, ok := components[dir]
+		if ok && dir != s.survey.Dir && !strings.HasPrefix(dir, "_") && !strings.ContainsAny(dir, `/\`) &&
+			plainWeight.MatchString(path.Base(f.Path)) && safePath(f.Path) {
+			out[f.Path] = true
 		}
 	}
 	return out
 }
 
-// componentDirs lists the components of a model_index.json, in name order.
-func componentDirs(modelIndex []byte) []string {
-	var dirs []string
-	for key := range object(lenientJSON(modelIndex)) {
-		if !strings.HasPrefix(key, "_") && !strings.ContainsAny(key, `/\`) {
-			dirs = append(dirs, key)
-		}
+// checkCopies refuses copies that collide with each other or with an output file.
+func (s fileSorter) checkCopies() error {
+	paths := []string{"config.json", "README.md", "df11-manifest.json"}
+	if s.plan.RemainderIndex != "" {
+		paths = append(paths, s.plan.RemainderIndex)
 	}
-	slices.Sort(dirs)
-	return dirs
-}
-
-// isPlainWeight says whether a file is one that transformers or diffusers loads by default: no fp16 variant, no other
-// format.
-func isPlainWeight(base string) bool {
-	name, ok := strings.CutSuffix(base, ".safetensors")
-	for _, stem := range []string{"model", "diffusion_pytorch_model"} {
-		if ok && (name == stem || isShardName(name, stem)) {
-			return true
-		}
+	for _, f := range s.plan.OutputFiles {
+		paths = append(paths, f.Path)
 	}
-	return false
-}
-
-// isPlainIndex says whether a file is the index of such weights.
-func isPlainIndex(base string) bool {
-	return base == "model.safetensors.index.json" || base == "diffusion_pytorch_model.safetensors.index.json"
-}
-
-// checkCopies refuses copies that collide with each other or with an output file on file systems that ignore case.
-func (p *planner) checkCopies() error {
-	taken := map[string]string{"config.json": "config.json", "readme.md": "README.md", "df11-manifest.json": "df11-manifest.json"}
-	if p.plan.RemainderIndex != "" {
-		taken[strings.ToLower(p.plan.RemainderIndex)] = p.plan.RemainderIndex
+	for _, f := range slices.Concat(s.plan.Copied, s.plan.Components) {
+		paths = append(paths, f.Path)
 	}
-	for _, f := range p.plan.OutputFiles {
-		taken[strings.ToLower(f.Path)] = f.Path
-	}
-	for _, f := range slices.Concat(p.plan.Copied, p.plan.Components) {
-		key := strings.ToLower(f.Path)
-		if other, ok := taken[key]; ok {
-			return refuse(ReasonName, "rename one of them in a copy of the source",
-				"%s and %s differ only in case, which some file systems ignore", other, f.Path)
-		}
-		taken[key] = f.Path
+	if a, b := collision(paths); a != "" {
+		return refuse(ReasonName, "rename one of them in a copy of the source",
+			"%s and %s differ only in case, which some file systems ignore", a, b)
 	}
 	return nil
 }

@@ -1,13 +1,22 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// fp8Hint names the relative of DF11 for FP8 weights.
-const fp8Hint = "DF11 holds BF16 only; for FP8 weights use ECF8 of the same authors, or start from a BF16 release"
+// Hints for sources that are not BF16.
+const (
+	df11Hint = "use verify to prove it, or decode to get the BF16 files back"
+	fp8Hint  = "DF11 holds BF16 only; for FP8 weights use ECF8 of the same authors, or start from a BF16 release"
+
+	// otherQuantHint is for every other method: GPTQ, AWQ, bitsandbytes, compressed-tensors, ….
+	otherQuantHint = "quantized weights are smaller than DF11 already; start from the BF16 original of the model"
+)
 
 // quantHints says, per quantization method, what to use instead.
 var quantHints = map[string]string{
@@ -17,22 +26,18 @@ var quantHints = map[string]string{
 	"mxfp4":           "DF11 holds BF16 only; start from a BF16 release, MXFP4 weights leave nothing to gain",
 }
 
-// otherQuantHint is for every other method: GPTQ, AWQ, bitsandbytes, compressed-tensors, ….
-const otherQuantHint = "quantized weights are smaller than DF11 already; start from the BF16 original of the model"
-
-// refuseForeignFormats refuses sources whose config says that the weights are not plain BF16.
-func (p *planner) refuseForeignFormats() error {
+// refuseForeign refuses a config that says that the weights are not plain BF16.
+func (c *config) refuseForeign() error {
 	for _, key := range []string{"dfloat11_config", "dfloat11_version"} {
-		if p.cfg.holds(key) {
-			return refuse(ReasonAlreadyDF11, "use verify to prove it, or decode to get the BF16 files back",
-				"the source is a DF11 model already (config.json has %s)", key)
+		if c.holds(key) {
+			return refuse(ReasonAlreadyDF11, df11Hint, "the source is a DF11 model already (config.json has %s)", key)
 		}
 	}
 	for _, key := range []string{"quantization_config", "compression_config"} {
-		if p.cfg.holds(key) {
-			return refuseQuantized(key, p.cfg.raw[key])
+		if c.holds(key) {
+			return refuseQuantized(key, c.raw[key])
 		}
-		if v, ok := p.cfg.text[key]; ok && string(v) != "null" {
+		if v, ok := c.text[key]; ok && string(v) != "null" {
 			return refuseQuantized(key, v)
 		}
 	}
@@ -41,10 +46,7 @@ func (p *planner) refuseForeignFormats() error {
 
 // refuseQuantized names the method that a quantization config states.
 func refuseQuantized(key string, v json.RawMessage) error {
-	method := str(object(v)["quant_method"])
-	if method == "" {
-		method = "unknown"
-	}
+	method := cmp.Or(decode[string](decode[members](v)["quant_method"]), "unknown")
 	hint, ok := quantHints[strings.ToLower(method)]
 	if !ok {
 		hint = otherQuantHint
@@ -72,37 +74,72 @@ var packedMarks = map[string]string{
 	"weight_scale":        "scaled FP8",
 }
 
-// refuseForeignTensors refuses sources whose tensor names show packed or quantized weights, with no config to say so.
-func (p *planner) refuseForeignTensors() error {
-	for _, t := range p.inv.tensors {
-		what, ok := packedMarks[t.Name[strings.LastIndexByte(t.Name, '.')+1:]]
-		switch {
-		case !ok:
-		case what == "DF11":
-			return refuse(ReasonAlreadyDF11, "use verify to prove it, or decode to get the BF16 files back",
-				"the source holds DF11 tensors already (%s)", t.Name)
-		case strings.Contains(what, "FP8"):
-			return refuse(ReasonQuantized, fp8Hint, "the source is quantized (%s: %s), not BF16", what, t.Name)
-		default:
-			return refuse(ReasonQuantized, otherQuantHint, "the source is quantized (%s: %s), not BF16", what, t.Name)
+// refusePacked refuses a source whose tensor names show packed or quantized weights, since a config may not say so.
+func (inv *inventory) refusePacked() error {
+	for _, t := range inv.tensors {
+		format, ok := packedMarks[leaf(t.Name)]
+		if !ok {
+			continue
 		}
+		if format == "DF11" {
+			return refuse(ReasonAlreadyDF11, df11Hint, "the source holds DF11 tensors already (%s)", t.Name)
+		}
+		hint := otherQuantHint
+		if strings.Contains(format, "FP8") {
+			hint = fp8Hint
+		}
+		return refuse(ReasonQuantized, hint, "the source is quantized (%s: %s), not BF16", format, t.Name)
 	}
 	return nil
 }
 
-// adapterMark recognises the names of LoRA and similar adapters: lora_A of PEFT, lora_up of kohya, lora.up of diffusers.
-var adapterMark = regexp.MustCompile(`(^|[._])(lora_(A|B|up|down|mid|embedding_A|embedding_B|te\w*|unet)|lora\.(up|down)|hada_w[12]_[ab]|lokr_w[12])([._]|$)`)
+// adapterMark recognizes the names of LoRA and similar adapters: lora_A of PEFT, lora_up of kohya, lora.up of diffusers.
+var adapterMark = regexp.MustCompile(`(^|[._])(lora_(A|B|up|down|mid|embedding_A|embedding_B|te\w*|unet)|lora\.(up|down)|` +
+	`hada_w[12]_[ab]|lokr_w[12])([._]|$)`)
 
 // refuseAdapter refuses a source most of whose tensors are an adapter's.
-func (p *planner) refuseAdapter() error {
+func (inv *inventory) refuseAdapter() error {
 	var names []string
-	for _, t := range p.inv.tensors {
+	for _, t := range inv.tensors {
 		if adapterMark.MatchString(t.Name) {
 			names = append(names, t.Name)
 		}
 	}
-	if 2*len(names) <= len(p.inv.tensors) {
+	if 2*len(names) <= len(inv.tensors) {
 		return nil
 	}
 	return refuse(ReasonNoWeights, adapterHint, "the source is a LoRA adapter, not a model (%s)", sample(names))
+}
+
+// dtypeHints says what to use instead for weights that are not BF16.
+var dtypeHints = map[safetensors.DType]string{
+	"F32": "if the values are rounded BF16, --exact-f32 converts them with proof; otherwise keep F32, " +
+		"or cast to BF16 yourself knowing that it loses bits",
+	"F16": "DF11 holds BF16 only and a cast loses bits; keep FP16, or use ZipNN, which is lossless for it",
+}
+
+// refuseDType refuses a weight that is not BF16 and counts the tensors of its type.
+func (inv *inventory) refuseDType(t Tensor) error {
+	hint := dtypeHints[t.DType]
+	switch {
+	case strings.HasPrefix(string(t.DType), "F8"):
+		hint = fp8Hint
+	case !isFloat(t.DType), strings.HasPrefix(string(t.DType), "F4"), strings.HasPrefix(string(t.DType), "F6"):
+		hint = otherQuantHint
+	}
+	var n int
+	var elems int64
+	for _, other := range inv.tensors {
+		if other.DType == t.DType {
+			n++
+			elems += other.NElems()
+		}
+	}
+	return refuse(ReasonDType, hint, "%s is %s, not BF16 (%s, %d values in all)", t.Name, t.DType,
+		count(n, string(t.DType)+" tensor"), elems)
+}
+
+// isFloat says whether a type is a floating-point one.
+func isFloat(d safetensors.DType) bool {
+	return strings.HasPrefix(string(d), "F") || d == safetensors.BF16
 }

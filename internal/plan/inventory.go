@@ -2,18 +2,16 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// inventory is every tensor of the source, in shard order and, within a shard, in data order: the nearest that headers
-// come to the order of the model's state dict.
+// inventory is every tensor of the source, file by file and, within a file, in data order: no other order that headers
+// show is nearer to that of the model's state dict.
 type inventory struct {
-	tensors []Tensor
-	byName  map[string]int // output name → index in tensors
-	modules []string       // every proper prefix of a name, in natural order
-
+	tensors  []Tensor
+	byName   map[string]int   // output name → index in tensors
+	modules  []string         // every proper prefix of a name, in natural order
 	numbered map[string][]int // numbers that are direct children of a module
 }
 
@@ -27,18 +25,13 @@ func takeInventory(files []WeightFile) (*inventory, error) {
 					"%s and %s both hold %s", files[inv.tensors[j].File].Path, f.Path, t.Name)
 			}
 			inv.byName[t.Name] = len(inv.tensors)
-			inv.tensors = append(inv.tensors, sourceTensor(t, i, f.Header.DataStart()))
+			inv.tensors = append(inv.tensors, Tensor{
+				Name: t.Name, Source: t.Name, DType: t.DType, Shape: t.Shape,
+				File: i, Offset: f.Header.DataStart() + t.Begin, Length: t.NBytes(),
+			})
 		}
 	}
 	return inv, nil
-}
-
-// sourceTensor places a header's tensor in its file.
-func sourceTensor(t safetensors.Tensor, file int, dataStart int64) Tensor {
-	return Tensor{
-		Name: t.Name, Source: t.Name, DType: t.DType, Shape: t.Shape,
-		File: file, Offset: dataStart + t.Begin, Length: t.NBytes(),
-	}
 }
 
 // get returns a tensor by its output name.
@@ -54,6 +47,24 @@ func (inv *inventory) get(name string) (Tensor, bool) {
 func (inv *inventory) holds(name string) bool {
 	_, ok := inv.byName[name]
 	return ok
+}
+
+// weight returns the weight of an attribute of a module, or of the module itself for "".
+func (inv *inventory) weight(module, attr string) (Tensor, bool) {
+	return inv.get(weightName(module, attr))
+}
+
+// weightName returns the name of the weight of an attribute of a module, or of the module itself for "".
+func weightName(module, attr string) string {
+	if attr != "" {
+		module += "." + attr
+	}
+	return module + ".weight"
+}
+
+// holdsPrefix says whether any tensor's name starts with prefix.
+func (inv *inventory) holdsPrefix(prefix string) bool {
+	return slices.ContainsFunc(inv.tensors, func(t Tensor) bool { return strings.HasPrefix(t.Name, prefix) })
 }
 
 // rebuild indexes the tensors again after names changed. It refuses names that became equal.
@@ -86,35 +97,58 @@ func (inv *inventory) allModules() []string {
 	return inv.modules
 }
 
-// parent returns the path up to the last dot, or "".
-func parent(name string) string {
-	i := strings.LastIndexByte(name, '.')
-	if i < 0 {
-		return ""
+// matching returns the modules that a Python regex matches.
+func (inv *inventory) matching(regex string) ([]string, error) {
+	re, err := compilePython(regex)
+	if err != nil {
+		return nil, err
 	}
-	return name[:i]
+	var out []string
+	for _, m := range inv.allModules() {
+		if re.MatchString(m) {
+			out = append(out, m)
+		}
+	}
+	return out, nil
 }
 
-// remove takes tensors out of the inventory, by output name.
-func (inv *inventory) remove(names map[string]bool) error {
-	inv.tensors = slices.DeleteFunc(inv.tensors, func(t Tensor) bool { return names[t.Name] })
-	return inv.rebuild()
+// children returns the numbers that are direct children of a module, in order.
+func (inv *inventory) children(module string) []int {
+	if inv.numbered == nil {
+		inv.numbered = map[string][]int{}
+		for _, m := range inv.allModules() {
+			last := leaf(m)
+			if n, err := strconv.Atoi(last); err == nil && digits(last) == len(last) {
+				inv.numbered[parent(m)] = append(inv.numbered[parent(m)], n)
+			}
+		}
+	}
+	return inv.numbered[module]
 }
 
-// checkIndex compares the index with the headers: every tensor it lists must be in the file it names. It returns the
-// tensors that the index leaves out, which are kept.
-func (inv *inventory) checkIndex(s *Survey, index []byte, files []WeightFile) (unlisted []string, err error) {
+// experts returns the numbers that stand for {e} in an attribute of a module, in order.
+func (inv *inventory) experts(module, attr string) []int {
+	before, _, _ := strings.Cut(attr, ".{e}")
+	return inv.children(module + "." + before)
+}
+
+// checkIndex compares the index with the headers: every tensor that it lists must be in the file that it names. It
+// returns the tensors that the index does not list.
+func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted []string, err error) {
 	if s.Index == "" {
 		return nil, nil
 	}
-	m, err := parseIndex(index)
+	m, err := s.weightMap(src.Index)
 	if err != nil {
-		return nil, refuse(ReasonWeights, "", "read %s: %v", s.Index, err)
+		return nil, err
 	}
 	var missing []string
-	for name, shard := range m {
+	for name, file := range m {
 		t, ok := inv.get(name)
-		if !ok || files[t.File].Path != joinDir(s.Dir, shard) {
+		if s.Dir != "" {
+			file = s.Dir + "/" + file
+		}
+		if !ok || src.Weights[t.File].Path != file {
 			missing = append(missing, name)
 		}
 	}
@@ -129,12 +163,4 @@ func (inv *inventory) checkIndex(s *Survey, index []byte, files []WeightFile) (u
 		}
 	}
 	return unlisted, nil
-}
-
-// joinDir puts a file name into a folder; "" is the root.
-func joinDir(dir, name string) string {
-	if dir == "" {
-		return name
-	}
-	return dir + "/" + name
 }

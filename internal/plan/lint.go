@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -19,10 +18,10 @@ type Trap string
 
 // Traps.
 const (
-	TrapOrder       Trap = "attribute_order"  // the config's lists are not those that were encoded
+	TrapOrder       Trap = "attribute_order"  // the config's dict is not the one that was encoded
 	TrapMissing     Trap = "missing_tensor"   // a tensor of the model is nowhere: the loader keeps initial values
 	TrapMissingUnit Trap = "missing_unit"     // a whole unit is nowhere
-	TrapUnknown     Trap = "unknown_tensor"   // a tensor that the model has not: registered silently or skipped
+	TrapUnknown     Trap = "unknown_tensor"   // a tensor that the model does not have: registered silently or skipped
 	TrapForeignFile Trap = "foreign_file"     // a weight file that is not part of the conversion
 	TrapTwice       Trap = "stored_twice"     // two files hold a tensor: the listing order decides
 	TrapDType       Trap = "dtype"            // a plain tensor in another type: converted silently
@@ -39,8 +38,8 @@ type Problem struct {
 	Detail string
 }
 
-// Check looks for traps in an output. want is the plan that made it; nil for a repo of someone else, where only rules
-// that the output itself shows can be checked. No problems means that headers show none.
+// Check looks for the traps that headers and config show. want is the plan that made the output; nil for a repo of someone
+// else, which is checked against its own config only.
 func Check(out Output, want *Plan) []Problem {
 	c := &checker{out: out, tensors: map[string]safetensors.Tensor{}}
 	c.readTensors()
@@ -58,7 +57,7 @@ func Check(out Output, want *Plan) []Problem {
 type checker struct {
 	out      Output
 	tensors  map[string]safetensors.Tensor
-	units    []string // paths with an encoded_exponent, sorted
+	units    []string // paths with any of the six tensors, sorted
 	problems []Problem
 }
 
@@ -83,15 +82,15 @@ func (c *checker) readTensors() {
 func (c *checker) readUnits() {
 	seen := map[string]bool{}
 	for name := range c.tensors {
-		last := name[strings.LastIndexByte(name, '.')+1:]
-		if slices.Contains(storedNames[:], last) && !seen[parent(name)] {
+		last := leaf(name)
+		if slices.Contains(StoredNames(), last) && !seen[parent(name)] {
 			seen[parent(name)] = true
 			c.units = append(c.units, parent(name))
 		}
 	}
 	slices.SortFunc(c.units, naturalCompare)
 	for _, u := range c.units {
-		for _, n := range storedNames {
+		for _, n := range StoredNames() {
 			t, ok := c.tensors[u+"."+n]
 			if !ok {
 				c.add(TrapIncomplete, u, "no "+n)
@@ -102,9 +101,9 @@ func (c *checker) readUnits() {
 	}
 }
 
-// StoredForm says whether one of the six tensors of a unit has its type and shape, by its last name, and if not, what it
-// must have (docs/format.md §8). The official loader goes by both: the rows of luts and the elements of sign_mantissa and
-// encoded_exponent are numbers that its kernel computes with.
+// StoredForm says whether a tensor has the type and shape of the named one of the six stored tensors, and if not, which
+// it must have (docs/format.md §8). The official loader relies on both: its kernel computes with the number of rows of
+// luts and with the numbers of elements of sign_mantissa and encoded_exponent.
 func StoredForm(name string, t safetensors.Tensor) (want string, ok bool) {
 	multiple := map[string]int64{"output_positions": 4, "gaps": 320}[name]
 	switch {
@@ -164,7 +163,7 @@ func (c *checker) plainMatch(match func(string) bool) bool {
 	return false
 }
 
-// compare holds the output against the plan that made it.
+// compare looks for differences from the plan that made the output.
 func (c *checker) compare(p *Plan) {
 	if c.out.PatternDict != nil && !c.out.PatternDict.Equal(p.PatternDict) {
 		c.add(TrapOrder, "config.json", "its pattern dict is not the one that was encoded")
@@ -193,26 +192,21 @@ func (c *checker) compare(p *Plan) {
 // compareUnit checks that a unit is there, encoded or plain, with all its siblings.
 func (c *checker) compareUnit(u Unit, known map[string]bool) {
 	if slices.Contains(c.units, u.Path) {
-		for _, n := range storedNames {
+		for _, n := range StoredNames() {
 			known[u.Path+"."+n] = true
 		}
-		c.checkSizes(u)
+		if t, ok := c.tensors[u.Path+".sign_mantissa"]; ok && t.NElems() != u.NElems() {
+			c.add(TrapIncomplete, u.Path, "sign_mantissa has another number of weights than the source")
+		}
+		if t, ok := c.tensors[u.Path+".split_positions"]; ok && t.NElems() != int64(len(u.Attrs)-1) {
+			c.add(TrapIncomplete, u.Path, "split_positions does not fit the number of attributes")
+		}
 	} else if _, ok := c.tensors[u.Attrs[0].Name]; ok {
 		c.comparePlain(u.Attrs, known)
 	} else {
 		c.add(TrapMissingUnit, u.Path, "neither encoded nor plain")
 	}
 	c.comparePlain(u.Siblings, known)
-}
-
-// checkSizes compares a unit's stored shapes with the plan.
-func (c *checker) checkSizes(u Unit) {
-	if t, ok := c.tensors[u.Path+".sign_mantissa"]; ok && t.NElems() != u.NElems() {
-		c.add(TrapIncomplete, u.Path, "sign_mantissa has another number of weights than the source")
-	}
-	if t, ok := c.tensors[u.Path+".split_positions"]; ok && t.NElems() != int64(len(u.Attrs)-1) {
-		c.add(TrapIncomplete, u.Path, "split_positions does not fit the number of attributes")
-	}
 }
 
 // comparePlain checks that tensors are stored as the source has them.
@@ -223,23 +217,10 @@ func (c *checker) comparePlain(want []Tensor, known map[string]bool) {
 		switch {
 		case !ok:
 			c.add(TrapMissing, w.Name, "stored nowhere")
-		case t.DType != storedDType(w):
+		case t.DType != w.StoredDType():
 			c.add(TrapDType, w.Name, string(t.DType)+", the source has "+string(w.DType))
 		case !slices.Equal(t.Shape, w.Shape):
 			c.add(TrapShape, w.Name, "another shape than in the source")
 		}
 	}
-}
-
-// storedDType is the type of a plain tensor in the output: the source's, but for F32 that is exact BF16.
-func storedDType(t Tensor) safetensors.DType {
-	if t.ExactF32 {
-		return safetensors.BF16
-	}
-	return t.DType
-}
-
-// Equal compares two dicts, order included.
-func (d PatternDict) Equal(other PatternDict) bool {
-	return slices.EqualFunc(d, other, func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
 }

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"errors"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -165,9 +167,65 @@ func TestMLXPattern(t *testing.T) {
 		`output_blocks\.[678]\.0`:                                true,
 		`a\sb`:                                                   false,
 	} {
-		if err := MLXPattern(regex); (err == nil) != ok {
+		if err := mlxPattern(regex); (err == nil) != ok {
 			t.Errorf("%q: %v", regex, err)
 		}
+	}
+}
+
+// TestMLXModels holds the dicts and units of the entries that mlx-dfloat is said to load against its rules.
+func TestMLXModels(t *testing.T) {
+	cat, err := Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range mlxModels {
+		p, err := New(synth(t, cat.find(id), false), Options{Like: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.PatternDict) > 64 {
+			t.Errorf("%s: %d patterns, more than 64", id, len(p.PatternDict))
+		}
+		for _, pat := range p.PatternDict {
+			if err := mlxPattern(pat.Regex); err != nil {
+				t.Errorf("%s: pattern %q: %v", id, pat.Regex, err)
+			}
+		}
+		for _, u := range p.Units {
+			if !mlxName.MatchString(u.Path) || strings.Contains(u.Path, "..") {
+				t.Errorf("%s: unit name %q is outside its rules", id, u.Path)
+			}
+		}
+	}
+}
+
+// The grammar that mlx-dfloat takes patterns in.
+var (
+	mlxName       = regexp.MustCompile(`^[A-Za-z0-9_.\-]{1,256}$`)
+	mlxTokens     = regexp.MustCompile(`^(\\[.dw]|[A-Za-z0-9_.\-\[\]()|*+?])*$`)
+	mlxQuantified = regexp.MustCompile(`\)[*+{]`)
+)
+
+// mlxPattern returns the rule of mlx-dfloat's regex grammar that a pattern breaks, or nil.
+func mlxPattern(regex string) error {
+	switch {
+	case len([]rune(regex)) > 256:
+		return errors.New("longer than 256 characters")
+	case mlxQuantified.MatchString(regex):
+		return errors.New("a quantified group")
+	case !mlxTokens.MatchString(regex):
+		return errors.New("characters outside its grammar")
+	case strings.Contains(regex, "(?"):
+		return errors.New("an extension group")
+	case strings.Count(regex, "*")+strings.Count(regex, "+") > 2:
+		return errors.New("more than 2 unbounded quantifiers")
+	case strings.Count(regex, "?") > 2:
+		return errors.New("more than 2 optional parts")
+	case strings.Count(regex, "|") > 4:
+		return errors.New("more than 4 alternations")
+	default:
+		return nil
 	}
 }
 

@@ -1,9 +1,143 @@
 package plan
 
 import (
+	"errors"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
+
+// matcher finds the units of the plan's dict and gives them their tensors.
+type matcher struct{ *draft }
+
+// formUnits sets the plan's units; the tensors outside them are the remainder.
+func (m matcher) formUnits() error {
+	units, err := matchUnits(m.plan.PatternDict, m.inv.allModules())
+	if err != nil {
+		return m.explain(err)
+	}
+	below := groupByUnit(units, m.inv.tensors)
+	for i := range units {
+		if err := m.fill(&units[i], below[units[i].Path]); err != nil {
+			return err
+		}
+	}
+	m.plan.Units = units
+	m.plan.Remainder = below[""]
+	return nil
+}
+
+// explain replaces the advice about a pattern that matches nothing where the caller did not write the pattern, and says
+// that a tied model stores no head, if that is the likely cause.
+func (m matcher) explain(err error) error {
+	var r *RefusedError
+	if !errors.As(err, &r) || !strings.Contains(r.Detail, "matches no module") {
+		return err
+	}
+	switch {
+	case m.plan.TiedEmbeddings:
+		r.Hint = "the embeddings are tied, so the head is not stored; remove head and embedding from the pattern dict"
+	case m.entry != nil && m.lacksHead():
+		r.Detail = "the source has no " + m.entry.Tied.Head + ".weight, although its embeddings are not tied"
+		r.Hint = "if they are, set tie_word_embeddings to true in a copy of the source; else its weights are incomplete"
+	case m.entry != nil:
+		r.Hint = incompleteHint
+	}
+	return err
+}
+
+// lacksHead says whether the source stores the embedding but not the head that the catalogue's entry expects.
+func (m matcher) lacksHead() bool {
+	t := m.entry.Tied
+	return t != nil && t.Head != "" && m.inv.holds(t.Embedding+".weight") && !m.inv.holds(t.Head+".weight")
+}
+
+// groupByUnit sorts tensors under the unit that they lie in, and tensors outside all units under "".
+func groupByUnit(units []Unit, tensors []Tensor) map[string][]Tensor {
+	isUnit := map[string]bool{}
+	for _, u := range units {
+		isUnit[u.Path] = true
+	}
+	groups := map[string][]Tensor{}
+	for _, t := range tensors {
+		p := parent(t.Name)
+		for p != "" && !isUnit[p] {
+			p = parent(p)
+		}
+		groups[p] = append(groups[p], t)
+	}
+	return groups
+}
+
+// fill gives a unit its attributes' weights and its siblings. below lists the tensors under the unit's path.
+func (m matcher) fill(u *Unit, below []Tensor) error {
+	encoded := map[string]bool{}
+	for _, attr := range m.attrs(u, below) {
+		t, err := m.weight(u, attr)
+		if err != nil {
+			return err
+		}
+		u.Attrs = append(u.Attrs, t)
+		encoded[t.Name] = true
+	}
+	for _, t := range below {
+		if !encoded[t.Name] {
+			u.Siblings = append(u.Siblings, t)
+		}
+	}
+	return checkStoredNames(u)
+}
+
+// attrs lists the attributes that a unit encodes. A module with a weight of its own and nothing below it is a Linear or
+// Embedding, which ignores the attribute list (docs/format.md §10); "" stands for its weight.
+func (m matcher) attrs(u *Unit, below []Tensor) []string {
+	list := m.plan.PatternDict[u.Pattern].Attrs
+	if len(list) == 0 || isLeaf(u.Path, below) {
+		return []string{""}
+	}
+	return list
+}
+
+// isLeaf says whether a module has a 2-D weight of its own and no sub-modules.
+func isLeaf(module string, below []Tensor) bool {
+	found := false
+	for _, t := range below {
+		if strings.Contains(t.Name[len(module)+1:], ".") {
+			return false
+		}
+		found = found || t.Name == weightName(module, "") && len(t.Shape) == 2
+	}
+	return found
+}
+
+// weight returns the tensor of one attribute. It refuses a tensor that is missing, not 2-D, or not of a convertible type.
+func (m matcher) weight(u *Unit, attr string) (Tensor, error) {
+	t, ok := m.inv.weight(u.Path, attr)
+	switch {
+	case !ok:
+		return t, m.refuseMissing(u, attr)
+	case len(t.Shape) != 2:
+		return t, refuse(ReasonPattern, "only weights of Linear and Embedding modules can be compressed; leave it out",
+			"%s has %d dimensions, not 2", t.Name, len(t.Shape))
+	case !m.opt.convertible(t.DType):
+		return t, m.inv.refuseDType(t)
+	}
+	t.Attr, t.ExactF32 = attr, t.DType == safetensors.F32
+	return t, nil
+}
+
+// refuseMissing explains why a unit has no such attribute.
+func (m matcher) refuseMissing(u *Unit, attr string) error {
+	pattern := m.plan.PatternDict[u.Pattern]
+	if len(pattern.Attrs) == 0 {
+		return refuse(ReasonPattern, "list the attributes of the block in the pattern dict",
+			"pattern %q has an empty list, but module %s has no weight of its own", pattern.Regex, u.Path)
+	}
+	return refuse(ReasonPattern, "remove the attribute, or give blocks with other attributes a pattern of their own",
+		"unit %s has no tensor %s", u.Path, weightName(u.Path, attr))
+}
 
 // matchUnits finds the modules that each pattern matches, by pattern and then in natural order. It refuses patterns
 // that match nothing, modules that two patterns match, units inside units, and patterns that the official loader would
@@ -92,65 +226,17 @@ func checkLoaderLoop(d PatternDict, res []*regexp.Regexp) error {
 	return nil
 }
 
-// fillUnit gives a unit its attributes' weights and its siblings. below lists the tensors under the unit's path.
-func (p *planner) fillUnit(u *Unit, below []Tensor) error {
-	names, attrs := p.weightNames(u, below)
-	encoded := map[string]bool{}
-	for i, name := range names {
-		t, err := p.weight(u, name, attrs[i])
-		if err != nil {
-			return err
-		}
-		u.Attrs = append(u.Attrs, t)
-		encoded[name] = true
-	}
-	for _, t := range below {
-		if !encoded[t.Name] {
-			u.Siblings = append(u.Siblings, t)
-		}
-	}
-	return checkStoredNames(u)
-}
-
-// weightNames lists the tensors that a unit encodes. A module with a weight of its own and nothing below it is a
-// Linear or Embedding, which ignores the attribute list (docs/format.md §10).
-func (p *planner) weightNames(u *Unit, below []Tensor) (names, attrs []string) {
-	own := u.Path + ".weight"
-	list := p.plan.PatternDict[u.Pattern].Attrs
-	if len(list) == 0 || isLeaf(own, below) {
-		return []string{own}, []string{""}
-	}
-	for _, a := range list {
-		names = append(names, u.Path+"."+a+".weight")
-	}
-	return names, list
-}
-
-// isLeaf says whether the module has a 2-D weight of its own and no sub-modules.
-func isLeaf(own string, below []Tensor) bool {
-	found := false
-	for _, t := range below {
-		if strings.Contains(t.Name[len(own)-len("weight"):], ".") {
-			return false
-		}
-		found = found || t.Name == own && len(t.Shape) == 2
-	}
-	return found
-}
-
-// storedNames are the tensors that a unit gets in the output (docs/format.md §8).
-var storedNames = [...]string{
-	"luts", "encoded_exponent", "sign_mantissa", "output_positions", "gaps", "split_positions",
+// StoredNames lists the last names of the six tensors that a unit gets in the output (docs/format.md §8).
+func StoredNames() []string {
+	return []string{"luts", "encoded_exponent", "sign_mantissa", "output_positions", "gaps", "split_positions"}
 }
 
 // checkStoredNames refuses siblings that have the name of one of the six stored tensors.
 func checkStoredNames(u *Unit) error {
 	for _, t := range u.Siblings {
-		for _, n := range storedNames {
-			if t.Name == u.Path+"."+n {
-				return refuse(ReasonName, "the source may be a DF11 model already; decode it first",
-					"tensor %s has the name of a stored DF11 tensor", t.Name)
-			}
+		if parent(t.Name) == u.Path && slices.Contains(StoredNames(), leaf(t.Name)) {
+			return refuse(ReasonName, "the source may be a DF11 model already; decode it first",
+				"tensor %s has the name of a stored DF11 tensor", t.Name)
 		}
 	}
 	return nil

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"path"
+	"regexp"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -10,43 +12,46 @@ import (
 // maxShardBytes is the size above which transformers opens the next remainder shard: "5GB".
 const maxShardBytes = 5_000_000_000
 
-// placeOutputs puts every tensor into exactly one output file and checks the names.
-func (p *planner) placeOutputs() error {
-	if p.plan.Layout.Single() {
-		p.placeSingle()
+// layouter lays the units and the remainder of a plan out in output files.
+type layouter struct{ *Plan }
+
+// place puts every tensor into exactly one output file and checks the names.
+func (l layouter) place() error {
+	if l.Layout.Single() {
+		l.placeSingle()
 	} else {
-		p.placeUnits()
-		p.placeRemainder(maxShardBytes)
+		l.placeUnits()
+		l.placeRemainder(maxShardBytes)
 	}
-	p.plan.OutputFiles = append(p.plan.OutputFiles, p.plan.RemainderFiles...)
-	return p.checkNames()
+	l.OutputFiles = append(l.OutputFiles, l.RemainderFiles...)
+	return l.checkNames()
 }
 
 // placeUnits gives each unit its own file, written without metadata (docs/format.md §10).
-func (p *planner) placeUnits() {
-	for i := range p.plan.Units {
-		u := &p.plan.Units[i]
+func (l layouter) placeUnits() {
+	for i := range l.Units {
+		u := &l.Units[i]
 		u.File = strings.ReplaceAll(u.Path, ".", "_") + ".safetensors"
-		p.plan.OutputFiles = append(p.plan.OutputFiles, OutputFile{Path: u.File, Units: []int{i}})
+		l.OutputFiles = append(l.OutputFiles, OutputFile{Path: u.File, Units: []int{i}})
 	}
 }
 
 // placeRemainder deals the remainder out to files of at most maxBytes, as save_pretrained does. A remainder without
 // tensors still gets its file.
-func (p *planner) placeRemainder(maxBytes int64) {
-	shards := splitShards(p.plan.Remainder, maxBytes)
-	stem := p.plan.Layout.stem()
+func (l layouter) placeRemainder(maxBytes int64) {
+	shards := splitShards(l.Remainder, maxBytes)
+	stem := l.Layout.stem()
 	for i, shard := range shards {
 		name := stem + ".safetensors"
 		if len(shards) > 1 {
 			name = fmt.Sprintf("%s-%05d-of-%05d.safetensors", stem, i+1, len(shards))
 		}
-		p.plan.RemainderFiles = append(p.plan.RemainderFiles, OutputFile{
+		l.RemainderFiles = append(l.RemainderFiles, OutputFile{
 			Path: name, Plain: shard, Metadata: []safetensors.MetadataEntry{{Key: "format", Value: "pt"}},
 		})
 	}
 	if len(shards) > 1 {
-		p.plan.RemainderIndex = stem + ".safetensors.index.json"
+		l.RemainderIndex = stem + ".safetensors.index.json"
 	}
 }
 
@@ -75,86 +80,39 @@ func splitShards(tensors []Tensor, maxBytes int64) [][]Tensor {
 }
 
 // placeSingle puts all units and the remainder into one file without metadata (docs/format.md §10).
-func (p *planner) placeSingle() {
-	out := OutputFile{Path: p.singleName(), Plain: p.plan.Remainder}
-	for i := range p.plan.Units {
-		p.plan.Units[i].File = out.Path
+func (l layouter) placeSingle() {
+	out := OutputFile{Path: l.singleName(), Plain: l.Remainder}
+	for i := range l.Units {
+		l.Units[i].File = out.Path
 		out.Units = append(out.Units, i)
 	}
-	p.plan.RemainderFiles = []OutputFile{out}
+	l.RemainderFiles = []OutputFile{out}
 }
 
 // singleName is the name of the one output file. A ComfyUI file keeps the source's name with -DF11 added.
-func (p *planner) singleName() string {
-	if p.plan.Layout != ComfyUI {
-		return p.plan.Layout.stem() + ".safetensors"
+func (l layouter) singleName() string {
+	if l.Layout != ComfyUI {
+		return l.Layout.stem() + ".safetensors"
 	}
-	name := p.src.Weights[0].Path
-	name = strings.TrimSuffix(name[strings.LastIndexByte(name, '/')+1:], ".safetensors")
-	return name + "-DF11.safetensors"
+	return strings.TrimSuffix(path.Base(l.source.Weights[0].Path), ".safetensors") + "-DF11.safetensors"
 }
 
-// checkNames refuses unit paths that cannot become file names, and output files that collide, also on file systems
-// that ignore case (docs/format.md §10).
-func (p *planner) checkNames() error {
-	for _, u := range p.plan.Units {
+// checkNames refuses output files that collide, unit paths that cannot become file names, and units that are named like a
+// remainder file of any number of shards (docs/format.md §10).
+func (l layouter) checkNames() error {
+	var paths []string
+	for _, f := range l.OutputFiles {
+		paths = append(paths, f.Path)
+	}
+	if a, b := collision(paths); a != "" {
+		return refuse(ReasonName, "choose units whose paths stay different when dots become underscores",
+			"two output files would share a name: %s and %s", a, b)
+	}
+	for _, u := range l.Units {
 		if err := checkUnitPath(u.Path); err != nil {
 			return err
 		}
-	}
-	taken := map[string]string{}
-	for _, f := range p.plan.OutputFiles {
-		key := strings.ToLower(f.Path)
-		if other, ok := taken[key]; ok {
-			return refuse(ReasonName, "choose units whose paths stay different when dots become underscores",
-				"two output files would share a name: %s and %s", other, f.Path)
-		}
-		taken[key] = f.Path
-	}
-	return p.checkRemainderName()
-}
-
-// checkUnitPath refuses paths that are no plain dotted names.
-func checkUnitPath(path string) error {
-	const most = 200 // leaves room for the extension and a temporary name within 255 bytes
-	if len(path) > most {
-		return refuse(ReasonName, "", "unit path %.40q… is longer than %d bytes", path, most)
-	}
-	for _, c := range []byte(path) {
-		if c != '_' && c != '-' && c != '.' && !isAlnum(c) {
-			return refuse(ReasonName, "", "unit path %q holds %q: it cannot become a file name", path, rune(c))
-		}
-	}
-	if strings.HasPrefix(path, ".") || strings.HasSuffix(path, ".") || strings.Contains(path, "..") {
-		return refuse(ReasonName, "", "unit path %q has an empty component", path)
-	}
-	if deviceNames[strings.ToLower(path)] {
-		return refuse(ReasonName, "", "unit path %q is a device name on Windows", path)
-	}
-	return nil
-}
-
-// deviceNames cannot be file names on Windows, whatever their extension.
-var deviceNames = map[string]bool{
-	"con": true, "prn": true, "aux": true, "nul": true, "com1": true, "com2": true, "com3": true, "com4": true,
-	"com5": true, "com6": true, "com7": true, "com8": true, "com9": true, "lpt1": true, "lpt2": true, "lpt3": true,
-	"lpt4": true, "lpt5": true, "lpt6": true, "lpt7": true, "lpt8": true, "lpt9": true,
-}
-
-// isAlnum says whether c is an ASCII letter or digit.
-func isAlnum(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-}
-
-// checkRemainderName refuses units that are named like a remainder file of any number of shards.
-func (p *planner) checkRemainderName() error {
-	if p.plan.Layout.Single() {
-		return nil
-	}
-	stem := p.plan.Layout.stem()
-	for _, u := range p.plan.Units {
-		name := strings.ToLower(strings.TrimSuffix(u.File, ".safetensors"))
-		if name == stem || isShardName(name, stem) {
+		if !l.Layout.Single() && hasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), l.Layout.stem()) {
 			return refuse(ReasonName, "match its sub-modules instead",
 				"unit %s would take the name of the remainder file %s", u.Path, u.File)
 		}
@@ -162,9 +120,36 @@ func (p *planner) checkRemainderName() error {
 	return nil
 }
 
-// isShardName says whether name is like stem-00001-of-00002.
-func isShardName(name, stem string) bool {
-	rest, ok := strings.CutPrefix(name, stem+"-")
-	a, b, found := strings.Cut(rest, "-of-")
-	return ok && found && a != "" && b != "" && digits(a) == len(a) && digits(b) == len(b)
+// collision returns two of the paths that are the same file on file systems that ignore case; "" if there are none.
+func collision(paths []string) (a, b string) {
+	taken := map[string]string{}
+	for _, p := range paths {
+		key := strings.ToLower(p)
+		if other, ok := taken[key]; ok {
+			return other, p
+		}
+		taken[key] = p
+	}
+	return "", ""
+}
+
+var (
+	foreignChar = regexp.MustCompile(`[^A-Za-z0-9_.-]`)                          // in a unit path
+	deviceName  = regexp.MustCompile(`^(?i:con|prn|aux|nul|com[1-9]|lpt[1-9])$`) // no file on Windows, whatever the extension
+)
+
+// checkUnitPath refuses paths that are no plain dotted names.
+func checkUnitPath(path string) error {
+	const most = 200 // leaves room for the extension and a temporary name within 255 bytes
+	switch bad := foreignChar.FindString(path); {
+	case len(path) > most:
+		return refuse(ReasonName, "", "unit path %.40q… is longer than %d bytes", path, most)
+	case bad != "":
+		return refuse(ReasonName, "", "unit path %q holds %q: it cannot become a file name", path, bad)
+	case strings.HasPrefix(path, "."), strings.HasSuffix(path, "."), strings.Contains(path, ".."):
+		return refuse(ReasonName, "", "unit path %q has an empty component", path)
+	case deviceName.MatchString(path):
+		return refuse(ReasonName, "", "unit path %q is a device name on Windows", path)
+	}
+	return nil
 }

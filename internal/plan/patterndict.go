@@ -3,9 +3,11 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -26,61 +28,36 @@ const maxPatterns = 4096
 
 // ParsePatternDict reads a JSON object {"regex": ["attribute", …], …} and keeps its order. Every regex is checked to
 // be one that Python and this package understand alike.
-func ParsePatternDict(data []byte) (PatternDict, error) {
-	d, err := decodePatternDict(data)
-	if err != nil {
+func ParsePatternDict(data []byte) (d PatternDict, err error) {
+	if err := json.Unmarshal(data, &d); err != nil {
 		return nil, fmt.Errorf("parse pattern dict: %w", err)
 	}
 	return d, nil
 }
 
-// UnmarshalJSON reads the dict as [ParsePatternDict] does.
-func (d *PatternDict) UnmarshalJSON(data []byte) (err error) {
-	*d, err = decodePatternDict(data)
-	return err
-}
-
 // MarshalJSON writes the dict on one line, in order.
 func (d PatternDict) MarshalJSON() ([]byte, error) { return d.AppendJSON(nil, "", ""), nil }
 
-// decodePatternDict walks the tokens of the object, since a Go map would lose the order.
-func decodePatternDict(data []byte) (PatternDict, error) {
+// UnmarshalJSON walks the tokens of the object, since a Go map would lose the order.
+func (d *PatternDict) UnmarshalJSON(data []byte) error {
 	if !utf8.Valid(data) {
-		return nil, fmt.Errorf("not UTF-8")
+		return errors.New("not UTF-8")
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
-	if err := expectDelim(dec, '{'); err != nil {
-		return nil, err
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return fmt.Errorf("want an object, got %.20s", data)
 	}
-	d := PatternDict{}
+	*d = PatternDict{}
 	for dec.More() {
 		p, err := decodePattern(dec)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if d = append(d, p); len(d) > maxPatterns {
-			return nil, fmt.Errorf("more than %d patterns", maxPatterns)
+		if *d = append(*d, p); len(*d) > maxPatterns {
+			return fmt.Errorf("more than %d patterns", maxPatterns)
 		}
 	}
-	if err := expectDelim(dec, '}'); err != nil {
-		return nil, err
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, fmt.Errorf("something follows the object")
-	}
-	return d, d.check()
-}
-
-// expectDelim takes one delimiter from the decoder.
-func expectDelim(dec *json.Decoder, want json.Delim) error {
-	t, err := dec.Token()
-	if err != nil {
-		return err
-	}
-	if t != want {
-		return fmt.Errorf("want %q, got %v", want.String(), t)
-	}
-	return nil
+	return d.check()
 }
 
 // decodePattern reads one member.
@@ -135,84 +112,59 @@ func checkAttrs(p Pattern) error {
 // AppendJSON appends the dict as Python's json.dumps writes it: in order, ASCII only, one attribute a line. Every line
 // after the first starts with prefix, then one indent a level; with an empty indent everything is on one line.
 func (d PatternDict) AppendJSON(dst []byte, prefix, indent string) []byte {
-	lines := make([]func([]byte) []byte, len(d))
+	members := make([]string, len(d))
 	for i, p := range d {
-		lines[i] = func(b []byte) []byte {
-			b = append(appendPyString(b, p.Regex), ": "...)
-			return appendList(b, '[', ']', p.items(), next(prefix, indent), indent)
+		attrs := make([]string, len(p.Attrs))
+		for k, a := range p.Attrs {
+			attrs[k] = pyString(a)
 		}
+		members[i] = pyString(p.Regex) + ": " + pyList("[", attrs, "]", prefix+indent, indent)
 	}
-	return appendList(dst, '{', '}', lines, prefix, indent)
+	return append(dst, pyList("{", members, "}", prefix, indent)...)
 }
 
-// items returns one writer an attribute.
-func (p Pattern) items() []func([]byte) []byte {
-	items := make([]func([]byte) []byte, len(p.Attrs))
-	for i, a := range p.Attrs {
-		items[i] = func(b []byte) []byte { return appendPyString(b, a) }
-	}
-	return items
-}
-
-// next returns the prefix one level deeper.
-func next(prefix, indent string) string {
+// pyList writes items between two brackets as json.dumps does.
+func pyList(open string, items []string, end, prefix, indent string) string {
 	if indent == "" {
-		return ""
+		return open + strings.Join(items, ", ") + end
 	}
-	return prefix + indent
+	if len(items) == 0 {
+		return open + end
+	}
+	line := "\n" + prefix + indent
+	return open + line + strings.Join(items, ","+line) + "\n" + prefix + end
 }
 
-// appendList writes items between two brackets, in json.dumps style.
-func appendList(b []byte, open, end byte, items []func([]byte) []byte, prefix, indent string) []byte {
-	b = append(b, open)
-	for i, item := range items {
-		switch {
-		case indent != "":
-			b = append(append(b, comma(i)...), '\n')
-			b = append(append(b, prefix...), indent...)
-		case i > 0:
-			b = append(b, ", "...)
-		}
-		b = item(b)
-	}
-	if indent != "" && len(items) > 0 {
-		b = append(append(b, '\n'), prefix...)
-	}
-	return append(b, end)
-}
-
-// comma separates item i from the one before.
-func comma(i int) string {
-	if i == 0 {
-		return ""
-	}
-	return ","
-}
-
-// appendPyString appends a JSON string with everything outside printable ASCII escaped, as json.dumps does.
-func appendPyString(b []byte, s string) []byte {
-	b = append(b, '"')
+// pyString writes a JSON string as json.dumps does: every character outside printable ASCII is escaped.
+func pyString(s string) string {
+	const short, letters = "\"\\\b\f\n\r\t", `"\bfnrt`
+	b := []byte{'"'}
 	for _, r := range s {
-		b = appendPyRune(b, r)
+		switch i := strings.IndexRune(short, r); {
+		case i >= 0:
+			b = append(b, '\\', letters[i])
+		case r >= ' ' && r < 0x7f:
+			b = append(b, byte(r))
+		default:
+			for _, half := range utf16.AppendRune(nil, r) {
+				b = fmt.Appendf(b, `\u%04x`, half)
+			}
+		}
 	}
-	return append(b, '"')
+	return string(append(b, '"'))
 }
 
-// appendPyRune appends one character of a JSON string; those above the basic plane become a surrogate pair.
-func appendPyRune(b []byte, r rune) []byte {
-	const short = "\"\"\\\\\bb\ff\nn\rr\tt" // character, then its letter
-	if i := strings.IndexRune(short, r); i >= 0 && r < utf8.RuneSelf && i%2 == 0 {
-		return append(b, '\\', short[i+1])
-	}
-	switch {
-	case r >= ' ' && r < 0x7f:
-		return append(b, byte(r))
-	case r > 0xffff:
-		r -= 0x10000
-		return fmt.Appendf(b, `\u%04x\u%04x`, 0xd800+(r>>10), 0xdc00+(r&0x3ff))
-	default:
-		return fmt.Appendf(b, `\u%04x`, r)
-	}
+// Equal compares two dicts, order included.
+func (d PatternDict) Equal(other PatternDict) bool {
+	return slices.EqualFunc(d, other, func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
+}
+
+// matches says whether a pattern of the dict matches a module. A pattern that cannot be compiled matches none.
+func (d PatternDict) matches(module string) bool {
+	return slices.ContainsFunc(d, func(p Pattern) bool {
+		re, err := compilePython(p.Regex)
+		return err == nil && re.MatchString(module)
+	})
 }
 
 // clone returns a copy that shares nothing with d.

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/df11-convert/df11-convert/internal/safetensors"
+import (
+	"fmt"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
 
 // FormatVersion is the DF11 version that new repos state (docs/format.md §12).
 const FormatVersion = "0.5.0"
@@ -9,35 +13,70 @@ const FormatVersion = "0.5.0"
 type Plan struct {
 	Layout      Layout      // layout of the output
 	Entry       string      // catalogue id; "" for a dict that the caller gave or that was derived
-	Unlike      bool        // the caller asked for Entry, although the source does not fit it
-	Provenance  string      // where the pattern dict comes from: "published:…", "derived:…", "derived", "given"
-	Derived     bool        // the dict was derived from headers alone
-	PatternDict PatternDict // as config.json states it
 	Loader      Loader      // how the model is loaded
+	PatternDict PatternDict // as config.json states it
+	Origin
 
-	Units          []Unit       // by pattern, then by module
-	Remainder      []Tensor     // tensors of no unit, in the order in which they are dealt out to files
-	RemainderFiles []OutputFile // at least one, even when empty; in single layouts the one file of everything
-	RemainderIndex string       // path of the remainder's index; "" when there is one file
-	OutputFiles    []OutputFile // every safetensors file of the output, unit files first
+	Units       []Unit       // by pattern, then by module
+	Rest                     // tensors outside the units
+	OutputFiles []OutputFile // every safetensors file of the output, unit files first
 
 	Config     ConfigPlan // how config.json comes about
 	Copied     []File     // files carried over unchanged
 	Components []File     // weights of a pipeline's other components, carried over unchanged; can be large
 	NotCopied  []Skipped  // files of the source that have no place in the output
 
-	Aliases        []Alias   // tensors that are not stored because another holds the same values
-	Dropped        []Tensor  // tensors outside the converted model in a single-file checkpoint
-	Split          bool      // units are smaller than usual, because a layer would exceed DF11's limit
-	Renamed        bool      // tensors are stored under other names than the source's
-	TiedEmbeddings bool      // head and embedding share one matrix
-	Differences    []string  // where the output differs from the official route, and why
-	Warnings       []Warning // what the user should know
-	Readers        []Reader  // which readers will load the output
+	Changes
+	Notes
 
-	source     Source
-	foreign    string // class that the source states although its names are not that class's; "" if all fits
-	comfyClass string // what the ComfyUI node calls the class; "" if it does not know it
+	source Source
+	class  className
+}
+
+// Origin says where the pattern dict comes from.
+type Origin struct {
+	Provenance string // "published:…", "derived:…", "derived", "given"
+	Derived    bool   // the dict was derived from headers alone
+	Unlike     bool   // the caller asked for the entry, although the source does not fit it
+}
+
+// Rest is everything that lies in no unit.
+type Rest struct {
+	Remainder      []Tensor     // in the order in which the tensors are dealt out to files
+	RemainderFiles []OutputFile // at least one, even when empty; in single layouts the one file of everything
+	RemainderIndex string       // path of the remainder's index; "" when there is one file
+}
+
+// Changes says how the output's tensors differ from the source's.
+type Changes struct {
+	Aliases        []Alias  // tensors that are not stored because another holds the same values
+	Dropped        []Tensor // tensors outside the converted model in a single-file checkpoint
+	Split          bool     // units are smaller than usual, because a layer would exceed DF11's limit
+	Renamed        bool     // tensors are stored under other names than the source's
+	TiedEmbeddings bool     // head and embedding share one matrix
+}
+
+// Notes is what the user should know about a plan.
+type Notes struct {
+	Differences []string  // where the output differs from the official route, and why
+	Warnings    []Warning // what may go wrong
+	Readers     []Reader  // which readers will load the output
+}
+
+// warn adds a warning about the named tensors or files.
+func (n *Notes) warn(code WarningCode, names []string, format string, args ...any) {
+	n.Warnings = append(n.Warnings, Warning{Code: code, Text: fmt.Sprintf(format, args...), Names: names})
+}
+
+// differ notes a difference from what the official route would write.
+func (n *Notes) differ(format string, args ...any) {
+	n.Differences = append(n.Differences, fmt.Sprintf(format, args...))
+}
+
+// className is what decides which readers know the model's class.
+type className struct {
+	foreign string // class that the source states although its names are not that class's; "" if all fits
+	comfy   string // name of the class in the ComfyUI node; "" if the node does not know it
 }
 
 // Unit is one module that is compressed as a whole (docs/format.md §1).
@@ -88,6 +127,23 @@ func (t Tensor) NElems() int64 {
 		n *= d
 	}
 	return n
+}
+
+// StoredDType returns the type of a plain tensor in the output: the source's, but BF16 for F32 that holds exact BF16.
+func (t Tensor) StoredDType() safetensors.DType {
+	if t.ExactF32 {
+		return safetensors.BF16
+	}
+	return t.DType
+}
+
+// SpoolBytes returns the bytes of the tensor in the output, where it stays plain, and in a spool: F32 that holds exact
+// BF16 is narrowed when it arrives.
+func (t Tensor) SpoolBytes() int64 {
+	if t.ExactF32 {
+		return t.Length / 2
+	}
+	return t.Length
 }
 
 // OutputFile is one safetensors file of the output: for each unit the six tensors, or its plain weights if DF11 cannot
@@ -160,6 +216,43 @@ type Loader struct {
 	Remark       string `json:"remark,omitempty"`       // on these versions, for people
 }
 
+// Reasons for Unit.Unholdable that headers show.
+const (
+	tooLarge = "too_large"
+	isEmpty  = "empty"
+)
+
+// maxElems is the largest unit that the loader's 32-bit counters can hold (docs/format.md §9).
+const maxElems = 1<<31 - 1
+
+// markUnholdable marks the units that DF11 cannot hold, as far as headers show it, and refuses a model of nothing else.
+func (p *Plan) markUnholdable() error {
+	var names []string
+	for i := range p.Units {
+		u := &p.Units[i]
+		switch n := u.NElems(); {
+		case n == 0:
+			u.Unholdable = isEmpty
+		case n > maxElems || n < 0:
+			u.Unholdable = tooLarge
+		default:
+			continue
+		}
+		names = append(names, u.Path)
+	}
+	if len(names) == len(p.Units) {
+		return refuse(ReasonUnholdable, "split the units with a pattern dict of their sub-modules",
+			"DF11 can hold none of the %s: %s", count(len(names), "unit"), sample(names))
+	}
+	if len(names) > 0 {
+		p.warn(WarnUnit, names, "%s stay in BF16, because DF11 cannot hold them", count(len(names), "unit"))
+	}
+	return nil
+}
+
+// Source returns what the plan was made from.
+func (p *Plan) Source() Source { return p.source }
+
 // SourceBytes returns the bytes of all weight files: what a conversion reads.
 func (p *Plan) SourceBytes() int64 {
 	var n int64
@@ -182,21 +275,18 @@ func (p *Plan) UnitBytes() int64 {
 
 // PlainBytes returns the bytes of all tensors that pass through: siblings and remainder.
 func (p *Plan) PlainBytes() int64 {
-	n := bytesOf(p.Remainder)
-	for _, u := range p.Units {
-		n += bytesOf(u.Siblings)
-	}
-	return n
-}
-
-// bytesOf sums the lengths of tensors.
-func bytesOf(ts []Tensor) int64 {
 	var n int64
-	for _, t := range ts {
+	for _, t := range p.plainTensors() {
 		n += t.Length
 	}
 	return n
 }
 
-// Source returns what the plan was made from.
-func (p *Plan) Source() Source { return p.source }
+// plainTensors lists all tensors that pass through: siblings by unit, then the remainder.
+func (p *Plan) plainTensors() []Tensor {
+	var out []Tensor
+	for _, u := range p.Units {
+		out = append(out, u.Siblings...)
+	}
+	return append(out, p.Remainder...)
+}

@@ -30,11 +30,8 @@ func indexRegex(nums []int) string {
 // digitAlternatives returns regexes that together match the given strings of digits, all of one length and sorted.
 // First digits with the same tails share an alternative.
 func digitAlternatives(nums []string) []string {
-	if len(nums) == 0 {
-		return nil
-	}
-	if nums[0] == "" {
-		return []string{""}
+	if len(nums) == 0 || nums[0] == "" {
+		return nums
 	}
 	var alts, lastTails []string
 	var first []byte // first digits that share lastTails
@@ -43,35 +40,20 @@ func digitAlternatives(nums []string) []string {
 			alts = append(alts, digitClass(first)+t)
 		}
 	}
-	for _, group := range byFirstDigit(nums) {
-		tails := digitAlternatives(group.tails)
-		if len(first) > 0 && !slices.Equal(tails, lastTails) {
+	for i := 0; i < len(nums); {
+		digit := nums[i][0]
+		var tails []string
+		for ; i < len(nums) && nums[i][0] == digit; i++ {
+			tails = append(tails, nums[i][1:])
+		}
+		if tails = digitAlternatives(tails); len(first) > 0 && !slices.Equal(tails, lastTails) {
 			flush()
 			first = nil
 		}
-		first, lastTails = append(first, group.digit), tails
+		first, lastTails = append(first, digit), tails
 	}
 	flush()
 	return alts
-}
-
-// digitGroup is what follows one first digit.
-type digitGroup struct {
-	digit byte
-	tails []string
-}
-
-// byFirstDigit groups sorted strings of digits by their first.
-func byFirstDigit(nums []string) []digitGroup {
-	var groups []digitGroup
-	for _, s := range nums {
-		if n := len(groups); n == 0 || groups[n-1].digit != s[0] {
-			groups = append(groups, digitGroup{digit: s[0]})
-		}
-		last := &groups[len(groups)-1]
-		last.tails = append(last.tails, s[1:])
-	}
-	return groups
 }
 
 // digitClass returns a regex for one of the digits, which are sorted: 3, [1-2], [3-57].

@@ -53,12 +53,7 @@ func rankOf(ranks []string, component string) int {
 	return best
 }
 
-// sortedKeys returns a map's keys in natural order for paths, ascending for numbers.
-func sortedKeys[K int | string, V any](m map[K]V) []K {
-	return slices.SortedFunc(maps.Keys(m), func(a, b K) int {
-		if x, ok := any(a).(string); ok {
-			return naturalCompare(x, any(b).(string))
-		}
-		return cmp.Compare(a, b)
-	})
+// sortedPaths returns a map's keys in natural order.
+func sortedPaths[V any](m map[string]V) []string {
+	return slices.SortedFunc(maps.Keys(m), naturalCompare)
 }

@@ -2,8 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -44,8 +42,8 @@ func (p *Plan) lintOfficial() Reader {
 	switch {
 	case p.Layout == ComfyUI:
 		r.Why = "a ComfyUI file has no config.json and ComfyUI's names"
-	case p.foreign != "":
-		r.Why = "the tensor names are not the module paths of " + p.foreign + ", the class that the source states"
+	case p.class.foreign != "":
+		r.Why = "the tensor names are not the module paths of " + p.class.foreign + ", the class that the source states"
 	default:
 		r.OK = true
 		r.Why = p.loadCondition()
@@ -71,7 +69,7 @@ func (p *Plan) loadCondition() string {
 	return strings.Join(append(parts, "setuptools <81"), "; ")
 }
 
-// caveat is what no reader's rules can see of a dict that is not the catalogue's; "" for one that is.
+// caveat says what nobody checked about a dict that is not the catalogue's; "" for one of the catalogue.
 func (p *Plan) caveat() string {
 	if p.Derived || p.Entry == "" {
 		return "module paths not checked against the class"
@@ -79,7 +77,7 @@ func (p *Plan) caveat() string {
 	return ""
 }
 
-// lintAuto refuses, for readers that build the model from the folder alone, what needs a model made beforehand.
+// lintAuto adds the rule of readers that build the model from the folder alone: they know no other classes.
 func (p *Plan) lintAuto(r Reader) Reader {
 	if r.OK && p.Loader.Via != "AutoModelForCausalLM" {
 		r.OK, r.Why = false, "it builds language models of transformers only"
@@ -93,10 +91,10 @@ func (p *Plan) lintComfy() Reader {
 	switch {
 	case p.Layout != ComfyUI:
 		r.Why = "it loads single files with ComfyUI's names only"
-	case p.comfyClass == "":
+	case p.class.comfy == "":
 		r.Why = "it has no pattern dict for this class"
 	default:
-		r.OK, r.Why = true, "as class "+p.comfyClass
+		r.OK, r.Why = true, "as class "+p.class.comfy
 	}
 	return r
 }
@@ -107,67 +105,17 @@ var mlxModels = []string{
 	"qwen-image21-comfyui", "krea2-comfyui",
 }
 
-// lintMLX applies the rules of mlx-dfloat, the strictest reader.
+// lintMLX: mlx-dfloat takes the entries that it has a model for. A test holds their dicts against its grammar of patterns.
 func (p *Plan) lintMLX() Reader {
 	r := Reader{Name: "mlx-dfloat", Version: "0.2"}
-	if err := p.mlxRules(); err != nil {
-		r.Why = err.Error()
-		return r
-	}
-	if !slices.Contains(mlxModels, p.Entry) {
-		r.Why = "its format rules hold, but it has no model of this class"
-		return r
-	}
-	r.OK = true
-	return r
-}
-
-// mlxRules returns the first format rule of mlx-dfloat that the plan breaks.
-func (p *Plan) mlxRules() error {
-	if len(p.PatternDict) > 64 {
-		return fmt.Errorf("%d patterns, more than 64", len(p.PatternDict))
-	}
-	for _, pat := range p.PatternDict {
-		if err := MLXPattern(pat.Regex); err != nil {
-			return fmt.Errorf("pattern %q: %w", pat.Regex, err)
-		}
-	}
-	for _, u := range p.Units {
-		if !mlxName.MatchString(u.Path) || strings.Contains(u.Path, "..") {
-			return fmt.Errorf("unit name %q is outside its rules", u.Path)
-		}
-		if u.Unholdable == "" && slices.Contains(u.Sizes(), 0) {
-			return fmt.Errorf("unit %s holds an empty weight", u.Path)
-		}
-	}
-	return nil
-}
-
-// The grammar that mlx-dfloat takes patterns in.
-var (
-	mlxName       = regexp.MustCompile(`^[A-Za-z0-9_.\-]{1,256}$`)
-	mlxTokens     = regexp.MustCompile(`^(\\[.dw]|[A-Za-z0-9_.\-\[\]()|*+?])*$`)
-	mlxQuantified = regexp.MustCompile(`\)[*+{]`)
-)
-
-// MLXPattern returns the rule of mlx-dfloat's regex grammar that a pattern breaks, or nil.
-func MLXPattern(regex string) error {
+	empty := slices.IndexFunc(p.Units, func(u Unit) bool { return u.Unholdable == "" && slices.Contains(u.Sizes(), 0) })
 	switch {
-	case len([]rune(regex)) > 256:
-		return fmt.Errorf("longer than 256 characters")
-	case mlxQuantified.MatchString(regex):
-		return fmt.Errorf("a quantified group")
-	case !mlxTokens.MatchString(regex):
-		return fmt.Errorf("characters outside its grammar")
-	case strings.Contains(regex, "(?"):
-		return fmt.Errorf("an extension group")
-	case strings.Count(regex, "*")+strings.Count(regex, "+") > 2:
-		return fmt.Errorf("more than 2 unbounded quantifiers")
-	case strings.Count(regex, "?") > 2:
-		return fmt.Errorf("more than 2 optional parts")
-	case strings.Count(regex, "|") > 4:
-		return fmt.Errorf("more than 4 alternations")
+	case !slices.Contains(mlxModels, p.Entry):
+		r.Why = "it has no model of this class"
+	case empty >= 0:
+		r.Why = "unit " + p.Units[empty].Path + " holds an empty weight"
 	default:
-		return nil
+		r.OK = true
 	}
+	return r
 }

@@ -1,9 +1,6 @@
 package plan
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Reason says in one word why a source is not convertible.
 type Reason string
@@ -37,21 +34,4 @@ func (e *RefusedError) Error() string { return e.Detail }
 // refuse builds a RefusedError; the detail is formatted, the hint is taken as it is.
 func refuse(r Reason, hint, format string, args ...any) error {
 	return &RefusedError{Reason: r, Detail: fmt.Sprintf(format, args...), Hint: hint}
-}
-
-// sample lists at most three of the names, and how many more there are.
-func sample(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}
-
-// count puts a number before a noun, with an s where there is not exactly one.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

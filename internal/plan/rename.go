@@ -3,22 +3,23 @@ package plan
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // renamePaths turns the source's names into the module paths of the class that loads the output, where the catalogue
 // says that they differ. All tensors are renamed, not only those of units.
-func (p *planner) renamePaths() error {
-	if p.entry == nil || len(p.entry.PathRename) == 0 {
+func (d *draft) renamePaths() error {
+	if d.entry == nil || len(d.entry.PathRename) == 0 {
 		return nil
 	}
-	rules, err := compileRules(p.entry.PathRename)
+	rules, err := compileRules(d.entry.PathRename)
 	if err != nil {
 		return err
 	}
 	renamed := 0
-	for i := range p.inv.tensors {
-		t := &p.inv.tensors[i]
+	for i := range d.inv.tensors {
+		t := &d.inv.tensors[i]
 		if name := rename(rules, t.Name); name != t.Name {
 			t.Name = name
 			renamed++
@@ -27,9 +28,9 @@ func (p *planner) renamePaths() error {
 	if renamed == 0 {
 		return nil
 	}
-	p.plan.Renamed = true
-	p.differ("%s stored under the module paths of current transformers instead of the source's names", count(renamed, "tensor"))
-	return p.inv.rebuild()
+	d.plan.Renamed = true
+	d.plan.differ("%s stored under the module paths of current transformers instead of the source's names", count(renamed, "tensor"))
+	return d.inv.rebuild()
 }
 
 // renameRule rewrites names that a regex matches at their start.
@@ -51,7 +52,7 @@ func compileRules(pairs [][2]string) ([]renameRule, error) {
 	return rules, nil
 }
 
-// rename applies the first rule that matches. Names that have the target form of any rule already stay.
+// rename applies the first rule that matches. A name that already has the target form of some rule stays.
 func rename(rules []renameRule, name string) string {
 	for _, r := range rules {
 		m := r.re.FindString(name)
@@ -65,4 +66,39 @@ func rename(rules []renameRule, name string) string {
 		}
 	}
 	return name
+}
+
+// comfyPrefixes are what full checkpoints and some exports put before the names of the diffusion model. The ComfyUI
+// loaders want names without them.
+var comfyPrefixes = []string{"model.diffusion_model.", "diffusion_model."}
+
+// stripComfyPrefix gives the tensors of a single file the names of ComfyUI's model: it removes the prefix and leaves out
+// the other models of a full checkpoint (text encoders, VAE), which the node does not load.
+func (d *draft) stripComfyPrefix() error {
+	if d.survey.Layout != ComfyUI {
+		return nil
+	}
+	i := slices.IndexFunc(comfyPrefixes, d.inv.holdsPrefix)
+	if i < 0 {
+		return nil
+	}
+	var kept []Tensor
+	var dropped []string
+	for _, t := range d.inv.tensors {
+		name, ok := strings.CutPrefix(t.Name, comfyPrefixes[i])
+		if !ok {
+			d.plan.Dropped = append(d.plan.Dropped, t)
+			dropped = append(dropped, t.Name)
+			continue
+		}
+		t.Name = name
+		kept = append(kept, t)
+	}
+	d.inv.tensors = kept
+	d.plan.Renamed = true
+	if len(dropped) > 0 {
+		d.plan.warn(WarnDropped, dropped, "%s outside the diffusion model left out: keep the source for text encoders and VAE",
+			count(len(dropped), "tensor"))
+	}
+	return d.inv.rebuild()
 }

@@ -31,7 +31,7 @@ type WeightFile struct {
 type Options struct {
 	PatternDict PatternDict // overrides the catalogue
 	Like        string      // catalogue id or published DF11 repo whose dict is reproduced
-	NamesOf     string      // catalogue id whose names and ties hold beside a given PatternDict; "" = those of the source
+	NamesOf     string      // catalogue id whose names and ties apply although PatternDict is given; "" = the source's own
 	Layout      Layout      // overrides the layout that the source suggests
 	Component   string      // folder of a diffusers pipeline to convert; "" = transformer, else unet
 	WeightFile  string      // the one weight file to convert, for repos that hold several single files
@@ -39,6 +39,14 @@ type Options struct {
 	ExactF32    bool        // take F32 weights that turn out to be exact BF16
 	Catalogue   *Catalogue  // nil = the embedded one
 }
+
+// convertible says whether weights of a type can become units.
+func (o *Options) convertible(d safetensors.DType) bool {
+	return d == safetensors.BF16 || d == safetensors.F32 && o.ExactF32
+}
+
+// compressible says whether a tensor can become a weight of a unit.
+func (o *Options) compressible(t Tensor) bool { return len(t.Shape) == 2 && o.convertible(t.DType) }
 
 // Layout is the way a model is laid out in its folder, on both sides of the conversion.
 type Layout string

@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"cmp"
 	"encoding/json"
+	"errors"
 	"path"
 	"regexp"
 	"slices"
@@ -74,7 +74,7 @@ func (s *Survey) findModel(opt Options) error {
 func FamilyOf(weightFile string) Layout {
 	name := strings.TrimSuffix(path.Base(weightFile), ".safetensors")
 	for _, family := range []Layout{Transformers, Diffusers} {
-		if name == family.stem() || strings.HasPrefix(name, family.stem()+".") || isShardName(name, family.stem()) {
+		if hasStem(name, family.stem()) || strings.HasPrefix(name, family.stem()+".") {
 			return family
 		}
 	}
@@ -93,7 +93,7 @@ func (s *Survey) stems(dir string, family Layout) []string {
 	return found
 }
 
-// findComponent chooses the folder of a pipeline that is converted.
+// findComponent chooses which folder of a pipeline is converted.
 func (s *Survey) findComponent(opt Options) error {
 	s.ModelIndex = "model_index.json"
 	choices := []string{"transformer", "unet"}
@@ -146,7 +146,7 @@ func (s *Survey) findWeights(opt Options) error {
 	return nil
 }
 
-// isShard recognises the files of a model in several files: model-00001-of-00004.safetensors.
+// isShard recognizes the files of a model in several files: model-00001-of-00004.safetensors.
 var isShard = regexp.MustCompile(`-\d{5}-of-\d{5}\.safetensors$`)
 
 // takeSingle uses the one weight file that the caller named.
@@ -186,16 +186,16 @@ func (s *Survey) findSingle() error {
 }
 
 // WeightFiles returns the weight files in shard order, given the content of the file Index (nil if there is none).
-// It refuses an index that cannot be read or names files that the source does not hold.
+// It refuses an index that cannot be read, and one that names files which the source does not hold.
 func (s *Survey) WeightFiles(index []byte) ([]File, error) {
 	if s.Index == "" {
 		return s.pick([]string{s.single})
 	}
-	m, err := parseIndex(index)
+	m, err := s.weightMap(index)
 	if err != nil {
-		return nil, refuse(ReasonWeights, "", "read %s: %v", s.Index, err)
+		return nil, err
 	}
-	names := make([]string, 0, 8)
+	var names []string
 	for _, shard := range m {
 		names = append(names, path.Join(s.Dir, shard))
 	}
@@ -224,50 +224,78 @@ func (s *Survey) pick(names []string) ([]File, error) {
 	return out, nil
 }
 
-// parseIndex returns the weight_map of an index: tensor name → file name.
-func parseIndex(data []byte) (map[string]string, error) {
+// weightMap reads the content of the file Index: tensor name → file name.
+func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
-	if err := json.Unmarshal(lenientJSON(data), &index); err != nil {
-		return nil, err
+	err := json.Unmarshal(lenientJSON(data), &index)
+	if err == nil && len(index.WeightMap) == 0 {
+		err = errors.New("it lists no tensors")
 	}
-	if len(index.WeightMap) == 0 {
-		return nil, errEmptyIndex
+	if err != nil {
+		return nil, refuse(ReasonWeights, "", "read %s: %v", s.Index, err)
 	}
 	return index.WeightMap, nil
 }
 
-// naturalCompare orders names with numbers by their value: layers.2 before layers.10.
-func naturalCompare(a, b string) int {
-	for a != "" && b != "" {
-		da, db := digits(a), digits(b)
-		if da == 0 || db == 0 {
-			if a[0] != b[0] {
-				return cmp.Compare(a[0], b[0])
-			}
-			a, b = a[1:], b[1:]
-			continue
-		}
-		if c := compareDigits(a[:da], b[:db]); c != 0 {
-			return c
-		}
-		a, b = a[da:], b[db:]
+// Hints for sources without safetensors weights.
+const (
+	pickleHint = "re-save the model as safetensors, for example with save_pretrained(safe_serialization=True), " +
+		"or look for a safetensors branch of the repo"
+	ggufHint    = "start from the original BF16 safetensors repo; a GGUF file is already its own format"
+	adapterHint = "merge the adapter into its base model first"
+)
+
+// pickleExts are the extensions of files that Python unpickles, which can run code.
+var pickleExts = []string{".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle"}
+
+// CheckFile refuses, by its name, a file that cannot be a source, and options that name another weight file.
+func CheckFile(name string, opt Options) error {
+	ext := strings.ToLower(path.Ext(name))
+	switch {
+	case opt.WeightFile != "":
+		return refuse(ReasonLayout, "name either the folder with --file, or the file alone",
+			"--file %s is given, but the source is the file %s", opt.WeightFile, name)
+	case ext == ".safetensors":
+		return nil
+	case ext == ".gguf":
+		return refuse(ReasonNoWeights, ggufHint, "%s holds GGUF weights, not BF16 safetensors", name)
+	case slices.Contains(pickleExts, ext):
+		return refuse(ReasonNoWeights, pickleHint, "%s holds pickled weights, which are never opened", name)
+	case strings.HasSuffix(name, ".safetensors.index.json"):
+		return refuse(ReasonNoWeights, "name its folder", "%s is the index of a model, not the model", name)
+	default:
+		return refuse(ReasonNoWeights, "", "%s is neither a folder nor a .safetensors file", name)
 	}
-	return cmp.Compare(len(a), len(b))
 }
 
-// digits counts the digits at the start of s.
-func digits(s string) int {
-	n := 0
-	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		n++
+// refuseNoWeights says which other kind of weights the source holds.
+func (s *Survey) refuseNoWeights() error {
+	switch {
+	case s.holdsType(".gguf"):
+		return refuse(ReasonNoWeights, ggufHint, "the source holds GGUF weights, not BF16 safetensors")
+	case s.isAdapter():
+		return refuse(ReasonNoWeights, adapterHint, "the source is a LoRA adapter, not a model")
+	case s.holdsType(".safetensors") && s.Layout != ComfyUI:
+		return refuse(ReasonWeights, "name the file with --file, or choose another --layout",
+			"the source has neither %s.safetensors nor its index", path.Join(s.Dir, s.Layout.stem()))
+	case s.holdsType(pickleExts...):
+		return refuse(ReasonNoWeights, pickleHint, "the source holds pickled weights only, which are never opened")
+	default:
+		return refuse(ReasonNoWeights, "", "the source holds no safetensors weights")
 	}
-	return n
 }
 
-// compareDigits orders two runs of digits by value, equal values by length, so that 1 and 01 stay apart.
-func compareDigits(a, b string) int {
-	x, y := strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
-	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y), cmp.Compare(len(a), len(b)))
+// isAdapter says whether the weights' folder holds an adapter under the usual names of its files.
+func (s *Survey) isAdapter() bool {
+	names := []string{"adapter_config.json", "adapter_model.safetensors", "adapter_model.bin", "pytorch_lora_weights.safetensors"}
+	return slices.ContainsFunc(names, func(name string) bool { return s.has(path.Join(s.Dir, name)) != "" })
+}
+
+// holdsType says whether the weights' folder holds files with one of the extensions.
+func (s *Survey) holdsType(exts ...string) bool {
+	return slices.ContainsFunc(s.files, func(f File) bool {
+		return slices.Contains(exts, strings.ToLower(path.Ext(f.Path))) && strings.HasPrefix(f.Path, s.Dir)
+	})
 }

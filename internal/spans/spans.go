@@ -40,22 +40,6 @@ type Alias struct {
 	Of Tensor
 }
 
-// SpoolBytes is the size of a tensor in a spool: F32 that is exact BF16 is narrowed when it arrives.
-func SpoolBytes(t plan.Tensor) int64 {
-	if t.ExactF32 {
-		return t.Length / 2
-	}
-	return t.Length
-}
-
-// StoredDType is the dtype of a copied tensor in the output.
-func StoredDType(t plan.Tensor) safetensors.DType {
-	if t.ExactF32 {
-		return "BF16"
-	}
-	return t.DType
-}
-
 // Outputs lays out every output file of the plan, in the plan's order.
 func Outputs(p *plan.Plan) []*Output {
 	var outputs []*Output
@@ -87,7 +71,7 @@ func (o *Output) addUnit(u plan.Unit) {
 // place reserves room in the spool for a tensor.
 func (o *Output) place(t plan.Tensor) Tensor {
 	placed := Tensor{t, o.Size}
-	o.Size += SpoolBytes(t)
+	o.Size += t.SpoolBytes()
 	return placed
 }
 
@@ -111,7 +95,7 @@ func (u *Unit) Tensors() iter.Seq[Tensor] {
 			if !yield(Tensor{a, at}) {
 				return
 			}
-			at += SpoolBytes(a)
+			at += a.SpoolBytes()
 		}
 	}
 }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/proof"
+)
+
+// readerFlags are the flags of verbs that read a DF11 model and its original.
+type readerFlags struct {
+	sourceFlags // of the original
+	against     string
+	workers     int
+	memory      sizeFlag
+	shares      memoryShares // set by divide
+}
+
+func (f *readerFlags) register(p *pflag.FlagSet) {
+	p.StringVar(&f.against, "against", "", "the original: Hub repo, folder or .safetensors file")
+	p.IntVar(&f.workers, "workers", 0, "threads (default: all cores)")
+	p.Var(&f.memory, "memory", memoryUsage)
+	f.sourceFlags.register(p)
+}
+
+// openLimited opens a DF11 model within the memory budget.
+func (f *readerFlags) openLimited(ctx context.Context, u *ui, name string) (*model.DF11, error) {
+	if err := f.divide(); err != nil {
+		return nil, err
+	}
+	d, err := f.openDF11(ctx, u, name)
+	if err == nil && f.shares.total > 0 {
+		d.LimitPieces(pieceMemory(f.shares.total))
+	}
+	return d, err
+}
+
+// openDF11 opens a DF11 model: a file, a folder, or a Hub repo.
+func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (d *model.DF11, err error) {
+	switch repo, revision, _ := strings.Cut(name, "@"); {
+	case model.Exists(name) && strings.HasSuffix(name, ".safetensors"):
+		d, err = model.OpenDF11File(ctx, name)
+	case model.Exists(name):
+		d, err = model.OpenDF11Folder(ctx, name)
+	case strings.Count(repo, "/") != 1:
+		err = usagef("no such folder, and not a Hub id such as org/name-DF11")
+	default:
+		var c *hub.Client
+		if c, err = f.client(u, "target"); err == nil {
+			d, err = model.OpenDF11Hub(ctx, c, repo, revision)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	return d, nil
+}
+
+// openOriginal opens the model that a DF11 model was made from, and plans it as the DF11 model shows that it was planned.
+// Without --against it is the original that the DF11 model itself names.
+func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*opened, error) {
+	spec := f.against
+	if spec == "" {
+		if spec = d.Original(); spec == "" {
+			return nil, hinted{usagef("neither a manifest nor a card names the original of %s", d.Name), "name it with --against"}
+		}
+		u.say("the original is %s", spec)
+	}
+	opt, err := f.planOptions()
+	if err != nil {
+		return nil, err
+	}
+	var o *opened
+	for _, opt = range proof.OriginalOptions(d, opt) {
+		if o, err = f.openSource(ctx, u, spec, opt); !as[*plan.RefusedError](err) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o.plan, err = proof.PlanOriginal(d, o.model.Listing, opt); err != nil {
+		o.Close()
+		return nil, fmt.Errorf("plan %s: %w", spec, err)
+	}
+	return o, nil
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// hubFlags say how a Hub is asked, on either side.
+type hubFlags struct {
+	tokenFile   string // for the source alone
+	connections int
+	limitRate   sizeFlag
+	budget      int64        // of memory for the whole program, 0 for none; set by the verb
+	instead     *hub.Options // used instead of the environment's, by the demo; nil otherwise
+}
+
+// client makes a Hub client for a side, "source" or "target". Each side gets the whole share of memory for transfers: the
+// source is read before the proof, outputs come back from the target during it.
+func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
+	opt, err := f.hubOptions(u, side)
+	if err != nil {
+		return nil, err
+	}
+	return hub.New(opt)
+}
+
+// hubOptions are those of the environment, as Python reads it, and of the flags.
+func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
+	opt, err := f.environment()
+	if side == "source" && f.tokenFile != "" {
+		if opt.Token, err = hub.ReadTokenFile(f.tokenFile); err == nil {
+			opt.TokenSource = "file " + f.tokenFile
+		}
+	}
+	if err != nil {
+		return opt, err
+	}
+	opt.Side, opt.UserAgent, opt.Log = side, "df11-convert/"+versionText(), u.log()
+	opt.Connections, opt.LimitRate = f.connections, int64(f.limitRate)
+	opt.RangeBytes, opt.BufferBytes = transferBuffers(f.budget, f.connections)
+	opt.OnWait, opt.Governor = u.noteWait, u.governor
+	return opt, nil
+}
+
+func (f *hubFlags) environment() (hub.Options, error) {
+	if f.instead != nil {
+		return *f.instead, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = os.TempDir()
+	}
+	env, err := hub.Environ(os.Getenv, home)
+	return env.Options(), err
+}
+
+// sourceFlags say how a source is read and planned.
+type sourceFlags struct {
+	hubFlags
+	plan        plan.Options // without layout and pattern dict, which planOptions parses
+	layout      string
+	patternDict string // a file
+	cache       bool
+}
+
+func (f *sourceFlags) register(p *pflag.FlagSet) {
+	p.StringVar(&f.tokenFile, "source-token-file", "", "file with the token for the source, if it is not the target's")
+	p.StringVar(&f.patternDict, "pattern-dict", "", "JSON file with the pattern dict, in place of the catalogue's")
+	p.StringVar(&f.layout, "layout", "", "transformers, transformers-single, diffusers, diffusers-single or single (ComfyUI)")
+	p.StringVar(&f.plan.Like, "like", "", "take the pattern dict of this catalogue entry or published DF11 repo")
+	p.StringVar(&f.plan.Component, "component", "", "folder of a diffusers pipeline to convert (default transformer, else unet)")
+	p.StringVar(&f.plan.WeightFile, "file", "", "the one .safetensors file of the repo to convert, where it holds several models")
+	p.BoolVar(&f.plan.Vision, "vision", false, "compress the vision tower too, where the catalogue knows its units")
+	p.BoolVar(&f.plan.ExactF32, "exact-f32", false, "take F32 weights that are exact BF16; the proof is part of the conversion")
+	p.BoolVar(&f.cache, "cache", false, "keep the source's weight files in the shared cache")
+	p.IntVar(&f.connections, "connections", 0, "transfers at once in each direction (default 8)")
+	p.Var(&f.limitRate, "limit-rate", "bytes per second in each direction, e.g. 50MB")
+}
+
+func (f *sourceFlags) planOptions() (plan.Options, error) {
+	opt := f.plan
+	layout, err := plan.ParseLayout(f.layout)
+	if err != nil {
+		return opt, usageError{err}
+	}
+	opt.Layout = layout
+	if f.patternDict == "" {
+		return opt, nil
+	}
+	b, err := os.ReadFile(f.patternDict)
+	if err != nil {
+		return opt, fmt.Errorf("pattern dict: %w", err)
+	}
+	if opt.PatternDict, err = plan.ParsePatternDict(b); err != nil {
+		return opt, fmt.Errorf("pattern dict %s: %w", f.patternDict, err)
+	}
+	return opt, nil
+}
+
+// opened is a source with its plan; without, if openSource opened it.
+type opened struct {
+	source model.Source
+	model  *model.Model
+	plan   *plan.Plan
+}
+
+func (o *opened) Close() error {
+	if c, ok := o.source.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// open reads what the plan needs of a source and makes the plan.
+func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, error) {
+	opt, err := f.planOptions()
+	if err != nil {
+		return nil, err
+	}
+	o, err := f.openSource(ctx, u, spec, opt)
+	if err != nil {
+		return nil, err
+	}
+	if o.plan, err = plan.New(o.model.Listing, opt); err != nil {
+		o.Close()
+		return nil, fmt.Errorf("plan %s: %w", spec, err)
+	}
+	return o, nil
+}
+
+// openSource reads what a plan needs of a source: a folder, a file, or a Hub repo.
+func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt plan.Options) (*opened, error) {
+	var o opened
+	var err error
+	if model.Exists(spec) {
+		o.source, o.model, err = model.OpenLocal(ctx, spec, opt)
+	} else {
+		o.source, o.model, err = f.openHub(ctx, u, spec, opt)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("source %s: %w", spec, err)
+	}
+	return &o, nil
+}
+
+func (f *sourceFlags) openHub(ctx context.Context, u *ui, spec string, opt plan.Options) (model.Source, *model.Model, error) {
+	repo, revision, _ := strings.Cut(spec, "@")
+	if strings.Count(repo, "/") != 1 || strings.HasPrefix(repo, ".") || strings.HasPrefix(repo, "/") {
+		return nil, nil, hinted{usagef("no such file or folder, and not a Hub id such as org/name"), "check the path"}
+	}
+	c, err := f.client(u, "source")
+	if err != nil {
+		return nil, nil, err
+	}
+	src, m, err := model.OpenHub(ctx, c, repo, revision, opt)
+	if err == nil && f.cache {
+		src = model.KeepWeights(src)
+	}
+	return src, m, err
+}

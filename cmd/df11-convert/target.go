@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/target"
+)
+
+// targetFlags say where the result goes, who may read it, and which model its card names as the base.
+type targetFlags struct {
+	out, repoID, revision, baseModel       string
+	push, private, public, createPR, force bool
+}
+
+func (f *targetFlags) register(p *pflag.FlagSet) {
+	p.StringVarP(&f.out, "output", "o", "", "folder for the result (default ./<name>-DF11; with --push nothing is kept)")
+	p.BoolVar(&f.push, "push", false, "publish the result on the Hub")
+	p.StringVar(&f.repoID, "repo-id", "", "target repo, namespace/name (default <you>/<name>-DF11)")
+	p.StringVar(&f.revision, "revision", "", "branch of the target to publish to (default main)")
+	p.BoolVar(&f.private, "private", false, "make the target private, if it is created")
+	p.BoolVar(&f.public, "public", false, "allow a public target for a private or gated source")
+	p.BoolVar(&f.createPR, "create-pr", false, "open a pull request on the target instead of committing to it")
+	p.StringVar(&f.baseModel, "base-model", "", "Hub repo that a local source came from, for the model card")
+	p.BoolVar(&f.force, "force", false, "write into a target that holds other .safetensors files, and over those with the names of outputs")
+}
+
+func (f *targetFlags) check() error {
+	switch {
+	case f.private && f.public:
+		return usagef("--private and --public exclude each other")
+	case !f.push && (f.repoID != "" || f.createPR || f.private || f.public || f.revision != ""):
+		return usagef("--repo-id, --revision, --private, --public and --create-pr need --push")
+	case f.createPR && f.repoID == "":
+		return usagef("--create-pr needs --repo-id")
+	}
+	if f.repoID != "" {
+		if err := hub.ValidRepoID(fullRepoID("you", f.repoID)); err != nil {
+			return usageError{fmt.Errorf("--repo-id: %w", err)}
+		}
+	}
+	if f.baseModel != "" {
+		if err := hub.ValidRepoID(f.baseModel); err != nil {
+			return usageError{fmt.Errorf("--base-model: %w", err)}
+		}
+	}
+	return nil
+}
+
+// fullRepoID puts a namespace before a repo's name that has none.
+func fullRepoID(namespace, name string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// maxRepoName is the Hub's limit on the last part of a repo id.
+const maxRepoName = 96
+
+// publishTo finds out where to publish: the given repo, or the user's own with the name of the model.
+func (f *targetFlags) publishTo(ctx context.Context, u *ui, c *hub.Client, name string) (*target.Push, error) {
+	me, err := c.WhoAmI(ctx)
+	if err != nil {
+		return nil, err
+	}
+	push := &target.Push{Hub: c, Repo: f.repoID, Revision: f.revision, CreatePR: f.createPR, Public: f.public}
+	if f.private || f.public {
+		push.Private = &f.private
+	}
+	if push.Repo == "" {
+		if len(name) > maxRepoName {
+			name = strings.TrimRight(name[:maxRepoName-len("-DF11")], "-.") + "-DF11"
+			u.say("the target's name was too long and is now %s", name)
+		}
+		push.Repo = name
+	}
+	push.Repo = fullRepoID(me.Name, push.Repo)
+	if err := hub.ValidRepoID(push.Repo); err != nil {
+		return nil, usageError{fmt.Errorf("--repo-id: %w", err)}
+	}
+	return push, nil
+}

@@ -1,0 +1,206 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/sha256pair"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+// work is done on a number of cores.
+type work func(ctx context.Context, cores int) error
+
+// step is a part of a conversion, or a yardstick for parts.
+type step struct {
+	name, path string
+	run        work
+	after      func() // not measured; may be nil
+}
+
+// pathGo is the path of steps that have only one.
+const pathGo = "go"
+
+// lab holds what the steps work on.
+type lab struct {
+	weights []byte // BF16, one unit
+	sizes   []int64
+	memory  map[string]encoder.Memory // the six tensors of the unit
+	counted map[string]*encoder.Unit  // by variant
+	files   *files
+	sink    atomic.Uint64 // takes what memory_read and sha256 compute, so that the compiler keeps them
+}
+
+func newLab(tb testing.TB, weights []byte) *lab {
+	l := &lab{weights: weights, sizes: []int64{int64(len(weights) / 2)}, counted: map[string]*encoder.Unit{}}
+	for _, path := range encoder.Variants() {
+		u, err := l.count(tb.Context(), path, runtime.GOMAXPROCS(0))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		l.counted[path] = u
+	}
+	l.memory = map[string]encoder.Memory{}
+	for _, t := range l.counted[pathGo].Tensors() {
+		l.memory[t.Name] = make(encoder.Memory, t.NBytes)
+	}
+	if err := l.encode(pathGo)(tb.Context(), runtime.GOMAXPROCS(0)); err != nil { // verify needs a unit
+		tb.Fatal(err)
+	}
+	l.files = newFiles(tb, weights)
+	return l
+}
+
+// steps lists all steps with their paths.
+func (l *lab) steps() []step {
+	steps := []step{
+		{"memory_read", pathGo, l.memoryRead, nil}, // sum of all 8-byte words
+		{"naive", pathGo, l.naive, nil},            // the plainest loop that splits weights and counts exponents
+		{"sha256", pathGo, l.sha256, nil},          // one message per core
+	}
+	for _, p := range verify.Variants() {
+		steps = append(steps, step{"verify", p, l.verify(p), nil}) // decode, gaps and positions again, compare all 16 bits
+	}
+	for _, p := range encoder.Variants() {
+		steps = append(steps,
+			step{"split_histogram", p, l.split(p), nil},                     // the work of naive, by the loops that are used
+			step{"encode", p, l.encode(p), nil},                             // pass 2 alone, in memory
+			step{"unit", p, l.unit(p), nil},                                 // pass 1, tables, pass 2, in memory
+			step{"file", p, l.files.convert(p, false), l.files.clean},       // units from file to file, with their sha256
+			step{"file_verify", p, l.files.convert(p, true), l.files.clean}, // and verified from the stored bytes
+		)
+	}
+	return steps
+}
+
+// shares calls do for equal parts of the weights, one per core, at the same time.
+func (l *lab) shares(cores int, do func(bf16 []byte, elem int) error) error {
+	var wg sync.WaitGroup
+	errs := make([]error, cores)
+	n := len(l.weights) / 2
+	for i := range cores {
+		from, end := n*i/cores, n*(i+1)/cores
+		wg.Go(func() { errs[i] = do(l.weights[2*from:2*end], from) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (l *lab) memoryRead(_ context.Context, cores int) error {
+	return l.shares(cores, func(p []byte, _ int) error { l.sink.Add(sumWords(p)); return nil })
+}
+
+// sumWords reads p, 64 bytes at a time, as fast as plain Go can.
+func sumWords(p []byte) uint64 {
+	var a, b, c, d uint64
+	for ; len(p) >= 64; p = p[64:] {
+		q := p[:64:64]
+		a += binary.LittleEndian.Uint64(q) + binary.LittleEndian.Uint64(q[8:])
+		b += binary.LittleEndian.Uint64(q[16:]) + binary.LittleEndian.Uint64(q[24:])
+		c += binary.LittleEndian.Uint64(q[32:]) + binary.LittleEndian.Uint64(q[40:])
+		d += binary.LittleEndian.Uint64(q[48:]) + binary.LittleEndian.Uint64(q[56:])
+	}
+	return a + b + c + d
+}
+
+func (l *lab) naive(_ context.Context, cores int) error {
+	sm := l.memory[encoder.NameSignMantissa]
+	return l.shares(cores, func(p []byte, elem int) error {
+		var counts [256]uint64
+		encoder.Naive(sm[elem:][:len(p)/2], &counts, p)
+		return nil
+	})
+}
+
+func (l *lab) split(path string) work {
+	sm := l.memory[encoder.NameSignMantissa]
+	return func(_ context.Context, cores int) error {
+		return l.shares(cores, func(p []byte, elem int) error {
+			var counts [256]uint64
+			return variant(path).Split(sm[elem:][:len(p)/2], &counts, p)
+		})
+	}
+}
+
+func (l *lab) count(ctx context.Context, path string, workers int) (*encoder.Unit, error) {
+	c, err := variant(path).NewCounter(l.sizes)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.AddAll(ctx, encoder.Memory(l.weights), workers); err != nil {
+		return nil, err
+	}
+	return c.Finish()
+}
+
+func (l *lab) encode(path string) work {
+	return func(ctx context.Context, cores int) error {
+		return l.counted[path].Encode(ctx, encoder.Memory(l.weights), l.dst(), cores)
+	}
+}
+
+func (l *lab) unit(path string) work {
+	return func(ctx context.Context, cores int) error {
+		u, err := l.count(ctx, path, cores)
+		if err != nil {
+			return err
+		}
+		return u.Encode(ctx, encoder.Memory(l.weights), l.dst(), cores)
+	}
+}
+
+func (l *lab) dst() encoder.Dst {
+	return dstOf(func(name string) io.WriterAt { return l.memory[name] })
+}
+
+func (l *lab) verify(path string) work {
+	return func(ctx context.Context, cores int) error {
+		arrays := arraysOf(func(name string) *io.SectionReader {
+			b := l.memory[name]
+			return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b)))
+		})
+		u, err := verify.Open(arrays, l.sizes[0], l.sizes)
+		if err != nil {
+			return err
+		}
+		return u.Compare(ctx, encoder.Memory(l.weights), verify.CompareOptions{Workers: cores, Variant: path})
+	}
+}
+
+func (l *lab) sha256(_ context.Context, cores int) error {
+	return l.shares(cores, func(p []byte, _ int) error { l.sink.Add(uint64(sha256.Sum256(p)[0])); return nil })
+}
+
+func (l *lab) sha256Pair(_ context.Context, cores int) error {
+	return l.shares(cores, func(p []byte, _ int) error {
+		x, y := sha256.New(), sha256.New()
+		sha256pair.Write(x, y, p[:len(p)/2], p[len(p)/2:])
+		l.sink.Add(uint64(x.Sum(nil)[0]) + uint64(y.Sum(nil)[0]))
+		return nil
+	})
+}
+
+func dstOf(at func(name string) io.WriterAt) encoder.Dst {
+	return encoder.Dst{
+		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent),
+		SignMantissa: at(encoder.NameSignMantissa), OutputPositions: at(encoder.NameOutputPositions),
+		Gaps: at(encoder.NameGaps), SplitPositions: at(encoder.NameSplitPositions),
+	}
+}
+
+func arraysOf(at func(name string) *io.SectionReader) verify.Arrays {
+	return verify.Arrays{
+		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent),
+		SignMantissa: at(encoder.NameSignMantissa), OutputPositions: at(encoder.NameOutputPositions),
+		Gaps: at(encoder.NameGaps), SplitPositions: at(encoder.NameSplitPositions),
+	}
+}

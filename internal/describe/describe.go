@@ -1,0 +1,110 @@
+// Package describe gathers what is known of a model, a source or DF11, into the report that package inspect draws. It
+// changes nothing, and it proves nothing: a sample of the weights is enough for it.
+package describe
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/inspect"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// Source describes a source: its types, and what DF11 makes of its units. p and e are its plan and estimate; both are nil if
+// it cannot be converted, for the reason in refused.
+func Source(m *model.Model, p *plan.Plan, e *estimate.Estimate, refused error) *inspect.Report {
+	r := &inspect.Report{Name: m.ID, Commit: m.Commit, Kind: inspect.Source}
+	addFiles(r, m.Listing.Weights)
+	r.BF16Bytes = r.Bytes
+	if refused != nil {
+		r.Refused = refused.Error()
+	}
+	if p != nil {
+		r.Layout, r.Entry, r.Provenance = string(p.Layout), p.Entry, p.Provenance
+		r.Exact, r.DF11Bytes = e.Exact, e.OutputBytes
+		sizes := Parts{}
+		plain := slices.Clone(p.Remainder)
+		for i, u := range p.Units {
+			x := &e.Units[i]
+			r.Units = append(r.Units, estimatedUnit(u, x))
+			for _, t := range x.Coded {
+				sizes[partOf(t.Name)] += t.NBytes
+			}
+			plain = append(plain, x.Plain(u)...)
+		}
+		for _, t := range plain {
+			sizes[inspect.PartPlain] += t.SpoolBytes()
+		}
+		r.Parts = sizes.List(r.DF11Bytes)
+	}
+	r.Finish()
+	return r
+}
+
+// estimatedUnit describes a unit by its samples.
+func estimatedUnit(u plan.Unit, e *estimate.UnitEstimate) inspect.Unit {
+	x := inspect.Unit{
+		Path: u.Path, Tensors: len(u.Attrs), Weights: u.NElems(), Bytes: e.Bytes, NBits: e.Bits, LUTs: int(e.LUTs),
+		Reason: e.BF16, Why: metadata.ReasonText(e.BF16),
+	}
+	if e.Stats != nil {
+		x.Histogram, x.Lengths = e.Stats.Histogram, e.Stats.CodeBits
+	}
+	x.Finish()
+	return x
+}
+
+// addFiles counts weight files, and their tensors by type.
+func addFiles(r *inspect.Report, weights []plan.WeightFile) {
+	types := map[safetensors.DType]inspect.DType{}
+	for _, w := range weights {
+		r.Files, r.Bytes = r.Files+1, r.Bytes+w.Size
+		for _, t := range w.Header.Tensors {
+			d := types[t.DType]
+			types[t.DType] = inspect.DType{
+				Name: string(t.DType), Tensors: d.Tensors + 1, Elems: d.Elems + t.NElems(), Bytes: d.Bytes + t.NBytes(),
+			}
+		}
+	}
+	r.DTypes = slices.AppendSeq([]inspect.DType{}, maps.Values(types)) // Finish sorts them
+}
+
+// Parts adds up the stored bytes by the name of their part.
+type Parts map[string]int64
+
+// partOf is the part that one of a unit's six tensors belongs to, by its last name; "" for any other tensor.
+func partOf(name string) string {
+	switch name {
+	case encoder.NameLUTs, encoder.NameSplitPositions:
+		return inspect.PartTables
+	case encoder.NameEncodedExponent:
+		return inspect.PartExponents
+	case encoder.NameSignMantissa:
+		return inspect.PartSignMantissa
+	case encoder.NameOutputPositions, encoder.NameGaps:
+		return inspect.PartPlaces
+	}
+	return ""
+}
+
+// sum is what all parts take, which is everything but headers.
+func (s Parts) sum() (n int64) {
+	for _, size := range s {
+		n += size
+	}
+	return n
+}
+
+// List gives the parts of total in the order of the charts.
+func (s Parts) List(total int64) []inspect.Part {
+	var list []inspect.Part
+	for _, name := range []string{inspect.PartSignMantissa, inspect.PartExponents, inspect.PartPlaces, inspect.PartTables, inspect.PartPlain} {
+		list = append(list, inspect.Part{Name: name, Bytes: s[name]})
+	}
+	return append(list, inspect.Part{Name: inspect.PartHeaders, Bytes: max(0, total-s.sum())})
+}

@@ -1,0 +1,185 @@
+package describe
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/inspect"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/streams"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+const (
+	// decodedWhole is the size, as BF16, up to which a local model is decoded whole.
+	decodedWhole = 256 << 20
+	// remoteRuns is about how many runs of a remote model are decoded: each takes three requests.
+	remoteRuns = 160
+	// runElems is how many weights are decoded at a time: about one chunk.
+	runElems = 12 << 10
+	// unitsAtOnce is how many units are read at a time.
+	unitsAtOnce = 8
+)
+
+// DefaultSampleBytes is what a description decodes of a DF11 model, in bytes of BF16: everything of a small local model, else
+// as much as an estimate reads of a source.
+func DefaultSampleBytes(d *model.DF11) int64 {
+	var nBytes int64
+	for _, w := range d.WeightFiles() {
+		nBytes += w.Size
+	}
+	if d.Commit == "" && 2*nBytes <= decodedWhole {
+		return 2 * nBytes
+	}
+	return estimate.SampleBytes(nBytes, 0)
+}
+
+// DF11 describes a DF11 model. Headers, tables and positions are read whole; of the weights at most about maxBytes are
+// decoded for the distribution of their exponents, spread over the units.
+func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*inspect.Report, error) {
+	r := &inspect.Report{Name: d.Name, Commit: d.Commit, Kind: inspect.DF11, Layout: d.Layout(), Exact: true, Traps: traps(d)}
+	if d.Manifest != nil {
+		r.Entry, r.Provenance = d.Manifest.Plan.Entry, d.Manifest.Plan.Provenance
+	}
+	addFiles(r, d.WeightFiles())
+	sizes, units := sortTensors(d)
+	var err error
+	if r.Units, err = describeUnits(ctx, d, units, maxBytes); err != nil {
+		return nil, err
+	}
+	headers := r.Bytes - sizes.sum()
+	r.DF11Bytes, r.BF16Bytes = r.Bytes, headers+sizes[inspect.PartPlain]
+	for _, u := range r.Units {
+		r.BF16Bytes += 2 * u.Weights
+		r.Exact = r.Exact && int64(u.Histogram.Total()) == u.Weights
+	}
+	r.Parts = sizes.List(r.Bytes)
+	r.Finish()
+	return r, nil
+}
+
+// traps lists why the model would load wrongly.
+func traps(d *model.DF11) []inspect.Trap {
+	var list []inspect.Trap
+	if d.Dict == nil && len(d.WeightFiles()) > 1 {
+		list = append(list, inspect.Trap{Name: "config.json", Kind: "no_config", Detail: "there is none with dfloat11_config"})
+	}
+	for _, p := range d.Problems(nil) {
+		list = append(list, inspect.Trap{Name: p.Name, Kind: string(p.Trap), Detail: p.Detail})
+	}
+	return list
+}
+
+// sortTensors adds up the parts and lists the paths of the coded units.
+func sortTensors(d *model.DF11) (sizes Parts, units []string) {
+	sizes = Parts{}
+	for _, name := range d.Tensors() {
+		t, _ := d.Tensor(name)
+		dot := strings.LastIndexByte(name, '.')
+		part := partOf(name[dot+1:])
+		if dot < 0 || part == "" || !d.Coded(name[:dot]) {
+			part = inspect.PartPlain
+		}
+		sizes[part] += t.NBytes()
+		if part == inspect.PartExponents {
+			units = append(units, name[:dot])
+		}
+	}
+	return sizes, units
+}
+
+// describeUnits describes several units at a time. Each gets the share of maxBytes that it has of all coded weights.
+func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes int64) ([]inspect.Unit, error) {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(unitsAtOnce)
+	arrays := make([]verify.Arrays, len(paths))
+	var total int64
+	for i, path := range paths {
+		arrays[i] = d.SparseArrays(gctx, path)
+		total += arrays[i].SignMantissa.Size()
+	}
+	units := make([]inspect.Unit, len(paths))
+	for i, path := range paths {
+		var share int64
+		if total > 0 {
+			share = int64(float64(maxBytes/2) * float64(arrays[i].SignMantissa.Size()) / float64(total))
+		}
+		if d.Commit != "" && maxBytes > 0 {
+			share = min(share, int64(max(2, remoteRuns/len(paths)))*runElems)
+		}
+		g.Go(func() error {
+			err := d.CheckForm(path)
+			if err == nil {
+				units[i], err = describeUnit(gctx, path, arrays[i], share)
+			}
+			if err != nil {
+				return fmt.Errorf("unit %s: %w", path, err)
+			}
+			return nil
+		})
+	}
+	return units, g.Wait()
+}
+
+// describeUnit reads a unit's tables and positions, and decodes at most maxElems of its weights.
+func describeUnit(ctx context.Context, path string, a verify.Arrays, maxElems int64) (inspect.Unit, error) {
+	x := inspect.Unit{Path: path, Tensors: int(a.SplitPositions.Size()/8) + 1, Weights: a.SignMantissa.Size()}
+	opened, err := verify.Open(a, x.Weights, nil)
+	if err != nil {
+		return x, err
+	}
+	for _, s := range []*io.SectionReader{a.LUTs, a.EncodedExponent, a.SignMantissa, a.OutputPositions, a.Gaps, a.SplitPositions} {
+		x.Bytes += s.Size()
+	}
+	x.NBits, x.LUTs = 8*a.EncodedExponent.Size(), int(a.LUTs.Size()/256)
+	if err := streams.ReadFull(a.LUTs, x.Lengths[:], a.LUTs.Size()-256); err != nil {
+		return x, err
+	}
+	if x.LargestChunk, err = largestChunk(a.OutputPositions, x.Weights); err != nil {
+		return x, err
+	}
+	if err := decodeRuns(ctx, opened, maxElems, &x.Histogram); err != nil {
+		return x, err
+	}
+	x.Finish()
+	return x, nil
+}
+
+// largestChunk finds the largest step between output positions (docs/format.md §7).
+func largestChunk(positions *io.SectionReader, nElems int64) (int, error) {
+	b := make([]byte, positions.Size())
+	if err := streams.ReadFull(positions, b, 0); err != nil {
+		return 0, err
+	}
+	var most, at int64
+	for ; len(b) >= 4; b = b[4:] {
+		next := int64(binary.LittleEndian.Uint32(b))
+		most, at = max(most, next-at), next
+	}
+	return int(max(most, nElems-at)), nil
+}
+
+// decodeRuns counts the exponents of at most maxElems weights of a unit, of all if there are not more.
+func decodeRuns(ctx context.Context, u *verify.Unit, maxElems int64, h *inspect.Histogram) error {
+	buf := make([]byte, 2*runElems)
+	runs := (u.NElems() + runElems - 1) / runElems
+	picked := min(runs, maxElems/runElems)
+	if u.NElems() <= maxElems {
+		picked = runs
+	}
+	for i := range picked {
+		run := (2*i + 1) * runs / (2 * picked)
+		n := min(runElems, u.NElems()-run*runElems)
+		if err := u.DecodeRange(ctx, run*runElems, n, buf[:2*n]); err != nil {
+			return err
+		}
+		h.Add(buf[:2*n])
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package estimate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// defaultSpoolMemory is for spools in memory where nobody says how much there is.
+const defaultSpoolMemory = 64 << 20
+
+// spoolMemory is what spools may take of memory: 0 asks for the default, less than 0 for none.
+func spoolMemory(limit int64) int64 { return max(0, cmp.Or(limit, defaultSpoolMemory)) }
+
+// BudgetError says that a conversion does not fit on the disk, and what it would need.
+type BudgetError struct {
+	Need, Have int64
+}
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("at least %d bytes of disk are needed, there are %d", e.Need, e.Have)
+}
+
+// Demand is what there is for spools and finished files, and who needs it.
+type Demand struct {
+	Spooled func(*spans.Output) bool // the output's source bytes wait in a spool
+	Outputs bool                     // finished files wait for their upload
+	Disk    int64                    // 0: no bound
+	Memory  int64                    // for spools; 0: the default, less than 0: none
+}
+
+// Shares is how a demand is met.
+type Shares struct {
+	Spools, Outputs int64                  // of the disk, for spools and for finished files; 0: no bound
+	Memory          int64                  // for spools in memory
+	ByOutput        bool                   // tensors are fetched output by output: the spools of files that are streamed do not fit
+	InMemory        map[*spans.Output]bool // outputs whose spool is memory
+}
+
+// Divide decides which spools are memory and how the disk is shared out. Small spools are memory, of which half stays
+// free, so that the fetcher can be ahead. Where the disk is too small for the others, more of them are memory, and where
+// memory is too small as well, tensors are fetched output by output.
+func Divide(outputs []*spans.Output, segments [][]spans.Segment, want Demand) (Shares, error) {
+	d := divider{Demand: want, outputs: outputs, arrivals: inFileOrder(segments)}
+	d.Memory = spoolMemory(want.Memory)
+	if want.Outputs {
+		d.outMin = largestFile(outputs)
+	}
+	small := d.largestWithin(d.Memory / 2)
+	choices := []choice{func(o *spans.Output) bool { return o.Size <= small }, func(*spans.Output) bool { return true }}
+	for _, size := range slices.Backward(d.sizes()) {
+		choices = append(choices, func(o *spans.Output) bool { return o.Size >= size })
+	}
+	for _, inMemory := range choices {
+		if shares, ok := d.stream(inMemory); ok {
+			return shares, nil
+		}
+	}
+	return d.byOutput(small)
+}
+
+// choice picks the outputs whose spool is memory.
+type choice func(*spans.Output) bool
+
+type divider struct {
+	Demand
+	outputs  []*spans.Output
+	arrivals []arrival
+	outMin   int64 // what the largest finished file may take
+}
+
+// sizes lists the sizes of spools, rising.
+func (d *divider) sizes() []int64 {
+	var sizes []int64
+	for _, o := range d.outputs {
+		if d.Spooled(o) {
+			sizes = append(sizes, o.Size)
+		}
+	}
+	slices.Sort(sizes)
+	return slices.Compact(sizes)
+}
+
+// largestWithin finds the largest size of which the spools up to it never hold more than limit together.
+func (d *divider) largestWithin(limit int64) int64 {
+	var largest int64
+	for _, size := range d.sizes() {
+		if d.peak(func(o *spans.Output) bool { return o.Size <= size }) > limit {
+			break
+		}
+		largest = size
+	}
+	return largest
+}
+
+// peak is the most that the spools of some outputs hold together.
+func (d *divider) peak(of choice) int64 {
+	return peakSpools(d.arrivals, func(o *spans.Output) bool { return d.Spooled(o) && of(o) }, 0)
+}
+
+// stream shares out the disk for streaming source files in order with some spools in memory, if that fits.
+func (d *divider) stream(inMemory choice) (Shares, bool) {
+	onDisk := d.peak(func(o *spans.Output) bool { return !inMemory(o) })
+	if d.peak(inMemory) > d.Memory || d.Disk > 0 && onDisk+d.outMin > d.Disk {
+		return Shares{}, false
+	}
+	return d.share(inMemory, onDisk), true
+}
+
+// byOutput shares out the disk for one output after the other; spools that do not fit on it are memory.
+func (d *divider) byOutput(small int64) (Shares, error) {
+	room := d.Disk - d.outMin
+	inMemory := func(o *spans.Output) bool { return o.Size <= small || o.Size > room }
+	var largest, need int64
+	for _, o := range d.outputs {
+		switch {
+		case !d.Spooled(o):
+		case !inMemory(o):
+			largest = max(largest, o.Size)
+		case o.Size > d.Memory:
+			need = max(need, o.Size)
+		}
+	}
+	if need > 0 || room < 0 {
+		return Shares{}, &BudgetError{Need: need + d.outMin, Have: d.Disk}
+	}
+	shares := d.share(inMemory, largest)
+	shares.ByOutput = true
+	return shares, nil
+}
+
+// share gives spools and finished files what they need at least, and half of the rest of the disk each. onDisk is what the
+// spools on disk need.
+func (d *divider) share(inMemory choice, onDisk int64) Shares {
+	s := Shares{Memory: d.Memory, InMemory: map[*spans.Output]bool{}}
+	for _, o := range d.outputs {
+		s.InMemory[o] = o.Size == 0 || d.Spooled(o) && inMemory(o)
+	}
+	switch spare := d.Disk - onDisk - d.outMin; {
+	case d.Disk == 0: // no bound
+	case onDisk == 0:
+		s.Spools, s.Outputs = 1, d.Disk
+	default:
+		s.Spools, s.Outputs = onDisk+spare/2, d.outMin+spare/2
+	}
+	return s
+}

@@ -1,0 +1,191 @@
+// Package estimate says before a conversion runs how large its result will be, and what disk, memory and transfers it takes.
+// It reads nothing but samples of the weights, and it does not guard any budget while the conversion runs.
+package estimate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/exactf32"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// Typical figures stand for units that were not sampled. With gaps and positions they make 68 % of BF16, which is the middle
+// of the published models.
+const (
+	typicalBits = 2.68 // of code for a weight's exponent
+	typicalLUTs = 5    // table rows of a unit
+)
+
+// Estimate is what a conversion will write, judged from samples of the weights.
+type Estimate struct {
+	Units        []UnitEstimate // the plan's units, in its order
+	Files        []int64        // sizes of the plan's output files, in its order
+	OutputBytes  int64          // all output files with their headers
+	SampledBytes int64          // read of the source, in Samples ranges; 0 if sampling was off
+	Samples      int
+	Exact        bool // every weight was read, so that sizes are not estimates
+}
+
+// UnitEstimate is what is known of a unit's weights.
+type UnitEstimate struct {
+	BF16    string                 // why the unit will not be compressed; "" if it will
+	Coded   []encoder.StoredTensor // the six tensors of a unit that will be compressed
+	Bytes   int64                  // of the stored weights: six tensors, or the source's values as BF16
+	Bits    int64                  // of the coded exponents
+	LUTs    int64                  // table rows
+	Sampled int64                  // weights that were read
+	Stats   *encoder.Stats         // of the sampled weights; nil if there are none
+	Exact   bool                   // all weights were read
+}
+
+// Sample reads at most maxBytes of the weights, spread over the units, and estimates the size of the result. With maxBytes 0
+// nothing is read and the ratio of published models is assumed. F32 weights in the samples that do not fit BF16 are an
+// exactf32.InexactError, as in the conversion.
+func Sample(ctx context.Context, src model.Source, p *plan.Plan, maxBytes int64) (*Estimate, error) {
+	e := &Estimate{Units: make([]UnitEstimate, len(p.Units)), Exact: maxBytes > 0}
+	runs, inexact := chooseRuns(p, maxBytes), &exactf32.Count{}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(unitsAtOnce)
+	for i, u := range p.Units {
+		e.Units[i].BF16 = u.Unholdable
+		if len(runs[i]) == 0 {
+			continue
+		}
+		g.Go(func() error {
+			if err := e.Units[i].sample(gctx, sampler{src, u, inexact}, runs[i]); err != nil {
+				return fmt.Errorf("sample unit %s: %w", u.Path, err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	for i, u := range p.Units {
+		e.SampledBytes += e.Units[i].Sampled * sourceWidth(u)
+		e.Samples += len(runs[i])
+		e.Exact = e.Exact && (e.Units[i].Exact || u.Unholdable != "")
+	}
+	scope := exactf32.ScopeSample
+	if e.Exact && inexact.Of() == exactf32.NWeights(p) {
+		scope = exactf32.ScopeModel
+	}
+	if err := inexact.Err(p, scope); err != nil {
+		return nil, err
+	}
+	e.fillGaps(p)
+	return e, e.layOut(p)
+}
+
+// take records the code of the sampled weights and projects its length onto the whole unit.
+func (e *UnitEstimate) take(u plan.Unit, sampled *encoder.Unit) {
+	stats, coded := sampled.Stats(), sampled.Tensors()
+	e.Stats = &stats
+	if e.Exact {
+		e.store(coded, stats.NBits)
+	} else {
+		e.project(u, float64(stats.NBits)/float64(e.Sampled), coded[0].Shape[0])
+	}
+}
+
+// project sets the sizes that follow if the exponent of a weight takes so many bits on average.
+func (e *UnitEstimate) project(u plan.Unit, bits float64, rows int64) {
+	nBits := int64(bits * float64(u.NElems()))
+	e.store(codedTensors(u, nBits, rows), nBits)
+}
+
+// store sets the sizes of a unit that is stored as these six tensors.
+func (e *UnitEstimate) store(coded []encoder.StoredTensor, nBits int64) {
+	e.Coded, e.Bits, e.LUTs, e.Bytes = coded, nBits, coded[0].Shape[0], 0
+	for _, t := range coded {
+		e.Bytes += t.NBytes
+	}
+}
+
+// Plain lists the unit's tensors that are stored unchanged.
+func (e *UnitEstimate) Plain(u plan.Unit) []plan.Tensor {
+	if e.BF16 == "" {
+		return u.Siblings
+	}
+	return slices.Concat(u.Attrs, u.Siblings)
+}
+
+// codedTensors are the six tensors of a unit whose code takes nBits and rows of tables (docs/format.md §8).
+func codedTensors(u plan.Unit, nBits, rows int64) []encoder.StoredTensor {
+	coded := (nBits + 7) / 8
+	chunks := (coded + 4095) / 4096
+	splits := int64(len(u.Attrs) - 1)
+	bytes := func(name string, n int64) encoder.StoredTensor {
+		return encoder.StoredTensor{Name: name, DType: "U8", Shape: []int64{n}, NBytes: n}
+	}
+	return []encoder.StoredTensor{
+		{Name: encoder.NameLUTs, DType: "U8", Shape: []int64{rows, 256}, NBytes: 256 * rows},
+		bytes(encoder.NameEncodedExponent, coded),
+		bytes(encoder.NameSignMantissa, u.NElems()),
+		bytes(encoder.NameOutputPositions, 4*(chunks+1)),
+		bytes(encoder.NameGaps, 320*chunks),
+		{Name: encoder.NameSplitPositions, DType: "I64", Shape: []int64{splits}, NBytes: 8 * splits},
+	}
+}
+
+// fillGaps gives every unit without a code of its own that of the nearest unit that is like it.
+func (e *Estimate) fillGaps(p *plan.Plan) {
+	for _, group := range alikeUnits(p) {
+		for at, i := range group {
+			if x := &e.Units[i]; x.BF16 == "" && x.Stats == nil {
+				bits, rows := e.nearest(group, at)
+				x.project(p.Units[i], bits, rows)
+			}
+		}
+	}
+	for i, u := range p.Units {
+		if e.Units[i].BF16 != "" {
+			e.Units[i].Bytes = 2 * u.NElems()
+		}
+	}
+}
+
+// nearest gives bits per weight and table rows of the sampled unit that is closest to position at of the group.
+func (e *Estimate) nearest(group []int, at int) (bits float64, rows int64) {
+	bits, rows = typicalBits, typicalLUTs
+	best := len(group)
+	for j, i := range group {
+		if s := e.Units[i].Stats; s != nil && max(at-j, j-at) < best {
+			best = max(at-j, j-at)
+			bits, rows = float64(s.NBits)/float64(s.NElems), e.Units[i].LUTs
+		}
+	}
+	return bits, rows
+}
+
+// layOut sizes every output file as the writer will lay it out.
+func (e *Estimate) layOut(p *plan.Plan) error {
+	for _, f := range p.OutputFiles {
+		var entries []safetensors.Entry
+		plain := slices.Clone(f.Plain)
+		for _, i := range f.Units {
+			u, x := p.Units[i], &e.Units[i]
+			for _, t := range x.Coded {
+				entries = append(entries, safetensors.Entry{Name: u.Path + "." + t.Name, DType: safetensors.DType(t.DType), Shape: t.Shape})
+			}
+			plain = append(plain, x.Plain(u)...)
+		}
+		for _, t := range plain {
+			entries = append(entries, safetensors.Entry{Name: t.Name, DType: t.StoredDType(), Shape: t.Shape})
+		}
+		layout, err := safetensors.NewLayout(f.Metadata, entries)
+		if err != nil {
+			return fmt.Errorf("lay out %s: %w", f.Path, err)
+		}
+		e.OutputBytes += layout.Size
+		e.Files = append(e.Files, layout.Size)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package estimate
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// TestPeakDisk follows three outputs of which the second begins before the first is complete.
+func TestPeakDisk(t *testing.T) {
+	a, b, c := &spans.Output{Size: 100}, &spans.Output{Size: 40}, &spans.Output{Size: 10}
+	whole := func(o *spans.Output) int64 { return o.Size }
+	half := func(o *spans.Output) int64 { return o.Size / 2 }
+	inTurn := byOutput([]*spans.Output{a, b, c})
+	overlapping := []arrival{{b, true, false}, {a, true, true}, {b, false, true}, {c, true, true}}
+	for _, tc := range []struct {
+		name          string
+		arrivals      []arrival
+		spools, files int64
+		want          int64
+	}{
+		{"no limit", inTurn, 0, 0, 100 + 40 + 10 + 50},
+		{"room for one spool", inTurn, 100, 0, 100 + 50},
+		{"room for one output", inTurn, 0, 50, 100 + 40 + 10 + 50},
+		{"one is always allowed", inTurn, 1, 1, 100 + 50},
+		{"begun before", overlapping, 0, 0, 140 + 10 + 50},
+	} {
+		if got := peakDisk(tc.arrivals, whole, half, Shares{Spools: tc.spools, Outputs: tc.files}, 1); got != tc.want {
+			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
+		}
+	}
+	many := make([]*spans.Output, 3*OutputsAhead)
+	for i := range many {
+		many[i] = &spans.Output{Size: 8}
+	}
+	if got := peakDisk(byOutput(many), whole, half, Shares{Outputs: 1}, 1); got != 8*(OutputsAhead+2)+4 {
+		t.Errorf("many: %d", got) // one with the converter, those that wait, and one with the fetcher
+	}
+	if got := waiting([]int64{9, 1, 2, 3}, 0, 2); got != 5 {
+		t.Errorf("the newest two take %d, want 5", got)
+	}
+}
+
+// TestPeakCopies: files that are carried over are on the disk a few at a time, as many as it holds.
+func TestPeakCopies(t *testing.T) {
+	p := &plan.Plan{Copied: []plan.File{{Size: 3}, {Size: 10}}, Components: []plan.File{{Size: 50}, {Size: 40}}}
+	for _, tc := range []struct {
+		limit int64
+		n     int
+		want  int64
+	}{{0, 1, 50}, {0, 2, 90}, {0, 9, 103}, {60, 2, 60}} {
+		if got := PeakCopies(p, tc.limit, tc.n); got != tc.want {
+			t.Errorf("%+v: %d", tc, got)
+		}
+	}
+}
+
+// TestDivide: half of what is to spare goes to each side of the disk; where the disk is too small, spools are memory; where
+// that is too small as well, outputs come one after the other, or the run is refused. The largest output may take 5.5 MiB.
+func TestDivide(t *testing.T) {
+	all := func(*spans.Output) bool { return true }
+	for _, tc := range []struct {
+		name         string
+		disk, memory int64
+		want         Shares
+		inMemory     []int64
+	}{
+		{"no bound", 0, -1, Shares{}, nil},
+		{"room for all", 20 * mb, -1, Shares{Spools: 10*mb + 3*quarter, Outputs: 9*mb + quarter}, nil},
+		{"the small in memory", 20 * mb, 3 * mb, Shares{Spools: 10*mb + quarter, Outputs: 9*mb + 3*quarter, Memory: 3 * mb}, []int64{mb}},
+		{"all in memory", 6 * mb, 8 * mb, Shares{Spools: 1, Outputs: 6 * mb, Memory: 8 * mb}, []int64{4 * mb, 2 * mb, mb}},
+		{"the large in memory", 9 * mb, 4 * mb, Shares{Spools: 3*mb + quarter, Outputs: 5*mb + 3*quarter, Memory: 4 * mb}, []int64{4 * mb}},
+		{"one by one", 10 * mb, -1, Shares{Spools: 4*mb + quarter, Outputs: 5*mb + 3*quarter, ByOutput: true}, nil},
+		{"one by one, with memory", 8 * mb, 4 * mb, Shares{Spools: 2*mb + quarter, Outputs: 5*mb + 3*quarter, Memory: 4 * mb, ByOutput: true}, []int64{4 * mb, mb}},
+	} {
+		outputs, segments := nested(4*mb, 2*mb, mb)
+		got, err := Divide(outputs, segments, Demand{all, true, tc.disk, tc.memory})
+		var inMemory []int64
+		for _, o := range outputs {
+			if got.InMemory[o] {
+				inMemory = append(inMemory, o.Size)
+			}
+		}
+		if !slices.Equal(inMemory, tc.inMemory) {
+			t.Errorf("%s: %d in memory", tc.name, inMemory)
+		}
+		if got.InMemory = nil; !reflect.DeepEqual(got, tc.want) || err != nil {
+			t.Errorf("%s: %+v %v, want %+v", tc.name, got, err, tc.want)
+		}
+	}
+	outputs, segments := nested(4*mb, 2*mb, mb)
+	tooSmall := (*BudgetError)(nil)
+	if _, err := Divide(outputs, segments, Demand{all, true, 8 * mb, -1}); !errors.As(err, &tooSmall) || tooSmall.Need != 9*mb+2*quarter {
+		t.Error(err)
+	}
+}
+
+// TestPeakSpool: nested outputs are open at once; an output that has begun before counts from the first byte to its last.
+func TestPeakSpool(t *testing.T) {
+	outputs, segments := nested(4, 2, 1)
+	all := func(*spans.Output) bool { return true }
+	last := func(o *spans.Output) bool { return o == outputs[2] }
+	for name, got := range map[string]struct{ peak, want int64 }{
+		"all":          {PeakSpool(segments, all), 7},
+		"one":          {PeakSpool(segments, last), 1},
+		"one is open":  {PeakSpool(segments, all, outputs[2]), 7},
+		"all are open": {PeakSpool(segments[1:], all, outputs...), 7},
+		"one beside":   {PeakSpool(segments, last, outputs[0]), 5},
+	} {
+		if got.peak != got.want {
+			t.Errorf("%s: %d, want %d", name, got.peak, got.want)
+		}
+	}
+}
+
+const (
+	mb      = 1 << 20
+	quarter = mb / 4
+)
+
+// nested makes outputs of these sizes, each of which begins inside the one before it: all are open at once.
+func nested(sizes ...int64) ([]*spans.Output, [][]spans.Segment) {
+	var outputs []*spans.Output
+	var first, last []spans.Segment
+	for _, size := range sizes {
+		o := &spans.Output{Size: size}
+		outputs = append(outputs, o)
+		first = append(first, segment(o, size/2))
+		last = append(last, segment(o, size-size/2))
+	}
+	return outputs, [][]spans.Segment{first, last}
+}
+
+func segment(o *spans.Output, n int64) spans.Segment {
+	return spans.Segment{End: n, To: []spans.Delivery{{Output: o, Tensor: spans.Tensor{Tensor: plan.Tensor{Length: n}}}}}
+}

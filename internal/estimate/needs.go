@@ -1,0 +1,236 @@
+package estimate
+
+import (
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// Needs is what a conversion takes. Disk and transfers are exact up to the estimate of the output; memory follows from the
+// sizes of the buffers, and was within 10 % of what was measured (docs/scale.md).
+type Needs struct {
+	// Download and Upload are bytes that cross the network: Download is 0 for a local source, Upload supposes a push.
+	Download int64 `json:"download_bytes"`
+	Upload   int64 `json:"upload_bytes"`
+	// Requests to the Hub for fetching, and for publishing if that is asked for.
+	DownloadRequests int64 `json:"download_requests"`
+	UploadRequests   int64 `json:"upload_requests"`
+	// Disk is the peak with an output folder, DiskPush with --push alone, DiskLeast the smallest --disk that works. The
+	// last two, and FinishDisk, suppose that the Hub copies no file from repo to repo by itself.
+	Disk      int64 `json:"disk_bytes"`
+	DiskPush  int64 `json:"disk_push_bytes"`
+	DiskLeast int64 `json:"disk_least_bytes"`
+	// Memory is the peak of buffers, tables and spools in memory, SpoolMemory that of spools alone.
+	Memory int64 `json:"memory_bytes"`
+	// FinishDisk and FinishDownload are what the run takes that finishes parts, and proves the source files from them.
+	FinishDisk     int64 `json:"finish_disk_bytes"`
+	FinishDownload int64 `json:"finish_download_bytes"`
+	SpoolMemory    int64 `json:"spool_memory_bytes"`
+}
+
+// Budget is what a conversion may use; zero values mean its defaults.
+type Budget struct {
+	Workers, Uploads  int
+	Disk, SpoolMemory int64 // as the conversion's options have them
+	Buffers           int64 // what is fetched ahead, in memory
+	Memory            int64 // that all together may take; 0: no bound
+	Part              spans.Part
+}
+
+// Sizes behind the memory bound: the program with its runtime, and the buffers of one worker in the encoder and the
+// verifier. A counter keeps 1 KiB for every 256 KiB of weights, and a header is held as bytes and as parsed tensors.
+const (
+	memoryBase      = 64 << 20
+	memoryPerWorker = 6 << 20
+	memoryPerUpload = 2 << 20
+	bytesPerCount   = 256
+	headerCopies    = 6
+)
+
+// Transfers with the Hub.
+const (
+	rangeBytes      = 16 << 20 // what the client asks for at a time
+	connections     = 8        // how many ranges it keeps in flight
+	requestsPerFile = 5        // uploading: preupload, batch, the bytes, verify, and a share of commits
+	lastRequests    = 4        // of the commit that ends a conversion
+
+	// CommitFiles is how many uploaded files are gathered for one commit.
+	CommitFiles = 50
+)
+
+// FindNeeds computes what converting m takes within a budget. A disk that nothing fits on is a BudgetError.
+func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, error) {
+	b.Workers, b.Uploads = max(1, b.Workers), max(1, b.Uploads)
+	outputs := spans.Outputs(p)
+	segments := spans.Segments(outputs, len(m.Listing.Weights))
+	size := func(o *spans.Output) int64 { return e.Files[o.Index] }
+	carried := carriedBytes(p)
+	n := Needs{
+		Upload:         e.OutputBytes + carried,
+		UploadRequests: requestsPerFile*int64(len(outputs)) + int64(len(outputs)/CommitFiles) + int64(len(p.Copied)) + lastRequests,
+	}
+	var spools int64
+	if !m.Local {
+		spools = PeakSpool(segments, func(*spans.Output) bool { return true })
+		n.Download, n.DownloadRequests = p.SourceBytes()+carried, downloadRequests(m, p)
+	}
+	n.Disk = spools + e.OutputBytes + carried
+	var err error
+	if n.DiskPush, n.SpoolMemory, err = b.pushing(m, outputs, size); err != nil {
+		return n, err
+	}
+	n.DiskLeast = b.leastDisk(m, outputs)
+	n.FinishDisk, n.FinishDownload = b.finishing(outputs, segments, size)
+	n.FinishDownload += carried
+	copies := PeakCopies(p, b.Disk, b.Uploads)
+	n.FinishDisk = max(n.FinishDisk, copies)
+	if b.Part.Whole() {
+		n.DiskPush, n.DiskLeast = max(n.DiskPush, copies), max(n.DiskLeast, PeakCopies(p, 0, 1))
+	}
+	n.Memory = n.SpoolMemory + b.buffers(m, max(spools, largestFile(outputs))/bytesPerCount)
+	if b.Memory > 0 {
+		n.Memory = min(n.Memory, b.Memory)
+	}
+	return n, nil
+}
+
+// pushing is the most that a conversion with --push alone takes of the disk, and of memory for spools.
+func (b Budget) pushing(m *model.Model, outputs []*spans.Output, size bytesOf) (disk, memory int64, err error) {
+	outputs = b.Part.Of(outputs)
+	segments := spans.Segments(outputs, len(m.Listing.Weights))
+	shares, err := Divide(outputs, segments, Demand{
+		Spooled: func(o *spans.Output) bool { return !m.Local || o.Narrows() },
+		Outputs: true, Disk: b.Disk, Memory: b.SpoolMemory,
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	arrivals := inFileOrder(segments)
+	if m.Local || shares.ByOutput {
+		arrivals = byOutput(outputs)
+	}
+	spool := func(inMemory bool) bytesOf {
+		return func(o *spans.Output) int64 {
+			if m.Local || shares.InMemory[o] != inMemory {
+				return 0
+			}
+			return o.Size
+		}
+	}
+	for _, held := range heldSpools(arrivals, spool(true), shares.Memory) {
+		memory = max(memory, held)
+	}
+	return peakDisk(arrivals, spool(false), size, shares, b.Uploads), memory, nil
+}
+
+// leastDisk is the smallest disk that holds any finished file, beside its spool if memory does not hold that.
+func (b Budget) leastDisk(m *model.Model, outputs []*spans.Output) int64 {
+	var spool int64
+	for _, o := range outputs {
+		spool = max(spool, o.Size)
+	}
+	if m.Local || spool <= spoolMemory(b.SpoolMemory) {
+		spool = 0
+	}
+	return largestFile(outputs) + spool
+}
+
+// largestFile bounds the size of the largest finished file.
+func largestFile(outputs []*spans.Output) (largest int64) {
+	for _, o := range outputs {
+		largest = max(largest, o.MaxBytes())
+	}
+	return largest
+}
+
+// finishing is what the run takes that finishes parts: each source file is proved from the outputs that it went into, which
+// come back whole while the disk has room for them, and stay while the next file needs them as well.
+func (b Budget) finishing(outputs []*spans.Output, segments [][]spans.Segment, size bytesOf) (disk, download int64) {
+	here := map[*spans.Output]bool{}
+	var held int64
+	for _, file := range segments {
+		used := spans.UsedBy(file)
+		for o := range here {
+			if !slices.Contains(used, o) {
+				delete(here, o)
+				held -= size(o)
+			}
+		}
+		for _, o := range used {
+			if here[o] {
+				continue
+			}
+			download += size(o)
+			if b.Disk == 0 || held+size(o) <= b.Disk {
+				here[o] = true
+				held += size(o)
+				disk = max(disk, held)
+			}
+		}
+	}
+	for _, o := range outputs {
+		if len(o.Units) == 0 {
+			download += o.Size // this run makes it
+		}
+	}
+	return disk, download
+}
+
+// buffers is the memory for everything but spools; counts is that for the counts of exponents.
+func (b Budget) buffers(m *model.Model, counts int64) int64 {
+	n := memoryBase + int64(b.Workers)*memoryPerWorker + int64(b.Uploads)*memoryPerUpload + counts
+	for _, w := range m.Listing.Weights {
+		n += headerCopies * int64(len(w.Header.Raw))
+	}
+	if !m.Local {
+		ahead := b.Buffers
+		if ahead == 0 {
+			ahead = connections * rangeBytes
+		}
+		n += ahead + ahead/5 // the collector is late by about that much, as measured (docs/scale.md)
+	}
+	return n
+}
+
+// downloadRequests counts a look at the repo, and for every file where it lies and its ranges.
+func downloadRequests(m *model.Model, p *plan.Plan) int64 {
+	n := int64(2)
+	file := func(size int64) { n += 1 + (size+rangeBytes-1)/rangeBytes }
+	for _, w := range m.Listing.Weights {
+		file(w.Size)
+		n++ // its header
+	}
+	for _, f := range CarriedFiles(p) {
+		file(f.Size)
+	}
+	return n
+}
+
+// CarriedFiles lists what the result takes over as it is: small files, and the other components of a pipeline.
+func CarriedFiles(p *plan.Plan) []plan.File { return slices.Concat(p.Copied, p.Components) }
+
+func carriedBytes(p *plan.Plan) (n int64) {
+	for _, f := range CarriedFiles(p) {
+		n += f.Size
+	}
+	return n
+}
+
+// PeakCopies is the most that files that are carried over take of the disk at once, n of them on their way, if the Hub
+// copies none of them by itself. A limit of 0 is none.
+func PeakCopies(p *plan.Plan, limit int64, n int) (peak int64) {
+	var sizes []int64
+	for _, f := range CarriedFiles(p) {
+		sizes = append(sizes, f.Size)
+	}
+	slices.Sort(sizes)
+	for _, size := range sizes[max(0, len(sizes)-n):] {
+		peak += size
+	}
+	if limit > 0 {
+		peak = min(peak, limit)
+	}
+	return peak
+}

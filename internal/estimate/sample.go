@@ -1,0 +1,210 @@
+package estimate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/exactf32"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/streams"
+)
+
+// Limits of sampling: the share of a model that may be read, and what may be read of any model.
+const (
+	sampleShare    = 100
+	minSampleBytes = 8_000_000
+	maxSampleBytes = 64 << 20 // more only costs time: the estimate is good to 0.1 % long before
+	maxRuns        = 1000     // each is a request if the source is on the Hub
+	runsPerUnit    = 8        // fewer say too little about a unit
+	unitsAtOnce    = 8
+)
+
+// listedFileBytes is about what the Hub's answer to a request for a repo takes for each of its files, and for the rest.
+const listedFileBytes = 512
+
+// DefaultSampleBytes is what an estimate may read of a source: the usual share of its weights, less what planning has read
+// of it already, which are headers, small files, and the list of its files.
+func DefaultSampleBytes(m *model.Model) int64 {
+	src := &m.Listing
+	taken := int64(len(src.Index) + len(src.Config) + len(src.ModelIndex) + listedFileBytes*(1+len(src.Files)))
+	for _, f := range src.Files {
+		if f.Path == model.CardName {
+			taken += f.Size
+		}
+	}
+	var nBytes int64
+	for _, w := range src.Weights {
+		nBytes += w.Size
+		taken += model.HeaderRead(w)
+	}
+	return SampleBytes(nBytes, taken)
+}
+
+// SampleBytes is how much of nBytes of weights is sampled unless the user says otherwise, if so much was taken already: 1 %
+// or 8 MB, whichever is more, at most 64 MiB.
+func SampleBytes(nBytes, taken int64) int64 {
+	return max(0, min(max(nBytes/sampleShare, minSampleBytes)-taken, maxSampleBytes))
+}
+
+// A run is n of a unit's weights in encoding order, from number elem on.
+type run struct{ elem, n int64 }
+
+// chooseRuns spreads at most maxBytes over the units. Units that are alike share what their group gets, and if that is too
+// little for all of them, some stand for their neighbors.
+func chooseRuns(p *plan.Plan, maxBytes int64) [][]run {
+	runs := make([][]run, len(p.Units))
+	total := p.UnitBytes()
+	if maxBytes <= 0 || total == 0 {
+		return runs
+	}
+	whole := total <= maxBytes
+	runBytes := min(max(maxBytes/maxRuns, 16<<10)&^4095, 256<<10)
+	for _, group := range alikeUnits(p) {
+		u := p.Units[group[0]]
+		nBytes := sourceWidth(u) * u.NElems()
+		nRuns := int(float64(maxBytes/runBytes) * float64(nBytes) * float64(len(group)) / float64(total))
+		chosen := min(len(group), max(1, nRuns/runsPerUnit))
+		if whole {
+			chosen = len(group)
+		}
+		for j := range chosen {
+			i := group[(2*j+1)*len(group)/(2*chosen)]
+			runs[i] = spread(p.Units[i], max(1, nRuns/chosen), runBytes/sourceWidth(u), whole)
+		}
+	}
+	return runs
+}
+
+// spread places k runs of n weights evenly over a unit; if they would cover it, or whole asks for it, one run takes all.
+func spread(u plan.Unit, k int, n int64, whole bool) []run {
+	nElems := u.NElems()
+	if whole || int64(k)*n >= nElems {
+		return []run{{0, nElems}}
+	}
+	runs := make([]run, k)
+	for j := range runs {
+		middle := int64(float64(nElems) * (2*float64(j) + 1) / float64(2*k))
+		runs[j] = run{min(max(0, middle-n/2), nElems-n), n}
+	}
+	return runs
+}
+
+// likeness is what units have in common whose weights are alike.
+type likeness struct {
+	pattern, nAttrs int
+	nElems          int64
+}
+
+// alikeUnits groups the units that DF11 can hold by likeness, each group in the plan's order.
+func alikeUnits(p *plan.Plan) map[likeness][]int {
+	groups := map[likeness][]int{}
+	for i, u := range p.Units {
+		if u.Unholdable == "" {
+			k := likeness{u.Pattern, len(u.Attrs), u.NElems()}
+			groups[k] = append(groups[k], i)
+		}
+	}
+	return groups
+}
+
+// sourceWidth is the number of bytes of a weight in the source.
+func sourceWidth(u plan.Unit) int64 {
+	if len(u.Attrs) > 0 && u.Attrs[0].ExactF32 {
+		return 4
+	}
+	return 2
+}
+
+// sample reads the runs and finds the code that the encoder would give them.
+func (e *UnitEstimate) sample(ctx context.Context, s sampler, runs []run) error {
+	for _, r := range runs {
+		e.Sampled += r.n
+	}
+	e.Exact = e.Sampled == s.unit.NElems()
+	sizes := []int64{e.Sampled}
+	if e.Exact {
+		sizes = s.unit.Sizes()
+	}
+	counter, err := encoder.NewCounter(sizes)
+	if err != nil {
+		return err
+	}
+	if err := s.count(ctx, counter, runs); err != nil {
+		return err
+	}
+	coded, err := counter.Finish()
+	unsupported := (*encoder.UnsupportedError)(nil)
+	switch {
+	case err == nil:
+		e.take(s.unit, coded)
+	case !errors.As(err, &unsupported):
+		return err
+	case e.Exact || unsupported.Reason == encoder.ReasonExponentRange:
+		e.BF16 = string(unsupported.Reason)
+	}
+	return nil
+}
+
+// sampler reads a unit's weights as BF16 in encoding order, by ranges of the source.
+type sampler struct {
+	src     model.Source
+	unit    plan.Unit
+	inexact *exactf32.Count // of what was read of F32 tensors
+}
+
+// count is the encoder's pass 1 over the runs, as if they were the whole unit.
+func (s sampler) count(ctx context.Context, c *encoder.Counter, runs []run) error {
+	var longest, at int64
+	for _, r := range runs {
+		longest = max(longest, r.n)
+	}
+	buf := make([]byte, min(2*longest, streams.BlockBytes))
+	for _, r := range runs {
+		for r.n > 0 {
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+			n := min(r.n, int64(len(buf)/2))
+			if err := s.read(ctx, buf[:2*n], 2*r.elem); err != nil {
+				return err
+			}
+			c.Add(at, buf[:2*n])
+			r.elem, r.n, at = r.elem+n, r.n-n, at+n
+		}
+	}
+	return nil
+}
+
+// read fills p with the unit's BF16 bytes from off on.
+func (s sampler) read(ctx context.Context, p []byte, off int64) error {
+	u := spans.Unit{Unit: s.unit}
+	for t := range u.Tensors() {
+		from, to := max(off, t.At), min(off+int64(len(p)), t.At+t.SpoolBytes())
+		if from >= to {
+			continue
+		}
+		if err := s.readTensor(ctx, t.Tensor, p[from-off:to-off], from-t.At); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readTensor fills p with a tensor's BF16 bytes from off on.
+func (s sampler) readTensor(ctx context.Context, t plan.Tensor, p []byte, off int64) error {
+	width := t.Length / t.SpoolBytes()
+	b, err := s.src.ReadRange(ctx, t.File, t.Offset+off*width, int64(len(p))*width)
+	if err != nil {
+		return err
+	}
+	if t.ExactF32 {
+		_, inexact := exactf32.Narrow(p, b)
+		s.inexact.Add(t, inexact, int64(len(b)/4))
+		return nil
+	}
+	copy(p, b)
+	return nil
+}

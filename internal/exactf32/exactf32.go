@@ -1,0 +1,130 @@
+// Package exactf32 takes F32 weights as BF16 where that loses nothing, and says so where it would. It does not choose which
+// tensors are taken: the plan does.
+package exactf32
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/streams"
+)
+
+// Narrow writes the upper halves of the F32 values in src to dst, which it may grow, and counts the values whose lower half
+// is not zero: BF16 cannot hold them.
+func Narrow(dst, src []byte) (narrowed []byte, inexact int64) {
+	half := len(src) / 2
+	dst = slices.Grow(dst[:0], half)[:half]
+	for i := 0; i+4 <= len(src); i += 4 {
+		if src[i]|src[i+1] != 0 {
+			inexact++
+		}
+		dst[i/2], dst[i/2+1] = src[i+2], src[i+3]
+	}
+	return dst, inexact
+}
+
+// NWeights counts the weights that the plan takes from F32.
+func NWeights(p *plan.Plan) (n int64) {
+	for _, u := range p.Units {
+		for _, t := range u.Attrs {
+			if t.ExactF32 {
+				n += t.Length / 4
+			}
+		}
+	}
+	return n
+}
+
+// Scope says which F32 weights an InexactError counts.
+type Scope int
+
+// Scopes of an InexactError.
+const (
+	ScopeTensor Scope = iota // the weights of one tensor; nothing is known of the tensors behind it
+	ScopeSample              // a sample of the model's weights
+	ScopeModel               // all weights of the model
+)
+
+// InexactError says that Values of Of F32 weights do not fit BF16 without loss. Tensor is the first tensor with such a weight,
+// by its name in the source.
+type InexactError struct {
+	File, Tensor string
+	Values, Of   int64
+	Scope        Scope
+}
+
+func (e *InexactError) Error() string {
+	switch e.Scope {
+	case ScopeSample:
+		return fmt.Sprintf("%d of %d F32 values that were sampled are not exact in BF16, in tensor %s of %s first", e.Values, e.Of, e.Tensor, e.File)
+	case ScopeModel:
+		return fmt.Sprintf("%d of all %d F32 values are not exact in BF16, in tensor %s of %s first", e.Values, e.Of, e.Tensor, e.File)
+	}
+	return fmt.Sprintf("F32 tensor %s of %s: %d of its %d values are not exact in BF16, and what comes behind it was not looked at", e.Tensor, e.File, e.Values, e.Of)
+}
+
+// Count counts F32 values over several tensors. Its methods may be called from several goroutines.
+type Count struct {
+	mu         sync.Mutex
+	values, of int64 // inexact values, and all values
+	first      plan.Tensor
+}
+
+// Add counts values of a tensor: inexact ones among of.
+func (c *Count) Add(t plan.Tensor, inexact, of int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if inexact > 0 && (c.values == 0 || cmp.Or(cmp.Compare(t.File, c.first.File), cmp.Compare(t.Offset, c.first.Offset)) < 0) {
+		c.first = t
+	}
+	c.values, c.of = c.values+inexact, c.of+of
+}
+
+// Of is how many values were counted.
+func (c *Count) Of() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of
+}
+
+// Err is an InexactError, or nil if all values were exact.
+func (c *Count) Err(p *plan.Plan, scope Scope) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.values == 0 {
+		return nil
+	}
+	return &InexactError{File: p.Source().Weights[c.first.File].Path, Tensor: c.first.Source, Values: c.values, Of: c.of, Scope: scope}
+}
+
+// Ranges reads n bytes of a source's weight file from off on.
+type Ranges interface {
+	ReadRange(ctx context.Context, file int, off, n int64) ([]byte, error)
+}
+
+// CheckAll reads every weight that the plan takes from F32. An InexactError of all of them says that some do not fit BF16.
+func CheckAll(ctx context.Context, src Ranges, p *plan.Plan) error {
+	var count Count
+	var narrow []byte
+	for _, u := range p.Units {
+		for _, t := range u.Attrs {
+			for off := int64(0); t.ExactF32 && off < t.Length; off += streams.BlockBytes {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				b, err := src.ReadRange(ctx, t.File, t.Offset+off, min(streams.BlockBytes, t.Length-off))
+				if err != nil {
+					return err
+				}
+				var inexact int64
+				narrow, inexact = Narrow(narrow, b)
+				count.Add(t, inexact, int64(len(b)/4))
+			}
+		}
+	}
+	return count.Err(p, ScopeModel)
+}

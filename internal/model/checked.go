@@ -1,0 +1,51 @@
+package model
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // git names its blobs so
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/df11-convert/df11-convert/hub"
+)
+
+// CheckedFile streams a whole file of the Hub, from the shared cache if a good copy is there. Its last read is a SourceError
+// if the hash is not the published one.
+func CheckedFile(ctx context.Context, c *hub.Client, ref hub.FileRef) (io.ReadCloser, error) {
+	c.CheckCached(ctx, ref) // so that Stream does not use a damaged copy
+	r, err := c.Stream(ctx, ref, 0, ref.Size)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case ref.SHA256 != "":
+		return &checkedReader{r, sha256.New(), ref.SHA256, ref.Path}, nil
+	case ref.BlobID != "":
+		h := sha1.New()
+		fmt.Fprintf(h, "blob %d\x00", ref.Size) // git hashes a file with this before it
+		return &checkedReader{r, h, ref.BlobID, ref.Path}, nil
+	}
+	return r, nil
+}
+
+// checkedReader hashes what it reads and lets io.EOF through only if the hash is right.
+type checkedReader struct {
+	io.ReadCloser
+	hash hash.Hash
+	want string
+	path string
+}
+
+func (c *checkedReader) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.hash.Write(p[:n])
+	if err == io.EOF {
+		if got := hex.EncodeToString(c.hash.Sum(nil)); got != c.want {
+			return n, &SourceError{File: c.path, Want: c.want, Got: got}
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,106 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// readConfig finds the config.json with dfloat11_config: at the root, else in the one folder that has it.
+func (d *DF11) readConfig(ctx context.Context) error {
+	var found []string
+	var atRoot error // what is wrong with the config.json there
+	for _, ref := range d.from.configs() {
+		b, err := d.from.read(ctx, ref)
+		if err != nil {
+			return err
+		}
+		dir := strings.TrimSuffix(strings.TrimSuffix(ref.Path, configName), "/")
+		dict, err := DictOfConfig(b)
+		switch {
+		case errors.Is(err, errNoDF11Config) && dir == "":
+			atRoot = Invalidf(ref.Path, "%v", err)
+		case errors.Is(err, errNoDF11Config):
+		case err != nil:
+			return Invalidf(ref.Path, "%v", err)
+		default:
+			d.Dict, d.Dir = dict, dir
+			found = append(found, ref.Path)
+		}
+		if dir == "" && len(found) > 0 {
+			return nil
+		}
+	}
+	switch len(found) {
+	case 0:
+		return atRoot
+	case 1:
+		return nil
+	}
+	return fmt.Errorf("%d folders hold a DF11 model (%s): name one of them", len(found), strings.Join(found, ", "))
+}
+
+const configName = "config.json"
+
+// configs lists the files that may be the config.json of a DF11 model: the one at the root first, then those of the folders in
+// it that hold weights.
+func (f *files) configs() []hub.FileRef {
+	var configs []hub.FileRef
+	for _, ref := range f.refs {
+		dir, name := path.Split(ref.Path)
+		if name == configName && strings.Count(dir, "/") == 1 && len(f.weightsIn(dir)) > 0 {
+			configs = append(configs, ref)
+		}
+	}
+	slices.SortFunc(configs, func(a, b hub.FileRef) int { return cmp.Compare(a.Path, b.Path) })
+	if root, ok := f.find(configName); ok {
+		configs = slices.Insert(configs, 0, root)
+	}
+	return configs
+}
+
+// errNoDF11Config says that a config.json is not that of a DF11 model.
+var errNoDF11Config = errors.New("no dfloat11_config: not a finished DF11 model")
+
+// DictOfConfig takes dfloat11_config.pattern_dict out of a config.json, order kept.
+func DictOfConfig(b []byte) (plan.PatternDict, error) {
+	var c struct {
+		DF11 *struct {
+			Threads []int           `json:"threads_per_block"`
+			Bytes   int             `json:"bytes_per_thread"`
+			Dict    json.RawMessage `json:"pattern_dict"`
+		} `json:"dfloat11_config"`
+	}
+	if err := json.Unmarshal(b, &c); err != nil {
+		return nil, err
+	}
+	if c.DF11 == nil {
+		return nil, errNoDF11Config
+	}
+	if !slices.Equal(c.DF11.Threads, []int{512}) || c.DF11.Bytes != 8 {
+		return nil, fmt.Errorf("threads_per_block %v and bytes_per_thread %d, want [512] and 8", c.DF11.Threads, c.DF11.Bytes)
+	}
+	return plan.ParsePatternDict(c.DF11.Dict)
+}
+
+// cardBaseModel reads base_model of a card's front matter, which may be a string or a list.
+func cardBaseModel(card map[string]any) string {
+	switch b := card["base_model"].(type) {
+	case string:
+		return b
+	case []any:
+		if len(b) == 1 {
+			s, _ := b[0].(string)
+			return s
+		}
+	}
+	return ""
+}

@@ -1,0 +1,232 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// DF11 is a DF11 model that is there already: a folder, a file, or a Hub repo at one commit. It is read only.
+type DF11 struct {
+	// Name is the folder's path or the repo's id; Commit is "" for a folder.
+	Name   string
+	Commit string
+	// Dir is the folder in it that the official loader is pointed at, where config.json with dfloat11_config lies: "" but
+	// for a pipeline that has its DF11 part in a folder.
+	Dir string
+	// Dict is the pattern dict of that config.json; nil if there is none, as beside a single file for ComfyUI.
+	Dict plan.PatternDict
+	// Manifest is the model's df11-manifest.json; nil if there is none, as in repos that others made.
+	Manifest *metadata.Manifest
+	// BaseModel is what its card names as the original; "" if nothing.
+	BaseModel string
+
+	from    *files
+	weights []plan.WeightFile // the weight files that a loader reads
+	tensors map[string]Stored // of the weight files, by name
+}
+
+// OpenFile is a file that can be read at random.
+type OpenFile struct {
+	Path   string
+	Size   int64
+	SHA256 string // published; "" for a file of a folder
+	io.ReaderAt
+}
+
+// Stored is one tensor of a DF11 model and the file it lies in.
+type Stored struct {
+	File string
+	safetensors.Tensor
+	at int64 // offset in the file
+}
+
+// OpenDF11Folder opens a DF11 model in a local folder.
+func OpenDF11Folder(ctx context.Context, dir string) (*DF11, error) {
+	f, err := listFolder(dir, true)
+	if err != nil {
+		return nil, err
+	}
+	return openDF11(ctx, &DF11{Name: dir, from: f})
+}
+
+// OpenDF11File opens a DF11 model in one local .safetensors file, as ComfyUI has them. Whatever lies beside the file is no
+// part of the model.
+func OpenDF11File(ctx context.Context, name string) (*DF11, error) {
+	st, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	f := &files{dir: filepath.Dir(name), refs: []hub.FileRef{{Path: filepath.Base(name), Size: st.Size()}}}
+	return openDF11(ctx, &DF11{Name: name, from: f})
+}
+
+// OpenDF11Hub opens a DF11 repo at one commit. Its files are read in pieces that are kept for a while. Close it to end the
+// reading ahead.
+func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF11, error) {
+	info, err := c.Info(ctx, repo, revision)
+	if err != nil {
+		return nil, err
+	}
+	f := listRepo(c, info)
+	f.pieces = NewReaders(ctx, c, 0)
+	d, err := openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, from: f})
+	if err == nil && d.BaseModel == "" {
+		d.BaseModel = cardBaseModel(info.CardData)
+	}
+	return d, err
+}
+
+// Assemble makes a DF11 model of some weight files alone. The caller closes them.
+func Assemble(ctx context.Context, weights []OpenFile) (*DF11, error) {
+	f := &files{readers: map[string]io.ReaderAt{}}
+	for _, w := range weights {
+		f.refs = append(f.refs, hub.FileRef{Path: w.Path, Size: w.Size, SHA256: w.SHA256})
+		f.readers[w.Path] = w.ReaderAt
+	}
+	d := &DF11{from: f}
+	if err := d.readHeaders(ctx, f.refs); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// openDF11 completes d by what its files say. On an error it closes them.
+func openDF11(ctx context.Context, d *DF11) (*DF11, error) {
+	if err := d.load(ctx); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// load opens all files, and reads config, manifest, and the header of every weight file that the official loader reads.
+func (d *DF11) load(ctx context.Context) error {
+	if err := d.from.open(ctx, d.from.refs); err != nil {
+		return err
+	}
+	if err := d.readConfig(ctx); err != nil {
+		return err
+	}
+	if err := d.readManifest(ctx); err != nil {
+		return err
+	}
+	return d.readHeaders(ctx, d.from.weightsIn(d.Dir))
+}
+
+func (d *DF11) readManifest(ctx context.Context) error {
+	ref, ok := d.from.find(metadata.ManifestName)
+	if !ok {
+		return nil
+	}
+	b, err := d.from.read(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if d.Manifest, err = metadata.ParseManifest(b); err != nil {
+		return Invalidf(metadata.ManifestName, "%v", err)
+	}
+	d.BaseModel = d.Manifest.Source.Repo
+	return nil
+}
+
+// readHeaders finds the tensors of the weight files. A header that is wrong is an InvalidError; one that could not be read
+// says nothing of the model.
+func (d *DF11) readHeaders(ctx context.Context, refs []hub.FileRef) (err error) {
+	if d.weights, err = d.from.headers(ctx, refs); err != nil {
+		header, remote := (*headerError)(nil), (*hub.Error)(nil)
+		if errors.As(err, &header) && !errors.As(err, &remote) && !errors.Is(err, context.Canceled) {
+			return Invalidf(header.file, "%v", header.err)
+		}
+		return err
+	}
+	d.tensors = map[string]Stored{}
+	for _, w := range d.weights {
+		for _, t := range w.Header.Tensors {
+			if other, twice := d.tensors[t.Name]; twice {
+				return Invalidf(w.Path, "tensor %s is in %s as well", t.Name, other.File)
+			}
+			d.tensors[t.Name] = Stored{w.Path, t, w.Header.DataStart() + t.Begin}
+		}
+	}
+	return nil
+}
+
+// Close releases the files.
+func (d *DF11) Close() error { return d.from.Close() }
+
+// LimitPieces bounds the memory for the pieces in which the files of a repo are read; the default is 96 MiB. It does nothing
+// for a folder. Call it before the model is used.
+func (d *DF11) LimitPieces(nBytes int64) {
+	if d.from.pieces != nil {
+		d.from.pieces.setLimit(nBytes)
+	}
+}
+
+// WeightFiles are the weight files that the official loader reads, which lie in Dir, in the order of their names.
+func (d *DF11) WeightFiles() []plan.WeightFile { return d.weights }
+
+// File finds a file of the model.
+func (d *DF11) File(path string) (OpenFile, bool) {
+	ref, ok := d.from.find(path)
+	return OpenFile{ref.Path, ref.Size, ref.SHA256, d.from.readers[path]}, ok
+}
+
+// Tensors lists the names of all tensors, sorted.
+func (d *DF11) Tensors() []string { return slices.Sorted(maps.Keys(d.tensors)) }
+
+// Tensor finds a tensor by its name.
+func (d *DF11) Tensor(name string) (Stored, bool) {
+	t, ok := d.tensors[name]
+	return t, ok
+}
+
+// Section is the bytes of one tensor.
+func (d *DF11) Section(name string) (*io.SectionReader, bool) {
+	t, ok := d.tensors[name]
+	if !ok {
+		return nil, false
+	}
+	return io.NewSectionReader(d.from.readers[t.File], t.at, t.NBytes()), true
+}
+
+// Problems lists the reasons, as far as headers and config show them, why the model would load wrongly (docs/format.md §14).
+// p is the plan that the model should come from; nil if there is none. A tensor may be in another file than the plan says:
+// other programs name and split the files as they like.
+func (d *DF11) Problems(p *plan.Plan) []plan.Problem {
+	o := plan.Output{PatternDict: d.Dict}
+	for _, w := range d.weights {
+		w.Path = path.Base(w.Path)
+		o.Files = append(o.Files, w)
+	}
+	return slices.DeleteFunc(plan.Check(o, p), func(x plan.Problem) bool { return x.Trap == plan.TrapForeignFile })
+}
+
+// Original names the model that this one was made from, by its manifest or its card; "" if neither says.
+func (d *DF11) Original() string {
+	if m := d.Manifest; m != nil && m.Source.Repo != "" {
+		if m.Source.Commit != "" {
+			return m.Source.Repo + "@" + m.Source.Commit
+		}
+		return m.Source.Repo
+	}
+	return d.BaseModel
+}
+
+// Layout is the layout that the manifest states; "" if there is none.
+func (d *DF11) Layout() string {
+	if d.Manifest == nil {
+		return ""
+	}
+	return d.Manifest.Plan.Layout
+}

@@ -1,0 +1,48 @@
+package model
+
+import "fmt"
+
+// SourceError says that a source file is not what it should be: its sha256, or the part of it that an earlier run used.
+type SourceError struct {
+	File      string
+	Want, Got string
+	// End is 0 for the whole file, else the length of the prefix that differs from what an earlier run read.
+	End int64
+}
+
+func (e *SourceError) Error() string {
+	if e.End > 0 {
+		return fmt.Sprintf("source file %s: its first %d bytes differ from those an earlier run read", e.File, e.End)
+	}
+	return fmt.Sprintf("source file %s: sha256 is %s, published is %s", e.File, e.Got, e.Want)
+}
+
+// InvalidError says that something about a DF11 model is not as it must be.
+type InvalidError struct {
+	File   string // "" for the model as a whole
+	Detail string
+}
+
+func (e *InvalidError) Error() string {
+	if e.File == "" {
+		return e.Detail
+	}
+	return e.File + ": " + e.Detail
+}
+
+// Invalidf makes an InvalidError about a file, or about the model as a whole if file is "".
+func Invalidf(file, format string, args ...any) error {
+	return &InvalidError{File: file, Detail: fmt.Sprintf(format, args...)}
+}
+
+// CacheError says that the shared cache could not be written.
+type CacheError struct{ Err error }
+
+func (e *CacheError) Error() string { return "shared cache: " + e.Err.Error() }
+
+func (e *CacheError) Unwrap() error { return e.Err }
+
+// Hint says what can be done about it.
+func (e *CacheError) Hint() string {
+	return "choose another folder for the cache with HF_HUB_CACHE, or leave out --cache"
+}

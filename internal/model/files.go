@@ -1,0 +1,212 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// files are the files of a model: those below a folder, or those of a repo at one commit.
+type files struct {
+	dir     string                 // "" for a repo
+	client  *hub.Client            // nil for a folder
+	refs    []hub.FileRef          // without repo and hashes for a folder
+	readers map[string]io.ReaderAt // of the files that are open, by path
+	pieces  *Readers               // of a repo that is read at random all the time; nil if single ranges are fetched
+}
+
+// Exists reports whether a path names something local.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// listFolder lists the files below dir with forward slashes; symbolic links count as what they point to. Hidden folders
+// are left out, and without deep all folders.
+func listFolder(dir string, deep bool) (*files, error) {
+	root, err := filepath.EvalSymlinks(dir) // WalkDir does not follow a link to a folder
+	if err != nil {
+		return nil, err
+	}
+	f := &files{dir: dir}
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if p != root && (!deep || strings.HasPrefix(d.Name(), ".")) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		st, err := os.Stat(p)
+		if err != nil || !st.Mode().IsRegular() {
+			return err
+		}
+		f.refs = append(f.refs, hub.FileRef{Path: filepath.ToSlash(rel), Size: st.Size()})
+		return nil
+	})
+	return f, err
+}
+
+// listRepo lists the files of a repo.
+func listRepo(c *hub.Client, info *hub.RepoInfo) *files {
+	f := &files{client: c}
+	for _, x := range info.Files {
+		f.refs = append(f.refs, x.Ref(info.ID, info.SHA))
+	}
+	return f
+}
+
+// listing is the list of files as a plan takes it.
+func (f *files) listing() []plan.File {
+	var list []plan.File
+	for _, ref := range f.refs {
+		list = append(list, planFile(ref))
+	}
+	return list
+}
+
+// planFile is a file as a plan takes it. A hash pins its content where there is one.
+func planFile(ref hub.FileRef) plan.File {
+	return plan.File{Path: ref.Path, Size: ref.Size, ETag: cmp.Or(ref.SHA256, ref.BlobID)}
+}
+
+// find looks up a file by its path.
+func (f *files) find(path string) (hub.FileRef, bool) {
+	i := slices.IndexFunc(f.refs, func(ref hub.FileRef) bool { return ref.Path == path })
+	if i < 0 {
+		return hub.FileRef{}, false
+	}
+	return f.refs[i], true
+}
+
+// weightsIn lists the safetensors files right in a folder, "" for the root, by name. The official loader reads these files,
+// whatever an index says, and none in folders below (docs/format.md §13).
+func (f *files) weightsIn(dir string) []hub.FileRef {
+	var weights []hub.FileRef
+	for _, ref := range f.refs {
+		if path.Ext(ref.Path) == ".safetensors" && path.Dir(ref.Path) == path.Clean(dir) {
+			weights = append(weights, ref)
+		}
+	}
+	slices.SortFunc(weights, func(a, b hub.FileRef) int { return cmp.Compare(a.Path, b.Path) })
+	return weights
+}
+
+// diskPath is the path of a file of a folder on this machine.
+func (f *files) diskPath(path string) string { return filepath.Join(f.dir, filepath.FromSlash(path)) }
+
+// maxSmallFileBytes bounds a file that is read whole into memory. The largest are manifests, and indexes, which have about
+// 10 MB for 100,000 tensors.
+const maxSmallFileBytes = 256 << 20
+
+// read gives a small file whole.
+func (f *files) read(ctx context.Context, ref hub.FileRef) ([]byte, error) {
+	if f.client == nil {
+		return os.ReadFile(f.diskPath(ref.Path))
+	}
+	return f.client.ReadFile(ctx, ref.Repo, ref.Commit, ref.Path, maxSmallFileBytes)
+}
+
+// OpenFile reads a file whole, as Source.OpenFile does.
+func (f *files) OpenFile(ctx context.Context, path string) (io.ReadCloser, error) {
+	if f.client == nil {
+		return os.Open(f.diskPath(path))
+	}
+	ref, ok := f.find(path)
+	if !ok {
+		return nil, fmt.Errorf("%s: no such file in the repo: %w", path, os.ErrNotExist)
+	}
+	return CheckedFile(ctx, f.client, ref)
+}
+
+// open opens files, so that they can be read at random. Those of a repo are fetched when they are read, until ctx ends.
+func (f *files) open(ctx context.Context, refs []hub.FileRef) error {
+	f.readers = map[string]io.ReaderAt{}
+	for _, ref := range refs {
+		switch {
+		case f.pieces != nil:
+			f.readers[ref.Path] = f.pieces.Open(ref)
+		case f.client != nil:
+			f.readers[ref.Path] = rangeReader{ctx, f.client, ref}
+		default:
+			file, err := os.Open(f.diskPath(ref.Path))
+			if err != nil {
+				return err
+			}
+			f.readers[ref.Path] = file
+		}
+	}
+	return nil
+}
+
+// direct reads a file at random, that of a repo by exactly the ranges that are asked for.
+func (f *files) direct(ctx context.Context, path string) io.ReaderAt {
+	if ref, ok := f.find(path); ok && f.client != nil {
+		return rangeReader{ctx, f.client, ref}
+	}
+	return f.readers[path]
+}
+
+// rangeReader reads a file of a repo without keeping anything.
+type rangeReader struct {
+	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one
+	client *hub.Client
+	ref    hub.FileRef
+}
+
+func (r rangeReader) ReadAt(p []byte, off int64) (int, error) {
+	n := min(int64(len(p)), r.ref.Size-off)
+	if n <= 0 {
+		return 0, io.EOF
+	}
+	b, err := r.client.ReadRange(r.ctx, r.ref, off, n)
+	if err == nil && int(n) < len(p) {
+		err = io.EOF
+	}
+	return copy(p, b), err
+}
+
+// Recheck checks the shared cache's copy of a file, as Source.Recheck does.
+func (f *files) Recheck(ctx context.Context, path string) bool {
+	ref, ok := f.find(path)
+	if !ok || f.client == nil {
+		return false
+	}
+	before, _ := f.client.CachedPath(ref)
+	after, _ := f.client.CheckCached(ctx, ref)
+	return before != after && ctx.Err() == nil
+}
+
+// Hub is the client that the files are read by; nil for a folder.
+func (f *files) Hub() *hub.Client { return f.client }
+
+// Close releases the files. Their readers must not be used any more.
+func (f *files) Close() error {
+	var errs []error
+	for _, r := range f.readers {
+		if file, ok := r.(*os.File); ok {
+			errs = append(errs, file.Close())
+		}
+	}
+	if f.pieces != nil {
+		errs = append(errs, f.pieces.Close())
+	}
+	return errors.Join(errs...)
+}

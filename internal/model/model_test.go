@@ -1,0 +1,142 @@
+package model
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// shards is a small model in several weight files, in a folder and on a hub.
+func shards(t *testing.T) (dir string, srv *hubtest.Server, c *hub.Client) {
+	t.Helper()
+	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000})
+	dir, srv = t.TempDir(), hubtest.Start(t)
+	for name, b := range m.Files() {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, b, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv.AddModel("a/llama", m)
+	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, srv, c
+}
+
+// TestFolderAndRepoAreAlike: a model is the same wherever its files are, and so are its bytes, also from the shared cache.
+func TestFolderAndRepoAreAlike(t *testing.T) {
+	dir, _, c := shards(t)
+	local, here, err := OpenLocal(t.Context(), dir, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer local.Close()
+	remote, there, err := OpenHub(t.Context(), c, "a/llama", "", plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remote.Close()
+	if !bytes.Equal(here.Listing.Index, there.Listing.Index) || !bytes.Equal(here.Listing.Config, there.Listing.Config) || len(here.Listing.Weights) < 3 {
+		t.Error("small files or the number of weight files differ")
+	}
+	if local.Hub() != nil || remote.Hub() != c || remote.Local(0) != nil || here.Folder != dir || there.Folder != "" {
+		t.Error("folder and repo are mixed up")
+	}
+	for _, src := range []Source{local, remote, KeepWeights(remote), remote, KeepWeights(local)} {
+		for i, w := range here.Listing.Weights {
+			if !reflect.DeepEqual(w.Header, there.Listing.Weights[i].Header) {
+				t.Errorf("%s: headers differ", w.Path)
+			}
+			want, err := os.ReadFile(filepath.Join(dir, w.Path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := src.Stream(t.Context(), i, 10, w.Size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(r)
+			if err != nil || r.Close() != nil || !bytes.Equal(got, want[10:]) {
+				t.Errorf("%s: %d bytes, %v", w.Path, len(got), err)
+			}
+			if got, err = src.ReadRange(t.Context(), i, 5, 20); err != nil || !bytes.Equal(got, want[5:25]) {
+				t.Errorf("%s: range: %v", w.Path, err)
+			}
+		}
+	}
+	if path, ok := c.CachedPath(remote.(*source).weights[0]); !ok {
+		t.Errorf("the weights are not kept: %s", path)
+	}
+}
+
+// TestHeaders: a header may be longer than the first read, and a file that has none says why.
+func TestHeaders(t *testing.T) {
+	entry := `"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}`
+	pad := bytes.Repeat([]byte(" "), 3*firstHeaderRead+1)
+	long := append([]byte("{"+entry+"}"), pad...)
+	file := append([]byte{byte(len(long)), byte(len(long) >> 8), byte(len(long) >> 16), 0, 0, 0, 0, 0}, append(long, 1)...)
+	h, err := readHeader(bytes.NewReader(file), int64(len(file)))
+	if err != nil || len(h.Tensors) != 1 || len(h.Raw) != len(long) {
+		t.Errorf("long header: %v", err)
+	}
+	if _, err := readHeader(bytes.NewReader(file[:1000]), int64(len(file))); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("short file: %v", err)
+	}
+	dir := t.TempDir()
+	for name, content := range map[string]string{"pointer": lfsPointer + "v1\n", "empty": "", "short": "1234567"} {
+		path := filepath.Join(dir, name+".safetensors")
+		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		_, err := OpenDF11File(t.Context(), path)
+		if invalid := (*InvalidError)(nil); !errors.As(err, &invalid) || invalid.File != name+".safetensors" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestDamagedHeader: a DF11 model is not blamed for a damaged copy of its files in the shared cache.
+func TestDamagedHeader(t *testing.T) {
+	const name = "model.safetensors"
+	header := `{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}   `
+	srv := hubtest.Start(t)
+	srv.AddRepo("a/df11", map[string][]byte{
+		"config.json": []byte(`{"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8, "pattern_dict": {"x": []}}}`),
+		name:          append([]byte{byte(len(header)), 0, 0, 0, 0, 0, 0, 0}, header+"1"...),
+	})
+	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := c.Info(t.Context(), "a/df11", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, _ := info.File(name)
+	if err := fillCache(t.Context(), c, ref); err != nil {
+		t.Fatal(err)
+	}
+	copied, ok := c.CachedPath(ref)
+	if !ok || os.WriteFile(copied, make([]byte, ref.Size), 0o666) != nil {
+		t.Fatal("no copy to damage")
+	}
+	d, err := OpenDF11Hub(t.Context(), c, "a/df11", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	s, ok := d.Section("x")
+	if b, err := io.ReadAll(s); !ok || err != nil || string(b) != "1" {
+		t.Errorf("%q, %v", b, err)
+	}
+}

@@ -1,0 +1,76 @@
+package model
+
+import (
+	"context"
+	"io"
+
+	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/streams"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+// SixTensors are the last names of a unit's stored tensors (docs/format.md §8).
+var SixTensors = [...]string{
+	encoder.NameLUTs, encoder.NameEncodedExponent, encoder.NameSignMantissa,
+	encoder.NameOutputPositions, encoder.NameGaps, encoder.NameSplitPositions,
+}
+
+// ArraysAt puts together the arrays of a unit; at finds each of the six tensors by its last name.
+func ArraysAt(at func(name string) *io.SectionReader) verify.Arrays {
+	return verify.Arrays{
+		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent), SignMantissa: at(encoder.NameSignMantissa),
+		OutputPositions: at(encoder.NameOutputPositions), Gaps: at(encoder.NameGaps), SplitPositions: at(encoder.NameSplitPositions),
+	}
+}
+
+// Coded reports whether a unit is stored as DF11, not as its weights unchanged.
+func (d *DF11) Coded(unitPath string) bool {
+	_, ok := d.tensors[unitPath+"."+encoder.NameEncodedExponent]
+	return ok
+}
+
+// CheckForm checks that a unit has its six tensors, each with the type and shape by which the official loader takes it
+// (docs/format.md §8, §13). The bytes alone do not show them: the same bytes in another shape load as another unit.
+func (d *DF11) CheckForm(unitPath string) error {
+	for _, name := range SixTensors {
+		t, ok := d.tensors[unitPath+"."+name]
+		if !ok {
+			return Invalidf("", "tensor %s.%s is missing", unitPath, name)
+		}
+		if want, ok := plan.StoredForm(name, t.Tensor); !ok {
+			return Invalidf(t.File, "tensor %s is %s %v, the format wants %s", t.Name, t.DType, t.Shape, want)
+		}
+	}
+	return nil
+}
+
+// OpenUnit checks everything that the headers and the arrays of a unit show, and opens it.
+func (d *DF11) OpenUnit(u *spans.Unit) (*verify.Unit, error) {
+	if err := d.CheckForm(u.Path); err != nil {
+		return nil, err
+	}
+	return verify.Open(d.Arrays(u.Path), u.NElems(), u.Sizes())
+}
+
+// Arrays points at the six tensors of a unit; a missing one is an empty section, which verify.Open refuses.
+func (d *DF11) Arrays(unitPath string) verify.Arrays {
+	return d.arrays(unitPath, func(file string) io.ReaderAt { return d.from.readers[file] })
+}
+
+// SparseArrays are Arrays for reading a little here and there: of a remote file exactly the ranges that are asked for are
+// fetched, and nothing is kept.
+func (d *DF11) SparseArrays(ctx context.Context, unitPath string) verify.Arrays {
+	return d.arrays(unitPath, func(file string) io.ReaderAt { return d.from.direct(ctx, file) })
+}
+
+func (d *DF11) arrays(unitPath string, open func(file string) io.ReaderAt) verify.Arrays {
+	return ArraysAt(func(name string) *io.SectionReader {
+		t, ok := d.tensors[unitPath+"."+name]
+		if !ok {
+			return io.NewSectionReader(streams.Empty{}, 0, 0)
+		}
+		return io.NewSectionReader(open(t.File), t.at, t.NBytes())
+	})
+}

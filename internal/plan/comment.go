@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// commenter notes what the user should know about a plan that is otherwise finished.
+type commenter struct{ *draft }
+
+// comment adds warnings, differences and readers.
+func (c commenter) comment() error {
+	c.warnDTypes()
+	c.warnLowGain()
+	if c.entry != nil && c.entry.Unchecked {
+		c.plan.warn(WarnUnchecked, nil, "the catalogue's names for this model were not compared with its class: %s",
+			c.entry.Verification)
+	}
+	if c.plan.class.foreign != "" {
+		c.plan.warn(WarnUnchecked, nil, "the tensor names are not the module paths of %s, which the config states: "+
+			"that class cannot load the output", c.plan.class.foreign)
+	}
+	if n := len(c.plan.Units); n > manyUnits {
+		c.plan.warn(WarnSlowLoad, nil, "%d units: the official loader lists the whole model once per stored tensor and "+
+			"may take hours", n)
+	}
+	c.noteOfficial()
+	if c.entry != nil && !c.entry.LikeOnly {
+		c.plan.class.comfy = c.entry.Match.ComfyUIClass
+	}
+	c.plan.Readers = c.plan.Lint()
+	return nil
+}
+
+// manyUnits is about the number of units from which the official loader is slow: it calls state_dict() for each of the
+// six tensors of each unit.
+const manyUnits = 4000
+
+// warnDTypes warns of plain tensors in another floating-point type than the model's.
+func (c commenter) warnDTypes() {
+	model := c.cfg.modelDType()
+	byType := map[safetensors.DType][]string{}
+	var order []safetensors.DType
+	for _, t := range c.plan.plainTensors() {
+		if t.DType == model || !isFloat(t.DType) {
+			continue
+		}
+		if byType[t.DType] == nil {
+			order = append(order, t.DType)
+		}
+		byType[t.DType] = append(byType[t.DType], t.Name)
+	}
+	for _, d := range order {
+		c.plan.warn(WarnDType, byType[d], "%s in a %s model: kept as stored, a loader may convert them",
+			count(len(byType[d]), fmt.Sprintf("plain %s tensor", d)), model)
+	}
+}
+
+// warnLowGain warns when most of the model passes through unchanged.
+func (c commenter) warnLowGain() {
+	units, plain := c.plan.UnitBytes(), c.plan.PlainBytes()
+	if units < plain {
+		c.plan.warn(WarnLowGain, nil, "only %d %% of the bytes are in units, the rest passes through unchanged",
+			100*units/(units+plain))
+	}
+}
+
+// noteOfficial lists where the official compressor would have written something else.
+func (c commenter) noteOfficial() {
+	if c.plan.Split {
+		c.plan.differ("layers are split into smaller units, because a layer exceeds 2^31-1 weights")
+	}
+	if n := c.extraLayerTensors(); n > 0 {
+		c.plan.differ("%s of layers that the model class does not build are kept; the official route drops them", count(n, "tensor"))
+	}
+	casts := 0
+	for _, w := range c.plan.Warnings {
+		if w.Code == WarnDType {
+			casts += len(w.Names)
+		}
+	}
+	if casts > 0 {
+		c.plan.differ("%s keep the source's type; the official route casts them to the model's", count(casts, "plain tensor"))
+	}
+}
+
+// extraLayerTensors counts the tensors of layers behind those that the config counts.
+func (c commenter) extraLayerTensors() int {
+	n := 0
+	isExtra := func(s candidate) bool { return c.cfg.isExtraLayer(stackRegex(s.stack, nil), s.index) }
+	for _, t := range c.plan.Remainder {
+		if slices.ContainsFunc(splitsOf(parent(t.Name)), isExtra) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,64 @@
+package proof
+
+import (
+	"context"
+	"encoding/hex"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/sha256pair"
+)
+
+// hashes checks the sha256 of every file that the manifest lists.
+func (v *verification) hashes(ctx context.Context) error {
+	if v.DF11.Manifest == nil {
+		return nil
+	}
+	outputs := v.DF11.Manifest.Outputs
+	var files []model.OpenFile
+	for _, o := range outputs {
+		f, ok := v.DF11.File(o.Path)
+		if !ok {
+			return model.Invalidf(o.Path, "listed in the manifest but not there")
+		}
+		files = append(files, f)
+	}
+	sums, err := sumAll(ctx, v.Workers, files)
+	if err != nil {
+		return err
+	}
+	for i, o := range outputs {
+		if sums[i] != o.SHA256 {
+			return model.Invalidf(o.Path, "sha256 is %s, the manifest has %s", sums[i], o.SHA256)
+		}
+	}
+	return nil
+}
+
+// sumAll gives the sha256 of each file, in hex: the published one where there is one. The other files are hashed, two at a
+// time by each worker.
+func sumAll(ctx context.Context, workers int, files []model.OpenFile) ([]string, error) {
+	sums := make([]string, len(files))
+	var taken atomic.Int64
+	next := func(context.Context, bool) (*sha256pair.Stream, error) {
+		for {
+			i := int(taken.Add(1)) - 1
+			if i >= len(files) {
+				return nil, nil
+			}
+			if sums[i] = files[i].SHA256; sums[i] == "" {
+				return &sha256pair.Stream{R: files[i], Size: files[i].Size, Done: func(sum []byte) error {
+					sums[i] = hex.EncodeToString(sum)
+					return nil
+				}}, nil
+			}
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for range min(workers, (len(files)+1)/2) {
+		g.Go(func() error { return sha256pair.SumStreams(ctx, next) })
+	}
+	return sums, g.Wait()
+}

@@ -1,0 +1,67 @@
+package proof
+
+import (
+	"fmt"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// Level is how much of a DF11 model is checked.
+type Level string
+
+// The levels, from cheap to complete. Each contains the levels before it, except that LevelProof needs no weights of the
+// original and so compares hashes where LevelFull compares bits.
+const (
+	LevelStructure Level = "structure" // headers, arrays, tables, positions; completeness against the plan
+	LevelSample    Level = "sample"    // and the weights of some chunks of every unit
+	LevelProof     Level = "proof"     // the original files are rebuilt and their sha256 compared with the published one
+	LevelFull      Level = "full"      // all 16 bits of every weight against the original
+)
+
+// ParseLevel reads the name of a level.
+func ParseLevel(s string) (Level, error) {
+	switch l := Level(s); l {
+	case LevelStructure, LevelSample, LevelProof, LevelFull:
+		return l, nil
+	}
+	return "", fmt.Errorf("unknown level %q: structure, sample, proof or full", s)
+}
+
+// Equals says whether a check at this level shows that a model equals its original. The other levels show only that nothing
+// is wrong where they look.
+func (l Level) Equals() bool { return l == LevelProof || l == LevelFull }
+
+// Report is what a check found.
+type Report struct {
+	Model   string `json:"model"`
+	Commit  string `json:"commit,omitempty"`
+	Against string `json:"against,omitempty"`
+	// AgainstFile is the one weight file of the original, where its name is not the usual one.
+	AgainstFile string      `json:"against_file,omitempty"`
+	Layout      plan.Layout `json:"layout"`
+	Level       Level       `json:"level"`
+	OK          bool        `json:"ok"`    // nothing is wrong where the level looks
+	Equal       bool        `json:"equal"` // the level shows that the model equals the original
+	Counts
+	Published bool       `json:"sha256_published,omitempty"` // the sha256 of all rebuilt files were published, not computed here
+	Chunks    int        `json:"chunks,omitempty"`           // compared of each unit that has so many, at level sample
+	Seed      uint64     `json:"seed,omitempty"`             // of the choice of chunks
+	GPU       *GPUReport `json:"gpu,omitempty"`              // nil: compared on the CPU alone
+	Warnings  []string   `json:"warnings,omitempty"`
+}
+
+// Counts say how much of a model was checked.
+type Counts struct {
+	Units   int   `json:"units"`      // in DF11
+	BF16    int   `json:"units_bf16"` // stored unchanged
+	Tensors int   `json:"tensors"`    // copied ones
+	Weights int64 `json:"weights"`    // of units in DF11, all compared or hashed; 0 at levels that do neither
+	Files   int   `json:"files_rebuilt,omitempty"`
+}
+
+// GPUReport names the second decoder of units, which compared all their weights once more.
+type GPUReport struct {
+	Kernel  string   `json:"kernel"`
+	Devices []string `json:"devices"`
+	Units   int      `json:"units"` // that it decoded; the units after the last GPU failed were decoded on the CPU alone
+}

@@ -1,0 +1,157 @@
+// Package proof shows that a DF11 model holds its original, bit for bit: it checks structures, decodes units, compares
+// weights, and rebuilds original files. It makes no DF11 and chooses nothing to convert.
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/exactf32"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/streams"
+)
+
+// Options say which model is checked, against which original, and how far.
+type Options struct {
+	DF11 *model.DF11
+	// Source, Model and Plan are the original.
+	Source  model.Source
+	Model   *model.Model
+	Plan    *plan.Plan
+	Level   Level
+	Workers int
+	// Seed chooses the chunks of a sample; Chunks is their number per unit.
+	Seed   uint64
+	Chunks int
+	// WorkDir takes the spools of a remote original.
+	WorkDir  string
+	GPU      GPU
+	Progress *progress.Counters
+}
+
+// Verify checks a DF11 model. The error is a *verify.MismatchError, a *verify.StructureError or a *model.InvalidError if the
+// model is at fault, and anything else if the check could not run.
+func Verify(ctx context.Context, opt Options) (*Report, error) {
+	if opt.Progress == nil {
+		opt.Progress = new(progress.Counters)
+	}
+	if opt.Level == LevelSample && opt.Chunks < 1 {
+		return nil, fmt.Errorf("a sample of %d chunks", opt.Chunks)
+	}
+	opt.Workers = max(1, opt.Workers)
+	v := &verification{Options: opt, outputs: spans.Outputs(opt.Plan)}
+	v.report = Report{
+		Model: opt.DF11.Name, Commit: opt.DF11.Commit, Against: opt.Model.ID, AgainstFile: opt.Model.Listing.WeightFile,
+		Layout: opt.Plan.Layout, Level: opt.Level,
+	}
+	err := v.run(ctx)
+	if inexact := (*exactf32.InexactError)(nil); errors.As(err, &inexact) {
+		err = model.Invalidf("", "stored as BF16, but in the original %v", inexact)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.report.OK, v.report.Equal = true, opt.Level.Equals()
+	return &v.report, nil
+}
+
+// verification is one call of Verify.
+type verification struct {
+	Options
+	outputs  []*spans.Output // of the plan
+	gpuUnits int             // that a GPU has compared
+	report   Report
+}
+
+func (v *verification) run(ctx context.Context) error {
+	v.Progress.SetPhase("structure")
+	if err := v.structure(ctx); err != nil {
+		return err
+	}
+	v.Progress.SetPhase(string(v.Level))
+	switch v.Level {
+	case LevelStructure:
+		return nil
+	case LevelSample:
+		v.report.Chunks, v.report.Seed = v.Chunks, v.Seed
+		return v.again(ctx, v.sample)
+	case LevelProof:
+		v.report.Weights, v.report.Published = v.unitWeights(), !slices.Contains(v.Model.SHA256, "")
+		return v.rebuild(ctx)
+	case LevelFull:
+		v.report.Weights = v.unitWeights()
+		err := errors.Join(v.hashes(ctx), v.again(ctx, v.full))
+		if v.gpuUnits > 0 {
+			v.report.GPU = &GPUReport{Units: v.gpuUnits}
+			v.report.GPU.Kernel, v.report.GPU.Devices = v.GPU.Describe()
+		}
+		return err
+	}
+	_, err := ParseLevel(string(v.Level))
+	return err
+}
+
+// unitWeights counts the weights of the units that are stored as DF11.
+func (v *verification) unitWeights() (n int64) {
+	for _, u := range v.Plan.Units {
+		if v.DF11.Coded(u.Path) {
+			n += u.NElems()
+		}
+	}
+	return n
+}
+
+// again compares a second time if a damaged copy of the original may have caused the first difference.
+func (v *verification) again(ctx context.Context, compare func(context.Context) error) error {
+	err := compare(ctx)
+	if err == nil {
+		return nil
+	}
+	damaged := false
+	for _, w := range v.Model.Listing.Weights {
+		damaged = v.Source.Recheck(ctx, w.Path) || damaged
+	}
+	if !damaged {
+		return err
+	}
+	v.gpuUnits = 0
+	return compare(ctx)
+}
+
+// rebuild writes every original weight file again, to a hash, and compares its sha256 with the published one.
+func (v *verification) rebuild(ctx context.Context) error {
+	if len(v.Plan.Dropped) > 0 {
+		return leftOut(v.Plan.Dropped)
+	}
+	r := NewRebuilder(v.DF11, v.outputs, v.Workers)
+	for i, w := range v.Model.Listing.Weights {
+		want := v.Model.SHA256[i]
+		if want == "" {
+			var err error
+			if want, err = v.sourceSum(ctx, i, w.Size); err != nil {
+				return err
+			}
+		}
+		if err := r.Prove(ctx, w.Path, w.Header, want); err != nil {
+			return err
+		}
+		v.Progress.Verified.Add(w.Size)
+		v.report.Files++
+	}
+	return nil
+}
+
+// sourceSum hashes a weight file of the original that no published sha256 is known of, such as a local one.
+func (v *verification) sourceSum(ctx context.Context, file int, size int64) (string, error) {
+	r, err := v.Source.Stream(ctx, file, 0, size)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	return streams.SHA256(ctx, r)
+}

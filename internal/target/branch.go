@@ -1,0 +1,169 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/df11-convert/df11-convert/hub"
+)
+
+// branches are where the commits of a run go. Several goroutines may ask where; one at a time commits.
+type branches struct {
+	push Push
+
+	mu     sync.Mutex
+	main   string // branch that the result goes to
+	work   string // branch that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
+	parent string // head of work as far as this run knows
+	moved  bool   // this run has made a commit on main
+	pull   pullRequest
+}
+
+// pullRequest is the one that the result goes to; all empty if none was asked for.
+type pullRequest struct {
+	title, mark, about string // the title holds the mark by which a later run finds it
+	url                string // "" while there is none
+}
+
+// namePull names the pull request of a plan.
+func namePull(source, digest string) pullRequest {
+	mark := "df11-convert plan " + digest[:16]
+	return pullRequest{
+		mark: mark, title: fmt.Sprintf("Add %s as DF11 (%s)", source, mark),
+		about: "Made by df11-convert, which goes on with this pull request if it is run again with the same source and flags.\n\n" +
+			"Not complete before it holds config.json with dfloat11_config. Plan " + digest + ".",
+	}
+}
+
+// resumePull goes on with the pull request that an earlier run has opened for the same plan, if there is one.
+func (b *branches) resumePull(ctx context.Context) error {
+	pr, err := b.push.Hub.FindPullRequest(ctx, b.push.Repo, b.main, b.pull.mark)
+	if err != nil {
+		return fmt.Errorf("pull requests of %s: %w", b.push.Repo, err)
+	}
+	if pr != nil {
+		b.follow(pr.URL, pr.Ref)
+	}
+	return nil
+}
+
+// follow makes later commits go to a pull request, if there is one.
+func (b *branches) follow(url, ref string) {
+	if url != "" {
+		b.pull.url, b.work, b.main = url, ref, ref
+	}
+}
+
+// opensPull reports whether the next commit opens the pull request.
+func (b *branches) opensPull() bool { return b.push.CreatePR && b.pull.url == "" }
+
+// destination is the branch that a file is uploaded for; opens says that its commit opens the pull request.
+func (b *branches) destination(last bool) (branch string, opens bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if last {
+		return b.main, b.opensPull()
+	}
+	return b.work, b.opensPull()
+}
+
+// ownPrefix begins the names of the branches on which plans refresh main; the digest of the plan follows. Another target
+// branch than main has its name in between.
+func (b *branches) ownPrefix() string {
+	if b.main == "main" {
+		return "df11-convert/"
+	}
+	return "df11-convert/" + b.main + "/"
+}
+
+// isDigest matches the digest of a plan.
+var isDigest = regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString
+
+// removeOwn removes, once main is finished, the branch that a plan was worked on, and, if this run has brought main
+// there, those of other plans for it: main has gone past them.
+func (b *branches) removeOwn(ctx context.Context, digest string) error {
+	if b.push.CreatePR {
+		return nil
+	}
+	refs, err := b.push.Hub.Refs(ctx, b.push.Repo)
+	if err != nil {
+		return err
+	}
+	for _, x := range refs.Branches {
+		of, ours := strings.CutPrefix(x.Name, b.ownPrefix())
+		if !ours || !isDigest(of) || of != digest && !b.moved {
+			continue
+		}
+		if err := b.push.Hub.DeleteBranch(ctx, b.push.Repo, x.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change is a commit to make on a branch. ops tells what has to be done to a head of it, the parent first of all.
+type change struct {
+	branch, parent       string
+	summary, description string
+	ops                  func(ctx context.Context, head string) ([]hub.Op, error)
+}
+
+// commitTries bounds how often a commit is rebuilt on a head that moved. Parts on other machines move it.
+const commitTries = 16
+
+// commit commits on top of the parent, and again on the new head if somebody else was quicker. The first commit of a pull
+// request opens it, under the title by which a later run finds it.
+func (b *branches) commit(ctx context.Context, c change) error {
+	opens := b.opensPull()
+	if opens {
+		c.summary, c.description = b.pull.title, b.pull.about
+	}
+	for try := 1; ; try++ {
+		ops, err := c.ops(ctx, c.parent)
+		if err != nil {
+			return err
+		}
+		done, err := b.push.Hub.Commit(ctx, b.push.Repo, c.branch, hub.CommitRequest{
+			Summary: c.summary, Description: c.description, Parent: c.parent, Ops: ops, CreatePR: opens,
+		})
+		if err == nil {
+			b.committed(c, done)
+			return nil
+		}
+		if !errors.Is(err, hub.ErrConflict) || try == commitTries {
+			return fmt.Errorf("commit to %s: %w", b.push.Repo, err)
+		}
+		if err := b.conflictPause(ctx, try); err != nil {
+			return err
+		}
+		if c.parent, err = b.push.Hub.Head(ctx, b.push.Repo, c.branch); err != nil {
+			return err
+		}
+	}
+}
+
+// committed notes what a commit has changed.
+func (b *branches) committed(c change, done hub.Commit) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.branch == b.work {
+		b.parent = done.OID
+	}
+	b.moved = b.moved || c.branch == b.main && done.OID != c.parent
+	b.follow(done.PullRequestURL, done.PullRequestRef)
+}
+
+// conflictPause lets others go first: nothing after the first conflict, then a random time that grows to 10 s.
+func (b *branches) conflictPause(ctx context.Context, try int) error {
+	if try == 1 {
+		return nil
+	}
+	d := rand.N(min(100*time.Millisecond<<try, 10*time.Second))
+	return b.push.Hub.Pause(ctx, "another machine commits to "+b.push.Repo, d)
+}

@@ -1,0 +1,320 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/filelock"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/streams"
+)
+
+// Names inside the state folder.
+const (
+	lockName = "lock"
+	filesDir = "files" // outputs of a folder that does not keep them
+)
+
+// A Folder is where output files are made. It stays the user's, with the files in it, or it lies inside of a work folder,
+// whose other files are none of our business, and each file goes once it is uploaded.
+type Folder struct {
+	State string // journal, lock and spools: all that is not the result
+	Stays bool
+
+	root  string // the folder that was given
+	dir   string // of the output files
+	lock  *filelock.Lock
+	owner Owner
+	part  string // names the journal
+	holdings
+}
+
+// OpenFolder makes the folder, locks it, clears it of what killed runs were writing, and refuses one that holds other
+// weights. With stays, root is where the result is to be, else a work folder. part names this run's journal.
+func OpenFolder(ctx context.Context, root string, stays bool, w Owner, part string, p *plan.Plan) (*Folder, error) {
+	f := &Folder{State: filepath.Join(root, stateDir), Stays: stays, root: root, dir: root, owner: w, part: part}
+	if !stays {
+		f.dir = filepath.Join(f.State, filesDir)
+	}
+	if err := f.acquire(); err != nil {
+		return nil, fmt.Errorf("output folder %s: %w", root, err)
+	}
+	err := f.removeTemporary(p)
+	if err == nil && stays {
+		f.holdings, err = w.take(ctx, f)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.leave())
+	}
+	return f, nil
+}
+
+// acquire makes the folders and locks them. Another run that ends just now may take the folder of the lock away.
+func (f *Folder) acquire() (err error) {
+	for range 10 {
+		if err = os.MkdirAll(f.State, 0o777); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+			continue // it went between the folder and the one in it, or between being there and a look at it
+		}
+		if err != nil {
+			return err
+		}
+		if f.lock, err = filelock.Acquire(filepath.Join(f.State, lockName)); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(f.dir, 0o777); err != nil {
+		return errors.Join(err, f.lock.Release())
+	}
+	return nil
+}
+
+// removeTemporary removes the files that killed runs have not finished, from every folder that this plan writes to.
+func (f *Folder) removeTemporary(p *plan.Plan) error {
+	dirs := map[string]bool{f.State: true, f.dir: true}
+	for _, o := range p.OutputFiles {
+		dirs[filepath.Dir(f.Path(o.Path))] = true
+	}
+	for _, c := range slices.Concat(p.Copied, p.Components) {
+		dirs[filepath.Dir(f.Path(c.Path))] = true
+	}
+	for dir := range dirs {
+		if err := atomicfile.RemoveTemporary(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// String is the folder as it was given.
+func (f *Folder) String() string { return f.root }
+
+// list names the files of the folder itself, the outputs of the plan that are there in whatever folder, and the journal of an
+// earlier run.
+func (f *Folder) list() ([]string, error) {
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	for name := range f.owner.names {
+		if _, err := os.Lstat(f.Path(name)); err == nil && path.Dir(name) != "." {
+			names = append(names, name)
+		}
+	}
+	journal := path.Join(stateDir, journalName(spans.Part{}.String()))
+	if _, err := os.Stat(f.Path(journal)); err == nil {
+		names = append(names, journal)
+	}
+	return names, nil
+}
+
+func (f *Folder) read(_ context.Context, name string) ([]byte, error) {
+	return os.ReadFile(f.Path(name))
+}
+
+// Path is where a file of the result lies.
+func (f *Folder) Path(name string) string { return filepath.Join(f.dir, filepath.FromSlash(name)) }
+
+// Manifest is that of the finished conversion that the folder held; nil if there was none.
+func (f *Folder) Manifest() *metadata.Manifest { return f.manifest }
+
+// Ledger reads what earlier runs have done in the folder: from their journal, else from the manifest of a finished
+// conversion, unless the source has changed since. Outputs that are gone or differ from what it says are not in it.
+func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, error) {
+	l := ledger.New(f.owner.Digest, f.part, f.Stays)
+	journal, err := os.ReadFile(f.journal())
+	if err == nil {
+		err = l.Read(journal)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+		if of := ledger.OfManifest(f.manifest, f.owner.Digest, f.part, f.Stays); of != nil && unchanged {
+			l = of
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.Claim(f.owner.Source, f.claims)
+	l.RequireHere(func(o ledger.Output) bool { return ctx.Err() == nil && f.sum(ctx, o.Path, o.Size) == o.SHA256 })
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return l, nil
+}
+
+// sum hashes a finished file of the folder; "" if it is not there as it should be.
+func (f *Folder) sum(ctx context.Context, name string, size int64) string {
+	file, err := os.Open(f.Path(name))
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	if st, err := file.Stat(); err != nil || st.Size() != size {
+		return ""
+	}
+	sum, err := streams.SHA256(ctx, io.NewSectionReader(file, 0, size))
+	if err != nil {
+		return ""
+	}
+	return sum
+}
+
+func (f *Folder) journal() string { return filepath.Join(f.State, journalName(f.part)) }
+
+// Save writes the journal of a ledger, which every later change is appended to.
+func (f *Folder) Save(l *ledger.Ledger) error { return l.Save(f.journal()) }
+
+// Begin is called once the first journal claims the files that the run will write. If the folder holds a finished conversion
+// by another plan, it does not look finished from then on: its weights are overwritten one by one.
+func (f *Folder) Begin() error {
+	if f.manifest == nil || f.manifest.Plan.Digest == f.owner.Digest {
+		return nil
+	}
+	for _, o := range f.manifest.Outputs {
+		if o.Kind == metadata.KindConfig && filepath.IsLocal(filepath.FromSlash(o.Path)) {
+			if err := f.Remove(o.Path); err != nil {
+				return err
+			}
+		}
+	}
+	return f.Remove(metadata.ManifestName)
+}
+
+// Create starts an output file of a known size.
+func (f *Folder) Create(name string, size int64) (*atomicfile.File, error) {
+	p := f.Path(name)
+	if err := os.MkdirAll(filepath.Dir(p), 0o777); err != nil {
+		return nil, err
+	}
+	return atomicfile.Create(p, size)
+}
+
+// Remove removes a file, if it is there.
+func (f *Folder) Remove(name string) error {
+	if err := os.Remove(f.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Finish removes the weights that former plans have left, and writes the side files. Copied ones are there.
+func (f *Folder) Finish(_ context.Context, r *Result) error {
+	for _, name := range f.claims {
+		if !f.owner.names[name] {
+			if err := f.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range r.Files {
+		if s.Data != nil {
+			if err := f.write(s); err != nil {
+				return fmt.Errorf("write %s: %w", s.Path, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (f *Folder) write(s SideFile) error {
+	w, err := f.Create(s.Path, s.Size)
+	if err != nil {
+		return err
+	}
+	defer w.Cleanup()
+	if _, err := w.Write(s.Data); err != nil {
+		return err
+	}
+	return w.Commit(s.Size)
+}
+
+// Close gives the lock back. With done, all of the state goes before that, so that nothing of the next holder's does; and
+// a work folder, if nothing else is in it.
+func (f *Folder) Close(done bool) error {
+	if !done {
+		return f.lock.Release()
+	}
+	entries, err := os.ReadDir(f.State)
+	for _, e := range entries {
+		if e.Name() != lockName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(f.State, e.Name())))
+		}
+	}
+	err = errors.Join(err, f.leave())
+	if !f.Stays {
+		_ = os.Remove(f.root)
+	}
+	return err
+}
+
+// leave gives back the lock of a folder that nothing of ours is left in.
+func (f *Folder) leave() error {
+	err := f.lock.Remove()
+	_ = os.Remove(f.State) // not if a former run has left something, or somebody else has come
+	return err
+}
+
+// IsDiskFull reports whether an error comes from a full disk or quota.
+func IsDiskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.Errno(122)) // 122: EDQUOT on Linux
+}
+
+// RefuseSource refuses the folder of a local source as the output folder, by whatever path: config.json and the remainder
+// have the source's names. A single ComfyUI file may lie beside its source, but no output takes the place of a file of the
+// source anywhere: read and written name both.
+func RefuseSource(source, out string, layout plan.Layout, read, written []string) error {
+	same, err := haveSame(os.Stat, source, []string{"."}, out, []string{"."})
+	if err == nil && (!same || layout == plan.ComfyUI) {
+		same, err = haveSame(os.Lstat, source, read, out, written)
+	}
+	if err == nil && same {
+		return &SourceTargetError{out}
+	}
+	return err
+}
+
+// haveSame reports whether one of the files of a folder is one of the files of another folder. Files need not be there.
+func haveSame(stat func(string) (os.FileInfo, error), dirA string, as []string, dirB string, bs []string) (bool, error) {
+	a, err := stats(stat, dirA, as)
+	if err != nil {
+		return false, err
+	}
+	b, err := stats(stat, dirB, bs)
+	return slices.ContainsFunc(a, func(x os.FileInfo) bool {
+		return slices.ContainsFunc(b, func(y os.FileInfo) bool { return os.SameFile(x, y) })
+	}), err
+}
+
+// stats describes the files that are there; an empty name is none.
+func stats(stat func(string) (os.FileInfo, error), dir string, names []string) (found []os.FileInfo, err error) {
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		info, err := stat(filepath.Join(dir, filepath.FromSlash(name)))
+		if err == nil {
+			found = append(found, info)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,272 @@
+package target
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// maxJournalBytes bounds a journal or a manifest that is read whole.
+const maxJournalBytes = 256 << 20
+
+// Push says where a conversion is published.
+type Push struct {
+	Hub *hub.Client
+	// Repo is the target, "namespace/name". Revision is its branch, "" for main; CreatePR opens a pull request instead.
+	Repo     string
+	Revision string
+	CreatePR bool
+	// Private asks for a private repo, if it has to be created; nil leaves the choice to the Hub's default.
+	Private *bool
+	// Public allows a public target for a private or gated source.
+	Public bool
+}
+
+// VisibilityError says that publishing would show a private or gated model to everybody.
+type VisibilityError struct{ Source, Target string }
+
+func (e *VisibilityError) Error() string {
+	return fmt.Sprintf("%s is private or gated, but %s is public", e.Source, e.Target)
+}
+
+// A Repo is a repo of the Hub that a conversion is published to. Upload may be called by several goroutines; one at a time
+// calls everything that commits.
+type Repo struct {
+	Push
+	owner Owner
+	part  string // names the journal
+	holdings
+	published map[string]hub.TreeEntry // of main, before this run
+	tree      map[string]hub.TreeEntry // of the branch that is worked on, before this run
+	at        branches
+	uploaded  uploads
+}
+
+// OpenRepo checks a target before any work: whether it is there or can be created, access, visibility, and whose the weights
+// in it are. part names this run's journal.
+func OpenRepo(ctx context.Context, push Push, w Owner, part string, m *model.Model, src model.Source) (*Repo, error) {
+	main := cmp.Or(push.Revision, "main")
+	r := &Repo{Push: push, owner: w, part: part, at: branches{push: push, main: main, work: main}}
+	if err := r.ensure(ctx, m, src); err != nil {
+		return nil, err
+	}
+	if push.CreatePR {
+		r.at.pull = namePull(m.ID, w.Digest)
+		if err := r.at.resumePull(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.readTree(ctx); err != nil {
+		return nil, fmt.Errorf("target %s: %w", r.Repo, err)
+	}
+	r.published = r.tree
+	var err error
+	r.holdings, err = w.take(ctx, r)
+	return r, err
+}
+
+// ensure creates the target if need be and makes sure that we may write to it, that it is not too visible, and that it
+// is not the source.
+func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) error {
+	closed := m.Private || m.Gated != ""
+	info, err := r.Hub.Info(ctx, r.Repo, "")
+	switch {
+	case err == nil && r.isSource(info.ID, src):
+		return &SourceTargetError{info.ID}
+	case err == nil:
+		if closed && !info.Private && info.Gated == "" && !r.Public {
+			return &VisibilityError{m.ID, r.Repo}
+		}
+	case errors.Is(err, hub.ErrNotFound) && !r.CreatePR:
+		private := r.Private
+		if private == nil && closed && !r.Public {
+			private = new(bool)
+			*private = true
+		}
+		if _, err := r.Hub.CreateRepo(ctx, r.Repo, private); err != nil {
+			return fmt.Errorf("create %s: %w", r.Repo, err)
+		}
+	default:
+		return fmt.Errorf("target %s: %w", r.Repo, err)
+	}
+	if r.CreatePR {
+		return nil // anyone who may read may propose
+	}
+	if err := r.Hub.CheckAccess(ctx, r.Repo, true); err != nil {
+		return fmt.Errorf("write access to %s: %w", r.Repo, err)
+	}
+	return nil
+}
+
+// isSource reports whether a repo of the target's Hub is the one that the weights come from.
+func (r *Repo) isSource(id string, src model.Source) bool {
+	c := src.Hub()
+	return strings.EqualFold(id, r.owner.Source) && (c == nil || c.Endpoint() == r.Hub.Endpoint())
+}
+
+// readTree reads the head of work and what it holds.
+func (r *Repo) readTree(ctx context.Context) (err error) {
+	if r.at.parent, err = r.Hub.Head(ctx, r.Repo, r.at.work); err == nil {
+		r.tree, err = r.Hub.Tree(ctx, r.Repo, r.at.parent)
+	}
+	return err
+}
+
+// String is the repo's id.
+func (r *Repo) String() string { return r.Repo }
+
+func (r *Repo) list() ([]string, error) { return slices.Sorted(maps.Keys(r.tree)), nil }
+
+func (r *Repo) read(ctx context.Context, name string) ([]byte, error) {
+	if _, ok := r.tree[name]; !ok {
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	return r.Hub.ReadFile(ctx, r.Repo, r.at.parent, name, maxJournalBytes)
+}
+
+// Manifest is that of the finished conversion that main held; nil if there was none.
+func (r *Repo) Manifest() *metadata.Manifest { return r.manifest }
+
+// Claims are the weight files of the repo that are this conversion's, or will be.
+func (r *Repo) Claims() []string { return r.claims }
+
+// Ledger reads what earlier runs have published. In a finished conversion by this plan, of a source that is unchanged, that is
+// what the manifest lists. While main holds another finished conversion, work goes to a branch of the plan's own.
+func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, error) {
+	if unchanged {
+		if l := ledger.OfManifest(r.manifest, r.owner.Digest, r.part, false); l != nil {
+			l.Invalidate(r.confirms)
+			return l, nil
+		}
+	}
+	finished := r.manifest != nil
+	if !finished {
+		var err error
+		if finished, err = hasConfig(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	if finished && !r.CreatePR { // a pull request is a branch, and whoever proposes may not be able to make one
+		r.at.work = r.at.ownPrefix() + r.owner.Digest
+		if err := r.Hub.CreateBranch(ctx, r.Repo, r.at.work, r.at.parent); err != nil {
+			return nil, fmt.Errorf("create branch %s: %w", r.at.work, err)
+		}
+		if err := r.readTree(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return r.readJournal(ctx, r.part)
+}
+
+// hasConfig reports whether a target has a config.json of DF11, as a finished conversion by whatever program has.
+func hasConfig(ctx context.Context, p place) (bool, error) {
+	b, err := p.read(ctx, "config.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("target %s: %w", p, err)
+	}
+	return strings.Contains(string(b), `"dfloat11_config"`), nil
+}
+
+// readJournal reads a journal from the repo. What the tree does not confirm is not in the ledger.
+func (r *Repo) readJournal(ctx context.Context, part string) (*ledger.Ledger, error) {
+	l := ledger.New(r.owner.Digest, part, false)
+	b, err := r.read(ctx, path.Join(journalDir, journalName(part)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, nil
+	}
+	if err == nil {
+		err = l.Read(b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal of %s: %w", r.Repo, err)
+	}
+	l.Invalidate(r.confirms)
+	return l, nil
+}
+
+// confirms reports whether the tree holds an output, as far as the Hub knows.
+func (r *Repo) confirms(o ledger.Output) bool {
+	e, ok := r.tree[o.Path]
+	return ok && e.SHA256 == o.SHA256 && e.Size == o.Size
+}
+
+// Parts reads the journals of all parts and says how many there are.
+func (r *Repo) Parts(ctx context.Context) (parts []*ledger.Ledger, n int, err error) {
+	if n, err = splitOf(r.tree); err != nil {
+		return nil, 0, fmt.Errorf("finish %s: %w", r.Repo, err)
+	}
+	for i := 1; i <= n; i++ {
+		l, err := r.readJournal(ctx, spans.Part{I: i, N: n}.String())
+		if err != nil {
+			return nil, 0, err
+		}
+		parts = append(parts, l)
+	}
+	return parts, n, nil
+}
+
+// partJournal matches the journals of a split conversion.
+var partJournal = regexp.MustCompile(`^\.df11/part-(\d+)-of-(\d+)\.json$`)
+
+// splitOf finds out into how many parts the conversion in a tree was split.
+func splitOf(tree map[string]hub.TreeEntry) (int, error) {
+	n := 0
+	for p := range tree {
+		m := partJournal.FindStringSubmatch(p)
+		if m == nil {
+			continue
+		}
+		of, err := strconv.Atoi(m[2])
+		if err != nil || of < 1 || n != 0 && of != n {
+			return 0, fmt.Errorf("%s: the journals are of different splits", p)
+		}
+		n = of
+	}
+	if n == 0 {
+		return 0, errors.New("no part has been published yet")
+	}
+	return n, nil
+}
+
+// Open opens a committed output for reading. Its hash is checked at its end.
+func (r *Repo) Open(ctx context.Context, o ledger.Output) (io.ReadCloser, error) {
+	return model.CheckedFile(ctx, r.Hub, r.Ref(o))
+}
+
+// Ref names a committed output.
+func (r *Repo) Ref(o ledger.Output) hub.FileRef {
+	r.at.mu.Lock()
+	defer r.at.mu.Unlock()
+	return hub.FileRef{Repo: r.Repo, Commit: r.at.parent, Path: o.Path, Size: o.Size, SHA256: o.SHA256, NoCache: true}
+}
+
+// RemoveBranches removes the branches that main has gone past, once it is finished.
+func (r *Repo) RemoveBranches(ctx context.Context) error { return r.at.removeOwn(ctx, r.owner.Digest) }
+
+// URL is where a person finds the result.
+func (r *Repo) URL() string {
+	r.at.mu.Lock()
+	defer r.at.mu.Unlock()
+	if r.at.pull.url != "" {
+		return r.at.pull.url
+	}
+	return r.Hub.Endpoint() + "/" + r.Repo
+}

@@ -1,0 +1,44 @@
+// Package target is where a result goes: a folder that keeps it, or a repo of the Hub. It decides what in a target is ours,
+// what conflicts, and how a target becomes complete; it makes no outputs.
+package target
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+)
+
+// A Target takes the result of a conversion.
+type Target interface {
+	// Finish makes the target complete: it puts the side files beside the outputs, config.json last, and takes out what does
+	// not belong there. It may be repeated.
+	Finish(ctx context.Context, r *Result) error
+}
+
+// Result is a conversion that only lacks its end.
+type Result struct {
+	Files       []SideFile // in the order in which they appear
+	Outputs     []ledger.Output
+	Summary     string // of the last commit
+	Description string
+	KeepForeign bool // weights of others stay
+}
+
+// SideFile is a file beside the weights.
+type SideFile struct {
+	Path   string
+	Kind   metadata.Kind
+	Size   int64
+	SHA256 string
+	Data   []byte // nil: the file was copied, and is in the run's folder until it is uploaded
+	Remote bool   // the target's store has the bytes, copied from the source's
+}
+
+// NewSideFile is a file that a run has written.
+func NewSideFile(path string, kind metadata.Kind, data []byte) SideFile {
+	sum := sha256.Sum256(data)
+	return SideFile{Path: path, Kind: kind, Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:]), Data: data}
+}

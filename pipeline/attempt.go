@@ -1,0 +1,187 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/spool"
+)
+
+// sources are the source files of a model.
+type sources []*fetch.File
+
+// checkpoints give the state of every file once some outputs are done.
+func (s sources) checkpoints(l *ledger.Ledger, done func(path string) bool) []ledger.Checkpoint {
+	var cs []ledger.Checkpoint
+	for _, f := range s {
+		cs = append(cs, f.Checkpoint(l, done))
+	}
+	return cs
+}
+
+// attempt is one try to make every output that is not done.
+type attempt struct {
+	*conversion
+	tasks    []*fetch.Task
+	byOutput bool        // tensors are fetched by ranges, output by output
+	room     *spool.Room // for spools
+	outRoom  *outRoom    // for finished files
+}
+
+// begin lays out what is still to be made, divides the budgets, and takes up what earlier runs have left in spools.
+func (c *conversion) begin(ctx context.Context) (*attempt, error) {
+	ours := c.Part.Of(c.outputs)
+	a := &attempt{conversion: c, tasks: fetch.NewTasks(ours)}
+	c.files = fetch.Files(c.Model, ours)
+	if err := a.divide(ours); err != nil {
+		return nil, err
+	}
+	if c.Part.Whole() {
+		if err := c.copier().check(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range c.files {
+		f.ByRange = a.byOutput || !c.Part.Whole() || c.Finish
+	}
+	a.countProgress(ours)
+	if err := a.resumeSpools(ctx); err != nil {
+		a.leaveSpools()
+		return nil, err
+	}
+	a.trimCheckpoints()
+	return a, c.folder.Save(c.ledger)
+}
+
+// divide shares out disk and memory between spools and finished files that wait for their upload, and decides whether source
+// files can be streamed in order within them.
+func (a *attempt) divide(ours []*spans.Output) error {
+	leftovers := a.leftovers()
+	disk, err := a.freeDisk(leftovers)
+	if err != nil {
+		return err
+	}
+	a.disk = disk
+	pending := slices.DeleteFunc(slices.Clone(ours), func(o *spans.Output) bool { return a.ledger.Done(o.Path) })
+	shares, err := estimate.Divide(pending, spans.Segments(pending, len(a.files)), estimate.Demand{
+		Spooled: a.spooled, Outputs: !a.folder.Stays, Disk: disk, Memory: a.SpoolMemory,
+	})
+	if err != nil {
+		return err
+	}
+	a.byOutput = shares.ByOutput
+	a.room = &spool.Room{
+		Dir: a.folder.State, Disk: spool.NewBudget("disk", shares.Spools), Memory: spool.NewBudget("memory", shares.Memory),
+		InMemory: shares.InMemory, Keep: !a.Model.Local, // an etag pins the files of a Hub
+	}
+	a.outRoom = newOutRoom(a.folder.Stays, shares.Outputs, a.room.Disk, leftovers)
+	return nil
+}
+
+// spooled reports whether an output needs a spool.
+func (a *attempt) spooled(o *spans.Output) bool { return !fetch.InPlace(a.Source, o) }
+
+// leftovers lists the outputs of earlier runs that no commit names yet.
+func (a *attempt) leftovers() []ledger.Output {
+	if a.repo == nil {
+		return nil
+	}
+	return slices.DeleteFunc(a.ledger.Outputs(), func(o ledger.Output) bool { return o.Committed })
+}
+
+// spareDisk is what is left free of a disk whose size nobody set a budget for: this much, or a twentieth of a small one.
+const spareDisk = 256 << 20
+
+// leastRatio is less than what DF11 leaves of trained weights (67 %): who has not even that much room need not begin.
+const leastRatio = 0.6
+
+// freeDisk is the budget for what is on its way: the given one, else what is free. 0 is no bound. Outputs that stay must have
+// room beside it. What spools and leftovers of earlier runs take is theirs again.
+func (a *attempt) freeDisk(leftovers []ledger.Output) (int64, error) {
+	free, known := spool.FreeSpace(a.folder.State)
+	if !known {
+		return a.Disk, nil
+	}
+	var pending int64
+	for _, t := range a.tasks {
+		if !a.ledger.Done(t.Path) {
+			pending += t.Size
+			free += a.heldBytes(t)
+		}
+	}
+	for _, o := range leftovers {
+		if !a.folder.Stays && o.Here {
+			free += o.Size
+		}
+	}
+	free = max(1, free-min(spareDisk, free/20))
+	if a.folder.Stays {
+		stays := int64(leastRatio * float64(pending))
+		if stays > free {
+			return 0, &estimate.BudgetError{Need: stays, Have: free}
+		}
+		free -= stays
+	}
+	if a.Disk > 0 {
+		return a.Disk, nil
+	}
+	return max(1, free), nil
+}
+
+func (a *attempt) countProgress(ours []*spans.Output) {
+	p := a.Progress
+	p.SourceBytes.Store(spans.ProvedBytes(ours))
+	p.OutputFiles.Store(int64(len(ours)))
+	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Uploaded, &p.Outputs} {
+		n.Store(0)
+	}
+	for _, o := range ours {
+		if a.ledger.Done(o.Path) {
+			p.Outputs.Add(1)
+			p.Encoded.Add(o.Size)
+			p.Verified.Add(o.Size)
+		}
+	}
+}
+
+func (a *attempt) fetcher() *fetch.Fetcher {
+	return &fetch.Fetcher{
+		Source: a.Source, Tasks: a.tasks, Files: a.files, Ledger: a.ledger, Room: a.room,
+		ByOutput: a.byOutput, Parallel: a.Workers, DropCache: a.DropCache, Progress: a.Progress,
+	}
+}
+
+func (a *attempt) converter() *converter {
+	return &converter{
+		folder: a.folder, room: a.outRoom, progress: a.Progress, workers: a.Workers,
+		check: proof.Checker{Workers: a.Workers, GPU: a.GPU, Strict: true, Progress: a.Progress},
+	}
+}
+
+func (a *attempt) finalizer() *finalizer {
+	return &finalizer{ledger: a.ledger, progress: a.Progress, log: a.Log}
+}
+
+func (a *attempt) publisher() *publisher {
+	return &publisher{
+		repo: a.repo, folder: a.folder, ledger: a.ledger, files: a.files, room: a.outRoom, leftovers: a.leftovers(),
+		uploads: a.Uploads, dropCache: a.DropCache, progress: a.Progress,
+	}
+}
+
+// leaveSpools closes the spools of an attempt that has ended; those that outlive the process stay for the next run.
+func (a *attempt) leaveSpools() {
+	for _, t := range a.tasks {
+		if t.Spool == nil {
+			continue
+		}
+		if err := spool.Leave(t.Spool); err != nil {
+			a.Log.Warn("a spool can't be closed", "output", t.Path, "err", err)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/describe"
+	"github.com/df11-convert/df11-convert/internal/inspect"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// chartName is the model card's chart.
+const chartName = "df11.png"
+
+// hasChart reports whether the result gets a chart: not if the source has a file of that name.
+func (r *result) hasChart() bool {
+	return !slices.ContainsFunc(r.Plan.Copied, func(f plan.File) bool { return f.Path == chartName })
+}
+
+// chart draws sizes and exponents of the finished outputs for the model card. It names nothing, so that the same
+// weights give the same chart wherever they come from.
+func (r *result) chart(p *Report) ([]byte, error) {
+	x := &inspect.Report{Kind: inspect.DF11, BF16Bytes: p.BF16Bytes, DF11Bytes: p.DF11Bytes, Exact: true}
+	parts := describe.Parts{inspect.PartPlain: r.copiedBytes(p)}
+	for _, o := range r.ledger.Outputs() {
+		for _, u := range o.Units {
+			if u.Status == ledger.BF16 {
+				continue
+			}
+			parts[inspect.PartSignMantissa] += u.Weights
+			parts[inspect.PartExponents] += (u.Bits + 7) / 8
+			x.Units = append(x.Units, inspected(u))
+		}
+	}
+	x.Parts = parts.List(p.DF11Bytes)
+	x.Finish()
+	b, err := inspect.PNG(x)
+	if err != nil {
+		return nil, fmt.Errorf("draw %s: %w", chartName, err)
+	}
+	return b, nil
+}
+
+// copiedBytes is the size of everything that is stored unchanged.
+func (r *result) copiedBytes(p *Report) (n int64) {
+	for _, u := range p.UnitsBF16 {
+		n += 2 * u.Weights
+	}
+	for _, o := range r.outputs {
+		for _, t := range o.Copied {
+			n += t.SpoolBytes()
+		}
+	}
+	return n
+}
+
+// inspected is what a chart shows of a unit. Counts of a manifest that make no sense are left out.
+func inspected(u ledger.Unit) inspect.Unit {
+	x := inspect.Unit{Path: u.Path, Weights: u.Weights, NBits: u.Bits}
+	if e := u.Exponents; e != nil && e.First >= 0 && e.First+len(e.Counts) <= len(x.Histogram) {
+		copy(x.Histogram[e.First:], e.Counts)
+	}
+	x.Finish()
+	return x
+}

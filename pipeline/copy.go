@@ -1,0 +1,184 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spool"
+	"github.com/df11-convert/df11-convert/internal/streams"
+	"github.com/df11-convert/df11-convert/internal/target"
+)
+
+// A copier brings over the files that the result takes from the source as they are, each checked against its published hash.
+type copier struct {
+	model   *model.Model
+	source  model.Source
+	folder  *target.Folder
+	repo    *target.Repo // nil: nothing is published
+	files   []plan.File
+	uploads int
+	disk    int64 // for files that do not stay; 0: no bound
+	sendAll bool  // the Hub copies no file by itself
+	log     *slog.Logger
+}
+
+// copier takes over all carried files but config.json, if that is rewritten.
+func (c *conversion) copier() *copier {
+	k := &copier{
+		model: c.Model, source: c.Source, folder: c.folder, repo: c.repo, uploads: c.Uploads, disk: c.disk, sendAll: c.sendAll, log: c.Log,
+		files: slices.DeleteFunc(estimate.CarriedFiles(c.Plan), func(f plan.File) bool {
+			return f.Path == c.configPath() && c.Plan.Config.Mode == plan.ConfigInsert
+		}),
+	}
+	if c.folder.Stays {
+		k.disk = 0
+	}
+	return k
+}
+
+// run copies a few files at once, as many as the disk budget holds: those that do not stay go as soon as they are uploaded.
+func (k *copier) run(ctx context.Context) ([]target.SideFile, error) {
+	disk := spool.NewBudget("disk", k.disk)
+	inside := k.duplicate(ctx)
+	out := make([]target.SideFile, len(k.files))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(k.uploads)
+	for i, f := range k.files {
+		out[i] = target.SideFile{Path: f.Path, Kind: metadata.KindCopied, Size: f.Size}
+		if sha, ok := inside[f.Path]; ok {
+			out[i].SHA256, out[i].Remote = sha, true
+			continue
+		}
+		err := fits(f, k.disk)
+		if err == nil {
+			err = disk.Acquire(gctx, f.Size)
+		}
+		if err != nil {
+			return nil, cmp.Or(g.Wait(), err)
+		}
+		g.Go(func() (err error) {
+			defer disk.Release(f.Size)
+			out[i].SHA256, err = k.carry(gctx, out[i])
+			return err
+		})
+	}
+	return out, g.Wait()
+}
+
+// carry brings one file over, to the repo as well. What need not stay is deleted then.
+func (k *copier) carry(ctx context.Context, s target.SideFile) (sha string, err error) {
+	s.SHA256, err = k.copy(ctx, s)
+	for reads := 1; brokenFile(err) != "" && reads < sourceReads && ctx.Err() == nil; reads++ {
+		k.log.Warn("source file is not what was published, reading it again", "file", s.Path, "err", err)
+		s.SHA256, err = k.copy(ctx, s)
+	}
+	if err != nil {
+		return "", fmt.Errorf("copy %s: %w", s.Path, err)
+	}
+	if k.repo != nil {
+		err = k.repo.UploadFile(ctx, k.folder, s)
+	}
+	if !k.folder.Stays {
+		err = errors.Join(err, k.folder.Remove(s.Path))
+	}
+	return s.SHA256, err
+}
+
+func (k *copier) copy(ctx context.Context, s target.SideFile) (sha string, err error) {
+	if !k.folder.Stays { // a run that was killed may have left one
+		if err := k.folder.Remove(s.Path); err != nil {
+			return "", err
+		}
+	}
+	in, err := k.source.OpenFile(ctx, s.Path)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	w, err := k.folder.Create(s.Path, s.Size)
+	if err != nil {
+		return "", err
+	}
+	defer w.Cleanup()
+	h := sha256.New()
+	if _, err := streams.Copy(ctx, io.MultiWriter(w, h), in); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), w.Commit(s.Size)
+}
+
+// check refuses a disk that does not hold the largest file, unless the Hub can copy it.
+func (k *copier) check(ctx context.Context) error {
+	large := slices.DeleteFunc(slices.Clone(k.files), func(f plan.File) bool { return fits(f, k.disk) == nil })
+	if len(large) == 0 {
+		return nil
+	}
+	inside := k.duplicates(ctx)
+	for _, f := range large {
+		if !slices.ContainsFunc(inside, func(d hub.Duplicate) bool { return d.Path == f.Path }) {
+			return fits(f, k.disk)
+		}
+	}
+	return nil
+}
+
+// fits refuses a file that is larger than the whole disk budget; 0 is no bound.
+func fits(f plan.File, limit int64) error {
+	if limit > 0 && f.Size > limit {
+		return fmt.Errorf("copy %s: %w", f.Path, &estimate.BudgetError{Need: f.Size, Have: limit})
+	}
+	return nil
+}
+
+// duplicates lists the large files that the Hub may be able to copy from the source's store to the target's.
+func (k *copier) duplicates(ctx context.Context) (list []hub.Duplicate) {
+	src := k.source.Hub()
+	if k.sendAll || k.repo == nil || k.folder.Stays || src == nil || src.Endpoint() != k.repo.Hub.Endpoint() {
+		return nil
+	}
+	tree, err := src.Tree(ctx, k.model.ID, k.model.Commit)
+	if err != nil {
+		return nil // then they are fetched and uploaded
+	}
+	for _, f := range k.files {
+		if e := tree[f.Path]; e.SHA256 != "" && e.XetHash != "" {
+			list = append(list, hub.Duplicate{Path: f.Path, SHA256: e.SHA256, XetHash: e.XetHash})
+		}
+	}
+	return list
+}
+
+// duplicate has the Hub copy large files, and gives the sha256 of those that it did, by path. Anything that goes wrong only
+// means that they are fetched and uploaded instead.
+func (k *copier) duplicate(ctx context.Context) map[string]string {
+	ask := k.duplicates(ctx)
+	if len(ask) == 0 {
+		return nil
+	}
+	failed, err := k.repo.Hub.DuplicateFiles(ctx, k.model.ID, k.repo.Repo, ask)
+	if err != nil {
+		k.log.Info("no copy inside the hub, uploading instead", "err", err)
+		return nil
+	}
+	done := map[string]string{}
+	for _, d := range ask {
+		if _, bad := failed[d.SHA256]; !bad {
+			done[d.Path] = d.SHA256
+		}
+	}
+	return done
+}

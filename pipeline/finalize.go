@@ -1,0 +1,138 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/sha256pair"
+)
+
+// A finalizer gives verified files their sha256 and their name, and records them in the ledger.
+type finalizer struct {
+	ledger   *ledger.Ledger
+	progress *progress.Counters
+	log      *slog.Logger
+}
+
+// hashed is an output file that only lacks its name.
+type hashed struct {
+	*made
+	sum string
+}
+
+// run hashes files, two side by side if two are waiting, while the ones before get their names, which means waiting for the
+// disk.
+func (f *finalizer) run(ctx context.Context, verified <-chan *made, finished chan<- ledger.Output) error {
+	g, ctx := errgroup.WithContext(ctx)
+	nameless := make(chan hashed)
+	g.Go(func() error {
+		defer close(nameless)
+		return f.hash(ctx, verified, nameless)
+	})
+	g.Go(func() error {
+		for h := range nameless {
+			o, err := f.name(h)
+			if err != nil {
+				return fmt.Errorf("output %s: %w", o.Path, err)
+			}
+			select {
+			case finished <- o:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	})
+	err := g.Wait()
+	for m := range verified { // after an error nobody takes them
+		m.file.Cleanup()
+	}
+	return err
+}
+
+func (f *finalizer) hash(ctx context.Context, verified <-chan *made, nameless chan<- hashed) error {
+	for first := range verified {
+		waiting := []*made{first}
+		select {
+		case second, ok := <-verified:
+			if ok {
+				waiting = append(waiting, second)
+			}
+		default:
+		}
+		hs, err := f.sum(ctx, waiting)
+		for _, h := range hs {
+			if err == nil {
+				err = h.send(ctx, nameless)
+			}
+			if err != nil {
+				h.file.Cleanup()
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h hashed) send(ctx context.Context, to chan<- hashed) error {
+	select {
+	case to <- h:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// sum hashes one file, or two at once: two take one core hardly longer than one.
+func (f *finalizer) sum(ctx context.Context, files []*made) ([]hashed, error) {
+	done := f.progress.Timed(progress.Hash)
+	var hs []hashed
+	var nBytes int64
+	for _, m := range files {
+		hs = append(hs, hashed{made: m})
+		nBytes += m.size
+	}
+	next := 0
+	err := sha256pair.SumStreams(ctx, func(context.Context, bool) (*sha256pair.Stream, error) {
+		if next == len(hs) {
+			return nil, nil
+		}
+		h := &hs[next]
+		next++
+		return &sha256pair.Stream{R: h.file, Size: h.size, Done: func(sum []byte) error {
+			h.sum = hex.EncodeToString(sum)
+			return nil
+		}}, nil
+	})
+	done(nBytes)
+	if err != nil {
+		return hs, fmt.Errorf("hash outputs: %w", err)
+	}
+	return hs, nil
+}
+
+// name forces a file to disk and gives it its name.
+func (f *finalizer) name(h hashed) (ledger.Output, error) {
+	defer h.file.Cleanup()
+	o := ledger.Output{
+		Path: h.task.Path, Size: h.size, SHA256: h.sum, Units: h.units, Prefixes: h.task.Prefixes(), Place: ledger.Place{Here: true},
+	}
+	if err := h.file.Commit(h.size); err != nil {
+		return o, err
+	}
+	if err := f.ledger.Add(o); err != nil {
+		return o, err
+	}
+	f.progress.Outputs.Add(1)
+	f.progress.OutputBytes.Add(o.Size)
+	f.log.Info("output finished", "file", o.Path, "bytes", o.Size)
+	return o, nil
+}

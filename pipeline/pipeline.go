@@ -1,0 +1,114 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+)
+
+// Run converts a model. When it returns nil, every output was proved against the source, and the folder and the repo
+// are complete. After an error the same call goes on where this one stopped. Work that is cancelled ends with the
+// context's cause.
+func Run(ctx context.Context, opt Options) (*Report, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	c, err := prepare(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	report, err := c.run(ctx)
+	if report != nil {
+		report.Seconds, report.Stages, report.Traffic = time.Since(start).Seconds(), c.Progress.Stages(), c.traffic()
+	}
+	return report, errors.Join(err, c.close(err == nil))
+}
+
+// run makes every output and proves every source file, then finishes.
+func (c *conversion) run(ctx context.Context) (*Report, error) {
+	c.Progress.SetPhase("convert")
+	if err := c.convertAndProve(ctx); err != nil {
+		return nil, c.countInexact(ctx, err)
+	}
+	if !c.Part.Whole() {
+		return c.partReport(), nil
+	}
+	c.Progress.SetPhase("finish")
+	return c.finish(ctx)
+}
+
+// convertAndProve makes outputs until all of them are done and every source file is known to be the published one. What came
+// from a source file that is not is made again, and so are outputs that the target's store has lost.
+func (c *conversion) convertAndProve(ctx context.Context) error {
+	retry := newRetry(c)
+	for {
+		err := c.convert(ctx)
+		if err == nil && c.Part.Whole() {
+			c.Progress.SetPhase("proof")
+			err = c.proveUnchecked(ctx)
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if err := retry.after(ctx, err); err != nil {
+			return err
+		}
+		c.Progress.SetPhase("convert")
+	}
+}
+
+// convert runs the stages until every output is done. Each stage is a goroutine, or a few, that takes what the stage before
+// sends and closes the channel to the next one when it ends; the first error ends all of them.
+func (c *conversion) convert(ctx context.Context) error {
+	w, err := c.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.leaveSpools()
+	g, gctx := errgroup.WithContext(ctx)
+
+	complete := make(chan *fetch.Task, estimate.OutputsAhead) // all source bytes are in the spool
+	g.Go(func() error {
+		defer close(complete)
+		return w.fetcher().Run(gctx, complete)
+	})
+	verified := make(chan *made, 1) // encoded, decoded again from the stored bytes, and compared
+	g.Go(func() error {
+		defer close(verified)
+		return w.converter().run(gctx, complete, verified)
+	})
+	finished := make(chan ledger.Output) // hashed, forced to disk, renamed, in the journal
+	g.Go(func() error {
+		defer close(finished)
+		return w.finalizer().run(gctx, verified, finished)
+	})
+	g.Go(func() error { return w.publisher().run(gctx, finished) })
+
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return c.checkStrict()
+}
+
+// finish writes what lies beside the weights and completes every target, config.json last.
+func (c *conversion) finish(ctx context.Context) (*Report, error) {
+	report, err := c.complete(ctx)
+	if errors.Is(err, hub.ErrMissingObject) && !c.sendAll {
+		c.sendAll = true // a copy that the Hub promised is not there
+		report, err = c.complete(ctx)
+	}
+	if err == nil && c.repo != nil {
+		if err := c.repo.RemoveBranches(ctx); err != nil {
+			c.Log.Warn("the target is complete, but branches of unfinished work are left there", "err", err)
+		}
+	}
+	return report, err
+}

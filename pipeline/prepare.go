@@ -1,0 +1,183 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/streams"
+	"github.com/df11-convert/df11-convert/internal/target"
+)
+
+// conversion is one call of Run: what it converts, where to, and what is done.
+type conversion struct {
+	Options
+	outputs []*spans.Output // all of the plan
+	folder  *target.Folder  // that outputs are made in
+	repo    *target.Repo    // nil without Push
+	ledger  *ledger.Ledger
+	files   sources         // of the last attempt
+	earlier map[string]bool // outputs that earlier runs have finished
+	disk    int64           // for all that is on its way; 0: no bound
+	sendAll bool            // the Hub copies no file by itself
+}
+
+// prepare opens the targets, refuses those that hold something else, and finds out what is already done.
+func prepare(ctx context.Context, opt Options) (*conversion, error) {
+	c := &conversion{Options: opt, outputs: spans.Outputs(opt.Plan), earlier: map[string]bool{}}
+	root, stays := opt.OutDir, opt.OutDir != ""
+	if !stays {
+		root = opt.WorkDir
+	}
+	var err error
+	owner := target.NewOwner(opt.Plan, opt.baseModel(), opt.Force)
+	if c.folder, err = target.OpenFolder(ctx, root, stays, owner, opt.journalName(), opt.Plan); err != nil {
+		return nil, err
+	}
+	if err := c.open(ctx, owner); err != nil {
+		return nil, errors.Join(err, c.close(false))
+	}
+	for _, o := range c.ledger.Outputs() {
+		c.earlier[o.Path] = true
+	}
+	return c, nil
+}
+
+// open reads what the targets hold into one ledger, whose journal is kept in the folder from then on.
+func (c *conversion) open(ctx context.Context, owner target.Owner) error {
+	unchanged, err := c.sourceUnchanged(ctx, c.folder.Manifest())
+	if err != nil {
+		return err
+	}
+	if c.ledger, err = c.folder.Ledger(ctx, unchanged); err != nil {
+		return err
+	}
+	if c.Push != nil {
+		if err := c.openRepo(ctx, owner); err != nil {
+			return err
+		}
+	}
+	if err := c.folder.Save(c.ledger); err != nil {
+		return err
+	}
+	return c.folder.Begin()
+}
+
+// openRepo opens the target repo and counts as done what earlier runs, on whatever machine, have published there.
+func (c *conversion) openRepo(ctx context.Context, owner target.Owner) (err error) {
+	if c.repo, err = target.OpenRepo(ctx, *c.Push, owner, c.journalName(), c.Model, c.Source); err != nil {
+		return err
+	}
+	unchanged, err := c.sourceUnchanged(ctx, c.repo.Manifest())
+	if err != nil {
+		return err
+	}
+	published, err := c.repo.Ledger(ctx, unchanged)
+	if err != nil {
+		return err
+	}
+	c.ledger.Adopt(published)
+	if c.Finish {
+		if err := c.adoptParts(ctx); err != nil {
+			return err
+		}
+	}
+	return c.validateCard(ctx)
+}
+
+// adoptParts counts as done what all parts have published, and makes sure that none is missing.
+func (c *conversion) adoptParts(ctx context.Context) error {
+	parts, n, err := c.repo.Parts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		c.ledger.Adopt(p)
+	}
+	e := &PartsError{N: n, Missing: map[int][]string{}}
+	makers := spans.Assign(c.outputs, n)
+	for _, o := range c.outputs {
+		if len(o.Units) > 0 && !c.ledger.Done(o.Path) {
+			e.Missing[makers[o]] = append(e.Missing[makers[o]], o.Path)
+		}
+	}
+	if len(e.Missing) > 0 {
+		return e
+	}
+	return nil
+}
+
+// PartsError says which parts are not complete.
+type PartsError struct {
+	N       int
+	Missing map[int][]string // outputs by part
+}
+
+func (e *PartsError) Error() string {
+	var parts []string
+	for i := 1; i <= e.N; i++ {
+		if names := e.Missing[i]; len(names) > 0 {
+			parts = append(parts, fmt.Sprintf("part %d of %d lacks %s", i, e.N, target.Summary(names)))
+		}
+	}
+	return "not all parts are there: " + target.Summary(parts)
+}
+
+// sourceUnchanged reports whether the source is still the one that a finished conversion by this plan was made from. A commit
+// pins the files of a repo. Nothing pins a local file, and the plan knows nothing of its content but the header: it is read,
+// and its sum counts as the published one from then on.
+func (c *conversion) sourceUnchanged(ctx context.Context, m *metadata.Manifest) (bool, error) {
+	if m == nil || m.Plan.Digest != c.Plan.Digest() || !c.Model.Local {
+		return true, nil
+	}
+	known := *c.Model
+	known.SHA256 = slices.Clone(known.SHA256)
+	for i, w := range known.Listing.Weights {
+		if known.SHA256[i] == "" { // the other target may have asked before
+			var err error
+			if known.SHA256[i], err = sumLocal(ctx, c.Source, i, w.Path, w.Size); err != nil {
+				return false, err
+			}
+		}
+		same := func(f metadata.SourceFile) bool { return f.Path == w.Path && f.SHA256 == known.SHA256[i] }
+		if !slices.ContainsFunc(m.Source.Files, same) {
+			return false, nil
+		}
+	}
+	c.Model = &known
+	return true, nil
+}
+
+// sumLocal gives the sha256 of weight file i of a local source.
+func sumLocal(ctx context.Context, src model.Source, i int, path string, size int64) (string, error) {
+	sum, err := streams.SHA256(ctx, io.NewSectionReader(src.Local(i), 0, size))
+	if err != nil {
+		return "", fmt.Errorf("source file %s: %w", path, err)
+	}
+	return sum, nil
+}
+
+// freeBuffers lets go what the Hub clients have made to fetch ahead: stages that follow one another share the memory.
+func (c *conversion) freeBuffers() {
+	if h := c.Source.Hub(); h != nil {
+		h.FreeBuffers()
+	}
+	if c.repo != nil {
+		c.repo.Hub.FreeBuffers()
+	}
+}
+
+// close ends the journal and gives the folder back. With done, nothing but the result stays.
+func (c *conversion) close(done bool) error {
+	var err error
+	if c.ledger != nil {
+		err = c.ledger.Close()
+	}
+	return errors.Join(err, c.folder.Close(done))
+}

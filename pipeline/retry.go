@@ -1,0 +1,147 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/exactf32"
+	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// sourceReads is how often a run reads a source file that turns out not to be the published one.
+const sourceReads = 3
+
+// ProofError says that outputs, put together again, do not give the source file that they were made from.
+type ProofError struct {
+	File string
+	Err  error
+}
+
+func (e *ProofError) Error() string { return "prove " + e.File + ": " + e.Err.Error() }
+
+func (e *ProofError) Unwrap() error { return e.Err }
+
+// BrokenSourceError says that a source file was never what the plan was made for, however often it was read.
+type BrokenSourceError struct {
+	File, Commit string
+	Reads        int
+	Err          error // of the last time
+}
+
+func (e *BrokenSourceError) Error() string {
+	return fmt.Sprintf("source file %s was read %d times and was never the published one: %v", e.File, e.Reads, e.Err)
+}
+
+func (e *BrokenSourceError) Unwrap() error { return e.Err }
+
+// Hint says what can be done about it.
+func (e *BrokenSourceError) Hint() string {
+	if e.Commit == "" {
+		return e.File + " is damaged where it lies, or on its way: check the disk and the memory of this machine"
+	}
+	return fmt.Sprintf("a file of commit %s must never change: look at the history of the repo; if it was rewritten, convert its present "+
+		"revision, else %s is damaged in the hub's store or on its way: try again later or tell the repo's owners", e.Commit, e.File)
+}
+
+// brokenFile names the source file whose bytes an error found to be wrong; "" for any other error.
+func brokenFile(err error) string {
+	if e := (*model.SourceError)(nil); errors.As(err, &e) {
+		return e.File
+	}
+	if e := (*fetch.HeaderError)(nil); errors.As(err, &e) {
+		return e.File
+	}
+	if e := (*ProofError)(nil); errors.As(err, &e) {
+		return e.File
+	}
+	if e := (*fetch.Error)(nil); errors.As(err, &e) && (errors.Is(err, hub.ErrChanged) || errors.Is(err, hub.ErrCorrupt)) {
+		return e.File // the commit is pinned, so it is the store that is wrong
+	}
+	return ""
+}
+
+// retry decides after a failed attempt whether another one makes sense, and takes back what the failed one got wrong.
+type retry struct {
+	*conversion
+	reads map[string]int // by source file that turned out to be broken
+	lost  bool           // the target's store has lost files before
+}
+
+func newRetry(c *conversion) *retry { return &retry{conversion: c, reads: map[string]int{}} }
+
+// after gives err back if it ends the conversion.
+func (r *retry) after(ctx context.Context, err error) error {
+	if file := brokenFile(err); file != "" {
+		if r.reads[file]++; r.reads[file] == sourceReads {
+			return &BrokenSourceError{File: file, Commit: r.Model.Commit, Reads: sourceReads, Err: err}
+		}
+		r.Log.Warn("source file is not what was published, reading it again", "file", file, "err", err)
+		r.Source.Recheck(ctx, file)
+		return r.discard(file, err)
+	}
+	if errors.Is(err, hub.ErrMissingObject) && !r.lost {
+		r.lost = true
+		r.Log.Warn("the target lost files that were uploaded, making them again", "err", err)
+		r.ledger.Invalidate(func(o ledger.Output) bool { return o.Committed || !o.Uploaded })
+		return nil
+	}
+	return err
+}
+
+// discard forgets a source file and every output made from it. Of the outputs whose bytes came by ranges, under no hash, those
+// of this run go, or all if a proof has failed.
+func (r *retry) discard(file string, cause error) error {
+	proof := (*ProofError)(nil)
+	failed := errors.As(cause, &proof)
+	made := r.madeFrom(file)
+	valid := func(o ledger.Output) bool {
+		bound := slices.ContainsFunc(o.Prefixes, func(p ledger.Prefix) bool { return p.File == file })
+		return !bound && (!made[o.Path] || !failed && (r.earlier[o.Path] || len(o.Prefixes) > 0))
+	}
+	for _, o := range r.ledger.Outputs() {
+		if o.Here && !valid(o) {
+			if err := r.folder.Remove(o.Path); err != nil {
+				return err
+			}
+		}
+	}
+	r.ledger.TrimCheckpoints(file, -1)
+	r.ledger.Invalidate(valid)
+	for path := range made {
+		r.ledger.KeepTensors(path, nil)
+	}
+	return r.folder.Save(r.ledger)
+}
+
+// madeFrom names the outputs that hold bytes of a source file.
+func (r *retry) madeFrom(file string) map[string]bool {
+	made := map[string]bool{}
+	for _, f := range r.files {
+		if f.Path == file {
+			for _, o := range spans.UsedBy(f.Segments) {
+				made[o.Path] = true
+			}
+		}
+	}
+	return made
+}
+
+// countInexact makes an InexactError that ended a conversion speak of the whole model, if that costs no transfer.
+func (c *conversion) countInexact(ctx context.Context, err error) error {
+	inexact := (*exactf32.InexactError)(nil)
+	if !c.Model.Local || !errors.As(err, &inexact) {
+		return err
+	}
+	if all := exactf32.CheckAll(ctx, c.Source, c.Plan); errors.As(all, &inexact) {
+		return all
+	} else if all != nil {
+		return errors.Join(err, all)
+	}
+	return err
+}
