@@ -217,10 +217,6 @@ func (c *Client) decode(r *request, resp *http.Response, out any) error {
 	if len(body) > maxJSON {
 		return c.t.failure(r, resp.Request.URL, ErrTooLarge)
 	}
-	if raw, ok := out.(*[]byte); ok {
-		*raw = body
-		return nil
-	}
 	return c.t.unmarshal(r, resp, body, out)
 }
 

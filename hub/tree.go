@@ -142,15 +142,16 @@ func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
 		return "", err
 	}
 	r := c.get("read head of "+repo, repo, c.apiURL(repo, revPath("revision", orDefault(rev, "main"))))
-	var doc document
+	var doc struct {
+		SHA string `json:"sha"`
+	}
 	if _, err := c.call(ctx, r, &doc); err != nil {
 		return "", err
 	}
-	sha := doc.text("sha")
-	if !isCommit(sha) {
+	if !isCommit(doc.SHA) {
 		return "", c.errorf(r.op, ErrNotHub, "info names no commit")
 	}
-	return sha, nil
+	return doc.SHA, nil
 }
 
 // Ref is a branch, tag or pull request and where it points.
