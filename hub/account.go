@@ -9,10 +9,7 @@ import (
 // User is the owner of the token.
 type User struct {
 	Name      string // "ns" of ns/name
-	FullName  string
-	Type      string // "user", "org", "app"
 	Orgs      []string
-	TokenName string
 	TokenRole string // informational; CheckAccess tests what the token may do
 }
 
@@ -30,17 +27,16 @@ func (c *Client) WhoAmI(ctx context.Context) (*User, error) {
 		return user, nil
 	}
 	var doc struct {
-		Type, Name, FullName string
-		Orgs                 []struct{ Name string }
-		Auth                 struct {
-			AccessToken struct{ DisplayName, Role string }
+		Name string
+		Orgs []struct{ Name string }
+		Auth struct {
+			AccessToken struct{ Role string }
 		}
 	}
 	if _, err := c.call(ctx, c.get(op, "", c.Endpoint()+"/api/whoami-v2"), &doc); err != nil {
 		return nil, err
 	}
-	user = &User{Name: doc.Name, FullName: doc.FullName, Type: doc.Type,
-		TokenName: doc.Auth.AccessToken.DisplayName, TokenRole: doc.Auth.AccessToken.Role}
+	user = &User{Name: doc.Name, TokenRole: doc.Auth.AccessToken.Role}
 	for _, o := range doc.Orgs {
 		user.Orgs = append(user.Orgs, o.Name)
 	}

@@ -185,24 +185,6 @@ func relink(target, name string) error {
 	return os.Rename(fresh, name)
 }
 
-// CacheRevision records in the shared cache which commit a branch or tag is at.
-func (c *Client) CacheRevision(repo, rev, commit string) error {
-	if c.opt.CacheDir == "" || isCommit(rev) || checkRepo(repo) != nil || ValidPath(rev) != nil || !isCommit(commit) {
-		return nil //nolint:nilerr // names that the cache cannot hold are not recorded
-	}
-	if old, ok := c.cachedCommit(repo, rev); ok && old == commit {
-		return nil
-	}
-	path := filepath.Join(c.repoFolder(repo), "refs", filepath.FromSlash(rev))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("cache revision %s of %s: %w", rev, repo, err)
-	}
-	if err := atomicfile.WriteFile(path, []byte(commit)); err != nil {
-		return fmt.Errorf("cache revision %s of %s: %w", rev, repo, err)
-	}
-	return nil
-}
-
 // contextReader ends with the context.
 type contextReader struct {
 	ctx context.Context //nolint:containedctx // of the one copy that reads it

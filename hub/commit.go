@@ -71,9 +71,6 @@ func checkOps(repo string, ops []Op) error {
 		return err
 	}
 	for _, o := range ops {
-		if o.kind == opDeleteFolder {
-			continue
-		}
 		if err := ValidPath(o.Path); err != nil {
 			return err
 		}

@@ -94,11 +94,11 @@ func (c *Client) ensurePrivate(ctx context.Context, repo string) error {
 	if info.Private {
 		return nil
 	}
-	return c.SetVisibility(ctx, repo, true)
+	return c.setVisibility(ctx, repo, true)
 }
 
-// SetVisibility changes who may see a repo, and checks that the hub did it.
-func (c *Client) SetVisibility(ctx context.Context, repo string, private bool) error {
+// setVisibility changes who may see a repo, and checks that the hub did it.
+func (c *Client) setVisibility(ctx context.Context, repo string, private bool) error {
 	if err := checkRepo(repo); err != nil {
 		return err
 	}

@@ -22,7 +22,6 @@ type Env struct {
 	OfflineVar  string        // the variable that says so
 	HeadTimeout time.Duration // HF_HUB_ETAG_TIMEOUT, 0 when not set
 	IdleTimeout time.Duration // HF_HUB_DOWNLOAD_TIMEOUT, 0 when not set
-	Origin      string        // HF_HUB_USER_AGENT_ORIGIN
 }
 
 // stagingEndpoint is what HUGGINGFACE_CO_STAGING selects.
@@ -42,7 +41,7 @@ func Environ(getenv func(string) string, home string) (Env, error) {
 		return ""
 	}
 	expand := func(p string) string { return expandPath(p, getenv, home) }
-	e := Env{Endpoint: get("HF_ENDPOINT"), Origin: get("HF_HUB_USER_AGENT_ORIGIN")}
+	e := Env{Endpoint: get("HF_ENDPOINT")}
 	if e.Endpoint == "" && truthy(getenv("HUGGINGFACE_CO_STAGING")) {
 		e.Endpoint = stagingEndpoint
 	}
@@ -62,15 +61,6 @@ func (e Env) Options() Options {
 		Offline: e.Offline, HeaderTimeout: e.HeadTimeout, IdleTimeout: e.IdleTimeout}
 }
 
-// UserAgent is what requests of this version of the tool call themselves.
-func (e Env) UserAgent(version string) string {
-	agent := "df11-convert/" + version
-	if e.Origin != "" {
-		agent += "; origin/" + e.Origin
-	}
-	return oneLine(agent)
-}
-
 func (e *Env) findToken(getenv func(string) string, file string) error {
 	if getenv("HF_OIDC_RESOURCE") != "" {
 		return ErrTrustedPublisher
@@ -79,7 +69,7 @@ func (e *Env) findToken(getenv func(string) string, file string) error {
 		return nil
 	}
 	for _, name := range []string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} {
-		if token := CleanToken(getenv(name)); token != "" {
+		if token := cleanToken(getenv(name)); token != "" {
 			e.Token, e.TokenSource = token, name
 			return nil
 		}
@@ -111,11 +101,11 @@ func ReadTokenFile(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read token file: %w", err)
 	}
-	return CleanToken(string(data)), nil
+	return cleanToken(string(data)), nil
 }
 
-// CleanToken removes line ends and surrounding blanks.
-func CleanToken(s string) string {
+// cleanToken removes line ends and surrounding blanks.
+func cleanToken(s string) string {
 	return strings.TrimSpace(strings.NewReplacer("\r", "", "\n", "").Replace(s))
 }
 

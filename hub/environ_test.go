@@ -127,10 +127,3 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 }
-
-func TestUserAgent(t *testing.T) {
-	e, err := Environ(env("HF_HOME", "/h", "HF_HUB_USER_AGENT_ORIGIN", "ci\nX: y"), "/home/u")
-	if got := e.UserAgent("1.2"); err != nil || got != "df11-convert/1.2; origin/ci X: y" {
-		t.Errorf("%q, %v", got, err)
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"strings"
 )
 
 // Op is one change of a commit. The zero Op changes nothing.
@@ -24,7 +23,6 @@ const (
 	opFile
 	opLFS
 	opDelete
-	opDeleteFolder
 )
 
 // FileOp puts a small file into the commit itself. The content is borrowed
@@ -40,18 +38,6 @@ func LFSOp(path, sha256 string, size int64) Op {
 
 // DeleteOp removes a file; the hub refuses the commit if it is not there.
 func DeleteOp(path string) Op { return Op{Path: path, kind: opDelete} }
-
-// DeleteFolderOp removes a folder with all its files.
-func DeleteFolderOp(path string) Op {
-	return Op{Path: strings.TrimSuffix(path, "/") + "/", kind: opDeleteFolder}
-}
-
-// Unchanged says that the branch already held the very content when the file
-// was uploaded; Commit leaves such an Op out.
-func (o Op) Unchanged() bool { return o.kind == opNone }
-
-// IsLFS says whether the file is stored as a large file.
-func (o Op) IsLFS() bool { return o.kind == opLFS }
 
 // Payload is how many bytes the file adds to the commit's own body.
 func (o Op) Payload() int64 {
@@ -69,8 +55,6 @@ func (o Op) row() ndjsonRow {
 			"encoding": "base64"}}
 	case opLFS:
 		return ndjsonRow{"lfsFile", map[string]any{"path": o.Path, "algo": "sha256", "oid": o.SHA256, "size": o.Size}}
-	case opDeleteFolder:
-		return ndjsonRow{"deletedFolder", map[string]any{"path": o.Path}}
 	}
 	return ndjsonRow{"deletedFile", map[string]any{"path": o.Path}}
 }
@@ -86,12 +70,6 @@ func (o Op) holds(tree map[string]TreeEntry) bool {
 		return there && entry.SHA256 == o.SHA256
 	case opDelete:
 		return !there
-	case opDeleteFolder:
-		for path := range tree {
-			if strings.HasPrefix(path, o.Path) {
-				return false
-			}
-		}
 	}
 	return true
 }

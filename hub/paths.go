@@ -42,28 +42,6 @@ func unsafeReason(name string) string {
 	return ""
 }
 
-// CheckCollisions refuses a set of names of which two would be the same file,
-// or a file and a folder, on a file system that ignores case. The error wraps
-// ErrUnsafePath.
-func CheckCollisions(names []string) error {
-	files := make(map[string]string, len(names))
-	for _, name := range names {
-		key := strings.ToLower(name)
-		if other, ok := files[key]; ok && other != name {
-			return fmt.Errorf("%w: %q and %q differ in case only", ErrUnsafePath, other, name)
-		}
-		files[key] = name
-	}
-	for _, name := range names {
-		for dir := path.Dir(strings.ToLower(name)); dir != "."; dir = path.Dir(dir) {
-			if other, ok := files[dir]; ok {
-				return fmt.Errorf("%w: %q is a file and %q needs it as a folder", ErrUnsafePath, other, name)
-			}
-		}
-	}
-	return nil
-}
-
 var repoPart = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_])?$|^_[A-Za-z0-9._-]*$`)
 
 // maxRepoName is the hub's limit for the part after the slash.

@@ -35,7 +35,7 @@ func TestBranchLifeAndDeletions(t *testing.T) {
 		t.Error("main moved")
 	}
 	done, err := w.Client.Commit(t.Context(), target, branch, hub.CommitRequest{Summary: "s",
-		Ops: []hub.Op{hub.DeleteOp("old.safetensors"), hub.DeleteFolderOp(".df11")}})
+		Ops: []hub.Op{hub.DeleteOp("old.safetensors"), hub.DeleteOp(".df11/part.json")}})
 	if err != nil {
 		t.Fatal(err)
 	}

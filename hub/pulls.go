@@ -45,10 +45,10 @@ func (d discussion) open() bool {
 	return d.IsPullRequest && d.Num > 0 && (d.Status == "open" || d.Status == "draft")
 }
 
-// OwnPullRequests lists the open pull requests, newest first, that the owner of
+// ownPullRequests lists the open pull requests, newest first, that the owner of
 // the token has made on a repo. Those of others are left out, whatever they
 // hold: nobody else is to say what this user's work is.
-func (c *Client) OwnPullRequests(ctx context.Context, repo string) ([]PullRequest, error) {
+func (c *Client) ownPullRequests(ctx context.Context, repo string) ([]PullRequest, error) {
 	if err := checkRepo(repo); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (c *Client) pullRequest(repo string, d discussion) PullRequest {
 // title holds a mark and which is to be merged into a branch; nil if there is
 // none.
 func (c *Client) FindPullRequest(ctx context.Context, repo, branch, mark string) (*PullRequest, error) {
-	own, err := c.OwnPullRequests(ctx, repo)
+	own, err := c.ownPullRequests(ctx, repo)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (p *pendingCommit) tryPull(ctx context.Context, _ *progress) error {
 // lookForPull finds our open pull request of the very title that holds all
 // changes.
 func (p *pendingCommit) lookForPull(ctx context.Context) (bool, error) {
-	own, err := p.c.OwnPullRequests(ctx, p.repo)
+	own, err := p.c.ownPullRequests(ctx, p.repo)
 	if err != nil {
 		return false, err
 	}
