@@ -13,17 +13,14 @@ type User struct {
 	TokenRole string // informational; CheckAccess tests what the token may do
 }
 
-// WhoAmI names the owner of the token. The hub limits this question tightly, so
-// a client asks it once and remembers the answer.
+// WhoAmI names the owner of the token. The hub limits this question tightly, so a client asks it once and remembers the
+// answer.
 func (c *Client) WhoAmI(ctx context.Context) (*User, error) {
 	const op = "read the token's owner"
-	if c.opt.Token == "" {
-		return nil, c.errorf(op, ErrUnauthorized, "no token is set")
+	if c.t.opt.Token == "" {
+		return nil, c.t.errorf(op, ErrUnauthorized, "no token is set")
 	}
-	c.mu.Lock()
-	user := c.user
-	c.mu.Unlock()
-	if user != nil {
+	if user := c.user.Load(); user != nil {
 		return user, nil
 	}
 	var doc struct {
@@ -33,16 +30,14 @@ func (c *Client) WhoAmI(ctx context.Context) (*User, error) {
 			AccessToken struct{ Role string }
 		}
 	}
-	if _, err := c.call(ctx, c.get(op, "", c.Endpoint()+"/api/whoami-v2"), &doc); err != nil {
+	if _, err := c.t.call(ctx, get(op, "", c.Endpoint()+"/api/whoami-v2"), &doc); err != nil {
 		return nil, err
 	}
-	user = &User{Name: doc.Name, TokenRole: doc.Auth.AccessToken.Role}
+	user := &User{Name: doc.Name, TokenRole: doc.Auth.AccessToken.Role}
 	for _, o := range doc.Orgs {
 		user.Orgs = append(user.Orgs, o.Name)
 	}
-	c.mu.Lock()
-	c.user = user
-	c.mu.Unlock()
+	c.user.Store(user)
 	return user, nil
 }
 
@@ -55,38 +50,31 @@ func (c *Client) CheckAccess(ctx context.Context, repo string, write bool) error
 	if write {
 		op, rest = "check write access to "+repo, "/auth-check/write"
 	}
-	_, err := c.call(ctx, c.get(op, repo, c.apiURL(repo, rest)), nil)
+	_, err := c.t.call(ctx, get(op, repo, c.t.endpoint.api(repo, rest)), nil)
 	return err
 }
 
-// ValidateCard lets the hub check a model card before anything is uploaded:
-// warnings are only shown, an error (wrapping ErrInvalidCard) would refuse the
-// commit.
+// ValidateCard lets the hub check a model card before anything is uploaded: warnings are only shown, an error (wrapping
+// ErrInvalidCard) would refuse the commit.
 func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []string, err error) {
 	type remark struct {
 		Message string `json:"message"`
 	}
 	var answer struct{ Errors, Warnings []remark }
-	r := c.send("validate the model card", "", http.MethodPost, c.Endpoint()+"/api/validate-yaml",
+	r := send("validate the model card", "", http.MethodPost, c.Endpoint()+"/api/validate-yaml",
 		map[string]string{"content": string(readme), "repoType": "model"})
-	if _, err := c.call(ctx, r, &answer); err != nil {
-		return nil, invalidCard(err)
+	_, err = c.t.call(ctx, r, &answer)
+	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusBadRequest {
+		return nil, e.as(ErrInvalidCard)
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, w := range answer.Warnings {
 		warnings = append(warnings, oneLine(w.Message))
 	}
 	for _, e := range answer.Errors {
-		return warnings, c.errorf(r.op, ErrInvalidCard, "%s", oneLine(e.Message))
+		return warnings, c.t.errorf(r.op, ErrInvalidCard, "%s", oneLine(e.Message))
 	}
 	return warnings, nil
-}
-
-func invalidCard(err error) error {
-	var e *Error
-	if !errors.As(err, &e) || e.Status != http.StatusBadRequest {
-		return err
-	}
-	invalid := *e
-	invalid.Err = ErrInvalidCard
-	return &invalid
 }

@@ -58,7 +58,7 @@ func Environ(getenv func(string) string, home string) (Env, error) {
 // Options are the client options that the environment decides.
 func (e Env) Options() Options {
 	return Options{Endpoint: e.Endpoint, Token: e.Token, TokenSource: e.TokenSource, CacheDir: e.CacheDir,
-		Offline: e.Offline, HeaderTimeout: e.HeadTimeout, IdleTimeout: e.IdleTimeout}
+		Offline: e.Offline, Limits: Limits{HeaderTimeout: e.HeadTimeout, IdleTimeout: e.IdleTimeout}}
 }
 
 func (e *Env) findToken(getenv func(string) string, file string) error {

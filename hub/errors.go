@@ -81,7 +81,7 @@ func (e *Error) parts() []string {
 	return parts
 }
 
-// trailer is what a bug report needs, in brackets.
+// trailer gives, in brackets, the details that a bug report needs.
 func (e *Error) trailer() string {
 	var notes []string
 	if e.Method != "" {
@@ -102,8 +102,14 @@ func (e *Error) trailer() string {
 // Unwrap gives the sentinel or the network error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Temporary says whether the same request may succeed later. It is the one
-// rule that the retry loop uses.
+// as gives the error under another sentinel.
+func (e *Error) as(sentinel error) *Error {
+	renamed := *e
+	renamed.Err = sentinel
+	return &renamed
+}
+
+// Temporary says whether the same request may succeed later. The retry loop follows it.
 func (e *Error) Temporary() bool {
 	switch e.Status {
 	case 0:
@@ -112,14 +118,7 @@ func (e *Error) Temporary() bool {
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	case http.StatusBadRequest:
-		// S3 gives up on a slow body this way.
-		return e.Code == "RequestTimeout"
+		return e.Code == "RequestTimeout" // S3 gives up on a slow body this way
 	}
 	return false
-}
-
-// errorf makes an error that no request caused.
-func (c *Client) errorf(op string, sentinel error, format string, args ...any) *Error {
-	return &Error{Op: op, Side: c.opt.Side, Err: sentinel, Message: fmt.Sprintf(format, args...),
-		Endpoint: c.t.endpoint.String()}
 }

@@ -2,33 +2,34 @@ package hub
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 )
 
-// Wait is one pause that the client takes, told to Options.OnWait before it
-// begins.
+// Wait is one pause that the client takes, told to Options.OnWait before it begins.
 type Wait struct {
 	Reason string // "rate limit of bucket api reached", "503 Service Unavailable"
 	For    time.Duration
 	Shared bool // every worker that would use the same bucket waits too
 }
 
-// Governor slows all workers of all the clients that it is given to, together:
-// what one of them is told about a limit holds for the others as well. Requests
-// are sorted into lanes, one for each limit that a hub keeps: a token's api
-// calls, its file routes, and every storage host. When an answer says that a
-// limit is reached or near, its whole lane waits. A program has one Governor.
+// Governor slows all workers of all clients that share it: a limit that one of them is told holds for the others as
+// well. Requests are sorted into lanes, one for each limit that a hub keeps: a token's api calls, its file routes, and
+// every storage host. When an answer says that a limit is reached or near, its whole lane waits. A program has one
+// Governor.
 type Governor struct {
 	mu    sync.Mutex
 	lanes map[laneKey]*lane
 	lines map[int64]*line
 }
 
-// laneKey says what one limit covers. Caller and bucket are empty for a storage
-// host, which knows neither.
+// laneKey names the requests that one limit covers. Caller and bucket are empty for a storage host, which knows neither.
 type laneKey struct {
 	host   string
 	caller string // fingerprint of the token, empty for anonymous requests
@@ -42,7 +43,7 @@ type lane struct {
 	paceTo time.Time     // the pace ends when the window does
 }
 
-// line is what the clients with one LimitRate share.
+// line holds the throttles that all clients with the same LimitRate share.
 type line struct{ in, out *throttle }
 
 // NewGovernor makes one that knows of no limit yet.
@@ -59,7 +60,6 @@ func (g *Governor) lane(key laneKey) *lane {
 	return l
 }
 
-// line gives the throttles of all clients that were given the same limit.
 func (g *Governor) line(clock Clock, rate int64) *line {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,6 +69,46 @@ func (g *Governor) line(clock Clock, rate int64) *line {
 		g.lines[rate] = l
 	}
 	return l
+}
+
+// lanes sorts the requests of one client.
+type lanes struct {
+	endpoint endpoint
+	caller   string // fingerprint of the token
+}
+
+// of names the lane of a URL. A hub counts by token and bucket.
+func (l lanes) of(u *url.URL) laneKey {
+	switch {
+	case !l.endpoint.owns(u):
+		return laneKey{host: u.Host}
+	case strings.Contains(u.Path, "/resolve"):
+		return laneKey{l.endpoint.Host, l.caller, "resolvers"}
+	}
+	return laneKey{l.endpoint.Host, l.caller, "api"}
+}
+
+// quota names the lane that a refusal without a bucket closes. Commits and new repos have quotas of their own, by the
+// hour, that hold back nothing else.
+func (l lanes) quota(u *url.URL) laneKey {
+	key := l.of(u)
+	switch {
+	case key.bucket != "api":
+	case strings.HasSuffix(u.Path, "/api/repos/create"):
+		key.bucket = "create"
+	case strings.HasPrefix(u.Path, l.endpoint.Path+"/api/models/") && strings.Contains(u.Path, "/commit/"):
+		key.bucket = "commit"
+	}
+	return key
+}
+
+// fingerprint tells tokens apart without being one.
+func fingerprint(token string) string {
+	if token == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:8])
 }
 
 // wait blocks until the lane is open and takes a place in its pace.
@@ -102,10 +142,8 @@ func (g *Governor) claim(now time.Time, key laneKey) time.Duration {
 	return 0
 }
 
-// pause closes a lane for d from now; a longer pause that runs already stays.
-// It gives the Wait to tell, if there is one: workers that run into the same
-// limit together prolong the pause by their jitter only, which is not told
-// again.
+// pause closes a lane for d from now; a longer pause that runs already stays. It gives the Wait to tell, and whether it
+// is news: workers that run into the same limit together prolong the pause by their jitter only, which is not told again.
 func (g *Governor) pause(now time.Time, key laneKey, d time.Duration, reason string) (Wait, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -125,16 +163,14 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// lowShare is the part of a quota below which requests are spread over the
-// rest of the window; lowCount is used when the quota is not told.
+// Below a part of the quota, requests are spread over the rest of the window.
 const (
-	lowShare = 20 // one twentieth
-	lowCount = 10
+	lowShare = 20 // one twentieth of the quota
+	lowCount = 10 // where the quota is not told
 )
 
-// observe reads the rate headers that come on every answer, and slows the
-// lane down before the hub has to refuse anything. A 429 is left to the retry
-// loop, which pauses the lane itself. Like pause it gives the Wait to tell.
+// observe reads the rate headers that come on every answer, and slows the lane down before the hub has to refuse
+// anything. A 429 is left to the retry loop, which pauses the lane itself. Like pause, it gives the Wait to tell.
 func (g *Governor) observe(now time.Time, key laneKey, resp *http.Response) (Wait, bool) {
 	state, ok := parseRateLimit(resp.Header)
 	if !ok || resp.StatusCode == http.StatusTooManyRequests {
@@ -150,6 +186,7 @@ func (g *Governor) observe(now time.Time, key laneKey, resp *http.Response) (Wai
 	return g.pace(now, key, state, low)
 }
 
+// pace spreads the requests that are left over the time until the bucket fills again.
 func (g *Governor) pace(now time.Time, key laneKey, s rateState, low int64) (Wait, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -62,20 +62,20 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, er
 		return nil, err
 	}
 	revision = orDefault(revision, "main")
-	if c.opt.Offline {
-		return c.cachedInfo(repo, revision)
+	if c.t.opt.Offline {
+		return c.cache.info(repo, revision)
 	}
-	r := c.get("read model info of "+repo, repo, c.apiURL(repo, revPath("revision", revision)+"?blobs=true"))
+	r := get("read model info of "+repo, repo, c.t.endpoint.api(repo, revPath("revision", revision)+"?blobs=true"))
 	var doc infoDocument
-	if _, err := c.call(ctx, r, &doc); err != nil {
+	if _, err := c.t.call(ctx, r, &doc); err != nil {
 		return nil, err
 	}
 	info, err := doc.info()
 	if err != nil {
-		return nil, c.errorf(r.op, ErrNotHub, "%v", err)
+		return nil, c.t.errorf(r.op, ErrNotHub, "%v", err)
 	}
 	if isCommit(revision) && info.SHA != revision {
-		return nil, c.errorf(r.op, ErrChanged, "asked for commit %s, answered with %s", revision, info.SHA)
+		return nil, c.t.errorf(r.op, ErrChanged, "asked for commit %s, answered with %s", revision, info.SHA)
 	}
 	info.ID = orDefault(info.ID, repo)
 	if err := c.completeFiles(ctx, info); err != nil {
@@ -101,7 +101,7 @@ func (c *Client) completeFiles(ctx context.Context, info *RepoInfo) error {
 	for i, f := range info.Files {
 		entry, ok := tree[f.Path]
 		if !ok {
-			return c.errorf("read model info of "+info.ID, ErrNotHub, "%s is listed but not in the tree", f.Path)
+			return c.t.errorf("read model info of "+info.ID, ErrNotHub, "%s is listed but not in the tree", f.Path)
 		}
 		info.Files[i] = FileInfo{Path: f.Path, Size: entry.Size, SHA256: entry.SHA256, BlobID: entry.BlobID}
 	}

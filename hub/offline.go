@@ -10,33 +10,33 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// cachedInfo describes a snapshot of the shared cache. It knows only the files
-// that are there; a shard that was never downloaded is missed by the plan.
-func (c *Client) cachedInfo(repo, revision string) (*RepoInfo, error) {
+// info describes a snapshot of the cache. It knows only the files that are there; the plan notices a shard that was never
+// downloaded.
+func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 	op := "read model info of " + repo
-	commit, ok := c.cachedCommit(repo, revision)
+	commit, ok := s.commit(repo, revision)
 	if !ok {
-		return nil, c.errorf(op, ErrOffline, "revision %s is not in the cache", revision)
+		return nil, s.t.errorf(op, ErrOffline, "revision %s is not in the cache", revision)
 	}
-	root := filepath.Join(c.repoFolder(repo), "snapshots", commit)
+	root := filepath.Join(s.folder(repo), "snapshots", commit)
 	info := &RepoInfo{ID: repo, SHA: commit}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		return c.addCached(info, root, path)
+		return s.list(info, root, path)
 	})
 	if err != nil || len(info.Files) == 0 {
-		return nil, c.errorf(op, ErrOffline, "commit %s is not in the cache", commit)
+		return nil, s.t.errorf(op, ErrOffline, "commit %s is not in the cache", commit)
 	}
-	info.CardData = c.cachedCard(info)
+	info.CardData = s.card(info)
 	info.PipelineTag, _ = info.CardData["pipeline_tag"].(string)
 	info.LibraryName, _ = info.CardData["library_name"].(string)
 	return info, nil
 }
 
-// addCached lists one file of a snapshot; a link that is not trusted is left out.
-func (c *Client) addCached(info *RepoInfo, root, path string) error {
+// list adds one file of a snapshot to info; a link that is not trusted is left out.
+func (s *sharedCache) list(info *RepoInfo, root, path string) error {
 	rel, err := filepath.Rel(root, path)
 	if err != nil {
 		return err
@@ -45,16 +45,16 @@ func (c *Client) addCached(info *RepoInfo, root, path string) error {
 	if err := ValidPath(f.Path); err != nil {
 		return err
 	}
-	cached, ok := c.CachedPath(FileRef{Repo: info.ID, Commit: info.SHA, Path: f.Path})
+	copied, ok := s.find(FileRef{Repo: info.ID, Commit: info.SHA, Path: f.Path})
 	if !ok {
 		return nil
 	}
-	stat, err := os.Stat(cached)
+	stat, err := os.Stat(copied)
 	if err != nil {
 		return err
 	}
 	f.Size = stat.Size()
-	switch name := filepath.Base(cached); {
+	switch name := filepath.Base(copied); {
 	case isSHA256(name):
 		f.SHA256 = name
 	case isCommit(name):
@@ -67,16 +67,13 @@ func (c *Client) addCached(info *RepoInfo, root, path string) error {
 // maxCard is far above any model card.
 const maxCard = 10 << 20
 
-// cachedCard reads the front matter of the cached README, nil if there is none.
-func (c *Client) cachedCard(info *RepoInfo) map[string]any {
-	data, ok := c.cachedFile(FileRef{Repo: info.ID, Commit: info.SHA, Path: "README.md"}, maxCard)
+// card reads the front matter of the README, nil if there is none.
+func (s *sharedCache) card(info *RepoInfo) map[string]any {
+	data, ok := s.readSmall(FileRef{Repo: info.ID, Commit: info.SHA, Path: "README.md"}, maxCard)
 	if !ok {
 		return nil
 	}
-	front, err := frontMatter(data)
-	if err != nil {
-		return nil
-	}
+	front, _ := frontMatter(data)
 	return front
 }
 

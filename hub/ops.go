@@ -1,10 +1,6 @@
 package hub
 
-import (
-	"bytes"
-	"encoding/base64"
-	"encoding/json"
-)
+import "encoding/base64"
 
 // Op is one change of a commit. The zero Op changes nothing.
 type Op struct {
@@ -25,8 +21,7 @@ const (
 	opDelete
 )
 
-// FileOp puts a small file into the commit itself. The content is borrowed
-// until the commit is done.
+// FileOp puts a small file into the commit itself. The content is borrowed until the commit is done.
 func FileOp(path string, content []byte) Op {
 	return Op{Path: path, Size: int64(len(content)), kind: opFile, content: content}
 }
@@ -39,7 +34,7 @@ func LFSOp(path, sha256 string, size int64) Op {
 // DeleteOp removes a file; the hub refuses the commit if it is not there.
 func DeleteOp(path string) Op { return Op{Path: path, kind: opDelete} }
 
-// Payload is how many bytes the file adds to the commit's own body.
+// Payload is the number of bytes that the file adds to the commit's own body.
 func (o Op) Payload() int64 {
 	if o.kind == opFile {
 		return o.Size
@@ -72,25 +67,4 @@ func (o Op) holds(tree map[string]TreeEntry) bool {
 		return !there
 	}
 	return true
-}
-
-type ndjsonRow struct {
-	Key   string `json:"key"`
-	Value any    `json:"value"`
-}
-
-// ndjson writes the body of a commit, one JSON object per line.
-func ndjson(header map[string]string, ops []Op) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(ndjsonRow{"header", header}); err != nil {
-		return nil, err
-	}
-	for _, o := range ops {
-		if err := enc.Encode(o.row()); err != nil {
-			return nil, err
-		}
-	}
-	return buf.Bytes(), nil
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
+
+	gohf "github.com/gomlx/go-huggingface/hub"
 )
 
 // followRule says which redirects a request follows.
@@ -27,22 +30,23 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// nextHop gives the URL to go on with, nil when resp is the answer, or an
-// error when the redirect must not be followed. Whether the token goes along
-// is decided anew for each hop, by its origin.
+// nextHop gives the URL to go on with, nil when resp is the answer, or an error when the redirect must not be followed.
+// Whether the token goes along is decided anew for each hop, by its origin.
 func (t *transport) nextHop(r *request, u *url.URL, resp *http.Response, hop int) (*url.URL, error) {
-	location := resp.Header.Get("Location")
-	if !isRedirect(resp.StatusCode) || location == "" {
+	status, location := resp.StatusCode, resp.Header.Get("Location")
+	if !isRedirect(status) || location == "" {
 		return nil, nil
 	}
-	if r.follow == followSame && resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
-		return nil, t.failure(r, u, fmt.Errorf("%s request was answered with redirect %d", r.method, resp.StatusCode))
+	if r.follow == followSame && status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
+		return nil, t.failure(r, u, fmt.Errorf("%s request was answered with redirect %d", r.method, status))
 	}
-	next, relative, err := t.target(u, location)
+	next, relative, err := t.endpoint.target(u, location)
 	if err != nil {
 		return nil, t.failure(r, u, err)
 	}
-	if r.follow == followRelative && !relative && !t.renamed(next, resp) {
+	// A redirect to the repo's new name on the hub names no commit; the one that carries a file's metadata does.
+	renamed := t.endpoint.owns(next) && resp.Header.Get(gohf.HeaderXRepoCommit) == ""
+	if r.follow == followRelative && !relative && !renamed {
 		return nil, nil
 	}
 	if hop+1 >= maxHops {
@@ -51,27 +55,25 @@ func (t *transport) nextHop(r *request, u *url.URL, resp *http.Response, hop int
 	return next, nil
 }
 
-// renamed tells a redirect to the repo's new name on the hub itself from the
-// redirect that carries a file's metadata.
-func (t *transport) renamed(next *url.URL, resp *http.Response) bool {
-	return sameOrigin(next, t.endpoint) && resp.Header.Get("X-Repo-Commit") == ""
-}
-
-// target reads a Location: absolute ones byte for byte. Schemes other than
-// http and https, and the step from https down to http, are refused.
-func (t *transport) target(u *url.URL, location string) (next *url.URL, relative bool, err error) {
+// target reads a Location that came from u: absolute ones byte for byte. Schemes other than http and https, and the step
+// from https down to http, are refused.
+func (e endpoint) target(u *url.URL, location string) (next *url.URL, relative bool, err error) {
 	ref, err := url.Parse(location)
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub) // the text may hold a signature
 	}
-	relative = ref.Host == ""
-	if relative {
+	if relative = ref.Host == ""; relative {
 		base := *u
 		base.Opaque = ""
 		next = base.ResolveReference(ref)
 		next.Fragment, next.RawFragment = "", ""
-	} else if next, err = parseVerbatim(rewrite(t.endpoint, absolute(u, location))); err != nil {
-		return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub)
+	} else {
+		if strings.HasPrefix(location, "//") {
+			location = u.Scheme + ":" + location
+		}
+		if next, err = parseVerbatim(e.rewrite(location)); err != nil {
+			return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub)
+		}
 	}
 	if next.Scheme != "http" && next.Scheme != "https" {
 		return nil, false, fmt.Errorf("%w: redirect to scheme %q", ErrNotHub, next.Scheme)
@@ -80,12 +82,4 @@ func (t *transport) target(u *url.URL, location string) (next *url.URL, relative
 		return nil, false, fmt.Errorf("%w: redirect from https to plain http at %s", ErrNotHub, next.Host)
 	}
 	return next, relative, nil
-}
-
-// absolute completes a Location of the form //host/path.
-func absolute(u *url.URL, location string) string {
-	if len(location) > 1 && location[:2] == "//" {
-		return u.Scheme + ":" + location
-	}
-	return location
 }

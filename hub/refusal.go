@@ -14,8 +14,7 @@ import (
 // maxErrorBody caps how much of an error answer is read.
 const maxErrorBody = 64 << 10
 
-// refusal reads an answer that is no success into an *Error. X-Error-Code
-// decides first, then the status.
+// refusal reads an answer that is no success into an *Error. X-Error-Code decides first, then the status.
 func (t *transport) refusal(r *request, u *url.URL, resp *http.Response) *Error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	e := t.failure(r, u, nil)
@@ -23,13 +22,13 @@ func (t *transport) refusal(r *request, u *url.URL, resp *http.Response) *Error 
 	e.RequestID = requestID(resp.Header)
 	e.Code = oneLine(resp.Header.Get("X-Error-Code"))
 	e.Message = oneLine(resp.Header.Get("X-Error-Message"))
-	e.wait = parseWait(resp, t.clock.Now())
-	if e.wait.lane = t.lane(u); e.wait.bucket == "" {
-		e.wait.lane = t.quota(u)
+	e.wait = parseWait(resp, t.opt.Clock.Now())
+	if e.wait.lane = t.lanes.of(u); e.wait.bucket == "" {
+		e.wait.lane = t.lanes.quota(u)
 	}
-	onHub := sameOrigin(u, t.endpoint)
-	if onHub && r.token && t.token != "" {
-		e.TokenSource = t.tokenSource
+	onHub := t.endpoint.owns(u)
+	if onHub && r.token && t.opt.Token != "" {
+		e.TokenSource = t.opt.TokenSource
 	}
 	if e.Message == "" {
 		e.readBody(resp.Header.Get("Content-Type"), body)
@@ -50,8 +49,7 @@ func requestID(h http.Header) string {
 	return ""
 }
 
-// readBody takes the message from a JSON or storage XML body; HTML and other
-// text is never shown.
+// readBody takes the message from a JSON or storage XML body; HTML and other text is never shown.
 func (e *Error) readBody(contentType string, body []byte) {
 	trimmed := strings.TrimSpace(string(body))
 	switch {
@@ -99,8 +97,7 @@ func jsonMessage(body []byte) string {
 	return oneLine(strings.Join(texts, "; "))
 }
 
-// oneLine makes a server's text fit for a terminal: no control characters,
-// one line, bounded.
+// oneLine makes a server's text fit for a terminal: no control characters, one line, bounded.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -146,8 +143,7 @@ func classify(e *Error) error {
 	return nil
 }
 
-// classify401: without a token the repo is private or missing; with one, the
-// token itself was refused.
+// classify401: without a token the repo is private or missing; with one, the token itself was refused.
 func classify401(e *Error) error {
 	if e.TokenSource == "" && !strings.Contains(strings.ToLower(e.Message), "credentials") && e.Repo != "" {
 		return ErrNotFound

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
-// TreeEntry is one file of a tree. SHA256 is set for large files; BlobID is
-// git's hash, of the content or of the large file's pointer.
+// TreeEntry is one file of a tree. SHA256 is set for large files; BlobID is git's hash, of the content or of the large
+// file's pointer.
 type TreeEntry struct {
 	Size    int64
 	SHA256  string
@@ -38,23 +39,23 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]TreeEnt
 	if err := checkRepo(repo); err != nil {
 		return nil, err
 	}
-	next := c.apiURL(repo, revPath("tree", rev)+"?recursive=true&expand=false")
+	next := c.t.endpoint.api(repo, revPath("tree", rev)+"?recursive=true&expand=false")
 	tree, seen := map[string]TreeEntry{}, map[string]bool{}
 	for next != "" {
 		if seen[next] || len(seen) >= maxPages {
-			return nil, c.errorf("list files of "+repo, ErrNotHub, "page after page without an end")
+			return nil, c.t.errorf("list files of "+repo, ErrNotHub, "page after page without an end")
 		}
 		seen[next] = true
-		r := c.get("list files of "+repo, repo, next)
+		r := get("list files of "+repo, repo, next)
 		var rows []treeRow
-		header, err := c.call(ctx, r, &rows)
+		header, err := c.t.call(ctx, r, &rows)
 		if err != nil {
 			return nil, err
 		}
 		if err := addRows(tree, rows); err != nil {
 			return nil, fmt.Errorf("%s: %w", r.op, err)
 		}
-		if next, err = c.nextPage(r, header); err != nil {
+		if next, err = c.t.nextPage(r, header); err != nil {
 			return nil, err
 		}
 	}
@@ -80,9 +81,8 @@ func addRows(tree map[string]TreeEntry, rows []treeRow) error {
 	return nil
 }
 
-// nextPage reads the Link header. A link to another origin is refused: the
-// token would not go there, and no hub sends one.
-func (c *Client) nextPage(r *request, header http.Header) (string, error) {
+// nextPage reads the Link header. A link to another origin is refused: the token would not go there, and no hub sends one.
+func (t *transport) nextPage(r *request, header http.Header) (string, error) {
 	link := nextLink(header.Values("Link"))
 	if link == "" {
 		return "", nil
@@ -91,49 +91,32 @@ func (c *Client) nextPage(r *request, header http.Header) (string, error) {
 	if err != nil {
 		return "", errBadURL
 	}
-	next, _, err := c.t.target(base, link)
+	next, _, err := t.endpoint.target(base, link)
 	if err != nil {
-		return "", c.t.failure(r, base, err)
+		return "", t.failure(r, base, err)
 	}
-	if !sameOrigin(next, c.t.endpoint) {
-		return "", c.t.failure(r, base, fmt.Errorf("%w: next page lies on %s", ErrNotHub, next.Host))
+	if !t.endpoint.owns(next) {
+		return "", t.failure(r, base, fmt.Errorf("%w: next page lies on %s", ErrNotHub, next.Host))
 	}
 	return next.String(), nil
 }
 
+// linkPattern splits a Link header into its links, each with its parameters.
+var linkPattern = regexp.MustCompile(`<([^>]*)>([^<]*)`)
+
 // nextLink finds <url>; rel="next" among the values of Link headers.
 func nextLink(values []string) string {
 	for _, value := range values {
-		for value != "" {
-			_, rest, ok := strings.Cut(value, "<")
-			if !ok {
-				break
-			}
-			target, rest, ok := strings.Cut(rest, ">")
-			if !ok {
-				break
-			}
-			params, tail, _ := strings.Cut(rest, "<")
-			if hasRelNext(params) {
-				return target
-			}
-			value = ""
-			if tail != "" {
-				value = "<" + tail
+		for _, link := range linkPattern.FindAllStringSubmatch(value, -1) {
+			for p := range strings.SplitSeq(link[2], ";") {
+				key, value, _ := strings.Cut(strings.Trim(p, " ,"), "=")
+				if strings.EqualFold(key, "rel") && strings.Trim(value, `"`) == "next" {
+					return link[1]
+				}
 			}
 		}
 	}
 	return ""
-}
-
-func hasRelNext(params string) bool {
-	for p := range strings.SplitSeq(params, ";") {
-		key, value, _ := strings.Cut(strings.Trim(p, " ,"), "=")
-		if strings.EqualFold(key, "rel") && strings.Trim(value, `"`) == "next" {
-			return true
-		}
-	}
-	return false
 }
 
 // Head gives the commit that a branch or another revision points to.
@@ -141,15 +124,15 @@ func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
 	if err := checkRepo(repo); err != nil {
 		return "", err
 	}
-	r := c.get("read head of "+repo, repo, c.apiURL(repo, revPath("revision", orDefault(rev, "main"))))
+	r := get("read head of "+repo, repo, c.t.endpoint.api(repo, revPath("revision", orDefault(rev, "main"))))
 	var doc struct {
 		SHA string `json:"sha"`
 	}
-	if _, err := c.call(ctx, r, &doc); err != nil {
+	if _, err := c.t.call(ctx, r, &doc); err != nil {
 		return "", err
 	}
 	if !isCommit(doc.SHA) {
-		return "", c.errorf(r.op, ErrNotHub, "info names no commit")
+		return "", c.t.errorf(r.op, ErrNotHub, "info names no commit")
 	}
 	return doc.SHA, nil
 }
@@ -172,10 +155,10 @@ func (c *Client) Refs(ctx context.Context, repo string) (*Refs, error) {
 	if err := checkRepo(repo); err != nil {
 		return nil, err
 	}
-	var refs Refs
-	_, err := c.call(ctx, c.get("list branches of "+repo, repo, c.apiURL(repo, "/refs")), &refs)
+	refs := new(Refs)
+	_, err := c.t.call(ctx, get("list branches of "+repo, repo, c.t.endpoint.api(repo, "/refs")), refs)
 	if err != nil {
 		return nil, err
 	}
-	return &refs, nil
+	return refs, nil
 }

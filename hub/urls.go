@@ -12,24 +12,60 @@ const publicEndpoint = "https://huggingface.co"
 
 var errBadURL = errors.New("unreadable URL")
 
+// endpoint is the address of the hub in use.
+type endpoint struct{ *url.URL }
+
 // parseEndpoint checks an endpoint and removes trailing slashes.
-func parseEndpoint(s string) (*url.URL, error) {
-	s = strings.TrimRight(s, "/")
-	if s == "" {
-		s = publicEndpoint
-	}
+func parseEndpoint(s string) (endpoint, error) {
+	s = orDefault(strings.TrimRight(s, "/"), publicEndpoint)
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		return nil, fmt.Errorf("endpoint %q is not an http or https address", redact(s))
+		return endpoint{}, fmt.Errorf("endpoint %q is not an http or https address", redact(s))
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("endpoint %q must not hold a user, query or fragment", redact(s))
+		return endpoint{}, fmt.Errorf("endpoint %q must not hold a user, query or fragment", redact(s))
 	}
-	return u, nil
+	return endpoint{u}, nil
 }
 
-// redact removes user, query and fragment from a URL; what is left may be
-// logged. It never fails: an unreadable URL is replaced as a whole.
+// owns says whether a URL has the hub's own origin.
+func (e endpoint) owns(u *url.URL) bool { return sameOrigin(u, e.URL) }
+
+// api gives {endpoint}/api/models/{repo}{rest}; rest is already escaped.
+func (e endpoint) api(repo, rest string) string {
+	return e.String() + "/api/models/" + escapePath(repo) + rest
+}
+
+// page gives {endpoint}/{repo}{rest}; rest is already escaped.
+func (e endpoint) page(repo, rest string) string {
+	return e.String() + "/" + escapePath(repo) + rest
+}
+
+// rewrite moves a URL of the public hub to the endpoint in use, as the Python client does for mirrors and self-hosted
+// hubs.
+func (e endpoint) rewrite(raw string) string {
+	own := e.String()
+	rest, ok := strings.CutPrefix(raw, publicEndpoint)
+	if !ok || own == publicEndpoint || (rest != "" && rest[0] != '/' && rest[0] != '?') {
+		return raw
+	}
+	return own + rest
+}
+
+// revPath gives /{verb}/{rev}, with the slashes of rev escaped too.
+func revPath(verb, rev string) string { return "/" + verb + "/" + url.PathEscape(rev) }
+
+// escapePath escapes every segment and keeps the slashes.
+func escapePath(p string) string {
+	segments := strings.Split(p, "/")
+	for i, s := range segments {
+		segments[i] = url.PathEscape(s)
+	}
+	return strings.Join(segments, "/")
+}
+
+// redact removes user, query and fragment from a URL; the rest may be logged. It never fails: an unreadable URL is
+// replaced as a whole.
 func redact(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -58,8 +94,8 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// parseVerbatim parses a URL so that it is sent byte for byte: where Go would
-// write the path differently, the original is kept as the opaque part.
+// parseVerbatim parses a URL so that it is sent byte for byte: where Go would write the path differently, the original
+// is kept as the opaque part.
 func parseVerbatim(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
@@ -78,34 +114,14 @@ func parseVerbatim(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// rewrite moves a URL of the public hub to the endpoint in use, as the Python
-// client does for mirrors and self-hosted hubs.
-func rewrite(endpoint *url.URL, raw string) string {
-	own := endpoint.String()
-	rest, ok := strings.CutPrefix(raw, publicEndpoint)
-	if !ok || own == publicEndpoint || (rest != "" && rest[0] != '/' && rest[0] != '?') {
-		return raw
+// sentURL writes a URL as it is sent: the opaque form keeps its exact path.
+func sentURL(u *url.URL) string {
+	if u.Opaque == "" {
+		return u.String()
 	}
-	return own + rest
-}
-
-// escapePath escapes every segment and keeps the slashes.
-func escapePath(p string) string {
-	segments := strings.Split(p, "/")
-	for i, s := range segments {
-		segments[i] = url.PathEscape(s)
+	s := u.Scheme + "://" + u.Host + u.Opaque
+	if u.RawQuery != "" {
+		s += "?" + u.RawQuery
 	}
-	return strings.Join(segments, "/")
-}
-
-// apiURL gives {endpoint}/api/models/{repo}{rest}; rest is already escaped.
-func (c *Client) apiURL(repo, rest string) string {
-	return c.t.endpoint.String() + "/api/models/" + escapePath(repo) + rest
-}
-
-// revPath gives /{verb}/{rev}, with the slashes of rev escaped too.
-func revPath(verb, rev string) string { return "/" + verb + "/" + url.PathEscape(rev) }
-
-func (c *Client) resolveURL(repo, rev, path string) string {
-	return c.t.endpoint.String() + "/" + escapePath(repo) + "/resolve/" + url.PathEscape(rev) + "/" + escapePath(path)
+	return s
 }

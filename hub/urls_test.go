@@ -97,7 +97,7 @@ func TestRewrite(t *testing.T) {
 		"https://huggingface.company/a":  "https://huggingface.company/a",
 		"https://cdn-lfs.hf.co/a":        "https://cdn-lfs.hf.co/a",
 	} {
-		if got := rewrite(own, in); got != want {
+		if got := (endpoint{own}).rewrite(in); got != want {
 			t.Errorf("%s: got %s", in, got)
 		}
 	}

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// watch ends one request when its connection is dead: no headers in time, no
-// byte for the idle time, or, over a window, fewer bytes than the minimum rate.
-// Time spent in our own throttle or with our own consumer does not count.
+// watch ends one request when its connection is dead: no headers in time, no byte for the idle time, or, over a window,
+// fewer bytes than the minimum rate. Time spent in our own throttle or with our own consumer does not count.
 type watch struct {
 	t      *transport
 	ctx    context.Context //nolint:containedctx // of the one request that is watched
@@ -57,22 +55,20 @@ func (w *watch) stop() {
 	}
 }
 
-// upload wraps a request body: each piece that the connection takes puts the
-// deadline off. RoundTrip may read it after it returned; that is harmless.
+// upload wraps a request body: each piece that the connection takes puts the deadline off. RoundTrip may read it after
+// it returned; that is harmless.
 func (w *watch) upload(r *request) io.ReadCloser {
 	u := &uploadBody{w: w, r: r.body(), left: r.size}
 	if r.bulk {
-		u.r = &throttledReader{ctx: w.ctx, t: w.t.out, r: u.r}
-		u.count = &w.t.stats.bytesOut
+		u.r = &bulkReader{w.ctx, w.t.out, &w.t.stats.bytesOut, u.r}
 	}
 	return u
 }
 
 type uploadBody struct {
-	w     *watch
-	r     io.Reader
-	left  int64         // bytes that must still come
-	count *atomic.Int64 // nil when not file bytes
+	w    *watch
+	r    io.Reader
+	left int64 // bytes that must still come
 }
 
 // errLocalBody marks a body that we could not read; the network is not at fault.
@@ -82,9 +78,6 @@ func (u *uploadBody) Read(p []byte) (int, error) {
 	n, err := u.r.Read(p)
 	u.left -= int64(n)
 	u.w.touch(u.deadline())
-	if u.count != nil {
-		u.count.Add(int64(n))
-	}
 	switch {
 	case err == io.EOF && u.left > 0:
 		return n, fmt.Errorf("%w: it ends %d bytes early", errLocalBody, u.left)
@@ -94,11 +87,10 @@ func (u *uploadBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// deadline is the idle time while bytes are left, and the time to the answer's
-// headers after the last one.
+// deadline is the idle time while bytes are left, and the time to the answer's headers after the last one.
 func (u *uploadBody) deadline() time.Duration {
 	if u.left > 0 {
-		return u.w.t.timeouts.idle
+		return u.w.t.opt.IdleTimeout
 	}
 	return u.w.header
 }
@@ -108,26 +100,28 @@ func (u *uploadBody) Close() error { return nil }
 // guard wraps the answer's body; closing it ends the request.
 func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	w.stop()
-	b := &guardedBody{ctx: w.ctx, cancel: w.cancel, body: body, t: w.t, bulk: bulk}
-	return b
+	b := &guardedBody{ctx: w.ctx, cancel: w.cancel, body: body, limits: w.t.opt.Limits}
+	if !bulk {
+		return b
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{&bulkReader{w.ctx, w.t.in, &w.t.stats.bytesIn, b}, b}
 }
 
 type guardedBody struct {
 	ctx    context.Context //nolint:containedctx // of the one request that this body belongs to
 	cancel context.CancelCauseFunc
 	body   io.ReadCloser
-	t      *transport
+	limits Limits
 	timer  *time.Timer
-	bulk   bool
 
 	busy  time.Duration // spent reading in this window
 	bytes int64         // received in this window
 }
 
 func (b *guardedBody) Read(p []byte) (int, error) {
-	if b.bulk {
-		p = b.t.in.piece(p)
-	}
 	start := b.arm()
 	n, err := b.body.Read(p)
 	b.timer.Stop()
@@ -137,19 +131,12 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	if slow := b.tooSlow(n, time.Since(start)); slow != nil && err == nil {
 		err = slow
 	}
-	if !b.bulk {
-		return n, err
-	}
-	b.t.stats.bytesIn.Add(int64(n))
-	if waitErr := b.t.in.take(b.ctx, n); waitErr != nil && err == nil {
-		err = waitErr
-	}
 	return n, err
 }
 
 // arm starts the idle time of one Read and gives the moment it began.
 func (b *guardedBody) arm() time.Time {
-	idle := b.t.timeouts.idle
+	idle := b.limits.IdleTimeout
 	if b.timer != nil {
 		b.timer.Reset(idle)
 		return time.Now()
@@ -163,14 +150,13 @@ func (b *guardedBody) arm() time.Time {
 // tooSlow closes the window when it is full and judges it.
 func (b *guardedBody) tooSlow(n int, took time.Duration) error {
 	b.busy, b.bytes = b.busy+took, b.bytes+int64(n)
-	limits := b.t.timeouts
-	if b.busy < limits.window {
+	if b.busy < b.limits.RateWindow {
 		return nil
 	}
 	rate := int64(float64(b.bytes) / b.busy.Seconds())
 	b.busy, b.bytes = 0, 0
-	if rate < limits.minRate {
-		return fmt.Errorf("%w: only %d bytes per second over %v", ErrStalled, rate, limits.window)
+	if rate < b.limits.MinRate {
+		return fmt.Errorf("%w: only %d bytes per second over %v", ErrStalled, rate, b.limits.RateWindow)
 	}
 	return nil
 }
@@ -183,8 +169,7 @@ func (b *guardedBody) Close() error {
 	return b.body.Close()
 }
 
-// causeOf replaces the bare cancellation that a stalled request ends with by
-// the reason why it was ended.
+// causeOf gives the reason why a request was ended, in place of the bare cancellation.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return cause

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// waitHint is what an answer says about waiting.
+// waitHint says how long an answer asks to wait.
 type waitHint struct {
 	after  time.Duration // from Retry-After, or the window's reset when nothing is left
 	known  bool
@@ -15,8 +15,8 @@ type waitHint struct {
 	lane   laneKey // the governor's lane that the answer came in
 }
 
-// rateState is one RateLimit header: what is left of a bucket, and when it
-// fills again (IETF draft 9: "bucket";r=left;t=seconds).
+// rateState is one RateLimit header: the requests that are left in a bucket, and the time until it fills again (IETF
+// draft 9: "bucket";r=left;t=seconds).
 type rateState struct {
 	bucket string
 	left   int64
@@ -71,8 +71,8 @@ func parseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return max(date.Sub(now), 0), true
 }
 
-// parseWait decides how long an answer asks to wait. A RateLimit header is the
-// reason for a 429 only when nothing is left in its bucket.
+// parseWait reads the wait that an answer asks for. A RateLimit header is the reason for a 429 only when nothing is left
+// in its bucket.
 func parseWait(resp *http.Response, now time.Time) waitHint {
 	state, ok := parseRateLimit(resp.Header)
 	if ok && state.left == 0 && resp.StatusCode == http.StatusTooManyRequests {
