@@ -15,15 +15,9 @@ import (
 
 // sharedCache is the folder of downloaded files that the Python client uses, too.
 type sharedCache struct {
-	t   *transport // for log and errors
-	dir string     // empty for no cache
-
-	mu      sync.Mutex
-	damaged map[string]bool // files that differ from those published
-}
-
-func newSharedCache(t *transport) *sharedCache {
-	return &sharedCache{t: t, dir: t.opt.CacheDir, damaged: map[string]bool{}}
+	t       *transport // for log and errors
+	dir     string     // empty for no cache
+	damaged sync.Map   // paths of files that differ from those published
 }
 
 // CachedPath finds a file in the cache that is shared with the Python client: in the snapshot of its commit, or by its
@@ -132,11 +126,12 @@ func (s *sharedCache) find(f FileRef) (string, bool) {
 // trusted checks one candidate and gives the real file behind it.
 func (s *sharedCache) trusted(folder, candidate string, f FileRef) (string, bool) {
 	found, err := filepath.EvalSymlinks(candidate)
-	if err != nil || s.isDamaged(found) {
+	if err != nil {
 		return "", false
 	}
+	_, damaged := s.damaged.Load(found)
 	info, err := os.Stat(found)
-	if err != nil || !info.Mode().IsRegular() || !belongs(folder, candidate, found, f) {
+	if err != nil || damaged || !info.Mode().IsRegular() || !belongs(folder, candidate, found, f) {
 		return "", false
 	}
 	if (f.hash() != "" || f.Size > 0) && info.Size() != f.Size {
@@ -164,26 +159,9 @@ func belongs(folder, candidate, found string, f FileRef) bool {
 
 // discard remembers a file of the cache that must not be used, and says so once.
 func (s *sharedCache) discard(path string, f FileRef, why string) {
-	s.mu.Lock()
-	known := s.damaged[path]
-	s.damaged[path] = true
-	s.mu.Unlock()
-	if !known {
+	if _, known := s.damaged.LoadOrStore(path, true); !known {
 		s.t.opt.Log.Warn("the shared cache's copy is damaged and is not used", "file", f.String(), "copy", path, "why", why)
 	}
-}
-
-func (s *sharedCache) isDamaged(path string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.damaged[path]
-}
-
-// repaired forgets that a file of the cache was damaged.
-func (s *sharedCache) repaired(path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.damaged, path)
 }
 
 // open opens a file's copy. A copy that has vanished since it was found is no error: the hub has the file.
@@ -199,24 +177,21 @@ func (s *sharedCache) open(f FileRef) (*os.File, bool) {
 // readSmall gives a small file from the cache if its bytes have the hash that its blob is named by. A file without such
 // a name counts only offline, when nothing better can be had.
 func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
-	path, ok := s.find(f)
+	file, ok := s.open(f)
 	if !ok {
 		return nil, false
 	}
-	info, err := os.Stat(path)
-	if err != nil || info.Size() > maxBytes {
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
+	if err != nil || int64(len(data)) > maxBytes {
 		return nil, false
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, false
-	}
-	if filepath.Base(filepath.Dir(path)) != "blobs" {
+	folder, name := filepath.Split(file.Name())
+	if filepath.Base(folder) != "blobs" {
 		return data, s.t.opt.Offline
 	}
-	name := filepath.Base(path)
 	if got := hashLike(name, data); got != name {
-		s.discard(path, f, "its hash is "+got+", published is "+name)
+		s.discard(file.Name(), f, "its hash is "+got+", published is "+name)
 		return nil, false
 	}
 	return data, true

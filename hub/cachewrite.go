@@ -142,7 +142,7 @@ func (s *sharedCache) link(f FileRef) error {
 	}
 	for _, p := range []string{blob, name} {
 		if found, err := filepath.EvalSymlinks(p); err == nil {
-			s.repaired(found)
+			s.damaged.Delete(found)
 		}
 	}
 	return nil

@@ -70,7 +70,7 @@ func New(opt Options) (*Client, error) {
 	line := opt.Governor.line(opt.Clock, opt.LimitRate)
 	t := &transport{opt: opt, endpoint: endpoint, lanes: lanes{endpoint, fingerprint(opt.Token)},
 		jitter: rand.Float64, in: line.in, out: line.out}
-	return &Client{t: t, cache: newSharedCache(t), files: newDownloads(t), puts: make(slots, opt.Connections)}, nil
+	return &Client{t: t, cache: &sharedCache{t: t, dir: opt.CacheDir}, files: newDownloads(t), puts: make(slots, opt.Connections)}, nil
 }
 
 // complete fills in defaults and refuses what cannot work.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -24,33 +23,13 @@ type downloads struct {
 }
 
 func newDownloads(t *transport) *downloads {
-	d := &downloads{t: t, locations: locations{t: t, of: map[locationKey]*location{}},
-		conns: make(slots, t.opt.Connections), buffers: make(chan []byte, t.opt.BufferBytes/t.opt.RangeBytes)}
+	d := &downloads{t: t, locations: locations{t: t}, conns: make(slots, t.opt.Connections),
+		buffers: make(chan []byte, t.opt.BufferBytes/t.opt.RangeBytes)}
 	for range cap(d.buffers) {
 		d.buffers <- nil
 	}
 	return d
 }
-
-// sink receives the bytes of one range in order.
-type sink interface {
-	// space is where the next bytes go; empty when the range is complete.
-	space() []byte
-	// advance says that n bytes of space are filled.
-	advance(n int)
-	// filled is the number of bytes of the range that have arrived.
-	filled() int64
-}
-
-// sliceSink fills a byte slice.
-type sliceSink struct {
-	buf []byte
-	n   int
-}
-
-func (s *sliceSink) space() []byte { return s.buf[s.n:] }
-func (s *sliceSink) advance(n int) { s.n += n }
-func (s *sliceSink) filled() int64 { return int64(s.n) }
 
 // read gives bytes [off, off+n) of a file in one range. It takes a connection.
 func (d *downloads) read(ctx context.Context, f FileRef, off, n int64) ([]byte, error) {
@@ -58,7 +37,7 @@ func (d *downloads) read(ctx context.Context, f FileRef, off, n int64) ([]byte, 
 	if n == 0 {
 		return buf, nil
 	}
-	err := d.conns.hold(ctx, func() error { return d.fetch(ctx, f, off, n, &sliceSink{buf: buf}) })
+	err := d.conns.hold(ctx, func() error { return d.fetch(ctx, f, off, &segment{buf: buf}) })
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +48,9 @@ func (d *downloads) read(ctx context.Context, f FileRef, off, n int64) ([]byte, 
 // gives single bytes does not keep us for ever.
 const minProgress = 64 << 10
 
-// fetch fills the sink with bytes [off, off+n) of a file, n being its size. It goes on where a broken connection
-// stopped, renews expired links, and never accepts bytes that the answer does not declare to be the ones asked for.
-func (d *downloads) fetch(ctx context.Context, f FileRef, off, n int64, s sink) error {
+// fetch fills the segment with the bytes of a file from off on. It goes on where a broken connection stopped, renews
+// expired links, and never accepts bytes that the answer does not declare to be the ones asked for.
+func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment) error {
 	r := &request{op: "read " + f.String(), repo: f.Repo, method: http.MethodGet, bulk: true}
 	failures := 0
 	return d.t.retry(ctx, r, func(ctx context.Context, p *progress) error {
@@ -79,10 +58,10 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off, n int64, s sink) 
 		if err != nil {
 			return err
 		}
-		before := s.filled()
-		err = d.fetchOnce(ctx, r, loc, off, n, s)
-		got := s.filled() - before
-		p.made = got >= min(minProgress, n-before) && got > 0
+		missing := len(seg.space())
+		err = d.fetchOnce(ctx, r, loc, off, seg)
+		got := missing - len(seg.space())
+		p.made = got >= min(minProgress, missing) && got > 0
 		if failures++; err == nil || p.made {
 			failures = 0
 		}
@@ -93,9 +72,10 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off, n int64, s sink) 
 	})
 }
 
-// fetchOnce makes one ranged GET and reads its body into the sink.
-func (d *downloads) fetchOnce(ctx context.Context, r *request, loc *resolved, off, n int64, s sink) error {
-	begin, end := off+s.filled(), off+n
+// fetchOnce makes one ranged GET and reads its body into the segment.
+func (d *downloads) fetchOnce(ctx context.Context, r *request, loc *resolved, off int64, seg *segment) error {
+	end := off + int64(len(seg.buf))
+	begin := end - int64(len(seg.space()))
 	try := *r
 	try.url, try.token = loc.url, loc.onHub
 	try.header = http.Header{
@@ -109,7 +89,7 @@ func (d *downloads) fetchOnce(ctx context.Context, r *request, loc *resolved, of
 	defer resp.Body.Close()
 	skip, err := checkRange(loc, resp, begin, end)
 	if err == nil {
-		err = readInto(resp.Body, skip, s)
+		err = seg.readFrom(resp.Body, skip)
 	}
 	if err != nil {
 		return d.t.failure(&try, resp.Request.URL, err)
@@ -180,32 +160,4 @@ func checkContentRange(value string, begin, end, size int64) error {
 		return fmt.Errorf("%w: size is %s, expected %d", ErrChanged, oneLine(total), size)
 	}
 	return nil
-}
-
-// readInto passes over skip bytes and fills the sink. A body that ends early is io.ErrUnexpectedEOF; bytes beyond the
-// range are not read.
-func readInto(body io.Reader, skip int64, s sink) error {
-	if skip > 0 {
-		if _, err := io.CopyN(io.Discard, body, skip); err != nil {
-			return earlyEnd(err)
-		}
-	}
-	for {
-		space := s.space()
-		if len(space) == 0 {
-			return nil
-		}
-		n, err := body.Read(space)
-		s.advance(n)
-		if err != nil && len(s.space()) > 0 {
-			return earlyEnd(err)
-		}
-	}
-}
-
-func earlyEnd(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

@@ -16,10 +16,8 @@ import (
 
 // locations remembers where the bytes of files can be had.
 type locations struct {
-	t *transport
-
-	mu sync.Mutex
-	of map[locationKey]*location
+	t     *transport
+	known sync.Map // of *location by locationKey
 }
 
 // locationKey identifies a file of a commit.
@@ -71,15 +69,8 @@ func (l *locations) locate(ctx context.Context, f FileRef) (r *resolved, err err
 }
 
 func (l *locations) at(f FileRef) *location {
-	key := locationKey{f.Repo, f.Commit, f.Path}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at := l.of[key]
-	if at == nil {
-		at = &location{lock: make(slots, 1)}
-		l.of[key] = at
-	}
-	return at
+	at, _ := l.known.LoadOrStore(locationKey{f.Repo, f.Commit, f.Path}, &location{lock: make(slots, 1)})
+	return at.(*location)
 }
 
 // expire makes the next locate ask again, unless another worker already did.

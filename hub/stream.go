@@ -51,8 +51,8 @@ func (d *downloads) freeBuffers() {
 func (s *stream) dispatch(off, end int64) {
 	defer close(s.segments)
 	for ; off < end; off += s.from.t.opt.RangeBytes {
-		begin, n := off, min(s.from.t.opt.RangeBytes, end-off)
-		seg := s.take(n)
+		begin := off
+		seg := s.take(min(s.from.t.opt.RangeBytes, end-off))
 		if seg == nil {
 			return
 		}
@@ -61,12 +61,12 @@ func (s *stream) dispatch(off, end int64) {
 			return
 		}
 		s.segments <- seg // has room for every buffer there is
-		s.workers.Go(func() { s.fill(seg, begin, n) })
+		s.workers.Go(func() { s.fill(seg, begin) })
 	}
 }
 
-func (s *stream) fill(seg *segment, off, n int64) {
-	err := s.from.fetch(s.ctx, s.file, off, n, seg)
+func (s *stream) fill(seg *segment, off int64) {
+	err := s.from.fetch(s.ctx, s.file, off, seg)
 	s.from.conns.release()
 	seg.finish(err)
 }
@@ -94,33 +94,25 @@ func (s *stream) take(n int64) *segment {
 
 // Read implements io.Reader.
 func (s *stream) Read(p []byte) (int, error) {
-	if s.err != nil || len(p) == 0 {
-		return 0, s.err
-	}
-	for {
+	for s.err == nil && len(p) > 0 {
 		if s.cur == nil {
 			if s.err = s.next(); s.err != nil {
-				return 0, s.err
+				break
 			}
 		}
-		n, state, err := s.cur.read(p)
-		switch {
-		case err != nil:
-			s.err = err
-			return n, err
-		case state == segmentDone:
+		n, done, err := s.cur.read(p)
+		if s.err = err; done {
 			s.cur.release()
 			s.cur = nil
 		}
 		if n > 0 {
 			return n, nil
 		}
-		if state == segmentEmpty {
-			if s.err = s.await(); s.err != nil {
-				return 0, s.err
-			}
+		if err == nil && !done {
+			s.err = s.await()
 		}
 	}
+	return 0, s.err
 }
 
 // next moves on to the following segment; io.EOF after the last.
@@ -167,21 +159,12 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// segmentState is the result of a read from a segment.
-type segmentState int
-
-const (
-	segmentMore  segmentState = iota // bytes were there
-	segmentEmpty                     // nothing yet
-	segmentDone                      // all bytes have been read
-)
-
-// segment is one range of a stream: a worker fills it while the reader follows. Its buffer goes home when the reader is
-// done.
+// segment is one range of a file: a worker fills it while a reader may follow. The buffer of a stream's segment goes home
+// when the reader is done.
 type segment struct {
 	buf  []byte
 	home chan []byte
-	more chan struct{} // signalled after each change
+	more chan struct{} // signalled after each change; nil if nobody follows
 	pos  int           // read so far; the reader's alone
 
 	mu   sync.Mutex
@@ -190,31 +173,48 @@ type segment struct {
 	err  error
 }
 
-func (g *segment) space() []byte { return g.buf[g.count():] }
-func (g *segment) filled() int64 { return int64(g.count()) }
-
-func (g *segment) count() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.n
+// readFrom passes over skip bytes of a body and fills the segment. A body that ends early is io.ErrUnexpectedEOF; bytes
+// beyond the range are not read.
+func (g *segment) readFrom(body io.Reader, skip int64) error {
+	if _, err := io.CopyN(io.Discard, body, skip); err != nil {
+		return earlyEnd(err)
+	}
+	for {
+		space := g.space()
+		if len(space) == 0 {
+			return nil
+		}
+		n, err := body.Read(space)
+		g.update(func() { g.n += n })
+		if err != nil && n < len(space) {
+			return earlyEnd(err)
+		}
+	}
 }
 
-func (g *segment) advance(n int) {
+func earlyEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// space is where the next bytes go; empty when the range is complete.
+func (g *segment) space() []byte {
 	g.mu.Lock()
-	g.n += n
-	g.mu.Unlock()
-	g.signal()
+	defer g.mu.Unlock()
+	return g.buf[g.n:]
 }
 
 // finish ends the segment; an error reaches the reader after the bytes that came before it.
 func (g *segment) finish(err error) {
-	g.mu.Lock()
-	g.done, g.err = true, err
-	g.mu.Unlock()
-	g.signal()
+	g.update(func() { g.done, g.err = true, err })
 }
 
-func (g *segment) signal() {
+func (g *segment) update(change func()) {
+	g.mu.Lock()
+	change()
+	g.mu.Unlock()
 	select {
 	case g.more <- struct{}{}:
 	default:
@@ -223,21 +223,16 @@ func (g *segment) signal() {
 
 // read copies the bytes that are there. Those below n are written no more, so that the copy needs no lock. A segment is
 // done only after its worker is, because the buffer is given away then.
-func (g *segment) read(p []byte) (int, segmentState, error) {
+func (g *segment) read(p []byte) (k int, done bool, err error) {
 	g.mu.Lock()
-	n, done, err := g.n, g.done, g.err
+	n, finished, err := g.n, g.done, g.err
 	g.mu.Unlock()
-	k := copy(p, g.buf[g.pos:n])
+	k = copy(p, g.buf[g.pos:n])
 	g.pos += k
-	switch {
-	case g.pos == len(g.buf) && done && err == nil:
-		return k, segmentDone, nil
-	case k > 0:
-		return k, segmentMore, nil
-	case done:
-		return 0, segmentDone, err
+	if k > 0 && err != nil {
+		return k, false, nil
 	}
-	return 0, segmentEmpty, nil
+	return k, finished && err == nil && g.pos == len(g.buf), err
 }
 
 func (g *segment) release() {
