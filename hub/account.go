@@ -43,14 +43,11 @@ func (c *Client) WhoAmI(ctx context.Context) (*User, error) {
 
 // CheckAccess asks whether the token may read (or write) a repo's content.
 func (c *Client) CheckAccess(ctx context.Context, repo string, write bool) error {
-	if err := checkRepo(repo); err != nil {
-		return err
-	}
 	op, rest := "check read access to "+repo, "/auth-check"
 	if write {
 		op, rest = "check write access to "+repo, "/auth-check/write"
 	}
-	_, err := c.t.call(ctx, get(op, repo, c.t.endpoint.api(repo, rest)), nil)
+	_, err := c.t.call(ctx, c.t.repoGet(op, repo, rest), nil)
 	return err
 }
 

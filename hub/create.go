@@ -75,10 +75,7 @@ func (c *Client) acceptExisting(ctx context.Context, repo string, err error) err
 
 // setVisibility changes who may see a repo, and checks that the hub did it.
 func (c *Client) setVisibility(ctx context.Context, repo string, private bool) error {
-	if err := checkRepo(repo); err != nil {
-		return err
-	}
-	r := send("set visibility of "+repo, repo, http.MethodPut, c.t.endpoint.api(repo, "/settings"),
+	r := c.t.repoSend("set visibility of "+repo, repo, http.MethodPut, "/settings",
 		map[string]string{"visibility": visibility(private)})
 	if _, err := c.t.call(ctx, r, nil); err != nil {
 		return err
@@ -96,14 +93,11 @@ func (c *Client) setVisibility(ctx context.Context, repo string, private bool) e
 // CreateBranch makes a branch that starts at a commit, or at main's head if start is empty. A branch that exists is
 // success, and stays where it is.
 func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) error {
-	if err := checkRepo(repo); err != nil {
-		return err
-	}
 	body := map[string]string{}
 	if start != "" {
 		body["startingPoint"] = start
 	}
-	r := send("create branch "+branch+" of "+repo, repo, http.MethodPost, c.t.endpoint.api(repo, revPath("branch", branch)), body)
+	r := c.t.repoSend("create branch "+branch+" of "+repo, repo, http.MethodPost, revPath("branch", branch), body)
 	_, err := c.t.call(ctx, r, nil)
 	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusConflict {
 		return nil
@@ -113,10 +107,7 @@ func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) e
 
 // DeleteBranch removes a branch; one that does not exist is success.
 func (c *Client) DeleteBranch(ctx context.Context, repo, branch string) error {
-	if err := checkRepo(repo); err != nil {
-		return err
-	}
-	r := get("delete branch "+branch+" of "+repo, repo, c.t.endpoint.api(repo, revPath("branch", branch)))
+	r := c.t.repoGet("delete branch "+branch+" of "+repo, repo, revPath("branch", branch))
 	r.method, r.follow = http.MethodDelete, followSame
 	_, err := c.t.call(ctx, r, nil)
 	if errors.Is(err, ErrRevisionNotFound) || errors.Is(err, ErrEntryNotFound) {

@@ -55,20 +55,10 @@ type Error struct {
 
 // Error gives one line, lower case; never a token or a URL query.
 func (e *Error) Error() string {
-	var b strings.Builder
+	parts := []string{e.Op}
 	if e.Side != "" {
-		b.WriteString(e.Side + ": ")
+		parts = []string{e.Side, e.Op}
 	}
-	b.WriteString(e.Op)
-	for _, part := range e.parts() {
-		b.WriteString(": " + part)
-	}
-	b.WriteString(e.trailer())
-	return b.String()
-}
-
-func (e *Error) parts() []string {
-	var parts []string
 	if e.Err != nil {
 		parts = append(parts, e.Err.Error())
 	}
@@ -78,7 +68,7 @@ func (e *Error) parts() []string {
 	if e.Message != "" {
 		parts = append(parts, e.Message)
 	}
-	return parts
+	return strings.Join(parts, ": ") + e.trailer()
 }
 
 // trailer gives, in brackets, the details that a bug report needs.

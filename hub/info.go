@@ -65,7 +65,7 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, er
 	if c.t.opt.Offline {
 		return c.cache.info(repo, revision)
 	}
-	r := get("read model info of "+repo, repo, c.t.endpoint.api(repo, revPath("revision", revision)+"?blobs=true"))
+	r := c.t.repoGet("read model info of "+repo, repo, revPath("revision", revision)+"?blobs=true")
 	var doc infoDocument
 	if _, err := c.t.call(ctx, r, &doc); err != nil {
 		return nil, err

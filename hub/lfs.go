@@ -121,9 +121,6 @@ const maxDuplicates = 500
 // LFSOps for them afterwards. It gives the reason for each file that could not be copied, by sha256: upload those, and
 // all of them on an error.
 func (c *Client) DuplicateFiles(ctx context.Context, source, target string, files []Duplicate) (failed map[string]string, err error) {
-	if err := checkRepo(source); err != nil {
-		return nil, err
-	}
 	failed = map[string]string{}
 	var rows []map[string]string
 	for _, f := range files {
@@ -134,7 +131,7 @@ func (c *Client) DuplicateFiles(ctx context.Context, source, target string, file
 		rows = append(rows, map[string]string{"xetHash": f.XetHash, "sha256": f.SHA256, "filename": f.Path})
 	}
 	for chunk := range slices.Chunk(rows, maxDuplicates) {
-		r := send("copy files from "+source+" to "+target, source, http.MethodPost, c.t.endpoint.api(source, "/lfs-files/duplicate"),
+		r := c.t.repoSend("copy files from "+source+" to "+target, source, http.MethodPost, "/lfs-files/duplicate",
 			map[string]any{"target": map[string]string{"type": "model", "name": target}, "files": chunk})
 		r.slow = slowAnswer
 		var answer struct {

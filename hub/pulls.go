@@ -47,9 +47,6 @@ func (d discussion) open() bool {
 // ownPullRequests lists the open pull requests, newest first, that the owner of the token has made on a repo. Pull
 // requests of other users are left out, whatever they hold: nobody else may say which work this user has done.
 func (c *Client) ownPullRequests(ctx context.Context, repo string) ([]PullRequest, error) {
-	if err := checkRepo(repo); err != nil {
-		return nil, err
-	}
 	me, err := c.WhoAmI(ctx)
 	if err != nil {
 		return nil, err
@@ -61,7 +58,7 @@ func (c *Client) ownPullRequests(ctx context.Context, repo string) ([]PullReques
 			Discussions []discussion `json:"discussions"`
 			Count       int          `json:"count"`
 		}
-		r := get("list pull requests of "+repo, repo, c.t.endpoint.api(repo, rest))
+		r := c.t.repoGet("list pull requests of "+repo, repo, rest)
 		if _, err := c.t.call(ctx, r, &list); err != nil {
 			return nil, err
 		}
@@ -111,7 +108,7 @@ func (t *transport) pullBase(ctx context.Context, repo string, pr PullRequest) (
 			Base string `json:"base"`
 		} `json:"changes"`
 	}
-	r := get("read pull request "+pr.URL, repo, t.endpoint.api(repo, "/discussions/"+strings.TrimPrefix(pr.Ref, "refs/pr/")))
+	r := t.repoGet("read pull request "+pr.URL, repo, "/discussions/"+strings.TrimPrefix(pr.Ref, "refs/pr/"))
 	_, err := t.call(ctx, r, &details)
 	return details.Changes.Base, err
 }

@@ -41,6 +41,9 @@ func (g *gaveUp) Unwrap() error { return g.err }
 // fresh upload links, putPart sends a part again that was acknowledged without an ETag, and ReadFile fetches a file
 // again whose hash is wrong.
 func (t *transport) retry(ctx context.Context, r *request, try func(context.Context, *progress) error) error {
+	if r.err != nil {
+		return r.err
+	}
 	var waited time.Duration
 	failures, attempts := 0, 0
 	for {
@@ -135,7 +138,7 @@ func openQuota(err error) bool {
 
 // repeatable is the one rule about which requests may be sent again.
 func repeatable(err error) bool {
-	if _, done := errors.AsType[*gaveUp](err); done {
+	if isA[*gaveUp](err) {
 		return false
 	}
 	if errors.Is(err, errExpired) || errors.Is(err, errBadRange) || errors.Is(err, errBusy) {
@@ -155,19 +158,14 @@ func neverStarted(e *Error) bool {
 
 // temporaryNetwork tells broken connections, which are worth another try, from those that will break the same way again.
 func temporaryNetwork(err error) bool {
-	var (
-		record  tls.RecordHeaderError
-		unknown x509.UnknownAuthorityError
-		host    x509.HostnameError
-		invalid x509.CertificateInvalidError
-	)
-	switch {
-	case err == nil, isSentinel(err):
-		return false
-	case errors.As(err, &record), errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid):
-		return false
-	}
-	return true
+	return err != nil && !isSentinel(err) && !isA[tls.RecordHeaderError](err) && !isA[x509.UnknownAuthorityError](err) &&
+		!isA[x509.HostnameError](err) && !isA[x509.CertificateInvalidError](err)
+}
+
+// isA says whether err is, or wraps, an error of type E.
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // isSentinel says whether err is one of ours that no repeat will change.

@@ -36,6 +36,7 @@ type request struct {
 	follow followRule
 	token  bool          // send the token if the hop is on the hub's own origin
 	slow   time.Duration // time to the headers if longer than usual
+	err    error         // set if the request must not be sent
 }
 
 // exchange sends r once, following redirects as its rule allows, and gives a 2xx answer or the redirect at which the

@@ -36,17 +36,13 @@ const maxPages = 4000
 
 // Tree lists all files at a revision, by path.
 func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]TreeEntry, error) {
-	if err := checkRepo(repo); err != nil {
-		return nil, err
-	}
-	next := c.t.endpoint.api(repo, revPath("tree", rev)+"?recursive=true&expand=false")
+	r := c.t.repoGet("list files of "+repo, repo, revPath("tree", rev)+"?recursive=true&expand=false")
 	tree, seen := map[string]TreeEntry{}, map[string]bool{}
-	for next != "" {
-		if seen[next] || len(seen) >= maxPages {
-			return nil, c.t.errorf("list files of "+repo, ErrNotHub, "page after page without an end")
+	for r.url != "" {
+		if seen[r.url] || len(seen) >= maxPages {
+			return nil, c.t.errorf(r.op, ErrNotHub, "page after page without an end")
 		}
-		seen[next] = true
-		r := get("list files of "+repo, repo, next)
+		seen[r.url] = true
 		var rows []treeRow
 		header, err := c.t.call(ctx, r, &rows)
 		if err != nil {
@@ -55,7 +51,7 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]TreeEnt
 		if err := addRows(tree, rows); err != nil {
 			return nil, fmt.Errorf("%s: %w", r.op, err)
 		}
-		if next, err = c.t.nextPage(r, header); err != nil {
+		if r.url, err = c.t.nextPage(r, header); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +77,7 @@ func addRows(tree map[string]TreeEntry, rows []treeRow) error {
 	return nil
 }
 
-// nextPage reads the Link header. A link to another origin is refused: the token would not go there, and no hub sends one.
+// nextPage reads the Link header; empty after the last page. A link to another origin is refused: the token would not go there, and no hub sends one.
 func (t *transport) nextPage(r *request, header http.Header) (string, error) {
 	link := nextLink(header.Values("Link"))
 	if link == "" {
@@ -121,10 +117,7 @@ func nextLink(values []string) string {
 
 // Head gives the commit that a branch or another revision points to.
 func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
-	if err := checkRepo(repo); err != nil {
-		return "", err
-	}
-	r := get("read head of "+repo, repo, c.t.endpoint.api(repo, revPath("revision", orDefault(rev, "main"))))
+	r := c.t.repoGet("read head of "+repo, repo, revPath("revision", orDefault(rev, "main")))
 	var doc struct {
 		SHA string `json:"sha"`
 	}
@@ -152,11 +145,8 @@ type Refs struct {
 
 // Refs lists branches and tags.
 func (c *Client) Refs(ctx context.Context, repo string) (*Refs, error) {
-	if err := checkRepo(repo); err != nil {
-		return nil, err
-	}
 	refs := new(Refs)
-	_, err := c.t.call(ctx, get("list branches of "+repo, repo, c.t.endpoint.api(repo, "/refs")), refs)
+	_, err := c.t.call(ctx, c.t.repoGet("list branches of "+repo, repo, "/refs"), refs)
 	if err != nil {
 		return nil, err
 	}

@@ -101,11 +101,11 @@ func (u *upload) preupload(ctx context.Context) (*uploadMode, error) {
 	if err != nil {
 		return nil, err
 	}
-	target := u.t.endpoint.api(u.repo, revPath("preupload", u.rev))
+	rest := revPath("preupload", u.rev)
 	if u.PullRequest {
-		target += "?create_pr=1"
+		rest += "?create_pr=1"
 	}
-	r := send("ask how to upload "+u.Path, u.repo, http.MethodPost, target, map[string]any{"files": []any{
+	r := u.t.repoSend("ask how to upload "+u.Path, u.repo, http.MethodPost, rest, map[string]any{"files": []any{
 		map[string]any{"path": u.Path, "size": u.Size, "sample": base64.StdEncoding.EncodeToString(sample)}}})
 	var answer struct{ Files []uploadMode }
 	if _, err := u.t.call(ctx, r, &answer); err != nil {
