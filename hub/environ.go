@@ -19,7 +19,6 @@ type Env struct {
 	Home        string // HF_HOME
 	CacheDir    string // HF_HUB_CACHE
 	Offline     bool
-	OfflineVar  string        // the variable that says so
 	HeadTimeout time.Duration // HF_HUB_ETAG_TIMEOUT, 0 when not set
 	IdleTimeout time.Duration // HF_HUB_DOWNLOAD_TIMEOUT, 0 when not set
 }
@@ -27,31 +26,32 @@ type Env struct {
 // stagingEndpoint is what HUGGINGFACE_CO_STAGING selects.
 const stagingEndpoint = "https://hub-ci.huggingface.co"
 
-// Environ reads the variables as the Python client does; home is the user's
-// home directory. The error wraps ErrTrustedPublisher when HF_OIDC_RESOURCE is
-// set; the Env is complete but for the token then, so that a caller with an
+// Environ reads the variables as the Python client does; home is the user's home directory. The error wraps
+// ErrTrustedPublisher when HF_OIDC_RESOURCE is set; the Env is complete but for the token then, so that a caller with an
 // explicit token may go on.
 func Environ(getenv func(string) string, home string) (Env, error) {
-	get := func(names ...string) string {
-		for _, n := range names {
-			if v := getenv(n); v != "" {
-				return v
+	endpoint := publicEndpoint
+	if truthy(getenv("HUGGINGFACE_CO_STAGING")) {
+		endpoint = stagingEndpoint
+	}
+	path := func(def string, names ...string) string {
+		for _, name := range names {
+			if p := getenv(name); p != "" {
+				return expandPath(p, getenv, home)
 			}
 		}
-		return ""
+		return expandPath(def, getenv, home)
 	}
-	expand := func(p string) string { return expandPath(p, getenv, home) }
-	e := Env{Endpoint: get("HF_ENDPOINT")}
-	if e.Endpoint == "" && truthy(getenv("HUGGINGFACE_CO_STAGING")) {
-		e.Endpoint = stagingEndpoint
+	cache := orDefault(getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
+	e := Env{
+		Endpoint:    strings.TrimRight(orDefault(getenv("HF_ENDPOINT"), endpoint), "/"),
+		Home:        path(filepath.Join(cache, "huggingface"), "HF_HOME"),
+		Offline:     truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE")),
+		HeadTimeout: wholeSeconds(getenv("HF_HUB_ETAG_TIMEOUT")),
+		IdleTimeout: wholeSeconds(getenv("HF_HUB_DOWNLOAD_TIMEOUT")),
 	}
-	e.Endpoint = strings.TrimRight(orDefault(e.Endpoint, publicEndpoint), "/")
-	cache := orDefault(get("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
-	e.Home = expand(orDefault(get("HF_HOME"), filepath.Join(cache, "huggingface")))
-	e.CacheDir = expand(orDefault(get("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"), filepath.Join(e.Home, "hub")))
-	e.Offline, e.OfflineVar = offlineFrom(getenv)
-	e.HeadTimeout, e.IdleTimeout = wholeSeconds(get("HF_HUB_ETAG_TIMEOUT")), wholeSeconds(get("HF_HUB_DOWNLOAD_TIMEOUT"))
-	err := e.findToken(getenv, expand(orDefault(get("HF_TOKEN_PATH"), filepath.Join(e.Home, "token"))))
+	e.CacheDir = path(filepath.Join(e.Home, "hub"), "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
+	err := e.findToken(getenv, path(filepath.Join(e.Home, "token"), "HF_TOKEN_PATH"))
 	return e, err
 }
 
@@ -94,7 +94,7 @@ func ReadTokenFile(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read token file: %w", err)
 	}
-	if !info.Mode().IsRegular() && info.Size() > maxTokenFile || info.IsDir() || info.Size() > maxTokenFile {
+	if info.IsDir() || info.Size() > maxTokenFile {
 		return "", fmt.Errorf("read token file: %s is no token file", path)
 	}
 	data, err := os.ReadFile(path)
@@ -107,15 +107,6 @@ func ReadTokenFile(path string) (string, error) {
 // cleanToken removes line ends and surrounding blanks.
 func cleanToken(s string) string {
 	return strings.TrimSpace(strings.NewReplacer("\r", "", "\n", "").Replace(s))
-}
-
-func offlineFrom(getenv func(string) string) (bool, string) {
-	for _, name := range []string{"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"} {
-		if truthy(getenv(name)) {
-			return true, name
-		}
-	}
-	return false, ""
 }
 
 // truthy is the Python client's rule for switches.

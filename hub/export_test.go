@@ -2,8 +2,7 @@ package hub
 
 import "context"
 
-// OwnPullRequests and SetVisibility are steps that only the tests outside the
-// package call by themselves.
+// The tests outside of the package call these methods by themselves, no program does.
 
 func (c *Client) OwnPullRequests(ctx context.Context, repo string) ([]PullRequest, error) {
 	return c.ownPullRequests(ctx, repo)
