@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,19 +85,19 @@ func (o *Options) complete() error {
 	if o.Connections < 0 || o.RangeBytes < 0 || o.BufferBytes < 0 || o.LimitRate < 0 || o.Tries < 0 {
 		return errors.New("connections, range, buffer, rate and tries must not be negative")
 	}
-	o.Connections = orDefault(o.Connections, 8)
-	o.RangeBytes = orDefault(o.RangeBytes, 16<<20)
-	o.BufferBytes = orDefault(o.BufferBytes, int64(o.Connections)*o.RangeBytes)
-	o.Tries = orDefault(o.Tries, defaultTries)
-	o.MaxWait = orDefault(o.MaxWait, defaultMaxWait)
-	o.HeaderTimeout = orDefault(o.HeaderTimeout, 30*time.Second)
-	o.IdleTimeout = orDefault(o.IdleTimeout, 30*time.Second)
-	o.RateWindow = orDefault(o.RateWindow, 30*time.Second)
-	o.MinRate = orDefault(o.MinRate, 1024)
-	o.UserAgent = orDefault(o.UserAgent, "df11-convert")
-	o.Log = orDefault(o.Log, slog.New(slog.DiscardHandler))
-	o.Clock = orDefault[Clock](o.Clock, systemClock{})
-	o.Governor = orDefault(o.Governor, NewGovernor())
+	o.Connections = cmp.Or(o.Connections, 8)
+	o.RangeBytes = cmp.Or(o.RangeBytes, 16<<20)
+	o.BufferBytes = cmp.Or(o.BufferBytes, int64(o.Connections)*o.RangeBytes)
+	o.Tries = cmp.Or(o.Tries, defaultTries)
+	o.MaxWait = cmp.Or(o.MaxWait, defaultMaxWait)
+	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 30*time.Second)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
+	o.RateWindow = cmp.Or(o.RateWindow, 30*time.Second)
+	o.MinRate = cmp.Or(o.MinRate, 1024)
+	o.UserAgent = cmp.Or(o.UserAgent, "df11-convert")
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.Clock = cmp.Or[Clock](o.Clock, systemClock{})
+	o.Governor = cmp.Or(o.Governor, NewGovernor())
 	if o.HTTPTransport == nil {
 		o.HTTPTransport = newRoundTripper(o.Connections)
 	}
@@ -108,15 +109,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (o *Options) source() string { return orDefault(o.TokenSource, "the command line") }
-
-func orDefault[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
-}
+func (o *Options) source() string { return cmp.Or(o.TokenSource, "the command line") }
 
 // newRoundTripper speaks HTTP/1.1 only: over HTTP/2 all ranges of a file would share one TCP connection, and one
 // connection is what limits a CDN. Proxies come from the environment, custom CAs from SSL_CERT_FILE through Go itself.

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,7 +53,7 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 			ops = append(ops, o)
 		}
 	}
-	req.Ops, rev = ops, orDefault(rev, "main")
+	req.Ops, rev = ops, cmp.Or(rev, "main")
 	if len(ops) == 0 || req.Parent == "" {
 		head, err := c.Head(ctx, repo, rev)
 		if err != nil || len(ops) == 0 {

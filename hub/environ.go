@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,9 +43,9 @@ func Environ(getenv func(string) string, home string) (Env, error) {
 		}
 		return expandPath(def, getenv, home)
 	}
-	cache := orDefault(getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
+	cache := cmp.Or(getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
 	e := Env{
-		Endpoint:    strings.TrimRight(orDefault(getenv("HF_ENDPOINT"), endpoint), "/"),
+		Endpoint:    strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), endpoint), "/"),
 		Home:        path(filepath.Join(cache, "huggingface"), "HF_HOME"),
 		Offline:     truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE")),
 		HeadTimeout: wholeSeconds(getenv("HF_HUB_ETAG_TIMEOUT")),

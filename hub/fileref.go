@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,7 +21,7 @@ type FileRef struct {
 func (f FileRef) String() string { return f.Path + " of " + f.Repo }
 
 // hash is the etag that the hub should give for the file, "" if unknown.
-func (f FileRef) hash() string { return orDefault(f.SHA256, f.BlobID) }
+func (f FileRef) hash() string { return cmp.Or(f.SHA256, f.BlobID) }
 
 // newHash begins the hash by which hub and cache name the file.
 func (f FileRef) newHash() hash.Hash {

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,7 +62,7 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, er
 	if err := checkRepo(repo); err != nil {
 		return nil, err
 	}
-	revision = orDefault(revision, "main")
+	revision = cmp.Or(revision, "main")
 	if c.t.opt.Offline {
 		return c.cache.info(repo, revision)
 	}
@@ -77,7 +78,7 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, er
 	if isCommit(revision) && info.SHA != revision {
 		return nil, c.t.errorf(r.op, ErrChanged, "asked for commit %s, answered with %s", revision, info.SHA)
 	}
-	info.ID = orDefault(info.ID, repo)
+	info.ID = cmp.Or(info.ID, repo)
 	if err := c.completeFiles(ctx, info); err != nil {
 		return nil, err
 	}

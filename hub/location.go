@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,7 +160,7 @@ func (l *locations) agree(f FileRef, pin, r *resolved) error {
 
 // etagOf reads the hash of a file, without the marks that HTTP puts around it.
 func etagOf(h http.Header) string {
-	etag := orDefault(h.Get(gohf.HeaderXLinkedETag), h.Get("ETag"))
+	etag := cmp.Or(h.Get(gohf.HeaderXLinkedETag), h.Get("ETag"))
 	return strings.Trim(strings.TrimPrefix(strings.TrimSpace(etag), "W/"), `"`)
 }
 

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +95,7 @@ func (c *Client) FindPullRequest(ctx context.Context, repo, branch, mark string)
 		if err != nil {
 			return nil, err
 		}
-		if base == "refs/heads/"+orDefault(branch, "main") {
+		if base == "refs/heads/"+cmp.Or(branch, "main") {
 			return &pr, nil
 		}
 	}

@@ -25,34 +25,30 @@ type rateState struct {
 
 // parseRateLimit reads the first member of a RateLimit header.
 func parseRateLimit(h http.Header) (rateState, bool) {
-	member, _, _ := strings.Cut(h.Get("RateLimit"), ",")
-	fields := strings.Split(member, ";")
-	s := rateState{bucket: strings.Trim(strings.TrimSpace(fields[0]), `"`), left: -1, reset: -1}
-	for _, f := range fields[1:] {
-		key, value, _ := strings.Cut(strings.TrimSpace(f), "=")
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || n < 0 {
-			continue
-		}
-		switch key {
-		case "r":
-			s.left = n
-		case "t":
-			s.reset = seconds(n)
-		}
-	}
-	return s, s.left >= 0 && s.reset >= 0
+	name, numbers := firstMember(h.Get("RateLimit"))
+	left, ok := numbers["r"]
+	reset, ok2 := numbers["t"]
+	return rateState{bucket: strings.Trim(name, `"`), left: left, reset: seconds(reset)}, ok && ok2
 }
 
 // parseQuota reads q from RateLimit-Policy, 0 when it is not told.
 func parseQuota(h http.Header) int64 {
-	for f := range strings.SplitSeq(h.Get("RateLimit-Policy"), ";") {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(f), "q="); ok {
-			n, _ := strconv.ParseInt(value, 10, 64)
-			return max(n, 0)
+	_, numbers := firstMember(h.Get("RateLimit-Policy"))
+	return numbers["q"]
+}
+
+// firstMember splits the first of a header's members, such as "api";r=3;t=60, into its name and its numbers.
+func firstMember(header string) (name string, numbers map[string]int64) {
+	member, _, _ := strings.Cut(header, ",")
+	fields := strings.Split(member, ";")
+	numbers = map[string]int64{}
+	for _, f := range fields[1:] {
+		key, value, _ := strings.Cut(strings.TrimSpace(f), "=")
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 {
+			numbers[key] = n
 		}
 	}
-	return 0
+	return strings.TrimSpace(fields[0]), numbers
 }
 
 // parseRetryAfter reads both forms of Retry-After: seconds and HTTP date.

@@ -128,9 +128,18 @@ func classify(e *Error) error {
 	}
 	switch e.Status {
 	case http.StatusUnauthorized:
-		return classify401(e)
+		if e.TokenSource == "" && !strings.Contains(strings.ToLower(e.Message), "credentials") && e.Repo != "" {
+			return ErrNotFound // without a token, private and missing repos are refused alike
+		}
+		return ErrUnauthorized
 	case http.StatusForbidden, http.StatusPaymentRequired:
-		return classify403(e)
+		if strings.Contains(e.Message, "Access to this resource is disabled") {
+			return ErrDisabled
+		}
+		if quotaText.MatchString(e.Message) {
+			return ErrQuota
+		}
+		return ErrForbidden
 	case http.StatusNotFound:
 		return ErrNotFound
 	case http.StatusConflict, http.StatusPreconditionFailed:
@@ -141,22 +150,4 @@ func classify(e *Error) error {
 		return ErrTooLarge
 	}
 	return nil
-}
-
-// classify401: without a token the repo is private or missing; with one, the token itself was refused.
-func classify401(e *Error) error {
-	if e.TokenSource == "" && !strings.Contains(strings.ToLower(e.Message), "credentials") && e.Repo != "" {
-		return ErrNotFound
-	}
-	return ErrUnauthorized
-}
-
-func classify403(e *Error) error {
-	switch {
-	case strings.Contains(e.Message, "Access to this resource is disabled"):
-		return ErrDisabled
-	case quotaText.MatchString(e.Message):
-		return ErrQuota
-	}
-	return ErrForbidden
 }

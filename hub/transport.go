@@ -86,7 +86,6 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 	w := newWatch(ctx, t, max(t.opt.HeaderTimeout, r.slow))
 	req := t.build(r, u, w)
 	t.stats.requests.Add(1)
-	w.start()
 	resp, err := t.opt.HTTPTransport.RoundTrip(req)
 	if err != nil {
 		w.stop()

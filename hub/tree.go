@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -117,7 +118,7 @@ func nextLink(values []string) string {
 
 // Head gives the commit that a branch or another revision points to.
 func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
-	r := c.t.repoGet("read head of "+repo, repo, revPath("revision", orDefault(rev, "main")))
+	r := c.t.repoGet("read head of "+repo, repo, revPath("revision", cmp.Or(rev, "main")))
 	var doc struct {
 		SHA string `json:"sha"`
 	}

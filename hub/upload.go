@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -44,14 +45,14 @@ type upload struct {
 // into the commit itself or into its store; a file that the branch or the store already holds is not sent. Upload may be
 // repeated, and runs for several files at once.
 func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, error) {
-	rev = orDefault(rev, "main")
+	rev = cmp.Or(rev, "main")
 	if err := checkSource(repo, rev, b.Path); err != nil {
 		return Op{}, err
 	}
 	if b.SHA256 == "" {
 		h := sha256.New()
 		if n, err := io.Copy(h, b.section(0, b.Size)); err != nil || n != b.Size {
-			return Op{}, fmt.Errorf("hash %s: read %d of %d bytes: %w", b.Path, n, b.Size, orDefault(err, io.ErrUnexpectedEOF))
+			return Op{}, fmt.Errorf("hash %s: read %d of %d bytes: %w", b.Path, n, b.Size, cmp.Or(err, io.ErrUnexpectedEOF))
 		}
 		b.SHA256 = hex.EncodeToString(h.Sum(nil))
 	}

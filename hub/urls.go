@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -17,7 +18,7 @@ type endpoint struct{ *url.URL }
 
 // parseEndpoint checks an endpoint and removes trailing slashes.
 func parseEndpoint(s string) (endpoint, error) {
-	s = orDefault(strings.TrimRight(s, "/"), publicEndpoint)
+	s = cmp.Or(strings.TrimRight(s, "/"), publicEndpoint)
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
 		return endpoint{}, fmt.Errorf("endpoint %q is not an http or https address", redact(s))

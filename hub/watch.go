@@ -15,33 +15,26 @@ type watch struct {
 	t      *transport
 	ctx    context.Context //nolint:containedctx // of the one request that is watched
 	cancel context.CancelCauseFunc
-	header time.Duration
+	header time.Duration // to the answer's headers
 
 	mu      sync.Mutex
 	timer   *time.Timer
 	stopped bool
 }
 
-// newWatch also makes the context under which the request must run.
+// newWatch begins to wait for the answer's headers, and makes the context under which the request must run.
 func newWatch(ctx context.Context, t *transport, header time.Duration) *watch {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &watch{t: t, ctx: ctx, cancel: cancel, header: header}
-}
-
-// start arms the watch for the time until the answer's headers.
-func (w *watch) start() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(w.header, func() {
-		w.cancel(fmt.Errorf("%w: no answer within %v", ErrStalled, w.header))
-	})
+	return &watch{t: t, ctx: ctx, cancel: cancel, header: header, timer: time.AfterFunc(header, func() {
+		cancel(fmt.Errorf("%w: no answer within %v", ErrStalled, header))
+	})}
 }
 
 // touch puts the deadline off by d; it does nothing once stopped.
 func (w *watch) touch(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.timer != nil && !w.stopped {
+	if !w.stopped {
 		w.timer.Reset(d)
 	}
 }
@@ -50,9 +43,7 @@ func (w *watch) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
-	if w.timer != nil {
-		w.timer.Stop()
-	}
+	w.timer.Stop()
 }
 
 // upload wraps a request body: each piece that the connection takes puts the deadline off. RoundTrip may read it after
@@ -77,7 +68,11 @@ var errLocalBody = errors.New("the file to send cannot be read")
 func (u *uploadBody) Read(p []byte) (int, error) {
 	n, err := u.r.Read(p)
 	u.left -= int64(n)
-	u.w.touch(u.deadline())
+	if u.left > 0 {
+		u.w.touch(u.w.t.opt.IdleTimeout)
+	} else {
+		u.w.touch(u.w.header)
+	}
 	switch {
 	case err == io.EOF && u.left > 0:
 		return n, fmt.Errorf("%w: it ends %d bytes early", errLocalBody, u.left)
@@ -87,20 +82,17 @@ func (u *uploadBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// deadline is the idle time while bytes are left, and the time to the answer's headers after the last one.
-func (u *uploadBody) deadline() time.Duration {
-	if u.left > 0 {
-		return u.w.t.opt.IdleTimeout
-	}
-	return u.w.header
-}
-
 func (u *uploadBody) Close() error { return nil }
 
 // guard wraps the answer's body; closing it ends the request.
 func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	w.stop()
-	b := &guardedBody{ctx: w.ctx, cancel: w.cancel, body: body, limits: w.t.opt.Limits}
+	limits := w.t.opt.Limits
+	idle := time.AfterFunc(limits.IdleTimeout, func() {
+		w.cancel(fmt.Errorf("%w: no byte for %v", ErrStalled, limits.IdleTimeout))
+	})
+	idle.Stop() // until the first Read
+	b := &guardedBody{ctx: w.ctx, cancel: w.cancel, body: body, limits: limits, idle: idle}
 	if !bulk {
 		return b
 	}
@@ -115,16 +107,17 @@ type guardedBody struct {
 	cancel context.CancelCauseFunc
 	body   io.ReadCloser
 	limits Limits
-	timer  *time.Timer
+	idle   *time.Timer // runs during a Read
 
 	busy  time.Duration // spent reading in this window
 	bytes int64         // received in this window
 }
 
 func (b *guardedBody) Read(p []byte) (int, error) {
-	start := b.arm()
+	b.idle.Reset(b.limits.IdleTimeout)
+	start := time.Now()
 	n, err := b.body.Read(p)
-	b.timer.Stop()
+	b.idle.Stop()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return n, causeOf(b.ctx, err)
 	}
@@ -132,19 +125,6 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 		err = slow
 	}
 	return n, err
-}
-
-// arm starts the idle time of one Read and gives the moment it began.
-func (b *guardedBody) arm() time.Time {
-	idle := b.limits.IdleTimeout
-	if b.timer != nil {
-		b.timer.Reset(idle)
-		return time.Now()
-	}
-	b.timer = time.AfterFunc(idle, func() {
-		b.cancel(fmt.Errorf("%w: no byte for %v", ErrStalled, idle))
-	})
-	return time.Now()
 }
 
 // tooSlow closes the window when it is full and judges it.
@@ -162,9 +142,7 @@ func (b *guardedBody) tooSlow(n int, took time.Duration) error {
 }
 
 func (b *guardedBody) Close() error {
-	if b.timer != nil {
-		b.timer.Stop()
-	}
+	b.idle.Stop()
 	b.cancel(nil)
 	return b.body.Close()
 }
