@@ -76,11 +76,11 @@ func New(opt Options) (*Client, error) {
 
 // complete fills in defaults and refuses what cannot work.
 func (o *Options) complete() error {
-	if strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return fmt.Errorf("the token from %s holds blanks or characters that no token has", o.source())
-	}
 	if o.Token != "" {
-		o.TokenSource = o.source()
+		o.TokenSource = cmp.Or(o.TokenSource, "the command line")
+	}
+	if strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("the token from %s holds blanks or characters that no token has", o.TokenSource)
 	}
 	if o.Connections < 0 || o.RangeBytes < 0 || o.BufferBytes < 0 || o.LimitRate < 0 || o.Tries < 0 {
 		return errors.New("connections, range, buffer, rate and tries must not be negative")
@@ -108,8 +108,6 @@ func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
-
-func (o *Options) source() string { return cmp.Or(o.TokenSource, "the command line") }
 
 // newRoundTripper speaks HTTP/1.1 only: over HTTP/2 all ranges of a file would share one TCP connection, and one
 // connection is what limits a CDN. Proxies come from the environment, custom CAs from SSL_CERT_FILE through Go itself.

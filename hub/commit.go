@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"time"
@@ -187,8 +188,10 @@ func unsettled(err error) bool {
 	if !ok {
 		return false
 	}
-	if e.Status == 0 {
-		return !neverStarted(e) && temporaryNetwork(e.Err)
+	if e.Status == 0 { // no answer; without a connection, the request was not even begun
+		op, ok := errors.AsType[*net.OpError](e.Err)
+		begun := !ok || op.Op != "dial" && op.Op != "proxyconnect"
+		return begun && temporaryNetwork(e.Err)
 	}
 	return e.Status >= 500 || e.Status == http.StatusRequestTimeout || errors.Is(err, ErrConflict)
 }

@@ -17,12 +17,16 @@ func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (cr
 	namespace, name, _ := strings.Cut(repo, "/")
 	body := map[string]any{"name": name, "organization": namespace, "type": "model"}
 	if private != nil {
-		body["visibility"] = visibility(*private)
+		body["visibility"] = visibility[*private]
 	}
 	r := send("create repo "+repo, repo, http.MethodPost, c.Endpoint()+"/api/repos/create", body)
 	err = c.t.retry(ctx, r, func(ctx context.Context, _ *progress) error {
 		_, err := c.t.once(ctx, r, nil)
-		return busyCreation(err)
+		e, ok := errors.AsType[*Error](err)
+		if ok && e.Status == http.StatusConflict && strings.Contains(e.Message, "conflicting operation") {
+			return e.as(errBusy) // the same user creates another repo just now
+		}
+		return err
 	})
 	if err != nil {
 		return false, c.acceptExisting(ctx, repo, err)
@@ -37,21 +41,7 @@ func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (cr
 	return true, c.setVisibility(ctx, repo, true) // the hub does not know the member visibility
 }
 
-func visibility(private bool) string {
-	if private {
-		return "private"
-	}
-	return "public"
-}
-
-// busyCreation marks the 409 that only says that the same user creates another repo just now.
-func busyCreation(err error) error {
-	e, ok := errors.AsType[*Error](err)
-	if ok && e.Status == http.StatusConflict && strings.Contains(e.Message, "conflicting operation") {
-		return e.as(errBusy)
-	}
-	return err
-}
+var visibility = map[bool]string{true: "private", false: "public"} // by private
 
 // acceptExisting turns the refusal to create a repo that exists into success, as the Python client does for 401, 402, 403
 // and 409.
@@ -76,7 +66,7 @@ func (c *Client) acceptExisting(ctx context.Context, repo string, err error) err
 // setVisibility changes who may see a repo, and checks that the hub did it.
 func (c *Client) setVisibility(ctx context.Context, repo string, private bool) error {
 	r := c.t.repoSend("set visibility of "+repo, repo, http.MethodPut, "/settings",
-		map[string]string{"visibility": visibility(private)})
+		map[string]string{"visibility": visibility[private]})
 	if _, err := c.t.call(ctx, r, nil); err != nil {
 		return err
 	}
@@ -85,7 +75,7 @@ func (c *Client) setVisibility(ctx context.Context, repo string, private bool) e
 		return err
 	}
 	if info.Private != private {
-		return c.t.errorf(r.op, ErrForbidden, "the hub did not make it %s", visibility(private))
+		return c.t.errorf(r.op, ErrForbidden, "the hub did not make it %s", visibility[private])
 	}
 	return nil
 }

@@ -55,9 +55,8 @@ func (f FileInfo) Ref(repo, commit string) FileRef {
 	return ref
 }
 
-// Info resolves a revision ("" is main) to its commit and lists its files with
-// sizes and hashes. A file name that must not become a local path is an error
-// that wraps ErrUnsafePath. Offline it answers from the shared cache.
+// Info resolves a revision ("" is main) to its commit and lists its files with sizes and hashes. A file name that must
+// not become a local path is an error that wraps ErrUnsafePath. Offline it answers from the shared cache.
 func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, error) {
 	if err := checkRepo(repo); err != nil {
 		return nil, err

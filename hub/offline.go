@@ -29,7 +29,9 @@ func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 	if err != nil || len(info.Files) == 0 {
 		return nil, s.t.errorf(op, ErrOffline, "commit %s is not in the cache", commit)
 	}
-	info.CardData = s.card(info)
+	if readme, ok := s.readSmall(FileRef{Repo: repo, Commit: commit, Path: "README.md"}, maxCard); ok {
+		info.CardData, _ = frontMatter(readme)
+	}
 	info.PipelineTag, _ = info.CardData["pipeline_tag"].(string)
 	info.LibraryName, _ = info.CardData["library_name"].(string)
 	return info, nil
@@ -66,16 +68,6 @@ func (s *sharedCache) list(info *RepoInfo, root, path string) error {
 
 // maxCard is far above any model card.
 const maxCard = 10 << 20
-
-// card reads the front matter of the README, nil if there is none.
-func (s *sharedCache) card(info *RepoInfo) map[string]any {
-	data, ok := s.readSmall(FileRef{Repo: info.ID, Commit: info.SHA, Path: "README.md"}, maxCard)
-	if !ok {
-		return nil
-	}
-	front, _ := frontMatter(data)
-	return front
-}
 
 // frontMatter parses the YAML between the first two lines of three dashes.
 func frontMatter(card []byte) (map[string]any, error) {

@@ -8,10 +8,8 @@ import (
 	"strings"
 )
 
-// ValidPath refuses a file name from a repo that must not become a local
-// path: absolute, with .. or empty segments, backslashes, drive letters,
-// control characters, or names that Windows reserves. The error wraps
-// ErrUnsafePath.
+// ValidPath refuses a file name from a repo that must not become a local path: absolute, with .. or empty segments,
+// backslashes, drive letters, control characters, or names that Windows reserves. The error wraps ErrUnsafePath.
 func ValidPath(name string) error {
 	if reason := unsafeReason(name); reason != "" {
 		return fmt.Errorf("%w: %q %s", ErrUnsafePath, name, reason)
@@ -54,24 +52,17 @@ func ValidRepoID(id string) error {
 		return fmt.Errorf("repo id %q is not of the form namespace/name", id)
 	}
 	for _, part := range []string{namespace, name} {
-		if err := validRepoPart(id, part); err != nil {
-			return err
+		switch {
+		case len(part) > maxRepoName:
+			return fmt.Errorf("repo id %q: %q is longer than %d characters", id, part, maxRepoName)
+		case strings.Contains(part, "--") || strings.Contains(part, ".."):
+			return fmt.Errorf("repo id %q has -- or .. in it", id)
+		case !repoPart.MatchString(part):
+			return fmt.Errorf("repo id %q: %q may hold letters, digits, - _ and ., with neither - nor . at its ends", id, part)
 		}
 	}
 	if strings.HasSuffix(name, ".git") {
 		return fmt.Errorf("repo id %q ends in .git", id)
-	}
-	return nil
-}
-
-func validRepoPart(id, part string) error {
-	switch {
-	case len(part) > maxRepoName:
-		return fmt.Errorf("repo id %q: %q is longer than %d characters", id, part, maxRepoName)
-	case strings.Contains(part, "--") || strings.Contains(part, ".."):
-		return fmt.Errorf("repo id %q has -- or .. in it", id)
-	case !repoPart.MatchString(part):
-		return fmt.Errorf("repo id %q: %q may hold letters, digits, - _ and ., with neither - nor . at its ends", id, part)
 	}
 	return nil
 }

@@ -65,7 +65,9 @@ func (c *Client) ownPullRequests(ctx context.Context, repo string) ([]PullReques
 		}
 		for _, d := range list.Discussions {
 			if d.open() && d.Author.Name == me.Name {
-				own = append(own, c.t.endpoint.pullRequest(repo, d))
+				number := strconv.FormatInt(d.Num, 10)
+				own = append(own, PullRequest{Title: d.Title, Ref: "refs/pr/" + number,
+					URL: c.t.endpoint.page(repo, "/discussions/"+number)})
 			}
 		}
 		if seen += len(list.Discussions); len(list.Discussions) == 0 || seen >= list.Count {
@@ -73,11 +75,6 @@ func (c *Client) ownPullRequests(ctx context.Context, repo string) ([]PullReques
 		}
 	}
 	return own, nil
-}
-
-func (e endpoint) pullRequest(repo string, d discussion) PullRequest {
-	number := strconv.FormatInt(d.Num, 10)
-	return PullRequest{Title: d.Title, Ref: "refs/pr/" + number, URL: e.page(repo, "/discussions/"+number)}
 }
 
 // FindPullRequest finds the newest open pull request of the token's owner whose title holds a mark and which is to be

@@ -6,8 +6,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -150,15 +150,10 @@ func repeatable(err error) bool {
 	return temporaryNetwork(err)
 }
 
-// neverStarted says whether a request without an answer was certainly not begun: there was no connection.
-func neverStarted(e *Error) bool {
-	op, ok := errors.AsType[*net.OpError](e.Err)
-	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
-}
-
 // temporaryNetwork tells broken connections, which are worth another try, from those that will break the same way again.
 func temporaryNetwork(err error) bool {
-	return err != nil && !isSentinel(err) && !isA[tls.RecordHeaderError](err) && !isA[x509.UnknownAuthorityError](err) &&
+	return err != nil && !slices.ContainsFunc(permanent, func(s error) bool { return errors.Is(err, s) }) &&
+		!isA[tls.RecordHeaderError](err) && !isA[x509.UnknownAuthorityError](err) &&
 		!isA[x509.HostnameError](err) && !isA[x509.CertificateInvalidError](err)
 }
 
@@ -168,17 +163,9 @@ func isA[E error](err error) bool {
 	return ok
 }
 
-// isSentinel says whether err is one of ours that no repeat will change.
-func isSentinel(err error) bool {
-	for _, s := range []error{ErrNotHub, ErrOffline, ErrChanged, ErrCorrupt, ErrTooLarge, ErrConflict, ErrUnsafePath,
-		ErrMissingObject, ErrIgnored, ErrUnknownOutcome, ErrInvalidCard,
-		errLocalBody, errBadURL, errStale} {
-		if errors.Is(err, s) {
-			return true
-		}
-	}
-	return false
-}
+// permanent are those of our errors that no repeat will change.
+var permanent = []error{ErrNotHub, ErrOffline, ErrChanged, ErrCorrupt, ErrTooLarge, ErrConflict, ErrUnsafePath,
+	ErrMissingObject, ErrIgnored, ErrUnknownOutcome, ErrInvalidCard, errLocalBody, errBadURL, errStale}
 
 // withAttempts records how often a request was made.
 func withAttempts(err error, n int) error {

@@ -61,14 +61,12 @@ func (s *stream) dispatch(off, end int64) {
 			return
 		}
 		s.segments <- seg // has room for every buffer there is
-		s.workers.Go(func() { s.fill(seg, begin) })
+		s.workers.Go(func() {
+			err := s.from.fetch(s.ctx, s.file, begin, seg)
+			s.from.conns.release()
+			seg.finish(err)
+		})
 	}
-}
-
-func (s *stream) fill(seg *segment, off int64) {
-	err := s.from.fetch(s.ctx, s.file, off, seg)
-	s.from.conns.release()
-	seg.finish(err)
 }
 
 // take waits for a buffer: the stream's own before a shared one. It gives nil when the stream ends first.
@@ -109,7 +107,11 @@ func (s *stream) Read(p []byte) (int, error) {
 			return n, nil
 		}
 		if err == nil && !done {
-			s.err = s.await()
+			select {
+			case <-s.cur.more:
+			case <-s.ctx.Done():
+				s.err = context.Cause(s.ctx)
+			}
 		}
 	}
 	return 0, s.err
@@ -127,16 +129,6 @@ func (s *stream) next() error {
 			return context.Cause(s.ctx)
 		}
 		return io.EOF
-	case <-s.ctx.Done():
-		return context.Cause(s.ctx)
-	}
-}
-
-// await blocks until the current segment has more.
-func (s *stream) await() error {
-	select {
-	case <-s.cur.more:
-		return nil
 	case <-s.ctx.Done():
 		return context.Cause(s.ctx)
 	}

@@ -32,6 +32,15 @@ type treeRow struct {
 	} `json:"lfs"`
 }
 
+func (r *treeRow) entry() TreeEntry {
+	e := TreeEntry{Size: r.Size, BlobID: r.OID, XetHash: r.XetHash}
+	if r.LFS != nil {
+		e.SHA256 = strings.TrimPrefix(strings.ToLower(r.LFS.OID), "sha256:")
+		e.Size = r.LFS.Size
+	}
+	return e
+}
+
 // maxPages bounds a tree: a repo has less than 100,000 files, 50 a page at least.
 const maxPages = 4000
 
@@ -49,33 +58,20 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]TreeEnt
 		if err != nil {
 			return nil, err
 		}
-		if err := addRows(tree, rows); err != nil {
-			return nil, fmt.Errorf("%s: %w", r.op, err)
+		for _, row := range rows {
+			if row.Type != "file" {
+				continue
+			}
+			if err := ValidPath(row.Path); err != nil {
+				return nil, fmt.Errorf("%s: %w", r.op, err)
+			}
+			tree[row.Path] = row.entry()
 		}
 		if r.url, err = c.t.nextPage(r, header); err != nil {
 			return nil, err
 		}
 	}
 	return tree, nil
-}
-
-// addRows takes the files of one page; one that comes twice is taken once.
-func addRows(tree map[string]TreeEntry, rows []treeRow) error {
-	for _, row := range rows {
-		if row.Type != "file" {
-			continue
-		}
-		if err := ValidPath(row.Path); err != nil {
-			return err
-		}
-		e := TreeEntry{Size: row.Size, BlobID: row.OID, XetHash: row.XetHash}
-		if row.LFS != nil {
-			e.SHA256 = strings.TrimPrefix(strings.ToLower(row.LFS.OID), "sha256:")
-			e.Size = row.LFS.Size
-		}
-		tree[row.Path] = e
-	}
-	return nil
 }
 
 // nextPage reads the Link header; empty after the last page. A link to another origin is refused: the token would not go there, and no hub sends one.

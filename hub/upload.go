@@ -193,22 +193,22 @@ func (u *upload) put(ctx context.Context, link string, header http.Header, off, 
 	return answer, stale(err)
 }
 
-// stale marks the refusal of a link that is no longer good.
-func stale(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && e.linkGone() && !errors.Is(err, ErrQuota) {
-		return e.as(errStale)
-	}
-	return err
-}
-
-// linkGone says whether the storage refuses a link, and not the bytes sent to it: S3 answers 403 to one that has expired,
+// stale marks the refusal of a link, as against that of the bytes sent to it: S3 answers 403 to a link that has expired,
 // 400 ExpiredToken if its credentials have, and 404 NoSuchUpload for a multipart upload that was ended.
-func (e *Error) linkGone() bool {
+func stale(err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || errors.Is(err, ErrQuota) {
+		return err
+	}
 	switch e.Status {
 	case http.StatusForbidden, http.StatusNotFound, http.StatusGone:
-		return true
+		return e.as(errStale)
+	case http.StatusBadRequest:
+		if e.Code == "ExpiredToken" {
+			return e.as(errStale)
+		}
 	}
-	return e.Status == http.StatusBadRequest && e.Code == "ExpiredToken"
+	return err
 }
 
 // verify makes the hub check that it holds the object. If it holds another one, our bytes or their hash are wrong, and no
