@@ -275,7 +275,10 @@ func (p *pendingCommit) post(ctx context.Context) error {
 	}
 	endpoint := p.c.t.endpoint
 	p.done = Commit{OID: answer.CommitOID, URL: endpoint.rewrite(answer.CommitURL),
-		PullRequestURL: endpoint.rewrite(answer.PullRequestURL), PullRequestRef: pullRef(answer.PullRequestURL)}
+		PullRequestURL: endpoint.rewrite(answer.PullRequestURL)}
+	if m := pullNumber.FindStringSubmatch(answer.PullRequestURL); m != nil {
+		p.done.PullRequestRef = "refs/pr/" + m[1]
+	}
 	return nil
 }
 

@@ -83,19 +83,12 @@ func redactURL(u *url.URL) string {
 	return clean.String()
 }
 
+var defaultPorts = map[string]string{"http": "80", "https": "443"}
+
 // sameOrigin compares scheme, host and port; default ports are filled in.
 func sameOrigin(a, b *url.URL) bool {
-	return strings.EqualFold(a.Scheme, b.Scheme) && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
-}
-
-func port(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	if strings.EqualFold(u.Scheme, "https") {
-		return "443"
-	}
-	return "80"
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) &&
+		cmp.Or(a.Port(), defaultPorts[a.Scheme]) == cmp.Or(b.Port(), defaultPorts[b.Scheme])
 }
 
 // parseVerbatim parses a URL so that it is sent byte for byte: where Go would write the path differently, the original

@@ -8,6 +8,6 @@ func (c *Client) OwnPullRequests(ctx context.Context, repo string) ([]PullReques
 	return c.ownPullRequests(ctx, repo)
 }
 
-func (c *Client) SetVisibility(ctx context.Context, repo string, private bool) error {
-	return c.setVisibility(ctx, repo, private)
+func (c *Client) MakePrivate(ctx context.Context, repo string) error {
+	return c.makePrivate(ctx, repo)
 }

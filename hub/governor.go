@@ -33,7 +33,7 @@ type Governor struct {
 // laneKey names the requests that one limit covers. Caller and bucket are empty for a storage host, which knows neither.
 type laneKey struct {
 	host   string
-	caller string // fingerprint of the token, empty for anonymous requests
+	caller string // fingerprint of the token
 	bucket string // "api", "resolvers", or what has a quota of its own: "commit", "create"
 }
 
@@ -105,9 +105,6 @@ func (l lanes) quota(u *url.URL) laneKey {
 
 // fingerprint tells tokens apart without being one.
 func fingerprint(token string) string {
-	if token == "" {
-		return ""
-	}
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:8])
 }
@@ -149,19 +146,15 @@ func (g *Governor) pause(now time.Time, key laneKey, d time.Duration, reason str
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.lane(key)
-	began := later(now, l.until)
-	extra := now.Add(d).Sub(began)
+	runs := l.until.After(now)
+	extra := d
+	if runs {
+		extra = now.Add(d).Sub(l.until)
+	}
 	if extra > 0 {
 		l.until = now.Add(d)
 	}
-	return Wait{Reason: reason, For: extra, Shared: true}, extra >= time.Second || extra > 0 && began.Equal(now)
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+	return Wait{Reason: reason, For: extra, Shared: true}, extra >= time.Second || extra > 0 && !runs
 }
 
 // Below a part of the quota, requests are spread over the rest of the window.

@@ -161,9 +161,15 @@ func (d *infoDocument) info() (*RepoInfo, error) {
 		PipelineTag: d.PipelineTag, LibraryName: d.LibraryName, Tags: d.Tags, Parameters: d.SafeTensors.Parameters,
 	}
 	for _, s := range d.Siblings {
-		f, err := s.file()
-		if err != nil {
-			return nil, err
+		f := FileInfo{Path: s.Name, Size: -1, BlobID: s.BlobID} // -1 is a size that the hub did not tell
+		if s.Size != nil {
+			f.Size = *s.Size
+		}
+		if s.LFS != nil {
+			f.SHA256, f.Size = strings.ToLower(s.LFS.SHA256), s.LFS.Size
+		}
+		if f.Size < -1 || f.SHA256 != "" && !isSHA256(f.SHA256) {
+			return nil, fmt.Errorf("info gives a bad size or hash for %q", oneLine(s.Name))
 		}
 		info.Files = append(info.Files, f)
 	}
@@ -177,19 +183,4 @@ func (d *infoDocument) gated() string {
 	}
 	text, _ := d.Gated.(string)
 	return text
-}
-
-// file gives a Size of -1 if the hub did not tell it.
-func (s sibling) file() (FileInfo, error) {
-	f := FileInfo{Path: s.Name, Size: -1, BlobID: s.BlobID}
-	if s.Size != nil {
-		f.Size = *s.Size
-	}
-	if s.LFS != nil {
-		f.SHA256, f.Size = strings.ToLower(s.LFS.SHA256), s.LFS.Size
-	}
-	if f.Size < -1 || f.SHA256 != "" && !isSHA256(f.SHA256) {
-		return f, fmt.Errorf("info gives a bad size or hash for %q", oneLine(s.Name))
-	}
-	return f, nil
 }

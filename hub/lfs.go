@@ -38,7 +38,6 @@ func (a *lfsAction) headers() http.Header {
 // lfsObject is the hub's answer about one object.
 type lfsObject struct {
 	OID     string `json:"oid"`
-	Size    int64  `json:"size"`
 	Actions *struct {
 		Upload *lfsAction `json:"upload"`
 		Verify *lfsAction `json:"verify"`
@@ -87,24 +86,19 @@ func (u *upload) object(r *request, answer *batchAnswer) (*lfsObject, error) {
 	}
 	obj := &answer.Objects[at]
 	if obj.Error != nil {
-		return nil, u.t.objectError(r, obj)
+		e := u.t.errorf(r.op, nil, "%s", oneLine(obj.Error.Message))
+		e.Status, e.Repo, e.TokenSource = obj.Error.Code, r.repo, u.t.opt.TokenSource
+		e.Method, e.URL = r.method, redact(r.url)
+		if link, err := parseVerbatim(r.url); err == nil {
+			e.wait.lane = u.t.lanes.quota(link)
+		}
+		e.Err = classify(e)
+		return nil, e
 	}
 	if !obj.stored() && answer.Transfer != "" && answer.Transfer != "basic" && answer.Transfer != "multipart" {
 		return nil, u.t.errorf(r.op, ErrNotHub, "the hub insists on transfer %q", oneLine(answer.Transfer))
 	}
 	return obj, nil
-}
-
-// objectError is the refusal of one object inside an answer 200.
-func (t *transport) objectError(r *request, o *lfsObject) error {
-	e := t.errorf(r.op, nil, "%s", oneLine(o.Error.Message))
-	e.Status, e.Repo, e.TokenSource = o.Error.Code, r.repo, t.opt.TokenSource
-	e.Method, e.URL = r.method, redact(r.url)
-	if u, err := parseVerbatim(r.url); err == nil {
-		e.wait.lane = t.lanes.quota(u)
-	}
-	e.Err = classify(e)
-	return e
 }
 
 // Duplicate names a large file that another repo on the same hub stores.

@@ -95,7 +95,7 @@ func TestCreateRepoOnTheHub(t *testing.T) {
 			t.Errorf("%s: created %v, private %v, %v", tt.repo, created, is, err)
 		}
 	}
-	if err := w.SetVisibility(t.Context(), "me/b", true); err != nil {
+	if err := w.MakePrivate(t.Context(), "me/b"); err != nil {
 		t.Error(err)
 	}
 	if is, _ := w.srv.Visibility("me/b"); !is {

@@ -21,15 +21,6 @@ type PullRequest struct {
 
 var pullNumber = regexp.MustCompile(`/discussions/(\d+)`)
 
-// pullRef is the revision of the pull request that a URL leads to.
-func pullRef(url string) string {
-	m := pullNumber.FindStringSubmatch(url)
-	if m == nil {
-		return ""
-	}
-	return "refs/pr/" + m[1]
-}
-
 // discussion is a row of a repo's list. A draft is open, too; the hub lists "merged" and "closed" ones besides.
 type discussion struct {
 	Num           int64  `json:"num"`

@@ -9,11 +9,20 @@ import (
 // ReadRange gives bytes [off, off+n) of a file; the caller owns them. They come from the shared cache where it holds the
 // file. No hash covers a range.
 func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) ([]byte, error) {
-	if n > c.t.opt.RangeBytes {
-		return c.readLong(ctx, f, off, n)
-	}
 	if err := c.t.checkSpan(f, off, off+n); err != nil {
 		return nil, err
+	}
+	if n > c.t.opt.RangeBytes {
+		s, err := c.Stream(ctx, f, off, off+n)
+		if err != nil {
+			return nil, err
+		}
+		defer s.Close()
+		buf := make([]byte, n)
+		if _, err := io.ReadFull(s, buf); err != nil {
+			return nil, err
+		}
+		return buf, nil
 	}
 	if file, ok := c.cache.open(f); ok {
 		defer file.Close()
@@ -23,19 +32,6 @@ func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) ([]byte
 		}
 	}
 	return c.files.read(ctx, f, off, n)
-}
-
-func (c *Client) readLong(ctx context.Context, f FileRef, off, n int64) ([]byte, error) {
-	s, err := c.Stream(ctx, f, off, off+n)
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	buf := make([]byte, n)
-	if _, err := io.ReadFull(s, buf); err != nil {
-		return nil, err
-	}
-	return buf, nil
 }
 
 // checkSpan refuses references and spans that no file has.

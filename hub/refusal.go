@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"io"
@@ -19,9 +20,10 @@ func (t *transport) refusal(r *request, u *url.URL, resp *http.Response) *Error 
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	e := t.failure(r, u, nil)
 	e.Status = resp.StatusCode
-	e.RequestID = requestID(resp.Header)
-	e.Code = oneLine(resp.Header.Get("X-Error-Code"))
-	e.Message = oneLine(resp.Header.Get("X-Error-Message"))
+	h := resp.Header // one of these ids the operators can search for
+	e.RequestID = oneLine(cmp.Or(h.Get("X-Request-Id"), h.Get("X-Amzn-Trace-Id"), h.Get("X-Amz-Request-Id"), h.Get("X-Amz-Cf-Id")))
+	e.Code = oneLine(h.Get("X-Error-Code"))
+	e.Message = oneLine(h.Get("X-Error-Message"))
 	e.wait = parseWait(resp, t.opt.Clock.Now())
 	if e.wait.lane = t.lanes.of(u); e.wait.bucket == "" {
 		e.wait.lane = t.lanes.quota(u)
@@ -31,22 +33,12 @@ func (t *transport) refusal(r *request, u *url.URL, resp *http.Response) *Error 
 		e.TokenSource = t.opt.TokenSource
 	}
 	if e.Message == "" {
-		e.readBody(resp.Header.Get("Content-Type"), body)
+		e.readBody(h.Get("Content-Type"), body)
 	}
 	if onHub {
 		e.Err = classify(e)
 	}
 	return e
-}
-
-// requestID finds the id that the hub's operators can search for.
-func requestID(h http.Header) string {
-	for _, key := range []string{"X-Request-Id", "X-Amzn-Trace-Id", "X-Amz-Request-Id", "X-Amz-Cf-Id"} {
-		if id := h.Get(key); id != "" {
-			return oneLine(id)
-		}
-	}
-	return ""
 }
 
 // readBody takes the message from a JSON or storage XML body; HTML and other text is never shown.

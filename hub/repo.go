@@ -87,7 +87,7 @@ func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (cr
 	namespace, name, _ := strings.Cut(repo, "/")
 	body := map[string]any{"name": name, "organization": namespace, "type": "model"}
 	if private != nil {
-		body["visibility"] = visibility[*private]
+		body["visibility"] = map[bool]string{true: "private", false: "public"}[*private]
 	}
 	r := send("create repo "+repo, repo, http.MethodPost, c.Endpoint()+"/api/repos/create", body)
 	err = c.t.retry(ctx, r, func(ctx context.Context, _ *progress) error {
@@ -108,10 +108,8 @@ func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (cr
 	if err != nil || info.Private {
 		return true, err
 	}
-	return true, c.setVisibility(ctx, repo, true) // the hub does not know the member visibility
+	return true, c.makePrivate(ctx, repo) // the hub does not know the member visibility
 }
-
-var visibility = map[bool]string{true: "private", false: "public"} // by private
 
 // acceptExisting turns the refusal to create a repo that exists into success, as the Python client does for 401, 402, 403
 // and 409.
@@ -133,21 +131,17 @@ func (c *Client) acceptExisting(ctx context.Context, repo string, err error) err
 	return err
 }
 
-// setVisibility changes who may see a repo, and checks that the hub did it.
-func (c *Client) setVisibility(ctx context.Context, repo string, private bool) error {
-	r := c.t.repoSend("set visibility of "+repo, repo, http.MethodPut, "/settings",
-		map[string]string{"visibility": visibility[private]})
+// makePrivate hides a repo, and checks that the hub did it.
+func (c *Client) makePrivate(ctx context.Context, repo string) error {
+	r := c.t.repoSend("set visibility of "+repo, repo, http.MethodPut, "/settings", map[string]string{"visibility": "private"})
 	if _, err := c.t.call(ctx, r, nil); err != nil {
 		return err
 	}
 	info, err := c.Info(ctx, repo, "")
-	if err != nil {
-		return err
+	if err == nil && !info.Private {
+		return c.t.errorf(r.op, ErrForbidden, "the hub did not make it private")
 	}
-	if info.Private != private {
-		return c.t.errorf(r.op, ErrForbidden, "the hub did not make it %s", visibility[private])
-	}
-	return nil
+	return err
 }
 
 // CreateBranch makes a branch that starts at a commit, or at main's head if start is empty. A branch that exists is

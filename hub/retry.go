@@ -36,10 +36,6 @@ func (g *gaveUp) Unwrap() error { return g.err }
 // retry is the retry loop of all requests. It repeats try while its error is temporary, waits as the server asks or with
 // full jitter, and gives up after the tries, the total wait, or the end of ctx. A quota that does not say when it is
 // over may take an hour, so that only the total wait ends it.
-//
-// Some failures are no matter of repeating the same request. Loops around this one deal with them: sendObject asks for
-// fresh upload links, putPart sends a part again that was acknowledged without an ETag, and ReadFile fetches a file
-// again whose hash is wrong.
 func (t *transport) retry(ctx context.Context, r *request, try func(context.Context, *progress) error) error {
 	if r.err != nil {
 		return r.err

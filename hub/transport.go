@@ -55,14 +55,13 @@ func (t *transport) exchange(ctx context.Context, r *request) (*http.Response, e
 			return nil, err
 		}
 		next, err := t.nextHop(r, u, resp, hop)
-		if err != nil {
-			_ = resp.Body.Close()
-			return nil, err
-		}
-		if next == nil {
+		if next == nil && err == nil {
 			return t.check(r, u, resp)
 		}
 		_ = resp.Body.Close()
+		if err != nil {
+			return nil, err
+		}
 		u = next
 	}
 }
