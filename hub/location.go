@@ -47,7 +47,7 @@ const expiryMargin = time.Minute
 // locate gives the current location of a file, asking the hub when there is none or it is about to expire.
 func (l *locations) locate(ctx context.Context, f FileRef) (r *resolved, err error) {
 	at := l.at(f)
-	err = at.lock.hold(ctx, func() error {
+	err = at.lock.hold(ctx, func() (err error) {
 		r = at.now
 		if r == nil || !r.expires.IsZero() && !l.t.opt.Clock.Now().Add(expiryMargin).Before(r.expires) {
 			if r, err = l.head(ctx, f); err != nil {

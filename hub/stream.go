@@ -217,14 +217,14 @@ func (g *segment) update(change func()) {
 // done only after its worker is, because the buffer is given away then.
 func (g *segment) read(p []byte) (k int, done bool, err error) {
 	g.mu.Lock()
-	n, finished, err := g.n, g.done, g.err
+	n, finished, failure := g.n, g.done, g.err
 	g.mu.Unlock()
 	k = copy(p, g.buf[g.pos:n])
 	g.pos += k
-	if k > 0 && err != nil {
-		return k, false, nil
+	if k == 0 {
+		err = failure
 	}
-	return k, finished && err == nil && g.pos == len(g.buf), err
+	return k, finished && failure == nil && g.pos == len(g.buf), err
 }
 
 func (g *segment) release() {
