@@ -73,7 +73,7 @@ func (t *transport) once(ctx context.Context, r *request, out any) (http.Header,
 	return resp.Header, nil
 }
 
-// decode tells a JSON body that was cut, which is worth a repeat, from one that no hub would send.
+// decode reads a JSON body. It tells one that was cut, which is worth a repeat, from one that no hub would send.
 func decode(body io.Reader, out any) error {
 	data, err := io.ReadAll(io.LimitReader(body, maxJSON+1))
 	if err != nil {

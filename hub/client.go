@@ -71,7 +71,8 @@ func New(opt Options) (*Client, error) {
 	line := opt.Governor.line(opt.Clock, opt.LimitRate)
 	t := &transport{opt: opt, endpoint: endpoint, lanes: lanes{endpoint, fingerprint(opt.Token)},
 		jitter: rand.Float64, in: line.in, out: line.out}
-	return &Client{t: t, cache: &sharedCache{t: t, dir: opt.CacheDir}, files: newDownloads(t), puts: make(slots, opt.Connections)}, nil
+	cache := &sharedCache{t: t, dir: opt.CacheDir}
+	return &Client{t: t, cache: cache, files: newDownloads(t), puts: make(slots, opt.Connections)}, nil
 }
 
 // complete fills in defaults and refuses what cannot work.

@@ -76,14 +76,13 @@ func (e *Env) findToken(getenv func(string) string, file string) error {
 		}
 	}
 	token, err := ReadTokenFile(file)
-	if errors.Is(err, fs.ErrNotExist) || token == "" && err == nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
+	if token != "" {
+		e.Token, e.TokenSource = token, "file "+file
 	}
-	e.Token, e.TokenSource = token, "file "+file
-	return nil
+	return err
 }
 
 // maxTokenFile is far above any token.

@@ -15,7 +15,8 @@ var hints = []struct {
 	step, withToken string
 }{
 	{ErrGated, "open {endpoint}/{repo} in a browser, accept the terms, then set HF_TOKEN to your access token",
-		"request access at {endpoint}/{repo} in a browser; if you have it, the token from {token} may lack the right to read gated repos"},
+		"request access at {endpoint}/{repo} in a browser; if you have it, the token from {token} may lack the right to read " +
+			"gated repos"},
 	{ErrUnauthorized, "set HF_TOKEN to an access token, from {endpoint}/settings/tokens",
 		"the token from {token} {fault}; make a new one at {endpoint}/settings/tokens"},
 	{ErrNotFound, "check the spelling of {name}; if the repo is private, set HF_TOKEN",

@@ -17,7 +17,7 @@ type throttle struct {
 	paid time.Time // the moment up to which bytes are accounted for
 }
 
-// burst is how much unused time may be saved up.
+// burst bounds the unused time that may be saved up.
 const burst = 100 * time.Millisecond
 
 // take returns when n bytes may have passed.

@@ -74,7 +74,8 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]TreeEnt
 	return tree, nil
 }
 
-// nextPage reads the Link header; empty after the last page. A link to another origin is refused: the token would not go there, and no hub sends one.
+// nextPage reads the Link header; empty after the last page. A link to another origin is refused: the token would not go
+// there, and no hub sends one.
 func (t *transport) nextPage(r *request, header http.Header) (string, error) {
 	link := nextLink(header.Values("Link"))
 	if link == "" {
@@ -143,8 +144,7 @@ type Refs struct {
 // Refs lists branches and tags.
 func (c *Client) Refs(ctx context.Context, repo string) (*Refs, error) {
 	refs := new(Refs)
-	_, err := c.t.call(ctx, c.t.repoGet("list branches of "+repo, repo, "/refs"), refs)
-	if err != nil {
+	if _, err := c.t.call(ctx, c.t.repoGet("list branches of "+repo, repo, "/refs"), refs); err != nil {
 		return nil, err
 	}
 	return refs, nil
