@@ -205,9 +205,7 @@ func TestCacheWrite(t *testing.T) {
 	if err := put(plain, "{}"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.CacheRevision("a/b", "main", testCommit); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "models--a--b", "refs", "main"), testCommit)
 	link, err := os.Readlink(filepath.Join(dir, "models--a--b", "snapshots", testCommit, "sub", "m.safetensors"))
 	if err != nil || link != "../../../blobs/"+ref.SHA256 {
 		t.Errorf("link is %q, %v", link, err)

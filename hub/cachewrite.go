@@ -2,8 +2,6 @@ package hub
 
 import (
 	"context"
-	"crypto/sha1"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,43 +15,41 @@ import (
 	"github.com/df11-convert/df11-convert/internal/filelock"
 )
 
-// CacheFile is a file on its way into the shared cache. It appears there, for
-// the Python client too, only when all its bytes are there and have the hash
-// that the reference names. What has been written before an error or a kill is
-// gone on with by the next CacheCreate. It is not for concurrent use.
+// CacheFile is a file on its way into the shared cache. It appears there, for the Python client too, only when all its
+// bytes have arrived and have the hash that the reference names. Bytes written before an error or a kill are kept, and
+// the next CacheCreate goes on behind them. It is not for concurrent use.
 type CacheFile struct {
-	c     *Client
+	cache *sharedCache
 	ref   FileRef
 	file  *atomicfile.File
-	lock  *filelock.Lock // nil: another process writes the file as well, and this one is not to be gone on with
+	lock  *filelock.Lock // nil: another process writes the file too, so that this one is dropped unless it is committed
 	hash  hash.Hash
 	n     int64
 	wrong bool
 }
 
-// CacheCreate begins a file of the shared cache, or goes on with it; the caller
-// writes its bytes from Offset on in order, defers Cleanup and ends with Commit.
-// The reference needs its hash.
+// CacheCreate begins a file of the shared cache, or goes on with it; the caller writes its bytes from Offset on in order,
+// defers Cleanup and ends with Commit. The reference needs its hash.
 func (c *Client) CacheCreate(ctx context.Context, f FileRef) (*CacheFile, error) {
 	if err := checkSource(f.Repo, f.Commit, f.Path); err != nil {
 		return nil, err
 	}
-	if c.opt.CacheDir == "" || !isCommit(f.Commit) || !isSHA256(f.SHA256) && !isCommit(f.BlobID) {
-		return nil, c.errorf("cache "+f.String(), ErrCorrupt, "no cache is set, or the file's commit or hash is not known")
+	if c.cache.dir == "" || !isCommit(f.Commit) || !isSHA256(f.SHA256) && !isCommit(f.BlobID) {
+		return nil, c.t.errorf("cache "+f.String(), ErrCorrupt, "no cache is set, or the file's commit or hash is not known")
 	}
-	w := &CacheFile{c: c, ref: f, hash: f.newHash()}
+	w := &CacheFile{cache: c.cache, ref: f, hash: f.newHash()}
 	if err := w.open(ctx); err != nil {
 		return nil, fmt.Errorf("cache %s: %w", f, err)
 	}
 	return w, nil
 }
 
-// open takes the lock that the Python client takes, too, and what an earlier run
-// has left. Without the lock the file gets a name that nobody else uses.
+// open takes the same lock as the Python client, and the bytes that an earlier run has left. Without the lock the file
+// gets a name that nobody else uses.
 func (w *CacheFile) open(ctx context.Context) error {
-	folder := w.c.repoFolder(w.ref.Repo)
+	folder := w.cache.folder(w.ref.Repo)
 	blob := filepath.Join(folder, "blobs", w.ref.hash())
-	locks := filepath.Join(w.c.opt.CacheDir, ".locks", filepath.Base(folder))
+	locks := filepath.Join(w.cache.dir, ".locks", filepath.Base(folder))
 	for _, dir := range []string{filepath.Dir(blob), locks} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
@@ -73,21 +69,14 @@ func (w *CacheFile) open(ctx context.Context) error {
 		w.release()
 		return err
 	}
-	if err := w.rehash(ctx); err != nil {
+	if err := copyAll(ctx, w.hash, io.NewSectionReader(w.file, 0, w.n)); err != nil {
 		w.Cleanup()
 		return err
 	}
 	return nil
 }
 
-// rehash reads what is there already.
-func (w *CacheFile) rehash(ctx context.Context) error {
-	there := &contextReader{ctx, io.NewSectionReader(w.file, 0, w.n)}
-	_, err := io.CopyBuffer(struct{ io.Writer }{w.hash}, there, make([]byte, 1<<20))
-	return err
-}
-
-// Offset is how many bytes are there: where the caller begins.
+// Offset is the number of bytes that are there: where the caller begins.
 func (w *CacheFile) Offset() int64 { return w.n }
 
 func (w *CacheFile) release() {
@@ -95,16 +84,6 @@ func (w *CacheFile) release() {
 		_ = w.lock.Release()
 		w.lock = nil
 	}
-}
-
-// newHash is the hash by which the cache names the file.
-func (f FileRef) newHash() hash.Hash {
-	if f.SHA256 != "" {
-		return sha256.New()
-	}
-	h := sha1.New()
-	fmt.Fprintf(h, "blob %d\x00", f.Size)
-	return h
 }
 
 // Write adds the next bytes of the file.
@@ -115,8 +94,8 @@ func (w *CacheFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Cleanup ends a file that is not committed; it may always be deferred. What is
-// there stays for the next CacheCreate, unless it was found to be wrong.
+// Cleanup ends a file that is not committed; it may always be deferred. The bytes written so far stay for the next
+// CacheCreate, unless they were found to be wrong.
 func (w *CacheFile) Cleanup() {
 	if w.lock == nil || w.wrong || w.n == 0 {
 		w.file.Cleanup()
@@ -126,27 +105,25 @@ func (w *CacheFile) Cleanup() {
 	w.release()
 }
 
-// Commit checks size and hash, and makes the file appear in its snapshot. It
-// takes the place of a damaged copy by rename.
+// Commit checks size and hash, and makes the file appear in its snapshot. It takes the place of a damaged copy by rename.
 func (w *CacheFile) Commit() error {
 	op := "cache " + w.ref.String()
 	if got := hex.EncodeToString(w.hash.Sum(nil)); w.n != w.ref.Size || got != w.ref.hash() {
 		w.wrong = w.n >= w.ref.Size
-		return w.c.errorf(op, ErrCorrupt, "%d bytes with hash %s, expected %d with %s", w.n, got, w.ref.Size, w.ref.hash())
+		return w.cache.t.errorf(op, ErrCorrupt, "%d bytes with hash %s, expected %d with %s", w.n, got, w.ref.Size, w.ref.hash())
 	}
 	if err := w.file.Commit(w.ref.Size); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
-	if err := w.c.link(w.ref); err != nil {
+	if err := w.cache.link(w.ref); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	return nil
 }
 
-// link puts a blob into its snapshot: as a relative link, or as the file itself
-// where links cannot be made.
-func (c *Client) link(f FileRef) error {
-	folder := c.repoFolder(f.Repo)
+// link puts a blob into its snapshot: as a relative link, or as the file itself where links cannot be made.
+func (s *sharedCache) link(f FileRef) error {
+	folder := s.folder(f.Repo)
 	blob := filepath.Join(folder, "blobs", f.hash())
 	name := filepath.Join(folder, "snapshots", f.Commit, filepath.FromSlash(f.Path))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -165,7 +142,7 @@ func (c *Client) link(f FileRef) error {
 	}
 	for _, p := range []string{blob, name} {
 		if found, err := filepath.EvalSymlinks(p); err == nil {
-			c.repaired(found)
+			s.damaged.Delete(found)
 		}
 	}
 	return nil
@@ -183,35 +160,4 @@ func relink(target, name string) error {
 		return err
 	}
 	return os.Rename(fresh, name)
-}
-
-// CacheRevision records in the shared cache which commit a branch or tag is at.
-func (c *Client) CacheRevision(repo, rev, commit string) error {
-	if c.opt.CacheDir == "" || isCommit(rev) || checkRepo(repo) != nil || ValidPath(rev) != nil || !isCommit(commit) {
-		return nil //nolint:nilerr // names that the cache cannot hold are not recorded
-	}
-	if old, ok := c.cachedCommit(repo, rev); ok && old == commit {
-		return nil
-	}
-	path := filepath.Join(c.repoFolder(repo), "refs", filepath.FromSlash(rev))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("cache revision %s of %s: %w", rev, repo, err)
-	}
-	if err := atomicfile.WriteFile(path, []byte(commit)); err != nil {
-		return fmt.Errorf("cache revision %s of %s: %w", rev, repo, err)
-	}
-	return nil
-}
-
-// contextReader ends with the context.
-type contextReader struct {
-	ctx context.Context //nolint:containedctx // of the one copy that reads it
-	r   io.Reader
-}
-
-func (r *contextReader) Read(p []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	return r.r.Read(p)
 }

@@ -2,14 +2,85 @@ package hub
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"time"
 )
+
+// Op is one change of a commit. The zero Op changes nothing.
+type Op struct {
+	Path   string
+	Size   int64  // bytes of the file; 0 for a deletion
+	SHA256 string // of the content, for large files
+
+	kind    opKind
+	content []byte
+}
+
+type opKind int
+
+const (
+	opNone opKind = iota // the branch already holds it
+	opFile
+	opLFS
+	opDelete
+)
+
+// FileOp puts a small file into the commit itself. The content is borrowed until the commit is done.
+func FileOp(path string, content []byte) Op {
+	return Op{Path: path, Size: int64(len(content)), kind: opFile, content: content}
+}
+
+// LFSOp names a large file whose object the hub already stores.
+func LFSOp(path, sha256 string, size int64) Op {
+	return Op{Path: path, Size: size, SHA256: sha256, kind: opLFS}
+}
+
+// DeleteOp removes a file; the hub refuses the commit if it is not there.
+func DeleteOp(path string) Op { return Op{Path: path, kind: opDelete} }
+
+// Payload is the number of bytes that the file adds to the commit's own body.
+func (o Op) Payload() int64 {
+	if o.kind == opFile {
+		return o.Size
+	}
+	return 0
+}
+
+// row is the Op as a line of the commit's body.
+func (o Op) row() ndjsonRow {
+	switch o.kind {
+	case opFile:
+		return ndjsonRow{"file", map[string]any{"path": o.Path, "content": base64.StdEncoding.EncodeToString(o.content),
+			"encoding": "base64"}}
+	case opLFS:
+		return ndjsonRow{"lfsFile", map[string]any{"path": o.Path, "algo": "sha256", "oid": o.SHA256, "size": o.Size}}
+	}
+	return ndjsonRow{"deletedFile", map[string]any{"path": o.Path}}
+}
+
+// holds says whether a tree is as the Op would make it.
+func (o Op) holds(tree map[string]TreeEntry) bool {
+	entry, there := tree[o.Path]
+	switch o.kind {
+	case opFile:
+		return there && (entry.BlobID == gitBlobHash(o.content) ||
+			entry.SHA256 != "" && entry.SHA256 == hashLike(entry.SHA256, o.content))
+	case opLFS:
+		return there && entry.SHA256 == o.SHA256
+	case opDelete:
+		return !there
+	}
+	return true
+}
 
 // CommitRequest is one commit to make.
 type CommitRequest struct {
@@ -28,24 +99,30 @@ type Commit struct {
 	PullRequestRef string // "refs/pr/7": the revision to commit further changes to
 }
 
-// slowAnswer is how long the hub may take over a commit or a completion; it
-// allows itself about a minute.
+// slowAnswer is how long the hub may take over a commit or a completion; it allows itself about a minute.
 const slowAnswer = 3 * time.Minute
 
-// Commit applies the changes in one commit. When an answer leaves open whether
-// the commit was made (500, 504, a lost connection), the branch is read: if it
-// holds every change, that is success; otherwise the commit is repeated, which
-// its parent makes safe. ErrConflict says that the branch moved and lacks our
-// changes: read its head, look again at what is to do, and call again. With
-// CreatePR it is the list of our pull requests that tells whether one of this
-// title was opened; none is opened twice as long as titles differ. Ops that are Unchanged are left out, and a request without any
-// other makes no commit and gives the head.
+// Commit applies the changes in one commit. Ops that Upload found unchanged are left out; without any other, no commit is
+// made, and the branch's head is given.
+//
+// When an answer leaves open whether the commit was made (500, 504, a lost connection), the branch is read: if it holds
+// every change, that is success; otherwise the commit is repeated, which its parent makes safe. ErrConflict says that the
+// branch moved and lacks our changes: read its head, look again at the changes to make, and call again. With CreatePR the
+// list of our pull requests tells whether one of this title was opened; none is opened twice as long as titles differ.
 func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest) (Commit, error) {
-	if err := checkOps(repo, req.Ops); err != nil {
+	if err := checkRepo(repo); err != nil {
 		return Commit{}, err
 	}
-	rev = orDefault(rev, "main")
-	ops := liveOps(req.Ops)
+	var ops []Op
+	for _, o := range req.Ops {
+		if err := ValidPath(o.Path); err != nil {
+			return Commit{}, err
+		}
+		if o.kind != opNone {
+			ops = append(ops, o)
+		}
+	}
+	req.Ops, rev = ops, cmp.Or(rev, "main")
 	if len(ops) == 0 || req.Parent == "" {
 		head, err := c.Head(ctx, repo, rev)
 		if err != nil || len(ops) == 0 {
@@ -53,51 +130,25 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 		}
 		req.Parent = head
 	}
-	p := &pendingCommit{c: c, repo: repo, rev: rev, title: req.Summary, parent: req.Parent, ops: ops}
-	var err error
-	if p.r, err = c.commitRequest(repo, rev, req, ops); err != nil {
+	r, err := c.t.commitRequest(repo, rev, req)
+	if err != nil {
 		return Commit{}, err
 	}
+	p := &pendingCommit{CommitRequest: req, c: c, r: r, repo: repo, rev: rev}
 	try := p.try
 	if req.CreatePR {
 		try = p.tryPull
 	}
-	err = c.t.retry(ctx, p.r, try)
+	err = c.t.retry(ctx, r, try)
 	return p.done, err
 }
 
-func checkOps(repo string, ops []Op) error {
-	if err := checkRepo(repo); err != nil {
-		return err
-	}
-	for _, o := range ops {
-		if o.kind == opDeleteFolder {
-			continue
-		}
-		if err := ValidPath(o.Path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func liveOps(ops []Op) []Op {
-	var live []Op
-	for _, o := range ops {
-		if o.kind != opNone {
-			live = append(live, o)
-		}
-	}
-	return live
-}
-
-func (c *Client) commitRequest(repo, rev string, req CommitRequest, ops []Op) (*request, error) {
-	header := map[string]string{"summary": req.Summary, "description": req.Description, "parentCommit": req.Parent}
-	body, err := ndjson(header, ops)
+func (t *transport) commitRequest(repo, rev string, req CommitRequest) (*request, error) {
+	body, err := req.ndjson()
 	if err != nil {
 		return nil, fmt.Errorf("write commit: %w", err)
 	}
-	target := c.apiURL(repo, revPath("commit", rev))
+	target := t.endpoint.api(repo, revPath("commit", rev))
 	if req.CreatePR {
 		target += "?create_pr=1"
 	}
@@ -107,19 +158,39 @@ func (c *Client) commitRequest(repo, rev string, req CommitRequest, ops []Op) (*
 		body:   func() io.Reader { return bytes.NewReader(body) }, size: int64(len(body))}, nil
 }
 
-// pendingCommit is a commit on its way.
+type ndjsonRow struct {
+	Key   string `json:"key"`
+	Value any    `json:"value"`
+}
+
+// ndjson writes the body of the commit, one JSON object per line.
+func (req CommitRequest) ndjson() ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	header := map[string]string{"summary": req.Summary, "description": req.Description, "parentCommit": req.Parent}
+	if err := enc.Encode(ndjsonRow{"header", header}); err != nil {
+		return nil, err
+	}
+	for _, o := range req.Ops {
+		if err := enc.Encode(o.row()); err != nil {
+			return nil, err
+		}
+	}
+	return buf.Bytes(), nil
+}
+
+// pendingCommit is a commit on its way. Its Parent is set, and all of its Ops change something.
 type pendingCommit struct {
+	CommitRequest
 	c         *Client
 	r         *request
 	repo, rev string
-	title     string
-	parent    string
-	ops       []Op
 	inDoubt   bool // an earlier attempt may have landed, or land still
 	done      Commit
 }
 
-// try makes one attempt and settles what its answer leaves open.
+// try makes one attempt and settles whether it took effect.
 func (p *pendingCommit) try(ctx context.Context, _ *progress) error {
 	if p.inDoubt {
 		if err := p.settle(ctx, nil); !errors.Is(err, errNotLanded) {
@@ -137,99 +208,86 @@ func (p *pendingCommit) try(ctx context.Context, _ *progress) error {
 // errNotLanded says that the branch is where it was before the commit.
 var errNotLanded = errors.New("commit is not there")
 
-// settle reads the branch after cause. It gives nil when every change is
-// there, ErrConflict when the branch moved without them, and otherwise cause,
-// for the retry loop to judge (errNotLanded if there is none).
+// settle reads the branch after cause. It gives nil when every change is there, ErrConflict when the branch moved without
+// them, and otherwise cause, for the retry loop to judge (errNotLanded if there is none).
 func (p *pendingCommit) settle(ctx context.Context, cause error) error {
-	head, err := p.c.Head(ctx, p.repo, p.rev)
+	head, landed, err := p.landed(ctx, p.rev)
 	if err != nil {
 		return err
 	}
-	tree, err := p.c.Tree(ctx, p.repo, head)
-	if err != nil {
-		return err
-	}
-	if holdsAll(p.ops, tree) {
+	if landed {
 		p.done = Commit{OID: head}
 		return nil
 	}
-	if head != p.parent {
-		return p.conflict(cause, head)
-	}
-	if cause == nil {
+	e, refused := errors.AsType[*Error](cause)
+	switch {
+	case head != p.Parent && refused:
+		return e.as(ErrConflict)
+	case head != p.Parent:
+		return p.c.t.errorf(p.r.op, ErrConflict, "%s is at %s", p.rev, head)
+	case cause == nil:
 		return errNotLanded
-	}
-	var e *Error
-	if errors.As(cause, &e) && errors.Is(cause, ErrConflict) {
-		busy := *e
-		busy.Err = errBusy
-		return &busy
+	case refused && errors.Is(cause, ErrConflict):
+		return e.as(errBusy)
 	}
 	return cause
 }
 
-func (p *pendingCommit) conflict(cause error, head string) error {
-	var e *Error
-	if errors.As(cause, &e) {
-		moved := *e
-		moved.Err = ErrConflict
-		return &moved
+// landed reads the head of a branch and says whether it holds every change.
+func (p *pendingCommit) landed(ctx context.Context, rev string) (head string, all bool, err error) {
+	if head, err = p.c.Head(ctx, p.repo, rev); err != nil {
+		return "", false, err
 	}
-	return p.c.errorf(p.r.op, ErrConflict, "%s is at %s", p.rev, head)
-}
-
-func holdsAll(ops []Op, tree map[string]TreeEntry) bool {
-	for _, o := range ops {
+	tree, err := p.c.Tree(ctx, p.repo, head)
+	if err != nil {
+		return "", false, err
+	}
+	for _, o := range p.Ops {
 		if !o.holds(tree) {
-			return false
+			return head, false, nil
 		}
 	}
-	return true
+	return head, true, nil
 }
 
-// unsettled says whether a failed POST may have changed the branch, or says
-// that something else did.
+// unsettled says whether a failed POST may have changed the branch, or says that something else did.
 func unsettled(err error) bool {
-	var e *Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
 		return false
 	}
-	if e.Status == 0 {
-		return !neverStarted(e) && temporaryNetwork(e.Err)
+	if e.Status == 0 { // no answer; without a connection, the request was not even begun
+		op, ok := errors.AsType[*net.OpError](e.Err)
+		begun := !ok || op.Op != "dial" && op.Op != "proxyconnect"
+		return begun && temporaryNetwork(e.Err)
 	}
 	return e.Status >= 500 || e.Status == http.StatusRequestTimeout || errors.Is(err, ErrConflict)
 }
 
 func (p *pendingCommit) post(ctx context.Context) error {
-	resp, err := p.c.t.exchange(ctx, p.r)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
 	var answer struct {
 		CommitOID      string `json:"commitOid"`
 		CommitURL      string `json:"commitUrl"`
 		PullRequestURL string `json:"pullRequestUrl"`
 	}
-	if err := p.c.decode(p.r, resp, &answer); err != nil {
+	if _, err := p.c.t.once(ctx, p.r, &answer); err != nil {
 		return err
 	}
-	p.done = Commit{OID: answer.CommitOID, URL: rewrite(p.c.t.endpoint, answer.CommitURL),
-		PullRequestURL: rewrite(p.c.t.endpoint, answer.PullRequestURL)}
-	p.done.PullRequestRef = pullRef(answer.PullRequestURL)
+	endpoint := p.c.t.endpoint
+	p.done = Commit{OID: answer.CommitOID, URL: endpoint.rewrite(answer.CommitURL),
+		PullRequestURL: endpoint.rewrite(answer.PullRequestURL)}
+	if m := pullNumber.FindStringSubmatch(answer.PullRequestURL); m != nil {
+		p.done.PullRequestRef = "refs/pr/" + m[1]
+	}
 	return nil
 }
 
 var missingText = regexp.MustCompile(`(?i)lfs (pointer|object|file)[^.]*(not exist|not found|missing|unknown)|(unknown|missing) lfs`)
 
-// missingObject names the refusal of a commit whose large file the hub lost:
-// upload it again.
+// missingObject names the refusal of a commit whose large file the hub lost: upload it again.
 func missingObject(err error) error {
-	var e *Error
-	if !errors.As(err, &e) || e.Status != http.StatusBadRequest || !missingText.MatchString(e.Message) {
-		return err
+	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusBadRequest && missingText.MatchString(e.Message) {
+		return e.as(ErrMissingObject)
 	}
-	missing := *e
-	missing.Err = ErrMissingObject
-	return &missing
+	return err
 }

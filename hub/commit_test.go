@@ -185,13 +185,6 @@ func TestCommitConflict(t *testing.T) {
 	}
 }
 
-func TestDeleteFolderHolds(t *testing.T) {
-	o := DeleteFolderOp(".df11")
-	if o.Path != ".df11/" || o.holds(map[string]TreeEntry{".df11/x": {}}) || !o.holds(map[string]TreeEntry{".df11x": {}}) {
-		t.Errorf("%+v", o)
-	}
-}
-
 func TestCreateRepo(t *testing.T) {
 	yes := true
 	for _, tt := range []struct {

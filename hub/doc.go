@@ -1,6 +1,5 @@
-// Package hub reads models from a Hugging Face Hub and publishes models to
-// one. It knows nothing of tensors, keeps no state on disk, and prints
-// nothing.
+// Package hub reads models from a Hugging Face Hub and publishes models to one. It knows nothing of tensors and prints
+// nothing. On disk it keeps only the cache that is shared with the Python client, and writes there only if asked to.
 //
 // One Client serves one hub with one token:
 //
@@ -10,12 +9,11 @@
 //
 //	WhoAmI, CheckAccess ─▶ CreateRepo ─▶ Upload (per file) ─▶ Op ─▶ Commit
 //
-// Every request goes through one transport, which holds the only retry loop
-// of this module, the rate governor that slows all workers at once, the
-// redirect rules and the token rule: the token travels to the hub's own
-// scheme, host and port, and nowhere else. Signed URLs are used byte for byte
-// and never shown.
+// Every request goes through one transport. It holds the retry loop of all requests, the redirect rules and the token
+// rule: the token travels to the hub's own scheme, host and port, and nowhere else. A Governor slows all workers of all
+// clients at once. Signed URLs are used byte for byte and never shown. Loops of their own remain where the same request
+// must not simply be repeated: fresh links for an upload whose links expired, a part that was acknowledged without an
+// ETag, a file whose bytes have the wrong hash, and, in the caller, a commit to a branch that moved.
 //
-// Errors are of type *Error around a sentinel such as ErrGated; Hint gives
-// the next step in words.
+// Errors are of type *Error around a sentinel such as ErrGated; Hint gives the next step in words.
 package hub

@@ -23,7 +23,7 @@ func TestStreamLengths(t *testing.T) {
 		if want := (n + 999) / 1000; h.nGets() != want || h.heads > 1 {
 			t.Errorf("%d bytes: %d heads, %d gets", n, h.heads, h.nGets())
 		}
-		if len(c.buffers) != cap(c.buffers) || len(c.conns) != 0 {
+		if len(c.files.buffers) != cap(c.files.buffers) || len(c.files.conns) != 0 {
 			t.Errorf("%d bytes: buffers or connections are not given back", n)
 		}
 	}

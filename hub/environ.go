@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,56 +20,46 @@ type Env struct {
 	Home        string // HF_HOME
 	CacheDir    string // HF_HUB_CACHE
 	Offline     bool
-	OfflineVar  string        // the variable that says so
 	HeadTimeout time.Duration // HF_HUB_ETAG_TIMEOUT, 0 when not set
 	IdleTimeout time.Duration // HF_HUB_DOWNLOAD_TIMEOUT, 0 when not set
-	Origin      string        // HF_HUB_USER_AGENT_ORIGIN
 }
 
 // stagingEndpoint is what HUGGINGFACE_CO_STAGING selects.
 const stagingEndpoint = "https://hub-ci.huggingface.co"
 
-// Environ reads the variables as the Python client does; home is the user's
-// home directory. The error wraps ErrTrustedPublisher when HF_OIDC_RESOURCE is
-// set; the Env is complete but for the token then, so that a caller with an
+// Environ reads the variables as the Python client does; home is the user's home directory. The error wraps
+// ErrTrustedPublisher when HF_OIDC_RESOURCE is set; the Env is complete but for the token then, so that a caller with an
 // explicit token may go on.
 func Environ(getenv func(string) string, home string) (Env, error) {
-	get := func(names ...string) string {
-		for _, n := range names {
-			if v := getenv(n); v != "" {
-				return v
+	endpoint := publicEndpoint
+	if truthy(getenv("HUGGINGFACE_CO_STAGING")) {
+		endpoint = stagingEndpoint
+	}
+	path := func(def string, names ...string) string {
+		for _, name := range names {
+			if p := getenv(name); p != "" {
+				return expandPath(p, getenv, home)
 			}
 		}
-		return ""
+		return expandPath(def, getenv, home)
 	}
-	expand := func(p string) string { return expandPath(p, getenv, home) }
-	e := Env{Endpoint: get("HF_ENDPOINT"), Origin: get("HF_HUB_USER_AGENT_ORIGIN")}
-	if e.Endpoint == "" && truthy(getenv("HUGGINGFACE_CO_STAGING")) {
-		e.Endpoint = stagingEndpoint
+	cache := cmp.Or(getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
+	e := Env{
+		Endpoint:    strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), endpoint), "/"),
+		Home:        path(filepath.Join(cache, "huggingface"), "HF_HOME"),
+		Offline:     truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE")),
+		HeadTimeout: wholeSeconds(getenv("HF_HUB_ETAG_TIMEOUT")),
+		IdleTimeout: wholeSeconds(getenv("HF_HUB_DOWNLOAD_TIMEOUT")),
 	}
-	e.Endpoint = strings.TrimRight(orDefault(e.Endpoint, publicEndpoint), "/")
-	cache := orDefault(get("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
-	e.Home = expand(orDefault(get("HF_HOME"), filepath.Join(cache, "huggingface")))
-	e.CacheDir = expand(orDefault(get("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"), filepath.Join(e.Home, "hub")))
-	e.Offline, e.OfflineVar = offlineFrom(getenv)
-	e.HeadTimeout, e.IdleTimeout = wholeSeconds(get("HF_HUB_ETAG_TIMEOUT")), wholeSeconds(get("HF_HUB_DOWNLOAD_TIMEOUT"))
-	err := e.findToken(getenv, expand(orDefault(get("HF_TOKEN_PATH"), filepath.Join(e.Home, "token"))))
+	e.CacheDir = path(filepath.Join(e.Home, "hub"), "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
+	err := e.findToken(getenv, path(filepath.Join(e.Home, "token"), "HF_TOKEN_PATH"))
 	return e, err
 }
 
 // Options are the client options that the environment decides.
 func (e Env) Options() Options {
 	return Options{Endpoint: e.Endpoint, Token: e.Token, TokenSource: e.TokenSource, CacheDir: e.CacheDir,
-		Offline: e.Offline, HeaderTimeout: e.HeadTimeout, IdleTimeout: e.IdleTimeout}
-}
-
-// UserAgent is what requests of this version of the tool call themselves.
-func (e Env) UserAgent(version string) string {
-	agent := "df11-convert/" + version
-	if e.Origin != "" {
-		agent += "; origin/" + e.Origin
-	}
-	return oneLine(agent)
+		Offline: e.Offline, Limits: Limits{HeaderTimeout: e.HeadTimeout, IdleTimeout: e.IdleTimeout}}
 }
 
 func (e *Env) findToken(getenv func(string) string, file string) error {
@@ -79,20 +70,19 @@ func (e *Env) findToken(getenv func(string) string, file string) error {
 		return nil
 	}
 	for _, name := range []string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} {
-		if token := CleanToken(getenv(name)); token != "" {
+		if token := cleanToken(getenv(name)); token != "" {
 			e.Token, e.TokenSource = token, name
 			return nil
 		}
 	}
 	token, err := ReadTokenFile(file)
-	if errors.Is(err, fs.ErrNotExist) || token == "" && err == nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
+	if token != "" {
+		e.Token, e.TokenSource = token, "file "+file
 	}
-	e.Token, e.TokenSource = token, "file "+file
-	return nil
+	return err
 }
 
 // maxTokenFile is far above any token.
@@ -104,28 +94,19 @@ func ReadTokenFile(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read token file: %w", err)
 	}
-	if !info.Mode().IsRegular() && info.Size() > maxTokenFile || info.IsDir() || info.Size() > maxTokenFile {
+	if info.IsDir() || info.Size() > maxTokenFile {
 		return "", fmt.Errorf("read token file: %s is no token file", path)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("read token file: %w", err)
 	}
-	return CleanToken(string(data)), nil
+	return cleanToken(string(data)), nil
 }
 
-// CleanToken removes line ends and surrounding blanks.
-func CleanToken(s string) string {
+// cleanToken removes line ends and surrounding blanks.
+func cleanToken(s string) string {
 	return strings.TrimSpace(strings.NewReplacer("\r", "", "\n", "").Replace(s))
-}
-
-func offlineFrom(getenv func(string) string) (bool, string) {
-	for _, name := range []string{"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"} {
-		if truthy(getenv(name)) {
-			return true, name
-		}
-	}
-	return false, ""
 }
 
 // truthy is the Python client's rule for switches.

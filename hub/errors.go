@@ -55,20 +55,10 @@ type Error struct {
 
 // Error gives one line, lower case; never a token or a URL query.
 func (e *Error) Error() string {
-	var b strings.Builder
+	parts := []string{e.Op}
 	if e.Side != "" {
-		b.WriteString(e.Side + ": ")
+		parts = []string{e.Side, e.Op}
 	}
-	b.WriteString(e.Op)
-	for _, part := range e.parts() {
-		b.WriteString(": " + part)
-	}
-	b.WriteString(e.trailer())
-	return b.String()
-}
-
-func (e *Error) parts() []string {
-	var parts []string
 	if e.Err != nil {
 		parts = append(parts, e.Err.Error())
 	}
@@ -78,10 +68,10 @@ func (e *Error) parts() []string {
 	if e.Message != "" {
 		parts = append(parts, e.Message)
 	}
-	return parts
+	return strings.Join(parts, ": ") + e.trailer()
 }
 
-// trailer is what a bug report needs, in brackets.
+// trailer gives, in brackets, the details that a bug report needs.
 func (e *Error) trailer() string {
 	var notes []string
 	if e.Method != "" {
@@ -102,8 +92,14 @@ func (e *Error) trailer() string {
 // Unwrap gives the sentinel or the network error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Temporary says whether the same request may succeed later. It is the one
-// rule that the retry loop uses.
+// as gives the error under another sentinel.
+func (e *Error) as(sentinel error) *Error {
+	renamed := *e
+	renamed.Err = sentinel
+	return &renamed
+}
+
+// Temporary says whether the same request may succeed later. The retry loop follows it.
 func (e *Error) Temporary() bool {
 	switch e.Status {
 	case 0:
@@ -112,14 +108,7 @@ func (e *Error) Temporary() bool {
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	case http.StatusBadRequest:
-		// S3 gives up on a slow body this way.
-		return e.Code == "RequestTimeout"
+		return e.Code == "RequestTimeout" // S3 gives up on a slow body this way
 	}
 	return false
-}
-
-// errorf makes an error that no request caused.
-func (c *Client) errorf(op string, sentinel error, format string, args ...any) *Error {
-	return &Error{Op: op, Side: c.opt.Side, Err: sentinel, Message: fmt.Sprintf(format, args...),
-		Endpoint: c.t.endpoint.String()}
 }

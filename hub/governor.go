@@ -2,36 +2,38 @@ package hub
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
 
-// Wait is one pause that the client takes, told to Options.OnWait before it
-// begins.
+// Wait is one pause that the client takes, told to Options.OnWait before it begins.
 type Wait struct {
 	Reason string // "rate limit of bucket api reached", "503 Service Unavailable"
 	For    time.Duration
 	Shared bool // every worker that would use the same bucket waits too
 }
 
-// Governor slows all workers of all the clients that it is given to, together:
-// what one of them is told about a limit holds for the others as well. Requests
-// are sorted into lanes, one for each limit that a hub keeps: a token's api
-// calls, its file routes, and every storage host. When an answer says that a
-// limit is reached or near, its whole lane waits. A program has one Governor.
+// Governor slows all workers of all clients that share it: a limit that one of them is told holds for the others as
+// well. Requests are sorted into lanes, one for each limit that a hub keeps: a token's api calls, its file routes, and
+// every storage host. When an answer says that a limit is reached or near, its whole lane waits. A program has one
+// Governor.
 type Governor struct {
 	mu    sync.Mutex
 	lanes map[laneKey]*lane
 	lines map[int64]*line
 }
 
-// laneKey says what one limit covers. Caller and bucket are empty for a storage
-// host, which knows neither.
+// laneKey names the requests that one limit covers. Caller and bucket are empty for a storage host, which knows neither.
 type laneKey struct {
 	host   string
-	caller string // fingerprint of the token, empty for anonymous requests
+	caller string // fingerprint of the token
 	bucket string // "api", "resolvers", or what has a quota of its own: "commit", "create"
 }
 
@@ -42,7 +44,7 @@ type lane struct {
 	paceTo time.Time     // the pace ends when the window does
 }
 
-// line is what the clients with one LimitRate share.
+// line holds the throttles that all clients with the same LimitRate share.
 type line struct{ in, out *throttle }
 
 // NewGovernor makes one that knows of no limit yet.
@@ -59,7 +61,6 @@ func (g *Governor) lane(key laneKey) *lane {
 	return l
 }
 
-// line gives the throttles of all clients that were given the same limit.
 func (g *Governor) line(clock Clock, rate int64) *line {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,6 +70,43 @@ func (g *Governor) line(clock Clock, rate int64) *line {
 		g.lines[rate] = l
 	}
 	return l
+}
+
+// lanes sorts the requests of one client.
+type lanes struct {
+	endpoint endpoint
+	caller   string // fingerprint of the token
+}
+
+// of names the lane of a URL. A hub counts by token and bucket.
+func (l lanes) of(u *url.URL) laneKey {
+	switch {
+	case !l.endpoint.owns(u):
+		return laneKey{host: u.Host}
+	case strings.Contains(u.Path, "/resolve"):
+		return laneKey{l.endpoint.Host, l.caller, "resolvers"}
+	}
+	return laneKey{l.endpoint.Host, l.caller, "api"}
+}
+
+// quota names the lane that a refusal without a bucket closes. Commits and new repos have quotas of their own, by the
+// hour, that hold back nothing else.
+func (l lanes) quota(u *url.URL) laneKey {
+	key := l.of(u)
+	switch {
+	case key.bucket != "api":
+	case strings.HasSuffix(u.Path, "/api/repos/create"):
+		key.bucket = "create"
+	case strings.HasPrefix(u.Path, l.endpoint.Path+"/api/models/") && strings.Contains(u.Path, "/commit/"):
+		key.bucket = "commit"
+	}
+	return key
+}
+
+// fingerprint tells tokens apart without being one.
+func fingerprint(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:8])
 }
 
 // wait blocks until the lane is open and takes a place in its pace.
@@ -102,39 +140,31 @@ func (g *Governor) claim(now time.Time, key laneKey) time.Duration {
 	return 0
 }
 
-// pause closes a lane for d from now; a longer pause that runs already stays.
-// It gives the Wait to tell, if there is one: workers that run into the same
-// limit together prolong the pause by their jitter only, which is not told
-// again.
+// pause closes a lane for d from now; a longer pause that runs already stays. It gives the Wait to tell, and whether it
+// is news: workers that run into the same limit together prolong the pause by their jitter only, which is not told again.
 func (g *Governor) pause(now time.Time, key laneKey, d time.Duration, reason string) (Wait, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.lane(key)
-	began := later(now, l.until)
-	extra := now.Add(d).Sub(began)
+	runs := l.until.After(now)
+	extra := d
+	if runs {
+		extra = now.Add(d).Sub(l.until)
+	}
 	if extra > 0 {
 		l.until = now.Add(d)
 	}
-	return Wait{Reason: reason, For: extra, Shared: true}, extra >= time.Second || extra > 0 && began.Equal(now)
+	return Wait{Reason: reason, For: extra, Shared: true}, extra >= time.Second || extra > 0 && !runs
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// lowShare is the part of a quota below which requests are spread over the
-// rest of the window; lowCount is used when the quota is not told.
+// Below a part of the quota, requests are spread over the rest of the window.
 const (
-	lowShare = 20 // one twentieth
-	lowCount = 10
+	lowShare = 20 // one twentieth of the quota
+	lowCount = 10 // where the quota is not told
 )
 
-// observe reads the rate headers that come on every answer, and slows the
-// lane down before the hub has to refuse anything. A 429 is left to the retry
-// loop, which pauses the lane itself. Like pause it gives the Wait to tell.
+// observe reads the rate headers that come on every answer, and slows the lane down before the hub has to refuse
+// anything. A 429 is left to the retry loop, which pauses the lane itself. Like pause, it gives the Wait to tell.
 func (g *Governor) observe(now time.Time, key laneKey, resp *http.Response) (Wait, bool) {
 	state, ok := parseRateLimit(resp.Header)
 	if !ok || resp.StatusCode == http.StatusTooManyRequests {
@@ -150,6 +180,7 @@ func (g *Governor) observe(now time.Time, key laneKey, resp *http.Response) (Wai
 	return g.pace(now, key, state, low)
 }
 
+// pace spreads the requests that are left over the time until the bucket fills again.
 func (g *Governor) pace(now time.Time, key laneKey, s rateState, low int64) (Wait, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,4 +196,83 @@ func (g *Governor) pace(now time.Time, key laneKey, s rateState, low int64) (Wai
 	}
 	return Wait{Reason: fmt.Sprintf("only %d requests left in the hub's rate bucket %s", s.left, s.bucket),
 		For: l.gap, Shared: true}, before == 0 && l.gap > 0
+}
+
+// waitHint says how long an answer asks to wait.
+type waitHint struct {
+	after  time.Duration // from Retry-After, or the window's reset when nothing is left
+	known  bool
+	bucket string  // name of the hub's rate bucket, if told
+	lane   laneKey // the governor's lane that the answer came in
+}
+
+// rateState is one RateLimit header: the requests that are left in a bucket, and the time until it fills again (IETF
+// draft 9: "bucket";r=left;t=seconds).
+type rateState struct {
+	bucket string
+	left   int64
+	reset  time.Duration
+}
+
+// parseRateLimit reads the first member of a RateLimit header.
+func parseRateLimit(h http.Header) (rateState, bool) {
+	name, numbers := firstMember(h.Get("RateLimit"))
+	left, ok := numbers["r"]
+	reset, ok2 := numbers["t"]
+	return rateState{bucket: strings.Trim(name, `"`), left: left, reset: seconds(reset)}, ok && ok2
+}
+
+// parseQuota reads q from RateLimit-Policy, 0 when it is not told.
+func parseQuota(h http.Header) int64 {
+	_, numbers := firstMember(h.Get("RateLimit-Policy"))
+	return numbers["q"]
+}
+
+// firstMember splits the first of a header's members, such as "api";r=3;t=60, into its name and its numbers.
+func firstMember(header string) (name string, numbers map[string]int64) {
+	member, _, _ := strings.Cut(header, ",")
+	fields := strings.Split(member, ";")
+	numbers = map[string]int64{}
+	for _, f := range fields[1:] {
+		key, value, _ := strings.Cut(strings.TrimSpace(f), "=")
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 {
+			numbers[key] = n
+		}
+	}
+	return strings.TrimSpace(fields[0]), numbers
+}
+
+// parseRetryAfter reads both forms of Retry-After: seconds and HTTP date.
+func parseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	value := strings.TrimSpace(h.Get("Retry-After"))
+	if value == "" {
+		return 0, false
+	}
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 {
+		return seconds(n), true
+	}
+	date, err := http.ParseTime(value)
+	if err != nil {
+		return 0, false
+	}
+	return max(date.Sub(now), 0), true
+}
+
+// parseWait reads the wait that an answer asks for. A RateLimit header is the reason for a 429 only when nothing is left
+// in its bucket.
+func parseWait(resp *http.Response, now time.Time) waitHint {
+	state, ok := parseRateLimit(resp.Header)
+	if ok && state.left == 0 && resp.StatusCode == http.StatusTooManyRequests {
+		return waitHint{after: state.reset, known: true, bucket: state.bucket}
+	}
+	if after, ok := parseRetryAfter(resp.Header, now); ok {
+		return waitHint{after: after, known: true, bucket: state.bucket}
+	}
+	return waitHint{bucket: state.bucket}
+}
+
+// seconds converts without overflow; a year is as good as for ever here.
+func seconds(n int64) time.Duration {
+	const year = 365 * 24 * 3600
+	return time.Duration(min(n, year)) * time.Second
 }

@@ -1,8 +1,10 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +36,7 @@ type FileInfo struct {
 	BlobID string
 }
 
-// File gives the reference to read a file of the commit by.
+// File gives the reference by which a file of the commit is read.
 func (i *RepoInfo) File(path string) (FileRef, bool) {
 	at := slices.IndexFunc(i.Files, func(f FileInfo) bool { return f.Path == path })
 	if at < 0 {
@@ -43,8 +45,8 @@ func (i *RepoInfo) File(path string) (FileRef, bool) {
 	return i.Files[at].Ref(i.ID, i.SHA), true
 }
 
-// Ref gives the reference to read the file by. A large file's BlobID is only
-// the hash of its pointer, and is left out.
+// Ref gives the reference by which the file is read. The BlobID of a large file
+// is left out, because it is only the hash of the file's pointer.
 func (f FileInfo) Ref(repo, commit string) FileRef {
 	ref := FileRef{Repo: repo, Commit: commit, Path: f.Path, Size: f.Size, SHA256: f.SHA256}
 	if f.SHA256 == "" {
@@ -53,30 +55,29 @@ func (f FileInfo) Ref(repo, commit string) FileRef {
 	return ref
 }
 
-// Info resolves a revision ("" is main) to its commit and lists its files with
-// sizes and hashes. A file name that must not become a local path is an error
-// that wraps ErrUnsafePath. Offline it answers from the shared cache.
+// Info resolves a revision ("" is main) to its commit and lists its files with sizes and hashes. A file name that must
+// not become a local path is an error that wraps ErrUnsafePath. Offline it answers from the shared cache.
 func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, error) {
 	if err := checkRepo(repo); err != nil {
 		return nil, err
 	}
-	revision = orDefault(revision, "main")
-	if c.opt.Offline {
-		return c.cachedInfo(repo, revision)
+	revision = cmp.Or(revision, "main")
+	if c.t.opt.Offline {
+		return c.cache.info(repo, revision)
 	}
-	r := c.get("read model info of "+repo, repo, c.apiURL(repo, revPath("revision", revision)+"?blobs=true"))
-	var body []byte
-	if _, err := c.call(ctx, r, &body); err != nil {
+	r := c.t.repoGet("read model info of "+repo, repo, revPath("revision", revision)+"?blobs=true")
+	var doc infoDocument
+	if _, err := c.t.call(ctx, r, &doc); err != nil {
 		return nil, err
 	}
-	info, err := parseInfo(body)
+	info, err := doc.info()
 	if err != nil {
-		return nil, c.errorf(r.op, ErrNotHub, "%v", err)
+		return nil, c.t.errorf(r.op, ErrNotHub, "%v", err)
 	}
 	if isCommit(revision) && info.SHA != revision {
-		return nil, c.errorf(r.op, ErrChanged, "asked for commit %s, answered with %s", revision, info.SHA)
+		return nil, c.t.errorf(r.op, ErrChanged, "asked for commit %s, answered with %s", revision, info.SHA)
 	}
-	info.ID = orDefault(info.ID, repo)
+	info.ID = cmp.Or(info.ID, repo)
 	if err := c.completeFiles(ctx, info); err != nil {
 		return nil, err
 	}
@@ -100,102 +101,67 @@ func (c *Client) completeFiles(ctx context.Context, info *RepoInfo) error {
 	for i, f := range info.Files {
 		entry, ok := tree[f.Path]
 		if !ok {
-			return c.errorf("read model info of "+info.ID, ErrNotHub, "%s is listed but not in the tree", f.Path)
+			return c.t.errorf("read model info of "+info.ID, ErrNotHub, "%s is listed but not in the tree", f.Path)
 		}
 		info.Files[i] = FileInfo{Path: f.Path, Size: entry.Size, SHA256: entry.SHA256, BlobID: entry.BlobID}
 	}
 	return nil
 }
 
-// parseInfo reads the info document. go-huggingface's type is used for what it
-// knows; only the type, never its network code, which would follow redirects
-// with the token, ignore the context, not retry, print to stdout and report
-// broken transfers as success. Where its strict types do not fit a repo, and
-// for all that it does not know, the document is read leniently: an odd card
-// never fails a run.
-func parseInfo(body []byte) (*RepoInfo, error) {
-	var doc document
-	if err := json.Unmarshal(body, &doc); err != nil {
-		return nil, fmt.Errorf("info is no JSON object")
+// infoDocument is the hub's answer about a model. The types are those of go-huggingface, which knows the document; its
+// network code is not used, because it follows redirects with the token, ignores the context, does not retry, and
+// reports broken transfers as success. Four members are replaced, because their types there are too narrow for what
+// hubs send.
+type infoDocument struct {
+	plainRepoInfo
+	Siblings     fileList       `json:"siblings"`
+	CardData     map[string]any `json:"cardData"`     // go-huggingface keeps five members, and takes a license only as text
+	LastModified any            `json:"lastModified"` // a time in an unknown form would end the decoding
+	CreatedAt    any            `json:"createdAt"`
+}
+
+// plainRepoInfo drops the method UnmarshalJSON of gohf.RepoInfo: embedded, it would decode the whole infoDocument.
+type plainRepoInfo gohf.RepoInfo
+
+// UnmarshalJSON skips every member whose type is not the expected one, so that an odd card never fails a run. Only the
+// file list must be right.
+func (d *infoDocument) UnmarshalJSON(data []byte) error {
+	type plain infoDocument
+	err := json.Unmarshal(data, (*plain)(d)) // decodes the rest of the document after a wrong type
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return nil
+	}
+	return err
+}
+
+// fileList is the list of a commit's files. No file may be skipped because of a wrong type.
+type fileList []sibling
+
+// UnmarshalJSON hides the type error that infoDocument would pass over.
+func (l *fileList) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, (*[]sibling)(l)) != nil {
+		return errors.New("info lists its files in an unknown form")
+	}
+	return nil
+}
+
+// sibling is one file. Its Size is nil if the hub did not tell it, which in gohf.FileInfo looks like an empty file.
+type sibling struct {
+	gohf.FileInfo
+	Size *int64 `json:"size"`
+}
+
+// info checks the document.
+func (d *infoDocument) info() (*RepoInfo, error) {
+	if !isCommit(d.CommitHash) {
+		return nil, errors.New("info names no commit")
 	}
 	info := &RepoInfo{
-		ID: doc.text("id"), SHA: doc.text("sha"), Tags: doc.list("tags"),
-		Private: doc.flag("private"), Disabled: doc.flag("disabled"), Gated: doc.gated(),
-		PipelineTag: doc.text("pipeline_tag"), LibraryName: doc.text("library_name"),
+		ID: d.ID, SHA: d.CommitHash, Private: d.Private, Gated: d.gated(), Disabled: d.Disabled, CardData: d.CardData,
+		PipelineTag: d.PipelineTag, LibraryName: d.LibraryName, Tags: d.Tags, Parameters: d.SafeTensors.Parameters,
 	}
-	doc.into("cardData", &info.CardData)
-	var counts struct {
-		Parameters map[string]int64 `json:"parameters"`
-	}
-	doc.into("safetensors", &counts)
-	info.Parameters = counts.Parameters
-	if typed, ok := typedInfo(body); ok {
-		info.ID, info.SHA, info.Tags = typed.ID, typed.CommitHash, typed.Tags
-	}
-	if !isCommit(info.SHA) {
-		return nil, fmt.Errorf("info names no commit")
-	}
-	var err error
-	info.Files, err = doc.siblings()
-	return info, err
-}
-
-func typedInfo(body []byte) (*gohf.RepoInfo, bool) {
-	var typed gohf.RepoInfo
-	err := json.Unmarshal(body, &typed)
-	return &typed, err == nil
-}
-
-// document is a JSON object whose members are read one by one, so that one of
-// an unexpected type is only missed.
-type document map[string]json.RawMessage
-
-func (d document) into(key string, out any) {
-	_ = json.Unmarshal(d[key], out)
-}
-
-func (d document) text(key string) (s string) {
-	d.into(key, &s)
-	return s
-}
-
-func (d document) flag(key string) (b bool) {
-	d.into(key, &b)
-	return b
-}
-
-func (d document) list(key string) (l []string) {
-	d.into(key, &l)
-	return l
-}
-
-// gated is false, "auto" or "manual"; true is what old hubs say.
-func (d document) gated() string {
-	if d.flag("gated") {
-		return "manual"
-	}
-	return d.text("gated")
-}
-
-// siblings lists the files; a size of -1 says that it was not told.
-func (d document) siblings() ([]FileInfo, error) {
-	var list []struct {
-		Name   string `json:"rfilename"`
-		Size   *int64 `json:"size"`
-		BlobID string `json:"blobId"`
-		LFS    *struct {
-			SHA256 string `json:"sha256"`
-			Size   int64  `json:"size"`
-		} `json:"lfs"`
-	}
-	if raw, ok := d["siblings"]; ok {
-		if err := json.Unmarshal(raw, &list); err != nil {
-			return nil, fmt.Errorf("info lists its files in an unknown form")
-		}
-	}
-	files := make([]FileInfo, 0, len(list))
-	for _, s := range list {
-		f := FileInfo{Path: s.Name, Size: -1, BlobID: s.BlobID}
+	for _, s := range d.Siblings {
+		f := FileInfo{Path: s.Name, Size: -1, BlobID: s.BlobID} // -1 is a size that the hub did not tell
 		if s.Size != nil {
 			f.Size = *s.Size
 		}
@@ -205,7 +171,16 @@ func (d document) siblings() ([]FileInfo, error) {
 		if f.Size < -1 || f.SHA256 != "" && !isSHA256(f.SHA256) {
 			return nil, fmt.Errorf("info gives a bad size or hash for %q", oneLine(s.Name))
 		}
-		files = append(files, f)
+		info.Files = append(info.Files, f)
 	}
-	return files, nil
+	return info, nil
+}
+
+// gated is a text, or a bool: hubs say false for an open repo, and old ones true for a gated one.
+func (d *infoDocument) gated() string {
+	if d.Gated == true {
+		return "manual"
+	}
+	text, _ := d.Gated.(string)
+	return text
 }

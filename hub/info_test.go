@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +10,15 @@ import (
 )
 
 const shaA = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+// parseInfo decodes a document as Info does.
+func parseInfo(body []byte) (*RepoInfo, error) {
+	var doc infoDocument
+	if err := json.Unmarshal(body, &doc); err != nil {
+		return nil, err
+	}
+	return doc.info()
+}
 
 func TestParseInfo(t *testing.T) {
 	good := `{"id":"a/b","sha":"` + testCommit + `","private":true,"gated":"auto","tags":["x"],"pipeline_tag":"text-generation",
@@ -45,6 +55,8 @@ func TestParseInfoLeniently(t *testing.T) {
 		"pipeline as number":   `"pipeline_tag":3`,
 		"unknown members":      `"widgetData":[{"text":1}],"config":null`,
 		"no safetensors count": `"safetensors":null`,
+		"odd times":            `"lastModified":"yesterday","createdAt":7`,
+		"odd widgets":          `"widgetData":{"a":1},"transformersInfo":[],"spaces":"x","likes":"many"`,
 	} {
 		info, err := parseInfo([]byte(`{"id":"a/b","sha":"` + testCommit + `","siblings":[{"rfilename":"x","size":1}],` + extra + `}`))
 		if err != nil || len(info.Files) != 1 || info.SHA != testCommit {
@@ -54,6 +66,9 @@ func TestParseInfoLeniently(t *testing.T) {
 	for name, body := range map[string]string{
 		"no object": `[]`, "no commit": `{"id":"a/b"}`, "short commit": `{"sha":"abc"}`,
 		"files as text": `{"sha":"` + testCommit + `","siblings":"x"}`,
+		"file as text":  `{"tags":"x","sha":"` + testCommit + `","siblings":[{"rfilename":"x","size":1},"y"]}`,
+		"size as text":  `{"sha":"` + testCommit + `","siblings":[{"rfilename":"x","size":"1"}]}`,
+		"hash as list":  `{"sha":"` + testCommit + `","siblings":[{"rfilename":"x","lfs":{"sha256":[],"size":1}}]}`,
 		"bad hash":      `{"sha":"` + testCommit + `","siblings":[{"rfilename":"x","lfs":{"sha256":"zz","size":1}}]}`,
 		"negative size": `{"sha":"` + testCommit + `","siblings":[{"rfilename":"x","size":-5}]}`,
 	} {

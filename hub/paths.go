@@ -8,10 +8,8 @@ import (
 	"strings"
 )
 
-// ValidPath refuses a file name from a repo that must not become a local
-// path: absolute, with .. or empty segments, backslashes, drive letters,
-// control characters, or names that Windows reserves. The error wraps
-// ErrUnsafePath.
+// ValidPath refuses a file name from a repo that must not become a local path: absolute, with .. or empty segments,
+// backslashes, drive letters, control characters, or names that Windows reserves. The error wraps ErrUnsafePath.
 func ValidPath(name string) error {
 	if reason := unsafeReason(name); reason != "" {
 		return fmt.Errorf("%w: %q %s", ErrUnsafePath, name, reason)
@@ -42,28 +40,6 @@ func unsafeReason(name string) string {
 	return ""
 }
 
-// CheckCollisions refuses a set of names of which two would be the same file,
-// or a file and a folder, on a file system that ignores case. The error wraps
-// ErrUnsafePath.
-func CheckCollisions(names []string) error {
-	files := make(map[string]string, len(names))
-	for _, name := range names {
-		key := strings.ToLower(name)
-		if other, ok := files[key]; ok && other != name {
-			return fmt.Errorf("%w: %q and %q differ in case only", ErrUnsafePath, other, name)
-		}
-		files[key] = name
-	}
-	for _, name := range names {
-		for dir := path.Dir(strings.ToLower(name)); dir != "."; dir = path.Dir(dir) {
-			if other, ok := files[dir]; ok {
-				return fmt.Errorf("%w: %q is a file and %q needs it as a folder", ErrUnsafePath, other, name)
-			}
-		}
-	}
-	return nil
-}
-
 var repoPart = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_])?$|^_[A-Za-z0-9._-]*$`)
 
 // maxRepoName is the hub's limit for the part after the slash.
@@ -76,24 +52,17 @@ func ValidRepoID(id string) error {
 		return fmt.Errorf("repo id %q is not of the form namespace/name", id)
 	}
 	for _, part := range []string{namespace, name} {
-		if err := validRepoPart(id, part); err != nil {
-			return err
+		switch {
+		case len(part) > maxRepoName:
+			return fmt.Errorf("repo id %q: %q is longer than %d characters", id, part, maxRepoName)
+		case strings.Contains(part, "--") || strings.Contains(part, ".."):
+			return fmt.Errorf("repo id %q has -- or .. in it", id)
+		case !repoPart.MatchString(part):
+			return fmt.Errorf("repo id %q: %q may hold letters, digits, - _ and ., with neither - nor . at its ends", id, part)
 		}
 	}
 	if strings.HasSuffix(name, ".git") {
 		return fmt.Errorf("repo id %q ends in .git", id)
-	}
-	return nil
-}
-
-func validRepoPart(id, part string) error {
-	switch {
-	case len(part) > maxRepoName:
-		return fmt.Errorf("repo id %q: %q is longer than %d characters", id, part, maxRepoName)
-	case strings.Contains(part, "--") || strings.Contains(part, ".."):
-		return fmt.Errorf("repo id %q has -- or .. in it", id)
-	case !repoPart.MatchString(part):
-		return fmt.Errorf("repo id %q: %q may hold letters, digits, - _ and ., with neither - nor . at its ends", id, part)
 	}
 	return nil
 }

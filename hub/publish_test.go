@@ -35,7 +35,7 @@ func TestBranchLifeAndDeletions(t *testing.T) {
 		t.Error("main moved")
 	}
 	done, err := w.Client.Commit(t.Context(), target, branch, hub.CommitRequest{Summary: "s",
-		Ops: []hub.Op{hub.DeleteOp("old.safetensors"), hub.DeleteFolderOp(".df11")}})
+		Ops: []hub.Op{hub.DeleteOp("old.safetensors"), hub.DeleteOp(".df11/part.json")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestCreateRepoOnTheHub(t *testing.T) {
 			t.Errorf("%s: created %v, private %v, %v", tt.repo, created, is, err)
 		}
 	}
-	if err := w.SetVisibility(t.Context(), "me/b", true); err != nil {
+	if err := w.MakePrivate(t.Context(), "me/b"); err != nil {
 		t.Error(err)
 	}
 	if is, _ := w.srv.Visibility("me/b"); !is {

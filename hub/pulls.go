@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,17 +21,7 @@ type PullRequest struct {
 
 var pullNumber = regexp.MustCompile(`/discussions/(\d+)`)
 
-// pullRef is the revision of the pull request that a URL leads to.
-func pullRef(url string) string {
-	m := pullNumber.FindStringSubmatch(url)
-	if m == nil {
-		return ""
-	}
-	return "refs/pr/" + m[1]
-}
-
-// discussion is a row of a repo's list. A draft is open, too; the hub lists
-// "merged" and "closed" ones besides.
+// discussion is a row of a repo's list. A draft is open, too; the hub lists "merged" and "closed" ones besides.
 type discussion struct {
 	Num           int64  `json:"num"`
 	Title         string `json:"title"`
@@ -45,13 +36,9 @@ func (d discussion) open() bool {
 	return d.IsPullRequest && d.Num > 0 && (d.Status == "open" || d.Status == "draft")
 }
 
-// OwnPullRequests lists the open pull requests, newest first, that the owner of
-// the token has made on a repo. Those of others are left out, whatever they
-// hold: nobody else is to say what this user's work is.
-func (c *Client) OwnPullRequests(ctx context.Context, repo string) ([]PullRequest, error) {
-	if err := checkRepo(repo); err != nil {
-		return nil, err
-	}
+// ownPullRequests lists the open pull requests, newest first, that the owner of the token has made on a repo. Pull
+// requests of other users are left out, whatever they hold: nobody else may say which work this user has done.
+func (c *Client) ownPullRequests(ctx context.Context, repo string) ([]PullRequest, error) {
 	me, err := c.WhoAmI(ctx)
 	if err != nil {
 		return nil, err
@@ -63,12 +50,15 @@ func (c *Client) OwnPullRequests(ctx context.Context, repo string) ([]PullReques
 			Discussions []discussion `json:"discussions"`
 			Count       int          `json:"count"`
 		}
-		if _, err := c.call(ctx, c.get("list pull requests of "+repo, repo, c.apiURL(repo, rest)), &list); err != nil {
+		r := c.t.repoGet("list pull requests of "+repo, repo, rest)
+		if _, err := c.t.call(ctx, r, &list); err != nil {
 			return nil, err
 		}
 		for _, d := range list.Discussions {
 			if d.open() && d.Author.Name == me.Name {
-				own = append(own, c.pullRequest(repo, d))
+				number := strconv.FormatInt(d.Num, 10)
+				own = append(own, PullRequest{Title: d.Title, Ref: "refs/pr/" + number,
+					URL: c.t.endpoint.page(repo, "/discussions/"+number)})
 			}
 		}
 		if seen += len(list.Discussions); len(list.Discussions) == 0 || seen >= list.Count {
@@ -78,16 +68,10 @@ func (c *Client) OwnPullRequests(ctx context.Context, repo string) ([]PullReques
 	return own, nil
 }
 
-func (c *Client) pullRequest(repo string, d discussion) PullRequest {
-	number := strconv.FormatInt(d.Num, 10)
-	return PullRequest{Title: d.Title, Ref: "refs/pr/" + number, URL: c.Endpoint() + "/" + escapePath(repo) + "/discussions/" + number}
-}
-
-// FindPullRequest finds the newest open pull request of the token's owner whose
-// title holds a mark and which is to be merged into a branch; nil if there is
-// none.
+// FindPullRequest finds the newest open pull request of the token's owner whose title holds a mark and which is to be
+// merged into a branch; nil if there is none.
 func (c *Client) FindPullRequest(ctx context.Context, repo, branch, mark string) (*PullRequest, error) {
-	own, err := c.OwnPullRequests(ctx, repo)
+	own, err := c.ownPullRequests(ctx, repo)
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +79,11 @@ func (c *Client) FindPullRequest(ctx context.Context, repo, branch, mark string)
 		if !strings.Contains(pr.Title, mark) {
 			continue
 		}
-		base, err := c.pullBase(ctx, repo, pr)
+		base, err := c.t.pullBase(ctx, repo, pr)
 		if err != nil {
 			return nil, err
 		}
-		if base == "refs/heads/"+orDefault(branch, "main") {
+		if base == "refs/heads/"+cmp.Or(branch, "main") {
 			return &pr, nil
 		}
 	}
@@ -107,36 +91,35 @@ func (c *Client) FindPullRequest(ctx context.Context, repo, branch, mark string)
 }
 
 // pullBase asks which branch a pull request is for.
-func (c *Client) pullBase(ctx context.Context, repo string, pr PullRequest) (string, error) {
+func (t *transport) pullBase(ctx context.Context, repo string, pr PullRequest) (string, error) {
 	var details struct {
 		Changes struct {
 			Base string `json:"base"`
 		} `json:"changes"`
 	}
-	r := c.get("read pull request "+pr.URL, repo, c.apiURL(repo, "/discussions/"+strings.TrimPrefix(pr.Ref, "refs/pr/")))
-	_, err := c.call(ctx, r, &details)
+	r := t.repoGet("read pull request "+pr.URL, repo, "/discussions/"+strings.TrimPrefix(pr.Ref, "refs/pr/"))
+	_, err := t.call(ctx, r, &details)
 	return details.Changes.Base, err
 }
 
-// pullWaits are the pauses between looks for a pull request whose answer got
-// lost. The hub gives itself about a minute to finish what it has begun.
+// pullWaits are the pauses between looks for a pull request whose answer got lost. The hub gives itself about a minute to
+// finish what it has begun.
 var pullWaits = []time.Duration{0, 2 * time.Second, 8 * time.Second, 20 * time.Second, 45 * time.Second}
 
-// tryPull makes one attempt to open a pull request with the changes. When its
-// answer leaves open whether it was made, the list of our own tells: only after
-// it had time to appear there and did not is the attempt repeated.
+// tryPull makes one attempt to open a pull request with the changes. When its answer leaves open whether it was made, the
+// list of our own tells. The attempt is repeated only if the pull request had time to appear there and did not.
 func (p *pendingCommit) tryPull(ctx context.Context, _ *progress) error {
 	cause := p.post(ctx)
 	if cause == nil || !unsettled(cause) || errors.Is(cause, ErrConflict) {
 		return missingObject(cause)
 	}
 	for _, d := range pullWaits {
-		if err := p.c.t.pause(ctx, "looking whether the pull request was opened", d); err != nil {
+		if err := p.c.Pause(ctx, "looking whether the pull request was opened", d); err != nil {
 			return err
 		}
 		opened, err := p.lookForPull(ctx)
 		if err != nil {
-			return p.unknown(ctx, cause, err)
+			return unknownOutcome(ctx, cause, err)
 		}
 		if opened {
 			return nil
@@ -145,26 +128,21 @@ func (p *pendingCommit) tryPull(ctx context.Context, _ *progress) error {
 	return cause
 }
 
-// lookForPull finds our open pull request of the very title that holds all
-// changes.
+// lookForPull finds our open pull request of the very title that holds all changes.
 func (p *pendingCommit) lookForPull(ctx context.Context) (bool, error) {
-	own, err := p.c.OwnPullRequests(ctx, p.repo)
+	own, err := p.c.ownPullRequests(ctx, p.repo)
 	if err != nil {
 		return false, err
 	}
 	for _, pr := range own {
-		if pr.Title != p.title {
+		if pr.Title != p.Summary {
 			continue
 		}
-		head, err := p.c.Head(ctx, p.repo, pr.Ref)
+		head, landed, err := p.landed(ctx, pr.Ref)
 		if err != nil {
 			return false, err
 		}
-		tree, err := p.c.Tree(ctx, p.repo, head)
-		if err != nil {
-			return false, err
-		}
-		if holdsAll(p.ops, tree) {
+		if landed {
 			p.done = Commit{OID: head, PullRequestURL: pr.URL, PullRequestRef: pr.Ref}
 			return true, nil
 		}
@@ -172,13 +150,11 @@ func (p *pendingCommit) lookForPull(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// unknown is the end when neither the answer nor a look tells what happened.
-func (p *pendingCommit) unknown(ctx context.Context, cause, look error) error {
-	var e *Error
-	if ctx.Err() != nil || !errors.As(cause, &e) {
+// unknownOutcome is the end when neither the answer nor a look tells whether the pull request was opened.
+func unknownOutcome(ctx context.Context, cause, look error) error {
+	e, ok := errors.AsType[*Error](cause)
+	if ctx.Err() != nil || !ok {
 		return look
 	}
-	open := *e
-	open.Err = ErrUnknownOutcome
-	return &gaveUp{&open}
+	return &gaveUp{e.as(ErrUnknownOutcome)}
 }

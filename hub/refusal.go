@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"io"
@@ -14,25 +15,25 @@ import (
 // maxErrorBody caps how much of an error answer is read.
 const maxErrorBody = 64 << 10
 
-// refusal reads an answer that is no success into an *Error. X-Error-Code
-// decides first, then the status.
+// refusal reads an answer that is no success into an *Error. X-Error-Code decides first, then the status.
 func (t *transport) refusal(r *request, u *url.URL, resp *http.Response) *Error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	e := t.failure(r, u, nil)
 	e.Status = resp.StatusCode
-	e.RequestID = requestID(resp.Header)
-	e.Code = oneLine(resp.Header.Get("X-Error-Code"))
-	e.Message = oneLine(resp.Header.Get("X-Error-Message"))
-	e.wait = parseWait(resp, t.clock.Now())
-	if e.wait.lane = t.lane(u); e.wait.bucket == "" {
-		e.wait.lane = t.quota(u)
+	h := resp.Header // one of these ids the operators can search for
+	e.RequestID = oneLine(cmp.Or(h.Get("X-Request-Id"), h.Get("X-Amzn-Trace-Id"), h.Get("X-Amz-Request-Id"), h.Get("X-Amz-Cf-Id")))
+	e.Code = oneLine(h.Get("X-Error-Code"))
+	e.Message = oneLine(h.Get("X-Error-Message"))
+	e.wait = parseWait(resp, t.opt.Clock.Now())
+	if e.wait.lane = t.lanes.of(u); e.wait.bucket == "" {
+		e.wait.lane = t.lanes.quota(u)
 	}
-	onHub := sameOrigin(u, t.endpoint)
-	if onHub && r.token && t.token != "" {
-		e.TokenSource = t.tokenSource
+	onHub := t.endpoint.owns(u)
+	if onHub && r.token && t.opt.Token != "" {
+		e.TokenSource = t.opt.TokenSource
 	}
 	if e.Message == "" {
-		e.readBody(resp.Header.Get("Content-Type"), body)
+		e.readBody(h.Get("Content-Type"), body)
 	}
 	if onHub {
 		e.Err = classify(e)
@@ -40,18 +41,7 @@ func (t *transport) refusal(r *request, u *url.URL, resp *http.Response) *Error 
 	return e
 }
 
-// requestID finds the id that the hub's operators can search for.
-func requestID(h http.Header) string {
-	for _, key := range []string{"X-Request-Id", "X-Amzn-Trace-Id", "X-Amz-Request-Id", "X-Amz-Cf-Id"} {
-		if id := h.Get(key); id != "" {
-			return oneLine(id)
-		}
-	}
-	return ""
-}
-
-// readBody takes the message from a JSON or storage XML body; HTML and other
-// text is never shown.
+// readBody takes the message from a JSON or storage XML body; HTML and other text is never shown.
 func (e *Error) readBody(contentType string, body []byte) {
 	trimmed := strings.TrimSpace(string(body))
 	switch {
@@ -99,8 +89,7 @@ func jsonMessage(body []byte) string {
 	return oneLine(strings.Join(texts, "; "))
 }
 
-// oneLine makes a server's text fit for a terminal: no control characters,
-// one line, bounded.
+// oneLine makes a server's text fit for a terminal: no control characters, one line, bounded.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -131,9 +120,18 @@ func classify(e *Error) error {
 	}
 	switch e.Status {
 	case http.StatusUnauthorized:
-		return classify401(e)
+		if e.TokenSource == "" && !strings.Contains(strings.ToLower(e.Message), "credentials") && e.Repo != "" {
+			return ErrNotFound // without a token, private and missing repos are refused alike
+		}
+		return ErrUnauthorized
 	case http.StatusForbidden, http.StatusPaymentRequired:
-		return classify403(e)
+		if strings.Contains(e.Message, "Access to this resource is disabled") {
+			return ErrDisabled
+		}
+		if quotaText.MatchString(e.Message) {
+			return ErrQuota
+		}
+		return ErrForbidden
 	case http.StatusNotFound:
 		return ErrNotFound
 	case http.StatusConflict, http.StatusPreconditionFailed:
@@ -144,23 +142,4 @@ func classify(e *Error) error {
 		return ErrTooLarge
 	}
 	return nil
-}
-
-// classify401: without a token the repo is private or missing; with one, the
-// token itself was refused.
-func classify401(e *Error) error {
-	if e.TokenSource == "" && !strings.Contains(strings.ToLower(e.Message), "credentials") && e.Repo != "" {
-		return ErrNotFound
-	}
-	return ErrUnauthorized
-}
-
-func classify403(e *Error) error {
-	switch {
-	case strings.Contains(e.Message, "Access to this resource is disabled"):
-		return ErrDisabled
-	case quotaText.MatchString(e.Message):
-		return ErrQuota
-	}
-	return ErrForbidden
 }

@@ -6,8 +6,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -21,25 +21,25 @@ const (
 	defaultMaxWait = 90 * time.Minute // of all waits of one call; covers an hourly quota
 )
 
-// progress is what an attempt tells the loop: bytes that arrived make the
-// count of failures start again.
+// progress is what an attempt tells the loop: bytes that arrived make the count of failures start again.
 type progress struct{ made bool }
 
 // errBusy marks a conflict that passes: another operation of ours is running.
 var errBusy = errors.New("the hub is busy with another change")
 
-// gaveUp marks an error on which a loop has already spent its tries, so that
-// an outer loop does not multiply them.
+// gaveUp marks an error on which a loop has already spent its tries, so that an outer loop does not multiply them.
 type gaveUp struct{ err error }
 
 func (g *gaveUp) Error() string { return g.err.Error() }
 func (g *gaveUp) Unwrap() error { return g.err }
 
-// retry is the only retry loop of this module. It repeats try while its error
-// is temporary, waits as the server asks or with full jitter, and gives up
-// after the tries, the total wait, or the end of ctx. A quota that does not say
-// when it is over may take an hour, so that only the total wait ends it.
+// retry is the retry loop of all requests. It repeats try while its error is temporary, waits as the server asks or with
+// full jitter, and gives up after the tries, the total wait, or the end of ctx. A quota that does not say when it is
+// over may take an hour, so that only the total wait ends it.
 func (t *transport) retry(ctx context.Context, r *request, try func(context.Context, *progress) error) error {
+	if r.err != nil {
+		return r.err
+	}
 	var waited time.Duration
 	failures, attempts := 0, 0
 	for {
@@ -60,7 +60,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 			return err
 		}
 		d := t.delay(err, failures)
-		if failures >= t.tries && !openQuota(err) || waited+d > t.maxWait {
+		if failures >= t.opt.Tries && !openQuota(err) || waited+d > t.opt.MaxWait {
 			return &gaveUp{withAttempts(err, attempts)}
 		}
 		waited += d
@@ -71,17 +71,16 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 	}
 }
 
-// pauseFor waits d. A wait that the server asked for closes the whole lane;
-// the next request then waits in the governor.
+// pauseFor waits d. A wait that the server asked for closes the whole lane; the next request then waits in the governor.
 func (t *transport) pauseFor(ctx context.Context, r *request, err error, d time.Duration, attempts int) error {
 	reason := reasonOf(err)
-	t.log.Info("hub request repeated", "op", r.op, "attempt", attempts, "err", reason, "wait", d.String())
-	var e *Error
-	if errors.As(err, &e) && (e.Status == http.StatusTooManyRequests || e.wait.known) {
-		if e.Status == http.StatusTooManyRequests {
-			t.stats.rateLimited.Add(1)
-		}
-		t.tell(t.gov.pause(t.clock.Now(), e.wait.lane, d, reason))
+	t.opt.Log.Info("hub request repeated", "op", r.op, "attempt", attempts, "err", reason, "wait", d.String())
+	e, ok := errors.AsType[*Error](err)
+	if ok && e.Status == http.StatusTooManyRequests {
+		t.stats.rateLimited.Add(1)
+	}
+	if ok && (e.Status == http.StatusTooManyRequests || e.wait.known) {
+		t.tell(t.opt.Governor.pause(t.opt.Clock.Now(), e.wait.lane, d, reason))
 		return nil
 	}
 	return t.pause(ctx, reason, d)
@@ -89,116 +88,84 @@ func (t *transport) pauseFor(ctx context.Context, r *request, err error, d time.
 
 // pause lets one worker wait.
 func (t *transport) pause(ctx context.Context, reason string, d time.Duration) error {
-	if d > 0 {
-		t.note(Wait{Reason: reason, For: d})
-	}
-	return t.clock.Sleep(ctx, d)
+	t.tell(Wait{Reason: reason, For: d}, d > 0)
+	return t.opt.Clock.Sleep(ctx, d)
 }
 
-// tell passes on what the governor says about a pause, if it is news.
+// tell counts a pause and passes it on, if it is news.
 func (t *transport) tell(w Wait, news bool) {
-	if news {
-		t.note(w)
+	if !news {
+		return
 	}
-}
-
-// note counts a pause and tells whoever listens.
-func (t *transport) note(w Wait) {
 	t.stats.waited.Add(int64(w.For))
 	t.stats.lastWait.Store(&w)
 	if w.Shared {
-		t.log.Warn("waiting for the hub", "reason", w.Reason, "wait", w.For.String())
+		t.opt.Log.Warn("waiting for the hub", "reason", w.Reason, "wait", w.For.String())
 	}
-	if t.onWait != nil {
-		t.onWait(w)
+	if t.opt.OnWait != nil {
+		t.opt.OnWait(w)
 	}
 }
 
-// delay is the server's wish plus one second and jitter, or full jitter under
-// a ceiling that doubles.
+// delay is the server's wish plus one second and jitter, or full jitter under a ceiling that doubles.
 func (t *transport) delay(err error, failures int) time.Duration {
-	var e *Error
-	if errors.As(err, &e) && e.wait.known {
+	doubled := firstBackoff << min(failures-1, 10)
+	switch e, ok := errors.AsType[*Error](err); {
+	case ok && e.wait.known:
 		return min(e.wait.after, maxHeaderWait) + time.Second + t.share(time.Second)
-	}
-	if errors.Is(err, errExpired) && failures == 1 {
+	case errors.Is(err, errExpired) && failures == 1:
 		return 0
-	}
-	if openQuota(err) {
-		ceiling := min(firstBackoff<<min(failures-1, 10), longestQuota)
+	case openQuota(err):
+		ceiling := min(doubled, longestQuota)
 		return ceiling/2 + t.share(ceiling) // never at once
 	}
-	return t.share(min(firstBackoff<<min(failures-1, 10), longestBackoff))
-}
-
-// openQuota says whether the hub has refused a request for its number without
-// a word about when to come back.
-func openQuota(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Status == http.StatusTooManyRequests && !e.wait.known
+	return t.share(min(doubled, longestBackoff))
 }
 
 func (t *transport) share(d time.Duration) time.Duration {
 	return time.Duration(t.jitter() * float64(d))
 }
 
-// repeatable is the one rule about what may be sent again.
+// openQuota says whether the hub has refused a request for its number without a word about when to come back.
+func openQuota(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Status == http.StatusTooManyRequests && !e.wait.known
+}
+
+// repeatable is the one rule about which requests may be sent again.
 func repeatable(err error) bool {
-	var done *gaveUp
-	if errors.As(err, &done) {
+	if isA[*gaveUp](err) {
 		return false
 	}
 	if errors.Is(err, errExpired) || errors.Is(err, errBadRange) || errors.Is(err, errBusy) {
 		return true
 	}
-	var e *Error
-	if !errors.As(err, &e) {
-		return temporaryNetwork(err)
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Temporary()
 	}
-	return e.Temporary()
+	return temporaryNetwork(err)
 }
 
-// neverStarted says whether a request without an answer was certainly not begun:
-// there was no connection.
-func neverStarted(e *Error) bool {
-	var op *net.OpError
-	return errors.As(e.Err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
-}
-
-// temporaryNetwork tells broken connections, which are worth another try,
-// from those that will break the same way again.
+// temporaryNetwork tells broken connections, which are worth another try, from those that will break the same way again.
 func temporaryNetwork(err error) bool {
-	var (
-		record  tls.RecordHeaderError
-		unknown x509.UnknownAuthorityError
-		host    x509.HostnameError
-		invalid x509.CertificateInvalidError
-	)
-	switch {
-	case err == nil, isSentinel(err):
-		return false
-	case errors.As(err, &record), errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid):
-		return false
-	}
-	return true
+	return err != nil && !slices.ContainsFunc(permanent, func(s error) bool { return errors.Is(err, s) }) &&
+		!isA[tls.RecordHeaderError](err) && !isA[x509.UnknownAuthorityError](err) &&
+		!isA[x509.HostnameError](err) && !isA[x509.CertificateInvalidError](err)
 }
 
-// isSentinel says whether err is one of ours that no repeat will change.
-func isSentinel(err error) bool {
-	for _, s := range []error{ErrNotHub, ErrOffline, ErrChanged, ErrCorrupt, ErrTooLarge, ErrConflict, ErrUnsafePath,
-		ErrMissingObject, ErrIgnored, ErrUnknownOutcome, ErrInvalidCard,
-		errLocalBody, errBadURL, errStale} {
-		if errors.Is(err, s) {
-			return true
-		}
-	}
-	return false
+// isA says whether err is, or wraps, an error of type E.
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
+
+// permanent are those of our errors that no repeat will change.
+var permanent = []error{ErrNotHub, ErrOffline, ErrChanged, ErrCorrupt, ErrTooLarge, ErrConflict, ErrUnsafePath,
+	ErrMissingObject, ErrIgnored, ErrUnknownOutcome, ErrInvalidCard, errLocalBody, errBadURL, errStale}
 
 // withAttempts records how often a request was made.
 func withAttempts(err error, n int) error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		counted := *e
 		counted.Attempts = n
 		return &counted
@@ -208,9 +175,9 @@ func withAttempts(err error, n int) error {
 
 // reasonOf is a short text for logs and progress lines.
 func reasonOf(err error) string {
-	var e *Error
+	e, ok := errors.AsType[*Error](err)
 	switch {
-	case !errors.As(err, &e):
+	case !ok:
 		return oneLine(err.Error())
 	case e.Status == http.StatusTooManyRequests && e.wait.bucket != "":
 		return "rate limit of the hub's bucket " + e.wait.bucket + " reached"

@@ -149,12 +149,13 @@ func uploadStall(t *testing.T, taken int64) {
 	}}
 	c, _ := testClient(t, w, realTime)
 	b := Blob{Path: "x", Size: 100, Reader: bytes.NewReader(make([]byte, 100))}
+	u := &upload{t: c.t, puts: c.puts, repo: "a/b", Blob: b}
 	want := 30 * time.Second
 	if taken == b.Size {
 		want = slowStore
 	}
 	start := time.Now()
-	if _, err := c.put(t.Context(), "a/b", "https://cdn.test/x", nil, b, 0, 100); err != nil || w.count() != 2 {
+	if _, err := u.put(t.Context(), "https://cdn.test/x", nil, 0, 100); err != nil || w.count() != 2 {
 		t.Fatalf("%d requests, %v", w.count(), err)
 	}
 	if d := time.Since(start); d < want || d > want+2*time.Second {
@@ -184,7 +185,7 @@ func TestCancelEndsAStreamAtOnce(t *testing.T) {
 		if err := s.Close(); err != nil || time.Since(start) != time.Second {
 			t.Errorf("close after %v: %v", time.Since(start), err)
 		}
-		if len(c.buffers) != cap(c.buffers) || len(c.conns) != 0 {
+		if len(c.files.buffers) != cap(c.files.buffers) || len(c.files.conns) != 0 {
 			t.Error("buffers or connections are not given back")
 		}
 	})
@@ -243,7 +244,7 @@ func TestStreamsShareTheBudget(t *testing.T) {
 			}
 			streams[i].Close()
 		}
-		if len(c.buffers) != cap(c.buffers) {
+		if len(c.files.buffers) != cap(c.files.buffers) {
 			t.Error("buffers are not given back")
 		}
 	})
@@ -255,9 +256,9 @@ func TestFreeBuffers(t *testing.T) {
 	h := newFileHub(t, 9000)
 	c, _ := testClient(t, h, smallRanges)
 	made := func() (n int) {
-		for range cap(c.buffers) {
-			b := <-c.buffers
-			if c.buffers <- b; b != nil {
+		for range cap(c.files.buffers) {
+			b := <-c.files.buffers
+			if c.files.buffers <- b; b != nil {
 				n++
 			}
 		}
@@ -277,8 +278,8 @@ func TestFreeBuffers(t *testing.T) {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 		s.Close()
-		if c.FreeBuffers(); made() != 0 || len(c.buffers) != cap(c.buffers) {
-			t.Errorf("%d buffers are left, %d of %d are there", made(), len(c.buffers), cap(c.buffers))
+		if c.FreeBuffers(); made() != 0 || len(c.files.buffers) != cap(c.files.buffers) {
+			t.Errorf("%d buffers are left, %d of %d are there", made(), len(c.files.buffers), cap(c.files.buffers))
 		}
 	}
 }
@@ -333,8 +334,8 @@ func TestCancelEndsAnUploadAtOnce(t *testing.T) {
 		cause := errors.New("user says stop")
 		time.AfterFunc(time.Second, func() { cancel(cause) })
 		start := time.Now()
-		b := Blob{Path: "x", Size: 100, Reader: bytes.NewReader(make([]byte, 100))}
-		if _, err := c.put(ctx, "a/b", "https://cdn.test/x", nil, b, 0, 100); !errors.Is(err, cause) || time.Since(start) != time.Second {
+		u := &upload{t: c.t, puts: c.puts, repo: "a/b", Blob: Blob{Path: "x", Size: 100, Reader: bytes.NewReader(make([]byte, 100))}}
+		if _, err := u.put(ctx, "https://cdn.test/x", nil, 0, 100); !errors.Is(err, cause) || time.Since(start) != time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		if w.count() != 1 || len(c.puts) != 0 {

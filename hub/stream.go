@@ -4,79 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"sync"
 )
 
-// Stream gives bytes [off, end) of a file in order, several ranges ahead of
-// the reader. It resumes, renews links and retries inside; io.EOF comes only
-// after the last byte, and ErrChanged when the file is no longer the same.
-// Fetch-ahead is bounded by Options.BufferBytes for all streams together, and
-// one range for each stream besides. The hash of a whole file is the caller's
-// to check. Close the reader; it may be closed at any time, but not while a
-// Read runs. A Read ends as soon as ctx does.
-func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (io.ReadCloser, error) {
-	if err := c.checkSpan(f, off, end); err != nil {
-		return nil, err
-	}
-	if r, ok := c.openCached(f, off, end); ok {
-		return r, nil
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	s := &stream{c: c, f: f, ctx: ctx, cancel: cancel,
-		segments: make(chan *segment, cap(c.buffers)+1), own: make(chan []byte, 1)}
-	s.own <- nil
-	s.workers.Go(func() { s.dispatch(off, end) })
-	return s, nil
-}
-
-// FreeBuffers lets go of the buffers in which streams fetch ahead, but for those
-// in use. Streams make new ones.
-func (c *Client) FreeBuffers() {
-	for range cap(c.buffers) {
-		select {
-		case <-c.buffers:
-			c.buffers <- nil
-		default:
-			return
-		}
-	}
-}
-
-// cachedReader reads a span of a cached file. A file that has become shorter is
-// an error, not the end.
-type cachedReader struct {
-	io.Closer
-	r    io.Reader
-	left int64
-}
-
-func (r *cachedReader) Read(p []byte) (int, error) {
-	n, err := r.r.Read(p)
-	r.left -= int64(n)
-	if err == io.EOF && r.left > 0 {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
-}
-
-func (c *Client) openCached(f FileRef, off, end int64) (io.ReadCloser, bool) {
-	path, ok := c.CachedPath(f)
-	if !ok {
-		return nil, false
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, false
-	}
-	return &cachedReader{Closer: file, r: io.NewSectionReader(file, off, end-off), left: end - off}, true
-}
-
-// stream is one file on its way. The dispatcher cuts it into segments and
-// hands them, in order, to workers and to the reader.
+// stream is one file on its way. The dispatcher cuts it into segments and hands them, in order, to workers and to the
+// reader.
 type stream struct {
-	c        *Client
-	f        FileRef
+	from     *downloads
+	file     FileRef
 	ctx      context.Context //nolint:containedctx // of this stream, an io.ReadCloser; ended by Close
 	cancel   context.CancelCauseFunc
 	workers  sync.WaitGroup
@@ -89,47 +24,62 @@ type stream struct {
 // errClosed is the cause with which Close ends a stream.
 var errClosed = errors.New("stream is closed")
 
-// dispatch takes a buffer and a connection for each segment, both in file
-// order, so that the reader's segment is never the one that waits.
+// stream begins to fetch bytes [off, end) of a file.
+func (d *downloads) stream(ctx context.Context, f FileRef, off, end int64) *stream {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s := &stream{from: d, file: f, ctx: ctx, cancel: cancel,
+		segments: make(chan *segment, cap(d.buffers)+1), own: make(chan []byte, 1)}
+	s.own <- nil
+	s.workers.Go(func() { s.dispatch(off, end) })
+	return s
+}
+
+// freeBuffers drops the shared buffers that no stream uses now.
+func (d *downloads) freeBuffers() {
+	for range cap(d.buffers) {
+		select {
+		case <-d.buffers:
+			d.buffers <- nil
+		default:
+			return
+		}
+	}
+}
+
+// dispatch takes a buffer and a connection for each segment, both in file order, so that the segment that the reader
+// needs next never waits behind a later one.
 func (s *stream) dispatch(off, end int64) {
 	defer close(s.segments)
-	for ; off < end; off += s.c.opt.RangeBytes {
-		begin, n := off, min(s.c.opt.RangeBytes, end-off)
-		seg := s.take(n)
+	for ; off < end; off += s.from.t.opt.RangeBytes {
+		begin := off
+		seg := s.take(min(s.from.t.opt.RangeBytes, end-off))
 		if seg == nil {
 			return
 		}
-		select {
-		case s.c.conns <- struct{}{}:
-		case <-s.ctx.Done():
+		if s.from.conns.take(s.ctx) != nil {
 			seg.release()
 			return
 		}
 		s.segments <- seg // has room for every buffer there is
-		s.workers.Go(func() { s.fill(seg, begin, n) })
+		s.workers.Go(func() {
+			err := s.from.fetch(s.ctx, s.file, begin, seg)
+			s.from.conns.release()
+			seg.finish(err)
+		})
 	}
 }
 
-func (s *stream) fill(seg *segment, off, n int64) {
-	err := s.c.fetch(s.ctx, s.f, off, n, seg)
-	<-s.c.conns
-	seg.finish(err)
-}
-
-// take waits for a buffer: the stream's own, or a shared one. It gives nil
-// when the stream ends first.
+// take waits for a buffer: the stream's own before a shared one. It gives nil when the stream ends first.
 func (s *stream) take(n int64) *segment {
-	var home chan []byte
 	var buf []byte
+	home := s.own
 	select {
 	case buf = <-s.own:
-		home = s.own
 	default:
 		select {
 		case buf = <-s.own:
-			home = s.own
-		case buf = <-s.c.buffers:
-			home = s.c.buffers
+		case buf = <-s.from.buffers:
+			home = s.from.buffers
 		case <-s.ctx.Done():
 			return nil
 		}
@@ -142,33 +92,29 @@ func (s *stream) take(n int64) *segment {
 
 // Read implements io.Reader.
 func (s *stream) Read(p []byte) (int, error) {
-	if s.err != nil || len(p) == 0 {
-		return 0, s.err
-	}
-	for {
+	for s.err == nil && len(p) > 0 {
 		if s.cur == nil {
 			if s.err = s.next(); s.err != nil {
-				return 0, s.err
+				break
 			}
 		}
-		n, state, err := s.cur.read(p)
-		switch {
-		case err != nil:
-			s.err = err
-			return n, err
-		case state == segmentDone:
+		n, done, err := s.cur.read(p)
+		if s.err = err; done {
 			s.cur.release()
 			s.cur = nil
 		}
 		if n > 0 {
 			return n, nil
 		}
-		if state == segmentEmpty {
-			if s.err = s.await(); s.err != nil {
-				return 0, s.err
+		if err == nil && !done {
+			select {
+			case <-s.cur.more:
+			case <-s.ctx.Done():
+				s.err = context.Cause(s.ctx)
 			}
 		}
 	}
+	return 0, s.err
 }
 
 // next moves on to the following segment; io.EOF after the last.
@@ -188,18 +134,7 @@ func (s *stream) next() error {
 	}
 }
 
-// await blocks until the current segment has more.
-func (s *stream) await() error {
-	select {
-	case <-s.cur.more:
-		return nil
-	case <-s.ctx.Done():
-		return context.Cause(s.ctx)
-	}
-}
-
-// Close ends all transfers of the stream, waits for them, and gives the
-// buffers back.
+// Close ends all transfers of the stream, waits for them, and gives the buffers back.
 func (s *stream) Close() error {
 	s.cancel(errClosed)
 	s.workers.Wait()
@@ -216,21 +151,12 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// segmentState is what a read from a segment found.
-type segmentState int
-
-const (
-	segmentMore  segmentState = iota // bytes were there
-	segmentEmpty                     // nothing yet
-	segmentDone                      // all bytes have been read
-)
-
-// segment is one range of a stream: a worker fills it while the reader
-// follows. Its buffer goes home when the reader is done.
+// segment is one range of a file: a worker fills it while a reader may follow. The buffer of a stream's segment goes home
+// when the reader is done.
 type segment struct {
 	buf  []byte
 	home chan []byte
-	more chan struct{} // signalled after each change
+	more chan struct{} // signalled after each change; nil if nobody follows
 	pos  int           // read so far; the reader's alone
 
 	mu   sync.Mutex
@@ -239,56 +165,66 @@ type segment struct {
 	err  error
 }
 
-func (g *segment) space() []byte { return g.buf[g.count():] }
-func (g *segment) filled() int64 { return int64(g.count()) }
+// readFrom passes over skip bytes of a body and fills the segment. A body that ends early is io.ErrUnexpectedEOF; bytes
+// beyond the range are not read.
+func (g *segment) readFrom(body io.Reader, skip int64) error {
+	if _, err := io.CopyN(io.Discard, body, skip); err != nil {
+		return earlyEnd(err)
+	}
+	for {
+		space := g.space()
+		if len(space) == 0 {
+			return nil
+		}
+		n, err := body.Read(space)
+		g.update(func() { g.n += n })
+		if err != nil && n < len(space) {
+			return earlyEnd(err)
+		}
+	}
+}
 
-func (g *segment) count() int {
+func earlyEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// space is where the next bytes go; empty when the range is complete.
+func (g *segment) space() []byte {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.n
+	return g.buf[g.n:]
 }
 
-func (g *segment) advance(n int) {
-	g.mu.Lock()
-	g.n += n
-	g.mu.Unlock()
-	g.signal()
-}
-
-// finish ends the segment; an error reaches the reader after the bytes that
-// came before it.
+// finish ends the segment; an error reaches the reader after the bytes that came before it.
 func (g *segment) finish(err error) {
-	g.mu.Lock()
-	g.done, g.err = true, err
-	g.mu.Unlock()
-	g.signal()
+	g.update(func() { g.done, g.err = true, err })
 }
 
-func (g *segment) signal() {
+func (g *segment) update(change func()) {
+	g.mu.Lock()
+	change()
+	g.mu.Unlock()
 	select {
 	case g.more <- struct{}{}:
 	default:
 	}
 }
 
-// read copies what is there. The bytes below n are written no more, so the
-// copy needs no lock. A segment is done only after its worker is, because the
-// buffer is given away then.
-func (g *segment) read(p []byte) (int, segmentState, error) {
+// read copies the bytes that are there. Those below n are written no more, so that the copy needs no lock. A segment is
+// done only after its worker is, because the buffer is given away then.
+func (g *segment) read(p []byte) (k int, done bool, err error) {
 	g.mu.Lock()
-	n, done, err := g.n, g.done, g.err
+	n, finished, failure := g.n, g.done, g.err
 	g.mu.Unlock()
-	k := copy(p, g.buf[g.pos:n])
+	k = copy(p, g.buf[g.pos:n])
 	g.pos += k
-	switch {
-	case g.pos == len(g.buf) && done && err == nil:
-		return k, segmentDone, nil
-	case k > 0:
-		return k, segmentMore, nil
-	case done:
-		return 0, segmentDone, err
+	if k == 0 {
+		err = failure
 	}
-	return 0, segmentEmpty, nil
+	return k, finished && failure == nil && g.pos == len(g.buf), err
 }
 
 func (g *segment) release() {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// throttle is a token bucket for bytes: take returns when n bytes may have
-// passed. The zero rate lets everything through.
+// throttle is a token bucket for bytes. The zero rate lets everything through.
 type throttle struct {
 	clock Clock
 	rate  int64 // bytes per second
@@ -17,11 +17,12 @@ type throttle struct {
 	paid time.Time // the moment up to which bytes are accounted for
 }
 
-// burst is how much unused time may be saved up.
+// burst bounds the unused time that may be saved up.
 const burst = 100 * time.Millisecond
 
+// take returns when n bytes may have passed.
 func (t *throttle) take(ctx context.Context, n int) error {
-	if t == nil || t.rate <= 0 || n == 0 {
+	if t.rate <= 0 || n == 0 {
 		return nil
 	}
 	t.mu.Lock()
@@ -40,23 +41,24 @@ func (t *throttle) take(ctx context.Context, n int) error {
 
 // piece caps one read so that a slow limit stays smooth.
 func (t *throttle) piece(p []byte) []byte {
-	if t == nil || t.rate <= 0 {
+	if t.rate <= 0 {
 		return p
 	}
-	limit := int(min(max(t.rate/10, 1), int64(len(p))))
-	return p[:limit]
+	return p[:min(max(t.rate/10, 1), int64(len(p)))]
 }
 
-// throttledReader lets a body through at the throttle's rate.
-type throttledReader struct {
-	ctx context.Context //nolint:containedctx // of the one request that this body belongs to
-	t   *throttle
-	r   io.Reader
+// bulkReader lets file bytes through at the throttle's rate, and counts them.
+type bulkReader struct {
+	ctx      context.Context //nolint:containedctx // of the one request that this body belongs to
+	throttle *throttle
+	count    *atomic.Int64
+	r        io.Reader
 }
 
-func (r *throttledReader) Read(p []byte) (int, error) {
-	n, err := r.r.Read(r.t.piece(p))
-	if waitErr := r.t.take(r.ctx, n); waitErr != nil && err == nil {
+func (b *bulkReader) Read(p []byte) (int, error) {
+	n, err := b.r.Read(b.throttle.piece(p))
+	b.count.Add(int64(n))
+	if waitErr := b.throttle.take(b.ctx, n); waitErr != nil && err == nil {
 		err = waitErr
 	}
 	return n, err

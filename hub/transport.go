@@ -3,11 +3,8 @@ package hub
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,35 +12,15 @@ import (
 	"time"
 )
 
-// transport sends every request of a client. It alone knows the token.
+// transport sends every request of a client. It alone sends the token.
 type transport struct {
-	endpoint    *url.URL
-	rt          http.RoundTripper
-	token       string
-	tokenSource string
-	side        string
-	userAgent   string
-	offline     bool
-	log         *slog.Logger
-	clock       Clock
-	jitter      func() float64 // in [0, 1)
-	tries       int
-	maxWait     time.Duration
-	timeouts    timeouts
-	gov         *Governor
-	caller      string // names the token in the governor's lanes
-	stats       counters
-	in, out     *throttle
-	onWait      func(Wait)
-	warned      sync.Map // topics of X-HF-Warning that were logged
-}
-
-// timeouts are the limits after which a connection counts as dead.
-type timeouts struct {
-	header  time.Duration // from the sent request to the answer's headers
-	idle    time.Duration // between two bytes of a body
-	window  time.Duration // over this much time spent reading …
-	minRate int64         // … at least so many bytes per second must come
+	opt      Options // complete
+	endpoint endpoint
+	lanes    lanes
+	jitter   func() float64 // in [0, 1)
+	stats    counters
+	in, out  *throttle
+	warned   sync.Map // topics of X-HF-Warning that were logged
 }
 
 // request is one thing to ask, repeatable: its body can be opened again.
@@ -59,14 +36,14 @@ type request struct {
 	follow followRule
 	token  bool          // send the token if the hop is on the hub's own origin
 	slow   time.Duration // time to the headers if longer than usual
+	err    error         // set if the request must not be sent
 }
 
-// exchange sends r once, following redirects as its rule allows, and gives a
-// 2xx answer (or the redirect at which the rule stops). Everything else is an
-// *Error. The caller closes the body.
+// exchange sends r once, following redirects as its rule allows, and gives a 2xx answer or the redirect at which the
+// rule stops. Everything else is an *Error. The caller closes the body.
 func (t *transport) exchange(ctx context.Context, r *request) (*http.Response, error) {
-	if t.offline {
-		return nil, &Error{Op: r.op, Side: t.side, Repo: r.repo, Endpoint: t.endpoint.String(), Err: ErrOffline}
+	if t.opt.Offline {
+		return nil, &Error{Op: r.op, Side: t.opt.Side, Repo: r.repo, Endpoint: t.endpoint.String(), Err: ErrOffline}
 	}
 	u, err := parseVerbatim(r.url)
 	if err != nil {
@@ -78,14 +55,13 @@ func (t *transport) exchange(ctx context.Context, r *request) (*http.Response, e
 			return nil, err
 		}
 		next, err := t.nextHop(r, u, resp, hop)
-		if err != nil {
-			_ = resp.Body.Close()
-			return nil, err
-		}
-		if next == nil {
+		if next == nil && err == nil {
 			return t.check(r, u, resp)
 		}
 		_ = resp.Body.Close()
+		if err != nil {
+			return nil, err
+		}
 		u = next
 	}
 }
@@ -100,18 +76,16 @@ func (t *transport) check(r *request, u *url.URL, resp *http.Response) (*http.Re
 	return nil, t.refusal(r, u, resp)
 }
 
-// roundTrip sends one request of one hop. The watch that guards the answer's
-// body ends the connection when it stalls.
+// roundTrip sends one request of one hop. The watch that guards the answer's body ends the connection when it stalls.
 func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*http.Response, error) {
-	lane := t.lane(u)
-	if err := t.waitTurn(ctx, lane, t.quota(u)); err != nil {
+	lane := t.lanes.of(u)
+	if err := t.waitTurn(ctx, lane, t.lanes.quota(u)); err != nil {
 		return nil, err
 	}
-	w := newWatch(ctx, t, max(t.timeouts.header, r.slow))
+	w := newWatch(ctx, t, max(t.opt.HeaderTimeout, r.slow))
 	req := t.build(r, u, w)
 	t.stats.requests.Add(1)
-	w.start()
-	resp, err := t.rt.RoundTrip(req)
+	resp, err := t.opt.HTTPTransport.RoundTrip(req)
 	if err != nil {
 		w.stop()
 		err = causeOf(w.ctx, err)
@@ -119,15 +93,24 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 		return nil, t.failure(r, u, err)
 	}
 	resp.Request = req
-	t.log.Debug("hub request", "method", r.method, "url", redactURL(u), "status", resp.StatusCode)
-	t.tell(t.gov.observe(t.clock.Now(), lane, resp))
+	t.opt.Log.Debug("hub request", "method", r.method, "url", redactURL(u), "status", resp.StatusCode)
+	t.tell(t.opt.Governor.observe(t.opt.Clock.Now(), lane, resp))
 	t.warn(resp)
 	resp.Body = w.guard(resp.Body, r.bulk && r.method == http.MethodGet)
 	return resp, nil
 }
 
-// build makes the http.Request of one hop: the token only on the hub's origin,
-// the body opened anew, its length exact.
+// waitTurn waits until the lanes of a request are open.
+func (t *transport) waitTurn(ctx context.Context, lane, quota laneKey) error {
+	if quota != lane {
+		if err := t.opt.Governor.wait(ctx, t.opt.Clock, quota); err != nil {
+			return err
+		}
+	}
+	return t.opt.Governor.wait(ctx, t.opt.Clock, lane)
+}
+
+// build makes the http.Request of one hop: the token only on the hub's origin, the body opened anew, its length exact.
 func (t *transport) build(r *request, u *url.URL, w *watch) *http.Request {
 	req := &http.Request{Method: r.method, URL: u, Host: u.Host, Header: http.Header{},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
@@ -135,11 +118,11 @@ func (t *transport) build(r *request, u *url.URL, w *watch) *http.Request {
 	for k, v := range r.header {
 		req.Header[k] = v
 	}
-	req.Header.Set("User-Agent", t.userAgent)
-	if sameOrigin(u, t.endpoint) {
+	req.Header.Set("User-Agent", t.opt.UserAgent)
+	if t.endpoint.owns(u) {
 		req.Header.Set("X-Amzn-Trace-Id", traceID())
-		if r.token && t.token != "" {
-			req.Header.Set("Authorization", "Bearer "+t.token)
+		if r.token && t.opt.Token != "" {
+			req.Header.Set("Authorization", "Bearer "+t.opt.Token)
 		}
 	}
 	if r.body == nil {
@@ -153,50 +136,6 @@ func (t *transport) build(r *request, u *url.URL, w *watch) *http.Request {
 	return req
 }
 
-// waitTurn waits until the lanes of a request are open.
-func (t *transport) waitTurn(ctx context.Context, lane, quota laneKey) error {
-	if quota != lane {
-		if err := t.gov.wait(ctx, t.clock, quota); err != nil {
-			return err
-		}
-	}
-	return t.gov.wait(ctx, t.clock, lane)
-}
-
-// lane names the governor's lane of a URL. A hub counts by token and bucket.
-func (t *transport) lane(u *url.URL) laneKey {
-	switch {
-	case !sameOrigin(u, t.endpoint):
-		return laneKey{host: u.Host}
-	case strings.Contains(u.Path, "/resolve"):
-		return laneKey{t.endpoint.Host, t.caller, "resolvers"}
-	}
-	return laneKey{t.endpoint.Host, t.caller, "api"}
-}
-
-// quota names the lane that a refusal closes which names no bucket. Commits and
-// new repos have quotas of their own, by the hour, that hold back nothing else.
-func (t *transport) quota(u *url.URL) laneKey {
-	key := t.lane(u)
-	switch {
-	case key.bucket != "api":
-	case strings.HasSuffix(u.Path, "/api/repos/create"):
-		key.bucket = "create"
-	case strings.HasPrefix(u.Path, t.endpoint.Path+"/api/models/") && strings.Contains(u.Path, "/commit/"):
-		key.bucket = "commit"
-	}
-	return key
-}
-
-// fingerprint tells tokens apart without being one.
-func fingerprint(token string) string {
-	if token == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:8])
-}
-
 // warn logs each topic of X-HF-Warning once.
 func (t *transport) warn(resp *http.Response) {
 	for _, line := range resp.Header.Values("X-HF-Warning") {
@@ -205,18 +144,23 @@ func (t *transport) warn(resp *http.Response) {
 			topic, text = "", line
 		}
 		if _, seen := t.warned.LoadOrStore(topic, true); !seen {
-			t.log.Warn("hub warning", "topic", oneLine(topic), "text", oneLine(text))
+			t.opt.Log.Warn("hub warning", "topic", oneLine(topic), "text", oneLine(text))
 		}
 	}
 }
 
-// failure is the *Error of a request that got no answer.
+// failure is the *Error of a request that got no usable answer.
 func (t *transport) failure(r *request, u *url.URL, err error) *Error {
-	e := &Error{Op: r.op, Side: t.side, Method: r.method, Repo: r.repo, Endpoint: t.endpoint.String(), Err: err}
+	e := &Error{Op: r.op, Side: t.opt.Side, Method: r.method, Repo: r.repo, Endpoint: t.endpoint.String(), Err: err}
 	if u != nil {
 		e.URL = redactURL(u)
 	}
 	return e
+}
+
+// errorf makes an *Error that no request caused.
+func (t *transport) errorf(op string, sentinel error, format string, args ...any) *Error {
+	return &Error{Op: op, Side: t.opt.Side, Err: sentinel, Message: fmt.Sprintf(format, args...), Endpoint: t.endpoint.String()}
 }
 
 // traceID is a random UUID; the hub repeats it inside its request id.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -168,7 +169,7 @@ func TestPaceWhenLittleIsLeft(t *testing.T) {
 	var waits []Wait
 	c, clock := testClient(t, w, func(o *Options) { o.OnWait = func(w Wait) { waits = append(waits, w) } })
 	for range 10 {
-		if _, err := c.call(t.Context(), c.get("x", "", "https://hub.test/api/x"), nil); err != nil {
+		if _, err := c.t.call(t.Context(), get("x", "", "https://hub.test/api/x"), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -176,7 +177,7 @@ func TestPaceWhenLittleIsLeft(t *testing.T) {
 		t.Fatalf("waited %v with plenty left", clock.slept())
 	}
 	for range 10 {
-		if _, err := c.call(t.Context(), c.get("x", "", "https://hub.test/api/x"), nil); err != nil {
+		if _, err := c.t.call(t.Context(), get("x", "", "https://hub.test/api/x"), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,7 +190,7 @@ func TestNothingLeftPausesBeforeARefusal(t *testing.T) {
 	w := script(says(200, okUser, `RateLimit: "api";r=0;t=9`), says(200, okUser))
 	c, clock := testClient(t, w)
 	for range 2 {
-		if _, err := c.call(t.Context(), c.get("x", "", "https://hub.test/api/x"), nil); err != nil {
+		if _, err := c.t.call(t.Context(), get("x", "", "https://hub.test/api/x"), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -214,7 +215,7 @@ func TestTokenStaysHome(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := script(says(302, "", "Location: "+tt.location), says(200, "{}"))
 			c, _ := testClient(t, w)
-			if _, err := c.call(t.Context(), c.get("x", "", "https://hub.test/api/x"), nil); err != nil {
+			if _, err := c.t.call(t.Context(), get("x", "", "https://hub.test/api/x"), nil); err != nil {
 				t.Fatal(err)
 			}
 			if w.count() != 2 || w.seen[0].Header.Get("Authorization") != "Bearer hf_secret" {
@@ -236,14 +237,14 @@ func TestBadRedirects(t *testing.T) {
 	} {
 		w := script(says(302, "", "Location: "+location))
 		c, _ := testClient(t, w)
-		_, err := c.call(t.Context(), c.get("x", "", "https://hub.test/api/x"), nil)
+		_, err := c.t.call(t.Context(), get("x", "", "https://hub.test/api/x"), nil)
 		if !errors.Is(err, ErrNotHub) || w.count() > maxHops || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: %d requests, %v", name, w.count(), err)
 		}
 	}
 	w := script(says(302, "", "Location: /elsewhere"))
 	c, _ := testClient(t, w)
-	if _, err := c.call(t.Context(), c.send("x", "", "POST", "https://hub.test/api/x", 1), nil); err == nil {
+	if _, err := c.t.call(t.Context(), send("x", "", "POST", "https://hub.test/api/x", 1), nil); err == nil {
 		t.Error("a POST followed a 302")
 	}
 }
@@ -269,7 +270,7 @@ func TestBodyIsReopened(t *testing.T) {
 		return reply(r, 200, "{}"), nil
 	}}
 	c, _ := testClient(t, w)
-	if _, err := c.call(t.Context(), c.send("x", "", "POST", "https://hub.test/api/x", "body"), nil); err != nil {
+	if _, err := c.t.call(t.Context(), send("x", "", "POST", "https://hub.test/api/x", "body"), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range bodies {
@@ -285,9 +286,9 @@ func TestLocalBodyIsNotTheNetworksFault(t *testing.T) {
 		return nil, err
 	}}
 	c, _ := testClient(t, w)
-	r := c.send("upload x", "", "PUT", "https://hub.test/x", 1)
+	r := send("upload x", "", "PUT", "https://hub.test/x", 1)
 	r.body, r.size = func() io.Reader { return strings.NewReader("short") }, 10
-	if _, err := c.call(t.Context(), r, nil); !errors.Is(err, errLocalBody) || w.count() != 1 {
+	if _, err := c.t.call(t.Context(), r, nil); !errors.Is(err, errLocalBody) || w.count() != 1 {
 		t.Errorf("%d requests, %v", w.count(), err)
 	}
 }
@@ -348,7 +349,7 @@ func TestClassify(t *testing.T) {
 					o.Token, o.TokenSource = "", ""
 				}
 			})
-			_, err := c.call(t.Context(), c.get("read a/b", "a/b", "https://hub.test/api/models/a/b?x=1"), nil)
+			_, err := c.t.call(t.Context(), get("read a/b", "a/b", "https://hub.test/api/models/a/b?x=1"), nil)
 			if !errors.Is(err, tt.want) || w.count() != 1 {
 				t.Fatalf("%d requests, got %v, want %v", w.count(), err, tt.want)
 			}
@@ -374,7 +375,7 @@ func TestHostileErrorTexts(t *testing.T) {
 func TestStorageErrorsAreRead(t *testing.T) {
 	w := script(says(403, "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"))
 	c, _ := testClient(t, w)
-	_, err := c.call(t.Context(), c.get("x", "", "https://cdn.test/x?sig=hidden"), nil)
+	_, err := c.t.call(t.Context(), get("x", "", "https://cdn.test/x?sig=hidden"), nil)
 	var e *Error
 	if !errors.As(err, &e) || e.Code != "AccessDenied" || e.Message != "Request has expired" || strings.Contains(err.Error(), "hidden") {
 		t.Errorf("got %v", err)
@@ -387,15 +388,15 @@ func TestStorageErrorsAreRead(t *testing.T) {
 func TestThrottle(t *testing.T) {
 	clock := newTestClock()
 	th := &throttle{clock: clock, rate: 1000}
-	r := &throttledReader{ctx: t.Context(), t: th, r: strings.NewReader(strings.Repeat("x", 5000))}
+	r := &bulkReader{ctx: t.Context(), throttle: th, count: new(atomic.Int64), r: strings.NewReader(strings.Repeat("x", 5000))}
 	if n, err := io.Copy(io.Discard, r); n != 5000 || err != nil {
 		t.Fatal(n, err)
 	}
 	if s := clock.slept(); s < 4800*time.Millisecond || s > 5*time.Second {
 		t.Errorf("5000 bytes at 1000 per second took %v", s)
 	}
-	var none *throttle
+	none := new(throttle)
 	if none.take(t.Context(), 1<<40) != nil {
-		t.Error("no throttle must let all through")
+		t.Error("a throttle without rate must let all through")
 	}
 }

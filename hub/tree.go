@@ -1,15 +1,17 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
-// TreeEntry is one file of a tree. SHA256 is set for large files; BlobID is
-// git's hash, of the content or of the large file's pointer.
+// TreeEntry is one file of a tree. SHA256 is set for large files; BlobID is git's hash, of the content or of the large
+// file's pointer.
 type TreeEntry struct {
 	Size    int64
 	SHA256  string
@@ -30,59 +32,51 @@ type treeRow struct {
 	} `json:"lfs"`
 }
 
+func (r *treeRow) entry() TreeEntry {
+	e := TreeEntry{Size: r.Size, BlobID: r.OID, XetHash: r.XetHash}
+	if r.LFS != nil {
+		e.SHA256 = strings.TrimPrefix(strings.ToLower(r.LFS.OID), "sha256:")
+		e.Size = r.LFS.Size
+	}
+	return e
+}
+
 // maxPages bounds a tree: a repo has less than 100,000 files, 50 a page at least.
 const maxPages = 4000
 
 // Tree lists all files at a revision, by path.
 func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]TreeEntry, error) {
-	if err := checkRepo(repo); err != nil {
-		return nil, err
-	}
-	next := c.apiURL(repo, revPath("tree", rev)+"?recursive=true&expand=false")
+	r := c.t.repoGet("list files of "+repo, repo, revPath("tree", rev)+"?recursive=true&expand=false")
 	tree, seen := map[string]TreeEntry{}, map[string]bool{}
-	for next != "" {
-		if seen[next] || len(seen) >= maxPages {
-			return nil, c.errorf("list files of "+repo, ErrNotHub, "page after page without an end")
+	for r.url != "" {
+		if seen[r.url] || len(seen) >= maxPages {
+			return nil, c.t.errorf(r.op, ErrNotHub, "page after page without an end")
 		}
-		seen[next] = true
-		r := c.get("list files of "+repo, repo, next)
+		seen[r.url] = true
 		var rows []treeRow
-		header, err := c.call(ctx, r, &rows)
+		header, err := c.t.call(ctx, r, &rows)
 		if err != nil {
 			return nil, err
 		}
-		if err := addRows(tree, rows); err != nil {
-			return nil, fmt.Errorf("%s: %w", r.op, err)
+		for _, row := range rows {
+			if row.Type != "file" {
+				continue
+			}
+			if err := ValidPath(row.Path); err != nil {
+				return nil, fmt.Errorf("%s: %w", r.op, err)
+			}
+			tree[row.Path] = row.entry()
 		}
-		if next, err = c.nextPage(r, header); err != nil {
+		if r.url, err = c.t.nextPage(r, header); err != nil {
 			return nil, err
 		}
 	}
 	return tree, nil
 }
 
-// addRows takes the files of one page; one that comes twice is taken once.
-func addRows(tree map[string]TreeEntry, rows []treeRow) error {
-	for _, row := range rows {
-		if row.Type != "file" {
-			continue
-		}
-		if err := ValidPath(row.Path); err != nil {
-			return err
-		}
-		e := TreeEntry{Size: row.Size, BlobID: row.OID, XetHash: row.XetHash}
-		if row.LFS != nil {
-			e.SHA256 = strings.TrimPrefix(strings.ToLower(row.LFS.OID), "sha256:")
-			e.Size = row.LFS.Size
-		}
-		tree[row.Path] = e
-	}
-	return nil
-}
-
-// nextPage reads the Link header. A link to another origin is refused: the
-// token would not go there, and no hub sends one.
-func (c *Client) nextPage(r *request, header http.Header) (string, error) {
+// nextPage reads the Link header; empty after the last page. A link to another origin is refused: the token would not go
+// there, and no hub sends one.
+func (t *transport) nextPage(r *request, header http.Header) (string, error) {
 	link := nextLink(header.Values("Link"))
 	if link == "" {
 		return "", nil
@@ -91,66 +85,47 @@ func (c *Client) nextPage(r *request, header http.Header) (string, error) {
 	if err != nil {
 		return "", errBadURL
 	}
-	next, _, err := c.t.target(base, link)
+	next, _, err := t.endpoint.target(base, link)
 	if err != nil {
-		return "", c.t.failure(r, base, err)
+		return "", t.failure(r, base, err)
 	}
-	if !sameOrigin(next, c.t.endpoint) {
-		return "", c.t.failure(r, base, fmt.Errorf("%w: next page lies on %s", ErrNotHub, next.Host))
+	if !t.endpoint.owns(next) {
+		return "", t.failure(r, base, fmt.Errorf("%w: next page lies on %s", ErrNotHub, next.Host))
 	}
 	return next.String(), nil
 }
 
+// linkPattern splits a Link header into its links, each with its parameters.
+var linkPattern = regexp.MustCompile(`<([^>]*)>([^<]*)`)
+
 // nextLink finds <url>; rel="next" among the values of Link headers.
 func nextLink(values []string) string {
 	for _, value := range values {
-		for value != "" {
-			_, rest, ok := strings.Cut(value, "<")
-			if !ok {
-				break
-			}
-			target, rest, ok := strings.Cut(rest, ">")
-			if !ok {
-				break
-			}
-			params, tail, _ := strings.Cut(rest, "<")
-			if hasRelNext(params) {
-				return target
-			}
-			value = ""
-			if tail != "" {
-				value = "<" + tail
+		for _, link := range linkPattern.FindAllStringSubmatch(value, -1) {
+			for p := range strings.SplitSeq(link[2], ";") {
+				key, value, _ := strings.Cut(strings.Trim(p, " ,"), "=")
+				if strings.EqualFold(key, "rel") && strings.Trim(value, `"`) == "next" {
+					return link[1]
+				}
 			}
 		}
 	}
 	return ""
 }
 
-func hasRelNext(params string) bool {
-	for p := range strings.SplitSeq(params, ";") {
-		key, value, _ := strings.Cut(strings.Trim(p, " ,"), "=")
-		if strings.EqualFold(key, "rel") && strings.Trim(value, `"`) == "next" {
-			return true
-		}
-	}
-	return false
-}
-
 // Head gives the commit that a branch or another revision points to.
 func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
-	if err := checkRepo(repo); err != nil {
+	r := c.t.repoGet("read head of "+repo, repo, revPath("revision", cmp.Or(rev, "main")))
+	var doc struct {
+		SHA string `json:"sha"`
+	}
+	if _, err := c.t.call(ctx, r, &doc); err != nil {
 		return "", err
 	}
-	r := c.get("read head of "+repo, repo, c.apiURL(repo, revPath("revision", orDefault(rev, "main"))))
-	var doc document
-	if _, err := c.call(ctx, r, &doc); err != nil {
-		return "", err
+	if !isCommit(doc.SHA) {
+		return "", c.t.errorf(r.op, ErrNotHub, "info names no commit")
 	}
-	sha := doc.text("sha")
-	if !isCommit(sha) {
-		return "", c.errorf(r.op, ErrNotHub, "info names no commit")
-	}
-	return sha, nil
+	return doc.SHA, nil
 }
 
 // Ref is a branch, tag or pull request and where it points.
@@ -168,13 +143,9 @@ type Refs struct {
 
 // Refs lists branches and tags.
 func (c *Client) Refs(ctx context.Context, repo string) (*Refs, error) {
-	if err := checkRepo(repo); err != nil {
+	refs := new(Refs)
+	if _, err := c.t.call(ctx, c.t.repoGet("list branches of "+repo, repo, "/refs"), refs); err != nil {
 		return nil, err
 	}
-	var refs Refs
-	_, err := c.call(ctx, c.get("list branches of "+repo, repo, c.apiURL(repo, "/refs")), &refs)
-	if err != nil {
-		return nil, err
-	}
-	return &refs, nil
+	return refs, nil
 }

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -9,13 +10,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// Blob is a file to upload. Reader must stay readable until Upload returns, may
-// be read at several offsets at once, and more than once.
+// Blob is a file to upload. Reader must stay readable until Upload returns, may be read at several offsets at once, and
+// more than once.
 type Blob struct {
 	Path        string
 	Size        int64
@@ -29,55 +31,65 @@ const (
 	maxRegular  = 50 << 20 // a regular file travels inside the commit
 	maxRounds   = 3        // upload links asked for per file
 
-	// slowStore is the time from the last byte handed to the system to the
-	// storage's answer; a thin line still has to drain the socket's buffer.
+	// slowStore is the time from the last byte handed to the system to the storage's answer; a thin line still has to
+	// drain the socket's buffer.
 	slowStore = 2 * time.Minute
 )
 
-// Upload brings a file to where a commit can name it, and gives the Op for
-// that commit. The hub decides whether it goes into the commit itself or into
-// its store; a file that the branch or the store already holds is not sent.
-// Upload may be repeated, and runs for several files at once.
+// upload is one file on its way to a branch.
+type upload struct {
+	t         *transport
+	puts      slots
+	repo, rev string
+	Blob
+}
+
+// Upload brings a file to where a commit can name it, and gives the Op for that commit. The hub decides whether it goes
+// into the commit itself or into its store; a file that the branch or the store already holds is not sent. Upload may be
+// repeated, and runs for several files at once.
 func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, error) {
-	if err := checkSource(repo, orDefault(rev, "main"), b.Path); err != nil {
+	rev = cmp.Or(rev, "main")
+	if err := checkSource(repo, rev, b.Path); err != nil {
 		return Op{}, err
 	}
-	rev = orDefault(rev, "main")
 	if b.SHA256 == "" {
-		var err error
-		if b.SHA256, err = hashBlob(b); err != nil {
-			return Op{}, err
+		h := sha256.New()
+		if n, err := io.Copy(h, b.section(0, b.Size)); err != nil || n != b.Size {
+			return Op{}, fmt.Errorf("hash %s: read %d of %d bytes: %w", b.Path, n, b.Size, cmp.Or(err, io.ErrUnexpectedEOF))
 		}
+		b.SHA256 = hex.EncodeToString(h.Sum(nil))
 	}
-	mode, err := c.preupload(ctx, repo, rev, b)
+	u := &upload{t: c.t, puts: c.puts, repo: repo, rev: rev, Blob: b}
+	mode, err := u.preupload(ctx)
 	if err != nil {
 		return Op{}, err
 	}
-	if mode.UploadMode == "lfs" && b.Size > 0 { // the storage refuses empty objects
-		if mode.OID == b.SHA256 {
-			return Op{Path: b.Path, Size: b.Size, SHA256: b.SHA256}, nil
-		}
-		if err := c.sendObject(ctx, repo, rev, b); err != nil {
-			return Op{}, err
-		}
-		return LFSOp(b.Path, b.SHA256, b.Size), nil
+	if mode.UploadMode != "lfs" || b.Size == 0 { // the storage refuses empty objects
+		return u.regularOp(mode.OID)
 	}
-	return c.regularOp(b, mode.OID)
+	if mode.OID == b.SHA256 {
+		return Op{Path: b.Path, Size: b.Size, SHA256: b.SHA256}, nil
+	}
+	if err := u.sendObject(ctx); err != nil {
+		return Op{}, err
+	}
+	return LFSOp(b.Path, b.SHA256, b.Size), nil
 }
 
-func hashBlob(b Blob) (string, error) {
-	h := sha256.New()
-	if n, err := io.Copy(h, io.NewSectionReader(b.Reader, 0, b.Size)); err != nil || n != b.Size {
-		return "", fmt.Errorf("hash %s: read %d of %d bytes: %w", b.Path, n, b.Size, orEOF(err))
+func (b Blob) section(off, n int64) io.Reader { return io.NewSectionReader(b.Reader, off, n) }
+
+// head gives the first n bytes.
+func (b Blob) head(n int64) ([]byte, error) {
+	data := make([]byte, n)
+	if _, err := io.ReadFull(b.section(0, b.Size), data); err != nil {
+		return nil, fmt.Errorf("read %s: %w", b.Path, err)
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return data, nil
 }
 
-func orEOF(err error) error {
-	if err == nil {
-		return io.ErrUnexpectedEOF
-	}
-	return err
+// errorf makes an *Error of the file's upload.
+func (u *upload) errorf(sentinel error, format string, args ...any) error {
+	return u.t.errorf("upload "+u.Path, sentinel, format, args...)
 }
 
 // uploadMode is the hub's decision about one file.
@@ -85,139 +97,179 @@ type uploadMode struct {
 	Path         string `json:"path"`
 	UploadMode   string `json:"uploadMode"`
 	ShouldIgnore bool   `json:"shouldIgnore"`
-	OID          string `json:"oid"` // what the branch holds there: sha256, or git hash of a regular file
+	OID          string `json:"oid"` // of the file that the branch holds now: sha256, or git hash of a regular file
 }
 
-func (c *Client) preupload(ctx context.Context, repo, rev string, b Blob) (*uploadMode, error) {
-	sample := make([]byte, min(b.Size, sampleBytes))
-	if _, err := io.ReadFull(io.NewSectionReader(b.Reader, 0, b.Size), sample); err != nil {
-		return nil, fmt.Errorf("read %s: %w", b.Path, err)
-	}
-	target := c.apiURL(repo, revPath("preupload", rev))
-	if b.PullRequest {
-		target += "?create_pr=1"
-	}
-	r := c.send("ask how to upload "+b.Path, repo, http.MethodPost, target, map[string]any{"files": []any{
-		map[string]any{"path": b.Path, "size": b.Size, "sample": base64.StdEncoding.EncodeToString(sample)}}})
-	var answer struct{ Files []uploadMode }
-	if _, err := c.call(ctx, r, &answer); err != nil {
+func (u *upload) preupload(ctx context.Context) (*uploadMode, error) {
+	sample, err := u.head(min(u.Size, sampleBytes))
+	if err != nil {
 		return nil, err
 	}
-	if len(answer.Files) != 1 || answer.Files[0].Path != b.Path {
-		return nil, c.errorf(r.op, ErrNotHub, "the answer does not name the file")
+	rest := revPath("preupload", u.rev)
+	if u.PullRequest {
+		rest += "?create_pr=1"
+	}
+	r := u.t.repoSend("ask how to upload "+u.Path, u.repo, http.MethodPost, rest, map[string]any{"files": []any{
+		map[string]any{"path": u.Path, "size": u.Size, "sample": base64.StdEncoding.EncodeToString(sample)}}})
+	var answer struct{ Files []uploadMode }
+	if _, err := u.t.call(ctx, r, &answer); err != nil {
+		return nil, err
+	}
+	if len(answer.Files) != 1 || answer.Files[0].Path != u.Path {
+		return nil, u.t.errorf(r.op, ErrNotHub, "the answer does not name the file")
 	}
 	mode := &answer.Files[0]
 	switch {
 	case mode.ShouldIgnore:
-		return nil, c.errorf(r.op, ErrIgnored, "%s", b.Path)
+		return nil, u.t.errorf(r.op, ErrIgnored, "%s", u.Path)
 	case mode.UploadMode != "lfs" && mode.UploadMode != "regular":
-		return nil, c.errorf(r.op, ErrNotHub, "upload mode is %q", oneLine(mode.UploadMode))
+		return nil, u.t.errorf(r.op, ErrNotHub, "upload mode is %q", oneLine(mode.UploadMode))
 	}
 	return mode, nil
 }
 
-func (c *Client) regularOp(b Blob, there string) (Op, error) {
-	if b.Size > maxRegular {
-		return Op{}, c.errorf("upload "+b.Path, ErrTooLarge, "the hub wants %d bytes inside a commit", b.Size)
+// regularOp puts the file into the commit, unless its hash is the one that the branch holds there already.
+func (u *upload) regularOp(there string) (Op, error) {
+	if u.Size > maxRegular {
+		return Op{}, u.errorf(ErrTooLarge, "the hub wants %d bytes inside a commit", u.Size)
 	}
-	content := make([]byte, b.Size)
-	if _, err := io.ReadFull(io.NewSectionReader(b.Reader, 0, b.Size), content); err != nil {
-		return Op{}, fmt.Errorf("read %s: %w", b.Path, err)
+	content, err := u.head(u.Size)
+	if err != nil {
+		return Op{}, err
 	}
-	if got := hashLike(b.SHA256, content); got != b.SHA256 {
-		return Op{}, c.errorf("upload "+b.Path, ErrCorrupt, "sha256 is %s, expected %s", got, b.SHA256)
+	if got := hashLike(u.SHA256, content); got != u.SHA256 {
+		return Op{}, u.errorf(ErrCorrupt, "sha256 is %s, expected %s", got, u.SHA256)
 	}
 	if there != "" && there == gitBlobHash(content) {
-		return Op{Path: b.Path, Size: b.Size}, nil
+		return Op{Path: u.Path, Size: u.Size}, nil
 	}
-	return FileOp(b.Path, content), nil
+	return FileOp(u.Path, content), nil
 }
 
 // errStale says that upload links are no longer good: ask for new ones.
 var errStale = errors.New("upload link refused")
 
-// sendObject uploads one object, with fresh links when the old ones expire or
-// the storage loses track.
-func (c *Client) sendObject(ctx context.Context, repo, rev string, b Blob) error {
+// sendObject uploads one object, with fresh links when the old ones expire or the storage loses track.
+func (u *upload) sendObject(ctx context.Context) error {
 	var last error
 	for range maxRounds {
-		obj, err := c.batch(ctx, repo, rev, b)
-		if err != nil {
+		obj, err := u.batch(ctx)
+		if err != nil || obj.stored() {
 			return err
 		}
-		if obj.stored() {
-			return nil
-		}
-		if last = c.transfer(ctx, repo, obj, b); last == nil || !errors.Is(last, errStale) {
+		if last = u.transfer(ctx, obj); !errors.Is(last, errStale) {
 			return last
 		}
-		c.t.log.Info("upload starts over with fresh links", "file", b.Path, "err", oneLine(last.Error()))
+		u.t.opt.Log.Info("upload starts over with fresh links", "file", u.Path, "err", oneLine(last.Error()))
 	}
 	return last
 }
 
 // transfer moves the bytes as the action says, then verifies.
-func (c *Client) transfer(ctx context.Context, repo string, obj *lfsObject, b Blob) error {
+func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 	action := *obj.Actions.Upload
-	action.Href = rewrite(c.t.endpoint, action.Href)
-	p, err := readParts(&action, b.Size)
+	action.Href = u.t.endpoint.rewrite(action.Href)
+	p, err := readParts(&action, u.Size)
 	if err != nil {
-		return c.errorf("upload "+b.Path, err, "")
+		return u.errorf(err, "")
 	}
-	if p == nil {
-		err = c.putWhole(ctx, repo, &action, b)
+	if p == nil { // one PUT of the whole object
+		_, err = u.put(ctx, action.Href, action.headers(), 0, u.Size)
 	} else {
-		err = c.putParts(ctx, repo, &action, p, b)
+		err = u.putParts(ctx, action.Href, p)
 	}
 	if err != nil || obj.Actions.Verify == nil {
 		return err
 	}
-	return c.verify(ctx, repo, obj.Actions.Verify, b)
-}
-
-// putWhole sends the object in one PUT with its exact length.
-func (c *Client) putWhole(ctx context.Context, repo string, a *lfsAction, b Blob) error {
-	header := http.Header{}
-	for key := range a.Header {
-		header.Set(key, a.text(key))
-	}
-	_, err := c.put(ctx, repo, a.Href, header, b, 0, b.Size)
-	return err
+	return u.verify(ctx, obj.Actions.Verify)
 }
 
 // put sends bytes [off, off+n) to a storage link; the token never goes along.
-func (c *Client) put(ctx context.Context, repo, link string, header http.Header, b Blob, off, n int64) (http.Header, error) {
-	r := &request{op: "upload " + b.Path, repo: repo, method: http.MethodPut, url: link, header: header,
-		body: func() io.Reader { return io.NewSectionReader(b.Reader, off, n) }, size: n,
+func (u *upload) put(ctx context.Context, link string, header http.Header, off, n int64) (answer http.Header, err error) {
+	r := &request{op: "upload " + u.Path, repo: u.repo, method: http.MethodPut, url: link, header: header,
+		body: func() io.Reader { return u.section(off, n) }, size: n,
 		bulk: true, follow: followSame, slow: slowStore}
-	var answer http.Header
-	err := c.withSlot(ctx, c.puts, func() (err error) {
-		answer, err = c.call(ctx, r, nil)
+	err = u.puts.hold(ctx, func() (err error) {
+		answer, err = u.t.call(ctx, r, nil)
 		return err
 	})
 	return answer, stale(err)
 }
 
-// stale marks the refusal of a link that is no longer good.
+// stale marks the refusal of a link, as against that of the bytes sent to it: S3 answers 403 to a link that has expired,
+// 400 ExpiredToken if its credentials have, and 404 NoSuchUpload for a multipart upload that was ended.
 func stale(err error) error {
-	var e *Error
-	if !errors.As(err, &e) || !e.linkGone() || errors.Is(err, ErrQuota) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || errors.Is(err, ErrQuota) {
 		return err
 	}
-	expired := *e
-	expired.Err = errStale
-	return &expired
-}
-
-// linkGone says whether the storage refuses a link, and not what is sent to
-// it: S3 answers 403 to one that has expired, 400 ExpiredToken if its
-// credentials have, and 404 NoSuchUpload for a multipart upload that was ended.
-func (e *Error) linkGone() bool {
 	switch e.Status {
 	case http.StatusForbidden, http.StatusNotFound, http.StatusGone:
-		return true
+		return e.as(errStale)
+	case http.StatusBadRequest:
+		if e.Code == "ExpiredToken" {
+			return e.as(errStale)
+		}
 	}
-	return e.Status == http.StatusBadRequest && e.Code == "ExpiredToken"
+	return err
+}
+
+// verify makes the hub check that it holds the object. If it holds another one, our bytes or their hash are wrong, and no
+// repeat helps.
+func (u *upload) verify(ctx context.Context, a *lfsAction) error {
+	r := send("verify the upload of "+u.Path, u.repo, http.MethodPost, u.t.endpoint.rewrite(a.Href),
+		map[string]any{"oid": u.SHA256, "size": u.Size})
+	r.header = a.headers()
+	r.header.Set("Accept", lfsJSON)
+	r.header.Set("Content-Type", lfsJSON)
+	_, err := u.t.call(ctx, r, nil)
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Status {
+	case http.StatusNotFound:
+		return e.as(errStale) // it never arrived: the batch call will say so
+	case http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity:
+		return e.as(ErrCorrupt)
+	}
+	return err
+}
+
+// parts are the links of a multipart upload, in order.
+type parts struct {
+	chunk int64
+	urls  []string
+}
+
+// readParts reads chunk_size and the numbered links from an upload action; nil when the action asks for a single PUT.
+func readParts(a *lfsAction, size int64) (*parts, error) {
+	if _, ok := a.Header["chunk_size"]; !ok {
+		return nil, nil
+	}
+	chunk, err := strconv.ParseInt(a.text("chunk_size"), 10, 64)
+	if err != nil || chunk <= 0 {
+		return nil, fmt.Errorf("%w: chunk_size is %q", ErrNotHub, oneLine(a.text("chunk_size")))
+	}
+	byNumber := map[int64]string{}
+	for key := range a.Header {
+		if n, err := strconv.ParseUint(key, 10, 31); err == nil {
+			byNumber[int64(n)] = a.text(key)
+		}
+	}
+	want := (size + chunk - 1) / chunk
+	if int64(len(byNumber)) != want {
+		return nil, fmt.Errorf("%w: %d part links for %d parts", ErrNotHub, len(byNumber), want)
+	}
+	p := &parts{chunk: chunk}
+	for n := range want {
+		link, ok := byNumber[n+1]
+		if !ok {
+			return nil, fmt.Errorf("%w: part link %d is missing", ErrNotHub, n+1)
+		}
+		p.urls = append(p.urls, link)
+	}
+	return p, nil
 }
 
 // completedPart is one line of the completion.
@@ -226,18 +278,18 @@ type completedPart struct {
 	ETag       string `json:"etag"`
 }
 
-// putParts sends all parts, several at once, and completes the object.
-func (c *Client) putParts(ctx context.Context, repo string, a *lfsAction, p *parts, b Blob) error {
+// putParts sends all parts, several at once, and completes the object at link.
+func (u *upload) putParts(ctx context.Context, link string, p *parts) error {
 	done := make([]completedPart, len(p.urls))
 	g, groupCtx := errgroup.WithContext(ctx)
-	g.SetLimit(c.opt.Connections)
-	for i, link := range p.urls {
+	g.SetLimit(cap(u.puts))
+	for i, part := range p.urls {
 		g.Go(func() error {
 			if groupCtx.Err() != nil {
 				return nil //nolint:nilerr // the first error is told already
 			}
 			off := int64(i) * p.chunk
-			etag, err := c.putPart(groupCtx, repo, link, b, off, min(p.chunk, b.Size-off))
+			etag, err := u.putPart(groupCtx, part, off, min(p.chunk, u.Size-off))
 			done[i] = completedPart{PartNumber: i + 1, ETag: etag}
 			return err
 		})
@@ -248,12 +300,12 @@ func (c *Client) putParts(ctx context.Context, repo string, a *lfsAction, p *par
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return c.complete(ctx, repo, a.Href, b, done)
+	return u.complete(ctx, link, done)
 }
 
-func (c *Client) putPart(ctx context.Context, repo, link string, b Blob, off, n int64) (string, error) {
+func (u *upload) putPart(ctx context.Context, link string, off, n int64) (string, error) {
 	for range 2 {
-		header, err := c.put(ctx, repo, link, nil, b, off, n)
+		header, err := u.put(ctx, link, nil, off, n)
 		if err != nil {
 			return "", err
 		}
@@ -261,47 +313,18 @@ func (c *Client) putPart(ctx context.Context, repo, link string, b Blob, off, n 
 			return etag, nil // verbatim, quotes included
 		}
 	}
-	return "", c.errorf("upload "+b.Path, ErrNotHub, "the storage acknowledged a part without an ETag")
+	return "", u.errorf(ErrNotHub, "the storage acknowledged a part without an ETag")
 }
 
-// complete joins the parts. It may be repeated; when it fails for good, the
-// next batch call tells whether the object is there after all.
-func (c *Client) complete(ctx context.Context, repo, link string, b Blob, done []completedPart) error {
-	r := c.send("complete the upload of "+b.Path, repo, http.MethodPost, link, map[string]any{"oid": b.SHA256, "parts": done})
+// complete joins the parts. It may be repeated; when it fails for good, the next batch call tells whether the object is
+// there after all.
+func (u *upload) complete(ctx context.Context, link string, done []completedPart) error {
+	r := send("complete the upload of "+u.Path, u.repo, http.MethodPost, link, map[string]any{"oid": u.SHA256, "parts": done})
 	r.header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
 	r.token, r.slow = false, slowAnswer
-	_, err := c.call(ctx, r, nil)
-	var e *Error
-	if err == nil || !errors.As(err, &e) || errors.Is(err, ErrQuota) {
-		return err
+	_, err := u.t.call(ctx, r, nil)
+	if e, ok := errors.AsType[*Error](err); ok && !errors.Is(err, ErrQuota) {
+		return e.as(errStale)
 	}
-	again := *e
-	again.Err = errStale
-	return &again
-}
-
-// verify makes the hub check that it holds the object. If it holds another one,
-// our bytes or their hash are wrong, and no repeat helps.
-func (c *Client) verify(ctx context.Context, repo string, a *lfsAction, b Blob) error {
-	r := c.send("verify the upload of "+b.Path, repo, http.MethodPost, rewrite(c.t.endpoint, a.Href),
-		map[string]any{"oid": b.SHA256, "size": b.Size})
-	r.header = http.Header{}
-	for key := range a.Header {
-		r.header.Set(key, a.text(key))
-	}
-	r.header.Set("Accept", lfsJSON)
-	r.header.Set("Content-Type", lfsJSON)
-	_, err := c.call(ctx, r, nil)
-	var e *Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	refused := *e
-	switch e.Status {
-	case http.StatusNotFound:
-		refused.Err = errStale // it never arrived: the batch call will say so
-	case http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity:
-		refused.Err = ErrCorrupt
-	}
-	return &refused
+	return err
 }

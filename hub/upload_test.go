@@ -33,14 +33,14 @@ func TestUpload(t *testing.T) {
 			c, _ := testClient(t, h)
 			b, data := testBlob(tt.size)
 			op, err := c.Upload(t.Context(), "a/b", "main", b)
-			if err != nil || !op.IsLFS() || op.SHA256 != b.SHA256 || !bytes.Equal(h.stored[b.SHA256], data) {
+			if err != nil || op.kind != opLFS || op.SHA256 != b.SHA256 || !bytes.Equal(h.stored[b.SHA256], data) {
 				t.Fatalf("%+v, %v", op, err)
 			}
 			slices.Sort(h.log[2 : 2+h.count("part")])
 			if fmt.Sprint(h.log) != tt.log {
 				t.Errorf("steps %v", h.log)
 			}
-			if op, err = c.Upload(t.Context(), "a/b", "main", b); err != nil || !op.IsLFS() || h.count("put")+h.count("part") > 3 {
+			if op, err = c.Upload(t.Context(), "a/b", "main", b); err != nil || op.kind != opLFS || h.count("put")+h.count("part") > 3 {
 				t.Errorf("second time: %v, %v", h.log, err)
 			}
 		})
@@ -64,9 +64,9 @@ func TestUploadModes(t *testing.T) {
 		name, mode, there string
 		check             func(Op, error) bool
 	}{
-		{"regular", "regular", "", func(o Op, err error) bool { return err == nil && o.Payload() == 100 && !o.IsLFS() }},
-		{"regular, unchanged", "regular", gitBlobHash(data), func(o Op, err error) bool { return err == nil && o.Unchanged() }},
-		{"lfs, unchanged", "lfs", b.SHA256, func(o Op, err error) bool { return err == nil && o.Unchanged() && o.SHA256 == b.SHA256 }},
+		{"regular", "regular", "", func(o Op, err error) bool { return err == nil && o.Payload() == 100 && o.kind != opLFS }},
+		{"regular, unchanged", "regular", gitBlobHash(data), func(o Op, err error) bool { return err == nil && o.kind == opNone }},
+		{"lfs, unchanged", "lfs", b.SHA256, func(o Op, err error) bool { return err == nil && o.kind == opNone && o.SHA256 == b.SHA256 }},
 		{"unknown mode", "xet", "", func(_ Op, err error) bool { return errors.Is(err, ErrNotHub) }},
 	} {
 		h := newStoreHub(t)
@@ -89,7 +89,7 @@ func TestEmptyFileIsRegular(t *testing.T) {
 	h := newStoreHub(t)
 	c, _ := testClient(t, h)
 	op, err := c.Upload(t.Context(), "a/b", "main", Blob{Path: "m.safetensors", Reader: bytes.NewReader(nil)})
-	if err != nil || op.IsLFS() || op.Unchanged() || h.count("batch") != 0 {
+	if err != nil || op.kind == opLFS || op.kind == opNone || h.count("batch") != 0 {
 		t.Errorf("%+v, %v", op, err)
 	}
 }
@@ -206,7 +206,7 @@ func TestCompletionThatWorkedIsFound(t *testing.T) {
 		return nil
 	}
 	c, _ := testClient(t, h)
-	if op, err := c.Upload(t.Context(), "a/b", "main", b); err != nil || !op.IsLFS() || h.count("batch") != 2 || h.count("part") != 3 {
+	if op, err := c.Upload(t.Context(), "a/b", "main", b); err != nil || op.kind != opLFS || h.count("batch") != 2 || h.count("part") != 3 {
 		t.Errorf("%v, %v", h.log, err)
 	}
 }

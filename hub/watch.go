@@ -6,44 +6,35 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// watch ends one request when its connection is dead: no headers in time, no
-// byte for the idle time, or, over a window, fewer bytes than the minimum rate.
-// Time spent in our own throttle or with our own consumer does not count.
+// watch ends one request when its connection is dead: no headers in time, no byte for the idle time, or, over a window,
+// fewer bytes than the minimum rate. Time spent in our own throttle or with our own consumer does not count.
 type watch struct {
 	t      *transport
 	ctx    context.Context //nolint:containedctx // of the one request that is watched
 	cancel context.CancelCauseFunc
-	header time.Duration
+	header time.Duration // to the answer's headers
 
 	mu      sync.Mutex
 	timer   *time.Timer
 	stopped bool
 }
 
-// newWatch also makes the context under which the request must run.
+// newWatch begins to wait for the answer's headers, and makes the context under which the request must run.
 func newWatch(ctx context.Context, t *transport, header time.Duration) *watch {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &watch{t: t, ctx: ctx, cancel: cancel, header: header}
-}
-
-// start arms the watch for the time until the answer's headers.
-func (w *watch) start() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(w.header, func() {
-		w.cancel(fmt.Errorf("%w: no answer within %v", ErrStalled, w.header))
-	})
+	return &watch{t: t, ctx: ctx, cancel: cancel, header: header, timer: time.AfterFunc(header, func() {
+		cancel(fmt.Errorf("%w: no answer within %v", ErrStalled, header))
+	})}
 }
 
 // touch puts the deadline off by d; it does nothing once stopped.
 func (w *watch) touch(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.timer != nil && !w.stopped {
+	if !w.stopped {
 		w.timer.Reset(d)
 	}
 }
@@ -52,27 +43,23 @@ func (w *watch) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
-	if w.timer != nil {
-		w.timer.Stop()
-	}
+	w.timer.Stop()
 }
 
-// upload wraps a request body: each piece that the connection takes puts the
-// deadline off. RoundTrip may read it after it returned; that is harmless.
+// upload wraps a request body: each piece that the connection takes puts the deadline off. RoundTrip may read it after
+// it returned; that is harmless.
 func (w *watch) upload(r *request) io.ReadCloser {
 	u := &uploadBody{w: w, r: r.body(), left: r.size}
 	if r.bulk {
-		u.r = &throttledReader{ctx: w.ctx, t: w.t.out, r: u.r}
-		u.count = &w.t.stats.bytesOut
+		u.r = &bulkReader{w.ctx, w.t.out, &w.t.stats.bytesOut, u.r}
 	}
 	return u
 }
 
 type uploadBody struct {
-	w     *watch
-	r     io.Reader
-	left  int64         // bytes that must still come
-	count *atomic.Int64 // nil when not file bytes
+	w    *watch
+	r    io.Reader
+	left int64 // bytes that must still come
 }
 
 // errLocalBody marks a body that we could not read; the network is not at fault.
@@ -81,9 +68,10 @@ var errLocalBody = errors.New("the file to send cannot be read")
 func (u *uploadBody) Read(p []byte) (int, error) {
 	n, err := u.r.Read(p)
 	u.left -= int64(n)
-	u.w.touch(u.deadline())
-	if u.count != nil {
-		u.count.Add(int64(n))
+	if u.left > 0 {
+		u.w.touch(u.w.t.opt.IdleTimeout)
+	} else {
+		u.w.touch(u.w.header)
 	}
 	switch {
 	case err == io.EOF && u.left > 0:
@@ -94,97 +82,72 @@ func (u *uploadBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// deadline is the idle time while bytes are left, and the time to the answer's
-// headers after the last one.
-func (u *uploadBody) deadline() time.Duration {
-	if u.left > 0 {
-		return u.w.t.timeouts.idle
-	}
-	return u.w.header
-}
-
 func (u *uploadBody) Close() error { return nil }
 
 // guard wraps the answer's body; closing it ends the request.
 func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	w.stop()
-	b := &guardedBody{ctx: w.ctx, cancel: w.cancel, body: body, t: w.t, bulk: bulk}
-	return b
+	limits := w.t.opt.Limits
+	idle := time.AfterFunc(limits.IdleTimeout, func() {
+		w.cancel(fmt.Errorf("%w: no byte for %v", ErrStalled, limits.IdleTimeout))
+	})
+	idle.Stop() // until the first Read
+	b := &guardedBody{ctx: w.ctx, cancel: w.cancel, body: body, limits: limits, idle: idle}
+	if !bulk {
+		return b
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{&bulkReader{w.ctx, w.t.in, &w.t.stats.bytesIn, b}, b}
 }
 
 type guardedBody struct {
 	ctx    context.Context //nolint:containedctx // of the one request that this body belongs to
 	cancel context.CancelCauseFunc
 	body   io.ReadCloser
-	t      *transport
-	timer  *time.Timer
-	bulk   bool
+	limits Limits
+	idle   *time.Timer // runs during a Read
 
 	busy  time.Duration // spent reading in this window
 	bytes int64         // received in this window
 }
 
 func (b *guardedBody) Read(p []byte) (int, error) {
-	if b.bulk {
-		p = b.t.in.piece(p)
-	}
-	start := b.arm()
+	b.idle.Reset(b.limits.IdleTimeout)
+	start := time.Now()
 	n, err := b.body.Read(p)
-	b.timer.Stop()
+	b.idle.Stop()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return n, causeOf(b.ctx, err)
 	}
 	if slow := b.tooSlow(n, time.Since(start)); slow != nil && err == nil {
 		err = slow
 	}
-	if !b.bulk {
-		return n, err
-	}
-	b.t.stats.bytesIn.Add(int64(n))
-	if waitErr := b.t.in.take(b.ctx, n); waitErr != nil && err == nil {
-		err = waitErr
-	}
 	return n, err
-}
-
-// arm starts the idle time of one Read and gives the moment it began.
-func (b *guardedBody) arm() time.Time {
-	idle := b.t.timeouts.idle
-	if b.timer != nil {
-		b.timer.Reset(idle)
-		return time.Now()
-	}
-	b.timer = time.AfterFunc(idle, func() {
-		b.cancel(fmt.Errorf("%w: no byte for %v", ErrStalled, idle))
-	})
-	return time.Now()
 }
 
 // tooSlow closes the window when it is full and judges it.
 func (b *guardedBody) tooSlow(n int, took time.Duration) error {
 	b.busy, b.bytes = b.busy+took, b.bytes+int64(n)
-	limits := b.t.timeouts
-	if b.busy < limits.window {
+	if b.busy < b.limits.RateWindow {
 		return nil
 	}
 	rate := int64(float64(b.bytes) / b.busy.Seconds())
 	b.busy, b.bytes = 0, 0
-	if rate < limits.minRate {
-		return fmt.Errorf("%w: only %d bytes per second over %v", ErrStalled, rate, limits.window)
+	if rate < b.limits.MinRate {
+		return fmt.Errorf("%w: only %d bytes per second over %v", ErrStalled, rate, b.limits.RateWindow)
 	}
 	return nil
 }
 
 func (b *guardedBody) Close() error {
-	if b.timer != nil {
-		b.timer.Stop()
-	}
+	b.idle.Stop()
 	b.cancel(nil)
 	return b.body.Close()
 }
 
-// causeOf replaces the bare cancellation that a stalled request ends with by
-// the reason why it was ended.
+// causeOf gives the reason why a request was ended, in place of the bare cancellation.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return cause

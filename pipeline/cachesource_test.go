@@ -88,9 +88,6 @@ func fillCache(t *testing.T, c *hub.Client, cache string) (blobs string, refs ma
 		}
 		refs[f.Path] = ref
 	}
-	if err := c.CacheRevision(sourceRepo, "main", info.SHA); err != nil {
-		t.Fatal(err)
-	}
 	return filepath.Join(cache, "models--org--model", "blobs"), refs
 }
 

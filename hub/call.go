@@ -1,0 +1,92 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+const (
+	maxJSON    = 128 << 20 // caps an API answer; the largest trees stay far below
+	maxIgnored = 1 << 20   // caps an answer of which only the status counts
+)
+
+// get is the request for an API read.
+func get(op, repo, url string) *request {
+	return &request{op: op, repo: repo, method: http.MethodGet, url: url, token: true}
+}
+
+// send is the request for an API call with a JSON body.
+func send(op, repo, method, url string, body any) *request {
+	data, err := json.Marshal(body)
+	if err != nil {
+		panic("hub: internal error: " + err.Error()) // bodies are made of strings and numbers
+	}
+	return &request{op: op, repo: repo, method: method, url: url, token: true, follow: followSame,
+		header: http.Header{"Content-Type": {"application/json"}},
+		body:   func() io.Reader { return bytes.NewReader(data) }, size: int64(len(data))}
+}
+
+// repoGet is the request for an API read about a repo; rest is already escaped. A repo id that must not go into a URL
+// makes the request fail unsent.
+func (t *transport) repoGet(op, repo, rest string) *request {
+	r := get(op, repo, t.endpoint.api(repo, rest))
+	r.err = checkRepo(repo)
+	return r
+}
+
+// repoSend is repoGet for an API call with a JSON body.
+func (t *transport) repoSend(op, repo, method, rest string, body any) *request {
+	r := send(op, repo, method, t.endpoint.api(repo, rest), body)
+	r.err = checkRepo(repo)
+	return r
+}
+
+// call makes one API request with retries and decodes its JSON answer into out, unless out is nil. It gives the
+// answer's headers.
+func (t *transport) call(ctx context.Context, r *request, out any) (header http.Header, err error) {
+	err = t.retry(ctx, r, func(ctx context.Context, _ *progress) (err error) {
+		header, err = t.once(ctx, r, out)
+		return err
+	})
+	return header, err
+}
+
+// once is call without retries.
+func (t *transport) once(ctx context.Context, r *request, out any) (http.Header, error) {
+	resp, err := t.exchange(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if out == nil {
+		_, _ = io.CopyN(io.Discard, resp.Body, maxIgnored) // lets the connection be used again
+		return resp.Header, nil
+	}
+	if err := decode(resp.Body, out); err != nil {
+		return nil, t.failure(r, resp.Request.URL, err)
+	}
+	return resp.Header, nil
+}
+
+// decode reads a JSON body. It tells one that was cut, which is worth a repeat, from one that no hub would send.
+func decode(body io.Reader, out any) error {
+	data, err := io.ReadAll(io.LimitReader(body, maxJSON+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > maxJSON {
+		return ErrTooLarge
+	}
+	if err = json.Unmarshal(data, out); err == nil {
+		return nil
+	}
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && syntax.Offset >= int64(len(data)) {
+		return fmt.Errorf("answer is cut: %w", io.ErrUnexpectedEOF)
+	}
+	return fmt.Errorf("%w: %w", ErrNotHub, err)
+}

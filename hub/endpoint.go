@@ -1,0 +1,199 @@
+package hub
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	gohf "github.com/gomlx/go-huggingface/hub"
+)
+
+// publicEndpoint is the hub that everyone means when nothing is set.
+const publicEndpoint = "https://huggingface.co"
+
+var errBadURL = errors.New("unreadable URL")
+
+// endpoint is the address of the hub in use.
+type endpoint struct{ *url.URL }
+
+// parseEndpoint checks an endpoint and removes trailing slashes.
+func parseEndpoint(s string) (endpoint, error) {
+	s = cmp.Or(strings.TrimRight(s, "/"), publicEndpoint)
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		return endpoint{}, fmt.Errorf("endpoint %q is not an http or https address", redact(s))
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return endpoint{}, fmt.Errorf("endpoint %q must not hold a user, query or fragment", redact(s))
+	}
+	return endpoint{u}, nil
+}
+
+// owns says whether a URL has the hub's own origin.
+func (e endpoint) owns(u *url.URL) bool { return sameOrigin(u, e.URL) }
+
+// api gives {endpoint}/api/models/{repo}{rest}; rest is already escaped.
+func (e endpoint) api(repo, rest string) string {
+	return e.String() + "/api/models/" + escapePath(repo) + rest
+}
+
+// page gives {endpoint}/{repo}{rest}; rest is already escaped.
+func (e endpoint) page(repo, rest string) string {
+	return e.String() + "/" + escapePath(repo) + rest
+}
+
+// rewrite moves a URL of the public hub to the endpoint in use, as the Python client does for mirrors and self-hosted
+// hubs.
+func (e endpoint) rewrite(raw string) string {
+	own := e.String()
+	rest, ok := strings.CutPrefix(raw, publicEndpoint)
+	if !ok || own == publicEndpoint || (rest != "" && rest[0] != '/' && rest[0] != '?') {
+		return raw
+	}
+	return own + rest
+}
+
+// revPath gives /{verb}/{rev}, with the slashes of rev escaped too.
+func revPath(verb, rev string) string { return "/" + verb + "/" + url.PathEscape(rev) }
+
+// escapePath escapes every segment and keeps the slashes.
+func escapePath(p string) string {
+	segments := strings.Split(p, "/")
+	for i, s := range segments {
+		segments[i] = url.PathEscape(s)
+	}
+	return strings.Join(segments, "/")
+}
+
+// redact removes user, query and fragment from a URL; the rest may be logged. It never fails: an unreadable URL is
+// replaced as a whole.
+func redact(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "[unreadable URL]"
+	}
+	return redactURL(u)
+}
+
+func redactURL(u *url.URL) string {
+	clean := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	return clean.String()
+}
+
+var defaultPorts = map[string]string{"http": "80", "https": "443"}
+
+// sameOrigin compares scheme, host and port; default ports are filled in.
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) &&
+		cmp.Or(a.Port(), defaultPorts[a.Scheme]) == cmp.Or(b.Port(), defaultPorts[b.Scheme])
+}
+
+// parseVerbatim parses a URL so that it is sent byte for byte: where Go would write the path differently, the original
+// is kept as the opaque part.
+func parseVerbatim(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" {
+		return nil, errBadURL // url's own error would show the query
+	}
+	u.Fragment, u.RawFragment = "", ""
+	sent := raw[strings.Index(raw, "//")+2:]
+	sent, _, _ = strings.Cut(sent, "#")
+	slash := strings.IndexAny(sent, "/?")
+	if slash < 0 || sent[slash] != '/' {
+		return u, nil
+	}
+	if path, _, _ := strings.Cut(sent[slash:], "?"); path != u.EscapedPath() && !strings.HasPrefix(path, "//") {
+		u.Opaque = path
+	}
+	return u, nil
+}
+
+// sentURL writes a URL as it is sent: the opaque form keeps its exact path.
+func sentURL(u *url.URL) string {
+	if u.Opaque == "" {
+		return u.String()
+	}
+	s := u.Scheme + "://" + u.Host + u.Opaque
+	if u.RawQuery != "" {
+		s += "?" + u.RawQuery
+	}
+	return s
+}
+
+// followRule says which redirects a request follows.
+type followRule int
+
+const (
+	followAll      followRule = iota // GET of file bytes, API reads
+	followRelative                   // metadata HEAD: an absolute Location is the answer
+	followSame                       // bodies: 307 and 308 only
+)
+
+// maxHops bounds redirects; the longest known chain has three.
+const maxHops = 10
+
+func isRedirect(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// nextHop gives the URL to go on with, nil when resp is the answer, or an error when the redirect must not be followed.
+// Whether the token goes along is decided anew for each hop, by its origin.
+func (t *transport) nextHop(r *request, u *url.URL, resp *http.Response, hop int) (*url.URL, error) {
+	status, location := resp.StatusCode, resp.Header.Get("Location")
+	if !isRedirect(status) || location == "" {
+		return nil, nil
+	}
+	if r.follow == followSame && status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
+		return nil, t.failure(r, u, fmt.Errorf("%s request was answered with redirect %d", r.method, status))
+	}
+	next, relative, err := t.endpoint.target(u, location)
+	if err != nil {
+		return nil, t.failure(r, u, err)
+	}
+	// A redirect to the repo's new name on the hub names no commit; the one that carries a file's metadata does.
+	renamed := t.endpoint.owns(next) && resp.Header.Get(gohf.HeaderXRepoCommit) == ""
+	if r.follow == followRelative && !relative && !renamed {
+		return nil, nil
+	}
+	if hop+1 >= maxHops {
+		return nil, t.failure(r, u, fmt.Errorf("%w: more than %d redirects", ErrNotHub, maxHops))
+	}
+	return next, nil
+}
+
+// target reads a Location that came from u: absolute ones byte for byte. Schemes other than http and https, and the step
+// from https down to http, are refused.
+func (e endpoint) target(u *url.URL, location string) (next *url.URL, relative bool, err error) {
+	ref, err := url.Parse(location)
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub) // the text may hold a signature
+	}
+	if relative = ref.Host == ""; relative {
+		base := *u
+		base.Opaque = ""
+		next = base.ResolveReference(ref)
+		next.Fragment, next.RawFragment = "", ""
+	} else {
+		if strings.HasPrefix(location, "//") {
+			location = u.Scheme + ":" + location
+		}
+		if next, err = parseVerbatim(e.rewrite(location)); err != nil {
+			return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub)
+		}
+	}
+	if next.Scheme != "http" && next.Scheme != "https" {
+		return nil, false, fmt.Errorf("%w: redirect to scheme %q", ErrNotHub, next.Scheme)
+	}
+	if u.Scheme == "https" && next.Scheme == "http" {
+		return nil, false, fmt.Errorf("%w: redirect from https to plain http at %s", ErrNotHub, next.Host)
+	}
+	return next, relative, nil
+}

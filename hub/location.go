@@ -1,0 +1,179 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	gohf "github.com/gomlx/go-huggingface/hub"
+)
+
+// locations remembers where the bytes of files can be had.
+type locations struct {
+	t     *transport
+	known sync.Map // of *location by locationKey
+}
+
+// locationKey identifies a file of a commit.
+type locationKey struct{ repo, commit, path string }
+
+// location is shared by all workers that read a file: one of them renews it for all.
+type location struct {
+	lock slots     // for one; unlike a mutex, it can be given up with ctx
+	now  *resolved // nil if the hub must be asked
+	pin  *resolved // the first answer; later ones must agree with it for the client's life
+}
+
+// resolved is one answer to the metadata request.
+type resolved struct {
+	url     string // signed or on the hub; never shown
+	onHub   bool
+	etag    string // sha256 or git blob hash, unquoted
+	commit  string
+	size    int64
+	expires time.Time // zero when the URL does not tell
+}
+
+// expiryMargin renews a signed URL before its end.
+const expiryMargin = time.Minute
+
+// locate gives the current location of a file, asking the hub when there is none or it is about to expire.
+func (l *locations) locate(ctx context.Context, f FileRef) (r *resolved, err error) {
+	at := l.at(f)
+	err = at.lock.hold(ctx, func() (err error) {
+		r = at.now
+		if r == nil || !r.expires.IsZero() && !l.t.opt.Clock.Now().Add(expiryMargin).Before(r.expires) {
+			if r, err = l.head(ctx, f); err != nil {
+				return err
+			}
+		}
+		if err := l.agree(f, at.pin, r); err != nil {
+			return err
+		}
+		at.now = r
+		if at.pin == nil {
+			at.pin = r
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (l *locations) at(f FileRef) *location {
+	at, _ := l.known.LoadOrStore(locationKey{f.Repo, f.Commit, f.Path}, &location{lock: make(slots, 1)})
+	return at.(*location)
+}
+
+// expire makes the next locate ask again, unless another worker already did.
+func (l *locations) expire(ctx context.Context, f FileRef, old *resolved) {
+	at := l.at(f)
+	_ = at.lock.hold(ctx, func() error {
+		if at.now == old {
+			at.now = nil
+		}
+		return nil
+	})
+}
+
+// head asks for a file's metadata. Relative redirects are followed, the absolute one to the data is the answer: beyond
+// it the hub's headers are lost.
+func (l *locations) head(ctx context.Context, f FileRef) (*resolved, error) {
+	r := &request{op: "look up " + f.String(), repo: f.Repo, method: http.MethodHead,
+		url:    l.t.endpoint.page(f.Repo, revPath("resolve", f.Commit)+"/"+escapePath(f.Path)),
+		follow: followRelative, token: true, header: http.Header{"Accept-Encoding": {"identity"}}}
+	var got *resolved
+	err := l.t.retry(ctx, r, func(ctx context.Context, _ *progress) error {
+		resp, err := l.t.exchange(ctx, r)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if got, err = l.t.endpoint.resolved(resp); err != nil {
+			return l.t.failure(r, resp.Request.URL, err)
+		}
+		return nil
+	})
+	return got, err
+}
+
+// resolved reads the headers of the answer to a metadata request.
+func (e endpoint) resolved(resp *http.Response) (*resolved, error) {
+	h := resp.Header
+	r := &resolved{commit: h.Get(gohf.HeaderXRepoCommit), etag: etagOf(h), size: -1, url: resp.Request.URL.String()}
+	if isRedirect(resp.StatusCode) {
+		next, _, err := e.target(resp.Request.URL, h.Get("Location"))
+		if err != nil {
+			return nil, err
+		}
+		r.url = sentURL(next)
+	} else {
+		r.size = resp.ContentLength
+	}
+	if s := h.Get(gohf.HeaderXLinkedSize); s != "" {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("%w: X-Linked-Size is %q", ErrNotHub, oneLine(s))
+		}
+		r.size = n
+	}
+	if r.commit == "" || r.etag == "" || r.size < 0 {
+		return nil, fmt.Errorf("%w: commit, etag or size is missing; is a proxy in between?", ErrNotHub)
+	}
+	u, err := parseVerbatim(r.url)
+	if err != nil {
+		return nil, err
+	}
+	r.onHub = e.owns(u)
+	r.expires = expiryOf(u)
+	return r, nil
+}
+
+// agree refuses metadata that contradicts the reference or an earlier answer.
+func (l *locations) agree(f FileRef, pin, r *resolved) error {
+	changed := func(format string, args ...any) error {
+		return l.t.errorf("read "+f.String(), ErrChanged, format, args...)
+	}
+	if isCommit(f.Commit) && r.commit != f.Commit {
+		return changed("asked for commit %s, answered with %s", f.Commit, oneLine(r.commit))
+	}
+	if want := f.hash(); want != "" && r.etag != want {
+		return changed("hash is %s, expected %s", oneLine(r.etag), want)
+	}
+	if f.hash() != "" && r.size != f.Size {
+		return changed("size is %d, expected %d", r.size, f.Size)
+	}
+	if pin != nil && (pin.etag != r.etag || pin.size != r.size || pin.commit != r.commit) {
+		return changed("etag was %s and is %s now", pin.etag, oneLine(r.etag))
+	}
+	return nil
+}
+
+// etagOf reads the hash of a file, without the marks that HTTP puts around it.
+func etagOf(h http.Header) string {
+	etag := cmp.Or(h.Get(gohf.HeaderXLinkedETag), h.Get("ETag"))
+	return strings.Trim(strings.TrimPrefix(strings.TrimSpace(etag), "W/"), `"`)
+}
+
+// expiryOf reads when a signed URL ends, from its S3 or CloudFront query; zero when it does not tell.
+func expiryOf(u *url.URL) time.Time {
+	q := u.Query()
+	if n, err := strconv.ParseInt(q.Get("Expires"), 10, 64); err == nil && n > 0 {
+		return time.Unix(n, 0)
+	}
+	begin, err := time.Parse("20060102T150405Z", q.Get("X-Amz-Date"))
+	n, err2 := strconv.ParseInt(q.Get("X-Amz-Expires"), 10, 64)
+	if errors.Join(err, err2) != nil || n <= 0 {
+		return time.Time{}
+	}
+	return begin.Add(seconds(n))
+}

@@ -1,0 +1,117 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"io"
+)
+
+// ReadRange gives bytes [off, off+n) of a file; the caller owns them. They come from the shared cache where it holds the
+// file. No hash covers a range.
+func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) ([]byte, error) {
+	if err := c.t.checkSpan(f, off, off+n); err != nil {
+		return nil, err
+	}
+	if n > c.t.opt.RangeBytes {
+		s, err := c.Stream(ctx, f, off, off+n)
+		if err != nil {
+			return nil, err
+		}
+		defer s.Close()
+		buf := make([]byte, n)
+		if _, err := io.ReadFull(s, buf); err != nil {
+			return nil, err
+		}
+		return buf, nil
+	}
+	if file, ok := c.cache.open(f); ok {
+		defer file.Close()
+		buf := make([]byte, n)
+		if _, err := file.ReadAt(buf, off); err == nil {
+			return buf, nil
+		}
+	}
+	return c.files.read(ctx, f, off, n)
+}
+
+// checkSpan refuses references and spans that no file has.
+func (t *transport) checkSpan(f FileRef, off, end int64) error {
+	if err := checkSource(f.Repo, f.Commit, f.Path); err != nil {
+		return err
+	}
+	if off < 0 || end < off || end > f.Size {
+		return t.errorf("read "+f.String(), ErrCorrupt, "bytes %d to %d lie outside the file's %d bytes", off, end, f.Size)
+	}
+	return nil
+}
+
+// Stream gives bytes [off, end) of a file in order, several ranges ahead of the reader. It resumes, renews links and
+// retries inside; io.EOF comes only after the last byte, and ErrChanged when the file is no longer the same. Fetch-ahead
+// is bounded by Options.BufferBytes for all streams together, and one range for each stream besides. The hash of a whole
+// file is the caller's to check. Close the reader; it may be closed at any time, but not while a Read runs. A Read ends
+// as soon as ctx does.
+func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (io.ReadCloser, error) {
+	if err := c.t.checkSpan(f, off, end); err != nil {
+		return nil, err
+	}
+	if file, ok := c.cache.open(f); ok {
+		return &cachedReader{Closer: file, r: io.NewSectionReader(file, off, end-off), left: end - off}, nil
+	}
+	return c.files.stream(ctx, f, off, end), nil
+}
+
+// cachedReader reads a span of a cached file. A file that has become shorter is an error, not the end.
+type cachedReader struct {
+	io.Closer
+	r    io.Reader
+	left int64
+}
+
+func (r *cachedReader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	r.left -= int64(n)
+	if err == io.EOF && r.left > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// FreeBuffers lets go of the buffers in which streams fetch ahead, but for those in use. Streams make new ones.
+func (c *Client) FreeBuffers() { c.files.freeBuffers() }
+
+// ReadFile gives a whole small file of a commit, from the shared cache if it is there. Its hash is checked: sha256 of
+// large files, git blob hash of plain ones. A file above maxBytes is ErrTooLarge. The caller owns the bytes.
+func (c *Client) ReadFile(ctx context.Context, repo, commit, path string, maxBytes int64) ([]byte, error) {
+	if err := checkSource(repo, commit, path); err != nil {
+		return nil, err
+	}
+	f := FileRef{Repo: repo, Commit: commit, Path: path}
+	if data, ok := c.cache.readSmall(f, maxBytes); ok {
+		return data, nil
+	}
+	data, err := c.files.readWhole(ctx, f, maxBytes)
+	if errors.Is(err, ErrCorrupt) { // wrong bytes of the right size are fetched once more
+		return c.files.readWhole(ctx, f, maxBytes)
+	}
+	return data, err
+}
+
+// readWhole fetches a file and checks its hash.
+func (d *downloads) readWhole(ctx context.Context, f FileRef, maxBytes int64) ([]byte, error) {
+	loc, err := d.locations.locate(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	op := "read " + f.String()
+	if loc.size > maxBytes {
+		return nil, d.t.errorf(op, ErrTooLarge, "%d bytes, at most %d are expected", loc.size, maxBytes)
+	}
+	data, err := d.read(ctx, f, 0, loc.size)
+	if err != nil {
+		return nil, err
+	}
+	if got := hashLike(loc.etag, data); got != loc.etag {
+		return nil, d.t.errorf(op, ErrCorrupt, "hash is %s, published is %s", got, oneLine(loc.etag))
+	}
+	return data, nil
+}

@@ -1,0 +1,171 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+)
+
+// User is the owner of the token.
+type User struct {
+	Name      string // "ns" of ns/name
+	Orgs      []string
+	TokenRole string // informational; CheckAccess tests what the token may do
+}
+
+// WhoAmI names the owner of the token. The hub limits this question tightly, so a client asks it once and remembers the
+// answer.
+func (c *Client) WhoAmI(ctx context.Context) (*User, error) {
+	const op = "read the token's owner"
+	if c.t.opt.Token == "" {
+		return nil, c.t.errorf(op, ErrUnauthorized, "no token is set")
+	}
+	if user := c.user.Load(); user != nil {
+		return user, nil
+	}
+	var doc struct {
+		Name string
+		Orgs []struct{ Name string }
+		Auth struct {
+			AccessToken struct{ Role string }
+		}
+	}
+	if _, err := c.t.call(ctx, get(op, "", c.Endpoint()+"/api/whoami-v2"), &doc); err != nil {
+		return nil, err
+	}
+	user := &User{Name: doc.Name, TokenRole: doc.Auth.AccessToken.Role}
+	for _, o := range doc.Orgs {
+		user.Orgs = append(user.Orgs, o.Name)
+	}
+	c.user.Store(user)
+	return user, nil
+}
+
+// CheckAccess asks whether the token may read (or write) a repo's content.
+func (c *Client) CheckAccess(ctx context.Context, repo string, write bool) error {
+	op, rest := "check read access to "+repo, "/auth-check"
+	if write {
+		op, rest = "check write access to "+repo, "/auth-check/write"
+	}
+	_, err := c.t.call(ctx, c.t.repoGet(op, repo, rest), nil)
+	return err
+}
+
+// ValidateCard lets the hub check a model card before anything is uploaded: warnings are only shown, an error (wrapping
+// ErrInvalidCard) would refuse the commit.
+func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []string, err error) {
+	type remark struct {
+		Message string `json:"message"`
+	}
+	var answer struct{ Errors, Warnings []remark }
+	r := send("validate the model card", "", http.MethodPost, c.Endpoint()+"/api/validate-yaml",
+		map[string]string{"content": string(readme), "repoType": "model"})
+	_, err = c.t.call(ctx, r, &answer)
+	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusBadRequest {
+		return nil, e.as(ErrInvalidCard)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range answer.Warnings {
+		warnings = append(warnings, oneLine(w.Message))
+	}
+	for _, e := range answer.Errors {
+		return warnings, c.t.errorf(r.op, ErrInvalidCard, "%s", oneLine(e.Message))
+	}
+	return warnings, nil
+}
+
+// CreateRepo makes a model repo; created is false if it exists, whose visibility then stays as it is. private nil leaves
+// the visibility to the namespace's default. A repo that was asked to be private and came out public is set private
+// before the call returns.
+func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (created bool, err error) {
+	if err := ValidRepoID(repo); err != nil {
+		return false, err
+	}
+	namespace, name, _ := strings.Cut(repo, "/")
+	body := map[string]any{"name": name, "organization": namespace, "type": "model"}
+	if private != nil {
+		body["visibility"] = map[bool]string{true: "private", false: "public"}[*private]
+	}
+	r := send("create repo "+repo, repo, http.MethodPost, c.Endpoint()+"/api/repos/create", body)
+	err = c.t.retry(ctx, r, func(ctx context.Context, _ *progress) error {
+		_, err := c.t.once(ctx, r, nil)
+		e, ok := errors.AsType[*Error](err)
+		if ok && e.Status == http.StatusConflict && strings.Contains(e.Message, "conflicting operation") {
+			return e.as(errBusy) // the same user creates another repo just now
+		}
+		return err
+	})
+	if err != nil {
+		return false, c.acceptExisting(ctx, repo, err)
+	}
+	if private == nil || !*private {
+		return true, nil
+	}
+	info, err := c.Info(ctx, repo, "")
+	if err != nil || info.Private {
+		return true, err
+	}
+	return true, c.makePrivate(ctx, repo) // the hub does not know the member visibility
+}
+
+// acceptExisting turns the refusal to create a repo that exists into success, as the Python client does for 401, 402, 403
+// and 409.
+func (c *Client) acceptExisting(ctx context.Context, repo string, err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Status {
+	case http.StatusConflict:
+		if !errors.Is(err, errBusy) {
+			return nil
+		}
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
+		if _, headErr := c.Head(ctx, repo, "main"); headErr == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// makePrivate hides a repo, and checks that the hub did it.
+func (c *Client) makePrivate(ctx context.Context, repo string) error {
+	r := c.t.repoSend("set visibility of "+repo, repo, http.MethodPut, "/settings", map[string]string{"visibility": "private"})
+	if _, err := c.t.call(ctx, r, nil); err != nil {
+		return err
+	}
+	info, err := c.Info(ctx, repo, "")
+	if err == nil && !info.Private {
+		return c.t.errorf(r.op, ErrForbidden, "the hub did not make it private")
+	}
+	return err
+}
+
+// CreateBranch makes a branch that starts at a commit, or at main's head if start is empty. A branch that exists is
+// success, and stays where it is.
+func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) error {
+	body := map[string]string{}
+	if start != "" {
+		body["startingPoint"] = start
+	}
+	r := c.t.repoSend("create branch "+branch+" of "+repo, repo, http.MethodPost, revPath("branch", branch), body)
+	_, err := c.t.call(ctx, r, nil)
+	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusConflict {
+		return nil
+	}
+	return err
+}
+
+// DeleteBranch removes a branch; one that does not exist is success.
+func (c *Client) DeleteBranch(ctx context.Context, repo, branch string) error {
+	r := c.t.repoGet("delete branch "+branch+" of "+repo, repo, revPath("branch", branch))
+	r.method, r.follow = http.MethodDelete, followSame
+	_, err := c.t.call(ctx, r, nil)
+	if errors.Is(err, ErrRevisionNotFound) || errors.Is(err, ErrEntryNotFound) {
+		return nil
+	}
+	return err
+}
