@@ -153,11 +153,11 @@ func BenchmarkInner(b *testing.B) {
 	for _, in := range inner {
 		b.Run(in.name, func(b *testing.B) {
 			s, u := openBench(b, "normal")
-			blk := u.newBlock(u.all())
+			blk := u.newBlock(u.all()...)
 			if err := u.load(blk, chunkRange{16, 2}, bytes.NewReader(s.source)); err != nil {
 				b.Fatal(err)
 			}
-			if err := u.compareBlock(blk, nil); err != nil {
+			if err := u.compareBlock(blk, nil, sameWeights); err != nil {
 				b.Fatal(err)
 			}
 			b.SetBytes(int64(len(blk.bf16)))

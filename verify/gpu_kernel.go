@@ -113,15 +113,15 @@ func (k *gpuKernel) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
 		at(p.luts), at(p.stream), at(p.sm), at(p.positions), at(p.gaps), at(p.out),
 		uint64(p.nLUTs), uint64(p.nStream), uint64(p.nElems),
 	}
-	l := cuda.Launch{Blocks: p.nChunks, Threads: kernel.Threads, Stream: s.stream}
+	l := cuda.Launch{Blocks: p.n, Threads: kernel.Threads, Stream: s.stream}
 	f := &s.device.functions
 	if f.build == nil {
 		l.NShared = max(k.nShared, kernel.OfficialShared(p.widest))
 		return c.Launch(f.decode, l, args...)
 	}
-	l.Blocks = min(p.nChunks, blocksPerProcessor*s.device.Info().Processors)
+	l.Blocks = min(p.n, blocksPerProcessor*s.device.Info().Processors)
 	l.NShared = max(k.nShared, kernel.TilesShared(p.widest))
-	return c.Launch(f.decode, l, append(args, at(p.tables), uint64(p.nChunks))...)
+	return c.Launch(f.decode, l, append(args, at(p.tables), uint64(p.n))...)
 }
 
 // blocksPerProcessor is how many blocks of DecodeTiles a multiprocessor holds at once.

@@ -1,5 +1,7 @@
 package verify
 
+import "io"
+
 // tables are the lookup tables of one unit as stored (docs/format.md §6), checked once by
 // parseTables so that walks need no further care.
 type tables struct {
@@ -15,6 +17,18 @@ type tables struct {
 
 	// raw is what was stored, for the checks of unread bytes.
 	raw []byte
+}
+
+// readTables reads and checks luts.
+func readTables(r *io.SectionReader) (*tables, error) {
+	if n := r.Size(); n > (maxTables+1)*rowBytes {
+		return nil, badArray(arrayLUTs, "%d bytes; %d are the most", n, (maxTables+1)*rowBytes)
+	}
+	luts, err := readAll(r, arrayLUTs)
+	if err != nil {
+		return nil, err
+	}
+	return parseTables(luts)
 }
 
 // parseTables checks luts, (rows)*256 bytes, and keeps a reference to it.
