@@ -2,8 +2,7 @@
 
 package encoder
 
-// pieceElems is how many exponents countBandAVX2 holds at a time: at most 255
-// for each of a vector's 32 byte counters.
+// pieceElems is how many exponents countBandAVX2 holds at a time: at most 255 for each of a vector's 32 byte counters.
 const pieceElems = 4096
 
 // bandCounts is the state of countBandAVX2: it counts 16 neighbouring
@@ -15,8 +14,7 @@ type bandCounts struct {
 	piece   [pieceElems]byte //nolint:unused // only the assembly does
 }
 
-// maxOthers is the share of symbols outside the band, one in so many, above
-// which counting pairs is faster.
+// maxOthers is the share of symbols outside the band, one in so many, above which counting pairs is faster.
 const maxOthers = 200
 
 // countAVX2 counts with a band around the exponents that were most frequent
@@ -35,9 +33,8 @@ func countAVX2(t *tally, h *histogram, bf16 []byte) {
 	h.add(bf16[nPieces*2*pieceElems:])
 }
 
-// band chooses what to count by comparing: 16 neighbouring symbols and one
-// other. ok is false if that would have left out too many of the last piece, or
-// if there was none.
+// band chooses what to count by comparing: 16 neighbouring symbols and one other. ok is false if that would have left
+// out too many of the last piece, or if there was none.
 func (t *tally) band() (low, extra int, ok bool) {
 	h := &t.counts[t.turn^1]
 	most, total := 0, uint64(0)
@@ -47,8 +44,7 @@ func (t *tally) band() (low, extra int, ok bool) {
 			most = s
 		}
 	}
-	// Mostly the most frequent symbol has the others around it; but it may also
-	// stand alone, as zero does.
+	// Mostly the most frequent symbol has the others around it; but it may also stand alone, as zero does.
 	low, inside := h.bestBand(-1)
 	extra = h.mostOutside(low)
 	if low2, inside2 := h.bestBand(most); (most < low2 || most >= low2+16) && inside2+h[most] > inside+h[extra] {
@@ -57,8 +53,7 @@ func (t *tally) band() (low, extra int, ok bool) {
 	return low, extra, total > 0 && (total-inside-h[extra])*maxOthers <= total
 }
 
-// bestBand returns the 16 neighbouring symbols that are most frequent
-// together, not counting symbol without.
+// bestBand returns the 16 neighbouring symbols that are most frequent together, not counting symbol without.
 func (h *histogram) bestBand(without int) (low int, inside uint64) {
 	var sum uint64
 	for s := range h {

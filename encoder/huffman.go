@@ -19,9 +19,8 @@ type code struct {
 	n      int
 }
 
-// codebook is a unit's Huffman code. order lists the leaves from left to
-// right, which is the lexicographic order of their codes ("table order",
-// docs/format.md §4); the arrays hold the same by symbol, zero where absent.
+// codebook is a unit's Huffman code. order lists the leaves from left to right, which is the lexicographic order of
+// their codes ("table order", docs/format.md §4); the arrays hold the same by symbol, zero where absent.
 type codebook struct {
 	order []code
 	bits  [256]uint32
@@ -46,9 +45,8 @@ func newCodebook(order []code) *codebook {
 	return b
 }
 
-// node is an inner node or a leaf of the tree under construction. Its key is
-// (weight, head), where head is the symbol of its leftmost leaf; the heads of
-// the nodes in the queue differ, so the order of keys is total.
+// node is an inner node or a leaf of the tree under construction. Its key is (weight, head), where head is the symbol
+// of its leftmost leaf; the heads of the nodes in the queue differ, so the order of keys is total.
 type node struct {
 	weight      uint64
 	head        int
@@ -61,10 +59,9 @@ func byKey(a, b *node) int {
 	return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.head, b.head))
 }
 
-// buildTree makes the Huffman tree of docs/format.md §4: EOF has weight 1 and
-// is a leaf beside one leaf per entry; the two nodes with the smallest keys are
-// joined, the smallest as the 0 child, until one node is left. entries must not
-// be empty.
+// buildTree makes the Huffman tree of docs/format.md §4: EOF has weight 1 and is a leaf beside one leaf per entry; the
+// two nodes with the smallest keys are joined, the smallest as the 0 child, until one node is left. entries must not be
+// empty.
 func buildTree(entries []entry) *node {
 	queue := []*node{{weight: 1, head: eof, leafSymbols: 1}}
 	for _, e := range entries {

@@ -17,8 +17,7 @@ type planeCounts struct {
 	nSymbols int
 }
 
-// maxOtherPlanes is the share of symbols that were not chosen, one in so many, above which
-// counting pairs is faster.
+// maxOtherPlanes is the share of symbols that were not chosen, one in so many, above which counting pairs is faster.
 const maxOtherPlanes = 20
 
 // countAVX512 counts by bit planes, with the symbols that were chosen before if they still served

@@ -19,9 +19,8 @@ type codebook struct {
 	eof   code   // the end symbol, docs/format.md §4; symbol is meaningless
 }
 
-// readCodebook reads the code back out of the tables, in the form that the official encoder gives
-// them (docs/format.md §6). Tables of another form are a *StructureError; they may decode all the
-// same.
+// readCodebook reads the code back out of the tables, in the form that the official encoder gives them (docs/format.md
+// §6). Tables of another form are a *StructureError; they may decode all the same.
 func readCodebook(t *tables) (*codebook, *StructureError) {
 	r := codebookReader{tables: t}
 	r.prefix[0].known = true

@@ -29,9 +29,8 @@ type codes struct {
 	end int // bit behind the last code, from the start of the chunk
 }
 
-// decodeSerial fills c with the codes of a chunk, one at a time: those that start at bit pos or
-// later, before bit end, limit at most. It reports whether every step found a code; c.end is where it
-// stopped.
+// decodeSerial fills c with the codes of a chunk, one at a time: those that start at bit pos or later, before bit end,
+// limit at most. It reports whether every step found a code; c.end is where it stopped.
 func (c *codes) decodeSerial(t *tables, stream *chunkStream, pos, end, limit int) bool {
 	clear(c.starts[:])
 	c.n = 0
@@ -90,8 +89,7 @@ func gapDiff(starts *[8 * windowBits / 8]uint8, i int, packed uint64) uint64 {
 	return binary.BigEndian.Uint64(starts[8*i:8*i+8])>>(^gap%64) ^ 1
 }
 
-// gapAt returns the stored gap of window w, counted from the start of gaps, which must have a byte
-// more than needed.
+// gapAt returns the stored gap of window w, counted from the start of gaps, which must have a byte more than needed.
 func gapAt(gaps []byte, w int) int {
 	bit := w * gapBits
 	two := binary.BigEndian.Uint16(gaps[bit/8:])

@@ -62,8 +62,7 @@ func (c *codes) putStarts(pos uint, sum, reg, carry uint64) (uint, uint64) {
 	return pos, starts << ((pos/8 - at) * 8 % 64)
 }
 
-// group does as many lookups as one fetch serves: 5 of 11 bits. It reports whether the last one found
-// a code.
+// group does as many lookups as one fetch serves: 5 of 11 bits. It reports whether the last one found a code.
 func (l *lane) group(m *multiTable) bool {
 	out, reg := l.codes.out(l.n), l.stream.fetch(l.pos)
 	reg, sum := m.step(out, reg, 0)

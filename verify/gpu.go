@@ -26,8 +26,7 @@ func ParseGPUMode(s string) (GPUMode, error) {
 	return "", fmt.Errorf("gpu mode %q; auto, require and off are possible", s)
 }
 
-// ErrNoGPU says that this machine, or this build, cannot decode on a GPU. It is no fault of the
-// units.
+// ErrNoGPU says that this machine, or this build, cannot decode on a GPU. It is no fault of the units.
 var ErrNoGPU = errors.New("no GPU")
 
 // ErrGPULost says that every GPU has had a fault and none is left. It is no fault of the units, and nothing is wrong with

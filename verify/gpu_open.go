@@ -29,10 +29,9 @@ type GPU struct {
 	cause error // why the last device was given up
 }
 
-// OpenGPU gets the GPUs ready: driver, contexts, kernel, memory. With GPUOff the GPU is nil. Without any
-// GPU that can be used it is nil too, which the log is told once, or with GPURequire an error that is
-// ErrNoGPU; a Host that holds none leaves the driver alone. An unusable kernel file and too little Memory
-// are always errors.
+// OpenGPU gets the GPUs ready: driver, contexts, kernel, memory. With GPUOff the GPU is nil. Without any GPU that can
+// be used it is nil too, which the log is told once, or with GPURequire an error that is ErrNoGPU; a Host that holds
+// none leaves the driver alone. An unusable kernel file and too little Memory are always errors.
 func OpenGPU(opt GPUOptions) (*GPU, error) {
 	opt, err := opt.withDefaults()
 	if err != nil || opt.Mode == GPUOff {

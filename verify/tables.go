@@ -119,8 +119,7 @@ func (t *tables) checkReachable() error {
 	return nil
 }
 
-// checkTable judges table i, reached with depth lookups before it, and adds the tables that it
-// leads to.
+// checkTable judges table i, reached with depth lookups before it, and adds the tables that it leads to.
 func (t *tables) checkTable(i, depth int, below *[maxTables]bool) error {
 	for s, v := range t.rows[i] {
 		if t.leaked(i, s) {

@@ -50,8 +50,7 @@ func sameWeightsGo(exponents, sm, bf16 []byte) bool {
 	return diff == 0
 }
 
-// joinWeights writes the BF16 weights of exponents and sm, [n] each, to bf16, [2n], by the fastest
-// variant.
+// joinWeights writes the BF16 weights of exponents and sm, [n] each, to bf16, [2n], by the fastest variant.
 func joinWeights(bf16, exponents, sm []byte) {
 	if len(simdVariants) == 0 {
 		joinWeightsGo(bf16, exponents, sm)

@@ -1,13 +1,14 @@
 package safetensors
 
 import (
-	"math"
+	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// scanner reads exactly the JSON that a safetensors header may hold. There is no general value: what is not expected
-// is an error, so nesting cannot grow, and nothing is skipped unseen.
+// scanner reads exactly the JSON that a safetensors header may hold. It knows no general value: everything unexpected is
+// an error, so nesting cannot grow, and nothing is skipped unseen.
 type scanner struct {
 	b   []byte // valid UTF-8
 	pos int
@@ -100,18 +101,16 @@ func (s *scanner) numbers(tensor string) ([]int64, error) {
 func (s *scanner) number(tensor string) (int64, error) {
 	s.space()
 	start := s.pos
-	var n int64
 	for s.pos < len(s.b) && s.b[s.pos] >= '0' && s.b[s.pos] <= '9' {
-		digit := int64(s.b[s.pos] - '0')
-		if n > (math.MaxInt64-digit)/10 {
-			return 0, fail(ErrNumber, tensor, "too large at byte %d", start)
-		}
-		n = n*10 + digit
 		s.pos++
 	}
-	text := s.b[start:s.pos]
-	if len(text) == 0 || len(text) > 1 && text[0] == '0' {
+	text := string(s.b[start:s.pos])
+	if text == "" || len(text) > 1 && text[0] == '0' {
 		return 0, fail(ErrNumber, tensor, "at byte %d", start)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fail(ErrNumber, tensor, "too large at byte %d", start)
 	}
 	if s.pos < len(s.b) && (s.b[s.pos] == '.' || s.b[s.pos]|0x20 == 'e') {
 		return 0, fail(ErrNumber, tensor, "fraction or exponent at byte %d", start)
@@ -165,30 +164,22 @@ func (s *scanner) escaped(tensor string, start int) (string, error) {
 	return "", s.syntax(tensor, "string without an end")
 }
 
-// escape reads what follows a backslash.
+// escape reads the rest of an escape, behind the backslash.
 func (s *scanner) escape() (rune, bool) {
 	if s.pos >= len(s.b) {
 		return 0, false
 	}
 	c := s.b[s.pos]
 	s.pos++
-	switch c {
-	case '"', '\\', '/':
-		return rune(c), true
-	case 'b':
-		return '\b', true
-	case 'f':
-		return '\f', true
-	case 'n':
-		return '\n', true
-	case 'r':
-		return '\r', true
-	case 't':
-		return '\t', true
-	case 'u':
+	if c == 'u' {
 		return s.unicode()
 	}
-	return 0, false
+	const letters, meanings = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
+	i := strings.IndexByte(letters, c)
+	if i < 0 {
+		return 0, false
+	}
+	return rune(meanings[i]), true
 }
 
 // unicode reads the digits of \uXXXX and, after a high surrogate, the low one.
@@ -210,17 +201,7 @@ func (s *scanner) hex4() (rune, bool) {
 	if s.pos+4 > len(s.b) {
 		return 0, false
 	}
-	var r rune
-	for _, c := range s.b[s.pos : s.pos+4] {
-		switch {
-		case c >= '0' && c <= '9':
-			r = r<<4 | rune(c-'0')
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			r = r<<4 | rune(c|0x20-'a'+10)
-		default:
-			return 0, false
-		}
-	}
+	r, err := strconv.ParseUint(string(s.b[s.pos:s.pos+4]), 16, 16)
 	s.pos += 4
-	return r, true
+	return rune(r), err == nil
 }

@@ -24,8 +24,7 @@ const (
 	DecodeTiles = "decode_tiles"
 )
 
-// Sizes of the interface.
-// Sizes of launches, and of what the entry points read and write.
+// Sizes of the interface. Sizes of launches, and of what the entry points read and write.
 const (
 	Threads    = 512    // of a block of every entry point
 	TileBytes  = 4096   // docs/format.md §1: bytes of the coded stream per tile
@@ -36,17 +35,12 @@ const (
 
 	buildShared  = 1024
 	tilesFixed   = 64 + TableBytes + 16
-	decodeFixed  = 64 + 1024 + 24 // scan, slots, room for alignment
 	officialBase = Threads*4 + 4  // docs/format.md §9
 )
 
 // OfficialShared is the dynamic shared memory, in bytes, that the official kernel needs for chunks of
 // at most n weights (docs/format.md §9).
 func OfficialShared(n int) int { return officialBase + 2*n }
-
-// DecodeShared is the same for our Decode with its largest tables. It works with OfficialShared
-// too, and with less than the one or the other not at all.
-func DecodeShared(n int) int { return decodeFixed + TableBytes/2 + n }
 
 // BuildShared is the dynamic shared memory of BuildTables.
 func BuildShared() int { return buildShared }

@@ -146,16 +146,16 @@ func (d *Device) Abandon() {
 }
 
 func (c *Context) open(d *Device) error {
-	if err := c.api.check("cuDeviceGet", c.api.deviceGet(&c.device, d.ordinal)); err != nil {
+	if err := c.api.check("cuDeviceGet", c.api.DeviceGet(&c.device, d.ordinal)); err != nil {
 		return err
 	}
 	if err := c.readInfo(&d.info); err != nil {
 		return err
 	}
-	if err := c.api.check("cuDevicePrimaryCtxRetain", c.api.contextRetain(&c.handle, c.device)); err != nil {
+	if err := c.api.check("cuDevicePrimaryCtxRetain", c.api.ContextRetain(&c.handle, c.device)); err != nil {
 		return err
 	}
-	if err := c.api.check("cuCtxSetCurrent", c.api.contextSet(c.handle)); err != nil {
+	if err := c.api.check("cuCtxSetCurrent", c.api.ContextSet(c.handle)); err != nil {
 		c.close()
 		return err
 	}
@@ -164,13 +164,13 @@ func (c *Context) open(d *Device) error {
 
 // close ignores results: after a fault on the device every call returns that fault again.
 func (c *Context) close() {
-	c.api.contextSet(0)
-	c.api.contextRelease(c.device)
+	c.api.ContextSet(0)
+	c.api.ContextRelease(c.device)
 }
 
 func (c *Context) readInfo(info *Info) error {
 	var name [256]byte
-	if err := c.api.check("cuDeviceGetName", c.api.deviceName(&name[0], int32(len(name)-1), c.device)); err != nil {
+	if err := c.api.check("cuDeviceGetName", c.api.DeviceName(&name[0], int32(len(name)-1), c.device)); err != nil {
 		return err
 	}
 	info.Name = goString(&name[0])
@@ -183,7 +183,7 @@ func (c *Context) readInfo(info *Info) error {
 		attributeMaxSharedOptIn: &info.MaxSharedOptIn,
 	} {
 		var v int32
-		if err := c.api.check("cuDeviceGetAttribute", c.api.deviceAttribute(&v, attribute, c.device)); err != nil {
+		if err := c.api.check("cuDeviceGetAttribute", c.api.DeviceAttribute(&v, attribute, c.device)); err != nil {
 			return err
 		}
 		*to = int(v)

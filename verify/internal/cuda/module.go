@@ -29,7 +29,7 @@ func (c *Context) LoadModule(ptx string) (*Module, error) {
 	pin.Pin(&log[0])
 	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), logSize}
 	m := new(Module)
-	code := c.api.moduleLoad(&m.handle, cString(ptx), uint32(len(options)), &options[0], &values[0])
+	code := c.api.ModuleLoad(&m.handle, cString(ptx), uint32(len(options)), &options[0], &values[0])
 	err := c.api.check("cuModuleLoadDataEx", code)
 	var e *Error
 	if errors.As(err, &e) {
@@ -44,7 +44,7 @@ func (c *Context) LoadModule(ptx string) (*Module, error) {
 
 // UnloadModule frees a module and its functions.
 func (c *Context) UnloadModule(m *Module) error {
-	return c.api.check("cuModuleUnload", c.api.moduleUnload(m.handle))
+	return c.api.check("cuModuleUnload", c.api.ModuleUnload(m.handle))
 }
 
 // Function is an entry point of a module.
@@ -64,11 +64,11 @@ const (
 // Function finds an entry point by its name.
 func (c *Context) Function(m *Module, name string) (*Function, error) {
 	f := &Function{name: name}
-	if err := c.api.check("cuModuleGetFunction", c.api.moduleFunction(&f.handle, m.handle, cString(name))); err != nil {
+	if err := c.api.check("cuModuleGetFunction", c.api.ModuleFunction(&f.handle, m.handle, cString(name))); err != nil {
 		return nil, fmt.Errorf("entry %s: %w", name, err)
 	}
 	var n int32
-	if err := c.api.check("cuFuncGetAttribute", c.api.functionGet(&n, functionStaticShared, f.handle)); err != nil {
+	if err := c.api.check("cuFuncGetAttribute", c.api.FunctionGet(&n, functionStaticShared, f.handle)); err != nil {
 		return nil, fmt.Errorf("entry %s: %w", name, err)
 	}
 	f.nStatic = int(n)
@@ -85,7 +85,7 @@ func (c *Context) allowShared(f *Function, n int) error {
 	if limit := c.info.MaxSharedOptIn - f.nStatic; n > limit {
 		return fmt.Errorf("entry %s needs %d bytes of shared memory, %s has %d", f.name, n, c.info.Name, max(limit, 0))
 	}
-	if err := c.api.check("cuFuncSetAttribute", c.api.functionSet(f.handle, functionMaxDynamic, int32(n))); err != nil {
+	if err := c.api.check("cuFuncSetAttribute", c.api.FunctionSet(f.handle, functionMaxDynamic, int32(n))); err != nil {
 		return fmt.Errorf("entry %s, %d bytes of shared memory: %w", f.name, n, err)
 	}
 	f.nShared = n
@@ -117,7 +117,7 @@ func (c *Context) Launch(f *Function, l Launch, args ...uint64) error {
 		pointers[i] = unsafe.Pointer(&values[i])
 	}
 	pin.Pin(&pointers[0])
-	code := c.api.launch(f.handle, uint32(l.Blocks), 1, 1, uint32(l.Threads), 1, 1, uint32(l.NShared), uintptr(l.Stream), &pointers[0], nil)
+	code := c.api.Launch(f.handle, uint32(l.Blocks), 1, 1, uint32(l.Threads), 1, 1, uint32(l.NShared), uintptr(l.Stream), &pointers[0], nil)
 	if err := c.api.check("cuLaunchKernel", code); err != nil {
 		return fmt.Errorf("entry %s: %w", f.name, err)
 	}
