@@ -13,8 +13,8 @@ const octetBits = 8 * windowBits
 const slack = len(stretch{})
 
 // bitWriter holds the end of the coded stream and, in step with it, of the mark stream: one bit per bit, set where a
-// code starts. The streams are written 8 bytes at a time to the same offset of two buffers; nothing needs to be known
-// about what lies behind that offset.
+// code starts. It writes 8 bytes at a time to the same offset of two buffers, so the bytes behind that offset may hold
+// anything.
 type bitWriter struct {
 	code, mark uint64 // the last n bits are waiting, what is above them is void
 	n          uint   // 0..7 between appends
@@ -35,7 +35,7 @@ func (w *bitWriter) append(code, mark, n uint64, coded, marks []byte) {
 // pos is the number of bits written.
 func (w *bitWriter) pos() int { return 8*w.at + int(w.n) }
 
-// flush clears what lies behind the last bit up to byte end.
+// flush clears the bits behind the last one up to byte end.
 func (w *bitWriter) flush(end int, coded, marks []byte) {
 	at := w.at
 	if w.n > 0 {

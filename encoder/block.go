@@ -9,7 +9,7 @@ import (
 // least one bit that fill the part of an octet that the block before it leaves.
 const lookBack = octetBits
 
-// errChanged is what pass 2 makes of codes that do not end where pass 1 said.
+// errChanged means that codes of pass 2 do not end where pass 1 said.
 var errChanged = errors.New("source changed since it was counted")
 
 // blockCoder is one worker's state for pass 2.
@@ -47,7 +47,7 @@ type currentBlock struct {
 	next       int // the bit at which the next chunk without a position begins
 }
 
-// encode codes block b and writes what it owns.
+// encode codes block b and writes the output that the block owns.
 func (c *blockCoder) encode(b int) error {
 	if err := c.enter(b); err != nil {
 		return err
@@ -120,8 +120,8 @@ func (c *blockCoder) finish() {
 	c.gaps = c.gaps[:5*nOctets]
 }
 
-// own sets what of the output belongs to the block: the octets that begin at or after its start, rounded down, and
-// before the next block's; the last block owns the padding of the last chunk too, docs/format.md §7.
+// own sets the part of the output that belongs to the block: the octets that begin at or after its start, rounded down,
+// and before the next block's start. The last block also owns the padding of the last chunk, docs/format.md §7.
 func (c *blockCoder) own() {
 	u, b := c.u, c.b
 	c.base = u.offset[b] / octetBits * octetBits
@@ -137,8 +137,8 @@ func (c *blockCoder) own() {
 	c.skipForeign()
 }
 
-// complete walks back from element i, which starts at bit pos, to the element in which the block's first octet begins,
-// writes what that one has in the octet, and returns the element behind it.
+// complete walks back from element i, which starts at bit pos, to the element in which the block's first octet begins.
+// It writes that element's bits in the octet and returns the next element.
 func (c *blockCoder) complete(i, pos int) (int, error) {
 	book := c.u.book
 	for pos > 0 {
@@ -193,7 +193,7 @@ func (c *blockCoder) cross(i int) {
 	c.skipForeign()
 }
 
-// skipForeign forgets the next chunk if another block has its first octet, or if it has no position.
+// skipForeign skips the next chunk if another block has its first octet, or if the chunk has no position.
 func (c *blockCoder) skipForeign() {
 	begin := c.base + int64(c.next)
 	if begin >= c.limit || begin/chunkBits >= int64(c.u.nMarked) {

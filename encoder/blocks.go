@@ -10,8 +10,8 @@ import (
 )
 
 // forBlocks calls work(0) to work(n-1), each once, from the given number of goroutines and returns when all have ended.
-// newWork is called once per goroutine, so that what it closes over is one worker's own. The first error, or the cause
-// of ctx ending, stops the others before their next block.
+// newWork is called once per goroutine, so that each work function has variables of its own. The first error, or the
+// cause of ctx ending, stops the others before their next block.
 func forBlocks(ctx context.Context, n, workers int, newWork func() func(int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64

@@ -1,6 +1,6 @@
 package encoder
 
-// pairCounts counts pairs of neighbouring exponents, the first one in the low byte of the index; the two tables take
+// pairCounts counts pairs of neighboring exponents, the first one in the low byte of the index; the two tables take
 // turns, so that runs of one pair do not wait for their own last count.
 type pairCounts [2][1 << 16]uint32
 

@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// Encode is pass 2: it reads the unit's 2N bytes from src, which must be those of pass 1, and writes the six tensors.
-// workers blocks are under way at a time; the number changes no byte. A chunk with more weights than the GPU's shared
-// memory holds gives an *UnsupportedError, after all bytes were written; they are of no use then. Source and writers
-// must stay open until Encode returns; no goroutine outlives it.
+// Encode is pass 2: it reads the unit's 2N bytes from src, which must equal the bytes of pass 1, and writes the six
+// tensors. workers blocks are under way at a time; the number changes no byte. A chunk with more weights than the GPU's
+// shared memory holds gives an *UnsupportedError after all bytes were written; they are of no use then. Source and
+// writers must stay open until Encode returns; no goroutine outlives it.
 func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int) error {
 	positions := make([]uint32, u.nMarked+1)
 	for i := range positions {

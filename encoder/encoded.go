@@ -46,14 +46,12 @@ func (u *Unit) newEncoded() (*Encoded, Dst) {
 	for _, t := range u.Tensors() {
 		buf[t.Name] = make(Memory, t.NBytes)
 	}
-	dst := Dst{
-		LUTs: buf[NameLUTs], EncodedExponent: buf[NameEncodedExponent],
-		SignMantissa: buf[NameSignMantissa], OutputPositions: buf[NameOutputPositions],
-		Gaps: buf[NameGaps], SplitPositions: buf[NameSplitPositions],
+	e := &Encoded{
+		LUTs: buf[NameLUTs], EncodedExponent: buf[NameEncodedExponent], SignMantissa: buf[NameSignMantissa],
+		OutputPositions: buf[NameOutputPositions], Gaps: buf[NameGaps], SplitPositions: u.splitPositions(),
 	}
-	return &Encoded{
-		LUTs: buf[NameLUTs], EncodedExponent: buf[NameEncodedExponent],
-		SignMantissa: buf[NameSignMantissa], OutputPositions: buf[NameOutputPositions],
-		Gaps: buf[NameGaps], SplitPositions: u.splitPositions(),
-	}, dst
+	return e, Dst{
+		LUTs: buf[NameLUTs], EncodedExponent: buf[NameEncodedExponent], SignMantissa: buf[NameSignMantissa],
+		OutputPositions: buf[NameOutputPositions], Gaps: buf[NameGaps], SplitPositions: buf[NameSplitPositions],
+	}
 }

@@ -59,7 +59,7 @@ func smallest(list []entry, k int) (chosen []int, tied bool) {
 }
 
 // partition is numpy's scalar selection, docs/format.md §5.1: at is a permutation of the positions in list, exchanged
-// until the wanted ones are in front. Its tie order is what makes an ambiguous limiter reproducible.
+// until the smallest counts are in front. Its order of ties makes an ambiguous limiter reproducible.
 type partition struct {
 	list []entry
 	at   []int

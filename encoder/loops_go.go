@@ -28,7 +28,7 @@ func pairsGo(p *pairCounts, bf16 []byte) {
 	}
 }
 
-// lanesGo counts the exponents in bf16, a multiple of 16 bytes; neighbours go
+// lanesGo counts the exponents in bf16, a multiple of 16 bytes; neighbors go
 // to different tables, so that equal ones do not wait for each other.
 func lanesGo(lanes *[8][256]uint32, bf16 []byte) {
 	for i := 0; i < len(bf16)-15; i += 16 {

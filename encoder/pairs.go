@@ -11,7 +11,7 @@ const tooLong = 100
 // whose exponents lie close to each other; the last one serves every block.
 var pairWidths = [...]uint{5, 6, 8}
 
-// pairTable gives the codes of two neighbouring exponents at once. Its index is made of the low width bits of both, the
+// pairTable gives the codes of two neighboring exponents at once. Its index is made of the low width bits of both, the
 // first exponent's on top. Below 8 bits, exponents that are equal in these bits share entries; one of them owns the
 // entries, and the table serves only blocks without the others.
 //

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Unit is what pass 1 found out: the codebook, the tables, the exact size of every tensor and where in the coded stream
-// each block begins. It is safe for concurrent use.
+// Unit is the result of pass 1: the codebook, the tables, the exact size of every tensor, and the place in the coded
+// stream where each block begins. It is safe for concurrent use.
 type Unit struct {
 	sizes  []int64
 	nElems int64
@@ -73,7 +73,7 @@ func (u *Unit) chooseTables(counts [][256]uint32) {
 	}
 }
 
-// pairTables makes those tables that some block needs.
+// pairTables makes the tables that some block needs.
 func (u *Unit) pairTables() (tables [len(pairWidths)]*pairTable) {
 	for _, k := range u.table {
 		if tables[k] == nil {

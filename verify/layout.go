@@ -77,7 +77,7 @@ func (l *layout) readPositions(r *io.SectionReader) error {
 	return nil
 }
 
-// chunkRange is a run of neighbouring chunks.
+// chunkRange is a run of neighboring chunks.
 type chunkRange struct{ first, n int }
 
 // span returns the elements that chunks decode to.

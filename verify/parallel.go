@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// parallel does n jobs in the order of their numbers, on as many workers. newWorker makes what a worker calls with the
-// number of each of its jobs. The error is that of the lowest job that has one, whatever the timing; jobs behind it may be
-// left out. workers <= 0 means one per processor.
+// parallel does jobs 0 to n-1, in this order, on as many goroutines as workers says; workers <= 0 means one per
+// processor. newWorker is called once per goroutine and returns the function that does a job. The error is that of the
+// lowest job with an error, whatever the timing; later jobs may be left out.
 func parallel(ctx context.Context, n, workers int, newWorker func() func(i int) error) error {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)

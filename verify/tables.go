@@ -15,7 +15,7 @@ type tables struct {
 	// runEnd is the slot where a run of equal values ends.
 	runEnd [maxTables][rowBytes]uint16
 
-	// raw is what was stored, for the checks of unread bytes.
+	// raw is luts as stored, for the checks of unread bytes.
 	raw []byte
 }
 
@@ -98,8 +98,8 @@ func (t *tables) leaked(i, s int) bool {
 	return true
 }
 
-// checkReachable walks all tables level by level from table 0 and judges every slot on the way.
-// The levels bound the walk, so circles end it with an error too.
+// checkReachable walks all tables level by level from table 0 and checks every slot on the way. The levels bound the
+// walk, so circles end it with an error too.
 func (t *tables) checkReachable() error {
 	level := []int{0}
 	for depth := 0; len(level) > 0; depth++ {
@@ -119,7 +119,7 @@ func (t *tables) checkReachable() error {
 	return nil
 }
 
-// checkTable judges table i, reached with depth lookups before it, and adds the tables that it leads to.
+// checkTable checks table i, reached with depth lookups before it, and adds the tables that it leads to.
 func (t *tables) checkTable(i, depth int, below *[maxTables]bool) error {
 	for s, v := range t.rows[i] {
 		if t.leaked(i, s) {

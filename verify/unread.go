@@ -27,7 +27,7 @@ func (u *Unit) CheckUnread(ctx context.Context) ([]*StructureError, error) {
 	return slices.DeleteFunc(warnings, func(e *StructureError) bool { return e == nil }), nil
 }
 
-// checkForm compares the stored tables with those that the encoder makes of the same code.
+// checkForm compares the stored tables with the tables that the official encoder makes of the same code.
 func checkForm(stored, want []byte) *StructureError {
 	if len(stored) != len(want) {
 		return badArray(arrayLUTs, "%d rows, the code needs %d", len(stored)/rowBytes, len(want)/rowBytes)

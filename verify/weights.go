@@ -81,7 +81,7 @@ func joinWeightsGo(bf16, exponents, sm []byte) {
 	}
 }
 
-// weight4 is weight for four neighbours at once.
+// weight4 is weight for four neighbors at once.
 func weight4(exponents, sm uint32) uint64 {
 	e, s := unpack4(exponents), unpack4(sm)
 	const sign = 0x0080008000800080

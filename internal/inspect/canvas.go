@@ -107,7 +107,7 @@ func (c *canvas) trapezoid(col color.NRGBA, alpha int, top, bottom edge) {
 	}
 }
 
-// glyph finds a letter; one that the atlas lacks is shown as a question mark.
+// glyph finds a letter. A letter that the atlas lacks is shown as a question mark.
 func (c *canvas) glyph(face string, r rune) glyph {
 	if g, ok := c.g.index[face][r]; ok {
 		return g

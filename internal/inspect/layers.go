@@ -33,7 +33,7 @@ type stack struct {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// stacks groups neighbours whose paths differ in a number only.
+// stacks groups neighbors whose paths differ only in a number.
 func stacks(units []Unit) []stack {
 	var list []stack
 	last := ""

@@ -89,7 +89,7 @@ func edges(bands []band, whole int64) []int {
 	return at
 }
 
-// bands fills the bands of a bar and names the ones that are wide enough. The bar's own name comes first.
+// bands draws the bands of a bar, with their names where there is room. The bar's own name comes first.
 func (c *canvas) bands(name string, bands []band, at []int, y, height int) {
 	for i, b := range bands {
 		c.rect(tones[b.class], at[i], y, at[i+1]-at[i], height)

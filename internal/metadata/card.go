@@ -103,7 +103,7 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	return w.bytes()
 }
 
-// library falls back to the one that the layout implies.
+// library falls back to the library that the layout implies.
 func (in CardInput) library() string {
 	implied := map[plan.Layout]string{
 		plan.Transformers: "transformers", plan.TransformersSingle: "transformers",

@@ -164,7 +164,7 @@ func (w *yamlWriter) list(key string, values []string) {
 	w.add(key, n)
 }
 
-// copyStrings adds a key of a source whose values must be strings: one value stays one, a list stays a list.
+// copyStrings adds a key of the source whose values must be strings: a single value stays single, a list stays a list.
 func (w *yamlWriter) copyStrings(f *FrontMatter, key string) {
 	if n := f.get(key); n != nil && n.Kind == yaml.ScalarNode {
 		w.text(key, f.String(key))

@@ -80,7 +80,7 @@ const (
 	BF16 Status = "bf16" // the source's weights unchanged, because DF11 cannot hold them
 )
 
-// Unit is one compressed module, or one that had to stay as it was.
+// Unit is one module that is compressed, or that stays in BF16 because DF11 cannot hold it.
 type Unit struct {
 	Path         string       `json:"path"`
 	File         string       `json:"file"`
@@ -109,7 +109,7 @@ type UnitTensor struct {
 	SourceDType string `json:"source_dtype,omitempty"`
 }
 
-// Kind says what an output file is.
+// Kind is the kind of an output file.
 type Kind string
 
 // Kinds of output files.

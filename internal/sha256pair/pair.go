@@ -79,7 +79,7 @@ type lane struct {
 	taken uint64
 }
 
-// open fills the block that h has begun from p, takes the state out of h, and returns what p has left.
+// open fills the block that h has begun from p, takes the state out of h, and returns the rest of p.
 func (l *lane) open(h hash.Hash, p []byte) []byte {
 	if begun := int(l.load(h) % blockSize); begun > 0 {
 		n := min(blockSize-begun, len(p))

@@ -84,7 +84,7 @@ func decodeTiles(mod *ptxtest.Module, u *unit, l launch, grid int) ([]byte, ptxt
 	m := newMemory(u, l)
 	tables := m.Output("tables", make([]byte, TableBytes), 0)
 	built, err := build.Run(&m.Memory, ptxtest.Launch{
-		Grid: 1, Block: Threads, SharedBytes: BuildShared(), Args: []uint64{m.luts, m.args(u)[6], tables}, Seed: l.seed,
+		Grid: 1, Block: Threads, SharedBytes: BuildShared, Args: []uint64{m.luts, m.args(u)[6], tables}, Seed: l.seed,
 	})
 	if err != nil {
 		return nil, built, err

@@ -12,11 +12,11 @@ func (c *Context) Alloc(n int) (Ptr, error) {
 	return Ptr(p), err
 }
 
-// Free frees what Alloc returned.
+// Free frees memory from Alloc.
 func (c *Context) Free(p Ptr) error { return c.api.check("cuMemFree", c.api.MemFree(uint64(p))) }
 
-// Pinned is memory of the host's that the device can reach. It is not Go's: the collector neither moves
-// nor frees it, and it must not be touched after FreePinned.
+// Pinned is host memory that the device can reach. It does not belong to Go: the collector neither moves nor frees it,
+// and it must not be touched after FreePinned.
 type Pinned []byte
 
 // AllocPinned allocates n bytes, n > 0.
@@ -28,7 +28,7 @@ func (c *Context) AllocPinned(n int) (Pinned, error) {
 	return unsafe.Slice((*byte)(p), n), nil
 }
 
-// FreePinned frees what AllocPinned returned.
+// FreePinned frees memory from AllocPinned.
 func (c *Context) FreePinned(p Pinned) error {
 	return c.api.check("cuMemFreeHost", c.api.MemFreeHost(unsafe.Pointer(unsafe.SliceData(p))))
 }

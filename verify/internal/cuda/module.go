@@ -20,7 +20,7 @@ const (
 	logSize            = 8192
 )
 
-// LoadModule compiles a PTX text. An *Error carries what the driver's compiler said.
+// LoadModule compiles a PTX text. An *Error carries the messages of the driver's compiler.
 func (c *Context) LoadModule(ptx string) (*Module, error) {
 	log := make([]byte, logSize)
 	options := []int32{optionErrorLog, optionErrorLogSize}
@@ -76,8 +76,8 @@ func (c *Context) Function(m *Module, name string) (*Function, error) {
 	return f, nil
 }
 
-// allowShared sees to it that a launch may have n bytes of shared memory: above the common 48 KiB a
-// function has to be told, and below the device's limit it has to stay.
+// allowShared lets a launch have n bytes of shared memory: above the common 48 KiB the driver has to be told, and the
+// device's limit must hold.
 func (c *Context) allowShared(f *Function, n int) error {
 	if n <= f.nShared {
 		return nil
@@ -99,8 +99,8 @@ type Launch struct {
 	Stream          Stream
 }
 
-// Launch puts a function into a stream. args are its parameters, each in the low bytes of a word,
-// which is where a little-endian machine reads shorter ones; they are copied before it returns.
+// Launch puts a function into a stream. args are its parameters, each in the low bytes of a word, where a little-endian
+// machine reads shorter parameters; they are copied before Launch returns.
 func (c *Context) Launch(f *Function, l Launch, args ...uint64) error {
 	if l.Blocks < 1 || l.Blocks > min(c.info.MaxGrid, math.MaxInt32) {
 		return fmt.Errorf("entry %s: %d blocks, %s takes 1 to %d", f.name, l.Blocks, c.info.Name, c.info.MaxGrid)

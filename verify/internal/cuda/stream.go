@@ -25,12 +25,12 @@ func (c *Context) DestroyStream(s Stream) error {
 	return c.api.check("cuStreamDestroy", c.api.StreamDestroy(uintptr(s)))
 }
 
-// Synchronize waits for all work of a stream, and keeps the device's thread meanwhile.
+// Synchronize waits for all work of a stream, and blocks the device's thread meanwhile.
 func (c *Context) Synchronize(s Stream) error {
 	return c.api.check("cuStreamSynchronize", c.api.StreamSynchronize(uintptr(s)))
 }
 
-// NewEvent makes an event; only one with timing can be given to Elapsed.
+// NewEvent makes an event; only an event with timing can be given to Elapsed.
 func (c *Context) NewEvent(timing bool) (Event, error) {
 	flags := uint32(eventNoTiming)
 	if timing {
@@ -46,7 +46,7 @@ func (c *Context) DestroyEvent(e Event) error {
 	return c.api.check("cuEventDestroy", c.api.EventDestroy(uintptr(e)))
 }
 
-// Record puts the event behind what the stream has so far.
+// Record puts the event behind the work that the stream has so far.
 func (c *Context) Record(e Event, s Stream) error {
 	return c.api.check("cuEventRecord", c.api.EventRecord(uintptr(e), uintptr(s)))
 }
