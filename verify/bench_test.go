@@ -147,7 +147,7 @@ func BenchmarkInner(b *testing.B) {
 				blk.codes[i].checkGaps(blk.chunks[i].gaps, chunkWindows)
 			}
 		}},
-		{"same", func(_ *Unit, blk *block) { eachWeights(blk, sameWeights) }},
+		{"same", func(_ *Unit, blk *block) { eachWeights(blk, fastest().same) }},
 		{"same_go", func(_ *Unit, blk *block) { eachWeights(blk, sameWeightsGo) }},
 	}
 	for _, in := range inner {
@@ -157,7 +157,7 @@ func BenchmarkInner(b *testing.B) {
 			if err := u.load(blk, chunkRange{16, 2}, bytes.NewReader(s.source)); err != nil {
 				b.Fatal(err)
 			}
-			if err := u.compareBlock(blk, nil, sameWeights); err != nil {
+			if err := u.compareBlock(blk, nil, fastest()); err != nil {
 				b.Fatal(err)
 			}
 			b.SetBytes(int64(len(blk.bf16)))

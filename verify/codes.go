@@ -32,8 +32,18 @@ type codes struct {
 // decodeSerial fills c with the codes of a chunk that start at bit pos or later and before bit end, one at a time,
 // limit at most. It reports whether every step found a code; c.end is where it stopped.
 func (c *codes) decodeSerial(t *tables, stream *chunkStream, pos, end, limit int) bool {
+	c.reset()
+	return c.decodeMore(t, stream, pos, end, limit)
+}
+
+// reset makes c hold no codes.
+func (c *codes) reset() {
 	clear(c.starts[:])
-	c.n = 0
+	c.n, c.end = 0, 0
+}
+
+// decodeMore is decodeSerial behind the codes that c has already.
+func (c *codes) decodeMore(t *tables, stream *chunkStream, pos, end, limit int) bool {
 	for pos < end && c.n < limit {
 		symbol, nBits := t.next(peek(stream[:], pos))
 		if nBits == 0 {
@@ -42,14 +52,12 @@ func (c *codes) decodeSerial(t *tables, stream *chunkStream, pos, end, limit int
 		}
 		c.exponents[c.n] = symbol
 		c.n++
-		c.setStart(pos)
+		c.starts[pos/8] |= 0x80 >> (pos % 8)
 		pos += int(nBits)
 	}
 	c.end = pos
 	return true
 }
-
-func (c *codes) setStart(pos int) { c.starts[pos/8] |= 0x80 >> (pos % 8) }
 
 // window returns the code starts of window w.
 func (c *codes) window(w int) uint64 {

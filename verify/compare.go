@@ -55,14 +55,14 @@ func (u *Unit) compareRanges(ctx context.Context, src io.ReaderAt, opt CompareOp
 	if err != nil {
 		return err
 	}
-	same, err := findSame(opt.Variant)
+	v, err := findVariant(opt.Variant)
 	if err != nil {
 		return err
 	}
 	return u.eachBlock(ctx, ranges, opt.Workers, func(b *block, r chunkRange) error {
 		err := u.load(b, r, src)
 		if err == nil {
-			err = u.compareBlock(b, src, same)
+			err = u.compareBlock(b, src, v)
 		}
 		return opt.name(err, ends)
 	})
@@ -73,16 +73,8 @@ func (opt CompareOptions) tensorEnds(u *Unit) ([]int64, error) {
 	if opt.Sizes == nil {
 		return u.ends, nil
 	}
-	var ends []int64
-	sum := int64(0)
-	for _, n := range opt.Sizes {
-		sum += n
-		ends = append(ends, sum)
-	}
-	if sum != u.nElems {
-		return nil, opt.wrap(fmt.Errorf("tensors of %d elements in a unit of %d", sum, u.nElems))
-	}
-	return ends, nil
+	ends, err := runningSums(opt.Sizes, u.nElems)
+	return ends, opt.wrap(err)
 }
 
 // name adds the caller's name of the unit to an error. A mismatch gets the name of its tensor, and its element is counted
@@ -114,6 +106,6 @@ func (opt CompareOptions) wrap(err error) error {
 
 // compareBlock compares a loaded block with its source. The element in a *MismatchError is counted from the start of the
 // unit.
-func (u *Unit) compareBlock(b *block, src io.ReaderAt, same func(exponents, sm, bf16 []byte) bool) error {
-	return u.eachChunk(b, src, func(c *codes, d *chunkData) bool { return same(c.exponents[:d.n], d.sm, d.bf16) })
+func (u *Unit) compareBlock(b *block, src io.ReaderAt, v *variant) error {
+	return u.eachChunk(b, src, func(c *codes, d *chunkData) bool { return v.same(c.exponents[:d.n], d.sm, d.bf16) })
 }

@@ -57,8 +57,9 @@ func (u *Unit) decodeBlock(b *block, r chunkRange) error {
 	if err := u.load(b, r, nil); err != nil {
 		return err
 	}
+	v := fastest()
 	return u.eachChunk(b, nil, func(c *codes, d *chunkData) bool {
-		joinWeights(d.bf16, c.exponents[:d.n], d.sm)
+		v.join(d.bf16, c.exponents[:d.n], d.sm)
 		return true
 	})
 }

@@ -55,8 +55,7 @@ func (u *Unit) diagnoseNext(index int, src io.ReaderAt, cause *StructureError) e
 // first place where the chunk contradicts itself, or nil; nextGap says that this place is the first gap of the next chunk.
 func (dec *decoder) decodeAsKernel(c *codes, d *chunkData) (first *StructureError, nextGap bool) {
 	k := kernelWalk{decoder: dec, codes: c, chunk: d}
-	c.n, c.end = 0, 0
-	clear(c.starts[:])
+	c.reset()
 	if !d.startsWell() {
 		k.fault(arrayGaps, 0, "%d, but the first code starts at 0", d.start())
 	}
@@ -96,18 +95,14 @@ func (k *kernelWalk) window(w int) bool {
 		k.fault(arrayGaps, int64(d.index)*chunkWindows+int64(w), "%d, but the code before ends at bit %d of the window",
 			pos-w*windowBits, c.end-w*windowBits)
 	}
-	for pos < (w+1)*windowBits && !k.done() {
-		symbol, nBits := k.decoder.tables.next(peek(d.stream[:], pos))
-		if nBits == 0 {
-			k.fault(arrayEncodedExponent, int64(d.index)*chunkBits+int64(pos), "no code; a GPU would hang")
-			return false
-		}
-		c.exponents[c.n] = symbol
-		c.n++
-		c.setStart(pos)
-		pos += int(nBits)
+	limit := maxCodes
+	if d.last {
+		limit = d.n
 	}
-	c.end = pos
+	if !c.decodeMore(k.decoder.tables, d.stream, pos, (w+1)*windowBits, limit) {
+		k.fault(arrayEncodedExponent, int64(d.index)*chunkBits+int64(c.end), "no code; a GPU would hang")
+		return false
+	}
 	return true
 }
 

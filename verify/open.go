@@ -97,20 +97,32 @@ func (u *Unit) checkSplit(sizes []int64) error {
 	if len(sizes) != len(u.ends) {
 		return badArray(arraySplitPositions, "for %d tensors; the unit has %d", len(u.ends), len(sizes))
 	}
-	sum := int64(0)
-	for i, n := range sizes {
-		if n < 0 || n > u.nElems-sum {
-			return fmt.Errorf("tensor %d of %d elements in a unit of %d", i, n, u.nElems)
-		}
-		sum += n
-		if i < len(sizes)-1 && sum != u.ends[i] {
-			return badAt(arraySplitPositions, int64(i), "%d, must be %d", u.ends[i], sum)
-		}
+	ends, err := runningSums(sizes, u.nElems)
+	if err != nil {
+		return err
 	}
-	if sum != u.nElems {
-		return fmt.Errorf("tensors of %d elements in a unit of %d", sum, u.nElems)
+	for i, end := range ends {
+		if end != u.ends[i] {
+			return badAt(arraySplitPositions, int64(i), "%d, must be %d", u.ends[i], end)
+		}
 	}
 	return nil
+}
+
+// runningSums returns where tensors of these sizes end, in a unit of nElems weights.
+func runningSums(sizes []int64, nElems int64) (ends []int64, err error) {
+	sum := int64(0)
+	for i, n := range sizes {
+		if n < 0 || n > nElems-sum {
+			return nil, fmt.Errorf("tensor %d of %d elements in a unit of %d", i, n, nElems)
+		}
+		sum += n
+		ends = append(ends, sum)
+	}
+	if sum != nElems {
+		return nil, fmt.Errorf("tensors of %d elements in a unit of %d", sum, nElems)
+	}
+	return ends, nil
 }
 
 // readAll reads a whole array whose size was checked.

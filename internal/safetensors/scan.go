@@ -10,8 +10,9 @@ import (
 // scanner reads exactly the JSON that a safetensors header may hold. It knows no general value: everything unexpected is
 // an error, so nesting cannot grow, and nothing is skipped unseen.
 type scanner struct {
-	b   []byte // valid UTF-8
-	pos int
+	b    []byte // valid UTF-8
+	pos  int
+	text []byte // of the string under way
 }
 
 func (s *scanner) space() {
@@ -118,47 +119,29 @@ func (s *scanner) number(tensor string) (int64, error) {
 	return n, nil
 }
 
-// str reads a JSON string. Raw control characters and unpaired surrogates are errors, so that every name has exactly
-// one meaning.
+// str reads a JSON string. Raw control characters and unpaired surrogates are errors, so that every name has exactly one
+// meaning.
 func (s *scanner) str(tensor string) (string, error) {
 	if err := s.expect('"', tensor); err != nil {
 		return "", err
 	}
-	start := s.pos
-	for s.pos < len(s.b) {
-		switch c := s.b[s.pos]; {
-		case c == '"':
-			s.pos++
-			return string(s.b[start : s.pos-1]), nil
-		case c == '\\':
-			return s.escaped(tensor, start)
-		case c < 0x20:
-			return "", s.syntax(tensor, "control character in a string")
-		}
-		s.pos++
-	}
-	return "", s.syntax(tensor, "string without an end")
-}
-
-// escaped goes on with a string that began at start and has its first backslash at the scanner's position.
-func (s *scanner) escaped(tensor string, start int) (string, error) {
-	out := append([]byte(nil), s.b[start:s.pos]...)
+	s.text = s.text[:0]
 	for s.pos < len(s.b) {
 		c := s.b[s.pos]
 		s.pos++
 		switch {
 		case c == '"':
-			return string(out), nil
+			return string(s.text), nil
 		case c < 0x20:
 			return "", s.syntax(tensor, "control character in a string")
 		case c != '\\':
-			out = append(out, c)
+			s.text = append(s.text, c)
 		default:
 			r, ok := s.escape()
 			if !ok {
 				return "", s.syntax(tensor, "bad escape")
 			}
-			out = utf8.AppendRune(out, r)
+			s.text = utf8.AppendRune(s.text, r)
 		}
 	}
 	return "", s.syntax(tensor, "string without an end")

@@ -1,9 +1,6 @@
 package ptxtest
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "fmt"
 
 // An address names a buffer above addressBits and a place in the buffer below. Buffers begin in the middle of the range
 // of places, so that an address a little before a buffer still belongs to it.
@@ -141,27 +138,17 @@ func (r *region) store(address uint64, size int, values []uint64, thread int) er
 	return nil
 }
 
-func element(b []byte, size int) uint64 {
-	switch size {
-	case 1:
-		return uint64(b[0])
-	case 2:
-		return uint64(binary.LittleEndian.Uint16(b))
-	case 4:
-		return uint64(binary.LittleEndian.Uint32(b))
+// element reads a little-endian number of size bytes.
+func element(b []byte, size int) (v uint64) {
+	for i := range size {
+		v |= uint64(b[i]) << (8 * i)
 	}
-	return binary.LittleEndian.Uint64(b)
+	return v
 }
 
+// putElement writes a little-endian number of size bytes.
 func putElement(b []byte, size int, v uint64) {
-	switch size {
-	case 1:
-		b[0] = uint8(v)
-	case 2:
-		binary.LittleEndian.PutUint16(b, uint16(v))
-	case 4:
-		binary.LittleEndian.PutUint32(b, uint32(v))
-	default:
-		binary.LittleEndian.PutUint64(b, v)
+	for i := range size {
+		b[i] = uint8(v >> (8 * i))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"strings"
 )
 
 // typ is an operand type: its width, and whether it is signed.
@@ -32,9 +33,6 @@ func lastType(mods []string) (typ, error) { return parseType(mods[len(mods)-1]) 
 
 // mask has the type's bits set.
 func (t typ) mask() uint64 { return ^uint64(0) >> (64 - t.bits) }
-
-// wide is the type of twice the width.
-func (t typ) wide() typ { return typ{min(64, 2*t.bits), t.signed} }
 
 // extend widens a value to 64 bits, by its sign where the type has one.
 func (t typ) extend(v uint64) int64 {
@@ -219,15 +217,17 @@ func permute(a, b, c uint64) uint64 {
 
 // buildFunnel is shf.l: the upper word of b:a, shifted.
 func buildFunnel(c *compiler, in *instr, mods, ops []string) error {
-	count := map[string]eval{
-		"clamp": func(n, _, _ uint64) uint64 { return min(n, 32) },
-		"wrap":  func(n, _, _ uint64) uint64 { return n & 31 },
-	}
-	if len(mods) != 3 || mods[0] != "l" || count[mods[1]] == nil || mods[2] != "b32" {
+	form := strings.Join(mods, ".")
+	if form != "l.clamp.b32" && form != "l.wrap.b32" {
 		return errors.New("form of shf is not supported")
 	}
-	limit := count[mods[1]]
-	return c.compute(in, func(a, b, n uint64) uint64 { return (b<<32 | a) << limit(n, 0, 0) >> 32 }, types["b32"], ops)
+	f := func(a, b, n uint64) uint64 {
+		if form == "l.wrap.b32" {
+			n &= 31
+		}
+		return (b<<32 | a) << min(n, 32) >> 32
+	}
+	return c.compute(in, f, types["b32"], ops)
 }
 
 // buildMultiply is mul and mad. The third source of mad, which is added, has the width of the result.
@@ -241,7 +241,7 @@ func buildMultiply(c *compiler, in *instr, mods, ops []string) error {
 	case mods[0] == "hi" && t.bits < 64:
 		shift = t.bits
 	case mods[0] == "wide" && t.bits < 64:
-		m = t.wide().mask()
+		m = typ{bits: 2 * t.bits}.mask()
 	case mods[0] != "lo":
 		return errors.New("form of the product is not supported")
 	}
