@@ -2,7 +2,7 @@ package verify
 
 import "math/bits"
 
-// decoder decodes the chunks of a unit and judges what the stored arrays say about each.
+// decoder decodes the chunks of a unit and compares them with the stored gaps and positions.
 type decoder struct {
 	layout
 	tables *tables
@@ -75,8 +75,8 @@ func (c *codes) lastStart() int {
 	return -1
 }
 
-// checkEnd judges what the end of the coded stream decides (docs/format.md §7): its length, the number of output
-// positions, and that the bits behind it do not make a GPU hang.
+// checkEnd checks everything that the end of the coded stream decides (docs/format.md §7): its length, the number of
+// output positions, and that the bits behind it do not make a GPU hang.
 func (dec *decoder) checkEnd(c *codes, d *chunkData) *StructureError {
 	end := int64(d.index)*chunkBits + int64(c.end)
 	if (end+7)/8 != dec.nStream {
