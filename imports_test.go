@@ -26,7 +26,8 @@ var arrows = map[string][]string{
 	"internal/sha256pair":       {},
 	"verify/internal/...":       {},
 	"verify":                    {"encoder", "verify/kernel", "verify/internal/..."},
-	"verify/kernel":             {"encoder", "verify/internal/..."}, // encoder: in tests
+	"verify/kernel":             {"encoder", "verify/kernel/ptxtest"}, // both in tests
+	"verify/kernel/ptxtest":     {},
 	"internal/plan":             {"internal/safetensors"},
 	"internal/metadata":         {"internal/plan", "internal/safetensors"},
 	"internal/human":            {},

@@ -2,12 +2,11 @@
 
 package encoder
 
-// pieceElems is how many exponents countBandAVX2 holds at a time: at most 255
-// for each of a vector's 32 byte counters.
+// pieceElems is how many exponents countBandAVX2 holds at a time: at most 255 for each of a vector's 32 byte counters.
 const pieceElems = 4096
 
-// bandCounts is the state of countBandAVX2: it counts 16 neighbouring
-// symbols and one other by comparing, and whatever else occurs one by one.
+// bandCounts is the state of countBandAVX2, which counts 16 neighboring symbols and one other by comparing, and all
+// remaining symbols one by one.
 type bandCounts struct {
 	symbols [17][32]byte // each of them 32 times; the last is not in the band
 	counts  [17][4]uint64
@@ -15,12 +14,11 @@ type bandCounts struct {
 	piece   [pieceElems]byte //nolint:unused // only the assembly does
 }
 
-// maxOthers is the share of symbols outside the band, one in so many, above
-// which counting pairs is faster.
+// maxOthers is the share of symbols outside the band, one in so many, above which counting pairs is faster.
 const maxOthers = 200
 
-// countAVX2 counts with a band around the exponents that were most frequent
-// in the piece before. If that leaves too many outside, it counts pairs.
+// countAVX2 counts with a band around the exponents that were most frequent in the previous piece. If that band leaves
+// out too many, it counts pairs.
 func countAVX2(t *tally, h *histogram, bf16 []byte) {
 	low, extra, ok := t.band()
 	nPieces := len(bf16) / (2 * pieceElems)
@@ -35,9 +33,8 @@ func countAVX2(t *tally, h *histogram, bf16 []byte) {
 	h.add(bf16[nPieces*2*pieceElems:])
 }
 
-// band chooses what to count by comparing: 16 neighbouring symbols and one
-// other. ok is false if that would have left out too many of the last piece, or
-// if there was none.
+// band chooses the symbols to count by comparing: 16 neighbors and one other. ok is false if they would have left out
+// too many of the last piece, or if there was no last piece.
 func (t *tally) band() (low, extra int, ok bool) {
 	h := &t.counts[t.turn^1]
 	most, total := 0, uint64(0)
@@ -47,8 +44,7 @@ func (t *tally) band() (low, extra int, ok bool) {
 			most = s
 		}
 	}
-	// Mostly the most frequent symbol has the others around it; but it may also
-	// stand alone, as zero does.
+	// Mostly the most frequent symbol has the others around it; but it may also stand alone, as zero does.
 	low, inside := h.bestBand(-1)
 	extra = h.mostOutside(low)
 	if low2, inside2 := h.bestBand(most); (most < low2 || most >= low2+16) && inside2+h[most] > inside+h[extra] {
@@ -57,8 +53,7 @@ func (t *tally) band() (low, extra int, ok bool) {
 	return low, extra, total > 0 && (total-inside-h[extra])*maxOthers <= total
 }
 
-// bestBand returns the 16 neighbouring symbols that are most frequent
-// together, not counting symbol without.
+// bestBand returns the 16 neighboring symbols that are most frequent together, not counting symbol without.
 func (h *histogram) bestBand(without int) (low int, inside uint64) {
 	var sum uint64
 	for s := range h {
@@ -86,7 +81,7 @@ func (h *histogram) mostOutside(low int) int {
 	return extra
 }
 
-// set makes w count anew.
+// set makes w count from zero.
 func (w *bandCounts) set(low, extra int) {
 	for k := range 17 {
 		s := low + k
@@ -100,7 +95,7 @@ func (w *bandCounts) set(low, extra int) {
 	w.counts, w.others = [17][4]uint64{}, [256]uint32{}
 }
 
-// collect adds what was counted to h.
+// collect adds the counts to h.
 func (w *bandCounts) collect(h *histogram) {
 	for k, lanes := range w.counts {
 		for _, n := range lanes {

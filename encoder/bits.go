@@ -9,14 +9,12 @@ import (
 // the output: its gaps fill 5 whole bytes, docs/format.md §7.
 const octetBits = 8 * windowBits
 
-// slack is how far the bit writer and the append loops may store beyond the
-// bytes that count.
+// slack is how far the bit writer and the append loops may store beyond the bytes that count.
 const slack = len(stretch{})
 
-// bitWriter holds the end of the coded stream and, in step with it, of the
-// mark stream: one bit per bit, set where a code starts. The streams are
-// written 8 bytes at a time to the same offset of two buffers; nothing needs
-// to be known about what lies behind that offset.
+// bitWriter holds the end of the coded stream and, in step with it, of the mark stream: one bit per bit, set where a
+// code starts. It writes 8 bytes at a time to the same offset of two buffers, so the bytes behind that offset may hold
+// anything.
 type bitWriter struct {
 	code, mark uint64 // the last n bits are waiting, what is above them is void
 	n          uint   // 0..7 between appends
@@ -37,7 +35,7 @@ func (w *bitWriter) append(code, mark, n uint64, coded, marks []byte) {
 // pos is the number of bits written.
 func (w *bitWriter) pos() int { return 8*w.at + int(w.n) }
 
-// flush clears what lies behind the last bit up to byte end.
+// flush clears the bits behind the last one up to byte end.
 func (w *bitWriter) flush(end int, coded, marks []byte) {
 	at := w.at
 	if w.n > 0 {
@@ -51,9 +49,8 @@ func (w *bitWriter) flush(end int, coded, marks []byte) {
 	}
 }
 
-// packGaps turns marks, whole octets, into 5-bit gaps,
-// docs/format.md §7: a gap is the place of the first mark in its window, 0 if
-// there is none. dst needs 5 bytes per octet and 3 beyond.
+// packGaps turns marks, whole octets, into 5-bit gaps, docs/format.md §7: a gap is the place of the first mark in its
+// window, 0 if there is none. dst needs 5 bytes per octet and 3 beyond.
 func packGaps(dst, marks []byte) {
 	for ; len(marks) >= octetBits/8; marks = marks[octetBits/8:] {
 		var octet uint64

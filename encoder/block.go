@@ -9,25 +9,32 @@ import (
 // least one bit that fill the part of an octet that the block before it leaves.
 const lookBack = octetBits
 
-// errChanged is what pass 2 makes of codes that do not end where pass 1 said.
+// errChanged means that codes of pass 2 do not end where pass 1 said.
 var errChanged = errors.New("source changed since it was counted")
 
-// blockCoder is one worker's state and buffers for pass 2.
+// blockCoder is one worker's state for pass 2.
 type blockCoder struct {
 	u         *Unit
 	src       source
 	dst       Dst
 	tables    [len(pairWidths)]*pairTable
 	positions []uint32 // of the unit, shared; blocks set disjoint entries
+	buffers
+	currentBlock
+}
 
+// buffers are reused from block to block.
+type buffers struct {
 	sm    []byte // sign_mantissa
-	coded []byte
-	marks []byte
+	coded []byte // the coded stream
+	marks []byte // the mark stream, see bitWriter
 	gaps  []byte
 	idx   strip
+}
 
-	// The block under way: elements start to end-1. It owns the octets from bit
-	// base to bit limit of the unit's stream; bits below are counted from base.
+// currentBlock is the block under way: elements start to end-1. It owns the octets from bit base to bit limit of the
+// unit's stream. Positions in its own streams count from base.
+type currentBlock struct {
 	b          int
 	start, end int64
 	bf16       []byte // elements from number first on
@@ -36,11 +43,11 @@ type blockCoder struct {
 	limit      int64
 	table      *pairTable
 	w          bitWriter
-	stop       int // the byte of coded beyond which nothing may begin
+	stop       int // the byte of coded behind which no code may begin
 	next       int // the bit at which the next chunk without a position begins
 }
 
-// encode codes block b and writes what it owns.
+// encode codes block b and writes the output that the block owns.
 func (c *blockCoder) encode(b int) error {
 	if err := c.enter(b); err != nil {
 		return err
@@ -72,8 +79,7 @@ func (c *blockCoder) enter(b int) (err error) {
 	return err
 }
 
-// target returns where the block's sign_mantissa bytes go: their final place if
-// that is in memory, else a buffer.
+// target returns where the block's sign_mantissa bytes go: their final place if that is in memory, else a buffer.
 func (c *blockCoder) target() (sm []byte, inPlace bool) {
 	if m, ok := c.dst.SignMantissa.(Memory); ok && c.end <= int64(len(m)) {
 		return m[c.start:c.end], true
@@ -114,9 +120,8 @@ func (c *blockCoder) finish() {
 	c.gaps = c.gaps[:5*nOctets]
 }
 
-// own sets what of the output belongs to the block: the octets that begin at or
-// after its start, rounded down, and before the next block's; the last block
-// owns the padding of the last chunk too, docs/format.md §7.
+// own sets the part of the output that belongs to the block: the octets that begin at or after its start, rounded down,
+// and before the next block's start. The last block also owns the padding of the last chunk, docs/format.md §7.
 func (c *blockCoder) own() {
 	u, b := c.u, c.b
 	c.base = u.offset[b] / octetBits * octetBits
@@ -132,9 +137,8 @@ func (c *blockCoder) own() {
 	c.skipForeign()
 }
 
-// complete walks back from element i, which starts at bit pos, to the element
-// in which the block's first octet begins, writes what that one has in the
-// octet, and returns the element behind it.
+// complete walks back from element i, which starts at bit pos, to the element in which the block's first octet begins.
+// It writes that element's bits in the octet and returns the next element.
 func (c *blockCoder) complete(i, pos int) (int, error) {
 	book := c.u.book
 	for pos > 0 {
@@ -170,9 +174,8 @@ func (c *blockCoder) codes(i, end int) error {
 	return nil
 }
 
-// cross notes the output position of the chunk that began at or before the end
-// of the stream, if one did: the first element that starts in it,
-// docs/format.md §7. i is the element that starts at the end of the stream.
+// cross notes the output position of the chunk that began at or before the end of the stream, if one did: the first
+// element that starts in it, docs/format.md §7. i is the element that starts at the end of the stream.
 func (c *blockCoder) cross(i int) {
 	pos := c.w.pos()
 	if pos < c.next {
@@ -190,8 +193,7 @@ func (c *blockCoder) cross(i int) {
 	c.skipForeign()
 }
 
-// skipForeign forgets the next chunk if another block has its first octet, or
-// if it has no position.
+// skipForeign skips the next chunk if another block has its first octet, or if the chunk has no position.
 func (c *blockCoder) skipForeign() {
 	begin := c.base + int64(c.next)
 	if begin >= c.limit || begin/chunkBits >= int64(c.u.nMarked) {
@@ -213,8 +215,7 @@ func (c *blockCoder) tail() {
 
 func (c *blockCoder) symbol(i int) byte { return exponent(c.bf16[2*i:]) }
 
-// grow returns a slice of n bytes, buf if it is large enough. The contents are
-// void.
+// grow returns a slice of n bytes, buf if it is large enough. The contents are void.
 func grow(buf []byte, n int) []byte {
 	if cap(buf) < n {
 		return make([]byte, n)

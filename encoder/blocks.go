@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// forBlocks calls work(0) to work(n-1), each once, from the given number of
-// goroutines and returns when all have ended. newWork is called once per
-// goroutine, so that what it closes over is one worker's own. The first error,
-// or the cause of ctx ending, stops the others before their next block.
+// forBlocks calls work(0) to work(n-1), each once, from the given number of goroutines and returns when all have ended.
+// newWork is called once per goroutine, so that each work function has variables of its own. The first error, or the
+// cause of ctx ending, stops the others before their next block.
 func forBlocks(ctx context.Context, n, workers int, newWork func() func(int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
@@ -66,8 +65,7 @@ type source struct {
 	buf []byte
 }
 
-// read returns the BF16 bytes of elements first to end-1, valid until the next
-// call; they may be the source's own.
+// read returns the BF16 bytes of elements first to end-1, valid until the next call; they may be the source's own.
 func (s *source) read(first, end int64) ([]byte, error) {
 	off, n := 2*first, int(2*(end-first))
 	if m, ok := s.r.(Memory); ok && 2*end <= int64(len(m)) {

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// blockElems is how many weights one block holds: small enough for a block's
-// buffers to stay in a core's own cache, large enough for its system calls not
-// to show.
+// blockElems is how many weights one block holds: small enough for a block's buffers to stay in a core's own cache,
+// large enough for its system calls not to show.
 const blockElems = 128 << 10
 
 // Options choose how the work is done; no option changes a byte of the output.
@@ -36,9 +35,8 @@ type Counter struct {
 	err    error         // the first misuse of Add
 }
 
-// NewCounter starts pass 1 of a unit. sizes holds the number of elements of
-// each of its tensors in attribute order, which is part of the format; it is
-// not kept. A unit without elements is an error, one beyond the limits of
+// NewCounter starts pass 1 of a unit. sizes holds the number of elements of each of its tensors in attribute order,
+// which is part of the format; it is not kept. A unit without elements is an error, one beyond the limits of
 // docs/format.md §9 an *UnsupportedError.
 func NewCounter(sizes []int64) (*Counter, error) { return Options{}.NewCounter(sizes) }
 
@@ -69,10 +67,9 @@ func (o Options) NewCounter(sizes []int64) (*Counter, error) {
 	return c, nil
 }
 
-// Add counts the elements from number elem on, given as little-endian BF16.
-// Pieces may come in any order and concurrently, but every element of the unit
-// must be added exactly once. bf16 is borrowed until Add returns. A piece that
-// does not fit the unit is reported by Finish.
+// Add counts the elements from number elem on, given as little-endian BF16. Pieces may come in any order and
+// concurrently, but every element of the unit must be added exactly once. bf16 is borrowed until Add returns. A piece
+// that does not fit the unit is reported by Finish.
 func (c *Counter) Add(elem int64, bf16 []byte) {
 	n := int64(len(bf16) / 2)
 	if len(bf16)%2 != 0 || elem < 0 || elem > c.nElems-n {
@@ -131,8 +128,7 @@ func (c *Counter) fail(err error) {
 	}
 }
 
-// AddAll is pass 1 over a whole source, the unit's 2N bytes, with the given
-// number of workers (at least 1).
+// AddAll is pass 1 over a whole source, the unit's 2N bytes, with the given number of workers (at least 1).
 func (c *Counter) AddAll(ctx context.Context, src io.ReaderAt, workers int) error {
 	return forBlocks(ctx, len(c.counts), workers, func() func(int) error {
 		buf := source{r: src}
@@ -148,9 +144,8 @@ func (c *Counter) AddAll(ctx context.Context, src io.ReaderAt, workers int) erro
 	})
 }
 
-// Finish ends pass 1. It reports pieces that were missing or did not fit, and
-// with an *UnsupportedError every limit of the format that the histograms show;
-// only shared memory may be left to Unit.Encode, in close cases. No Add may be
+// Finish ends pass 1. It reports pieces that were missing or did not fit, and with an *UnsupportedError every limit of
+// the format that the histograms show; only shared memory may be left to Unit.Encode, in close cases. No Add may be
 // running or follow.
 func (c *Counter) Finish() (*Unit, error) {
 	total, err := c.total()

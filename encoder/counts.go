@@ -1,12 +1,10 @@
 package encoder
 
-// pairCounts counts pairs of neighbouring exponents, the first one in the low
-// byte of the index; the two tables take turns, so that runs of one pair do not
-// wait for their own last count.
+// pairCounts counts pairs of neighboring exponents, the first one in the low byte of the index; the two tables take
+// turns, so that runs of one pair do not wait for their own last count.
 type pairCounts [2][1 << 16]uint32
 
-// tally counts the exponents of one piece after the other. It is one worker's
-// own, and large: reuse it.
+// tally counts the exponents of one piece after the other. It is one worker's own, and large: reuse it.
 type tally struct {
 	loops *loops
 	pairs pairCounts
@@ -35,12 +33,10 @@ func (t *tally) count(bf16 []byte) *histogram {
 	return h
 }
 
-// maxKnown is the number of exponents above which their pairs no longer fit the
-// first-level cache.
+// maxKnown is the number of exponents above which their pairs no longer fit the first-level cache.
 const maxKnown = 64
 
-// countGo counts pairs and takes them apart, or one exponent at a time if there
-// are too many kinds.
+// countGo counts pairs and takes them apart, or one exponent at a time if there are too many kinds.
 func countGo(t *tally, h *histogram, bf16 []byte) {
 	if len(t.known) > maxKnown {
 		lanesGo(&t.lanes, bf16)

@@ -6,12 +6,10 @@ import (
 	"io"
 )
 
-// Encode is pass 2: it reads the unit's 2N bytes from src, which must be those
-// of pass 1, and writes the six tensors. workers blocks are under way at a
-// time; the number changes no byte. A chunk with more weights than the GPU's
-// shared memory holds gives an *UnsupportedError, after all bytes were
-// written; they are of no use then. Source and writers must stay open until
-// Encode returns; no goroutine outlives it.
+// Encode is pass 2: it reads the unit's 2N bytes from src, which must equal the bytes of pass 1, and writes the six
+// tensors. workers blocks are under way at a time; the number changes no byte. A chunk with more weights than the GPU's
+// shared memory holds gives an *UnsupportedError after all bytes were written; they are of no use then. Source and
+// writers must stay open until Encode returns; no goroutine outlives it.
 func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int) error {
 	positions := make([]uint32, u.nMarked+1)
 	for i := range positions {
@@ -57,8 +55,7 @@ func writeAt(w io.WriterAt, name string, p []byte, off int64) error {
 	return nil
 }
 
-// checkShared applies the kernel's shared memory limit to the actual
-// positions, docs/format.md §9.3.
+// checkShared applies the kernel's shared memory limit to the actual positions, docs/format.md §9.3.
 func (u *Unit) checkShared(positions []uint32) error {
 	var most uint32
 	for i := 1; i < len(positions); i++ {

@@ -19,9 +19,8 @@ type code struct {
 	n      int
 }
 
-// codebook is a unit's Huffman code. order lists the leaves from left to
-// right, which is the lexicographic order of their codes ("table order",
-// docs/format.md §4); the arrays hold the same by symbol, zero where absent.
+// codebook is a unit's Huffman code. order lists the leaves from left to right, which is the lexicographic order of
+// their codes ("table order", docs/format.md §4); the arrays hold the same by symbol, zero where absent.
 type codebook struct {
 	order []code
 	bits  [256]uint32
@@ -46,37 +45,33 @@ func newCodebook(order []code) *codebook {
 	return b
 }
 
-// node is an inner node or a leaf of the tree under construction. Its key is
-// (weight, head), where head is the symbol of its leftmost leaf; the heads of
-// the nodes in the queue differ, so the order of keys is total.
+// node is an inner node or a leaf of the tree under construction. Its key is (weight, head), where head is the symbol
+// of its leftmost leaf; the heads of the nodes in the queue differ, so the order of keys is total.
 type node struct {
-	weight      uint64
-	head        int
-	zero, one   *node // nil for a leaf
-	maxBelow    int   // length of the longest path down to a leaf
-	leafSymbols int
+	weight    uint64
+	head      int
+	zero, one *node // nil for a leaf
+	maxBelow  int   // length of the longest path down to a leaf
 }
 
 func byKey(a, b *node) int {
 	return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.head, b.head))
 }
 
-// buildTree makes the Huffman tree of docs/format.md §4: EOF has weight 1 and
-// is a leaf beside one leaf per entry; the two nodes with the smallest keys are
-// joined, the smallest as the 0 child, until one node is left. entries must not
-// be empty.
+// buildTree makes the Huffman tree of docs/format.md §4: EOF has weight 1 and is a leaf beside one leaf per entry; the
+// two nodes with the smallest keys are joined, the smallest as the 0 child, until one node is left. entries must not be
+// empty.
 func buildTree(entries []entry) *node {
-	queue := []*node{{weight: 1, head: eof, leafSymbols: 1}}
+	queue := []*node{{weight: 1, head: eof}}
 	for _, e := range entries {
-		queue = append(queue, &node{weight: e.count, head: e.symbol, leafSymbols: 1})
+		queue = append(queue, &node{weight: e.count, head: e.symbol})
 	}
 	slices.SortFunc(queue, byKey)
 	for len(queue) > 1 {
 		zero, one := queue[0], queue[1]
 		parent := &node{
 			weight: zero.weight + one.weight, head: zero.head, zero: zero, one: one,
-			maxBelow:    1 + max(zero.maxBelow, one.maxBelow),
-			leafSymbols: zero.leafSymbols + one.leafSymbols,
+			maxBelow: 1 + max(zero.maxBelow, one.maxBelow),
 		}
 		queue = queue[2:]
 		at, _ := slices.BinarySearchFunc(queue, parent, byKey)
@@ -86,9 +81,7 @@ func buildTree(entries []entry) *node {
 }
 
 // codes lists the leaves of the tree in table order with their paths.
-func (n *node) codes() []code {
-	return n.appendCodes(make([]code, 0, n.leafSymbols), 0, 0)
-}
+func (n *node) codes() []code { return n.appendCodes(nil, 0, 0) }
 
 func (n *node) appendCodes(list []code, bits uint64, depth int) []code {
 	if n.zero == nil {

@@ -22,10 +22,9 @@ func (h *histogram) entries() []entry {
 	return list
 }
 
-// buildCodebook makes the official code of a histogram that is not empty:
-// Huffman as in docs/format.md §4, then the limiter of §5 while the longest
-// code, EOF included, exceeds 32 bits. Each round starts from the original
-// counts and sets the k smallest of them to 1, k = 2, 3, ...
+// buildCodebook makes the official code of a histogram that is not empty: Huffman as in docs/format.md §4, then the
+// limiter of §5 while the longest code, EOF included, exceeds 32 bits. Each round starts from the original counts and
+// sets the k smallest of them to 1, k = 2, 3, ...
 func buildCodebook(h *histogram) *codebook {
 	original := h.entries()
 	tree := buildTree(original)
@@ -44,10 +43,9 @@ func buildCodebook(h *histogram) *codebook {
 	return b
 }
 
-// smallest returns the positions in list of k entries with the smallest
-// counts, 2 <= k < len(list), chosen as numpy's scalar argpartition does. tied
-// reports that the choice is not the only one: the k-th and the next smallest
-// count are equal and not 1 (setting 1 to 1 changes nothing), docs/format.md §5.
+// smallest returns the positions in list of k entries with the smallest counts, 2 <= k < len(list), chosen as numpy's
+// scalar argpartition does. tied reports that the choice is not the only one: the k-th and the next smallest count are
+// equal and not 1 (setting 1 to 1 changes nothing), docs/format.md §5.
 func smallest(list []entry, k int) (chosen []int, tied bool) {
 	sorted := slices.SortedFunc(slices.Values(list), func(a, b entry) int { return cmp.Compare(a.count, b.count) })
 	tied = sorted[k-1].count == sorted[k].count && sorted[k].count != 1
@@ -60,9 +58,8 @@ func smallest(list []entry, k int) (chosen []int, tied bool) {
 	return p.at[:k], tied
 }
 
-// partition is numpy's scalar selection, docs/format.md §5.1: at is a
-// permutation of the positions in list, exchanged until the wanted ones are in
-// front. Its tie order is what makes an ambiguous limiter reproducible.
+// partition is numpy's scalar selection, docs/format.md §5.1: at is a permutation of the positions in list, exchanged
+// until the smallest counts are in front. Its order of ties makes an ambiguous limiter reproducible.
 type partition struct {
 	list []entry
 	at   []int
@@ -100,8 +97,7 @@ func (p *partition) selectFirst(n int) {
 	}
 }
 
-// introselect brings the k smallest to the front by quickselect with a
-// median-of-three pivot.
+// introselect brings the k smallest to the front by quickselect with a median-of-three pivot.
 func (p *partition) introselect(k int) {
 	low, high := 0, len(p.at)-1
 	for low+1 < high {
@@ -118,9 +114,8 @@ func (p *partition) introselect(k int) {
 	}
 }
 
-// split partitions low..high around the median of three and returns where the
-// two scans met: everything before j is at most the pivot, at j stands the
-// pivot, and i is the first place behind it that may hold more.
+// split partitions low..high around the median of three and returns where the two scans met: everything before j is at
+// most the pivot, at j stands the pivot, and i is the first place behind it that may hold more.
 func (p *partition) split(low, high int) (i, j int) {
 	mid := low + (high-low)/2
 	p.order(high, mid)

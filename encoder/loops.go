@@ -2,43 +2,37 @@ package encoder
 
 import "fmt"
 
-// stripElems is how many elements the inner loops take at a time, so that what
-// one hands to the next stays in the first-level cache.
+// stripElems is how many elements the inner loops take at a time: few enough for a loop's output to stay in the
+// first-level cache until the next loop reads it.
 const stripElems = 2048
 
-// stretch is the part of a coded or mark stream that one call of an append loop
-// may fill: at most 7 bytes for each group of 4 elements or more, and what an
-// 8-byte store reaches beyond.
+// stretch is the part of a coded or mark stream that one call of an append loop may fill: at most 7 bytes for each
+// group of 4 elements or more, and the bytes that an 8-byte store reaches beyond.
 type stretch [2*stripElems + 8]byte
 
-// strip holds a pair index (see pairTable) for every two elements, as a
-// little-endian uint16 in bytes 2 and 3 of four; bytes 0 and 1 have the first
-// exponent in their low bits, as many as the pair table is wide.
+// strip holds a pair index (see pairTable) for every two elements, as a little-endian uint16 in bytes 2 and 3 of four;
+// bytes 0 and 1 have the first exponent in their low bits, as many as the pair table is wide.
 type strip [2 * stripElems]byte
 
-// loops are the inner loops of one variant. Everything around them is shared,
-// and every variant gives the same results.
+// loops are the inner loops of one variant. Everything around them is shared, and every variant gives the same results.
 type loops struct {
 	name string
 
 	// count adds the exponents in bf16, a multiple of 16 bytes, to h.
 	count func(t *tally, h *histogram, bf16 []byte)
 
-	// split writes the sign_mantissa byte of every weight and the indices of
-	// all pairs into a table of the given width.
+	// split writes the sign_mantissa byte of every weight and the indices of all pairs into a table of the given width.
 	split func(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
 
-	// append16, append8 and append4 add groups of so many elements to the coded
-	// and mark streams at w.at, where the stretches begin, and return how many
-	// groups they added: all in idx, or fewer if the next one is too long for
-	// the loop (see pairTable). append4 needs indices of width 8.
+	// append16, append8 and append4 add groups of so many elements to the coded and mark streams at w.at, where the
+	// stretches begin, and return how many groups they added: all in idx, or fewer if the next one is too long for the
+	// loop (see pairTable). append4 needs indices of width 8.
 	append16, append8, append4 appendLoop
 
-	// append128 and append64, nil in most variants, are for larger groups. They look up in the
-	// table's lowCodes, from indices of width lowWidth, leave out marks that are not the first of
-	// their window, and may change what lies before the stretches, back to the window's begin. A
-	// group is too long if 16 or 8 neighbours at its begin, or such a distance from it, have
-	// more than 64 bits, or if it reaches beyond 511 bits from the begin of the window.
+	// append128 and append64, nil in most variants, take larger groups: eight runs of 16 or of 8 elements. They look up
+	// in the table's lowCodes, from indices of width lowWidth, and write only the first mark of each window. They may
+	// change the bytes before the stretches, back to the start of the window. A group is too long for them if one of
+	// its runs has more than 64 bits, or if it reaches beyond 511 bits from the start of the window.
 	append128, append64 appendLoop
 
 	// firstTable is the index in pairWidths of the narrowest table that the variant uses.
@@ -48,9 +42,8 @@ type loops struct {
 	gaps func(dst, marks []byte)
 }
 
-// appendLoop is documented at loops.append16. idx is part of a strip, 2 bytes
-// for each element. ahead points to where the weights that follow this strip
-// lie, of which a loop may fetch, but not read, as many bytes as idx has.
+// appendLoop is documented at loops.append16. idx is part of a strip, 2 bytes for each element. ahead points to the
+// weights behind this strip; a loop may prefetch, but not read, as many of their bytes as idx has.
 type appendLoop func(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) (nGroups int)
 
 // Variants lists the variants that this machine can run, slowest first.

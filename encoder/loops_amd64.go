@@ -4,7 +4,7 @@ package encoder
 
 import "golang.org/x/sys/cpu"
 
-// variants lists what this machine can run, slowest first.
+// variants lists the variants that this machine can run, slowest first.
 func variants() []loops {
 	list := []loops{goLoops}
 	if cpu.X86.HasAVX2 && cpu.X86.HasBMI1 && cpu.X86.HasBMI2 {
@@ -17,22 +17,21 @@ func variants() []loops {
 	return list
 }
 
-// variantState is what a worker of pass 1 keeps for the variants of this platform.
+// variantState is the part of a pass 1 worker's state that belongs to the variants of this platform.
 type variantState struct {
 	band   bandCounts
 	planes planeCounts
 }
 
-// avx2Loops needs AVX2 and BMI2, which processors have since 2013 (Intel) and
-// 2015 (AMD).
+// avx2Loops needs AVX2 and BMI2, which processors have since 2013 (Intel) and 2015 (AMD).
 var avx2Loops = loops{
 	name: "avx2", count: countAVX2, split: splitAVX2,
 	append16: append16AVX2, append8: append8AVX2, append4: append4AVX2,
 	gaps: packGaps,
 }
 
-// avx512Loops needs those parts of AVX-512 that processors have since Ice Lake (Intel, 2019) and
-// Zen 4 (AMD, 2022); these do not slow down for 512-bit vectors.
+// avx512Loops needs parts of AVX-512 that processors have since Ice Lake (Intel, 2019) and Zen 4 (AMD, 2022); these
+// processors do not slow down for 512-bit vectors.
 var avx512Loops = loops{
 	name: "avx512", count: countAVX512, split: splitAVX512,
 	append16: append16AVX2, append8: append8AVX2, append4: append4AVX2,

@@ -28,7 +28,7 @@ func pairsGo(p *pairCounts, bf16 []byte) {
 	}
 }
 
-// lanesGo counts the exponents in bf16, a multiple of 16 bytes; neighbours go
+// lanesGo counts the exponents in bf16, a multiple of 16 bytes; neighbors go
 // to different tables, so that equal ones do not wait for each other.
 func lanesGo(lanes *[8][256]uint32, bf16 []byte) {
 	for i := 0; i < len(bf16)-15; i += 16 {
@@ -57,8 +57,7 @@ func splitGo(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, widt
 	}
 }
 
-// append16Go is the hot loop of pass 2 for usual weights: 16 elements of 2.6
-// bits each fit one append nearly always.
+// append16Go is the hot loop of pass 2 for usual weights: 16 elements of 2.6 bits each fit one append nearly always.
 func append16Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _ *byte) int {
 	code, mark, n, at := w.code, w.mark, uint64(w.n), 0
 	i := 0
@@ -130,8 +129,7 @@ func append8Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _ 
 	return i / 16
 }
 
-// append4Go looks the elements up one by one: the exponents of a pair are the
-// bytes of its index.
+// append4Go looks the elements up one by one: the exponents of a pair are the bytes of its index.
 func append4Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _ *byte) int {
 	code, mark, n, at := w.code, w.mark, uint64(w.n), 0
 	i := 0

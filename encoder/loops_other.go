@@ -2,8 +2,8 @@
 
 package encoder
 
-// variants lists what this machine can run, slowest first.
+// variants lists the variants that this machine can run, slowest first.
 func variants() []loops { return []loops{goLoops} }
 
-// variantState is what a worker of pass 1 keeps for the variants of this platform.
+// variantState is the part of a pass 1 worker's state that belongs to the variants of this platform.
 type variantState struct{}

@@ -2,10 +2,9 @@ package encoder
 
 import "encoding/binary"
 
-// Naive splits bf16 and adds its exponents to counts with the plainest loop:
-// one weight at a time, one histogram. It is the measuring stick for Split and
-// for whole units, not a part of the codec. signMantissa has room for one byte
-// per weight.
+// Naive splits bf16 and adds its exponents to counts with the plainest loop: one weight at a time, one histogram. It is
+// the measuring stick for Split and for whole units, not a part of the codec. signMantissa has room for one byte per
+// weight.
 func Naive(signMantissa []byte, counts *[256]uint64, bf16 []byte) {
 	for i := range signMantissa {
 		w := binary.LittleEndian.Uint16(bf16[2*i:])
@@ -14,9 +13,8 @@ func Naive(signMantissa []byte, counts *[256]uint64, bf16 []byte) {
 	}
 }
 
-// Split does the work of Naive with the inner loops of the variant, in memory
-// and on one core: what of the two passes is not coding. A unit is encoded by
-// Counter and Unit instead.
+// Split does the work of Naive with the inner loops of the variant, in memory and on one core: what of the two passes
+// is not coding. A unit is encoded by Counter and Unit instead.
 func (o Options) Split(signMantissa []byte, counts *[256]uint64, bf16 []byte) error {
 	loops, err := findLoops(o.Variant)
 	if err != nil {

@@ -5,8 +5,8 @@ package encoder
 // batchElems is how many weights countPlanes takes at a time.
 const batchElems = 512
 
-// planeCounts is the state of countPlanes: it counts up to 16 symbols that differ in their low 6
-// bits, the chosen ones, by bit planes of their numbers, and whatever else occurs one by one.
+// planeCounts is the state of countPlanes, which counts up to 16 chosen symbols with different low 6 bits by bit planes
+// of their numbers, and all other symbols one by one.
 type planeCounts struct {
 	numbers [64]byte      // by the low bits of a symbol: its number; 0 if none was chosen
 	meant   [64]byte      // by the low bits: the chosen symbol, or one with other low bits
@@ -17,8 +17,7 @@ type planeCounts struct {
 	nSymbols int
 }
 
-// maxOtherPlanes is the share of symbols that were not chosen, one in so many, above which
-// counting pairs is faster.
+// maxOtherPlanes is the share of symbols that were not chosen, one in so many, above which counting pairs is faster.
 const maxOtherPlanes = 20
 
 // countAVX512 counts by bit planes, with the symbols that were chosen before if they still served
@@ -75,7 +74,7 @@ func (w *planeCounts) choose(h *histogram) bool {
 	return w.serves(h)
 }
 
-// collect adds what was counted of so many elements to h.
+// collect adds the counts of nElems elements to h.
 func (w *planeCounts) collect(h *histogram, nElems uint64) {
 	var exactly [16]uint64 // first: how many numbers have all bits of the index
 	exactly[0] = nElems

@@ -77,3 +77,6 @@ func encodeReference(book *codebook, sizes []int64, bf16 []byte) *Encoded {
 	}
 	return e
 }
+
+// signMantissa returns the stored byte beside the exponent, docs/format.md §2.
+func signMantissa(bf16 []byte) byte { return bf16[1]&0x80 | bf16[0]&0x7f }

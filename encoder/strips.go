@@ -1,8 +1,7 @@
 package encoder
 
-// pace is a way through a strip: how many elements its append loop takes at a
-// time and how many bits these may have, up to which average length of a code it
-// pays, which indices the loop needs, and the pace for groups that are too long.
+// pace is a way through a strip: how many elements its append loop takes at a time and how many bits these may have, up
+// to which average code length it pays, which indices the loop needs, and the pace for groups that are too long for it.
 type pace struct {
 	elems, bits int
 	maxBits     float64
@@ -38,9 +37,8 @@ func (p *pace) indexWidth(t *pairTable) uint {
 	return t.width
 }
 
-// strips splits and codes the elements from number i on, as many as sm has
-// bytes. The pace follows the code lengths of the strip before, at first those
-// of the block.
+// strips splits and codes as many elements as sm has bytes, from number i on. The pace follows the code lengths of the
+// previous strip, at first those of the whole block.
 func (c *blockCoder) strips(sm []byte, i int) error {
 	average := float64(c.u.offset[c.b+1]-c.u.offset[c.b]) / float64(len(sm))
 	for len(sm) > 0 {
@@ -55,8 +53,7 @@ func (c *blockCoder) strips(sm []byte, i int) error {
 	return nil
 }
 
-// strip splits and codes the elements from number i on that sm has room for,
-// at most one strip.
+// strip splits and codes the elements from number i on that sm has room for, at most one strip.
 func (c *blockCoder) strip(sm []byte, i int, average float64) error {
 	bf16 := c.bf16[2*i : 2*(i+len(sm))]
 	pace := paceFor(c.u.loops, c.table, average)
@@ -80,9 +77,8 @@ func (c *blockCoder) strip(sm []byte, i int, average float64) error {
 	return c.codes(i, end)
 }
 
-// appendPairs codes the elements from number i on, whose pair indices are idx,
-// a multiple of 16 elements, and returns the next one. A group that is too long
-// for the pace goes at the slower one, and so do those near the end of a chunk.
+// appendPairs codes the elements from number i on, whose pair indices are idx, a multiple of 16 elements, and returns
+// the next element. Groups that are too long for the pace, or close to the end of a chunk, go at the slower pace.
 func (c *blockCoder) appendPairs(i int, idx []byte, p *pace) (int, error) {
 	if p == nil {
 		end := i + len(idx)/2
@@ -116,8 +112,7 @@ func (c *blockCoder) appendGroups(p *pace, i int, idx []byte) (took int) {
 	return p.loop(c.u.loops)(&c.w, c.table, idx, (*stretch)(c.coded[c.w.at:]), (*stretch)(c.marks[c.w.at:]), ahead)
 }
 
-// room returns how many groups of a pace surely fit before the next chunk begins
-// or the buffers end.
+// room returns how many groups of a pace surely fit before the next chunk begins or the buffers end.
 func (c *blockCoder) room(p *pace) int {
 	return (min(c.next, 8*c.stop) - c.w.pos()) / p.bits
 }

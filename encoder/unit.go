@@ -5,9 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Unit is what pass 1 found out: the codebook, the tables, the exact size of
-// every tensor and where in the coded stream each block begins. It is
-// safe for concurrent use.
+// Unit is the result of pass 1: the codebook, the tables, the exact size of every tensor, and the place in the coded
+// stream where each block begins. It is safe for concurrent use.
 type Unit struct {
 	sizes  []int64
 	nElems int64
@@ -36,8 +35,7 @@ type Stats struct {
 	// TieBroken says that the limiter's last choice was among equal counts: the
 	// official bytes then depend on the machine's numpy, ours follow §5.1.
 	TieBroken bool
-	// MaxPerChunk is the largest number of weights in a chunk, known after
-	// Unit.Encode.
+	// MaxPerChunk is the largest number of weights in a chunk, known after Unit.Encode.
 	MaxPerChunk int
 }
 
@@ -75,7 +73,7 @@ func (u *Unit) chooseTables(counts [][256]uint32) {
 	}
 }
 
-// pairTables makes those tables that some block needs.
+// pairTables makes the tables that some block needs.
 func (u *Unit) pairTables() (tables [len(pairWidths)]*pairTable) {
 	for _, k := range u.table {
 		if tables[k] == nil {
@@ -88,9 +86,8 @@ func (u *Unit) pairTables() (tables [len(pairWidths)]*pairTable) {
 // nBits is T at the end, before the tail, docs/format.md §7.
 func (u *Unit) nBits() int64 { return u.offset[len(u.offset)-1] }
 
-// countMarked returns how many chunks have an output position. That is the
-// chunk of the last mark and all before it: the last mark is the tail's if
-// there is a tail, else the start of the last code, docs/format.md §7.
+// countMarked returns how many chunks have an output position. That is the chunk of the last mark and all before it:
+// the last mark is the tail's if there is a tail, else the start of the last code, docs/format.md §7.
 func (u *Unit) countMarked(last byte) int {
 	mark := u.nBits()
 	if mark%8 == 0 {
@@ -99,11 +96,9 @@ func (u *Unit) countMarked(last byte) int {
 	return int(mark/chunkBits) + 1
 }
 
-// overfull reports that some chunk must hold more weights than shared memory
-// allows, docs/format.md §9, whatever the order within the blocks. Blocks in a
-// row with n weights in L bits touch fewer than L/chunkBits + 2 chunks, so n
-// cannot exceed maxPerChunk times that. The row with the largest excess is the
-// maximum subarray.
+// overfull reports that some chunk must hold more weights than shared memory allows, docs/format.md §9, whatever the
+// order within the blocks. Blocks in a row with n weights in L bits touch fewer than L/chunkBits + 2 chunks, so n
+// cannot exceed maxPerChunk times that. The row with the largest excess is the maximum subarray.
 func (u *Unit) overfull() bool {
 	var excess int64
 	for b := range len(u.offset) - 1 {
@@ -130,8 +125,7 @@ func (u *Unit) Stats() Stats {
 	return s
 }
 
-// splitPositions are the running sums of the sizes without the last,
-// docs/format.md §8.
+// splitPositions are the running sums of the sizes without the last, docs/format.md §8.
 func (u *Unit) splitPositions() []int64 {
 	list := make([]int64, 0, len(u.sizes))
 	var sum int64
@@ -142,8 +136,7 @@ func (u *Unit) splitPositions() []int64 {
 	return list
 }
 
-// Tensors describes the six stored tensors with their exact sizes,
-// docs/format.md §8.
+// Tensors describes the six stored tensors with their exact sizes, docs/format.md §8.
 func (u *Unit) Tensors() []StoredTensor {
 	u8 := func(name string, shape ...int64) StoredTensor {
 		n := int64(1)

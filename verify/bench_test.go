@@ -147,17 +147,17 @@ func BenchmarkInner(b *testing.B) {
 				blk.codes[i].checkGaps(blk.chunks[i].gaps, chunkWindows)
 			}
 		}},
-		{"same", func(_ *Unit, blk *block) { eachWeights(blk, sameWeights) }},
+		{"same", func(_ *Unit, blk *block) { eachWeights(blk, fastest().same) }},
 		{"same_go", func(_ *Unit, blk *block) { eachWeights(blk, sameWeightsGo) }},
 	}
 	for _, in := range inner {
 		b.Run(in.name, func(b *testing.B) {
 			s, u := openBench(b, "normal")
-			blk := u.newBlock(u.all())
+			blk := u.newBlock(u.all()...)
 			if err := u.load(blk, chunkRange{16, 2}, bytes.NewReader(s.source)); err != nil {
 				b.Fatal(err)
 			}
-			if err := u.compareBlock(blk, nil); err != nil {
+			if err := u.compareBlock(blk, nil, fastest()); err != nil {
 				b.Fatal(err)
 			}
 			b.SetBytes(int64(len(blk.bf16)))

@@ -3,45 +3,9 @@ package verify
 import (
 	"context"
 	"io"
-	"runtime"
-	"sync"
-	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 )
 
-// blockChunks is how many chunks a worker reads at once: about 200,000 weights, so that a read
-// call costs little against decoding and all buffers stay in a core's own cache.
-const blockChunks = 16
-
-// chunkRange is a run of neighbouring chunks.
-type chunkRange struct{ first, n int }
-
-// chunkSet is what a call works on, cut into ranges: all chunks of a unit in blocks, or single ones.
-type chunkSet struct {
-	nChunks int
-	singles []int // ascending; nil means all chunks
-}
-
-func (s chunkSet) len() int {
-	if s.singles != nil {
-		return len(s.singles)
-	}
-	return (s.nChunks + blockChunks - 1) / blockChunks
-}
-
-func (s chunkSet) at(i int) chunkRange {
-	if s.singles != nil {
-		return chunkRange{s.singles[i], 1}
-	}
-	first := i * blockChunks
-	return chunkRange{first, min(blockChunks, s.nChunks-first)}
-}
-
-func (u *Unit) all() chunkSet { return chunkSet{nChunks: u.nChunks} }
-
-// block holds one worker's share of the arrays: the bytes of a chunkRange. Buffers are reused from
-// range to range.
+// block holds one worker's share of the arrays: the bytes of a chunkRange. Its buffers are reused from range to range.
 type block struct {
 	chunkRange
 	stream []byte // coded stream, and readAhead bytes more; zeros behind the end
@@ -50,38 +14,25 @@ type block struct {
 	bf16   []byte // source weights, or decoded ones
 	chunks [nLanes]chunkData
 	codes  []codes // one per lane
-
-	same func(exponents, sm, bf16 []byte) bool // sameWeights, or the variant that was asked for
 }
 
-// newBlock allocates buffers for any range of a set.
-func (u *Unit) newBlock(set chunkSet) *block {
+// newBlock allocates buffers for any of the ranges.
+func (l *layout) newBlock(ranges ...chunkRange) *block {
 	chunks, elems := 0, 0
-	for i := range set.len() {
-		r := set.at(i)
-		first, end := u.span(r)
+	for _, r := range ranges {
+		first, end := l.span(r)
 		chunks, elems = max(chunks, r.n), max(elems, int(end-first))
 	}
-	return newBlock(chunks, elems)
-}
-
-func newBlock(chunks, elems int) *block {
 	return &block{
 		stream: make([]byte, chunks*chunkBytes+readAhead),
 		gaps:   make([]byte, chunks*gapBytes+8),
 		sm:     make([]byte, elems),
 		bf16:   make([]byte, 2*elems),
 		codes:  make([]codes, min(chunks, nLanes)),
-		same:   sameWeights,
 	}
 }
 
-// span returns the elements that chunks decode to.
-func (u *Unit) span(r chunkRange) (first, end int64) {
-	return int64(u.positions[r.first]), int64(u.positions[r.first+r.n])
-}
-
-// load reads the arrays' part of a range, and the source's where src is not nil.
+// load reads a range of the arrays, and of the source where src is not nil.
 func (u *Unit) load(b *block, r chunkRange, src io.ReaderAt) error {
 	b.chunkRange = r
 	first, end := u.span(r)
@@ -103,61 +54,47 @@ func (u *Unit) load(b *block, r chunkRange, src io.ReaderAt) error {
 	return readAt(src, b.bf16, 2*first, "source")
 }
 
-// readPadded fills b from r at off, with zeros behind the end of r.
-func readPadded(r *io.SectionReader, b []byte, off int64, array string) error {
-	n := min(int64(len(b)), r.Size()-off)
-	clear(b[n:])
-	return readAt(r, b[:n], off, array)
+// chunk returns the parts of the block that belong to its i-th chunk.
+func (b *block) chunk(l *layout, i int) chunkData {
+	c := b.first + i
+	base := l.positions[b.first]
+	from, to := int(l.positions[c]-base), int(l.positions[c+1]-base)
+	return chunkData{
+		index:  c,
+		n:      to - from,
+		last:   int64(l.positions[c+1]) == l.nElems,
+		stream: (*chunkStream)(b.stream[i*chunkBytes:]),
+		gaps:   b.gaps[i*gapBytes : (i+1)*gapBytes+8],
+		sm:     b.sm[from:to],
+		bf16:   b.bf16[2*from : 2*to],
+	}
 }
 
-// forEach runs do on every range of a set, in parallel, each worker with a block of its own. The
-// error returned is that of the first range in order that has one, whatever the workers' timing;
-// ranges behind it may be left out. workers <= 0 means one per processor.
-func (u *Unit) forEach(ctx context.Context, set chunkSet, workers int, do func(*block, chunkRange) error) error {
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	n := int64(set.len())
-	var next atomic.Int64
-	first := newEarliest(n)
-	var g errgroup.Group
-	for range min(workers, int(n)) {
-		g.Go(func() error {
-			b := u.newBlock(set)
-			for i := next.Add(1) - 1; i < first.at.Load() && ctx.Err() == nil; i = next.Add(1) - 1 {
-				if err := do(b, set.at(int(i))); err != nil {
-					first.put(i, err)
-				}
+// eachBlock calls do on each range, on several workers, each with a block of its own. workers and the error are as for
+// parallel.
+func (u *Unit) eachBlock(ctx context.Context, ranges []chunkRange, workers int, do func(*block, chunkRange) error) error {
+	return parallel(ctx, len(ranges), workers, func() func(int) error {
+		b := u.newBlock(ranges...)
+		return func(i int) error { return do(b, ranges[i]) }
+	})
+}
+
+// eachChunk decodes the chunks of a loaded block and calls use for each, in order. Where a chunk does not decode as its
+// gaps and positions say, or use returns false, the error says why. src is where the block's weights were read from, or
+// nil.
+func (u *Unit) eachChunk(b *block, src io.ReaderAt, use func(*codes, *chunkData) bool) error {
+	for first := 0; first < b.n; first += nLanes {
+		n := min(nLanes, b.n-first)
+		for i := range n {
+			b.chunks[i] = b.chunk(&u.layout, first+i)
+		}
+		ok := u.decode(b.chunks[:n], b.codes[:n])
+		for i := range n {
+			c, d := &b.codes[i], &b.chunks[i]
+			if d.n > 0 && !(ok[i] && use(c, d)) {
+				return u.diagnose(c, d, src)
 			}
-			return nil
-		})
+		}
 	}
-	_ = g.Wait() // the workers' errors are in first
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return first.err
-}
-
-// earliest keeps the error of the lowest range.
-type earliest struct {
-	at atomic.Int64 // its range, at first behind the last one
-	mu sync.Mutex   // guards err, and writing to at
-
-	err error
-}
-
-func newEarliest(n int64) *earliest {
-	e := new(earliest)
-	e.at.Store(n)
-	return e
-}
-
-func (e *earliest) put(i int64, err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if i < e.at.Load() {
-		e.at.Store(i)
-		e.err = err
-	}
+	return nil
 }

@@ -19,9 +19,8 @@ type codebook struct {
 	eof   code   // the end symbol, docs/format.md §4; symbol is meaningless
 }
 
-// readCodebook reads the code back out of the tables, in the form that the official encoder gives
-// them (docs/format.md §6). Tables of another form are a *StructureError; they may decode all the
-// same.
+// readCodebook reads the code back out of tables in the form of the official encoder (docs/format.md §6). Tables of
+// another form are a *StructureError; they may still decode.
 func readCodebook(t *tables) (*codebook, *StructureError) {
 	r := codebookReader{tables: t}
 	r.prefix[0].known = true
@@ -79,7 +78,7 @@ func (r *codebookReader) take(i, s int) int {
 	return size
 }
 
-// takeEOF makes the end symbol's code of the slots that belong to nothing else.
+// takeEOF makes the end symbol's code of the slots that belong to no other symbol.
 func (r *codebookReader) takeEOF() *StructureError {
 	if len(r.holes) == 0 {
 		return badArray(arrayLUTs, "the code has no end symbol")
@@ -96,8 +95,8 @@ func (r *codebookReader) takeEOF() *StructureError {
 	return nil
 }
 
-// luts builds the stored form of the tables (docs/format.md §6). It is nil for a code that has none,
-// because the end symbol comes first in table 0.
+// luts builds the stored form of the tables (docs/format.md §6). It is nil for a code that has no stored form, because
+// the end symbol comes first in table 0.
 func (b *codebook) luts() []byte {
 	if b.eof.value == 0 && b.eof.nBits <= 8 {
 		return nil
@@ -120,7 +119,7 @@ func (b *codebook) luts() []byte {
 	return luts
 }
 
-// tablePrefix is what all codes of a table start with: nBits bits, left-aligned.
+// tablePrefix is the common start of all codes of a table: nBits bits, left-aligned.
 type tablePrefix struct {
 	nBits int
 	value uint32

@@ -22,19 +22,28 @@ type codes struct {
 	exponents [maxCodes + storeAhead]uint8 // symbols in order
 	n         int                          // codes that start inside the chunk (or its limit)
 
-	// starts has one bit per bit of the chunk and of what runs over, most significant first; it is set
-	// where a code starts. The leading zeros of a window are its gap (docs/format.md §7).
+	// starts has one bit per bit of the chunk and of the codes that run over, most significant first; it is set where a
+	// code starts. The number of leading zeros of a window is its gap (docs/format.md §7).
 	starts [chunkBytes + 2*windowBits/8]uint8
 
 	end int // bit behind the last code, from the start of the chunk
 }
 
-// decodeSerial fills c with the codes of a chunk, one at a time: those that start at bit pos or
-// later, before bit end, limit at most. It reports whether every step found a code; c.end is where it
-// stopped.
+// decodeSerial fills c with the codes of a chunk that start at bit pos or later and before bit end, one at a time,
+// limit at most. It reports whether every step found a code; c.end is where it stopped.
 func (c *codes) decodeSerial(t *tables, stream *chunkStream, pos, end, limit int) bool {
+	c.reset()
+	return c.decodeMore(t, stream, pos, end, limit)
+}
+
+// reset makes c hold no codes.
+func (c *codes) reset() {
 	clear(c.starts[:])
-	c.n = 0
+	c.n, c.end = 0, 0
+}
+
+// decodeMore is decodeSerial behind the codes that c has already.
+func (c *codes) decodeMore(t *tables, stream *chunkStream, pos, end, limit int) bool {
 	for pos < end && c.n < limit {
 		symbol, nBits := t.next(peek(stream[:], pos))
 		if nBits == 0 {
@@ -43,14 +52,12 @@ func (c *codes) decodeSerial(t *tables, stream *chunkStream, pos, end, limit int
 		}
 		c.exponents[c.n] = symbol
 		c.n++
-		c.setStart(pos)
+		c.starts[pos/8] |= 0x80 >> (pos % 8)
 		pos += int(nBits)
 	}
 	c.end = pos
 	return true
 }
-
-func (c *codes) setStart(pos int) { c.starts[pos/8] |= 0x80 >> (pos % 8) }
 
 // window returns the code starts of window w.
 func (c *codes) window(w int) uint64 {
@@ -62,9 +69,9 @@ func peek(stream []byte, pos int) uint32 {
 	return uint32(binary.BigEndian.Uint64(stream[pos/8:]) << (pos % 8) >> 32)
 }
 
-// checkGaps compares the stored gaps with the code starts in c, for the first nWindows windows, all
-// of which must start a code. It returns the first window that differs, or nWindows. gaps starts
-// at the chunk and has 8 bytes more than needed.
+// checkGaps compares the stored gaps with the code starts in c, for the first nWindows windows, in each of which a code
+// must start. It returns the first window that differs, or nWindows. gaps starts at the chunk and has 8 bytes more than
+// needed.
 func (c *codes) checkGaps(gaps []byte, nWindows int) int {
 	w := 0
 	for ; w+8 <= nWindows; w += 8 {
@@ -83,15 +90,14 @@ func (c *codes) checkGaps(gaps []byte, nWindows int) int {
 	return nWindows
 }
 
-// gapDiff is 0 when the first code start of window i is at the i-th of the packed gaps: when nothing but
-// it is left after a shift.
+// gapDiff is 0 when the first code start of window i is at the i-th of the packed gaps: when a shift leaves nothing but
+// that start.
 func gapDiff(starts *[8 * windowBits / 8]uint8, i int, packed uint64) uint64 {
 	gap := packed << (gapBits * i) >> (64 - gapBits)
 	return binary.BigEndian.Uint64(starts[8*i:8*i+8])>>(^gap%64) ^ 1
 }
 
-// gapAt returns the stored gap of window w, counted from the start of gaps, which must have a byte
-// more than needed.
+// gapAt returns the stored gap of window w, counted from the start of gaps, which must have a byte more than needed.
 func gapAt(gaps []byte, w int) int {
 	bit := w * gapBits
 	two := binary.BigEndian.Uint16(gaps[bit/8:])

@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 )
 
-// Decode writes the unit's 2N bytes of little-endian BF16 weights to dst, each at its own offset and
-// concurrently. Chunks whose gaps or output positions disagree with their codes are an error, as in
-// [Unit.Compare]; dst is then incomplete. workers <= 0 means one per processor.
+// Decode writes the unit's 2N bytes of little-endian BF16 weights to dst, each at its own offset and concurrently. Chunks
+// whose gaps or output positions disagree with their codes are an error, as in [Unit.Compare]; dst is then incomplete.
+// workers <= 0 means one per processor.
 func (u *Unit) Decode(ctx context.Context, dst io.WriterAt, workers int) error {
-	return u.forEach(ctx, u.all(), workers, func(b *block, r chunkRange) error {
+	return u.eachBlock(ctx, u.all(), workers, func(b *block, r chunkRange) error {
 		if err := u.decodeBlock(b, r); err != nil {
 			return err
 		}
@@ -23,8 +22,8 @@ func (u *Unit) Decode(ctx context.Context, dst io.WriterAt, workers int) error {
 	})
 }
 
-// DecodeRange decodes elements elem to elem+n into dst, 2n bytes that the caller owns. It reads the
-// chunks that hold them and nothing else.
+// DecodeRange decodes elements elem to elem+n into dst, 2n bytes that the caller owns. It reads the chunks that hold them
+// and nothing else.
 func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error {
 	if elem < 0 || n < 0 || n > u.nElems-elem || int64(len(dst)) != 2*n {
 		return fmt.Errorf("range of %d elements at %d into %d bytes, in a unit of %d", n, elem, len(dst), u.nElems)
@@ -32,35 +31,20 @@ func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error
 	if n == 0 {
 		return nil
 	}
-	b := newBlock(1, u.widest())
+	var chunks []chunkRange
 	for c := u.chunkAt(elem); c < u.nChunks && int64(u.positions[c]) < elem+n; c++ {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err := u.decodeBlock(b, chunkRange{c, 1}); err != nil {
+		chunks = append(chunks, chunkRange{c, 1})
+	}
+	return u.eachBlock(ctx, chunks, 1, func(b *block, r chunkRange) error {
+		if err := u.decodeBlock(b, r); err != nil {
 			return err
 		}
-		copyOverlap(dst, 2*elem, b.bf16, 2*int64(u.positions[c]))
-	}
-	return nil
+		copyOverlap(dst, 2*elem, b.bf16, 2*int64(u.positions[r.first]))
+		return nil
+	})
 }
 
-// widest is the number of weights of the chunk that has most.
-func (u *Unit) widest() int {
-	n := 0
-	for c := range u.nChunks {
-		n = max(n, int(u.positions[c+1]-u.positions[c]))
-	}
-	return n
-}
-
-// chunkAt returns the chunk that decodes to an element.
-func (u *Unit) chunkAt(elem int64) int {
-	i, _ := slices.BinarySearchFunc(u.positions, elem+1, func(p uint32, e int64) int { return int(int64(p) - e) })
-	return i - 1
-}
-
-// copyOverlap copies what src, which lies at srcAt, and dst, at dstAt, have in common.
+// copyOverlap copies the bytes that src, which lies at srcAt, and dst, at dstAt, have in common.
 func copyOverlap(dst []byte, dstAt int64, src []byte, srcAt int64) {
 	if srcAt < dstAt {
 		src, srcAt = src[dstAt-srcAt:], dstAt
@@ -73,8 +57,9 @@ func (u *Unit) decodeBlock(b *block, r chunkRange) error {
 	if err := u.load(b, r, nil); err != nil {
 		return err
 	}
+	v := fastest()
 	return u.eachChunk(b, nil, func(c *codes, d *chunkData) bool {
-		joinWeights(d.bf16, c.exponents[:d.n], d.sm)
+		v.join(d.bf16, c.exponents[:d.n], d.sm)
 		return true
 	})
 }

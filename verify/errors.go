@@ -2,8 +2,8 @@ package verify
 
 import "fmt"
 
-// StructureError says that a stored array cannot be what an encoder wrote: the fault is the
-// file's, and no comparison with a source is needed to see it.
+// StructureError says that no encoder writes such an array: the fault is the file's, and no comparison with a source is
+// needed to see it.
 type StructureError struct {
 	Array string // stored name, e.g. "gaps" (docs/format.md §8)
 
@@ -39,7 +39,7 @@ func badAt(array string, pos int64, format string, args ...any) *StructureError 
 	return &StructureError{Array: array, Pos: pos, Reason: fmt.Sprintf(format, args...)}
 }
 
-// MismatchError names the first weight of a unit whose decoded bits differ from the source's.
+// MismatchError names the first weight of a unit whose decoded bits differ from the source.
 type MismatchError struct {
 	Unit   string // CompareOptions.Unit
 	Tensor string // CompareOptions.Names entry, or "#i" when none were given
@@ -47,8 +47,8 @@ type MismatchError struct {
 	Got    uint16 // BF16 bits that the stored arrays decode to
 	Want   uint16 // BF16 bits of the source
 
-	// Cause is the fault in the chunk's structure that explains the wrong bits, such as a gap that
-	// is not a code start. It is nil when structure and weights are at odds only in the value.
+	// Cause is the fault in the chunk's structure that explains the wrong bits, such as a gap that is not a code start.
+	// It is nil when the structure is sound and only the value is wrong.
 	Cause *StructureError
 }
 

@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// nLanes is how many chunks are decoded in turns: a lookup waits for the one before it, and a second
-// chunk keeps the processor busy meanwhile. More need more registers than there are.
+// nLanes is how many chunks are decoded in turns: each lookup waits for the previous one of its chunk, and a second
+// chunk keeps the processor busy meanwhile. More lanes would need more registers than there are.
 const nLanes = 2
 
-// storeAhead is how far behind the last exponent a lookup may store: the range of its 8-bit index, which
-// saves the bounds checks, and one word.
+// storeAhead is how far behind the last exponent a lookup may store: the range of its 8-bit index, which saves the
+// bounds checks, and one word.
 const storeAhead = 1<<8 + 8
 
 // lane is the state of decoding one chunk with a multiTable.
@@ -40,9 +40,8 @@ func (c *codes) out(n uint) *[storeAhead]uint8 {
 	return (*[storeAhead]uint8)(c.exponents[n : n+storeAhead : n+storeAhead])
 }
 
-// step does one lookup, for the top bits of reg. The bits that the shift frees at the bottom of reg take
-// the code starts of what was shifted out, so that one shift serves both. sum adds up the tops of
-// the entries: bits in its low byte, codes above.
+// step does one lookup, for the top bits of reg. Its shift also frees bits at the bottom of reg, which take the code
+// starts of the bits shifted out. sum adds up the tops of the entries: bits in its low byte, codes above.
 func (m *multiTable) step(out *[storeAhead]uint8, reg, sum uint64) (uint64, uint64) {
 	i := reg >> (64 - multiBits)
 	e := m.entry[i]
@@ -52,7 +51,7 @@ func (m *multiTable) step(out *[storeAhead]uint8, reg, sum uint64) (uint64, uint
 	return reg<<(top%64) | uint64(m.starts[i]), sum + top
 }
 
-// putStarts keeps the code starts in the low bits of reg, those of sum's bits from pos. It returns the
+// putStarts stores the code starts in the low bits of reg, as many as sum has bits, from bit pos on. It returns the
 // position and the carry behind them.
 func (c *codes) putStarts(pos uint, sum, reg, carry uint64) (uint, uint64) {
 	at, nBits := pos/8, uint(uint8(sum))
@@ -62,8 +61,7 @@ func (c *codes) putStarts(pos uint, sum, reg, carry uint64) (uint, uint64) {
 	return pos, starts << ((pos/8 - at) * 8 % 64)
 }
 
-// group does as many lookups as one fetch serves: 5 of 11 bits. It reports whether the last one found
-// a code.
+// group does as many lookups as one fetch serves: 5 of 11 bits. It reports whether the last lookup found a code.
 func (l *lane) group(m *multiTable) bool {
 	out, reg := l.codes.out(l.n), l.stream.fetch(l.pos)
 	reg, sum := m.step(out, reg, 0)
@@ -76,9 +74,9 @@ func (l *lane) group(m *multiTable) bool {
 	return last != sum
 }
 
-// groups does groups of lookups in two lanes, in turns, until one lane is behind its chunk or met
-// a code that the table does not have. Both must be inside their chunks. This is the hot loop: all of
-// its state is in variables of its own, to keep them in registers.
+// groups does groups of lookups in two lanes, in turns, until one lane is behind its chunk or meets a code that the
+// table does not have. Both must be inside their chunks. This is the hot loop: all of its state is in variables of its
+// own, to keep them in registers.
 func (m *multiTable) groups(a, b *lane) (foundA, foundB bool) {
 	ca, sa, posA, nA, carryA := a.codes, a.stream, a.pos, a.n, a.carry
 	cb, sb, posB, nB, carryB := b.codes, b.stream, b.pos, b.n, b.carry
@@ -118,7 +116,7 @@ func (l *lane) one(t *tables) bool {
 	return true
 }
 
-// decodeTwo decodes two chunks in turns until one is through or has bits that are no code.
+// decodeTwo decodes two chunks in turns until one is complete or has bits that are no code.
 func decodeTwo(t *tables, m *multiTable, a, b *lane) {
 	for a.pos < chunkBits && b.pos < chunkBits {
 		foundA, foundB := m.groups(a, b)
@@ -128,8 +126,8 @@ func decodeTwo(t *tables, m *multiTable, a, b *lane) {
 	}
 }
 
-// finish decodes the rest of a chunk and sums up. Codes that start behind it belong to the next chunk.
-// It reports false when it met bits that are no code.
+// finish decodes the rest of a chunk and sums up. Codes that start behind the chunk belong to the next one. It reports
+// false when it met bits that are no code.
 func (l *lane) finish(t *tables, m *multiTable) bool {
 	for l.pos < chunkBits {
 		if !l.group(m) && l.pos < chunkBits && !l.one(t) {

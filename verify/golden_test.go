@@ -262,7 +262,7 @@ func TestGoldenStreamsFixedCodec(t *testing.T) {
 			source:    make([]byte, 2*x.N),
 			sizes:     []int64{int64(x.N)},
 		}
-		joinWeights(s.source, symbols[x.SymbolsOffset:x.SymbolsOffset+x.N], s.sm)
+		fastest().join(s.source, symbols[x.SymbolsOffset:x.SymbolsOffset+x.N], s.sm)
 		t.Run(fmt.Sprint(i), func(t *testing.T) { mustPass(t, s) })
 	}
 }

@@ -26,12 +26,11 @@ func ParseGPUMode(s string) (GPUMode, error) {
 	return "", fmt.Errorf("gpu mode %q; auto, require and off are possible", s)
 }
 
-// ErrNoGPU says that this machine, or this build, cannot decode on a GPU. It is no fault of the
-// units.
+// ErrNoGPU says that this machine, or this build, cannot decode on a GPU. No unit is to blame.
 var ErrNoGPU = errors.New("no GPU")
 
-// ErrGPULost says that every GPU has had a fault and none is left. It is no fault of the units, and nothing is wrong with
-// going on without: only where a GPU is not required is it this error.
+// ErrGPULost says that every GPU has had a fault. No unit is to blame, and the caller may go on without GPUs: where a
+// GPU is required, the error is ErrNoGPU instead.
 var ErrGPULost = errors.New("no GPU is left")
 
 // GPUOptions tell OpenGPU what to use. The zero value works.
@@ -50,7 +49,7 @@ type GPUOptions struct {
 	sleep func(time.Duration) // time.Sleep, or none of it for tests
 }
 
-// withDefaults fills in what was left zero and judges the rest.
+// withDefaults replaces zero values and checks the others.
 func (o GPUOptions) withDefaults() (GPUOptions, error) {
 	if o.Mode == "" {
 		o.Mode = GPUAuto
@@ -70,7 +69,7 @@ func (o GPUOptions) withDefaults() (GPUOptions, error) {
 	return o, nil
 }
 
-// without is how OpenGPU ends where no GPU can be used.
+// without is the result of OpenGPU where no GPU can be used.
 func (o GPUOptions) without(reason error) (*GPU, error) {
 	if o.Mode == GPURequire {
 		return nil, fmt.Errorf("%w: %w", ErrNoGPU, reason)
@@ -79,7 +78,7 @@ func (o GPUOptions) without(reason error) (*GPU, error) {
 	return nil, nil
 }
 
-// withoutRoom is without where there is a driver, and too little memory for it.
+// withoutRoom is without where there is a driver, but too little memory for it.
 func (o GPUOptions) withoutRoom(reason error) (*GPU, error) {
 	if o.Mode == GPURequire {
 		return o.without(reason)
@@ -88,7 +87,7 @@ func (o GPUOptions) withoutRoom(reason error) (*GPU, error) {
 	return nil, nil
 }
 
-// lost is how Compare ends where the last GPU has been lost.
+// lost is the result of Compare where the last GPU has been lost.
 func (o GPUOptions) lost(reason error) error {
 	if o.Mode == GPURequire {
 		return fmt.Errorf("%w: none is left: %w", ErrNoGPU, reason)

@@ -8,27 +8,24 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"runtime"
 	"sync"
 	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // stretch is how many bytes a worker reads or compares at once: they stay in its core's cache.
 const stretch = 256 << 10
 
 // Compare decodes a unit on the GPUs and compares all 16 bits of every weight with src, as
-// [Unit.Compare] does on the CPU. The unit's structure is checked first (see [Open]), which is all that our
-// kernel needs to end and to stay within its buffers. The official one needs more: that check does not look
-// at the coded stream, and codes of leaked slots, which have no length, let it run for ever; others take it
-// out of its shared memory, which costs the device's context. So run Unit.Compare before, as the pipeline
-// does. nElems and opt are as for Open and Unit.Compare; opt.Variant and opt.Strict mean nothing here. src
-// is read concurrently, and what it and the arrays are is borrowed until Compare returns.
+// [Unit.Compare] does on the CPU. The unit's structure is checked first (see [Open]). With that our kernel always ends and
+// stays within its buffers. The official kernel needs more: the check does not look at the coded stream, and codes of
+// leaked slots, which have no length, let that kernel run for ever; others take it out of its shared memory, which costs
+// the device's context. So run Unit.Compare before, as the pipeline does. nElems and opt are as for Open and Unit.Compare;
+// opt.Variant and opt.Strict mean nothing here. src is read concurrently; src and the arrays are borrowed until Compare
+// returns.
 //
-// A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure. A GPU that
-// has a fault is not used again, and what it had in hand goes to another. With the last one lost the error
-// is [ErrGPULost], or with GPURequire ErrNoGPU; of neither is a file to blame.
+// A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure. A GPU that has a fault is
+// not used again, and its pieces go to another GPU. Without any left, the error is [ErrGPULost], or ErrNoGPU with
+// GPURequire; in both cases no file is to blame.
 func (g *GPU) Compare(ctx context.Context, a Arrays, nElems int64, src io.ReaderAt, opt CompareOptions) error {
 	u, err := Open(a, nElems, opt.Sizes)
 	if err != nil {
@@ -38,11 +35,8 @@ func (g *GPU) Compare(ctx context.Context, a Arrays, nElems int64, src io.Reader
 	if err != nil {
 		return err
 	}
-	job := gpuJob{gpu: g, id: g.nJobs.Add(1), unit: u, src: src, workers: opt.Workers, pieces: u.pieces(g.opt.slotSize)}
+	job := gpuJob{gpu: g, id: g.nJobs.Add(1), unit: u, src: src, workers: opt.Workers, pieces: cutPieces(u, g.opt.slotSize)}
 	job.buffers.New = func() any { return new([stretch]byte) }
-	if job.workers <= 0 {
-		job.workers = runtime.GOMAXPROCS(0)
-	}
 	if err = job.run(ctx); errors.Is(err, errNoDevice) {
 		return g.opt.lost(g.cause)
 	}
@@ -60,36 +54,24 @@ type gpuJob struct {
 	buffers sync.Pool // *[stretch]byte
 }
 
-// run takes the pieces in order, as many at a time as there are slots. The error is that of the first
-// piece that has one, whatever the timing; pieces behind it may be left out. Without a device it is
-// errNoDevice, unless a piece that was decoded before has shown something.
+// run takes the pieces in order, as many at a time as there are slots. Without a device the error is errNoDevice, unless a
+// piece that was decoded before has shown something.
 func (j *gpuJob) run(ctx context.Context) error {
-	n := int64(len(j.pieces))
-	var next atomic.Int64
-	first := newEarliest(n)
-	var group errgroup.Group
-	for range min(int(n), cap(j.gpu.free)) {
-		group.Go(func() error {
-			for i := next.Add(1) - 1; i < first.at.Load() && ctx.Err() == nil; i = next.Add(1) - 1 {
-				err := j.piece(ctx, &j.pieces[i])
-				if errors.Is(err, errNoDevice) {
-					return err
-				}
-				if err != nil {
-					first.put(i, err)
-				}
+	var noDevice atomic.Bool
+	err := parallel(ctx, len(j.pieces), cap(j.gpu.free), func() func(int) error {
+		return func(i int) error {
+			err := j.piece(ctx, &j.pieces[i])
+			if errors.Is(err, errNoDevice) { // the other pieces will find none either
+				noDevice.Store(true)
+				return nil
 			}
-			return nil
-		})
+			return err
+		}
+	})
+	if err == nil && noDevice.Load() {
+		return errNoDevice
 	}
-	lost := group.Wait() // all other errors of the workers are in first
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case first.err != nil:
-		return first.err
-	}
-	return lost
+	return err
 }
 
 // piece puts one piece through a slot: read, decode, compare. A device with a fault is given up, and the
@@ -100,7 +82,7 @@ func (j *gpuJob) piece(ctx context.Context, p *gpuPiece) error {
 		if err != nil {
 			return err
 		}
-		if err := j.unit.fillPiece(p, s.host, j.workers); err != nil {
+		if err := p.fill(ctx, j.unit, s.host, j.workers); err != nil {
 			j.gpu.release(s)
 			return err
 		}
@@ -112,7 +94,7 @@ func (j *gpuJob) piece(ctx context.Context, p *gpuPiece) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return j.compare(s.weights(p), p.elem)
+		return j.compare(ctx, s.weights(p), p.elem)
 	}
 }
 
@@ -130,8 +112,8 @@ func (s *gpuSlot) decode(ctx context.Context, k *gpuKernel, p *gpuPiece, unit ui
 }
 
 // compare compares decoded weights, [2n] bytes, with the source's from elem on.
-func (j *gpuJob) compare(weights []byte, elem int64) error {
-	return inStretches(len(weights), j.workers, func(from, to int) error {
+func (j *gpuJob) compare(ctx context.Context, weights []byte, elem int64) error {
+	return inStretches(ctx, len(weights), j.workers, func(from, to int) error {
 		buffer := j.buffers.Get().(*[stretch]byte)
 		defer j.buffers.Put(buffer)
 		want := buffer[:to-from]
@@ -157,27 +139,9 @@ func firstWrongWeight(got, want []byte, elem int64) error {
 	return errors.New("a buffer changed while it was compared")
 }
 
-// inStretches calls do for 0..n in stretches, in parallel. The error is that of the first stretch that
-// has one.
-func inStretches(n, workers int, do func(from, to int) error) error {
-	nStretches := int64((n + stretch - 1) / stretch)
-	if nStretches <= 1 {
-		return do(0, n)
-	}
-	var next atomic.Int64
-	first := newEarliest(nStretches)
-	var group errgroup.Group
-	for range min(workers, int(nStretches)) {
-		group.Go(func() error {
-			for i := next.Add(1) - 1; i < first.at.Load(); i = next.Add(1) - 1 {
-				from := int(i) * stretch
-				if err := do(from, min(from+stretch, n)); err != nil {
-					first.put(i, err)
-				}
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // the workers' errors are in first
-	return first.err
+// inStretches calls do for 0..n in stretches, in parallel. The error is that of the first stretch that has one.
+func inStretches(ctx context.Context, n, workers int, do func(from, to int) error) error {
+	return parallel(ctx, (n+stretch-1)/stretch, workers, func() func(int) error {
+		return func(i int) error { return do(i*stretch, min((i+1)*stretch, n)) }
+	})
 }

@@ -29,8 +29,8 @@ const (
 	leastBudget   = contextMemory + nSlots*4<<20
 )
 
-// divideHost divides Host: as many devices as it holds, with slots as large as it allows. The error says that it holds
-// none.
+// divideHost divides Host: as many devices as it has room for, with slots as large as it allows. The error says that
+// there is no room for any.
 func (o *GPUOptions) divideHost(nDevices int) (int, error) {
 	if o.nDevices > 0 {
 		nDevices = min(nDevices, o.nDevices)
@@ -122,8 +122,8 @@ func (d *gpuDevice) allocate(c *cuda.Context, size int) (err error) {
 	return nil
 }
 
-// close gives everything back. After a fault nothing: what is still in flight is unknown, and to release the context may
-// be to wait for it for ever.
+// close gives everything back. After a fault it gives nothing back: the state of the work in flight is unknown, and
+// releasing the context might wait for that work for ever.
 func (d *gpuDevice) close() error {
 	if d.lost.Load() {
 		d.Abandon()
@@ -161,8 +161,8 @@ func (s *gpuSlot) free(c *cuda.Context) error {
 	return errors.Join(errs...)
 }
 
-// poison is what a piece's weights are on the device before it is decoded: exponent 255 is one that no
-// unit can hold (docs/format.md §9), so what the kernel leaves out is seen, whatever a slot held before.
+// poison fills the place of a piece's weights on the device before decoding. No unit can hold exponent 255
+// (docs/format.md §9), so weights that the kernel leaves out are seen, whatever the slot held before.
 const poison = 0xff
 
 // enqueue puts a piece that lies in the slot's pinned memory through the device. unit is the gpuJob.id.
@@ -204,10 +204,10 @@ var (
 	errGivenUp = errors.New("the GPU was given up")
 )
 
-// wait returns when the device is through with the slot's piece. It asks instead of waiting in the
-// driver: the device's thread must stay free for the other slots. A ctx that has ended does not end the
-// wait, the device still writes; a device that does not come to an end then, or takes longer than any piece
-// can, has a fault. The time is what was slept.
+// wait returns when the device has finished the slot's piece. It polls instead of waiting in the driver, since the
+// device's thread must stay free for the other slots. The end of ctx does not end the wait, because the device still
+// writes. A device that does not finish soon after that, or takes longer than any piece can, has a fault. Only the time
+// slept is counted.
 func (s *gpuSlot) wait(ctx context.Context) error {
 	var waited, unwanted time.Duration
 	for pause := 20 * time.Microsecond; ; pause = min(pause*5/4, max(500*time.Microsecond, waited/64)) {

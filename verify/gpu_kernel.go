@@ -16,7 +16,7 @@ import (
 // maxKernel is how long a PTX file may be.
 const maxKernel = 16 << 20
 
-// gpuKernel is what decodes: our kernel, or one with the official one's interface.
+// gpuKernel is a kernel that decodes: ours, or one with the interface of the official kernel.
 type gpuKernel struct {
 	path     string // "" for ours
 	ptx      string
@@ -75,7 +75,7 @@ func (k *gpuKernel) load(c *cuda.Context, driver *cuda.Driver) (f gpuFunctions, 
 	return f, err
 }
 
-// explain says what to do when a driver is too old for a kernel.
+// explain adds the needed CUDA version to the error of a driver that is too old for a kernel.
 func (k *gpuKernel) explain(err error, driver *cuda.Driver) error {
 	name := "our kernel"
 	if k.path != "" {
@@ -95,33 +95,33 @@ func (k *gpuKernel) explain(err error, driver *cuda.Driver) error {
 	return fmt.Errorf("%w; PTX %d.%d needs a driver for CUDA %s or later, this one is for %d.%d", err, major, minor, needs, hasMajor, hasMinor)
 }
 
-// buildTables puts the making of our kernel's tables into a slot's stream, of the luts of a piece that lies there. They
-// are the same for all pieces of a unit. Other kernels have none.
+// buildTables enqueues the making of our kernel's tables, from the luts of a piece in the slot. The tables are the same
+// for all pieces of a unit. Other kernels have none.
 func (k *gpuKernel) buildTables(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
 	build := s.device.functions.build
 	if build == nil {
 		return nil
 	}
-	l := cuda.Launch{Blocks: 1, Threads: kernel.Threads, NShared: kernel.BuildShared(), Stream: s.stream}
+	l := cuda.Launch{Blocks: 1, Threads: kernel.Threads, NShared: kernel.BuildShared, Stream: s.stream}
 	return c.Launch(build, l, uint64(s.memory)+uint64(p.luts), uint64(p.nLUTs), uint64(s.memory)+uint64(p.tables))
 }
 
-// launch puts the decoding of a piece that lies in a slot into the slot's stream, behind buildTables.
+// launch enqueues the decoding of a piece in the slot, behind buildTables.
 func (k *gpuKernel) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
 	at := func(offset int) uint64 { return uint64(s.memory) + uint64(offset) }
 	args := []uint64{
 		at(p.luts), at(p.stream), at(p.sm), at(p.positions), at(p.gaps), at(p.out),
 		uint64(p.nLUTs), uint64(p.nStream), uint64(p.nElems),
 	}
-	l := cuda.Launch{Blocks: p.nChunks, Threads: kernel.Threads, Stream: s.stream}
+	l := cuda.Launch{Blocks: p.n, Threads: kernel.Threads, Stream: s.stream}
 	f := &s.device.functions
 	if f.build == nil {
 		l.NShared = max(k.nShared, kernel.OfficialShared(p.widest))
 		return c.Launch(f.decode, l, args...)
 	}
-	l.Blocks = min(p.nChunks, blocksPerProcessor*s.device.Info().Processors)
+	l.Blocks = min(p.n, blocksPerProcessor*s.device.Info().Processors)
 	l.NShared = max(k.nShared, kernel.TilesShared(p.widest))
-	return c.Launch(f.decode, l, append(args, at(p.tables), uint64(p.nChunks))...)
+	return c.Launch(f.decode, l, append(args, at(p.tables), uint64(p.n))...)
 }
 
 // blocksPerProcessor is how many blocks of DecodeTiles a multiprocessor holds at once.

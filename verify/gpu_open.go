@@ -29,10 +29,9 @@ type GPU struct {
 	cause error // why the last device was given up
 }
 
-// OpenGPU gets the GPUs ready: driver, contexts, kernel, memory. With GPUOff the GPU is nil. Without any
-// GPU that can be used it is nil too, which the log is told once, or with GPURequire an error that is
-// ErrNoGPU; a Host that holds none leaves the driver alone. An unusable kernel file and too little Memory
-// are always errors.
+// OpenGPU gets the GPUs ready: driver, contexts, kernel, memory. With GPUOff the GPU is nil. Where no GPU can be used,
+// it is nil too and the log says so once; with GPURequire the error is ErrNoGPU instead. If Host has no room for any
+// GPU, the driver is left alone. An unusable kernel file and too little Memory are always errors.
 func OpenGPU(opt GPUOptions) (*GPU, error) {
 	opt, err := opt.withDefaults()
 	if err != nil || opt.Mode == GPUOff {
@@ -72,7 +71,7 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 	return g, nil
 }
 
-// openDevices takes the devices that can be used, n at most. The error is the first one's, when there is none.
+// openDevices opens the usable devices, n at most. Without any, the error is that of the first device.
 func (g *GPU) openDevices(driver *cuda.Driver, n int) error {
 	var first error
 	for i := 0; i < driver.Count() && len(g.devices) < n; i++ {
@@ -105,7 +104,7 @@ func (g *GPU) Describe() (kernel string, devices []string) {
 	return g.kernel.describe, devices
 }
 
-// Host is how many bytes of the host's memory the GPUs take: pinned buffers, and what the driver is assumed to need.
+// Host is how many bytes of the host's memory the GPUs take: pinned buffers, and the assumed need of the driver.
 func (g *GPU) Host() int64 {
 	return int64(len(g.devices)) * (contextMemory + nSlots*int64(g.opt.slotSize))
 }
@@ -122,7 +121,7 @@ func (g *GPU) Close() error {
 // errNoDevice says that every device has been given up.
 var errNoDevice = errors.New("no device")
 
-// acquire waits for a slot of a device that works.
+// acquire waits for a slot of a working device.
 func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
 	for {
 		select {
@@ -141,7 +140,7 @@ func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
 // release gives a slot back.
 func (g *GPU) release(s *gpuSlot) { g.free <- s }
 
-// giveUp uses a device no more: faults of a launch spoil the context, and what its slots have in flight is unknown.
+// giveUp stops using a device: a fault of a launch spoils the context, and the state of its slots is unknown.
 func (g *GPU) giveUp(d *gpuDevice, fault error) {
 	if d.lost.Swap(true) {
 		return

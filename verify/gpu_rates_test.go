@@ -75,7 +75,7 @@ func openMeter(t *testing.T, opt GPUOptions, k *gpuKernel, u *Unit, p *gpuPiece)
 		return err
 	})
 	for _, s := range d.slots {
-		err = errors.Join(err, u.fillPiece(p, s.host, 4))
+		err = errors.Join(err, p.fill(t.Context(), u, s.host, 4))
 		if err == nil {
 			err = s.decode(t.Context(), k, p, 1)
 		}
@@ -112,7 +112,7 @@ func TestHardwareRates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := u.newPiece(chunkRange{0, u.nChunks})
+	p := newPiece(u, chunkRange{0, u.nChunks})
 	nMoved := p.nUpload + 2*p.nElems
 	var copied, both time.Duration // of nMoved bytes on the device; of the piece's bytes on the bus
 	decoded := map[string]time.Duration{}
@@ -217,7 +217,7 @@ func measureCompare(t *testing.T, opt GPUOptions, n int) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	what := fmt.Sprintf("verification, %d pieces", len(u.pieces(g.opt.slotSize)))
+	what := fmt.Sprintf("verification, %d pieces", len(cutPieces(u, g.opt.slotSize)))
 	report(t, what, took/rounds, len(s.stream)+len(s.sm)+len(s.gaps)+len(s.source), n)
 	return float64(took) / rounds / float64(n)
 }

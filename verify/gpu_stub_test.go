@@ -85,7 +85,7 @@ func TestGPUTables(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if u, err := a.open(); err != nil || len(u.pieces(g.opt.slotSize)) <= nSlots {
+	if u, err := a.open(); err != nil || len(cutPieces(u, g.opt.slotSize)) <= nSlots {
 		t.Fatalf("as many slots as pieces: %v", err)
 	}
 	if n := strings.Count(s.log(t), "tables were built"); n < 3 || n > 3*nSlots {
@@ -231,7 +231,7 @@ func TestGPUMismatchBeforeLoss(t *testing.T) {
 	s := stub(t, "flip 1 5", "crash 2 700")
 	opt := s.options()
 	opt.Mode, opt.slotSize = GPUAuto, 700<<10
-	if u, err := unit.open(); err != nil || len(u.pieces(opt.slotSize)) != 2 {
+	if u, err := unit.open(); err != nil || len(cutPieces(u, opt.slotSize)) != 2 {
 		t.Fatalf("not two pieces: %v", err) // each in a stream of its own
 	}
 	g := s.open(t, opt)
@@ -503,17 +503,17 @@ func TestPieces(t *testing.T) {
 	}
 	for size := minSlot; size < 1<<21; size += 9973 {
 		chunk, elem := 0, int64(0)
-		for _, p := range u.pieces(size) {
+		for _, p := range cutPieces(u, size) {
 			if p.first != chunk || p.elem != elem || p.size > size || p.nElems == 0 {
 				t.Fatalf("slots of %d bytes: piece %+v", size, p)
 			}
-			chunk, elem = chunk+p.nChunks, elem+int64(p.nElems)
+			chunk, elem = chunk+p.n, elem+int64(p.nElems)
 		}
 		if elem != u.nElems {
 			t.Fatalf("slots of %d bytes: %d weights of %d", size, elem, u.nElems)
 		}
 	}
-	if p := u.newPiece(chunkRange{0, 1}); p.size > minSlot {
+	if p := newPiece(u, chunkRange{0, 1}); p.size > minSlot {
 		t.Errorf("a chunk needs %d bytes", p.size)
 	}
 }

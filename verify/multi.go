@@ -9,12 +9,12 @@ const multiMax = 6
 
 // A multiTable decodes several whole codes per lookup.
 type multiTable struct {
-	// entry has up to multiMax symbols, the first in the low byte. Its top 16 bits are, in the
-	// low byte, the bits of all its codes, so that a shift by the top is a shift by those, and in the
-	// high byte their number. Both are 0 when the first code does not end inside the index.
+	// entry has up to multiMax symbols, the first in the low byte. The low byte of its top 16 bits is the number of
+	// bits of all its codes, so that a shift by the top skips these codes; the high byte is the number of codes. Both
+	// are 0 when the first code does not end inside the index.
 	entry [1 << multiBits]uint64
 
-	// starts says where in the entry's bits codes start: as many low bits, the first code on top.
+	// starts says where in the entry's bits codes start: as many low bits as the entry has bits, the first code on top.
 	starts [1 << multiBits]uint16
 }
 
@@ -23,7 +23,7 @@ const (
 	multiCountShift = 8 // in the top
 )
 
-// newMultiTable builds the table by walking the stored ones, so that it decodes what they decode.
+// newMultiTable builds the table by walking the stored tables, so that both decode alike.
 func newMultiTable(t *tables) *multiTable {
 	m := new(multiTable)
 	for i := range m.entry {
@@ -50,9 +50,9 @@ func (t *tables) multiEntry(index uint) (entry uint64, starts uint16) {
 	return symbols | uint64(nBits|n<<multiCountShift)<<multiTopShift, starts
 }
 
-// prefixCode finds the code at the start of nBits bits, for tables that have holes: it is known only
-// when every continuation of the bits gives the same table entry. Padding with zeros instead would
-// take the hole of the end symbol for its neighbour. l = 0 says that it is not known.
+// prefixCode finds the code at the start of nBits bits. The tables may have holes, so a code is known only when every
+// continuation of the bits gives the same table entry. Padding with zeros instead would take the hole of the end symbol
+// for its neighbor. l = 0 says that the code is not known.
 func (t *tables) prefixCode(bits uint, nBits int) (symbol uint8, l int) {
 	row, left := 0, nBits
 	for left >= 8 {

@@ -1,5 +1,7 @@
 package verify
 
+import "io"
+
 // tables are the lookup tables of one unit as stored (docs/format.md §6), checked once by
 // parseTables so that walks need no further care.
 type tables struct {
@@ -13,8 +15,20 @@ type tables struct {
 	// runEnd is the slot where a run of equal values ends.
 	runEnd [maxTables][rowBytes]uint16
 
-	// raw is what was stored, for the checks of unread bytes.
+	// raw is luts as stored, for the checks of unread bytes.
 	raw []byte
+}
+
+// readTables reads and checks luts.
+func readTables(r *io.SectionReader) (*tables, error) {
+	if n := r.Size(); n > (maxTables+1)*rowBytes {
+		return nil, badArray(arrayLUTs, "%d bytes; %d are the most", n, (maxTables+1)*rowBytes)
+	}
+	luts, err := readAll(r, arrayLUTs)
+	if err != nil {
+		return nil, err
+	}
+	return parseTables(luts)
 }
 
 // parseTables checks luts, (rows)*256 bytes, and keeps a reference to it.
@@ -84,8 +98,8 @@ func (t *tables) leaked(i, s int) bool {
 	return true
 }
 
-// checkReachable walks all tables level by level from table 0 and judges every slot on the way.
-// The levels bound the walk, so circles end it with an error too.
+// checkReachable walks all tables level by level from table 0 and checks every slot on the way. The levels bound the
+// walk, so circles end it with an error too.
 func (t *tables) checkReachable() error {
 	level := []int{0}
 	for depth := 0; len(level) > 0; depth++ {
@@ -105,8 +119,7 @@ func (t *tables) checkReachable() error {
 	return nil
 }
 
-// checkTable judges table i, reached with depth lookups before it, and adds the tables that it
-// leads to.
+// checkTable checks table i, reached with depth lookups before it, and adds the tables that it leads to.
 func (t *tables) checkTable(i, depth int, below *[maxTables]bool) error {
 	for s, v := range t.rows[i] {
 		if t.leaked(i, s) {

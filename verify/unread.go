@@ -1,38 +1,33 @@
 package verify
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
-// CheckUnread looks at the stored bits that decoding never uses, where the format decides them
-// without encoding again (docs/format.md §6, §7): the tables' unused slots and lengths, the bits behind
-// the last code, and the gaps of windows in which no code starts. A difference means that the file
-// decodes as it should but is not what the official encoder writes; each comes back as a warning. The
-// error is that of reading, or of a last chunk that does not decode.
+// CheckUnread looks at the stored bits that decoding never uses, where the format decides them without encoding again
+// (docs/format.md §6, §7): the tables' unused slots and lengths, the bits behind the last code, and the gaps of windows in
+// which no code starts. Each difference comes back as a warning: the file decodes as it should, but the official encoder
+// writes other bits. The error comes from reading, or from a last chunk that does not decode.
 func (u *Unit) CheckUnread(ctx context.Context) ([]*StructureError, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	var warnings []*StructureError
-	warn := func(e *StructureError) {
-		if e != nil {
-			warnings = append(warnings, e)
-		}
-	}
-	b, end, err := u.decodeEnd()
+	end, err := u.decodeEnd()
 	if err != nil {
 		return nil, err
 	}
-	book, foreign := readCodebook(u.tables)
-	if foreign != nil {
-		warn(foreign)
+	var warnings []*StructureError
+	if book, foreign := readCodebook(u.tables); foreign != nil {
+		warnings = append(warnings, foreign)
 	} else {
-		warn(checkForm(u.tables.raw, book.luts()))
-		warn(u.checkTail(b, end, book.eof))
+		warnings = append(warnings, checkForm(u.tables.raw, book.luts()), end.checkTail(book.eof))
 	}
-	warn(u.checkUnreadGaps(b, end))
-	return warnings, nil
+	warnings = append(warnings, end.checkGaps())
+	return slices.DeleteFunc(warnings, func(e *StructureError) bool { return e == nil }), nil
 }
 
-// checkForm compares the stored tables with those that the encoder makes of the same code.
+// checkForm compares the stored tables with the tables that the official encoder makes of the same code.
 func checkForm(stored, want []byte) *StructureError {
 	if len(stored) != len(want) {
 		return badArray(arrayLUTs, "%d rows, the code needs %d", len(stored)/rowBytes, len(want)/rowBytes)
@@ -45,47 +40,50 @@ func checkForm(stored, want []byte) *StructureError {
 	return nil
 }
 
-// decodeEnd decodes the last chunk that starts codes. The block holds it and all behind it; end is
-// the bit in it behind the last code.
-func (u *Unit) decodeEnd() (b *block, end int, err error) {
-	r := chunkRange{u.chunkAt(u.nElems - 1), 1}
-	r.n = u.nChunks - r.first
-	first, last := u.span(r)
-	b = newBlock(r.n, int(last-first))
+// streamEnd is the last chunk that starts codes, decoded, and all chunks behind it.
+type streamEnd struct {
+	*block
+	bit int // behind the last code, from the start of the block
+}
+
+func (u *Unit) decodeEnd() (*streamEnd, error) {
+	first := u.chunkAt(u.nElems - 1)
+	r := chunkRange{first, u.nChunks - first}
+	b := u.newBlock(r)
 	if err := u.load(b, r, nil); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	d, c := u.chunkOf(b, 0), &b.codes[0]
+	d, c := b.chunk(&u.layout, 0), &b.codes[0]
 	if !u.decodeLast(c, &d) {
-		return nil, 0, u.diagnose(c, &d, nil)
+		return nil, u.diagnose(c, &d, nil)
 	}
-	return b, c.end, nil
+	return &streamEnd{b, c.end}, nil
 }
 
 // checkTail compares the bits behind the last code with the start of the end symbol's code.
-func (u *Unit) checkTail(b *block, end int, eof code) *StructureError {
-	nBits := -end & 7
+func (e *streamEnd) checkTail(eof code) *StructureError {
+	nBits := -e.bit & 7
 	if nBits == 0 {
 		return nil
 	}
-	got, want := peek(b.stream, end)>>(32-nBits), eof.value>>(32-nBits)
+	got, want := peek(e.stream, e.bit)>>(32-nBits), eof.value>>(32-nBits)
 	if got != want {
-		return badAt(arrayEncodedExponent, int64(b.first)*chunkBits+int64(end), "last bits are %0*b, the official encoder writes %0*b",
-			nBits, got, nBits, want)
+		return badAt(arrayEncodedExponent, int64(e.first)*chunkBits+int64(e.bit),
+			"last bits are %0*b, the official encoder writes %0*b", nBits, got, nBits, want)
 	}
 	return nil
 }
 
-// checkUnreadGaps looks at the gaps of windows in which no code starts. They are 0, but for the
-// window that the last code reaches into and in which the end symbol's bits begin.
-func (u *Unit) checkUnreadGaps(b *block, end int) *StructureError {
-	for w := b.codes[0].lastStart()/windowBits + 1; w < b.n*chunkWindows; w++ {
+// checkGaps looks at the gaps of windows in which no code starts. They are 0, except in the window that the last code
+// reaches into and in which the end symbol's bits begin.
+func (e *streamEnd) checkGaps() *StructureError {
+	for w := e.codes[0].lastStart()/windowBits + 1; w < e.n*chunkWindows; w++ {
 		want := 0
-		if w == end/windowBits && end%8 != 0 {
-			want = end % windowBits
+		if w == e.bit/windowBits && e.bit%8 != 0 {
+			want = e.bit % windowBits
 		}
-		if got := gapAt(b.gaps, w); got != want {
-			return badAt(arrayGaps, int64(b.first)*chunkWindows+int64(w), "unused gap is %d, the official encoder writes %d", got, want)
+		if got := gapAt(e.gaps, w); got != want {
+			return badAt(arrayGaps, int64(e.first)*chunkWindows+int64(w), "unused gap is %d, the official encoder writes %d", got, want)
 		}
 	}
 	return nil

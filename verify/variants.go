@@ -2,30 +2,38 @@ package verify
 
 import "fmt"
 
-// variantGo is the variant that every machine can run.
-const variantGo = "go"
+// variant is a way of comparing and joining weights. exponents and sm are [n] bytes each, bf16 is [2n]. All variants give
+// the same results.
+type variant struct {
+	name string
+	same func(exponents, sm, bf16 []byte) bool // reports whether exponents and sm make up the little-endian weights in bf16
+	join func(bf16, exponents, sm []byte)      // writes the weights of exponents and sm to bf16
+}
+
+// variants lists the variants that this machine can run, slowest first.
+var variants = append([]variant{{"go", sameWeightsGo, joinWeightsGo}}, simdVariants()...)
+
+// fastest returns the last variant.
+func fastest() *variant { return &variants[len(variants)-1] }
 
 // Variants lists the ways of comparing weights that this machine can run, slowest first.
 func Variants() []string {
-	names := []string{variantGo}
-	for i := range simdVariants {
-		names = append(names, simdVariants[i].name)
+	var names []string
+	for i := range variants {
+		names = append(names, variants[i].name)
 	}
 	return names
 }
 
-// findSame returns the named variant's sameWeights, or the fastest for the empty name.
-func findSame(variant string) (func(exponents, sm, bf16 []byte) bool, error) {
-	switch variant {
-	case "":
-		return sameWeights, nil
-	case variantGo:
-		return sameWeightsGo, nil
+// findVariant returns the named variant, or the fastest for the empty name.
+func findVariant(name string) (*variant, error) {
+	if name == "" {
+		return fastest(), nil
 	}
-	for i := range simdVariants {
-		if simdVariants[i].name == variant {
-			return simdVariants[i].sameWeights, nil
+	for i := range variants {
+		if variants[i].name == name {
+			return &variants[i], nil
 		}
 	}
-	return nil, fmt.Errorf("verify variant %q: this machine has %v", variant, Variants())
+	return nil, fmt.Errorf("verify variant %q: this machine has %v", name, Variants())
 }

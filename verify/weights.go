@@ -7,34 +7,6 @@ func weight(exponent, sm uint8) uint16 {
 	return uint16(sm&0x80)<<8 | uint16(exponent)<<7 | uint16(sm&0x7f)
 }
 
-// simd is a variant in assembly. Its loops take a positive multiple of block weights.
-type simd struct {
-	name  string
-	block int
-	same  func(exponents, sm, bf16 *byte, n int) bool
-	join  func(bf16, exponents, sm *byte, n int)
-}
-
-// sameWeights reports whether exponents and sm, [n] each, make up the little-endian BF16 weights
-// in bf16, [2n], by the fastest variant.
-func sameWeights(exponents, sm, bf16 []byte) bool {
-	if len(simdVariants) == 0 {
-		return sameWeightsGo(exponents, sm, bf16)
-	}
-	return simdVariants[len(simdVariants)-1].sameWeights(exponents, sm, bf16)
-}
-
-func (v *simd) sameWeights(exponents, sm, bf16 []byte) bool {
-	k := len(sm) - len(sm)%v.block
-	if k > 0 {
-		_, _ = exponents[k-1], bf16[2*k-1]
-		if !v.same(&exponents[0], &sm[0], &bf16[0], k) {
-			return false
-		}
-	}
-	return sameWeightsGo(exponents[k:], sm[k:], bf16[2*k:])
-}
-
 func sameWeightsGo(exponents, sm, bf16 []byte) bool {
 	n := len(sm)
 	exponents, bf16 = exponents[:n], bf16[:2*n]
@@ -50,25 +22,6 @@ func sameWeightsGo(exponents, sm, bf16 []byte) bool {
 	return diff == 0
 }
 
-// joinWeights writes the BF16 weights of exponents and sm, [n] each, to bf16, [2n], by the fastest
-// variant.
-func joinWeights(bf16, exponents, sm []byte) {
-	if len(simdVariants) == 0 {
-		joinWeightsGo(bf16, exponents, sm)
-		return
-	}
-	simdVariants[len(simdVariants)-1].joinWeights(bf16, exponents, sm)
-}
-
-func (v *simd) joinWeights(bf16, exponents, sm []byte) {
-	k := len(sm) - len(sm)%v.block
-	if k > 0 {
-		_, _ = exponents[k-1], bf16[2*k-1]
-		v.join(&bf16[0], &exponents[0], &sm[0], k)
-	}
-	joinWeightsGo(bf16[2*k:], exponents[k:], sm[k:])
-}
-
 func joinWeightsGo(bf16, exponents, sm []byte) {
 	n := len(sm)
 	exponents, bf16 = exponents[:n], bf16[:2*n]
@@ -82,7 +35,7 @@ func joinWeightsGo(bf16, exponents, sm []byte) {
 	}
 }
 
-// weight4 is weight for four neighbours at once.
+// weight4 is weight for four neighbors at once.
 func weight4(exponents, sm uint32) uint64 {
 	e, s := unpack4(exponents), unpack4(sm)
 	const sign = 0x0080008000800080

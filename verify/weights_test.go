@@ -18,16 +18,12 @@ func TestJoin(t *testing.T) {
 		exponents[w] = uint8(w >> 7)
 	}
 	sm := signMantissa(bf16)
-	joins := map[string]func(bf16, exponents, sm []byte){"chosen": joinWeights, "go": joinWeightsGo}
-	for i := range simdVariants {
-		joins[simdVariants[i].name] = simdVariants[i].joinWeights
-	}
-	for name, join := range joins {
+	for _, v := range variants {
 		for _, n := range []int{0, 1, 3, 4, 31, 32, 33, 63, 64, 100, 129, 1 << 16} {
 			got := make([]byte, 2*n)
-			join(got, exponents[:n], sm[:n])
+			v.join(got, exponents[:n], sm[:n])
 			if !bytes.Equal(got, bf16[:2*n]) {
-				t.Errorf("%s: %d weights joined wrongly", name, n)
+				t.Errorf("%s: %d weights joined wrongly", v.name, n)
 			}
 		}
 	}
@@ -37,7 +33,7 @@ func TestJoin(t *testing.T) {
 func TestSame(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, name := range append(Variants(), "") {
-		same, err := findSame(name)
+		v, err := findVariant(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,12 +45,12 @@ func TestSame(t *testing.T) {
 				exponents[i] = uint8(w >> 7)
 			}
 			sm := signMantissa(bf16)
-			if !same(exponents, sm, bf16) {
+			if !v.same(exponents, sm, bf16) {
 				t.Errorf("%s: %d equal weights differ", name, n)
 			}
 			for bit := range 16 * n {
 				bf16[bit/8] ^= 1 << (bit % 8)
-				if same(exponents, sm, bf16) {
+				if v.same(exponents, sm, bf16) {
 					t.Errorf("%s: %d weights, bit %d of weight %d goes unnoticed", name, n, bit%16, bit/16)
 				}
 				bf16[bit/8] ^= 1 << (bit % 8)

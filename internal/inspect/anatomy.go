@@ -7,14 +7,14 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// band is one coloured stretch of a bar.
+// band is one colored stretch of a bar.
 type band struct {
 	class, name string
 	bytes       int64
 }
 
-// before are the stretches of the model in BF16, after those in DF11. What is stored the same in both comes first, so
-// that the eye sees only the exponents shrink.
+// before are the bands of the model in BF16. The bytes that are the same before and after come first, so that the eye sees
+// only the exponents shrink.
 func (r *Report) before() []band {
 	var coded int64
 	for _, u := range r.Units {
@@ -28,6 +28,7 @@ func (r *Report) before() []band {
 	}
 }
 
+// after are the bands of the model in DF11.
 func (r *Report) after() []band {
 	part := map[string]int64{}
 	for _, p := range r.Parts {
@@ -39,7 +40,7 @@ func (r *Report) after() []band {
 	}
 }
 
-// anatomy draws both sizes as bars to one scale, made of what they consist of.
+// anatomy draws both sizes as bars to one scale, made of their bands.
 func (r *Report) anatomy() template.HTML {
 	const top, height, gap = 34, 54, 58
 	before, after := r.before(), r.after()
@@ -86,7 +87,7 @@ func legend(s *svg, bands []band, y, scale float64) {
 	}
 }
 
-// fits tells whether a band has room for its name.
+// fits reports whether a band has room for its name.
 func fits(b band, scale float64) bool { return textWidth(b.name)*1.15 < float64(b.bytes)*scale-16 }
 
 // bar draws the bands side by side, with their names where there is room.

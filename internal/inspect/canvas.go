@@ -75,7 +75,7 @@ func newCanvas(w, h int, background color.NRGBA) (*canvas, error) {
 	return c, nil
 }
 
-// blend mixes a colour into a pixel; alpha goes from 0 to 255.
+// blend mixes a color into a pixel; alpha goes from 0 to 255.
 func (c *canvas) blend(x, y int, col color.NRGBA, alpha int) {
 	if alpha == 0 || !(image.Point{x, y}).In(c.img.Rect) {
 		return
@@ -90,13 +90,16 @@ func (c *canvas) rect(col color.NRGBA, x, y, w, h int) {
 	draw.Draw(c.img, image.Rect(x, y, x+w, y+h), image.NewUniform(col), image.Point{}, draw.Src)
 }
 
-// trapezoid fills between two horizontal edges: from (x0, x1) at y to (x2, x3) at y+h. Its slanting edges are smoothed in
-// sixteenths of a pixel.
-func (c *canvas) trapezoid(col color.NRGBA, alpha, y, h, x0, x1, x2, x3 int) {
+// edge is a horizontal line.
+type edge struct{ left, right, y int }
+
+// trapezoid fills the area between two edges. Its slanting sides are smoothed in sixteenths of a pixel.
+func (c *canvas) trapezoid(col color.NRGBA, alpha int, top, bottom edge) {
 	const sub = 16
+	h, y := bottom.y-top.y, top.y
 	for j := range h {
-		left := (x0*(2*h-2*j-1) + x2*(2*j+1)) * sub / (2 * h)
-		right := (x1*(2*h-2*j-1) + x3*(2*j+1)) * sub / (2 * h)
+		left := (top.left*(2*h-2*j-1) + bottom.left*(2*j+1)) * sub / (2 * h)
+		right := (top.right*(2*h-2*j-1) + bottom.right*(2*j+1)) * sub / (2 * h)
 		for i := left / sub; i <= right/sub; i++ {
 			covered := min(right, (i+1)*sub) - max(left, i*sub)
 			c.blend(i, y+j, col, alpha*max(0, covered)/sub)
@@ -104,7 +107,7 @@ func (c *canvas) trapezoid(col color.NRGBA, alpha, y, h, x0, x1, x2, x3 int) {
 	}
 }
 
-// glyph finds a letter; one that the atlas lacks is shown as a question mark.
+// glyph finds a letter. A letter that the atlas lacks is shown as a question mark.
 func (c *canvas) glyph(face string, r rune) glyph {
 	if g, ok := c.g.index[face][r]; ok {
 		return g

@@ -6,10 +6,10 @@ import (
 	"math"
 )
 
-// bias is BF16's: exponent e stands for values from 2^(e-bias) on.
+// bias is the exponent bias of BF16: exponent e stands for values from 2^(e-bias) on.
 const bias = 127
 
-// codeRange is how long the codes of an exponent are over the units that have one.
+// codeRange says how long the codes of an exponent are in the units that have a code for it.
 type codeRange struct {
 	shortest, longest int
 	mean              float64 // by weights
@@ -54,12 +54,12 @@ func (r *Report) exponents() template.HTML {
 	for e := first; e <= last; e++ {
 		most, longest = max(most, float64(r.Histogram[e])/total), max(longest, codes[e].longest)
 	}
-	yTicks(s, left, top, up, most)
+	for _, p := range ticks(0, most, 0.2, 0.1, 0.05, 0.02, 0.01)[1:] {
+		s.gridLine(left, top+up-p/most*up, fmt.Sprintf("%.0f %%", 100*p))
+	}
 	base := float64(top + up + axis)
-	for _, n := range codeTicks(longest) {
-		y := base + float64(n)/float64(longest)*down
-		s.line("grid", left, y, chartWidth, y)
-		s.text("e small muted", left-8, y+4, fmt.Sprintf("%d", n))
+	for _, n := range ticks(0, float64(longest), 8, 4)[1:] {
+		s.gridLine(left, base+n/float64(longest)*down, fmt.Sprintf("%.0f", n))
 	}
 	every := max(1, int(math.Ceil(34/step)))
 	for e := first; e <= last; e++ {
@@ -74,8 +74,8 @@ func (r *Report) exponents() template.HTML {
 			s.circle("c-e", x, y, min(4.5, step*0.3), hint)
 		}
 		if p > 0 {
-			y := base + min(float64(longest), -math.Log2(p))/float64(longest)*down
-			s.line("ideal", x-min(7, step*0.4), y, x+min(7, step*0.4), y)
+			y, half := base+min(float64(longest), -math.Log2(p))/float64(longest)*down, min(7, step*0.4)
+			s.line("ideal", x-half, y, x+half, y)
 		}
 		if (e-bias)%every == 0 {
 			s.power("m small", x, top+up+22, e-bias)
@@ -117,29 +117,18 @@ func distinct(h *Histogram) (n int) {
 	return n
 }
 
-// yTicks draws lines at round percentages up to most.
-func yTicks(s *svg, left, top, height, most float64) {
-	step := 0.1
-	for _, c := range []float64{0.2, 0.1, 0.05, 0.02, 0.01} {
-		if step = c; most/c >= 3 {
+// ticks are the multiples of a step from low to high. The step is the first of steps that gives three or more, or the
+// last one.
+func ticks(low, high float64, steps ...float64) (list []float64) {
+	step := steps[len(steps)-1]
+	for _, s := range steps {
+		if (high-low)/s >= 3 {
+			step = s
 			break
 		}
 	}
-	for p := step; p < most; p += step {
-		y := top + height - p/most*height
-		s.line("grid", left, y, chartWidth, y)
-		s.text("e small muted", left-8, y+4, fmt.Sprintf("%.0f %%", 100*p))
+	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9; i++ {
+		list = append(list, i*step)
 	}
-}
-
-// codeTicks are round lengths up to the longest code.
-func codeTicks(longest int) (ticks []int) {
-	step := 4
-	if longest > 16 {
-		step = 8
-	}
-	for n := step; n <= longest; n += step {
-		ticks = append(ticks, n)
-	}
-	return ticks
+	return list
 }

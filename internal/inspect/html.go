@@ -13,13 +13,13 @@ import (
 //go:embed report.html.tmpl
 var page string
 
-// page model: what report.html.tmpl shows.
+// pageData is the data of report.html.tmpl.
 type pageData struct {
 	*Report
 	Anatomy, Exponents, Layers, Heat template.HTML
 }
 
-// Charts tells whether weights were read, so that there is something to draw.
+// Charts reports whether weights were read, so that there is something to draw.
 func (p pageData) Charts() bool { return p.Exponents != "" }
 
 // HTML returns the report as one page without references to anything outside. The report must be finished.
@@ -44,10 +44,10 @@ var pageFuncs = template.FuncMap{
 	"share": func(part, whole int64) string { return share(float64(part), float64(whole)) },
 	"fixed": func(digits int, x float64) string { return fmt.Sprintf("%.*f", digits, x) },
 	"sub":   func(a, b float64) float64 { return a - b },
+	"ratio": share,
 	"width": func(part, whole int64) template.CSS {
 		return template.CSS(fmt.Sprintf("width:%.2f%%", 100*float64(part)/math.Max(1, float64(whole))))
 	},
-	"ratio": func(a, b float64) string { return share(a, b) },
 }
 
 // Limit is how close a model comes to a limit of the format.

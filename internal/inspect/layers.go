@@ -5,10 +5,11 @@ import (
 	"html/template"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// chartUnits are the units that charts by unit show: those that are compressed and were read, in reading order, single
+// chartUnits are the units that charts by unit show: the compressed ones whose weights were read, in reading order, single
 // units first.
 func (r *Report) chartUnits() []Unit {
 	var single, stacked []Unit
@@ -24,7 +25,7 @@ func (r *Report) chartUnits() []Unit {
 	return append(single, stacked...)
 }
 
-// span is a run of units of one stack.
+// stack is a run of units whose paths differ only in a number.
 type stack struct {
 	name     string
 	from, to int // indices in chartUnits, to included
@@ -32,7 +33,7 @@ type stack struct {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// stacks groups neighbours whose paths differ in a number only.
+// stacks groups neighbors whose paths differ only in a number.
 func stacks(units []Unit) []stack {
 	var list []stack
 	last := ""
@@ -62,27 +63,33 @@ func stackName(first, last string) string {
 	return strings.Replace(first, a, a+" – "+b, 1)
 }
 
-// places says where units stand on the x axis, with room between stacks.
-func places(list []stack, n int, left float64) (x []float64, step float64) {
-	slots := float64(n) + 0.8*float64(len(list)-1)
-	step = min(110, (chartWidth-left)/slots)
-	x = make([]float64, n)
-	at := left
-	for _, s := range list {
-		for i := s.from; i <= s.to; i++ {
-			x[i] = at + step/2
-			at += step
-		}
-		at += 0.8 * step
-	}
-	return x, step
+// columns says where units stand on the x axis, with room between stacks.
+type columns struct {
+	stacks []stack
+	x      []float64 // the middle of each unit
+	step   float64
 }
 
-// stackLabels writes names under brackets, on as many rows as they need.
-func stackLabels(s *svg, list []stack, x []float64, step, y float64) {
-	var ends []float64
-	for _, st := range list {
-		a, b := x[st.from]-step*0.4, x[st.to]+step*0.4
+func newColumns(units []Unit, left float64) columns {
+	c := columns{stacks: stacks(units), x: make([]float64, len(units))}
+	slots := float64(len(units)) + 0.8*float64(len(c.stacks)-1)
+	c.step = min(110, (chartWidth-left)/slots)
+	at := left
+	for _, s := range c.stacks {
+		for i := s.from; i <= s.to; i++ {
+			c.x[i] = at + c.step/2
+			at += c.step
+		}
+		at += 0.8 * c.step
+	}
+	return c
+}
+
+// label writes the names of the stacks under brackets at height y, on as many rows as they need, three at most.
+func (c *columns) label(s *svg, y float64) {
+	var ends []float64 // of the rows
+	for _, st := range c.stacks {
+		a, b := c.x[st.from]-c.step*0.4, c.x[st.to]+c.step*0.4
 		s.line("axis", a, y, b, y)
 		w := textWidth(st.name)
 		from := min(max(0, (a+b-w)/2), chartWidth-w)
@@ -104,62 +111,37 @@ func stackLabels(s *svg, list []stack, x []float64, step, y float64) {
 	}
 }
 
-// layers draws for each unit what a weight takes, and the bound.
+// layers draws for each unit the bits that a weight takes, and the bound.
 func (r *Report) layers() template.HTML {
 	const left, top, height = 46, 30, 220
 	units := r.chartUnits()
-	list := stacks(units)
-	x, step := places(list, len(units), left)
-	low, high := math.Inf(1), math.Inf(-1)
+	cols := newColumns(units, left)
+	var bits, bounds []float64
 	for _, u := range units {
-		low, high = min(low, u.Bound), max(high, u.Bits)
+		bits, bounds = append(bits, u.Bits), append(bounds, u.Bound)
 	}
-	low, high = math.Floor(low*10-0.5)/10, math.Ceil(high*10+0.5)/10
+	low, high := math.Floor(slices.Min(bounds)*10-0.5)/10, math.Ceil(slices.Max(bits)*10+0.5)/10
 	y := func(bits float64) float64 { return top + height*(high-bits)/(high-low) }
 	s := newSVG("layers", top+height+72, "Bits per weight by unit", fmt.Sprintf(
 		"Every unit takes between %.2f and %.2f bits per weight; Shannon's bound lies between %.2f and %.2f. The mean is %.3f against a bound of %.3f.",
-		extreme(units, math.Min, func(u Unit) float64 { return u.Bits }), extreme(units, math.Max, func(u Unit) float64 { return u.Bits }),
-		extreme(units, math.Min, func(u Unit) float64 { return u.Bound }), extreme(units, math.Max, func(u Unit) float64 { return u.Bound }), r.Bits, r.Bound))
-	for _, bits := range bitTicks(low, high) {
-		s.line("grid", left, y(bits), chartWidth, y(bits))
-		s.text("e small muted", left-8, y(bits)+4, fmt.Sprintf("%.1f", bits))
+		slices.Min(bits), slices.Max(bits), slices.Min(bounds), slices.Max(bounds), r.Bits, r.Bound))
+	for _, bits := range ticks(low, high, 2, 1, 0.5, 0.2, 0.1) {
+		s.gridLine(left, y(bits), fmt.Sprintf("%.1f", bits))
 	}
-	radius := min(5, max(1.6, step*0.3))
+	radius := min(5, max(1.6, cols.step*0.3))
 	for i, u := range units {
-		hint := fmt.Sprintf("%s: %.3f bits per weight, bound %.3f", u.Path, u.Bits, u.Bound)
-		s.line("stem", x[i], y(u.Bound), x[i], y(u.Bits))
-		s.line("ideal", x[i]-radius*1.2, y(u.Bound), x[i]+radius*1.2, y(u.Bound))
-		s.circle("c-e", x[i], y(u.Bits), radius, hint)
+		x := cols.x[i]
+		s.line("stem", x, y(u.Bound), x, y(u.Bits))
+		s.line("ideal", x-radius*1.2, y(u.Bound), x+radius*1.2, y(u.Bound))
+		s.circle("c-e", x, y(u.Bits), radius, fmt.Sprintf("%s: %.3f bits per weight, bound %.3f", u.Path, u.Bits, u.Bound))
 	}
 	s.text("s muted", left, 14, "bits per weight, of 16 in BF16")
 	s.circle("c-e", chartWidth-190, 10, 4.5, "")
 	s.text("s small muted", chartWidth-180, 14, "stored")
 	s.line("ideal", chartWidth-122, 10, chartWidth-110, 10)
 	s.text("s small muted", chartWidth-104, 14, "Shannon's bound")
-	stackLabels(s, list, x, step, top+height+10)
+	cols.label(s, top+height+10)
 	return s.done()
-}
-
-func extreme(units []Unit, pick func(a, b float64) float64, of func(Unit) float64) float64 {
-	v := of(units[0])
-	for _, u := range units[1:] {
-		v = pick(v, of(u))
-	}
-	return v
-}
-
-// bitTicks are round values between low and high.
-func bitTicks(low, high float64) (ticks []float64) {
-	step := 1.0
-	for _, c := range []float64{2, 1, 0.5, 0.2, 0.1} {
-		if step = c; (high-low)/c >= 3 {
-			break
-		}
-	}
-	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9; i++ {
-		ticks = append(ticks, i*step)
-	}
-	return ticks
 }
 
 // shades is the number of tones of the heat map.
@@ -169,19 +151,19 @@ const shades = 24
 func (r *Report) heat() template.HTML {
 	const left, top = 46, 8
 	units := r.chartUnits()
-	list := stacks(units)
-	x, step := places(list, len(units), left)
+	cols := newColumns(units, left)
 	first, last := r.visible()
 	cell := min(16, max(4, 260/float64(last-first+1)))
 	height := cell * float64(last-first+1)
 	s := newSVG("heat", top+height+72, "Exponents by unit", "Each column is a unit, each row an exponent; the darker, the more weights have it. "+r.exponentsText())
+	width := num(cols.step + 0.3)
 	var paths [shades + 1]strings.Builder
 	for i := range units {
 		total := float64(units[i].Histogram.Total())
 		for e := first; e <= last; e++ {
 			tone := int(math.Ceil(shades * math.Sqrt(min(1, float64(units[i].Histogram[e])/total/0.3))))
 			if tone > 0 {
-				fmt.Fprintf(&paths[tone], "M%s %sh%sv%sh-%sz", num(x[i]-step/2), num(top+float64(last-e)*cell), num(step+0.3), num(cell+0.3), num(step+0.3))
+				fmt.Fprintf(&paths[tone], "M%s %sh%sv%sh-%sz", num(cols.x[i]-cols.step/2), num(top+float64(last-e)*cell), width, num(cell+0.3), width)
 			}
 		}
 	}
@@ -196,7 +178,7 @@ func (r *Report) heat() template.HTML {
 			s.power("e small", left-6, top+(float64(last-e)+0.5)*cell+5, e-bias)
 		}
 	}
-	stackLabels(s, list, x, step, top+height+10)
+	cols.label(s, top+height+10)
 	return s.done()
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// Colours of the picture; the page's light ones.
+// Colors of the picture: the light ones of the page.
 var (
 	paper = color.NRGBA{0xfb, 0xfa, 0xf6, 255}
 	ink   = color.NRGBA{0x1e, 0x1d, 0x1a, 255}
@@ -30,8 +30,8 @@ const (
 )
 
 // PNG draws the main plot: both sizes as bars, and the exponents that make the difference. The same report gives the same
-// bytes on every machine. The report must be finished; with an empty name the picture does not depend on what the model is
-// called.
+// bytes on every machine. The report must be finished. Without a name in the report, the headline says what the picture
+// shows.
 func PNG(r *Report) ([]byte, error) {
 	c, err := newCanvas(pictureWidth, pictureHeight, paper)
 	if err != nil {
@@ -49,7 +49,7 @@ func PNG(r *Report) ([]byte, error) {
 	return c.png()
 }
 
-// words are the picture's headline and the line below it. Without a name the headline is what the picture shows.
+// words are the picture's headline and the line below it.
 func (r *Report) words() (title, lead string) {
 	part := share(float64(r.DF11Bytes), float64(r.BF16Bytes))
 	switch {
@@ -67,7 +67,7 @@ func (c *canvas) anatomy(r *Report) {
 	before, after := r.before(), r.after()
 	whole := max(r.BF16Bytes, r.DF11Bytes)
 	first, second := edges(before, whole), edges(after, whole)
-	c.trapezoid(teal, 40, y+height, gap, first[1], first[2], second[1], second[2])
+	c.trapezoid(teal, 40, edge{first[1], first[2], y + height}, edge{second[1], second[2], y + height + gap})
 	c.bands("BF16", before, first, y, height)
 	c.bands("DF11", after, second, y+height+gap, height)
 	end := second[len(second)-1]
@@ -89,7 +89,7 @@ func edges(bands []band, whole int64) []int {
 	return at
 }
 
-// bands fills the stretches of a bar and names those that are wide enough; the bar's own name comes first.
+// bands draws the bands of a bar, with their names where there is room. The bar's own name comes first.
 func (c *canvas) bands(name string, bands []band, at []int, y, height int) {
 	for i, b := range bands {
 		c.rect(tones[b.class], at[i], y, at[i+1]-at[i], height)

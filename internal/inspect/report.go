@@ -25,7 +25,7 @@ const (
 	DF11   Kind = "df11"   // a DF11 model: what is stored
 )
 
-// Report is what is known of a model.
+// Report describes a model.
 type Report struct {
 	Name       string `json:"name"`
 	Commit     string `json:"commit,omitempty"`
@@ -37,7 +37,7 @@ type Report struct {
 	Traps      []Trap `json:"traps,omitempty"`           // why the DF11 model would load wrongly
 
 	Files   int     `json:"files"`
-	Bytes   int64   `json:"bytes"` // of the weight files that were inspected
+	Bytes   int64   `json:"bytes"` // of the inspected weight files
 	DTypes  []DType `json:"dtypes"`
 	Units   []Unit  `json:"units"`
 	Weights int64   `json:"weights"` // in units
@@ -87,13 +87,13 @@ const (
 	PartHeaders      = "file headers"
 )
 
-// Unit is what is known of one unit.
+// Unit describes one unit of a model.
 type Unit struct {
 	Path    string `json:"path"`
 	Tensors int    `json:"tensors"`
 	Weights int64  `json:"weights"`
 	Reason  string `json:"stays_bf16,omitempty"` // why it is not compressed, as the manifest has it
-	Why     string `json:"-"`                    // the same in words, to be read behind "it"
+	Why     string `json:"-"`                    // the reason in words, which continue "it"
 
 	Histogram Histogram  `json:"histogram"` // of the weights that were read
 	Lengths   [256]uint8 `json:"-"`         // code length by exponent
@@ -108,7 +108,8 @@ type Unit struct {
 	Bound    float64 `json:"bound"`
 	Longest  int     `json:"longest_code"`
 
-	// LargestChunk is the number of weights in the fullest chunk; for a source it is the mean, since only encoding shows.
+	// LargestChunk is the number of weights in the fullest chunk; for a source it is the mean, since only encoding shows the
+	// fullest.
 	LargestChunk    int      `json:"largest_chunk"`
 	LargestExponent int      `json:"largest_exponent"`
 	Headroom        Headroom `json:"headroom"`
@@ -121,7 +122,7 @@ type Code struct {
 	Share    float64 `json:"share"` // of the weights that were read
 }
 
-// Headroom is what is left below DF11's limits.
+// Headroom is the room left below DF11's limits.
 type Headroom struct {
 	Exponents int   `json:"exponents"`
 	LUTs      int   `json:"luts"`
@@ -129,7 +130,7 @@ type Headroom struct {
 	Weights   int64 `json:"weights"`
 }
 
-// Finish computes what follows from histogram, code lengths and sizes.
+// Finish computes the figures that follow from histogram, code lengths and sizes.
 func (u *Unit) Finish() {
 	u.Bits = bf16Bits
 	if u.Weights > 0 && u.Bytes > 0 {
@@ -209,7 +210,7 @@ func natural(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// digits is how many digits s starts with.
+// digits is the number of digits at the start of s.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {

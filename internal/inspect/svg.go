@@ -11,13 +11,13 @@ import (
 // chartWidth is the width of every chart, in its own units.
 const chartWidth = 920
 
-// svg builds one chart. Colours come from the page's style sheet by class.
+// svg builds one chart. Colors come from the page's style sheet by class.
 type svg struct {
 	b      strings.Builder
 	height float64
 }
 
-// newSVG starts a chart with a title and a description for those who do not see it.
+// newSVG starts a chart with a title and a description for readers who do not see it.
 func newSVG(id string, height float64, title, desc string) *svg {
 	s := &svg{height: height}
 	fmt.Fprintf(&s.b, `<svg id="%s" viewBox="0 0 %d %s" role="img" aria-labelledby="%s-t %s-d"><title id="%s-t">%s</title><desc id="%s-d">%s</desc>`,
@@ -57,6 +57,12 @@ func (s *svg) end(tag, hint string) {
 
 func (s *svg) line(class string, x1, y1, x2, y2 float64) {
 	fmt.Fprintf(&s.b, `<path class="%s" d="M%s %sL%s %s"/>`, class, num(x1), num(y1), num(x2), num(y2))
+}
+
+// gridLine draws a line across the chart at height y, with its value at the left.
+func (s *svg) gridLine(left, y float64, value string) {
+	s.line("grid", left, y, chartWidth, y)
+	s.text("e small muted", left-8, y+4, value)
 }
 
 // polygon fills the area between the points x0, y0, x1, y1, …

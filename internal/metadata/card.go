@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"regexp"
@@ -21,7 +22,7 @@ type CardInput struct {
 	Source    *FrontMatter // of the source's README.md; nil if it has none
 
 	// What the Hub says of the source, for keys on which its README.md is silent.
-	PipelineTag, LibraryName, License string
+	PipelineTag, LibraryName string
 
 	Layout      plan.Layout
 	Component   string // folder of the converted part of a diffusers pipeline; "" at the root
@@ -33,14 +34,14 @@ type CardInput struct {
 	Like        string   // catalogue entry without which verify does not find the plan again; "" for none
 	GivenDict   bool     // nothing in the repo states the pattern dict, which was given
 	Image       string   // picture of sizes and exponents beside the card; "" if there is none
-	NoticeFiles []string // licence files that were copied
+	NoticeFiles []string // license files that were copied
 
 	SourceBytes    int64 // of the weights, before; F32 that is exact BF16 counts as such
-	F32Bytes       int64 // the same as the source stores them; 0 if none is F32
+	F32Bytes       int64 // of the weights as the source stores them; 0 if none is F32
 	NExactF32      int64 // weights that the source holds as F32
-	OutputBytes    int64 // and after
+	OutputBytes    int64 // of the weights, after
 	NUnits         int64 // stored as DF11
-	NWeights       int64 // in these
+	NWeights       int64 // in the units stored as DF11
 	KeptBF16       []KeptUnit
 	TiedEmbeddings bool
 	Differences    []string
@@ -79,18 +80,18 @@ func Card(in CardInput) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// frontMatter writes the block: what the source says, minus what is no longer true, plus what is new.
+// frontMatter writes the block from the source's: keys that are no longer true are left out, and our own are added.
 func (in CardInput) frontMatter() ([]byte, error) {
 	w, src := &yamlWriter{}, in.Source
 	w.text("base_model", in.BaseModel)
 	if in.BaseModel != "" {
 		w.text("base_model_relation", "quantized") // the Hub's word for "the same model in another format"
 	}
-	w.text("license", in.license())
+	w.text("license", in.Source.String("license"))
 	w.copyStrings(src, "license_name")
 	w.copyStrings(src, "license_link")
 	w.text("library_name", in.library())
-	w.text("pipeline_tag", firstText(src.String("pipeline_tag"), in.PipelineTag))
+	w.text("pipeline_tag", cmp.Or(src.String("pipeline_tag"), in.PipelineTag))
 	w.copyStrings(src, "language")
 	w.copyStrings(src, "datasets")
 	w.list("tags", cardTags(src.Strings("tags")))
@@ -102,25 +103,14 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	return w.bytes()
 }
 
-func (in CardInput) license() string { return firstText(in.Source.String("license"), in.License) }
-
-// library falls back to the one that the layout implies.
+// library falls back to the library that the layout implies.
 func (in CardInput) library() string {
 	implied := map[plan.Layout]string{
 		plan.Transformers: "transformers", plan.TransformersSingle: "transformers",
 		plan.Diffusers: "diffusers", plan.DiffusersSingle: "diffusers",
 		plan.ComfyUI: "diffusion-single-file",
 	}
-	return firstText(in.Source.String("library_name"), in.LibraryName, implied[in.Layout])
-}
-
-func firstText(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
+	return cmp.Or(in.Source.String("library_name"), in.LibraryName, implied[in.Layout])
 }
 
 // ownTags make a repo findable as DF11.
@@ -132,7 +122,7 @@ var staleTag = regexp.MustCompile(`(?i)^(gguf|ggml|awq|gptq|mlx|exl[23]|bnb|bits
 	`text-generation-inference|text-embeddings-inference|endpoints_compatible|autotrain_compatible|` +
 	`(license|base_model|region|arxiv|dataset|doi|model-index|deploy):.*)$`)
 
-// cardTags returns our tags, then those of the source that are still true, each once.
+// cardTags returns our tags, then the tags of the source that are still true, each once.
 func cardTags(source []string) []string {
 	tags := slices.Clone(ownTags)
 	seen := map[string]bool{}
@@ -148,7 +138,7 @@ func cardTags(source []string) []string {
 	return tags
 }
 
-// LicenseName is the licence in words: its own name if it has one, else the Hub's id.
+// LicenseName is the license in words: its own name if it has one, else the Hub's id.
 func (in CardInput) LicenseName() string {
-	return firstText(in.Source.String("license_name"), in.license())
+	return cmp.Or(in.Source.String("license_name"), in.Source.String("license"))
 }

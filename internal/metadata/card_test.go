@@ -69,19 +69,31 @@ func llamaCard(t testing.TB) metadata.CardInput {
 	}
 }
 
-func localCard() metadata.CardInput {
+// frontMatter parses a block that holds one line.
+func frontMatter(t *testing.T, line string) *metadata.FrontMatter {
+	t.Helper()
+	f, err := metadata.ParseFrontMatter([]byte("---\n" + line + "\n---\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func localCard(t *testing.T) metadata.CardInput {
+	t.Helper()
 	return metadata.CardInput{
 		Name: "my model-DF11", Layout: plan.Transformers, Loader: plan.Loader{Via: "bfloat16_model=", Class: "Gemma3ForConditionalGeneration"},
-		Provenance: "derived:x", Derived: true, TiedEmbeddings: true, License: "no", LibraryName: "transformers",
+		Provenance: "derived:x", Derived: true, TiedEmbeddings: true, Source: frontMatter(t, `license: "no"`), LibraryName: "transformers",
 		SourceBytes: 255416, OutputBytes: 183258, NUnits: 3, NWeights: 1234,
 		Verification: []metadata.Verification{{Method: "cpu", Decoder: "CPU", NUnits: 3, NTensors: 5, NWeights: 1234}},
 	}
 }
 
-func diffusersCard() metadata.CardInput {
+func diffusersCard(t *testing.T) metadata.CardInput {
+	t.Helper()
 	return metadata.CardInput{
 		Name: "FLUX.1-dev-DF11", Repo: "me/FLUX.1-dev-DF11", BaseModel: "black-forest-labs/FLUX.1-dev",
-		Layout: plan.Diffusers, Component: "transformer", Provenance: "given", License: "other", PipelineTag: "text-to-image",
+		Layout: plan.Diffusers, Component: "transformer", Provenance: "given", Source: frontMatter(t, "license: other"), PipelineTag: "text-to-image",
 		Loader:      plan.Loader{Via: "bfloat16_model=", Class: "FluxTransformer2DModel (diffusers)"},
 		SourceBytes: 23800000000, OutputBytes: 16300000000, NUnits: 57, NWeights: 11900000000,
 		Verification: []metadata.Verification{{Method: "cpu", Decoder: "CPU", NUnits: 57, NTensors: 1, NWeights: 1}},
@@ -89,10 +101,10 @@ func diffusersCard() metadata.CardInput {
 }
 
 func TestCardGolden(t *testing.T) {
-	comfy := diffusersCard()
+	comfy := diffusersCard(t)
 	comfy.Layout, comfy.WeightFile, comfy.Component, comfy.Readers = plan.ComfyUI, "flux1-dev-DF11.safetensors", "", nil
 	for name, in := range map[string]metadata.CardInput{
-		"card_llama.md": llamaCard(t), "card_local.md": localCard(), "card_diffusers.md": diffusersCard(), "card_comfyui.md": comfy,
+		"card_llama.md": llamaCard(t), "card_local.md": localCard(t), "card_diffusers.md": diffusersCard(t), "card_comfyui.md": comfy,
 	} {
 		got, err := metadata.Card(in)
 		if err != nil {

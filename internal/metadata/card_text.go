@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -12,11 +13,11 @@ import (
 
 // cardFuncs are the words of card.md.tmpl.
 var cardFuncs = template.FuncMap{
-	"code": code, "plain": plainText, "link": modelLink, "count": groupDigits, "reason": ReasonText, "python": pythonText,
-	"shell": shellWord,
+	"code": code, "plain": plainText, "link": modelLink, "count": groupDigits, "reason": ReasonText,
+	"python": strconv.QuoteToASCII, "shell": shellWord,
 }
 
-// code makes a code span of text that may come from anywhere.
+// code makes a code span of hostile text.
 func code(s string) string {
 	return "`" + strings.NewReplacer("`", "'", "\n", " ", "\r", " ", "|", "\\|").Replace(s) + "`"
 }
@@ -26,9 +27,6 @@ func plainText(s string) string {
 	return strings.NewReplacer("\n", " ", "\r", " ", "|", "\\|", "<", "&lt;", "`", "\\`", "[", "\\[", "*", "\\*",
 		"_", "\\_").Replace(s)
 }
-
-// pythonText makes a Python string literal.
-func pythonText(s string) string { return strconv.QuoteToASCII(s) }
 
 // shellWord makes one word of a command line.
 func shellWord(s string) string {
@@ -40,7 +38,7 @@ func shellWord(s string) string {
 
 var shellSafe = regexp.MustCompile(`^[\w./@+:][\w./@+:-]*$`)
 
-// repoID is what can be linked to.
+// repoID matches a model id that can be linked to.
 var repoID = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[\w.-]+$`)
 
 // modelLink links to a model on the Hub.
@@ -70,7 +68,8 @@ var reasons = map[string]string{
 	"empty":          "has no weights",
 }
 
-// ReasonText says in words why a unit stays in BF16; what it does not know it returns as it is, made safe for a line.
+// ReasonText says in words why a unit stays in BF16. It returns a reason that it does not know as it is, made safe for a
+// line of Markdown.
 func ReasonText(reason string) string {
 	if words, ok := reasons[reason]; ok {
 		return words
@@ -79,7 +78,7 @@ func ReasonText(reason string) string {
 }
 
 // Where names the model in commands: the repo, or the folder.
-func (in CardInput) Where() string { return firstText(in.Repo, in.Name) }
+func (in CardInput) Where() string { return cmp.Or(in.Repo, in.Name) }
 
 // Against names the source in commands, pinned to its commit.
 func (in CardInput) Against() string {

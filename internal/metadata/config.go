@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -22,8 +23,8 @@ const (
 // ErrAlreadyDF11 says that a source config has a dfloat11_config already.
 var ErrAlreadyDF11 = errors.New("config.json has a dfloat11_config already: the source is a DF11 model")
 
-// ErrQuantized says that a source config describes quantised weights.
-var ErrQuantized = errors.New("config.json has a quantization_config: the source is quantised, not BF16")
+// ErrQuantized says that a source config describes quantized weights.
+var ErrQuantized = errors.New("config.json has a quantization_config: the source is quantized, not BF16")
 
 // NewConfig returns the config.json that the official compressor writes where a layout has none: the dfloat11_config and
 // nothing else, without a final newline.
@@ -56,7 +57,7 @@ func InsertConfig(config []byte, dict plan.PatternDict) ([]byte, error) {
 	return append(out, config[o.end:]...), nil
 }
 
-// object is what insertion needs to know of the top-level object of a config.
+// object describes the top-level object of a config, for the insertion of a member.
 type object struct {
 	members map[string]json.RawMessage
 	end     int    // where the new member goes: after the last value, or after the brace of an empty object
@@ -169,30 +170,16 @@ func (o *object) setStyle(rest []byte) {
 	}
 }
 
-// blankWords replaces the words NaN, Infinity and -Infinity, which only Python writes, by lists of the same length, so
-// that a JSON decoder accepts them, wherever a value may stand and nowhere else, and every offset stays true.
-func blankWords(config []byte) []byte {
-	out := bytes.Clone(config)
-	inString := false
-	for i := 0; i < len(out); i++ {
-		switch {
-		case inString && out[i] == '\\':
-			i++
-		case out[i] == '"':
-			inString = !inString
-		case !inString:
-			blankWord(out[i:])
-		}
-	}
-	return out
-}
+// stringOrWord matches a JSON string, or a word for a number that only Python writes.
+var stringOrWord = regexp.MustCompile(`(?s)"(?:\\.|[^"\\])*"|-?Infinity|NaN`)
 
-// blankWord replaces a word at the start of text.
-func blankWord(text []byte) {
-	for word, list := range map[string]string{"NaN": "[1]", "Infinity": "[111111]", "-Infinity": "[1111111]"} {
-		if bytes.HasPrefix(text, []byte(word)) {
-			copy(text, list)
-			return
+// blankWords replaces NaN, Infinity and -Infinity outside of strings by lists of the same length: a JSON decoder accepts
+// them wherever a value may stand and nowhere else, and every offset stays true.
+func blankWords(config []byte) []byte {
+	return stringOrWord.ReplaceAllFunc(config, func(match []byte) []byte {
+		if match[0] == '"' {
+			return match
 		}
-	}
+		return fmt.Appendf(nil, "[%s]", strings.Repeat("1", len(match)-2))
+	})
 }

@@ -12,10 +12,10 @@ import (
 // FrontMatter is the YAML block at the start of a source's README.md. A nil FrontMatter is an empty one.
 type FrontMatter struct{ mapping *yaml.Node }
 
-// frontMatterBlock finds the block as the Hub does: between two lines of three dashes.
+// frontMatterBlock finds the block between two lines of three dashes, as the Hub does.
 var frontMatterBlock = regexp.MustCompile(`\A(?:\x{FEFF})?\s*---[ \t]*\r?\n((?s:.*?\n)??)---[ \t]*(?:\r?\n|\z)`)
 
-// maxFrontMatter bounds what is parsed: real blocks have a few kilobytes.
+// maxFrontMatter bounds the block: real ones have a few kilobytes.
 const maxFrontMatter = 1 << 20
 
 // ParseFrontMatter reads the block of a README.md. A file without one gives nil; a block that is not a YAML mapping, or
@@ -46,8 +46,8 @@ func ParseFrontMatter(readme []byte) (*FrontMatter, error) {
 	return &FrontMatter{root}, nil
 }
 
-// plainCopy copies a node without comments, anchors and aliases, and makes sure that text which could be taken for a
-// number or a boolean is quoted. Depth and number of nodes are bounded, since aliases can describe endless trees.
+// plainCopy copies a node without comments, anchors and aliases, and quotes text that a reader could take for a number or
+// a boolean. Depth and number of nodes are bounded, since aliases can describe endless trees.
 func plainCopy(n *yaml.Node, depth int, nLeft *int) (*yaml.Node, error) {
 	if *nLeft--; depth == 0 || *nLeft < 0 {
 		return nil, errors.New("nested too deep or too large")
@@ -164,7 +164,7 @@ func (w *yamlWriter) list(key string, values []string) {
 	w.add(key, n)
 }
 
-// copyStrings adds a key of a source whose values must be strings: one value stays one, a list stays a list.
+// copyStrings adds a key of the source whose values must be strings: a single value stays single, a list stays a list.
 func (w *yamlWriter) copyStrings(f *FrontMatter, key string) {
 	if n := f.get(key); n != nil && n.Kind == yaml.ScalarNode {
 		w.text(key, f.String(key))

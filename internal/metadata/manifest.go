@@ -13,8 +13,8 @@ const ManifestName = "df11-manifest.json"
 // SchemaVersion is the version of the manifest that this package writes, and the newest that it reads.
 const SchemaVersion = 1
 
-// Manifest records what a DF11 repo was made from, what is in it, and what was proved (docs/manifest.md). It holds no
-// times, no host names and no counts of machines: the same source and plan give the same bytes.
+// Manifest records the source of a DF11 repo, its content, and the proofs that were carried out (docs/manifest.md). It
+// holds no times, no host names and no counts of machines: the same source and plan give the same bytes.
 type Manifest struct {
 	Schema       int            `json:"schema_version"`
 	Tool         Tool           `json:"tool"`
@@ -80,12 +80,12 @@ const (
 	BF16 Status = "bf16" // the source's weights unchanged, because DF11 cannot hold them
 )
 
-// Unit is one compressed module, or one that had to stay as it was.
+// Unit is one module that is compressed, or that stays in BF16 because DF11 cannot hold it.
 type Unit struct {
 	Path         string       `json:"path"`
 	File         string       `json:"file"`
 	Status       Status       `json:"status"`
-	Reason       string       `json:"reason,omitempty"` // why it stays in BF16
+	Reason       string       `json:"reason,omitempty"` // why the unit stays in BF16
 	NWeights     int64        `json:"n_weights"`
 	Tensors      []UnitTensor `json:"tensors"`                 // in encoding order
 	SourceSHA256 string       `json:"source_sha256,omitempty"` // of the weights' bits in encoding order; optional
@@ -105,11 +105,11 @@ type Exponents struct {
 type UnitTensor struct {
 	Name  string  `json:"name"` // in the output
 	Shape []int64 `json:"shape"`
-	// SourceDType is F32 where the source holds the weights so, all of them with a lower half of zeros; else empty.
+	// SourceDType is F32 where the source holds the tensor as F32 and the lower half of every weight is zero; else empty.
 	SourceDType string `json:"source_dtype,omitempty"`
 }
 
-// Kind says what an output file is.
+// Kind is the kind of an output file.
 type Kind string
 
 // Kinds of output files.
@@ -158,8 +158,7 @@ type Verification struct {
 	NUnits   int64  `json:"n_units"`          // decoded from the stored bytes
 	NTensors int64  `json:"n_tensors"`        // compared with the source, copied ones included
 	NWeights int64  `json:"n_weights"`        // of units, all 16 bits compared and equal
-	// NExactF32 counts F32 weights of the source whose lower half was read and found to be zero; all others are compared as
-	// they are.
+	// NExactF32 counts F32 weights of the source whose lower half was read and found to be zero.
 	NExactF32 int64 `json:"n_exact_f32,omitempty"`
 }
 
@@ -179,10 +178,10 @@ func (m *Manifest) Marshal() ([]byte, error) {
 	return numberList.ReplaceAllFunc(b.Bytes(), onOneLine), nil
 }
 
-// numberList matches an indented list of numbers. Its line ends cannot lie inside a string.
+// numberList matches an indented list of numbers. It matches nothing inside a string, since JSON strings have no line ends.
 var numberList = regexp.MustCompile(`\[\n +\d+(?:,\n +\d+)*\n +\]`)
 
-// onOneLine joins the lines of a number list: shapes are read by people too.
+// onOneLine joins the lines of a number list, since people read shapes too.
 func onOneLine(list []byte) []byte {
 	var out []byte
 	for i, field := range bytes.Fields(list) {
@@ -211,8 +210,8 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// ParseManifest reads and checks a manifest. Members that it does not know are ignored, a newer schema version is an
-// error. What it returns is consistent in itself; whether it is true only a proof can tell.
+// ParseManifest reads and checks a manifest. It ignores members that it does not know; a newer schema version is an error.
+// The manifest that it returns is consistent in itself; only a proof can tell whether it is true.
 func ParseManifest(data []byte) (*Manifest, error) {
 	var v struct {
 		Schema int `json:"schema_version"`

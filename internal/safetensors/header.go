@@ -63,7 +63,7 @@ func (h *Header) Lookup(name string) (Tensor, bool) {
 	return h.Tensors[i], true
 }
 
-// ByOffset returns the tensors in the order of their data; empty tensors come before the one they share an offset with.
+// ByOffset returns the tensors in the order of their data; an empty tensor comes before the tensor at the same offset.
 func (h *Header) ByOffset() []Tensor {
 	list := slices.Clone(h.Tensors)
 	slices.SortStableFunc(list, compareOffsets)

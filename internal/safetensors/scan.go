@@ -1,16 +1,18 @@
 package safetensors
 
 import (
-	"math"
+	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// scanner reads exactly the JSON that a safetensors header may hold. There is no general value: what is not expected
-// is an error, so nesting cannot grow, and nothing is skipped unseen.
+// scanner reads exactly the JSON that a safetensors header may hold. It knows no general value: everything unexpected is
+// an error, so nesting cannot grow, and nothing is skipped unseen.
 type scanner struct {
-	b   []byte // valid UTF-8
-	pos int
+	b    []byte // valid UTF-8
+	pos  int
+	text []byte // of the string under way
 }
 
 func (s *scanner) space() {
@@ -100,18 +102,16 @@ func (s *scanner) numbers(tensor string) ([]int64, error) {
 func (s *scanner) number(tensor string) (int64, error) {
 	s.space()
 	start := s.pos
-	var n int64
 	for s.pos < len(s.b) && s.b[s.pos] >= '0' && s.b[s.pos] <= '9' {
-		digit := int64(s.b[s.pos] - '0')
-		if n > (math.MaxInt64-digit)/10 {
-			return 0, fail(ErrNumber, tensor, "too large at byte %d", start)
-		}
-		n = n*10 + digit
 		s.pos++
 	}
-	text := s.b[start:s.pos]
-	if len(text) == 0 || len(text) > 1 && text[0] == '0' {
+	text := string(s.b[start:s.pos])
+	if text == "" || len(text) > 1 && text[0] == '0' {
 		return 0, fail(ErrNumber, tensor, "at byte %d", start)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fail(ErrNumber, tensor, "too large at byte %d", start)
 	}
 	if s.pos < len(s.b) && (s.b[s.pos] == '.' || s.b[s.pos]|0x20 == 'e') {
 		return 0, fail(ErrNumber, tensor, "fraction or exponent at byte %d", start)
@@ -119,76 +119,50 @@ func (s *scanner) number(tensor string) (int64, error) {
 	return n, nil
 }
 
-// str reads a JSON string. Raw control characters and unpaired surrogates are errors, so that every name has exactly
-// one meaning.
+// str reads a JSON string. Raw control characters and unpaired surrogates are errors, so that every name has exactly one
+// meaning.
 func (s *scanner) str(tensor string) (string, error) {
 	if err := s.expect('"', tensor); err != nil {
 		return "", err
 	}
-	start := s.pos
-	for s.pos < len(s.b) {
-		switch c := s.b[s.pos]; {
-		case c == '"':
-			s.pos++
-			return string(s.b[start : s.pos-1]), nil
-		case c == '\\':
-			return s.escaped(tensor, start)
-		case c < 0x20:
-			return "", s.syntax(tensor, "control character in a string")
-		}
-		s.pos++
-	}
-	return "", s.syntax(tensor, "string without an end")
-}
-
-// escaped goes on with a string that began at start and has its first backslash at the scanner's position.
-func (s *scanner) escaped(tensor string, start int) (string, error) {
-	out := append([]byte(nil), s.b[start:s.pos]...)
+	s.text = s.text[:0]
 	for s.pos < len(s.b) {
 		c := s.b[s.pos]
 		s.pos++
 		switch {
 		case c == '"':
-			return string(out), nil
+			return string(s.text), nil
 		case c < 0x20:
 			return "", s.syntax(tensor, "control character in a string")
 		case c != '\\':
-			out = append(out, c)
+			s.text = append(s.text, c)
 		default:
 			r, ok := s.escape()
 			if !ok {
 				return "", s.syntax(tensor, "bad escape")
 			}
-			out = utf8.AppendRune(out, r)
+			s.text = utf8.AppendRune(s.text, r)
 		}
 	}
 	return "", s.syntax(tensor, "string without an end")
 }
 
-// escape reads what follows a backslash.
+// escape reads the rest of an escape, behind the backslash.
 func (s *scanner) escape() (rune, bool) {
 	if s.pos >= len(s.b) {
 		return 0, false
 	}
 	c := s.b[s.pos]
 	s.pos++
-	switch c {
-	case '"', '\\', '/':
-		return rune(c), true
-	case 'b':
-		return '\b', true
-	case 'f':
-		return '\f', true
-	case 'n':
-		return '\n', true
-	case 'r':
-		return '\r', true
-	case 't':
-		return '\t', true
-	case 'u':
+	if c == 'u' {
 		return s.unicode()
 	}
-	return 0, false
+	const letters, meanings = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
+	i := strings.IndexByte(letters, c)
+	if i < 0 {
+		return 0, false
+	}
+	return rune(meanings[i]), true
 }
 
 // unicode reads the digits of \uXXXX and, after a high surrogate, the low one.
@@ -210,17 +184,7 @@ func (s *scanner) hex4() (rune, bool) {
 	if s.pos+4 > len(s.b) {
 		return 0, false
 	}
-	var r rune
-	for _, c := range s.b[s.pos : s.pos+4] {
-		switch {
-		case c >= '0' && c <= '9':
-			r = r<<4 | rune(c-'0')
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			r = r<<4 | rune(c|0x20-'a'+10)
-		default:
-			return 0, false
-		}
-	}
+	r, err := strconv.ParseUint(string(s.b[s.pos:s.pos+4]), 16, 16)
 	s.pos += 4
-	return r, true
+	return rune(r), err == nil
 }

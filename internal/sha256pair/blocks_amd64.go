@@ -18,5 +18,5 @@ func blocks(a, b *state, p, q []byte, n int) {
 //go:noescape
 func blocksSHANI(a, b *state, p, q *byte, n int)
 
-// cpuid7 asks for leaf 7, which processors have that have AVX2; x/sys/cpu does not tell of the SHA instructions.
+// cpuid7 reads leaf 7, which every processor with AVX2 has: x/sys/cpu does not report the SHA instructions.
 func cpuid7() (ebx uint32)

@@ -5,22 +5,22 @@ import (
 	"sync"
 )
 
-// Lockstep lets goroutines that hash messages of their own advance in pairs: who comes first waits, and the next to come
-// hashes for both. The zero value works; with nil everybody hashes alone.
+// Lockstep lets goroutines that hash messages of their own advance in pairs: the first goroutine to call Write waits, and
+// the second hashes for both. The zero value works; with a nil Lockstep every goroutine hashes alone.
 //
-// A goroutine is a member from Join to Leave. In between it keeps coming to Write, and nothing that it waits for there
-// may depend on another member's Write.
+// A goroutine is a member from Join to Leave. Between two calls of Write a member must not wait for anything that depends
+// on another member's Write.
 type Lockstep struct {
 	mu      sync.Mutex
 	members int
-	waiting *call // at most one: the next to come takes it along
+	waiting *call // at most one: the next goroutine hashes for it
 }
 
 // call is one call of Write.
 type call struct {
 	h    hash.Hash
-	p    []byte      // what is not hashed
-	back chan []byte // gets what is left when nobody works on it any more
+	p    []byte      // the bytes that are not hashed yet
+	back chan []byte // gets the rest of p when nobody works on it any more
 }
 
 // Join makes the caller a member.
@@ -33,7 +33,7 @@ func (l *Lockstep) Join() {
 	l.members++
 }
 
-// Leave ends what Join began. Who is then the only member goes on alone.
+// Leave ends the membership. The last member that remains goes on alone.
 func (l *Lockstep) Leave() {
 	if l == nil {
 		return
@@ -71,7 +71,7 @@ func (l *Lockstep) Write(h hash.Hash, p []byte) {
 	h.Write(p)
 }
 
-// meet takes along the one who is waiting, or leaves p to the next to come. Both are nil for the only member.
+// meet takes the waiting call as other, or makes own, which waits for the next goroutine. Both are nil for the only member.
 func (l *Lockstep) meet(h hash.Hash, p []byte) (own, other *call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *Lockstep) meet(h hash.Hash, p []byte) (own, other *call) {
 	return own, other
 }
 
-// handBack lets a call go on waiting for what it has left, or its goroutine go on.
+// handBack lets a call wait again if much of it is left, and its goroutine go on otherwise.
 func (l *Lockstep) handBack(c *call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,35 +24,23 @@ const (
 	DecodeTiles = "decode_tiles"
 )
 
-// Sizes of the interface.
-// Sizes of launches, and of what the entry points read and write.
+// Sizes of launches, and of the data that the entry points read and write.
 const (
-	Threads    = 512    // of a block of every entry point
-	TileBytes  = 4096   // docs/format.md §1: bytes of the coded stream per tile
-	TableBytes = 24_576 // what BuildTables writes
+	Threads     = 512    // of a block of every entry point
+	TileBytes   = 4096   // docs/format.md §1: bytes of the coded stream per tile
+	TableBytes  = 24_576 // output of BuildTables
+	BuildShared = 1024   // bytes of dynamic shared memory of BuildTables
 
 	// Slack is how many bytes must be readable behind gaps: the official kernel reads one too many.
 	Slack = 16
-
-	buildShared  = 1024
-	tilesFixed   = 64 + TableBytes + 16
-	decodeFixed  = 64 + 1024 + 24 // scan, slots, room for alignment
-	officialBase = Threads*4 + 4  // docs/format.md §9
 )
 
-// OfficialShared is the dynamic shared memory, in bytes, that the official kernel needs for chunks of
-// at most n weights (docs/format.md §9).
-func OfficialShared(n int) int { return officialBase + 2*n }
+// OfficialShared is the dynamic shared memory, in bytes, that the official kernel needs for chunks of at most n weights
+// (docs/format.md §9).
+func OfficialShared(n int) int { return Threads*4 + 4 + 2*n }
 
-// DecodeShared is the same for our Decode with its largest tables. It works with OfficialShared
-// too, and with less than the one or the other not at all.
-func DecodeShared(n int) int { return decodeFixed + TableBytes/2 + n }
-
-// BuildShared is the dynamic shared memory of BuildTables.
-func BuildShared() int { return buildShared }
-
-// TilesShared is the dynamic shared memory of DecodeTiles for chunks of at most n weights.
-func TilesShared(n int) int { return tilesFixed + n }
+// TilesShared is the dynamic shared memory, in bytes, of DecodeTiles for chunks of at most n weights.
+func TilesShared(n int) int { return 64 + TableBytes + 16 + n }
 
 var versionLine = regexp.MustCompile(`(?m)^\.version\s+(\d+)\.(\d+)\s*$`)
 
@@ -66,7 +54,7 @@ func Version(ptx string) (major, minor int, ok bool) {
 	return major, minor, n == 2 && err == nil
 }
 
-// NeedsCUDA names the oldest CUDA version whose driver reads a PTX version, as far as it is known.
+// NeedsCUDA names the oldest CUDA version whose driver reads a PTX version; "" if it is not known.
 func NeedsCUDA(major, minor int) string {
 	known := map[string]string{
 		"6.0": "9.0", "6.3": "10.0", "6.4": "10.1", "6.5": "10.2", "7.0": "11.0", "7.1": "11.1", "7.8": "11.8",

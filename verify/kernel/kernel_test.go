@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/verify/internal/ptx"
+	"github.com/df11-convert/df11-convert/verify/kernel/ptxtest"
 )
 
 // launch is one way to run a kernel over a unit.
@@ -25,9 +25,16 @@ type launch struct {
 	seed  uint64
 }
 
+// decodeShared is OfficialShared for our Decode with its largest tables. Decode works with OfficialShared too, but with less
+// than both it does not.
+func decodeShared(n int) int {
+	const scan, slots, alignment = 64, 1024, 24
+	return scan + slots + alignment + TableBytes/2 + n
+}
+
 // memory holds a unit as a GPU would.
 type memory struct {
-	ptx.Memory
+	ptxtest.Memory
 	out                                    []byte
 	luts, stream, sm, positions, gaps, dst uint64
 }
@@ -51,54 +58,54 @@ func (m *memory) args(u *unit) []uint64 {
 }
 
 // decode runs the entry point that both kernels have.
-func decode(k *ptx.Kernel, u *unit, l launch) ([]byte, ptx.Stats, error) {
+func decode(k *ptxtest.Kernel, u *unit, l launch) ([]byte, ptxtest.Stats, error) {
 	m := newMemory(u, l)
 	most := min(u.most(), 32768) // corrupt positions can say anything
 	shared := OfficialShared(most)
 	if l.own {
-		shared = DecodeShared(most)
+		shared = decodeShared(most)
 	}
-	stats, err := k.Run(&m.Memory, ptx.Launch{
+	stats, err := k.Run(&m.Memory, ptxtest.Launch{
 		Grid: u.nChunks(), Block: Threads, SharedBytes: shared, Args: m.args(u), Seed: l.seed, MaxSteps: l.steps,
 	})
 	return m.out, stats, err
 }
 
 // decodeTiles runs our two entry points with ready tables.
-func decodeTiles(mod *ptx.Module, u *unit, l launch, grid int) ([]byte, ptx.Stats, error) {
+func decodeTiles(mod *ptxtest.Module, u *unit, l launch, grid int) ([]byte, ptxtest.Stats, error) {
 	build, err := mod.Kernel(BuildTables)
 	if err != nil {
-		return nil, ptx.Stats{}, err
+		return nil, ptxtest.Stats{}, err
 	}
 	tiles, err := mod.Kernel(DecodeTiles)
 	if err != nil {
-		return nil, ptx.Stats{}, err
+		return nil, ptxtest.Stats{}, err
 	}
 	m := newMemory(u, l)
 	tables := m.Output("tables", make([]byte, TableBytes), 0)
-	built, err := build.Run(&m.Memory, ptx.Launch{
-		Grid: 1, Block: Threads, SharedBytes: BuildShared(), Args: []uint64{m.luts, m.args(u)[6], tables}, Seed: l.seed,
+	built, err := build.Run(&m.Memory, ptxtest.Launch{
+		Grid: 1, Block: Threads, SharedBytes: BuildShared, Args: []uint64{m.luts, m.args(u)[6], tables}, Seed: l.seed,
 	})
 	if err != nil {
 		return nil, built, err
 	}
-	stats, err := tiles.Run(&m.Memory, ptx.Launch{
+	stats, err := tiles.Run(&m.Memory, ptxtest.Launch{
 		Grid: min(grid, u.nChunks()), Block: Threads, SharedBytes: TilesShared(min(u.most(), 32768)), Seed: l.seed, MaxSteps: l.steps,
 		Args: append(m.args(u), tables, uint64(u.nChunks())),
 	})
 	return m.out, stats, err
 }
 
-func ownModule(t testing.TB) *ptx.Module {
+func ownModule(t testing.TB) *ptxtest.Module {
 	t.Helper()
-	m, err := ptx.Parse([]byte(PTX()))
+	m, err := ptxtest.Parse([]byte(PTX()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-func entry(t testing.TB, m *ptx.Module, name string) *ptx.Kernel {
+func entry(t testing.TB, m *ptxtest.Module, name string) *ptxtest.Kernel {
 	t.Helper()
 	k, err := m.Kernel(name)
 	if err != nil {
@@ -108,7 +115,7 @@ func entry(t testing.TB, m *ptx.Module, name string) *ptx.Kernel {
 }
 
 // officialKernel is the official decode.ptx, which is not ours to ship.
-func officialKernel(t testing.TB) *ptx.Kernel {
+func officialKernel(t testing.TB) *ptxtest.Kernel {
 	t.Helper()
 	path := os.Getenv("DF11_OFFICIAL_PTX")
 	if path == "" {
@@ -121,7 +128,7 @@ func officialKernel(t testing.TB) *ptx.Kernel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := ptx.Parse(b)
+	m, err := ptxtest.Parse(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +157,7 @@ func firstDifference(a, b []byte) int {
 }
 
 // mustDecodeOwn runs our entry points in several ways.
-func mustDecodeOwn(t *testing.T, m *ptx.Module, u *unit, l launch) {
+func mustDecodeOwn(t *testing.T, m *ptxtest.Module, u *unit, l launch) {
 	t.Helper()
 	k := entry(t, m, Decode)
 	l.own = l.seed%2 == 0
@@ -289,7 +296,7 @@ func TestManyTilesPerBlock(t *testing.T) {
 }
 
 // mutants runs a kernel without one of its barriers each, and tells which lines nobody missed.
-func mutants(t *testing.T, k *ptx.Kernel, run func(*ptx.Kernel) ([]byte, error), u *unit) (unnoticed []int, n int) {
+func mutants(t *testing.T, k *ptxtest.Kernel, run func(*ptxtest.Kernel) ([]byte, error), u *unit) (unnoticed []int, n int) {
 	t.Helper()
 	for ; ; n++ {
 		mutant, line, ok := k.Without("bar.sync", n)
@@ -308,7 +315,7 @@ func mutants(t *testing.T, k *ptx.Kernel, run func(*ptx.Kernel) ([]byte, error),
 func TestMutants(t *testing.T) {
 	m := ownModule(t)
 	u := normalUnit(t, 40000)
-	lost, n := mutants(t, entry(t, m, Decode), func(k *ptx.Kernel) ([]byte, error) {
+	lost, n := mutants(t, entry(t, m, Decode), func(k *ptxtest.Kernel) ([]byte, error) {
 		out, _, err := decode(k, u, launch{own: true})
 		return out, err
 	}, u)
@@ -316,7 +323,7 @@ func TestMutants(t *testing.T) {
 		t.Errorf("%s: %d barriers, not missed: lines %v", Decode, n, lost)
 	}
 	for _, name := range []string{BuildTables, DecodeTiles} {
-		lost, n := mutants(t, entry(t, m, name), func(k *ptx.Kernel) ([]byte, error) {
+		lost, n := mutants(t, entry(t, m, name), func(k *ptxtest.Kernel) ([]byte, error) {
 			out, _, err := decodeTiles(m.With(k), u, launch{}, 2)
 			return out, err
 		}, u)
@@ -331,7 +338,7 @@ func TestMutants(t *testing.T) {
 func TestMutantsOfficial(t *testing.T) {
 	k := officialKernel(t)
 	u := normalUnit(t, 40000)
-	lost, n := mutants(t, k, func(k *ptx.Kernel) ([]byte, error) {
+	lost, n := mutants(t, k, func(k *ptxtest.Kernel) ([]byte, error) {
 		out, _, err := decode(k, u, launch{slack: Slack})
 		return out, err
 	}, u)
@@ -383,7 +390,7 @@ func TestZeroLengthsOfficial(t *testing.T) {
 	u := *normalUnit(t, 5000)
 	u.luts = bytes.Clone(u.luts)
 	clear(u.luts[len(u.luts)-256:])
-	if _, _, err := decode(k, &u, launch{slack: Slack, steps: 1e6}); !errors.Is(err, ptx.ErrStepLimit) {
+	if _, _, err := decode(k, &u, launch{slack: Slack, steps: 1e6}); !errors.Is(err, ptxtest.ErrStepLimit) {
 		t.Errorf("without code lengths: %v", err)
 	}
 }

@@ -99,14 +99,31 @@ func loadGolden(t testing.TB, dir string) *unit {
 // encode makes a unit of weights, nil if DF11 cannot hold them.
 func encode(t testing.TB, name string, bf []byte) *unit {
 	t.Helper()
-	e, err := encoder.Encode([][]byte{bf})
+	c, err := encoder.NewCounter([]int64{int64(len(bf) / 2)})
 	if err != nil {
 		return nil
 	}
-	return &unit{
-		name: name, luts: e.LUTs, stream: e.EncodedExponent, sm: e.SignMantissa,
-		positions: e.OutputPositions, gaps: e.Gaps, bf: bf,
+	c.Add(0, bf)
+	e, err := c.Finish()
+	if err != nil {
+		return nil
 	}
+	stored := map[string]encoder.Memory{}
+	for _, tensor := range e.Tensors() {
+		stored[tensor.Name] = make(encoder.Memory, tensor.NBytes)
+	}
+	u := &unit{
+		name: name, luts: stored[encoder.NameLUTs], stream: stored[encoder.NameEncodedExponent],
+		sm: stored[encoder.NameSignMantissa], positions: stored[encoder.NameOutputPositions], gaps: stored[encoder.NameGaps], bf: bf,
+	}
+	dst := encoder.Dst{
+		LUTs: encoder.Memory(u.luts), EncodedExponent: encoder.Memory(u.stream), SignMantissa: encoder.Memory(u.sm),
+		OutputPositions: encoder.Memory(u.positions), Gaps: encoder.Memory(u.gaps), SplitPositions: encoder.Memory(nil),
+	}
+	if err := e.Encode(t.Context(), encoder.Memory(bf), dst, 1); err != nil {
+		return nil
+	}
+	return u
 }
 
 // randomWeights are n weights whose exponents follow one of several shapes.

@@ -1,4 +1,4 @@
-// Command generate draws the letters of the Go fonts (BSD licence, golang.org/x/image/font/gofont) into glyphs.png and
+// Command generate draws the letters of the Go fonts (BSD license, golang.org/x/image/font/gofont) into glyphs.png and
 // lists them in glyphs.txt, so that pictures come out the same on every machine. It knows nothing of models.
 package main
 

@@ -2,90 +2,54 @@ package cuda
 
 import "unsafe"
 
-// api are the driver's functions. Sizes are size_t, handles are pointers that only the driver follows,
-// device addresses have 64 bits everywhere. Every function is present once an api is.
+// api are the driver's functions, each with its name in the library. Sizes are size_t, handles are pointers that only the
+// driver follows, device addresses have 64 bits everywhere. Every function is present once an api is. Where a symbol ends
+// in _v2, the plain name of the manual is a function from before 64-bit devices.
 type api struct {
-	init              func(flags uint32) int32
-	driverVersion     func(v *int32) int32
-	errorName         func(code int32, s **byte) int32
-	errorText         func(code int32, s **byte) int32
-	deviceCount       func(n *int32) int32
-	deviceGet         func(dev *int32, ordinal int32) int32
-	deviceName        func(name *byte, n, dev int32) int32
-	deviceAttribute   func(v *int32, attribute, dev int32) int32
-	contextRetain     func(ctx *uintptr, dev int32) int32
-	contextRelease    func(dev int32) int32
-	contextSet        func(ctx uintptr) int32
-	moduleLoad        func(m *uintptr, image *byte, nOptions uint32, options *int32, values *uintptr) int32
-	moduleUnload      func(m uintptr) int32
-	moduleFunction    func(f *uintptr, m uintptr, name *byte) int32
-	functionGet       func(v *int32, attribute int32, f uintptr) int32
-	functionSet       func(f uintptr, attribute, v int32) int32
-	memInfo           func(free, total *uintptr) int32
-	memAlloc          func(p *uint64, n uintptr) int32
-	memFree           func(p uint64) int32
-	memAllocHost      func(p *unsafe.Pointer, n uintptr) int32
-	memFreeHost       func(p unsafe.Pointer) int32
-	copyToDevice      func(dst uint64, src unsafe.Pointer, n, stream uintptr) int32
-	copyToHost        func(dst unsafe.Pointer, src uint64, n, stream uintptr) int32
-	copyOnDevice      func(dst, src uint64, n, stream uintptr) int32
-	fill              func(dst uint64, v uint8, n, stream uintptr) int32
-	streamCreate      func(s *uintptr, flags uint32) int32
-	streamSynchronize func(s uintptr) int32
-	streamDestroy     func(s uintptr) int32
-	eventCreate       func(e *uintptr, flags uint32) int32
-	eventRecord       func(e, stream uintptr) int32
-	eventQuery        func(e uintptr) int32
-	eventElapsed      func(ms *float32, from, to uintptr) int32
-	eventDestroy      func(e uintptr) int32
-	launch            func(f uintptr, gridX, gridY, gridZ, blockX, blockY, blockZ, nShared uint32, stream uintptr, args, extra *unsafe.Pointer) int32
-}
+	Init          func(flags uint32) int32         `symbol:"cuInit"`
+	DriverVersion func(v *int32) int32             `symbol:"cuDriverGetVersion"`
+	ErrorName     func(code int32, s **byte) int32 `symbol:"cuGetErrorName"`
+	ErrorText     func(code int32, s **byte) int32 `symbol:"cuGetErrorString"`
 
-// symbol is a function of the library and the field of an api that it goes to.
-type symbol struct {
-	name string
-	to   any // pointer to a func
-}
+	DeviceCount     func(n *int32) int32                       `symbol:"cuDeviceGetCount"`
+	DeviceGet       func(dev *int32, ordinal int32) int32      `symbol:"cuDeviceGet"`
+	DeviceName      func(name *byte, n, dev int32) int32       `symbol:"cuDeviceGetName"`
+	DeviceAttribute func(v *int32, attribute, dev int32) int32 `symbol:"cuDeviceGetAttribute"`
 
-// symbols has the names in the library. Where the manual's name stands for a newer version with _v2,
-// the plain symbol is one from before 64-bit devices.
-func (a *api) symbols() []symbol {
-	return []symbol{
-		{"cuInit", &a.init},
-		{"cuDriverGetVersion", &a.driverVersion},
-		{"cuGetErrorName", &a.errorName},
-		{"cuGetErrorString", &a.errorText},
-		{"cuDeviceGetCount", &a.deviceCount},
-		{"cuDeviceGet", &a.deviceGet},
-		{"cuDeviceGetName", &a.deviceName},
-		{"cuDeviceGetAttribute", &a.deviceAttribute},
-		{"cuDevicePrimaryCtxRetain", &a.contextRetain},
-		{"cuDevicePrimaryCtxRelease_v2", &a.contextRelease},
-		{"cuCtxSetCurrent", &a.contextSet},
-		{"cuModuleLoadDataEx", &a.moduleLoad},
-		{"cuModuleUnload", &a.moduleUnload},
-		{"cuModuleGetFunction", &a.moduleFunction},
-		{"cuFuncGetAttribute", &a.functionGet},
-		{"cuFuncSetAttribute", &a.functionSet},
-		{"cuMemGetInfo_v2", &a.memInfo},
-		{"cuMemAlloc_v2", &a.memAlloc},
-		{"cuMemFree_v2", &a.memFree},
-		{"cuMemAllocHost_v2", &a.memAllocHost},
-		{"cuMemFreeHost", &a.memFreeHost},
-		{"cuMemcpyHtoDAsync_v2", &a.copyToDevice},
-		{"cuMemcpyDtoHAsync_v2", &a.copyToHost},
-		{"cuMemcpyDtoDAsync_v2", &a.copyOnDevice},
-		{"cuMemsetD8Async", &a.fill},
-		{"cuStreamCreate", &a.streamCreate},
-		{"cuStreamSynchronize", &a.streamSynchronize},
-		{"cuStreamDestroy_v2", &a.streamDestroy},
-		{"cuEventCreate", &a.eventCreate},
-		{"cuEventRecord", &a.eventRecord},
-		{"cuEventQuery", &a.eventQuery},
-		{"cuEventElapsedTime", &a.eventElapsed},
-		{"cuEventDestroy_v2", &a.eventDestroy},
-		{"cuLaunchKernel", &a.launch},
-	}
+	ContextRetain  func(ctx *uintptr, dev int32) int32 `symbol:"cuDevicePrimaryCtxRetain"`
+	ContextRelease func(dev int32) int32               `symbol:"cuDevicePrimaryCtxRelease_v2"`
+	ContextSet     func(ctx uintptr) int32             `symbol:"cuCtxSetCurrent"`
+
+	ModuleLoad     func(m *uintptr, image *byte, nOptions uint32, options *int32, values *uintptr) int32 `symbol:"cuModuleLoadDataEx"`
+	ModuleUnload   func(m uintptr) int32                                                                 `symbol:"cuModuleUnload"`
+	ModuleFunction func(f *uintptr, m uintptr, name *byte) int32                                         `symbol:"cuModuleGetFunction"`
+
+	FunctionGet func(v *int32, attribute int32, f uintptr) int32 `symbol:"cuFuncGetAttribute"`
+	FunctionSet func(f uintptr, attribute, v int32) int32        `symbol:"cuFuncSetAttribute"`
+
+	MemAlloc     func(p *uint64, n uintptr) int32         `symbol:"cuMemAlloc_v2"`
+	MemFree      func(p uint64) int32                     `symbol:"cuMemFree_v2"`
+	MemAllocHost func(p *unsafe.Pointer, n uintptr) int32 `symbol:"cuMemAllocHost_v2"`
+	MemFreeHost  func(p unsafe.Pointer) int32             `symbol:"cuMemFreeHost"`
+
+	CopyToDevice func(dst uint64, src unsafe.Pointer, n, stream uintptr) int32 `symbol:"cuMemcpyHtoDAsync_v2"`
+	CopyToHost   func(dst unsafe.Pointer, src uint64, n, stream uintptr) int32 `symbol:"cuMemcpyDtoHAsync_v2"`
+	CopyOnDevice func(dst, src uint64, n, stream uintptr) int32                `symbol:"cuMemcpyDtoDAsync_v2"`
+	Fill         func(dst uint64, v uint8, n, stream uintptr) int32            `symbol:"cuMemsetD8Async"`
+
+	StreamCreate      func(s *uintptr, flags uint32) int32 `symbol:"cuStreamCreate"`
+	StreamSynchronize func(s uintptr) int32                `symbol:"cuStreamSynchronize"`
+	StreamDestroy     func(s uintptr) int32                `symbol:"cuStreamDestroy_v2"`
+
+	EventCreate  func(e *uintptr, flags uint32) int32      `symbol:"cuEventCreate"`
+	EventRecord  func(e, stream uintptr) int32             `symbol:"cuEventRecord"`
+	EventQuery   func(e uintptr) int32                     `symbol:"cuEventQuery"`
+	EventElapsed func(ms *float32, from, to uintptr) int32 `symbol:"cuEventElapsedTime"`
+	EventDestroy func(e uintptr) int32                     `symbol:"cuEventDestroy_v2"`
+
+	Launch func(
+		f uintptr, gridX, gridY, gridZ, blockX, blockY, blockZ, nShared uint32, stream uintptr, args, extra *unsafe.Pointer,
+	) int32 `symbol:"cuLaunchKernel"`
 }
 
 // check makes an error of a result that is not success. call is the manual's name.
@@ -95,7 +59,7 @@ func (a *api) check(call string, code int32) error {
 	}
 	e := &Error{Call: call, Code: int(code)}
 	var name, text *byte
-	if a.errorName(code, &name) == codeSuccess && a.errorText(code, &text) == codeSuccess {
+	if a.ErrorName(code, &name) == codeSuccess && a.ErrorText(code, &text) == codeSuccess {
 		e.Name, e.Text = goString(name), goString(text)
 	}
 	return e

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// callLimit is how long a closure may take. The longest that should happen is the driver's compiler, seconds; but a call
-// to a device that has gone may never come back.
+// callLimit is how long a closure may take. The driver's compiler, the slowest call, takes seconds; but a call to a
+// device that has gone may never come back.
 const callLimit = 5 * time.Minute
 
-// Info is what is known of a device.
+// Info describes a device.
 type Info struct {
 	Name           string
 	Major, Minor   int // compute capability
@@ -76,8 +76,8 @@ func (d *Driver) OpenDevice(i int) (*Device, error) {
 // Info tells about the device.
 func (d *Device) Info() Info { return d.info }
 
-// run is the device's goroutine. It keeps its thread to the end, and the thread ends with it, so that
-// no other goroutine gets one with a context on it.
+// run is the device's goroutine. It keeps its thread to the end, and the thread ends with it, so that no other
+// goroutine gets a thread with a context.
 func (d *Device) run(ready chan<- error) {
 	defer close(d.done)
 	runtime.LockOSThread()
@@ -102,9 +102,9 @@ func (d *Device) run(ready chan<- error) {
 	}
 }
 
-// Do runs f on the device's thread and returns its error. Closures run one after the other, so they
-// should be short: one that waits keeps all others waiting. If f does not come back in minutes the error
-// is ErrStuck and the device is abandoned; f may still be running then, so what it writes must not be read.
+// Do runs f on the device's thread and returns its error. Closures run one after the other, so f should be short: while
+// it waits, all others wait. If f does not come back in minutes, the error is ErrStuck and the device is abandoned. f
+// may still be running then, so the caller must not read its results.
 func (d *Device) Do(f func(c *Context) error) error {
 	result := make(chan error, 1) // nobody may be left to take it
 	late := d.after(callLimit)
@@ -138,39 +138,39 @@ func (d *Device) Close() {
 	}
 }
 
-// Abandon is Close for a device that may not answer: it waits for nothing and leaves the context, and all
-// memory in it, to the end of the process. To release a context is to wait for what runs on it.
+// Abandon is Close for a device that may not answer: it waits for nothing and leaves the context, and all memory in it,
+// to the end of the process. Releasing a context would wait for the work on it.
 func (d *Device) Abandon() {
 	d.abandoned.Store(true)
 	d.closing.Do(func() { close(d.closed) })
 }
 
 func (c *Context) open(d *Device) error {
-	if err := c.api.check("cuDeviceGet", c.api.deviceGet(&c.device, d.ordinal)); err != nil {
+	if err := c.api.check("cuDeviceGet", c.api.DeviceGet(&c.device, d.ordinal)); err != nil {
 		return err
 	}
 	if err := c.readInfo(&d.info); err != nil {
 		return err
 	}
-	if err := c.api.check("cuDevicePrimaryCtxRetain", c.api.contextRetain(&c.handle, c.device)); err != nil {
+	if err := c.api.check("cuDevicePrimaryCtxRetain", c.api.ContextRetain(&c.handle, c.device)); err != nil {
 		return err
 	}
-	if err := c.api.check("cuCtxSetCurrent", c.api.contextSet(c.handle)); err != nil {
+	if err := c.api.check("cuCtxSetCurrent", c.api.ContextSet(c.handle)); err != nil {
 		c.close()
 		return err
 	}
 	return nil
 }
 
-// close ignores results: after a fault on the device every call returns that fault again.
+// close ignores results: after a fault every call returns that fault again.
 func (c *Context) close() {
-	c.api.contextSet(0)
-	c.api.contextRelease(c.device)
+	c.api.ContextSet(0)
+	c.api.ContextRelease(c.device)
 }
 
 func (c *Context) readInfo(info *Info) error {
 	var name [256]byte
-	if err := c.api.check("cuDeviceGetName", c.api.deviceName(&name[0], int32(len(name)-1), c.device)); err != nil {
+	if err := c.api.check("cuDeviceGetName", c.api.DeviceName(&name[0], int32(len(name)-1), c.device)); err != nil {
 		return err
 	}
 	info.Name = goString(&name[0])
@@ -183,7 +183,7 @@ func (c *Context) readInfo(info *Info) error {
 		attributeMaxSharedOptIn: &info.MaxSharedOptIn,
 	} {
 		var v int32
-		if err := c.api.check("cuDeviceGetAttribute", c.api.deviceAttribute(&v, attribute, c.device)); err != nil {
+		if err := c.api.check("cuDeviceGetAttribute", c.api.DeviceAttribute(&v, attribute, c.device)); err != nil {
 			return err
 		}
 		*to = int(v)

@@ -38,14 +38,14 @@ func Open(path string) (*Driver, error) {
 }
 
 func (d *Driver) start() error {
-	if err := d.api.check("cuInit", d.api.init(0)); err != nil {
+	if err := d.api.check("cuInit", d.api.Init(0)); err != nil {
 		return err
 	}
 	var version, count int32
-	if err := d.api.check("cuDriverGetVersion", d.api.driverVersion(&version)); err != nil {
+	if err := d.api.check("cuDriverGetVersion", d.api.DriverVersion(&version)); err != nil {
 		return err
 	}
-	if err := d.api.check("cuDeviceGetCount", d.api.deviceCount(&count)); err != nil {
+	if err := d.api.check("cuDeviceGetCount", d.api.DeviceCount(&count)); err != nil {
 		return err
 	}
 	d.version, d.count = int(version), int(count)

@@ -11,10 +11,10 @@ var ErrNoDriver = errors.New("no NVIDIA driver")
 // ErrNoDevice says that there is a driver but no device that it would show this process.
 var ErrNoDevice = errors.New("the NVIDIA driver shows no device")
 
-// ErrClosed says that a device was used behind its Close.
+// ErrClosed says that a device was used after its Close.
 var ErrClosed = errors.New("the device is closed")
 
-// ErrStuck says that a call did not come back. What it was about to do is unknown.
+// ErrStuck says that a call did not come back. Its effect is unknown.
 var ErrStuck = errors.New("a call to the NVIDIA driver does not come back")
 
 // The result codes that callers have to know.
@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// RefusedPTX reports whether the driver could not make anything of a module's text on this device.
+// RefusedPTX reports whether the driver could not compile a module's text for this device.
 func (e *Error) RefusedPTX() bool {
 	return e.Code == codeInvalidPTX || e.Code == codeNewerPTX || e.Code == codeNoBinaryForGPU
 }

@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/ebitengine/purego"
 )
@@ -23,12 +24,12 @@ func load(path string) (*api, error) {
 		return nil, fmt.Errorf("%w: %w", ErrNoDriver, err)
 	}
 	a := new(api)
-	for _, s := range a.symbols() {
-		address, err := lookup(lib, s.name)
+	for field, function := range reflect.ValueOf(a).Elem().Fields() {
+		address, err := lookup(lib, field.Tag.Get("symbol"))
 		if err != nil {
 			return nil, fmt.Errorf("the NVIDIA driver is too old: %w", err)
 		}
-		purego.RegisterFunc(s.to, address)
+		purego.RegisterFunc(function.Addr().Interface(), address)
 	}
 	return a, nil
 }

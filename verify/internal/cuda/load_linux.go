@@ -4,8 +4,8 @@ package cuda
 
 import "github.com/ebitengine/purego"
 
-// libraries are where the driver is: where the loader finds it, and where systems and containers put it that do not tell
-// the loader.
+// libraries are the places of the driver: first where the loader finds it, then where systems and containers put it
+// without telling the loader.
 var libraries = [...]string{
 	"libcuda.so.1",
 	"/usr/local/nvidia/lib64/libcuda.so.1",
@@ -14,7 +14,7 @@ var libraries = [...]string{
 	"/run/opengl-driver/lib/libcuda.so.1",
 }
 
-// openLibrary never closes what it opens: the driver starts threads that cannot be told to stop.
+// openLibrary never closes a library that it opened: the driver starts threads that cannot be stopped.
 func openLibrary(path string) (uintptr, error) {
 	if path != "" {
 		return purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)

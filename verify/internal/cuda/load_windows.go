@@ -4,8 +4,7 @@ package cuda
 
 import "golang.org/x/sys/windows"
 
-// openLibrary takes the driver from the system's folder only: a file of this name beside the program
-// or in the working directory is none.
+// openLibrary takes the driver from the system's folder only, never from the program's or the working directory.
 func openLibrary(path string) (uintptr, error) {
 	flags := uintptr(0)
 	if path == "" {

@@ -5,39 +5,32 @@ import "unsafe"
 // Ptr is an address in a device's memory.
 type Ptr uint64
 
-// MemInfo returns the bytes of the device's memory that are free, and all of them.
-func (c *Context) MemInfo() (free, total int64, err error) {
-	var f, t uintptr
-	err = c.api.check("cuMemGetInfo", c.api.memInfo(&f, &t))
-	return int64(f), int64(t), err
-}
-
 // Alloc allocates n bytes on the device, aligned to 256.
 func (c *Context) Alloc(n int) (Ptr, error) {
 	var p uint64
-	err := c.api.check("cuMemAlloc", c.api.memAlloc(&p, uintptr(n)))
+	err := c.api.check("cuMemAlloc", c.api.MemAlloc(&p, uintptr(n)))
 	return Ptr(p), err
 }
 
-// Free frees what Alloc returned.
-func (c *Context) Free(p Ptr) error { return c.api.check("cuMemFree", c.api.memFree(uint64(p))) }
+// Free frees memory from Alloc.
+func (c *Context) Free(p Ptr) error { return c.api.check("cuMemFree", c.api.MemFree(uint64(p))) }
 
-// Pinned is memory of the host's that the device can reach. It is not Go's: the collector neither moves
-// nor frees it, and it must not be touched after FreePinned.
+// Pinned is host memory that the device can reach. It does not belong to Go: the collector neither moves nor frees it,
+// and it must not be touched after FreePinned.
 type Pinned []byte
 
 // AllocPinned allocates n bytes, n > 0.
 func (c *Context) AllocPinned(n int) (Pinned, error) {
 	var p unsafe.Pointer
-	if err := c.api.check("cuMemAllocHost", c.api.memAllocHost(&p, uintptr(n))); err != nil {
+	if err := c.api.check("cuMemAllocHost", c.api.MemAllocHost(&p, uintptr(n))); err != nil {
 		return nil, err
 	}
 	return unsafe.Slice((*byte)(p), n), nil
 }
 
-// FreePinned frees what AllocPinned returned.
+// FreePinned frees memory from AllocPinned.
 func (c *Context) FreePinned(p Pinned) error {
-	return c.api.check("cuMemFreeHost", c.api.memFreeHost(unsafe.Pointer(unsafe.SliceData(p))))
+	return c.api.check("cuMemFreeHost", c.api.MemFreeHost(unsafe.Pointer(unsafe.SliceData(p))))
 }
 
 // CopyToDevice copies src to dst when the stream gets there; src must not change until then.
@@ -45,7 +38,7 @@ func (c *Context) CopyToDevice(dst Ptr, src Pinned, s Stream) error {
 	if len(src) == 0 {
 		return nil
 	}
-	return c.api.check("cuMemcpyHtoDAsync", c.api.copyToDevice(uint64(dst), unsafe.Pointer(&src[0]), uintptr(len(src)), uintptr(s)))
+	return c.api.check("cuMemcpyHtoDAsync", c.api.CopyToDevice(uint64(dst), unsafe.Pointer(&src[0]), uintptr(len(src)), uintptr(s)))
 }
 
 // CopyToHost fills dst from src when the stream gets there.
@@ -53,15 +46,15 @@ func (c *Context) CopyToHost(dst Pinned, src Ptr, s Stream) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	return c.api.check("cuMemcpyDtoHAsync", c.api.copyToHost(unsafe.Pointer(&dst[0]), uint64(src), uintptr(len(dst)), uintptr(s)))
+	return c.api.check("cuMemcpyDtoHAsync", c.api.CopyToHost(unsafe.Pointer(&dst[0]), uint64(src), uintptr(len(dst)), uintptr(s)))
 }
 
 // CopyOnDevice copies n bytes within the device's memory when the stream gets there.
 func (c *Context) CopyOnDevice(dst, src Ptr, n int, s Stream) error {
-	return c.api.check("cuMemcpyDtoDAsync", c.api.copyOnDevice(uint64(dst), uint64(src), uintptr(n), uintptr(s)))
+	return c.api.check("cuMemcpyDtoDAsync", c.api.CopyOnDevice(uint64(dst), uint64(src), uintptr(n), uintptr(s)))
 }
 
 // Fill sets n bytes to v when the stream gets there.
 func (c *Context) Fill(dst Ptr, v byte, n int, s Stream) error {
-	return c.api.check("cuMemsetD8Async", c.api.fill(uint64(dst), v, uintptr(n), uintptr(s)))
+	return c.api.check("cuMemsetD8Async", c.api.Fill(uint64(dst), v, uintptr(n), uintptr(s)))
 }

@@ -20,7 +20,7 @@ const (
 	logSize            = 8192
 )
 
-// LoadModule compiles a PTX text. An *Error carries what the driver's compiler said.
+// LoadModule compiles a PTX text. An *Error carries the messages of the driver's compiler.
 func (c *Context) LoadModule(ptx string) (*Module, error) {
 	log := make([]byte, logSize)
 	options := []int32{optionErrorLog, optionErrorLogSize}
@@ -29,7 +29,7 @@ func (c *Context) LoadModule(ptx string) (*Module, error) {
 	pin.Pin(&log[0])
 	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), logSize}
 	m := new(Module)
-	code := c.api.moduleLoad(&m.handle, cString(ptx), uint32(len(options)), &options[0], &values[0])
+	code := c.api.ModuleLoad(&m.handle, cString(ptx), uint32(len(options)), &options[0], &values[0])
 	err := c.api.check("cuModuleLoadDataEx", code)
 	var e *Error
 	if errors.As(err, &e) {
@@ -44,7 +44,7 @@ func (c *Context) LoadModule(ptx string) (*Module, error) {
 
 // UnloadModule frees a module and its functions.
 func (c *Context) UnloadModule(m *Module) error {
-	return c.api.check("cuModuleUnload", c.api.moduleUnload(m.handle))
+	return c.api.check("cuModuleUnload", c.api.ModuleUnload(m.handle))
 }
 
 // Function is an entry point of a module.
@@ -64,11 +64,11 @@ const (
 // Function finds an entry point by its name.
 func (c *Context) Function(m *Module, name string) (*Function, error) {
 	f := &Function{name: name}
-	if err := c.api.check("cuModuleGetFunction", c.api.moduleFunction(&f.handle, m.handle, cString(name))); err != nil {
+	if err := c.api.check("cuModuleGetFunction", c.api.ModuleFunction(&f.handle, m.handle, cString(name))); err != nil {
 		return nil, fmt.Errorf("entry %s: %w", name, err)
 	}
 	var n int32
-	if err := c.api.check("cuFuncGetAttribute", c.api.functionGet(&n, functionStaticShared, f.handle)); err != nil {
+	if err := c.api.check("cuFuncGetAttribute", c.api.FunctionGet(&n, functionStaticShared, f.handle)); err != nil {
 		return nil, fmt.Errorf("entry %s: %w", name, err)
 	}
 	f.nStatic = int(n)
@@ -76,8 +76,8 @@ func (c *Context) Function(m *Module, name string) (*Function, error) {
 	return f, nil
 }
 
-// allowShared sees to it that a launch may have n bytes of shared memory: above the common 48 KiB a
-// function has to be told, and below the device's limit it has to stay.
+// allowShared lets a launch have n bytes of shared memory: above the common 48 KiB the driver has to be told, and the
+// device's limit must hold.
 func (c *Context) allowShared(f *Function, n int) error {
 	if n <= f.nShared {
 		return nil
@@ -85,7 +85,7 @@ func (c *Context) allowShared(f *Function, n int) error {
 	if limit := c.info.MaxSharedOptIn - f.nStatic; n > limit {
 		return fmt.Errorf("entry %s needs %d bytes of shared memory, %s has %d", f.name, n, c.info.Name, max(limit, 0))
 	}
-	if err := c.api.check("cuFuncSetAttribute", c.api.functionSet(f.handle, functionMaxDynamic, int32(n))); err != nil {
+	if err := c.api.check("cuFuncSetAttribute", c.api.FunctionSet(f.handle, functionMaxDynamic, int32(n))); err != nil {
 		return fmt.Errorf("entry %s, %d bytes of shared memory: %w", f.name, n, err)
 	}
 	f.nShared = n
@@ -99,8 +99,8 @@ type Launch struct {
 	Stream          Stream
 }
 
-// Launch puts a function into a stream. args are its parameters, each in the low bytes of a word,
-// which is where a little-endian machine reads shorter ones; they are copied before it returns.
+// Launch puts a function into a stream. args are its parameters, each in the low bytes of a word, where a little-endian
+// machine reads shorter parameters; they are copied before Launch returns.
 func (c *Context) Launch(f *Function, l Launch, args ...uint64) error {
 	if l.Blocks < 1 || l.Blocks > min(c.info.MaxGrid, math.MaxInt32) {
 		return fmt.Errorf("entry %s: %d blocks, %s takes 1 to %d", f.name, l.Blocks, c.info.Name, c.info.MaxGrid)
@@ -117,7 +117,7 @@ func (c *Context) Launch(f *Function, l Launch, args ...uint64) error {
 		pointers[i] = unsafe.Pointer(&values[i])
 	}
 	pin.Pin(&pointers[0])
-	code := c.api.launch(f.handle, uint32(l.Blocks), 1, 1, uint32(l.Threads), 1, 1, uint32(l.NShared), uintptr(l.Stream), &pointers[0], nil)
+	code := c.api.Launch(f.handle, uint32(l.Blocks), 1, 1, uint32(l.Threads), 1, 1, uint32(l.NShared), uintptr(l.Stream), &pointers[0], nil)
 	if err := c.api.check("cuLaunchKernel", code); err != nil {
 		return fmt.Errorf("entry %s: %w", f.name, err)
 	}

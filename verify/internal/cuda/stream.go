@@ -16,44 +16,44 @@ const (
 // NewStream makes a stream that waits for no other.
 func (c *Context) NewStream() (Stream, error) {
 	var s uintptr
-	err := c.api.check("cuStreamCreate", c.api.streamCreate(&s, streamNonBlocking))
+	err := c.api.check("cuStreamCreate", c.api.StreamCreate(&s, streamNonBlocking))
 	return Stream(s), err
 }
 
 // DestroyStream frees a stream.
 func (c *Context) DestroyStream(s Stream) error {
-	return c.api.check("cuStreamDestroy", c.api.streamDestroy(uintptr(s)))
+	return c.api.check("cuStreamDestroy", c.api.StreamDestroy(uintptr(s)))
 }
 
-// Synchronize waits for all work of a stream, and keeps the device's thread meanwhile.
+// Synchronize waits for all work of a stream, and blocks the device's thread meanwhile.
 func (c *Context) Synchronize(s Stream) error {
-	return c.api.check("cuStreamSynchronize", c.api.streamSynchronize(uintptr(s)))
+	return c.api.check("cuStreamSynchronize", c.api.StreamSynchronize(uintptr(s)))
 }
 
-// NewEvent makes an event; only one with timing can be given to Elapsed.
+// NewEvent makes an event; only an event with timing can be given to Elapsed.
 func (c *Context) NewEvent(timing bool) (Event, error) {
 	flags := uint32(eventNoTiming)
 	if timing {
 		flags = 0
 	}
 	var e uintptr
-	err := c.api.check("cuEventCreate", c.api.eventCreate(&e, flags))
+	err := c.api.check("cuEventCreate", c.api.EventCreate(&e, flags))
 	return Event(e), err
 }
 
 // DestroyEvent frees an event.
 func (c *Context) DestroyEvent(e Event) error {
-	return c.api.check("cuEventDestroy", c.api.eventDestroy(uintptr(e)))
+	return c.api.check("cuEventDestroy", c.api.EventDestroy(uintptr(e)))
 }
 
-// Record puts the event behind what the stream has so far.
+// Record puts the event behind the work that the stream has so far.
 func (c *Context) Record(e Event, s Stream) error {
-	return c.api.check("cuEventRecord", c.api.eventRecord(uintptr(e), uintptr(s)))
+	return c.api.check("cuEventRecord", c.api.EventRecord(uintptr(e), uintptr(s)))
 }
 
 // Reached reports whether the stream has got to the event. The error may be that of any work before it.
 func (c *Context) Reached(e Event) (bool, error) {
-	code := c.api.eventQuery(uintptr(e))
+	code := c.api.EventQuery(uintptr(e))
 	if code == codeNotReady {
 		return false, nil
 	}
@@ -63,6 +63,6 @@ func (c *Context) Reached(e Event) (bool, error) {
 // Elapsed is the time between two events that were reached.
 func (c *Context) Elapsed(from, to Event) (time.Duration, error) {
 	var ms float32
-	err := c.api.check("cuEventElapsedTime", c.api.eventElapsed(&ms, uintptr(from), uintptr(to)))
+	err := c.api.check("cuEventElapsedTime", c.api.EventElapsed(&ms, uintptr(from), uintptr(to)))
 	return time.Duration(float64(ms) * float64(time.Millisecond)), err
 }

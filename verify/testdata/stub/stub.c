@@ -344,7 +344,6 @@ result cuFuncSetAttribute(ptr f, int32_t a, int32_t v) {
   LEAVE;
 }
 
-result cuMemGetInfo_v2(size_t *f, size_t *t) { ENTER_CONTEXT("cuMemGetInfo"); *f = *t = 1 << 30; LEAVE; }
 
 // Fresh memory is noise, never zero.
 static result allocate(void **p, size_t n, int pinned) {

@@ -5,8 +5,7 @@ import (
 	"context"
 )
 
-// Encoded is a unit in memory, docs/format.md §8. The slices hold the stored
-// bytes, except SplitPositions.
+// Encoded is a unit in memory, docs/format.md §8. The slices hold the stored bytes, except SplitPositions.
 type Encoded struct {
 	LUTs, EncodedExponent, SignMantissa []byte
 	OutputPositions                     []byte // little-endian uint32
@@ -14,9 +13,8 @@ type Encoded struct {
 	SplitPositions                      []int64
 }
 
-// Encode encodes a unit that lies in memory, one little-endian BF16 tensor
-// after the other in attribute order. It is for small units: everything is
-// held at once. The tensors are borrowed until it returns.
+// Encode encodes a unit that lies in memory, one little-endian BF16 tensor after the other in attribute order. It is
+// for small units: everything is held at once. The tensors are borrowed until it returns.
 func Encode(bf16 [][]byte) (*Encoded, error) {
 	sizes := make([]int64, len(bf16))
 	for i, t := range bf16 {
@@ -48,14 +46,12 @@ func (u *Unit) newEncoded() (*Encoded, Dst) {
 	for _, t := range u.Tensors() {
 		buf[t.Name] = make(Memory, t.NBytes)
 	}
-	dst := Dst{
-		LUTs: buf[NameLUTs], EncodedExponent: buf[NameEncodedExponent],
-		SignMantissa: buf[NameSignMantissa], OutputPositions: buf[NameOutputPositions],
-		Gaps: buf[NameGaps], SplitPositions: buf[NameSplitPositions],
+	e := &Encoded{
+		LUTs: buf[NameLUTs], EncodedExponent: buf[NameEncodedExponent], SignMantissa: buf[NameSignMantissa],
+		OutputPositions: buf[NameOutputPositions], Gaps: buf[NameGaps], SplitPositions: u.splitPositions(),
 	}
-	return &Encoded{
-		LUTs: buf[NameLUTs], EncodedExponent: buf[NameEncodedExponent],
-		SignMantissa: buf[NameSignMantissa], OutputPositions: buf[NameOutputPositions],
-		Gaps: buf[NameGaps], SplitPositions: u.splitPositions(),
-	}, dst
+	return e, Dst{
+		LUTs: buf[NameLUTs], EncodedExponent: buf[NameEncodedExponent], SignMantissa: buf[NameSignMantissa],
+		OutputPositions: buf[NameOutputPositions], Gaps: buf[NameGaps], SplitPositions: buf[NameSplitPositions],
+	}
 }

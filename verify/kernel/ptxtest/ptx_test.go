@@ -1,4 +1,4 @@
-package ptx
+package ptxtest
 
 import (
 	"encoding/binary"

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// diagnose finds out what is wrong with a chunk, slowly and exactly, by decoding it as the GPU
-// kernel does. Without a source only the structure is judged.
+// diagnose finds out what is wrong with a chunk, slowly and exactly, by decoding it as the GPU kernel does. Without a
+// source it judges only the structure.
 func (u *Unit) diagnose(c *codes, d *chunkData, src io.ReaderAt) error {
 	cause, nextGap := u.decodeAsKernel(c, d)
 	if src != nil {
@@ -23,42 +23,39 @@ func (u *Unit) diagnose(c *codes, d *chunkData, src io.ReaderAt) error {
 	return cause
 }
 
-// firstMismatch compares what a chunk decoded to with its source.
-func (u *Unit) firstMismatch(c *codes, d *chunkData, cause *StructureError) error {
+// firstMismatch compares the codes of a chunk with its source.
+func (l *layout) firstMismatch(c *codes, d *chunkData, cause *StructureError) error {
 	for i := range min(c.n, d.n) {
 		got, want := weight(c.exponents[i], d.sm[i]), binary.LittleEndian.Uint16(d.bf16[2*i:])
 		if got != want {
-			return &MismatchError{Elem: int64(u.positions[d.index]) + int64(i), Got: got, Want: want, Cause: cause}
+			return &MismatchError{Elem: int64(l.positions[d.index]) + int64(i), Got: got, Want: want, Cause: cause}
 		}
 	}
 	return nil
 }
 
-// diagnoseNext looks at the chunk behind one whose only fault is the chunk's first gap: it may decode
-// to other weights because of it.
+// diagnoseNext looks at the chunk behind one whose only fault is the first gap of the next: because of that gap, the next
+// chunk may decode to other weights.
 func (u *Unit) diagnoseNext(index int, src io.ReaderAt, cause *StructureError) error {
 	r := chunkRange{index, 1}
-	first, end := u.span(r)
-	b := newBlock(1, int(end-first))
+	b := u.newBlock(r)
 	if err := u.load(b, r, src); err != nil {
 		return err
 	}
-	d := u.chunkOf(b, 0)
-	_, _ = u.decodeAsKernel(&b.codes[0], &d) // what it decodes to counts here, not its faults
+	d := b.chunk(&u.layout, 0)
+	_, _ = u.decodeAsKernel(&b.codes[0], &d) // only the weights count here, not the faults of the chunk
 	if err := u.firstMismatch(&b.codes[0], &d, cause); err != nil {
 		return err
 	}
 	return cause
 }
 
-// decodeAsKernel decodes chunk d exactly as a GPU does (docs/format.md §9): every window starts at
-// its own gap, and what it decodes comes behind what earlier windows decoded. c gets the exponents,
-// up to the first window that would hang. first is the first place where the chunk is at odds
-// with itself, or nil; nextGap says that this is the gap behind it.
-func (u *Unit) decodeAsKernel(c *codes, d *chunkData) (first *StructureError, nextGap bool) {
-	k := kernelWalk{unit: u, codes: c, chunk: d}
-	c.n, c.end = 0, 0
-	clear(c.starts[:])
+// decodeAsKernel decodes chunk d exactly as a GPU does (docs/format.md §9): every window starts at its own gap, and its
+// weights come behind those of earlier windows. c gets the exponents, up to the first window that would hang. first is the
+// first place where the chunk contradicts itself, or nil; nextGap says that this place is the first gap of the next chunk.
+func (dec *decoder) decodeAsKernel(c *codes, d *chunkData) (first *StructureError, nextGap bool) {
+	k := kernelWalk{decoder: dec, codes: c, chunk: d}
+	c.reset()
 	if !d.startsWell() {
 		k.fault(arrayGaps, 0, "%d, but the first code starts at 0", d.start())
 	}
@@ -73,11 +70,10 @@ func (u *Unit) decodeAsKernel(c *codes, d *chunkData) (first *StructureError, ne
 
 // kernelWalk is the state of decodeAsKernel.
 type kernelWalk struct {
-	unit  *Unit
-	codes *codes
-	chunk *chunkData
-	first *StructureError
-
+	decoder *decoder
+	codes   *codes
+	chunk   *chunkData
+	first   *StructureError
 	nextGap bool
 }
 
@@ -88,7 +84,7 @@ func (k *kernelWalk) fault(array string, pos int64, format string, args ...any) 
 	}
 }
 
-// done says that the last chunk's codes are all there; what follows is not meant to be codes.
+// done says that the last chunk has all its codes. The bits behind them are not meant to be codes.
 func (k *kernelWalk) done() bool { return k.chunk.last && k.codes.n >= k.chunk.n }
 
 // window decodes window w and compares where it starts with where the window before ended.
@@ -99,29 +95,25 @@ func (k *kernelWalk) window(w int) bool {
 		k.fault(arrayGaps, int64(d.index)*chunkWindows+int64(w), "%d, but the code before ends at bit %d of the window",
 			pos-w*windowBits, c.end-w*windowBits)
 	}
-	for pos < (w+1)*windowBits && !k.done() {
-		symbol, nBits := k.unit.tables.next(peek(d.stream[:], pos))
-		if nBits == 0 {
-			k.fault(arrayEncodedExponent, int64(d.index)*chunkBits+int64(pos), "no code; a GPU would hang")
-			return false
-		}
-		c.exponents[c.n] = symbol
-		c.n++
-		c.setStart(pos)
-		pos += int(nBits)
+	limit := maxCodes
+	if d.last {
+		limit = d.n
 	}
-	c.end = pos
+	if !c.decodeMore(k.decoder.tables, d.stream, pos, (w+1)*windowBits, limit) {
+		k.fault(arrayEncodedExponent, int64(d.index)*chunkBits+int64(c.end), "no code; a GPU would hang")
+		return false
+	}
 	return true
 }
 
-// finish judges what the chunk as a whole says: its number of weights and its end.
+// finish judges the chunk as a whole: its number of weights and its end.
 func (k *kernelWalk) finish() {
 	c, d := k.codes, k.chunk
 	if c.n != d.n {
 		k.fault(arrayOutputPositions, int64(d.index)+1, "chunk of %d weights, its codes are %d", d.n, c.n)
 	}
 	if d.last {
-		if err := k.unit.checkEnd(c, d); err != nil && k.first == nil {
+		if err := k.decoder.checkEnd(c, d); err != nil && k.first == nil {
 			k.first = err
 		}
 		return

@@ -1,0 +1,186 @@
+package ptxtest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// access is a load or a store of a register or a vector of registers.
+type access struct {
+	store  bool
+	shared bool   // in shared memory, not in global memory
+	size   int    // bytes of an element
+	base   int    // row of the address
+	offset uint64 // from the base
+	rows   []int  // of the elements
+}
+
+// buildLoad reads memory, or takes a parameter of the kernel.
+func buildLoad(c *compiler, in *instr, mods, ops []string) error {
+	if mods[0] == "param" {
+		t, err := lastType(mods)
+		if err != nil {
+			return err
+		}
+		return c.compute(in, same, t, ops)
+	}
+	if len(ops) != 2 {
+		return errors.New("wrong number of operands")
+	}
+	return c.access(in, &access{}, mods, ops[0], ops[1])
+}
+
+func buildStore(c *compiler, in *instr, mods, ops []string) error {
+	if len(ops) != 2 {
+		return errors.New("wrong number of operands")
+	}
+	return c.access(in, &access{store: true}, mods, ops[1], ops[0])
+}
+
+// access fills in a from the modifiers and operands of a load or a store. vector is "{%r1,%r2}" or a single register,
+// address is "[base]" or "[base+offset]".
+func (c *compiler) access(in *instr, a *access, mods []string, vector, address string) error {
+	if err := a.modifiers(mods); err != nil {
+		return err
+	}
+	for _, name := range strings.Split(strings.Trim(vector, "{}"), ",") {
+		row, err := c.source(name, types["b64"])
+		if !a.store && err == nil {
+			row, err = c.register(name)
+		}
+		if err != nil {
+			return err
+		}
+		a.rows = append(a.rows, row)
+	}
+	base, offset, hasOffset := strings.Cut(strings.Trim(address, "[]"), "+")
+	var err error
+	if hasOffset {
+		if a.offset, err = parseNumber(offset); err != nil {
+			return err
+		}
+	}
+	if a.base, err = c.source(base, types["u64"]); err != nil {
+		return fmt.Errorf("address %q: %w", address, err)
+	}
+	in.do = a.run
+	return nil
+}
+
+// modifiers reads the modifiers of a load or a store.
+func (a *access) modifiers(mods []string) error {
+	t, err := lastType(mods)
+	if err != nil {
+		return err
+	}
+	a.size = t.bits / 8
+	global := false
+	for _, m := range mods[:len(mods)-1] {
+		switch m {
+		case "global":
+			global = true
+		case "shared":
+			a.shared = true
+		case "volatile", "nc", "v2", "v4": // vectors show in the operands
+		default:
+			return fmt.Errorf("modifier %q", m)
+		}
+	}
+	switch {
+	case global == a.shared:
+		return errors.New("generic addresses are not supported")
+	case a.size == 0:
+		return errors.New("predicates are not in memory")
+	}
+	return nil
+}
+
+func (a *access) run(w *warp, mask uint32) (int, error) {
+	values := make([]uint64, len(a.rows))
+	for lane := range lanes(mask) {
+		address, thread := w.rows[a.base][lane]+a.offset, w.first+lane
+		at, err := &w.block.shared, error(nil)
+		if !a.shared {
+			at, err = w.block.memory.find(address)
+			thread += w.block.index * w.block.launch.Block
+		}
+		switch {
+		case err != nil:
+		case a.store:
+			for i, row := range a.rows {
+				values[i] = w.rows[row][lane]
+			}
+			err = at.store(address, a.size, values, thread)
+		default:
+			err = at.load(address, a.size, values, thread)
+			for i, row := range a.rows {
+				w.rows[row][lane] = values[i]
+			}
+		}
+		if err != nil {
+			return lane, err
+		}
+	}
+	return 0, nil
+}
+
+// buildShuffle is shfl.sync.mode.b32 d, a, b, c, members.
+func buildShuffle(c *compiler, in *instr, mods, ops []string) error {
+	if len(mods) != 3 || mods[0] != "sync" || len(ops) != 5 {
+		return errors.New("form of shfl is not supported")
+	}
+	from := shuffles[mods[1]]
+	if from == nil {
+		return fmt.Errorf("modifier %q", mods[1])
+	}
+	dst, err := c.register(ops[0])
+	if err != nil {
+		return err
+	}
+	src, err := c.sources(ops[1:], types["b32"])
+	if err != nil {
+		return err
+	}
+	in.do = func(w *warp, mask uint32) (int, error) {
+		values := w.rows[src[0]] // a copy: dst may be the same row
+		for lane := range lanes(mask) {
+			if members := uint32(w.rows[src[3]][lane]); members&^mask != 0 {
+				return lane, fmt.Errorf("shuffle for lanes %08x reached by %08x", members, mask)
+			}
+			w.rows[dst][lane] = values[from(lane, int(w.rows[src[1]][lane])&31, int(w.rows[src[2]][lane]))]
+		}
+		return 0, nil
+	}
+	return nil
+}
+
+// shuffles give the lane to read from, by the operands b and c. A lane outside of the segment is the reader itself.
+var shuffles = map[string]func(lane, b, c int) int{
+	"up": func(lane, b, c int) int {
+		if lane-b < lastLane(lane, c) {
+			return lane
+		}
+		return lane - b
+	},
+	"down": func(lane, b, c int) int {
+		if lane+b > lastLane(lane, c) {
+			return lane
+		}
+		return lane + b
+	},
+	"idx": func(lane, b, c int) int {
+		segment := c >> 8 & 31
+		from := lane&segment | b&^segment
+		if from > lastLane(lane, c) {
+			return lane
+		}
+		return from
+	},
+}
+
+// lastLane is the last lane of a segment that a shuffle reads, in the direction of the shuffle.
+func lastLane(lane, c int) int {
+	segment := c >> 8 & 31
+	return lane&segment | c&31&^segment
+}

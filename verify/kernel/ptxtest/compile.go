@@ -1,0 +1,218 @@
+package ptxtest
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// instr is one instruction.
+type instr struct {
+	opcode string
+	line   int
+	guard  int // row of the predicate that switches it on, or -1
+	negate bool
+	flow   flow
+	label  string // of a branch
+	target int    // of a branch
+	meet   int    // where the lanes that a branch parts come together again
+
+	// do runs the instruction for the lanes in mask. With an error it names the lane at fault. It is nil for an
+	// instruction that only controls the flow.
+	do func(w *warp, mask uint32) (lane int, err error)
+}
+
+// flow says where a warp goes after an instruction.
+type flow uint8
+
+const (
+	flowNext flow = iota
+	flowBranch
+	flowReturn
+	flowBarrier
+)
+
+// rowStart says what a row of a warp's registers holds when a block starts: the value that of gives, or noise in the bits
+// of mask where of is nil. Constants, special registers and parameters are rows that no instruction writes. A
+// predicate is a row of zeros and ones.
+type rowStart struct {
+	mask uint64
+	of   func(b *block, thread int) uint64
+}
+
+// specialRegisters are the readable special registers, by the number of the thread within its block.
+var specialRegisters = map[string]func(b *block, thread int) uint64{
+	"%tid.x":             func(_ *block, thread int) uint64 { return uint64(thread) },
+	"%laneid":            func(_ *block, thread int) uint64 { return uint64(thread % warpSize) },
+	"%ntid.x":            func(b *block, _ int) uint64 { return uint64(b.launch.Block) },
+	"%ctaid.x":           func(b *block, _ int) uint64 { return uint64(b.index) },
+	"%nctaid.x":          func(b *block, _ int) uint64 { return uint64(b.launch.Grid) },
+	"%dynamic_smem_size": func(b *block, _ int) uint64 { return uint64(b.launch.SharedBytes) },
+}
+
+// compiler turns the statements of a kernel into instructions.
+type compiler struct {
+	kernel *Kernel
+	rows   map[string]int // by the operand as written; "#" and the value for constants, "[name]" for parameters
+	labels map[string]int
+}
+
+func newCompiler(m *Module, name string) *compiler {
+	c := &compiler{kernel: &Kernel{name: name}, rows: map[string]int{}, labels: map[string]int{}}
+	for _, shared := range m.shared {
+		c.rows[shared] = c.constant(0)
+	}
+	return c
+}
+
+// row returns the row of an operand and adds it where the operand is new.
+func (c *compiler) row(operand string, start rowStart) int {
+	row, ok := c.rows[operand]
+	if !ok {
+		row = len(c.kernel.rows)
+		c.rows[operand] = row
+		c.kernel.rows = append(c.kernel.rows, start)
+	}
+	return row
+}
+
+func (c *compiler) constant(v uint64) int {
+	return c.row("#"+strconv.FormatUint(v, 10), rowStart{of: func(*block, int) uint64 { return v }})
+}
+
+func (c *compiler) param(name string, t typ) {
+	i := c.kernel.nParams
+	c.row("["+name+"]", rowStart{of: func(b *block, _ int) uint64 { return b.launch.Args[i] & t.mask() }})
+	c.kernel.nParams++
+}
+
+// registers reads ".b32 %r<10>" or ".pred p, q".
+func (c *compiler) registers(words []string) error {
+	if len(words) < 2 {
+		return errors.New("register declaration")
+	}
+	t, err := parseType(strings.TrimPrefix(words[0], "."))
+	if err != nil {
+		return err
+	}
+	for _, name := range operands(words[1:]) {
+		prefix, count, numbered := strings.Cut(strings.TrimSuffix(name, ">"), "<")
+		if !numbered {
+			c.row(name, rowStart{mask: t.mask()})
+			continue
+		}
+		n, err := strconv.Atoi(count)
+		if err != nil || n > 1<<20 {
+			return fmt.Errorf("%q registers", count)
+		}
+		for i := range n {
+			c.row(prefix+strconv.Itoa(i), rowStart{mask: t.mask()})
+		}
+	}
+	return nil
+}
+
+// instruction compiles "@!%p1 opcode a, b, c".
+func (c *compiler) instruction(words []string, line int) (err error) {
+	in := instr{guard: -1, line: line}
+	if words[0] == "@" && len(words) > 1 {
+		words = words[1:]
+		if words[0] == "!" {
+			in.negate, words = true, words[1:]
+		}
+		if len(words) < 2 {
+			return errors.New("guard without an instruction")
+		}
+		if in.guard, err = c.register(words[0]); err != nil {
+			return err
+		}
+		words = words[1:]
+	}
+	in.opcode = words[0]
+	name, modifiers, _ := strings.Cut(in.opcode, ".")
+	build := opcodes[name]
+	if build == nil {
+		return fmt.Errorf("instruction %q is not supported", in.opcode)
+	}
+	if err := build(c, &in, strings.Split(modifiers, "."), operands(words[1:])); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(words, " "), err)
+	}
+	c.kernel.code = append(c.kernel.code, in)
+	return nil
+}
+
+// operands joins the words between commas; commas in braces do not part operands.
+func operands(words []string) []string {
+	var list []string
+	operand, depth := "", 0
+	for _, w := range words {
+		switch w {
+		case "{":
+			depth++
+		case "}":
+			depth--
+		}
+		if w == "," && depth == 0 {
+			list, operand = append(list, operand), ""
+			continue
+		}
+		operand += w
+	}
+	if operand != "" {
+		list = append(list, operand)
+	}
+	return list
+}
+
+// source returns the row of an operand to read: a name, or a constant of type t.
+func (c *compiler) source(operand string, t typ) (int, error) {
+	if row, ok := c.rows[operand]; ok {
+		return row, nil
+	}
+	if of := specialRegisters[operand]; of != nil {
+		return c.row(operand, rowStart{of: of}), nil
+	}
+	v, err := parseNumber(operand)
+	if err != nil {
+		return 0, fmt.Errorf("operand %q", operand)
+	}
+	return c.constant(v & t.mask()), nil
+}
+
+// sources returns the rows of operands of type t.
+func (c *compiler) sources(operands []string, t typ) (rows []int, err error) {
+	for _, operand := range operands {
+		row, err := c.source(operand, t)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// register returns the row of a register or predicate.
+func (c *compiler) register(name string) (int, error) {
+	if row, ok := c.rows[name]; ok && c.kernel.rows[row].of == nil {
+		return row, nil
+	}
+	return 0, fmt.Errorf("register %q", name)
+}
+
+// finish finds where branches lead.
+func (c *compiler) finish() error {
+	code := c.kernel.code
+	for i := range code {
+		if code[i].flow != flowBranch {
+			continue
+		}
+		target, ok := c.labels[code[i].label]
+		if !ok || target >= len(code) {
+			return fmt.Errorf("line %d: label %q", code[i].line, code[i].label)
+		}
+		code[i].target = target
+	}
+	c.kernel.findMeetings()
+	return nil
+}

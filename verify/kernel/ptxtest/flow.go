@@ -1,0 +1,95 @@
+package ptxtest
+
+import (
+	"errors"
+	"math/big"
+	"math/bits"
+)
+
+func buildBranch(_ *compiler, in *instr, _, ops []string) error {
+	if len(ops) != 1 {
+		return errors.New("wrong number of operands")
+	}
+	in.flow, in.label = flowBranch, ops[0]
+	return nil
+}
+
+func buildReturn(_ *compiler, in *instr, _, _ []string) error {
+	in.flow = flowReturn
+	return nil
+}
+
+// buildBarrier takes the barrier of the whole block only.
+func buildBarrier(_ *compiler, in *instr, mods, ops []string) error {
+	if mods[0] != "sync" || len(ops) != 1 || ops[0] != "0" {
+		return errors.New("only bar.sync 0 is supported")
+	}
+	in.flow = flowBarrier
+	return nil
+}
+
+// findMeetings finds where hardware brings parted lanes together again: at the immediate postdominator of the branch,
+// which is the first instruction through which all ways from the branch lead. The end of the kernel counts as an
+// instruction.
+func (k *Kernel) findMeetings() {
+	later := k.postdominators()
+	size := make([]int, len(later))
+	for i, set := range later {
+		for _, word := range set.Bits() {
+			size[i] += bits.OnesCount(uint(word))
+		}
+	}
+	for i := range k.code {
+		if k.code[i].flow != flowBranch {
+			continue
+		}
+		meet := len(k.code)
+		for j := range later {
+			if j != i && later[i].Bit(j) == 1 && size[j] > size[meet] { // the first one has all others behind it
+				meet = j
+			}
+		}
+		k.code[i].meet = meet
+	}
+}
+
+// postdominators returns, for every instruction, those through which all ways from it to the end lead, itself included.
+// It starts with all instructions for each and takes away until nothing changes.
+func (k *Kernel) postdominators() []*big.Int {
+	end := len(k.code)
+	all := new(big.Int).Lsh(big.NewInt(1), uint(end)+1)
+	all.Sub(all, big.NewInt(1))
+	sets := make([]*big.Int, end+1)
+	for i := range end {
+		sets[i] = all
+	}
+	sets[end] = new(big.Int).SetBit(new(big.Int), end, 1)
+	for changed := true; changed; {
+		changed = false
+		for i := end - 1; i >= 0; i-- {
+			set := all
+			for _, next := range k.successors(i) {
+				set = new(big.Int).And(set, sets[next])
+			}
+			set = new(big.Int).SetBit(set, i, 1)
+			if set.Cmp(sets[i]) != 0 {
+				sets[i], changed = set, true
+			}
+		}
+	}
+	return sets
+}
+
+// successors are the instructions that may follow instruction i.
+func (k *Kernel) successors(i int) []int {
+	in := &k.code[i]
+	switch {
+	case in.flow == flowBranch && in.guard < 0:
+		return []int{in.target}
+	case in.flow == flowBranch:
+		return []int{in.target, i + 1}
+	case in.flow == flowReturn && in.guard < 0:
+		return []int{len(k.code)}
+	}
+	return []int{i + 1}
+}

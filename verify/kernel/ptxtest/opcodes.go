@@ -1,0 +1,295 @@
+package ptxtest
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// typ is an operand type: its width, and whether it is signed.
+type typ struct {
+	bits   int
+	signed bool
+}
+
+var types = map[string]typ{
+	"pred": {1, false},
+	"b8":   {8, false}, "u8": {8, false}, "s8": {8, true},
+	"b16": {16, false}, "u16": {16, false}, "s16": {16, true},
+	"b32": {32, false}, "u32": {32, false}, "s32": {32, true},
+	"b64": {64, false}, "u64": {64, false}, "s64": {64, true},
+}
+
+func parseType(s string) (typ, error) {
+	if t, ok := types[s]; ok {
+		return t, nil
+	}
+	return typ{}, fmt.Errorf("type %q is not supported", s)
+}
+
+// lastType reads the type at the end of an opcode.
+func lastType(mods []string) (typ, error) { return parseType(mods[len(mods)-1]) }
+
+// mask has the type's bits set.
+func (t typ) mask() uint64 { return ^uint64(0) >> (64 - t.bits) }
+
+// extend widens a value to 64 bits, by its sign where the type has one.
+func (t typ) extend(v uint64) int64 {
+	s := 64 - t.bits
+	if t.signed {
+		return int64(v<<s) >> s
+	}
+	return int64(v & t.mask())
+}
+
+// less compares two values of the type.
+func (t typ) less(a, b uint64) bool {
+	if t.signed {
+		return t.extend(a) < t.extend(b)
+	}
+	return a < b
+}
+
+// A builder compiles one opcode from its modifiers and operands.
+type builder = func(c *compiler, in *instr, mods, ops []string) error
+
+// eval computes the result of an instruction from its sources.
+type eval = func(a, b, c uint64) uint64
+
+// opcodes are the instructions that the interpreter knows.
+var opcodes = map[string]builder{
+	"and":  arith(func(typ) eval { return func(a, b, _ uint64) uint64 { return a & b } }),
+	"or":   arith(func(typ) eval { return func(a, b, _ uint64) uint64 { return a | b } }),
+	"xor":  arith(func(typ) eval { return func(a, b, _ uint64) uint64 { return a ^ b } }),
+	"not":  arith(func(t typ) eval { m := t.mask(); return func(a, _, _ uint64) uint64 { return ^a & m } }),
+	"add":  arith(func(t typ) eval { m := t.mask(); return func(a, b, _ uint64) uint64 { return (a + b) & m } }),
+	"sub":  arith(func(t typ) eval { m := t.mask(); return func(a, b, _ uint64) uint64 { return (a - b) & m } }),
+	"neg":  arith(func(t typ) eval { m := t.mask(); return func(a, _, _ uint64) uint64 { return -a & m } }),
+	"min":  arith(minimum),
+	"max":  arith(maximum),
+	"rem":  arith(remainder),
+	"shl":  arith(shiftLeft),
+	"shr":  arith(shiftRight),
+	"bfe":  arith(extractField),
+	"popc": arith(func(typ) eval { return func(a, _, _ uint64) uint64 { return uint64(bits.OnesCount64(a)) } }),
+	"clz": arith(func(t typ) eval {
+		return func(a, _, _ uint64) uint64 { return uint64(bits.LeadingZeros64(a) - 64 + t.bits) }
+	}),
+	"prmt": arith(func(typ) eval { return permute }),
+	"selp": arith(func(typ) eval { return choose }),
+	"mov":  arith(func(typ) eval { return same }),
+	"cvta": buildGlobalAddress, "cvt": buildConvert,
+	"mul": buildMultiply, "mad": buildMultiply, "shf": buildFunnel, "bfi": buildInsertField, "setp": buildCompare,
+	"ld": buildLoad, "st": buildStore, "shfl": buildShuffle,
+	"bra": buildBranch, "ret": buildReturn, "bar": buildBarrier,
+}
+
+// arith returns the builder of an instruction whose operands are all of the type that ends its opcode.
+func arith(of func(typ) eval) builder {
+	return func(c *compiler, in *instr, mods, ops []string) error {
+		t, err := lastType(mods)
+		if err != nil {
+			return err
+		}
+		return c.compute(in, of(t), t, ops)
+	}
+}
+
+// compute makes in an instruction that sets its first operand to f of up to three others, of type t.
+func (c *compiler) compute(in *instr, f eval, t typ, ops []string) error {
+	if len(ops) < 2 || len(ops) > 4 {
+		return errors.New("wrong number of operands")
+	}
+	dst, err := c.register(ops[0])
+	if err != nil {
+		return err
+	}
+	src, err := c.sources(ops[1:], t)
+	if err != nil {
+		return err
+	}
+	src = append(src, src[0], src[0]) // three in any case
+	in.do = func(w *warp, mask uint32) (int, error) {
+		dst, a, b, c := &w.rows[dst], &w.rows[src[0]], &w.rows[src[1]], &w.rows[src[2]]
+		for lane := range lanes(mask) {
+			dst[lane] = f(a[lane], b[lane], c[lane])
+		}
+		return 0, nil
+	}
+	return nil
+}
+
+func same(a, _, _ uint64) uint64 { return a }
+
+func choose(a, b, p uint64) uint64 {
+	if p != 0 {
+		return a
+	}
+	return b
+}
+
+// buildGlobalAddress takes addresses of global memory as they are, in both directions. Accesses through generic addresses
+// are not supported.
+func buildGlobalAddress(c *compiler, in *instr, mods, ops []string) error {
+	if len(mods) < 2 || mods[len(mods)-2] != "global" {
+		return errors.New("only addresses of global memory are supported")
+	}
+	return c.compute(in, same, types["u64"], ops)
+}
+
+// buildConvert converts between integer types.
+func buildConvert(c *compiler, in *instr, mods, ops []string) error {
+	if len(mods) != 2 {
+		return errors.New("only plain integer conversions are supported")
+	}
+	to, err := parseType(mods[0])
+	if err != nil {
+		return err
+	}
+	from, err := parseType(mods[1])
+	if err != nil {
+		return err
+	}
+	return c.compute(in, func(a, _, _ uint64) uint64 { return uint64(from.extend(a)) & to.mask() }, from, ops)
+}
+
+func minimum(t typ) eval {
+	return func(a, b, _ uint64) uint64 {
+		if t.less(a, b) {
+			return a
+		}
+		return b
+	}
+}
+
+func maximum(t typ) eval {
+	low := minimum(t)
+	return func(a, b, _ uint64) uint64 { return a ^ b ^ low(a, b, 0) }
+}
+
+func remainder(t typ) eval {
+	return func(a, b, _ uint64) uint64 {
+		switch {
+		case b == 0:
+			return t.mask() // unspecified on a GPU
+		case t.signed:
+			return uint64(t.extend(a)%t.extend(b)) & t.mask()
+		}
+		return a % b
+	}
+}
+
+// Shift counts are not taken modulo the width: Go's rule is that of PTX.
+func shiftLeft(t typ) eval {
+	m := t.mask()
+	return func(a, b, _ uint64) uint64 { return a << uint32(b) & m }
+}
+
+func shiftRight(t typ) eval {
+	m := t.mask()
+	return func(a, b, _ uint64) uint64 {
+		if t.signed {
+			return uint64(t.extend(a)>>uint32(b)) & m
+		}
+		return a >> uint32(b)
+	}
+}
+
+// extractField is bfe: c bits of a from bit b on.
+func extractField(typ) eval {
+	return func(a, b, c uint64) uint64 { return a >> (b & 255) & (1<<min(c&255, 64) - 1) }
+}
+
+// permute is prmt: four bytes of b:a, each chosen by a nibble of c.
+func permute(a, b, c uint64) uint64 {
+	v, r := b<<32|a, uint64(0)
+	for i := range 4 {
+		n := c >> (4 * i) & 15
+		x := v >> (8 * (n & 7)) & 255
+		if n&8 != 0 {
+			x = uint64(int8(x)>>7) & 255
+		}
+		r |= x << (8 * i)
+	}
+	return r
+}
+
+// buildFunnel is shf.l: the upper word of b:a, shifted.
+func buildFunnel(c *compiler, in *instr, mods, ops []string) error {
+	form := strings.Join(mods, ".")
+	if form != "l.clamp.b32" && form != "l.wrap.b32" {
+		return errors.New("form of shf is not supported")
+	}
+	f := func(a, b, n uint64) uint64 {
+		if form == "l.wrap.b32" {
+			n &= 31
+		}
+		return (b<<32 | a) << min(n, 32) >> 32
+	}
+	return c.compute(in, f, types["b32"], ops)
+}
+
+// buildMultiply is mul and mad. The third source of mad, which is added, has the width of the result.
+func buildMultiply(c *compiler, in *instr, mods, ops []string) error {
+	t, err := lastType(mods)
+	if err != nil {
+		return err
+	}
+	shift, m := 0, t.mask()
+	switch {
+	case mods[0] == "hi" && t.bits < 64:
+		shift = t.bits
+	case mods[0] == "wide" && t.bits < 64:
+		m = typ{bits: 2 * t.bits}.mask()
+	case mods[0] != "lo":
+		return errors.New("form of the product is not supported")
+	}
+	if len(ops) == 3 {
+		ops = append(ops, "0") // mul
+	}
+	f := func(a, b, c uint64) uint64 { return (uint64(t.extend(a)*t.extend(b))>>shift + c) & m }
+	return c.compute(in, f, t, ops)
+}
+
+// buildInsertField is bfi: b with d bits of a put in at bit c.
+func buildInsertField(c *compiler, in *instr, mods, ops []string) error {
+	t, err := lastType(mods)
+	if err != nil || len(ops) != 5 {
+		return errors.New("type or operands")
+	}
+	length, err := parseNumber(ops[4])
+	if err != nil {
+		return fmt.Errorf("only a constant length is supported: %w", err)
+	}
+	m := t.mask()
+	field := uint64(1)<<min(length, 64) - 1
+	f := func(a, b, at uint64) uint64 { return (b&^(field<<(at&255)) | a&field<<(at&255)) & m }
+	return c.compute(in, f, t, ops[:4])
+}
+
+// buildCompare is setp.cmp.type p, a, b.
+func buildCompare(c *compiler, in *instr, mods, ops []string) error {
+	t, err := lastType(mods)
+	if err != nil || len(mods) != 2 || len(ops) != 3 {
+		return errors.New("type or operands")
+	}
+	compare := map[string]func(a, b uint64) bool{
+		"eq": func(a, b uint64) bool { return a == b },
+		"ne": func(a, b uint64) bool { return a != b },
+		"lt": t.less,
+		"ge": func(a, b uint64) bool { return !t.less(a, b) },
+		"gt": func(a, b uint64) bool { return t.less(b, a) },
+		"le": func(a, b uint64) bool { return !t.less(b, a) },
+	}[mods[0]]
+	if compare == nil {
+		return fmt.Errorf("comparison %q", mods[0])
+	}
+	f := func(a, b, _ uint64) uint64 {
+		if compare(a, b) {
+			return 1
+		}
+		return 0
+	}
+	return c.compute(in, f, t, ops)
+}

@@ -1,0 +1,148 @@
+package ptxtest
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math/bits"
+	"math/rand/v2"
+)
+
+const (
+	warpSize = 32
+	allLanes = 1<<warpSize - 1
+)
+
+// row is a register of all lanes of a warp.
+type row [warpSize]uint64
+
+// warp is 32 threads in lockstep.
+type warp struct {
+	block *block
+	first int // thread number of lane 0
+	rows  []row
+	live  uint32 // lanes that have not returned
+
+	// paths are the ways that parted lanes take; the last one runs. It ends where its lanes meet the other parted lanes,
+	// and the path below it goes on.
+	paths []path
+}
+
+// path is a set of lanes on their way from pc to meet.
+type path struct {
+	pc, meet int
+	lanes    uint32
+}
+
+// lanes yields the numbers of the lanes in mask.
+func lanes(mask uint32) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for ; mask != 0; mask &= mask - 1 {
+			if !yield(first(mask) & (warpSize - 1)) { // which shows the compiler that it is an index into a row
+				return
+			}
+		}
+	}
+}
+
+// first is the lowest lane of a mask.
+func first(mask uint32) int { return bits.TrailingZeros32(mask) }
+
+// start fills the registers and puts all lanes at the first instruction.
+func (w *warp) start(rng *rand.Rand) {
+	for i, start := range w.block.kernel.rows {
+		r, noise := &w.rows[i], rng.Uint64()
+		for lane := range r {
+			if start.of != nil {
+				r[lane] = start.of(w.block, w.first+lane)
+				continue
+			}
+			noise = noise*6364136223846793005 + 1442695040888963407
+			r[lane] = bits.ReverseBytes64(noise) & start.mask
+		}
+	}
+	w.live = allLanes
+	w.paths = append(w.paths[:0], path{0, len(w.block.kernel.code), allLanes})
+}
+
+// run executes the warp up to a barrier, whose instruction it returns, its end, which is -1, or a fault.
+func (w *warp) run() (barrier int, err error) {
+	code := w.block.kernel.code
+	for len(w.paths) > 0 {
+		p := &w.paths[len(w.paths)-1]
+		active := p.lanes & w.live
+		if p.pc == p.meet || active == 0 {
+			w.paths = w.paths[:len(w.paths)-1]
+			continue
+		}
+		pc := p.pc
+		if pc >= len(code) {
+			return -1, w.fault(len(code)-1, first(active), errors.New("no ret at the end"))
+		}
+		in := &code[pc]
+		mask := active & w.guard(in)
+		w.block.stats.WarpInstructions++
+		if w.block.steps--; w.block.steps < 0 {
+			return -1, w.fault(pc, first(active), ErrStepLimit)
+		}
+		if in.do != nil {
+			if lane, err := in.do(w, mask); err != nil {
+				return -1, w.fault(pc, lane, err)
+			}
+		}
+		p.pc++
+		switch in.flow {
+		case flowBranch:
+			w.branch(in, active, mask)
+		case flowReturn:
+			w.live &^= mask
+		case flowBarrier:
+			if mask != w.live {
+				err = w.fault(pc, first(mask), fmt.Errorf("barrier reached by lanes %08x of %08x", mask, w.live))
+			}
+			return pc, err
+		}
+	}
+	return -1, nil
+}
+
+// guard returns the lanes for which an instruction is switched on.
+func (w *warp) guard(in *instr) uint32 {
+	if in.guard < 0 {
+		return allLanes
+	}
+	mask := uint32(0)
+	for lane, on := range w.rows[in.guard] {
+		mask |= uint32(on) << lane
+	}
+	if in.negate {
+		return ^mask
+	}
+	return mask
+}
+
+// branch sends the lanes in mask to the target; the other active ones go on. Where lanes part, the path is split, and its
+// rest begins where they meet.
+func (w *warp) branch(in *instr, active, mask uint32) {
+	p := &w.paths[len(w.paths)-1]
+	switch mask {
+	case active:
+		p.pc = in.target
+		return
+	case 0:
+		return
+	}
+	next := p.pc
+	if in.meet == p.meet {
+		w.paths = w.paths[:len(w.paths)-1]
+	} else {
+		p.pc = in.meet
+	}
+	w.paths = append(w.paths, path{next, in.meet, active &^ mask}, path{in.target, in.meet, mask})
+}
+
+// fault makes a Fault of an error of a lane at instruction pc.
+func (w *warp) fault(pc, lane int, err error) error {
+	k := w.block.kernel
+	return &Fault{Kernel: k.name, Line: k.code[pc].line, Block: w.block.index, Thread: w.first + lane, Err: err}
+}

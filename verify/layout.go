@@ -1,0 +1,130 @@
+package verify
+
+import (
+	"encoding/binary"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// blockChunks is how many chunks a worker reads at once: about 200,000 weights, so that a read costs little beside
+// decoding and all buffers stay in the core's own cache.
+const blockChunks = 16
+
+// layout says how the weights and the coded stream of a unit are cut into chunks.
+type layout struct {
+	nElems  int64
+	nStream int64 // B, bytes of the coded stream
+	nChunks int   // C
+
+	// positions has nChunks+1 entries: the stored ones, plus N where the last is missing (docs/format.md §7).
+	positions []uint32
+	nEntries  int // how many are stored
+}
+
+// newLayout compares the sizes of the arrays before anything is allocated from them.
+func newLayout(a Arrays, nElems int64) (l layout, err error) {
+	l = layout{nElems: nElems, nStream: a.EncodedExponent.Size()}
+	l.nChunks = int((max(l.nStream, 0) + chunkBytes - 1) / chunkBytes)
+	if nElems < 1 || nElems > maxElems {
+		return l, badArray(arraySignMantissa, "%d weights; 1 to %d are possible", nElems, maxElems)
+	}
+	if n := a.SignMantissa.Size(); n != nElems {
+		return l, badArray(arraySignMantissa, "%d bytes for %d weights", n, nElems)
+	}
+	if l.nStream < 1 || l.nStream > maxStream {
+		return l, badArray(arrayEncodedExponent, "%d bytes; 1 to %d are possible", l.nStream, maxStream)
+	}
+	if n := a.Gaps.Size(); n != int64(l.nChunks)*gapBytes {
+		return l, badArray(arrayGaps, "%d bytes; %d chunks need %d", n, l.nChunks, l.nChunks*gapBytes)
+	}
+	n := a.OutputPositions.Size()
+	if n%4 != 0 || (n/4 != int64(l.nChunks) && n/4 != int64(l.nChunks)+1) {
+		return l, badArray(arrayOutputPositions, "%d bytes; %d chunks need %d, or 4 less", n, l.nChunks, 4*(l.nChunks+1))
+	}
+	l.nEntries = int(n / 4)
+	return l, nil
+}
+
+// readPositions reads output_positions. Every chunk starts codes, except the last, into which the last code may only
+// reach (docs/format.md §7).
+func (l *layout) readPositions(r *io.SectionReader) error {
+	b, err := readAll(r, arrayOutputPositions)
+	if err != nil {
+		return err
+	}
+	l.positions = make([]uint32, l.nChunks+1)
+	l.positions[l.nChunks] = uint32(l.nElems)
+	for i := range l.nEntries {
+		l.positions[i] = binary.LittleEndian.Uint32(b[4*i:])
+	}
+	if p := l.positions[0]; p != 0 {
+		return badAt(arrayOutputPositions, 0, "%d, must be 0", p)
+	}
+	if p := l.positions[l.nEntries-1]; int64(p) != l.nElems {
+		return badAt(arrayOutputPositions, int64(l.nEntries-1), "%d, must be the number of weights, %d", p, l.nElems)
+	}
+	for i := range l.nChunks {
+		n := int64(l.positions[i+1]) - int64(l.positions[i])
+		switch {
+		case n < 0, n == 0 && i+1 < l.nChunks:
+			return badAt(arrayOutputPositions, int64(i+1), "%d after %d", l.positions[i+1], l.positions[i])
+		case n > maxChunkElems:
+			return badAt(arrayOutputPositions, int64(i+1), "chunk of %d weights; the kernel's shared memory holds %d", n, maxChunkElems)
+		}
+	}
+	return nil
+}
+
+// chunkRange is a run of neighboring chunks.
+type chunkRange struct{ first, n int }
+
+// span returns the elements that chunks decode to.
+func (l *layout) span(r chunkRange) (first, end int64) {
+	return int64(l.positions[r.first]), int64(l.positions[r.first+r.n])
+}
+
+// widest is the largest number of weights that one chunk of a range has.
+func (l *layout) widest(r chunkRange) int {
+	n := 0
+	for c := r.first; c < r.first+r.n; c++ {
+		n = max(n, int(l.positions[c+1]-l.positions[c]))
+	}
+	return n
+}
+
+// chunkAt returns the chunk that decodes to an element.
+func (l *layout) chunkAt(elem int64) int {
+	i, _ := slices.BinarySearchFunc(l.positions, elem+1, func(p uint32, e int64) int { return int(int64(p) - e) })
+	return i - 1
+}
+
+// all returns all chunks, cut into ranges of blockChunks.
+func (l *layout) all() []chunkRange {
+	var ranges []chunkRange
+	for first := 0; first < l.nChunks; first += blockChunks {
+		ranges = append(ranges, chunkRange{first, min(blockChunks, l.nChunks-first)})
+	}
+	return ranges
+}
+
+// sample picks n single chunks in ascending order: the two ends, and others that seed decides.
+func (l *layout) sample(n int, seed uint64) []chunkRange {
+	n = min(max(n, 1), l.nChunks)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	picked := map[int]bool{}
+	for _, c := range []int{0, l.nChunks - 1} {
+		if len(picked) < n {
+			picked[c] = true
+		}
+	}
+	for len(picked) < n {
+		picked[rng.IntN(l.nChunks)] = true
+	}
+	var ranges []chunkRange
+	for _, c := range slices.Sorted(maps.Keys(picked)) {
+		ranges = append(ranges, chunkRange{c, 1})
+	}
+	return ranges
+}
