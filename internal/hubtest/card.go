@@ -28,8 +28,7 @@ func parseCard(readme []byte) (map[string]any, error) {
 	return card, nil
 }
 
-// checkCard applies the hub's rules for the metadata that matter to a
-// converted model.
+// checkCard applies the hub's rules for the metadata of a converted model.
 func checkCard(readme []byte) (errs, warnings []string) {
 	card, err := parseCard(readme)
 	if err != nil {
@@ -91,22 +90,20 @@ func checkCommittedCard(now, before entry) error {
 	return nil
 }
 
+type yamlRequest struct {
+	Content string `json:"content"`
+}
+
 // validateYAML answers POST /api/validate-yaml.
-func (s *Server) validateYAML(w http.ResponseWriter, r *http.Request) error {
-	var q struct {
-		Content  string `json:"content"`
-		RepoType string `json:"repoType"`
-	}
-	if err := readJSON(r, &q); err != nil {
-		return err
-	}
+func validateYAML(_ *call, q yamlRequest) (any, error) {
 	errs, warnings := checkCard([]byte(q.Content))
-	status := http.StatusOK
-	if len(errs) > 0 {
-		status = http.StatusBadRequest
-	}
-	writeJSON(w, status, map[string]any{"errors": messages(errs), "warnings": messages(warnings)})
-	return nil
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		status := http.StatusOK
+		if len(errs) > 0 {
+			status = http.StatusBadRequest
+		}
+		writeJSON(w, status, map[string]any{"errors": messages(errs), "warnings": messages(warnings)})
+	}), nil
 }
 
 func messages(list []string) []map[string]any {

@@ -71,11 +71,11 @@ func readCommit(r *http.Request) (h commitHeader, ops []operation, err error) {
 // postCommit answers POST /api/models/{id}/commit/{rev}[?create_pr=1].
 func (s *Server) postCommit(w http.ResponseWriter, r *http.Request) error {
 	createPR := isTrue(r.URL.Query().Get("create_pr"))
-	rev, want := r.PathValue("rev"), accessWrite
-	if createPR || strings.HasPrefix(rev, "refs/pr/") {
+	want := accessWrite
+	if createPR || strings.HasPrefix(r.PathValue("rev"), "refs/pr/") {
 		want = accessUpload
 	}
-	rp, u, err := s.repoFor(r, want)
+	c, err := s.open(w, r, want)
 	if err != nil {
 		return err
 	}
@@ -86,26 +86,24 @@ func (s *Server) postCommit(w http.ResponseWriter, r *http.Request) error {
 	if header.Summary == "" {
 		return fail(http.StatusBadRequest, "the commit needs a summary")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out, err := s.apply(rp, u, rev, createPR, header, ops)
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, out)
-	return nil
+	return c.answer(func(c *call) (any, error) { return c.apply(createPR, header, ops) })
 }
 
-// apply makes the commit and returns the answer. The caller holds s.mu.
-func (s *Server) apply(rp *repo, u *User, rev string, createPR bool, h commitHeader, ops []operation) (map[string]any, error) {
-	head, ref, err := rp.target(rev, createPR)
+// apply makes the commit and returns the answer.
+func (c *call) apply(createPR bool, h commitHeader, ops []operation) (any, error) {
+	rp, rev := c.repo, c.r.PathValue("rev")
+	head, err := c.commit()
 	if err != nil {
 		return nil, err
+	}
+	ref := branchRef(rev)
+	if rp.refs[ref] == "" && !createPR {
+		return nil, fail(http.StatusBadRequest, "commits go to a branch, not to %s", rev)
 	}
 	if h.ParentCommit != "" && (len(h.ParentCommit) < 5 || !strings.HasPrefix(head.oid, h.ParentCommit)) {
 		return nil, fail(http.StatusPreconditionFailed, "A commit has happened since. Please refresh and try again.")
 	}
-	files, err := s.edit(rp, head.files, ops)
+	files, err := c.edit(head.files, ops)
 	if err != nil {
 		return nil, err
 	}
@@ -114,35 +112,26 @@ func (s *Server) apply(rp *repo, u *User, rev string, createPR bool, h commitHea
 	}
 	out := map[string]any{"success": true, "hookOutput": ""}
 	if createPR {
-		pr := rp.openPR(s.cfg.clock(), u.Name, h.Summary, h.Description, rev, head.oid)
+		pr := rp.openPR(c.cfg.clock(), c.user.Name, h.Summary, h.Description, rev, head.oid)
 		ref = pr.ref()
-		out["pullRequestUrl"] = fmt.Sprintf("%s/%s/discussions/%d", s.URL, rp.name, pr.num)
+		out["pullRequestUrl"] = c.discussionURL(pr)
 	}
-	oid := rp.add(s.cfg.clock(), ref, &commit{title: h.Summary, message: h.Description, author: u.Name, files: files})
+	oid, err := c.commitTo(ref, &commit{title: h.Summary, message: h.Description, author: c.user.Name, files: files})
+	out["commitOid"], out["commitUrl"] = oid, fmt.Sprintf("%s/%s/commit/%s", c.URL, rp.name, oid)
+	return out, err
+}
+
+// commitTo appends a commit to a ref.
+func (c *call) commitTo(ref string, next *commit) (oid string, err error) {
+	oid = c.repo.add(c.cfg.clock(), ref, next)
 	if ref == "refs/heads/main" {
-		if err := s.land(rp); err != nil {
-			return nil, err
-		}
+		err = c.folder.land(c.repo)
 	}
-	out["commitOid"], out["commitUrl"] = oid, fmt.Sprintf("%s/%s/commit/%s", s.URL, rp.name, oid)
-	return out, nil
+	return oid, err
 }
 
-// target finds the head and the ref that a commit to rev moves.
-func (rp *repo) target(rev string, createPR bool) (*commit, string, error) {
-	head := rp.resolve(rev)
-	if head == nil {
-		return nil, "", errRevisionNotFound(rev)
-	}
-	ref := branchRef(rev)
-	if rp.refs[ref] == "" && !createPR {
-		return nil, "", fail(http.StatusBadRequest, "commits go to a branch, not to %s", rev)
-	}
-	return head, ref, nil
-}
-
-// edit applies the operations to a copy of files. The caller holds s.mu.
-func (s *Server) edit(rp *repo, files map[string]entry, ops []operation) (map[string]entry, error) {
+// edit applies the operations to a copy of files.
+func (c *call) edit(files map[string]entry, ops []operation) (map[string]entry, error) {
 	next := maps.Clone(files)
 	seen := map[string]bool{}
 	for _, op := range ops {
@@ -153,7 +142,7 @@ func (s *Server) edit(rp *repo, files map[string]entry, ops []operation) (map[st
 			return nil, fail(http.StatusBadRequest, "%s is named twice", op.Path)
 		}
 		seen[op.Path] = true
-		if err := s.editOne(rp, next, op); err != nil {
+		if err := c.editOne(next, op); err != nil {
 			return nil, err
 		}
 	}
@@ -168,16 +157,16 @@ func (s *Server) edit(rp *repo, files map[string]entry, ops []operation) (map[st
 	return next, nil
 }
 
-func (s *Server) editOne(rp *repo, files map[string]entry, op operation) error {
+func (c *call) editOne(files map[string]entry, op operation) error {
 	switch op.Key {
 	case "file":
-		e, err := s.plainFile(op)
+		e, err := c.plainFile(op)
 		if err != nil {
 			return err
 		}
 		files[op.Path] = e
 	case "lfsFile":
-		e, err := s.largeFile(rp, op)
+		e, err := c.largeFile(op)
 		if err != nil {
 			return err
 		}
@@ -199,7 +188,7 @@ func (s *Server) editOne(rp *repo, files map[string]entry, op operation) error {
 	return nil
 }
 
-func (s *Server) plainFile(op operation) (entry, error) {
+func (c *call) plainFile(op operation) (entry, error) {
 	content := []byte(op.Content)
 	if op.Encoding == "base64" {
 		var err error
@@ -207,15 +196,15 @@ func (s *Server) plainFile(op operation) (entry, error) {
 			return entry{}, fail(http.StatusBadRequest, "%s: content is not base64", op.Path)
 		}
 	}
-	if int64(len(content)) > max(s.cfg.lfsThreshold, 10<<20) {
+	if int64(len(content)) > max(c.cfg.lfsThreshold, 10<<20) {
 		return entry{}, fail(http.StatusBadRequest, "Your push was rejected because it contains files larger than 10 MiB. Offending file: %s", op.Path)
 	}
 	return gitEntry(content), nil
 }
 
-func (s *Server) largeFile(rp *repo, op operation) (entry, error) {
-	o := s.objects[op.OID]
-	if !rp.holds[op.OID] || o == nil {
+func (c *call) largeFile(op operation) (entry, error) {
+	o := c.objects.get(op.OID)
+	if !c.repo.holds[op.OID] || o == nil {
 		return entry{}, fail(http.StatusBadRequest, "Your push was rejected because an LFS pointer pointed to a file that does not exist: %s (%s)", op.Path, op.OID)
 	}
 	if op.Algo != "" && op.Algo != "sha256" {

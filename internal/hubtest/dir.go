@@ -1,7 +1,6 @@
 package hubtest
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +13,9 @@ import (
 	"strings"
 )
 
-// AddDir serves every folder root/<namespace>/<name>/ as a repo. Names that
-// start with a dot are left out, as are .git and .cache folders inside a repo.
-// The files must not be changed in place while the server runs; replacing them
-// by rename is fine.
+// AddDir serves every folder root/<namespace>/<name>/ as a repo. Names that start with a dot are left out, and so are the
+// folders .git and .cache inside a repo. The files must not be changed in place while the server runs; replacing them by
+// rename is fine.
 func (s *Server) AddDir(root string) error {
 	dirs, err := filepath.Glob(filepath.Join(root, "*", "*"))
 	if err != nil {
@@ -52,29 +50,27 @@ func (s *Server) addFolder(name, dir string) error {
 	if err != nil {
 		return err
 	}
-	files, objects := map[string]entry{}, []*object{}
-	rs := parseRules(string(attributes), true)
+	files, holds := map[string]entry{}, map[string]bool{}
+	rules := parseRules(string(attributes), true)
 	for _, p := range paths {
-		e, o, err := s.loadFile(rs, p, filepath.Join(dir, filepath.FromSlash(p)))
+		e, o, err := s.loadFile(rules, p, filepath.Join(dir, filepath.FromSlash(p)))
 		if err != nil {
 			return err
 		}
 		files[p] = e
 		if o != nil {
-			objects = append(objects, o)
+			s.objects.add(o)
+			holds[o.sha256] = true
 		}
 	}
-	s.mu.Lock()
-	rp := s.newRepo(name, repoOptions{})
-	rp.landed = maps.Clone(files)
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	rp := s.newRepo(name)
+	rp.landed, rp.holds = maps.Clone(files), holds
 	if _, ok := files[attributesFile]; !ok {
 		files[attributesFile] = gitEntry(attributes)
 	}
 	rp.add(s.cfg.clock(), "refs/heads/main", &commit{title: "Upload files", author: rp.namespace(), files: files})
-	s.mu.Unlock()
-	for _, o := range objects {
-		s.store(rp, o)
-	}
 	return nil
 }
 
@@ -109,7 +105,7 @@ func (s *Server) loadFile(rs rules, name, file string) (entry, *object, error) {
 	}
 	sample := make([]byte, 512)
 	n, _ := f.ReadAt(sample, 0)
-	if s.wantsLFS(rs, name, sample[:n], info.Size()) {
+	if s.cfg.wantsLFS(rs, name, sample[:n], info.Size()) {
 		sum, err := hashBody(f, info.Size())
 		o := &object{sha256: sum, size: info.Size(), body: f}
 		return lfsEntry(sum, o.size), o, err
@@ -119,115 +115,101 @@ func (s *Server) loadFile(rs rules, name, file string) (entry, *object, error) {
 	return gitEntry(content), nil, err
 }
 
-// openPushDir makes the folder for uploads that are not committed yet. It lies
-// beside the repos, so that files get there by link or rename.
-func (s *Server) openPushDir() (err error) {
-	if s.cfg.pushDir == "" {
-		return nil
-	}
-	if err := os.MkdirAll(s.cfg.pushDir, 0o755); err != nil {
-		return err
-	}
-	s.spool, err = os.MkdirTemp(s.cfg.pushDir, ".hubd-")
-	return err
+// pushFolder shows the main branch of every repo as files. A nil folder does nothing. The caller holds the lock of the
+// store.
+type pushFolder struct {
+	root    string
+	objects *objects
 }
 
-func (s *Server) tempFile() (*os.File, error) {
-	f, err := os.CreateTemp(s.spool, "object-")
-	if err != nil {
+// openPushFolder makes the folder, and one inside it for uploads that are not committed yet: from there files get to
+// their places by link or rename.
+func openPushFolder(root string, objects *objects) (*pushFolder, error) {
+	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, err
 	}
-	return f, f.Chmod(0o644)
+	var err error
+	objects.spool, err = os.MkdirTemp(root, ".hubd-")
+	return &pushFolder{root, objects}, err
 }
 
-func (s *Server) newFileSink() (sink, error) {
-	f, err := s.tempFile()
-	return &fileSink{f: f, hash: sha256.New()}, err
-}
+func (f *pushFolder) path(name string) string { return filepath.Join(f.root, filepath.FromSlash(name)) }
 
-// land writes the main branch of a repo to the push folder: only what changed,
-// each file by rename, config.json last. The caller holds s.mu.
-func (s *Server) land(rp *repo) error {
-	if s.cfg.pushDir == "" {
+// land writes the main branch of a repo: only what changed, each file by rename, config.json last.
+func (f *pushFolder) land(rp *repo) error {
+	if f == nil {
 		return nil
 	}
-	dir := filepath.Join(s.cfg.pushDir, filepath.FromSlash(rp.name))
 	files := rp.resolve("main").files
-	order := slices.SortedFunc(maps.Keys(files), func(a, b string) int {
-		if (a == "config.json") != (b == "config.json") {
-			if a == "config.json" {
-				return 1
-			}
-			return -1
-		}
-		return strings.Compare(a, b)
-	})
+	order := slices.Sorted(maps.Keys(files))
+	if i, found := slices.BinarySearch(order, "config.json"); found {
+		order = append(slices.Delete(order, i, i+1), "config.json")
+	}
 	for _, p := range order {
 		if e := files[p]; rp.landed[p].oid != e.oid {
-			if err := s.landFile(e, filepath.Join(dir, filepath.FromSlash(p))); err != nil {
+			if err := f.write(e, f.path(rp.name+"/"+p)); err != nil {
 				return fmt.Errorf("write %s: %w", p, err)
 			}
 		}
 	}
 	for p := range rp.landed {
 		if _, ok := files[p]; !ok {
-			removeLanded(dir, p)
+			f.removeFile(rp.name, p)
 		}
 	}
 	rp.landed = maps.Clone(files)
 	return nil
 }
 
-// landFile puts one file in its place.
-func (s *Server) landFile(e entry, file string) error {
+// write puts one file in its place.
+func (f *pushFolder) write(e entry, file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	f, err := s.tempFile()
+	tmp, err := f.objects.tempFile()
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	if o := s.objects[e.sha256]; o != nil && o.path != "" {
-		os.Remove(f.Name())
-		if os.Link(o.path, f.Name()) == nil {
-			return os.Rename(f.Name(), file)
+	defer os.Remove(tmp.Name())
+	defer tmp.Close()
+	if o := f.objects.get(e.sha256); o != nil && o.path != "" {
+		os.Remove(tmp.Name())
+		if os.Link(o.path, tmp.Name()) == nil {
+			return os.Rename(tmp.Name(), file)
 		}
 	}
-	body, err := s.body(e)
+	body, err := f.objects.open(e)
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(f, body); err != nil {
+	if _, err := io.Copy(tmp, body); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), file)
+	return os.Rename(tmp.Name(), file)
 }
 
-// removeLanded deletes a file and the folders that it leaves empty.
-func removeLanded(dir, p string) {
+// removeFile deletes a file of a repo, and the folders that it leaves empty.
+func (f *pushFolder) removeFile(repo, p string) {
 	for ; p != "."; p = path.Dir(p) {
-		if os.Remove(filepath.Join(dir, filepath.FromSlash(p))) != nil {
+		if os.Remove(f.path(repo+"/"+p)) != nil {
 			return
 		}
 	}
 }
 
-// unland deletes the folder of a repo. The caller holds s.mu.
-func (s *Server) unland(name string) error {
-	if s.cfg.pushDir == "" {
+// remove deletes the folder of a repo.
+func (f *pushFolder) remove(repo string) error {
+	if f == nil {
 		return nil
 	}
-	return os.RemoveAll(filepath.Join(s.cfg.pushDir, filepath.FromSlash(name)))
+	return os.RemoveAll(f.path(repo))
 }
 
-// moveLanded renames the folder of a repo, if it has one. The caller holds s.mu.
-func (s *Server) moveLanded(from, to string) {
-	if s.cfg.pushDir == "" {
+// move renames the folder of a repo, if the repo has one.
+func (f *pushFolder) move(from, to string) {
+	if f == nil {
 		return
 	}
-	dst := filepath.Join(s.cfg.pushDir, filepath.FromSlash(to))
-	_ = os.MkdirAll(filepath.Dir(dst), 0o755)
-	_ = os.Rename(filepath.Join(s.cfg.pushDir, filepath.FromSlash(from)), dst)
+	_ = os.MkdirAll(filepath.Dir(f.path(to)), 0o755)
+	_ = os.Rename(f.path(from), f.path(to))
 }

@@ -8,8 +8,7 @@ import (
 	"net/http"
 )
 
-// Error codes that the hub sends in X-Error-Code; clients decide on them before
-// they look at the status.
+// Error codes that the hub sends in X-Error-Code; clients decide on them before they look at the status.
 const (
 	codeRepoNotFound     = "RepoNotFound"
 	codeRevisionNotFound = "RevisionNotFound"
@@ -26,6 +25,18 @@ type apiError struct {
 }
 
 func (e *apiError) Error() string { return fmt.Sprintf("%d %s", e.status, e.message) }
+
+func (e *apiError) write(w http.ResponseWriter) {
+	if e.code != "" {
+		w.Header().Set("X-Error-Code", e.code)
+	}
+	w.Header().Set("X-Error-Message", e.message)
+	body := map[string]any{"error": e.message}
+	for k, v := range e.extra {
+		body[k] = v
+	}
+	writeJSON(w, e.status, body)
+}
 
 func fail(status int, format string, args ...any) *apiError {
 	return &apiError{status: status, message: fmt.Sprintf(format, args...)}
@@ -59,41 +70,30 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e = fail(http.StatusInternalServerError, "%v", err)
 	}
 	drain(r)
-	writeError(w, e)
+	e.write(w)
 }
 
-// drain reads what is left of a body, so that the client sees the refusal and
-// not a broken connection.
+// drain reads the rest of a body, so that the client sees the refusal and not a broken connection.
 func drain(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
-
-func writeError(w http.ResponseWriter, e *apiError) {
-	if e.code != "" {
-		w.Header().Set("X-Error-Code", e.code)
-	}
-	w.Header().Set("X-Error-Message", e.message)
-	body := map[string]any{"error": e.message}
-	for k, v := range e.extra {
-		body[k] = v
-	}
-	writeJSON(w, e.status, body)
-}
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic("hubtest: internal error: " + err.Error())
 	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json; charset=utf-8")
-	h.Set("Content-Length", fmt.Sprint(len(data)))
+	writeBody(w, status, "application/json; charset=utf-8", data)
+}
+
+func writeBody(w http.ResponseWriter, status int, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(data)
+	_, _ = w.Write(body)
 }
 
 // readJSON decodes a request body of at most 64 MiB.
 func readJSON(r *http.Request, v any) error {
-	dec := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 64<<20))
-	if err := dec.Decode(v); err != nil {
+	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 64<<20)).Decode(v); err != nil {
 		return fail(http.StatusBadRequest, "invalid JSON body: %v", err)
 	}
 	return nil

@@ -10,18 +10,18 @@ import (
 
 var errCut = errors.New("cut by a fault")
 
-// limitWriter passes the first bytes of a body and fails after them; a negative
-// limit passes all. It can change status and header.
-type limitWriter struct {
+// headerEdit changes the header of an answer, and returns the status that takes the place of the right one.
+type headerEdit func(status int, h http.Header) int
+
+// spoiled passes an answer on, the header through edit and the body through a writer of its own.
+type spoiled struct {
 	http.ResponseWriter
-	left  int64
-	edit  func(status int, h http.Header) int
+	edit  headerEdit // or nil
+	body  io.Writer
 	wrote bool
 }
 
-func (w *limitWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (w *limitWriter) WriteHeader(status int) {
+func (w *spoiled) WriteHeader(status int) {
 	if w.wrote {
 		return
 	}
@@ -32,83 +32,57 @@ func (w *limitWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
+func (w *spoiled) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(p)
+}
+
+// limitWriter passes the first bytes and fails after them.
+type limitWriter struct {
+	w    io.Writer
+	left int64
+}
+
 func (w *limitWriter) Write(p []byte) (int, error) {
-	if !w.wrote {
-		w.WriteHeader(http.StatusOK)
-	}
-	if w.left < 0 {
-		return w.ResponseWriter.Write(p)
-	}
-	n := min(int64(len(p)), w.left)
-	m, err := w.ResponseWriter.Write(p[:n])
-	w.left -= int64(m)
-	if err == nil && m < len(p) {
+	n, err := w.w.Write(p[:min(int64(len(p)), w.left)])
+	w.left -= int64(n)
+	if err == nil && n < len(p) {
 		err = errCut
 	}
-	return m, err
+	return n, err
 }
 
 // flipWriter changes one byte.
 type flipWriter struct {
-	http.ResponseWriter
+	w    io.Writer
 	left int64 // bytes before the one to change; negative afterwards
 }
 
 func (w *flipWriter) Write(p []byte) (int, error) {
-	if w.left < 0 || w.left >= int64(len(p)) {
-		n, err := w.ResponseWriter.Write(p)
-		w.left -= int64(n)
-		if w.left < 0 {
-			w.left = -1
-		}
-		return n, err
+	if w.left >= 0 && w.left < int64(len(p)) {
+		p = bytes.Clone(p)
+		p[w.left] ^= 0x10
 	}
-	q := append([]byte(nil), p...)
-	q[w.left] ^= 0x10
-	w.left = -1
-	return w.ResponseWriter.Write(q)
-}
-
-// encodeWriter sends a body through an encoder.
-type encodeWriter struct {
-	http.ResponseWriter
-	enc   io.Writer
-	wrote bool
-}
-
-func (w *encodeWriter) WriteHeader(status int) {
-	if w.wrote {
-		return
-	}
-	w.wrote = true
-	w.Header().Del("Content-Length")
-	w.Header().Set("Content-Encoding", "gzip")
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *encodeWriter) Write(p []byte) (int, error) {
-	if !w.wrote {
-		w.WriteHeader(http.StatusOK)
-	}
-	return w.enc.Write(p)
+	n, err := w.w.Write(p)
+	w.left -= int64(n)
+	return n, err
 }
 
 // slowWriter sends single bytes.
 type slowWriter struct {
-	http.ResponseWriter
-	done  <-chan struct{}
+	x     *Exchange
 	pause time.Duration
 }
 
 func (w *slowWriter) Write(p []byte) (int, error) {
 	for i := range p {
-		if _, err := w.ResponseWriter.Write(p[i : i+1]); err != nil {
+		if _, err := w.x.Write(p[i : i+1]); err != nil {
 			return i, err
 		}
-		if err := http.NewResponseController(w.ResponseWriter).Flush(); err != nil {
+		if err := http.NewResponseController(w.x).Flush(); err != nil {
 			return i, err
 		}
-		if !sleep(w.done, w.pause) {
+		if !sleep(w.x.Request.Context().Done(), w.pause) {
 			return i + 1, errCut
 		}
 	}

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// namedFault is a fault of §8.4 of the protocol notes that tests, hubd and CI
-// know by name.
+// namedFault is a fault that tests, hubd and CI know by name.
 type namedFault struct {
 	about  string
 	host   Host
@@ -36,15 +35,13 @@ func FaultNames() []string { return slices.Sorted(maps.Keys(faultTable)) }
 // DescribeFault says in a few words what a named fault does.
 func DescribeFault(name string) string { return faultTable[name].about }
 
-var faultTable = mergeFaults(trafficFaults(), downloadFaults(), resolveFaults(), uploadFaults(), commitFaults())
-
-func mergeFaults(tables ...map[string]namedFault) map[string]namedFault {
-	out := map[string]namedFault{}
-	for _, t := range tables {
-		maps.Copy(out, t)
+var faultTable = func() map[string]namedFault {
+	all := map[string]namedFault{}
+	for _, faults := range []map[string]namedFault{trafficFaults(), downloadFaults(), resolveFaults(), uploadFaults(), commitFaults()} {
+		maps.Copy(all, faults)
 	}
-	return out
-}
+	return all
+}()
 
 // trafficFaults hit any route of the hub.
 func trafficFaults() map[string]namedFault {
@@ -66,8 +63,8 @@ func trafficFaults() map[string]namedFault {
 		"503":             hub("503 without a body", Status(503, nil, "")),
 		"504":             hub("504 with an HTML page", Status(504, Header{"Content-Type": "text/html"}, "<html><body>Gateway Timeout</body></html>")),
 		"hub-reset":       hub("connection reset before the answer", Reset()),
-		"hub-stall":       hub("no answer at all", Stall(-1)),
-		"warning":         hub("the right answer with X-HF-Warning", SetHeader(Header{"X-HF-Warning": "rate; you are close to your limit"})),
+		"hub-stall":       hub("no answer at all", stall(-1)),
+		"warning":         hub("the right answer with X-HF-Warning", setHeader(Header{"X-HF-Warning": "rate; you are close to your limit"})),
 		"bad-token":       hub("401: the token is not valid", Error(401, "", "Invalid credentials in Authorization header")),
 	}
 }
@@ -79,18 +76,18 @@ func downloadFaults() map[string]namedFault {
 		"cdn-500":      cdn("500 from the storage host", StorageError(500, "InternalError", "We encountered an internal error.")),
 		"cdn-503":      cdn("503 SlowDown from the storage host", StorageError(503, "SlowDown", "Please reduce your request rate.")),
 		"reset":        cdn("connection reset before the header", Reset()),
-		"cut":          cdn("connection reset after 1000 bytes of the body", CutAfter(1000, true)),
-		"short":        cdn("connection closed after 1000 bytes, short of Content-Length", CutAfter(1000, false)),
-		"chunked":      cdn("200, chunked, properly ended after 1000 bytes", Truncate(1000)),
-		"corrupt":      cdn("right size, one wrong bit", Corrupt(500)),
-		"ignore-range": cdn("200 with the whole file to a ranged GET", IgnoreRange()),
-		"wrong-range":  cdn("206 with a Content-Range one byte later than asked", Shift(1)),
-		"gzip":         cdn("200 with the whole file compressed", Gzip()),
+		"cut":          cdn("connection reset after 1000 bytes of the body", cutAfter(1000, true)),
+		"short":        cdn("connection closed after 1000 bytes, short of Content-Length", cutAfter(1000, false)),
+		"chunked":      cdn("200, chunked, properly ended after 1000 bytes", truncate(1000)),
+		"corrupt":      cdn("right size, one wrong bit", corrupt(500)),
+		"ignore-range": cdn("200 with the whole file to a ranged GET", ignoreRange()),
+		"wrong-range":  cdn("206 with a Content-Range one byte later than asked", shift(1)),
+		"gzip":         cdn("200 with the whole file compressed", compress()),
 		"400-range":    cdn("400, as for an unranged GET of a huge file", StorageError(400, "InvalidRequest", "file too large")),
 		"expired":      cdn("403: the signed URL has expired", func(x *Exchange) { errExpired.write(x) }),
 		"slow":         cdn("one byte per second", Slow(time.Second)),
-		"stall":        cdn("1000 bytes, then silence", Stall(1000)),
-		"stall-header": cdn("no header, silence", Stall(-1)),
+		"stall":        cdn("1000 bytes, then silence", stall(1000)),
+		"stall-header": cdn("no header, silence", stall(-1)),
 		"416":          cdn("416 with a total of 1", Status(416, Header{"Content-Range": "bytes */1"}, "")),
 	}
 }
@@ -99,23 +96,17 @@ func downloadFaults() map[string]namedFault {
 func resolveFaults() map[string]namedFault {
 	res := func(about string, a Action) namedFault { return namedFault{about, HostHub, "", anyResolve, a} }
 	zeros := strings.Repeat("0", 40)
-	loop := Redirect(func(_ *Server, r *http.Request) string { return r.URL.EscapedPath() })
-	elsewhere := Redirect(func(s *Server, r *http.Request) string { return s.CDNURL + r.URL.EscapedPath() })
-	otherPort := Redirect(func(s *Server, r *http.Request) string {
-		return strings.Replace(s.CDNURL, "localhost", "127.0.0.1", 1) + r.URL.EscapedPath()
-	})
-	otherScheme := Redirect(func(s *Server, r *http.Request) string {
-		return strings.Replace(s.CDNURL, "http:", "https:", 1) + r.URL.EscapedPath()
-	})
+	sameHost := func(s *Server) string { return strings.Replace(s.CDNURL, "localhost", "127.0.0.1", 1) }
+	https := func(s *Server) string { return strings.Replace(s.CDNURL, "http:", "https:", 1) }
 	return map[string]namedFault{
-		"etag-changed":    res("X-Linked-Etag and ETag of another file", SetHeader(Header{"X-Linked-Etag": `"` + strings.Repeat("f", 64) + `"`, "ETag": `"` + zeros + `"`})),
-		"commit-changed":  res("X-Repo-Commit of another commit", SetHeader(Header{"X-Repo-Commit": zeros})),
-		"no-commit":       res("no X-Repo-Commit, as from a proxy", SetHeader(Header{"X-Repo-Commit": ""})),
-		"size-changed":    res("X-Linked-Size is 1", SetHeader(Header{"X-Linked-Size": "1"})),
-		"redirect-loop":   res("relative redirect to itself", loop),
-		"redirect-host":   res("redirect to the other host, unsigned", elsewhere),
-		"redirect-port":   res("redirect to another port of the same host", otherPort),
-		"redirect-scheme": res("redirect to https", otherScheme),
+		"etag-changed":    res("X-Linked-Etag and ETag of another file", setHeader(Header{"X-Linked-Etag": `"` + strings.Repeat("f", 64) + `"`, "ETag": `"` + zeros + `"`})),
+		"commit-changed":  res("X-Repo-Commit of another commit", setHeader(Header{"X-Repo-Commit": zeros})),
+		"no-commit":       res("no X-Repo-Commit, as from a proxy", setHeader(Header{"X-Repo-Commit": ""})),
+		"size-changed":    res("X-Linked-Size is 1", setHeader(Header{"X-Linked-Size": "1"})),
+		"redirect-loop":   res("relative redirect to itself", redirectTo(func(*Server) string { return "" })),
+		"redirect-host":   res("redirect to the other host, unsigned", redirectTo(func(s *Server) string { return s.CDNURL })),
+		"redirect-port":   res("redirect to another port of the same host", redirectTo(sameHost)),
+		"redirect-scheme": res("redirect to https", redirectTo(https)),
 		"gated-401":       res("gated repo, caller unknown", Error(401, codeGatedRepo, "Access to model is restricted. You must have access to it and be authenticated to access it. Please log in.")),
 		"gated-403":       res("gated repo, caller not on the list", Error(403, codeGatedRepo, "Access to model is restricted and you are not in the authorized list.")),
 		"entry-404":       res("file not found", Error(404, codeEntryNotFound, "Entry not found")),

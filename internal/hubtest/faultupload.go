@@ -1,8 +1,6 @@
 package hubtest
 
 import (
-	"maps"
-	"net/http"
 	"strings"
 )
 
@@ -30,11 +28,11 @@ func uploadFaults() map[string]namedFault {
 		"put-expired":     put("403: the signed URL has expired", StorageError(403, "AccessDenied", "Request has expired")),
 		"put-token":       put("400: the credentials of the signed URL have expired", StorageError(400, "ExpiredToken", "The provided token has expired.")),
 		"put-no-upload":   put("404: the multipart upload is no more", StorageError(404, "NoSuchUpload", "The specified upload does not exist.")),
-		"put-reset":       put("connection reset after 1000 bytes of the body", ResetUpload(1000)),
+		"put-reset":       put("connection reset after 1000 bytes of the body", resetUpload(1000)),
 		"put-reset-after": put("the PUT is done, then the connection is reset", After(Reset())),
-		"put-no-etag":     put("200 without an ETag", SetHeader(Header{"ETag": ""})),
-		"put-wrong-etag":  put("200 with the ETag of other bytes", SetHeader(Header{"ETag": `"00000000000000000000000000000000"`})),
-		"put-stall":       put("the body is read, no answer comes", Stall(-1)),
+		"put-no-etag":     put("200 without an ETag", setHeader(Header{"ETag": ""})),
+		"put-wrong-etag":  put("200 with the ETag of other bytes", setHeader(Header{"ETag": `"00000000000000000000000000000000"`})),
+		"put-stall":       put("the body is read, no answer comes", stall(-1)),
 		"complete-400":    post("400 to the completion", anyComplete, Error(400, "", "InvalidPart")),
 		"complete-500":    post("500 to the completion, nothing done", anyComplete, Error(500, "", "Internal Error")),
 		"complete-after":  post("the completion is done, then 500", anyComplete, After(Error(500, "", "Internal Error"))),
@@ -53,7 +51,7 @@ func commitFaults() map[string]namedFault {
 	return map[string]namedFault{
 		"commit-412":         c("412 without another commit", Error(412, "", "A commit has happened since. Please refresh and try again.")),
 		"commit-409":         c("409: another operation is in progress", Error(409, "", "another conflicting operation is in progress")),
-		"commit-race":        c("another commit lands first", raceOnPath),
+		"commit-race":        c("another commit lands first", race),
 		"commit-500":         c("500, not applied", Error(500, "", "Internal Error")),
 		"commit-500-after":   c("applied, then 500", After(Error(500, "", "Internal Error"))),
 		"commit-504-after":   c("applied, then 504", After(gateway)),
@@ -67,10 +65,11 @@ func commitFaults() map[string]namedFault {
 	}
 }
 
-// raceOnPath is Race for the repo and branch of the request itself.
-func raceOnPath(x *Exchange) {
+// race lets another commit land on the branch of the request just before the request is handled.
+func race(x *Exchange) {
 	id, rev, _ := strings.Cut(strings.TrimPrefix(x.Request.URL.Path, "/api/models/"), "/commit/")
-	Race(id, rev)(x)
+	x.Server.Push(id, rev, map[string][]byte{"race.txt": []byte(x.Request.URL.Path)})
+	x.Next(x.ResponseWriter)
 }
 
 // eachObject applies edit to every object of a batch answer.
@@ -107,7 +106,7 @@ func editHeader(edit func(map[string]any)) func(map[string]any) {
 
 func dropLastPart(h map[string]any) {
 	last := ""
-	for k := range maps.Keys(h) {
+	for k := range h {
 		if k != "chunk_size" && k > last {
 			last = k
 		}
@@ -117,10 +116,7 @@ func dropLastPart(h map[string]any) {
 
 // foreignLink points the next page to the storage host.
 func foreignLink(x *Exchange) {
-	EditHeader(func(status int, h http.Header) int {
-		h.Set("Link", "<"+x.Server.CDNURL+x.Request.URL.EscapedPath()+`?cursor=x>; rel="next"`)
-		return status
-	})(x)
+	setHeader(Header{"Link": "<" + x.Server.CDNURL + x.Request.URL.EscapedPath() + `?cursor=x>; rel="next"`})(x)
 }
 
 func duplicateFirst(v any) any {

@@ -66,8 +66,8 @@ func (rs rules) match(file string) bool {
 	return on
 }
 
-// match applies git's reading of patterns: without a slash they match the base
-// name anywhere, with one they match from the root; ** spans folders.
+// match applies git's reading of patterns: without a slash they match the base name anywhere, with one they match from the
+// root; ** spans folders.
 func (r rule) match(file string) bool {
 	parts := strings.Split(file, "/")
 	if !strings.Contains(r.pattern, "/") {
@@ -110,14 +110,11 @@ func matchSegments(want, have []string) bool {
 	return ok && matchSegments(want[1:], have[1:])
 }
 
-// wantsLFS is the hub's decision at preupload: by name, by size, by a look at
-// the first bytes. Empty files are always plain, storage refuses them.
-func (s *Server) wantsLFS(rs rules, file string, sample []byte, size int64) bool {
-	switch {
-	case size == 0, path.Base(file) == attributesFile:
+// wantsLFS is the hub's decision at preupload: by name, by size, by a look at the first bytes. Empty files are always
+// plain, because the storage refuses them.
+func (c *config) wantsLFS(rs rules, file string, sample []byte, size int64) bool {
+	if size == 0 || path.Base(file) == attributesFile {
 		return false
-	case rs.match(file):
-		return true
 	}
-	return size >= s.cfg.lfsThreshold || bytes.IndexByte(sample, 0) >= 0
+	return rs.match(file) || size >= c.lfsThreshold || bytes.IndexByte(sample, 0) >= 0
 }

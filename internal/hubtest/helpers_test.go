@@ -1,8 +1,7 @@
 package hubtest
 
-import (
-	"crypto/sha256"
-	"hash"
-)
+// LlamaModel is NewLlama with every file in memory.
+func LlamaModel(seed uint64, opt ModelOptions) map[string][]byte { return NewLlama(seed, opt).Files() }
 
-func newHash() hash.Hash { return sha256.New() }
+// Qwen3Model is NewQwen3 with every file in memory.
+func Qwen3Model(seed uint64, opt ModelOptions) map[string][]byte { return NewQwen3(seed, opt).Files() }

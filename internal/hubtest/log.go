@@ -33,20 +33,84 @@ type Request struct {
 	Status        int    // 0: no answer was written, or the connection was taken away
 	Received      int64  // bytes of the request body that were read
 	Sent          int64  // bytes of the answer's body
-	Fault         string // name of the fault that was acted out
+	Fault         string // name of the fault that acted
 	Begin, End    time.Time
 }
 
 // Authorized says whether the request carried a token.
 func (r Request) Authorized() bool { return r.Authorization != "" }
 
+// requestLog remembers all requests, and what clients did wrong.
 type requestLog struct {
 	mu         sync.Mutex
 	entries    []*tracked
 	violations []string
 }
 
-// tracked is the response writer that fills a log line.
+// Requests returns the log so far, in order of arrival; requests that are still being served have a zero End.
+func (l *requestLog) Requests() []Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]Request, len(l.entries))
+	for i, t := range l.entries {
+		out[i] = t.snapshot()
+	}
+	return out
+}
+
+// Count counts the logged requests with the method ("" for any) whose path matches the pattern of a [Fault], at either
+// host.
+func (l *requestLog) Count(method, pattern string) int {
+	n := 0
+	for _, q := range l.Requests() {
+		if (method == "" || q.Method == method) && matchPath(pattern, q.Path) {
+			n++
+		}
+	}
+	return n
+}
+
+// Violations returns every breach of the rules that a client must never commit: a token or cookie sent to the storage
+// host, a signed URL that was changed.
+func (l *requestLog) Violations() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.violations)
+}
+
+// ResetLog forgets all requests and violations; numbering starts again at 1.
+func (l *requestLog) ResetLog() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries, l.violations = nil, nil
+}
+
+func (l *requestLog) violation(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.violations = append(l.violations, fmt.Sprintf(format, args...))
+}
+
+// begin opens the log line of a request and records what must never reach the storage host.
+func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *tracked {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := &tracked{ResponseWriter: w, seq: len(l.entries) + 1, req: Request{
+		Host: host, Method: r.Method, Path: r.URL.Path, RawQuery: r.URL.RawQuery,
+		Range: r.Header.Get("Range"), Authorization: r.Header.Get("Authorization"),
+		Header: r.Header.Clone(), Begin: time.Now(),
+	}}
+	l.entries = append(l.entries, t)
+	for _, h := range []string{"Authorization", "Cookie"} {
+		if host == HostCDN && r.Header.Get(h) != "" {
+			l.violations = append(l.violations,
+				fmt.Sprintf("request %d: %s header sent to the storage host: %s %s", t.seq, h, r.Method, r.URL.Path))
+		}
+	}
+	return t
+}
+
+// tracked is a response writer that fills a log line.
 type tracked struct {
 	http.ResponseWriter
 	seq      int
@@ -72,39 +136,6 @@ func (t *tracked) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *tracked {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t := &tracked{ResponseWriter: w, seq: len(l.entries) + 1, req: Request{
-		Host: host, Method: r.Method, Path: r.URL.Path, RawQuery: r.URL.RawQuery,
-		Range: r.Header.Get("Range"), Authorization: r.Header.Get("Authorization"),
-		Header: r.Header.Clone(), Begin: time.Now(),
-	}}
-	l.entries = append(l.entries, t)
-	if host == HostCDN {
-		l.checkLeak(t.seq, r)
-	}
-	return t
-}
-
-// checkLeak records what must never reach a storage host. The caller holds l.mu.
-func (l *requestLog) checkLeak(seq int, r *http.Request) {
-	for _, h := range []string{"Authorization", "Cookie"} {
-		if r.Header.Get(h) != "" {
-			l.violations = append(l.violations,
-				fmt.Sprintf("request %d: %s header sent to the storage host: %s %s", seq, h, r.Method, r.URL.Path))
-		}
-	}
-}
-
-func (l *requestLog) violation(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.violations = append(l.violations, fmt.Sprintf(format, args...))
-}
-
-func (l *requestLog) end(t *tracked) { t.end.Store(time.Now().UnixNano()) }
-
 func (t *tracked) snapshot() Request {
 	q := t.req
 	q.Seq = t.seq
@@ -116,45 +147,6 @@ func (t *tracked) snapshot() Request {
 		q.End = time.Unix(0, ns)
 	}
 	return q
-}
-
-// Requests returns the log so far, in order of arrival; requests that are still
-// being served have a zero End.
-func (s *Server) Requests() []Request {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	out := make([]Request, len(s.log.entries))
-	for i, t := range s.log.entries {
-		out[i] = t.snapshot()
-	}
-	return out
-}
-
-// Count counts the logged requests with the method ("" for any) whose path
-// matches the pattern of a [Fault], at either host.
-func (s *Server) Count(method, pattern string) int {
-	n := 0
-	for _, q := range s.Requests() {
-		if (method == "" || q.Method == method) && matchPath(pattern, q.Path) {
-			n++
-		}
-	}
-	return n
-}
-
-// Violations returns every breach of the rules that a client must never commit:
-// a token or cookie sent to the storage host, a signed URL that was changed.
-func (s *Server) Violations() []string {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	return slices.Clone(s.log.violations)
-}
-
-// ResetLog forgets all requests and violations; numbering starts again at 1.
-func (s *Server) ResetLog() {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	s.log.entries, s.log.violations = nil, nil
 }
 
 // countedBody counts and paces a request body.
@@ -172,8 +164,8 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// matchPath compares a path with a pattern in which each * stands for any text,
-// slashes included; an empty pattern matches all.
+// matchPath compares a path with a pattern in which each * stands for any text, slashes included; an empty pattern
+// matches all.
 func matchPath(pattern, path string) bool {
 	if pattern == "" {
 		return true
@@ -188,11 +180,11 @@ func matchPath(pattern, path string) bool {
 	}
 	path = path[len(parts[0]):]
 	for _, part := range parts[1:last] {
-		i := strings.Index(path, part)
-		if i < 0 {
+		_, rest, found := strings.Cut(path, part)
+		if !found {
 			return false
 		}
-		path = path[i+len(part):]
+		path = rest
 	}
 	return strings.HasSuffix(path, parts[last])
 }

@@ -53,12 +53,6 @@ type Generated struct {
 	Body io.ReaderAt // safe for concurrent use
 }
 
-// LlamaModel is NewLlama with every file in memory.
-func LlamaModel(seed uint64, opt ModelOptions) map[string][]byte { return NewLlama(seed, opt).Files() }
-
-// Qwen3Model is NewQwen3 with every file in memory.
-func Qwen3Model(seed uint64, opt ModelOptions) map[string][]byte { return NewQwen3(seed, opt).Files() }
-
 // NewLlama makes a Llama-shaped model: no biases, lm_head of its own unless
 // Tied.
 func NewLlama(seed uint64, opt ModelOptions) *Model {

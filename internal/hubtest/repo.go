@@ -4,15 +4,13 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 )
 
-// repo is one model repo. Everything but the immutable commits is guarded by
-// Server.mu.
+// repo is one model repo. The lock of the store guards everything but the immutable commits.
 type repo struct {
 	name    string // namespace/name
 	opts    repoOptions
@@ -52,9 +50,17 @@ func lfsEntry(sha string, size int64) entry {
 	return entry{oid: blobID(pointer(sha, size)), size: size, sha256: sha}
 }
 
-func (rp *repo) namespace() string {
-	ns, _, _ := strings.Cut(rp.name, "/")
-	return ns
+// blobID is git's hash of a file: SHA-1 over a header and the content.
+func blobID(content []byte) string {
+	h := sha1.New()
+	fmt.Fprintf(h, "blob %d\x00", len(content))
+	h.Write(content)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// pointer is the text that git stores in place of a large file.
+func pointer(sha string, size int64) []byte {
+	return fmt.Appendf(nil, "version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", sha, size)
 }
 
 type repoOptions struct {
@@ -75,20 +81,12 @@ func Gated(mode string) RepoOption { return func(o *repoOptions) { o.Gated = mod
 // Disabled makes the hub refuse every access.
 func Disabled() RepoOption { return func(o *repoOptions) { o.Disabled = true } }
 
-// newRepo makes an empty repo with the hub's first commit. The caller holds s.mu.
-func (s *Server) newRepo(name string, opts repoOptions) *repo {
-	rp := &repo{
-		name: name, opts: opts, created: s.cfg.clock(),
-		refs: map[string]string{}, commits: map[string]*commit{}, holds: map[string]bool{},
-	}
-	first := map[string]entry{attributesFile: gitEntry([]byte(defaultAttributes))}
-	rp.add(s.cfg.clock(), "refs/heads/main", &commit{title: "initial commit", author: "system", files: first})
-	s.repos[name] = rp
-	delete(s.renames, name)
-	return rp
+func (rp *repo) namespace() string {
+	ns, _, _ := strings.Cut(rp.name, "/")
+	return ns
 }
 
-// add appends c to a ref and returns its id. The caller holds Server.mu.
+// add appends c to a ref and returns its id.
 func (rp *repo) add(now time.Time, ref string, c *commit) string {
 	rp.serial++
 	c.parent, c.date = rp.refs[ref], now
@@ -103,9 +101,11 @@ func (rp *repo) add(now time.Time, ref string, c *commit) string {
 	return c.oid
 }
 
-// resolve turns a branch, tag, full ref or commit id into a commit, nil when
-// there is none. The caller holds Server.mu.
+// resolve turns a branch, tag, full ref or commit id into a commit, nil when there is none, or no repo.
 func (rp *repo) resolve(rev string) *commit {
+	if rp == nil {
+		return nil
+	}
 	if rev == "HEAD" {
 		rev = "main"
 	}
@@ -117,96 +117,12 @@ func (rp *repo) resolve(rev string) *commit {
 	return rp.commits[rev]
 }
 
-// commitAt is resolve with the lock and the hub's error.
-func (s *Server) commitAt(rp *repo, rev string) (*commit, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := rp.resolve(rev)
-	if c == nil {
-		return nil, errRevisionNotFound(rev)
+// history lists c and its ancestors, newest first.
+func (rp *repo) history(c *commit) (out []*commit) {
+	for ; c != nil; c = rp.commits[c.parent] {
+		out = append(out, c)
 	}
-	return c, nil
-}
-
-// AddRepo makes a repo (or replaces it) whose main branch holds files, large
-// ones as LFS objects, and returns the commit. The contents are borrowed for
-// the life of the server.
-func (s *Server) AddRepo(name string, files map[string][]byte, opts ...RepoOption) string {
-	var o repoOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
-	s.mu.Lock()
-	s.newRepo(name, o)
-	s.mu.Unlock()
-	return s.Push(name, "main", files)
-}
-
-// Push commits files on top of a branch, which starts empty when it is new,
-// and returns the commit; a nil content deletes the file.
-func (s *Server) Push(name, branch string, files map[string][]byte) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rp := s.mustRepo(name)
-	rules := parseRules(string(files[attributesFile]), true)
-	next := map[string]entry{}
-	ref := branchRef(branch)
-	if c := rp.resolve(branch); c != nil {
-		next = maps.Clone(c.files)
-		rp.refs[ref] = c.oid
-		rules = append(parseRules(string(next[attributesFile].content), true), rules...)
-	}
-	for path, content := range files {
-		if content == nil {
-			delete(next, path)
-			continue
-		}
-		next[path] = s.entryFor(rp, rules, path, content)
-	}
-	return rp.add(s.cfg.clock(), ref, &commit{title: "Upload files", author: rp.namespace(), files: next})
-}
-
-// entryFor stores a file as the hub's preupload would decide. The caller holds s.mu.
-func (s *Server) entryFor(rp *repo, rules rules, path string, content []byte) entry {
-	if !s.wantsLFS(rules, path, content[:min(len(content), 512)], int64(len(content))) {
-		return gitEntry(content)
-	}
-	o := newObject(content)
-	s.objects[o.sha256] = o
-	rp.holds[o.sha256] = true
-	return lfsEntry(o.sha256, o.size)
-}
-
-// AddGenerated commits one large file whose bytes are read from body when they
-// are asked for; body must answer the same for ever and may be read from
-// several goroutines. With an empty sha256 the body is read once to hash it.
-// The repo is made when it does not exist.
-func (s *Server) AddGenerated(name, path string, size int64, sha256 string, body io.ReaderAt) (string, error) {
-	if sha256 == "" {
-		var err error
-		if sha256, err = hashBody(body, size); err != nil {
-			return "", fmt.Errorf("hash generated %s: %w", path, err)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rp := s.repos[name]
-	if rp == nil {
-		rp = s.newRepo(name, repoOptions{})
-	}
-	s.objects[sha256] = &object{sha256: sha256, size: size, body: body}
-	rp.holds[sha256] = true
-	files := maps.Clone(rp.resolve("main").files)
-	files[path] = lfsEntry(sha256, size)
-	return rp.add(s.cfg.clock(), "refs/heads/main", &commit{title: "Upload " + path, author: rp.namespace(), files: files}), nil
-}
-
-func (s *Server) mustRepo(name string) *repo {
-	rp := s.repos[name]
-	if rp == nil {
-		panic("hubtest: no repo " + name)
-	}
-	return rp
+	return out
 }
 
 func branchRef(branch string) string {

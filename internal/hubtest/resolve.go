@@ -1,127 +1,98 @@
 package hubtest
 
 import (
+	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 )
 
-func isJSON(path string) bool { return strings.HasSuffix(path, ".json") }
-
-// resolve answers GET and HEAD of /{id}/resolve/{rev}/{path}: large files are a
-// redirect to a signed URL, some git files a relative redirect to the resolve
-// cache, the others come at once.
-func (s *Server) resolve(w http.ResponseWriter, r *http.Request) error {
-	c, e, err := s.fileFor(w, r)
-	if err != nil {
-		return err
-	}
+// resolve answers GET and HEAD of /{id}/resolve/{rev}/{path}: large files are a redirect to a signed URL, JSON files a
+// relative redirect to the resolve cache, the others come at once.
+func resolve(c *call) (any, error) {
+	head, e, err := c.file()
 	switch {
+	case err != nil:
+		return nil, err
 	case e.isLFS():
-		return s.redirectToCDN(w, r, c, e)
-	case s.cfg.resolveCache(r.PathValue("path")):
-		location := cacheURL(r, c, e)
-		w.Header().Set("Location", location)
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		body := "Temporary Redirect. Redirecting to " + location
-		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-		w.WriteHeader(http.StatusTemporaryRedirect)
-		_, _ = io.WriteString(w, body)
-		return nil
+		return c.toCDN(e), nil
+	case strings.HasSuffix(c.r.URL.Path, ".json"):
+		return redirect(http.StatusTemporaryRedirect, "Temporary Redirect. Redirecting to ", c.cacheURL(head, e)), nil
 	}
-	return s.sendGitFile(w, r, e)
+	return e, nil
 }
 
 // resolveCache answers GET and HEAD of /api/resolve-cache/models/….
-func (s *Server) resolveCache(w http.ResponseWriter, r *http.Request) error {
-	c, e, err := s.fileFor(w, r)
-	if err != nil {
-		return err
+func resolveCache(c *call) (any, error) {
+	_, e, err := c.file()
+	switch {
+	case err != nil:
+		return nil, err
+	case e.isLFS():
+		return c.toCDN(e), nil
 	}
-	if e.isLFS() {
-		return s.redirectToCDN(w, r, c, e)
-	}
-	w.Header().Set("Cache-Control", "public, max-age=31536000")
-	return s.sendGitFile(w, r, e)
+	c.w.Header().Set("Cache-Control", "public, max-age=31536000")
+	return e, nil
 }
 
-// raw answers GET and HEAD of /{id}/raw/{rev}/{path}: what git itself stores,
-// for a large file the pointer.
-func (s *Server) raw(w http.ResponseWriter, r *http.Request) error {
-	_, e, err := s.fileFor(w, r)
-	if err != nil {
-		return err
-	}
+// raw answers GET and HEAD of /{id}/raw/{rev}/{path}: the bytes in git itself, for a large file the pointer.
+func raw(c *call) (any, error) {
+	_, e, err := c.file()
 	if e.isLFS() {
 		e.content = pointer(e.sha256, e.size)
 	}
-	return s.sendGitFile(w, r, e)
+	return e, err
 }
 
-// fileFor finds the file of a resolve route. X-Repo-Commit goes out with every
-// answer for which the revision exists, EntryNotFound included.
-func (s *Server) fileFor(w http.ResponseWriter, r *http.Request) (*commit, entry, error) {
-	rp, _, err := s.repoFor(r, accessFiles)
+// file finds the file of a resolve route. X-Repo-Commit goes out with every answer for which the revision exists,
+// EntryNotFound included.
+func (c *call) file() (*commit, entry, error) {
+	head, err := c.commit()
 	if err != nil {
 		return nil, entry{}, err
 	}
-	c, err := s.commitAt(rp, r.PathValue("rev"))
-	if err != nil {
-		return nil, entry{}, err
-	}
-	w.Header().Set("X-Repo-Commit", c.oid)
-	e, ok := c.files[r.PathValue("path")]
+	c.w.Header().Set("X-Repo-Commit", head.oid)
+	e, ok := head.files[c.r.PathValue("path")]
 	if !ok {
 		return nil, entry{}, &apiError{status: http.StatusNotFound, code: codeEntryNotFound, message: "Entry not found"}
 	}
-	return c, e, nil
+	return head, e, nil
 }
 
-// cacheURL is the address in the resolve cache, with the odd query that the
-// real hub appends.
-func cacheURL(r *http.Request, c *commit, e entry) string {
-	file := escapePath(r.PathValue("path"))
-	id := r.PathValue("ns") + "/" + r.PathValue("name")
-	return fmt.Sprintf("/api/resolve-cache/models/%s/%s/%s?%s=&etag=%s",
-		id, c.oid, file, url.QueryEscape(r.URL.EscapedPath()), url.QueryEscape(`"`+e.oid+`"`))
-}
-
-func escapePath(p string) string {
-	segments := strings.Split(p, "/")
+// cacheURL is the address in the resolve cache, with the odd query that the real hub appends.
+func (c *call) cacheURL(head *commit, e entry) string {
+	segments := strings.Split(c.r.PathValue("path"), "/")
 	for i, seg := range segments {
 		segments[i] = url.PathEscape(seg)
 	}
-	return strings.Join(segments, "/")
+	return fmt.Sprintf("/api/resolve-cache/models/%s/%s/%s?%s=&etag=%s", c.repo.name, head.oid, strings.Join(segments, "/"),
+		url.QueryEscape(c.r.URL.EscapedPath()), url.QueryEscape(`"`+e.oid+`"`))
 }
 
-func (s *Server) sendGitFile(w http.ResponseWriter, r *http.Request, e entry) error {
-	body, err := newObject(e.content).reader()
-	if err != nil {
-		return err
-	}
+// ServeHTTP sends a git file.
+func (e entry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("ETag", `"`+e.oid+`"`)
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("Content-Disposition", "inline")
-	http.ServeContent(w, r, "", time.Time{}, body)
-	return nil
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(e.content))
 }
 
-func (s *Server) redirectToCDN(w http.ResponseWriter, r *http.Request, c *commit, e entry) error {
-	location := s.signDownload(e.sha256, r.PathValue("path"))
-	h := w.Header()
-	h.Set("Location", location)
+// toCDN redirects to the bytes of a large file.
+func (c *call) toCDN(e entry) http.Handler {
+	h := c.w.Header()
 	h.Set("X-Linked-Etag", `"`+e.sha256+`"`)
 	h.Set("X-Linked-Size", fmt.Sprint(e.size))
 	h.Set("ETag", `"`+e.oid+`"`)
 	h.Set("Accept-Ranges", "bytes")
-	h.Set("Content-Type", "text/plain; charset=utf-8")
-	body := "Found. Redirecting to " + location
-	h.Set("Content-Length", fmt.Sprint(len(body)))
-	w.WriteHeader(http.StatusFound)
-	_, _ = io.WriteString(w, body)
-	return nil
+	return redirect(http.StatusFound, "Found. Redirecting to ", c.cdn.signDownload(e.sha256, c.r.PathValue("path")))
+}
+
+func redirect(status int, text, location string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", location)
+		writeBody(w, status, "text/plain; charset=utf-8", []byte(text+location))
+	})
 }

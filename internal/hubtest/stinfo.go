@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// safetensorsInfo counts the parameters by dtype over all safetensors files of
-// a commit, as the hub shows them; nil when there are none.
-func (s *Server) safetensorsInfo(c *commit) map[string]any {
+// parameters counts the parameters by dtype over all safetensors files of a commit, as the hub shows them; nil when there
+// are none.
+func (s *objects) parameters(c *commit) map[string]any {
 	params, total := map[string]int64{}, int64(0)
 	for p, e := range c.files {
 		if path.Ext(p) != ".safetensors" || strings.Contains(p, "/") || !e.isLFS() {
 			continue
 		}
-		o := s.objectBy(e.sha256)
+		o := s.get(e.sha256)
 		if o == nil || o.body == nil {
 			continue
 		}

@@ -13,23 +13,19 @@ import (
 )
 
 // tree answers GET /api/models/{id}/tree/{rev}[/{path}].
-func (s *Server) tree(w http.ResponseWriter, r *http.Request) error {
-	rp, _, err := s.repoFor(r, accessInfo)
+func tree(c *call) (any, error) {
+	head, err := c.commit()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := s.commitAt(rp, r.PathValue("rev"))
-	if err != nil {
-		return err
-	}
-	q := r.URL.Query()
-	dir := strings.Trim(r.PathValue("path"), "/")
-	list := s.list(c, dir, isTrue(q.Get("recursive")), isTrue(q.Get("expand")))
+	q := c.r.URL.Query()
+	dir := strings.Trim(c.r.PathValue("path"), "/")
+	list := c.list(head, dir, isTrue(q.Get("recursive")), isTrue(q.Get("expand")))
 	if len(list) == 0 && dir != "" {
-		w.Header().Set("X-Repo-Commit", c.oid)
-		return errEntryNotFound(dir)
+		c.w.Header().Set("X-Repo-Commit", head.oid)
+		return nil, errEntryNotFound(dir)
 	}
-	return writePage(s, w, r, list)
+	return c.page(list)
 }
 
 func isTrue(v string) bool {
@@ -38,47 +34,49 @@ func isTrue(v string) bool {
 }
 
 // list returns the entries below dir, sorted by path, folders included.
-func (s *Server) list(c *commit, dir string, recursive, expand bool) []map[string]any {
+func (c *call) list(head *commit, dir string, recursive, expand bool) (out []map[string]any) {
 	prefix := ""
 	if dir != "" {
 		prefix = dir + "/"
 	}
 	found := map[string]map[string]any{}
-	for p, e := range c.files {
+	for p, e := range head.files {
 		rest, ok := strings.CutPrefix(p, prefix)
 		if !ok {
 			continue
 		}
 		for i, ch := range rest {
 			if ch == '/' && (recursive || !strings.Contains(rest[:i], "/")) {
-				found[prefix+rest[:i]] = c.dirEntry(prefix+rest[:i], expand)
+				found[prefix+rest[:i]] = head.dirEntry(prefix+rest[:i], expand)
 			}
 		}
 		if recursive || !strings.Contains(rest, "/") {
-			found[p] = s.fileEntry(c, p, e, expand)
+			found[p] = c.fileEntry(head, p, e, expand)
 		}
 	}
-	var out []map[string]any
 	for _, p := range slices.Sorted(maps.Keys(found)) {
 		out = append(out, found[p])
 	}
 	return out
 }
 
-func (s *Server) fileEntry(c *commit, p string, e entry, expand bool) map[string]any {
+func (c *call) fileEntry(head *commit, p string, e entry, expand bool) map[string]any {
 	m := map[string]any{"type": "file", "oid": e.oid, "size": e.size, "path": p}
 	if e.isLFS() {
 		m["lfs"] = map[string]any{"oid": e.sha256, "size": e.size, "pointerSize": len(pointer(e.sha256, e.size))}
-		if s.cfg.xetHashes {
+		if c.cfg.xetHashes {
 			m["xetHash"] = xetHash(e.sha256)
 		}
 	}
 	if expand {
-		m["lastCommit"] = c.last()
+		m["lastCommit"] = head.last()
 		m["securityFileStatus"] = map[string]any{"status": "safe"}
 	}
 	return m
 }
+
+// xetHash stands in for the Merkle hash of Xet: 64 hex digits that belong to the object and are not its sha256.
+func xetHash(sha string) string { return newObject([]byte("xet " + sha)).sha256 }
 
 func (c *commit) dirEntry(p string, expand bool) map[string]any {
 	m := map[string]any{"type": "directory", "oid": blobID([]byte(c.oid + p)), "size": 0, "path": p}
@@ -95,10 +93,10 @@ func (c *commit) last() map[string]any {
 // expandedPage is the page size of a tree with expand=true.
 const expandedPage = 50
 
-// writePage writes one page of a list and the Link to the next one.
-func writePage(s *Server, w http.ResponseWriter, r *http.Request, list []map[string]any) error {
-	q := r.URL.Query()
-	size := s.cfg.pageSize
+// page returns one page of a list and sets the Link to the next one.
+func (c *call) page(list []map[string]any) (any, error) {
+	q := c.r.URL.Query()
+	size := c.cfg.pageSize
 	if isTrue(q.Get("expand")) {
 		size = min(size, expandedPage)
 	}
@@ -107,21 +105,16 @@ func writePage(s *Server, w http.ResponseWriter, r *http.Request, list []map[str
 	}
 	start, err := decodeCursor(q.Get("cursor"))
 	if err != nil || start > len(list) {
-		return fail(http.StatusBadRequest, "invalid cursor")
+		return nil, fail(http.StatusBadRequest, "invalid cursor")
 	}
 	end := min(start+size, len(list))
 	if end < len(list) {
 		q.Set("cursor", encodeCursor(end))
-		next := s.URL + r.URL.EscapedPath() + "?" + q.Encode()
-		w.Header().Set("Link", fmt.Sprintf("<%s>; rel=%q", next, "next"))
+		next := c.URL + c.r.URL.EscapedPath() + "?" + q.Encode()
+		c.w.Header().Set("Link", fmt.Sprintf("<%s>; rel=%q", next, "next"))
 	}
-	w.Header().Set("X-Total-Count", strconv.Itoa(len(list)))
-	page := list[start:end]
-	if page == nil {
-		page = []map[string]any{}
-	}
-	writeJSON(w, http.StatusOK, page)
-	return nil
+	c.w.Header().Set("X-Total-Count", strconv.Itoa(len(list)))
+	return append([]map[string]any{}, list[start:end]...), nil // an empty page is [], not null
 }
 
 func encodeCursor(n int) string {
@@ -142,14 +135,9 @@ func decodeCursor(text string) (n int, err error) {
 // maxPaths is where the hub starts to answer 413 to paths-info.
 const maxPaths = 1000
 
-// pathsInfo answers POST /api/models/{id}/paths-info/{rev}; unknown paths are
-// silently missing.
+// pathsInfo answers POST /api/models/{id}/paths-info/{rev}; unknown paths are silently missing.
 func (s *Server) pathsInfo(w http.ResponseWriter, r *http.Request) error {
-	rp, _, err := s.repoFor(r, accessInfo)
-	if err != nil {
-		return err
-	}
-	c, err := s.commitAt(rp, r.PathValue("rev"))
+	c, err := s.open(w, r, accessInfo)
 	if err != nil {
 		return err
 	}
@@ -157,17 +145,22 @@ func (s *Server) pathsInfo(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := []map[string]any{}
-	for _, p := range paths {
-		p = strings.Trim(path.Clean(p), "/")
-		if e, ok := c.files[p]; ok {
-			out = append(out, s.fileEntry(c, p, e, expand))
-		} else if len(s.list(c, p, false, false)) > 0 {
-			out = append(out, c.dirEntry(p, expand))
+	return c.answer(func(c *call) (any, error) {
+		head, err := c.commit()
+		if err != nil {
+			return nil, err
 		}
-	}
-	writeJSON(w, http.StatusOK, out)
-	return nil
+		out := []map[string]any{}
+		for _, p := range paths {
+			p = strings.Trim(path.Clean(p), "/")
+			if e, ok := head.files[p]; ok {
+				out = append(out, c.fileEntry(head, p, e, expand))
+			} else if len(c.list(head, p, false, false)) > 0 {
+				out = append(out, head.dirEntry(p, expand))
+			}
+		}
+		return out, nil
+	})
 }
 
 // pathsOf reads the form that Python sends, or the JSON body that JS sends.
