@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 const hubTime = "2006-01-02T15:04:05.000Z"
@@ -86,6 +89,29 @@ func modelConfig(c *commit) map[string]any {
 	return map[string]any{"architectures": cfg.Architectures, "model_type": cfg.ModelType}
 }
 
+// parameters counts the parameters by dtype over all safetensors files of a commit; nil when there are none.
+func (s *objects) parameters(c *commit) map[string]any {
+	params, total := map[safetensors.DType]int64{}, int64(0)
+	for p, e := range c.files {
+		o := s.get(e.sha256)
+		if path.Ext(p) != ".safetensors" || strings.Contains(p, "/") || o == nil || o.body == nil {
+			continue
+		}
+		header, err := safetensors.ReadHeader(o.body, o.size)
+		if err != nil {
+			continue // a header that cannot be read counts nothing
+		}
+		for _, t := range header.Tensors {
+			params[t.DType] += t.NElems()
+			total += t.NElems()
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	return map[string]any{"parameters": params, "total": total}
+}
+
 func siblings(c *commit, blobs bool) []map[string]any {
 	out := []map[string]any{}
 	for _, p := range slices.Sorted(maps.Keys(c.files)) {
@@ -138,22 +164,20 @@ func stringsOf(v any) []string {
 
 // refs answers GET /api/models/{id}/refs.
 func refs(c *call) (any, error) {
-	groups := map[string][]map[string]any{"refs/heads/": {}, "refs/tags/": {}, "refs/pr/": {}, "refs/convert/": {}}
+	groups := map[string][]map[string]any{"branches": {}, "converts": {}, "tags": {}, "pullRequests": {}}
 	for _, ref := range slices.Sorted(maps.Keys(c.repo.refs)) {
-		for prefix := range groups {
-			if name, ok := strings.CutPrefix(ref, prefix); ok {
-				if prefix == "refs/pr/" || prefix == "refs/convert/" {
-					name = ref
-				}
-				groups[prefix] = append(groups[prefix], map[string]any{"name": name, "ref": ref, "targetCommit": c.repo.refs[ref]})
-			}
+		group, name := "pullRequests", ref
+		if branch, ok := strings.CutPrefix(ref, "refs/heads/"); ok {
+			group, name = "branches", branch
+		} else if tag, ok := strings.CutPrefix(ref, "refs/tags/"); ok {
+			group, name = "tags", tag
 		}
+		groups[group] = append(groups[group], map[string]any{"name": name, "ref": ref, "targetCommit": c.repo.refs[ref]})
 	}
-	out := map[string]any{"branches": groups["refs/heads/"], "converts": groups["refs/convert/"], "tags": groups["refs/tags/"]}
-	if isTrue(c.r.URL.Query().Get("include_prs")) {
-		out["pullRequests"] = groups["refs/pr/"]
+	if !isTrue(c.r.URL.Query().Get("include_prs")) {
+		delete(groups, "pullRequests")
 	}
-	return out, nil
+	return groups, nil
 }
 
 // commits answers GET /api/models/{id}/commits/{rev}, newest first.

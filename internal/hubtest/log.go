@@ -170,21 +170,15 @@ func matchPath(pattern, path string) bool {
 	if pattern == "" {
 		return true
 	}
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return pattern == path
+	before, after, star := strings.Cut(pattern, "*")
+	rest, ok := strings.CutPrefix(path, before)
+	if !ok || !star {
+		return ok && rest == ""
 	}
-	last := len(parts) - 1
-	if !strings.HasPrefix(path, parts[0]) {
-		return false
-	}
-	path = path[len(parts[0]):]
-	for _, part := range parts[1:last] {
-		_, rest, found := strings.Cut(path, part)
-		if !found {
-			return false
+	for i := range len(rest) + 1 {
+		if matchPath(after, rest[i:]) {
+			return true
 		}
-		path = rest
 	}
-	return strings.HasSuffix(path, parts[last])
+	return false
 }

@@ -1,23 +1,27 @@
 package hubtest
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
 	"sort"
 	"strings"
+	"sync"
 )
 
-// shard is one safetensors file of a generated model. Its layout is written
-// here, apart from the converter's own writer, so that tests do not compare
-// that writer with itself.
+// shard is one safetensors file of a generated model. Its layout is written here, apart from the converter's own writer, so
+// that tests do not compare that writer with itself.
 type shard struct {
 	path    string
 	header  []byte // length, JSON, padding
 	tensors []tensor
 	starts  []int64 // first byte of each tensor in the file
 	size    int64
+	kept    func() []byte // the whole file, made at the first call; nil: nothing is kept
+	sum     func() string // made at the first call
 }
 
 // headerEntry is the description of one tensor, in the order of safetensors.
@@ -50,11 +54,42 @@ func newShard(path string, tensors []tensor) *shard {
 		s.starts[i] += int64(len(s.header))
 	}
 	s.size = int64(len(s.header)) + off
+	s.sum = sync.OnceValue(s.hash)
 	return s
 }
 
-// ReadAt reads any range of the file; nothing is kept.
+// keep makes the first reader of the weights make all of them, for everyone who reads later.
+func (s *shard) keep() {
+	s.kept = sync.OnceValue(func() []byte {
+		p := make([]byte, s.size)
+		_, _ = s.generate(p, 0)
+		return p
+	})
+}
+
+// sha256 is the hash of the file, for hashBody.
+func (s *shard) sha256() string { return s.sum() }
+
+func (s *shard) hash() string {
+	h := sha256.New()
+	_, _ = io.Copy(h, io.NewSectionReader(s, 0, s.size))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// ReadAt reads any range of the file.
 func (s *shard) ReadAt(p []byte, off int64) (int, error) {
+	if s.kept == nil || off+int64(len(p)) <= int64(len(s.header)) {
+		return s.generate(p, off)
+	}
+	n := copy(p, s.kept()[min(off, s.size):])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// generate makes any range of the file.
+func (s *shard) generate(p []byte, off int64) (int, error) {
 	n := 0
 	if off < int64(len(s.header)) {
 		n = copy(p, s.header[off:])

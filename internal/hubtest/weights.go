@@ -4,16 +4,26 @@ import (
 	"encoding/binary"
 	"io"
 	"math"
+	"strings"
 )
 
-// tensor is one BF16 weight of a generated model. Its bytes are a function of
-// seed and name alone, so that any range can be read at any time.
+// tensor is one BF16 weight of a generated model. Its bytes are a function of seed and name alone, so that any range can be
+// read at any time.
 type tensor struct {
 	name  string
 	shape []int64
 	seed  uint64
 	std   float64 // of the whole tensor; 0 is a norm weight near 1
 	same  string  // name of the tensor whose bytes these are, or empty
+}
+
+// suffix is the tensor's name below its layer.
+func (t tensor) suffix() string {
+	parts := strings.SplitN(t.name, ".", 4)
+	if len(parts) == 4 && parts[1] == "layers" {
+		return parts[3]
+	}
+	return t.name
 }
 
 func (t tensor) nElems() int64 {
@@ -29,8 +39,8 @@ func (t tensor) nBytes() int64 { return 2 * t.nElems() }
 // blockElems is the number of weights that one random stream makes.
 const blockElems = 2048
 
-// normals holds the quantiles of the standard normal distribution: a random
-// index is a normal number without any computation.
+// normals holds the quantiles of the standard normal distribution: a random index is a normal number without any
+// computation.
 var normals = func() [4096]float32 {
 	var t [4096]float32
 	for i := range t {
@@ -58,8 +68,8 @@ func (t tensor) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// fill makes block i. Weights look trained: the rows of a matrix have scales of
-// their own, the mantissas are as good as random, and single outliers stick out.
+// fill makes block i. Weights look trained: the rows of a matrix have scales of their own, the mantissas are as good as
+// random, and single outliers stick out.
 func (t tensor) fill(p []byte, i uint64) {
 	key := t.key()
 	rng := random(key ^ i*0xd1342543de82ef95)
@@ -91,8 +101,8 @@ func (t tensor) key() uint64 {
 	return uint64(key)
 }
 
-// random is the generator SplitMix64, small enough for the compiler to inline:
-// making weights must not be slower than sending them.
+// random is the generator SplitMix64, small enough for the compiler to inline: making weights must not be slower than
+// sending them.
 type random uint64
 
 func (r *random) next() uint64 {
@@ -122,10 +132,9 @@ func fillRow(p []byte, rng *random, scale float32) {
 	}
 }
 
-// weight makes one BF16 number of 32 random bits: 12 choose the quantile, the
-// others blur it so that the mantissa is as random as a trained one. The
-// conversions keep compilers from fusing operations, which would round
-// differently from machine to machine.
+// weight makes one BF16 number of 32 random bits: 12 choose the quantile, the others blur it so that the mantissa is as
+// random as a trained one. The conversions keep compilers from fusing operations, which would round differently from machine
+// to machine.
 func weight(r uint32, scale float32) uint16 {
 	v := normals[r>>20] * scale * (1 + float32(float32(int32(r<<12)>>20)*(1.0/16384)))
 	if r&outlierMask == 0 {
