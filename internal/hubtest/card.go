@@ -1,7 +1,6 @@
 package hubtest
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,8 +10,8 @@ import (
 )
 
 // parseCard returns the YAML front matter of a model card; nil when it has none.
-func parseCard(readme []byte) (map[string]any, error) {
-	text := strings.ReplaceAll(string(readme), "\r\n", "\n")
+func parseCard(readme string) (map[string]any, error) {
+	text := strings.ReplaceAll(readme, "\r\n", "\n")
 	rest, ok := strings.CutPrefix(strings.TrimPrefix(text, "\ufeff"), "---\n")
 	if !ok {
 		return nil, nil
@@ -29,7 +28,7 @@ func parseCard(readme []byte) (map[string]any, error) {
 }
 
 // checkCard applies the hub's rules for the metadata of a converted model.
-func checkCard(readme []byte) (errs, warnings []string) {
+func checkCard(readme string) (errs, warnings []string) {
 	card, err := parseCard(readme)
 	if err != nil {
 		return []string{"Invalid YAML in README.md: " + err.Error()}, nil
@@ -80,8 +79,8 @@ func isTextList(v any) bool {
 }
 
 // checkCommittedCard refuses a commit that brings in a card with errors.
-func checkCommittedCard(now, before entry) error {
-	if now.content == nil || bytes.Equal(now.content, before.content) {
+func checkCommittedCard(now, before File) error {
+	if now.content == "" || now.content == before.content {
 		return nil
 	}
 	if errs, _ := checkCard(now.content); len(errs) > 0 {
@@ -90,13 +89,9 @@ func checkCommittedCard(now, before entry) error {
 	return nil
 }
 
-type yamlRequest struct {
-	Content string `json:"content"`
-}
-
 // validateYAML answers POST /api/validate-yaml.
-func validateYAML(_ *call, q yamlRequest) (any, error) {
-	errs, warnings := checkCard([]byte(q.Content))
+func validateYAML(_ *call, q struct{ Content string }) (any, error) {
+	errs, warnings := checkCard(q.Content)
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		status := http.StatusOK
 		if len(errs) > 0 {

@@ -100,29 +100,29 @@ func (c *call) apply(createPR bool, h commitHeader, ops []operation) (any, error
 	if rp.refs[ref] == "" && !createPR {
 		return nil, fail(http.StatusBadRequest, "commits go to a branch, not to %s", rev)
 	}
-	if h.ParentCommit != "" && (len(h.ParentCommit) < 5 || !strings.HasPrefix(head.oid, h.ParentCommit)) {
+	if h.ParentCommit != "" && (len(h.ParentCommit) < 5 || !strings.HasPrefix(head.OID, h.ParentCommit)) {
 		return nil, fail(http.StatusPreconditionFailed, "A commit has happened since. Please refresh and try again.")
 	}
-	files, err := c.edit(head.files, ops)
+	files, err := c.edit(head.Files, ops)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkCommittedCard(files["README.md"], head.files["README.md"]); err != nil {
+	if err := checkCommittedCard(files["README.md"], head.Files["README.md"]); err != nil {
 		return nil, err
 	}
 	out := map[string]any{"success": true, "hookOutput": ""}
 	if createPR {
-		pr := rp.openPR(c.cfg.clock(), c.user.Name, h.Summary, h.Description, rev, head.oid)
+		pr := rp.openPR(c.cfg.clock(), c.user.Name, h.Summary, h.Description, rev, head.OID)
 		ref = pr.ref()
 		out["pullRequestUrl"] = c.discussionURL(pr)
 	}
-	oid, err := c.commitTo(ref, &commit{title: h.Summary, message: h.Description, author: c.user.Name, files: files})
+	oid, err := c.commitTo(ref, &Commit{Title: h.Summary, Message: h.Description, Author: c.user.Name, Files: files})
 	out["commitOid"], out["commitUrl"] = oid, fmt.Sprintf("%s/%s/commit/%s", c.URL, rp.name, oid)
 	return out, err
 }
 
 // commitTo appends a commit to a ref.
-func (c *call) commitTo(ref string, next *commit) (oid string, err error) {
+func (c *call) commitTo(ref string, next *Commit) (oid string, err error) {
 	oid = c.repo.add(c.cfg.clock(), ref, next)
 	if ref == "refs/heads/main" {
 		err = c.folder.land(c.repo)
@@ -131,7 +131,7 @@ func (c *call) commitTo(ref string, next *commit) (oid string, err error) {
 }
 
 // edit applies the operations to a copy of files.
-func (c *call) edit(files map[string]entry, ops []operation) (map[string]entry, error) {
+func (c *call) edit(files map[string]File, ops []operation) (map[string]File, error) {
 	next := maps.Clone(files)
 	seen := map[string]bool{}
 	for _, op := range ops {
@@ -157,20 +157,12 @@ func (c *call) edit(files map[string]entry, ops []operation) (map[string]entry, 
 	return next, nil
 }
 
-func (c *call) editOne(files map[string]entry, op operation) error {
+func (c *call) editOne(files map[string]File, op operation) (err error) {
 	switch op.Key {
 	case "file":
-		e, err := c.plainFile(op)
-		if err != nil {
-			return err
-		}
-		files[op.Path] = e
+		files[op.Path], err = c.gitFile(op)
 	case "lfsFile":
-		e, err := c.largeFile(op)
-		if err != nil {
-			return err
-		}
-		files[op.Path] = e
+		files[op.Path], err = c.lfsFile(op)
 	case "deletedFile":
 		if _, ok := files[op.Path]; !ok {
 			return errEntryNotFound(op.Path)
@@ -178,42 +170,42 @@ func (c *call) editOne(files map[string]entry, op operation) error {
 		delete(files, op.Path)
 	case "deletedFolder":
 		n := len(files)
-		maps.DeleteFunc(files, func(p string, _ entry) bool { return strings.HasPrefix(p, strings.TrimSuffix(op.Path, "/")+"/") })
+		maps.DeleteFunc(files, func(p string, _ File) bool { return strings.HasPrefix(p, strings.TrimSuffix(op.Path, "/")+"/") })
 		if len(files) == n {
 			return errEntryNotFound(op.Path)
 		}
 	default:
 		return fail(http.StatusBadRequest, "unknown operation %q", op.Key)
 	}
-	return nil
+	return err
 }
 
-func (c *call) plainFile(op operation) (entry, error) {
-	content := []byte(op.Content)
+func (c *call) gitFile(op operation) (File, error) {
+	content := op.Content
 	if op.Encoding == "base64" {
-		var err error
-		if content, err = base64.StdEncoding.DecodeString(op.Content); err != nil {
-			return entry{}, fail(http.StatusBadRequest, "%s: content is not base64", op.Path)
+		raw, err := base64.StdEncoding.DecodeString(op.Content)
+		if err != nil {
+			return File{}, fail(http.StatusBadRequest, "%s: content is not base64", op.Path)
 		}
+		content = string(raw)
 	}
 	if int64(len(content)) > max(c.cfg.lfsThreshold, 10<<20) {
-		return entry{}, fail(http.StatusBadRequest, "Your push was rejected because it contains files larger than 10 MiB. Offending file: %s", op.Path)
+		return File{}, fail(http.StatusBadRequest, "Your push was rejected because it contains files larger than 10 MiB. Offending file: %s", op.Path)
 	}
-	return gitEntry(content), nil
+	return gitFile(content), nil
 }
 
-func (c *call) largeFile(op operation) (entry, error) {
+func (c *call) lfsFile(op operation) (File, error) {
 	o := c.objects.get(op.OID)
-	if !c.repo.holds[op.OID] || o == nil {
-		return entry{}, fail(http.StatusBadRequest, "Your push was rejected because an LFS pointer pointed to a file that does not exist: %s (%s)", op.Path, op.OID)
+	switch {
+	case !c.repo.holds[op.OID] || o == nil:
+		return File{}, fail(http.StatusBadRequest, "Your push was rejected because an LFS pointer pointed to a file that does not exist: %s (%s)", op.Path, op.OID)
+	case op.Algo != "" && op.Algo != "sha256":
+		return File{}, fail(http.StatusBadRequest, "%s: unknown algo %q", op.Path, op.Algo)
+	case op.Size != nil && *op.Size != o.size:
+		return File{}, fail(http.StatusBadRequest, "%s: size %d does not match the object's %d", op.Path, *op.Size, o.size)
 	}
-	if op.Algo != "" && op.Algo != "sha256" {
-		return entry{}, fail(http.StatusBadRequest, "%s: unknown algo %q", op.Path, op.Algo)
-	}
-	if op.Size != nil && *op.Size != o.size {
-		return entry{}, fail(http.StatusBadRequest, "%s: size %d does not match the object's %d", op.Path, *op.Size, o.size)
-	}
-	return lfsEntry(o.sha256, o.size), nil
+	return largeFile(o.sha256, o.size), nil
 }
 
 // checkPath refuses what git or the hub would not store.
@@ -226,19 +218,18 @@ func checkPath(p string) error {
 }
 
 // editAttributes adds large files to .gitattributes that no line covers yet.
-func editAttributes(files map[string]entry, ops []operation) {
-	text := string(files[attributesFile].content)
-	rs, added := parseRules(text, true), false
+func editAttributes(files map[string]File, ops []operation) {
+	before := files[attributesFile].content
+	text, rs := before, parseRules(before, true)
 	for _, op := range ops {
 		if op.Key == "lfsFile" && !rs.match(op.Path) {
 			if text != "" && !strings.HasSuffix(text, "\n") {
 				text += "\n"
 			}
 			text += attributesLine(op.Path)
-			added = true
 		}
 	}
-	if added {
-		files[attributesFile] = gitEntry([]byte(text))
+	if text != before {
+		files[attributesFile] = gitFile(text)
 	}
 }

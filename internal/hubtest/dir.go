@@ -17,16 +17,12 @@ import (
 // folders .git and .cache inside a repo. The files must not be changed in place while the server runs; replacing them by
 // rename is fine.
 func (s *Server) AddDir(root string) error {
-	dirs, err := filepath.Glob(filepath.Join(root, "*", "*"))
+	names, err := fs.Glob(os.DirFS(root), "*/*")
 	if err != nil {
 		return err
 	}
-	for _, dir := range dirs {
-		rel, err := filepath.Rel(root, dir)
-		if err != nil {
-			return err
-		}
-		name := filepath.ToSlash(rel)
+	for _, name := range names {
+		dir := filepath.Join(root, name)
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") {
 			continue
 		}
@@ -39,10 +35,6 @@ func (s *Server) AddDir(root string) error {
 
 // addFolder makes one repo from a folder.
 func (s *Server) addFolder(name, dir string) error {
-	paths, err := listFolder(dir)
-	if err != nil {
-		return err
-	}
 	attributes, err := os.ReadFile(filepath.Join(dir, attributesFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		attributes, err = []byte(defaultAttributes), nil
@@ -50,69 +42,58 @@ func (s *Server) addFolder(name, dir string) error {
 	if err != nil {
 		return err
 	}
-	files, holds := map[string]entry{}, map[string]bool{}
+	files, holds := map[string]File{}, map[string]bool{}
 	rules := parseRules(string(attributes), true)
-	for _, p := range paths {
-		e, o, err := s.loadFile(rules, p, filepath.Join(dir, filepath.FromSlash(p)))
-		if err != nil {
+	err = fs.WalkDir(os.DirFS(dir), ".", func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
 			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == ".cache"):
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
 		}
-		files[p] = e
-		if o != nil {
-			s.objects.add(o)
-			holds[o.sha256] = true
+		files[p], err = s.loadFile(rules, p, filepath.Join(dir, p))
+		if files[p].isLFS() {
+			holds[files[p].SHA256] = true
 		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	rp := s.newRepo(name)
 	rp.landed, rp.holds = maps.Clone(files), holds
 	if _, ok := files[attributesFile]; !ok {
-		files[attributesFile] = gitEntry(attributes)
+		files[attributesFile] = gitFile(string(attributes))
 	}
-	rp.add(s.cfg.clock(), "refs/heads/main", &commit{title: "Upload files", author: rp.namespace(), files: files})
+	rp.add(s.cfg.clock(), "refs/heads/main", &Commit{Title: "Upload files", Author: rp.namespace(), Files: files})
 	return nil
 }
 
-func listFolder(dir string) (paths []string, err error) {
-	err = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if d.Name() == ".git" || d.Name() == ".cache" {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		rel, err := filepath.Rel(dir, p)
-		paths = append(paths, filepath.ToSlash(rel))
-		return err
-	})
-	return paths, err
-}
-
-// loadFile reads a small file, or hashes a large one.
-func (s *Server) loadFile(rs rules, name, file string) (entry, *object, error) {
+// loadFile reads a small file, or hashes a large one and makes it an object.
+func (s *Server) loadFile(rs rules, name, file string) (File, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return entry{}, nil, err
+		return File{}, err
 	}
 	info, err := f.Stat()
 	if err != nil {
 		f.Close()
-		return entry{}, nil, err
+		return File{}, err
 	}
 	sample := make([]byte, 512)
 	n, _ := f.ReadAt(sample, 0)
 	if s.cfg.wantsLFS(rs, name, sample[:n], info.Size()) {
 		sum, err := hashBody(f, info.Size())
-		o := &object{sha256: sum, size: info.Size(), body: f}
-		return lfsEntry(sum, o.size), o, err
+		s.objects.add(&object{sha256: sum, size: info.Size(), body: f})
+		return largeFile(sum, info.Size()), err
 	}
 	defer f.Close()
 	content, err := io.ReadAll(f)
-	return gitEntry(content), nil, err
+	return gitFile(string(content)), err
 }
 
 // pushFolder shows the main branch of every repo as files. A nil folder does nothing. The caller holds the lock of the
@@ -140,13 +121,13 @@ func (f *pushFolder) land(rp *repo) error {
 	if f == nil {
 		return nil
 	}
-	files := rp.resolve("main").files
+	files := rp.resolve("main").Files
 	order := slices.Sorted(maps.Keys(files))
 	if i, found := slices.BinarySearch(order, "config.json"); found {
 		order = append(slices.Delete(order, i, i+1), "config.json")
 	}
 	for _, p := range order {
-		if e := files[p]; rp.landed[p].oid != e.oid {
+		if e := files[p]; rp.landed[p].BlobID != e.BlobID {
 			if err := f.write(e, f.path(rp.name+"/"+p)); err != nil {
 				return fmt.Errorf("write %s: %w", p, err)
 			}
@@ -161,31 +142,32 @@ func (f *pushFolder) land(rp *repo) error {
 	return nil
 }
 
-// write puts one file in its place.
-func (f *pushFolder) write(e entry, file string) error {
+// write puts one file in its place: a link to the upload where there is one, a copy otherwise.
+func (f *pushFolder) write(e File, file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	tmp, err := f.objects.tempFile()
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	defer tmp.Close()
-	if o := f.objects.get(e.sha256); o != nil && o.path != "" {
-		os.Remove(tmp.Name())
-		if os.Link(o.path, tmp.Name()) == nil {
-			return os.Rename(tmp.Name(), file)
+	tmp := filepath.Join(f.objects.spool, "landing")
+	defer os.Remove(tmp)
+	if o := f.objects.get(e.SHA256); o == nil || o.path == "" || os.Link(o.path, tmp) != nil {
+		if err := f.copy(e, tmp); err != nil {
+			return err
 		}
 	}
+	return os.Rename(tmp, file)
+}
+
+func (f *pushFolder) copy(e File, file string) error {
 	body, err := f.objects.open(e)
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(tmp, body); err != nil {
+	out, err := os.Create(file)
+	if err != nil {
 		return err
 	}
-	return os.Rename(tmp.Name(), file)
+	_, err = io.Copy(out, body)
+	return errors.Join(err, out.Close())
 }
 
 // removeFile deletes a file of a repo, and the folders that it leaves empty.

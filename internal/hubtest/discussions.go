@@ -44,14 +44,11 @@ func (c *call) pullRequest() (*pullRequest, error) {
 	return c.repo.prs[n-1], nil
 }
 
-type discussionRequest struct {
-	Title       string `json:"title"`
-	Description string `json:"description"`
-	PullRequest bool   `json:"pullRequest"`
-}
-
 // createDiscussion answers POST /api/models/{id}/discussions.
-func createDiscussion(c *call, q discussionRequest) (any, error) {
+func createDiscussion(c *call, q struct {
+	Title, Description string
+	PullRequest        bool
+}) (any, error) {
 	if !q.PullRequest {
 		return nil, fail(http.StatusBadRequest, "this hub opens pull requests only")
 	}
@@ -109,12 +106,8 @@ func discussion(c *call) (any, error) {
 	}, nil
 }
 
-type statusRequest struct {
-	Status string `json:"status"`
-}
-
 // setDiscussionStatus answers POST /api/models/{id}/discussions/{num}/status.
-func setDiscussionStatus(c *call, q statusRequest) (any, error) {
+func setDiscussionStatus(c *call, q struct{ Status string }) (any, error) {
 	pr, err := c.pullRequest()
 	switch {
 	case err != nil:
@@ -143,6 +136,6 @@ func mergeDiscussion(c *call) (any, error) {
 	}
 	head := c.repo.commits[c.repo.refs[pr.ref()]]
 	pr.status = "merged"
-	_, err = c.commitTo(branchRef(pr.base), &commit{title: pr.title, message: pr.description, author: c.user.Name, files: maps.Clone(head.files)})
+	_, err = c.commitTo(branchRef(pr.base), &Commit{Title: pr.title, Message: pr.description, Author: c.user.Name, Files: maps.Clone(head.Files)})
 	return map[string]any{"success": true}, err
 }

@@ -101,12 +101,8 @@ func (f family) smallFiles(o ModelOptions) map[string][]byte {
 }
 
 func (f family) readme(o ModelOptions) []byte {
-	base := ""
-	if o.BaseModel != "" {
-		base = "base_model: " + o.BaseModel + "\n"
-	}
-	return fmt.Appendf(nil, "---\nlicense: apache-2.0\n%slanguage:\n- en\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- %s\n- test\n---\n\n# A generated model\n\n%d layers, hidden size %d. The weights are random numbers that look trained.\n",
-		base, f.modelType, o.Layers, o.Hidden)
+	return fmt.Appendf(nil, "---\nlicense: apache-2.0\nlanguage:\n- en\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- %s\n- test\n---\n\n# A generated model\n\n%d layers, hidden size %d. The weights are random numbers that look trained.\n",
+		f.modelType, o.Layers, o.Hidden)
 }
 
 // tokenizerJSON is a byte-level tokenizer whose vocabulary fills the embedding.

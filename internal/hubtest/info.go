@@ -39,18 +39,22 @@ func modelInfo(c *call) (any, error) {
 	return some, nil
 }
 
-func (c *call) info(head *commit) map[string]any {
+func (c *call) info(head *Commit) map[string]any {
 	opts, name := c.repo.opts, c.repo.name
 	var gated any = false
 	if opts.Gated != "" {
 		gated = opts.Gated
 	}
-	card, _ := parseCard(head.files["README.md"].content)
+	var used int64
+	for _, f := range head.Files {
+		used += f.Size
+	}
+	card, _ := parseCard(head.Files["README.md"].content)
 	info := map[string]any{
 		"_id": blobID([]byte(name))[:24], "id": name, "modelId": name, "author": c.repo.namespace(),
-		"sha": head.oid, "createdAt": c.repo.created.UTC().Format(hubTime), "lastModified": head.date.UTC().Format(hubTime),
+		"sha": head.OID, "createdAt": c.repo.created.UTC().Format(hubTime), "lastModified": head.Date.UTC().Format(hubTime),
 		"private": opts.Private, "gated": gated, "disabled": opts.Disabled,
-		"downloads": 0, "likes": 0, "tags": cardTags(card), "usedStorage": usedStorage(head), "spaces": []string{},
+		"downloads": 0, "likes": 0, "tags": cardTags(card), "usedStorage": used, "spaces": []string{},
 	}
 	if card != nil {
 		info["cardData"] = card
@@ -69,31 +73,23 @@ func (c *call) info(head *commit) map[string]any {
 	return info
 }
 
-func usedStorage(c *commit) int64 {
-	var n int64
-	for _, e := range c.files {
-		n += e.size
-	}
-	return n
-}
-
 // modelConfig is the excerpt of config.json that the hub shows.
-func modelConfig(c *commit) map[string]any {
+func modelConfig(c *Commit) map[string]any {
 	var cfg struct {
 		Architectures []string `json:"architectures"`
 		ModelType     string   `json:"model_type"`
 	}
-	if json.Unmarshal(c.files["config.json"].content, &cfg) != nil {
+	if json.Unmarshal([]byte(c.Files["config.json"].content), &cfg) != nil {
 		return nil
 	}
 	return map[string]any{"architectures": cfg.Architectures, "model_type": cfg.ModelType}
 }
 
 // parameters counts the parameters by dtype over all safetensors files of a commit; nil when there are none.
-func (s *objects) parameters(c *commit) map[string]any {
+func (s *objects) parameters(c *Commit) map[string]any {
 	params, total := map[safetensors.DType]int64{}, int64(0)
-	for p, e := range c.files {
-		o := s.get(e.sha256)
+	for p, e := range c.Files {
+		o := s.get(e.SHA256)
 		if path.Ext(p) != ".safetensors" || strings.Contains(p, "/") || o == nil || o.body == nil {
 			continue
 		}
@@ -112,14 +108,14 @@ func (s *objects) parameters(c *commit) map[string]any {
 	return map[string]any{"parameters": params, "total": total}
 }
 
-func siblings(c *commit, blobs bool) []map[string]any {
+func siblings(c *Commit, blobs bool) []map[string]any {
 	out := []map[string]any{}
-	for _, p := range slices.Sorted(maps.Keys(c.files)) {
-		e, f := c.files[p], map[string]any{"rfilename": p}
+	for _, p := range slices.Sorted(maps.Keys(c.Files)) {
+		e, f := c.Files[p], map[string]any{"rfilename": p}
 		if blobs {
-			f["size"], f["blobId"] = e.size, e.oid
+			f["size"], f["blobId"] = e.Size, e.BlobID
 			if e.isLFS() {
-				f["lfs"] = map[string]any{"sha256": e.sha256, "size": e.size, "pointerSize": len(pointer(e.sha256, e.size))}
+				f["lfs"] = map[string]any{"sha256": e.SHA256, "size": e.Size, "pointerSize": len(pointer(e.SHA256, e.Size))}
 			}
 		}
 		out = append(out, f)
@@ -188,8 +184,8 @@ func commits(c *call) (any, error) {
 	}
 	list := []map[string]any{}
 	for _, old := range c.repo.history(head) {
-		list = append(list, map[string]any{"id": old.oid, "title": old.title, "message": old.message,
-			"authors": []map[string]any{{"user": old.author}}, "date": old.date.UTC().Format(time.RFC3339Nano)})
+		list = append(list, map[string]any{"id": old.OID, "title": old.Title, "message": old.Message,
+			"authors": []map[string]any{{"user": old.Author}}, "date": old.Date.UTC().Format(time.RFC3339Nano)})
 	}
 	return c.page(list)
 }

@@ -14,15 +14,15 @@ const lfsType = "application/vnd.git-lfs+json"
 var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 type lfsPointer struct {
-	OID  string `json:"oid"`
-	Size int64  `json:"size"`
+	OID  string
+	Size int64
 }
 
 type batchRequest struct {
-	Operation string       `json:"operation"`
-	Transfers []string     `json:"transfers"`
-	Objects   []lfsPointer `json:"objects"`
-	HashAlgo  string       `json:"hash_algo"`
+	Operation string
+	Transfers []string
+	Objects   []lfsPointer
+	HashAlgo  string `json:"hash_algo"`
 }
 
 // lfsBatch answers POST /{id}.git/info/lfs/objects/batch.
@@ -131,4 +131,39 @@ func lfsVerify(c *call, p lfsPointer) (any, error) {
 	}
 	c.w.Header().Set("Content-Type", lfsType)
 	return nil, nil
+}
+
+// maxDuplicate is the number of files that one call may copy.
+const maxDuplicate = 500
+
+type duplicateRequest struct {
+	Target struct{ Type, Name string }
+	Files  []struct{ XetHash, SHA256, Filename string }
+}
+
+// duplicate answers POST /api/models/{id}/lfs-files/duplicate: objects of this repo become objects of the target's store,
+// without a commit.
+func duplicate(c *call, q duplicateRequest) (any, error) {
+	if len(q.Files) > maxDuplicate {
+		return nil, fail(http.StatusBadRequest, "too many files: %d", len(q.Files))
+	}
+	dst := c.repos[q.Target.Name]
+	if dst == nil || c.user == nil || !c.user.sees(dst) && dst.opts.Private {
+		return nil, errRepoNotFound(c.user == nil)
+	}
+	if err := c.permit(dst, accessWrite); err != nil {
+		return nil, err
+	}
+	failed := []map[string]any{}
+	for _, f := range q.Files {
+		switch {
+		case !c.repo.holds[f.SHA256]:
+			failed = append(failed, map[string]any{"sha256": f.SHA256, "error": "file not found in the source repo"})
+		case f.XetHash == "" || c.cfg.xetHashes && f.XetHash != xetHash(f.SHA256):
+			failed = append(failed, map[string]any{"sha256": f.SHA256, "error": "file is not stored in Xet under this hash"})
+		default:
+			dst.holds[f.SHA256] = true
+		}
+	}
+	return map[string]any{"failed": failed}, nil
 }

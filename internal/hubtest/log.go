@@ -37,9 +37,6 @@ type Request struct {
 	Begin, End    time.Time
 }
 
-// Authorized says whether the request carried a token.
-func (r Request) Authorized() bool { return r.Authorization != "" }
-
 // requestLog remembers all requests, and what clients did wrong.
 type requestLog struct {
 	mu         sync.Mutex
@@ -95,8 +92,8 @@ func (l *requestLog) violation(format string, args ...any) {
 func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *tracked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := &tracked{ResponseWriter: w, seq: len(l.entries) + 1, req: Request{
-		Host: host, Method: r.Method, Path: r.URL.Path, RawQuery: r.URL.RawQuery,
+	t := &tracked{ResponseWriter: w, req: Request{
+		Seq: len(l.entries) + 1, Host: host, Method: r.Method, Path: r.URL.Path, RawQuery: r.URL.RawQuery,
 		Range: r.Header.Get("Range"), Authorization: r.Header.Get("Authorization"),
 		Header: r.Header.Clone(), Begin: time.Now(),
 	}}
@@ -104,7 +101,7 @@ func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *t
 	for _, h := range []string{"Authorization", "Cookie"} {
 		if host == HostCDN && r.Header.Get(h) != "" {
 			l.violations = append(l.violations,
-				fmt.Sprintf("request %d: %s header sent to the storage host: %s %s", t.seq, h, r.Method, r.URL.Path))
+				fmt.Sprintf("request %d: %s header sent to the storage host: %s %s", t.req.Seq, h, r.Method, r.URL.Path))
 		}
 	}
 	return t
@@ -113,7 +110,6 @@ func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *t
 // tracked is a response writer that fills a log line.
 type tracked struct {
 	http.ResponseWriter
-	seq      int
 	req      Request
 	fault    atomic.Pointer[string] // name of the rule that acts
 	status   atomic.Int64
@@ -138,7 +134,6 @@ func (t *tracked) Write(p []byte) (int, error) {
 
 func (t *tracked) snapshot() Request {
 	q := t.req
-	q.Seq = t.seq
 	if name := t.fault.Load(); name != nil {
 		q.Fault = *name
 	}

@@ -9,13 +9,10 @@ import (
 
 // repoRequest is the body of the routes below /api/repos/.
 type repoRequest struct {
-	Name         string `json:"name"`
-	Organization string `json:"organization"`
-	Type         string `json:"type"`
-	Private      bool   `json:"private"`
-	Visibility   string `json:"visibility"`
-	FromRepo     string `json:"fromRepo"`
-	ToRepo       string `json:"toRepo"`
+	Name, Organization, Type string
+	Private                  bool
+	Visibility               string
+	FromRepo, ToRepo         string
 }
 
 var (
@@ -86,14 +83,12 @@ func moveRepo(c *call, q repoRequest) (any, error) {
 	return map[string]any{"url": c.URL + "/" + to}, nil
 }
 
-type settingsRequest struct {
-	Gated      any    `json:"gated"`
-	Private    *bool  `json:"private"`
-	Visibility string `json:"visibility"`
-}
-
 // settings answers PUT /api/models/{id}/settings.
-func settings(c *call, q settingsRequest) (any, error) {
+func settings(c *call, q struct {
+	Gated      any
+	Private    *bool
+	Visibility string
+}) (any, error) {
 	opts := &c.repo.opts
 	switch q.Gated {
 	case "auto", "manual":
@@ -113,12 +108,8 @@ func settings(c *call, q settingsRequest) (any, error) {
 	return map[string]any{"private": opts.Private, "gated": opts.Gated}, nil
 }
 
-type branchRequest struct {
-	StartingPoint string `json:"startingPoint"`
-}
-
 // createBranch answers POST /api/models/{id}/branch/{branch}.
-func createBranch(c *call, q branchRequest) (any, error) {
+func createBranch(c *call, q struct{ StartingPoint string }) (any, error) {
 	branch := c.r.PathValue("branch")
 	if strings.HasPrefix(branch, "refs/") {
 		return nil, fail(http.StatusBadRequest, "Invalid branch name: %s", branch)
@@ -131,7 +122,7 @@ func createBranch(c *call, q branchRequest) (any, error) {
 	if start == nil {
 		return nil, errRevisionNotFound(q.StartingPoint)
 	}
-	c.repo.refs[ref] = start.oid
+	c.repo.refs[ref] = start.OID
 	return nil, nil
 }
 

@@ -20,12 +20,11 @@ type ModelOptions struct {
 	HeadDim      int // Hidden / Heads
 	Vocab        int // 512
 
-	Tied       bool  // config says tied, and lm_head.weight is not stored
-	StoreTied  bool  // with Tied: lm_head.weight is stored, equal to the embedding
-	ShardBytes int64 // largest size of the tensors in one file; 0 is one file
-	Order      Order // of the tensors over the files
-	ExtraFiles bool  // also original/, consolidated.safetensors, pytorch_model.bin, an image
-	BaseModel  string
+	Tied       bool              // config says tied, and lm_head.weight is not stored
+	StoreTied  bool              // with Tied: lm_head.weight is stored, equal to the embedding
+	ShardBytes int64             // largest size of the tensors in one file; 0 is one file
+	Order      Order             // of the tensors over the files
+	ExtraFiles bool              // also original/, consolidated.safetensors, pytorch_model.bin, an image
 	Extra      map[string][]byte // further files; nil content leaves a file out
 }
 

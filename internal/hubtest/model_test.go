@@ -154,7 +154,7 @@ func TestFamilies(t *testing.T) {
 	if !bytes.Contains(tied["config.json"], []byte(`"tie_word_embeddings": true`)) {
 		t.Error("config is not tied")
 	}
-	if errs, _ := checkCard(tied["README.md"]); errs != nil {
+	if errs, _ := checkCard(string(tied["README.md"])); errs != nil {
 		t.Errorf("card: %v", errs)
 	}
 }

@@ -18,7 +18,7 @@ func Expand(regex string, digits ...string) []string {
 	return expand(re, digits)
 }
 
-func expand(re *syntax.Regexp, digits []string) []string {
+func expand(re *syntax.Regexp, digits []string) (out []string) {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return []string{string(re.Rune)}
@@ -29,36 +29,28 @@ func expand(re *syntax.Regexp, digits []string) []string {
 	case syntax.OpCapture:
 		return expand(re.Sub[0], digits)
 	case syntax.OpAlternate:
-		var out []string
 		for _, s := range re.Sub {
 			out = append(out, expand(s, digits)...)
 		}
-		return out
 	case syntax.OpCharClass:
-		var out []string
 		for i := 0; i < len(re.Rune); i += 2 {
 			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
 				out = append(out, string(r))
 			}
 		}
-		return out
 	case syntax.OpConcat:
-		out := []string{""}
+		out = []string{""}
 		for _, s := range re.Sub {
-			out = product(out, expand(s, digits))
+			var longer []string
+			for _, head := range out {
+				for _, tail := range expand(s, digits) {
+					longer = append(longer, head+tail)
+				}
+			}
+			out = longer
 		}
-		return out
-	}
-	panic(fmt.Sprintf("hubtest: no expansion for %v in %v", re.Op, re))
-}
-
-// product joins every string of a with every string of b.
-func product(a, b []string) []string {
-	var out []string
-	for _, x := range a {
-		for _, y := range b {
-			out = append(out, x+y)
-		}
+	default:
+		panic(fmt.Sprintf("hubtest: no expansion for %v in %v", re.Op, re))
 	}
 	return out
 }

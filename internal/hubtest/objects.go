@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 )
 
@@ -63,11 +64,11 @@ func (s *objects) add(o *object) {
 }
 
 // open returns the content of a file of a commit.
-func (s *objects) open(e entry) (*io.SectionReader, error) {
+func (s *objects) open(e File) (*io.SectionReader, error) {
 	if !e.isLFS() {
-		return io.NewSectionReader(bytes.NewReader(e.content), 0, e.size), nil
+		return io.NewSectionReader(strings.NewReader(e.content), 0, e.Size), nil
 	}
-	o := s.get(e.sha256)
+	o := s.get(e.SHA256)
 	if o == nil {
 		return nil, errors.New("the object is not in the store")
 	}
@@ -93,13 +94,14 @@ func hashBody(body io.ReaderAt, size int64) (string, error) {
 	if known, ok := body.(interface{ sha256() string }); ok {
 		return known.sha256(), nil
 	}
+	return sumBody(body, size)
+}
+
+func sumBody(body io.ReaderAt, size int64) (string, error) {
 	h := sha256.New()
-	n, err := io.CopyBuffer(h, onlyReader{io.NewSectionReader(body, 0, size)}, make([]byte, 1<<20))
+	n, err := io.CopyBuffer(h, io.NewSectionReader(body, 0, size), make([]byte, 1<<20))
 	if err == nil && n != size {
 		err = io.ErrUnexpectedEOF
 	}
 	return hex.EncodeToString(h.Sum(nil)), err
 }
-
-// onlyReader hides WriteTo, for which io.CopyBuffer would ignore its buffer.
-type onlyReader struct{ io.Reader }

@@ -16,38 +16,38 @@ type repo struct {
 	opts    repoOptions
 	created time.Time
 	refs    map[string]string  // refs/heads/main → commit
-	commits map[string]*commit // all of them, also unreachable ones
+	commits map[string]*Commit // all of them, also unreachable ones
 	holds   map[string]bool    // sha256 of the objects in its LFS store
 	prs     []*pullRequest
-	serial  int              // number of commits made, so that ids do not depend on time
-	landed  map[string]entry // what the push folder holds
+	serial  int             // number of commits made, so that ids do not depend on time
+	landed  map[string]File // what the push folder holds
 }
 
-// commit is one immutable state of a repo.
-type commit struct {
-	oid, parent    string
-	title, message string
-	author         string
-	date           time.Time
-	files          map[string]entry
+// Commit is one immutable state of a repo.
+type Commit struct {
+	OID, Parent    string
+	Title, Message string
+	Author         string
+	Date           time.Time
+	Files          map[string]File
 }
 
-// entry is one file of a commit: content of a git file, or sha256 of a large one.
-type entry struct {
-	oid     string // git hash of the content, or of the pointer
-	size    int64  // real size
-	sha256  string // empty for a git file
-	content []byte // of a git file
+// File is one file of a commit: a git file, whose content it holds, or a large one, which is an object.
+type File struct {
+	Size    int64
+	SHA256  string // of a large file, else empty
+	BlobID  string // git hash of the content, or of the LFS pointer
+	content string // of a git file
 }
 
-func (e entry) isLFS() bool { return e.sha256 != "" }
+func (e File) isLFS() bool { return e.SHA256 != "" }
 
-func gitEntry(content []byte) entry {
-	return entry{oid: blobID(content), size: int64(len(content)), content: content}
+func gitFile(content string) File {
+	return File{BlobID: blobID([]byte(content)), Size: int64(len(content)), content: content}
 }
 
-func lfsEntry(sha string, size int64) entry {
-	return entry{oid: blobID(pointer(sha, size)), size: size, sha256: sha}
+func largeFile(sha string, size int64) File {
+	return File{BlobID: blobID([]byte(pointer(sha, size))), Size: size, SHA256: sha}
 }
 
 // blobID is git's hash of a file: SHA-1 over a header and the content.
@@ -59,8 +59,8 @@ func blobID(content []byte) string {
 }
 
 // pointer is the text that git stores in place of a large file.
-func pointer(sha string, size int64) []byte {
-	return fmt.Appendf(nil, "version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", sha, size)
+func pointer(sha string, size int64) string {
+	return fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", sha, size)
 }
 
 type repoOptions struct {
@@ -87,22 +87,22 @@ func (rp *repo) namespace() string {
 }
 
 // add appends c to a ref and returns its id.
-func (rp *repo) add(now time.Time, ref string, c *commit) string {
+func (rp *repo) add(now time.Time, ref string, c *Commit) string {
 	rp.serial++
-	c.parent, c.date = rp.refs[ref], now
+	c.Parent, c.Date = rp.refs[ref], now
 	h := sha1.New()
-	fmt.Fprintf(h, "%s\x00%d\x00%s\x00%s\x00%s\x00", rp.name, rp.serial, c.parent, c.title, c.message)
-	for _, p := range slices.Sorted(maps.Keys(c.files)) {
-		fmt.Fprintf(h, "%s\x00%s\n", p, c.files[p].oid)
+	fmt.Fprintf(h, "%s\x00%d\x00%s\x00%s\x00%s\x00", rp.name, rp.serial, c.Parent, c.Title, c.Message)
+	for _, p := range slices.Sorted(maps.Keys(c.Files)) {
+		fmt.Fprintf(h, "%s\x00%s\n", p, c.Files[p].BlobID)
 	}
-	c.oid = hex.EncodeToString(h.Sum(nil))
-	rp.commits[c.oid] = c
-	rp.refs[ref] = c.oid
-	return c.oid
+	c.OID = hex.EncodeToString(h.Sum(nil))
+	rp.commits[c.OID] = c
+	rp.refs[ref] = c.OID
+	return c.OID
 }
 
 // resolve turns a branch, tag, full ref or commit id into a commit, nil when there is none, or no repo.
-func (rp *repo) resolve(rev string) *commit {
+func (rp *repo) resolve(rev string) *Commit {
 	if rp == nil {
 		return nil
 	}
@@ -118,8 +118,8 @@ func (rp *repo) resolve(rev string) *commit {
 }
 
 // history lists c and its ancestors, newest first.
-func (rp *repo) history(c *commit) (out []*commit) {
-	for ; c != nil; c = rp.commits[c.parent] {
+func (rp *repo) history(c *Commit) (out []*Commit) {
+	for ; c != nil; c = rp.commits[c.Parent] {
 		out = append(out, c)
 	}
 	return out

@@ -122,7 +122,7 @@ func (s *Server) wrap(host Host, next http.Handler) http.Handler {
 		out := &pacedWriter{ResponseWriter: t, link: s.down, done: r.Context().Done()}
 		if host == HostHub {
 			s.rates.stamp(out.Header(), r, s.cfg.clock())
-			out.Header().Set("X-Request-Id", requestID(t.seq, r))
+			out.Header().Set("X-Request-Id", requestID(t.req.Seq, r))
 		}
 		rule := s.pick(host, r)
 		if rule == nil {

@@ -5,10 +5,8 @@ import (
 	"io"
 	"maps"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
-	"time"
 )
 
 // store holds the repos. Its exported methods are how a test fills a server and looks into it; they take the lock, the
@@ -34,22 +32,6 @@ func newStore(cfg *config) (*store, error) {
 	return s, err
 }
 
-// File describes one file of a commit.
-type File struct {
-	Size   int64
-	SHA256 string // of a large file, else empty
-	BlobID string // git hash of the content, or of the LFS pointer
-}
-
-// Commit describes one commit.
-type Commit struct {
-	OID, Parent    string
-	Title, Message string
-	Author         string
-	Date           time.Time
-	Files          map[string]File
-}
-
 // AddRepo makes a repo (or replaces it) whose main branch holds files, large ones as LFS objects, and returns the commit.
 // The contents are borrowed for the life of the server.
 func (s *store) AddRepo(name string, files map[string][]byte, opts ...RepoOption) string {
@@ -66,10 +48,10 @@ func (s *store) AddRepo(name string, files map[string][]byte, opts ...RepoOption
 func (s *store) newRepo(name string) *repo {
 	rp := &repo{
 		name: name, created: s.cfg.clock(),
-		refs: map[string]string{}, commits: map[string]*commit{}, holds: map[string]bool{},
+		refs: map[string]string{}, commits: map[string]*Commit{}, holds: map[string]bool{},
 	}
-	first := map[string]entry{attributesFile: gitEntry([]byte(defaultAttributes))}
-	rp.add(s.cfg.clock(), "refs/heads/main", &commit{title: "initial commit", author: "system", files: first})
+	first := map[string]File{attributesFile: gitFile(defaultAttributes)}
+	rp.add(s.cfg.clock(), "refs/heads/main", &Commit{Title: "initial commit", Author: "system", Files: first})
 	s.repos[name] = rp
 	delete(s.renames, name)
 	return rp
@@ -82,11 +64,11 @@ func (s *store) Push(name, branch string, files map[string][]byte) string {
 	defer s.mu.Unlock()
 	rp, ref := s.mustRepo(name), branchRef(branch)
 	rules := parseRules(string(files[attributesFile]), true)
-	next := map[string]entry{}
+	next := map[string]File{}
 	if c := rp.resolve(branch); c != nil {
-		next = maps.Clone(c.files)
-		rp.refs[ref] = c.oid
-		rules = append(parseRules(string(next[attributesFile].content), true), rules...)
+		next = maps.Clone(c.Files)
+		rp.refs[ref] = c.OID
+		rules = append(parseRules(next[attributesFile].content, true), rules...)
 	}
 	for path, content := range files {
 		switch {
@@ -96,12 +78,12 @@ func (s *store) Push(name, branch string, files map[string][]byte) string {
 			o := newObject(content)
 			s.objects.set(o)
 			rp.holds[o.sha256] = true
-			next[path] = lfsEntry(o.sha256, o.size)
+			next[path] = largeFile(o.sha256, o.size)
 		default:
-			next[path] = gitEntry(content)
+			next[path] = gitFile(string(content))
 		}
 	}
-	return rp.add(s.cfg.clock(), ref, &commit{title: "Upload files", author: rp.namespace(), files: next})
+	return rp.add(s.cfg.clock(), ref, &Commit{Title: "Upload files", Author: rp.namespace(), Files: next})
 }
 
 // AddGenerated commits one large file whose bytes are read from body when they are asked for; body must answer the same
@@ -122,9 +104,9 @@ func (s *store) AddGenerated(name, path string, size int64, sha256 string, body 
 	}
 	s.objects.set(&object{sha256: sha256, size: size, body: body})
 	rp.holds[sha256] = true
-	files := maps.Clone(rp.resolve("main").files)
-	files[path] = lfsEntry(sha256, size)
-	return rp.add(s.cfg.clock(), "refs/heads/main", &commit{title: "Upload " + path, author: rp.namespace(), files: files}), nil
+	files := maps.Clone(rp.resolve("main").Files)
+	files[path] = largeFile(sha256, size)
+	return rp.add(s.cfg.clock(), "refs/heads/main", &Commit{Title: "Upload " + path, Author: rp.namespace(), Files: files}), nil
 }
 
 // mustRepo finds a repo for a test, which is wrong about the name when there is none.
@@ -141,17 +123,9 @@ func (s *store) Files(name, rev string) map[string]File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.repos[name].resolve(rev); c != nil {
-		return describe(c.files)
+		return maps.Clone(c.Files)
 	}
 	return nil
-}
-
-func describe(files map[string]entry) map[string]File {
-	out := make(map[string]File, len(files))
-	for p, e := range files {
-		out[p] = File{Size: e.size, SHA256: e.sha256, BlobID: e.oid}
-	}
-	return out
 }
 
 // Head returns the commit of a revision, empty when there is none.
@@ -159,7 +133,7 @@ func (s *store) Head(name, rev string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.repos[name].resolve(rev); c != nil {
-		return c.oid
+		return c.OID
 	}
 	return ""
 }
@@ -170,8 +144,7 @@ func (s *store) Commits(name, rev string) (out []Commit) {
 	defer s.mu.Unlock()
 	rp := s.repos[name]
 	for _, c := range rp.history(rp.resolve(rev)) {
-		out = append(out, Commit{OID: c.oid, Parent: c.parent, Title: c.title, Message: c.message,
-			Author: c.author, Date: c.date, Files: describe(c.files)})
+		out = append(out, *c)
 	}
 	return out
 }
@@ -184,7 +157,7 @@ func (s *store) Open(name, rev, path string) (*io.SectionReader, error) {
 	if c == nil {
 		return nil, fmt.Errorf("no revision %s of %s", rev, name)
 	}
-	e, ok := c.files[path]
+	e, ok := c.Files[path]
 	if !ok {
 		return nil, fmt.Errorf("no file %s in %s at %s", path, name, rev)
 	}
@@ -198,13 +171,6 @@ func (s *store) ReadFile(name, rev, path string) ([]byte, error) {
 		return nil, err
 	}
 	return io.ReadAll(r)
-}
-
-// Repos lists the names of all repos, sorted.
-func (s *store) Repos() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.repos))
 }
 
 // Refs returns every ref of a repo (refs/heads/main, refs/pr/1, …) with its commit.
@@ -251,13 +217,6 @@ func (s *store) rename(from, to string) {
 	s.folder.move(from, to)
 }
 
-// Alias lets an old name, with or without namespace ("gpt2"), answer with redirects to a repo.
-func (s *store) Alias(old, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.renames[old] = name
-}
-
 // renamed says where a request for an old repo name belongs, with a relative address as the hub does.
 func (s *store) renamed(u *url.URL) (location string, ok bool) {
 	s.mu.Lock()
@@ -293,14 +252,6 @@ func (s *store) remove(name string) error {
 	return s.folder.remove(name)
 }
 
-// Holds says whether the repo's LFS store has the object, committed or not.
-func (s *store) Holds(name, sha256 string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rp := s.repos[name]
-	return rp != nil && rp.holds[sha256]
-}
-
 // hold stores an uploaded object and gives it to the repo of that name, if the repo still exists.
 func (s *store) hold(name string, o *object) {
 	s.mu.Lock()
@@ -332,7 +283,7 @@ func (s *store) CreateBranch(name, branch, rev string) {
 	if c == nil {
 		panic("hubtest: no revision " + rev + " of " + name)
 	}
-	rp.refs[branchRef(branch)] = c.oid
+	rp.refs[branchRef(branch)] = c.OID
 }
 
 // ClosePullRequest closes a pull request without merging it.

@@ -3,8 +3,11 @@ package hubtest
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"hash"
+	"hash/crc32"
 	"io"
+	"net/http"
 	"os"
 	"sync"
 )
@@ -138,3 +141,110 @@ func (d *dropParts) object() (*object, error) {
 }
 
 func (d *dropParts) discard() {}
+
+// session is one multipart upload.
+type session struct {
+	id, repo, sha256 string
+	size, chunk      int64
+
+	mu    sync.Mutex
+	etags map[int]string
+	parts assembly
+	done  bool
+}
+
+func (c *cdn) newSession(repo, sha string, size int64) (*session, error) {
+	ses := &session{repo: repo, sha256: sha, size: size, chunk: c.cfg.chunkSize, etags: map[int]string{}}
+	var err error
+	if ses.parts, err = c.store.objects.assemble(ses.chunk, size); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ses.id = fmt.Sprintf("mp%06d", len(c.sessions)+1)
+	c.sessions[ses.id] = ses
+	return ses, nil
+}
+
+// session finds an upload, nil when there is none.
+func (c *cdn) session(id string) *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sessions[id]
+}
+
+func (ses *session) nParts() int { return int((ses.size + ses.chunk - 1) / ses.chunk) }
+
+// put stores part n (from 1) and returns its ETag.
+func (ses *session) put(n int, part []byte) (string, error) {
+	tag := etag(crc32.ChecksumIEEE(part))
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	if ses.done {
+		return "", storageError{http.StatusNotFound, "NoSuchUpload", "The upload was completed or aborted."}
+	}
+	if err := ses.parts.put(n, part); err != nil {
+		return "", err
+	}
+	ses.etags[n] = tag
+	return tag, nil
+}
+
+// completion is the body of POST /api/complete_multipart.
+type completion struct {
+	OID   string `json:"oid"`
+	Parts []struct {
+		PartNumber int    `json:"partNumber"`
+		ETag       string `json:"etag"`
+	} `json:"parts"`
+}
+
+// check compares the client's list of parts with ours.
+func (ses *session) check(q completion) error {
+	if q.OID != ses.sha256 {
+		return fail(http.StatusBadRequest, "oid does not belong to this upload")
+	}
+	if len(q.Parts) != ses.nParts() {
+		return fail(http.StatusBadRequest, "expected %d parts, got %d", ses.nParts(), len(q.Parts))
+	}
+	for i, p := range q.Parts {
+		if p.PartNumber != i+1 {
+			return fail(http.StatusBadRequest, "InvalidPartOrder: the list of parts was not in ascending order")
+		}
+		if p.ETag == "" || p.ETag != ses.etags[p.PartNumber] {
+			return fail(http.StatusBadRequest, "InvalidPart: part %d was not found or its etag did not match", p.PartNumber)
+		}
+	}
+	return nil
+}
+
+// completeMultipart answers POST /api/complete_multipart; it needs no token, and may be repeated.
+func (s *Server) completeMultipart(w http.ResponseWriter, r *http.Request) error {
+	var q completion
+	if err := readJSON(r, &q); err != nil {
+		return err
+	}
+	ses := s.cdn.session(r.URL.Query().Get("uploadId"))
+	if ses == nil {
+		return fail(http.StatusNotFound, "NoSuchUpload")
+	}
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	if err := ses.check(q); err != nil {
+		return err
+	}
+	if !ses.done {
+		o, err := ses.parts.object()
+		if err != nil {
+			return err
+		}
+		ses.done = true
+		if o.sha256 != ses.sha256 || o.size != ses.size {
+			ses.parts.discard()
+			return fail(http.StatusBadRequest, "the uploaded bytes do not have the announced sha256")
+		}
+		s.hold(ses.repo, o)
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"success": true})
+	return nil
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -22,7 +23,7 @@ func tree(c *call) (any, error) {
 	dir := strings.Trim(c.r.PathValue("path"), "/")
 	list := c.list(head, dir, isTrue(q.Get("recursive")), isTrue(q.Get("expand")))
 	if len(list) == 0 && dir != "" {
-		c.w.Header().Set("X-Repo-Commit", head.oid)
+		c.w.Header().Set("X-Repo-Commit", head.OID)
 		return nil, errEntryNotFound(dir)
 	}
 	return c.page(list)
@@ -34,13 +35,13 @@ func isTrue(v string) bool {
 }
 
 // list returns the entries below dir, sorted by path, folders included.
-func (c *call) list(head *commit, dir string, recursive, expand bool) (out []map[string]any) {
+func (c *call) list(head *Commit, dir string, recursive, expand bool) (out []map[string]any) {
 	prefix := ""
 	if dir != "" {
 		prefix = dir + "/"
 	}
 	found := map[string]map[string]any{}
-	for p, e := range head.files {
+	for p, e := range head.Files {
 		rest, ok := strings.CutPrefix(p, prefix)
 		if !ok {
 			continue
@@ -60,12 +61,12 @@ func (c *call) list(head *commit, dir string, recursive, expand bool) (out []map
 	return out
 }
 
-func (c *call) fileEntry(head *commit, p string, e entry, expand bool) map[string]any {
-	m := map[string]any{"type": "file", "oid": e.oid, "size": e.size, "path": p}
+func (c *call) fileEntry(head *Commit, p string, e File, expand bool) map[string]any {
+	m := map[string]any{"type": "file", "oid": e.BlobID, "size": e.Size, "path": p}
 	if e.isLFS() {
-		m["lfs"] = map[string]any{"oid": e.sha256, "size": e.size, "pointerSize": len(pointer(e.sha256, e.size))}
+		m["lfs"] = map[string]any{"oid": e.SHA256, "size": e.Size, "pointerSize": len(pointer(e.SHA256, e.Size))}
 		if c.cfg.xetHashes {
-			m["xetHash"] = xetHash(e.sha256)
+			m["xetHash"] = xetHash(e.SHA256)
 		}
 	}
 	if expand {
@@ -78,16 +79,16 @@ func (c *call) fileEntry(head *commit, p string, e entry, expand bool) map[strin
 // xetHash stands in for the Merkle hash of Xet: 64 hex digits that belong to the object and are not its sha256.
 func xetHash(sha string) string { return newObject([]byte("xet " + sha)).sha256 }
 
-func (c *commit) dirEntry(p string, expand bool) map[string]any {
-	m := map[string]any{"type": "directory", "oid": blobID([]byte(c.oid + p)), "size": 0, "path": p}
+func (c *Commit) dirEntry(p string, expand bool) map[string]any {
+	m := map[string]any{"type": "directory", "oid": blobID([]byte(c.OID + p)), "size": 0, "path": p}
 	if expand {
 		m["lastCommit"] = c.last()
 	}
 	return m
 }
 
-func (c *commit) last() map[string]any {
-	return map[string]any{"id": c.oid, "title": c.title, "date": c.date.UTC().Format(time.RFC3339Nano)}
+func (c *Commit) last() map[string]any {
+	return map[string]any{"id": c.OID, "title": c.Title, "date": c.Date.UTC().Format(time.RFC3339Nano)}
 }
 
 // expandedPage is the page size of a tree with expand=true.
@@ -153,7 +154,7 @@ func (s *Server) pathsInfo(w http.ResponseWriter, r *http.Request) error {
 		out := []map[string]any{}
 		for _, p := range paths {
 			p = strings.Trim(path.Clean(p), "/")
-			if e, ok := head.files[p]; ok {
+			if e, ok := head.Files[p]; ok {
 				out = append(out, c.fileEntry(head, p, e, expand))
 			} else if len(c.list(head, p, false, false)) > 0 {
 				out = append(out, head.dirEntry(p, expand))
@@ -182,4 +183,94 @@ func pathsOf(r *http.Request) (paths []string, expand bool, err error) {
 		err = fail(http.StatusRequestEntityTooLarge, "too many paths: %d", len(paths))
 	}
 	return paths, expand, err
+}
+
+// resolve answers GET and HEAD of /{id}/resolve/{rev}/{path}: large files are a redirect to a signed URL, JSON files a
+// relative redirect to the resolve cache, the others come at once.
+func resolve(c *call) (any, error) {
+	head, e, err := c.file()
+	switch {
+	case err != nil:
+		return nil, err
+	case e.isLFS():
+		return c.toCDN(e), nil
+	case strings.HasSuffix(c.r.URL.Path, ".json"):
+		return redirect(http.StatusTemporaryRedirect, "Temporary Redirect. Redirecting to ", c.cacheURL(head, e)), nil
+	}
+	return e.send(), nil
+}
+
+// resolveCache answers GET and HEAD of /api/resolve-cache/models/….
+func resolveCache(c *call) (any, error) {
+	_, e, err := c.file()
+	switch {
+	case err != nil:
+		return nil, err
+	case e.isLFS():
+		return c.toCDN(e), nil
+	}
+	c.w.Header().Set("Cache-Control", "public, max-age=31536000")
+	return e.send(), nil
+}
+
+// raw answers GET and HEAD of /{id}/raw/{rev}/{path}: the bytes in git itself, for a large file the pointer.
+func raw(c *call) (any, error) {
+	_, e, err := c.file()
+	if e.isLFS() {
+		e.content = pointer(e.SHA256, e.Size)
+	}
+	return e.send(), err
+}
+
+// file finds the file of a resolve route. X-Repo-Commit goes out with every answer for which the revision exists,
+// EntryNotFound included.
+func (c *call) file() (*Commit, File, error) {
+	head, err := c.commit()
+	if err != nil {
+		return nil, File{}, err
+	}
+	c.w.Header().Set("X-Repo-Commit", head.OID)
+	e, ok := head.Files[c.r.PathValue("path")]
+	if !ok {
+		return nil, File{}, &apiError{status: http.StatusNotFound, code: codeEntryNotFound, message: "Entry not found"}
+	}
+	return head, e, nil
+}
+
+// cacheURL is the address in the resolve cache, with the odd query that the real hub appends.
+func (c *call) cacheURL(head *Commit, e File) string {
+	segments := strings.Split(c.r.PathValue("path"), "/")
+	for i, seg := range segments {
+		segments[i] = url.PathEscape(seg)
+	}
+	return fmt.Sprintf("/api/resolve-cache/models/%s/%s/%s?%s=&etag=%s", c.repo.name, head.OID, strings.Join(segments, "/"),
+		url.QueryEscape(c.r.URL.EscapedPath()), url.QueryEscape(`"`+e.BlobID+`"`))
+}
+
+// send answers with a git file.
+func (f File) send() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("ETag", `"`+f.BlobID+`"`)
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+		h.Set("Content-Disposition", "inline")
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(f.content))
+	})
+}
+
+// toCDN redirects to the bytes of a large file.
+func (c *call) toCDN(e File) http.Handler {
+	h := c.w.Header()
+	h.Set("X-Linked-Etag", `"`+e.SHA256+`"`)
+	h.Set("X-Linked-Size", fmt.Sprint(e.Size))
+	h.Set("ETag", `"`+e.BlobID+`"`)
+	h.Set("Accept-Ranges", "bytes")
+	return redirect(http.StatusFound, "Found. Redirecting to ", c.cdn.signDownload(e.SHA256, c.r.PathValue("path")))
+}
+
+func redirect(status int, text, location string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", location)
+		writeBody(w, status, "text/plain; charset=utf-8", []byte(text+location))
+	})
 }
