@@ -25,6 +25,7 @@ type ModelOptions struct {
 	ShardBytes int64             // largest size of the tensors in one file; 0 is one file
 	Order      Order             // of the tensors over the files
 	ExtraFiles bool              // also original/, consolidated.safetensors, pytorch_model.bin, an image
+	Repeat     int64             // when set: this many bytes of weights are made and fill all files, again and again
 	Extra      map[string][]byte // further files; nil content leaves a file out
 }
 
@@ -140,7 +141,10 @@ func (c *modelCache) get(seed uint64, opt ModelOptions, fam family) *Model {
 func generate(seed uint64, opt ModelOptions, fam family) *Model {
 	shards := pack(order(fam.tensors(seed, opt), opt.Order), opt.ShardBytes)
 	m := &Model{Small: fam.smallFiles(opt)}
+	block := make([]byte, opt.Repeat)
+	_, _ = tensor{name: "repeated", shape: []int64{opt.Repeat/2048 + 1, 1024}, seed: seed, std: 0.025}.ReadAt(block, 0)
 	for _, s := range shards {
+		s.repeat = block
 		m.Weights = append(m.Weights, Generated{Path: s.path, Size: s.size, Body: s})
 	}
 	if len(shards) > 1 {

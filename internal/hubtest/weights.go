@@ -173,6 +173,7 @@ type shard struct {
 	tensors []tensor
 	starts  []int64 // first byte of each tensor in the file
 	size    int64
+	repeat  []byte        // fills the file after the header in place of the tensors, when not empty
 	kept    func() []byte // the whole file, made at the first call; nil: nothing is kept
 	sum     func() string // made at the first call
 }
@@ -243,6 +244,10 @@ func (s *shard) generate(p []byte, off int64) (int, error) {
 	n := 0
 	if off < int64(len(s.header)) {
 		n = copy(p, s.header[off:])
+	}
+	for len(s.repeat) > 0 && n < len(p) && off+int64(n) < s.size {
+		at := off + int64(n) - int64(len(s.header))
+		n += copy(p[n:min(int64(len(p)), s.size-off)], s.repeat[at%int64(len(s.repeat)):])
 	}
 	i := max(0, sort.Search(len(s.starts), func(i int) bool { return s.starts[i] > off+int64(n) })-1)
 	for ; n < len(p) && i < len(s.tensors); i++ {
