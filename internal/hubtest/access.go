@@ -91,11 +91,11 @@ func (c *call) permit(rp *repo, want access) error {
 	case rp.opts.Disabled:
 		return fail(http.StatusForbidden, "Access to this resource is disabled.")
 	case gated && u == nil:
-		return &apiError{status: http.StatusUnauthorized, code: codeGatedRepo,
-			message: "Access to model " + rp.name + " is restricted. You must have access to it and be authenticated to access it. Please log in."}
+		return failCode(http.StatusUnauthorized, codeGatedRepo,
+			"Access to model %s is restricted. You must have access to it and be authenticated to access it. Please log in.", rp.name)
 	case gated && !u.owns(rp.namespace()) && !slices.Contains(u.Granted, rp.name):
-		return &apiError{status: http.StatusForbidden, code: codeGatedRepo,
-			message: "Access to model " + rp.name + " is restricted and you are not in the authorized list. Visit " + c.URL + "/" + rp.name + " to ask for access."}
+		return failCode(http.StatusForbidden, codeGatedRepo,
+			"Access to model %s is restricted and you are not in the authorized list. Visit %s/%[1]s to ask for access.", rp.name, c.URL)
 	case want >= accessUpload && u == nil:
 		return errNoLogin
 	case want == accessWrite && !u.owns(rp.namespace()):

@@ -104,13 +104,13 @@ func (c *call) page(list []map[string]any) (any, error) {
 	if n, err := strconv.Atoi(q.Get("limit")); err == nil && n > 0 {
 		size = min(size, n)
 	}
-	start, err := decodeCursor(q.Get("cursor"))
+	start, err := startOf(q.Get("cursor"))
 	if err != nil || start > len(list) {
 		return nil, fail(http.StatusBadRequest, "invalid cursor")
 	}
 	end := min(start+size, len(list))
 	if end < len(list) {
-		q.Set("cursor", encodeCursor(end))
+		q.Set("cursor", base64.URLEncoding.EncodeToString([]byte(strconv.Itoa(end))))
 		next := c.URL + c.r.URL.EscapedPath() + "?" + q.Encode()
 		c.w.Header().Set("Link", fmt.Sprintf("<%s>; rel=%q", next, "next"))
 	}
@@ -118,19 +118,13 @@ func (c *call) page(list []map[string]any) (any, error) {
 	return append([]map[string]any{}, list[start:end]...), nil // an empty page is [], not null
 }
 
-func encodeCursor(n int) string {
-	return base64.URLEncoding.EncodeToString(fmt.Appendf(nil, "after:%d", n))
-}
-
-func decodeCursor(text string) (n int, err error) {
-	if text == "" {
-		return 0, nil
+// startOf reads a cursor: base64, so that clients must treat it as opaque.
+func startOf(cursor string) (n int, err error) {
+	raw, err := base64.URLEncoding.DecodeString(cursor)
+	if err == nil && cursor != "" {
+		n, err = strconv.Atoi(string(raw))
 	}
-	raw, err := base64.URLEncoding.DecodeString(text)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(strings.TrimPrefix(string(raw), "after:"))
+	return n, err
 }
 
 // maxPaths is where the hub starts to answer 413 to paths-info.
@@ -185,8 +179,8 @@ func pathsOf(r *http.Request) (paths []string, expand bool, err error) {
 	return paths, expand, err
 }
 
-// resolve answers GET and HEAD of /{id}/resolve/{rev}/{path}: large files are a redirect to a signed URL, JSON files a
-// relative redirect to the resolve cache, the others come at once.
+// resolve answers GET and HEAD of /{id}/resolve/{rev}/{path} and /api/resolve-cache/models/{id}/{rev}/{path}: large files are
+// a redirect to a signed URL, JSON files a relative redirect to the resolve cache, the others come at once.
 func resolve(c *call) (any, error) {
 	head, e, err := c.file()
 	switch {
@@ -194,22 +188,11 @@ func resolve(c *call) (any, error) {
 		return nil, err
 	case e.isLFS():
 		return c.toCDN(e), nil
+	case strings.HasPrefix(c.r.URL.Path, "/api/"):
+		c.w.Header().Set("Cache-Control", "public, max-age=31536000")
 	case strings.HasSuffix(c.r.URL.Path, ".json"):
 		return redirect(http.StatusTemporaryRedirect, "Temporary Redirect. Redirecting to ", c.cacheURL(head, e)), nil
 	}
-	return e.send(), nil
-}
-
-// resolveCache answers GET and HEAD of /api/resolve-cache/models/….
-func resolveCache(c *call) (any, error) {
-	_, e, err := c.file()
-	switch {
-	case err != nil:
-		return nil, err
-	case e.isLFS():
-		return c.toCDN(e), nil
-	}
-	c.w.Header().Set("Cache-Control", "public, max-age=31536000")
 	return e.send(), nil
 }
 
@@ -232,7 +215,7 @@ func (c *call) file() (*Commit, File, error) {
 	c.w.Header().Set("X-Repo-Commit", head.OID)
 	e, ok := head.Files[c.r.PathValue("path")]
 	if !ok {
-		return nil, File{}, &apiError{status: http.StatusNotFound, code: codeEntryNotFound, message: "Entry not found"}
+		return nil, File{}, failCode(http.StatusNotFound, codeEntryNotFound, "Entry not found")
 	}
 	return head, e, nil
 }

@@ -41,18 +41,15 @@ func readCommit(r *http.Request) (h commitHeader, ops []operation, err error) {
 			Key   string          `json:"key"`
 			Value json.RawMessage `json:"value"`
 		}
-		err := dec.Decode(&line)
-		if errors.Is(err, io.EOF) && n > 0 {
-			return h, ops, nil
-		}
 		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
+		switch err := dec.Decode(&line); {
+		case errors.Is(err, io.EOF) && n > 0:
+			return h, ops, nil
+		case errors.As(err, &tooLarge):
 			return h, nil, fail(http.StatusRequestEntityTooLarge, "the commit payload is too large")
-		}
-		if err != nil {
+		case err != nil:
 			return h, nil, fail(http.StatusBadRequest, "invalid NDJSON: %v", err)
-		}
-		if (line.Key == "header") != (n == 0) {
+		case (line.Key == "header") != (n == 0):
 			return h, nil, fail(http.StatusBadRequest, "the header must be the first line and the only one")
 		}
 		if n == 0 {

@@ -1,13 +1,13 @@
 package hubtest
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -110,51 +110,47 @@ func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *t
 // tracked is a response writer that fills a log line.
 type tracked struct {
 	http.ResponseWriter
-	req      Request
-	fault    atomic.Pointer[string] // name of the rule that acts
-	status   atomic.Int64
-	sent     atomic.Int64
-	received atomic.Int64
-	end      atomic.Int64 // unix nanoseconds
+	mu  sync.Mutex
+	req Request
+}
+
+// note changes the log line.
+func (t *tracked) note(change func(q *Request)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	change(&t.req)
+}
+
+func (t *tracked) snapshot() (q Request) {
+	t.note(func(line *Request) { q = *line })
+	return q
 }
 
 func (t *tracked) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 func (t *tracked) WriteHeader(status int) {
-	t.status.CompareAndSwap(0, int64(status))
+	t.note(func(q *Request) { q.Status = cmp.Or(q.Status, status) })
 	t.ResponseWriter.WriteHeader(status)
 }
 
 func (t *tracked) Write(p []byte) (int, error) {
-	t.status.CompareAndSwap(0, http.StatusOK)
+	t.note(func(q *Request) { q.Status = cmp.Or(q.Status, http.StatusOK) })
 	n, err := t.ResponseWriter.Write(p)
-	t.sent.Add(int64(n))
+	t.note(func(q *Request) { q.Sent += int64(n) })
 	return n, err
-}
-
-func (t *tracked) snapshot() Request {
-	q := t.req
-	if name := t.fault.Load(); name != nil {
-		q.Fault = *name
-	}
-	q.Status, q.Sent, q.Received = int(t.status.Load()), t.sent.Load(), t.received.Load()
-	if ns := t.end.Load(); ns != 0 {
-		q.End = time.Unix(0, ns)
-	}
-	return q
 }
 
 // countedBody counts and paces a request body.
 type countedBody struct {
 	io.ReadCloser
-	n    *atomic.Int64
+	line *tracked
 	link *link
 	done <-chan struct{}
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(b.link.clip(p))
-	b.n.Add(int64(n))
+	b.line.note(func(q *Request) { q.Received += int64(n) })
 	b.link.wait(b.done, n)
 	return n, err
 }

@@ -71,7 +71,7 @@ func (s *Server) apiRoutes() map[string]handler {
 		"GET " + model + "/discussions/{num}":                       s.route(accessInfo, discussion),
 		"POST " + model + "/discussions/{num}/status":               routeBody(s, accessUpload, setDiscussionStatus),
 		"POST " + model + "/discussions/{num}/merge":                s.route(accessWrite, mergeDiscussion),
-		"GET /api/resolve-cache/models/{ns}/{name}/{rev}/{path...}": s.route(accessFiles, resolveCache),
+		"GET /api/resolve-cache/models/{ns}/{name}/{rev}/{path...}": s.route(accessFiles, resolve),
 	}
 }
 
@@ -191,23 +191,27 @@ func (e *apiError) write(w http.ResponseWriter) {
 	writeJSON(w, e.status, body)
 }
 
+func failCode(status int, code, format string, args ...any) *apiError {
+	return &apiError{status: status, code: code, message: fmt.Sprintf(format, args...)}
+}
+
 func fail(status int, format string, args ...any) *apiError {
-	return &apiError{status: status, message: fmt.Sprintf(format, args...)}
+	return failCode(status, "", format, args...)
 }
 
 func errRepoNotFound(anonymous bool) *apiError {
 	if anonymous {
-		return &apiError{status: http.StatusUnauthorized, code: codeRepoNotFound, message: "Invalid username or password."}
+		return failCode(http.StatusUnauthorized, codeRepoNotFound, "Invalid username or password.")
 	}
-	return &apiError{status: http.StatusNotFound, code: codeRepoNotFound, message: "Repository not found"}
+	return failCode(http.StatusNotFound, codeRepoNotFound, "Repository not found")
 }
 
 func errRevisionNotFound(rev string) *apiError {
-	return &apiError{status: http.StatusNotFound, code: codeRevisionNotFound, message: "Invalid rev id: " + rev}
+	return failCode(http.StatusNotFound, codeRevisionNotFound, "Invalid rev id: %s", rev)
 }
 
 func errEntryNotFound(path string) *apiError {
-	return &apiError{status: http.StatusNotFound, code: codeEntryNotFound, message: fmt.Sprintf("Entry not found: %q", path)}
+	return failCode(http.StatusNotFound, codeEntryNotFound, "Entry not found: %q", path)
 }
 
 // handler is a hub route; the error it returns is written as the answer.

@@ -118,7 +118,7 @@ func (s *Server) wrap(host Host, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t := s.begin(host, w, r)
 		defer s.finish(t)
-		r.Body = &countedBody{ReadCloser: r.Body, n: &t.received, link: s.up, done: r.Context().Done()}
+		r.Body = &countedBody{ReadCloser: r.Body, line: t, link: s.up, done: r.Context().Done()}
 		out := &pacedWriter{ResponseWriter: t, link: s.down, done: r.Context().Done()}
 		if host == HostHub {
 			s.rates.stamp(out.Header(), r, s.cfg.clock())
@@ -129,14 +129,14 @@ func (s *Server) wrap(host Host, next http.Handler) http.Handler {
 			next.ServeHTTP(out, r)
 			return
 		}
-		t.fault.Store(&rule.Name)
+		t.note(func(q *Request) { q.Fault = rule.Name })
 		rule.Action(&Exchange{ResponseWriter: out, Request: r, Server: s, next: next})
 	})
 }
 
 // finish ends the log line; a route that panics shows up among the violations.
 func (s *Server) finish(t *tracked) {
-	t.end.Store(time.Now().UnixNano())
+	t.note(func(q *Request) { q.End = time.Now() })
 	if v := recover(); v != nil {
 		if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
 			s.violation("internal error: %s %s: %v", t.req.Method, t.req.Path, v)

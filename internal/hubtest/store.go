@@ -118,25 +118,21 @@ func (s *store) mustRepo(name string) *repo {
 	return rp
 }
 
-// Files lists a revision of a repo; nil when there is no such repo or revision.
-func (s *store) Files(name, rev string) map[string]File {
+// at returns a revision of a repo; the zero Commit when there is no such repo or revision.
+func (s *store) at(name, rev string) (c Commit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.repos[name].resolve(rev); c != nil {
-		return maps.Clone(c.Files)
+	if found := s.repos[name].resolve(rev); found != nil {
+		c = *found
 	}
-	return nil
+	return c
 }
 
+// Files lists a revision of a repo; nil when there is no such repo or revision.
+func (s *store) Files(name, rev string) map[string]File { return maps.Clone(s.at(name, rev).Files) }
+
 // Head returns the commit of a revision, empty when there is none.
-func (s *store) Head(name, rev string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.repos[name].resolve(rev); c != nil {
-		return c.OID
-	}
-	return ""
-}
+func (s *store) Head(name, rev string) string { return s.at(name, rev).OID }
 
 // Commits returns the history of a revision, newest first.
 func (s *store) Commits(name, rev string) (out []Commit) {
@@ -151,13 +147,7 @@ func (s *store) Commits(name, rev string) (out []Commit) {
 
 // Open returns the bytes of a file of a revision.
 func (s *store) Open(name, rev, path string) (*io.SectionReader, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.repos[name].resolve(rev)
-	if c == nil {
-		return nil, fmt.Errorf("no revision %s of %s", rev, name)
-	}
-	e, ok := c.Files[path]
+	e, ok := s.at(name, rev).Files[path]
 	if !ok {
 		return nil, fmt.Errorf("no file %s in %s at %s", path, name, rev)
 	}
