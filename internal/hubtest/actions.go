@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"time"
 )
 
@@ -48,7 +49,7 @@ func StorageError(status int, code, message string) Action {
 // done.
 func After(action Action) Action {
 	return func(x *Exchange) {
-		x.Next(newRecorder())
+		x.Next(httptest.NewRecorder())
 		action(x)
 	}
 }
@@ -180,20 +181,20 @@ func setHeader(header Header) Action {
 // EditJSON lets the server answer and changes its JSON: v is what encoding/json makes of the body.
 func EditJSON(edit func(v any) any) Action {
 	return func(x *Exchange) {
-		rec := newRecorder()
+		rec := httptest.NewRecorder()
 		x.Next(rec)
-		for k, vs := range rec.header {
+		for k, vs := range rec.Header() {
 			x.Header()[k] = vs
 		}
-		body := rec.body.Bytes()
+		body := rec.Body.Bytes()
 		dec := json.NewDecoder(bytes.NewReader(body))
 		dec.UseNumber()
 		var v any
-		if dec.Decode(&v) == nil && rec.status == http.StatusOK {
+		if dec.Decode(&v) == nil && rec.Code == http.StatusOK {
 			body, _ = json.Marshal(edit(v))
 		}
 		x.Header().Set("Content-Length", fmt.Sprint(len(body)))
-		x.WriteHeader(rec.status)
+		x.WriteHeader(rec.Code)
 		_, _ = x.Write(body)
 	}
 }
@@ -285,26 +286,4 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 		}
 	}
 	return len(p), nil
-}
-
-// recorder keeps an answer in memory.
-type recorder struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func newRecorder() *recorder { return &recorder{header: http.Header{}} }
-
-func (r *recorder) Header() http.Header { return r.header }
-
-func (r *recorder) WriteHeader(status int) {
-	if r.status == 0 {
-		r.status = status
-	}
-}
-
-func (r *recorder) Write(p []byte) (int, error) {
-	r.WriteHeader(http.StatusOK)
-	return r.body.Write(p)
 }

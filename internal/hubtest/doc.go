@@ -6,8 +6,8 @@
 // a second listener, reached as http://localhost:PORT2 through signed URLs, so that a client which forgets to drop its
 // token when the host changes is caught: see [Server.Violations].
 //
-//	client ──▶ request log ──▶ fault rules ──▶ link speed ──▶ hub routes ──▶ repos ─ refs ─ commits
-//	                                                     └──▶ CDN routes ──▶ objects by sha256
+//	client ──▶ request log, link speed ──▶ fault rules ──▶ hub routes ──▶ repos ─ refs ─ commits
+//	                                                   └──▶ CDN routes ──▶ objects by sha256
 //
 // Every request is logged ([Server.Requests]) and every answer can be spoiled on purpose ([Server.Inject], [FaultNames]).
 // Repos come from memory ([Server.AddRepo]), from a folder ([Server.AddDir]) or from a function of the offset

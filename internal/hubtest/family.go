@@ -60,15 +60,14 @@ func (f family) layer(p string, o ModelOptions, add func(string, float64, ...int
 	add(p+"post_attention_layernorm.weight", 0, o.Hidden)
 }
 
-// config is config.json as transformers writes it, sorted by key.
+// config is config.json as transformers writes it: sorted by key, floats as Python prints them.
 func (f family) config(o ModelOptions) []byte {
-	number := func(text string) json.Number { return json.Number(text) } // as Python prints floats
 	config := map[string]any{
-		"architectures": []string{f.architecture}, "attention_bias": f.qkvBias, "attention_dropout": number("0.0"),
+		"architectures": []string{f.architecture}, "attention_bias": f.qkvBias, "attention_dropout": json.Number("0.0"),
 		"bos_token_id": 0, "eos_token_id": 1, "head_dim": o.HeadDim, "hidden_act": "silu", "hidden_size": o.Hidden,
-		"initializer_range": number("0.02"), "intermediate_size": o.Intermediate, "max_position_embeddings": 2048,
+		"initializer_range": json.Number("0.02"), "intermediate_size": o.Intermediate, "max_position_embeddings": 2048,
 		"model_type": f.modelType, "num_attention_heads": o.Heads, "num_hidden_layers": o.Layers,
-		"num_key_value_heads": o.KVHeads, "rms_norm_eps": number("1e-05"), "rope_scaling": nil, "rope_theta": number("500000.0"),
+		"num_key_value_heads": o.KVHeads, "rms_norm_eps": json.Number("1e-05"), "rope_scaling": nil, "rope_theta": json.Number("500000.0"),
 		"tie_word_embeddings": o.Tied, "torch_dtype": "bfloat16", "transformers_version": "4.51.3", "use_cache": true,
 		"vocab_size": o.Vocab,
 	}

@@ -131,16 +131,13 @@ func (fs *faultRules) pick(host Host, r *http.Request) *faultRule {
 	defer fs.mu.Unlock()
 	var chosen *faultRule
 	for _, rule := range fs.rules {
-		if rule.matches(host, r) && rule.fires() && chosen == nil {
+		matches := (rule.Host == "" || rule.Host == host) && (rule.Method == "" || rule.Method == r.Method) && matchPath(rule.Path, r.URL.Path)
+		if matches && rule.fires() && chosen == nil {
 			rule.acted++
 			chosen = rule
 		}
 	}
 	return chosen
-}
-
-func (f *faultRule) matches(host Host, r *http.Request) bool {
-	return (f.Host == "" || f.Host == host) && (f.Method == "" || f.Method == r.Method) && matchPath(f.Path, r.URL.Path)
 }
 
 // fires counts one match and says whether it is the rule's turn.

@@ -92,7 +92,7 @@ func (l *requestLog) violation(format string, args ...any) {
 func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *tracked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := &tracked{ResponseWriter: w, req: Request{
+	t := &tracked{ResponseWriter: w, done: r.Context().Done(), req: Request{
 		Seq: len(l.entries) + 1, Host: host, Method: r.Method, Path: r.URL.Path, RawQuery: r.URL.RawQuery,
 		Range: r.Header.Get("Range"), Authorization: r.Header.Get("Authorization"),
 		Header: r.Header.Clone(), Begin: time.Now(),
@@ -107,9 +107,12 @@ func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *t
 	return t
 }
 
-// tracked is a response writer that fills a log line.
+// tracked is a response writer that fills a log line, and keeps to the speed of the links.
 type tracked struct {
 	http.ResponseWriter
+	down, up *link
+	done     <-chan struct{} // of the request
+
 	mu  sync.Mutex
 	req Request
 }
@@ -133,25 +136,29 @@ func (t *tracked) WriteHeader(status int) {
 	t.ResponseWriter.WriteHeader(status)
 }
 
-func (t *tracked) Write(p []byte) (int, error) {
+func (t *tracked) Write(p []byte) (total int, err error) {
 	t.note(func(q *Request) { q.Status = cmp.Or(q.Status, http.StatusOK) })
-	n, err := t.ResponseWriter.Write(p)
-	t.note(func(q *Request) { q.Sent += int64(n) })
-	return n, err
+	for err == nil && len(p) > 0 {
+		chunk := t.down.clip(p)
+		t.down.wait(t.done, len(chunk))
+		var n int
+		n, err = t.ResponseWriter.Write(chunk)
+		t.note(func(q *Request) { q.Sent += int64(n) })
+		total, p = total+n, p[n:]
+	}
+	return total, err
 }
 
-// countedBody counts and paces a request body.
-type countedBody struct {
+// trackedBody is a request body that fills a log line.
+type trackedBody struct {
 	io.ReadCloser
 	line *tracked
-	link *link
-	done <-chan struct{}
 }
 
-func (b *countedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(b.link.clip(p))
+func (b *trackedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(b.line.up.clip(p))
 	b.line.note(func(q *Request) { q.Received += int64(n) })
-	b.link.wait(b.done, n)
+	b.line.up.wait(b.line.done, n)
 	return n, err
 }
 

@@ -58,33 +58,6 @@ func sleep(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// pacedWriter sends answers at the speed of the link.
-type pacedWriter struct {
-	http.ResponseWriter
-	link *link
-	done <-chan struct{} // of the request
-}
-
-func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (w *pacedWriter) Write(p []byte) (int, error) {
-	if w.link == nil {
-		return w.ResponseWriter.Write(p)
-	}
-	total := 0
-	for len(p) > 0 {
-		chunk := w.link.clip(p)
-		w.link.wait(w.done, len(chunk))
-		n, err := w.ResponseWriter.Write(chunk)
-		total += n
-		if err != nil {
-			return total, err
-		}
-		p = p[n:]
-	}
-	return total, nil
-}
-
 const (
 	rateWindow   = 5 * time.Minute
 	defaultQuota = 1_000_000

@@ -67,6 +67,10 @@ func Listen(addr string, opts ...Option) (*Server, error) {
 	for _, opt := range opts {
 		opt(&s.cfg)
 	}
+	var err error
+	if s.store, err = newStore(&s.cfg); err != nil {
+		return nil, err
+	}
 	hub, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, err
@@ -78,11 +82,6 @@ func Listen(addr string, opts ...Option) (*Server, error) {
 	}
 	s.URL = "http://" + hub.Addr().String()
 	s.CDNURL = fmt.Sprintf("http://localhost:%d", storage.Addr().(*net.TCPAddr).Port)
-	if s.store, err = newStore(&s.cfg); err != nil {
-		hub.Close()
-		storage.Close()
-		return nil, err
-	}
 	s.cdn = newCDN(s.CDNURL, &s.cfg, s.store, &s.requestLog)
 	s.rates.quota = s.cfg.quota
 	s.down, s.up = newLink(s.cfg.downRate), newLink(s.cfg.upRate)
@@ -113,24 +112,24 @@ func (s *Server) Close() {
 	s.objects.close()
 }
 
-// wrap puts the log, the fault rules and the link speed in front of next.
+// wrap puts the log, the link speed and the fault rules in front of next.
 func (s *Server) wrap(host Host, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t := s.begin(host, w, r)
 		defer s.finish(t)
-		r.Body = &countedBody{ReadCloser: r.Body, line: t, link: s.up, done: r.Context().Done()}
-		out := &pacedWriter{ResponseWriter: t, link: s.down, done: r.Context().Done()}
+		t.down, t.up = s.down, s.up
+		r.Body = &trackedBody{r.Body, t}
 		if host == HostHub {
-			s.rates.stamp(out.Header(), r, s.cfg.clock())
-			out.Header().Set("X-Request-Id", requestID(t.req.Seq, r))
+			s.rates.stamp(t.Header(), r, s.cfg.clock())
+			t.Header().Set("X-Request-Id", requestID(t.req.Seq, r))
 		}
 		rule := s.pick(host, r)
 		if rule == nil {
-			next.ServeHTTP(out, r)
+			next.ServeHTTP(t, r)
 			return
 		}
 		t.note(func(q *Request) { q.Fault = rule.Name })
-		rule.Action(&Exchange{ResponseWriter: out, Request: r, Server: s, next: next})
+		rule.Action(&Exchange{ResponseWriter: t, Request: r, Server: s, next: next})
 	})
 }
 

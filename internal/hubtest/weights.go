@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"sort"
@@ -178,13 +179,6 @@ type shard struct {
 	sum     func() string // made at the first call
 }
 
-// headerEntry is the description of one tensor, in the order of safetensors.
-type headerEntry struct {
-	DType   string   `json:"dtype"`
-	Shape   []int64  `json:"shape"`
-	Offsets [2]int64 `json:"data_offsets"`
-}
-
 // newShard lays the tensors out in the given order.
 func newShard(path string, tensors []tensor) *shard {
 	s := &shard{path: path, tensors: tensors}
@@ -192,9 +186,8 @@ func newShard(path string, tensors []tensor) *shard {
 	text.WriteString(`{"__metadata__":{"format":"pt"}`)
 	var off int64
 	for _, t := range tensors {
-		name, _ := json.Marshal(t.name)
-		entry, _ := json.Marshal(headerEntry{"BF16", t.shape, [2]int64{off, off + t.nBytes()}})
-		text.WriteString("," + string(name) + ":" + string(entry))
+		shape, _ := json.Marshal(t.shape)
+		fmt.Fprintf(&text, `,%q:{"dtype":"BF16","shape":%s,"data_offsets":[%d,%d]}`, t.name, shape, off, off+t.nBytes())
 		s.starts = append(s.starts, off)
 		off += t.nBytes()
 	}
