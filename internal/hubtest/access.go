@@ -24,7 +24,7 @@ func (u *User) sees(rp *repo) bool {
 	return u.owns(rp.namespace()) || slices.Contains(u.CanRead, rp.name)
 }
 
-// access is what a route needs of its caller.
+// access is the right that a route asks of its caller.
 type access int
 
 const (

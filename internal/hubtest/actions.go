@@ -178,7 +178,7 @@ func setHeader(header Header) Action {
 	}
 }
 
-// EditJSON lets the server answer and changes its JSON: v is what encoding/json makes of the body.
+// EditJSON lets the server answer and changes its JSON; v is the decoded body.
 func EditJSON(edit func(v any) any) Action {
 	return func(x *Exchange) {
 		rec := httptest.NewRecorder()
@@ -209,7 +209,7 @@ func redirectTo(origin func(s *Server) string) Action {
 
 var errCut = errors.New("cut by a fault")
 
-// headerEdit changes the header of an answer, and returns the status that takes the place of the right one.
+// headerEdit changes the header of an answer and returns its new status.
 type headerEdit func(status int, h http.Header) int
 
 // spoiled passes an answer on, the header through edit and the body through a writer of its own.

@@ -22,7 +22,7 @@ import (
 const (
 	amzDate      = "20060102T150405Z"
 	maxSinglePut = 5 << 30 // S3's limit for one PUT
-	putPiece     = 1 << 20 // of a single PUT, as the store takes it
+	putPiece     = 1 << 20 // bytes of a single PUT that are read and stored at a time
 )
 
 // cdn is the storage host: it signs URLs, and serves and takes large files at them.
@@ -200,7 +200,7 @@ func (c *cdn) putObject(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	sum := crc32.NewIEEE()
+	sum := uint32(0)
 	for n, left := 1, r.ContentLength; left > 0; n++ {
 		piece, err := c.receive(r, min(left, putPiece))
 		if err != nil {
@@ -208,7 +208,7 @@ func (c *cdn) putObject(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		left -= int64(len(piece))
-		sum.Write(piece)
+		sum = crc32.Update(sum, crc32.IEEETable, piece)
 		if err := parts.put(n, piece); err != nil {
 			return err
 		}
@@ -222,7 +222,7 @@ func (c *cdn) putObject(w http.ResponseWriter, r *http.Request) error {
 	} else {
 		parts.discard()
 	}
-	w.Header().Set("ETag", etag(sum.Sum32()))
+	w.Header().Set("ETag", etag(sum))
 	w.WriteHeader(http.StatusOK)
 	return nil
 }

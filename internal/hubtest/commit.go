@@ -205,7 +205,7 @@ func (c *call) lfsFile(op operation) (File, error) {
 	return largeFile(o.sha256, o.size), nil
 }
 
-// checkPath refuses what git or the hub would not store.
+// checkPath refuses paths that git or the hub would not store.
 func checkPath(p string) error {
 	if p == "" || path.Clean(p) != p || path.IsAbs(p) || strings.Contains(p, "\\") ||
 		slices.ContainsFunc(strings.Split(p, "/"), func(seg string) bool { return seg == ".." || seg == "." || strings.EqualFold(seg, ".git") }) {

@@ -103,8 +103,8 @@ type pushFolder struct {
 	objects *objects
 }
 
-// openPushFolder makes the folder, and one inside it for uploads that are not committed yet: from there files get to
-// their places by link or rename.
+// openPushFolder makes the folder, and a second one inside it for uploads that are not committed yet, so that a link or a
+// rename brings their files to their places.
 func openPushFolder(root string, objects *objects) (*pushFolder, error) {
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func openPushFolder(root string, objects *objects) (*pushFolder, error) {
 
 func (f *pushFolder) path(name string) string { return filepath.Join(f.root, filepath.FromSlash(name)) }
 
-// land writes the main branch of a repo: only what changed, each file by rename, config.json last.
+// land writes the changed files of the main branch, each by rename, config.json last.
 func (f *pushFolder) land(rp *repo) error {
 	if f == nil {
 		return nil

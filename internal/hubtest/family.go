@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// family is what tells one transformers architecture from another.
+// family is a transformers architecture.
 type family struct {
 	architecture, modelType string
 	qkNorm, qkvBias         bool

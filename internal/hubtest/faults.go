@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Fault is a rule: which requests, and what happens to them instead of the right answer. The first rule that fires acts; a
-// request that matches several counts for all of them.
+// Fault is a rule that spoils the answers to some requests. A request counts for every rule that it matches; the first rule
+// that fires acts.
 type Fault struct {
 	// Name labels the log. With a nil Action it picks host, method, path and action from the table of named faults.
 	Name string

@@ -161,7 +161,7 @@ func uploadFaults() map[string]namedFault {
 
 const quotaText = "Private repository storage limit reached, please upgrade your plan to increase your private storage limit."
 
-// commitFaults hit the commit call and what comes before the uploads.
+// commitFaults hit the commit call, and the calls that create a repo and copy files.
 func commitFaults() map[string]namedFault {
 	c := func(about string, a Action) namedFault { return namedFault{about, HostHub, "POST", anyCommit, a} }
 	gateway := Status(504, Header{"Content-Type": "text/html"}, "<html><body>Gateway Timeout</body></html>")

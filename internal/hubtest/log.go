@@ -37,7 +37,7 @@ type Request struct {
 	Begin, End    time.Time
 }
 
-// requestLog remembers all requests, and what clients did wrong.
+// requestLog remembers all requests, and the mistakes of clients.
 type requestLog struct {
 	mu         sync.Mutex
 	entries    []*tracked
@@ -88,7 +88,7 @@ func (l *requestLog) violation(format string, args ...any) {
 	l.violations = append(l.violations, fmt.Sprintf(format, args...))
 }
 
-// begin opens the log line of a request and records what must never reach the storage host.
+// begin opens the log line of a request, and records a token or a cookie that reaches the storage host.
 func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *tracked {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Expand lists strings that a regex of RE2 matches, for models that have the modules of a pattern; every repetition
-// stands for the given digits. It panics at what patterns of module paths do not have.
+// Expand lists strings that a regex of RE2 matches, as module paths for a model; every repetition stands for the given
+// digits. It panics at syntax that patterns of module paths do not use.
 func Expand(regex string, digits ...string) []string {
 	re, err := syntax.Parse(regex, syntax.Perl)
 	if err != nil {
@@ -55,8 +55,8 @@ func expand(re *syntax.Regexp, digits []string) (out []string) {
 	return out
 }
 
-// CheckpointName gives the name that a checkpoint on the Hub has for a module path of the loaded model, by the path renames
-// of a catalogue entry: pairs of a regex for the start of the Hub's name and what takes its place. The longest counts.
+// CheckpointName gives the Hub's name for a module path of the loaded model, by the path renames of a catalogue entry. A
+// rename is a regex for the start of the Hub's name, and the start of the path that replaces it; the longest start wins.
 func CheckpointName(renames [][2]string, name string) string {
 	renames = slices.Clone(renames)
 	slices.SortStableFunc(renames, func(a, b [2]string) int { return cmp.Compare(len(b[1]), len(a[1])) })

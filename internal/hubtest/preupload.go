@@ -58,7 +58,7 @@ func preupload(c *call, q preuploadRequest) (any, error) {
 
 const attributesFile = ".gitattributes"
 
-// defaultAttributes is what a new model repo starts with.
+// defaultAttributes is the .gitattributes of a new model repo.
 var defaultAttributes = func() string {
 	var b strings.Builder
 	for _, p := range []string{"*.7z", "*.arrow", "*.bin", "*.bz2", "*.ckpt", "*.ftz", "*.gz", "*.h5", "*.joblib",

@@ -20,7 +20,7 @@ type repo struct {
 	holds   map[string]bool    // sha256 of the objects in its LFS store
 	prs     []*pullRequest
 	serial  int             // number of commits made, so that ids do not depend on time
-	landed  map[string]File // what the push folder holds
+	landed  map[string]File // the files in the push folder
 }
 
 // Commit is one immutable state of a repo.

@@ -48,7 +48,7 @@ func main() {
 	flag.StringVar(&o.disk, "disk", "12GB", "disk budget of the conversion")
 	flag.StringVar(&o.memory, "memory", "1GB", "memory budget of the conversion")
 	flag.Int64Var(&o.rssLimit, "rss-limit", 4_000_000_000, "fail above this peak of the resident set, in bytes")
-	flag.Float64Var(&o.tolerance, "tolerance", 0, "fail if the disk differs by more than this share, e.g. 0.1, from the plan's prediction for a slow upload line; 0 only reports")
+	flag.Float64Var(&o.tolerance, "tolerance", 0, "fail if the plan for a slow upload line is wrong about the disk by more than this share, e.g. 0.1; 0 only reports")
 	flag.Float64Var(&o.memoryTolerance, "memory-tolerance", 0, "the same for memory")
 	flag.Int64Var(&o.kill, "kill", 0, "kill the conversion once this many bytes have arrived, and start it again on the same disk")
 	flag.Parse()
