@@ -164,7 +164,7 @@ func (a *attempt) converter() *converter {
 }
 
 func (a *attempt) finalizer() *finalizer {
-	return &finalizer{ledger: a.ledger, progress: a.Progress, log: a.Log}
+	return &finalizer{ledger: a.ledger, patient: a.folder.Stays, progress: a.Progress, log: a.Log}
 }
 
 func (a *attempt) publisher() *publisher {

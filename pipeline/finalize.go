@@ -15,7 +15,10 @@ import (
 
 // A finalizer gives verified files their sha256 and their name, and records them in the ledger.
 type finalizer struct {
-	ledger   *ledger.Ledger
+	ledger *ledger.Ledger
+	// patient: a file waits for a second one to be hashed with. Where files go once they are uploaded, the converter may be
+	// waiting for the room of the first one.
+	patient  bool
 	progress *progress.Counters
 	log      *slog.Logger
 }
@@ -26,7 +29,7 @@ type hashed struct {
 	sum string
 }
 
-// run hashes files, two side by side if two are waiting, while the ones before get their names, which means waiting for the
+// run hashes files, two side by side if two are there, while the ones before get their names, which means waiting for the
 // disk.
 func (f *finalizer) run(ctx context.Context, verified <-chan *made, finished chan<- ledger.Output) error {
 	g, ctx := errgroup.WithContext(ctx)
@@ -58,15 +61,7 @@ func (f *finalizer) run(ctx context.Context, verified <-chan *made, finished cha
 
 func (f *finalizer) hash(ctx context.Context, verified <-chan *made, nameless chan<- hashed) error {
 	for first := range verified {
-		waiting := []*made{first}
-		select {
-		case second, ok := <-verified:
-			if ok {
-				waiting = append(waiting, second)
-			}
-		default:
-		}
-		hs, err := f.sum(ctx, waiting)
+		hs, err := f.sum(ctx, f.withSecond(first, verified))
 		for _, h := range hs {
 			if err == nil {
 				err = h.send(ctx, nameless)
@@ -82,6 +77,25 @@ func (f *finalizer) hash(ctx context.Context, verified <-chan *made, nameless ch
 	return nil
 }
 
+// withSecond takes a second file, if there is one.
+func (f *finalizer) withSecond(first *made, verified <-chan *made) []*made {
+	files := []*made{first}
+	if f.patient {
+		if second, ok := <-verified; ok {
+			return append(files, second)
+		}
+		return files
+	}
+	select {
+	case second, ok := <-verified:
+		if ok {
+			return append(files, second)
+		}
+	default:
+	}
+	return files
+}
+
 func (h hashed) send(ctx context.Context, to chan<- hashed) error {
 	select {
 	case to <- h:
@@ -94,27 +108,21 @@ func (h hashed) send(ctx context.Context, to chan<- hashed) error {
 // sum hashes one file, or two at once: two take one core hardly longer than one.
 func (f *finalizer) sum(ctx context.Context, files []*made) ([]hashed, error) {
 	done := f.progress.Timed(progress.Hash)
+	var two [2]sha256pair.Stream
 	var hs []hashed
 	var nBytes int64
-	for _, m := range files {
+	for i, m := range files {
+		two[i] = sha256pair.Stream{R: m.file, Size: m.size}
 		hs = append(hs, hashed{made: m})
 		nBytes += m.size
 	}
-	next := 0
-	err := sha256pair.SumStreams(ctx, func(context.Context, bool) (*sha256pair.Stream, error) {
-		if next == len(hs) {
-			return nil, nil
-		}
-		h := &hs[next]
-		next++
-		return &sha256pair.Stream{R: h.file, Size: h.size, Done: func(sum []byte) error {
-			h.sum = hex.EncodeToString(sum)
-			return nil
-		}}, nil
-	})
-	done(nBytes)
+	a, b, err := sha256pair.SumReaders(ctx, two[0], two[1])
 	if err != nil {
 		return hs, fmt.Errorf("hash outputs: %w", err)
+	}
+	done(nBytes)
+	for i, sum := range [][]byte{a, b}[:len(hs)] {
+		hs[i].sum = hex.EncodeToString(sum)
 	}
 	return hs, nil
 }

@@ -4,40 +4,36 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"time"
 )
 
 // Header is the header fields of an action, one value each.
 type Header map[string]string
 
-func (h Header) apply(to http.Header) {
-	for k, v := range h {
-		to.Set(k, v)
-	}
-}
-
-// Status answers with a status, header fields and a body, without asking the
-// server.
+// Status answers with a status, header fields and a body, without asking the server.
 func Status(status int, header Header, body string) Action {
 	return func(x *Exchange) {
 		drain(x.Request)
-		header.apply(x.Header())
+		for k, v := range header {
+			x.Header().Set(k, v)
+		}
 		x.Header().Set("Content-Length", fmt.Sprint(len(body)))
 		x.WriteHeader(status)
 		_, _ = io.WriteString(x, body)
 	}
 }
 
-// Error answers as the hub does for an error: X-Error-Code, X-Error-Message and
-// a JSON body.
+// Error answers as the hub does for an error: X-Error-Code, X-Error-Message and a JSON body.
 func Error(status int, code, message string) Action {
 	return func(x *Exchange) {
 		drain(x.Request)
-		writeError(x, &apiError{status: status, code: code, message: message})
+		(&apiError{status: status, code: code, message: message}).write(x)
 	}
 }
 
@@ -49,11 +45,11 @@ func StorageError(status int, code, message string) Action {
 	}
 }
 
-// After lets the server do its work, throws its answer away, and then acts:
-// the client cannot tell whether the work was done.
+// After lets the server do its work, throws its answer away, and then acts: the client cannot tell whether the work was
+// done.
 func After(action Action) Action {
 	return func(x *Exchange) {
-		x.Next(newRecorder())
+		x.Next(httptest.NewRecorder())
 		action(x)
 	}
 }
@@ -63,8 +59,8 @@ func Reset() Action {
 	return func(x *Exchange) { cut(x, true) }
 }
 
-// ResetUpload reads n bytes of the request body and cuts the connection.
-func ResetUpload(n int64) Action {
+// resetUpload reads n bytes of the request body and cuts the connection.
+func resetUpload(n int64) Action {
 	return func(x *Exchange) {
 		_, _ = io.CopyN(io.Discard, x.Request.Body, n)
 		cut(x, true)
@@ -72,8 +68,8 @@ func ResetUpload(n int64) Action {
 }
 
 // cut takes the connection away, with a TCP reset or with a plain close.
-func cut(w http.ResponseWriter, reset bool) {
-	conn, _, err := http.NewResponseController(w).Hijack()
+func cut(x *Exchange, reset bool) {
+	conn, _, err := http.NewResponseController(x).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -83,46 +79,82 @@ func cut(w http.ResponseWriter, reset bool) {
 	_ = conn.Close()
 }
 
-// CutAfter sends the header and n bytes of the right answer, then resets the
-// connection, or closes it in good order when reset is false.
-func CutAfter(n int64, reset bool) Action {
+// first sends the header and n bytes of the right answer.
+func (x *Exchange) first(n int64, edit headerEdit) {
+	x.Next(&spoiled{ResponseWriter: x, edit: edit, body: &limitWriter{x, n}})
+	_ = http.NewResponseController(x).Flush()
+}
+
+// cutAfter sends the header and n bytes of the right answer, then resets the connection, or closes it in good order when
+// reset is false.
+func cutAfter(n int64, reset bool) Action {
 	return func(x *Exchange) {
-		x.Next(&limitWriter{ResponseWriter: x, left: n})
-		_ = http.NewResponseController(x).Flush()
+		x.first(n, nil)
 		cut(x, reset)
 	}
 }
 
-// Truncate sends n bytes of the right answer without a Content-Length and ends
-// the chunked body properly: the answer looks complete.
-func Truncate(n int64) Action {
+// truncate sends n bytes of the right answer without a Content-Length and ends the chunked body properly: the answer looks
+// complete.
+func truncate(n int64) Action {
 	return func(x *Exchange) {
 		x.Request.Header.Del("Range")
-		x.Next(&limitWriter{ResponseWriter: x, left: n, edit: func(int, http.Header) int {
-			x.Header().Del("Content-Length")
+		x.first(n, func(_ int, h http.Header) int {
+			h.Del("Content-Length")
 			return http.StatusOK
-		}})
-		_ = http.NewResponseController(x).Flush()
+		})
 	}
 }
 
-// Corrupt flips a bit of the n-th byte of the body (from 0) and leaves the
-// length right.
-func Corrupt(n int64) Action {
-	return func(x *Exchange) { x.Next(&flipWriter{ResponseWriter: x, left: n}) }
+// stall sends n bytes of the right answer's body and then nothing more, until the client or the server closes; with n < 0
+// not even the header.
+func stall(n int64) Action {
+	return func(x *Exchange) {
+		if n >= 0 {
+			x.first(n, nil)
+		} else {
+			drain(x.Request) // net/http notices that the client is gone only after the body
+		}
+		<-x.Request.Context().Done()
+		panic(http.ErrAbortHandler)
+	}
 }
 
-// IgnoreRange answers 200 with the whole file whatever range was asked for.
-func IgnoreRange() Action {
+// Slow sends the right answer one byte at a time, pause apart.
+func Slow(pause time.Duration) Action {
+	return func(x *Exchange) { x.Next(&spoiled{ResponseWriter: x, body: &slowWriter{x, pause}}) }
+}
+
+// corrupt flips a bit of the n-th byte of the body (from 0) and leaves the length right.
+func corrupt(n int64) Action {
+	return func(x *Exchange) { x.Next(&spoiled{ResponseWriter: x, body: &flipWriter{x, n}}) }
+}
+
+// compress answers 200 with the whole file compressed, as a CDN that ignores Accept-Encoding: identity.
+func compress() Action {
+	return func(x *Exchange) {
+		x.Request.Header.Del("Range")
+		zip := gzip.NewWriter(x)
+		x.Next(&spoiled{ResponseWriter: x, body: zip, edit: func(status int, h http.Header) int {
+			h.Del("Content-Length")
+			h.Set("Content-Encoding", "gzip")
+			return status
+		}})
+		_ = zip.Close()
+	}
+}
+
+// ignoreRange answers 200 with the whole file whatever range was asked for.
+func ignoreRange() Action {
 	return func(x *Exchange) {
 		x.Request.Header.Del("Range")
 		x.Next(x.ResponseWriter)
 	}
 }
 
-// Shift asks the server for a range delta bytes later than the client did, and
-// so answers with a Content-Range that was not asked for.
-func Shift(delta int64) Action {
+// shift asks the server for a range delta bytes later than the client did, and so answers with a Content-Range that was not
+// asked for.
+func shift(delta int64) Action {
 	return func(x *Exchange) {
 		var from int64
 		if _, err := fmt.Sscanf(x.Request.Header.Get("Range"), "bytes=%d-", &from); err == nil {
@@ -132,92 +164,126 @@ func Shift(delta int64) Action {
 	}
 }
 
-// Gzip answers 200 with the whole file compressed, as a CDN that ignores
-// Accept-Encoding: identity.
-func Gzip() Action {
+// setHeader lets the server answer and overwrites header fields; an empty value removes the field.
+func setHeader(header Header) Action {
 	return func(x *Exchange) {
-		x.Request.Header.Del("Range")
-		zip := gzip.NewWriter(x)
-		x.Next(&encodeWriter{ResponseWriter: x, enc: zip})
-		_ = zip.Close()
+		x.Next(&spoiled{ResponseWriter: x, body: x, edit: func(status int, h http.Header) int {
+			for k, v := range header {
+				if h.Del(k); v != "" {
+					h.Set(k, v)
+				}
+			}
+			return status
+		}})
 	}
 }
 
-// EditHeader lets the server answer and changes header and status on the way.
-func EditHeader(edit func(status int, h http.Header) int) Action {
-	return func(x *Exchange) { x.Next(&limitWriter{ResponseWriter: x, left: -1, edit: edit}) }
-}
-
-// SetHeader lets the server answer and overwrites header fields; an empty value
-// removes the field.
-func SetHeader(header Header) Action {
-	return EditHeader(func(status int, h http.Header) int {
-		for k, v := range header {
-			if h.Del(k); v != "" {
-				h.Set(k, v)
-			}
-		}
-		return status
-	})
-}
-
-// EditJSON lets the server answer and changes its JSON: v is what
-// encoding/json makes of the body.
+// EditJSON lets the server answer and changes its JSON; v is the decoded body.
 func EditJSON(edit func(v any) any) Action {
 	return func(x *Exchange) {
-		rec := newRecorder()
+		rec := httptest.NewRecorder()
 		x.Next(rec)
-		for k, vs := range rec.header {
+		for k, vs := range rec.Header() {
 			x.Header()[k] = vs
 		}
-		body := rec.body.Bytes()
+		body := rec.Body.Bytes()
 		dec := json.NewDecoder(bytes.NewReader(body))
 		dec.UseNumber()
 		var v any
-		if dec.Decode(&v) == nil && rec.status == http.StatusOK {
+		if dec.Decode(&v) == nil && rec.Code == http.StatusOK {
 			body, _ = json.Marshal(edit(v))
 		}
 		x.Header().Set("Content-Length", fmt.Sprint(len(body)))
-		x.WriteHeader(rec.status)
+		x.WriteHeader(rec.Code)
 		_, _ = x.Write(body)
 	}
 }
 
-// Slow sends the right answer one byte at a time, pause apart.
-func Slow(pause time.Duration) Action {
+// redirectTo answers 302 to the path of the request at another address.
+func redirectTo(origin func(s *Server) string) Action {
 	return func(x *Exchange) {
-		x.Next(&slowWriter{ResponseWriter: x, done: x.Request.Context().Done(), pause: pause})
-	}
-}
-
-// Stall sends n bytes of the right answer's body and then nothing more, until
-// the client or the server closes; with n < 0 not even the header.
-func Stall(n int64) Action {
-	return func(x *Exchange) {
-		if n >= 0 {
-			x.Next(&limitWriter{ResponseWriter: x, left: n})
-			_ = http.NewResponseController(x).Flush()
-		} else {
-			drain(x.Request) // Close is noticed only after the body
-		}
-		<-x.Request.Context().Done()
-		panic(http.ErrAbortHandler)
-	}
-}
-
-// Redirect answers 302 to a URL made from the request.
-func Redirect(to func(s *Server, r *http.Request) string) Action {
-	return func(x *Exchange) {
-		x.Header().Set("Location", to(x.Server, x.Request))
+		x.Header().Set("Location", origin(x.Server)+x.Request.URL.EscapedPath())
 		x.WriteHeader(http.StatusFound)
 	}
 }
 
-// Race lets another commit land on the branch just before the request is
-// handled.
-func Race(repo, branch string) Action {
-	return func(x *Exchange) {
-		x.Server.Push(repo, branch, map[string][]byte{"race.txt": []byte(x.Request.URL.Path)})
-		x.Next(x.ResponseWriter)
+var errCut = errors.New("cut by a fault")
+
+// headerEdit changes the header of an answer and returns its new status.
+type headerEdit func(status int, h http.Header) int
+
+// spoiled passes an answer on, the header through edit and the body through a writer of its own.
+type spoiled struct {
+	http.ResponseWriter
+	edit  headerEdit // or nil
+	body  io.Writer
+	wrote bool
+}
+
+func (w *spoiled) WriteHeader(status int) {
+	if w.wrote {
+		return
 	}
+	w.wrote = true
+	if w.edit != nil {
+		status = w.edit(status, w.Header())
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *spoiled) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(p)
+}
+
+// limitWriter passes the first bytes and fails after them.
+type limitWriter struct {
+	w    io.Writer
+	left int64
+}
+
+func (w *limitWriter) Write(p []byte) (int, error) {
+	n, err := w.w.Write(p[:min(int64(len(p)), w.left)])
+	w.left -= int64(n)
+	if err == nil && n < len(p) {
+		err = errCut
+	}
+	return n, err
+}
+
+// flipWriter changes one byte.
+type flipWriter struct {
+	w    io.Writer
+	left int64 // bytes before the one to change; negative afterwards
+}
+
+func (w *flipWriter) Write(p []byte) (int, error) {
+	if w.left >= 0 && w.left < int64(len(p)) {
+		p = bytes.Clone(p)
+		p[w.left] ^= 0x10
+	}
+	n, err := w.w.Write(p)
+	w.left -= int64(n)
+	return n, err
+}
+
+// slowWriter sends single bytes.
+type slowWriter struct {
+	x     *Exchange
+	pause time.Duration
+}
+
+func (w *slowWriter) Write(p []byte) (int, error) {
+	for i := range p {
+		if _, err := w.x.Write(p[i : i+1]); err != nil {
+			return i, err
+		}
+		if err := http.NewResponseController(w.x).Flush(); err != nil {
+			return i, err
+		}
+		if !sleep(w.x.Request.Context().Done(), w.pause) {
+			return i + 1, errCut
+		}
+	}
+	return len(p), nil
 }

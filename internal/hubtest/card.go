@@ -1,7 +1,6 @@
 package hubtest
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,8 +10,8 @@ import (
 )
 
 // parseCard returns the YAML front matter of a model card; nil when it has none.
-func parseCard(readme []byte) (map[string]any, error) {
-	text := strings.ReplaceAll(string(readme), "\r\n", "\n")
+func parseCard(readme string) (map[string]any, error) {
+	text := strings.ReplaceAll(readme, "\r\n", "\n")
 	rest, ok := strings.CutPrefix(strings.TrimPrefix(text, "\ufeff"), "---\n")
 	if !ok {
 		return nil, nil
@@ -28,9 +27,8 @@ func parseCard(readme []byte) (map[string]any, error) {
 	return card, nil
 }
 
-// checkCard applies the hub's rules for the metadata that matter to a
-// converted model.
-func checkCard(readme []byte) (errs, warnings []string) {
+// checkCard applies the hub's rules for the metadata of a converted model.
+func checkCard(readme string) (errs, warnings []string) {
 	card, err := parseCard(readme)
 	if err != nil {
 		return []string{"Invalid YAML in README.md: " + err.Error()}, nil
@@ -81,8 +79,8 @@ func isTextList(v any) bool {
 }
 
 // checkCommittedCard refuses a commit that brings in a card with errors.
-func checkCommittedCard(now, before entry) error {
-	if now.content == nil || bytes.Equal(now.content, before.content) {
+func checkCommittedCard(now, before File) error {
+	if now.content == "" || now.content == before.content {
 		return nil
 	}
 	if errs, _ := checkCard(now.content); len(errs) > 0 {
@@ -92,21 +90,15 @@ func checkCommittedCard(now, before entry) error {
 }
 
 // validateYAML answers POST /api/validate-yaml.
-func (s *Server) validateYAML(w http.ResponseWriter, r *http.Request) error {
-	var q struct {
-		Content  string `json:"content"`
-		RepoType string `json:"repoType"`
-	}
-	if err := readJSON(r, &q); err != nil {
-		return err
-	}
-	errs, warnings := checkCard([]byte(q.Content))
-	status := http.StatusOK
-	if len(errs) > 0 {
-		status = http.StatusBadRequest
-	}
-	writeJSON(w, status, map[string]any{"errors": messages(errs), "warnings": messages(warnings)})
-	return nil
+func validateYAML(_ *call, q struct{ Content string }) (any, error) {
+	errs, warnings := checkCard(q.Content)
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		status := http.StatusOK
+		if len(errs) > 0 {
+			status = http.StatusBadRequest
+		}
+		writeJSON(w, status, map[string]any{"errors": messages(errs), "warnings": messages(warnings)})
+	}), nil
 }
 
 func messages(list []string) []map[string]any {

@@ -2,83 +2,82 @@ package hubtest
 
 import (
 	"crypto/hmac"
-	"crypto/md5"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"net/url"
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
 const (
 	amzDate      = "20060102T150405Z"
 	maxSinglePut = 5 << 30 // S3's limit for one PUT
+	putPiece     = 1 << 20 // bytes of a single PUT that are read and stored at a time
 )
 
+// cdn is the storage host: it signs URLs, and serves and takes large files at them.
+type cdn struct {
+	url    string
+	cfg    *config
+	store  *store
+	log    *requestLog
+	secret []byte
+
+	mu       sync.Mutex
+	sessions map[string]*session
+}
+
+func newCDN(origin string, cfg *config, s *store, log *requestLog) *cdn {
+	c := &cdn{url: origin, cfg: cfg, store: s, log: log, secret: make([]byte, 32), sessions: map[string]*session{}}
+	_, _ = rand.Read(c.secret)
+	return c
+}
+
 // signDownload makes the URL that a large file is fetched from.
-func (s *Server) signDownload(sha, file string) string {
+func (c *cdn) signDownload(sha, file string) string {
 	p := "/repos/" + sha[:2] + "/" + sha[2:4] + "/" + sha
 	name := path.Base(file)
 	disposition := "response-content-disposition=" + url.QueryEscape(fmt.Sprintf("inline; filename*=UTF-8''%s; filename=%q;", name, name))
-	if s.cfg.cloudFront {
-		return s.signCloudFront(p, disposition)
+	if c.cfg.cloudFront {
+		return c.signCloudFront(p, disposition)
 	}
-	return s.sign(http.MethodGet, p, disposition, s.cfg.downloadTTL)
+	return c.sign(http.MethodGet, p, disposition, c.cfg.downloadTTL)
 }
 
-// sign makes an S3-style URL for one method. The signature covers path and
-// query as they are written, so a client that decodes and encodes them again
-// breaks it.
-func (s *Server) sign(method, p, query string, ttl time.Duration) string {
+// sign makes an S3-style URL for one method. The signature covers path and query as they are written, so a client that
+// decodes and encodes them again breaks it.
+func (c *cdn) sign(method, p, query string, ttl time.Duration) string {
 	q := "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=hubtest%2Fus-east-1%2Fs3%2Faws4_request" +
-		"&X-Amz-Date=" + s.cfg.clock().UTC().Format(amzDate) + fmt.Sprintf("&X-Amz-Expires=%d", int(ttl/time.Second)) +
-		"&X-Amz-SignedHeaders=host"
-	if query != "" {
-		q += "&" + query
-	}
-	return s.CDNURL + p + "?" + q + "&X-Amz-Signature=" + s.mac(method, p, q)
+		"&X-Amz-Date=" + c.cfg.clock().UTC().Format(amzDate) + fmt.Sprintf("&X-Amz-Expires=%d", int(ttl/time.Second)) +
+		"&X-Amz-SignedHeaders=host&" + query
+	return c.url + p + "?" + q + "&X-Amz-Signature=" + c.mac(method, p, q)
 }
 
-func (s *Server) signCloudFront(p, query string) string {
-	expires := s.cfg.clock().Add(s.cfg.downloadTTL).Unix()
-	policy := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"Statement":[{"Resource":%q}]}`, s.CDNURL+p))
+func (c *cdn) signCloudFront(p, query string) string {
+	expires := c.cfg.clock().Add(c.cfg.downloadTTL).Unix()
+	policy := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"Statement":[{"Resource":%q}]}`, c.url+p))
 	q := fmt.Sprintf("%s&Expires=%d&Policy=%s&Key-Pair-Id=KHUBTEST", query, expires, policy)
-	return s.CDNURL + p + "?" + q + "&Signature=" + s.mac(http.MethodGet, p, q)
+	return c.url + p + "?" + q + "&Signature=" + c.mac(http.MethodGet, p, q)
 }
 
-func (s *Server) mac(method, p, query string) string {
-	m := hmac.New(sha256.New, s.secret)
+func (c *cdn) mac(method, p, query string) string {
+	m := hmac.New(sha256.New, c.secret)
 	fmt.Fprintf(m, "%s\n%s?%s", method, p, query)
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// storageError is an answer of the storage host, which speaks XML.
-type storageError struct {
-	status        int
-	code, message string
-}
-
-func (e storageError) write(w http.ResponseWriter) {
-	body := fmt.Sprintf("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>%s</Code><Message>%s</Message><RequestId>HUBTEST</RequestId></Error>", e.code, e.message)
-	w.Header().Set("Content-Type", "application/xml")
-	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-	w.WriteHeader(e.status)
-	_, _ = io.WriteString(w, body)
-}
-
-func (e storageError) Error() string { return e.code + ": " + e.message }
-
-var errExpired = storageError{http.StatusForbidden, "AccessDenied", "Request has expired"}
-
-// checkSigned verifies signature and expiry of the URL.
-func (s *Server) checkSigned(r *http.Request) error {
+// check verifies signature and expiry of the URL.
+func (c *cdn) check(r *http.Request) error {
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -89,14 +88,13 @@ func (s *Server) checkSigned(r *http.Request) error {
 		return storageError{http.StatusForbidden, "AccessDenied", "Access Denied"}
 	}
 	_, got, _ := strings.Cut(raw[i+1:], "=")
-	if !hmac.Equal([]byte(got), []byte(s.mac(method, r.URL.EscapedPath(), raw[:i]))) {
-		s.log.violation("signed URL was changed: %s %s", r.Method, r.URL.Path)
+	switch {
+	case !hmac.Equal([]byte(got), []byte(c.mac(method, r.URL.EscapedPath(), raw[:i]))):
+		c.log.violation("signed URL was changed: %s %s", r.Method, r.URL.Path)
 		return storageError{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided."}
-	}
-	if r.Header.Get("Authorization") != "" {
+	case r.Header.Get("Authorization") != "":
 		return storageError{http.StatusBadRequest, "InvalidArgument", "Only one auth mechanism allowed"}
-	}
-	if !s.cfg.clock().Before(expiry(r.URL.Query())) {
+	case !c.cfg.clock().Before(expiry(r.URL.Query())):
 		return errExpired
 	}
 	return nil
@@ -111,24 +109,22 @@ func expiry(q url.Values) time.Time {
 	return start.Add(time.Duration(seconds) * time.Second)
 }
 
-func (s *Server) cdnRoutes() http.Handler {
-	mux := http.NewServeMux()
-	handle := func(pattern string, h func(http.ResponseWriter, *http.Request) error) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			err := s.checkSigned(r)
-			if err == nil {
-				err = h(w, r)
-			}
-			if err != nil {
-				drain(r)
-				writeStorageError(w, err)
-			}
-		})
-	}
-	handle("GET /repos/{a}/{b}/{sha}", s.getObject)
-	handle("PUT /upload/{ns}/{name}/{sha}", s.putObject)
-	handle("PUT /multipart/{session}/{part}", s.putPart)
-	return mux
+// storageError is an answer of the storage host, which speaks XML.
+type storageError struct {
+	status        int
+	code, message string
+}
+
+var (
+	errExpired    = storageError{http.StatusForbidden, "AccessDenied", "Request has expired"}
+	errIncomplete = storageError{http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period."}
+)
+
+func (e storageError) Error() string { return e.code + ": " + e.message }
+
+func (e storageError) write(w http.ResponseWriter) {
+	body := fmt.Sprintf("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>%s</Code><Message>%s</Message><RequestId>HUBTEST</RequestId></Error>", e.code, e.message)
+	writeBody(w, e.status, "application/xml", []byte(body))
 }
 
 func writeStorageError(w http.ResponseWriter, err error) {
@@ -144,13 +140,34 @@ func writeStorageError(w http.ResponseWriter, err error) {
 	xml.write(w)
 }
 
+func (c *cdn) routes() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, h := range map[string]func(http.ResponseWriter, *http.Request) error{
+		"GET /repos/{a}/{b}/{sha}":        c.getObject,
+		"PUT /upload/{ns}/{name}/{sha}":   c.putObject,
+		"PUT /multipart/{session}/{part}": c.putPart,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			err := c.check(r)
+			if err == nil {
+				err = h(w, r)
+			}
+			if err != nil {
+				drain(r)
+				writeStorageError(w, err)
+			}
+		})
+	}
+	return mux
+}
+
 // getObject serves the bytes of a large file, with ranges.
-func (s *Server) getObject(w http.ResponseWriter, r *http.Request) error {
-	o := s.objectBy(r.PathValue("sha"))
+func (c *cdn) getObject(w http.ResponseWriter, r *http.Request) error {
+	o := c.store.objects.get(r.PathValue("sha"))
 	if o == nil {
 		return storageError{http.StatusNotFound, "NoSuchKey", "The specified key does not exist."}
 	}
-	if r.Method == http.MethodGet && r.Header.Get("Range") == "" && o.size > s.cfg.unrangedLimit {
+	if r.Method == http.MethodGet && r.Header.Get("Range") == "" && o.size > c.cfg.unrangedLimit {
 		return storageError{http.StatusBadRequest, "InvalidRequest", "file too large for a request without a range"}
 	}
 	body, err := o.reader()
@@ -175,50 +192,60 @@ func checkPut(r *http.Request) error {
 }
 
 // putObject takes a whole file. Whether it is the right one shows at verify.
-func (s *Server) putObject(w http.ResponseWriter, r *http.Request) error {
+func (c *cdn) putObject(w http.ResponseWriter, r *http.Request) error {
 	if err := checkPut(r); err != nil {
 		return err
 	}
-	dst, err := s.newSink()
+	parts, err := c.store.objects.assemble(putPiece, r.ContentLength)
 	if err != nil {
 		return err
 	}
-	sum := md5.New()
-	n, err := io.CopyBuffer(onlyWriter{io.MultiWriter(dst, sum)}, onlyReader{r.Body}, make([]byte, 256<<10))
-	if err != nil || n != r.ContentLength {
-		dst.discard()
-		return storageError{http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period."}
+	sum := uint32(0)
+	for n, left := 1, r.ContentLength; left > 0; n++ {
+		piece, err := c.receive(r, min(left, putPiece))
+		if err != nil {
+			parts.discard()
+			return err
+		}
+		left -= int64(len(piece))
+		sum = crc32.Update(sum, crc32.IEEETable, piece)
+		if err := parts.put(n, piece); err != nil {
+			return err
+		}
 	}
-	o, err := dst.object()
+	o, err := parts.object()
 	if err != nil {
 		return err
 	}
 	if o.sha256 == r.PathValue("sha") {
-		s.storeFor(r.PathValue("ns")+"/"+r.PathValue("name"), o)
+		c.store.hold(r.PathValue("ns")+"/"+r.PathValue("name"), o)
 	} else {
-		dst.discard()
+		parts.discard()
 	}
-	w.Header().Set("ETag", fmt.Sprintf("%q", hex.EncodeToString(sum.Sum(nil))))
+	w.Header().Set("ETag", etag(sum))
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
 
-// storeFor gives o to the repo of that name, if it still exists.
-func (s *Server) storeFor(name string, o *object) {
-	s.mu.Lock()
-	rp := s.repos[name]
-	s.mu.Unlock()
-	s.store(rp, o)
+// receive reads n bytes of a request body.
+func (c *cdn) receive(r *http.Request, n int64) ([]byte, error) {
+	p := c.store.objects.buffer(n)
+	if _, err := io.ReadFull(r.Body, p); err != nil {
+		return nil, errIncomplete
+	}
+	return p, nil
 }
 
+// etag is the ETag of uploaded bytes, quotes included. Clients may not look into it, so a checksum does that is cheaper
+// than S3's MD5.
+func etag(sum uint32) string { return fmt.Sprintf(`"%032x"`, sum) }
+
 // putPart takes one part of a multipart upload.
-func (s *Server) putPart(w http.ResponseWriter, r *http.Request) error {
+func (c *cdn) putPart(w http.ResponseWriter, r *http.Request) error {
 	if err := checkPut(r); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	ses := s.sessions[r.PathValue("session")]
-	s.mu.Unlock()
+	ses := c.session(r.PathValue("session"))
 	n, err := strconv.Atoi(r.PathValue("part"))
 	if ses == nil || err != nil || n < 1 || n > ses.nParts() {
 		return storageError{http.StatusNotFound, "NoSuchUpload", "The specified multipart upload does not exist."}
@@ -226,15 +253,15 @@ func (s *Server) putPart(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength > ses.chunk {
 		return storageError{http.StatusBadRequest, "EntityTooLarge", "the part is larger than chunk_size"}
 	}
-	data := s.buffer(int(r.ContentLength))
-	if _, err := io.ReadFull(r.Body, data); err != nil {
-		return storageError{http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period."}
-	}
-	etag, err := ses.put(n, data)
+	part, err := c.receive(r, r.ContentLength)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("ETag", etag)
+	tag, err := ses.put(n, part)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", tag)
 	w.WriteHeader(http.StatusOK)
 	return nil
 }

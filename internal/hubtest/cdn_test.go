@@ -221,7 +221,7 @@ func TestMultipartErrors(t *testing.T) {
 // out right without the bytes being kept.
 func TestDroppedParts(t *testing.T) {
 	for _, order := range [][]int{{1, 2, 3}, {3, 2, 1}, {2, 2, 3, 1, 1}} {
-		d := &dropParts{sum: dropWriter{hash: newHash()}, waiting: map[int][]byte{}, free: new(sync.Pool)}
+		d := newDropParts(new(sync.Pool))
 		for _, n := range order {
 			if err := d.put(n, []byte(strings.Repeat(fmt.Sprint(n), 3))); err != nil {
 				t.Fatal(err)

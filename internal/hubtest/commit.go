@@ -41,18 +41,15 @@ func readCommit(r *http.Request) (h commitHeader, ops []operation, err error) {
 			Key   string          `json:"key"`
 			Value json.RawMessage `json:"value"`
 		}
-		err := dec.Decode(&line)
-		if errors.Is(err, io.EOF) && n > 0 {
-			return h, ops, nil
-		}
 		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
+		switch err := dec.Decode(&line); {
+		case errors.Is(err, io.EOF) && n > 0:
+			return h, ops, nil
+		case errors.As(err, &tooLarge):
 			return h, nil, fail(http.StatusRequestEntityTooLarge, "the commit payload is too large")
-		}
-		if err != nil {
+		case err != nil:
 			return h, nil, fail(http.StatusBadRequest, "invalid NDJSON: %v", err)
-		}
-		if (line.Key == "header") != (n == 0) {
+		case (line.Key == "header") != (n == 0):
 			return h, nil, fail(http.StatusBadRequest, "the header must be the first line and the only one")
 		}
 		if n == 0 {
@@ -71,11 +68,11 @@ func readCommit(r *http.Request) (h commitHeader, ops []operation, err error) {
 // postCommit answers POST /api/models/{id}/commit/{rev}[?create_pr=1].
 func (s *Server) postCommit(w http.ResponseWriter, r *http.Request) error {
 	createPR := isTrue(r.URL.Query().Get("create_pr"))
-	rev, want := r.PathValue("rev"), accessWrite
-	if createPR || strings.HasPrefix(rev, "refs/pr/") {
+	want := accessWrite
+	if createPR || strings.HasPrefix(r.PathValue("rev"), "refs/pr/") {
 		want = accessUpload
 	}
-	rp, u, err := s.repoFor(r, want)
+	c, err := s.open(w, r, want)
 	if err != nil {
 		return err
 	}
@@ -86,63 +83,52 @@ func (s *Server) postCommit(w http.ResponseWriter, r *http.Request) error {
 	if header.Summary == "" {
 		return fail(http.StatusBadRequest, "the commit needs a summary")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out, err := s.apply(rp, u, rev, createPR, header, ops)
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, out)
-	return nil
+	return c.answer(func(c *call) (any, error) { return c.apply(createPR, header, ops) })
 }
 
-// apply makes the commit and returns the answer. The caller holds s.mu.
-func (s *Server) apply(rp *repo, u *User, rev string, createPR bool, h commitHeader, ops []operation) (map[string]any, error) {
-	head, ref, err := rp.target(rev, createPR)
+// apply makes the commit and returns the answer.
+func (c *call) apply(createPR bool, h commitHeader, ops []operation) (any, error) {
+	rp, rev := c.repo, c.r.PathValue("rev")
+	head, err := c.commit()
 	if err != nil {
 		return nil, err
 	}
-	if h.ParentCommit != "" && (len(h.ParentCommit) < 5 || !strings.HasPrefix(head.oid, h.ParentCommit)) {
+	ref := branchRef(rev)
+	if rp.refs[ref] == "" && !createPR {
+		return nil, fail(http.StatusBadRequest, "commits go to a branch, not to %s", rev)
+	}
+	if h.ParentCommit != "" && (len(h.ParentCommit) < 5 || !strings.HasPrefix(head.OID, h.ParentCommit)) {
 		return nil, fail(http.StatusPreconditionFailed, "A commit has happened since. Please refresh and try again.")
 	}
-	files, err := s.edit(rp, head.files, ops)
+	files, err := c.edit(head.Files, ops)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkCommittedCard(files["README.md"], head.files["README.md"]); err != nil {
+	if err := checkCommittedCard(files["README.md"], head.Files["README.md"]); err != nil {
 		return nil, err
 	}
 	out := map[string]any{"success": true, "hookOutput": ""}
 	if createPR {
-		pr := rp.openPR(s.cfg.clock(), u.Name, h.Summary, h.Description, rev, head.oid)
+		pr := rp.openPR(c.cfg.clock(), c.user.Name, h.Summary, h.Description, rev, head.OID)
 		ref = pr.ref()
-		out["pullRequestUrl"] = fmt.Sprintf("%s/%s/discussions/%d", s.URL, rp.name, pr.num)
+		out["pullRequestUrl"] = c.discussionURL(pr)
 	}
-	oid := rp.add(s.cfg.clock(), ref, &commit{title: h.Summary, message: h.Description, author: u.Name, files: files})
+	oid, err := c.commitTo(ref, &Commit{Title: h.Summary, Message: h.Description, Author: c.user.Name, Files: files})
+	out["commitOid"], out["commitUrl"] = oid, fmt.Sprintf("%s/%s/commit/%s", c.URL, rp.name, oid)
+	return out, err
+}
+
+// commitTo appends a commit to a ref.
+func (c *call) commitTo(ref string, next *Commit) (oid string, err error) {
+	oid = c.repo.add(c.cfg.clock(), ref, next)
 	if ref == "refs/heads/main" {
-		if err := s.land(rp); err != nil {
-			return nil, err
-		}
+		err = c.folder.land(c.repo)
 	}
-	out["commitOid"], out["commitUrl"] = oid, fmt.Sprintf("%s/%s/commit/%s", s.URL, rp.name, oid)
-	return out, nil
+	return oid, err
 }
 
-// target finds the head and the ref that a commit to rev moves.
-func (rp *repo) target(rev string, createPR bool) (*commit, string, error) {
-	head := rp.resolve(rev)
-	if head == nil {
-		return nil, "", errRevisionNotFound(rev)
-	}
-	ref := branchRef(rev)
-	if rp.refs[ref] == "" && !createPR {
-		return nil, "", fail(http.StatusBadRequest, "commits go to a branch, not to %s", rev)
-	}
-	return head, ref, nil
-}
-
-// edit applies the operations to a copy of files. The caller holds s.mu.
-func (s *Server) edit(rp *repo, files map[string]entry, ops []operation) (map[string]entry, error) {
+// edit applies the operations to a copy of files.
+func (c *call) edit(files map[string]File, ops []operation) (map[string]File, error) {
 	next := maps.Clone(files)
 	seen := map[string]bool{}
 	for _, op := range ops {
@@ -153,7 +139,7 @@ func (s *Server) edit(rp *repo, files map[string]entry, ops []operation) (map[st
 			return nil, fail(http.StatusBadRequest, "%s is named twice", op.Path)
 		}
 		seen[op.Path] = true
-		if err := s.editOne(rp, next, op); err != nil {
+		if err := c.editOne(next, op); err != nil {
 			return nil, err
 		}
 	}
@@ -168,20 +154,12 @@ func (s *Server) edit(rp *repo, files map[string]entry, ops []operation) (map[st
 	return next, nil
 }
 
-func (s *Server) editOne(rp *repo, files map[string]entry, op operation) error {
+func (c *call) editOne(files map[string]File, op operation) (err error) {
 	switch op.Key {
 	case "file":
-		e, err := s.plainFile(op)
-		if err != nil {
-			return err
-		}
-		files[op.Path] = e
+		files[op.Path], err = c.gitFile(op)
 	case "lfsFile":
-		e, err := s.largeFile(rp, op)
-		if err != nil {
-			return err
-		}
-		files[op.Path] = e
+		files[op.Path], err = c.lfsFile(op)
 	case "deletedFile":
 		if _, ok := files[op.Path]; !ok {
 			return errEntryNotFound(op.Path)
@@ -189,45 +167,45 @@ func (s *Server) editOne(rp *repo, files map[string]entry, op operation) error {
 		delete(files, op.Path)
 	case "deletedFolder":
 		n := len(files)
-		maps.DeleteFunc(files, func(p string, _ entry) bool { return strings.HasPrefix(p, strings.TrimSuffix(op.Path, "/")+"/") })
+		maps.DeleteFunc(files, func(p string, _ File) bool { return strings.HasPrefix(p, strings.TrimSuffix(op.Path, "/")+"/") })
 		if len(files) == n {
 			return errEntryNotFound(op.Path)
 		}
 	default:
 		return fail(http.StatusBadRequest, "unknown operation %q", op.Key)
 	}
-	return nil
+	return err
 }
 
-func (s *Server) plainFile(op operation) (entry, error) {
-	content := []byte(op.Content)
+func (c *call) gitFile(op operation) (File, error) {
+	content := op.Content
 	if op.Encoding == "base64" {
-		var err error
-		if content, err = base64.StdEncoding.DecodeString(op.Content); err != nil {
-			return entry{}, fail(http.StatusBadRequest, "%s: content is not base64", op.Path)
+		raw, err := base64.StdEncoding.DecodeString(op.Content)
+		if err != nil {
+			return File{}, fail(http.StatusBadRequest, "%s: content is not base64", op.Path)
 		}
+		content = string(raw)
 	}
-	if int64(len(content)) > max(s.cfg.lfsThreshold, 10<<20) {
-		return entry{}, fail(http.StatusBadRequest, "Your push was rejected because it contains files larger than 10 MiB. Offending file: %s", op.Path)
+	if int64(len(content)) > max(c.cfg.lfsThreshold, 10<<20) {
+		return File{}, fail(http.StatusBadRequest, "Your push was rejected because it contains files larger than 10 MiB. Offending file: %s", op.Path)
 	}
-	return gitEntry(content), nil
+	return gitFile(content), nil
 }
 
-func (s *Server) largeFile(rp *repo, op operation) (entry, error) {
-	o := s.objects[op.OID]
-	if !rp.holds[op.OID] || o == nil {
-		return entry{}, fail(http.StatusBadRequest, "Your push was rejected because an LFS pointer pointed to a file that does not exist: %s (%s)", op.Path, op.OID)
+func (c *call) lfsFile(op operation) (File, error) {
+	o := c.objects.get(op.OID)
+	switch {
+	case !c.repo.holds[op.OID] || o == nil:
+		return File{}, fail(http.StatusBadRequest, "Your push was rejected because an LFS pointer pointed to a file that does not exist: %s (%s)", op.Path, op.OID)
+	case op.Algo != "" && op.Algo != "sha256":
+		return File{}, fail(http.StatusBadRequest, "%s: unknown algo %q", op.Path, op.Algo)
+	case op.Size != nil && *op.Size != o.size:
+		return File{}, fail(http.StatusBadRequest, "%s: size %d does not match the object's %d", op.Path, *op.Size, o.size)
 	}
-	if op.Algo != "" && op.Algo != "sha256" {
-		return entry{}, fail(http.StatusBadRequest, "%s: unknown algo %q", op.Path, op.Algo)
-	}
-	if op.Size != nil && *op.Size != o.size {
-		return entry{}, fail(http.StatusBadRequest, "%s: size %d does not match the object's %d", op.Path, *op.Size, o.size)
-	}
-	return lfsEntry(o.sha256, o.size), nil
+	return largeFile(o.sha256, o.size), nil
 }
 
-// checkPath refuses what git or the hub would not store.
+// checkPath refuses paths that git or the hub would not store.
 func checkPath(p string) error {
 	if p == "" || path.Clean(p) != p || path.IsAbs(p) || strings.Contains(p, "\\") ||
 		slices.ContainsFunc(strings.Split(p, "/"), func(seg string) bool { return seg == ".." || seg == "." || strings.EqualFold(seg, ".git") }) {
@@ -237,19 +215,18 @@ func checkPath(p string) error {
 }
 
 // editAttributes adds large files to .gitattributes that no line covers yet.
-func editAttributes(files map[string]entry, ops []operation) {
-	text := string(files[attributesFile].content)
-	rs, added := parseRules(text, true), false
+func editAttributes(files map[string]File, ops []operation) {
+	before := files[attributesFile].content
+	text, rs := before, parseRules(before, true)
 	for _, op := range ops {
 		if op.Key == "lfsFile" && !rs.match(op.Path) {
 			if text != "" && !strings.HasSuffix(text, "\n") {
 				text += "\n"
 			}
 			text += attributesLine(op.Path)
-			added = true
 		}
 	}
-	if added {
-		files[attributesFile] = gitEntry([]byte(text))
+	if text != before {
+		files[attributesFile] = gitFile(text)
 	}
 }

@@ -1,7 +1,6 @@
 package hubtest
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -14,21 +13,16 @@ import (
 	"strings"
 )
 
-// AddDir serves every folder root/<namespace>/<name>/ as a repo. Names that
-// start with a dot are left out, as are .git and .cache folders inside a repo.
-// The files must not be changed in place while the server runs; replacing them
-// by rename is fine.
+// AddDir serves every folder root/<namespace>/<name>/ as a repo. Names that start with a dot are left out, and so are the
+// folders .git and .cache inside a repo. The files must not be changed in place while the server runs; replacing them by
+// rename is fine.
 func (s *Server) AddDir(root string) error {
-	dirs, err := filepath.Glob(filepath.Join(root, "*", "*"))
+	names, err := fs.Glob(os.DirFS(root), "*/*")
 	if err != nil {
 		return err
 	}
-	for _, dir := range dirs {
-		rel, err := filepath.Rel(root, dir)
-		if err != nil {
-			return err
-		}
-		name := filepath.ToSlash(rel)
+	for _, name := range names {
+		dir := filepath.Join(root, name)
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") {
 			continue
 		}
@@ -41,10 +35,6 @@ func (s *Server) AddDir(root string) error {
 
 // addFolder makes one repo from a folder.
 func (s *Server) addFolder(name, dir string) error {
-	paths, err := listFolder(dir)
-	if err != nil {
-		return err
-	}
 	attributes, err := os.ReadFile(filepath.Join(dir, attributesFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		attributes, err = []byte(defaultAttributes), nil
@@ -52,182 +42,156 @@ func (s *Server) addFolder(name, dir string) error {
 	if err != nil {
 		return err
 	}
-	files, objects := map[string]entry{}, []*object{}
-	rs := parseRules(string(attributes), true)
-	for _, p := range paths {
-		e, o, err := s.loadFile(rs, p, filepath.Join(dir, filepath.FromSlash(p)))
-		if err != nil {
+	files, holds := map[string]File{}, map[string]bool{}
+	rules := parseRules(string(attributes), true)
+	err = fs.WalkDir(os.DirFS(dir), ".", func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
 			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == ".cache"):
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
 		}
-		files[p] = e
-		if o != nil {
-			objects = append(objects, o)
+		files[p], err = s.loadFile(rules, p, filepath.Join(dir, p))
+		if files[p].isLFS() {
+			holds[files[p].SHA256] = true
 		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	s.mu.Lock()
-	rp := s.newRepo(name, repoOptions{})
-	rp.landed = maps.Clone(files)
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	rp := s.newRepo(name)
+	rp.landed, rp.holds = maps.Clone(files), holds
 	if _, ok := files[attributesFile]; !ok {
-		files[attributesFile] = gitEntry(attributes)
+		files[attributesFile] = gitFile(string(attributes))
 	}
-	rp.add(s.cfg.clock(), "refs/heads/main", &commit{title: "Upload files", author: rp.namespace(), files: files})
-	s.mu.Unlock()
-	for _, o := range objects {
-		s.store(rp, o)
-	}
+	rp.add(s.cfg.clock(), "refs/heads/main", &Commit{Title: "Upload files", Author: rp.namespace(), Files: files})
 	return nil
 }
 
-func listFolder(dir string) (paths []string, err error) {
-	err = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if d.Name() == ".git" || d.Name() == ".cache" {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		rel, err := filepath.Rel(dir, p)
-		paths = append(paths, filepath.ToSlash(rel))
-		return err
-	})
-	return paths, err
-}
-
-// loadFile reads a small file, or hashes a large one.
-func (s *Server) loadFile(rs rules, name, file string) (entry, *object, error) {
+// loadFile reads a small file, or hashes a large one and makes it an object.
+func (s *Server) loadFile(rs rules, name, file string) (File, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return entry{}, nil, err
+		return File{}, err
 	}
 	info, err := f.Stat()
 	if err != nil {
 		f.Close()
-		return entry{}, nil, err
+		return File{}, err
 	}
 	sample := make([]byte, 512)
 	n, _ := f.ReadAt(sample, 0)
-	if s.wantsLFS(rs, name, sample[:n], info.Size()) {
+	if s.cfg.wantsLFS(rs, name, sample[:n], info.Size()) {
 		sum, err := hashBody(f, info.Size())
-		o := &object{sha256: sum, size: info.Size(), body: f}
-		return lfsEntry(sum, o.size), o, err
+		s.objects.add(&object{sha256: sum, size: info.Size(), body: f})
+		return largeFile(sum, info.Size()), err
 	}
 	defer f.Close()
 	content, err := io.ReadAll(f)
-	return gitEntry(content), nil, err
+	return gitFile(string(content)), err
 }
 
-// openPushDir makes the folder for uploads that are not committed yet. It lies
-// beside the repos, so that files get there by link or rename.
-func (s *Server) openPushDir() (err error) {
-	if s.cfg.pushDir == "" {
-		return nil
-	}
-	if err := os.MkdirAll(s.cfg.pushDir, 0o755); err != nil {
-		return err
-	}
-	s.spool, err = os.MkdirTemp(s.cfg.pushDir, ".hubd-")
-	return err
+// pushFolder shows the main branch of every repo as files. A nil folder does nothing. The caller holds the lock of the
+// store.
+type pushFolder struct {
+	root    string
+	objects *objects
 }
 
-func (s *Server) tempFile() (*os.File, error) {
-	f, err := os.CreateTemp(s.spool, "object-")
-	if err != nil {
+// openPushFolder makes the folder, and a second one inside it for uploads that are not committed yet, so that a link or a
+// rename brings their files to their places.
+func openPushFolder(root string, objects *objects) (*pushFolder, error) {
+	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, err
 	}
-	return f, f.Chmod(0o644)
+	var err error
+	objects.spool, err = os.MkdirTemp(root, ".hubd-")
+	return &pushFolder{root, objects}, err
 }
 
-func (s *Server) newFileSink() (sink, error) {
-	f, err := s.tempFile()
-	return &fileSink{f: f, hash: sha256.New()}, err
-}
+func (f *pushFolder) path(name string) string { return filepath.Join(f.root, filepath.FromSlash(name)) }
 
-// land writes the main branch of a repo to the push folder: only what changed,
-// each file by rename, config.json last. The caller holds s.mu.
-func (s *Server) land(rp *repo) error {
-	if s.cfg.pushDir == "" {
+// land writes the changed files of the main branch, each by rename, config.json last.
+func (f *pushFolder) land(rp *repo) error {
+	if f == nil {
 		return nil
 	}
-	dir := filepath.Join(s.cfg.pushDir, filepath.FromSlash(rp.name))
-	files := rp.resolve("main").files
-	order := slices.SortedFunc(maps.Keys(files), func(a, b string) int {
-		if (a == "config.json") != (b == "config.json") {
-			if a == "config.json" {
-				return 1
-			}
-			return -1
-		}
-		return strings.Compare(a, b)
-	})
+	files := rp.resolve("main").Files
+	order := slices.Sorted(maps.Keys(files))
+	if i, found := slices.BinarySearch(order, "config.json"); found {
+		order = append(slices.Delete(order, i, i+1), "config.json")
+	}
 	for _, p := range order {
-		if e := files[p]; rp.landed[p].oid != e.oid {
-			if err := s.landFile(e, filepath.Join(dir, filepath.FromSlash(p))); err != nil {
+		if e := files[p]; rp.landed[p].BlobID != e.BlobID {
+			if err := f.write(e, f.path(rp.name+"/"+p)); err != nil {
 				return fmt.Errorf("write %s: %w", p, err)
 			}
 		}
 	}
 	for p := range rp.landed {
 		if _, ok := files[p]; !ok {
-			removeLanded(dir, p)
+			f.removeFile(rp.name, p)
 		}
 	}
 	rp.landed = maps.Clone(files)
 	return nil
 }
 
-// landFile puts one file in its place.
-func (s *Server) landFile(e entry, file string) error {
+// write puts one file in its place: a link to the upload where there is one, a copy otherwise.
+func (f *pushFolder) write(e File, file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	f, err := s.tempFile()
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	if o := s.objects[e.sha256]; o != nil && o.path != "" {
-		os.Remove(f.Name())
-		if os.Link(o.path, f.Name()) == nil {
-			return os.Rename(f.Name(), file)
+	tmp := filepath.Join(f.objects.spool, "landing")
+	defer os.Remove(tmp)
+	if o := f.objects.get(e.SHA256); o == nil || o.path == "" || os.Link(o.path, tmp) != nil {
+		if err := f.copy(e, tmp); err != nil {
+			return err
 		}
 	}
-	body, err := s.body(e)
+	return os.Rename(tmp, file)
+}
+
+func (f *pushFolder) copy(e File, file string) error {
+	body, err := f.objects.open(e)
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(f, body); err != nil {
+	out, err := os.Create(file)
+	if err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), file)
+	_, err = io.Copy(out, body)
+	return errors.Join(err, out.Close())
 }
 
-// removeLanded deletes a file and the folders that it leaves empty.
-func removeLanded(dir, p string) {
+// removeFile deletes a file of a repo, and the folders that it leaves empty.
+func (f *pushFolder) removeFile(repo, p string) {
 	for ; p != "."; p = path.Dir(p) {
-		if os.Remove(filepath.Join(dir, filepath.FromSlash(p))) != nil {
+		if os.Remove(f.path(repo+"/"+p)) != nil {
 			return
 		}
 	}
 }
 
-// unland deletes the folder of a repo. The caller holds s.mu.
-func (s *Server) unland(name string) error {
-	if s.cfg.pushDir == "" {
+// remove deletes the folder of a repo.
+func (f *pushFolder) remove(repo string) error {
+	if f == nil {
 		return nil
 	}
-	return os.RemoveAll(filepath.Join(s.cfg.pushDir, filepath.FromSlash(name)))
+	return os.RemoveAll(f.path(repo))
 }
 
-// moveLanded renames the folder of a repo, if it has one. The caller holds s.mu.
-func (s *Server) moveLanded(from, to string) {
-	if s.cfg.pushDir == "" {
+// move renames the folder of a repo, if the repo has one.
+func (f *pushFolder) move(from, to string) {
+	if f == nil {
 		return
 	}
-	dst := filepath.Join(s.cfg.pushDir, filepath.FromSlash(to))
-	_ = os.MkdirAll(filepath.Dir(dst), 0o755)
-	_ = os.Rename(filepath.Join(s.cfg.pushDir, filepath.FromSlash(from)), dst)
+	_ = os.MkdirAll(filepath.Dir(f.path(to)), 0o755)
+	_ = os.Rename(f.path(from), f.path(to))
 }

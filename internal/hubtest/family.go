@@ -4,24 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"strings"
 )
 
-// family is what tells one transformers architecture from another.
+// family is a transformers architecture.
 type family struct {
 	architecture, modelType string
 	qkNorm, qkvBias         bool
-}
-
-func compare(a, b string) int { return strings.Compare(a, b) }
-
-// suffix is a tensor's name below its layer.
-func suffix(name string) string {
-	parts := strings.SplitN(name, ".", 4)
-	if len(parts) == 4 && parts[1] == "layers" {
-		return parts[3]
-	}
-	return name
 }
 
 // tensors lists the weights in the order of the class definition.
@@ -72,41 +60,29 @@ func (f family) layer(p string, o ModelOptions, add func(string, float64, ...int
 	add(p+"post_attention_layernorm.weight", 0, o.Hidden)
 }
 
-// config is the member order that transformers writes: sorted by key.
+// config is config.json as transformers writes it: sorted by key, floats as Python prints them.
 func (f family) config(o ModelOptions) []byte {
-	bias := ""
-	if f.modelType == "llama" {
-		bias = "\n  \"mlp_bias\": false,"
+	config := map[string]any{
+		"architectures": []string{f.architecture}, "attention_bias": f.qkvBias, "attention_dropout": json.Number("0.0"),
+		"bos_token_id": 0, "eos_token_id": 1, "head_dim": o.HeadDim, "hidden_act": "silu", "hidden_size": o.Hidden,
+		"initializer_range": json.Number("0.02"), "intermediate_size": o.Intermediate, "max_position_embeddings": 2048,
+		"model_type": f.modelType, "num_attention_heads": o.Heads, "num_hidden_layers": o.Layers,
+		"num_key_value_heads": o.KVHeads, "rms_norm_eps": json.Number("1e-05"), "rope_scaling": nil, "rope_theta": json.Number("500000.0"),
+		"tie_word_embeddings": o.Tied, "torch_dtype": "bfloat16", "transformers_version": "4.51.3", "use_cache": true,
+		"vocab_size": o.Vocab,
 	}
-	return fmt.Appendf(nil, `{
-  "architectures": [
-    "%s"
-  ],
-  "attention_bias": %t,
-  "attention_dropout": 0.0,
-  "bos_token_id": 0,
-  "eos_token_id": 1,
-  "head_dim": %d,
-  "hidden_act": "silu",
-  "hidden_size": %d,
-  "initializer_range": 0.02,
-  "intermediate_size": %d,
-  "max_position_embeddings": 2048,%s
-  "model_type": "%s",
-  "num_attention_heads": %d,
-  "num_hidden_layers": %d,
-  "num_key_value_heads": %d,
-  "rms_norm_eps": 1e-05,
-  "rope_scaling": null,
-  "rope_theta": 500000.0,
-  "tie_word_embeddings": %t,
-  "torch_dtype": "bfloat16",
-  "transformers_version": "4.51.3",
-  "use_cache": true,
-  "vocab_size": %d
+	if f.modelType == "llama" {
+		config["mlp_bias"] = false
+	}
+	return append(indent(config, "  "), '\n')
 }
-`, f.architecture, f.qkvBias, o.HeadDim, o.Hidden, o.Intermediate, bias, f.modelType,
-		o.Heads, o.Layers, o.KVHeads, o.Tied, o.Vocab)
+
+func indent(v any, by string) []byte {
+	data, err := json.MarshalIndent(v, "", by)
+	if err != nil {
+		panic("hubtest: internal error: " + err.Error())
+	}
+	return data
 }
 
 // smallFiles are the files beside the weights.
@@ -124,26 +100,18 @@ func (f family) smallFiles(o ModelOptions) map[string][]byte {
 }
 
 func (f family) readme(o ModelOptions) []byte {
-	base := ""
-	if o.BaseModel != "" {
-		base = "base_model: " + o.BaseModel + "\n"
-	}
-	return fmt.Appendf(nil, "---\nlicense: apache-2.0\n%slanguage:\n- en\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- %s\n- test\n---\n\n# A generated model\n\n%d layers, hidden size %d. The weights are random numbers that look trained.\n",
-		base, f.modelType, o.Layers, o.Hidden)
+	return fmt.Appendf(nil, "---\nlicense: apache-2.0\nlanguage:\n- en\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- %s\n- test\n---\n\n# A generated model\n\n%d layers, hidden size %d. The weights are random numbers that look trained.\n",
+		f.modelType, o.Layers, o.Hidden)
 }
 
 // tokenizerJSON is a byte-level tokenizer whose vocabulary fills the embedding.
 func tokenizerJSON(vocab int) []byte {
+	symbols := append([]string{"<|begin|>", "<|end|>"}, byteSymbols()...)
 	words := map[string]int{}
 	for i := range vocab {
 		word := fmt.Sprintf("t%06d", i)
-		switch {
-		case i == 0:
-			word = "<|begin|>"
-		case i == 1:
-			word = "<|end|>"
-		case i < 258 && i >= 2:
-			word = byteSymbol(byte(i - 2))
+		if i < len(symbols) {
+			word = symbols[i]
 		}
 		words[word] = i
 	}
@@ -151,31 +119,28 @@ func tokenizerJSON(vocab int) []byte {
 		return map[string]any{"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}
 	}
 	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}
-	data, err := json.MarshalIndent(map[string]any{
+	return indent(map[string]any{
 		"version": "1.0", "truncation": nil, "padding": nil, "normalizer": nil, "post_processor": nil,
 		"added_tokens":  []any{special(0, "<|begin|>"), special(1, "<|end|>")},
 		"pre_tokenizer": level, "decoder": level,
 		"model": map[string]any{"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil,
 			"end_of_word_suffix": nil, "fuse_unk": false, "byte_fallback": false, "vocab": words, "merges": []string{}},
-	}, "", " ")
-	if err != nil {
-		panic("hubtest: internal error: " + err.Error())
-	}
-	return data
+	}, " ")
 }
 
-// byteSymbol is the printable stand-in for a byte in byte-level vocabularies.
-func byteSymbol(b byte) string {
-	if b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae {
-		return string(rune(b))
-	}
-	shift := rune(0)
-	for c := range int(b) {
-		if !(c >= '!' && c <= '~' || c >= 0xa1 && c <= 0xac || c >= 0xae) {
-			shift++
+// byteSymbols are the stand-ins for bytes in byte-level vocabularies: printable bytes stand for themselves, the others take
+// the characters from 256 on.
+func byteSymbols() (symbols []string) {
+	next := rune(256)
+	for b := range rune(256) {
+		if b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae {
+			symbols = append(symbols, string(b))
+			continue
 		}
+		symbols = append(symbols, string(next))
+		next++
 	}
-	return string(256 + shift)
+	return symbols
 }
 
 // indexJSON is model.safetensors.index.json as transformers writes it.
@@ -187,15 +152,11 @@ func indexJSON(shards []*shard) []byte {
 			total += t.nBytes()
 		}
 	}
-	data, err := json.MarshalIndent(map[string]any{"metadata": map[string]any{"total_size": total}, "weight_map": where}, "", "  ")
-	if err != nil {
-		panic("hubtest: internal error: " + err.Error())
-	}
-	return append(data, '\n')
+	return append(indent(map[string]any{"metadata": map[string]any{"total_size": total}, "weight_map": where}, "  "), '\n')
 }
 
-// extraFiles are what repos carry beside the weights and a converter must leave
-// out, and an image that it must take along.
+// extraFiles are files that repos carry beside the weights and a converter must leave out, and an image that it must take
+// along.
 func extraFiles(first *shard) map[string][]byte {
 	copied := make([]byte, first.size)
 	_, _ = first.ReadAt(copied, 0)

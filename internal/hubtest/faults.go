@@ -1,6 +1,7 @@
 package hubtest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -9,12 +10,10 @@ import (
 	"sync"
 )
 
-// Fault is a rule: which requests, and what happens to them instead of the
-// right answer. The first rule that fires acts; a request that matches several
-// counts for all of them.
+// Fault is a rule that spoils the answers to some requests. A request counts for every rule that it matches; the first rule
+// that fires acts.
 type Fault struct {
-	// Name labels the log. With a nil Action it picks host, method, path and
-	// action from the table of named faults; Nth, Times and the rest stay as set.
+	// Name labels the log. With a nil Action it picks host, method, path and action from the table of named faults.
 	Name string
 
 	Host   Host   // "" matches both
@@ -56,56 +55,43 @@ type faultRule struct {
 	rng         *rand.Rand
 }
 
-type faultSet struct {
+// faultRules are the rules that hold now.
+type faultRules struct {
 	mu    sync.Mutex
 	rules []*faultRule
 }
 
-// Inject adds fault rules; they hold until they are used up or ClearFaults is
-// called. It panics on a name that is not in the table.
-func (s *Server) Inject(faults ...Fault) {
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
+// Inject adds fault rules; they hold until they are used up or ClearFaults is called. It panics on a name that is not in
+// the table.
+func (fs *faultRules) Inject(faults ...Fault) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
 	for _, f := range faults {
 		if f.Action == nil {
 			named, ok := faultTable[f.Name]
 			if !ok {
 				panic("hubtest: no fault named " + f.Name)
 			}
-			f = named.fill(f)
+			f.Host, f.Method, f.Path = cmp.Or(f.Host, named.host), cmp.Or(f.Method, named.method), cmp.Or(f.Path, named.path)
+			f.Action = named.action
 		}
-		s.faults.rules = append(s.faults.rules, &faultRule{Fault: f, rng: rand.New(rand.NewPCG(f.Seed, 0x68756274657374))})
+		fs.rules = append(fs.rules, &faultRule{Fault: f, rng: rand.New(rand.NewPCG(f.Seed, 0x68756274657374))})
 	}
-}
-
-// fill takes from the table what the rule leaves open.
-func (n namedFault) fill(f Fault) Fault {
-	if f.Host == "" {
-		f.Host = n.host
-	}
-	if f.Method == "" {
-		f.Method = n.method
-	}
-	if f.Path == "" {
-		f.Path = n.path
-	}
-	f.Action = n.action
-	return f
 }
 
 // ClearFaults removes all rules.
-func (s *Server) ClearFaults() {
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
-	s.faults.rules = nil
+func (fs *faultRules) ClearFaults() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.rules = nil
 }
 
 // FaultsActed returns how often the rules of that name fired.
-func (s *Server) FaultsActed(name string) int {
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
+func (fs *faultRules) FaultsActed(name string) int {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
 	n := 0
-	for _, r := range s.faults.rules {
+	for _, r := range fs.rules {
 		if r.Name == name {
 			n += r.acted
 		}
@@ -113,8 +99,8 @@ func (s *Server) FaultsActed(name string) int {
 	return n
 }
 
-// ParseFault reads NAME, NAME:N (the first N matches), NAME:P (each match with
-// chance P, written with a decimal point) or NAME:always.
+// ParseFault reads NAME, NAME:N (the first N matches), NAME:P (each match with chance P, written with a decimal point) or
+// NAME:always.
 func ParseFault(spec string) (Fault, error) {
 	name, arg, found := strings.Cut(spec, ":")
 	f := Fault{Name: name}
@@ -140,21 +126,18 @@ func ParseFault(spec string) (Fault, error) {
 }
 
 // pick counts the request at every rule and returns the one that acts, or nil.
-func (fs *faultSet) pick(host Host, r *http.Request) *faultRule {
+func (fs *faultRules) pick(host Host, r *http.Request) *faultRule {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	var chosen *faultRule
 	for _, rule := range fs.rules {
-		if rule.matches(host, r) && rule.fires() && chosen == nil {
+		matches := (rule.Host == "" || rule.Host == host) && (rule.Method == "" || rule.Method == r.Method) && matchPath(rule.Path, r.URL.Path)
+		if matches && rule.fires() && chosen == nil {
 			rule.acted++
 			chosen = rule
 		}
 	}
 	return chosen
-}
-
-func (f *faultRule) matches(host Host, r *http.Request) bool {
-	return (f.Host == "" || f.Host == host) && (f.Method == "" || f.Method == r.Method) && matchPath(f.Path, r.URL.Path)
 }
 
 // fires counts one match and says whether it is the rule's turn.

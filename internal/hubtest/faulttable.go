@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// namedFault is a fault of §8.4 of the protocol notes that tests, hubd and CI
-// know by name.
+// namedFault is a fault that tests, hubd and CI know by name.
 type namedFault struct {
 	about  string
 	host   Host
@@ -36,15 +35,13 @@ func FaultNames() []string { return slices.Sorted(maps.Keys(faultTable)) }
 // DescribeFault says in a few words what a named fault does.
 func DescribeFault(name string) string { return faultTable[name].about }
 
-var faultTable = mergeFaults(trafficFaults(), downloadFaults(), resolveFaults(), uploadFaults(), commitFaults())
-
-func mergeFaults(tables ...map[string]namedFault) map[string]namedFault {
-	out := map[string]namedFault{}
-	for _, t := range tables {
-		maps.Copy(out, t)
+var faultTable = func() map[string]namedFault {
+	all := map[string]namedFault{}
+	for _, faults := range []map[string]namedFault{trafficFaults(), downloadFaults(), resolveFaults(), uploadFaults(), commitFaults()} {
+		maps.Copy(all, faults)
 	}
-	return out
-}
+	return all
+}()
 
 // trafficFaults hit any route of the hub.
 func trafficFaults() map[string]namedFault {
@@ -66,8 +63,8 @@ func trafficFaults() map[string]namedFault {
 		"503":             hub("503 without a body", Status(503, nil, "")),
 		"504":             hub("504 with an HTML page", Status(504, Header{"Content-Type": "text/html"}, "<html><body>Gateway Timeout</body></html>")),
 		"hub-reset":       hub("connection reset before the answer", Reset()),
-		"hub-stall":       hub("no answer at all", Stall(-1)),
-		"warning":         hub("the right answer with X-HF-Warning", SetHeader(Header{"X-HF-Warning": "rate; you are close to your limit"})),
+		"hub-stall":       hub("no answer at all", stall(-1)),
+		"warning":         hub("the right answer with X-HF-Warning", setHeader(Header{"X-HF-Warning": "rate; you are close to your limit"})),
 		"bad-token":       hub("401: the token is not valid", Error(401, "", "Invalid credentials in Authorization header")),
 	}
 }
@@ -79,18 +76,18 @@ func downloadFaults() map[string]namedFault {
 		"cdn-500":      cdn("500 from the storage host", StorageError(500, "InternalError", "We encountered an internal error.")),
 		"cdn-503":      cdn("503 SlowDown from the storage host", StorageError(503, "SlowDown", "Please reduce your request rate.")),
 		"reset":        cdn("connection reset before the header", Reset()),
-		"cut":          cdn("connection reset after 1000 bytes of the body", CutAfter(1000, true)),
-		"short":        cdn("connection closed after 1000 bytes, short of Content-Length", CutAfter(1000, false)),
-		"chunked":      cdn("200, chunked, properly ended after 1000 bytes", Truncate(1000)),
-		"corrupt":      cdn("right size, one wrong bit", Corrupt(500)),
-		"ignore-range": cdn("200 with the whole file to a ranged GET", IgnoreRange()),
-		"wrong-range":  cdn("206 with a Content-Range one byte later than asked", Shift(1)),
-		"gzip":         cdn("200 with the whole file compressed", Gzip()),
+		"cut":          cdn("connection reset after 1000 bytes of the body", cutAfter(1000, true)),
+		"short":        cdn("connection closed after 1000 bytes, short of Content-Length", cutAfter(1000, false)),
+		"chunked":      cdn("200, chunked, properly ended after 1000 bytes", truncate(1000)),
+		"corrupt":      cdn("right size, one wrong bit", corrupt(500)),
+		"ignore-range": cdn("200 with the whole file to a ranged GET", ignoreRange()),
+		"wrong-range":  cdn("206 with a Content-Range one byte later than asked", shift(1)),
+		"gzip":         cdn("200 with the whole file compressed", compress()),
 		"400-range":    cdn("400, as for an unranged GET of a huge file", StorageError(400, "InvalidRequest", "file too large")),
 		"expired":      cdn("403: the signed URL has expired", func(x *Exchange) { errExpired.write(x) }),
 		"slow":         cdn("one byte per second", Slow(time.Second)),
-		"stall":        cdn("1000 bytes, then silence", Stall(1000)),
-		"stall-header": cdn("no header, silence", Stall(-1)),
+		"stall":        cdn("1000 bytes, then silence", stall(1000)),
+		"stall-header": cdn("no header, silence", stall(-1)),
 		"416":          cdn("416 with a total of 1", Status(416, Header{"Content-Range": "bytes */1"}, "")),
 	}
 }
@@ -99,23 +96,17 @@ func downloadFaults() map[string]namedFault {
 func resolveFaults() map[string]namedFault {
 	res := func(about string, a Action) namedFault { return namedFault{about, HostHub, "", anyResolve, a} }
 	zeros := strings.Repeat("0", 40)
-	loop := Redirect(func(_ *Server, r *http.Request) string { return r.URL.EscapedPath() })
-	elsewhere := Redirect(func(s *Server, r *http.Request) string { return s.CDNURL + r.URL.EscapedPath() })
-	otherPort := Redirect(func(s *Server, r *http.Request) string {
-		return strings.Replace(s.CDNURL, "localhost", "127.0.0.1", 1) + r.URL.EscapedPath()
-	})
-	otherScheme := Redirect(func(s *Server, r *http.Request) string {
-		return strings.Replace(s.CDNURL, "http:", "https:", 1) + r.URL.EscapedPath()
-	})
+	sameHost := func(s *Server) string { return strings.Replace(s.CDNURL, "localhost", "127.0.0.1", 1) }
+	https := func(s *Server) string { return strings.Replace(s.CDNURL, "http:", "https:", 1) }
 	return map[string]namedFault{
-		"etag-changed":    res("X-Linked-Etag and ETag of another file", SetHeader(Header{"X-Linked-Etag": `"` + strings.Repeat("f", 64) + `"`, "ETag": `"` + zeros + `"`})),
-		"commit-changed":  res("X-Repo-Commit of another commit", SetHeader(Header{"X-Repo-Commit": zeros})),
-		"no-commit":       res("no X-Repo-Commit, as from a proxy", SetHeader(Header{"X-Repo-Commit": ""})),
-		"size-changed":    res("X-Linked-Size is 1", SetHeader(Header{"X-Linked-Size": "1"})),
-		"redirect-loop":   res("relative redirect to itself", loop),
-		"redirect-host":   res("redirect to the other host, unsigned", elsewhere),
-		"redirect-port":   res("redirect to another port of the same host", otherPort),
-		"redirect-scheme": res("redirect to https", otherScheme),
+		"etag-changed":    res("X-Linked-Etag and ETag of another file", setHeader(Header{"X-Linked-Etag": `"` + strings.Repeat("f", 64) + `"`, "ETag": `"` + zeros + `"`})),
+		"commit-changed":  res("X-Repo-Commit of another commit", setHeader(Header{"X-Repo-Commit": zeros})),
+		"no-commit":       res("no X-Repo-Commit, as from a proxy", setHeader(Header{"X-Repo-Commit": ""})),
+		"size-changed":    res("X-Linked-Size is 1", setHeader(Header{"X-Linked-Size": "1"})),
+		"redirect-loop":   res("relative redirect to itself", redirectTo(func(*Server) string { return "" })),
+		"redirect-host":   res("redirect to the other host, unsigned", redirectTo(func(s *Server) string { return s.CDNURL })),
+		"redirect-port":   res("redirect to another port of the same host", redirectTo(sameHost)),
+		"redirect-scheme": res("redirect to https", redirectTo(https)),
 		"gated-401":       res("gated repo, caller unknown", Error(401, codeGatedRepo, "Access to model is restricted. You must have access to it and be authenticated to access it. Please log in.")),
 		"gated-403":       res("gated repo, caller not on the list", Error(403, codeGatedRepo, "Access to model is restricted and you are not in the authorized list.")),
 		"entry-404":       res("file not found", Error(404, codeEntryNotFound, "Entry not found")),
@@ -128,4 +119,133 @@ func resolveFaults() map[string]namedFault {
 		"tree-empty":      {"an empty page", HostHub, "GET", anyTree, EditJSON(func(any) any { return []any{} })},
 		"tree-bad-path":   {"an entry that climbs out of the folder", HostHub, "GET", anyTree, EditJSON(climbingPath)},
 	}
+}
+
+// uploadFaults hit the batch call, the PUTs, the completion and the verify call.
+func uploadFaults() map[string]namedFault {
+	batch := func(about string, edit func(o map[string]any)) namedFault {
+		return namedFault{about, HostHub, "POST", anyBatch, EditJSON(eachObject(edit))}
+	}
+	put := func(about string, a Action) namedFault { return namedFault{about, HostCDN, "PUT", "", a} }
+	post := func(about, path string, a Action) namedFault { return namedFault{about, HostHub, "POST", path, a} }
+	return map[string]namedFault{
+		"batch-500":       post("500 from the batch call", anyBatch, Error(500, "", "Internal Error")),
+		"batch-quota":     post("403 quota from the batch call", anyBatch, Error(403, "", quotaText)),
+		"lfs-error":       batch("422 for every object inside a 200", objectError(422, "Invalid object")),
+		"lfs-429":         batch("429 for every object inside a 200", objectError(429, "Too many requests")),
+		"lfs-503":         batch("503 for every object inside a 200", objectError(503, "Service Unavailable")),
+		"lfs-quota":       batch("403 quota for every object inside a 200", objectError(403, quotaText)),
+		"lfs-no-actions":  batch("claims that every object is stored", func(o map[string]any) { delete(o, "actions") }),
+		"lfs-part-count":  batch("one part URL too few", editHeader(dropLastPart)),
+		"lfs-chunk-size":  batch("chunk_size is not a number", editHeader(func(h map[string]any) { h["chunk_size"] = "many" })),
+		"lfs-chunk-zero":  batch("chunk_size is 0", editHeader(func(h map[string]any) { h["chunk_size"] = "0" })),
+		"put-500":         put("500 to a PUT", StorageError(500, "InternalError", "We encountered an internal error.")),
+		"put-503":         put("503 SlowDown to a PUT", StorageError(503, "SlowDown", "Please reduce your request rate.")),
+		"put-timeout":     put("400 RequestTimeout to a PUT", StorageError(400, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period.")),
+		"put-expired":     put("403: the signed URL has expired", StorageError(403, "AccessDenied", "Request has expired")),
+		"put-token":       put("400: the credentials of the signed URL have expired", StorageError(400, "ExpiredToken", "The provided token has expired.")),
+		"put-no-upload":   put("404: the multipart upload is no more", StorageError(404, "NoSuchUpload", "The specified upload does not exist.")),
+		"put-reset":       put("connection reset after 1000 bytes of the body", resetUpload(1000)),
+		"put-reset-after": put("the PUT is done, then the connection is reset", After(Reset())),
+		"put-no-etag":     put("200 without an ETag", setHeader(Header{"ETag": ""})),
+		"put-wrong-etag":  put("200 with the ETag of other bytes", setHeader(Header{"ETag": `"00000000000000000000000000000000"`})),
+		"put-stall":       put("the body is read, no answer comes", stall(-1)),
+		"complete-400":    post("400 to the completion", anyComplete, Error(400, "", "InvalidPart")),
+		"complete-500":    post("500 to the completion, nothing done", anyComplete, Error(500, "", "Internal Error")),
+		"complete-after":  post("the completion is done, then 500", anyComplete, After(Error(500, "", "Internal Error"))),
+		"verify-404":      post("verify does not know the object", anyVerify, Error(404, "", "Object was not uploaded")),
+		"verify-500":      post("500 to the verify call", anyVerify, Error(500, "", "Internal Error")),
+		"verify-mismatch": post("verify sees another hash", anyVerify, Error(422, "", "sha256 mismatch")),
+	}
+}
+
+const quotaText = "Private repository storage limit reached, please upgrade your plan to increase your private storage limit."
+
+// commitFaults hit the commit call, and the calls that create a repo and copy files.
+func commitFaults() map[string]namedFault {
+	c := func(about string, a Action) namedFault { return namedFault{about, HostHub, "POST", anyCommit, a} }
+	gateway := Status(504, Header{"Content-Type": "text/html"}, "<html><body>Gateway Timeout</body></html>")
+	return map[string]namedFault{
+		"commit-412":         c("412 without another commit", Error(412, "", "A commit has happened since. Please refresh and try again.")),
+		"commit-409":         c("409: another operation is in progress", Error(409, "", "another conflicting operation is in progress")),
+		"commit-race":        c("another commit lands first", race),
+		"commit-500":         c("500, not applied", Error(500, "", "Internal Error")),
+		"commit-500-after":   c("applied, then 500", After(Error(500, "", "Internal Error"))),
+		"commit-504-after":   c("applied, then 504", After(gateway)),
+		"commit-reset-after": c("applied, then the connection is reset", After(Reset())),
+		"commit-400-lfs":     c("400: an LFS pointer without its object", Error(400, "", "Your push was rejected because an LFS pointer pointed to a file that does not exist")),
+		"commit-quota":       c("403 quota", Error(403, "", quotaText)),
+		"commit-429":         c("429: hourly commit quota", Status(429, Header{"RateLimit": ""}, `{"error":"You have exceeded the rate limit for repository commits (128 per hour). Retry this action in about 1 hour."}`)),
+		"create-409":         {"409: another creation is in progress", HostHub, "POST", "/api/repos/create", Error(409, "", "Cannot create repo: another conflicting operation is in progress")},
+		"create-403":         {"403: no right in the namespace", HostHub, "POST", "/api/repos/create", Error(403, "", "You don't have the rights to create a model under this namespace")},
+		"duplicate-500":      {"500 from the copy route", HostHub, "POST", "/api/models/*/lfs-files/duplicate", Error(500, "", "Internal Error")},
+	}
+}
+
+// race lets another commit land on the branch of the request just before the request is handled.
+func race(x *Exchange) {
+	id, rev, _ := strings.Cut(strings.TrimPrefix(x.Request.URL.Path, "/api/models/"), "/commit/")
+	x.Server.Push(id, rev, map[string][]byte{"race.txt": []byte(x.Request.URL.Path)})
+	x.Next(x.ResponseWriter)
+}
+
+// eachObject applies edit to every object of a batch answer.
+func eachObject(edit func(map[string]any)) func(any) any {
+	return func(v any) any {
+		m, _ := v.(map[string]any)
+		list, _ := m["objects"].([]any)
+		for _, o := range list {
+			if o, ok := o.(map[string]any); ok {
+				edit(o)
+			}
+		}
+		return v
+	}
+}
+
+func objectError(code int, message string) func(map[string]any) {
+	return func(o map[string]any) {
+		delete(o, "actions")
+		o["error"] = map[string]any{"code": code, "message": message}
+	}
+}
+
+// editHeader applies edit to the header of a multipart upload action.
+func editHeader(edit func(map[string]any)) func(map[string]any) {
+	return func(o map[string]any) {
+		actions, _ := o["actions"].(map[string]any)
+		upload, _ := actions["upload"].(map[string]any)
+		if header, ok := upload["header"].(map[string]any); ok {
+			edit(header)
+		}
+	}
+}
+
+func dropLastPart(h map[string]any) {
+	last := ""
+	for k := range h {
+		if k != "chunk_size" && k > last {
+			last = k
+		}
+	}
+	delete(h, last)
+}
+
+// foreignLink points the next page to the storage host.
+func foreignLink(x *Exchange) {
+	setHeader(Header{"Link": "<" + x.Server.CDNURL + x.Request.URL.EscapedPath() + `?cursor=x>; rel="next"`})(x)
+}
+
+func duplicateFirst(v any) any {
+	if list, ok := v.([]any); ok && len(list) > 0 {
+		return append(list, list[0])
+	}
+	return v
+}
+
+func climbingPath(v any) any {
+	if list, ok := v.([]any); ok {
+		return append(list, map[string]any{"type": "file", "path": "../../outside.txt", "oid": strings.Repeat("0", 40), "size": 1})
+	}
+	return v
 }

@@ -4,68 +4,57 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 const hubTime = "2006-01-02T15:04:05.000Z"
 
 // modelInfo answers GET /api/models/{id}[/revision/{rev}].
-func (s *Server) modelInfo(w http.ResponseWriter, r *http.Request) error {
-	rp, _, err := s.repoFor(r, accessInfo)
+func modelInfo(c *call) (any, error) {
+	head, err := c.commit()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	rev := r.PathValue("rev")
-	if rev == "" {
-		rev = "main"
+	q := c.r.URL.Query()
+	info := c.info(head)
+	info["siblings"] = siblings(head, isTrue(q.Get("blobs")))
+	props := q["expand"]
+	if len(props) == 0 {
+		return info, nil
 	}
-	c, err := s.commitAt(rp, rev)
-	if err != nil {
-		return err
+	if q.Has("blobs") || q.Has("securityStatus") {
+		return nil, fail(http.StatusBadRequest, "expand cannot be combined with blobs or securityStatus")
 	}
-	q := r.URL.Query()
-	if expand := q["expand"]; len(expand) > 0 {
-		if q.Has("blobs") || q.Has("securityStatus") {
-			return fail(http.StatusBadRequest, "expand cannot be combined with blobs or securityStatus")
-		}
-		writeJSON(w, http.StatusOK, s.expanded(rp, c, expand))
-		return nil
-	}
-	info := s.info(rp, c)
-	info["siblings"] = siblings(c, q.Get("blobs") == "true" || q.Get("blobs") == "1")
-	writeJSON(w, http.StatusOK, info)
-	return nil
-}
-
-// expanded returns only the properties that were asked for.
-func (s *Server) expanded(rp *repo, c *commit, props []string) map[string]any {
-	all := s.info(rp, c)
-	all["siblings"] = siblings(c, false)
-	out := map[string]any{"_id": all["_id"], "id": all["id"]}
+	some := map[string]any{"_id": info["_id"], "id": info["id"]}
 	for _, p := range props {
-		if v, ok := all[p]; ok {
-			out[p] = v
+		if v, ok := info[p]; ok {
+			some[p] = v
 		}
 	}
-	return out
+	return some, nil
 }
 
-func (s *Server) info(rp *repo, c *commit) map[string]any {
-	s.mu.Lock()
-	opts, name := rp.opts, rp.name
-	s.mu.Unlock()
+func (c *call) info(head *Commit) map[string]any {
+	opts, name := c.repo.opts, c.repo.name
 	var gated any = false
 	if opts.Gated != "" {
 		gated = opts.Gated
 	}
-	card, _ := parseCard(c.files["README.md"].content)
+	var used int64
+	for _, f := range head.Files {
+		used += f.Size
+	}
+	card, _ := parseCard(head.Files["README.md"].content)
 	info := map[string]any{
-		"_id": blobID([]byte(name))[:24], "id": name, "modelId": name, "author": rp.namespace(),
-		"sha": c.oid, "createdAt": rp.created.UTC().Format(hubTime), "lastModified": c.date.UTC().Format(hubTime),
+		"_id": blobID([]byte(name))[:24], "id": name, "modelId": name, "author": c.repo.namespace(),
+		"sha": head.OID, "createdAt": c.repo.created.UTC().Format(hubTime), "lastModified": head.Date.UTC().Format(hubTime),
 		"private": opts.Private, "gated": gated, "disabled": opts.Disabled,
-		"downloads": 0, "likes": 0, "tags": cardTags(card), "usedStorage": usedStorage(c), "spaces": []string{},
+		"downloads": 0, "likes": 0, "tags": cardTags(card), "usedStorage": used, "spaces": []string{},
 	}
 	if card != nil {
 		info["cardData"] = card
@@ -75,43 +64,58 @@ func (s *Server) info(rp *repo, c *commit) map[string]any {
 			info[k] = v
 		}
 	}
-	if cfg := modelConfig(c); cfg != nil {
+	if cfg := modelConfig(head); cfg != nil {
 		info["config"] = cfg
 	}
-	if st := s.safetensorsInfo(c); st != nil {
+	if st := c.objects.parameters(head); st != nil {
 		info["safetensors"] = st
 	}
 	return info
 }
 
-func usedStorage(c *commit) int64 {
-	var n int64
-	for _, e := range c.files {
-		n += e.size
-	}
-	return n
-}
-
 // modelConfig is the excerpt of config.json that the hub shows.
-func modelConfig(c *commit) map[string]any {
+func modelConfig(c *Commit) map[string]any {
 	var cfg struct {
 		Architectures []string `json:"architectures"`
 		ModelType     string   `json:"model_type"`
 	}
-	if json.Unmarshal(c.files["config.json"].content, &cfg) != nil {
+	if json.Unmarshal([]byte(c.Files["config.json"].content), &cfg) != nil {
 		return nil
 	}
 	return map[string]any{"architectures": cfg.Architectures, "model_type": cfg.ModelType}
 }
 
-func siblings(c *commit, blobs bool) []map[string]any {
+// parameters counts the parameters by dtype over all safetensors files of a commit; nil when there are none.
+func (s *objects) parameters(c *Commit) map[string]any {
+	params, total := map[safetensors.DType]int64{}, int64(0)
+	for p, e := range c.Files {
+		o := s.get(e.SHA256)
+		if path.Ext(p) != ".safetensors" || strings.Contains(p, "/") || o == nil || o.body == nil {
+			continue
+		}
+		header, err := safetensors.ReadHeader(o.body, o.size)
+		if err != nil {
+			continue // a header that cannot be read counts nothing
+		}
+		for _, t := range header.Tensors {
+			params[t.DType] += t.NElems()
+			total += t.NElems()
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	return map[string]any{"parameters": params, "total": total}
+}
+
+func siblings(c *Commit, blobs bool) []map[string]any {
 	out := []map[string]any{}
-	for _, p := range slices.Sorted(maps.Keys(c.files)) {
-		e, f := c.files[p], map[string]any{"rfilename": p}
+	for _, p := range slices.Sorted(maps.Keys(c.Files)) {
+		e, f := c.Files[p], map[string]any{"rfilename": p}
 		if blobs {
-			f["size"], f["blobId"] = e.size, e.oid
+			f["size"], f["blobId"] = e.Size, e.BlobID
 			if e.isLFS() {
-				f["lfs"] = map[string]any{"sha256": e.sha256, "size": e.size, "pointerSize": len(pointer(e.sha256, e.size))}
+				f["lfs"] = map[string]any{"sha256": e.SHA256, "size": e.Size, "pointerSize": len(pointer(e.SHA256, e.Size))}
 			}
 		}
 		out = append(out, f)
@@ -155,57 +159,33 @@ func stringsOf(v any) []string {
 }
 
 // refs answers GET /api/models/{id}/refs.
-func (s *Server) refs(w http.ResponseWriter, r *http.Request) error {
-	rp, _, err := s.repoFor(r, accessInfo)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	all := maps.Clone(rp.refs)
-	s.mu.Unlock()
-	groups := map[string][]map[string]any{"refs/heads/": {}, "refs/tags/": {}, "refs/pr/": {}, "refs/convert/": {}}
-	for _, ref := range slices.Sorted(maps.Keys(all)) {
-		for prefix := range groups {
-			if name, ok := strings.CutPrefix(ref, prefix); ok {
-				if prefix == "refs/pr/" || prefix == "refs/convert/" {
-					name = ref
-				}
-				groups[prefix] = append(groups[prefix], map[string]any{"name": name, "ref": ref, "targetCommit": all[ref]})
-			}
+func refs(c *call) (any, error) {
+	groups := map[string][]map[string]any{"branches": {}, "converts": {}, "tags": {}, "pullRequests": {}}
+	for _, ref := range slices.Sorted(maps.Keys(c.repo.refs)) {
+		group, name := "pullRequests", ref
+		if branch, ok := strings.CutPrefix(ref, "refs/heads/"); ok {
+			group, name = "branches", branch
+		} else if tag, ok := strings.CutPrefix(ref, "refs/tags/"); ok {
+			group, name = "tags", tag
 		}
+		groups[group] = append(groups[group], map[string]any{"name": name, "ref": ref, "targetCommit": c.repo.refs[ref]})
 	}
-	out := map[string]any{"branches": groups["refs/heads/"], "converts": groups["refs/convert/"], "tags": groups["refs/tags/"]}
-	if p := r.URL.Query().Get("include_prs"); p == "1" || p == "true" {
-		out["pullRequests"] = groups["refs/pr/"]
+	if !isTrue(c.r.URL.Query().Get("include_prs")) {
+		delete(groups, "pullRequests")
 	}
-	writeJSON(w, http.StatusOK, out)
-	return nil
+	return groups, nil
 }
 
 // commits answers GET /api/models/{id}/commits/{rev}, newest first.
-func (s *Server) commits(w http.ResponseWriter, r *http.Request) error {
-	rp, _, err := s.repoFor(r, accessInfo)
+func commits(c *call) (any, error) {
+	head, err := c.commit()
 	if err != nil {
-		return err
-	}
-	c, err := s.commitAt(rp, r.PathValue("rev"))
-	if err != nil {
-		return err
+		return nil, err
 	}
 	list := []map[string]any{}
-	for _, c := range s.history(rp, c) {
-		list = append(list, map[string]any{"id": c.oid, "title": c.title, "message": c.message,
-			"authors": []map[string]any{{"user": c.author}}, "date": c.date.UTC().Format(time.RFC3339Nano)})
+	for _, old := range c.repo.history(head) {
+		list = append(list, map[string]any{"id": old.OID, "title": old.Title, "message": old.Message,
+			"authors": []map[string]any{{"user": old.Author}}, "date": old.Date.UTC().Format(time.RFC3339Nano)})
 	}
-	return writePage(s, w, r, list)
-}
-
-func (s *Server) history(rp *repo, c *commit) []*commit {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []*commit
-	for ; c != nil; c = rp.commits[c.parent] {
-		out = append(out, c)
-	}
-	return out
+	return c.page(list)
 }

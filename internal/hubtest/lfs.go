@@ -14,18 +14,15 @@ const lfsType = "application/vnd.git-lfs+json"
 var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 type lfsPointer struct {
-	OID  string `json:"oid"`
-	Size int64  `json:"size"`
+	OID  string
+	Size int64
 }
 
 type batchRequest struct {
-	Operation string       `json:"operation"`
-	Transfers []string     `json:"transfers"`
-	Objects   []lfsPointer `json:"objects"`
-	HashAlgo  string       `json:"hash_algo"`
-	Ref       *struct {
-		Name string `json:"name"`
-	} `json:"ref"`
+	Operation string
+	Transfers []string
+	Objects   []lfsPointer
+	HashAlgo  string `json:"hash_algo"`
 }
 
 // lfsBatch answers POST /{id}.git/info/lfs/objects/batch.
@@ -38,119 +35,135 @@ func (s *Server) lfsBatch(w http.ResponseWriter, r *http.Request) error {
 	if q.Operation == "download" {
 		want = accessFiles
 	}
-	rp, _, err := s.repoFor(r, want)
-	if err != nil {
+	c, err := s.open(w, r, want)
+	switch {
+	case err != nil:
 		return err
+	case q.Operation != "upload" && q.Operation != "download":
+		return fail(http.StatusBadRequest, "unknown operation %q", q.Operation)
+	case !slices.Contains([]string{"", "sha256", "sha_256"}, q.HashAlgo):
+		return fail(http.StatusConflict, "unsupported hash algorithm %q", q.HashAlgo)
 	}
-	if err := q.check(); err != nil {
-		return err
-	}
+	return c.answer(func(c *call) (any, error) { return c.batch(q) })
+}
+
+func (c *call) batch(q batchRequest) (any, error) {
 	transfer, objects := "basic", []map[string]any{}
 	for _, p := range q.Objects {
-		m, multipart, err := s.batchObject(rp, q, p)
+		m := map[string]any{"oid": p.OID, "size": p.Size, "authenticated": true}
+		multipart, err := c.batchObject(q, p, m)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if multipart {
 			transfer = "multipart"
 		}
 		objects = append(objects, m)
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"transfer": transfer, "objects": objects, "hash_algo": "sha256"})
-	return nil
+	return map[string]any{"transfer": transfer, "objects": objects, "hash_algo": "sha256"}, nil
 }
 
-func (q batchRequest) check() error {
-	if q.Operation != "upload" && q.Operation != "download" {
-		return fail(http.StatusBadRequest, "unknown operation %q", q.Operation)
-	}
-	if !slices.Contains([]string{"", "sha256", "sha_256"}, q.HashAlgo) {
-		return fail(http.StatusConflict, "unsupported hash algorithm %q", q.HashAlgo)
-	}
-	return nil
-}
-
-// batchObject decides how one object travels.
-func (s *Server) batchObject(rp *repo, q batchRequest, p lfsPointer) (m map[string]any, multipart bool, err error) {
-	m = map[string]any{"oid": p.OID, "size": p.Size, "authenticated": true}
-	refuse := func(code int, format string, args ...any) map[string]any {
-		m["error"] = map[string]any{"code": code, "message": fmt.Sprintf(format, args...)}
-		return m
+// batchObject decides how one object travels, and writes it into the object's part of the answer.
+func (c *call) batchObject(q batchRequest, p lfsPointer, m map[string]any) (multipart bool, err error) {
+	refuse := func(code int, message string) (bool, error) {
+		m["error"] = map[string]any{"code": code, "message": message}
+		return false, nil
 	}
 	if !sha256Hex.MatchString(p.OID) || p.Size < 0 {
-		return refuse(http.StatusUnprocessableEntity, "Invalid object: %s", p.OID), false, nil
+		return refuse(http.StatusUnprocessableEntity, "Invalid object: "+p.OID)
 	}
-	s.mu.Lock()
-	_, held := rp.holds[p.OID]
-	o, name := s.objects[p.OID], rp.name
-	s.mu.Unlock()
+	_, held := c.repo.holds[p.OID]
 	if q.Operation == "download" {
 		if !held {
-			return refuse(http.StatusNotFound, "Object does not exist on the server"), false, nil
+			return refuse(http.StatusNotFound, "Object does not exist on the server")
 		}
-		m["actions"] = map[string]any{"download": s.action(s.signDownload(p.OID, p.OID), s.cfg.downloadTTL)}
-		return m, false, nil
+		m["actions"] = map[string]any{"download": c.action(c.cdn.signDownload(p.OID, p.OID), c.cfg.downloadTTL)}
+		return false, nil
 	}
 	if held {
-		if o != nil && o.size != p.Size {
-			return refuse(http.StatusUnprocessableEntity, "Object has size %d", o.size), false, nil
+		if o := c.objects.get(p.OID); o != nil && o.size != p.Size {
+			return refuse(http.StatusUnprocessableEntity, fmt.Sprintf("Object has size %d", o.size))
 		}
-		return m, false, nil
+		return false, nil
 	}
-	verify := map[string]any{"href": s.URL + "/" + name + ".git/info/lfs/objects/verify"}
-	if p.Size < s.cfg.multipartFrom || !slices.Contains(q.Transfers, "multipart") {
-		href := s.sign(http.MethodPut, "/upload/"+name+"/"+p.OID, "x-id=PutObject", s.cfg.uploadTTL)
-		m["actions"] = map[string]any{"upload": s.action(href, s.cfg.uploadTTL), "verify": verify}
-		return m, false, nil
+	var upload map[string]any
+	if multipart = p.Size >= c.cfg.multipartFrom && slices.Contains(q.Transfers, "multipart"); multipart {
+		upload, err = c.multipartAction(p)
+	} else {
+		href := c.cdn.sign(http.MethodPut, "/upload/"+c.repo.name+"/"+p.OID, "x-id=PutObject", c.cfg.uploadTTL)
+		upload = c.action(href, c.cfg.uploadTTL)
 	}
-	upload, err := s.multipartAction(name, p)
+	verify := map[string]any{"href": c.URL + "/" + c.repo.name + ".git/info/lfs/objects/verify"}
 	m["actions"] = map[string]any{"upload": upload, "verify": verify}
-	return m, true, err
+	return multipart, err
 }
 
-func (s *Server) action(href string, ttl time.Duration) map[string]any {
+func (c *call) action(href string, ttl time.Duration) map[string]any {
 	return map[string]any{"href": href, "expires_in": int(ttl / time.Second),
-		"expires_at": s.cfg.clock().Add(ttl).UTC().Format(time.RFC3339)}
+		"expires_at": c.cfg.clock().Add(ttl).UTC().Format(time.RFC3339)}
 }
 
 // multipartAction opens a session and signs one URL per part.
-func (s *Server) multipartAction(repo string, p lfsPointer) (map[string]any, error) {
-	ses, err := s.newSession(repo, p.OID, p.Size)
+func (c *call) multipartAction(p lfsPointer) (map[string]any, error) {
+	ses, err := c.cdn.newSession(c.repo.name, p.OID, p.Size)
 	if err != nil {
 		return nil, err
 	}
 	header := map[string]string{"chunk_size": fmt.Sprint(ses.chunk)}
 	for n := 1; n <= ses.nParts(); n++ {
 		query := fmt.Sprintf("partNumber=%d&uploadId=%s&x-id=UploadPart", n, ses.id)
-		header[fmt.Sprintf("%05d", n)] = s.sign(http.MethodPut, fmt.Sprintf("/multipart/%s/%d", ses.id, n), query, s.cfg.uploadTTL)
+		header[fmt.Sprintf("%05d", n)] = c.cdn.sign(http.MethodPut, fmt.Sprintf("/multipart/%s/%d", ses.id, n), query, c.cfg.uploadTTL)
 	}
-	href := fmt.Sprintf("%s/api/complete_multipart?uploadId=%s&bucket=hub&prefix=%s&expiration=soon", s.URL, ses.id, strings.ReplaceAll(repo, "/", "%2F"))
-	m := s.action(href, s.cfg.uploadTTL)
+	href := fmt.Sprintf("%s/api/complete_multipart?uploadId=%s&bucket=hub&prefix=%s&expiration=soon", c.URL, ses.id, strings.ReplaceAll(c.repo.name, "/", "%2F"))
+	m := c.action(href, c.cfg.uploadTTL)
 	m["header"] = header
 	return m, nil
 }
 
 // lfsVerify answers POST /{id}.git/info/lfs/objects/verify.
-func (s *Server) lfsVerify(w http.ResponseWriter, r *http.Request) error {
-	rp, _, err := s.repoFor(r, accessUpload)
-	if err != nil {
-		return err
-	}
-	var p lfsPointer
-	if err := readJSON(r, &p); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	o := s.objects[p.OID]
-	held := rp.holds[p.OID]
-	s.mu.Unlock()
+func lfsVerify(c *call, p lfsPointer) (any, error) {
+	o := c.objects.get(p.OID)
 	switch {
-	case !held || o == nil:
-		return fail(http.StatusNotFound, "Object %s was not uploaded, or its content has another hash", p.OID)
+	case !c.repo.holds[p.OID] || o == nil:
+		return nil, fail(http.StatusNotFound, "Object %s was not uploaded, or its content has another hash", p.OID)
 	case o.size != p.Size:
-		return fail(http.StatusUnprocessableEntity, "Object has size %d, not %d", o.size, p.Size)
+		return nil, fail(http.StatusUnprocessableEntity, "Object has size %d, not %d", o.size, p.Size)
 	}
-	w.Header().Set("Content-Type", lfsType)
-	w.WriteHeader(http.StatusOK)
-	return nil
+	c.w.Header().Set("Content-Type", lfsType)
+	return nil, nil
+}
+
+// maxDuplicate is the number of files that one call may copy.
+const maxDuplicate = 500
+
+type duplicateRequest struct {
+	Target struct{ Type, Name string }
+	Files  []struct{ XetHash, SHA256, Filename string }
+}
+
+// duplicate answers POST /api/models/{id}/lfs-files/duplicate: objects of this repo become objects of the target's store,
+// without a commit.
+func duplicate(c *call, q duplicateRequest) (any, error) {
+	if len(q.Files) > maxDuplicate {
+		return nil, fail(http.StatusBadRequest, "too many files: %d", len(q.Files))
+	}
+	dst := c.repos[q.Target.Name]
+	if dst == nil || c.user == nil || !c.user.sees(dst) && dst.opts.Private {
+		return nil, errRepoNotFound(c.user == nil)
+	}
+	if err := c.permit(dst, accessWrite); err != nil {
+		return nil, err
+	}
+	failed := []map[string]any{}
+	for _, f := range q.Files {
+		switch {
+		case !c.repo.holds[f.SHA256]:
+			failed = append(failed, map[string]any{"sha256": f.SHA256, "error": "file not found in the source repo"})
+		case f.XetHash == "" || c.cfg.xetHashes && f.XetHash != xetHash(f.SHA256):
+			failed = append(failed, map[string]any{"sha256": f.SHA256, "error": "file is not stored in Xet under this hash"})
+		default:
+			dst.holds[f.SHA256] = true
+		}
+	}
+	return map[string]any{"failed": failed}, nil
 }

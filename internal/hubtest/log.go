@@ -1,13 +1,13 @@
 package hubtest
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -33,68 +33,53 @@ type Request struct {
 	Status        int    // 0: no answer was written, or the connection was taken away
 	Received      int64  // bytes of the request body that were read
 	Sent          int64  // bytes of the answer's body
-	Fault         string // name of the fault that was acted out
+	Fault         string // name of the fault that acted
 	Begin, End    time.Time
 }
 
-// Authorized says whether the request carried a token.
-func (r Request) Authorized() bool { return r.Authorization != "" }
-
+// requestLog remembers all requests, and the mistakes of clients.
 type requestLog struct {
 	mu         sync.Mutex
 	entries    []*tracked
 	violations []string
 }
 
-// tracked is the response writer that fills a log line.
-type tracked struct {
-	http.ResponseWriter
-	seq      int
-	req      Request
-	fault    atomic.Pointer[string] // name of the rule that acts
-	status   atomic.Int64
-	sent     atomic.Int64
-	received atomic.Int64
-	end      atomic.Int64 // unix nanoseconds
-}
-
-func (t *tracked) Unwrap() http.ResponseWriter { return t.ResponseWriter }
-
-func (t *tracked) WriteHeader(status int) {
-	t.status.CompareAndSwap(0, int64(status))
-	t.ResponseWriter.WriteHeader(status)
-}
-
-func (t *tracked) Write(p []byte) (int, error) {
-	t.status.CompareAndSwap(0, http.StatusOK)
-	n, err := t.ResponseWriter.Write(p)
-	t.sent.Add(int64(n))
-	return n, err
-}
-
-func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *tracked {
+// Requests returns the log so far, in order of arrival; requests that are still being served have a zero End.
+func (l *requestLog) Requests() []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := &tracked{ResponseWriter: w, seq: len(l.entries) + 1, req: Request{
-		Host: host, Method: r.Method, Path: r.URL.Path, RawQuery: r.URL.RawQuery,
-		Range: r.Header.Get("Range"), Authorization: r.Header.Get("Authorization"),
-		Header: r.Header.Clone(), Begin: time.Now(),
-	}}
-	l.entries = append(l.entries, t)
-	if host == HostCDN {
-		l.checkLeak(t.seq, r)
+	out := make([]Request, len(l.entries))
+	for i, t := range l.entries {
+		out[i] = t.snapshot()
 	}
-	return t
+	return out
 }
 
-// checkLeak records what must never reach a storage host. The caller holds l.mu.
-func (l *requestLog) checkLeak(seq int, r *http.Request) {
-	for _, h := range []string{"Authorization", "Cookie"} {
-		if r.Header.Get(h) != "" {
-			l.violations = append(l.violations,
-				fmt.Sprintf("request %d: %s header sent to the storage host: %s %s", seq, h, r.Method, r.URL.Path))
+// Count counts the logged requests with the method ("" for any) whose path matches the pattern of a [Fault], at either
+// host.
+func (l *requestLog) Count(method, pattern string) int {
+	n := 0
+	for _, q := range l.Requests() {
+		if (method == "" || q.Method == method) && matchPath(pattern, q.Path) {
+			n++
 		}
 	}
+	return n
+}
+
+// Violations returns every breach of the rules that a client must never commit: a token or cookie sent to the storage
+// host, a signed URL that was changed.
+func (l *requestLog) Violations() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.violations)
+}
+
+// ResetLog forgets all requests and violations; numbering starts again at 1.
+func (l *requestLog) ResetLog() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries, l.violations = nil, nil
 }
 
 func (l *requestLog) violation(format string, args ...any) {
@@ -103,96 +88,95 @@ func (l *requestLog) violation(format string, args ...any) {
 	l.violations = append(l.violations, fmt.Sprintf(format, args...))
 }
 
-func (l *requestLog) end(t *tracked) { t.end.Store(time.Now().UnixNano()) }
+// begin opens the log line of a request, and records a token or a cookie that reaches the storage host.
+func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *tracked {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := &tracked{ResponseWriter: w, done: r.Context().Done(), req: Request{
+		Seq: len(l.entries) + 1, Host: host, Method: r.Method, Path: r.URL.Path, RawQuery: r.URL.RawQuery,
+		Range: r.Header.Get("Range"), Authorization: r.Header.Get("Authorization"),
+		Header: r.Header.Clone(), Begin: time.Now(),
+	}}
+	l.entries = append(l.entries, t)
+	for _, h := range []string{"Authorization", "Cookie"} {
+		if host == HostCDN && r.Header.Get(h) != "" {
+			l.violations = append(l.violations,
+				fmt.Sprintf("request %d: %s header sent to the storage host: %s %s", t.req.Seq, h, r.Method, r.URL.Path))
+		}
+	}
+	return t
+}
 
-func (t *tracked) snapshot() Request {
-	q := t.req
-	q.Seq = t.seq
-	if name := t.fault.Load(); name != nil {
-		q.Fault = *name
-	}
-	q.Status, q.Sent, q.Received = int(t.status.Load()), t.sent.Load(), t.received.Load()
-	if ns := t.end.Load(); ns != 0 {
-		q.End = time.Unix(0, ns)
-	}
+// tracked is a response writer that fills a log line, and keeps to the speed of the links.
+type tracked struct {
+	http.ResponseWriter
+	down, up *link
+	done     <-chan struct{} // of the request
+
+	mu  sync.Mutex
+	req Request
+}
+
+// note changes the log line.
+func (t *tracked) note(change func(q *Request)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	change(&t.req)
+}
+
+func (t *tracked) snapshot() (q Request) {
+	t.note(func(line *Request) { q = *line })
 	return q
 }
 
-// Requests returns the log so far, in order of arrival; requests that are still
-// being served have a zero End.
-func (s *Server) Requests() []Request {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	out := make([]Request, len(s.log.entries))
-	for i, t := range s.log.entries {
-		out[i] = t.snapshot()
+func (t *tracked) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+func (t *tracked) WriteHeader(status int) {
+	t.note(func(q *Request) { q.Status = cmp.Or(q.Status, status) })
+	t.ResponseWriter.WriteHeader(status)
+}
+
+func (t *tracked) Write(p []byte) (total int, err error) {
+	t.note(func(q *Request) { q.Status = cmp.Or(q.Status, http.StatusOK) })
+	for err == nil && len(p) > 0 {
+		chunk := t.down.clip(p)
+		t.down.wait(t.done, len(chunk))
+		var n int
+		n, err = t.ResponseWriter.Write(chunk)
+		t.note(func(q *Request) { q.Sent += int64(n) })
+		total, p = total+n, p[n:]
 	}
-	return out
+	return total, err
 }
 
-// Count counts the logged requests with the method ("" for any) whose path
-// matches the pattern of a [Fault], at either host.
-func (s *Server) Count(method, pattern string) int {
-	n := 0
-	for _, q := range s.Requests() {
-		if (method == "" || q.Method == method) && matchPath(pattern, q.Path) {
-			n++
-		}
-	}
-	return n
-}
-
-// Violations returns every breach of the rules that a client must never commit:
-// a token or cookie sent to the storage host, a signed URL that was changed.
-func (s *Server) Violations() []string {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	return slices.Clone(s.log.violations)
-}
-
-// ResetLog forgets all requests and violations; numbering starts again at 1.
-func (s *Server) ResetLog() {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	s.log.entries, s.log.violations = nil, nil
-}
-
-// countedBody counts and paces a request body.
-type countedBody struct {
+// trackedBody is a request body that fills a log line.
+type trackedBody struct {
 	io.ReadCloser
-	n    *atomic.Int64
-	link *link
-	done <-chan struct{}
+	line *tracked
 }
 
-func (b *countedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(b.link.clip(p))
-	b.n.Add(int64(n))
-	b.link.wait(b.done, n)
+func (b *trackedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(b.line.up.clip(p))
+	b.line.note(func(q *Request) { q.Received += int64(n) })
+	b.line.up.wait(b.line.done, n)
 	return n, err
 }
 
-// matchPath compares a path with a pattern in which each * stands for any text,
-// slashes included; an empty pattern matches all.
+// matchPath compares a path with a pattern in which each * stands for any text, slashes included; an empty pattern
+// matches all.
 func matchPath(pattern, path string) bool {
 	if pattern == "" {
 		return true
 	}
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return pattern == path
+	before, after, star := strings.Cut(pattern, "*")
+	rest, ok := strings.CutPrefix(path, before)
+	if !ok || !star {
+		return ok && rest == ""
 	}
-	last := len(parts) - 1
-	if !strings.HasPrefix(path, parts[0]) {
-		return false
-	}
-	path = path[len(parts[0]):]
-	for _, part := range parts[1:last] {
-		i := strings.Index(path, part)
-		if i < 0 {
-			return false
+	for i := range len(rest) + 1 {
+		if matchPath(after, rest[i:]) {
+			return true
 		}
-		path = path[i+len(part):]
 	}
-	return strings.HasSuffix(path, parts[last])
+	return false
 }

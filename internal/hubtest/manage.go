@@ -1,7 +1,7 @@
 package hubtest
 
 import (
-	"maps"
+	"cmp"
 	"net/http"
 	"regexp"
 	"strings"
@@ -9,13 +9,10 @@ import (
 
 // repoRequest is the body of the routes below /api/repos/.
 type repoRequest struct {
-	Name         string  `json:"name"`
-	Organization *string `json:"organization"`
-	Type         *string `json:"type"`
-	Private      *bool   `json:"private"`
-	Visibility   string  `json:"visibility"`
-	FromRepo     string  `json:"fromRepo"`
-	ToRepo       string  `json:"toRepo"`
+	Name, Organization, Type string
+	Private                  bool
+	Visibility               string
+	FromRepo, ToRepo         string
 }
 
 var (
@@ -23,17 +20,17 @@ var (
 	badName  = regexp.MustCompile(`--|\.\.|\.git$`)
 )
 
-// repoName checks the body and returns the full name.
+// repoName checks a name, and the caller's right to it, and returns it in full.
 func (q repoRequest) repoName(u *User) (string, error) {
 	ns, name := u.Name, q.Name
-	if q.Organization != nil && *q.Organization != "" {
-		ns = *q.Organization
+	if q.Organization != "" {
+		ns = q.Organization
 	} else if before, after, ok := strings.Cut(name, "/"); ok {
 		ns, name = before, after
 	}
 	switch {
-	case q.Type != nil && *q.Type != "" && *q.Type != "model":
-		return "", fail(http.StatusBadRequest, "this hub holds models only, not %s", *q.Type)
+	case q.Type != "" && q.Type != "model":
+		return "", fail(http.StatusBadRequest, "this hub holds models only, not %s", q.Type)
 	case len(name) > 96 || !goodName.MatchString(name) || badName.MatchString(name):
 		return "", fail(http.StatusBadRequest, "Invalid repo name: %s", name)
 	case !u.owns(ns):
@@ -45,195 +42,99 @@ func (q repoRequest) repoName(u *User) (string, error) {
 }
 
 // createRepo answers POST /api/repos/create.
-func (s *Server) createRepo(w http.ResponseWriter, r *http.Request) error {
-	name, q, err := s.repoBody(r)
+func createRepo(c *call, q repoRequest) (any, error) {
+	name, err := q.repoName(c.user)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.repos[name] != nil {
-		return &apiError{status: http.StatusConflict, message: "You already created this model repo",
-			extra: map[string]any{"url": s.URL + "/" + name}}
+	link := c.URL + "/" + name
+	if c.repos[name] != nil {
+		return nil, &apiError{status: http.StatusConflict, message: "You already created this model repo", extra: map[string]any{"url": link}}
 	}
-	private := q.Visibility == "private" || q.Visibility == "" && q.Private != nil && *q.Private
-	rp := s.newRepo(name, repoOptions{Private: private})
-	if err := s.land(rp); err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"url": s.URL + "/" + name, "name": name, "id": blobID([]byte(name))[:24], "private": private})
-	return nil
-}
-
-// repoBody reads the body and checks the caller's right to the name in it.
-func (s *Server) repoBody(r *http.Request) (name string, q repoRequest, err error) {
-	u, err := s.knownUser(r)
-	if err != nil {
-		return "", q, err
-	}
-	if err := readJSON(r, &q); err != nil {
-		return "", q, err
-	}
-	name, err = q.repoName(u)
-	return name, q, err
+	rp := c.newRepo(name)
+	rp.opts.Private = q.Visibility == "private" || q.Visibility == "" && q.Private
+	return map[string]any{"url": link, "name": name, "id": blobID([]byte(name))[:24], "private": rp.opts.Private}, c.folder.land(rp)
 }
 
 // deleteRepo answers DELETE /api/repos/delete.
-func (s *Server) deleteRepo(w http.ResponseWriter, r *http.Request) error {
-	name, _, err := s.repoBody(r)
+func deleteRepo(c *call, q repoRequest) (any, error) {
+	name, err := q.repoName(c.user)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.repos[name] == nil {
-		return errRepoNotFound(false)
+	if c.repos[name] == nil {
+		return nil, errRepoNotFound(false)
 	}
-	delete(s.repos, name)
-	if err := s.unland(name); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusOK)
-	return nil
+	return nil, c.remove(name)
 }
 
 // moveRepo answers POST /api/repos/move.
-func (s *Server) moveRepo(w http.ResponseWriter, r *http.Request) error {
-	u, err := s.knownUser(r)
-	if err != nil {
-		return err
-	}
-	var q repoRequest
-	if err := readJSON(r, &q); err != nil {
-		return err
-	}
-	to, err := repoRequest{Name: q.ToRepo}.repoName(u)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func moveRepo(c *call, q repoRequest) (any, error) {
+	to, err := repoRequest{Name: q.ToRepo}.repoName(c.user)
 	switch {
-	case s.repos[q.FromRepo] == nil:
-		return errRepoNotFound(false)
-	case s.repos[to] != nil:
-		return fail(http.StatusConflict, "%s exists", to)
+	case err != nil:
+		return nil, err
+	case c.repos[q.FromRepo] == nil:
+		return nil, errRepoNotFound(false)
+	case c.repos[to] != nil:
+		return nil, fail(http.StatusConflict, "%s exists", to)
 	}
-	s.rename(q.FromRepo, to)
-	writeJSON(w, http.StatusOK, map[string]any{"url": s.URL + "/" + to})
-	return nil
+	c.rename(q.FromRepo, to)
+	return map[string]any{"url": c.URL + "/" + to}, nil
 }
 
 // settings answers PUT /api/models/{id}/settings.
-func (s *Server) settings(w http.ResponseWriter, r *http.Request) error {
-	rp, _, err := s.repoFor(r, accessWrite)
-	if err != nil {
-		return err
-	}
-	var q struct {
-		Gated      any    `json:"gated"`
-		Private    *bool  `json:"private"`
-		Visibility string `json:"visibility"`
-	}
-	if err := readJSON(r, &q); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func settings(c *call, q struct {
+	Gated      any
+	Private    *bool
+	Visibility string
+}) (any, error) {
+	opts := &c.repo.opts
 	switch q.Gated {
 	case "auto", "manual":
-		rp.opts.Gated = q.Gated.(string)
+		opts.Gated = q.Gated.(string)
 	case false:
-		rp.opts.Gated = ""
+		opts.Gated = ""
 	case nil:
 	default:
-		return fail(http.StatusBadRequest, "gated must be \"auto\", \"manual\" or false")
+		return nil, fail(http.StatusBadRequest, "gated must be \"auto\", \"manual\" or false")
 	}
 	if q.Private != nil {
-		rp.opts.Private = *q.Private
+		opts.Private = *q.Private
 	}
 	if q.Visibility != "" {
-		rp.opts.Private = q.Visibility == "private"
+		opts.Private = q.Visibility == "private"
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"private": rp.opts.Private, "gated": rp.opts.Gated})
-	return nil
+	return map[string]any{"private": opts.Private, "gated": opts.Gated}, nil
 }
 
 // createBranch answers POST /api/models/{id}/branch/{branch}.
-func (s *Server) createBranch(w http.ResponseWriter, r *http.Request) error {
-	rp, _, err := s.repoFor(r, accessWrite)
-	if err != nil {
-		return err
-	}
-	var q struct {
-		StartingPoint string `json:"startingPoint"`
-	}
-	if err := readJSON(r, &q); err != nil {
-		return err
-	}
-	branch := r.PathValue("branch")
+func createBranch(c *call, q struct{ StartingPoint string }) (any, error) {
+	branch := c.r.PathValue("branch")
 	if strings.HasPrefix(branch, "refs/") {
-		return fail(http.StatusBadRequest, "Invalid branch name: %s", branch)
+		return nil, fail(http.StatusBadRequest, "Invalid branch name: %s", branch)
 	}
-	if q.StartingPoint == "" {
-		q.StartingPoint = "main"
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	ref := "refs/heads/" + branch
-	if rp.refs[ref] != "" {
-		return fail(http.StatusConflict, "Reference already exists: %s", branch)
+	if c.repo.refs[ref] != "" {
+		return nil, fail(http.StatusConflict, "Reference already exists: %s", branch)
 	}
-	start := rp.resolve(q.StartingPoint)
+	start := c.repo.resolve(cmp.Or(q.StartingPoint, "main"))
 	if start == nil {
-		return errRevisionNotFound(q.StartingPoint)
+		return nil, errRevisionNotFound(q.StartingPoint)
 	}
-	rp.refs[ref] = start.oid
-	w.WriteHeader(http.StatusOK)
-	return nil
+	c.repo.refs[ref] = start.OID
+	return nil, nil
 }
 
 // deleteBranch answers DELETE /api/models/{id}/branch/{branch}.
-func (s *Server) deleteBranch(w http.ResponseWriter, r *http.Request) error {
-	rp, _, err := s.repoFor(r, accessWrite)
-	if err != nil {
-		return err
-	}
-	branch := r.PathValue("branch")
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func deleteBranch(c *call) (any, error) {
+	branch := c.r.PathValue("branch")
 	switch {
 	case branch == "main":
-		return fail(http.StatusForbidden, "Cannot delete branch: main")
-	case rp.refs["refs/heads/"+branch] == "":
-		return errRevisionNotFound(branch)
+		return nil, fail(http.StatusForbidden, "Cannot delete branch: main")
+	case c.repo.refs["refs/heads/"+branch] == "":
+		return nil, errRevisionNotFound(branch)
 	}
-	delete(rp.refs, "refs/heads/"+branch)
-	w.WriteHeader(http.StatusOK)
-	return nil
-}
-
-// redirectRenamed sends requests for an old repo name to the new one, with a
-// relative Location as the hub does.
-func (s *Server) redirectRenamed(w http.ResponseWriter, r *http.Request) bool {
-	s.mu.Lock()
-	renames := maps.Clone(s.renames)
-	s.mu.Unlock()
-	path := r.URL.EscapedPath()
-	for from, to := range renames {
-		for _, prefix := range []string{"/api/models/", "/api/resolve-cache/models/", "/"} {
-			rest, ok := strings.CutPrefix(path, prefix+from)
-			if !ok || rest != "" && rest[0] != '/' && !strings.HasPrefix(rest, ".git/") {
-				continue
-			}
-			location := prefix + to + rest
-			if r.URL.RawQuery != "" {
-				location += "?" + r.URL.RawQuery
-			}
-			w.Header().Set("Location", location)
-			w.WriteHeader(http.StatusTemporaryRedirect)
-			return true
-		}
-	}
-	return false
+	delete(c.repo.refs, "refs/heads/"+branch)
+	return nil, nil
 }

@@ -6,11 +6,11 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 )
 
-// ModelOptions shapes a generated model. Zero fields take the defaults: a model
-// of about 0.6 MB in one file.
+// ModelOptions shapes a generated model. Zero fields take the defaults: a model of about 0.6 MB in one file.
 type ModelOptions struct {
 	Layers       int // 2
 	Hidden       int // 64
@@ -20,27 +20,26 @@ type ModelOptions struct {
 	HeadDim      int // Hidden / Heads
 	Vocab        int // 512
 
-	Tied       bool  // config says tied, and lm_head.weight is not stored
-	StoreTied  bool  // with Tied: lm_head.weight is stored, equal to the embedding
-	ShardBytes int64 // largest size of the tensors in one file; 0 is one file
-	Order      Order // of the tensors over the files
-	ExtraFiles bool  // also original/, consolidated.safetensors, pytorch_model.bin, an image
-	BaseModel  string
+	Tied       bool              // config says tied, and lm_head.weight is not stored
+	StoreTied  bool              // with Tied: lm_head.weight is stored, equal to the embedding
+	ShardBytes int64             // largest size of the tensors in one file; 0 is one file
+	Order      Order             // of the tensors over the files
+	ExtraFiles bool              // also original/, consolidated.safetensors, pytorch_model.bin, an image
+	Repeat     int64             // when set: this many bytes of weights are made and fill all files, again and again
 	Extra      map[string][]byte // further files; nil content leaves a file out
 }
 
 // Order is how tensors are dealt to the files.
 type Order int
 
-// The orders that real repos have, and one that is as bad as can be.
+// The orders that real repos have, and the worst one.
 const (
 	OrderModel     Order = iota // as the model class defines them
 	OrderName                   // sorted by name: layer 10 before layer 2
 	OrderScattered              // all q_proj, then all k_proj, …: a unit lies everywhere
 )
 
-// Model is a generated model: weight files whose bytes are made when they are
-// read, and the small files beside them.
+// Model is a generated model: weight files whose bytes are made when they are read, and the small files beside them.
 type Model struct {
 	Small   map[string][]byte
 	Weights []Generated
@@ -53,32 +52,19 @@ type Generated struct {
 	Body io.ReaderAt // safe for concurrent use
 }
 
-// LlamaModel is NewLlama with every file in memory.
-func LlamaModel(seed uint64, opt ModelOptions) map[string][]byte { return NewLlama(seed, opt).Files() }
-
-// Qwen3Model is NewQwen3 with every file in memory.
-func Qwen3Model(seed uint64, opt ModelOptions) map[string][]byte { return NewQwen3(seed, opt).Files() }
-
-// NewLlama makes a Llama-shaped model: no biases, lm_head of its own unless
-// Tied.
+// NewLlama makes a Llama-shaped model: no biases, lm_head of its own unless Tied.
 func NewLlama(seed uint64, opt ModelOptions) *Model {
-	return newModel(seed, opt.withDefaults(), family{
-		architecture: "LlamaForCausalLM", modelType: "llama",
-	})
+	return newModel(seed, opt, family{architecture: "LlamaForCausalLM", modelType: "llama"})
 }
 
 // NewQwen3 makes a Qwen3-shaped model: norms for queries and keys.
 func NewQwen3(seed uint64, opt ModelOptions) *Model {
-	return newModel(seed, opt.withDefaults(), family{
-		architecture: "Qwen3ForCausalLM", modelType: "qwen3", qkNorm: true,
-	})
+	return newModel(seed, opt, family{architecture: "Qwen3ForCausalLM", modelType: "qwen3", qkNorm: true})
 }
 
 // NewQwen2 makes a Qwen2-shaped model: biases for queries, keys and values.
 func NewQwen2(seed uint64, opt ModelOptions) *Model {
-	return newModel(seed, opt.withDefaults(), family{
-		architecture: "Qwen2ForCausalLM", modelType: "qwen2", qkvBias: true,
-	})
+	return newModel(seed, opt, family{architecture: "Qwen2ForCausalLM", modelType: "qwen2", qkvBias: true})
 }
 
 func (o ModelOptions) withDefaults() ModelOptions {
@@ -97,19 +83,13 @@ func (o ModelOptions) withDefaults() ModelOptions {
 	return o
 }
 
+// newModel gives a model to its caller alone, who may change the map of small files and the list of weights.
 func newModel(seed uint64, opt ModelOptions, fam family) *Model {
-	shards := pack(order(fam.tensors(seed, opt), opt.Order), opt.ShardBytes)
-	m := &Model{Small: fam.smallFiles(opt)}
-	for _, s := range shards {
-		m.Weights = append(m.Weights, Generated{Path: s.path, Size: s.size, Body: s})
-	}
-	if len(shards) > 1 {
-		m.Small["model.safetensors.index.json"] = indexJSON(shards)
-	}
-	if opt.ExtraFiles {
-		maps.Copy(m.Small, extraFiles(shards[0]))
-	}
-	for p, content := range opt.Extra {
+	extra := opt.Extra
+	opt.Extra = nil
+	made := madeModels.get(seed, opt.withDefaults(), fam)
+	m := &Model{Small: maps.Clone(made.Small), Weights: slices.Clone(made.Weights)}
+	for p, content := range extra {
 		if content == nil {
 			delete(m.Small, p)
 			continue
@@ -119,8 +99,76 @@ func newModel(seed uint64, opt ModelOptions, fam family) *Model {
 	return m
 }
 
-// pack fills files up to limit bytes of tensors and names them as transformers
-// does.
+// Limits of the models whose bytes are kept.
+const (
+	maxKeptModel  = 64 << 20
+	maxKeptModels = 256 << 20
+)
+
+// madeModels keeps small models for the whole process: tests make the same few again and again, and spent more time on
+// their weights than on encoding them. It is forgotten as a whole when it grows too large.
+var madeModels modelCache
+
+type modelCache struct {
+	mu     sync.Mutex
+	models map[string]*Model
+	nBytes int64
+}
+
+func (c *modelCache) get(seed uint64, opt ModelOptions, fam family) *Model {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := fmt.Sprint(seed, opt, fam)
+	m := c.models[key]
+	if m != nil {
+		return m
+	}
+	m = generate(seed, opt, fam)
+	if m.Size() > maxKeptModel {
+		return m
+	}
+	if c.models == nil || c.nBytes+m.Size() > maxKeptModels {
+		c.models, c.nBytes = map[string]*Model{}, 0
+	}
+	for _, g := range m.Weights {
+		g.Body.(*shard).keep()
+	}
+	c.models[key] = m
+	c.nBytes += m.Size()
+	return m
+}
+
+func generate(seed uint64, opt ModelOptions, fam family) *Model {
+	shards := pack(order(fam.tensors(seed, opt), opt.Order), opt.ShardBytes)
+	m := &Model{Small: fam.smallFiles(opt)}
+	block := make([]byte, opt.Repeat)
+	_, _ = tensor{name: "repeated", shape: []int64{opt.Repeat/2048 + 1, 1024}, seed: seed, std: 0.025}.ReadAt(block, 0)
+	for _, s := range shards {
+		s.repeat = block
+		m.Weights = append(m.Weights, Generated{Path: s.path, Size: s.size, Body: s})
+	}
+	if len(shards) > 1 {
+		m.Small["model.safetensors.index.json"] = indexJSON(shards)
+	}
+	if opt.ExtraFiles {
+		maps.Copy(m.Small, extraFiles(shards[0]))
+	}
+	return m
+}
+
+// order deals the tensors as o says.
+func order(tensors []tensor, o Order) []tensor {
+	out := slices.Clone(tensors)
+	switch o {
+	case OrderName:
+		slices.SortFunc(out, func(a, b tensor) int { return strings.Compare(a.name, b.name) })
+	case OrderScattered:
+		slices.SortStableFunc(out, func(a, b tensor) int { return strings.Compare(a.suffix(), b.suffix()) })
+	}
+	return out
+}
+
+// pack fills files up to limit bytes of tensors and names them as transformers does.
 func pack(tensors []tensor, limit int64) []*shard {
 	var groups [][]tensor
 	var nBytes int64
@@ -142,23 +190,30 @@ func pack(tensors []tensor, limit int64) []*shard {
 	return shards
 }
 
-// Files makes every byte of the model.
-func (m *Model) Files() map[string][]byte {
-	out := maps.Clone(m.Small)
-	bodies := make([][]byte, len(m.Weights))
+// each calls f for every weight file, several at a time.
+func (m *Model) each(f func(i int, g Generated)) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, g := range m.Weights {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			bodies[i] = make([]byte, g.Size)
-			if _, err := g.Body.ReadAt(bodies[i], 0); err != nil && err != io.EOF {
-				panic("hubtest: internal error: " + err.Error())
-			}
+			f(i, g)
 		})
 	}
 	wg.Wait()
+}
+
+// Files makes every byte of the model.
+func (m *Model) Files() map[string][]byte {
+	out := maps.Clone(m.Small)
+	bodies := make([][]byte, len(m.Weights))
+	m.each(func(i int, g Generated) {
+		bodies[i] = make([]byte, g.Size)
+		if _, err := g.Body.ReadAt(bodies[i], 0); err != nil && err != io.EOF {
+			panic("hubtest: internal error: " + err.Error())
+		}
+	})
 	for i, g := range m.Weights {
 		out[g.Path] = bodies[i]
 	}
@@ -166,44 +221,21 @@ func (m *Model) Files() map[string][]byte {
 }
 
 // Size is the number of bytes of all weight files.
-func (m *Model) Size() int64 {
-	var n int64
+func (m *Model) Size() (n int64) {
 	for _, g := range m.Weights {
 		n += g.Size
 	}
 	return n
 }
 
-// AddModel makes a repo of a generated model without keeping its weights in
-// memory; each weight file is read once to hash it, several at a time. It
-// returns the commit.
+// AddModel makes a repo of a generated model and returns the commit. Each weight file is read once to hash it; a large one
+// is never in memory as a whole.
 func (s *Server) AddModel(name string, m *Model, opts ...RepoOption) string {
 	sums := make([]string, len(m.Weights))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i, g := range m.Weights {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			sums[i], _ = hashBody(g.Body, g.Size)
-		})
-	}
-	wg.Wait()
+	m.each(func(i int, g Generated) { sums[i], _ = hashBody(g.Body, g.Size) })
 	head := s.AddRepo(name, m.Small, opts...)
 	for i, g := range m.Weights {
 		head, _ = s.AddGenerated(name, g.Path, g.Size, sums[i], g.Body)
 	}
 	return head
-}
-
-// order deals the tensors as o says.
-func order(tensors []tensor, o Order) []tensor {
-	out := slices.Clone(tensors)
-	switch o {
-	case OrderName:
-		slices.SortFunc(out, func(a, b tensor) int { return compare(a.name, b.name) })
-	case OrderScattered:
-		slices.SortStableFunc(out, func(a, b tensor) int { return compare(suffix(a.name), suffix(b.name)) })
-	}
-	return out
 }

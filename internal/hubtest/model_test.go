@@ -154,7 +154,7 @@ func TestFamilies(t *testing.T) {
 	if !bytes.Contains(tied["config.json"], []byte(`"tie_word_embeddings": true`)) {
 		t.Error("config is not tied")
 	}
-	if errs, _ := checkCard(tied["README.md"]); errs != nil {
+	if errs, _ := checkCard(string(tied["README.md"])); errs != nil {
 		t.Errorf("card: %v", errs)
 	}
 }
@@ -220,9 +220,9 @@ func TestAddModel(t *testing.T) {
 }
 
 func BenchmarkModel(b *testing.B) {
-	m := NewLlama(1, ModelOptions{Hidden: 512, Layers: 4, Vocab: 8192, ShardBytes: 8 << 20})
-	b.SetBytes(m.Size())
-	for b.Loop() {
-		m.Files()
+	opt := ModelOptions{Hidden: 512, Layers: 4, Vocab: 8192, ShardBytes: 8 << 20}
+	b.SetBytes(NewLlama(0, opt).Size())
+	for seed := uint64(1); b.Loop(); seed++ {
+		NewLlama(seed, opt).Files()
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Expand lists strings that a regex of RE2 matches, for models that have the modules of a pattern; every repetition
-// stands for the given digits. It panics at what patterns of module paths do not have.
+// Expand lists strings that a regex of RE2 matches, as module paths for a model; every repetition stands for the given
+// digits. It panics at syntax that patterns of module paths do not use.
 func Expand(regex string, digits ...string) []string {
 	re, err := syntax.Parse(regex, syntax.Perl)
 	if err != nil {
@@ -18,7 +18,7 @@ func Expand(regex string, digits ...string) []string {
 	return expand(re, digits)
 }
 
-func expand(re *syntax.Regexp, digits []string) []string {
+func expand(re *syntax.Regexp, digits []string) (out []string) {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return []string{string(re.Rune)}
@@ -29,42 +29,34 @@ func expand(re *syntax.Regexp, digits []string) []string {
 	case syntax.OpCapture:
 		return expand(re.Sub[0], digits)
 	case syntax.OpAlternate:
-		var out []string
 		for _, s := range re.Sub {
 			out = append(out, expand(s, digits)...)
 		}
-		return out
 	case syntax.OpCharClass:
-		var out []string
 		for i := 0; i < len(re.Rune); i += 2 {
 			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
 				out = append(out, string(r))
 			}
 		}
-		return out
 	case syntax.OpConcat:
-		out := []string{""}
+		out = []string{""}
 		for _, s := range re.Sub {
-			out = product(out, expand(s, digits))
+			var longer []string
+			for _, head := range out {
+				for _, tail := range expand(s, digits) {
+					longer = append(longer, head+tail)
+				}
+			}
+			out = longer
 		}
-		return out
-	}
-	panic(fmt.Sprintf("hubtest: no expansion for %v in %v", re.Op, re))
-}
-
-// product joins every string of a with every string of b.
-func product(a, b []string) []string {
-	var out []string
-	for _, x := range a {
-		for _, y := range b {
-			out = append(out, x+y)
-		}
+	default:
+		panic(fmt.Sprintf("hubtest: no expansion for %v in %v", re.Op, re))
 	}
 	return out
 }
 
-// CheckpointName gives the name that a checkpoint on the Hub has for a module path of the loaded model, by the path renames
-// of a catalogue entry: pairs of a regex for the start of the Hub's name and what takes its place. The longest counts.
+// CheckpointName gives the Hub's name for a module path of the loaded model, by the path renames of a catalogue entry. A
+// rename is a regex for the start of the Hub's name, and the start of the path that replaces it; the longest start wins.
 func CheckpointName(renames [][2]string, name string) string {
 	renames = slices.Clone(renames)
 	slices.SortStableFunc(renames, func(a, b [2]string) int { return cmp.Compare(len(b[1]), len(a[1])) })

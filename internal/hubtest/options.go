@@ -1,15 +1,13 @@
 package hubtest
 
-import (
-	"time"
-)
+import "time"
 
 // Option changes a server before it starts.
 type Option func(*config)
 
 type config struct {
 	clock         func() time.Time
-	users         map[string]User
+	users         map[string]User // by token; empty: every token is anyUser's
 	anyUser       User
 	lfsThreshold  int64
 	multipartFrom int64
@@ -19,18 +17,23 @@ type config struct {
 	uploadTTL     time.Duration
 	unrangedLimit int64
 	cloudFront    bool
-	resolveCache  func(path string) bool
 	quota         map[string]int
 	downRate      int64
 	upRate        int64
-	dropUploads   bool
-	pushDir       string
+	storage       storage
 	xetHashes     bool
+}
+
+// storage says where uploaded bytes go. The zero value keeps them in memory.
+type storage struct {
+	drop   bool   // hash and forget them
+	folder string // write them, and every main branch, to this folder
 }
 
 func defaultConfig() config {
 	return config{
 		clock:         time.Now,
+		users:         map[string]User{},
 		anyUser:       User{Name: "tester", All: true},
 		lfsThreshold:  10 << 20,
 		multipartFrom: 64 << 20,
@@ -39,34 +42,25 @@ func defaultConfig() config {
 		downloadTTL:   time.Hour,
 		uploadTTL:     15 * time.Minute,
 		unrangedLimit: 50_000_000_000,
-		resolveCache:  isJSON,
+		quota:         map[string]int{},
 	}
 }
 
-// WithClock sets the clock that expiry times and commit dates are taken from.
+// WithClock sets the clock for expiry times and commit dates.
 func WithClock(now func() time.Time) Option { return func(c *config) { c.clock = now } }
 
-// WithUser makes token valid for u. Without this option every non-empty token
-// is valid and may do everything, as the user of WithAnyUser.
-func WithUser(token string, u User) Option {
-	return func(c *config) {
-		if c.users == nil {
-			c.users = map[string]User{}
-		}
-		c.users[token] = u
-	}
-}
+// WithUser makes token valid for u. Without this option every non-empty token is valid and may do everything, as the user
+// of WithAnyUser.
+func WithUser(token string, u User) Option { return func(c *config) { c.users[token] = u } }
 
-// WithAnyUser sets the name of the user that every token stands for while no
-// WithUser is given.
+// WithAnyUser names the user whom every token stands for while no WithUser is given.
 func WithAnyUser(name string) Option { return func(c *config) { c.anyUser.Name = name } }
 
-// WithLFSThreshold sets the size in bytes from which preupload asks for LFS
-// whatever the file name and content (default 10 MiB).
+// WithLFSThreshold sets the size in bytes from which preupload asks for LFS whatever the file's name and content (default
+// 10 MiB).
 func WithLFSThreshold(nBytes int64) Option { return func(c *config) { c.lfsThreshold = nBytes } }
 
-// WithMultipart makes uploads of at least from bytes multipart, in parts of
-// chunk bytes (default: 64 MiB, 16,000,000).
+// WithMultipart makes uploads of at least from bytes multipart, in parts of chunk bytes (default: 64 MiB, 16,000,000).
 func WithMultipart(from, chunk int64) Option {
 	return func(c *config) { c.multipartFrom, c.chunkSize = from, chunk }
 }
@@ -74,52 +68,36 @@ func WithMultipart(from, chunk int64) Option {
 // WithPageSize sets the number of tree entries and commits on a page (default 1000).
 func WithPageSize(n int) Option { return func(c *config) { c.pageSize = n } }
 
-// WithURLLifetime sets how long signed URLs hold (default: one hour for
-// downloads, 15 minutes for uploads).
+// WithURLLifetime sets how long signed URLs hold (default: one hour for downloads, 15 minutes for uploads).
 func WithURLLifetime(download, upload time.Duration) Option {
 	return func(c *config) { c.downloadTTL, c.uploadTTL = download, upload }
 }
 
-// WithUnrangedLimit sets the size in bytes above which the CDN answers 400 to a
-// GET without a Range header (default 50·10⁹).
+// WithUnrangedLimit sets the size in bytes above which the CDN answers 400 to a GET without a Range header (default
+// 50·10⁹).
 func WithUnrangedLimit(nBytes int64) Option { return func(c *config) { c.unrangedLimit = nBytes } }
 
-// WithCloudFront makes download URLs carry CloudFront parameters (Expires,
-// Policy, Signature, Key-Pair-Id) in place of S3 ones.
+// WithCloudFront makes download URLs carry the parameters of CloudFront (Expires, Policy, Signature, Key-Pair-Id) in
+// place of S3's.
 func WithCloudFront() Option { return func(c *config) { c.cloudFront = true } }
 
-// WithResolveCache says which git files are answered by a relative redirect to
-// the resolve cache (default: those whose name ends in .json).
-func WithResolveCache(use func(path string) bool) Option {
-	return func(c *config) { c.resolveCache = use }
-}
+// WithQuota limits a rate-limit bucket ("api" or "resolvers") to n requests per five minutes of the server's clock; the
+// next one gets 429.
+func WithQuota(bucket string, n int) Option { return func(c *config) { c.quota[bucket] = n } }
 
-// WithQuota limits a rate-limit bucket ("api" or "resolvers") to n requests per
-// five minutes of the server's clock; the next one gets 429.
-func WithQuota(bucket string, n int) Option {
-	return func(c *config) {
-		if c.quota == nil {
-			c.quota = map[string]int{}
-		}
-		c.quota[bucket] = n
-	}
-}
-
-// WithLinkSpeed limits all answers together to down bytes per second and all
-// request bodies together to up; 0 is no limit.
+// WithLinkSpeed limits all answers together to down bytes per second and all request bodies together to up; 0 is no
+// limit.
 func WithLinkSpeed(down, up int64) Option {
 	return func(c *config) { c.downRate, c.upRate = down, up }
 }
 
-// WithXetHashes makes tree entries of large files carry xetHash, which the copy
-// route then insists on (without this option it takes any). Nothing else of Xet
-// is there.
+// WithXetHashes makes tree entries of large files carry xetHash, which the copy route then insists on (without this option
+// it takes any hash). Nothing else of Xet is there.
 func WithXetHashes() Option { return func(c *config) { c.xetHashes = true } }
 
-// WithDropUploads hashes uploaded large files and forgets their bytes: size and
-// sha256 stay, downloading them answers 410.
-func WithDropUploads() Option { return func(c *config) { c.dropUploads = true } }
+// WithDropUploads hashes uploaded large files and forgets their bytes: size and sha256 stay, downloading them answers 410.
+func WithDropUploads() Option { return func(c *config) { c.storage.drop = true } }
 
-// WithPushDir writes every commit to a main branch to root/<namespace>/<name>/,
-// each file by rename, and keeps uploads under root/.hubd until then.
-func WithPushDir(root string) Option { return func(c *config) { c.pushDir = root } }
+// WithPushDir writes every commit to a main branch to root/<namespace>/<name>/, each file by rename, and keeps uploads
+// under root/.hubd until then.
+func WithPushDir(root string) Option { return func(c *config) { c.storage.folder = root } }

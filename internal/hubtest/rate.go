@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// link is a wire of limited speed that all transfers in one direction share. A
-// nil link is infinitely fast.
+// link is a wire of limited speed that all transfers in one direction share. A nil link is infinitely fast.
 type link struct {
 	perSecond float64
 	mu        sync.Mutex
@@ -23,8 +22,7 @@ func newLink(bytesPerSecond int64) *link {
 	return &link{perSecond: float64(bytesPerSecond)}
 }
 
-// clip shortens p to what passes in about 20 ms, so that several transfers
-// share the wire evenly.
+// clip shortens p to what passes in about 20 ms, so that several transfers share the wire evenly.
 func (l *link) clip(p []byte) []byte {
 	if l == nil {
 		return p
@@ -60,41 +58,14 @@ func sleep(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// pacedWriter sends answers at the speed of the link.
-type pacedWriter struct {
-	http.ResponseWriter
-	link *link
-	done <-chan struct{} // of the request
-}
-
-func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (w *pacedWriter) Write(p []byte) (int, error) {
-	if w.link == nil {
-		return w.ResponseWriter.Write(p)
-	}
-	total := 0
-	for len(p) > 0 {
-		chunk := w.link.clip(p)
-		w.link.wait(w.done, len(chunk))
-		n, err := w.ResponseWriter.Write(chunk)
-		total += n
-		if err != nil {
-			return total, err
-		}
-		p = p[n:]
-	}
-	return total, nil
-}
-
 const (
 	rateWindow   = 5 * time.Minute
 	defaultQuota = 1_000_000
 )
 
-// rateHeaders counts requests per bucket and window and writes the RateLimit
-// fields of IETF draft 9, as the hub does on every answer.
-type rateHeaders struct {
+// rateLimits counts requests per bucket and window and writes the RateLimit fields of IETF draft 9, as the hub does on
+// every answer.
+type rateLimits struct {
 	quota map[string]int
 
 	mu    sync.Mutex
@@ -112,7 +83,7 @@ func bucketOf(r *http.Request) string {
 	return "pages"
 }
 
-func (l *rateHeaders) limit(bucket string) int {
+func (l *rateLimits) limit(bucket string) int {
 	if q, ok := l.quota[bucket]; ok {
 		return q
 	}
@@ -120,7 +91,7 @@ func (l *rateHeaders) limit(bucket string) int {
 }
 
 // stamp counts r and sets both header fields.
-func (l *rateHeaders) stamp(h http.Header, r *http.Request, now time.Time) {
+func (l *rateLimits) stamp(h http.Header, r *http.Request, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.used == nil || now.Sub(l.start) >= rateWindow {
@@ -135,7 +106,7 @@ func (l *rateHeaders) stamp(h http.Header, r *http.Request, now time.Time) {
 }
 
 // check refuses a request whose bucket was used up before it.
-func (l *rateHeaders) check(r *http.Request) *apiError {
+func (l *rateLimits) check(r *http.Request) *apiError {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b := bucketOf(r); l.used[b] > l.limit(b) {

@@ -4,57 +4,63 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 )
 
-// repo is one model repo. Everything but the immutable commits is guarded by
-// Server.mu.
+// repo is one model repo. The lock of the store guards everything but the immutable commits.
 type repo struct {
 	name    string // namespace/name
 	opts    repoOptions
 	created time.Time
 	refs    map[string]string  // refs/heads/main → commit
-	commits map[string]*commit // all of them, also unreachable ones
+	commits map[string]*Commit // all of them, also unreachable ones
 	holds   map[string]bool    // sha256 of the objects in its LFS store
 	prs     []*pullRequest
-	serial  int              // number of commits made, so that ids do not depend on time
-	landed  map[string]entry // what the push folder holds
+	serial  int             // number of commits made, so that ids do not depend on time
+	landed  map[string]File // the files in the push folder
 }
 
-// commit is one immutable state of a repo.
-type commit struct {
-	oid, parent    string
-	title, message string
-	author         string
-	date           time.Time
-	files          map[string]entry
+// Commit is one immutable state of a repo.
+type Commit struct {
+	OID, Parent    string
+	Title, Message string
+	Author         string
+	Date           time.Time
+	Files          map[string]File
 }
 
-// entry is one file of a commit: content of a git file, or sha256 of a large one.
-type entry struct {
-	oid     string // git hash of the content, or of the pointer
-	size    int64  // real size
-	sha256  string // empty for a git file
-	content []byte // of a git file
+// File is one file of a commit: a git file, whose content it holds, or a large one, which is an object.
+type File struct {
+	Size    int64
+	SHA256  string // of a large file, else empty
+	BlobID  string // git hash of the content, or of the LFS pointer
+	content string // of a git file
 }
 
-func (e entry) isLFS() bool { return e.sha256 != "" }
+func (e File) isLFS() bool { return e.SHA256 != "" }
 
-func gitEntry(content []byte) entry {
-	return entry{oid: blobID(content), size: int64(len(content)), content: content}
+func gitFile(content string) File {
+	return File{BlobID: blobID([]byte(content)), Size: int64(len(content)), content: content}
 }
 
-func lfsEntry(sha string, size int64) entry {
-	return entry{oid: blobID(pointer(sha, size)), size: size, sha256: sha}
+func largeFile(sha string, size int64) File {
+	return File{BlobID: blobID([]byte(pointer(sha, size))), Size: size, SHA256: sha}
 }
 
-func (rp *repo) namespace() string {
-	ns, _, _ := strings.Cut(rp.name, "/")
-	return ns
+// blobID is git's hash of a file: SHA-1 over a header and the content.
+func blobID(content []byte) string {
+	h := sha1.New()
+	fmt.Fprintf(h, "blob %d\x00", len(content))
+	h.Write(content)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// pointer is the text that git stores in place of a large file.
+func pointer(sha string, size int64) string {
+	return fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", sha, size)
 }
 
 type repoOptions struct {
@@ -75,37 +81,31 @@ func Gated(mode string) RepoOption { return func(o *repoOptions) { o.Gated = mod
 // Disabled makes the hub refuse every access.
 func Disabled() RepoOption { return func(o *repoOptions) { o.Disabled = true } }
 
-// newRepo makes an empty repo with the hub's first commit. The caller holds s.mu.
-func (s *Server) newRepo(name string, opts repoOptions) *repo {
-	rp := &repo{
-		name: name, opts: opts, created: s.cfg.clock(),
-		refs: map[string]string{}, commits: map[string]*commit{}, holds: map[string]bool{},
-	}
-	first := map[string]entry{attributesFile: gitEntry([]byte(defaultAttributes))}
-	rp.add(s.cfg.clock(), "refs/heads/main", &commit{title: "initial commit", author: "system", files: first})
-	s.repos[name] = rp
-	delete(s.renames, name)
-	return rp
+func (rp *repo) namespace() string {
+	ns, _, _ := strings.Cut(rp.name, "/")
+	return ns
 }
 
-// add appends c to a ref and returns its id. The caller holds Server.mu.
-func (rp *repo) add(now time.Time, ref string, c *commit) string {
+// add appends c to a ref and returns its id.
+func (rp *repo) add(now time.Time, ref string, c *Commit) string {
 	rp.serial++
-	c.parent, c.date = rp.refs[ref], now
+	c.Parent, c.Date = rp.refs[ref], now
 	h := sha1.New()
-	fmt.Fprintf(h, "%s\x00%d\x00%s\x00%s\x00%s\x00", rp.name, rp.serial, c.parent, c.title, c.message)
-	for _, p := range slices.Sorted(maps.Keys(c.files)) {
-		fmt.Fprintf(h, "%s\x00%s\n", p, c.files[p].oid)
+	fmt.Fprintf(h, "%s\x00%d\x00%s\x00%s\x00%s\x00", rp.name, rp.serial, c.Parent, c.Title, c.Message)
+	for _, p := range slices.Sorted(maps.Keys(c.Files)) {
+		fmt.Fprintf(h, "%s\x00%s\n", p, c.Files[p].BlobID)
 	}
-	c.oid = hex.EncodeToString(h.Sum(nil))
-	rp.commits[c.oid] = c
-	rp.refs[ref] = c.oid
-	return c.oid
+	c.OID = hex.EncodeToString(h.Sum(nil))
+	rp.commits[c.OID] = c
+	rp.refs[ref] = c.OID
+	return c.OID
 }
 
-// resolve turns a branch, tag, full ref or commit id into a commit, nil when
-// there is none. The caller holds Server.mu.
-func (rp *repo) resolve(rev string) *commit {
+// resolve turns a branch, tag, full ref or commit id into a commit, nil when there is none, or no repo.
+func (rp *repo) resolve(rev string) *Commit {
+	if rp == nil {
+		return nil
+	}
 	if rev == "HEAD" {
 		rev = "main"
 	}
@@ -117,96 +117,12 @@ func (rp *repo) resolve(rev string) *commit {
 	return rp.commits[rev]
 }
 
-// commitAt is resolve with the lock and the hub's error.
-func (s *Server) commitAt(rp *repo, rev string) (*commit, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := rp.resolve(rev)
-	if c == nil {
-		return nil, errRevisionNotFound(rev)
+// history lists c and its ancestors, newest first.
+func (rp *repo) history(c *Commit) (out []*Commit) {
+	for ; c != nil; c = rp.commits[c.Parent] {
+		out = append(out, c)
 	}
-	return c, nil
-}
-
-// AddRepo makes a repo (or replaces it) whose main branch holds files, large
-// ones as LFS objects, and returns the commit. The contents are borrowed for
-// the life of the server.
-func (s *Server) AddRepo(name string, files map[string][]byte, opts ...RepoOption) string {
-	var o repoOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
-	s.mu.Lock()
-	s.newRepo(name, o)
-	s.mu.Unlock()
-	return s.Push(name, "main", files)
-}
-
-// Push commits files on top of a branch, which starts empty when it is new,
-// and returns the commit; a nil content deletes the file.
-func (s *Server) Push(name, branch string, files map[string][]byte) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rp := s.mustRepo(name)
-	rules := parseRules(string(files[attributesFile]), true)
-	next := map[string]entry{}
-	ref := branchRef(branch)
-	if c := rp.resolve(branch); c != nil {
-		next = maps.Clone(c.files)
-		rp.refs[ref] = c.oid
-		rules = append(parseRules(string(next[attributesFile].content), true), rules...)
-	}
-	for path, content := range files {
-		if content == nil {
-			delete(next, path)
-			continue
-		}
-		next[path] = s.entryFor(rp, rules, path, content)
-	}
-	return rp.add(s.cfg.clock(), ref, &commit{title: "Upload files", author: rp.namespace(), files: next})
-}
-
-// entryFor stores a file as the hub's preupload would decide. The caller holds s.mu.
-func (s *Server) entryFor(rp *repo, rules rules, path string, content []byte) entry {
-	if !s.wantsLFS(rules, path, content[:min(len(content), 512)], int64(len(content))) {
-		return gitEntry(content)
-	}
-	o := newObject(content)
-	s.objects[o.sha256] = o
-	rp.holds[o.sha256] = true
-	return lfsEntry(o.sha256, o.size)
-}
-
-// AddGenerated commits one large file whose bytes are read from body when they
-// are asked for; body must answer the same for ever and may be read from
-// several goroutines. With an empty sha256 the body is read once to hash it.
-// The repo is made when it does not exist.
-func (s *Server) AddGenerated(name, path string, size int64, sha256 string, body io.ReaderAt) (string, error) {
-	if sha256 == "" {
-		var err error
-		if sha256, err = hashBody(body, size); err != nil {
-			return "", fmt.Errorf("hash generated %s: %w", path, err)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rp := s.repos[name]
-	if rp == nil {
-		rp = s.newRepo(name, repoOptions{})
-	}
-	s.objects[sha256] = &object{sha256: sha256, size: size, body: body}
-	rp.holds[sha256] = true
-	files := maps.Clone(rp.resolve("main").files)
-	files[path] = lfsEntry(sha256, size)
-	return rp.add(s.cfg.clock(), "refs/heads/main", &commit{title: "Upload " + path, author: rp.namespace(), files: files}), nil
-}
-
-func (s *Server) mustRepo(name string) *repo {
-	rp := s.repos[name]
-	if rp == nil {
-		panic("hubtest: no repo " + name)
-	}
-	return rp
+	return out
 }
 
 func branchRef(branch string) string {

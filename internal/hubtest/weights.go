@@ -2,18 +2,33 @@ package hubtest
 
 import (
 	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"math"
+	"sort"
+	"strings"
+	"sync"
 )
 
-// tensor is one BF16 weight of a generated model. Its bytes are a function of
-// seed and name alone, so that any range can be read at any time.
+// tensor is one BF16 weight of a generated model. Its bytes are a function of seed and name alone, so that any range can be
+// read at any time.
 type tensor struct {
 	name  string
 	shape []int64
 	seed  uint64
 	std   float64 // of the whole tensor; 0 is a norm weight near 1
 	same  string  // name of the tensor whose bytes these are, or empty
+}
+
+// suffix is the tensor's name below its layer.
+func (t tensor) suffix() string {
+	parts := strings.SplitN(t.name, ".", 4)
+	if len(parts) == 4 && parts[1] == "layers" {
+		return parts[3]
+	}
+	return t.name
 }
 
 func (t tensor) nElems() int64 {
@@ -29,8 +44,8 @@ func (t tensor) nBytes() int64 { return 2 * t.nElems() }
 // blockElems is the number of weights that one random stream makes.
 const blockElems = 2048
 
-// normals holds the quantiles of the standard normal distribution: a random
-// index is a normal number without any computation.
+// normals holds the quantiles of the standard normal distribution: a random index is a normal number without any
+// computation.
 var normals = func() [4096]float32 {
 	var t [4096]float32
 	for i := range t {
@@ -58,8 +73,8 @@ func (t tensor) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// fill makes block i. Weights look trained: the rows of a matrix have scales of
-// their own, the mantissas are as good as random, and single outliers stick out.
+// fill makes block i. Weights look trained: the rows of a matrix have scales of their own, the mantissas are as good as
+// random, and single outliers stick out.
 func (t tensor) fill(p []byte, i uint64) {
 	key := t.key()
 	rng := random(key ^ i*0xd1342543de82ef95)
@@ -91,8 +106,8 @@ func (t tensor) key() uint64 {
 	return uint64(key)
 }
 
-// random is the generator SplitMix64, small enough for the compiler to inline:
-// making weights must not be slower than sending them.
+// random is the generator SplitMix64, small enough for the compiler to inline: making weights must not be slower than
+// sending them.
 type random uint64
 
 func (r *random) next() uint64 {
@@ -122,10 +137,9 @@ func fillRow(p []byte, rng *random, scale float32) {
 	}
 }
 
-// weight makes one BF16 number of 32 random bits: 12 choose the quantile, the
-// others blur it so that the mantissa is as random as a trained one. The
-// conversions keep compilers from fusing operations, which would round
-// differently from machine to machine.
+// weight makes one BF16 number of 32 random bits: 12 choose the quantile, the others blur it so that the mantissa is as
+// random as a trained one. The conversions keep compilers from fusing operations, which would round differently from machine
+// to machine.
 func weight(r uint32, scale float32) uint16 {
 	v := normals[r>>20] * scale * (1 + float32(float32(int32(r<<12)>>20)*(1.0/16384)))
 	if r&outlierMask == 0 {
@@ -150,4 +164,98 @@ func fillNorm(p []byte, rng *random) {
 		}
 		binary.LittleEndian.PutUint16(p, bf16(v))
 	}
+}
+
+// shard is one safetensors file of a generated model. Its layout is written here, apart from the converter's own writer, so
+// that tests do not compare that writer with itself.
+type shard struct {
+	path    string
+	header  []byte // length, JSON, padding
+	tensors []tensor
+	starts  []int64 // first byte of each tensor in the file
+	size    int64
+	repeat  []byte        // fills the file after the header in place of the tensors, when not empty
+	kept    func() []byte // the whole file, made at the first call; nil: nothing is kept
+	sum     func() string // made at the first call
+}
+
+// newShard lays the tensors out in the given order.
+func newShard(path string, tensors []tensor) *shard {
+	s := &shard{path: path, tensors: tensors}
+	var text strings.Builder
+	text.WriteString(`{"__metadata__":{"format":"pt"}`)
+	var off int64
+	for _, t := range tensors {
+		shape, _ := json.Marshal(t.shape)
+		fmt.Fprintf(&text, `,%q:{"dtype":"BF16","shape":%s,"data_offsets":[%d,%d]}`, t.name, shape, off, off+t.nBytes())
+		s.starts = append(s.starts, off)
+		off += t.nBytes()
+	}
+	text.WriteString("}")
+	if pad := text.Len() % 8; pad != 0 {
+		text.WriteString(strings.Repeat(" ", 8-pad))
+	}
+	s.header = binary.LittleEndian.AppendUint64(nil, uint64(text.Len()))
+	s.header = append(s.header, text.String()...)
+	for i := range s.starts {
+		s.starts[i] += int64(len(s.header))
+	}
+	s.size = int64(len(s.header)) + off
+	s.sum = sync.OnceValue(func() string {
+		sum, _ := sumBody(s, s.size)
+		return sum
+	})
+	return s
+}
+
+// keep makes the first reader of the weights make all of them, for everyone who reads later.
+func (s *shard) keep() {
+	s.kept = sync.OnceValue(func() []byte {
+		p := make([]byte, s.size)
+		_, _ = s.generate(p, 0)
+		return p
+	})
+}
+
+// sha256 is the hash of the file, for hashBody.
+func (s *shard) sha256() string { return s.sum() }
+
+// ReadAt reads any range of the file.
+func (s *shard) ReadAt(p []byte, off int64) (int, error) {
+	if s.kept == nil || off+int64(len(p)) <= int64(len(s.header)) {
+		return s.generate(p, off)
+	}
+	n := copy(p, s.kept()[min(off, s.size):])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// generate makes any range of the file.
+func (s *shard) generate(p []byte, off int64) (int, error) {
+	n := 0
+	if off < int64(len(s.header)) {
+		n = copy(p, s.header[off:])
+	}
+	for len(s.repeat) > 0 && n < len(p) && off+int64(n) < s.size {
+		at := off + int64(n) - int64(len(s.header))
+		n += copy(p[n:min(int64(len(p)), s.size-off)], s.repeat[at%int64(len(s.repeat)):])
+	}
+	i := max(0, sort.Search(len(s.starts), func(i int) bool { return s.starts[i] > off+int64(n) })-1)
+	for ; n < len(p) && i < len(s.tensors); i++ {
+		t, at := s.tensors[i], off+int64(n)-s.starts[i]
+		m := min(int64(len(p)-n), t.nBytes()-at)
+		if m <= 0 {
+			continue
+		}
+		if _, err := t.ReadAt(p[n:n+int(m)], at); err != nil && !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		n += int(m)
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,19 +15,19 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// finish converts part after part, finishes them, and compares the repo with that of a single run under the same name.
-func (p program) finish(ctx context.Context, o options, r *result) error {
+// finishParts converts part after part, finishes them, and compares the repo with that of a single run under the same name.
+func (p program) finishParts(ctx context.Context, r *result) error {
 	var steps []step
 	run := func(which ...string) error {
-		s, err := p.convert(ctx, o, which, target)
+		s, err := p.convert(ctx, which...)
 		if err != nil {
 			return err
 		}
 		steps = append(steps, s)
-		return s.limits(o)
+		return s.limits(p.options)
 	}
 	var one map[string]string
-	if o.compare {
+	if p.compare {
 		if err := run(); err != nil {
 			return err
 		}
@@ -38,8 +37,8 @@ func (p program) finish(ctx context.Context, o options, r *result) error {
 		}
 		p.hub.RemoveRepo(target)
 	}
-	for i := range o.finish {
-		if err := run("--shard", fmt.Sprintf("%d/%d", i+1, o.finish)); err != nil {
+	for i := range p.finish {
+		if err := run("--shard", fmt.Sprintf("%d/%d", i+1, p.finish)); err != nil {
 			return err
 		}
 	}
@@ -51,7 +50,7 @@ func (p program) finish(ctx context.Context, o options, r *result) error {
 		return err
 	}
 	same := "not compared: every source file was proved by its sha256"
-	if o.compare {
+	if p.compare {
 		if !maps.Equal(one, parts) {
 			return fmt.Errorf("the repo of the parts has %d files, that of a single run %d, and they are not the same", len(parts), len(one))
 		}
@@ -61,8 +60,10 @@ func (p program) finish(ctx context.Context, o options, r *result) error {
 	return nil
 }
 
-// everything is what the target holds, by path, card and manifest included. Of the manifest it takes out the word that
-// tells how a source file was checked, which must be the same for all of so many.
+const manifest = "df11-manifest.json"
+
+// everything lists the files of the target with their hashes, and the manifest with its text. It takes the word out of the
+// manifest that tells how a source file was checked, and wants the word to be the same for all nFiles.
 func (p program) everything(how string, nFiles int) (map[string]string, error) {
 	all := map[string]string{}
 	for name, f := range p.hub.Files(target, "main") {
@@ -80,12 +81,8 @@ func (p program) everything(how string, nFiles int) (map[string]string, error) {
 	return all, nil
 }
 
-const manifest = "df11-manifest.json"
-
-// Rate buckets, and what a free account has of each in five minutes.
-var buckets = map[string]int{"api": 1000, "resolvers": 5000}
-
-// busiest counts requests by bucket in the five minutes that have most of them, and all to the storage host.
+// busiest counts the requests of each rate bucket in the five minutes with most of them, and all requests to the storage
+// host.
 func busiest(log []hubtest.Request) map[string]int {
 	most := map[string]int{}
 	times := map[string][]time.Time{}
@@ -109,10 +106,10 @@ func busiest(log []hubtest.Request) map[string]int {
 }
 
 func (r *result) printSteps(w io.Writer, steps []step, same string) {
-	fmt.Fprintf(w, "model: %d layers in %d files, %s; %d units planned\n", r.o.layers, r.files, gb(r.sourceBytes), len(r.plan.Units))
+	fmt.Fprintf(w, "model: %s\n", r.model())
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "run\tunits\tdown\tup\tseconds\tmemory\tdisk\tapi /5 min\tresolve /5 min\tto storage\twaited")
-	for _, s := range slices.Concat(steps) {
+	for _, s := range steps {
 		var in, out int64
 		var waited time.Duration
 		for _, x := range s.report.Traffic {
@@ -123,7 +120,7 @@ func (r *result) printSteps(w io.Writer, steps []step, same string) {
 	}
 	t.Flush()
 	last, n := steps[len(steps)-1], r.plan.Estimate.Needs
-	fmt.Fprintf(w, "--finish: %s of disk planned, %s measured; %s down planned; a free account has %d api and %d resolve requests in 5 minutes\n",
-		gb(n.FinishDisk), gb(last.disk), gb(n.FinishDownload), buckets["api"], buckets["resolvers"])
+	fmt.Fprintf(w, "--finish: %s of disk planned, %s measured; %s down planned; a free account has 1000 api and 5000 resolve requests in 5 minutes\n",
+		gb(n.FinishDisk), gb(last.disk), gb(n.FinishDownload))
 	fmt.Fprintln(w, "result:", same)
 }

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,16 +18,17 @@ import (
 
 // program is df11-convert with an environment of its own.
 type program struct {
-	binary, home, endpoint string
-	hub                    *hubtest.Server
-	source                 []string // the repo, and flags that belong to it
+	options
+	binary, home string
+	hub          *hubtest.Server
+	source       []string // the repo, and flags that belong to it
 }
 
 func (p program) command(ctx context.Context, args ...string) *exec.Cmd {
-	c := command(ctx, p.binary, args...)
+	c := command(ctx, p.binary, append(args, p.source...)...)
 	c.Dir = p.home // where no folder has the model's name
 	c.Env = []string{
-		"HF_ENDPOINT=" + p.endpoint, "HF_TOKEN=hf_rehearsal", "HF_HOME=" + filepath.Join(p.home, "hf"),
+		"HF_ENDPOINT=" + p.hub.URL, "HF_TOKEN=hf_rehearsal", "HF_HOME=" + filepath.Join(p.home, "hf"),
 		"HOME=" + p.home, "TMPDIR=" + p.home, "PATH=" + os.Getenv("PATH"),
 	}
 	return c
@@ -37,18 +40,15 @@ func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// plan asks for the prediction.
-func (p program) plan(ctx context.Context, o options, more ...string) (v planned, err error) {
-	args := append([]string{"plan", "--json", "--quiet", "--disk", o.disk, "--memory", o.memory}, p.source...)
-	args = append(append(args, part(o.shard)...), more...)
-	out, err := p.command(ctx, args...).Output()
-	if err != nil {
-		return v, fmt.Errorf("plan: %w", err)
+// part is the flag for a part, or none.
+func (p program) part() []string {
+	if p.shard == "" {
+		return nil
 	}
-	return v, json.Unmarshal(out, &v)
+	return []string{"--shard", p.shard}
 }
 
-// planned is what the plan verb says that matters here.
+// planned is the part of the plan verb's answer that matters here.
 type planned struct {
 	Units    []struct{} `json:"units"`
 	Estimate struct {
@@ -61,38 +61,48 @@ type planned struct {
 	} `json:"estimate"`
 }
 
+// plan asks for the prediction; more flags override the budgets.
+func (p program) plan(ctx context.Context, more ...string) (v planned, err error) {
+	args := append([]string{"plan", "--json", "--quiet", "--disk", p.disk, "--memory", p.memory}, p.part()...)
+	out, err := p.command(ctx, append(args, more...)...).Output()
+	if err != nil {
+		return v, fmt.Errorf("plan: %w", err)
+	}
+	return v, json.Unmarshal(out, &v)
+}
+
+// conversion is a run that publishes to the target; which names a part, or the finish of all.
+func (p program) conversion(ctx context.Context, which ...string) *exec.Cmd {
+	args := []string{"--push", "--repo-id", target, "--work-dir", p.work(), "--disk", p.disk, "--memory", p.memory, "--json", "--quiet"}
+	return p.command(ctx, append(args, which...)...)
+}
+
+func (p program) work() string { return filepath.Join(p.home, "work") }
+
 // step is one run of the program, measured.
 type step struct {
 	peaks
-	name     string
-	report   report
+	name   string
+	report struct {
+		Units   int   `json:"units"`
+		Weights int64 `json:"weights"`
+		Traffic map[string]struct {
+			BytesIn  int64         `json:"bytes_in"`
+			BytesOut int64         `json:"bytes_out"`
+			Waited   time.Duration `json:"waited_ns"`
+		} `json:"traffic"`
+	}
 	wall     time.Duration
-	requests map[string]int // by rate bucket: those of the busiest five minutes; "storage": all
+	requests map[string]int // by rate bucket, in the busiest five minutes; "storage": all
 }
 
-// report is what the program says of a run.
-type report struct {
-	Units   int   `json:"units"`
-	Weights int64 `json:"weights"`
-	Files   int   `json:"files"`
-	Traffic map[string]struct {
-		BytesIn  int64         `json:"bytes_in"`
-		BytesOut int64         `json:"bytes_out"`
-		Requests int64         `json:"requests"`
-		Retries  int64         `json:"retries"`
-		Waited   time.Duration `json:"waited_ns"`
-	} `json:"traffic"`
-}
-
-// convert runs a conversion, a part of one or its end, and measures it.
-func (p program) convert(ctx context.Context, o options, which []string, repo string) (s step, err error) {
+// convert runs a conversion, a part of one or the finish, and measures it.
+func (p program) convert(ctx context.Context, which ...string) (s step, err error) {
 	s.name = "one run"
 	if len(which) > 0 {
 		s.name = which[len(which)-1]
 	}
-	work := filepath.Join(p.home, "work")
-	args := []string{"--push", "--repo-id", repo, "--work-dir", work, "--disk", o.disk, "--memory", o.memory, "--json", "--quiet"}
-	c := p.command(ctx, append(append(args, which...), p.source...)...)
+	c := p.conversion(ctx, which...)
 	out, err := c.StdoutPipe()
 	if err != nil {
 		return s, err
@@ -102,16 +112,49 @@ func (p program) convert(ctx context.Context, o options, which []string, repo st
 	if err := c.Start(); err != nil {
 		return s, err
 	}
-	ended := watch(c.Process.Pid, work)
+	ended := watch(c.Process.Pid, p.work())
 	jsonErr := json.NewDecoder(out).Decode(&s.report)
 	err = c.Wait()
 	s.wall, s.peaks = time.Since(start), ended()
 	s.requests = busiest(p.hub.Requests())
-	if err != nil {
+	if err = cmp.Or(err, jsonErr); err != nil {
 		return s, fmt.Errorf("df11-convert: %w", err)
 	}
-	if jsonErr != nil {
-		return s, fmt.Errorf("report: %w", jsonErr)
-	}
 	return s, nil
+}
+
+// killed starts a conversion, kills it once the Hub has sent the bytes of -kill, and returns how many were sent.
+func (p program) killed(ctx context.Context) (sent int64, err error) {
+	c := p.conversion(ctx, p.part()...)
+	p.hub.ResetLog()
+	if err := c.Start(); err != nil {
+		return 0, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	for p.sent() < p.kill {
+		select {
+		case err := <-ended:
+			return p.sent(), errors.Join(errors.New("the program ended before it was killed"), err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if err := c.Process.Kill(); err != nil {
+		return 0, err
+	}
+	exit := (*exec.ExitError)(nil)
+	if err := <-ended; !errors.As(err, &exit) {
+		return 0, fmt.Errorf("after the kill: %w", err)
+	}
+	return p.sent(), nil
+}
+
+// sent counts the bytes that the storage host has sent.
+func (p program) sent() (n int64) {
+	for _, q := range p.hub.Requests() {
+		if q.Host == hubtest.HostCDN && q.Method == "GET" {
+			n += q.Sent
+		}
+	}
+	return n
 }

@@ -122,7 +122,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// report prints what the clients did wrong and, if asked, all that they did.
+// report prints the mistakes of the clients and, if asked, all their requests.
 func report(s *hubtest.Server, all bool, w io.Writer) {
 	for _, q := range s.Requests() {
 		if all {

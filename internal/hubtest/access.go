@@ -1,0 +1,123 @@
+package hubtest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// User is whom a token stands for.
+type User struct {
+	Name     string
+	Orgs     []string // organizations it may write to
+	ReadOnly bool     // the token has role "read"
+	All      bool     // may read and write everything, gated repos included
+	CanRead  []string // private repos of others that it may see
+	Granted  []string // gated repos that it was let into
+}
+
+func (u *User) owns(namespace string) bool {
+	return u.All || u.Name == namespace || slices.Contains(u.Orgs, namespace)
+}
+
+func (u *User) sees(rp *repo) bool {
+	return u.owns(rp.namespace()) || slices.Contains(u.CanRead, rp.name)
+}
+
+// access is the right that a route asks of its caller.
+type access int
+
+const (
+	accessNone   access = iota // nothing: the token is not looked at
+	accessLogin                // a known user; the route is not below a repo
+	accessInfo                 // names, sizes, hashes: allowed on gated repos
+	accessFiles                // content
+	accessUpload               // a known user who may read; enough for a pull request
+	accessWrite                // change branches and settings
+)
+
+var errNoLogin = fail(http.StatusUnauthorized, "Invalid username or password.")
+
+// open finds out who sends a request and which repo the path values ns and name (or git) stand for, and checks that the
+// caller may do what the route does.
+func (s *Server) open(w http.ResponseWriter, r *http.Request, want access) (c *call, err error) {
+	c = &call{Server: s, w: w, r: r}
+	if want == accessNone {
+		return c, nil
+	}
+	if c.user, err = s.cfg.userOf(r); err != nil {
+		return nil, err
+	}
+	if want == accessLogin {
+		if c.user == nil {
+			return nil, errNoLogin
+		}
+		return c, nil
+	}
+	name := r.PathValue("name")
+	if git := r.PathValue("git"); git != "" {
+		name = strings.TrimSuffix(git, ".git")
+	}
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	c.repo = s.repos[r.PathValue("ns")+"/"+name]
+	if c.repo == nil || c.repo.opts.Private && (c.user == nil || !c.user.sees(c.repo)) {
+		return nil, errRepoNotFound(c.user == nil)
+	}
+	return c, c.permit(c.repo, want)
+}
+
+// userOf returns who sends the request, nil for nobody.
+func (c *config) userOf(r *http.Request) (*User, error) {
+	h := r.Header.Get("Authorization")
+	if h == "" {
+		return nil, nil
+	}
+	token, ok := strings.CutPrefix(h, "Bearer ")
+	if ok && token != "" && len(c.users) == 0 {
+		return &c.anyUser, nil
+	}
+	if u, known := c.users[token]; ok && known {
+		return &u, nil
+	}
+	return nil, fail(http.StatusUnauthorized, "Invalid credentials in Authorization header")
+}
+
+// permit checks the access of a caller who may see the repo.
+func (c *call) permit(rp *repo, want access) error {
+	u := c.user
+	gated := rp.opts.Gated != "" && want >= accessFiles
+	switch {
+	case rp.opts.Disabled:
+		return fail(http.StatusForbidden, "Access to this resource is disabled.")
+	case gated && u == nil:
+		return failCode(http.StatusUnauthorized, codeGatedRepo,
+			"Access to model %s is restricted. You must have access to it and be authenticated to access it. Please log in.", rp.name)
+	case gated && !u.owns(rp.namespace()) && !slices.Contains(u.Granted, rp.name):
+		return failCode(http.StatusForbidden, codeGatedRepo,
+			"Access to model %s is restricted and you are not in the authorized list. Visit %s/%[1]s to ask for access.", rp.name, c.URL)
+	case want >= accessUpload && u == nil:
+		return errNoLogin
+	case want == accessWrite && !u.owns(rp.namespace()):
+		return fail(http.StatusForbidden, "You don't have the rights to write to %s", rp.name)
+	case want >= accessUpload && u.ReadOnly:
+		return fail(http.StatusForbidden, "You must use a write token to upload to a repository.")
+	}
+	return nil
+}
+
+// whoami answers GET /api/whoami-v2.
+func whoami(c *call) (any, error) {
+	u, orgs, role := c.user, []map[string]any{}, "write"
+	for _, o := range u.Orgs {
+		orgs = append(orgs, map[string]any{"type": "org", "name": o, "fullname": o, "roleInOrg": "write"})
+	}
+	if u.ReadOnly {
+		role = "read"
+	}
+	return map[string]any{
+		"type": "user", "id": "hubtest-" + u.Name, "name": u.Name, "fullname": u.Name,
+		"email": u.Name + "@example.org", "isPro": false, "canPay": false, "orgs": orgs,
+		"auth": map[string]any{"type": "access_token", "accessToken": map[string]any{"displayName": "test", "role": role}},
+	}, nil
+}

@@ -1,0 +1,259 @@
+package hubtest
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tree answers GET /api/models/{id}/tree/{rev}[/{path}].
+func tree(c *call) (any, error) {
+	head, err := c.commit()
+	if err != nil {
+		return nil, err
+	}
+	q := c.r.URL.Query()
+	dir := strings.Trim(c.r.PathValue("path"), "/")
+	list := c.list(head, dir, isTrue(q.Get("recursive")), isTrue(q.Get("expand")))
+	if len(list) == 0 && dir != "" {
+		c.w.Header().Set("X-Repo-Commit", head.OID)
+		return nil, errEntryNotFound(dir)
+	}
+	return c.page(list)
+}
+
+func isTrue(v string) bool {
+	ok, _ := strconv.ParseBool(strings.ToLower(v))
+	return ok
+}
+
+// list returns the entries below dir, sorted by path, folders included.
+func (c *call) list(head *Commit, dir string, recursive, expand bool) (out []map[string]any) {
+	prefix := ""
+	if dir != "" {
+		prefix = dir + "/"
+	}
+	found := map[string]map[string]any{}
+	for p, e := range head.Files {
+		rest, ok := strings.CutPrefix(p, prefix)
+		if !ok {
+			continue
+		}
+		for i, ch := range rest {
+			if ch == '/' && (recursive || !strings.Contains(rest[:i], "/")) {
+				found[prefix+rest[:i]] = head.dirEntry(prefix+rest[:i], expand)
+			}
+		}
+		if recursive || !strings.Contains(rest, "/") {
+			found[p] = c.fileEntry(head, p, e, expand)
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, found[p])
+	}
+	return out
+}
+
+func (c *call) fileEntry(head *Commit, p string, e File, expand bool) map[string]any {
+	m := map[string]any{"type": "file", "oid": e.BlobID, "size": e.Size, "path": p}
+	if e.isLFS() {
+		m["lfs"] = map[string]any{"oid": e.SHA256, "size": e.Size, "pointerSize": len(pointer(e.SHA256, e.Size))}
+		if c.cfg.xetHashes {
+			m["xetHash"] = xetHash(e.SHA256)
+		}
+	}
+	if expand {
+		m["lastCommit"] = head.last()
+		m["securityFileStatus"] = map[string]any{"status": "safe"}
+	}
+	return m
+}
+
+// xetHash stands in for the Merkle hash of Xet: 64 hex digits that belong to the object and are not its sha256.
+func xetHash(sha string) string { return newObject([]byte("xet " + sha)).sha256 }
+
+func (c *Commit) dirEntry(p string, expand bool) map[string]any {
+	m := map[string]any{"type": "directory", "oid": blobID([]byte(c.OID + p)), "size": 0, "path": p}
+	if expand {
+		m["lastCommit"] = c.last()
+	}
+	return m
+}
+
+func (c *Commit) last() map[string]any {
+	return map[string]any{"id": c.OID, "title": c.Title, "date": c.Date.UTC().Format(time.RFC3339Nano)}
+}
+
+// expandedPage is the page size of a tree with expand=true.
+const expandedPage = 50
+
+// page returns one page of a list and sets the Link to the next one.
+func (c *call) page(list []map[string]any) (any, error) {
+	q := c.r.URL.Query()
+	size := c.cfg.pageSize
+	if isTrue(q.Get("expand")) {
+		size = min(size, expandedPage)
+	}
+	if n, err := strconv.Atoi(q.Get("limit")); err == nil && n > 0 {
+		size = min(size, n)
+	}
+	start, err := startOf(q.Get("cursor"))
+	if err != nil || start > len(list) {
+		return nil, fail(http.StatusBadRequest, "invalid cursor")
+	}
+	end := min(start+size, len(list))
+	if end < len(list) {
+		q.Set("cursor", base64.URLEncoding.EncodeToString([]byte(strconv.Itoa(end))))
+		next := c.URL + c.r.URL.EscapedPath() + "?" + q.Encode()
+		c.w.Header().Set("Link", fmt.Sprintf("<%s>; rel=%q", next, "next"))
+	}
+	c.w.Header().Set("X-Total-Count", strconv.Itoa(len(list)))
+	return append([]map[string]any{}, list[start:end]...), nil // an empty page is [], not null
+}
+
+// startOf reads a cursor: base64, so that clients must treat it as opaque.
+func startOf(cursor string) (n int, err error) {
+	raw, err := base64.URLEncoding.DecodeString(cursor)
+	if err == nil && cursor != "" {
+		n, err = strconv.Atoi(string(raw))
+	}
+	return n, err
+}
+
+// maxPaths is where the hub starts to answer 413 to paths-info.
+const maxPaths = 1000
+
+// pathsInfo answers POST /api/models/{id}/paths-info/{rev}; unknown paths are silently missing.
+func (s *Server) pathsInfo(w http.ResponseWriter, r *http.Request) error {
+	c, err := s.open(w, r, accessInfo)
+	if err != nil {
+		return err
+	}
+	paths, expand, err := pathsOf(r)
+	if err != nil {
+		return err
+	}
+	return c.answer(func(c *call) (any, error) {
+		head, err := c.commit()
+		if err != nil {
+			return nil, err
+		}
+		out := []map[string]any{}
+		for _, p := range paths {
+			p = strings.Trim(path.Clean(p), "/")
+			if e, ok := head.Files[p]; ok {
+				out = append(out, c.fileEntry(head, p, e, expand))
+			} else if len(c.list(head, p, false, false)) > 0 {
+				out = append(out, head.dirEntry(p, expand))
+			}
+		}
+		return out, nil
+	})
+}
+
+// pathsOf reads the form that Python sends, or the JSON body that JS sends.
+func pathsOf(r *http.Request) (paths []string, expand bool, err error) {
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+		var body struct {
+			Paths  []string `json:"paths"`
+			Expand bool     `json:"expand"`
+		}
+		err = readJSON(r, &body)
+		paths, expand = body.Paths, body.Expand
+	} else {
+		if err := r.ParseForm(); err != nil {
+			return nil, false, fail(http.StatusBadRequest, "invalid form: %v", err)
+		}
+		paths, expand = r.PostForm["paths"], isTrue(r.PostForm.Get("expand"))
+	}
+	if err == nil && len(paths) > maxPaths {
+		err = fail(http.StatusRequestEntityTooLarge, "too many paths: %d", len(paths))
+	}
+	return paths, expand, err
+}
+
+// resolve answers GET and HEAD of /{id}/resolve/{rev}/{path} and /api/resolve-cache/models/{id}/{rev}/{path}: large files are
+// a redirect to a signed URL, JSON files a relative redirect to the resolve cache, the others come at once.
+func resolve(c *call) (any, error) {
+	head, e, err := c.file()
+	switch {
+	case err != nil:
+		return nil, err
+	case e.isLFS():
+		return c.toCDN(e), nil
+	case strings.HasPrefix(c.r.URL.Path, "/api/"):
+		c.w.Header().Set("Cache-Control", "public, max-age=31536000")
+	case strings.HasSuffix(c.r.URL.Path, ".json"):
+		return redirect(http.StatusTemporaryRedirect, "Temporary Redirect. Redirecting to ", c.cacheURL(head, e)), nil
+	}
+	return e.send(), nil
+}
+
+// raw answers GET and HEAD of /{id}/raw/{rev}/{path}: the bytes in git itself, for a large file the pointer.
+func raw(c *call) (any, error) {
+	_, e, err := c.file()
+	if e.isLFS() {
+		e.content = pointer(e.SHA256, e.Size)
+	}
+	return e.send(), err
+}
+
+// file finds the file of a resolve route. X-Repo-Commit goes out with every answer for which the revision exists,
+// EntryNotFound included.
+func (c *call) file() (*Commit, File, error) {
+	head, err := c.commit()
+	if err != nil {
+		return nil, File{}, err
+	}
+	c.w.Header().Set("X-Repo-Commit", head.OID)
+	e, ok := head.Files[c.r.PathValue("path")]
+	if !ok {
+		return nil, File{}, failCode(http.StatusNotFound, codeEntryNotFound, "Entry not found")
+	}
+	return head, e, nil
+}
+
+// cacheURL is the address in the resolve cache, with the odd query that the real hub appends.
+func (c *call) cacheURL(head *Commit, e File) string {
+	segments := strings.Split(c.r.PathValue("path"), "/")
+	for i, seg := range segments {
+		segments[i] = url.PathEscape(seg)
+	}
+	return fmt.Sprintf("/api/resolve-cache/models/%s/%s/%s?%s=&etag=%s", c.repo.name, head.OID, strings.Join(segments, "/"),
+		url.QueryEscape(c.r.URL.EscapedPath()), url.QueryEscape(`"`+e.BlobID+`"`))
+}
+
+// send answers with a git file.
+func (f File) send() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("ETag", `"`+f.BlobID+`"`)
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+		h.Set("Content-Disposition", "inline")
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(f.content))
+	})
+}
+
+// toCDN redirects to the bytes of a large file.
+func (c *call) toCDN(e File) http.Handler {
+	h := c.w.Header()
+	h.Set("X-Linked-Etag", `"`+e.SHA256+`"`)
+	h.Set("X-Linked-Size", fmt.Sprint(e.Size))
+	h.Set("ETag", `"`+e.BlobID+`"`)
+	h.Set("Accept-Ranges", "bytes")
+	return redirect(http.StatusFound, "Found. Redirecting to ", c.cdn.signDownload(e.SHA256, c.r.PathValue("path")))
+}
+
+func redirect(status int, text, location string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", location)
+		writeBody(w, status, "text/plain; charset=utf-8", []byte(text+location))
+	})
+}

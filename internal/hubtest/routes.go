@@ -1,0 +1,257 @@
+package hubtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// hubRoutes dispatches on the first path segment, because the routes below /api/ and the routes below /{namespace}/ would
+// overlap in one mux.
+func (s *Server) hubRoutes() http.Handler {
+	api, site := mux(s.apiRoutes()), mux(s.siteRoutes())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if location, ok := s.renamed(r.URL); ok {
+			w.Header().Set("Location", location)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+			return
+		}
+		if err := s.rates.check(r); err != nil {
+			err.write(w)
+			return
+		}
+		if strings.HasPrefix(r.URL.Path, "/api/") {
+			api.ServeHTTP(w, r)
+			return
+		}
+		site.ServeHTTP(w, r)
+	})
+}
+
+func mux(routes map[string]handler) *http.ServeMux {
+	m := http.NewServeMux()
+	for pattern, h := range routes {
+		m.Handle(pattern, h)
+	}
+	m.Handle("/", handler(func(http.ResponseWriter, *http.Request) error {
+		return fail(http.StatusNotFound, "Sorry, we can't find the page you are looking for.")
+	}))
+	return m
+}
+
+func (s *Server) apiRoutes() map[string]handler {
+	const model = "/api/models/{ns}/{name}"
+	return map[string]handler{
+		"GET /api/whoami-v2":                                        s.route(accessLogin, whoami),
+		"POST /api/validate-yaml":                                   routeBody(s, accessNone, validateYAML),
+		"POST /api/repos/create":                                    routeBody(s, accessLogin, createRepo),
+		"POST /api/repos/move":                                      routeBody(s, accessLogin, moveRepo),
+		"DELETE /api/repos/delete":                                  routeBody(s, accessLogin, deleteRepo),
+		"POST /api/complete_multipart":                              s.completeMultipart,
+		"GET " + model:                                              s.route(accessInfo, modelInfo),
+		"GET " + model + "/revision/{rev}":                          s.route(accessInfo, modelInfo),
+		"GET " + model + "/tree/{rev}":                              s.route(accessInfo, tree),
+		"GET " + model + "/tree/{rev}/{path...}":                    s.route(accessInfo, tree),
+		"POST " + model + "/paths-info/{rev}":                       s.pathsInfo,
+		"GET " + model + "/refs":                                    s.route(accessInfo, refs),
+		"GET " + model + "/commits/{rev}":                           s.route(accessInfo, commits),
+		"GET " + model + "/auth-check":                              s.route(accessFiles, success),
+		"GET " + model + "/auth-check/write":                        s.route(accessWrite, success),
+		"POST " + model + "/branch/{branch}":                        routeBody(s, accessWrite, createBranch),
+		"DELETE " + model + "/branch/{branch}":                      s.route(accessWrite, deleteBranch),
+		"PUT " + model + "/settings":                                routeBody(s, accessWrite, settings),
+		"POST " + model + "/preupload/{rev}":                        routeBody(s, accessUpload, preupload),
+		"POST " + model + "/commit/{rev}":                           s.postCommit,
+		"POST " + model + "/lfs-files/duplicate":                    routeBody(s, accessFiles, duplicate),
+		"POST " + model + "/discussions":                            routeBody(s, accessUpload, createDiscussion),
+		"GET " + model + "/discussions":                             s.route(accessInfo, listDiscussions),
+		"GET " + model + "/discussions/{num}":                       s.route(accessInfo, discussion),
+		"POST " + model + "/discussions/{num}/status":               routeBody(s, accessUpload, setDiscussionStatus),
+		"POST " + model + "/discussions/{num}/merge":                s.route(accessWrite, mergeDiscussion),
+		"GET /api/resolve-cache/models/{ns}/{name}/{rev}/{path...}": s.route(accessFiles, resolve),
+	}
+}
+
+func (s *Server) siteRoutes() map[string]handler {
+	return map[string]handler{
+		"GET /{ns}/{name}/resolve/{rev}/{path...}": s.route(accessFiles, resolve),
+		"GET /{ns}/{name}/raw/{rev}/{path...}":     s.route(accessFiles, raw),
+		"POST /{ns}/{git}/info/lfs/objects/batch":  s.lfsBatch,
+		"POST /{ns}/{git}/info/lfs/objects/verify": routeBody(s, accessUpload, lfsVerify),
+	}
+}
+
+// call is one request of a hub route.
+type call struct {
+	*Server
+	w    http.ResponseWriter
+	r    *http.Request
+	user *User // who sends it, nil for nobody
+	repo *repo // of a route below a repo
+}
+
+// A route runs with the lock of the store and returns its answer, which is written after the lock is free: nil as an empty
+// 200, an http.Handler by itself, anything else as JSON.
+type route func(c *call) (answer any, err error)
+
+// route makes a handler of a route that its callers need access for.
+func (s *Server) route(want access, h route) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		c, err := s.open(w, r, want)
+		if err != nil {
+			return err
+		}
+		return c.answer(h)
+	}
+}
+
+// routeBody is route for one with a JSON body, whose members are matched to the fields of Q in any case. The body is read
+// before the store is locked: a slow client holds up nobody.
+func routeBody[Q any](s *Server, want access, h func(c *call, q Q) (any, error)) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		c, err := s.open(w, r, want)
+		if err != nil {
+			return err
+		}
+		var q Q
+		if err := readJSON(r, &q); err != nil {
+			return err
+		}
+		return c.answer(func(c *call) (any, error) { return h(c, q) })
+	}
+}
+
+func (c *call) answer(h route) error {
+	answer, err := c.locked(h)
+	if err != nil {
+		return err
+	}
+	switch answer := answer.(type) {
+	case nil:
+		c.w.WriteHeader(http.StatusOK)
+	case http.Handler:
+		answer.ServeHTTP(c.w, c.r)
+	default:
+		writeJSON(c.w, http.StatusOK, answer)
+	}
+	return nil
+}
+
+func (c *call) locked(h route) (any, error) {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	return h(c)
+}
+
+// commit finds the commit of the revision in the path; without one, the head of main.
+func (c *call) commit() (*Commit, error) {
+	rev := c.r.PathValue("rev")
+	if rev == "" {
+		rev = "main"
+	}
+	if found := c.repo.resolve(rev); found != nil {
+		return found, nil
+	}
+	return nil, errRevisionNotFound(rev)
+}
+
+// success answers a route that does nothing but check the access.
+func success(*call) (any, error) { return map[string]any{"success": true}, nil }
+
+// Error codes that the hub sends in X-Error-Code; clients decide on them before they look at the status.
+const (
+	codeRepoNotFound     = "RepoNotFound"
+	codeRevisionNotFound = "RevisionNotFound"
+	codeEntryNotFound    = "EntryNotFound"
+	codeGatedRepo        = "GatedRepo"
+)
+
+// apiError is an answer other than success, as a hub route returns it.
+type apiError struct {
+	status  int
+	code    string // X-Error-Code, or empty
+	message string // X-Error-Message and the JSON body
+	extra   map[string]any
+}
+
+func (e *apiError) Error() string { return fmt.Sprintf("%d %s", e.status, e.message) }
+
+func (e *apiError) write(w http.ResponseWriter) {
+	if e.code != "" {
+		w.Header().Set("X-Error-Code", e.code)
+	}
+	w.Header().Set("X-Error-Message", e.message)
+	body := map[string]any{"error": e.message}
+	for k, v := range e.extra {
+		body[k] = v
+	}
+	writeJSON(w, e.status, body)
+}
+
+func failCode(status int, code, format string, args ...any) *apiError {
+	return &apiError{status: status, code: code, message: fmt.Sprintf(format, args...)}
+}
+
+func fail(status int, format string, args ...any) *apiError {
+	return failCode(status, "", format, args...)
+}
+
+func errRepoNotFound(anonymous bool) *apiError {
+	if anonymous {
+		return failCode(http.StatusUnauthorized, codeRepoNotFound, "Invalid username or password.")
+	}
+	return failCode(http.StatusNotFound, codeRepoNotFound, "Repository not found")
+}
+
+func errRevisionNotFound(rev string) *apiError {
+	return failCode(http.StatusNotFound, codeRevisionNotFound, "Invalid rev id: %s", rev)
+}
+
+func errEntryNotFound(path string) *apiError {
+	return failCode(http.StatusNotFound, codeEntryNotFound, "Entry not found: %q", path)
+}
+
+// handler is a hub route; the error it returns is written as the answer.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	err := h(w, r)
+	if err == nil {
+		return
+	}
+	var e *apiError
+	if !errors.As(err, &e) {
+		e = fail(http.StatusInternalServerError, "%v", err)
+	}
+	drain(r)
+	e.write(w)
+}
+
+// drain reads the rest of a body, so that the client sees the refusal and not a broken connection.
+func drain(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("hubtest: internal error: " + err.Error())
+	}
+	writeBody(w, status, "application/json; charset=utf-8", data)
+}
+
+func writeBody(w http.ResponseWriter, status int, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// readJSON decodes a request body of at most 64 MiB.
+func readJSON(r *http.Request, v any) error {
+	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 64<<20)).Decode(v); err != nil {
+		return fail(http.StatusBadRequest, "invalid JSON body: %v", err)
+	}
+	return nil
+}

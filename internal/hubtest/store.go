@@ -1,0 +1,284 @@
+package hubtest
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"strings"
+	"sync"
+)
+
+// store holds the repos. Its exported methods are how a test fills a server and looks into it; they take the lock, the
+// others expect their caller to hold it.
+type store struct {
+	cfg     *config
+	objects *objects
+	folder  *pushFolder // nil without WithPushDir
+
+	mu      sync.Mutex
+	repos   map[string]*repo
+	renames map[string]string // old name → new name
+}
+
+func newStore(cfg *config) (*store, error) {
+	s := &store{cfg: cfg, repos: map[string]*repo{}, renames: map[string]string{}}
+	s.objects = &objects{byHash: map[string]*object{}, dropUploads: cfg.storage.drop}
+	if cfg.storage.folder == "" {
+		return s, nil
+	}
+	var err error
+	s.folder, err = openPushFolder(cfg.storage.folder, s.objects)
+	return s, err
+}
+
+// AddRepo makes a repo (or replaces it) whose main branch holds files, large ones as LFS objects, and returns the commit.
+// The contents are borrowed for the life of the server.
+func (s *store) AddRepo(name string, files map[string][]byte, opts ...RepoOption) string {
+	s.mu.Lock()
+	rp := s.newRepo(name)
+	for _, opt := range opts {
+		opt(&rp.opts)
+	}
+	s.mu.Unlock()
+	return s.Push(name, "main", files)
+}
+
+// newRepo makes an empty repo with the hub's first commit.
+func (s *store) newRepo(name string) *repo {
+	rp := &repo{
+		name: name, created: s.cfg.clock(),
+		refs: map[string]string{}, commits: map[string]*Commit{}, holds: map[string]bool{},
+	}
+	first := map[string]File{attributesFile: gitFile(defaultAttributes)}
+	rp.add(s.cfg.clock(), "refs/heads/main", &Commit{Title: "initial commit", Author: "system", Files: first})
+	s.repos[name] = rp
+	delete(s.renames, name)
+	return rp
+}
+
+// Push commits files on top of a branch, which starts empty when it is new, and returns the commit; a nil content deletes
+// the file.
+func (s *store) Push(name, branch string, files map[string][]byte) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rp, ref := s.mustRepo(name), branchRef(branch)
+	rules := parseRules(string(files[attributesFile]), true)
+	next := map[string]File{}
+	if c := rp.resolve(branch); c != nil {
+		next = maps.Clone(c.Files)
+		rp.refs[ref] = c.OID
+		rules = append(parseRules(next[attributesFile].content, true), rules...)
+	}
+	for path, content := range files {
+		switch {
+		case content == nil:
+			delete(next, path)
+		case s.cfg.wantsLFS(rules, path, content[:min(len(content), 512)], int64(len(content))):
+			o := newObject(content)
+			s.objects.set(o)
+			rp.holds[o.sha256] = true
+			next[path] = largeFile(o.sha256, o.size)
+		default:
+			next[path] = gitFile(string(content))
+		}
+	}
+	return rp.add(s.cfg.clock(), ref, &Commit{Title: "Upload files", Author: rp.namespace(), Files: next})
+}
+
+// AddGenerated commits one large file whose bytes are read from body when they are asked for; body must answer the same
+// for ever and may be read from several goroutines. With an empty sha256 the body is read once to hash it. The repo is
+// made when it does not exist.
+func (s *store) AddGenerated(name, path string, size int64, sha256 string, body io.ReaderAt) (string, error) {
+	if sha256 == "" {
+		var err error
+		if sha256, err = hashBody(body, size); err != nil {
+			return "", fmt.Errorf("hash generated %s: %w", path, err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rp := s.repos[name]
+	if rp == nil {
+		rp = s.newRepo(name)
+	}
+	s.objects.set(&object{sha256: sha256, size: size, body: body})
+	rp.holds[sha256] = true
+	files := maps.Clone(rp.resolve("main").Files)
+	files[path] = largeFile(sha256, size)
+	return rp.add(s.cfg.clock(), "refs/heads/main", &Commit{Title: "Upload " + path, Author: rp.namespace(), Files: files}), nil
+}
+
+// mustRepo finds a repo for a test, which is wrong about the name when there is none.
+func (s *store) mustRepo(name string) *repo {
+	rp := s.repos[name]
+	if rp == nil {
+		panic("hubtest: no repo " + name)
+	}
+	return rp
+}
+
+// at returns a revision of a repo; the zero Commit when there is no such repo or revision.
+func (s *store) at(name, rev string) (c Commit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if found := s.repos[name].resolve(rev); found != nil {
+		c = *found
+	}
+	return c
+}
+
+// Files lists a revision of a repo; nil when there is no such repo or revision.
+func (s *store) Files(name, rev string) map[string]File { return maps.Clone(s.at(name, rev).Files) }
+
+// Head returns the commit of a revision, empty when there is none.
+func (s *store) Head(name, rev string) string { return s.at(name, rev).OID }
+
+// Commits returns the history of a revision, newest first.
+func (s *store) Commits(name, rev string) (out []Commit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rp := s.repos[name]
+	for _, c := range rp.history(rp.resolve(rev)) {
+		out = append(out, *c)
+	}
+	return out
+}
+
+// Open returns the bytes of a file of a revision.
+func (s *store) Open(name, rev, path string) (*io.SectionReader, error) {
+	e, ok := s.at(name, rev).Files[path]
+	if !ok {
+		return nil, fmt.Errorf("no file %s in %s at %s", path, name, rev)
+	}
+	return s.objects.open(e)
+}
+
+// ReadFile is Open for a file that fits in memory.
+func (s *store) ReadFile(name, rev, path string) ([]byte, error) {
+	r, err := s.Open(name, rev, path)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+// Refs returns every ref of a repo (refs/heads/main, refs/pr/1, …) with its commit.
+func (s *store) Refs(name string) map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rp := s.repos[name]; rp != nil {
+		return maps.Clone(rp.refs)
+	}
+	return nil
+}
+
+// Visibility tells how a repo is shown now: private, and gated "", "auto" or "manual".
+func (s *store) Visibility(name string) (private bool, gated string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	opts := s.mustRepo(name).opts
+	return opts.Private, opts.Gated
+}
+
+// Configure changes visibility, gate or availability of an existing repo.
+func (s *store) Configure(name string, opts ...RepoOption) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, opt := range opts {
+		opt(&s.mustRepo(name).opts)
+	}
+}
+
+// Rename moves a repo; the old name answers with redirects from then on.
+func (s *store) Rename(from, to string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rename(from, to)
+}
+
+func (s *store) rename(from, to string) {
+	rp := s.mustRepo(from)
+	delete(s.repos, from)
+	delete(s.renames, to)
+	rp.name = to
+	s.repos[to] = rp
+	s.renames[from] = to
+	s.folder.move(from, to)
+}
+
+// renamed says where a request for an old repo name belongs, with a relative address as the hub does.
+func (s *store) renamed(u *url.URL) (location string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for from, to := range s.renames {
+		for _, prefix := range []string{"/api/models/", "/api/resolve-cache/models/", "/"} {
+			rest, ok := strings.CutPrefix(u.EscapedPath(), prefix+from)
+			if !ok || rest != "" && rest[0] != '/' && !strings.HasPrefix(rest, ".git/") {
+				continue
+			}
+			location = prefix + to + rest
+			if u.RawQuery != "" {
+				location += "?" + u.RawQuery
+			}
+			return location, true
+		}
+	}
+	return "", false
+}
+
+// RemoveRepo deletes a repo as its owner would. A new repo of that name does not hold what the old one had uploaded.
+func (s *store) RemoveRepo(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mustRepo(name)
+	if err := s.remove(name); err != nil {
+		panic("hubtest: " + err.Error())
+	}
+}
+
+func (s *store) remove(name string) error {
+	delete(s.repos, name)
+	return s.folder.remove(name)
+}
+
+// hold stores an uploaded object and gives it to the repo of that name, if the repo still exists.
+func (s *store) hold(name string, o *object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects.add(o)
+	if rp := s.repos[name]; rp != nil {
+		rp.holds[o.sha256] = true
+	}
+}
+
+// Forget drops an object from a repo's LFS store, as when the repo was deleted and made again. With lie the batch route
+// goes on to claim that the object is stored.
+func (s *store) Forget(name, sha256 string, lie bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rp := s.mustRepo(name)
+	delete(rp.holds, sha256)
+	if lie {
+		rp.holds[sha256] = false // listed, but commits do not accept it
+	}
+}
+
+// CreateBranch points a new branch (or tag, as refs/tags/…) at a revision.
+func (s *store) CreateBranch(name, branch, rev string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rp := s.mustRepo(name)
+	c := rp.resolve(rev)
+	if c == nil {
+		panic("hubtest: no revision " + rev + " of " + name)
+	}
+	rp.refs[branchRef(branch)] = c.OID
+}
+
+// ClosePullRequest closes a pull request without merging it.
+func (s *store) ClosePullRequest(repo string, num int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.repos[repo].prs[num-1].status = "closed"
+}
