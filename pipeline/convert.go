@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
@@ -96,6 +97,7 @@ func (c *converter) run(ctx context.Context, complete <-chan *fetch.Task, verifi
 		m, err := c.convert(ctx, t)
 		if err == nil {
 			err = t.Spool.Release()
+			t.Spool = nil
 		}
 		if err != nil {
 			if m != nil {
@@ -275,7 +277,7 @@ func exponents(counts [256]uint64) *metadata.Exponents {
 	if first == end {
 		return nil
 	}
-	return &metadata.Exponents{First: first, Counts: counts[first:end]}
+	return &metadata.Exponents{First: first, Counts: slices.Clone(counts[first:end])}
 }
 
 // destinations points the encoder's six outputs at their places in the file.

@@ -226,8 +226,9 @@ func (f *Fetcher) stream(ctx context.Context, file *File, h hash.Hash, from, end
 	defer r.Close()
 	blocks := make(chan block, blocksAhead)
 	free := make(chan []byte, blocksAhead+2)
+	size := min(streams.BlockBytes, end-from) // there may be many small files
 	for range cap(free) {
-		free <- make([]byte, streams.BlockBytes)
+		free <- make([]byte, size)
 	}
 	if h != nil {
 		f.sums.Join()
@@ -247,7 +248,7 @@ func (f *Fetcher) stream(ctx context.Context, file *File, h hash.Hash, from, end
 				return err
 			}
 			f.Progress.Fetched.Add(int64(len(b.buf)))
-			free <- b.buf[:streams.BlockBytes]
+			free <- b.buf[:size]
 		}
 		return nil
 	})
@@ -285,7 +286,7 @@ func (r *reader) run(ctx context.Context, from, end int64, out chan<- block) err
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		b.buf = b.buf[:min(int64(streams.BlockBytes), stop-off)]
+		b.buf = b.buf[:min(int64(len(b.buf)), stop-off)]
 		if _, err := io.ReadFull(r.r, b.buf); err != nil {
 			return fmt.Errorf("read at offset %d: %w", off, streams.Short(err))
 		}

@@ -30,6 +30,7 @@ func (t *Task) Resume(ctx context.Context, s spool.Spool, tensors []ledger.Tenso
 			return t.giveUp(err)
 		}
 	}
+	t.held = map[int64]bool{}
 	for _, x := range tensors {
 		d := places[x.At]
 		t.held[x.At] = true

@@ -3,9 +3,9 @@
 package fetch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,8 +31,8 @@ type Task struct {
 	left    atomic.Int64 // bytes that have not arrived
 
 	mu       sync.Mutex
-	held     map[int64]bool           // tensors that an earlier run has left in the spool, by offset
-	prefixes map[string]ledger.Prefix // by source file; an empty one where some bytes came under no hash
+	held     map[int64]bool  // tensors that an earlier run has left in the spool, by offset
+	prefixes []ledger.Prefix // one for each source file; without a sum where some bytes came under no hash
 }
 
 // NewTasks makes a fresh task for every output.
@@ -41,7 +41,6 @@ func NewTasks(outputs []*spans.Output) []*Task {
 	for _, o := range outputs {
 		t := &Task{
 			Output: o, Counters: make([]*encoder.Counter, len(o.Units)), Reasons: make([]string, len(o.Units)),
-			held: map[int64]bool{}, prefixes: map[string]ledger.Prefix{},
 		}
 		for i, u := range o.Units {
 			t.Reasons[i] = u.Unholdable
@@ -92,20 +91,20 @@ func (t *Task) holds(at int64) bool { return t.held[at] }
 func (t *Task) bind(p ledger.Prefix) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	before, seen := t.prefixes[p.File]
-	if !seen || p.SHA256 == "" || before.SHA256 != "" && before.End < p.End {
-		t.prefixes[p.File] = p
+	i := slices.IndexFunc(t.prefixes, func(before ledger.Prefix) bool { return before.File == p.File })
+	switch {
+	case i < 0:
+		t.prefixes = append(t.prefixes, p)
+	case p.SHA256 == "" || t.prefixes[i].SHA256 != "" && t.prefixes[i].End < p.End:
+		t.prefixes[i] = p
 	}
 }
 
 // Prefixes lists the prefixes of source files that the output is bound to, by file.
-func (t *Task) Prefixes() (list []ledger.Prefix) {
+func (t *Task) Prefixes() []ledger.Prefix {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, file := range slices.Sorted(maps.Keys(t.prefixes)) {
-		if p := t.prefixes[file]; p.SHA256 != "" {
-			list = append(list, p)
-		}
-	}
-	return list
+	bound := slices.DeleteFunc(slices.Clone(t.prefixes), func(p ledger.Prefix) bool { return p.SHA256 == "" })
+	slices.SortFunc(bound, func(a, b ledger.Prefix) int { return cmp.Compare(a.File, b.File) })
+	return bound
 }

@@ -30,7 +30,11 @@ func (c contextReader) Read(p []byte) (int, error) {
 
 // Copy copies r to w in blocks, whatever shortcuts either offers: each would allocate buffers of its own.
 func Copy(ctx context.Context, w io.Writer, r io.Reader) (int64, error) {
-	return io.CopyBuffer(onlyWriter{w}, contextReader{ctx, r}, make([]byte, BlockBytes))
+	block := int64(BlockBytes)
+	if sized, ok := r.(interface{ Size() int64 }); ok { // such as an io.SectionReader, of which there may be many small ones
+		block = min(block, sized.Size()+1)
+	}
+	return io.CopyBuffer(onlyWriter{w}, contextReader{ctx, r}, make([]byte, block))
 }
 
 type onlyWriter struct{ io.Writer }
