@@ -32,7 +32,7 @@ func (c chooser) choose() error {
 		return err
 	}
 	if c.plan.PatternDict == nil {
-		if err := (deriver{c.draft}).derive(); err != nil {
+		if err := deriver(c).derive(); err != nil {
 			return err
 		}
 	}

@@ -171,7 +171,7 @@ func stackRegex(stack string, indices []int) string {
 
 // outerUnits returns the units outside the blocks: head and token embedding of an untied model.
 func (d deriver) outerUnits() PatternDict {
-	ties := tieResolver{d.draft}
+	ties := tieResolver(d)
 	pair, ok := ties.guess()
 	if !ok || ties.isTied([]tie{pair}) {
 		return nil

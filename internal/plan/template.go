@@ -15,7 +15,7 @@ type expander struct{ *draft }
 // settle sets the plan's dict. A dict of the caller stays as it is, if it fits the tied embeddings.
 func (x expander) settle() error {
 	if x.entry == nil || x.opt.PatternDict != nil {
-		return tieResolver{x.draft}.refuseHalfTied()
+		return tieResolver(x).refuseHalfTied()
 	}
 	dict, err := x.form(x.entry.PatternDict)
 	if err != nil {
@@ -70,7 +70,7 @@ func (x expander) expand(pat Pattern) ([]Pattern, error) {
 		return nil, err
 	}
 	if !x.plan.Split { // else the blocks were checked as a whole already
-		if err := (blockChecker{x.draft}).check(pat, modules); err != nil {
+		if err := blockChecker(x).check(pat, modules); err != nil {
 			return nil, err
 		}
 	}

@@ -24,7 +24,8 @@ import (
 func (v *verification) full(ctx context.Context) error {
 	v.Progress.SourceBytes.Store(spans.ProvedBytes(v.outputs))
 	v.Progress.OutputFiles.Store(int64(len(v.outputs)))
-	if slices.ContainsFunc(v.outputs, func(o *spans.Output) bool { return !fetch.InPlace(v.Source, o) }) {
+	spooled := func(o *spans.Output) bool { return !fetch.InPlace(v.Source, o) }
+	if v.GPU != nil || slices.ContainsFunc(v.outputs, spooled) {
 		if err := os.MkdirAll(v.WorkDir, 0o777); err != nil {
 			return err
 		}
@@ -75,7 +76,7 @@ func (v *verification) compareOutput(ctx context.Context, o *spans.Output, sourc
 	return Aliases(ctx, o, source)
 }
 
-func (v *verification) compareUnit(ctx context.Context, u *spans.Unit, source io.ReaderAt) error {
+func (v *verification) compareUnit(ctx context.Context, u *spans.Unit, source io.ReaderAt) (err error) {
 	if !v.DF11.Coded(u.Path) {
 		for t := range u.Tensors() {
 			if err := v.compareTensor(ctx, t, source); err != nil {
@@ -86,11 +87,11 @@ func (v *verification) compareUnit(ctx context.Context, u *spans.Unit, source io
 	}
 	arrays := v.DF11.Arrays(u.Path)
 	if v.GPU != nil && v.DF11.Commit != "" {
-		near, err := spool.NewTemp(v.WorkDir)
-		if err != nil {
-			return err
+		near, failed := spool.NewTemp(v.WorkDir)
+		if failed != nil {
+			return failed
 		}
-		defer near.Release()
+		defer func() { err = errors.Join(err, near.Release()) }()
 		if arrays, err = v.bringNear(ctx, u.Path, near); err != nil {
 			return fmt.Errorf("fetch unit %s: %w", u.Path, err)
 		}

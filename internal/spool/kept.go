@@ -21,7 +21,7 @@ const (
 
 // Kept is a spool file that outlives the process, so that a later run on the same disk goes on with it. The file alone says
 // nothing: which tensors are there, whole and with which checksum, is in the ledger.
-type Kept struct{ f *os.File }
+type Kept struct{ *os.File }
 
 // KeptPath is where the kept spool of an output lies.
 func KeptPath(dir string, o *spans.Output) string {
@@ -42,26 +42,25 @@ func openFile(path string, flags int) (*Kept, error) {
 	return &Kept{f}, nil
 }
 
-func (s *Kept) ReadAt(p []byte, off int64) (int, error)  { return s.f.ReadAt(p, off) }
-func (s *Kept) WriteAt(p []byte, off int64) (int, error) { return s.f.WriteAt(p, off) }
-
 // Keep closes the spool and leaves the file to a later run.
 func (s *Kept) Keep() error {
-	if s.f == nil {
-		return nil
-	}
-	err := s.f.Close()
-	s.f = nil
-	return err
+	return ended(s.Close())
 }
 
 // Release closes and deletes the spool.
 func (s *Kept) Release() error {
-	if s.f == nil {
+	if err := s.Close(); err != nil {
+		return ended(err)
+	}
+	return RemoveKept(s.Name())
+}
+
+// ended allows to close a file twice.
+func ended(err error) error {
+	if errors.Is(err, os.ErrClosed) {
 		return nil
 	}
-	path := s.f.Name()
-	return errors.Join(s.Keep(), RemoveKept(path))
+	return err
 }
 
 // RemoveKept deletes a kept spool, if it is there.

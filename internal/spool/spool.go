@@ -3,7 +3,6 @@
 package spool
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,8 +19,8 @@ type Spool interface {
 
 // Temp is a temporary file. Where the system allows that it has no name, so that a killed process leaves nothing behind.
 type Temp struct {
-	f    *os.File
-	path string // "" once it is unlinked
+	*os.File
+	named bool
 }
 
 // NewTemp makes an empty spool in dir.
@@ -30,27 +29,18 @@ func NewTemp(dir string) (*Temp, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create spool: %w", err)
 	}
-	s := &Temp{f: f, path: f.Name()}
-	if os.Remove(s.path) == nil {
-		s.path = ""
-	}
-	return s, nil
+	return &Temp{f, os.Remove(f.Name()) != nil}, nil
 }
-
-func (s *Temp) ReadAt(p []byte, off int64) (int, error)  { return s.f.ReadAt(p, off) }
-func (s *Temp) WriteAt(p []byte, off int64) (int, error) { return s.f.WriteAt(p, off) }
 
 // Release closes and removes the file.
 func (s *Temp) Release() error {
-	if s.f == nil {
-		return nil
+	if err := s.Close(); err != nil {
+		return ended(err)
 	}
-	err := s.f.Close()
-	s.f = nil
-	if s.path != "" {
-		err = errors.Join(err, os.Remove(s.path))
+	if s.named {
+		return os.Remove(s.Name())
 	}
-	return err
+	return nil
 }
 
 // memory holds the bytes outside the heap where the system offers that: the garbage collector would return this much late.
