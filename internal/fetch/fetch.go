@@ -294,7 +294,7 @@ func (r *reader) run(ctx context.Context, from, end int64, out chan<- block) err
 			return err
 		}
 		off += int64(len(b.buf))
-		if err := r.hash(&b, off == stop); err != nil {
+		if err := r.hash(ctx, &b, off == stop); err != nil {
 			return err
 		}
 		select {
@@ -325,11 +325,13 @@ func (r *reader) cut(next *int, off, end int64) (b block, stop int64) {
 }
 
 // hash adds a block to the hash. At the end of a segment it takes the sum up to there.
-func (r *reader) hash(b *block, ends bool) error {
+func (r *reader) hash(ctx context.Context, b *block, ends bool) error {
 	if r.h == nil {
 		return nil
 	}
-	r.sums.Write(r.h, b.buf)
+	if err := r.sums.Write(ctx, r.h, b.buf); err != nil {
+		return err
+	}
 	if b.segment < 0 || !ends {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package sha256pair
 
 import (
+	"context"
 	"hash"
 	"sync"
 )
@@ -21,6 +22,7 @@ type call struct {
 	h    hash.Hash
 	p    []byte      // the bytes that are not hashed yet
 	back chan []byte // gets the rest of p when nobody works on it any more
+	ends bool        // the caller waits for no second partner
 }
 
 // Join makes the caller a member.
@@ -47,11 +49,12 @@ func (l *Lockstep) Leave() {
 	}
 }
 
-// Write adds p to h, which comes from sha256.New. Only members call it.
-func (l *Lockstep) Write(h hash.Hash, p []byte) {
+// Write adds p to h, which comes from sha256.New. Only members call it. Once ctx ends it does not wait any more; h then is of
+// no use.
+func (l *Lockstep) Write(ctx context.Context, h hash.Hash, p []byte) error {
 	if l == nil || !usable {
 		h.Write(p)
-		return
+		return nil
 	}
 	for len(p) >= minBytes {
 		own, other := l.meet(h, p)
@@ -62,13 +65,32 @@ func (l *Lockstep) Write(h hash.Hash, p []byte) {
 			p, other.p = p[n:], other.p[n:]
 			l.handBack(other)
 		case own != nil:
-			p = <-own.back
+			select {
+			case p = <-own.back:
+			case <-ctx.Done():
+				l.withdraw(own)
+				return context.Cause(ctx)
+			}
 		default:
 			h.Write(p)
-			return
+			return nil
 		}
 	}
 	h.Write(p)
+	return nil
+}
+
+// withdraw ends the wait of a call. If another goroutine hashes for it just now, it waits until that is done.
+func (l *Lockstep) withdraw(c *call) {
+	l.mu.Lock()
+	idle := l.waiting == c
+	if c.ends = true; idle {
+		l.waiting = nil
+	}
+	l.mu.Unlock()
+	if !idle {
+		<-c.back
+	}
 }
 
 // meet takes the waiting call as other, or makes own, which waits for the next goroutine. Both are nil for the only member.
@@ -79,7 +101,7 @@ func (l *Lockstep) meet(h hash.Hash, p []byte) (own, other *call) {
 	case l.waiting != nil:
 		other, l.waiting = l.waiting, nil
 	case l.members > 1:
-		own = &call{h, p, make(chan []byte, 1)}
+		own = &call{h: h, p: p, back: make(chan []byte, 1)}
 		l.waiting = own
 	}
 	return own, other
@@ -89,7 +111,7 @@ func (l *Lockstep) meet(h hash.Hash, p []byte) (own, other *call) {
 func (l *Lockstep) handBack(c *call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(c.p) < minBytes || l.waiting != nil || l.members < 2 {
+	if c.ends || len(c.p) < minBytes || l.waiting != nil || l.members < 2 {
 		c.back <- c.p
 		return
 	}

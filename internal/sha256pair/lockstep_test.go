@@ -1,7 +1,9 @@
 package sha256pair
 
 import (
+	"context"
 	"crypto/sha256"
+	"errors"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -36,7 +38,7 @@ func advance(t *testing.T, l *Lockstep, seed uint64) {
 	message, h := data(seed, rng.IntN(1<<20)), sha256.New()
 	for at := 0; at < len(message); {
 		n := min(len(message)-at, rng.IntN(1<<(8+rng.IntN(12))))
-		l.Write(h, message[at:at+n])
+		l.Write(t.Context(), h, message[at:at+n])
 		at += n
 	}
 	same(t, h, message)
@@ -48,4 +50,20 @@ func TestLockstepNone(t *testing.T) {
 	l.Join()
 	defer l.Leave()
 	advance(t, l, 1)
+}
+
+// TestLockstepEnds: a member that waits for another one ends with its context, and the others go on.
+func TestLockstepEnds(t *testing.T) {
+	var l Lockstep
+	l.Join()
+	l.Join()
+	defer l.Leave()
+	stop := errors.New("stopped by the test")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stop)
+	if err := l.Write(ctx, sha256.New(), make([]byte, 1<<20)); usable && !errors.Is(err, stop) {
+		t.Errorf("the wait ends with %v", err)
+	}
+	l.Leave()
+	advance(t, &l, 1)
 }
