@@ -17,43 +17,42 @@ const module = "github.com/df11-convert/df11-convert/"
 // arrows says what the code of each directory may import from this module. "*" is everything; a directory ending in
 // "/..." stands for all below it.
 var arrows = map[string][]string{
-	"encoder":                   {},
-	"internal/safetensors":      {},
-	"internal/atomicfile":       {},
-	"internal/filelock":         {},
-	"internal/gather":           {},
-	"internal/pagecache":        {},
-	"internal/sha256pair":       {},
-	"verify/internal/...":       {},
-	"verify":                    {"encoder", "verify/kernel", "verify/internal/..."},
-	"verify/kernel":             {"encoder", "verify/kernel/ptxtest"}, // both in tests
-	"verify/kernel/ptxtest":     {},
-	"internal/plan":             {"internal/safetensors"},
-	"internal/metadata":         {"internal/plan", "internal/safetensors"},
-	"internal/human":            {},
-	"internal/inspect":          {"internal/human"},
-	"internal/inspect/generate": {},
-	"hub":                       {"internal/atomicfile", "internal/filelock"},
-	"internal/bench":            {"encoder", "verify", "internal/safetensors", "internal/atomicfile", "internal/gather", "internal/sha256pair"},
-	"internal/hubtest":          {"internal/safetensors"},
-	"internal/hubtest/hubd":     {"internal/hubtest"},
-	"internal/rehearsal":        {"internal/hubtest"},
-	"internal/spans":            {"internal/plan", "internal/safetensors"},
-	"internal/streams":          {},
-	"internal/progress":         {},
-	"internal/exactf32":         {"internal/plan", "internal/streams"},
-	"internal/spool":            {"internal/spans", "internal/streams", "internal/pagecache"},
-	"internal/ledger":           {"internal/metadata", "internal/atomicfile"},
-	"internal/model":            {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/safetensors", "internal/spans", "internal/streams"},
-	"internal/fetch":            {"encoder", "internal/model", "internal/ledger", "internal/spool", "internal/spans", "internal/exactf32", "internal/progress", "internal/streams", "internal/sha256pair"},
-	"internal/estimate":         {"encoder", "internal/model", "internal/plan", "internal/spans", "internal/exactf32", "internal/safetensors", "internal/streams"},
-	"internal/describe":         {"encoder", "verify", "internal/model", "internal/estimate", "internal/inspect", "internal/metadata", "internal/plan", "internal/safetensors", "internal/streams"},
-	"internal/proof":            {"verify", "internal/model", "internal/fetch", "internal/ledger", "internal/spool", "internal/spans", "internal/plan", "internal/metadata", "internal/exactf32", "internal/safetensors", "internal/atomicfile", "internal/progress", "internal/streams", "internal/sha256pair"},
-	"internal/target":           {"hub", "internal/model", "internal/ledger", "internal/metadata", "internal/plan", "internal/spans", "internal/atomicfile", "internal/filelock", "internal/streams"},
-	"pipeline":                  {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/inspect", "internal/safetensors", "internal/atomicfile", "internal/gather", "internal/pagecache", "internal/sha256pair", "internal/spans", "internal/streams", "internal/progress", "internal/exactf32", "internal/spool", "internal/ledger", "internal/model", "internal/fetch", "internal/estimate", "internal/describe", "internal/proof", "internal/target"},
-	"cmd/df11-convert":          {"*"},
-	"cmd/df11-convert/...":      {"*"},
-	".":                         {},
+	"encoder":               {},
+	"internal/safetensors":  {},
+	"internal/atomicfile":   {},
+	"internal/filelock":     {},
+	"internal/gather":       {},
+	"internal/pagecache":    {},
+	"internal/sha256pair":   {},
+	"verify/internal/...":   {},
+	"verify":                {"encoder", "verify/kernel", "verify/internal/..."},
+	"verify/kernel":         {"encoder"}, // in tests
+	"internal/plan":         {"internal/human", "internal/pyjson", "internal/safetensors"},
+	"internal/metadata":     {"internal/human", "internal/plan", "internal/pyjson"},
+	"internal/human":        {},
+	"internal/pyjson":       {},
+	"internal/inspect":      {"internal/human"},
+	"hub":                   {"internal/atomicfile", "internal/filelock"},
+	"internal/bench":        {"encoder", "verify", "internal/safetensors", "internal/atomicfile", "internal/gather", "internal/sha256pair"},
+	"internal/hubtest":      {"internal/safetensors"},
+	"internal/hubtest/hubd": {"internal/hubtest"},
+	"internal/rehearsal":    {"internal/hubtest"},
+	"internal/spans":        {"internal/plan", "internal/safetensors"},
+	"internal/streams":      {},
+	"internal/progress":     {},
+	"internal/exactf32":     {"internal/plan", "internal/streams"},
+	"internal/spool":        {"internal/spans", "internal/streams", "internal/pagecache"},
+	"internal/ledger":       {"internal/metadata", "internal/atomicfile"},
+	"internal/model":        {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/safetensors", "internal/spans", "internal/streams"},
+	"internal/fetch":        {"encoder", "internal/model", "internal/ledger", "internal/spool", "internal/spans", "internal/exactf32", "internal/progress", "internal/streams", "internal/sha256pair"},
+	"internal/estimate":     {"encoder", "internal/model", "internal/plan", "internal/spans", "internal/exactf32", "internal/safetensors", "internal/streams"},
+	"internal/describe":     {"encoder", "verify", "internal/model", "internal/estimate", "internal/inspect", "internal/metadata", "internal/plan", "internal/safetensors", "internal/streams"},
+	"internal/proof":        {"verify", "internal/model", "internal/fetch", "internal/ledger", "internal/spool", "internal/spans", "internal/plan", "internal/metadata", "internal/exactf32", "internal/safetensors", "internal/atomicfile", "internal/progress", "internal/streams", "internal/sha256pair"},
+	"internal/target":       {"hub", "internal/model", "internal/ledger", "internal/metadata", "internal/plan", "internal/spans", "internal/atomicfile", "internal/filelock", "internal/streams"},
+	"pipeline":              {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/inspect", "internal/safetensors", "internal/atomicfile", "internal/gather", "internal/pagecache", "internal/sha256pair", "internal/spans", "internal/streams", "internal/progress", "internal/exactf32", "internal/spool", "internal/ledger", "internal/model", "internal/fetch", "internal/estimate", "internal/describe", "internal/proof", "internal/target"},
+	"cmd/df11-convert":      {"*"},
+	"cmd/df11-convert/...":  {"*"},
+	".":                     {},
 }
 
 // homes says where a library may be used; everything that is not listed may be used anywhere.
@@ -65,13 +64,13 @@ var homes = map[string][]string{
 	"golang.org/x/term":                     {"cmd/df11-convert"},
 	"github.com/gomlx/go-huggingface":       {"hub"},
 	"github.com/ebitengine/purego":          {"verify/internal/..."},
-	"golang.org/x/image":                    {"internal/inspect/generate"},
+	"golang.org/x/image":                    {}, // for tests only
 	"go.yaml.in/yaml":                       {"internal/metadata", "internal/hubtest", "hub", "cmd/df11-convert"},
 	"net/http":                              {"hub", "internal/hubtest", "internal/hubtest/hubd", "cmd/df11-convert", "pipeline"},
 }
 
 // pure packages compute: the same input gives the same bytes, on any machine, at any time.
-var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors", "internal/inspect", "internal/spans", "internal/exactf32"}
+var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors", "internal/inspect", "internal/human", "internal/pyjson", "internal/spans", "internal/exactf32"}
 
 // impure are the standard packages that pure ones may not use.
 var impure = []string{"net", "os", "time", "log", "math/rand", "runtime/debug", "syscall", "unsafe"}

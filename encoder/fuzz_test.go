@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/golden"
 )
 
 // FuzzEncode encodes any weights with every variant, block size and worker
@@ -16,8 +18,8 @@ func FuzzEncode(f *testing.F) {
 	for i, s := range shapes {
 		f.Add(s.weights(uint64(i), 50*(i+1)), uint16(37*i))
 	}
-	for _, name := range goldenUnits(f) {
-		if in := readGolden(f, name, "input.bf16"); len(in) < 10000 {
+	for _, u := range golden.Units(f) {
+		if in := u.Input; len(in) < 10000 {
 			f.Add(in, uint16(100))
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"slices"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/golden"
 )
 
 // streamCase is one unit of the compact sets.
@@ -34,10 +36,10 @@ func (s streamCase) gaps(t *testing.T) []byte {
 
 func TestGoldenStreams(t *testing.T) {
 	var set struct{ Streams []streamCase }
-	readCase(t, "streams", &set)
-	input := readGolden(t, "streams", "input.bf16")
-	coded := readGolden(t, "streams", "encoded.u8")
-	luts := readGolden(t, "streams", "luts.u8")
+	golden.Case(t, "streams", &set)
+	input := golden.Read(t, "streams", "input.bf16")
+	coded := golden.Read(t, "streams", "encoded.u8")
+	luts := golden.Read(t, "streams", "luts.u8")
 	forVariants(t, func(t *testing.T, o Options) {
 		for _, s := range set.Streams {
 			in := input[:2*s.N]
@@ -70,9 +72,9 @@ func TestGoldenFixedCodecs(t *testing.T) {
 		Codecs  []codebookCase
 		Streams []streamCase
 	}
-	readCase(t, "streams_fixed_codec", &set)
-	symbols := readGolden(t, "streams_fixed_codec", "symbols.u8")
-	coded := readGolden(t, "streams_fixed_codec", "encoded.u8")
+	golden.Case(t, "streams_fixed_codec", &set)
+	symbols := golden.Read(t, "streams_fixed_codec", "symbols.u8")
+	coded := golden.Read(t, "streams_fixed_codec", "encoded.u8")
 	forVariants(t, func(t *testing.T, o Options) {
 		for i, s := range set.Streams {
 			got, _ := encodeWith(t, o, set.Codecs[s.Codec].codebook(), []int64{int64(s.N)}, s.weights(symbols), 2)

@@ -2,17 +2,15 @@ package encoder
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"testing"
-)
 
-// golden is where the vectors made by the official functions lie.
-const golden = "../testdata/golden"
+	"github.com/df11-convert/df11-convert/internal/golden"
+)
 
 // limiterCase is what the vectors say about docs/format.md §5.
 type limiterCase struct {
@@ -86,40 +84,11 @@ func (c unitCase) reason() Reason {
 	return ""
 }
 
-func readGolden(t testing.TB, name ...string) []byte {
-	t.Helper()
-	p, err := os.ReadFile(filepath.Join(append([]string{golden}, name...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-func readCase(t testing.TB, dir string, v any) {
-	t.Helper()
-	if err := json.Unmarshal(readGolden(t, dir, "case.json"), v); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// goldenUnits lists the directories that hold a unit with its input.
-func goldenUnits(t testing.TB) []string {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(golden, "*", "sign_mantissa.u8"))
-	if err != nil || len(paths) == 0 {
-		t.Fatal("no golden units", err)
-	}
-	var names []string
-	for _, p := range paths {
-		names = append(names, filepath.Base(filepath.Dir(p)))
-	}
-	return names
-}
-
 // forVariants runs f for every variant of this machine, or only for the one that DF11_TEST_VARIANT
 // names, which must be there.
 func forVariants(t *testing.T, f func(t *testing.T, o Options)) {
 	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // thousands of small units, each with tables of its own
 	names := Variants()
 	if only := os.Getenv("DF11_TEST_VARIANT"); only != "" {
 		if !slices.Contains(names, only) {
@@ -192,23 +161,21 @@ func diffBytes(got, want []byte) string {
 }
 
 func TestGoldenUnits(t *testing.T) {
-	for _, name := range goldenUnits(t) {
-		t.Run(name, func(t *testing.T) {
+	for _, u := range golden.Units(t) {
+		t.Run(u.Name, func(t *testing.T) {
 			var c unitCase
-			readCase(t, name, &c)
-			forVariants(t, func(t *testing.T, o Options) { testGoldenUnit(t, o, name, c) })
+			golden.Case(t, u.Name, &c)
+			forVariants(t, func(t *testing.T, o Options) { testGoldenUnit(t, o, u, c) })
 		})
 	}
 }
 
-func testGoldenUnit(t *testing.T, o Options, name string, c unitCase) {
-	input := readGolden(t, name, "input.bf16")
-	want := goldenEncoded(t, name, c)
-	e, _ := encodeWith(t, o, buildCodebook(c.histogram()), c.sizes(), input, 2)
-	if d := diff(e, want); d != "" {
+func testGoldenUnit(t *testing.T, o Options, u golden.Unit, c unitCase) {
+	e, _ := encodeWith(t, o, buildCodebook(c.histogram()), u.Sizes, u.Input, 2)
+	if d := diff(e, goldenEncoded(u)); d != "" {
 		t.Error(d)
 	}
-	_, err := o.encode(c.sizes(), input, 1)
+	_, err := o.encode(u.Sizes, u.Input, 1)
 	if got := reasonOf(err); got != c.reason() {
 		t.Errorf("encode: %v, want reason %q", err, c.reason())
 	}
@@ -222,18 +189,11 @@ func reasonOf(err error) Reason {
 	return ""
 }
 
-func goldenEncoded(t *testing.T, name string, c unitCase) *Encoded {
-	e := &Encoded{
-		EncodedExponent: readGolden(t, name, "encoded_exponent.u8"),
-		SignMantissa:    readGolden(t, name, "sign_mantissa.u8"),
-		OutputPositions: readGolden(t, name, "output_positions.u32"),
-		Gaps:            readGolden(t, name, "gaps.u8"),
-		SplitPositions:  int64s(readGolden(t, name, "split_positions.i64")),
+func goldenEncoded(u golden.Unit) *Encoded {
+	return &Encoded{
+		LUTs: u.LUTs, EncodedExponent: u.EncodedExponent, SignMantissa: u.SignMantissa,
+		OutputPositions: u.OutputPositions, Gaps: u.Gaps, SplitPositions: int64s(u.SplitPositions),
 	}
-	if c.Luts != nil {
-		e.LUTs = readGolden(t, name, "luts.u8")
-	}
-	return e
 }
 
 func int64s(p []byte) []int64 {
@@ -248,8 +208,8 @@ func int64s(p []byte) []int64 {
 // test could afford to store as weights.
 func TestGoldenHistograms(t *testing.T) {
 	var set struct{ Items []codebookCase }
-	readCase(t, "histograms", &set)
-	luts := readGolden(t, "histograms", "luts.u8")
+	golden.Case(t, "histograms", &set)
+	luts := golden.Read(t, "histograms", "luts.u8")
 	for _, c := range set.Items {
 		t.Run(fmt.Sprint(c.ID), func(t *testing.T) { testGoldenHistogram(t, c, luts) })
 	}
@@ -282,7 +242,7 @@ func testGoldenHistogram(t *testing.T, c codebookCase, luts []byte) {
 // recipe and compared by hash.
 func TestGoldenLimiter(t *testing.T) {
 	var c unitCase
-	readCase(t, "limiter_recipe", &c)
+	golden.Case(t, "limiter_recipe", &c)
 	n := c.Recipe.N
 	symbols := make([]byte, n)
 	at := 0

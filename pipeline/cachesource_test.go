@@ -20,6 +20,7 @@ import (
 // TestKeepWeights: the weights end up in the shared cache, a second conversion reads them there, and the result is the
 // same as without.
 func TestKeepWeights(t *testing.T) {
+	t.Parallel()
 	srv := hubtest.Start(t)
 	srv.AddModel("a/llama", hubtest.NewLlama(7, partsModel))
 	if _, err := pushFrom(t, srv, "a/llama", "a/plain", nil); err != nil {
@@ -122,6 +123,7 @@ func cacheWorld(t *testing.T, keep bool) (w *world, log *bytes.Buffer, spoil fun
 // TestDamagedCache: whatever is wrong with a copy in the shared cache, the log tells, the bytes come from the hub, and the
 // result is the same. Where the cache is kept, the copy of a weight file is right again afterwards.
 func TestDamagedCache(t *testing.T) {
+	t.Parallel()
 	last := func(b []byte) []byte { b[len(b)-1] ^= 1; return b }
 	half := func(b []byte) []byte { return b[:len(b)/2] }
 	zero := func(b []byte) []byte { clear(b[:4096]); return b }

@@ -4,37 +4,30 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"slices"
-	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // card writes the model card.
 func (r *result) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 	in := metadata.CardInput{
-		Name: r.cardTitle(), BaseModel: r.baseModel(), Commit: r.Model.Commit, Source: r.Model.Card,
-		PipelineTag: r.Model.PipelineTag, LibraryName: r.Model.LibraryName,
-		Layout: r.Plan.Layout, Component: r.component(), Loader: r.Plan.Loader, Readers: r.Plan.Readers,
-		Provenance: r.Plan.Provenance, Derived: r.Plan.Derived, NoticeFiles: r.noticeFiles(),
-		SourceBytes: p.BF16Bytes, F32Bytes: p.F32Bytes, NExactF32: exactf32.NWeights(r.Plan), OutputBytes: p.DF11Bytes, NUnits: int64(p.Units), NWeights: p.Weights,
-		TiedEmbeddings: r.Plan.TiedEmbeddings, Differences: p.Differences, TiesBroken: p.TiesBroken,
-		Verification: m.Verification, ToolVersion: r.Version,
-		GivenDict: r.Plan.Config.Mode == plan.ConfigNone && r.Plan.Provenance == "given",
-	}
-	if r.Plan.Unlike {
-		in.Like = r.Plan.Entry
+		Name: r.cardTitle(), Plan: r.Plan, Component: r.component(),
+		CardSource: metadata.CardSource{
+			BaseModel: r.baseModel(), Commit: r.Model.Commit, Source: r.Model.Card,
+			PipelineTag: r.Model.PipelineTag, LibraryName: r.Model.LibraryName,
+		},
+		CardSizes: metadata.CardSizes{
+			SourceBytes: p.BF16Bytes, F32Bytes: p.F32Bytes, NExactF32: exactf32.NWeights(r.Plan), OutputBytes: p.DF11Bytes,
+			NUnits: int64(p.Units), NWeights: p.Weights,
+		},
+		TiesBroken: p.TiesBroken, Verification: m.Verification, ToolVersion: r.Version,
 	}
 	if r.Push != nil {
 		in.Repo = r.Push.Repo
 	}
 	if r.hasChart() {
 		in.Image = chartName
-	}
-	if r.Plan.Layout.Single() {
-		in.WeightFile = r.outputs[0].Path
 	}
 	for _, u := range p.UnitsBF16 {
 		in.KeptBF16 = append(in.KeptBF16, metadata.KeptUnit{Path: u.Path, NWeights: u.Weights, Reason: u.Reason})
@@ -56,18 +49,6 @@ func (r *result) component() string {
 		return dir
 	}
 	return ""
-}
-
-// noticeFiles are the licence files among the copied ones.
-func (r *result) noticeFiles() []string {
-	var names []string
-	for _, f := range r.Plan.Copied {
-		upper := strings.ToUpper(path.Base(f.Path))
-		if slices.ContainsFunc([]string{"LICENSE", "LICENCE", "NOTICE", "COPYING", "USE_POLICY"}, func(w string) bool { return strings.HasPrefix(upper, w) }) {
-			names = append(names, f.Path)
-		}
-	}
-	return names
 }
 
 // validateCard asks the Hub about the front matter before any work: a commit with a bad one would fail at the end.

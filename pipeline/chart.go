@@ -21,7 +21,7 @@ func (r *result) hasChart() bool {
 // chart draws sizes and exponents of the finished outputs for the model card. It names nothing, so that the same
 // weights give the same chart wherever they come from.
 func (r *result) chart(p *Report) ([]byte, error) {
-	x := &inspect.Report{Kind: inspect.DF11, BF16Bytes: p.BF16Bytes, DF11Bytes: p.DF11Bytes, Exact: true}
+	x := &inspect.Report{Model: inspect.Model{Kind: inspect.DF11}, BF16Bytes: p.BF16Bytes, DF11Bytes: p.DF11Bytes, Exact: true}
 	parts := describe.Parts{inspect.PartPlain: r.copiedBytes(p)}
 	for _, o := range r.ledger.Outputs() {
 		for _, u := range o.Units {

@@ -35,6 +35,7 @@ const copyRoute = "/api/models/*/lfs-files/duplicate"
 // TestCopiesFallBack: a copy inside the hub that is refused, fails, or is promised and not made costs an upload and
 // nothing else.
 func TestCopiesFallBack(t *testing.T) {
+	t.Parallel()
 	w := copyWorld(t)
 	w.mustConvert(t)
 	want := w.target()

@@ -21,6 +21,7 @@ func (w *world) corrupted(n int) {
 // TestCorruptThenKilled: a byte that was wrong before a kill is in no output, wherever it lies: the next run reads on
 // from the checkpoint, behind which the spools that it takes up hold more.
 func TestCorruptThenKilled(t *testing.T) {
+	t.Parallel()
 	want := reference(t, mediumHead())
 	for n := 228; n < 340; n += stride(56) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -47,6 +48,7 @@ func scattered() *hubtest.Model {
 // that are saved often, seldom or at the end only, or in memory. In one of them a byte is wrong, in some an upload takes
 // long. The last run ends with the same bytes as ever, and every file was streamed.
 func TestKilledOverAWrongByte(t *testing.T) {
+	t.Parallel()
 	models := []func() *hubtest.Model{mediumHead, scattered}
 	var want []map[string]hubtest.File
 	var reads []int
@@ -97,6 +99,7 @@ func TestKilledOverAWrongByte(t *testing.T) {
 // TestCorruptCompleteSpool: the same for a unit that was complete and is not read again, where the kill came before a
 // checkpoint was written.
 func TestCorruptCompleteSpool(t *testing.T) {
+	t.Parallel()
 	want := reference(t, mediumHead())
 	w, work := newWorld(t, mediumHead()), t.TempDir()
 	w.corrupted(60)
@@ -105,7 +108,7 @@ func TestCorruptCompleteSpool(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.ClearFaults()
-	remove(t, filepath.Join(work, ".df11-convert", "part-1-of-1.json"))
+	remove(t, filepath.Join(work, journalFile))
 	if _, err := w.convert(t.Context(), t, work, onDisk); err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +118,7 @@ func TestCorruptCompleteSpool(t *testing.T) {
 
 // TestRangesThenStreamed: what was made of ranges is proved, and not called streamed because a later run streams the rest.
 func TestRangesThenStreamed(t *testing.T) {
+	t.Parallel()
 	want := reference(t, mediumHead())
 	for corrupt, integrity := range map[bool]metadata.Integrity{false: metadata.Proof, true: metadata.Streamed} {
 		w, work := newWorld(t, mediumHead()), t.TempDir()

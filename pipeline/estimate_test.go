@@ -50,6 +50,7 @@ func estimateAndConvert(t *testing.T, dir string, opt plan.Options, maxBytes int
 
 // TestEstimateSampled: on models that are larger than what may be read, the estimate is within 0.5 % of the result.
 func TestEstimateSampled(t *testing.T) {
+	t.Parallel()
 	for name, known := range map[string]*hubtest.Model{
 		"llama": hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 4, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 12 << 20}),
 		"qwen3": hubtest.NewQwen3(4, hubtest.ModelOptions{Layers: 24, Hidden: 256, Intermediate: 768, Heads: 4, Vocab: 16384, Tied: true}),

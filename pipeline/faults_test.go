@@ -186,6 +186,7 @@ const anyNumber = -1
 // it must and no more, shows no token, leaves nothing running, and never a config.json on the way. Where it failed, the
 // same call without the fault ends with the right bytes.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	want := reference(t, small())
 	base := faultWorld(t)
 	base.mustConvert(t)
@@ -256,6 +257,7 @@ func TestFaultsComplete(t *testing.T) {
 
 // TestEveryRequestFails: whichever request to the hub fails once, the result is the same.
 func TestEveryRequestFails(t *testing.T) {
+	t.Parallel()
 	want := reference(t, small())
 	base := faultWorld(t)
 	base.mustConvert(t)

@@ -65,6 +65,7 @@ func readFile(t *testing.T, name string) []byte {
 // TestGoldenModels: every unit file equals the official compressor's byte for byte, for any number of workers, and the
 // remainder holds the same tensors.
 func TestGoldenModels(t *testing.T) {
+	t.Parallel()
 	for _, known := range goldenModels {
 		for _, workers := range []int{1, 3} {
 			out := t.TempDir()

@@ -9,7 +9,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -33,38 +34,17 @@ const (
 	testToken  = "hf_secret"
 )
 
-// jumpClock does not wait: it moves ahead, and remembers how far.
-type jumpClock struct {
-	mu   sync.Mutex
-	now  time.Time
-	jump time.Duration
-}
-
-func (c *jumpClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *jumpClock) Sleep(ctx context.Context, d time.Duration) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now, c.jump = c.now.Add(d), c.jump+d
-	return context.Cause(ctx)
-}
-
-func (c *jumpClock) waited() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.jump
-}
+// rangeBytes is how much of a source file the client of a world asks for at a time.
+const rangeBytes = 32 << 10
 
 // world is a hub with one model, and what converts it.
 type world struct {
 	*hubtest.Server
-	clock *jumpClock
+	clock *hubtest.JumpClock
 	// log counts the outputs that were finished, by path, over all runs.
 	log *outputLog
+	// beforeKill is called with the work folder of a run that is to be killed where it stands.
+	beforeKill func(work string)
 
 	plan   plan.Options
 	hub    []func(*hub.Options)
@@ -74,7 +54,8 @@ type world struct {
 // newWorld starts a hub with the model. A token in a wrong place fails the test.
 func newWorld(t *testing.T, m *hubtest.Model, opts ...hubtest.Option) *world {
 	t.Helper()
-	w := &world{Server: hubtest.Start(t, opts...), clock: &jumpClock{now: time.Now()}, log: newOutputLog()}
+	labelGoroutines(t)
+	w := &world{Server: hubtest.Start(t, opts...), clock: hubtest.NewJumpClock(), log: newOutputLog()}
 	if m != nil {
 		w.AddModel(sourceRepo, m)
 	}
@@ -86,7 +67,7 @@ func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
 	t.Helper()
 	opt := hub.Options{
 		Endpoint: w.URL, Token: testToken, TokenSource: "HF_TOKEN", Clock: w.clock,
-		RangeBytes: 32 << 10, Connections: 4,
+		RangeBytes: rangeBytes, Connections: 4,
 	}
 	for _, f := range append(slices.Clone(w.hub), change...) {
 		f(&opt)
@@ -103,11 +84,7 @@ func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
 func (w *world) convert(ctx context.Context, t *testing.T, work string, change ...func(*pipeline.Options)) (*pipeline.Report, error) {
 	t.Helper()
 	c := w.client(t)
-	src, known, err := model.OpenHub(ctx, c, sourceRepo, "", w.plan)
-	if err != nil {
-		return nil, err
-	}
-	p, err := plan.New(known.Listing, w.plan)
+	src, known, p, err := openModel(ctx, c, sourceRepo, w.plan)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +96,26 @@ func (w *world) convert(ctx context.Context, t *testing.T, work string, change .
 		f(&opt)
 	}
 	return pipeline.Run(ctx, opt)
+}
+
+// openModel opens a repo and makes the plan of its conversion.
+func openModel(ctx context.Context, c *hub.Client, repo string, opt plan.Options) (model.Source, *model.Model, *plan.Plan, error) {
+	src, known, err := model.OpenHub(ctx, c, repo, "", opt)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	p, err := plan.New(known.Listing, opt)
+	return src, known, p, err
+}
+
+// planned is the plan of the hub's model.
+func (w *world) planned(t *testing.T) *plan.Plan {
+	t.Helper()
+	_, _, p, err := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // mustConvert is convert into a folder of its own, which must be gone afterwards.
@@ -261,32 +258,58 @@ func writeFile(t *testing.T, name string, b []byte) {
 	}
 }
 
-// noGoroutines fails the test if one of our packages still runs something. What was cancelled gets a moment to end.
+// labelGoroutines marks every goroutine that a test starts from now on, so that noGoroutines finds those of this test.
+func labelGoroutines(t *testing.T) {
+	pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels("test", topTest(t))))
+}
+
+// topTest is the name of the test without its subtest: subtests share a label, and never run at once.
+func topTest(t *testing.T) string {
+	name, _, _ := strings.Cut(t.Name(), "/")
+	return name
+}
+
+// noGoroutines fails the test if it still runs something of the module. What was canceled gets a moment to end.
 func noGoroutines(t *testing.T) {
 	t.Helper()
 	var left []string
 	for range 400 {
-		if left = ourGoroutines(); len(left) == 0 {
+		if left = ourGoroutines(t); len(left) == 0 {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	t.Errorf("%d goroutines are left, the first is\n%s", len(left), left[0])
+	t.Errorf("%d stacks are left, the first is\n%s", len(left), left[0])
 }
 
-// ourGoroutines lists the stacks that hold a frame of the module outside tests and the test hub.
-func ourGoroutines() (found []string) {
-	buf := make([]byte, 4<<20)
-	buf = buf[:runtime.Stack(buf, true)]
-	for stack := range strings.SplitSeq(string(buf), "\n\n") {
-		for _, p := range []string{"pipeline.", "hub.", "encoder.", "verify."} {
-			if strings.Contains(stack, "github.com/df11-convert/df11-convert/"+p) {
-				found = append(found, stack)
-				break
-			}
+// ourGoroutines lists the stacks of the test that hold a frame of the module outside tests and the test hub.
+func ourGoroutines(t *testing.T) (found []string) {
+	t.Helper()
+	var profile bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+		t.Fatal(err)
+	}
+	labeled := 0
+	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
+		if !strings.Contains(stack, fmt.Sprintf("%q:%q", "test", topTest(t))) {
+			continue
+		}
+		labeled++
+		if slices.ContainsFunc(strings.Split(stack, "\n"), isOurs) {
+			found = append(found, stack)
 		}
 	}
+	if labeled == 0 {
+		t.Fatal("not even the test's own goroutine has its label")
+	}
 	return found
+}
+
+// isOurs reports whether a line of a stack is a frame of the module outside tests and the test hub.
+func isOurs(frame string) bool {
+	const module = "github.com/df11-convert/df11-convert/"
+	return strings.Contains(frame, module) && !strings.Contains(frame, module+"pipeline_test.") &&
+		!strings.Contains(frame, module+"internal/hubtest.")
 }
 
 // openFiles counts the process's open files below dir, deleted ones included.
@@ -350,10 +373,11 @@ func stride(n int) int {
 	return n
 }
 
-// seeds gives the seeds of a random test, and prints the first; DF11_SEED repeats a run.
-func seeds(t *testing.T, few, many uint64) []uint64 {
+// seeds gives the seeds of a random test, always the same ones, and prints them: few, or many where DF11_DEEP asks for them.
+// DF11_SEED repeats one.
+func seeds(t *testing.T, few, many uint64) (list []uint64) {
 	t.Helper()
-	first, n := uint64(time.Now().UnixNano()), few
+	first, n := uint64(1), few
 	if deepMode() {
 		n = many
 	}
@@ -363,16 +387,17 @@ func seeds(t *testing.T, few, many uint64) []uint64 {
 		}
 		n = 1
 	}
-	t.Logf("seeds %d and on; DF11_SEED=%d repeats the first", first, first)
-	var out []uint64
 	for i := range n {
-		out = append(out, first+i)
+		list = append(list, first+i)
 	}
-	return out
+	t.Logf("seeds %d; DF11_SEED repeats one", list)
+	return list
 }
 
-// TestMain keeps temporary files in memory where the system offers that: thousands of files are written and synced.
+// TestMain keeps temporary files in memory where the system offers that: thousands of files are written and synced. The
+// garbage collector runs seldom: beside a tiny model, the buffers of every run are most of the heap.
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(800)
 	if dir, err := os.MkdirTemp("/dev/shm", "df11-test-"); err == nil {
 		_ = os.Setenv("TMPDIR", dir)
 		code := m.Run()

@@ -21,6 +21,7 @@ import (
 // TestHubEqualsLocal: for models of several families and layouts on disk, the published files equal those of a local
 // conversion byte for byte, for one worker and for several.
 func TestHubEqualsLocal(t *testing.T) {
+	t.Parallel()
 	tiny := hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000}
 	with := func(change func(*hubtest.ModelOptions)) hubtest.ModelOptions {
 		o := tiny
@@ -333,7 +334,7 @@ func TestAccess(t *testing.T) {
 				t.Errorf("error %v, hint %q", err, hub.Hint(err))
 			}
 			noSecret(t, err)
-			if len(w.log.take()) > 0 || w.clock.waited() > 0 {
+			if len(w.log.take()) > 0 || w.clock.Waited() > 0 {
 				t.Error("work or waiting before the refusal")
 			}
 		})

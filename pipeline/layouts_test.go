@@ -18,6 +18,7 @@ func layoutModel(order hubtest.Order, shardBytes int64) *hubtest.Model {
 
 // TestSourceLayouts: however the tensors lie in the source files, the output is the same, and every file is streamed once.
 func TestSourceLayouts(t *testing.T) {
+	t.Parallel()
 	want := localResult(t, layoutModel(hubtest.OrderModel, 0))
 	for _, tt := range []struct {
 		name       string
@@ -50,6 +51,7 @@ func TestSourceLayouts(t *testing.T) {
 // ranges, task by task; the output is the same, and it is published only once the files' hashes are proved. Below the
 // need of one output the run is refused before any weight moves.
 func TestSmallDisk(t *testing.T) {
+	t.Parallel()
 	scattered := layoutModel(hubtest.OrderScattered, 60_000)
 	want := localResult(t, scattered)
 	for _, disk := range []int64{1_300_000, 1_400_000, 2_000_000, 100_000_000} {

@@ -19,6 +19,7 @@ func manyOutputs() *hubtest.Model {
 // TestLeftoversKeepToTheDisk: outputs that a stopped run has finished and not uploaded count against the disk budget of
 // the next one until they are.
 func TestLeftoversKeepToTheDisk(t *testing.T) {
+	t.Parallel()
 	const disk = 6_000_000
 	want := reference(t, manyOutputs())
 	w, work := newWorld(t, manyOutputs()), filepath.Join(t.TempDir(), "work")

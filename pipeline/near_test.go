@@ -30,6 +30,7 @@ func (g *readingGPU) Describe() (string, []string) { return "reading", []string{
 // TestVerifyOnGPU: the report says what decoded a second time, and how many units; a remote unit that is larger than what
 // is kept of its file is fetched once for both.
 func TestVerifyOnGPU(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Intermediate: 2048, Vocab: 128, Layers: 1, Extra: noPicture}))
 	w.mustConvert(t)
 	check := func(gpu proof.GPU) (*proof.Report, int64) {

@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -109,6 +110,7 @@ func contents(srv *hubtest.Server, repo string) map[string]string {
 // TestPartsGiveTheSameRepo: two parts and a finish give every byte that one run gives, but for one word: the manifest says
 // that the source files were proved, not streamed.
 func TestPartsGiveTheSameRepo(t *testing.T) {
+	t.Parallel()
 	want, srv := oneRun(t, partsModel), partsHub(t, partsModel)
 	for i := 1; i <= 2; i++ {
 		_, err := pushFrom(t, srv, "a/llama", "a/out", func(o *pipeline.Options) { o.Part = spans.Part{I: i, N: 2} })
@@ -132,6 +134,7 @@ func TestPartsGiveTheSameRepo(t *testing.T) {
 // TestPartsOfALocalSource: a folder, too, can be converted in parts. Nobody has published the sums of its files: the run
 // that finishes reads them.
 func TestPartsOfALocalSource(t *testing.T) {
+	t.Parallel()
 	for name, widen := range map[string]bool{"bf16": false, "exact f32": true} {
 		t.Run(name, func(t *testing.T) {
 			dir, opt := writeModel(t, hubtest.NewLlama(7, partsModel)), plan.Options{ExactF32: widen}
@@ -150,6 +153,7 @@ func TestPartsOfALocalSource(t *testing.T) {
 // TestPartsOfTwoFolders: the run that finishes has another weight in its folder than the machines that made the parts. It
 // makes the outputs of that file again: the result is that of its own folder.
 func TestPartsOfTwoFolders(t *testing.T) {
+	t.Parallel()
 	dir := writeModel(t, hubtest.NewLlama(7, partsModel))
 	other := filepath.Join(t.TempDir(), filepath.Base(dir))
 	if err := os.CopyFS(other, os.DirFS(dir)); err != nil {
@@ -184,6 +188,7 @@ func localParts(t *testing.T, srv *hubtest.Server, dir string, opt plan.Options)
 // TestLocalF32OnASmallDisk: F32 weights of a folder need spools; where these do not fit, tensors are read task by task,
 // and the files are proved afterwards.
 func TestLocalF32OnASmallDisk(t *testing.T) {
+	t.Parallel()
 	scattered := partsModel
 	scattered.Order = hubtest.OrderScattered
 	dir := writeModel(t, hubtest.NewLlama(7, scattered))
@@ -263,6 +268,7 @@ func TestFinishedRepoIsLeftAlone(t *testing.T) {
 // TestRefreshIsOneCommit: when the source has a new commit, main of the finished target changes in one commit, which also
 // deletes what is stale; the branch that held the work is gone.
 func TestRefreshIsOneCommit(t *testing.T) {
+	t.Parallel()
 	srv := hubtest.Start(t)
 	srv.AddModel("a/llama", hubtest.NewLlama(7, partsModel))
 	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
@@ -296,6 +302,7 @@ func TestRefreshIsOneCommit(t *testing.T) {
 // TestSmallDiskFetchesByRanges: with a disk budget below what streaming in order needs, tensors are fetched task by task
 // and the files are proved afterwards; the outputs are the same.
 func TestSmallDiskFetchesByRanges(t *testing.T) {
+	t.Parallel()
 	scattered := partsModel
 	scattered.Order = hubtest.OrderScattered
 	want := oneRun(t, scattered)
@@ -321,6 +328,7 @@ func TestSmallDiskFetchesByRanges(t *testing.T) {
 // TestCopiesInsideTheHub: large files that are carried over are copied by the hub itself, where it offers that, and are
 // fetched and uploaded where it does not.
 func TestCopiesInsideTheHub(t *testing.T) {
+	t.Parallel()
 	for _, opts := range [][]hubtest.Option{{hubtest.WithXetHashes()}, nil} {
 		srv := hubtest.Start(t, opts...)
 		known := partsModel
@@ -343,6 +351,7 @@ func TestCopiesInsideTheHub(t *testing.T) {
 // TestUploadedFilesAreNotMadeAgain: when a run ends between upload and commit, the next one on the same disk commits what
 // the target's store has; and if the store has lost it, the files are made again.
 func TestUploadedFilesAreNotMadeAgain(t *testing.T) {
+	t.Parallel()
 	for _, lost := range []bool{false, true} {
 		srv := hubtest.Start(t)
 		srv.AddModel("a/llama", hubtest.NewLlama(7, partsModel))
@@ -377,15 +386,18 @@ func TestUploadedFilesAreNotMadeAgain(t *testing.T) {
 // uploads reads from the local journal the sha256 of what is in the target's store without a commit.
 func uploads(t *testing.T, work string) (sums []string) {
 	t.Helper()
-	var j struct {
-		Outputs []ledger.Output `json:"outputs"`
-	}
-	if err := json.Unmarshal(readFile(t, filepath.Join(work, ".df11-convert", "part-1-of-1.json")), &j); err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range j.Outputs {
-		if o.Uploaded {
-			sums = append(sums, o.SHA256)
+	done := map[string]ledger.Output{}
+	for line := range bytes.Lines(readFile(t, filepath.Join(work, journalFile))) {
+		var r struct {
+			Output   ledger.Output
+			Uploaded string
+		}
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatal(err)
+		}
+		done[r.Output.Path] = r.Output
+		if r.Uploaded != "" {
+			sums = append(sums, done[r.Uploaded].SHA256)
 		}
 	}
 	if len(sums) == 0 {

@@ -43,7 +43,7 @@ func (p *publisher) run(ctx context.Context, finished <-chan ledger.Output) erro
 		}
 		return uploads.Wait()
 	})
-	g.Go(func() error { return p.commitBatches(ctx, uploaded) })
+	g.Go(func() error { return commitBatches(ctx, uploaded, p.commit) })
 	return g.Wait()
 }
 
@@ -122,7 +122,7 @@ const batchAge = 10 * time.Minute
 
 // commitBatches commits uploaded outputs whenever there are enough of them for one commit, or the first one has waited long
 // enough, and at the end. One commit is under way at a time.
-func (p *publisher) commitBatches(ctx context.Context, uploaded <-chan ledger.Output) error {
+func commitBatches(ctx context.Context, uploaded <-chan ledger.Output, commit func(context.Context, []ledger.Output) error) error {
 	var waiting []ledger.Output
 	var committing chan error // nil: no commit is under way
 	age := time.NewTimer(batchAge)
@@ -149,8 +149,11 @@ func (p *publisher) commitBatches(ctx context.Context, uploaded <-chan ledger.Ou
 			n := min(len(waiting), estimate.CommitFiles)
 			batch := waiting[:n:n]
 			waiting, due = waiting[n:], uploaded == nil
+			if len(waiting) > 0 {
+				age.Reset(batchAge)
+			}
 			committing = make(chan error, 1)
-			go func() { committing <- p.commit(ctx, batch) }()
+			go func() { committing <- commit(ctx, batch) }()
 		}
 		if uploaded == nil && committing == nil {
 			return context.Cause(ctx)

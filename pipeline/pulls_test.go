@@ -42,6 +42,7 @@ func without(files map[string]hubtest.File) map[string]hubtest.File {
 // TestKilledPullRequestIsResumed: a run that opens a pull request is ended at one of its commits; the next one, on an
 // empty disk, goes on in the same pull request and does nothing twice that is committed.
 func TestKilledPullRequestIsResumed(t *testing.T) {
+	t.Parallel()
 	want := without(reference(t, deep()))
 	refused := func(stop func()) hubtest.Action {
 		return func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }
@@ -90,6 +91,7 @@ func TestKilledPullRequestIsResumed(t *testing.T) {
 
 // TestPullRequestFaults: what happens to the answer of the commit that opens a pull request does not make it two.
 func TestPullRequestFaults(t *testing.T) {
+	t.Parallel()
 	want := without(reference(t, small()))
 	for _, fault := range []string{"commit-500", "commit-500-after", "commit-504-after", "commit-reset-after", "commit-429", "commit-412"} {
 		w := proposal(t, small())
@@ -162,8 +164,8 @@ func TestManyConflicts(t *testing.T) {
 	w.Inject(hubtest.Fault{Name: "commit-race", Times: 6})
 	w.mustConvert(t)
 	sameTarget(t, w, want)
-	if w.FaultsActed("commit-race") != 6 || w.clock.waited() == 0 {
-		t.Errorf("%d conflicts, waited %v", w.FaultsActed("commit-race"), w.clock.waited())
+	if w.FaultsActed("commit-race") != 6 || w.clock.Waited() == 0 {
+		t.Errorf("%d conflicts, waited %v", w.FaultsActed("commit-race"), w.clock.Waited())
 	}
 	w = newWorld(t, small())
 	w.Inject(hubtest.Fault{Name: "commit-race", Times: always})

@@ -57,6 +57,7 @@ func refreshed(t *testing.T, srv *hubtest.Server, want map[string]string, before
 // TestRefreshCommitFaults: whatever happens to the one commit that a refresh makes on main, in the end main holds the new
 // weights with the new config, or it has not moved.
 func TestRefreshCommitFaults(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []string{"commit-400-lfs", "commit-412", "commit-500", "commit-504-after", "commit-reset-after", "commit-quota"} {
 		t.Run(fault, func(t *testing.T) {
 			srv, want, head := toRefresh(t)

@@ -49,6 +49,7 @@ func inPart(o *pipeline.Options) { o.Part = spans.Part{I: 1, N: 1} }
 // TestChangedFileIsReadAgain: when the hub names another etag for a file in the middle of it, what came from the file is
 // discarded and read again, nothing else is read a second time without need, and the bytes are the same as ever.
 func TestChangedFileIsReadAgain(t *testing.T) {
+	t.Parallel()
 	want := reference(t, small())
 	base := changingWorld(t)
 	base.mustConvert(t)
@@ -74,6 +75,7 @@ func TestChangedFileIsReadAgain(t *testing.T) {
 
 // TestChangedFileOfAPart: the same where tensors are fetched by ranges, under no hash.
 func TestChangedFileOfAPart(t *testing.T) {
+	t.Parallel()
 	want := reference(t, small())
 	first := looksForHeaders(t) + 1
 	for n := first; n < first+6; n++ {
@@ -106,6 +108,7 @@ func sameWeights(t *testing.T, w *world, want map[string]hubtest.File) {
 // TestChangedForGood: a file that stays another one ends the run after a few times, with an error that names it and says
 // what to do. No config.json is there, and once the file is back the same call ends with the same bytes.
 func TestChangedForGood(t *testing.T) {
+	t.Parallel()
 	want := reference(t, small())
 	for name, part := range map[string]func(*pipeline.Options){"whole": func(*pipeline.Options) {}, "part": inPart} {
 		w, work := changingWorld(t), t.TempDir()
@@ -196,6 +199,7 @@ func openBytes(t *testing.T, dir string) (n int64) {
 
 // TestFinishOnASmallDisk: what the disk has no room for is proved by ranges.
 func TestFinishOnASmallDisk(t *testing.T) {
+	t.Parallel()
 	want := reference(t, mediumHead())
 	w := newWorld(t, mediumHead())
 	if _, err := w.convert(t.Context(), t, t.TempDir(), inPart); err != nil {

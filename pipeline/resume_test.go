@@ -50,6 +50,7 @@ func interrupted(t *testing.T, w *world, work string, arm func(stop func())) {
 // TestCancelAtEveryRequest: wherever a run is stopped, the next one, on the same disk or a fresh one, ends with the same
 // bytes.
 func TestCancelAtEveryRequest(t *testing.T) {
+	t.Parallel()
 	want := reference(t, small())
 	base := newWorld(t, small())
 	base.mustConvert(t)
@@ -77,6 +78,7 @@ func TestCancelAtEveryRequest(t *testing.T) {
 // TestCancelAtEveryOutput: a run that keeps its result is stopped after each finished output; the next one converts only
 // what is missing.
 func TestCancelAtEveryOutput(t *testing.T) {
+	t.Parallel()
 	want := localResult(t, small())
 	files, err := filepath.Glob(filepath.Join(want, "*.safetensors"))
 	if err != nil || len(files) < 4 {
@@ -134,6 +136,7 @@ func deep() *hubtest.Model {
 // TestFreshDiskSkipsWhatIsCommitted: a run is stopped between two batches; the next one, on an empty disk, does not
 // convert again what the first batch brought, nor read it where no hash needs it.
 func TestFreshDiskSkipsWhatIsCommitted(t *testing.T) {
+	t.Parallel()
 	want := reference(t, deep())
 	w := newWorld(t, deep())
 	interrupted(t, w, t.TempDir(), func(stop func()) {
@@ -163,6 +166,7 @@ func TestFreshDiskSkipsWhatIsCommitted(t *testing.T) {
 // TestFreshDiskReadsOn: what the repo's journal says of a source file holds for another machine, also if the one that wrote
 // it had finished more than it had committed: the file is read on from there, not from its beginning.
 func TestFreshDiskReadsOn(t *testing.T) {
+	t.Parallel()
 	m := hubtest.NewLlama(5, hubtest.ModelOptions{Layers: 100, Hidden: 32, Heads: 2, Vocab: 64, Extra: noPicture})
 	w := newWorld(t, m)
 	ahead := make(chan struct{})
@@ -219,6 +223,7 @@ func (w *world) sourceBytes() (n int64) {
 
 // TestOtherCommitRestarts: what was converted from one commit of the source is not used for another.
 func TestOtherCommitRestarts(t *testing.T) {
+	t.Parallel()
 	for _, sameDisk := range []bool{true, false} {
 		w, work := newWorld(t, deep()), t.TempDir()
 		interrupted(t, w, work, func(stop func()) {
@@ -281,6 +286,7 @@ func (r failingReader) Read(p []byte) (int, error) {
 // TestSourceFailsAnywhere: whichever read of the source fails, its error is the one reported, nothing stays open or
 // running, and the next run ends well.
 func TestSourceFailsAnywhere(t *testing.T) {
+	t.Parallel()
 	want := reference(t, small())
 	for n := int64(1); ; n += int64(stride(13)) {
 		w, work := newWorld(t, small()), t.TempDir()
@@ -309,6 +315,7 @@ func TestSourceFailsAnywhere(t *testing.T) {
 // TestEveryRequestRefused: whichever request is refused for good, the run ends at once with that error, without a
 // config.json, and the next one ends well.
 func TestEveryRequestRefused(t *testing.T) {
+	t.Parallel()
 	want := reference(t, small())
 	base := newWorld(t, small())
 	base.mustConvert(t)

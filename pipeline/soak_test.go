@@ -21,6 +21,7 @@ var passing = []string{
 // TestSoak converts over a hub that spoils answers at random, from a seed that is printed. A run may give up; the next one
 // goes on. In the end the bytes are the same as ever.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	m := func() *hubtest.Model {
 		return hubtest.NewQwen3(3, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 4, ShardBytes: 40_000, Order: hubtest.OrderScattered, Extra: noPicture})
 	}

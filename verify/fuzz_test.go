@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/golden"
 )
 
 // pack and unpack turn a unit into one byte string and back: seven lengths, then the arrays.
@@ -40,8 +42,7 @@ func FuzzHostile(f *testing.F) {
 	f.Add(encode(normalWeights(101, 5)).pack())
 	f.Add(encode(fibWeights(12, 4)).pack())
 	for _, name := range []string{"elements_31", "end_on_byte"} {
-		s, _ := loadGolden(f, name)
-		f.Add(s.pack())
+		f.Add(storedGolden(golden.Load(f, name)).pack())
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := unpack(b)

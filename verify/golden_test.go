@@ -6,18 +6,15 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
-)
 
-const goldenDir = "../testdata/golden"
+	"github.com/df11-convert/df11-convert/internal/golden"
+)
 
 // stored is a unit in memory: the six arrays, its source, its sizes.
 type stored struct {
@@ -57,68 +54,12 @@ func (s *stored) compare(opt CompareOptions) error {
 	return u.Compare(context.Background(), bytes.NewReader(s.source), opt)
 }
 
-func readFile(t testing.TB, parts ...string) []byte {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(append([]string{goldenDir}, parts...)...))
-	if err != nil {
-		t.Fatal(err)
+// storedGolden is a golden unit.
+func storedGolden(u golden.Unit) *stored {
+	return &stored{
+		luts: u.LUTs, stream: u.EncodedExponent, sm: u.SignMantissa, positions: u.OutputPositions, gaps: u.Gaps,
+		split: u.SplitPositions, source: u.Input, sizes: u.Sizes,
 	}
-	return b
-}
-
-func readJSON(t testing.TB, into any, parts ...string) {
-	t.Helper()
-	if err := json.Unmarshal(readFile(t, parts...), into); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// goldenCase is what case.json of a unit says, as far as a decoder cares.
-type goldenCase struct {
-	Tensors []struct {
-		Name  string
-		Numel int64
-	}
-	Official struct{ Result string }
-	Kernel   struct{ Problems []string }
-}
-
-// loadGolden reads a golden unit; ok is false when the official encoder made no tables for it.
-func loadGolden(t testing.TB, name string) (s *stored, c goldenCase) {
-	t.Helper()
-	readJSON(t, &c, name, "case.json")
-	s = &stored{
-		stream:    readFile(t, name, "encoded_exponent.u8"),
-		sm:        readFile(t, name, "sign_mantissa.u8"),
-		positions: readFile(t, name, "output_positions.u32"),
-		gaps:      readFile(t, name, "gaps.u8"),
-		split:     readFile(t, name, "split_positions.i64"),
-		source:    readFile(t, name, "input.bf16"),
-	}
-	if c.Official.Result == "ok" {
-		s.luts = readFile(t, name, "luts.u8")
-	}
-	for _, tensor := range c.Tensors {
-		s.sizes = append(s.sizes, tensor.Numel)
-	}
-	return s, c
-}
-
-// goldenUnits lists the cases with an input, in a fixed order.
-func goldenUnits(t testing.TB) []string {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(goldenDir, "*", "split_positions.i64"))
-	if err != nil || len(paths) < 30 {
-		t.Fatalf("%d golden units: %v", len(paths), err)
-	}
-	var names []string
-	for _, p := range paths {
-		name := filepath.Base(filepath.Dir(p))
-		if name != "limiter_recipe" { // holds hashes, no input
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // mustPass demands that a unit is sound, strictly, and decodes to its source by every route.
@@ -171,17 +112,17 @@ func (w writerAt) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func TestGoldenUnits(t *testing.T) {
-	for _, name := range goldenUnits(t) {
-		t.Run(name, func(t *testing.T) {
-			s, c := loadGolden(t, name)
-			if c.Official.Result == "ok" && len(c.Kernel.Problems) == 0 {
+	for _, g := range golden.Units(t) {
+		t.Run(g.Name, func(t *testing.T) {
+			s := storedGolden(g)
+			if g.Sound() {
 				mustPass(t, s)
 				return
 			}
 			_, err := s.open()
 			var bad *StructureError
 			if !errors.As(err, &bad) {
-				t.Fatalf("a unit that DF11 cannot hold (%v) opens with %v", c.Kernel.Problems, err)
+				t.Fatalf("a unit that DF11 cannot hold (%v) opens with %v", g.Problems, err)
 			}
 		})
 	}
@@ -201,8 +142,8 @@ func TestGoldenStreams(t *testing.T) {
 			GapsPrefixHex string   `json:"gaps_prefix_hex"`
 		}
 	}
-	readJSON(t, &c, "streams", "case.json")
-	input, encoded, luts := readFile(t, "streams", "input.bf16"), readFile(t, "streams", "encoded.u8"), readFile(t, "streams", "luts.u8")
+	golden.Case(t, "streams", &c)
+	input, encoded, luts := golden.Read(t, "streams", "input.bf16"), golden.Read(t, "streams", "encoded.u8"), golden.Read(t, "streams", "luts.u8")
 	passed := 0
 	for _, x := range c.Streams {
 		if x.LutsError != "" {
@@ -242,8 +183,8 @@ func TestGoldenStreamsFixedCodec(t *testing.T) {
 			GapsPrefixHex string   `json:"gaps_prefix_hex"`
 		}
 	}
-	readJSON(t, &c, "streams_fixed_codec", "case.json")
-	symbols, encoded := readFile(t, "streams_fixed_codec", "symbols.u8"), readFile(t, "streams_fixed_codec", "encoded.u8")
+	golden.Case(t, "streams_fixed_codec", &c)
+	symbols, encoded := golden.Read(t, "streams_fixed_codec", "symbols.u8"), golden.Read(t, "streams_fixed_codec", "encoded.u8")
 	var books []*codebook
 	for _, codec := range c.Codecs {
 		books = append(books, bookOf(codec.Codes))
@@ -304,8 +245,8 @@ func TestGoldenHistograms(t *testing.T) {
 			LutsRows   int  `json:"luts_rows"`
 		}
 	}
-	readJSON(t, &c, "histograms", "case.json")
-	luts := readFile(t, "histograms", "luts.u8")
+	golden.Case(t, "histograms", &c)
+	luts := golden.Read(t, "histograms", "luts.u8")
 	n := 0
 	for i, h := range c.Items {
 		if h.LutsOffset == nil || h.LutsRows > maxTables+1 {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/golden"
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
@@ -184,9 +185,9 @@ func TestHardwareDecode(t *testing.T) {
 func TestHardwareGolden(t *testing.T) {
 	opt := hardware(t)
 	units := map[string]*stored{}
-	for _, name := range goldenUnits(t) {
-		if u, c := loadGolden(t, name); c.Official.Result == "ok" && len(c.Kernel.Problems) == 0 {
-			units[name] = u
+	for _, u := range golden.Units(t) {
+		if u.Sound() {
+			units[u.Name] = storedGolden(u)
 		}
 	}
 	for name, path := range hardwareKernels(t, opt) {

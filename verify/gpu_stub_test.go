@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/df11-convert/df11-convert/internal/golden"
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
 )
 
@@ -26,13 +27,12 @@ func TestGPUGolden(t *testing.T) {
 			opt := s.options()
 			opt.Kernel, opt.slotSize = kernel, size
 			g := s.open(t, opt)
-			for _, name := range goldenUnits(t) {
-				unit, c := loadGolden(t, name)
-				if c.Official.Result != "ok" || len(c.Kernel.Problems) > 0 {
+			for _, u := range golden.Units(t) {
+				if !u.Sound() {
 					continue
 				}
-				if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
-					t.Errorf("%s, kernel %q, slots of %d bytes: %v", name, kernel, size, err)
+				if err := storedGolden(u).onGPU(t.Context(), g, CompareOptions{}); err != nil {
+					t.Errorf("%s, kernel %q, slots of %d bytes: %v", u.Name, kernel, size, err)
 				}
 			}
 			if err := g.Close(); err != nil {

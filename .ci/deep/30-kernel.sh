@@ -56,4 +56,4 @@ PYTHON
 fi
 echo "cc9b78f6a14c9118abf46a733390f14ef66a9c2eb4db04ded9b74183a02665cf  $official" | sha256sum --check --quiet
 
-DF11_CI=1 DF11_DEEP=1 DF11_OFFICIAL_PTX=$official go test -count=1 -timeout 40m ./verify/kernel/...
+DF11_CI=1 DF11_DEEP=1 DF11_OFFICIAL_PTX=$official go test -count=1 -timeout 40m ./verify/kernel

@@ -18,7 +18,7 @@ import (
 // Source describes a source: its types, and what DF11 makes of its units. p and e are its plan and estimate; both are nil if
 // it cannot be converted, for the reason in refused.
 func Source(m *model.Model, p *plan.Plan, e *estimate.Estimate, refused error) *inspect.Report {
-	r := &inspect.Report{Name: m.ID, Commit: m.Commit, Kind: inspect.Source}
+	r := &inspect.Report{Model: inspect.Model{Name: m.ID, Commit: m.Commit, Kind: inspect.Source}}
 	addFiles(r, m.Listing.Weights)
 	r.BF16Bytes = r.Bytes
 	if refused != nil {
@@ -33,7 +33,7 @@ func Source(m *model.Model, p *plan.Plan, e *estimate.Estimate, refused error) *
 			x := &e.Units[i]
 			r.Units = append(r.Units, estimatedUnit(u, x))
 			for _, t := range x.Coded {
-				sizes[partOf(t.Name)] += t.NBytes
+				sizes[partOf[t.Name]] += t.NBytes
 			}
 			plain = append(plain, x.Plain(u)...)
 		}
@@ -77,34 +77,19 @@ func addFiles(r *inspect.Report, weights []plan.WeightFile) {
 // Parts adds up the stored bytes by the name of their part.
 type Parts map[string]int64
 
-// partOf is the part that one of a unit's six tensors belongs to, by its last name; "" for any other tensor.
-func partOf(name string) string {
-	switch name {
-	case encoder.NameLUTs, encoder.NameSplitPositions:
-		return inspect.PartTables
-	case encoder.NameEncodedExponent:
-		return inspect.PartExponents
-	case encoder.NameSignMantissa:
-		return inspect.PartSignMantissa
-	case encoder.NameOutputPositions, encoder.NameGaps:
-		return inspect.PartPlaces
-	}
-	return ""
+// partOf names the part that each of a unit's six tensors belongs to, by the tensor's last name.
+var partOf = map[string]string{
+	encoder.NameLUTs: inspect.PartTables, encoder.NameSplitPositions: inspect.PartTables,
+	encoder.NameEncodedExponent: inspect.PartExponents, encoder.NameSignMantissa: inspect.PartSignMantissa,
+	encoder.NameOutputPositions: inspect.PartPlaces, encoder.NameGaps: inspect.PartPlaces,
 }
 
-// sum is what all parts take, which is everything but headers.
-func (s Parts) sum() (n int64) {
-	for _, size := range s {
-		n += size
-	}
-	return n
-}
-
-// List gives the parts of total in the order of the charts.
+// List gives the parts of total in the order of the charts. The bytes that are in no other part are headers.
 func (s Parts) List(total int64) []inspect.Part {
 	var list []inspect.Part
 	for _, name := range []string{inspect.PartSignMantissa, inspect.PartExponents, inspect.PartPlaces, inspect.PartTables, inspect.PartPlain} {
 		list = append(list, inspect.Part{Name: name, Bytes: s[name]})
+		total -= s[name]
 	}
-	return append(list, inspect.Part{Name: inspect.PartHeaders, Bytes: max(0, total-s.sum())})
+	return append(list, inspect.Part{Name: inspect.PartHeaders, Bytes: max(0, total)})
 }

@@ -43,7 +43,9 @@ func DefaultSampleBytes(d *model.DF11) int64 {
 // DF11 describes a DF11 model. Headers, tables and positions are read whole; of the weights at most about maxBytes are
 // decoded for the distribution of their exponents, spread over the units.
 func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*inspect.Report, error) {
-	r := &inspect.Report{Name: d.Name, Commit: d.Commit, Kind: inspect.DF11, Layout: d.Layout(), Exact: true, Traps: traps(d)}
+	r := &inspect.Report{Exact: true, Model: inspect.Model{
+		Name: d.Name, Commit: d.Commit, Kind: inspect.DF11, Layout: d.Layout(), Traps: traps(d),
+	}}
 	if d.Manifest != nil {
 		r.Entry, r.Provenance = d.Manifest.Plan.Entry, d.Manifest.Plan.Provenance
 	}
@@ -53,8 +55,10 @@ func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*inspect.Report, 
 	if r.Units, err = describeUnits(ctx, d, units, maxBytes); err != nil {
 		return nil, err
 	}
-	headers := r.Bytes - sizes.sum()
-	r.DF11Bytes, r.BF16Bytes = r.Bytes, headers+sizes[inspect.PartPlain]
+	r.DF11Bytes, r.BF16Bytes = r.Bytes, r.Bytes+sizes[inspect.PartPlain]
+	for _, nBytes := range sizes {
+		r.BF16Bytes -= nBytes
+	}
 	for _, u := range r.Units {
 		r.BF16Bytes += 2 * u.Weights
 		r.Exact = r.Exact && int64(u.Histogram.Total()) == u.Weights
@@ -82,7 +86,7 @@ func sortTensors(d *model.DF11) (sizes Parts, units []string) {
 	for _, name := range d.Tensors() {
 		t, _ := d.Tensor(name)
 		dot := strings.LastIndexByte(name, '.')
-		part := partOf(name[dot+1:])
+		part := partOf[name[dot+1:]]
 		if dot < 0 || part == "" || !d.Coded(name[:dot]) {
 			part = inspect.PartPlain
 		}

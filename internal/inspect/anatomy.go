@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"html/template"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 )
@@ -40,18 +41,24 @@ func (r *Report) after() []band {
 	}
 }
 
+// saved says how much smaller the model gets.
+func (r *Report) saved() string {
+	return share(float64(r.BF16Bytes-r.DF11Bytes), float64(r.BF16Bytes)) + " saved"
+}
+
 // anatomy draws both sizes as bars to one scale, made of their bands.
 func (r *Report) anatomy() template.HTML {
 	const top, height, gap = 34, 54, 58
 	before, after := r.before(), r.after()
 	scale := float64(chartWidth) / float64(max(r.BF16Bytes, r.DF11Bytes, 1))
+	size := share(float64(r.DF11Bytes), float64(r.BF16Bytes))
 	s := newSVG("anatomy", top+2*height+gap+30, "Size before and after", fmt.Sprintf(
 		"BF16 takes %s, DF11 %s, which is %s. Sign and mantissa take %s in both; the exponents shrink from %s to %s.",
-		human.Bytes(r.BF16Bytes), human.Bytes(r.DF11Bytes), share(float64(r.DF11Bytes), float64(r.BF16Bytes)),
+		human.Bytes(r.BF16Bytes), human.Bytes(r.DF11Bytes), size,
 		human.Bytes(after[0].bytes), human.Bytes(before[1].bytes), human.Bytes(after[1].bytes)))
 	second := float64(top + height + gap)
 	x0 := float64(before[0].bytes) * scale
-	s.polygon("fade", x0, top+height, x0+float64(before[1].bytes)*scale, top+height,
+	s.line("fade", x0, top+height, x0+float64(before[1].bytes)*scale, top+height,
 		float64(after[0].bytes+after[1].bytes)*scale, second, float64(after[0].bytes)*scale, second)
 	s.text("s strong", 0, top-12, "BF16")
 	s.text("e strong", chartWidth, top-12, human.Bytes(r.BF16Bytes))
@@ -60,12 +67,11 @@ func (r *Report) anatomy() template.HTML {
 	end := float64(r.DF11Bytes) * scale
 	if end < chartWidth {
 		s.rect("saved", end, second, chartWidth-end, height, "")
-		saved := share(float64(r.BF16Bytes-r.DF11Bytes), float64(r.BF16Bytes))
-		if chartWidth-end > 110 {
-			s.text("m muted", (end+chartWidth)/2, second+height/2+5, saved+" saved")
-		}
 	}
-	s.text("s strong", 0, second+height+22, "DF11 · "+human.Bytes(r.DF11Bytes)+" · "+share(float64(r.DF11Bytes), float64(r.BF16Bytes)))
+	if chartWidth-end > 110 {
+		s.text("m muted", (end+chartWidth)/2, second+height/2+5, r.saved())
+	}
+	s.text("s strong", 0, second+height+22, "DF11 · "+human.Bytes(r.DF11Bytes)+" · "+size)
 	legend(s, after, second+height+22, scale)
 	return s.done()
 }
@@ -73,8 +79,7 @@ func (r *Report) anatomy() template.HTML {
 // legend names, at the right, the bands that are too narrow for their names.
 func legend(s *svg, bands []band, y, scale float64) {
 	x := float64(chartWidth)
-	for i := len(bands) - 1; i >= 0; i-- {
-		b := bands[i]
+	for _, b := range slices.Backward(bands) {
 		if b.bytes == 0 || fits(b, scale) {
 			continue
 		}

@@ -12,29 +12,36 @@ import (
 	"sync"
 )
 
-//go:generate go run ./generate
-
+// The letters of the Go fonts are embedded as a picture and a list, so that pictures come out the same on every machine.
+// TestGlyphs compares both with the fonts and, with -update, draws them anew.
+//
 //go:embed glyphs.png
 var glyphImage []byte
 
 //go:embed glyphs.txt
 var glyphList string
 
-// glyph is one letter of a font: its place in the atlas, where its box lies from the pen, and how far the pen moves.
+// letter is a rune in one of the atlas's fonts.
+type letter struct {
+	face string
+	r    rune
+}
+
+// glyph says where a letter is in the atlas, where its box lies from the pen, and how far the pen moves.
 type glyph struct {
 	from    image.Rectangle
 	at      image.Point
 	advance int
 }
 
-// glyphs is the atlas with its index.
-type glyphs struct {
-	mask  *image.Gray
-	index map[string]map[rune]glyph
+// atlas is the embedded picture with its list.
+type atlas struct {
+	mask   *image.Gray
+	glyphs map[letter]glyph
 }
 
-// loadGlyphs reads the embedded atlas once.
-var loadGlyphs = sync.OnceValues(func() (*glyphs, error) {
+// loadAtlas reads the embedded atlas once.
+var loadAtlas = sync.OnceValues(func() (*atlas, error) {
 	img, err := png.Decode(bytes.NewReader(glyphImage))
 	if err != nil {
 		return nil, fmt.Errorf("read glyphs: %w", err)
@@ -43,34 +50,32 @@ var loadGlyphs = sync.OnceValues(func() (*glyphs, error) {
 	if !ok {
 		return nil, fmt.Errorf("read glyphs: the picture is a %T", img)
 	}
-	g := &glyphs{mask: mask, index: map[string]map[rune]glyph{}}
+	a := &atlas{mask, map[letter]glyph{}}
 	for line := range strings.Lines(glyphList) {
-		var face string
-		var r rune
-		var x, y, w, h, dx, dy, advance int
-		if _, err := fmt.Sscan(line, &face, &r, &x, &y, &w, &h, &dx, &dy, &advance); err != nil {
+		var l letter
+		var g glyph
+		var x, y, w, h int
+		if _, err := fmt.Sscan(line, &l.face, &l.r, &x, &y, &w, &h, &g.at.X, &g.at.Y, &g.advance); err != nil {
 			return nil, fmt.Errorf("read glyphs: %w", err)
 		}
-		if g.index[face] == nil {
-			g.index[face] = map[rune]glyph{}
-		}
-		g.index[face][r] = glyph{image.Rect(x, y, x+w, y+h), image.Pt(dx, dy), advance}
+		g.from = image.Rect(x, y, x+w, y+h)
+		a.glyphs[l] = g
 	}
-	return g, nil
+	return a, nil
 })
 
 // canvas draws with whole numbers only, so that every machine makes the same picture.
 type canvas struct {
 	img *image.NRGBA
-	g   *glyphs
+	*atlas
 }
 
 func newCanvas(w, h int, background color.NRGBA) (*canvas, error) {
-	g, err := loadGlyphs()
+	a, err := loadAtlas()
 	if err != nil {
 		return nil, err
 	}
-	c := &canvas{image.NewNRGBA(image.Rect(0, 0, w, h)), g}
+	c := &canvas{image.NewNRGBA(image.Rect(0, 0, w, h)), a}
 	c.rect(background, 0, 0, w, h)
 	return c, nil
 }
@@ -109,10 +114,10 @@ func (c *canvas) trapezoid(col color.NRGBA, alpha int, top, bottom edge) {
 
 // glyph finds a letter. A letter that the atlas lacks is shown as a question mark.
 func (c *canvas) glyph(face string, r rune) glyph {
-	if g, ok := c.g.index[face][r]; ok {
+	if g, ok := c.glyphs[letter{face, r}]; ok {
 		return g
 	}
-	return c.g.index[face]['?']
+	return c.glyphs[letter{face, '?'}]
 }
 
 func (c *canvas) width(face, text string) int {
@@ -129,7 +134,7 @@ func (c *canvas) text(face string, col color.NRGBA, x, y int, text string) int {
 		g := c.glyph(face, r)
 		for j := range g.from.Dy() {
 			for i := range g.from.Dx() {
-				alpha := c.g.mask.GrayAt(g.from.Min.X+i, g.from.Min.Y+j).Y
+				alpha := c.mask.GrayAt(g.from.Min.X+i, g.from.Min.Y+j).Y
 				c.blend(x+g.at.X+i, y+g.at.Y+j, col, int(alpha))
 			}
 		}
@@ -148,11 +153,4 @@ func (c *canvas) cut(face, text string, w int) string {
 		r = r[:len(r)-1]
 	}
 	return string(r) + "…"
-}
-
-// png encodes the picture.
-func (c *canvas) png() ([]byte, error) {
-	var b bytes.Buffer
-	err := png.Encode(&b, c.img)
-	return b.Bytes(), err
 }

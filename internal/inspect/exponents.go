@@ -4,39 +4,54 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 )
 
 // bias is the exponent bias of BF16: exponent e stands for values from 2^(e-bias) on.
 const bias = 127
 
-// codeRange says how long the codes of an exponent are in the units that have a code for it.
-type codeRange struct {
-	shortest, longest int
-	mean              float64 // by weights
+// CodeLine says how the units that have a code for an exponent code it.
+type CodeLine struct {
+	Exponent          int
+	Share             float64 // of all weights
+	Shortest, Longest int     // code, in bits
+	Mean              float64 // length of the codes, by weights
 }
 
-// codeRanges gathers the code lengths of all units by exponent.
-func (r *Report) codeRanges() (list [256]codeRange) {
+// Power is the exponent of 2 that the stored exponent stands for.
+func (l CodeLine) Power() int { return l.Exponent - bias }
+
+// Ideal is the length, in bits, that the exponent's share deserves.
+func (l CodeLine) Ideal() float64 { return -math.Log2(l.Share) }
+
+// CodeTable lists every exponent that has a code in some unit.
+func (r *Report) CodeTable() []CodeLine {
+	list := r.codeLines()
+	return slices.DeleteFunc(list[:], func(l CodeLine) bool { return l.Longest == 0 })
+}
+
+// codeLines gathers shares and code lengths of all units by exponent.
+func (r *Report) codeLines() (list [256]CodeLine) {
 	var weight, bits [256]float64
 	for _, u := range r.Units {
 		for e, n := range u.Lengths {
 			if n == 0 || u.Reason != "" {
 				continue
 			}
-			c := &list[e]
-			if c.shortest == 0 || int(n) < c.shortest {
-				c.shortest = int(n)
+			l := &list[e]
+			if l.Shortest == 0 || int(n) < l.Shortest {
+				l.Shortest = int(n)
 			}
-			c.longest = max(c.longest, int(n))
+			l.Longest = max(l.Longest, int(n))
 			w := 1 + float64(u.Histogram[e])
 			weight[e] += w
 			bits[e] += w * float64(n)
 		}
 	}
+	total := math.Max(1, float64(r.Histogram.Total()))
 	for e := range list {
-		if weight[e] > 0 {
-			list[e].mean = bits[e] / weight[e]
-		}
+		l := &list[e]
+		l.Exponent, l.Share, l.Mean = e, float64(r.Histogram[e])/total, bits[e]/math.Max(1, weight[e])
 	}
 	return list
 }
@@ -44,77 +59,67 @@ func (r *Report) codeRanges() (list [256]codeRange) {
 // exponents draws how often each exponent occurs, upwards, and how long its code is, downwards.
 func (r *Report) exponents() template.HTML {
 	const left, top, up, axis, down = 46, 16, 230, 34, 120
-	codes := r.codeRanges()
 	first, last := r.Histogram.Bounds()
-	total := float64(r.Histogram.Total())
+	codes := r.codeLines()
+	lines := codes[first : last+1]
 	s := newSVG("exponents", top+up+axis+down+40, "Exponents and their codes", r.exponentsText())
-	step := (chartWidth - left) / float64(last-first+1)
-	var most float64
-	longest := 1
-	for e := first; e <= last; e++ {
-		most, longest = max(most, float64(r.Histogram[e])/total), max(longest, codes[e].longest)
+	step := (chartWidth - left) / float64(len(lines))
+	most, longest := 0.0, 1.0
+	for _, l := range lines {
+		most, longest = max(most, l.Share), max(longest, float64(l.Longest))
 	}
 	for _, p := range ticks(0, most, 0.2, 0.1, 0.05, 0.02, 0.01)[1:] {
 		s.gridLine(left, top+up-p/most*up, fmt.Sprintf("%.0f %%", 100*p))
 	}
 	base := float64(top + up + axis)
-	for _, n := range ticks(0, float64(longest), 8, 4)[1:] {
-		s.gridLine(left, base+n/float64(longest)*down, fmt.Sprintf("%.0f", n))
+	depth := func(bits float64) float64 { return base + min(bits, longest)/longest*down }
+	for _, n := range ticks(0, longest, 8, 4)[1:] {
+		s.gridLine(left, depth(n), fmt.Sprintf("%.0f", n))
 	}
 	every := max(1, int(math.Ceil(34/step)))
-	for e := first; e <= last; e++ {
-		x := left + (float64(e-first)+0.5)*step
-		p := float64(r.Histogram[e]) / total
-		h := p / most * up
-		hint := fmt.Sprintf("2^%s: %s of the weights, code of %.1f bits", minus(e-bias), share(p, 1), codes[e].mean)
+	for i, l := range lines {
+		x := left + (float64(i)+0.5)*step
+		h := l.Share / most * up
+		hint := fmt.Sprintf("2^%s: %s of the weights, code of %.1f bits", minus(l.Power()), share(l.Share, 1), l.Mean)
 		s.rect("c-e", x-step*0.39, top+up-h, step*0.78, h, hint)
-		if codes[e].longest > 0 {
-			y := base + codes[e].mean/float64(longest)*down
-			s.line("stem", x, base, x, y)
-			s.circle("c-e", x, y, min(4.5, step*0.3), hint)
+		if l.Longest > 0 {
+			s.line("stem", x, base, x, depth(l.Mean))
+			s.circle("c-e", x, depth(l.Mean), min(4.5, step*0.3), hint)
 		}
-		if p > 0 {
-			y, half := base+min(float64(longest), -math.Log2(p))/float64(longest)*down, min(7, step*0.4)
-			s.line("ideal", x-half, y, x+half, y)
+		if l.Share > 0 {
+			half := min(7, step*0.4)
+			s.line("ideal", x-half, depth(l.Ideal()), x+half, depth(l.Ideal()))
 		}
-		if (e-bias)%every == 0 {
-			s.power("m small", x, top+up+22, e-bias)
+		if l.Power()%every == 0 {
+			s.power("m small", x, top+up+22, l.Power())
 		}
 	}
 	s.line("axis", left, top+up, chartWidth, top+up)
 	s.line("axis", left, base, chartWidth, base)
 	s.text("s muted", left+6, top+12, "share of the weights")
 	s.text("s muted", left+6, base+down+34, "length of the code in bits")
-	s.circle("c-e", chartWidth-314, base+down+29, 4.5, "")
-	s.text("s small muted", chartWidth-304, base+down+33, "stored")
-	s.line("ideal", chartWidth-248, base+down+29, chartWidth-234, base+down+29)
-	s.text("s small muted", chartWidth-228, base+down+33, "what its share deserves: −log₂ share")
+	s.legend(chartWidth-314, base+down+33, "what its share deserves: −log₂ share")
 	return s.done()
 }
 
 // exponentsText describes the chart in words.
 func (r *Report) exponentsText() string {
-	best, covered := 0, uint64(0)
+	best, distinct, covered := 0, 0, uint64(0)
 	for e, n := range r.Histogram {
+		if n > 0 {
+			distinct++
+		}
 		if n > r.Histogram[best] {
 			best = e
 		}
 	}
-	for e := max(0, best-3); e <= min(255, best+3); e++ {
-		covered += r.Histogram[e]
+	for _, n := range r.Histogram[max(0, best-3):min(256, best+4)] {
+		covered += n
 	}
 	first, last := r.Histogram.Bounds()
-	return fmt.Sprintf("%d different exponents occur, from 2^%d to 2^%d. The most frequent is 2^%d; it and the three on each side are %s of all weights.",
-		distinct(&r.Histogram), first-bias, last-bias, best-bias, share(float64(covered), float64(r.Histogram.Total())))
-}
-
-func distinct(h *Histogram) (n int) {
-	for _, c := range h {
-		if c > 0 {
-			n++
-		}
-	}
-	return n
+	return fmt.Sprintf("%d different exponents occur, from 2^%d to 2^%d. "+
+		"The most frequent is 2^%d; it and the three on each side are %s of all weights.",
+		distinct, first-bias, last-bias, best-bias, share(float64(covered), float64(r.Histogram.Total())))
 }
 
 // ticks are the multiples of a step from low to high. The step is the first of steps that gives three or more, or the

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 )
 
@@ -45,19 +44,6 @@ func (h *Histogram) Entropy() float64 {
 	return bits
 }
 
-// Mean is the mean length of an exponent's code, in bits; 0 for an empty histogram.
-func (h *Histogram) Mean(lengths *[256]uint8) float64 {
-	var bits, total float64
-	for e, n := range h {
-		bits += float64(n) * float64(lengths[e])
-		total += float64(n)
-	}
-	if total == 0 {
-		return 0
-	}
-	return bits / total
-}
-
 // Bounds are the first and the last exponent that occur; first > last in an empty histogram.
 func (h *Histogram) Bounds() (first, last int) {
 	first, last = len(h), -1
@@ -69,31 +55,14 @@ func (h *Histogram) Bounds() (first, last int) {
 	return first, last
 }
 
-// sparse is the stored form of a histogram: the counts from the first exponent that occurs to the last.
-type sparse struct {
-	First  int      `json:"first"`
-	Counts []uint64 `json:"counts"`
-}
-
 // MarshalJSON writes the counts from the first exponent that occurs to the last.
 func (h Histogram) MarshalJSON() ([]byte, error) {
-	first, last := h.Bounds()
-	if last < 0 {
-		return json.Marshal(sparse{Counts: []uint64{}})
+	stored := struct {
+		First  int      `json:"first"`
+		Counts []uint64 `json:"counts"`
+	}{Counts: []uint64{}}
+	if first, last := h.Bounds(); last >= 0 {
+		stored.First, stored.Counts = first, h[first:last+1]
 	}
-	return json.Marshal(sparse{first, h[first : last+1]})
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (h *Histogram) UnmarshalJSON(b []byte) error {
-	var s sparse
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
-	}
-	if s.First < 0 || s.First+len(s.Counts) > len(h) {
-		return fmt.Errorf("histogram: %d counts from exponent %d on", len(s.Counts), s.First)
-	}
-	*h = Histogram{}
-	copy(h[s.First:], s.Counts)
-	return nil
+	return json.Marshal(stored)
 }

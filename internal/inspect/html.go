@@ -40,7 +40,8 @@ func HTML(r *Report) []byte {
 }
 
 var pageFuncs = template.FuncMap{
-	"size": human.Bytes, "count": grouped,
+	"size":  human.Bytes,
+	"count": func(n int64) string { return human.Grouped(n, "\u202f") }, // thin spaces
 	"share": func(part, whole int64) string { return share(float64(part), float64(whole)) },
 	"fixed": func(digits int, x float64) string { return fmt.Sprintf("%.*f", digits, x) },
 	"sub":   func(a, b float64) float64 { return a - b },
@@ -74,30 +75,6 @@ func (r *Report) Limits() []Limit {
 				list[i].Value, list[i].Unit = v, u.Path
 			}
 		}
-	}
-	return list
-}
-
-// CodeLine is a line of the code table over all units.
-type CodeLine struct {
-	Exponent, Power   int
-	Share, Ideal      string
-	Shortest, Longest int
-}
-
-// CodeTable lists every exponent that has a code in some unit.
-func (r *Report) CodeTable() []CodeLine {
-	var list []CodeLine
-	total := float64(r.Histogram.Total())
-	for e, c := range r.codeRanges() {
-		if c.longest == 0 {
-			continue
-		}
-		l := CodeLine{Exponent: e, Power: e - bias, Share: "–", Ideal: "–", Shortest: c.shortest, Longest: c.longest}
-		if n := r.Histogram[e]; n > 0 && total > 0 {
-			l.Share, l.Ideal = share(float64(n), total), fmt.Sprintf("%.2f", -math.Log2(float64(n)/total))
-		}
-		list = append(list, l)
 	}
 	return list
 }

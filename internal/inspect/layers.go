@@ -25,42 +25,42 @@ func (r *Report) chartUnits() []Unit {
 	return append(single, stacked...)
 }
 
-// stack is a run of units whose paths differ only in a number.
+// stack is a run of units whose paths differ only in numbers.
 type stack struct {
-	name     string
-	from, to int // indices in chartUnits, to included
+	kind        string // the paths, with # for each number
+	name        string
+	first, last int // indices in chartUnits
 }
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// stacks groups neighbors whose paths differ only in a number.
+// stacks groups neighbors whose paths differ only in numbers.
 func stacks(units []Unit) []stack {
 	var list []stack
-	last := ""
 	for i, u := range units {
 		kind := numbers.ReplaceAllString(u.Path, "#")
-		if i > 0 && kind == last && strings.Contains(kind, "#") {
-			list[len(list)-1].to = i
-			continue
+		if n := len(list); n > 0 && kind == list[n-1].kind && kind != u.Path {
+			list[n-1].last = i
+		} else {
+			list = append(list, stack{kind: kind, first: i, last: i})
 		}
-		list, last = append(list, stack{kind, i, i}), kind
 	}
 	for i := range list {
-		list[i].name = stackName(units[list[i].from].Path, units[list[i].to].Path)
+		list[i].setName(units[list[i].first].Path, units[list[i].last].Path)
 	}
 	return list
 }
 
-// stackName is "model.layers.0 – 31".
-func stackName(first, last string) string {
-	if first == last {
-		return first
+// setName makes "model.layers.0 – 31" of the paths of the first and the last unit.
+func (s *stack) setName(first, last string) {
+	switch {
+	case s.first == s.last:
+		s.name = first
+	case strings.Count(s.kind, "#") > 1:
+		s.name = first + " …"
+	default:
+		s.name = strings.Replace(s.kind, "#", numbers.FindString(first)+" – "+numbers.FindString(last), 1)
 	}
-	a, b := numbers.FindString(first), numbers.FindString(last)
-	if numbers.ReplaceAllString(first, "") != numbers.ReplaceAllString(last, "") || strings.Count(numbers.ReplaceAllString(first, "#"), "#") != 1 {
-		return first + " …"
-	}
-	return strings.Replace(first, a, a+" – "+b, 1)
 }
 
 // columns says where units stand on the x axis, with room between stacks.
@@ -76,7 +76,7 @@ func newColumns(units []Unit, left float64) columns {
 	c.step = min(110, (chartWidth-left)/slots)
 	at := left
 	for _, s := range c.stacks {
-		for i := s.from; i <= s.to; i++ {
+		for i := s.first; i <= s.last; i++ {
 			c.x[i] = at + c.step/2
 			at += c.step
 		}
@@ -89,7 +89,7 @@ func newColumns(units []Unit, left float64) columns {
 func (c *columns) label(s *svg, y float64) {
 	var ends []float64 // of the rows
 	for _, st := range c.stacks {
-		a, b := c.x[st.from]-c.step*0.4, c.x[st.to]+c.step*0.4
+		a, b := c.x[st.first]-c.step*0.4, c.x[st.last]+c.step*0.4
 		s.line("axis", a, y, b, y)
 		w := textWidth(st.name)
 		from := min(max(0, (a+b-w)/2), chartWidth-w)
@@ -136,10 +136,7 @@ func (r *Report) layers() template.HTML {
 		s.circle("c-e", x, y(u.Bits), radius, fmt.Sprintf("%s: %.3f bits per weight, bound %.3f", u.Path, u.Bits, u.Bound))
 	}
 	s.text("s muted", left, 14, "bits per weight, of 16 in BF16")
-	s.circle("c-e", chartWidth-190, 10, 4.5, "")
-	s.text("s small muted", chartWidth-180, 14, "stored")
-	s.line("ideal", chartWidth-122, 10, chartWidth-110, 10)
-	s.text("s small muted", chartWidth-104, 14, "Shannon's bound")
+	s.legend(chartWidth-190, 14, "Shannon's bound")
 	cols.label(s, top+height+10)
 	return s.done()
 }

@@ -1,8 +1,10 @@
 package inspect
 
 import (
+	"bytes"
 	"fmt"
 	"image/color"
+	"image/png"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 )
@@ -46,19 +48,22 @@ func PNG(r *Report) ([]byte, error) {
 	if r.Histogram.Total() > 0 {
 		c.histogram(r)
 	}
-	return c.png()
+	var b bytes.Buffer
+	err = png.Encode(&b, c.img)
+	return b.Bytes(), err
 }
 
 // words are the picture's headline and the line below it.
 func (r *Report) words() (title, lead string) {
+	before, after := human.Bytes(r.BF16Bytes), human.Bytes(r.DF11Bytes)
 	part := share(float64(r.DF11Bytes), float64(r.BF16Bytes))
 	switch {
 	case r.DF11Bytes == 0:
-		return r.Name, human.Bytes(r.BF16Bytes)
+		return r.Name, before
 	case r.Name == "":
-		return "The same weights in " + part + " of the space", fmt.Sprintf("%s in BF16 → %s in DF11, bit for bit the same", human.Bytes(r.BF16Bytes), human.Bytes(r.DF11Bytes))
+		return "The same weights in " + part + " of the space", before + " in BF16 → " + after + " in DF11, bit for bit the same"
 	}
-	return r.Name, fmt.Sprintf("%s → %s: %s of the size, the same weights bit for bit", human.Bytes(r.BF16Bytes), human.Bytes(r.DF11Bytes), part)
+	return r.Name, before + " → " + after + ": " + part + " of the size, the same weights bit for bit"
 }
 
 // anatomy draws the two bars.
@@ -71,10 +76,9 @@ func (c *canvas) anatomy(r *Report) {
 	c.bands("BF16", before, first, y, height)
 	c.bands("DF11", after, second, y+height+gap, height)
 	end := second[len(second)-1]
-	saved := share(float64(r.BF16Bytes-r.DF11Bytes), float64(r.BF16Bytes)) + " saved"
-	if w := c.width("text", saved); r.DF11Bytes < r.BF16Bytes && w+20 < margin+inner-end {
+	if w := c.width("text", r.saved()); r.DF11Bytes < r.BF16Bytes && w+20 < margin+inner-end {
 		c.rect(faint, margin+inner-2, y+height+gap, 2, height)
-		c.text("text", muted, end+(margin+inner-end-w)/2, y+height+gap+34, saved)
+		c.text("text", muted, end+(margin+inner-end-w)/2, y+height+gap+34, r.saved())
 	}
 }
 

@@ -3,6 +3,8 @@ package inspect
 import (
 	"cmp"
 	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // Limits of DF11 (docs/format.md §9).
@@ -27,14 +29,7 @@ const (
 
 // Report describes a model.
 type Report struct {
-	Name       string `json:"name"`
-	Commit     string `json:"commit,omitempty"`
-	Kind       Kind   `json:"kind"`
-	Layout     string `json:"layout,omitempty"`
-	Entry      string `json:"catalog_entry,omitempty"`
-	Provenance string `json:"provenance,omitempty"`
-	Refused    string `json:"not_convertible,omitempty"` // why the source cannot be converted
-	Traps      []Trap `json:"traps,omitempty"`           // why the DF11 model would load wrongly
+	Model
 
 	Files   int     `json:"files"`
 	Bytes   int64   `json:"bytes"` // of the inspected weight files
@@ -48,12 +43,29 @@ type Report struct {
 	DF11Bytes int64  `json:"df11_bytes"` // and after
 	Parts     []Part `json:"parts"`      // of DF11Bytes
 
-	Histogram Histogram `json:"histogram"`    // of all units
-	Entropy   float64   `json:"entropy"`      // bits per exponent: mean over the units, each with its own distribution
-	CodeBits  float64   `json:"code_bits"`    // bits per exponent that the code takes
-	Bits      float64   `json:"bits"`         // bits per weight with everything that is stored for a unit
-	Bound     float64   `json:"bound"`        // 8 + Entropy
+	Histogram Histogram `json:"histogram"` // of all units
+	Rates               // means over the units, by weights
 	Version   string    `json:"tool_version"` // of df11-convert
+}
+
+// Model names the model of a report and says how it fits DF11.
+type Model struct {
+	Name       string `json:"name"`
+	Commit     string `json:"commit,omitempty"`
+	Kind       Kind   `json:"kind"`
+	Layout     string `json:"layout,omitempty"`
+	Entry      string `json:"catalog_entry,omitempty"`
+	Provenance string `json:"provenance,omitempty"`
+	Refused    string `json:"not_convertible,omitempty"` // why the source cannot be converted
+	Traps      []Trap `json:"traps,omitempty"`           // why the DF11 model would load wrongly
+}
+
+// Rates are the bits that a weight takes, beside the least that is possible.
+type Rates struct {
+	Entropy  float64 `json:"entropy"`   // bits per exponent: Shannon's bound for the unit's own distribution
+	CodeBits float64 `json:"code_bits"` // bits per exponent that the code takes
+	Bits     float64 `json:"bits"`      // bits per weight with everything that is stored for a unit
+	Bound    float64 `json:"bound"`     // 8 + Entropy
 }
 
 // Trap is one way in which headers and config show that a DF11 model would load wrongly (docs/format.md §14).
@@ -102,17 +114,18 @@ type Unit struct {
 	NBits     int64      `json:"coded_bits"`
 	LUTs      int        `json:"luts"` // rows of lookup tables
 
-	Entropy  float64 `json:"entropy"`
-	CodeBits float64 `json:"code_bits"`
-	Bits     float64 `json:"bits"`
-	Bound    float64 `json:"bound"`
-	Longest  int     `json:"longest_code"`
+	Rates
+	Extremes
+	Headroom Headroom `json:"headroom"`
+}
 
+// Extremes are the measures of a unit that the format limits.
+type Extremes struct {
+	Longest int `json:"longest_code"`
 	// LargestChunk is the number of weights in the fullest chunk; for a source it is the mean, since only encoding shows the
 	// fullest.
-	LargestChunk    int      `json:"largest_chunk"`
-	LargestExponent int      `json:"largest_exponent"`
-	Headroom        Headroom `json:"headroom"`
+	LargestChunk    int `json:"largest_chunk"`
+	LargestExponent int `json:"largest_exponent"`
 }
 
 // Code is one line of a code table.
@@ -164,7 +177,7 @@ func (u *Unit) Finish() {
 
 // Finish sorts the units for reading and sums them up. Every unit must be finished.
 func (r *Report) Finish() {
-	slices.SortStableFunc(r.Units, func(a, b Unit) int { return natural(a.Path, b.Path) })
+	slices.SortStableFunc(r.Units, func(a, b Unit) int { return human.CompareNames(a.Path, b.Path) })
 	var coded, bytes, nBits int64
 	var entropy float64
 	for i := range r.Units {
@@ -189,32 +202,4 @@ func (r *Report) Finish() {
 	}
 	slices.SortFunc(r.DTypes, func(a, b DType) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
 	r.Parts = slices.DeleteFunc(r.Parts, func(p Part) bool { return p.Bytes == 0 })
-}
-
-// natural compares paths so that layer 10 comes after layer 2.
-func natural(a, b string) int {
-	for a != "" && b != "" {
-		x, y := digits(a), digits(b)
-		if x > 0 && y > 0 {
-			if c := cmp.Or(cmp.Compare(x, y), cmp.Compare(a[:x], b[:y])); c != 0 {
-				return c
-			}
-			a, b = a[x:], b[y:]
-			continue
-		}
-		if a[0] != b[0] {
-			return cmp.Compare(a[0], b[0])
-		}
-		a, b = a[1:], b[1:]
-	}
-	return cmp.Compare(len(a), len(b))
-}
-
-// digits is the number of digits at the start of s.
-func digits(s string) int {
-	n := 0
-	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		n++
-	}
-	return n
 }

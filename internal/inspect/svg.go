@@ -12,16 +12,14 @@ import (
 const chartWidth = 920
 
 // svg builds one chart. Colors come from the page's style sheet by class.
-type svg struct {
-	b      strings.Builder
-	height float64
-}
+type svg struct{ b strings.Builder }
 
 // newSVG starts a chart with a title and a description for readers who do not see it.
 func newSVG(id string, height float64, title, desc string) *svg {
-	s := &svg{height: height}
-	fmt.Fprintf(&s.b, `<svg id="%s" viewBox="0 0 %d %s" role="img" aria-labelledby="%s-t %s-d"><title id="%s-t">%s</title><desc id="%s-d">%s</desc>`,
-		id, chartWidth, num(height), id, id, id, html.EscapeString(title), id, html.EscapeString(desc))
+	s := &svg{}
+	fmt.Fprintf(&s.b, `<svg id="%[1]s" viewBox="0 0 %[2]d %[3]s" role="img" aria-labelledby="%[1]s-t %[1]s-d">`+
+		`<title id="%[1]s-t">%[4]s</title><desc id="%[1]s-d">%[5]s</desc>`,
+		id, chartWidth, num(height), html.EscapeString(title), html.EscapeString(desc))
 	return s
 }
 
@@ -55,8 +53,13 @@ func (s *svg) end(tag, hint string) {
 	fmt.Fprintf(&s.b, "><title>%s</title></%s>", html.EscapeString(hint), tag)
 }
 
-func (s *svg) line(class string, x1, y1, x2, y2 float64) {
-	fmt.Fprintf(&s.b, `<path class="%s" d="M%s %sL%s %s"/>`, class, num(x1), num(y1), num(x2), num(y2))
+// line draws a line through the points x0, y0, x1, y1, …; a class with a fill fills the area between them.
+func (s *svg) line(class string, xy ...float64) {
+	var points []string
+	for _, v := range xy {
+		points = append(points, num(v))
+	}
+	fmt.Fprintf(&s.b, `<path class="%s" d="M%s"/>`, class, strings.Join(points, " "))
 }
 
 // gridLine draws a line across the chart at height y, with its value at the left.
@@ -65,21 +68,17 @@ func (s *svg) gridLine(left, y float64, value string) {
 	s.text("e small muted", left-8, y+4, value)
 }
 
-// polygon fills the area between the points x0, y0, x1, y1, …
-func (s *svg) polygon(class string, xy ...float64) {
-	fmt.Fprintf(&s.b, `<polygon class="%s" points="`, class)
-	for i, v := range xy {
-		if i > 0 {
-			s.b.WriteByte(' ')
-		}
-		s.b.WriteString(num(v))
-	}
-	s.b.WriteString(`"/>`)
-}
-
 // text writes a line; class holds its anchor: "s", "m" or "e" for start, middle and end.
 func (s *svg) text(class string, x, y float64, text string) {
 	fmt.Fprintf(&s.b, `<text class="%s" x="%s" y="%s">%s</text>`, class, num(x), num(y), html.EscapeString(text))
+}
+
+// legend explains the dot of what is stored and the mark of the ideal beside it.
+func (s *svg) legend(x, y float64, ideal string) {
+	s.circle("c-e", x, y-4, 4.5, "")
+	s.text("s small muted", x+10, y, "stored")
+	s.line("ideal", x+66, y-4, x+80, y-4)
+	s.text("s small muted", x+86, y, ideal)
 }
 
 // power writes 2 with an exponent.
@@ -102,14 +101,8 @@ func share(part, whole float64) string {
 	if p > 0 && p < 0.01 {
 		return "< 0.01 %"
 	}
-	return fmt.Sprintf("%.*f %%", map[bool]int{true: 2, false: 1}[p < 10], p)
-}
-
-// grouped writes 1 234 567 with thin spaces.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "\u202f" + s[i:]
+	if p < 10 {
+		return fmt.Sprintf("%.2f %%", p)
 	}
-	return s
+	return fmt.Sprintf("%.1f %%", p)
 }

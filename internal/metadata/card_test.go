@@ -52,15 +52,22 @@ func parseReadme(t testing.TB, readme string) *metadata.FrontMatter {
 func llamaCard(t testing.TB) metadata.CardInput {
 	return metadata.CardInput{
 		Name: "Llama-3.1-8B-DF11", Repo: "me/Llama-3.1-8B-DF11",
-		BaseModel: "meta-llama/Llama-3.1-8B", Commit: strings.Repeat("ab", 20),
-		Source: parseReadme(t, llamaReadme), PipelineTag: "other", LibraryName: "",
-		Layout: plan.Transformers, Loader: plan.Loader{Via: "AutoModelForCausalLM", Transformers: ">=4.43,<5"},
-		Readers:    []plan.Reader{{Name: "dfloat11", Version: "0.5.0", OK: true}, {Name: "mlx-dfloat", Why: "regex has `+?` | more"}},
-		Provenance: "published:DFloat11/Llama-3.1-8B-Instruct-DF11", NoticeFiles: []string{"LICENSE", "USE_POLICY.md"},
-		SourceBytes: 16060522240, OutputBytes: 10894000000, NUnits: 34, NWeights: 8030000000,
-		KeptBF16:    []metadata.KeptUnit{{Path: "model.layers.7", NWeights: 218103808, Reason: "shared_memory"}},
-		Differences: []string{"tensor model.rotary_emb.inv_freq is kept; the model class drops it"},
-		TiesBroken:  []string{"lm_head"},
+		CardSource: metadata.CardSource{
+			BaseModel: "meta-llama/Llama-3.1-8B", Commit: strings.Repeat("ab", 20),
+			Source: parseReadme(t, llamaReadme), PipelineTag: "other", LibraryName: "",
+		},
+		Plan: &plan.Plan{
+			Layout: plan.Transformers, Loader: plan.Loader{Via: "AutoModelForCausalLM", Transformers: ">=4.43,<5"},
+			Origin: plan.Origin{Provenance: "published:DFloat11/Llama-3.1-8B-Instruct-DF11"},
+			Copied: []plan.File{{Path: "LICENSE"}, {Path: "vocab.json"}, {Path: "USE_POLICY.md"}},
+			Notes: plan.Notes{
+				Readers:     []plan.Reader{{Name: "dfloat11", Version: "0.5.0", OK: true}, {Name: "mlx-dfloat", Why: "regex has `+?` | more"}},
+				Differences: []string{"tensor model.rotary_emb.inv_freq is kept; the model class drops it"},
+			},
+		},
+		CardSizes:  metadata.CardSizes{SourceBytes: 16060522240, OutputBytes: 10894000000, NUnits: 34, NWeights: 8030000000},
+		KeptBF16:   []metadata.KeptUnit{{Path: "model.layers.7", NWeights: 218103808, Reason: "shared_memory"}},
+		TiesBroken: []string{"lm_head"},
 		Verification: []metadata.Verification{
 			{Method: "cpu", Decoder: "CPU, independent decoder", NUnits: 34, NTensors: 291, NWeights: 8030000000},
 			{Method: "gpu", Decoder: "GPU, own kernel", Device: "NVIDIA H200", NUnits: 34, NTensors: 226, NWeights: 8030000000},
@@ -82,9 +89,13 @@ func frontMatter(t *testing.T, line string) *metadata.FrontMatter {
 func localCard(t *testing.T) metadata.CardInput {
 	t.Helper()
 	return metadata.CardInput{
-		Name: "my model-DF11", Layout: plan.Transformers, Loader: plan.Loader{Via: "bfloat16_model=", Class: "Gemma3ForConditionalGeneration"},
-		Provenance: "derived:x", Derived: true, TiedEmbeddings: true, Source: frontMatter(t, `license: "no"`), LibraryName: "transformers",
-		SourceBytes: 255416, OutputBytes: 183258, NUnits: 3, NWeights: 1234,
+		Name:       "my model-DF11",
+		CardSource: metadata.CardSource{Source: frontMatter(t, `license: "no"`), LibraryName: "transformers"},
+		Plan: &plan.Plan{
+			Layout: plan.Transformers, Loader: plan.Loader{Via: "bfloat16_model=", Class: "Gemma3ForConditionalGeneration"},
+			Origin: plan.Origin{Provenance: "derived:x", Derived: true}, Changes: plan.Changes{TiedEmbeddings: true},
+		},
+		CardSizes:    metadata.CardSizes{SourceBytes: 255416, OutputBytes: 183258, NUnits: 3, NWeights: 1234},
 		Verification: []metadata.Verification{{Method: "cpu", Decoder: "CPU", NUnits: 3, NTensors: 5, NWeights: 1234}},
 	}
 }
@@ -92,17 +103,22 @@ func localCard(t *testing.T) metadata.CardInput {
 func diffusersCard(t *testing.T) metadata.CardInput {
 	t.Helper()
 	return metadata.CardInput{
-		Name: "FLUX.1-dev-DF11", Repo: "me/FLUX.1-dev-DF11", BaseModel: "black-forest-labs/FLUX.1-dev",
-		Layout: plan.Diffusers, Component: "transformer", Provenance: "given", Source: frontMatter(t, "license: other"), PipelineTag: "text-to-image",
-		Loader:      plan.Loader{Via: "bfloat16_model=", Class: "FluxTransformer2DModel (diffusers)"},
-		SourceBytes: 23800000000, OutputBytes: 16300000000, NUnits: 57, NWeights: 11900000000,
+		Name: "FLUX.1-dev-DF11", Repo: "me/FLUX.1-dev-DF11", Component: "transformer",
+		CardSource: metadata.CardSource{
+			BaseModel: "black-forest-labs/FLUX.1-dev", Source: frontMatter(t, "license: other"), PipelineTag: "text-to-image",
+		},
+		Plan: &plan.Plan{
+			Layout: plan.Diffusers, Loader: plan.Loader{Via: "bfloat16_model=", Class: "FluxTransformer2DModel (diffusers)"},
+			Origin: plan.Origin{Provenance: "given"}, Config: plan.ConfigPlan{Mode: plan.ConfigNew},
+		},
+		CardSizes:    metadata.CardSizes{SourceBytes: 23800000000, OutputBytes: 16300000000, NUnits: 57, NWeights: 11900000000},
 		Verification: []metadata.Verification{{Method: "cpu", Decoder: "CPU", NUnits: 57, NTensors: 1, NWeights: 1}},
 	}
 }
 
 func TestCardGolden(t *testing.T) {
 	comfy := diffusersCard(t)
-	comfy.Layout, comfy.WeightFile, comfy.Component, comfy.Readers = plan.ComfyUI, "flux1-dev-DF11.safetensors", "", nil
+	comfy.Component, comfy.Plan.Layout, comfy.Plan.OutputFiles = "", plan.ComfyUI, []plan.OutputFile{{Path: "flux1-dev-DF11.safetensors"}}
 	for name, in := range map[string]metadata.CardInput{
 		"card_llama.md": llamaCard(t), "card_local.md": localCard(t), "card_diffusers.md": diffusersCard(t), "card_comfyui.md": comfy,
 	} {
@@ -211,7 +227,7 @@ func FuzzParseFrontMatter(f *testing.F) {
 		if err != nil || source == nil {
 			return
 		}
-		card, err := metadata.Card(metadata.CardInput{Name: "x", Source: source})
+		card, err := metadata.Card(metadata.CardInput{Name: "x", Plan: &plan.Plan{}, CardSource: metadata.CardSource{Source: source}})
 		if err != nil {
 			t.Fatalf("%q: %v", readme, err)
 		}
@@ -238,7 +254,8 @@ func TestInstallFitsReaders(t *testing.T) {
 	stated := regexp.MustCompile(`(?:^|; )transformers ([^;]*)`)
 	for _, e := range c.Entries {
 		p := plan.Plan{Layout: e.Layout, Entry: e.ID, Loader: e.Loader}
-		in := metadata.CardInput{Layout: e.Layout, Loader: e.Loader, Readers: p.Lint()}
+		p.Readers = p.Lint()
+		in := metadata.CardInput{Plan: &p}
 		pip := limits.FindStringSubmatch(in.Install())
 		if pip == nil {
 			t.Errorf("%s: %s", e.ID, in.Install())
@@ -247,7 +264,7 @@ func TestInstallFitsReaders(t *testing.T) {
 		if in.Usage() == "auto" && !strings.Contains(pip[1], "<") {
 			t.Errorf("%s: %s installs transformers 5, on which dfloat11 cannot build the model", e.ID, pip[1])
 		}
-		if table := stated.FindStringSubmatch(in.Readers[0].Why); table != nil && table[1] != pip[1] {
+		if table := stated.FindStringSubmatch(p.Readers[0].Why); table != nil && table[1] != pip[1] {
 			t.Errorf("%s: the table says %q, the pip line %q", e.ID, table[1], pip[1])
 		}
 	}

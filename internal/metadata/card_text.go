@@ -3,17 +3,19 @@ package metadata
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
 	"text/template"
 
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // cardFuncs are the words of card.md.tmpl.
 var cardFuncs = template.FuncMap{
-	"code": code, "plain": plainText, "link": modelLink, "count": groupDigits, "reason": ReasonText,
+	"code": code, "plain": plainText, "link": modelLink, "count": func(n int64) string { return human.Grouped(n, ",") }, "reason": ReasonText,
 	"python": strconv.QuoteToASCII, "shell": shellWord,
 }
 
@@ -49,15 +51,6 @@ func modelLink(repo string) string {
 	return "[" + strings.ReplaceAll(repo, "_", "\\_") + "](https://huggingface.co/" + repo + ")"
 }
 
-// groupDigits writes 1,234,567.
-func groupDigits(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 // reasons says in words why DF11 cannot hold a unit (docs/format.md §6, §9).
 var reasons = map[string]string{
 	"exponent_range": "has weights of 2^113 or more, Inf or NaN",
@@ -80,6 +73,41 @@ func ReasonText(reason string) string {
 // Where names the model in commands: the repo, or the folder.
 func (in CardInput) Where() string { return cmp.Or(in.Repo, in.Name) }
 
+// Like is the catalogue entry without which verify does not find the plan again; "" for none.
+func (in CardInput) Like() string {
+	if in.Plan.Unlike {
+		return in.Plan.Entry
+	}
+	return ""
+}
+
+// GivenDict reports whether the user gave the pattern dict and nothing in the repo states it.
+func (in CardInput) GivenDict() bool {
+	return in.Plan.Config.Mode == plan.ConfigNone && in.Plan.Provenance == "given"
+}
+
+// WeightFile is the one file of a single-file layout; "" in other layouts.
+func (in CardInput) WeightFile() string {
+	if in.Plan.Layout.Single() {
+		return in.Plan.OutputFiles[0].Path
+	}
+	return ""
+}
+
+// notice matches the names of files that state a license.
+var notice = regexp.MustCompile(`(?i)^(LICEN[CS]E|NOTICE|COPYING|USE_POLICY)`)
+
+// NoticeFiles are the license files that were copied.
+func (in CardInput) NoticeFiles() []string {
+	var names []string
+	for _, f := range in.Plan.Copied {
+		if notice.MatchString(path.Base(f.Path)) {
+			names = append(names, f.Path)
+		}
+	}
+	return names
+}
+
 // Against names the source in commands, pinned to its commit.
 func (in CardInput) Against() string {
 	if in.Commit == "" {
@@ -89,7 +117,7 @@ func (in CardInput) Against() string {
 }
 
 // Size writes a number of bytes in the unit that suits the source's weights, so that both can be compared.
-func (in CardInput) Size(nBytes int64) string {
+func (in CardSizes) Size(nBytes int64) string {
 	for _, u := range []struct {
 		name string
 		size float64
@@ -102,7 +130,7 @@ func (in CardInput) Size(nBytes int64) string {
 }
 
 // Percent is the size after conversion; one decimal.
-func (in CardInput) Percent() string {
+func (in CardSizes) Percent() string {
 	if in.SourceBytes <= 0 {
 		return "–"
 	}
@@ -112,11 +140,11 @@ func (in CardInput) Percent() string {
 // Usage names the section of the card that shows how to load the model.
 func (in CardInput) Usage() string {
 	switch {
-	case in.Layout == plan.ComfyUI:
+	case in.Plan.Layout == plan.ComfyUI:
 		return "comfyui"
-	case in.Layout == plan.Diffusers || in.Layout == plan.DiffusersSingle:
+	case in.Plan.Layout == plan.Diffusers || in.Plan.Layout == plan.DiffusersSingle:
 		return "diffusers"
-	case strings.HasPrefix(in.Loader.Via, "bfloat16_model"):
+	case strings.HasPrefix(in.Plan.Loader.Via, "bfloat16_model"):
 		return "class"
 	}
 	return "auto"
@@ -126,12 +154,12 @@ func (in CardInput) Usage() string {
 var className = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
 
 // Class is the Python class to build; "" if the catalogue does not know it.
-func (in CardInput) Class() string { return className.FindString(in.Loader.Class) }
+func (in CardInput) Class() string { return className.FindString(in.Plan.Loader.Class) }
 
 // Install is the tested pip line. dfloat11 0.5.0 imports pkg_resources, which setuptools 82 dropped, and for models
 // that it builds itself a name that transformers 5 dropped.
 func (in CardInput) Install() string {
-	limits := in.Loader.Transformers
+	limits := in.Plan.Loader.Transformers
 	switch {
 	case limits == "":
 		limits = "<5"
@@ -147,9 +175,9 @@ func (in CardInput) Install() string {
 
 // Origin says in words where the list of compressed modules comes from.
 func (in CardInput) Origin() string {
-	kind, detail, _ := strings.Cut(in.Provenance, ":")
+	kind, detail, _ := strings.Cut(in.Plan.Provenance, ":")
 	switch {
-	case in.Derived:
+	case in.Plan.Derived:
 		return "was derived from the tensor names and shapes of this model; no release by the authors of DFloat11 confirms it"
 	case kind == "published":
 		return "is the one of the published " + modelLink(detail)
@@ -158,5 +186,5 @@ func (in CardInput) Origin() string {
 	case kind == "derived":
 		return "was derived from the source code of the model class"
 	}
-	return "comes from " + code(in.Provenance)
+	return "comes from " + code(in.Plan.Provenance)
 }

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
 // The member that makes a config.json one of a DF11 model, and its fixed values (docs/format.md §12).
@@ -29,15 +31,13 @@ var ErrQuantized = errors.New("config.json has a quantization_config: the source
 // NewConfig returns the config.json that the official compressor writes where a layout has none: the dfloat11_config and
 // nothing else, without a final newline.
 func NewConfig(dict plan.PatternDict) []byte {
-	b := appendMember([]byte("{\n  "), dict, "  ", "  ")
-	return append(b, "\n}"...)
+	return []byte(pyjson.Object([]string{configMember(dict, "  ", "  ")}, "", "  "))
 }
 
 // NewPipelineConfig returns the config.json that the published DF11 repos of diffusers models have: dfloat11_config, and a
 // model_type that no loader of a pipeline looks at.
 func NewPipelineConfig(dict plan.PatternDict) []byte {
-	b := appendMember([]byte("{\n  "), dict, "  ", "  ")
-	return append(b, ",\n  \"model_type\": \"llama\"\n}\n"...)
+	return []byte(pyjson.Object([]string{configMember(dict, "  ", "  "), `"model_type": "llama"`}, "", "  ") + "\n")
 }
 
 // InsertConfig returns config with the member dfloat11_config appended to its object. Every byte of config stays, in
@@ -49,12 +49,13 @@ func InsertConfig(config []byte, dict plan.PatternDict) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("insert into config.json: %w", err)
 	}
-	if err := o.refuse(); err != nil {
-		return nil, err
+	if _, ok := o.members[configKey]; ok {
+		return nil, ErrAlreadyDF11
 	}
-	out := append(make([]byte, 0, len(config)+4096), config[:o.end]...)
-	out = o.appendMember(out, dict)
-	return append(out, config[o.end:]...), nil
+	if v, ok := o.members["quantization_config"]; ok && string(v) != "null" {
+		return nil, ErrQuantized
+	}
+	return slices.Concat(config[:o.end], []byte(o.insertion(dict)), config[o.end:]), nil
 }
 
 // object describes the top-level object of a config, for the insertion of a member.
@@ -65,53 +66,36 @@ type object struct {
 	indent  string // of the members
 }
 
-// refuse says why a config cannot be one of a BF16 source.
-func (o *object) refuse() error {
-	if _, ok := o.members[configKey]; ok {
-		return ErrAlreadyDF11
+// insertion returns the text to insert: separator, key and value in the style of the object.
+func (o *object) insertion(dict plan.PatternDict) string {
+	switch {
+	case o.newline == "" && len(o.members) == 0:
+		return configMember(dict, "", "")
+	case o.newline == "":
+		return ", " + configMember(dict, "", "")
 	}
-	if v, ok := o.members["quantization_config"]; ok && string(v) != "null" {
-		return ErrQuantized
-	}
-	return nil
-}
-
-// appendMember appends separator, key and value in the style of the object.
-func (o *object) appendMember(out []byte, dict plan.PatternDict) []byte {
-	if o.newline == "" {
-		if len(o.members) > 0 {
-			out = append(out, ", "...)
-		}
-		return appendMember(out, dict, "", "")
-	}
+	text := "\n" + o.indent + configMember(dict, o.indent, o.indent)
 	if len(o.members) > 0 {
-		out = append(out, ',')
+		text = "," + text
 	}
-	text := append([]byte("\n"+o.indent), appendMember(nil, dict, o.indent, o.indent)...)
-	return append(out, bytes.ReplaceAll(text, []byte("\n"), []byte(o.newline))...)
+	return strings.ReplaceAll(text, "\n", o.newline)
 }
 
-// appendMember appends `"dfloat11_config": {…}` as json.dumps writes it. Lines after the first start with prefix, then
+// configMember returns `"dfloat11_config": {…}` as json.dumps writes it. Lines after the first start with prefix, then
 // one indent a level; an empty indent puts everything on one line.
-func appendMember(b []byte, dict plan.PatternDict, prefix, indent string) []byte {
-	open, sep, last, inner := "", ", ", "", ""
-	if indent != "" {
-		inner = "\n" + prefix + indent
-		open, sep, last = inner, ","+inner, "\n"+prefix
-	}
-	list := fmt.Sprintf("[%d]", threadsPerBlock)
-	if indent != "" {
-		list = fmt.Sprintf("[%s%s%d%s]", inner, indent, threadsPerBlock, inner)
-	}
-	b = fmt.Appendf(b, `"%s": {%s"version": "%s"%s"threads_per_block": %s%s"bytes_per_thread": %d%s"pattern_dict": `,
-		configKey, open, plan.FormatVersion, sep, list, sep, bytesPerThread, sep)
-	b = dict.AppendJSON(b, strings.TrimPrefix(inner, "\n"), indent)
-	return append(append(b, last...), '}')
+func configMember(dict plan.PatternDict, prefix, indent string) string {
+	inner := prefix + indent
+	return fmt.Sprintf(`"%s": %s`, configKey, pyjson.Object([]string{
+		fmt.Sprintf(`"version": "%s"`, plan.FormatVersion),
+		`"threads_per_block": ` + pyjson.List([]string{strconv.Itoa(threadsPerBlock)}, inner, indent),
+		fmt.Sprintf(`"bytes_per_thread": %d`, bytesPerThread),
+		`"pattern_dict": ` + string(dict.AppendJSON(nil, inner, indent)),
+	}, prefix, indent))
 }
 
 // scanObject finds the members of a config's object and the style in which it is written.
 func scanObject(config []byte) (*object, error) {
-	text := blankWords(config)
+	text := pyjson.Standard(config)
 	if !utf8.Valid(text) {
 		return nil, errors.New("not valid UTF-8")
 	}
@@ -168,18 +152,4 @@ func (o *object) setStyle(rest []byte) {
 	if strings.HasSuffix(space[:i], "\r") {
 		o.newline = "\r\n"
 	}
-}
-
-// stringOrWord matches a JSON string, or a word for a number that only Python writes.
-var stringOrWord = regexp.MustCompile(`(?s)"(?:\\.|[^"\\])*"|-?Infinity|NaN`)
-
-// blankWords replaces NaN, Infinity and -Infinity outside of strings by lists of the same length: a JSON decoder accepts
-// them wherever a value may stand and nowhere else, and every offset stays true.
-func blankWords(config []byte) []byte {
-	return stringOrWord.ReplaceAllFunc(config, func(match []byte) []byte {
-		if match[0] == '"' {
-			return match
-		}
-		return fmt.Appendf(nil, "[%s]", strings.Repeat("1", len(match)-2))
-	})
 }

@@ -5,12 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// FrontMatter is the YAML block at the start of a source's README.md. A nil FrontMatter is an empty one.
-type FrontMatter struct{ mapping *yaml.Node }
+// FrontMatter is the YAML block at the start of a README.md. A nil FrontMatter is an empty one.
+type FrontMatter struct{ members []member }
+
+// member is a key of the block with its value.
+type member struct {
+	key   string
+	value *yaml.Node
+}
 
 // frontMatterBlock finds the block between two lines of three dashes, as the Hub does.
 var frontMatterBlock = regexp.MustCompile(`\A(?:\x{FEFF})?\s*---[ \t]*\r?\n((?s:.*?\n)??)---[ \t]*(?:\r?\n|\z)`)
@@ -43,7 +50,11 @@ func ParseFrontMatter(readme []byte) (*FrontMatter, error) {
 	if root.Kind != yaml.MappingNode {
 		return nil, errors.New("read front matter: not a mapping")
 	}
-	return &FrontMatter{root}, nil
+	f := &FrontMatter{}
+	for pair := range slices.Chunk(root.Content, 2) {
+		f.add(pair[0].Value, pair[1])
+	}
+	return f, nil
 }
 
 // plainCopy copies a node without comments, anchors and aliases, and quotes text that a reader could take for a number or
@@ -84,44 +95,38 @@ func stringNode(s string) *yaml.Node {
 	return n
 }
 
-// get returns the value of a key, or nil.
-func (f *FrontMatter) get(key string) *yaml.Node {
+// all returns the members in order.
+func (f *FrontMatter) all() []member {
 	if f == nil {
 		return nil
 	}
-	for i := 0; i+1 < len(f.mapping.Content); i += 2 {
-		if f.mapping.Content[i].Value == key {
-			return f.mapping.Content[i+1]
+	return f.members
+}
+
+// get returns the value of a key, or nil.
+func (f *FrontMatter) get(key string) *yaml.Node {
+	for _, m := range f.all() {
+		if m.key == key {
+			return m.value
 		}
 	}
 	return nil
 }
 
-// keys returns the keys in order.
-func (f *FrontMatter) keys() []string {
-	if f == nil {
-		return nil
-	}
-	var keys []string
-	for i := 0; i+1 < len(f.mapping.Content); i += 2 {
-		keys = append(keys, f.mapping.Content[i].Value)
-	}
-	return keys
-}
-
 // Strings returns the text of a key that holds one value or a list of them; other values give nil.
 func (f *FrontMatter) Strings(key string) []string {
 	n := f.get(key)
-	switch {
-	case n == nil || n.Tag == "!!null":
+	if n == nil {
 		return nil
-	case n.Kind == yaml.ScalarNode:
-		return []string{n.Value}
-	case n.Kind != yaml.SequenceNode:
+	}
+	items := n.Content
+	if n.Kind == yaml.ScalarNode {
+		items = []*yaml.Node{n}
+	} else if n.Kind != yaml.SequenceNode {
 		return nil
 	}
 	var list []string
-	for _, item := range n.Content {
+	for _, item := range items {
 		if item.Kind == yaml.ScalarNode && item.Tag != "!!null" {
 			list = append(list, item.Value)
 		}
@@ -137,50 +142,49 @@ func (f *FrontMatter) String(key string) string {
 	return ""
 }
 
-// yamlWriter collects the keys of a new block.
-type yamlWriter struct{ mapping yaml.Node }
-
-func (w *yamlWriter) add(key string, value *yaml.Node) {
-	w.mapping.Kind = yaml.MappingNode
-	w.mapping.Content = append(w.mapping.Content, stringNode(key), value)
+func (f *FrontMatter) add(key string, value *yaml.Node) {
+	f.members = append(f.members, member{key, value})
 }
 
-// text adds a string; "" adds nothing.
-func (w *yamlWriter) text(key, value string) {
+// addText adds a string; "" adds nothing.
+func (f *FrontMatter) addText(key, value string) {
 	if value != "" {
-		w.add(key, stringNode(value))
+		f.add(key, stringNode(value))
 	}
 }
 
-// list adds a list of strings; an empty one adds nothing.
-func (w *yamlWriter) list(key string, values []string) {
-	if len(values) == 0 {
-		return
-	}
+// addList adds a list of strings; an empty list adds nothing.
+func (f *FrontMatter) addList(key string, values []string) {
 	n := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, v := range values {
 		n.Content = append(n.Content, stringNode(v))
 	}
-	w.add(key, n)
+	if len(values) > 0 {
+		f.add(key, n)
+	}
 }
 
 // copyStrings adds a key of the source whose values must be strings: a single value stays single, a list stays a list.
-func (w *yamlWriter) copyStrings(f *FrontMatter, key string) {
-	if n := f.get(key); n != nil && n.Kind == yaml.ScalarNode {
-		w.text(key, f.String(key))
+func (f *FrontMatter) copyStrings(source *FrontMatter, key string) {
+	if n := source.get(key); n != nil && n.Kind == yaml.ScalarNode {
+		f.addText(key, source.String(key))
 		return
 	}
-	w.list(key, f.Strings(key))
+	f.addList(key, source.Strings(key))
 }
 
-// bytes returns the block with its lines of dashes.
-func (w *yamlWriter) bytes() ([]byte, error) {
+// block writes the block with its lines of dashes.
+func (f *FrontMatter) block() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("---\n")
-	if len(w.mapping.Content) > 0 {
+	if len(f.members) > 0 {
+		mapping := &yaml.Node{Kind: yaml.MappingNode}
+		for _, m := range f.members {
+			mapping.Content = append(mapping.Content, stringNode(m.key), m.value)
+		}
 		enc := yaml.NewEncoder(&b)
 		enc.SetIndent(2)
-		if err := errors.Join(enc.Encode(&w.mapping), enc.Close()); err != nil {
+		if err := errors.Join(enc.Encode(mapping), enc.Close()); err != nil {
 			return nil, err
 		}
 	}

@@ -1,11 +1,11 @@
 package metadata
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"unicode/utf16"
-	"unicode/utf8"
+	"maps"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
 // IndexFile is one file of the uncompressed rest.
@@ -17,38 +17,18 @@ type IndexFile struct {
 // RemainderIndex returns the index of a rest that is spread over several files, as transformers writes it: sorted, two
 // spaces of indent, ASCII only, final newline. totalSize is the number of bytes of all tensors in it.
 func RemainderIndex(files []IndexFile, totalSize int64) []byte {
-	index := struct {
-		Metadata  map[string]int64  `json:"metadata"`
-		WeightMap map[string]string `json:"weight_map"`
-	}{map[string]int64{"total_size": totalSize}, map[string]string{}}
+	holder := map[string]string{}
 	for _, f := range files {
 		for _, name := range f.Tensors {
-			index.WeightMap[name] = f.Path
+			holder[name] = f.Path
 		}
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if enc.Encode(index) != nil {
-		panic("metadata: internal error: an index does not encode")
+	var weights []string
+	for _, name := range slices.Sorted(maps.Keys(holder)) {
+		weights = append(weights, pyjson.String(name)+": "+pyjson.String(holder[name]))
 	}
-	return escapeASCII(b.String())
-}
-
-// escapeASCII escapes everything outside ASCII in JSON text, as Python's json does.
-func escapeASCII(text string) []byte {
-	var b []byte
-	for _, r := range text {
-		switch {
-		case r < utf8.RuneSelf && r != 0x7f:
-			b = append(b, byte(r))
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
-		default:
-			b = fmt.Appendf(b, `\u%04x`, r)
-		}
-	}
-	return b
+	return []byte(pyjson.Object([]string{
+		`"metadata": ` + pyjson.Object([]string{fmt.Sprintf(`"total_size": %d`, totalSize)}, "  ", "  "),
+		`"weight_map": ` + pyjson.Object(weights, "  ", "  "),
+	}, "", "  ") + "\n")
 }

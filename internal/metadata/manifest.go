@@ -150,9 +150,15 @@ type NotCopied struct {
 	Why  string `json:"why"`
 }
 
+// Methods of a verification.
+const (
+	MethodCPU = "cpu" // always
+	MethodGPU = "gpu" // as well, where there is one
+)
+
 // Verification is one proof that was carried out.
 type Verification struct {
-	Method   string `json:"method"`           // "cpu", "gpu"
+	Method   string `json:"method"`
 	Decoder  string `json:"decoder"`          // which decoder, in words
 	Device   string `json:"device,omitempty"` // models of the GPUs, each once
 	NUnits   int64  `json:"n_units"`          // decoded from the stored bytes
@@ -163,16 +169,21 @@ type Verification struct {
 }
 
 // Marshal checks the manifest and returns its JSON: UTF-8, two-space indent, keys in the order of docs/manifest.md,
-// final newline.
+// final newline. Lists that every manifest has are written as [] where they are empty.
 func (m *Manifest) Marshal() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("write manifest: %w", err)
 	}
+	c := *m
+	c.Source.Files = append([]SourceFile{}, m.Source.Files...)
+	c.Units = append([]Unit{}, m.Units...)
+	c.Outputs = append([]OutputFile{}, m.Outputs...)
+	c.Verification = append([]Verification{}, m.Verification...)
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(m.withoutNil()); err != nil {
+	if err := enc.Encode(&c); err != nil {
 		return nil, fmt.Errorf("write manifest: %w", err)
 	}
 	return numberList.ReplaceAllFunc(b.Bytes(), onOneLine), nil
@@ -183,31 +194,8 @@ var numberList = regexp.MustCompile(`\[\n +\d+(?:,\n +\d+)*\n +\]`)
 
 // onOneLine joins the lines of a number list, since people read shapes too.
 func onOneLine(list []byte) []byte {
-	var out []byte
-	for i, field := range bytes.Fields(list) {
-		if i > 1 && field[0] != ']' {
-			out = append(out, ' ')
-		}
-		out = append(out, field...)
-	}
-	return out
-}
-
-// withoutNil returns a copy whose required lists are not null.
-func (m *Manifest) withoutNil() *Manifest {
-	c := *m
-	c.Source.Files = orEmpty(c.Source.Files)
-	c.Units = orEmpty(c.Units)
-	c.Outputs = orEmpty(c.Outputs)
-	c.Verification = orEmpty(c.Verification)
-	return &c
-}
-
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
+	numbers := bytes.Fields(list[1 : len(list)-1])
+	return fmt.Appendf(nil, "[%s]", bytes.Join(numbers, []byte(" ")))
 }
 
 // ParseManifest reads and checks a manifest. It ignores members that it does not know; a newer schema version is an error.

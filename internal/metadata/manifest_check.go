@@ -4,7 +4,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"path"
+	"io/fs"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -29,8 +30,7 @@ func (m *Manifest) check() error {
 
 func (s *Source) check() error {
 	seen := map[string]bool{}
-	for i := range s.Files {
-		f := &s.Files[i]
+	for _, f := range s.Files {
 		if err := checkFile(f.Path, f.Size, seen); err != nil {
 			return fmt.Errorf("source file: %w", err)
 		}
@@ -41,7 +41,7 @@ func (s *Source) check() error {
 	return nil
 }
 
-func (f *SourceFile) check() error {
+func (f SourceFile) check() error {
 	switch f.Integrity {
 	case Streamed, Proof:
 		if !isSHA256(f.SHA256) {
@@ -62,6 +62,7 @@ func (f *SourceFile) check() error {
 
 // checkOutputs returns the kind of every output file.
 func (m *Manifest) checkOutputs() (map[string]Kind, error) {
+	known := []Kind{KindUnit, KindRemainder, KindSingle, KindIndex, KindConfig, KindCard, KindImage, KindCopied}
 	seen, kinds := map[string]bool{}, map[string]Kind{}
 	for _, f := range m.Outputs {
 		if err := checkFile(f.Path, f.Size, seen); err != nil {
@@ -70,9 +71,7 @@ func (m *Manifest) checkOutputs() (map[string]Kind, error) {
 		if !isSHA256(f.SHA256) {
 			return nil, fmt.Errorf("file %q: malformed sha256", f.Path)
 		}
-		switch f.Kind {
-		case KindUnit, KindRemainder, KindSingle, KindIndex, KindConfig, KindCard, KindImage, KindCopied:
-		default:
+		if !slices.Contains(known, f.Kind) {
 			return nil, fmt.Errorf("file %q: unknown kind %q", f.Path, f.Kind)
 		}
 		kinds[f.Path] = f.Kind
@@ -137,7 +136,7 @@ func nElems(shape []int64) (int64, error) {
 
 // checkFile refuses sizes below zero, repeated paths, and paths that could leave the folder on any system.
 func checkFile(name string, size int64, seen map[string]bool) error {
-	if !isLocalPath(name) {
+	if name == "." || !fs.ValidPath(name) || strings.ContainsAny(name, "\\\x00") {
 		return fmt.Errorf("path %q is not one inside a repo", name)
 	}
 	if seen[name] {
@@ -148,11 +147,6 @@ func checkFile(name string, size int64, seen map[string]bool) error {
 		return fmt.Errorf("path %q: size %d", name, size)
 	}
 	return nil
-}
-
-func isLocalPath(name string) bool {
-	return name != "" && name != "." && utf8.ValidString(name) && path.Clean(name) == name &&
-		!path.IsAbs(name) && name != ".." && !strings.HasPrefix(name, "../") && !strings.ContainsAny(name, "\\\x00")
 }
 
 func isSHA256(s string) bool {

@@ -1,12 +1,12 @@
 package plan
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/pyjson"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -29,7 +29,7 @@ func readConfig(data []byte) (*config, error) {
 	if data == nil {
 		return c, nil
 	}
-	if err := json.Unmarshal(lenientJSON(data), &c.raw); err != nil {
+	if err := json.Unmarshal(pyjson.Standard(data), &c.raw); err != nil {
 		return nil, refuse(ReasonConfig, "", "read config.json: %v", err)
 	}
 	for _, key := range []string{"text_config", "llm_config", "language_config", "thinker_config"} {
@@ -129,20 +129,4 @@ func decode[T any](v json.RawMessage) T {
 		return zero
 	}
 	return x
-}
-
-// pythonWord matches a string literal or one of the words that Python's json writes for numbers that JSON does not have.
-var pythonWord = regexp.MustCompile(`"(?:[^"\\]|(?s:\\.))*"?|NaN|-?Infinity`)
-
-// lenientJSON replaces NaN, Infinity and -Infinity by null.
-func lenientJSON(data []byte) []byte {
-	if !bytes.Contains(data, []byte("NaN")) && !bytes.Contains(data, []byte("Infinity")) {
-		return data
-	}
-	return pythonWord.ReplaceAllFunc(data, func(token []byte) []byte {
-		if token[0] == '"' {
-			return token
-		}
-		return []byte("null")
-	})
 }

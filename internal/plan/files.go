@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
 // weightExts are the extensions of weights in any format; such files are never carried over.
@@ -111,7 +113,7 @@ var plainWeight = regexp.MustCompile(`^(model|diffusion_pytorch_model)((-\d+-of-
 // componentWeights returns the weights of a pipeline's other components that the pipeline loads, in the folders that
 // model_index.json names.
 func (s fileSorter) componentWeights() map[string]bool {
-	components := decode[members](lenientJSON(s.src.ModelIndex))
+	components := decode[members](pyjson.Standard(s.src.ModelIndex))
 	out := map[string]bool{}
 	for _, f := range s.src.Files {
 		dir := path.Dir(f.Path)

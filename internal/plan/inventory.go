@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // inventory is every tensor of the source, file by file and, within a file, in data order: no other order that headers
@@ -93,7 +95,7 @@ func (inv *inventory) allModules() []string {
 			inv.modules = append(inv.modules, p)
 		}
 	}
-	slices.SortFunc(inv.modules, naturalCompare)
+	slices.SortFunc(inv.modules, human.CompareNames)
 	return inv.modules
 }
 
@@ -153,7 +155,7 @@ func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted []string, err 
 		}
 	}
 	if len(missing) > 0 {
-		slices.SortFunc(missing, naturalCompare)
+		slices.SortFunc(missing, human.CompareNames)
 		return nil, refuse(ReasonWeights, "the index is stale or a shard is damaged; fetch the source again",
 			"%s lists tensors that its files do not hold: %s", s.Index, sample(missing))
 	}

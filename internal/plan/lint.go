@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -88,7 +89,7 @@ func (c *checker) readUnits() {
 			c.units = append(c.units, parent(name))
 		}
 	}
-	slices.SortFunc(c.units, naturalCompare)
+	slices.SortFunc(c.units, human.CompareNames)
 	for _, u := range c.units {
 		for _, n := range StoredNames() {
 			t, ok := c.tensors[u+"."+n]

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -12,26 +11,6 @@ func parent(name string) string { return name[:max(strings.LastIndexByte(name, '
 
 // leaf returns what follows the last dot.
 func leaf(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
-
-// naturalCompare orders names with numbers by their value: layers.2 before layers.10.
-func naturalCompare(a, b string) int {
-	for a != "" && b != "" {
-		m, n := digits(a), digits(b)
-		if m == 0 || n == 0 {
-			if a[0] != b[0] {
-				return cmp.Compare(a[0], b[0])
-			}
-			a, b = a[1:], b[1:]
-			continue
-		}
-		x, y := strings.TrimLeft(a[:m], "0"), strings.TrimLeft(b[:n], "0")
-		if c := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y), cmp.Compare(m, n)); c != 0 { // 1 before 01
-			return c
-		}
-		a, b = a[m:], b[n:]
-	}
-	return cmp.Compare(len(a), len(b))
-}
 
 // digits counts the digits at the start of s.
 func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }

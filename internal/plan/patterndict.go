@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
 // Pattern is one member of a pattern dict: a Python regex that must match a whole module path, and the attributes
@@ -116,42 +117,11 @@ func (d PatternDict) AppendJSON(dst []byte, prefix, indent string) []byte {
 	for i, p := range d {
 		attrs := make([]string, len(p.Attrs))
 		for k, a := range p.Attrs {
-			attrs[k] = pyString(a)
+			attrs[k] = pyjson.String(a)
 		}
-		members[i] = pyString(p.Regex) + ": " + pyList("[", attrs, "]", prefix+indent, indent)
+		members[i] = pyjson.String(p.Regex) + ": " + pyjson.List(attrs, prefix+indent, indent)
 	}
-	return append(dst, pyList("{", members, "}", prefix, indent)...)
-}
-
-// pyList writes items between two brackets as json.dumps does.
-func pyList(open string, items []string, end, prefix, indent string) string {
-	if indent == "" {
-		return open + strings.Join(items, ", ") + end
-	}
-	if len(items) == 0 {
-		return open + end
-	}
-	line := "\n" + prefix + indent
-	return open + line + strings.Join(items, ","+line) + "\n" + prefix + end
-}
-
-// pyString writes a JSON string as json.dumps does: every character outside printable ASCII is escaped.
-func pyString(s string) string {
-	const short, letters = "\"\\\b\f\n\r\t", `"\bfnrt`
-	b := []byte{'"'}
-	for _, r := range s {
-		switch i := strings.IndexRune(short, r); {
-		case i >= 0:
-			b = append(b, '\\', letters[i])
-		case r >= ' ' && r < 0x7f:
-			b = append(b, byte(r))
-		default:
-			for _, half := range utf16.AppendRune(nil, r) {
-				b = fmt.Appendf(b, `\u%04x`, half)
-			}
-		}
-	}
-	return string(append(b, '"'))
+	return append(dst, pyjson.Object(members, prefix, indent)...)
 }
 
 // Equal compares two dicts, order included.

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // partRanks orders the parts of a block, leafRanks the projections of a part, the way most classes define them. Any
@@ -26,7 +28,7 @@ func compareAttrs(a, b string) int {
 		if isLast(x, i) && isLast(y, i) {
 			ranks = leafRanks
 		}
-		if c := cmp.Or(cmp.Compare(rankOf(ranks, x[i]), rankOf(ranks, y[i])), naturalCompare(x[i], y[i])); c != 0 {
+		if c := cmp.Or(cmp.Compare(rankOf(ranks, x[i]), rankOf(ranks, y[i])), human.CompareNames(x[i], y[i])); c != 0 {
 			return c
 		}
 	}
@@ -55,5 +57,5 @@ func rankOf(ranks []string, component string) int {
 
 // sortedPaths returns a map's keys in natural order.
 func sortedPaths[V any](m map[string]V) []string {
-	return slices.SortedFunc(maps.Keys(m), naturalCompare)
+	return slices.SortedFunc(maps.Keys(m), human.CompareNames)
 }

@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
 // Survey is what file names alone tell: which small files to read before the plan, and where the weights are.
@@ -199,7 +202,7 @@ func (s *Survey) WeightFiles(index []byte) ([]File, error) {
 	for _, shard := range m {
 		names = append(names, path.Join(s.Dir, shard))
 	}
-	slices.SortFunc(names, naturalCompare)
+	slices.SortFunc(names, human.CompareNames)
 	return s.pick(slices.Compact(names))
 }
 
@@ -229,7 +232,7 @@ func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
-	err := json.Unmarshal(lenientJSON(data), &index)
+	err := json.Unmarshal(pyjson.Standard(data), &index)
 	if err == nil && len(index.WeightMap) == 0 {
 		err = errors.New("it lists no tensors")
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -227,6 +228,6 @@ func expandRegex(t *testing.T, regex string) []string {
 		t.Fatal(err)
 	}
 	out := hubtest.Expand(expr, "0", "1", "2")
-	slices.SortFunc(out, naturalCompare)
+	slices.SortFunc(out, human.CompareNames)
 	return out
 }

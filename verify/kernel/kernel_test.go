@@ -12,12 +12,10 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/df11-convert/df11-convert/verify/kernel/ptxtest"
 )
 
-// launch is one way to run a kernel over a unit.
-type launch struct {
+// variant is one way to run a kernel over a unit.
+type variant struct {
 	steps int64
 	skew  int  // of the addresses of stream, sign_mantissa and output: 0 is aligned
 	own   bool // our shared memory size instead of the official one
@@ -32,25 +30,25 @@ func decodeShared(n int) int {
 	return scan + slots + alignment + TableBytes/2 + n
 }
 
-// memory holds a unit as a GPU would.
-type memory struct {
-	ptxtest.Memory
+// unitMemory holds a unit as a GPU would.
+type unitMemory struct {
+	memory
 	out                                    []byte
 	luts, stream, sm, positions, gaps, dst uint64
 }
 
-func newMemory(u *unit, l launch) *memory {
-	m := &memory{out: bytes.Repeat([]byte{0xa5}, len(u.bf))}
-	m.luts = m.Input("luts", u.luts, 0)
-	m.stream = m.Input("encoded_exponent", u.stream, l.skew)
-	m.sm = m.Input("sign_mantissa", u.sm, l.skew)
-	m.positions = m.Input("output_positions", append(bytes.Clone(u.positions), make([]byte, 4*min(1, l.slack))...), 0)
-	m.gaps = m.Input("gaps", append(bytes.Clone(u.gaps), make([]byte, l.slack)...), l.skew%4)
-	m.dst = m.Output("output", m.out, 2*l.skew)
+func newUnitMemory(u *unit, v variant) *unitMemory {
+	m := &unitMemory{out: bytes.Repeat([]byte{0xa5}, len(u.bf))}
+	m.luts = m.input("luts", u.luts, 0)
+	m.stream = m.input("encoded_exponent", u.stream, v.skew)
+	m.sm = m.input("sign_mantissa", u.sm, v.skew)
+	m.positions = m.input("output_positions", append(bytes.Clone(u.positions), make([]byte, 4*min(1, v.slack))...), 0)
+	m.gaps = m.input("gaps", append(bytes.Clone(u.gaps), make([]byte, v.slack)...), v.skew%4)
+	m.dst = m.output("output", m.out, 2*v.skew)
 	return m
 }
 
-func (m *memory) args(u *unit) []uint64 {
+func (m *unitMemory) args(u *unit) []uint64 {
 	return []uint64{
 		m.luts, m.stream, m.sm, m.positions, m.gaps, m.dst,
 		uint64(len(u.luts) / 256), uint64(len(u.stream)), uint64(u.nElems()),
@@ -58,56 +56,56 @@ func (m *memory) args(u *unit) []uint64 {
 }
 
 // decode runs the entry point that both kernels have.
-func decode(k *ptxtest.Kernel, u *unit, l launch) ([]byte, ptxtest.Stats, error) {
-	m := newMemory(u, l)
+func decode(k *entryPoint, u *unit, v variant) ([]byte, stats, error) {
+	m := newUnitMemory(u, v)
 	most := min(u.most(), 32768) // corrupt positions can say anything
 	shared := OfficialShared(most)
-	if l.own {
+	if v.own {
 		shared = decodeShared(most)
 	}
-	stats, err := k.Run(&m.Memory, ptxtest.Launch{
-		Grid: u.nChunks(), Block: Threads, SharedBytes: shared, Args: m.args(u), Seed: l.seed, MaxSteps: l.steps,
+	stats, err := k.run(&m.memory, launch{
+		grid: u.nChunks(), block: Threads, sharedBytes: shared, args: m.args(u), seed: v.seed, maxSteps: v.steps,
 	})
 	return m.out, stats, err
 }
 
 // decodeTiles runs our two entry points with ready tables.
-func decodeTiles(mod *ptxtest.Module, u *unit, l launch, grid int) ([]byte, ptxtest.Stats, error) {
-	build, err := mod.Kernel(BuildTables)
+func decodeTiles(mod *module, u *unit, v variant, grid int) ([]byte, stats, error) {
+	build, err := mod.entry(BuildTables)
 	if err != nil {
-		return nil, ptxtest.Stats{}, err
+		return nil, stats{}, err
 	}
-	tiles, err := mod.Kernel(DecodeTiles)
+	tiles, err := mod.entry(DecodeTiles)
 	if err != nil {
-		return nil, ptxtest.Stats{}, err
+		return nil, stats{}, err
 	}
-	m := newMemory(u, l)
-	tables := m.Output("tables", make([]byte, TableBytes), 0)
-	built, err := build.Run(&m.Memory, ptxtest.Launch{
-		Grid: 1, Block: Threads, SharedBytes: BuildShared, Args: []uint64{m.luts, m.args(u)[6], tables}, Seed: l.seed,
+	m := newUnitMemory(u, v)
+	tables := m.output("tables", make([]byte, TableBytes), 0)
+	built, err := build.run(&m.memory, launch{
+		grid: 1, block: Threads, sharedBytes: BuildShared, args: []uint64{m.luts, m.args(u)[6], tables}, seed: v.seed,
 	})
 	if err != nil {
 		return nil, built, err
 	}
-	stats, err := tiles.Run(&m.Memory, ptxtest.Launch{
-		Grid: min(grid, u.nChunks()), Block: Threads, SharedBytes: TilesShared(min(u.most(), 32768)), Seed: l.seed, MaxSteps: l.steps,
-		Args: append(m.args(u), tables, uint64(u.nChunks())),
+	stats, err := tiles.run(&m.memory, launch{
+		grid: min(grid, u.nChunks()), block: Threads, sharedBytes: TilesShared(min(u.most(), 32768)), seed: v.seed, maxSteps: v.steps,
+		args: append(m.args(u), tables, uint64(u.nChunks())),
 	})
 	return m.out, stats, err
 }
 
-func ownModule(t testing.TB) *ptxtest.Module {
+func ownModule(t testing.TB) *module {
 	t.Helper()
-	m, err := ptxtest.Parse([]byte(PTX()))
+	m, err := parsePTX([]byte(PTX()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-func entry(t testing.TB, m *ptxtest.Module, name string) *ptxtest.Kernel {
+func entry(t testing.TB, m *module, name string) *entryPoint {
 	t.Helper()
-	k, err := m.Kernel(name)
+	k, err := m.entry(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +113,7 @@ func entry(t testing.TB, m *ptxtest.Module, name string) *ptxtest.Kernel {
 }
 
 // officialKernel is the official decode.ptx, which is not ours to ship.
-func officialKernel(t testing.TB) *ptxtest.Kernel {
+func officialKernel(t testing.TB) *entryPoint {
 	t.Helper()
 	path := os.Getenv("DF11_OFFICIAL_PTX")
 	if path == "" {
@@ -128,7 +126,7 @@ func officialKernel(t testing.TB) *ptxtest.Kernel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := ptxtest.Parse(b)
+	m, err := parsePTX(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,31 +155,35 @@ func firstDifference(a, b []byte) int {
 }
 
 // mustDecodeOwn runs our entry points in several ways.
-func mustDecodeOwn(t *testing.T, m *ptxtest.Module, u *unit, l launch) {
+func mustDecodeOwn(t *testing.T, m *module, u *unit, v variant) {
 	t.Helper()
 	k := entry(t, m, Decode)
-	l.own = l.seed%2 == 0
-	out, _, err := decode(k, u, l)
-	must(t, fmt.Sprintf("decode %+v", l), u, out, err)
-	out, _, err = decodeTiles(m, u, l, 1+int(l.seed%3))
-	must(t, fmt.Sprintf("decode_tiles %+v", l), u, out, err)
+	v.own = v.seed%2 == 0
+	out, _, err := decode(k, u, v)
+	must(t, fmt.Sprintf("decode %+v", v), u, out, err)
+	out, _, err = decodeTiles(m, u, v, 1+int(v.seed%3))
+	must(t, fmt.Sprintf("decode_tiles %+v", v), u, out, err)
 }
 
 func TestGoldenUnits(t *testing.T) {
 	m := ownModule(t)
 	for i, u := range goldenUnits(t) {
-		if testing.Short() && u.nElems() > 20000 {
+		aligned, skewed := variant{seed: uint64(i)}, variant{seed: uint64(i) + 1, skew: 1 + i%15}
+		if large := u.nElems() > 20000; large && testing.Short() {
+			continue
+		} else if large && os.Getenv("DF11_DEEP") == "" {
+			mustDecodeOwn(t, m, u, []variant{aligned, skewed}[i%2])
 			continue
 		}
-		mustDecodeOwn(t, m, u, launch{seed: uint64(i)})
-		mustDecodeOwn(t, m, u, launch{seed: uint64(i) + 1, skew: 1 + i%15})
+		mustDecodeOwn(t, m, u, aligned)
+		mustDecodeOwn(t, m, u, skewed)
 	}
 }
 
 func TestGoldenUnitsOfficial(t *testing.T) {
 	k := officialKernel(t)
 	for i, u := range goldenUnits(t) {
-		out, _, err := decode(k, u, launch{slack: Slack, seed: uint64(i)})
+		out, _, err := decode(k, u, variant{slack: Slack, seed: uint64(i)})
 		must(t, "official", u, out, err)
 	}
 }
@@ -194,18 +196,18 @@ func nRandom() int {
 	case testing.Short():
 		return 30
 	}
-	return 300
+	return 100
 }
 
 func TestRandomUnits(t *testing.T) {
 	m := ownModule(t)
 	for i := range nRandom() {
 		u := randomUnit(t, uint64(i), 12000)
-		l := launch{seed: uint64(i)}
+		v := variant{seed: uint64(i)}
 		if i%3 == 0 {
-			l.skew = 1 + i%13
+			v.skew = 1 + i%13
 		}
-		mustDecodeOwn(t, m, u, l)
+		mustDecodeOwn(t, m, u, v)
 	}
 }
 
@@ -213,7 +215,7 @@ func TestRandomUnitsOfficial(t *testing.T) {
 	k := officialKernel(t)
 	for i := range nRandom() {
 		u := randomUnit(t, uint64(i), 12000)
-		out, _, err := decode(k, u, launch{slack: Slack, seed: uint64(i)})
+		out, _, err := decode(k, u, variant{slack: Slack, seed: uint64(i)})
 		must(t, "official", u, out, err)
 	}
 }
@@ -221,7 +223,7 @@ func TestRandomUnitsOfficial(t *testing.T) {
 func TestLongCodes(t *testing.T) {
 	m := ownModule(t)
 	for n := 2; n <= 18; n++ {
-		mustDecodeOwn(t, m, fibonacciUnit(t, n), launch{seed: uint64(n)})
+		mustDecodeOwn(t, m, fibonacciUnit(t, n), variant{seed: uint64(n)})
 	}
 }
 
@@ -258,7 +260,7 @@ func TestPieces(t *testing.T) {
 	u := normalUnit(t, 60000)
 	for first := range u.nChunks() {
 		for _, end := range []int{first + 1, min(first+3, u.nChunks()), u.nChunks()} {
-			mustDecodeOwn(t, m, u.piece(first, end), launch{seed: uint64(first + end)})
+			mustDecodeOwn(t, m, u.piece(first, end), variant{seed: uint64(first + end)})
 		}
 	}
 }
@@ -268,7 +270,7 @@ func TestPiecesOfficial(t *testing.T) {
 	u := normalUnit(t, 60000)
 	for first := range u.nChunks() {
 		p := u.piece(first, min(first+2, u.nChunks()))
-		out, _, err := decode(k, p, launch{slack: Slack})
+		out, _, err := decode(k, p, variant{slack: Slack})
 		must(t, "official", p, out, err)
 	}
 }
@@ -291,15 +293,15 @@ func TestManyTilesPerBlock(t *testing.T) {
 		big.sm = append(big.sm, chunk.sm[:perChunk]...)
 		big.bf = append(big.bf, chunk.bf[:2*perChunk]...)
 	}
-	out, _, err := decode(entry(t, m, Decode), big, launch{own: true})
+	out, _, err := decode(entry(t, m, Decode), big, variant{own: true})
 	must(t, "decode", big, out, err)
 }
 
 // mutants runs a kernel without one of its barriers each, and tells which lines nobody missed.
-func mutants(t *testing.T, k *ptxtest.Kernel, run func(*ptxtest.Kernel) ([]byte, error), u *unit) (unnoticed []int, n int) {
+func mutants(t *testing.T, k *entryPoint, run func(*entryPoint) ([]byte, error), u *unit) (unnoticed []int, n int) {
 	t.Helper()
 	for ; ; n++ {
-		mutant, line, ok := k.Without("bar.sync", n)
+		mutant, line, ok := k.without("bar.sync", n)
 		if !ok {
 			return unnoticed, n
 		}
@@ -315,16 +317,16 @@ func mutants(t *testing.T, k *ptxtest.Kernel, run func(*ptxtest.Kernel) ([]byte,
 func TestMutants(t *testing.T) {
 	m := ownModule(t)
 	u := normalUnit(t, 40000)
-	lost, n := mutants(t, entry(t, m, Decode), func(k *ptxtest.Kernel) ([]byte, error) {
-		out, _, err := decode(k, u, launch{own: true})
+	lost, n := mutants(t, entry(t, m, Decode), func(k *entryPoint) ([]byte, error) {
+		out, _, err := decode(k, u, variant{own: true})
 		return out, err
 	}, u)
 	if len(lost) > 0 || n != 4 {
 		t.Errorf("%s: %d barriers, not missed: lines %v", Decode, n, lost)
 	}
 	for _, name := range []string{BuildTables, DecodeTiles} {
-		lost, n := mutants(t, entry(t, m, name), func(k *ptxtest.Kernel) ([]byte, error) {
-			out, _, err := decodeTiles(m.With(k), u, launch{}, 2)
+		lost, n := mutants(t, entry(t, m, name), func(k *entryPoint) ([]byte, error) {
+			out, _, err := decodeTiles(m.with(k), u, variant{}, 2)
 			return out, err
 		}, u)
 		if len(lost) > 0 || n == 0 {
@@ -338,8 +340,8 @@ func TestMutants(t *testing.T) {
 func TestMutantsOfficial(t *testing.T) {
 	k := officialKernel(t)
 	u := normalUnit(t, 40000)
-	lost, n := mutants(t, k, func(k *ptxtest.Kernel) ([]byte, error) {
-		out, _, err := decode(k, u, launch{slack: Slack})
+	lost, n := mutants(t, k, func(k *entryPoint) ([]byte, error) {
+		out, _, err := decode(k, u, variant{slack: Slack})
 		return out, err
 	}, u)
 	if len(lost) != 1 || n != 7 {
@@ -353,10 +355,10 @@ func TestCorruptUnits(t *testing.T) {
 	for i := range nRandom() / 2 {
 		rng := rand.New(rand.NewPCG(uint64(i), 9))
 		u := randomUnit(t, uint64(i%20), 12000).spoil(rng)
-		if _, _, err := decode(entry(t, m, Decode), u, launch{seed: uint64(i)}); err != nil {
+		if _, _, err := decode(entry(t, m, Decode), u, variant{seed: uint64(i)}); err != nil {
 			t.Fatalf("decode, seed %d: %v", i, err)
 		}
-		if _, _, err := decodeTiles(m, u, launch{seed: uint64(i)}, 3); err != nil {
+		if _, _, err := decodeTiles(m, u, variant{seed: uint64(i)}, 3); err != nil {
 			t.Fatalf("decode_tiles, seed %d: %v", i, err)
 		}
 	}
@@ -372,11 +374,11 @@ func TestHostilePositions(t *testing.T) {
 			bad.positions = bytes.Clone(u.positions)
 			binary.LittleEndian.PutUint32(bad.positions[4*chunk:], position)
 			for skew := range 2 {
-				l := launch{skew: skew, steps: 1e6, own: skew == 0}
-				if _, _, err := decode(entry(t, m, Decode), &bad, l); err != nil {
+				v := variant{skew: skew, steps: 1e6, own: skew == 0}
+				if _, _, err := decode(entry(t, m, Decode), &bad, v); err != nil {
 					t.Errorf("decode, chunk %d at %d: %v", chunk, position, err)
 				}
-				if _, _, err := decodeTiles(m, &bad, l, 2); err != nil {
+				if _, _, err := decodeTiles(m, &bad, v, 2); err != nil {
 					t.Errorf("decode_tiles, chunk %d at %d: %v", chunk, position, err)
 				}
 			}
@@ -390,7 +392,7 @@ func TestZeroLengthsOfficial(t *testing.T) {
 	u := *normalUnit(t, 5000)
 	u.luts = bytes.Clone(u.luts)
 	clear(u.luts[len(u.luts)-256:])
-	if _, _, err := decode(k, &u, launch{slack: Slack, steps: 1e6}); !errors.Is(err, ptxtest.ErrStepLimit) {
+	if _, _, err := decode(k, &u, variant{slack: Slack, steps: 1e6}); !errors.Is(err, errStepLimit) {
 		t.Errorf("without code lengths: %v", err)
 	}
 }
@@ -399,12 +401,12 @@ func TestZeroLengthsOfficial(t *testing.T) {
 func TestCost(t *testing.T) {
 	m := ownModule(t)
 	u := normalUnit(t, 120000)
-	_, tiles, err := decodeTiles(m, u, launch{}, 2)
+	_, tiles, err := decodeTiles(m, u, variant{}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	slots := float64(tiles.WarpInstructions) * 32 / float64(u.nElems())
-	t.Logf("decode_tiles: %.1f lane slots a weight, %.1f barriers a tile", slots, float64(tiles.Barriers)/float64(u.nChunks()))
+	slots := float64(tiles.warpInstructions) * 32 / float64(u.nElems())
+	t.Logf("decode_tiles: %.1f lane slots a weight, %.1f barriers a tile", slots, float64(tiles.barriers)/float64(u.nChunks()))
 	if slots > 45 {
 		t.Errorf("%.1f lane slots a weight; 45 were enough", slots)
 	}
@@ -413,10 +415,10 @@ func TestCost(t *testing.T) {
 func TestCostOfficial(t *testing.T) {
 	k := officialKernel(t)
 	u := normalUnit(t, 120000)
-	_, stats, err := decode(k, u, launch{slack: Slack})
+	_, stats, err := decode(k, u, variant{slack: Slack})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("official: %.1f lane slots a weight, %.1f barriers a tile", float64(stats.WarpInstructions)*32/float64(u.nElems()),
-		float64(stats.Barriers)/float64(u.nChunks()))
+	t.Logf("official: %.1f lane slots a weight, %.1f barriers a tile", float64(stats.warpInstructions)*32/float64(u.nElems()),
+		float64(stats.barriers)/float64(u.nChunks()))
 }

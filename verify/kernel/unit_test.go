@@ -3,18 +3,14 @@ package kernel
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/golden"
 )
-
-const goldenDir = "../../testdata/golden"
 
 // unit is what the kernels are given, and what they have to make of it.
 type unit struct {
@@ -56,44 +52,17 @@ func (u *unit) piece(first, end int) *unit {
 }
 
 // goldenUnits are the golden units that DF11 can hold.
-func goldenUnits(t testing.TB) []*unit {
+func goldenUnits(t testing.TB) (units []*unit) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(goldenDir, "*", "input.bf16"))
-	if err != nil || len(paths) < 30 {
-		t.Fatalf("%d golden units: %v", len(paths), err)
-	}
-	var units []*unit
-	for _, p := range paths {
-		if u := loadGolden(t, filepath.Dir(p)); u != nil {
-			units = append(units, u)
+	for _, u := range golden.Units(t) {
+		if u.Sound() {
+			units = append(units, &unit{
+				name: u.Name, luts: u.LUTs, stream: u.EncodedExponent, sm: u.SignMantissa,
+				positions: u.OutputPositions, gaps: u.Gaps, bf: u.Input,
+			})
 		}
 	}
 	return units
-}
-
-func loadGolden(t testing.TB, dir string) *unit {
-	t.Helper()
-	read := func(name string) []byte {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	var c struct {
-		Official struct{ Result string }
-		Kernel   struct{ Problems []string }
-	}
-	if err := json.Unmarshal(read("case.json"), &c); err != nil {
-		t.Fatal(err)
-	}
-	if c.Official.Result != "ok" || len(c.Kernel.Problems) > 0 {
-		return nil
-	}
-	return &unit{
-		name: filepath.Base(dir), luts: read("luts.u8"), stream: read("encoded_exponent.u8"), sm: read("sign_mantissa.u8"),
-		positions: read("output_positions.u32"), gaps: read("gaps.u8"), bf: read("input.bf16"),
-	}
 }
 
 // encode makes a unit of weights, nil if DF11 cannot hold them.

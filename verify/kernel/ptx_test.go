@@ -1,4 +1,4 @@
-package ptxtest
+package kernel
 
 import (
 	"encoding/binary"
@@ -34,21 +34,21 @@ const header = `
 // run runs a kernel of 64 threads. in has 64 words, 0, 1, 2, ...; out has 64.
 func run(t *testing.T, body string, n uint64) ([]uint32, error) {
 	t.Helper()
-	m, err := Parse([]byte(header + body + "\nret;\n}\n"))
+	m, err := parsePTX([]byte(header + body + "\nret;\n}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := m.Kernel("k")
+	k, err := m.entry("k")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var mem Memory
+	var mem memory
 	in, out := make([]byte, 256), make([]byte, 256)
 	for i := range 64 {
 		binary.LittleEndian.PutUint32(in[4*i:], uint32(i))
 	}
-	dst, src := mem.Output("out", out, 0), mem.Input("in", in, 0)
-	_, err = k.Run(&mem, Launch{Grid: 1, Block: 64, SharedBytes: 256, Args: []uint64{dst, src, n}, MaxSteps: 20000})
+	dst, src := mem.output("out", out, 0), mem.input("in", in, 0)
+	_, err = k.run(&mem, launch{grid: 1, block: 64, sharedBytes: 256, args: []uint64{dst, src, n}, maxSteps: 20000})
 	words := make([]uint32, 64)
 	for i := range words {
 		words[i] = binary.LittleEndian.Uint32(out[4*i:])
@@ -157,7 +157,7 @@ func TestFaults(t *testing.T) {
 		{"endless loop", "again: bra.uni again;", "step limit"},
 	} {
 		_, err := run(t, c.body, 7)
-		var f *Fault
+		var f *fault
 		if !errors.As(err, &f) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q", c.name, err, c.want)
 		}
@@ -213,32 +213,32 @@ func TestParseErrors(t *testing.T) {
 		{"text", "what is this?", "character"},
 		{"directive", ".func f { }", ".func"},
 	} {
-		if _, err := Parse([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := parsePTX([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q", c.name, err, c.want)
 		}
 	}
 }
 
 func TestLaunchErrors(t *testing.T) {
-	m, err := Parse([]byte(header + "ret; }"))
+	m, err := parsePTX([]byte(header + "ret; }"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := m.Kernel("k")
+	k, err := m.entry("k")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range []Launch{
-		{Grid: 0, Block: 32, Args: make([]uint64, 3)},
-		{Grid: 1, Block: 33, Args: make([]uint64, 3)},
-		{Grid: 1, Block: 32, Args: make([]uint64, 2)},
-		{Grid: 1, Block: 32, Args: make([]uint64, 3), SharedBytes: -1},
+	for _, l := range []launch{
+		{grid: 0, block: 32, args: make([]uint64, 3)},
+		{grid: 1, block: 33, args: make([]uint64, 3)},
+		{grid: 1, block: 32, args: make([]uint64, 2)},
+		{grid: 1, block: 32, args: make([]uint64, 3), sharedBytes: -1},
 	} {
-		if _, err := k.Run(new(Memory), l); err == nil {
+		if _, err := k.run(new(memory), l); err == nil {
 			t.Errorf("launch %+v works", l)
 		}
 	}
-	if _, err := m.Kernel("other"); err == nil {
+	if _, err := m.entry("other"); err == nil {
 		t.Error("there is a kernel that does not exist")
 	}
 }
@@ -249,5 +249,5 @@ func FuzzParse(f *testing.F) {
 	f.Add(header + "ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [memory+16]; @!%p1 bra x; x: ret; }")
 	f.Add(header + "@; }")
 	f.Add(header + "@!; }")
-	f.Fuzz(func(_ *testing.T, text string) { _, _ = Parse([]byte(text)) })
+	f.Fuzz(func(_ *testing.T, text string) { _, _ = parsePTX([]byte(text)) })
 }

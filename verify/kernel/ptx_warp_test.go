@@ -1,4 +1,4 @@
-package ptxtest
+package kernel
 
 import (
 	"errors"
@@ -81,9 +81,9 @@ func (w *warp) run() (barrier int, err error) {
 		}
 		in := &code[pc]
 		mask := active & w.guard(in)
-		w.block.stats.WarpInstructions++
+		w.block.stats.warpInstructions++
 		if w.block.steps--; w.block.steps < 0 {
-			return -1, w.fault(pc, first(active), ErrStepLimit)
+			return -1, w.fault(pc, first(active), errStepLimit)
 		}
 		if in.do != nil {
 			if lane, err := in.do(w, mask); err != nil {
@@ -141,8 +141,8 @@ func (w *warp) branch(in *instr, active, mask uint32) {
 	w.paths = append(w.paths, path{next, in.meet, active &^ mask}, path{in.target, in.meet, mask})
 }
 
-// fault makes a Fault of an error of a lane at instruction pc.
+// fault makes a fault of an error of a lane at instruction pc.
 func (w *warp) fault(pc, lane int, err error) error {
 	k := w.block.kernel
-	return &Fault{Kernel: k.name, Line: k.code[pc].line, Block: w.block.index, Thread: w.first + lane, Err: err}
+	return &fault{kernel: k.name, line: k.code[pc].line, block: w.block.index, thread: w.first + lane, err: err}
 }

@@ -1,62 +1,12 @@
-package ptxtest
+package kernel
 
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
-
-// Module is a parsed PTX file.
-type Module struct {
-	kernels map[string]*Kernel
-	shared  []string // names of the dynamic shared memory
-}
-
-// Kernel returns an entry point by name.
-func (m *Module) Kernel(name string) (*Kernel, error) {
-	if k := m.kernels[name]; k != nil {
-		return k, nil
-	}
-	return nil, fmt.Errorf("ptx: no entry point %q", name)
-}
-
-// With returns a copy of the module in which k replaces the kernel of the same name.
-func (m *Module) With(k *Kernel) *Module {
-	c := *m
-	c.kernels = maps.Clone(m.kernels)
-	c.kernels[k.name] = k
-	return &c
-}
-
-// Kernel is one entry point, ready to run.
-type Kernel struct {
-	name    string
-	threads int // .maxntid, or 0
-	nParams int
-	code    []instr
-	rows    []rowStart
-}
-
-// Without returns a copy of the kernel in which the n-th instruction of the given opcode, counted from 0, does nothing;
-// ok is false when there are fewer. With it, tests show that they would notice a missing instruction.
-func (k *Kernel) Without(opcode string, n int) (mutant *Kernel, line int, ok bool) {
-	for i, in := range k.code {
-		if in.opcode != opcode {
-			continue
-		}
-		if n--; n < 0 {
-			c := *k
-			c.code = slices.Clone(k.code)
-			c.code[i] = instr{opcode: "nop", guard: -1, line: in.line}
-			return &c, in.line, true
-		}
-	}
-	return nil, 0, false
-}
 
 // token is a word, a number, a string or a punctuation mark of PTX text.
 type token struct {
@@ -89,16 +39,16 @@ func lex(src string) ([]token, error) {
 type parser struct {
 	tokens []token
 	at     int
-	module *Module
+	module *module
 }
 
-// Parse reads a PTX module. An instruction that the interpreter does not know is an error here, not when it runs.
-func Parse(src []byte) (*Module, error) {
+// parsePTX reads a PTX module. An instruction that the interpreter does not know is an error here, not when it runs.
+func parsePTX(src []byte) (*module, error) {
 	tokens, err := lex(string(src))
 	if err != nil {
 		return nil, fmt.Errorf("ptx: %w", err)
 	}
-	p := &parser{tokens: tokens, module: &Module{kernels: map[string]*Kernel{}}}
+	p := &parser{tokens: tokens, module: &module{kernels: map[string]*entryPoint{}}}
 	for !p.done() {
 		if err := p.directive(); err != nil {
 			return nil, fmt.Errorf("ptx: line %d: %w", p.tokens[p.at-1].line, err)

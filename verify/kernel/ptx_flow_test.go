@@ -1,4 +1,4 @@
-package ptxtest
+package kernel
 
 import (
 	"errors"
@@ -31,7 +31,7 @@ func buildBarrier(_ *compiler, in *instr, mods, ops []string) error {
 // findMeetings finds where hardware brings parted lanes together again: at the immediate postdominator of the branch,
 // which is the first instruction through which all ways from the branch lead. The end of the kernel counts as an
 // instruction.
-func (k *Kernel) findMeetings() {
+func (k *entryPoint) findMeetings() {
 	later := k.postdominators()
 	size := make([]int, len(later))
 	for i, set := range later {
@@ -55,7 +55,7 @@ func (k *Kernel) findMeetings() {
 
 // postdominators returns, for every instruction, those through which all ways from it to the end lead, itself included.
 // It starts with all instructions for each and takes away until nothing changes.
-func (k *Kernel) postdominators() []*big.Int {
+func (k *entryPoint) postdominators() []*big.Int {
 	end := len(k.code)
 	all := new(big.Int).Lsh(big.NewInt(1), uint(end)+1)
 	all.Sub(all, big.NewInt(1))
@@ -81,7 +81,7 @@ func (k *Kernel) postdominators() []*big.Int {
 }
 
 // successors are the instructions that may follow instruction i.
-func (k *Kernel) successors(i int) []int {
+func (k *entryPoint) successors(i int) []int {
 	in := &k.code[i]
 	switch {
 	case in.flow == flowBranch && in.guard < 0:

@@ -1,4 +1,5 @@
-// Package human writes numbers for people to read. It does not parse them: each flag knows its own syntax.
+// Package human writes numbers, and orders names, as people read them. It does not parse numbers: each flag knows its own
+// syntax.
 package human
 
 import "strconv"
@@ -25,4 +26,13 @@ func digits(x float64) string {
 		return strconv.FormatFloat(x, 'f', 1, 64)
 	}
 	return strconv.FormatFloat(x, 'f', 2, 64)
+}
+
+// Grouped writes all digits of a number, with a separator between thousands: "1,234,567".
+func Grouped(n int64, separator string) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + separator + s[i:]
+	}
+	return s
 }

@@ -1,4 +1,4 @@
-package ptxtest
+package kernel
 
 import (
 	"errors"

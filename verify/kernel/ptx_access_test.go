@@ -1,4 +1,4 @@
-package ptxtest
+package kernel
 
 import (
 	"errors"
@@ -103,7 +103,7 @@ func (a *access) run(w *warp, mask uint32) (int, error) {
 		at, err := &w.block.shared, error(nil)
 		if !a.shared {
 			at, err = w.block.memory.find(address)
-			thread += w.block.index * w.block.launch.Block
+			thread += w.block.index * w.block.launch.block
 		}
 		switch {
 		case err != nil:

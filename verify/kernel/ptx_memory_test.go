@@ -1,4 +1,4 @@
-package ptxtest
+package kernel
 
 import "fmt"
 
@@ -9,34 +9,34 @@ const (
 	middle      = 1 << (addressBits - 1)
 )
 
-// Memory is the global memory of launches: buffers, each with exact bounds. It is not safe for concurrent use.
-type Memory struct {
+// memory is the global memory of launches: buffers, each with exact bounds. It is not safe for concurrent use.
+type memory struct {
 	buffers []region
 }
 
-// Input adds a read-only buffer and returns its address, which is skew bytes past a multiple of 256. The bytes are
+// input adds a read-only buffer and returns its address, which is skew bytes past a multiple of 256. The bytes are
 // borrowed.
-func (m *Memory) Input(name string, bytes []byte, skew int) uint64 {
+func (m *memory) input(name string, bytes []byte, skew int) uint64 {
 	base := uint64(len(m.buffers)+1)<<addressBits + middle + uint64(skew)
 	m.buffers = append(m.buffers, region{name: name, bytes: bytes, base: base})
 	return base
 }
 
-// Output adds a buffer that kernels may write.
-func (m *Memory) Output(name string, bytes []byte, skew int) uint64 {
-	address := m.Input(name, bytes, skew)
+// output adds a buffer that kernels may write.
+func (m *memory) output(name string, bytes []byte, skew int) uint64 {
+	address := m.input(name, bytes, skew)
 	m.buffers[len(m.buffers)-1].marks = make([]mark, len(bytes))
 	return address
 }
 
 // beginLaunch begins a new interval: a launch sees all that earlier ones wrote.
-func (m *Memory) beginLaunch() {
+func (m *memory) beginLaunch() {
 	for i := range m.buffers {
 		m.buffers[i].beginInterval()
 	}
 }
 
-func (m *Memory) find(address uint64) (*region, error) {
+func (m *memory) find(address uint64) (*region, error) {
 	i := address>>addressBits - 1
 	if i >= uint64(len(m.buffers)) {
 		return nil, fmt.Errorf("address %#x is in no buffer", address)

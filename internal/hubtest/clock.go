@@ -1,0 +1,39 @@
+package hubtest
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// JumpClock is a clock for clients of the hub. Nobody waits for it: Sleep moves it ahead at once.
+type JumpClock struct {
+	mu     sync.Mutex
+	now    time.Time
+	waited time.Duration
+}
+
+// NewJumpClock makes a clock that shows the present time, since links of the server expire by the real one.
+func NewJumpClock() *JumpClock { return &JumpClock{now: time.Now()} }
+
+// Now is the time that the clock shows.
+func (c *JumpClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Sleep moves the clock. It fails with the context's cause once the context has ended.
+func (c *JumpClock) Sleep(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now, c.waited = c.now.Add(d), c.waited+d
+	return context.Cause(ctx)
+}
+
+// Waited adds up all sleeps.
+func (c *JumpClock) Waited() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waited
+}

@@ -1,0 +1,28 @@
+package human
+
+import (
+	"cmp"
+	"strings"
+)
+
+// CompareNames orders names as people do, numbers in them by value: layers.2 comes before layers.10.
+func CompareNames(a, b string) int {
+	for a != "" && b != "" {
+		m, n := leadingDigits(a), leadingDigits(b)
+		if m == 0 || n == 0 {
+			if a[0] != b[0] {
+				return cmp.Compare(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		x, y := strings.TrimLeft(a[:m], "0"), strings.TrimLeft(b[:n], "0")
+		if c := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y), cmp.Compare(m, n)); c != 0 { // 1 before 01
+			return c
+		}
+		a, b = a[m:], b[n:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+func leadingDigits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }

@@ -1,0 +1,57 @@
+package target_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/filelock"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/target"
+)
+
+// TestFolderTakenOver: a run that ends well removes what is its own, and nothing of the run that takes the folder next,
+// however soon that comes. Many try to get one folder; who has it finds what it has written.
+func TestFolderTakenOver(t *testing.T) {
+	for name, stays := range map[string]bool{"work folder": false, "output folder": true} {
+		root := filepath.Join(t.TempDir(), "folder")
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 100 {
+					useFolder(t, root, stays)
+				}
+			})
+		}
+		wg.Wait()
+		if _, err := os.Stat(filepath.Join(root, ".df11-convert")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: something is left: %v", name, err)
+		}
+	}
+}
+
+// useFolder opens a folder, if nobody else has it, writes a journal, finds it, and ends.
+func useFolder(t *testing.T, root string, stays bool) {
+	p := &plan.Plan{}
+	f, err := target.OpenFolder(t.Context(), root, stays, target.NewOwner(p, "", false), "part", p)
+	if errors.Is(err, filelock.ErrLocked) {
+		return
+	}
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	l := ledger.New("digest", "part", stays)
+	if err := f.Save(l); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(f.State, "part.json")); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(l.Close(), f.Close(true)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,132 @@
+package pipeline
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// lint writes the header of an output file with these tensors and lints it.
+func lint(t *testing.T, o *spans.Output, es []safetensors.Entry) error {
+	t.Helper()
+	l, err := safetensors.NewLayout(nil, es)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := atomicfile.Create(filepath.Join(t.TempDir(), "output"), l.Size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Cleanup()
+	if _, err := f.WriteAt(l.Header, 0); err != nil {
+		t.Fatal(err)
+	}
+	return lintFile(o, f, l)
+}
+
+// TestLintOfOutputs: no output is sealed in which a loader would fall into a trap.
+func TestLintOfOutputs(t *testing.T) {
+	norm := plan.Tensor{Name: "layers.0.norm.weight", DType: "BF16", Shape: []int64{8}, Length: 16}
+	weight := plan.Tensor{Name: "layers.0.q.weight", DType: "F32", Shape: []int64{4, 8}, Length: 128, ExactF32: true}
+	p := &plan.Plan{
+		Units:       []plan.Unit{{Path: "layers.0", Attrs: []plan.Tensor{weight}, Siblings: []plan.Tensor{norm}}},
+		OutputFiles: []plan.OutputFile{{Path: "layers_0.safetensors", Units: []int{0}}},
+	}
+	o := spans.Outputs(p)[0]
+	stored := []safetensors.Entry{
+		{Name: "layers.0.luts", DType: "U8", Shape: []int64{3, 256}},
+		{Name: "layers.0.encoded_exponent", DType: "U8", Shape: []int64{12}},
+		{Name: "layers.0.sign_mantissa", DType: "U8", Shape: []int64{32}},
+		{Name: "layers.0.output_positions", DType: "U8", Shape: []int64{8}},
+		{Name: "layers.0.gaps", DType: "U8", Shape: []int64{320}},
+		{Name: "layers.0.split_positions", DType: "I64", Shape: []int64{0}},
+		{Name: norm.Name, DType: "BF16", Shape: []int64{8}},
+	}
+	plain := []safetensors.Entry{{Name: weight.Name, DType: "BF16", Shape: weight.Shape}, stored[6]}
+	for _, good := range [][]safetensors.Entry{stored, plain} {
+		if err := lint(t, o, good); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range stored {
+		bad := append(stored[:i:i], stored[i+1:]...)
+		if err := lint(t, o, bad); err == nil {
+			t.Errorf("nothing is wrong without %s", stored[i].Name)
+		}
+	}
+}
+
+// TestLintOfConfig: no config.json is published that lists attributes in another order than they were encoded in.
+func TestLintOfConfig(t *testing.T) {
+	p := &plan.Plan{PatternDict: plan.PatternDict{{Regex: `layers\.\d+`, Attrs: []string{"q", "k"}}}}
+	config, err := metadata.InsertConfig([]byte(`{"a": 1}`), p.PatternDict)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lintConfig(config, p); err != nil {
+		t.Error(err)
+	}
+	p.PatternDict[0].Attrs = []string{"k", "q"}
+	if err := lintConfig(config, p); err == nil || !strings.Contains(err.Error(), "attribute_order") {
+		t.Errorf("attributes in another order than they were encoded in: %v", err)
+	}
+}
+
+// TestSecondReader: the second reader of a header finds a dtype, a shape or an offset that ours got wrong, and a tensor that
+// ours has not seen. Dtypes that it does not know keep it from looking.
+func TestSecondReader(t *testing.T) {
+	entries := []safetensors.Entry{
+		{Name: "a", DType: "BF16", Shape: []int64{2, 3}}, {Name: "b", DType: "U8", Shape: []int64{12}},
+		{Name: "scalar", DType: "F32"}, {Name: "empty", DType: "I64", Shape: []int64{0}},
+	}
+	header := func(es []safetensors.Entry) *safetensors.Header {
+		l, err := safetensors.NewLayout([]safetensors.MetadataEntry{{Key: "format", Value: "pt"}}, es)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := append(bytes.Clone(l.Header), make([]byte, l.Size-int64(len(l.Header)))...)
+		h, err := safetensors.ReadHeader(bytes.NewReader(file), l.Size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	if err := readIndependently(header(entries)); err != nil {
+		t.Error(err)
+	}
+	for name, spoil := range map[string]func(h *safetensors.Header, x *safetensors.Tensor){
+		"dtype":         func(_ *safetensors.Header, x *safetensors.Tensor) { x.DType = "F16" },
+		"shape":         func(_ *safetensors.Header, x *safetensors.Tensor) { x.Shape = []int64{3, 2} },
+		"rank":          func(_ *safetensors.Header, x *safetensors.Tensor) { x.Shape = []int64{6} },
+		"begin":         func(_ *safetensors.Header, x *safetensors.Tensor) { x.Begin++ },
+		"end":           func(_ *safetensors.Header, x *safetensors.Tensor) { x.End-- },
+		"name":          func(_ *safetensors.Header, x *safetensors.Tensor) { x.Name = "c" },
+		"one is missed": func(h *safetensors.Header, _ *safetensors.Tensor) { h.Tensors = h.Tensors[1:] },
+		"raw": func(h *safetensors.Header, _ *safetensors.Tensor) {
+			h.Raw = bytes.Replace(h.Raw, []byte("[2,3]"), []byte("[2,3}"), 1)
+		},
+	} {
+		h := header(entries)
+		for i := range h.Tensors {
+			if h.Tensors[i].Name == "a" {
+				spoil(h, &h.Tensors[i])
+				break
+			}
+		}
+		if err := readIndependently(h); err == nil || !strings.Contains(err.Error(), "second reader") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	unknown := header(append(entries, safetensors.Entry{Name: "f8", DType: "F8_E4M3", Shape: []int64{2}}))
+	unknown.Tensors[0].Begin++ // not looked at
+	if err := readIndependently(unknown); err != nil {
+		t.Errorf("a dtype that the second reader does not know: %v", err)
+	}
+}

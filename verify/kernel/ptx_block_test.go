@@ -1,0 +1,68 @@
+package kernel
+
+import (
+	"cmp"
+	"errors"
+	"math/rand/v2"
+)
+
+// block is one block of threads while it runs. All blocks of a launch use the same one in turn.
+type block struct {
+	kernel *entryPoint
+	memory *memory
+	launch launch
+	index  int
+	steps  int64 // left
+	shared region
+	warps  []warp
+	stats  stats // of all blocks so far
+}
+
+func newBlock(k *entryPoint, m *memory, l launch) *block {
+	b := &block{kernel: k, memory: m, launch: l, warps: make([]warp, l.block/warpSize)}
+	b.shared = region{name: "shared memory", bytes: make([]byte, l.sharedBytes), marks: make([]mark, l.sharedBytes)}
+	for i := range b.warps {
+		b.warps[i] = warp{block: b, first: i * warpSize, rows: make([]row, len(k.rows))}
+	}
+	return b
+}
+
+// start prepares the block to run as block i of the launch: noise everywhere, all threads at the first instruction.
+func (b *block) start(i int, rng *rand.Rand) {
+	b.index, b.steps = i, cmp.Or(b.launch.maxSteps, 20e6)
+	for j := range b.shared.bytes {
+		b.shared.bytes[j] = uint8(rng.Uint32())
+	}
+	b.shared.beginInterval()
+	for j := range b.warps {
+		b.warps[j].start(rng)
+	}
+}
+
+// run takes all warps from barrier to barrier until they are done.
+func (b *block) run(rng *rand.Rand) error {
+	for {
+		barrier := -1 // where the warps wait
+		for _, i := range rng.Perm(len(b.warps)) {
+			w := &b.warps[i]
+			at, err := w.run()
+			switch {
+			case err != nil:
+				return err
+			case at >= 0 && barrier >= 0 && at != barrier:
+				return w.fault(at, 0, errors.New("warps wait at different barriers"))
+			}
+			barrier = max(barrier, at)
+		}
+		if barrier < 0 {
+			return nil
+		}
+		for i := range b.warps {
+			if w := &b.warps[i]; w.live != allLanes {
+				return w.fault(barrier, first(^w.live), errors.New("barrier missed by a thread that returned"))
+			}
+		}
+		b.stats.barriers++
+		b.shared.beginInterval()
+	}
+}

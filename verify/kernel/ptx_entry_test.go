@@ -1,0 +1,140 @@
+package kernel
+
+// The files ptx_*_test.go run the PTX text of a GPU kernel on the CPU and report faults that a GPU would hide. They know
+// only the instructions that our kernel and the official one use, and say nothing about speed.
+//
+// parsePTX reads a module, entryPoint.run launches one of its kernels over a memory. Threads run in warps of 32 in
+// lockstep. Where a branch parts the threads of a warp, they run one after the other up to the first instruction that all
+// of them reach, as on a GPU. The interpreter checks that
+//
+//   - every access lies inside one buffer and is aligned to its size;
+//   - no kernel relies on what registers and shared memory hold at the start: both start as noise;
+//   - no byte that one thread writes is touched by another: in shared memory between two barriers, in global memory
+//     during the whole launch;
+//   - all threads of a block reach each barrier, and all threads that a shuffle names reach the shuffle;
+//   - no block runs for too many steps.
+//
+// Each violation is a fault with the line, the block and the thread. The interpreter checks neither weak memory ordering
+// nor what an assembler makes of the text.
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// module is a parsed PTX file.
+type module struct {
+	kernels map[string]*entryPoint
+	shared  []string // names of the dynamic shared memory
+}
+
+// entry returns an entry point by name.
+func (m *module) entry(name string) (*entryPoint, error) {
+	if k := m.kernels[name]; k != nil {
+		return k, nil
+	}
+	return nil, fmt.Errorf("ptx: no entry point %q", name)
+}
+
+// with returns a copy of the module in which k replaces the kernel of the same name.
+func (m *module) with(k *entryPoint) *module {
+	c := *m
+	c.kernels = maps.Clone(m.kernels)
+	c.kernels[k.name] = k
+	return &c
+}
+
+// entryPoint is one kernel of a module, ready to run.
+type entryPoint struct {
+	name    string
+	threads int // .maxntid, or 0
+	nParams int
+	code    []instr
+	rows    []rowStart
+}
+
+// without returns a copy of the kernel in which the n-th instruction of the given opcode, counted from 0, does nothing;
+// ok is false when there are fewer. With it, tests show that they would notice a missing instruction.
+func (k *entryPoint) without(opcode string, n int) (mutant *entryPoint, line int, ok bool) {
+	for i, in := range k.code {
+		if in.opcode != opcode {
+			continue
+		}
+		if n--; n < 0 {
+			c := *k
+			c.code = slices.Clone(k.code)
+			c.code[i] = instr{opcode: "nop", guard: -1, line: in.line}
+			return &c, in.line, true
+		}
+	}
+	return nil, 0, false
+}
+
+// launch says how to run a kernel. Grid and block are one-dimensional; block is a multiple of 32.
+type launch struct {
+	grid, block int
+	sharedBytes int      // dynamic shared memory
+	args        []uint64 // one per parameter: addresses from memory, or numbers
+	seed        uint64   // of the noise, and of the order of blocks and warps
+	maxSteps    int64    // instructions of a block, counted per warp; 0 means 20 million
+}
+
+// stats count what a launch did.
+type stats struct {
+	warpInstructions int64 // times 32: lane slots
+	barriers         int64 // of each block
+}
+
+// fault is something that must not happen on a GPU.
+type fault struct {
+	kernel string
+	line   int // of the PTX text
+	block  int
+	thread int // in the block
+	err    error
+}
+
+func (f *fault) Error() string {
+	return fmt.Sprintf("%s, line %d, block %d, thread %d: %v", f.kernel, f.line, f.block, f.thread, f.err)
+}
+
+// Unwrap gives the kind of the fault.
+func (f *fault) Unwrap() error { return f.err }
+
+// errStepLimit says that a block did not come to an end.
+var errStepLimit = errors.New("step limit reached")
+
+// run launches the kernel and waits for its end. Blocks run one after the other, in an order that seed decides. An error
+// is a *fault, or says what is wrong with the launch.
+func (k *entryPoint) run(m *memory, l launch) (stats, error) {
+	if err := k.check(l); err != nil {
+		return stats{}, err
+	}
+	m.beginLaunch()
+	rng := rand.New(rand.NewPCG(l.seed, 0x9e3779b97f4a7c15))
+	b := newBlock(k, m, l)
+	for _, i := range rng.Perm(l.grid) {
+		b.start(i, rng)
+		if err := b.run(rng); err != nil {
+			return b.stats, err
+		}
+	}
+	return b.stats, nil
+}
+
+func (k *entryPoint) check(l launch) error {
+	switch {
+	case l.grid < 1 || l.block < 1 || l.block%warpSize != 0 || l.block > 1024:
+		return fmt.Errorf("ptx: launch of %d blocks of %d threads", l.grid, l.block)
+	case k.threads != 0 && l.block > k.threads:
+		return fmt.Errorf("ptx: blocks of %d threads; %s is compiled for %d", l.block, k.name, k.threads)
+	case len(l.args) != k.nParams:
+		return fmt.Errorf("ptx: %d arguments; %s takes %d", len(l.args), k.name, k.nParams)
+	case l.sharedBytes < 0 || l.sharedBytes > 1<<18:
+		return fmt.Errorf("ptx: %d bytes of shared memory", l.sharedBytes)
+	}
+	return nil
+}
