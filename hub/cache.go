@@ -59,7 +59,7 @@ func (f FileRef) hashFile(ctx context.Context, path string) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	h := f.newHash()
+	h := f.NewHash()
 	if err := copyAll(ctx, h, file); err != nil {
 		return "", err
 	}

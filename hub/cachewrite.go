@@ -37,7 +37,7 @@ func (c *Client) CacheCreate(ctx context.Context, f FileRef) (*CacheFile, error)
 	if c.cache.dir == "" || !isCommit(f.Commit) || !isSHA256(f.SHA256) && !isCommit(f.BlobID) {
 		return nil, c.t.errorf("cache "+f.String(), ErrCorrupt, "no cache is set, or the file's commit or hash is not known")
 	}
-	w := &CacheFile{cache: c.cache, ref: f, hash: f.newHash()}
+	w := &CacheFile{cache: c.cache, ref: f, hash: f.NewHash()}
 	if err := w.open(ctx); err != nil {
 		return nil, fmt.Errorf("cache %s: %w", f, err)
 	}

@@ -23,8 +23,8 @@ func (f FileRef) String() string { return f.Path + " of " + f.Repo }
 // hash is the etag that the hub should give for the file, "" if unknown.
 func (f FileRef) hash() string { return cmp.Or(f.SHA256, f.BlobID) }
 
-// newHash begins the hash by which hub and cache name the file.
-func (f FileRef) newHash() hash.Hash {
+// NewHash begins the hash by which hub and cache name the file. Its hexadecimal sum is SHA256, or BlobID if that is empty.
+func (f FileRef) NewHash() hash.Hash {
 	if f.SHA256 != "" {
 		return sha256.New()
 	}

@@ -20,14 +20,14 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	start := time.Now()
+	start, before := time.Now(), opt.traffic(nil)
 	c, err := prepare(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
 	report, err := c.run(ctx)
 	if report != nil {
-		report.Seconds, report.Stages, report.Traffic = time.Since(start).Seconds(), c.Progress.Stages(), c.traffic()
+		report.Seconds, report.Stages, report.Traffic = time.Since(start).Seconds(), c.Progress.Stages(), c.traffic(before)
 	}
 	return report, errors.Join(err, c.close(err == nil))
 }

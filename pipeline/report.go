@@ -94,21 +94,24 @@ type Traffic struct {
 	BytesOut int64         `json:"bytes_out"`
 }
 
-// traffic reads the clients' counters.
-func (o *Options) traffic() map[string]Traffic {
+// traffic is what the clients were asked for since an earlier reading of their counters; nil is their beginning.
+func (o *Options) traffic(before map[string]Traffic) map[string]Traffic {
 	m := map[string]Traffic{}
 	if h := o.Source.Hub(); h != nil {
-		m["source"] = trafficOf(h)
+		m["source"] = trafficOf(h, before["source"])
 	}
 	if o.Push != nil {
-		m["target"] = trafficOf(o.Push.Hub)
+		m["target"] = trafficOf(o.Push.Hub, before["target"])
 	}
 	return m
 }
 
-func trafficOf(c *hub.Client) Traffic {
+func trafficOf(c *hub.Client, before Traffic) Traffic {
 	s := c.Stats()
-	return Traffic{Requests: s.Requests, Retries: s.Retries, Waited: s.Waited, BytesIn: s.BytesIn, BytesOut: s.BytesOut}
+	return Traffic{
+		Requests: s.Requests - before.Requests, Retries: s.Retries - before.Retries, Waited: s.Waited - before.Waited,
+		BytesIn: s.BytesIn - before.BytesIn, BytesOut: s.BytesOut - before.BytesOut,
+	}
 }
 
 // StrictError lists units that DF11 cannot hold, under --strict or where nothing else is left.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -66,6 +66,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	if err != nil {
 		return err
 	}
+	f.clients = map[string]*hub.Client{} // shared by all models
 	var results []batchResult
 	var first error
 	for i, m := range models {
@@ -144,9 +145,8 @@ func yamlList(b []byte) ([]batchModel, error) {
 }
 
 func textList(b []byte) (models []batchModel, err error) {
-	lines := bufio.NewScanner(bytes.NewReader(b))
-	for n := 1; lines.Scan(); n++ {
-		text, _, _ := strings.Cut(lines.Text(), "#")
+	for i, line := range strings.Split(string(b), "\n") {
+		text, _, _ := strings.Cut(line, "#")
 		words := strings.Fields(text)
 		switch len(words) {
 		case 0:
@@ -156,10 +156,10 @@ func textList(b []byte) (models []batchModel, err error) {
 		case 2:
 			models = append(models, batchModel{Source: words[0], RepoID: words[1]})
 		default:
-			return nil, fmt.Errorf("line %d has more than a source and a target", n)
+			return nil, fmt.Errorf("line %d has more than a source and a target", i+1)
 		}
 	}
-	return models, lines.Err()
+	return models, nil
 }
 
 func printBatch(w io.Writer, results []batchResult) {

@@ -61,11 +61,8 @@ func runDemo(ctx context.Context, u *ui, out string) (err error) {
 	server.AddModel(demoSource, model)
 	u.say("1. a Llama-shaped model, %s, on a hub inside this process: %s/%s", human.Bytes(model.Size()), server.URL, demoSource)
 	account := hubFlags{instead: &hub.Options{Endpoint: server.URL, Token: demoToken, TokenSource: "the demo"}}
-	r := &demoReport{}
-	if r.Report, err = demoConvert(ctx, u, account, filepath.Join(out, "tiny-llama-DF11")); err != nil {
-		return fmt.Errorf("demo: %w", err)
-	}
-	if r.Proof, err = demoProve(ctx, u, account, filepath.Join(out, "work")); err != nil {
+	r, err := demoJob(ctx, u, account, out)
+	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
 	if v := server.Violations(); len(v) > 0 {
@@ -75,27 +72,30 @@ func runDemo(ctx context.Context, u *ui, out string) (err error) {
 	return u.result(r, func(w io.Writer) { printDemo(w, r) })
 }
 
-// demoConvert runs the main verb against the hub.
-func demoConvert(ctx context.Context, u *ui, account hubFlags, out string) (*pipeline.Report, error) {
+// demoJob runs the main verb against the hub. Then it reads both repos again, as somebody would who has never seen the
+// conversion.
+func demoJob(ctx context.Context, u *ui, account hubFlags, out string) (*demoReport, error) {
+	r, source := &demoReport{}, sourceFlags{hubFlags: account}
 	u.say("2. df11-convert %s --push: fetch, encode, verify, upload", demoSource)
-	f := convertFlags{
-		sourceFlags: sourceFlags{hubFlags: account},
-		target:      targetFlags{push: true, repoID: demoTarget, out: out},
+	convert := convertFlags{
+		sourceFlags: source,
+		target:      targetFlags{push: true, repoID: demoTarget, out: filepath.Join(out, "tiny-llama-DF11")},
 		limits:      limitFlags{uploads: 2},
 		gpu:         gpuFlags{mode: "off"},
 	}
-	return convertOne(ctx, u, &f, demoSource)
-}
-
-// demoProve reads both repos again, as somebody would who has never seen the conversion.
-func demoProve(ctx context.Context, u *ui, account hubFlags, workDir string) (*proof.Report, error) {
+	var err error
+	if r.Report, err = convertOne(ctx, u, &convert, demoSource); err != nil {
+		return nil, err
+	}
 	u.say("3. df11-convert verify %s: both repos are fetched again and every bit is compared", demoTarget)
+	workDir := filepath.Join(out, "work")
 	defer func() { _ = os.Remove(workDir) }() // it is empty
-	f := verifyFlags{
-		readerFlags: readerFlags{sourceFlags: sourceFlags{hubFlags: account}, against: demoSource},
+	prove := verifyFlags{
+		readerFlags: readerFlags{sourceFlags: source, against: demoSource},
 		level:       string(proof.LevelFull), workDir: workDir, gpu: gpuFlags{mode: "off"},
 	}
-	return verifyOne(ctx, u, &f, demoTarget)
+	r.Proof, err = verifyOne(ctx, u, &prove, demoTarget)
+	return r, err
 }
 
 func printDemo(w io.Writer, r *demoReport) {

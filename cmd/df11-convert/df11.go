@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/proof"
@@ -43,23 +42,30 @@ func (f *readerFlags) openLimited(ctx context.Context, u *ui, name string) (*mod
 
 // openDF11 opens a DF11 model: a file, a folder, or a Hub repo.
 func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (d *model.DF11, err error) {
-	switch repo, revision, _ := strings.Cut(name, "@"); {
+	switch {
 	case model.Exists(name) && strings.HasSuffix(name, ".safetensors"):
 		d, err = model.OpenDF11File(ctx, name)
 	case model.Exists(name):
 		d, err = model.OpenDF11Folder(ctx, name)
-	case strings.Count(repo, "/") != 1:
-		err = usagef("no such folder, and not a Hub id such as org/name-DF11")
 	default:
-		var c *hub.Client
-		if c, err = f.client(u, "target"); err == nil {
-			d, err = model.OpenDF11Hub(ctx, c, repo, revision)
-		}
+		d, err = f.openDF11Hub(ctx, u, name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	return d, nil
+}
+
+func (f *sourceFlags) openDF11Hub(ctx context.Context, u *ui, spec string) (*model.DF11, error) {
+	repo, revision, err := hubID(spec)
+	if err != nil {
+		return nil, err
+	}
+	c, err := f.client(u, "target")
+	if err != nil {
+		return nil, err
+	}
+	return model.OpenDF11Hub(ctx, c, repo, revision)
 }
 
 // openOriginal opens the model that a DF11 model was made from, and plans it as the DF11 model shows that it was planned.

@@ -65,6 +65,7 @@ var kindHints = []struct {
 	hint string
 }{
 	{as[usageError], "see df11-convert --help"},
+	{as[*model.CacheError], "choose another folder for the cache with HF_HUB_CACHE, or leave out --cache"},
 	{target.IsDiskFull, "free some space, or choose another disk with --work-dir or -o; what is done is kept"},
 	{as[*estimate.BudgetError], "free some space, choose another disk with --work-dir or -o, or split the work with --shard"},
 	{as[*target.SourceTargetError], "choose another target with -o or --repo-id"},
@@ -91,9 +92,6 @@ func hints(err error) (hs []string) {
 	if b, ok := errors.AsType[*pipeline.BrokenSourceError](err); ok {
 		add(b.Hint())
 		return hs
-	}
-	if c, ok := errors.AsType[*model.CacheError](err); ok {
-		add(c.Hint())
 	}
 	add(hub.Hint(err))
 	if f, ok := errors.AsType[*target.ConflictError](err); ok {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -12,13 +11,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// usualBandwidth is a gigabit line, for which times are given unless the user knows better.
-const usualBandwidth = 125_000_000
-
-// estimateFlags say how much of the weights may be read, and for which line times are given.
+// estimateFlags say how much of the weights may be read.
 type estimateFlags struct {
-	sample    sizeFlag // -1: a share of the model
-	bandwidth sizeFlag
+	sample sizeFlag // -1: a share of the model
 }
 
 func (f *estimateFlags) register(p *pflag.FlagSet) {
@@ -48,19 +43,6 @@ type forecast struct {
 	size      *estimate.Estimate
 	needs     estimate.Needs
 	bandwidth int64 // of the line, bytes per second
-}
-
-// forecast estimates the size of the result and the needs within a budget.
-func (f *estimateFlags) forecast(ctx context.Context, u *ui, o *opened, b estimate.Budget) (*forecast, error) {
-	size, err := f.estimate(ctx, u, o)
-	if err != nil {
-		return nil, err
-	}
-	needs, err := estimate.FindNeeds(o.model, o.plan, size, b)
-	if err != nil {
-		return nil, fmt.Errorf("plan %s: %w", o.model.ID, err)
-	}
-	return &forecast{o, size, needs, cmp.Or(int64(f.bandwidth), usualBandwidth)}, nil
 }
 
 // seconds is the time that n bytes take on the line.

@@ -76,13 +76,21 @@ func (f *inspectFlags) write(u *ui, r *inspect.Report) error {
 	return atomicfile.WriteFile(f.png, b)
 }
 
-// inspect finds out what spec is: a source, a source that cannot be converted, or a DF11 model.
+// inspect finds out what spec is: a source, a DF11 model, or a source that cannot be converted, which is described as far as
+// it has headers.
 func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
-	o, err := f.open(ctx, u, spec)
+	opt, err := f.planOptions()
+	if err != nil {
+		return nil, err
+	}
+	o, err := f.openSource(ctx, u, spec, opt)
+	if err == nil {
+		defer o.Close()
+		err = o.makePlan(spec, opt)
+	}
 	refused, ok := errors.AsType[*plan.RefusedError](err)
 	switch {
 	case err == nil:
-		defer o.Close()
 		e, err := f.estimate.estimate(ctx, u, o)
 		if err != nil {
 			return nil, err
@@ -97,21 +105,10 @@ func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspec
 			return r, failed
 		}
 	}
-	return f.inspectRefused(ctx, u, spec, err)
-}
-
-// inspectRefused describes a source that cannot be converted, as far as it has headers.
-func (f *inspectFlags) inspectRefused(ctx context.Context, u *ui, spec string, refused error) (*inspect.Report, error) {
-	opt, err := f.planOptions()
-	if err != nil {
+	if o == nil {
 		return nil, err
 	}
-	o, err := f.openSource(ctx, u, spec, opt)
-	if err != nil {
-		return nil, refused
-	}
-	defer o.Close()
-	return describe.Source(o.model, nil, nil, refused), nil
+	return describe.Source(o.model, nil, nil, err), nil
 }
 
 func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
@@ -142,9 +139,7 @@ func printInspection(w io.Writer, r *inspect.Report) {
 	for _, d := range r.DTypes {
 		t.row("  "+d.Name, "%d tensors, %d elements, %s", d.Tensors, d.Elems, human.Bytes(d.Bytes))
 	}
-	if r.Refused != "" {
-		t.row("not convertible", "%s", r.Refused)
-	}
+	t.row("not convertible", "%s", r.Refused)
 	for _, x := range r.Traps {
 		t.row("would load wrongly", "%s: %s (%s)", x.Name, x.Detail, x.Kind)
 	}

@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/estimate"
-	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // planFlags are the flags of the plan verb. Limits and part are the conversion's, on which its disk and memory depend.
@@ -17,8 +18,12 @@ type planFlags struct {
 	estimateFlags
 	limitFlags
 	parts     partFlags
+	bandwidth sizeFlag
 	writeDict string
 }
+
+// usualBandwidth is a gigabit line, for which times are given unless the user knows better.
+const usualBandwidth = 125_000_000
 
 func planCommand(u *ui) *cobra.Command {
 	var f planFlags
@@ -58,14 +63,20 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 	}
 	defer src.Close()
 	if f.writeDict != "" {
-		if err := writePatternDict(f.writeDict, src.plan.PatternDict); err != nil {
+		dict := append(src.plan.PatternDict.AppendJSON(nil, "", "  "), '\n') // in the form that --pattern-dict reads
+		if err := atomicfile.WriteFile(f.writeDict, dict); err != nil {
 			return err
 		}
 	}
-	v, err := f.forecast(ctx, u, src, budget)
+	size, err := f.estimate(ctx, u, src)
 	if err != nil {
 		return err
 	}
+	needs, err := estimate.FindNeeds(src.model, src.plan, size, budget)
+	if err != nil {
+		return fmt.Errorf("plan %s: %w", src.model.ID, err)
+	}
+	v := &forecast{src, size, needs, cmp.Or(int64(f.bandwidth), usualBandwidth)}
 	return u.result(v.document(), v.print)
 }
 
@@ -79,9 +90,4 @@ func (f *planFlags) conversion() (b estimate.Budget, err error) {
 	_, b.Buffers = transferBuffers(m.total, f.connections)
 	b.Part, err = f.parts.part(os.Getenv)
 	return b, err
-}
-
-// writePatternDict writes a dict in the form that --pattern-dict reads.
-func writePatternDict(file string, d plan.PatternDict) error {
-	return atomicfile.WriteFile(file, append(d.AppendJSON(nil, "", "  "), '\n'))
 }

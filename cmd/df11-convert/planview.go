@@ -92,9 +92,7 @@ func (f *forecast) print(w io.Writer) {
 	m, p, e := f.model, f.plan, f.size
 	t := newTable(w)
 	t.row("source", "%s%s", m.ID, access(m.Private, m.Gated))
-	if m.Commit != "" {
-		t.row("commit", "%s", m.Commit)
-	}
+	t.row("commit", "%s", m.Commit)
 	t.row("layout", "%s", p.Layout)
 	t.row("pattern dict", "%s", origin(p))
 	t.row("read", "%s in %d files", human.Bytes(p.SourceBytes()), len(m.Listing.Weights))

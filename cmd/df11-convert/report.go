@@ -16,9 +16,11 @@ type table struct{ *tabwriter.Writer }
 
 func newTable(w io.Writer) *table { return &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
 
-// row adds a line with a name and a text.
+// row adds a line with a name and a text, unless the text is empty.
 func (t *table) row(name, format string, args ...any) {
-	fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+	if text := fmt.Sprintf(format, args...); text != "" {
+		fmt.Fprintf(t, "%s\t%s\n", name, text)
+	}
 }
 
 // printReport writes the outcome of a conversion for people.
@@ -41,12 +43,8 @@ func printReport(w io.Writer, r *pipeline.Report) {
 		t.row("limiter tie", "%s: the official bytes depend on the machine here, ours follow one rule", u)
 	}
 	t.row("proved", "all 16 bits of every weight decoded again and compared on the CPU%s: 0 differ", either(r.GPU, " and on the GPU", ""))
-	if r.Folder != "" {
-		t.row("folder", "%s", r.Folder)
-	}
-	if r.URL != "" {
-		t.row("published", "%s", r.URL)
-	}
+	t.row("folder", "%s", r.Folder)
+	t.row("published", "%s", r.URL)
 	t.row("time", "%s", stageTimes(r))
 	for _, side := range []string{"source", "target"} {
 		if x, ok := r.Traffic[side]; ok {

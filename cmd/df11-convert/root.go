@@ -105,11 +105,7 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 
 // resumeCommand is the command line that continues a stopped run.
 func resumeCommand(name string, args []string) string {
-	quoted := []string{name}
-	for _, a := range args {
-		quoted = append(quoted, shellQuote(a))
-	}
-	return strings.Join(quoted, " ")
+	return strings.Join(append([]string{name}, each(args, shellQuote)...), " ")
 }
 
 // exactArgs demands n arguments and names the missing one.

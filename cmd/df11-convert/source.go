@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -19,18 +18,35 @@ type hubFlags struct {
 	tokenFile   string // for the source alone
 	connections int
 	limitRate   sizeFlag
-	budget      int64        // of memory for the whole program, 0 for none; set by the verb
-	instead     *hub.Options // used instead of the environment's, by the demo; nil otherwise
+	budget      int64                  // of memory for the whole program, 0 for none; set by the verb
+	instead     *hub.Options           // used instead of the environment's, by the demo; nil otherwise
+	clients     map[string]*hub.Client // by side, for the next models of a batch; nil otherwise
 }
 
 // client makes a Hub client for a side, "source" or "target". Each side gets the whole share of memory for transfers: the
 // source is read before the proof, outputs come back from the target during it.
 func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
+	if c := f.clients[side]; c != nil {
+		return c, nil
+	}
 	opt, err := f.hubOptions(u, side)
 	if err != nil {
 		return nil, err
 	}
-	return hub.New(opt)
+	c, err := hub.New(opt)
+	if err == nil && f.clients != nil {
+		f.clients[side] = c
+	}
+	return c, err
+}
+
+// hubID takes a Hub id apart: the repo, and the revision if there is one.
+func hubID(spec string) (repo, revision string, err error) {
+	repo, revision, _ = strings.Cut(spec, "@")
+	if strings.Count(repo, "/") != 1 || strings.HasPrefix(repo, ".") || strings.HasPrefix(repo, "/") {
+		return "", "", hinted{usagef("no such file or folder, and not a Hub id such as org/name"), "check the path"}
+	}
+	return repo, revision, nil
 }
 
 // hubOptions are those of the environment, as Python reads it, and of the flags.
@@ -106,19 +122,14 @@ func (f *sourceFlags) planOptions() (plan.Options, error) {
 	return opt, nil
 }
 
-// opened is a source with its plan; without, if openSource opened it.
+// opened is a source with its plan. openSource leaves the plan to its caller.
 type opened struct {
 	source model.Source
 	model  *model.Model
 	plan   *plan.Plan
 }
 
-func (o *opened) Close() error {
-	if c, ok := o.source.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
-}
+func (o *opened) Close() error { return o.source.Close() }
 
 // open reads what the plan needs of a source and makes the plan.
 func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, error) {
@@ -130,11 +141,19 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 	if err != nil {
 		return nil, err
 	}
-	if o.plan, err = plan.New(o.model.Listing, opt); err != nil {
+	if err := o.makePlan(spec, opt); err != nil {
 		o.Close()
-		return nil, fmt.Errorf("plan %s: %w", spec, err)
+		return nil, err
 	}
 	return o, nil
+}
+
+// makePlan plans the conversion of a source that was opened without a plan.
+func (o *opened) makePlan(spec string, opt plan.Options) (err error) {
+	if o.plan, err = plan.New(o.model.Listing, opt); err != nil {
+		return fmt.Errorf("plan %s: %w", spec, err)
+	}
+	return nil
 }
 
 // openSource reads what a plan needs of a source: a folder, a file, or a Hub repo.
@@ -153,9 +172,9 @@ func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt pl
 }
 
 func (f *sourceFlags) openHub(ctx context.Context, u *ui, spec string, opt plan.Options) (model.Source, *model.Model, error) {
-	repo, revision, _ := strings.Cut(spec, "@")
-	if strings.Count(repo, "/") != 1 || strings.HasPrefix(repo, ".") || strings.HasPrefix(repo, "/") {
-		return nil, nil, hinted{usagef("no such file or folder, and not a Hub id such as org/name"), "check the path"}
+	repo, revision, err := hubID(spec)
+	if err != nil {
+		return nil, nil, err
 	}
 	c, err := f.client(u, "source")
 	if err != nil {

@@ -98,8 +98,8 @@ func peakDisk(arrivals []arrival, spool, size bytesOf, limits Shares, uploads in
 	return peak
 }
 
-// heldSpools goes through the outputs as they become complete, with what all spools hold once the fetcher has gone as far
-// ahead as it can. spool counts an output's bytes; a limit of 0 is none.
+// heldSpools lists the outputs in the order in which they become complete. With each output it gives what all spools hold when
+// the fetcher has gone as far ahead as it can. spool counts an output's bytes; a limit of 0 is none.
 func heldSpools(arrivals []arrival, spool bytesOf, limit int64) iter.Seq2[*spans.Output, int64] {
 	return func(yield func(*spans.Output, int64) bool) {
 		var held int64 // by outputs that have begun and are not converted
@@ -118,7 +118,8 @@ func heldSpools(arrivals []arrival, spool bytesOf, limit int64) iter.Seq2[*spans
 	}
 }
 
-// ahead is what the fetcher adds to held spools until the limit stops it, or a complete output for which no place is left.
+// ahead is what the fetcher adds to the held spools until it must wait: for room within the limit, or for a place among the
+// complete outputs.
 func ahead(arrivals []arrival, spool bytesOf, held, limit int64) (more int64) {
 	complete := 0
 	for _, a := range arrivals {
@@ -137,7 +138,7 @@ func ahead(arrivals []arrival, spool bytesOf, held, limit int64) (more int64) {
 	return more
 }
 
-// waiting adds up the newest n files, as many as the limit lets be there; 0 is no limit.
+// waiting adds up the sizes of the newest n files, or of as many as fit within the limit; a limit of 0 is none.
 func waiting(sizes []int64, limit int64, n int) (total int64) {
 	for i := len(sizes) - 1; i >= max(0, len(sizes)-n); i-- {
 		if limit > 0 && total > 0 && total+sizes[i] > limit {

@@ -83,7 +83,7 @@ func (d *divider) sizes() []int64 {
 	return slices.Compact(sizes)
 }
 
-// largestWithin finds the largest size of which the spools up to it never hold more than limit together.
+// largestWithin finds the largest size with which all spools up to that size never hold more than limit together.
 func (d *divider) largestWithin(limit int64) int64 {
 	var largest int64
 	for _, size := range d.sizes() {

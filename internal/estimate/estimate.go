@@ -59,7 +59,7 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan, maxBytes int64)
 			continue
 		}
 		g.Go(func() error {
-			if err := e.Units[i].sample(gctx, sampler{src, u, inexact}, runs[i]); err != nil {
+			if err := e.Units[i].sample(gctx, u, exactf32.NewReader(gctx, src, u, inexact), runs[i]); err != nil {
 				return fmt.Errorf("sample unit %s: %w", u.Path, err)
 			}
 			return nil

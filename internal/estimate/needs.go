@@ -24,7 +24,7 @@ type Needs struct {
 	DiskLeast int64 `json:"disk_least_bytes"`
 	// Memory is the peak of buffers, tables and spools in memory, SpoolMemory that of spools alone.
 	Memory int64 `json:"memory_bytes"`
-	// FinishDisk and FinishDownload are what the run takes that finishes parts, and proves the source files from them.
+	// FinishDisk and FinishDownload are for the run with --finish, which proves the source files from the published parts.
 	FinishDisk     int64 `json:"finish_disk_bytes"`
 	FinishDownload int64 `json:"finish_download_bytes"`
 	SpoolMemory    int64 `json:"spool_memory_bytes"`
@@ -125,7 +125,8 @@ func (b Budget) pushing(m *model.Model, outputs []*spans.Output, size bytesOf) (
 	return peakDisk(arrivals, spool(false), size, shares, b.Uploads), memory, nil
 }
 
-// leastDisk is the smallest disk that holds any finished file, beside its spool if memory does not hold that.
+// leastDisk is the smallest disk on which the conversion works: it holds the largest finished file, and the largest spool
+// unless that fits into memory.
 func (b Budget) leastDisk(m *model.Model, outputs []*spans.Output) int64 {
 	var spool int64
 	for _, o := range outputs {
@@ -145,8 +146,8 @@ func largestFile(outputs []*spans.Output) (largest int64) {
 	return largest
 }
 
-// finishing is what the run takes that finishes parts: each source file is proved from the outputs that it went into, which
-// come back whole while the disk has room for them, and stay while the next file needs them as well.
+// finishing is what the run with --finish takes. It proves each source file from the outputs that hold its tensors. It downloads
+// an output whole if the disk has room, and keeps it as long as the next source files need it too.
 func (b Budget) finishing(outputs []*spans.Output, segments [][]spans.Segment, size bytesOf) (disk, download int64) {
 	here := map[*spans.Output]bool{}
 	var held int64
@@ -178,7 +179,7 @@ func (b Budget) finishing(outputs []*spans.Output, segments [][]spans.Segment, s
 	return disk, download
 }
 
-// buffers is the memory for everything but spools; counts is that for the counts of exponents.
+// buffers is the memory for everything but spools. counts is the memory for the counts of exponents.
 func (b Budget) buffers(m *model.Model, counts int64) int64 {
 	n := memoryBase + int64(b.Workers)*memoryPerWorker + int64(b.Uploads)*memoryPerUpload + counts
 	for _, w := range m.Listing.Weights {

@@ -3,12 +3,11 @@ package estimate
 import (
 	"context"
 	"errors"
+	"io"
 
 	"github.com/df11-convert/df11-convert/encoder"
-	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
@@ -43,8 +42,8 @@ func DefaultSampleBytes(m *model.Model) int64 {
 	return SampleBytes(nBytes, taken)
 }
 
-// SampleBytes is how much of nBytes of weights is sampled unless the user says otherwise, if so much was taken already: 1 %
-// or 8 MB, whichever is more, at most 64 MiB.
+// SampleBytes is how much of nBytes of weights is sampled unless the user says otherwise: 1 % or 8 MB, whichever is more, less
+// the bytes that were taken already, and at most 64 MiB.
 func SampleBytes(nBytes, taken int64) int64 {
 	return max(0, min(max(nBytes/sampleShare, minSampleBytes)-taken, maxSampleBytes))
 }
@@ -92,7 +91,7 @@ func spread(u plan.Unit, k int, n int64, whole bool) []run {
 	return runs
 }
 
-// likeness is what units have in common whose weights are alike.
+// likeness tells which units are alike: units that agree in all of it have weights of the same kind.
 type likeness struct {
 	pattern, nAttrs int
 	nElems          int64
@@ -118,28 +117,28 @@ func sourceWidth(u plan.Unit) int64 {
 	return 2
 }
 
-// sample reads the runs and finds the code that the encoder would give them.
-func (e *UnitEstimate) sample(ctx context.Context, s sampler, runs []run) error {
+// sample reads the runs of a unit's weights and finds the code that the encoder would give them.
+func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.ReaderAt, runs []run) error {
 	for _, r := range runs {
 		e.Sampled += r.n
 	}
-	e.Exact = e.Sampled == s.unit.NElems()
+	e.Exact = e.Sampled == u.NElems()
 	sizes := []int64{e.Sampled}
 	if e.Exact {
-		sizes = s.unit.Sizes()
+		sizes = u.Sizes()
 	}
 	counter, err := encoder.NewCounter(sizes)
 	if err != nil {
 		return err
 	}
-	if err := s.count(ctx, counter, runs); err != nil {
+	if err := countRuns(ctx, counter, weights, runs); err != nil {
 		return err
 	}
 	coded, err := counter.Finish()
 	unsupported := (*encoder.UnsupportedError)(nil)
 	switch {
 	case err == nil:
-		e.take(s.unit, coded)
+		e.take(u, coded)
 	case !errors.As(err, &unsupported):
 		return err
 	case e.Exact || unsupported.Reason == encoder.ReasonExponentRange:
@@ -148,15 +147,8 @@ func (e *UnitEstimate) sample(ctx context.Context, s sampler, runs []run) error 
 	return nil
 }
 
-// sampler reads a unit's weights as BF16 in encoding order, by ranges of the source.
-type sampler struct {
-	src     model.Source
-	unit    plan.Unit
-	inexact *exactf32.Count // of what was read of F32 tensors
-}
-
-// count is the encoder's pass 1 over the runs, as if they were the whole unit.
-func (s sampler) count(ctx context.Context, c *encoder.Counter, runs []run) error {
+// countRuns is the encoder's pass 1 over runs of a unit's weights, as if they were the whole unit.
+func countRuns(ctx context.Context, c *encoder.Counter, weights io.ReaderAt, runs []run) error {
 	var longest, at int64
 	for _, r := range runs {
 		longest = max(longest, r.n)
@@ -168,43 +160,12 @@ func (s sampler) count(ctx context.Context, c *encoder.Counter, runs []run) erro
 				return context.Cause(ctx)
 			}
 			n := min(r.n, int64(len(buf)/2))
-			if err := s.read(ctx, buf[:2*n], 2*r.elem); err != nil {
+			if err := streams.ReadFull(weights, buf[:2*n], 2*r.elem); err != nil {
 				return err
 			}
 			c.Add(at, buf[:2*n])
 			r.elem, r.n, at = r.elem+n, r.n-n, at+n
 		}
 	}
-	return nil
-}
-
-// read fills p with the unit's BF16 bytes from off on.
-func (s sampler) read(ctx context.Context, p []byte, off int64) error {
-	u := spans.Unit{Unit: s.unit}
-	for t := range u.Tensors() {
-		from, to := max(off, t.At), min(off+int64(len(p)), t.At+t.SpoolBytes())
-		if from >= to {
-			continue
-		}
-		if err := s.readTensor(ctx, t.Tensor, p[from-off:to-off], from-t.At); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readTensor fills p with a tensor's BF16 bytes from off on.
-func (s sampler) readTensor(ctx context.Context, t plan.Tensor, p []byte, off int64) error {
-	width := t.Length / t.SpoolBytes()
-	b, err := s.src.ReadRange(ctx, t.File, t.Offset+off*width, int64(len(p))*width)
-	if err != nil {
-		return err
-	}
-	if t.ExactF32 {
-		_, inexact := exactf32.Narrow(p, b)
-		s.inexact.Add(t, inexact, int64(len(b)/4))
-		return nil
-	}
-	copy(p, b)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 
@@ -106,23 +107,69 @@ type Ranges interface {
 	ReadRange(ctx context.Context, file int, off, n int64) ([]byte, error)
 }
 
+// Reader reads the weights of a unit at random, as BF16 in encoding order, and counts the F32 weights among them.
+type Reader struct {
+	ctx   context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one sampling
+	src   Ranges
+	unit  plan.Unit
+	count *Count
+}
+
+// NewReader makes a reader that works until ctx ends. It cuts the lower halves of F32 weights off without an error: the caller
+// asks count afterwards whether all of them were exact.
+func NewReader(ctx context.Context, src Ranges, u plan.Unit, count *Count) *Reader {
+	return &Reader{ctx, src, u, count}
+}
+
+// ReadAt asks the source for exactly the bytes that p needs.
+func (r *Reader) ReadAt(p []byte, off int64) (int, error) {
+	done, at := 0, int64(0)
+	for _, t := range r.unit.Attrs {
+		end := at + t.SpoolBytes()
+		if from, to := max(off, at), min(off+int64(len(p)), end); from < to {
+			if err := r.read(t, p[from-off:to-off], from-at); err != nil {
+				return done, err
+			}
+			done += int(to - from)
+		}
+		at = end
+	}
+	if done < len(p) {
+		return done, io.EOF
+	}
+	return done, nil
+}
+
+// read fills p with the BF16 bytes of a tensor from off on.
+func (r *Reader) read(t plan.Tensor, p []byte, off int64) error {
+	width := t.Length / t.SpoolBytes()
+	b, err := r.src.ReadRange(r.ctx, t.File, t.Offset+off*width, int64(len(p))*width)
+	if err != nil {
+		return err
+	}
+	if !t.ExactF32 {
+		copy(p, b)
+		return nil
+	}
+	_, inexact := Narrow(p, b)
+	r.count.Add(t, inexact, int64(len(b)/4))
+	return nil
+}
+
 // CheckAll reads every weight that the plan takes from F32. An InexactError of all of them says that some do not fit BF16.
 func CheckAll(ctx context.Context, src Ranges, p *plan.Plan) error {
 	var count Count
-	var narrow []byte
+	block := make([]byte, streams.BlockBytes)
 	for _, u := range p.Units {
+		r := NewReader(ctx, src, u, &count)
 		for _, t := range u.Attrs {
-			for off := int64(0); t.ExactF32 && off < t.Length; off += streams.BlockBytes {
+			for off := int64(0); t.ExactF32 && off < t.SpoolBytes(); off += streams.BlockBytes {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
-				b, err := src.ReadRange(ctx, t.File, t.Offset+off, min(streams.BlockBytes, t.Length-off))
-				if err != nil {
+				if err := r.read(t, block[:min(streams.BlockBytes, t.SpoolBytes()-off)], off); err != nil {
 					return err
 				}
-				var inexact int64
-				narrow, inexact = Narrow(narrow, b)
-				count.Add(t, inexact, int64(len(b)/4))
 			}
 		}
 	}

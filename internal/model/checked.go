@@ -1,11 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha1" //nolint:gosec // git names its blobs so
-	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"hash"
 	"io"
 
@@ -20,15 +18,11 @@ func CheckedFile(ctx context.Context, c *hub.Client, ref hub.FileRef) (io.ReadCl
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case ref.SHA256 != "":
-		return &checkedReader{r, sha256.New(), ref.SHA256, ref.Path}, nil
-	case ref.BlobID != "":
-		h := sha1.New()
-		fmt.Fprintf(h, "blob %d\x00", ref.Size) // git hashes a file with this before it
-		return &checkedReader{r, h, ref.BlobID, ref.Path}, nil
+	want := cmp.Or(ref.SHA256, ref.BlobID)
+	if want == "" {
+		return r, nil
 	}
-	return r, nil
+	return &checkedReader{r, ref.NewHash(), want, ref.Path}, nil
 }
 
 // checkedReader hashes what it reads and lets io.EOF through only if the hash is right.

@@ -23,20 +23,18 @@ func (d *DF11) readConfig(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		dir := strings.TrimSuffix(strings.TrimSuffix(ref.Path, configName), "/")
 		dict, err := DictOfConfig(b)
-		switch {
-		case errors.Is(err, errNoDF11Config) && dir == "":
-			atRoot = Invalidf(ref.Path, "%v", err)
-		case errors.Is(err, errNoDF11Config):
-		case err != nil:
-			return Invalidf(ref.Path, "%v", err)
-		default:
-			d.Dict, d.Dir = dict, dir
+		switch isRoot := ref.Path == configName; {
+		case err == nil:
+			d.Dict, d.Dir = dict, strings.TrimSuffix(strings.TrimSuffix(ref.Path, configName), "/")
+			if isRoot {
+				return nil
+			}
 			found = append(found, ref.Path)
-		}
-		if dir == "" && len(found) > 0 {
-			return nil
+		case !errors.Is(err, errNoDF11Config):
+			return Invalidf(ref.Path, "%v", err)
+		case isRoot:
+			atRoot = Invalidf(ref.Path, "%v", err)
 		}
 	}
 	switch len(found) {

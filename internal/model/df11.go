@@ -21,14 +21,14 @@ type DF11 struct {
 	// Name is the folder's path or the repo's id; Commit is "" for a folder.
 	Name   string
 	Commit string
-	// Dir is the folder in it that the official loader is pointed at, where config.json with dfloat11_config lies: "" but
-	// for a pipeline that has its DF11 part in a folder.
+	// Dir is the folder of the model that users give to the official loader: the folder of the config.json with
+	// dfloat11_config. It is "" unless the model is a pipeline with its DF11 part in a folder.
 	Dir string
 	// Dict is the pattern dict of that config.json; nil if there is none, as beside a single file for ComfyUI.
 	Dict plan.PatternDict
 	// Manifest is the model's df11-manifest.json; nil if there is none, as in repos that others made.
 	Manifest *metadata.Manifest
-	// BaseModel is what its card names as the original; "" if nothing.
+	// BaseModel is the original's id according to the manifest or the card; "" if neither names it.
 	BaseModel string
 
 	from    *files

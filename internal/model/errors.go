@@ -41,8 +41,3 @@ type CacheError struct{ Err error }
 func (e *CacheError) Error() string { return "shared cache: " + e.Err.Error() }
 
 func (e *CacheError) Unwrap() error { return e.Err }
-
-// Hint says what can be done about it.
-func (e *CacheError) Hint() string {
-	return "choose another folder for the cache with HF_HUB_CACHE, or leave out --cache"
-}

@@ -1,8 +1,9 @@
 package model
 
 import (
-	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"io"
 
 	"golang.org/x/sync/errgroup"
@@ -16,12 +17,9 @@ import (
 // headersAtOnce is how many headers are read at a time.
 const headersAtOnce = 8
 
-// firstHeaderRead is the size of the first read of a header; most headers fit.
-const firstHeaderRead = smallestPiece
-
 // HeaderRead is how many bytes of a weight file were read for its header.
 func HeaderRead(w plan.WeightFile) int64 {
-	return min(w.Size, max(firstHeaderRead, w.Header.DataStart()))
+	return min(w.Size, max(safetensors.FirstRead, w.Header.DataStart()))
 }
 
 // headerError names the file whose header is wrong or could not be read.
@@ -53,15 +51,8 @@ func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.Weig
 			return errs[i]
 		})
 	}
-	if g.Wait() == nil && ctx.Err() == nil {
-		return out, nil
-	}
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return nil, context.Cause(ctx)
+	_ = g.Wait() // errs has all errors
+	return out, cmp.Or(append(errs, context.Cause(ctx))...)
 }
 
 // header reads one header, that of a remote file once more if it is wrong: no hash covers a range, so the bytes may have been
@@ -78,31 +69,20 @@ func (f *files) header(ctx context.Context, ref hub.FileRef) (*safetensors.Heade
 	return readHeader(f.readers[ref.Path], ref.Size)
 }
 
-// lfsPointer begins the small text that Git keeps in place of a large file.
+// lfsPointer begins the small text that Git keeps in place of a large file. As the length of a header it is out of range.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
 func readHeader(r io.ReaderAt, size int64) (*safetensors.Header, error) {
-	raw := make([]byte, min(size, firstHeaderRead))
-	if err := streams.ReadFull(r, raw, 0); err != nil {
-		return nil, err
+	h, err := safetensors.ReadHeader(r, size)
+	if !errors.Is(err, safetensors.ErrHeaderLength) {
+		return h, err
 	}
-	if bytes.HasPrefix(raw, []byte(lfsPointer)) {
+	begin := make([]byte, min(size, int64(len(lfsPointer))))
+	if streams.ReadFull(r, begin, 0) == nil && string(begin) == lfsPointer {
 		return nil, &plan.RefusedError{
 			Reason: plan.ReasonNoWeights, Detail: "the file is a Git LFS pointer, which stands for weights that were not fetched",
 			Hint: "fetch the weights with: git lfs pull",
 		}
 	}
-	n, err := safetensors.HeaderSize(raw, size)
-	if err != nil {
-		return nil, err
-	}
-	const start = 8 // the length is before the header
-	header := make([]byte, n)
-	if begun := copy(header, raw[start:]); begun < len(header) {
-		err = streams.ReadFull(r, header[begun:], int64(len(raw)))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return safetensors.ParseHeader(header, size)
+	return nil, err
 }

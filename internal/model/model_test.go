@@ -12,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // shards is a small model in several weight files, in a folder and on a hub.
@@ -82,7 +83,7 @@ func TestFolderAndRepoAreAlike(t *testing.T) {
 // TestHeaders: a header may be longer than the first read, and a file that has none says why.
 func TestHeaders(t *testing.T) {
 	entry := `"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}`
-	pad := bytes.Repeat([]byte(" "), 3*firstHeaderRead+1)
+	pad := bytes.Repeat([]byte(" "), 3*safetensors.FirstRead+1)
 	long := append([]byte("{"+entry+"}"), pad...)
 	file := append([]byte{byte(len(long)), byte(len(long) >> 8), byte(len(long) >> 16), 0, 0, 0, 0, 0}, append(long, 1)...)
 	h, err := readHeader(bytes.NewReader(file), int64(len(file)))

@@ -44,7 +44,7 @@ type piece struct {
 	path   string
 	off, n int64
 	place  *list.Element // nil once the piece is dropped
-	grown  bool          // a reader went on here from the piece before
+	long   bool          // so large that its reader must have gone on in order for a while
 	ahead  sync.Once     // begins to read ahead
 	once   sync.Once     // fetches data or err
 	data   []byte
@@ -69,8 +69,9 @@ func (r *Readers) Close() error {
 	return nil
 }
 
-// get finds the piece that holds the byte at off, or makes an empty one. A new piece has room for want bytes, and for twice as
-// many as the piece that ends where it begins, but stops at the next piece. off must lie in the file.
+// get finds the piece that holds the byte at off, or makes an empty piece. A new piece has room for want bytes. If it begins
+// where another piece ends, it is at least twice as long as that piece. It never overlaps the next piece. off must lie in the
+// file.
 func (r *Readers) get(path string, size, off, want int64) *piece {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +94,8 @@ func (r *Readers) get(path string, size, off, want int64) *piece {
 	if i < len(all) {
 		end = min(end, all[i].off)
 	}
-	p := &piece{path: path, off: start, n: end - start, grown: grown}
+	p := &piece{path: path, off: start, n: end - start}
+	p.long = grown && p.n >= r.largest()/aheadShare
 	p.place = r.order.PushFront(p)
 	r.files[path] = slices.Insert(all, i, p)
 	r.nBytes += p.n
@@ -115,14 +117,7 @@ func (r *Readers) setLimit(nBytes int64) {
 	r.limit = max(nBytes, piecesKept*smallestPiece)
 }
 
-// isLong reports whether a piece is so large that its reader must have gone on in order for a while.
-func (r *Readers) isLong(p *piece) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return p.grown && p.n >= r.largest()/aheadShare
-}
-
-// passed makes a piece that was read to its end the first to be dropped: a reader that goes on does not come back.
+// passed makes a piece that was read to its end the next to be dropped, since its reader goes on and does not come back.
 func (r *Readers) passed(p *piece) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,7 +178,7 @@ func (r *pieceReader) ReadAt(p []byte, off int64) (int, error) {
 // from gives bytes of the file from off on: at least one, and perhaps fewer than wanted. They are borrowed.
 func (r *pieceReader) from(off, want int64) ([]byte, error) {
 	p := r.get(r.ref.Path, r.ref.Size, off, want)
-	if r.isLong(p) {
+	if p.long {
 		p.ahead.Do(func() { r.readAhead(p) })
 	}
 	r.fetch(p)

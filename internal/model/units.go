@@ -7,7 +7,6 @@ import (
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -54,7 +53,7 @@ func (d *DF11) OpenUnit(u *spans.Unit) (*verify.Unit, error) {
 	return verify.Open(d.Arrays(u.Path), u.NElems(), u.Sizes())
 }
 
-// Arrays points at the six tensors of a unit; a missing one is an empty section, which verify.Open refuses.
+// Arrays points at the six tensors of a unit. A missing tensor is an empty section, which verify.Open refuses.
 func (d *DF11) Arrays(unitPath string) verify.Arrays {
 	return d.arrays(unitPath, func(file string) io.ReaderAt { return d.from.readers[file] })
 }
@@ -67,10 +66,7 @@ func (d *DF11) SparseArrays(ctx context.Context, unitPath string) verify.Arrays 
 
 func (d *DF11) arrays(unitPath string, open func(file string) io.ReaderAt) verify.Arrays {
 	return ArraysAt(func(name string) *io.SectionReader {
-		t, ok := d.tensors[unitPath+"."+name]
-		if !ok {
-			return io.NewSectionReader(streams.Empty{}, 0, 0)
-		}
+		t := d.tensors[unitPath+"."+name]
 		return io.NewSectionReader(open(t.File), t.at, t.NBytes())
 	})
 }

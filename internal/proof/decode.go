@@ -1,9 +1,8 @@
 package proof
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -43,35 +42,28 @@ type DecodeReport struct {
 	Consulted bool `json:"original_consulted"`
 }
 
-// weightFile is a weight file of the original, to be written again.
-type weightFile struct {
-	path   string
-	header *safetensors.Header
-	size   int64
-	sha256 string // "" if it is not known
-}
-
 // Decode writes the original weight files again. Each gets its name only if its sha256 is the original's.
 func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 	if opt.Progress == nil {
 		opt.Progress = new(progress.Counters)
 	}
-	files, r, err := opt.originals()
+	original, r, err := opt.original()
 	if err != nil {
 		return nil, err
 	}
+	files := original.Listing.Weights
 	report := &DecodeReport{Model: opt.DF11.Name, Folder: opt.OutDir, Consulted: opt.Model != nil}
 	for _, f := range files {
-		opt.Progress.SourceBytes.Add(f.size)
+		opt.Progress.SourceBytes.Add(f.Size)
 	}
 	opt.Progress.OutputFiles.Store(int64(len(files)))
 	opt.Progress.SetPhase("decode")
-	for _, f := range files {
-		if err := opt.write(ctx, r, f); err != nil {
-			return nil, fmt.Errorf("decode %s: %w", f.path, err)
+	for i, f := range files {
+		if err := opt.write(ctx, r, f, original.SHA256[i]); err != nil {
+			return nil, fmt.Errorf("decode %s: %w", f.Path, err)
 		}
 		report.Files++
-		report.Bytes += f.size
+		report.Bytes += f.Size
 		opt.Progress.Outputs.Add(1)
 	}
 	return report, writeIndex(opt.OutDir, files)
@@ -96,22 +88,19 @@ func leftOut(ts []plan.Tensor) error { return &LeftOutError{len(ts), ts[0].Sourc
 // ErrNoManifest says that a DF11 model can't be decoded by itself.
 var ErrNoManifest = errors.New("the model has no manifest, so the headers of the original files are not known")
 
-// originals lists the files to write, and opens a Rebuilder that knows where their bytes are.
-func (o *DecodeOptions) originals() ([]weightFile, *Rebuilder, error) {
+// original is the model whose weight files are written, with a Rebuilder that knows where their bytes are.
+func (o *DecodeOptions) original() (*model.Model, *Rebuilder, error) {
 	if o.Model == nil {
-		return o.originalsOfManifest()
+		return o.originalOfManifest()
 	}
 	if len(o.Plan.Dropped) > 0 {
 		return nil, nil, leftOut(o.Plan.Dropped)
 	}
-	var files []weightFile
-	for i, w := range o.Model.Listing.Weights {
-		files = append(files, weightFile{w.Path, w.Header, w.Size, o.Model.SHA256[i]})
-	}
-	return files, NewRebuilder(o.DF11, spans.Outputs(o.Plan), o.Workers), nil
+	return o.Model, NewRebuilder(o.DF11, spans.Outputs(o.Plan), o.Workers), nil
 }
 
-func (o *DecodeOptions) originalsOfManifest() ([]weightFile, *Rebuilder, error) {
+// originalOfManifest is the original as far as the manifest describes it: the headers and sums of its weight files.
+func (o *DecodeOptions) originalOfManifest() (*model.Model, *Rebuilder, error) {
 	m := o.DF11.Manifest
 	if m == nil {
 		return nil, nil, ErrNoManifest
@@ -119,7 +108,7 @@ func (o *DecodeOptions) originalsOfManifest() ([]weightFile, *Rebuilder, error) 
 	if len(m.Dropped) > 0 {
 		return nil, nil, &LeftOutError{len(m.Dropped), m.Dropped[0]}
 	}
-	var files []weightFile
+	original := &model.Model{}
 	for _, f := range m.Source.Files {
 		if f.Header == "" {
 			continue
@@ -128,15 +117,16 @@ func (o *DecodeOptions) originalsOfManifest() ([]weightFile, *Rebuilder, error) 
 		if err != nil {
 			return nil, nil, model.Invalidf(metadata.ManifestName, "header of %s: %v", f.Path, err)
 		}
-		files = append(files, weightFile{f.Path, h, f.Size, f.SHA256})
+		w := plan.WeightFile{File: plan.File{Path: f.Path, Size: f.Size}, Header: h}
+		original.Listing.Weights, original.SHA256 = append(original.Listing.Weights, w), append(original.SHA256, f.SHA256)
 	}
 	r := NewRebuilder(o.DF11, nil, o.Workers)
-	r.placeByManifest(m, files)
-	return files, r, nil
+	r.placeByManifest(m, original.Listing.Weights)
+	return original, r, nil
 }
 
 // placeByManifest finds the places of the original files' tensors by the manifest alone.
-func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []weightFile) {
+func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []plan.WeightFile) {
 	stored := map[string]string{} // source name → output name, where they differ
 	for _, x := range m.Renamed {
 		stored[x.Source] = x.Name
@@ -146,11 +136,8 @@ func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []weightFile) {
 	}
 	inUnits := unitPlaces(m)
 	for _, f := range files {
-		for _, t := range f.header.Tensors {
-			name, ok := stored[t.Name]
-			if !ok {
-				name = t.Name
-			}
+		for _, t := range f.Header.Tensors {
+			name := cmp.Or(stored[t.Name], t.Name)
 			p, inUnit := inUnits[name]
 			s, plain := r.model.Tensor(name)
 			p.name = name
@@ -165,36 +152,29 @@ func unitPlaces(m *metadata.Manifest) map[string]place {
 	places := map[string]place{}
 	for _, x := range m.Units {
 		u := &spans.Unit{Unit: plan.Unit{Path: x.Path}}
-		elem := int64(0)
 		for _, t := range x.Tensors {
-			a := plan.Tensor{Name: t.Name, Shape: t.Shape}
-			places[t.Name] = place{unit: u, elem: elem, name: t.Name}
-			u.Attrs = append(u.Attrs, a)
-			elem += a.NElems()
+			places[t.Name] = place{unit: u, elem: u.NElems(), name: t.Name}
+			u.Attrs = append(u.Attrs, plan.Tensor{Name: t.Name, Shape: t.Shape})
 		}
 	}
 	return places
 }
 
-// write writes one file under a temporary name and checks its hash before it gets its own.
-func (o *DecodeOptions) write(ctx context.Context, r *Rebuilder, f weightFile) error {
-	name := filepath.Join(o.OutDir, filepath.FromSlash(f.path))
+// write writes one file under a temporary name and checks its sha256 before it gets its own.
+func (o *DecodeOptions) write(ctx context.Context, r *Rebuilder, f plan.WeightFile, want string) error {
+	name := filepath.Join(o.OutDir, filepath.FromSlash(f.Path))
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return err
 	}
-	w, err := atomicfile.Create(name, f.size)
+	w, err := atomicfile.Create(name, f.Size)
 	if err != nil {
 		return err
 	}
 	defer w.Cleanup()
-	h := sha256.New()
-	if err := r.file(ctx, f.header, io.MultiWriter(w, h, countWriter{o.Progress})); err != nil {
+	if err := r.file(ctx, f.Header, io.MultiWriter(w, countWriter{o.Progress}), want); err != nil {
 		return err
 	}
-	if got := hex.EncodeToString(h.Sum(nil)); f.sha256 != "" && got != f.sha256 {
-		return model.Invalidf("", "the decoded file has sha256 %s, the original has %s", got, f.sha256)
-	}
-	return w.Commit(f.size)
+	return w.Commit(f.Size)
 }
 
 // countWriter counts decoded bytes as progress.
@@ -210,19 +190,19 @@ var shardName = regexp.MustCompile(`^(.*)-\d{5}-of-\d{5}\.safetensors$`)
 
 // writeIndex writes the index that loaders need for weights in several files. It says the same as the original's, but is
 // not a copy of it.
-func writeIndex(dir string, files []weightFile) error {
+func writeIndex(dir string, files []plan.WeightFile) error {
 	if len(files) < 2 {
 		return nil
 	}
-	m := shardName.FindStringSubmatch(files[0].path)
+	m := shardName.FindStringSubmatch(files[0].Path)
 	if m == nil {
 		return nil
 	}
 	var list []metadata.IndexFile
 	var total int64
 	for _, f := range files {
-		x := metadata.IndexFile{Path: path.Base(f.path)}
-		for _, t := range f.header.Tensors {
+		x := metadata.IndexFile{Path: path.Base(f.Path)}
+		for _, t := range f.Header.Tensors {
 			x.Tensors = append(x.Tensors, t.Name)
 			total += t.NBytes()
 		}

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"path"
 	"slices"
 
@@ -13,9 +14,9 @@ import (
 // file of the source was converted. Manifest and catalogue have these as hints, never as evidence: whatever the plan, each
 // tensor of the source has its place in it, and its bits are compared.
 
-// OriginalOptions completes the options with which the original of d is opened: layout and dict of the model itself, and the
-// file or the pipeline's component that its manifest names. There may be several attempts to make, the first one first: an
-// original may have its files elsewhere, as a copy of the one in the manifest.
+// OriginalOptions completes the options with which the original of d is opened: layout and dict come from d itself, and the
+// file or the pipeline's component from its manifest. A copy of the original may have its files elsewhere than the manifest
+// says, so the caller tries the options in order until the original opens.
 func OriginalOptions(d *model.DF11, opt plan.Options) []plan.Options {
 	if opt.PatternDict == nil {
 		opt.PatternDict = d.Dict
@@ -64,9 +65,7 @@ func PlanOriginal(d *model.DF11, src plan.Source, opt plan.Options) (*plan.Plan,
 	for _, c := range attempts {
 		p, err := plan.New(src, c)
 		if err != nil {
-			if refused == nil {
-				refused = err
-			}
+			refused = cmp.Or(refused, err)
 			continue
 		}
 		if n := len(d.Problems(p)); best == nil || n < fewest {
@@ -82,7 +81,7 @@ func PlanOriginal(d *model.DF11, src plan.Source, opt plan.Options) (*plan.Plan,
 	return best, nil
 }
 
-// candidates lists the options for plans that d may have been made by, the likeliest first. A source's names may have
+// candidates lists the options of the plans with which d may have been made, the likeliest first. A source's names may have
 // become those of a catalogue entry that fits it, never of any other: a loader finds a tensor by its name. F32 that is exact
 // BF16 may be stored as such, which shows in the comparison.
 func candidates(d *model.DF11, src plan.Source, opt plan.Options) ([]plan.Options, error) {

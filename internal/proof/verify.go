@@ -146,7 +146,7 @@ func (v *verification) rebuild(ctx context.Context) error {
 	return nil
 }
 
-// sourceSum hashes a weight file of the original that no published sha256 is known of, such as a local one.
+// sourceSum hashes a weight file of the original. It is for files without a published sha256, such as local files.
 func (v *verification) sourceSum(ctx context.Context, file int, size int64) (string, error) {
 	r, err := v.Source.Stream(ctx, file, 0, size)
 	if err != nil {

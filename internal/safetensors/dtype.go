@@ -1,6 +1,9 @@
 package safetensors
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // DType is the element type of a tensor, spelt as in a header: "BF16", "F32", "U8", "I64", "F8_E4M3", ….
 type DType string
@@ -13,12 +16,14 @@ const (
 	I64  DType = "I64"
 )
 
-// dtypes lists every type of the official crate in the order of its enum; writers sort by it, descending
-// (docs/format.md §11).
-var dtypes = [...]struct {
+type elemType struct {
 	name  DType
 	nBits int
-}{
+}
+
+// dtypes lists every type of the official crate in the order of its enum; writers sort by it, descending
+// (docs/format.md §11).
+var dtypes = [...]elemType{
 	{"BOOL", 8},
 	{"F4", 4},
 	{"F6_E2M3", 6},
@@ -54,12 +59,7 @@ func (d DType) Bits() (nBits int, ok bool) {
 
 // rank returns the place of d in the crate's enum, or -1.
 func (d DType) rank() int {
-	for i := range dtypes {
-		if dtypes[i].name == d {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(dtypes[:], func(t elemType) bool { return t.name == d })
 }
 
 // nBytes returns the size of a tensor of type d and the given shape. Any intermediate product that leaves int64 is an

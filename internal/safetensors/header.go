@@ -48,7 +48,7 @@ type Header struct {
 	Tensors  []Tensor        // in header order
 	Raw      []byte          // the header JSON exactly as stored, padding included, without the length
 
-	byName map[string]int
+	byName map[string]Tensor
 }
 
 // DataStart returns the offset in the file of the first byte of tensor data.
@@ -56,11 +56,8 @@ func (h *Header) DataStart() int64 { return lengthBytes + int64(len(h.Raw)) }
 
 // Lookup finds a tensor by name.
 func (h *Header) Lookup(name string) (Tensor, bool) {
-	i, ok := h.byName[name]
-	if !ok {
-		return Tensor{}, false
-	}
-	return h.Tensors[i], true
+	t, ok := h.byName[name]
+	return t, ok
 }
 
 // ByOffset returns the tensors in the order of their data; an empty tensor comes before the tensor at the same offset.
@@ -74,9 +71,9 @@ func compareOffsets(a, b Tensor) int {
 	return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
 }
 
-// HeaderSize returns the length of the header JSON, taken from the first 8 bytes of a file of fileSize bytes. The
+// headerSize returns the length of the header JSON, taken from the first 8 bytes of a file of fileSize bytes. The
 // length is checked against the format's limit and the file before the caller allocates anything.
-func HeaderSize(first8 []byte, fileSize int64) (nBytes int64, err error) {
+func headerSize(first8 []byte, fileSize int64) (nBytes int64, err error) {
 	if len(first8) < lengthBytes || fileSize < lengthBytes+2 {
 		return 0, fail(ErrTooShort, "", "%d bytes", fileSize)
 	}
@@ -92,18 +89,25 @@ func HeaderSize(first8 []byte, fileSize int64) (nBytes int64, err error) {
 	return int64(n), nil
 }
 
-// ReadHeader reads and parses the header of a file of fileSize bytes. It reads nothing after the header.
+// FirstRead is the size of the first read of a file, into which most headers fit.
+const FirstRead = 64 << 10
+
+// ReadHeader reads and parses the header of a file of fileSize bytes. It reads the first FirstRead bytes, and then the rest of
+// the header if it is longer.
 func ReadHeader(r io.ReaderAt, fileSize int64) (*Header, error) {
-	var first8 [lengthBytes]byte
-	if err := readAt(r, first8[:min(fileSize, lengthBytes)], 0); err != nil {
+	first := make([]byte, min(fileSize, FirstRead))
+	if err := readAt(r, first, 0); err != nil {
 		return nil, err
 	}
-	n, err := HeaderSize(first8[:], fileSize)
+	n, err := headerSize(first, fileSize)
 	if err != nil {
 		return nil, err
 	}
 	raw := make([]byte, n)
-	if err := readAt(r, raw, lengthBytes); err != nil {
+	if begun := copy(raw, first[lengthBytes:]); begun < len(raw) {
+		err = readAt(r, raw[begun:], int64(len(first)))
+	}
+	if err != nil {
 		return nil, err
 	}
 	return ParseHeader(raw, fileSize)
@@ -131,7 +135,7 @@ func ParseHeader(raw []byte, fileSize int64) (*Header, error) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil, fail(ErrSyntax, "", "does not begin with {")
 	}
-	p := &parser{scanner: scanner{b: raw}, h: &Header{Raw: raw, byName: map[string]int{}}}
+	p := &parser{scanner: scanner{b: raw}, h: &Header{Raw: raw, byName: map[string]Tensor{}}}
 	if err := p.header(); err != nil {
 		return nil, err
 	}
@@ -162,12 +166,11 @@ func (h *Header) checkCoverage(fileSize int64) error {
 // parser turns header JSON into a Header, one member at a time.
 type parser struct {
 	scanner
-	h            *Header
-	seenMetadata bool
+	h *Header
 }
 
 func (p *parser) header() error {
-	if err := p.object("", p.member); err != nil {
+	if _, err := p.object("", p.member); err != nil {
 		return err
 	}
 	p.space()
@@ -181,45 +184,29 @@ func (p *parser) member(key string) error {
 	if key == metadataKey {
 		return p.metadata()
 	}
-	if _, ok := p.h.byName[key]; ok {
-		return fail(ErrDuplicate, key, "")
-	}
 	t, err := p.tensor(key)
 	if err != nil {
 		return err
 	}
-	p.h.byName[key] = len(p.h.Tensors)
+	p.h.byName[key] = t
 	p.h.Tensors = append(p.h.Tensors, t)
 	return nil
 }
 
 func (p *parser) metadata() error {
-	if p.seenMetadata {
-		return fail(ErrDuplicate, metadataKey, "")
-	}
-	p.seenMetadata = true
-	seen := map[string]bool{}
-	return p.object(metadataKey, func(key string) error {
-		if seen[key] {
-			return fail(ErrDuplicate, metadataKey, "%s", quote(key))
-		}
-		seen[key] = true
+	_, err := p.object(metadataKey, func(key string) error {
 		value, err := p.str(metadataKey)
 		p.h.Metadata = append(p.h.Metadata, MetadataEntry{key, value})
 		return err
 	})
+	return err
 }
 
 // tensor reads one tensor's object and checks it by itself.
 func (p *parser) tensor(name string) (Tensor, error) {
 	t := Tensor{Name: name}
 	var offsets []int64
-	seen := map[string]bool{}
-	err := p.object(name, func(key string) (err error) {
-		if seen[key] {
-			return fail(ErrDuplicate, name, "%s", quote(key))
-		}
-		seen[key] = true
+	keys, err := p.object(name, func(key string) (err error) {
 		switch key {
 		case "dtype":
 			var d string
@@ -238,7 +225,7 @@ func (p *parser) tensor(name string) (Tensor, error) {
 		return Tensor{}, err
 	}
 	for _, key := range []string{"dtype", "shape", "data_offsets"} {
-		if !seen[key] {
+		if !keys[key] {
 			return Tensor{}, fail(ErrMissing, name, "%s", key)
 		}
 	}

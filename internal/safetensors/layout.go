@@ -1,7 +1,9 @@
 package safetensors
 
 import (
+	"cmp"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -22,7 +24,7 @@ type Layout struct {
 	Tensors []Tensor // in file order, offsets relative to the data start
 	Size    int64    // of the whole file
 
-	byName map[string]int
+	byName map[string]Tensor
 }
 
 // NewLayout lays out a file exactly as the official crate writes it: tensors by descending dtype, then by name, and a
@@ -39,7 +41,7 @@ func NewLayout(metadata []MetadataEntry, entries []Entry) (*Layout, error) {
 	}
 	sorted := slices.Clone(entries)
 	slices.SortFunc(sorted, compareEntries)
-	l := &Layout{byName: make(map[string]int, len(entries))}
+	l := &Layout{byName: make(map[string]Tensor, len(entries))}
 	for _, e := range sorted {
 		if err := l.add(e); err != nil {
 			return nil, err
@@ -49,10 +51,7 @@ func NewLayout(metadata []MetadataEntry, entries []Entry) (*Layout, error) {
 }
 
 func compareEntries(a, b Entry) int {
-	if c := b.DType.rank() - a.DType.rank(); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Name, b.Name)
+	return cmp.Or(b.DType.rank()-a.DType.rank(), strings.Compare(a.Name, b.Name))
 }
 
 // add appends a tensor at the end of the data.
@@ -74,7 +73,7 @@ func (l *Layout) add(e Entry) error {
 		return fail(ErrOverflow, e.Name, "file would be too large")
 	}
 	t := Tensor{Name: e.Name, DType: e.DType, Shape: slices.Clone(e.Shape), Begin: l.Size, End: l.Size + n}
-	l.byName[e.Name] = len(l.Tensors)
+	l.byName[e.Name] = t
 	l.Tensors = append(l.Tensors, t)
 	l.Size = t.End
 	return nil
@@ -108,21 +107,14 @@ func (l *Layout) finish(metadata []MetadataEntry) error {
 
 // appendTensor writes `"name":{"dtype":…,"shape":[…],"data_offsets":[…]}`.
 func appendTensor(b []byte, t Tensor) []byte {
-	b = appendString(b, t.Name)
-	b = append(b, `:{"dtype":"`...)
-	b = append(b, t.DType...)
-	b = append(b, `","shape":[`...)
+	b = fmt.Appendf(appendString(b, t.Name), `:{"dtype":"%s","shape":[`, t.DType)
 	for i, dim := range t.Shape {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = strconv.AppendInt(b, dim, 10)
 	}
-	b = append(b, `],"data_offsets":[`...)
-	b = strconv.AppendInt(b, t.Begin, 10)
-	b = append(b, ',')
-	b = strconv.AppendInt(b, t.End, 10)
-	return append(b, "]}"...)
+	return fmt.Appendf(b, `],"data_offsets":[%d,%d]}`, t.Begin, t.End)
 }
 
 // appendString writes a JSON string with the crate's escapes (docs/format.md §11).
@@ -136,8 +128,7 @@ func appendString(b []byte, s string) []byte {
 		case c >= 8 && c <= 13 && c != 11:
 			b = append(b, '\\', short[c-8])
 		case c < 0x20:
-			b = append(b, `\u00`...)
-			b = append(b, "0123456789abcdef"[c>>4], "0123456789abcdef"[c&15])
+			b = fmt.Appendf(b, `\u%04x`, c)
 		default:
 			b = append(b, c)
 		}
@@ -150,9 +141,6 @@ func (l *Layout) DataStart() int64 { return int64(len(l.Header)) }
 
 // Lookup finds a tensor by name.
 func (l *Layout) Lookup(name string) (Tensor, bool) {
-	i, ok := l.byName[name]
-	if !ok {
-		return Tensor{}, false
-	}
-	return l.Tensors[i], true
+	t, ok := l.byName[name]
+	return t, ok
 }

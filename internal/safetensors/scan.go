@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -47,27 +48,14 @@ func (s *scanner) syntax(tensor, detail string) error {
 	return fail(ErrSyntax, tensor, "%s at byte %d", detail, s.pos)
 }
 
-// object reads `{"key": value, …}`; member is called with the scanner standing at each value.
-func (s *scanner) object(tensor string, member func(key string) error) error {
-	if err := s.expect('{', tensor); err != nil {
+// list reads items between two brackets, with commas between them; item is called with the scanner standing at each item.
+func (s *scanner) list(begin, end byte, tensor string, item func() error) error {
+	if err := s.expect(begin, tensor); err != nil || s.accept(end) {
 		return err
 	}
-	if s.accept('}') {
-		return nil
-	}
 	for {
-		key, err := s.str(tensor)
-		if err != nil {
+		if err := item(); err != nil || s.accept(end) {
 			return err
-		}
-		if err := s.expect(':', tensor); err != nil {
-			return err
-		}
-		if err := member(key); err != nil {
-			return err
-		}
-		if s.accept('}') {
-			return nil
 		}
 		if err := s.expect(',', tensor); err != nil {
 			return err
@@ -75,28 +63,34 @@ func (s *scanner) object(tensor string, member func(key string) error) error {
 	}
 }
 
+// object reads `{"key": value, …}`; member is called with the scanner standing at each value. It gives the keys, none of
+// which may come twice.
+func (s *scanner) object(tensor string, member func(key string) error) (keys map[string]bool, err error) {
+	keys = map[string]bool{}
+	return keys, s.list('{', '}', tensor, func() error {
+		key, err := s.str(tensor)
+		if err != nil {
+			return err
+		}
+		if keys[key] {
+			return fail(ErrDuplicate, cmp.Or(tensor, key), "%s", quote(key))
+		}
+		keys[key] = true
+		if err := s.expect(':', tensor); err != nil {
+			return err
+		}
+		return member(key)
+	})
+}
+
 // numbers reads `[1, 2, …]`, each number an integer from 0 to 2^63-1.
 func (s *scanner) numbers(tensor string) ([]int64, error) {
-	if err := s.expect('[', tensor); err != nil {
-		return nil, err
-	}
 	list := []int64{}
-	if s.accept(']') {
-		return list, nil
-	}
-	for {
+	return list, s.list('[', ']', tensor, func() error {
 		n, err := s.number(tensor)
-		if err != nil {
-			return nil, err
-		}
 		list = append(list, n)
-		if s.accept(']') {
-			return list, nil
-		}
-		if err := s.expect(',', tensor); err != nil {
-			return nil, err
-		}
-	}
+		return err
+	})
 }
 
 func (s *scanner) number(tensor string) (int64, error) {

@@ -85,12 +85,3 @@ func FirstDifference(ctx context.Context, a, b io.ReaderAt, n int64) (int64, err
 	}
 	return -1, nil
 }
-
-// Empty has no bytes.
-type Empty struct{}
-
-// Read is always at the end.
-func (Empty) Read([]byte) (int, error) { return 0, io.EOF }
-
-// ReadAt is always behind the end.
-func (Empty) ReadAt([]byte, int64) (int, error) { return 0, io.EOF }
