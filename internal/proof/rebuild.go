@@ -57,6 +57,9 @@ func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int) *Rebuilde
 
 // Prove rebuilds a source file and compares its sha256 with want.
 func (r *Rebuilder) Prove(ctx context.Context, path string, h *safetensors.Header, want string) error {
+	if want == "" {
+		return fmt.Errorf("rebuild %s: no sha256 to compare with", path)
+	}
 	if err := r.file(ctx, h, io.Discard, want); err != nil {
 		return fmt.Errorf("rebuild %s: %w", path, err)
 	}
