@@ -54,8 +54,8 @@ func (s *files) clean() {
 	s.made = nil
 }
 
-// sealed is an output file that waits for its hash.
-type sealed struct {
+// output is an output file that waits for its hash.
+type output struct {
 	file *atomicfile.File
 	size int64
 }
@@ -64,7 +64,7 @@ type sealed struct {
 func (s *files) convert(path string, verified bool) work {
 	return func(ctx context.Context, cores int) error {
 		g, ctx := errgroup.WithContext(ctx)
-		made := make(chan sealed)
+		made := make(chan output)
 		g.Go(func() error {
 			defer close(made)
 			for i := range int64(nUnits) {
@@ -80,38 +80,38 @@ func (s *files) convert(path string, verified bool) work {
 			}
 			return nil
 		})
-		g.Go(func() error { return seal(ctx, made) })
+		g.Go(func() error { return hashAll(ctx, made) })
 		return g.Wait()
 	}
 }
 
 // unit encodes unit i from file to file.
-func (s *files) unit(ctx context.Context, path string, i int64, cores int, verified bool) (sealed, error) {
+func (s *files) unit(ctx context.Context, path string, i int64, cores int, verified bool) (output, error) {
 	from, end := s.size/2*i/nUnits, s.size/2*(i+1)/nUnits
 	src, sizes := io.NewSectionReader(s.source, 2*from, 2*(end-from)), []int64{end - from}
 	c, err := variant(path).NewCounter(sizes)
 	if err != nil {
-		return sealed{}, err
+		return output{}, err
 	}
 	if err := c.AddAll(ctx, src, cores); err != nil {
-		return sealed{}, err
+		return output{}, err
 	}
 	u, err := c.Finish()
 	if err != nil {
-		return sealed{}, err
+		return output{}, err
 	}
 	out, layout, err := s.create(u, i)
 	if err != nil {
-		return sealed{}, err
+		return output{}, err
 	}
 	offset := func(name string) int64 { t, _ := layout.Lookup(name); return layout.DataStart() + t.Begin }
 	s.gather.Reset(out.file)
 	dst := dstOf(func(name string) io.WriterAt { return io.NewOffsetWriter(&s.gather, offset(name)) })
 	if err := u.Encode(ctx, src, dst, cores); err != nil {
-		return sealed{}, err
+		return output{}, err
 	}
 	if err := s.gather.Flush(); err != nil {
-		return sealed{}, err
+		return output{}, err
 	}
 	if !verified {
 		return out, nil
@@ -123,22 +123,22 @@ func (s *files) unit(ctx context.Context, path string, i int64, cores int, verif
 }
 
 // create makes the output file with its header, and takes its room on the disk.
-func (s *files) create(u *encoder.Unit, i int64) (sealed, *safetensors.Layout, error) {
+func (s *files) create(u *encoder.Unit, i int64) (output, *safetensors.Layout, error) {
 	var entries []safetensors.Entry
 	for _, t := range u.Tensors() {
 		entries = append(entries, safetensors.Entry{Name: t.Name, DType: safetensors.DType(t.DType), Shape: t.Shape})
 	}
 	layout, err := safetensors.NewLayout(nil, entries)
 	if err != nil {
-		return sealed{}, nil, err
+		return output{}, nil, err
 	}
 	f, err := atomicfile.Create(filepath.Join(s.dir, fmt.Sprintf("unit-%d.safetensors", i)), layout.Size)
 	if err != nil {
-		return sealed{}, nil, err
+		return output{}, nil, err
 	}
 	s.made = append(s.made, f)
 	_, err = f.WriteAt(layout.Header, 0)
-	return sealed{f, layout.Size}, layout, err
+	return output{f, layout.Size}, layout, err
 }
 
 // compare verifies a unit from its stored bytes. A path that the verifier does not have is its best one.
@@ -153,17 +153,16 @@ func compare(ctx context.Context, path string, sizes []int64, src io.ReaderAt, c
 	return v.Compare(ctx, src, verify.CompareOptions{Workers: cores, Variant: path})
 }
 
-// seal hashes files until there are no more: two at a time, so it waits for the second one.
-func seal(ctx context.Context, made <-chan sealed) error {
-	return sha256pair.SumStreams(ctx, func(ctx context.Context, _ bool) (*sha256pair.Stream, error) {
-		select {
-		case f, ok := <-made:
-			if !ok {
-				return nil, nil
-			}
-			return &sha256pair.Stream{R: f.file, Size: f.size, Done: func([]byte) error { return nil }}, nil
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+// hashAll hashes files until there are no more: two at a time, so it waits for the second one.
+func hashAll(ctx context.Context, made <-chan output) error {
+	for first := range made {
+		second := <-made // the zero value, an empty message, if there is none
+		_, _, err := sha256pair.SumReaders(ctx, streamOf(first), streamOf(second))
+		if err != nil {
+			return err
 		}
-	})
+	}
+	return nil
 }
+
+func streamOf(f output) sha256pair.Stream { return sha256pair.Stream{R: f.file, Size: f.size} }

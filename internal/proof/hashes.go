@@ -3,7 +3,7 @@ package proof
 import (
 	"context"
 	"encoding/hex"
-	"sync/atomic"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -41,24 +41,26 @@ func (v *verification) hashes(ctx context.Context) error {
 // time by each worker.
 func sumAll(ctx context.Context, workers int, files []model.OpenFile) ([]string, error) {
 	sums := make([]string, len(files))
-	var taken atomic.Int64
-	next := func(context.Context, bool) (*sha256pair.Stream, error) {
-		for {
-			i := int(taken.Add(1)) - 1
-			if i >= len(files) {
-				return nil, nil
-			}
-			if sums[i] = files[i].SHA256; sums[i] == "" {
-				return &sha256pair.Stream{R: files[i], Size: files[i].Size, Done: func(sum []byte) error {
-					sums[i] = hex.EncodeToString(sum)
-					return nil
-				}}, nil
-			}
+	var unknown []int
+	for i, f := range files {
+		if sums[i] = f.SHA256; sums[i] == "" {
+			unknown = append(unknown, i)
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	for range min(workers, (len(files)+1)/2) {
-		g.Go(func() error { return sha256pair.SumStreams(ctx, next) })
+	g.SetLimit(workers)
+	for pair := range slices.Chunk(unknown, 2) {
+		g.Go(func() error {
+			var two [2]sha256pair.Stream
+			for k, i := range pair {
+				two[k] = sha256pair.Stream{R: files[i], Size: files[i].Size}
+			}
+			a, b, err := sha256pair.SumReaders(ctx, two[0], two[1])
+			for k, i := range pair {
+				sums[i] = hex.EncodeToString([][]byte{a, b}[k])
+			}
+			return err
+		})
 	}
 	return sums, g.Wait()
 }

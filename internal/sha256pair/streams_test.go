@@ -6,88 +6,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"testing"
 )
 
-// TestSumStreams hashes streams of all sizes; next lets the other one go alone now and then.
-func TestSumStreams(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 0))
-	for _, reluctant := range []float64{0, 0.5, 1} {
-		given, done := 0, 0
-		next := func(_ context.Context, other bool) (*Stream, error) {
-			if given == 40 || other && rng.Float64() < reluctant {
-				return nil, nil
-			}
-			n := rng.IntN(1 << rng.IntN(22))
-			if given < 4 {
-				n = given % 3 * pieceBytes
-			}
-			b := data(uint64(given), n)
-			given++
-			return &Stream{R: bytes.NewReader(b), Size: int64(n), Done: func(sum []byte) error {
-				done++
-				if want := sha256.Sum256(b); !bytes.Equal(sum, want[:]) {
-					t.Errorf("%d bytes: wrong sum", n)
-				}
-				return nil
-			}}, nil
-		}
-		if err := SumStreams(t.Context(), next); err != nil || done != 40 {
-			t.Errorf("%d streams are done: %v", done, err)
-		}
-	}
-}
-
-func TestSumStreamsErrors(t *testing.T) {
-	broken := errors.New("broken")
-	ok := func([]byte) error { return nil }
-	for name, c := range map[string]struct {
-		s    *Stream
-		err  error // of next
-		want error
-	}{
-		"next":  {nil, broken, broken},
-		"short": {&Stream{R: bytes.NewReader(make([]byte, 9)), Size: 10, Done: ok}, nil, io.ErrUnexpectedEOF},
-		"done":  {&Stream{R: bytes.NewReader(nil), Done: func([]byte) error { return broken }}, nil, broken},
-	} {
-		first := &Stream{R: bytes.NewReader(make([]byte, 1<<20)), Size: 1 << 20, Done: ok}
-		err := SumStreams(t.Context(), func(_ context.Context, other bool) (*Stream, error) {
-			if !other {
-				return first, nil
-			}
-			return c.s, c.err
-		})
-		if !errors.Is(err, c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// TestSumStreamsCancel ends in the middle of a stream.
-func TestSumStreamsCancel(t *testing.T) {
-	stop := errors.New("stopped")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	endless := &Stream{R: zeros{}, Size: 1 << 60}
-	asked := 0
-	err := SumStreams(ctx, func(_ context.Context, other bool) (*Stream, error) {
-		if !other {
-			return endless, nil
-		}
-		if asked++; asked == 3 {
-			cancel(stop)
-		}
-		return nil, nil
-	})
-	if !errors.Is(err, stop) || endless.off > 3*pieceBytes {
-		t.Errorf("at %d: %v", endless.off, err)
-	}
-}
-
-type zeros struct{}
-
-func (zeros) ReadAt(p []byte, _ int64) (int, error) { clear(p); return len(p), nil }
-
+// TestSumReaders hashes two streams of all sizes, and ends with a stream that is short, or with its context.
 func TestSumReaders(t *testing.T) {
 	sizes := []int{0, 1, pieceBytes - 1, pieceBytes, pieceBytes + 1, 3*pieceBytes + 7}
 	for _, n := range sizes {
