@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -59,6 +60,9 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 		return nil, err
 	}
 	defer src.Close()
+	if err := estimate.CheckMemory(src.model, src.plan, shares.total); err != nil {
+		return nil, err
+	}
 	for _, w := range src.plan.Warnings {
 		u.say("warning: %s", w.Text)
 	}

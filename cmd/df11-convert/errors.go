@@ -68,6 +68,7 @@ var kindHints = []struct {
 	{as[*model.CacheError], "choose another folder for the cache with HF_HUB_CACHE, or leave out --cache"},
 	{target.IsDiskFull, "free some space, or choose another disk with --work-dir or -o; what is done is kept"},
 	{as[*estimate.BudgetError], "free some space, choose another disk with --work-dir or -o, or split the work with --shard"},
+	{as[*estimate.MemoryError], "give it more with --memory, or no budget"},
 	{as[*target.SourceTargetError], "choose another target with -o or --repo-id"},
 	{as[*target.VisibilityError], "choose a private target, or --public if the licence allows it"},
 	{as[*model.SourceError], "the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},

@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -40,14 +41,49 @@ type Budget struct {
 }
 
 // Sizes behind the memory bound: the program with its runtime, and the buffers of one worker in the encoder and the
-// verifier. A counter keeps 1 KiB for every 256 KiB of weights, and a header is held as bytes and as parsed tensors.
+// verifier. A counter keeps 1 KiB for every 256 KiB of weights. A tensor is held in a header, the plan and its spans, an output
+// in the plan, its task, the ledger and the manifest: these two were measured with 10,000 outputs.
 const (
 	memoryBase      = 64 << 20
 	memoryPerWorker = 6 << 20
 	memoryPerUpload = 2 << 20
 	bytesPerCount   = 256
-	headerCopies    = 6
+	bytesPerTensor  = 1200
+	bytesPerOutput  = 5 << 10
+	leastBuffers    = 44 << 20 // the program and one worker, where every budget is at its least
 )
+
+// MemoryError says that a memory budget is too small for the tables of a model with very many tensors.
+type MemoryError struct {
+	Need, Have       int64
+	Tensors, Outputs int
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("a model of %d tensors, converted to %d files, needs at least %d bytes of memory; the budget is %d",
+		e.Tensors, e.Outputs, e.Need, e.Have)
+}
+
+// CheckMemory refuses a memory budget that cannot hold what is known of every tensor and output. 0 is no budget.
+func CheckMemory(m *model.Model, p *plan.Plan, budget int64) error {
+	need := leastBuffers + tables(m, len(p.OutputFiles))
+	if budget == 0 || budget >= need {
+		return nil
+	}
+	return &MemoryError{need, budget, nTensors(m), len(p.OutputFiles)}
+}
+
+// tables is the size of what is known of every tensor and output.
+func tables(m *model.Model, outputs int) int64 {
+	return bytesPerTensor*int64(nTensors(m)) + bytesPerOutput*int64(outputs)
+}
+
+func nTensors(m *model.Model) (n int) {
+	for _, w := range m.Listing.Weights {
+		n += len(w.Header.Tensors)
+	}
+	return n
+}
 
 // Transfers with the Hub.
 const (
@@ -60,8 +96,12 @@ const (
 	CommitFiles = 50
 )
 
-// FindNeeds computes what converting m takes within a budget. A disk that nothing fits on is a BudgetError.
+// FindNeeds computes what converting m takes within a budget. A disk that nothing fits on is a BudgetError, a memory that
+// cannot hold the model's tables a MemoryError.
 func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, error) {
+	if err := CheckMemory(m, p, b.Memory); err != nil {
+		return Needs{}, err
+	}
 	b.Workers, b.Uploads = max(1, b.Workers), max(1, b.Uploads)
 	outputs := spans.Outputs(p)
 	segments := spans.Segments(outputs, len(m.Listing.Weights))
@@ -89,7 +129,7 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 	if b.Part.Whole() {
 		n.DiskPush, n.DiskLeast = max(n.DiskPush, copies), max(n.DiskLeast, PeakCopies(p, 0, 1))
 	}
-	n.Memory = n.SpoolMemory + b.buffers(m, max(spools, largestFile(outputs))/bytesPerCount)
+	n.Memory = n.SpoolMemory + b.buffers(m, len(outputs), max(spools, largestFile(outputs))/bytesPerCount)
 	if b.Memory > 0 {
 		n.Memory = min(n.Memory, b.Memory)
 	}
@@ -180,11 +220,9 @@ func (b Budget) finishing(outputs []*spans.Output, segments [][]spans.Segment, s
 }
 
 // buffers is the memory for everything but spools. counts is the memory for the counts of exponents.
-func (b Budget) buffers(m *model.Model, counts int64) int64 {
+func (b Budget) buffers(m *model.Model, outputs int, counts int64) int64 {
 	n := memoryBase + int64(b.Workers)*memoryPerWorker + int64(b.Uploads)*memoryPerUpload + counts
-	for _, w := range m.Listing.Weights {
-		n += headerCopies * int64(len(w.Header.Raw))
-	}
+	n += 2 * tables(m, outputs) // the collector lets garbage grow to as much again
 	if !m.Local {
 		ahead := b.Buffers
 		if ahead == 0 {
