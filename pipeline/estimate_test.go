@@ -99,11 +99,7 @@ func TestEstimateUnsampled(t *testing.T) {
 func TestEstimateLimit(t *testing.T) {
 	w := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 4, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 4 << 20}))
 	c := w.client(t, func(o *hub.Options) { o.RangeBytes = 1 << 20 })
-	src, known, err := model.OpenHub(t.Context(), c, sourceRepo, "", w.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := plan.New(known.Listing, w.plan)
+	src, known, p, err := openModel(t.Context(), c, sourceRepo, w.plan)
 	if err != nil {
 		t.Fatal(err)
 	}

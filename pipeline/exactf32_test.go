@@ -172,8 +172,8 @@ func (r *patientReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestDealerErrorEndsTheRead: an error in what arrived is not held up by a source that lets the next bytes wait.
-func TestDealerErrorEndsTheRead(t *testing.T) {
+// TestScattererErrorEndsTheRead: an error in what arrived is not held up by a source that lets the next bytes wait.
+func TestScattererErrorEndsTheRead(t *testing.T) {
 	t.Parallel()
 	files := widened(t, mediumHead(), map[string][2]int{"model.embed_tokens.weight": {5, 1}})
 	w := f32World(t, nil)

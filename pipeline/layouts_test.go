@@ -48,7 +48,7 @@ func TestSourceLayouts(t *testing.T) {
 }
 
 // TestSmallDisk: a disk budget that can't hold what lies open while the files stream in order makes the run fetch by
-// ranges, task by task; the output is the same, and it is published only once the files' hashes are proved. Below the
+// ranges, output by output; the output is the same, and it is published only once the files' hashes are proved. Below the
 // need of one output the run is refused before any weight moves.
 func TestSmallDisk(t *testing.T) {
 	t.Parallel()

@@ -35,11 +35,7 @@ func TestVerifyOnGPU(t *testing.T) {
 	w.mustConvert(t)
 	check := func(gpu proof.GPU) (*proof.Report, int64) {
 		c := w.client(t)
-		src, known, err := model.OpenHub(t.Context(), c, sourceRepo, "", plan.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := plan.New(known.Listing, plan.Options{})
+		src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

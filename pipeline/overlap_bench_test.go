@@ -7,7 +7,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -57,11 +56,7 @@ func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	src, known, err := model.OpenHub(b.Context(), c, sourceRepo, "", plan.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	p, err := plan.New(known.Listing, plan.Options{})
+	src, known, p, err := openModel(b.Context(), c, sourceRepo, plan.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -31,11 +30,7 @@ func pushFrom(t *testing.T, srv *hubtest.Server, source, repo string, change fun
 	if err != nil {
 		t.Fatal(err)
 	}
-	src, known, err := model.OpenHub(t.Context(), c, source, "", plan.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := plan.New(known.Listing, plan.Options{})
+	src, known, p, err := openModel(t.Context(), c, source, plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +180,7 @@ func localParts(t *testing.T, srv *hubtest.Server, dir string, opt plan.Options)
 	}
 }
 
-// TestLocalF32OnASmallDisk: F32 weights of a folder need spools; where these do not fit, tensors are read task by task,
+// TestLocalF32OnASmallDisk: F32 weights of a folder need spools; where these do not fit, tensors are read output by output,
 // and the files are proved afterwards.
 func TestLocalF32OnASmallDisk(t *testing.T) {
 	t.Parallel()
@@ -299,7 +294,7 @@ func TestRefreshIsOneCommit(t *testing.T) {
 	sameRepo(t, everything(t, srv, "a/out"), everything(t, fresh, "a/out"))
 }
 
-// TestSmallDiskFetchesByRanges: with a disk budget below what streaming in order needs, tensors are fetched task by task
+// TestSmallDiskFetchesByRanges: with a disk budget below what streaming in order needs, tensors are fetched output by output
 // and the files are proved afterwards; the outputs are the same.
 func TestSmallDiskFetchesByRanges(t *testing.T) {
 	t.Parallel()

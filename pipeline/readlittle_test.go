@@ -17,11 +17,7 @@ func TestChecksReadLittle(t *testing.T) {
 	w := newWorld(t, m)
 	w.mustConvert(t)
 	w.ResetLog()
-	src, known, err := model.OpenHub(t.Context(), w.client(t), sourceRepo, "", plan.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := plan.New(known.Listing, plan.Options{})
+	src, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ func TestPrefixes(t *testing.T) {
 		"no hash first":  {[]ledger.Prefix{f(1, ""), f(2, "f2"), g}, []ledger.Prefix{g}},
 		"no hash last":   {[]ledger.Prefix{f(1, "f1"), g, f(2, "")}, []ledger.Prefix{g}},
 		"no hash amid":   {[]ledger.Prefix{f(1, "f1"), f(2, ""), f(3, "f3")}, nil},
+		"no hash before": {[]ledger.Prefix{f(2, "f2"), f(1, "")}, nil},
 		"no hash at all": {[]ledger.Prefix{f(1, ""), f(2, "")}, nil},
 	} {
 		task := NewTasks([]*spans.Output{{Path: "o"}})[0]

@@ -19,7 +19,7 @@ type pageData struct {
 	Anatomy, Exponents, Layers, Heat template.HTML
 }
 
-// Charts reports whether weights were read, so that there is something to draw.
+// Charts reports whether the page has charts by exponent: only if weights were read.
 func (p pageData) Charts() bool { return p.Exponents != "" }
 
 // HTML returns the report as one page without references to anything outside. The report must be finished.

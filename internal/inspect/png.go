@@ -111,7 +111,7 @@ func (c *canvas) bands(name string, bands []band, at []int, y, height int) {
 	}
 }
 
-// histogram draws how many weights have which exponent. All heights are whole numbers of pixels.
+// histogram draws the share of the weights that each exponent has. All heights are whole numbers of pixels.
 func (c *canvas) histogram(r *Report) {
 	const top, base = 420, 578
 	first, last := r.visible()
@@ -144,7 +144,7 @@ func (c *canvas) histogram(r *Report) {
 	}
 }
 
-// power writes 2 with an exponent, centred.
+// power writes 2 with an exponent, centered.
 func (c *canvas) power(x, y, exponent int) {
 	e := minus(exponent)
 	w := c.width("text", "2") + c.width("small", e)

@@ -1,3 +1,5 @@
+// Package inspect turns exponent counts and sizes of a model into figures (entropy, bits per weight against the bound,
+// headroom below the limits) and draws them as a report page and as a picture. It does not read models: its caller counts.
 package inspect
 
 import (
@@ -105,7 +107,7 @@ type Unit struct {
 	Tensors int    `json:"tensors"`
 	Weights int64  `json:"weights"`
 	Reason  string `json:"stays_bf16,omitempty"` // why it is not compressed, as the manifest has it
-	Why     string `json:"-"`                    // the reason in words, which continue "it"
+	Why     string `json:"-"`                    // the reason in words that continue a sentence after "it"
 
 	Histogram Histogram  `json:"histogram"` // of the weights that were read
 	Lengths   [256]uint8 `json:"-"`         // code length by exponent

@@ -75,7 +75,8 @@ func Card(in CardInput) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// frontMatter writes the block from the source's: keys that are no longer true are left out, and our own are added.
+// frontMatter writes the front matter. It copies the keys of the source that are true of the DF11 model too, and adds our
+// own.
 func (in CardInput) frontMatter() ([]byte, error) {
 	var out FrontMatter
 	src := in.Source
@@ -99,7 +100,7 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	return out.block()
 }
 
-// library falls back to the library that the layout implies.
+// library names the library that loads the model: as the source or the Hub states it, else as the layout implies.
 func (in CardInput) library() string {
 	implied := map[plan.Layout]string{
 		plan.Transformers: "transformers", plan.TransformersSingle: "transformers",

@@ -61,8 +61,7 @@ var reasons = map[string]string{
 	"empty":          "has no weights",
 }
 
-// ReasonText says in words why a unit stays in BF16. It returns a reason that it does not know as it is, made safe for a
-// line of Markdown.
+// ReasonText says in words why a unit stays in BF16. An unknown reason is repeated, made safe for a line of Markdown.
 func ReasonText(reason string) string {
 	if words, ok := reasons[reason]; ok {
 		return words

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,7 +94,10 @@ func configMember(dict plan.PatternDict, prefix, indent string) string {
 	}, prefix, indent))
 }
 
-// scanObject finds the members of a config's object and the style in which it is written.
+// beforeMember matches the white space before a member, which shows the line end and the indentation of an object.
+var beforeMember = regexp.MustCompile(`^[ \t\r\n]*?(?:,[ \t\r\n]*?)?(\r?\n)?([ \t]*)["}]`)
+
+// scanObject finds the members of a config's object and the style of the last member.
 func scanObject(config []byte) (*object, error) {
 	text := pyjson.Standard(config)
 	if !utf8.Valid(text) {
@@ -105,15 +109,12 @@ func scanObject(config []byte) (*object, error) {
 		return nil, errors.New("not a JSON object")
 	}
 	o := &object{members: map[string]json.RawMessage{}, end: bom + int(dec.InputOffset())}
-	o.setStyle(text[o.end:])
+	last := o.end
 	for dec.More() {
-		if len(o.members) > 0 {
-			o.setStyle(bytes.TrimPrefix(bytes.TrimLeft(text[o.end:], " \t\r\n"), []byte(",")))
-		}
 		if err := o.member(dec); err != nil {
 			return nil, err
 		}
-		o.end = bom + int(dec.InputOffset())
+		last, o.end = o.end, bom+int(dec.InputOffset())
 	}
 	if _, err := dec.Token(); err != nil {
 		return nil, err
@@ -121,10 +122,13 @@ func scanObject(config []byte) (*object, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("text after the object")
 	}
+	if style := beforeMember.FindSubmatch(text[last:]); style != nil {
+		o.newline, o.indent = string(style[1]), string(style[2])
+	}
 	return o, nil
 }
 
-// member reads one member; a repeated key keeps the value that is not null, so that no refusal is missed.
+// member reads the next member. Of a repeated key it keeps a value that is not null, so that no refusal is missed.
 func (o *object) member(dec *json.Decoder) error {
 	key, err := dec.Token()
 	if err != nil {
@@ -138,18 +142,4 @@ func (o *object) member(dec *json.Decoder) error {
 		o.members[key.(string)] = value
 	}
 	return nil
-}
-
-// setStyle takes line end and indentation from the white space in front of a member, at the start of rest.
-func (o *object) setStyle(rest []byte) {
-	space := string(rest[:len(rest)-len(bytes.TrimLeft(rest, " \t\r\n"))])
-	i := strings.LastIndexByte(space, '\n')
-	if i < 0 {
-		o.newline, o.indent = "", ""
-		return
-	}
-	o.newline, o.indent = "\n", space[i+1:]
-	if strings.HasSuffix(space[:i], "\r") {
-		o.newline = "\r\n"
-	}
 }

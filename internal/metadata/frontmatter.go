@@ -25,8 +25,8 @@ var frontMatterBlock = regexp.MustCompile(`\A(?:\x{FEFF})?\s*---[ \t]*\r?\n((?s:
 // maxFrontMatter bounds the block: real ones have a few kilobytes.
 const maxFrontMatter = 1 << 20
 
-// ParseFrontMatter reads the block of a README.md. A file without one gives nil; a block that is not a YAML mapping, or
-// not a sane one, is an error.
+// ParseFrontMatter reads the block of a README.md. A file without a block gives nil. A block that is not a YAML mapping, or
+// is nested too deep or too large, is an error.
 func ParseFrontMatter(readme []byte) (*FrontMatter, error) {
 	m := frontMatterBlock.FindSubmatch(readme)
 	if m == nil {
@@ -80,10 +80,10 @@ func plainCopy(n *yaml.Node, depth int, nLeft *int) (*yaml.Node, error) {
 	return c, nil
 }
 
-// stringNode is a string that every YAML reader takes for one, `no` and `1.0` included.
+// stringNode quotes a string where a YAML reader, old or new, could take it for another type, as with `no` and `1.0`.
 func stringNode(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
-	out, err := yaml.Marshal(s) // quotes for readers of old and new YAML alike
+	out, err := yaml.Marshal(s)
 	switch {
 	case err != nil:
 		n.Style = yaml.DoubleQuotedStyle
@@ -164,7 +164,7 @@ func (f *FrontMatter) addList(key string, values []string) {
 	}
 }
 
-// copyStrings adds a key of the source whose values must be strings: a single value stays single, a list stays a list.
+// copyStrings copies a key of the source whose values must be strings. A single value stays single, a list stays a list.
 func (f *FrontMatter) copyStrings(source *FrontMatter, key string) {
 	if n := source.get(key); n != nil && n.Kind == yaml.ScalarNode {
 		f.addText(key, source.String(key))
@@ -173,7 +173,7 @@ func (f *FrontMatter) copyStrings(source *FrontMatter, key string) {
 	f.addList(key, source.Strings(key))
 }
 
-// block writes the block with its lines of dashes.
+// block returns the YAML between its two lines of dashes.
 func (f *FrontMatter) block() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("---\n")

@@ -1,0 +1,114 @@
+package spool_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/spool"
+)
+
+// TestSpools: every kind of spool holds what is written to it in any order, ends where it ends, gives its budget back once,
+// and leaves no file; a kept one stays until it is released.
+func TestSpools(t *testing.T) {
+	o := &spans.Output{Path: "o.safetensors", Size: 3 << 20}
+	for name, c := range map[string]struct{ memory, keep bool }{"memory": {memory: true}, "file": {}, "kept file": {keep: true}} {
+		dir := t.TempDir()
+		r := &spool.Room{
+			Dir: dir, Disk: spool.NewBudget("disk", o.Size), Memory: spool.NewBudget("memory", o.Size),
+			InMemory: map[*spans.Output]bool{o: c.memory}, Keep: c.keep,
+		}
+		s, err := r.New(t.Context(), o)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		write(t, s, bytes.Repeat([]byte{2}, 2<<20), 1<<20)
+		write(t, s, bytes.Repeat([]byte{1}, 1<<20), 0)
+		check(t, name, s)
+		if budget := map[bool]*spool.Budget{true: r.Memory, false: r.Disk}[c.memory]; budget.TryAcquire(1) {
+			t.Errorf("%s: its budget is not used up", name)
+		}
+		if spool.IsKept(s) != c.keep {
+			t.Errorf("%s: is said to be kept: %v", name, !c.keep)
+		}
+		if err := spool.Leave(s); err != nil {
+			t.Error(name, err)
+		}
+		for _, budget := range []*spool.Budget{r.Memory, r.Disk} {
+			if !budget.TryAcquire(o.Size) {
+				t.Errorf("%s: the budget was not given back", name)
+			}
+			budget.Release(o.Size)
+		}
+		if _, err := os.Stat(spool.KeptPath(dir, o)); (err == nil) != c.keep {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !c.keep {
+			continue
+		}
+		again, err := r.Open(o)
+		if err != nil || again == nil {
+			t.Fatal(again, err)
+		}
+		check(t, name, again)
+		if second, err := r.Open(o); second != nil || err != nil {
+			t.Errorf("a spool is open twice, beyond the budget (%v)", err)
+		}
+		if err := errors.Join(again.Release(), again.Release()); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%s: %v is left (%v)", name, left, err)
+		}
+	}
+}
+
+func write(t *testing.T, s spool.Spool, p []byte, off int64) {
+	t.Helper()
+	if n, err := s.WriteAt(p, off); n != len(p) || err != nil {
+		t.Error(n, err)
+	}
+}
+
+// check wants 1 MiB of ones and 2 MiB of twos.
+func check(t *testing.T, name string, s spool.Spool) {
+	t.Helper()
+	p := make([]byte, 4)
+	if _, err := s.ReadAt(p, 1<<20-2); err != nil || !bytes.Equal(p, []byte{1, 1, 2, 2}) {
+		t.Errorf("%s: %v, %v", name, p, err)
+	}
+	if n, err := s.ReadAt(p, 3<<20-1); n != 1 || !errors.Is(err, io.EOF) {
+		t.Errorf("%s: %d bytes at the end, %v", name, n, err)
+	}
+}
+
+// TestInPlace: a spool of extents reads across them, and says where it ends.
+func TestInPlace(t *testing.T) {
+	a, b := bytes.NewReader([]byte("..head..")), bytes.NewReader([]byte("tail"))
+	s := spool.NewInPlace([]spool.Extent{{At: 4, Length: 3, R: b, Off: 1}, {At: 0, Length: 4, R: a, Off: 2}}, false)
+	got, err := io.ReadAll(io.NewSectionReader(s, 0, 7))
+	if string(got) != "headail" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	p := make([]byte, 4)
+	if n, err := s.ReadAt(p, 5); n != 2 || !errors.Is(err, io.EOF) || string(p[:n]) != "il" {
+		t.Errorf("%q, %v", p[:n], err)
+	}
+	short := spool.NewInPlace([]spool.Extent{{At: 0, Length: 9, R: b}}, false)
+	if _, err := short.ReadAt(make([]byte, 9), 0); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a source that is shorter than its extent: %v", err)
+	}
+}
+
+// TestBudgetRefusesTheImpossible: a request above the whole budget would wait for ever.
+func TestBudgetRefusesTheImpossible(t *testing.T) {
+	if err := spool.NewBudget("disk", 10).Acquire(t.Context(), 11); err == nil {
+		t.Error("11 of 10 bytes are granted")
+	}
+	if err := spool.NewBudget("disk", 0).Acquire(t.Context(), 1<<60); err != nil {
+		t.Errorf("without a limit: %v", err)
+	}
+}
