@@ -6,43 +6,46 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+
+	"github.com/gofrs/flock"
 )
 
 // ErrLocked says that another process holds the lock.
 var ErrLocked = errors.New("locked by another process")
 
 // Lock is a held lock.
-type Lock struct{ f *os.File }
+type Lock struct{ f *flock.Flock }
 
 // Acquire creates the file at path if need be and locks it. The error wraps ErrLocked if somebody else has it.
 func Acquire(path string) (*Lock, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+		f := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
+		locked, err := f.TryLock()
 		if err != nil {
 			return nil, fmt.Errorf("lock: %w", err)
 		}
-		if err := lock(f); err != nil {
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
+		if !locked {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, ErrLocked), f.Close())
 		}
-		there, err := isAt(f, path)
+		there, err := isAt(f)
 		if err == nil && there {
 			return &Lock{f}, nil
 		}
-		f.Close() // its holder has removed it meanwhile, so that it keeps nobody out
+		_ = f.Close() // its holder has removed it meanwhile, so that it keeps nobody out
 		if err != nil {
 			return nil, fmt.Errorf("lock: %w", err)
 		}
 	}
 }
 
-// isAt tells whether an open file is the one at path.
-func isAt(f *os.File, path string) (bool, error) {
+// isAt reports whether the locked file is still the one at its path.
+func isAt(f *flock.Flock) (bool, error) {
 	mine, err := f.Stat()
 	if err != nil {
 		return false, err
 	}
-	there, err := os.Stat(path)
+	there, err := os.Stat(f.Path())
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -53,4 +56,11 @@ func isAt(f *os.File, path string) (bool, error) {
 func (l *Lock) Release() error { return l.f.Close() }
 
 // Remove removes the file and gives the lock back. Nobody can hold another lock on the path before that.
-func (l *Lock) Remove() error { return remove(l.f) }
+func (l *Lock) Remove() error {
+	if runtime.GOOS == "windows" { // where an open file can't be removed; it stays if somebody else has taken it by now
+		err := l.Release()
+		_ = os.Remove(l.f.Path())
+		return err
+	}
+	return errors.Join(os.Remove(l.f.Path()), l.Release())
+}
