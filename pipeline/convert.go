@@ -124,8 +124,8 @@ func (c *converter) convert(ctx context.Context, t *fetch.Task) (*made, error) {
 	for {
 		m, err := c.write(ctx, t, coded)
 		// The limit on shared memory shows only while encoding. The unit then stays in BF16 and the file is laid out again.
-		unsupported := (*unitUnsupported)(nil)
-		if !errors.As(err, &unsupported) {
+		unsupported, ok := errors.AsType[*unitUnsupported](err)
+		if !ok {
 			return m, err
 		}
 		t.Reasons[unsupported.index] = string(unsupported.err.Reason)
@@ -150,7 +150,7 @@ func finishCounts(t *fetch.Task) ([]*encoder.Unit, error) {
 		}
 		e, err := t.Counters[i].Finish()
 		t.Counters[i] = nil // of a whole model they would take gigabytes
-		if unsupported := (*encoder.UnsupportedError)(nil); errors.As(err, &unsupported) {
+		if unsupported, ok := errors.AsType[*encoder.UnsupportedError](err); ok {
 			t.Reasons[i] = string(unsupported.Reason)
 			continue
 		}
@@ -214,7 +214,7 @@ func (c *converter) fill(ctx context.Context, m *made, layout *safetensors.Layou
 	}
 	for i, u := range m.task.Units {
 		r, err := c.unit(ctx, m, layout, i, coded[i])
-		if unsupported := (*encoder.UnsupportedError)(nil); errors.As(err, &unsupported) {
+		if unsupported, ok := errors.AsType[*encoder.UnsupportedError](err); ok {
 			return &unitUnsupported{i, unsupported}
 		}
 		if err != nil {

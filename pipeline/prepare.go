@@ -51,7 +51,7 @@ func prepare(ctx context.Context, opt Options) (*conversion, error) {
 
 // open reads what the targets hold into one ledger, whose journal is kept in the folder from then on.
 func (c *conversion) open(ctx context.Context, owner target.Owner) error {
-	unchanged, err := c.sourceUnchanged(ctx, c.folder.Manifest())
+	unchanged, err := c.sourceUnchanged(ctx, c.folder.Manifest)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner) (err erro
 	if c.repo, err = target.OpenRepo(ctx, *c.Push, owner, c.journalName(), c.Model, c.Source); err != nil {
 		return err
 	}
-	unchanged, err := c.sourceUnchanged(ctx, c.repo.Manifest())
+	unchanged, err := c.sourceUnchanged(ctx, c.repo.Manifest)
 	if err != nil {
 		return err
 	}

@@ -171,7 +171,7 @@ func (p *publisher) commit(ctx context.Context, batch []ledger.Output) error {
 		o, _ := p.ledger.Output(path)
 		return o.Committed || brought[path]
 	}
-	journal := p.ledger.ForRepo(p.repo.Claims(), batch, p.files.checkpoints(p.ledger, done))
+	journal := p.ledger.ForRepo(p.repo.Claims, batch, p.files.checkpoints(p.ledger, done))
 	if err := p.repo.Commit(ctx, batch, journal); err != nil {
 		return err
 	}

@@ -2,8 +2,9 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/estimate"
@@ -93,27 +94,19 @@ func (a *attempt) fitBeside(resumable map[*fetch.Task][]ledger.Tensor) bool {
 // resume takes up one spool, if there is room for it and its bytes are right.
 func (a *attempt) resume(ctx context.Context, t *fetch.Task, tensors []ledger.Tensor) (ok bool, err error) {
 	s, err := a.room.Open(t.Output)
-	if s != nil {
-		err = t.Resume(ctx, s, tensors, a.files)
-	}
-	switch {
-	case ctx.Err() != nil:
-		if s != nil {
-			_ = spool.Leave(s)
-		}
-		return false, context.Cause(ctx)
-	case err != nil:
-		if !os.IsNotExist(err) {
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
 			a.Log.Warn("a kept spool is of no use", "output", t.Path, "err", err)
 		}
-		if s != nil {
-			err = s.Release()
-		} else {
-			err = nil
-		}
-		return false, err
-	case s == nil:
 		return false, nil
+	}
+	err = t.Resume(ctx, s, tensors, a.files)
+	if ctx.Err() != nil {
+		return false, errors.Join(context.Cause(ctx), spool.Leave(s))
+	}
+	if err != nil {
+		a.Log.Warn("a kept spool is of no use", "output", t.Path, "err", err)
+		return false, s.Release()
 	}
 	a.Progress.Fetched.Add(t.Arrived())
 	a.Log.Info("spool taken up", "output", t.Path, "bytes", t.Arrived(), "of", t.Size)
@@ -123,15 +116,12 @@ func (a *attempt) resume(ctx context.Context, t *fetch.Task, tensors []ledger.Te
 // trimCheckpoints forgets what is said of source files that have to be read again. Where an output was made of bytes that no
 // hash has seen, streaming the rest proves nothing, and the file is to be proved.
 func (a *attempt) trimCheckpoints() {
-	held := map[string]map[int64]bool{}
+	tasks := map[*spans.Output]*fetch.Task{}
 	for _, t := range a.tasks {
-		held[t.Path] = map[int64]bool{}
-		for _, x := range a.ledger.Tensors(t.Path) {
-			held[t.Path][x.At] = true
-		}
+		tasks[t.Output] = t
 	}
 	needed := func(d spans.Delivery) bool { return !a.ledger.Done(d.Output.Path) }
-	missing := func(d spans.Delivery) bool { return needed(d) && !held[d.Output.Path][d.At] }
+	missing := func(d spans.Delivery) bool { return needed(d) && !tasks[d.Output].Holds(d.At) }
 	for _, f := range a.files {
 		if _, final := a.ledger.Final(f.Path); final && f.FirstNeeded(needed) < f.Size {
 			a.ledger.TrimCheckpoints(f.Path, -1)

@@ -51,16 +51,16 @@ func (e *BrokenSourceError) Hint() string {
 
 // brokenFile names the source file whose bytes an error found to be wrong; "" for any other error.
 func brokenFile(err error) string {
-	if e := (*model.SourceError)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*model.SourceError](err); ok {
 		return e.File
 	}
-	if e := (*fetch.HeaderError)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*fetch.HeaderError](err); ok {
 		return e.File
 	}
-	if e := (*ProofError)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*ProofError](err); ok {
 		return e.File
 	}
-	if e := (*fetch.Error)(nil); errors.As(err, &e) && (errors.Is(err, hub.ErrChanged) || errors.Is(err, hub.ErrCorrupt)) {
+	if e, ok := errors.AsType[*fetch.Error](err); ok && (errors.Is(err, hub.ErrChanged) || errors.Is(err, hub.ErrCorrupt)) {
 		return e.File // the commit is pinned, so it is the store that is wrong
 	}
 	return ""
@@ -97,8 +97,7 @@ func (r *retry) after(ctx context.Context, err error) error {
 // discard forgets a source file and every output made from it. Of the outputs whose bytes came by ranges, under no hash, those
 // of this run go, or all if a proof has failed.
 func (r *retry) discard(file string, cause error) error {
-	proof := (*ProofError)(nil)
-	failed := errors.As(cause, &proof)
+	_, failed := errors.AsType[*ProofError](cause)
 	made := r.madeFrom(file)
 	valid := func(o ledger.Output) bool {
 		bound := slices.ContainsFunc(o.Prefixes, func(p ledger.Prefix) bool { return p.File == file })
@@ -134,14 +133,12 @@ func (r *retry) madeFrom(file string) map[string]bool {
 
 // countInexact makes an InexactError that ended a conversion speak of the whole model, if that costs no transfer.
 func (c *conversion) countInexact(ctx context.Context, err error) error {
-	inexact := (*exactf32.InexactError)(nil)
-	if !c.Model.Local || !errors.As(err, &inexact) {
+	if _, inexact := errors.AsType[*exactf32.InexactError](err); !inexact || !c.Model.Local {
 		return err
 	}
-	if all := exactf32.CheckAll(ctx, c.Source, c.Plan); errors.As(all, &inexact) {
+	all := exactf32.CheckAll(ctx, c.Source, c.Plan)
+	if _, inexact := errors.AsType[*exactf32.InexactError](all); inexact {
 		return all
-	} else if all != nil {
-		return errors.Join(err, all)
 	}
-	return err
+	return errors.Join(err, all)
 }

@@ -50,7 +50,7 @@ func Verify(ctx context.Context, opt Options) (*Report, error) {
 		Layout: opt.Plan.Layout, Level: opt.Level,
 	}
 	err := v.run(ctx)
-	if inexact := (*exactf32.InexactError)(nil); errors.As(err, &inexact) {
+	if inexact, ok := errors.AsType[*exactf32.InexactError](err); ok {
 		err = model.Invalidf("", "stored as BF16, but in the original %v", inexact)
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -47,10 +48,10 @@ func (r *Room) budget(o *spans.Output) *Budget {
 	return r.Disk
 }
 
-// Open opens the kept spool of an output for a run that goes on with it; nil if there is no room for it now.
+// Open opens the kept spool of an output for a run that goes on with it, if there is room for it now.
 func (r *Room) Open(o *spans.Output) (Spool, error) {
 	if r.InMemory[o] || !r.Disk.TryAcquire(o.Size) {
-		return nil, nil
+		return nil, errors.New("there is no room for it on disk")
 	}
 	s, err := OpenKept(KeptPath(r.Dir, o))
 	if err != nil {

@@ -54,8 +54,8 @@ func TestSpools(t *testing.T) {
 			t.Fatal(again, err)
 		}
 		check(t, name, again)
-		if second, err := r.Open(o); second != nil || err != nil {
-			t.Errorf("a spool is open twice, beyond the budget (%v)", err)
+		if second, err := r.Open(o); second != nil || err == nil {
+			t.Error("a spool is open twice, beyond the budget")
 		}
 		if err := errors.Join(again.Release(), again.Release()); err != nil {
 			t.Error(err)

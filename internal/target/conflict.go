@@ -55,9 +55,9 @@ type place interface {
 
 // holdings is what a target holds before a run.
 type holdings struct {
-	manifest *metadata.Manifest // of a finished conversion; nil if there is none
+	Manifest *metadata.Manifest // of a finished conversion; nil if there is none
+	Claims   []string           // weight files that are ours, or will be
 	owned    map[string]bool    // weight files that this conversion, or another one of the source, has made
-	claims   []string           // weight files that are ours, or will be
 }
 
 // take finds out what a target holds, and which of its weight files are this conversion's. Weight files of others are a
@@ -77,11 +77,11 @@ func (w Owner) take(ctx context.Context, p place) (h holdings, err error) {
 			journals = append(journals, name)
 		}
 	}
-	if h.manifest, err = readManifest(ctx, p); err != nil {
+	if h.Manifest, err = readManifest(ctx, p); err != nil {
 		return h, err
 	}
 	h.owned = map[string]bool{}
-	if m := h.manifest; m != nil && w.is(m.Plan.Digest, m.Source.Repo) {
+	if m := h.Manifest; m != nil && w.is(m.Plan.Digest, m.Source.Repo) {
 		for _, o := range m.Outputs {
 			h.owned[o.Path] = true
 		}
@@ -100,7 +100,7 @@ func (w Owner) take(ctx context.Context, p place) (h holdings, err error) {
 			}
 		}
 	}
-	h.claims = w.claims(found, h.owned)
+	h.Claims = w.claims(found, h.owned)
 	if !w.Force {
 		err = w.refuse(p, found, h)
 	}
@@ -149,7 +149,7 @@ func (w Owner) refuse(p place, found []string, h holdings) error {
 	if len(e.Files)+len(e.Overwritten) == 0 {
 		return nil
 	}
-	if m := h.manifest; m != nil && !w.is(m.Plan.Digest, m.Source.Repo) {
+	if m := h.Manifest; m != nil && !w.is(m.Plan.Digest, m.Source.Repo) {
 		e.Of = m.Source.Repo
 	}
 	return e

@@ -133,9 +133,6 @@ func (f *Folder) read(_ context.Context, name string) ([]byte, error) {
 // Path is where a file of the result lies.
 func (f *Folder) Path(name string) string { return filepath.Join(f.dir, filepath.FromSlash(name)) }
 
-// Manifest is that of the finished conversion that the folder held; nil if there was none.
-func (f *Folder) Manifest() *metadata.Manifest { return f.manifest }
-
 // Ledger reads what earlier runs have done in the folder: from their journal, else from the manifest of a finished
 // conversion, unless the source has changed since. Outputs that are gone or differ from what it says are not in it.
 func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, error) {
@@ -145,14 +142,14 @@ func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, er
 		err = l.Read(journal)
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
-		if of := ledger.OfManifest(f.manifest, f.owner.Digest, f.part, f.Stays); of != nil && unchanged {
+		if of := ledger.OfManifest(f.Manifest, f.owner.Digest, f.part, f.Stays); of != nil && unchanged {
 			l = of
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	l.Claim(f.owner.Source, f.claims)
+	l.Claim(f.owner.Source, f.Claims)
 	l.RequireHere(func(o ledger.Output) bool { return ctx.Err() == nil && f.sum(ctx, o.Path, o.Size) == o.SHA256 })
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -185,10 +182,10 @@ func (f *Folder) Save(l *ledger.Ledger) error { return l.Save(f.journal()) }
 // Begin is called once the first journal claims the files that the run will write. If the folder holds a finished conversion
 // by another plan, it does not look finished from then on: its weights are overwritten one by one.
 func (f *Folder) Begin() error {
-	if f.manifest == nil || f.manifest.Plan.Digest == f.owner.Digest {
+	if f.Manifest == nil || f.Manifest.Plan.Digest == f.owner.Digest {
 		return nil
 	}
-	for _, o := range f.manifest.Outputs {
+	for _, o := range f.Manifest.Outputs {
 		if o.Kind == metadata.KindConfig && filepath.IsLocal(filepath.FromSlash(o.Path)) {
 			if err := f.Remove(o.Path); err != nil {
 				return err
@@ -217,7 +214,7 @@ func (f *Folder) Remove(name string) error {
 
 // Finish removes the weights that former plans have left, and writes the side files. Copied ones are there.
 func (f *Folder) Finish(_ context.Context, r *Result) error {
-	for _, name := range f.claims {
+	for _, name := range f.Claims {
 		if !f.owner.names[name] {
 			if err := f.Remove(name); err != nil {
 				return err

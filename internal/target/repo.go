@@ -16,7 +16,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -139,22 +138,16 @@ func (r *Repo) read(ctx context.Context, name string) ([]byte, error) {
 	return r.Hub.ReadFile(ctx, r.Repo, r.at.parent, name, maxJournalBytes)
 }
 
-// Manifest is that of the finished conversion that main held; nil if there was none.
-func (r *Repo) Manifest() *metadata.Manifest { return r.manifest }
-
-// Claims are the weight files of the repo that are this conversion's, or will be.
-func (r *Repo) Claims() []string { return r.claims }
-
 // Ledger reads what earlier runs have published. In a finished conversion by this plan, of a source that is unchanged, that is
 // what the manifest lists. While main holds another finished conversion, work goes to a branch of the plan's own.
 func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, error) {
 	if unchanged {
-		if l := ledger.OfManifest(r.manifest, r.owner.Digest, r.part, false); l != nil {
+		if l := ledger.OfManifest(r.Manifest, r.owner.Digest, r.part, false); l != nil {
 			l.Invalidate(r.confirms)
 			return l, nil
 		}
 	}
-	finished := r.manifest != nil
+	finished := r.Manifest != nil
 	if !finished {
 		var err error
 		if finished, err = hasConfig(ctx, r); err != nil {
