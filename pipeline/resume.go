@@ -116,12 +116,18 @@ func (a *attempt) resume(ctx context.Context, t *fetch.Task, tensors []ledger.Te
 // trimCheckpoints forgets what is said of source files that have to be read again. Where an output was made of bytes that no
 // hash has seen, streaming the rest proves nothing, and the file is to be proved.
 func (a *attempt) trimCheckpoints() {
-	tasks := map[*spans.Output]*fetch.Task{}
+	type place struct {
+		output string
+		at     int64
+	}
+	held := map[place]bool{}
 	for _, t := range a.tasks {
-		tasks[t.Output] = t
+		for _, x := range a.ledger.Tensors(t.Path) {
+			held[place{t.Path, x.At}] = true
+		}
 	}
 	needed := func(d spans.Delivery) bool { return !a.ledger.Done(d.Output.Path) }
-	missing := func(d spans.Delivery) bool { return needed(d) && !tasks[d.Output].Holds(d.At) }
+	missing := func(d spans.Delivery) bool { return needed(d) && !held[place{d.Output.Path, d.At}] }
 	for _, f := range a.files {
 		if _, final := a.ledger.Final(f.Path); final && f.FirstNeeded(needed) < f.Size {
 			a.ledger.TrimCheckpoints(f.Path, -1)

@@ -159,7 +159,7 @@ func (f *Fetcher) file(ctx context.Context, file *File) error {
 
 // needs reports whether an unfinished task lacks the tensor of a delivery.
 func (f *Fetcher) needs(d spans.Delivery) bool {
-	return !f.Ledger.Done(d.Output.Path) && !f.byOutput[d.Output].Holds(d.At)
+	return !f.Ledger.Done(d.Output.Path) && !f.byOutput[d.Output].holds(d.At)
 }
 
 // outputsInTurn fetches each unfinished output by itself; those first that an earlier run has begun, which hold budget.
@@ -171,7 +171,7 @@ func (f *Fetcher) outputsInTurn(ctx context.Context) error {
 			continue
 		}
 		for _, file := range f.Files {
-			needs := func(d spans.Delivery) bool { return d.Output == t.Output && !t.Holds(d.At) }
+			needs := func(d spans.Delivery) bool { return d.Output == t.Output && !t.holds(d.At) }
 			if err := f.ranges(ctx, file, needs); err != nil {
 				return &Error{file.Path, err}
 			}

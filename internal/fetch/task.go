@@ -83,8 +83,8 @@ func (t *Task) add(u *spans.Unit, at int64, p []byte) {
 // complete reports whether every byte has arrived.
 func (t *Task) complete() bool { return t.left.Load() == 0 }
 
-// Holds reports whether an earlier run has left the tensor at a spool offset.
-func (t *Task) Holds(at int64) bool { return t.held[at] }
+// holds reports whether an earlier run has left the tensor at a spool offset.
+func (t *Task) holds(at int64) bool { return t.held[at] }
 
 // bind records which prefix of a source file a tensor that has arrived belongs to; the last one of a file covers those
 // before. A tensor that came under no hash, with an empty sum, leaves the output unbound to the whole file.
