@@ -5,8 +5,7 @@ package encoder
 // pieceElems is how many exponents countBandAVX2 holds at a time: at most 255 for each of a vector's 32 byte counters.
 const pieceElems = 4096
 
-// bandCounts is the state of countBandAVX2, which counts 16 neighboring symbols and one other by comparing, and all
-// remaining symbols one by one.
+// bandCounts is the state of countBandAVX2, which counts 17 symbols by comparing and all others one by one.
 type bandCounts struct {
 	symbols [17][32]byte // each of them 32 times; the last is not in the band
 	counts  [17][4]uint64
@@ -17,8 +16,7 @@ type bandCounts struct {
 // maxOthers is the share of symbols outside the band, one in so many, above which counting pairs is faster.
 const maxOthers = 200
 
-// countAVX2 counts with a band around the exponents that were most frequent in the previous piece. If that band leaves
-// out too many, it counts pairs.
+// countAVX2 counts with a band around the most frequent exponents of the last piece, or pairs if too many lie outside it.
 func countAVX2(t *tally, h *histogram, bf16 []byte) {
 	low, extra, ok := t.band()
 	nPieces := len(bf16) / (2 * pieceElems)

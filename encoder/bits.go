@@ -5,16 +5,14 @@ import (
 	"math/bits"
 )
 
-// octetBits is the length of an octet of windows, the unit in which blocks own
-// the output: its gaps fill 5 whole bytes, docs/format.md §7.
+// octetBits is the length of an octet of windows, the unit in which blocks own the output: 5 bytes of gaps, docs/format.md §7.
 const octetBits = 8 * windowBits
 
 // slack is how far the bit writer and the append loops may store beyond the bytes that count.
 const slack = len(stretch{})
 
-// bitWriter holds the end of the coded stream and, in step with it, of the mark stream: one bit per bit, set where a
-// code starts. It writes 8 bytes at a time to the same offset of two buffers, so the bytes behind that offset may hold
-// anything.
+// bitWriter holds the end of the coded stream and, in step with it, of the mark stream: one bit per bit, set where a code
+// starts. It stores 8 bytes at a time at the same offset of both; what lies behind that offset is void.
 type bitWriter struct {
 	code, mark uint64 // the last n bits are waiting, what is above them is void
 	n          uint   // 0..7 between appends

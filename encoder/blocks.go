@@ -1,6 +1,7 @@
 package encoder
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -41,14 +42,7 @@ type Memory []byte
 
 // ReadAt implements io.ReaderAt.
 func (m Memory) ReadAt(p []byte, off int64) (int, error) {
-	if off < 0 || off > int64(len(m)) {
-		return 0, io.EOF
-	}
-	n := copy(p, m[off:])
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
+	return bytes.NewReader(m).ReadAt(p, off)
 }
 
 // WriteAt implements io.WriterAt; the slice does not grow.
@@ -71,15 +65,13 @@ func (s *source) read(first, end int64) ([]byte, error) {
 	if m, ok := s.r.(Memory); ok && 2*end <= int64(len(m)) {
 		return m[off:][:n], nil
 	}
-	if cap(s.buf) < n {
-		s.buf = make([]byte, n)
-	}
-	got, err := s.r.ReadAt(s.buf[:n], off)
+	s.buf = grow(s.buf, n)
+	got, err := s.r.ReadAt(s.buf, off)
 	if got < n {
 		if err == nil || err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, fmt.Errorf("read %d bytes at %d: %w", n, off, err)
 	}
-	return s.buf[:n], nil
+	return s.buf, nil
 }

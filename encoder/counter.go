@@ -1,6 +1,7 @@
 package encoder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,17 +9,13 @@ import (
 	"sync"
 )
 
-// blockElems is how many weights one block holds: small enough for a block's buffers to stay in a core's own cache,
-// large enough for its system calls not to show.
+// blockElems is how many weights a block holds: its buffers stay in a core's own cache, and system calls do not show.
 const blockElems = 128 << 10
 
-// Options choose how the work is done; no option changes a byte of the output.
-// The zero value is the fastest variant this machine can run.
+// Options choose how the work is done. No option changes a byte; the zero value is the fastest variant of this machine.
 type Options struct {
-	// Variant names one of Variants, empty for the best of them.
-	Variant string
-
-	block int // elements per block, 0 for blockElems; a knob for tests
+	Variant string // one of Variants; "" means the best of them
+	block   int    // elements per block, 0 for blockElems; a knob for tests
 }
 
 // Counter is pass 1 over a unit: it counts the exponents of every block.
@@ -35,9 +32,8 @@ type Counter struct {
 	err    error         // the first misuse of Add
 }
 
-// NewCounter starts pass 1 of a unit. sizes holds the number of elements of each of its tensors in attribute order,
-// which is part of the format; it is not kept. A unit without elements is an error, one beyond the limits of
-// docs/format.md §9 an *UnsupportedError.
+// NewCounter starts pass 1 of a unit. sizes, not kept, has the number of elements of each tensor in attribute order, which is
+// part of the format. A unit beyond the limits of docs/format.md §9 is an *UnsupportedError; having no elements is an error too.
 func NewCounter(sizes []int64) (*Counter, error) { return Options{}.NewCounter(sizes) }
 
 // NewCounter is like the function NewCounter with the receiver's options.
@@ -46,10 +42,7 @@ func (o Options) NewCounter(sizes []int64) (*Counter, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Counter{block: int64(o.block), loops: loops}
-	if c.block == 0 {
-		c.block = blockElems
-	}
+	c := &Counter{block: int64(cmp.Or(o.block, blockElems)), loops: loops}
 	for i, n := range sizes {
 		if n < 0 {
 			return nil, fmt.Errorf("tensor %d has %d elements", i, n)
@@ -67,9 +60,8 @@ func (o Options) NewCounter(sizes []int64) (*Counter, error) {
 	return c, nil
 }
 
-// Add counts the elements from number elem on, given as little-endian BF16. Pieces may come in any order and
-// concurrently, but every element of the unit must be added exactly once. bf16 is borrowed until Add returns. A piece
-// that does not fit the unit is reported by Finish.
+// Add counts the elements from number elem on, little-endian BF16 that is borrowed until Add returns. Pieces may come in any
+// order and concurrently, but each element exactly once. Finish reports a piece that does not fit the unit.
 func (c *Counter) Add(elem int64, bf16 []byte) {
 	n := int64(len(bf16) / 2)
 	if len(bf16)%2 != 0 || elem < 0 || elem > c.nElems-n {
@@ -123,9 +115,7 @@ func (c *Counter) setLast(symbol byte) {
 func (c *Counter) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil {
-		c.err = err
-	}
+	c.err = cmp.Or(c.err, err)
 }
 
 // AddAll is pass 1 over a whole source, the unit's 2N bytes, with the given number of workers (at least 1).
@@ -144,9 +134,8 @@ func (c *Counter) AddAll(ctx context.Context, src io.ReaderAt, workers int) erro
 	})
 }
 
-// Finish ends pass 1. It reports pieces that were missing or did not fit, and with an *UnsupportedError every limit of
-// the format that the histograms show; only shared memory may be left to Unit.Encode, in close cases. No Add may be
-// running or follow.
+// Finish ends pass 1; no Add may be running or follow. It reports pieces that were missing or did not fit, and with an
+// *UnsupportedError every limit that the histograms show; only close cases of shared memory are left to Unit.Encode.
 func (c *Counter) Finish() (*Unit, error) {
 	total, err := c.total()
 	if err != nil {

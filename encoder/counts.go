@@ -64,8 +64,7 @@ func (h *histogram) add(bf16 []byte) {
 	}
 }
 
-// collect moves nPairs pairs from the tables to h. It looks among the known
-// exponents first, which is all there is but for the first pieces.
+// collect moves nPairs pairs from the tables to h: first those of known exponents, which are nearly always all.
 func (t *tally) collect(h *histogram, nPairs uint64) {
 	for _, s1 := range t.known {
 		for _, s0 := range t.known {

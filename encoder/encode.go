@@ -39,10 +39,10 @@ func (u *Unit) writeSmall(positions []uint32, dst Dst) error {
 	if err := writeAt(dst.LUTs, NameLUTs, u.rows, 0); err != nil {
 		return err
 	}
-	if err := writeAt(dst.OutputPositions, NameOutputPositions, appendUint32s(nil, positions), 0); err != nil {
+	if err := writeAt(dst.OutputPositions, NameOutputPositions, littleEndian(positions), 0); err != nil {
 		return err
 	}
-	return writeAt(dst.SplitPositions, NameSplitPositions, appendInt64s(nil, u.splitPositions()), 0)
+	return writeAt(dst.SplitPositions, NameSplitPositions, littleEndian(u.splitPositions()), 0)
 }
 
 func writeAt(w io.WriterAt, name string, p []byte, off int64) error {

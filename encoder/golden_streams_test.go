@@ -48,7 +48,7 @@ func TestGoldenStreams(t *testing.T) {
 			want := &Encoded{
 				EncodedExponent: coded[s.Offset:][:s.Bytes],
 				SignMantissa:    make([]byte, s.N),
-				OutputPositions: appendUint32s(nil, s.Positions),
+				OutputPositions: littleEndian(s.Positions),
 				Gaps:            s.gaps(t),
 			}
 			for i := range want.SignMantissa {
@@ -98,7 +98,7 @@ func (s streamCase) weights(symbols []byte) []byte {
 }
 
 func (s streamCase) check(t *testing.T, got *Encoded, coded []byte) string {
-	if d := diffBytes(got.OutputPositions, appendUint32s(nil, s.Positions)); d != "" {
+	if d := diffBytes(got.OutputPositions, littleEndian(s.Positions)); d != "" {
 		return "output_positions: " + d
 	}
 	if s.Runs != nil {

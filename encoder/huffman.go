@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// eof is the end symbol of the code. It has a leaf in every tree but no symbol
-// number; in orderings it counts as -1, docs/format.md §1.
+// eof is the end symbol of the code: a leaf of every tree. In orderings it counts as -1, docs/format.md §1.
 const eof = -1
 
 // histogram counts the exponents of a unit or a block, docs/format.md §3.
@@ -58,9 +57,8 @@ func byKey(a, b *node) int {
 	return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.head, b.head))
 }
 
-// buildTree makes the Huffman tree of docs/format.md §4: EOF has weight 1 and is a leaf beside one leaf per entry; the
-// two nodes with the smallest keys are joined, the smallest as the 0 child, until one node is left. entries must not be
-// empty.
+// buildTree makes the Huffman tree of docs/format.md §4 from at least one entry: EOF, of weight 1, and each entry are leaves;
+// the two nodes with the smallest keys are joined, the smallest as the 0 child, until one node is left.
 func buildTree(entries []entry) *node {
 	queue := []*node{{weight: 1, head: eof}}
 	for _, e := range entries {

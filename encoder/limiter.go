@@ -22,9 +22,8 @@ func (h *histogram) entries() []entry {
 	return list
 }
 
-// buildCodebook makes the official code of a histogram that is not empty: Huffman as in docs/format.md §4, then the
-// limiter of §5 while the longest code, EOF included, exceeds 32 bits. Each round starts from the original counts and
-// sets the k smallest of them to 1, k = 2, 3, ...
+// buildCodebook makes the official code of a histogram that is not empty: Huffman as in docs/format.md §4, then, while a code,
+// EOF's included, exceeds 32 bits, the limiter of §5, which sets the k smallest of the original counts to 1, k = 2, 3, …
 func buildCodebook(h *histogram) *codebook {
 	original := h.entries()
 	tree := buildTree(original)
@@ -49,7 +48,10 @@ func buildCodebook(h *histogram) *codebook {
 func smallest(list []entry, k int) (chosen []int, tied bool) {
 	sorted := slices.SortedFunc(slices.Values(list), func(a, b entry) int { return cmp.Compare(a.count, b.count) })
 	tied = sorted[k-1].count == sorted[k].count && sorted[k].count != 1
-	p := newPartition(list)
+	p := &partition{list: list, at: make([]int, len(list))}
+	for i := range p.at {
+		p.at[i] = i
+	}
 	if k == 2 {
 		p.selectFirst(3)
 	} else {
@@ -63,14 +65,6 @@ func smallest(list []entry, k int) (chosen []int, tied bool) {
 type partition struct {
 	list []entry
 	at   []int
-}
-
-func newPartition(list []entry) *partition {
-	p := &partition{list: list, at: make([]int, len(list))}
-	for i := range p.at {
-		p.at[i] = i
-	}
-	return p
 }
 
 func (p *partition) count(i int) uint64 { return p.list[p.at[i]].count }

@@ -2,8 +2,7 @@ package encoder
 
 import "fmt"
 
-// stripElems is how many elements the inner loops take at a time: few enough for a loop's output to stay in the
-// first-level cache until the next loop reads it.
+// stripElems is how many elements inner loops take at a time: the next loop finds them in the first-level cache.
 const stripElems = 2048
 
 // stretch is the part of a coded or mark stream that one call of an append loop may fill: at most 7 bytes for each

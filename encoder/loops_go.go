@@ -28,8 +28,7 @@ func pairsGo(p *pairCounts, bf16 []byte) {
 	}
 }
 
-// lanesGo counts the exponents in bf16, a multiple of 16 bytes; neighbors go
-// to different tables, so that equal ones do not wait for each other.
+// lanesGo counts exponents, a multiple of 8. Neighbors go to different tables, so that equal ones do not wait.
 func lanesGo(lanes *[8][256]uint32, bf16 []byte) {
 	for i := 0; i < len(bf16)-15; i += 16 {
 		x := binary.LittleEndian.Uint64(bf16[i:i+8]) >> 7

@@ -2,9 +2,8 @@ package encoder
 
 import "encoding/binary"
 
-// Naive splits bf16 and adds its exponents to counts with the plainest loop: one weight at a time, one histogram. It is
-// the measuring stick for Split and for whole units, not a part of the codec. signMantissa has room for one byte per
-// weight.
+// Naive splits bf16 and adds its exponents to counts with the plainest loop: one weight at a time, one histogram. It measures
+// Split and whole units and is no part of the codec. signMantissa has one byte per weight.
 func Naive(signMantissa []byte, counts *[256]uint64, bf16 []byte) {
 	for i := range signMantissa {
 		w := binary.LittleEndian.Uint16(bf16[2*i:])

@@ -20,8 +20,7 @@ type planeCounts struct {
 // maxOtherPlanes is the share of symbols that were not chosen, one in so many, above which counting pairs is faster.
 const maxOtherPlanes = 20
 
-// countAVX512 counts by bit planes, with the symbols that were chosen before if they still served
-// the last piece. If no choice would have, it counts pairs.
+// countAVX512 counts by bit planes, with the last chosen symbols if they still serve, or pairs if no choice would.
 func countAVX512(t *tally, h *histogram, bf16 []byte) {
 	w := &t.state.planes
 	nBatches := len(bf16) / (2 * batchElems)

@@ -68,7 +68,7 @@ func encodeReference(book *codebook, sizes []int64, bf16 []byte) *Encoded {
 	}
 	r.positions = append(r.positions, uint32(n))
 	e.EncodedExponent, e.Gaps = r.coded, r.packed()
-	e.OutputPositions = appendUint32s(nil, r.positions)
+	e.OutputPositions = littleEndian(r.positions)
 	e.LUTs, _ = book.luts()
 	var sum int64
 	for _, s := range sizes[:len(sizes)-1] {

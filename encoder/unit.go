@@ -156,16 +156,8 @@ func (u *Unit) Tensors() []StoredTensor {
 	}
 }
 
-func appendUint32s(dst []byte, list []uint32) []byte {
-	for _, v := range list {
-		dst = binary.LittleEndian.AppendUint32(dst, v)
-	}
-	return dst
-}
-
-func appendInt64s(dst []byte, list []int64) []byte {
-	for _, v := range list {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
-	}
-	return dst
+// littleEndian returns the bytes of a list as it is stored.
+func littleEndian[T uint32 | int64](list []T) []byte {
+	b, _ := binary.Append(nil, binary.LittleEndian, list) // it fails for types without a fixed size only
+	return b
 }

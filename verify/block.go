@@ -70,8 +70,7 @@ func (b *block) chunk(l *layout, i int) chunkData {
 	}
 }
 
-// eachBlock calls do on each range, on several workers, each with a block of its own. workers and the error are as for
-// parallel.
+// eachBlock calls do on each range, on several workers, each with a block of its own. workers and the error: see parallel.
 func (u *Unit) eachBlock(ctx context.Context, ranges []chunkRange, workers int, do func(*block, chunkRange) error) error {
 	return parallel(ctx, len(ranges), workers, func() func(int) error {
 		b := u.newBlock(ranges...)
@@ -79,9 +78,8 @@ func (u *Unit) eachBlock(ctx context.Context, ranges []chunkRange, workers int, 
 	})
 }
 
-// eachChunk decodes the chunks of a loaded block and calls use for each, in order. Where a chunk does not decode as its
-// gaps and positions say, or use returns false, the error says why. src is where the block's weights were read from, or
-// nil.
+// eachChunk decodes the chunks of a loaded block and calls use for each, in order. The error says why a chunk does not decode
+// as its gaps and positions say, or why use returned false. src is the source of the block's weights, or nil.
 func (u *Unit) eachChunk(b *block, src io.ReaderAt, use func(*codes, *chunkData) bool) error {
 	for first := 0; first < b.n; first += nLanes {
 		n := min(nLanes, b.n-first)

@@ -47,8 +47,7 @@ func (dec *decoder) decode(chunks []chunkData, cs []codes) (ok [nLanes]bool) {
 	return ok
 }
 
-// agrees reports whether a decoded chunk that is not the last has the stored gaps and the stored number of weights, and
-// ends where the next chunk starts.
+// agrees reports whether a decoded chunk, not the last, has the stored gaps and weights and ends where the next one starts.
 func (c *codes) agrees(d *chunkData) bool {
 	return c.n == d.n && d.startsWell() &&
 		c.checkGaps(d.gaps, chunkWindows) == chunkWindows &&
@@ -92,9 +91,8 @@ func (dec *decoder) checkEnd(c *codes, d *chunkData) *StructureError {
 	return dec.checkGarbage(c, d)
 }
 
-// checkGarbage walks the bits behind the last code that a GPU decodes but never writes: the rest of the window, and the
-// next window, into which the code may reach and whose gap can point anywhere. Later windows hold only zeros, which
-// parseTables checked.
+// checkGarbage walks the bits behind the last code that a GPU decodes but never writes: the rest of the window, and the next
+// window, whose gap can point anywhere. Later windows hold only zeros, which parseTables checked.
 func (dec *decoder) checkGarbage(c *codes, d *chunkData) *StructureError {
 	w := c.lastStart()/windowBits + 1
 	next := w*windowBits + gapAt(d.gaps, w)

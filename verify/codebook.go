@@ -95,8 +95,7 @@ func (r *codebookReader) takeEOF() *StructureError {
 	return nil
 }
 
-// luts builds the stored form of the tables (docs/format.md §6). It is nil for a code that has no stored form, because
-// the end symbol comes first in table 0.
+// luts builds the stored form of the tables (docs/format.md §6); nil if the end symbol comes first: that has no stored form.
 func (b *codebook) luts() []byte {
 	if b.eof.value == 0 && b.eof.nBits <= 8 {
 		return nil

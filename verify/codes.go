@@ -5,14 +5,11 @@ import (
 	"math/bits"
 )
 
-const (
-	// readAhead is how many bytes behind a chunk a decoder may look at: a code that starts in the
-	// last bit needs 4, a 64-bit load for a lookup group that starts there 8.
-	readAhead = 16
+// readAhead is how many bytes behind a chunk a decoder may look at: 8 for a 64-bit load at the last bit.
+const readAhead = 16
 
-	// maxCodes bounds the codes of a chunk: one per bit, and one lookup group that runs over.
-	maxCodes = chunkBits + windowBits
-)
+// maxCodes bounds the codes of a chunk: one per bit, and one lookup group that runs over.
+const maxCodes = chunkBits + windowBits
 
 // chunkStream is a chunk of the coded stream and the bytes behind it.
 type chunkStream [chunkBytes + readAhead]byte
@@ -69,9 +66,8 @@ func peek(stream []byte, pos int) uint32 {
 	return uint32(binary.BigEndian.Uint64(stream[pos/8:]) << (pos % 8) >> 32)
 }
 
-// checkGaps compares the stored gaps with the code starts in c, for the first nWindows windows, in each of which a code
-// must start. It returns the first window that differs, or nWindows. gaps starts at the chunk and has 8 bytes more than
-// needed.
+// checkGaps compares the stored gaps with the code starts in c for the first nWindows windows; a code must start in each. It
+// returns the first window that differs, or nWindows. gaps starts at the chunk and has 8 bytes to spare.
 func (c *codes) checkGaps(gaps []byte, nWindows int) int {
 	w := 0
 	for ; w+8 <= nWindows; w += 8 {

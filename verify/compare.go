@@ -14,17 +14,12 @@ type CompareOptions struct {
 	Names   []string // tensor names in encoding order; nil names them by number
 	Sizes   []int64  // elements of each tensor; nil means the sizes given to Open or stored
 	Workers int      // goroutines; 0 means one per processor
-
-	// Variant names one of Variants, empty for the best of them. All find the same.
-	Variant string
-
-	// Strict turns the warnings of CheckUnread into errors: only the bytes of the official encoder pass.
-	Strict bool
+	Variant string   // one of Variants, which all find the same; "" means the best of them
+	Strict  bool     // warnings of CheckUnread are errors: only the bytes of the official encoder pass
 }
 
-// Compare decodes the whole unit and compares it with src, the unit's 2N bytes of little-endian BF16 weights: all 16 bits
-// of every weight, and the stored gaps and output positions against those of the decoded codes (docs/format.md §7). src is
-// read concurrently.
+// Compare decodes the whole unit and compares it with src, its 2N bytes of little-endian BF16 weights: all 16 bits of every
+// weight, and the stored gaps and output positions (docs/format.md §7). src is read concurrently.
 //
 // It returns the first fault in the order of the weights, whatever the number of workers: a *[MismatchError] when a weight
 // decodes to other bits, a *[StructureError] when a chunk contradicts itself although its weights agree. Other errors come
@@ -77,11 +72,10 @@ func (opt CompareOptions) tensorEnds(u *Unit) ([]int64, error) {
 	return ends, opt.wrap(err)
 }
 
-// name adds the caller's name of the unit to an error. A mismatch gets the name of its tensor, and its element is counted
-// from the start of the tensor.
+// name adds the unit's name to an error. A mismatch also gets the name of its tensor, and its element counts from there.
 func (opt CompareOptions) name(err error, ends []int64) error {
-	var m *MismatchError
-	if !errors.As(err, &m) {
+	m, ok := errors.AsType[*MismatchError](err)
+	if !ok {
 		return opt.wrap(err)
 	}
 	i, _ := slices.BinarySearch(ends, m.Elem+1)
@@ -104,8 +98,7 @@ func (opt CompareOptions) wrap(err error) error {
 	return fmt.Errorf("unit %s: %w", opt.Unit, err)
 }
 
-// compareBlock compares a loaded block with its source. The element in a *MismatchError is counted from the start of the
-// unit.
+// compareBlock compares a loaded block with its source. A *MismatchError counts elements from the start of the unit.
 func (u *Unit) compareBlock(b *block, src io.ReaderAt, v *variant) error {
 	return u.eachChunk(b, src, func(c *codes, d *chunkData) bool { return v.same(c.exponents[:d.n], d.sm, d.bf16) })
 }

@@ -6,9 +6,8 @@ import (
 	"io"
 )
 
-// Decode writes the unit's 2N bytes of little-endian BF16 weights to dst, each at its own offset and concurrently. Chunks
-// whose gaps or output positions disagree with their codes are an error, as in [Unit.Compare]; dst is then incomplete.
-// workers <= 0 means one per processor.
+// Decode writes the unit's 2N bytes of little-endian BF16 weights to dst, concurrently, with workers as in [CompareOptions].
+// As in [Unit.Compare], gaps or positions that disagree with the codes are an error; dst is then incomplete.
 func (u *Unit) Decode(ctx context.Context, dst io.WriterAt, workers int) error {
 	return u.eachBlock(ctx, u.all(), workers, func(b *block, r chunkRange) error {
 		if err := u.decodeBlock(b, r); err != nil {
@@ -22,8 +21,7 @@ func (u *Unit) Decode(ctx context.Context, dst io.WriterAt, workers int) error {
 	})
 }
 
-// DecodeRange decodes elements elem to elem+n into dst, 2n bytes that the caller owns. It reads the chunks that hold them
-// and nothing else.
+// DecodeRange decodes elements elem to elem+n into dst, 2n bytes of the caller's. It reads only the chunks that hold them.
 func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error {
 	if elem < 0 || n < 0 || n > u.nElems-elem || int64(len(dst)) != 2*n {
 		return fmt.Errorf("range of %d elements at %d into %d bytes, in a unit of %d", n, elem, len(dst), u.nElems)

@@ -5,8 +5,7 @@ import (
 	"io"
 )
 
-// diagnose finds out what is wrong with a chunk, slowly and exactly, by decoding it as the GPU kernel does. Without a
-// source it judges only the structure.
+// diagnose finds what is wrong with a chunk by decoding it slowly, as the GPU kernel does; the structure alone if src is nil.
 func (u *Unit) diagnose(c *codes, d *chunkData, src io.ReaderAt) error {
 	cause, nextGap := u.decodeAsKernel(c, d)
 	if src != nil {
@@ -34,8 +33,7 @@ func (l *layout) firstMismatch(c *codes, d *chunkData, cause *StructureError) er
 	return nil
 }
 
-// diagnoseNext looks at the chunk behind one whose only fault is the first gap of the next: because of that gap, the next
-// chunk may decode to other weights.
+// diagnoseNext looks at the chunk behind one whose only fault is the next gap, which can make that chunk decode wrongly.
 func (u *Unit) diagnoseNext(index int, src io.ReaderAt, cause *StructureError) error {
 	r := chunkRange{index, 1}
 	b := u.newBlock(r)

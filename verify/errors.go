@@ -2,15 +2,10 @@ package verify
 
 import "fmt"
 
-// StructureError says that no encoder writes such an array: the fault is the file's, and no comparison with a source is
-// needed to see it.
+// StructureError says that no encoder writes such an array: the file is at fault, whatever the source is.
 type StructureError struct {
-	Array string // stored name, e.g. "gaps" (docs/format.md §8)
-
-	// Pos is where in the array: a byte of luts, a bit of encoded_exponent, a window of gaps,
-	// an entry of output_positions or split_positions. It is -1 when the array as a whole is meant.
-	Pos int64
-
+	Array  string // stored name, e.g. "gaps" (docs/format.md §8)
+	Pos    int64  // a byte, bit, window or entry of the array, as posWord says; -1 when the array as a whole is meant
 	Reason string
 }
 
@@ -47,8 +42,7 @@ type MismatchError struct {
 	Got    uint16 // BF16 bits that the stored arrays decode to
 	Want   uint16 // BF16 bits of the source
 
-	// Cause is the fault in the chunk's structure that explains the wrong bits, such as a gap that is not a code start.
-	// It is nil when the structure is sound and only the value is wrong.
+	// Cause is the fault in the chunk's structure that explains the wrong bits; nil when only the value is wrong.
 	Cause *StructureError
 }
 

@@ -1,7 +1,6 @@
 package verify
 
-// The constants of the format, kept apart from package encoder on purpose: a wrong value in one
-// of the two packages then shows up as a mismatch.
+// The constants of the format, not shared with package encoder on purpose: a mistake in one package shows up as a mismatch.
 const (
 	windowBits   = 64                // docs/format.md §1: bits of the coded stream per GPU thread
 	chunkWindows = 512               // docs/format.md §1: windows (threads) per GPU block
@@ -16,13 +15,10 @@ const (
 	maxCodeBits  = 32                // docs/format.md §5
 	maxElems     = 1<<31 - 1         // docs/format.md §9: N is a signed 32-bit number
 	maxStream    = 1<<31 - 8192      // docs/format.md §9: B, with room for the thread index times 8
+	maxTensors   = 1 << 16           // a unit has a handful; this bounds what a hostile file can make us allocate
 
-	// docs/format.md §9: the kernel's shared memory of 49152 bytes holds 512 counters, one
-	// position and the chunk's weights.
+	// docs/format.md §9: the kernel's shared memory of 49152 bytes holds 512 counters, a position and the chunk's weights.
 	maxChunkElems = (49152 - 512*4 - 4) / 2
-
-	// A unit has a handful of tensors; this only bounds what a hostile file can make us allocate.
-	maxTensors = 1 << 16
 )
 
 // Names of the stored arrays, docs/format.md §8.

@@ -41,12 +41,11 @@ type GPUOptions struct {
 	Kernel string       // path of a PTX file with the official kernel's interface; "" means ours
 	Log    *slog.Logger // nil discards
 
-	driver   string // path of the driver's library, for tests
-	nShared  int    // bytes of shared memory that a decoding launch gets at least, for tests
-	slotSize int    // bytes of a slot, for tests
-	nDevices int    // at most, for tests; 0 means all
-
-	sleep func(time.Duration) // time.Sleep, or none of it for tests
+	driver   string              // path of the driver's library, for tests
+	nShared  int                 // bytes of shared memory that a decoding launch gets at least, for tests
+	slotSize int                 // bytes of a slot, for tests
+	nDevices int                 // at most, for tests; 0 means all
+	sleep    func(time.Duration) // time.Sleep, or none of it for tests
 }
 
 // withDefaults replaces zero values and checks the others.

@@ -15,13 +15,12 @@ import (
 // stretch is how many bytes a worker reads or compares at once: they stay in its core's cache.
 const stretch = 256 << 10
 
-// Compare decodes a unit on the GPUs and compares all 16 bits of every weight with src, as
-// [Unit.Compare] does on the CPU. The unit's structure is checked first (see [Open]). With that our kernel always ends and
-// stays within its buffers. The official kernel needs more: the check does not look at the coded stream, and codes of
-// leaked slots, which have no length, let that kernel run for ever; others take it out of its shared memory, which costs
-// the device's context. So run Unit.Compare before, as the pipeline does. nElems and opt are as for Open and Unit.Compare;
-// opt.Variant and opt.Strict mean nothing here. src is read concurrently; src and the arrays are borrowed until Compare
-// returns.
+// Compare decodes a unit on the GPUs and compares all 16 bits of every weight with src, as [Unit.Compare] does on the CPU.
+// The unit's structure is checked first (see [Open]). With that our kernel always ends and stays within its buffers. The
+// official kernel needs more: the check does not look at the coded stream, and codes of leaked slots, which have no length,
+// let that kernel run for ever; others take it out of its shared memory, which costs the device's context. So run
+// Unit.Compare before, as the pipeline does. nElems and opt are as for Open and Unit.Compare; opt.Variant and opt.Strict mean
+// nothing here. src is read concurrently; src and the arrays are borrowed until Compare returns.
 //
 // A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure. A GPU that has a fault is
 // not used again, and its pieces go to another GPU. Without any left, the error is [ErrGPULost], or ErrNoGPU with
@@ -74,8 +73,7 @@ func (j *gpuJob) run(ctx context.Context) error {
 	return err
 }
 
-// piece puts one piece through a slot: read, decode, compare. A device with a fault is given up, and the
-// piece taken to another.
+// piece reads, decodes and compares one piece in a slot. It gives a device with a fault up and goes to another.
 func (j *gpuJob) piece(ctx context.Context, p *gpuPiece) error {
 	for {
 		s, err := j.gpu.acquire(ctx)
@@ -98,8 +96,7 @@ func (j *gpuJob) piece(ctx context.Context, p *gpuPiece) error {
 	}
 }
 
-// decode puts a piece that lies in the slot's pinned memory through the device and waits for it. Every
-// error is a fault of the device.
+// decode puts a piece from the slot's pinned memory through the device and waits. Every error is a fault of the device.
 func (s *gpuSlot) decode(ctx context.Context, k *gpuKernel, p *gpuPiece, unit uint64) error {
 	if err := s.enqueue(k, p, unit); err != nil {
 		return err

@@ -29,8 +29,7 @@ const (
 	leastBudget   = contextMemory + nSlots*4<<20
 )
 
-// divideHost divides Host: as many devices as it has room for, with slots as large as it allows. The error says that
-// there is no room for any.
+// divideHost divides Host among as many devices as fit, with slots as large as it allows. The error: not even one fits.
 func (o *GPUOptions) divideHost(nDevices int) (int, error) {
 	if o.nDevices > 0 {
 		nDevices = min(nDevices, o.nDevices)
@@ -122,8 +121,7 @@ func (d *gpuDevice) allocate(c *cuda.Context, size int) (err error) {
 	return nil
 }
 
-// close gives everything back. After a fault it gives nothing back: the state of the work in flight is unknown, and
-// releasing the context might wait for that work for ever.
+// close gives everything back, but nothing after a fault: releasing the context might wait for lost work for ever.
 func (d *gpuDevice) close() error {
 	if d.lost.Load() {
 		d.Abandon()
@@ -204,10 +202,9 @@ var (
 	errGivenUp = errors.New("the GPU was given up")
 )
 
-// wait returns when the device has finished the slot's piece. It polls instead of waiting in the driver, since the
-// device's thread must stay free for the other slots. The end of ctx does not end the wait, because the device still
-// writes. A device that does not finish soon after that, or takes longer than any piece can, has a fault. Only the time
-// slept is counted.
+// wait returns when the device has finished the slot's piece. It polls instead of waiting in the driver, since the device's
+// thread must stay free for the other slots. The end of ctx does not end the wait, because the device still writes. A device
+// that does not finish soon after that, or takes longer than any piece can, has a fault. Only the time slept is counted.
 func (s *gpuSlot) wait(ctx context.Context) error {
 	var waited, unwanted time.Duration
 	for pause := 20 * time.Microsecond; ; pause = min(pause*5/4, max(500*time.Microsecond, waited/64)) {

@@ -82,8 +82,7 @@ func (k *gpuKernel) explain(err error, driver *cuda.Driver) error {
 		name = "kernel " + k.path
 	}
 	err = fmt.Errorf("load %s: %w", name, err)
-	var e *cuda.Error
-	if !errors.As(err, &e) || !e.RefusedPTX() {
+	if e, ok := errors.AsType[*cuda.Error](err); !ok || !e.RefusedPTX() {
 		return err
 	}
 	major, minor, _ := kernel.Version(k.ptx)

@@ -3,6 +3,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,8 +63,7 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 	}
 	g := &GPU{opt: opt, kernel: k, dead: make(chan struct{}), free: make(chan *gpuSlot, n*nSlots)}
 	if err := g.openDevices(driver, n); err != nil {
-		var e *cuda.Error
-		if k.path != "" && errors.As(err, &e) && e.RefusedPTX() {
+		if e, ok := errors.AsType[*cuda.Error](err); ok && k.path != "" && e.RefusedPTX() {
 			return nil, err
 		}
 		return opt.without(err)
@@ -78,9 +78,7 @@ func (g *GPU) openDevices(driver *cuda.Driver, n int) error {
 		d, err := openGPUDevice(driver, i, g.kernel, &g.opt)
 		if err != nil {
 			g.opt.Log.Warn("leaving out a GPU", "device", i, "err", err)
-			if first == nil {
-				first = err
-			}
+			first = cmp.Or(first, err)
 			continue
 		}
 		g.devices = append(g.devices, d)

@@ -8,8 +8,7 @@ import (
 	"slices"
 )
 
-// blockChunks is how many chunks a worker reads at once: about 200,000 weights, so that a read costs little beside
-// decoding and all buffers stay in the core's own cache.
+// blockChunks is how many chunks a worker reads at once: few enough for its buffers to stay in the core's own cache.
 const blockChunks = 16
 
 // layout says how the weights and the coded stream of a unit are cut into chunks.
@@ -18,9 +17,8 @@ type layout struct {
 	nStream int64 // B, bytes of the coded stream
 	nChunks int   // C
 
-	// positions has nChunks+1 entries: the stored ones, plus N where the last is missing (docs/format.md §7).
-	positions []uint32
-	nEntries  int // how many are stored
+	positions []uint32 // nChunks+1 entries: the stored ones, plus N where the last is missing (docs/format.md §7)
+	nEntries  int      // how many are stored
 }
 
 // newLayout compares the sizes of the arrays before anything is allocated from them.
@@ -47,8 +45,7 @@ func newLayout(a Arrays, nElems int64) (l layout, err error) {
 	return l, nil
 }
 
-// readPositions reads output_positions. Every chunk starts codes, except the last, into which the last code may only
-// reach (docs/format.md §7).
+// readPositions reads output_positions. Codes start in every chunk, except perhaps the last (docs/format.md §7).
 func (l *layout) readPositions(r *io.SectionReader) error {
 	b, err := readAll(r, arrayOutputPositions)
 	if err != nil {

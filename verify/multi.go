@@ -1,11 +1,12 @@
 package verify
 
-// multiBits is the index width of a multiTable: 2048 entries of 8 and of 2 bytes are half of a
-// first-level cache, and one more bit buys little.
-const multiBits = 11
+const (
+	multiBits = 11 // index width: 2048 entries of 8 and of 2 bytes are half of a first-level cache, one more bit buys little
+	multiMax  = 6  // symbols in an entry
 
-// multiMax is how many symbols an entry can hold.
-const multiMax = 6
+	multiTopShift   = 48
+	multiCountShift = 8 // in the top
+)
 
 // A multiTable decodes several whole codes per lookup.
 type multiTable struct {
@@ -17,11 +18,6 @@ type multiTable struct {
 	// starts says where in the entry's bits codes start: as many low bits as the entry has bits, the first code on top.
 	starts [1 << multiBits]uint16
 }
-
-const (
-	multiTopShift   = 48
-	multiCountShift = 8 // in the top
-)
 
 // newMultiTable builds the table by walking the stored tables, so that both decode alike.
 func newMultiTable(t *tables) *multiTable {

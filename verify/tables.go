@@ -2,21 +2,13 @@ package verify
 
 import "io"
 
-// tables are the lookup tables of one unit as stored (docs/format.md §6), checked once by
-// parseTables so that walks need no further care.
+// tables are the lookup tables of a unit as stored (docs/format.md §6). parseTables checked them, so walks need no care.
 type tables struct {
 	rows    [maxTables][rowBytes]uint8
 	nTables int
-
-	// length is the last stored row with useless values (over 32 bits) set to 0. 0 ends a walk as
-	// "no code here"; a GPU would spin on it.
-	length [256]uint8
-
-	// runEnd is the slot where a run of equal values ends.
-	runEnd [maxTables][rowBytes]uint16
-
-	// raw is luts as stored, for the checks of unread bytes.
-	raw []byte
+	length  [256]uint8                  // the last row; 0, on which a GPU would spin, stands for no code or one of over 32 bits
+	runEnd  [maxTables][rowBytes]uint16 // the slot where a run of equal values ends
+	raw     []byte                      // luts as stored, for the checks of unread bytes
 }
 
 // readTables reads and checks luts.
@@ -83,8 +75,7 @@ func (t *tables) next(bits uint32) (symbol, nBits uint8) {
 	return v, t.length[v]
 }
 
-// leaked says that slot s of table i lies in the stretch that the encoder's running value fills
-// because no code starts the table (docs/format.md §6, leak rule).
+// leaked says that slot s of table i holds the running value of the encoder's fill (docs/format.md §6, leak rule).
 func (t *tables) leaked(i, s int) bool {
 	if i == 0 {
 		return false
@@ -98,8 +89,7 @@ func (t *tables) leaked(i, s int) bool {
 	return true
 }
 
-// checkReachable walks all tables level by level from table 0 and checks every slot on the way. The levels bound the
-// walk, so circles end it with an error too.
+// checkReachable checks every slot that can be reached from table 0. The number of levels also ends walks in circles.
 func (t *tables) checkReachable() error {
 	level := []int{0}
 	for depth := 0; len(level) > 0; depth++ {

@@ -2,8 +2,7 @@ package verify
 
 import "fmt"
 
-// variant is a way of comparing and joining weights. exponents and sm are [n] bytes each, bf16 is [2n]. All variants give
-// the same results.
+// variant is a way to compare and join weights, with the same results as all others. exponents and sm have n bytes, bf16 2n.
 type variant struct {
 	name string
 	same func(exponents, sm, bf16 []byte) bool // reports whether exponents and sm make up the little-endian weights in bf16

@@ -72,8 +72,7 @@ func runDemo(ctx context.Context, u *ui, out string) (err error) {
 	return u.result(r, func(w io.Writer) { printDemo(w, r) })
 }
 
-// demoJob runs the main verb against the hub. Then it reads both repos again, as somebody would who has never seen the
-// conversion.
+// demoJob runs the main verb against the hub. Then it reads both repos again, as a stranger to the conversion would.
 func demoJob(ctx context.Context, u *ui, account hubFlags, out string) (*demoReport, error) {
 	r, source := &demoReport{}, sourceFlags{hubFlags: account}
 	u.say("2. df11-convert %s --push: fetch, encode, verify, upload", demoSource)

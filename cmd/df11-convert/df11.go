@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/proof"
@@ -48,24 +49,16 @@ func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (d *mode
 	case model.Exists(name):
 		d, err = model.OpenDF11Folder(ctx, name)
 	default:
-		d, err = f.openDF11Hub(ctx, u, name)
+		var c *hub.Client
+		var repo, revision string
+		if c, repo, revision, err = f.repo(u, "target", name); err == nil {
+			d, err = model.OpenDF11Hub(ctx, c, repo, revision)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	return d, nil
-}
-
-func (f *sourceFlags) openDF11Hub(ctx context.Context, u *ui, spec string) (*model.DF11, error) {
-	repo, revision, err := hubID(spec)
-	if err != nil {
-		return nil, err
-	}
-	c, err := f.client(u, "target")
-	if err != nil {
-		return nil, err
-	}
-	return model.OpenDF11Hub(ctx, c, repo, revision)
 }
 
 // openOriginal opens the model that a DF11 model was made from, and plans it as the DF11 model shows that it was planned.

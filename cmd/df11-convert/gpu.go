@@ -24,8 +24,7 @@ func (f *gpuFlags) register(p *pflag.FlagSet) {
 	p.Var(&f.memory, "gpu-memory", "memory to use on each GPU")
 }
 
-// open starts the GPU verifier, which takes its share of the host's memory from the shares of others. It is nil where
-// there is no GPU and none is required.
+// open starts the GPU verifier, which takes host memory from the other shares; nil if no GPU is there and none is required.
 func (f *gpuFlags) open(u *ui, shares *memoryShares) (proof.GPU, error) {
 	mode, err := verify.ParseGPUMode(f.mode)
 	if err != nil {

@@ -76,8 +76,7 @@ func (f *inspectFlags) write(u *ui, r *inspect.Report) error {
 	return atomicfile.WriteFile(f.png, b)
 }
 
-// inspect finds out what spec is: a source, a DF11 model, or a source that cannot be converted, which is described as far as
-// it has headers.
+// inspect describes a source, a DF11 model, or, as far as it has headers, a source that cannot be converted.
 func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
 	opt, err := f.planOptions()
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pagecache"
 )
 
-// How --memory is divided. A worker takes the buffers of encoder and verifier, and the blocks that are read ahead for it
-// from a local file.
+// How --memory is divided. A worker takes the buffers of encoder and verifier, and blocks read ahead from a local file.
 const (
 	minMemory       = 64 << 20
 	outsideHeap     = 16 << 20 // the program's own pages, stacks, the runtime's tables
@@ -93,8 +92,7 @@ func (f *limitFlags) divide() (memoryShares, error) {
 	return divideMemory(cmp.Or(f.memory, defaultMemory()), cmp.Or(f.workers, runtime.GOMAXPROCS(0)), f.uploads)
 }
 
-// divide makes the budget hold for a verb that keeps no spools in memory: fewer workers, smaller transfers, an early
-// collector.
+// divide makes the budget hold for a verb without spools: fewer workers, smaller transfers, an early collector.
 func (f *readerFlags) divide() (err error) {
 	if f.shares, err = forReading(cmp.Or(f.memory, defaultMemory()), cmp.Or(f.workers, runtime.GOMAXPROCS(0))); err != nil {
 		return err
@@ -112,8 +110,7 @@ func forReading(total sizeFlag, workers int) (memoryShares, error) {
 	return m, err
 }
 
-// pieceMemory is the share of a budget for pieces of a finished model on a Hub. Without a budget it is 0, which means the
-// default.
+// pieceMemory is the budget's share for pieces of a finished model on a Hub; 0, without a budget, means the default.
 func pieceMemory(memory int64) int64 { return min(memory/piecesShare, maxPieces) }
 
 // garbagePercent is the garbage that may pile up, in percent of the live heap. The heap is mostly buffers, which the

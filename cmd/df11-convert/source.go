@@ -40,13 +40,14 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 	return c, err
 }
 
-// hubID takes a Hub id apart: the repo, and the revision if there is one.
-func hubID(spec string) (repo, revision string, err error) {
-	repo, revision, _ = strings.Cut(spec, "@")
+// repo takes a Hub id apart, into the repo and the revision if there is one, and makes the client that asks for it.
+func (f *hubFlags) repo(u *ui, side, id string) (c *hub.Client, repo, revision string, err error) {
+	repo, revision, _ = strings.Cut(id, "@")
 	if strings.Count(repo, "/") != 1 || strings.HasPrefix(repo, ".") || strings.HasPrefix(repo, "/") {
-		return "", "", hinted{usagef("no such file or folder, and not a Hub id such as org/name"), "check the path"}
+		return nil, "", "", hinted{usagef("no such file or folder, and not a Hub id such as org/name"), "check the path"}
 	}
-	return repo, revision, nil
+	c, err = f.client(u, side)
+	return c, repo, revision, err
 }
 
 // hubOptions are those of the environment, as Python reads it, and of the flags.
@@ -172,11 +173,7 @@ func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt pl
 }
 
 func (f *sourceFlags) openHub(ctx context.Context, u *ui, spec string, opt plan.Options) (model.Source, *model.Model, error) {
-	repo, revision, err := hubID(spec)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := f.client(u, "source")
+	c, repo, revision, err := f.repo(u, "source", spec)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -85,8 +85,7 @@ func (u *ui) result(v any, text func(w io.Writer)) error {
 	return e.Encode(v)
 }
 
-// log is the logger of the other packages. It writes warnings by default, every step with --verbose or as JSON, and
-// errors alone with --quiet.
+// log is the logger of the other packages: warnings by default, every step with --verbose or as JSON, errors with --quiet.
 func (u *ui) log() *slog.Logger {
 	level := slog.LevelWarn
 	switch {

@@ -81,10 +81,9 @@ type TiedNames struct {
 	Always    [][2]string `json:"always,omitempty"`    // tensor that is not stored, tensor that holds its values
 }
 
-// Embedded returns the catalogue that is built in.
+// Embedded returns the catalogue that is built in. It is parsed once.
 func Embedded() (*Catalogue, error) { return embedded() }
 
-// embedded parses the built-in catalogue once.
 var embedded = sync.OnceValues(func() (*Catalogue, error) { return LoadCatalogue(catalogFiles) })
 
 // LoadCatalogue reads catalog/*.json in name order; each file is {"family": …, "entries": […]}.
@@ -156,8 +155,7 @@ func (c *Catalogue) find(like string) *Entry {
 	return nil
 }
 
-// match returns the entry that fits a source best, nil if none does. The first of equals wins, and like-only entries
-// are left out.
+// match returns the entry that fits a source best, the first of equals; nil if none does. It leaves like-only entries out.
 func (c *Catalogue) match(s *Survey, cfg *config, inv *inventory) *Entry {
 	var best *Entry
 	most := 0

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -40,8 +41,7 @@ func (c chooser) choose() error {
 	return nil
 }
 
-// recognize returns the catalogue's entry for the source, nil if it has none. It notes a source whose names are not
-// those of the class that it states.
+// recognize returns the source's entry in the catalogue, or nil. It notes a source whose names do not fit its stated class.
 func (c chooser) recognize() *Entry {
 	e := c.opt.Catalogue.match(c.survey, c.cfg, c.inv)
 	if e != nil && !c.hasBlocks(e) {
@@ -65,8 +65,7 @@ func (c chooser) statedClass(e *Entry) string {
 	return ""
 }
 
-// hasBlocks says whether the source has any block of an entry. A relative of the class can have other module paths, and
-// is then treated as unknown.
+// hasBlocks says whether the source has any block of an entry. A relative of the class can have other paths: it is unknown.
 func (c chooser) hasBlocks(e *Entry) bool {
 	rules, err := compileRules(e.PathRename)
 	if err != nil || len(e.PatternDict) == 0 {
@@ -119,18 +118,14 @@ func (c chooser) useEntry() error {
 
 // chooseLayout takes the caller's layout, else the one in which the class is published, else the source's.
 func (c chooser) chooseLayout() {
-	switch {
-	case c.opt.Layout != "":
-		c.plan.Layout = c.opt.Layout
-	case c.entry != nil:
+	c.plan.Layout = c.survey.Layout
+	if c.entry != nil {
 		c.plan.Layout = c.entry.Layout
-	default:
-		c.plan.Layout = c.survey.Layout
 	}
+	c.plan.Layout = cmp.Or(c.opt.Layout, c.plan.Layout)
 }
 
-// Fitting lists the ids of the catalogue entries that fit a source: first the entry that New would take, then those that
-// it takes only if Options.Like asks for them.
+// Fitting lists the ids of the entries that fit a source: New's choice first, then those that only Options.Like can choose.
 func Fitting(src Source, opt Options) ([]string, error) {
 	d, err := newDraft(src, opt)
 	if err != nil {

@@ -34,8 +34,7 @@ func (c commenter) comment() error {
 	return nil
 }
 
-// manyUnits is about the number of units from which the official loader is slow: it calls state_dict() for each of the
-// six tensors of each unit.
+// manyUnits is where the official loader gets slow: it calls state_dict() for each of the six tensors of each unit.
 const manyUnits = 4000
 
 // warnDTypes warns of plain tensors in another floating-point type than the model's.

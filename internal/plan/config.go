@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -84,8 +83,7 @@ func (c *config) experts() int {
 // mainStack recognizes patterns of the language model's own layers.
 var mainStack = regexp.MustCompile(`^(model|model\\?\.language_model|language_model\\?\.model|backbone)\\?\.layers\\?\.\\d\+`)
 
-// isExtraLayer says whether a block lies behind the layers that the config counts: a layer for multi-token prediction,
-// which the model class does not build.
+// isExtraLayer says whether a block lies behind the layers that the config counts: the model class does not build it.
 func (c *config) isExtraLayer(regex string, index int) bool {
 	n := c.number("num_hidden_layers")
 	return n > 0 && index >= n && mainStack.MatchString(regex)
@@ -114,13 +112,11 @@ func (c *config) hasArchitecture(names []string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(c.Architectures, n) })
 }
 
+// headClass matches the names of classes with a language-model head.
+var headClass = regexp.MustCompile(`(ForCausalLM|LMHeadModel|ForConditionalGeneration)$`)
+
 // hasHead says whether the config names a class with a language-model head.
-func (c *config) hasHead() bool {
-	return slices.ContainsFunc(c.Architectures, func(a string) bool {
-		return strings.HasSuffix(a, "ForCausalLM") || strings.HasSuffix(a, "LMHeadModel") ||
-			strings.HasSuffix(a, "ForConditionalGeneration")
-	})
-}
+func (c *config) hasHead() bool { return slices.ContainsFunc(c.Architectures, headClass.MatchString) }
 
 // decode returns a JSON value as a T; the zero T if it is something else.
 func decode[T any](v json.RawMessage) T {

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// deriver makes a pattern dict from names, shapes and types alone, for classes that the catalogue does not know.
-// docs/models.md lists what it cannot see.
+// deriver makes a pattern dict from headers alone, for unknown classes. docs/models.md lists what it cannot see.
 type deriver struct{ *draft }
 
 // derive sets the dict of the plan and labels it "derived".
@@ -135,9 +134,8 @@ func splitsOf(module string) []candidate {
 	parts := strings.Split(module, ".")
 	var out []candidate
 	for i := 1; i < len(parts)-1; i++ {
-		n, err := strconv.Atoi(parts[i])
-		if err == nil && digits(parts[i]) == len(parts[i]) {
-			out = append(out, candidate{strings.Join(parts[:i], "."), n, strings.Join(parts[i+1:], ".")})
+		if n, err := strconv.ParseUint(parts[i], 10, 63); err == nil {
+			out = append(out, candidate{strings.Join(parts[:i], "."), int(n), strings.Join(parts[i+1:], ".")})
 		}
 	}
 	return out

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 )
@@ -73,8 +72,7 @@ func (p *Plan) Digest() string {
 	if err != nil {
 		panic(fmt.Sprintf("plan: internal error: digest: %v", err))
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(data))
 }
 
 // digestFile returns what the digest covers of an output file.

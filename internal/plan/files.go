@@ -67,7 +67,7 @@ func (s fileSorter) whySkipped(f File) string {
 	switch {
 	case !safePath(f.Path):
 		return "the path is not safe"
-	case s.plan.Layout == ComfyUI && !isNotice(base):
+	case s.plan.Layout == ComfyUI && !notice.MatchString(base):
 		return "the output is a single file"
 	case isHousekeeping(f.Path):
 		return "repository housekeeping"
@@ -93,12 +93,8 @@ func isHousekeeping(p string) bool {
 	})
 }
 
-// isNotice says whether a file carries license terms.
-func isNotice(base string) bool {
-	up := strings.ToUpper(base)
-	return strings.HasPrefix(up, "LICENSE") || strings.HasPrefix(up, "LICENCE") || strings.HasPrefix(up, "NOTICE") ||
-		strings.HasPrefix(up, "USE_POLICY") || strings.HasPrefix(up, "COPYING")
-}
+// notice matches the names of files that carry license terms.
+var notice = regexp.MustCompile(`(?i)^(LICEN[CS]E|NOTICE|USE_POLICY|COPYING)`)
 
 // safePath says whether a path is relative, clean and free of characters that some file system refuses.
 func safePath(p string) bool {
@@ -106,12 +102,10 @@ func safePath(p string) bool {
 		!strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) })
 }
 
-// plainWeight matches the weights and indexes that transformers or diffusers loads by default: no fp16 variant, no other
-// format.
+// plainWeight matches the weights and indexes that transformers or diffusers loads by default: no fp16, no other format.
 var plainWeight = regexp.MustCompile(`^(model|diffusion_pytorch_model)((-\d+-of-\d+)?\.safetensors|\.safetensors\.index\.json)$`)
 
-// componentWeights returns the weights of a pipeline's other components that the pipeline loads, in the folders that
-// model_index.json names.
+// componentWeights returns the weights of other components that a pipeline loads, in the folders of model_index.json.
 func (s fileSorter) componentWeights() map[string]bool {
 	components := decode[members](pyjson.Standard(s.src.ModelIndex))
 	out := map[string]bool{}

@@ -34,11 +34,10 @@ func (c *config) refuseForeign() error {
 		}
 	}
 	for _, key := range []string{"quantization_config", "compression_config"} {
-		if c.holds(key) {
-			return refuseQuantized(key, c.raw[key])
-		}
-		if v, ok := c.text[key]; ok && string(v) != "null" {
-			return refuseQuantized(key, v)
+		for _, m := range []members{c.raw, c.text} {
+			if v, ok := m[key]; ok && string(v) != "null" {
+				return refuseQuantized(key, v)
+			}
 		}
 	}
 	return nil
@@ -47,10 +46,7 @@ func (c *config) refuseForeign() error {
 // refuseQuantized names the method that a quantization config states.
 func refuseQuantized(key string, v json.RawMessage) error {
 	method := cmp.Or(decode[string](decode[members](v)["quant_method"]), "unknown")
-	hint, ok := quantHints[strings.ToLower(method)]
-	if !ok {
-		hint = otherQuantHint
-	}
+	hint := cmp.Or(quantHints[strings.ToLower(method)], otherQuantHint)
 	return refuse(ReasonQuantized, hint, "the source is quantized (%s in %s), not BF16", method, key)
 }
 

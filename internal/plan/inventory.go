@@ -8,8 +8,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// inventory is every tensor of the source, file by file and, within a file, in data order: no other order that headers
-// show is nearer to that of the model's state dict.
+// inventory is every tensor of the source, by file and then in data order, which is nearest to that of the state dict.
 type inventory struct {
 	tensors  []Tensor
 	byName   map[string]int   // output name → index in tensors
@@ -119,9 +118,8 @@ func (inv *inventory) children(module string) []int {
 	if inv.numbered == nil {
 		inv.numbered = map[string][]int{}
 		for _, m := range inv.allModules() {
-			last := leaf(m)
-			if n, err := strconv.Atoi(last); err == nil && digits(last) == len(last) {
-				inv.numbered[parent(m)] = append(inv.numbered[parent(m)], n)
+			if n, err := strconv.ParseUint(leaf(m), 10, 63); err == nil {
+				inv.numbered[parent(m)] = append(inv.numbered[parent(m)], int(n))
 			}
 		}
 	}
@@ -134,8 +132,7 @@ func (inv *inventory) experts(module, attr string) []int {
 	return inv.children(module + "." + before)
 }
 
-// checkIndex compares the index with the headers: every tensor that it lists must be in the file that it names. It
-// returns the tensors that the index does not list.
+// checkIndex checks that every tensor of the index is in the file that it names. It returns those that the index lacks.
 func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted []string, err error) {
 	if s.Index == "" {
 		return nil, nil

@@ -39,8 +39,7 @@ type Problem struct {
 	Detail string
 }
 
-// Check looks for the traps that headers and config show. want is the plan that made the output; nil for a repo of someone
-// else, which is checked against its own config only.
+// Check looks for the traps that headers and config show. want is the plan that made the output, nil for a foreign repo.
 func Check(out Output, want *Plan) []Problem {
 	c := &checker{out: out, tensors: map[string]safetensors.Tensor{}}
 	c.readTensors()

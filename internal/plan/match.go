@@ -32,8 +32,8 @@ func (m matcher) formUnits() error {
 // explain replaces the advice about a pattern that matches nothing where the caller did not write the pattern, and says
 // that a tied model stores no head, if that is the likely cause.
 func (m matcher) explain(err error) error {
-	var r *RefusedError
-	if !errors.As(err, &r) || !strings.Contains(r.Detail, "matches no module") {
+	r, ok := errors.AsType[*RefusedError](err)
+	if !ok || !strings.Contains(r.Detail, "matches no module") {
 		return err
 	}
 	switch {
@@ -139,9 +139,8 @@ func (m matcher) refuseMissing(u *Unit, attr string) error {
 		"unit %s has no tensor %s", u.Path, weightName(u.Path, attr))
 }
 
-// matchUnits finds the modules that each pattern matches, by pattern and then in natural order. It refuses patterns
-// that match nothing, modules that two patterns match, units inside units, and patterns that the official loader would
-// confuse (docs/format.md §10, §14).
+// matchUnits finds the modules of each pattern, in natural order. It refuses patterns that match nothing or that the official
+// loader would confuse, modules that two patterns match, and units inside units (docs/format.md §10, §14).
 func matchUnits(d PatternDict, modules []string) ([]Unit, error) {
 	res, err := compileAll(d)
 	if err != nil {
@@ -168,7 +167,7 @@ func matchUnits(d PatternDict, modules []string) ([]Unit, error) {
 				"pattern %q matches no module", d[i].Regex)
 		}
 	}
-	if err := checkNesting(units); err != nil {
+	if err := checkNesting(units, owner); err != nil {
 		return nil, err
 	}
 	return units, checkLoaderLoop(d, res)
@@ -190,15 +189,11 @@ func compileAll(d PatternDict) ([]*regexp.Regexp, error) {
 	return res, nil
 }
 
-// checkNesting refuses a unit inside another: they would share one decode buffer (docs/format.md §14).
-func checkNesting(units []Unit) error {
-	paths := map[string]bool{}
-	for _, u := range units {
-		paths[u.Path] = true
-	}
+// checkNesting refuses a unit inside another: they would share a decode buffer (docs/format.md §14). owner has all units.
+func checkNesting(units []Unit, owner map[string]int) error {
 	for _, u := range units {
 		for p := parent(u.Path); p != ""; p = parent(p) {
-			if paths[p] {
+			if _, ok := owner[p]; ok {
 				return refuse(ReasonPattern, "match either the block or the modules inside it",
 					"unit %s lies inside unit %s", u.Path, p)
 			}

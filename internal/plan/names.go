@@ -12,9 +12,6 @@ func parent(name string) string { return name[:max(strings.LastIndexByte(name, '
 // leaf returns what follows the last dot.
 func leaf(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-// digits counts the digits at the start of s.
-func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
-
 // shardNumber matches the end of the name of a shard: -00001-of-00002.
 var shardNumber = regexp.MustCompile(`-\d+-of-\d+$`)
 

@@ -36,8 +36,7 @@ func (l layouter) placeUnits() {
 	}
 }
 
-// placeRemainder deals the remainder out to files of at most maxBytes, as save_pretrained does. A remainder without
-// tensors still gets its file.
+// placeRemainder deals the remainder out to files of at most maxBytes, as save_pretrained does; an empty one gets a file too.
 func (l layouter) placeRemainder(maxBytes int64) {
 	shards := splitShards(l.Remainder, maxBytes)
 	stem := l.Layout.stem()
@@ -79,22 +78,19 @@ func splitShards(tensors []Tensor, maxBytes int64) [][]Tensor {
 	return shards
 }
 
-// placeSingle puts all units and the remainder into one file without metadata (docs/format.md §10).
+// placeSingle puts all units and the remainder into one file without metadata (docs/format.md §10). A ComfyUI file keeps
+// the source's name with -DF11 added.
 func (l layouter) placeSingle() {
-	out := OutputFile{Path: l.singleName(), Plain: l.Remainder}
+	stem := l.Layout.stem()
+	if l.Layout == ComfyUI {
+		stem = strings.TrimSuffix(path.Base(l.source.Weights[0].Path), ".safetensors") + "-DF11"
+	}
+	out := OutputFile{Path: stem + ".safetensors", Plain: l.Remainder}
 	for i := range l.Units {
 		l.Units[i].File = out.Path
 		out.Units = append(out.Units, i)
 	}
 	l.RemainderFiles = []OutputFile{out}
-}
-
-// singleName is the name of the one output file. A ComfyUI file keeps the source's name with -DF11 added.
-func (l layouter) singleName() string {
-	if l.Layout != ComfyUI {
-		return l.Layout.stem() + ".safetensors"
-	}
-	return strings.TrimSuffix(path.Base(l.source.Weights[0].Path), ".safetensors") + "-DF11.safetensors"
 }
 
 // checkNames refuses output files that collide, unit paths that cannot become file names, and units that are named like a

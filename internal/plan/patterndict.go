@@ -12,23 +12,20 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
-// Pattern is one member of a pattern dict: a Python regex that must match a whole module path, and the attributes
-// whose weights form the unit, in encoding order. An empty list stands for the module's own weight
-// (docs/format.md §10).
+// Pattern is one member of a pattern dict: a Python regex for whole module paths, and the attributes whose weights form the
+// unit, in encoding order. An empty list stands for the module's own weight (docs/format.md §10).
 type Pattern struct {
 	Regex string
 	Attrs []string
 }
 
-// PatternDict is an ordered pattern dict. The order of attributes is part of the format, the order of patterns of
-// config.json.
+// PatternDict is an ordered pattern dict: the order of attributes is part of the format, that of patterns of config.json.
 type PatternDict []Pattern
 
 // maxPatterns bounds a pattern dict that comes from a file.
 const maxPatterns = 4096
 
-// ParsePatternDict reads a JSON object {"regex": ["attribute", …], …} and keeps its order. Every regex is checked to
-// be one that Python and this package understand alike.
+// ParsePatternDict reads a JSON object {"regex": ["attribute", …], …} in its order, and checks the regexes.
 func ParsePatternDict(data []byte) (d PatternDict, err error) {
 	if err := json.Unmarshal(data, &d); err != nil {
 		return nil, fmt.Errorf("parse pattern dict: %w", err)

@@ -121,13 +121,7 @@ type Tensor struct {
 }
 
 // NElems returns the number of elements.
-func (t Tensor) NElems() int64 {
-	n := int64(1)
-	for _, d := range t.Shape {
-		n *= d
-	}
-	return n
-}
+func (t Tensor) NElems() int64 { return safetensors.Tensor{Shape: t.Shape}.NElems() }
 
 // StoredDType returns the type of a plain tensor in the output: the source's, but BF16 for F32 that holds exact BF16.
 func (t Tensor) StoredDType() safetensors.DType {
@@ -137,8 +131,7 @@ func (t Tensor) StoredDType() safetensors.DType {
 	return t.DType
 }
 
-// SpoolBytes returns the bytes of the tensor in the output, where it stays plain, and in a spool: F32 that holds exact
-// BF16 is narrowed when it arrives.
+// SpoolBytes returns the bytes of the tensor in a spool and, if plain, in the output: F32 of exact BF16 arrives narrowed.
 func (t Tensor) SpoolBytes() int64 {
 	if t.ExactF32 {
 		return t.Length / 2

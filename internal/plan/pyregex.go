@@ -3,12 +3,12 @@ package plan
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// compilePython returns a matcher that agrees with Python's re.fullmatch(pattern, path). It accepts the constructs that
-// published pattern dicts use, and names any other construct in its error. It refuses a pattern that matches the empty
-// path, because that is the whole model.
+// compilePython returns a matcher that agrees with Python's re.fullmatch(pattern, path). It names in its error any construct
+// that published pattern dicts do not use, and refuses a pattern that matches the empty path, which is the whole model.
 func compilePython(pattern string) (*regexp.Regexp, error) {
 	const maxBytes = 8 << 10 // published patterns have about 50 bytes; the limit bounds the time to compile one
 	if len(pattern) > maxBytes {
@@ -48,22 +48,18 @@ func translate(pattern string) (string, error) {
 
 // refuseConstruct names the construct at the start of rest.
 func refuseConstruct(rest string) error {
-	name := "character"
-	for _, c := range pyConstructs {
-		if strings.HasPrefix(rest, c.start) {
-			name = c.name
-			break
-		}
-	}
+	i := slices.IndexFunc(pyConstructs, func(c pyConstruct) bool { return strings.HasPrefix(rest, c.start) })
 	return fmt.Errorf("the %s at %.20q is not supported; patterns consist of characters, \\., \\d, classes, groups, |, *, + and ?",
-		name, rest)
+		pyConstructs[i].name, rest)
 }
 
-// pyConstructs are the constructs of Python that are not accepted; longer starts come first.
-var pyConstructs = [...]struct{ start, name string }{
+type pyConstruct struct{ start, name string }
+
+// pyConstructs are the constructs of Python that are not accepted. Longer starts come first; the last fits anything.
+var pyConstructs = []pyConstruct{
 	{"(?=", "lookahead"}, {"(?!", "lookahead"}, {"(?<=", "lookbehind"}, {"(?<!", "lookbehind"}, {"(?P=", "backreference"},
 	{"(?>", "atomic group"}, {"(?(", "conditional group"}, {"(?#", "comment"}, {"(?", "group extension or flag"},
-	{"[", "character class"}, {"{", "counted repetition"}, {"^", "anchor"}, {"$", "anchor"}, {`\`, "escape"},
+	{"[", "character class"}, {"{", "counted repetition"}, {"^", "anchor"}, {"$", "anchor"}, {`\`, "escape"}, {"", "character"},
 }
 
 // pyElement matches the accepted element at the start of a pattern. Apart from \d, Python and RE2 read all of them alike.

@@ -9,9 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// partRanks orders the parts of a block, leafRanks the projections of a part, the way most classes define them. Any
-// fixed order is lossless, since the loader splits by the dict in config.json; this one makes derived dicts equal to
-// the published ones where the names are usual.
+// partRanks orders the parts of a block, leafRanks the projections of a part, as most classes define them. Any fixed order is
+// lossless, since the loader splits by the dict; this one makes derived dicts equal to published ones.
 var (
 	partRanks = []string{"mod", "ada", "norm", "self_attn", "attn", "attention", "cross", "encoder_attn", "mixer", "mamba",
 		"linear_attn", "conv", "block_sparse_moe", "mlp", "ff", "feed_forward"}
@@ -37,11 +36,10 @@ func compareAttrs(a, b string) int {
 
 // isLast says whether component i names the projection: nothing but numbers follows, as in to_out.0.
 func isLast(parts []string, i int) bool {
-	return !slices.ContainsFunc(parts[i+1:], func(p string) bool { return digits(p) < len(p) })
+	return strings.Trim(strings.Join(parts[i+1:], ""), "0123456789") == ""
 }
 
-// rankOf returns the place of the first entry that the component equals, else of the longest that it starts with, else
-// the end.
+// rankOf returns the place of the entry that the component equals, else of the longest that it starts with, else the end.
 func rankOf(ranks []string, component string) int {
 	if i := slices.Index(ranks, component); i >= 0 {
 		return i

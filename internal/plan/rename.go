@@ -68,8 +68,7 @@ func rename(rules []renameRule, name string) string {
 	return name
 }
 
-// comfyPrefixes are what full checkpoints and some exports put before the names of the diffusion model. The ComfyUI
-// loaders want names without them.
+// comfyPrefixes are what full checkpoints put before the diffusion model's names. ComfyUI's loaders want names without them.
 var comfyPrefixes = []string{"model.diffusion_model.", "diffusion_model."}
 
 // stripComfyPrefix gives the tensors of a single file the names of ComfyUI's model: it removes the prefix and leaves out

@@ -114,19 +114,14 @@ func (s *Survey) findComponent(opt Options) error {
 		return refuse(ReasonLayout, "leave --layout away: the file becomes a single file again",
 			"%s lies beside the pipeline's folders: it is a model of its own, with other names", opt.WeightFile)
 	}
-	for _, c := range choices {
-		if s.holdsFolder(c) {
-			s.Dir = c
+	for _, dir := range choices {
+		if slices.ContainsFunc(s.files, func(f File) bool { return strings.HasPrefix(f.Path, dir+"/") }) {
+			s.Dir = dir
 			return nil
 		}
 	}
 	return refuse(ReasonLayout, "name the folder of the denoiser with --component",
 		"the pipeline has no folder %s", strings.Join(choices, " or "))
-}
-
-// holdsFolder says whether any file lies in the folder.
-func (s *Survey) holdsFolder(dir string) bool {
-	return slices.ContainsFunc(s.files, func(f File) bool { return strings.HasPrefix(f.Path, dir+"/") })
 }
 
 // findWeights finds the single weight file or the index, as transformers and diffusers do: the single file first.

@@ -166,8 +166,7 @@ func firstIndex(regex string) func(module string) int {
 	}
 }
 
-// presentAttrs lists the attributes of a block that can be compressed; those with {e} once per expert, expert by
-// expert.
+// presentAttrs lists the attributes of a block that can be compressed; it takes those with {e} expert by expert.
 func (x expander) presentAttrs(module string, attrs []string) []string {
 	var out []string
 	add := func(attr string) {

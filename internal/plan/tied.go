@@ -83,8 +83,7 @@ func (inv *inventory) shortestWeight(names []string) string {
 	return best
 }
 
-// isTied asks the config, else the catalogue, else the tensors: a model that stores its head counts as untied, which is
-// lossless either way.
+// isTied asks the config, else the catalogue, else the tensors: a stored head counts as untied, which is always lossless.
 func (r tieResolver) isTied(pairs []tie) bool {
 	if len(pairs) == 0 {
 		return false

@@ -30,13 +30,10 @@ const (
 	TileBytes   = 4096   // docs/format.md §1: bytes of the coded stream per tile
 	TableBytes  = 24_576 // output of BuildTables
 	BuildShared = 1024   // bytes of dynamic shared memory of BuildTables
-
-	// Slack is how many bytes must be readable behind gaps: the official kernel reads one too many.
-	Slack = 16
+	Slack       = 16     // bytes that must be readable behind gaps: the official kernel reads one too many
 )
 
-// OfficialShared is the dynamic shared memory, in bytes, that the official kernel needs for chunks of at most n weights
-// (docs/format.md §9).
+// OfficialShared is the dynamic shared memory, in bytes, of Decode for chunks of at most n weights (docs/format.md §9).
 func OfficialShared(n int) int { return Threads*4 + 4 + 2*n }
 
 // TilesShared is the dynamic shared memory, in bytes, of DecodeTiles for chunks of at most n weights.

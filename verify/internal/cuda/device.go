@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// callLimit is how long a closure may take. The driver's compiler, the slowest call, takes seconds; but a call to a
-// device that has gone may never come back.
+// callLimit is how long a closure may take. The driver's compiler takes seconds; a call to a lost device may never return.
 const callLimit = 5 * time.Minute
 
 // Info describes a device.
@@ -76,8 +75,7 @@ func (d *Driver) OpenDevice(i int) (*Device, error) {
 // Info tells about the device.
 func (d *Device) Info() Info { return d.info }
 
-// run is the device's goroutine. It keeps its thread to the end, and the thread ends with it, so that no other
-// goroutine gets a thread with a context.
+// run is the device's goroutine. Its thread ends with it, so that no other goroutine gets a thread with a context.
 func (d *Device) run(ready chan<- error) {
 	defer close(d.done)
 	runtime.LockOSThread()
@@ -125,8 +123,7 @@ func (d *Device) Do(f func(c *Context) error) error {
 	}
 }
 
-// Close gives the context back, and with it all that was allocated. It waits for a closure that is
-// running, but not for ever.
+// Close gives the context back with all that was allocated. It waits for a running closure, but not for ever.
 func (d *Device) Close() {
 	d.closing.Do(func() { close(d.closed) })
 	if d.abandoned.Load() {

@@ -12,10 +12,6 @@ type Driver struct {
 	count   int
 }
 
-// Find tells whether there is a library to load, at path or for "" the system's. It starts nothing, and takes no memory
-// to speak of. The error is ErrNoDriver.
-func Find(path string) error { return find(path) }
-
 // Open loads and starts the driver: the library at path, or the system's for "". The error is
 // ErrNoDriver or ErrNoDevice where there is nothing to be used, which is normal.
 func Open(path string) (*Driver, error) {
@@ -25,8 +21,7 @@ func Open(path string) (*Driver, error) {
 	}
 	d := &Driver{api: a}
 	if err := d.start(); err != nil {
-		var e *Error
-		if errors.As(err, &e) && e.Code == codeNoDevice {
+		if e, ok := errors.AsType[*Error](err); ok && e.Code == codeNoDevice {
 			return nil, fmt.Errorf("%w: %w", ErrNoDevice, err)
 		}
 		return nil, err

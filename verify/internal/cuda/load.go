@@ -9,15 +9,16 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-func find(path string) error {
+// Find tells whether there is a library to load, at path or for "" the system's. It starts nothing, and takes no memory
+// to speak of. The error is ErrNoDriver.
+func Find(path string) error {
 	if _, err := openLibrary(path); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoDriver, err)
 	}
 	return nil
 }
 
-// load opens the library at path, or the system's, and looks up all of it: an old driver fails here,
-// with a name, and not later.
+// load opens the library at path, or the system's, and looks up all functions: an old driver fails here, with a name.
 func load(path string) (*api, error) {
 	lib, err := openLibrary(path)
 	if err != nil {

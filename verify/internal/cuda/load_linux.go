@@ -4,8 +4,7 @@ package cuda
 
 import "github.com/ebitengine/purego"
 
-// libraries are the places of the driver: first where the loader finds it, then where systems and containers put it
-// without telling the loader.
+// libraries are the places of the driver: the loader's, then those of systems and containers that do not tell the loader.
 var libraries = [...]string{
 	"libcuda.so.1",
 	"/usr/local/nvidia/lib64/libcuda.so.1",

@@ -7,8 +7,9 @@ import (
 	"runtime"
 )
 
-func load(path string) (*api, error) { return nil, find(path) }
+func load(path string) (*api, error) { return nil, Find(path) }
 
-func find(string) error {
+// Find tells that there is no library to load: the error is ErrNoDriver.
+func Find(string) error {
 	return fmt.Errorf("%w: this build for %s/%s does not load one", ErrNoDriver, runtime.GOOS, runtime.GOARCH)
 }

@@ -15,8 +15,7 @@ func (c *Context) Alloc(n int) (Ptr, error) {
 // Free frees memory from Alloc.
 func (c *Context) Free(p Ptr) error { return c.api.check("cuMemFree", c.api.MemFree(uint64(p))) }
 
-// Pinned is host memory that the device can reach. It does not belong to Go: the collector neither moves nor frees it,
-// and it must not be touched after FreePinned.
+// Pinned is host memory that the device can reach, not Go's: the collector leaves it, and FreePinned ends its use.
 type Pinned []byte
 
 // AllocPinned allocates n bytes, n > 0.

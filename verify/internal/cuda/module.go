@@ -31,8 +31,7 @@ func (c *Context) LoadModule(ptx string) (*Module, error) {
 	m := new(Module)
 	code := c.api.ModuleLoad(&m.handle, cString(ptx), uint32(len(options)), &options[0], &values[0])
 	err := c.api.check("cuModuleLoadDataEx", code)
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		text, _, _ := bytes.Cut(log, []byte{0})
 		e.Log = strings.Join(strings.Fields(string(text)), " ")
 	}
@@ -76,8 +75,7 @@ func (c *Context) Function(m *Module, name string) (*Function, error) {
 	return f, nil
 }
 
-// allowShared lets a launch have n bytes of shared memory: above the common 48 KiB the driver has to be told, and the
-// device's limit must hold.
+// allowShared lets a launch have n bytes of shared memory, within the device's limit. The driver must be told above 48 KiB.
 func (c *Context) allowShared(f *Function, n int) error {
 	if n <= f.nShared {
 		return nil
