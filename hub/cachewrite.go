@@ -112,10 +112,11 @@ func (w *CacheFile) Commit() error {
 		w.wrong = w.n >= w.ref.Size
 		return w.cache.t.errorf(op, ErrCorrupt, "%d bytes with hash %s, expected %d with %s", w.n, got, w.ref.Size, w.ref.hash())
 	}
-	if err := w.file.Commit(w.ref.Size); err != nil {
-		return fmt.Errorf("%s: %w", op, err)
+	err := w.file.Commit(w.ref.Size)
+	if err == nil {
+		err = w.cache.link(w.ref)
 	}
-	if err := w.cache.link(w.ref); err != nil {
+	if err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	return nil

@@ -31,19 +31,14 @@ func send(op, repo, method, url string, body any) *request {
 		body:   func() io.Reader { return bytes.NewReader(data) }, size: int64(len(data))}
 }
 
-// repoGet is the request for an API read about a repo; rest is already escaped. A repo id that must not go into a URL
-// makes the request fail unsent.
+// repoGet is the request for an API read about a repo; rest is already escaped.
 func (t *transport) repoGet(op, repo, rest string) *request {
-	r := get(op, repo, t.endpoint.api(repo, rest))
-	r.err = checkRepo(repo)
-	return r
+	return get(op, repo, t.endpoint.api(repo, rest))
 }
 
-// repoSend is repoGet for an API call with a JSON body.
+// repoSend is the request for an API call about a repo with a JSON body.
 func (t *transport) repoSend(op, repo, method, rest string, body any) *request {
-	r := send(op, repo, method, t.endpoint.api(repo, rest), body)
-	r.err = checkRepo(repo)
-	return r
+	return send(op, repo, method, t.endpoint.api(repo, rest), body)
 }
 
 // call makes one API request with retries and decodes its JSON answer into out, unless out is nil. It gives the

@@ -37,8 +37,10 @@ func (g *gaveUp) Unwrap() error { return g.err }
 // full jitter, and gives up after the tries, the total wait, or the end of ctx. A quota that does not say when it is
 // over may take an hour, so that only the total wait ends it.
 func (t *transport) retry(ctx context.Context, r *request, try func(context.Context, *progress) error) error {
-	if r.err != nil {
-		return r.err
+	if r.repo != "" {
+		if err := checkRepo(r.repo); err != nil { // the id must not go into a URL
+			return err
+		}
 	}
 	var waited time.Duration
 	failures, attempts := 0, 0

@@ -26,7 +26,7 @@ type transport struct {
 // request is one thing to ask, repeatable: its body can be opened again.
 type request struct {
 	op     string // for errors: "read model info of ns/name"
-	repo   string // for hints
+	repo   string // empty if the request is about no repo
 	method string
 	url    string
 	header http.Header
@@ -36,7 +36,6 @@ type request struct {
 	follow followRule
 	token  bool          // send the token if the hop is on the hub's own origin
 	slow   time.Duration // time to the headers if longer than usual
-	err    error         // set if the request must not be sent
 }
 
 // exchange sends r once, following redirects as its rule allows, and gives a 2xx answer or the redirect at which the

@@ -49,11 +49,11 @@ func (w *watch) stop() {
 // upload wraps a request body: each piece that the connection takes puts the deadline off. RoundTrip may read it after
 // it returned; that is harmless.
 func (w *watch) upload(r *request) io.ReadCloser {
-	u := &uploadBody{w: w, r: r.body(), left: r.size}
+	body := r.body()
 	if r.bulk {
-		u.r = &bulkReader{w.ctx, w.t.out, &w.t.stats.bytesOut, u.r}
+		body = &bulkReader{w.ctx, w.t.out, &w.t.stats.bytesOut, body}
 	}
-	return u
+	return io.NopCloser(&uploadBody{w: w, r: body, left: r.size})
 }
 
 type uploadBody struct {
@@ -81,8 +81,6 @@ func (u *uploadBody) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
-
-func (u *uploadBody) Close() error { return nil }
 
 // guard wraps the answer's body; closing it ends the request.
 func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {

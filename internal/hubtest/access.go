@@ -1,6 +1,7 @@
 package hubtest
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -54,10 +55,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, want access) (c *c
 		}
 		return c, nil
 	}
-	name := r.PathValue("name")
-	if git := r.PathValue("git"); git != "" {
-		name = strings.TrimSuffix(git, ".git")
-	}
+	name := cmp.Or(r.PathValue("name"), strings.TrimSuffix(r.PathValue("git"), ".git"))
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	c.repo = s.repos[r.PathValue("ns")+"/"+name]
@@ -106,7 +104,6 @@ func (c *call) permit(rp *repo, want access) error {
 	return nil
 }
 
-// whoami answers GET /api/whoami-v2.
 func whoami(c *call) (any, error) {
 	u, orgs, role := c.user, []map[string]any{}, "write"
 	for _, o := range u.Orgs {

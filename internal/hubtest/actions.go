@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -31,18 +32,16 @@ func Status(status int, header Header, body string) Action {
 
 // Error answers as the hub does for an error: X-Error-Code, X-Error-Message and a JSON body.
 func Error(status int, code, message string) Action {
-	return func(x *Exchange) {
-		drain(x.Request)
-		(&apiError{status: status, code: code, message: message}).write(x)
-	}
+	return refuse(&apiError{status: status, code: code, message: message})
 }
 
 // StorageError answers as the storage host does for an error, in XML.
 func StorageError(status int, code, message string) Action {
-	return func(x *Exchange) {
-		drain(x.Request)
-		storageError{status, code, message}.write(x)
-	}
+	return refuse(storageError{status, code, message})
+}
+
+func refuse(r refusal) Action {
+	return func(x *Exchange) { answerRefusal(x, x.Request, r) }
 }
 
 // After lets the server do its work, throws its answer away, and then acts: the client cannot tell whether the work was
@@ -80,14 +79,20 @@ func cut(x *Exchange, reset bool) {
 }
 
 // first sends the header and n bytes of the right answer.
-func (x *Exchange) first(n int64, edit headerEdit) {
-	x.Next(&spoiled{ResponseWriter: x, edit: edit, body: &limitWriter{x, n}})
+func (x *Exchange) first(n int, edit headerEdit) {
+	x.Next(&spoiled{ResponseWriter: x, edit: edit, body: writerFunc(func(p []byte) (int, error) {
+		sent, err := x.Write(p[:min(len(p), n)])
+		if n -= sent; err == nil && sent < len(p) {
+			err = errCut
+		}
+		return sent, err
+	})})
 	_ = http.NewResponseController(x).Flush()
 }
 
 // cutAfter sends the header and n bytes of the right answer, then resets the connection, or closes it in good order when
 // reset is false.
-func cutAfter(n int64, reset bool) Action {
+func cutAfter(n int, reset bool) Action {
 	return func(x *Exchange) {
 		x.first(n, nil)
 		cut(x, reset)
@@ -96,7 +101,7 @@ func cutAfter(n int64, reset bool) Action {
 
 // truncate sends n bytes of the right answer without a Content-Length and ends the chunked body properly: the answer looks
 // complete.
-func truncate(n int64) Action {
+func truncate(n int) Action {
 	return func(x *Exchange) {
 		x.Request.Header.Del("Range")
 		x.first(n, func(_ int, h http.Header) int {
@@ -108,7 +113,7 @@ func truncate(n int64) Action {
 
 // stall sends n bytes of the right answer's body and then nothing more, until the client or the server closes; with n < 0
 // not even the header.
-func stall(n int64) Action {
+func stall(n int) Action {
 	return func(x *Exchange) {
 		if n >= 0 {
 			x.first(n, nil)
@@ -122,12 +127,38 @@ func stall(n int64) Action {
 
 // Slow sends the right answer one byte at a time, pause apart.
 func Slow(pause time.Duration) Action {
-	return func(x *Exchange) { x.Next(&spoiled{ResponseWriter: x, body: &slowWriter{x, pause}}) }
+	return func(x *Exchange) {
+		x.Next(&spoiled{ResponseWriter: x, body: writerFunc(func(p []byte) (int, error) {
+			for i := range p {
+				_, err := x.Write(p[i : i+1])
+				if err == nil {
+					err = http.NewResponseController(x).Flush()
+				}
+				if err == nil && !sleep(x.Request.Context().Done(), pause) {
+					err = errCut
+				}
+				if err != nil {
+					return i, err
+				}
+			}
+			return len(p), nil
+		})})
+	}
 }
 
 // corrupt flips a bit of the n-th byte of the body (from 0) and leaves the length right.
-func corrupt(n int64) Action {
-	return func(x *Exchange) { x.Next(&spoiled{ResponseWriter: x, body: &flipWriter{x, n}}) }
+func corrupt(n int) Action {
+	return func(x *Exchange) {
+		left := n // bytes before the one to change
+		x.Next(&spoiled{ResponseWriter: x, body: writerFunc(func(p []byte) (int, error) {
+			if left >= 0 && left < len(p) {
+				p = bytes.Clone(p)
+				p[left] ^= 0x10
+			}
+			left -= len(p)
+			return x.Write(p)
+		})})
+	}
 }
 
 // compress answers 200 with the whole file compressed, as a CDN that ignores Accept-Encoding: identity.
@@ -183,9 +214,7 @@ func EditJSON(edit func(v any) any) Action {
 	return func(x *Exchange) {
 		rec := httptest.NewRecorder()
 		x.Next(rec)
-		for k, vs := range rec.Header() {
-			x.Header()[k] = vs
-		}
+		maps.Copy(x.Header(), rec.Header())
 		body := rec.Body.Bytes()
 		dec := json.NewDecoder(bytes.NewReader(body))
 		dec.UseNumber()
@@ -236,54 +265,7 @@ func (w *spoiled) Write(p []byte) (int, error) {
 	return w.body.Write(p)
 }
 
-// limitWriter passes the first bytes and fails after them.
-type limitWriter struct {
-	w    io.Writer
-	left int64
-}
+// writerFunc is a writer of a single function.
+type writerFunc func(p []byte) (int, error)
 
-func (w *limitWriter) Write(p []byte) (int, error) {
-	n, err := w.w.Write(p[:min(int64(len(p)), w.left)])
-	w.left -= int64(n)
-	if err == nil && n < len(p) {
-		err = errCut
-	}
-	return n, err
-}
-
-// flipWriter changes one byte.
-type flipWriter struct {
-	w    io.Writer
-	left int64 // bytes before the one to change; negative afterwards
-}
-
-func (w *flipWriter) Write(p []byte) (int, error) {
-	if w.left >= 0 && w.left < int64(len(p)) {
-		p = bytes.Clone(p)
-		p[w.left] ^= 0x10
-	}
-	n, err := w.w.Write(p)
-	w.left -= int64(n)
-	return n, err
-}
-
-// slowWriter sends single bytes.
-type slowWriter struct {
-	x     *Exchange
-	pause time.Duration
-}
-
-func (w *slowWriter) Write(p []byte) (int, error) {
-	for i := range p {
-		if _, err := w.x.Write(p[i : i+1]); err != nil {
-			return i, err
-		}
-		if err := http.NewResponseController(w.x).Flush(); err != nil {
-			return i, err
-		}
-		if !sleep(w.x.Request.Context().Done(), w.pause) {
-			return i + 1, errCut
-		}
-	}
-	return len(p), nil
-}
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

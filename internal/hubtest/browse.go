@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// tree answers GET /api/models/{id}/tree/{rev}[/{path}].
 func tree(c *call) (any, error) {
 	head, err := c.commit()
 	if err != nil {
@@ -130,7 +129,7 @@ func startOf(cursor string) (n int, err error) {
 // maxPaths is where the hub starts to answer 413 to paths-info.
 const maxPaths = 1000
 
-// pathsInfo answers POST /api/models/{id}/paths-info/{rev}; unknown paths are silently missing.
+// pathsInfo describes the paths of a request; unknown ones are silently missing.
 func (s *Server) pathsInfo(w http.ResponseWriter, r *http.Request) error {
 	c, err := s.open(w, r, accessInfo)
 	if err != nil {
@@ -196,7 +195,7 @@ func resolve(c *call) (any, error) {
 	return e.send(), nil
 }
 
-// raw answers GET and HEAD of /{id}/raw/{rev}/{path}: the bytes in git itself, for a large file the pointer.
+// raw sends the bytes in git itself, for a large file the pointer.
 func raw(c *call) (any, error) {
 	_, e, err := c.file()
 	if e.isLFS() {

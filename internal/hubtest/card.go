@@ -89,7 +89,6 @@ func checkCommittedCard(now, before File) error {
 	return nil
 }
 
-// validateYAML answers POST /api/validate-yaml.
 func validateYAML(_ *call, q struct{ Content string }) (any, error) {
 	errs, warnings := checkCard(q.Content)
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -27,18 +26,15 @@ const (
 
 // cdn is the storage host: it signs URLs, and serves and takes large files at them.
 type cdn struct {
-	url    string
-	cfg    *config
-	store  *store
-	log    *requestLog
+	*Server
 	secret []byte
 
 	mu       sync.Mutex
 	sessions map[string]*session
 }
 
-func newCDN(origin string, cfg *config, s *store, log *requestLog) *cdn {
-	c := &cdn{url: origin, cfg: cfg, store: s, log: log, secret: make([]byte, 32), sessions: map[string]*session{}}
+func newCDN(s *Server) *cdn {
+	c := &cdn{Server: s, secret: make([]byte, 32), sessions: map[string]*session{}}
 	_, _ = rand.Read(c.secret)
 	return c
 }
@@ -60,14 +56,14 @@ func (c *cdn) sign(method, p, query string, ttl time.Duration) string {
 	q := "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=hubtest%2Fus-east-1%2Fs3%2Faws4_request" +
 		"&X-Amz-Date=" + c.cfg.clock().UTC().Format(amzDate) + fmt.Sprintf("&X-Amz-Expires=%d", int(ttl/time.Second)) +
 		"&X-Amz-SignedHeaders=host&" + query
-	return c.url + p + "?" + q + "&X-Amz-Signature=" + c.mac(method, p, q)
+	return c.CDNURL + p + "?" + q + "&X-Amz-Signature=" + c.mac(method, p, q)
 }
 
 func (c *cdn) signCloudFront(p, query string) string {
 	expires := c.cfg.clock().Add(c.cfg.downloadTTL).Unix()
-	policy := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"Statement":[{"Resource":%q}]}`, c.url+p))
+	policy := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"Statement":[{"Resource":%q}]}`, c.CDNURL+p))
 	q := fmt.Sprintf("%s&Expires=%d&Policy=%s&Key-Pair-Id=KHUBTEST", query, expires, policy)
-	return c.url + p + "?" + q + "&Signature=" + c.mac(http.MethodGet, p, q)
+	return c.CDNURL + p + "?" + q + "&Signature=" + c.mac(http.MethodGet, p, q)
 }
 
 func (c *cdn) mac(method, p, query string) string {
@@ -90,7 +86,7 @@ func (c *cdn) check(r *http.Request) error {
 	_, got, _ := strings.Cut(raw[i+1:], "=")
 	switch {
 	case !hmac.Equal([]byte(got), []byte(c.mac(method, r.URL.EscapedPath(), raw[:i]))):
-		c.log.violation("signed URL was changed: %s %s", r.Method, r.URL.Path)
+		c.violation("signed URL was changed: %s %s", r.Method, r.URL.Path)
 		return storageError{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided."}
 	case r.Header.Get("Authorization") != "":
 		return storageError{http.StatusBadRequest, "InvalidArgument", "Only one auth mechanism allowed"}
@@ -127,43 +123,27 @@ func (e storageError) write(w http.ResponseWriter) {
 	writeBody(w, e.status, "application/xml", []byte(body))
 }
 
-func writeStorageError(w http.ResponseWriter, err error) {
-	var xml storageError
-	var api *apiError
-	switch {
-	case errors.As(err, &xml):
-	case errors.As(err, &api):
-		xml = storageError{api.status, "Error", api.message}
-	default:
-		xml = storageError{http.StatusInternalServerError, "InternalError", err.Error()}
-	}
-	xml.write(w)
+func (c *cdn) routes() http.Handler {
+	return mux(map[string]handler{
+		"GET /repos/{a}/{b}/{sha}":        c.signed(c.getObject),
+		"PUT /upload/{ns}/{name}/{sha}":   c.signed(c.putObject),
+		"PUT /multipart/{session}/{part}": c.signed(c.putPart),
+	})
 }
 
-func (c *cdn) routes() http.Handler {
-	mux := http.NewServeMux()
-	for pattern, h := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"GET /repos/{a}/{b}/{sha}":        c.getObject,
-		"PUT /upload/{ns}/{name}/{sha}":   c.putObject,
-		"PUT /multipart/{session}/{part}": c.putPart,
-	} {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			err := c.check(r)
-			if err == nil {
-				err = h(w, r)
-			}
-			if err != nil {
-				drain(r)
-				writeStorageError(w, err)
-			}
-		})
+// signed lets h answer requests whose URL is signed and has not expired.
+func (c *cdn) signed(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := c.check(r); err != nil {
+			return err
+		}
+		return h(w, r)
 	}
-	return mux
 }
 
 // getObject serves the bytes of a large file, with ranges.
 func (c *cdn) getObject(w http.ResponseWriter, r *http.Request) error {
-	o := c.store.objects.get(r.PathValue("sha"))
+	o := c.objects.get(r.PathValue("sha"))
 	if o == nil {
 		return storageError{http.StatusNotFound, "NoSuchKey", "The specified key does not exist."}
 	}
@@ -196,7 +176,7 @@ func (c *cdn) putObject(w http.ResponseWriter, r *http.Request) error {
 	if err := checkPut(r); err != nil {
 		return err
 	}
-	parts, err := c.store.objects.assemble(putPiece, r.ContentLength)
+	parts, err := c.objects.assemble(putPiece, r.ContentLength)
 	if err != nil {
 		return err
 	}
@@ -218,7 +198,7 @@ func (c *cdn) putObject(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if o.sha256 == r.PathValue("sha") {
-		c.store.hold(r.PathValue("ns")+"/"+r.PathValue("name"), o)
+		c.hold(r.PathValue("ns")+"/"+r.PathValue("name"), o)
 	} else {
 		parts.discard()
 	}
@@ -229,7 +209,7 @@ func (c *cdn) putObject(w http.ResponseWriter, r *http.Request) error {
 
 // receive reads n bytes of a request body.
 func (c *cdn) receive(r *http.Request, n int64) ([]byte, error) {
-	p := c.store.objects.buffer(n)
+	p := c.objects.buffer(n)
 	if _, err := io.ReadFull(r.Body, p); err != nil {
 		return nil, errIncomplete
 	}
@@ -250,8 +230,8 @@ func (c *cdn) putPart(w http.ResponseWriter, r *http.Request) error {
 	if ses == nil || err != nil || n < 1 || n > ses.nParts() {
 		return storageError{http.StatusNotFound, "NoSuchUpload", "The specified multipart upload does not exist."}
 	}
-	if r.ContentLength > ses.chunk {
-		return storageError{http.StatusBadRequest, "EntityTooLarge", "the part is larger than chunk_size"}
+	if want := ses.partSize(n); r.ContentLength != want {
+		return storageError{http.StatusBadRequest, "InvalidPart", fmt.Sprintf("part %d must have %d bytes", n, want)}
 	}
 	part, err := c.receive(r, r.ContentLength)
 	if err != nil {

@@ -210,6 +210,8 @@ func TestMultipartErrors(t *testing.T) {
 	}
 	resp, body := do(t, "PUT", up.Header["00001"].(string), "", "01234")
 	want(t, resp, body, 400, "") // larger than chunk_size
+	resp, body = do(t, "PUT", up.Header["00003"].(string), "", "8")
+	want(t, resp, body, 400, "") // shorter than the rest of the file
 	resp, body = do(t, "POST", up.Href, "", fmt.Sprintf(`{"oid":%q,"parts":[%s,%s,%s]}`, sha(data), one, two, three))
 	want(t, resp, body, 200, "")
 	if !s.Holds("me/m", sha(data)) {
@@ -221,7 +223,8 @@ func TestMultipartErrors(t *testing.T) {
 // out right without the bytes being kept.
 func TestDroppedParts(t *testing.T) {
 	for _, order := range [][]int{{1, 2, 3}, {3, 2, 1}, {2, 2, 3, 1, 1}} {
-		d := newDropParts(new(sync.Pool))
+		parts, _ := (&objects{dropUploads: true}).assemble(3, 9)
+		d := parts.(*dropParts)
 		for _, n := range order {
 			if err := d.put(n, []byte(strings.Repeat(fmt.Sprint(n), 3))); err != nil {
 				t.Fatal(err)

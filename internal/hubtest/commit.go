@@ -41,11 +41,12 @@ func readCommit(r *http.Request) (h commitHeader, ops []operation, err error) {
 			Key   string          `json:"key"`
 			Value json.RawMessage `json:"value"`
 		}
-		var tooLarge *http.MaxBytesError
-		switch err := dec.Decode(&line); {
+		err := dec.Decode(&line)
+		_, tooLarge := errors.AsType[*http.MaxBytesError](err)
+		switch {
 		case errors.Is(err, io.EOF) && n > 0:
 			return h, ops, nil
-		case errors.As(err, &tooLarge):
+		case tooLarge:
 			return h, nil, fail(http.StatusRequestEntityTooLarge, "the commit payload is too large")
 		case err != nil:
 			return h, nil, fail(http.StatusBadRequest, "invalid NDJSON: %v", err)

@@ -44,7 +44,6 @@ func (c *call) pullRequest() (*pullRequest, error) {
 	return c.repo.prs[n-1], nil
 }
 
-// createDiscussion answers POST /api/models/{id}/discussions.
 func createDiscussion(c *call, q struct {
 	Title, Description string
 	PullRequest        bool
@@ -88,7 +87,6 @@ func listDiscussions(c *call) (any, error) {
 		"count": len(found), "start": page * discussionsPage, "numClosedDiscussions": closed}, nil
 }
 
-// discussion answers GET /api/models/{id}/discussions/{num}.
 func discussion(c *call) (any, error) {
 	pr, err := c.pullRequest()
 	if err != nil {
@@ -106,7 +104,6 @@ func discussion(c *call) (any, error) {
 	}, nil
 }
 
-// setDiscussionStatus answers POST /api/models/{id}/discussions/{num}/status.
 func setDiscussionStatus(c *call, q struct{ Status string }) (any, error) {
 	pr, err := c.pullRequest()
 	switch {

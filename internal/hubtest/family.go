@@ -16,11 +16,7 @@ type family struct {
 func (f family) tensors(seed uint64, o ModelOptions) []tensor {
 	var out []tensor
 	add := func(name string, std float64, shape ...int) {
-		dims := make([]int64, len(shape))
-		for i, d := range shape {
-			dims[i] = int64(d)
-		}
-		out = append(out, tensor{name: name, shape: dims, seed: seed, std: std})
+		out = append(out, tensor{name: name, shape: shape, seed: seed, std: std})
 	}
 	matrix := func(name string, rows, cols int) { add(name, 0.8/math.Sqrt(float64(cols)), rows, cols) }
 	matrix("model.embed_tokens.weight", o.Vocab, o.Hidden)

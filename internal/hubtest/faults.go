@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,6 +52,7 @@ func (x *Exchange) Next(w http.ResponseWriter) { x.next.ServeHTTP(w, x.Request) 
 // faultRule is a Fault with its counters.
 type faultRule struct {
 	Fault
+	paths       *regexp.Regexp
 	seen, acted int
 	rng         *rand.Rand
 }
@@ -75,7 +77,8 @@ func (fs *faultRules) Inject(faults ...Fault) {
 			f.Host, f.Method, f.Path = cmp.Or(f.Host, named.host), cmp.Or(f.Method, named.method), cmp.Or(f.Path, named.path)
 			f.Action = named.action
 		}
-		fs.rules = append(fs.rules, &faultRule{Fault: f, rng: rand.New(rand.NewPCG(f.Seed, 0x68756274657374))})
+		rng := rand.New(rand.NewPCG(f.Seed, 0x68756274657374))
+		fs.rules = append(fs.rules, &faultRule{Fault: f, paths: pathPattern(f.Path), rng: rng})
 	}
 }
 
@@ -131,7 +134,8 @@ func (fs *faultRules) pick(host Host, r *http.Request) *faultRule {
 	defer fs.mu.Unlock()
 	var chosen *faultRule
 	for _, rule := range fs.rules {
-		matches := (rule.Host == "" || rule.Host == host) && (rule.Method == "" || rule.Method == r.Method) && matchPath(rule.Path, r.URL.Path)
+		matches := (rule.Host == "" || rule.Host == host) && (rule.Method == "" || rule.Method == r.Method) &&
+			rule.paths.MatchString(r.URL.Path)
 		if matches && rule.fires() && chosen == nil {
 			rule.acted++
 			chosen = rule

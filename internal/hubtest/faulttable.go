@@ -84,7 +84,7 @@ func downloadFaults() map[string]namedFault {
 		"wrong-range":  cdn("206 with a Content-Range one byte later than asked", shift(1)),
 		"gzip":         cdn("200 with the whole file compressed", compress()),
 		"400-range":    cdn("400, as for an unranged GET of a huge file", StorageError(400, "InvalidRequest", "file too large")),
-		"expired":      cdn("403: the signed URL has expired", func(x *Exchange) { errExpired.write(x) }),
+		"expired":      cdn("403: the signed URL has expired", refuse(errExpired)),
 		"slow":         cdn("one byte per second", Slow(time.Second)),
 		"stall":        cdn("1000 bytes, then silence", stall(1000)),
 		"stall-header": cdn("no header, silence", stall(-1)),

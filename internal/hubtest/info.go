@@ -14,7 +14,6 @@ import (
 
 const hubTime = "2006-01-02T15:04:05.000Z"
 
-// modelInfo answers GET /api/models/{id}[/revision/{rev}].
 func modelInfo(c *call) (any, error) {
 	head, err := c.commit()
 	if err != nil {
@@ -158,7 +157,6 @@ func stringsOf(v any) []string {
 	return nil
 }
 
-// refs answers GET /api/models/{id}/refs.
 func refs(c *call) (any, error) {
 	groups := map[string][]map[string]any{"branches": {}, "converts": {}, "tags": {}, "pullRequests": {}}
 	for _, ref := range slices.Sorted(maps.Keys(c.repo.refs)) {
@@ -176,7 +174,7 @@ func refs(c *call) (any, error) {
 	return groups, nil
 }
 
-// commits answers GET /api/models/{id}/commits/{rev}, newest first.
+// commits lists the history of a revision, newest first.
 func commits(c *call) (any, error) {
 	head, err := c.commit()
 	if err != nil {

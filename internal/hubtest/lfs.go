@@ -25,7 +25,6 @@ type batchRequest struct {
 	HashAlgo  string `json:"hash_algo"`
 }
 
-// lfsBatch answers POST /{id}.git/info/lfs/objects/batch.
 func (s *Server) lfsBatch(w http.ResponseWriter, r *http.Request) error {
 	var q batchRequest
 	if err := readJSON(r, &q); err != nil {
@@ -120,7 +119,6 @@ func (c *call) multipartAction(p lfsPointer) (map[string]any, error) {
 	return m, nil
 }
 
-// lfsVerify answers POST /{id}.git/info/lfs/objects/verify.
 func lfsVerify(c *call, p lfsPointer) (any, error) {
 	o := c.objects.get(p.OID)
 	switch {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -58,9 +59,9 @@ func (l *requestLog) Requests() []Request {
 // Count counts the logged requests with the method ("" for any) whose path matches the pattern of a [Fault], at either
 // host.
 func (l *requestLog) Count(method, pattern string) int {
-	n := 0
+	n, paths := 0, pathPattern(pattern)
 	for _, q := range l.Requests() {
-		if (method == "" || q.Method == method) && matchPath(pattern, q.Path) {
+		if (method == "" || q.Method == method) && paths.MatchString(q.Path) {
 			n++
 		}
 	}
@@ -110,8 +111,8 @@ func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *t
 // tracked is a response writer that fills a log line, and keeps to the speed of the links.
 type tracked struct {
 	http.ResponseWriter
-	down, up *link
-	done     <-chan struct{} // of the request
+	links
+	done <-chan struct{} // of the request
 
 	mu  sync.Mutex
 	req Request
@@ -162,21 +163,8 @@ func (b *trackedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// matchPath compares a path with a pattern in which each * stands for any text, slashes included; an empty pattern
-// matches all.
-func matchPath(pattern, path string) bool {
-	if pattern == "" {
-		return true
-	}
-	before, after, star := strings.Cut(pattern, "*")
-	rest, ok := strings.CutPrefix(path, before)
-	if !ok || !star {
-		return ok && rest == ""
-	}
-	for i := range len(rest) + 1 {
-		if matchPath(after, rest[i:]) {
-			return true
-		}
-	}
-	return false
+// pathPattern is the pattern of a [Fault] as a regular expression.
+func pathPattern(pattern string) *regexp.Regexp {
+	text := strings.ReplaceAll(regexp.QuoteMeta(cmp.Or(pattern, "*")), `\*`, ".*")
+	return regexp.MustCompile("(?s)^" + text + "$")
 }

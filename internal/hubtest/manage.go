@@ -41,7 +41,6 @@ func (q repoRequest) repoName(u *User) (string, error) {
 	return ns + "/" + name, nil
 }
 
-// createRepo answers POST /api/repos/create.
 func createRepo(c *call, q repoRequest) (any, error) {
 	name, err := q.repoName(c.user)
 	if err != nil {
@@ -56,7 +55,6 @@ func createRepo(c *call, q repoRequest) (any, error) {
 	return map[string]any{"url": link, "name": name, "id": blobID([]byte(name))[:24], "private": rp.opts.Private}, c.folder.land(rp)
 }
 
-// deleteRepo answers DELETE /api/repos/delete.
 func deleteRepo(c *call, q repoRequest) (any, error) {
 	name, err := q.repoName(c.user)
 	if err != nil {
@@ -68,7 +66,6 @@ func deleteRepo(c *call, q repoRequest) (any, error) {
 	return nil, c.remove(name)
 }
 
-// moveRepo answers POST /api/repos/move.
 func moveRepo(c *call, q repoRequest) (any, error) {
 	to, err := repoRequest{Name: q.ToRepo}.repoName(c.user)
 	switch {
@@ -83,7 +80,6 @@ func moveRepo(c *call, q repoRequest) (any, error) {
 	return map[string]any{"url": c.URL + "/" + to}, nil
 }
 
-// settings answers PUT /api/models/{id}/settings.
 func settings(c *call, q struct {
 	Gated      any
 	Private    *bool
@@ -108,7 +104,6 @@ func settings(c *call, q struct {
 	return map[string]any{"private": opts.Private, "gated": opts.Gated}, nil
 }
 
-// createBranch answers POST /api/models/{id}/branch/{branch}.
 func createBranch(c *call, q struct{ StartingPoint string }) (any, error) {
 	branch := c.r.PathValue("branch")
 	if strings.HasPrefix(branch, "refs/") {
@@ -126,7 +121,6 @@ func createBranch(c *call, q struct{ StartingPoint string }) (any, error) {
 	return nil, nil
 }
 
-// deleteBranch answers DELETE /api/models/{id}/branch/{branch}.
 func deleteBranch(c *call) (any, error) {
 	branch := c.r.PathValue("branch")
 	switch {

@@ -1,6 +1,7 @@
 package hubtest
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // ModelOptions shapes a generated model. Zero fields take the defaults: a model of about 0.6 MB in one file.
@@ -68,18 +71,13 @@ func NewQwen2(seed uint64, opt ModelOptions) *Model {
 }
 
 func (o ModelOptions) withDefaults() ModelOptions {
-	set := func(field *int, value int) {
-		if *field == 0 {
-			*field = value
-		}
-	}
-	set(&o.Layers, 2)
-	set(&o.Hidden, 64)
-	set(&o.Intermediate, 3*o.Hidden)
-	set(&o.Heads, 4)
-	set(&o.KVHeads, max(1, o.Heads/2))
-	set(&o.HeadDim, o.Hidden/o.Heads)
-	set(&o.Vocab, 512)
+	o.Layers = cmp.Or(o.Layers, 2)
+	o.Hidden = cmp.Or(o.Hidden, 64)
+	o.Intermediate = cmp.Or(o.Intermediate, 3*o.Hidden)
+	o.Heads = cmp.Or(o.Heads, 4)
+	o.KVHeads = cmp.Or(o.KVHeads, max(1, o.Heads/2))
+	o.HeadDim = cmp.Or(o.HeadDim, o.Hidden/o.Heads)
+	o.Vocab = cmp.Or(o.Vocab, 512)
 	return o
 }
 
@@ -139,10 +137,12 @@ func (c *modelCache) get(seed uint64, opt ModelOptions, fam family) *Model {
 }
 
 func generate(seed uint64, opt ModelOptions, fam family) *Model {
-	shards := pack(order(fam.tensors(seed, opt), opt.Order), opt.ShardBytes)
+	tensors := fam.tensors(seed, opt)
+	opt.Order.sort(tensors)
+	shards := pack(tensors, opt.ShardBytes)
 	m := &Model{Small: fam.smallFiles(opt)}
 	block := make([]byte, opt.Repeat)
-	_, _ = tensor{name: "repeated", shape: []int64{opt.Repeat/2048 + 1, 1024}, seed: seed, std: 0.025}.ReadAt(block, 0)
+	_, _ = tensor{name: "repeated", shape: []int{int(opt.Repeat)/2048 + 1, 1024}, seed: seed, std: 0.025}.ReadAt(block, 0)
 	for _, s := range shards {
 		s.repeat = block
 		m.Weights = append(m.Weights, Generated{Path: s.path, Size: s.size, Body: s})
@@ -156,16 +156,14 @@ func generate(seed uint64, opt ModelOptions, fam family) *Model {
 	return m
 }
 
-// order deals the tensors as o says.
-func order(tensors []tensor, o Order) []tensor {
-	out := slices.Clone(tensors)
+// sort puts the tensors into the order.
+func (o Order) sort(tensors []tensor) {
 	switch o {
 	case OrderName:
-		slices.SortFunc(out, func(a, b tensor) int { return strings.Compare(a.name, b.name) })
+		slices.SortFunc(tensors, func(a, b tensor) int { return strings.Compare(a.name, b.name) })
 	case OrderScattered:
-		slices.SortStableFunc(out, func(a, b tensor) int { return strings.Compare(a.suffix(), b.suffix()) })
+		slices.SortStableFunc(tensors, func(a, b tensor) int { return strings.Compare(a.suffix(), b.suffix()) })
 	}
-	return out
 }
 
 // pack fills files up to limit bytes of tensors and names them as transformers does.
@@ -192,16 +190,15 @@ func pack(tensors []tensor, limit int64) []*shard {
 
 // each calls f for every weight file, several at a time.
 func (m *Model) each(f func(i int, g Generated)) {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, g := range m.Weights {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
+		group.Go(func() error {
 			f(i, g)
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait()
 }
 
 // Files makes every byte of the model.

@@ -35,7 +35,7 @@ func newObject(data []byte) *object {
 	return &object{sha256: hex.EncodeToString(sum[:]), size: int64(len(data)), body: bytes.NewReader(data)}
 }
 
-var errDropped = fail(http.StatusGone, "the bytes of this upload were dropped on purpose")
+var errDropped = storageError{http.StatusGone, "Gone", "the bytes of this upload were dropped on purpose"}
 
 func (o *object) reader() (*io.SectionReader, error) {
 	if o.body == nil {

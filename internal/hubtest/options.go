@@ -18,16 +18,10 @@ type config struct {
 	unrangedLimit int64
 	cloudFront    bool
 	quota         map[string]int
-	downRate      int64
-	upRate        int64
-	storage       storage
+	links         links
+	dropUploads   bool
+	pushDir       string
 	xetHashes     bool
-}
-
-// storage says where uploaded bytes go. The zero value keeps them in memory.
-type storage struct {
-	drop   bool   // hash and forget them
-	folder string // write them, and every main branch, to this folder
 }
 
 func defaultConfig() config {
@@ -88,7 +82,7 @@ func WithQuota(bucket string, n int) Option { return func(c *config) { c.quota[b
 // WithLinkSpeed limits all answers together to down bytes per second and all request bodies together to up; 0 is no
 // limit.
 func WithLinkSpeed(down, up int64) Option {
-	return func(c *config) { c.downRate, c.upRate = down, up }
+	return func(c *config) { c.links = links{newLink(down), newLink(up)} }
 }
 
 // WithXetHashes makes tree entries of large files carry xetHash, which the copy route then insists on (without this option
@@ -96,8 +90,8 @@ func WithLinkSpeed(down, up int64) Option {
 func WithXetHashes() Option { return func(c *config) { c.xetHashes = true } }
 
 // WithDropUploads hashes uploaded large files and forgets their bytes: size and sha256 stay, downloading them answers 410.
-func WithDropUploads() Option { return func(c *config) { c.storage.drop = true } }
+func WithDropUploads() Option { return func(c *config) { c.dropUploads = true } }
 
 // WithPushDir writes every commit to a main branch to root/<namespace>/<name>/, each file by rename, and keeps uploads
 // under root/.hubd until then.
-func WithPushDir(root string) Option { return func(c *config) { c.storage.folder = root } }
+func WithPushDir(root string) Option { return func(c *config) { c.pushDir = root } }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -60,14 +61,13 @@ const attributesFile = ".gitattributes"
 
 // defaultAttributes is the .gitattributes of a new model repo.
 var defaultAttributes = func() string {
-	var b strings.Builder
-	for _, p := range []string{"*.7z", "*.arrow", "*.bin", "*.bz2", "*.ckpt", "*.ftz", "*.gz", "*.h5", "*.joblib",
-		"*.lfs.*", "*.mlmodel", "*.model", "*.msgpack", "*.npy", "*.npz", "*.onnx", "*.ot", "*.parquet", "*.pb",
-		"*.pickle", "*.pkl", "*.pt", "*.pth", "*.rar", "*.safetensors", "saved_model/**/*", "*.tar.*", "*.tar",
-		"*.tflite", "*.tgz", "*.wasm", "*.xz", "*.zip", "*.zst", "*tfevents*"} {
-		b.WriteString(attributesLine(p))
+	text := ""
+	for p := range strings.FieldsSeq(`*.7z *.arrow *.bin *.bz2 *.ckpt *.ftz *.gz *.h5 *.joblib *.lfs.* *.mlmodel *.model *.msgpack
+		*.npy *.npz *.onnx *.ot *.parquet *.pb *.pickle *.pkl *.pt *.pth *.rar *.safetensors saved_model/**/* *.tar.* *.tar
+		*.tflite *.tgz *.wasm *.xz *.zip *.zst *tfevents*`) {
+		text += attributesLine(p)
 	}
-	return b.String()
+	return text
 }()
 
 func attributesLine(pattern string) string {
@@ -76,9 +76,8 @@ func attributesLine(pattern string) string {
 
 // rule is one line of .gitattributes or .gitignore; the last match decides.
 type rule struct {
-	segments []string // of the pattern; ** spans folders
-	on       bool
-	dir      bool // the pattern ended in a slash: the folder and all below
+	paths *regexp.Regexp
+	on    bool
 }
 
 type rules []rule
@@ -91,7 +90,7 @@ func parseRules(text string, attributes bool) rules {
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
-		p, on := strings.ReplaceAll(fields[0], "[[:space:]]", " "), true
+		p, on := fields[0], true
 		if attributes {
 			on = strings.Contains(line, "filter=lfs")
 			if !on && !strings.Contains(line, "filter") {
@@ -100,52 +99,38 @@ func parseRules(text string, attributes bool) rules {
 		} else if rest, negated := strings.CutPrefix(p, "!"); negated {
 			p, on = rest, false
 		}
-		p, dir := strings.CutSuffix(p, "/")
-		if !strings.Contains(p, "/") {
-			p = "**/" + p // without a slash a pattern matches a name anywhere, with one it matches from the root
+		if paths, err := gitPattern(p); err == nil {
+			out = append(out, rule{paths, on})
 		}
-		out = append(out, rule{strings.Split(strings.TrimPrefix(p, "/"), "/"), on, dir})
 	}
 	return out
 }
 
+// globs turns what is special in a pattern of git, after QuoteMeta, into a regular expression: ** spans folders.
+var globs = strings.NewReplacer(`\*\*/`, `(.*/)?`, `\*\*`, `.*`, `\*`, `[^/]*`, `\?`, `[^/]`, `\[`, `[`, `\]`, `]`)
+
+// gitPattern matches the files that a pattern names, and all files in the folders that it names. A pattern without a slash
+// names files and folders anywhere, one with a slash counts from the root, and one that ends in a slash names folders only.
+func gitPattern(p string) (*regexp.Regexp, error) {
+	p, dir := strings.CutSuffix(p, "/")
+	below := "(/.*)?"
+	if dir {
+		below = "/.*"
+	}
+	if !strings.Contains(p, "/") {
+		p = "**/" + p
+	}
+	return regexp.Compile("^" + globs.Replace(regexp.QuoteMeta(strings.TrimPrefix(p, "/"))) + below + "$")
+}
+
 func (rs rules) match(file string) bool {
-	on, parts := false, strings.Split(file, "/")
+	on := false
 	for _, r := range rs {
-		if r.match(parts) {
+		if r.paths.MatchString(file) {
 			on = r.on
 		}
 	}
 	return on
-}
-
-// match says whether the pattern fits a file, or a folder that the file is in.
-func (r rule) match(parts []string) bool {
-	for n := len(parts); n > 0; n-- {
-		if (n < len(parts) || !r.dir) && matchSegments(r.segments, parts[:n]) {
-			return true
-		}
-	}
-	return false
-}
-
-func matchSegments(want, have []string) bool {
-	if len(want) == 0 {
-		return len(have) == 0
-	}
-	if want[0] == "**" {
-		for i := range len(have) + 1 {
-			if matchSegments(want[1:], have[i:]) {
-				return true
-			}
-		}
-		return false
-	}
-	if len(have) == 0 {
-		return false
-	}
-	ok, _ := path.Match(want[0], have[0])
-	return ok && matchSegments(want[1:], have[1:])
 }
 
 // wantsLFS is the hub's decision at preupload: by name, by size, by a look at the first bytes. Empty files are always

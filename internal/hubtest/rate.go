@@ -1,6 +1,7 @@
 package hubtest
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,6 +15,9 @@ type link struct {
 	mu        sync.Mutex
 	free      time.Time // when everything promised so far has passed
 }
+
+// links are the two directions of the line to a server.
+type links struct{ down, up *link }
 
 func newLink(bytesPerSecond int64) *link {
 	if bytesPerSecond <= 0 {
@@ -83,12 +87,7 @@ func bucketOf(r *http.Request) string {
 	return "pages"
 }
 
-func (l *rateLimits) limit(bucket string) int {
-	if q, ok := l.quota[bucket]; ok {
-		return q
-	}
-	return defaultQuota
-}
+func (l *rateLimits) limit(bucket string) int { return cmp.Or(l.quota[bucket], defaultQuota) }
 
 // stamp counts r and sets both header fields.
 func (l *rateLimits) stamp(h http.Header, r *http.Request, now time.Time) {

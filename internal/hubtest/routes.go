@@ -1,6 +1,7 @@
 package hubtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,15 +37,18 @@ func mux(routes map[string]handler) *http.ServeMux {
 	for pattern, h := range routes {
 		m.Handle(pattern, h)
 	}
-	m.Handle("/", handler(func(http.ResponseWriter, *http.Request) error {
-		return fail(http.StatusNotFound, "Sorry, we can't find the page you are looking for.")
-	}))
 	return m
 }
 
+func noPage(http.ResponseWriter, *http.Request) error {
+	return fail(http.StatusNotFound, "Sorry, we can't find the page you are looking for.")
+}
+
+// apiRoutes are the routes below /api/, each with the access that it needs. Only here their addresses are written.
 func (s *Server) apiRoutes() map[string]handler {
 	const model = "/api/models/{ns}/{name}"
 	return map[string]handler{
+		"/":                                                         noPage,
 		"GET /api/whoami-v2":                                        s.route(accessLogin, whoami),
 		"POST /api/validate-yaml":                                   routeBody(s, accessNone, validateYAML),
 		"POST /api/repos/create":                                    routeBody(s, accessLogin, createRepo),
@@ -77,6 +81,7 @@ func (s *Server) apiRoutes() map[string]handler {
 
 func (s *Server) siteRoutes() map[string]handler {
 	return map[string]handler{
+		"/": noPage,
 		"GET /{ns}/{name}/resolve/{rev}/{path...}": s.route(accessFiles, resolve),
 		"GET /{ns}/{name}/raw/{rev}/{path...}":     s.route(accessFiles, raw),
 		"POST /{ns}/{git}/info/lfs/objects/batch":  s.lfsBatch,
@@ -148,10 +153,7 @@ func (c *call) locked(h route) (any, error) {
 
 // commit finds the commit of the revision in the path; without one, the head of main.
 func (c *call) commit() (*Commit, error) {
-	rev := c.r.PathValue("rev")
-	if rev == "" {
-		rev = "main"
-	}
+	rev := cmp.Or(c.r.PathValue("rev"), "main")
 	if found := c.repo.resolve(rev); found != nil {
 		return found, nil
 	}
@@ -214,7 +216,7 @@ func errEntryNotFound(path string) *apiError {
 	return failCode(http.StatusNotFound, codeEntryNotFound, "Entry not found: %q", path)
 }
 
-// handler is a hub route; the error it returns is written as the answer.
+// handler is a route of the hub or of the storage host; the error it returns is written as the answer.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -222,15 +224,25 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		return
 	}
-	var e *apiError
-	if !errors.As(err, &e) {
-		e = fail(http.StatusInternalServerError, "%v", err)
+	known, ok := errors.AsType[refusal](err)
+	if !ok {
+		known = fail(http.StatusInternalServerError, "%v", err)
 	}
-	drain(r)
-	e.write(w)
+	answerRefusal(w, r, known)
 }
 
-// drain reads the rest of a body, so that the client sees the refusal and not a broken connection.
+// refusal is an error that knows its answer: an apiError or a storageError.
+type refusal interface {
+	error
+	write(w http.ResponseWriter)
+}
+
+// answerRefusal reads the rest of the request's body first, so that the client sees the refusal and not a broken connection.
+func answerRefusal(w http.ResponseWriter, r *http.Request, why refusal) {
+	drain(r)
+	why.write(w)
+}
+
 func drain(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

@@ -22,10 +22,9 @@ type Server struct {
 	requestLog
 	faultRules
 
-	cfg      config
-	cdn      *cdn
-	rates    rateLimits
-	down, up *link
+	cfg   config
+	cdn   *cdn
+	rates rateLimits
 
 	http   []*http.Server
 	cancel context.CancelFunc
@@ -82,9 +81,8 @@ func Listen(addr string, opts ...Option) (*Server, error) {
 	}
 	s.URL = "http://" + hub.Addr().String()
 	s.CDNURL = fmt.Sprintf("http://localhost:%d", storage.Addr().(*net.TCPAddr).Port)
-	s.cdn = newCDN(s.CDNURL, &s.cfg, s.store, &s.requestLog)
+	s.cdn = newCDN(s)
 	s.rates.quota = s.cfg.quota
-	s.down, s.up = newLink(s.cfg.downRate), newLink(s.cfg.upRate)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
@@ -117,7 +115,7 @@ func (s *Server) wrap(host Host, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t := s.begin(host, w, r)
 		defer s.finish(t)
-		t.down, t.up = s.down, s.up
+		t.links = s.cfg.links
 		r.Body = &trackedBody{r.Body, t}
 		if host == HostHub {
 			s.rates.stamp(t.Header(), r, s.cfg.clock())

@@ -23,12 +23,12 @@ type store struct {
 
 func newStore(cfg *config) (*store, error) {
 	s := &store{cfg: cfg, repos: map[string]*repo{}, renames: map[string]string{}}
-	s.objects = &objects{byHash: map[string]*object{}, dropUploads: cfg.storage.drop}
-	if cfg.storage.folder == "" {
+	s.objects = &objects{byHash: map[string]*object{}, dropUploads: cfg.dropUploads}
+	if cfg.pushDir == "" {
 		return s, nil
 	}
 	var err error
-	s.folder, err = openPushFolder(cfg.storage.folder, s.objects)
+	s.folder, err = openPushFolder(cfg.pushDir, s.objects)
 	return s, err
 }
 

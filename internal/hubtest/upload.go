@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash"
 	"hash/crc32"
-	"io"
 	"net/http"
 	"os"
 	"sync"
@@ -23,21 +22,15 @@ type assembly interface {
 func (s *objects) assemble(chunk, size int64) (assembly, error) {
 	switch {
 	case s.dropUploads:
-		return newDropParts(&s.buffers), nil
+		return &dropParts{hash: sha256.New(), waiting: map[int][]byte{}, free: &s.buffers}, nil
 	case s.spool != "":
-		f, err := s.tempFile()
-		return &fileParts{f: f, chunk: chunk, size: size}, err
+		f, err := os.CreateTemp(s.spool, "object-")
+		if err != nil {
+			return nil, err
+		}
+		return &fileParts{f: f, chunk: chunk, size: size}, f.Chmod(0o644)
 	}
-	return &memoryParts{data: map[int][]byte{}, chunk: chunk}, nil
-}
-
-// tempFile makes a file in the folder of uploads.
-func (s *objects) tempFile() (*os.File, error) {
-	f, err := os.CreateTemp(s.spool, "object-")
-	if err != nil {
-		return nil, err
-	}
-	return f, f.Chmod(0o644)
+	return &memoryParts{data: make([]byte, size), chunk: chunk}, nil
 }
 
 // buffer returns a buffer for one part. Buffers come back when their part was hashed, which only happens where uploads are
@@ -49,42 +42,20 @@ func (s *objects) buffer(n int64) []byte {
 	return make([]byte, n)
 }
 
-// memoryParts keeps every part as it came.
+// memoryParts copies every part to its place.
 type memoryParts struct {
-	data  map[int][]byte
+	data  []byte
 	chunk int64
 }
 
 func (m *memoryParts) put(n int, part []byte) error {
-	m.data[n] = part
+	copy(m.data[int64(n-1)*m.chunk:], part)
 	return nil
 }
 
-func (m *memoryParts) object() (*object, error) {
-	h := sha256.New()
-	var n int64
-	for i := range len(m.data) {
-		h.Write(m.data[i+1])
-		n += int64(len(m.data[i+1]))
-	}
-	return &object{sha256: hex.EncodeToString(h.Sum(nil)), size: n, body: m}, nil
-}
+func (m *memoryParts) object() (*object, error) { return newObject(m.data), nil }
 
 func (m *memoryParts) discard() { m.data = nil }
-
-// ReadAt reads across parts, so that the file is never copied into one piece.
-func (m *memoryParts) ReadAt(p []byte, off int64) (int, error) {
-	n := 0
-	for n < len(p) {
-		part := m.data[int((off+int64(n))/m.chunk)+1]
-		at := (off + int64(n)) % m.chunk
-		if at >= int64(len(part)) {
-			return n, io.EOF
-		}
-		n += copy(p[n:], part[at:])
-	}
-	return n, nil
-}
 
 // fileParts writes every part to its place in a file of the push folder; the object is the same file.
 type fileParts struct {
@@ -114,10 +85,6 @@ type dropParts struct {
 	hashed  int // number of parts
 	waiting map[int][]byte
 	free    *sync.Pool // takes the buffers back
-}
-
-func newDropParts(free *sync.Pool) *dropParts {
-	return &dropParts{hash: sha256.New(), waiting: map[int][]byte{}, free: free}
 }
 
 func (d *dropParts) put(n int, part []byte) error {
@@ -156,7 +123,7 @@ type session struct {
 func (c *cdn) newSession(repo, sha string, size int64) (*session, error) {
 	ses := &session{repo: repo, sha256: sha, size: size, chunk: c.cfg.chunkSize, etags: map[int]string{}}
 	var err error
-	if ses.parts, err = c.store.objects.assemble(ses.chunk, size); err != nil {
+	if ses.parts, err = c.objects.assemble(ses.chunk, size); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
@@ -174,6 +141,9 @@ func (c *cdn) session(id string) *session {
 }
 
 func (ses *session) nParts() int { return int((ses.size + ses.chunk - 1) / ses.chunk) }
+
+// partSize is the size of part n: the last one is shorter than the others.
+func (ses *session) partSize(n int) int64 { return min(ses.chunk, ses.size-int64(n-1)*ses.chunk) }
 
 // put stores part n (from 1) and returns its ETag.
 func (ses *session) put(n int, part []byte) (string, error) {

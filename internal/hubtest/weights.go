@@ -16,7 +16,7 @@ import (
 // read at any time.
 type tensor struct {
 	name  string
-	shape []int64
+	shape []int
 	seed  uint64
 	std   float64 // of the whole tensor; 0 is a norm weight near 1
 	same  string  // name of the tensor whose bytes these are, or empty
@@ -34,7 +34,7 @@ func (t tensor) suffix() string {
 func (t tensor) nElems() int64 {
 	n := int64(1)
 	for _, d := range t.shape {
-		n *= d
+		n *= int64(d)
 	}
 	return n
 }
@@ -82,7 +82,7 @@ func (t tensor) fill(p []byte, i uint64) {
 		fillNorm(p, &rng)
 		return
 	}
-	cols := t.shape[len(t.shape)-1]
+	cols := int64(t.shape[len(t.shape)-1])
 	elem := int64(i) * blockElems
 	for len(p) > 0 {
 		row, col := elem/cols, elem%cols
@@ -192,9 +192,7 @@ func newShard(path string, tensors []tensor) *shard {
 		off += t.nBytes()
 	}
 	text.WriteString("}")
-	if pad := text.Len() % 8; pad != 0 {
-		text.WriteString(strings.Repeat(" ", 8-pad))
-	}
+	text.WriteString(strings.Repeat(" ", (8-text.Len()%8)%8))
 	s.header = binary.LittleEndian.AppendUint64(nil, uint64(text.Len()))
 	s.header = append(s.header, text.String()...)
 	for i := range s.starts {

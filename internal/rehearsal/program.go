@@ -142,8 +142,8 @@ func (p program) killed(ctx context.Context) (sent int64, err error) {
 	if err := c.Process.Kill(); err != nil {
 		return 0, err
 	}
-	exit := (*exec.ExitError)(nil)
-	if err := <-ended; !errors.As(err, &exit) {
+	err = <-ended
+	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
 		return 0, fmt.Errorf("after the kill: %w", err)
 	}
 	return p.sent(), nil
