@@ -27,16 +27,20 @@ func (s sources) checkpoints(l *ledger.Ledger, done func(path string) bool) []le
 // attempt is one try to make every output that is not done.
 type attempt struct {
 	*conversion
-	tasks    []*fetch.Task
-	byOutput bool        // tensors are fetched by ranges, output by output
-	room     *spool.Room // for spools
-	outRoom  *outRoom    // for finished files
+	tasks     []*fetch.Task
+	leftovers []ledger.Output // of earlier runs, which no commit names yet
+	byOutput  bool            // tensors are fetched by ranges, output by output
+	room      *spool.Room     // for spools
+	outRoom   *outRoom        // for finished files
 }
 
 // begin lays out what is still to be made, divides the budgets, and takes up what earlier runs have left in spools.
 func (c *conversion) begin(ctx context.Context) (*attempt, error) {
 	ours := c.Part.Of(c.outputs)
 	a := &attempt{conversion: c, tasks: fetch.NewTasks(ours)}
+	if c.repo != nil {
+		a.leftovers = slices.DeleteFunc(c.ledger.Outputs(), func(o ledger.Output) bool { return o.Committed })
+	}
 	c.files = fetch.Files(c.Model, ours)
 	if err := a.divide(ours); err != nil {
 		return nil, err
@@ -61,8 +65,7 @@ func (c *conversion) begin(ctx context.Context) (*attempt, error) {
 // divide shares out disk and memory between spools and finished files that wait for their upload, and decides whether source
 // files can be streamed in order within them.
 func (a *attempt) divide(ours []*spans.Output) error {
-	leftovers := a.leftovers()
-	disk, err := a.freeDisk(leftovers)
+	disk, err := a.freeDisk()
 	if err != nil {
 		return err
 	}
@@ -79,20 +82,12 @@ func (a *attempt) divide(ours []*spans.Output) error {
 		Dir: a.folder.State, Disk: spool.NewBudget("disk", shares.Spools), Memory: spool.NewBudget("memory", shares.Memory),
 		InMemory: shares.InMemory, Keep: !a.Model.Local, // an etag pins the files of a Hub
 	}
-	a.outRoom = newOutRoom(a.folder.Stays, shares.Outputs, a.room.Disk, leftovers)
+	a.outRoom = newOutRoom(a.folder.Stays, shares.Outputs, a.room.Disk, a.leftovers)
 	return nil
 }
 
 // spooled reports whether an output needs a spool.
 func (a *attempt) spooled(o *spans.Output) bool { return !fetch.InPlace(a.Source, o) }
-
-// leftovers lists the outputs of earlier runs that no commit names yet.
-func (a *attempt) leftovers() []ledger.Output {
-	if a.repo == nil {
-		return nil
-	}
-	return slices.DeleteFunc(a.ledger.Outputs(), func(o ledger.Output) bool { return o.Committed })
-}
 
 // spareDisk is what is left free of a disk whose size nobody set a budget for: this much, or a twentieth of a small one.
 const spareDisk = 256 << 20
@@ -102,7 +97,7 @@ const leastRatio = 0.6
 
 // freeDisk is the budget for what is on its way: the given one, else what is free. 0 is no bound. Outputs that stay must have
 // room beside it. What spools and leftovers of earlier runs take is theirs again.
-func (a *attempt) freeDisk(leftovers []ledger.Output) (int64, error) {
+func (a *attempt) freeDisk() (int64, error) {
 	free, known := spool.FreeSpace(a.folder.State)
 	if !known {
 		return a.Disk, nil
@@ -114,7 +109,7 @@ func (a *attempt) freeDisk(leftovers []ledger.Output) (int64, error) {
 			free += a.heldBytes(t)
 		}
 	}
-	for _, o := range leftovers {
+	for _, o := range a.leftovers {
 		if !a.folder.Stays && o.Here {
 			free += o.Size
 		}
@@ -169,7 +164,7 @@ func (a *attempt) finalizer() *finalizer {
 
 func (a *attempt) publisher() *publisher {
 	return &publisher{
-		repo: a.repo, folder: a.folder, ledger: a.ledger, files: a.files, room: a.outRoom, leftovers: a.leftovers(),
+		repo: a.repo, folder: a.folder, ledger: a.ledger, files: a.files, room: a.outRoom, leftovers: a.leftovers,
 		uploads: a.Uploads, dropCache: a.DropCache, progress: a.Progress,
 	}
 }

@@ -99,17 +99,14 @@ func (c *converter) run(ctx context.Context, complete <-chan *fetch.Task, verifi
 			err = t.Spool.Release()
 			t.Spool = nil
 		}
+		if err == nil {
+			err = streams.Send(ctx, verified, m)
+		}
 		if err != nil {
 			if m != nil {
 				m.file.Cleanup()
 			}
 			return fmt.Errorf("convert %s: %w", t.Path, err)
-		}
-		select {
-		case verified <- m:
-		case <-ctx.Done():
-			m.file.Cleanup()
-			return context.Cause(ctx)
 		}
 	}
 	return nil

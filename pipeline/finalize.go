@@ -11,6 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/sha256pair"
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // A finalizer gives verified files their sha256 and their name, and records them in the ledger.
@@ -44,10 +45,8 @@ func (f *finalizer) run(ctx context.Context, verified <-chan *made, finished cha
 			if err != nil {
 				return fmt.Errorf("output %s: %w", o.Path, err)
 			}
-			select {
-			case finished <- o:
-			case <-ctx.Done():
-				return context.Cause(ctx)
+			if err := streams.Send(ctx, finished, o); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -64,7 +63,7 @@ func (f *finalizer) hash(ctx context.Context, verified <-chan *made, nameless ch
 		hs, err := f.sum(ctx, f.withSecond(first, verified))
 		for _, h := range hs {
 			if err == nil {
-				err = h.send(ctx, nameless)
+				err = streams.Send(ctx, nameless, h)
 			}
 			if err != nil {
 				h.file.Cleanup()
@@ -77,32 +76,21 @@ func (f *finalizer) hash(ctx context.Context, verified <-chan *made, nameless ch
 	return nil
 }
 
-// withSecond takes a second file, if there is one.
+// withSecond adds a second file, if there is one.
 func (f *finalizer) withSecond(first *made, verified <-chan *made) []*made {
-	files := []*made{first}
+	var second *made
 	if f.patient {
-		if second, ok := <-verified; ok {
-			return append(files, second)
+		second = <-verified // nil once the channel is closed
+	} else {
+		select {
+		case second = <-verified:
+		default:
 		}
-		return files
 	}
-	select {
-	case second, ok := <-verified:
-		if ok {
-			return append(files, second)
-		}
-	default:
+	if second == nil {
+		return []*made{first}
 	}
-	return files
-}
-
-func (h hashed) send(ctx context.Context, to chan<- hashed) error {
-	select {
-	case to <- h:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return []*made{first, second}
 }
 
 // sum hashes one file, or two at once: two take one core hardly longer than one.

@@ -11,6 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/pagecache"
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -50,25 +51,16 @@ func (p *publisher) run(ctx context.Context, finished <-chan ledger.Output) erro
 // queue passes on what earlier runs have left, then what is finished.
 func (p *publisher) queue(ctx context.Context, finished <-chan ledger.Output, queue chan<- ledger.Output) error {
 	for _, o := range p.leftovers {
-		if err := sendOutput(ctx, queue, o); err != nil {
+		if err := streams.Send(ctx, queue, o); err != nil {
 			return err
 		}
 	}
 	for o := range finished {
-		if err := sendOutput(ctx, queue, o); err != nil {
+		if err := streams.Send(ctx, queue, o); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func sendOutput(ctx context.Context, to chan<- ledger.Output, o ledger.Output) error {
-	select {
-	case to <- o:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 func (p *publisher) uploadAll(ctx context.Context, queue <-chan ledger.Output, uploaded chan<- ledger.Output) error {
@@ -77,7 +69,7 @@ func (p *publisher) uploadAll(ctx context.Context, queue <-chan ledger.Output, u
 			if err := p.upload(ctx, o); err != nil {
 				return err
 			}
-			if err := sendOutput(ctx, uploaded, o); err != nil {
+			if err := streams.Send(ctx, uploaded, o); err != nil {
 				return err
 			}
 		}

@@ -94,20 +94,11 @@ func (f *Fetcher) sendComplete(ctx context.Context) error {
 		if err := f.open(ctx, t); err != nil {
 			return err
 		}
-		if err := f.send(ctx, t); err != nil {
+		if err := streams.Send(ctx, f.complete, t); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (f *Fetcher) send(ctx context.Context, t *Task) error {
-	select {
-	case f.complete <- t:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // open gives a task its spool and its counters, once. It waits while the budget for spools is used up.
@@ -297,10 +288,8 @@ func (r *reader) run(ctx context.Context, from, end int64, out chan<- block) err
 		if err := r.hash(ctx, &b, off == stop); err != nil {
 			return err
 		}
-		select {
-		case out <- b:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := streams.Send(ctx, out, b); err != nil {
+			return err
 		}
 	}
 	return nil

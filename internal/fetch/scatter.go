@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/spool"
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -154,7 +155,7 @@ func (s *scatterer) finish(ctx context.Context, b block, end int64) error {
 	for _, d := range s.to {
 		t := s.byOutput[d.Output]
 		if t.left.Add(-d.SpoolBytes()) == 0 {
-			if err := s.send(ctx, t); err != nil {
+			if err := streams.Send(ctx, s.complete, t); err != nil {
 				return err
 			}
 		}

@@ -1,4 +1,4 @@
-// Package streams copies, hashes and compares streams of bytes until a context ends. It opens and closes nothing.
+// Package streams copies, hashes, compares and hands on until a context ends. It opens and closes nothing.
 package streams
 
 import (
@@ -26,6 +26,16 @@ func (c contextReader) Read(p []byte) (int, error) {
 		return 0, context.Cause(c.ctx)
 	}
 	return c.r.Read(p)
+}
+
+// Send sends v, unless the context ends first.
+func Send[T any](ctx context.Context, to chan<- T, v T) error {
+	select {
+	case to <- v:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Copy copies r to w in blocks, whatever shortcuts either offers: each would allocate buffers of its own.
