@@ -134,15 +134,15 @@ func TestHubFaults(t *testing.T) {
 			if n := w.srv.Count("", "/api/models/*"); n != 2 || w.nHeads() != 2 || retries != 2 && fault != "hub-reset" {
 				t.Errorf("%d info requests, %d heads, %+v", n, w.nHeads(), w.Stats())
 			}
-			if got := w.clock.waited(); got < 2*wait || got > 2*wait+10*time.Second {
+			if got := w.clock.Waited(); got < 2*wait || got > 2*wait+10*time.Second {
 				t.Errorf("waited %v", got)
 			}
 			w.srv.Inject(hubtest.Fault{Name: fault, Times: hubtest.Always})
 			_, err = w.Info(t.Context(), source, "main")
 			var e *hub.Error
 			tries := map[bool]int{false: 8, true: 19}[fault == "429-bare"] // a quota that may take an hour
-			if !errors.As(err, &e) || e.Attempts > tries || e.Attempts < tries-4 || hub.Hint(err) == "" || w.clock.waited() > 100*time.Minute {
-				t.Errorf("for ever: waited %v, %v", w.clock.waited(), err)
+			if !errors.As(err, &e) || e.Attempts > tries || e.Attempts < tries-4 || hub.Hint(err) == "" || w.clock.Waited() > 100*time.Minute {
+				t.Errorf("for ever: waited %v, %v", w.clock.Waited(), err)
 			}
 		})
 	}
@@ -157,8 +157,8 @@ func TestOneLimitSlowsAllWorkers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if w.clock.waited() < time.Minute || w.srv.Count("", "/api/models/*") != 3 || w.Stats().RateLimited != 0 {
-		t.Errorf("waited %v, %d requests, %+v; the headers tell before a refusal does", w.clock.waited(),
+	if w.clock.Waited() < time.Minute || w.srv.Count("", "/api/models/*") != 3 || w.Stats().RateLimited != 0 {
+		t.Errorf("waited %v, %d requests, %+v; the headers tell before a refusal does", w.clock.Waited(),
 			w.srv.Count("", "/api/models/*"), w.Stats())
 	}
 	if reason := w.Stats().LastWait.Reason; !strings.Contains(reason, "api") {
@@ -189,8 +189,8 @@ func TestResolveFaults(t *testing.T) {
 			w.srv.Inject(hubtest.Fault{Name: tt.fault, Times: hubtest.Always})
 			err := w.stream(t)
 			noSecret(t, err)
-			if !errors.Is(err, tt.want) || w.nHeads() != tt.heads || w.nGets() != 0 || w.clock.waited() != 0 {
-				t.Errorf("%d heads, %d gets, waited %v, %v", w.nHeads(), w.nGets(), w.clock.waited(), err)
+			if !errors.Is(err, tt.want) || w.nHeads() != tt.heads || w.nGets() != 0 || w.clock.Waited() != 0 {
+				t.Errorf("%d heads, %d gets, waited %v, %v", w.nHeads(), w.nGets(), w.clock.Waited(), err)
 			}
 		})
 	}

@@ -2,44 +2,15 @@ package hub_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
-
-// jumpClock does not wait: it moves ahead, and remembers how far.
-type jumpClock struct {
-	mu   sync.Mutex
-	now  time.Time
-	jump time.Duration
-}
-
-func (c *jumpClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *jumpClock) Sleep(ctx context.Context, d time.Duration) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now, c.jump = c.now.Add(d), c.jump+d
-	return context.Cause(ctx)
-}
-
-func (c *jumpClock) waited() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.jump
-}
 
 const (
 	source = "org/model"
@@ -51,7 +22,7 @@ const (
 type world struct {
 	srv *hubtest.Server
 	*hub.Client
-	clock  *jumpClock
+	clock  *hubtest.JumpClock
 	commit string
 	data   []byte // of the weight file
 }
@@ -65,7 +36,7 @@ func newWorld(t *testing.T, n int, change ...func(*hub.Options)) *world {
 
 func newWorldOn(t *testing.T, srv *hubtest.Server, n int, change ...func(*hub.Options)) *world {
 	t.Helper()
-	w := &world{srv: srv, clock: &jumpClock{now: time.Now()}, data: pattern(n)}
+	w := &world{srv: srv, clock: hubtest.NewJumpClock(), data: pattern(n)}
 	w.commit = srv.AddRepo(source, map[string][]byte{weight: w.data, "config.json": []byte(`{"a": 1}`), "README.md": []byte("---\nlicense: mit\n---\n")})
 	srv.ResetLog()
 	opt := hub.Options{Endpoint: srv.URL, Token: "hf_test", TokenSource: "HF_TOKEN", Clock: w.clock,

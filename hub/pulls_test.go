@@ -60,8 +60,8 @@ func TestPullRequestFaults(t *testing.T) {
 			if tt.want == nil != (err == nil) || !errors.Is(tt.want, errAnyError) && !errors.Is(err, tt.want) || w.nCommits() != tt.posts {
 				t.Fatalf("%d posts, %v", w.nCommits(), err)
 			}
-			if w.clock.waited() < tt.wait || w.srv.Head(target, "main") != head {
-				t.Errorf("waited %v", w.clock.waited())
+			if w.clock.Waited() < tt.wait || w.srv.Head(target, "main") != head {
+				t.Errorf("waited %v", w.clock.Waited())
 			}
 			if err != nil {
 				if w.nPulls() != 0 {

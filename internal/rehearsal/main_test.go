@@ -1,10 +1,10 @@
 //go:build linux
 
-// Command rehearsal converts a model of the shapes of Llama-3.1-405B, from a Hub inside this process to the same Hub, with
+// Package rehearsal converts a model of the shapes of Llama-3.1-405B, from a Hub inside the test to the same Hub, with
 // df11-convert as a program of its own, and measures the memory and the disk that the program takes. It does not judge the
 // result bytes by themselves: weights are made when they are asked for, and uploads are hashed and dropped, unless parts are
 // to be finished, which reads the uploads again.
-package main
+package rehearsal
 
 import (
 	"context"
@@ -13,8 +13,9 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/signal"
 	"path/filepath"
+	"strings"
+	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
@@ -36,7 +37,10 @@ type options struct {
 	tolerance, memoryTolerance float64
 }
 
-func main() {
+// flags are those of the rehearsal, which go behind -args.
+var flags = registerFlags()
+
+func registerFlags() *options {
 	var o options
 	flag.IntVar(&o.layers, "layers", 126, "layers of the model: 6.4 GB each")
 	flag.StringVar(&o.shard, "shard", "", "convert only this part, i/n; source hashes are then not computed")
@@ -51,12 +55,18 @@ func main() {
 	flag.Float64Var(&o.tolerance, "tolerance", 0, "fail if the plan for a slow upload line is wrong about the disk by more than this share, e.g. 0.1; 0 only reports")
 	flag.Float64Var(&o.memoryTolerance, "memory-tolerance", 0, "the same for memory")
 	flag.Int64Var(&o.kill, "kill", 0, "kill the conversion once this many bytes have arrived, and start it again on the same disk")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := rehearse(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "rehearsal:", err)
-		os.Exit(1)
+	return &o
+}
+
+// TestRehearsal takes hours at full size, so it runs only with flags that say how much of it to do: docs/scale.md has them.
+func TestRehearsal(t *testing.T) {
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || !strings.HasPrefix(f.Name, "test.") })
+	if !asked {
+		t.Skip("no rehearsal was asked for: say how much of it to do, such as -args -shard 1/126")
+	}
+	if err := rehearse(t.Context(), *flags); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -67,7 +77,7 @@ func rehearse(ctx context.Context, o options) error {
 	}
 	defer os.RemoveAll(home)
 	p := program{options: o, binary: filepath.Join(home, "df11-convert"), home: home}
-	if err := command(ctx, "go", "build", "-o", p.binary, "./cmd/df11-convert").Run(); err != nil {
+	if err := command(ctx, "go", "build", "-o", p.binary, "github.com/df11-convert/df11-convert/cmd/df11-convert").Run(); err != nil {
 		return fmt.Errorf("build df11-convert: %w", err)
 	}
 	uploads := hubtest.WithDropUploads()
