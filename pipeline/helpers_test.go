@@ -397,7 +397,7 @@ func seeds(t *testing.T, few, many uint64) (list []uint64) {
 // TestMain keeps temporary files in memory where the system offers that: thousands of files are written and synced. The
 // garbage collector runs seldom: beside a tiny model, the buffers of every run are most of the heap.
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(800)
+	debug.SetGCPercent(200)
 	if dir, err := os.MkdirTemp("/dev/shm", "df11-test-"); err == nil {
 		_ = os.Setenv("TMPDIR", dir)
 		code := m.Run()
