@@ -59,7 +59,11 @@ func (c *conversion) begin(ctx context.Context) (*attempt, error) {
 		return nil, err
 	}
 	a.trimCheckpoints()
-	return a, c.folder.Save(c.ledger)
+	if err := c.folder.Save(c.ledger); err != nil {
+		a.leaveSpools()
+		return nil, err
+	}
+	return a, nil
 }
 
 // divide shares out disk and memory between spools and finished files that wait for their upload, and decides whether source

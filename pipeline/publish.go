@@ -82,9 +82,9 @@ func (p *publisher) uploadAll(ctx context.Context, queue <-chan ledger.Output, u
 
 // upload sends one output, and removes it here if it need not stay.
 func (p *publisher) upload(ctx context.Context, o ledger.Output) error {
-	defer p.progress.Uploaded.Add(o.Size)
-	if o.Uploaded {
-		return nil // by an earlier run
+	if o.Uploaded { // by an earlier run
+		p.progress.Uploaded.Add(o.Size)
+		return nil
 	}
 	f, err := os.Open(p.folder.Path(o.Path))
 	if err != nil {
@@ -96,6 +96,7 @@ func (p *publisher) upload(ctx context.Context, o ledger.Output) error {
 		return err
 	}
 	done(o.Size)
+	p.progress.Uploaded.Add(o.Size)
 	if p.folder.Stays {
 		return nil
 	}
