@@ -44,7 +44,7 @@ var arrows = map[string][]string{
 	"internal/exactf32":     {"internal/plan", "internal/streams"},
 	"internal/spool":        {"internal/spans", "internal/streams", "internal/pagecache"},
 	"internal/ledger":       {"internal/metadata", "internal/atomicfile"},
-	"internal/model":        {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/safetensors", "internal/spans", "internal/streams"},
+	"internal/model":        {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/pyjson", "internal/safetensors", "internal/spans", "internal/streams"},
 	"internal/fetch":        {"encoder", "internal/model", "internal/ledger", "internal/spool", "internal/spans", "internal/exactf32", "internal/progress", "internal/streams", "internal/sha256pair"},
 	"internal/estimate":     {"encoder", "internal/model", "internal/plan", "internal/spans", "internal/exactf32", "internal/safetensors", "internal/streams"},
 	"internal/describe":     {"encoder", "verify", "internal/model", "internal/estimate", "internal/inspect", "internal/metadata", "internal/plan", "internal/safetensors", "internal/streams"},

@@ -105,9 +105,27 @@ func models(kinds []string) *hubtest.Model {
 			family = hubtest.NewQwen3
 		case "unknown":
 			o.Extra = map[string][]byte{"config.json": []byte(`{"architectures": ["NeverHeardOfForCausalLM"], "model_type": "never_heard_of"}`)}
+		case "nonfinite":
+			o.Extra = nonFinite()
 		}
 	}
 	return family(1, o)
+}
+
+// nonFinite are configs as Python's json writes them: with numbers that no JSON standard knows.
+func nonFinite() map[string][]byte {
+	return map[string][]byte{
+		"config.json": []byte(`{
+  "architectures": ["LlamaForCausalLM"],
+  "model_type": "llama",
+  "floor": -Infinity,
+  "num_hidden_layers": 2,
+  "tie_word_embeddings": false,
+  "time_step_limit": [0.0, Infinity],
+  "unset": NaN
+}`),
+		"generation_config.json": []byte(`{"epsilon_cutoff": NaN, "length_penalty": Infinity, "min": -Infinity}`),
+	}
 }
 
 func cmdModel(ts *testscript.TestScript, _ bool, args []string) {

@@ -103,7 +103,7 @@ func scanObject(config []byte) (*object, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("not valid UTF-8")
 	}
-	bom := len(text) - len(bytes.TrimPrefix(text, []byte("\ufeff")))
+	bom := len(text) - len(bytes.TrimPrefix(text, []byte(pyjson.BOM)))
 	dec := json.NewDecoder(bytes.NewReader(text[bom:]))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return nil, errors.New("not a JSON object")

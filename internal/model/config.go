@@ -12,6 +12,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
 // readConfig finds the config.json with dfloat11_config: at the root, else in the one folder that has it.
@@ -77,7 +78,7 @@ func DictOfConfig(b []byte) (plan.PatternDict, error) {
 			Dict    json.RawMessage `json:"pattern_dict"`
 		} `json:"dfloat11_config"`
 	}
-	if err := json.Unmarshal(b, &c); err != nil {
+	if err := pyjson.Unmarshal(b, &c); err != nil {
 		return nil, err
 	}
 	if c.DF11 == nil {

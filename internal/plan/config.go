@@ -28,7 +28,7 @@ func readConfig(data []byte) (*config, error) {
 	if data == nil {
 		return c, nil
 	}
-	if err := json.Unmarshal(pyjson.Standard(data), &c.raw); err != nil {
+	if err := pyjson.Unmarshal(data, &c.raw); err != nil {
 		return nil, refuse(ReasonConfig, "", "read config.json: %v", err)
 	}
 	for _, key := range []string{"text_config", "llm_config", "language_config", "thinker_config"} {
@@ -121,7 +121,7 @@ func (c *config) hasHead() bool { return slices.ContainsFunc(c.Architectures, he
 // decode returns a JSON value as a T; the zero T if it is something else.
 func decode[T any](v json.RawMessage) T {
 	var x, zero T
-	if json.Unmarshal(v, &x) != nil {
+	if pyjson.Unmarshal(v, &x) != nil {
 		return zero
 	}
 	return x

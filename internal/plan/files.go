@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
 // weightExts are the extensions of weights in any format; such files are never carried over.
@@ -107,7 +105,7 @@ var plainWeight = regexp.MustCompile(`^(model|diffusion_pytorch_model)((-\d+-of-
 
 // componentWeights returns the weights of other components that a pipeline loads, in the folders of model_index.json.
 func (s fileSorter) componentWeights() map[string]bool {
-	components := decode[members](pyjson.Standard(s.src.ModelIndex))
+	components := decode[members](s.src.ModelIndex)
 	out := map[string]bool{}
 	for _, f := range s.src.Files {
 		dir := path.Dir(f.Path)

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"encoding/json"
 	"errors"
 	"path"
 	"regexp"
@@ -227,7 +226,7 @@ func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
-	err := json.Unmarshal(pyjson.Standard(data), &index)
+	err := pyjson.Unmarshal(data, &index)
 	if err == nil && len(index.WeightMap) == 0 {
 		err = errors.New("it lists no tensors")
 	}

@@ -4,6 +4,7 @@ package pyjson
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -48,6 +49,15 @@ func join(open string, items []string, end, prefix, indent string) string {
 	line := "\n" + prefix + indent
 	return open + line + strings.Join(items, ","+line) + "\n" + prefix + end
 }
+
+// Unmarshal is json.Unmarshal for what Python's json reads: every JSON file of a model goes through it. A value that is
+// NaN or an Infinity decodes as a list does, so it is skipped where nobody asks for it.
+func Unmarshal(data []byte, v any) error {
+	return json.Unmarshal(Standard(bytes.TrimPrefix(data, []byte(BOM))), v)
+}
+
+// BOM is the byte order mark that a file may start with.
+const BOM = "\ufeff"
 
 // stringOrWord matches a JSON string, or a word for a number that only Python writes.
 var stringOrWord = regexp.MustCompile(`(?s)"(?:\\.|[^"\\])*"|-?Infinity|NaN`)
