@@ -7,6 +7,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/spool"
@@ -136,14 +137,25 @@ func (a *attempt) countProgress(ours []*spans.Output) {
 	p := a.Progress
 	p.SourceBytes.Store(spans.ProvedBytes(ours))
 	p.OutputFiles.Store(int64(len(ours)))
-	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Uploaded, &p.Outputs} {
+	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Uploaded, &p.Outputs, &p.OutputBytes} {
 		n.Store(0)
 	}
+	p.Expect(progress.Fetch, progress.Encode, progress.Verify)
+	if a.Push != nil {
+		p.Expect(progress.Upload)
+	}
 	for _, o := range ours {
-		if a.ledger.Done(o.Path) {
-			p.Outputs.Add(1)
-			p.Encoded.Add(o.Size)
-			p.Verified.Add(o.Size)
+		made, done := a.ledger.Output(o.Path)
+		if !done {
+			p.OutputBytes.Add(progress.Guess(o.Size))
+			continue
+		}
+		p.Outputs.Add(1)
+		p.Encoded.Add(o.Size)
+		p.Verified.Add(o.Size)
+		p.OutputBytes.Add(made.Size)
+		if made.Uploaded || made.Committed {
+			p.Uploaded.Add(made.Size)
 		}
 	}
 }

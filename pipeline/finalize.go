@@ -128,7 +128,7 @@ func (f *finalizer) name(h hashed) (ledger.Output, error) {
 		return o, err
 	}
 	f.progress.Outputs.Add(1)
-	f.progress.OutputBytes.Add(o.Size)
+	f.progress.OutputBytes.Add(o.Size - progress.Guess(h.task.Size))
 	f.log.Info("output finished", "file", o.Path, "bytes", o.Size)
 	return o, nil
 }

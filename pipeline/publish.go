@@ -83,7 +83,6 @@ func (p *publisher) uploadAll(ctx context.Context, queue <-chan ledger.Output, u
 // upload sends one output, and removes it here if it need not stay.
 func (p *publisher) upload(ctx context.Context, o ledger.Output) error {
 	if o.Uploaded { // by an earlier run
-		p.progress.Uploaded.Add(o.Size)
 		return nil
 	}
 	f, err := os.Open(p.folder.Path(o.Path))
@@ -91,12 +90,12 @@ func (p *publisher) upload(ctx context.Context, o ledger.Output) error {
 		return err
 	}
 	defer f.Close()
-	done := p.progress.Timed(progress.Upload)
-	if err := p.repo.Upload(ctx, o, f); err != nil {
+	r, end := p.progress.Uploading(f, o.Size)
+	err = p.repo.Upload(ctx, o, r)
+	end(err == nil)
+	if err != nil {
 		return err
 	}
-	done(o.Size)
-	p.progress.Uploaded.Add(o.Size)
 	if p.folder.Stays {
 		return nil
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -17,26 +18,30 @@ const (
 	lineEvery = 10 * time.Second
 )
 
-// watch shows progress until stop is called. Stop draws the last state.
+// watch shows progress until stop is called. Stop shows the last state.
 func (u *ui) watch(p *progress.Counters) (stop func()) {
 	if u.quiet {
 		return func() {}
 	}
-	d, every := drawer{ui: u, p: p}, lineEvery
+	show, every := u.writeLine, lineEvery
 	if u.terminal() {
-		d.bar, every = newBar(u), drawEvery
+		show, every = u.drawBlock, drawEvery
 	}
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
+		defer u.screen.release()
 		t := time.NewTicker(every)
 		defer t.Stop()
+		var m motion
 		for {
 			select {
 			case <-t.C:
-				d.draw(false)
+				show(m.at(p.Snapshot(), time.Now()))
 			case <-done:
-				d.draw(true)
+				last := m.at(p.Snapshot(), time.Now())
+				last.limits, last.left, last.ended = -1, 0, true
+				show(last)
 				return
 			}
 		}
@@ -44,145 +49,203 @@ func (u *ui) watch(p *progress.Counters) (stop func()) {
 	return func() { close(done); <-ended }
 }
 
-// barWidth is the width of the bar itself, in characters.
-const barWidth = 16
-
-func newBar(u *ui) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(1,
-		progressbar.OptionSetWriter(u.err),
-		progressbar.OptionSetWidth(barWidth),
-		progressbar.OptionSetPredictTime(false),
-		progressbar.OptionSetElapsedTime(false),
-		progressbar.OptionEnableColorCodes(u.color()),
-		progressbar.OptionSetRenderBlankState(true),
-		progressbar.OptionThrottle(0),
-		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "━", SaucerHead: "╸", SaucerPadding: " ", BarStart: "", BarEnd: ""}),
-	)
+// drawBlock draws the state in place, as many lines as the terminal has room for.
+func (u *ui) drawBlock(s state) {
+	width, height := u.size()
+	if lines := s.lines(width, u.paint); len(lines) > 0 {
+		u.screen.show(lines[:min(len(lines), max(1, height-1))])
+	}
 }
 
-// drawer turns snapshots into the progress line.
-type drawer struct {
-	ui  *ui
-	p   *progress.Counters
-	bar *progressbar.ProgressBar // nil: plain lines
+// writeLine writes the state as a line of its own.
+func (u *ui) writeLine(s state) {
+	switch {
+	case s.total == 0 || s.Verified == 0 && s.Fetched == 0:
+	case u.jsonLog():
+		u.log().Info("progress", s.attrs()...)
+	default:
+		fmt.Fprintln(u.screen, s.line())
+	}
+}
 
-	last     progress.Snapshot
-	lastTime time.Time
-	proved   average // bytes per second
+// motion tells from one snapshot to the next how fast things move.
+type motion struct {
+	begun    time.Time
+	before   progress.Snapshot
+	beforeAt time.Time
+	share    float64 // of the whole work; it never falls
+	speed    average // of share, per second
 	stages   []pace  // in the order of the snapshots
 }
 
 // pace tells how fast a stage is, in bytes per second, and which share of the time it is busy.
 type pace struct{ speed, busy average }
 
-// average is a moving average over about five seconds.
-type average struct {
-	value float64
-	begun bool
+// average is a moving average: over all of the time at first, then over the last seconds, as many as its window has.
+type average struct{ value, seconds float64 }
+
+func (a *average) add(x, dt, window float64) {
+	a.seconds = min(a.seconds+dt, window)
+	a.value += dt / a.seconds * (x - a.value)
 }
 
-func (a *average) add(x, dt float64) {
-	w := min(1, dt/5)
-	if !a.begun {
-		w, a.begun = 1, true
-	}
-	a.value += w * (x - a.value)
+// Seconds over which speeds are averaged: those of stages are shown, that of the whole gives the time that is left.
+const (
+	stageWindow = 5
+	wholeWindow = 30
+)
+
+// state is what is shown of one moment.
+type state struct {
+	progress.Snapshot
+	total  int64   // of source bytes
+	share  float64 // of the work that is done, 0 to 1
+	left   time.Duration
+	limits int // the stage that the others wait for; -1 for none
+	stages []pace
+	ended  bool // the stages have stopped
 }
 
-// draw shows one state. The last one of a bar ends its line.
-func (d *drawer) draw(last bool) {
-	s := d.p.Snapshot()
-	d.measure(s)
-	if s.SourceBytes == 0 {
-		return
-	}
-	if d.bar == nil {
-		if !last || s.Verified > 0 {
-			d.line(s)
+// at takes the next snapshot.
+func (m *motion) at(s progress.Snapshot, now time.Time) state {
+	share := s.Share()
+	if m.begun.IsZero() || s.SourceBytes != m.before.SourceBytes { // nothing to compare with
+		*m = motion{begun: now, share: share, stages: make([]pace, len(s.Stages))}
+	} else if dt := now.Sub(m.beforeAt).Seconds(); dt > 0 {
+		m.speed.add(max(0, share-m.share)/dt, dt, wholeWindow)
+		m.share = max(m.share, share)
+		for i, st := range s.Stages {
+			m.stages[i].speed.add(float64(st.Bytes-m.before.Stages[i].Bytes)/dt, dt, stageWindow)
+			m.stages[i].busy.add((st.Busy-m.before.Stages[i].Busy).Seconds()/dt, dt, stageWindow)
 		}
-		return
 	}
-	d.bar.ChangeMax64(max(s.SourceBytes, 1))
-	d.bar.Describe(shorten(d.text(s), d.ui.width()-barWidth-20))
-	_ = d.bar.Set64(min(s.Verified, s.SourceBytes)) // a bar that can't be drawn is no reason to stop
-	if last {
-		fmt.Fprintln(d.ui.err)
+	m.before, m.beforeAt = s, now
+	st := state{Snapshot: s, total: s.SourceBytes, share: m.share, limits: -1, stages: m.stages}
+	if m.speed.value > 0 && m.share < 1 {
+		st.left = time.Duration((1 - m.share) / m.speed.value * float64(time.Second))
 	}
+	most := 0.5 // a stage that is idle half of the time keeps nobody waiting
+	for i, p := range m.stages {
+		if p.busy.value > most {
+			st.limits, most = i, p.busy.value
+		}
+	}
+	return st
 }
 
-// line writes one state as a line of its own.
-func (d *drawer) line(s progress.Snapshot) {
-	if !d.ui.jsonLog() {
-		fmt.Fprintln(d.ui.err, d.text(s))
-		return
+// summary is what matters first: time left, what limits the speed, files.
+func (s *state) summary() []string {
+	var parts []string
+	if s.left > 0 {
+		parts = append(parts, timeLeft(s.left)+" left")
 	}
+	if s.limits >= 0 {
+		parts = append(parts, "bottleneck: "+s.Stages[s.limits].Stage)
+	}
+	return append(parts, fmt.Sprintf("%d/%d files", s.Outputs, s.OutputFiles))
+}
+
+// line is the state in one line of any width.
+func (s *state) line() string {
+	parts := append([]string{fmt.Sprintf("%s %d%%", s.Phase, s.percent())}, s.summary()...)
+	parts = append(parts, human.Bytes(min(s.Verified, s.total))+" of "+human.Bytes(s.total)+" verified")
+	for i, st := range s.Stages {
+		if st.Bytes > 0 && !s.ended {
+			parts = append(parts, st.Stage+" "+rate(s.stages[i]))
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+// attrs is the state for the JSON log.
+func (s *state) attrs() []any {
 	attrs := []any{
-		"phase", s.Phase, "files", s.Outputs, "files_total", s.OutputFiles,
-		"bytes", min(s.Verified, s.SourceBytes), "bytes_total", s.SourceBytes, "bytes_per_second", int64(d.proved.value),
+		"phase", s.Phase, "percent", s.percent(), "files", s.Outputs, "files_total", s.OutputFiles,
+		"bytes", min(s.Verified, s.total), "bytes_total", s.total,
 	}
-	for _, st := range s.Stages {
-		attrs = append(attrs, st.Stage+"_bytes", st.Bytes)
+	if s.left > 0 {
+		attrs = append(attrs, "seconds_left", int64(s.left.Seconds()))
 	}
-	d.ui.log().Info("progress", attrs...)
+	if s.limits >= 0 {
+		attrs = append(attrs, "bottleneck", s.Stages[s.limits].Stage)
+	}
+	for i, st := range s.Stages {
+		attrs = append(attrs, st.Stage+"_bytes", st.Bytes, st.Stage+"_bytes_per_second", int64(s.stages[i].speed.value))
+	}
+	return attrs
+}
+
+// percent is below 100 until everything is done.
+func (s *state) percent() int { return int(100 * s.share) }
+
+// The bar has the same width all the time, so that it does not tremble with the text behind it.
+const (
+	maxBar  = 40
+	minBar  = 6
+	barText = 54 // columns for percent and summary
+)
+
+// lines are the block on a terminal: the whole, then each stage that has begun. A narrow terminal gets the whole alone.
+func (s *state) lines(width int, paint painter) []string {
+	if s.total == 0 {
+		return nil
+	}
+	text := strings.Join(s.summary(), " · ")
+	if width < barText+minBar {
+		return []string{shorten(fmt.Sprintf("%d%% %s", s.percent(), text), width-1)}
+	}
+	lines := []string{bar(s, min(maxBar, width-barText)) + " " + text}
+	for i, st := range s.Stages {
+		if st.Bytes == 0 || s.ended {
+			continue
+		}
+		line := fmt.Sprintf("  %-7s %8s  %s", st.Stage, human.Bytes(st.Bytes), rate(s.stages[i]))
+		if i == s.limits {
+			line = paint(yellow, line+"  ← bottleneck")
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// bar is the percentage with the bar, drawn by the library.
+func bar(s *state, width int) string {
+	b := progressbar.NewOptions64(1000,
+		progressbar.OptionSetWriter(io.Discard), progressbar.OptionSetWidth(width), progressbar.OptionThrottle(0),
+		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetRenderBlankState(true),
+		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "━", SaucerHead: "╸", SaucerPadding: "─", BarStart: "", BarEnd: ""}),
+	)
+	_ = b.Set64(int64(1000 * s.share))          // it writes nowhere
+	_, drawn, _ := strings.Cut(b.String(), "%") // the library's percentage changes its width
+	return fmt.Sprintf("%3d%% %s", s.percent(), strings.TrimSpace(drawn))
+}
+
+// rate is the speed of a stage.
+func rate(p pace) string {
+	if p.speed.value < 1e3 {
+		return "idle"
+	}
+	return human.Bytes(int64(p.speed.value)) + "/s"
+}
+
+// timeLeft writes a duration with two units at most: 12s, 1m05s, 2h05m, 3d4h.
+func timeLeft(d time.Duration) string {
+	s := int64(d.Round(time.Second).Seconds())
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	case s < 48*3600:
+		return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
 }
 
 // shorten cuts a text that would not fit into its line.
 func shorten(s string, width int) string {
-	if r := []rune(s); width > 0 && len(r) > width {
+	if r := []rune(s); len(r) > width {
 		return string(r[:max(1, width-1)]) + "…"
 	}
 	return s
-}
-
-// measure updates the averages with the progress since the last snapshot.
-func (d *drawer) measure(s progress.Snapshot) {
-	now := time.Now()
-	if d.stages == nil {
-		d.stages = make([]pace, len(s.Stages))
-	} else if dt := now.Sub(d.lastTime).Seconds(); dt > 0 {
-		d.proved.add(float64(s.Verified-d.last.Verified)/dt, dt)
-		for i, st := range s.Stages {
-			d.stages[i].speed.add(float64(st.Bytes-d.last.Stages[i].Bytes)/dt, dt)
-			d.stages[i].busy.add((st.Busy-d.last.Stages[i].Busy).Seconds()/dt, dt)
-		}
-	}
-	d.last, d.lastTime = s, now
-}
-
-// text is the line itself: files, bytes, time to go, and what each stage does.
-func (d *drawer) text(s progress.Snapshot) string {
-	parts := []string{
-		fmt.Sprintf("%s %d/%d files", s.Phase, s.Outputs, s.OutputFiles),
-		human.Bytes(min(s.Verified, s.SourceBytes)) + " of " + human.Bytes(s.SourceBytes),
-	}
-	if left := s.SourceBytes - s.Verified; left > 0 && d.proved.value > 0 {
-		eta := time.Duration(float64(left) / d.proved.value * float64(time.Second))
-		parts = append(parts, "eta "+eta.Round(time.Second).String())
-	}
-	return strings.Join(append(parts, d.stageTexts(s)...), " · ")
-}
-
-// stageTexts gives the rates of fetch, encode and upload, and of the busiest stage, which limits the others.
-func (d *drawer) stageTexts(s progress.Snapshot) (texts []string) {
-	limit, most := -1, 0.5
-	for i, p := range d.stages {
-		if p.busy.value > most {
-			limit, most = i, p.busy.value
-		}
-	}
-	for i, st := range s.Stages {
-		speed := d.stages[i].speed
-		if i != limit && (st.Stage == "verify" || st.Stage == "hash") || st.Bytes == 0 || !speed.begun {
-			continue
-		}
-		text := st.Stage + " idle"
-		if speed.value >= 1e3 {
-			text = st.Stage + " " + human.Bytes(int64(speed.value)) + "/s"
-			if i == limit {
-				text += " ← limit"
-			}
-		}
-		texts = append(texts, text)
-	}
-	return texts
 }

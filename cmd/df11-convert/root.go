@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,6 +73,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
 	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text or json, an object a line")
 	u.logFormat = logFormatOf(args)
+	p.StringVar(&u.color, "color", colorAuto, "colors on stderr: auto, always or never (auto follows the terminal and NO_COLOR)")
 	f.register(root.Flags())
 	root.AddCommand(planCommand(u), verifyCommand(u), decodeCommand(u), batchCommand(u), demoCommand(u),
 		modelsCommand(u), inspectCommand(u), versionCommand(u))
@@ -88,6 +90,11 @@ func logFormatOf(args []string) string {
 	return logText
 }
 
+// choices are the flags that have a fixed set of values.
+var choices = map[string][]string{
+	"color": {colorAuto, colorAlways, colorNever}, "log-format": {logText, logJSON}, "gpu": {"auto", "require", "off"},
+}
+
 // checkFlags refuses values that are wrong for every verb.
 func checkFlags(flags *pflag.FlagSet) (err error) {
 	least := map[string]int{"workers": 0, "connections": 0, "uploads": 1}
@@ -96,8 +103,8 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 		if v, parseErr := strconv.Atoi(f.Value.String()); known && parseErr == nil && v < n {
 			err = usagef("--%s: %d is less than %d", f.Name, v, n)
 		}
-		if v := f.Value.String(); f.Name == "log-format" && v != logText && v != logJSON {
-			err = usagef("--log-format: %q is neither %s nor %s", v, logText, logJSON)
+		if known := choices[f.Name]; known != nil && !slices.Contains(known, f.Value.String()) {
+			err = usagef("--%s: %q is not one of %s", f.Name, f.Value, strings.Join(known, ", "))
 		}
 	})
 	return err

@@ -26,32 +26,61 @@ import (
 // ui is where the program talks to its user.
 type ui struct {
 	out, err  *os.File
+	screen    *screen // over err, for all that is said
 	quiet     bool
 	json      bool
 	verbose   bool
 	logFormat string
+	color     string // auto, always or never
 	resume    string // command that continues after an interruption
 	kept      bool   // the run has left work from which this command continues
 	governor  *hub.Governor
 }
 
-func newUI(out, err *os.File) *ui { return &ui{out: out, err: err, governor: hub.NewGovernor()} }
+func newUI(out, err *os.File) *ui {
+	return &ui{out: out, err: err, screen: &screen{w: err}, color: colorAuto, governor: hub.NewGovernor()}
+}
 
 // terminal reports whether the progress line can be redrawn.
 func (u *ui) terminal() bool {
 	return !u.jsonLog() && term.IsTerminal(int(u.err.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// width is the terminal's width in characters, 80 if it is unknown.
-func (u *ui) width() int {
-	if w, _, err := term.GetSize(int(u.err.Fd())); err == nil && w > 0 {
-		return w
+// size is the terminal's width and height in characters, 80 and 24 if they are unknown.
+func (u *ui) size() (width, height int) {
+	if w, h, err := term.GetSize(int(u.err.Fd())); err == nil && w > 0 && h > 0 {
+		return w, h
 	}
-	return 80
+	return 80, 24
 }
 
-// color reports whether stderr may have escape codes.
-func (u *ui) color() bool { return u.terminal() && os.Getenv("NO_COLOR") == "" }
+// The values of --color.
+const (
+	colorAuto   = "auto"
+	colorAlways = "always"
+	colorNever  = "never"
+)
+
+// A style is the parameter of the ECMA-48 sequence that sets it.
+type style string
+
+const (
+	bold   style = "1"
+	red    style = "31"
+	yellow style = "33"
+	cyan   style = "36"
+)
+
+// A painter gives a text a style, or leaves it alone.
+type painter func(style, string) string
+
+// paint colors a text for stderr, if that is wanted: on a terminal, unless NO_COLOR says otherwise, or as --color says.
+func (u *ui) paint(st style, text string) string {
+	if u.jsonLog() || u.color == colorNever || u.color != colorAlways && (!u.terminal() || os.Getenv("NO_COLOR") != "") {
+		return text
+	}
+	return "\x1b[" + string(st) + "m" + text + "\x1b[m"
+}
 
 // The forms of --log-format.
 const (
@@ -69,7 +98,7 @@ func (u *ui) say(format string, args ...any) {
 	case u.jsonLog():
 		u.log().Info(fmt.Sprintf(format, args...))
 	default:
-		fmt.Fprintf(u.err, format+"\n", args...)
+		fmt.Fprintf(u.screen, format+"\n", args...)
 	}
 }
 
@@ -96,11 +125,11 @@ func (u *ui) log() *slog.Logger {
 	}
 	switch opt := (&slog.HandlerOptions{Level: level}); {
 	case u.jsonLog():
-		return slog.New(slog.NewJSONHandler(u.err, opt))
+		return slog.New(slog.NewJSONHandler(u.screen, opt))
 	case u.verbose && !u.quiet:
-		return slog.New(slog.NewTextHandler(u.err, opt))
+		return slog.New(slog.NewTextHandler(u.screen, opt))
 	}
-	return slog.New(people{w: u.err, level: level})
+	return slog.New(people{w: u.screen, level: level})
 }
 
 // noteWait says why nothing moves, if the pause is long enough for people to wonder.
@@ -135,9 +164,9 @@ func (u *ui) complain(text string, code int, hs []string) {
 		u.log().Error(text, "exit_code", code, "hints", append([]string{}, hs...))
 		return
 	}
-	fmt.Fprintf(u.err, "df11-convert: %s\n", text)
+	fmt.Fprintf(u.screen, "%s %s\n", u.paint(red, "df11-convert:"), text)
 	for _, h := range hs {
-		fmt.Fprintf(u.err, "hint: %s\n", h)
+		fmt.Fprintf(u.screen, "%s %s\n", u.paint(cyan, "hint:"), h)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/spool"
 	"github.com/df11-convert/df11-convert/internal/streams"
@@ -24,6 +25,7 @@ import (
 func (v *verification) full(ctx context.Context) error {
 	v.Progress.SourceBytes.Store(spans.ProvedBytes(v.outputs))
 	v.Progress.OutputFiles.Store(int64(len(v.outputs)))
+	v.Progress.Expect(progress.Fetch, progress.Verify)
 	spooled := func(o *spans.Output) bool { return !fetch.InPlace(v.Source, o) }
 	if v.GPU != nil || slices.ContainsFunc(v.outputs, spooled) {
 		if err := os.MkdirAll(v.WorkDir, 0o777); err != nil {

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+)
+
+// screen is a terminal with a block of lines at its end that is drawn again and again in place. Everything else that is
+// written to it appears above the block, so that a message never lands in the middle of a progress line.
+//
+// The block is ours because schollz/progressbar, which draws the bar in it, redraws one line only, and libraries for many
+// lines (mpb, uiprogress) take over the cursor and the clock for what is forty lines here.
+type screen struct {
+	mu    sync.Mutex
+	w     io.Writer
+	block []string // as drawn; the cursor is at the start of the line below
+}
+
+// Write puts whole lines above the block.
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.block) == 0 {
+		return s.w.Write(b)
+	}
+	if _, err := io.WriteString(s.w, s.toTop()+eraseBelow+string(b)+s.draw(s.block)); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// show draws the block anew. No line may be wider than the terminal. Without an error to be seen there is nothing to do
+// about one: progress that cannot be drawn is no reason to stop.
+func (s *screen) show(lines []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = io.WriteString(s.w, s.toTop()+s.draw(lines))
+	s.block = lines
+}
+
+// release leaves the block as it is and lets what follows appear below.
+func (s *screen) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.block = nil
+}
+
+// Control sequences of ECMA-48: erase to the end of the line, and of the screen.
+const (
+	eraseRight = "\x1b[K"
+	eraseBelow = "\x1b[J"
+)
+
+// toTop moves the cursor to the first line of the block.
+func (s *screen) toTop() string {
+	if len(s.block) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\x1b[%dF", len(s.block))
+}
+
+func (s *screen) draw(lines []string) string {
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(l + eraseRight + "\n")
+	}
+	return b.String() + eraseBelow
+}
