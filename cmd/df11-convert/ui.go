@@ -25,7 +25,8 @@ import (
 
 // ui is where the program talks to its user.
 type ui struct {
-	out, err  *os.File
+	out       *results
+	err       *os.File
 	screen    *screen // over err, for all that is said
 	quiet     bool
 	json      bool
@@ -38,7 +39,7 @@ type ui struct {
 }
 
 func newUI(out, err *os.File) *ui {
-	return &ui{out: out, err: err, screen: &screen{w: err}, color: colorAuto, governor: hub.NewGovernor()}
+	return &ui{out: &results{to: out}, err: err, screen: &screen{w: err}, color: colorAuto, governor: hub.NewGovernor()}
 }
 
 // terminal reports whether the progress line can be redrawn.
@@ -141,6 +142,9 @@ func (u *ui) noteWait(w hub.Wait) {
 
 // report prints an error with its hints and gives the exit code.
 func (u *ui) report(ctx context.Context, err error) int {
+	if err == nil {
+		err = u.out.err
+	}
 	if err == nil {
 		return exitOK
 	}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+)
+
+// results is stdout. It keeps the first error: whoever prints need not look at it, and no run whose result got lost ends well.
+type results struct {
+	to  io.Writer
+	err error
+}
+
+func (r *results) Write(b []byte) (int, error) {
+	n, err := r.to.Write(b)
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err // without the name
+	}
+	if err != nil {
+		err = outputError{err}
+		r.err = cmp.Or(r.err, err)
+	}
+	return n, err
+}
+
+// outputError says that a result could not be printed. It hides its cause: no hint about full disks is about this one.
+type outputError struct{ cause error }
+
+func (e outputError) Error() string { return "write to standard output: " + e.cause.Error() }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestLostResultIsAnError: whatever command prints, a result that can't be written ends with 1 and says so, with and without
+// --json, and no hint speaks of another disk.
+func TestLostResultIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	llama(t, at("m"), "BF16", 0, "")
+	must(t, at("m"), "-o", at("out"))
+	writeTo(t, at("list.txt"), []byte("# one\n"+at("m")+"\n"))
+	commands := map[string][]string{
+		"df11-convert": {at("m"), "-o", at("again")}, "plan": {at("m")}, "verify": {at("out"), "--against", at("m"), "--level", "structure"},
+		"decode": {at("out"), "-o", at("back")}, "batch": {at("list.txt"), "-o", at("again")}, "inspect": {at("out")},
+		"models": {}, "version": {}, "demo": {"-o", at("demo")}, "completion": {"bash"}, "help": {"verify"},
+	}
+	root := rootCommand(newUI(os.Stdout, os.Stderr), nil)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range append([]*cobra.Command{root}, root.Commands()...) {
+		args, ok := commands[c.Name()]
+		if !ok {
+			t.Errorf("%s: no arguments to try it with", c.Name())
+			continue
+		}
+		if c != root {
+			args = append([]string{c.Name()}, args...)
+		}
+		loses(t, args...)
+		if c.Name() != "help" && c.Name() != "completion" {
+			loses(t, append(args, "--json")...)
+		}
+	}
+	loses(t, "--help")
+	loses(t, "--version")
+}
+
+// loses runs the program with a stdout that can't be written.
+func loses(t *testing.T, args ...string) {
+	t.Helper()
+	dir := t.TempDir()
+	writeTo(t, filepath.Join(dir, "closed"), nil)
+	closed, err := os.Open(filepath.Join(dir, "closed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed.Close()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		full = closed // not on this system
+	}
+	defer full.Close()
+	for _, stdout := range []*os.File{closed, full} {
+		code, diag := printsTo(t, stdout, args...)
+		if code != exitError || !strings.Contains(diag, "df11-convert: write to standard output: ") || strings.Contains(diag, "hint: free") {
+			t.Errorf("%v > %s: exit %d, stderr:\n%s", args, stdout.Name(), code, diag)
+		}
+	}
+}
+
+// printsTo runs the program with another stdout.
+func printsTo(t *testing.T, stdout *os.File, args ...string) (code int, stderr string) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "stderr")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	u := newUI(stdout, f)
+	code = u.report(t.Context(), rootCommand(u, args).ExecuteContext(t.Context()))
+	return code, string(mustRead(t, name))
+}
