@@ -70,9 +70,12 @@ type result struct {
 	outputs []*spans.Output
 	ledger  *ledger.Ledger
 	files   sources
+	earlier map[string]bool // outputs that earlier runs have finished
 }
 
-func (c *conversion) result() *result { return &result{&c.Options, c.outputs, c.ledger, c.files} }
+func (c *conversion) result() *result {
+	return &result{&c.Options, c.outputs, c.ledger, c.files, c.earlier}
+}
 
 // sideFiles lists everything beside the weights, in the order in which it appears: config.json last, and the manifest, which
 // lists the others, before it.

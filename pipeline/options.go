@@ -97,14 +97,15 @@ func (o *Options) refuseSourceFolder() error {
 	if o.Model.Folder == "" || o.OutDir == "" {
 		return nil
 	}
-	read, written := []string{o.Plan.Config.Source}, []string{o.configPath()}
-	for _, w := range o.Model.Listing.Weights {
-		read = append(read, w.Path)
+	var files []string
+	for _, f := range o.Model.Listing.Files {
+		files = append(files, f.Path)
 	}
+	written := []string{o.configPath()}
 	for _, f := range o.Plan.OutputFiles {
 		written = append(written, f.Path)
 	}
-	return target.RefuseSource(o.Model.Folder, o.OutDir, o.Plan.Layout, read, written)
+	return target.RefuseSource(o.Model.Folder, files, o.OutDir, written, o.Plan.Layout)
 }
 
 // journalName names this run's journal.

@@ -38,6 +38,7 @@ type Counts struct {
 	UnitsBF16  []ledger.Unit `json:"units_bf16,omitempty"`
 	TiesBroken []string      `json:"limiter_ties,omitempty"`
 	Files      int           `json:"files"`
+	Made       int           `json:"files_made"` // of Files, by this run; the others were there
 	GPU        bool          `json:"gpu"`
 }
 
@@ -53,6 +54,9 @@ func (r *result) report() *Report {
 	}
 	for _, o := range r.ledger.Outputs() {
 		p.Files++
+		if !r.earlier[o.Path] {
+			p.Made++
+		}
 		p.DF11Bytes += o.Size
 		for _, u := range o.Units {
 			p.add(u)

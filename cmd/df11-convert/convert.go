@@ -104,11 +104,11 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened, shares m
 	} else if opt.OutDir == "" {
 		opt.OutDir = name
 	}
-	if opt.WorkDir == "" {
-		opt.WorkDir = defaultWorkDir(opt, src.plan.Digest())
-	}
 	if err := f.parts.apply(&opt); err != nil {
 		return opt, err
+	}
+	if opt.WorkDir == "" {
+		opt.WorkDir = defaultWorkDir(opt, src.plan.Digest())
 	}
 	var err error
 	opt.GPU, err = f.gpu.open(u, &shares)
@@ -116,7 +116,8 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened, shares m
 	return opt, err
 }
 
-// defaultWorkDir is the same for the same job, so that a rerun finds the work of the run before.
+// defaultWorkDir is the same for the same job, so that a rerun finds the work of the run before, and another for every other
+// job, the parts of one model included, so that they can run side by side.
 func defaultWorkDir(opt pipeline.Options, digest string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -125,6 +126,12 @@ func defaultWorkDir(opt pipeline.Options, digest string) string {
 	name := digest[:16]
 	if opt.Push != nil {
 		name = strings.ReplaceAll(opt.Push.Repo, "/", "--") + "-" + name
+	}
+	switch {
+	case opt.Finish:
+		name += "-finish"
+	case !opt.Part.Whole():
+		name += "-" + opt.Part.String()
 	}
 	return filepath.Join(cache, "df11-convert", name)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
+	"github.com/df11-convert/df11-convert/internal/filelock"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/proof"
@@ -103,6 +104,10 @@ func hints(err error) (hs []string) {
 			add("the loader would read those files too: choose an empty target, or --force if they may stay")
 		}
 	}
+	if f, ok := errors.AsType[*target.FolderError](err); ok && !target.IsDiskFull(err) {
+		add(folderHint(f))
+		return hs
+	}
 	for _, k := range kindHints {
 		if k.is(err) {
 			add(k.hint)
@@ -110,4 +115,13 @@ func hints(err error) (hs []string) {
 		}
 	}
 	return hs
+}
+
+// folderHint says what to do about a folder that can't be used.
+func folderHint(f *target.FolderError) string {
+	flag := either(f.Stays, "-o", "--work-dir")
+	if errors.Is(f, filelock.ErrLocked) {
+		return "wait until the other run ends, or choose another folder with " + flag
+	}
+	return "choose a folder that can be written with " + flag
 }

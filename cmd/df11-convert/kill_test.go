@@ -46,11 +46,18 @@ func newVictim(t *testing.T) *victim {
 	return v
 }
 
+// command is the program with some arguments, which asks the hub.
+func (v *victim) command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), v.program, args...)
+	c.Env = append(os.Environ(), "HF_ENDPOINT="+v.URL, "HF_TOKEN=hf_secret", "HOME="+v.home, "XDG_CACHE_HOME="+v.home, "NO_PROXY=*")
+	return c
+}
+
 // run starts the program and waits for its end; hit is called once, with the process, at the k-th request (0: never).
 func (v *victim) run(t *testing.T, k int, hit func(*os.Process)) error {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), v.program, append([]string{"org/model", "--push", "--verbose", "--workers", "2"}, v.args...)...)
-	c.Env = append(os.Environ(), "HF_ENDPOINT="+v.URL, "HF_TOKEN=hf_secret", "HOME="+v.home, "XDG_CACHE_HOME="+v.home, "NO_PROXY=*")
+	c := v.command(t, append([]string{"org/model", "--push", "--verbose", "--workers", "2"}, v.args...)...)
 	v.stdout.Reset()
 	v.stderr.Reset()
 	c.Stdout, c.Stderr = &v.stdout, &v.stderr

@@ -53,7 +53,7 @@ type Stored struct {
 
 // OpenDF11Folder opens a DF11 model in a local folder.
 func OpenDF11Folder(ctx context.Context, dir string) (*DF11, error) {
-	f, err := listFolder(dir, true)
+	f, err := listFolder(dir, func(string) bool { return true })
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -33,8 +34,8 @@ func Exists(path string) bool {
 }
 
 // listFolder lists the files below dir with forward slashes; symbolic links count as what they point to. Hidden folders
-// are left out, and without deep all folders.
-func listFolder(dir string, deep bool) (*files, error) {
+// are left out, and those that enter, given their path, reports false for.
+func listFolder(dir string, enter func(path string) bool) (*files, error) {
 	root, err := filepath.EvalSymlinks(dir) // WalkDir does not follow a link to a folder
 	if err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func listFolder(dir string, deep bool) (*files, error) {
 			return err
 		}
 		if d.IsDir() {
-			if p != root && (!deep || strings.HasPrefix(d.Name(), ".")) {
+			if p != root && (strings.HasPrefix(d.Name(), ".") || !enter(p)) {
 				return fs.SkipDir
 			}
 			return nil
@@ -62,6 +63,12 @@ func listFolder(dir string, deep bool) (*files, error) {
 		return nil
 	})
 	return f, err
+}
+
+// isResult reports whether a folder is that of a conversion, finished or in the making. Where such a folder lies inside a
+// source, it is no part of it: else a source would not be the same any more once it was converted.
+func isResult(dir string) bool {
+	return Exists(filepath.Join(dir, metadata.ManifestName)) || Exists(filepath.Join(dir, metadata.StateDir))
 }
 
 // listRepo lists the files of a repo.

@@ -69,7 +69,7 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string, opt plan
 }
 
 // OpenLocal reads what a plan needs of a folder or of one .safetensors file, which is then the whole source, whatever
-// lies beside it.
+// lies beside it. Folders of conversions inside the folder are no part of it.
 func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Model, error) {
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -92,7 +92,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 		}
 	}
 	m.ID = m.Name
-	f, err := listFolder(m.Folder, deep)
+	f, err := listFolder(m.Folder, func(dir string) bool { return deep && !isResult(dir) })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -87,7 +87,7 @@ func (s fileSorter) whySkipped(f File) string {
 // isHousekeeping says whether a file belongs to git, to a download cache or to an unfinished conversion.
 func isHousekeeping(p string) bool {
 	return slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool {
-		return strings.HasPrefix(part, ".git") || part == ".cache" || part == ".df11" || part == ".DS_Store"
+		return strings.HasPrefix(part, ".git") || strings.HasPrefix(part, ".df11") || part == ".cache" || part == ".DS_Store"
 	})
 }
 

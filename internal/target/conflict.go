@@ -193,7 +193,7 @@ func (e *SourceTargetError) Error() string {
 // Folders of journals: in a repo until the conversion is complete, and in the folder of a run.
 const (
 	journalDir = ".df11"
-	stateDir   = ".df11-convert"
+	stateDir   = metadata.StateDir
 )
 
 func isJournal(name string) bool {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -49,7 +50,7 @@ func OpenFolder(ctx context.Context, root string, stays bool, w Owner, part stri
 		f.dir = filepath.Join(f.State, filesDir)
 	}
 	if err := f.acquire(); err != nil {
-		return nil, fmt.Errorf("output folder %s: %w", root, err)
+		return nil, &FolderError{Folder: root, Stays: stays, Err: err}
 	}
 	err := f.removeTemporary(p)
 	if err == nil && stays {
@@ -60,6 +61,26 @@ func OpenFolder(ctx context.Context, root string, stays bool, w Owner, part stri
 	}
 	return f, nil
 }
+
+// FolderError says that a folder can't be used: it can't be made or written, or another run has it.
+type FolderError struct {
+	Folder string
+	Stays  bool // it was to keep the result; else it is a work folder
+	Err    error
+}
+
+func (e *FolderError) Error() string {
+	kind := "work folder"
+	if e.Stays {
+		kind = "output folder"
+	}
+	if errors.Is(e.Err, filelock.ErrLocked) {
+		return fmt.Sprintf("%s %s: %v", kind, e.Folder, filelock.ErrLocked)
+	}
+	return fmt.Sprintf("%s %s: %v", kind, e.Folder, e.Err)
+}
+
+func (e *FolderError) Unwrap() error { return e.Err }
 
 // acquire makes the folders and locks them. Another run that ends just now may take the folder of the lock away.
 func (f *Folder) acquire() (err error) {
@@ -274,18 +295,29 @@ func IsDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.Errno(122)) // 122: EDQUOT on Linux
 }
 
-// RefuseSource refuses the folder of a local source as the output folder, by whatever path: config.json and the remainder
-// have the source's names. A single ComfyUI file may lie beside its source, but no output takes the place of a file of the
-// source anywhere: read and written name both.
-func RefuseSource(source, out string, layout plan.Layout, read, written []string) error {
-	same, err := haveSame(os.Stat, source, []string{"."}, out, []string{"."})
+// RefuseSource refuses a folder of a local source as the output folder, by whatever path: config.json and the remainder have
+// the source's names, and what lies there is part of the source. files are the source's; a file to be written may not be one
+// of them anywhere. A single ComfyUI file may lie beside its source.
+func RefuseSource(source string, files []string, out string, written []string, layout plan.Layout) error {
+	same, err := haveSame(os.Stat, source, foldersOf(files), out, []string{"."})
 	if err == nil && (!same || layout == plan.ComfyUI) {
-		same, err = haveSame(os.Lstat, source, read, out, written)
+		same, err = haveSame(os.Lstat, source, files, out, written)
 	}
 	if err == nil && same {
 		return &SourceTargetError{out}
 	}
 	return err
+}
+
+// foldersOf lists the folders that files lie in, directly or deeper: at least ".".
+func foldersOf(files []string) []string {
+	dirs := map[string]bool{".": true}
+	for _, name := range files {
+		for dir := path.Dir(name); !dirs[dir]; dir = path.Dir(dir) {
+			dirs[dir] = true
+		}
+	}
+	return slices.Collect(maps.Keys(dirs))
 }
 
 // haveSame reports whether one of the files of a folder is one of the files of another folder. Files need not be there.

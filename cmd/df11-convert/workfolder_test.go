@@ -1,0 +1,189 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+// runWith is run, while a rule of the hub holds.
+func (v *victim) runWith(t *testing.T, f hubtest.Fault) error {
+	t.Helper()
+	return v.run(t, 1, func(*os.Process) { v.Inject(f) })
+}
+
+// beside runs the program with other arguments, with the same hub and HOME, and gives what it wrote to stderr.
+func (v *victim) beside(t *testing.T, dir string, args ...string) (stderr string, err error) {
+	t.Helper()
+	c := v.command(t, args...)
+	c.Dir = dir
+	var b bytes.Buffer
+	c.Stderr = &b
+	err = c.Run()
+	return b.String(), err
+}
+
+// TestJobsWorkSideBySide: parts of one model, two models, and two targets do not share a work folder. The same job twice does,
+// and the second run says which folder it is and what to do.
+func TestJobsWorkSideBySide(t *testing.T) {
+	for name, jobs := range map[string]struct {
+		first, second []string
+		locked        bool
+	}{
+		"parts":      {[]string{"--shard", "1/2"}, []string{"org/model", "--push", "--shard", "2/2"}, false},
+		"models":     {nil, []string{"org/other", "--push"}, false},
+		"targets":    {nil, []string{"org/model", "--push", "--repo-id", "tester/elsewhere"}, false},
+		"same job":   {nil, []string{"org/model", "--push"}, true},
+		"same shard": {[]string{"--shard", "1/2"}, []string{"org/model", "--push", "--shard", "1/2"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVictim(t)
+			v.AddModel("org/other", hubtest.NewLlama(6, hubtest.ModelOptions{Layers: 3, Hidden: 16, Heads: 2, Vocab: 64}))
+			v.args = jobs.first
+			held := hubtest.Fault{Method: "POST", Path: "*/commit/*", Action: func(x *hubtest.Exchange) {
+				stderr, err := v.beside(t, "", jobs.second...)
+				if !jobs.locked && err != nil {
+					t.Errorf("the second job: %v\n%s", err, stderr)
+				}
+				if jobs.locked && (err == nil || !strings.Contains(stderr, "work folder "+v.home) || !strings.Contains(stderr, "hint: wait") ||
+					!strings.Contains(stderr, "--work-dir") || strings.Contains(stderr, "output folder")) {
+					t.Errorf("the same job again: %v\n%s", err, stderr)
+				}
+				x.Next(x.ResponseWriter)
+			}}
+			if err := v.runWith(t, held); err != nil {
+				t.Fatalf("%v\n%s", err, &v.stderr)
+			}
+			if jobs.first != nil && !jobs.locked {
+				v.args = []string{"--finish"}
+				if err := v.run(t, 0, nil); err != nil {
+					t.Fatalf("%v\n%s", err, &v.stderr)
+				}
+			}
+		})
+	}
+}
+
+// TestUnusableFolderIsNamed: a folder that can't be written is called what it is for, and the hint names the flag for it.
+func TestUnusableFolderIsNamed(t *testing.T) {
+	v := newVictim(t)
+	file := filepath.Join(t.TempDir(), "file")
+	writeTo(t, file, nil)
+	stderr, err := v.beside(t, "", "org/model", "--push", "--work-dir", filepath.Join(file, "work"))
+	if err == nil || !strings.Contains(stderr, "work folder "+file) || !strings.Contains(stderr, "with --work-dir") {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+	stderr, err = v.beside(t, "", "org/model", "-o", filepath.Join(file, "out"))
+	if err == nil || !strings.Contains(stderr, "output folder "+file) || !strings.Contains(stderr, "with -o") {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+}
+
+// TestOutputInsideItsSource: the output folder, whatever its name, is no part of the source that it lies in. So a second run has
+// nothing to do, a run that was killed is continued, and the result is that of an output folder elsewhere.
+func TestOutputInsideItsSource(t *testing.T) {
+	v := newVictim(t)
+	want := t.TempDir()
+	source := filepath.Join(t.TempDir(), "model")
+	for name, b := range killModel().Files() {
+		writeTo(t, filepath.Join(source, name), b)
+	}
+	if stderr, err := v.beside(t, "", source, "-o", want); err != nil {
+		t.Fatalf("%v\n%s", err, stderr)
+	}
+	for _, args := range [][]string{{"."}, {".", "-o", "out"}, {source, "-o", filepath.Join(source, "deep", "er")}, {filepath.Join("..", "model"), "-o", "./x/../y/"}} {
+		out := filepath.Join(source, "model-DF11")
+		if len(args) > 1 {
+			if out = args[2]; !filepath.IsAbs(out) {
+				out = filepath.Join(source, out)
+			}
+		}
+		v.killInside(t, source, out, args)
+		for i, made := range []bool{true, false} {
+			stderr, err := v.beside(t, source, append(slices.Clone(args), "--verbose")...)
+			if err != nil {
+				t.Fatalf("%v, run %d after the kill: %v\n%s", args, i+1, err, stderr)
+			}
+			if again := strings.Contains(stderr, "output finished"); again && !made {
+				t.Errorf("%v: a finished folder is made again\n%s", args, stderr)
+			}
+		}
+		if report := must(t, source, "-o", out); !strings.Contains(report, "up to date") {
+			t.Errorf("%v: the last run does not say that there was nothing to do:\n%s", args, report)
+		}
+		sameFolders(t, out, want)
+	}
+	if listing := must(t, "plan", source); strings.Contains(listing, "DF11/") || strings.Contains(listing, "out/") {
+		t.Errorf("plan counts results as parts of the source:\n%s", listing)
+	}
+}
+
+// killInside runs the program and kills it as soon as it has finished an output, or at its end if that comes first.
+func (v *victim) killInside(t *testing.T, dir, out string, args []string) {
+	t.Helper()
+	c := v.command(t, append(slices.Clone(args), "--workers", "1")...)
+	c.Dir = dir
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	for {
+		if found, _ := filepath.Glob(filepath.Join(out, "*.safetensors")); len(found) > 0 {
+			break
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+		case <-time.After(time.Millisecond):
+			continue
+		}
+		break
+	}
+	_ = c.Process.Kill()
+	if err := <-ended; err == nil {
+		t.Logf("%v had ended before the kill", args)
+	}
+	writeTo(t, filepath.Join(out, ".df11-LEFTBYAKILL.tmp"), []byte("half"))
+	if _, err := os.Stat(filepath.Join(out, ".df11-convert")); err != nil {
+		t.Logf("%v: there is no state any more", args)
+	}
+}
+
+// sameFolders compares all files of two folders.
+func sameFolders(t *testing.T, got, want string) {
+	t.Helper()
+	a, b := filesBelow(t, got), filesBelow(t, want)
+	if !slices.Equal(a, b) {
+		t.Errorf("%s holds %q, want %q", got, a, b)
+		return
+	}
+	for _, name := range a {
+		if !bytes.Equal(mustRead(t, filepath.Join(got, name)), mustRead(t, filepath.Join(want, name))) {
+			t.Errorf("%s differs", filepath.Join(got, name))
+		}
+	}
+}
+
+func filesBelow(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			name, _ := filepath.Rel(dir, p)
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
