@@ -18,13 +18,14 @@ var (
 type downloads struct {
 	t         *transport
 	locations locations
-	conns     slots       // running downloads
+	conns     slots // running downloads
+	peers     *peers
 	buffers   chan []byte // shared fetch-ahead buffers; nil ones are not yet made
 }
 
 func newDownloads(t *transport) *downloads {
 	d := &downloads{t: t, locations: locations{t: t}, conns: make(slots, t.opt.Connections),
-		buffers: make(chan []byte, t.opt.BufferBytes/t.opt.RangeBytes)}
+		peers: newPeers(t.opt.Connections), buffers: make(chan []byte, t.opt.BufferBytes/t.opt.RangeBytes)}
 	for range cap(d.buffers) {
 		d.buffers <- nil
 	}
@@ -52,14 +53,16 @@ const minProgress = 64 << 10
 // expired links, and never accepts bytes that the answer does not declare to be the ones asked for.
 func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment) error {
 	r := &request{op: "read " + f.String(), repo: f.Repo, method: http.MethodGet, bulk: true}
-	failures := 0
+	failures, switches := 0, 0
 	return d.t.retry(ctx, r, func(ctx context.Context, p *progress) error {
 		loc, err := d.locations.locate(ctx, f)
 		if err != nil {
 			return err
 		}
 		missing := len(seg.space())
-		err = d.fetchOnce(ctx, r, loc, off, seg)
+		for err = errLagging; errors.Is(err, errLagging); switches++ { // the rest comes over another connection
+			err = d.fetchOnce(ctx, r, loc, off, seg, switches < maxSwitches)
+		}
 		got := missing - len(seg.space())
 		p.made = got >= min(minProgress, missing) && got > 0
 		if failures++; err == nil || p.made {
@@ -72,8 +75,9 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 	})
 }
 
-// fetchOnce makes one ranged GET and reads its body into the segment.
-func (d *downloads) fetchOnce(ctx context.Context, r *request, loc *resolved, off int64, seg *segment) error {
+// fetchOnce makes one ranged GET and reads its body into the segment. If it may be given up for its rate, it fails with
+// errLagging when it lags. The connection is closed then, as is every one whose body was not read to its end.
+func (d *downloads) fetchOnce(ctx context.Context, r *request, loc *resolved, off int64, seg *segment, mayGiveUp bool) error {
 	end := off + int64(len(seg.buf))
 	begin := end - int64(len(seg.space()))
 	try := *r
@@ -82,6 +86,8 @@ func (d *downloads) fetchOnce(ctx context.Context, r *request, loc *resolved, of
 		"Accept-Encoding": {"identity"}, // a compressed answer would ignore the range
 		"Range":           {fmt.Sprintf("bytes=%d-%d", begin, end-1)},
 	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	resp, err := d.t.exchange(ctx, &try)
 	if err != nil {
 		return rangeRefused(loc, err)
@@ -89,7 +95,12 @@ func (d *downloads) fetchOnce(ctx context.Context, r *request, loc *resolved, of
 	defer resp.Body.Close()
 	skip, err := checkRange(loc, resp, begin, end)
 	if err == nil {
+		if !mayGiveUp || skip > 0 {
+			giveUp = nil
+		}
+		lap := d.peers.begin(seg, giveUp)
 		err = seg.readFrom(resp.Body, skip)
+		d.peers.end(lap, err == nil)
 	}
 	if err != nil {
 		return d.t.failure(&try, resp.Request.URL, err)

@@ -198,6 +198,13 @@ func (g *segment) space() []byte {
 	return g.buf[g.n:]
 }
 
+// filled is how many bytes are there.
+func (g *segment) filled() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.n
+}
+
 // finish ends the segment; an error reaches the reader after the bytes that came before it.
 func (g *segment) finish(err error) {
 	g.update(func() { g.done, g.err = true, err })

@@ -1,0 +1,291 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// edgeHub serves one file of zeros over connections of different rates, as a
+// storage network does: the rate belongs to the connection for its life.
+type edgeHub struct {
+	size int64
+	rate func(n int) int64 // bytes per second of the n-th connection, from 0
+
+	pauseFrom, pauseTo time.Time // when the whole line is dead
+
+	mu     sync.Mutex
+	nConns int
+	gets   []string // "connection: range"
+}
+
+// edgeConn is a server's end of a connection that sends at a rate.
+type edgeConn struct {
+	net.Conn
+	h    *edgeHub
+	n    int
+	rate int64
+	paid time.Time
+}
+
+func (c *edgeConn) Write(p []byte) (n int, err error) {
+	for len(p) > 0 && err == nil {
+		piece := p[:min(len(p), max(1, int(c.rate/200)))]
+		if oldest := time.Now().Add(-50 * time.Millisecond); c.paid.Before(oldest) {
+			c.paid = oldest // what a late timer loses may be made up for
+		}
+		c.paid = c.paid.Add(time.Duration(float64(len(piece)) / float64(c.rate) * 1e9))
+		time.Sleep(time.Until(c.paid))
+		if c.paid.After(c.h.pauseFrom) {
+			time.Sleep(time.Until(c.h.pauseTo))
+		}
+		var k int
+		k, err = c.Conn.Write(piece)
+		n, p = n+k, p[k:]
+	}
+	return n, err
+}
+
+// accepted gives a new connection its rate.
+func (h *edgeHub) accepted(c net.Conn) net.Conn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.nConns++
+	return &edgeConn{Conn: c, h: h, n: h.nConns - 1, rate: h.rate(h.nConns - 1)}
+}
+
+type connKey struct{}
+
+func (h *edgeHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		c := r.Context().Value(connKey{}).(*edgeConn)
+		h.mu.Lock()
+		h.gets = append(h.gets, fmt.Sprintf("%d: %s", c.n, r.Header.Get("Range")))
+		h.mu.Unlock()
+	}
+	w.Header().Set("X-Repo-Commit", testCommit)
+	w.Header().Set("ETag", strconv.Quote(shaA))
+	http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(zeros{}, 0, h.size))
+}
+
+// zeros is an endless file.
+type zeros struct{}
+
+func (zeros) ReadAt(p []byte, _ int64) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+func (h *edgeHub) ref() FileRef {
+	return FileRef{Repo: "a/b", Commit: testCommit, Path: "m", Size: h.size, SHA256: shaA}
+}
+
+func (h *edgeHub) config(s *http.Server) {
+	s.Handler = h
+	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
+}
+
+// conns is how many connections there were.
+func (h *edgeHub) conns() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.nConns
+}
+
+// edgeListener takes connections from h.
+type edgeListener struct {
+	net.Listener
+	h *edgeHub
+}
+
+func (l edgeListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.h.accepted(c), nil
+}
+
+// pipes is a listener inside a synctest bubble.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.done); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	p.conns <- server
+	return client, nil
+}
+
+// overPipes runs a real HTTP server and client in a bubble, where time is exact.
+func (h *edgeHub) overPipes(t *testing.T, do func(*testing.T, *Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipes{make(chan net.Conn), make(chan struct{})}
+		srv := &http.Server{}
+		h.config(srv)
+		go func() { _ = srv.Serve(edgeListener{p, h}) }()
+		rt := newRoundTripper(edgeConns)
+		rt.DialContext = p.dial
+		c, err := New(Options{Endpoint: "http://hub.test", HTTPTransport: rt, Connections: edgeConns, RangeBytes: edgeRange})
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(t, c)
+		rt.CloseIdleConnections()
+		_ = srv.Close()
+	})
+}
+
+// The network of 2026, scaled: of eight connections, five reach machines that
+// give 8.7 MB/s, and three such that give 68 MB/s.
+const (
+	edgeScale = 32
+	edgeConns = 8
+	edgeRange = 16 << 20 / edgeScale
+	slowEdge  = 8_700_000 / edgeScale
+	fastEdge  = 68_000_000 / edgeScale
+	offered   = 5*slowEdge + 3*fastEdge
+)
+
+// mixedEdges deals slow and fast machines like cards: 5 of every 8 are slow, in
+// an order that a seed decides.
+func mixedEdges(seed int) func(int) int64 {
+	return func(n int) int64 {
+		round := (n/8*7 + seed) % 8
+		if (n*3+round)%8 < 5 {
+			return slowEdge
+		}
+		return fastEdge
+	}
+}
+
+func steady(rate int64) func(int) int64 { return func(int) int64 { return rate } }
+
+// share reads the file and gives the rate as a part of so many bytes per second.
+func (h *edgeHub) share(tb testing.TB, c *Client, rate int64) float64 {
+	tb.Helper()
+	start := time.Now()
+	s, err := c.Stream(tb.Context(), h.ref(), 0, h.size)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer s.Close()
+	if n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, s, make([]byte, 1<<20)); n != h.size || err != nil {
+		tb.Fatal(n, err)
+	}
+	return float64(h.size) / time.Since(start).Seconds() / float64(rate)
+}
+
+// TestSlowConnectionsNeverSetThePaceOfFastOnes: a stream gets most of what its
+// connections offer, since slow ones are replaced. Time is virtual and exact.
+func TestSlowConnectionsNeverSetThePaceOfFastOnes(t *testing.T) {
+	for seed := range 8 {
+		h := &edgeHub{size: 10 * offered, rate: mixedEdges(seed)}
+		h.overPipes(t, func(t *testing.T, c *Client) {
+			share := h.share(t, c, offered)
+			t.Logf("seed %d: %.0f %% of what was offered, %d connections", seed, 100*share, h.conns())
+			if share < 0.8 {
+				t.Errorf("seed %d: %.0f %% of what the connections offer", seed, 100*share)
+			}
+		})
+	}
+}
+
+// TestFewFastConnectionsAreUsed: if every new connection turns out to be slow,
+// the three fast ones take over what the slow ones do not get done.
+func TestFewFastConnectionsAreUsed(t *testing.T) {
+	h := &edgeHub{size: 10 * offered, rate: func(n int) int64 {
+		if n >= 2 && n < 5 {
+			return fastEdge
+		}
+		return slowEdge
+	}}
+	h.overPipes(t, func(t *testing.T, c *Client) {
+		share := h.share(t, c, offered)
+		if share < 0.6 {
+			t.Errorf("%.0f %% of what the connections offer, %d connections", 100*share, h.conns())
+		}
+	})
+}
+
+// TestEqualConnectionsAreNeverReplaced: with nothing better in sight, all keep
+// the connections they have.
+func TestEqualConnectionsAreNeverReplaced(t *testing.T) {
+	for name, rate := range map[string]int64{"fast": fastEdge, "slow": slowEdge, "very slow": 40_000} {
+		h := &edgeHub{size: 4 * edgeConns * edgeRange, rate: steady(rate)}
+		h.overPipes(t, func(t *testing.T, c *Client) {
+			share := h.share(t, c, edgeConns*rate)
+			if h.conns() > edgeConns || share < 0.8 {
+				t.Errorf("%s: %.0f %% over %d connections", name, 100*share, h.conns())
+			}
+		})
+	}
+}
+
+// TestALineThatFaltersKeepsItsConnections: for two seconds nothing arrives from
+// anywhere, which is no connection's fault.
+func TestALineThatFaltersKeepsItsConnections(t *testing.T) {
+	h := &edgeHub{size: 4 * 8 * fastEdge, rate: steady(fastEdge)}
+	h.overPipes(t, func(t *testing.T, c *Client) {
+		h.pauseFrom, h.pauseTo = time.Now().Add(1100*time.Millisecond), time.Now().Add(3100*time.Millisecond)
+		if share := h.share(t, c, 8*fastEdge); h.conns() != edgeConns || share > 0.7 {
+			t.Errorf("%.0f %% over %d connections", 100*share, h.conns())
+		}
+	})
+}
+
+// BenchmarkSlowEdges reads over sockets from connections of different rates and
+// tells which share of what the first eight offer arrives.
+func BenchmarkSlowEdges(b *testing.B) {
+	for _, tt := range []struct {
+		name string
+		rate func(int) int64
+		all  int64
+	}{
+		{"mixed", mixedEdges(0), offered},
+		{"fast", steady(fastEdge), 8 * fastEdge},
+		{"slow", steady(slowEdge), 8 * slowEdge},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			share, conns := 0.0, 0
+			for b.Loop() {
+				h := &edgeHub{size: 10 * tt.all, rate: tt.rate}
+				srv := httptest.NewUnstartedServer(h)
+				srv.Listener = edgeListener{srv.Listener, h}
+				h.config(srv.Config)
+				srv.Start()
+				c, err := New(Options{Endpoint: srv.URL, Connections: edgeConns, RangeBytes: edgeRange})
+				if err != nil {
+					b.Fatal(err)
+				}
+				share += h.share(b, c, tt.all)
+				conns += h.conns()
+				srv.Close()
+			}
+			b.ReportMetric(100*share/float64(b.N), "%-of-offered")
+			b.ReportMetric(float64(conns)/float64(b.N), "connections")
+		})
+	}
+}
