@@ -132,9 +132,16 @@ func IsTemporary(name string) bool {
 		strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
 }
 
-// WriteAt writes all of p at off, or fails. A failure is remembered: Commit reports it even if the caller did not.
+// writebackFrom is the smallest write that is put on disk at once: small ones may share their pages with writes to come.
+const writebackFrom = 256 << 10
+
+// WriteAt writes all of p at off, or fails. A failure is remembered: Commit reports it even if the caller did not. A large
+// write begins its way to the disk, so that the disk is not idle until Commit.
 func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.h.WriteAt(p, off)
+	if h, ok := f.h.(*os.File); ok && err == nil && n >= writebackFrom {
+		beginWriteback(h, off, int64(n))
+	}
 	return n, f.wrote(n, len(p), err)
 }
 

@@ -22,6 +22,10 @@ type Writer struct {
 	mu   sync.Mutex
 	open map[int64]*window
 	free []*window
+
+	// writing is held by the one that writes. Linux lets one write to a file at a time, and whoever else comes spins in the
+	// kernel; here it leaves its core to others.
+	writing sync.Mutex
 }
 
 // window is a piece of the file that is not complete.
@@ -114,6 +118,8 @@ func (g *Writer) release(x *window) {
 }
 
 func (g *Writer) write(p []byte, off int64) error {
+	g.writing.Lock()
+	defer g.writing.Unlock()
 	n, err := g.w.WriteAt(p, off)
 	if err == nil && n < len(p) {
 		return io.ErrShortWrite
