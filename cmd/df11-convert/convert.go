@@ -31,8 +31,10 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 	f.limits.register(p)
 	f.parts.register(p)
 	f.gpu.register(p)
-	p.StringVar(&f.workDir, "work-dir", "", "folder for what is on its way (a tmpfs counts as memory)")
+	p.StringVar(&f.workDir, "work-dir", "", "directory for temporary files (a tmpfs counts as memory)")
+	group(p, groupResources, "work-dir")
 	p.BoolVar(&f.strict, "strict", false, "fail if DF11 can't hold some unit, instead of leaving it in BF16")
+	group(p, groupAdvanced)
 }
 
 // runConvert is the main verb.

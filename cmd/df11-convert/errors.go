@@ -30,6 +30,8 @@ const (
 // usageError is a wrong command line.
 type usageError struct{ error }
 
+func (e usageError) Unwrap() error { return e.error }
+
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // hinted carries advice beside an error.
@@ -65,7 +67,6 @@ var kindHints = []struct {
 	is   func(error) bool
 	hint string
 }{
-	{as[usageError], "see df11-convert --help"},
 	{as[*model.CacheError], "choose another folder for the cache with HF_HUB_CACHE, or leave out --cache"},
 	{target.IsDiskFull, "free some space, or choose another disk with --work-dir or -o; what is done is kept"},
 	{as[*estimate.BudgetError], "free some space, choose another disk with --work-dir or -o, or split the work with --shard"},
@@ -113,6 +114,9 @@ func hints(err error) (hs []string) {
 			add(k.hint)
 			break
 		}
+	}
+	if len(hs) == 0 && as[usageError](err) {
+		add("see df11-convert --help")
 	}
 	return hs
 }

@@ -22,6 +22,7 @@ func (f *gpuFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.mode, "gpu", "auto", "decode on the GPU too: auto (if there is one), require, or off")
 	p.StringVar(&f.kernel, "kernel", "", "PTX file to decode with, such as the official decode.ptx, instead of ours")
 	p.Var(&f.memory, "gpu-memory", "memory to use on each GPU")
+	group(p, groupGPU, "gpu", "kernel", "gpu-memory")
 }
 
 // open starts the GPU verifier, which takes host memory from the other shares; nil if no GPU is there and none is required.

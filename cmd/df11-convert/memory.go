@@ -84,7 +84,8 @@ func (f *limitFlags) register(p *pflag.FlagSet) {
 	p.IntVar(&f.workers, "workers", 0, "threads for encoding and verifying (default: all cores)")
 	p.IntVar(&f.uploads, "uploads", 2, "files uploaded at once")
 	p.Var(&f.memory, "memory", memoryUsage)
-	p.Var(&f.disk, "disk", "disk budget for what is on its way, e.g. 12GB (default: what is free)")
+	p.Var(&f.disk, "disk", "maximum temporary disk space, e.g. 12GB (default: what is free)")
+	group(p, groupResources, "workers", "uploads", "memory", "disk")
 }
 
 // divide divides the memory budget for a conversion.

@@ -27,57 +27,118 @@ func versionText() string {
 	return "dev"
 }
 
-const rootLong = `df11-convert reads a BF16 model, rewrites it losslessly as DFloat11 (DF11, about 68 % of the size), proves the
-round trip bit for bit, and with --push publishes it as <name>-DF11.
+// convertName is the command that may be left out.
+const convertName = "convert"
 
-SOURCE is a Hub repo (org/name, org/name@revision), a folder, or one .safetensors file. An existing path wins over a
-Hub id. Every output file equals, byte for byte, what the official compressor writes. Nothing is published or called
-done before its stored bytes were decoded again and compared with the source. Stopped at any moment, the same command
-goes on where it was.
-
-Exit codes: 0 done or proved · 1 error, or a check that could not run · 2 usage · 3 something about the target is
-wrong · 4 authentication or gated · 5 not convertible · 130 interrupted`
+const rootLong = `df11-convert rewrites a BF16 model losslessly as DFloat11 (about 68 % of the size), checks every weight, and publishes
+the result on the Hugging Face Hub.`
 
 const rootExample = `  df11-convert meta-llama/Llama-3.1-8B                    # writes ./Llama-3.1-8B-DF11
   df11-convert meta-llama/Llama-3.1-8B --push             # publishes <you>/Llama-3.1-8B-DF11, keeps nothing here
-  df11-convert ./my-model -o ./out --base-model me/my-model
   df11-convert plan meta-llama/Llama-3.1-405B             # what would happen, before any weight moves
-  df11-convert verify ./Llama-3.1-8B-DF11                 # prove it against the original, bit for bit
+  df11-convert verify ./Llama-3.1-8B-DF11                 # compare it with the original, bit for bit
   df11-convert demo                                       # everything, with no network and no account`
+
+const convertLong = `convert reads a BF16 model, rewrites it losslessly as DFloat11 (DF11, about 68 % of the size), verifies every weight, and
+with --push publishes the result as <name>-DF11. The word convert itself may be left out.
+
+SOURCE is a Hub repo (org/name, org/name@revision, or its address), a folder, or one .safetensors file. An existing path
+wins over a Hub id. Every output file equals, byte for byte, what the official compressor writes. Nothing is published or
+called done before its stored bytes were decoded again and compared with the source. Stopped at any moment, the same
+command resumes where it was.
+
+Exit codes: 0 done or verified · 1 error, or a check that could not run · 2 usage · 3 something about the target is
+wrong · 4 authentication or gated · 5 not convertible · 130 interrupted`
+
+const convertExample = `  df11-convert meta-llama/Llama-3.1-8B --push
+  df11-convert https://huggingface.co/Qwen/Qwen3-8B
+  df11-convert ./my-model -o ./out --base-model me/my-model`
 
 // rootCommand builds the command tree. Errors come back to run, which alone prints them.
 func rootCommand(u *ui, args []string) *cobra.Command {
-	var f convertFlags
+	cobra.EnableCommandSorting = false // help lists them in the order in which a user meets them
 	root := &cobra.Command{
 		Use:               "df11-convert SOURCE",
-		Short:             "Convert BF16 models to DFloat11, losslessly and with proof",
+		Short:             "Convert BF16 models to DFloat11, losslessly",
 		Long:              rootLong,
 		Example:           rootExample,
-		Args:              exactArgs(1, "SOURCE"),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		Version:           versionText(),
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return checkFlags(c.Flags()) },
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetOut(u.out)
+	root.SetErr(u.err)
+	root.SetFlagErrorFunc(wrongFlag)
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		width, _ := u.size()
+		writeHelp(u.out, c, width)
+	})
+	p := root.PersistentFlags()
+	p.BoolVarP(&u.quiet, "quiet", "q", false, "print nothing but results and errors")
+	p.BoolVar(&u.json, "json", false, "print the result as JSON on stdout")
+	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
+	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text, or json, an object a line")
+	u.logFormat = logFormatOf(args)
+	p.StringVar(&u.color, "color", colorAuto, "colors on stderr: auto, always or never; auto follows the terminal and NO_COLOR")
+	root.AddCommand(convertCommand(u), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u),
+		modelsCommand(u), demoCommand(u), versionCommand(u))
+	completeValues(root)
+	for _, c := range root.Commands() {
+		completeValues(c)
+	}
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" || c.Name() == "help" {
+			c.Args = onlyKnown
+			if c.RunE == nil && c.Run == nil {
+				c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+			}
+		}
+	}
+	root.SetArgs(withCommand(root, args))
+	return root
+}
+
+// onlyKnown refuses words that cobra's own commands would answer with help and success.
+func onlyKnown(c *cobra.Command, args []string) error {
+	of := c
+	if c.Name() == "help" {
+		of = c.Root()
+	}
+	for _, word := range args {
+		if !slices.ContainsFunc(of.Commands(), func(sub *cobra.Command) bool { return sub.Name() == word }) {
+			names := each(of.Commands(), (*cobra.Command).Name)
+			return hinted{usagef("%s knows no %q", c.CommandPath(), word), "choose one of: " + strings.Join(names, ", ")}
+		}
+	}
+	return nil
+}
+
+func convertCommand(u *ui) *cobra.Command {
+	var f convertFlags
+	c := &cobra.Command{
+		Use:     convertName + " SOURCE",
+		Short:   "Convert a model, and publish it with --push (this word may be left out)",
+		Long:    convertLong,
+		Example: convertExample,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				if err := wrongCommand(c.Root(), args[0]); err != nil {
+					return err
+				}
+			}
+			return exactArgs(1, "SOURCE")(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			u.resume = resumeCommand(c.Root().Name(), os.Args[1:])
 			return runConvert(c.Context(), u, &f, args[0])
 		},
 	}
-	root.SetArgs(args)
-	root.SetOut(u.out)
-	root.SetErr(u.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	p := root.PersistentFlags()
-	p.BoolVarP(&u.quiet, "quiet", "q", false, "print nothing but results and errors")
-	p.BoolVar(&u.json, "json", false, "print the result as JSON on stdout")
-	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
-	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text or json, an object a line")
-	u.logFormat = logFormatOf(args)
-	p.StringVar(&u.color, "color", colorAuto, "colors on stderr: auto, always or never (auto follows the terminal and NO_COLOR)")
-	f.register(root.Flags())
-	root.AddCommand(planCommand(u), verifyCommand(u), decodeCommand(u), batchCommand(u), demoCommand(u),
-		modelsCommand(u), inspectCommand(u), versionCommand(u))
-	return root
+	f.register(c.Flags())
+	return c
 }
 
 // logFormatOf finds the form of the log before the flags are parsed: errors in the flags are logged too.

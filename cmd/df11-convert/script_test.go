@@ -34,13 +34,14 @@ func TestMain(m *testing.M) {
 //	pull REPO DIR              writes a repo's files into a folder
 //	in REPO FILE…              the repo must hold the files; with ! none of them
 //	requests PATTERN N         the hub must have seen that many requests
+//	mistakes FILE              runs each command line, which must end with 2 and answer with all texts behind "=>"
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:   filepath.Join("testdata", "script"),
 		Setup: setUpScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": cmdCode, "model": cmdModel, "repo": cmdRepo, "fault": cmdFault, "flip": cmdFlip, "pull": cmdPull,
-			"in": cmdIn, "requests": cmdRequests,
+			"in": cmdIn, "requests": cmdRequests, "mistakes": cmdMistakes,
 		},
 	})
 }
@@ -203,6 +204,24 @@ func cmdIn(ts *testscript.TestScript, neg bool, args []string) {
 func cmdRequests(ts *testscript.TestScript, _ bool, args []string) {
 	if n := server(ts).Count("", args[0]); fmt.Sprint(n) != args[1] {
 		ts.Fatalf("%d requests for %s", n, args[0])
+	}
+}
+
+func cmdMistakes(ts *testscript.TestScript, _ bool, args []string) {
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		command, answer, ok := strings.Cut(line, "=>")
+		if !ok {
+			continue
+		}
+		cmdCode(ts, false, append([]string{"2", "df11-convert"}, strings.Fields(command)...))
+		for text := range strings.SplitSeq(answer, "|") {
+			if stderr := ts.ReadFile("stderr"); !strings.Contains(stderr, strings.TrimSpace(text)) {
+				ts.Fatalf("%q: no %q in %s", command, strings.TrimSpace(text), stderr)
+			}
+		}
+		if ts.ReadFile("stdout") != "" {
+			ts.Fatalf("%q: prints to stdout", command)
+		}
 	}
 }
 

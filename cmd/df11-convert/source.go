@@ -42,6 +42,9 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 
 // repo takes a Hub id apart, into the repo and the revision if there is one, and makes the client that asks for it.
 func (f *hubFlags) repo(u *ui, side, id string) (c *hub.Client, repo, revision string, err error) {
+	if id, err = repoID(id, os.Getenv("HF_ENDPOINT")); err != nil {
+		return nil, "", "", err
+	}
 	repo, revision, _ = strings.Cut(id, "@")
 	if strings.Count(repo, "/") != 1 || strings.HasPrefix(repo, ".") || strings.HasPrefix(repo, "/") {
 		return nil, "", "", hinted{usagef("no such file or folder, and not a Hub id such as org/name"), "check the path"}
@@ -91,16 +94,18 @@ type sourceFlags struct {
 
 func (f *sourceFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.tokenFile, "source-token-file", "", "file with the token for the source, if it is not the target's")
-	p.StringVar(&f.patternDict, "pattern-dict", "", "JSON file with the pattern dict, in place of the catalogue's")
+	p.StringVar(&f.patternDict, "pattern-dict", "", "JSON file with the pattern dict, instead of the catalog's")
 	p.StringVar(&f.layout, "layout", "", "transformers, transformers-single, diffusers, diffusers-single or single (ComfyUI)")
-	p.StringVar(&f.plan.Like, "like", "", "take the pattern dict of this catalogue entry or published DF11 repo")
+	p.StringVar(&f.plan.Like, "like", "", "take the pattern dict of this catalog entry or published DF11 repo")
 	p.StringVar(&f.plan.Component, "component", "", "folder of a diffusers pipeline to convert (default transformer, else unet)")
 	p.StringVar(&f.plan.WeightFile, "file", "", "the one .safetensors file of the repo to convert, where it holds several models")
-	p.BoolVar(&f.plan.Vision, "vision", false, "compress the vision tower too, where the catalogue knows its units")
+	p.BoolVar(&f.plan.Vision, "vision", false, "compress the vision tower too, where the catalog knows its units")
 	p.BoolVar(&f.plan.ExactF32, "exact-f32", false, "take F32 weights that are exact BF16; the proof is part of the conversion")
 	p.BoolVar(&f.cache, "cache", false, "keep the source's weight files in the shared cache")
 	p.IntVar(&f.connections, "connections", 0, "transfers at once in each direction (default 8)")
 	p.Var(&f.limitRate, "limit-rate", "bytes per second in each direction, e.g. 50MB")
+	group(p, groupResources, "connections", "limit-rate")
+	group(p, groupSource, "source-token-file", "pattern-dict", "layout", "like", "component", "file", "vision", "exact-f32", "cache")
 }
 
 func (f *sourceFlags) planOptions() (plan.Options, error) {
@@ -110,6 +115,9 @@ func (f *sourceFlags) planOptions() (plan.Options, error) {
 		return opt, usageError{err}
 	}
 	opt.Layout = layout
+	if opt.Like, err = repoID(opt.Like, os.Getenv("HF_ENDPOINT")); err != nil {
+		return opt, err
+	}
 	if f.patternDict == "" {
 		return opt, nil
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -27,6 +28,8 @@ func (f *targetFlags) register(p *pflag.FlagSet) {
 	p.BoolVar(&f.createPR, "create-pr", false, "open a pull request on the target instead of committing to it")
 	p.StringVar(&f.baseModel, "base-model", "", "Hub repo that a local source came from, for the model card")
 	p.BoolVar(&f.force, "force", false, "write into a target that holds other .safetensors files, and over those with the names of outputs")
+	group(p, groupOutput, "output", "base-model", "force")
+	group(p, groupPublish, "push", "repo-id", "revision", "private", "public", "create-pr")
 }
 
 func (f *targetFlags) check() error {
@@ -37,6 +40,9 @@ func (f *targetFlags) check() error {
 		return usagef("--repo-id, --revision, --private, --public and --create-pr need --push")
 	case f.createPR && f.repoID == "":
 		return usagef("--create-pr needs --repo-id")
+	}
+	if err := f.names(); err != nil {
+		return err
 	}
 	if f.repoID != "" {
 		if err := hub.ValidRepoID(fullRepoID("you", f.repoID)); err != nil {
@@ -49,6 +55,18 @@ func (f *targetFlags) check() error {
 		}
 	}
 	return nil
+}
+
+// names takes addresses of the Hub for repo ids. An address of a branch chooses that branch.
+func (f *targetFlags) names() (err error) {
+	if f.repoID, err = repoID(f.repoID, os.Getenv("HF_ENDPOINT")); err != nil {
+		return err
+	}
+	if id, revision, ok := strings.Cut(f.repoID, "@"); ok && f.revision == "" {
+		f.repoID, f.revision = id, revision
+	}
+	f.baseModel, err = repoID(f.baseModel, os.Getenv("HF_ENDPOINT"))
+	return err
 }
 
 // fullRepoID puts a namespace before a repo's name that has none.

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/df11-convert/df11-convert/internal/safetensors"
+import (
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
 
 // Source is everything that a plan is made from. Nothing in it is trusted.
 type Source struct {
@@ -83,6 +87,11 @@ func (l Layout) stem() string {
 	return "model"
 }
 
+// LayoutNames are the values that ParseLayout takes, one for each layout.
+func LayoutNames() []string {
+	return []string{string(Transformers), string(TransformersSingle), string(Diffusers), string(DiffusersSingle), "single"}
+}
+
 // ParseLayout reads the value of a layout option; "single" stands for ComfyUI's single file.
 func ParseLayout(s string) (Layout, error) {
 	switch l := Layout(s); l {
@@ -91,7 +100,6 @@ func ParseLayout(s string) (Layout, error) {
 	case "single", "comfyui":
 		return ComfyUI, nil
 	default:
-		return "", refuse(ReasonLayout, "use transformers, transformers-single, diffusers, diffusers-single or single",
-			"%q is no layout", s)
+		return "", refuse(ReasonLayout, "choose one of: "+strings.Join(LayoutNames(), ", "), "unknown layout %q", s)
 	}
 }

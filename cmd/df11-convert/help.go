@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// The groups of flags, in the order in which help shows them.
+const (
+	groupMain        = "Flags"
+	groupSource      = "Source"
+	groupOutput      = "Output"
+	groupPublish     = "Publish"
+	groupResources   = "Resources"
+	groupDistributed = "Distributed"
+	groupGPU         = "GPU"
+	groupAdvanced    = "Advanced"
+	groupGlobal      = "Global"
+)
+
+var groups = []string{groupMain, groupSource, groupOutput, groupPublish, groupResources, groupDistributed, groupGPU, groupAdvanced, groupGlobal}
+
+const groupKey = "group"
+
+// group puts flags that are in no group yet into one: the named ones, or all.
+func group(p *pflag.FlagSet, name string, only ...string) {
+	put := func(f *pflag.Flag) {
+		if f.Annotations == nil {
+			f.Annotations = map[string][]string{groupKey: {name}}
+		}
+	}
+	for _, n := range only {
+		put(p.Lookup(n))
+	}
+	if len(only) == 0 {
+		p.VisitAll(put)
+	}
+}
+
+// flagGroups divides the flags of a command for help.
+func flagGroups(c *cobra.Command) map[string]*pflag.FlagSet {
+	sets := map[string]*pflag.FlagSet{}
+	add := func(name string) func(*pflag.Flag) {
+		return func(f *pflag.Flag) {
+			if g := f.Annotations[groupKey]; len(g) == 1 {
+				name = g[0]
+			} else if f.Name == "help" || f.Name == "version" { // cobra's own
+				name = groupGlobal
+			}
+			if sets[name] == nil {
+				sets[name] = pflag.NewFlagSet(name, pflag.ContinueOnError)
+			}
+			sets[name].AddFlag(f)
+		}
+	}
+	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { add(groupMain)(f) })
+	c.InheritedFlags().VisitAll(func(f *pflag.Flag) { add(groupGlobal)(f) })
+	c.PersistentFlags().VisitAll(func(f *pflag.Flag) { add(groupGlobal)(f) })
+	return sets
+}
+
+// writeHelp writes what a command does, examples, and its flags by group, in at most width columns.
+func writeHelp(w io.Writer, c *cobra.Command, width int) {
+	if c.Long != "" {
+		fmt.Fprintf(w, "%s\n\n", wrap(c.Long, width))
+	}
+	fmt.Fprintf(w, "Usage:\n  %s\n", c.UseLine())
+	if c.HasExample() {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprint(w, "\nCommands:\n")
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() || sub.Name() == "help" {
+				fmt.Fprintf(w, "  %-11s %s\n", sub.Name(), sub.Short)
+			}
+		}
+	}
+	sets := flagGroups(c)
+	for _, name := range groups {
+		if s := sets[name]; s != nil {
+			fmt.Fprintf(w, "\n%s:\n%s", name, s.FlagUsagesWrapped(width))
+		}
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\nUse \"%s COMMAND --help\" for the flags of a command. Docs: %s\n", c.Root().Name(), docsURL)
+	}
+}
+
+// wrap breaks the lines of paragraphs anew, for at most width columns. Lines that begin with a space stay as they are.
+func wrap(text string, width int) string {
+	var b strings.Builder
+	column := 0
+	for line := range strings.Lines(text) {
+		if line[0] == ' ' || line[0] == '\n' {
+			if column > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(line)
+			column = 0
+			continue
+		}
+		for word := range strings.FieldsSeq(line) {
+			n := utf8.RuneCountInString(word)
+			switch {
+			case column == 0:
+			case column+1+n > width:
+				b.WriteByte('\n')
+				column = 0
+			default:
+				b.WriteByte(' ')
+				column++
+			}
+			b.WriteString(word)
+			column += n
+		}
+	}
+	return b.String()
+}
+
+const docsURL = "https://github.com/df11-convert/df11-convert/tree/main/docs"
+
+// completeValues offers the values of flags to the shell.
+func completeValues(c *cobra.Command) {
+	values := map[string][]string{
+		"layout": plan.LayoutNames(), "level": {"structure", "sample", "proof", "full"},
+	}
+	for name, known := range choices {
+		values[name] = known
+	}
+	for name, known := range values {
+		if c.Flags().Lookup(name) != nil || c.PersistentFlags().Lookup(name) != nil {
+			_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+	if c.Flags().Lookup("like") == nil {
+		return
+	}
+	_ = c.RegisterFlagCompletionFunc("like", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		models, _ := plan.Models() // no completion where the catalogue cannot be read
+		return each(models, func(m plan.Model) cobra.Completion { return m.ID }), cobra.ShellCompDirectiveNoFileComp
+	})
+}
