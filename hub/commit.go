@@ -97,6 +97,7 @@ type Commit struct {
 	URL            string
 	PullRequestURL string
 	PullRequestRef string // "refs/pr/7": the revision to commit further changes to
+	Found          bool   // no answer named OID: it is the branch's head, which holds the changes, and perhaps those of others
 }
 
 // slowAnswer is how long the hub may take over a commit or a completion; it allows itself about a minute.
@@ -126,7 +127,7 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 	if len(ops) == 0 || req.Parent == "" {
 		head, err := c.Head(ctx, repo, rev)
 		if err != nil || len(ops) == 0 {
-			return Commit{OID: head}, err
+			return Commit{OID: head, Found: true}, err
 		}
 		req.Parent = head
 	}
@@ -216,7 +217,7 @@ func (p *pendingCommit) settle(ctx context.Context, cause error) error {
 		return err
 	}
 	if landed {
-		p.done = Commit{OID: head}
+		p.done = Commit{OID: head, Found: true}
 		return nil
 	}
 	e, refused := errors.AsType[*Error](cause)

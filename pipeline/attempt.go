@@ -181,7 +181,7 @@ func (a *attempt) finalizer() *finalizer {
 func (a *attempt) publisher() *publisher {
 	return &publisher{
 		repo: a.repo, folder: a.folder, ledger: a.ledger, files: a.files, room: a.outRoom, leftovers: a.leftovers,
-		uploads: a.Uploads, dropCache: a.DropCache, progress: a.Progress,
+		uploads: a.Uploads, wait: a.CommitWait, dropCache: a.DropCache, progress: a.Progress,
 	}
 }
 

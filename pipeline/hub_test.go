@@ -186,6 +186,21 @@ func TestVisibility(t *testing.T) {
 	}
 }
 
+// TestPublicMeanwhile: a public repo that somebody else creates between the look for the target and its creation is refused for
+// a private source, too.
+func TestPublicMeanwhile(t *testing.T) {
+	w := newWorld(t, small())
+	w.Configure(sourceRepo, hubtest.Private())
+	w.Inject(hubtest.Fault{Method: "POST", Path: "/api/repos/create", Action: func(x *hubtest.Exchange) {
+		w.AddRepo(targetRepo, nil)
+		x.Next(x.ResponseWriter)
+	}})
+	_, err := w.convert(t.Context(), t, t.TempDir())
+	if v := (*target.VisibilityError)(nil); !errors.As(err, &v) {
+		t.Errorf("a public target: %v", err)
+	}
+}
+
 // TestPrivateFlag: a repo that is created is as private as asked for.
 func TestPrivateFlag(t *testing.T) {
 	w := newWorld(t, small())

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // oldForm turns a journal into version 1: one JSON value, with one checkpoint for each source file, and another one that
@@ -214,7 +214,7 @@ func TestHashedThenRanges(t *testing.T) {
 // TestUploadsGoOnDuringCommit: while a commit is under way, further outputs are uploaded; another commit begins only once it
 // has ended.
 func TestUploadsGoOnDuringCommit(t *testing.T) {
-	const layers = 2*estimate.CommitFiles + 10
+	const layers = 20
 	w := newWorld(t, hubtest.NewLlama(11, hubtest.ModelOptions{Layers: layers, Hidden: 16, Heads: 2, Vocab: 64, Extra: noPicture}))
 	uploads := make(chan struct{}, 4*layers)
 	var open, most atomic.Int32
@@ -226,11 +226,11 @@ func TestUploadsGoOnDuringCommit(t *testing.T) {
 		hubtest.Fault{Method: "POST", Path: anyCommit, Times: always, Action: func(x *hubtest.Exchange) {
 			most.Store(max(most.Load(), open.Add(1)))
 			defer open.Add(-1)
-			if len(w.Commits(targetRepo, "main")) == 1 { // the first batch waits until a second one is full
+			if len(w.Commits(targetRepo, "main")) == 1 { // the first batch waits until most of the others are there
 				if len(ourGoroutines(t)) == 0 {
 					t.Error("noGoroutines does not see a run that is under way")
 				}
-				for range 2 * estimate.CommitFiles {
+				for range layers / 2 {
 					select {
 					case <-uploads:
 					case <-time.After(time.Minute):
@@ -242,11 +242,11 @@ func TestUploadsGoOnDuringCommit(t *testing.T) {
 			x.Next(x.ResponseWriter)
 		}},
 	)
-	w.mustConvert(t)
+	w.mustConvert(t, func(o *pipeline.Options) { o.CommitWait = 1 })
 	if most.Load() != 1 {
 		t.Errorf("%d commits at a time", most.Load())
 	}
-	if n := w.Count("POST", anyCommit); n < 4 {
+	if n := w.Count("POST", anyCommit); n < 3 {
 		t.Errorf("%d commits", n)
 	}
 }

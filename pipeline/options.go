@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"path"
+	"time"
 
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -54,6 +55,8 @@ type Budget struct {
 	SpoolMemory int64
 	// PieceMemory bounds what is kept of outputs that are read back by ranges, to prove source files; 0 is 96 MiB.
 	PieceMemory int64
+	// CommitWait is how long an uploaded output waits for its commit; 0 is a minute for each part of the conversion.
+	CommitWait time.Duration
 	// DropCache asks the system to forget pages of a local source and of the output folder once they are used. It is for
 	// models that its cache can't hold.
 	DropCache bool
@@ -83,6 +86,9 @@ func (o *Options) check() error {
 		return err
 	}
 	o.Workers, o.Uploads = max(1, o.Workers), max(1, o.Uploads)
+	if o.CommitWait == 0 {
+		o.CommitWait = time.Duration(max(1, o.Part.N)) * commitAge
+	}
 	if o.Progress == nil {
 		o.Progress = new(progress.Counters)
 	}

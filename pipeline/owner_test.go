@@ -238,3 +238,58 @@ func TestUnfinishedRepoOfAnother(t *testing.T) {
 	_, err := pushFrom(t, w.Server, "org/other", targetRepo, nil)
 	foreign(t, err, "model_layers_1.safetensors")
 }
+
+// TestFolderChangedMeanwhile: a folder that somebody changes while a conversion runs does not look finished at its end: the
+// run stops and names the file. Once that is put right, the same call ends well.
+func TestFolderChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	want := localResult(t, small())
+	for name, tt := range map[string]struct {
+		change func(out string) error
+		right  func(out string) error
+		says   string
+	}{
+		"other weights come":   {putting("other.safetensors"), removing("other.safetensors"), "other.safetensors"},
+		"an output goes":       {removing("model_embed_tokens.safetensors"), nil, "model_embed_tokens.safetensors"},
+		"an output is cut off": {putting("model_embed_tokens.safetensors"), nil, "model_embed_tokens.safetensors"},
+		"the journal goes":     {removing(journalFile), nil, "would be overwritten"},
+	} {
+		w, out := newWorld(t, small()), t.TempDir()
+		w.change = append(w.change, inFolder(out))
+		n := 0
+		w.log.hook = func(string) {
+			if n++; n == 5 {
+				if err := tt.change(out); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		_, err := w.convert(t.Context(), t, out)
+		if err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Stat(filepath.Join(out, "config.json")); err == nil {
+			t.Errorf("%s: the folder looks finished", name)
+		}
+		if tt.right != nil {
+			if err := tt.right(out); err != nil {
+				t.Error(err)
+			}
+		}
+		if name == "the journal goes" { // nothing says any more whose the weights are
+			continue
+		}
+		if _, err := w.convert(t.Context(), t, out); err != nil {
+			t.Errorf("%s, again: %v", name, err)
+		}
+		sameFolder(t, out, want)
+	}
+}
+
+func putting(name string) func(string) error {
+	return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte("theirs"), 0o666) }
+}
+
+func removing(name string) func(string) error {
+	return func(dir string) error { return os.Remove(filepath.Join(dir, name)) }
+}

@@ -24,6 +24,7 @@ type publisher struct {
 	room      *outRoom
 	leftovers []ledger.Output // that an earlier run finished and did not publish
 	uploads   int
+	wait      time.Duration // of an uploaded output for its commit
 	dropCache bool
 	progress  *progress.Counters
 }
@@ -44,7 +45,7 @@ func (p *publisher) run(ctx context.Context, finished <-chan ledger.Output) erro
 		}
 		return uploads.Wait()
 	})
-	g.Go(func() error { return commitBatches(ctx, uploaded, p.commit) })
+	g.Go(func() error { return commitBatches(ctx, p.wait, uploaded, p.commit) })
 	return g.Wait()
 }
 
@@ -109,15 +110,16 @@ func (p *publisher) upload(ctx context.Context, o ledger.Output) error {
 	return nil
 }
 
-// batchAge is how long an uploaded output waits for its commit at most.
-const batchAge = 10 * time.Minute
+// commitAge is how long an uploaded output waits for its commit. A kill loses what waits, and the Hub takes about 128 commits
+// an hour: so a repo gets one a minute at most. Parts share them.
+const commitAge = time.Minute
 
-// commitBatches commits uploaded outputs whenever there are enough of them for one commit, or the first one has waited long
-// enough, and at the end. One commit is under way at a time.
-func commitBatches(ctx context.Context, uploaded <-chan ledger.Output, commit func(context.Context, []ledger.Output) error) error {
+// commitBatches commits uploaded outputs once the first one has waited for the given time, and at the end, 50 at most with one
+// commit, as the Hub advises. One commit is under way at a time.
+func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledger.Output, commit func(context.Context, []ledger.Output) error) error {
 	var waiting []ledger.Output
 	var committing chan error // nil: no commit is under way
-	age := time.NewTimer(batchAge)
+	age := time.NewTimer(wait)
 	age.Stop()
 	defer age.Stop()
 	for due := false; ; {
@@ -128,7 +130,7 @@ func commitBatches(ctx context.Context, uploaded <-chan ledger.Output, commit fu
 				break
 			}
 			if waiting = append(waiting, o); len(waiting) == 1 {
-				age.Reset(batchAge)
+				age.Reset(wait)
 			}
 		case <-age.C:
 			due = true
@@ -137,12 +139,12 @@ func commitBatches(ctx context.Context, uploaded <-chan ledger.Output, commit fu
 				return err
 			}
 		}
-		if ctx.Err() == nil && committing == nil && len(waiting) > 0 && (due || len(waiting) >= estimate.CommitFiles) {
+		if ctx.Err() == nil && committing == nil && len(waiting) > 0 && due {
 			n := min(len(waiting), estimate.CommitFiles)
 			batch := waiting[:n:n]
 			waiting, due = waiting[n:], uploaded == nil
 			if len(waiting) > 0 {
-				age.Reset(batchAge)
+				age.Reset(wait)
 			}
 			committing = make(chan error, 1)
 			go func() { committing <- commit(ctx, batch) }()

@@ -33,7 +33,7 @@ func startCommitter(t *testing.T) *committer {
 	c := &committer{uploaded: make(chan ledger.Output), release: make(chan error)}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c.cancel = cancel
-	c.group.Go(func() error { return commitBatches(ctx, c.uploaded, c.commit) })
+	c.group.Go(func() error { return commitBatches(ctx, commitAge, c.uploaded, c.commit) })
 	synctest.Wait()
 	return c
 }
@@ -101,70 +101,98 @@ func (c *committer) begun(t *testing.T, sizes ...int) {
 }
 
 // TestUploadsGoOnDuringACommit: outputs are taken while a commit is under way; they go into later ones, none of which begins
-// before the one before it has ended. Every output is in one.
+// before the one before it has ended. At the end all that waits is committed without delay. Every output is in one commit.
 func TestUploadsGoOnDuringACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const full = estimate.CommitFiles
 		c := startCommitter(t)
-		c.upload(0, 3*full+7) // would wait for ever if they were not taken
-		c.begun(t, full)
-		c.release <- nil
-		synctest.Wait()
-		c.begun(t, full, full)
+		c.upload(0, 3)
+		time.Sleep(commitAge)
+		c.upload(3, 2*full+7) // would wait for ever if they were not taken
+		c.begun(t, 3)
+		time.Sleep(2 * commitAge)
+		c.begun(t, 3)
+		ends := time.Now()
 		c.end(t)
-		c.begun(t, full, full, full, 7)
-		if got := slices.Concat(c.batches...); !slices.Equal(got, numbers(0, 3*full+7)) {
+		c.begun(t, 3, full, full, 7)
+		if got := slices.Concat(c.batches...); !slices.Equal(got, numbers(0, 2*full+10)) {
 			t.Errorf("committed: %v", got)
+		}
+		if waited := time.Since(ends); waited > 0 {
+			t.Errorf("the last commits waited %s", waited)
 		}
 	})
 }
 
-// TestBatchIsCommittedByAge: an output waits for its commit no longer than batchAge, though no other comes, also if it came
-// during a commit that took longer than that.
-func TestBatchIsCommittedByAge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const full = estimate.CommitFiles
-		c := startCommitter(t)
-		c.upload(0, 1)
-		time.Sleep(batchAge - time.Second)
-		c.upload(1, 1)
-		c.begun(t)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		c.begun(t, 2)
-		c.upload(2, full+3)
-		time.Sleep(2 * batchAge)
-		c.release <- nil
-		synctest.Wait()
-		c.begun(t, 2, full)
-		c.release <- nil
-		time.Sleep(batchAge)
-		synctest.Wait()
-		c.begun(t, 2, full, 3)
-		c.end(t)
-	})
+// TestCommitsAMinute: however outputs come, none waits for its commit longer than commitAge and a commit that is under way, and
+// no commit begins sooner than commitAge after the one before: the Hub counts them.
+func TestCommitsAMinute(t *testing.T) {
+	for name, every := range map[string]time.Duration{
+		"many a minute": commitAge / 40, "few a minute": commitAge / 3, "one a minute": commitAge, "seldom": 7 * commitAge / 2,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const n, takes = 100, 5 * time.Second // outputs, and what a commit takes
+				var began []time.Time
+				first, committed := time.Now(), 0
+				uploaded := make(chan ledger.Output)
+				var g errgroup.Group
+				g.Go(func() error {
+					return commitBatches(t.Context(), commitAge, uploaded, func(_ context.Context, batch []ledger.Output) error {
+						began = append(began, time.Now())
+						if waited := time.Since(first.Add(time.Duration(committed) * every)); waited > commitAge+takes {
+							t.Errorf("output %d has waited %s", committed, waited)
+						}
+						committed += len(batch)
+						time.Sleep(takes)
+						return nil
+					})
+				})
+				for _, path := range numbers(0, n) {
+					uploaded <- ledger.Output{Path: path}
+					time.Sleep(every)
+				}
+				synctest.Wait()
+				running := len(began)
+				close(uploaded)
+				if err := g.Wait(); err != nil || committed != n {
+					t.Errorf("%d of %d were committed (%v)", committed, n, err)
+				}
+				for i := range running - 1 {
+					if pause := began[i+1].Sub(began[i]); pause < commitAge {
+						t.Errorf("commit %d began %s after the one before", i+1, pause)
+					}
+				}
+			})
+		})
+	}
 }
 
 // TestCommitFails: the error of a commit ends the work; so does the end of the context, once the commit has ended.
 func TestCommitFails(t *testing.T) {
 	boom := errors.New("boom")
-	synctest.Test(t, func(t *testing.T) {
+	begin := func(t *testing.T) *committer {
 		c := startCommitter(t)
-		c.upload(0, estimate.CommitFiles+1)
+		c.upload(0, 3)
+		time.Sleep(commitAge)
+		c.upload(3, 1)
+		return c
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := begin(t)
 		c.release <- boom
 		if err := c.group.Wait(); !errors.Is(err, boom) {
 			t.Error(err)
 		}
-		c.begun(t, estimate.CommitFiles)
+		c.begun(t, 3)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		c := startCommitter(t)
-		c.upload(0, estimate.CommitFiles+1)
+		c := begin(t)
 		c.cancel(boom)
 		close(c.uploaded)
 		if err := c.group.Wait(); !errors.Is(err, boom) || c.open > 0 {
 			t.Errorf("%v, %d commits are under way", err, c.open)
 		}
-		c.begun(t, estimate.CommitFiles)
+		c.begun(t, 3)
 	})
 }

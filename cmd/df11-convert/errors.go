@@ -72,6 +72,7 @@ var kindHints = []struct {
 	{as[*estimate.BudgetError], "free some space, choose another disk with --work-dir or -o, or split the work with --shard"},
 	{as[*estimate.MemoryError], "give it more with --memory, or no budget"},
 	{as[*target.SourceTargetError], "choose another target with -o or --repo-id"},
+	{as[*target.TakenError], "two runs have one target: give this one another with --repo-id or -o, or let the other one end and look at what it has made"},
 	{as[*target.VisibilityError], "choose a private target, or --public if the licence allows it"},
 	{as[*model.SourceError], "the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
 	{as[*pipeline.StrictError], "without --strict such units stay in BF16; plan and card say so"},

@@ -81,19 +81,23 @@ func parse(b []byte) (h head, rest []record) {
 	}
 }
 
-// Claimed says whose a journal is and which weight files of a target it claims. A torn journal claims nothing.
-func Claimed(journal []byte) (plan, source string, names []string) {
+// Claimed says whose a journal is and which weight files of a target it claims, with the sha256 of those that are made, ""
+// for the others. A torn journal claims nothing.
+func Claimed(journal []byte) (plan, source string, files map[string]string) {
 	h, rest := parse(journal)
-	names = h.Claims
+	files = map[string]string{}
+	for _, name := range h.Claims {
+		files[name] = ""
+	}
 	for _, o := range h.Outputs {
-		names = append(names, o.Path)
+		files[o.Path] = o.SHA256
 	}
 	for _, r := range rest {
 		if r.Output != nil {
-			names = append(names, r.Output.Path)
+			files[r.Output.Path] = r.Output.SHA256
 		}
 	}
-	return h.Plan, h.Source, names
+	return h.Plan, h.Source, files
 }
 
 // Read fills an empty ledger from a journal of a folder: what it lists is here, unless it says that it was uploaded. Of a

@@ -22,6 +22,7 @@ type branches struct {
 	work   string // branch that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
 	parent string // head of work as far as this run knows
 	moved  bool   // this run has made a commit on main
+	seen   map[string]seen
 	pull   pullRequest
 }
 
@@ -111,44 +112,49 @@ func (b *branches) removeOwn(ctx context.Context, digest string) error {
 type change struct {
 	branch, parent       string
 	summary, description string
+	made                 map[string]string // sha256 of every output that the run knows to be there then, by path
 	ops                  func(ctx context.Context, head string) ([]hub.Op, error)
 }
 
 // commitTries bounds how often a commit is rebuilt on a head that moved. Parts on other machines move it.
 const commitTries = 16
 
-// commit commits on top of the parent, and again on the new head if somebody else was quicker. The first commit of a pull
-// request opens it, under the title by which a later run finds it.
-func (b *branches) commit(ctx context.Context, c change) error {
-	opens := b.opensPull()
+// commit commits on top of the parent, and again on the new head if somebody else was quicker and the branch is still this
+// conversion's. The Hub takes a commit only if the branch is where it was looked at. The first commit of a pull request opens
+// it, under the title by which a later run finds it.
+func (r *Repo) commit(ctx context.Context, c change) error {
+	opens := r.at.opensPull()
 	if opens {
-		c.summary, c.description = b.pull.title, b.pull.about
+		c.summary, c.description = r.at.pull.title, r.at.pull.about
 	}
 	for try := 1; ; try++ {
+		if err := r.look(ctx, c.branch, c.parent, c.made); err != nil {
+			return err
+		}
 		ops, err := c.ops(ctx, c.parent)
 		if err != nil {
 			return err
 		}
-		done, err := b.push.Hub.Commit(ctx, b.push.Repo, c.branch, hub.CommitRequest{
+		done, err := r.Hub.Commit(ctx, r.Repo, c.branch, hub.CommitRequest{
 			Summary: c.summary, Description: c.description, Parent: c.parent, Ops: ops, CreatePR: opens,
 		})
 		if err == nil {
-			b.committed(c, done)
+			r.at.committed(c, done)
 			return nil
 		}
 		if !errors.Is(err, hub.ErrConflict) || try == commitTries {
-			return fmt.Errorf("commit to %s: %w", b.push.Repo, err)
+			return r.taken(ctx, fmt.Errorf("commit to %s: %w", r.Repo, err))
 		}
-		if err := b.conflictPause(ctx, try); err != nil {
+		if err := r.at.conflictPause(ctx, try); err != nil {
 			return err
 		}
-		if c.parent, err = b.push.Hub.Head(ctx, b.push.Repo, c.branch); err != nil {
+		if c.parent, err = r.Hub.Head(ctx, r.Repo, c.branch); err != nil {
 			return err
 		}
 	}
 }
 
-// committed notes what a commit has changed.
+// committed notes what a commit has changed. A head that was only found, not answered, may hold more than that.
 func (b *branches) committed(c change, done hub.Commit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,7 +162,15 @@ func (b *branches) committed(c change, done hub.Commit) {
 		b.parent = done.OID
 	}
 	b.moved = b.moved || c.branch == b.main && done.OID != c.parent
+	last := b.seen[c.branch]
+	if !done.Found {
+		last.head = done.OID
+	}
 	b.follow(done.PullRequestURL, done.PullRequestRef)
+	if done.PullRequestRef != "" {
+		c.branch = done.PullRequestRef
+	}
+	b.seen[c.branch] = last
 }
 
 // conflictPause lets others go first: nothing after the first conflict, then a random time that grows to 10 s.

@@ -35,24 +35,40 @@ func (r *Repo) upload(ctx context.Context, b hub.Blob, last bool) error {
 	b.PullRequest = opens
 	op, err := r.Hub.Upload(ctx, r.Repo, branch, b)
 	if err != nil {
-		return fmt.Errorf("upload %s: %w", b.Path, err)
+		return r.taken(ctx, fmt.Errorf("upload %s: %w", b.Path, err))
 	}
 	r.uploaded.put(b.Path, op)
 	return nil
 }
 
-// Commit commits uploaded outputs together with the journal that knows them.
+// Commit commits uploaded outputs together with the journal that knows them. Where another run of the same conversion has
+// finished the target with them meanwhile, there is nothing left to commit.
 func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, journal []byte) error {
 	var ops []hub.Op
 	for _, o := range outputs {
 		ops = append(ops, r.op(o))
 	}
 	ops = append(ops, hub.FileOp(path.Join(journalDir, journalName(r.part)), journal))
-	summary := fmt.Sprintf("Add %d DF11 files (%s and on)", len(outputs), outputs[0].Path)
-	return r.at.commit(ctx, change{
-		branch: r.at.work, parent: r.at.parent, summary: summary,
-		ops: func(context.Context, string) ([]hub.Op, error) { return ops, nil },
+	_, _, made := ledger.Claimed(journal)
+	return r.commit(ctx, change{
+		branch: r.at.work, parent: r.at.parent, made: made,
+		summary: fmt.Sprintf("Add %d DF11 files (%s and on)", len(outputs), outputs[0].Path),
+		ops: func(context.Context, string) ([]hub.Op, error) {
+			if r.finishedWith(outputs) {
+				return nil, nil
+			}
+			return ops, nil
+		},
 	})
+}
+
+// finishedWith reports whether the branch that is worked on is finished, as it was last seen, and holds all of these outputs.
+func (r *Repo) finishedWith(outputs []ledger.Output) bool {
+	r.at.mu.Lock()
+	defer r.at.mu.Unlock()
+	h := r.at.seen[r.at.work].holdings
+	return h.Manifest != nil && h.Manifest.Plan.Digest == r.owner.Digest &&
+		!slices.ContainsFunc(outputs, func(o ledger.Output) bool { return h.files[o.Path] != o.SHA256 })
 }
 
 // op puts an output into a commit of the branch that it was uploaded for. An earlier run may have uploaded it.
@@ -96,7 +112,10 @@ func (r *Repo) Finish(ctx context.Context, res *Result) error {
 		}
 		side = append(side, op)
 	}
-	last := change{branch: r.at.main, parent: r.at.parent, summary: res.Summary, description: res.Description}
+	last := change{branch: r.at.main, parent: r.at.parent, made: map[string]string{}, summary: res.Summary, description: res.Description}
+	for _, o := range res.Outputs {
+		last.made[o.Path] = o.SHA256
+	}
 	if r.at.work != r.at.main {
 		var err error
 		if last.parent, err = r.Hub.Head(ctx, r.Repo, r.at.main); err != nil {
@@ -104,13 +123,13 @@ func (r *Repo) Finish(ctx context.Context, res *Result) error {
 		}
 	}
 	last.ops = func(ctx context.Context, head string) ([]hub.Op, error) { return r.lastOps(ctx, head, side, res) }
-	return r.at.commit(ctx, last)
+	return r.commit(ctx, last)
 }
 
 // sideOp puts a side file into the last commit. What was copied is uploaded by now, or copied inside the Hub.
 func (r *Repo) sideOp(ctx context.Context, s SideFile) (hub.Op, error) {
 	if s.Remote {
-		if r.published[s.Path].SHA256 == s.SHA256 {
+		if r.main.tree[s.Path].SHA256 == s.SHA256 {
 			return hub.Op{}, nil
 		}
 		return hub.LFSOp(s.Path, s.SHA256, s.Size), nil

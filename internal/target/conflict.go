@@ -15,8 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// An Owner tells whose the weight files of a target are. They are this conversion's if a journal or a manifest there says
-// that this plan made them, or another plan of the same source: for another commit, or with other flags.
+// An Owner tells whose a target is. It is this conversion's if a journal or a manifest there says so of every weight file.
 type Owner struct {
 	Digest string          // of the plan
 	Source string          // Hub repo that the weights come from; "" if it is not known
@@ -41,70 +40,122 @@ func NewOwner(p *plan.Plan, source string, force bool) Owner {
 // isWeightFile tells the files that a loader reads.
 func isWeightFile(name string) bool { return strings.HasSuffix(name, ".safetensors") }
 
-func (w Owner) is(digest, source string) bool {
-	return digest == w.Digest || source != "" && source == w.Source
-}
-
-// place lists and reads what a target holds before a run.
+// place lists and reads what a target holds at one moment.
 type place interface {
 	String() string
-	list() ([]string, error)
+	// list names what decides whose the target is, with a word for each file that is another one once the file has changed.
+	list() (map[string]string, error)
 	// read gives a file whole; fs.ErrNotExist if it is not there.
 	read(ctx context.Context, name string) ([]byte, error)
 }
 
-// holdings is what a target holds before a run.
+// holdings is what a target held when the run looked at it last.
 type holdings struct {
 	Manifest *metadata.Manifest // of a finished conversion; nil if there is none
 	Claims   []string           // weight files that are ours, or will be
 	owned    map[string]bool    // weight files that this conversion, or another one of the source, has made
+	files    map[string]string  // as the place lists them
+	other    string             // source of somebody else's journal or manifest
 }
 
-// take finds out what a target holds, and which of its weight files are this conversion's. Weight files of others are a
-// ConflictError, unless Force allows them. Every change of a target has the journal with it that claims its files, so
-// journals are only read as long as there is a file that none has claimed.
-func (w Owner) take(ctx context.Context, p place) (h holdings, err error) {
-	names, err := p.list()
+// A claim is what a journal or a manifest says: files of a plan, with their sha256 if they are made.
+type claim struct {
+	plan, source string
+	files        map[string]string
+}
+
+// look finds out what a target holds, and refuses it if it is not this conversion's. A run looks when it begins and again
+// before every commit on a target that others have changed, since two runs that begin at the same time both find it free:
+//
+//   - When it begins (before is nil), every weight file has to be claimed by this plan, or by another one of the same
+//     source: for another commit, or with other flags. Anything else is a ConflictError, unless Force allows it.
+//   - Later, before is what the last look has found, and what is still the same is not judged again. A journal or a manifest
+//     of any other plan has come meanwhile, and so has one of this plan that names other bytes than made, this run's own
+//     outputs: a TakenError. Weight files that nobody claims are a ConflictError as before.
+//
+// Every change of a target has the journal with it that claims its files, so at the beginning journals are only read as long
+// as there is a file that none has claimed.
+func (w Owner) look(ctx context.Context, p place, before *holdings, made map[string]string) (*holdings, error) {
+	files, err := p.list()
 	if err != nil {
-		return h, err
+		return nil, err
 	}
-	var found, journals []string
-	for _, name := range names {
-		switch {
-		case isWeightFile(name):
-			found = append(found, name)
-		case isJournal(name):
+	began := before == nil
+	if began {
+		before = &holdings{}
+	}
+	h := &holdings{Manifest: before.Manifest, other: before.other, owned: map[string]bool{}, files: files}
+	maps.Copy(h.owned, before.owned)
+	var weights, journals []string // that have changed
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		switch changed := before.files[name] != files[name]; {
+		case changed && isWeightFile(name):
+			weights = append(weights, name)
+		case changed && isJournal(name):
 			journals = append(journals, name)
 		}
 	}
-	if h.Manifest, err = readManifest(ctx, p); err != nil {
-		return h, err
-	}
-	h.owned = map[string]bool{}
-	if m := h.Manifest; m != nil && w.is(m.Plan.Digest, m.Source.Repo) {
-		for _, o := range m.Outputs {
-			h.owned[o.Path] = true
+	if before.files[metadata.ManifestName] != files[metadata.ManifestName] {
+		if h.Manifest, err = readManifest(ctx, p); err != nil {
+			return nil, err
+		}
+		if err := w.judge(h, p, claimOf(h.Manifest), began, made); err != nil {
+			return nil, err
 		}
 	}
-	for _, j := range journals {
-		if !slices.ContainsFunc(found, func(name string) bool { return !h.owned[name] }) {
+	unclaimed := func(name string) bool { return !h.owned[name] }
+	for _, name := range journals {
+		if began && !slices.ContainsFunc(weights, unclaimed) {
 			break
 		}
-		b, err := p.read(ctx, j)
+		b, err := p.read(ctx, name)
 		if err != nil {
-			return h, fmt.Errorf("journal of %s: %w", p, err)
+			return nil, fmt.Errorf("journal of %s: %w", p, err)
 		}
-		if plan, source, claimed := ledger.Claimed(b); w.is(plan, source) {
-			for _, name := range claimed {
-				h.owned[name] = true
+		var c claim
+		c.plan, c.source, c.files = ledger.Claimed(b)
+		if err := w.judge(h, p, c, began, made); err != nil {
+			return nil, err
+		}
+	}
+	h.Claims = w.claims(h)
+	return h, w.refuse(p, weights, h)
+}
+
+// judge takes over what a journal or a manifest claims, if it is this conversion's, and tells when it is not.
+func (w Owner) judge(h *holdings, p place, c claim, began bool, made map[string]string) error {
+	same := c.source != "" && c.source == w.Source
+	switch {
+	case c.plan == "": // none, or a torn one
+		return nil
+	case c.plan == w.Digest:
+		for _, name := range slices.Sorted(maps.Keys(made)) {
+			if ours, theirs := made[name], c.files[name]; ours != "" && theirs != "" && ours != theirs {
+				return &TakenError{Where: p.String(), Of: c.source, File: name}
 			}
 		}
+	case !began:
+		return &TakenError{Where: p.String(), Of: c.source, Same: same}
+	case !same:
+		h.other = c.source
+		return nil
 	}
-	h.Claims = w.claims(found, h.owned)
-	if !w.Force {
-		err = w.refuse(p, found, h)
+	for name := range c.files {
+		h.owned[name] = true
 	}
-	return h, err
+	return nil
+}
+
+// claimOf is what a manifest says; nothing if there is none.
+func claimOf(m *metadata.Manifest) (c claim) {
+	if m == nil {
+		return c
+	}
+	c = claim{plan: m.Plan.Digest, source: m.Source.Repo, files: map[string]string{}}
+	for _, o := range m.Outputs {
+		c.files[o.Path] = o.SHA256
+	}
+	return c
 }
 
 // readManifest reads the manifest of a finished conversion; nil if there is none, or if it is broken and tells nothing.
@@ -124,22 +175,22 @@ func readManifest(ctx context.Context, p place) (*metadata.Manifest, error) {
 }
 
 // claims lists what a journal has to claim: the plan's files, and what former plans have left of theirs.
-func (w Owner) claims(found []string, owned map[string]bool) []string {
+func (w Owner) claims(h *holdings) []string {
 	all := maps.Clone(w.names)
-	for _, name := range found {
-		if owned[name] {
+	for name := range h.files {
+		if isWeightFile(name) && h.owned[name] {
 			all[name] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(all))
 }
 
-// refuse gives an error if one of the weight files that were found is not this conversion's.
-func (w Owner) refuse(p place, found []string, h holdings) error {
-	e := &ConflictError{Where: p.String()}
-	for _, name := range slices.Sorted(slices.Values(found)) {
+// refuse gives an error if one of these weight files is not this conversion's.
+func (w Owner) refuse(p place, weights []string, h *holdings) error {
+	e := &ConflictError{Where: p.String(), Of: h.other}
+	for _, name := range weights {
 		switch {
-		case h.owned[name]:
+		case h.owned[name] || w.Force:
 		case w.names[name]:
 			e.Overwritten = append(e.Overwritten, name)
 		default:
@@ -148,9 +199,6 @@ func (w Owner) refuse(p place, found []string, h holdings) error {
 	}
 	if len(e.Files)+len(e.Overwritten) == 0 {
 		return nil
-	}
-	if m := h.Manifest; m != nil && !w.is(m.Plan.Digest, m.Source.Repo) {
-		e.Of = m.Source.Repo
 	}
 	return e
 }
@@ -173,6 +221,27 @@ func (e *ConflictError) Error() string {
 		s += " (there is a conversion of " + e.Of + ")"
 	}
 	return s
+}
+
+// TakenError says that another run has written to a target since this one began. What it put there is left as it is.
+type TakenError struct {
+	Where string
+	Of    string // its source; "" if it is not known
+	Same  bool   // it is a conversion of the same source, for another commit or with other flags
+	File  string // it is the same conversion, of a source with other bytes: the first output that differs
+}
+
+func (e *TakenError) Error() string {
+	of := "another model"
+	switch {
+	case e.File != "":
+		of = "a source with the same name and other bytes (" + e.File + " differs)"
+	case e.Same:
+		of = e.Of + " at another commit or with other flags"
+	case e.Of != "":
+		of = e.Of
+	}
+	return fmt.Sprintf("since this run began, a conversion of %s has written to %s", of, e.Where)
 }
 
 // Summary names the first few of a list.

@@ -34,18 +34,18 @@ type Folder struct {
 	State string // journal, lock and spools: all that is not the result
 	Stays bool
 
-	root  string // the folder that was given
-	dir   string // of the output files
-	lock  *filelock.Lock
-	owner Owner
-	part  string // names the journal
-	holdings
+	root      string // the folder that was given
+	dir       string // of the output files
+	lock      *filelock.Lock
+	owner     Owner
+	part      string // names the journal
+	*holdings        // before the run; of a folder that does not keep its outputs, nothing
 }
 
 // OpenFolder makes the folder, locks it, clears it of what killed runs were writing, and refuses one that holds other
 // weights. With stays, root is where the result is to be, else a work folder. part names this run's journal.
 func OpenFolder(ctx context.Context, root string, stays bool, w Owner, part string, p *plan.Plan) (*Folder, error) {
-	f := &Folder{State: filepath.Join(root, stateDir), Stays: stays, root: root, dir: root, owner: w, part: part}
+	f := &Folder{State: filepath.Join(root, stateDir), Stays: stays, root: root, dir: root, owner: w, part: part, holdings: &holdings{}}
 	if !stays {
 		f.dir = filepath.Join(f.State, filesDir)
 	}
@@ -54,7 +54,7 @@ func OpenFolder(ctx context.Context, root string, stays bool, w Owner, part stri
 	}
 	err := f.removeTemporary(p)
 	if err == nil && stays {
-		f.holdings, err = w.take(ctx, f)
+		f.holdings, err = w.look(ctx, f, nil, nil)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.leave())
@@ -125,26 +125,24 @@ func (f *Folder) removeTemporary(p *plan.Plan) error {
 func (f *Folder) String() string { return f.root }
 
 // list names the files of the folder itself, the outputs of the plan that are there in whatever folder, and the journal of an
-// earlier run.
-func (f *Folder) list() ([]string, error) {
+// earlier run. The word for a file is its size and time.
+func (f *Folder) list() (map[string]string, error) {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	names := maps.Clone(f.owner.names)
 	for _, e := range entries {
-		names = append(names, e.Name())
+		names[e.Name()] = true
 	}
-	for name := range f.owner.names {
-		if _, err := os.Lstat(f.Path(name)); err == nil && path.Dir(name) != "." {
-			names = append(names, name)
+	names[path.Join(stateDir, journalName(spans.Part{}.String()))] = true
+	files := map[string]string{}
+	for name := range names {
+		if st, err := os.Lstat(f.Path(name)); err == nil {
+			files[name] = fmt.Sprint(st.Size(), st.ModTime().UnixNano())
 		}
 	}
-	journal := path.Join(stateDir, journalName(spans.Part{}.String()))
-	if _, err := os.Stat(f.Path(journal)); err == nil {
-		names = append(names, journal)
-	}
-	return names, nil
+	return files, nil
 }
 
 func (f *Folder) read(_ context.Context, name string) ([]byte, error) {
@@ -233,8 +231,12 @@ func (f *Folder) Remove(name string) error {
 	return nil
 }
 
-// Finish removes the weights that former plans have left, and writes the side files. Copied ones are there.
-func (f *Folder) Finish(_ context.Context, r *Result) error {
+// Finish looks whether the folder is still this conversion's and holds every output, removes the weights that former plans
+// have left, and writes the side files. Copied ones are there.
+func (f *Folder) Finish(ctx context.Context, r *Result) error {
+	if err := f.complete(ctx, r); err != nil {
+		return err
+	}
 	for _, name := range f.Claims {
 		if !f.owner.names[name] {
 			if err := f.Remove(name); err != nil {
@@ -250,6 +252,19 @@ func (f *Folder) Finish(_ context.Context, r *Result) error {
 		}
 	}
 	return nil
+}
+
+// complete makes sure that nobody has changed the weights of the folder since the run began.
+func (f *Folder) complete(ctx context.Context, r *Result) error {
+	made := map[string]string{}
+	for _, o := range r.Outputs {
+		made[o.Path] = o.SHA256
+		if st, err := os.Stat(f.Path(o.Path)); err != nil || st.Size() != o.Size {
+			return fmt.Errorf("%s was removed or changed while the conversion ran: run it again, and it is made again", f.Path(o.Path))
+		}
+	}
+	_, err := f.owner.look(ctx, f, f.holdings, made)
+	return err
 }
 
 func (f *Folder) write(s SideFile) error {

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,9 +17,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
-
-// maxJournalBytes bounds a journal or a manifest that is read whole.
-const maxJournalBytes = 256 << 20
 
 // Push says where a conversion is published.
 type Push struct {
@@ -47,20 +42,19 @@ func (e *VisibilityError) Error() string {
 // calls everything that commits.
 type Repo struct {
 	Push
-	owner Owner
-	part  string // names the journal
-	holdings
-	published map[string]hub.TreeEntry // of main, before this run
-	tree      map[string]hub.TreeEntry // of the branch that is worked on, before this run
-	at        branches
-	uploaded  uploads
+	owner      Owner
+	part       string // names the journal
+	*holdings         // of main, before this run
+	main, base *view  // of main and of the branch that is worked on, before this run
+	at         branches
+	uploaded   uploads
 }
 
 // OpenRepo checks a target before any work: whether it is there or can be created, access, visibility, and whose the weights
 // in it are. part names this run's journal.
 func OpenRepo(ctx context.Context, push Push, w Owner, part string, m *model.Model, src model.Source) (*Repo, error) {
 	main := cmp.Or(push.Revision, "main")
-	r := &Repo{Push: push, owner: w, part: part, at: branches{push: push, main: main, work: main}}
+	r := &Repo{Push: push, owner: w, part: part, at: branches{push: push, main: main, work: main, seen: map[string]seen{}}}
 	if err := r.ensure(ctx, m, src); err != nil {
 		return nil, err
 	}
@@ -70,13 +64,22 @@ func OpenRepo(ctx context.Context, push Push, w Owner, part string, m *model.Mod
 			return nil, err
 		}
 	}
-	if err := r.readTree(ctx); err != nil {
-		return nil, fmt.Errorf("target %s: %w", r.Repo, err)
+	if err := r.readBase(ctx); err != nil {
+		return nil, err
 	}
-	r.published = r.tree
-	var err error
-	r.holdings, err = w.take(ctx, r)
-	return r, err
+	r.main, r.holdings = r.base, r.at.seen[r.at.work].holdings
+	return r, nil
+}
+
+// readBase reads the head of the branch that is worked on, and makes sure that it is this conversion's.
+func (r *Repo) readBase(ctx context.Context) (err error) {
+	if r.at.parent, err = r.Hub.Head(ctx, r.Repo, r.at.work); err != nil {
+		return fmt.Errorf("target %s: %w", r.Repo, err)
+	}
+	if r.base, err = r.view(ctx, r.at.parent); err != nil {
+		return err
+	}
+	return r.look(ctx, r.at.work, r.at.parent, nil)
 }
 
 // ensure creates the target if need be and makes sure that we may write to it, that it is not too visible, and that it
@@ -84,28 +87,43 @@ func OpenRepo(ctx context.Context, push Push, w Owner, part string, m *model.Mod
 func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) error {
 	closed := m.Private || m.Gated != ""
 	info, err := r.Hub.Info(ctx, r.Repo, "")
-	switch {
-	case err == nil && r.isSource(info.ID, src):
-		return &SourceTargetError{info.ID}
-	case err == nil:
-		if closed && !info.Private && info.Gated == "" && !r.Public {
-			return &VisibilityError{m.ID, r.Repo}
+	if errors.Is(err, hub.ErrNotFound) && !r.CreatePR {
+		created, createErr := r.create(ctx, closed)
+		if createErr != nil || created {
+			return createErr
 		}
-	case errors.Is(err, hub.ErrNotFound) && !r.CreatePR:
-		private := r.Private
-		if private == nil && closed && !r.Public {
-			private = new(bool)
-			*private = true
-		}
-		if _, err := r.Hub.CreateRepo(ctx, r.Repo, private); err != nil {
-			return fmt.Errorf("create %s: %w", r.Repo, err)
-		}
-	default:
-		return fmt.Errorf("target %s: %w", r.Repo, err)
+		info, err = r.Hub.Info(ctx, r.Repo, "") // somebody else was quicker, and may have made it public
 	}
-	if r.CreatePR {
+	switch {
+	case err != nil:
+		return fmt.Errorf("target %s: %w", r.Repo, err)
+	case r.isSource(info.ID, src):
+		return &SourceTargetError{info.ID}
+	case closed && !info.Private && info.Gated == "" && !r.Public:
+		return &VisibilityError{m.ID, r.Repo}
+	case r.CreatePR:
 		return nil // anyone who may read may propose
 	}
+	return r.checkWrite(ctx)
+}
+
+// create makes the target, unless it is there by now. It is private for a source that is closed, if nothing else was asked for.
+func (r *Repo) create(ctx context.Context, closed bool) (created bool, err error) {
+	private := r.Private
+	if private == nil && closed && !r.Public {
+		private = new(bool)
+		*private = true
+	}
+	if created, err = r.Hub.CreateRepo(ctx, r.Repo, private); err != nil {
+		return false, fmt.Errorf("create %s: %w", r.Repo, err)
+	}
+	if created {
+		err = r.checkWrite(ctx)
+	}
+	return created, err
+}
+
+func (r *Repo) checkWrite(ctx context.Context) error {
 	if err := r.Hub.CheckAccess(ctx, r.Repo, true); err != nil {
 		return fmt.Errorf("write access to %s: %w", r.Repo, err)
 	}
@@ -116,26 +134,6 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) err
 func (r *Repo) isSource(id string, src model.Source) bool {
 	c := src.Hub()
 	return strings.EqualFold(id, r.owner.Source) && (c == nil || c.Endpoint() == r.Hub.Endpoint())
-}
-
-// readTree reads the head of work and what it holds.
-func (r *Repo) readTree(ctx context.Context) (err error) {
-	if r.at.parent, err = r.Hub.Head(ctx, r.Repo, r.at.work); err == nil {
-		r.tree, err = r.Hub.Tree(ctx, r.Repo, r.at.parent)
-	}
-	return err
-}
-
-// String is the repo's id.
-func (r *Repo) String() string { return r.Repo }
-
-func (r *Repo) list() ([]string, error) { return slices.Sorted(maps.Keys(r.tree)), nil }
-
-func (r *Repo) read(ctx context.Context, name string) ([]byte, error) {
-	if _, ok := r.tree[name]; !ok {
-		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
-	}
-	return r.Hub.ReadFile(ctx, r.Repo, r.at.parent, name, maxJournalBytes)
 }
 
 // Ledger reads what earlier runs have published. In a finished conversion by this plan, of a source that is unchanged, that is
@@ -150,7 +148,7 @@ func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, erro
 	finished := r.Manifest != nil
 	if !finished {
 		var err error
-		if finished, err = hasConfig(ctx, r); err != nil {
+		if finished, err = hasConfig(ctx, r.base); err != nil {
 			return nil, err
 		}
 	}
@@ -159,7 +157,7 @@ func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, erro
 		if err := r.Hub.CreateBranch(ctx, r.Repo, r.at.work, r.at.parent); err != nil {
 			return nil, fmt.Errorf("create branch %s: %w", r.at.work, err)
 		}
-		if err := r.readTree(ctx); err != nil {
+		if err := r.readBase(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -181,7 +179,7 @@ func hasConfig(ctx context.Context, p place) (bool, error) {
 // readJournal reads a journal from the repo. What the tree does not confirm is not in the ledger.
 func (r *Repo) readJournal(ctx context.Context, part string) (*ledger.Ledger, error) {
 	l := ledger.New(r.owner.Digest, part, false)
-	b, err := r.read(ctx, path.Join(journalDir, journalName(part)))
+	b, err := r.base.read(ctx, path.Join(journalDir, journalName(part)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
 	}
@@ -197,13 +195,13 @@ func (r *Repo) readJournal(ctx context.Context, part string) (*ledger.Ledger, er
 
 // confirms reports whether the tree holds an output, as far as the Hub knows.
 func (r *Repo) confirms(o ledger.Output) bool {
-	e, ok := r.tree[o.Path]
+	e, ok := r.base.tree[o.Path]
 	return ok && e.SHA256 == o.SHA256 && e.Size == o.Size
 }
 
 // Parts reads the journals of all parts and says how many there are.
 func (r *Repo) Parts(ctx context.Context) (parts []*ledger.Ledger, n int, err error) {
-	if n, err = splitOf(r.tree); err != nil {
+	if n, err = splitOf(r.base.tree); err != nil {
 		return nil, 0, fmt.Errorf("finish %s: %w", r.Repo, err)
 	}
 	for i := 1; i <= n; i++ {
