@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +15,8 @@ import (
 
 type decodeFlags struct {
 	readerFlags
-	out string
+	out   string
+	force bool
 }
 
 func decodeCommand(u *ui) *cobra.Command {
@@ -25,14 +27,19 @@ func decodeCommand(u *ui) *cobra.Command {
 		Long: `decode turns a DF11 folder or Hub repo back into the original weight files: the same bytes, the same sha256.
 
 The original's headers and hashes come from the DF11 model's manifest; with --against they come from the original itself,
-of which only headers are read. A file whose hash is not the original's never gets its name.`,
+of which only headers are read, and the weights of a local one, for their hashes. A file whose hash is not the original's
+never gets its name. Files that are there already with the right hash stay; so a run that was stopped goes on where it was.`,
 		Example: `  df11-convert decode ./Llama-3.1-8B-DF11 -o ./bf16
   df11-convert decode DFloat11/Qwen3-8B-DF11 --against Qwen/Qwen3-8B -o ./bf16`,
 		Args: exactArgs(1, "DF11"),
-		RunE: func(c *cobra.Command, args []string) error { return runDecode(c.Context(), u, &f, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			u.resume = resumeCommand(c.Root().Name(), os.Args[1:])
+			return runDecode(c.Context(), u, &f, args[0])
+		},
 	}
 	f.register(c.Flags())
 	c.Flags().StringVarP(&f.out, "output", "o", "", "folder for the decoded files")
+	c.Flags().BoolVar(&f.force, "force", false, "write into a folder that holds other .safetensors files, and over those with the original's names")
 	return c
 }
 
@@ -45,18 +52,19 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 		return err
 	}
 	defer d.Close()
-	opt := proof.DecodeOptions{DF11: d, OutDir: f.out, Workers: f.shares.workers, Progress: new(progress.Counters)}
+	opt := proof.DecodeOptions{DF11: d, OutDir: f.out, Force: f.force, Workers: f.shares.workers, Progress: new(progress.Counters)}
 	if f.against != "" || d.Manifest == nil {
 		src, err := f.openOriginal(ctx, u, d)
 		if err != nil {
 			return err
 		}
 		defer src.Close()
-		opt.Model, opt.Plan = src.model, src.plan
+		opt.Source, opt.Model, opt.Plan = src.source, src.model, src.plan
 	}
 	stop := u.watch(opt.Progress)
 	report, err := proof.Decode(ctx, opt)
 	stop()
+	u.kept = opt.Progress.Outputs.Load() > 0
 	if err != nil {
 		return err
 	}
@@ -64,6 +72,10 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 }
 
 func printDecodeReport(w io.Writer, r *proof.DecodeReport) {
-	fmt.Fprintf(w, "%d files with %s written to %s\n", r.Files, human.Bytes(r.Bytes), r.Folder)
+	fmt.Fprintf(w, "%d files with %s in %s", r.Files, human.Bytes(r.Bytes), r.Folder)
+	if r.There > 0 {
+		fmt.Fprintf(w, ", %d of them were there already", r.There)
+	}
+	fmt.Fprintln(w)
 	fmt.Fprintln(w, "every sha256 equals", either(r.Consulted, "the original's", "the one in the manifest; the original itself was not consulted"))
 }

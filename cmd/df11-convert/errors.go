@@ -76,6 +76,8 @@ var kindHints = []struct {
 	{as[*target.VisibilityError], "choose a private target, or --public if the licence allows it"},
 	{as[*model.SourceError], "the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
 	{as[*pipeline.StrictError], "without --strict such units stay in BF16; plan and card say so"},
+	{as[*target.OwnInputError], "choose a folder outside of it with -o"},
+	{func(err error) bool { return errors.Is(err, proof.ErrNoManifest) || errors.Is(err, proof.ErrNoSum) }, "name the original with --against"},
 	{as[*proof.LeftOutError], "verify --level full compares all that was kept with the original"},
 	{as[*exactf32.InexactError], "convert the model to BF16 yourself first, if rounding is what you want"},
 }
@@ -109,6 +111,9 @@ func hints(err error) (hs []string) {
 	if f, ok := errors.AsType[*target.FolderError](err); ok && !target.IsDiskFull(err) {
 		add(folderHint(f))
 		return hs
+	}
+	if o, ok := errors.AsType[*target.OccupiedError](err); ok {
+		add("choose another folder with -o, or --force " + either(len(o.Replaced) > 0, "if they may go", "if they may stay; a loader may take them for the model's"))
 	}
 	for _, k := range kindHints {
 		if k.is(err) {

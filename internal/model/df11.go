@@ -182,6 +182,14 @@ func (d *DF11) File(path string) (OpenFile, bool) {
 	return OpenFile{ref.Path, ref.Size, ref.SHA256, d.from.readers[path]}, ok
 }
 
+// Local is the model's folder or file on this machine; "" for a repo.
+func (d *DF11) Local() string {
+	if d.from.dir == "" {
+		return ""
+	}
+	return d.Name
+}
+
 // Tensors lists the names of all tensors, sorted.
 func (d *DF11) Tensors() []string { return slices.Sorted(maps.Keys(d.tensors)) }
 

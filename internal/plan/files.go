@@ -100,6 +100,12 @@ func safePath(p string) bool {
 		!strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) })
 }
 
+// IsWeightName says whether a file of that path can be a weight file of a source: a safe path to a .safetensors file, of which
+// no part is hidden.
+func IsWeightName(p string) bool {
+	return safePath(p) && !strings.HasPrefix(p, ".") && !strings.Contains(p, "/.") && path.Ext(p) == ".safetensors"
+}
+
 // plainWeight matches the weights and indexes that transformers or diffusers loads by default: no fp16, no other format.
 var plainWeight = regexp.MustCompile(`^(model|diffusion_pytorch_model)((-\d+-of-\d+)?\.safetensors|\.safetensors\.index\.json)$`)
 

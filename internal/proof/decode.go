@@ -6,28 +6,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path"
 	"path/filepath"
-	"regexp"
+	"slices"
+	"strings"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // DecodeOptions say which model is decoded and where to.
 type DecodeOptions struct {
 	DF11 *model.DF11
-	// Model and Plan are the original, for its headers and hashes. Without them both come from the manifest.
-	Model *model.Model
-	Plan  *plan.Plan
+	// Source, Model and Plan are the original, for its headers and hashes. Without them both come from the manifest.
+	Source model.Source
+	Model  *model.Model
+	Plan   *plan.Plan
 
-	OutDir   string
+	OutDir string
+	// Force lets weights of others in OutDir stay, and replaces those with the names of the original's.
+	Force    bool
 	Workers  int
 	Progress *progress.Counters
 }
@@ -38,11 +40,13 @@ type DecodeReport struct {
 	Folder string `json:"folder"`
 	Files  int    `json:"files"`
 	Bytes  int64  `json:"bytes"`
+	There  int    `json:"files_there"` // of Files: they were in the folder already, with the right sha256
 	// Consulted: headers and hashes came from the original, not from the DF11 model's own manifest.
 	Consulted bool `json:"original_consulted"`
 }
 
-// Decode writes the original weight files again. Each gets its name only if its sha256 is the original's.
+// Decode writes the original weight files again. Each gets its name only if its sha256 is the original's. Files that are there
+// already, with that sha256, stay: a run that was stopped is continued.
 func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 	if opt.Progress == nil {
 		opt.Progress = new(progress.Counters)
@@ -52,21 +56,91 @@ func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 		return nil, err
 	}
 	files := original.Listing.Weights
-	report := &DecodeReport{Model: opt.DF11.Name, Folder: opt.OutDir, Consulted: opt.Model != nil}
+	if err := checkNames(files); err != nil {
+		return nil, err
+	}
 	for _, f := range files {
 		opt.Progress.SourceBytes.Add(f.Size)
 	}
 	opt.Progress.OutputFiles.Store(int64(len(files)))
 	opt.Progress.SetPhase("decode")
+	out, err := opt.open(ctx, original)
+	if err != nil {
+		return nil, err
+	}
+	report, err := opt.decode(ctx, r, original, out)
+	return report, errors.Join(err, out.Close())
+}
+
+// decode writes the files that are not there, and the index.
+func (o *DecodeOptions) decode(ctx context.Context, r *Rebuilder, original *model.Model, out *target.Decoded) (*DecodeReport, error) {
+	files := original.Listing.Weights
+	report := &DecodeReport{Model: o.DF11.Name, Folder: o.OutDir, Consulted: o.Model != nil}
+	index := indexOf(files)
+	if err := index.check(o.OutDir, o.Force); err != nil {
+		return nil, err
+	}
 	for i, f := range files {
-		if err := opt.write(ctx, r, f, original.SHA256[i]); err != nil {
+		if out.Done[f.Path] {
+			report.There++
+			o.Progress.Verified.Add(f.Size)
+		} else if err := o.write(ctx, r, out, f, original.SHA256[i]); err != nil {
 			return nil, fmt.Errorf("decode %s: %w", f.Path, err)
 		}
 		report.Files++
 		report.Bytes += f.Size
-		opt.Progress.Outputs.Add(1)
+		o.Progress.Outputs.Add(1)
 	}
-	return report, writeIndex(opt.OutDir, files)
+	return report, index.write(o.OutDir)
+}
+
+// open opens the folder for the original's files, unless the model itself lies there.
+func (o *DecodeOptions) open(ctx context.Context, original *model.Model) (*target.Decoded, error) {
+	var names []string
+	var files []target.DecodedFile
+	for i, f := range original.Listing.Weights {
+		names = append(names, f.Path)
+		files = append(files, target.DecodedFile{Path: f.Path, Size: f.Size, SHA256: original.SHA256[i]})
+	}
+	if own := o.DF11.Local(); own != "" {
+		if err := target.RefuseInput(own, o.OutDir, names); err != nil {
+			return nil, err
+		}
+	}
+	for i, f := range files {
+		if f.SHA256 != "" {
+			continue
+		}
+		if o.Source == nil {
+			return nil, fmt.Errorf("%s: %w", f.Path, ErrNoSum)
+		}
+		sum, err := sourceSum(ctx, o.Source, i, f.Size)
+		if err != nil {
+			return nil, err
+		}
+		files[i].SHA256, original.SHA256[i] = sum, sum
+	}
+	return target.OpenDecoded(ctx, o.OutDir, files, o.Force)
+}
+
+// checkNames refuses names that are not those of weight files, since the manifest of a model, which nobody vouches for, gives
+// them: a decoder that writes where it is told to could be told to write anything.
+func checkNames(files []plan.WeightFile) error {
+	taken := map[string]bool{}
+	for _, f := range files {
+		if !plan.IsWeightName(f.Path) || !filepath.IsLocal(filepath.FromSlash(f.Path)) {
+			return model.Invalidf("", "the original's file %q has no plain .safetensors name and is not written", f.Path)
+		}
+		low := strings.ToLower(f.Path)
+		if taken[low] {
+			return model.Invalidf("", "two files of the original are %q where case does not count", f.Path)
+		}
+		taken[low] = true
+	}
+	if len(files) == 0 {
+		return model.Invalidf("", "no file of the original is known")
+	}
+	return nil
 }
 
 // LeftOutError says that the original can't be rebuilt, since the model was made of a part of it: the other tensors of a
@@ -88,6 +162,9 @@ func leftOut(ts []plan.Tensor) error { return &LeftOutError{len(ts), ts[0].Sourc
 // ErrNoManifest says that a DF11 model can't be decoded by itself.
 var ErrNoManifest = errors.New("the model has no manifest, so the headers of the original files are not known")
 
+// ErrNoSum says that nothing tells whether a decoded file would be right.
+var ErrNoSum = errors.New("the manifest has no sha256 of the original file")
+
 // original is the model whose weight files are written, with a Rebuilder that knows where their bytes are.
 func (o *DecodeOptions) original() (*model.Model, *Rebuilder, error) {
 	if o.Model == nil {
@@ -96,7 +173,9 @@ func (o *DecodeOptions) original() (*model.Model, *Rebuilder, error) {
 	if len(o.Plan.Dropped) > 0 {
 		return nil, nil, leftOut(o.Plan.Dropped)
 	}
-	return o.Model, NewRebuilder(o.DF11, spans.Outputs(o.Plan), o.Workers), nil
+	original := *o.Model // to which sums are added
+	original.SHA256 = slices.Clone(o.Model.SHA256)
+	return &original, NewRebuilder(o.DF11, spans.Outputs(o.Plan), o.Workers), nil
 }
 
 // originalOfManifest is the original as far as the manifest describes it: the headers and sums of its weight files.
@@ -111,7 +190,7 @@ func (o *DecodeOptions) originalOfManifest() (*model.Model, *Rebuilder, error) {
 	original := &model.Model{}
 	for _, f := range m.Source.Files {
 		if f.Header == "" {
-			continue
+			return nil, nil, model.Invalidf(metadata.ManifestName, "no header of the original's %q", f.Path)
 		}
 		h, err := safetensors.ParseHeader([]byte(f.Header), f.Size)
 		if err != nil {
@@ -161,12 +240,8 @@ func unitPlaces(m *metadata.Manifest) map[string]place {
 }
 
 // write writes one file under a temporary name and checks its sha256 before it gets its own.
-func (o *DecodeOptions) write(ctx context.Context, r *Rebuilder, f plan.WeightFile, want string) error {
-	name := filepath.Join(o.OutDir, filepath.FromSlash(f.Path))
-	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-		return err
-	}
-	w, err := atomicfile.Create(name, f.Size)
+func (o *DecodeOptions) write(ctx context.Context, r *Rebuilder, out *target.Decoded, f plan.WeightFile, want string) error {
+	w, err := out.Create(f.Path, f.Size)
 	if err != nil {
 		return err
 	}
@@ -183,31 +258,4 @@ type countWriter struct{ p *progress.Counters }
 func (c countWriter) Write(b []byte) (int, error) {
 	c.p.Verified.Add(int64(len(b)))
 	return len(b), nil
-}
-
-// shardName matches the name of one of several weight files.
-var shardName = regexp.MustCompile(`^(.*)-\d{5}-of-\d{5}\.safetensors$`)
-
-// writeIndex writes the index that loaders need for weights in several files. It says the same as the original's, but is
-// not a copy of it.
-func writeIndex(dir string, files []plan.WeightFile) error {
-	if len(files) < 2 {
-		return nil
-	}
-	m := shardName.FindStringSubmatch(files[0].Path)
-	if m == nil {
-		return nil
-	}
-	var list []metadata.IndexFile
-	var total int64
-	for _, f := range files {
-		x := metadata.IndexFile{Path: path.Base(f.Path)}
-		for _, t := range f.Header.Tensors {
-			x.Tensors = append(x.Tensors, t.Name)
-			total += t.NBytes()
-		}
-		list = append(list, x)
-	}
-	name := filepath.Join(dir, filepath.FromSlash(m[1]+".safetensors.index.json"))
-	return atomicfile.WriteFile(name, metadata.RemainderIndex(list, total))
 }

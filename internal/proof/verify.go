@@ -133,7 +133,7 @@ func (v *verification) rebuild(ctx context.Context) error {
 		want := v.Model.SHA256[i]
 		if want == "" {
 			var err error
-			if want, err = v.sourceSum(ctx, i, w.Size); err != nil {
+			if want, err = sourceSum(ctx, v.Source, i, w.Size); err != nil {
 				return err
 			}
 		}
@@ -147,8 +147,8 @@ func (v *verification) rebuild(ctx context.Context) error {
 }
 
 // sourceSum hashes a weight file of the original. It is for files without a published sha256, such as local files.
-func (v *verification) sourceSum(ctx context.Context, file int, size int64) (string, error) {
-	r, err := v.Source.Stream(ctx, file, 0, size)
+func sourceSum(ctx context.Context, src model.Source, file int, size int64) (string, error) {
+	r, err := src.Stream(ctx, file, 0, size)
 	if err != nil {
 		return "", err
 	}

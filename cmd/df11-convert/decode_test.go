@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+// decodable makes a model in several shards and its conversion, in dir.
+func decodable(t *testing.T, dir string) (original, df11 string) {
+	t.Helper()
+	original, df11 = filepath.Join(dir, "model"), filepath.Join(dir, "df11")
+	for name, b := range hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000}).Files() {
+		writeTo(t, filepath.Join(original, filepath.FromSlash(name)), b)
+	}
+	must(t, original, "-o", df11)
+	return original, df11
+}
+
+// contents reads all files below a folder.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			name, _ := filepath.Rel(dir, p)
+			all[filepath.ToSlash(name)] = string(mustRead(t, p))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestDecodeNeverWritesOntoItsInput: by whatever path the output folder leads into the model that is decoded, nothing is written,
+// not even with --force.
+func TestDecodeNeverWritesOntoItsInput(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	_, df11 := decodable(t, dir)
+	fluxPipeline(t, at("pipe"))
+	must(t, at("pipe"), "-o", at("pipe-df11"))
+	component := filepath.Join(at("named"), "transformer")
+	if err := os.Mkdir(at("named"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(at("pipe-df11"), component); err != nil {
+		t.Fatal(err)
+	}
+	cases := [][2]string{ // model and output folder
+		{df11, df11}, {df11, df11 + "/."}, {df11, df11 + "/sub"}, {df11, df11 + "/not/yet/../there"}, {df11, at("model") + "/../df11"},
+		{component, at("named")}, // its files would lie in named/transformer
+	}
+	if os.Symlink(df11, at("link")) == nil {
+		cases = append(cases, [2]string{df11, at("link")}, [2]string{at("link"), df11}, [2]string{df11, at("link") + "/sub"})
+	}
+	if _, err := os.Stat(at("DF11")); err == nil {
+		cases = append(cases, [2]string{df11, at("DF11")}) // this file system ignores case
+	}
+	t.Chdir(df11)
+	cases = append(cases, [2]string{".", "."}, [2]string{".", "bf16"}, [2]string{".", df11}, [2]string{df11, "../df11"})
+	before := contents(t, dir)
+	for _, c := range cases {
+		for _, flags := range [][]string{nil, {"--force"}} {
+			code, _, stderr := program(t, append([]string{"decode", c[0], "-o", c[1]}, flags...)...)
+			if code != exitError || !strings.Contains(stderr, "belongs to the model that is to be decoded") || !strings.Contains(stderr, "hint: ") {
+				t.Errorf("decode %s -o %s %v: exit %d: %s", c[0], c[1], flags, code, stderr)
+			}
+		}
+	}
+	if after := contents(t, dir); !maps.Equal(before, after) {
+		t.Errorf("something was written: %q, before %q", slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before)))
+	}
+	must(t, "verify", df11, "--against", at("model"))
+}
+
+// TestDecodeKeepsFilesOfOthers: what decode did not write is not replaced, and no weights of others come to lie beside its own,
+// without --force. What has the right bytes, whoever wrote it, stays and is not written again.
+func TestDecodeKeepsFilesOfOthers(t *testing.T) {
+	original, df11 := decodable(t, t.TempDir())
+	const first, index = "model-00001-of-00003.safetensors", "model.safetensors.index.json"
+	for name, words := range map[string]string{
+		first: "holds other files with the names of the original's: " + first, index: "names of the original's: " + index,
+		"else.safetensors": "holds weights of another model: else.safetensors",
+	} {
+		out := t.TempDir()
+		writeTo(t, filepath.Join(out, name), []byte("{}"))
+		writeTo(t, filepath.Join(out, "notes.txt"), []byte("mine"))
+		before := contents(t, out)
+		code, _, stderr := program(t, "decode", df11, "-o", out)
+		if code != exitError || !strings.Contains(stderr, words) || !strings.Contains(stderr, "--force") {
+			t.Errorf("%s: exit %d: %s", name, code, stderr)
+		}
+		if after := contents(t, out); !maps.Equal(before, after) {
+			t.Errorf("%s: the folder is now %q", name, slices.Sorted(maps.Keys(after)))
+		}
+		must(t, "decode", df11, "-o", out, "--force")
+		if b := mustRead(t, filepath.Join(out, first)); !bytes.Equal(b, mustRead(t, filepath.Join(original, first))) {
+			t.Errorf("%s: --force did not write the original's bytes", name)
+		}
+	}
+	out := t.TempDir()
+	writeTo(t, filepath.Join(out, index), mustRead(t, filepath.Join(original, index)))
+	must(t, "decode", df11, "-o", out)
+	if !bytes.Equal(mustRead(t, filepath.Join(out, index)), mustRead(t, filepath.Join(original, index))) {
+		t.Error("the original's own index was replaced by one that says the same")
+	}
+	if text := must(t, "decode", df11, "-o", out); !strings.Contains(text, "3 of them were there already") {
+		t.Errorf("the second run says %q", text)
+	}
+	if err := os.Remove(filepath.Join(out, first)); err != nil {
+		t.Fatal(err)
+	}
+	if text := must(t, "decode", df11, "--against", original, "-o", out); !strings.Contains(text, "2 of them were there already") {
+		t.Errorf("the third run says %q", text)
+	}
+	must(t, "decode", df11, "--against", original, "-o", original) // where every file is right
+}
+
+// TestDecodeWritesOnlyPlainWeightNames: the names come from a manifest that anybody may have written.
+func TestDecodeWritesOnlyPlainWeightNames(t *testing.T) {
+	dir := t.TempDir()
+	_, df11 := decodable(t, dir)
+	file := filepath.Join(df11, "df11-manifest.json")
+	good := mustRead(t, file)
+	for name, ok := range map[string]bool{
+		".bashrc": false, ".ssh/authorized_keys": false, "config.json": false, "model.safetensors.index.json": false, "x.safetensors.exe": false,
+		"../x.safetensors": false, "a/../x.safetensors": false, "/x.safetensors": false, "./x.safetensors": false, "a//x.safetensors": false,
+		`..\x.safetensors`: false, "C:x.safetensors": false, "x.safetensors:stream": false, ".x.safetensors": false, ".git/x.safetensors": false,
+		"a/.b/x.safetensors": false, "x\x1b[2J.safetensors": false, "x\n.safetensors": false, "": false, ".": false, ".safetensors": false,
+		"MODEL-00002-of-00003.safetensors": false, // on file systems that ignore case
+		"x.safetensors":                    true, "transformer/diffusion_pytorch_model.safetensors": true, "split_files/diffusion_models/x.safetensors": true,
+	} {
+		var m map[string]any
+		if err := json.Unmarshal(good, &m); err != nil {
+			t.Fatal(err)
+		}
+		m["source"].(map[string]any)["files"].([]any)[0].(map[string]any)["path"] = name
+		b, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeTo(t, file, b)
+		out := filepath.Join(t.TempDir(), "below", "out")
+		code, _, stderr := program(t, "decode", df11, "-o", out, "--force")
+		switch {
+		case ok && code != exitOK:
+			t.Errorf("%q: exit %d: %s", name, code, stderr)
+		case ok && contents(t, out)[name] == "":
+			t.Errorf("%q was not written", name)
+		case !ok && (code != exitWrong || strings.ContainsAny(stderr, "\x1b")):
+			t.Errorf("%q: exit %d: %q", name, code, stderr)
+		}
+		if entries, _ := os.ReadDir(filepath.Dir(filepath.Dir(out))); !ok && len(entries) > 0 {
+			t.Errorf("%q: %v was written", name, entries)
+		}
+	}
+}
+
+// TestDecodeComparesWithALocalOriginal: a local original has no published sha256; its own is taken.
+func TestDecodeComparesWithALocalOriginal(t *testing.T) {
+	original, df11 := decodable(t, t.TempDir())
+	name := filepath.Join(original, "model-00001-of-00003.safetensors")
+	b := mustRead(t, name)
+	b[len(b)-1] ^= 1
+	writeTo(t, name, b)
+	out := t.TempDir()
+	code, stdout, stderr := program(t, "decode", df11, "--against", original, "-o", out)
+	if code != exitWrong || stdout != "" || !strings.Contains(stderr, "model-00001-of-00003.safetensors: ") || len(contents(t, out)) > 0 {
+		t.Errorf("exit %d, %q, %s: %v", code, stdout, stderr, slices.Collect(maps.Keys(contents(t, out))))
+	}
+}
