@@ -60,12 +60,24 @@ func (d deriver) candidates() []string {
 		if !ok || !d.opt.compressible(t) {
 			continue
 		}
-		if rows := t.Shape[0]; rows <= 1 || rows == int64(experts) || t.Shape[1] == 0 || isTable(module) {
+		if rows := t.Shape[0]; rows <= 1 || rows == int64(experts) || t.Shape[1] == 0 || isTable(module) || d.isRead(module) {
 			continue
 		}
 		out = append(out, module)
 	}
 	return out
+}
+
+// isRead says whether the class is known to read the module's weight outside of any block: then no unit may have it.
+func (d deriver) isRead(module string) bool {
+	class := d.cfg.ClassName
+	if len(d.cfg.Architectures) > 0 {
+		class = d.cfg.Architectures[0]
+	}
+	path := numberless(module)
+	return slices.ContainsFunc(classReads()[class], func(r read) bool {
+		return r.weight == path && !strings.Contains(r.reader, "#")
+	})
 }
 
 // tableComponent recognizes path components of embeddings and other tables that are no Linear.
@@ -179,6 +191,9 @@ func (d deriver) outerUnits() PatternDict {
 		t, ok := d.inv.get(name)
 		if !ok || !d.opt.convertible(t.DType) {
 			return nil
+		}
+		if d.isRead(parent(name)) {
+			continue
 		}
 		dict = append(dict, Pattern{Regex: strings.ReplaceAll(parent(name), ".", `\.`), Attrs: []string{}})
 	}

@@ -162,4 +162,5 @@ def main(catalog):
             print(*lines(parameters(model)), sep="\n")
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -182,6 +182,9 @@ class Module(Dummy):
 
     register_module = add_module
 
+    def named_children(self):
+        return self._modules.items()
+
     def children(self):
         return iter(self._modules.values())
 

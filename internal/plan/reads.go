@@ -1,0 +1,49 @@
+package plan
+
+import (
+	_ "embed"
+	"strings"
+	"sync"
+)
+
+// read says that a method reads the weight of a module that another module holds. A DF11 loader gives a unit its weights
+// when the unit is called, so anywhere else there is no weight to read (docs/models.md). In paths # stands for any number.
+type read struct {
+	weight string // path of the module whose weight it is
+	reader string // path of the module whose method reads it; "." is the model itself
+	method string
+}
+
+// readsText is what testdata/classes/reads.py found in transformers and diffusers: "class weight reader method" by line. A
+// line that begins with ? is a read that could not be followed, for people to look at.
+//
+//go:embed catalog/reads.txt
+var readsText string
+
+// classReads gives the reads of every class.
+var classReads = sync.OnceValue(func() map[string][]read {
+	reads := map[string][]read{}
+	for line := range strings.Lines(readsText) {
+		if f := strings.Fields(line); len(f) == 4 && f[0] != "?" {
+			reads[f[0]] = append(reads[f[0]], read{f[1], f[2], f[3]})
+		}
+	}
+	return reads
+})
+
+// isOutside says whether the read may happen while the unit has no weights.
+func (r read) isOutside(unit string) bool {
+	unit = numberless(unit)
+	return r.reader != unit && !strings.HasPrefix(r.reader, unit+".")
+}
+
+// numberless writes # for every component of a path that is a number.
+func numberless(path string) string {
+	parts := strings.Split(path, ".")
+	for i, p := range parts {
+		if p != "" && strings.Trim(p, "0123456789") == "" {
+			parts[i] = "#"
+		}
+	}
+	return strings.Join(parts, ".")
+}

@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// checkReads fails for every weight of a unit that is read outside of it.
+func checkReads(t *testing.T, who string, p *Plan, reads []read) {
+	t.Helper()
+	for _, u := range p.Units {
+		for _, a := range u.Attrs {
+			module := numberless(strings.TrimSuffix(a.Name, ".weight"))
+			i := slices.IndexFunc(reads, func(r read) bool { return r.weight == module && r.isOutside(u.Path) })
+			if i >= 0 {
+				t.Errorf("%s: %s is in unit %s, but %s reads it in %q", who, a.Name, u.Path, reads[i].method, reads[i].reader)
+			}
+		}
+	}
+}
+
+// TestNoUnitIsReadOutside: a weight that a class reads outside of the unit's forward stays in BF16.
+func TestNoUnitIsReadOutside(t *testing.T) {
+	cat, err := embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := classReads()
+	known := map[string]bool{}
+	for _, c := range readClasses(t) {
+		known[c.name] = true
+		e := cat.find(c.entry)
+		if len(reads[c.name]) == 0 || e.Refuse != nil {
+			continue
+		}
+		tied := e.Match.Tied != nil && *e.Match.Tied
+		opt := Options{Vision: e.VisionUnits != nil}
+		if e.LikeOnly {
+			opt.Like = e.ID
+		}
+		p, err := New(e.synthSource(c.model(e, tied), tied), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkReads(t, e.ID+" ("+c.name+")", p, reads[c.name])
+	}
+	if len(known) < 100 || len(reads) < 100 {
+		t.Errorf("%d classes and reads of %d: the lists are not whole", len(known), len(reads))
+	}
+	for name, list := range reads {
+		if !known[name] {
+			checkReads(t, name, derivedPlan(t, name, list), list)
+		}
+	}
+}
+
+// derivedPlan plans a model of which only the class is known, and the weights that are read; it has blocks, a head and an
+// embedding under usual names as well.
+func derivedPlan(t *testing.T, class string, reads []read) *Plan {
+	t.Helper()
+	m := newModel()
+	for _, r := range reads {
+		for i := range 2 {
+			m.weight(strings.ReplaceAll(r.weight, "#", fmt.Sprint(i)))
+		}
+	}
+	for i := range 2 {
+		m.weight(fmt.Sprintf("model.layers.%d.mlp.up_proj", i))
+	}
+	for _, name := range []string{"lm_head", "model.embed_tokens"} {
+		m.weight(name)
+	}
+	p, err := New(source([]WeightFile{m.file("model.safetensors")}, map[string]any{
+		"architectures": []string{class}, "tie_word_embeddings": false,
+	}), Options{})
+	if err != nil {
+		t.Fatalf("%s: %v", class, err)
+	}
+	return p
+}
