@@ -146,6 +146,9 @@ func (u *upload) regularOp(there string) (Op, error) {
 	return FileOp(u.Path, content), nil
 }
 
+// errNoETag is a fault of the storage that may pass, as a 500 may.
+var errNoETag = errors.New("the storage acknowledged a part without an ETag")
+
 // errStale says that upload links are no longer good: ask for new ones.
 var errStale = errors.New("upload link refused")
 
@@ -174,7 +177,7 @@ func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 		return u.errorf(err, "")
 	}
 	if p == nil { // one PUT of the whole object
-		_, err = u.put(ctx, action.Href, action.headers(), 0, u.Size)
+		_, err = u.put(ctx, action.Href, action.headers(), 0, u.Size, nil)
 	} else {
 		err = u.putParts(ctx, action.Href, p)
 	}
@@ -184,14 +187,19 @@ func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 	return u.verify(ctx, obj.Actions.Verify)
 }
 
-// put sends bytes [off, off+n) to a storage link; the token never goes along.
-func (u *upload) put(ctx context.Context, link string, header http.Header, off, n int64) (answer http.Header, err error) {
+// put sends bytes [off, off+n) to a storage link; the token never goes along. An answer that check refuses is as good as
+// none; check may be nil.
+func (u *upload) put(ctx context.Context, link string, header http.Header, off, n int64, check func(http.Header) error) (answer http.Header, err error) {
 	r := &request{op: "upload " + u.Path, repo: u.repo, method: http.MethodPut, url: link, header: header,
 		body: func() io.Reader { return u.section(off, n) }, size: n,
 		bulk: true, follow: followSame, slow: slowStore}
-	err = u.puts.hold(ctx, func() (err error) {
-		answer, err = u.t.call(ctx, r, nil)
-		return err
+	err = u.puts.hold(ctx, func() error {
+		return u.t.retry(ctx, r, func(ctx context.Context, _ *progress) (err error) {
+			if answer, err = u.t.once(ctx, r, nil); err == nil && check != nil {
+				err = check(answer)
+			}
+			return err
+		})
 	})
 	return answer, stale(err)
 }
@@ -303,17 +311,15 @@ func (u *upload) putParts(ctx context.Context, link string, p *parts) error {
 	return u.complete(ctx, link, done)
 }
 
-func (u *upload) putPart(ctx context.Context, link string, off, n int64) (string, error) {
-	for range 2 {
-		header, err := u.put(ctx, link, nil, off, n)
-		if err != nil {
-			return "", err
+// putPart sends one part and gives its ETag verbatim, quotes included. Without an ETag the object cannot be completed.
+func (u *upload) putPart(ctx context.Context, link string, off, n int64) (etag string, err error) {
+	_, err = u.put(ctx, link, nil, off, n, func(answer http.Header) error {
+		if etag = answer.Get("ETag"); etag == "" {
+			return u.errorf(errNoETag, "")
 		}
-		if etag := header.Get("ETag"); etag != "" {
-			return etag, nil // verbatim, quotes included
-		}
-	}
-	return "", u.errorf(ErrNotHub, "the storage acknowledged a part without an ETag")
+		return nil
+	})
+	return etag, err
 }
 
 // complete joins the parts. It may be repeated; when it fails for good, the next batch call tells whether the object is
