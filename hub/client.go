@@ -100,7 +100,7 @@ func (o *Options) complete() error {
 	o.Clock = cmp.Or[Clock](o.Clock, systemClock{})
 	o.Governor = cmp.Or(o.Governor, NewGovernor())
 	if o.HTTPTransport == nil {
-		o.HTTPTransport = newRoundTripper(o.Connections)
+		o.HTTPTransport = newRoundTripper(o.Connections, o.Governor)
 	}
 	return nil
 }
@@ -112,13 +112,19 @@ func isLoopback(host string) bool {
 
 // newRoundTripper speaks HTTP/1.1 only: over HTTP/2 all ranges of a file would share one TCP connection, and one
 // connection is what limits a CDN. Proxies come from the environment, custom CAs from SSL_CERT_FILE through Go itself.
-func newRoundTripper(connections int) *http.Transport {
+func newRoundTripper(connections int, governor *Governor) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		d := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
+		if !governor.answered.Load() {
+			d.Timeout = firstContact
+		}
+		return d.DialContext(ctx, network, addr)
+	}
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         dialer.DialContext,
+		DialContext:         dial,
 		Protocols:           protocols,
 		TLSHandshakeTimeout: 20 * time.Second,
 		MaxIdleConns:        4 * connections,

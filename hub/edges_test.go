@@ -146,7 +146,7 @@ func (h *edgeHub) overPipes(t *testing.T, do func(*testing.T, *Client)) {
 		srv := &http.Server{}
 		h.config(srv)
 		go func() { _ = srv.Serve(edgeListener{p, h}) }()
-		rt := newRoundTripper(edgeConns)
+		rt := newRoundTripper(edgeConns, NewGovernor())
 		rt.DialContext = p.dial
 		c, err := New(Options{Endpoint: "http://hub.test", HTTPTransport: rt, Connections: edgeConns, RangeBytes: edgeRange})
 		if err != nil {

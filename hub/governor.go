@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,6 +26,8 @@ type Wait struct {
 // every storage host. When an answer says that a limit is reached or near, its whole lane waits. A program has one
 // Governor.
 type Governor struct {
+	answered atomic.Bool // something has answered a request
+
 	mu    sync.Mutex
 	lanes map[laneKey]*lane
 	lines map[int64]*line

@@ -44,6 +44,9 @@ func Hint(err error) string {
 	if errors.Is(err, ErrTrustedPublisher) {
 		return "unset HF_OIDC_RESOURCE and set HF_TOKEN to an access token"
 	}
+	if h := localHint(err); h != "" {
+		return h
+	}
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		return ""
@@ -56,10 +59,21 @@ func Hint(err error) string {
 			return e.fill(h.step)
 		}
 	}
+	if isA[*noConnection](err) {
+		return e.fill(e.noConnectionHint())
+	}
 	if e.Temporary() || e.Status >= http.StatusInternalServerError {
 		return "the network or the hub is in trouble; run the same command again, it goes on where it stopped"
 	}
 	return ""
+}
+
+func (e *Error) noConnectionHint() string {
+	const rest = "; behind a proxy, set HTTPS_PROXY; with HF_HUB_OFFLINE=1 only what the shared cache holds is read"
+	if e.Endpoint == publicEndpoint {
+		return "check the network of this machine; HF_ENDPOINT is not set, which a mirror would need" + rest
+	}
+	return "check the network of this machine, and HF_ENDPOINT, which is {endpoint}" + rest
 }
 
 // fill replaces the words in braces.

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -43,7 +44,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 		}
 	}
 	var waited time.Duration
-	failures, attempts := 0, 0
+	failures, attempts, start := 0, 0, t.opt.Clock.Now()
 	for {
 		var p progress
 		err := try(ctx, &p)
@@ -65,6 +66,9 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 		if failures >= t.opt.Tries && !openQuota(err) || waited+d > t.opt.MaxWait {
 			return &gaveUp{withAttempts(err, attempts)}
 		}
+		if e, ok := errors.AsType[*Error](err); ok && t.unreached(e) && t.opt.Clock.Now().Add(d).Sub(start) > firstContact {
+			return &gaveUp{withAttempts(e.as(&noConnection{t.endpoint.Host, e.Err}), attempts)}
+		}
 		waited += d
 		if err := t.pauseFor(ctx, r, err, d, attempts); err != nil {
 			return err
@@ -72,6 +76,25 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 		t.stats.retries.Add(1)
 	}
 }
+
+// firstContact is how long a program tries to reach the hub at all. Most often there is no network, or a name is wrong, and
+// people wait for the answer. Once the hub has answered anything, its absence is a pause in hours of work.
+const firstContact = 5 * time.Second
+
+// unreached says whether no connection came about, and no answer ever has.
+func (t *transport) unreached(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return !t.opt.Governor.answered.Load() && (isA[*net.DNSError](err) || ok && (op.Op == "dial" || op.Op == "proxyconnect"))
+}
+
+// noConnection is the end of the attempts to reach the hub at all.
+type noConnection struct {
+	host string
+	err  error
+}
+
+func (e *noConnection) Error() string { return "no connection to " + e.host + ": " + e.err.Error() }
+func (e *noConnection) Unwrap() error { return e.err }
 
 // pauseFor waits d. A wait that the server asked for closes the whole lane; the next request then waits in the governor.
 func (t *transport) pauseFor(ctx context.Context, r *request, err error, d time.Duration, attempts int) error {
@@ -150,7 +173,7 @@ func repeatable(err error) bool {
 
 // temporaryNetwork tells broken connections, which are worth another try, from those that will break the same way again.
 func temporaryNetwork(err error) bool {
-	return err != nil && !slices.ContainsFunc(permanent, func(s error) bool { return errors.Is(err, s) }) &&
+	return err != nil && localFault(err) == 0 && !slices.ContainsFunc(permanent, func(s error) bool { return errors.Is(err, s) }) &&
 		!isA[tls.RecordHeaderError](err) && !isA[x509.UnknownAuthorityError](err) &&
 		!isA[x509.HostnameError](err) && !isA[x509.CertificateInvalidError](err)
 }

@@ -91,6 +91,7 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 		w.cancel(nil)
 		return nil, t.failure(r, u, err)
 	}
+	t.opt.Governor.answered.Store(true)
 	resp.Request = req
 	t.opt.Log.Debug("hub request", "method", r.method, "url", redactURL(u), "status", resp.StatusCode)
 	t.tell(t.opt.Governor.observe(t.opt.Clock.Now(), lane, resp))

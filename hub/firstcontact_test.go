@@ -1,0 +1,75 @@
+package hub
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestAMissingNetworkIsNeverWaitedForAtTheStart: with no connection at all, the
+// first request of a run says so within seconds, and names host and cause.
+func TestAMissingNetworkIsNeverWaitedForAtTheStart(t *testing.T) {
+	for name, cause := range map[string]error{
+		"look-up": &net.DNSError{Err: "no such host", Name: "hub.test", IsNotFound: true},
+		"refused": &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED},
+		"proxy":   &net.OpError{Op: "proxyconnect", Net: "tcp", Err: syscall.ECONNREFUSED},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := script(breaks(cause))
+				c, _ := testClient(t, w, realTime)
+				start := time.Now()
+				_, err := c.WhoAmI(t.Context())
+				if d := time.Since(start); !errors.Is(err, cause) || d > firstContact || w.count() < 3 {
+					t.Errorf("%d requests in %v: %v", w.count(), d, err)
+				}
+				if !strings.Contains(err.Error(), "no connection to hub.test: ") || !strings.Contains(Hint(err), "HF_ENDPOINT, which is https://hub.test") {
+					t.Errorf("%v; %s", err, Hint(err))
+				}
+			})
+		})
+	}
+	e := &Error{Endpoint: publicEndpoint, Err: &noConnection{"huggingface.co", syscall.ECONNREFUSED}}
+	if !strings.Contains(Hint(e), "HF_ENDPOINT is not set") {
+		t.Error(Hint(e))
+	}
+}
+
+// TestASilentNetworkIsNeverWaitedForAtTheStart: a firewall that drops packets
+// costs one short dial, not thirty seconds for each try.
+func TestASilentNetworkIsNeverWaitedForAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := script(func(r *http.Request) (*http.Response, error) {
+			time.Sleep(firstContact) // what the dialer allows, see newRoundTripper
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("i/o timeout")}
+		})
+		c, _ := testClient(t, w, realTime)
+		if _, err := c.WhoAmI(t.Context()); w.count() != 1 || !isA[*noConnection](err) {
+			t.Errorf("%d requests, %v", w.count(), err)
+		}
+	})
+}
+
+// TestALostNetworkIsWaitedForLater: once anything has answered, in this client
+// or in another of the program, a missing network is a pause.
+func TestALostNetworkIsWaitedForLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		governor := NewGovernor()
+		first, _ := testClient(t, script(says(200, okUser)), realTime, func(o *Options) { o.Governor = governor })
+		if _, err := first.WhoAmI(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lost := breaks(&net.DNSError{Err: "no such host", Name: "hub.test"})
+		w := script(lost, lost, lost, lost, lost, lost, lost, says(200, okUser))
+		c, _ := testClient(t, w, realTime, func(o *Options) { o.Governor = governor })
+		start := time.Now()
+		if _, err := c.WhoAmI(t.Context()); err != nil || time.Since(start) < 30*time.Second {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+	})
+}
