@@ -14,6 +14,8 @@ import (
 
 	gohf "github.com/gomlx/go-huggingface/hub"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // sharedCache is the folder of downloaded files that the Python client uses, too.
@@ -90,6 +92,9 @@ func (s *sharedCache) folder(repo string) string {
 	return filepath.Join(s.dir, strings.Join(parts, gohf.RepoIdSeparator))
 }
 
+// maxRef is far above a commit with its line end.
+const maxRef = 4096
+
 // commit resolves a revision by the cache's refs.
 func (s *sharedCache) commit(repo, rev string) (string, bool) {
 	if isCommit(rev) {
@@ -98,7 +103,7 @@ func (s *sharedCache) commit(repo, rev string) (string, bool) {
 	if s.dir == "" || !filepath.IsLocal(filepath.FromSlash(rev)) || strings.Contains(rev, `\`) {
 		return "", false
 	}
-	data, err := os.ReadFile(filepath.Join(s.folder(repo), "refs", filepath.FromSlash(rev)))
+	data, err := smallfile.Read(filepath.Join(s.folder(repo), "refs", filepath.FromSlash(rev)), maxRef)
 	if err != nil {
 		return "", false
 	}
@@ -185,8 +190,8 @@ func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 		return nil, false
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
-	if err != nil || int64(len(data)) > maxBytes {
+	data, err := smallfile.All(file, maxBytes)
+	if err != nil {
 		return nil, false
 	}
 	folder, name := filepath.Split(file.Name())

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 const (
@@ -70,12 +72,12 @@ func (t *transport) once(ctx context.Context, r *request, out any) (http.Header,
 
 // decode reads a JSON body. It tells one that was cut, which is worth a repeat, from one that no hub would send.
 func decode(body io.Reader, out any) error {
-	data, err := io.ReadAll(io.LimitReader(body, maxJSON+1))
+	data, err := smallfile.All(body, maxJSON)
+	if _, ok := errors.AsType[*smallfile.TooLargeError](err); ok {
+		return ErrTooLarge
+	}
 	if err != nil {
 		return err
-	}
-	if len(data) > maxJSON {
-		return ErrTooLarge
 	}
 	if err = json.Unmarshal(data, out); err == nil {
 		return nil

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // Env is what the HF_* variables and the token file say.
@@ -90,14 +92,7 @@ const maxTokenFile = 64 << 10
 
 // ReadTokenFile gives the cleaned content of a token file, "" when it is empty.
 func ReadTokenFile(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", fmt.Errorf("read token file: %w", err)
-	}
-	if info.IsDir() || info.Size() > maxTokenFile {
-		return "", fmt.Errorf("read token file: %s is no token file", path)
-	}
-	data, err := os.ReadFile(path)
+	data, err := smallfile.ReadInput(path, maxTokenFile)
 	if err != nil {
 		return "", fmt.Errorf("read token file: %w", err)
 	}

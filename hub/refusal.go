@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"encoding/xml"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // maxErrorBody caps how much of an error answer is read.
@@ -17,7 +18,7 @@ const maxErrorBody = 64 << 10
 
 // refusal reads an answer that is no success into an *Error. X-Error-Code decides first, then the status.
 func (t *transport) refusal(r *request, u *url.URL, resp *http.Response) *Error {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	body, _ := smallfile.All(resp.Body, maxErrorBody)
 	e := t.failure(r, u, nil)
 	e.Status = resp.StatusCode
 	h := resp.Header // one of these ids the operators can search for

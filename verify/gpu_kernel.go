@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -30,14 +31,15 @@ func readKernel(path string, nShared int) (*gpuKernel, error) {
 		ptx := kernel.PTX()
 		return &gpuKernel{ptx: ptx, nShared: nShared, describe: "df11-convert, " + describePTX(ptx)}, nil
 	}
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > maxKernel {
-		err = fmt.Errorf("%s: %d bytes; PTX files have at most %d", path, info.Size(), maxKernel)
-	}
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("kernel: %w", err)
 	}
-	b, err := os.ReadFile(path)
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxKernel+1)) //nolint:forbidigo // this package imports nothing that reads files
+	if err == nil && len(b) > maxKernel {
+		err = fmt.Errorf("%s: more than the %d bytes that PTX files have at most", path, maxKernel)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("kernel: %w", err)
 	}

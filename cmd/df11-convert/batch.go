@@ -16,6 +16,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/smallfile"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -106,9 +107,12 @@ func (m batchModel) flags(f convertFlags) convertFlags {
 	return f
 }
 
+// maxList bounds a list of models, in bytes.
+const maxList = 1 << 20
+
 // readList reads a list of models.
 func readList(file string) ([]batchModel, error) {
-	b, err := os.ReadFile(file)
+	b, err := smallfile.ReadInput(file, maxList)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // hubFlags say how a Hub is asked, on either side.
@@ -121,7 +122,7 @@ func (f *sourceFlags) planOptions() (plan.Options, error) {
 	if f.patternDict == "" {
 		return opt, nil
 	}
-	b, err := os.ReadFile(f.patternDict)
+	b, err := smallfile.ReadInput(f.patternDict, plan.MaxDictBytes)
 	if err != nil {
 		return opt, fmt.Errorf("pattern dict: %w", err)
 	}

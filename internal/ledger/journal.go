@@ -11,6 +11,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
 // Versions of the journal. Version 1 was one JSON value with everything in it; what it lists of finished outputs is used.
@@ -66,8 +67,18 @@ func (e *VersionError) Hint() string {
 	return "continue with the newer df11-convert that began this conversion, or start again in another folder or repo"
 }
 
-// parse reads a journal. A torn last line, as a kill leaves it, ends it; a journal that is torn in its head is empty.
+// Limits of a journal that is read (docs/format.md §16).
+const (
+	maxObjects = 1 << 21
+	maxValues  = 1 << 24
+)
+
+// parse reads a journal. A torn last line, as a kill leaves it, ends it; a journal that is torn in its head, or is larger
+// than any that a conversion leads to, is empty.
 func parse(b []byte) (h head, rest []record) {
+	if pyjson.Bounded(b, maxObjects, maxValues) != nil {
+		return head{}, nil
+	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	if d.Decode(&h) != nil {
 		return head{}, nil

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+
+	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
 // ManifestName is the manifest's file name in a DF11 repo.
@@ -16,6 +18,12 @@ const StateDir = ".df11-convert"
 
 // SchemaVersion is the version of the manifest that this package writes, and the newest that it reads.
 const SchemaVersion = 1
+
+// Limits of a manifest that is read (docs/format.md §16). The largest that a plan within its limits leads to is smaller.
+const (
+	maxObjects = 1 << 19
+	maxValues  = 1 << 23
+)
 
 // Manifest records the source of a DF11 repo, its content, and the proofs that were carried out (docs/manifest.md). It
 // holds no times, no host names and no counts of machines: the same source and plan give the same bytes.
@@ -205,6 +213,9 @@ func onOneLine(list []byte) []byte {
 // ParseManifest reads and checks a manifest. It ignores members that it does not know; a newer schema version is an error.
 // The manifest that it returns is consistent in itself; only a proof can tell whether it is true.
 func ParseManifest(data []byte) (*Manifest, error) {
+	if err := pyjson.Bounded(data, maxObjects, maxValues); err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
 	var v struct {
 		Schema int `json:"schema_version"`
 	}

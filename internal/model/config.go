@@ -20,7 +20,7 @@ func (d *DF11) readConfig(ctx context.Context) error {
 	var found []string
 	var atRoot error // what is wrong with the config.json there
 	for _, ref := range d.from.configs() {
-		b, err := d.from.read(ctx, ref)
+		b, err := d.from.read(ctx, ref, maxConfigBytes)
 		if err != nil {
 			return err
 		}

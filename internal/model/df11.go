@@ -14,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // DF11 is a DF11 model that is there already: a folder, a file, or a Hub repo at one commit. It is read only.
@@ -64,6 +65,9 @@ func OpenDF11Folder(ctx context.Context, dir string) (*DF11, error) {
 // part of the model.
 func OpenDF11File(ctx context.Context, name string) (*DF11, error) {
 	st, err := os.Stat(name)
+	if err == nil {
+		err = smallfile.Regular(name, st.Mode())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +82,10 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF
 	if err != nil {
 		return nil, err
 	}
-	f := listRepo(c, info)
+	f, err := listRepo(c, info)
+	if err != nil {
+		return nil, err
+	}
 	f.pieces = NewReaders(ctx, c, 0)
 	d, err := openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, from: f})
 	if err == nil && d.BaseModel == "" {
@@ -129,7 +136,7 @@ func (d *DF11) readManifest(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	b, err := d.from.read(ctx, ref)
+	b, err := d.from.read(ctx, ref, maxManifestBytes)
 	if err != nil {
 		return err
 	}

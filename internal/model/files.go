@@ -16,6 +16,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // files are the files of a model: those below a folder, or those of a repo at one commit.
@@ -56,11 +57,14 @@ func listFolder(dir string, enter func(path string) bool) (*files, error) {
 			return err
 		}
 		st, err := os.Stat(p)
-		if err != nil || !st.Mode().IsRegular() {
+		if err != nil || st.IsDir() {
+			return err
+		}
+		if err := smallfile.Regular(p, st.Mode()); err != nil {
 			return err
 		}
 		f.refs = append(f.refs, hub.FileRef{Path: filepath.ToSlash(rel), Size: st.Size()})
-		return nil
+		return f.checkCount()
 	})
 	return f, err
 }
@@ -72,12 +76,20 @@ func isResult(dir string) bool {
 }
 
 // listRepo lists the files of a repo.
-func listRepo(c *hub.Client, info *hub.RepoInfo) *files {
+func listRepo(c *hub.Client, info *hub.RepoInfo) (*files, error) {
 	f := &files{client: c}
 	for _, x := range info.Files {
 		f.refs = append(f.refs, x.Ref(info.ID, info.SHA))
 	}
-	return f
+	return f, f.checkCount()
+}
+
+// checkCount refuses more files than a model can have.
+func (f *files) checkCount() error {
+	if len(f.refs) > plan.MaxFiles {
+		return fmt.Errorf("more than %d files", plan.MaxFiles)
+	}
+	return nil
 }
 
 // listing is the list of files as a plan takes it.
@@ -119,22 +131,25 @@ func (f *files) weightsIn(dir string) []hub.FileRef {
 // diskPath is the path of a file of a folder on this machine.
 func (f *files) diskPath(path string) string { return filepath.Join(f.dir, filepath.FromSlash(path)) }
 
-// maxSmallFileBytes bounds a file that is read whole into memory. The largest are manifests, and indexes, which have about
-// 10 MB for 100,000 tensors.
-const maxSmallFileBytes = 256 << 20
+// Limits of the files that are read whole into memory (docs/format.md §16).
+const (
+	maxManifestBytes = 256 << 20
+	maxIndexBytes    = 64 << 20
+	maxConfigBytes   = 8 << 20 // of a config, a model_index or a card
+)
 
 // read gives a small file whole.
-func (f *files) read(ctx context.Context, ref hub.FileRef) ([]byte, error) {
+func (f *files) read(ctx context.Context, ref hub.FileRef, limit int64) ([]byte, error) {
 	if f.client == nil {
-		return os.ReadFile(f.diskPath(ref.Path))
+		return smallfile.Read(f.diskPath(ref.Path), limit)
 	}
-	return f.client.ReadFile(ctx, ref.Repo, ref.Commit, ref.Path, maxSmallFileBytes)
+	return f.client.ReadFile(ctx, ref.Repo, ref.Commit, ref.Path, limit)
 }
 
 // OpenFile reads a file whole, as Source.OpenFile does.
 func (f *files) OpenFile(ctx context.Context, path string) (io.ReadCloser, error) {
 	if f.client == nil {
-		return os.Open(f.diskPath(path))
+		return smallfile.Open(f.diskPath(path))
 	}
 	ref, ok := f.find(path)
 	if !ok {
@@ -153,7 +168,7 @@ func (f *files) open(ctx context.Context, refs []hub.FileRef) error {
 		case f.client != nil:
 			f.readers[ref.Path] = rangeReader{ctx, f.client, ref}
 		default:
-			file, err := os.Open(f.diskPath(ref.Path))
+			file, err := smallfile.Open(f.diskPath(ref.Path))
 			if err != nil {
 				return err
 			}

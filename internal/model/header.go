@@ -36,6 +36,7 @@ func (e *headerError) Unwrap() error { return e.err }
 // them.
 func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.WeightFile, error) {
 	out, errs := make([]plan.WeightFile, len(weights)), make([]error, len(weights))
+	var all safetensors.Headers
 	g, stop := errgroup.WithContext(ctx)
 	g.SetLimit(headersAtOnce)
 	for i, ref := range weights {
@@ -43,7 +44,7 @@ func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.Weig
 			break
 		}
 		g.Go(func() error {
-			h, err := f.header(ctx, ref)
+			h, err := f.header(ctx, &all, ref)
 			if err != nil {
 				errs[i] = &headerError{ref.Path, err}
 			}
@@ -57,8 +58,8 @@ func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.Weig
 
 // header reads one header, that of a remote file once more if it is wrong: no hash covers a range, so the bytes may have been
 // spoiled on their way or in the shared cache.
-func (f *files) header(ctx context.Context, ref hub.FileRef) (*safetensors.Header, error) {
-	h, err := readHeader(f.readers[ref.Path], ref.Size)
+func (f *files) header(ctx context.Context, all *safetensors.Headers, ref hub.FileRef) (*safetensors.Header, error) {
+	h, err := readHeader(all, f.readers[ref.Path], ref.Size)
 	if err == nil || f.client == nil || ctx.Err() != nil {
 		return h, err
 	}
@@ -66,14 +67,14 @@ func (f *files) header(ctx context.Context, ref hub.FileRef) (*safetensors.Heade
 	if f.pieces != nil {
 		f.pieces.forget(ref.Path)
 	}
-	return readHeader(f.readers[ref.Path], ref.Size)
+	return readHeader(all, f.readers[ref.Path], ref.Size)
 }
 
 // lfsPointer begins the small text that Git keeps in place of a large file. As the length of a header it is out of range.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
-func readHeader(r io.ReaderAt, size int64) (*safetensors.Header, error) {
-	h, err := safetensors.ReadHeader(r, size)
+func readHeader(all *safetensors.Headers, r io.ReaderAt, size int64) (*safetensors.Header, error) {
+	h, err := all.Read(r, size)
 	if !errors.Is(err, safetensors.ErrHeaderLength) {
 		return h, err
 	}

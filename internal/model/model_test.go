@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -80,17 +81,35 @@ func TestFolderAndRepoAreAlike(t *testing.T) {
 	}
 }
 
+// TestSourceOfDevicesAndPipesIsRefused: what is no regular file may be endless, or may never come.
+func TestSourceOfDevicesAndPipesIsRefused(t *testing.T) {
+	dir, _, _ := shards(t)
+	index := filepath.Join(dir, "model.safetensors.index.json")
+	if err := errors.Join(os.Remove(index), os.Symlink("/dev/zero", index)); err != nil {
+		t.Skip("no links or no /dev/zero here:", err)
+	}
+	if _, _, err := OpenLocal(t.Context(), dir, plan.Options{}); err == nil || !strings.Contains(err.Error(), "a device, not a regular file") {
+		t.Errorf("index is /dev/zero: %v", err)
+	}
+	if _, err := OpenDF11Folder(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "a device") {
+		t.Errorf("DF11 folder: %v", err)
+	}
+	if _, err := OpenDF11File(t.Context(), index); err == nil || !strings.Contains(err.Error(), "a device") {
+		t.Errorf("DF11 file: %v", err)
+	}
+}
+
 // TestHeaders: a header may be longer than the first read, and a file that has none says why.
 func TestHeaders(t *testing.T) {
 	entry := `"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}`
 	pad := bytes.Repeat([]byte(" "), 3*safetensors.FirstRead+1)
 	long := append([]byte("{"+entry+"}"), pad...)
 	file := append([]byte{byte(len(long)), byte(len(long) >> 8), byte(len(long) >> 16), 0, 0, 0, 0, 0}, append(long, 1)...)
-	h, err := readHeader(bytes.NewReader(file), int64(len(file)))
+	h, err := readHeader(new(safetensors.Headers), bytes.NewReader(file), int64(len(file)))
 	if err != nil || len(h.Tensors) != 1 || len(h.Raw) != len(long) {
 		t.Errorf("long header: %v", err)
 	}
-	if _, err := readHeader(bytes.NewReader(file[:1000]), int64(len(file))); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := readHeader(new(safetensors.Headers), bytes.NewReader(file[:1000]), int64(len(file))); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("short file: %v", err)
 	}
 	dir := t.TempDir()

@@ -65,7 +65,11 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string, opt plan
 		ID: info.ID, Name: path.Base(info.ID), Commit: info.SHA, Private: info.Private, Gated: info.Gated,
 		PipelineTag: info.PipelineTag, LibraryName: info.LibraryName,
 	}
-	return openSource(ctx, listRepo(c, info), m, opt)
+	f, err := listRepo(c, info)
+	if err != nil {
+		return nil, nil, err
+	}
+	return openSource(ctx, f, m, opt)
 }
 
 // OpenLocal reads what a plan needs of a folder or of one .safetensors file, which is then the whole source, whatever
@@ -119,17 +123,18 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 	}
 	var card []byte
 	for _, small := range []struct {
-		path string
-		to   *[]byte
+		path  string
+		limit int64
+		to    *[]byte
 	}{
-		{survey.Index, &m.Listing.Index}, {survey.Config, &m.Listing.Config},
-		{survey.ModelIndex, &m.Listing.ModelIndex}, {CardName, &card},
+		{survey.Index, maxIndexBytes, &m.Listing.Index}, {survey.Config, maxConfigBytes, &m.Listing.Config},
+		{survey.ModelIndex, maxConfigBytes, &m.Listing.ModelIndex}, {CardName, maxConfigBytes, &card},
 	} {
 		ref, ok := s.find(small.path)
 		if !ok {
 			continue
 		}
-		if *small.to, err = s.read(ctx, ref); err != nil {
+		if *small.to, err = s.read(ctx, ref, small.limit); err != nil {
 			return fmt.Errorf("read %s: %w", small.path, err)
 		}
 	}

@@ -28,6 +28,9 @@ func readConfig(data []byte) (*config, error) {
 	if data == nil {
 		return c, nil
 	}
+	if err := checkJSON(ReasonConfig, "config.json", data, maxConfigItems); err != nil {
+		return nil, err
+	}
 	if err := pyjson.Unmarshal(data, &c.raw); err != nil {
 		return nil, refuse(ReasonConfig, "", "read config.json: %v", err)
 	}

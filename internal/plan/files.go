@@ -27,6 +27,9 @@ func (s fileSorter) sort() error {
 	for _, w := range s.src.Weights {
 		converted[w.Path] = true
 	}
+	if err := checkJSON(ReasonConfig, s.survey.ModelIndex, s.src.ModelIndex, maxConfigItems); err != nil {
+		return err
+	}
 	components := s.componentWeights()
 	byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }
 	for _, f := range slices.SortedFunc(slices.Values(s.src.Files), byPath) {

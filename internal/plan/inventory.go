@@ -21,6 +21,9 @@ func takeInventory(files []WeightFile) (*inventory, error) {
 	inv := &inventory{byName: map[string]int{}}
 	for i, f := range files {
 		for _, t := range f.Header.ByOffset() {
+			if err := checkDepth(t); err != nil {
+				return nil, err
+			}
 			if j, ok := inv.byName[t.Name]; ok {
 				return nil, refuse(ReasonWeights, "remove the stale file or its entries from the index",
 					"%s and %s both hold %s", files[inv.tensors[j].File].Path, f.Path, t.Name)

@@ -22,9 +22,6 @@ type Pattern struct {
 // PatternDict is an ordered pattern dict: the order of attributes is part of the format, that of patterns of config.json.
 type PatternDict []Pattern
 
-// maxPatterns bounds a pattern dict that comes from a file.
-const maxPatterns = 4096
-
 // ParsePatternDict reads a JSON object {"regex": ["attribute", …], …} in its order, and checks the regexes.
 func ParsePatternDict(data []byte) (d PatternDict, err error) {
 	if err := json.Unmarshal(data, &d); err != nil {
@@ -41,6 +38,10 @@ func (d *PatternDict) UnmarshalJSON(data []byte) error {
 	if !utf8.Valid(data) {
 		return errors.New("not UTF-8")
 	}
+	if err := pyjson.Bounded(data, maxConfigItems, maxConfigItems); err != nil {
+		return err
+	}
+	nBytes := 0
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return fmt.Errorf("want an object, got %.20s", data)
@@ -51,8 +52,9 @@ func (d *PatternDict) UnmarshalJSON(data []byte) error {
 		if err != nil {
 			return err
 		}
-		if *d = append(*d, p); len(*d) > maxPatterns {
-			return fmt.Errorf("more than %d patterns", maxPatterns)
+		*d = append(*d, p)
+		if nBytes += len(p.Regex); len(*d) > maxPatterns || nBytes > maxRegexBytes {
+			return fmt.Errorf("more than %d patterns, or %d bytes of them", maxPatterns, maxRegexBytes)
 		}
 	}
 	return d.check()

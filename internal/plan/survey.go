@@ -9,6 +9,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/pyjson"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // Survey is what file names alone tell: which small files to read before the plan, and where the weights are.
@@ -225,6 +226,9 @@ func (s *Survey) pick(names []string) ([]File, error) {
 func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
+	}
+	if err := checkJSON(ReasonWeights, s.Index, data, 2*safetensors.MaxTensors); err != nil {
+		return nil, err
 	}
 	err := pyjson.Unmarshal(data, &index)
 	if err == nil && len(index.WeightMap) == 0 {

@@ -27,6 +27,7 @@ const (
 	ErrSize         = Kind("data size does not match dtype and shape")
 	ErrOverlap      = Kind("tensors overlap")
 	ErrHole         = Kind("hole in the data")
+	ErrLimit        = Kind("over the limits of this program")
 	ErrTrailing     = Kind("data does not end where the file ends")
 )
 

@@ -6,11 +6,19 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
-// maxHeaderBytes is the official crate's limit on the length of the header JSON (docs/format.md §11).
-const maxHeaderBytes = 100_000_000
+// Limits of headers. docs/format.md §16 says why each is generous.
+const (
+	maxHeaderBytes   = 100_000_000 // the official crate's limit on one header; here all headers of a model share it
+	MaxTensors       = 200_000     // of a model
+	maxRank          = 16          // dimensions of a tensor
+	maxNameBytes     = 512         // of a tensor's name
+	maxMetadataKeys  = 4096        // of a file
+	maxMetadataBytes = 16 << 20    // of a file
+)
 
 // lengthBytes is the size of the length field in front of the header JSON (docs/format.md §11).
 const lengthBytes = 8
@@ -48,7 +56,7 @@ type Header struct {
 	Tensors  []Tensor        // in header order
 	Raw      []byte          // the header JSON exactly as stored, padding included, without the length
 
-	byName map[string]Tensor
+	byName map[string]int // index in Tensors
 }
 
 // DataStart returns the offset in the file of the first byte of tensor data.
@@ -56,8 +64,11 @@ func (h *Header) DataStart() int64 { return lengthBytes + int64(len(h.Raw)) }
 
 // Lookup finds a tensor by name.
 func (h *Header) Lookup(name string) (Tensor, bool) {
-	t, ok := h.byName[name]
-	return t, ok
+	i, ok := h.byName[name]
+	if !ok {
+		return Tensor{}, false
+	}
+	return h.Tensors[i], true
 }
 
 // ByOffset returns the tensors in the order of their data; an empty tensor comes before the tensor at the same offset.
@@ -95,6 +106,15 @@ const FirstRead = 64 << 10
 // ReadHeader reads and parses the header of a file of fileSize bytes. It reads the first FirstRead bytes, and then the rest of
 // the header if it is longer.
 func ReadHeader(r io.ReaderAt, fileSize int64) (*Header, error) {
+	return new(Headers).Read(r, fileSize)
+}
+
+// Headers counts what the headers of one model hold together, so that many files cannot take more than one may. The zero
+// value has counted nothing. It is safe for concurrent use.
+type Headers struct{ nBytes, nTensors atomic.Int64 }
+
+// Read is [ReadHeader] for one more file of the model. A header that is refused does not count.
+func (m *Headers) Read(r io.ReaderAt, fileSize int64) (*Header, error) {
 	first := make([]byte, min(fileSize, FirstRead))
 	if err := readAt(r, first, 0); err != nil {
 		return nil, err
@@ -103,14 +123,26 @@ func ReadHeader(r io.ReaderAt, fileSize int64) (*Header, error) {
 	if err != nil {
 		return nil, err
 	}
+	total := m.nBytes.Add(n)
+	h, err := m.read(r, first, total, n, fileSize)
+	if err != nil {
+		m.nBytes.Add(-n)
+	}
+	return h, err
+}
+
+// read reads the n bytes of a header, with which those of the model have total bytes.
+func (m *Headers) read(r io.ReaderAt, first []byte, total, n, fileSize int64) (*Header, error) {
+	if total > maxHeaderBytes {
+		return nil, fail(ErrLimit, "", "more than %d bytes of headers in one model", maxHeaderBytes)
+	}
 	raw := make([]byte, n)
 	if begun := copy(raw, first[lengthBytes:]); begun < len(raw) {
-		err = readAt(r, raw[begun:], int64(len(first)))
+		if err := readAt(r, raw[begun:], int64(len(first))); err != nil {
+			return nil, err
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return ParseHeader(raw, fileSize)
+	return m.parse(raw, fileSize)
 }
 
 // readAt fills p, and calls a file that is shorter than its stated size io.ErrUnexpectedEOF.
@@ -129,17 +161,23 @@ func readAt(r io.ReaderAt, p []byte, off int64) error {
 // included. The result keeps raw; the caller must not change it afterwards. The data area must be covered exactly
 // once, without holes, up to the end of the file. Every defect is a [*HeaderError].
 func ParseHeader(raw []byte, fileSize int64) (*Header, error) {
+	return new(Headers).parse(raw, fileSize)
+}
+
+func (m *Headers) parse(raw []byte, fileSize int64) (*Header, error) {
 	if !utf8.Valid(raw) {
 		return nil, fail(ErrNotUTF8, "", "")
 	}
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil, fail(ErrSyntax, "", "does not begin with {")
 	}
-	p := &parser{scanner: scanner{b: raw}, h: &Header{Raw: raw, byName: map[string]Tensor{}}}
-	if err := p.header(); err != nil {
-		return nil, err
+	p := &parser{scanner: scanner{b: raw}, h: &Header{Raw: raw, byName: map[string]int{}}, of: m}
+	err := p.header()
+	if err == nil {
+		err = p.h.checkCoverage(fileSize)
 	}
-	if err := p.h.checkCoverage(fileSize); err != nil {
+	if err != nil {
+		m.nTensors.Add(-int64(len(p.h.Tensors)))
 		return nil, err
 	}
 	return p.h, nil
@@ -163,14 +201,26 @@ func (h *Header) checkCoverage(fileSize int64) error {
 	return nil
 }
 
-// parser turns header JSON into a Header, one member at a time.
+// parser turns header JSON into a Header, one member at a time. Every limit is checked before the next value is kept.
 type parser struct {
 	scanner
-	h *Header
+	h  *Header
+	of *Headers // of the model
 }
 
 func (p *parser) header() error {
-	if _, err := p.object("", p.member); err != nil {
+	seenMetadata := false
+	err := p.object("", func(key string) error {
+		if key != metadataKey {
+			return p.member(key)
+		}
+		if seenMetadata {
+			return fail(ErrDuplicate, key, "%s", quote(key))
+		}
+		seenMetadata = true
+		return p.metadata()
+	})
+	if err != nil {
 		return err
 	}
 	p.space()
@@ -180,56 +230,90 @@ func (p *parser) header() error {
 	return nil
 }
 
-func (p *parser) member(key string) error {
-	if key == metadataKey {
-		return p.metadata()
+// member reads the tensor of a key, which stands for it only if it is new and within the limits.
+func (p *parser) member(name string) error {
+	if _, twice := p.h.byName[name]; twice {
+		return fail(ErrDuplicate, name, "%s", quote(name))
 	}
-	t, err := p.tensor(key)
+	if len(name) > maxNameBytes {
+		return fail(ErrLimit, name, "a name of more than %d bytes", maxNameBytes)
+	}
+	t, err := p.tensor(name)
 	if err != nil {
 		return err
 	}
-	p.h.byName[key] = t
+	p.h.byName[name] = len(p.h.Tensors)
 	p.h.Tensors = append(p.h.Tensors, t)
+	if p.of.nTensors.Add(1) > MaxTensors {
+		return fail(ErrLimit, "", "more than %d tensors in one model", MaxTensors)
+	}
 	return nil
 }
 
 func (p *parser) metadata() error {
-	_, err := p.object(metadataKey, func(key string) error {
+	seen, nBytes := map[string]bool{}, 0
+	return p.object(metadataKey, func(key string) error {
+		if seen[key] {
+			return fail(ErrDuplicate, metadataKey, "%s", quote(key))
+		}
+		seen[key] = true
 		value, err := p.str(metadataKey)
+		if err != nil {
+			return err
+		}
+		if nBytes += len(key) + len(value); nBytes > maxMetadataBytes || len(seen) > maxMetadataKeys {
+			return fail(ErrLimit, metadataKey, "more than %d keys or %d bytes", maxMetadataKeys, maxMetadataBytes)
+		}
 		p.h.Metadata = append(p.h.Metadata, MetadataEntry{key, value})
-		return err
+		return nil
 	})
-	return err
 }
+
+// tensorMembers are the members of a tensor's object.
+var tensorMembers = [...]string{"dtype", "shape", "data_offsets"}
 
 // tensor reads one tensor's object and checks it by itself.
 func (p *parser) tensor(name string) (Tensor, error) {
 	t := Tensor{Name: name}
 	var offsets []int64
-	keys, err := p.object(name, func(key string) (err error) {
+	var seen [len(tensorMembers)]bool
+	err := p.object(name, func(key string) (err error) {
+		i := slices.Index(tensorMembers[:], key)
+		if i < 0 {
+			return fail(ErrUnknown, name, "%s", quote(key))
+		}
+		if seen[i] {
+			return fail(ErrDuplicate, name, "%s", quote(key))
+		}
+		seen[i] = true
 		switch key {
 		case "dtype":
-			var d string
-			d, err = p.str(name)
-			t.DType = DType(d)
+			t.DType, err = p.dtype(name)
 		case "shape":
 			t.Shape, err = p.numbers(name)
-		case "data_offsets":
-			offsets, err = p.numbers(name)
 		default:
-			err = fail(ErrUnknown, name, "%s", quote(key))
+			offsets, err = p.numbers(name)
 		}
 		return err
 	})
 	if err != nil {
 		return Tensor{}, err
 	}
-	for _, key := range []string{"dtype", "shape", "data_offsets"} {
-		if !keys[key] {
+	for i, key := range tensorMembers {
+		if !seen[i] {
 			return Tensor{}, fail(ErrMissing, name, "%s", key)
 		}
 	}
 	return t, t.setOffsets(offsets)
+}
+
+// dtype reads the name of a type. That of a known type is shared by all its tensors.
+func (p *parser) dtype(tensor string) (DType, error) {
+	d, err := p.str(tensor)
+	if i := DType(d).rank(); i >= 0 {
+		return dtypes[i].name, err
+	}
+	return DType(d), err
 }
 
 // setOffsets stores the offsets after checking them against dtype and shape.

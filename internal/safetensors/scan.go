@@ -1,7 +1,6 @@
 package safetensors
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -63,19 +62,14 @@ func (s *scanner) list(begin, end byte, tensor string, item func() error) error 
 	}
 }
 
-// object reads `{"key": value, …}`; member is called with the scanner standing at each value. It gives the keys, none of
-// which may come twice.
-func (s *scanner) object(tensor string, member func(key string) error) (keys map[string]bool, err error) {
-	keys = map[string]bool{}
-	return keys, s.list('{', '}', tensor, func() error {
+// object reads `{"key": value, …}`; member is called with the scanner standing at each value, and sees to it that no key
+// comes twice.
+func (s *scanner) object(tensor string, member func(key string) error) error {
+	return s.list('{', '}', tensor, func() error {
 		key, err := s.str(tensor)
 		if err != nil {
 			return err
 		}
-		if keys[key] {
-			return fail(ErrDuplicate, cmp.Or(tensor, key), "%s", quote(key))
-		}
-		keys[key] = true
 		if err := s.expect(':', tensor); err != nil {
 			return err
 		}
@@ -83,14 +77,19 @@ func (s *scanner) object(tensor string, member func(key string) error) (keys map
 	})
 }
 
-// numbers reads `[1, 2, …]`, each number an integer from 0 to 2^63-1.
+// numbers reads `[1, 2, …]`, each number an integer from 0 to 2^63-1. There are never more than a tensor has dimensions.
 func (s *scanner) numbers(tensor string) ([]int64, error) {
-	list := []int64{}
-	return list, s.list('[', ']', tensor, func() error {
+	var few [maxRank]int64
+	list := few[:0]
+	err := s.list('[', ']', tensor, func() error {
+		if len(list) == maxRank {
+			return fail(ErrLimit, tensor, "more than %d dimensions", maxRank)
+		}
 		n, err := s.number(tensor)
 		list = append(list, n)
 		return err
 	})
+	return append([]int64{}, list...), err
 }
 
 func (s *scanner) number(tensor string) (int64, error) {
@@ -113,7 +112,7 @@ func (s *scanner) number(tensor string) (int64, error) {
 	return n, nil
 }
 
-// str reads a JSON string. Raw control characters and unpaired surrogates are errors, so that every name has exactly one
+// str reads a JSON string, which is never longer than the longest that metadata may have. Raw control characters and unpaired surrogates are errors, so that every name has exactly one
 // meaning.
 func (s *scanner) str(tensor string) (string, error) {
 	if err := s.expect('"', tensor); err != nil {
@@ -128,6 +127,8 @@ func (s *scanner) str(tensor string) (string, error) {
 			return string(s.text), nil
 		case c < 0x20:
 			return "", s.syntax(tensor, "control character in a string")
+		case len(s.text) > maxMetadataBytes:
+			return "", fail(ErrLimit, tensor, "a string of more than %d bytes", maxMetadataBytes)
 		case c != '\\':
 			s.text = append(s.text, c)
 		default:

@@ -18,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/smallfile"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
@@ -146,7 +147,7 @@ func (f *Folder) list() (map[string]string, error) {
 }
 
 func (f *Folder) read(_ context.Context, name string) ([]byte, error) {
-	return os.ReadFile(f.Path(name))
+	return smallfile.Read(f.Path(name), maxJournalBytes)
 }
 
 // Path is where a file of the result lies.
@@ -156,7 +157,7 @@ func (f *Folder) Path(name string) string { return filepath.Join(f.dir, filepath
 // conversion, unless the source has changed since. Outputs that are gone or differ from what it says are not in it.
 func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, error) {
 	l := ledger.New(f.owner.Digest, f.part, f.Stays)
-	journal, err := os.ReadFile(f.journal())
+	journal, err := smallfile.Read(f.journal(), maxJournalBytes)
 	if err == nil {
 		err = l.Read(journal)
 	} else if errors.Is(err, fs.ErrNotExist) {
@@ -178,7 +179,7 @@ func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, er
 
 // sum hashes a finished file of the folder; "" if it is not there as it should be.
 func (f *Folder) sum(ctx context.Context, name string, size int64) string {
-	file, err := os.Open(f.Path(name))
+	file, err := smallfile.Open(f.Path(name))
 	if err != nil {
 		return ""
 	}

@@ -1,0 +1,25 @@
+// Package alloc bounds, in tests, how much memory code may allocate for an input. It looks at no clock, so that a busy
+// machine changes nothing.
+package alloc
+
+import (
+	"runtime"
+	"testing"
+)
+
+// Bytes gives how many bytes f allocates, freed ones included. Nothing else may run meanwhile.
+func Bytes(f func()) int64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return int64(after.TotalAlloc - before.TotalAlloc)
+}
+
+// Within fails the test if f allocates more than limit bytes.
+func Within(tb testing.TB, limit int64, f func()) {
+	tb.Helper()
+	if n := Bytes(f); n > limit {
+		tb.Errorf("%d bytes allocated, at most %d were expected", n, limit)
+	}
+}

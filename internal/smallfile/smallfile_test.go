@@ -1,0 +1,74 @@
+package smallfile_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/alloc"
+	"github.com/df11-convert/df11-convert/internal/smallfile"
+)
+
+// TestReadEndsAtTheLimit: neither a large file nor an endless one costs more than the limit.
+func TestReadEndsAtTheLimit(t *testing.T) {
+	const limit = 1000
+	dir := t.TempDir()
+	for size, ok := range map[int64]bool{0: true, limit: true, limit + 1: false, 1 << 40: false} {
+		path := filepath.Join(dir, "file")
+		if err := errors.Join(os.WriteFile(path, nil, 0o666), os.Truncate(path, size)); err != nil {
+			if size > 1<<30 {
+				continue // a file system without files of this size
+			}
+			t.Fatal(err)
+		}
+		for name, read := range map[string]func(string, int64) ([]byte, error){"Read": smallfile.Read, "ReadInput": smallfile.ReadInput} {
+			alloc.Within(t, 64<<10, func() {
+				b, err := read(path, limit)
+				var large *smallfile.TooLargeError
+				if ok && (err != nil || int64(len(b)) != size) || !ok && !errors.As(err, &large) {
+					t.Errorf("%s of %d bytes: %d bytes, %v", name, size, len(b), err)
+				}
+			})
+		}
+	}
+	if _, err := os.Stat("/dev/zero"); err == nil {
+		var large *smallfile.TooLargeError
+		alloc.Within(t, 64<<10, func() {
+			if _, err := smallfile.ReadInput("/dev/zero", limit); !errors.As(err, &large) {
+				t.Error(err)
+			}
+		})
+		if _, err := smallfile.Read("/dev/zero", limit); err == nil || !strings.Contains(err.Error(), "a device") {
+			t.Error(err)
+		}
+	}
+	if _, err := smallfile.Read(dir, limit); err == nil || !strings.Contains(err.Error(), "a folder") {
+		t.Error(err)
+	}
+}
+
+// TestReadInputTakesPipes: a shell hands over <(command) as a pipe.
+func TestReadInputTakesPipes(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	path := fmt.Sprintf("/dev/fd/%d", r.Fd())
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("no /dev/fd here:", err)
+	}
+	if _, err := w.WriteString("{}"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if b, err := smallfile.ReadInput(path, 10); err != nil || string(b) != "{}" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if _, err := smallfile.Read(path, 10); err == nil || !strings.Contains(err.Error(), "a pipe") {
+		t.Error(err)
+	}
+}
