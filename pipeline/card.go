@@ -51,12 +51,22 @@ func (r *result) component() string {
 	return ""
 }
 
-// validateCard asks the Hub about the front matter before any work: a commit with a bad one would fail at the end.
-func (c *conversion) validateCard(ctx context.Context) error {
-	draft, err := c.result().card(&metadata.Manifest{}, &Report{})
-	if err != nil {
-		return err
+// draft makes card and config.json before any work, as far as they do not depend on it: a source that they can't be made of
+// would fail at the end.
+func (c *conversion) draft() (card []byte, err error) {
+	r := c.result()
+	config, err := r.config()
+	if err == nil {
+		err = lintConfig(config, c.Plan)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return r.card(&metadata.Manifest{}, &Report{})
+}
+
+// validateCard asks the Hub about the front matter before any work: a commit with a bad one would fail at the end.
+func (c *conversion) validateCard(ctx context.Context, draft []byte) error {
 	warnings, err := c.Push.Hub.ValidateCard(ctx, draft)
 	if err != nil {
 		return fmt.Errorf("model card: %w", err)

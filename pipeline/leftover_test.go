@@ -1,13 +1,18 @@
 package pipeline_test
 
 import (
+	"context"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -58,4 +63,52 @@ func TestLeftoversKeepToTheDisk(t *testing.T) {
 		t.Errorf("%d bytes on disk, %d are allowed", n, disk)
 	}
 	sameFiles(t, w.target(), want)
+}
+
+// TestUploadsCountOnSuccess: bytes that could not be uploaded do not count as progress.
+func TestUploadsCountOnSuccess(t *testing.T) {
+	w, counters := newWorld(t, small()), &progress.Counters{}
+	w.Inject(hubtest.Fault{Method: "POST", Path: "*/preupload/*", Times: always, Action: hubtest.Error(403, "", "no")})
+	_, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Progress = counters })
+	if n := counters.Uploaded.Load(); err == nil || n > 0 {
+		t.Errorf("%d bytes count as uploaded (%v)", n, err)
+	}
+}
+
+// TestSpoolsAreClosedWithoutAJournal: a run that has taken up spools and cannot write its journal then closes them.
+func TestSpoolsAreClosedWithoutAJournal(t *testing.T) {
+	m := severalTensors(hubtest.OrderModel)
+	base := newWorld(t, m)
+	base.mustConvert(t, onDisk)
+	w := newWorld(t, m)
+	work := w.killed(t, base.Count("GET", "/repos/*")*4/10, onDisk)
+	if spools, _ := filepath.Glob(filepath.Join(work, ".df11-convert", "spool-*")); len(spools) == 0 {
+		t.Fatal("no spool was kept")
+	}
+	_, err := w.convert(t.Context(), t, work, onDisk, func(o *pipeline.Options) {
+		o.Log = slog.New(logHook(func(r slog.Record) {
+			if r.Message == "spool taken up" { // nothing can take the place of a folder that holds something
+				_ = os.Remove(filepath.Join(work, journalFile))
+				_ = os.MkdirAll(filepath.Join(work, journalFile, "x"), 0o777)
+			}
+		}))
+	})
+	if err == nil || !strings.Contains(err.Error(), filepath.Base(journalFile)) {
+		t.Fatalf("the journal was written: %v", err)
+	}
+	if n := openFiles(t, work); n > 0 {
+		t.Errorf("%d files are open", n)
+	}
+}
+
+// logHook is a log handler that calls a function with every record.
+type logHook func(slog.Record)
+
+func (h logHook) Enabled(context.Context, slog.Level) bool { return true }
+func (h logHook) WithAttrs([]slog.Attr) slog.Handler       { return h }
+func (h logHook) WithGroup(string) slog.Handler            { return h }
+
+func (h logHook) Handle(_ context.Context, r slog.Record) error {
+	h(r)
+	return nil
 }

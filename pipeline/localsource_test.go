@@ -6,9 +6,11 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -96,5 +98,39 @@ func TestLocalSourceChangedMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		sameFolder(t, out, want)
+	}
+}
+
+// TestWhatFailsAtTheEndFailsAtTheBeginning: a source of which card or config.json can't be made is refused before any output is.
+func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
+	t.Parallel()
+	config := string(small().Files()["config.json"])
+	for name, tt := range map[string]struct{ file, content string }{
+		"front matter without an end": {"README.md", "---\nlicense: [\n---\n"},
+		"front matter of a list":      {"README.md", "---\n- a\n---\n"},
+		"front matter not UTF-8":      {"README.md", "---\nlicense: \xff\n---\n"},
+		"a config twice":              {"config.json", config + config},
+		"a config with a comma":       {"config.json", strings.Replace(config, "{", "{,", 1)},
+		"a quantized config":          {"config.json", strings.Replace(config, "{", `{"quantization_config": {"bits": 4},`, 1)},
+		"a config of DF11":            {"config.json", strings.Replace(config, "{", `{"dfloat11_config": null,`, 1)},
+		"a config with a key twice":   {"config.json", strings.Replace(config, "{", `{"dtype": "x", "dtype": "y",`, 1)},
+		"a config not UTF-8":          {"config.json", strings.Replace(config, "{", "{\"x\": \"\xff\",", 1)},
+	} {
+		dir, log := writeModel(t, small()), newOutputLog()
+		writeFile(t, filepath.Join(dir, tt.file), []byte(tt.content))
+		src, known, err := model.OpenLocal(t.Context(), dir, plan.Options{})
+		if err != nil {
+			continue
+		}
+		p, err := plan.New(known.Listing, plan.Options{})
+		if err != nil {
+			continue
+		}
+		_, err = pipeline.Run(t.Context(), pipeline.Options{
+			Source: src, Model: known, Plan: p, OutDir: t.TempDir(), Version: "test", Log: slog.New(log),
+		})
+		if made := log.take(); err != nil && len(made) > 0 {
+			t.Errorf("%s: %v only after %d outputs were made", name, err, len(made))
+		}
 	}
 }

@@ -58,8 +58,12 @@ func (c *conversion) open(ctx context.Context, owner target.Owner) error {
 	if c.ledger, err = c.folder.Ledger(ctx, unchanged); err != nil {
 		return err
 	}
+	card, err := c.draft()
+	if err != nil {
+		return err
+	}
 	if c.Push != nil {
-		if err := c.openRepo(ctx, owner); err != nil {
+		if err := c.openRepo(ctx, owner, card); err != nil {
 			return err
 		}
 	}
@@ -70,7 +74,7 @@ func (c *conversion) open(ctx context.Context, owner target.Owner) error {
 }
 
 // openRepo opens the target repo and counts as done what earlier runs, on whatever machine, have published there.
-func (c *conversion) openRepo(ctx context.Context, owner target.Owner) (err error) {
+func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []byte) (err error) {
 	if c.repo, err = target.OpenRepo(ctx, *c.Push, owner, c.journalName(), c.Model, c.Source); err != nil {
 		return err
 	}
@@ -88,7 +92,7 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner) (err erro
 			return err
 		}
 	}
-	return c.validateCard(ctx)
+	return c.validateCard(ctx, card)
 }
 
 // adoptParts counts as done what all parts have published, and makes sure that none is missing.

@@ -350,8 +350,7 @@ func (r *race) pure(all map[string]known, takeover bool, script string) {
 // judge checks how the runs have ended, and that main can be finished by who owns it.
 func (r *race) judge(all map[string]known, refresh bool, script string) {
 	r.t.Helper()
-	head := r.srv.Commits(r.repo, "main")[0]
-	winners := 0
+	head, winners := r.srv.Commits(r.repo, "main")[0], 0
 	for i, x := range r.racers {
 		taken, conflict := (*target.TakenError)(nil), (*target.ConflictError)(nil)
 		switch {
@@ -372,11 +371,9 @@ func (r *race) judge(all map[string]known, refresh bool, script string) {
 			r.t.Errorf("%s: run %c: %v", script, 'a'+i, x.err)
 		}
 	}
-	killed := strings.ContainsAny(script, "123456789")
-	if winners == 0 && !killed {
+	if killed := strings.ContainsAny(script, "123456789"); winners == 0 && !killed {
 		r.t.Errorf("%s: nobody has published", script)
-	}
-	if !killed || winners > 0 || refresh {
+	} else if winners > 0 || refresh {
 		return
 	}
 	r.srv.ClearFaults()

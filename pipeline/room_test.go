@@ -1,0 +1,36 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/spool"
+)
+
+// TestRoomIsGivenBackOnce: every output gives back what was taken for it and no more, whether it is new or left over from an
+// earlier run, whether there was room for it among outputs, among spools, or nowhere.
+func TestRoomIsGivenBackOnce(t *testing.T) {
+	leftovers := []ledger.Output{
+		{Path: "among outputs", Size: 60, Place: ledger.Place{Here: true}},
+		{Path: "among spools", Size: 70, Place: ledger.Place{Here: true}},
+		{Path: "nowhere", Size: 90, Place: ledger.Place{Here: true}},
+		{Path: "not here", Size: 10, Place: ledger.Place{Uploaded: true}},
+	}
+	spools := spool.NewBudget("disk", 100)
+	r := newOutRoom(false, 100, spools, leftovers)
+	must(t, r.acquire(t.Context(), 40)) // for a new one
+	for _, b := range []*spool.Budget{r.budget, spools} {
+		if b.TryAcquire(100) {
+			t.Error("a leftover takes no room")
+		}
+	}
+	r.uploaded(ledger.Output{Path: "new", Size: 40})
+	for _, o := range leftovers[:3] {
+		r.uploaded(o)
+	}
+	for _, b := range []*spool.Budget{r.budget, spools} { // a semaphore panics if it gets back more than it gave
+		if !b.TryAcquire(100) || b.TryAcquire(1) {
+			t.Error("not what was taken is given back")
+		}
+	}
+}
