@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -145,8 +143,8 @@ func (c *conversion) sourceUnchanged(ctx context.Context, m *metadata.Manifest) 
 	for i, w := range known.Listing.Weights {
 		if known.SHA256[i] == "" { // the other target may have asked before
 			var err error
-			if known.SHA256[i], err = sumLocal(ctx, c.Source, i, w.Path, w.Size); err != nil {
-				return false, err
+			if known.SHA256[i], err = proof.SourceSum(ctx, c.Source, i, w.Size); err != nil {
+				return false, fmt.Errorf("source file %s: %w", w.Path, err)
 			}
 		}
 		same := func(f metadata.SourceFile) bool { return f.Path == w.Path && f.SHA256 == known.SHA256[i] }
@@ -156,15 +154,6 @@ func (c *conversion) sourceUnchanged(ctx context.Context, m *metadata.Manifest) 
 	}
 	c.Model = &known
 	return true, nil
-}
-
-// sumLocal gives the sha256 of weight file i of a local source.
-func sumLocal(ctx context.Context, src model.Source, i int, path string, size int64) (string, error) {
-	sum, err := streams.SHA256(ctx, io.NewSectionReader(src.Local(i), 0, size))
-	if err != nil {
-		return "", fmt.Errorf("source file %s: %w", path, err)
-	}
-	return sum, nil
 }
 
 // freeBuffers lets go what the Hub clients have made to fetch ahead: stages that follow one another share the memory.

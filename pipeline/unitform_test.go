@@ -14,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // editHeader replaces a piece of a safetensors header by another one. The data stay as they are.
@@ -90,7 +91,7 @@ func TestWrongForm(t *testing.T) {
 			defer d.Close()
 			_, err = describe.DF11(t.Context(), d, 0)
 			namesTensor(t, "inspect", err, name, tt.tensor)
-			_, err = proof.Decode(t.Context(), proof.DecodeOptions{DF11: d, OutDir: t.TempDir(), Workers: 1})
+			_, err = pipeline.Decode(t.Context(), pipeline.DecodeOptions{DF11: d, OutDir: t.TempDir(), Workers: 1})
 			namesTensor(t, "decode", err, name, tt.tensor)
 		})
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/progress"
-	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 type decodeFlags struct {
@@ -52,7 +52,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 		return err
 	}
 	defer d.Close()
-	opt := proof.DecodeOptions{DF11: d, OutDir: f.out, Force: f.force, Workers: f.shares.workers, Progress: new(progress.Counters)}
+	opt := pipeline.DecodeOptions{DF11: d, OutDir: f.out, Force: f.force, Workers: f.shares.workers, Progress: new(progress.Counters)}
 	if f.against != "" || d.Manifest == nil {
 		src, err := f.openOriginal(ctx, u, d)
 		if err != nil {
@@ -62,7 +62,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 		opt.Source, opt.Model, opt.Plan = src.source, src.model, src.plan
 	}
 	stop := u.watch(opt.Progress)
-	report, err := proof.Decode(ctx, opt)
+	report, err := pipeline.Decode(ctx, opt)
 	stop()
 	u.kept = opt.Progress.Outputs.Load() > 0
 	if err != nil {
@@ -71,7 +71,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 	return u.result(report, func(w io.Writer) { printDecodeReport(w, report) })
 }
 
-func printDecodeReport(w io.Writer, r *proof.DecodeReport) {
+func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {
 	fmt.Fprintf(w, "%d files with %s in %s", r.Files, human.Bytes(r.Bytes), r.Folder)
 	if r.There > 0 {
 		fmt.Fprintf(w, ", %d of them were there already", r.There)

@@ -77,7 +77,7 @@ var kindHints = []struct {
 	{as[*model.SourceError], "the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
 	{as[*pipeline.StrictError], "without --strict such units stay in BF16; plan and card say so"},
 	{as[*target.OwnInputError], "choose a folder outside of it with -o"},
-	{func(err error) bool { return errors.Is(err, proof.ErrNoManifest) || errors.Is(err, proof.ErrNoSum) }, "name the original with --against"},
+	{func(err error) bool { return errors.Is(err, proof.ErrNoManifest) || errors.Is(err, pipeline.ErrNoSum) }, "name the original with --against"},
 	{as[*proof.LeftOutError], "verify --level full compares all that was kept with the original"},
 	{as[*exactf32.InexactError], "convert the model to BF16 yourself first, if rounding is what you want"},
 }

@@ -109,6 +109,15 @@ func IsWeightName(p string) bool {
 	return safePath(p) && !strings.HasPrefix(p, ".") && !strings.Contains(p, "/.") && path.Ext(p) == ".safetensors"
 }
 
+// ShardOf says whether a path is that of one of several weight files, and gives what they all begin with.
+func ShardOf(p string) (stem string, ok bool) {
+	at := isShard.FindStringIndex(p)
+	if at == nil {
+		return "", false
+	}
+	return p[:at[0]], true
+}
+
 // plainWeight matches the weights and indexes that transformers or diffusers loads by default: no fp16, no other format.
 var plainWeight = regexp.MustCompile(`^(model|diffusion_pytorch_model)((-\d+-of-\d+)?\.safetensors|\.safetensors\.index\.json)$`)
 

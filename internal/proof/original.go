@@ -42,8 +42,9 @@ func sourcePlace(d *model.DF11) (weightFile, component string) {
 	}
 	files := d.Manifest.Source.Files
 	dir, base := path.Dir(files[0].Path), path.Base(files[0].Path)
+	_, shard := plan.ShardOf(base)
 	usual := base == "model.safetensors" || base == "diffusion_pytorch_model.safetensors"
-	if len(files) == 1 && !usual && !shardName.MatchString(base) {
+	if len(files) == 1 && !usual && !shard {
 		return files[0].Path, ""
 	}
 	if layout := plan.Layout(d.Layout()); dir != "." && (layout == plan.Diffusers || layout == plan.DiffusersSingle) {

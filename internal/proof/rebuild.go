@@ -60,15 +60,15 @@ func (r *Rebuilder) Prove(ctx context.Context, path string, h *safetensors.Heade
 	if want == "" {
 		return fmt.Errorf("rebuild %s: no sha256 to compare with", path)
 	}
-	if err := r.file(ctx, h, io.Discard, want); err != nil {
+	if err := r.Write(ctx, h, io.Discard, want); err != nil {
 		return fmt.Errorf("rebuild %s: %w", path, err)
 	}
 	return nil
 }
 
-// file writes the source file with the given header, and compares the sha256 of what it wrote with want. If that is "", the
+// Write writes the source file with the given header, and compares the sha256 of what it wrote with want. If that is "", the
 // sha256 is not known and nothing is compared.
-func (r *Rebuilder) file(ctx context.Context, h *safetensors.Header, w io.Writer, want string) error {
+func (r *Rebuilder) Write(ctx context.Context, h *safetensors.Header, w io.Writer, want string) error {
 	sum := sha256.New()
 	w = io.MultiWriter(w, sum)
 	length := binary.LittleEndian.AppendUint64(nil, uint64(len(h.Raw)))

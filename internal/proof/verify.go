@@ -125,15 +125,15 @@ func (v *verification) again(ctx context.Context, compare func(context.Context) 
 
 // rebuild writes every original weight file again, to a hash, and compares its sha256 with the published one.
 func (v *verification) rebuild(ctx context.Context) error {
-	if len(v.Plan.Dropped) > 0 {
-		return leftOut(v.Plan.Dropped)
+	if err := CheckKept(v.Plan); err != nil {
+		return err
 	}
 	r := NewRebuilder(v.DF11, v.outputs, v.Workers)
 	for i, w := range v.Model.Listing.Weights {
 		want := v.Model.SHA256[i]
 		if want == "" {
 			var err error
-			if want, err = sourceSum(ctx, v.Source, i, w.Size); err != nil {
+			if want, err = SourceSum(ctx, v.Source, i, w.Size); err != nil {
 				return err
 			}
 		}
@@ -146,8 +146,9 @@ func (v *verification) rebuild(ctx context.Context) error {
 	return nil
 }
 
-// sourceSum hashes a weight file of the original. It is for files without a published sha256, such as local files.
-func sourceSum(ctx context.Context, src model.Source, file int, size int64) (string, error) {
+// SourceSum gives the sha256 of a weight file of the original, which it reads. It is for files without a published sha256, such
+// as local files.
+func SourceSum(ctx context.Context, src model.Source, file int, size int64) (string, error) {
 	r, err := src.Stream(ctx, file, 0, size)
 	if err != nil {
 		return "", err

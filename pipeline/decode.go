@@ -1,7 +1,6 @@
-package proof
+package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
-	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
@@ -73,7 +71,7 @@ func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 }
 
 // decode writes the files that are not there, and the index.
-func (o *DecodeOptions) decode(ctx context.Context, r *Rebuilder, original *model.Model, out *target.Decoded) (*DecodeReport, error) {
+func (o *DecodeOptions) decode(ctx context.Context, r *proof.Rebuilder, original *model.Model, out *target.Decoded) (*DecodeReport, error) {
 	files := original.Listing.Weights
 	report := &DecodeReport{Model: o.DF11.Name, Folder: o.OutDir, Consulted: o.Model != nil}
 	index := indexOf(files)
@@ -114,9 +112,9 @@ func (o *DecodeOptions) open(ctx context.Context, original *model.Model) (*targe
 		if o.Source == nil {
 			return nil, fmt.Errorf("%s: %w", f.Path, ErrNoSum)
 		}
-		sum, err := sourceSum(ctx, o.Source, i, f.Size)
+		sum, err := proof.SourceSum(ctx, o.Source, i, f.Size)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("source file %s: %w", f.Path, err)
 		}
 		files[i].SHA256, original.SHA256[i] = sum, sum
 	}
@@ -143,110 +141,30 @@ func checkNames(files []plan.WeightFile) error {
 	return nil
 }
 
-// LeftOutError says that the original can't be rebuilt, since the model was made of a part of it: the other tensors of a
-// checkpoint that holds several models were left out on purpose.
-type LeftOutError struct {
-	Tensors int
-	First   string
-}
-
-func (e *LeftOutError) Error() string {
-	if e.Tensors == 1 {
-		return fmt.Sprintf("the original cannot be rebuilt: its tensor %s was left out", e.First)
-	}
-	return fmt.Sprintf("the original cannot be rebuilt: %d of its tensors were left out, such as %s", e.Tensors, e.First)
-}
-
-func leftOut(ts []plan.Tensor) error { return &LeftOutError{len(ts), ts[0].Source} }
-
-// ErrNoManifest says that a DF11 model can't be decoded by itself.
-var ErrNoManifest = errors.New("the model has no manifest, so the headers of the original files are not known")
-
 // ErrNoSum says that nothing tells whether a decoded file would be right.
 var ErrNoSum = errors.New("the manifest has no sha256 of the original file")
 
 // original is the model whose weight files are written, with a Rebuilder that knows where their bytes are.
-func (o *DecodeOptions) original() (*model.Model, *Rebuilder, error) {
+func (o *DecodeOptions) original() (*model.Model, *proof.Rebuilder, error) {
 	if o.Model == nil {
-		return o.originalOfManifest()
+		return proof.OriginalOfManifest(o.DF11, o.Workers)
 	}
-	if len(o.Plan.Dropped) > 0 {
-		return nil, nil, leftOut(o.Plan.Dropped)
+	if err := proof.CheckKept(o.Plan); err != nil {
+		return nil, nil, err
 	}
 	original := *o.Model // to which sums are added
 	original.SHA256 = slices.Clone(o.Model.SHA256)
-	return &original, NewRebuilder(o.DF11, spans.Outputs(o.Plan), o.Workers), nil
-}
-
-// originalOfManifest is the original as far as the manifest describes it: the headers and sums of its weight files.
-func (o *DecodeOptions) originalOfManifest() (*model.Model, *Rebuilder, error) {
-	m := o.DF11.Manifest
-	if m == nil {
-		return nil, nil, ErrNoManifest
-	}
-	if len(m.Dropped) > 0 {
-		return nil, nil, &LeftOutError{len(m.Dropped), m.Dropped[0]}
-	}
-	original := &model.Model{}
-	for _, f := range m.Source.Files {
-		if f.Header == "" {
-			return nil, nil, model.Invalidf(metadata.ManifestName, "no header of the original's %q", f.Path)
-		}
-		h, err := safetensors.ParseHeader([]byte(f.Header), f.Size)
-		if err != nil {
-			return nil, nil, model.Invalidf(metadata.ManifestName, "header of %s: %v", f.Path, err)
-		}
-		w := plan.WeightFile{File: plan.File{Path: f.Path, Size: f.Size}, Header: h}
-		original.Listing.Weights, original.SHA256 = append(original.Listing.Weights, w), append(original.SHA256, f.SHA256)
-	}
-	r := NewRebuilder(o.DF11, nil, o.Workers)
-	r.placeByManifest(m, original.Listing.Weights)
-	return original, r, nil
-}
-
-// placeByManifest finds the places of the original files' tensors by the manifest alone.
-func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []plan.WeightFile) {
-	stored := map[string]string{} // source name → output name, where they differ
-	for _, x := range m.Renamed {
-		stored[x.Source] = x.Name
-	}
-	for _, a := range m.Aliases {
-		stored[a.Name] = a.Of
-	}
-	inUnits := unitPlaces(m)
-	for _, f := range files {
-		for _, t := range f.Header.Tensors {
-			name := cmp.Or(stored[t.Name], t.Name)
-			p, inUnit := inUnits[name]
-			s, plain := r.model.Tensor(name)
-			p.name = name
-			p.widen = t.DType == safetensors.F32 && (inUnit || plain && s.DType == safetensors.BF16)
-			r.places[t.Name] = p
-		}
-	}
-}
-
-// unitPlaces gives the places of all weights in units, by output name.
-func unitPlaces(m *metadata.Manifest) map[string]place {
-	places := map[string]place{}
-	for _, x := range m.Units {
-		u := &spans.Unit{Unit: plan.Unit{Path: x.Path}}
-		for _, t := range x.Tensors {
-			places[t.Name] = place{unit: u, elem: u.NElems(), name: t.Name}
-			u.Attrs = append(u.Attrs, plan.Tensor{Name: t.Name, Shape: t.Shape})
-		}
-	}
-	return places
+	return &original, proof.NewRebuilder(o.DF11, spans.Outputs(o.Plan), o.Workers), nil
 }
 
 // write writes one file under a temporary name and checks its sha256 before it gets its own.
-func (o *DecodeOptions) write(ctx context.Context, r *Rebuilder, out *target.Decoded, f plan.WeightFile, want string) error {
+func (o *DecodeOptions) write(ctx context.Context, r *proof.Rebuilder, out *target.Decoded, f plan.WeightFile, want string) error {
 	w, err := out.Create(f.Path, f.Size)
 	if err != nil {
 		return err
 	}
 	defer w.Cleanup()
-	if err := r.file(ctx, f.Header, io.MultiWriter(w, countWriter{o.Progress}), want); err != nil {
+	if err := r.Write(ctx, f.Header, io.MultiWriter(w, countWriter{o.Progress}), want); err != nil {
 		return err
 	}
 	return w.Commit(f.Size)

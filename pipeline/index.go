@@ -1,4 +1,4 @@
-package proof
+package pipeline
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -23,12 +22,9 @@ type index struct {
 	data []byte
 }
 
-// shardName matches the name of one of several weight files.
-var shardName = regexp.MustCompile(`^(.*)-\d{5}-of-\d{5}\.safetensors$`)
-
 func indexOf(files []plan.WeightFile) (x index) {
-	m := shardName.FindStringSubmatch(files[0].Path)
-	if len(files) < 2 || m == nil {
+	stem, shard := plan.ShardOf(files[0].Path)
+	if len(files) < 2 || !shard {
 		return x
 	}
 	var list []metadata.IndexFile
@@ -41,7 +37,7 @@ func indexOf(files []plan.WeightFile) (x index) {
 		}
 		list = append(list, one)
 	}
-	return index{m[1] + ".safetensors.index.json", metadata.RemainderIndex(list, total)}
+	return index{stem + ".safetensors.index.json", metadata.RemainderIndex(list, total)}
 }
 
 // there reports whether the folder has an index, and whether that says the same.
