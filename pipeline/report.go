@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"time"
-
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -91,11 +89,11 @@ func (c *conversion) partReport() *Report {
 
 // Traffic is what one side's Hub was asked for in this run.
 type Traffic struct {
-	Requests int64         `json:"requests"`
-	Retries  int64         `json:"retries"`
-	Waited   time.Duration `json:"waited_ns"` // because a Hub asked for it, or after errors
-	BytesIn  int64         `json:"bytes_in"`
-	BytesOut int64         `json:"bytes_out"`
+	Requests int64   `json:"requests"`
+	Retries  int64   `json:"retries"`
+	Waited   float64 `json:"waited_seconds"` // because a Hub asked for it, or after errors
+	BytesIn  int64   `json:"bytes_in"`
+	BytesOut int64   `json:"bytes_out"`
 }
 
 // traffic is what the clients were asked for since an earlier reading of their counters; nil is their beginning.
@@ -113,7 +111,7 @@ func (o *Options) traffic(before map[string]Traffic) map[string]Traffic {
 func trafficOf(c *hub.Client, before Traffic) Traffic {
 	s := c.Stats()
 	return Traffic{
-		Requests: s.Requests - before.Requests, Retries: s.Retries - before.Retries, Waited: s.Waited - before.Waited,
+		Requests: s.Requests - before.Requests, Retries: s.Retries - before.Retries, Waited: s.Waited.Seconds() - before.Waited,
 		BytesIn: s.BytesIn - before.BytesIn, BytesOut: s.BytesOut - before.BytesOut,
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // batchModel is one entry of a list. The command line completes it.
@@ -33,11 +32,18 @@ type batchModel struct {
 
 // batchResult is how one model ended.
 type batchResult struct {
-	Source string           `json:"source"`
-	Error  string           `json:"error,omitempty"`
-	Hints  []string         `json:"hints,omitempty"`
-	Code   int              `json:"exit_code"`
-	Report *pipeline.Report `json:"report,omitempty"`
+	Source string      `json:"source"`
+	OK     bool        `json:"ok"`
+	Exit   int         `json:"exit_code"`
+	Error  *failure    `json:"error,omitempty"`
+	Report *conversion `json:"report,omitempty"`
+}
+
+// batchReport is how a batch ended.
+type batchReport struct {
+	Done   int           `json:"done"`
+	Failed int           `json:"failed"`
+	Models []batchResult `json:"models"`
 }
 
 func batchCommand(u *ui) *cobra.Command {
@@ -77,17 +83,29 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		r := batchResult{Source: m.Source, Report: report}
+		r := batchResult{Source: m.Source}
 		if err != nil {
-			r.Error, r.Code, r.Hints = err.Error(), exitCode(err), hints(err)
-			u.complain(fmt.Sprintf("%s: %v", m.Source, err), r.Code, r.Hints)
+			hs := hints(err)
+			r.Error, r.Exit = failureOf(err, hs), kindOf(err).code
+			u.complain(fmt.Sprintf("%s: %v", m.Source, err), r.Exit, hs)
 			first = cmp.Or(first, err)
+		} else {
+			made := conversionOf(report)
+			r.OK, r.Report = true, &made
 		}
 		results = append(results, r)
 	}
-	if err := u.result(results, func(w io.Writer) { printBatch(w, results) }); err != nil {
-		return err
+	found := batchReport{Models: results}
+	var places []string
+	for _, r := range results {
+		if r.Report == nil {
+			found.Failed++
+			continue
+		}
+		found.Done++
+		places = append(places, where(r.Report.Report))
 	}
+	u.result(found, strings.Join(places, "\n"), func(w io.Writer) { printBatch(w, found) })
 	if first != nil {
 		return fmt.Errorf("not all models are done; the first failure: %w", first)
 	}
@@ -166,15 +184,16 @@ func textList(b []byte) (models []batchModel, err error) {
 	return models, nil
 }
 
-func printBatch(w io.Writer, results []batchResult) {
+func printBatch(w io.Writer, b batchReport) {
 	t := newTable(w)
-	for _, r := range results {
+	for _, r := range b.Models {
 		if r.Report == nil {
-			fmt.Fprintf(t, "failed\t%s\t%s\n", r.Source, r.Error)
+			fmt.Fprintf(t, "failed\t%s\t%s\n", r.Source, r.Error.Message)
 			continue
 		}
-		before, after, where := r.Report.BF16Bytes, r.Report.DF11Bytes, cmp.Or(r.Report.URL, r.Report.Folder)
-		fmt.Fprintf(t, "done\t%s\t%s → %s (%.1f %%)\t%s\n", r.Source, human.Bytes(before), human.Bytes(after), percent(after, before), where)
+		before, after := r.Report.BF16Bytes, r.Report.DF11Bytes
+		fmt.Fprintf(t, "done\t%s\t%s → %s (%.1f %%)\t%s\n", r.Source, human.Bytes(before), human.Bytes(after), percent(after, before), where(r.Report.Report))
 	}
 	t.Flush()
+	fmt.Fprintf(w, "%d done, %d failed\n", b.Done, b.Failed)
 }

@@ -36,8 +36,8 @@ func TestReadList(t *testing.T) {
 		if (err != nil) != x.fails || !reflect.DeepEqual(got, x.want) {
 			t.Errorf("%q: got %+v, %v", x.text, got, err)
 		}
-		if err != nil && exitCode(err) != exitUsage {
-			t.Errorf("%q: exit code %d", x.text, exitCode(err))
+		if err != nil && kindOf(err).code != exitUsage {
+			t.Errorf("%q: exit code %d", x.text, kindOf(err).code)
 		}
 	}
 }
@@ -55,10 +55,11 @@ func TestBatchSharesClients(t *testing.T) {
 	}
 	file := filepath.Join(dir, "list.yaml")
 	writeTo(t, file, []byte(list))
-	var results []batchResult
-	if err := json.Unmarshal([]byte(must(t, "batch", file, "--gpu", "off", "--json")), &results); err != nil {
+	var found batchReport
+	if err := json.Unmarshal([]byte(must(t, "batch", file, "--gpu", "off", "--json")), &found); err != nil {
 		t.Fatal(err)
 	}
+	results := found.Models
 	if len(results) != 2 || results[0].Report.Traffic["source"].BytesIn == 0 ||
 		results[0].Report.Traffic["source"].BytesIn != results[1].Report.Traffic["source"].BytesIn {
 		t.Errorf("results %+v", results)

@@ -43,7 +43,8 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 	if err != nil {
 		return err
 	}
-	return u.result(report, func(w io.Writer) { printReport(w, report) })
+	u.result(conversionOf(report), where(report), func(w io.Writer) { printReport(w, report, u.verbose) })
+	return nil
 }
 
 // convertOne converts one source as the flags say.

@@ -68,7 +68,8 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 	if err != nil {
 		return err
 	}
-	return u.result(report, func(w io.Writer) { printDecodeReport(w, report) })
+	u.result(report, report.Folder, func(w io.Writer) { printDecodeReport(w, report) })
+	return nil
 }
 
 func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {

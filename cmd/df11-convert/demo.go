@@ -14,7 +14,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/proof"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // The demo's repos, and the token of its only user.
@@ -41,7 +40,7 @@ as a stranger would: from the two repos alone.`,
 
 // demoReport is the outcome of the demo.
 type demoReport struct {
-	*pipeline.Report
+	conversion
 	Proof   *proof.Report `json:"proof"`
 	Seconds float64       `json:"seconds"`
 }
@@ -69,7 +68,8 @@ func runDemo(ctx context.Context, u *ui, out string) (err error) {
 		return fmt.Errorf("demo: the hub saw a token where none belongs: %v", v)
 	}
 	r.Seconds = time.Since(start).Seconds()
-	return u.result(r, func(w io.Writer) { printDemo(w, r) })
+	u.result(r, r.Folder, func(w io.Writer) { printDemo(w, r) })
+	return nil
 }
 
 // demoJob runs the main verb against the hub. Then it reads both repos again, as a stranger to the conversion would.
@@ -82,10 +82,11 @@ func demoJob(ctx context.Context, u *ui, account hubFlags, out string) (*demoRep
 		limits:      limitFlags{uploads: 2},
 		gpu:         gpuFlags{mode: "off"},
 	}
-	var err error
-	if r.Report, err = convertOne(ctx, u, &convert, demoSource); err != nil {
+	made, err := convertOne(ctx, u, &convert, demoSource)
+	if err != nil {
 		return nil, err
 	}
+	r.conversion = conversionOf(made)
 	u.say("3. df11-convert verify %s: both repos are fetched again and every bit is compared", demoTarget)
 	workDir := filepath.Join(out, "work")
 	defer func() { _ = os.Remove(workDir) }() // it is empty

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/estimate"
@@ -48,38 +49,65 @@ func as[T error](err error) bool {
 	return ok
 }
 
-func exitCode(err error) int {
-	switch {
-	case as[usageError](err):
-		return exitUsage
-	case as[*verify.MismatchError](err), as[*verify.StructureError](err), as[*model.InvalidError](err):
-		return exitWrong
-	case errors.Is(err, hub.ErrUnauthorized), errors.Is(err, hub.ErrGated), errors.Is(err, hub.ErrForbidden):
-		return exitAuth
-	case as[*plan.RefusedError](err), as[*pipeline.StrictError](err), as[*proof.AliasError](err), as[*exactf32.InexactError](err):
-		return exitRefused
-	}
-	return exitError
+// kind is a kind of error: its name in JSON and in docs/troubleshooting.md, its exit code, and what the user can do, unless
+// the error itself knows better.
+type kind struct {
+	name string
+	is   func(error) bool
+	code int
+	hint string
 }
 
-// kindHints says what the user can do about errors of one kind. The first kind that fits an error counts.
-var kindHints = []struct {
-	is   func(error) bool
-	hint string
-}{
-	{as[*model.CacheError], "choose another folder for the cache with HF_HUB_CACHE, or leave out --cache"},
-	{target.IsDiskFull, "free some space, or choose another disk with --work-dir or -o; what is done is kept"},
-	{as[*estimate.BudgetError], "free some space, choose another disk with --work-dir or -o, or split the work with --shard"},
-	{as[*estimate.MemoryError], "give it more with --memory, or no budget"},
-	{as[*target.SourceTargetError], "choose another target with -o or --repo-id"},
-	{as[*target.TakenError], "two runs have one target: give this one another with --repo-id or -o, or let the other one end and look at what it has made"},
-	{as[*target.VisibilityError], "choose a private target, or --public if the licence allows it"},
-	{as[*model.SourceError], "the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
-	{as[*pipeline.StrictError], "without --strict such units stay in BF16; plan and card say so"},
-	{as[*target.OwnInputError], "choose a folder outside of it with -o"},
-	{func(err error) bool { return errors.Is(err, proof.ErrNoManifest) || errors.Is(err, pipeline.ErrNoSum) }, "name the original with --against"},
-	{as[*proof.LeftOutError], "verify --level full compares all that was kept with the original"},
-	{as[*exactf32.InexactError], "convert the model to BF16 yourself first, if rounding is what you want"},
+// is reports whether an error wraps one of a package's sentinels.
+func is(sentinels ...error) func(error) bool {
+	return func(err error) bool {
+		return slices.ContainsFunc(sentinels, func(s error) bool { return errors.Is(err, s) })
+	}
+}
+
+// kinds are all kinds of errors. The first that fits an error counts; the last fits any.
+var kinds = []kind{
+	{"interrupted", is(errInterrupted), exitInterrupted, ""},
+	{"usage", as[usageError], exitUsage, ""},
+	{"output", as[outputError], exitError, ""},
+	{"cache", as[*model.CacheError], exitError, "choose another folder for the cache with HF_HUB_CACHE, or leave out --cache"},
+	{"disk_full", target.IsDiskFull, exitError, "free some space, or choose another disk with --work-dir or -o; progress is saved"},
+	{"disk_budget", as[*estimate.BudgetError], exitError, "raise --disk, free some space, choose another disk with --work-dir or -o, or split the work with --shard"},
+	{"memory_budget", as[*estimate.MemoryError], exitError, "raise --memory, or leave it out"},
+	{"mismatch", as[*verify.MismatchError], exitWrong, ""},
+	{"structure", as[*verify.StructureError], exitWrong, ""},
+	{"invalid", as[*model.InvalidError], exitWrong, ""},
+	{"unauthorized", is(hub.ErrUnauthorized), exitAuth, ""},
+	{"gated", is(hub.ErrGated), exitAuth, ""},
+	{"forbidden", is(hub.ErrForbidden), exitAuth, ""},
+	{"f32_not_exact", as[*exactf32.InexactError], exitRefused, "convert the model to BF16 yourself first, if rounding is what you want"},
+	{"strict", as[*pipeline.StrictError], exitRefused, "without --strict such units stay in BF16; plan and card say so"},
+	{"aliases_differ", as[*proof.AliasError], exitRefused, ""},
+	{"not_convertible", as[*plan.RefusedError], exitRefused, ""},
+	{"conflict", as[*target.ConflictError], exitError, ""},
+	{"source_is_target", as[*target.SourceTargetError], exitError, "choose another target with -o or --repo-id"},
+	{"target_taken", as[*target.TakenError], exitError, "two runs have one target: give this one another with --repo-id or -o, or let the other one end and look at what it has made"},
+	{"visibility", as[*target.VisibilityError], exitError, "choose a private target, or --public if the license allows it"},
+	{"occupied", as[*target.OccupiedError], exitError, ""},
+	{"own_input", as[*target.OwnInputError], exitError, "choose a folder outside of it with -o"},
+	{"folder", as[*target.FolderError], exitError, ""},
+	{"source_corrupt", as[*model.SourceError], exitError, "the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
+	{"no_original", is(proof.ErrNoManifest, pipeline.ErrNoSum), exitError, "name the original with --against"},
+	{"left_out", as[*proof.LeftOutError], exitError, "verify --level full compares all that was kept with the original"},
+	{"parts_missing", as[*pipeline.PartsError], exitError, ""},
+	{"not_found", is(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrEntryNotFound), exitError, ""},
+	{"offline", is(hub.ErrOffline), exitError, ""},
+	{"hub_conflict", is(hub.ErrConflict), exitError, ""},
+	{"quota", is(hub.ErrQuota), exitError, ""},
+	{"rate_limited", is(hub.ErrRateLimited), exitError, ""},
+	{"gpu", is(verify.ErrNoGPU, verify.ErrGPULost), exitError, ""},
+	{"hub", as[*hub.Error], exitError, ""},
+	{"error", func(error) bool { return true }, exitError, ""},
+}
+
+// kindOf is the kind of an error.
+func kindOf(err error) kind {
+	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.is(err) })]
 }
 
 // hints gathers what the user can do about an error.
@@ -113,14 +141,9 @@ func hints(err error) (hs []string) {
 		return hs
 	}
 	if o, ok := errors.AsType[*target.OccupiedError](err); ok {
-		add("choose another folder with -o, or --force " + either(len(o.Replaced) > 0, "if they may go", "if they may stay; a loader may take them for the model's"))
+		add("choose another folder with -o, or --force " + either(len(o.Replaced) > 0, "to overwrite", "to keep them; a loader may take them for the model's"))
 	}
-	for _, k := range kindHints {
-		if k.is(err) {
-			add(k.hint)
-			break
-		}
-	}
+	add(kindOf(err).hint)
 	if len(hs) == 0 && as[usageError](err) {
 		add("see df11-convert --help")
 	}

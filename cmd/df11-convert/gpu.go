@@ -39,9 +39,6 @@ func (f *gpuFlags) open(u *ui, shares *memoryShares) (proof.GPU, error) {
 		return nil, err
 	}
 	if g == nil {
-		if mode == verify.GPUAuto {
-			u.say("no GPU in use: every weight is compared on the CPU")
-		}
 		return nil, nil
 	}
 	f.gpu = g

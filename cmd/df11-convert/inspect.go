@@ -54,7 +54,8 @@ func runInspect(ctx context.Context, u *ui, f *inspectFlags, spec string) error 
 	if err := f.write(u, r); err != nil {
 		return err
 	}
-	return u.result(r, func(w io.Writer) { printInspection(w, r) })
+	u.result(r, "", func(w io.Writer) { printInspection(w, r) })
+	return nil
 }
 
 // write writes the report page and the picture.

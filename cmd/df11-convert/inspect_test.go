@@ -12,15 +12,18 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// TestModelsJSON: the catalogue is an array of objects with id, layout, match and provenance.
+// TestModelsJSON: the catalog is a list of objects with id, layout, match and provenance.
 func TestModelsJSON(t *testing.T) {
-	var list []struct {
-		ID, Layout, Provenance string
-		Match                  map[string]any
+	var found struct {
+		Models []struct {
+			ID, Layout, Provenance string
+			Match                  map[string]any
+		}
 	}
-	if err := json.Unmarshal([]byte(must(t, "models", "--json")), &list); err != nil {
+	if err := json.Unmarshal([]byte(must(t, "models", "--json")), &found); err != nil {
 		t.Fatal(err)
 	}
+	list := found.Models
 	if len(list) < 148 {
 		t.Errorf("%d entries", len(list))
 	}

@@ -202,7 +202,7 @@ func TestSignals(t *testing.T) {
 		if !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
 			t.Fatalf("%v: %v\n%s", sig, err, &v.stderr)
 		}
-		if !strings.Contains(v.stderr.String(), "go on with: df11-convert org/model --push --verbose --workers 2") || v.stdout.Len() > 0 {
+		if !strings.Contains(v.stderr.String(), "resume with: df11-convert org/model --push --verbose --workers 2") || v.stdout.Len() > 0 {
 			t.Errorf("stderr ends with no command that goes on, or stdout is not empty:\n%s", &v.stderr)
 		}
 		if _, ok := v.target()["config.json"]; ok {

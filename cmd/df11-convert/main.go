@@ -21,7 +21,13 @@ func run(args []string, stdout, stderr *os.File) int {
 	defer cancel(nil)
 	watchSignals(cancel)
 	u := newUI(stdout, stderr)
-	err := rootCommand(u, args).ExecuteContext(ctx)
+	return execute(ctx, u, args)
+}
+
+// execute runs a command line and reports how it ended.
+func execute(ctx context.Context, u *ui, args []string) int {
+	c, err := rootCommand(u, args).ExecuteContextC(ctx)
+	u.command = c.Name()
 	return u.report(ctx, err)
 }
 

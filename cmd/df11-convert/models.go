@@ -27,7 +27,8 @@ all of them. Models that are not listed can often be converted as well: plan der
 				return err
 			}
 			found := filterModels(models, words)
-			return u.result(found, func(w io.Writer) { printModels(w, found) })
+			u.result(map[string]any{"models": found}, "", func(w io.Writer) { printModels(w, found) })
+			return nil
 		},
 	}
 }

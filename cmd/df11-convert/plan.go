@@ -77,7 +77,8 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 		return fmt.Errorf("plan %s: %w", src.model.ID, err)
 	}
 	v := &forecast{src, size, needs, cmp.Or(int64(f.bandwidth), usualBandwidth)}
-	return u.result(v.document(), v.print)
+	u.result(v.document(), "", v.print)
+	return nil
 }
 
 // conversion is the budget that the conversion would have.

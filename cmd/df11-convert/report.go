@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
-	"time"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -24,7 +23,7 @@ func (t *table) row(name, format string, args ...any) {
 }
 
 // printReport writes the outcome of a conversion for people.
-func printReport(w io.Writer, r *pipeline.Report) {
+func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source, at(r.Commit))
 	if r.F32Bytes > 0 {
@@ -51,9 +50,9 @@ func printReport(w io.Writer, r *pipeline.Report) {
 	t.row("published", "%s", r.URL)
 	t.row("time", "%s", stageTimes(r))
 	for _, side := range []string{"source", "target"} {
-		if x, ok := r.Traffic[side]; ok {
-			t.row(side+" hub", "%d requests, %d retries, %s in, %s out, waited %s", x.Requests, x.Retries,
-				human.Bytes(x.BytesIn), human.Bytes(x.BytesOut), x.Waited.Round(time.Millisecond))
+		if x, ok := r.Traffic[side]; ok && verbose {
+			t.row(side+" hub", "%d requests, %d retries, %s in, %s out, waited %.1f s", x.Requests, x.Retries,
+				human.Bytes(x.BytesIn), human.Bytes(x.BytesOut), x.Waited)
 		}
 	}
 	t.Flush()

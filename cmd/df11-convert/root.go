@@ -80,7 +80,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	p.BoolVar(&u.json, "json", false, "print the result as JSON on stdout")
 	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
 	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text, or json, an object a line")
-	u.logFormat = logFormatOf(args)
+	u.logFormat, u.json = logFormatOf(args), slices.Contains(args, "--json") // errors in the flags are told in the same form
 	p.StringVar(&u.color, "color", colorAuto, "colors on stderr: auto, always or never; auto follows the terminal and NO_COLOR")
 	root.AddCommand(convertCommand(u), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u),
 		modelsCommand(u), demoCommand(u), versionCommand(u))
@@ -195,8 +195,8 @@ func versionCommand(u *ui) *cobra.Command {
 		Short: "Print the version",
 		Args:  exactArgs(0, ""),
 		RunE: func(*cobra.Command, []string) error {
-			v := map[string]string{"version": versionText()}
-			return u.result(v, func(w io.Writer) { fmt.Fprintln(w, "df11-convert", versionText()) })
+			u.result(map[string]string{"version": versionText()}, versionText(), func(w io.Writer) { fmt.Fprintln(w, "df11-convert", versionText()) })
+			return nil
 		},
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +34,8 @@ type ui struct {
 	color     string // auto, always or never
 	resume    string // command that continues after an interruption
 	kept      bool   // the run has left work from which this command continues
+	command   string // that runs, for --json
+	found     any    // by the command, for --json
 	governor  *hub.Governor
 }
 
@@ -103,16 +104,17 @@ func (u *ui) say(format string, args ...any) {
 	}
 }
 
-// result prints the outcome: v as JSON with --json, else what text writes.
-func (u *ui) result(v any, text func(w io.Writer)) error {
-	if !u.json {
+// result prints what a command found as text says; with --quiet it prints brief instead, if that is not empty. With --json
+// it keeps found, which must be a struct or a map, for the document that report prints.
+func (u *ui) result(found any, brief string, text func(w io.Writer)) {
+	switch {
+	case u.json:
+		u.found = found
+	case u.quiet && brief != "":
+		fmt.Fprintln(u.out, brief)
+	default:
 		text(u.out)
-		return nil
 	}
-	e := json.NewEncoder(u.out)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
 }
 
 // log is the logger of the other packages: warnings by default, every step with --verbose or as JSON, errors with --quiet.
@@ -142,23 +144,35 @@ func (u *ui) noteWait(w hub.Wait) {
 
 // report prints an error with its hints and gives the exit code.
 func (u *ui) report(ctx context.Context, err error) int {
+	if errors.Is(context.Cause(ctx), errInterrupted) {
+		err = errInterrupted
+	}
+	code, hs := exitOK, []string(nil)
+	if err != nil {
+		code, hs = kindOf(err).code, hints(err)
+	}
+	if u.resume != "" && (code == exitInterrupted || code == exitError && u.kept) {
+		hs = append(hs, "progress is saved; resume with: "+u.resume)
+	}
+	if u.json {
+		o := outcome{Schema: schemaVersion, Command: u.command, OK: err == nil, Exit: code}
+		if err != nil {
+			o.Error = failureOf(err, hs)
+		}
+		if lost := o.write(u, u.found); err == nil {
+			err = lost
+		}
+	}
 	if err == nil {
 		err = u.out.err
 	}
 	if err == nil {
 		return exitOK
 	}
-	code, text, hs := exitCode(err), err.Error(), hints(err)
-	switch {
-	case errors.Is(context.Cause(ctx), errInterrupted):
-		code, text, hs = exitInterrupted, errInterrupted.Error(), nil
-		if u.resume != "" {
-			hs = []string{"nothing is lost; go on with: " + u.resume}
-		}
-	case code == exitError && u.resume != "" && u.kept:
-		hs = append(hs, "what is done is kept; go on with: "+u.resume)
+	if code == exitOK {
+		code = kindOf(err).code
 	}
-	u.complain(text, code, hs)
+	u.complain(err.Error(), code, hs)
 	return code
 }
 

@@ -83,7 +83,8 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	if err != nil {
 		return err
 	}
-	return u.result(report, func(w io.Writer) { printVerifyReport(w, report) })
+	u.result(report, verdict(report), func(w io.Writer) { printVerifyReport(w, report) })
+	return nil
 }
 
 // verifyOne verifies one DF11 model as the flags say.
@@ -117,12 +118,17 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.
 	return proof.Verify(ctx, opt)
 }
 
-func printVerifyReport(w io.Writer, r *proof.Report) {
+// verdict is the outcome of a check in one line.
+func verdict(r *proof.Report) string {
 	against := r.Against
 	if r.AgainstFile != "" {
 		against += " (" + r.AgainstFile + ")"
 	}
-	fmt.Fprintf(w, "%s %s %s (level %s)\n", r.Model, either(r.Equal, "equals", "shows no fault against"), against, r.Level)
+	return fmt.Sprintf("%s %s %s (level %s)", r.Model, either(r.Equal, "equals", "shows no fault against"), against, r.Level)
+}
+
+func printVerifyReport(w io.Writer, r *proof.Report) {
+	fmt.Fprintln(w, verdict(r))
 	units := fmt.Sprintf("%d units", r.Units)
 	if r.Equal {
 		units += fmt.Sprintf(" with %d weights decoded", r.Weights)

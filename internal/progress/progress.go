@@ -2,6 +2,7 @@
 package progress
 
 import (
+	"encoding/json"
 	"io"
 	"sync/atomic"
 	"time"
@@ -54,7 +55,16 @@ func (p *Counters) Timed(s Stage) func(nBytes int64) {
 type Total struct {
 	Stage string        `json:"stage"`
 	Bytes int64         `json:"bytes"`
-	Busy  time.Duration `json:"busy_ns"`
+	Busy  time.Duration `json:"-"`
+}
+
+// MarshalJSON gives the time in seconds.
+func (t Total) MarshalJSON() ([]byte, error) {
+	type plain Total
+	return json.Marshal(struct {
+		plain
+		Busy float64 `json:"busy_seconds"`
+	}{plain(t), t.Busy.Seconds()})
 }
 
 // Expect names the stages that the run's bytes will pass. Without it that is Verify alone. Hash, which keeps up with

@@ -111,12 +111,12 @@ func (r *result) printSteps(w io.Writer, steps []step, same string) {
 	fmt.Fprintln(t, "run\tunits\tdown\tup\tseconds\tmemory\tdisk\tapi /5 min\tresolve /5 min\tto storage\twaited")
 	for _, s := range steps {
 		var in, out int64
-		var waited time.Duration
+		var waited float64
 		for _, x := range s.report.Traffic {
 			in, out, waited = in+x.BytesIn, out+x.BytesOut, waited+x.Waited
 		}
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%.0f\t%s\t%s\t%d\t%d\t%d\t%.0f s\n", s.name, s.report.Units, gb(in), gb(out), s.wall.Seconds(),
-			gb(s.rss), gb(s.disk), s.requests["api"], s.requests["resolvers"], s.requests["storage"], waited.Seconds())
+			gb(s.rss), gb(s.disk), s.requests["api"], s.requests["resolvers"], s.requests["storage"], waited)
 	}
 	t.Flush()
 	last, n := steps[len(steps)-1], r.plan.Estimate.Needs

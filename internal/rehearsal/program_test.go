@@ -87,9 +87,9 @@ type step struct {
 		Units   int   `json:"units"`
 		Weights int64 `json:"weights"`
 		Traffic map[string]struct {
-			BytesIn  int64         `json:"bytes_in"`
-			BytesOut int64         `json:"bytes_out"`
-			Waited   time.Duration `json:"waited_ns"`
+			BytesIn  int64   `json:"bytes_in"`
+			BytesOut int64   `json:"bytes_out"`
+			Waited   float64 `json:"waited_seconds"`
 		} `json:"traffic"`
 	}
 	wall     time.Duration

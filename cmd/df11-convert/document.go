@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/pipeline"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+// schemaVersion is the version of what --json prints: docs/json.md, docs/output.schema.json. New members do not change it.
+const schemaVersion = 1
+
+// outcome is how every document begins, whatever the command and however it ended.
+type outcome struct {
+	Schema  int      `json:"schema_version"`
+	Command string   `json:"command"`
+	OK      bool     `json:"ok"`
+	Exit    int      `json:"exit_code"`
+	Error   *failure `json:"error,omitempty"`
+}
+
+// failure is an error for programs: what kind, what to do, and the place, as far as the error has one.
+type failure struct {
+	Kind    string `json:"kind"` // of kinds
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+	Unit    string `json:"unit,omitempty"`
+	Tensor  string `json:"tensor,omitempty"`
+	Element *int64 `json:"element,omitempty"`
+	Got     string `json:"got,omitempty"` // BF16 bits, 0x3f80
+	Want    string `json:"want,omitempty"`
+}
+
+// failureOf describes an error that ends the program, or one model of a batch.
+func failureOf(err error, hs []string) *failure {
+	f := &failure{Kind: kindOf(err).name, Message: err.Error(), Hint: strings.Join(hs, "\n")}
+	if m, ok := errors.AsType[*verify.MismatchError](err); ok {
+		f.Unit, f.Tensor, f.Element = m.Unit, m.Tensor, &m.Elem
+		f.Got, f.Want = fmt.Sprintf("%#04x", m.Got), fmt.Sprintf("%#04x", m.Want)
+	}
+	return f
+}
+
+// write prints the one document of a run: the outcome and then the members of what the command found, nil for nothing.
+func (o outcome) write(u *ui, found any) error {
+	head, err := encode(o)
+	if err != nil {
+		return err
+	}
+	if found != nil {
+		body, err := encode(found)
+		if err != nil {
+			return err
+		}
+		if len(body) > len("{}") {
+			head = append(append(head[:len(head)-1], ','), body[1:]...)
+		}
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, head, "", "  "); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err = u.out.Write(b.Bytes())
+	return err
+}
+
+// encode is json.Marshal that leaves <, > and & in names as they are.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+// conversion is a finished conversion as --json prints it.
+type conversion struct {
+	*pipeline.Report
+	Ratio    float64  `json:"ratio"` // DF11 by BF16 bytes
+	Verified verified `json:"verified"`
+}
+
+// verified says how far the result was compared with the source when it was made. A conversion with a difference fails.
+type verified struct {
+	Weights   int64 `json:"weights"`
+	Bits      int   `json:"bits_per_weight"`
+	Differing int64 `json:"differing_weights"`
+	CPU       bool  `json:"cpu"`
+	GPU       bool  `json:"gpu"`
+	Now       bool  `json:"by_this_run"` // all of it; false where outputs of an earlier run were taken
+}
+
+func conversionOf(r *pipeline.Report) conversion {
+	return conversion{r, percent(r.DF11Bytes, r.BF16Bytes) / 100, verified{
+		Weights: r.Weights, Bits: 16, CPU: true, GPU: r.GPU, Now: r.Made == r.Files,
+	}}
+}
+
+// where is the target, as --quiet prints it: the address if it was published, else the folder.
+func where(r *pipeline.Report) string {
+	if r.URL != "" {
+		return r.URL
+	}
+	return r.Folder
+}
