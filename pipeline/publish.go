@@ -111,11 +111,11 @@ func (p *publisher) upload(ctx context.Context, o ledger.Output) error {
 }
 
 // commitAge is how long an uploaded output waits for its commit. A kill loses what waits, and the Hub takes about 128 commits
-// an hour: so a repo gets one a minute at most. Parts share them.
+// an hour: so a repo gets one a minute, and one more for every 50 files. Parts share them.
 const commitAge = time.Minute
 
-// commitBatches commits uploaded outputs once the first one has waited for the given time, and at the end, 50 at most with one
-// commit, as the Hub advises. One commit is under way at a time.
+// commitBatches commits all uploaded outputs once the first one has waited for the given time, and at the end, 50 at most with
+// one commit, as the Hub advises. One commit is under way at a time.
 func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledger.Output, commit func(context.Context, []ledger.Output) error) error {
 	var waiting []ledger.Output
 	var committing chan error // nil: no commit is under way
@@ -142,10 +142,8 @@ func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledg
 		if ctx.Err() == nil && committing == nil && len(waiting) > 0 && due {
 			n := min(len(waiting), estimate.CommitFiles)
 			batch := waiting[:n:n]
-			waiting, due = waiting[n:], uploaded == nil
-			if len(waiting) > 0 {
-				age.Reset(wait)
-			}
+			waiting = waiting[n:]
+			due = uploaded == nil || len(waiting) > 0
 			committing = make(chan error, 1)
 			go func() { committing <- commit(ctx, batch) }()
 		}

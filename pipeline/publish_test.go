@@ -124,6 +124,25 @@ func TestUploadsGoOnDuringACommit(t *testing.T) {
 	})
 }
 
+// TestAllThatWaitsIsCommitted: where more outputs wait than one commit brings, others follow at once.
+func TestAllThatWaitsIsCommitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const full = estimate.CommitFiles
+		c := startCommitter(t)
+		c.upload(0, 2*full+1)
+		time.Sleep(commitAge)
+		for range 3 {
+			c.release <- nil
+			synctest.Wait()
+		}
+		c.begun(t, full, full, 1)
+		c.upload(2*full+1, 1)
+		time.Sleep(commitAge - time.Second)
+		c.begun(t, full, full, 1)
+		c.end(t)
+	})
+}
+
 // TestCommitsAMinute: however outputs come, none waits for its commit longer than commitAge and a commit that is under way, and
 // no commit begins sooner than commitAge after the one before: the Hub counts them.
 func TestCommitsAMinute(t *testing.T) {

@@ -92,7 +92,7 @@ const (
 	requestsPerFile = 5        // uploading: preupload, batch, the bytes, verify, and a share of commits
 	lastRequests    = 4        // of the commit that ends a conversion
 
-	// CommitFiles is how many uploaded files are gathered for one commit.
+	// CommitFiles is how many files one commit brings at most.
 	CommitFiles = 50
 )
 

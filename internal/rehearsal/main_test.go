@@ -31,10 +31,12 @@ const diskLimit = 12_000_000_000
 
 type options struct {
 	layers, scale, finish      int
+	elsewhere                  int
 	shard, disk, memory        string
 	compare                    bool
 	down, up, rssLimit, kill   int64
 	tolerance, memoryTolerance float64
+	fetched                    float64
 }
 
 // flags are those of the rehearsal, which go behind -args.
@@ -55,6 +57,8 @@ func registerFlags() *options {
 	flag.Float64Var(&o.tolerance, "tolerance", 0, "fail if the plan for a slow upload line is wrong about the disk by more than this share, e.g. 0.1; 0 only reports")
 	flag.Float64Var(&o.memoryTolerance, "memory-tolerance", 0, "the same for memory")
 	flag.Int64Var(&o.kill, "kill", 0, "kill the conversion once this many bytes have arrived, and start it again on the same disk")
+	flag.IntVar(&o.elsewhere, "elsewhere", 0, "with -kill: kill so many runs, each on a machine that has nothing of the one before, and measure what is fetched in all")
+	flag.Float64Var(&o.fetched, "fetched", 0, "with -elsewhere: fail if all runs together fetch more than this many times the source")
 	return &o
 }
 
@@ -98,8 +102,17 @@ func rehearse(ctx context.Context, o options) error {
 		return p.finishParts(ctx, &r)
 	}
 	if o.kill > 0 {
-		if r.before, err = p.killed(ctx); err != nil {
-			return err
+		for range max(1, o.elsewhere) {
+			sent, err := p.killed(ctx)
+			if err != nil {
+				return err
+			}
+			r.before += sent
+			if o.elsewhere > 0 {
+				if err := p.leave(); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	if r.step, err = p.convert(ctx, p.part()...); err != nil {
@@ -108,6 +121,9 @@ func rehearse(ctx context.Context, o options) error {
 	r.after = p.sent()
 	r.print(os.Stdout)
 	needs := r.plan.Estimate.Needs
+	if times := r.fetched(); o.fetched > 0 && times > o.fetched {
+		return fmt.Errorf("%.2f times the source was fetched", times)
+	}
 	return errors.Join(r.limits(o), deviates("disk", needs.DiskPush, r.disk, o.tolerance), deviates("memory", needs.Memory, r.rss, o.memoryTolerance))
 }
 

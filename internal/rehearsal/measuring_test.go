@@ -20,7 +20,7 @@ type result struct {
 	plan        planned
 	files       int
 	sourceBytes int64
-	before      int64 // bytes of weights that came before a kill
+	before      int64 // bytes of weights that came before a kill, or several
 	after       int64 // and in the run that ended well
 	step
 }
@@ -40,7 +40,10 @@ func (r *result) print(w io.Writer) {
 	fmt.Fprintf(t, "model\t%s\n", r.model())
 	fmt.Fprintf(t, "converted\t%s: %d units, %d weights, every bit compared\n", part, r.report.Units, r.report.Weights)
 	fmt.Fprintf(t, "moved\t%s down, %s up in %.0f s\n", gb(in), gb(out), r.wall.Seconds())
-	if r.before > 0 {
+	if r.o.elsewhere > 0 {
+		fmt.Fprintf(t, "killed\t%d times after %s, each time on another machine; %s came in all, %.2f times the source\n",
+			r.o.elsewhere, gb(r.o.kill), gb(r.before+r.after), r.fetched())
+	} else if r.before > 0 {
 		fmt.Fprintf(t, "killed\tafter %s; %s came in the second run, %s more than all weights have\n", gb(r.before), gb(r.after), gb(r.before+r.after-2*r.report.Weights))
 	}
 	peak := func(name string, measured, planned, allowed int64) {
@@ -50,6 +53,9 @@ func (r *result) print(w io.Writer) {
 	peak("disk", r.disk, r.plan.Estimate.Needs.DiskPush, diskLimit)
 	t.Flush()
 }
+
+// fetched is how many times the source was fetched by all runs together.
+func (r *result) fetched() float64 { return float64(r.before+r.after) / float64(r.sourceBytes) }
 
 func gb(n int64) string { return fmt.Sprintf("%.2f GB", float64(n)/1e9) }
 

@@ -149,6 +149,11 @@ func (p program) killed(ctx context.Context) (sent int64, err error) {
 	return p.sent(), nil
 }
 
+// leave takes away what a run has left on its machine.
+func (p program) leave() error {
+	return errors.Join(os.RemoveAll(p.work()), os.RemoveAll(filepath.Join(p.home, "hf")))
+}
+
 // sent counts the bytes that the storage host has sent.
 func (p program) sent() (n int64) {
 	for _, q := range p.hub.Requests() {
