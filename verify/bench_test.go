@@ -129,7 +129,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkInner measures the inner loops on two chunks whose buffers stay in cache.
+// BenchmarkInner measures the inner loops on a few chunks whose buffers stay in cache.
 func BenchmarkInner(b *testing.B) {
 	inner := []struct {
 		name string
@@ -141,7 +141,8 @@ func BenchmarkInner(b *testing.B) {
 				blk.codes[i].decodeSerial(u.tables, d.stream, d.start(), chunkBits, maxCodes)
 			}
 		}},
-		{"two", func(u *Unit, blk *block) { u.decode(blk.chunks[:], blk.codes) }},
+		{"two", func(u *Unit, blk *block) { decodeAll(u, &variants[0], blk) }},
+		{"lanes", func(u *Unit, blk *block) { decodeAll(u, fastest(), blk) }},
 		{"gaps", func(_ *Unit, blk *block) {
 			for i := range blk.codes {
 				blk.codes[i].checkGaps(blk.chunks[i].gaps, chunkWindows)
@@ -154,7 +155,7 @@ func BenchmarkInner(b *testing.B) {
 		b.Run(in.name, func(b *testing.B) {
 			s, u := openBench(b, "normal")
 			blk := u.newBlock(u.all()...)
-			if err := u.load(blk, chunkRange{16, 2}, bytes.NewReader(s.source)); err != nil {
+			if err := u.load(blk, chunkRange{16, maxLanes}, bytes.NewReader(s.source)); err != nil {
 				b.Fatal(err)
 			}
 			if err := u.compareBlock(blk, nil, fastest()); err != nil {
@@ -165,6 +166,12 @@ func BenchmarkInner(b *testing.B) {
 				in.do(u, blk)
 			}
 		})
+	}
+}
+
+func decodeAll(u *Unit, v *variant, blk *block) {
+	for i := 0; i < maxLanes; i += v.lanes {
+		u.decode(v, blk.chunks[i:i+v.lanes], blk.codes[i:i+v.lanes])
 	}
 }
 

@@ -12,7 +12,7 @@ type block struct {
 	gaps   []byte // gaps, and the next chunk's first bytes; zeros behind the end
 	sm     []byte // sign_mantissa
 	bf16   []byte // source weights, or decoded ones
-	chunks [nLanes]chunkData
+	chunks [maxLanes]chunkData
 	codes  []codes // one per lane
 }
 
@@ -28,7 +28,7 @@ func (l *layout) newBlock(ranges ...chunkRange) *block {
 		gaps:   make([]byte, chunks*gapBytes+8),
 		sm:     make([]byte, elems),
 		bf16:   make([]byte, 2*elems),
-		codes:  make([]codes, min(chunks, nLanes)),
+		codes:  make([]codes, min(chunks, maxLanes)),
 	}
 }
 
@@ -80,13 +80,13 @@ func (u *Unit) eachBlock(ctx context.Context, ranges []chunkRange, workers int, 
 
 // eachChunk decodes the chunks of a loaded block and calls use for each, in order. The error says why a chunk does not decode
 // as its gaps and positions say, or why use returned false. src is the source of the block's weights, or nil.
-func (u *Unit) eachChunk(b *block, src io.ReaderAt, use func(*codes, *chunkData) bool) error {
-	for first := 0; first < b.n; first += nLanes {
-		n := min(nLanes, b.n-first)
+func (u *Unit) eachChunk(v *variant, b *block, src io.ReaderAt, use func(*codes, *chunkData) bool) error {
+	for first := 0; first < b.n; first += v.lanes {
+		n := min(v.lanes, b.n-first)
 		for i := range n {
 			b.chunks[i] = b.chunk(&u.layout, first+i)
 		}
-		ok := u.decode(b.chunks[:n], b.codes[:n])
+		ok := u.decode(v, b.chunks[:n], b.codes[:n])
 		for i := range n {
 			c, d := &b.codes[i], &b.chunks[i]
 			if d.n > 0 && !(ok[i] && use(c, d)) {

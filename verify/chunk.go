@@ -26,9 +26,10 @@ func (d *chunkData) start() int { return gapAt(d.gaps, 0) }
 // startsWell says that the first chunk starts with its first bit.
 func (d *chunkData) startsWell() bool { return d.index > 0 || d.start() == 0 }
 
-// decode decodes neighboring chunks and reports which of them have the stored gaps and the stored number of weights.
-func (dec *decoder) decode(chunks []chunkData, cs []codes) (ok [nLanes]bool) {
-	var lanes [nLanes]lane
+// decode decodes neighboring chunks, v.lanes at most, and reports which of them have the stored gaps and the stored number of
+// weights.
+func (dec *decoder) decode(v *variant, chunks []chunkData, cs []codes) (ok [maxLanes]bool) {
+	var lanes [maxLanes]lane
 	n := 0
 	for i := range chunks {
 		if d := &chunks[i]; !d.last {
@@ -38,8 +39,8 @@ func (dec *decoder) decode(chunks []chunkData, cs []codes) (ok [nLanes]bool) {
 			ok[i] = dec.decodeLast(&cs[i], d)
 		}
 	}
-	if n == nLanes {
-		decodeTwo(dec.tables, dec.multi, &lanes[0], &lanes[1])
+	if n == v.lanes {
+		v.decodeLanes(dec.tables, dec.multi, lanes[:n])
 	}
 	for i := range n { // the last chunk is never before another
 		ok[i] = lanes[i].finish(dec.tables, dec.multi) && cs[i].agrees(&chunks[i])

@@ -100,5 +100,5 @@ func (opt CompareOptions) wrap(err error) error {
 
 // compareBlock compares a loaded block with its source. A *MismatchError counts elements from the start of the unit.
 func (u *Unit) compareBlock(b *block, src io.ReaderAt, v *variant) error {
-	return u.eachChunk(b, src, func(c *codes, d *chunkData) bool { return v.same(c.exponents[:d.n], d.sm, d.bf16) })
+	return u.eachChunk(v, b, src, func(c *codes, d *chunkData) bool { return v.same(c.exponents[:d.n], d.sm, d.bf16) })
 }

@@ -56,7 +56,7 @@ func (u *Unit) decodeBlock(b *block, r chunkRange) error {
 		return err
 	}
 	v := fastest()
-	return u.eachChunk(b, nil, func(c *codes, d *chunkData) bool {
+	return u.eachChunk(v, b, nil, func(c *codes, d *chunkData) bool {
 		v.join(d.bf16, c.exponents[:d.n], d.sm)
 		return true
 	})

@@ -5,9 +5,13 @@ import (
 	"math/bits"
 )
 
-// nLanes is how many chunks are decoded in turns: each lookup waits for the previous one of its chunk, and a second
-// chunk keeps the processor busy meanwhile. More lanes would need more registers than there are.
-const nLanes = 2
+// maxLanes is the largest number of chunks that any variant decodes in turns: each lookup waits for the previous one of its
+// chunk, and the other chunks keep the processor busy meanwhile.
+const maxLanes = 4
+
+// goLanes is their number in Go. More lanes would need more registers than the compiler has: their state would go to memory
+// and back with every lookup.
+const goLanes = 2
 
 // storeAhead is how far behind the last exponent a lookup may store: the range of its 8-bit index, which saves the
 // bounds checks, and one word.
@@ -74,13 +78,14 @@ func (l *lane) group(m *multiTable) bool {
 	return last != sum
 }
 
-// groups does groups of lookups in two lanes, in turns, until one lane is behind its chunk or meets a code that the
-// table does not have. Both must be inside their chunks. This is the hot loop: all of its state is in variables of its
-// own, to keep them in registers.
-func (m *multiTable) groups(a, b *lane) (foundA, foundB bool) {
+// groupsGo does groups of lookups in goLanes lanes, in turns, until a lane is behind its chunk or meets a code that the table
+// does not have; bit i of lost says that lane i did. All must be inside their chunks. This is the hot loop: all of its state
+// is in variables of its own, to keep them in registers.
+func groupsGo(m *multiTable, lanes []lane) (lost uint) {
+	a, b := &lanes[0], &lanes[1]
 	ca, sa, posA, nA, carryA := a.codes, a.stream, a.pos, a.n, a.carry
 	cb, sb, posB, nB, carryB := b.codes, b.stream, b.pos, b.n, b.carry
-	for more := true; more; more = foundA && foundB && posA < chunkBits && posB < chunkBits {
+	for more := true; more; more = lost == 0 && posA < chunkBits && posB < chunkBits {
 		outA, outB := ca.out(nA), cb.out(nB)
 		regA, regB := sa.fetch(posA), sb.fetch(posB)
 		regA, sumA := m.step(outA, regA, 0)
@@ -97,11 +102,16 @@ func (m *multiTable) groups(a, b *lane) (foundA, foundB bool) {
 		posB, carryB = cb.putStarts(posB, lastB, regB, carryB)
 		nA += uint(lastA >> multiCountShift)
 		nB += uint(lastB >> multiCountShift)
-		foundA, foundB = lastA != sumA, lastB != sumB
+		if lastA == sumA {
+			lost = 1
+		}
+		if lastB == sumB {
+			lost |= 2
+		}
 	}
 	a.pos, a.n, a.carry = posA, nA, carryA
 	b.pos, b.n, b.carry = posB, nB, carryB
-	return foundA, foundB
+	return lost
 }
 
 // one decodes a single code of up to 32 bits. It reports false when there is none.
@@ -116,12 +126,19 @@ func (l *lane) one(t *tables) bool {
 	return true
 }
 
-// decodeTwo decodes two chunks in turns until one is complete or has bits that are no code.
-func decodeTwo(t *tables, m *multiTable, a, b *lane) {
-	for a.pos < chunkBits && b.pos < chunkBits {
-		foundA, foundB := m.groups(a, b)
-		if !foundA && a.pos < chunkBits && !a.one(t) || !foundB && b.pos < chunkBits && !b.one(t) {
-			return
+// decodeLanes decodes chunks in turns until one is complete or has bits that are no code.
+func (v *variant) decodeLanes(t *tables, m *multiTable, lanes []lane) {
+	for {
+		for i := range lanes {
+			if lanes[i].pos >= chunkBits {
+				return
+			}
+		}
+		lost := v.groups(m, lanes)
+		for i := range lanes {
+			if l := &lanes[i]; lost>>i&1 != 0 && l.pos < chunkBits && !l.one(t) {
+				return
+			}
 		}
 	}
 }

@@ -101,8 +101,8 @@ func mustBeOurs(t *testing.T, err error) {
 	}
 }
 
-// FuzzDecoders compares the two decoders of a chunk on arbitrary bits, with the code of an arbitrary
-// histogram: byte i gives symbol i's count as a power of two.
+// FuzzDecoders compares all decoders of chunks with the one that goes code by code, on arbitrary bits, with the code of an
+// arbitrary histogram: byte i gives symbol i's count as a power of two.
 func FuzzDecoders(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}, []byte{0xa5, 0xff, 0x00}, uint8(0))
 	f.Add([]byte{0, 9, 9, 1, 30}, []byte{0}, uint8(31))
@@ -125,33 +125,35 @@ func FuzzDecoders(f *testing.F) {
 		if err != nil {
 			return // no unit has such a code
 		}
-		var chunks [2]chunkStream // the second one is the first from another byte on
-		for i := 0; i < len(chunks[0]); i += len(stream) {
-			copy(chunks[0][i:], stream)
-			copy(chunks[1][i:], stream[min(1, len(stream)-1):])
+		var chunks [maxLanes]chunkStream // each is the first from another byte on
+		for c := range chunks {
+			for i := 0; i < len(chunks[c]); i += len(stream) {
+				copy(chunks[c][i:], stream[min(c, len(stream)-1):])
+			}
 		}
-		sameDecoded(t, tab, &chunks, int(start%32))
+		for i := range variants {
+			sameDecoded(t, &variants[i], tab, &chunks, int(start%32))
+		}
 	})
 }
 
-func sameDecoded(t *testing.T, tab *tables, chunks *[2]chunkStream, start int) {
+func sameDecoded(t *testing.T, v *variant, tab *tables, chunks *[maxLanes]chunkStream, start int) {
 	t.Helper()
 	m := newMultiTable(tab)
 	rng := rand.New(rand.NewPCG(uint64(start), 1))
-	var got [2]codes
-	var lanes [2]lane
+	got, lanes := make([]codes, v.lanes), make([]lane, v.lanes)
 	for i := range lanes {
 		for j := range got[i].starts { // a lane must not depend on what was there
 			got[i].starts[j] = uint8(rng.Uint32())
 		}
 		lanes[i].begin(&got[i], &chunks[i], start)
 	}
-	decodeTwo(tab, m, &lanes[0], &lanes[1])
+	v.decodeLanes(tab, m, lanes)
 	for i := range lanes {
 		var want codes
 		ok := want.decodeSerial(tab, &chunks[i], start, chunkBits, maxCodes)
 		if lanes[i].finish(tab, m) != ok {
-			t.Fatalf("lane %d: all bits are codes: %v, lane finds the opposite", i, ok)
+			t.Fatalf("%s, lane %d: all bits are codes: %v, lane finds the opposite", v.name, i, ok)
 		}
 		if ok {
 			mustEqualCodes(t, &got[i], &want)

@@ -5,8 +5,12 @@ package verify
 import "golang.org/x/sys/cpu"
 
 // simdVariants lists the SIMD variants that this machine can run, slowest first. VBMI2 stands for the processors (Ice Lake,
-// Zen 4 and later) that do not slow down for 512-bit vectors; the encoder's variant of the same name needs it, too.
+// Zen 4 and later) that do not slow down for 512-bit vectors; the encoder's variant of the same name needs it, too. All of them
+// decode alike, with the shifts of BMI2, which no processor with AVX2 lacks except in emulators.
 func simdVariants() (list []variant) {
+	if !cpu.X86.HasBMI2 {
+		return nil
+	}
 	if cpu.X86.HasAVX2 {
 		list = append(list, simd("avx2", 32, sameAVX2, joinAVX2))
 	}
@@ -21,7 +25,7 @@ func simd(
 	name string, block int, same func(exponents, sm, bf16 *byte, n int) bool, join func(bf16, exponents, sm *byte, n int),
 ) variant {
 	return variant{
-		name: name,
+		name: name, lanes: maxLanes, groups: groups4,
 		same: func(exponents, sm, bf16 []byte) bool {
 			k := len(sm) - len(sm)%block
 			if k > 0 {
