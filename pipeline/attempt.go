@@ -140,7 +140,7 @@ func (a *attempt) countProgress(ours []*spans.Output) {
 	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Uploaded, &p.Outputs, &p.OutputBytes} {
 		n.Store(0)
 	}
-	p.Expect(progress.Fetch, progress.Encode, progress.Verify)
+	p.Expect(progress.Read, progress.Encode, progress.Verify)
 	if a.Push != nil {
 		p.Expect(progress.Upload)
 	}
@@ -168,14 +168,18 @@ func (a *attempt) fetcher() *fetch.Fetcher {
 }
 
 func (a *attempt) converter() *converter {
-	return &converter{
-		folder: a.folder, room: a.outRoom, progress: a.Progress, workers: a.Workers,
-		check: proof.Checker{Workers: a.Workers, GPU: a.GPU, Strict: true, Progress: a.Progress},
+	return &converter{folder: a.folder, room: a.outRoom, progress: a.Progress, workers: a.Workers}
+}
+
+func (a *attempt) checker() *checker {
+	return &checker{
+		progress: a.Progress,
+		check:    proof.Checker{Workers: a.Workers, GPU: a.GPU, Strict: true, Progress: a.Progress},
 	}
 }
 
 func (a *attempt) finalizer() *finalizer {
-	return &finalizer{ledger: a.ledger, patient: a.folder.Stays, progress: a.Progress, log: a.Log}
+	return &finalizer{ledger: a.ledger, progress: a.Progress, log: a.Log}
 }
 
 func (a *attempt) publisher() *publisher {

@@ -7,15 +7,15 @@ import (
 	"io"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/gather"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
-	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/spool"
@@ -73,46 +73,50 @@ func (r *outRoom) uploaded(o ledger.Output) {
 	}
 }
 
-// A converter turns complete tasks into verified output files. One goroutine runs it; the parallelism is inside.
+// A converter makes output files of complete tasks. One goroutine runs it; the parallelism is inside.
 type converter struct {
 	folder   *target.Folder
 	room     *outRoom
 	workers  int
-	check    proof.Checker
 	progress *progress.Counters
 	gather   gather.Writer // what the encoder has written of the file
 }
 
-// made is an output file that was written and verified but has no final name yet.
+// made is an output file that has no final name yet.
 type made struct {
-	task  *fetch.Task
-	file  *atomicfile.File
-	size  int64
-	units []ledger.Unit
+	task   *fetch.Task
+	file   *atomicfile.File
+	size   int64
+	layout *safetensors.Layout
+	units  []ledger.Unit
+	sum    *hashing // nil before the checker has begun it
+}
+
+// discard removes a file that will not be finished.
+func (m *made) discard() {
+	if m.sum != nil {
+		m.sum.stop()
+		<-m.sum.done // it reads the file
+	}
+	m.file.Cleanup()
 }
 
 // run makes one output file after the other.
-func (c *converter) run(ctx context.Context, complete <-chan *fetch.Task, verified chan<- *made) error {
+func (c *converter) run(ctx context.Context, complete <-chan *fetch.Task, encoded chan<- *made) error {
 	for t := range complete {
 		m, err := c.convert(ctx, t)
-		if err == nil {
-			err = t.Spool.Release()
-			t.Spool = nil
-		}
-		if err == nil {
-			err = streams.Send(ctx, verified, m)
-		}
 		if err != nil {
-			if m != nil {
-				m.file.Cleanup()
-			}
 			return fmt.Errorf("convert %s: %w", t.Path, err)
+		}
+		if err := streams.Send(ctx, encoded, m); err != nil {
+			m.discard()
+			return err
 		}
 	}
 	return nil
 }
 
-// convert ends pass 1, writes the output file, and proves it against the spool. On error nothing is left of the file.
+// convert ends pass 1 and writes the output file. On error nothing is left of the file.
 func (c *converter) convert(ctx context.Context, t *fetch.Task) (*made, error) {
 	coded, err := finishCounts(t)
 	if err != nil {
@@ -159,7 +163,7 @@ func finishCounts(t *fetch.Task) ([]*encoder.Unit, error) {
 	return coded, nil
 }
 
-// write makes the file and everything in it, then reads back its header.
+// write makes the file and everything in it.
 func (c *converter) write(ctx context.Context, t *fetch.Task, coded []*encoder.Unit) (*made, error) {
 	layout, err := safetensors.NewLayout(t.Metadata, entries(t.Output, coded))
 	if err != nil {
@@ -173,11 +177,8 @@ func (c *converter) write(ctx context.Context, t *fetch.Task, coded []*encoder.U
 		c.room.release(layout.Size)
 		return nil, err
 	}
-	m := &made{task: t, file: f, size: layout.Size}
-	if err = c.fill(ctx, m, layout, coded); err == nil {
-		err = lintFile(t.Output, f, layout)
-	}
-	if err != nil {
+	m := &made{task: t, file: f, size: layout.Size, layout: layout}
+	if err := c.fill(ctx, m, coded); err != nil {
 		f.Cleanup()
 		c.room.release(layout.Size)
 		return nil, err
@@ -205,12 +206,12 @@ func entries(o *spans.Output, coded []*encoder.Unit) []safetensors.Entry {
 	return es
 }
 
-func (c *converter) fill(ctx context.Context, m *made, layout *safetensors.Layout, coded []*encoder.Unit) error {
-	if _, err := m.file.WriteAt(layout.Header, 0); err != nil {
+func (c *converter) fill(ctx context.Context, m *made, coded []*encoder.Unit) error {
+	if _, err := m.file.WriteAt(m.layout.Header, 0); err != nil {
 		return fmt.Errorf("write header: %w", err)
 	}
 	for i, u := range m.task.Units {
-		r, err := c.unit(ctx, m, layout, i, coded[i])
+		r, err := c.unit(ctx, m, i, coded[i])
 		if unsupported, ok := errors.AsType[*encoder.UnsupportedError](err); ok {
 			return &unitUnsupported{i, unsupported}
 		}
@@ -220,30 +221,30 @@ func (c *converter) fill(ctx context.Context, m *made, layout *safetensors.Layou
 		m.units = append(m.units, r)
 	}
 	for _, t := range m.task.Copied {
-		if err := c.copyTensor(ctx, m, layout, t); err != nil {
+		if err := c.copyTensor(ctx, m, t); err != nil {
 			return err
 		}
 	}
-	return proof.Aliases(ctx, m.task.Output, m.task.Spool)
+	return nil
 }
 
-// unit encodes a unit and decodes it again from the stored bytes, or copies its weights if DF11 can't hold it.
-func (c *converter) unit(ctx context.Context, m *made, layout *safetensors.Layout, i int, e *encoder.Unit) (ledger.Unit, error) {
+// unit encodes a unit into its file, or copies its weights if DF11 can't hold it.
+func (c *converter) unit(ctx context.Context, m *made, i int, e *encoder.Unit) (ledger.Unit, error) {
 	u := m.task.Units[i]
 	r := ledger.Unit{Path: u.Path, Status: ledger.DF11, Weights: u.NElems()}
 	if e == nil {
 		r.Status, r.Reason = ledger.BF16, m.task.Reasons[i]
 		for t := range u.Tensors() {
-			if err := c.copyTensor(ctx, m, layout, t); err != nil {
+			if err := c.copyTensor(ctx, m, t); err != nil {
 				return r, err
 			}
 		}
 		return r, nil
 	}
-	src := io.NewSectionReader(m.task.Spool, u.At, 2*u.NElems())
 	done := c.progress.Timed(progress.Encode)
 	c.gather.Reset(m.file)
-	if err := e.Encode(ctx, src, destinations(&c.gather, layout, u.Path), c.workers); err != nil {
+	src := io.NewSectionReader(m.task.Spool, u.At, 2*u.NElems())
+	if err := e.Encode(ctx, src, destinations(&c.gather, m.layout, u.Path), c.workers); err != nil {
 		return r, err
 	}
 	if err := c.gather.Flush(); err != nil {
@@ -251,14 +252,6 @@ func (c *converter) unit(ctx context.Context, m *made, layout *safetensors.Layou
 	}
 	done(2 * u.NElems())
 	c.progress.Encoded.Add(2 * u.NElems())
-	stored := model.ArraysAt(func(name string) *io.SectionReader {
-		t, _ := layout.Lookup(u.Path + "." + name) // a missing one is an empty section, which the check refuses
-		return io.NewSectionReader(m.file, layout.DataStart()+t.Begin, t.NBytes())
-	})
-	var err error
-	if r.GPU, err = c.check.Unit(ctx, u, stored, src); err != nil {
-		return r, err
-	}
 	s := e.Stats()
 	r.Bits, r.TieBroken, r.Exponents = s.NBits, s.TieBroken, exponents(s.Histogram)
 	return r, nil
@@ -289,25 +282,36 @@ func destinations(w io.WriterAt, l *safetensors.Layout, path string) encoder.Dst
 	}
 }
 
-// copyTensor copies one tensor from the spool and reads it back.
-func (c *converter) copyTensor(ctx context.Context, m *made, l *safetensors.Layout, t spans.Tensor) error {
-	x, ok := l.Lookup(t.Name)
+// copyPiece is how much of a tensor one worker copies at a time.
+const copyPiece = 16 << 20
+
+// copyTensor copies one tensor from the spool.
+func (c *converter) copyTensor(ctx context.Context, m *made, t spans.Tensor) error {
+	n, at := m.placeOf(t)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(c.workers)
+	for off := int64(0); off < n; off += copyPiece {
+		g.Go(func() error {
+			size := min(copyPiece, n-off)
+			copied, err := streams.Copy(ctx, io.NewOffsetWriter(m.file, at+off), io.NewSectionReader(m.task.Spool, t.At+off, size))
+			if err == nil && copied != size {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("copy tensor %s: %w", t.Name, err)
+	}
+	c.progress.Encoded.Add(n)
+	return nil
+}
+
+// placeOf tells how many bytes a copied tensor has, and where in the file they are.
+func (m *made) placeOf(t spans.Tensor) (n, at int64) {
+	x, ok := m.layout.Lookup(t.Name)
 	if !ok {
 		panic("pipeline: internal error: tensor " + t.Name + " is not in the layout")
 	}
-	n, at := x.NBytes(), l.DataStart()+x.Begin
-	src := io.NewSectionReader(m.task.Spool, t.At, n)
-	if copied, err := streams.Copy(ctx, io.NewOffsetWriter(m.file, at), src); err != nil {
-		return fmt.Errorf("copy tensor %s: %w", t.Name, err)
-	} else if copied != n {
-		return fmt.Errorf("copy tensor %s: %w", t.Name, io.ErrUnexpectedEOF)
-	}
-	if diff, err := streams.FirstDifference(ctx, io.NewSectionReader(m.file, at, n), src, n); err != nil {
-		return fmt.Errorf("verify tensor %s: %w", t.Name, err)
-	} else if diff >= 0 {
-		return fmt.Errorf("verify tensor %s: byte %d was not stored as it was read: bad disk or memory, or a bug", t.Name, diff)
-	}
-	c.progress.Encoded.Add(n)
-	c.progress.Verified.Add(n)
-	return nil
+	return x.NBytes(), m.layout.DataStart() + x.Begin
 }

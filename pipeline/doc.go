@@ -6,11 +6,12 @@
 //	            │ sha256; its bytes scattered to spools          │
 //	            └──┬──────────────────────┬──────────────────────┘
 //	               ▼ spool                ▼ encoder.Counter: pass 1
-//	            task complete ─▶ convert (convert.go): pass 2 into the output file, then the stored
-//	                             bytes are decoded again and compared with the spool
-//	               spool released ◀──┤
+//	            task complete ─▶ convert (convert.go): pass 2 into the output file
 //	                                 ▼
-//	                             finalize (finalize.go): sha256 of the stored bytes, rename, ledger
+//	                             check (check.go): the stored bytes are decoded again and compared
+//	               spool released ◀──┤  with the spool; their sha256 is made meanwhile
+//	                                 ▼
+//	                             finalize (finalize.go): fsync, rename, ledger
 //	                                 ▼
 //	                             publish (publish.go): upload, commit in batches
 //	after the last output:       finish (finish.go): index, copied files, card, manifest, config.json last

@@ -80,10 +80,15 @@ func (c *conversion) convert(ctx context.Context) error {
 		defer close(complete)
 		return w.fetcher().Run(gctx, complete)
 	})
-	verified := make(chan *made, 1) // encoded, decoded again from the stored bytes, and compared
+	encoded := make(chan *made) // written, as its source bytes say
+	g.Go(func() error {
+		defer close(encoded)
+		return w.converter().run(gctx, complete, encoded)
+	})
+	verified := make(chan *made, 1) // decoded again from the stored bytes and compared; its hash is under way
 	g.Go(func() error {
 		defer close(verified)
-		return w.converter().run(gctx, complete, verified)
+		return w.checker().run(gctx, encoded, verified)
 	})
 	finished := make(chan ledger.Output) // hashed, forced to disk, renamed, in the journal
 	g.Go(func() error {
@@ -92,7 +97,11 @@ func (c *conversion) convert(ctx context.Context) error {
 	})
 	g.Go(func() error { return w.publisher().run(gctx, finished) })
 
-	if err := g.Wait(); err != nil {
+	err = g.Wait()
+	for m := range verified { // after an error nobody takes it
+		m.discard()
+	}
+	if err != nil {
 		return err
 	}
 	return c.checkStrict()

@@ -18,7 +18,7 @@ func midway(t *testing.T) state {
 	p.SourceBytes.Store(16_060_000_000)
 	p.OutputBytes.Store(progress.Guess(16_060_000_000))
 	p.OutputFiles.Store(36)
-	p.Expect(progress.Fetch, progress.Encode, progress.Verify, progress.Upload)
+	p.Expect(progress.Read, progress.Encode, progress.Verify, progress.Upload)
 	m.at(p.Snapshot(), now)
 	p.Outputs.Store(6)
 	p.Fetched.Store(8_200_000_000)
@@ -44,7 +44,7 @@ func TestProgressPictures(t *testing.T) {
 	for width, want := range map[int]string{
 		120: `
  30% ━━━━━━━━━━━╸──────────────────────────── 2s left · bottleneck: upload · 6/36 files
-  fetch    8.20 GB  8.20 GB/s
+  read     8.20 GB  8.20 GB/s
   encode   4.40 GB  4.40 GB/s
   verify   4.10 GB  4.10 GB/s
   hash     2.80 GB  2.80 GB/s
@@ -52,7 +52,7 @@ func TestProgressPictures(t *testing.T) {
 `,
 		80: `
  30% ━━━━━━╸─────────────────── 2s left · bottleneck: upload · 6/36 files
-  fetch    8.20 GB  8.20 GB/s
+  read     8.20 GB  8.20 GB/s
   encode   4.40 GB  4.40 GB/s
   verify   4.10 GB  4.10 GB/s
   hash     2.80 GB  2.80 GB/s
@@ -73,7 +73,7 @@ func TestProgressPictures(t *testing.T) {
 		}
 	}
 	if got, want := s.line(), "convert 30% · 2s left · bottleneck: upload · 6/36 files · 4.10 GB of 16.1 GB verified · "+
-		"fetch 8.20 GB/s · encode 4.40 GB/s · verify 4.10 GB/s · hash 2.80 GB/s · upload 1.90 GB/s"; got != want {
+		"read 8.20 GB/s · encode 4.40 GB/s · verify 4.10 GB/s · hash 2.80 GB/s · upload 1.90 GB/s"; got != want {
 		t.Errorf("without a terminal:\n%s\nwant\n%s", got, want)
 	}
 }

@@ -5,7 +5,7 @@
 //
 // Gw/s are 10⁹ weights per second, MB/s the bytes of BF16 that they have (of any data, where none are weights). "xnaive"
 // compares with the naive loop on as many cores, which runs just before each measured run: compare machines by the other
-// figures, and versions of this program by that one. "xsingle" compares two hashes at once with one after the other.
+// figures, and versions of this program by that one.
 package bench
 
 import (
@@ -31,12 +31,6 @@ func BenchmarkSteps(b *testing.B) {
 	for _, s := range l.steps() {
 		l.compare(b, s, l.naive, "xnaive")
 	}
-}
-
-// BenchmarkHash measures SHA-256 with two messages at a time on every core.
-func BenchmarkHash(b *testing.B) {
-	l := newLab(b, benchWeights())
-	l.compare(b, step{name: "pair", path: pathGo, run: l.sha256Pair}, l.sha256, "xsingle")
 }
 
 // compare measures a step beside a yardstick, on one core and on all. (The number of cores is set here, since a benchmark
@@ -84,7 +78,7 @@ func timed(b *testing.B, w work) float64 {
 func TestSteps(t *testing.T) {
 	l := newLab(t, makeWeights(1<<20))
 	names := map[string]bool{}
-	for _, s := range append(l.steps(), step{name: "sha256_pair", run: l.sha256Pair}) {
+	for _, s := range l.steps() {
 		if err := s.run(t.Context(), 2); err != nil {
 			t.Errorf("%s, %s: %v", s.name, s.path, err)
 		}
@@ -93,7 +87,7 @@ func TestSteps(t *testing.T) {
 		}
 		names[s.name] = true
 	}
-	if len(names) != 10 {
+	if len(names) != 9 {
 		t.Errorf("steps %v", names)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/gather"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
-	"github.com/df11-convert/df11-convert/internal/sha256pair"
+	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -153,16 +153,14 @@ func compare(ctx context.Context, path string, sizes []int64, src io.ReaderAt, c
 	return v.Compare(ctx, src, verify.CompareOptions{Workers: cores, Variant: path})
 }
 
-// hashAll hashes files until there are no more: two at a time, so it waits for the second one.
+// hashAll hashes every file in a goroutine of its own.
 func hashAll(ctx context.Context, made <-chan output) error {
-	for first := range made {
-		second := <-made // the zero value, an empty message, if there is none
-		_, _, err := sha256pair.SumReaders(ctx, streamOf(first), streamOf(second))
-		if err != nil {
+	g, ctx := errgroup.WithContext(ctx)
+	for f := range made {
+		g.Go(func() error {
+			_, err := streams.SHA256(ctx, io.NewSectionReader(f.file, 0, f.size))
 			return err
-		}
+		})
 	}
-	return nil
+	return g.Wait()
 }
-
-func streamOf(f output) sha256pair.Stream { return sha256pair.Stream{R: f.file, Size: f.size} }

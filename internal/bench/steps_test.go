@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/encoder"
-	"github.com/df11-convert/df11-convert/internal/sha256pair"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -178,15 +177,6 @@ func (l *lab) verify(path string) work {
 
 func (l *lab) sha256(_ context.Context, cores int) error {
 	return l.shares(cores, func(p []byte, _ int) error { l.sink.Add(uint64(sha256.Sum256(p)[0])); return nil })
-}
-
-func (l *lab) sha256Pair(_ context.Context, cores int) error {
-	return l.shares(cores, func(p []byte, _ int) error {
-		x, y := sha256.New(), sha256.New()
-		sha256pair.Write(x, y, p[:len(p)/2], p[len(p)/2:])
-		l.sink.Add(uint64(x.Sum(nil)[0]) + uint64(y.Sum(nil)[0]))
-		return nil
-	})
 }
 
 func dstOf(at func(name string) io.WriterAt) encoder.Dst {

@@ -11,7 +11,7 @@ const (
 	// OutputsAhead is how many outputs whose source bytes are complete may wait for the converter, so that the fetcher goes
 	// on while a large output is converted.
 	OutputsAhead = 4
-	// Finalizers is how many finished files can be between converter and upload: two are hashed, and one is put in its place.
+	// Finalizers is how many files can be between converter and upload: one is checked, one waits, and one gets its name.
 	Finalizers = 3
 )
 
@@ -99,10 +99,11 @@ func peakDisk(arrivals []arrival, spool, size bytesOf, limits Shares, uploads in
 }
 
 // heldSpools lists the outputs in the order in which they become complete. With each output it gives what all spools hold when
-// the fetcher has gone as far ahead as it can. spool counts an output's bytes; a limit of 0 is none.
+// it is encoded while the one before is checked, and the fetcher has gone as far ahead as it can. spool counts an output's
+// bytes; a limit of 0 is none.
 func heldSpools(arrivals []arrival, spool bytesOf, limit int64) iter.Seq2[*spans.Output, int64] {
 	return func(yield func(*spans.Output, int64) bool) {
-		var held int64 // by outputs that have begun and are not converted
+		var held, checked int64 // by outputs that have begun and are not checked; by the one before
 		for i, a := range arrivals {
 			if a.begin {
 				held += spool(a.output)
@@ -110,10 +111,14 @@ func heldSpools(arrivals []arrival, spool bytesOf, limit int64) iter.Seq2[*spans
 			if !a.last {
 				continue
 			}
+			if limit > 0 && held > limit {
+				held, checked = held-checked, 0 // the fetcher had to wait for its spool
+			}
 			if !yield(a.output, held+ahead(arrivals[i+1:], spool, held, limit)) {
 				return
 			}
-			held -= spool(a.output)
+			held -= checked
+			checked = spool(a.output)
 		}
 	}
 }

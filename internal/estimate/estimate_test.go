@@ -23,11 +23,11 @@ func TestPeakDisk(t *testing.T) {
 		spools, files int64
 		want          int64
 	}{
-		{"no limit", inTurn, 0, 0, 100 + 40 + 10 + 50},
+		{"no limit", inTurn, 0, 0, 100 + 40 + 10 + 70}, // b is encoded, a checked
 		{"room for one spool", inTurn, 100, 0, 100 + 50},
 		{"room for one output", inTurn, 0, 50, 100 + 40 + 10 + 50},
 		{"one is always allowed", inTurn, 1, 1, 100 + 50},
-		{"begun before", overlapping, 0, 0, 140 + 10 + 50},
+		{"begun before", overlapping, 0, 0, 140 + 10 + 70},
 	} {
 		if got := peakDisk(tc.arrivals, whole, half, Shares{Spools: tc.spools, Outputs: tc.files}, 1); got != tc.want {
 			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
@@ -37,8 +37,8 @@ func TestPeakDisk(t *testing.T) {
 	for i := range many {
 		many[i] = &spans.Output{Size: 8}
 	}
-	if got := peakDisk(byOutput(many), whole, half, Shares{Outputs: 1}, 1); got != 8*(OutputsAhead+2)+4 {
-		t.Errorf("many: %d", got) // one with the converter, those that wait, and one with the fetcher
+	if got := peakDisk(byOutput(many), whole, half, Shares{Outputs: 1}, 1); got != 8*(OutputsAhead+3)+4 {
+		t.Errorf("many: %d", got) // one with the checker, one with the converter, those that wait, and one with the fetcher
 	}
 	if got := waiting([]int64{9, 1, 2, 3}, 0, 2); got != 5 {
 		t.Errorf("the newest two take %d, want 5", got)

@@ -2,11 +2,8 @@ package fetch
 
 import (
 	"context"
-	"encoding"
 	"encoding/hex"
-	"fmt"
 	"hash"
-	"io"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -14,14 +11,13 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
-	"github.com/df11-convert/df11-convert/internal/sha256pair"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/spool"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// blocksAhead is how many blocks the reader of one file may be ahead of the scatterer.
-const blocksAhead = 4
+// blocksPerFile is how many blocks of a file are in memory: those that are read, hashed and scattered, and some between them.
+const blocksPerFile = 6
 
 // A Fetcher reads source files and fills the spools of tasks. Its fields are set before Run and belong to it until Run
 // returns.
@@ -40,7 +36,6 @@ type Fetcher struct {
 
 	byOutput map[*spans.Output]*Task
 	complete chan<- *Task
-	sums     sha256pair.Lockstep // of files that are read at once
 }
 
 // Run reads what unfinished tasks still need and sends each task as soon as it is complete.
@@ -196,17 +191,8 @@ func (f *Fetcher) ranges(ctx context.Context, file *File, needs func(spans.Deliv
 	return nil
 }
 
-// block is a piece of a file on its way from the reader to the scatterer.
-type block struct {
-	off     int64
-	buf     []byte
-	segment int // index of the segment that it lies in, -1 for none
-	// Where a segment ends under a hash: the sha256 of the file up to there, and the hash's state if reading can go on there.
-	prefix string
-	state  []byte
-}
-
-// stream reads [from, end) of a file and scatters it; with h, through that hash. The reader runs beside the scatterer.
+// stream reads [from, end) of a file and scatters it; with h, through that hash. Reading, hashing and scattering go on side by
+// side: no source is faster than one core hashes, and what goes before and after need not make it slower.
 func (f *Fetcher) stream(ctx context.Context, file *File, h hash.Hash, from, end int64, needs func(spans.Delivery) bool) error {
 	g, ctx := errgroup.WithContext(ctx) // the source's too: a scatterer that fails ends a read that waits
 	r, err := f.Source.Stream(ctx, file.Index, from, end)
@@ -215,26 +201,23 @@ func (f *Fetcher) stream(ctx context.Context, file *File, h hash.Hash, from, end
 		return g.Wait()
 	}
 	defer r.Close()
-	blocks := make(chan block, blocksAhead)
-	free := make(chan []byte, blocksAhead+2)
-	size := min(streams.BlockBytes, end-from) // there may be many small files
+	free := make(chan []byte, blocksPerFile)
+	read, hashed := make(chan block, blocksPerFile), make(chan block, blocksPerFile) // neither is ever full
+	size := min(streams.BlockBytes, end-from)                                        // there may be many small files
 	for range cap(free) {
 		free <- make([]byte, size)
 	}
-	if h != nil {
-		f.sums.Join()
-	}
 	g.Go(func() error {
-		defer close(blocks)
-		if h != nil {
-			defer f.sums.Leave()
-		}
-		read := &reader{file: file, r: timedReader{r, f.Progress}, h: h, sums: &f.sums, free: free}
-		return read.run(ctx, from, end, blocks)
+		defer close(read)
+		return (&reader{file: file, r: timedReader{r, f.Progress}, free: free}).run(ctx, from, end, read)
+	})
+	g.Go(func() error {
+		defer close(hashed)
+		return (&hasher{h: h, keepState: file.Want != "", progress: f.Progress}).run(ctx, read, hashed)
 	})
 	g.Go(func() error {
 		s := &scatterer{Fetcher: f, file: file, needs: needs, hashed: h != nil, expected: f.expected(file, from, h)}
-		for b := range blocks {
+		for b := range hashed {
 			if err := s.scatter(ctx, b); err != nil {
 				return err
 			}
@@ -244,91 +227,4 @@ func (f *Fetcher) stream(ctx context.Context, file *File, h hash.Hash, from, end
 		return nil
 	})
 	return g.Wait()
-}
-
-// timedReader counts the time that is spent waiting for a source.
-type timedReader struct {
-	r io.Reader
-	p *progress.Counters
-}
-
-func (t timedReader) Read(b []byte) (int, error) {
-	done := t.p.Timed(progress.Fetch)
-	n, err := t.r.Read(b)
-	done(int64(n))
-	return n, err
-}
-
-// reader reads a stretch of a file in blocks that end where segments do, and hashes them.
-type reader struct {
-	file *File
-	r    io.Reader
-	h    hash.Hash // nil: none
-	sums *sha256pair.Lockstep
-	free <-chan []byte
-}
-
-func (r *reader) run(ctx context.Context, from, end int64, out chan<- block) error {
-	next := 0
-	for off := from; off < end; {
-		b, stop := r.cut(&next, off, end)
-		select {
-		case b.buf = <-r.free:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		b.buf = b.buf[:min(int64(len(b.buf)), stop-off)]
-		if _, err := io.ReadFull(r.r, b.buf); err != nil {
-			return fmt.Errorf("read at offset %d: %w", off, streams.Short(err))
-		}
-		if err := r.file.checkHeader(off, b.buf); err != nil {
-			return err
-		}
-		off += int64(len(b.buf))
-		if err := r.hash(ctx, &b, off == stop); err != nil {
-			return err
-		}
-		if err := streams.Send(ctx, out, b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// cut begins a block at off: it ends where the segment there ends, or where the next one begins. next is the first segment
-// that is not behind off.
-func (r *reader) cut(next *int, off, end int64) (b block, stop int64) {
-	segments := r.file.Segments
-	for *next < len(segments) && segments[*next].End <= off {
-		*next++
-	}
-	b = block{off: off, segment: -1}
-	if *next == len(segments) {
-		return b, end
-	}
-	if s := segments[*next]; off < s.Off {
-		return b, min(end, s.Off)
-	}
-	b.segment = *next
-	return b, min(end, segments[*next].End)
-}
-
-// hash adds a block to the hash. At the end of a segment it takes the sum up to there.
-func (r *reader) hash(ctx context.Context, b *block, ends bool) error {
-	if r.h == nil {
-		return nil
-	}
-	if err := r.sums.Write(ctx, r.h, b.buf); err != nil {
-		return err
-	}
-	if b.segment < 0 || !ends {
-		return nil
-	}
-	b.prefix = hex.EncodeToString(r.h.Sum(nil))
-	if r.file.Want == "" {
-		return nil // a rerun reads the file from its beginning
-	}
-	var err error
-	b.state, err = r.h.(encoding.BinaryMarshaler).MarshalBinary()
-	return err
 }

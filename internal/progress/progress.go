@@ -24,9 +24,9 @@ type Counters struct {
 // Stage is one stage of the pipeline.
 type Stage int
 
-// The stages, in the order in which bytes pass them.
+// The stages, in the order in which bytes pass them. Hash is the sha256 of source files and of results.
 const (
-	Fetch Stage = iota
+	Read Stage = iota
 	Encode
 	Verify
 	Hash
@@ -35,11 +35,11 @@ const (
 )
 
 func (s Stage) String() string {
-	return [nStages]string{"fetch", "encode", "verify", "hash", "upload"}[s]
+	return [nStages]string{"read", "encode", "verify", "hash", "upload"}[s]
 }
 
-// meter counts one stage: the bytes that passed it, and the time that it worked or waited for its own resource. Time
-// that it waits for the stages beside it does not count.
+// meter counts one stage: the bytes that passed it, and the time that it worked or waited for its own resource, be that a core
+// that is busy with another stage. Time that it waits for the stages beside it does not count.
 type meter struct{ bytes, busy atomic.Int64 }
 
 // Timed begins to measure one piece of a stage's work. Call the function that it returns with the bytes when it is done.
@@ -126,7 +126,7 @@ type Snapshot struct {
 func (s *Snapshot) Share() float64 {
 	var sum, n float64
 	for stage, x := range map[Stage][2]int64{
-		Fetch: {s.Fetched, s.SourceBytes}, Encode: {s.Encoded, s.SourceBytes},
+		Read: {s.Fetched, s.SourceBytes}, Encode: {s.Encoded, s.SourceBytes},
 		Verify: {s.Verified, s.SourceBytes}, Upload: {s.Uploaded, s.OutputBytes},
 	} {
 		if s.passes[stage] && x[1] > 0 {

@@ -17,10 +17,10 @@ func TestShare(t *testing.T) {
 	}
 	p.SourceBytes.Store(1000)
 	p.OutputBytes.Store(progress.Guess(1000))
-	p.Expect(progress.Fetch, progress.Encode, progress.Verify, progress.Upload)
+	p.Expect(progress.Read, progress.Encode, progress.Verify, progress.Upload)
 	last := 0.0
 	for name, step := range map[string]func(){
-		"fetch":  func() { p.Fetched.Add(1000) },
+		"read":   func() { p.Fetched.Add(1000) },
 		"encode": func() { p.Encoded.Add(1000) },
 		"verify": func() { p.Verified.Add(1000) },
 		"upload": func() { p.Uploaded.Add(700) },

@@ -25,7 +25,7 @@ import (
 func (v *verification) full(ctx context.Context) error {
 	v.Progress.SourceBytes.Store(spans.ProvedBytes(v.outputs))
 	v.Progress.OutputFiles.Store(int64(len(v.outputs)))
-	v.Progress.Expect(progress.Fetch, progress.Verify)
+	v.Progress.Expect(progress.Read, progress.Verify)
 	spooled := func(o *spans.Output) bool { return !fetch.InPlace(v.Source, o) }
 	if v.GPU != nil || slices.ContainsFunc(v.outputs, spooled) {
 		if err := os.MkdirAll(v.WorkDir, 0o777); err != nil {

@@ -2,13 +2,12 @@ package proof
 
 import (
 	"context"
-	"encoding/hex"
-	"slices"
+	"io"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/sha256pair"
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // hashes checks the sha256 of every file that the manifest lists.
@@ -37,28 +36,18 @@ func (v *verification) hashes(ctx context.Context) error {
 	return nil
 }
 
-// sumAll gives the sha256 of each file, in hex: the published one where there is one. The other files are hashed, two at a
-// time by each worker.
+// sumAll gives the sha256 of each file, in hex: the published one where there is one. The other files are hashed, one by each
+// worker at a time.
 func sumAll(ctx context.Context, workers int, files []model.OpenFile) ([]string, error) {
 	sums := make([]string, len(files))
-	var unknown []int
-	for i, f := range files {
-		if sums[i] = f.SHA256; sums[i] == "" {
-			unknown = append(unknown, i)
-		}
-	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workers)
-	for pair := range slices.Chunk(unknown, 2) {
-		g.Go(func() error {
-			var two [2]sha256pair.Stream
-			for k, i := range pair {
-				two[k] = sha256pair.Stream{R: files[i], Size: files[i].Size}
-			}
-			a, b, err := sha256pair.SumReaders(ctx, two[0], two[1])
-			for k, i := range pair {
-				sums[i] = hex.EncodeToString([][]byte{a, b}[k])
-			}
+	for i, f := range files {
+		if sums[i] = f.SHA256; sums[i] != "" {
+			continue
+		}
+		g.Go(func() (err error) {
+			sums[i], err = streams.SHA256(ctx, io.NewSectionReader(f, 0, f.Size))
 			return err
 		})
 	}

@@ -1,0 +1,123 @@
+package fetch
+
+import (
+	"context"
+	"encoding"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/streams"
+)
+
+// block is a piece of a file on its way from the reader through the hash to the scatterer.
+type block struct {
+	off     int64
+	buf     []byte
+	segment int  // index of the segment that it lies in, -1 for none
+	ends    bool // it is the last of its segment, or of what lies between two segments
+	// Where a segment ends under a hash: the sha256 of the file up to there, and the hash's state if reading can go on there.
+	prefix string
+	state  []byte
+}
+
+// timedReader counts the time that is spent waiting for a source.
+type timedReader struct {
+	r io.Reader
+	p *progress.Counters
+}
+
+func (t timedReader) Read(b []byte) (int, error) {
+	done := t.p.Timed(progress.Read)
+	n, err := t.r.Read(b)
+	done(int64(n))
+	return n, err
+}
+
+// reader reads a stretch of a file in blocks that end where segments do.
+type reader struct {
+	file *File
+	r    io.Reader
+	free <-chan []byte
+}
+
+func (r *reader) run(ctx context.Context, from, end int64, out chan<- block) error {
+	next := 0
+	for off := from; off < end; {
+		b, stop := r.cut(&next, off, end)
+		select {
+		case b.buf = <-r.free:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		b.buf = b.buf[:min(int64(len(b.buf)), stop-off)]
+		if _, err := io.ReadFull(r.r, b.buf); err != nil {
+			return fmt.Errorf("read at offset %d: %w", off, streams.Short(err))
+		}
+		if err := r.file.checkHeader(off, b.buf); err != nil {
+			return err
+		}
+		off += int64(len(b.buf))
+		b.ends = off == stop
+		if err := streams.Send(ctx, out, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut begins a block at off: it ends where the segment there ends, or where the next one begins. next is the first segment
+// that is not behind off.
+func (r *reader) cut(next *int, off, end int64) (b block, stop int64) {
+	segments := r.file.Segments
+	for *next < len(segments) && segments[*next].End <= off {
+		*next++
+	}
+	b = block{off: off, segment: -1}
+	if *next == len(segments) {
+		return b, end
+	}
+	if s := segments[*next]; off < s.Off {
+		return b, min(end, s.Off)
+	}
+	b.segment = *next
+	return b, min(end, segments[*next].End)
+}
+
+// hasher adds blocks to the hash of their file, and notes the sum where segments end.
+type hasher struct {
+	h         hash.Hash // nil: none
+	keepState bool      // another run can go on there; a file whose sum nobody has published is read from its beginning
+	progress  *progress.Counters
+}
+
+func (x *hasher) run(ctx context.Context, in <-chan block, out chan<- block) error {
+	for b := range in {
+		if err := x.add(&b); err != nil {
+			return err
+		}
+		if err := streams.Send(ctx, out, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *hasher) add(b *block) (err error) {
+	if x.h == nil {
+		return nil
+	}
+	done := x.progress.Timed(progress.Hash)
+	x.h.Write(b.buf)
+	done(int64(len(b.buf)))
+	if b.segment < 0 || !b.ends {
+		return nil
+	}
+	b.prefix = hex.EncodeToString(x.h.Sum(nil))
+	if x.keepState {
+		b.state, err = x.h.(encoding.BinaryMarshaler).MarshalBinary()
+	}
+	return err
+}

@@ -1,0 +1,39 @@
+package pipeline
+
+import (
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// TestFinalizerErrorEndsAtOnce: a file that can't be finished ends the stage although the one before has more to come, nothing
+// appears, and no hash is left running.
+func TestFinalizerErrorEndsAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	synctest.Test(t, func(t *testing.T) { // which fails where a goroutine is left
+		file, err := atomicfile.Create(path, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteAt([]byte("short"), 0); err != nil {
+			t.Fatal(err)
+		}
+		m := &made{task: &fetch.Task{Output: &spans.Output{Path: "model.safetensors"}}, file: file, size: 100}
+		m.sum = startHash(t.Context(), m, new(progress.Counters))
+		verified := make(chan *made, 1) // never closed
+		verified <- m
+		f := &finalizer{progress: new(progress.Counters)}
+		if err := f.run(t.Context(), verified, make(chan ledger.Output)); err == nil {
+			t.Error("a file of the wrong size was finished")
+		}
+	})
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
