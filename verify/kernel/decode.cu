@@ -3,17 +3,15 @@
 // A block of 512 threads decodes tiles, one after the other. A tile is a chunk of the format: 4096
 // bytes of the coded stream, 8 bytes (a window) per thread. Per tile:
 //
-//   1. every thread counts the codes that start in its window;
-//   2. a prefix sum over the block tells where its exponents go;
-//   3. every thread decodes again and puts exponents, as bytes, into shared memory;
-//   4. the block joins them with sign_mantissa, 8 weights per thread at a time.
+//   1. every thread finds the codes that start in its window, and keeps their exponents in registers;
+//   2. a prefix sum over the block tells where the exponents go;
+//   3. every thread packs them into words of shared memory, one byte each;
+//   4. the block joins them with sign_mantissa, 16 weights per thread at a time.
 //
-// Both passes look up as many bits as a table has, and get several whole codes at once:
-//
-//   marks[x]    bit i is set where a code starts, i bits into x; the top bit set is where the last
-//               whole code ends. 0: the first code is not whole.
-//   symbols[x]  up to three symbols in the low bytes, the bits of their codes at 24, their number
-//               at 28. 0: the first code is not whole.
+// The bits of a window are looked up in a table, as many at once as its index has. An entry has up to three symbols, the
+// first one lowest; the bits of their codes at 24; their number at 30. It is 0 if the first code is longer than the index:
+// then the code is walked through the stored tables. A code counts only where it starts in the window, which shows in the
+// lengths of the last entry's symbols.
 //
 // Input may be hostile once the caller has seen to it that buffers have their sizes: lengths are
 // taken as 1..32, jumps stay within luts, and a tile writes its own weights only. So every loop
@@ -28,9 +26,12 @@ constexpr u32 GAP_BITS = 5;          // docs/format.md §7
 constexpr u32 ROW = 256;             // docs/format.md §6: one lookup table
 constexpr u32 JUMP = 240;            // docs/format.md §6: from here on a value is a jump
 constexpr u32 MAX_CODE = 32;         // docs/format.md §5
-constexpr u32 TABLE_BITS = 12;       // of the ready tables, and the most that fit an entry
-constexpr u32 OWN_TABLE_BITS = 11;   // the most of decode's tables: larger ones cost more than they save
+constexpr u32 TABLE_BITS = 10;       // of the table's index, at most
 constexpr u32 ENTRY_SYMBOLS = 3;     // symbols in an entry
+constexpr u32 ENTRY_ONE = 64;        // a symbol more in an entry, from bit 24 on
+constexpr u32 KEPT = 12;             // entries of a window that stay in registers: with more codes it is decoded again
+constexpr u32 FIRST_THREE = 1u << 24;  // says that a window has three exponents or more
+constexpr u32 GROUP = 16;            // weights that a thread joins at once
 constexpr u32 MAX_TILES = 8;         // tiles per block of decode
 constexpr u32 MIN_SHARED = THREADS * 4 + 4;  // docs/format.md §9: what a launch gives at least
 
@@ -41,22 +42,25 @@ struct Code {
   u32 symbol, n_bits;
 };
 
-// Luts are the stored tables.
+// Luts are the stored tables, one behind the other.
 struct Luts {
   const u8 *rows;
   u32 n_rows;  // the last one has the lengths
 
-  // The table that a jump leads to.
-  DEVICE const u8 *row(const Luts &l, u32 jump) { return l.rows + min(ROW - jump, l.n_rows - 1) * ROW; }
+  // The table that a jump leads to: the first one for jumps to where there is none.
+  DEVICE const u8 *row(const Luts &l, u32 jump) {
+    u32 i = ROW - jump;
+    return l.rows + (i < l.n_rows ? i : 0) * ROW;
+  }
   DEVICE u32 length(const Luts &l, u32 symbol) {
     return min(max(l.rows[(l.n_rows - 1) * ROW + symbol], 1), MAX_CODE);
   }
 };
 
-// Tables are the multi-symbol tables in shared memory, with 2^n_bits entries each.
+// Tables are made of the stored tables, and lie in shared memory.
 struct Tables {
-  u32 *symbols;
-  u16 *marks;
+  u32 *entries;  // 2^n_bits
+  u8 *lengths;   // of the codes of all symbols
   u32 n_bits;
 };
 
@@ -80,13 +84,23 @@ DEVICE void skip(Window &w, u32 n_bits) {
   w.low = funnel_left(w.low, 0, n_bits);
 }
 
+// The same for 0..31 bits, by the low five bits of n_bits.
+DEVICE void skip_wrap(Window &w, u32 n_bits) {
+  w.high = funnel_left_wrap(w.high, w.middle, n_bits);
+  w.middle = funnel_left_wrap(w.middle, w.low, n_bits);
+  w.low = funnel_left_wrap(w.low, 0, n_bits);
+}
+
+// The bits that an entry's symbols take in shared memory.
+DEVICE u32 symbol_bits(u32 entry) { return entry >> 27 & 24; }
+
 // ---- Tables ----
 
-// walk decodes one code as the format says, at most four lookups.
-DEVICE Code walk(const Luts &luts, u32 bits) {
+// walk finds the symbol of one code as the format says, in at most four lookups.
+DEVICE u32 walk(const Luts &luts, u32 bits) {
   u32 v = luts.rows[bits >> 24];
-  for (int shift = 16; shift >= 0 && v >= JUMP; shift -= 8) v = Luts::row(luts, v)[bits >> shift & 255];
-  return {v, Luts::length(luts, v)};
+  NO_UNROLL for (int shift = 16; shift >= 0 && v >= JUMP; shift -= 8) v = Luts::row(luts, v)[bits >> shift & 255];
+  return v;
 }
 
 // uniform says whether n slots from p on, n a power of two and p aligned to it within luts, all hold v.
@@ -125,57 +139,52 @@ DEVICE Code prefix_code(const Luts &luts, const u32 *slots, u32 bits, u32 known)
   return {v, n_bits};
 }
 
-// build_entry makes entry x of both tables.
+// build_entry makes entry x of the table.
 DEVICE void build_entry(const Luts &luts, const u32 *slots, const Tables &t, u32 x) {
-  u32 pos = 0, marks = 1, symbols = 0, n = 0, used = 0;
-  while (pos < t.n_bits) {
+  u32 pos = 0, entry = 0;
+  for (u32 n = 0; n < ENTRY_SYMBOLS; n++) {
     Code c = prefix_code(luts, slots, x << (32 - t.n_bits) << pos, t.n_bits - pos);
     if (c.n_bits == 0) break;
     pos += c.n_bits;
-    marks |= 1u << pos;
-    if (n < ENTRY_SYMBOLS) {
-      symbols |= c.symbol << (8 * n++);
-      used = pos;
-    }
+    entry = (entry | c.symbol << 8 * n) + ((ENTRY_ONE + c.n_bits) << 24);
   }
-  t.symbols[x] = symbols | used << 24 | n << 28;
-  t.marks[x] = n == 0 ? 0 : marks;
+  t.entries[x] = entry;
 }
 
-// build makes both tables; the whole block calls it. slots has room for one table of the format. The
+// build makes the tables; the whole block calls it. slots has room for one table of the format. The
 // caller needs a barrier before it uses the tables.
 DEVICE void build(const Luts &luts, u32 *slots, const Tables &t) {
   u32 thread = thread_index();
-  if (thread < ROW) slots[thread] = describe_slot(luts, thread);
+  if (thread < ROW) {
+    slots[thread] = describe_slot(luts, thread);
+    t.lengths[thread] = Luts::length(luts, thread);
+  }
   barrier();
   for (u32 x = thread; x < 1u << t.n_bits; x += THREADS) build_entry(luts, slots, t, x);
 }
 
 // ---- One tile ----
 
-// load_word gets the big-endian word at byte `at` of the stream, zeros behind its end.
-DEVICE u32 load_word(const Unit &u, u32 at) {
-  u32 w = 0;
-  for (u32 i = 0; i < 4; i++)
-    if (at + i < u.n_bytes) w |= u32(u.stream[at + i]) << (24 - 8 * i);
+// load_bytes gets the 12 bytes of the stream that begin at byte `at`, zeros behind its end.
+DEVICE Window load_bytes(const Unit &u, u32 at) {
+  Window w = {0, 0, 0};
+  NO_UNROLL for (u32 end = at + 12; at < end; at++) {
+    w.high = funnel_left(w.high, w.middle, 8);
+    w.middle = funnel_left(w.middle, w.low, 8);
+    w.low = w.low << 8 | (at < u.n_bytes ? u.stream[at] : 0);
+  }
   return w;
 }
 
-// load_window gets a thread's window and the four bytes behind it, which the next lane has too.
+// load_window gets a thread's window and the four bytes behind it.
 DEVICE Window load_window(const Unit &u, u32 window) {
-  Window w;
   u32 at = window * 8;
-  if (((u64)u.stream & 7) == 0 && at + 8 <= u.n_bytes) {
+  if (((u64)u.stream & 7) == 0 && at + 12 <= u.n_bytes) {
     u32x2 v = *(const u32x2 *)(u.stream + at);
-    w.high = permute(v.x, 0, 0x0123);
-    w.middle = permute(v.y, 0, 0x0123);
-  } else {
-    w.high = load_word(u, at);
-    w.middle = load_word(u, at + 4);
+    u32 behind = *(const u32 *)(u.stream + at + 8);
+    return {permute(v.x, 0, 0x0123), permute(v.y, 0, 0x0123), permute(behind, 0, 0x0123)};
   }
-  w.low = shuffle_down(w.high, 1);
-  if (window % 32 == 31) w.low = load_word(u, at + 8);
-  return w;
+  return load_bytes(u, at);
 }
 
 // load_gap gets the bits of a window before its first code.
@@ -187,110 +196,193 @@ DEVICE u32 load_gap(const Unit &u, u32 window) {
   return v >> (16 - GAP_BITS - bit) & 31;
 }
 
-// count_codes counts the codes that start in a window.
-DEVICE u32 count_codes(const Unit &u, const Tables &t, Window w, u32 gap) {
-  u32 n = 0, pos = gap;
-  skip(w, gap);
-  while (pos < WINDOW_BITS) {
-    u32 used, left = WINDOW_BITS - pos, marks = t.marks[w.high >> (32 - t.n_bits)];
-    if (marks != 0) {
-      used = 31 - __builtin_clz(marks);
-      if (used >= left) return n + __builtin_popcount(marks & ((1u << left) - 1));
-      n += __builtin_popcount(marks) - 1;
-    } else {
-      used = walk(u.luts, w.high).n_bits;
-      n++;
-    }
-    skip(w, used);
-    pos += used;
-  }
-  return n;
+// Codes are the codes that start in a window, as a thread keeps them.
+struct Codes {
+  u32 entries[KEPT];  // in order; 0 behind the last, and where a walk has to wait for its turn
+  u32 n;              // codes, of which the entries may lack some
+};
+
+// Place is how far a thread is in its window.
+struct Place {
+  Window w;    // from there on
+  u32 at;      // the bits so far, and from bit 6 on the number of codes
+  u32 next;    // the same behind the entry
+  u32 entry;   // what was looked up last
+};
+
+// look_up gets the entry of the next codes.
+DEVICE u32 look_up(const Tables &t, const Window &w) { return t.entries[w.high >> (32 - t.n_bits)]; }
+
+// walk_entry is the entry of the next code alone. Of 32 bits, which skip_wrap takes for none, it skips 32 itself.
+DEVICE u32 walk_entry(const Luts &luts, const Tables &t, Window &w) {
+  u32 symbol = walk(luts, w.high), n_bits = t.lengths[symbol];
+  skip(w, n_bits & 32);
+  return symbol | (n_bits + ENTRY_ONE) << 24;
 }
 
-// sum_before returns the sum of n over all threads before this one. It has a barrier inside; the
-// caller needs another one before the next call.
-DEVICE u32 sum_before(u32 n, u32 *totals) {
+// take_entry goes on by an entry. At the last one of the window it stays before it and returns true. The bits so far then
+// come from 32..63 to 64..95; nowhere else does bit 5 fall, since no entry has more than 32.
+DEVICE bool take_entry(const Luts &luts, const Tables &t, Place &p, bool walks) {
+  p.entry = look_up(t, p.w);
+  if (walks && p.entry == 0) p.entry = walk_entry(luts, t, p.w);
+  p.next = p.at + (p.entry >> 24);
+  if (p.at & ~p.next & 32) return true;
+  p.at = p.next;
+  skip_wrap(p.w, p.entry >> 24);
+  return false;
+}
+
+// Where walking is possible: a branch for every entry costs too much. The first three entries have a symbol each.
+constexpr bool walks(u32 i) { return i < 3 || i % 3 == 2; }
+
+// keep_entries takes entries i and up, until the window or the room for them ends.
+template <u32 i> DEVICE void keep_entries(const Luts &luts, const Tables &t, Place &p, Codes &c) {
+  if constexpr (i < KEPT) {
+    bool last = take_entry(luts, t, p, walks(i));
+    c.entries[i] = p.entry;
+    if (!last) keep_entries<i + 1>(luts, t, p, c);
+  }
+}
+
+// find_codes finds the codes that start in a window.
+DEVICE Codes find_codes(const Luts &luts, const Tables &t, Window w, u32 gap) {
+  Codes c;
+  Place p = {w, gap, 0, 0};
+  skip(p.w, gap);
+  UNROLL for (u32 i = 0; i < KEPT; i++) c.entries[i] = opaque_zero();
+  keep_entries<0>(luts, t, p, c);
+  if (p.at == p.next)  // no last entry yet
+    while (!take_entry(luts, t, p, true)) {}
+  u32 left = WINDOW_BITS - (p.at & 63), count = (p.next - p.at) >> 6;
+  u32 second = t.lengths[p.entry & 255], third = second + t.lengths[p.entry >> 8 & 255];
+  c.n = (p.at >> 6) + 1 + (count >= 2 && second < left) + (count >= 3 && third < left);
+  return c;
+}
+
+// Shared is what the warps of a block tell each other.
+struct Shared {
+  u32x2 warps[WARPS];  // the sum of a warp's numbers, and the `first` of its first thread
+};
+
+// sum_before returns the sum of n over all threads before this one, and in next the `first` of the thread behind it. It has
+// a barrier inside; the caller needs another one before the next call.
+DEVICE u32 sum_before(u32 n, u32 first, Shared *s, u32 *next) {
   u32 lane = thread_index() % 32, warp = thread_index() / 32;
   u32 sum = n;
-  for (u32 d = 1; d < 32; d *= 2) {
-    u32 v = shuffle_up(sum, d);
-    if (lane >= d) sum += v;
-  }
-  if (lane == 31) totals[warp] = sum;
+  UNROLL for (u32 i = 0; i < 5; i++) sum = add_from_below(sum, 1u << i);
+  u32 first_of_warp = shuffle(first, 0);
+  if (lane == 31) s->warps[warp] = {sum, first_of_warp};
   barrier();
-  u32 total = totals[lane % WARPS];
-  for (u32 d = 1; d < WARPS; d *= 2) {
-    u32 v = shuffle_up(total, d);
-    if (lane % WARPS >= d) total += v;
-  }
-  u32 before = shuffle(total, (warp + WARPS - 1) % WARPS);
-  return sum - n + (warp == 0 ? 0 : before);
+  u32x2 other = {0, 0};
+  if (lane < WARPS) other = s->warps[lane];
+  u32 next_warp = shuffle(other.y, warp + 1);
+  *next = shuffle_down(first, 1);
+  if (lane == 31) *next = warp == WARPS - 1 ? FIRST_THREE : next_warp;
+  u32 total = lane < warp ? other.x : 0;
+  UNROLL for (u32 d = WARPS / 2; d > 0; d /= 2) total += shuffle_down(total, d);
+  return sum - n + shuffle(total, 0);
 }
 
-// put_bytes stores bytes from..to of v.
-DEVICE void put_bytes(u8 *p, u32 v, u32 from, u32 to) {
-  NO_UNROLL for (; from < to; from++) p[from] = v >> 8 * from;
+// first_three are a window's first three exponents, with FIRST_THREE above them if it has as many.
+DEVICE u32 first_three(const Codes &c) {
+  u32 second = symbol_bits(c.entries[0]), third = second + symbol_bits(c.entries[1]);
+  u32 v = (c.entries[0] | c.entries[1] << second | c.entries[2] << third) & 0xffffff;
+  return c.n >= 3 ? v | FIRST_THREE : v;
 }
 
-// put_exponents decodes n symbols and stores them at exponents[at]: whole words where they are its
-// own, bytes at both ends.
-DEVICE void put_exponents(const Unit &u, const Tables &t, Window w, u32 gap, u8 *exponents, u32 at, u32 n) {
-  u64 bytes = 0;
-  u32 head = at % 4, fill = head;
-  u8 *word = exponents + (at - head);
-  skip(w, gap);
-  while (n > 0) {
-    u32 entry = t.symbols[w.high >> (32 - t.n_bits)];
-    u32 used = entry >> 24 & 15, count = entry >> 28, symbols = entry & 0xffffff;
-    if (count == 0) {
-      Code c = walk(u.luts, w.high);
-      symbols = c.symbol, used = c.n_bits, count = 1;
-    }
-    bytes |= (u64)symbols << 8 * fill;
-    count = min(count, n);
-    n -= count;
-    fill += count;
-    if (fill >= 4) {
-      if (head == 0) {
-        *(u32 *)word = (u32)bytes;
-      } else {
-        put_bytes(word, (u32)bytes, head, 4);
-        head = 0;
-      }
-      word += 4, fill -= 4, bytes >>= 32;
-    }
-    skip(w, used);
+// put_bytes stores the n low bytes of v at exponents[at].
+DEVICE void put_bytes(u8 *exponents, u32 at, u32 v, u32 n, u32 room) {
+  NO_UNROLL for (u32 i = 0; i < n && at + i < room; i++) exponents[at + i] = v >> 8 * i;
+}
+
+// put_slowly decodes a window again, and stores its exponents from number `first` on, byte by byte.
+DEVICE void put_slowly(const Unit &u, const Tables &t, u32 tile, u8 *exponents, u32 at, u32 first, u32 n, u32 room) {
+  u32 window = tile * THREADS + thread_index();
+  Window w = load_bytes(u, 8 * window);
+  skip(w, load_gap(u, window));
+  NO_UNROLL for (u32 i = 0; i < n;) {
+    u32 entry = look_up(t, w);
+    if (entry == 0) entry = walk_entry(u.luts, t, w);
+    skip_wrap(w, entry >> 24);
+    NO_UNROLL for (u32 count = entry >> 30; count > 0 && i < n; count--, i++, entry >>= 8)
+      if (i >= first && at + i < room) exponents[at + i] = entry;
   }
-  put_bytes(word, (u32)bytes, head, fill);
+}
+
+// Words are the words that a thread packs exponents into.
+struct Words {
+  u32 next;   // shared address of the next one
+  u32 last;   // the last four exponents, the latest on top
+  int left;   // bits until a word is full
+  int limit;  // what left is when that is the next one
+};
+
+// put_entries puts the exponents of entries from..to.
+DEVICE void put_entries(Words &w, const Codes &c, u32 from, u32 to) {
+  UNROLL for (u32 i = from; i < to; i++) {
+    u32 bits = symbol_bits(c.entries[i]), full = funnel_right_wrap(w.last, c.entries[i], w.left);
+    w.last = funnel_right_wrap(w.last, c.entries[i], bits);
+    w.left -= bits;
+    store_full(w.next, w.limit, w.left, full);
+  }
+}
+
+// put_exponents stores a window's exponents from exponents[at] on. Words are stored whole, each by the thread that has its
+// first byte, which takes what it lacks from the first exponents of the next window, in `next`. Byte by byte go those of a
+// window that has more than its entries, those before a window with less than three, and what would leave the room.
+DEVICE void put_exponents(const Unit &u, const Tables &t, const Codes &c, u32 tile, u8 *exponents, u32 at, u32 room, u32 next) {
+  u32 base = shared_address(exponents), end = at + c.n, first = c.n >= 3 ? -at & 3 : 0;
+  Words w = {base + at + first, 0, 8 * (int)first, -32};
+  int more = -1;  // bits of the entries that are the next window's; negative if they lack some
+  if (c.n >= 3 && end + 3 <= room) {
+    put_entries(w, c, 0, 6);
+    if (c.entries[5] != 0) put_entries(w, c, 6, 9);
+    if (c.entries[8] != 0) put_entries(w, c, 9, KEPT);
+    more = 8 * (int)(at + first - end) - w.left;
+    if (more >= 0 && next >= FIRST_THREE && w.next - base < end)
+      *(u32 *)(exponents + (end & ~3u)) = funnel_right_wrap(w.last << more, next, -8 * end);
+  }
+  if (more < 0 || next < FIRST_THREE) {
+    put_slowly(u, t, tile, exponents, at, w.next - base - at, c.n, room);
+    put_bytes(exponents, end, next, next < FIRST_THREE ? 0 : -end & 3, room);
+  }
 }
 
 // join makes four weights of four exponents and sign_mantissa bytes, two to a word.
 DEVICE u32x2 join(u32 exponents, u32 sm) {
-  u32 high = (sm & 0x80808080) | (exponents >> 1 & 0x7f7f7f7f);
-  u32 low = (sm & 0x7f7f7f7f) | (exponents << 7 & 0x80808080);
+  u32 high = choose(sm, exponents >> 1, 0x80808080), low = choose(exponents << 7, sm, 0x80808080);
   return {permute(low, high, 0x5140), permute(low, high, 0x7362)};
 }
 
 DEVICE u16 join_one(u32 exponent, u32 sm) { return (sm & 0x80) << 8 | exponent << 7 | (sm & 0x7f); }
 
+// put_some writes weights from..to, one by one.
+DEVICE void put_some(const u8 *exponents, const u8 *sign_mantissa, u16 *out, u32 from, u32 to, u32 threads) {
+  NO_UNROLL for (u32 i = from + thread_index(); i < to; i += threads) out[i] = join_one(exponents[i], sign_mantissa[i]);
+}
+
 // put_weights writes n weights from base on. exponents[0] belongs to the weight base rounded down to a
-// multiple of 8, so that a group of 8 is aligned everywhere if the buffers are. It counts from there:
+// multiple of 16, so that a group of 16 is aligned everywhere if the buffers are. It counts from there:
 // base + n may be anything if n is 0, but what the exponents have room for never wraps.
 DEVICE void put_weights(const Unit &u, const u8 *exponents, u32 base, u32 n) {
-  bool aligned = (((u64)u.sign_mantissa & 7) | ((u64)u.out & 15)) == 0;
-  u32 skew = base % 8, end = skew + n;
+  u32 skew = base % GROUP, end = skew + n;
   const u8 *sign_mantissa = u.sign_mantissa + (base - skew);
   u16 *out = u.out + (base - skew);
-  for (u32 i = 8 * thread_index(); i < end; i += 8 * THREADS) {
-    if (aligned && i >= skew && i + 8 <= end) {
-      u32x2 sm = *(const u32x2 *)(sign_mantissa + i);
-      u32x2 e = *(const u32x2 *)(exponents + i);
-      u32x2 a = join(e.x, sm.x), b = join(e.y, sm.y);
-      *(u32x4 *)(out + i) = {a.x, a.y, b.x, b.y};
-      continue;
-    }
-    NO_UNROLL for (u32 k = max(i, skew); k < min(i + 8, end); k++) out[k] = join_one(exponents[k], sign_mantissa[k]);
+  if ((((u64)u.sign_mantissa | (u64)u.out) & 15) != 0) {
+    put_some(exponents, sign_mantissa, out, skew, end, THREADS);
+    return;
   }
+  u32 first = skew + GROUP - 1 & ~(GROUP - 1), last = max(first, end & ~(GROUP - 1));
+  NO_UNROLL for (u32 i = first + GROUP * thread_index(); i < last; i += GROUP * THREADS) {
+    u32x4 sm = *(const u32x4 *)(sign_mantissa + i);
+    u32x4 e = *(const u32x4 *)(exponents + i);
+    u32x2 a = join(e.x, sm.x), b = join(e.y, sm.y), c = join(e.z, sm.z), d = join(e.w, sm.w);
+    u32x4 *to = (u32x4 *)(out + i);
+    to[0] = {a.x, a.y, b.x, b.y};
+    to[1] = {c.x, c.y, d.x, d.y};
+  }
+  put_some(exponents, sign_mantissa, out, skew, min(first, end), GROUP);
+  put_some(exponents, sign_mantissa, out, last, end, GROUP);
 }
 
 // tile_end is the weight behind a tile's last. The last tile's is not read: its entry may be missing
@@ -305,17 +397,16 @@ DEVICE u32 tile_size(const Unit &u, u32 tile) {
 }
 
 // decode_tile is called by the whole block. exponents has room for `room` bytes.
-DEVICE void decode_tile(const Unit &u, const Tables &t, u32 *totals, u8 *exponents, u32 room, u32 tile) {
+DEVICE void decode_tile(const Unit &u, const Tables &t, Shared *shared, u8 *exponents, u32 room, u32 tile) {
   u32 window = tile * THREADS + thread_index();
-  Window w = load_window(u, window);
-  u32 gap = load_gap(u, window);
-  u32 count = count_codes(u, t, w, gap);
-  u32 at = sum_before(count, totals);
-  u32 base = u.positions[tile], skew = base % 8;
-  u32 n = min(tile_size(u, tile), room - skew);
-  put_exponents(u, t, w, gap, exponents, skew + at, at < n ? min(count, n - at) : 0);
+  Codes c = find_codes(u.luts, t, load_window(u, window), load_gap(u, window));
+  u32 next, at = sum_before(c.n, first_three(c), shared, &next) + u.positions[tile] % GROUP;
+  // Nobody is before the first thread to store the beginning of its first word.
+  if (thread_index() == 0) *(u32 *)(exponents + (at & ~3u)) = shared->warps[0].y << 8 * (at & 3);
+  put_exponents(u, t, c, tile, exponents, at, room, next);
   barrier();
-  put_weights(u, exponents, base, n);
+  u32 base = u.positions[tile];
+  put_weights(u, exponents, base, min(tile_size(u, tile), room - base % GROUP));
 }
 
 // ---- Entry points ----
@@ -325,17 +416,14 @@ DEVICE Unit make_unit(const u8 *luts, const u8 *stream, const u8 *sign_mantissa,
   return {{luts, (u32)n_luts}, stream, sign_mantissa, gaps, positions, out, (u32)n_bytes, (u32)n_elems, n_tiles};
 }
 
-// The largest tables that fit beside the exponents, or 0 bits.
-DEVICE u32 table_bits(u32 room) {
-  u32 n_entries = room / 6;
-  return n_entries < 2 ? 0 : min(31 - __builtin_clz(n_entries), OWN_TABLE_BITS);
-}
+// The bits of the largest table that fits.
+DEVICE u32 table_bits(u32 room) { return min(31 - __builtin_clz(room / 4), TABLE_BITS); }
 
 // decode has the interface of the official kernel: one block of 512 threads for each 4096 bytes of
 // the stream, and 512*4 + 4 + 2*(most weights of a chunk) bytes of shared memory or more. It builds
 // tables itself, as large as the shared memory allows, so in large grids one block does the work of
 // up to eight. With less shared memory than that it does nothing.
-extern "C" __global__ void __launch_bounds__(512, 4)
+extern "C" __global__ void __launch_bounds__(512, 3)
     decode(const u8 *luts, const u8 *stream, const u8 *sign_mantissa, const u32 *positions, const u8 *gaps,
            u16 *out, int n_luts, int n_bytes, int n_elems) {
   Unit u = make_unit(luts, stream, sign_mantissa, positions, gaps, out, n_luts, n_bytes, n_elems, block_count());
@@ -344,39 +432,38 @@ extern "C" __global__ void __launch_bounds__(512, 4)
   u32 last = min(first + per_block, u.n_tiles), most = 0;
   NO_UNROLL for (u32 tile = first; tile < last; tile++) most = max(most, tile_size(u, tile));
 
-  u32 *totals = (u32 *)shared_memory, *slots = totals + WARPS;
-  u8 *exponents = (u8 *)(slots + ROW);
-  u32 room = shared_size() - (WARPS + ROW) * 4;
-  u32 n_exponents = min(most, room - 128) + 16 & ~7u;  // what is left holds 16 entries at least
-  Tables t = {(u32 *)(exponents + n_exponents), 0, table_bits(room - n_exponents)};
-  if (t.n_bits == 0) return;
-  t.marks = (u16 *)(t.symbols + (1u << t.n_bits));
+  Shared *shared = (Shared *)shared_memory;
+  u32 *slots = (u32 *)(shared + 1);
+  u8 *lengths = (u8 *)(slots + ROW), *exponents = lengths + ROW;
+  u32 room = shared_size() - sizeof(Shared) - 5 * ROW;
+  u32 n_exponents = min(most, room - 128) + 32 & ~15u;  // what is left holds 16 entries at least
+  Tables t = {(u32 *)(exponents + n_exponents), lengths, table_bits(room - n_exponents)};
   build(u.luts, slots, t);
   barrier();
-  for (u32 tile = first; tile < last; tile++) decode_tile(u, t, totals, exponents, n_exponents, tile);
+  for (u32 tile = first; tile < last; tile++) decode_tile(u, t, shared, exponents, n_exponents, tile);
 }
 
-// build_tables makes ready tables for decode_tiles: 4096 words of symbols, then 4096 half words of
-// marks. One block of 512 threads, 1024 bytes of shared memory.
+// build_tables makes ready tables for decode_tiles: 1024 words of entries, then 256 bytes of lengths. One block of 512
+// threads, 1024 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(512, 1) build_tables(const u8 *luts, int n_luts, u32 *tables) {
-  Tables t = {tables, (u16 *)(tables + (1u << TABLE_BITS)), TABLE_BITS};
+  Tables t = {tables, (u8 *)(tables + (1u << TABLE_BITS)), TABLE_BITS};
   build({luts, (u32)n_luts}, (u32 *)shared_memory, t);
 }
 
 // decode_tiles is decode with ready tables, 16-byte aligned, and with any number of blocks for
-// n_tiles tiles. Shared memory: 64 + 24576 + (most weights of a chunk, plus 16) bytes.
+// n_tiles tiles. Shared memory: 128 + 4352 + (most weights of a chunk, plus 32) bytes.
 extern "C" __global__ void __launch_bounds__(512, 4)
     decode_tiles(const u8 *luts, const u8 *stream, const u8 *sign_mantissa, const u32 *positions, const u8 *gaps,
                  u16 *out, int n_luts, int n_bytes, int n_elems, const u32x4 *tables, int n_tiles) {
   Unit u = make_unit(luts, stream, sign_mantissa, positions, gaps, out, n_luts, n_bytes, n_elems, n_tiles);
-  constexpr u32 SIZE = 6u << TABLE_BITS, FIXED = WARPS * 4 + SIZE;
-  if (shared_size() < FIXED + 16) return;
-  u32 *totals = (u32 *)shared_memory;
-  u32x4 *copy = shared_memory + WARPS / 4;
+  constexpr u32 SIZE = (4u << TABLE_BITS) + ROW, FIXED = sizeof(Shared) + SIZE;
+  if (shared_size() < FIXED + 32) return;
+  Shared *shared = (Shared *)shared_memory;
+  u32x4 *copy = (u32x4 *)(shared + 1);
   NO_UNROLL for (u32 i = thread_index(); i < SIZE / 16; i += THREADS) copy[i] = tables[i];
-  Tables t = {(u32 *)copy, (u16 *)((u32 *)copy + (1u << TABLE_BITS)), TABLE_BITS};
+  Tables t = {(u32 *)copy, (u8 *)((u32 *)copy + (1u << TABLE_BITS)), TABLE_BITS};
   u8 *exponents = (u8 *)copy + SIZE;
   barrier();
   for (u32 tile = block_index(); tile < u.n_tiles; tile += block_count())
-    decode_tile(u, t, totals, exponents, shared_size() - FIXED, tile);
+    decode_tile(u, t, shared, exponents, shared_size() - FIXED, tile);
 }

@@ -7,6 +7,7 @@
 #define __shared__ __attribute__((shared))
 #define __launch_bounds__(threads, blocks) __attribute__((launch_bounds(threads, blocks)))
 #define DEVICE static inline __device__ __attribute__((always_inline))
+#define UNROLL _Pragma("clang loop unroll(full)")
 #define NO_UNROLL _Pragma("clang loop unroll(disable)")
 
 typedef unsigned char u8;
@@ -18,9 +19,18 @@ typedef u32 u32x4 __attribute__((ext_vector_type(4)));
 
 constexpr u32 ALL_LANES = 0xffffffff;
 
-DEVICE u32 thread_index() { return __nvvm_read_ptx_sreg_tid_x(); }
+// Read again at every use: what the compiler would make of it ahead of a loop takes more registers than there are.
+DEVICE u32 thread_index() {
+  u32 n;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(n));
+  return n;
+}
 DEVICE u32 block_index() { return __nvvm_read_ptx_sreg_ctaid_x(); }
-DEVICE u32 block_count() { return __nvvm_read_ptx_sreg_nctaid_x(); }
+DEVICE u32 block_count() {
+  u32 n;
+  asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(n));
+  return n;
+}
 
 // Bytes of dynamic shared memory that the launch asked for.
 DEVICE u32 shared_size() {
@@ -30,7 +40,16 @@ DEVICE u32 shared_size() {
 }
 
 DEVICE void barrier() { __syncthreads(); }
-DEVICE u32 shuffle_up(u32 v, u32 lanes) { return __nvvm_shfl_sync_up_i32(ALL_LANES, v, lanes, 0); }
+// v, and the v of the lane so many below this one on top, where there is such a lane.
+DEVICE u32 add_from_below(u32 v, u32 lanes) {
+  u32 r;
+  asm volatile("{\n\t.reg .pred p;\n\t"
+               "shfl.sync.up.b32 %0|p, %1, %2, 0, -1;\n\t"
+               "@p add.u32 %0, %0, %1;\n\t"
+               "@!p mov.u32 %0, %1;\n\t}"
+               : "=&r"(r) : "r"(v), "r"(lanes));
+  return r;
+}
 DEVICE u32 shuffle_down(u32 v, u32 lanes) { return __nvvm_shfl_sync_down_i32(ALL_LANES, v, lanes, 31); }
 DEVICE u32 shuffle(u32 v, u32 lane) { return __nvvm_shfl_sync_idx_i32(ALL_LANES, v, lane, 31); }
 
@@ -39,6 +58,50 @@ DEVICE u32 funnel_left(u32 hi, u32 lo, u32 n) {
   u32 r;
   asm("shf.l.clamp.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(lo), "r"(hi), "r"(n));
   return r;
+}
+
+// The same by n % 32.
+DEVICE u32 funnel_left_wrap(u32 hi, u32 lo, u32 n) {
+  u32 r;
+  asm("shf.l.wrap.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(lo), "r"(hi), "r"(n));
+  return r;
+}
+
+// The lower half of hi:lo shifted right by n % 32.
+DEVICE u32 funnel_right_wrap(u32 lo, u32 hi, u32 n) {
+  u32 r;
+  asm("shf.r.wrap.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(lo), "r"(hi), "r"(n));
+  return r;
+}
+
+// The bits of a where mask has ones, and of b elsewhere.
+DEVICE u32 choose(u32 a, u32 b, u32 mask) {
+  u32 r;
+  asm("lop3.b32 %0, %1, %2, %3, 0xe4;" : "=r"(r) : "r"(a), "r"(b), "r"(mask));
+  return r;
+}
+
+// A zero that the compiler takes for a variable: it stays in a register, where constants would be made again on every path.
+DEVICE u32 opaque_zero() {
+  u32 r;
+  asm volatile("mov.u32 %0, 0;" : "=r"(r));
+  return r;
+}
+
+typedef __attribute__((address_space(3))) u8 shared_u8;
+
+// The address of p, which is in shared memory, among shared addresses.
+DEVICE u32 shared_address(void *p) { return (u32)(u64)(shared_u8 *)p; }
+
+// Where left has come down to limit, v is stored at the shared address, and address and limit go on to the next word. The
+// compiler would rather have every outcome in registers of its own.
+DEVICE void store_full(u32 &address, int &limit, int left, u32 v) {
+  asm volatile("{\n\t.reg .pred p;\n\t"
+               "setp.le.s32 p, %2, %1;\n\t"
+               "@p st.shared.u32 [%0], %3;\n\t"
+               "@p add.u32 %0, %0, 4;\n\t"
+               "@p add.s32 %1, %1, -32;\n\t}"
+               : "+r"(address), "+r"(limit) : "r"(left), "r"(v) : "memory");
 }
 
 // Four of the eight bytes of hi:lo, chosen by the nibbles of selector.

@@ -8,4 +8,4 @@ for f in decode.cu device.h; do
 	echo "// $f sha256 $(sha256sum "$f" | cut -d' ' -f1)"
 done
 "${CLANG:-clang-19}" -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 --cuda-feature=+ptx60 \
-	-nocudainc -nocudalib -O3 -S -o - decode.cu
+	-nocudainc -nocudalib -fcuda-short-ptr -mllvm -nvptx-short-ptr -O3 -S -o - decode.cu

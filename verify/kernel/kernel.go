@@ -26,18 +26,18 @@ const (
 
 // Sizes of launches, and of the data that the entry points read and write.
 const (
-	Threads     = 512    // of a block of every entry point
-	TileBytes   = 4096   // docs/format.md §1: bytes of the coded stream per tile
-	TableBytes  = 24_576 // output of BuildTables
-	BuildShared = 1024   // bytes of dynamic shared memory of BuildTables
-	Slack       = 16     // bytes that must be readable behind gaps: the official kernel reads one too many
+	Threads     = 512  // of a block of every entry point
+	TileBytes   = 4096 // docs/format.md §1: bytes of the coded stream per tile
+	TableBytes  = 4352 // output of BuildTables
+	BuildShared = 1024 // bytes of dynamic shared memory of BuildTables
+	Slack       = 16   // bytes that must be readable behind gaps: the official kernel reads one too many
 )
 
 // OfficialShared is the dynamic shared memory, in bytes, of Decode for chunks of at most n weights (docs/format.md §9).
 func OfficialShared(n int) int { return Threads*4 + 4 + 2*n }
 
 // TilesShared is the dynamic shared memory, in bytes, of DecodeTiles for chunks of at most n weights.
-func TilesShared(n int) int { return 64 + TableBytes + 16 + n }
+func TilesShared(n int) int { return 128 + TableBytes + 32 + n }
 
 var versionLine = regexp.MustCompile(`(?m)^\.version\s+(\d+)\.(\d+)\s*$`)
 

@@ -125,7 +125,7 @@ func (a *access) run(w *warp, mask uint32) (int, error) {
 	return 0, nil
 }
 
-// buildShuffle is shfl.sync.mode.b32 d, a, b, c, members.
+// buildShuffle is shfl.sync.mode.b32 d, a, b, c, members, or d|p where p says whether the lane to read from is there.
 func buildShuffle(c *compiler, in *instr, mods, ops []string) error {
 	if len(mods) != 3 || mods[0] != "sync" || len(ops) != 5 {
 		return errors.New("form of shfl is not supported")
@@ -134,9 +134,16 @@ func buildShuffle(c *compiler, in *instr, mods, ops []string) error {
 	if from == nil {
 		return fmt.Errorf("modifier %q", mods[1])
 	}
-	dst, err := c.register(ops[0])
+	into, there, hasThere := strings.Cut(ops[0], "|")
+	dst, err := c.register(into)
 	if err != nil {
 		return err
+	}
+	p := -1
+	if hasThere {
+		if p, err = c.register(there); err != nil {
+			return err
+		}
 	}
 	src, err := c.sources(ops[1:], types["b32"])
 	if err != nil {
@@ -148,34 +155,32 @@ func buildShuffle(c *compiler, in *instr, mods, ops []string) error {
 			if members := uint32(w.rows[src[3]][lane]); members&^mask != 0 {
 				return lane, fmt.Errorf("shuffle for lanes %08x reached by %08x", members, mask)
 			}
-			w.rows[dst][lane] = values[from(lane, int(w.rows[src[1]][lane])&31, int(w.rows[src[2]][lane]))]
+			source, ok := from(lane, int(w.rows[src[1]][lane])&31, int(w.rows[src[2]][lane]))
+			if !ok {
+				source = lane
+			}
+			w.rows[dst][lane] = values[source]
+			if p >= 0 {
+				w.rows[p][lane] = 0
+				if ok {
+					w.rows[p][lane] = 1
+				}
+			}
 		}
 		return 0, nil
 	}
 	return nil
 }
 
-// shuffles give the lane to read from, by the operands b and c. A lane outside of the segment is the reader itself.
-var shuffles = map[string]func(lane, b, c int) int{
-	"up": func(lane, b, c int) int {
-		if lane-b < lastLane(lane, c) {
-			return lane
-		}
-		return lane - b
-	},
-	"down": func(lane, b, c int) int {
-		if lane+b > lastLane(lane, c) {
-			return lane
-		}
-		return lane + b
-	},
-	"idx": func(lane, b, c int) int {
+// shuffles give the lane to read from, by the operands b and c, and whether it is in the segment. If not, a lane reads
+// itself.
+var shuffles = map[string]func(lane, b, c int) (from int, ok bool){
+	"up":   func(lane, b, c int) (int, bool) { return lane - b, lane-b >= lastLane(lane, c) },
+	"down": func(lane, b, c int) (int, bool) { return lane + b, lane+b <= lastLane(lane, c) },
+	"idx": func(lane, b, c int) (int, bool) {
 		segment := c >> 8 & 31
 		from := lane&segment | b&^segment
-		if from > lastLane(lane, c) {
-			return lane
-		}
-		return from
+		return from, from <= lastLane(lane, c)
 	},
 }
 

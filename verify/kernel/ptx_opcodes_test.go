@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"strings"
 )
 
 // typ is an operand type: its width, and whether it is signed.
@@ -80,7 +79,7 @@ var opcodes = map[string]builder{
 	"selp": arith(func(typ) eval { return choose }),
 	"mov":  arith(func(typ) eval { return same }),
 	"cvta": buildGlobalAddress, "cvt": buildConvert,
-	"mul": buildMultiply, "mad": buildMultiply, "shf": buildFunnel, "bfi": buildInsertField, "setp": buildCompare,
+	"mul": buildMultiply, "mad": buildMultiply, "shf": buildFunnel, "lop3": buildLogic, "bfi": buildInsertField, "setp": buildCompare,
 	"ld": buildLoad, "st": buildStore, "shfl": buildShuffle,
 	"bra": buildBranch, "ret": buildReturn, "bar": buildBarrier,
 }
@@ -215,19 +214,43 @@ func permute(a, b, c uint64) uint64 {
 	return r
 }
 
-// buildFunnel is shf.l: the upper word of b:a, shifted.
+// buildFunnel is shf: the upper word of b:a shifted left, or the lower word shifted right.
 func buildFunnel(c *compiler, in *instr, mods, ops []string) error {
-	form := strings.Join(mods, ".")
-	if form != "l.clamp.b32" && form != "l.wrap.b32" {
+	if len(mods) != 3 || mods[0] != "l" && mods[0] != "r" || mods[1] != "clamp" && mods[1] != "wrap" {
 		return errors.New("form of shf is not supported")
 	}
+	left, wrap := mods[0] == "l", mods[1] == "wrap"
 	f := func(a, b, n uint64) uint64 {
-		if form == "l.wrap.b32" {
+		if wrap {
 			n &= 31
 		}
-		return (b<<32 | a) << min(n, 32) >> 32
+		v := b<<32 | a
+		if left {
+			return v << min(n, 32) >> 32
+		}
+		return v >> min(n, 32) & 0xffffffff
 	}
 	return c.compute(in, f, types["b32"], ops)
+}
+
+// buildLogic is lop3.b32 d, a, b, c, table: bit i of the table is the result where the bits of a, b, c make the number i.
+func buildLogic(c *compiler, in *instr, _, ops []string) error {
+	if len(ops) != 5 {
+		return errors.New("wrong number of operands")
+	}
+	table, err := parseNumber(ops[4])
+	if err != nil || table > 255 {
+		return fmt.Errorf("table %q", ops[4])
+	}
+	f := func(x, y, z uint64) (r uint64) {
+		for i := range uint64(8) {
+			if table>>i&1 != 0 {
+				r |= (x ^ (i>>2&1 - 1)) & (y ^ (i>>1&1 - 1)) & (z ^ (i&1 - 1))
+			}
+		}
+		return r & 0xffffffff
+	}
+	return c.compute(in, f, types["b32"], ops[:4])
 }
 
 // buildMultiply is mul and mad. The third source of mad, which is added, has the width of the result.

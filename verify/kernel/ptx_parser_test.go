@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -161,15 +162,32 @@ func (p *parser) entry() error {
 			return fmt.Errorf("directive %q is not supported", d)
 		}
 	}
-	for !p.accept("}") {
-		if err := p.statement(c); err != nil {
-			return err
-		}
+	if err := p.block(c); err != nil {
+		return err
 	}
 	if err := c.finish(); err != nil {
 		return err
 	}
 	p.module.kernels[c.kernel.name] = c.kernel
+	return nil
+}
+
+// block reads statements up to a closing brace. What a block in braces declares is forgotten at its end.
+func (p *parser) block(c *compiler) error {
+	for !p.accept("}") {
+		if !p.accept("{") {
+			if err := p.statement(c); err != nil {
+				return err
+			}
+			continue
+		}
+		outside := c.rows
+		c.rows = maps.Clone(outside)
+		if err := p.block(c); err != nil {
+			return err
+		}
+		c.rows = outside
+	}
 	return nil
 }
 

@@ -14,8 +14,8 @@ type variant struct {
 // decodeShared is the dynamic shared memory, in bytes, that our Decode needs with its largest tables. Decode works with
 // OfficialShared too, but not with less than both.
 func decodeShared(n int) int {
-	const scan, slots, alignment = 64, 1024, 24
-	return scan + slots + alignment + TableBytes/2 + n
+	const scan, slots, padding = 128, 1024, 32
+	return scan + slots + padding + TableBytes + n
 }
 
 // unitMemory holds a unit as a GPU would.

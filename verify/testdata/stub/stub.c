@@ -175,15 +175,15 @@ static u32 table_word(ptr luts, uint64_t n_luts) {
 
 static result run_launch(struct op *o, int device) {
   if (o->function == BUILD) {
-    if (!inside(o->args[0], (o->args[1] & 0xffff) * 256) || !inside(o->args[2], 24576)) return complain("tables outside their buffer");
+    if (!inside(o->args[0], (o->args[1] & 0xffff) * 256) || !inside(o->args[2], 4352)) return complain("tables outside their buffer");
     u32 word = table_word(o->args[0], o->args[1]);
-    for (int i = 0; i < 24576 / 4; i++) ((u32 *)o->args[2])[i] = word;
+    for (int i = 0; i < 4352 / 4; i++) ((u32 *)o->args[2])[i] = word;
     note("tables were built", "", 0, 0);
     return 0;
   }
   if (o->function == DECODE) return decode_faulty(o, device, o->blocks);
   u32 want = table_word(o->args[0], o->args[6]);
-  for (int i = 0; i < 24576 / 4; i++)
+  for (int i = 0; i < 4352 / 4; i++)
     if (((u32 *)o->args[9])[i] != want) return complain("tables were not built, or overwritten");
   return decode_faulty(o, device, (int32_t)o->args[10]);
 }
