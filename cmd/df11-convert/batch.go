@@ -188,12 +188,12 @@ func printBatch(w io.Writer, b batchReport) {
 	t := newTable(w)
 	for _, r := range b.Models {
 		if r.Report == nil {
-			fmt.Fprintf(t, "failed\t%s\t%s\n", r.Source, r.Error.Message)
+			printf(t, "failed\t%s\t%s\n", r.Source, r.Error.Message)
 			continue
 		}
 		before, after := r.Report.BF16Bytes, r.Report.DF11Bytes
-		fmt.Fprintf(t, "done\t%s\t%s → %s (%.1f %%)\t%s\n", r.Source, human.Bytes(before), human.Bytes(after), percent(after, before), where(r.Report.Report))
+		printf(t, "done\t%s\t%s → %s (%.1f %%)\t%s\n", r.Source, human.Bytes(before), human.Bytes(after), percent(after, before), where(r.Report.Report))
 	}
 	t.Flush()
-	fmt.Fprintf(w, "%d done, %d failed\n", b.Done, b.Failed)
+	printf(w, "%d done, %d failed\n", b.Done, b.Failed)
 }

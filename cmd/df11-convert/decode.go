@@ -73,9 +73,9 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 }
 
 func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {
-	fmt.Fprintf(w, "%d files with %s in %s", r.Files, human.Bytes(r.Bytes), r.Folder)
+	printf(w, "%d files with %s in %s", r.Files, human.Bytes(r.Bytes), r.Folder)
 	if r.There > 0 {
-		fmt.Fprintf(w, ", %d of them were there already", r.There)
+		printf(w, ", %d of them were there already", r.There)
 	}
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "every sha256 equals", either(r.Consulted, "the original's", "the one in the manifest; the original itself was not consulted"))

@@ -172,13 +172,13 @@ func printInspectedUnits(w io.Writer, r *inspect.Report) {
 	fmt.Fprintln(w)
 	t := newTable(w)
 	chunk := either(r.Kind == inspect.Source, "mean chunk", "fullest chunk")
-	fmt.Fprintf(t, "unit\ttensors\tweights\tentropy\tcode\tbits/weight\tbound\tsymbols\tlongest\ttable rows\t%s\tlargest exponent\n", chunk)
+	printf(t, "unit\ttensors\tweights\tentropy\tcode\tbits/weight\tbound\tsymbols\tlongest\ttable rows\t%s\tlargest exponent\n", chunk)
 	for _, u := range r.Units {
 		if u.Reason != "" {
-			fmt.Fprintf(t, "%s\t%d\t%d\tstays BF16: it %s\n", u.Path, u.Tensors, u.Weights, u.Why)
+			printf(t, "%s\t%d\t%d\tstays BF16: it %s\n", u.Path, u.Tensors, u.Weights, u.Why)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t%d\t%d bits\t%d of %d\t%d of %d\t%d of %d\n", u.Path, u.Tensors, u.Weights,
+		printf(t, "%s\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t%d\t%d bits\t%d of %d\t%d of %d\t%d of %d\n", u.Path, u.Tensors, u.Weights,
 			u.Entropy, u.CodeBits, u.Bits, u.Bound, len(u.Codes), u.Longest, u.LUTs, inspect.MaxLUTs,
 			u.LargestChunk, inspect.MaxChunk, u.LargestExponent, inspect.MaxExponent)
 	}

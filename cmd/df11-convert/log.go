@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -26,7 +25,7 @@ func (h people) Handle(_ context.Context, r slog.Record) error {
 		parts = append(parts, a.Value.String())
 		return true
 	})
-	_, err := fmt.Fprintln(h.w, strings.Join(parts, ": "))
+	_, err := io.WriteString(h.w, lineAndColumn.Replace(strings.Join(parts, ": "))+"\n")
 	return err
 }
 

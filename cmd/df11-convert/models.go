@@ -53,7 +53,7 @@ func printModels(w io.Writer, models []plan.Model) {
 		fmt.Fprintln(t, strings.Join(modelLine(m), "\t"))
 	}
 	t.Flush()
-	fmt.Fprintf(w, "\n%d entries\n", len(models))
+	printf(w, "\n%d entries\n", len(models))
 }
 
 func modelLine(m plan.Model) []string {

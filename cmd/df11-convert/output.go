@@ -7,20 +7,21 @@ import (
 	"io/fs"
 )
 
-// results is stdout. It keeps the first error: whoever prints need not look at it, and no run whose result got lost ends well.
+// results is stdout, to which only printable text goes. It keeps the first error: whoever prints need not look at it, and no run whose result got lost ends well.
 type results struct {
 	to  io.Writer
 	err error
 }
 
 func (r *results) Write(b []byte) (int, error) {
-	n, err := r.to.Write(b)
+	n := len(b)
+	_, err := io.WriteString(r.to, printable(string(b)))
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err // without the name
 	}
 	if err != nil {
 		err = outputError{err}
-		r.err = cmp.Or(r.err, err)
+		r.err, n = cmp.Or(r.err, err), 0
 	}
 	return n, err
 }

@@ -169,7 +169,7 @@ func (f *forecast) printUnits(w io.Writer) {
 		if reason := f.size.Units[i].BF16; reason != "" {
 			size, ratio = "stays BF16: it "+metadata.ReasonText(reason), ""
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, len(u.Attrs), u.NElems(), human.Bytes(bf16), size, ratio, names)
+		printf(t, "%d\t%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, len(u.Attrs), u.NElems(), human.Bytes(bf16), size, ratio, names)
 		i = j
 	}
 	t.Flush()
@@ -203,7 +203,7 @@ func (f *forecast) printPlain(w io.Writer) {
 	for _, u := range p.Units {
 		siblings += len(u.Siblings)
 	}
-	fmt.Fprintf(w, "\nunchanged: %s in %d tensors of the remainder and %d siblings inside units\n",
+	printf(w, "\nunchanged: %s in %d tensors of the remainder and %d siblings inside units\n",
 		human.Bytes(p.PlainBytes()), len(p.Remainder), siblings)
 	type group struct {
 		why     string
@@ -227,7 +227,7 @@ func (f *forecast) printPlain(w io.Writer) {
 	}
 	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(b.bytes, a.bytes) })
 	for _, g := range groups {
-		fmt.Fprintf(w, "  %d with %s: %s\n    such as %s %v\n", g.n, human.Bytes(g.bytes), g.why, g.largest.Name, g.largest.Shape)
+		printf(w, "  %d with %s: %s\n    such as %s %v\n", g.n, human.Bytes(g.bytes), g.why, g.largest.Name, g.largest.Shape)
 	}
 }
 
@@ -246,7 +246,10 @@ func (f *forecast) printRemarks(w io.Writer) {
 		{"warnings", warnings(p)},
 	} {
 		if len(list.lines) > 0 {
-			fmt.Fprintf(w, "\n%s:\n  %s\n", list.title, strings.Join(list.lines, "\n  "))
+			printf(w, "\n%s:\n", list.title)
+			for _, line := range list.lines {
+				printf(w, "  %s\n", line)
+			}
 		}
 	}
 	if len(p.Readers) == 0 {
@@ -255,7 +258,7 @@ func (f *forecast) printRemarks(w io.Writer) {
 	fmt.Fprintln(w, "\nreaders:")
 	t := newTable(w)
 	for _, r := range p.Readers {
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", r.Name, r.Version, either(r.OK, "loads it", "does not"), r.Why)
+		printf(t, "  %s\t%s\t%s\t%s\n", r.Name, r.Version, either(r.OK, "loads it", "does not"), r.Why)
 	}
 	t.Flush()
 }

@@ -17,8 +17,8 @@ func newTable(w io.Writer) *table { return &table{tabwriter.NewWriter(w, 0, 0, 2
 
 // row adds a line with a name and a text, unless the text is empty.
 func (t *table) row(name, format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); text != "" {
-		fmt.Fprintf(t, "%s\t%s\n", name, text)
+	if text := sprintf(format, args...); text != "" {
+		printf(t, "%s\t%s\n", name, text)
 	}
 }
 

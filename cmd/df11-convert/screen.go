@@ -18,17 +18,27 @@ type screen struct {
 	block []string // as drawn; the cursor is at the start of the line below
 }
 
-// Write puts whole lines above the block.
+// Write puts whole lines above the block, as far as they are printable.
 func (s *screen) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.block) == 0 {
-		return s.w.Write(b)
-	}
-	if _, err := io.WriteString(s.w, s.toTop()+eraseBelow+string(b)+s.draw(s.block)); err != nil {
+	if err := s.above(printable(string(b))); err != nil {
 		return 0, err
 	}
 	return len(b), nil
+}
+
+// line puts one line above the block: a painted word and a text of whatever origin.
+func (s *screen) line(painted, text string) {
+	_ = s.above(painted + " " + printable(lineAndColumn.Replace(text)) + "\n") // nobody else can be told
+}
+
+func (s *screen) above(text string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.block) > 0 {
+		text = s.toTop() + eraseBelow + text + s.draw(s.block)
+	}
+	_, err := io.WriteString(s.w, text)
+	return err
 }
 
 // show draws the block anew. No line may be wider than the terminal. Without an error to be seen there is nothing to do

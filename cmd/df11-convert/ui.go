@@ -20,6 +20,7 @@ import (
 //   - messages are lower case, name the thing, and have no full stop
 //   - an error is one line, "df11-convert: …", and is followed by "hint: …" lines wherever the user can act
 //   - with --log-format json every line on stderr is one JSON object, errors and progress too; --quiet wins over all else
+//   - nothing but glyphs, line ends and tabs, and our own sequences, reaches a terminal (printable.go)
 //   - no token, and no query of a URL, is ever printed
 
 // ui is where the program talks to its user.
@@ -100,7 +101,7 @@ func (u *ui) say(format string, args ...any) {
 	case u.jsonLog():
 		u.log().Info(fmt.Sprintf(format, args...))
 	default:
-		fmt.Fprintf(u.screen, format+"\n", args...)
+		printf(u.screen, format+"\n", args...)
 	}
 }
 
@@ -182,9 +183,9 @@ func (u *ui) complain(text string, code int, hs []string) {
 		u.log().Error(text, "exit_code", code, "hints", append([]string{}, hs...))
 		return
 	}
-	fmt.Fprintf(u.screen, "%s %s\n", u.paint(red, "df11-convert:"), text)
+	u.screen.line(u.paint(red, "df11-convert:"), text)
 	for _, h := range hs {
-		fmt.Fprintf(u.screen, "%s %s\n", u.paint(cyan, "hint:"), h)
+		u.screen.line(u.paint(cyan, "hint:"), h)
 	}
 }
 

@@ -133,14 +133,14 @@ func printVerifyReport(w io.Writer, r *proof.Report) {
 	if r.Equal {
 		units += fmt.Sprintf(" with %d weights decoded", r.Weights)
 	}
-	fmt.Fprintf(w, "  %s, %d units in BF16, %d tensors copied\n", units, r.BF16, r.Tensors)
+	printf(w, "  %s, %d units in BF16, %d tensors copied\n", units, r.BF16, r.Tensors)
 	switch r.Level {
 	case proof.LevelFull:
 		fmt.Fprintln(w, "  all 16 bits of every weight compared: 0 differ")
 	case proof.LevelProof:
-		fmt.Fprintf(w, "  %d original files rebuilt: every sha256 is %s\n", r.Files, either(r.Published, "the published one", "the original's"))
+		printf(w, "  %d original files rebuilt: every sha256 is %s\n", r.Files, either(r.Published, "the published one", "the original's"))
 	case proof.LevelSample:
-		fmt.Fprintf(w, "  up to %d chunks of each unit compared: 0 weights differ there (seed %d)\n", r.Chunks, r.Seed)
+		printf(w, "  up to %d chunks of each unit compared: 0 weights differ there (seed %d)\n", r.Chunks, r.Seed)
 	case proof.LevelStructure:
 		fmt.Fprintln(w, "  headers, tables, positions and completeness checked; no weight was compared")
 	}
@@ -148,9 +148,9 @@ func printVerifyReport(w io.Writer, r *proof.Report) {
 		fmt.Fprintln(w, "  whether the model equals the original only the levels proof and full can tell")
 	}
 	if r.GPU != nil {
-		fmt.Fprintf(w, "  %d of %d units once more on the GPU: %s on %s\n", r.GPU.Units, r.Units, r.GPU.Kernel, strings.Join(r.GPU.Devices, ", "))
+		printf(w, "  %d of %d units once more on the GPU: %s on %s\n", r.GPU.Units, r.Units, r.GPU.Kernel, strings.Join(r.GPU.Devices, ", "))
 	}
 	for _, x := range r.Warnings {
-		fmt.Fprintf(w, "  warning: %s\n", x)
+		printf(w, "  warning: %s\n", x)
 	}
 }
