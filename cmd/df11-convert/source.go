@@ -163,6 +163,9 @@ func (o *opened) makePlan(spec string, opt plan.Options) (err error) {
 	if o.plan, err = plan.New(o.model.Listing, opt); err != nil {
 		return fmt.Errorf("plan %s: %w", spec, err)
 	}
+	if err := o.model.CheckCopies(o.plan); err != nil {
+		return fmt.Errorf("source %s: %w", spec, err)
+	}
 	return nil
 }
 

@@ -70,9 +70,6 @@ func (f *files) header(ctx context.Context, all *safetensors.Headers, ref hub.Fi
 	return readHeader(all, f.readers[ref.Path], ref.Size)
 }
 
-// lfsPointer begins the small text that Git keeps in place of a large file. As the length of a header it is out of range.
-const lfsPointer = "version https://git-lfs.github.com/spec/"
-
 func readHeader(all *safetensors.Headers, r io.ReaderAt, size int64) (*safetensors.Header, error) {
 	h, err := all.Read(r, size)
 	if !errors.Is(err, safetensors.ErrHeaderLength) {
@@ -80,10 +77,7 @@ func readHeader(all *safetensors.Headers, r io.ReaderAt, size int64) (*safetenso
 	}
 	begin := make([]byte, min(size, int64(len(lfsPointer))))
 	if streams.ReadFull(r, begin, 0) == nil && string(begin) == lfsPointer {
-		return nil, &plan.RefusedError{
-			Reason: plan.ReasonNoWeights, Detail: "the file is a Git LFS pointer, which stands for weights that were not fetched",
-			Hint: "fetch the weights with: git lfs pull",
-		}
+		return nil, refusePointer(plan.ReasonNoWeights, "the file", "weights that were")
 	}
 	return nil, err
 }

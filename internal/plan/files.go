@@ -25,6 +25,9 @@ func (s fileSorter) sort() error {
 	s.planConfig()
 	converted := map[string]bool{}
 	for _, w := range s.src.Weights {
+		if !safePath(w.Path) {
+			return refuse(ReasonName, "rename it in a copy of the source", "the weight file %q has a name that a repo or a file system refuses", w.Path)
+		}
 		converted[w.Path] = true
 	}
 	if err := checkJSON(ReasonConfig, s.survey.ModelIndex, s.src.ModelIndex, maxConfigItems); err != nil {
@@ -97,9 +100,13 @@ func isHousekeeping(p string) bool {
 // notice matches the names of files that carry license terms.
 var notice = regexp.MustCompile(`(?i)^(LICEN[CS]E|NOTICE|USE_POLICY|COPYING)`)
 
-// safePath says whether a path is relative, clean and free of characters that some file system refuses.
+// maxFileName is the longest name that common file systems give a file or folder, in bytes.
+const maxFileName = 255
+
+// safePath says whether a path is relative, clean, of UTF-8, and without names and characters that some file system refuses.
 func safePath(p string) bool {
-	return fs.ValidPath(p) && p != "." &&
+	tooLong := func(part string) bool { return len(part) > maxFileName }
+	return fs.ValidPath(p) && p != "." && !slices.ContainsFunc(strings.Split(p, "/"), tooLong) &&
 		!strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) })
 }
 

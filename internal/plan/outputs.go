@@ -104,6 +104,11 @@ func (l layouter) checkNames() error {
 		return refuse(ReasonName, "choose units whose paths stay different when dots become underscores",
 			"two output files would share a name: %s and %s", a, b)
 	}
+	for _, p := range paths {
+		if !safePath(p) {
+			return refuse(ReasonName, "rename the source in a copy of it", "the output file %q has a name that a repo or a file system refuses", p)
+		}
+	}
 	for _, u := range l.Units {
 		if err := checkUnitPath(u.Path); err != nil {
 			return err

@@ -1,0 +1,79 @@
+package model
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/smallfile"
+)
+
+// CheckCopies refuses, before any work, files of a folder that would be copied and published although they are not what they
+// seem: a Git LFS pointer stands for a file that was not fetched, and a link that leads out of the folder for a file that is no
+// part of the model. It opens small files only.
+func (m *Model) CheckCopies(p *plan.Plan) error {
+	if !m.Local {
+		return nil
+	}
+	root, err := filepath.EvalSymlinks(m.Folder)
+	if err != nil {
+		return err
+	}
+	published := slices.Concat(p.Copied, p.Components)
+	if p.Config.Source != "" {
+		published = append(published, plan.File{Path: p.Config.Source, Size: maxConfigBytes})
+	}
+	for _, c := range published {
+		name := filepath.Join(m.Folder, filepath.FromSlash(c.Path))
+		if err := checkLink(root, name, c.Path); err != nil {
+			return err
+		}
+		if c.Size > maxPointer {
+			continue
+		}
+		b, err := smallfile.Read(name, maxPointer)
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(string(b), lfsPointer) {
+			return refusePointer(plan.ReasonFile, fmt.Sprintf("%q", c.Path), "a file that was")
+		}
+	}
+	return nil
+}
+
+// inCache matches the place of a file in a download cache, to which the links of a snapshot lead: a folder of blobs, each named
+// by its hash, with or without folders for the first digits.
+var inCache = regexp.MustCompile(`/blobs/([0-9a-f]{2}/)*([0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// checkLink refuses a link that leads neither to a file below root nor into a download cache.
+func checkLink(root, name, path string) error {
+	target, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return err
+	}
+	below, err := filepath.Rel(root, target)
+	if err == nil && filepath.IsLocal(below) || inCache.MatchString(filepath.ToSlash(target)) {
+		return nil
+	}
+	return &plan.RefusedError{
+		Reason: plan.ReasonFile, Detail: fmt.Sprintf("%q is a link to a file outside of the source, %q", path, target),
+		Hint: "put the file itself there if it belongs to the model, else remove the link",
+	}
+}
+
+// lfsPointer begins the small text that Git keeps in place of a large file. As the length of a header it is out of range.
+const lfsPointer = "version https://git-lfs.github.com/spec/"
+
+// maxPointer is the size below which Git LFS looks for pointers.
+const maxPointer = 1024
+
+func refusePointer(reason plan.Reason, file, what string) error {
+	return &plan.RefusedError{
+		Reason: reason, Detail: file + " is a Git LFS pointer, which stands for " + what + " not fetched",
+		Hint: "fetch it with: git lfs pull",
+	}
+}

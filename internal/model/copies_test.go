@@ -1,0 +1,85 @@
+package model
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// TestCopiesAreTheModelsOwn: before any work, what would be published must be a file of the source, or one that a download
+// cache keeps for it, and no stand-in.
+func TestCopiesAreTheModelsOwn(t *testing.T) {
+	const hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+	pointer := lfsPointer + "v1\noid sha256:" + hash + "\nsize 11422654\n"
+	for name, c := range map[string]struct {
+		file    string
+		target  string // of a link, relative to the folder above the source; "" for a file
+		content string
+		refused string // part of the error; "" if all is well
+	}{
+		"pointer":                {"tokenizer.json", "", pointer, "Git LFS pointer"},
+		"linked pointer":         {"tokenizer.json", "models--a--b/blobs/" + hash, pointer, "Git LFS pointer"},
+		"large text like one":    {"tokenizer.json", "", pointer + strings.Repeat(" ", 1024), ""},
+		"link outside":           {"notes.txt", "secret", "password", `outside of the source`},
+		"config outside":         {"config.json", "secret.json", `{"model_type":"llama","architectures":["LlamaForCausalLM"]}`, `outside of the source`},
+		"link inside":            {"notes.txt", "model/tokenizer.json", "", ""},
+		"cache":                  {"notes.txt", "models--a--b/blobs/" + hash, "x", ""},
+		"cache of all repos":     {"notes.txt", "blobs/9f/" + hash, "x", ""},
+		"blob of Git":            {"notes.txt", "models--a--b/blobs/" + hash[:40], "x", ""},
+		"no blob in the cache":   {"notes.txt", "blobs/secret", "x", `outside of the source`},
+		"unused file outside":    {"old.bin", "secret", "x", ""},
+		"weights somewhere else": {"model.safetensors", "disk2/model.safetensors", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			above := t.TempDir()
+			dir := filepath.Join(above, "model")
+			files := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2}).Files()
+			for name, b := range files {
+				write(t, filepath.Join(dir, filepath.FromSlash(name)), b)
+			}
+			file := filepath.Join(dir, c.file)
+			if c.target == "" {
+				write(t, file, []byte(c.content))
+			} else {
+				target := filepath.Join(above, filepath.FromSlash(c.target))
+				_ = os.Remove(file)
+				switch {
+				case c.content != "":
+					write(t, target, []byte(c.content))
+				case c.file == "model.safetensors":
+					write(t, target, files[c.file])
+				}
+				if err := os.Symlink(target, file); err != nil {
+					t.Skip("no links here:", err)
+				}
+			}
+			src, m, err := OpenLocal(t.Context(), dir, plan.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer src.Close()
+			p, err := plan.New(m.Listing, plan.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = m.CheckCopies(p)
+			var refused *plan.RefusedError
+			if c.refused == "" && err != nil || c.refused != "" &&
+				(!errors.As(err, &refused) || !strings.Contains(err.Error(), c.refused) || !strings.Contains(err.Error(), `"`+c.file+`"`) || refused.Hint == "") {
+				t.Errorf("got %v, want %q", err, c.refused)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, file string, b []byte) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, b, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+}
