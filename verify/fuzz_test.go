@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/golden"
 )
 
@@ -47,7 +48,7 @@ func FuzzHostile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := unpack(b)
 		s.source = make([]byte, 2*len(s.sm))
-		mustEnd(t, s)
+		alloc.Within(t, 16<<20+100*int64(len(b)), func() { mustEnd(t, s) })
 	})
 }
 
@@ -65,7 +66,7 @@ func FuzzSpoiled(f *testing.F) {
 				b[int(binary.LittleEndian.Uint16(edits[1:]))%len(b)] ^= edits[3]
 			}
 		}
-		mustEnd(t, s)
+		alloc.Within(t, 32<<20, func() { mustEnd(t, s) })
 	})
 }
 

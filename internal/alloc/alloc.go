@@ -16,6 +16,13 @@ func Bytes(f func()) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc)
 }
 
+// PerByte fails the test if f, which reads an input of n bytes, allocates more than perByte for each of them and a mebibyte
+// besides.
+func PerByte(tb testing.TB, perByte, n int, f func()) {
+	tb.Helper()
+	Within(tb, 1<<20+int64(perByte)*int64(n), f)
+}
+
 // Within fails the test if f allocates more than limit bytes.
 func Within(tb testing.TB, limit int64, f func()) {
 	tb.Helper()

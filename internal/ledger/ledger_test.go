@@ -15,7 +15,7 @@ import (
 
 // of makes a ledger with one checkpoint of the file f, whose state is its offset, and with outputs made from f. An output is
 // named by the first letter of its sum.
-func of(t *testing.T, offset int64, integrity string, outputs ...string) *ledger.Ledger {
+func of(t testing.TB, offset int64, integrity string, outputs ...string) *ledger.Ledger {
 	t.Helper()
 	l := ledger.New("digest", "part", false)
 	var errs []error

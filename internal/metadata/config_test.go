@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -123,7 +124,9 @@ func FuzzInsertConfig(f *testing.F) {
 	f.Add([]byte(`{ "x": NaN }`))
 	dict := testDict(f)
 	f.Fuzz(func(t *testing.T, config []byte) {
-		got, err := metadata.InsertConfig(config, dict)
+		var got []byte
+		var err error
+		alloc.PerByte(t, 500, len(config), func() { got, err = metadata.InsertConfig(config, dict) })
 		if err != nil {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
@@ -145,7 +146,9 @@ func FuzzParseManifest(f *testing.F) {
 	}
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := metadata.ParseManifest(data)
+		var m *metadata.Manifest
+		var err error
+		alloc.PerByte(t, 500, len(data), func() { m, err = metadata.ParseManifest(data) })
 		if err != nil {
 			return
 		}
@@ -161,4 +164,19 @@ func FuzzParseManifest(f *testing.F) {
 			t.Fatalf("%q became %q, %v", first, second, err)
 		}
 	})
+}
+
+// TestManifestBombs: a small file that would become very many objects or values is refused before it is decoded.
+func TestManifestBombs(t *testing.T) {
+	for name, member := range map[string]string{
+		"units": `"units":[` + strings.Repeat("{},", 1<<20) + "{}]", "tensors": `"units":[{"tensors":[` + strings.Repeat("{},", 1<<20) + "{}]}]",
+		"names": `"dropped":[` + strings.Repeat(`"",`, 9<<20) + `""]`,
+	} {
+		data := []byte(`{"schema_version":1,` + member + `}`)
+		alloc.Within(t, 1<<20, func() {
+			if _, err := metadata.ParseManifest(data); err == nil || !strings.Contains(err.Error(), "JSON with more than") {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -14,7 +15,9 @@ func FuzzParsePatternDict(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d, err := ParsePatternDict(data)
+		var d PatternDict
+		var err error
+		alloc.PerByte(t, 20_000, len(data), func() { d, err = ParsePatternDict(data) }) // \d alone is a class of 70 ranges
 		if err != nil {
 			return
 		}
@@ -46,7 +49,10 @@ func FuzzNew(f *testing.F) {
 		if !derive {
 			opt.PatternDict = PatternDict{{`.+\.\d+`, []string{"mlp.up_proj"}}, {`[^.]+`, []string{}}}
 		}
-		p, err := New(src, opt)
+		var p *Plan
+		var err error
+		nBytes := len(header) + len(index) + len(config)
+		alloc.Within(t, 16<<20+2000*int64(nBytes), func() { p, err = New(src, opt) }) // most of it for the catalogue
 		if err != nil {
 			var refused *RefusedError
 			if !errors.As(err, &refused) {

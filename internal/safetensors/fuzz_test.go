@@ -7,11 +7,12 @@ import (
 
 	reference "github.com/nlpodyssey/safetensors"
 
+	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // FuzzParseHeader feeds hostile headers. What is refused is refused with a HeaderError; what is accepted covers the
-// file exactly once, survives being laid out again, and is accepted by the independent reader too.
+// file exactly once, costs memory in proportion, survives being laid out again, and is accepted by the independent reader too.
 func FuzzParseHeader(f *testing.F) {
 	for _, c := range goldenCases(f) {
 		file := unhex(f, c.File)
@@ -23,7 +24,9 @@ func FuzzParseHeader(f *testing.F) {
 	}
 	f.Add([]byte(`{"\u0061\ud83d\ude00":{"dtype":"F4","shape":[2,0],"data_offsets":[0,0]}}`), uint16(0))
 	f.Fuzz(func(t *testing.T, raw []byte, nData uint16) {
-		h, err := safetensors.ParseHeader(raw, 8+int64(len(raw))+int64(nData))
+		var h *safetensors.Header
+		var err error
+		alloc.PerByte(t, 64, len(raw), func() { h, err = safetensors.ParseHeader(raw, 8+int64(len(raw))+int64(nData)) })
 		if err != nil {
 			if he := (*safetensors.HeaderError)(nil); !errors.As(err, &he) {
 				t.Fatalf("untyped error %v", err)

@@ -1,0 +1,41 @@
+package ledger_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/alloc"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+)
+
+// FuzzJournal reads arbitrary journals: memory stays in proportion, and what is refused is a version of the future.
+func FuzzJournal(f *testing.F) {
+	f.Add(of(f, 7, "streamed", "aaa", "bbb").ForRepo([]string{"a.safetensors"}, nil, nil))
+	f.Add([]byte(`{"version":2,"plan":"digest","part":"part"}` + "\n" + `{"output":{"path":"a","units":[{}]}}` + "\n" + `{"uploaded":"a"}` + "\n" + `{"tensor":{"output":"a"}}{"file":{"offset":1}}{"fi`))
+	f.Add([]byte(`{"version":1,"plan":"digest","part":"part","outputs":[{"path":"a"}],"files":[{"offset":3}]}`))
+	f.Add([]byte(`{"version":3}`))
+	f.Fuzz(func(t *testing.T, journal []byte) {
+		alloc.PerByte(t, 1000, len(journal), func() {
+			ledger.Claimed(journal)
+			l := ledger.New("digest", "part", false)
+			newer := (*ledger.VersionError)(nil)
+			if err := l.Read(journal); err != nil && !errors.As(err, &newer) {
+				t.Fatalf("%q: %v", journal, err)
+			}
+			l.ForRepo(nil, nil, nil)
+		})
+	})
+}
+
+// TestJournalBombIsEmpty: a journal larger than any that a conversion leads to claims nothing, and costs little.
+func TestJournalBombIsEmpty(t *testing.T) {
+	bomb := []byte(`{"version":2,"plan":"digest","claims":["a"]}`)
+	for range 3 << 20 {
+		bomb = append(bomb, "{}"...)
+	}
+	alloc.Within(t, 1<<20, func() {
+		if plan, _, names := ledger.Claimed(bomb); plan != "" || len(names) != 0 {
+			t.Errorf("claims %q for %q", names, plan)
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/alloc"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// TestPlanRefusesBombs: what is within the limits of a header may still be too much for a plan. Each refusal names the limit and
+// costs little.
+func TestPlanRefusesBombs(t *testing.T) {
+	blocks := func(n int) *model {
+		m := newModel()
+		for i := range n {
+			m.add(fmt.Sprintf("model.layers.%d.up_proj.weight", i), safetensors.BF16, 1, 1)
+		}
+		return m
+	}
+	huge := func(item string, n int) []byte { return []byte(strings.Repeat(item, n)) }
+	for name, c := range map[string]struct {
+		words string
+		m     *model
+		src   func(*Source)
+	}{
+		"units": {"more than 16384 units", blocks(maxUnits + 1), nil},
+		"depth": {"more than 32 parts", func() *model {
+			m := tiny()
+			m.add(strings.Repeat("a.", 100)+"weight", safetensors.BF16, 1, 1)
+			return m
+		}(), nil},
+		"config": {"read config.json: JSON with more than", tiny(), func(s *Source) {
+			s.Config = append(append([]byte(`{"a":[`), huge(`{},`, 600_000)...), "{}]}"...)
+		}},
+		"index": {"index.json: JSON with more than", tiny(), func(s *Source) {
+			s.Files = append(s.Files, File{Path: "model.safetensors.index.json"})
+			s.Files[0].Path = "model-00001-of-00001.safetensors"
+			s.Index = append(append([]byte(`{"weight_map":{`), huge(`"":"",`, 500_000)...), `"":""}}`...)
+		}},
+		"model index": {"read model_index.json: JSON with more than", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := newTrial()
+			if c.m != nil {
+				tr.m = c.m
+			}
+			tr.opt.PatternDict = PatternDict{{`model\.layers\.\d+`, []string{"up_proj"}}}
+			if c.src != nil {
+				tr.src = func(s Source) Source { c.src(&s); return s }
+			}
+			if name == "model index" {
+				tr.m, tr.opt.PatternDict = blocks(2), PatternDict{{`model\.layers\.\d+`, []string{"up_proj"}}}
+				tr.src = func(s Source) Source {
+					s.Files = append(s.Files, File{Path: "model_index.json"}, File{Path: "transformer/diffusion_pytorch_model.safetensors"})
+					s.Weights[0].Path = "transformer/diffusion_pytorch_model.safetensors"
+					s.ModelIndex = append(append([]byte(`{"a":[`), huge(`{},`, 600_000)...), "{}]}"...)
+					return s
+				}
+			}
+			src := tr.src(source([]WeightFile{tr.m.file("model.safetensors")}, tr.config))
+			alloc.Within(t, 64<<20, func() {
+				_, err := New(src, tr.opt)
+				if refused := (*RefusedError)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), c.words) {
+					t.Errorf("got %v, want %q", err, c.words)
+				}
+			})
+		})
+	}
+}
+
+// TestPatternDictBombs: a dict that would take long to compile or to match is refused before that.
+func TestPatternDictBombs(t *testing.T) {
+	var many, wide strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&many, `"a%d":[],`, i)
+	}
+	for i := range 20 {
+		fmt.Fprintf(&wide, `"%d%s":[],`, i, strings.Repeat(`\\d`, 3000))
+	}
+	for name, dict := range map[string]string{
+		"patterns": `{` + many.String() + `"a":[]}`, "bytes": `{` + wide.String() + `"a":[]}`,
+		"attributes": `{"a":[` + strings.Repeat(`"",`, 600_000) + `""]}`, "nesting": `{"a":` + strings.Repeat(`[`, 600_000),
+	} {
+		alloc.Within(t, 32<<20, func() {
+			if _, err := ParsePatternDict([]byte(dict)); err == nil || len(err.Error()) > 1000 {
+				t.Errorf("%s: %.200v", name, err)
+			}
+		})
+	}
+}
+
+// TestNamesThatCannotBePublished: a weight file whose name no repo or manifest holds is refused at the start; any other file with
+// such a name is left out.
+func TestNamesThatCannotBePublished(t *testing.T) {
+	for _, name := range []string{"bad\xff", "line\nend", "bell\a", "a:b", "back\\slash", strings.Repeat("x", 250)} {
+		tr := newTrial()
+		src := source([]WeightFile{tr.m.file(name + ".safetensors")}, nil)
+		src.Config, src.WeightFile = nil, name+".safetensors"
+		_, err := New(src, tr.opt)
+		if refused := (*RefusedError)(nil); !errors.As(err, &refused) || refused.Reason != ReasonName {
+			t.Errorf("weights %.20q: %v", name, err)
+		}
+		if err != nil && strings.ContainsAny(err.Error(), "\n\a") {
+			t.Errorf("the error is not quoted: %q", err)
+		}
+		tr.src = func(s Source) Source {
+			s.Files = append(s.Files, File{Path: name + strings.Repeat("y", 10)}, File{Path: name + "/tokenizer.json"})
+			return s
+		}
+		p, err := tr.plan()
+		if err != nil || len(p.Copied) != 0 && len(name) < 200 || len(p.NotCopied) < 1 {
+			t.Errorf("other file %.20q: %v", name, err)
+		}
+	}
+}
