@@ -33,7 +33,8 @@ func verifyCommand(u *ui) *cobra.Command {
 		Long: `verify checks a DF11 folder or Hub repo, whoever made it, against the model that it was made from.
 
 Levels:
-  structure  headers, tables, positions, completeness; no weights are read
+  structure  headers, tables, positions, completeness, and the sha256 of all files where it costs nothing to know; no
+             weights are read
   sample     and some chunks of every unit, decoded and compared (the seed is printed and can be given again); neither
              of these two shows that the models are equal
   proof      the original files are rebuilt from the DF11 model and their sha256 compared with the published one;
@@ -143,6 +144,9 @@ func printVerifyReport(w io.Writer, r *proof.Report) {
 		printf(w, "  up to %d chunks of each unit compared: 0 weights differ there (seed %d)\n", r.Chunks, r.Seed)
 	case proof.LevelStructure:
 		fmt.Fprintln(w, "  headers, tables, positions and completeness checked; no weight was compared")
+	}
+	if r.Listed > 0 {
+		fmt.Fprintf(w, "  sha256 of %d of %d files compared with the manifest: they are as the converter left them\n", r.Hashed, r.Listed)
 	}
 	if !r.Equal {
 		fmt.Fprintln(w, "  whether the model equals the original only the levels proof and full can tell")

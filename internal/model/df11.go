@@ -197,6 +197,19 @@ func (d *DF11) Local() string {
 	return d.Name
 }
 
+// Files lists the paths of all files of the model.
+func (d *DF11) Files() (names []string) {
+	for _, ref := range d.from.refs {
+		names = append(names, ref.Path)
+	}
+	return names
+}
+
+// OpenFile reads a file whole. The last read fails if the bytes are not the published ones.
+func (d *DF11) OpenFile(ctx context.Context, path string) (io.ReadCloser, error) {
+	return d.from.OpenFile(ctx, path)
+}
+
 // Tensors lists the names of all tensors, sorted.
 func (d *DF11) Tensors() []string { return slices.Sorted(maps.Keys(d.tensors)) }
 

@@ -3,53 +3,129 @@ package proof
 import (
 	"context"
 	"io"
+	"path"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// hashes checks the sha256 of every file that the manifest lists.
-func (v *verification) hashes(ctx context.Context) error {
+// freeHashes compares the manifest with what the sha256 of files is known to be without reading weights: that of a large file
+// of the Hub is published in the list of files, and the others are small. It also tells what is missing, has another size, or
+// was added. The manifest is a claim of whoever made the repo: equal sums show that files are as they were left, no more.
+func (v *verification) freeHashes(ctx context.Context) error {
 	if v.DF11.Manifest == nil {
 		return nil
 	}
-	outputs := v.DF11.Manifest.Outputs
-	var files []model.OpenFile
-	for _, o := range outputs {
-		f, ok := v.DF11.File(o.Path)
-		if !ok {
-			return model.Invalidf(o.Path, "listed in the manifest but not there")
+	listed := map[string]bool{metadata.ManifestName: true}
+	for _, o := range v.DF11.Manifest.Outputs {
+		listed[o.Path] = true
+		if err := v.freeHash(ctx, o); err != nil {
+			return err
 		}
-		files = append(files, f)
 	}
-	sums, err := sumAll(ctx, v.Workers, files)
+	v.report.Listed = len(v.DF11.Manifest.Outputs)
+	return v.unlisted(listed)
+}
+
+// freeHash compares one file with the manifest, or leaves it to costlyHashes. People edit a card after its publication, so a
+// difference there is no fault of the model.
+func (v *verification) freeHash(ctx context.Context, o metadata.OutputFile) error {
+	forPeople := o.Kind == metadata.KindCard || o.Kind == metadata.KindImage
+	f, ok := v.DF11.File(o.Path)
+	if !ok {
+		if forPeople {
+			v.warn("%s is in the manifest but not there", o.Path)
+			return nil
+		}
+		return model.Invalidf(o.Path, "listed in the manifest but not there")
+	}
+	sum, err := f.SHA256, error(nil)
+	switch {
+	case sum != "":
+	case isWeight(o.Path) && f.Size != o.Size:
+		return model.Invalidf(o.Path, "it has %d bytes, the manifest has %d", f.Size, o.Size)
+	case isWeight(o.Path):
+		v.unhashed = append(v.unhashed, o)
+		return nil
+	default:
+		if sum, err = v.smallSum(ctx, o.Path); err != nil {
+			return err
+		}
+	}
+	if sum != o.SHA256 && forPeople {
+		v.warn("%s is not as the converter left it", o.Path)
+		return nil
+	}
+	return v.compareSum(o, sum)
+}
+
+func isWeight(name string) bool { return path.Ext(name) == ".safetensors" }
+
+// smallSum gives the sha256 of a file that is no weight. It reads the file, and fails if not the published bytes arrive.
+func (v *verification) smallSum(ctx context.Context, name string) (string, error) {
+	r, err := v.DF11.OpenFile(ctx, name)
 	if err != nil {
-		return err
+		return "", err
 	}
-	for i, o := range outputs {
-		if sums[i] != o.SHA256 {
-			return model.Invalidf(o.Path, "sha256 is %s, the manifest has %s", sums[i], o.SHA256)
+	defer r.Close()
+	return streams.SHA256(ctx, r)
+}
+
+// compareSum compares a sum with the manifest's and counts it.
+func (v *verification) compareSum(o metadata.OutputFile, sum string) error {
+	if sum != o.SHA256 {
+		return model.Invalidf(o.Path, "sha256 is %s, the manifest has %s: the file is not as the converter left it", sum, o.SHA256)
+	}
+	v.report.Hashed++
+	return nil
+}
+
+// unlisted refuses weights that the manifest does not list, since a loader reads them, and names other such files.
+func (v *verification) unlisted(listed map[string]bool) error {
+	var others []string
+	for _, name := range v.DF11.Files() {
+		if !listed[name] && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.") {
+			others = append(others, name)
 		}
+	}
+	for _, w := range v.DF11.WeightFiles() {
+		if !listed[w.Path] && v.Plan.Layout != plan.ComfyUI {
+			return model.Invalidf(w.Path, "not listed in the manifest, but a loader reads it")
+		}
+	}
+	const named = 4
+	if n := len(others); n > named {
+		v.warn("not in the manifest, and not checked: %q and %d more", others[:named], n-named)
+	} else if n > 0 {
+		v.warn("not in the manifest, and not checked: %q", others)
 	}
 	return nil
 }
 
-// sumAll gives the sha256 of each file, in hex: the published one where there is one. The other files are hashed, one by each
-// worker at a time.
-func sumAll(ctx context.Context, workers int, files []model.OpenFile) ([]string, error) {
-	sums := make([]string, len(files))
+// costlyHashes compares the sha256 of the files that freeHashes has left, which it reads, one by each worker at a time.
+func (v *verification) costlyHashes(ctx context.Context) error {
+	sums := make([]string, len(v.unhashed))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(workers)
-	for i, f := range files {
-		if sums[i] = f.SHA256; sums[i] != "" {
-			continue
-		}
+	g.SetLimit(v.Workers)
+	for i, o := range v.unhashed {
+		f, _ := v.DF11.File(o.Path) // freeHash has seen it
 		g.Go(func() (err error) {
 			sums[i], err = streams.SHA256(ctx, io.NewSectionReader(f, 0, f.Size))
 			return err
 		})
 	}
-	return sums, g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i, o := range v.unhashed {
+		if err := v.compareSum(o, sums[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

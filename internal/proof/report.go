@@ -12,7 +12,7 @@ type Level string
 // The levels, from cheap to complete. Each contains the levels before it, except that LevelProof needs no weights of the
 // original and so compares hashes where LevelFull compares bits.
 const (
-	LevelStructure Level = "structure" // headers, arrays, tables, positions; completeness against the plan
+	LevelStructure Level = "structure" // sha256 that cost nothing, headers, arrays, tables, positions; completeness against the plan
 	LevelSample    Level = "sample"    // and the weights of some chunks of every unit
 	LevelProof     Level = "proof"     // the original files are rebuilt and their sha256 compared with the published one
 	LevelFull      Level = "full"      // all 16 bits of every weight against the original
@@ -43,6 +43,9 @@ type Report struct {
 	OK          bool        `json:"ok"`    // nothing is wrong where the level looks
 	Equal       bool        `json:"equal"` // the level shows that the model equals the original
 	Counts
+	// Listed files are in the manifest; Hashed of them have the sha256 that it states: they are as the converter left them.
+	Listed    int        `json:"files_listed,omitempty"`
+	Hashed    int        `json:"files_hashed,omitempty"`
 	Published bool       `json:"sha256_published,omitempty"` // the sha256 of all rebuilt files were published, not computed here
 	Chunks    int        `json:"chunks,omitempty"`           // compared of each unit that has so many, at level sample
 	Seed      uint64     `json:"seed,omitempty"`             // of the choice of chunks

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/exactf32"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -63,13 +64,17 @@ func Verify(ctx context.Context, opt Options) (*Report, error) {
 // verification is one call of Verify.
 type verification struct {
 	Options
-	outputs  []*spans.Output // of the plan
-	gpuUnits int             // that a GPU has compared
+	outputs  []*spans.Output       // of the plan
+	unhashed []metadata.OutputFile // weight files whose sha256 only reading them can tell
+	gpuUnits int                   // that a GPU has compared
 	report   Report
 }
 
 func (v *verification) run(ctx context.Context) error {
 	v.Progress.SetPhase("structure")
+	if err := v.freeHashes(ctx); err != nil {
+		return err
+	}
 	if err := v.structure(ctx); err != nil {
 		return err
 	}
@@ -85,7 +90,7 @@ func (v *verification) run(ctx context.Context) error {
 		return v.rebuild(ctx)
 	case LevelFull:
 		v.report.Weights = v.unitWeights()
-		err := errors.Join(v.hashes(ctx), v.again(ctx, v.full))
+		err := errors.Join(v.costlyHashes(ctx), v.again(ctx, v.full))
 		if v.gpuUnits > 0 {
 			v.report.GPU = &GPUReport{Units: v.gpuUnits}
 			v.report.GPU.Kernel, v.report.GPU.Devices = v.GPU.Describe()

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+)
+
+// published is a conversion in a folder and in a repo of a hub, with its original in a folder.
+type published struct {
+	*hubtest.Server
+	original, folder string
+	files            map[string][]byte
+	manifest         metadata.Manifest
+}
+
+const publishedRepo = "tester/model-DF11"
+
+func publish(t *testing.T) *published {
+	t.Helper()
+	dir := t.TempDir()
+	p := &published{Server: hubtest.Start(t), original: filepath.Join(dir, "model"), folder: filepath.Join(dir, "df11"), files: map[string][]byte{}}
+	t.Setenv("HF_ENDPOINT", p.URL)
+	t.Setenv("HF_HOME", filepath.Join(dir, "home"))
+	m := hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000, ExtraFiles: true})
+	for name, b := range m.Files() {
+		writeTo(t, filepath.Join(p.original, filepath.FromSlash(name)), b)
+	}
+	must(t, p.original, "-o", p.folder)
+	for name, text := range contents(t, p.folder) {
+		p.files[name] = []byte(text)
+	}
+	p.AddRepo(publishedRepo, p.files)
+	if err := json.Unmarshal(p.files[metadata.ManifestName], &p.manifest); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// spoiled is a file with one wrong bit, or a space more if it is a text that is parsed.
+func spoiled(name string, b []byte) []byte {
+	if strings.HasSuffix(name, ".json") {
+		return append(slices.Clone(b), ' ')
+	}
+	b = slices.Clone(b)
+	b[len(b)-1] ^= 1
+	return b
+}
+
+// TestEveryLevelComparesFreeSums: where the Hub's list of files and the manifest disagree about one file, of whatever kind, no
+// level passes, and each names the file and both sums without a look at any weight. A card that was edited is no fault.
+func TestEveryLevelComparesFreeSums(t *testing.T) {
+	p := publish(t)
+	kinds := map[metadata.Kind]bool{}
+	for _, o := range p.manifest.Outputs {
+		kinds[o.Kind] = true
+		bad := spoiled(o.Path, p.files[o.Path])
+		p.Push(publishedRepo, "main", map[string][]byte{o.Path: bad})
+		sum := sha256.Sum256(bad)
+		forPeople := o.Kind == metadata.KindCard || o.Kind == metadata.KindImage
+		for _, level := range []string{"structure", "sample", "proof", "full"} {
+			code, out, diag := program(t, "verify", publishedRepo, "--against", p.original, "--level", level)
+			switch {
+			case forPeople && (code != exitOK || !strings.Contains(out, o.Path+" is not as the converter left it")):
+				t.Errorf("%s edited, level %s: exit %d: %s%s", o.Path, level, code, out, diag)
+			case !forPeople && (code != exitWrong || out != "" || !strings.Contains(diag, o.Path) ||
+				!strings.Contains(diag, o.SHA256) || !strings.Contains(diag, hex.EncodeToString(sum[:]))):
+				t.Errorf("%s spoiled, level %s: exit %d: %s%s", o.Path, level, code, out, diag)
+			}
+		}
+		p.Push(publishedRepo, "main", map[string][]byte{o.Path: p.files[o.Path]})
+	}
+	for _, k := range []metadata.Kind{metadata.KindUnit, metadata.KindRemainder, metadata.KindConfig, metadata.KindCard, metadata.KindCopied} {
+		if !kinds[k] {
+			t.Errorf("no file of kind %s was tried", k)
+		}
+	}
+	p.ResetLog()
+	out := must(t, "verify", publishedRepo, "--against", p.original, "--level", "structure")
+	if n := len(p.manifest.Outputs); !strings.Contains(out, "as the converter left them") || strings.Contains(out, "DF11 equals") || n < 8 {
+		t.Errorf("%d files, and the verdict is:\n%s", n, out)
+	}
+}
+
+// TestFolderComparesWhatIsCheap: in a folder the weights are hashed at level full alone; all other files, and every size, at each.
+func TestFolderComparesWhatIsCheap(t *testing.T) {
+	p := publish(t)
+	for _, o := range p.manifest.Outputs {
+		if o.Kind == metadata.KindCard || o.Kind == metadata.KindImage {
+			continue
+		}
+		file := filepath.Join(p.folder, filepath.FromSlash(o.Path))
+		writeTo(t, file, spoiled(o.Path, p.files[o.Path]))
+		weights := strings.HasSuffix(o.Path, ".safetensors")
+		for _, level := range []string{"structure", "full"} {
+			code, _, diag := program(t, "verify", p.folder, "--against", p.original, "--level", level)
+			if want := level == "full" || !weights; want && (code != exitWrong || !strings.Contains(diag, o.SHA256)) {
+				t.Errorf("%s spoiled, level %s: exit %d: %s", o.Path, level, code, diag)
+			}
+		}
+		writeTo(t, file, append(bytes.Clone(p.files[o.Path]), 0))
+		if code, _, diag := program(t, "verify", p.folder, "--against", p.original, "--level", "structure"); code != exitWrong || !strings.Contains(diag, o.Path) {
+			t.Errorf("%s is longer: exit %d: %s", o.Path, code, diag)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, diag := program(t, "verify", p.folder, "--against", p.original, "--level", "structure"); code != exitWrong {
+			t.Errorf("%s is gone: exit %d: %s", o.Path, code, diag)
+		}
+		writeTo(t, file, p.files[o.Path])
+	}
+	must(t, "verify", p.folder, "--against", p.original)
+}
+
+// TestFilesBesideTheManifest: weights that the manifest does not list are a fault, since a loader reads them. Other files are
+// named and do no harm.
+func TestFilesBesideTheManifest(t *testing.T) {
+	p := publish(t)
+	extra := maps.Clone(p.files)
+	extra["notes.txt"], extra[".gitattributes"] = []byte("mine"), []byte("* text")
+	p.AddRepo("tester/notes", extra)
+	out := must(t, "verify", "tester/notes", "--against", p.original, "--level", "structure")
+	if !strings.Contains(out, `not in the manifest, and not checked: ["notes.txt"]`) {
+		t.Errorf("the verdict is:\n%s", out)
+	}
+	extra["else.safetensors"] = p.files["lm_head.safetensors"]
+	delete(extra, "lm_head.safetensors")
+	p.AddRepo("tester/else", extra)
+	if code, _, diag := program(t, "verify", "tester/else", "--against", p.original, "--level", "structure"); code != exitWrong || !strings.Contains(diag, "lm_head.safetensors") {
+		t.Errorf("renamed weights: exit %d: %s", code, diag)
+	}
+	extra["lm_head.safetensors"], extra["else.safetensors"] = p.files["lm_head.safetensors"], []byte("\x02\x00\x00\x00\x00\x00\x00\x00{}")
+	p.AddRepo("tester/more", extra)
+	if code, _, diag := program(t, "verify", "tester/more", "--against", p.original, "--level", "structure"); code != exitWrong || !strings.Contains(diag, "else.safetensors: not listed") {
+		t.Errorf("more weights: exit %d: %s", code, diag)
+	}
+}
