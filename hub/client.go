@@ -53,6 +53,7 @@ type Client struct {
 	cache *sharedCache
 	files *downloads
 	puts  slots                // running uploads
+	turns *turns               // of the files to upload
 	user  atomic.Pointer[User] // the answer of WhoAmI
 }
 
@@ -72,7 +73,7 @@ func New(opt Options) (*Client, error) {
 	t := &transport{opt: opt, endpoint: endpoint, lanes: lanes{endpoint, fingerprint(opt.Token)},
 		jitter: rand.Float64, in: line.in, out: line.out}
 	cache := &sharedCache{t: t, dir: opt.CacheDir}
-	return &Client{t: t, cache: cache, files: newDownloads(t), puts: make(slots, opt.Connections)}, nil
+	return &Client{t: t, cache: cache, files: newDownloads(t), puts: make(slots, opt.Connections), turns: newTurns()}, nil
 }
 
 // complete fills in defaults and refuses what cannot work.

@@ -10,10 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Blob is a file to upload. Reader must stay readable until Upload returns, may be read at several offsets at once, and
@@ -29,7 +26,7 @@ type Blob struct {
 const (
 	sampleBytes = 512      // of a file's head, by which the hub sniffs its kind
 	maxRegular  = 50 << 20 // a regular file travels inside the commit
-	maxRounds   = 3        // upload links asked for per file
+	maxRounds   = 3        // upload links asked for per file without progress
 
 	// slowStore is the time from the last byte handed to the system to the storage's answer; a thin line still has to
 	// drain the socket's buffer.
@@ -40,6 +37,8 @@ const (
 type upload struct {
 	t         *transport
 	puts      slots
+	turns     *turns
+	held      held
 	repo, rev string
 	Blob
 }
@@ -59,7 +58,7 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, erro
 		}
 		b.SHA256 = hex.EncodeToString(h.Sum(nil))
 	}
-	u := &upload{t: c.t, puts: c.puts, repo: repo, rev: rev, Blob: b}
+	u := &upload{t: c.t, puts: c.puts, turns: c.turns, repo: repo, rev: rev, Blob: b}
 	mode, err := u.preupload(ctx)
 	if err != nil {
 		return Op{}, err
@@ -152,20 +151,40 @@ var errNoETag = errors.New("the storage acknowledged a part without an ETag")
 // errStale says that upload links are no longer good: ask for new ones.
 var errStale = errors.New("upload link refused")
 
-// sendObject uploads one object, with fresh links when the old ones expire or the storage loses track.
+// sendObject uploads one object, with fresh links when the old ones expire or the storage loses track. A round that brought
+// more parts up than any before is no failure.
 func (u *upload) sendObject(ctx context.Context) error {
 	var last error
-	for range maxRounds {
-		obj, err := u.batch(ctx)
-		if err != nil || obj.stored() {
-			return err
-		}
-		if last = u.transfer(ctx, obj); !errors.Is(last, errStale) {
+	for failed := 0; failed < maxRounds; failed++ {
+		best := u.held.best
+		if last = u.try(ctx); !errors.Is(last, errStale) {
 			return last
 		}
-		u.t.opt.Log.Info("upload starts over with fresh links", "file", u.Path, "err", oneLine(last.Error()))
+		if u.held.best > best {
+			failed = -1
+		}
+		u.t.opt.Log.Info("upload goes on with fresh links", "file", u.Path, "err", oneLine(last.Error()))
+	}
+	if u.held.needs > 0 {
+		return fmt.Errorf("%w; the links are good for %v, and at this rate the file takes %v", last,
+			u.held.lifetime.Round(time.Second), u.held.needs.Round(time.Second))
 	}
 	return last
+}
+
+// try asks for links and sends what is missing. The links are asked for when it is the file's turn, so that they do not
+// grow old before.
+func (u *upload) try(ctx context.Context) error {
+	leave, err := u.turns.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	obj, err := u.batch(ctx)
+	if err != nil || obj.stored() {
+		return err
+	}
+	return u.transfer(ctx, obj)
 }
 
 // transfer moves the bytes as the action says, then verifies.
@@ -240,97 +259,6 @@ func (u *upload) verify(ctx context.Context, a *lfsAction) error {
 		return e.as(errStale) // it never arrived: the batch call will say so
 	case http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity:
 		return e.as(ErrCorrupt)
-	}
-	return err
-}
-
-// parts are the links of a multipart upload, in order.
-type parts struct {
-	chunk int64
-	urls  []string
-}
-
-// readParts reads chunk_size and the numbered links from an upload action; nil when the action asks for a single PUT.
-func readParts(a *lfsAction, size int64) (*parts, error) {
-	if _, ok := a.Header["chunk_size"]; !ok {
-		return nil, nil
-	}
-	chunk, err := strconv.ParseInt(a.text("chunk_size"), 10, 64)
-	if err != nil || chunk <= 0 {
-		return nil, fmt.Errorf("%w: chunk_size is %q", ErrNotHub, oneLine(a.text("chunk_size")))
-	}
-	byNumber := map[int64]string{}
-	for key := range a.Header {
-		if n, err := strconv.ParseUint(key, 10, 31); err == nil {
-			byNumber[int64(n)] = a.text(key)
-		}
-	}
-	want := (size + chunk - 1) / chunk
-	if int64(len(byNumber)) != want {
-		return nil, fmt.Errorf("%w: %d part links for %d parts", ErrNotHub, len(byNumber), want)
-	}
-	p := &parts{chunk: chunk}
-	for n := range want {
-		link, ok := byNumber[n+1]
-		if !ok {
-			return nil, fmt.Errorf("%w: part link %d is missing", ErrNotHub, n+1)
-		}
-		p.urls = append(p.urls, link)
-	}
-	return p, nil
-}
-
-// completedPart is one line of the completion.
-type completedPart struct {
-	PartNumber int    `json:"partNumber"`
-	ETag       string `json:"etag"`
-}
-
-// putParts sends all parts, several at once, and completes the object at link.
-func (u *upload) putParts(ctx context.Context, link string, p *parts) error {
-	done := make([]completedPart, len(p.urls))
-	g, groupCtx := errgroup.WithContext(ctx)
-	g.SetLimit(cap(u.puts))
-	for i, part := range p.urls {
-		g.Go(func() error {
-			if groupCtx.Err() != nil {
-				return nil //nolint:nilerr // the first error is told already
-			}
-			off := int64(i) * p.chunk
-			etag, err := u.putPart(groupCtx, part, off, min(p.chunk, u.Size-off))
-			done[i] = completedPart{PartNumber: i + 1, ETag: etag}
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return u.complete(ctx, link, done)
-}
-
-// putPart sends one part and gives its ETag verbatim, quotes included. Without an ETag the object cannot be completed.
-func (u *upload) putPart(ctx context.Context, link string, off, n int64) (etag string, err error) {
-	_, err = u.put(ctx, link, nil, off, n, func(answer http.Header) error {
-		if etag = answer.Get("ETag"); etag == "" {
-			return u.errorf(errNoETag, "")
-		}
-		return nil
-	})
-	return etag, err
-}
-
-// complete joins the parts. It may be repeated; when it fails for good, the next batch call tells whether the object is
-// there after all.
-func (u *upload) complete(ctx context.Context, link string, done []completedPart) error {
-	r := send("complete the upload of "+u.Path, u.repo, http.MethodPost, link, map[string]any{"oid": u.SHA256, "parts": done})
-	r.header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
-	r.token, r.slow = false, slowAnswer
-	_, err := u.t.call(ctx, r, nil)
-	if e, ok := errors.AsType[*Error](err); ok && !errors.Is(err, ErrQuota) {
-		return e.as(errStale)
 	}
 	return err
 }

@@ -1,0 +1,246 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+)
+
+// turns say how many files are sent at once: as many as the caller likes, until one of them would not be done before its
+// links expire. From then on, it is one at a time.
+type turns struct {
+	files *semaphore.Weighted
+
+	mu      sync.Mutex
+	running int
+	alone   bool
+}
+
+const allTurns = 1 << 20
+
+func newTurns() *turns { return &turns{files: semaphore.NewWeighted(allTurns)} }
+
+// enter waits for a file's turn. Call leave at its end.
+func (t *turns) enter(ctx context.Context) (leave func(), err error) {
+	t.mu.Lock()
+	weight := int64(1)
+	if t.alone {
+		weight = allTurns
+	}
+	t.mu.Unlock()
+	if err := t.files.Acquire(ctx, weight); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	t.add(1)
+	return func() { t.add(-1); t.files.Release(weight) }, nil
+}
+
+func (t *turns) add(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running += n
+}
+
+// goAlone lets files go one at a time from now on. It says whether the caller is the one to make room: the first of several
+// that run.
+func (t *turns) goAlone() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := !t.alone && t.running > 1
+	t.alone = true
+	return first
+}
+
+// parts are the links of a multipart upload, in order.
+type parts struct {
+	chunk   int64
+	urls    []string
+	id      string    // of the upload that the parts belong to; "" if the links do not tell
+	expires time.Time // zero if they do not tell
+}
+
+// readParts reads chunk_size and the numbered links from an upload action; nil when the action asks for a single PUT.
+func readParts(a *lfsAction, size int64) (*parts, error) {
+	if _, ok := a.Header["chunk_size"]; !ok {
+		return nil, nil
+	}
+	chunk, err := strconv.ParseInt(a.text("chunk_size"), 10, 64)
+	if err != nil || chunk <= 0 {
+		return nil, fmt.Errorf("%w: chunk_size is %q", ErrNotHub, oneLine(a.text("chunk_size")))
+	}
+	byNumber := map[int64]string{}
+	for key := range a.Header {
+		if n, err := strconv.ParseUint(key, 10, 31); err == nil {
+			byNumber[int64(n)] = a.text(key)
+		}
+	}
+	want := (size + chunk - 1) / chunk
+	if int64(len(byNumber)) != want {
+		return nil, fmt.Errorf("%w: %d part links for %d parts", ErrNotHub, len(byNumber), want)
+	}
+	p := &parts{chunk: chunk}
+	for n := range want {
+		link, ok := byNumber[n+1]
+		if !ok {
+			return nil, fmt.Errorf("%w: part link %d is missing", ErrNotHub, n+1)
+		}
+		p.urls = append(p.urls, link)
+	}
+	if first, err := parseVerbatim(p.urls[0]); err == nil {
+		p.id, p.expires = first.Query().Get("uploadId"), expiryOf(first)
+	}
+	return p, nil
+}
+
+// completedPart is one line of the completion.
+type completedPart struct {
+	PartNumber int    `json:"partNumber"`
+	ETag       string `json:"etag"`
+}
+
+// held is what the storage holds of an upload, kept between the rounds of one file.
+type held struct {
+	id    string // of the upload that done belongs to
+	done  []completedPart
+	best  int           // parts that any round had up
+	needs time.Duration // for the whole file, if that was more than the links' lifetime
+
+	lifetime time.Duration
+}
+
+// begin keeps the parts that are up if the links belong to the same upload.
+func (h *held) begin(p *parts) {
+	if p.id == "" || p.id != h.id || len(h.done) != len(p.urls) {
+		h.done = make([]completedPart, len(p.urls))
+	}
+	h.id = p.id
+}
+
+// putParts sends the parts that are missing, several at once, and completes the object at link. When a link is refused, no
+// further part is begun, but those under way come to their end: what they bring may be kept, and the storage may ask to wait.
+func (u *upload) putParts(ctx context.Context, link string, p *parts) error {
+	u.held.begin(p)
+	r := &round{upload: u, parts: p, start: u.t.opt.Clock.Now()}
+	g, groupCtx := errgroup.WithContext(ctx)
+	g.SetLimit(cap(u.puts))
+	for i := range p.urls {
+		if u.held.done[i].ETag != "" {
+			continue
+		}
+		g.Go(func() error {
+			if groupCtx.Err() != nil || r.over() != nil {
+				return nil //nolint:nilerr // the first error is told already
+			}
+			off := int64(i) * p.chunk
+			n := min(p.chunk, u.Size-off)
+			etag, err := u.putPart(groupCtx, p.urls[i], off, n)
+			if errors.Is(err, errStale) {
+				r.end(err)
+				return nil
+			}
+			if err == nil {
+				r.acknowledged(i, etag, n)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := r.over(); err != nil {
+		return err
+	}
+	err := u.complete(ctx, link, u.held.done)
+	if err != nil {
+		u.held = held{} // one of the parts may not be what the storage holds
+	}
+	return err
+}
+
+// round is one try to send the missing parts of a file.
+type round struct {
+	*upload
+	parts *parts
+	start time.Time
+
+	mu    sync.Mutex
+	sent  int64 // acknowledged in this round
+	ended error // the first refusal of a link
+}
+
+func (r *round) over() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended
+}
+
+func (r *round) end(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = cmp.Or(r.ended, err)
+}
+
+// acknowledged notes a part, and ends the round if its links would not live to its end while other files share the line:
+// one file at a time has the better chance.
+func (r *round) acknowledged(i int, etag string, n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := &r.held
+	h.done[i] = completedPart{PartNumber: i + 1, ETag: etag}
+	r.sent += n
+	up, left := 0, int64(0)
+	for j, part := range h.done {
+		if part.ETag != "" {
+			up++
+		} else {
+			left += min(r.parts.chunk, r.Size-int64(j)*r.parts.chunk)
+		}
+	}
+	h.best = max(h.best, up)
+	now := r.t.opt.Clock.Now()
+	took := now.Sub(r.start)
+	needs := time.Duration(float64(took) / float64(r.sent) * float64(left))
+	h.needs = 0
+	if r.parts.expires.IsZero() || !now.Add(needs).After(r.parts.expires) {
+		return
+	}
+	h.needs, h.lifetime = took+needs, r.parts.expires.Sub(r.start)
+	if r.ended == nil && up >= cap(r.puts) && r.turns.goAlone() {
+		r.ended = r.errorf(errStale, "%s would take %v, longer than its links live; it waits until it is alone", r.Path, h.needs.Round(time.Second))
+	}
+}
+
+// putPart sends one part and gives its ETag verbatim, quotes included. Without an ETag the object cannot be completed.
+func (u *upload) putPart(ctx context.Context, link string, off, n int64) (etag string, err error) {
+	_, err = u.put(ctx, link, nil, off, n, func(answer http.Header) error {
+		if etag = answer.Get("ETag"); etag == "" {
+			return u.errorf(errNoETag, "")
+		}
+		return nil
+	})
+	return etag, err
+}
+
+// complete joins the parts. It may be repeated; when it fails for good, the next batch call tells whether the object is
+// there after all.
+func (u *upload) complete(ctx context.Context, link string, done []completedPart) error {
+	r := send("complete the upload of "+u.Path, u.repo, http.MethodPost, link, map[string]any{"oid": u.SHA256, "parts": done})
+	r.header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
+	r.token, r.slow = false, slowAnswer
+	_, err := u.t.call(ctx, r, nil)
+	if e, ok := errors.AsType[*Error](err); ok && !errors.Is(err, ErrQuota) {
+		return e.as(errStale)
+	}
+	return err
+}
