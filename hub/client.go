@@ -44,7 +44,7 @@ type Limits struct {
 	HeaderTimeout time.Duration // to an answer's headers; 0 is 30 s
 	IdleTimeout   time.Duration // between two bytes; 0 is 30 s
 	RateWindow    time.Duration // over which MinRate is judged; 0 is 30 s
-	MinRate       int64         // bytes per second of one connection below which it is given up; 0 is 1024, negative is none
+	MinRate       int64         // bytes per second of one connection below which it is given up; 0 is 8192 shared by all, negative is none
 }
 
 // Client talks to one hub with one token. All methods may be called by many goroutines at once.
@@ -76,6 +76,9 @@ func New(opt Options) (*Client, error) {
 	return &Client{t: t, cache: cache, files: newDownloads(t), puts: make(slots, opt.Connections), turns: newTurns()}, nil
 }
 
+// leastRate is the least that a line must bring, in bytes per second: all connections share it.
+const leastRate = 8 << 10
+
 // complete fills in defaults and refuses what cannot work.
 func (o *Options) complete() error {
 	if o.Token != "" {
@@ -95,7 +98,7 @@ func (o *Options) complete() error {
 	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 30*time.Second)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
 	o.RateWindow = cmp.Or(o.RateWindow, 30*time.Second)
-	o.MinRate = cmp.Or(o.MinRate, 1024)
+	o.MinRate = cmp.Or(o.MinRate, int64(leastRate/max(o.Connections, 8)))
 	o.UserAgent = cmp.Or(o.UserAgent, "df11-convert")
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Clock = cmp.Or[Clock](o.Clock, systemClock{})
@@ -144,7 +147,7 @@ func (c *Client) Now() time.Time { return c.t.opt.Clock.Now() }
 
 // Pause waits by the client's clock; the reason is told like that of any wait.
 func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) error {
-	return c.t.pause(ctx, reason, d)
+	return c.t.pause(ctx, Wait{Reason: reason, For: d})
 }
 
 // Stats may be called at any time.

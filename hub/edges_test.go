@@ -1,7 +1,9 @@
 package hub
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,8 +19,9 @@ import (
 // edgeHub serves one file of zeros over connections of different rates, as a
 // storage network does: the rate belongs to the connection for its life.
 type edgeHub struct {
-	size int64
-	rate func(n int) int64 // bytes per second of the n-th connection, from 0
+	size    int64
+	nWanted int               // connections of the client; 0 is edgeConns
+	rate    func(n int) int64 // bytes per second of the n-th connection, from 0
 
 	pauseFrom, pauseTo time.Time // when the whole line is dead
 
@@ -38,7 +41,7 @@ type edgeConn struct {
 
 func (c *edgeConn) Write(p []byte) (n int, err error) {
 	for len(p) > 0 && err == nil {
-		piece := p[:min(len(p), max(1, int(c.rate/200)))]
+		piece := p[:min(len(p), max(1, int(c.rate/100)))]
 		if oldest := time.Now().Add(-50 * time.Millisecond); c.paid.Before(oldest) {
 			c.paid = oldest // what a late timer loses may be made up for
 		}
@@ -146,15 +149,17 @@ func (h *edgeHub) overPipes(t *testing.T, do func(*testing.T, *Client)) {
 		srv := &http.Server{}
 		h.config(srv)
 		go func() { _ = srv.Serve(edgeListener{p, h}) }()
-		rt := newRoundTripper(edgeConns, NewGovernor())
+		n := cmp.Or(h.nWanted, edgeConns)
+		rt := newRoundTripper(n, NewGovernor())
 		rt.DialContext = p.dial
-		c, err := New(Options{Endpoint: "http://hub.test", HTTPTransport: rt, Connections: edgeConns, RangeBytes: edgeRange})
+		c, err := New(Options{Endpoint: "http://hub.test", HTTPTransport: rt, Connections: n, RangeBytes: edgeRange})
 		if err != nil {
 			t.Fatal(err)
 		}
 		do(t, c)
 		rt.CloseIdleConnections()
 		_ = srv.Close()
+		time.Sleep(time.Hour) // until the last Write of the server has noticed
 	})
 }
 
@@ -213,23 +218,6 @@ func TestSlowConnectionsNeverSetThePaceOfFastOnes(t *testing.T) {
 	}
 }
 
-// TestFewFastConnectionsAreUsed: if every new connection turns out to be slow,
-// the three fast ones take over what the slow ones do not get done.
-func TestFewFastConnectionsAreUsed(t *testing.T) {
-	h := &edgeHub{size: 10 * offered, rate: func(n int) int64 {
-		if n >= 2 && n < 5 {
-			return fastEdge
-		}
-		return slowEdge
-	}}
-	h.overPipes(t, func(t *testing.T, c *Client) {
-		share := h.share(t, c, offered)
-		if share < 0.6 {
-			t.Errorf("%.0f %% of what the connections offer, %d connections", 100*share, h.conns())
-		}
-	})
-}
-
 // TestEqualConnectionsAreNeverReplaced: with nothing better in sight, all keep
 // the connections they have.
 func TestEqualConnectionsAreNeverReplaced(t *testing.T) {
@@ -252,6 +240,42 @@ func TestALineThatFaltersKeepsItsConnections(t *testing.T) {
 		h.pauseFrom, h.pauseTo = time.Now().Add(1100*time.Millisecond), time.Now().Add(3100*time.Millisecond)
 		if share := h.share(t, c, 8*fastEdge); h.conns() != edgeConns || share > 0.7 {
 			t.Errorf("%.0f %% over %d connections", 100*share, h.conns())
+		}
+	})
+}
+
+// TestThinHonestLinesAreNeverGivenUp: a line of 20 kB/s brings every byte, over
+// however many connections it is spread.
+func TestThinHonestLinesAreNeverGivenUp(t *testing.T) {
+	for _, n := range []int{1, 8, 32} {
+		h := &edgeHub{size: 2 * edgeRange, nWanted: n, rate: steady(20_000 / int64(n))}
+		h.overPipes(t, func(t *testing.T, c *Client) {
+			h.share(t, c, 20_000)
+			if got := c.Stats(); got.Retries != 0 || got.BytesIn != h.size {
+				t.Errorf("%d connections: %+v", n, got)
+			}
+		})
+	}
+}
+
+// TestATrickleNeverLastsForEver: bodies at 1000 bytes a second, from every
+// connection, end the read within minutes, and not in silence.
+func TestATrickleNeverLastsForEver(t *testing.T) {
+	h := &edgeHub{size: 16 * edgeRange, rate: steady(1000)}
+	h.overPipes(t, func(t *testing.T, c *Client) {
+		said := listen(c)
+		start := time.Now()
+		s, err := c.Stream(t.Context(), h.ref(), 0, h.size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		_, err = io.Copy(io.Discard, s)
+		if d := time.Since(start); !errors.Is(err, ErrStalled) || d > 3*time.Minute {
+			t.Errorf("after %v: %v", d, err)
+		}
+		if quiet := said.longest(); quiet > 35*time.Second {
+			t.Errorf("silent for %v", quiet)
 		}
 	})
 }

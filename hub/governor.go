@@ -14,11 +14,12 @@ import (
 	"time"
 )
 
-// Wait is one pause that the client takes, told to Options.OnWait before it begins.
+// Wait is one pause that the client takes, told to Options.OnWait before it begins, and again while it lasts.
 type Wait struct {
-	Reason string // "rate limit of bucket api reached", "503 Service Unavailable"
-	For    time.Duration
-	Shared bool // every worker that would use the same bucket waits too
+	Reason string        // "rate limit of bucket api reached", "503 Service Unavailable"
+	For    time.Duration // from now on
+	Lost   time.Duration // in the request that failed before; 0 if none did, and in reminders
+	Shared bool          // every worker that would use the same bucket waits too
 }
 
 // Governor slows all workers of all clients that share it: a limit that one of them is told holds for the others as
@@ -42,6 +43,7 @@ type laneKey struct {
 
 type lane struct {
 	until  time.Time     // nobody starts before
+	reason string        // of the latest wait
 	gap    time.Duration // pace while little is left
 	next   time.Time     // earliest start under the pace
 	paceTo time.Time     // the pace ends when the window does
@@ -113,34 +115,34 @@ func fingerprint(token string) string {
 }
 
 // wait blocks until the lane is open and takes a place in its pace.
-func (g *Governor) wait(ctx context.Context, clock Clock, key laneKey) error {
+func (g *Governor) wait(ctx context.Context, clock Clock, key laneKey, sleep func(context.Context, Wait) error) error {
 	for {
-		d := g.claim(clock.Now(), key)
+		d, reason := g.claim(clock.Now(), key)
 		if d <= 0 {
 			return context.Cause(ctx)
 		}
-		if err := clock.Sleep(ctx, d); err != nil {
+		if err := sleep(ctx, Wait{Reason: reason, For: d, Shared: true}); err != nil {
 			return err
 		}
 	}
 }
 
-// claim gives 0 and takes the place, or the time to wait before asking again.
-func (g *Governor) claim(now time.Time, key laneKey) time.Duration {
+// claim gives 0 and takes the place, or the time to wait before asking again, with the reason.
+func (g *Governor) claim(now time.Time, key laneKey) (time.Duration, string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.lane(key)
 	if d := l.until.Sub(now); d > 0 {
-		return d
+		return d, l.reason
 	}
 	if l.gap <= 0 || !now.Before(l.paceTo) {
-		return 0
+		return 0, ""
 	}
 	if d := l.next.Sub(now); d > 0 {
-		return d
+		return d, l.reason
 	}
 	l.next = now.Add(l.gap)
-	return 0
+	return 0, ""
 }
 
 // pause closes a lane for d from now; a longer pause that runs already stays. It gives the Wait to tell, and whether it
@@ -155,7 +157,7 @@ func (g *Governor) pause(now time.Time, key laneKey, d time.Duration, reason str
 		extra = now.Add(d).Sub(l.until)
 	}
 	if extra > 0 {
-		l.until = now.Add(d)
+		l.until, l.reason = now.Add(d), reason
 	}
 	return Wait{Reason: reason, For: extra, Shared: true}, extra >= time.Second || extra > 0 && !runs
 }
@@ -197,8 +199,10 @@ func (g *Governor) pace(now time.Time, key laneKey, s rateState, low int64) (Wai
 	if before == 0 {
 		l.next = now.Add(l.gap)
 	}
-	return Wait{Reason: fmt.Sprintf("only %d requests left in the hub's rate bucket %s", s.left, s.bucket),
-		For: l.gap, Shared: true}, before == 0 && l.gap > 0
+	if !l.until.After(now) {
+		l.reason = fmt.Sprintf("only %d requests left in the hub's rate bucket %s", s.left, s.bucket)
+	}
+	return Wait{Reason: l.reason, For: l.gap, Shared: true}, before == 0 && l.gap > 0
 }
 
 // waitHint says how long an answer asks to wait.

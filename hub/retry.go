@@ -47,6 +47,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 	failures, attempts, start := 0, 0, t.opt.Clock.Now()
 	for {
 		var p progress
+		begun := t.opt.Clock.Now()
 		err := try(ctx, &p)
 		attempts++
 		if err == nil {
@@ -59,6 +60,9 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 			failures = 0
 		}
 		failures++
+		if errors.Is(err, errTooSlow) {
+			failures++ // such a try takes long, and what is this slow for ever is of no use
+		}
 		if !repeatable(err) {
 			return err
 		}
@@ -70,7 +74,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 			return &gaveUp{withAttempts(e.as(&noConnection{t.endpoint.Host, e.Err}), attempts)}
 		}
 		waited += d
-		if err := t.pauseFor(ctx, r, err, d, attempts); err != nil {
+		if err := t.pauseFor(ctx, r, err, Wait{For: d, Lost: t.opt.Clock.Now().Sub(begun)}, attempts); err != nil {
 			return err
 		}
 		t.stats.retries.Add(1)
@@ -96,25 +100,47 @@ type noConnection struct {
 func (e *noConnection) Error() string { return "no connection to " + e.host + ": " + e.err.Error() }
 func (e *noConnection) Unwrap() error { return e.err }
 
-// pauseFor waits d. A wait that the server asked for closes the whole lane; the next request then waits in the governor.
-func (t *transport) pauseFor(ctx context.Context, r *request, err error, d time.Duration, attempts int) error {
-	reason := reasonOf(err)
-	t.opt.Log.Info("hub request repeated", "op", r.op, "attempt", attempts, "err", reason, "wait", d.String())
+// pauseFor waits as w says. A wait that the server asked for closes the whole lane; the next request then waits in the governor.
+func (t *transport) pauseFor(ctx context.Context, r *request, err error, w Wait, attempts int) error {
+	w.Reason = reasonOf(err)
+	t.opt.Log.Info("hub request repeated", "op", r.op, "attempt", attempts, "err", w.Reason, "wait", w.For.String())
 	e, ok := errors.AsType[*Error](err)
 	if ok && e.Status == http.StatusTooManyRequests {
 		t.stats.rateLimited.Add(1)
 	}
 	if ok && (e.Status == http.StatusTooManyRequests || e.wait.known) {
-		t.tell(t.opt.Governor.pause(t.opt.Clock.Now(), e.wait.lane, d, reason))
+		t.tell(t.opt.Governor.pause(t.opt.Clock.Now(), e.wait.lane, w.For, w.Reason))
 		return nil
 	}
-	return t.pause(ctx, reason, d)
+	return t.pause(ctx, w)
 }
 
 // pause lets one worker wait.
-func (t *transport) pause(ctx context.Context, reason string, d time.Duration) error {
-	t.tell(Wait{Reason: reason, For: d}, d > 0)
-	return t.opt.Clock.Sleep(ctx, d)
+func (t *transport) pause(ctx context.Context, w Wait) error {
+	t.tell(w, w.For > 0)
+	return t.sleep(ctx, w)
+}
+
+// remindEvery bounds the silence while nothing but a pause goes on.
+const remindEvery = 20 * time.Second
+
+// sleep waits as w says, which was told already, and reminds of it.
+func (t *transport) sleep(ctx context.Context, w Wait) error {
+	for w.Lost = 0; w.For > remindEvery; t.remind(w) {
+		if err := t.opt.Clock.Sleep(ctx, remindEvery); err != nil {
+			return err
+		}
+		w.For -= remindEvery
+	}
+	return t.opt.Clock.Sleep(ctx, w.For)
+}
+
+// remind passes a pause on again, for one of the workers that wait.
+func (t *transport) remind(w Wait) {
+	now, last := t.opt.Clock.Now().UnixNano(), t.told.Load()
+	if t.opt.OnWait != nil && now-last >= int64(remindEvery) && t.told.CompareAndSwap(last, now) {
+		t.opt.OnWait(w)
+	}
 }
 
 // tell counts a pause and passes it on, if it is news.
@@ -128,6 +154,7 @@ func (t *transport) tell(w Wait, news bool) {
 		t.opt.Log.Warn("waiting for the hub", "reason", w.Reason, "wait", w.For.String())
 	}
 	if t.opt.OnWait != nil {
+		t.told.Store(t.opt.Clock.Now().UnixNano())
 		t.opt.OnWait(w)
 	}
 }

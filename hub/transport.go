@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,7 +21,8 @@ type transport struct {
 	jitter   func() float64 // in [0, 1)
 	stats    counters
 	in, out  *throttle
-	warned   sync.Map // topics of X-HF-Warning that were logged
+	told     atomic.Int64 // when OnWait was last called, Unix nanoseconds
+	warned   sync.Map     // topics of X-HF-Warning that were logged
 }
 
 // request is one thing to ask, repeatable: its body can be opened again.
@@ -103,11 +105,11 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 // waitTurn waits until the lanes of a request are open.
 func (t *transport) waitTurn(ctx context.Context, lane, quota laneKey) error {
 	if quota != lane {
-		if err := t.opt.Governor.wait(ctx, t.opt.Clock, quota); err != nil {
+		if err := t.opt.Governor.wait(ctx, t.opt.Clock, quota, t.sleep); err != nil {
 			return err
 		}
 	}
-	return t.opt.Governor.wait(ctx, t.opt.Clock, lane)
+	return t.opt.Governor.wait(ctx, t.opt.Clock, lane, t.sleep)
 }
 
 // build makes the http.Request of one hop: the token only on the hub's origin, the body opened anew, its length exact.

@@ -130,7 +130,7 @@ func TestOneLimitSlowsAll(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
-			if err := g.wait(t.Context(), clock, api); err != nil {
+			if err := g.wait(t.Context(), clock, api, func(ctx context.Context, w Wait) error { return clock.Sleep(ctx, w.For) }); err != nil {
 				t.Error(err)
 			}
 			if clock.Now().Before(newTestClock().Now().Add(time.Minute)) {
@@ -140,7 +140,7 @@ func TestOneLimitSlowsAll(t *testing.T) {
 	}
 	wg.Wait()
 	before := clock.slept()
-	if err := g.wait(t.Context(), clock, laneKey{host: "cdn.test"}); err != nil || clock.slept() != before {
+	if err := g.wait(t.Context(), clock, laneKey{host: "cdn.test"}, func(ctx context.Context, w Wait) error { return clock.Sleep(ctx, w.For) }); err != nil || clock.slept() != before {
 		t.Error("a pause of the api held a storage host")
 	}
 }

@@ -125,6 +125,9 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// errTooSlow ends an answer that comes, but at a rate that leads nowhere.
+var errTooSlow = fmt.Errorf("%w: too few bytes", ErrStalled)
+
 // tooSlow closes the window when it is full and judges it.
 func (b *guardedBody) tooSlow(n int, took time.Duration) error {
 	b.busy, b.bytes = b.busy+took, b.bytes+int64(n)
@@ -134,7 +137,7 @@ func (b *guardedBody) tooSlow(n int, took time.Duration) error {
 	rate := int64(float64(b.bytes) / b.busy.Seconds())
 	b.busy, b.bytes = 0, 0
 	if rate < b.limits.MinRate {
-		return fmt.Errorf("%w: only %d bytes per second over %v", ErrStalled, rate, b.limits.RateWindow)
+		return fmt.Errorf("%w: %d bytes per second over %v", errTooSlow, rate, b.limits.RateWindow)
 	}
 	return nil
 }

@@ -136,10 +136,10 @@ func (u *ui) log() *slog.Logger {
 	return slog.New(people{w: u.screen, level: level})
 }
 
-// noteWait says why nothing moves, if the pause is long enough for people to wonder.
+// noteWait says why nothing moves, if it takes long enough for people to wonder.
 func (u *ui) noteWait(w hub.Wait) {
-	if w.For >= 5*time.Second {
-		u.say("waiting %s: %s", w.For.Round(time.Second), w.Reason)
+	if w.For+w.Lost >= 5*time.Second {
+		u.say("waiting %s: %s", max(time.Second, w.For.Round(time.Second)), w.Reason)
 	}
 }
 

@@ -1,0 +1,63 @@
+package hub
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// heard are the moments at which a client told people why nothing moves.
+type heard struct {
+	mu    sync.Mutex
+	times []time.Time
+}
+
+// listen hears what people would be shown: waits of five seconds and more, as
+// package main shows them.
+func listen(c *Client) *heard {
+	h := &heard{times: []time.Time{c.Now()}}
+	c.t.opt.OnWait = func(w Wait) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if w.For+w.Lost >= 5*time.Second {
+			h.times = append(h.times, c.Now())
+		}
+	}
+	return h
+}
+
+// longest is the longest silence.
+func (h *heard) longest() (quiet time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.times[1:] {
+		quiet = max(quiet, h.times[i+1].Sub(h.times[i]))
+	}
+	return quiet
+}
+
+// TestLongWaitsAreNeverSilent: a hub that answers 429 for ever, without a word
+// about when to come back, is waited for by several workers. People hear of it
+// every half minute, and not from all workers at once.
+func TestLongWaitsAreNeverSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := script(says(429, ""))
+		c, _ := testClient(t, w, realTime)
+		said := listen(c)
+		start := time.Now()
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() {
+				if _, err := c.Head(t.Context(), "a/b", "main"); !errors.Is(err, ErrRateLimited) {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if took, quiet := time.Since(start), said.longest(); took < time.Hour || quiet > 30*time.Second || len(said.times) > int(2*took/remindEvery) {
+			t.Errorf("silent for %v of %v, told %d times", quiet, took, len(said.times))
+		}
+	})
+}
