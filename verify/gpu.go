@@ -77,8 +77,8 @@ func (o GPUOptions) without(reason error) (*GPU, error) {
 	return nil, nil
 }
 
-// withoutRoom is without where there is a driver, but too little memory for it.
-func (o GPUOptions) withoutRoom(reason error) (*GPU, error) {
+// withoutUse is without where there seems to be a GPU that cannot be used: a driver that does not work, too little memory.
+func (o GPUOptions) withoutUse(reason error) (*GPU, error) {
 	if o.Mode == GPURequire {
 		return o.without(reason)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -18,8 +19,8 @@ const stretch = 256 << 10
 // Compare decodes a unit on the GPUs and compares all 16 bits of every weight with src, as [Unit.Compare] does on the CPU.
 // The unit's structure is checked first (see [Open]). With that our kernel always ends and stays within its buffers. The
 // official kernel needs more: the check does not look at the coded stream, and codes of leaked slots, which have no length,
-// let that kernel run for ever; others take it out of its shared memory, which costs the device's context. So run
-// Unit.Compare before, as the pipeline does. nElems and opt are as for Open and Unit.Compare; opt.Variant and opt.Strict mean
+// let that kernel run for ever; others take it out of its shared memory. Both cost the device, which is then given up; what
+// is wrong with the unit tells Unit.Compare, which belongs beside every Compare. nElems and opt are as for Open and Unit.Compare; opt.Variant and opt.Strict mean
 // nothing here. src is read concurrently; src and the arrays are borrowed until Compare returns.
 //
 // A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure. A GPU that has a fault is
@@ -80,20 +81,42 @@ func (j *gpuJob) piece(ctx context.Context, p *gpuPiece) error {
 		if err != nil {
 			return err
 		}
-		if err := p.fill(ctx, j.unit, s.host, j.workers); err != nil {
+		fault, err := j.inSlot(ctx, s, p)
+		if fault == nil {
 			j.gpu.release(s)
 			return err
 		}
-		if err := s.decode(ctx, j.gpu.kernel, p, j.id); err != nil {
-			j.gpu.giveUp(s.device, err)
-			continue
-		}
-		defer j.gpu.release(s)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return j.compare(ctx, s.weights(p), p.elem)
+		j.gpu.giveUp(s.device, fault)
 	}
+}
+
+// inSlot does a piece. A weight that differs is decoded once more: where it is right then, the device is at fault, which
+// had it wrong before.
+func (j *gpuJob) inSlot(ctx context.Context, s *gpuSlot, p *gpuPiece) (fault, err error) {
+	fault, err = j.once(ctx, s, p)
+	wrong, ok := errors.AsType[*MismatchError](err)
+	if !ok {
+		return fault, err
+	}
+	s.tables = 0 // may be wrong as well
+	if fault, err = j.once(ctx, s, p); fault == nil && err == nil {
+		return fmt.Errorf("one piece decoded twice, and only the second time right: %w", wrong), nil
+	}
+	return fault, err
+}
+
+// once reads, decodes and compares a piece.
+func (j *gpuJob) once(ctx context.Context, s *gpuSlot, p *gpuPiece) (fault, err error) {
+	if err := p.fill(ctx, j.unit, s.host, j.workers); err != nil {
+		return nil, err
+	}
+	if fault := s.decode(ctx, j.gpu.kernel, p, j.id); fault != nil {
+		return fault, nil
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return nil, j.compare(ctx, s.weights(p), p.elem)
 }
 
 // decode puts a piece from the slot's pinned memory through the device and waits. Every error is a fault of the device.

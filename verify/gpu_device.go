@@ -14,7 +14,6 @@ import (
 
 const (
 	nSlots    = 3        // pieces at a time on a device: one is read, one decoded, one compared
-	nStreams  = 2        // so that one piece's upload and another's download overlap
 	maxSlot   = 64 << 20 // larger ones are no faster
 	slotSlack = 1 << 20  // of the memory, for what is not in slots
 
@@ -59,7 +58,6 @@ type gpuDevice struct {
 	*cuda.Device
 	describe  string
 	functions gpuFunctions
-	streams   [nStreams]cuda.Stream
 	slots     []*gpuSlot
 	sleep     func(time.Duration)
 	used      atomic.Bool // a piece was decoded
@@ -71,7 +69,7 @@ type gpuSlot struct {
 	device *gpuDevice
 	memory cuda.Ptr
 	host   cuda.Pinned
-	stream cuda.Stream
+	stream cuda.Stream // its own, so that no upload waits for the download of another slot
 	done   cuda.Event
 	tables uint64 // of which unit our kernel's tables are there, by gpuJob.id; 0 is none
 }
@@ -86,7 +84,7 @@ func openGPUDevice(driver *cuda.Driver, i int, k *gpuKernel, opt *GPUOptions) (*
 	d := &gpuDevice{Device: dev, sleep: opt.sleep}
 	d.describe = fmt.Sprintf("%s, sm_%d%d, driver for CUDA %d.%d", info.Name, info.Major, info.Minor, major, minor)
 	err = dev.Do(func(c *cuda.Context) (err error) {
-		if d.functions, err = k.load(c, driver); err != nil {
+		if d.functions, err = k.load(c, driver, info); err != nil {
 			return err
 		}
 		return d.allocate(c, opt.slotSize)
@@ -98,16 +96,14 @@ func openGPUDevice(driver *cuda.Driver, i int, k *gpuKernel, opt *GPUOptions) (*
 	return d, nil
 }
 
-// allocate makes streams and slots.
+// allocate makes the slots.
 func (d *gpuDevice) allocate(c *cuda.Context, size int) (err error) {
-	for i := range d.streams {
-		if d.streams[i], err = c.NewStream(); err != nil {
+	for range nSlots {
+		s := &gpuSlot{device: d}
+		d.slots = append(d.slots, s)
+		if s.stream, err = c.NewStream(); err != nil {
 			return err
 		}
-	}
-	for i := range nSlots {
-		s := &gpuSlot{device: d, stream: d.streams[i%nStreams]}
-		d.slots = append(d.slots, s)
 		if s.memory, err = c.Alloc(size); err != nil {
 			return fmt.Errorf("%d bytes on the device: %w", size, err)
 		}
@@ -133,11 +129,6 @@ func (d *gpuDevice) close() error {
 		for _, s := range d.slots {
 			errs = append(errs, s.free(c))
 		}
-		for _, s := range d.streams {
-			if s != 0 {
-				errs = append(errs, c.DestroyStream(s))
-			}
-		}
 		if d.functions.module != nil {
 			errs = append(errs, c.UnloadModule(d.functions.module))
 		}
@@ -155,6 +146,9 @@ func (s *gpuSlot) free(c *cuda.Context) error {
 	}
 	if s.memory != 0 {
 		errs = append(errs, c.Free(s.memory))
+	}
+	if s.stream != 0 {
+		errs = append(errs, c.DestroyStream(s.stream))
 	}
 	return errors.Join(errs...)
 }

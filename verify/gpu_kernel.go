@@ -62,7 +62,10 @@ type gpuFunctions struct {
 	decode *cuda.Function
 }
 
-func (k *gpuKernel) load(c *cuda.Context, driver *cuda.Driver) (f gpuFunctions, err error) {
+func (k *gpuKernel) load(c *cuda.Context, driver *cuda.Driver, info cuda.Info) (f gpuFunctions, err error) {
+	if err := k.suits(info); err != nil {
+		return f, err
+	}
 	if f.module, err = c.LoadModule(k.ptx); err != nil {
 		return f, k.explain(err, driver)
 	}
@@ -73,18 +76,36 @@ func (k *gpuKernel) load(c *cuda.Context, driver *cuda.Driver) (f gpuFunctions, 
 	if f.build, err = c.Function(f.module, kernel.BuildTables); err != nil {
 		return f, err
 	}
-	f.decode, err = c.Function(f.module, kernel.DecodeTiles)
-	return f, err
+	if f.decode, err = c.Function(f.module, kernel.DecodeTiles); err != nil {
+		return f, err
+	}
+	return f, c.PreferShared(f.decode)
 }
 
-// explain adds the needed CUDA version to the error of a driver that is too old for a kernel.
-func (k *gpuKernel) explain(err error, driver *cuda.Driver) error {
-	name := "our kernel"
+func (k *gpuKernel) name() string {
 	if k.path != "" {
-		name = "kernel " + k.path
+		return "kernel " + k.path
 	}
-	err = fmt.Errorf("load %s: %w", name, err)
-	if e, ok := errors.AsType[*cuda.Error](err); !ok || !e.RefusedPTX() {
+	return "our kernel"
+}
+
+// suits compares the kernel's target with a device, where the driver's compiler would speak of versions only.
+func (k *gpuKernel) suits(info cuda.Info) error {
+	major, minor, ok := kernel.Target(k.ptx)
+	if !ok || info.Major > major || info.Major == major && info.Minor >= minor {
+		return nil
+	}
+	return fmt.Errorf("%s needs compute capability %d.%d, %s has %d.%d", k.name(), major, minor, info.Name, info.Major, info.Minor)
+}
+
+// explain adds to the error of a driver that does not load a kernel what can be done about it.
+func (k *gpuKernel) explain(err error, driver *cuda.Driver) error {
+	err = fmt.Errorf("load %s: %w", k.name(), err)
+	e, ok := errors.AsType[*cuda.Error](err)
+	if ok && e.Hint() != "" {
+		return fmt.Errorf("%w; %s", err, e.Hint())
+	}
+	if !ok || !e.RefusedPTX() {
 		return err
 	}
 	major, minor, _ := kernel.Version(k.ptx)
@@ -120,10 +141,15 @@ func (k *gpuKernel) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
 		l.NShared = max(k.nShared, kernel.OfficialShared(p.widest))
 		return c.Launch(f.decode, l, args...)
 	}
-	l.Blocks = min(p.n, blocksPerProcessor*s.device.Info().Processors)
 	l.NShared = max(k.nShared, kernel.TilesShared(p.widest))
+	resident, err := c.Resident(f.decode, l.Threads, l.NShared)
+	if err != nil {
+		return err
+	}
+	l.Blocks = min(p.n, rounds*resident)
 	return c.Launch(f.decode, l, append(args, at(p.tables), uint64(p.n))...)
 }
 
-// blocksPerProcessor is how many blocks of DecodeTiles a multiprocessor holds at once.
-const blocksPerProcessor = 4
+// rounds is how many blocks of DecodeTiles follow one another in every place. With a few, no place stays empty for long at
+// the end; with many, blocks copy tables more often than they decode.
+const rounds = 4

@@ -48,15 +48,17 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 		return nil, err
 	}
 	if _, err := opt.divideHost(1); err != nil && cuda.Find(opt.driver) == nil {
-		return opt.withoutRoom(err)
+		return opt.withoutUse(err)
 	}
 	driver, err := cuda.Open(opt.driver)
-	if err != nil {
+	if errors.Is(err, cuda.ErrNoDriver) || errors.Is(err, cuda.ErrNoDevice) {
 		return opt.without(err)
+	} else if err != nil {
+		return opt.withoutUse(err)
 	}
 	n, err := opt.divideHost(driver.Count())
 	if err != nil {
-		return opt.withoutRoom(err)
+		return opt.withoutUse(err)
 	}
 	if n < driver.Count() {
 		opt.Log.Warn("leaving out GPUs, the memory budget has no room for all", "used", n, "there", driver.Count())

@@ -4,7 +4,7 @@
 # Debian: apt-get install --no-install-recommends clang-19. No CUDA toolkit is needed.
 set -eu
 cd "$(dirname "$0")"
-for f in decode.cu device.h; do
+for f in decode.cu tables.h device.h; do
 	echo "// $f sha256 $(sha256sum "$f" | cut -d' ' -f1)"
 done
 "${CLANG:-clang-19}" -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 --cuda-feature=+ptx60 \

@@ -51,13 +51,30 @@ func Version(ptx string) (major, minor int, ok bool) {
 	return major, minor, n == 2 && err == nil
 }
 
-// NeedsCUDA names the oldest CUDA version whose driver reads a PTX version; "" if it is not known.
-func NeedsCUDA(major, minor int) string {
-	known := map[string]string{
-		"6.0": "9.0", "6.3": "10.0", "6.4": "10.1", "6.5": "10.2", "7.0": "11.0", "7.1": "11.1", "7.8": "11.8",
-		"8.0": "12.0", "8.1": "12.1", "8.2": "12.2", "8.3": "12.3", "8.4": "12.4", "8.5": "12.5", "8.7": "12.8",
+var targetLine = regexp.MustCompile(`(?m)^\.target\s+sm_(\d+)(\d)\b`)
+
+// Target returns the least compute capability that a text is made for, and false if it names none.
+func Target(ptx string) (major, minor int, ok bool) {
+	m := targetLine.FindStringSubmatch(ptx)
+	if m == nil {
+		return 0, 0, false
 	}
-	return known[fmt.Sprintf("%d.%d", major, minor)]
+	n, err := fmt.Sscan(m[1]+" "+m[2], &major, &minor)
+	return major, minor, n == 2 && err == nil
+}
+
+// NeedsCUDA names the oldest CUDA version whose driver reads a PTX version, 11.0 at least, since the driver's functions that
+// are used here are those of CUDA 11.0; "" if it is not known.
+func NeedsCUDA(major, minor int) string {
+	switch {
+	case major == 6 && minor <= 5:
+		return "11.0"
+	case major == 8 && minor >= 6 && minor <= 8: // 12.6 came without a new PTX
+		return fmt.Sprintf("12.%d", minor+1)
+	case major >= 7 && minor <= 9:
+		return fmt.Sprintf("%d.%d", major+4, minor)
+	}
+	return ""
 }
 
 // HasEntry reports whether a PTX text has an entry point of this name.

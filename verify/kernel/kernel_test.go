@@ -149,7 +149,7 @@ func TestLongCodes(t *testing.T) {
 
 // TestHashes demands that decode.ptx was made from the sources beside it.
 func TestHashes(t *testing.T) {
-	for _, name := range []string{"decode.cu", "device.h"} {
+	for _, name := range []string{"decode.cu", "tables.h", "device.h"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -341,4 +341,19 @@ func TestCostOfficial(t *testing.T) {
 	}
 	t.Logf("official: %.1f lane slots a weight, %.1f barriers a tile", float64(stats.warpInstructions)*32/float64(u.nElems()),
 		float64(stats.barriers)/float64(u.nChunks()))
+}
+
+// TestNeedsCUDA: from 7.0 on, PTX and CUDA count together, but for 12.6, which had none of its own. Older texts need what
+// the driver's functions need.
+func TestNeedsCUDA(t *testing.T) {
+	for version, want := range map[[2]int]string{
+		{6, 0}: "11.0", {7, 8}: "11.8", {8, 2}: "12.2", {8, 5}: "12.5", {8, 6}: "12.7", {8, 8}: "12.9", {9, 0}: "13.0", {9, 4}: "13.4", {5, 0}: "",
+	} {
+		if got := NeedsCUDA(version[0], version[1]); got != want {
+			t.Errorf("PTX %v: CUDA %q, not %q", version, got, want)
+		}
+	}
+	if major, minor, ok := Target(PTX()); major != 7 || minor != 0 || !ok {
+		t.Errorf("target %d.%d, %v", major, minor, ok)
+	}
 }

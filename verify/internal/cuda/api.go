@@ -27,6 +27,8 @@ type api struct {
 	FunctionGet func(v *int32, attribute int32, f uintptr) int32 `symbol:"cuFuncGetAttribute"`
 	FunctionSet func(f uintptr, attribute, v int32) int32        `symbol:"cuFuncSetAttribute"`
 
+	MaxActiveBlocks func(n *int32, f uintptr, nThreads int32, nShared uintptr) int32 `symbol:"cuOccupancyMaxActiveBlocksPerMultiprocessor"`
+
 	MemAlloc     func(p *uint64, n uintptr) int32         `symbol:"cuMemAlloc_v2"`
 	MemFree      func(p uint64) int32                     `symbol:"cuMemFree_v2"`
 	MemAllocHost func(p *unsafe.Pointer, n uintptr) int32 `symbol:"cuMemAllocHost_v2"`

@@ -25,7 +25,9 @@ const (
 
 	codeNoBinaryForGPU = 209
 	codeInvalidPTX     = 218
+	codeNoCompiler     = 221
 	codeNewerPTX       = 222
+	codeCompilerOff    = 223
 )
 
 // Error is a result other than success.
@@ -46,6 +48,17 @@ func (e *Error) Error() string {
 		s += ": " + e.Log
 	}
 	return s
+}
+
+// Hint says what can be done about an error, for those whose text does not tell: "" for the others.
+func (e *Error) Hint() string {
+	switch e.Code {
+	case codeNoCompiler:
+		return "the driver's compiler is missing: install the library libnvidia-ptxjitcompiler of the driver's own version"
+	case codeCompilerOff:
+		return "the driver's compiler is switched off: unset CUDA_DISABLE_PTX_JIT"
+	}
+	return ""
 }
 
 // RefusedPTX reports whether the driver could not compile a module's text for this device.

@@ -28,7 +28,7 @@ func load(path string) (*api, error) {
 	for field, function := range reflect.ValueOf(a).Elem().Fields() {
 		address, err := lookup(lib, field.Tag.Get("symbol"))
 		if err != nil {
-			return nil, fmt.Errorf("the NVIDIA driver is too old: %w", err)
+			return nil, fmt.Errorf("the NVIDIA driver is too old, one for CUDA 11.0 or later is needed: %w", err)
 		}
 		purego.RegisterFunc(function.Addr().Interface(), address)
 	}

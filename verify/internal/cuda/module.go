@@ -58,6 +58,7 @@ type Function struct {
 const (
 	functionStaticShared = 1
 	functionMaxDynamic   = 8
+	functionCarveout     = 9 // of what a multiprocessor has for L1 cache and shared memory, the share of the latter, in percent
 )
 
 // Function finds an entry point by its name.
@@ -88,6 +89,27 @@ func (c *Context) allowShared(f *Function, n int) error {
 	}
 	f.nShared = n
 	return nil
+}
+
+// PreferShared has multiprocessors give a function all the shared memory they can, at the cost of their L1 cache.
+func (c *Context) PreferShared(f *Function) error {
+	if err := c.api.check("cuFuncSetAttribute", c.api.FunctionSet(f.handle, functionCarveout, 100)); err != nil {
+		return fmt.Errorf("entry %s: %w", f.name, err)
+	}
+	return nil
+}
+
+// Resident is how many blocks the device holds at once of a function, each of so many threads and bytes of dynamic shared
+// memory: at least 1.
+func (c *Context) Resident(f *Function, nThreads, nShared int) (int, error) {
+	if err := c.allowShared(f, nShared); err != nil {
+		return 0, err
+	}
+	var n int32
+	if err := c.api.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", c.api.MaxActiveBlocks(&n, f.handle, int32(nThreads), uintptr(nShared))); err != nil {
+		return 0, fmt.Errorf("entry %s: %w", f.name, err)
+	}
+	return max(1, int(n)) * c.info.Processors, nil
 }
 
 // Launch is how a function is started: in one dimension.

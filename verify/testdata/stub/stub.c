@@ -13,6 +13,7 @@
 //   hang N               the Nth decoding never ends
 //   block CALL N         the Nth CALL never comes back
 //   slow N               events are reached when asked for the Nth time (3)
+//   major N              the devices' compute capability is N.5 (7)
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,7 +43,7 @@ static struct block blocks[MAX_BLOCKS];
 static struct stream streams[MAX_STREAMS];
 static struct fault faults[MAX_FAULTS];
 static struct { char name[48]; long n; } calls[64];
-static int n_faults, n_devices, max_ptx, slow, n_decoded, broken[MAX_DEVICES], n_events, n_modules;
+static int n_faults, n_devices, max_ptx, slow, n_decoded, major = 7, broken[MAX_DEVICES], retained[MAX_DEVICES], n_events, n_modules;
 static __thread int current = -1;
 
 static void note(const char *format, const char *name, long a, long b) {
@@ -229,8 +230,9 @@ result cuInit(u32 flags) {
   pthread_mutex_lock(&lock);
   memset(calls, 0, sizeof calls);
   memset(broken, 0, sizeof broken);
+  memset(retained, 0, sizeof retained);
   for (int i = 0; i < MAX_STREAMS; i++) streams[i].used = streams[i].hung = streams[i].n = 0; // of abandoned devices
-  n_faults = n_decoded = n_events = n_modules = 0, n_devices = 1, max_ptx = 60, slow = 3;
+  n_faults = n_decoded = n_events = n_modules = 0, n_devices = 1, max_ptx = 60, slow = 3, major = 7;
   FILE *f = fopen(DIR "/faults", "r");
   char line[128];
   while (f && fgets(line, sizeof line, f) && n_faults < MAX_FAULTS) {
@@ -242,6 +244,7 @@ result cuInit(u32 flags) {
     if (!strcmp(t->what, "devices")) n_devices = t->n;
     if (!strcmp(t->what, "maxptx")) max_ptx = t->n;
     if (!strcmp(t->what, "slow")) slow = t->n;
+    if (!strcmp(t->what, "major")) major = t->n;
   }
   if (f) fclose(f);
   result r = enter("cuInit");
@@ -255,7 +258,9 @@ result cuGetErrorName(result code, const char **s) {
   switch (code) {
   case 2: *s = "CUDA_ERROR_OUT_OF_MEMORY"; return 0;
   case 100: *s = "CUDA_ERROR_NO_DEVICE"; return 0;
+  case 221: *s = "CUDA_ERROR_JIT_COMPILER_NOT_FOUND"; return 0;
   case 222: *s = "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"; return 0;
+  case 803: *s = "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"; return 0;
   case 700: *s = "CUDA_ERROR_ILLEGAL_ADDRESS"; return 0;
   case 719: *s = "CUDA_ERROR_LAUNCH_FAILED"; return 0;
   }
@@ -267,6 +272,8 @@ result cuGetErrorString(result code, const char **s) {
   switch (code) {
   case 2: *s = "out of memory"; return 0;
   case 100: *s = "no CUDA-capable device is detected"; return 0;
+  case 221: *s = "PTX JIT compiler library not found"; return 0;
+  case 803: *s = "system has unsupported display driver / cuda driver combination"; return 0;
   case 222: *s = "the provided PTX was compiled with an unsupported toolchain."; return 0;
   case 700: *s = "an illegal memory access was encountered"; return 0;
   case 719: *s = "unspecified launch failure"; return 0;
@@ -286,17 +293,18 @@ result cuDeviceGetName(char *name, int32_t n, int32_t d) {
 
 result cuDeviceGetAttribute(int32_t *v, int32_t a, int32_t d) {
   ENTER("cuDeviceGetAttribute");
-  *v = a == 5 ? 0x7fffffff : a == 8 ? 49152 : a == 16 ? 2 : a == 75 ? 7 : a == 76 ? 5 : a == 97 ? 65536 : -1;
+  *v = a == 5 ? 0x7fffffff : a == 8 ? 49152 : a == 16 ? 2 : a == 75 ? major : a == 76 ? 5 : a == 97 ? 65536 : -1;
   if (!r && *v < 0) r = complain("unknown attribute");
   LEAVE;
 }
 
-result cuDevicePrimaryCtxRetain(ptr *c, int32_t d) { ENTER("cuDevicePrimaryCtxRetain"); *c = d + 1; LEAVE; }
+result cuDevicePrimaryCtxRetain(ptr *c, int32_t d) { ENTER("cuDevicePrimaryCtxRetain"); *c = d + 1; if (!r) retained[d]++; LEAVE; }
 result cuCtxSetCurrent(ptr c) { ENTER("cuCtxSetCurrent"); current = (int)c - 1; LEAVE; }
 
 // What is left over when a context goes is noted, and freed.
 result cuDevicePrimaryCtxRelease_v2(int32_t d) {
   ENTER("cuDevicePrimaryCtxRelease");
+  if (--retained[d] > 0) { LEAVE; }
   long n_blocks = 0, n_streams = 0;
   for (int i = 0; i < MAX_BLOCKS; i++)
     if (blocks[i].at && blocks[i].device == d) n_blocks++, free(blocks[i].at), blocks[i].at = 0;
@@ -339,8 +347,14 @@ result cuFuncGetAttribute(int32_t *v, int32_t a, ptr f) { ENTER_CONTEXT("cuFuncG
 
 result cuFuncSetAttribute(ptr f, int32_t a, int32_t v) {
   ENTER_CONTEXT("cuFuncSetAttribute");
-  if (a != 8 || v > 65536) r = complain("function attribute");
-  if (!r) allowed[f] = v;
+  if (!(a == 8 && v <= 65536) && !(a == 9 && v >= 0 && v <= 100)) r = complain("function attribute");
+  if (!r && a == 8) allowed[f] = v;
+  LEAVE;
+}
+
+result cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t *n, ptr f, int32_t threads, size_t shared) {
+  ENTER_CONTEXT("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  *n = 65536 / (shared + 1024) < 1024 / threads ? 65536 / (shared + 1024) : 1024 / threads;
   LEAVE;
 }
 
@@ -436,6 +450,7 @@ result cuLaunchKernel(ptr f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32
   ENTER_CONTEXT("cuLaunchKernel");
   if (!r && (f < DECODE || f > TILES || gx < 1 || gy != 1 || gz != 1 || bx != 512 || by != 1 || bz != 1 || extra)) r = complain("launch");
   if (!r && shared > allowed[f]) r = complain("more shared memory than allowed");
+  note("launch %s%ld: %ld blocks", "", f, gx);
   struct op o = {.kind = LAUNCH, .function = f, .shared = shared, .blocks = gx};
   for (int i = 0; !r && i < n_args[f]; i++) o.args[i] = *(uint64_t *)args[i];
   if (!r) r = push(s, o);
