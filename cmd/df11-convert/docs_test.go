@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+// TestTroubleshootingIsComplete: the page has one row for each kind of error, with its exit code, and no other rows.
+func TestTroubleshootingIsComplete(t *testing.T) {
+	page := string(mustRead(t, "../../docs/troubleshooting.md"))
+	told := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| ([0-9]+) \\|").FindAllStringSubmatch(page, -1) {
+		told[row[1]] = row[2]
+	}
+	for _, k := range kinds {
+		if told[k.name] != strconv.Itoa(k.code) {
+			t.Errorf("%s: exit code %q on the page, %d in the program", k.name, told[k.name], k.code)
+		}
+		delete(told, k.name)
+	}
+	for name := range told {
+		t.Errorf("%s: no such kind", name)
+	}
+}
+
+// TestDocumentedCommands runs the commands of the users' pages, page by page in their order, on a hub that serves small
+// models under the names that the pages use.
+func TestDocumentedCommands(t *testing.T) {
+	program := programLink(t)
+	for _, page := range []string{
+		"convert", "publish", "verify", "decode", "large-models", "gpu", "json",
+	} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			runPage(t, program, page, commandsOf(string(mustRead(t, "../../docs/"+page+".md"))))
+		})
+	}
+}
+
+// commandsOf finds the lines in blocks of shell code that run the program, without what they are piped into.
+func commandsOf(page string) (commands []string) {
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(page, -1) {
+		for line := range strings.Lines(block[1]) {
+			if line, _, _ = strings.Cut(line, " | "); strings.Contains(line, "df11-convert ") {
+				commands = append(commands, strings.TrimSpace(line))
+			}
+		}
+	}
+	return commands
+}
+
+// runPage runs commands in a new folder. Some pages begin with what another page has made.
+func runPage(t *testing.T, program, page string, commands []string) {
+	if len(commands) == 0 {
+		t.Fatal("the page has no commands")
+	}
+	srv := hubtest.Start(t, hubtest.WithUser("hf_tester", hubtest.User{Name: "tester", Orgs: []string{"my-org"}}))
+	model := hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 3})
+	for _, name := range []string{"Qwen/Qwen3-8B", "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-405B"} {
+		srv.AddModel(name, model)
+	}
+	dir, home := t.TempDir(), t.TempDir()
+	for p, b := range model.Files() {
+		writeTo(t, filepath.Join(dir, "my-model", p), b)
+	}
+	run := func(command string) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		c := exec.CommandContext(ctx, "sh", "-ec", command)
+		c.Dir = dir
+		c.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+home,
+			"XDG_CACHE_HOME="+filepath.Join(home, ".cache"), "HF_ENDPOINT="+srv.URL, "HF_TOKEN=hf_tester", "NO_PROXY=*")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("%s\n%s%v", command, out, err)
+		}
+	}
+	if page == "verify" || page == "decode" {
+		run("df11-convert Qwen/Qwen3-8B --push --repo-id my-org/Qwen3-8B-DF11 -o Qwen3-8B-DF11 -q")
+	}
+	run(strings.Join(commands, "\n"))
+}
