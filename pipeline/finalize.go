@@ -51,7 +51,7 @@ type finalizer struct {
 
 func (f *finalizer) run(ctx context.Context, verified <-chan *made, finished chan<- ledger.Output) error {
 	for m := range verified {
-		o, err := f.name(m)
+		o, err := f.name(ctx, m)
 		if err != nil {
 			return fmt.Errorf("output %s: %w", o.Path, err)
 		}
@@ -63,12 +63,15 @@ func (f *finalizer) run(ctx context.Context, verified <-chan *made, finished cha
 }
 
 // name forces a file to disk and gives it its name.
-func (f *finalizer) name(m *made) (ledger.Output, error) {
+func (f *finalizer) name(ctx context.Context, m *made) (ledger.Output, error) {
 	defer m.discard()
 	o := ledger.Output{
-		Path: m.task.Path, Size: m.size, Units: m.units, Prefixes: m.task.Prefixes(), Place: ledger.Place{Here: true},
+		Path: m.task.Path, Size: m.size, Units: m.units, Place: ledger.Place{Here: true},
 	}
 	var err error
+	if o.Prefixes, err = m.task.Prefixes(ctx); err != nil {
+		return o, err
+	}
 	if o.SHA256, err = m.sum.sum(); err != nil {
 		return o, err
 	}

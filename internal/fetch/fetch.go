@@ -34,8 +34,9 @@ type Fetcher struct {
 	DropCache bool // pages of a local source are not needed again
 	Progress  *progress.Counters
 
-	byOutput map[*spans.Output]*Task
-	complete chan<- *Task
+	byOutput  map[*spans.Output]*Task
+	complete  chan<- *Task
+	hashLater bool // see hashBeside
 }
 
 // Run reads what unfinished tasks still need and sends each task as soon as it is complete.
@@ -45,6 +46,7 @@ func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
 	for _, t := range f.Tasks {
 		f.byOutput[t.Output] = t
 	}
+	f.hashBeside()
 	if err := f.sendComplete(ctx); err != nil {
 		return err
 	}
@@ -69,12 +71,31 @@ func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
 
 // filesAtOnce is one where spools have to fill up in file order.
 func (f *Fetcher) filesAtOnce() int {
-	for _, t := range f.Tasks {
-		if !InPlace(f.Source, t.Output) {
-			return 1
-		}
+	if !f.inPlace() {
+		return 1
 	}
 	return max(1, f.Parallel)
+}
+
+// inPlace reports whether no output needs a spool.
+func (f *Fetcher) inPlace() bool {
+	return !slices.ContainsFunc(f.Tasks, func(t *Task) bool { return !InPlace(f.Source, t.Output) })
+}
+
+// hashBeside decides to hash files in a pass of their own. The hash of a file is one chain of steps, which takes longer than
+// anything else does with its bytes. Where the bytes can be read again at any time, outputs need not wait for it: they are
+// converted and checked meanwhile, and only their names wait (see Task.Prefixes).
+func (f *Fetcher) hashBeside() {
+	f.hashLater = f.inPlace() && !f.ByOutput && !slices.ContainsFunc(f.Files, func(x *File) bool { return x.ByRange })
+	if !f.hashLater {
+		return
+	}
+	for _, t := range f.Tasks {
+		if n := t.left.Load(); n > 0 {
+			t.unhashed.Store(n)
+			t.hashed = make(chan struct{})
+		}
+	}
 }
 
 // InPlace reports whether an output can be made from the source files where they are, without a spool.
@@ -191,9 +212,28 @@ func (f *Fetcher) ranges(ctx context.Context, file *File, needs func(spans.Deliv
 	return nil
 }
 
-// stream reads [from, end) of a file and scatters it; with h, through that hash. Reading, hashing and scattering go on side by
-// side: no source is faster than one core hashes, and what goes before and after need not make it slower.
+// stream reads [from, end) of a file and scatters it; with h, through that hash.
 func (f *Fetcher) stream(ctx context.Context, file *File, h hash.Hash, from, end int64, needs func(spans.Delivery) bool) error {
+	s := &scatterer{Fetcher: f, file: file, needs: needs, hashed: h != nil, expected: f.expected(file, from, h)}
+	scatter := func(ctx context.Context, b block) error {
+		f.Progress.Fetched.Add(int64(len(b.buf)))
+		return s.scatter(ctx, b)
+	}
+	if h == nil || !f.hashLater {
+		return f.pass(ctx, file, h, from, end, blocksPerFile, scatter)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return f.pass(ctx, file, nil, from, end, blocksPerFile/2, scatter) })
+	sums := &scatterer{Fetcher: f, file: file, needs: needs, hashed: true, expected: s.expected}
+	g.Go(func() error { return f.pass(ctx, file, h, from, end, blocksPerFile/2, sums.bindLater) })
+	return g.Wait()
+}
+
+// pass reads [from, end) of a file, with h through that hash, and calls use for every block. All three go on side by side, with
+// nBlocks blocks in memory: no pass is faster than one core hashes, but what goes before and after need not make it slower.
+func (f *Fetcher) pass(
+	ctx context.Context, file *File, h hash.Hash, from, end int64, nBlocks int, use func(context.Context, block) error,
+) error {
 	g, ctx := errgroup.WithContext(ctx) // the source's too: a scatterer that fails ends a read that waits
 	r, err := f.Source.Stream(ctx, file.Index, from, end)
 	if err != nil {
@@ -201,9 +241,9 @@ func (f *Fetcher) stream(ctx context.Context, file *File, h hash.Hash, from, end
 		return g.Wait()
 	}
 	defer r.Close()
-	free := make(chan []byte, blocksPerFile)
-	read, hashed := make(chan block, blocksPerFile), make(chan block, blocksPerFile) // neither is ever full
-	size := min(streams.BlockBytes, end-from)                                        // there may be many small files
+	free := make(chan []byte, nBlocks)
+	read, hashed := make(chan block, nBlocks), make(chan block, nBlocks) // neither is ever full
+	size := min(streams.BlockBytes, end-from)                            // there may be many small files
 	for range cap(free) {
 		free <- make([]byte, size)
 	}
@@ -216,12 +256,10 @@ func (f *Fetcher) stream(ctx context.Context, file *File, h hash.Hash, from, end
 		return (&hasher{h: h, keepState: file.Want != "", progress: f.Progress}).run(ctx, read, hashed)
 	})
 	g.Go(func() error {
-		s := &scatterer{Fetcher: f, file: file, needs: needs, hashed: h != nil, expected: f.expected(file, from, h)}
 		for b := range hashed {
-			if err := s.scatter(ctx, b); err != nil {
+			if err := use(ctx, b); err != nil {
 				return err
 			}
-			f.Progress.Fetched.Add(int64(len(b.buf)))
 			free <- b.buf[:size]
 		}
 		return nil

@@ -59,11 +59,9 @@ type scatterer struct {
 }
 
 func (s *scatterer) scatter(ctx context.Context, b block) error {
-	end := b.off + int64(len(b.buf))
-	for _, want := range s.expected[end] {
-		if b.prefix != "" && b.prefix != want {
-			return &model.SourceError{File: s.file.Path, Want: want, Got: b.prefix, End: end}
-		}
+	end, err := s.checkPrefix(b)
+	if err != nil {
+		return err
 	}
 	if b.segment < 0 {
 		return nil
@@ -84,6 +82,51 @@ func (s *scatterer) scatter(ctx context.Context, b block) error {
 		return nil
 	}
 	return s.finish(ctx, b, end)
+}
+
+// checkPrefix compares the sum up to the end of a block with those that must pass there.
+func (s *scatterer) checkPrefix(b block) (end int64, err error) {
+	end = b.off + int64(len(b.buf))
+	for _, want := range s.expected[end] {
+		if b.prefix != "" && b.prefix != want {
+			return end, &model.SourceError{File: s.file.Path, Want: want, Got: b.prefix, End: end}
+		}
+	}
+	return end, nil
+}
+
+// bindLater binds the tasks that need a segment to the sum at its end, where their bytes go another way.
+func (s *scatterer) bindLater(_ context.Context, b block) error {
+	end, err := s.checkPrefix(b)
+	if err != nil || b.segment < 0 {
+		return err
+	}
+	seg := s.file.Segments[b.segment]
+	if b.off == seg.Off {
+		s.begin(seg)
+	}
+	if end < seg.End {
+		return nil
+	}
+	if err := s.keepState(b, end); err != nil {
+		return err
+	}
+	for _, d := range s.to {
+		t := s.byOutput[d.Output]
+		t.bind(ledger.Prefix{File: s.file.Path, End: end, SHA256: b.prefix})
+		if t.unhashed.Add(-d.SpoolBytes()) == 0 {
+			close(t.hashed)
+		}
+	}
+	return nil
+}
+
+// keepState notes that another run can go on behind a block, if it can.
+func (s *scatterer) keepState(b block, end int64) error {
+	if b.state == nil {
+		return nil
+	}
+	return s.Ledger.AddCheckpoint(ledger.Checkpoint{File: s.file.Path, Offset: end, State: b.state})
 }
 
 // begin finds out who needs a segment. A stream never begins inside of one.
@@ -135,7 +178,9 @@ func (s *scatterer) finish(ctx context.Context, b block, end int64) error {
 	var kept []ledger.Tensor
 	for i, d := range s.to {
 		t := s.byOutput[d.Output]
-		t.bind(prefix)
+		if t.hashed == nil {
+			t.bind(prefix)
+		}
 		if spool.IsKept(t.Spool) {
 			x := ledger.Tensor{Output: t.Path, At: d.At, CRC: s.crcs[i]}
 			if s.hashed {
@@ -147,10 +192,8 @@ func (s *scatterer) finish(ctx context.Context, b block, end int64) error {
 	if err := s.Ledger.AddTensors(kept); err != nil {
 		return err
 	}
-	if b.state != nil {
-		if err := s.Ledger.AddCheckpoint(ledger.Checkpoint{File: s.file.Path, Offset: end, State: b.state}); err != nil {
-			return err
-		}
+	if err := s.keepState(b, end); err != nil {
+		return err
 	}
 	for _, d := range s.to {
 		t := s.byOutput[d.Output]

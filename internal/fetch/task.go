@@ -4,6 +4,7 @@ package fetch
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,6 +30,9 @@ type Task struct {
 	openErr error
 	resumed bool         // an earlier run has begun the spool
 	left    atomic.Int64 // bytes that have not arrived
+
+	unhashed atomic.Int64  // bytes that have not passed their file's hash, where that is a pass of its own
+	hashed   chan struct{} // closed when all have; nil where they pass it as they arrive
 
 	mu       sync.Mutex
 	held     map[int64]bool  // tensors that an earlier run has left in the spool, by offset
@@ -100,11 +104,19 @@ func (t *Task) bind(p ledger.Prefix) {
 	}
 }
 
-// Prefixes lists the prefixes of source files that the output is bound to, by file.
-func (t *Task) Prefixes() []ledger.Prefix {
+// Prefixes lists the prefixes of source files that the output is bound to, by file. It waits until the output's bytes have
+// passed their files' hashes, unless ctx ends first.
+func (t *Task) Prefixes(ctx context.Context) ([]ledger.Prefix, error) {
+	if t.hashed != nil {
+		select {
+		case <-t.hashed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	bound := slices.DeleteFunc(slices.Clone(t.prefixes), func(p ledger.Prefix) bool { return p.SHA256 == "" })
 	slices.SortFunc(bound, func(a, b ledger.Prefix) int { return cmp.Compare(a.File, b.File) })
-	return bound
+	return bound, nil
 }

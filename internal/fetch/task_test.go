@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -27,8 +28,33 @@ func TestPrefixes(t *testing.T) {
 		for _, p := range c.arrive {
 			task.bind(p)
 		}
-		if got := task.Prefixes(); !slices.Equal(got, c.want) {
+		if got := prefixes(t, task); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+func prefixes(t *testing.T, task *Task) []ledger.Prefix {
+	t.Helper()
+	p, err := task.Prefixes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestPrefixesWaitForTheHash: an output has no prefixes before its last byte has passed the hash, and a run that ends does not
+// wait for that.
+func TestPrefixesWaitForTheHash(t *testing.T) {
+	task := &Task{hashed: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := task.Prefixes(ctx); err == nil {
+		t.Error("an output whose bytes have not been hashed is bound")
+	}
+	task.bind(ledger.Prefix{File: "a", End: 9, SHA256: "x"})
+	close(task.hashed)
+	if p := prefixes(t, task); len(p) != 1 {
+		t.Errorf("%d prefixes", len(p))
 	}
 }
