@@ -29,7 +29,8 @@ type Checker struct {
 }
 
 // Unit decodes the stored arrays on the CPU, and on the GPU where there is one, and compares all 16 bits of every weight with
-// src. Nothing switches the CPU's check off. The result says whether a GPU has compared the unit as well.
+// src. Both do it at once, so that what one has read is still in the system's cache for the other. Nothing switches the CPU's
+// check off. The result says whether a GPU has compared the unit as well.
 func (c *Checker) Unit(ctx context.Context, u *spans.Unit, a verify.Arrays, src io.ReaderAt) (gpu bool, err error) {
 	done := c.Progress.Timed(progress.Verify)
 	opened, err := verify.Open(a, u.NElems(), u.Sizes())
@@ -38,19 +39,39 @@ func (c *Checker) Unit(ctx context.Context, u *spans.Unit, a verify.Arrays, src 
 	}
 	opt := compareOptions(u, c.Workers)
 	opt.Strict = c.Strict
-	if err := opened.Compare(ctx, src, opt); err != nil {
-		return false, err
+	second, cancel := c.second(ctx, u, a, src, opt)
+	defer cancel(nil)
+	first := opened.Compare(ctx, src, opt)
+	if first != nil {
+		cancel(first) // what the GPU finds says no more
 	}
-	if c.GPU != nil {
-		err := c.GPU.Compare(ctx, a, u.NElems(), src, opt)
-		if err != nil && !errors.Is(err, verify.ErrGPULost) {
-			return false, fmt.Errorf("gpu: %w", err)
-		}
-		gpu = err == nil
+	err = <-second // until then it borrows the arrays
+	if first != nil {
+		return false, first
+	}
+	if mismatch := (*verify.MismatchError)(nil); errors.As(err, &mismatch) {
+		return false, fmt.Errorf("gpu: %w; the CPU decodes the same bytes rightly, so suspect the GPU, its memory or its driver, or a bug here: --gpu off does without", err)
+	} else if err != nil && !errors.Is(err, verify.ErrGPULost) && !errors.Is(err, errNoGPU) {
+		return false, fmt.Errorf("gpu: %w", err)
 	}
 	done(2 * u.NElems())
 	c.Progress.Verified.Add(2 * u.NElems())
-	return gpu, nil
+	return err == nil, nil
+}
+
+// errNoGPU is what second sends where there is no GPU.
+var errNoGPU = errors.New("no GPU")
+
+// second starts the GPU's check, which sends its result.
+func (c *Checker) second(ctx context.Context, u *spans.Unit, a verify.Arrays, src io.ReaderAt, opt verify.CompareOptions) (<-chan error, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	result := make(chan error, 1)
+	if c.GPU == nil {
+		result <- errNoGPU
+		return result, cancel
+	}
+	go func() { result <- c.GPU.Compare(ctx, a, u.NElems(), src, opt) }()
+	return result, cancel
 }
 
 // compareOptions name a unit's tensors for messages.

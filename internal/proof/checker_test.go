@@ -1,0 +1,94 @@
+package proof
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/golden"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+// gpuFunc is a second decoder.
+type gpuFunc func(ctx context.Context) error
+
+func (f gpuFunc) Compare(ctx context.Context, _ verify.Arrays, _ int64, _ io.ReaderAt, _ verify.CompareOptions) error {
+	return f(ctx)
+}
+
+func (gpuFunc) Describe() (string, []string) { return "", nil }
+
+// goldenUnit is a sound unit, stored, with its source.
+func goldenUnit(t *testing.T) (*spans.Unit, verify.Arrays, []byte) {
+	t.Helper()
+	for _, g := range golden.Units(t) {
+		if !g.Sound() || len(g.Sizes) < 2 {
+			continue
+		}
+		u := &spans.Unit{Unit: plan.Unit{Path: g.Name}}
+		for _, n := range g.Sizes {
+			u.Attrs = append(u.Attrs, plan.Tensor{Name: "weight", Shape: []int64{n}})
+		}
+		at := func(b []byte) *io.SectionReader { return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))) }
+		return u, verify.Arrays{
+			LUTs: at(g.LUTs), EncodedExponent: at(g.EncodedExponent), SignMantissa: at(g.SignMantissa),
+			OutputPositions: at(g.OutputPositions), Gaps: at(g.Gaps), SplitPositions: at(g.SplitPositions),
+		}, g.Input
+	}
+	t.Fatal("no golden unit")
+	return nil, verify.Arrays{}, nil
+}
+
+// waitingReader gives nothing before the channel is closed.
+type waitingReader struct {
+	io.ReaderAt
+	until <-chan struct{}
+}
+
+func (r waitingReader) ReadAt(p []byte, off int64) (int, error) {
+	<-r.until
+	return r.ReaderAt.ReadAt(p, off)
+}
+
+// TestCheckerDoesBothAtOnce: the CPU's check has not even read the source when the GPU's begins.
+func TestCheckerDoesBothAtOnce(t *testing.T) {
+	u, arrays, source := goldenUnit(t)
+	begun := make(chan struct{})
+	c := Checker{Workers: 1, Progress: new(progress.Counters), GPU: gpuFunc(func(context.Context) error { close(begun); return nil })}
+	if gpu, err := c.Unit(t.Context(), u, arrays, waitingReader{bytes.NewReader(source), begun}); err != nil || !gpu {
+		t.Errorf("%v, %v", gpu, err)
+	}
+}
+
+// TestCheckerAlwaysChecksOnCPU: whatever the GPU says, the CPU's finding ends the check, and ends the GPU's as well.
+func TestCheckerAlwaysChecksOnCPU(t *testing.T) {
+	u, arrays, source := goldenUnit(t)
+	source[3] ^= 1
+	for _, gpu := range []gpuFunc{
+		func(context.Context) error { return nil },
+		func(context.Context) error { return verify.ErrGPULost },
+		func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
+	} {
+		c := Checker{Workers: 1, Progress: new(progress.Counters), GPU: gpu}
+		var m *verify.MismatchError
+		if ok, err := c.Unit(t.Context(), u, arrays, bytes.NewReader(source)); ok || !errors.As(err, &m) || m.Elem != 1 {
+			t.Errorf("%v, %v", ok, err)
+		}
+	}
+}
+
+// TestCheckerTellsWhoDisagrees: where only the GPU finds a difference, the error says that the CPU does not.
+func TestCheckerTellsWhoDisagrees(t *testing.T) {
+	u, arrays, source := goldenUnit(t)
+	c := Checker{Workers: 1, Progress: new(progress.Counters), GPU: gpuFunc(func(context.Context) error { return &verify.MismatchError{Elem: 5} })}
+	var m *verify.MismatchError
+	if _, err := c.Unit(t.Context(), u, arrays, bytes.NewReader(source)); !errors.As(err, &m) || !strings.Contains(err.Error(), "the CPU decodes the same bytes rightly") {
+		t.Errorf("got %v", err)
+	}
+}
