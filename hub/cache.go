@@ -1,7 +1,7 @@
 package hub
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -9,34 +9,49 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 
 	gohf "github.com/gomlx/go-huggingface/hub"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
-// sharedCache is the folder of downloaded files that the Python client uses, too.
+// sharedCache is the folder of downloaded files that the Python client uses, too. A repo's files lie in its folder:
+//
+//	models--ns--name/refs/main                   the commit that a branch had
+//	models--ns--name/snapshots/COMMIT/PATH       a link to the blob, or the file itself where links cannot be made
+//	models--ns--name/blobs/ETAG                  the bytes, named by the hash that the hub publishes for them
+//	blobs/XX/XETHASH                             the bytes of a blob that is a link to here: huggingface_hub from 1.32 on
+//	                                             stores what several repos hold once, under another hash
 type sharedCache struct {
 	t       *transport // for log and errors
 	dir     string     // empty for no cache
 	damaged sync.Map   // paths of files that differ from those published
 }
 
+// cached is a file's copy in the cache.
+type cached struct {
+	path string // of the bytes, free of links
+	etag string // the name of the blob: sha256 or git blob hash; empty for a file that lies in the snapshot itself
+}
+
 // CachedPath finds a file in the cache that is shared with the Python client: in the snapshot of its commit, or by its
-// hash among the blobs. The size must match where it is known, a symbolic link must end in the repo's own blobs, and a
-// blob must carry the file's hash as its name. The content is not read: the caller checks its hash like that of a
-// download, and asks CheckCached when it is wrong.
-func (c *Client) CachedPath(f FileRef) (string, bool) { return c.cache.find(f) }
+// hash among the blobs. The size must match where it is known, a symbolic link must end in the repo's own blobs or in the
+// store that all repos share, and the blob must carry the file's hash as its name. The content is not read: the caller
+// checks its hash like that of a download, and asks CheckCached when it is wrong.
+func (c *Client) CachedPath(f FileRef) (string, bool) {
+	found, ok := c.cache.find(f)
+	return found.path, ok
+}
 
 // CheckCached is CachedPath for callers that read a file whole and want its hash checked before: it reads the copy once.
 // A copy with another hash is told in the log and not used again by this client, until CacheFile.Commit has put the right
 // one in its place. Without a known hash nothing is checked.
 func (c *Client) CheckCached(ctx context.Context, f FileRef) (string, bool) {
 	for {
-		path, ok := c.cache.find(f)
+		path, ok := c.CachedPath(f)
 		if !ok || f.hash() == "" {
 			return path, ok
 		}
@@ -111,58 +126,84 @@ func (s *sharedCache) commit(repo, rev string) (string, bool) {
 	return commit, isCommit(commit)
 }
 
-// find gives the path of a file's copy, as CachedPath promises.
-func (s *sharedCache) find(f FileRef) (string, bool) {
+// find gives a file's copy, as CachedPath promises.
+func (s *sharedCache) find(f FileRef) (cached, bool) {
 	if s.dir == "" || f.NoCache || checkSource(f.Repo, f.Commit, f.Path) != nil {
-		return "", false
+		return cached{}, false
 	}
 	folder, err := filepath.EvalSymlinks(s.folder(f.Repo))
 	if err != nil {
-		return "", false
+		return cached{}, false
 	}
 	if commit, ok := s.commit(f.Repo, f.Commit); ok {
-		if path, ok := s.trusted(folder, filepath.Join(folder, "snapshots", commit, filepath.FromSlash(f.Path)), f); ok {
-			return path, true
+		name := filepath.Join(folder, "snapshots", commit, filepath.FromSlash(f.Path))
+		if found, ok := s.snapshotFile(folder, name); ok && s.trusts(found, f) {
+			return found, true
 		}
 	}
-	if h := f.hash(); isSHA256(h) || isCommit(h) {
-		return s.trusted(folder, filepath.Join(folder, "blobs", h), f)
+	if isETag(f.hash()) {
+		if found, ok := s.blob(folder, f.hash()); ok && s.trusts(found, f) {
+			return found, true
+		}
 	}
-	return "", false
+	return cached{}, false
 }
 
-// trusted checks one candidate and gives the real file behind it.
-func (s *sharedCache) trusted(folder, candidate string, f FileRef) (string, bool) {
-	found, err := filepath.EvalSymlinks(candidate)
+// snapshotFile follows a file of a snapshot: a link to a blob of its repo, or the file itself where links are not used.
+func (s *sharedCache) snapshotFile(folder, name string) (cached, bool) {
+	link, err := os.Readlink(name)
 	if err != nil {
-		return "", false
+		there, err := filepath.EvalSymlinks(name)
+		return cached{path: name}, err == nil && there == name
 	}
-	_, damaged := s.damaged.Load(found)
-	info, err := os.Stat(found)
-	if err != nil || damaged || !info.Mode().IsRegular() || !belongs(folder, candidate, found, f) {
-		return "", false
+	if !filepath.IsAbs(link) {
+		link = filepath.Join(filepath.Dir(name), link)
 	}
-	if (f.hash() != "" || f.Size > 0) && info.Size() != f.Size {
-		s.discard(found, f, fmt.Sprintf("it has %d bytes, published are %d", info.Size(), f.Size))
-		return "", false
+	dir, err := filepath.EvalSymlinks(filepath.Dir(link))
+	if err != nil || dir != filepath.Join(folder, "blobs") {
+		return cached{}, false
 	}
-	return found, true
+	return s.blob(folder, filepath.Base(link))
 }
 
-// belongs says whether the place and name of the file to which a candidate leads fit the file that is asked for.
-func belongs(folder, candidate, found string, f FileRef) bool {
-	rel, err := filepath.Rel(folder, found)
-	if err != nil || !filepath.IsLocal(rel) {
+// sharedBlob is a place in the store that all repos share, seen from the cache's folder.
+var sharedBlob = regexp.MustCompile(`^blobs/([0-9a-f]{2})/([0-9a-f]{64})$`)
+
+// blob gives a blob of a repo by its name. Its bytes lie there, or in the store that all repos share, whose names say
+// nothing about them that the hub publishes.
+func (s *sharedCache) blob(folder, etag string) (cached, bool) {
+	name := filepath.Join(folder, "blobs", etag)
+	path, err := filepath.EvalSymlinks(name)
+	if err != nil || !isETag(etag) {
+		return cached{}, false
+	}
+	if path == name {
+		return cached{path, etag}, true
+	}
+	root, err := filepath.EvalSymlinks(s.dir)
+	if err != nil {
+		return cached{}, false
+	}
+	rel, err := filepath.Rel(root, path)
+	if err != nil {
+		return cached{}, false
+	}
+	place := sharedBlob.FindStringSubmatch(filepath.ToSlash(rel))
+	return cached{path, etag}, place != nil && strings.HasPrefix(place[2], place[1])
+}
+
+// trusts says whether a copy may be the file that is asked for, without looking into it.
+func (s *sharedCache) trusts(found cached, f FileRef) bool {
+	_, damaged := s.damaged.Load(found.path)
+	info, err := os.Stat(found.path)
+	if err != nil || damaged || !info.Mode().IsRegular() || found.etag != "" && f.hash() != "" && found.etag != f.hash() {
 		return false
 	}
-	if filepath.Dir(rel) != "blobs" {
-		return found == candidate // the file itself, where links are not used
+	if (f.hash() != "" || f.Size > 0) && info.Size() != f.Size {
+		s.discard(found.path, f, fmt.Sprintf("it has %d bytes, published are %d", info.Size(), f.Size))
+		return false
 	}
-	name := filepath.Base(rel)
-	if h := f.hash(); h != "" {
-		return name == h
-	}
-	return isSHA256(name) || isCommit(name)
+	return true
 }
 
 // discard remembers a file of the cache that must not be used, and says so once.
@@ -172,20 +213,21 @@ func (s *sharedCache) discard(path string, f FileRef, why string) {
 	}
 }
 
-// open opens a file's copy. A copy that has vanished since it was found is no error: the hub has the file.
-func (s *sharedCache) open(f FileRef) (*os.File, bool) {
-	path, ok := s.find(f)
+// open opens a file's copy and gives the hash that it is named by. A copy that has vanished since it was found is no
+// error: the hub has the file.
+func (s *sharedCache) open(f FileRef) (file *os.File, etag string, ok bool) {
+	found, ok := s.find(f)
 	if !ok {
-		return nil, false
+		return nil, "", false
 	}
-	file, err := os.Open(path)
-	return file, err == nil
+	file, err := os.Open(found.path)
+	return file, found.etag, err == nil
 }
 
-// readSmall gives a small file from the cache if its bytes have the hash that its blob is named by. A file without such
-// a name counts only offline, when nothing better can be had.
+// readSmall gives a small file from the cache if its bytes have the hash that its blob is named by, or that the caller
+// knows. A file without either counts only offline, when nothing better can be had.
 func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
-	file, ok := s.open(f)
+	file, etag, ok := s.open(f)
 	if !ok {
 		return nil, false
 	}
@@ -194,12 +236,12 @@ func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	folder, name := filepath.Split(file.Name())
-	if filepath.Base(folder) != "blobs" {
+	want := cmp.Or(etag, f.hash())
+	if want == "" {
 		return data, s.t.opt.Offline
 	}
-	if got := hashLike(name, data); got != name {
-		s.discard(file.Name(), f, "its hash is "+got+", published is "+name)
+	if got := hashLike(want, data); got != want {
+		s.discard(file.Name(), f, "its hash is "+got+", published is "+want)
 		return nil, false
 	}
 	return data, true
@@ -224,11 +266,6 @@ func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 	if err != nil || len(info.Files) == 0 {
 		return nil, s.t.errorf(op, ErrOffline, "commit %s is not in the cache", commit)
 	}
-	if readme, ok := s.readSmall(FileRef{Repo: repo, Commit: commit, Path: "README.md"}, maxCard); ok {
-		info.CardData, _ = frontMatter(readme)
-	}
-	info.PipelineTag, _ = info.CardData["pipeline_tag"].(string)
-	info.LibraryName, _ = info.CardData["library_name"].(string)
 	return info, nil
 }
 
@@ -242,39 +279,20 @@ func (s *sharedCache) list(info *RepoInfo, root, path string) error {
 	if err := ValidPath(f.Path); err != nil {
 		return err
 	}
-	copied, ok := s.find(FileRef{Repo: info.ID, Commit: info.SHA, Path: f.Path})
+	found, ok := s.find(FileRef{Repo: info.ID, Commit: info.SHA, Path: f.Path})
 	if !ok {
 		return nil
 	}
-	stat, err := os.Stat(copied)
+	stat, err := os.Stat(found.path)
 	if err != nil {
 		return err
 	}
 	f.Size = stat.Size()
-	switch name := filepath.Base(copied); {
-	case isSHA256(name):
-		f.SHA256 = name
-	case isCommit(name):
-		f.BlobID = name
+	if isSHA256(found.etag) {
+		f.SHA256 = found.etag
+	} else {
+		f.BlobID = found.etag
 	}
 	info.Files = append(info.Files, f)
 	return nil
-}
-
-// maxCard is far above any model card.
-const maxCard = 10 << 20
-
-// frontMatter parses the YAML between the first two lines of three dashes.
-func frontMatter(card []byte) (map[string]any, error) {
-	card = bytes.ReplaceAll(card, []byte("\r\n"), []byte("\n"))
-	rest, ok := bytes.CutPrefix(card, []byte("---\n"))
-	block, _, ok2 := bytes.Cut(rest, []byte("\n---"))
-	if !ok || !ok2 {
-		return nil, fmt.Errorf("card has no front matter")
-	}
-	var front map[string]any
-	if err := yaml.Unmarshal(block, &front); err != nil {
-		return nil, fmt.Errorf("read card: %w", err)
-	}
-	return front, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -56,22 +55,37 @@ func cachedClient(t *testing.T, dir string, offline bool) (*Client, *wire) {
 }
 
 func TestCacheServesEverything(t *testing.T) {
+	for name, shared := range map[string]bool{"blobs in the repo's folder": false, "blobs that repos share": true} {
+		t.Run(name, func(t *testing.T) { cacheServes(t, shared) })
+	}
+}
+
+func cacheServes(t *testing.T, shared bool) {
 	dir, _ := cacheRepo(t, map[string]string{"config.json": "{}", "sub/model.safetensors": "0123456789",
-		"README.md": "---\nlicense: mit\npipeline_tag: text-generation\n---\n# hi\n"})
+		"README.md": "---\nlicense: mit\n---\n# hi\n"})
+	if shared {
+		shareBlobs(t, dir)
+	}
 	c, w := cachedClient(t, dir, true)
 	info, err := c.Info(t.Context(), "a/b", "")
-	if err != nil || len(info.Files) != 3 || info.SHA != testCommit || info.CardData["license"] != "mit" || info.PipelineTag != "text-generation" {
+	if err != nil || len(info.Files) != 3 || info.SHA != testCommit {
 		t.Fatalf("%+v, %v", info, err)
 	}
 	ref, ok := info.File("sub/model.safetensors")
 	if !ok || ref.SHA256 != sha([]byte("0123456789")) || ref.Size != 10 {
 		t.Errorf("%+v", ref)
 	}
-	if data, err := c.ReadFile(t.Context(), "a/b", testCommit, "config.json", 10); err != nil || string(data) != "{}" {
+	if data, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "config.json"}, 10); err != nil || string(data) != "{}" {
 		t.Error(string(data), err)
 	}
 	if data, err := c.ReadRange(t.Context(), ref, 2, 5); err != nil || string(data) != "23456" {
 		t.Error(string(data), err)
+	}
+	if data, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: ref.Path}, 10); err != nil || string(data) != "0123456789" {
+		t.Error(string(data), err)
+	}
+	if _, ok := c.CheckCached(t.Context(), ref); !ok {
+		t.Error("the copy's own hash is not taken for its hash")
 	}
 	s, err := c.Stream(t.Context(), ref, 1, 10)
 	if err != nil {
@@ -85,7 +99,7 @@ func TestCacheServesEverything(t *testing.T) {
 	if w.count() != 0 {
 		t.Errorf("%d requests", w.count())
 	}
-	if _, err := c.ReadFile(t.Context(), "a/b", testCommit, "none.json", 10); !errors.Is(err, ErrOffline) {
+	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "none.json"}, 10); !errors.Is(err, ErrOffline) {
 		t.Error(err)
 	}
 	if _, err := c.Info(t.Context(), "a/b", "v2"); !errors.Is(err, ErrOffline) {
@@ -155,18 +169,8 @@ func TestCachedSmallFileIsHashed(t *testing.T) {
 	dir, folder := cacheRepo(t, map[string]string{"config.json": "{}"})
 	write(t, filepath.Join(folder, "blobs", gitBlobHash([]byte("{}"))), "[]")
 	c, _ := cachedClient(t, dir, true)
-	if data, err := c.ReadFile(t.Context(), "a/b", testCommit, "config.json", 10); !errors.Is(err, ErrOffline) {
+	if data, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "config.json"}, 10); !errors.Is(err, ErrOffline) {
 		t.Errorf("a spoilt blob was served: %q, %v", data, err)
-	}
-}
-
-func TestFrontMatter(t *testing.T) {
-	for in, ok := range map[string]bool{
-		"---\na: 1\n---\n": true, "---\r\na: 1\r\n---\r\ntext": true, "": false, "# no": false, "---\na: [\n---\n": false, "---\na: 1\n": false,
-	} {
-		if _, err := frontMatter([]byte(in)); (err == nil) != ok {
-			t.Errorf("%q: %v", in, err)
-		}
 	}
 }
 
@@ -217,13 +221,13 @@ func TestCacheWrite(t *testing.T) {
 	if err != nil || len(info.Files) != 2 {
 		t.Fatalf("%+v, %v", info, err)
 	}
-	if data, err := c.ReadFile(t.Context(), "a/b", "main", "config.json", 10); err != nil || string(data) != "{}" {
+	if data, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: "main", Path: "config.json"}, 10); err != nil || string(data) != "{}" {
 		t.Error(string(data), err)
 	}
 }
 
 // TestDamagedCopyIsReplaced: a copy in the cache that is not what was published is told once, read from the hub instead,
-// and replaced by the next CacheFile, whether the cache uses links or not.
+// and replaced by the next CacheFile, whether the cache uses links or not. Bytes that other repos share are left alone.
 func TestDamagedCopyIsReplaced(t *testing.T) {
 	h := newFileHub(t, 1000)
 	for name, spoil := range map[string]func(b []byte) []byte{
@@ -231,18 +235,25 @@ func TestDamagedCopyIsReplaced(t *testing.T) {
 		"short":   func(b []byte) []byte { return b[:10] },
 		"empty":   func([]byte) []byte { return nil },
 	} {
-		for _, links := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, links %v", name, links), func(t *testing.T) {
+		for _, layout := range []string{"links", "no links", "shared blobs"} {
+			t.Run(name+", "+layout, func(t *testing.T) {
 				dir, folder := cacheRepo(t, map[string]string{"model.safetensors": string(h.data)})
 				copied := filepath.Join(folder, "blobs", h.etag)
-				if link := filepath.Join(folder, "snapshots", testCommit, "model.safetensors"); !links {
+				switch link := filepath.Join(folder, "snapshots", testCommit, "model.safetensors"); layout {
+				case "no links":
 					if err := os.Rename(copied, link); err != nil {
 						t.Fatal(err)
 					}
 					copied = link
+				case "shared blobs":
+					copied = shareBlobs(t, dir)(h.etag)
 				}
-				write(t, copied, string(spoil(bytes.Clone(h.data))))
+				spoilt := string(spoil(bytes.Clone(h.data)))
+				write(t, copied, spoilt)
 				damagedCopy(t, h, dir)
+				if left, err := os.ReadFile(copied); layout == "shared blobs" && (err != nil || string(left) != spoilt) {
+					t.Errorf("the shared blob was touched: %v", err)
+				}
 			})
 		}
 	}

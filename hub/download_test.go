@@ -254,20 +254,20 @@ func TestReadFileChecksItsHash(t *testing.T) {
 		return reply(r, 206, strings.Repeat("x", 3000), "Content-Range: bytes 0-2999/3000"), nil
 	})
 	c, _ := testClient(t, h)
-	got, err := c.ReadFile(t.Context(), "a/b", testCommit, "model.safetensors", 3000)
+	got, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "model.safetensors"}, 3000)
 	if err != nil || !bytes.Equal(got, h.data) || h.nGets() != 2 {
 		t.Fatalf("%d gets, %v", h.nGets(), err)
 	}
 	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
 		return reply(r, 206, strings.Repeat("x", 3000), "Content-Range: bytes 0-2999/3000"), nil
 	}
-	if _, err := c.ReadFile(t.Context(), "a/b", testCommit, "model.safetensors", 3000); !errors.Is(err, ErrCorrupt) || h.nGets() != 4 {
+	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "model.safetensors"}, 3000); !errors.Is(err, ErrCorrupt) || h.nGets() != 4 {
 		t.Errorf("wrong bytes for ever: %d gets, %v", h.nGets(), err)
 	}
-	if _, err := c.ReadFile(t.Context(), "a/b", testCommit, "model.safetensors", 2999); !errors.Is(err, ErrTooLarge) || h.nGets() != 4 {
+	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "model.safetensors"}, 2999); !errors.Is(err, ErrTooLarge) || h.nGets() != 4 {
 		t.Errorf("too large: %d gets, %v", h.nGets(), err)
 	}
-	if _, err := c.ReadFile(t.Context(), "a/b", testCommit, "../x", 10); !errors.Is(err, ErrUnsafePath) {
+	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "../x"}, 10); !errors.Is(err, ErrUnsafePath) {
 		t.Errorf("unsafe: %v", err)
 	}
 }
@@ -301,7 +301,7 @@ func TestPlainGitFile(t *testing.T) {
 		return resp, nil
 	}}
 	c, _ := testClient(t, w)
-	got, err := c.ReadFile(t.Context(), "a/b", testCommit, "config.json", 100)
+	got, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "config.json"}, 100)
 	if err != nil || string(got) != text {
 		t.Fatal(string(got), err)
 	}
@@ -324,7 +324,7 @@ func TestNotAHub(t *testing.T) {
 	} {
 		w := script(step)
 		c, _ := testClient(t, w)
-		_, err := c.ReadFile(t.Context(), "a/b", testCommit, "x", 100)
+		_, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "x"}, 100)
 		if err == nil || w.count() != 1 {
 			t.Errorf("%s: %d requests, %v", name, w.count(), err)
 		}

@@ -27,7 +27,8 @@ func Example_read() {
 	if err != nil {
 		log.Fatal(err, "\nhint: ", hub.Hint(err))
 	}
-	config, err := c.ReadFile(ctx, info.ID, info.SHA, "config.json", 1<<20)
+	small, _ := info.File("config.json")
+	config, err := c.ReadFile(ctx, small, 1<<20)
 	if err != nil {
 		log.Fatal(err)
 	}

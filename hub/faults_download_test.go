@@ -85,12 +85,12 @@ func TestCutForEverStillEnds(t *testing.T) {
 func TestCorruptBytesOfASmallFile(t *testing.T) {
 	w := newWorld(t, 3000)
 	w.srv.Inject(hubtest.Fault{Name: "corrupt"})
-	got, err := w.ReadFile(t.Context(), source, w.commit, weight, 3000)
+	got, err := w.ReadFile(t.Context(), hub.FileRef{Repo: source, Commit: w.commit, Path: weight}, 3000)
 	if err != nil || !bytes.Equal(got, w.data) || w.nGets() != 2 {
 		t.Errorf("%d gets, %v", w.nGets(), err)
 	}
 	w.srv.Inject(hubtest.Fault{Name: "corrupt", Times: hubtest.Always})
-	if _, err := w.ReadFile(t.Context(), source, w.commit, weight, 3000); !errors.Is(err, hub.ErrCorrupt) || w.nGets() != 4 {
+	if _, err := w.ReadFile(t.Context(), hub.FileRef{Repo: source, Commit: w.commit, Path: weight}, 3000); !errors.Is(err, hub.ErrCorrupt) || w.nGets() != 4 {
 		t.Errorf("%d gets, %v", w.nGets(), err)
 	}
 }
@@ -267,7 +267,7 @@ func TestSmallFilesAndNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range files {
-		got, err := w.ReadFile(t.Context(), "org/names", commit, name, 1000)
+		got, err := w.ReadFile(t.Context(), hub.FileRef{Repo: "org/names", Commit: commit, Path: name}, 1000)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -285,7 +285,7 @@ func TestSmallFilesAndNames(t *testing.T) {
 		}
 		s.Close()
 	}
-	if _, err := w.ReadFile(t.Context(), "org/names", commit, "none", 10); !errors.Is(err, hub.ErrEntryNotFound) {
+	if _, err := w.ReadFile(t.Context(), hub.FileRef{Repo: "org/names", Commit: commit, Path: "none"}, 10); !errors.Is(err, hub.ErrEntryNotFound) {
 		t.Error(err)
 	}
 }
@@ -363,7 +363,7 @@ func TestEveryRequestForBytesIsRanged(t *testing.T) {
 	if _, err := w.ReadRange(t.Context(), w.ref(), 0, 10_000); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.ReadFile(t.Context(), source, w.commit, weight, 10_000); err != nil {
+	if _, err := w.ReadFile(t.Context(), hub.FileRef{Repo: source, Commit: w.commit, Path: weight}, 10_000); err != nil {
 		t.Error(err)
 	}
 	for _, q := range w.srv.Requests() {

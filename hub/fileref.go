@@ -10,7 +10,7 @@ import (
 )
 
 // FileRef names one file of a pinned commit. Size is required for ReadRange and Stream; SHA256 (large files) or BlobID
-// (plain git files), if given, must match the hub's word at every look.
+// (plain git files), if given, must match the hub's word at every look, and so must Size beside one of them.
 type FileRef struct {
 	Repo, Commit, Path string
 	Size               int64
@@ -43,6 +43,9 @@ func gitBlobHash(data []byte) string {
 	h.Write(data)
 	return hex.EncodeToString(h.Sum(nil))
 }
+
+// isETag says whether s is a hash by which hub and cache name a file's content.
+func isETag(s string) bool { return isSHA256(s) || isCommit(s) }
 
 // hashLike hashes data in the way in which etag was made, told by its length. An etag of another form covers nothing and
 // is given back.

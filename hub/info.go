@@ -19,8 +19,7 @@ type RepoInfo struct {
 	Private     bool
 	Gated       string // "", "auto" or "manual"
 	Disabled    bool
-	Files       []FileInfo     // in the hub's order
-	CardData    map[string]any // the card's front matter; nil if there is none
+	Files       []FileInfo // in the hub's order
 	PipelineTag string
 	LibraryName string
 	Tags        []string
@@ -110,14 +109,13 @@ func (c *Client) completeFiles(ctx context.Context, info *RepoInfo) error {
 
 // infoDocument is the hub's answer about a model. The types are those of go-huggingface, which knows the document; its
 // network code is not used, because it follows redirects with the token, ignores the context, does not retry, and
-// reports broken transfers as success. Four members are replaced, because their types there are too narrow for what
+// reports broken transfers as success. Three members are replaced, because their types there are too narrow for what
 // hubs send.
 type infoDocument struct {
 	plainRepoInfo
-	Siblings     fileList       `json:"siblings"`
-	CardData     map[string]any `json:"cardData"`     // go-huggingface keeps five members, and takes a license only as text
-	LastModified any            `json:"lastModified"` // a time in an unknown form would end the decoding
-	CreatedAt    any            `json:"createdAt"`
+	Siblings     fileList `json:"siblings"`
+	LastModified any      `json:"lastModified"` // a time in an unknown form would end the decoding
+	CreatedAt    any      `json:"createdAt"`
 }
 
 // plainRepoInfo drops the method UnmarshalJSON of gohf.RepoInfo: embedded, it would decode the whole infoDocument.
@@ -157,7 +155,7 @@ func (d *infoDocument) info() (*RepoInfo, error) {
 		return nil, errors.New("info names no commit")
 	}
 	info := &RepoInfo{
-		ID: d.ID, SHA: d.CommitHash, Private: d.Private, Gated: d.gated(), Disabled: d.Disabled, CardData: d.CardData,
+		ID: d.ID, SHA: d.CommitHash, Private: d.Private, Gated: d.gated(), Disabled: d.Disabled,
 		PipelineTag: d.PipelineTag, LibraryName: d.LibraryName, Tags: d.Tags, Parameters: d.SafeTensors.Parameters,
 	}
 	for _, s := range d.Siblings {

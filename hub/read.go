@@ -24,7 +24,7 @@ func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) ([]byte
 		}
 		return buf, nil
 	}
-	if file, ok := c.cache.open(f); ok {
+	if file, _, ok := c.cache.open(f); ok {
 		defer file.Close()
 		buf := make([]byte, n)
 		if _, err := file.ReadAt(buf, off); err == nil {
@@ -54,7 +54,7 @@ func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (io.Read
 	if err := c.t.checkSpan(f, off, end); err != nil {
 		return nil, err
 	}
-	if file, ok := c.cache.open(f); ok {
+	if file, _, ok := c.cache.open(f); ok {
 		return &cachedReader{Closer: file, r: io.NewSectionReader(file, off, end-off), left: end - off}, nil
 	}
 	return c.files.stream(ctx, f, off, end), nil
@@ -81,11 +81,10 @@ func (c *Client) FreeBuffers() { c.files.freeBuffers() }
 
 // ReadFile gives a whole small file of a commit, from the shared cache if it is there. Its hash is checked: sha256 of
 // large files, git blob hash of plain ones. A file above maxBytes is ErrTooLarge. The caller owns the bytes.
-func (c *Client) ReadFile(ctx context.Context, repo, commit, path string, maxBytes int64) ([]byte, error) {
-	if err := checkSource(repo, commit, path); err != nil {
+func (c *Client) ReadFile(ctx context.Context, f FileRef, maxBytes int64) ([]byte, error) {
+	if err := checkSource(f.Repo, f.Commit, f.Path); err != nil {
 		return nil, err
 	}
-	f := FileRef{Repo: repo, Commit: commit, Path: path}
 	if data, ok := c.cache.readSmall(f, maxBytes); ok {
 		return data, nil
 	}

@@ -44,7 +44,7 @@ func TestNothingSecretIsLogged(t *testing.T) {
 			}
 			_, err := w.Info(t.Context(), source, "main")
 			tell(err)
-			_, err = w.ReadFile(t.Context(), source, w.commit, weight, 10_000)
+			_, err = w.ReadFile(t.Context(), hub.FileRef{Repo: source, Commit: w.commit, Path: weight}, 10_000)
 			tell(err)
 			_, err = w.CreateRepo(t.Context(), target, nil)
 			tell(err)

@@ -72,7 +72,7 @@ func fillCache(t *testing.T, c *hub.Client, cache string) (blobs string, refs ma
 	refs = map[string]hub.FileRef{}
 	for _, f := range info.Files {
 		ref := f.Ref(info.ID, info.SHA)
-		data, err := c.ReadFile(t.Context(), info.ID, info.SHA, f.Path, f.Size)
+		data, err := c.ReadFile(t.Context(), f.Ref(info.ID, info.SHA), f.Size)
 		if err != nil {
 			t.Fatal(err)
 		}

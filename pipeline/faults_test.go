@@ -95,7 +95,7 @@ var faultCases = map[string]faultCase{
 	"stall-header":          {nth: inStream, extra: 1},
 	"416":                   {nth: inStream, extra: anyNumber}, // the file is read again
 	"416, always":           {nth: inStream, times: always, want: hub.ErrChanged, hint: "reads the file anew"},
-	"etag-changed, always":  {times: always, want: hub.ErrCorrupt},
+	"etag-changed, always":  {times: always, want: hub.ErrChanged},
 	"etag-changed":          {},
 	"commit-changed, later": {nth: 3, times: always, want: hub.ErrChanged},
 	"commit-changed":        {},

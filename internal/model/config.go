@@ -89,17 +89,3 @@ func DictOfConfig(b []byte) (plan.PatternDict, error) {
 	}
 	return plan.ParsePatternDict(c.DF11.Dict)
 }
-
-// cardBaseModel reads base_model of a card's front matter, which may be a string or a list.
-func cardBaseModel(card map[string]any) string {
-	switch b := card["base_model"].(type) {
-	case string:
-		return b
-	case []any:
-		if len(b) == 1 {
-			s, _ := b[0].(string)
-			return s
-		}
-	}
-	return ""
-}

@@ -88,10 +88,14 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF
 	}
 	f.pieces = NewReaders(ctx, c, 0)
 	d, err := openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, from: f})
-	if err == nil && d.BaseModel == "" {
-		d.BaseModel = cardBaseModel(info.CardData)
+	if err != nil || d.BaseModel != "" {
+		return d, err
 	}
-	return d, err
+	if d.BaseModel, err = f.cardBaseModel(ctx); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
 }
 
 // Assemble makes a DF11 model of some weight files alone. The caller closes them.

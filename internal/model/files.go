@@ -143,7 +143,33 @@ func (f *files) read(ctx context.Context, ref hub.FileRef, limit int64) ([]byte,
 	if f.client == nil {
 		return smallfile.Read(f.diskPath(ref.Path), limit)
 	}
-	return f.client.ReadFile(ctx, ref.Repo, ref.Commit, ref.Path, limit)
+	return f.client.ReadFile(ctx, ref, limit)
+}
+
+// card gives the front matter of the model card; nil if there is none, or a broken one, which is no reason to stop.
+func (f *files) card(ctx context.Context) (*metadata.FrontMatter, error) {
+	ref, ok := f.find(CardName)
+	if !ok {
+		return nil, nil
+	}
+	b, err := f.read(ctx, ref, maxConfigBytes)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", CardName, err)
+	}
+	front, err := metadata.ParseFrontMatter(b)
+	if err != nil {
+		return nil, nil //nolint:nilerr // as promised
+	}
+	return front, nil
+}
+
+// cardBaseModel gives the one model that the card names as the base; "" if it names none, or several.
+func (f *files) cardBaseModel(ctx context.Context) (string, error) {
+	front, err := f.card(ctx)
+	if base := front.Strings("base_model"); len(base) == 1 {
+		return base[0], err
+	}
+	return "", err
 }
 
 // OpenFile reads a file whole, as Source.OpenFile does.

@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
@@ -121,14 +120,13 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 	if err != nil {
 		return err
 	}
-	var card []byte
 	for _, small := range []struct {
 		path  string
 		limit int64
 		to    *[]byte
 	}{
 		{survey.Index, maxIndexBytes, &m.Listing.Index}, {survey.Config, maxConfigBytes, &m.Listing.Config},
-		{survey.ModelIndex, maxConfigBytes, &m.Listing.ModelIndex}, {CardName, maxConfigBytes, &card},
+		{survey.ModelIndex, maxConfigBytes, &m.Listing.ModelIndex},
 	} {
 		ref, ok := s.find(small.path)
 		if !ok {
@@ -138,8 +136,8 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 			return fmt.Errorf("read %s: %w", small.path, err)
 		}
 	}
-	if m.Card, err = metadata.ParseFrontMatter(card); err != nil {
-		m.Card = nil // a broken card is no reason to stop
+	if m.Card, err = s.card(ctx); err != nil {
+		return err
 	}
 	weights, err := survey.WeightFiles(m.Listing.Index)
 	if err != nil {

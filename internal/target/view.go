@@ -41,10 +41,12 @@ func (v *view) list() (map[string]string, error) {
 }
 
 func (v *view) read(ctx context.Context, name string) ([]byte, error) {
-	if _, ok := v.tree[name]; !ok {
+	e, ok := v.tree[name]
+	if !ok {
 		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}
-	return v.push.Hub.ReadFile(ctx, v.push.Repo, v.commit, name, maxJournalBytes)
+	f := hub.FileInfo{Path: name, Size: e.Size, SHA256: e.SHA256, BlobID: e.BlobID}
+	return v.push.Hub.ReadFile(ctx, f.Ref(v.push.Repo, v.commit), maxJournalBytes)
 }
 
 // seen is the head of a branch that the run has looked at, or has committed itself.
