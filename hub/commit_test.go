@@ -253,10 +253,10 @@ func TestValidateCard(t *testing.T) {
 func TestCheckAccess(t *testing.T) {
 	w := script(says(200, ""), says(403, "", "X-Error-Code: GatedRepo"))
 	c, _ := testClient(t, w)
-	if err := c.CheckAccess(t.Context(), "a/b", true); err != nil || w.seen[0].URL.Path != "/api/models/a/b/auth-check/write" {
+	if err := c.CheckAccess(t.Context(), "a/b"); err != nil || w.seen[0].URL.Path != "/api/models/a/b/auth-check/write" {
 		t.Error(err)
 	}
-	if err := c.CheckAccess(t.Context(), "a/b", false); !errors.Is(err, ErrGated) || w.seen[1].URL.Path != "/api/models/a/b/auth-check" {
+	if err := c.CheckAccess(t.Context(), "a/b"); !errors.Is(err, ErrGated) {
 		t.Error(err)
 	}
 }

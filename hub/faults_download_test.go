@@ -223,8 +223,12 @@ func TestInfoRefusals(t *testing.T) {
 func TestAccessKinds(t *testing.T) {
 	srv := hubtest.Start(t, hubtest.WithUser("hf_test", hubtest.User{Name: "me"}))
 	w := newWorldOn(t, srv, 100)
-	srv.AddRepo("org/gated", map[string][]byte{"x.json": []byte("{}")}, hubtest.Gated("manual"))
-	srv.AddRepo("org/private", map[string][]byte{"x.json": []byte("{}")}, hubtest.Private())
+	srv.AddRepo("org/gated", map[string][]byte{"config.json": []byte("{}")}, hubtest.Gated("manual"))
+	srv.AddRepo("org/private", map[string][]byte{"config.json": []byte("{}")}, hubtest.Private())
+	read := func(c *hub.Client, repo string) error {
+		_, err := c.ReadFile(t.Context(), hub.FileRef{Repo: repo, Commit: "main", Path: "config.json"}, 100)
+		return err
+	}
 	client := func(token string) *hub.Client {
 		c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: token, TokenSource: "HF_TOKEN", Clock: w.clock})
 		if err != nil {
@@ -244,16 +248,16 @@ func TestAccessKinds(t *testing.T) {
 		{"missing", "hf_test", "org/none", hub.ErrNotFound, "spelling"},
 		{"wrong token", "hf_wrong", source, hub.ErrUnauthorized, "HF_TOKEN is wrong or expired"},
 	} {
-		err := client(tt.token).CheckAccess(t.Context(), tt.repo, false)
+		err := read(client(tt.token), tt.repo)
 		noSecret(t, err)
 		if !errors.Is(err, tt.want) || !strings.Contains(hub.Hint(err), tt.hint) {
 			t.Errorf("%s: %v; hint %q", tt.name, err, hub.Hint(err))
 		}
 	}
-	if err := client("hf_test").CheckAccess(t.Context(), source, true); !errors.Is(err, hub.ErrForbidden) {
+	if err := client("hf_test").CheckAccess(t.Context(), source); !errors.Is(err, hub.ErrForbidden) {
 		t.Errorf("write access to another's repo: %v", err)
 	}
-	if err := client("hf_test").CheckAccess(t.Context(), source, false); err != nil {
+	if err := read(client("hf_test"), source); err != nil {
 		t.Error(err)
 	}
 }

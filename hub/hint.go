@@ -34,6 +34,12 @@ var hints = []struct {
 	{ErrCorrupt, "run the same command again; if it fails the same way, the file is damaged in the hub's store, " +
 		"or this machine's memory or disk is at fault", ""},
 	{ErrNotHub, "check HF_ENDPOINT and the proxy settings", ""},
+	{errExpired, "the hub's storage refuses even fresh links: check this machine's clock, and whether a proxy changes URLs; " +
+		"else run the same command again later, it goes on where it stopped", ""},
+	{errStale, "the hub's storage did not take the file, even with fresh links; run the same command again later, it sends that " +
+		"file anew", ""},
+	{errBadRange, "a proxy or cache in between spoils what the hub sends; check the proxy settings", ""},
+	{errBusy, "another change of yours is under way on the hub; run the same command again in a minute", ""},
 	{ErrUnknownOutcome, "run the same command again; it goes on with the pull request if there is one at " +
 		"{endpoint}/{repo}/discussions", ""},
 	{ErrIgnored, "remove the pattern from the .gitignore of the target repo", ""},

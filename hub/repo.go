@@ -14,12 +14,20 @@ type User struct {
 	TokenRole string // informational; CheckAccess tests what the token may do
 }
 
+// NeedToken is ErrUnauthorized for a client without token. It asks nobody.
+func (c *Client) NeedToken() error {
+	if c.t.opt.Token == "" {
+		return c.t.errorf("log in", ErrUnauthorized, "no token is set")
+	}
+	return nil
+}
+
 // WhoAmI names the owner of the token. The hub limits this question tightly, so a client asks it once and remembers the
 // answer.
 func (c *Client) WhoAmI(ctx context.Context) (*User, error) {
 	const op = "read the token's owner"
-	if c.t.opt.Token == "" {
-		return nil, c.t.errorf(op, ErrUnauthorized, "no token is set")
+	if err := c.NeedToken(); err != nil {
+		return nil, err
 	}
 	if user := c.user.Load(); user != nil {
 		return user, nil
@@ -42,18 +50,30 @@ func (c *Client) WhoAmI(ctx context.Context) (*User, error) {
 	return user, nil
 }
 
-// CheckAccess asks whether the token may read (or write) a repo's content.
-func (c *Client) CheckAccess(ctx context.Context, repo string, write bool) error {
-	op, rest := "check read access to "+repo, "/auth-check"
-	if write {
-		op, rest = "check write access to "+repo, "/auth-check/write"
+// CheckAccess asks whether the token may write to a repo, before anything is uploaded. A hub that has no such route lets
+// the commit decide, and so does this.
+func (c *Client) CheckAccess(ctx context.Context, repo string) error {
+	_, err := c.t.call(ctx, c.t.repoGet("check write access to "+repo, repo, "/auth-check/write"), nil)
+	return c.t.unlessMissing(err)
+}
+
+// unlessMissing passes over the error of a hub that lacks a route which only brings bad news forward. A hub that means the
+// repo says so in X-Error-Code.
+func (t *transport) unlessMissing(err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Code != "" {
+		return err
 	}
-	_, err := c.t.call(ctx, c.t.repoGet(op, repo, rest), nil)
+	switch e.Status {
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		t.opt.Log.Info("the hub lacks a route, the commit will tell", "op", e.Op, "status", e.Status)
+		return nil
+	}
 	return err
 }
 
 // ValidateCard lets the hub check a model card before anything is uploaded: warnings are only shown, an error (wrapping
-// ErrInvalidCard) would refuse the commit.
+// ErrInvalidCard) would refuse the commit. A hub that has no such route finds nothing.
 func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []string, err error) {
 	type remark struct {
 		Message string `json:"message"`
@@ -66,7 +86,7 @@ func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []st
 		return nil, e.as(ErrInvalidCard)
 	}
 	if err != nil {
-		return nil, err
+		return nil, c.t.unlessMissing(err)
 	}
 	for _, w := range answer.Warnings {
 		warnings = append(warnings, oneLine(w.Message))

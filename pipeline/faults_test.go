@@ -66,6 +66,8 @@ var faultCases = map[string]faultCase{
 	"hub-reset":               {nth: 28, extra: 1},
 	"hub-stall":               {extra: 1},
 	"warning":                 {},
+	"no-auth-check":           {times: always}, // the commit decides
+	"no-card-check":           {times: always},
 	"bad-token":               {want: hub.ErrUnauthorized, hint: "wrong or expired"},
 	"bad-token, half way":     {nth: 20, want: hub.ErrUnauthorized, hint: "wrong or expired"},
 	"warning, always":         {times: always},

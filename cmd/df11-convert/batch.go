@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -46,7 +45,7 @@ type batchReport struct {
 	Models []batchResult `json:"models"`
 }
 
-func batchCommand(u *ui) *cobra.Command {
+func batchCommand(u *ui, args []string) *cobra.Command {
 	var f convertFlags
 	c := &cobra.Command{
 		Use:   "batch LIST",
@@ -59,9 +58,9 @@ private), or a .txt file with one source per line and an optional target after a
 		Example: `  df11-convert batch models.yaml --push
   df11-convert batch models.txt --push --json > report.json`,
 		Args: exactArgs(1, "LIST"),
-		RunE: func(c *cobra.Command, args []string) error {
-			u.resume = resumeCommand(c.Root().Name(), os.Args[1:])
-			return runBatch(c.Context(), u, &f, args[0])
+		RunE: func(c *cobra.Command, lists []string) error {
+			u.resume = resumeCommand(c.Root().Name(), args)
+			return runBatch(c.Context(), u, &f, lists[0])
 		},
 	}
 	f.register(c.Flags())

@@ -77,7 +77,7 @@ var kinds = []kind{
 	{"mismatch", as[*verify.MismatchError], exitWrong, ""},
 	{"structure", as[*verify.StructureError], exitWrong, ""},
 	{"invalid", as[*model.InvalidError], exitWrong, ""},
-	{"unauthorized", is(hub.ErrUnauthorized), exitAuth, ""},
+	{"unauthorized", is(hub.ErrUnauthorized, hub.ErrTrustedPublisher), exitAuth, ""},
 	{"gated", is(hub.ErrGated), exitAuth, ""},
 	{"forbidden", is(hub.ErrForbidden), exitAuth, ""},
 	{"f32_not_exact", as[*exactf32.InexactError], exitRefused, "convert the model to BF16 yourself first, if rounding is what you want"},

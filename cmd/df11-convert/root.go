@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -82,7 +81,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text, or json, an object a line")
 	u.logFormat, u.json = logFormatOf(args), slices.Contains(args, "--json") // errors in the flags are told in the same form
 	p.StringVar(&u.color, "color", colorAuto, "colors on stderr: auto, always or never; auto follows the terminal and NO_COLOR")
-	root.AddCommand(convertCommand(u), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u),
+	root.AddCommand(convertCommand(u, args), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u, args),
 		modelsCommand(u), demoCommand(u), versionCommand(u))
 	completeValues(root)
 	for _, c := range root.Commands() {
@@ -117,7 +116,7 @@ func onlyKnown(c *cobra.Command, args []string) error {
 	return nil
 }
 
-func convertCommand(u *ui) *cobra.Command {
+func convertCommand(u *ui, args []string) *cobra.Command {
 	var f convertFlags
 	c := &cobra.Command{
 		Use:     convertName + " SOURCE",
@@ -132,9 +131,9 @@ func convertCommand(u *ui) *cobra.Command {
 			}
 			return exactArgs(1, "SOURCE")(c, args)
 		},
-		RunE: func(c *cobra.Command, args []string) error {
-			u.resume = resumeCommand(c.Root().Name(), os.Args[1:])
-			return runConvert(c.Context(), u, &f, args[0])
+		RunE: func(c *cobra.Command, sources []string) error {
+			u.resume = resumeCommand(c.Root().Name(), args)
+			return runConvert(c.Context(), u, &f, sources[0])
 		},
 	}
 	f.register(c.Flags())

@@ -80,10 +80,10 @@ func fullRepoID(namespace, name string) string {
 // maxRepoName is the Hub's limit on the last part of a repo id.
 const maxRepoName = 96
 
-// publishTo finds out where to publish: the given repo, or the user's own with the name of the model.
+// publishTo finds out where to publish: the given repo, or the user's own with the name of the model. The Hub limits the
+// question who the user is, so that it is asked only where the namespace is not given.
 func (f *targetFlags) publishTo(ctx context.Context, u *ui, c *hub.Client, name string) (*target.Push, error) {
-	me, err := c.WhoAmI(ctx)
-	if err != nil {
+	if err := c.NeedToken(); err != nil {
 		return nil, err
 	}
 	push := &target.Push{Hub: c, Repo: f.repoID, Revision: f.revision, CreatePR: f.createPR, Public: f.public}
@@ -97,7 +97,13 @@ func (f *targetFlags) publishTo(ctx context.Context, u *ui, c *hub.Client, name 
 		}
 		push.Repo = name
 	}
-	push.Repo = fullRepoID(me.Name, push.Repo)
+	if !strings.Contains(push.Repo, "/") {
+		me, err := c.WhoAmI(ctx)
+		if err != nil {
+			return nil, err
+		}
+		push.Repo = fullRepoID(me.Name, push.Repo)
+	}
 	if err := hub.ValidRepoID(push.Repo); err != nil {
 		return nil, usageError{fmt.Errorf("--repo-id: %w", err)}
 	}

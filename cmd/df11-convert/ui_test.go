@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -98,6 +99,19 @@ func TestReasons(t *testing.T) {
 	for _, args := range [][]string{{"plan", dir}, {dir, "-o", filepath.Join(dir, "out")}} {
 		if out := must(t, args...); !strings.Contains(out, "it has too few different exponents") || strings.Contains(out, "official_crash") {
 			t.Errorf("%v prints\n%s", args, out)
+		}
+	}
+}
+
+// TestResumeNamesTheRunsOwnArguments: the command that continues is the one that was run, not that of the process.
+func TestResumeNamesTheRunsOwnArguments(t *testing.T) {
+	for _, args := range [][]string{{"./none", "-o", "a b"}, {"batch", "./none.txt", "--push"}} {
+		u := newUI(os.Stdout, os.Stderr)
+		if err := rootCommand(u, args).ExecuteContext(t.Context()); err == nil {
+			t.Fatal("it ran")
+		}
+		if want := resumeCommand("df11-convert", args); u.resume != want {
+			t.Errorf("got %q, want %q", u.resume, want)
 		}
 	}
 }

@@ -236,6 +236,11 @@ func redirectTo(origin func(s *Server) string) Action {
 	}
 }
 
+// noRoute answers as a hub that does not have the route: with a page for people.
+func noRoute(x *Exchange) {
+	Status(http.StatusNotFound, Header{"Content-Type": "text/html"}, "<html><body>Not Found</body></html>")(x)
+}
+
 var errCut = errors.New("cut by a fault")
 
 // headerEdit changes the header of an answer and returns its new status.

@@ -27,6 +27,8 @@ const (
 	anyCommit   = "/api/models/*/commit/*"
 	anyTree     = "/api/models/*/tree/*"
 	anyModel    = "/api/models/*"
+	anyCheck    = "/api/models/*/auth-check*"
+	anyCard     = "/api/validate-yaml"
 )
 
 // FaultNames lists the named faults.
@@ -66,6 +68,8 @@ func trafficFaults() map[string]namedFault {
 		"hub-stall":       hub("no answer at all", stall(-1)),
 		"warning":         hub("the right answer with X-HF-Warning", setHeader(Header{"X-HF-Warning": "rate; you are close to your limit"})),
 		"bad-token":       hub("401: the token is not valid", Error(401, "", "Invalid credentials in Authorization header")),
+		"no-auth-check":   {"404 without an error code to the access check", HostHub, "", anyCheck, noRoute},
+		"no-card-check":   {"404 without an error code to the card check", HostHub, "", anyCard, noRoute},
 	}
 }
 

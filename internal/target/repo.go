@@ -124,7 +124,7 @@ func (r *Repo) create(ctx context.Context, closed bool) (created bool, err error
 }
 
 func (r *Repo) checkWrite(ctx context.Context) error {
-	if err := r.Hub.CheckAccess(ctx, r.Repo, true); err != nil {
+	if err := r.Hub.CheckAccess(ctx, r.Repo); err != nil {
 		return fmt.Errorf("write access to %s: %w", r.Repo, err)
 	}
 	return nil

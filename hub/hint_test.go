@@ -1,0 +1,90 @@
+package hub
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// speakForThemselves are the causes for which there is no step to give that the error does not say.
+var speakForThemselves = []error{ErrEntryNotFound, ErrTooLarge, ErrUnsafePath, ErrInvalidCard, errLocalBody, errBadURL,
+	errClosed, errLagging}
+
+// causes are all sentinels of the package, by the names that TestNoCauseIsWithoutAHint finds in its source.
+var causes = map[string]error{
+	"ErrNotFound": ErrNotFound, "ErrRevisionNotFound": ErrRevisionNotFound, "ErrEntryNotFound": ErrEntryNotFound,
+	"ErrUnauthorized": ErrUnauthorized, "ErrGated": ErrGated, "ErrForbidden": ErrForbidden, "ErrDisabled": ErrDisabled,
+	"ErrQuota": ErrQuota, "ErrRateLimited": ErrRateLimited, "ErrOffline": ErrOffline, "ErrChanged": ErrChanged,
+	"ErrCorrupt": ErrCorrupt, "ErrTooLarge": ErrTooLarge, "ErrConflict": ErrConflict, "ErrMissingObject": ErrMissingObject,
+	"ErrUnknownOutcome": ErrUnknownOutcome, "ErrUnsafePath": ErrUnsafePath, "ErrIgnored": ErrIgnored, "ErrNotHub": ErrNotHub,
+	"ErrStalled": ErrStalled, "ErrInvalidCard": ErrInvalidCard, "ErrTrustedPublisher": ErrTrustedPublisher,
+	"errExpired": errExpired, "errBadRange": errBadRange, "errBusy": errBusy, "errStale": errStale,
+	"errLocalBody": errLocalBody, "errBadURL": errBadURL, "errClosed": errClosed, "errNotLanded": errNotLanded,
+	"errLagging": errLagging, "errNoETag": errNoETag,
+}
+
+// TestNoCauseIsWithoutAHint: whatever an operation fails of, the user is told what to do next. It reads the source, so that
+// a new sentinel cannot be forgotten.
+func TestNoCauseIsWithoutAHint(t *testing.T) {
+	names := sentinels(t)
+	if len(names) < 20 {
+		t.Fatalf("only %v are found", names)
+	}
+	for _, name := range names {
+		cause, known := causes[name]
+		if !known {
+			t.Errorf("%s: add it to the causes of this test, and give it a hint", name)
+			continue
+		}
+		if !slices.Contains(speakForThemselves, cause) && Hint(&Error{Op: "x", Err: cause}) == "" {
+			t.Errorf("%s has no hint", name)
+		}
+	}
+}
+
+// sentinels finds the package's variables that errors.New makes.
+func sentinels(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			g, ok := decl.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range g.Specs {
+				if v := spec.(*ast.ValueSpec); len(v.Values) == 1 && isErrorsNew(v.Values[0]) {
+					names = append(names, v.Names[0].Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+func isErrorsNew(e ast.Expr) bool {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	pkg, ok := f.X.(*ast.Ident)
+	return ok && pkg.Name == "errors" && f.Sel.Name == "New"
+}
