@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	maxJSON    = 128 << 20 // caps an API answer; the largest trees stay far below
-	maxIgnored = 1 << 20   // caps an answer of which only the status counts
+	// maxJSON caps an API answer, so that none exceeds the least memory budget. The largest that are known: 300 bytes for each
+	// file of a repo's info, and 700 for each of the 10,000 part links that an upload may have.
+	maxJSON    = 16 << 20
+	maxIgnored = 1 << 20 // caps an answer of which only the status counts
 )
 
 // get is the request for an API read.
@@ -74,7 +76,7 @@ func (t *transport) once(ctx context.Context, r *request, out any) (http.Header,
 func decode(body io.Reader, out any) error {
 	data, err := smallfile.All(body, maxJSON)
 	if _, ok := errors.AsType[*smallfile.TooLargeError](err); ok {
-		return ErrTooLarge
+		return fmt.Errorf("%w: an answer of more than %d MiB", ErrTooLarge, maxJSON>>20)
 	}
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func (d *downloads) fetchOnce(ctx context.Context, r *request, loc *resolved, of
 	end := off + int64(len(seg.buf))
 	begin := end - int64(len(seg.space()))
 	try := *r
-	try.url, try.token = loc.url, loc.onHub
+	try.url, try.token, try.follow = loc.url, loc.onHub, followAll
 	try.header = http.Header{
 		"Accept-Encoding": {"identity"}, // a compressed answer would ignore the range
 		"Range":           {fmt.Sprintf("bytes=%d-%d", begin, end-1)},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	gohf "github.com/gomlx/go-huggingface/hub"
@@ -32,8 +33,15 @@ func parseEndpoint(s string) (endpoint, error) {
 	return endpoint{u}, nil
 }
 
-// owns says whether a URL has the hub's own origin.
-func (e endpoint) owns(u *url.URL) bool { return sameOrigin(u, e.URL) }
+// publicOrigins are those of the public hub. Mirrors that HF_ENDPOINT names redirect to it, so that every client is served
+// by it too, wherever it began. As in the Python client, a token may therefore go to the endpoint in use and to these
+// origins, and nowhere else.
+var publicOrigins = []*url.URL{{Scheme: "https", Host: "huggingface.co"}, {Scheme: "https", Host: "hf.co"}}
+
+// owns says whether a URL lies on the hub: on the endpoint's own origin, or on the public hub's.
+func (e endpoint) owns(u *url.URL) bool {
+	return sameOrigin(u, e.URL) || slices.ContainsFunc(publicOrigins, func(p *url.URL) bool { return sameOrigin(u, p) })
+}
 
 // api gives {endpoint}/api/models/{repo}{rest}; rest is already escaped.
 func (e endpoint) api(repo, rest string) string {
@@ -127,9 +135,10 @@ func sentURL(u *url.URL) string {
 type followRule int
 
 const (
-	followAll      followRule = iota // GET of file bytes, API reads
+	followHub      followRule = iota // API reads: no other origin may answer for the hub
+	followAll                        // GET of file bytes
 	followRelative                   // metadata HEAD: an absolute Location is the answer
-	followSame                       // bodies: 307 and 308 only
+	followSame                       // bodies: 307 and 308 only, and no other origin for those meant for the hub
 )
 
 // maxHops bounds redirects; the longest known chain has three.
@@ -158,6 +167,9 @@ func (t *transport) nextHop(r *request, u *url.URL, resp *http.Response, hop int
 	if err != nil {
 		return nil, t.failure(r, u, err)
 	}
+	if (r.follow == followHub || r.follow == followSame && r.token) && !t.endpoint.owns(next) {
+		return nil, t.failure(r, u, fmt.Errorf("%w: it was redirected to %s", ErrNotHub, next.Host))
+	}
 	// A redirect to the repo's new name on the hub names no commit; the one that carries a file's metadata does.
 	renamed := t.endpoint.owns(next) && resp.Header.Get(gohf.HeaderXRepoCommit) == ""
 	if r.follow == followRelative && !relative && !renamed {
@@ -169,8 +181,9 @@ func (t *transport) nextHop(r *request, u *url.URL, resp *http.Response, hop int
 	return next, nil
 }
 
-// target reads a Location that came from u: absolute ones byte for byte. Schemes other than http and https, and the step
-// from https down to http, are refused.
+// target reads a Location that came from u: absolute ones byte for byte. One that a proxying mirror passed on from the
+// public hub is moved to the mirror, unless that is where it came from: then the mirror means the public hub. Schemes other
+// than http and https, and the step from https down to http, are refused.
 func (e endpoint) target(u *url.URL, location string) (next *url.URL, relative bool, err error) {
 	ref, err := url.Parse(location)
 	if err != nil {
@@ -185,15 +198,23 @@ func (e endpoint) target(u *url.URL, location string) (next *url.URL, relative b
 		if strings.HasPrefix(location, "//") {
 			location = u.Scheme + ":" + location
 		}
-		if next, err = parseVerbatim(e.rewrite(location)); err != nil {
+		if own := e.rewrite(location); sameOrigin(u, e.URL) && own != sentURL(u) {
+			location = own
+		}
+		if next, err = parseVerbatim(location); err != nil {
 			return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub)
 		}
 	}
 	if next.Scheme != "http" && next.Scheme != "https" {
 		return nil, false, fmt.Errorf("%w: redirect to scheme %q", ErrNotHub, next.Scheme)
 	}
-	if u.Scheme == "https" && next.Scheme == "http" {
-		return nil, false, fmt.Errorf("%w: redirect from https to plain http at %s", ErrNotHub, next.Host)
+	return next, relative, noDowngrade(u, next)
+}
+
+// noDowngrade refuses the step from https down to http.
+func noDowngrade(from, to *url.URL) error {
+	if from.Scheme == "https" && to.Scheme == "http" {
+		return fmt.Errorf("%w: %s, over https, leads to plain http at %s", ErrNotHub, from.Host, to.Host)
 	}
-	return next, relative, nil
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -85,27 +86,37 @@ type lanes struct {
 
 // of names the lane of a URL. A hub counts by token and bucket.
 func (l lanes) of(u *url.URL) laneKey {
-	switch {
-	case !l.endpoint.owns(u):
+	if !l.endpoint.owns(u) {
 		return laneKey{host: u.Host}
-	case strings.Contains(u.Path, "/resolve"):
-		return laneKey{l.endpoint.Host, l.caller, "resolvers"}
 	}
-	return laneKey{l.endpoint.Host, l.caller, "api"}
+	bucket, route := "api", l.route(u)
+	switch {
+	case route[0] != "api" && slices.Contains(route[1:min(3, len(route))], "resolve"): // below name or ns/name
+		bucket = "resolvers"
+	case route[0] == "api" && len(route) > 1 && route[1] == "resolve-cache":
+		bucket = "resolvers"
+	}
+	return laneKey{u.Host, l.caller, bucket}
 }
 
 // quota names the lane that a refusal without a bucket closes. Commits and new repos have quotas of their own, by the
 // hour, that hold back nothing else.
 func (l lanes) quota(u *url.URL) laneKey {
 	key := l.of(u)
-	switch {
+	switch route := l.route(u); {
 	case key.bucket != "api":
-	case strings.HasSuffix(u.Path, "/api/repos/create"):
+	case slices.Equal(route, []string{"api", "repos", "create"}):
 		key.bucket = "create"
-	case strings.HasPrefix(u.Path, l.endpoint.Path+"/api/models/") && strings.Contains(u.Path, "/commit/"):
+	case len(route) > 5 && route[0] == "api" && route[1] == "models" && route[4] == "commit": // below ns/name
 		key.bucket = "commit"
 	}
 	return key
+}
+
+// route gives the segments of a path on the hub, at least one. Names of repos and files may look like any route, so that
+// only places in it tell.
+func (l lanes) route(u *url.URL) []string {
+	return strings.Split(strings.TrimPrefix(strings.TrimPrefix(u.Path, l.endpoint.Path), "/"), "/")
 }
 
 // fingerprint tells tokens apart without being one.

@@ -142,3 +142,20 @@ func TestTreeRefusesStrangeLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswerNeverTakesMoreThanItsShare: the least memory budget is 64 MiB, and no server may make an answer of that size.
+func TestAnswerNeverTakesMoreThanItsShare(t *testing.T) {
+	w := script(says(200, `{"name":"`+strings.Repeat("x", 17<<20)+`"}`))
+	c, _ := testClient(t, w)
+	if _, err := c.WhoAmI(t.Context()); !errors.Is(err, ErrTooLarge) || w.count() != 1 || !strings.Contains(err.Error(), "16 MiB") {
+		t.Errorf("%d requests, %v", w.count(), err)
+	}
+}
+
+func TestOfflineMakesNoRequest(t *testing.T) {
+	w := script(says(200, okUser))
+	c, _ := testClient(t, w, func(o *Options) { o.Offline = true })
+	if _, err := c.WhoAmI(t.Context()); !errors.Is(err, ErrOffline) || w.count() != 0 || !strings.Contains(err.Error(), "HF_HUB_OFFLINE") {
+		t.Errorf("%d requests, %v", w.count(), err)
+	}
+}

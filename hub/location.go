@@ -98,7 +98,7 @@ func (l *locations) head(ctx context.Context, f FileRef) (*resolved, error) {
 			return err
 		}
 		defer resp.Body.Close()
-		if got, err = l.t.endpoint.resolved(resp); err != nil {
+		if got, err = l.t.endpoint.resolved(f, resp); err != nil {
 			return l.t.failure(r, resp.Request.URL, err)
 		}
 		return nil
@@ -106,17 +106,21 @@ func (l *locations) head(ctx context.Context, f FileRef) (*resolved, error) {
 	return got, err
 }
 
-// resolved reads the headers of the answer to a metadata request.
-func (e endpoint) resolved(resp *http.Response) (*resolved, error) {
+// resolved reads the headers of the answer to a metadata request. Not every hub tells the size there; a file whose hash is
+// known has the size that is known with it.
+func (e endpoint) resolved(f FileRef, resp *http.Response) (*resolved, error) {
 	h := resp.Header
 	r := &resolved{commit: h.Get(gohf.HeaderXRepoCommit), etag: etagOf(h), size: -1, url: resp.Request.URL.String()}
+	if f.hash() != "" {
+		r.size = f.Size
+	}
 	if isRedirect(resp.StatusCode) {
 		next, _, err := e.target(resp.Request.URL, h.Get("Location"))
 		if err != nil {
 			return nil, err
 		}
 		r.url = sentURL(next)
-	} else {
+	} else if resp.ContentLength >= 0 {
 		r.size = resp.ContentLength
 	}
 	if s := h.Get(gohf.HeaderXLinkedSize); s != "" {

@@ -36,7 +36,7 @@ type request struct {
 	size   int64            // exact length of the body
 	bulk   bool             // file bytes: throttled, counted
 	follow followRule
-	token  bool          // send the token if the hop is on the hub's own origin
+	token  bool          // send the token if the hop is on the hub
 	slow   time.Duration // time to the headers if longer than usual
 }
 
@@ -49,6 +49,9 @@ func (t *transport) exchange(ctx context.Context, r *request) (*http.Response, e
 	u, err := parseVerbatim(r.url)
 	if err != nil {
 		return nil, t.failure(r, nil, err)
+	}
+	if err := noDowngrade(t.endpoint.URL, u); err != nil { // the link came from the hub's answer
+		return nil, t.failure(r, u, err)
 	}
 	for hop := 0; ; hop++ {
 		resp, err := t.roundTrip(ctx, r, u)
@@ -112,7 +115,7 @@ func (t *transport) waitTurn(ctx context.Context, lane, quota laneKey) error {
 	return t.opt.Governor.wait(ctx, t.opt.Clock, lane, t.sleep)
 }
 
-// build makes the http.Request of one hop: the token only on the hub's origin, the body opened anew, its length exact.
+// build makes the http.Request of one hop: the token only on the hub, the body opened anew, its length exact.
 func (t *transport) build(r *request, u *url.URL, w *watch) *http.Request {
 	req := &http.Request{Method: r.method, URL: u, Host: u.Host, Header: http.Header{},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}

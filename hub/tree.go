@@ -32,13 +32,14 @@ type treeRow struct {
 	} `json:"lfs"`
 }
 
-func (r *treeRow) entry() TreeEntry {
-	e := TreeEntry{Size: r.Size, BlobID: r.OID, XetHash: r.XetHash}
+// entry reads a row; not ok says that its size or hash is none.
+func (r *treeRow) entry() (e TreeEntry, ok bool) {
+	e = TreeEntry{Size: r.Size, BlobID: r.OID, XetHash: r.XetHash}
 	if r.LFS != nil {
 		e.SHA256 = strings.TrimPrefix(strings.ToLower(r.LFS.OID), "sha256:")
 		e.Size = r.LFS.Size
 	}
-	return e
+	return e, e.Size >= 0 && (r.LFS == nil || isSHA256(e.SHA256))
 }
 
 // maxPages bounds a tree: a repo has less than 100,000 files, 50 a page at least.
@@ -65,7 +66,11 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]TreeEnt
 			if err := ValidPath(row.Path); err != nil {
 				return nil, fmt.Errorf("%s: %w", r.op, err)
 			}
-			tree[row.Path] = row.entry()
+			entry, ok := row.entry()
+			if !ok {
+				return nil, c.t.errorf(r.op, ErrNotHub, "the tree gives a bad size or hash for %q", oneLine(row.Path))
+			}
+			tree[row.Path] = entry
 		}
 		if r.url, err = c.t.nextPage(r, header); err != nil {
 			return nil, err

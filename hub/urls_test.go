@@ -142,3 +142,66 @@ func TestExpiryOf(t *testing.T) {
 		}
 	}
 }
+
+func TestBadRedirects(t *testing.T) {
+	for name, location := range map[string]string{
+		"plain http":                   "http://hub.test/api/y",
+		"plain http at the public hub": "http://huggingface.co/api/y",
+		"file":                         "file:///etc/passwd",
+		"unreadable":                   "https://cdn.test/%zz?sig=hidden",
+		"endless":                      "/api/x",
+	} {
+		w := script(says(302, "", "Location: "+location))
+		c, _ := testClient(t, w)
+		_, err := c.t.call(t.Context(), get("x", "", "https://hub.test/api/x"), nil)
+		if !errors.Is(err, ErrNotHub) || w.count() > maxHops || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%s: %d requests, %v", name, w.count(), err)
+		}
+	}
+	w := script(says(302, "", "Location: /elsewhere"))
+	c, _ := testClient(t, w)
+	if _, err := c.t.call(t.Context(), send("x", "", "POST", "https://hub.test/api/x", 1), nil); err == nil {
+		t.Error("a POST followed a 302")
+	}
+}
+
+// TestLaneNeverTakesANameForARoute: a limit holds back the requests that it covers, whatever repos, branches and files are
+// called.
+func TestLaneNeverTakesANameForARoute(t *testing.T) {
+	for path, want := range map[string][2]string{ // lane, and the one that a refusal without a bucket closes
+		"/api/models/org/m":                          {"api", "api"},
+		"/api/models/org/resolver-7b":                {"api", "api"},
+		"/api/models/org/resolve":                    {"api", "api"},
+		"/api/models/resolve/m/tree/resolve":         {"api", "api"},
+		"/api/models/org/commit/tree/main":           {"api", "api"},
+		"/api/models/commit/m/branch/commit/x":       {"api", "api"},
+		"/api/models/org/m/commit/main":              {"api", "commit"},
+		"/api/models/org/m/commit/refs/pr/1":         {"api", "commit"},
+		"/api/models/org/commit/commit/main":         {"api", "commit"},
+		"/api/repos/create":                          {"api", "create"},
+		"/api/models/repos/create":                   {"api", "api"},
+		"/api/whoami-v2":                             {"api", "api"},
+		"/api/resolve-cache/models/org/m/abc/x.json": {"resolvers", "resolvers"},
+		"/org/m/resolve/main/api/models/x/commit/x":  {"resolvers", "resolvers"},
+		"/gpt2/resolve/main/config.json":             {"resolvers", "resolvers"},
+		"/org/resolve.git/info/lfs/objects/batch":    {"api", "api"},
+		"/org/m.git/info/lfs/objects/batch":          {"api", "api"},
+		"/resolve/m.git/info/lfs/objects/verify":     {"api", "api"},
+		"/":                                          {"api", "api"},
+	} {
+		for _, base := range []string{"https://hub.test", "https://hub.test/prefix", "https://huggingface.co"} {
+			own, err := parseEndpoint(base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, err := url.Parse(base + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := lanes{endpoint: own, caller: "me"}
+			if got := [2]string{l.of(u).bucket, l.quota(u).bucket}; got != want || l.of(u).host != u.Host {
+				t.Errorf("%s%s: %v, want %v", base, path, got, want)
+			}
+		}
+	}
+}

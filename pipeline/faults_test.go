@@ -105,6 +105,7 @@ var faultCases = map[string]faultCase{
 	"no-commit, always":     {times: always, want: hub.ErrNotHub, hint: "proxy"},
 	"size-changed":          {},
 	"size-changed, always":  {times: always, want: hub.ErrChanged},
+	"no-size":               {times: always}, // the list of files tells it
 	"redirect-loop":         {extra: 1},
 	"redirect-loop, always": {times: always, want: hub.ErrNotHub},
 	"redirect-host":         {want: hub.ErrNotHub, hint: "proxy"},
@@ -120,6 +121,7 @@ var faultCases = map[string]faultCase{
 
 	// the target
 	"link-origin":            {want: hub.ErrNotHub},
+	"tree-bad-hash":          {times: always, want: hub.ErrNotHub, hint: "proxy"},
 	"tree-duplicate":         {},
 	"tree-empty":             {},
 	"tree-bad-path":          {want: hub.ErrUnsafePath},
@@ -173,6 +175,7 @@ var faultCases = map[string]faultCase{
 
 // elsewhere are the faults that no conversion of this package can meet in a test's time, with the test that holds them.
 var elsewhere = map[string]string{
+	"mirror":    "it leads to the public hub; hub tests it with one of its own",
 	"put-stall": "the storage may take two minutes for its answer; hub tests it with a clock of its own",
 }
 

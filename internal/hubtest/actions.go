@@ -236,6 +236,13 @@ func redirectTo(origin func(s *Server) string) Action {
 	}
 }
 
+// redirectHome answers 308 to the same path and query on the public hub.
+func redirectHome(x *Exchange) {
+	drain(x.Request)
+	x.Header().Set("Location", "https://huggingface.co"+x.Request.URL.RequestURI())
+	x.WriteHeader(http.StatusPermanentRedirect)
+}
+
 // noRoute answers as a hub that does not have the route: with a page for people.
 func noRoute(x *Exchange) {
 	Status(http.StatusNotFound, Header{"Content-Type": "text/html"}, "<html><body>Not Found</body></html>")(x)

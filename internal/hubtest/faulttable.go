@@ -68,6 +68,7 @@ func trafficFaults() map[string]namedFault {
 		"hub-stall":       hub("no answer at all", stall(-1)),
 		"warning":         hub("the right answer with X-HF-Warning", setHeader(Header{"X-HF-Warning": "rate; you are close to your limit"})),
 		"bad-token":       hub("401: the token is not valid", Error(401, "", "Invalid credentials in Authorization header")),
+		"mirror":          hub("308 to the same address on the public hub, as from a mirror that only redirects", redirectHome),
 		"no-auth-check":   {"404 without an error code to the access check", HostHub, "", anyCheck, noRoute},
 		"no-card-check":   {"404 without an error code to the card check", HostHub, "", anyCard, noRoute},
 	}
@@ -107,6 +108,7 @@ func resolveFaults() map[string]namedFault {
 		"commit-changed":  res("X-Repo-Commit of another commit", setHeader(Header{"X-Repo-Commit": zeros})),
 		"no-commit":       res("no X-Repo-Commit, as from a proxy", setHeader(Header{"X-Repo-Commit": ""})),
 		"size-changed":    res("X-Linked-Size is 1", setHeader(Header{"X-Linked-Size": "1"})),
+		"no-size":         res("no size, neither X-Linked-Size nor Content-Length", setHeader(Header{"X-Linked-Size": "", "Content-Length": ""})),
 		"redirect-loop":   res("relative redirect to itself", redirectTo(func(*Server) string { return "" })),
 		"redirect-host":   res("redirect to the other host, unsigned", redirectTo(func(s *Server) string { return s.CDNURL })),
 		"redirect-port":   res("redirect to another port of the same host", redirectTo(sameHost)),
@@ -119,6 +121,7 @@ func resolveFaults() map[string]namedFault {
 		"repo-404":        {"repo not found", HostHub, "", anyModel, Error(404, codeRepoNotFound, "Repository not found")},
 		"revision-404":    {"revision not found", HostHub, "", anyModel, Error(404, codeRevisionNotFound, "Invalid rev id")},
 		"link-origin":     {"next page on another origin", HostHub, "GET", anyTree, foreignLink},
+		"tree-bad-hash":   {"a large file whose hash is none", HostHub, "GET", anyTree, EditJSON(badHash)},
 		"tree-duplicate":  {"the first entry twice", HostHub, "GET", anyTree, EditJSON(duplicateFirst)},
 		"tree-empty":      {"an empty page", HostHub, "GET", anyTree, EditJSON(func(any) any { return []any{} })},
 		"tree-bad-path":   {"an entry that climbs out of the folder", HostHub, "GET", anyTree, EditJSON(climbingPath)},
@@ -238,6 +241,17 @@ func dropLastPart(h map[string]any) {
 // foreignLink points the next page to the storage host.
 func foreignLink(x *Exchange) {
 	setHeader(Header{"Link": "<" + x.Server.CDNURL + x.Request.URL.EscapedPath() + `?cursor=x>; rel="next"`})(x)
+}
+
+// badHash gives large files a hash that leads elsewhere as a path.
+func badHash(v any) any {
+	list, _ := v.([]any)
+	for _, row := range list {
+		if row, ok := row.(map[string]any); ok && row["lfs"] != nil {
+			row["lfs"] = map[string]any{"oid": "../../../etc/passwd", "size": row["size"]}
+		}
+	}
+	return v
 }
 
 func duplicateFirst(v any) any {

@@ -1,0 +1,271 @@
+package hub_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+// elsewhere carries requests for an origin that is not here to a server that is. What the server says about itself and its
+// storage host is translated, unless plain is set: then its storage host keeps its address, http://localhost.
+type elsewhere struct {
+	origin string // "https://huggingface.co"
+	srv    *hubtest.Server
+	plain  bool
+
+	mu     sync.Mutex
+	tokens map[string]int // requests with a token by origin, of all origins that were asked
+}
+
+const storageOrigin = "https://storage.test"
+
+func (e *elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
+	origin := r.URL.Scheme + "://" + r.URL.Host
+	e.count(origin, r.Header.Get("Authorization") != "")
+	r = r.Clone(r.Context())
+	switch origin {
+	case e.origin:
+		r.URL, r.Host = moved(r.URL, e.srv.URL), ""
+	case storageOrigin:
+		r.URL, r.Host = moved(r.URL, e.srv.CDNURL), ""
+	}
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil || origin != e.origin || e.plain {
+		return resp, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	names := strings.NewReplacer(e.srv.URL, e.origin, e.srv.CDNURL, storageOrigin)
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+		body = []byte(names.Replace(string(body)))
+		resp.ContentLength = int64(len(body))
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	for _, key := range []string{"Location", "Link"} {
+		if value := resp.Header.Get(key); value != "" {
+			resp.Header.Set(key, names.Replace(value))
+		}
+	}
+	return resp, nil
+}
+
+// moved is a URL at another origin.
+func moved(u *url.URL, origin string) *url.URL {
+	there := *u
+	there.Scheme, there.Host, _ = strings.Cut(origin, "://")
+	return &there
+}
+
+func (e *elsewhere) count(origin string, token bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.tokens == nil {
+		e.tokens = map[string]int{}
+	}
+	if e.tokens[origin] += 0; token {
+		e.tokens[origin]++
+	}
+}
+
+// TestMirrorThatRedirectsIsNoLoop: HF_ENDPOINT names a mirror that sends every request on to the public hub, as
+// hf-mirror.com does. All that a source and a target need works there, with the token, which goes to the mirror and to the
+// public hub alone.
+func TestMirrorThatRedirectsIsNoLoop(t *testing.T) {
+	mirror := hubtest.Start(t)
+	mirror.Inject(hubtest.Fault{Name: "mirror", Times: hubtest.Always})
+	net := &elsewhere{origin: "https://huggingface.co"}
+	me := hubtest.WithUser("hf_test", hubtest.User{Name: "me", CanRead: []string{source}})
+	w := newWorldOn(t, hubtest.Start(t, me, hubtest.WithPageSize(1)), 30_000, func(o *hub.Options) {
+		o.Endpoint, o.HTTPTransport = mirror.URL, net
+	})
+	net.srv = w.srv
+	w.readAll(t)
+	if err := w.publishAll(t); err != nil {
+		t.Error(err)
+	}
+	if n := mirror.Count("", "*"); n == 0 || n > 30 {
+		t.Errorf("%d requests to the mirror", n)
+	}
+	for origin, n := range net.tokens {
+		if home := origin == mirror.URL || origin == "https://huggingface.co"; (n > 0) != home {
+			t.Errorf("%s was sent the token %d times", origin, n)
+		}
+	}
+}
+
+// readAll reads the source in every way there is.
+func (w *world) readAll(t *testing.T) {
+	t.Helper()
+	info, err := w.Info(t.Context(), source, "")
+	if err != nil || len(info.Files) < 3 || info.SHA != w.commit {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	tree, err := w.Tree(t.Context(), source, info.SHA)
+	if err != nil || len(tree) != len(info.Files) {
+		t.Errorf("%d entries, %v", len(tree), err)
+	}
+	small, _ := info.File("config.json")
+	if got, err := w.ReadFile(t.Context(), small, 100); err != nil || string(got) != `{"a": 1}` {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := w.stream(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// publishAll makes the target with a large file and a small one.
+func (w *world) publishAll(t *testing.T) error {
+	t.Helper()
+	if _, err := w.CreateRepo(t.Context(), target, nil); err != nil {
+		return err
+	}
+	if err := w.CheckAccess(t.Context(), target); err != nil {
+		return err
+	}
+	if _, err := w.ValidateCard(t.Context(), []byte("---\nlicense: mit\n---\n")); err != nil {
+		return err
+	}
+	op, err := w.Upload(t.Context(), target, "main", hub.Blob{Path: weight, Size: int64(len(w.data)), Reader: bytes.NewReader(w.data)})
+	if err != nil {
+		return err
+	}
+	ops := []hub.Op{op, hub.FileOp("config.json", []byte("{}"))}
+	_, err = w.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "x", Ops: ops})
+	if got, readErr := w.srv.ReadFile(target, "main", weight); err == nil && (readErr != nil || !bytes.Equal(got, w.data)) {
+		t.Errorf("%d bytes arrived, %v", len(got), readErr)
+	}
+	return err
+}
+
+// TestForeignAnswerIsNeverBelieved: no other origin speaks for the hub, however good its answers are. The stranger here is
+// a hub that knows the same repos; it must not even be asked.
+func TestForeignAnswerIsNeverBelieved(t *testing.T) {
+	w, stranger := newWorld(t, 30_000), newWorld(t, 30_000)
+	stranger.srv.AddRepo(target, map[string][]byte{"x": []byte("x")})
+	for _, path := range []string{"/api/*", "*.git/info/lfs/*"} {
+		w.srv.Inject(hubtest.Fault{Name: "to a stranger", Host: hubtest.HostHub, Path: path, Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
+			_, _ = io.Copy(io.Discard, x.Request.Body)
+			x.Header().Set("Location", stranger.srv.URL+x.Request.URL.RequestURI())
+			x.WriteHeader(http.StatusTemporaryRedirect)
+		}})
+	}
+	ctx, private := t.Context(), true
+	for name, ask := range map[string]func() error{
+		"Info":         func() error { _, err := w.Info(ctx, source, ""); return err },
+		"Tree":         func() error { _, err := w.Tree(ctx, source, "main"); return err },
+		"Head":         func() error { _, err := w.Head(ctx, source, "main"); return err },
+		"Refs":         func() error { _, err := w.Refs(ctx, source); return err },
+		"WhoAmI":       func() error { _, err := w.WhoAmI(ctx); return err },
+		"CheckAccess":  func() error { return w.CheckAccess(ctx, target) },
+		"ValidateCard": func() error { _, err := w.ValidateCard(ctx, nil); return err },
+		"CreateRepo":   func() error { _, err := w.CreateRepo(ctx, "me/new", &private); return err },
+		"CreateBranch": func() error { return w.CreateBranch(ctx, target, "x", "") },
+		"DeleteBranch": func() error { return w.DeleteBranch(ctx, target, "x") },
+		"Upload": func() error {
+			_, err := w.Upload(ctx, target, "main", hub.Blob{Path: "x", Size: 1, Reader: strings.NewReader("x")})
+			return err
+		},
+		"Commit": func() error {
+			_, err := w.Commit(ctx, target, "main", hub.CommitRequest{Summary: "x", Ops: []hub.Op{hub.FileOp("x", nil)}})
+			return err
+		},
+		"FindPullRequest": func() error { _, err := w.FindPullRequest(ctx, target, "", "x"); return err },
+		"DuplicateFiles": func() error {
+			_, err := w.DuplicateFiles(ctx, source, target, []hub.Duplicate{{Path: "x", SHA256: hexSHA(nil), XetHash: hexSHA(nil)}})
+			return err
+		},
+	} {
+		err := ask()
+		noSecret(t, err)
+		if !errors.Is(err, hub.ErrNotHub) || hub.Hint(err) == "" {
+			t.Errorf("%s: %v; hint %q", name, err, hub.Hint(err))
+		}
+	}
+	if n := stranger.srv.Count("", "*"); n > 0 || w.clock.Waited() > 0 {
+		t.Errorf("the stranger was asked %d times, waited %v", n, w.clock.Waited())
+	}
+}
+
+// TestSecureHubNeverLeadsToPlainHTTP: whatever link a hub gives under https, no byte goes to plain http, neither up nor down.
+func TestSecureHubNeverLeadsToPlainHTTP(t *testing.T) {
+	for name, n := range map[string]int{"one PUT": 10_000, "parts": 30_000} {
+		t.Run(name, func(t *testing.T) {
+			net := &elsewhere{origin: "https://hub.test", plain: true}
+			w := newWorld(t, n, func(o *hub.Options) { o.Endpoint, o.HTTPTransport = net.origin, net })
+			net.srv = w.srv
+			for what, err := range map[string]error{"upload": w.publishAll(t), "download": w.stream(t)} {
+				noSecret(t, err)
+				if !errors.Is(err, hub.ErrNotHub) || !strings.Contains(err.Error(), "plain http at localhost") || hub.Hint(err) == "" {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if n := w.srv.Count("PUT", "*") + w.nGets(); n != 0 || w.clock.Waited() > 0 {
+				t.Errorf("%d requests went there, waited %v", n, w.clock.Waited())
+			}
+		})
+	}
+}
+
+// TestMissingRouteNeverEndsAPublication: what only brings bad news forward may be missing from a hub. What the hub says of
+// the repo itself still counts.
+func TestMissingRouteNeverEndsAPublication(t *testing.T) {
+	w := newWorld(t, 100)
+	w.srv.Inject(hubtest.Fault{Name: "no-auth-check", Times: hubtest.Always}, hubtest.Fault{Name: "no-card-check", Times: hubtest.Always})
+	if err := w.publishAll(t); err != nil {
+		t.Error(err)
+	}
+	for _, status := range []int{404, 405, 501} {
+		w.srv.ClearFaults()
+		w.srv.Inject(hubtest.Fault{Name: "bare", Path: "/api/*", Times: hubtest.Always, Action: hubtest.Status(status, nil, "")})
+		_, err := w.ValidateCard(t.Context(), []byte("x"))
+		if err := errors.Join(err, w.CheckAccess(t.Context(), target)); err != nil {
+			t.Errorf("%d: %v", status, err)
+		}
+		if _, err := w.Info(t.Context(), target, ""); err == nil {
+			t.Errorf("%d: a route that is needed is passed over", status)
+		}
+	}
+	w.srv.ClearFaults()
+	if err := w.CheckAccess(t.Context(), "org/none"); !errors.Is(err, hub.ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+// TestMissingSizeNeverEndsADownload: the list of files has told the size with the hash. Without it nothing is guessed.
+func TestMissingSizeNeverEndsADownload(t *testing.T) {
+	w := newWorld(t, 10_000)
+	w.srv.Inject(hubtest.Fault{Name: "no-size", Method: "HEAD", Times: hubtest.Always})
+	w.readAll(t)
+	if w.srv.FaultsActed("no-size") < 2 {
+		t.Errorf("%d answers were without size", w.srv.FaultsActed("no-size"))
+	}
+	_, err := w.ReadFile(t.Context(), hub.FileRef{Repo: source, Commit: w.commit, Path: "README.md"}, 100)
+	if !errors.Is(err, hub.ErrNotHub) {
+		t.Errorf("a size was made up: %v", err)
+	}
+	wrong := w.ref()
+	wrong.SHA256, wrong.Path = hexSHA(nil), "README.md"
+	if _, err := w.ReadFile(t.Context(), wrong, 100_000); !errors.Is(err, hub.ErrChanged) {
+		t.Errorf("the size of another hash was believed: %v", err)
+	}
+}
+
+// TestTreeNeverGivesAHashThatIsNone: hashes become names of files.
+func TestTreeNeverGivesAHashThatIsNone(t *testing.T) {
+	w := newWorld(t, 30_000)
+	w.srv.Inject(hubtest.Fault{Name: "tree-bad-hash"})
+	if tree, err := w.Tree(t.Context(), source, "main"); !errors.Is(err, hub.ErrNotHub) || hub.Hint(err) == "" {
+		t.Errorf("%v, %v", tree, err)
+	}
+}
