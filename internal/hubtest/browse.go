@@ -186,7 +186,7 @@ func resolve(c *call) (any, error) {
 	case err != nil:
 		return nil, err
 	case e.isLFS():
-		return c.toCDN(e), nil
+		return c.toCDN(head, e), nil
 	case strings.HasPrefix(c.r.URL.Path, "/api/"):
 		c.w.Header().Set("Cache-Control", "public, max-age=31536000")
 	case strings.HasSuffix(c.r.URL.Path, ".json"):
@@ -241,12 +241,17 @@ func (f File) send() http.Handler {
 }
 
 // toCDN redirects to the bytes of a large file.
-func (c *call) toCDN(e File) http.Handler {
+func (c *call) toCDN(head *Commit, e File) http.Handler {
 	h := c.w.Header()
 	h.Set("X-Linked-Etag", `"`+e.SHA256+`"`)
 	h.Set("X-Linked-Size", fmt.Sprint(e.Size))
 	h.Set("ETag", `"`+e.BlobID+`"`)
 	h.Set("Accept-Ranges", "bytes")
+	if c.cfg.xetHashes {
+		hash, auth := xetHash(e.SHA256), "/api/models/"+c.repo.name+"/xet-read-token/"+head.OID
+		h.Set("X-Xet-Hash", hash)
+		h.Set("Link", "<"+c.URL+auth+`>; rel="xet-auth", <`+c.CDNURL+"/v1/reconstructions/"+hash+`>; rel="xet-reconstruction-info"`)
+	}
 	return redirect(http.StatusFound, "Found. Redirecting to ", c.cdn.signDownload(e.SHA256, c.r.PathValue("path")))
 }
 

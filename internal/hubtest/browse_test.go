@@ -203,3 +203,24 @@ func TestRanges(t *testing.T) {
 		}
 	}
 }
+
+// TestXetHeaders: downloads of large files carry what a Xet client goes by, if the hub shows Xet hashes at all.
+func TestXetHeaders(t *testing.T) {
+	for _, shown := range []bool{true, false} {
+		var opts []Option
+		if shown {
+			opts = append(opts, WithXetHashes())
+		}
+		s := Start(t, opts...)
+		commit := s.AddRepo("me/m", map[string][]byte{"a.safetensors": []byte("weights"), "config.json": []byte("{}")})
+		resp, _ := do(t, "HEAD", s.URL+"/me/m/resolve/main/a.safetensors", "t", "")
+		hash, link := resp.Header.Get("X-Xet-Hash"), resp.Header.Get("Link")
+		auth := "<" + s.URL + "/api/models/me/m/xet-read-token/" + commit + `>; rel="xet-auth"`
+		if sha256Hex.MatchString(hash) != shown || strings.Contains(link, auth) != shown || hash == resp.Header.Get("X-Linked-Etag") && shown {
+			t.Errorf("shown %v: hash %q, links %q", shown, hash, link)
+		}
+		if resp, _ := do(t, "HEAD", s.URL+"/me/m/resolve/main/config.json", "t", ""); resp.Header.Get("X-Xet-Hash") != "" {
+			t.Error("a small file has a Xet hash")
+		}
+	}
+}

@@ -86,7 +86,7 @@ func WithLinkSpeed(down, up int64) Option {
 }
 
 // WithXetHashes makes tree entries of large files carry xetHash, which the copy route then insists on (without this option
-// it takes any hash). Nothing else of Xet is there.
+// it takes any hash), and their downloads X-Xet-Hash and the links beside it. Nothing else of Xet is there.
 func WithXetHashes() Option { return func(c *config) { c.xetHashes = true } }
 
 // WithDropUploads hashes uploaded large files and forgets their bytes: size and sha256 stay, downloading them answers 410.

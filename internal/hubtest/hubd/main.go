@@ -58,7 +58,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		o.models = append(o.models, name)
 		return nil
 	})
-	fs.BoolVar(&o.xet, "xet-hashes", false, "show xetHash in trees, as the copy route needs it")
+	fs.BoolVar(&o.xet, "xet-hashes", false, "show xetHash in trees, as the copy route needs it, and X-Xet-Hash on downloads")
 	fs.BoolVar(&o.log, "log", false, "print each request to stderr when the program ends")
 	fs.Func("fault", "`NAME[:N|:P|:always]`: spoil the first N matching answers, or each with chance P; repeatable", func(spec string) error {
 		f, err := hubtest.ParseFault(spec)
