@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -102,14 +101,16 @@ func TestQuiet(t *testing.T) {
 	dir := t.TempDir()
 	src, out := filepath.Join(dir, "m"), filepath.Join(dir, "out")
 	llama(t, src, "BF16", 0, "")
-	for want, args := range map[string][]string{
-		out + "\n":                        {src, "-o", out, "-q"},
-		filepath.Join(dir, "back") + "\n": {"decode", out, "-o", filepath.Join(dir, "back"), "-q"},
-		versionText() + "\n":              {"version", "-q"},
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{out, []string{src, "-o", out, "-q"}},
+		{filepath.Join(dir, "back"), []string{"decode", out, "-o", filepath.Join(dir, "back"), "-q"}},
+		{versionText(), []string{"version", "-q"}},
 	} {
-		_ = os.RemoveAll(filepath.Join(dir, "back"))
-		if code, stdout, stderr := program(t, args...); code != exitOK || stdout != want || stderr != "" {
-			t.Errorf("%v: exit %d, stdout %q, stderr %q", args, code, stdout, stderr)
+		if code, stdout, stderr := program(t, c.args...); code != exitOK || stdout != c.want+"\n" || stderr != "" {
+			t.Errorf("%v: exit %d, stdout %q, stderr %q", c.args, code, stdout, stderr)
 		}
 	}
 }
