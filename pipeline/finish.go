@@ -32,6 +32,11 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, f := range files {
+		if f.Path == metadata.ManifestName {
+			report.ManifestSHA256 = f.SHA256
+		}
+	}
 	res := &target.Result{
 		Files: files, Outputs: c.ledger.Outputs(), KeepForeign: c.Force,
 		Summary: fmt.Sprintf("Add %s as DF11", c.Model.ID),
@@ -47,7 +52,7 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 		report.Folder = c.OutDir
 	}
 	if c.repo != nil {
-		report.Repo, report.URL = c.repo.Repo, c.repo.URL()
+		report.Repo, report.URL, report.TargetCommit = c.repo.Repo, c.repo.URL(), c.repo.LastCommit()
 	}
 	return report, nil
 }

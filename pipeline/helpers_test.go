@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -129,7 +130,24 @@ func (w *world) mustConvert(t *testing.T, change ...func(*pipeline.Options)) *pi
 	if _, err := os.Stat(work); !os.IsNotExist(err) {
 		t.Errorf("the work folder is still there: %v", err)
 	}
+	w.namesItsCommit(t, r)
 	return r
+}
+
+// namesItsCommit fails the test if a finished result is not at the commit that the report names, with the manifest that it
+// names.
+func (w *world) namesItsCommit(t *testing.T, r *pipeline.Report) {
+	t.Helper()
+	if r.Repo == "" || r.Part != "" {
+		return
+	}
+	b, err := w.ReadFile(r.Repo, r.TargetCommit, metadata.ManifestName)
+	if err != nil {
+		t.Fatalf("commit %q of %s: %v", r.TargetCommit, r.Repo, err)
+	}
+	if sum := fmt.Sprintf("%x", sha256.Sum256(b)); sum != r.ManifestSHA256 {
+		t.Errorf("the manifest has sha256 %s, the report says %q", sum, r.ManifestSHA256)
+	}
 }
 
 // target is what the target's main holds.

@@ -15,7 +15,10 @@ type Report struct {
 	Folder string `json:"folder,omitempty"`
 	Repo   string `json:"repo,omitempty"`
 	URL    string `json:"url,omitempty"`
-	Part   string `json:"part,omitempty"` // set where only a part was made and the repo is not finished
+	// TargetCommit is the commit of Repo that holds the finished result, ManifestSHA256 names all of its bytes.
+	TargetCommit   string `json:"target_commit,omitempty"`
+	ManifestSHA256 string `json:"manifest_sha256,omitempty"`
+	Part           string `json:"part,omitempty"` // set where only a part was made and the repo is not finished
 	Counts
 	Differences []string `json:"differences,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`

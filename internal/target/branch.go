@@ -21,6 +21,7 @@ type branches struct {
 	main   string // branch that the result goes to
 	work   string // branch that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
 	parent string // head of work as far as this run knows
+	last   string // the newest commit of main that this run has made, or has found to hold what it wanted to commit
 	moved  bool   // this run has made a commit on main
 	seen   map[string]seen
 	pull   pullRequest
@@ -161,7 +162,10 @@ func (b *branches) committed(c change, done hub.Commit) {
 	if c.branch == b.work {
 		b.parent = done.OID
 	}
-	b.moved = b.moved || c.branch == b.main && done.OID != c.parent
+	if c.branch == b.main {
+		b.last = done.OID
+		b.moved = b.moved || done.OID != c.parent
+	}
 	last := b.seen[c.branch]
 	if !done.Found {
 		last.head = done.OID

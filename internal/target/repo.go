@@ -252,6 +252,13 @@ func (r *Repo) Ref(o ledger.Output) hub.FileRef {
 // RemoveBranches removes the branches that main has gone past, once it is finished.
 func (r *Repo) RemoveBranches(ctx context.Context) error { return r.at.removeOwn(ctx, r.owner.Digest) }
 
+// LastCommit is the commit of the branch or pull request that holds the finished result, "" before Finish.
+func (r *Repo) LastCommit() string {
+	r.at.mu.Lock()
+	defer r.at.mu.Unlock()
+	return r.at.last
+}
+
 // URL is where a person finds the result.
 func (r *Repo) URL() string {
 	r.at.mu.Lock()
