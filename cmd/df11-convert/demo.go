@@ -14,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/verify"
 )
 
 // The demo's repos, and the token of its only user.
@@ -24,7 +25,7 @@ const (
 )
 
 func demoCommand(u *ui) *cobra.Command {
-	var out string
+	var out, gpu string
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the whole job, with no network and no account",
@@ -32,9 +33,10 @@ func demoCommand(u *ui) *cobra.Command {
 process, converts it over HTTP, proves it, publishes it back, and then proves the published repo against the original
 as a stranger would: from the two repos alone.`,
 		Args: exactArgs(0, ""),
-		RunE: func(c *cobra.Command, _ []string) error { return runDemo(c.Context(), u, out) },
+		RunE: func(c *cobra.Command, _ []string) error { return runDemo(c.Context(), u, out, gpuFlags{mode: gpu}) },
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "folder for the result (default a new temporary one)")
+	c.Flags().StringVar(&gpu, "gpu", string(verify.GPUOff), "decode on the GPU too: auto (if there is one), require, or off")
 	return c
 }
 
@@ -45,7 +47,7 @@ type demoReport struct {
 	Seconds float64       `json:"seconds"`
 }
 
-func runDemo(ctx context.Context, u *ui, out string) (err error) {
+func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 	start := time.Now()
 	if out == "" {
 		if out, err = os.MkdirTemp("", "df11-demo-"); err != nil {
@@ -60,7 +62,7 @@ func runDemo(ctx context.Context, u *ui, out string) (err error) {
 	server.AddModel(demoSource, model)
 	u.say("1. a Llama-shaped model, %s, on a hub inside this process: %s/%s", human.Bytes(model.Size()), server.URL, demoSource)
 	account := hubFlags{instead: &hub.Options{Endpoint: server.URL, Token: demoToken, TokenSource: "the demo"}}
-	r, err := demoJob(ctx, u, account, out)
+	r, err := demoJob(ctx, u, account, out, gpu)
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
@@ -73,14 +75,14 @@ func runDemo(ctx context.Context, u *ui, out string) (err error) {
 }
 
 // demoJob runs the main verb against the hub. Then it reads both repos again, as a stranger to the conversion would.
-func demoJob(ctx context.Context, u *ui, account hubFlags, out string) (*demoReport, error) {
+func demoJob(ctx context.Context, u *ui, account hubFlags, out string, gpu gpuFlags) (*demoReport, error) {
 	r, source := &demoReport{}, sourceFlags{hubFlags: account}
 	u.say("2. df11-convert %s --push: fetch, encode, verify, upload", demoSource)
 	convert := convertFlags{
 		sourceFlags: source,
 		target:      targetFlags{push: true, repoID: demoTarget, out: filepath.Join(out, "tiny-llama-DF11")},
 		limits:      limitFlags{uploads: 2},
-		gpu:         gpuFlags{mode: "off"},
+		gpu:         gpu,
 	}
 	made, err := convertOne(ctx, u, &convert, demoSource)
 	if err != nil {
@@ -92,7 +94,7 @@ func demoJob(ctx context.Context, u *ui, account hubFlags, out string) (*demoRep
 	defer func() { _ = os.Remove(workDir) }() // it is empty
 	prove := verifyFlags{
 		readerFlags: readerFlags{sourceFlags: source, against: demoSource},
-		level:       string(proof.LevelFull), workDir: workDir, gpu: gpuFlags{mode: "off"},
+		level:       string(proof.LevelFull), workDir: workDir, gpu: gpu,
 	}
 	r.Proof, err = verifyOne(ctx, u, &prove, demoTarget)
 	return r, err
