@@ -51,7 +51,7 @@ var arrows = map[string][]string{
 	"internal/describe":     {"encoder", "verify", "internal/model", "internal/estimate", "internal/inspect", "internal/metadata", "internal/plan", "internal/safetensors", "internal/streams"},
 	"internal/proof":        {"verify", "internal/model", "internal/fetch", "internal/ledger", "internal/spool", "internal/spans", "internal/plan", "internal/metadata", "internal/exactf32", "internal/safetensors", "internal/progress", "internal/streams"},
 	"internal/target":       {"hub", "internal/model", "internal/ledger", "internal/metadata", "internal/plan", "internal/spans", "internal/atomicfile", "internal/filelock", "internal/smallfile", "internal/streams"},
-	"pipeline":              {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/inspect", "internal/safetensors", "internal/atomicfile", "internal/gather", "internal/pagecache", "internal/smallfile", "internal/spans", "internal/streams", "internal/progress", "internal/exactf32", "internal/spool", "internal/ledger", "internal/model", "internal/fetch", "internal/estimate", "internal/describe", "internal/proof", "internal/target"},
+	"pipeline":              {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/pyjson", "internal/inspect", "internal/safetensors", "internal/atomicfile", "internal/gather", "internal/pagecache", "internal/smallfile", "internal/spans", "internal/streams", "internal/progress", "internal/exactf32", "internal/spool", "internal/ledger", "internal/model", "internal/fetch", "internal/estimate", "internal/describe", "internal/proof", "internal/target"},
 	"cmd/df11-convert":      {"*"},
 	"cmd/df11-convert/...":  {"*"},
 	".":                     {},

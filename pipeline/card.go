@@ -4,15 +4,17 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"regexp"
 
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
 // card writes the model card.
 func (r *result) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 	in := metadata.CardInput{
-		Name: r.cardTitle(), Plan: r.Plan, Component: r.component(),
+		Name: r.cardTitle(), Plan: r.Plan, Component: r.component(), Pipeline: r.pipeline(),
 		CardSource: metadata.CardSource{
 			BaseModel: r.baseModel(), Commit: r.Model.Commit, Source: r.Model.Card,
 			PipelineTag: r.Model.PipelineTag, LibraryName: r.Model.LibraryName,
@@ -49,6 +51,21 @@ func (r *result) component() string {
 		return dir
 	}
 	return ""
+}
+
+// pipelineClass matches the name of a class of diffusers' own.
+var pipelineClass = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+
+// pipeline is the class of the pipeline that the source is, as its model_index.json states it; "" if it states none.
+func (r *result) pipeline() string {
+	var index struct {
+		Class any `json:"_class_name"` // a list for a class that comes with the model
+	}
+	if pyjson.Unmarshal(r.Model.Listing.ModelIndex, &index) != nil {
+		return ""
+	}
+	name, _ := index.Class.(string)
+	return pipelineClass.FindString(name)
 }
 
 // draft makes card and config.json before any work, as far as they do not depend on it: a source that they can't be made of

@@ -16,7 +16,8 @@ func modelsCommand(u *ui) *cobra.Command {
 		Use:   "models [WORD...]",
 		Short: "List the models whose units are known",
 		Long: `models prints the catalogue: every model class whose units are known, how it is recognised, and where its pattern
-dict comes from: a published release, the ComfyUI node, or the class's source code. With words, only entries that hold
+dict comes from: a published release, the ComfyUI node, or the class's source code. "loads" says whether models of the
+class were loaded in the reader of the layout: yes, no, or untested. With words, only entries that hold
 all of them. Models that are not listed can often be converted as well: plan derives their units from the tensor names.`,
 		Example: `  df11-convert models
   df11-convert models qwen diffusers
@@ -48,7 +49,7 @@ func filterModels(models []plan.Model, words []string) []plan.Model {
 
 func printModels(w io.Writer, models []plan.Model) {
 	t := newTable(w)
-	fmt.Fprintln(t, "id\tlayout\tmatch\tprovenance")
+	fmt.Fprintln(t, "id\tlayout\tloads\tmatch\tprovenance")
 	for _, m := range models {
 		fmt.Fprintln(t, strings.Join(modelLine(m), "\t"))
 	}
@@ -61,7 +62,7 @@ func modelLine(m plan.Model) []string {
 	if m.Refused != "" {
 		provenance = "not convertible: " + m.Refused
 	}
-	return []string{m.ID, string(m.Layout), matchText(m), provenance}
+	return []string{m.ID, string(m.Layout), string(m.Loads), matchText(m), provenance}
 }
 
 // matchText says how a source is recognized as the entry's model.

@@ -258,7 +258,7 @@ func (f *forecast) printRemarks(w io.Writer) {
 	fmt.Fprintln(w, "\nreaders:")
 	t := newTable(w)
 	for _, r := range p.Readers {
-		printf(t, "  %s\t%s\t%s\t%s\n", r.Name, r.Version, either(r.OK, "loads it", "does not"), r.Why)
+		printf(t, "  %s\t%s\t%s\t%s\n", r.Name, r.Version, r.Loads, r.Why)
 	}
 	t.Flush()
 }

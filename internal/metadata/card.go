@@ -20,6 +20,7 @@ type CardInput struct {
 	CardSource
 	Plan      *plan.Plan
 	Component string // folder of the converted part of a diffusers pipeline; "" at the root
+	Pipeline  string // class of that pipeline; "" if unknown
 	Image     string // picture of sizes and exponents beside the card; "" if there is none
 
 	CardSizes

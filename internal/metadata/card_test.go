@@ -62,7 +62,7 @@ func llamaCard(t testing.TB) metadata.CardInput {
 			Origin: plan.Origin{Provenance: "published:DFloat11/Llama-3.1-8B-Instruct-DF11"},
 			Copied: []plan.File{{Path: "LICENSE"}, {Path: "vocab.json"}, {Path: "USE_POLICY.md"}},
 			Notes: plan.Notes{
-				Readers:     []plan.Reader{{Name: "dfloat11", Version: "0.5.0", OK: true}, {Name: "mlx-dfloat", Why: "regex has `+?` | more"}},
+				Readers:     []plan.Reader{{Name: "dfloat11", Version: "0.5.0", Loads: plan.Loads}, {Name: "mlx-dfloat", Loads: plan.Refuses, Why: "regex has `+?` | more"}},
 				Differences: []string{"tensor model.rotary_emb.inv_freq is kept; the model class drops it"},
 			},
 		},
@@ -104,7 +104,7 @@ func localCard(t *testing.T) metadata.CardInput {
 func diffusersCard(t *testing.T) metadata.CardInput {
 	t.Helper()
 	return metadata.CardInput{
-		Name: "FLUX.1-dev-DF11", Repo: "me/FLUX.1-dev-DF11", Component: "transformer",
+		Name: "FLUX.1-dev-DF11", Repo: "me/FLUX.1-dev-DF11", Component: "transformer", Pipeline: "FluxPipeline",
 		CardSource: metadata.CardSource{
 			BaseModel: "black-forest-labs/FLUX.1-dev", Source: frontMatter(t, "license: other"), PipelineTag: "text-to-image",
 		},
@@ -120,8 +120,11 @@ func diffusersCard(t *testing.T) metadata.CardInput {
 func TestCardGolden(t *testing.T) {
 	comfy := diffusersCard(t)
 	comfy.Component, comfy.Plan.Layout, comfy.Plan.OutputFiles = "", plan.ComfyUI, []plan.OutputFile{{Path: "flux1-dev-DF11.safetensors"}}
+	part := diffusersCard(t) // a transformer without its pipeline
+	part.Component, part.Pipeline = "", ""
 	for name, in := range map[string]metadata.CardInput{
 		"card_llama.md": llamaCard(t), "card_local.md": localCard(t), "card_diffusers.md": diffusersCard(t), "card_comfyui.md": comfy,
+		"card_part.md": part,
 	} {
 		got, err := metadata.Card(in)
 		if err != nil {
@@ -244,6 +247,25 @@ func FuzzParseFrontMatter(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestCardSaysUntested: a card of which no reader is known to load the model says so before anything else, and no other does.
+func TestCardSaysUntested(t *testing.T) {
+	for verdict, warns := range map[plan.Verdict]bool{plan.Loads: false, plan.Refuses: true, plan.Untested: true} {
+		in := llamaCard(t)
+		in.Plan.Readers = []plan.Reader{{Name: "dfloat11", Loads: verdict}, {Name: "other", Loads: plan.Refuses}}
+		got, err := metadata.Card(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		warning, table := bytes.Index(got, []byte("**Untested.**")), bytes.Index(got, []byte("| Weights |"))
+		if (warning >= 0) != warns || warning > table {
+			t.Errorf("%s: the warning is at byte %d, the table of sizes at %d", verdict, warning, table)
+		}
+		if want := "| dfloat11 | " + string(verdict) + " |"; !bytes.Contains(got, []byte(want)) {
+			t.Errorf("%s: the card has no line %s", verdict, want)
+		}
+	}
 }
 
 // TestInstallFitsReaders: for every entry of the catalogue, the card's pip line is one that pip takes, and it asks for the

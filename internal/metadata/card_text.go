@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -152,11 +153,20 @@ func (in CardInput) Usage() string {
 // className matches the start of a loader's class.
 var className = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
 
+// Untested reports whether no reader is known to load the model.
+func (in CardInput) Untested() bool {
+	loads := func(r plan.Reader) bool { return r.Loads == plan.Loads }
+	return len(in.Plan.Readers) > 0 && !slices.ContainsFunc(in.Plan.Readers, loads)
+}
+
+// Base names the pipeline whose part was converted alone.
+func (in CardInput) Base() string { return cmp.Or(in.BaseModel, "BASE MODEL") }
+
 // Class is the Python class to build; "" if the catalogue does not know it.
 func (in CardInput) Class() string { return className.FindString(in.Plan.Loader.Class) }
 
-// Install is the tested pip line. dfloat11 0.5.0 imports pkg_resources, which setuptools 82 dropped, and for models
-// that it builds itself a name that transformers 5 dropped.
+// Install is the pip line. dfloat11 0.5.0 imports pkg_resources, which setuptools 82 dropped, and for models that it
+// builds itself a name that transformers 5 dropped. PyTorch 2.11 is for CUDA 13, dfloat11[cuda12] brings CuPy for CUDA 12.
 func (in CardInput) Install() string {
 	limits := in.Plan.Loader.Transformers
 	switch {
@@ -165,9 +175,9 @@ func (in CardInput) Install() string {
 	case in.Usage() == "auto" && !strings.Contains(limits, "<"):
 		limits += ",<5"
 	}
-	line := `pip install "setuptools<81" "transformers` + limits + `" "dfloat11[cuda12]"`
+	line := `pip install "torch<2.11" "setuptools<81" "transformers` + limits + `" "dfloat11[cuda12]"`
 	if in.Usage() == "diffusers" {
-		line += " diffusers"
+		line += " diffusers ftfy" // Wan and others clean prompts with ftfy, which diffusers does not install
 	}
 	return line
 }

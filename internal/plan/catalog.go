@@ -52,6 +52,7 @@ type Record struct {
 	DF11Repos     []string `json:"df11_repos,omitempty"`
 	ExampleRepos  []string `json:"example_repos,omitempty"`
 	Verification  string   `json:"verification,omitempty"`
+	Loaded        string   `json:"loaded,omitempty"`    // libraries with which .ci/deep/70-readers.sh loads a tiny model of the entry
 	Unchecked     bool     `json:"unchecked,omitempty"` // nobody compared the names or their order with the class
 	Notes         string   `json:"notes,omitempty"`
 }
@@ -225,6 +226,15 @@ func (e *Entry) keeps(module string) bool {
 	})
 }
 
+// loads says whether models of the entry were loaded in the reader of its layout: published ones, or tiny ones in the
+// official loader.
+func (e *Entry) loads() Verdict {
+	if e.Refuse != nil {
+		return Refuses
+	}
+	return verdict(e.Loaded != "" || len(e.DF11Repos) > 0)
+}
+
 // Model is one entry of the catalogue as the verb models lists it.
 type Model struct {
 	ID         string   `json:"id"`
@@ -234,6 +244,7 @@ type Model struct {
 	LikeOnly   bool     `json:"like_only"`
 	Refused    string   `json:"refused,omitempty"`
 	Loader     Loader   `json:"loader"`
+	Loads      Verdict  `json:"loads"` // in the reader of the layout: dfloat11, or the ComfyUI node
 	DF11Repos  []string `json:"df11_repos"`
 	Examples   []string `json:"example_repos"`
 	Notes      string   `json:"notes,omitempty"`
@@ -248,7 +259,7 @@ func Models() ([]Model, error) {
 	out := make([]Model, len(c.Entries))
 	for i, e := range c.Entries {
 		out[i] = Model{
-			ID: e.ID, Layout: e.Layout, Match: e.Match, Provenance: e.Provenance, LikeOnly: e.LikeOnly, Loader: e.Loader,
+			ID: e.ID, Layout: e.Layout, Match: e.Match, Provenance: e.Provenance, LikeOnly: e.LikeOnly, Loader: e.Loader, Loads: e.loads(),
 			DF11Repos: append([]string{}, e.DF11Repos...), Examples: append([]string{}, e.ExampleRepos...), Notes: e.Notes,
 		}
 		if e.Refuse != nil {

@@ -105,8 +105,8 @@ func writePlan(b *bytes.Buffer, p *Plan) {
 	}
 	fmt.Fprintf(b, "copied %s\n", filePaths(slices.Concat(p.Copied, p.Components)))
 	for _, r := range p.Readers {
-		if r.OK {
-			fmt.Fprintf(b, "loads in %s: %s\n", r.Name, r.Why)
+		if r.Loads != Refuses {
+			fmt.Fprintf(b, "%s in %s: %s\n", r.Loads, r.Name, r.Why)
 		}
 	}
 	b.WriteByte('\n')

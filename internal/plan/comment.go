@@ -30,6 +30,9 @@ func (c commenter) comment() error {
 	if c.entry != nil && !c.entry.LikeOnly {
 		c.plan.class.comfy = c.entry.Match.ComfyUIClass
 	}
+	if c.entry != nil && c.opt.PatternDict == nil && !c.plan.Unlike {
+		c.plan.class.published, c.plan.class.loaded = len(c.entry.DF11Repos) > 0, c.entry.loads() == Loads
+	}
 	c.plan.Readers = c.plan.Lint()
 	return nil
 }

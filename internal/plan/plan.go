@@ -77,6 +77,9 @@ func (n *Notes) differ(format string, args ...any) {
 type className struct {
 	foreign string // class that the source states although its names are not that class's; "" if all fits
 	comfy   string // name of the class in the ComfyUI node; "" if the node does not know it
+
+	published bool // its entry reproduces repos that others have published
+	loaded    bool // the official loader has loaded models of its entry
 }
 
 // Unit is one module that is compressed as a whole (docs/format.md §1).

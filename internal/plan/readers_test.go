@@ -36,8 +36,8 @@ func TestForeignNames(t *testing.T) {
 				t.Fatalf("%s: %v", c.name, err)
 			}
 			for _, r := range p.Readers {
-				if r.OK && c.class != "" || r.Name == "dfloat11" && !strings.Contains(r.Why, c.class) {
-					t.Errorf("%s, dict %v: %s loads it %v: %s", c.name, dict != nil, r.Name, r.OK, r.Why)
+				if r.Loads != Refuses && c.class != "" || r.Name == "dfloat11" && !strings.Contains(r.Why, c.class) {
+					t.Errorf("%s, dict %v: %s loads it %v: %s", c.name, dict != nil, r.Name, r.Loads, r.Why)
 				}
 			}
 		}
@@ -55,8 +55,11 @@ func TestCaveats(t *testing.T) {
 		}
 		n := 0
 		for _, r := range p.Readers {
-			if !r.OK {
+			if r.Loads == Refuses {
 				continue
+			}
+			if r.Loads != Untested {
+				t.Errorf("given %v: %s: %q", dict != nil, r.Name, r.Loads)
 			}
 			n++
 			if !strings.Contains(r.Why, "not checked against the class") {
