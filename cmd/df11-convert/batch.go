@@ -1,33 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/smallfile"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
-
-// batchModel is one entry of a list. The command line completes it.
-type batchModel struct {
-	Source    string `yaml:"source"`
-	RepoID    string `yaml:"repo-id"`
-	Output    string `yaml:"output"`
-	BaseModel string `yaml:"base-model"`
-	Layout    string `yaml:"layout"`
-	Dict      string `yaml:"pattern-dict"`
-	Private   *bool  `yaml:"private"`
-}
 
 // batchResult is how one model ended.
 type batchResult struct {
@@ -36,13 +21,16 @@ type batchResult struct {
 	Exit   int         `json:"exit_code"`
 	Error  *failure    `json:"error,omitempty"`
 	Report *conversion `json:"report,omitempty"`
+	// Skipped is what is published of a model that was not converted, since it is current.
+	Skipped *publication `json:"skipped,omitempty"`
 }
 
 // batchReport is how a batch ended.
 type batchReport struct {
-	Done   int           `json:"done"`
-	Failed int           `json:"failed"`
-	Models []batchResult `json:"models"`
+	Done    int           `json:"done"`
+	Skipped int           `json:"skipped"`
+	Failed  int           `json:"failed"`
+	Models  []batchResult `json:"models"`
 }
 
 func batchCommand(u *ui, args []string) *cobra.Command {
@@ -50,11 +38,13 @@ func batchCommand(u *ui, args []string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "batch LIST",
 		Short: "Convert many models, one after the other, with one report",
-		Long: `batch reads a list of models and converts each as the main command would. A model that fails does not stop the others.
-The exit code is 0 if all are done, else that of the first failure.
+		Long: `batch reads a list of models and converts each as the main command would. A model that fails does not stop the others, and
+with --push one that is published and whose source has no new commit is skipped. The exit code is 0 if all are done, else that
+of the first failure.
 
-LIST is YAML (models: a list of entries with source and, if wanted, repo-id, output, base-model, layout, pattern-dict,
-private), or a .txt file with one source per line and an optional target after a space; # begins a comment.`,
+LIST is YAML (models: a list of entries with source and, if wanted, revision, repo-id, output, base-model, layout,
+pattern-dict or like, private, and refresh: commit or never), or a .txt file with one source per line and an optional target
+after a space; # begins a comment. docs/models.schema.json is its JSON schema.`,
 		Example: `  df11-convert batch models.yaml --push
   df11-convert batch models.txt --push --json > report.json`,
 		Args: exactArgs(1, "LIST"),
@@ -76,14 +66,16 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	var results []batchResult
 	var first error
 	for i, m := range models {
-		u.say("%d/%d %s", i+1, len(models), m.Source)
+		u.say("%d/%d %s", i+1, len(models), m.spec())
 		flags := m.flags(*f)
-		report, err := convertOne(ctx, u, &flags, m.Source)
+		report, skipped, err := flags.convertListed(ctx, u, m)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		r := batchResult{Source: m.Source}
-		if err != nil {
+		r := batchResult{Source: m.spec(), Skipped: skipped}
+		if skipped != nil {
+			r.OK = true
+		} else if err != nil {
 			hs := hints(err)
 			r.Error, r.Exit = failureOf(err, hs), kindOf(err).code
 			u.complain(fmt.Sprintf("%s: %v", m.Source, err), r.Exit, hs)
@@ -97,6 +89,10 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	found := batchReport{Models: results}
 	var places []string
 	for _, r := range results {
+		if r.Skipped != nil {
+			found.Skipped++
+			continue
+		}
 		if r.Report == nil {
 			found.Failed++
 			continue
@@ -111,81 +107,25 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	return nil
 }
 
-// flags are the flags of the command line with the values of the entry.
-func (m batchModel) flags(f convertFlags) convertFlags {
-	f.target.repoID = cmp.Or(m.RepoID, f.target.repoID)
-	f.target.out = cmp.Or(m.Output, f.target.out)
-	f.target.baseModel = cmp.Or(m.BaseModel, f.target.baseModel)
-	f.layout = cmp.Or(m.Layout, f.layout)
-	f.patternDict = cmp.Or(m.Dict, f.patternDict)
-	if m.Private != nil {
-		f.target.private = *m.Private
-	}
-	return f
-}
-
-// maxList bounds a list of models, in bytes.
-const maxList = 1 << 20
-
-// readList reads a list of models.
-func readList(file string) ([]batchModel, error) {
-	b, err := smallfile.ReadInput(file, maxList)
-	if err != nil {
-		return nil, err
-	}
-	var models []batchModel
-	if filepath.Ext(file) == ".txt" {
-		models, err = textList(b)
-	} else {
-		models, err = yamlList(b)
-	}
-	if err != nil {
-		return nil, usageError{fmt.Errorf("%s: %w", file, err)}
-	}
-	for i, m := range models {
-		if m.Source == "" {
-			return nil, usagef("%s: entry %d has no source", file, i+1)
+// convertListed converts a model of a list, unless it is published already.
+func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel) (*pipeline.Report, *publication, error) {
+	if f.target.push && f.target.out == "" && !f.target.force && !f.target.createPR {
+		p, err := f.published(ctx, u, m.spec())
+		if err == nil && m.skips(p) {
+			return nil, &p, nil
 		}
 	}
-	if len(models) == 0 {
-		return nil, usagef("%s names no model", file)
-	}
-	return models, nil
-}
-
-func yamlList(b []byte) ([]batchModel, error) {
-	var list struct {
-		Models []batchModel `yaml:"models"`
-	}
-	d := yaml.NewDecoder(bytes.NewReader(b))
-	d.KnownFields(true)
-	if err := d.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	return list.Models, nil
-}
-
-func textList(b []byte) (models []batchModel, err error) {
-	for i, line := range strings.Split(string(b), "\n") {
-		text, _, _ := strings.Cut(line, "#")
-		words := strings.Fields(text)
-		switch len(words) {
-		case 0:
-			continue
-		case 1:
-			models = append(models, batchModel{Source: words[0]})
-		case 2:
-			models = append(models, batchModel{Source: words[0], RepoID: words[1]})
-		default:
-			return nil, fmt.Errorf("line %d has more than a source and a target", i+1)
-		}
-	}
-	return models, nil
+	report, err := convertOne(ctx, u, f, m.spec())
+	return report, nil, err
 }
 
 func printBatch(w io.Writer, b batchReport) {
 	t := newTable(w)
 	for _, r := range b.Models {
+		if p := r.Skipped; p != nil {
+			printf(t, "%s\t%s\t\t%s\n", p.State, r.Source, p.Target)
+			continue
+		}
 		if r.Report == nil {
 			printf(t, "failed\t%s\t%s\n", r.Source, r.Error.Message)
 			continue
@@ -194,5 +134,5 @@ func printBatch(w io.Writer, b batchReport) {
 		printf(t, "done\t%s\t%s → %s (%.1f %%)\t%s\n", r.Source, human.Bytes(before), human.Bytes(after), percent(after, before), where(r.Report.Report))
 	}
 	t.Flush()
-	printf(w, "%d done, %d failed\n", b.Done, b.Failed)
+	printf(w, "%d done, %d published already, %d failed\n", b.Done, b.Skipped, b.Failed)
 }

@@ -7,9 +7,14 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // TestReadList: both forms of a list, and what is wrong with one, by its line or entry.
@@ -17,12 +22,12 @@ func TestReadList(t *testing.T) {
 	yes := true
 	tests := []struct {
 		name, text string
-		want       []batchModel
+		want       []listedModel
 		fails      bool
 	}{
-		{"a.txt", "# list\norg/a\norg/b me/b # mine\n\n", []batchModel{{Source: "org/a"}, {Source: "org/b", RepoID: "me/b"}}, false},
+		{"a.txt", "# list\norg/a\norg/b me/b # mine\n\n", []listedModel{{Source: "org/a"}, {Source: "org/b", RepoID: "me/b"}}, false},
 		{"a.txt", "org/a b c\n", nil, true},
-		{"a.yaml", "models:\n- source: org/a\n  repo-id: me/a\n  private: true\n", []batchModel{{Source: "org/a", RepoID: "me/a", Private: &yes}}, false},
+		{"a.yaml", "models:\n- source: org/a\n  repo-id: me/a\n  private: true\n", []listedModel{{Source: "org/a", RepoID: "me/a", Private: &yes}}, false},
 		{"a.yaml", "models:\n- repo-id: me/a\n", nil, true},
 		{"a.yaml", "models:\n- source: a\n  repo: b\n", nil, true},
 		{"a.yaml", "", nil, true},
@@ -38,6 +43,55 @@ func TestReadList(t *testing.T) {
 		}
 		if err != nil && kindOf(err).code != exitUsage {
 			t.Errorf("%q: exit code %d", x.text, kindOf(err).code)
+		}
+	}
+}
+
+// TestListSchema: the schema of lists takes what the program takes, and refuses what it refuses.
+func TestListSchema(t *testing.T) {
+	schema, err := jsonschema.NewCompiler().Compile("../../docs/models.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for entry, good := range map[string]bool{
+		"source: org/a": true, "source: org/a\n  revision: v1\n  repo-id: me/a\n  refresh: never": true,
+		"source: org/a\n  like: llama\n  private: true\n  layout: single": true,
+		"repo-id: me/a": false, "source: org/a\n  repo: me/a": false, "source: org/a\n  refresh: daily": false,
+		"source: org/a\n  like: x\n  pattern-dict: y": false, "source: org/a\n  repo-id: a b": false, "source: org/a\n  private: maybe": false,
+	} {
+		text := "models:\n- " + entry + "\n"
+		file := filepath.Join(t.TempDir(), "a.yaml")
+		writeTo(t, file, []byte(text))
+		var doc any
+		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+			t.Fatal(err)
+		}
+		_, err := readList(file)
+		if told := schema.Validate(doc); (told == nil) != good || (err == nil) != good {
+			t.Errorf("%q: the schema says %v, the program %v", entry, told, err)
+		}
+	}
+}
+
+// TestMatrix: as many jobs as the time asks for, one for a small model, never more than a matrix or the files of the result.
+func TestMatrix(t *testing.T) {
+	units := make([]plan.Unit, 1)
+	f := forecast{opened: &opened{plan: &plan.Plan{Units: units, OutputFiles: make([]plan.OutputFile, 300)}}, bandwidth: 100_000_000}
+	for _, c := range []struct {
+		download int64
+		limit    time.Duration
+		jobs     int // 0: refused
+	}{
+		{1e9, time.Hour, 1}, {811_700_000_000, time.Hour, 3}, {811_700_000_000, 10 * time.Minute, 17}, {811_700_000_000, 2 * time.Minute, 0},
+		{811_700_000_000, 150 * time.Second, 0},
+	} {
+		f.needs.Download = c.download
+		m, err := f.jobs(c.limit)
+		if (err != nil) != (c.jobs == 0) || len(m.Include) != c.jobs {
+			t.Errorf("%d bytes in %s: %d jobs, %v", c.download, c.limit, len(m.Include), err)
+		}
+		if c.jobs > 1 && m.Include[c.jobs-1].Shard != fmt.Sprintf("%d/%d", c.jobs, c.jobs) || c.jobs == 1 && m.Include[0].Shard != "" {
+			t.Errorf("shards %v", m.Include)
 		}
 	}
 }

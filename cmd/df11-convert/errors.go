@@ -100,6 +100,7 @@ var kinds = []kind{
 	{"hub_conflict", is(hub.ErrConflict), exitError, ""},
 	{"quota", is(hub.ErrQuota), exitError, ""},
 	{"rate_limited", is(hub.ErrRateLimited), exitError, ""},
+	{"not_current", as[notCurrentError], exitError, ""},
 	{"gpu", is(verify.ErrNoGPU, verify.ErrGPULost), exitError, ""},
 	{"hub", as[*hub.Error], exitError, ""},
 	{"error", func(error) bool { return true }, exitError, ""},

@@ -53,6 +53,8 @@ func TestDocuments(t *testing.T) {
 	}{
 		{exitOK, "", []string{at("m"), "-o", at("again")}},
 		{exitOK, "", []string{"plan", at("m")}},
+		{exitOK, "", []string{"plan", at("m"), "--matrix"}},
+		{exitOK, "", []string{"status", at("list.txt")}},
 		{exitOK, "", []string{"verify", at("out"), "--against", at("m")}},
 		{exitOK, "", []string{"verify", at("out"), "--against", at("m"), "--level", "sample"}},
 		{exitOK, "", []string{"verify", at("out"), "--against", at("m"), "--level", "proof"}},

@@ -19,7 +19,7 @@ func TestLostResultIsAnError(t *testing.T) {
 	writeTo(t, at("list.txt"), []byte("# one\n"+at("m")+"\n"))
 	commands := map[string][]string{
 		"df11-convert": {}, "convert": {at("m"), "-o", at("again")}, "plan": {at("m")}, "verify": {at("out"), "--against", at("m"), "--level", "structure"},
-		"decode": {at("out"), "-o", at("back")}, "batch": {at("list.txt"), "-o", at("again")}, "inspect": {at("out")},
+		"decode": {at("out"), "-o", at("back")}, "batch": {at("list.txt"), "-o", at("again")}, "status": {at("list.txt")}, "inspect": {at("out")},
 		"models": {}, "version": {}, "demo": {"-o", at("demo")}, "completion": {"bash"}, "help": {"verify"},
 	}
 	root := rootCommand(newUI(os.Stdout, os.Stderr), nil)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,8 @@ type planFlags struct {
 	parts     partFlags
 	bandwidth sizeFlag
 	writeDict string
+	matrix    bool
+	jobTime   time.Duration
 }
 
 // usualBandwidth is a gigabit line, for which times are given unless the user knows better.
@@ -48,6 +51,9 @@ will load it.`,
 	p.Lookup("disk").Usage = "disk budget of the conversion, e.g. 12GB"
 	p.StringVar(&f.parts.which, "shard", "", "the part i/n for which disk is given")
 	p.Var(&f.bandwidth, "bandwidth", "speed of the line for which times are given, e.g. 30MB/s (default 125 MB/s, a gigabit)")
+	p.BoolVar(&f.matrix, "matrix", false, "print the parts of the conversion as a matrix for GitHub Actions instead")
+	p.DurationVar(&f.jobTime, "job-time", 4*time.Hour, "time that one job of the matrix should take at most")
+	group(p, groupDistributed, "matrix", "job-time")
 	p.StringVar(&f.writeDict, "write-pattern-dict", "", "write the pattern dict of the plan to this file")
 	return c
 }
@@ -77,6 +83,14 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 		return fmt.Errorf("plan %s: %w", src.model.ID, err)
 	}
 	v := &forecast{src, size, needs, cmp.Or(int64(f.bandwidth), usualBandwidth)}
+	if f.matrix {
+		m, err := v.jobs(f.jobTime)
+		if err != nil {
+			return err
+		}
+		u.result(m, "", m.print)
+		return nil
+	}
 	u.result(v.document(), "", v.print)
 	return nil
 }

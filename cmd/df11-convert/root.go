@@ -81,7 +81,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text, or json, an object a line")
 	u.logFormat, u.json = logFormatOf(args), slices.Contains(args, "--json") // errors in the flags are told in the same form
 	p.StringVar(&u.color, "color", colorAuto, "colors on stderr: auto, always or never; auto follows the terminal and NO_COLOR")
-	root.AddCommand(convertCommand(u, args), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u, args),
+	root.AddCommand(convertCommand(u, args), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u, args), statusCommand(u),
 		modelsCommand(u), demoCommand(u), versionCommand(u))
 	completeValues(root)
 	for _, c := range root.Commands() {

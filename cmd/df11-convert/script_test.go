@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 //	flip FILE TENSOR           flips a bit in the middle of a tensor
 //	pull REPO DIR              writes a repo's files into a folder
 //	in REPO FILE…              the repo must hold the files; with ! none of them
+//	commit NAME                adds a commit to a repo, which changes a small file
 //	requests PATTERN N         the hub must have seen that many requests
 //	mistakes FILE              runs each command line, which must end with 2 and answer with all texts behind "=>"
 func TestScript(t *testing.T) {
@@ -41,7 +42,7 @@ func TestScript(t *testing.T) {
 		Setup: setUpScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": cmdCode, "model": cmdModel, "repo": cmdRepo, "fault": cmdFault, "flip": cmdFlip, "pull": cmdPull,
-			"in": cmdIn, "requests": cmdRequests, "mistakes": cmdMistakes,
+			"in": cmdIn, "requests": cmdRequests, "mistakes": cmdMistakes, "commit": cmdCommit,
 		},
 	})
 }
@@ -205,6 +206,10 @@ func cmdRequests(ts *testscript.TestScript, _ bool, args []string) {
 	if n := server(ts).Count("", args[0]); fmt.Sprint(n) != args[1] {
 		ts.Fatalf("%d requests for %s", n, args[0])
 	}
+}
+
+func cmdCommit(ts *testscript.TestScript, _ bool, args []string) {
+	server(ts).Push(args[0], "main", map[string][]byte{"NOTES.md": []byte("new")})
 }
 
 func cmdMistakes(ts *testscript.TestScript, _ bool, args []string) {

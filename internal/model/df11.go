@@ -140,7 +140,7 @@ func (d *DF11) readManifest(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	b, err := d.from.read(ctx, ref, maxManifestBytes)
+	b, err := d.from.read(ctx, ref, MaxManifestBytes)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/smallfile"
+)
+
+// listedModel is one entry of a list of models, as docs/models.schema.json describes it. The command line completes it.
+type listedModel struct {
+	Source    string `yaml:"source"`
+	Revision  string `yaml:"revision"`
+	RepoID    string `yaml:"repo-id"`
+	Output    string `yaml:"output"`
+	BaseModel string `yaml:"base-model"`
+	Layout    string `yaml:"layout"`
+	Dict      string `yaml:"pattern-dict"`
+	Like      string `yaml:"like"`
+	Private   *bool  `yaml:"private"`
+	Refresh   string `yaml:"refresh"`
+}
+
+// The values of refresh: when a model that is published is converted again.
+const (
+	refreshCommit = "commit" // when its source has another commit than the one that was converted; the default
+	refreshNever  = "never"
+)
+
+// spec is the source with its revision.
+func (m listedModel) spec() string {
+	if m.Revision == "" {
+		return m.Source
+	}
+	return m.Source + "@" + m.Revision
+}
+
+// flags are the flags of the command line with the values of the entry.
+func (m listedModel) flags(f convertFlags) convertFlags {
+	f.target.repoID = cmp.Or(m.RepoID, f.target.repoID)
+	f.target.out = cmp.Or(m.Output, f.target.out)
+	f.target.baseModel = cmp.Or(m.BaseModel, f.target.baseModel)
+	f.layout = cmp.Or(m.Layout, f.layout)
+	f.patternDict = cmp.Or(m.Dict, f.patternDict)
+	f.plan.Like = cmp.Or(m.Like, f.plan.Like)
+	if m.Private != nil {
+		f.target.private = *m.Private
+	}
+	return f
+}
+
+// check says what is wrong with an entry.
+func (m listedModel) check() error {
+	switch {
+	case m.Source == "":
+		return errors.New("has no source")
+	case m.Refresh != "" && m.Refresh != refreshCommit && m.Refresh != refreshNever:
+		return fmt.Errorf("refresh: %q is neither %s nor %s", m.Refresh, refreshCommit, refreshNever)
+	case m.Dict != "" && m.Like != "":
+		return errors.New("has both pattern-dict and like")
+	case m.Revision != "" && strings.Contains(m.Source, "@"):
+		return errors.New("has two revisions")
+	}
+	if m.RepoID != "" {
+		return hub.ValidRepoID(fullRepoID("you", m.RepoID))
+	}
+	return nil
+}
+
+// maxList bounds a list of models, in bytes.
+const maxList = 1 << 20
+
+// readList reads a list of models: YAML, or text if its name ends in .txt.
+func readList(file string) ([]listedModel, error) {
+	b, err := smallfile.ReadInput(file, maxList)
+	if err != nil {
+		return nil, err
+	}
+	var models []listedModel
+	if filepath.Ext(file) == ".txt" {
+		models, err = textList(b)
+	} else {
+		models, err = yamlList(b)
+	}
+	if err != nil {
+		return nil, usageError{fmt.Errorf("%s: %w", file, err)}
+	}
+	seen := map[string]int{}
+	for i, m := range models {
+		if err := m.check(); err != nil {
+			return nil, usageError{fmt.Errorf("%s: entry %d: %w", file, i+1, err)}
+		}
+		key := m.spec() + " " + m.RepoID + " " + m.Output
+		if seen[key] > 0 {
+			return nil, usagef("%s: entries %d and %d are the same: %s", file, seen[key], i+1, m.spec())
+		}
+		seen[key] = i + 1
+	}
+	if len(models) == 0 {
+		return nil, usagef("%s names no model", file)
+	}
+	return models, nil
+}
+
+func yamlList(b []byte) ([]listedModel, error) {
+	var list struct {
+		Models []listedModel `yaml:"models"`
+	}
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	d.KnownFields(true)
+	if err := d.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.New(strings.ReplaceAll(err.Error(), " in type main.listedModel", ": no such member"))
+	}
+	return list.Models, nil
+}
+
+func textList(b []byte) (models []listedModel, err error) {
+	for i, line := range strings.Split(string(b), "\n") {
+		text, _, _ := strings.Cut(line, "#")
+		words := strings.Fields(text)
+		switch len(words) {
+		case 0:
+			continue
+		case 1:
+			models = append(models, listedModel{Source: words[0]})
+		case 2:
+			models = append(models, listedModel{Source: words[0], RepoID: words[1]})
+		default:
+			return nil, fmt.Errorf("line %d has more than a source and a target", i+1)
+		}
+	}
+	return models, nil
+}

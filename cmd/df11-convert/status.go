@@ -1,0 +1,189 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+)
+
+// What is published of a model.
+const (
+	stateCurrent    = "current"    // made of the newest commit of its source
+	stateOutdated   = "outdated"   // made of another commit
+	stateUnfinished = "unfinished" // a conversion has begun
+	stateMissing    = "missing"    // no repo, or nothing in it
+	stateForeign    = "foreign"    // a repo that df11-convert did not make
+	stateLocal      = "local"      // the source is no repo, so it has no commits to compare
+)
+
+// publication is what the two repos say of one model, without reading a weight.
+type publication struct {
+	Source    string   `json:"source"`
+	Target    string   `json:"target,omitempty"`
+	State     string   `json:"state,omitempty"`
+	Newest    string   `json:"newest_commit,omitempty"`    // of the source
+	Converted string   `json:"converted_commit,omitempty"` // that the target was made of
+	Tool      string   `json:"tool_version,omitempty"`     // that made it
+	Weights   int64    `json:"weights_verified,omitempty"` // when it was made
+	GPU       bool     `json:"gpu,omitempty"`              // which decoded them as well
+	Error     *failure `json:"error,omitempty"`
+}
+
+func statusCommand(u *ui) *cobra.Command {
+	var f convertFlags
+	c := &cobra.Command{
+		Use:   "status LIST",
+		Short: "Compare a list of models with what is published of them",
+		Long: `status reads the list that batch takes, and for each model two small files: which commit of the source is published, which
+is the newest, and how the published one was verified when it was made. It changes nothing. The exit code is 0 if all models
+are current, else 1.`,
+		Example: `  df11-convert status models.yaml
+  df11-convert status models.yaml --json`,
+		Args: exactArgs(1, "LIST"),
+		RunE: func(c *cobra.Command, args []string) error { return runStatus(c.Context(), u, &f, args[0]) },
+	}
+	f.sourceFlags.register(c.Flags())
+	return c
+}
+
+func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
+	models, err := readList(list)
+	if err != nil {
+		return err
+	}
+	f.clients = map[string]*hub.Client{}
+	var found []publication
+	old := 0
+	for _, m := range models {
+		flags := m.flags(*f)
+		p, err := flags.published(ctx, u, m.spec())
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			p.Error = failureOf(err, hints(err))
+		}
+		if p.State != stateCurrent && p.State != stateLocal {
+			old++
+		}
+		found = append(found, p)
+	}
+	u.result(map[string]any{"models": found}, "", func(w io.Writer) { printStatus(w, found) })
+	if old > 0 {
+		return notCurrentError{old, len(found)}
+	}
+	return nil
+}
+
+// notCurrentError says that a list has models that are not published as they are now.
+type notCurrentError struct{ n, of int }
+
+func (e notCurrentError) Error() string {
+	return fmt.Sprintf("%d of %d models are not published as they are now", e.n, e.of)
+}
+
+// published compares the commit that a target was made of with the newest one of its source.
+func (f *convertFlags) published(ctx context.Context, u *ui, spec string) (p publication, err error) {
+	p = publication{Source: spec}
+	if model.Exists(spec) {
+		p.State = stateLocal
+		return p, nil
+	}
+	c, repo, revision, err := f.repo(u, "source", spec)
+	if err != nil {
+		return p, err
+	}
+	source, err := c.Info(ctx, repo, revision)
+	if err != nil {
+		return p, err
+	}
+	p.Newest = source.SHA
+	t, err := f.client(u, "target")
+	if err != nil {
+		return p, err
+	}
+	_, name, _ := strings.Cut(source.ID, "/")
+	push, err := f.target.publishTo(ctx, u, t, name+"-DF11")
+	if err != nil {
+		return p, err
+	}
+	p.Target = push.Repo
+	target, err := t.Info(ctx, push.Repo, cmp.Or(push.Revision, "main"))
+	if errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound) {
+		p.State = stateMissing
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	return p, p.read(ctx, t, target)
+}
+
+// read takes what the target says of itself.
+func (p *publication) read(ctx context.Context, c *hub.Client, target *hub.RepoInfo) error {
+	has := func(prefix string) bool {
+		return slices.ContainsFunc(target.Files, func(f hub.FileInfo) bool { return strings.HasPrefix(f.Path, prefix) })
+	}
+	manifest, finished := target.File(metadata.ManifestName)
+	switch {
+	case finished:
+	case has(".df11/"):
+		p.State = stateUnfinished
+		return nil
+	case has("config.json") || has("model"):
+		p.State = stateForeign
+		return nil
+	default:
+		p.State = stateMissing
+		return nil
+	}
+	b, err := c.ReadFile(ctx, manifest, model.MaxManifestBytes)
+	if err != nil {
+		return err
+	}
+	m, err := metadata.ParseManifest(b)
+	if err != nil {
+		return err
+	}
+	p.Converted, p.Tool, p.State = m.Source.Commit, m.Tool.Version, stateOutdated
+	if p.Converted == p.Newest {
+		p.State = stateCurrent
+	}
+	for _, v := range m.Verification {
+		p.Weights = max(p.Weights, v.NWeights)
+		p.GPU = p.GPU || v.Device != ""
+	}
+	return nil
+}
+
+// skips reports whether a model of a batch need not be converted.
+func (m listedModel) skips(p publication) bool {
+	return p.State == stateCurrent || m.Refresh == refreshNever && p.State == stateOutdated
+}
+
+func printStatus(w io.Writer, found []publication) {
+	t := newTable(w)
+	printf(t, "state\tsource\tnewest\ttarget\tmade of\tverified\n")
+	for _, p := range found {
+		if p.Error != nil {
+			printf(t, "failed\t%s\t\t%s\t\t%s\n", p.Source, p.Target, p.Error.Message)
+			continue
+		}
+		how := ""
+		if p.Weights > 0 {
+			how = fmt.Sprintf("%d weights on the CPU%s, by version %s", p.Weights, either(p.GPU, " and a GPU", ""), p.Tool)
+		}
+		printf(t, "%s\t%s\t%.12s\t%s\t%.12s\t%s\n", p.State, p.Source, p.Newest, p.Target, p.Converted, how)
+	}
+	t.Flush()
+}
