@@ -3,15 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/verify"
@@ -20,6 +21,8 @@ import (
 type verifyFlags struct {
 	readerFlags
 	level, workDir string
+	report         string // a file
+	all            bool
 	chunks         int
 	seed           uint64
 	gpu            gpuFlags
@@ -29,8 +32,9 @@ func verifyCommand(u *ui) *cobra.Command {
 	var f verifyFlags
 	c := &cobra.Command{
 		Use:   "verify DF11 [--against SOURCE]",
-		Short: "Prove that a DF11 model equals its original",
-		Long: `verify checks a DF11 folder or Hub repo, whoever made it, against the model that it was made from.
+		Short: "Check that a DF11 model equals its original",
+		Long: `verify checks a DF11 folder or Hub repo, whoever made it, against the model that it was made from. The last line that it
+prints is the result. It ends with the first module that differs, unless --all asks for every difference.
 
 Levels:
   structure  headers, tables, positions, completeness, and the sha256 of all files where it costs nothing to know; no
@@ -44,7 +48,8 @@ Levels:
 Without --against the original is taken from the manifest, or from base_model in the model card.`,
 		Example: `  df11-convert verify ./Llama-3.1-8B-DF11
   df11-convert verify ./out --against ./my-model
-  df11-convert verify DFloat11/Qwen3-8B-DF11 --level proof`,
+  df11-convert verify DFloat11/Qwen3-8B-DF11 --level proof
+  df11-convert verify ./out --all --report verification.md`,
 		Args: exactArgs(1, "DF11"),
 		RunE: func(c *cobra.Command, args []string) error { return runVerify(c.Context(), u, &f, args[0]) },
 	}
@@ -52,6 +57,8 @@ Without --against the original is taken from the manifest, or from base_model in
 	f.readerFlags.register(p)
 	p.StringVar(&f.level, "level", string(proof.LevelFull), "structure, sample, proof or full")
 	p.StringVar(&f.workDir, "work-dir", "", "folder for the original's weights on their way")
+	p.BoolVar(&f.all, "all", false, "go on after the first difference and list every one")
+	p.StringVar(&f.report, "report", "", "write the result to this file, as a Markdown page")
 	p.IntVar(&f.chunks, "chunks", 16, "chunks per unit at level sample")
 	p.Uint64Var(&f.seed, "seed", 0, "seed of level sample (default: random)")
 	f.gpu.register(p)
@@ -81,14 +88,22 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 		return err
 	}
 	report, err := verifyOne(ctx, u, f, name)
-	if err != nil {
+	if report == nil {
 		return err
 	}
 	u.result(report, verdict(report), func(w io.Writer) { printVerifyReport(w, report) })
-	return nil
+	if f.report != "" {
+		if failed := atomicfile.WriteFile(f.report, verifyPage(report)); failed != nil {
+			return errors.Join(err, fmt.Errorf("--report: %w", failed))
+		}
+	}
+	if hint := differenceHint(report); hint != "" {
+		err = hinted{err, hint}
+	}
+	return err
 }
 
-// verifyOne verifies one DF11 model as the flags say.
+// verifyOne verifies one DF11 model as the flags say. If the model is wrong there are a report and an error.
 func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.Report, error) {
 	d, err := f.openLimited(ctx, u, name)
 	if err != nil {
@@ -102,7 +117,7 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.
 	defer src.Close()
 	opt := proof.Options{
 		DF11: d, Source: src.source, Model: src.model, Plan: src.plan, Level: proof.Level(f.level), Workers: f.shares.workers,
-		Seed: f.seed, Chunks: f.chunks, Progress: new(progress.Counters),
+		Seed: f.seed, Chunks: f.chunks, All: f.all, Progress: new(progress.Counters),
 		WorkDir: cmp.Or(f.workDir, filepath.Join(os.TempDir(), "df11-convert")),
 	}
 	if opt.Level == proof.LevelFull {
@@ -117,44 +132,4 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.
 	}
 	defer u.watch(opt.Progress)()
 	return proof.Verify(ctx, opt)
-}
-
-// verdict is the outcome of a check in one line.
-func verdict(r *proof.Report) string {
-	against := r.Against
-	if r.AgainstFile != "" {
-		against += " (" + r.AgainstFile + ")"
-	}
-	return fmt.Sprintf("%s %s %s (level %s)", r.Model, either(r.Equal, "equals", "shows no fault against"), against, r.Level)
-}
-
-func printVerifyReport(w io.Writer, r *proof.Report) {
-	fmt.Fprintln(w, verdict(r))
-	units := fmt.Sprintf("%d units", r.Units)
-	if r.Equal {
-		units += fmt.Sprintf(" with %d weights decoded", r.Weights)
-	}
-	printf(w, "  %s, %d units in BF16, %d tensors copied\n", units, r.BF16, r.Tensors)
-	switch r.Level {
-	case proof.LevelFull:
-		fmt.Fprintln(w, "  all 16 bits of every weight compared: 0 differ")
-	case proof.LevelProof:
-		printf(w, "  %d original files rebuilt: every sha256 is %s\n", r.Files, either(r.Published, "the published one", "the original's"))
-	case proof.LevelSample:
-		printf(w, "  up to %d chunks of each unit compared: 0 weights differ there (seed %d)\n", r.Chunks, r.Seed)
-	case proof.LevelStructure:
-		fmt.Fprintln(w, "  headers, tables, positions and completeness checked; no weight was compared")
-	}
-	if r.Listed > 0 {
-		fmt.Fprintf(w, "  sha256 of %d of %d files compared with the manifest: they are as the converter left them\n", r.Hashed, r.Listed)
-	}
-	if !r.Equal {
-		fmt.Fprintln(w, "  whether the model equals the original only the levels proof and full can tell")
-	}
-	if r.GPU != nil {
-		printf(w, "  %d of %d units once more on the GPU: %s on %s\n", r.GPU.Units, r.Units, r.GPU.Kernel, strings.Join(r.GPU.Devices, ", "))
-	}
-	for _, x := range r.Warnings {
-		printf(w, "  warning: %s\n", x)
-	}
 }

@@ -87,6 +87,9 @@ func (v *verification) compareUnit(ctx context.Context, u *spans.Unit, source io
 		}
 		return nil
 	}
+	if v.findings.noted[u.Path] {
+		return nil
+	}
 	arrays := v.DF11.Arrays(u.Path)
 	if v.GPU != nil && v.DF11.Commit != "" {
 		near, failed := spool.NewTemp(v.WorkDir)
@@ -99,11 +102,12 @@ func (v *verification) compareUnit(ctx context.Context, u *spans.Unit, source io
 		}
 	}
 	c := Checker{Workers: v.Workers, GPU: v.GPU, Progress: v.Progress}
-	gpu, err := c.Unit(ctx, u, arrays, io.NewSectionReader(source, u.At, 2*u.NElems()))
+	weights := io.NewSectionReader(source, u.At, 2*u.NElems())
+	gpu, err := c.Unit(ctx, u, arrays, weights)
 	if gpu {
 		v.gpuUnits++
 	}
-	return err
+	return v.unitFault(err, u.Path, func() (differing, of int64, err error) { return v.countUnit(ctx, u, arrays, weights) })
 }
 
 // bringNear copies the arrays of a remote unit to a file, so that two decoders, one after the other, fetch them only once.
@@ -126,19 +130,26 @@ func (v *verification) bringNear(ctx context.Context, path string, near *spool.T
 
 // compareTensor compares a tensor that is stored unchanged.
 func (v *verification) compareTensor(ctx context.Context, t spans.Tensor, source io.ReaderAt) error {
-	s, ok := v.DF11.Section(t.Name)
-	if !ok {
-		return model.Invalidf("", "tensor %s is missing", t.Name)
-	}
 	n := t.SpoolBytes()
-	at, err := streams.FirstDifference(ctx, s, io.NewSectionReader(source, t.At, n), n)
+	s, ok := v.DF11.Section(t.Name)
+	if !ok || s.Size() != n {
+		err := model.Invalidf("", "tensor %s is missing, or has another size", t.Name)
+		return v.fault(KindTensor, t.Name, err)
+	}
+	original := io.NewSectionReader(source, t.At, n)
+	at, err := streams.FirstDifference(ctx, s, original, n)
 	if err != nil {
 		return fmt.Errorf("compare tensor %s: %w", t.Name, err)
 	}
-	if at >= 0 {
-		stored, _ := v.DF11.Tensor(t.Name)
-		return model.Invalidf(stored.File, "tensor %s differs from the original at byte %d", t.Name, at)
+	if at < 0 {
+		v.Progress.Verified.Add(n)
+		return nil
 	}
-	v.Progress.Verified.Add(n)
-	return nil
+	stored, _ := v.DF11.Tensor(t.Name)
+	values := max(1, t.NElems())
+	d := Difference{Kind: KindTensor, Name: t.Name, Weights: values} // of less than a byte: bytes are counted
+	if d.Differing, err = differingValues(ctx, s, original, n, int(max(1, n/values))); err != nil {
+		return fmt.Errorf("compare tensor %s: %w", t.Name, err)
+	}
+	return v.note(d, model.Invalidf(stored.File, "tensor %s differs from the original at byte %d", t.Name, at))
 }

@@ -24,7 +24,7 @@ func (v *verification) freeHashes(ctx context.Context) error {
 	listed := map[string]bool{metadata.ManifestName: true}
 	for _, o := range v.DF11.Manifest.Outputs {
 		listed[o.Path] = true
-		if err := v.freeHash(ctx, o); err != nil {
+		if err := v.fault(KindFile, o.Path, v.freeHash(ctx, o)); err != nil {
 			return err
 		}
 	}
@@ -95,7 +95,10 @@ func (v *verification) unlisted(listed map[string]bool) error {
 	}
 	for _, w := range v.DF11.WeightFiles() {
 		if !listed[w.Path] && v.Plan.Layout != plan.ComfyUI {
-			return model.Invalidf(w.Path, "not listed in the manifest, but a loader reads it")
+			err := model.Invalidf(w.Path, "not listed in the manifest, but a loader reads it")
+			if err := v.fault(KindFile, w.Path, err); err != nil {
+				return err
+			}
 		}
 	}
 	const named = 4
@@ -123,7 +126,7 @@ func (v *verification) costlyHashes(ctx context.Context) error {
 		return err
 	}
 	for i, o := range v.unhashed {
-		if err := v.compareSum(o, sums[i]); err != nil {
+		if err := v.fault(KindFile, o.Path, v.compareSum(o, sums[i])); err != nil {
 			return err
 		}
 	}

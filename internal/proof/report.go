@@ -40,8 +40,12 @@ type Report struct {
 	AgainstFile string      `json:"against_file,omitempty"`
 	Layout      plan.Layout `json:"layout"`
 	Level       Level       `json:"level"`
-	OK          bool        `json:"ok"`    // nothing is wrong where the level looks
+	OK          bool        `json:"-"`     // nothing is wrong where the level looks
 	Equal       bool        `json:"equal"` // the level shows that the model equals the original
+	// Differences is nil if OK.
+	Differences *Differences `json:"differences,omitempty"`
+	// OtherOriginal: the model differs, and its manifest lists other files of the original than these.
+	OtherOriginal bool `json:"other_original,omitempty"`
 	Counts
 	// Listed files are in the manifest; Hashed of them have the sha256 that it states: they are as the converter left them.
 	Listed    int        `json:"files_listed,omitempty"`

@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/df11-convert/df11-convert/internal/exactf32"
@@ -11,7 +10,7 @@ import (
 func (v *verification) sample(ctx context.Context) error {
 	for _, o := range v.outputs {
 		for _, u := range o.Units {
-			if !v.DF11.Coded(u.Path) {
+			if !v.DF11.Coded(u.Path) || v.findings.noted[u.Path] {
 				continue
 			}
 			opened, err := v.DF11.OpenUnit(u)
@@ -21,7 +20,13 @@ func (v *verification) sample(ctx context.Context) error {
 			inexact := &exactf32.Count{}
 			weights := exactf32.NewReader(ctx, v.Source, u.Unit, inexact)
 			err = opened.CompareSample(ctx, weights, compareOptions(u, v.Workers), v.Chunks, v.Seed)
-			if err := cmp.Or(inexact.Err(v.Plan, exactf32.ScopeSample), err); err != nil {
+			if inexact := inexact.Err(v.Plan, exactf32.ScopeSample); inexact != nil {
+				return inexact
+			}
+			err = v.unitFault(err, u.Path, func() (differing, of int64, err error) {
+				return opened.CountSampleDifferences(ctx, weights, v.Workers, v.Chunks, v.Seed)
+			})
+			if err != nil {
 				return err
 			}
 		}

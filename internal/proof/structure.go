@@ -13,14 +13,18 @@ import (
 // structure checks that a loader finds the model, that every unit can be decoded, and that the model holds what the plan
 // says, no more and no less.
 func (v *verification) structure(ctx context.Context) error {
-	if err := v.found(); err != nil {
+	if err := v.fault(KindStructure, "", v.found()); err != nil {
 		return err
 	}
 	narrowed := 0
 	for _, o := range v.outputs {
 		for _, u := range o.Units {
-			if err := v.openUnit(ctx, u); err != nil {
-				return fmt.Errorf("unit %s: %w", u.Path, err)
+			err := v.openUnit(ctx, u)
+			if err != nil {
+				err = fmt.Errorf("unit %s: %w", u.Path, err)
+			}
+			if err := v.fault(KindModule, u.Path, err); err != nil {
+				return err
 			}
 		}
 		for t := range o.Tensors() {
@@ -30,8 +34,8 @@ func (v *verification) structure(ctx context.Context) error {
 		}
 		v.report.Tensors += len(o.Copied)
 	}
-	if problems := v.DF11.Problems(v.Plan); len(problems) > 0 {
-		return v.invalid(problems)
+	if err := v.invalid(v.DF11.Problems(v.Plan)); err != nil {
+		return err
 	}
 	if narrowed > 0 {
 		v.warn("%d tensors are F32 in the original and BF16 here", narrowed)
@@ -76,11 +80,18 @@ func (v *verification) openUnit(ctx context.Context, u *spans.Unit) error {
 	return nil
 }
 
-// invalid is the error for problems that headers and config show. It names the first problem that is not about a pattern, if
-// there is one: a pattern that matches no unit most often follows from a missing unit.
+// invalid notes the problems that headers and config show. It begins with the first that is not about a pattern, if there is
+// one: a pattern that matches no unit most often follows from a missing unit.
 func (v *verification) invalid(problems []plan.Problem) error {
-	first := slices.IndexFunc(problems, func(p plan.Problem) bool { return p.Trap != plan.TrapPattern })
-	p := problems[max(0, first)]
-	stored, _ := v.DF11.Tensor(p.Name) // without a file if the problem is no stored tensor
-	return model.Invalidf(stored.File, "%s: %s (%s: it would load wrongly)", p.Name, p.Detail, p.Trap)
+	if first := slices.IndexFunc(problems, func(p plan.Problem) bool { return p.Trap != plan.TrapPattern }); first > 0 {
+		problems[0], problems[first] = problems[first], problems[0]
+	}
+	for _, p := range problems {
+		stored, _ := v.DF11.Tensor(p.Name) // without a file if the problem is no stored tensor
+		err := model.Invalidf(stored.File, "%s: %s (%s: it would load wrongly)", p.Name, p.Detail, p.Trap)
+		if err := v.fault(KindStructure, p.Name, err); err != nil {
+			return err
+		}
+	}
+	return nil
 }

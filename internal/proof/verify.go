@@ -29,14 +29,16 @@ type Options struct {
 	// Seed chooses the chunks of a sample; Chunks is their number per unit.
 	Seed   uint64
 	Chunks int
+	// All: go on behind the first difference, and list every one.
+	All bool
 	// WorkDir takes the spools of a remote original.
 	WorkDir  string
 	GPU      GPU
 	Progress *progress.Counters
 }
 
-// Verify checks a DF11 model. The error is a *verify.MismatchError, a *verify.StructureError or a *model.InvalidError if the
-// model is at fault, and anything else if the check could not run.
+// Verify checks a DF11 model. If the model is at fault the error is the first *verify.MismatchError, *verify.StructureError or
+// *model.InvalidError, and the report says what differs. If the check could not run there is another error, and no report.
 func Verify(ctx context.Context, opt Options) (*Report, error) {
 	if opt.Progress == nil {
 		opt.Progress = new(progress.Counters)
@@ -50,12 +52,17 @@ func Verify(ctx context.Context, opt Options) (*Report, error) {
 		Model: opt.DF11.Name, Commit: opt.DF11.Commit, Against: opt.Model.ID, AgainstFile: opt.Model.Listing.WeightFile,
 		Layout: opt.Plan.Layout, Level: opt.Level,
 	}
+	v.findings = findings{Differences: Differences{All: opt.All, OfModules: len(opt.Plan.Units)}, noted: map[string]bool{}}
 	err := v.run(ctx)
 	if inexact, ok := errors.AsType[*exactf32.InexactError](err); ok {
-		err = model.Invalidf("", "stored as BF16, but in the original %v", inexact)
+		err = v.fault(KindStructure, "", model.Invalidf("", "stored as BF16, but in the original %v", inexact))
 	}
-	if err != nil {
+	switch {
+	case err != nil && !isFault(err):
 		return nil, err
+	case v.findings.first != nil:
+		v.report.Differences, v.report.OtherOriginal = &v.findings.Differences, v.otherOriginal()
+		return &v.report, v.findings.first
 	}
 	v.report.OK, v.report.Equal = true, opt.Level.Equals()
 	return &v.report, nil
@@ -67,6 +74,7 @@ type verification struct {
 	outputs  []*spans.Output       // of the plan
 	unhashed []metadata.OutputFile // weight files whose sha256 only reading them can tell
 	gpuUnits int                   // that a GPU has compared
+	findings findings
 	report   Report
 }
 
@@ -111,10 +119,26 @@ func (v *verification) unitWeights() (n int64) {
 	return n
 }
 
+// otherOriginal reports whether the manifest has other sums for the files of the original: the model was made of another one.
+func (v *verification) otherOriginal() bool {
+	if v.DF11.Manifest == nil {
+		return false
+	}
+	for i, w := range v.Model.Listing.Weights {
+		for _, f := range v.DF11.Manifest.Source.Files {
+			if sum := v.Model.SHA256[i]; f.Path == w.Path && sum != "" && f.SHA256 != "" && f.SHA256 != sum {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // again compares a second time if a damaged copy of the original may have caused the first difference.
 func (v *verification) again(ctx context.Context, compare func(context.Context) error) error {
+	before := v.findings.clone()
 	err := compare(ctx)
-	if err == nil {
+	if err == nil && v.findings.Count() == before.Count() {
 		return nil
 	}
 	damaged := false
@@ -124,7 +148,7 @@ func (v *verification) again(ctx context.Context, compare func(context.Context) 
 	if !damaged {
 		return err
 	}
-	v.gpuUnits = 0
+	v.gpuUnits, v.findings = 0, before
 	return compare(ctx)
 }
 
@@ -142,11 +166,14 @@ func (v *verification) rebuild(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := r.Prove(ctx, w.Path, w.Header, want); err != nil {
+		failed := r.Prove(ctx, w.Path, w.Header, want)
+		if err := v.fault(KindRebuilt, w.Path, failed); err != nil {
 			return err
 		}
 		v.Progress.Verified.Add(w.Size)
-		v.report.Files++
+		if failed == nil {
+			v.report.Files++
+		}
 	}
 	return nil
 }
