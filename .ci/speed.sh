@@ -2,12 +2,12 @@
 # Prints how fast whole conversions are on this machine; judges nothing, since that is only worth something on an idle one.
 # docs/performance.md tells what the figures mean. Linux only; takes 12 GB of disk and about 4 minutes.
 #
-#   .ci/deep/70-speed.sh [ROUNDS]
-#   OTHER=/path/to/another/df11-convert .ci/deep/70-speed.sh    also runs that one, in turns with this one
+#   .ci/speed.sh [ROUNDS]
+#   OTHER=/path/to/another/df11-convert .ci/speed.sh    also runs that one, in turns with this one
 #
 # df11pack (PyPI), another compressor of this format, runs beside it where it can be installed.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/.."
 rounds=${1:-3}
 
 scratch=$(mktemp -d)
