@@ -82,7 +82,7 @@ func (f *finalizer) name(ctx context.Context, m *made) (ledger.Output, error) {
 		return o, err
 	}
 	f.progress.Outputs.Add(1)
-	f.progress.OutputBytes.Add(o.Size)
+	f.progress.OutputBytes.Add(o.Size - progress.Guess(m.task.Size))
 	f.log.Info("output finished", "file", o.Path, "bytes", o.Size)
 	return o, nil
 }

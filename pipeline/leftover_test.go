@@ -75,6 +75,36 @@ func TestUploadsCountOnSuccess(t *testing.T) {
 	}
 }
 
+// TestProgressEndsAtTheEnd: all of the work counts as done when it is done, and no less where an earlier run did a part of it.
+func TestProgressEndsAtTheEnd(t *testing.T) {
+	for name, stays := range map[string]bool{"repo": false, "repo and folder": true} {
+		w, work, dir := newWorld(t, small()), t.TempDir(), t.TempDir()
+		share := func(more ...func(*pipeline.Options)) float64 {
+			var p progress.Counters
+			_, err := w.convert(t.Context(), t, work, append(more, func(o *pipeline.Options) {
+				o.Progress = &p
+				if stays {
+					o.OutDir = dir
+				}
+			})...)
+			s := p.Snapshot()
+			if done := s.Share(); err != nil && done >= 1 {
+				t.Errorf("%s: a failed run counts %v as done", name, done)
+			}
+			return s.Share()
+		}
+		w.Inject(hubtest.Fault{Method: "POST", Path: "*/preupload/*", Nth: 2, Action: hubtest.Error(403, "", "no")})
+		share()
+		if done := share(); done != 1 {
+			t.Errorf("%s: a resumed run ends at %v", name, done)
+		}
+		w, work, dir = newWorld(t, small()), t.TempDir(), t.TempDir()
+		if done := share(); done != 1 {
+			t.Errorf("%s: a run ends at %v", name, done)
+		}
+	}
+}
+
 // TestSpoolsAreClosedWithoutAJournal: a run that has taken up spools and cannot write its journal then closes them.
 func TestSpoolsAreClosedWithoutAJournal(t *testing.T) {
 	m := severalTensors(hubtest.OrderModel)
