@@ -220,20 +220,20 @@ DEVICE void put_entries(Words &w, const Codes &c, u32 from, u32 to) {
 
 // put_exponents stores a window's exponents from exponents[at] on. Words are stored whole, each by the thread that has its
 // first byte, which takes what it lacks from the first exponents of the next window, in `next`. Byte by byte go those of a
-// window that has more than its entries, those before a window with less than three, and what would leave the room.
+// window that has more than its entries or less than three, those before one with less than three, and what would leave the room.
 DEVICE void put_exponents(const Unit &u, const Tables &t, const Codes &c, u32 tile, u8 *exponents, u32 at, u32 room, u32 next) {
   u32 base = shared_address(exponents), end = at + c.n, first = c.n >= 3 ? -at & 3 : 0;
   Words w = {base + at + first, 0, 8 * (int)first, -32};
   int more = -1;  // bits of the entries that are the next window's; negative if they lack some
-  if (c.n >= 3 && end + 3 <= room) {
+  if (c.n >= 3 && next >= FIRST_THREE && end + 3 <= room) {
     put_entries(w, c, 0, 6);
     if (c.entries[5] != 0) put_entries(w, c, 6, 9);
     if (c.entries[8] != 0) put_entries(w, c, 9, KEPT);
     more = 8 * (int)(at + first - end) - w.left;
-    if (more >= 0 && next >= FIRST_THREE && w.next - base < end)
+    if (more >= 0 && w.next - base < end)
       *(u32 *)(exponents + (end & ~3u)) = funnel_right_wrap(w.last << more, next, -8 * end);
   }
-  if (more < 0 || next < FIRST_THREE) {
+  if (more < 0) {
     put_slowly(u, t, tile, exponents, at, w.next - base - at, c.n, room);
     put_bytes(exponents, end, next, next < FIRST_THREE ? 0 : -end & 3, room);
   }
@@ -292,8 +292,9 @@ DEVICE void decode_tile(const Unit &u, const Tables &t, Shared *shared, u8 *expo
   u32 window = tile * THREADS + thread_index();
   Codes c = find_codes(u.luts, t, load_window(u, window), load_gap(u, window));
   u32 next, at = sum_before(c.n, first_three(c), shared, &next) + u.positions[tile] % GROUP;
-  // Nobody is before the first thread to store the beginning of its first word.
-  if (thread_index() == 0) *(u32 *)(exponents + (at & ~3u)) = shared->warps[0].y << 8 * (at & 3);
+  // Nobody is before the first thread to store the beginning of its first word, which it fills if it has three exponents.
+  u32 first = shared->warps[0].y;
+  if (thread_index() == 0 && at % 4 != 0 && first >= FIRST_THREE) *(u32 *)(exponents + (at & ~3u)) = first << 8 * (at & 3);
   put_exponents(u, t, c, tile, exponents, at, room, next);
   barrier();
   u32 base = u.positions[tile];

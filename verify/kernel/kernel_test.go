@@ -284,6 +284,18 @@ func TestCorruptUnits(t *testing.T) {
 	}
 }
 
+// TestNoWordHasTwoWriters takes units whose windows have fewer than three codes beside windows that share a word with them:
+// there the words of shared memory cannot be stored whole.
+func TestNoWordHasTwoWriters(t *testing.T) {
+	m := ownModule(t)
+	for _, seed := range []uint64{176, 409} {
+		u := randomUnit(t, seed%20, 12000).spoil(rand.New(rand.NewPCG(seed, 9)))
+		if _, _, err := decode(entry(t, m, Decode), u, variant{seed: seed}); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
 // TestHostilePositions demands the same of positions that wrap around when something is added to them.
 func TestHostilePositions(t *testing.T) {
 	m := ownModule(t)
