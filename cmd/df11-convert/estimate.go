@@ -21,8 +21,8 @@ func (f *estimateFlags) register(p *pflag.FlagSet) {
 	p.Var(&f.sample, "sample-bytes", "read at most this much of the weights for the estimate; 0 reads none (default 1 % or 8 MB, whichever is more, at most 64 MiB)")
 }
 
-// estimate samples the weights of a planned source.
-func (f *estimateFlags) estimate(ctx context.Context, u *ui, o *opened) (*estimate.Estimate, error) {
+// bytes is how much may be read of a planned source, which it tells the user if the source is remote.
+func (f *estimateFlags) bytes(u *ui, o *opened) int64 {
 	n := int64(f.sample)
 	if n < 0 {
 		n = estimate.DefaultSampleBytes(o.model)
@@ -30,7 +30,12 @@ func (f *estimateFlags) estimate(ctx context.Context, u *ui, o *opened) (*estima
 	if n > 0 && !o.model.Local {
 		u.say("reading samples of the weights, at most %s (--sample-bytes 0 turns this off)", human.Bytes(n))
 	}
-	e, err := estimate.Sample(ctx, o.source, o.plan, n)
+	return n
+}
+
+// estimate samples the weights of a planned source.
+func (f *estimateFlags) estimate(ctx context.Context, u *ui, o *opened) (*estimate.Estimate, error) {
+	e, err := estimate.Sample(ctx, o.source, o.plan, f.bytes(u, o))
 	if err != nil {
 		return nil, fmt.Errorf("estimate %s: %w", o.model.ID, err)
 	}

@@ -21,26 +21,29 @@ type inspectFlags struct {
 	sourceFlags
 	estimate  estimateFlags
 	html, png string
+	compare   string
 }
 
 func inspectCommand(u *ui) *cobra.Command {
 	var f inspectFlags
 	c := &cobra.Command{
 		Use:   "inspect DF11|SOURCE",
-		Short: "Measure a model: exponents, code tables, bits per weight against the bound",
+		Short: "Measure a model: exponents, code tables, bits per weight against the entropy bound",
 		Long: `inspect looks into a DF11 model, or into a model that could become one. It prints types, units, code tables, entropy,
-bits per weight against Shannon's bound, the fullest chunk, and what is left below the limits of the format. For a
+bits per weight against the order-0 entropy bound, the fullest chunk, and what is left below the limits of the format. For a
 source these are the figures that DF11 would reach. Samples of the weights are read; --sample-bytes says how much, and a
 number as large as the model reads all.`,
 		Example: `  df11-convert inspect ./Llama-3.1-8B-DF11
   df11-convert inspect meta-llama/Llama-3.1-8B --html report.html
+  df11-convert inspect org/model --compare org/model-finetuned --html report.html
   df11-convert inspect ./flux1-dev-DF11.safetensors --json`,
 		Args: exactArgs(1, "DF11 or SOURCE"),
 		RunE: func(c *cobra.Command, args []string) error { return runInspect(c.Context(), u, &f, args[0]) },
 	}
 	f.sourceFlags.register(c.Flags())
 	f.estimate.register(c.Flags())
-	c.Flags().StringVar(&f.html, "html", "", "write a report with plots to this file")
+	c.Flags().StringVar(&f.html, "html", "", "write a report with plots to this file, one page that needs nothing else")
+	c.Flags().StringVar(&f.compare, "compare", "", "measure this model as well and set the figures side by side")
 	c.Flags().StringVar(&f.png, "png", "", "write the main plot to this file")
 	return c
 }
@@ -49,6 +52,11 @@ func runInspect(ctx context.Context, u *ui, f *inspectFlags, spec string) error 
 	r, err := f.inspect(ctx, u, spec)
 	if err != nil {
 		return err
+	}
+	if f.compare != "" {
+		if r.Compared, err = f.inspect(ctx, u, f.compare); err != nil {
+			return err
+		}
 	}
 	r.Version = versionText()
 	if err := f.write(u, r); err != nil {
@@ -91,11 +99,11 @@ func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspec
 	refused, ok := errors.AsType[*plan.RefusedError](err)
 	switch {
 	case err == nil:
-		e, err := f.estimate.estimate(ctx, u, o)
+		r, err := describe.Source(ctx, o.source, o.model, o.plan, f.estimate.bytes(u, o))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("inspect %s: %w", spec, err)
 		}
-		return describe.Source(o.model, o.plan, e, nil), nil
+		return r, nil
 	case !ok:
 		return nil, err
 	case refused.Reason == plan.ReasonAlreadyDF11 || refused.Reason == plan.ReasonWeights:
@@ -108,7 +116,7 @@ func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspec
 	if o == nil {
 		return nil, err
 	}
-	return describe.Source(o.model, nil, nil, err), nil
+	return describe.Refused(o.model, err), nil
 }
 
 func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
@@ -150,6 +158,7 @@ func printInspection(w io.Writer, r *inspect.Report) {
 	if len(r.Units) > 0 {
 		printInspectedUnits(w, r)
 	}
+	printComparison(w, r)
 }
 
 func printFigures(t *table, r *inspect.Report) {
@@ -158,10 +167,13 @@ func printFigures(t *table, r *inspect.Report) {
 	t.row("size", "%s%s instead of %s: %.2f %%", would, human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes), percent(r.DF11Bytes, r.BF16Bytes))
 	if r.Read > 0 {
 		t.row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
-		t.row("weights", "%.4f bits each with everything; Shannon's bound is %.4f, BF16 is 16", r.Bits, r.Bound)
+		t.row("weights", "%.4f bits each with everything; the order-0 entropy bound is %.4f, BF16 is 16", r.Bits, r.Bound)
 	} else {
 		t.row("exponents", "coded in %.4f bits; no weights were read, so the entropy is not known", r.CodeBits)
 		t.row("weights", "%.4f bits each with everything; BF16 is 16", r.Bits)
+	}
+	if p := r.Plain; p != nil {
+		t.row("sign, mantissa", "entropy %.4f of 1 bit, %.4f of 7 bits", p.Sign, p.Mantissa)
 	}
 	for _, p := range r.Parts {
 		t.row("  "+p.Name, "%s, %.2f %%", human.Bytes(p.Bytes), percent(p.Bytes, r.DF11Bytes))
@@ -181,6 +193,21 @@ func printInspectedUnits(w io.Writer, r *inspect.Report) {
 		printf(t, "%s\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t%d\t%d bits\t%d of %d\t%d of %d\t%d of %d\n", u.Path, u.Tensors, u.Weights,
 			u.Entropy, u.CodeBits, u.Bits, u.Bound, len(u.Codes), u.Longest, u.LUTs, inspect.MaxLUTs,
 			u.LargestChunk, inspect.MaxChunk, u.LargestExponent, inspect.MaxExponent)
+	}
+	t.Flush()
+}
+
+// printComparison sets the figures of two models side by side.
+func printComparison(w io.Writer, r *inspect.Report) {
+	figures := r.Figures()
+	if len(figures) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := newTable(w)
+	fmt.Fprintf(t, "compared\t%s\t%s\n", r.Name, r.Compared.Name)
+	for _, f := range figures {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Name, f.This, f.Other)
 	}
 	t.Flush()
 }

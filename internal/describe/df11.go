@@ -2,15 +2,20 @@ package describe
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/inspect"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/verify"
@@ -52,6 +57,9 @@ func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*inspect.Report, 
 	addFiles(r, d.WeightFiles())
 	sizes, units := sortTensors(d)
 	var err error
+	if r.Verified, err = stamp(d); err != nil {
+		return nil, err
+	}
 	if r.Units, err = describeUnits(ctx, d, units, maxBytes); err != nil {
 		return nil, err
 	}
@@ -66,6 +74,47 @@ func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*inspect.Report, 
 	r.Parts = sizes.List(r.Bytes)
 	r.Finish()
 	return r, nil
+}
+
+// stamp is the verification that the manifest records; nil if there is no manifest.
+func stamp(d *model.DF11) (*inspect.Stamp, error) {
+	if d.Manifest == nil || len(d.Manifest.Verification) == 0 {
+		return nil, nil
+	}
+	f, _ := d.File(metadata.ManifestName)
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, f.Size)); err != nil {
+		return nil, fmt.Errorf("read %s: %w", metadata.ManifestName, err)
+	}
+	s := &inspect.Stamp{
+		Version: d.Manifest.Tool.Version, Source: d.Manifest.Source.Repo, Commit: d.Manifest.Source.Commit, Manifest: hex.EncodeToString(sum.Sum(nil)),
+	}
+	for _, v := range d.Manifest.Verification {
+		s.Checks = append(s.Checks, inspect.Check{Method: v.Method, Decoder: v.Decoder, Device: v.Device, Weights: v.NWeights})
+	}
+	return s, nil
+}
+
+// moduleNames finds the names of a unit's n tensors within the unit, in the manifest or else in the pattern of config.json that
+// the unit matches. Where neither has them, the names are empty.
+func moduleNames(d *model.DF11, unit string, n int) []string {
+	names := make([]string, n)
+	if d.Manifest != nil {
+		i := slices.IndexFunc(d.Manifest.Units, func(u metadata.Unit) bool { return u.Path == unit && len(u.Tensors) == n })
+		for j := range names {
+			if i >= 0 {
+				names[j] = strings.TrimPrefix(strings.TrimSuffix(d.Manifest.Units[i].Tensors[j].Name, "weight"), unit+".")
+			}
+		}
+		return names
+	}
+	for _, p := range d.Dict {
+		re, err := regexp.Compile("^(?:" + p.Regex + ")$")
+		if err == nil && len(p.Attrs) == n && re.MatchString(unit) {
+			return p.Attrs
+		}
+	}
+	return names
 }
 
 // traps lists why the model would load wrongly.
@@ -120,7 +169,8 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes 
 		g.Go(func() error {
 			err := d.CheckForm(path)
 			if err == nil {
-				units[i], err = describeUnit(gctx, path, arrays[i], share)
+				names := moduleNames(d, path, int(arrays[i].SplitPositions.Size()/8)+1)
+				units[i], err = describeUnit(gctx, path, names, arrays[i], share)
 			}
 			if err != nil {
 				return fmt.Errorf("unit %s: %w", path, err)
@@ -132,8 +182,8 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes 
 }
 
 // describeUnit reads a unit's tables and positions, and decodes at most maxElems of its weights.
-func describeUnit(ctx context.Context, path string, a verify.Arrays, maxElems int64) (inspect.Unit, error) {
-	x := inspect.Unit{Path: path, Tensors: int(a.SplitPositions.Size()/8) + 1, Weights: a.SignMantissa.Size()}
+func describeUnit(ctx context.Context, path string, modules []string, a verify.Arrays, maxElems int64) (inspect.Unit, error) {
+	x := inspect.Unit{Path: path, Tensors: len(modules), Weights: a.SignMantissa.Size()}
 	opened, err := verify.Open(a, x.Weights, nil)
 	if err != nil {
 		return x, err
@@ -148,9 +198,11 @@ func describeUnit(ctx context.Context, path string, a verify.Arrays, maxElems in
 	if x.LargestChunk, err = largestChunk(a.OutputPositions, x.Weights); err != nil {
 		return x, err
 	}
-	if err := decodeRuns(ctx, opened, maxElems, &x.Histogram); err != nil {
+	t := newTally(modules, opened.Sizes())
+	if err := decodeRuns(ctx, opened, maxElems, &x.Histogram, t); err != nil {
 		return x, err
 	}
+	x.Modules, x.Plain = t.modules, t.plain
 	x.Finish()
 	return x, nil
 }
@@ -169,8 +221,9 @@ func largestChunk(positions *io.SectionReader, nElems int64) (int, error) {
 	return int(max(most, nElems-at)), nil
 }
 
-// decodeRuns counts the exponents of at most maxElems weights of a unit, of all if there are not more.
-func decodeRuns(ctx context.Context, u *verify.Unit, maxElems int64, h *inspect.Histogram) error {
+// decodeRuns counts the exponents of at most maxElems weights of a unit, of all if there are not more. The tally gets them by
+// module, with a few more of each module that they missed.
+func decodeRuns(ctx context.Context, u *verify.Unit, maxElems int64, h *inspect.Histogram, t *tally) error {
 	buf := make([]byte, 2*runElems)
 	runs := (u.NElems() + runElems - 1) / runElems
 	picked := min(runs, maxElems/runElems)
@@ -184,6 +237,7 @@ func decodeRuns(ctx context.Context, u *verify.Unit, maxElems int64, h *inspect.
 			return err
 		}
 		h.Add(buf[:2*n])
+		t.add(run*runElems, buf[:2*n])
 	}
-	return nil
+	return t.missed(func(elem, n int64, bf16 []byte) error { return u.DecodeRange(ctx, elem, n, bf16) })
 }

@@ -80,15 +80,17 @@ func newCanvas(w, h int, background color.NRGBA) (*canvas, error) {
 	return c, nil
 }
 
-// blend mixes a color into a pixel; alpha goes from 0 to 255.
+// blend lays a color over a pixel; alpha goes from 0 to 255. All is in whole numbers.
 func (c *canvas) blend(x, y int, col color.NRGBA, alpha int) {
 	if alpha == 0 || !(image.Point{x, y}).In(c.img.Rect) {
 		return
 	}
 	i := c.img.PixOffset(x, y)
 	p := c.img.Pix[i : i+4 : i+4]
-	mix := func(old, new uint8) uint8 { return uint8((int(old)*(255-alpha) + int(new)*alpha + 127) / 255) }
-	p[0], p[1], p[2], p[3] = mix(p[0], col.R), mix(p[1], col.G), mix(p[2], col.B), 255
+	below := int(p[3]) * (255 - alpha) // what is left of the pixel's own alpha, times 255
+	whole := 255*alpha + below
+	mix := func(old, new uint8) uint8 { return uint8((int(new)*255*alpha + int(old)*below + whole/2) / whole) }
+	p[0], p[1], p[2], p[3] = mix(p[0], col.R), mix(p[1], col.G), mix(p[2], col.B), uint8((whole+127)/255)
 }
 
 func (c *canvas) rect(col color.NRGBA, x, y, w, h int) {

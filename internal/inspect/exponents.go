@@ -7,9 +7,6 @@ import (
 	"slices"
 )
 
-// bias is the exponent bias of BF16: exponent e stands for values from 2^(e-bias) on.
-const bias = 127
-
 // CodeLine says how the units that have a code for an exponent code it.
 type CodeLine struct {
 	Exponent          int
@@ -21,7 +18,7 @@ type CodeLine struct {
 // Power is the exponent of 2 that the stored exponent stands for.
 func (l CodeLine) Power() int { return l.Exponent - bias }
 
-// Ideal is the length, in bits, that the exponent's share deserves.
+// Ideal is the length, in bits, that a code for one exponent of this share would have if lengths could be fractions.
 func (l CodeLine) Ideal() float64 { return -math.Log2(l.Share) }
 
 // CodeTable lists every exponent that has a code in some unit.
@@ -56,84 +53,149 @@ func (r *Report) codeLines() (list [256]CodeLine) {
 	return list
 }
 
-// exponents draws how often each exponent occurs, upwards, and how long its code is, downwards.
-func (r *Report) exponents() template.HTML {
-	const left, top, up, axis, down = 46, 16, 230, 34, 120
-	first, last := r.Histogram.Bounds()
-	codes := r.codeLines()
-	lines := codes[first : last+1]
-	s := newSVG("exponents", top+up+axis+down+40, "Exponents and their codes", r.exponentsText())
-	step := (chartWidth - left) / float64(len(lines))
-	most, longest := 0.0, 1.0
-	for _, l := range lines {
-		most, longest = max(most, l.Share), max(longest, float64(l.Longest))
-	}
-	for _, p := range ticks(0, most, 0.2, 0.1, 0.05, 0.02, 0.01)[1:] {
-		s.gridLine(left, top+up-p/most*up, fmt.Sprintf("%.0f %%", 100*p))
-	}
-	base := float64(top + up + axis)
-	depth := func(bits float64) float64 { return base + min(bits, longest)/longest*down }
-	for _, n := range ticks(0, longest, 8, 4)[1:] {
-		s.gridLine(left, depth(n), fmt.Sprintf("%.0f", n))
-	}
-	every := max(1, int(math.Ceil(34/step)))
-	for i, l := range lines {
-		x := left + (float64(i)+0.5)*step
-		h := l.Share / most * up
-		hint := fmt.Sprintf("2^%s: %s of the weights, code of %.1f bits", minus(l.Power()), share(l.Share, 1), l.Mean)
-		s.rect("c-e", x-step*0.39, top+up-h, step*0.78, h, hint)
-		if l.Longest > 0 {
-			s.line("stem", x, base, x, depth(l.Mean))
-			s.circle("c-e", x, depth(l.Mean), min(4.5, step*0.3), hint)
-		}
-		if l.Share > 0 {
-			half := min(7, step*0.4)
-			s.line("ideal", x-half, depth(l.Ideal()), x+half, depth(l.Ideal()))
-		}
-		if l.Power()%every == 0 {
-			s.power("m small", x, top+up+22, l.Power())
-		}
-	}
-	s.line("axis", left, top+up, chartWidth, top+up)
-	s.line("axis", left, base, chartWidth, base)
-	s.text("s muted", left+6, top+12, "share of the weights")
-	s.text("s muted", left+6, base+down+34, "length of the code in bits")
-	s.legend(chartWidth-314, base+down+33, "what its share deserves: −log₂ share")
-	return s.done()
+// bar is what the charts by exponent show of a column.
+type bar struct {
+	column
+	share, mean, other float64 // of the weights; code in bits, 0 if there is none; share in the compared model
 }
 
-// exponentsText describes the chart in words.
+// bars gathers the columns of the charts by exponent.
+func (r *Report) bars() (list []bar) {
+	codes, all := r.codeLines(), r.Histogram
+	var other Histogram
+	if r.Compared != nil {
+		other = r.Compared.Histogram
+		all.Merge(&other, 1)
+	}
+	for _, c := range axis(&all) {
+		b := bar{column: c}
+		if !c.gap {
+			b.share = float64(c.count(&r.Histogram)) / math.Max(1, float64(r.Histogram.Total()))
+			b.other = float64(c.count(&other)) / math.Max(1, float64(other.Total()))
+			b.mean = meanLength(codes[c.first : c.last+1])
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+// meanLength is the mean code length of some exponents, by weights; 0 if none has a code.
+func meanLength(lines []CodeLine) float64 {
+	var weight, bits float64
+	for _, l := range lines {
+		if l.Longest > 0 {
+			w := l.Share + 1e-12
+			weight, bits = weight+w, bits+w*l.Mean
+		}
+	}
+	if weight == 0 {
+		return 0
+	}
+	return bits / weight
+}
+
+// ideal is the length in bits that the column's exponent would have if lengths could be fractions.
+func (b bar) ideal() float64 { return -math.Log2(b.share) }
+
+// readout says what a column shows.
+func (b bar) readout(compared bool) string {
+	if b.gap {
+		return ""
+	}
+	text := b.String() + ": " + share(b.share, 1) + " of the weights"
+	if b.mean > 0 {
+		text += fmt.Sprintf(", code of %.1f bits", b.mean)
+	}
+	if b.share > 0 && b.first == b.last {
+		text += fmt.Sprintf(", ideal %.1f", b.ideal())
+	}
+	if compared {
+		text += "; other model " + share(b.other, 1)
+	}
+	return text
+}
+
+// shares draws how often each exponent occurs.
+func (r *Report) shares(bars []bar) template.HTML {
+	p := plot{slots: len(bars)}
+	most := 0.01
+	for _, b := range bars {
+		most = max(most, b.share, b.other)
+	}
+	most *= 1.04
+	for _, v := range levels(0, most, 0.2, 0.1, 0.05, 0.02, 0.01) {
+		p.level(100-100*v/most, fmt.Sprintf("%.0f %%", 100*v))
+	}
+	var shapes, others string
+	for i, b := range bars {
+		if b.share > 0 {
+			h := max(0.6, 100*b.share/most) // what occurs is seen
+			shapes += box(float64(i)+0.11, 100-h, 0.78, h)
+		}
+		if b.other > 0 {
+			others += dash(float64(i)+0.5, 0.45, 100-100*b.other/most)
+		}
+	}
+	p.path("c-e", shapes)
+	p.path("other", others)
+	return p.done(230, `data-x="e"`, "Share of the weights by exponent. "+r.exponentsText())
+}
+
+// lengths draws how long the code of each exponent is, downwards.
+func (r *Report) lengths(bars []bar) template.HTML {
+	p := plot{slots: len(bars)}
+	longest := 1.0
+	for _, b := range bars {
+		longest = max(longest, b.mean)
+		if b.share > 0 && b.first == b.last {
+			longest = max(longest, b.ideal())
+		}
+	}
+	depth := func(bits float64) float64 { return 94 * bits / longest }
+	for _, n := range levels(0, longest, 8, 4, 2)[1:] {
+		p.level(depth(n), fmt.Sprintf("%.0f", n))
+	}
+	var stems, dots, ideals string
+	for i, b := range bars {
+		x := float64(i) + 0.5
+		if b.mean > 0 {
+			stems += fmt.Sprintf("M%s 0V%s", num(x), num(depth(b.mean)))
+			dots += dot(x, depth(b.mean))
+		}
+		if b.share > 0 && b.first == b.last {
+			ideals += dash(x, 0.4, depth(b.ideal()))
+		}
+	}
+	p.path("stem", stems)
+	p.path("ideal", ideals)
+	p.path("dot", dots)
+	return p.done(130, `data-x="e"`, "Length of the code by exponent, in bits, and the ideal length")
+}
+
+// exponentsText describes the distribution in words.
 func (r *Report) exponentsText() string {
-	best, distinct, covered := 0, 0, uint64(0)
+	best, distinct, covered := 1, 0, uint64(0)
 	for e, n := range r.Histogram {
-		if n > 0 {
+		if n > 0 && e > 0 {
 			distinct++
 		}
-		if n > r.Histogram[best] {
+		if e > 0 && n > r.Histogram[best] {
 			best = e
 		}
 	}
-	for _, n := range r.Histogram[max(0, best-3):min(256, best+4)] {
+	for _, n := range r.Histogram[max(1, best-3):min(256, best+4)] {
 		covered += n
 	}
-	first, last := r.Histogram.Bounds()
-	return fmt.Sprintf("%d different exponents occur, from 2^%d to 2^%d. "+
-		"The most frequent is 2^%d; it and the three on each side are %s of all weights.",
-		distinct, first-bias, last-bias, best-bias, share(float64(covered), float64(r.Histogram.Total())))
-}
-
-// ticks are the multiples of a step from low to high. The step is the first of steps that gives three or more, or the
-// last one.
-func ticks(low, high float64, steps ...float64) (list []float64) {
-	step := steps[len(steps)-1]
-	for _, s := range steps {
-		if (high-low)/s >= 3 {
-			step = s
-			break
-		}
+	normal := r.Histogram
+	normal[0] = 0
+	first, last := normal.Bounds()
+	text := "All weights are zeros or subnormals."
+	if distinct > 0 {
+		text = fmt.Sprintf("%d exponents occur, from %s to %s. The most frequent is %s; it and the three on each side hold %s of all weights.",
+			distinct, power(first-bias), power(last-bias), power(best-bias), share(float64(covered), float64(r.Histogram.Total())))
 	}
-	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9; i++ {
-		list = append(list, i*step)
+	if n := r.Histogram[0]; n > 0 && distinct > 0 {
+		text += " ±0 and subnormals are " + share(float64(n), float64(r.Histogram.Total())) + "."
 	}
-	return list
+	return text
 }

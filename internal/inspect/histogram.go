@@ -15,6 +15,26 @@ func (h *Histogram) Add(bf16 []byte) {
 	}
 }
 
+// AddPlain counts the bytes of sign and mantissa of little-endian BF16 weights, which are borrowed: the sign is bit 7.
+func (h *Histogram) AddPlain(bf16 []byte) {
+	for i := 0; i+1 < len(bf16); i += 2 {
+		h[bf16[i+1]&0x80|bf16[i]&0x7f]++
+	}
+}
+
+// plain measures counts of AddPlain; nil if there are none.
+func (h *Histogram) plain() *Plain {
+	if h.Total() == 0 {
+		return nil
+	}
+	var sign, mantissa Histogram
+	for b, n := range h {
+		sign[b>>7] += n
+		mantissa[b&0x7f] += n
+	}
+	return &Plain{sign.Entropy(), mantissa.Entropy(), h.Entropy()}
+}
+
 // Merge adds the counts of another histogram, each multiplied by scale.
 func (h *Histogram) Merge(o *Histogram, scale float64) {
 	for e, n := range o {
@@ -31,7 +51,7 @@ func (h *Histogram) Total() uint64 {
 	return sum
 }
 
-// Entropy is Shannon's bound on the mean length of an exponent's code, in bits: no code of single exponents is shorter.
+// Entropy is the order-0 entropy in bits: no code that takes every value by itself has a shorter mean length.
 func (h *Histogram) Entropy() float64 {
 	total := float64(h.Total())
 	var bits float64

@@ -9,18 +9,18 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// Colors of the picture: the light ones of the page.
+// Colors of the picture. It has no background, so that it suits light and dark pages: grays and hues are of middle lightness.
 var (
-	paper = color.NRGBA{0xfb, 0xfa, 0xf6, 255}
-	ink   = color.NRGBA{0x1e, 0x1d, 0x1a, 255}
-	muted = color.NRGBA{0x67, 0x64, 0x5c, 255}
-	faint = color.NRGBA{0xe2, 0xde, 0xd2, 255}
-	white = color.NRGBA{255, 255, 255, 255}
-	teal  = color.NRGBA{0x0b, 0x6b, 0x74, 255}
-	tones = map[string]color.NRGBA{
-		"c-s": {0xd5, 0xcf, 0xbf, 255}, "c-e": teal, "c-o": {0xd0, 0x7f, 0x1d, 255}, "c-u": {0x98, 0xa1, 0xab, 255},
+	clear  = color.NRGBA{}
+	gray   = color.NRGBA{0x76, 0x80, 0x8b, 255}
+	faint  = color.NRGBA{0x76, 0x80, 0x8b, 90}
+	dark   = color.NRGBA{0x14, 0x18, 0x1d, 255}
+	white  = color.NRGBA{255, 255, 255, 255}
+	teal   = color.NRGBA{0x16, 0x84, 0x90, 255}
+	colors = map[string]color.NRGBA{
+		"c-s": {0xb7, 0xc0, 0xca, 255}, "c-e": teal, "c-o": {0xd9, 0x86, 0x22, 255}, "c-u": {0x84, 0x8f, 0x9b, 255},
 	}
-	letterOn = map[string]color.NRGBA{"c-s": {0x39, 0x36, 0x2e, 255}, "c-e": white, "c-o": ink, "c-u": ink}
+	letterOn = map[string]color.NRGBA{"c-s": dark, "c-e": white, "c-o": dark, "c-u": dark}
 )
 
 // The picture's size and its margins.
@@ -35,13 +35,13 @@ const (
 // bytes on every machine. The report must be finished. Without a name in the report, the headline says what the picture
 // shows.
 func PNG(r *Report) ([]byte, error) {
-	c, err := newCanvas(pictureWidth, pictureHeight, paper)
+	c, err := newCanvas(pictureWidth, pictureHeight, clear)
 	if err != nil {
 		return nil, err
 	}
 	title, lead := r.words()
-	c.text("title", ink, margin, 92, c.cut("title", title, inner))
-	c.text("lead", muted, margin, 138, c.cut("lead", lead, inner))
+	c.text("title", gray, margin, 92, c.cut("title", title, inner))
+	c.text("lead", gray, margin, 138, c.cut("lead", lead, inner))
 	if r.DF11Bytes > 0 {
 		c.anatomy(r)
 	}
@@ -66,19 +66,32 @@ func (r *Report) words() (title, lead string) {
 	return r.Name, before + " → " + after + ": " + part + " of the size, the same weights bit for bit"
 }
 
-// anatomy draws the two bars.
+// anatomy draws the two bars, and what their colors stand for.
 func (c *canvas) anatomy(r *Report) {
-	const y, height, gap = 178, 54, 40
+	const y, height, gap = 166, 52, 34
 	before, after := r.before(), r.after()
 	whole := max(r.BF16Bytes, r.DF11Bytes)
 	first, second := edges(before, whole), edges(after, whole)
-	c.trapezoid(teal, 40, edge{first[1], first[2], y + height}, edge{second[1], second[2], y + height + gap})
+	c.trapezoid(teal, 60, edge{first[1], first[2], y + height}, edge{second[1], second[2], y + height + gap})
 	c.bands("BF16", before, first, y, height)
 	c.bands("DF11", after, second, y+height+gap, height)
 	end := second[len(second)-1]
 	if w := c.width("text", r.saved()); r.DF11Bytes < r.BF16Bytes && w+20 < margin+inner-end {
 		c.rect(faint, margin+inner-2, y+height+gap, 2, height)
-		c.text("text", muted, end+(margin+inner-end-w)/2, y+height+gap+34, r.saved())
+		c.text("text", gray, end+(margin+inner-end-w)/2, y+height+gap+33, r.saved())
+	}
+	c.legend(after, y+2*height+gap+32)
+}
+
+// legend names all bands that the eye can find, with their sizes.
+func (c *canvas) legend(bands []band, y int) {
+	x := margin
+	for _, b := range bands {
+		if b.Bytes == 0 {
+			continue
+		}
+		c.rect(colors[b.Class], x, y-13, 14, 14)
+		x = c.text("text", gray, x+22, y, b.Name+" "+human.Bytes(b.Bytes)) + 30
 	}
 }
 
@@ -87,7 +100,7 @@ func edges(bands []band, whole int64) []int {
 	at := []int{margin}
 	var sum int64
 	for _, b := range bands {
-		sum += b.bytes
+		sum += b.Bytes
 		at = append(at, margin+int(sum*inner/max(1, whole)))
 	}
 	return at
@@ -96,51 +109,63 @@ func edges(bands []band, whole int64) []int {
 // bands draws the bands of a bar, with their names where there is room. The bar's own name comes first.
 func (c *canvas) bands(name string, bands []band, at []int, y, height int) {
 	for i, b := range bands {
-		c.rect(tones[b.class], at[i], y, at[i+1]-at[i], height)
-		text := fmt.Sprintf("%s %s", b.name, human.Bytes(b.bytes))
+		c.rect(colors[b.Class], at[i], y, at[i+1]-at[i], height)
+		text := fmt.Sprintf("%s %s", b.Name, human.Bytes(b.Bytes))
 		x := at[i] + 14
-		if i == 0 {
-			x = c.text("strong", letterOn[b.class], x, y+35, name) + 18
+		if i == 0 && c.width("strong", name) <= at[1]-x-8 {
+			x = c.text("strong", letterOn[b.Class], x, y+34, name) + 18
 		}
 		if c.width("text", text) > at[i+1]-x-8 {
-			text = b.name
+			text = human.Bytes(b.Bytes)
 		}
 		if c.width("text", text) <= at[i+1]-x-8 {
-			c.text("text", letterOn[b.class], x, y+34, text)
+			c.text("text", letterOn[b.Class], x, y+33, text)
 		}
 	}
 }
 
 // histogram draws the share of the weights that each exponent has. All heights are whole numbers of pixels.
 func (c *canvas) histogram(r *Report) {
-	const top, base = 420, 578
-	first, last := r.visible()
+	const top, base = 438, 586
+	columns := axis(&r.Histogram)
+	n := len(columns)
 	total := r.Histogram.Total()
-	var most uint64
-	for e := first; e <= last; e++ {
-		most = max(most, r.Histogram[e])
+	most := uint64(1)
+	for _, x := range columns {
+		most = max(most, x.count(&r.Histogram))
 	}
-	c.text("text", muted, margin, top-34, "share of the weights by exponent")
-	n := last - first + 1
-	every := (n*46 + inner - 1) / inner
-	for i := range n {
+	c.text("text", gray, margin, top-34, "share of the weights by exponent")
+	labels := ticks(columns, (n*46+inner-1)/inner)
+	for i, x := range columns {
+		if x.gap {
+			continue
+		}
 		x0, x1 := margin+i*inner/n, margin+(i+1)*inner/n
 		pad := max(1, (x1-x0)/9)
-		count := r.Histogram[first+i]
+		count := x.count(&r.Histogram)
 		h := int(count * (base - top) / most)
+		if count > 0 {
+			h = max(h, 2) // what occurs is seen
+		}
 		c.rect(teal, x0+pad, base-h, x1-x0-2*pad, h)
 		permille := (count*1000 + total/2) / total
 		if label := fmt.Sprintf("%d.%d %%", permille/10, permille%10); permille >= 10 && c.width("small", label) < x1-x0+8 && base-h-6 > top-20 {
-			c.text("small", muted, (x0+x1-c.width("small", label))/2, base-h-7, label)
+			c.text("small", gray, (x0+x1-c.width("small", label))/2, base-h-7, label)
 		}
-		if (first+i-bias)%every == 0 {
-			c.power((x0+x1)/2, base+24, first+i-bias)
+		switch {
+		case labels[i] && x.single():
+			c.power((x0+x1)/2, base+24, x.first-bias)
+		case labels[i]:
+			c.text("text", gray, (x0+x1-c.width("text", x.short(columns)))/2, base+24, x.short(columns))
 		}
+		c.rect(gray, x0, base, x1-x0, 1)
 	}
-	c.rect(muted, margin, base, inner, 1)
+	if r.Histogram[0] > 0 {
+		c.text("small", gray, margin, base+46, "0: zeros and subnormals")
+	}
 	note := fmt.Sprintf("entropy %.2f bits, Huffman code %.2f bits, instead of 8", r.Entropy, r.CodeBits)
 	if r.CodeBits > 0 {
-		c.text("text", muted, margin+inner-c.width("text", note), top-34, note)
+		c.text("text", gray, margin+inner-c.width("text", note), top-34, note)
 	}
 }
 
@@ -148,6 +173,6 @@ func (c *canvas) histogram(r *Report) {
 func (c *canvas) power(x, y, exponent int) {
 	e := minus(exponent)
 	w := c.width("text", "2") + c.width("small", e)
-	end := c.text("text", muted, x-w/2, y, "2")
-	c.text("small", muted, end, y-8, e)
+	end := c.text("text", gray, x-w/2, y, "2")
+	c.text("small", gray, end, y-8, e)
 }

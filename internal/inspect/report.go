@@ -47,7 +47,38 @@ type Report struct {
 
 	Histogram Histogram `json:"histogram"` // of all units
 	Rates               // means over the units, by weights
-	Version   string    `json:"tool_version"` // of df11-convert
+	Plain     *Plain    `json:"sign_mantissa,omitempty"` // nil if no weights were read
+	Version   string    `json:"tool_version"`            // of df11-convert
+
+	LargestBlock int64   `json:"largest_block_bytes"` // BF16 bytes of the largest unit that is decoded at once
+	Sizes        []Size  `json:"sizes"`
+	GPUs         []GPU   `json:"gpus"`
+	Verified     *Stamp  `json:"verified,omitempty"` // what the manifest says
+	Compared     *Report `json:"compared_with,omitempty"`
+}
+
+// Plain is the measured entropy, in bits, of what DF11 stores as it is: of 1, 7 and 8 bits.
+type Plain struct {
+	Sign     float64 `json:"sign_entropy"`
+	Mantissa float64 `json:"mantissa_entropy"`
+	Both     float64 `json:"entropy"` // of sign and mantissa together
+}
+
+// Stamp is the verification that a model's manifest records. The report does not repeat it.
+type Stamp struct {
+	Version  string  `json:"tool_version"` // of the program that verified
+	Source   string  `json:"source,omitempty"`
+	Commit   string  `json:"source_commit,omitempty"`
+	Manifest string  `json:"manifest_sha256"`
+	Checks   []Check `json:"checks"`
+}
+
+// Check is one decoder's pass over the stored weights.
+type Check struct {
+	Method  string `json:"method"`  // "cpu" or "gpu"
+	Decoder string `json:"decoder"` // in words
+	Device  string `json:"device,omitempty"`
+	Weights int64  `json:"weights"` // all 16 bits compared and equal
 }
 
 // Model names the model of a report and says how it fits DF11.
@@ -64,7 +95,7 @@ type Model struct {
 
 // Rates are the bits that a weight takes, beside the least that is possible.
 type Rates struct {
-	Entropy  float64 `json:"entropy"`   // bits per exponent: Shannon's bound for the unit's own distribution
+	Entropy  float64 `json:"entropy"`   // bits per exponent: order-0 entropy of the unit's own distribution
 	CodeBits float64 `json:"code_bits"` // bits per exponent that the code takes
 	Bits     float64 `json:"bits"`      // bits per weight with everything that is stored for a unit
 	Bound    float64 `json:"bound"`     // 8 + Entropy
@@ -115,10 +146,43 @@ type Unit struct {
 	Bytes     int64      `json:"bytes"`     // stored, all six tensors
 	NBits     int64      `json:"coded_bits"`
 	LUTs      int        `json:"luts"` // rows of lookup tables
+	Plain     Histogram  `json:"-"`    // of the bytes of sign and mantissa that were read
+	Modules   []Module   `json:"modules,omitempty"`
 
 	Rates
 	Extremes
 	Headroom Headroom `json:"headroom"`
+}
+
+// Module sums up the tensors of a unit whose names differ only in numbers, such as the up_proj of all experts. Its rates are
+// those under the unit's code, with the module's share of what the unit stores for the decoder.
+type Module struct {
+	Name      string    `json:"name"` // "self_attn.q_proj", "experts.*.up_proj"; "" for the unit's own weight
+	Tensors   int       `json:"tensors"`
+	Weights   int64     `json:"weights"`
+	Read      int64     `json:"weights_read"`
+	Histogram Histogram `json:"-"`
+	Rates               // zero if no weights were read
+}
+
+// finish computes the rates of a module of the finished unit u.
+func (m *Module) finish(u *Unit) {
+	if m.Read = int64(m.Histogram.Total()); m.Read == 0 || u.CodeBits == 0 {
+		return
+	}
+	var bits float64
+	for e, n := range m.Histogram {
+		length := float64(u.Lengths[e])
+		if length == 0 { // not in the samples that gave the code
+			length = float64(u.Longest)
+		}
+		bits += float64(n) * length
+	}
+	m.Entropy, m.CodeBits = m.Histogram.Entropy(), bits/float64(m.Read)
+	m.Bits, m.Bound = u.Bits+m.CodeBits-u.CodeBits, plainBits+m.Entropy
+	if len(u.Modules) == 1 {
+		m.Rates = u.Rates
+	}
 }
 
 // Extremes are the measures of a unit that the format limits.
@@ -175,6 +239,9 @@ func (u *Unit) Finish() {
 		u.LargestChunk = int(min(float64(u.Weights), chunkBits/u.CodeBits))
 	}
 	u.Headroom = Headroom{MaxExponent - u.LargestExponent, MaxLUTs - u.LUTs, MaxChunk - u.LargestChunk, MaxWeights - u.Weights}
+	for i := range u.Modules {
+		u.Modules[i].finish(u)
+	}
 }
 
 // Finish sorts the units for reading and sums them up. Every unit must be finished.
@@ -182,6 +249,7 @@ func (r *Report) Finish() {
 	slices.SortStableFunc(r.Units, func(a, b Unit) int { return human.CompareNames(a.Path, b.Path) })
 	var coded, bytes, nBits int64
 	var entropy float64
+	var plain Histogram
 	for i := range r.Units {
 		u := &r.Units[i]
 		r.Weights += u.Weights
@@ -193,6 +261,8 @@ func (r *Report) Finish() {
 		if total > 0 {
 			r.Histogram.Merge(&u.Histogram, float64(u.Weights)/float64(total))
 		}
+		plain.Merge(&u.Plain, 1)
+		r.LargestBlock = max(r.LargestBlock, 2*u.Weights)
 		entropy += u.Entropy * float64(u.Weights)
 		coded, bytes, nBits = coded+u.Weights, bytes+u.Bytes, nBits+u.NBits
 	}
@@ -202,6 +272,8 @@ func (r *Report) Finish() {
 		r.Bits = 8 * float64(bytes) / float64(coded)
 		r.Bound = plainBits + r.Entropy
 	}
+	r.Plain = plain.plain()
+	r.Sizes, r.GPUs = r.sizes(coded), r.gpus()
 	slices.SortFunc(r.DTypes, func(a, b DType) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
 	r.Parts = slices.DeleteFunc(r.Parts, func(p Part) bool { return p.Bytes == 0 })
 }

@@ -1,0 +1,271 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// chartUnits are the units that charts by unit show: the compressed ones whose weights were read, in reading order, single
+// units first.
+func (r *Report) chartUnits() []Unit {
+	var single, stacked []Unit
+	for _, u := range r.Units {
+		switch {
+		case u.Reason != "" || u.Histogram.Total() == 0:
+		case strings.ContainsAny(u.Path, "0123456789"):
+			stacked = append(stacked, u)
+		default:
+			single = append(single, u)
+		}
+	}
+	return append(single, stacked...)
+}
+
+// slots are the places of units on the x axis: each has one, and an empty one lies between runs of units whose paths differ
+// only in numbers.
+type slots struct {
+	units []*Unit // nil in an empty slot
+	runs  []run
+}
+
+// run is a run of slots under one label.
+type run struct {
+	Name        string
+	first, last int
+}
+
+// fewest is the least number of slots, so that a model of few units has no broad ones.
+const fewest = 8
+
+var numbers = regexp.MustCompile(`\d+`)
+
+func newSlots(units []Unit) slots {
+	var s slots
+	kind := ""
+	for i := range units {
+		u := &units[i]
+		k := numbers.ReplaceAllString(u.Path, "#")
+		if k != kind || k == u.Path {
+			if i > 0 {
+				s.units = append(s.units, nil)
+			}
+			s.runs = append(s.runs, run{first: len(s.units)})
+		}
+		kind = k
+		s.runs[len(s.runs)-1].last = len(s.units)
+		s.units = append(s.units, u)
+	}
+	for i := range s.runs {
+		x := &s.runs[i]
+		x.Name = runName(s.units[x.first].Path, s.units[x.last].Path)
+	}
+	for len(s.units) < fewest {
+		s.units = append(s.units, nil)
+	}
+	return s
+}
+
+// runName makes "model.layers.0–31" of the paths of the first and the last unit.
+func runName(first, last string) string {
+	kind := numbers.ReplaceAllString(first, "#")
+	switch {
+	case first == last:
+		return first
+	case strings.Count(kind, "#") > 1:
+		return first + " …"
+	}
+	return strings.Replace(kind, "#", numbers.FindString(first)+"–"+numbers.FindString(last), 1)
+}
+
+// matrix is a heat map: a value for each row and slot, -1 where there is none.
+type matrix struct {
+	Rows  []string    `json:"rows"`
+	Cells [][]float64 `json:"cells"`
+}
+
+// row finds the row of a name, or adds it.
+func (m *matrix) row(name string, nSlots int) []float64 {
+	i := slices.Index(m.Rows, name)
+	if i < 0 {
+		i = len(m.Rows)
+		m.Rows = append(m.Rows, name)
+		m.Cells = append(m.Cells, slices.Repeat([]float64{-1}, nSlots))
+	}
+	return m.Cells[i]
+}
+
+// bounds are the least and the largest value.
+func (m *matrix) bounds() (low, high float64) {
+	low, high = math.Inf(1), 0
+	for _, row := range m.Cells {
+		for _, v := range row {
+			if v >= 0 {
+				low, high = min(low, v), max(high, v)
+			}
+		}
+	}
+	return low, high
+}
+
+// rounded keeps so many digits after the point, which is enough for read-outs.
+func rounded(digits int, x float64) float64 {
+	scale := math.Pow10(digits)
+	return math.Round(x*scale) / scale
+}
+
+// tones maps every value to its tone from 0 to 1.
+func (m *matrix) tones(tone func(float64) float64) (list [][]float64) {
+	for _, row := range m.Cells {
+		t := make([]float64, len(row))
+		for i, v := range row {
+			if t[i] = -1; v >= 0 {
+				t[i] = tone(v)
+			}
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// moduleRow is the height of a row of modules, in pixels.
+const moduleRow = 22
+
+// ownWeight is the row of units that are one tensor.
+const ownWeight = "own weight"
+
+// modules is the matrix of bits per weight by module and unit.
+func (s *slots) modules() (m matrix) {
+	for i, u := range s.units {
+		if u == nil {
+			continue
+		}
+		for _, x := range u.Modules {
+			if x.Read > 0 {
+				m.row(cmp.Or(x.Name, ownWeight), len(s.units))[i] = rounded(3, x.Bits)
+			}
+		}
+	}
+	m.shorten()
+	return m
+}
+
+// shorten cuts the rows' names to their last part where that is one row's alone.
+func (m *matrix) shorten() {
+	last := func(s string) string { return s[strings.LastIndexByte(s, '.')+1:] }
+	count := map[string]int{}
+	for _, name := range m.Rows {
+		count[last(name)]++
+	}
+	for i, name := range m.Rows {
+		if count[last(name)] == 1 {
+			m.Rows[i] = last(name)
+		}
+	}
+}
+
+// exponents is the matrix of shares by exponent and unit, the largest exponent first.
+func (s *slots) exponents(bars []bar) (m matrix) {
+	for _, c := range slices.Backward(bars) {
+		row := slices.Repeat([]float64{-1}, len(s.units))
+		for i, u := range s.units {
+			if n := c.count; u != nil && !c.gap && n(&u.Histogram) > 0 {
+				row[i] = rounded(5, float64(n(&u.Histogram))/float64(u.Histogram.Total()))
+			}
+		}
+		m.Rows, m.Cells = append(m.Rows, c.String()), append(m.Cells, row)
+	}
+	return m
+}
+
+// bits draws for each unit the bits that a weight takes, and the bound.
+func (s *slots) bits(r *Report) template.HTML {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, u := range s.units {
+		if u != nil {
+			low, high = min(low, u.Bound, u.Bits), max(high, u.Bits, u.Bound)
+		}
+	}
+	text := fmt.Sprintf("Bits per weight by unit: between %.2f and %.2f with everything that is stored. The mean is %.3f, the order-0 entropy bound %.3f.",
+		low, high, r.Bits, r.Bound)
+	low, high = math.Floor(low*10-0.5)/10, math.Ceil(high*10+0.5)/10
+	y := func(bits float64) float64 { return 100 * (high - bits) / (high - low) }
+	p := plot{slots: len(s.units)}
+	for _, v := range levels(low, high, 2, 1, 0.5, 0.2, 0.1) {
+		p.level(y(v), fmt.Sprintf("%.1f", v))
+	}
+	var stems, bounds, dots string
+	for i, u := range s.units {
+		if u == nil {
+			continue
+		}
+		x := float64(i) + 0.5
+		stems += fmt.Sprintf("M%s %sV%s", num(x), num(y(u.Bound)), num(y(u.Bits)))
+		bounds += dash(x, 0.36, y(u.Bound))
+		dots += dot(x, y(u.Bits))
+	}
+	p.path("stem", stems)
+	p.path("ideal", bounds)
+	p.path("dot", dots)
+	return p.done(190, `data-x="u"`, text)
+}
+
+// readouts say what each slot shows.
+func (s *slots) readouts() []string {
+	list := make([]string, len(s.units))
+	for i, u := range s.units {
+		if u != nil {
+			list[i] = fmt.Sprintf("%s: %.3f bits per weight, bound %.3f", u.Path, u.Bits, u.Bound)
+		}
+	}
+	return list
+}
+
+// Outlier is a unit or a module of a unit that compresses less than the others.
+type Outlier struct {
+	Name string
+	Bits float64
+}
+
+// Outliers are the units with the most bits per weight, at most n; none if there are not more than n.
+func (r *Report) Outliers(n int) (list []Outlier) {
+	for _, u := range r.chartUnits() {
+		list = append(list, Outlier{u.Path, u.Bits})
+	}
+	if len(list) <= n {
+		return nil
+	}
+	slices.SortStableFunc(list, func(a, b Outlier) int { return cmp.Compare(b.Bits, a.Bits) })
+	return list[:n]
+}
+
+// drawModules draws the heat map of bits per weight by module and unit, and says which values its tones go from and to.
+func (m *matrix) drawModules() (chart template.HTML, low, high float64) {
+	low, high = m.bounds()
+	p := plot{slots: len(m.Cells[0])}
+	p.heat(m.tones(func(v float64) float64 { return (v - low) / max(0.01, high-low) }))
+	for i, name := range m.Rows {
+		p.label(100*(float64(i)+0.5)/float64(len(m.Rows)), name)
+	}
+	text := fmt.Sprintf("Bits per weight by module and unit, from %.2f to %.2f", low, high)
+	return p.done(moduleRow*len(m.Rows), `data-x="u" data-y="m"`, text), low, high
+}
+
+// drawExponents draws the heat map of exponents by unit. Its rows are the columns of the axis, from the last to the first.
+func (m *matrix) drawExponents(axis []column) template.HTML {
+	height := min(360, 14*len(axis))
+	p := plot{slots: len(m.Cells[0])}
+	p.heat(m.tones(func(v float64) float64 { return math.Sqrt(min(1, v/0.3)) }))
+	for i := range ticks(axis, max(1, 20*len(axis)/height)) {
+		name := power(axis[i].first - bias)
+		if !axis[i].single() {
+			name = axis[i].short(axis)
+		}
+		p.label(100-100*(float64(i)+0.5)/float64(len(axis)), name)
+	}
+	return p.done(height, `data-x="u" data-y="e"`, "Share of each exponent by unit")
+}
