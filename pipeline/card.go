@@ -16,7 +16,7 @@ func (r *result) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 	in := metadata.CardInput{
 		Name: r.cardTitle(), Plan: r.Plan, Component: r.component(), Pipeline: r.pipeline(),
 		CardSource: metadata.CardSource{
-			BaseModel: r.baseModel(), Commit: r.Model.Commit, Source: r.Model.Card,
+			BaseModel: r.baseModel(), Commit: r.baseCommit(), Source: r.Model.Card,
 			PipelineTag: r.Model.PipelineTag, LibraryName: r.Model.LibraryName,
 		},
 		CardSizes: metadata.CardSizes{

@@ -41,7 +41,7 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 		Files: files, Outputs: c.ledger.Outputs(), KeepForeign: c.Force,
 		Summary: fmt.Sprintf("Add %s as DF11", c.Model.ID),
 		Description: fmt.Sprintf("Made by df11-convert %s from %s at %s; every weight was decoded again and compared.",
-			c.Version, c.Model.ID, cmp.Or(c.Model.Commit, "an unpinned revision")),
+			c.Version, c.Model.ID, cmp.Or(c.baseCommit(), "an unpinned revision")),
 	}
 	for _, t := range c.targets() {
 		if err := t.Finish(ctx, res); err != nil {

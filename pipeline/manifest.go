@@ -19,7 +19,7 @@ func (r *result) manifest(sources []metadata.SourceFile) *metadata.Manifest {
 	m := &metadata.Manifest{
 		Schema: metadata.SchemaVersion,
 		Tool:   metadata.Tool{Name: "df11-convert", Version: r.Version},
-		Source: metadata.Source{Repo: r.baseModel(), Commit: r.Model.Commit, Files: sources},
+		Source: metadata.Source{Repo: r.baseModel(), Commit: r.baseCommit(), Files: sources},
 		Plan: metadata.PlanInfo{
 			Digest: p.Digest(), Layout: string(p.Layout), Entry: p.Entry, Provenance: p.Provenance, Derived: p.Derived,
 		},

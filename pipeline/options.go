@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"path"
@@ -35,8 +36,10 @@ type Options struct {
 	// Force allows other weights in the target, and to replace those of the same names. Strict makes a unit that DF11 cannot
 	// hold an error.
 	Force, Strict bool
-	// BaseModel names the Hub repo that a local source came from, for the model card.
+	// BaseModel names the Hub repo that a local source came from, for card and manifest; "" takes that of Model.Lineage.
 	BaseModel string
+	// NoBaseModel: a local source comes from no repo of the Hub, whatever its lineage says.
+	NoBaseModel bool
 	// Version is written into manifest and card.
 	Version string
 
@@ -124,10 +127,25 @@ func (o *Options) journalName() string {
 
 // baseModel is the Hub repo of the original; "" if it is not known.
 func (o *Options) baseModel() string {
-	if o.Model.Local {
-		return o.BaseModel
+	switch {
+	case !o.Model.Local:
+		return o.Model.ID
+	case o.NoBaseModel:
+		return ""
 	}
-	return o.Model.ID
+	return cmp.Or(o.BaseModel, o.Model.Lineage.Repo)
+}
+
+// baseCommit is the commit of baseModel; "" if it is not known.
+func (o *Options) baseCommit() string {
+	from := o.Model.Lineage
+	switch base := o.baseModel(); {
+	case !o.Model.Local:
+		return o.Model.Commit
+	case base == "" || from.Repo != "" && from.Repo != base:
+		return ""
+	}
+	return from.Commit
 }
 
 // configPath is where the result's config.json lies; "" if the layout has none.

@@ -12,6 +12,10 @@ import (
 type Report struct {
 	Source string `json:"source"`
 	Commit string `json:"commit,omitempty"`
+	// BaseModel is the Hub repo of the source, "" if it is not known; BaseCommit its commit.
+	BaseModel  string `json:"base_model,omitempty"`
+	BaseCommit string `json:"base_commit,omitempty"`
+
 	Folder string `json:"folder,omitempty"`
 	Repo   string `json:"repo,omitempty"`
 	URL    string `json:"url,omitempty"`
@@ -45,7 +49,7 @@ type Counts struct {
 
 // report sums up the finished outputs.
 func (r *result) report() *Report {
-	p := &Report{Source: r.Model.ID, Commit: r.Model.Commit, Differences: r.Plan.Differences, Counts: Counts{GPU: r.GPU != nil}}
+	p := &Report{Source: r.Model.ID, Commit: r.Model.Commit, BaseModel: r.baseModel(), BaseCommit: r.baseCommit(), Differences: r.Plan.Differences, Counts: Counts{GPU: r.GPU != nil}}
 	for _, w := range r.Model.Listing.Weights {
 		p.BF16Bytes += w.Size
 	}

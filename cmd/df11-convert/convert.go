@@ -69,6 +69,9 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	for _, w := range src.plan.Warnings {
 		u.say("warning: %s", w.Text)
 	}
+	if err := f.target.checkLineage(u, src.model); err != nil {
+		return nil, err
+	}
 	opt, err := f.options(ctx, u, src, shares)
 	if err != nil {
 		return nil, err
@@ -88,7 +91,7 @@ func leavesWork(s progress.Snapshot) bool {
 func (f *convertFlags) options(ctx context.Context, u *ui, src *opened, shares memoryShares) (pipeline.Options, error) {
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
-		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force, Strict: f.strict, BaseModel: f.target.baseModel,
+		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force, Strict: f.strict, BaseModel: f.target.baseModel, NoBaseModel: f.target.noBaseModel,
 		Budget: pipeline.Budget{
 			Workers: shares.workers, Uploads: f.limits.uploads, Disk: int64(f.limits.disk), PieceMemory: pieceMemory(shares.total),
 			DropCache: exceedsCache(src.plan.SourceBytes()),

@@ -26,6 +26,9 @@ func (t *table) row(name, format string, args ...any) {
 func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source, at(r.Commit))
+	if r.BaseModel != "" && r.Commit == "" {
+		t.row("base model", "%s%s", r.BaseModel, at(r.BaseCommit))
+	}
 	if r.F32Bytes > 0 {
 		t.row("as stored", "%s, in F32 weights that are BF16 numbers", human.Bytes(r.F32Bytes))
 	}

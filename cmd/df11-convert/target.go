@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -16,6 +17,7 @@ import (
 type targetFlags struct {
 	out, repoID, revision, baseModel       string
 	push, private, public, createPR, force bool
+	noBaseModel                            bool
 }
 
 func (f *targetFlags) register(p *pflag.FlagSet) {
@@ -27,8 +29,9 @@ func (f *targetFlags) register(p *pflag.FlagSet) {
 	p.BoolVar(&f.public, "public", false, "allow a public target for a private or gated source")
 	p.BoolVar(&f.createPR, "create-pr", false, "open a pull request on the target instead of committing to it")
 	p.StringVar(&f.baseModel, "base-model", "", "Hub repo that a local source came from, for the model card")
+	p.BoolVar(&f.noBaseModel, "no-base-model", false, "name no base model: a local source comes from no Hub repo")
 	p.BoolVar(&f.force, "force", false, "write into a target that holds other .safetensors files, and over those with the names of outputs")
-	group(p, groupOutput, "output", "base-model", "force")
+	group(p, groupOutput, "output", "base-model", "no-base-model", "force")
 	group(p, groupPublish, "push", "repo-id", "revision", "private", "public", "create-pr")
 }
 
@@ -38,6 +41,8 @@ func (f *targetFlags) check() error {
 		return usagef("--private and --public exclude each other")
 	case !f.push && (f.repoID != "" || f.createPR || f.private || f.public || f.revision != ""):
 		return usagef("--repo-id, --revision, --private, --public and --create-pr need --push")
+	case f.baseModel != "" && f.noBaseModel:
+		return usagef("--base-model and --no-base-model exclude each other")
 	case f.createPR && f.repoID == "":
 		return usagef("--create-pr needs --repo-id")
 	}
@@ -54,6 +59,19 @@ func (f *targetFlags) check() error {
 			return usageError{fmt.Errorf("--base-model: %w", err)}
 		}
 	}
+	return nil
+}
+
+// checkLineage makes sure that a model is not published without a word about where it comes from.
+func (f *targetFlags) checkLineage(u *ui, m *model.Model) error {
+	if !m.Local || f.baseModel != "" || f.noBaseModel || m.Lineage.Repo != "" || m.Card.String("base_model") != "" {
+		return nil
+	}
+	const advice = "name it with --base-model org/name, so that the Hub lists the result among its quantizations"
+	if f.push {
+		return hinted{usagef("the Hub repo that %s comes from is not known", m.ID), advice + "; if there is none, add --no-base-model"}
+	}
+	u.say("warning: the Hub repo that %s comes from is not known; %s", m.ID, advice)
 	return nil
 }
 

@@ -82,8 +82,12 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	var out FrontMatter
 	src := in.Source
 	out.addText("base_model", in.BaseModel)
-	if in.BaseModel != "" {
-		out.addText("base_model_relation", "quantized") // the Hub's word for "the same model in another format"
+	switch {
+	case in.BaseModel != "":
+		out.addText("base_model_relation", RelationQuantized)
+	case src.String("base_model") != "": // the source is unknown to the Hub; what it was made of is what is known
+		out.copyStrings(src, "base_model")
+		out.addText("base_model_relation", cmp.Or(src.String("base_model_relation"), relationFinetune))
 	}
 	out.addText("license", src.String("license"))
 	out.copyStrings(src, "license_name")
@@ -100,6 +104,13 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	}
 	return out.block()
 }
+
+// Values of base_model_relation: the Hub's words for the same model in another format, and for one that was trained further,
+// which the Hub assumes where none is given.
+const (
+	RelationQuantized = "quantized"
+	relationFinetune  = "finetune"
+)
 
 // library names the library that loads the model: as the source or the Hub states it, else as the layout implies.
 func (in CardInput) library() string {

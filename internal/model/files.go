@@ -163,10 +163,12 @@ func (f *files) card(ctx context.Context) (*metadata.FrontMatter, error) {
 	return front, nil
 }
 
-// cardBaseModel gives the one model that the card names as the base; "" if it names none, or several.
+// cardBaseModel gives the one model that the card names as the original; "" if it names none, or several, or says that this one
+// was trained further.
 func (f *files) cardBaseModel(ctx context.Context) (string, error) {
 	front, err := f.card(ctx)
-	if base := front.Strings("base_model"); len(base) == 1 {
+	relation := front.String("base_model_relation")
+	if base := front.Strings("base_model"); len(base) == 1 && (relation == "" || relation == metadata.RelationQuantized) {
 		return base[0], err
 	}
 	return "", err

@@ -47,6 +47,8 @@ type Model struct {
 	Local  bool
 	Folder string
 	Commit string
+	// Lineage is where a local source comes from, as far as that is known.
+	Lineage Lineage
 	// Private and Gated say who may read the repo ("", "auto" or "manual").
 	Private bool
 	Gated   string

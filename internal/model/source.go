@@ -95,6 +95,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 		}
 	}
 	m.ID = m.Name
+	m.traceCache()
 	f, err := listFolder(m.Folder, func(dir string) bool { return deep && !isResult(dir) })
 	if err != nil {
 		return nil, nil, err
@@ -149,6 +150,9 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 	}
 	if err := s.open(ctx, s.weights); err != nil {
 		return err
+	}
+	if m.Local && m.Lineage.Repo == "" {
+		m.Lineage.Commit = downloadedCommit(m.Folder, s.weights)
 	}
 	m.Listing.Weights, err = s.headers(ctx, s.weights)
 	return err

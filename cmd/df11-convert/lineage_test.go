@@ -1,0 +1,157 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+)
+
+const testCommit = "0123456789abcdef0123456789abcdef01234567"
+
+// lineages makes the same model in each of the ways in which a source comes to a disk, and gives the folders by name.
+func lineages(t *testing.T) map[string]string {
+	t.Helper()
+	dir := t.TempDir()
+	files := hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1, ShardBytes: 30_000}).Files()
+	repo := filepath.Join(dir, "hub", "models--acme--small")
+	at := map[string]string{
+		"cache": filepath.Join(repo, "snapshots", testCommit), "link": filepath.Join(dir, "my-copy"),
+		"download": filepath.Join(dir, "download"), "edited": filepath.Join(dir, "edited"), "mixed": filepath.Join(dir, "mixed"),
+		"tuned": filepath.Join(dir, "tuned"), "plain": filepath.Join(dir, "plain"),
+	}
+	now := time.Now()
+	note := func(folder, name, commit string, when time.Time) {
+		text := fmt.Sprintf("%s\nan-etag\n%d.25\n", commit, when.Unix()+1)
+		writeTo(t, filepath.Join(at[folder], ".cache", "huggingface", "download", name+".metadata"), []byte(text))
+	}
+	for name, b := range files {
+		sum := sha256.Sum256(b)
+		blob := filepath.Join(repo, "blobs", hex.EncodeToString(sum[:]))
+		writeTo(t, blob, b)
+		link := filepath.Join(at["cache"], filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(link), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(blob, link); err != nil {
+			t.Skip("no symbolic links here, so no shared cache as other programs write it:", err)
+		}
+		for _, folder := range []string{"download", "edited", "mixed", "tuned", "plain"} {
+			writeTo(t, filepath.Join(at[folder], filepath.FromSlash(name)), b)
+		}
+		note("download", name, testCommit, now)
+		note("edited", name, testCommit, now.Add(-time.Hour)) // the file is younger
+		note("mixed", name, hex.EncodeToString(sum[:20]), now)
+	}
+	writeTo(t, filepath.Join(at["tuned"], "README.md"), []byte("---\nbase_model: acme/ancestor\n---\n"))
+	if err := os.Symlink(at["cache"], at["link"]); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// lineage converts a folder and gives what card and manifest say of its origin.
+func lineage(t *testing.T, args ...string) (source metadata.Source, card *metadata.FrontMatter, stderr string) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out")
+	code, stdout, stderr := program(t, append(slices.Clone(args), "-o", out)...)
+	if code != exitOK {
+		t.Fatalf("%v: exit %d: %s%s", args, code, stdout, stderr)
+	}
+	var m metadata.Manifest
+	if err := json.Unmarshal(mustRead(t, filepath.Join(out, metadata.ManifestName)), &m); err != nil {
+		t.Fatal(err)
+	}
+	card, err := metadata.ParseFrontMatter(mustRead(t, filepath.Join(out, "README.md")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Source, card, stderr
+}
+
+// TestLineageIsNotLostInSilence: whatever a local source shows of where it comes from is in card and manifest; where it shows
+// nothing, a warning names --base-model. A commit is that of its files, or none is stated.
+func TestLineageIsNotLostInSilence(t *testing.T) {
+	at := lineages(t)
+	const base = "--base-model"
+	for _, c := range []struct {
+		name                           string
+		args                           []string
+		repo, commit, inCard, relation string
+		warned                         bool
+	}{
+		{"the cache", []string{at["cache"]}, "acme/small", testCommit, "acme/small", "quantized", false},
+		{"a link to the cache", []string{at["link"]}, "acme/small", testCommit, "acme/small", "quantized", false},
+		{"the cache, renamed", []string{at["cache"], base, "acme/moved"}, "acme/moved", "", "acme/moved", "quantized", false},
+		{"the cache, denied", []string{at["cache"], "--no-base-model"}, "", "", "", "", false},
+		{"a download", []string{at["download"]}, "", "", "", "", true},
+		{"a download, named", []string{at["download"], base, "acme/small"}, "acme/small", testCommit, "acme/small", "quantized", false},
+		{"an edited download", []string{at["edited"], base, "acme/small"}, "acme/small", "", "acme/small", "quantized", false},
+		{"two commits", []string{at["mixed"], base, "acme/small"}, "acme/small", "", "acme/small", "quantized", false},
+		{"tuned from a base", []string{at["tuned"]}, "", "", "acme/ancestor", "finetune", false},
+		{"tuned, and published", []string{at["tuned"], base, "acme/small"}, "acme/small", "", "acme/small", "quantized", false},
+		{"nothing", []string{at["plain"]}, "", "", "", "", true},
+		{"nothing, and so be it", []string{at["plain"], "--no-base-model"}, "", "", "", "", false},
+	} {
+		source, card, stderr := lineage(t, c.args...)
+		if source.Repo != c.repo || source.Commit != c.commit {
+			t.Errorf("%s: the manifest names %q at %q", c.name, source.Repo, source.Commit)
+		}
+		if got, relation := card.String("base_model"), card.String("base_model_relation"); got != c.inCard || relation != c.relation {
+			t.Errorf("%s: the card names %q (%s)", c.name, got, relation)
+		}
+		if warned := strings.Contains(stderr, "--base-model"); warned != c.warned {
+			t.Errorf("%s: %s", c.name, stderr)
+		}
+	}
+}
+
+// TestResultIsNotNamedAfterACommit: what a snapshot of the cache becomes is named after the repo; a folder or a link
+// keeps the name that it was given.
+func TestResultIsNotNamedAfterACommit(t *testing.T) {
+	at := lineages(t)
+	t.Chdir(t.TempDir())
+	for name, source := range map[string]string{"small-DF11": at["cache"], "my-copy-DF11": at["link"], "plain-DF11": at["plain"]} {
+		must(t, source)
+		if _, err := os.Stat(filepath.Join(name, "config.json")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPushAsksForLineage: nothing of unknown origin is published until the user names the origin or says that there is none,
+// and nothing is asked of the hub before.
+func TestPushAsksForLineage(t *testing.T) {
+	at := lineages(t)
+	srv := hubtest.Start(t)
+	t.Setenv("HF_ENDPOINT", srv.URL)
+	t.Setenv("HF_HOME", t.TempDir())
+	t.Setenv("HF_TOKEN", "hf_any")
+	code, _, diag := program(t, at["plain"], "--push", "--repo-id", "me/plain")
+	if code != exitUsage || !strings.Contains(diag, "--base-model") || !strings.Contains(diag, "--no-base-model") || srv.Count("", "") > 0 {
+		t.Errorf("exit %d after %d requests: %s", code, srv.Count("", ""), diag)
+	}
+	if code, _, _ := program(t, at["plain"], "--no-base-model", "--base-model", "a/b"); code != exitUsage {
+		t.Error("both flags are taken")
+	}
+	must(t, at["plain"], "--push", "--repo-id", "tester/plain", "--no-base-model")
+	must(t, at["cache"], "--push", "--repo-id", "tester/cached")
+	must(t, at["tuned"], "--push", "--repo-id", "tester/tuned")
+	srv.AddModel("acme/ancestor", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1}))
+	if code, _, diag := program(t, "verify", "tester/tuned"); code != exitUsage || !strings.Contains(diag, "--against") {
+		t.Errorf("the ancestor of a model was taken for its original: exit %d: %s", code, diag)
+	}
+	// What the cache knows is the default of verify.
+	if _, _, diag := program(t, "verify", "tester/cached"); !strings.Contains(diag, "the original is acme/small@"+testCommit) {
+		t.Error(diag)
+	}
+}

@@ -1,0 +1,76 @@
+package model
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/smallfile"
+)
+
+// Lineage is the Hub repo and the commit that a local source was downloaded from, as far as the ways in which Python's
+// huggingface_hub stores files tell. Either may be "".
+type Lineage struct{ Repo, Commit string }
+
+var commitName = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
+// cacheLineage finds the lineage of a path in the shared cache: models--org--name/snapshots/COMMIT, or below.
+func cacheLineage(folder string) (l Lineage, ok bool) {
+	for dir := folder; ; dir = filepath.Dir(dir) {
+		snapshots := filepath.Dir(dir)
+		repo, cached := strings.CutPrefix(filepath.Base(filepath.Dir(snapshots)), "models--")
+		if cached && filepath.Base(snapshots) == "snapshots" && commitName.MatchString(filepath.Base(dir)) {
+			l = Lineage{strings.Replace(repo, "--", "/", 1), filepath.Base(dir)}
+			return l, hub.ValidRepoID(l.Repo) == nil
+		}
+		if snapshots == dir {
+			return Lineage{}, false
+		}
+	}
+}
+
+// maxNoteBytes bounds what is read of a note about one download, which has three short lines.
+const maxNoteBytes = 4 << 10
+
+// downloadedCommit finds the commit from which all of some files of a folder were downloaded, by the notes that
+// "hf download --local-dir" leaves; "" if a note is missing, or a file is younger than its note.
+func downloadedCommit(folder string, files []hub.FileRef) (commit string) {
+	for _, f := range files {
+		name := filepath.FromSlash(f.Path)
+		b, err := smallfile.Read(filepath.Join(folder, ".cache", "huggingface", "download", name+".metadata"), maxNoteBytes)
+		lines := strings.Split(string(b), "\n") // commit, etag, seconds since 1970
+		if err != nil || len(lines) < 3 || !commitName.MatchString(lines[0]) || commit != "" && lines[0] != commit {
+			return ""
+		}
+		noted, err := time.ParseDuration(strings.TrimSpace(lines[2]) + "s")
+		st, missing := os.Stat(filepath.Join(folder, name))
+		if err != nil || missing != nil || st.ModTime().After(time.Unix(0, 0).Add(noted+time.Second)) {
+			return ""
+		}
+		commit = lines[0]
+	}
+	return commit
+}
+
+// traceCache finds the lineage of a local source by its path, or by that to which links lead. A source that is named after its
+// commit gets the name of its repo.
+func (m *Model) traceCache() {
+	paths := []string{m.Folder}
+	if real, err := filepath.EvalSymlinks(m.Folder); err == nil {
+		paths = append(paths, real)
+	}
+	for _, p := range paths {
+		if l, ok := cacheLineage(p); ok {
+			m.Lineage = l
+			if m.Name == l.Commit {
+				m.Name = path.Base(l.Repo)
+				m.ID = m.Name
+			}
+			return
+		}
+	}
+}
