@@ -63,7 +63,9 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		return err
 	}
 	f.clients = map[string]*hub.Client{} // shared by all models
-	var results []batchResult
+	ctx, done := f.limitTime(ctx)
+	defer done()
+	results := []batchResult{}
 	var first error
 	for i, m := range models {
 		u.say("%d/%d %s", i+1, len(models), m.spec())

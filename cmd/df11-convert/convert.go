@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -17,12 +18,13 @@ import (
 // convertFlags are the flags of the main verb.
 type convertFlags struct {
 	sourceFlags
-	target  targetFlags
-	limits  limitFlags
-	parts   partFlags
-	gpu     gpuFlags
-	workDir string
-	strict  bool
+	target    targetFlags
+	limits    limitFlags
+	parts     partFlags
+	gpu       gpuFlags
+	workDir   string
+	strict    bool
+	stopAfter time.Duration
 }
 
 func (f *convertFlags) register(p *pflag.FlagSet) {
@@ -32,19 +34,35 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 	f.parts.register(p)
 	f.gpu.register(p)
 	p.StringVar(&f.workDir, "work-dir", "", "directory for temporary files (a tmpfs counts as memory)")
-	group(p, groupResources, "work-dir")
+	p.DurationVar(&f.stopAfter, "stop-after", 0, "stop as if interrupted after this time, e.g. 5h20m; the same command resumes")
+	group(p, groupResources, "work-dir", "stop-after")
 	p.BoolVar(&f.strict, "strict", false, "fail if DF11 can't hold some unit, instead of leaving it in BF16")
 	group(p, groupAdvanced)
 }
 
 // runConvert is the main verb.
 func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error {
+	ctx, done := f.limitTime(ctx)
+	defer done()
 	report, err := convertOne(ctx, u, f, spec)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil {
 		return err
 	}
 	u.result(conversionOf(report), where(report), func(w io.Writer) { printReport(w, report, u.verbose) })
 	return nil
+}
+
+// limitTime returns a context that --stop-after ends as a signal would, and the function that releases it.
+func (f *convertFlags) limitTime(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if f.stopAfter > 0 {
+		t := time.AfterFunc(f.stopAfter, func() { cancel(errInterrupted) })
+		return ctx, func() { t.Stop(); cancel(nil) }
+	}
+	return ctx, func() { cancel(nil) }
 }
 
 // convertOne converts one source as the flags say.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -57,6 +58,20 @@ func (m listedModel) flags(f convertFlags) convertFlags {
 	return f
 }
 
+// arguments are the flags of plan and convert that the entry stands for, split at blanks by whoever runs them.
+func (m listedModel) arguments() (string, error) {
+	var args []string
+	for _, a := range []struct{ name, value string }{{"layout", m.Layout}, {"pattern-dict", m.Dict}, {"like", m.Like}} {
+		if strings.ContainsFunc(a.value, unicode.IsSpace) {
+			return "", usagef("%s: %s %q has a blank, which no job of a matrix can have", m.Source, a.name, a.value)
+		}
+		if a.value != "" {
+			args = append(args, "--"+a.name+"="+a.value)
+		}
+	}
+	return strings.Join(args, " "), nil
+}
+
 // check says what is wrong with an entry.
 func (m listedModel) check() error {
 	switch {
@@ -104,8 +119,8 @@ func readList(file string) ([]listedModel, error) {
 		}
 		seen[key] = i + 1
 	}
-	if len(models) == 0 {
-		return nil, usagef("%s names no model", file)
+	if models == nil {
+		return nil, usagef("%s names no model; a list that is empty on purpose says models: []", file)
 	}
 	return models, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -56,8 +57,35 @@ func (f *forecast) weights() (n int64) {
 	return n
 }
 
-// print writes the matrix in one line, as GITHUB_OUTPUT wants it.
-func (m matrix) print(w io.Writer) {
-	b, _ := json.Marshal(m) // strings cannot fail
+// modelMatrix is the models of a list that are to be converted, a job for each. Its members are the inputs of
+// .github/workflows/convert.yml.
+type modelMatrix struct {
+	Include []modelJob `json:"include"`
+}
+
+type modelJob struct {
+	Source    string `json:"source"`
+	RepoID    string `json:"repo-id"`
+	Private   string `json:"private"` // true, or empty: as the source
+	ExtraArgs string `json:"extra-args"`
+}
+
+// add appends a model. Its target is named in full where that is known.
+func (m *modelMatrix) add(entry listedModel, p publication) error {
+	args, err := entry.arguments()
+	if err != nil {
+		return err
+	}
+	job := modelJob{Source: entry.spec(), RepoID: cmp.Or(p.Target, entry.RepoID), ExtraArgs: args}
+	if entry.Private != nil && *entry.Private {
+		job.Private = "true"
+	}
+	m.Include = append(m.Include, job)
+	return nil
+}
+
+// printMatrix writes a matrix in one line, as GITHUB_OUTPUT wants it.
+func printMatrix(w io.Writer, matrix any) {
+	b, _ := json.Marshal(matrix) // strings cannot fail
 	printf(w, "%s\n", b)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -88,7 +89,7 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 		if err != nil {
 			return err
 		}
-		u.result(m, "", m.print)
+		u.result(m, "", func(w io.Writer) { printMatrix(w, m) })
 		return nil
 	}
 	u.result(v.document(), "", v.print)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -40,32 +41,57 @@ type publication struct {
 }
 
 func statusCommand(u *ui) *cobra.Command {
-	var f convertFlags
+	var f statusFlags
 	c := &cobra.Command{
 		Use:   "status LIST",
 		Short: "Compare a list of models with what is published of them",
 		Long: `status reads the list that batch takes, and for each model two small files: which commit of the source is published, which
 is the newest, and how the published one was verified when it was made. It changes nothing. The exit code is 0 if all models
-are current, else 1.`,
+are current, or kept as they are by refresh: never, else 1.`,
 		Example: `  df11-convert status models.yaml
+  df11-convert status models.yaml --matrix
   df11-convert status models.yaml --json`,
 		Args: exactArgs(1, "LIST"),
 		RunE: func(c *cobra.Command, args []string) error { return runStatus(c.Context(), u, &f, args[0]) },
 	}
-	f.sourceFlags.register(c.Flags())
+	p := c.Flags()
+	f.sourceFlags.register(p)
+	p.StringVar(&f.since, "since", "", "leave out the entries that this older list has, too")
+	p.BoolVar(&f.matrix, "matrix", false, "print the models that are to be converted as a matrix for GitHub Actions instead, and exit with 0")
 	return c
 }
 
-func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
-	models, err := readList(list)
+// statusFlags are the flags of status. A list completes the flags of a conversion.
+type statusFlags struct {
+	convertFlags
+	since  string
+	matrix bool
+}
+
+// list reads the entries that are asked for.
+func (f *statusFlags) list(file string) ([]listedModel, error) {
+	models, err := readList(file)
+	if err != nil || f.since == "" {
+		return models, err
+	}
+	old, err := readList(f.since)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(models, func(m listedModel) bool {
+		return slices.ContainsFunc(old, func(o listedModel) bool { return reflect.DeepEqual(m, o) })
+	}), nil
+}
+
+func runStatus(ctx context.Context, u *ui, f *statusFlags, list string) error {
+	models, err := f.list(list)
 	if err != nil {
 		return err
 	}
 	f.clients = map[string]*hub.Client{}
-	var found []publication
-	old := 0
+	found, todo, old := []publication{}, modelMatrix{[]modelJob{}}, 0
 	for _, m := range models {
-		flags := m.flags(*f)
+		flags := m.flags(f.convertFlags)
 		p, err := flags.published(ctx, u, m.spec())
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -73,10 +99,21 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		if err != nil {
 			p.Error = failureOf(err, hints(err))
 		}
-		if p.State != stateCurrent && p.State != stateLocal {
-			old++
-		}
 		found = append(found, p)
+		if m.skips(p) || p.State == stateLocal {
+			continue
+		}
+		old++
+		if f.matrix {
+			if err := todo.add(m, p); err != nil {
+				return err
+			}
+		}
+	}
+	if f.matrix {
+		todo.Include = todo.Include[:min(old, maxJobs)] // the next run takes the others
+		u.result(todo, "", func(w io.Writer) { printMatrix(w, todo) })
+		return nil
 	}
 	u.result(map[string]any{"models": found}, "", func(w io.Writer) { printStatus(w, found) })
 	if old > 0 {
