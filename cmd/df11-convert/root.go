@@ -26,6 +26,31 @@ func versionText() string {
 	return "dev"
 }
 
+// commitText is the commit that the program was built from, as far as the build knows it.
+func commitText() (commit string) {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			commit += "+changes"
+		}
+	}
+	return commit
+}
+
+// fullVersion is the version and the commit, for people.
+func fullVersion() string {
+	if commit := commitText(); commit != "" {
+		return versionText() + " (commit " + commit + ")"
+	}
+	return versionText()
+}
+
 // convertName is the command that may be left out.
 const convertName = "convert"
 
@@ -53,6 +78,9 @@ const convertExample = `  df11-convert meta-llama/Llama-3.1-8B --push
   df11-convert https://huggingface.co/Qwen/Qwen3-8B
   df11-convert ./my-model -o ./out --base-model me/my-model`
 
+// packaging are commands that only a build for packages has: see manual.go.
+var packaging []func() *cobra.Command
+
 // rootCommand builds the command tree. Errors come back to run, which alone prints them.
 func rootCommand(u *ui, args []string) *cobra.Command {
 	cobra.EnableCommandSorting = false // help lists them in the order in which a user meets them
@@ -63,7 +91,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 		Example:           rootExample,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		Version:           versionText(),
+		Version:           fullVersion(),
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return checkFlags(c.Flags()) },
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -83,6 +111,9 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	p.StringVar(&u.color, "color", colorAuto, "colors on stderr: auto, always or never; auto follows the terminal and NO_COLOR")
 	root.AddCommand(convertCommand(u, args), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u, args), statusCommand(u),
 		modelsCommand(u), demoCommand(u), versionCommand(u))
+	for _, command := range packaging {
+		root.AddCommand(command())
+	}
 	completeValues(root)
 	for _, c := range root.Commands() {
 		completeValues(c)
@@ -191,10 +222,14 @@ func exactArgs(n int, what string) cobra.PositionalArgs {
 func versionCommand(u *ui) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version",
+		Short: "Print the version and the commit it was built from",
 		Args:  exactArgs(0, ""),
 		RunE: func(*cobra.Command, []string) error {
-			u.result(map[string]string{"version": versionText()}, versionText(), func(w io.Writer) { fmt.Fprintln(w, "df11-convert", versionText()) })
+			found := struct {
+				Version string `json:"version"`
+				Commit  string `json:"commit,omitempty"`
+			}{versionText(), commitText()}
+			u.result(found, versionText(), func(w io.Writer) { fmt.Fprintln(w, "df11-convert", fullVersion()) })
 			return nil
 		},
 	}

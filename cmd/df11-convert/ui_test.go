@@ -79,7 +79,7 @@ func TestVersionJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(must(t, "version", "--json")), &v); err != nil || v.Version != versionText() {
 		t.Errorf("version %q: %v", v.Version, err)
 	}
-	if out := must(t, "version"); out != "df11-convert "+versionText()+"\n" {
+	if out := must(t, "version"); out != "df11-convert "+fullVersion()+"\n" {
 		t.Errorf("version prints %q", out)
 	}
 }
