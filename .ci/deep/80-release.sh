@@ -46,7 +46,10 @@ for f in "dist/df11-convert_${version}_linux_amd64"{,_nogpu}.tar.gz; do
     [ -s "$work/tar/$there" ] || fail "$f lacks $there"
   done
 done
-grep -q "df11-convert_${version}_darwin_arm64.tar.gz\|darwin_#{arch}" dist/homebrew/Casks/df11-convert.rb || fail 'the cask names no archive'
+cask=dist/homebrew/Casks/df11-convert.rb
+for there in _darwin_ _linux_ 'manpage "man/df11-convert.1.gz"' quarantine; do
+  grep -qF "$there" "$cask" || { cat "$cask"; fail "the cask lacks $there"; }
+done
 
 echo '== the packages hold program, man pages and completions'
 if command -v dpkg-deb >/dev/null; then

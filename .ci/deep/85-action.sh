@@ -1,0 +1,198 @@
+#!/usr/bin/env bash
+# Runs what action.yml runs, with the environment that a runner sets, against a Hub of our own: a build, a release that is served
+# here, success, failure, a part, and a model that tries to give commands to the runner.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+work=$(mktemp -d)
+pids=()
+stop() {
+  [ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap stop EXIT
+fail() { echo "$*" >&2; exit 1; }
+
+program=${DF11_CONVERT-}
+[ -n "$program" ] || { program=$work/built && go build -o "$program" ./cmd/df11-convert; }
+go build -o "$work/hubd" ./internal/hubtest/hubd
+
+# wait_for FILE PATTERN: prints the line of a server that has started.
+wait_for() {
+  for _ in $(seq 200); do
+    if sed -n "s/.*$2/\1/p" "$1" 2>/dev/null | grep -m1 .; then return; fi
+    sleep 0.1
+  done
+  cat "$1" >&2
+  exit 1
+}
+
+"$work/hubd" -data "$work/hub" -model org/tiny >"$work/hubd.out" 2>&1 &
+pids+=($!)
+HF_ENDPOINT=$(wait_for "$work/hubd.out" 'READY \(.*\)')
+
+# step NAME COMMAND: runs one step as a runner would, with fresh files, and leaves log, outputs and summary in $work/NAME.
+step() {
+  local name=$1 command=$2
+  mkdir -p "$work/$name"
+  : >"$work/$name/output"
+  : >"$work/$name/summary"
+  code=0
+  env -u CI RUNNER_TEMP="$work/temp" RUNNER_OS=Linux RUNNER_ARCH="$arch" GITHUB_ACTION_PATH="$PWD" GITHUB_SERVER_URL="${server-}" \
+    GITHUB_OUTPUT="$work/$name/output" GITHUB_STEP_SUMMARY="$work/$name/summary" HF_ENDPOINT="$HF_ENDPOINT" HF_HOME="$work/home" \
+    XDG_CACHE_HOME="$work/cache" HF_TOKEN="${token-hf_very_secret}" "${inputs[@]}" .github/action/action.sh "$command" \
+    >"$work/$name/log" 2>&1 || code=$?
+}
+
+# has STEP FILE TEXT, lacks STEP FILE TEXT
+has() { grep -qF -- "$3" "$work/$1/$2" || { cat "$work/$1/$2"; fail "$1: $2 lacks: $3"; }; }
+lacks() { ! grep -qF -- "$3" "$work/$1/$2" || { cat "$work/$1/$2"; fail "$1: $2 holds: $3"; }; }
+
+# ended STEP CODE: the step must have ended with this code.
+ended() {
+  [ "$code" = "$2" ] || { cat "$work/$1/log"; fail "$1: exit code $code, not $2"; }
+}
+
+# sets STEP NAME VALUE: the step must have set an output to this value.
+sets() {
+  [ "$(out "$1" "$2")" = "$3" ] || { cat "$work/$1/log"; fail "$1: output $2 is '$(out "$1" "$2")', not '$3'"; }
+}
+
+# out STEP NAME: an output, read as the runner does.
+out() {
+  python3 - "$work/$1/output" "$2" <<'END'
+import sys
+lines = iter(open(sys.argv[1]).read().splitlines())
+for line in lines:
+    name, mark = line.split("<<", 1)
+    value = []
+    for line in lines:
+        if line == mark:
+            break
+        value.append(line)
+    if name == sys.argv[2]:
+        print("\n".join(value))
+END
+}
+
+case $(uname -m) in aarch64) arch=ARM64 go_arch=arm64 ;; *) arch=X64 go_arch=amd64 ;; esac
+
+echo '== no input becomes part of a program'
+if grep -nE 'run:.*\$\{\{' action.yml; then fail 'action.yml puts an expression into a script'; fi
+if grep -nE '^\s*(- )?uses:' action.yml | grep -vE '@[0-9a-f]{40} # v'; then fail 'action.yml uses what is not pinned by commit'; fi
+
+echo '== download: no version asks for a build'
+inputs=(INPUT_VERSION='' ACTION_REF=main ACTION_REPOSITORY=me/fork)
+step unpinned download
+ended unpinned 0
+sets unpinned build true
+
+echo '== download: a release, checked'
+release=$work/www/df11-convert/df11-convert/releases/download/v9.8.7
+archive=df11-convert_9.8.7_linux_$go_arch.tar.gz
+mkdir -p "$release" "$work/stuff"
+cp "$program" "$work/stuff/df11-convert"
+tar -czf "$release/$archive" -C "$work/stuff" df11-convert
+(cd "$release" && sha256sum "$archive" >checksums.txt)
+python3 -u -m http.server -d "$work/www" --bind 127.0.0.1 0 >"$work/www.out" 2>&1 &
+pids+=($!)
+server=http://127.0.0.1:$(wait_for "$work/www.out" 'port \([0-9]*\).*')
+inputs=(INPUT_VERSION=v9.8.7 ACTION_REF=main ACTION_REPOSITORY='')
+step release download
+ended release 0
+sets release build false
+"$work/temp/df11-convert/df11-convert" version
+inputs=(INPUT_VERSION='' ACTION_REF=v9.8.7 ACTION_REPOSITORY=df11-convert/df11-convert)
+step pinned download
+sets pinned build false
+inputs=(INPUT_VERSION='' ACTION_REF=v9.8.8 ACTION_REPOSITORY='')
+step unreleased download
+ended unreleased 0
+sets unreleased build true
+inputs=(INPUT_VERSION=9.8.8)
+step missing download
+ended missing 1
+has missing log '::error title=df11-convert::there is no release 9.8.8'
+inputs=(INPUT_VERSION=../../evil)
+step evil download
+ended evil 1
+printf x >>"$release/$archive"
+inputs=(INPUT_VERSION=9.8.7)
+step damaged download
+ended damaged 1
+has damaged log 'is not the released file'
+
+echo '== build: from the checkout of the action'
+rm -rf "$work/temp"
+mkdir "$work/temp"
+inputs=(A=B)
+step build build
+ended build 0
+"$work/temp/df11-convert/df11-convert" version
+
+echo '== convert: success'
+inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/tiny-DF11 INPUT_PRIVATE=true INPUT_MEMORY=256MiB INPUT_DISK=1GB INPUT_EXTRA_ARGS=$'--workers 1\n --limit-rate 1GB')
+step whole convert
+ended whole 0
+sets whole repo tester/tiny-DF11
+sets whole url "$HF_ENDPOINT/tester/tiny-DF11"
+[[ $(out whole commit) =~ ^[0-9a-f]{40}$ ]] || fail "commit: $(out whole commit)"
+[[ $(out whole ratio) =~ ^0\.[0-9]+$ ]] || fail "ratio: $(out whole ratio)"
+published=$(curl -sfL -H 'Authorization: Bearer x' "$HF_ENDPOINT/tester/tiny-DF11/resolve/$(out whole commit)/df11-manifest.json" | sha256sum)
+sets whole manifest-sha256 "${published%% *}"
+[ "$(out whole json | jq -r .ok)" = true ] || fail 'json is no document'
+[ "$(out whole json | wc -l)" = 1 ] || fail 'json has several lines'
+has whole log '::add-mask::hf_very_secret'
+has whole log '::notice title=df11-convert::tester/tiny-DF11 is published and verified'
+has whole summary '| verified | all 16 bits of every weight, 0 differ |'
+has whole summary "/blob/$(out whole commit)/df11.png"
+grep -q '<html' "$work/temp/df11-convert/report.html" || fail 'no report'
+jq -e .ok "$work/temp/df11-convert/result.json" >/dev/null || fail 'no result.json'
+
+echo '== convert: a part'
+inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/parts-DF11 INPUT_SHARD=1/2)
+step part convert
+ended part 0
+sets part commit ''
+has part log 'part-1-of-2 of tester/parts-DF11 is published'
+
+echo '== convert: failures are told, escaped, and fail the step'
+inputs=(INPUT_SOURCE=$'org/no,such:repo%\n::error::injected' INPUT_REPO_ID=tester/x)
+step refused convert
+ended refused 1
+has refused log '::error title=df11-convert%3A error::source org/no,such:repo%25%0A::error::injected'
+if grep '^::error::injected' "$work/refused/log"; then fail 'a source gave a command to the runner'; fi
+inputs=(INPUT_SOURCE=org/missing INPUT_REPO_ID=tester/x)
+step gone convert
+ended gone 1
+[ "$(out gone json | jq -r .error.kind)" = not_found ] || fail "json: $(out gone json)"
+has gone log '::error title=df11-convert%3A not_found::'
+has gone log '%0A'
+has gone summary '### Not converted'
+lacks gone log 'Report'
+inputs=(INPUT_SOURCE=--help INPUT_REPO_ID=tester/x)
+step flag convert
+ended flag 2
+
+echo '== convert: no line of the program is a command, and a killed program is an error'
+cat >"$work/temp/df11-convert/df11-convert" <<'END'
+#!/bin/sh
+echo '::set-env name=EVIL::1' >&2
+kill -9 $$
+END
+inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/x)
+step killed convert
+ended killed 137
+has killed log 'ended with exit code 137 and without a result'
+python3 - "$work/killed/log" <<'END'
+import re, sys
+mark = None
+for line in open(sys.argv[1]):
+    line = line.rstrip("\n")
+    if m := re.fullmatch("::stop-commands::(.+)", line):
+        mark = m[1]
+    elif mark and line == f"::{mark}::":
+        mark = None
+    elif line.startswith("::set-env") and not mark:
+        sys.exit("the runner would have taken a line of the program for a command")
+END
+echo 'action: download, build and convert do what action.yml says'

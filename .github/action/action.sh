@@ -1,0 +1,186 @@
+#!/usr/bin/env bash
+# The steps of action.yml: download, build, convert. Everything comes in by environment variables, and what a model or a server
+# has named is only ever data: it reaches the log between stop-commands, annotations and summary through escapes of jq.
+# .ci/deep/85-action.sh runs this against a Hub of our own.
+set -euo pipefail
+
+dir=$RUNNER_TEMP/df11-convert
+program=$dir/df11-convert
+case ${RUNNER_OS-} in Windows) program+=.exe ;; esac
+
+# output NAME VALUE: sets an output of the step, whatever the value holds.
+output() {
+  local mark
+  mark=end-$RANDOM$RANDOM$RANDOM
+  printf '%s<<%s\n%s\n%s\n' "$1" "$mark" "$2" "$mark" >>"$GITHUB_OUTPUT"
+}
+
+# --- download --------------------------------------------------------------------------------------------------------
+
+# download brings the released program to $program if its checksum is the published one, or asks for a build.
+download() {
+  local version=${INPUT_VERSION-} pinned='' base archive system machine
+  version=${version#v}
+  mkdir -p "$dir"
+  if [[ -z $version && ${ACTION_REF-} =~ ^v[0-9]+\.[0-9]+\.[0-9]+ ]]; then
+    version=${ACTION_REF#v} pinned=1
+  fi
+  if [ -z "$version" ]; then
+    output build true
+    return
+  fi
+  [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.-]*$ ]] || stop "$version is no version"
+  case $RUNNER_OS in macOS) system=darwin ;; Windows) system=windows ;; *) system=linux ;; esac
+  case $RUNNER_ARCH in ARM64) machine=arm64 ;; *) machine=amd64 ;; esac
+  archive=df11-convert_${version}_${system}_$machine.tar.gz
+  [ "$system" != windows ] || archive=${archive%.tar.gz}.zip
+  base=$GITHUB_SERVER_URL/${ACTION_REPOSITORY:-df11-convert/df11-convert}/releases/download/v$version
+  if ! fetch "$base/checksums.txt" "$dir/checksums.txt"; then
+    if [ -n "$pinned" ]; then # a tag whose release is still being made
+      output build true
+      return
+    fi
+    stop "there is no release $version at $base"
+  fi
+  fetch "$base/$archive" "$dir/$archive" || stop "release $version has no $archive"
+  check "$archive"
+  case $archive in
+  *.zip) unzip -q -o -d "$dir" "$dir/$archive" df11-convert.exe ;;
+  *) tar -xzf "$dir/$archive" -C "$dir" df11-convert ;;
+  esac
+  output build false
+  echo "df11-convert $("$program" version --quiet)"
+}
+
+fetch() { curl --fail --silent --show-error --location --retry 5 --output "$2" "$1"; }
+
+# check compares the archive with its line in checksums.txt.
+check() {
+  local want have
+  want=$(awk -v name="$1" '$2 == name { print $1 }' "$dir/checksums.txt")
+  if command -v sha256sum >/dev/null; then have=$(sha256sum <"$dir/$1"); else have=$(shasum -a 256 <"$dir/$1"); fi
+  [ "${have%% *}" = "$want" ] || stop "$1 is not the released file: sha256 ${have%% *}, released is ${want:-nothing of this name}"
+}
+
+# stop TEXT: ends the step with an annotation.
+stop() {
+  printf '::error title=df11-convert::%s\n' "$(jq -rn --arg text "$1" "$escapes"' $text | data')"
+  exit 1
+}
+
+# --- build -----------------------------------------------------------------------------------------------------------
+
+build() {
+  echo '::group::Build df11-convert'
+  CGO_ENABLED=0 go build -C "$GITHUB_ACTION_PATH" -trimpath -o "$program" ./cmd/df11-convert
+  echo '::endgroup::'
+}
+
+# --- convert ---------------------------------------------------------------------------------------------------------
+
+# escapes of workflow commands and of cells in Markdown.
+escapes='
+  def data: gsub("%"; "%25") | gsub("\r"; "%0D") | gsub("\n"; "%0A");
+  def property: data | gsub(":"; "%3A") | gsub(","; "%2C");
+  def cell: tostring | gsub("[\r\n]+"; " ") | gsub("(?<c>[\\\\`*_\\[\\]<>|!#&~@$])"; "\\\(.c)");
+  def gb: . / 1e9 * 100 | round / 100 | "\(.) GB";
+'
+
+convert() {
+  local args=(convert --json --push) extra=() code=0
+  [ -z "${HF_TOKEN-}" ] || echo "::add-mask::$HF_TOKEN"
+  [ -z "${INPUT_REPO_ID-}" ] || args+=(--repo-id="$INPUT_REPO_ID")
+  [ -z "${INPUT_MEMORY-}" ] || args+=(--memory="$INPUT_MEMORY")
+  [ -z "${INPUT_DISK-}" ] || args+=(--disk="$INPUT_DISK")
+  [ -z "${INPUT_SHARD-}" ] || args+=(--shard="$INPUT_SHARD")
+  case ${INPUT_PRIVATE-} in true) args+=(--private) ;; false) args+=(--public) ;; esac
+  [ "${INPUT_CREATE_PR-}" != true ] || args+=(--create-pr)
+  read -r -d '' -a extra <<<"${INPUT_EXTRA_ARGS-}" || true
+  args+=(${extra[@]+"${extra[@]}"} -- "$INPUT_SOURCE")
+
+  mkdir -p "$dir"
+  run 'df11-convert' "$dir/result.json" "$program" "${args[@]}" || code=$?
+  if [ "$(jq .schema_version "$dir/result.json" 2>/dev/null)" != 1 ]; then # killed, for example by a lack of memory
+    [ "$code" != 0 ] || code=1
+    jq -n --argjson code "$code" '{schema_version: 1, command: "convert", ok: false, exit_code: $code,
+      error: {kind: "error", message: "df11-convert ended with exit code \($code) and without a result"}}' >"$dir/result.json"
+  fi
+  outputs
+  annotate
+  report
+  summary >>"$GITHUB_STEP_SUMMARY"
+  return "$code"
+}
+
+# run TITLE FILE PROGRAM…: runs a program in a group of the log, its stdout into a file. Names that a model's author has chosen
+# are in the log; no line of it is taken for a command.
+run() {
+  local title=$1 file=$2 code=0 mark=resume-$RANDOM$RANDOM$RANDOM
+  shift 2
+  printf '::group::%s\n::stop-commands::%s\n' "$title" "$mark"
+  "$@" >"$file" || code=$?
+  printf '::%s::\n::endgroup::\n' "$mark"
+  return "$code"
+}
+
+# get FILTER: a member of the result, empty if there is none.
+get() { jq -r "$1 // empty" "$dir/result.json"; }
+
+outputs() {
+  output url "$(get .url)"
+  output repo "$(get .repo)"
+  output commit "$(get .target_commit)"
+  output ratio "$(get .ratio)"
+  output manifest-sha256 "$(get .manifest_sha256)"
+  output json "$(jq -c . "$dir/result.json")"
+}
+
+annotate() {
+  jq -r "$escapes"'
+    def say(level; title): "::\(level) title=\(title | property)::\(data)";
+    if .ok then
+      (.warnings // [] | .[] | say("warning"; "df11-convert")),
+      (if .part then "\(.part) of \(.repo) is published"
+       else "\(.repo) is published and verified: \(.ratio * 10000 | round / 100) % of the size" end | say("notice"; "df11-convert"))
+    else
+      .error | "df11-convert: \(.kind)" as $title | .message + (if .hint then "\n" + .hint else "" end) | say("error"; $title)
+    end' "$dir/result.json"
+}
+
+# report draws the plots of what was published; that they could not be drawn fails nothing.
+report() {
+  local commit
+  rm -f "$dir/report.html"
+  commit=$(get .target_commit)
+  [ -n "$commit" ] || return 0
+  run 'Report' /dev/null "$program" inspect "$(get .repo)@$commit" --html "$dir/report.html" --quiet ||
+    echo '::warning title=df11-convert::the report could not be drawn'
+}
+
+summary() {
+  jq -r "$escapes"'
+    def row(name; value): if value == null or value == "" then empty else "| \(name) | \(value | cell) |" end;
+    if .ok then
+      "### \(.repo // .folder | cell)\n", "| | |", "| --- | --- |",
+      row("source"; "\(.source)\(if .commit then " at " + .commit[:12] else "" end)"),
+      row("BF16"; .bf16_bytes | gb),
+      row("DF11"; "\(.df11_bytes | gb), \(.ratio * 10000 | round / 100) %"),
+      row("units"; .units), row("weights"; .weights),
+      row("verified"; "all \(.verified.bits_per_weight) bits of every weight, \(.verified.differing_weights) differ"),
+      row("part"; .part), row("commit"; .target_commit), row("manifest sha256"; .manifest_sha256),
+      row("time"; "\(.seconds | round) s"),
+      "", (.url // empty | "[\(cell)](\(.))"),
+      (if .target_commit then "\n[Plot](\(.url | sub("/discussions/[0-9]+$"; ""))/blob/\(.target_commit)/df11.png); the report is in the artifacts of this run." else empty end),
+      (if .warnings then "\n" + (.warnings | map("- " + cell) | join("\n")) else empty end)
+    else
+      "### Not converted\n", (.error | "**\(.kind | cell)**: \(.message | cell)\n", (.hint // empty | split("\n")[] | "- " + cell))
+    end, ""' "$dir/result.json"
+}
+
+case ${1-} in
+download | build | convert) "$1" ;;
+*)
+  echo 'usage: action.sh download|build|convert' >&2
+  exit 2
+  ;;
+esac
