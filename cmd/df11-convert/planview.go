@@ -134,8 +134,8 @@ func origin(p *plan.Plan) string {
 // printNeeds writes a line for each thing that the conversion takes.
 func (f *forecast) printNeeds(t *table) {
 	n, line := f.needs, human.Bytes(f.bandwidth)
-	t.row("disk", "%s with a folder as the target; %s with --push alone; --disk %s is the least",
-		human.Bytes(n.Disk), human.Bytes(n.DiskPush), human.Bytes(n.DiskLeast))
+	t.row("disk", "%s with a folder as the target%s", human.Bytes(n.Disk), minimumDisk(n.DiskFolderLeast))
+	t.row("", "%s with --push alone%s", human.Bytes(n.DiskPush), minimumDisk(n.DiskLeast))
 	t.row("memory", "at most %s", human.Bytes(n.Memory))
 	download, upload, both := f.seconds(n.Download), f.seconds(n.Upload), ""
 	if n.Download > 0 {
@@ -146,6 +146,14 @@ func (f *forecast) printNeeds(t *table) {
 	}
 	t.row("upload", "with --push %s in %d requests, %s at %s/s%s",
 		human.Bytes(n.Upload), n.UploadRequests, timeText(upload), line, both)
+}
+
+// minimumDisk says which budget is the smallest that works, if one is needed.
+func minimumDisk(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (minimum --disk: %s)", human.BytesUp(n))
 }
 
 // printUnits prints a line for each run of units that are alike.

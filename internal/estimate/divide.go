@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
@@ -14,13 +15,13 @@ const defaultSpoolMemory = 64 << 20
 // spoolMemory is what spools may take of memory: 0 asks for the default, less than 0 for none.
 func spoolMemory(limit int64) int64 { return max(0, cmp.Or(limit, defaultSpoolMemory)) }
 
-// BudgetError says that a conversion does not fit on the disk, and what it would need.
+// BudgetError says that a conversion does not fit on the disk, and the smallest budget with which it would.
 type BudgetError struct {
 	Need, Have int64
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("at least %d bytes of disk are needed, there are %d", e.Need, e.Have)
+	return fmt.Sprintf("%s of disk is too little: at least %s are needed", human.Bytes(e.Have), human.BytesUp(e.Need))
 }
 
 // Demand is what there is for spools and finished files, and who needs it.
@@ -39,12 +40,26 @@ type Shares struct {
 	InMemory        map[*spans.Output]bool // outputs whose spool is memory
 }
 
+// least is the smallest Disk with which Divide works: it holds the largest finished file, if such files wait, and the largest
+// spool that does not fit into memory.
+func (want Demand) least(outputs []*spans.Output) (disk int64) {
+	for _, o := range outputs {
+		if want.Spooled(o) && o.Size > spoolMemory(want.Memory) {
+			disk = max(disk, o.Size)
+		}
+	}
+	if want.Outputs {
+		disk += largestFile(outputs)
+	}
+	return disk
+}
+
 // Divide decides which spools are memory and how the disk is shared out. Small spools are memory, of which half stays
 // free, so that the fetcher can be ahead. Where the disk is too small for the others, more of them are memory, and where
 // memory is too small as well, tensors are fetched output by output.
 func Divide(outputs []*spans.Output, segments [][]spans.Segment, want Demand) (Shares, error) {
 	d := divider{Demand: want, outputs: outputs, arrivals: inFileOrder(segments)}
-	d.Memory = spoolMemory(want.Memory)
+	d.Memory, d.leastDisk = spoolMemory(want.Memory), want.least(outputs)
 	if want.Outputs {
 		d.outMin = largestFile(outputs)
 	}
@@ -66,9 +81,10 @@ type choice func(*spans.Output) bool
 
 type divider struct {
 	Demand
-	outputs  []*spans.Output
-	arrivals []arrival
-	outMin   int64 // what the largest finished file may take
+	outputs   []*spans.Output
+	arrivals  []arrival
+	outMin    int64 // what the largest finished file may take
+	leastDisk int64
 }
 
 // sizes lists the sizes of spools, rising.
@@ -113,18 +129,14 @@ func (d *divider) stream(inMemory choice) (Shares, bool) {
 func (d *divider) byOutput(small int64) (Shares, error) {
 	room := d.Disk - d.outMin
 	inMemory := func(o *spans.Output) bool { return o.Size <= small || o.Size > room }
-	var largest, need int64
-	for _, o := range d.outputs {
-		switch {
-		case !d.Spooled(o):
-		case !inMemory(o):
-			largest = max(largest, o.Size)
-		case o.Size > d.Memory:
-			need = max(need, o.Size)
-		}
+	if d.Disk < d.leastDisk {
+		return Shares{}, &BudgetError{Need: d.leastDisk, Have: d.Disk}
 	}
-	if need > 0 || room < 0 {
-		return Shares{}, &BudgetError{Need: need + d.outMin, Have: d.Disk}
+	var largest int64
+	for _, o := range d.outputs {
+		if d.Spooled(o) && !inMemory(o) {
+			largest = max(largest, o.Size)
+		}
 	}
 	shares := d.share(inMemory, largest)
 	shares.ByOutput = true

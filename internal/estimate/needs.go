@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -18,11 +19,13 @@ type Needs struct {
 	// Requests to the Hub for fetching, and for publishing if that is asked for.
 	DownloadRequests int64 `json:"download_requests"`
 	UploadRequests   int64 `json:"upload_requests"`
-	// Disk is the peak with an output folder, DiskPush with --push alone, DiskLeast the smallest --disk that works. The
-	// last two, and FinishDisk, suppose that the Hub copies no file from repo to repo by itself.
-	Disk      int64 `json:"disk_bytes"`
-	DiskPush  int64 `json:"disk_push_bytes"`
-	DiskLeast int64 `json:"disk_least_bytes"`
+	// Disk is the peak with an output folder, DiskPush with --push alone. DiskFolderLeast and DiskLeast are the smallest --disk
+	// that works in the two cases; a folder's own files do not count. DiskPush, DiskLeast and FinishDisk suppose that the Hub
+	// copies no file from repo to repo by itself.
+	Disk            int64 `json:"disk_bytes"`
+	DiskPush        int64 `json:"disk_push_bytes"`
+	DiskLeast       int64 `json:"disk_least_bytes"`
+	DiskFolderLeast int64 `json:"disk_folder_least_bytes"`
 	// Memory is the peak of buffers, tables and spools in memory, SpoolMemory that of spools alone.
 	Memory int64 `json:"memory_bytes"`
 	// FinishDisk and FinishDownload are for the run with --finish, which proves the source files from the published parts.
@@ -60,8 +63,8 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("a model of %d tensors, converted to %d files, needs at least %d bytes of memory; the budget is %d",
-		e.Tensors, e.Outputs, e.Need, e.Have)
+	return fmt.Sprintf("%s of memory is too little for a model of %s tensors, converted to %s files: at least %s are needed",
+		human.Bytes(e.Have), human.Grouped(int64(e.Tensors), ","), human.Grouped(int64(e.Outputs), ","), human.BytesUp(e.Need))
 }
 
 // CheckMemory refuses a memory budget that cannot hold what is known of every tensor and output. 0 is no budget.
@@ -117,11 +120,21 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 		n.Download, n.DownloadRequests = p.SourceBytes()+carried, downloadRequests(m, p)
 	}
 	n.Disk = spools + e.OutputBytes + carried
+	n.DiskLeast, n.DiskFolderLeast = b.demand(m, true).least(b.Part.Of(outputs)), b.demand(m, false).least(outputs)
+	push, least := b, n.DiskFolderLeast
+	if !b.Part.Whole() {
+		least = n.DiskLeast // parts are published
+	}
+	if b.Disk > 0 && b.Disk < least {
+		return n, &BudgetError{Need: least, Have: b.Disk}
+	}
+	if b.Disk > 0 {
+		push.Disk = max(b.Disk, n.DiskLeast) // what --push takes is told even if it is more than there is
+	}
 	var err error
-	if n.DiskPush, n.SpoolMemory, err = b.pushing(m, outputs, size); err != nil {
+	if n.DiskPush, n.SpoolMemory, err = push.pushing(m, outputs, size); err != nil {
 		return n, err
 	}
-	n.DiskLeast = b.leastDisk(m, outputs)
 	n.FinishDisk, n.FinishDownload = b.finishing(outputs, segments, size)
 	n.FinishDownload += carried
 	copies := PeakCopies(p, b.Disk, b.Uploads)
@@ -140,10 +153,7 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 func (b Budget) pushing(m *model.Model, outputs []*spans.Output, size bytesOf) (disk, memory int64, err error) {
 	outputs = b.Part.Of(outputs)
 	segments := spans.Segments(outputs, len(m.Listing.Weights))
-	shares, err := Divide(outputs, segments, Demand{
-		Spooled: func(o *spans.Output) bool { return !m.Local || o.Narrows() },
-		Outputs: true, Disk: b.Disk, Memory: b.SpoolMemory,
-	})
+	shares, err := Divide(outputs, segments, b.demand(m, true))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -165,17 +175,12 @@ func (b Budget) pushing(m *model.Model, outputs []*spans.Output, size bytesOf) (
 	return peakDisk(arrivals, spool(false), size, shares, b.Uploads), memory, nil
 }
 
-// leastDisk is the smallest disk on which the conversion works: it holds the largest finished file, and the largest spool
-// unless that fits into memory.
-func (b Budget) leastDisk(m *model.Model, outputs []*spans.Output) int64 {
-	var spool int64
-	for _, o := range outputs {
-		spool = max(spool, o.Size)
+// demand is what there is for spools, and for finished files if they wait for their upload.
+func (b Budget) demand(m *model.Model, push bool) Demand {
+	return Demand{
+		Spooled: func(o *spans.Output) bool { return !m.Local || o.Narrows() },
+		Outputs: push, Disk: b.Disk, Memory: b.SpoolMemory,
 	}
-	if m.Local || spool <= spoolMemory(b.SpoolMemory) {
-		spool = 0
-	}
-	return largestFile(outputs) + spool
 }
 
 // largestFile bounds the size of the largest finished file.

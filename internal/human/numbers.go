@@ -17,6 +17,15 @@ func Bytes(n int64) string {
 	return digits(x) + " TB"
 }
 
+// BytesUp is Bytes rounded up: a limit that is given as it is printed is large enough.
+func BytesUp(n int64) string {
+	unit := int64(1)
+	for n/unit >= 1000 {
+		unit *= 10
+	}
+	return Bytes((n + unit - 1) / unit * unit)
+}
+
 // digits writes three significant digits, or the whole number.
 func digits(x float64) string {
 	switch {
