@@ -71,6 +71,17 @@ func (e *Error) Error() string {
 	return strings.Join(parts, ": ") + e.trailer()
 }
 
+// Brief says in one sentence that a repo or a revision is not there. It is "" for all other errors, whose details matter.
+func (e *Error) Brief() string {
+	switch {
+	case errors.Is(e, ErrRevisionNotFound):
+		return e.Repo + ": no such revision" // the hint names what it can be
+	case errors.Is(e, ErrNotFound) && (e.Method == http.MethodGet || e.Method == http.MethodHead):
+		return e.Repo + ": no such repo, or it is private"
+	}
+	return ""
+}
+
 // trailer gives, in brackets, the details that a bug report needs.
 func (e *Error) trailer() string {
 	var notes []string

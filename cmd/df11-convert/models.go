@@ -13,14 +13,15 @@ import (
 
 func modelsCommand(u *ui) *cobra.Command {
 	return &cobra.Command{
-		Use:   "models [WORD...]",
+		Use:   "models [ID | WORD...]",
 		Short: "List the models whose units are known",
-		Long: `models prints the catalogue: every model class whose units are known, how it is recognised, and where its pattern
-dict comes from: a published release, the ComfyUI node, or the class's source code. "loads" says whether models of the
-class were loaded in the reader of the layout: yes, no, or untested. With words, only entries that hold
-all of them. Models that are not listed can often be converted as well: plan derives their units from the tensor names.`,
+		Long: `models prints the catalog: every model class whose compressed modules are known, with its layout and what loads it. With
+words, only entries that hold all of them. With an id, all about that one: how it is recognized, whether models of the class
+were loaded in the reader of the layout, and where its pattern dict comes from: a published release, the ComfyUI node, or the
+class's source code. Models that are not listed can often be converted as well: plan derives their units from the tensor names.`,
 		Example: `  df11-convert models
   df11-convert models qwen diffusers
+  df11-convert models flux-dev-diffusers
   df11-convert models --json`,
 		RunE: func(_ *cobra.Command, words []string) error {
 			models, err := plan.Models()
@@ -34,8 +35,13 @@ all of them. Models that are not listed can often be converted as well: plan der
 	}
 }
 
-// filterModels keeps the entries whose line has every word. It never returns nil, so that --json prints an array.
+// filterModels keeps the entry with the id, or those whose line has every word. It never returns nil, so that --json prints an array.
 func filterModels(models []plan.Model, words []string) []plan.Model {
+	if len(words) == 1 {
+		if i := slices.IndexFunc(models, func(m plan.Model) bool { return m.ID == words[0] }); i >= 0 {
+			return models[i : i+1]
+		}
+	}
 	found := []plan.Model{}
 	for _, m := range models {
 		line := strings.ToLower(strings.Join(append(modelLine(m), m.DF11Repos...), " "))
@@ -47,14 +53,43 @@ func filterModels(models []plan.Model, words []string) []plan.Model {
 	return found
 }
 
+// printModels prints a line for each entry, and all of the only one.
 func printModels(w io.Writer, models []plan.Model) {
+	if len(models) == 1 {
+		printModel(w, models[0])
+		return
+	}
 	t := newTable(w)
-	fmt.Fprintln(t, "id\tlayout\tloads\tmatch\tprovenance")
+	fmt.Fprintln(t, "id\tlayout\tloads by")
 	for _, m := range models {
-		fmt.Fprintln(t, strings.Join(modelLine(m), "\t"))
+		by, _, _ := strings.Cut(m.Loader.Via, ";")
+		if m.Refused != "" {
+			by = "not convertible"
+		}
+		printf(t, "%s\t%s\t%s\n", m.ID, string(m.Layout), by)
 	}
 	t.Flush()
-	printf(w, "\n%d entries\n", len(models))
+	printf(w, "\n%s; df11-convert models ID shows all of one\n", entryCount(len(models)))
+}
+
+func entryCount(n int) string { return fmt.Sprintf("%d %s", n, either(n == 1, "entry", "entries")) }
+
+// printModel prints what is known of a model class.
+func printModel(w io.Writer, m plan.Model) {
+	t := newTable(w)
+	t.row("id", "%s", m.ID)
+	t.row("layout", "%s", string(m.Layout))
+	t.row("recognized by", "%s", matchText(m))
+	t.row("loads by", "%s %s", m.Loader.Via, m.Loader.Class)
+	t.row("was loaded", "%s", string(m.Loads))
+	t.row("transformers", "%s", m.Loader.Transformers)
+	t.row("remark", "%s", m.Loader.Remark)
+	t.row("not convertible", "%s", m.Refused)
+	t.row("provenance", "%s", m.Provenance)
+	t.row("published DF11", "%s", strings.Join(m.DF11Repos, ", "))
+	t.row("examples", "%s", strings.Join(m.Examples, ", "))
+	t.row("notes", "%s", m.Notes)
+	t.Flush()
 }
 
 func modelLine(m plan.Model) []string {

@@ -173,8 +173,16 @@ func (u *ui) report(ctx context.Context, err error) int {
 	if code == exitOK {
 		code = kindOf(err).code
 	}
-	u.complain(err.Error(), code, hs)
+	u.complain(u.message(err), code, hs)
 	return code
+}
+
+// message is an error in words. Requests that found nothing are told in full with --verbose only.
+func (u *ui) message(err error) string {
+	if e, ok := errors.AsType[*hub.Error](err); ok && !u.verbose && e.Repo != "" && e.Brief() != "" {
+		return e.Brief()
+	}
+	return err.Error()
 }
 
 // complain prints an error and the hints about it.
