@@ -16,14 +16,14 @@ func (r *result) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 	in := metadata.CardInput{
 		Name: r.cardTitle(), Plan: r.Plan, Component: r.component(), Pipeline: r.pipeline(),
 		CardSource: metadata.CardSource{
-			BaseModel: r.baseModel(), Commit: r.baseCommit(), Source: r.Model.Card,
+			BaseModel: r.baseModel(), Commit: r.baseCommit(), SourceName: r.Model.Name, Gated: r.Model.Gated != "", Source: r.Model.Card,
 			PipelineTag: r.Model.PipelineTag, LibraryName: r.Model.LibraryName,
 		},
 		CardSizes: metadata.CardSizes{
 			SourceBytes: p.BF16Bytes, F32Bytes: p.F32Bytes, NExactF32: exactf32.NWeights(r.Plan), OutputBytes: p.DF11Bytes,
 			NUnits: int64(p.Units), NWeights: p.Weights,
 		},
-		TiesBroken: p.TiesBroken, Verification: m.Verification, ToolVersion: r.Version,
+		Outputs: m.Outputs, TiesBroken: p.TiesBroken, Verification: m.Verification, ToolVersion: r.Version,
 	}
 	if r.Push != nil {
 		in.Repo = r.Push.Repo

@@ -25,7 +25,8 @@ type CardInput struct {
 
 	CardSizes
 	KeptBF16   []KeptUnit
-	TiesBroken []string // units whose code depends on a rule of §5.1
+	Outputs    []OutputFile // those that hold weights are listed with their sha256
+	TiesBroken []string     // units whose code depends on a rule of §5.1
 
 	Verification []Verification
 	ToolVersion  string
@@ -33,9 +34,11 @@ type CardInput struct {
 
 // CardSource is the model that was converted.
 type CardSource struct {
-	BaseModel string       // "org/name"; "" when a local source has no stated base model
-	Commit    string       // of the base model; "" for a local source
-	Source    *FrontMatter // of the source's README.md; nil if it has none
+	BaseModel  string       // "org/name"; "" when a local source has no stated base model
+	Commit     string       // of the base model; "" for a local source
+	SourceName string       // what a source without a base model is called: the name of its folder or file
+	Gated      bool         // the Hub gives it only to those who accept its terms
+	Source     *FrontMatter // of the source's README.md; nil if it has none
 
 	// What the Hub says of the source, for keys on which its README.md is silent.
 	PipelineTag, LibraryName string
@@ -89,6 +92,8 @@ func (in CardInput) frontMatter() ([]byte, error) {
 		out.copyStrings(src, "base_model")
 		out.addText("base_model_relation", cmp.Or(src.String("base_model_relation"), relationFinetune))
 	}
+	owner, _, _ := strings.Cut(in.Repo, "/")
+	out.addText("quantized_by", owner)
 	out.addText("license", src.String("license"))
 	out.copyStrings(src, "license_name")
 	out.copyStrings(src, "license_link")
@@ -98,7 +103,7 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	out.copyStrings(src, "datasets")
 	out.addList("tags", cardTags(src.Strings("tags")))
 	for _, m := range src.all() {
-		if strings.HasPrefix(m.key, "extra_gated_") {
+		if strings.HasPrefix(m.key, gatedPrefix) {
 			out.add(m.key, m.value)
 		}
 	}
@@ -112,6 +117,9 @@ const (
 	relationFinetune  = "finetune"
 )
 
+// gatedPrefix begins the keys that describe the form which the Hub shows before it gives a gated repo.
+const gatedPrefix = "extra_gated_"
+
 // library names the library that loads the model: as the source or the Hub states it, else as the layout implies.
 func (in CardInput) library() string {
 	implied := map[plan.Layout]string{
@@ -122,8 +130,8 @@ func (in CardInput) library() string {
 	return cmp.Or(in.Source.String("library_name"), in.LibraryName, implied[in.Plan.Layout])
 }
 
-// ownTags make a repo findable as DF11.
-var ownTags = []string{"dfloat11", "df11", "lossless-compression"}
+// ownTags make a repo findable as DF11: they are those of the repos that the authors of DFloat11 have published.
+var ownTags = []string{"dfloat11", "df11", "lossless compression", "70% size, 100% accuracy"}
 
 // staleTag matches tags of a source that would be wrong for a DF11 repo, or that the Hub derives by itself.
 var staleTag = regexp.MustCompile(`(?i)^(gguf|ggml|awq|gptq|mlx|exl[23]|bnb|bitsandbytes|onnx|openvino|coreml|tensorrt.*|` +

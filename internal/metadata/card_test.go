@@ -2,6 +2,7 @@ package metadata_test
 
 import (
 	"bytes"
+	"fmt"
 	"reflect"
 	"regexp"
 	"strings"
@@ -50,6 +51,11 @@ func parseReadme(t testing.TB, readme string) *metadata.FrontMatter {
 	return f
 }
 
+// unit is a module of a plan with one weight.
+func unit(path string, shape ...int64) plan.Unit {
+	return plan.Unit{Path: path, Attrs: []plan.Tensor{{Shape: shape}}}
+}
+
 func llamaCard(t testing.TB) metadata.CardInput {
 	return metadata.CardInput{
 		Name: "Llama-3.1-8B-DF11", Repo: "me/Llama-3.1-8B-DF11",
@@ -59,6 +65,7 @@ func llamaCard(t testing.TB) metadata.CardInput {
 		},
 		Plan: &plan.Plan{
 			Layout: plan.Transformers, Loader: plan.Loader{Via: "AutoModelForCausalLM", Transformers: ">=4.43,<5"},
+			Units:  []plan.Unit{unit("lm_head", 128256, 4096), unit("model.layers.0", 53248, 4096), unit("model.layers.7", 300000, 4096)},
 			Origin: plan.Origin{Provenance: "published:DFloat11/Llama-3.1-8B-Instruct-DF11"},
 			Copied: []plan.File{{Path: "LICENSE"}, {Path: "vocab.json"}, {Path: "USE_POLICY.md"}},
 			Notes: plan.Notes{
@@ -66,12 +73,17 @@ func llamaCard(t testing.TB) metadata.CardInput {
 				Differences: []string{"tensor model.rotary_emb.inv_freq is kept; the model class drops it"},
 			},
 		},
-		CardSizes:  metadata.CardSizes{SourceBytes: 16060522240, OutputBytes: 10894000000, NUnits: 34, NWeights: 8030000000},
+		CardSizes: metadata.CardSizes{SourceBytes: 16060522240, OutputBytes: 10894000000, NUnits: 34, NWeights: 8030000000},
+		Outputs: []metadata.OutputFile{
+			{Path: "lm_head.safetensors", Kind: metadata.KindUnit, Size: 715000000, SHA256: strings.Repeat("c0", 32)},
+			{Path: "model.safetensors", Kind: metadata.KindRemainder, Size: 533000, SHA256: strings.Repeat("1d", 32)},
+			{Path: "LICENSE", Kind: metadata.KindCopied, Size: 7000, SHA256: strings.Repeat("ee", 32)},
+		},
 		KeptBF16:   []metadata.KeptUnit{{Path: "model.layers.7", NWeights: 218103808, Reason: "shared_memory"}},
 		TiesBroken: []string{"lm_head"},
 		Verification: []metadata.Verification{
-			{Method: "cpu", Decoder: "CPU, independent decoder", NUnits: 34, NTensors: 291, NWeights: 8030000000},
-			{Method: "gpu", Decoder: "GPU, own kernel", Device: "NVIDIA H200", NUnits: 34, NTensors: 226, NWeights: 8030000000},
+			{Method: "cpu", Decoder: "package verify", NUnits: 34, NTensors: 291, NWeights: 8030000000},
+			{Method: "gpu", Decoder: "df11-convert, PTX 7.0", Device: "NVIDIA H200", NUnits: 34, NTensors: 226, NWeights: 8030000000},
 		},
 		ToolVersion: "v1.0.0",
 	}
@@ -91,13 +103,13 @@ func localCard(t *testing.T) metadata.CardInput {
 	t.Helper()
 	return metadata.CardInput{
 		Name:       "my model-DF11",
-		CardSource: metadata.CardSource{Source: frontMatter(t, `license: "no"`), LibraryName: "transformers"},
+		CardSource: metadata.CardSource{SourceName: "my model", Source: frontMatter(t, `license: "no"`), LibraryName: "transformers"},
 		Plan: &plan.Plan{
 			Layout: plan.Transformers, Loader: plan.Loader{Via: "bfloat16_model=", Class: "Gemma3ForConditionalGeneration"},
 			Origin: plan.Origin{Provenance: "derived:x", Derived: true}, Changes: plan.Changes{TiedEmbeddings: true},
 		},
 		CardSizes:    metadata.CardSizes{SourceBytes: 255416, OutputBytes: 183258, NUnits: 3, NWeights: 1234},
-		Verification: []metadata.Verification{{Method: "cpu", Decoder: "CPU", NUnits: 3, NTensors: 5, NWeights: 1234}},
+		Verification: []metadata.Verification{{Method: "cpu", Decoder: "package verify", NUnits: 3, NTensors: 5, NWeights: 1234}},
 	}
 }
 
@@ -113,7 +125,7 @@ func diffusersCard(t *testing.T) metadata.CardInput {
 			Origin: plan.Origin{Provenance: "given"}, Config: plan.ConfigPlan{Mode: plan.ConfigNew},
 		},
 		CardSizes:    metadata.CardSizes{SourceBytes: 23800000000, OutputBytes: 16300000000, NUnits: 57, NWeights: 11900000000},
-		Verification: []metadata.Verification{{Method: "cpu", Decoder: "CPU", NUnits: 57, NTensors: 1, NWeights: 1}},
+		Verification: []metadata.Verification{{Method: "cpu", Decoder: "package verify", NUnits: 57, NTensors: 1, NWeights: 1}},
 	}
 }
 
@@ -149,11 +161,11 @@ func TestCardFrontMatterValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"base_model": "meta-llama/Llama-3.1-8B", "base_model_relation": "quantized",
+		"base_model": "meta-llama/Llama-3.1-8B", "base_model_relation": "quantized", "quantized_by": "me",
 		"license": "llama3.1", "license_name": "1.0", "license_link": "LICENSE",
 		"library_name": "transformers", "pipeline_tag": "text-generation",
 		"language": []any{"en", "no"}, "datasets": []any{"a/b"},
-		"tags":                      []any{"dfloat11", "df11", "lossless-compression", "facebook", "yes", "Conversational"},
+		"tags":                      []any{"dfloat11", "df11", "lossless compression", "70% size, 100% accuracy", "facebook", "yes", "Conversational"},
 		"extra_gated_prompt":        "### LICENCE AGREEMENT\n\"Agreement\" means: the terms.",
 		"extra_gated_fields":        map[string]any{"Zip": "text", "Country": "country", "By clicking I agree": "checkbox"},
 		"extra_gated_eu_disallowed": true,
@@ -291,6 +303,84 @@ func TestInstallFitsReaders(t *testing.T) {
 		}
 		if table := stated.FindStringSubmatch(p.Readers[0].Why); table != nil && table[1] != pip[1] {
 			t.Errorf("%s: the table says %q, the pip line %q", e.ID, table[1], pip[1])
+		}
+	}
+}
+
+// TestCardGPUs: the table runs from the largest GPU that holds neither form to the smallest that holds both, and the largest
+// module counts once for each GPU that shares the model.
+func TestCardGPUs(t *testing.T) {
+	for name, c := range map[string]struct {
+		bf16, df11, module int64
+		want               string
+	}{
+		"8B":                     {16.06e9, 10.89e9, 1.05e9, "12 GB: false false, 16 GB: false true, 24 GB: true true"},
+		"405B":                   {812e9, 551e9, 4.2e9, "4 × 80 GB: false false, 8 × 80 GB: false true, 8 × 141 GB: true true"},
+		"tiny":                   {1e6, 7e5, 1e5, "8 GB: true true"},
+		"the module decides":     {15e9, 9e9, 8e9, "12 GB: false false, 16 GB: true false, 24 GB: true true"},
+		"a module for each GPU":  {150e9, 130e9, 30e9, "2 × 80 GB: true false, 4 × 80 GB: true true"},
+		"larger than every node": {9e12, 6e12, 1e9, "16 × 141 GB: false false"},
+	} {
+		in := metadata.CardInput{Plan: &plan.Plan{Units: []plan.Unit{unit("kept", 1e12), unit("a", c.module/2), unit("b", 1)}}}
+		in.SourceBytes, in.OutputBytes, in.KeptBF16 = c.bf16, c.df11, []metadata.KeptUnit{{Path: "kept"}}
+		var rows []string
+		for _, g := range in.GPUs() {
+			rows = append(rows, fmt.Sprintf("%s: %t %t", g.Name, g.BF16, g.DF11))
+		}
+		if got := strings.Join(rows, ", "); !strings.HasSuffix(got, c.want) || name != "a module for each GPU" && got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestCardStaysReadable: of many weight files the card lists the first hundred and names the file that has them all.
+func TestCardStaysReadable(t *testing.T) {
+	for n, rest := range map[int]bool{100: false, 101: true, 5000: true} {
+		in := llamaCard(t)
+		in.Outputs = nil
+		for i := range n {
+			in.Outputs = append(in.Outputs, metadata.OutputFile{Path: fmt.Sprintf("unit_%d.safetensors", i), Kind: metadata.KindUnit, SHA256: strings.Repeat("a", 64)})
+		}
+		card, err := metadata.Card(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := bytes.Count(card, []byte("| `unit_")); got != 100 || bytes.Contains(card, []byte("The others are in `df11-manifest.json`")) != rest {
+			t.Errorf("%d files: %d are listed", n, got)
+		}
+	}
+}
+
+// TestCardStatesTheTerms: a card says that the original is gated, whether the Hub or the original's card tells, and of no
+// other original.
+func TestCardStatesTheTerms(t *testing.T) {
+	byCard, byHub, open := localCard(t), localCard(t), localCard(t)
+	byCard.Source, byHub.Gated = frontMatter(t, "extra_gated_prompt: no harm"), true
+	for name, c := range map[string]struct {
+		in    metadata.CardInput
+		gated bool
+	}{"by card": {byCard, true}, "by Hub": {byHub, true}, "open": {open, false}} {
+		card, err := metadata.Card(c.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(card, []byte("is gated")) != c.gated {
+			t.Errorf("%s:\n%s", name, card)
+		}
+	}
+}
+
+// TestCardOffersOnlyWhatDecodeCan: a file that lost tensors of other models cannot be restored, so its card does not say so.
+func TestCardOffersOnlyWhatDecodeCan(t *testing.T) {
+	for _, dropped := range [][]plan.Tensor{nil, {{Name: "vae.x"}}} {
+		in := llamaCard(t)
+		in.Plan.Dropped = dropped
+		card, err := metadata.Card(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(card, []byte("df11-convert decode")) == (dropped != nil) {
+			t.Errorf("%d tensors dropped:\n%s", len(dropped), card)
 		}
 	}
 }

@@ -94,6 +94,29 @@ func (in CardInput) WeightFile() string {
 	return ""
 }
 
+// IsGated reports whether the original is given only to those who accept its terms, by the Hub or by its own card.
+func (in CardInput) IsGated() bool {
+	return in.Gated || slices.ContainsFunc(in.Source.all(), func(m member) bool { return strings.HasPrefix(m.key, gatedPrefix) })
+}
+
+// WeightFiles are the files that hold weights.
+func (in CardInput) WeightFiles() (files []OutputFile) {
+	for _, f := range in.Outputs {
+		if f.Kind == KindUnit || f.Kind == KindRemainder || f.Kind == KindSingle {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// InWords says what the verification decoded with.
+func (v Verification) InWords() string {
+	if v.Method == MethodCPU {
+		return "CPU, independent decoder"
+	}
+	return fmt.Sprintf("GPU kernel (%s) on %s", v.Decoder, v.Device)
+}
+
 // notice matches the names of files that state a license.
 var notice = regexp.MustCompile(`(?i)^(LICEN[CS]E|NOTICE|COPYING|USE_POLICY)`)
 
@@ -134,7 +157,7 @@ func (in CardSizes) Percent() string {
 	if in.SourceBytes <= 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f %%", 100*float64(in.OutputBytes)/float64(in.SourceBytes))
+	return fmt.Sprintf("%.1f%%", 100*float64(in.OutputBytes)/float64(in.SourceBytes))
 }
 
 // Usage names the section of the card that shows how to load the model.
