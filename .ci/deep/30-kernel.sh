@@ -74,7 +74,7 @@ assemble() {
     "$ptxas" -arch "$target" -v -o "$scratch/$name-$target.cubin" "$ptx" >"$scratch/log" 2>&1 || { cat "$scratch/log"; return 1; }
     while read -r line; do
       case $line in
-        *Compiling\ entry\ function*) entry=$(sed "s/.*function '\([^']*\)'.*/\1/" <<<"$line") ;;
+        *Compiling\ entry\ function*) entry=${line#*function \'} entry=${entry%%\'*} ;;
         *bytes\ spill\ stores*)
           if [ "$(sed -E 's/.* ([0-9]+) bytes spill stores.*/\1/' <<<"$line")" -gt "$(spills "$entry" "$target")" ]; then
             echo "$name: registers of $entry spill on $target: $line"
