@@ -59,3 +59,32 @@ func TestCountAgreesWithCompare(t *testing.T) {
 		}
 	}
 }
+
+// TestCountsWeightsWithoutCode: where a chunk holds far fewer codes than weights, all the weights without one count.
+func TestCountsWeightsWithoutCode(t *testing.T) {
+	fewest := maxCodes
+	for _, fill := range []byte{0, 0xff} { // one of them repeats the longest code
+		s := testUnits()["long"].clone()
+		for i := range s.stream[:chunkBytes-8] {
+			s.stream[i] = fill
+		}
+		u, err := s.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := u.newBlock(chunkRange{0, 1})
+		if err := u.load(b, chunkRange{0, 1}, bytes.NewReader(s.source)); err != nil {
+			t.Fatal(err)
+		}
+		d, c := b.chunk(&u.layout, 0), &b.codes[0]
+		_, _ = u.decodeAsKernel(c, &d)
+		fewest = min(fewest, c.n)
+		got, _, err := u.CountDifferences(t.Context(), bytes.NewReader(s.source), 1)
+		if without := d.n - c.n; err != nil || got < int64(without) || got > int64(d.n) {
+			t.Errorf("%#x: %d differ, but %d of %d weights have no code: %v", fill, got, without, d.n, err)
+		}
+	}
+	if fewest > maxCodes/8 {
+		t.Errorf("the chunk has %d codes: nothing was tried", fewest)
+	}
+}

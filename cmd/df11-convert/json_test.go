@@ -38,7 +38,11 @@ func checkDocument(t *testing.T, code int, stdout string) {
 
 // TestDocuments: --json prints one valid object for every command and every outcome.
 func TestDocuments(t *testing.T) {
+	if _, err := outputSchema(); err != nil { // by a path from here
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
+	t.Chdir(dir) // where batch writes to
 	at := func(name string) string { return filepath.Join(dir, name) }
 	llama(t, at("m"), "BF16", 0, "")
 	llama(t, at("f32"), "F32", 1, "")

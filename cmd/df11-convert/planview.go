@@ -93,6 +93,9 @@ func (f *forecast) print(w io.Writer) {
 	t := newTable(w)
 	t.row("source", "%s%s", m.ID, access(m.Private, m.Gated))
 	t.row("commit", "%s", m.Commit)
+	if m.Lineage.Repo != "" {
+		t.row("base model", "%s%s", m.Lineage.Repo, at(m.Lineage.Commit))
+	}
 	t.row("layout", "%s", p.Layout)
 	t.row("pattern dict", "%s", origin(p))
 	t.row("read", "%s in %d files", human.Bytes(p.SourceBytes()), len(m.Listing.Weights))
