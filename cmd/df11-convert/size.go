@@ -16,11 +16,11 @@ const maxSize = 1 << 60
 type sizeFlag int64
 
 func (s *sizeFlag) Set(text string) error {
-	n, err := humanize.ParseBytes(strings.TrimSuffix(strings.TrimSpace(text), "/s"))
-	if err != nil || n > maxSize {
+	n, err := humanize.ParseBigBytes(strings.TrimSuffix(strings.TrimSpace(text), "/s")) // exact: 2.01kB are 2010 bytes
+	if err != nil || !n.IsInt64() || n.Int64() > maxSize {
 		return fmt.Errorf("%q is not a size such as 512MiB or 14GB", text)
 	}
-	*s = sizeFlag(n)
+	*s = sizeFlag(n.Int64())
 	return nil
 }
 

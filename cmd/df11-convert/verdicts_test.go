@@ -8,17 +8,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dustin/go-humanize"
-
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // TestPrintedLimitsAreEnough: a least budget is large enough if it is given as it is printed, and hardly larger than it must be.
 func TestPrintedLimitsAreEnough(t *testing.T) {
-	for range 2000 {
+	for range 20_000 {
 		n := rand.Int64N(1 << (1 + rand.IntN(50)))
-		got, err := humanize.ParseBytes(human.BytesUp(n))
+		var got sizeFlag
+		err := got.Set(human.BytesUp(n))
 		if err != nil || int64(got) < n || float64(got) > 1.011*float64(n)+1 {
 			t.Fatalf("%d is printed as %s: %v", n, human.BytesUp(n), err)
 		}
