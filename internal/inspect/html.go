@@ -130,8 +130,8 @@ func (r *Report) draw(units []Unit) *charts {
 	c.columns, c.units = columns, s.units
 	c.Note, c.Ticks = axisNote(columns), exponentTicks(columns)
 	c.Readouts.Units = s.readouts()
-	for _, x := range s.runs {
-		c.Runs = append(c.Runs, tick{At: 100 * float64(x.first) / float64(len(s.units)), Text: x.Name})
+	for _, x := range s.named() {
+		c.Runs = append(c.Runs, tick{At: 100 * float64(x.first) / float64(len(s.units)), Text: x.name})
 	}
 	modules, exponents := s.modules(), s.exponents(bars)
 	c.Readouts.Rows = map[string]matrix{"m": modules, "e": exponents}

@@ -155,6 +155,25 @@ func TestFewZerosKeepTheAxis(t *testing.T) {
 	}
 }
 
+// TestManyKindsOfUnits: the names below a plot stay few, however many kinds of units there are, and every unit has a place.
+func TestManyKindsOfUnits(t *testing.T) {
+	r := report("m")
+	for i := range 40 {
+		u := r.Units[0]
+		u.Path = fmt.Sprintf("%c.blocks.%d", 'A'+i%26, i)
+		r.Units = append(r.Units, u)
+	}
+	page := string(inspect.HTML(r))
+	_, rest, _ := strings.Cut(page, `<div class="runs">`)
+	labels, _, _ := strings.Cut(rest, "</div>")
+	if n := strings.Count(labels, "<span"); n == 0 || n > 6 {
+		t.Errorf("%d names", n)
+	}
+	if n := strings.Count(page, `<tr data-u="`); n != 44 {
+		t.Errorf("%d units have a place", n)
+	}
+}
+
 // TestModules: a module's bits are those of its weights under the unit's code.
 func TestModules(t *testing.T) {
 	m := report("m").Units[0].Modules

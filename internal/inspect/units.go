@@ -35,7 +35,7 @@ type slots struct {
 
 // run is a run of slots under one label.
 type run struct {
-	Name        string
+	name        string
 	first, last int
 }
 
@@ -62,12 +62,27 @@ func newSlots(units []Unit) slots {
 	}
 	for i := range s.runs {
 		x := &s.runs[i]
-		x.Name = runName(s.units[x.first].Path, s.units[x.last].Path)
+		x.name = runName(s.units[x.first].Path, s.units[x.last].Path)
 	}
 	for len(s.units) < fewest {
 		s.units = append(s.units, nil)
 	}
 	return s
+}
+
+// maxNamed is the most runs with labels: each takes a line below the plot.
+const maxNamed = 6
+
+// named are the runs that get a label: all if they are few, else the longest. A read-out names every unit.
+func (s *slots) named() []run {
+	if len(s.runs) <= maxNamed {
+		return s.runs
+	}
+	list := slices.Clone(s.runs)
+	slices.SortStableFunc(list, func(a, b run) int { return cmp.Compare(b.last-b.first, a.last-a.first) })
+	list = list[:maxNamed]
+	slices.SortFunc(list, func(a, b run) int { return cmp.Compare(a.first, b.first) })
+	return list
 }
 
 // runName makes "model.layers.0–31" of the paths of the first and the last unit.
