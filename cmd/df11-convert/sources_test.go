@@ -105,8 +105,8 @@ func TestNoSource(t *testing.T) {
 	int8.write(t, at("int8/model.safetensors"))
 	writeTo(t, at("int8/config.json"), []byte(`{"model_type": "new"}`))
 	for name, words := range map[string]string{
-		"x.gguf": "start from the original BF16 safetensors repo", "x.ckpt": "re-save the model as safetensors", "x.bin": "pickled weights",
-		"x.pt": "pickled weights", "notes.txt": "neither a folder nor",
+		"x.gguf": "start from the original BF16 safetensors repo", "x.ckpt": "re-save the model as safetensors", "x.bin": "pickle checkpoint",
+		"x.pt": "pickle checkpoint", "notes.txt": "neither a folder nor",
 		"peft": "merge the adapter", "peft/adapter_model.safetensors": "merge the adapter", "renamed.safetensors": "merge the adapter",
 		"folder": "merge the adapter", "lfs": "git lfs pull", "int8": "start from the BF16 original",
 	} {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
@@ -61,12 +62,15 @@ type InexactError struct {
 func (e *InexactError) Error() string {
 	switch e.Scope {
 	case ScopeSample:
-		return fmt.Sprintf("%d of %d F32 values that were sampled are not exact in BF16, in tensor %s of %s first", e.Values, e.Of, e.Tensor, e.File)
+		return fmt.Sprintf("%s of %s sampled F32 values cannot be stored in BF16 exactly; the first is in tensor %s of %s", grouped(e.Values), grouped(e.Of), e.Tensor, e.File)
 	case ScopeModel:
-		return fmt.Sprintf("%d of all %d F32 values are not exact in BF16, in tensor %s of %s first", e.Values, e.Of, e.Tensor, e.File)
+		return fmt.Sprintf("%s of all %s F32 values cannot be stored in BF16 exactly; the first is in tensor %s of %s", grouped(e.Values), grouped(e.Of), e.Tensor, e.File)
 	}
-	return fmt.Sprintf("F32 tensor %s of %s: %d of its %d values are not exact in BF16, and what comes behind it was not looked at", e.Tensor, e.File, e.Values, e.Of)
+	return fmt.Sprintf("F32 tensor %s of %s: %s of its %s values cannot be stored in BF16 exactly; later tensors were not checked",
+		e.Tensor, e.File, grouped(e.Values), grouped(e.Of))
 }
+
+func grouped(n int64) string { return human.Grouped(n, ",") }
 
 // Count counts F32 values over several tensors. Its methods may be called from several goroutines.
 type Count struct {

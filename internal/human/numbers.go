@@ -17,13 +17,17 @@ func Bytes(n int64) string {
 	return digits(x) + " TB"
 }
 
-// BytesUp is Bytes rounded up: a limit that is given as it is printed is large enough.
+// BytesUp is Bytes rounded up: a limit that is given as it is printed is large enough. Who reads "2.03 kB" as a floating-point
+// number may get 2029, so a number that three digits hold is raised too.
 func BytesUp(n int64) string {
 	unit := int64(1)
 	for n/unit >= 1000 {
 		unit *= 10
 	}
-	return Bytes((n + unit - 1) / unit * unit)
+	if unit == 1 {
+		return Bytes(n)
+	}
+	return Bytes((n/unit + 1) * unit)
 }
 
 // digits writes three significant digits, or the whole number.

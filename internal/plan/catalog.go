@@ -97,7 +97,7 @@ func LoadCatalogue(files fs.FS) (*Catalogue, error) {
 	for _, name := range names {
 		entries, err := readFamily(files, name)
 		if err != nil {
-			return nil, fmt.Errorf("read catalogue %s: %w", name, err)
+			return nil, fmt.Errorf("read catalog %s: %w", name, err)
 		}
 		c.Entries = append(c.Entries, entries...)
 	}
@@ -132,13 +132,13 @@ func (c *Catalogue) check() error {
 	for _, e := range c.Entries {
 		switch {
 		case e.ID == "" || seen[e.ID]:
-			return fmt.Errorf("catalogue: id %q is empty or appears twice", e.ID)
+			return fmt.Errorf("catalog: id %q is empty or appears twice", e.ID)
 		case len(e.PatternDict) == 0 && e.Refuse == nil && !e.Derive:
-			return fmt.Errorf("catalogue: %s has neither a pattern dict nor a reason to refuse", e.ID)
+			return fmt.Errorf("catalog: %s has neither a pattern dict nor a reason to refuse", e.ID)
 		case e.Provenance == "":
-			return fmt.Errorf("catalogue: %s has no provenance", e.ID)
+			return fmt.Errorf("catalog: %s has no provenance", e.ID)
 		case !versionLimits.MatchString(e.Loader.Transformers):
-			return fmt.Errorf("catalogue: %s: transformers %q are no version limits as pip takes them", e.ID, e.Loader.Transformers)
+			return fmt.Errorf("catalog: %s: transformers %q are no version limits as pip takes them", e.ID, e.Loader.Transformers)
 		}
 		seen[e.ID] = true
 	}

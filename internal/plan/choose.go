@@ -23,7 +23,7 @@ func (c chooser) choose() error {
 	case c.opt.Like != "":
 		c.entry = c.opt.Catalogue.find(c.opt.Like)
 		if c.entry == nil {
-			return refuse(ReasonUnknown, "the verb models lists all ids and repos", "the catalogue knows no %s", c.opt.Like)
+			return refuse(ReasonUnknown, "list known models with: df11-convert models", "the catalog has no entry %s", c.opt.Like)
 		}
 		c.plan.Unlike = c.entry.score(c.cfg, c.inv) == 0
 	default:
@@ -89,8 +89,8 @@ func (c chooser) useNames() error {
 	}
 	e := c.opt.Catalogue.find(c.opt.NamesOf)
 	if e == nil || e.Refuse != nil || e.Derive || e.Layout.family() != c.survey.Layout {
-		return refuse(ReasonUnknown, "the verb models lists all ids and repos",
-			"the catalogue has no names of %s for this layout", c.opt.NamesOf)
+		return refuse(ReasonUnknown, "list known models with: df11-convert models",
+			"the catalog has no names of %s for this layout", c.opt.NamesOf)
 	}
 	c.entry = e
 	return nil

@@ -15,7 +15,7 @@ func (c commenter) comment() error {
 	c.warnDTypes()
 	c.warnLowGain()
 	if c.entry != nil && c.entry.Unchecked {
-		c.plan.warn(WarnUnchecked, nil, "the catalogue's names for this model were not compared with its class: %s",
+		c.plan.warn(WarnUnchecked, nil, "the catalog's names for this model were not compared with its class: %s",
 			c.entry.Verification)
 	}
 	if c.plan.class.foreign != "" {
@@ -23,7 +23,7 @@ func (c commenter) comment() error {
 			"that class cannot load the output", c.plan.class.foreign)
 	}
 	if n := len(c.plan.Units); n > manyUnits {
-		c.plan.warn(WarnSlowLoad, nil, "%d units: the official loader lists the whole model once per stored tensor and "+
+		c.plan.warn(WarnSlowLoad, nil, "%d modules to compress: the official loader lists the whole model once per stored tensor and "+
 			"may take hours", n)
 	}
 	c.noteOfficial()
@@ -64,7 +64,7 @@ func (c commenter) warnDTypes() {
 func (c commenter) warnLowGain() {
 	units, plain := c.plan.UnitBytes(), c.plan.PlainBytes()
 	if units < plain {
-		c.plan.warn(WarnLowGain, nil, "only %d %% of the bytes are in units, the rest passes through unchanged",
+		c.plan.warn(WarnLowGain, nil, "only %d%% of the bytes are in modules that are compressed; the rest stays as it is",
 			100*units/(units+plain))
 	}
 }

@@ -23,8 +23,8 @@ func (d deriver) derive() error {
 	}
 	d.plan.PatternDict, d.plan.Provenance, d.plan.Derived = dict, "derived", true
 	d.plan.Loader = d.loader()
-	d.plan.warn(WarnDerived, nil, "the catalogue does not know this model: the pattern dict was derived from tensor names and "+
-		"shapes, nobody has loaded its output yet")
+	d.plan.warn(WarnDerived, nil, "untested: the catalog does not know this model, and no one has loaded a model converted this way yet; "+
+		"its list of compressed modules was derived from tensor names and shapes")
 	return nil
 }
 
@@ -47,8 +47,8 @@ func (d deriver) refuse() error {
 			return d.inv.refuseDType(t)
 		}
 	}
-	return refuse(ReasonUnknown, "name its units with --pattern-dict",
-		"the catalogue does not know this model, and its names show no stack of blocks to derive units from")
+	return refuse(ReasonUnknown, "name the modules to compress with --pattern-dict",
+		"the catalog does not know this model, and its names show no stack of blocks to compress")
 }
 
 // candidates lists the modules whose weights look like those of nn.Linear, as far as headers show it.

@@ -11,7 +11,7 @@ import (
 
 // Hints for sources that are not BF16.
 const (
-	df11Hint = "use verify to prove it, or decode to get the BF16 files back"
+	df11Hint = "check it with: df11-convert verify; get the BF16 files back with: df11-convert decode"
 	fp8Hint  = "DF11 holds BF16 only; for FP8 weights use ECF8 of the same authors, or start from a BF16 release"
 
 	// otherQuantHint is for every other method: GPTQ, AWQ, bitsandbytes, compressed-tensors, ….
@@ -109,8 +109,8 @@ func (inv *inventory) refuseAdapter() error {
 
 // dtypeHints says what to use instead for weights that are not BF16.
 var dtypeHints = map[safetensors.DType]string{
-	"F32": "if the values are rounded BF16, --exact-f32 converts them with proof; otherwise keep F32, " +
-		"or cast to BF16 yourself knowing that it loses bits",
+	"F32": "if this is a BF16 model saved as F32, add --exact-f32, which checks every value; " +
+		"otherwise keep F32: a cast to BF16 loses bits",
 	"F16": "DF11 holds BF16 only and a cast loses bits; keep FP16, or use ZipNN, which is lossless for it",
 }
 

@@ -35,7 +35,7 @@ func (p *Plan) checkCounts() error {
 	}
 	switch {
 	case len(p.Units) > maxUnits:
-		return refuse(ReasonPattern, "match larger modules", "the pattern dict makes more than %d units", maxUnits)
+		return refuse(ReasonPattern, "match larger modules", "the pattern dict names more than %d modules", maxUnits)
 	case stored > safetensors.MaxTensors:
 		return refuse(ReasonPattern, "match larger modules", "the output would have more than %d tensors", safetensors.MaxTensors)
 	}

@@ -26,7 +26,7 @@ func TestPlanRefusesBombs(t *testing.T) {
 		m     *model
 		src   func(*Source)
 	}{
-		"units": {"more than 16384 units", blocks(maxUnits + 1), nil},
+		"units": {"more than 16384 modules", blocks(maxUnits + 1), nil},
 		"depth": {"more than 32 parts", func() *model {
 			m := tiny()
 			m.add(strings.Repeat("a.", 100)+"weight", safetensors.BF16, 1, 1)

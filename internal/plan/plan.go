@@ -237,11 +237,11 @@ func (p *Plan) markUnholdable() error {
 		names = append(names, u.Path)
 	}
 	if len(names) == len(p.Units) {
-		return refuse(ReasonUnholdable, "split the units with a pattern dict of their sub-modules",
-			"DF11 can hold none of the %s: %s", count(len(names), "unit"), sample(names))
+		return refuse(ReasonUnholdable, "name their sub-modules with --pattern-dict",
+			"DF11 can hold none of the %s: %s", count(len(names), "module"), sample(names))
 	}
 	if len(names) > 0 {
-		p.warn(WarnUnit, names, "%s stay in BF16, because DF11 cannot hold them", count(len(names), "unit"))
+		p.warn(WarnUnit, names, "left in BF16, because DF11 cannot hold them: %s", count(len(names), "module"))
 	}
 	return nil
 }

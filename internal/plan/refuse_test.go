@@ -163,7 +163,7 @@ var refusals = []struct {
 	{"config is no JSON", ReasonConfig, "read config.json", func(tr *trial) {
 		tr.src = func(s Source) Source { s.Config = []byte("{"); return s }
 	}},
-	{"unknown id", ReasonUnknown, "knows no nobody/nothing", func(tr *trial) {
+	{"unknown id", ReasonUnknown, "has no entry nobody/nothing", func(tr *trial) {
 		tr.opt = Options{Like: "nobody/nothing"}
 	}},
 	{"nothing to derive from", ReasonUnknown, "no stack of blocks", func(tr *trial) {
@@ -273,8 +273,8 @@ func TestTensorInTwoFiles(t *testing.T) {
 func TestNoWeights(t *testing.T) {
 	for file, want := range map[string]string{
 		"model-Q4.gguf":             "GGUF",
-		"pytorch_model.bin":         "pickled",
-		"model.ckpt":                "pickled",
+		"pytorch_model.bin":         "pickle checkpoint",
+		"model.ckpt":                "pickle checkpoint",
 		"adapter_model.safetensors": "LoRA",
 		"tokenizer.json":            "no safetensors weights",
 	} {

@@ -45,7 +45,7 @@ func compileRules(pairs [][2]string) ([]renameRule, error) {
 	for i, pair := range pairs {
 		re, err := regexp.Compile(pair[0])
 		if err != nil {
-			return nil, fmt.Errorf("catalogue: path_rename: %w", err)
+			return nil, fmt.Errorf("catalog: path_rename: %w", err)
 		}
 		rules[i] = renameRule{re, pair[1]}
 	}

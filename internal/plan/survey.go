@@ -263,7 +263,7 @@ func CheckFile(name string, opt Options) error {
 	case ext == ".gguf":
 		return refuse(ReasonNoWeights, ggufHint, "%s holds GGUF weights, not BF16 safetensors", name)
 	case slices.Contains(pickleExts, ext):
-		return refuse(ReasonNoWeights, pickleHint, "%s holds pickled weights, which are never opened", name)
+		return refuse(ReasonNoWeights, pickleHint, "%s is a pickle checkpoint, which can run code, so it is never loaded", name)
 	case strings.HasSuffix(name, ".safetensors.index.json"):
 		return refuse(ReasonNoWeights, "name its folder", "%s is the index of a model, not the model", name)
 	default:
@@ -282,7 +282,7 @@ func (s *Survey) refuseNoWeights() error {
 		return refuse(ReasonWeights, "name the file with --file, or choose another --layout",
 			"the source has neither %s.safetensors nor its index", path.Join(s.Dir, s.Layout.stem()))
 	case s.holdsType(pickleExts...):
-		return refuse(ReasonNoWeights, pickleHint, "the source holds pickled weights only, which are never opened")
+		return refuse(ReasonNoWeights, pickleHint, "the source holds only pickle checkpoints, which can run code, so they are never loaded")
 	default:
 		return refuse(ReasonNoWeights, "", "the source holds no safetensors weights")
 	}

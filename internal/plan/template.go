@@ -85,8 +85,8 @@ func (x expander) expand(pat Pattern) ([]Pattern, error) {
 	for i, g := range groups {
 		out[i] = Pattern{Regex: strings.Replace(pat.Regex, `\d+`, indexRegex(g.indices), 1), Attrs: g.attrs}
 		if modules, err := x.inv.matching(out[i].Regex); err != nil || !slices.Equal(modules, g.modules) {
-			return nil, refuse(ReasonPattern, "name its units with --pattern-dict",
-				"the blocks of %q differ in a way that the catalogue cannot express", out[i].Regex)
+			return nil, refuse(ReasonPattern, "name the modules to compress with --pattern-dict",
+				"the blocks of %q differ in a way that the catalog cannot express", out[i].Regex)
 		}
 	}
 	return out, nil
