@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Runs the workflows of .github as GitHub would, in act without containers, against hubd: a list of models that are converted,
+# published and verified in jobs of their own, and one whose time is up and that resumes. GitHub's own services (checkout,
+# artifacts, gh) have stand-ins in act/. Takes two minutes.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+here=$PWD/.ci/deep/act version=v0.2.89
+if ! command -v jq >/dev/null || ! command -v zip >/dev/null || ! command -v unzip >/dev/null; then
+  apt-get install -q -y --no-install-recommends jq zip unzip >/dev/null 2>&1 || {
+    echo '!! SKIPPED: jq, zip or unzip is not to be had'
+    exit 0
+  }
+fi
+act=${CI_CACHE:-$HOME/.cache/df11-ci}/bin/act-$version/act
+if [ ! -x "$act" ] && ! GOBIN=${act%/*} go install "github.com/nektos/act@$version"; then
+  echo "!! SKIPPED: act $version could not be built"
+  exit 0
+fi
+
+work=$(mktemp -d)
+hubd=
+stop() {
+  [ -z "$hubd" ] || kill -TERM "$hubd" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap stop EXIT
+mkdir -p "$work"/{trees/main,trees/request,artifacts,github,home,config,cache}
+GOCACHE=$(go env GOCACHE) GOMODCACHE=$(go env GOMODCACHE)
+fail() {
+  [ ! -e "$work/log" ] || cat "$work/log"
+  echo "FAILED: $*"
+  exit 1
+}
+
+# Actions that stand in for others are repositories. The same commit of an action is used in all workflows.
+locals=()
+for action in checkout setup-go upload-artifact; do
+  cp -r "$here/$action" "$work/$action"
+  git -C "$work/$action" init -q
+  while read -r pin; do
+    locals+=(--local-repository "$pin=$work/$action")
+  done < <(grep -hoE "actions/$action@[0-9a-f]{40}" action.yml .github/workflows/*.yml | sort -u)
+done
+
+# The Hub.
+go build -o "$work/bin/" ./internal/hubtest/hubd ./cmd/df11-convert
+"$work/bin/hubd" -data "$work/hub" -model org/one -model org/two -model org/parts -model org/late >"$work/ready" &
+hubd=$!
+for _ in $(seq 100); do
+  url=$(sed -n 's/^READY //p' "$work/ready")
+  [ -z "$url" ] || break
+  sleep 0.1
+done
+[ -n "$url" ] || fail 'hubd did not start'
+hub() { HF_ENDPOINT=$url HF_TOKEN=secret-of-the-test HF_HOME=$work/home "$work/bin/df11-convert" "$@"; }
+
+# The repository, with a list of its own, and a pull request that adds an entry.
+git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$work/trees/main" 2>/dev/null || true
+cat >"$work/trees/main/models.yaml" <<'LIST'
+models:
+  - {source: org/one, repo-id: me/one}
+  - {source: org/two, private: true, like: DFloat11/Llama-3.1-8B-Instruct-DF11}
+LIST
+cp -r "$work/trees/main/." "$work/trees/request"
+echo '  - {source: org/late, repo-id: me/late, layout: transformers}' >>"$work/trees/request/models.yaml"
+git -C "$work/trees/main" init -q -b main
+git -C "$work/trees/main" -c user.name=t -c user.email=t@localhost commit -q --allow-empty -m tree
+
+# run EVENT WORKFLOW EVENT.JSON ARGUMENT…: runs a workflow.
+run() {
+  local event=$1 workflow=$2 json=$3
+  shift 3
+  printf '%s\n' "$json" >"$work/event.json"
+  printf -- '-- %s on %s\n' "$workflow" "$event"
+  if [ "$event" != workflow_run ]; then rm -rf "$work/artifacts" && mkdir "$work/artifacts"; fi # workflow_run reads them
+  (cd "$work/trees/main" && env -u GITHUB_ACTIONS HOME="$work/home" XDG_CACHE_HOME="$work/cache" XDG_CONFIG_HOME="$work/config" \
+    PATH="$here/bin:$PATH" "$act" "$event" -W ".github/workflows/$workflow" --eventpath "$work/event.json" \
+    -P ubuntu-24.04=-self-hosted "${locals[@]}" --env HF_ENDPOINT="$url" --env HF_HOME="$work/home" --env HOME="$work/home" \
+    --env GOCACHE="$GOCACHE" --env GOMODCACHE="$GOMODCACHE" --env GOFLAGS=-buildvcs=false --env ACT_TREES="$work/trees" \
+    --env ACT_ARTIFACTS="$work/artifacts" --env ACT_GITHUB="$work/github" --concurrent-jobs 2 "$@") >"$work/log" 2>&1
+}
+
+has() { grep -qE -- "$1" "$work/log" || fail "the log has no $1"; }
+published() { hub verify "$1" --level full --quiet || fail "$1 is not what it should be"; }
+
+# The list: every model is converted in jobs of its own and published, and the report says so.
+run push batch.yml '{"ref": "refs/heads/main"}' -s HF_TOKEN=secret-of-the-test || fail 'batch.yml failed'
+published me/one
+published tester/two-DF11
+jq -e '[.models[].state] == ["current", "current"]' "$work/artifacts/report/report.json" >/dev/null || fail 'no report'
+grep -q '^| current | org/one ' "$work/artifacts/report/report.md" || fail 'no table'
+
+# dispatch JSON: runs convert.yml by hand with these inputs.
+dispatch() { run workflow_dispatch convert.yml "$(jq -c '{ref: "refs/heads/main", inputs: .}' <<<"$1")" -s HF_TOKEN=secret-of-the-test; }
+
+# A part whose time is up is no failure: the workflow asks for itself once more, with the commit that was begun, and resumes.
+dispatch '{"source": "org/late", "repo-id": "me/late", "stop-after": "1ms", "runner": "ubuntu-24.04", "job-time": "4h", "runs-left": "5"}' ||
+  fail 'convert.yml failed where its time was up'
+jq -e '.source | test("^org/late@[0-9a-f]{40}$")' "$work/github/dispatched.json" >/dev/null || fail 'nothing was dispatched'
+jq -e '."runs-left" == "4"' "$work/github/dispatched.json" >/dev/null || fail 'the number of runs has no end'
+dispatch "$(jq -c '."stop-after" = "1h"' "$work/github/dispatched.json")" || fail 'the run that was dispatched failed'
+published me/late
+echo 'the workflows run'
