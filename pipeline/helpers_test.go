@@ -38,6 +38,9 @@ const (
 // rangeBytes is how much of a source file the client of a world asks for at a time.
 const rangeBytes = 32 << 10
 
+// patience bounds the wait for what is sure to come, however busy the machine is.
+const patience = time.Minute
+
 // world is a hub with one model, and what converts it.
 type world struct {
 	*hubtest.Server
@@ -46,6 +49,8 @@ type world struct {
 	log *outputLog
 	// beforeKill is called with the work folder of a run that is to be killed where it stands.
 	beforeKill func(work string)
+	// era counts the runs that were stopped. Clients name theirs in the User-Agent.
+	era, since int // since is the era of the last ResetLog
 
 	plan   plan.Options
 	hub    []func(*hub.Options)
@@ -63,12 +68,22 @@ func newWorld(t *testing.T, m *hubtest.Model, opts ...hubtest.Option) *world {
 	return w
 }
 
+// ResetLog forgets all requests. sourceBytes then leaves out, too, what clients that were stopped have sent and the server sees
+// only now: they have closed their connections, but the server still reads what was written to them.
+func (w *world) ResetLog() {
+	w.since = w.era
+	w.Server.ResetLog()
+}
+
+// userAgent names an era, later ones after earlier ones.
+func userAgent(era int) string { return fmt.Sprintf("test/%06d", era) }
+
 // client makes a client of the hub; it fetches in small ranges, so that tiny models have many.
 func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
 	t.Helper()
 	opt := hub.Options{
 		Endpoint: w.URL, Token: testToken, TokenSource: "HF_TOKEN", Clock: w.clock,
-		RangeBytes: rangeBytes, Connections: 4,
+		RangeBytes: rangeBytes, Connections: 4, UserAgent: userAgent(w.era),
 	}
 	for _, f := range append(slices.Clone(w.hub), change...) {
 		f(&opt)
@@ -291,11 +306,10 @@ func topTest(t *testing.T) string {
 func noGoroutines(t *testing.T) {
 	t.Helper()
 	var left []string
-	for range 400 {
+	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(5 * time.Millisecond) {
 		if left = ourGoroutines(t); len(left) == 0 {
 			return
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	t.Errorf("%d stacks are left, the first is\n%s", len(left), left[0])
 }

@@ -32,6 +32,7 @@ func interrupted(t *testing.T, w *world, work string, arm func(stop func())) {
 	_, err := w.convert(ctx, t, work)
 	w.ClearFaults()
 	w.log.hook = nil
+	w.era++
 	if err == nil {
 		return // it was done before it noticed
 	}
@@ -211,10 +212,10 @@ func weightFiles(files map[string]hubtest.File) (names []string) {
 	return names
 }
 
-// sourceBytes counts what the storage host has sent.
+// sourceBytes counts what the storage host has sent since ResetLog.
 func (w *world) sourceBytes() (n int64) {
 	for _, q := range w.Requests() {
-		if q.Host == hubtest.HostCDN && q.Method == "GET" {
+		if q.Host == hubtest.HostCDN && q.Method == "GET" && q.Header.Get("User-Agent") >= userAgent(w.since) {
 			n += q.Sent
 		}
 	}
