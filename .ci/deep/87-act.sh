@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the workflows of .github as GitHub would, in act without containers, against hubd: a list of models that are converted,
-# published and verified in jobs of their own, and one whose time is up and that resumes. GitHub's own services (checkout,
-# artifacts, gh) have stand-ins in act/. Takes two minutes.
+# published and verified in jobs of their own, one whose time is up and that resumes, and a request by pull request with
+# its comment. GitHub's own services (checkout, artifacts, gh) have stand-ins in act/. Takes two minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=$PWD/.ci/deep/act version=v0.2.89
@@ -44,7 +44,7 @@ done
 
 # The Hub.
 go build -o "$work/bin/" ./internal/hubtest/hubd ./cmd/df11-convert
-"$work/bin/hubd" -data "$work/hub" -model org/one -model org/two -model org/parts -model org/late >"$work/ready" &
+"$work/bin/hubd" -data "$work/hub" -model org/one -model org/two -model org/late -model org/parts >"$work/ready" &
 hubd=$!
 for _ in $(seq 100); do
   url=$(sed -n 's/^READY //p' "$work/ready")
@@ -62,7 +62,7 @@ models:
   - {source: org/two, private: true, like: DFloat11/Llama-3.1-8B-Instruct-DF11}
 LIST
 cp -r "$work/trees/main/." "$work/trees/request"
-echo '  - {source: org/late, repo-id: me/late, layout: transformers}' >>"$work/trees/request/models.yaml"
+echo '  - {source: org/parts, repo-id: me/parts, layout: transformers}' >>"$work/trees/request/models.yaml"
 git -C "$work/trees/main" init -q -b main
 git -C "$work/trees/main" -c user.name=t -c user.email=t@localhost commit -q --allow-empty -m tree
 
@@ -75,7 +75,7 @@ run() {
   if [ "$event" != workflow_run ]; then rm -rf "$work/artifacts" && mkdir "$work/artifacts"; fi # workflow_run reads them
   (cd "$work/trees/main" && env -u GITHUB_ACTIONS HOME="$work/home" XDG_CACHE_HOME="$work/cache" XDG_CONFIG_HOME="$work/config" \
     PATH="$here/bin:$PATH" "$act" "$event" -W ".github/workflows/$workflow" --eventpath "$work/event.json" \
-    -P ubuntu-24.04=-self-hosted "${locals[@]}" --env HF_ENDPOINT="$url" --env HF_HOME="$work/home" --env HOME="$work/home" \
+    --no-skip-checkout -P ubuntu-24.04=-self-hosted "${locals[@]}" --env HF_ENDPOINT="$url" --env HF_HOME="$work/home" --env HOME="$work/home" \
     --env GOCACHE="$GOCACHE" --env GOMODCACHE="$GOMODCACHE" --env GOFLAGS=-buildvcs=false --env ACT_TREES="$work/trees" \
     --env ACT_ARTIFACTS="$work/artifacts" --env ACT_GITHUB="$work/github" --concurrent-jobs 2 "$@") >"$work/log" 2>&1
 }
@@ -100,4 +100,29 @@ jq -e '.source | test("^org/late@[0-9a-f]{40}$")' "$work/github/dispatched.json"
 jq -e '."runs-left" == "4"' "$work/github/dispatched.json" >/dev/null || fail 'the number of runs has no end'
 dispatch "$(jq -c '."stop-after" = "1h"' "$work/github/dispatched.json")" || fail 'the run that was dispatched failed'
 published me/late
+
+# A request: without a token, only the new entry is planned.
+run pull_request request.yml '{"number": 7, "pull_request": {"number": 7, "base": {"sha": "base"}}}' || fail 'request.yml failed'
+grep -q '^--- org/parts$' "$work/artifacts/plan/plan/plan.txt" || fail 'the new entry is not planned'
+if grep -q 'org/one' "$work/artifacts/plan/plan/plan.txt"; then fail 'an old entry is planned'; fi
+
+# comment HEAD: runs request-comment.yml for the artifact, where the pull request's head is HEAD.
+comment() {
+  (cd "$work/artifacts/plan/plan" && rm -f "$work/github/plan.zip" "$work/github/comment".* && zip -q "$work/github/plan.zip" ./*)
+  echo '{"artifacts": [{"id": 5, "name": "plan", "size_in_bytes": 2000}]}' >"$work/github/artifacts.json"
+  jq -n --arg head "$1" '{state: "open", head: {sha: $head}}' >"$work/github/pull.json"
+  run workflow_run request-comment.yml \
+    '{"workflow_run": {"id": 1, "event": "pull_request", "conclusion": "success", "head_sha": "cafe"}}'
+}
+comment cafe || fail 'request-comment.yml failed'
+grep -q '^    --- org/parts$' "$work/github/comment.md" || fail 'no comment'
+
+# What a stranger puts into the artifact stays text, and goes under no other pull request.
+# shellcheck disable=SC2016 # it must not expand
+printf '```\n</code></pre>@everyone <img src=x>\n::add-path::/x\n\033[31m$(touch %s)\n' "$work/pwned" >"$work/artifacts/plan/plan/plan.txt"
+comment cafe || fail 'a hostile artifact stops the workflow'
+[ "$(grep -vc '^    ' "$work/github/comment.md")" = 2 ] || fail 'a line of the artifact is not indented'
+[ ! -e "$work/pwned" ] || fail 'the artifact was executed'
+if comment beef; then fail 'another pull request got the comment'; fi
+[ ! -e "$work/github/comment.md" ] || fail 'another pull request got the comment'
 echo 'the workflows run'
