@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -105,9 +106,9 @@ func printDemo(w io.Writer, r *demoReport) {
 	t := newTable(w)
 	t.row("BF16", "%s", human.Bytes(r.BF16Bytes))
 	t.row("DF11", "%s (%.1f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
-	t.row("units", "%d, with %d weights", r.Units, r.Weights)
-	t.row("exponents", "%.3f bits each instead of 8", float64(r.Bits)/float64(max(1, r.Weights)))
-	t.row("compared", "all 16 bits of %d weights, after encoding and again from the published repo: 0 differ", r.Proof.Weights) // else prove had failed
+	t.row("compressed", "%d modules (%s weights)", r.Units, humanize.Comma(r.Weights))
+	t.row("exponents", "%.2f bits on average (8 in BF16)", float64(r.Bits)/float64(max(1, r.Weights)))
+	t.row("verified", "all 16 bits of %s weights, after encoding and again from the published repo: 0 differ", humanize.Comma(r.Proof.Weights)) // else prove had failed
 	t.row("time", "%.1f s", r.Seconds)
 	t.row("result", "%s", r.Folder)
 	t.Flush()

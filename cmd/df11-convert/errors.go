@@ -81,7 +81,7 @@ var kinds = []kind{
 	{"gated", is(hub.ErrGated), exitAuth, ""},
 	{"forbidden", is(hub.ErrForbidden), exitAuth, ""},
 	{"f32_not_exact", as[*exactf32.InexactError], exitRefused, "convert the model to BF16 yourself first, if rounding is what you want"},
-	{"strict", as[*pipeline.StrictError], exitRefused, "without --strict such units stay in BF16; plan and card say so"},
+	{"strict", as[*pipeline.StrictError], exitRefused, "without --strict such modules stay in BF16; plan and card say so"},
 	{"aliases_differ", as[*proof.AliasError], exitRefused, ""},
 	{"not_convertible", as[*plan.RefusedError], exitRefused, ""},
 	{"conflict", as[*target.ConflictError], exitError, ""},

@@ -163,7 +163,7 @@ func printInspection(w io.Writer, r *inspect.Report) {
 
 func printFigures(t *table, r *inspect.Report) {
 	would := either(r.Kind == inspect.Source, "would take ", "")
-	t.row("units", "%d with %d weights, %s read", len(r.Units), r.Weights, either(r.Exact, "all", fmt.Sprint(r.Read)))
+	t.row("modules", "%d with %d weights, %s read", len(r.Units), r.Weights, either(r.Exact, "all", fmt.Sprint(r.Read)))
 	t.row("size", "%s%s instead of %s: %.2f %%", would, human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes), percent(r.DF11Bytes, r.BF16Bytes))
 	if r.Read > 0 {
 		t.row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
@@ -205,9 +205,9 @@ func printComparison(w io.Writer, r *inspect.Report) {
 	}
 	fmt.Fprintln(w)
 	t := newTable(w)
-	fmt.Fprintf(t, "compared\t%s\t%s\n", r.Name, r.Compared.Name)
+	printf(t, "compared\t%s\t%s\n", r.Name, r.Compared.Name)
 	for _, f := range figures {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Name, f.This, f.Other)
+		printf(t, "%s\t%s\t%s\n", f.Name, f.This, f.Other)
 	}
 	t.Flush()
 }

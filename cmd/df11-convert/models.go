@@ -14,7 +14,7 @@ import (
 func modelsCommand(u *ui) *cobra.Command {
 	return &cobra.Command{
 		Use:   "models [ID | WORD...]",
-		Short: "List the models whose units are known",
+		Short: "List the models whose modules are known",
 		Long: `models prints the catalog: every model class whose compressed modules are known, with its layout and what loads it. With
 words, only entries that hold all of them. With an id, all about that one: how it is recognized, whether models of the class
 were loaded in the reader of the layout, and where its pattern dict comes from: a published release, the ComfyUI node, or the

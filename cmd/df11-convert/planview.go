@@ -163,7 +163,7 @@ func minimumDisk(n int64) string {
 func (f *forecast) printUnits(w io.Writer) {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "units\ttensors\tweights each\tBF16 each\tDF11 each\tratio\t \n")
+	fmt.Fprint(t, "modules\ttensors\tweights each\tBF16 each\tDF11 each\tratio\t \n")
 	units := f.plan.Units
 	for i := 0; i < len(units); {
 		j, u, df11 := i, units[i], int64(0)
@@ -214,8 +214,8 @@ func (f *forecast) printPlain(w io.Writer) {
 	for _, u := range p.Units {
 		siblings += len(u.Siblings)
 	}
-	printf(w, "\nunchanged: %s in %d tensors of the remainder and %d siblings inside units\n",
-		human.Bytes(p.PlainBytes()), len(p.Remainder), siblings)
+	printf(w, "\nleft uncompressed: %s in %d tensors, %d of them inside compressed modules (norms, biases)\n",
+		human.Bytes(p.PlainBytes()), len(p.Remainder)+siblings, siblings)
 	type group struct {
 		why     string
 		n       int

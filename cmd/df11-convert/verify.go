@@ -59,7 +59,7 @@ Without --against the original is taken from the manifest, or from base_model in
 	p.StringVar(&f.workDir, "work-dir", "", "folder for the original's weights on their way")
 	p.BoolVar(&f.all, "all", false, "go on after the first difference and list every one")
 	p.StringVar(&f.report, "report", "", "write the result to this file, as a Markdown page")
-	p.IntVar(&f.chunks, "chunks", 16, "chunks per unit at level sample")
+	p.IntVar(&f.chunks, "chunks", 16, "chunks per module at level sample")
 	p.Uint64Var(&f.seed, "seed", 0, "seed of level sample (default: random)")
 	f.gpu.register(p)
 	return c
