@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -176,6 +177,9 @@ func goFiles(t *testing.T) map[string][]goFile {
 		name := d.Name()
 		if d.IsDir() && (name == "testdata" || name == "node_modules" || strings.HasPrefix(name, ".") && name != ".") {
 			return filepath.SkipDir
+		}
+		if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && d.IsDir() && path != "." {
+			return filepath.SkipDir // a module of its own
 		}
 		if strings.HasSuffix(name, ".go") && !d.IsDir() {
 			dir := filepath.ToSlash(filepath.Dir(path))

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -81,11 +82,9 @@ func reply(r *http.Request, status int, body string, headers ...string) *http.Re
 // from then on.
 func script(steps ...func(*http.Request) (*http.Response, error)) *wire {
 	w := &wire{}
-	n := 0
+	var n atomic.Int64
 	w.answer = func(r *http.Request) (*http.Response, error) {
-		step := steps[min(n, len(steps)-1)]
-		n++
-		return step(r)
+		return steps[min(int(n.Add(1)), len(steps))-1](r)
 	}
 	return w
 }

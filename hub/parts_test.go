@@ -133,6 +133,8 @@ func (h *linkHub) uploadAll(t *testing.T, nFiles, n int) (errs []error) {
 		data := bytes.Repeat([]byte{byte(i + 1)}, n)
 		group.Go(func() {
 			_, errs[i] = c.Upload(t.Context(), "a/b", "main", Blob{Path: fmt.Sprintf("f%d", i), Size: int64(n), SHA256: sha(data), Reader: bytes.NewReader(data)})
+			h.mu.Lock()
+			defer h.mu.Unlock()
 			if errs[i] == nil && !bytes.Equal(h.stored[sha(data)], data) {
 				t.Error("the storage holds other bytes")
 			}
