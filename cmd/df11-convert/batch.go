@@ -65,7 +65,8 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	f.clients = map[string]*hub.Client{} // shared by all models
 	ctx, done := f.limitTime(ctx)
 	defer done()
-	results := []batchResult{}
+	found := batchReport{Models: []batchResult{}}
+	var places []string // of what was made
 	var first error
 	for i, m := range models {
 		u.say("%d/%d %s", i+1, len(models), m.spec())
@@ -74,33 +75,23 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		r := batchResult{Source: m.spec(), Skipped: skipped}
-		if skipped != nil {
-			r.OK = true
-		} else if err != nil {
+		r := batchResult{Source: m.spec(), OK: err == nil, Skipped: skipped}
+		switch {
+		case skipped != nil:
+			found.Skipped++
+		case err != nil:
+			found.Failed++
 			hs := hints(err)
 			r.Error, r.Exit = failureOf(err, hs), kindOf(err).code
 			u.complain(fmt.Sprintf("%s: %v", m.Source, err), r.Exit, hs)
 			first = cmp.Or(first, err)
-		} else {
+		default:
+			found.Done++
 			made := conversionOf(report)
-			r.OK, r.Report = true, &made
+			r.Report = &made
+			places = append(places, where(report))
 		}
-		results = append(results, r)
-	}
-	found := batchReport{Models: results}
-	var places []string
-	for _, r := range results {
-		if r.Skipped != nil {
-			found.Skipped++
-			continue
-		}
-		if r.Report == nil {
-			found.Failed++
-			continue
-		}
-		found.Done++
-		places = append(places, where(r.Report.Report))
+		found.Models = append(found.Models, r)
 	}
 	u.result(found, strings.Join(places, "\n"), func(w io.Writer) { printBatch(w, found) })
 	if first != nil {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -106,9 +105,9 @@ func printDemo(w io.Writer, r *demoReport) {
 	t := newTable(w)
 	t.row("BF16", "%s", human.Bytes(r.BF16Bytes))
 	t.row("DF11", "%s (%.1f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
-	t.row("compressed", "%d modules (%s weights)", r.Units, humanize.Comma(r.Weights))
+	t.row("compressed", "%s (%s)", count(int64(r.Units), "module"), count(r.Weights, "weight"))
 	t.row("exponents", "%.2f bits on average (8 in BF16)", float64(r.Bits)/float64(max(1, r.Weights)))
-	t.row("verified", "all 16 bits of %s weights, after encoding and again from the published repo: 0 differ", humanize.Comma(r.Proof.Weights)) // else prove had failed
+	t.row("verified", "all 16 bits of %s, after encoding and again from the published repo: 0 differ", count(r.Proof.Weights, "weight")) // else prove had failed
 	t.row("time", "%.1f s", r.Seconds)
 	t.row("result", "%s", r.Folder)
 	t.Flush()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/proof"
 )
 
 // The groups of flags, in the order in which help shows them.
@@ -47,22 +48,25 @@ func group(p *pflag.FlagSet, name string, only ...string) {
 // flagGroups divides the flags of a command for help.
 func flagGroups(c *cobra.Command) map[string]*pflag.FlagSet {
 	sets := map[string]*pflag.FlagSet{}
-	add := func(name string) func(*pflag.Flag) {
-		return func(f *pflag.Flag) {
-			if g := f.Annotations[groupKey]; len(g) == 1 {
-				name = g[0]
-			} else if f.Name == "help" || f.Name == "version" { // cobra's own
-				name = groupGlobal
-			}
-			if sets[name] == nil {
-				sets[name] = pflag.NewFlagSet(name, pflag.ContinueOnError)
-			}
-			sets[name].AddFlag(f)
+	put := func(name string, f *pflag.Flag) {
+		if sets[name] == nil {
+			sets[name] = pflag.NewFlagSet(name, pflag.ContinueOnError)
 		}
+		sets[name].AddFlag(f)
 	}
-	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { add(groupMain)(f) })
-	c.InheritedFlags().VisitAll(func(f *pflag.Flag) { add(groupGlobal)(f) })
-	c.PersistentFlags().VisitAll(func(f *pflag.Flag) { add(groupGlobal)(f) })
+	global := func(f *pflag.Flag) { put(groupGlobal, f) }
+	c.InheritedFlags().VisitAll(global)
+	c.PersistentFlags().VisitAll(global)
+	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		switch g := f.Annotations[groupKey]; {
+		case len(g) == 1:
+			put(g[0], f)
+		case f.Name == "help" || f.Name == "version": // cobra's own
+			global(f)
+		default:
+			put(groupMain, f)
+		}
+	})
 	return sets
 }
 
@@ -130,7 +134,7 @@ const docsURL = "https://github.com/df11-convert/df11-convert/tree/main/docs"
 // completeValues offers the values of flags to the shell.
 func completeValues(c *cobra.Command) {
 	values := map[string][]string{
-		"layout": plan.LayoutNames(), "level": {"structure", "sample", "proof", "full"},
+		"layout": plan.LayoutNames(), "level": each(proof.Levels, func(l proof.Level) string { return string(l) }),
 	}
 	for name, known := range choices {
 		values[name] = known

@@ -60,7 +60,7 @@ func (u *ui) drawBlock(s state) {
 // writeLine writes the state as a line of its own.
 func (u *ui) writeLine(s state) {
 	switch {
-	case s.total == 0 || s.Verified == 0 && s.Fetched == 0:
+	case s.SourceBytes == 0 || s.Verified == 0 && s.Fetched == 0:
 	case u.jsonLog():
 		u.log().Info("progress", s.attrs()...)
 	default:
@@ -70,7 +70,6 @@ func (u *ui) writeLine(s state) {
 
 // motion tells from one snapshot to the next how fast things move.
 type motion struct {
-	begun    time.Time
 	before   progress.Snapshot
 	beforeAt time.Time
 	share    float64 // of the whole work; it never falls
@@ -98,7 +97,6 @@ const (
 // state is what is shown of one moment.
 type state struct {
 	progress.Snapshot
-	total  int64   // of source bytes
 	share  float64 // of the work that is done, 0 to 1
 	left   time.Duration
 	limits int // the stage that the others wait for; -1 for none
@@ -109,8 +107,8 @@ type state struct {
 // at takes the next snapshot.
 func (m *motion) at(s progress.Snapshot, now time.Time) state {
 	share := s.Share()
-	if m.begun.IsZero() || s.SourceBytes != m.before.SourceBytes { // nothing to compare with
-		*m = motion{begun: now, share: share, stages: make([]pace, len(s.Stages))}
+	if m.stages == nil || s.SourceBytes != m.before.SourceBytes { // nothing to compare with
+		*m = motion{share: share, stages: make([]pace, len(s.Stages))}
 	} else if dt := now.Sub(m.beforeAt).Seconds(); dt > 0 {
 		m.speed.add(max(0, share-m.share)/dt, dt, wholeWindow)
 		m.share = max(m.share, share)
@@ -120,7 +118,7 @@ func (m *motion) at(s progress.Snapshot, now time.Time) state {
 		}
 	}
 	m.before, m.beforeAt = s, now
-	st := state{Snapshot: s, total: s.SourceBytes, share: m.share, limits: -1, stages: m.stages}
+	st := state{Snapshot: s, share: m.share, limits: -1, stages: m.stages}
 	if m.speed.value > 0 && m.share < 1 {
 		st.left = time.Duration((1 - m.share) / m.speed.value * float64(time.Second))
 	}
@@ -148,7 +146,7 @@ func (s *state) summary() []string {
 // line is the state in one line of any width.
 func (s *state) line() string {
 	parts := append([]string{fmt.Sprintf("%s %d%%", s.Phase, s.percent())}, s.summary()...)
-	parts = append(parts, human.Bytes(min(s.Verified, s.total))+" of "+human.Bytes(s.total)+" verified")
+	parts = append(parts, human.Bytes(min(s.Verified, s.SourceBytes))+" of "+human.Bytes(s.SourceBytes)+" verified")
 	for i, st := range s.Stages {
 		if st.Bytes > 0 && !s.ended {
 			parts = append(parts, st.Stage+" "+rate(s.stages[i]))
@@ -161,7 +159,7 @@ func (s *state) line() string {
 func (s *state) attrs() []any {
 	attrs := []any{
 		"phase", s.Phase, "percent", s.percent(), "files", s.Outputs, "files_total", s.OutputFiles,
-		"bytes", min(s.Verified, s.total), "bytes_total", s.total,
+		"bytes", min(s.Verified, s.SourceBytes), "bytes_total", s.SourceBytes,
 	}
 	if s.left > 0 {
 		attrs = append(attrs, "seconds_left", int64(s.left.Seconds()))
@@ -187,7 +185,7 @@ const (
 
 // lines are the block on a terminal: the whole, then each stage that has begun. A narrow terminal gets the whole alone.
 func (s *state) lines(width int, paint painter) []string {
-	if s.total == 0 {
+	if s.SourceBytes == 0 {
 		return nil
 	}
 	text := strings.Join(s.summary(), " · ")

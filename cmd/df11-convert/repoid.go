@@ -3,8 +3,12 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 )
+
+// hubName is repoID for the Hub in use.
+func hubName(text string) (string, error) { return repoID(text, os.Getenv("HF_ENDPOINT")) }
 
 // repoID turns the ways in which people name a model on the Hub into org/name or org/name@revision:
 // https://huggingface.co/org/name, with /tree/REVISION if they like, and hf://org/name@REVISION. Everything else comes back

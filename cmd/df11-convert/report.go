@@ -5,8 +5,6 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"github.com/dustin/go-humanize"
-
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -36,7 +34,7 @@ func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
 	}
 	t.row("BF16", "%s", human.Bytes(r.BF16Bytes))
 	t.row("DF11", "%s (%.2f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
-	t.row("compressed", "%d modules (%s weights)", r.Units, humanize.Comma(r.Weights))
+	t.row("compressed", "%s (%s)", count(int64(r.Units), "module"), count(r.Weights, "weight"))
 	if r.Weights > 0 {
 		t.row("exponents", "%.2f bits on average (8 in BF16)", float64(r.Bits)/float64(r.Weights))
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/df11-convert/df11-convert/verify"
 )
 
 // version is set by the release build. Without it versionText asks the build's own data.
@@ -109,7 +111,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text, or json, an object a line")
 	u.logFormat, u.json = logFormatOf(args), slices.Contains(args, "--json") // errors in the flags are told in the same form
 	p.StringVar(&u.color, "color", colorAuto, "colors on stderr: auto, always or never; auto follows the terminal and NO_COLOR")
-	root.AddCommand(convertCommand(u, args), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u, args), statusCommand(u),
+	root.AddCommand(convertCommand(u, args), planCommand(u), verifyCommand(u), decodeCommand(u, args), inspectCommand(u), batchCommand(u, args), statusCommand(u),
 		modelsCommand(u), demoCommand(u), versionCommand(u))
 	for _, command := range packaging {
 		root.AddCommand(command())
@@ -183,7 +185,7 @@ func logFormatOf(args []string) string {
 
 // choices are the flags that have a fixed set of values.
 var choices = map[string][]string{
-	"color": {colorAuto, colorAlways, colorNever}, "log-format": {logText, logJSON}, "gpu": {"auto", "require", "off"},
+	"color": {colorAuto, colorAlways, colorNever}, "log-format": {logText, logJSON}, "gpu": {string(verify.GPUAuto), string(verify.GPURequire), string(verify.GPUOff)},
 }
 
 // checkFlags refuses values that are wrong for every verb.

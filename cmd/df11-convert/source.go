@@ -47,7 +47,7 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 
 // repo takes a Hub id apart, into the repo and the revision if there is one, and makes the client that asks for it.
 func (f *hubFlags) repo(u *ui, side, id string) (c *hub.Client, repo, revision string, err error) {
-	if id, err = repoID(id, os.Getenv("HF_ENDPOINT")); err != nil {
+	if id, err = hubName(id); err != nil {
 		return nil, "", "", err
 	}
 	repo, revision, _ = strings.Cut(id, "@")
@@ -120,7 +120,7 @@ func (f *sourceFlags) planOptions() (plan.Options, error) {
 		return opt, usageError{err}
 	}
 	opt.Layout = layout
-	if opt.Like, err = repoID(opt.Like, os.Getenv("HF_ENDPOINT")); err != nil {
+	if opt.Like, err = hubName(opt.Like); err != nil {
 		return opt, err
 	}
 	if f.patternDict == "" {

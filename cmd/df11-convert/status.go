@@ -15,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // What is published of a model.
@@ -155,7 +156,7 @@ func (f *convertFlags) published(ctx context.Context, u *ui, spec string) (p pub
 		return p, err
 	}
 	p.Target = push.Repo
-	target, err := t.Info(ctx, push.Repo, cmp.Or(push.Revision, "main"))
+	there, err := t.Info(ctx, push.Repo, cmp.Or(push.Revision, "main"))
 	if errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound) {
 		p.State = stateMissing
 		return p, nil
@@ -163,21 +164,23 @@ func (f *convertFlags) published(ctx context.Context, u *ui, spec string) (p pub
 	if err != nil {
 		return p, err
 	}
-	return p, p.read(ctx, t, target)
+	return p, p.read(ctx, t, there)
 }
 
 // read takes what the target says of itself.
-func (p *publication) read(ctx context.Context, c *hub.Client, target *hub.RepoInfo) error {
-	has := func(prefix string) bool {
-		return slices.ContainsFunc(target.Files, func(f hub.FileInfo) bool { return strings.HasPrefix(f.Path, prefix) })
+func (p *publication) read(ctx context.Context, c *hub.Client, there *hub.RepoInfo) error {
+	has := func(is func(path string) bool) bool {
+		return slices.ContainsFunc(there.Files, func(f hub.FileInfo) bool { return is(f.Path) })
 	}
-	manifest, finished := target.File(metadata.ManifestName)
+	manifest, finished := there.File(metadata.ManifestName)
 	switch {
 	case finished:
-	case has(".df11/"):
+	case has(target.IsJournal):
 		p.State = stateUnfinished
 		return nil
-	case has("config.json") || has("model"):
+	case has(func(path string) bool {
+		return strings.HasPrefix(path, "config.json") || strings.HasPrefix(path, "model")
+	}):
 		p.State = stateForeign
 		return nil
 	default:

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -77,13 +76,13 @@ func (f *targetFlags) checkLineage(u *ui, m *model.Model) error {
 
 // names takes addresses of the Hub for repo ids. An address of a branch chooses that branch.
 func (f *targetFlags) names() (err error) {
-	if f.repoID, err = repoID(f.repoID, os.Getenv("HF_ENDPOINT")); err != nil {
+	if f.repoID, err = hubName(f.repoID); err != nil {
 		return err
 	}
 	if id, revision, ok := strings.Cut(f.repoID, "@"); ok && f.revision == "" {
 		f.repoID, f.revision = id, revision
 	}
-	f.baseModel, err = repoID(f.baseModel, os.Getenv("HF_ENDPOINT"))
+	f.baseModel, err = hubName(f.baseModel)
 	return err
 }
 

@@ -110,7 +110,7 @@ func (v *verification) compareUnit(ctx context.Context, u *spans.Unit, source io
 	return v.unitFault(err, u.Path, func() (differing, of int64, err error) { return v.countUnit(ctx, u, arrays, weights) })
 }
 
-// bringNear copies the arrays of a remote unit to a file, so that two decoders, one after the other, fetch them only once.
+// bringNear copies the arrays of a remote unit to a file, so that two decoders fetch them only once.
 func (v *verification) bringNear(ctx context.Context, path string, near *spool.Temp) (verify.Arrays, error) {
 	sections := map[string]*io.SectionReader{}
 	at := int64(0)

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -18,10 +19,12 @@ const (
 	LevelFull      Level = "full"      // all 16 bits of every weight against the original
 )
 
+// Levels are all levels, from cheap to complete.
+var Levels = []Level{LevelStructure, LevelSample, LevelProof, LevelFull}
+
 // ParseLevel reads the name of a level.
 func ParseLevel(s string) (Level, error) {
-	switch l := Level(s); l {
-	case LevelStructure, LevelSample, LevelProof, LevelFull:
+	if l := Level(s); slices.Contains(Levels, l) {
 		return l, nil
 	}
 	return "", fmt.Errorf("unknown level %q: structure, sample, proof or full", s)

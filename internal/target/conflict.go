@@ -91,7 +91,7 @@ func (w Owner) look(ctx context.Context, p place, before *holdings, made map[str
 		switch changed := before.files[name] != files[name]; {
 		case changed && isWeightFile(name):
 			weights = append(weights, name)
-		case changed && isJournal(name):
+		case changed && IsJournal(name):
 			journals = append(journals, name)
 		}
 	}
@@ -265,7 +265,8 @@ const (
 	stateDir   = metadata.StateDir
 )
 
-func isJournal(name string) bool {
+// IsJournal tells the journals of conversions that have not finished a target.
+func IsJournal(name string) bool {
 	dir := path.Dir(name)
 	return (dir == journalDir || dir == stateDir) && path.Ext(name) == ".json"
 }
