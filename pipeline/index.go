@@ -10,6 +10,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -40,15 +41,12 @@ func indexOf(files []plan.WeightFile) (x index) {
 	return index{stem + ".safetensors.index.json", metadata.RemainderIndex(list, total)}
 }
 
-// maxIndexBytes bounds an index that is there already (docs/format.md §16).
-const maxIndexBytes = 64 << 20
-
 // there reports whether the folder has an index, and whether that says the same.
 func (x index) there(dir string) (there, same bool, err error) {
 	if x.name == "" {
 		return true, true, nil
 	}
-	b, err := smallfile.Read(filepath.Join(dir, filepath.FromSlash(x.name)), max(maxIndexBytes, int64(len(x.data))))
+	b, err := smallfile.Read(filepath.Join(dir, filepath.FromSlash(x.name)), max(model.MaxIndexBytes, int64(len(x.data))))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, false, nil
 	}

@@ -2,9 +2,7 @@ package describe
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"regexp"
@@ -57,7 +55,7 @@ func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*inspect.Report, 
 	addFiles(r, d.WeightFiles())
 	sizes, units := sortTensors(d)
 	var err error
-	if r.Verified, err = stamp(d); err != nil {
+	if r.Verified, err = stamp(ctx, d); err != nil {
 		return nil, err
 	}
 	if r.Units, err = describeUnits(ctx, d, units, maxBytes); err != nil {
@@ -77,17 +75,17 @@ func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*inspect.Report, 
 }
 
 // stamp is the verification that the manifest records; nil if there is no manifest.
-func stamp(d *model.DF11) (*inspect.Stamp, error) {
+func stamp(ctx context.Context, d *model.DF11) (*inspect.Stamp, error) {
 	if d.Manifest == nil || len(d.Manifest.Verification) == 0 {
 		return nil, nil
 	}
 	f, _ := d.File(metadata.ManifestName)
-	sum := sha256.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, f.Size)); err != nil {
+	sum, err := streams.SHA256(ctx, io.NewSectionReader(f, 0, f.Size))
+	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", metadata.ManifestName, err)
 	}
 	s := &inspect.Stamp{
-		Version: d.Manifest.Tool.Version, Source: d.Manifest.Source.Repo, Commit: d.Manifest.Source.Commit, Manifest: hex.EncodeToString(sum.Sum(nil)),
+		Version: d.Manifest.Tool.Version, Source: d.Manifest.Source.Repo, Commit: d.Manifest.Source.Commit, Manifest: sum,
 	}
 	for _, v := range d.Manifest.Verification {
 		s.Checks = append(s.Checks, inspect.Check{Method: v.Method, Decoder: v.Decoder, Device: v.Device, Weights: v.NWeights})

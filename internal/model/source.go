@@ -126,7 +126,7 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 		limit int64
 		to    *[]byte
 	}{
-		{survey.Index, maxIndexBytes, &m.Listing.Index}, {survey.Config, maxConfigBytes, &m.Listing.Config},
+		{survey.Index, MaxIndexBytes, &m.Listing.Index}, {survey.Config, maxConfigBytes, &m.Listing.Config},
 		{survey.ModelIndex, maxConfigBytes, &m.Listing.ModelIndex},
 	} {
 		ref, ok := s.find(small.path)
