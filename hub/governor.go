@@ -19,9 +19,12 @@ import (
 type Wait struct {
 	Reason string        // "rate limit of bucket api reached", "503 Service Unavailable"
 	For    time.Duration // from now on
-	Lost   time.Duration // in the request that failed before; 0 if none did, and in reminders
+	Lost   time.Duration // before: in the request that failed, 0 if none did; in a reminder, since people have heard of the trouble
 	Shared bool          // every worker that would use the same bucket waits too
 }
+
+// Noticeable reports whether a pause takes long enough for people to wonder. Shorter ones need not be shown.
+func (w Wait) Noticeable() bool { return w.For+w.Lost >= 5*time.Second }
 
 // Governor slows all workers of all clients that share it: a limit that one of them is told holds for the others as
 // well. Requests are sorted into lanes, one for each limit that a hub keeps: a token's api calls, its file routes, and

@@ -51,6 +51,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 		err := try(ctx, &p)
 		attempts++
 		if err == nil {
+			t.heard.Store(t.opt.Clock.Now().UnixNano())
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -121,24 +122,34 @@ func (t *transport) pause(ctx context.Context, w Wait) error {
 	return t.sleep(ctx, w)
 }
 
-// remindEvery bounds the silence while nothing but a pause goes on.
+// remindEvery bounds the silence while pauses follow one another and nothing goes well between them.
 const remindEvery = 20 * time.Second
 
-// sleep waits as w says, which was told already, and reminds of it.
+// sleep waits as w says, which was told already, and reminds of it when that is due.
 func (t *transport) sleep(ctx context.Context, w Wait) error {
-	for w.Lost = 0; w.For > remindEvery; t.remind(w) {
-		if err := t.opt.Clock.Sleep(ctx, remindEvery); err != nil {
+	for t.opt.OnWait != nil && w.For > 0 {
+		nap := min(w.For, max(0, remindEvery-t.silence()))
+		if err := t.opt.Clock.Sleep(ctx, nap); err != nil {
 			return err
 		}
-		w.For -= remindEvery
+		if w.For -= nap; w.For > 0 {
+			t.remind(w)
+		}
 	}
 	return t.opt.Clock.Sleep(ctx, w.For)
 }
 
+// silence is how long people have heard of no pause while nothing went well.
+func (t *transport) silence() time.Duration {
+	return time.Duration(t.opt.Clock.Now().UnixNano() - t.heard.Load())
+}
+
 // remind passes a pause on again, for one of the workers that wait.
 func (t *transport) remind(w Wait) {
-	now, last := t.opt.Clock.Now().UnixNano(), t.told.Load()
-	if t.opt.OnWait != nil && now-last >= int64(remindEvery) && t.told.CompareAndSwap(last, now) {
+	last := t.heard.Load()
+	now := t.opt.Clock.Now().UnixNano()
+	w.Lost = time.Duration(now - last)
+	if w.Lost >= remindEvery && t.heard.CompareAndSwap(last, now) {
 		t.opt.OnWait(w)
 	}
 }
@@ -154,7 +165,9 @@ func (t *transport) tell(w Wait, news bool) {
 		t.opt.Log.Warn("waiting for the hub", "reason", w.Reason, "wait", w.For.String())
 	}
 	if t.opt.OnWait != nil {
-		t.told.Store(t.opt.Clock.Now().UnixNano())
+		if w.Noticeable() {
+			t.heard.Store(t.opt.Clock.Now().UnixNano())
+		}
 		t.opt.OnWait(w)
 	}
 }

@@ -21,7 +21,7 @@ type transport struct {
 	jitter   func() float64 // in [0, 1)
 	stats    counters
 	in, out  *throttle
-	told     atomic.Int64 // when OnWait was last called, Unix nanoseconds
+	heard    atomic.Int64 // when a request went well, or people heard of a pause; Unix nanoseconds
 	warned   sync.Map     // topics of X-HF-Warning that were logged
 }
 

@@ -138,7 +138,7 @@ func (u *ui) log() *slog.Logger {
 
 // noteWait says why nothing moves, if it takes long enough for people to wonder.
 func (u *ui) noteWait(w hub.Wait) {
-	if w.For+w.Lost >= 5*time.Second {
+	if w.Noticeable() {
 		u.say("waiting %s: %s", max(time.Second, w.For.Round(time.Second)), w.Reason)
 	}
 }
