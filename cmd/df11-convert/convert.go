@@ -129,6 +129,9 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened, shares m
 		if err != nil {
 			return opt, err
 		}
+		if err := c.NeedToken(); err != nil {
+			return opt, err
+		}
 		if opt.Push, err = f.target.publishTo(ctx, u, c, name); err != nil {
 			return opt, err
 		}
