@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Loads tiny models of the real classes in the official loader (dfloat11 0.5.0) by the very code that their model cards
 # show, and wants weights, outputs and generated tokens equal to those of the BF16 original, bit for bit. Every entry of the
-# catalogue that says it was loaded is run. Runs on a CPU: the loader's kernel is replaced by readers/decode.c. Needs
+# catalog that says it was loaded is run. Runs on a CPU: the loader's kernel is replaced by readers/decode.c. Needs
 # Python, a C compiler, binutils, PyPI and 3 GB of disk; takes a few minutes.
 # 70-readers.sh --all tries the other language models too; ids of entries run those alone.
 set -euo pipefail

@@ -55,7 +55,7 @@ func expand(re *syntax.Regexp, digits []string) (out []string) {
 	return out
 }
 
-// CheckpointName gives the Hub's name for a module path of the loaded model, by the path renames of a catalogue entry. A
+// CheckpointName gives the Hub's name for a module path of the loaded model, by the path renames of a catalog entry. A
 // rename is a regex for the start of the Hub's name, and the start of the path that replaces it; the longest start wins.
 func CheckpointName(renames [][2]string, name string) string {
 	renames = slices.Clone(renames)

@@ -280,7 +280,7 @@ func TestCardSaysUntested(t *testing.T) {
 	}
 }
 
-// TestInstallFitsReaders: for every entry of the catalogue, the card's pip line is one that pip takes, and it asks for the
+// TestInstallFitsReaders: for every entry of the catalog, the card's pip line is one that pip takes, and it asks for the
 // versions that the card's table of readers states.
 func TestInstallFitsReaders(t *testing.T) {
 	c, err := plan.Embedded()

@@ -73,7 +73,7 @@ func ReasonText(reason string) string {
 // Where names the model in commands: the repo, or the folder.
 func (in CardInput) Where() string { return cmp.Or(in.Repo, in.Name) }
 
-// Like is the catalogue entry without which verify does not find the plan again; "" for none.
+// Like is the catalog entry without which verify does not find the plan again; "" for none.
 func (in CardInput) Like() string {
 	if in.Plan.Unlike {
 		return in.Plan.Entry
@@ -185,7 +185,7 @@ func (in CardInput) Untested() bool {
 // Base names the pipeline whose part was converted alone.
 func (in CardInput) Base() string { return cmp.Or(in.BaseModel, "BASE MODEL") }
 
-// Class is the Python class to build; "" if the catalogue does not know it.
+// Class is the Python class to build; "" if the catalog does not know it.
 func (in CardInput) Class() string { return className.FindString(in.Plan.Loader.Class) }
 
 // Install is the pip line. dfloat11 0.5.0 imports pkg_resources, which setuptools 82 dropped, and for models that it

@@ -15,8 +15,8 @@ import (
 //go:embed catalog/*.json
 var catalogFiles embed.FS
 
-// Catalogue is the ordered list of models whose pattern dicts are known.
-type Catalogue struct{ Entries []Entry }
+// Catalog is the ordered list of models whose pattern dicts are known.
+type Catalog struct{ Entries []Entry }
 
 // Entry is one model class: how to recognize it and what its units are. docs/models.md explains every field.
 type Entry struct {
@@ -82,18 +82,18 @@ type TiedNames struct {
 	Always    [][2]string `json:"always,omitempty"`    // tensor that is not stored, tensor that holds its values
 }
 
-// Embedded returns the catalogue that is built in. It is parsed once.
-func Embedded() (*Catalogue, error) { return embedded() }
+// Embedded returns the catalog that is built in. It is parsed once.
+func Embedded() (*Catalog, error) { return embedded() }
 
-var embedded = sync.OnceValues(func() (*Catalogue, error) { return LoadCatalogue(catalogFiles) })
+var embedded = sync.OnceValues(func() (*Catalog, error) { return LoadCatalog(catalogFiles) })
 
-// LoadCatalogue reads catalog/*.json in name order; each file is {"family": …, "entries": […]}.
-func LoadCatalogue(files fs.FS) (*Catalogue, error) {
+// LoadCatalog reads catalog/*.json in name order; each file is {"family": …, "entries": […]}.
+func LoadCatalog(files fs.FS) (*Catalog, error) {
 	names, err := fs.Glob(files, "catalog/*.json")
 	if err != nil {
 		return nil, err
 	}
-	c := &Catalogue{}
+	c := &Catalog{}
 	for _, name := range names {
 		entries, err := readFamily(files, name)
 		if err != nil {
@@ -104,7 +104,7 @@ func LoadCatalogue(files fs.FS) (*Catalogue, error) {
 	return c, c.check()
 }
 
-// readFamily reads one file of the catalogue. Unknown fields are errors: they are typing mistakes.
+// readFamily reads one file of the catalog. Unknown fields are errors: they are typing mistakes.
 func readFamily(files fs.FS, name string) ([]Entry, error) {
 	f, err := files.Open(name)
 	if err != nil {
@@ -126,8 +126,8 @@ func readFamily(files fs.FS, name string) ([]Entry, error) {
 // versionLimits matches the version limits that pip takes, and "".
 var versionLimits = regexp.MustCompile(`^((>=|<=|==|!=|~=|<|>)\d+(\.\d+)*(,|$))*$`)
 
-// check refuses a catalogue with repeated ids or entries that can do nothing.
-func (c *Catalogue) check() error {
+// check refuses a catalog with repeated ids or entries that can do nothing.
+func (c *Catalog) check() error {
 	seen := map[string]bool{}
 	for _, e := range c.Entries {
 		switch {
@@ -146,7 +146,7 @@ func (c *Catalogue) check() error {
 }
 
 // find returns the entry that Options.Like names: by id, or by a DF11 repo that it reproduces.
-func (c *Catalogue) find(like string) *Entry {
+func (c *Catalog) find(like string) *Entry {
 	for i := range c.Entries {
 		e := &c.Entries[i]
 		if e.ID == like || slices.ContainsFunc(e.DF11Repos, func(r string) bool { return strings.EqualFold(r, like) }) {
@@ -157,7 +157,7 @@ func (c *Catalogue) find(like string) *Entry {
 }
 
 // match returns the entry that fits a source best, the first of equals; nil if none does. It leaves like-only entries out.
-func (c *Catalogue) match(s *Survey, cfg *config, inv *inventory) *Entry {
+func (c *Catalog) match(s *Survey, cfg *config, inv *inventory) *Entry {
 	var best *Entry
 	most := 0
 	for i := range c.Entries {
@@ -218,7 +218,7 @@ func (e *Entry) fitsTie(cfg *config) bool {
 	return tied != nil && *tied == *e.Match.Tied
 }
 
-// keeps says whether the catalogue leaves a module in BF16. A nil entry keeps none.
+// keeps says whether the catalog leaves a module in BF16. A nil entry keeps none.
 func (e *Entry) keeps(module string) bool {
 	return e != nil && slices.ContainsFunc(e.KeepBF16, func(glob string) bool {
 		ok, err := path.Match(glob, module)
@@ -235,7 +235,7 @@ func (e *Entry) loads() Verdict {
 	return verdict(e.Loaded != "" || len(e.DF11Repos) > 0)
 }
 
-// Model is one entry of the catalogue as the verb models lists it.
+// Model is one entry of the catalog as the verb models lists it.
 type Model struct {
 	ID         string   `json:"id"`
 	Layout     Layout   `json:"layout"`
@@ -250,7 +250,7 @@ type Model struct {
 	Notes      string   `json:"notes,omitempty"`
 }
 
-// Models lists the embedded catalogue in its order.
+// Models lists the embedded catalog in its order.
 func Models() ([]Model, error) {
 	c, err := Embedded()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/plans")
 
-// TestCatalogPlans plans every entry of the catalogue on a synthetic source and compares the plans with golden files,
+// TestCatalogPlans plans every entry of the catalog on a synthetic source and compares the plans with golden files,
 // one a family.
 func TestCatalogPlans(t *testing.T) {
 	names, err := fs.Glob(catalogFiles, "catalog/*.json")
@@ -185,7 +185,7 @@ func checkWhole(t *testing.T, p *Plan) {
 }
 
 // TestPublishedDicts reproduces the pattern dict of every published repo, order included. testdata/published.json was
-// transcribed from the repos' config.json, apart from the catalogue.
+// transcribed from the repos' config.json, apart from the catalog.
 func TestPublishedDicts(t *testing.T) {
 	var published []struct {
 		Repo string
@@ -201,7 +201,7 @@ func TestPublishedDicts(t *testing.T) {
 	for _, pub := range published {
 		e := c.find(pub.Repo)
 		if e == nil {
-			t.Errorf("%s is not in the catalogue", pub.Repo)
+			t.Errorf("%s is not in the catalog", pub.Repo)
 			continue
 		}
 		p, err := New(synth(t, e, e.Match.Tied != nil && *e.Match.Tied), Options{Like: pub.Repo})
@@ -215,7 +215,7 @@ func TestPublishedDicts(t *testing.T) {
 	}
 }
 
-// TestUnambiguous checks that for each entry's source no other entry scores as high, so that the catalogue's order
+// TestUnambiguous checks that for each entry's source no other entry scores as high, so that the catalog's order
 // decides nothing today.
 func TestUnambiguous(t *testing.T) {
 	c, err := Embedded()
@@ -246,7 +246,7 @@ func TestUnambiguous(t *testing.T) {
 	}
 }
 
-// TestModels lists the catalogue.
+// TestModels lists the catalog.
 func TestModels(t *testing.T) {
 	models, err := Models()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // chooser chooses the pattern dict and the output's layout.
 type chooser struct{ *draft }
 
-// choose takes the dict from the caller, from a named entry, from the catalogue, or from the rule for unknown classes.
+// choose takes the dict from the caller, from a named entry, from the catalog, or from the rule for unknown classes.
 func (c chooser) choose() error {
 	known := c.recognize()
 	switch {
@@ -21,7 +21,7 @@ func (c chooser) choose() error {
 		c.chooseLayout()
 		return c.useNames()
 	case c.opt.Like != "":
-		c.entry = c.opt.Catalogue.find(c.opt.Like)
+		c.entry = c.opt.Catalog.find(c.opt.Like)
 		if c.entry == nil {
 			return refuse(ReasonUnknown, "list known models with: df11-convert models", "the catalog has no entry %s", c.opt.Like)
 		}
@@ -41,9 +41,9 @@ func (c chooser) choose() error {
 	return nil
 }
 
-// recognize returns the source's entry in the catalogue, or nil. It notes a source whose names do not fit its stated class.
+// recognize returns the source's entry in the catalog, or nil. It notes a source whose names do not fit its stated class.
 func (c chooser) recognize() *Entry {
-	e := c.opt.Catalogue.match(c.survey, c.cfg, c.inv)
+	e := c.opt.Catalog.match(c.survey, c.cfg, c.inv)
 	if e != nil && !c.hasBlocks(e) {
 		c.plan.class.foreign = c.statedClass(e)
 		return nil
@@ -51,7 +51,7 @@ func (c chooser) recognize() *Entry {
 	return e
 }
 
-// statedClass returns the class that the config names, if the catalogue knows its module paths: it cannot load other
+// statedClass returns the class that the config names, if the catalog knows its module paths: it cannot load other
 // paths. Code that comes with the model may define another class of that name.
 func (c chooser) statedClass(e *Entry) string {
 	switch {
@@ -87,7 +87,7 @@ func (c chooser) useNames() error {
 	if c.opt.NamesOf == "" {
 		return nil
 	}
-	e := c.opt.Catalogue.find(c.opt.NamesOf)
+	e := c.opt.Catalog.find(c.opt.NamesOf)
 	if e == nil || e.Refuse != nil || e.Derive || e.Layout.family() != c.survey.Layout {
 		return refuse(ReasonUnknown, "list known models with: df11-convert models",
 			"the catalog has no names of %s for this layout", c.opt.NamesOf)
@@ -96,7 +96,7 @@ func (c chooser) useNames() error {
 	return nil
 }
 
-// useEntry takes over what the catalogue says about the model.
+// useEntry takes over what the catalog says about the model.
 func (c chooser) useEntry() error {
 	e := c.entry
 	switch {
@@ -135,12 +135,12 @@ func Fitting(src Source, opt Options) ([]string, error) {
 		return nil, err
 	}
 	var ids []string
-	best := d.opt.Catalogue.match(d.survey, d.cfg, d.inv)
+	best := d.opt.Catalog.match(d.survey, d.cfg, d.inv)
 	if best != nil && (chooser{d}).hasBlocks(best) {
 		ids = append(ids, best.ID)
 	}
-	for i := range d.opt.Catalogue.Entries {
-		e := &d.opt.Catalogue.Entries[i]
+	for i := range d.opt.Catalog.Entries {
+		e := &d.opt.Catalog.Entries[i]
 		if e != best && e.Layout.family() == d.survey.Layout && e.score(d.cfg, d.inv) > 0 {
 			ids = append(ids, e.ID)
 		}

@@ -17,7 +17,7 @@ import (
 // class is a model class as the library that defines it builds it: every parameter with its shape and the kind of
 // module that holds it. testdata/classes tells where the list is from.
 type class struct {
-	entry   string // id in the catalogue
+	entry   string // id in the catalog
 	name    string // "Qwen3ForCausalLM"
 	library string // "transformers 4.57.6"
 	params  []param
@@ -29,7 +29,7 @@ type param struct {
 	kind  string // class of the module: "Linear", "Embedding", …
 }
 
-// TestClasses plans what the classes of transformers and diffusers really hold, so that a name in the catalogue that no
+// TestClasses plans what the classes of transformers and diffusers really hold, so that a name in the catalog that no
 // class has is found. Units must be made of nn.Linear and nn.Embedding only, the kinds that the official loader
 // replaces. The golden file lists, for review, what of the matrices stays in BF16.
 func TestClasses(t *testing.T) {

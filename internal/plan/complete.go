@@ -14,7 +14,7 @@ const incompleteHint = "fetch the source again and compare its size; a model tha
 // would build them and the loader leave them uninitialized.
 type stackChecker struct{ *draft }
 
-// check refuses missing blocks where a catalogue entry vouches for how the stack is numbered, and else warns of them.
+// check refuses missing blocks where a catalog entry vouches for how the stack is numbered, and else warns of them.
 func (s stackChecker) check() error {
 	for _, stack := range s.stacks() {
 		missing, why := s.missingBlocks(stack)
@@ -95,7 +95,7 @@ func (s stackChecker) layers() int {
 // blockChecker looks for weights that a block lacks although other blocks of the pattern have them.
 type blockChecker struct{ *draft }
 
-// check refuses a block that lacks an attribute which other blocks have, unless the catalogue calls it optional, and a
+// check refuses a block that lacks an attribute which other blocks have, unless the catalog calls it optional, and a
 // weight of another type than in other blocks. An attribute that no block has belongs to a variant of the class.
 func (c blockChecker) check(pat Pattern, modules []string) error {
 	index := firstIndex(pat.Regex)
@@ -117,7 +117,7 @@ func (c blockChecker) check(pat Pattern, modules []string) error {
 }
 
 // wantedWeights lists the weights of an attribute that the blocks must have: one for every expert that is there, and
-// one for every block. Blocks may lack an attribute that the catalogue calls optional.
+// one for every block. Blocks may lack an attribute that the catalog calls optional.
 func (c blockChecker) wantedWeights(blocks []string, attr string) []string {
 	optional := slices.Contains(c.entry.OptionalAttrs, attr)
 	var names []string

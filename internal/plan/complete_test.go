@@ -9,7 +9,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// checkpointOf is a model of three layers that a catalogue entry is for: of qwen3_moe, the first of them is dense and the
+// checkpointOf is a model of three layers that a catalog entry is for: of qwen3_moe, the first of them is dense and the
 // others have four experts.
 func checkpointOf(modelType string) *model {
 	m := newModel()
@@ -44,8 +44,8 @@ func (m *model) drop(path string) {
 	m.names = kept
 }
 
-// TestIncomplete: what config and headers show to be missing or of another type is refused by name for catalogue entries,
-// and only what the catalogue calls optional may be missing. A given dict is taken with a warning.
+// TestIncomplete: what config and headers show to be missing or of another type is refused by name for catalog entries,
+// and only what the catalog calls optional may be missing. A given dict is taken with a warning.
 func TestIncomplete(t *testing.T) {
 	class := map[string]string{"llama": "LlamaForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM"}
 	for _, c := range []struct {

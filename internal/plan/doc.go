@@ -8,6 +8,6 @@
 //	weights, err := survey.WeightFiles(index)     // which headers to read
 //	p, err := plan.New(plan.Source{…}, opt)       // the plan
 //
-// The catalogue of known models is data: catalog/*.json, described in docs/models.md. The rules are those of
+// The catalog of known models is data: catalog/*.json, described in docs/models.md. The rules are those of
 // docs/format.md §9, §10, §14 and §15. The same input always gives the same plan, down to its [Plan.Digest].
 package plan

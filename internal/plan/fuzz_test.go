@@ -52,7 +52,7 @@ func FuzzNew(f *testing.F) {
 		var p *Plan
 		var err error
 		nBytes := len(header) + len(index) + len(config)
-		alloc.Within(t, 16<<20+2000*int64(nBytes), func() { p, err = New(src, opt) }) // most of it for the catalogue
+		alloc.Within(t, 16<<20+2000*int64(nBytes), func() { p, err = New(src, opt) }) // most of it for the catalog
 		if err != nil {
 			var refused *RefusedError
 			if !errors.As(err, &refused) {

@@ -215,11 +215,11 @@ func TestDerivedOrder(t *testing.T) {
 			if slices.Equal(sorted, pat.Attrs) {
 				same++
 			} else {
-				t.Logf("%s: derived order %v, catalogue %v", id, sorted, pat.Attrs)
+				t.Logf("%s: derived order %v, catalog %v", id, sorted, pat.Attrs)
 			}
 		}
 	}
 	if same < 24 {
-		t.Errorf("%d orders are those of the catalogue", same)
+		t.Errorf("%d orders are those of the catalog", same)
 	}
 }

@@ -48,7 +48,7 @@ func (m matcher) explain(err error) error {
 	return err
 }
 
-// lacksHead says whether the source stores the embedding but not the head that the catalogue's entry expects.
+// lacksHead says whether the source stores the embedding but not the head that the catalog's entry expects.
 func (m matcher) lacksHead() bool {
 	t := m.entry.Tied
 	return t != nil && t.Head != "" && m.inv.holds(t.Embedding+".weight") && !m.inv.holds(t.Head+".weight")

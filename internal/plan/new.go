@@ -15,7 +15,7 @@ func New(src Source, opt Options) (*Plan, error) {
 	for _, step := range []func() error{
 		d.cfg.refuseForeign,    // quantized, DF11 already
 		d.takeTensors,          // every tensor of every file, checked against the index
-		chooser{d}.choose,      // pattern dict: given, by name, from the catalogue, or derived
+		chooser{d}.choose,      // pattern dict: given, by name, from the catalog, or derived
 		d.renamePaths,          // Hub names → module paths
 		tieResolver{d}.resolve, // head and embedding: one matrix or two
 		expander{d}.settle,     // pattern dict: templates, tied form, split
@@ -69,8 +69,8 @@ func newDraft(src Source, opt Options) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opt.Catalogue == nil {
-		if opt.Catalogue, err = Embedded(); err != nil {
+	if opt.Catalog == nil {
+		if opt.Catalog, err = Embedded(); err != nil {
 			return nil, err
 		}
 	}

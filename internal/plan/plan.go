@@ -12,7 +12,7 @@ const FormatVersion = "0.5.0"
 // Plan is the whole decision about one conversion. It is read only for everyone but [New].
 type Plan struct {
 	Layout      Layout      // layout of the output
-	Entry       string      // catalogue id; "" for a dict that the caller gave or that was derived
+	Entry       string      // catalog id; "" for a dict that the caller gave or that was derived
 	Loader      Loader      // how the model is loaded
 	PatternDict PatternDict // as config.json states it
 	Origin

@@ -87,7 +87,7 @@ func (p *Plan) loadCondition() string {
 	return strings.Join(append(parts, "setuptools <81"), "; ")
 }
 
-// caveat says what nobody checked about a dict that is not the catalogue's; "" for one of the catalogue.
+// caveat says what nobody checked about a dict that is not the catalog's; "" for one of the catalog.
 func (p *Plan) caveat() string {
 	if p.Derived || p.Entry == "" {
 		return "module paths not checked against the class"
@@ -117,7 +117,7 @@ func (p *Plan) lintComfy() Reader {
 	return r
 }
 
-// mlxModels are the catalogue entries whose output mlx-dfloat has a model for.
+// mlxModels are the catalog entries whose output mlx-dfloat has a model for.
 var mlxModels = []string{
 	"flux-dev-diffusers", "flux-kontext-dev-diffusers", "z-image-diffusers", "flux2-klein-diffusers", "ernie-image-diffusers",
 	"qwen-image21-comfyui", "krea2-comfyui",

@@ -44,7 +44,7 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
-// TestCaveats: every reader that is said to load a model with a dict that is not the catalogue's says what nobody checked.
+// TestCaveats: every reader that is said to load a model with a dict that is not the catalog's says what nobody checked.
 func TestCaveats(t *testing.T) {
 	tr := newTrial()
 	for _, dict := range []PatternDict{nil, tinyDict()} {

@@ -18,7 +18,7 @@ const (
 	ReasonName        Reason = "name"          // a name that cannot become a file or a stored tensor
 	ReasonFile        Reason = "file"          // a file that cannot be copied as it is
 	ReasonLayout      Reason = "layout"        // the layout does not fit the source
-	ReasonUnknown     Reason = "unknown_model" // no catalogue entry and nothing to derive
+	ReasonUnknown     Reason = "unknown_model" // no catalog entry and nothing to derive
 	ReasonUnholdable  Reason = "unholdable"    // no unit at all that DF11 can hold
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// renamePaths turns the source's names into the module paths of the class that loads the output, where the catalogue
+// renamePaths turns the source's names into the module paths of the class that loads the output, where the catalog
 // says that they differ. All tensors are renamed, not only those of units.
 func (d *draft) renamePaths() error {
 	if d.entry == nil || len(d.entry.PathRename) == 0 {

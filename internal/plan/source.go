@@ -31,17 +31,17 @@ type WeightFile struct {
 	Header *safetensors.Header
 }
 
-// Options change what a plan decides. The zero value lets the source and the catalogue decide.
+// Options change what a plan decides. The zero value lets the source and the catalog decide.
 type Options struct {
-	PatternDict PatternDict // overrides the catalogue
-	Like        string      // catalogue id or published DF11 repo whose dict is reproduced
-	NamesOf     string      // catalogue id whose names and ties apply although PatternDict is given; "" = the source's own
+	PatternDict PatternDict // overrides the catalog
+	Like        string      // catalog id or published DF11 repo whose dict is reproduced
+	NamesOf     string      // catalog id whose names and ties apply although PatternDict is given; "" = the source's own
 	Layout      Layout      // overrides the layout that the source suggests
 	Component   string      // folder of a diffusers pipeline to convert; "" = transformer, else unet
 	WeightFile  string      // the one weight file to convert, for repos that hold several single files
-	Vision      bool        // also make units of the vision tower, where the catalogue knows them
+	Vision      bool        // also make units of the vision tower, where the catalog knows them
 	ExactF32    bool        // take F32 weights that turn out to be exact BF16
-	Catalogue   *Catalogue  // nil = the embedded one
+	Catalog     *Catalog    // nil = the embedded one
 }
 
 // convertible says whether weights of a type can become units.

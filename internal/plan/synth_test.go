@@ -82,7 +82,7 @@ func source(weights []WeightFile, config map[string]any, more ...string) Source 
 	return src
 }
 
-// synth makes the source that a catalogue entry is for: real names in small shapes, three blocks a stack, optional
+// synth makes the source that a catalog entry is for: real names in small shapes, three blocks a stack, optional
 // attributes in some blocks only, four experts, norms and biases beside the weights.
 func synth(t *testing.T, e *Entry, tied bool) Source {
 	t.Helper()
@@ -157,7 +157,7 @@ func optionalIn(e *Entry, attr string, index int) bool {
 	return (slices.Index(groups, parent(attr))+index)%2 == 0
 }
 
-// addKept adds a 2-D weight for each thing that the catalogue keeps in BF16.
+// addKept adds a 2-D weight for each thing that the catalog keeps in BF16.
 func (m *model) addKept(globs []string) {
 	blocks := map[string]bool{}
 	for _, n := range m.names {
@@ -220,7 +220,7 @@ func (e *Entry) synthPipeline(m *model) Source {
 	return src
 }
 
-// expandRegex lists module paths that a catalogue regex matches; \d+ stands for 0, 1 and 2.
+// expandRegex lists module paths that a catalog regex matches; \d+ stands for 0, 1 and 2.
 func expandRegex(t *testing.T, regex string) []string {
 	t.Helper()
 	expr, err := translate(regex)

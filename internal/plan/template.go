@@ -9,7 +9,7 @@ import (
 // denseIndices stands for the indices of the layers without experts in a split dict.
 const denseIndices = "(DENSE_INDICES)"
 
-// expander brings the dict of a catalogue entry into its final form for one model.
+// expander brings the dict of a catalog entry into its final form for one model.
 type expander struct{ *draft }
 
 // settle sets the plan's dict. A dict of the caller stays as it is, if it fits the tied embeddings.

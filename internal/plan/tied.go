@@ -8,7 +8,7 @@ import (
 // tie is a pair of names that the model may share: drop is not stored when it is shared, keep is.
 type tie struct{ drop, keep string }
 
-// Last path components of output heads and of token embeddings, for models that the catalogue does not know.
+// Last path components of output heads and of token embeddings, for models that the catalog does not know.
 var (
 	headNames  = []string{"lm_head", "embed_out", "output", "proj_out"}
 	tableNames = []string{"embed_tokens", "tok_embeddings", "word_embeddings", "wte", "embed_in", "embeddings"}
@@ -83,7 +83,7 @@ func (inv *inventory) shortestWeight(names []string) string {
 	return best
 }
 
-// isTied asks the config, else the catalogue, else the tensors: a stored head counts as untied, which is always lossless.
+// isTied asks the config, else the catalog, else the tensors: a stored head counts as untied, which is always lossless.
 func (r tieResolver) isTied(pairs []tie) bool {
 	if len(pairs) == 0 {
 		return false

@@ -11,7 +11,7 @@ import (
 
 // The original of a DF11 model is planned anew, to know what the model has to hold. The model's config.json states the
 // pattern dict. It does not state how the source's names became the output's, which tensors were taken for others, or which
-// file of the source was converted. Manifest and catalogue have these as hints, never as evidence: whatever the plan, each
+// file of the source was converted. Manifest and catalog have these as hints, never as evidence: whatever the plan, each
 // tensor of the source has its place in it, and its bits are compared.
 
 // OriginalOptions completes the options with which the original of d is opened: layout and dict come from d itself, and the
@@ -53,7 +53,7 @@ func sourcePlace(d *model.DF11) (weightFile, component string) {
 	return "", ""
 }
 
-// PlanOriginal plans the original of d. Of the plans that the catalogue and the manifest suggest, it takes the one with which
+// PlanOriginal plans the original of d. Of the plans that the catalog and the manifest suggest, it takes the one with which
 // the headers and the config of d agree best.
 func PlanOriginal(d *model.DF11, src plan.Source, opt plan.Options) (*plan.Plan, error) {
 	attempts, err := candidates(d, src, opt)
@@ -83,7 +83,7 @@ func PlanOriginal(d *model.DF11, src plan.Source, opt plan.Options) (*plan.Plan,
 }
 
 // candidates lists the options of the plans with which d may have been made, the likeliest first. A source's names may have
-// become those of a catalogue entry that fits it, never of any other: a loader finds a tensor by its name. F32 that is exact
+// become those of a catalog entry that fits it, never of any other: a loader finds a tensor by its name. F32 that is exact
 // BF16 may be stored as such, which shows in the comparison.
 func candidates(d *model.DF11, src plan.Source, opt plan.Options) ([]plan.Options, error) {
 	if src.WeightFile != "" {

@@ -2,7 +2,7 @@
 
 Usage: readers.py DF11_CONVERT CATALOGUE SCRATCH [--all] [ID...]
 
-For every entry of the catalogue that says it was loaded, and for a few pipelines, a tiny model of the real class is
+For every entry of the catalog that says it was loaded, and for a few pipelines, a tiny model of the real class is
 saved, converted by df11-convert, and loaded by the Python code that the README.md of the result shows. Compared are the
 weights at the time of their use, the outputs, and for language models what is generated; all bit for bit. --all tries
 language models of the other entries too, and says what became of them.
@@ -165,13 +165,13 @@ def check(program, scratch, name, make, compare):
     return compare(source, target, convert(program, source, target), cls)
 
 
-def main(program, catalogue, scratch, *args):
+def main(program, catalog, scratch, *args):
     scratch, wanted = pathlib.Path(scratch), {a for a in args if a != "--all"}
     torch.set_num_threads(1)  # the models are too small to share
     transformers.logging.set_verbosity_error()
     diffusers.logging.set_verbosity_error()
     official.load(scratch)
-    entries = [e for f in sorted(pathlib.Path(catalogue).glob("*.json")) for e in json.loads(f.read_text())["entries"]]
+    entries = [e for f in sorted(pathlib.Path(catalog).glob("*.json")) for e in json.loads(f.read_text())["entries"]]
     failed = []
     n = 0
     for name, make, compare in cases(entries, "--all" in args):

@@ -1,4 +1,4 @@
-"""Lists what the model classes of the catalogue hold: name, shape and kind of module of every parameter.
+"""Lists what the model classes of the catalog hold: name, shape and kind of module of every parameter.
 
     python -m venv v && v/bin/pip install transformers==4.57.6 diffusers==0.36.0
     v/bin/python classes.py ../../catalog > classes-4.57.6.txt
@@ -40,7 +40,7 @@ CONFIGS = {
     "qwen3_vl_text": dict(rope_scaling={"rope_type": "default", "mrope_section": [24, 20, 20]}),
 }
 
-# Arguments of diffusers classes, by id in the catalogue or by class.
+# Arguments of diffusers classes, by id in the catalog or by class.
 ARGUMENTS = {
     "HiDreamImageTransformer2DModel": dict(caption_channels=[4096] * 4, patch_size=2, axes_dims_rope=(64, 32, 32),
                                            num_routed_experts=4, llama_layers=[0, 1, 2, 3]),
