@@ -21,5 +21,5 @@ type UnsupportedError struct {
 
 // Error implements error.
 func (e *UnsupportedError) Error() string {
-	return "unit cannot be held in DF11 (" + string(e.Reason) + "): " + e.Detail
+	return "the weights cannot be held in DF11 (" + string(e.Reason) + "): " + e.Detail
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// A checker proves output files against their spools, from the bytes as stored, while the next one is encoded. The hash of a
+// A checker compares output files with their spools, from the bytes as stored, while the next one is encoded. The hash of a
 // file is made meanwhile; it is thrown away if the file is wrong. One goroutine runs it.
 type checker struct {
 	check    proof.Checker
@@ -46,7 +46,7 @@ func (c *checker) run(ctx context.Context, encoded <-chan *made, verified chan<-
 func (c *checker) file(ctx context.Context, m *made) error {
 	for i, u := range m.task.Units {
 		if err := c.unit(ctx, m, u, &m.units[i]); err != nil {
-			return fmt.Errorf("unit %s: %w", u.Path, err)
+			return fmt.Errorf("module %s: %w", u.Path, err)
 		}
 	}
 	for _, t := range m.task.Copied {

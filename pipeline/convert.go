@@ -156,7 +156,7 @@ func finishCounts(t *fetch.Task) ([]*encoder.Unit, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("unit %s: %w", u.Path, err)
+			return nil, fmt.Errorf("module %s: %w", u.Path, err)
 		}
 		coded[i] = e
 	}
@@ -216,7 +216,7 @@ func (c *converter) fill(ctx context.Context, m *made, coded []*encoder.Unit) er
 			return &unitUnsupported{i, unsupported}
 		}
 		if err != nil {
-			return fmt.Errorf("unit %s: %w", u.Path, err)
+			return fmt.Errorf("module %s: %w", u.Path, err)
 		}
 		m.units = append(m.units, r)
 	}

@@ -38,7 +38,7 @@ func (r *result) manifest(sources []metadata.SourceFile) *metadata.Manifest {
 	return m
 }
 
-// manifestOutputs lists the weight files, the units in them, and what was proved about them.
+// manifestOutputs lists the weight files, the units in them, and what was verified about them.
 func (r *result) manifestOutputs(m *metadata.Manifest) {
 	cpu := metadata.Verification{Method: metadata.MethodCPU, Decoder: cpuDecoder, NExactF32: exactf32.NWeights(r.Plan)}
 	gpu := metadata.Verification{Method: metadata.MethodGPU}

@@ -56,7 +56,7 @@ type Budget struct {
 	Disk int64
 	// SpoolMemory bounds the spools that are held in memory; 0 is 64 MiB, less than 0 is none.
 	SpoolMemory int64
-	// PieceMemory bounds what is kept of outputs that are read back by ranges, to prove source files; 0 is 96 MiB.
+	// PieceMemory bounds what is kept of outputs that are read back by ranges, to verify source files; 0 is 96 MiB.
 	PieceMemory int64
 	// CommitWait is how long an uploaded output waits for its commit; 0 is a minute for each part of the conversion.
 	CommitWait time.Duration
@@ -83,7 +83,7 @@ func (o *Options) check() error {
 	case !o.Part.Whole() && o.Plan.Layout.Single():
 		return errors.New("options: a single-file layout can't be split into parts")
 	case (!o.Part.Whole() || o.Finish) && len(o.Plan.Dropped) > 0:
-		return errors.New("options: the source holds tensors outside the model, so its files can't be proved from parts; convert it in one run")
+		return errors.New("options: the source holds tensors outside the model, so its files can't be verified from parts; convert it in one run")
 	}
 	if err := errors.Join(o.Part.Check(), o.refuseSourceFolder()); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 )
 
-// Run converts a model. When it returns nil, every output was proved against the source, and the folder and the repo
+// Run converts a model. When it returns nil, every output was verified against the source, and the folder and the repo
 // are complete. After an error the same call goes on where this one stopped. Work that is cancelled ends with the
 // context's cause.
 func Run(ctx context.Context, opt Options) (*Report, error) {
@@ -32,7 +32,7 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	return report, errors.Join(err, c.close(err == nil))
 }
 
-// run makes every output and proves every source file, then finishes.
+// run makes every output and verifies every source file, then finishes.
 func (c *conversion) run(ctx context.Context) (*Report, error) {
 	c.Progress.SetPhase("convert")
 	if err := c.convertAndProve(ctx); err != nil {

@@ -60,7 +60,7 @@ func (c *conversion) proveUnchecked(ctx context.Context) error {
 		if err := p.prove(ctx, f); err != nil {
 			return err
 		}
-		c.Log.Info("source file proved", "file", f.Path)
+		c.Log.Info("source file verified", "file", f.Path)
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (p *prover) prove(ctx context.Context, f *fetch.File) error {
 		}
 	}
 	if want == "" {
-		return fmt.Errorf("source file %s: no sha256 is published, so it can't be proved", f.Path)
+		return fmt.Errorf("source file %s: no sha256 is published, so it can't be verified", f.Path)
 	}
 	d, err := p.assemble(ctx, f)
 	if err == nil {
@@ -88,7 +88,7 @@ func (p *prover) prove(ctx context.Context, f *fetch.File) error {
 	case errors.As(err, &invalid) || errors.As(err, &structure): // outputs are wrong; else the proof could not run
 		return &ProofError{f.Path, err}
 	}
-	return fmt.Errorf("prove %s: %w", f.Path, err)
+	return fmt.Errorf("verify %s: %w", f.Path, err)
 }
 
 func (p *prover) close() {

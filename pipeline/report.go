@@ -123,7 +123,7 @@ func trafficOf(c *hub.Client, before Traffic) Traffic {
 	}
 }
 
-// StrictError lists units that DF11 cannot hold, under --strict or where nothing else is left.
+// StrictError lists modules that DF11 cannot hold, under --strict or where nothing else is left.
 type StrictError struct {
 	Units []ledger.Unit
 	All   bool
@@ -135,9 +135,9 @@ func (e *StrictError) Error() string {
 		names = append(names, u.Path+" ("+u.Reason+")")
 	}
 	if e.All {
-		return "no unit can be held by DF11: " + target.Summary(names)
+		return "DF11 can hold no module: " + target.Summary(names)
 	}
-	return "units that DF11 cannot hold: " + target.Summary(names)
+	return "modules that DF11 cannot hold: " + target.Summary(names)
 }
 
 // checkStrict refuses results that are not what was asked for.

@@ -114,7 +114,7 @@ func (a *attempt) resume(ctx context.Context, t *fetch.Task, tensors []ledger.Te
 }
 
 // trimCheckpoints forgets what is said of source files that have to be read again. Where an output was made of bytes that no
-// hash has seen, streaming the rest proves nothing, and the file is to be proved.
+// hash has seen, streaming the rest tells nothing, and the file is to be verified.
 func (a *attempt) trimCheckpoints() {
 	type place struct {
 		output string

@@ -23,7 +23,7 @@ type ProofError struct {
 	Err  error
 }
 
-func (e *ProofError) Error() string { return "prove " + e.File + ": " + e.Err.Error() }
+func (e *ProofError) Error() string { return "verify " + e.File + ": " + e.Err.Error() }
 
 func (e *ProofError) Unwrap() error { return e.Err }
 

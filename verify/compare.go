@@ -95,7 +95,7 @@ func (opt CompareOptions) wrap(err error) error {
 	if err == nil || opt.Unit == "" {
 		return err
 	}
-	return fmt.Errorf("unit %s: %w", opt.Unit, err)
+	return fmt.Errorf("module %s: %w", opt.Unit, err)
 }
 
 // compareBlock compares a loaded block with its source. A *MismatchError counts elements from the start of the unit.

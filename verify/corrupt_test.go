@@ -234,7 +234,7 @@ func TestBorderGap(t *testing.T) {
 
 func TestMismatchText(t *testing.T) {
 	m := &MismatchError{Unit: "lm_head", Tensor: "weight", Elem: 7, Got: 0x3f80, Want: 0x80}
-	want := "unit lm_head, tensor weight, element 7: decoded 0x3f80, source has 0x0080"
+	want := "module lm_head, tensor weight, element 7: decoded 0x3f80, source has 0x0080"
 	if got := m.Error(); got != want {
 		t.Errorf("%s", got)
 	}

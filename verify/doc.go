@@ -1,4 +1,4 @@
-// Package verify proves that the six stored arrays of a DF11 unit decode to given BF16 weights, bit for bit.
+// Package verify checks that the six stored arrays of a DF11 unit decode to given BF16 weights, bit for bit.
 // It writes no DF11, opens no files, knows no model layout and shares no decoding code with package encoder.
 //
 // [Open] looks at everything that can be judged without decoding: sizes, lookup tables, output positions, split

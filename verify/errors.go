@@ -49,7 +49,7 @@ type MismatchError struct {
 func (e *MismatchError) Error() string {
 	s := fmt.Sprintf("tensor %s, element %d: decoded %#04x, source has %#04x", e.Tensor, e.Elem, e.Got, e.Want)
 	if e.Unit != "" {
-		s = "unit " + e.Unit + ", " + s
+		s = "module " + e.Unit + ", " + s
 	}
 	if e.Cause != nil {
 		s += " (" + e.Cause.Error() + ")"

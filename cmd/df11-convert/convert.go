@@ -15,7 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// convertFlags are the flags of the main verb.
+// convertFlags are the flags of a conversion.
 type convertFlags struct {
 	sourceFlags
 	target    targetFlags
@@ -40,7 +40,7 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 	group(p, groupAdvanced)
 }
 
-// runConvert is the main verb.
+// runConvert is the command convert.
 func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error {
 	ctx, done := f.limitTime(ctx)
 	defer done()

@@ -30,7 +30,7 @@ func demoCommand(u *ui) *cobra.Command {
 		Use:   "demo",
 		Short: "Show the whole job, with no network and no account",
 		Long: `demo generates a small Llama-shaped model with weights distributed like trained ones, serves it on a Hub inside this
-process, converts it over HTTP, proves it, publishes it back, and then proves the published repo against the original
+process, converts it over HTTP, verifies it, publishes it back, and then verifies the published repo against the original
 as a stranger would: from the two repos alone.`,
 		Args: exactArgs(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error { return runDemo(c.Context(), u, out, gpuFlags{mode: gpu}) },
@@ -74,7 +74,7 @@ func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 	return nil
 }
 
-// demoJob runs the main verb against the hub. Then it reads both repos again, as a stranger to the conversion would.
+// demoJob runs a conversion against the hub. Then it reads both repos again, as a stranger to the conversion would.
 func demoJob(ctx context.Context, u *ui, account hubFlags, out string, gpu gpuFlags) (*demoReport, error) {
 	r, source := &demoReport{}, sourceFlags{hubFlags: account}
 	u.say("2. df11-convert %s --push: fetch, encode, verify, upload", demoSource)

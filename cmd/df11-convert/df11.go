@@ -13,7 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/proof"
 )
 
-// readerFlags are the flags of verbs that read a DF11 model and its original.
+// readerFlags are the flags of commands that read a DF11 model and its original.
 type readerFlags struct {
 	sourceFlags // of the original
 	against     string

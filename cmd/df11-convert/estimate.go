@@ -42,7 +42,7 @@ func (f *estimateFlags) estimate(ctx context.Context, u *ui, o *opened) (*estima
 	return e, nil
 }
 
-// forecast is what the plan verb shows: a plan, the estimated size of its result, and what making it takes.
+// forecast is what the command plan shows: a plan, the estimated size of its result, and what making it takes.
 type forecast struct {
 	*opened
 	size      *estimate.Estimate

@@ -184,7 +184,7 @@ func printInspectedUnits(w io.Writer, r *inspect.Report) {
 	fmt.Fprintln(w)
 	t := newTable(w)
 	chunk := either(r.Kind == inspect.Source, "mean chunk", "fullest chunk")
-	printf(t, "unit\ttensors\tweights\tentropy\tcode\tbits/weight\tbound\tsymbols\tlongest\ttable rows\t%s\tlargest exponent\n", chunk)
+	printf(t, "module\ttensors\tweights\tentropy\tcode\tbits/weight\tbound\tsymbols\tlongest\ttable rows\t%s\tlargest exponent\n", chunk)
 	for _, u := range r.Units {
 		if u.Reason != "" {
 			printf(t, "%s\t%d\t%d\tstays BF16: it %s\n", u.Path, u.Tensors, u.Weights, u.Why)

@@ -1,4 +1,4 @@
-// Command df11-convert rewrites BF16 models as DFloat11, proves the round trip bit for bit, and publishes the result. It
+// Command df11-convert rewrites BF16 models as DFloat11, verifies the round trip bit for bit, and publishes the result. It
 // turns flags into options and draws progress; everything else lives in the packages it calls.
 package main
 

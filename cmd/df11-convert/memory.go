@@ -59,7 +59,7 @@ func divideMemory(total sizeFlag, workers, uploads int) (memoryShares, error) {
 	return m, nil
 }
 
-// besideGPU takes n bytes of the host's memory for GPUs from the spools, or from the heap of a verb that has no spools.
+// besideGPU takes n bytes of the host's memory for GPUs from the spools, or from the heap of a command that has no spools.
 func (m memoryShares) besideGPU(n int64) memoryShares {
 	switch {
 	case m.total == 0:
@@ -93,7 +93,7 @@ func (f *limitFlags) divide() (memoryShares, error) {
 	return divideMemory(cmp.Or(f.memory, defaultMemory()), cmp.Or(f.workers, runtime.GOMAXPROCS(0)), f.uploads)
 }
 
-// divide makes the budget hold for a verb without spools: fewer workers, smaller transfers, an early collector.
+// divide makes the budget hold for a command without spools: fewer workers, smaller transfers, an early collector.
 func (f *readerFlags) divide() (err error) {
 	if f.shares, err = forReading(cmp.Or(f.memory, defaultMemory()), cmp.Or(f.workers, runtime.GOMAXPROCS(0))); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (f *readerFlags) divide() (err error) {
 	return nil
 }
 
-// forReading divides a budget for a verb without spools: the heap gets their share.
+// forReading divides a budget for a command without spools: the heap gets their share.
 func forReading(total sizeFlag, workers int) (memoryShares, error) {
 	m, err := divideMemory(total, workers, 0)
 	m.heap += max(0, m.spools)

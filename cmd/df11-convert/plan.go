@@ -14,7 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/estimate"
 )
 
-// planFlags are the flags of the plan verb. Limits and part are the conversion's, on which its disk and memory depend.
+// planFlags are the flags of the command plan. Limits and part are the conversion's, on which its disk and memory depend.
 type planFlags struct {
 	sourceFlags
 	estimateFlags

@@ -188,7 +188,7 @@ var choices = map[string][]string{
 	"color": {colorAuto, colorAlways, colorNever}, "log-format": {logText, logJSON}, "gpu": {string(verify.GPUAuto), string(verify.GPURequire), string(verify.GPUOff)},
 }
 
-// checkFlags refuses values that are wrong for every verb.
+// checkFlags refuses values that are wrong for every command.
 func checkFlags(flags *pflag.FlagSet) (err error) {
 	least := map[string]int{"workers": 0, "connections": 0, "uploads": 1}
 	flags.Visit(func(f *pflag.Flag) {

@@ -23,13 +23,13 @@ type hubFlags struct {
 	tokenFile   string // for the source alone
 	connections int
 	limitRate   sizeFlag
-	budget      int64                  // of memory for the whole program, 0 for none; set by the verb
+	budget      int64                  // of memory for the whole program, 0 for none; set by the command
 	instead     *hub.Options           // used instead of the environment's, by the demo; nil otherwise
 	clients     map[string]*hub.Client // by side, for the next models of a batch; nil otherwise
 }
 
 // client makes a Hub client for a side, "source" or "target". Each side gets the whole share of memory for transfers: the
-// source is read before the proof, outputs come back from the target during it.
+// source is read before its files are verified, outputs come back from the target meanwhile.
 func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 	if c := f.clients[side]; c != nil {
 		return c, nil

@@ -1,5 +1,5 @@
 // Package describe gathers what is known of a model, a source or DF11, into the report that package inspect draws. It
-// changes nothing, and it proves nothing: a sample of the weights is enough for it.
+// changes nothing, and it verifies nothing: a sample of the weights is enough for it.
 package describe
 
 import (

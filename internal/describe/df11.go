@@ -171,7 +171,7 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes 
 				units[i], err = describeUnit(gctx, path, names, arrays[i], share)
 			}
 			if err != nil {
-				return fmt.Errorf("unit %s: %w", path, err)
+				return fmt.Errorf("module %s: %w", path, err)
 			}
 			return nil
 		})

@@ -70,7 +70,7 @@ func SampleSeen(ctx context.Context, src model.Source, p *plan.Plan, maxBytes in
 		g.Go(func() error {
 			show := func(elem int64, bf16 []byte) { seen(i, elem, bf16) }
 			if err := e.Units[i].sample(gctx, u, exactf32.NewReader(gctx, src, u, inexact), runs[i], show); err != nil {
-				return fmt.Errorf("sample unit %s: %w", u.Path, err)
+				return fmt.Errorf("sample module %s: %w", u.Path, err)
 			}
 			return nil
 		})

@@ -28,7 +28,7 @@ type Needs struct {
 	DiskFolderLeast int64 `json:"disk_folder_least_bytes"`
 	// Memory is the peak of buffers, tables and spools in memory, SpoolMemory that of spools alone.
 	Memory int64 `json:"memory_bytes"`
-	// FinishDisk and FinishDownload are for the run with --finish, which proves the source files from the published parts.
+	// FinishDisk and FinishDownload are for the run with --finish, which verifies the source files from the published parts.
 	FinishDisk     int64 `json:"finish_disk_bytes"`
 	FinishDownload int64 `json:"finish_download_bytes"`
 	SpoolMemory    int64 `json:"spool_memory_bytes"`
@@ -191,7 +191,7 @@ func largestFile(outputs []*spans.Output) (largest int64) {
 	return largest
 }
 
-// finishing is what the run with --finish takes. It proves each source file from the outputs that hold its tensors. It downloads
+// finishing is what the run with --finish takes. It verifies each source file from the outputs that hold its tensors. It downloads
 // an output whole if the disk has room, and keeps it as long as the next source files need it too.
 func (b Budget) finishing(outputs []*spans.Output, segments [][]spans.Segment, size bytesOf) (disk, download int64) {
 	here := map[*spans.Output]bool{}

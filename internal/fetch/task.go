@@ -67,7 +67,7 @@ func (t *Task) count() error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("unit %s: %w", u.Path, err)
+			return fmt.Errorf("module %s: %w", u.Path, err)
 		}
 		t.Counters[i] = c
 	}

@@ -205,7 +205,7 @@ func (s *slots) bits(r *Report) template.HTML {
 			low, high = min(low, u.Bound, u.Bits), max(high, u.Bits, u.Bound)
 		}
 	}
-	text := fmt.Sprintf("Bits per weight by unit: between %.2f and %.2f with everything that is stored. The mean is %.3f, the order-0 entropy bound %.3f.",
+	text := fmt.Sprintf("Bits per weight by module: between %.2f and %.2f with everything that is stored. The mean is %.3f, the order-0 entropy bound %.3f.",
 		low, high, r.Bits, r.Bound)
 	low, high = math.Floor(low*10-0.5)/10, math.Ceil(high*10+0.5)/10
 	y := func(bits float64) float64 { return 100 * (high - bits) / (high - low) }
@@ -258,7 +258,7 @@ func (r *Report) Outliers(n int) (list []Outlier) {
 	return list[:n]
 }
 
-// drawModules draws the heat map of bits per weight by module and unit, and says which values its tones go from and to.
+// drawModules draws the heat map of bits per weight by tensor and module, and says which values its tones go from and to.
 func (m *matrix) drawModules() (chart template.HTML, low, high float64) {
 	low, high = m.bounds()
 	p := plot{slots: len(m.Cells[0])}
@@ -266,7 +266,7 @@ func (m *matrix) drawModules() (chart template.HTML, low, high float64) {
 	for i, name := range m.Rows {
 		p.label(100*(float64(i)+0.5)/float64(len(m.Rows)), name)
 	}
-	text := fmt.Sprintf("Bits per weight by module and unit, from %.2f to %.2f", low, high)
+	text := fmt.Sprintf("Bits per weight by tensor and module, from %.2f to %.2f", low, high)
 	return p.done(moduleRow*len(m.Rows), `data-x="u" data-y="m"`, text), low, high
 }
 
@@ -282,5 +282,5 @@ func (m *matrix) drawExponents(axis []column) template.HTML {
 		}
 		p.label(100-100*(float64(i)+0.5)/float64(len(axis)), name)
 	}
-	return p.done(height, `data-x="u" data-y="e"`, "Share of each exponent by unit")
+	return p.done(height, `data-x="u" data-y="e"`, "Share of each exponent by module")
 }

@@ -25,7 +25,7 @@ const (
 	maxValues  = 1 << 23
 )
 
-// Manifest records the source of a DF11 repo, its content, and the proofs that were carried out (docs/manifest.md). It
+// Manifest records the source of a DF11 repo, its content, and the checks that were carried out (docs/manifest.md). It
 // holds no times, no host names and no counts of machines: the same source and plan give the same bytes.
 type Manifest struct {
 	Schema       int            `json:"schema_version"`
@@ -168,7 +168,7 @@ const (
 	MethodGPU = "gpu" // as well, where there is one
 )
 
-// Verification is one proof that was carried out.
+// Verification is one check that was carried out.
 type Verification struct {
 	Method   string `json:"method"`
 	Decoder  string `json:"decoder"`          // which decoder, in words
@@ -211,7 +211,7 @@ func onOneLine(list []byte) []byte {
 }
 
 // ParseManifest reads and checks a manifest. It ignores members that it does not know; a newer schema version is an error.
-// The manifest that it returns is consistent in itself; only a proof can tell whether it is true.
+// The manifest that it returns is consistent in itself; only verify can tell whether it is true.
 func ParseManifest(data []byte) (*Manifest, error) {
 	if err := pyjson.Bounded(data, maxObjects, maxValues); err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)

@@ -1,6 +1,6 @@
 // Package model opens a model wherever its files are, in a folder or in a repo of the Hub, and reads them: a source that
 // is to be converted, or a DF11 model that is there already. It writes nothing but the shared cache, and plans, encodes and
-// proves nothing.
+// verifies nothing.
 package model
 
 import (

@@ -235,7 +235,7 @@ func (e *Entry) loads() Verdict {
 	return verdict(e.Loaded != "" || len(e.DF11Repos) > 0)
 }
 
-// Model is one entry of the catalog as the verb models lists it.
+// Model is one entry of the catalog as the command models lists it.
 type Model struct {
 	ID         string   `json:"id"`
 	Layout     Layout   `json:"layout"`

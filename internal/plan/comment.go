@@ -72,7 +72,7 @@ func (c commenter) warnLowGain() {
 // noteOfficial lists where the official compressor would have written something else.
 func (c commenter) noteOfficial() {
 	if c.plan.Split {
-		c.plan.differ("layers are split into smaller units, because a layer exceeds 2^31-1 weights")
+		c.plan.differ("layers are split into smaller modules, because a layer exceeds 2^31-1 weights")
 	}
 	if n := c.extraLayerTensors(); n > 0 {
 		c.plan.differ("%s of layers that the model class does not build are kept; the official route drops them", count(n, "tensor"))

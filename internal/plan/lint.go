@@ -141,7 +141,7 @@ func (c *checker) checkPatterns() {
 			owner[u] = pat.Regex
 		}
 		if !found && !c.plainMatch(re.MatchString) {
-			c.add(TrapPattern, pat.Regex, "it matches no unit")
+			c.add(TrapPattern, pat.Regex, "it matches no module")
 		}
 	}
 	for _, u := range c.units {

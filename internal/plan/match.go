@@ -136,7 +136,7 @@ func (m matcher) refuseMissing(u *Unit, attr string) error {
 			"pattern %q has an empty list, but module %s has no weight of its own", pattern.Regex, u.Path)
 	}
 	return refuse(ReasonPattern, "remove the attribute, or give blocks with other attributes a pattern of their own",
-		"unit %s has no tensor %s", u.Path, weightName(u.Path, attr))
+		"module %s has no tensor %s", u.Path, weightName(u.Path, attr))
 }
 
 // matchUnits finds the modules of each pattern, in natural order. It refuses patterns that match nothing or that the official
@@ -195,7 +195,7 @@ func checkNesting(units []Unit, owner map[string]int) error {
 		for p := parent(u.Path); p != ""; p = parent(p) {
 			if _, ok := owner[p]; ok {
 				return refuse(ReasonPattern, "match either the block or the modules inside it",
-					"unit %s lies inside unit %s", u.Path, p)
+					"module %s lies inside module %s", u.Path, p)
 			}
 		}
 	}

@@ -101,7 +101,7 @@ func (l layouter) checkNames() error {
 		paths = append(paths, f.Path)
 	}
 	if a, b := collision(paths); a != "" {
-		return refuse(ReasonName, "choose units whose paths stay different when dots become underscores",
+		return refuse(ReasonName, "choose modules whose paths stay different when dots become underscores",
 			"two output files would share a name: %s and %s", a, b)
 	}
 	for _, p := range paths {
@@ -115,7 +115,7 @@ func (l layouter) checkNames() error {
 		}
 		if !l.Layout.Single() && hasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), l.Layout.stem()) {
 			return refuse(ReasonName, "match its sub-modules instead",
-				"unit %s would take the name of the remainder file %s", u.Path, u.File)
+				"module %s would take the name of the remainder file %s", u.Path, u.File)
 		}
 	}
 	return nil
@@ -144,13 +144,13 @@ func checkUnitPath(path string) error {
 	const most = 200 // leaves room for the extension and a temporary name within 255 bytes
 	switch bad := foreignChar.FindString(path); {
 	case len(path) > most:
-		return refuse(ReasonName, "", "unit path %.40q… is longer than %d bytes", path, most)
+		return refuse(ReasonName, "", "module path %.40q… is longer than %d bytes", path, most)
 	case bad != "":
-		return refuse(ReasonName, "", "unit path %q holds %q: it cannot become a file name", path, bad)
+		return refuse(ReasonName, "", "module path %q holds %q: it cannot become a file name", path, bad)
 	case strings.HasPrefix(path, "."), strings.HasSuffix(path, "."), strings.Contains(path, ".."):
-		return refuse(ReasonName, "", "unit path %q has an empty component", path)
+		return refuse(ReasonName, "", "module path %q has an empty component", path)
 	case deviceName.MatchString(path):
-		return refuse(ReasonName, "", "unit path %q is a device name on Windows", path)
+		return refuse(ReasonName, "", "module path %q is a device name on Windows", path)
 	}
 	return nil
 }

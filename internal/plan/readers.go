@@ -131,7 +131,7 @@ func (p *Plan) lintMLX() Reader {
 	case !slices.Contains(mlxModels, p.Entry):
 		r.Why = "it has no model of this class"
 	case empty >= 0:
-		r.Why = "unit " + p.Units[empty].Path + " holds an empty weight"
+		r.Why = "module " + p.Units[empty].Path + " holds an empty weight"
 	default:
 		r.Loads = verdict(p.class.published)
 	}

@@ -67,7 +67,7 @@ var refusals = []struct {
 	{"two patterns match", ReasonPattern, "matches two patterns", func(tr *trial) {
 		tr.opt.PatternDict = append(tr.opt.PatternDict, Pattern{`model\.layers\.1`, []string{"mlp.up_proj"}})
 	}},
-	{"nested units", ReasonPattern, "lies inside unit", func(tr *trial) {
+	{"nested units", ReasonPattern, "lies inside module", func(tr *trial) {
 		tr.opt.PatternDict = append(PatternDict{{`model\.layers\.\d+\.mlp`, []string{"up_proj"}}}, tr.opt.PatternDict...)
 	}},
 	{"missing attribute", ReasonPattern, "has no tensor model.layers.0.mlp.gate_proj.weight", func(tr *trial) {

@@ -10,7 +10,7 @@ import (
 
 // Counters count a run's work. Its fields are written by the stages and may be read at any time.
 type Counters struct {
-	// Bytes of source weights: fetched (skipped ones included), encoded or copied, and proved. Bytes of output uploaded.
+	// Bytes of source weights: fetched (skipped ones included), encoded or copied, and verified. Bytes of output uploaded.
 	Fetched, Encoded, Verified, Uploaded atomic.Int64
 	// Outputs counts finished output files.
 	Outputs atomic.Int64

@@ -98,7 +98,7 @@ func (v *verification) compareUnit(ctx context.Context, u *spans.Unit, source io
 		}
 		defer func() { err = errors.Join(err, near.Release()) }()
 		if arrays, err = v.bringNear(ctx, u.Path, near); err != nil {
-			return fmt.Errorf("fetch unit %s: %w", u.Path, err)
+			return fmt.Errorf("fetch module %s: %w", u.Path, err)
 		}
 	}
 	c := Checker{Workers: v.Workers, GPU: v.GPU, Progress: v.Progress}

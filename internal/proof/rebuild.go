@@ -98,7 +98,7 @@ func (r *Rebuilder) tensor(ctx context.Context, t safetensors.Tensor, w io.Write
 	if p.unit != nil && r.model.Coded(p.unit.Path) {
 		u, err := r.open(p.unit)
 		if err != nil {
-			return fmt.Errorf("unit %s: %w", p.unit.Path, err)
+			return fmt.Errorf("module %s: %w", p.unit.Path, err)
 		}
 		return r.decode(ctx, u, p.elem, t.NElems(), w)
 	}

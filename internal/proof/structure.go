@@ -21,7 +21,7 @@ func (v *verification) structure(ctx context.Context) error {
 		for _, u := range o.Units {
 			err := v.openUnit(ctx, u)
 			if err != nil {
-				err = fmt.Errorf("unit %s: %w", u.Path, err)
+				err = fmt.Errorf("module %s: %w", u.Path, err)
 			}
 			if err := v.fault(KindModule, u.Path, err); err != nil {
 				return err
