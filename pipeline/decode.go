@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -112,7 +113,7 @@ func (o *DecodeOptions) open(ctx context.Context, original *model.Model) (*targe
 		if o.Source == nil {
 			return nil, fmt.Errorf("%s: %w", f.Path, ErrNoSum)
 		}
-		sum, err := proof.SourceSum(ctx, o.Source, i, f.Size)
+		sum, err := fetch.Sum(ctx, o.Source, i, f.Size)
 		if err != nil {
 			return nil, fmt.Errorf("source file %s: %w", f.Path, err)
 		}

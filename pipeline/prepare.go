@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
@@ -143,7 +143,7 @@ func (c *conversion) sourceUnchanged(ctx context.Context, m *metadata.Manifest) 
 	for i, w := range known.Listing.Weights {
 		if known.SHA256[i] == "" { // the other target may have asked before
 			var err error
-			if known.SHA256[i], err = proof.SourceSum(ctx, c.Source, i, w.Size); err != nil {
+			if known.SHA256[i], err = fetch.Sum(ctx, c.Source, i, w.Size); err != nil {
 				return false, fmt.Errorf("source file %s: %w", w.Path, err)
 			}
 		}

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"hash"
 	"slices"
@@ -265,4 +266,16 @@ func (f *Fetcher) pass(
 		return nil
 	})
 	return g.Wait()
+}
+
+// Sum gives the sha256 of a weight file of size bytes, which is read and hashed side by side. It is for files of which nobody
+// publishes one, such as local files.
+func Sum(ctx context.Context, src model.Source, file int, size int64) (string, error) {
+	f := Fetcher{Source: src, Progress: &progress.Counters{}}
+	h := sha256.New()
+	onward := func(context.Context, block) error { return nil }
+	if err := f.pass(ctx, &File{Index: file, Size: size}, h, 0, size, blocksPerFile, onward); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

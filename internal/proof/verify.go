@@ -9,12 +9,12 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/exactf32"
+	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // Options say which model is checked, against which original, and how far.
@@ -162,7 +162,7 @@ func (v *verification) rebuild(ctx context.Context) error {
 		want := v.Model.SHA256[i]
 		if want == "" {
 			var err error
-			if want, err = SourceSum(ctx, v.Source, i, w.Size); err != nil {
+			if want, err = fetch.Sum(ctx, v.Source, i, w.Size); err != nil {
 				return err
 			}
 		}
@@ -176,15 +176,4 @@ func (v *verification) rebuild(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// SourceSum gives the sha256 of a weight file of the original, which it reads. It is for files without a published sha256, such
-// as local files.
-func SourceSum(ctx context.Context, src model.Source, file int, size int64) (string, error) {
-	r, err := src.Stream(ctx, file, 0, size)
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	return streams.SHA256(ctx, r)
 }

@@ -39,7 +39,7 @@ type options struct {
 	multipart, chunk int64
 	pageSize         int
 	down, up         int64
-	log, xet         bool
+	log, xet, drop   bool
 	models           []string
 }
 
@@ -59,6 +59,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return nil
 	})
 	fs.BoolVar(&o.xet, "xet-hashes", false, "show xetHash in trees, as the copy route needs it, and X-Xet-Hash on downloads")
+	fs.BoolVar(&o.drop, "drop-uploads", false, "check large files that are uploaded, and forget their bytes")
 	fs.BoolVar(&o.log, "log", false, "print each request to stderr when the program ends")
 	fs.Func("fault", "`NAME[:N|:P|:always]`: spoil the first N matching answers, or each with chance P; repeatable", func(spec string) error {
 		f, err := hubtest.ParseFault(spec)
@@ -91,6 +92,9 @@ func (o options) server() []hubtest.Option {
 		hubtest.WithMultipart(o.multipart, o.chunk), hubtest.WithPageSize(o.pageSize), hubtest.WithLinkSpeed(o.down, o.up)}
 	if o.xet {
 		opts = append(opts, hubtest.WithXetHashes())
+	}
+	if o.drop {
+		opts = append(opts, hubtest.WithDropUploads())
 	}
 	return opts
 }
