@@ -28,12 +28,13 @@ var arrows = map[string][]string{
 	"verify":                {"encoder", "verify/kernel", "verify/internal/..."},
 	"verify/kernel":         {"encoder"}, // in tests
 	"internal/plan":         {"internal/human", "internal/pyjson", "internal/safetensors"},
-	"internal/metadata":     {"internal/human", "internal/plan", "internal/pyjson"},
+	"internal/metadata":     {"internal/gpus", "internal/human", "internal/plan", "internal/pyjson"},
+	"internal/gpus":         {},
 	"internal/human":        {},
 	"internal/smallfile":    {},
 	"internal/alloc":        {}, // for tests
 	"internal/pyjson":       {},
-	"internal/inspect":      {"internal/human"},
+	"internal/inspect":      {"internal/gpus", "internal/human"},
 	"hub":                   {"internal/atomicfile", "internal/filelock", "internal/smallfile"},
 	"internal/bench":        {"encoder", "verify", "internal/safetensors", "internal/atomicfile", "internal/gather", "internal/streams"},
 	"internal/hubtest":      {"internal/safetensors"},
@@ -73,7 +74,7 @@ var homes = map[string][]string{
 }
 
 // pure packages compute: the same input gives the same bytes, on any machine, at any time.
-var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors", "internal/inspect", "internal/human", "internal/pyjson", "internal/spans", "internal/exactf32"}
+var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors", "internal/inspect", "internal/gpus", "internal/human", "internal/pyjson", "internal/spans", "internal/exactf32"}
 
 // impure are the standard packages that pure ones may not use.
 var impure = []string{"net", "os", "time", "log", "math/rand", "runtime/debug", "syscall", "unsafe"}

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/gpus"
 	"github.com/df11-convert/df11-convert/internal/inspect"
 )
 
@@ -188,11 +189,11 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// TestGPUs: a GPU holds DF11 if the stored bytes and the largest decoded block fit nine tenths of its memory.
+// TestGPUs: the largest block that is decoded needs room beside the stored bytes.
 func TestGPUs(t *testing.T) {
 	r := &inspect.Report{BF16Bytes: 16e9, DF11Bytes: 11e9, Units: []inspect.Unit{{Path: "a", Weights: 1e9}, {Path: "b", Weights: 7e9, Bytes: 10e9}}}
 	r.Finish()
-	want := []inspect.GPU{{GiB: 8}, {GiB: 12}, {GiB: 16}, {GiB: 24, BF16: true}, {GiB: 32, BF16: true, DF11: true}}
+	want := []gpus.Fit{{N: 1, GiB: 16}, {N: 1, GiB: 24, BF16: true}, {N: 1, GiB: 32, BF16: true, DF11: true}}
 	if r.LargestBlock != 14e9 || !slices.Equal(r.GPUs, want) {
 		t.Errorf("block of %d bytes, %+v", r.LargestBlock, r.GPUs)
 	}

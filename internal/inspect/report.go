@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/gpus"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
@@ -50,11 +51,11 @@ type Report struct {
 	Plain     *Plain    `json:"sign_mantissa,omitempty"` // nil if no weights were read
 	Version   string    `json:"tool_version"`            // of df11-convert
 
-	LargestBlock int64   `json:"largest_block_bytes"` // BF16 bytes of the largest unit that is decoded at once
-	Sizes        []Size  `json:"sizes"`
-	GPUs         []GPU   `json:"gpus"`
-	Verified     *Stamp  `json:"verified,omitempty"` // what the manifest says
-	Compared     *Report `json:"compared_with,omitempty"`
+	LargestBlock int64      `json:"largest_block_bytes"` // BF16 bytes of the largest unit that is decoded at once
+	Sizes        []Size     `json:"sizes"`
+	GPUs         []gpus.Fit `json:"gpus"`               // which hold the weights
+	Verified     *Stamp     `json:"verified,omitempty"` // what the manifest says
+	Compared     *Report    `json:"compared_with,omitempty"`
 }
 
 // Plain is the measured entropy, in bits, of what DF11 stores as it is: of 1, 7 and 8 bits.
@@ -273,7 +274,9 @@ func (r *Report) Finish() {
 		r.Bound = plainBits + r.Entropy
 	}
 	r.Plain = plain.plain()
-	r.Sizes, r.GPUs = r.sizes(coded), r.gpus()
+	if r.DF11Bytes > 0 && coded > 0 {
+		r.Sizes, r.GPUs = r.sizes(coded), gpus.Fits(r.BF16Bytes, r.DF11Bytes, r.LargestBlock)
+	}
 	slices.SortFunc(r.DTypes, func(a, b DType) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
 	r.Parts = slices.DeleteFunc(r.Parts, func(p Part) bool { return p.Bytes == 0 })
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/df11-convert/df11-convert/internal/gpus"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -219,4 +220,19 @@ func (in CardInput) Origin() string {
 		return "was derived from the source code of the model class"
 	}
 	return "comes from " + code(in.Plan.Provenance)
+}
+
+// GPUs are the rows of the table of GPUs.
+func (in CardInput) GPUs() []gpus.Fit {
+	return gpus.Fits(in.SourceBytes, in.OutputBytes, in.LargestModule())
+}
+
+// LargestModule is the size in BF16 of the largest module that is stored as DF11: the buffer that it is decoded into.
+func (in CardInput) LargestModule() (nBytes int64) {
+	for _, u := range in.Plan.Units {
+		if !slices.ContainsFunc(in.KeptBF16, func(k KeptUnit) bool { return k.Path == u.Path }) {
+			nBytes = max(nBytes, 2*u.NElems())
+		}
+	}
+	return nBytes
 }
