@@ -120,7 +120,7 @@ func (f *files) find(path string) (hub.FileRef, bool) {
 func (f *files) weightsIn(dir string) []hub.FileRef {
 	var weights []hub.FileRef
 	for _, ref := range f.refs {
-		if path.Ext(ref.Path) == ".safetensors" && path.Dir(ref.Path) == path.Clean(dir) {
+		if plan.IsSafetensors(ref.Path) && path.Dir(ref.Path) == path.Clean(dir) {
 			weights = append(weights, ref)
 		}
 	}

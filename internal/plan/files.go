@@ -110,10 +110,13 @@ func safePath(p string) bool {
 		!strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) })
 }
 
+// IsSafetensors says whether a file is one of those that loaders read, by its name.
+func IsSafetensors(name string) bool { return path.Ext(name) == ".safetensors" }
+
 // IsWeightName says whether a file of that path can be a weight file of a source: a safe path to a .safetensors file, of which
 // no part is hidden.
 func IsWeightName(p string) bool {
-	return safePath(p) && !strings.HasPrefix(p, ".") && !strings.Contains(p, "/.") && path.Ext(p) == ".safetensors"
+	return safePath(p) && !strings.HasPrefix(p, ".") && !strings.Contains(p, "/.") && IsSafetensors(p)
 }
 
 // ShardOf says whether a path is that of one of several weight files, and gives what they all begin with.

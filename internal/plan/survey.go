@@ -150,7 +150,7 @@ var isShard = regexp.MustCompile(`-\d{5}-of-\d{5}\.safetensors$`)
 // takeSingle uses the one weight file that the caller named.
 func (s *Survey) takeSingle(p string) error {
 	switch {
-	case s.has(p) == "" || !strings.HasSuffix(p, ".safetensors"):
+	case s.has(p) == "" || !IsSafetensors(p):
 		return refuse(ReasonWeights, "", "the source holds no safetensors file %s", p)
 	case isShard.MatchString(p) && !strings.HasSuffix(p, "-00001-of-00001.safetensors"):
 		return refuse(ReasonWeights, "name the folder or repo without the file", "%s is only a part of a model", p)
@@ -166,7 +166,7 @@ func (s *Survey) takeSingle(p string) error {
 func (s *Survey) findSingle() error {
 	var found []string
 	for _, f := range s.files {
-		if strings.HasSuffix(f.Path, ".safetensors") {
+		if IsSafetensors(f.Path) {
 			found = append(found, f.Path)
 		}
 	}
@@ -214,7 +214,7 @@ func (s *Survey) pick(names []string) ([]File, error) {
 			return nil, refuse(ReasonWeights, "complete the source, or remove the index if it is stale",
 				"%s names %s, which the source does not hold", s.Index, name)
 		}
-		if !strings.HasSuffix(name, ".safetensors") {
+		if !IsSafetensors(name) {
 			return nil, refuse(ReasonNoWeights, pickleHint, "%s names %s, which is no safetensors file", s.Index, name)
 		}
 		out[i] = f

@@ -3,7 +3,6 @@ package proof
 import (
 	"context"
 	"io"
-	"path"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -47,9 +46,9 @@ func (v *verification) freeHash(ctx context.Context, o metadata.OutputFile) erro
 	sum, err := f.SHA256, error(nil)
 	switch {
 	case sum != "":
-	case isWeight(o.Path) && f.Size != o.Size:
+	case plan.IsSafetensors(o.Path) && f.Size != o.Size:
 		return model.Invalidf(o.Path, "it has %d bytes, the manifest has %d", f.Size, o.Size)
-	case isWeight(o.Path):
+	case plan.IsSafetensors(o.Path):
 		v.unhashed = append(v.unhashed, o)
 		return nil
 	default:
@@ -63,8 +62,6 @@ func (v *verification) freeHash(ctx context.Context, o metadata.OutputFile) erro
 	}
 	return v.compareSum(o, sum)
 }
-
-func isWeight(name string) bool { return path.Ext(name) == ".safetensors" }
 
 // smallSum gives the sha256 of a file that is no weight. It reads the file, and fails if not the published bytes arrive.
 func (v *verification) smallSum(ctx context.Context, name string) (string, error) {

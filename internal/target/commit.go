@@ -13,6 +13,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // Upload brings an output to where a commit can name it. b is borrowed until Upload returns.
@@ -172,7 +173,7 @@ func (r *Repo) lastOps(ctx context.Context, head string, side []hub.Op, res *Res
 		ops = append(ops, op)
 	}
 	for _, p := range slices.Sorted(maps.Keys(tree)) {
-		foreign := res.KeepForeign && isWeightFile(p) && !r.owned[p]
+		foreign := res.KeepForeign && plan.IsSafetensors(p) && !r.owned[p]
 		if !ours[p] && !foreign {
 			ops = append(ops, hub.DeleteOp(p))
 		}

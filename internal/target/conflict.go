@@ -30,15 +30,12 @@ func NewOwner(p *plan.Plan, source string, force bool) Owner {
 		w.names[f.Path] = true
 	}
 	for _, f := range p.Components {
-		if isWeightFile(f.Path) {
+		if plan.IsSafetensors(f.Path) {
 			w.names[f.Path] = true
 		}
 	}
 	return w
 }
-
-// isWeightFile tells the files that a loader reads.
-func isWeightFile(name string) bool { return strings.HasSuffix(name, ".safetensors") }
 
 // place lists and reads what a target holds at one moment.
 type place interface {
@@ -89,7 +86,7 @@ func (w Owner) look(ctx context.Context, p place, before *holdings, made map[str
 	var weights, journals []string // that have changed
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		switch changed := before.files[name] != files[name]; {
-		case changed && isWeightFile(name):
+		case changed && plan.IsSafetensors(name):
 			weights = append(weights, name)
 		case changed && IsJournal(name):
 			journals = append(journals, name)
@@ -178,7 +175,7 @@ func readManifest(ctx context.Context, p place) (*metadata.Manifest, error) {
 func (w Owner) claims(h *holdings) []string {
 	all := maps.Clone(w.names)
 	for name := range h.files {
-		if isWeightFile(name) && h.owned[name] {
+		if plan.IsSafetensors(name) && h.owned[name] {
 			all[name] = true
 		}
 	}

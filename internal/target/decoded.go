@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // DecodedFile is a weight file that is to be written again. Its name has passed a check: it stays in the folder.
@@ -67,7 +68,7 @@ func (d *Decoded) look(ctx context.Context, files []DecodedFile, force bool) err
 			return err
 		}
 		for _, entry := range entries {
-			if name := path.Join(dir, entry.Name()); isWeightFile(name) && !wanted[name] {
+			if name := path.Join(dir, entry.Name()); plan.IsSafetensors(name) && !wanted[name] {
 				e.Others = append(e.Others, name)
 			}
 		}
