@@ -3,26 +3,18 @@
 # every unit file whole, and the remainder. Needs Debian's python3-torch (CPU) and four packages from PyPI.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-
-cache=${CI_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/df11-ci}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-
-if [ -z "${DF11_CONVERT-}" ]; then
-  DF11_CONVERT=$scratch/df11-convert
-  CGO_ENABLED=0 go build -o "$DF11_CONVERT" ./cmd/df11-convert
-fi
+. .ci/lib.sh
+converter
 
 # The distribution's own Python, since python3-torch belongs to it.
 python=/usr/bin/python3
 if ! $python -c 'import torch, numpy' 2>/dev/null; then
   echo 'install python3-torch'
-  apt-get update -q >/dev/null
-  DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends python3-torch python3-numpy >/dev/null
+  debian python3-torch python3-numpy
 fi
 
 # The official package without its dependencies: they are large and need a GPU, and compressing uses none of them.
-packages=$cache/official-0.5.0
+packages=$CI_CACHE/official-0.5.0
 if [ ! -f "$packages/complete" ]; then
   echo 'install dfloat11'
   rm -rf "$packages"
@@ -32,4 +24,4 @@ if [ ! -f "$packages/complete" ]; then
   touch "$packages/complete"
 fi
 
-PYTHONDONTWRITEBYTECODE=1 $python .ci/deep/official/compare.py "$packages" "$DF11_CONVERT" "$scratch" "$@"
+PYTHONDONTWRITEBYTECODE=1 $python .ci/deep/official/compare.py "$packages" "$DF11_CONVERT" "$work" "$@"

@@ -7,13 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 clients=$PWD/internal/hubtest/testdata/clients
-work=$(mktemp -d)
-pid=
-stop() {
-	if [ -n "$pid" ]; then kill -TERM "$pid" 2>/dev/null || true; fi
-	rm -rf "$work"
-}
-trap stop EXIT
+. .ci/lib.sh
 
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install --quiet --disable-pip-version-check "${HF_HUB_PYTHON:-huggingface_hub==2.4.0}"
@@ -21,47 +15,21 @@ python3 -m venv "$work/venv"
 mkdir "$work/js"
 (cd "$work/js" && npm init --yes >/dev/null && npm install --silent --no-fund --no-audit "${HF_HUB_JS:-@huggingface/hub@2.17.5}")
 
-go build -o "$work/hubd" ./internal/hubtest/hubd
-
-# serve FLAGS…: starts hubd and sets $url.
-serve() {
-	: >"$work/out"
-	"$work/hubd" -data "$work/data" -model org/tiny -xet-hashes "$@" >"$work/out" 2>"$work/err" &
-	pid=$!
-	for _ in $(seq 100); do
-		url=$(sed -n 's/^READY //p' "$work/out")
-		if [ -n "$url" ]; then return; fi
-		sleep 0.1
-	done
-	echo "hubd did not start" >&2
-	cat "$work/err" >&2
-	exit 1
-}
-
-# finish: ends hubd, which must exit with 0 and have seen no token on the
-# storage host.
-finish() {
-	kill -TERM "$pid"
-	wait "$pid"
-	pid=
-	if grep -A9 '^violations' "$work/err"; then exit 1; fi
-}
-
 run_clients() {
-	rm -rf "$work/scratch" && mkdir "$work/scratch"
-	"$work/venv/bin/python" "$clients/client.py" "$url" "$work/scratch"
-	(cd "$work/js" && node "$clients/client.mjs" "$url")
+  rm -rf "$work/scratch" && mkdir "$work/scratch"
+  "$work/venv/bin/python" "$clients/client.py" "$HF_ENDPOINT" "$work/scratch"
+  (cd "$work/js" && node "$clients/client.mjs" "$HF_ENDPOINT")
 }
 
 echo "== plain hub, small parts and pages"
-serve -multipart-from 300000 -chunk-size 250000 -page-size 5
+start_hub data -model org/tiny -xet-hashes -multipart-from 300000 -chunk-size 250000 -page-size 5
 run_clients
-finish
+end_hub
 
 echo "== the same while the storage host and the uploads stumble"
-serve -multipart-from 300000 -chunk-size 250000 -fault put-503:2 -fault complete-500:1
+start_hub data -model org/tiny -xet-hashes -multipart-from 300000 -chunk-size 250000 -fault put-503:2 -fault complete-500:1
 rm -rf "$work/scratch" && mkdir "$work/scratch"
-"$work/venv/bin/python" "$clients/client.py" "$url" "$work/scratch"
-finish
+"$work/venv/bin/python" "$clients/client.py" "$HF_ENDPOINT" "$work/scratch"
+end_hub
 
 echo "hub clients: both agree with hubd"

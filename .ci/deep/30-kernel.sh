@@ -8,36 +8,27 @@
 # No step here uses a GPU: verify/testdata/gpu-run.sh is for that.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-
-cache=${CI_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/df11-ci}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-skip() { printf '!! SKIPPED: %s\n' "$*"; }
+. .ci/lib.sh
 
 # The compiler's version decides the bytes, see verify/kernel/generate.sh.
 wanted=19.1.7
-if ! command -v clang-19 >/dev/null && command -v apt-get >/dev/null; then
-  echo 'install clang-19'
-  apt-get update -q >/dev/null
-  DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends clang-19 >/dev/null || true
-fi
-if ! command -v clang-19 >/dev/null; then
+if ! have clang-19 && ! debian clang-19; then
   skip "clang-19 is not to be had here: decode.ptx was not generated again"
 elif ! clang-19 --version | grep -q "version $wanted\b"; then
   skip "clang-19 is $(clang-19 --version | head -1), not $wanted: decode.ptx was not generated again"
 else
-  verify/kernel/generate.sh >"$scratch/decode.ptx"
-  cmp "$scratch/decode.ptx" verify/kernel/decode.ptx
+  verify/kernel/generate.sh >"$work/decode.ptx"
+  cmp "$work/decode.ptx" verify/kernel/decode.ptx
   echo 'decode.ptx is what clang-19 makes of decode.cu'
 fi
 
 # The official kernel: read from the wheel, never kept in the tree.
-official=$cache/official-kernel-0.5.0/decode.ptx
+official=$CI_CACHE/official-kernel-0.5.0/decode.ptx
 if [ ! -f "$official" ]; then
   echo 'fetch the official decode.ptx'
-  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$scratch" dfloat11==0.5.0
+  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$work" dfloat11==0.5.0
   mkdir -p "$(dirname "$official")"
-  python3 - "$scratch"/dfloat11-0.5.0-*.whl "$official.part" <<'PYTHON'
+  python3 - "$work"/dfloat11-0.5.0-*.whl "$official.part" <<'PYTHON'
 import sys, zipfile
 open(sys.argv[2], "wb").write(zipfile.ZipFile(sys.argv[1]).read("dfloat11/decode.ptx"))
 PYTHON
@@ -53,8 +44,8 @@ fetch() {
   shift
   if [ ! -f "$dir/complete" ]; then
     rm -rf "$dir"
-    python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$scratch/wheels${dir##*/}" "$@" || return
-    for wheel in "$scratch/wheels${dir##*/}"/*.whl; do python3 -m zipfile -e "$wheel" "$dir" || return; done
+    python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$work/wheels${dir##*/}" "$@" || return
+    for wheel in "$work/wheels${dir##*/}"/*.whl; do python3 -m zipfile -e "$wheel" "$dir" || return; done
     find "$dir" -path '*/bin/*' -type f -exec chmod +x {} +
     touch "$dir/complete"
   fi
@@ -71,7 +62,7 @@ assemble() {
   least=$(sed -n 's/^\.target sm_\([0-9]*\).*/\1/p' "$ptx")
   for target in $("$ptxas" --help | grep -oE "'sm_[0-9]+'" | tr -d "'" | sort -uV); do
     if [ "${target#sm_}" -lt "$least" ]; then continue; fi
-    "$ptxas" -arch "$target" -v -o "$scratch/$name-$target.cubin" "$ptx" >"$scratch/log" 2>&1 || { cat "$scratch/log"; return 1; }
+    "$ptxas" -arch "$target" -v -o "$work/$name-$target.cubin" "$ptx" >"$work/log" 2>&1 || { cat "$work/log"; return 1; }
     while read -r line; do
       case $line in
         *Compiling\ entry\ function*) entry=${line#*function \'} entry=${entry%%\'*} ;;
@@ -82,7 +73,7 @@ assemble() {
           fi
           ;;
       esac
-    done <"$scratch/log"
+    done <"$work/log"
     done+=("$target")
   done
   [ ${#done[@]} -gt 0 ] || { echo "$ptxas lists no target for $name"; return 1; }
@@ -90,7 +81,7 @@ assemble() {
 }
 
 emulator=../shared/gpu-emulator/sassemu.cpp
-if ! old=$(fetch "$cache/ptxas-12.9" nvidia-cuda-nvcc-cu12==12.9.86) || ! new=$(fetch "$cache/ptxas-13" 'nvidia-cuda-nvcc>=13,<14' 'nvidia-cuda-nvdisasm>=13,<14'); then
+if ! old=$(fetch "$CI_CACHE/ptxas-12.9" nvidia-cuda-nvcc-cu12==12.9.86) || ! new=$(fetch "$CI_CACHE/ptxas-13" 'nvidia-cuda-nvcc>=13,<14' 'nvidia-cuda-nvdisasm>=13,<14'); then
   skip 'the wheels with ptxas are not to be had here: nothing was assembled, no machine code was run'
 else
   for ptxas in "$old" "$new"; do
@@ -99,19 +90,19 @@ else
   done
   if [ ! -f "$emulator" ]; then
     skip "$emulator, an emulator of the machine code, is not here: no machine code was run"
-  elif ! command -v g++ >/dev/null; then
+  elif ! have g++; then
     skip 'there is no g++ here to build the emulator: no machine code was run'
   else
-    g++ -O2 -std=c++17 -w -o "$scratch/sassemu" "$emulator"
-    DF11_DUMP=$scratch/pieces go test -count=1 -run '^TestDumpPieces$' ./verify
-    whole=("$scratch"/pieces/whole/*.meta) corrupt=("$scratch"/pieces/corrupt/*.meta)
+    g++ -O2 -std=c++17 -w -o "$work/sassemu" "$emulator"
+    DF11_DUMP=$work/pieces go test -count=1 -run '^TestDumpPieces$' ./verify
+    whole=("$work"/pieces/whole/*.meta) corrupt=("$work"/pieces/corrupt/*.meta)
     for sm in 75 80 90; do
-      for name in ours official; do "$(dirname "$new")/nvdisasm" "$scratch/$name-sm_$sm.cubin" >"$scratch/$name.sass"; done
-      "$scratch/sassemu" "$scratch/ours.sass" $sm ours -order 2 "${whole[@]}"
-      "$scratch/sassemu" "$scratch/ours.sass" $sm ours -blocks 4 -smem 60000 -norace "${whole[@]}"
-      "$scratch/sassemu" "$scratch/ours.sass" $sm decodeofficial -norace "${whole[@]}"
-      "$scratch/sassemu" "$scratch/official.sass" $sm official -norace "${whole[@]}"
-      "$scratch/sassemu" "$scratch/ours.sass" $sm ours -norace "${corrupt[@]}" | grep -v UNINIT # wrong positions leave gaps
+      for name in ours official; do "$(dirname "$new")/nvdisasm" "$work/$name-sm_$sm.cubin" >"$work/$name.sass"; done
+      "$work/sassemu" "$work/ours.sass" $sm ours -order 2 "${whole[@]}"
+      "$work/sassemu" "$work/ours.sass" $sm ours -blocks 4 -smem 60000 -norace "${whole[@]}"
+      "$work/sassemu" "$work/ours.sass" $sm decodeofficial -norace "${whole[@]}"
+      "$work/sassemu" "$work/official.sass" $sm official -norace "${whole[@]}"
+      "$work/sassemu" "$work/ours.sass" $sm ours -norace "${corrupt[@]}" | grep -v UNINIT # wrong positions leave gaps
     done
     echo 'the machine code for sm_75, sm_80 and sm_90 decodes every golden unit bit for bit, and stays within its buffers on corrupt ones'
   fi

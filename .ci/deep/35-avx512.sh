@@ -6,31 +6,18 @@
 # emulator although the machine itself has the instructions.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-
-skip() {
-  printf '!! SKIPPED: %s\n' "$*"
-  exit 0
-}
+. .ci/lib.sh
 
 if grep -qw avx512_vbmi2 /proc/cpuinfo && [ -z "${DF11_AVX512_KEEP-}" ]; then
   echo 'this machine has AVX-512: the ordinary tests ran its loops'
   exit 0
 fi
 
-cache=${CI_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/df11-ci}/bochs
-scratch=$(mktemp -d "${CI_SCRATCH:-${TMPDIR:-/tmp}}/avx512.XXXXXX")
-emulator=
-stop() {
-  if [ -n "$emulator" ]; then kill "$emulator" 2>/dev/null || true; fi
-  rm -rf "$scratch"
-}
-trap stop EXIT
+cache=$CI_CACHE/bochs
 
 # Packages are unpacked, not installed, where that is enough: nothing here should change how this machine boots.
 fetch() {
-  command -v apt-get >/dev/null || return 1
-  apt-get update -q >/dev/null
-  DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends bochs bochs-term bochsbios vgabios genisoimage >/dev/null || return 1
+  debian bochs bochs-term bochsbios vgabios genisoimage || return 1
   local kernel
   kernel=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/^  Depends: \(linux-image-.*\)/\1/p' | head -n 1)
   rm -rf "$cache.part"
@@ -47,15 +34,14 @@ fetch() {
   rm -rf "$cache"
   mv "$cache.part" "$cache"
 }
-if [ ! -f "$cache/vmlinuz" ] || ! command -v bochs >/dev/null || ! command -v genisoimage >/dev/null; then
+if [ ! -f "$cache/vmlinuz" ] || ! have bochs genisoimage; then
   echo 'install bochs and a kernel'
-  fetch || skip 'bochs or a kernel for it are not to be had here: the AVX-512 loops did not run'
+  fetch || skip_rest 'bochs or a kernel for it are not to be had here: the AVX-512 loops did not run'
 fi
 
 # The machine's files: the first process, what it runs, and the golden vectors.
-root=$scratch/root
-export CGO_ENABLED=0
-mkdir -p "$root/encoder" "$root/verify" "$root/testdata" "$scratch/iso"
+root=$work/root
+mkdir -p "$root/encoder" "$root/verify" "$root/testdata" "$work/iso"
 go build -o "$root/init" ./.ci/deep/avx512
 go test -c -o "$root/encoder/encoder.test" ./encoder
 go test -c -tags nogpu -o "$root/verify/verify.test" ./verify # the GPU part needs a dynamic linker
@@ -67,48 +53,48 @@ cat >"$root/run" <<RUN
 /verify $env /verify/verify.test -test.v -test.run ${DF11_AVX512_VERIFY_TESTS:-^(TestJoin|TestSame|TestVariants)\$}
 /encoder $env /encoder/encoder.test -test.v -test.short -test.run $tests
 RUN
-"$root/init" "$root" "$scratch/iso/initrd"
+"$root/init" "$root" "$work/iso/initrd"
 
 # Bochs 2.7 tells the kernel sizes of the compact XSAVE format that do not fit each other, and of short moves that they
 # are fast while it says that long ones are not: without these features the kernel boots.
-cat >"$scratch/iso/isolinux.cfg" <<'CONFIG'
+cat >"$work/iso/isolinux.cfg" <<'CONFIG'
 default linux
 prompt 0
 label linux
  kernel vmlinuz
  append initrd=initrd console=ttyS0 quiet mitigations=off tsc=reliable panic=-1 clearcpuid=pku,xsaves,xsavec,fsrm
 CONFIG
-cp "$cache/vmlinuz" "$cache/usr/lib/ISOLINUX/isolinux.bin" "$cache/usr/lib/syslinux/modules/bios/ldlinux.c32" "$scratch/iso/"
-genisoimage -quiet -o "$scratch/boot.iso" -b isolinux.bin -c boot.cat -no-emul-boot -boot-load-size 4 -boot-info-table "$scratch/iso"
+cp "$cache/vmlinuz" "$cache/usr/lib/ISOLINUX/isolinux.bin" "$cache/usr/lib/syslinux/modules/bios/ldlinux.c32" "$work/iso/"
+genisoimage -quiet -o "$work/boot.iso" -b isolinux.bin -c boot.cat -no-emul-boot -boot-load-size 4 -boot-info-table "$work/iso"
 
-cat >"$scratch/bochsrc" <<CONFIG
+cat >"$work/bochsrc" <<CONFIG
 display_library: rfb, options="timeout=0"
 config_interface: textconfig
 cpu: model=corei7_icelake_u, count=1, ips=50000000, reset_on_triple_fault=0
 memory: guest=512, host=512
 romimage: file=/usr/share/bochs/BIOS-bochs-latest, options=fastboot
 vgaromimage: file=/usr/share/bochs/VGABIOS-lgpl-latest
-ata0-master: type=cdrom, path=$scratch/boot.iso, status=inserted
+ata0-master: type=cdrom, path=$work/boot.iso, status=inserted
 boot: cdrom
-com1: enabled=1, mode=file, dev=$scratch/console
-log: $scratch/bochs.log
+com1: enabled=1, mode=file, dev=$work/console
+log: $work/bochs.log
 panic: action=fatal
 clock: sync=none
 CONFIG
-echo continue >"$scratch/debugger"
-timeout -k 10 "${DF11_AVX512_TIMEOUT:-900}" bochs -q -f "$scratch/bochsrc" -rc "$scratch/debugger" >"$scratch/bochs.out" 2>&1 </dev/null &
-emulator=$!
-wait "$emulator" || true # it also ends with an error when the machine switches itself off
-emulator=
+echo continue >"$work/debugger"
+timeout -k 10 "${DF11_AVX512_TIMEOUT:-900}" bochs -q -f "$work/bochsrc" -rc "$work/debugger" >"$work/bochs.out" 2>&1 </dev/null &
+pids[$!]=$!
+wait $! || true # it also ends with an error when the machine switches itself off
+unset "pids[$!]"
 
-if ! grep -q '^all run' "$scratch/console"; then
-  tail -n 20 "$scratch/bochs.log"
-  cat "$scratch/console" || true
+if ! grep -q '^all run' "$work/console"; then
+  tail -n 20 "$work/bochs.log"
+  cat "$work/console" || true
   echo 'the emulated machine did not come to its end'
   exit 1
 fi
-tr -d '\r' <"$scratch/console" | sed -n '/^=== RUN/d; /^\(---\|    \|PASS\|FAIL\|ran \|panic\)/p'
+tr -d '\r' <"$work/console" | sed -n '/^=== RUN/d; /^\(---\|    \|PASS\|FAIL\|ran \|panic\)/p'
 for package in verify encoder; do
-  tr -d '\r' <"$scratch/console" | grep -q "^ran $package.test: <nil>" || { cat "$scratch/console"; echo "$package: failed"; exit 1; }
+  tr -d '\r' <"$work/console" | grep -q "^ran $package.test: <nil>" || { cat "$work/console"; echo "$package: failed"; exit 1; }
 done
-! grep -Eq '^(FAIL|--- FAIL|--- SKIP|testing: warning: no tests)' "$scratch/console"
+! grep -Eq '^(FAIL|--- FAIL|--- SKIP|testing: warning: no tests)' "$work/console"

@@ -4,21 +4,16 @@
 # for qemu-user-static; takes a minute or two.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. .ci/lib.sh
 
 if [ "$(uname -m)" = aarch64 ]; then
   echo 'this machine has NEON: the ordinary tests ran its loops'
   exit 0
 fi
-if ! command -v qemu-aarch64-static >/dev/null; then
-  if ! { command -v apt-get && apt-get update -q && apt-get install -q -y --no-install-recommends qemu-user-static; } >/dev/null; then
-    echo '!! SKIPPED: qemu-user-static cannot be had here, so the NEON loops were built and vetted only'
-    exit 0
-  fi
-fi
+have qemu-aarch64-static || debian qemu-user-static ||
+  skip_rest 'qemu-user-static is not to be had here: the NEON loops were built and vetted only'
 
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 for package in encoder verify; do
-  GOARCH=arm64 CGO_ENABLED=0 go test -c -tags nogpu -o "$scratch/$package" "./$package"
-  (cd "$package" && DF11_TEST_VARIANT=neon qemu-aarch64-static "$scratch/$package" -test.short)
+  GOARCH=arm64 go test -c -tags nogpu -o "$work/$package" "./$package"
+  (cd "$package" && DF11_TEST_VARIANT=neon qemu-aarch64-static "$work/$package" -test.short)
 done

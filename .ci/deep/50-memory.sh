@@ -3,32 +3,26 @@
 # 256 MiB by default with two workers, and 64 MiB with --memory 64MiB. Linux only; takes 4 GB of disk.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. .ci/lib.sh
+converter
+go build -o "$work/memory" ./.ci/deep/memory
 
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-
-if [ -z "${DF11_CONVERT-}" ]; then
-  DF11_CONVERT=$scratch/df11-convert
-  CGO_ENABLED=0 go build -o "$DF11_CONVERT" ./cmd/df11-convert
-fi
-CGO_ENABLED=0 go build -o "$scratch/memory" ./.ci/deep/memory
-
-mkdir "$scratch/model"
-"$scratch/memory" -model "$scratch/model"
+mkdir "$work/model"
+"$work/memory" -model "$work/model"
 
 # check LIMIT_MIB FLAG…: converts under the limit; every run must give the same bytes.
 check() {
   local limit=$1
   shift
-  rm -rf "$scratch/out"
-  "$scratch/memory" -limit-mib "$limit" "$DF11_CONVERT" "$scratch/model" -o "$scratch/out" --quiet "$@" >"$scratch/log" || {
-    cat "$scratch/log"
+  rm -rf "$work/out"
+  "$work/memory" -limit-mib "$limit" "$DF11_CONVERT" "$work/model" -o "$work/out" --quiet "$@" >"$work/log" || {
+    cat "$work/log"
     return 1
   }
-  printf '%-16s %s\n' "${*:-default}" "$(tail -n 1 "$scratch/log")"
-  (cd "$scratch/out" && find . -type f ! -path './.*/*' -print0 | sort -z | xargs -0 sha256sum) >"$scratch/sums"
-  [ ! -f "$scratch/sums.first" ] || cmp "$scratch/sums" "$scratch/sums.first"
-  cp "$scratch/sums" "$scratch/sums.first"
+  printf '%-16s %s\n' "${*:-default}" "$(tail -n 1 "$work/log")"
+  (cd "$work/out" && find . -type f ! -path './.*/*' -print0 | sort -z | xargs -0 sha256sum) >"$work/sums"
+  [ ! -f "$work/sums.first" ] || cmp "$work/sums" "$work/sums.first"
+  cp "$work/sums" "$work/sums.first"
 }
 
 check 256 --workers 2

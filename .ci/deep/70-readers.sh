@@ -6,46 +6,32 @@
 # 70-readers.sh --all tries the other language models too; ids of entries run those alone.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. .ci/lib.sh
 
-skip() {
-  printf '!! SKIPPED: %s\n' "$*"
-  exit 0
-}
-
-cache=${CI_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/df11-ci}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-
-for program in python3 cc nm readelf; do
-  command -v "$program" >/dev/null || skip "no $program here: no model was loaded in the official loader"
-done
-[ "$(uname -sm)" = 'Linux x86_64' ] || skip 'not Linux on x86-64: no model was loaded in the official loader'
-
-if [ -z "${DF11_CONVERT-}" ]; then
-  DF11_CONVERT=$scratch/df11-convert
-  CGO_ENABLED=0 go build -o "$DF11_CONVERT" ./cmd/df11-convert
-fi
+have python3 cc nm readelf || skip_rest 'Python, a C compiler or binutils are not here: no model was loaded in the official loader'
+[ "$(uname -sm)" = 'Linux x86_64' ] || skip_rest 'not Linux on x86-64: no model was loaded in the official loader'
+converter
 
 # Without dependencies: torch's are CUDA's libraries, dfloat11's is CuPy.
-venv=$cache/readers-1
+venv=$CI_CACHE/readers-1
 if [ ! -f "$venv/complete" ]; then
   echo 'install torch, transformers, diffusers and dfloat11'
   rm -rf "$venv"
-  python3 -m venv "$venv" || skip 'no venv for Python here: no model was loaded in the official loader'
+  python3 -m venv "$venv" || skip_rest 'no venv for Python here: no model was loaded in the official loader'
   "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --only-binary :all: \
     dfloat11==0.5.0 torch==2.8.0 transformers==4.57.6 diffusers==0.36.0 accelerate==1.10.1 huggingface-hub==0.36.0 \
     safetensors==0.6.2 tokenizers==0.22.1 numpy==2.2.6 dahuffman==0.4.2 'setuptools==80.9.0' httpx==0.28.1 httpcore==1.0.9 h11==0.16.0 anyio==4.11.0 sniffio==1.3.1 ftfy==6.3.1 wcwidth==0.2.13 \
     filelock==3.19.1 fsspec==2025.9.0 jinja2==3.1.6 markupsafe==3.0.2 mpmath==1.3.0 networkx==3.4.2 sympy==1.14.0 \
     typing-extensions==4.15.0 packaging==25.0 psutil==7.1.0 pillow==11.3.0 pyyaml==6.0.3 regex==2025.9.18 requests==2.32.5 \
     urllib3==2.5.0 idna==3.10 certifi==2025.8.3 charset-normalizer==3.4.3 tqdm==4.67.1 importlib-metadata==8.7.0 zipp==3.23.0 \
-    || skip 'PyPI does not give the packages: no model was loaded in the official loader'
+    || skip_rest 'PyPI does not give the packages: no model was loaded in the official loader'
   "$venv/bin/python" .ci/deep/readers/nocuda.py "$("$venv"/bin/python -c 'import importlib.util, os
 print(os.path.join(os.path.dirname(importlib.util.find_spec("torch").origin), "lib"))')"
   touch "$venv/complete"
 fi
 
-PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -W ignore .ci/deep/readers/readers.py "$DF11_CONVERT" internal/plan/catalog "$scratch" "$@" \
-  2>"$scratch/log" || {
-  tail -n 40 "$scratch/log"
+PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -W ignore .ci/deep/readers/readers.py "$DF11_CONVERT" internal/plan/catalog "$work" "$@" \
+  2>"$work/log" || {
+  tail -n 40 "$work/log"
   exit 1
 }

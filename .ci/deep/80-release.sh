@@ -4,17 +4,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 goreleaser=v2.16.0 # as in .github/workflows/release.yml
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export CGO_ENABLED=0
+. .ci/lib.sh
+PATH=$(dirname "$(tool github.com/goreleaser/goreleaser/v2 "$goreleaser")"):$PATH
 
-bin=${CI_CACHE:-$HOME/.cache/df11-ci}/bin/goreleaser-$goreleaser
-[ -x "$bin/goreleaser" ] || GOBIN=$bin go install "github.com/goreleaser/goreleaser/v2@$goreleaser"
-export PATH=$bin:$PATH
-
-skip=publish
-docker info >/dev/null 2>&1 || { echo '!! SKIPPED: the container image; there is no Docker engine'; skip+=,docker; }
-command -v syft >/dev/null || { echo '!! SKIPPED: SBOMs; there is no syft'; skip+=,sbom; }
+without=publish
+docker info >/dev/null 2>&1 || { skip 'the container image: there is no Docker engine'; without+=,docker; }
+command -v syft >/dev/null || { skip 'SBOMs: there is no syft'; without+=,sbom; }
 
 [ -z "$(git status --porcelain)" ] || echo 'what is not committed is not part of this'
 git clone -q . "$work/clone"
@@ -22,10 +17,7 @@ cd "$work/clone"
 commit=$(git rev-parse HEAD)
 grep -q "version: $goreleaser " .github/workflows/release.yml
 goreleaser check -q
-goreleaser release --snapshot --clean --skip="$skip" --parallelism 2
-
-# fail TEXT…: ends the script.
-fail() { echo "$*" >&2; exit 1; }
+goreleaser release --snapshot --clean --skip="$without" --parallelism 2
 
 version=$(python3 -c 'import json; print(json.load(open("dist/metadata.json"))["version"])')
 echo "== version $version"
@@ -59,7 +51,7 @@ if command -v dpkg-deb >/dev/null; then
     [ -s "$work/deb/usr/share/$there" ] || fail "the package lacks $there"
   done
 else
-  echo '!! SKIPPED: looking into the .deb; there is no dpkg-deb'
+  skip 'looking into the .deb: there is no dpkg-deb'
 fi
 
 echo '== pip installs the wheel and it runs'

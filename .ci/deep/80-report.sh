@@ -4,23 +4,18 @@
 # from PATH or Debian. SCREENSHOTS=FOLDER keeps pictures.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. .ci/lib.sh
 
-command -v node >/dev/null || { echo '!! SKIPPED: report pages: there is no node'; exit 0; }
-command -v chromium >/dev/null ||
-	{ apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium; } >/dev/null 2>&1 ||
-	{ echo '!! SKIPPED: report pages: Chromium is not to be had here'; exit 0; }
+have node || skip_rest 'report pages: there is no node'
+have chromium || debian chromium || skip_rest 'report pages: Chromium is not to be had here'
+converter
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-df11=${DF11_CONVERT:-$work/df11-convert}
-[ -n "${DF11_CONVERT-}" ] || go build -o "$df11" ./cmd/df11-convert
-
-"$df11" demo -o "$work/demo" >/dev/null 2>&1
-"$df11" decode "$work/demo/tiny-llama-DF11" -o "$work/bf16" --quiet >/dev/null
+"$DF11_CONVERT" demo -o "$work/demo" >/dev/null 2>&1
+"$DF11_CONVERT" decode "$work/demo/tiny-llama-DF11" -o "$work/bf16" --quiet >/dev/null
 # zeros N FOLDER: a copy of the model in which every Nth weight is zero.
 zeros() {
-	cp -r "$work/bf16" "$work/$2"
-	python3 - "$1" "$work/$2"/*.safetensors <<'PYTHON'
+  cp -r "$work/bf16" "$work/$2"
+  python3 - "$1" "$work/$2"/*.safetensors <<'PYTHON'
 import struct, sys
 every = int(sys.argv[1])
 for path in sys.argv[2:]:
@@ -33,7 +28,7 @@ PYTHON
 }
 zeros 1000003 few-zeros
 zeros 10 many-zeros
-page() { "$df11" inspect "$1" --html "$work/$2.html" "${@:3}" >/dev/null 2>&1; }
+page() { "$DF11_CONVERT" inspect "$1" --html "$work/$2.html" "${@:3}" >/dev/null 2>&1; }
 page "$work/demo/tiny-llama-DF11" df11
 page "$work/few-zeros" few-zeros
 page "$work/many-zeros" compared --compare "$work/bf16"

@@ -4,27 +4,18 @@
 # repo must then be that of a single run.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-
-skip() {
-	printf '!! SKIPPED: %s\n' "$*"
-	exit 0
-}
-debian() {
-	command -v apt-get >/dev/null && apt-get update -q >/dev/null &&
-		DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/dev/null
-}
-command -v slurmctld slurmd munged sbatch >/dev/null || debian slurmctld slurmd slurm-client munge ||
-	skip 'Slurm is not to be had here: deploy/slurm did not run'
-
 . .ci/deep/engines/common.sh
+
+have slurmctld slurmd munged sbatch || debian slurmctld slurmd slurm-client munge ||
+  skip_rest 'Slurm is not to be had here: deploy/slurm did not run'
 
 # --- a cluster of one machine ----------------------------------------------------------------------------------------
 
 head -c 128 /dev/urandom >"$work/munge.key"
 chmod 600 "$work/munge.key"
 munged --force --foreground --socket="$work/munge.socket" --key-file="$work/munge.key" --pid-file="$work/munge.pid" \
-	--log-file="$work/munge.log" --seed-file="$work/munge.seed" >/dev/null 2>&1 &
-pids+=($!)
+  --log-file="$work/munge.log" --seed-file="$work/munge.seed" >/dev/null 2>&1 &
+pids[$!]=$!
 mkdir "$work/state" "$work/spool"
 host=$(hostname -s)
 export SLURM_CONF=$work/slurm.conf
@@ -52,18 +43,18 @@ NodeName=$host NodeAddr=127.0.0.1 CPUs=4 RealMemory=8192
 PartitionName=all Nodes=ALL Default=YES State=UP
 CONF
 slurmctld -D >"$work/slurmctld.log" 2>&1 &
-pids+=($!)
+pids[$!]=$!
 slurmd -D >"$work/slurmd.log" 2>&1 &
-pids+=($!)
+pids[$!]=$!
 
 # eventually WHAT COMMAND…: waits until a command succeeds.
 eventually() {
-	local what=$1 end=$((SECONDS + 120))
-	shift
-	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -lt $end ] || { echo "waited two minutes for this: $what"; tail -n 20 "$work"/*.log "$work"/slurm-*.out; exit 1; }
-		sleep 0.2
-	done
+  local what=$1 end=$((SECONDS + 120))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    [ $SECONDS -lt $end ] || { echo "waited two minutes for this: $what"; tail -n 20 "$work"/*.log "$work"/slurm-*.out; exit 1; }
+    sleep 0.2
+  done
 }
 idle() { [ "$(sinfo -h -o %t)" = idle ]; }
 eventually 'an idle node' idle
@@ -71,7 +62,7 @@ eventually 'an idle node' idle
 # --- the conversion --------------------------------------------------------------------------------------------------
 
 single
-serve parts -up 15000 # slow enough for a task to be killed in the middle
+start_hub parts -model "$source" -up 15000 # slow enough for a task to be killed in the middle
 deploy=$PWD/deploy/slurm
 cd "$work" # where Slurm writes the output of the jobs
 export TMPDIR=$work/tmp
@@ -82,9 +73,9 @@ finish=$(sbatch --parsable "${small[@]}" --dependency="afterok:$array" "$deploy/
 
 task() { scontrol show job --oneliner "${array}_$1"; }
 running() {
-	local job
-	job=$(task "$1" | sed -n 's/^JobId=\([0-9]*\) .*JobState=RUNNING.*/\1/p')
-	[ -n "$job" ] && [ -e "$TMPDIR/df11-$job" ]
+  local job
+  job=$(task "$1" | sed -n 's/^JobId=\([0-9]*\) .*JobState=RUNNING.*/\1/p')
+  [ -n "$job" ] && [ -e "$TMPDIR/df11-$job" ]
 }
 restarted() { task "$1" | grep -q ' Restarts=[1-9]'; }
 # Slurm lets a requeued job wait for two minutes; this one need not.
@@ -96,9 +87,9 @@ scancel --batch --signal=USR1 "${array}_2"
 eventually 'task 1 queued again' restarted 1
 eventually 'task 2 queued again by itself' restarted 2
 ended() {
-	now 1
-	now 2
-	scontrol show job --oneliner "$finish" | grep -qE 'JobState=(COMPLETED|FAILED|CANCELLED|TIMEOUT|OUT_OF_MEMORY)'
+  now 1
+  now 2
+  scontrol show job --oneliner "$finish" | grep -qE 'JobState=(COMPLETED|FAILED|CANCELLED|TIMEOUT|OUT_OF_MEMORY)'
 }
 eventually 'the end of the last job' ended
 scontrol show job --oneliner "$finish" | grep -q JobState=COMPLETED || { tail -n 20 slurm-*.out; exit 1; }

@@ -2,14 +2,10 @@
 # Has the hf command read every command of deploy/hf-jobs/README.md without submitting it. Needs python3 with venv, and PyPI.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. .ci/lib.sh
 
 client() { python3 -m venv "$work/venv" && "$work/venv/bin/pip" install -q --disable-pip-version-check huggingface_hub==2.4.0; }
-client || {
-	echo '!! SKIPPED: huggingface_hub is not to be had here: the commands of deploy/hf-jobs were not read'
-	exit 0
-}
+client || skip_rest 'huggingface_hub is not to be had here: the commands of deploy/hf-jobs were not read'
 mkdir "$work/bin"
 cat >"$work/bin/hf" <<HF
 #!/usr/bin/env bash

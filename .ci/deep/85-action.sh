@@ -3,32 +3,9 @@
 # here, success, failure, a part, and a model that tries to give commands to the runner.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-work=$(mktemp -d)
-pids=()
-stop() {
-  [ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2>/dev/null || true
-  rm -rf "$work"
-}
-trap stop EXIT
-fail() { echo "$*" >&2; exit 1; }
-
-program=${DF11_CONVERT-}
-[ -n "$program" ] || { program=$work/built && go build -o "$program" ./cmd/df11-convert; }
-go build -o "$work/hubd" ./internal/hubtest/hubd
-
-# wait_for FILE PATTERN: prints the line of a server that has started.
-wait_for() {
-  for _ in $(seq 200); do
-    if sed -n "s/.*$2/\1/p" "$1" 2>/dev/null | grep -m1 .; then return; fi
-    sleep 0.1
-  done
-  cat "$1" >&2
-  exit 1
-}
-
-"$work/hubd" -data "$work/hub" -model org/tiny >"$work/hubd.out" 2>&1 &
-pids+=($!)
-HF_ENDPOINT=$(wait_for "$work/hubd.out" 'READY \(.*\)')
+. .ci/lib.sh
+converter
+start_hub hub -model org/tiny
 
 # step NAME COMMAND: runs one step as a runner would, with fresh files, and leaves log, outputs and summary in $work/NAME.
 step() {
@@ -90,12 +67,16 @@ echo '== download: a release, checked'
 release=$work/www/df11-convert/df11-convert/releases/download/v9.8.7
 archive=df11-convert_9.8.7_linux_$go_arch.tar.gz
 mkdir -p "$release" "$work/stuff"
-cp "$program" "$work/stuff/df11-convert"
+cp "$DF11_CONVERT" "$work/stuff/df11-convert"
 tar -czf "$release/$archive" -C "$work/stuff" df11-convert
 (cd "$release" && sha256sum "$archive" >checksums.txt)
 python3 -u -m http.server -d "$work/www" --bind 127.0.0.1 0 >"$work/www.out" 2>&1 &
-pids+=($!)
-server=http://127.0.0.1:$(wait_for "$work/www.out" 'port \([0-9]*\).*')
+pids[$!]=$!
+until port=$(sed -n 's/.* port \([0-9]*\).*/\1/p' "$work/www.out") && [ -n "$port" ]; do
+  kill -0 $! || fail "no server: $(cat "$work/www.out")"
+  sleep 0.1
+done
+server=http://127.0.0.1:$port
 inputs=(INPUT_VERSION=v9.8.7 ACTION_REF=main ACTION_REPOSITORY='')
 step release download
 ended release 0
@@ -195,4 +176,5 @@ for line in open(sys.argv[1]):
     elif line.startswith("::set-env") and not mark:
         sys.exit("the runner would have taken a line of the program for a command")
 END
+end_hub
 echo 'action: download, build and convert do what action.yml says'

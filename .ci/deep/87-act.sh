@@ -5,30 +5,15 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=$PWD/.ci/deep/act version=v0.2.89
-if ! command -v jq >/dev/null || ! command -v zip >/dev/null || ! command -v unzip >/dev/null; then
-  apt-get install -q -y --no-install-recommends jq zip unzip >/dev/null 2>&1 || {
-    echo '!! SKIPPED: jq, zip or unzip is not to be had'
-    exit 0
-  }
-fi
-act=${CI_CACHE:-$HOME/.cache/df11-ci}/bin/act-$version/act
-if [ ! -x "$act" ] && ! GOBIN=${act%/*} go install "github.com/nektos/act@$version"; then
-  echo "!! SKIPPED: act $version could not be built"
-  exit 0
-fi
+. .ci/lib.sh
+have jq zip unzip || debian jq zip unzip || skip_rest 'the workflows: jq, zip or unzip is not to be had here'
+act=$(tool github.com/nektos/act "$version") || skip_rest "the workflows: act $version is not to be had here"
 
-work=$(mktemp -d)
-hubd=
-stop() {
-  [ -z "$hubd" ] || kill -TERM "$hubd" 2>/dev/null || true
-  rm -rf "$work"
-}
-trap stop EXIT
 mkdir -p "$work"/{trees/main,trees/request,artifacts,github,home,config,cache}
 GOCACHE=$(go env GOCACHE) GOMODCACHE=$(go env GOMODCACHE)
 fail() {
-  [ ! -e "$work/log" ] || cat "$work/log"
-  echo "FAILED: $*"
+  cat "$work/log"
+  printf 'FAILED: %s\n' "$*"
   exit 1
 }
 
@@ -43,16 +28,9 @@ for action in checkout setup-go upload-artifact; do
 done
 
 # The Hub.
-go build -o "$work/bin/" ./internal/hubtest/hubd ./cmd/df11-convert
-"$work/bin/hubd" -data "$work/hub" -model org/one -model org/two -model org/late -model org/parts >"$work/ready" &
-hubd=$!
-for _ in $(seq 100); do
-  url=$(sed -n 's/^READY //p' "$work/ready")
-  [ -z "$url" ] || break
-  sleep 0.1
-done
-[ -n "$url" ] || fail 'hubd did not start'
-hub() { HF_ENDPOINT=$url HF_TOKEN=secret-of-the-test HF_HOME=$work/home "$work/bin/df11-convert" "$@"; }
+converter
+start_hub hub -model org/one -model org/two -model org/late -model org/parts
+convert() { HF_TOKEN=secret-of-the-test HF_HOME=$work/home "$DF11_CONVERT" "$@"; }
 
 # The repository, with a list of its own, and a pull request that adds an entry.
 git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$work/trees/main" 2>/dev/null || true
@@ -75,13 +53,13 @@ run() {
   if [ "$event" != workflow_run ]; then rm -rf "$work/artifacts" && mkdir "$work/artifacts"; fi # workflow_run reads them
   (cd "$work/trees/main" && env -u GITHUB_ACTIONS HOME="$work/home" XDG_CACHE_HOME="$work/cache" XDG_CONFIG_HOME="$work/config" \
     PATH="$here/bin:$PATH" "$act" "$event" -W ".github/workflows/$workflow" --eventpath "$work/event.json" \
-    --no-skip-checkout -P ubuntu-24.04=-self-hosted "${locals[@]}" --env HF_ENDPOINT="$url" --env HF_HOME="$work/home" --env HOME="$work/home" \
+    --no-skip-checkout -P ubuntu-24.04=-self-hosted "${locals[@]}" --env HF_ENDPOINT="$HF_ENDPOINT" --env HF_HOME="$work/home" --env HOME="$work/home" \
     --env GOCACHE="$GOCACHE" --env GOMODCACHE="$GOMODCACHE" --env GOFLAGS=-buildvcs=false --env ACT_TREES="$work/trees" \
     --env ACT_ARTIFACTS="$work/artifacts" --env ACT_GITHUB="$work/github" --concurrent-jobs 2 "$@") >"$work/log" 2>&1
 }
 
 has() { grep -qE -- "$1" "$work/log" || fail "the log has no $1"; }
-published() { hub verify "$1" --level full --quiet || fail "$1 is not what it should be"; }
+published() { convert verify "$1" --level full --quiet || fail "$1 is not what it should be"; }
 
 # The list: every model is converted in jobs of its own and published, and the report says so.
 run push batch.yml '{"ref": "refs/heads/main"}' -s HF_TOKEN=secret-of-the-test || fail 'batch.yml failed'
@@ -125,4 +103,5 @@ comment cafe || fail 'a hostile artifact stops the workflow'
 [ ! -e "$work/pwned" ] || fail 'the artifact was executed'
 if comment beef; then fail 'another pull request got the comment'; fi
 [ ! -e "$work/github/comment.md" ] || fail 'another pull request got the comment'
+end_hub
 echo 'the workflows run'

@@ -1,0 +1,83 @@
+# shellcheck shell=bash
+# What the scripts of .ci share; sourced from the repo's root. It makes the folder $work, which goes when the script ends, and
+# with it every process whose id is in pids.
+CI_CACHE=${CI_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/df11-ci}
+export CGO_ENABLED=0
+work=$(mktemp -d)
+pids=()
+stop() {
+  [ ${#pids[@]} -eq 0 ] || { kill "${pids[@]}" && wait "${pids[@]}"; } 2>/dev/null || true
+  chmod -R u+w "$work" 2>/dev/null || true # Go's module cache is read-only
+  rm -rf "$work"
+}
+trap stop EXIT
+
+# fail TEXT…: ends the script with an error.
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  exit 1
+}
+
+# skip TEXT…: says what is not checked here, and why; .ci/run says it once more at its end. skip_rest ends the script, too.
+skip() {
+  printf '!! SKIPPED: %s\n' "$*"
+  [ -z "${CI_SKIPPED-}" ] || printf '%s\n' "$*" >>"$CI_SKIPPED"
+}
+skip_rest() {
+  skip "$@"
+  exit 0
+}
+
+# tool MODULE/PATH VERSION: builds a Go program once for each version and prints where it is.
+tool() {
+  local name=${1##*/} dir
+  dir=$CI_CACHE/bin/$name-$2
+  [ -x "$dir/$name" ] || GOBIN=$dir go install "$1@$2" >&2 || return
+  printf '%s\n' "$dir/$name"
+}
+
+# debian PACKAGE…: installs Debian packages; fails where there is no apt or no such package.
+debian() {
+  command -v apt-get >/dev/null || return 1
+  [ -n "${apt_updated-}" ] || { apt-get update -q && apt_updated=1; } >/dev/null || return
+  DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/dev/null
+}
+
+# have COMMAND…: whether all of these commands are there.
+have() {
+  local command
+  for command in "$@"; do command -v "$command" >/dev/null || return; done
+}
+
+# converter puts the program into $work/bin: the one that DF11_CONVERT names, or that of this tree.
+converter() {
+  mkdir -p "$work/bin"
+  if [ -n "${DF11_CONVERT-}" ]; then cp "$DF11_CONVERT" "$work/bin/df11-convert"; else go build -o "$work/bin/" ./cmd/df11-convert; fi
+  DF11_CONVERT=$work/bin/df11-convert
+}
+
+# start_hub NAME FLAGS…: starts a hub whose repos lie in $work/NAME, and points HF_ENDPOINT at it. Its log is $work/NAME.log.
+start_hub() {
+  hub=$1
+  shift
+  mkdir -p "$work/bin"
+  [ -x "$work/bin/hubd" ] || go build -o "$work/bin/" ./internal/hubtest/hubd
+  : >"$work/$hub.url"
+  "$work/bin/hubd" -data "$work/$hub" "$@" >"$work/$hub.url" 2>"$work/$hub.log" &
+  hub_pid=$!
+  pids[hub_pid]=$hub_pid
+  until HF_ENDPOINT=$(sed -n 's/^READY //p' "$work/$hub.url") && [ -n "$HF_ENDPOINT" ]; do
+    kill -0 "$hub_pid" 2>/dev/null || { cat "$work/$hub.log"; fail 'hubd did not start'; }
+    sleep 0.1
+  done
+  export HF_ENDPOINT
+}
+
+# end_hub ends the hub that was started last. It must exit with 0, and must have seen no mistake of a client, such as a token
+# that went to the storage host.
+end_hub() {
+  kill -TERM "$hub_pid"
+  wait "$hub_pid" || { cat "$work/$hub.log"; fail "hubd ended with $?"; }
+  unset "pids[$hub_pid]"
+  if grep -A 9 '^violations' "$work/$hub.log"; then fail "clients made mistakes at the hub $hub"; fi
+}
