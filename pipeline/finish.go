@@ -28,7 +28,8 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	report := r.report()
-	files, err := r.sideFiles(copied, r.manifest(sources), report)
+	m := r.manifest(sources)
+	files, err := r.sideFiles(copied, m, report)
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +37,9 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 		if f.Path == metadata.ManifestName {
 			report.ManifestSHA256 = f.SHA256
 		}
+	}
+	if c.Program != "" {
+		report.Statement = m.Statement(report.ManifestSHA256, c.Program)
 	}
 	res := &target.Result{
 		Files: files, Outputs: c.ledger.Outputs(), KeepForeign: c.Force,

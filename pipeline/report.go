@@ -4,6 +4,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
@@ -22,7 +23,9 @@ type Report struct {
 	// TargetCommit is the commit of Repo that holds the finished result, ManifestSHA256 names all of its bytes.
 	TargetCommit   string `json:"target_commit,omitempty"`
 	ManifestSHA256 string `json:"manifest_sha256,omitempty"`
-	Part           string `json:"part,omitempty"` // set where only a part was made and the repo is not finished
+	// Statement attests all of its bytes, if Options.Program is set.
+	Statement *metadata.Statement `json:"-"`
+	Part      string              `json:"part,omitempty"` // set where only a part was made and the repo is not finished
 	Counts
 	Differences []string `json:"differences,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -22,6 +23,7 @@ type convertFlags struct {
 	limits    limitFlags
 	parts     partFlags
 	gpu       gpuFlags
+	attest    attestFlags
 	workDir   string
 	strict    bool
 	stopAfter time.Duration
@@ -47,6 +49,9 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 	report, err := convertOne(ctx, u, f, spec)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if err == nil {
+		err = f.attest.write(report)
 	}
 	if err != nil {
 		return err
@@ -74,7 +79,7 @@ func (f *convertFlags) limitTime(ctx context.Context) (context.Context, func()) 
 
 // convertOne converts one source as the flags say.
 func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipeline.Report, error) {
-	if err := f.target.check(); err != nil {
+	if err := cmp.Or(f.target.check(), f.attest.check(&f.parts)); err != nil {
 		return nil, err
 	}
 	shares, err := f.limits.divide()
@@ -138,7 +143,7 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened, shares m
 	} else if opt.OutDir == "" {
 		opt.OutDir = name
 	}
-	if err := f.parts.apply(&opt); err != nil {
+	if err := cmp.Or(f.parts.apply(&opt), f.attest.apply(ctx, &opt)); err != nil {
 		return opt, err
 	}
 	if opt.WorkDir == "" {

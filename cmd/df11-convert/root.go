@@ -170,6 +170,7 @@ func convertCommand(u *ui, args []string) *cobra.Command {
 		},
 	}
 	f.register(c.Flags())
+	f.attest.register(c.Flags()) // not of a batch, whose models would overwrite each other's
 	return c
 }
 

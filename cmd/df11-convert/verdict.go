@@ -23,13 +23,14 @@ func verdict(r *proof.Report) string {
 	case d == nil:
 		return fmt.Sprintf("%s shows no fault against %s (level %s)", r.Model, against, r.Level)
 	case d.Weights+d.Values > 0 || d.Rebuilt > 0:
-		return fmt.Sprintf("%s differs from %s: %s", r.Model, against, extent(d))
+		return fmt.Sprintf("%s differs from %s: %s", r.Model, against, extent(r))
 	}
-	return fmt.Sprintf("%s is damaged: %s", r.Model, extent(d))
+	return fmt.Sprintf("%s is damaged: %s", r.Model, extent(r))
 }
 
 // extent says how much differs. Where the check ended with the first difference, it says so.
-func extent(d *proof.Differences) string {
+func extent(r *proof.Report) string {
+	d := r.Differences
 	var parts []string
 	part := func(n int, format string, args ...any) {
 		if n > 0 {
@@ -47,7 +48,7 @@ func extent(d *proof.Differences) string {
 	}
 	part(d.Tensors, "%s%s", values, count(int64(d.Tensors), "copied tensor"))
 	part(d.Rebuilt, "%s of the original cannot be rebuilt", count(int64(d.Rebuilt), "file"))
-	part(d.Files, "%s not as the manifest says", count(int64(d.Files), "file"))
+	part(d.Files, "%s not as the manifest%s", count(int64(d.Files), "file"), either(r.Attestation == nil, " says", " or the attestation says"))
 	part(d.Structure, "%s in headers or config", count(int64(d.Structure), "fault"))
 	return strings.Join(parts, ", ") + either(d.All, "", "; the check ended there (--all goes on)")
 }
@@ -125,6 +126,9 @@ func verifyFacts(r *proof.Report) (facts []fact) {
 	if r.Listed > 0 {
 		add("sha256", "%d of %s compared with the manifest%s", r.Hashed, count(int64(r.Listed), "file"),
 			either(r.OK, ": they are as the converter left them", ""))
+	}
+	if r.Attestation != nil {
+		facts = append(facts, attestationFacts(r.Attestation, r.OK)...)
 	}
 	if r.GPU != nil {
 		add("GPU", "%d of %d modules once more: %s on %s", r.GPU.Units, r.Units, r.GPU.Kernel, strings.Join(r.GPU.Devices, ", "))

@@ -107,8 +107,10 @@ func (v *verification) unlisted(listed map[string]bool) error {
 	return nil
 }
 
-// costlyHashes compares the sha256 of the files that freeHashes has left, which it reads, one by each worker at a time.
+// costlyHashes compares the sha256 of the files that freeHashes has left, which it reads, one by each worker at a time. It does
+// so once.
 func (v *verification) costlyHashes(ctx context.Context) error {
+	defer func() { v.unhashed = nil }()
 	sums := make([]string, len(v.unhashed))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(v.Workers)
