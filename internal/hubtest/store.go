@@ -87,8 +87,8 @@ func (s *store) Push(name, branch string, files map[string][]byte) string {
 }
 
 // AddGenerated commits one large file whose bytes are read from body when they are asked for; body must answer the same
-// for ever and may be read from several goroutines. With an empty sha256 the body is read once to hash it. The repo is
-// made when it does not exist.
+// for ever and may be read from several goroutines. With an empty sha256 the body is read once to hash it; without a body
+// the bytes count as dropped, as by [WithDropUploads]. The repo is made when it does not exist.
 func (s *store) AddGenerated(name, path string, size int64, sha256 string, body io.ReaderAt) (string, error) {
 	if sha256 == "" {
 		var err error

@@ -16,15 +16,12 @@ import (
 )
 
 // finishParts converts part after part, finishes them, and compares the repo with that of a single run under the same name.
-func (p program) finishParts(ctx context.Context, r *result) error {
+func (p *program) finishParts(ctx context.Context, r *result) error {
 	var steps []step
 	run := func(which ...string) error {
-		s, err := p.convert(ctx, which...)
-		if err != nil {
-			return err
-		}
+		s, err := p.run(ctx, 0, which...)
 		steps = append(steps, s)
-		return s.limits(p.options)
+		return err
 	}
 	var one map[string]string
 	if p.compare {
@@ -64,7 +61,7 @@ const manifest = "df11-manifest.json"
 
 // everything lists the files of the target with their hashes, and the manifest with its text. It takes the word out of the
 // manifest that tells how a source file was checked, and wants the word to be the same for all nFiles.
-func (p program) everything(how string, nFiles int) (map[string]string, error) {
+func (p *program) everything(how string, nFiles int) (map[string]string, error) {
 	all := map[string]string{}
 	for name, f := range p.hub.Files(target, "main") {
 		all[name] = f.SHA256 + f.BlobID
@@ -110,17 +107,16 @@ func (r *result) printSteps(w io.Writer, steps []step, same string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "run\tunits\tdown\tup\tseconds\tmemory\tdisk\tapi /5 min\tresolve /5 min\tto storage\twaited")
 	for _, s := range steps {
-		var in, out int64
 		var waited float64
-		for _, x := range s.report.Traffic {
-			in, out, waited = in+x.BytesIn, out+x.BytesOut, waited+x.Waited
+		for _, x := range s.Report.Traffic {
+			waited += x.Waited
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%.0f\t%s\t%s\t%d\t%d\t%d\t%.0f s\n", s.name, s.report.Units, gb(in), gb(out), s.wall.Seconds(),
-			gb(s.rss), gb(s.disk), s.requests["api"], s.requests["resolvers"], s.requests["storage"], waited)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%.0f\t%s\t%s\t%d\t%d\t%d\t%.0f s\n", s.Name, s.Report.Units, gb(s.Fetched), gb(s.Uploaded),
+			s.Wall.Seconds(), gb(s.RSS), gb(s.Disk), s.requests["api"], s.requests["resolvers"], s.requests["storage"], waited)
 	}
 	t.Flush()
 	last, n := steps[len(steps)-1], r.plan.Estimate.Needs
 	fmt.Fprintf(w, "--finish: %s of disk planned, %s measured; %s down planned; a free account has 1000 api and 5000 resolve requests in 5 minutes\n",
-		gb(n.FinishDisk), gb(last.disk), gb(n.FinishDownload))
+		gb(n.FinishDisk), gb(last.Disk), gb(n.FinishDownload))
 	fmt.Fprintln(w, "result:", same)
 }

@@ -1,9 +1,9 @@
 //go:build linux
 
 // Package rehearsal converts a model of the shapes of Llama-3.1-405B, from a Hub inside the test to the same Hub, with
-// df11-convert as a program of its own, and measures the memory and the disk that the program takes. It does not judge the
-// result bytes by themselves: weights are made when they are asked for, and uploads are hashed and dropped, unless parts are
-// to be finished, which reads the uploads again.
+// df11-convert as a program of its own, and measures the time, the memory and the disk that the program takes. It does not
+// judge the result bytes by themselves: weights are made when they are asked for, and uploads are hashed and dropped, unless
+// parts are to be finished, which reads the uploads again.
 package rehearsal
 
 import (
@@ -14,6 +14,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,39 +27,50 @@ const (
 	target = "rehearsal/Llama-3.1-405B-DF11"
 )
 
-// diskLimit is the peak of disk, in bytes, above which the rehearsal fails.
-const diskLimit = 12_000_000_000
-
 type options struct {
-	layers, scale, finish      int
-	elsewhere                  int
-	shard, disk, memory        string
-	compare                    bool
-	down, up, rssLimit, kill   int64
-	tolerance, memoryTolerance float64
-	fetched                    float64
+	keep                  string
+	layers, scale, finish int
+	kills, elsewhere      int
+	shard                 string
+	compare               bool
+	disk, memory          size
+	down, up, kill        size
+	planDisk, planMemory  float64
+	fetched               float64
+}
+
+// size is a number of bytes, or of bytes per second, that is written as 14e9 or 14000000000.
+type size int64
+
+func (s *size) String() string { return strconv.FormatInt(int64(*s), 10) }
+
+func (s *size) Set(text string) error {
+	n, err := strconv.ParseFloat(text, 64)
+	*s = size(n)
+	return err
 }
 
 // flags are those of the rehearsal, which go behind -args.
 var flags = registerFlags()
 
 func registerFlags() *options {
-	var o options
+	o := options{disk: 12e9, memory: 1e9}
 	flag.IntVar(&o.layers, "layers", 126, "layers of the model: 6.4 GB each")
 	flag.StringVar(&o.shard, "shard", "", "convert only this part, i/n; source hashes are then not computed")
 	flag.IntVar(&o.scale, "scale", 1, "divide every dimension but the number of layers by this: 16 gives 3.2 GB in all")
 	flag.IntVar(&o.finish, "finish", 0, "convert this many parts, one after the other, and finish them; uploads are stored in the temporary folder")
 	flag.BoolVar(&o.compare, "compare", true, "with -finish: convert in one run as well and compare the repos")
-	flag.Int64Var(&o.down, "down", 0, "speed of the download line in bytes per second, 0 for no limit")
-	flag.Int64Var(&o.up, "up", 0, "speed of the upload line")
-	flag.StringVar(&o.disk, "disk", "12GB", "disk budget of the conversion")
-	flag.StringVar(&o.memory, "memory", "1GB", "memory budget of the conversion")
-	flag.Int64Var(&o.rssLimit, "rss-limit", 4_000_000_000, "fail above this peak of the resident set, in bytes")
-	flag.Float64Var(&o.tolerance, "tolerance", 0, "fail if the plan for a slow upload line is wrong about the disk by more than this share, e.g. 0.1; 0 only reports")
-	flag.Float64Var(&o.memoryTolerance, "memory-tolerance", 0, "the same for memory")
-	flag.Int64Var(&o.kill, "kill", 0, "kill the conversion once this many bytes have arrived, and start it again on the same disk")
-	flag.IntVar(&o.elsewhere, "elsewhere", 0, "with -kill: kill so many runs, each on a machine that has nothing of the one before, and measure what is fetched in all")
-	flag.Float64Var(&o.fetched, "fetched", 0, "with -elsewhere: fail if all runs together fetch more than this many times the source")
+	flag.Var(&o.down, "down", "speed of the download line in bytes per second, 0 for no limit")
+	flag.Var(&o.up, "up", "speed of the upload line")
+	flag.Var(&o.disk, "disk", "disk budget of the conversion, in bytes; more is a failure")
+	flag.Var(&o.memory, "memory", "memory budget of the conversion, in bytes; a larger resident set is a failure")
+	flag.Float64Var(&o.planDisk, "plan-disk", 0, "fail if the plan for a slow upload line is wrong about the disk by more than this share, e.g. 0.1; 0 only reports")
+	flag.Float64Var(&o.planMemory, "plan-memory", 0, "the same for memory")
+	flag.Var(&o.kill, "kill", "kill the conversion once this many bytes have arrived, and start it again on the same disk")
+	flag.IntVar(&o.kills, "kills", 1, "with -kill: kill so many runs, one after the other")
+	flag.IntVar(&o.elsewhere, "elsewhere", 0, "with -kill: start again after the first so many kills as on a machine that has nothing of the run before")
+	flag.Float64Var(&o.fetched, "fetched", 0, "fail if all runs together fetch more than this many times the source")
+	flag.StringVar(&o.keep, "keep", "", "folder that holds all of a rehearsal; one that was cut off goes on there")
 	return &o
 }
 
@@ -75,20 +87,22 @@ func TestRehearsal(t *testing.T) {
 }
 
 func rehearse(ctx context.Context, o options) error {
-	home, err := os.MkdirTemp("", "rehearsal-")
+	home, err := home(o.keep)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(home)
+	if o.keep == "" {
+		defer os.RemoveAll(home)
+	}
 	p := program{options: o, binary: filepath.Join(home, "df11-convert"), home: home}
-	if err := command(ctx, "go", "build", "-o", p.binary, "github.com/df11-convert/df11-convert/cmd/df11-convert").Run(); err != nil {
-		return fmt.Errorf("build df11-convert: %w", err)
+	if err := p.build(ctx); err != nil {
+		return err
 	}
 	uploads := hubtest.WithDropUploads()
 	if o.finish > 0 {
 		uploads = hubtest.WithPushDir(filepath.Join(home, "stored"))
 	}
-	p.hub = hubtest.New(hubtest.WithLinkSpeed(o.down, o.up), uploads)
+	p.hub = hubtest.New(hubtest.WithLinkSpeed(int64(o.down), int64(o.up)), uploads)
 	defer p.hub.Close()
 	m, err := p.serve(ctx)
 	if err != nil {
@@ -101,39 +115,28 @@ func rehearse(ctx context.Context, o options) error {
 	if o.finish > 0 {
 		return p.finishParts(ctx, &r)
 	}
-	if o.kill > 0 {
-		for range max(1, o.elsewhere) {
-			sent, err := p.killed(ctx)
-			if err != nil {
-				return err
-			}
-			r.before += sent
-			if o.elsewhere > 0 {
-				if err := p.leave(); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	if r.step, err = p.convert(ctx, p.part()...); err != nil {
+	if err := p.restore(); err != nil {
 		return err
 	}
-	r.after = p.sent()
+	if err := p.convert(ctx); err != nil {
+		return err
+	}
+	r.steps, r.target = p.steps, p.hub.Files(target, "main")
 	r.print(os.Stdout)
-	needs := r.plan.Estimate.Needs
-	if times := r.fetched(); o.fetched > 0 && times > o.fetched {
+	needs, all := r.plan.Estimate.Needs, r.all()
+	if times := float64(all.Fetched) / float64(r.sourceBytes); o.fetched > 0 && times > o.fetched {
 		return fmt.Errorf("%.2f times the source was fetched", times)
 	}
-	return errors.Join(r.limits(o), deviates("disk", needs.DiskPush, r.disk, o.tolerance), deviates("memory", needs.Memory, r.rss, o.memoryTolerance))
+	return errors.Join(deviates("disk", needs.DiskPush, all.Disk, o.planDisk), deviates("memory", needs.Memory, all.RSS, o.planMemory))
 }
 
-// limits checks the limits that hold for every step.
-func (s *step) limits(o options) error {
-	if s.rss > o.rssLimit || s.disk > diskLimit {
-		return fmt.Errorf("%s: the resident set reached %d bytes, %d are allowed, and the disk %d bytes, %d are allowed",
-			s.name, s.rss, o.rssLimit, s.disk, int64(diskLimit))
+// home makes the folder of a rehearsal, a new one if no name is given.
+func home(keep string) (string, error) {
+	if keep == "" {
+		return os.MkdirTemp("", "rehearsal-")
 	}
-	return nil
+	keep, err := filepath.Abs(keep)
+	return keep, errors.Join(err, os.MkdirAll(keep, 0o755))
 }
 
 // deviation is the error of a prediction, as a share of the measured value.

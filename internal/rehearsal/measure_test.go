@@ -44,7 +44,7 @@ func TestPeakRSSIsOfTheProgramAlone(t *testing.T) {
 // checked in another way than the rest is told.
 func TestEverything(t *testing.T) {
 	s := hubtest.Start(t)
-	p := program{hub: s}
+	p := &program{hub: s}
 	holds := func(text string) {
 		s.AddRepo(target, map[string][]byte{manifest: []byte(text), "README.md": []byte("card")})
 	}

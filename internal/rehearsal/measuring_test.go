@@ -11,7 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
-	"time"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
 // result holds the predictions and the measurements of a rehearsal.
@@ -20,9 +21,8 @@ type result struct {
 	plan        planned
 	files       int
 	sourceBytes int64
-	before      int64 // bytes of weights that came before a kill, or several
-	after       int64 // and in the run that ended well
-	step
+	steps       []step
+	target      map[string]hubtest.File
 }
 
 // model describes the model in a line.
@@ -30,56 +30,51 @@ func (r *result) model() string {
 	return fmt.Sprintf("%d layers in %d files, %s; %d units planned", r.o.layers, r.files, gb(r.sourceBytes), len(r.plan.Units))
 }
 
+// all adds the runs up; what it says of memory and disk is the most of any run, and what was converted the last run says.
+func (r *result) all() (sum step) {
+	for _, s := range r.steps {
+		sum.Wall, sum.CPU = sum.Wall+s.Wall, sum.CPU+s.CPU
+		sum.Fetched, sum.Uploaded = sum.Fetched+s.Fetched, sum.Uploaded+s.Uploaded
+		sum.RSS, sum.Disk = max(sum.RSS, s.RSS), max(sum.Disk, s.Disk)
+		sum.Report = s.Report
+	}
+	return sum
+}
+
 func (r *result) print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	in, out := r.report.Traffic["source"].BytesIn, r.report.Traffic["target"].BytesOut
-	part := "whole model"
+	all, part := r.all(), "whole model"
 	if r.o.shard != "" {
 		part = "part " + r.o.shard
 	}
+	var bytes, large int64
+	for _, f := range r.target {
+		if f.SHA256 != "" {
+			bytes, large = bytes+f.Size, large+1
+		}
+	}
 	fmt.Fprintf(t, "model\t%s\n", r.model())
-	fmt.Fprintf(t, "converted\t%s: %d units, %d weights, every bit compared\n", part, r.report.Units, r.report.Weights)
-	fmt.Fprintf(t, "moved\t%s down, %s up in %.0f s\n", gb(in), gb(out), r.wall.Seconds())
-	if r.o.elsewhere > 0 {
-		fmt.Fprintf(t, "killed\t%d times after %s, each time on another machine; %s came in all, %.2f times the source\n",
-			r.o.elsewhere, gb(r.o.kill), gb(r.before+r.after), r.fetched())
-	} else if r.before > 0 {
-		fmt.Fprintf(t, "killed\tafter %s; %s came in the second run, %s more than all weights have\n", gb(r.before), gb(r.after), gb(r.before+r.after-2*r.report.Weights))
+	fmt.Fprintf(t, "converted\t%s: %d units, %d weights, every bit compared\n", part, all.Report.Units, all.Report.Weights)
+	fmt.Fprintf(t, "result\t%d files, %d of them large with %s\n", len(r.target), large, gb(bytes))
+	fmt.Fprintf(t, "moved\t%s down, %s up in %.0f s and %.0f s of CPU time\n", gb(all.Fetched), gb(all.Uploaded), all.Wall.Seconds(), all.CPU.Seconds())
+	fmt.Fprintf(t, "twice\t%s down, %s up\n", gb(all.Fetched-2*all.Report.Weights), gb(all.Uploaded-bytes))
+	peak := func(name string, measured, planned int64, allowed size) {
+		fmt.Fprintf(t, "peak of %s\t%s measured, %s planned (%+.1f %%), %s allowed\n", name, gb(measured), gb(planned), 100*deviation(planned, measured), gb(int64(allowed)))
 	}
-	peak := func(name string, measured, planned, allowed int64) {
-		fmt.Fprintf(t, "peak of %s\t%s measured, %s planned (%+.1f %%), %s allowed\n", name, gb(measured), gb(planned), 100*deviation(planned, measured), gb(allowed))
+	peak("the resident set", all.RSS, r.plan.Estimate.Needs.Memory, r.o.memory)
+	peak("disk", all.Disk, r.plan.Estimate.Needs.DiskPush, r.o.disk)
+	t.Flush()
+	if len(r.steps) == 1 {
+		return
 	}
-	peak("the resident set", r.rss, r.plan.Estimate.Needs.Memory, r.o.rssLimit)
-	peak("disk", r.disk, r.plan.Estimate.Needs.DiskPush, diskLimit)
+	fmt.Fprintln(t, "run\tended\tdown\tup\tseconds\tCPU seconds\tmemory\tdisk")
+	for i, s := range r.steps {
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%.0f\t%.0f\t%s\t%s\n", i+1, s.End, gb(s.Fetched), gb(s.Uploaded), s.Wall.Seconds(), s.CPU.Seconds(), gb(s.RSS), gb(s.Disk))
+	}
 	t.Flush()
 }
 
-// fetched is how many times the source was fetched by all runs together.
-func (r *result) fetched() float64 { return float64(r.before+r.after) / float64(r.sourceBytes) }
-
 func gb(n int64) string { return fmt.Sprintf("%.2f GB", float64(n)/1e9) }
-
-// peaks are the largest disk and resident set of a process, in bytes.
-type peaks struct{ disk, rss int64 }
-
-// watch looks many times a second at the memory of a process, and at its files in dir, those without a name included; the
-// returned function ends that and gives the peaks.
-func watch(pid int, dir string) func() peaks {
-	stop, result := make(chan struct{}), make(chan peaks)
-	go func() {
-		var most peaks
-		for {
-			most.disk, most.rss = max(most.disk, onDisk(pid, dir)), max(most.rss, peakRSS(pid))
-			select {
-			case <-time.After(10 * time.Millisecond):
-			case <-stop:
-				result <- most
-				return
-			}
-		}
-	}()
-	return func() peaks { close(stop); return <-result }
-}
 
 // peakRSS is the peak of a running process's resident set, 0 once it has ended. The maximum that the system keeps for an
 // ended process will not do: it counts what its parent had when it was started.
@@ -90,7 +85,7 @@ func peakRSS(pid int) (n int64) {
 	return n << 10
 }
 
-// onDisk counts each file once, by the blocks that it takes.
+// onDisk adds up what a process has in dir, files without a name included: each file once, by the blocks that it takes.
 func onDisk(pid int, dir string) (n int64) {
 	seen := map[uint64]bool{}
 	count := func(path string) {

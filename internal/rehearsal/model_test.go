@@ -52,13 +52,19 @@ func (p *program) serve(ctx context.Context) (*hubtest.Model, error) {
 
 // add makes the source repo. With unread no hash will be compared, so none is computed.
 func (p *program) add(m *hubtest.Model, unread bool) error {
+	sums := make([]string, len(m.Weights))
+	for i := range sums {
+		sums[i] = fmt.Sprintf("%064x", i+1)
+	}
 	if !unread {
-		p.hub.AddModel(p.source[0], m)
-		return nil
+		var err error
+		if sums, err = p.sums(m); err != nil {
+			return err
+		}
 	}
 	p.hub.AddRepo(p.source[0], m.Small)
 	for i, w := range m.Weights {
-		if _, err := p.hub.AddGenerated(p.source[0], w.Path, w.Size, fmt.Sprintf("%064x", i+1), w.Body); err != nil {
+		if _, err := p.hub.AddGenerated(p.source[0], w.Path, w.Size, sums[i], w.Body); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,7 @@
 package rehearsal
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -22,33 +23,59 @@ type program struct {
 	binary, home string
 	hub          *hubtest.Server
 	source       []string // the repo, and flags that belong to it
+	steps        []step   // of the conversion, so far
 }
 
-func (p program) command(ctx context.Context, args ...string) *exec.Cmd {
+// build makes the program, unless a rehearsal that was cut off has made it.
+func (p *program) build(ctx context.Context) error {
+	if _, err := os.Stat(p.binary); err == nil {
+		return nil
+	}
+	if err := command(ctx, "go", "build", "-o", p.binary, "github.com/df11-convert/df11-convert/cmd/df11-convert").Run(); err != nil {
+		return fmt.Errorf("build df11-convert: %w", err)
+	}
+	return nil
+}
+
+// machine is the folder that stands for the machine on which the program runs: after the first -elsewhere kills it is
+// another one.
+func (p *program) machine() string {
+	return filepath.Join(p.home, fmt.Sprintf("machine-%d", 1+min(p.killed(), p.elsewhere)))
+}
+
+func (p *program) work() string { return filepath.Join(p.machine(), "work") }
+
+func (p *program) command(ctx context.Context, args ...string) *exec.Cmd {
 	c := command(ctx, p.binary, append(args, p.source...)...)
 	c.Dir = p.home // where no folder has the model's name
 	c.Env = []string{
-		"HF_ENDPOINT=" + p.hub.URL, "HF_TOKEN=hf_rehearsal", "HF_HOME=" + filepath.Join(p.home, "hf"),
-		"HOME=" + p.home, "TMPDIR=" + p.home, "PATH=" + os.Getenv("PATH"),
+		"HF_ENDPOINT=" + p.hub.URL, "HF_TOKEN=hf_rehearsal", "HF_HOME=" + filepath.Join(p.machine(), "hf"),
+		"HOME=" + p.machine(), "TMPDIR=" + p.machine(), "PATH=" + os.Getenv("PATH"),
 	}
 	return c
 }
 
+// command starts nothing that outlives the test.
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Stderr = os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return c
 }
 
 // part is the flag for a part, or none.
-func (p program) part() []string {
+func (p *program) part() []string {
 	if p.shard == "" {
 		return nil
 	}
 	return []string{"--shard", p.shard}
 }
 
-// planned is the part of the plan verb's answer that matters here.
+func (p *program) budgets() []string {
+	return []string{"--disk", p.disk.String(), "--memory", p.memory.String()}
+}
+
+// planned is the part of the plan command's answer that matters here.
 type planned struct {
 	Units    []struct{} `json:"units"`
 	Estimate struct {
@@ -62,49 +89,86 @@ type planned struct {
 }
 
 // plan asks for the prediction; more flags override the budgets.
-func (p program) plan(ctx context.Context, more ...string) (v planned, err error) {
-	args := append([]string{"plan", "--json", "--quiet", "--disk", p.disk, "--memory", p.memory}, p.part()...)
-	out, err := p.command(ctx, append(args, more...)...).Output()
+func (p *program) plan(ctx context.Context, more ...string) (v planned, err error) {
+	args := append([]string{"plan", "--json"}, p.budgets()...)
+	out, err := p.command(ctx, append(append(args, p.part()...), more...)...).Output()
 	if err != nil {
 		return v, fmt.Errorf("plan: %w", err)
 	}
 	return v, json.Unmarshal(out, &v)
 }
 
-// conversion is a run that publishes to the target; which names a part, or the finish of all.
-func (p program) conversion(ctx context.Context, which ...string) *exec.Cmd {
-	args := []string{"--push", "--repo-id", target, "--work-dir", p.work(), "--disk", p.disk, "--memory", p.memory, "--json", "--quiet"}
-	return p.command(ctx, append(args, which...)...)
+// convert runs the conversion until it is done, killed and started again as the flags say.
+func (p *program) convert(ctx context.Context) error {
+	for {
+		kills, at := p.killed(), size(0)
+		if kills < p.kills {
+			at = p.kill
+		}
+		s, err := p.run(ctx, at, p.part()...)
+		if err != nil {
+			return err
+		}
+		if kills < p.elsewhere {
+			err = os.RemoveAll(p.machine())
+		}
+		p.steps = append(p.steps, s)
+		if err := errors.Join(err, p.save()); err != nil || s.End == done {
+			return err
+		}
+	}
 }
 
-func (p program) work() string { return filepath.Join(p.home, "work") }
+// killed counts the runs that were killed.
+func (p *program) killed() (n int) {
+	for _, s := range p.steps {
+		if s.End == killed {
+			n++
+		}
+	}
+	return n
+}
 
-// step is one run of the program, measured.
+// step is one run of the program, measured. Sizes are in bytes.
 type step struct {
-	peaks
-	name   string
-	report struct {
-		Units   int   `json:"units"`
-		Weights int64 `json:"weights"`
-		Traffic map[string]struct {
-			BytesIn  int64   `json:"bytes_in"`
-			BytesOut int64   `json:"bytes_out"`
-			Waited   float64 `json:"waited_seconds"`
-		} `json:"traffic"`
-	}
-	wall     time.Duration
-	requests map[string]int // by rate bucket, in the busiest five minutes; "storage": all
+	Name              string
+	End               string // killed or done; empty while it runs, and for ever if the rehearsal itself was cut off
+	Wall, CPU         time.Duration
+	RSS, Disk         int64 // the largest
+	Fetched, Uploaded int64 // by the storage host
+	Report            report
+	requests          map[string]int // by rate bucket, in the busiest five minutes; "storage": all
 }
 
-// convert runs a conversion, a part of one or the finish, and measures it.
-func (p program) convert(ctx context.Context, which ...string) (s step, err error) {
-	s.name = "one run"
+// How a run ends.
+const (
+	killed = "killed"
+	done   = "done"
+)
+
+// report is what the program prints at its end, as far as it matters here.
+type report struct {
+	Units   int   `json:"units"`
+	Weights int64 `json:"weights"`
+	Traffic map[string]struct {
+		BytesIn  int64   `json:"bytes_in"`
+		BytesOut int64   `json:"bytes_out"`
+		Waited   float64 `json:"waited_seconds"`
+	} `json:"traffic"`
+}
+
+// run makes one run that publishes to the target, and measures it; which names a part, or the finish of all. If kill is not
+// 0, the program is killed once the storage host has sent so many bytes.
+func (p *program) run(ctx context.Context, kill size, which ...string) (step, error) {
+	s := step{Name: "one run"}
 	if len(which) > 0 {
-		s.name = which[len(which)-1]
+		s.Name = which[len(which)-1]
 	}
-	c := p.conversion(ctx, which...)
-	out, err := c.StdoutPipe()
-	if err != nil {
+	args := append([]string{"--push", "--repo-id", target, "--work-dir", p.work(), "--json"}, p.budgets()...)
+	c := p.command(ctx, append(args, which...)...)
+	var out bytes.Buffer
+	c.Stdout = &out
+	if err := os.MkdirAll(p.machine(), 0o755); err != nil {
 		return s, err
 	}
 	p.hub.ResetLog()
@@ -112,54 +176,71 @@ func (p program) convert(ctx context.Context, which ...string) (s step, err erro
 	if err := c.Start(); err != nil {
 		return s, err
 	}
-	ended := watch(c.Process.Pid, p.work())
-	jsonErr := json.NewDecoder(out).Decode(&s.report)
-	err = c.Wait()
-	s.wall, s.peaks = time.Since(start), ended()
-	s.requests = busiest(p.hub.Requests())
-	if err = cmp.Or(err, jsonErr); err != nil {
-		return s, fmt.Errorf("df11-convert: %w", err)
-	}
-	return s, nil
-}
-
-// killed starts a conversion, kills it once the Hub has sent the bytes of -kill, and returns how many were sent.
-func (p program) killed(ctx context.Context) (sent int64, err error) {
-	c := p.conversion(ctx, p.part()...)
-	p.hub.ResetLog()
-	if err := c.Start(); err != nil {
-		return 0, err
-	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
-	for p.sent() < p.kill {
+	err := p.watch(&s, c.Process, kill, ended)
+	s.Wall, s.CPU = time.Since(start), c.ProcessState.UserTime()+c.ProcessState.SystemTime()
+	log := p.hub.Requests()
+	s.traffic(log)
+	s.requests = busiest(log)
+	if _, ok := errors.AsType[*exec.ExitError](err); ok && s.End == killed {
+		return s, s.within(p.options)
+	}
+	if err == nil {
+		s.End, err = done, json.Unmarshal(out.Bytes(), &s.Report)
+	}
+	switch {
+	case err != nil:
+		return s, fmt.Errorf("df11-convert: %w", err)
+	case kill > 0:
+		return s, fmt.Errorf("the program ended after %d bytes and was to be killed after %d", s.Fetched, kill)
+	}
+	return s, s.within(p.options)
+}
+
+// watch looks at a running program many times a second, kills it when it is due, and gives the error it ends with.
+func (p *program) watch(s *step, process *os.Process, kill size, ended <-chan error) error {
+	look, account, save := time.NewTicker(20*time.Millisecond), time.NewTicker(time.Second/2), time.NewTicker(10*time.Second)
+	defer look.Stop()
+	defer account.Stop()
+	defer save.Stop()
+	for {
 		select {
 		case err := <-ended:
-			return p.sent(), errors.Join(errors.New("the program ended before it was killed"), err)
-		case <-time.After(50 * time.Millisecond):
+			return err
+		case <-look.C:
+			s.Disk, s.RSS = max(s.Disk, onDisk(process.Pid, p.work())), max(s.RSS, peakRSS(process.Pid))
+		case <-account.C:
+			if s.traffic(p.hub.Requests()); kill > 0 && s.End == "" && s.Fetched >= int64(kill) {
+				s.End = killed
+				_ = process.Kill() // if it has ended, ended says so
+			}
+		case <-save.C:
+			if err := p.save(*s); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
 		}
 	}
-	if err := c.Process.Kill(); err != nil {
-		return 0, err
-	}
-	err = <-ended
-	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
-		return 0, fmt.Errorf("after the kill: %w", err)
-	}
-	return p.sent(), nil
 }
 
-// leave takes away what a run has left on its machine.
-func (p program) leave() error {
-	return errors.Join(os.RemoveAll(p.work()), os.RemoveAll(filepath.Join(p.home, "hf")))
-}
-
-// sent counts the bytes that the storage host has sent.
-func (p program) sent() (n int64) {
-	for _, q := range p.hub.Requests() {
-		if q.Host == hubtest.HostCDN && q.Method == "GET" {
-			n += q.Sent
+// traffic reads the log of the Hub.
+func (s *step) traffic(log []hubtest.Request) {
+	s.Fetched, s.Uploaded = 0, 0
+	for _, q := range log {
+		switch {
+		case q.Host == hubtest.HostCDN && q.Method == "GET":
+			s.Fetched += q.Sent
+		case q.Host == hubtest.HostCDN && q.Method == "PUT":
+			s.Uploaded += q.Received
 		}
 	}
-	return n
+}
+
+// within checks the budgets.
+func (s *step) within(o options) error {
+	if s.RSS > int64(o.memory) || s.Disk > int64(o.disk) {
+		return fmt.Errorf("%s: the resident set reached %d bytes, %d are allowed, and the disk %d bytes, %d are allowed",
+			s.Name, s.RSS, o.memory, s.Disk, o.disk)
+	}
+	return nil
 }
