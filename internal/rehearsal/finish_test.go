@@ -57,6 +57,15 @@ func (p *program) finishParts(ctx context.Context, r *result) error {
 	return nil
 }
 
+// whole checks that the target has all units, and that every source file was compared with its hash while it was read.
+func (p *program) whole(r *result) error {
+	if n := r.all().Report.Units; n != len(r.plan.Units) {
+		return fmt.Errorf("%d of %d units were converted", n, len(r.plan.Units))
+	}
+	_, err := p.everything("streamed", r.files)
+	return err
+}
+
 const manifest = "df11-manifest.json"
 
 // everything lists the files of the target with their hashes, and the manifest with its text. It takes the word out of the

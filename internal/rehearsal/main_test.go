@@ -123,6 +123,11 @@ func rehearse(ctx context.Context, o options) error {
 	}
 	r.steps, r.target = p.steps, p.hub.Files(target, "main")
 	r.print(os.Stdout)
+	if o.shard == "" {
+		if err := p.whole(&r); err != nil {
+			return err
+		}
+	}
 	needs, all := r.plan.Estimate.Needs, r.all()
 	if times := float64(all.Fetched) / float64(r.sourceBytes); o.fetched > 0 && times > o.fetched {
 		return fmt.Errorf("%.2f times the source was fetched", times)
