@@ -308,8 +308,12 @@ DEVICE Unit make_unit(const u8 *luts, const u8 *stream, const u8 *sign_mantissa,
   return {{luts, (u32)n_luts}, stream, sign_mantissa, gaps, positions, out, (u32)n_bytes, (u32)n_elems, n_tiles};
 }
 
+// The largest power of two that is not more than n, and its exponent.
+DEVICE u32 log_of_two(u32 n) { return 31 - __builtin_clz(n); }
+DEVICE u32 power_of_two(u32 n) { return 1u << log_of_two(n); }
+
 // The bits of the largest table that fits.
-DEVICE u32 table_bits(u32 room) { return min(31 - __builtin_clz(room / 4), TABLE_BITS); }
+DEVICE u32 table_bits(u32 room) { return min(log_of_two(room / 4), TABLE_BITS); }
 
 // decode has the interface of the official kernel: one block of 512 threads for each 4096 bytes of
 // the stream, and 512*4 + 4 + 2*(most weights of a chunk) bytes of shared memory or more. It builds
@@ -319,8 +323,8 @@ extern "C" __global__ void __launch_bounds__(512, 3)
     decode(const u8 *luts, const u8 *stream, const u8 *sign_mantissa, const u32 *positions, const u8 *gaps,
            u16 *out, int n_luts, int n_bytes, int n_elems) {
   Unit u = make_unit(luts, stream, sign_mantissa, positions, gaps, out, n_luts, n_bytes, n_elems, block_count());
-  u32 per_block = min(max(u.n_tiles / 512, 1), MAX_TILES), first = block_index();
-  if (first % per_block != 0 || shared_size() < MIN_SHARED) return;
+  u32 per_block = min(power_of_two(max(u.n_tiles / 512, 1)), MAX_TILES), first = block_index();
+  if ((first & per_block - 1) != 0 || shared_size() < MIN_SHARED) return;
   u32 last = min(first + per_block, u.n_tiles), most = 0;
   NO_UNROLL for (u32 tile = first; tile < last; tile++) most = max(most, tile_size(u, tile));
 

@@ -32,8 +32,8 @@ func entry(t testing.TB, m *module, name string) *entryPoint {
 	return k
 }
 
-// officialKernel is the official decode.ptx, which is not ours to ship.
-func officialKernel(t testing.TB) *entryPoint {
+// officialPTX is the official decode.ptx, which is not ours to ship.
+func officialPTX(t testing.TB) string {
 	t.Helper()
 	path := os.Getenv("DF11_OFFICIAL_PTX")
 	if path == "" {
@@ -46,7 +46,12 @@ func officialKernel(t testing.TB) *entryPoint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := parsePTX(b)
+	return string(b)
+}
+
+func officialKernel(t testing.TB) *entryPoint {
+	t.Helper()
+	m, err := parsePTX([]byte(officialPTX(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,13 +170,24 @@ func TestHashes(t *testing.T) {
 // normalUnit has several chunks of weights as a trained model has them.
 func normalUnit(t testing.TB, n int) *unit {
 	t.Helper()
+	return scaledUnit(t, "normal", n, 0.02, 0.02)
+}
+
+// mixedUnit has weights of two scales.
+func mixedUnit(t testing.TB, n int) *unit {
+	t.Helper()
+	return scaledUnit(t, "mixture", n, 0.02, 0.001)
+}
+
+func scaledUnit(t testing.TB, name string, n int, scales ...float64) *unit {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 5))
 	bf := make([]byte, 2*n)
 	for i := range n {
-		w := math.Float32bits(float32(rng.NormFloat64() * 0.02))
+		w := math.Float32bits(float32(rng.NormFloat64() * scales[rng.IntN(len(scales))]))
 		binary.LittleEndian.PutUint16(bf[2*i:], uint16(w>>16))
 	}
-	return encode(t, "normal", bf)
+	return encode(t, name, bf)
 }
 
 // TestPieces decodes runs of chunks, as the verifier does where memory is short.
@@ -220,8 +236,12 @@ func TestManyTilesPerBlock(t *testing.T) {
 // mutants runs a kernel without one of its barriers each, and tells which lines nobody missed.
 func mutants(t *testing.T, k *entryPoint, run func(*entryPoint) ([]byte, error), u *unit) (unnoticed []int, n int) {
 	t.Helper()
+	barrier := "bar.sync"
+	if k.machine != nil {
+		barrier = "BAR"
+	}
 	for ; ; n++ {
-		mutant, line, ok := k.without("bar.sync", n)
+		mutant, line, ok := k.without(barrier, n)
 		if !ok {
 			return unnoticed, n
 		}
@@ -234,8 +254,10 @@ func mutants(t *testing.T, k *entryPoint, run func(*entryPoint) ([]byte, error),
 }
 
 // TestMutants demands that every barrier is needed, and that the interpreter sees when it is missing.
-func TestMutants(t *testing.T) {
-	m := ownModule(t)
+func TestMutants(t *testing.T) { mustMissBarriers(t, ownModule(t)) }
+
+func mustMissBarriers(t *testing.T, m *module) {
+	t.Helper()
 	u := normalUnit(t, 40000)
 	lost, n := mutants(t, entry(t, m, Decode), func(k *entryPoint) ([]byte, error) {
 		out, _, err := decode(k, u, variant{own: true})
@@ -273,14 +295,20 @@ func TestMutantsOfficial(t *testing.T) {
 func TestCorruptUnits(t *testing.T) {
 	m := ownModule(t)
 	for i := range nRandom() / 2 {
-		rng := rand.New(rand.NewPCG(uint64(i), 9))
-		u := randomUnit(t, uint64(i%20), 12000).spoil(rng)
-		if _, _, err := decode(entry(t, m, Decode), u, variant{seed: uint64(i)}); err != nil {
-			t.Fatalf("decode, seed %d: %v", i, err)
-		}
-		if _, _, err := decodeTiles(m, u, variant{seed: uint64(i)}, 3); err != nil {
-			t.Fatalf("decode_tiles, seed %d: %v", i, err)
-		}
+		mustEnd(t, m, uint64(i))
+	}
+}
+
+// mustEnd runs our entry points on a unit that is spoiled at random.
+func mustEnd(t *testing.T, m *module, seed uint64) {
+	t.Helper()
+	u := randomUnit(t, seed%20, 12000).spoil(rand.New(rand.NewPCG(seed, 9)))
+	v := variant{seed: seed, corrupt: true}
+	if _, _, err := decode(entry(t, m, Decode), u, v); err != nil {
+		t.Fatalf("decode, seed %d: %v", seed, err)
+	}
+	if _, _, err := decodeTiles(m, u, v, 3); err != nil {
+		t.Fatalf("decode_tiles, seed %d: %v", seed, err)
 	}
 }
 
@@ -290,7 +318,7 @@ func TestNoWordHasTwoWriters(t *testing.T) {
 	m := ownModule(t)
 	for _, seed := range []uint64{176, 409} {
 		u := randomUnit(t, seed%20, 12000).spoil(rand.New(rand.NewPCG(seed, 9)))
-		if _, _, err := decode(entry(t, m, Decode), u, variant{seed: seed}); err != nil {
+		if _, _, err := decode(entry(t, m, Decode), u, variant{seed: seed, corrupt: true}); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
@@ -306,7 +334,7 @@ func TestHostilePositions(t *testing.T) {
 			bad.positions = bytes.Clone(u.positions)
 			binary.LittleEndian.PutUint32(bad.positions[4*chunk:], position)
 			for skew := range 2 {
-				v := variant{skew: skew, steps: 1e6, own: skew == 0}
+				v := variant{skew: skew, steps: 1e6, own: skew == 0, corrupt: true}
 				if _, _, err := decode(entry(t, m, Decode), &bad, v); err != nil {
 					t.Errorf("decode, chunk %d at %d: %v", chunk, position, err)
 				}
@@ -324,7 +352,7 @@ func TestZeroLengthsOfficial(t *testing.T) {
 	u := *normalUnit(t, 5000)
 	u.luts = bytes.Clone(u.luts)
 	clear(u.luts[len(u.luts)-256:])
-	if _, _, err := decode(k, &u, variant{slack: Slack, steps: 1e6}); !errors.Is(err, errStepLimit) {
+	if _, _, err := decode(k, &u, variant{slack: Slack, steps: 1e6, corrupt: true}); !errors.Is(err, errStepLimit) {
 		t.Errorf("without code lengths: %v", err)
 	}
 }

@@ -11,26 +11,32 @@ import (
 type instr struct {
 	opcode string
 	line   int
-	guard  int // row of the predicate that switches it on, or -1
-	negate bool
-	flow   flow
+	guards []guard // all must hold for a lane, or it does nothing
+	flow   flowKind
 	label  string // of a branch
 	target int    // of a branch
-	meet   int    // where the lanes that a branch parts come together again
+	meet   int    // where the lanes that a branch parts come together again; of flowMeet the row that says who does
 
 	// do runs the instruction for the lanes in mask. With an error it names the lane at fault. It is nil for an
 	// instruction that only controls the flow.
 	do func(w *warp, mask uint32) (lane int, err error)
 }
 
-// flow says where a warp goes after an instruction.
-type flow uint8
+// guard is a row of a predicate, and the value that it must have.
+type guard struct {
+	row  int
+	want uint64
+}
+
+// flowKind says where a warp goes after an instruction.
+type flowKind uint8
 
 const (
-	flowNext flow = iota
+	flowNext flowKind = iota
 	flowBranch
 	flowReturn
 	flowBarrier
+	flowMeet // of machine code: lanes wait for others
 )
 
 // rowStart says what a row of a warp's registers holds when a block starts: the value that of gives, or noise in the bits
@@ -115,19 +121,20 @@ func (c *compiler) registers(words []string) error {
 
 // instruction compiles "@!%p1 opcode a, b, c".
 func (c *compiler) instruction(words []string, line int) (err error) {
-	in := instr{guard: -1, line: line}
+	in := instr{line: line}
 	if words[0] == "@" && len(words) > 1 {
 		words = words[1:]
+		g := guard{want: 1}
 		if words[0] == "!" {
-			in.negate, words = true, words[1:]
+			g.want, words = 0, words[1:]
 		}
 		if len(words) < 2 {
 			return errors.New("guard without an instruction")
 		}
-		if in.guard, err = c.register(words[0]); err != nil {
+		if g.row, err = c.register(words[0]); err != nil {
 			return err
 		}
-		words = words[1:]
+		in.guards, words = append(in.guards, g), words[1:]
 	}
 	in.opcode = words[0]
 	name, modifiers, _ := strings.Cut(in.opcode, ".")

@@ -8,7 +8,7 @@ package kernel
 // of them reach, as on a GPU. The interpreter checks that
 //
 //   - every access lies inside one buffer and is aligned to its size;
-//   - no kernel relies on what registers and shared memory hold at the start: both start as noise;
+//   - no kernel relies on what registers hold at the start, which is noise, or reads shared memory that it has not written;
 //   - no byte that one thread writes is touched by another: in shared memory between two barriers, in global memory
 //     during the whole launch;
 //   - all threads of a block reach each barrier, and all threads that a shuffle names reach the shuffle;
@@ -54,6 +54,7 @@ type entryPoint struct {
 	nParams int
 	code    []instr
 	rows    []rowStart
+	machine *machine // nil for PTX
 }
 
 // without returns a copy of the kernel in which the n-th instruction of the given opcode, counted from 0, does nothing;
@@ -66,7 +67,7 @@ func (k *entryPoint) without(opcode string, n int) (mutant *entryPoint, line int
 		if n--; n < 0 {
 			c := *k
 			c.code = slices.Clone(k.code)
-			c.code[i] = instr{opcode: "nop", guard: -1, line: in.line}
+			c.code[i] = instr{opcode: "nop", line: in.line}
 			return &c, in.line, true
 		}
 	}
@@ -80,12 +81,14 @@ type launch struct {
 	args        []uint64 // one per parameter: addresses from memory, or numbers
 	seed        uint64   // of the noise, and of the order of blocks and warps
 	maxSteps    int64    // instructions of a block, counted per warp; 0 means 20 million
+	corrupt     bool     // of data that make kernels read shared memory that they have not written
 }
 
 // stats count what a launch did.
 type stats struct {
 	warpInstructions int64 // times 32: lane slots
 	barriers         int64 // of each block
+	wavefronts       int64 // of shared memory: the cycles that accesses take there
 }
 
 // fault is something that must not happen on a GPU.

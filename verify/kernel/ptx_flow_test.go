@@ -84,11 +84,11 @@ func (k *entryPoint) postdominators() []*big.Int {
 func (k *entryPoint) successors(i int) []int {
 	in := &k.code[i]
 	switch {
-	case in.flow == flowBranch && in.guard < 0:
+	case in.flow == flowBranch && len(in.guards) == 0:
 		return []int{in.target}
 	case in.flow == flowBranch:
 		return []int{in.target, i + 1}
-	case in.flow == flowReturn && in.guard < 0:
+	case in.flow == flowReturn && len(in.guards) == 0:
 		return []int{len(k.code)}
 	}
 	return []int{i + 1}

@@ -52,6 +52,7 @@ type region struct {
 	base     uint64 // address of the first byte
 	marks    []mark // of each byte; nil for a read-only region
 	interval stamp
+	begin    stamp // the interval since which something must have been written to be read; 0 where anything may be
 }
 
 // mark says who touched a byte last.
@@ -97,6 +98,9 @@ func (r *region) load(address uint64, size int, values []uint64, thread int) err
 			m := &r.marks[i]
 			if m.writer.isOther(mine) {
 				return fmt.Errorf("race: byte %d of %s was written by thread %d", i, r.name, m.writer.thread())
+			}
+			if m.writer < r.begin {
+				return fmt.Errorf("byte %d of %s was never written", i, r.name)
 			}
 			if m.reader.isOther(mine) {
 				m.reader = r.interval | manyReaders

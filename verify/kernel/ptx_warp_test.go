@@ -26,6 +26,11 @@ type warp struct {
 	// paths are the ways that parted lanes take; the last one runs. It ends where its lanes meet the other parted lanes,
 	// and the path below it goes on.
 	paths []path
+
+	// Machine code has instead where each lane is, which ones wait, and the rows that say for whom.
+	at, meeting [warpSize]int
+	waiting     uint32
+	sources     values // of the instruction that runs
 }
 
 // path is a set of lanes on their way from pc to meet.
@@ -63,10 +68,14 @@ func (w *warp) start(rng *rand.Rand) {
 	}
 	w.live = allLanes
 	w.paths = append(w.paths[:0], path{0, len(w.block.kernel.code), allLanes})
+	w.at, w.waiting = [warpSize]int{}, 0
 }
 
 // run executes the warp up to a barrier, whose instruction it returns, its end, which is -1, or a fault.
 func (w *warp) run() (barrier int, err error) {
+	if w.block.kernel.machine != nil {
+		return w.runMachine()
+	}
 	code := w.block.kernel.code
 	for len(w.paths) > 0 {
 		p := &w.paths[len(w.paths)-1]
@@ -108,17 +117,13 @@ func (w *warp) run() (barrier int, err error) {
 
 // guard returns the lanes for which an instruction is switched on.
 func (w *warp) guard(in *instr) uint32 {
-	if in.guard < 0 {
-		return allLanes
+	off := uint32(0)
+	for _, g := range in.guards {
+		for lane, v := range w.rows[g.row] {
+			off |= uint32(v^g.want) << lane
+		}
 	}
-	mask := uint32(0)
-	for lane, on := range w.rows[in.guard] {
-		mask |= uint32(on) << lane
-	}
-	if in.negate {
-		return ^mask
-	}
-	return mask
+	return ^off
 }
 
 // branch sends the lanes in mask to the target; the other active ones go on. Where lanes part, the path is split, and its

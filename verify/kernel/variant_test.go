@@ -9,6 +9,8 @@ type variant struct {
 	own   bool // our shared memory size instead of the official one
 	slack int  // readable bytes behind gaps and positions
 	seed  uint64
+
+	corrupt bool // of data that make kernels read shared memory that they have not written
 }
 
 // decodeShared is the dynamic shared memory, in bytes, that our Decode needs with its largest tables. Decode works with
@@ -52,7 +54,7 @@ func decode(k *entryPoint, u *unit, v variant) ([]byte, stats, error) {
 		shared = decodeShared(most)
 	}
 	stats, err := k.run(&m.memory, launch{
-		grid: u.nChunks(), block: Threads, sharedBytes: shared, args: m.args(u), seed: v.seed, maxSteps: v.steps,
+		grid: u.nChunks(), block: Threads, sharedBytes: shared, args: m.args(u), seed: v.seed, maxSteps: v.steps, corrupt: v.corrupt,
 	})
 	return m.out, stats, err
 }
@@ -77,7 +79,7 @@ func decodeTiles(mod *module, u *unit, v variant, grid int) ([]byte, stats, erro
 	}
 	stats, err := tiles.run(&m.memory, launch{
 		grid: min(grid, u.nChunks()), block: Threads, sharedBytes: TilesShared(min(u.most(), 32768)), seed: v.seed, maxSteps: v.steps,
-		args: append(m.args(u), tables, uint64(u.nChunks())),
+		corrupt: v.corrupt, args: append(m.args(u), tables, uint64(u.nChunks())),
 	})
 	return m.out, stats, err
 }

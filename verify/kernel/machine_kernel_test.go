@@ -1,0 +1,140 @@
+package kernel
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// machineTargets assembles a PTX text for the GPUs that ptxas knows, and calls run with the machine code of each, and its
+// listing: with DF11_DEEP of all, else of one. DF11_PTXAS and DF11_NVDISASM name the programs; .ci/deep/30-kernel.sh gets them.
+func machineTargets(t *testing.T, ptx string, run func(t *testing.T, m *module, listing string)) {
+	t.Helper()
+	assembler, disassembler := os.Getenv("DF11_PTXAS"), os.Getenv("DF11_NVDISASM")
+	if assembler == "" || disassembler == "" {
+		t.Skip("NOT TESTED: machine code. DF11_PTXAS and DF11_NVDISASM do not name NVIDIA's ptxas and nvdisasm")
+	}
+	help, err := exec.CommandContext(t.Context(), assembler, "--help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	major, minor, _ := Target(ptx)
+	targets := regexp.MustCompile(`'sm_\d+'`).FindAllString(string(help), -1)
+	targets = slices.DeleteFunc(targets, func(target string) bool {
+		version, err := strconv.Atoi(strings.Trim(target, "'sm_"))
+		return err != nil || version < 10*major+minor || os.Getenv("DF11_DEEP") == "" && version != 90
+	})
+	if len(targets) == 0 {
+		t.Fatalf("%s knows no target", assembler)
+	}
+	slices.Sort(targets)
+	for _, quoted := range slices.Compact(targets) {
+		target := strings.Trim(quoted, "'")
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			source, object := filepath.Join(t.TempDir(), "kernel.ptx"), filepath.Join(t.TempDir(), "kernel.cubin")
+			if err := os.WriteFile(source, []byte(ptx), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := exec.CommandContext(t.Context(), assembler, "-arch", target, "-o", object, source).CombinedOutput(); err != nil {
+				t.Fatalf("ptxas: %v\n%s", err, out)
+			}
+			listing, err := exec.CommandContext(t.Context(), disassembler, object).Output()
+			if e := (*exec.ExitError)(nil); errors.As(err, &e) && strings.Contains(string(e.Stderr), "deprecated") {
+				t.Skipf("NOT TESTED: nvdisasm is too new for %s: %s", target, e.Stderr)
+			} else if err != nil {
+				t.Fatal("nvdisasm:", err)
+			}
+			m, err := parseMachine(string(listing))
+			if err != nil {
+				t.Fatal(err)
+			}
+			run(t, m, string(listing))
+		})
+	}
+}
+
+// TestMachineGoldenUnits runs the machine code of our kernel and of the official one on the golden units.
+func TestMachineGoldenUnits(t *testing.T) {
+	units := goldenUnits(t)
+	t.Run("ours", func(t *testing.T) {
+		machineTargets(t, PTX(), func(t *testing.T, m *module, _ string) {
+			for i, u := range units {
+				mustDecodeOwn(t, m, u, variant{seed: uint64(i), skew: i % 3 * 5})
+			}
+		})
+	})
+	t.Run("official", func(t *testing.T) {
+		machineTargets(t, officialPTX(t), func(t *testing.T, m *module, _ string) {
+			for i, u := range units {
+				out, _, err := decode(entry(t, m, Decode), u, variant{slack: Slack, seed: uint64(i)})
+				must(t, "official", u, out, err)
+			}
+		})
+	})
+}
+
+// TestMachineCost demands what was reached on what weights look like: lane slots a weight, and wavefronts of shared memory.
+func TestMachineCost(t *testing.T) {
+	machineTargets(t, PTX(), func(t *testing.T, m *module, _ string) {
+		for _, c := range []struct {
+			unit              *unit
+			slots, wavefronts float64
+		}{
+			{normalUnit(t, 400_000), 27, 3},
+			{mixedUnit(t, 400_000), 34, 3},
+		} {
+			_, stats, err := decodeTiles(m, c.unit, variant{}, c.unit.nChunks())
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := float64(c.unit.nElems()) / 32
+			slots, wavefronts := float64(stats.warpInstructions)/n, float64(stats.wavefronts)/n
+			t.Logf("%s: %.2f lane slots a weight, %.2f wavefronts of shared memory × 32, %.1f barriers a tile", c.unit.name, slots,
+				wavefronts, float64(stats.barriers)/float64(c.unit.nChunks()))
+			if slots > c.slots || wavefronts > c.wavefronts {
+				t.Errorf("%s: more than %.0f lane slots or %.1f wavefronts", c.unit.name, c.slots, c.wavefronts)
+			}
+		}
+	})
+}
+
+func TestMachineCorruptUnits(t *testing.T) {
+	machineTargets(t, PTX(), func(t *testing.T, m *module, _ string) {
+		for i := range 20 {
+			mustEnd(t, m, uint64(i))
+		}
+	})
+}
+
+// TestMachineMutants demands that the emulator sees when a barrier is missing, and when a shuffle reaches one lane too far.
+func TestMachineMutants(t *testing.T) {
+	u := normalUnit(t, 12_000)
+	machineTargets(t, PTX(), func(t *testing.T, m *module, listing string) {
+		mustMissBarriers(t, m)
+		_, code, _ := strings.Cut(listing, "\t.section\t.text."+DecodeTiles)
+		code, _, _ = strings.Cut(code, "\t.section\t")
+		shuffles := regexp.MustCompile(`(SHFL\.\w+ \w+, \w+, \w+, 0x)(\w+)`).FindAllStringSubmatchIndex(code, -1)
+		for _, at := range shuffles {
+			distance, _ := strconv.ParseInt(code[at[4]:at[5]], 16, 64)
+			mutant := code[:at[4]] + strconv.FormatInt(distance+1, 16) + code[at[5]:]
+			m, err := parseMachine(strings.Replace(listing, code, mutant, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, _, err := decodeTiles(m, u, variant{}, 2); err == nil && bytes.Equal(out, u.bf) {
+				t.Errorf("nobody notices %s%x", code[at[0]:at[4]], distance+1)
+			}
+		}
+		if len(shuffles) < 9 {
+			t.Errorf("%d shuffles", len(shuffles))
+		}
+	})
+}
