@@ -49,6 +49,9 @@ have() {
   for command in "$@"; do command -v "$command" >/dev/null || return; done
 }
 
+# venv FOLDER PACKAGE…: makes a Python environment with packages of PyPI; fails where they are not to be had.
+venv() { python3 -m venv "$1" && "$1/bin/pip" install -q --disable-pip-version-check "${@:2}"; }
+
 # converter puts the program into $work/bin: the one that DF11_CONVERT names, or that of this tree.
 converter() {
   mkdir -p "$work/bin"
@@ -80,4 +83,17 @@ end_hub() {
   wait "$hub_pid" || { cat "$work/$hub.log"; fail "hubd ended with $?"; }
   unset "pids[$hub_pid]"
   if grep -A 9 '^violations' "$work/$hub.log"; then fail "clients made mistakes at the hub $hub"; fi
+}
+
+# serve_files FOLDER: serves its files over HTTP and sets server to the address.
+serve_files() {
+  local port
+  python3 -u -m http.server -d "$1" --bind 127.0.0.1 0 >"$work/server.log" 2>&1 &
+  pids[$!]=$!
+  until port=$(sed -n 's/^Serving.* port \([0-9]*\).*/\1/p' "$work/server.log") && [ -n "$port" ]; do
+    kill -0 $! 2>/dev/null || fail "no server: $(cat "$work/server.log")"
+    sleep 0.1
+  done
+  # shellcheck disable=SC2034 # it is for the script
+  server=http://127.0.0.1:$port
 }

@@ -28,7 +28,7 @@ both() {
 same() { [ -z "${OTHER-}" ] || diff -r "$work/out/df11-convert" "$work/out/other"; }
 
 mapfile -t programs < <(both "$qwen")
-if python3 -m venv "$work/venv" && "$work/venv/bin/pip" install -q --disable-pip-version-check df11pack==0.1.1 2>/dev/null; then
+if venv "$work/venv" df11pack==0.1.1 2>/dev/null; then
   pack=$work/venv/bin/df11pack
   arch=$("$pack" architectures | grep -io 'qwen3[-_]0\.6b' | head -n 1 || true)
   [ -n "$arch" ] || arch=$("$pack" architectures | grep -io 'qwen3[-_a-z0-9.]*' | head -n 1)

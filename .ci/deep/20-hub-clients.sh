@@ -9,8 +9,7 @@ cd "$(dirname "$0")/../.."
 clients=$PWD/internal/hubtest/testdata/clients
 . .ci/lib.sh
 
-python3 -m venv "$work/venv"
-"$work/venv/bin/pip" install --quiet --disable-pip-version-check "${HF_HUB_PYTHON:-huggingface_hub==2.4.0}"
+venv "$work/venv" "${HF_HUB_PYTHON:-huggingface_hub==2.4.0}"
 "$work/venv/bin/pip" uninstall --quiet --yes hf-xet
 mkdir "$work/js"
 (cd "$work/js" && npm init --yes >/dev/null && npm install --silent --no-fund --no-audit "${HF_HUB_JS:-@huggingface/hub@2.17.5}")

@@ -9,14 +9,9 @@ clients=$PWD/internal/hubtest/testdata/clients
 . .ci/lib.sh
 converter
 
-# client NAME PACKAGE…: a virtual environment with a client.
-client() {
-  python3 -m venv "$work/$1"
-  "$work/$1/bin/pip" install --quiet --disable-pip-version-check "${@:2}" || skip_rest "the shared cache: ${*:2} is not to be had here"
-}
-client old "${HF_HUB_OLD:-huggingface_hub==0.36.2}"
+{ venv "$work/old" "${HF_HUB_OLD:-huggingface_hub==0.36.2}" && venv "$work/new" "${HF_HUB_NEW:-huggingface_hub==2.4.0}" hf-xet; } ||
+  skip_rest 'the shared cache: huggingface_hub is not to be had here'
 "$work/old/bin/pip" uninstall --quiet --yes hf-xet
-client new "${HF_HUB_NEW:-huggingface_hub==2.4.0}" hf-xet
 
 export HF_HOME=$work/home HF_TOKEN=hf_test NO_PROXY='*' HF_HUB_DISABLE_PROGRESS_BARS=1 HF_HUB_DISABLE_TELEMETRY=1 \
   HF_HUB_DISABLE_UPDATE_CHECK=1 HF_HUB_VERBOSITY=error

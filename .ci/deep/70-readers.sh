@@ -17,8 +17,7 @@ venv=$CI_CACHE/readers-1
 if [ ! -f "$venv/complete" ]; then
   echo 'install torch, transformers, diffusers and dfloat11'
   rm -rf "$venv"
-  python3 -m venv "$venv" || skip_rest 'no venv for Python here: no model was loaded in the official loader'
-  "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --only-binary :all: \
+  venv "$venv" --no-deps --only-binary :all: \
     dfloat11==0.5.0 torch==2.8.0 transformers==4.57.6 diffusers==0.36.0 accelerate==1.10.1 huggingface-hub==0.36.0 \
     safetensors==0.6.2 tokenizers==0.22.1 numpy==2.2.6 dahuffman==0.4.2 'setuptools==80.9.0' httpx==0.28.1 httpcore==1.0.9 h11==0.16.0 anyio==4.11.0 sniffio==1.3.1 ftfy==6.3.1 wcwidth==0.2.13 \
     filelock==3.19.1 fsspec==2025.9.0 jinja2==3.1.6 markupsafe==3.0.2 mpmath==1.3.0 networkx==3.4.2 sympy==1.14.0 \

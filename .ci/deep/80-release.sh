@@ -1,15 +1,25 @@
 #!/usr/bin/env bash
 # Builds a release of the committed state as the release workflow does, publishes nothing, and looks into what came out: names,
-# versions, packages, wheels. Here and not there: the container image needs a Docker engine, SBOMs need syft.
+# versions, packages, wheels, SBOMs, the container image. Without a Docker engine, buildah of Debian builds and runs the image as
+# root, on a base of Debian's packages.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 goreleaser=v2.16.0 # as in .github/workflows/release.yml
 . .ci/lib.sh
 PATH=$(dirname "$(tool github.com/goreleaser/goreleaser/v2 "$goreleaser")"):$PATH
 
-without=publish
-docker info >/dev/null 2>&1 || { skip 'the container image: there is no Docker engine'; without+=,docker; }
-command -v syft >/dev/null || { skip 'SBOMs: there is no syft'; without+=,sbom; }
+without=publish image=ghcr.io/df11-convert/df11-convert
+export IMAGES=$work/images
+if ! docker info >/dev/null 2>&1; then
+  PATH=$PWD/.ci/deep/release/bin:$PATH
+  if ! { [ "$(id -u)" = 0 ] && { have buildah || debian buildah; } &&
+    mkdir "$IMAGES" && docker base "$(sed -n 's/^FROM //p' packaging/Dockerfile)"; }; then
+    skip 'the container image: neither Docker nor buildah and packages for its base are to be had here'
+    without+=,docker image=
+  fi
+fi
+have jq || debian jq
+case $(uname -m) in aarch64) machine=arm64 runner=ARM64 ;; *) machine=amd64 runner=X64 ;; esac
 
 [ -z "$(git status --porcelain)" ] || echo 'what is not committed is not part of this'
 git clone -q . "$work/clone"
@@ -26,11 +36,12 @@ files=(df11-convert_"$version"_{linux_{amd64,arm64}{,_nogpu},darwin_{amd64,arm64
 for f in "${files[@]}"; do
   grep -q "  $f\$" dist/checksums.txt || fail "$f has no checksum"
 done
+[ "$(grep -c '\.cdx\.json$' dist/checksums.txt)" = 7 ] || fail "SBOMs: $(ls dist)"
 [ "$(grep -c '\.whl$' dist/checksums.txt)" = 7 ] || fail "wheels: $(ls build/wheels)"
 (cd dist && cp ../build/wheels/*.whl . && sha256sum --quiet -c checksums.txt)
 
 echo '== every program says what it is'
-for f in "dist/df11-convert_${version}_linux_amd64"{,_nogpu}.tar.gz; do
+for f in "dist/df11-convert_${version}_linux_$machine"{,_nogpu}.tar.gz; do
   mkdir -p "$work/tar" && tar -xzf "$f" -C "$work/tar"
   said=$("$work/tar/df11-convert" version)
   [ "$said" = "df11-convert $version (commit $commit)" ] || fail "$f says: $said"
@@ -38,10 +49,45 @@ for f in "dist/df11-convert_${version}_linux_amd64"{,_nogpu}.tar.gz; do
     [ -s "$work/tar/$there" ] || fail "$f lacks $there"
   done
 done
+echo '== what README and the action ask for has these names'
+while read -r pattern; do
+  [ "$(cd dist && compgen -G "$pattern" | wc -l)" = 1 ] || fail "README: $pattern names no single file of the release"
+done < <(grep -oE -- "-p '[^']+'" README.md | cut -d "'" -f 2)
+mkdir -p "$work/www/me/fork/releases/download"
+cp -r dist "$work/www/me/fork/releases/download/v$version"
+serve_files "$work/www"
+mkdir "$work/runner"
+RUNNER_TEMP=$work/runner RUNNER_OS=Linux RUNNER_ARCH=$runner GITHUB_OUTPUT=$work/output GITHUB_SERVER_URL=$server ACTION_REPOSITORY=me/fork \
+  INPUT_VERSION=$version .github/action/action.sh download
+grep -qx false "$work/output" || fail 'the action would build the program'
 cask=dist/homebrew/Casks/df11-convert.rb
 for there in _darwin_ _linux_ 'manpage "man/df11-convert.1.gz"' quarantine; do
   grep -qF "$there" "$cask" || { cat "$cask"; fail "the cask lacks $there"; }
 done
+
+echo '== the SBOMs list what the linker has put in, and keep to the schema'
+for f in dist/*.cdx.json; do
+  jq -e --arg commit "$commit" '.metadata.properties | any(.name == "vcs.revision" and .value == $commit)' "$f" >/dev/null ||
+    fail "$f is of another commit"
+done
+sbom=dist/df11-convert_${version}_linux_amd64.cdx.json
+hash=$(tar -xOf "dist/df11-convert_${version}_linux_amd64.tar.gz" df11-convert | sha256sum)
+[ "$(jq -r '.metadata.component.hashes[0].content' "$sbom")" = "${hash%% *}" ] || fail "$sbom is of another program"
+listed() { jq -r '.components[] | select(.name != "std") | "\(.name) \(.version) \(.properties[0].value)"' "$1" | sort; }
+GOOS=linux GOARCH=amd64 go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Sum}}{{end}}{{end}}' ./cmd/df11-convert |
+  sort -u | grep . | diff - <(listed "$sbom") || fail "$sbom lists other modules than the program imports"
+if venv "$work/sbom" 'cyclonedx-python-lib[json-validation]==11.12.0'; then
+  "$work/sbom/bin/python" - dist/*.cdx.json <<'END'
+import sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+for path in sys.argv[1:]:
+    if error := JsonStrictValidator(SchemaVersion.V1_6).validate_str(open(path).read()):
+        sys.exit(f"{path}: {error}")
+END
+else
+  skip 'the SBOMs were not compared with the schema: cyclonedx-python-lib is not to be had here'
+fi
 
 echo '== the packages hold program, man pages and completions'
 if command -v dpkg-deb >/dev/null; then
@@ -55,9 +101,8 @@ else
 fi
 
 echo '== pip installs the wheel and it runs'
-machine=$(uname -m)
 for tag in manylinux_2_17 musllinux_1_1; do
-  wheel=$(echo build/wheels/*"-${tag}_$machine.whl")
+  wheel=$(echo build/wheels/*"-${tag}_$(uname -m).whl")
   python3 -m venv "$work/$tag"
   named=$work/$(basename "${wheel/musllinux_1_1/linux}") # a static program runs on any Linux; pip knows that this one is not musl
   cp "$wheel" "$named"
@@ -79,4 +124,29 @@ END
 )
 SOURCE_DATE_EPOCH=$when python3 packaging/wheel/build.py --binary "$program" --tag manylinux_2_17_x86_64 --version "$version" --out "$work/again" >/dev/null
 [ "$before" = "$(sha256sum "$work"/again/*.whl | cut -d' ' -f1)" ] || fail 'two wheels of one program differ'
+if [ -n "$image" ]; then
+  image=$image:$version-$machine
+  size=$(docker image save "$image" | wc -c)
+  echo "== the image, $size bytes: no root, no shell, a driver that is put into it is found"
+  [ "$size" -lt 60000000 ] || fail 'the image is large'
+  docker image inspect "$image" >"$work/image.json"
+  jq -e --arg commit "$commit" --arg version "$version" --arg machine "$machine" '.[0] | .Architecture == $machine and (.Config |
+    (.User | tonumber > 0) and .WorkingDir == "/home/nonroot" and .Entrypoint == ["/usr/bin/df11-convert"] and
+    .Labels."org.opencontainers.image.revision" == $commit and .Labels."org.opencontainers.image.version" == $version and
+    (.Env | any(startswith("SSL_CERT_FILE=")) and contains(["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"])))' \
+    "$work/image.json" >/dev/null || fail "the image is configured otherwise: $(cat "$work/image.json")"
+  said=$(docker run --rm "$image" version)
+  [ "$said" = "df11-convert $version (commit $commit)" ] || fail "the image says: $said"
+  docker run --rm "$image" demo -o demo --quiet # in the home of its user
+  if docker run --rm "$image" demo -o /demo --quiet 2>"$work/denied"; then fail 'the program in the image may write where root may'; fi
+  grep -q 'permission denied' "$work/denied" || fail "$(cat "$work/denied")"
+  # The container toolkit adds the driver as one file, in the folder of the C library; this one decodes on the CPU.
+  if have gcc || debian gcc libc6-dev; then
+    gcc -shared -fPIC -O2 -pthread '-DDIR="/tmp"' -o "$work/libcuda.so.1" verify/testdata/stub/stub.c
+    if docker run --rm "$image" demo --gpu require --quiet; then fail 'a driver was found where none is'; fi
+    docker run --rm -v "$work/libcuda.so.1:/usr/lib/$(gcc -print-multiarch)/libcuda.so.1:ro" "$image" demo --gpu require
+  else
+    skip 'a driver in the image: there is no gcc'
+  fi
+fi
 echo 'release: everything that can be built here was'

@@ -4,8 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 . .ci/lib.sh
 
-client() { python3 -m venv "$work/venv" && "$work/venv/bin/pip" install -q --disable-pip-version-check huggingface_hub==2.4.0; }
-client || skip_rest 'huggingface_hub is not to be had here: the commands of deploy/hf-jobs were not read'
+venv "$work/venv" huggingface_hub==2.4.0 ||
+  skip_rest 'huggingface_hub is not to be had here: the commands of deploy/hf-jobs were not read'
 mkdir "$work/bin"
 cat >"$work/bin/hf" <<HF
 #!/usr/bin/env bash
