@@ -70,13 +70,7 @@ mkdir -p "$release" "$work/stuff"
 cp "$DF11_CONVERT" "$work/stuff/df11-convert"
 tar -czf "$release/$archive" -C "$work/stuff" df11-convert
 (cd "$release" && sha256sum "$archive" >checksums.txt)
-python3 -u -m http.server -d "$work/www" --bind 127.0.0.1 0 >"$work/www.out" 2>&1 &
-pids[$!]=$!
-until port=$(sed -n 's/.* port \([0-9]*\).*/\1/p' "$work/www.out") && [ -n "$port" ]; do
-  kill -0 $! || fail "no server: $(cat "$work/www.out")"
-  sleep 0.1
-done
-server=http://127.0.0.1:$port
+serve_files "$work/www"
 inputs=(INPUT_VERSION=v9.8.7 ACTION_REF=main ACTION_REPOSITORY='')
 step release download
 ended release 0
@@ -142,6 +136,21 @@ step refused convert
 ended refused 1
 has refused log '::error title=df11-convert%3A error::source org/no,such:repo%25%0A::error::injected'
 if grep '^::error::injected' "$work/refused/log"; then fail 'a source gave a command to the runner'; fi
+mkdir "$work/windows"
+printf '#!/bin/sh\n%q "$@" | sed "s/$/\\r/"\n' "$(command -v jq)" >"$work/windows/jq" # jq as it is on Windows
+chmod +x "$work/windows/jq"
+inputs=(PATH="$work/windows:$PATH" "${inputs[@]}")
+step lines convert
+ended lines 1
+for file in log output summary; do lacks lines "$file" $'\r'; done
+[ "$(out lines json)" = "$(out refused json)" ] || fail 'the result has other bytes on Windows'
+for word in True yes 1 private; do
+  inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/open-DF11 INPUT_PRIVATE="$word")
+  step word convert
+  ended word 1
+  has word log "::error title=df11-convert::private is $word"
+done
+[ ! -e "$work/hub/tester/open-DF11" ] || fail 'a word that is not understood made a repo public'
 inputs=(INPUT_SOURCE=org/missing INPUT_REPO_ID=tester/x)
 step gone convert
 ended gone 1

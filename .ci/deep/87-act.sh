@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the workflows of .github as GitHub would, in act without containers, against hubd: a list of models that are converted,
-# published and verified in jobs of their own, one whose time is up and that resumes, and a request by pull request with
-# its comment. GitHub's own services (checkout, artifacts, gh) have stand-ins in act/. Takes two minutes.
+# Runs the workflows of .github as GitHub would, in act without containers, against hubd: a model in parts whose time is up and
+# that resumes in the next run; a list of models, one of which cannot be converted; a request by pull request with its comment.
+# GitHub's own services (checkout, artifacts, gh) have stand-ins in act/. Takes three minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=$PWD/.ci/deep/act version=v0.2.89
@@ -27,20 +27,16 @@ for action in checkout setup-go upload-artifact; do
   done < <(grep -hoE "actions/$action@[0-9a-f]{40}" action.yml .github/workflows/*.yml | sort -u)
 done
 
-# The Hub.
-converter
-start_hub hub -model org/one -model org/two -model org/late -model org/parts
-convert() { HF_TOKEN=secret-of-the-test HF_HOME=$work/home "$DF11_CONVERT" "$@"; }
-
 # The repository, with a list of its own, and a pull request that adds an entry.
 git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$work/trees/main" 2>/dev/null || true
 cat >"$work/trees/main/models.yaml" <<'LIST'
 models:
   - {source: org/one, repo-id: me/one}
   - {source: org/two, private: true, like: DFloat11/Llama-3.1-8B-Instruct-DF11}
+  - {source: org/half, repo-id: me/half}
 LIST
 cp -r "$work/trees/main/." "$work/trees/request"
-echo '  - {source: org/parts, repo-id: me/parts, layout: transformers}' >>"$work/trees/request/models.yaml"
+echo '  - {source: org/asked, repo-id: me/asked, layout: transformers}' >>"$work/trees/request/models.yaml"
 git -C "$work/trees/main" init -q -b main
 git -C "$work/trees/main" -c user.name=t -c user.email=t@localhost commit -q --allow-empty -m tree
 
@@ -58,30 +54,64 @@ run() {
     --env ACT_ARTIFACTS="$work/artifacts" --env ACT_GITHUB="$work/github" --concurrent-jobs 2 "$@") >"$work/log" 2>&1
 }
 
-has() { grep -qE -- "$1" "$work/log" || fail "the log has no $1"; }
-published() { convert verify "$1" --level full --quiet || fail "$1 is not what it should be"; }
-
-# The list: every model is converted in jobs of its own and published, and the report says so.
-run push batch.yml '{"ref": "refs/heads/main"}' -s HF_TOKEN=secret-of-the-test || fail 'batch.yml failed'
-published me/one
-published tester/two-DF11
-jq -e '[.models[].state] == ["current", "current"]' "$work/artifacts/report/report.json" >/dev/null || fail 'no report'
-grep -q '^| current | org/one ' "$work/artifacts/report/report.md" || fail 'no table'
-
 # dispatch JSON: runs convert.yml by hand with these inputs.
 dispatch() { run workflow_dispatch convert.yml "$(jq -c '{ref: "refs/heads/main", inputs: .}' <<<"$1")" -s HF_TOKEN=secret-of-the-test; }
 
-# A part whose time is up is no failure: the workflow asks for itself once more, with the commit that was begun, and resumes.
-dispatch '{"source": "org/late", "repo-id": "me/late", "stop-after": "1ms", "runner": "ubuntu-24.04", "job-time": "4h", "runs-left": "5"}' ||
+# published REPO: what the hub has equals its source.
+converter
+published() {
+  HF_TOKEN=secret-of-the-test HF_HOME=$work/home "$DF11_CONVERT" verify "$1" --level full --quiet || fail "$1 is not what it should be"
+}
+
+# A model in three parts. The line is so slow that their time is up before their first file is there: that is no failure, and the
+# workflow asks for itself once more, with the commit that was begun.
+start_hub parts -model org/parts -up 4000
+dispatch '{"source": "org/parts", "repo-id": "me/parts", "stop-after": "5s", "runner": "ubuntu-24.04", "job-time": "2m0.001s", "runs-left": "5"}' ||
   fail 'convert.yml failed where its time was up'
-jq -e '.source | test("^org/late@[0-9a-f]{40}$")' "$work/github/dispatched.json" >/dev/null || fail 'nothing was dispatched'
+[ "$(grep -c 'The time was up' "$work/log")" = 3 ] || fail 'the time was not up in three parts'
+jq -e '.source | test("^org/parts@[0-9a-f]{40}$")' "$work/github/dispatched.json" >/dev/null || fail 'nothing was dispatched'
 jq -e '."runs-left" == "4"' "$work/github/dispatched.json" >/dev/null || fail 'the number of runs has no end'
+[ ! -e "$work/parts/me/parts/config.json" ] || fail 'a model without its weights looks finished'
+end_hub
+
+# The run that was asked for resumes, finishes the repo and verifies it; each job leaves its artifact.
+start_hub parts -model org/parts
 dispatch "$(jq -c '."stop-after" = "1h"' "$work/github/dispatched.json")" || fail 'the run that was dispatched failed'
-published me/late
+published me/parts
+for job in part-1 part-2 part-3 finish; do
+  jq -e .ok "$work/artifacts/me-parts-$job/result.json" >/dev/null || fail "no result of job $job"
+done
+[ -s "$work/artifacts/me-parts-finish/report.html" ] || fail 'no report'
+grep -q 'proof' "$work/artifacts/me-parts-verification/verification.md" || fail 'nothing was verified'
+end_hub
+
+# The list: every model is converted in jobs of its own. One cannot be, which stops no other; the run fails, and its report
+# says which.
+mkdir -p "$work/hub/org/half"
+python3 - "$work/hub/org/half" <<'END'
+import json, struct, sys
+header = json.dumps({"model.embed_tokens.weight": {"dtype": "F16", "shape": [8, 8], "data_offsets": [0, 128]}}).encode()
+open(sys.argv[1] + "/model.safetensors", "wb").write(struct.pack("<Q", len(header)) + header + bytes(128))
+open(sys.argv[1] + "/config.json", "w").write('{"architectures": ["LlamaForCausalLM"], "model_type": "llama"}')
+END
+start_hub hub -model org/one -model org/two -model org/asked
+if run push batch.yml '{"ref": "refs/heads/main"}' -s HF_TOKEN=secret-of-the-test; then fail 'batch.yml did not fail'; fi
+published me/one
+published tester/two-DF11
+grep -q '::error title=df11-convert::plan org/half: model.embed_tokens.weight is F16' "$work/log" || fail 'no annotation says why'
+# act ends where a called workflow fails, GitHub goes on: the last job runs in a second try, without the jobs between.
+sed '/^  convert:$/,/^  # What the Hub says/d; s/needs: \[list, convert\]/needs: list/' "$work/trees/main/.github/workflows/batch.yml" \
+  >"$work/trees/main/.github/workflows/report.yml"
+if run push report.yml '{"ref": "refs/heads/main"}' -s HF_TOKEN=secret-of-the-test; then fail 'the report did not fail'; fi
+jq -e '.ok == false and ([.models[] | [.source, .state]] ==
+  [["org/one", "current"], ["org/two", "current"], ["org/half", "missing"]])' "$work/artifacts/report/report.json" >/dev/null || fail 'no report'
+for row in '| current | org/one ' '| current | org/two ' '| missing | org/half '; do
+  grep -qF "$row" "$work/artifacts/report/report.md" || fail "the table lacks $row"
+done
 
 # A request: without a token, only the new entry is planned.
 run pull_request request.yml '{"number": 7, "pull_request": {"number": 7, "base": {"sha": "base"}}}' || fail 'request.yml failed'
-grep -q '^--- org/parts$' "$work/artifacts/plan/plan/plan.txt" || fail 'the new entry is not planned'
+grep -q '^--- org/asked$' "$work/artifacts/plan/plan/plan.txt" || fail 'the new entry is not planned'
 if grep -q 'org/one' "$work/artifacts/plan/plan/plan.txt"; then fail 'an old entry is planned'; fi
 
 # comment HEAD: runs request-comment.yml for the artifact, where the pull request's head is HEAD.
@@ -93,7 +123,7 @@ comment() {
     '{"workflow_run": {"id": 1, "event": "pull_request", "conclusion": "success", "head_sha": "cafe"}}'
 }
 comment cafe || fail 'request-comment.yml failed'
-grep -q '^    --- org/parts$' "$work/github/comment.md" || fail 'no comment'
+grep -q '^    --- org/asked$' "$work/github/comment.md" || fail 'no comment'
 
 # What a stranger puts into the artifact stays text, and goes under no other pull request.
 # shellcheck disable=SC2016 # it must not expand

@@ -15,6 +15,9 @@ output() {
   printf '%s<<%s\n%s\n%s\n' "$1" "$mark" "$2" "$mark" >>"$GITHUB_OUTPUT"
 }
 
+# On Windows jq ends its lines with CR LF. No text loses a CR by this: jq writes one that is part of a text as an escape.
+jq() { command jq "$@" | tr -d '\r'; }
+
 # --- download --------------------------------------------------------------------------------------------------------
 
 # download brings the released program to $program if its checksum is the published one, or asks for a build.
@@ -93,8 +96,18 @@ convert() {
   [ -z "${INPUT_MEMORY-}" ] || args+=(--memory="$INPUT_MEMORY")
   [ -z "${INPUT_DISK-}" ] || args+=(--disk="$INPUT_DISK")
   [ -z "${INPUT_SHARD-}" ] || args+=(--shard="$INPUT_SHARD")
-  case ${INPUT_PRIVATE-} in true) args+=(--private) ;; false) args+=(--public) ;; esac
-  [ "${INPUT_CREATE_PR-}" != true ] || args+=(--create-pr)
+  # A word that is neither would publish for all to see what was meant to be private.
+  case ${INPUT_PRIVATE-} in
+  true) args+=(--private) ;;
+  false) args+=(--public) ;;
+  '') ;;
+  *) stop "private is $INPUT_PRIVATE: write true, false, or leave it empty" ;;
+  esac
+  case ${INPUT_CREATE_PR-} in
+  true) args+=(--create-pr) ;;
+  false | '') ;;
+  *) stop "create-pr is $INPUT_CREATE_PR: write true or false" ;;
+  esac
   read -r -d '' -a extra <<<"${INPUT_EXTRA_ARGS-}" || true
   args+=(${extra[@]+"${extra[@]}"} -- "$INPUT_SOURCE")
 
