@@ -7,8 +7,6 @@ import (
 	"io"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/fetch"
@@ -282,25 +280,14 @@ func destinations(w io.WriterAt, l *safetensors.Layout, path string) encoder.Dst
 	}
 }
 
-// copyPiece is how much of a tensor one worker copies at a time.
-const copyPiece = 16 << 20
-
 // copyTensor copies one tensor from the spool.
 func (c *converter) copyTensor(ctx context.Context, m *made, t spans.Tensor) error {
 	n, at := m.placeOf(t)
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(c.workers)
-	for off := int64(0); off < n; off += copyPiece {
-		g.Go(func() error {
-			size := min(copyPiece, n-off)
-			copied, err := streams.Copy(ctx, io.NewOffsetWriter(m.file, at+off), io.NewSectionReader(m.task.Spool, t.At+off, size))
-			if err == nil && copied != size {
-				err = io.ErrUnexpectedEOF
-			}
-			return err
-		})
+	copied, err := streams.Copy(ctx, io.NewOffsetWriter(m.file, at), io.NewSectionReader(m.task.Spool, t.At, n))
+	if err == nil && copied != n {
+		err = io.ErrUnexpectedEOF
 	}
-	if err := g.Wait(); err != nil {
+	if err != nil {
 		return fmt.Errorf("copy tensor %s: %w", t.Name, err)
 	}
 	c.progress.Encoded.Add(n)
