@@ -172,9 +172,10 @@ func (a *attempt) converter() *converter {
 }
 
 func (a *attempt) checker() *checker {
+	// One core is left to the hash of the same file, a single chain of steps that takes as long.
 	return &checker{
 		progress: a.Progress,
-		check:    proof.Checker{Workers: a.Workers, GPU: a.GPU, Strict: true, Progress: a.Progress},
+		check:    proof.Checker{Workers: max(1, a.Workers-1), GPU: a.GPU, Strict: true, Progress: a.Progress},
 	}
 }
 
