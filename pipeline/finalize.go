@@ -42,7 +42,8 @@ func (h *hashing) sum() (string, error) {
 	return h.hex, nil
 }
 
-// A finalizer gives verified files their name, which means waiting for the disk, and records them in the ledger.
+// A finalizer gives verified files their name, which means waiting for hashes and the disk, and records them in the ledger.
+// Several goroutines run it.
 type finalizer struct {
 	ledger   *ledger.Ledger
 	progress *progress.Counters

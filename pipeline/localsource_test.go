@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -98,6 +99,38 @@ func TestLocalSourceChangedMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		sameFolder(t, out, want)
+	}
+}
+
+// streamed counts what is streamed of a source.
+type streamed struct {
+	model.Source
+	nBytes atomic.Int64
+}
+
+func (s *streamed) Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error) {
+	s.nBytes.Add(end - off)
+	return s.Source.Stream(ctx, file, off, end)
+}
+
+// TestCopiedTensorsAreNotCounted: the pass that counts the exponents of a local source leaves out what is copied, but where
+// pages leave the system's cache once they are used: it would be read from the disk twice there.
+func TestCopiedTensorsAreNotCounted(t *testing.T) {
+	const vocab, hidden = 4096, 64
+	m := hubtest.NewQwen3(2, hubtest.ModelOptions{Layers: 3, Hidden: hidden, Vocab: vocab, Tied: true})
+	dir, size := writeModel(t, m), m.Size()
+	for _, drop := range []bool{false, true} {
+		src := new(streamed)
+		_, err := convertLocal(t, dir, t.TempDir(), plan.Options{}, func(o *pipeline.Options) {
+			src.Source, o.DropCache = o.Source, drop
+			o.Source = src
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read := src.nBytes.Load(); read < size || (read > 2*size-2*vocab*hidden) != drop {
+			t.Errorf("%d bytes of %d were streamed; pages dropped: %t", read, size, drop)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -85,15 +86,24 @@ func (c *conversion) convert(ctx context.Context) error {
 		defer close(encoded)
 		return w.converter().run(gctx, complete, encoded)
 	})
-	verified := make(chan *made, 1) // decoded again from the stored bytes and compared; its hash is under way
+	verified := make(chan *made) // decoded again from the stored bytes and compared; its hash is under way
 	g.Go(func() error {
 		defer close(verified)
 		return w.checker().run(gctx, encoded, verified)
 	})
 	finished := make(chan ledger.Output) // hashed, forced to disk, renamed, in the journal
+	var naming sync.WaitGroup
+	for range estimate.Finalizers { // one file may wait for the end of the source's hash, another for the disk
+		naming.Add(1)
+		g.Go(func() error {
+			defer naming.Done()
+			return w.finalizer().run(gctx, verified, finished)
+		})
+	}
 	g.Go(func() error {
 		defer close(finished)
-		return w.finalizer().run(gctx, verified, finished)
+		naming.Wait()
+		return nil
 	})
 	g.Go(func() error { return w.publisher().run(gctx, finished) })
 

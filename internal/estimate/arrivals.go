@@ -11,8 +11,11 @@ const (
 	// OutputsAhead is how many outputs whose source bytes are complete may wait for the converter, so that the fetcher goes
 	// on while a large output is converted.
 	OutputsAhead = 4
-	// Finalizers is how many files can be between converter and upload: one is checked, one waits, and one gets its name.
+	// Finalizers is how many verified files wait for their hashes and the disk side by side.
 	Finalizers = 3
+	// filesBeside is how many finished files are elsewhere between converter and uploads: one is written, one is checked, and one
+	// waits for an upload.
+	filesBeside = 3
 )
 
 // bytesOf counts bytes of an output: of its file, or of its spool as far as that is on the disk or in memory.
@@ -93,7 +96,7 @@ func peakDisk(arrivals []arrival, spool, size bytesOf, limits Shares, uploads in
 	var made []int64
 	for o, held := range heldSpools(arrivals, spool, limits.Spools) {
 		made = append(made, size(o))
-		peak = max(peak, held+waiting(made, limits.Outputs, uploads+Finalizers+1))
+		peak = max(peak, held+waiting(made, limits.Outputs, uploads+Finalizers+filesBeside))
 	}
 	return peak
 }

@@ -216,18 +216,44 @@ func (f *Fetcher) ranges(ctx context.Context, file *File, needs func(spans.Deliv
 // stream reads [from, end) of a file and scatters it; with h, through that hash.
 func (f *Fetcher) stream(ctx context.Context, file *File, h hash.Hash, from, end int64, needs func(spans.Delivery) bool) error {
 	s := &scatterer{Fetcher: f, file: file, needs: needs, hashed: h != nil, expected: f.expected(file, from, h)}
-	scatter := func(ctx context.Context, b block) error {
-		f.Progress.Fetched.Add(int64(len(b.buf)))
-		return s.scatter(ctx, b)
+	if !f.hashLater {
+		return f.pass(ctx, file, h, from, end, blocksPerFile, s.scatter)
 	}
-	if h == nil || !f.hashLater {
-		return f.pass(ctx, file, h, from, end, blocksPerFile, scatter)
+	if h == nil {
+		return f.pass(ctx, file, nil, from, end, blocksPerFile/2, s.scatter)
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return f.pass(ctx, file, nil, from, end, blocksPerFile/2, scatter) })
-	sums := &scatterer{Fetcher: f, file: file, needs: needs, hashed: true, expected: s.expected}
-	g.Go(func() error { return f.pass(ctx, file, h, from, end, blocksPerFile/2, sums.bindLater) })
+	g.Go(func() error { return f.pass(ctx, file, h, from, end, blocksPerFile/2, s.bindLater) })
+	g.Go(func() error {
+		if f.DropCache { // what was copied would leave the cache before it is hashed
+			return f.ranges(ctx, file, needs)
+		}
+		if err := f.sendCopied(ctx, file, needs); err != nil {
+			return err
+		}
+		return f.ranges(ctx, file, func(d spans.Delivery) bool { return d.Unit != nil && needs(d) })
+	})
 	return g.Wait()
+}
+
+// sendCopied takes the tensors of a file that are copied as arrived: they have no exponents to count. An output that consists
+// of such tensors is sent when the hashes of all its files have begun, so it waits for nothing that waits for it.
+func (f *Fetcher) sendCopied(ctx context.Context, file *File, needs func(spans.Delivery) bool) error {
+	for _, seg := range file.Segments {
+		for _, d := range seg.To {
+			if d.Unit != nil || !needs(d) {
+				continue
+			}
+			t := f.byOutput[d.Output]
+			if err := f.open(ctx, t); err != nil {
+				return err
+			}
+			if err := f.arrived(ctx, t, d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // pass reads [from, end) of a file, with h through that hash, and calls use for every block. All three go on side by side, with

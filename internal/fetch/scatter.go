@@ -59,6 +59,9 @@ type scatterer struct {
 }
 
 func (s *scatterer) scatter(ctx context.Context, b block) error {
+	if !s.hashLater {
+		s.Progress.Fetched.Add(int64(len(b.buf)))
+	}
 	end, err := s.checkPrefix(b)
 	if err != nil {
 		return err
@@ -97,6 +100,7 @@ func (s *scatterer) checkPrefix(b block) (end int64, err error) {
 
 // bindLater binds the tasks that need a segment to the sum at its end, where their bytes go another way.
 func (s *scatterer) bindLater(_ context.Context, b block) error {
+	s.Progress.Fetched.Add(int64(len(b.buf)))
 	end, err := s.checkPrefix(b)
 	if err != nil || b.segment < 0 {
 		return err
@@ -196,12 +200,17 @@ func (s *scatterer) finish(ctx context.Context, b block, end int64) error {
 		return err
 	}
 	for _, d := range s.to {
-		t := s.byOutput[d.Output]
-		if t.left.Add(-d.SpoolBytes()) == 0 {
-			if err := streams.Send(ctx, s.complete, t); err != nil {
-				return err
-			}
+		if err := s.arrived(ctx, s.byOutput[d.Output], d); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// arrived notes that a task has the bytes of a delivery, and sends the task on if it was the last one.
+func (f *Fetcher) arrived(ctx context.Context, t *Task, d spans.Delivery) error {
+	if t.left.Add(-d.SpoolBytes()) != 0 {
+		return nil
+	}
+	return streams.Send(ctx, f.complete, t)
 }
