@@ -55,8 +55,9 @@ func (want Demand) least(outputs []*spans.Output) (disk int64) {
 }
 
 // Divide decides which spools are memory and how the disk is shared out. Small spools are memory, of which half stays
-// free, so that the fetcher can be ahead. Where the disk is too small for the others, more of them are memory, and where
-// memory is too small as well, tensors are fetched output by output.
+// free, so that the fetcher can be ahead, but for those of outputs without a unit: the norms of all layers are one, and a
+// kill that loses those of the first layer makes all layers be read again. Where the disk is too small for the others, more
+// of them are memory, and where memory is too small as well, tensors are fetched output by output.
 func Divide(outputs []*spans.Output, segments [][]spans.Segment, want Demand) (Shares, error) {
 	d := divider{Demand: want, outputs: outputs, arrivals: inFileOrder(segments)}
 	d.Memory, d.leastDisk = spoolMemory(want.Memory), want.least(outputs)
@@ -64,7 +65,7 @@ func Divide(outputs []*spans.Output, segments [][]spans.Segment, want Demand) (S
 		d.outMin = largestFile(outputs)
 	}
 	small := d.largestWithin(d.Memory / 2)
-	choices := []choice{func(o *spans.Output) bool { return o.Size <= small }, func(*spans.Output) bool { return true }}
+	choices := []choice{func(o *spans.Output) bool { return o.Size <= small && len(o.Units) > 0 }, func(*spans.Output) bool { return true }}
 	for _, size := range slices.Backward(d.sizes()) {
 		choices = append(choices, func(o *spans.Output) bool { return o.Size >= size })
 	}

@@ -93,6 +93,10 @@ func TestDivide(t *testing.T) {
 		}
 	}
 	outputs, segments := nested(4*mb, 2*mb, mb)
+	outputs[2].Units = nil
+	if got, err := Divide(outputs, segments, Demand{all, true, 20 * mb, 3 * mb}); err != nil || got.InMemory[outputs[2]] {
+		t.Errorf("an output without a unit is open until the end, but a kill loses its spool: %+v %v", got, err)
+	}
 	tooSmall := (*BudgetError)(nil)
 	if _, err := Divide(outputs, segments, Demand{all, true, 8 * mb, -1}); !errors.As(err, &tooSmall) || tooSmall.Need != 9*mb+2*quarter {
 		t.Error(err)
@@ -127,7 +131,7 @@ func nested(sizes ...int64) ([]*spans.Output, [][]spans.Segment) {
 	var outputs []*spans.Output
 	var first, last []spans.Segment
 	for _, size := range sizes {
-		o := &spans.Output{Size: size}
+		o := &spans.Output{Size: size, Units: []*spans.Unit{{}}}
 		outputs = append(outputs, o)
 		first = append(first, segment(o, size/2))
 		last = append(last, segment(o, size-size/2))
