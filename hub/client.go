@@ -16,13 +16,14 @@ import (
 
 // Options configure a Client. The zero value reads public models from the public hub, without cache.
 type Options struct {
-	Endpoint    string // "" is https://huggingface.co
-	Token       string // "" is anonymous
-	TokenSource string // named in errors: "HF_TOKEN", "file /home/me/.cache/huggingface/token"
-	CacheDir    string // shared cache to read first; "" for none
-	Offline     bool   // no HTTP at all; only the cache answers
-	Side        string // "source" or "target": begins every error
-	UserAgent   string // "df11-convert/1.2.3"
+	Endpoint    string     // "" is https://huggingface.co
+	Token       string     // "" is anonymous
+	TokenSource string     // named in errors: "HF_TOKEN", "file /home/me/.cache/huggingface/token"
+	Publisher   *Publisher // gets tokens that end, in place of Token; nil for none
+	CacheDir    string     // shared cache to read first; "" for none
+	Offline     bool       // no HTTP at all; only the cache answers
+	Side        string     // "source" or "target": begins every error
+	UserAgent   string     // "df11-convert/1.2.3"
 
 	Connections int   // file transfers at once, each direction; 0 is 8
 	RangeBytes  int64 // bytes per ranged GET of a Stream; 0 is 16 MiB
@@ -66,12 +67,16 @@ func New(opt Options) (*Client, error) {
 	if err := opt.complete(); err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}
-	if opt.Token != "" && endpoint.Scheme == "http" && !isLoopback(endpoint.Hostname()) {
+	if opt.hasToken() && endpoint.Scheme == "http" && !isLoopback(endpoint.Hostname()) {
 		opt.Log.Warn("the token travels without encryption", "endpoint", endpoint.String())
 	}
 	line := opt.Governor.line(opt.Clock, opt.LimitRate)
-	t := &transport{opt: opt, endpoint: endpoint, lanes: lanes{endpoint, fingerprint(opt.Token)},
-		jitter: rand.Float64, in: line.in, out: line.out}
+	who := opt.Token
+	if opt.Publisher != nil {
+		who = opt.Publisher.Resource
+	}
+	t := &transport{opt: opt, endpoint: endpoint, lanes: lanes{endpoint, fingerprint(who)},
+		jitter: rand.Float64, in: line.in, out: line.out, login: login{lock: make(slots, 1)}}
 	cache := &sharedCache{t: t, dir: opt.CacheDir}
 	return &Client{t: t, cache: cache, files: newDownloads(t), puts: make(slots, opt.Connections), turns: newTurns()}, nil
 }
@@ -84,7 +89,10 @@ func (o *Options) complete() error {
 	if o.Token != "" {
 		o.TokenSource = cmp.Or(o.TokenSource, "the command line")
 	}
-	if strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if o.Publisher != nil {
+		o.TokenSource = "trusted publishing for " + o.Publisher.Resource
+	}
+	if !sendable(o.Token) {
 		return fmt.Errorf("the token from %s holds blanks or characters that no token has", o.TokenSource)
 	}
 	if o.Connections < 0 || o.RangeBytes < 0 || o.BufferBytes < 0 || o.LimitRate < 0 || o.Tries < 0 {
@@ -107,6 +115,11 @@ func (o *Options) complete() error {
 		o.HTTPTransport = newRoundTripper(o.Connections, o.Governor)
 	}
 	return nil
+}
+
+// sendable says whether a token can be one.
+func sendable(token string) bool {
+	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 func isLoopback(host string) bool {

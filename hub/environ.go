@@ -18,9 +18,10 @@ import (
 type Env struct {
 	Endpoint    string
 	Token       string
-	TokenSource string // "HF_TOKEN", "file …"; empty without token
-	Home        string // HF_HOME
-	CacheDir    string // HF_HUB_CACHE
+	TokenSource string     // "HF_TOKEN", "file …"; empty without token
+	Publisher   *Publisher // of HF_OIDC_RESOURCE; nil if that is not set
+	Home        string     // HF_HOME
+	CacheDir    string     // HF_HUB_CACHE
 	Offline     bool
 	HeadTimeout time.Duration // HF_HUB_ETAG_TIMEOUT, 0 when not set
 	IdleTimeout time.Duration // HF_HUB_DOWNLOAD_TIMEOUT, 0 when not set
@@ -30,8 +31,8 @@ type Env struct {
 const stagingEndpoint = "https://hub-ci.huggingface.co"
 
 // Environ reads the variables as the Python client does; home is the user's home directory. The error wraps
-// ErrTrustedPublisher when HF_OIDC_RESOURCE is set; the Env is complete but for the token then, so that a caller with an
-// explicit token may go on.
+// ErrTrustedPublisher when HF_OIDC_RESOURCE is set where there is no identity; the Env is complete but for the token then, so
+// that a caller with an explicit token may go on.
 func Environ(getenv func(string) string, home string) (Env, error) {
 	endpoint := publicEndpoint
 	if truthy(getenv("HUGGINGFACE_CO_STAGING")) {
@@ -54,20 +55,20 @@ func Environ(getenv func(string) string, home string) (Env, error) {
 		IdleTimeout: wholeSeconds(getenv("HF_HUB_DOWNLOAD_TIMEOUT")),
 	}
 	e.CacheDir = path(filepath.Join(e.Home, "hub"), "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
-	err := e.findToken(getenv, path(filepath.Join(e.Home, "token"), "HF_TOKEN_PATH"))
+	var err error
+	if e.Publisher, err = publisherOf(getenv); err == nil {
+		err = e.findToken(getenv, path(filepath.Join(e.Home, "token"), "HF_TOKEN_PATH"))
+	}
 	return e, err
 }
 
 // Options are the client options that the environment decides.
 func (e Env) Options() Options {
-	return Options{Endpoint: e.Endpoint, Token: e.Token, TokenSource: e.TokenSource, CacheDir: e.CacheDir,
+	return Options{Endpoint: e.Endpoint, Token: e.Token, TokenSource: e.TokenSource, Publisher: e.Publisher, CacheDir: e.CacheDir,
 		Offline: e.Offline, Limits: Limits{HeaderTimeout: e.HeadTimeout, IdleTimeout: e.IdleTimeout}}
 }
 
 func (e *Env) findToken(getenv func(string) string, file string) error {
-	if getenv("HF_OIDC_RESOURCE") != "" {
-		return ErrTrustedPublisher
-	}
 	if truthy(getenv("HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
 		return nil
 	}

@@ -77,13 +77,21 @@ func TestEnvironToken(t *testing.T) {
 	}
 }
 
-func TestEnvironTrustedPublisherIsRefusedClearly(t *testing.T) {
+func TestEnvironTrustedPublisherNeedsAnIdentity(t *testing.T) {
 	e, err := Environ(env("HF_OIDC_RESOURCE", "x", "HF_TOKEN", "hf_env", "HF_HOME", "/h"), "/home/u")
 	if !errors.Is(err, ErrTrustedPublisher) || Hint(err) == "" {
 		t.Fatalf("got %v", err)
 	}
 	if e.CacheDir != "/h/hub" || e.Token != "" {
 		t.Errorf("the rest must be usable, got %+v", e)
+	}
+	for name, getenv := range map[string]func(string) string{
+		"GitHub":   env("HF_OIDC_RESOURCE", "me/x", "HF_TOKEN", "hf_env", "HF_HOME", "/h", "ACTIONS_ID_TOKEN_REQUEST_URL", "https://x", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "y"),
+		"other CI": env("HF_OIDC_RESOURCE", "me/x", "HF_TOKEN", "hf_env", "HF_HOME", "/h", "HF_OIDC_ID_TOKEN", "eyJ"),
+	} {
+		if e, err := Environ(getenv, "/home/u"); err != nil || e.Publisher == nil || e.Publisher.Resource != "me/x" || e.Token != "hf_env" {
+			t.Errorf("%s: got %+v, %v", name, e, err)
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ var (
 	ErrNotHub           = errors.New("answer does not come from a hub")
 	ErrStalled          = errors.New("connection stalled")
 	ErrInvalidCard      = errors.New("model card is not valid")
-	ErrTrustedPublisher = errors.New("HF_OIDC_RESOURCE is set, and trusted publishing is not supported")
+	ErrTrustedPublisher = errors.New("no token by trusted publishing")
 )
 
 // Error is a request that failed: what was asked, of whom, and what came back.

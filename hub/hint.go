@@ -48,7 +48,8 @@ var hints = []struct {
 // Hint gives the next step for the user, one sentence or two, or "" when there is none to give.
 func Hint(err error) string {
 	if errors.Is(err, ErrTrustedPublisher) {
-		return "unset HF_OIDC_RESOURCE and set HF_TOKEN to an access token"
+		return "allow the job id-token: write (GitHub), or set HF_OIDC_ID_TOKEN to an identity for this hub; the settings of what " +
+			"HF_OIDC_RESOURCE names must list this workflow as a trusted publisher. Or unset HF_OIDC_RESOURCE and set HF_TOKEN"
 	}
 	if h := localHint(err); h != "" {
 		return h

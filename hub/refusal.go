@@ -30,7 +30,7 @@ func (t *transport) refusal(r *request, u *url.URL, resp *http.Response) *Error 
 		e.wait.lane = t.lanes.quota(u)
 	}
 	onHub := t.endpoint.owns(u)
-	if onHub && r.token && t.opt.Token != "" {
+	if onHub && r.token && t.opt.hasToken() {
 		e.TokenSource = t.opt.TokenSource
 	}
 	if e.Message == "" {
@@ -62,11 +62,12 @@ func (e *Error) readBody(contentType string, body []byte) {
 	}
 }
 
-// jsonMessage reads {"error": text or list} and {"errors":[{"message"}]}.
+// jsonMessage reads {"error": text or list}, {"errors":[{"message"}]}, and OAuth's error_description.
 func jsonMessage(body []byte) string {
 	var doc struct {
 		Error   json.RawMessage `json:"error"`
 		Message string          `json:"message"`
+		Detail  string          `json:"error_description"`
 		Errors  []struct {
 			Message string `json:"message"`
 		} `json:"errors"`
@@ -83,6 +84,9 @@ func jsonMessage(body []byte) string {
 	}
 	for _, e := range doc.Errors {
 		texts = append(texts, e.Message)
+	}
+	if doc.Detail != "" {
+		texts = append(texts, doc.Detail)
 	}
 	if len(texts) == 0 {
 		texts = append(texts, doc.Message)

@@ -16,7 +16,7 @@ type User struct {
 
 // NeedToken is ErrUnauthorized for a client without token. It asks nobody.
 func (c *Client) NeedToken() error {
-	if c.t.opt.Token == "" {
+	if !c.t.opt.hasToken() {
 		return c.t.errorf("log in", ErrUnauthorized, "no token is set")
 	}
 	return nil

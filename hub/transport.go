@@ -21,6 +21,7 @@ type transport struct {
 	jitter   func() float64 // in [0, 1)
 	stats    counters
 	in, out  *throttle
+	login    login
 	heard    atomic.Int64 // when a request went well, or people heard of a pause; Unix nanoseconds
 	warned   sync.Map     // topics of X-HF-Warning that were logged
 }
@@ -52,6 +53,11 @@ func (t *transport) exchange(ctx context.Context, r *request) (*http.Response, e
 	}
 	if err := noDowngrade(t.endpoint.URL, u); err != nil { // the link came from the hub's answer
 		return nil, t.failure(r, u, err)
+	}
+	if r.token {
+		if err := t.ensureToken(ctx); err != nil {
+			return nil, err
+		}
 	}
 	for hop := 0; ; hop++ {
 		resp, err := t.roundTrip(ctx, r, u)
@@ -126,8 +132,8 @@ func (t *transport) build(r *request, u *url.URL, w *watch) *http.Request {
 	req.Header.Set("User-Agent", t.opt.UserAgent)
 	if t.endpoint.owns(u) {
 		req.Header.Set("X-Amzn-Trace-Id", traceID())
-		if r.token && t.opt.Token != "" {
-			req.Header.Set("Authorization", "Bearer "+t.opt.Token)
+		if r.token && t.opt.hasToken() {
+			req.Header.Set("Authorization", "Bearer "+t.bearer())
 		}
 	}
 	if r.body == nil {

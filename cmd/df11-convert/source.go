@@ -61,7 +61,11 @@ func (f *hubFlags) repo(u *ui, side, id string) (c *hub.Client, repo, revision s
 // hubOptions are those of the environment, as Python reads it, and of the flags.
 func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 	opt, err := f.environment()
+	if p := opt.Publisher; p != nil && p.ForRepo() != (side == "target") {
+		opt.Publisher = nil // its token is for one repo to write to, or for a user to read: the other side has the stored token
+	}
 	if side == "source" && f.tokenFile != "" {
+		opt.Publisher = nil
 		if opt.Token, err = hub.ReadTokenFile(f.tokenFile); err == nil {
 			opt.TokenSource = "file " + f.tokenFile
 		}

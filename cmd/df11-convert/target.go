@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -103,6 +104,11 @@ func (f *targetFlags) publishTo(ctx context.Context, u *ui, c *hub.Client, name 
 	push := &target.Push{Hub: c, Repo: f.repoID, Revision: f.revision, CreatePR: f.createPR, Public: f.public}
 	if f.private || f.public {
 		push.Private = &f.private
+	}
+	if only := c.OnlyRepo(); only != "" {
+		if push.Repo = cmp.Or(push.Repo, only); push.Repo != only {
+			return nil, hinted{usagef("--repo-id %s: trusted publishing is for %s", push.Repo, only), "set HF_OIDC_RESOURCE to the target"}
+		}
 	}
 	if push.Repo == "" {
 		if len(name) > maxRepoName {

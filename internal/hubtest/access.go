@@ -11,6 +11,7 @@ import (
 type User struct {
 	Name     string
 	Orgs     []string // organizations it may write to
+	Only     string   // the one repo that the token may read and write, of whatever owner; "" for those of its owner
 	ReadOnly bool     // the token has role "read"
 	All      bool     // may read and write everything, gated repos included
 	CanRead  []string // private repos of others that it may see
@@ -22,8 +23,10 @@ func (u *User) owns(namespace string) bool {
 }
 
 func (u *User) sees(rp *repo) bool {
-	return u.owns(rp.namespace()) || slices.Contains(u.CanRead, rp.name)
+	return u.writes(rp) || slices.Contains(u.CanRead, rp.name)
 }
+
+func (u *User) writes(rp *repo) bool { return u.owns(rp.namespace()) || u.Only == rp.name }
 
 // access is the right that a route asks of its caller.
 type access int
@@ -46,7 +49,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, want access) (c *c
 	if want == accessNone {
 		return c, nil
 	}
-	if c.user, err = s.cfg.userOf(r); err != nil {
+	if c.user, err = s.userOf(r); err != nil {
 		return nil, err
 	}
 	if want == accessLogin {
@@ -66,13 +69,17 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, want access) (c *c
 }
 
 // userOf returns who sends the request, nil for nobody.
-func (c *config) userOf(r *http.Request) (*User, error) {
+func (s *Server) userOf(r *http.Request) (*User, error) {
+	c := &s.cfg
 	h := r.Header.Get("Authorization")
 	if h == "" {
 		return nil, nil
 	}
 	token, ok := strings.CutPrefix(h, "Bearer ")
-	if ok && token != "" && len(c.users) == 0 {
+	if u := s.trust.userOf(token, c.clock()); u != nil {
+		return u, nil
+	}
+	if ok && token != "" && len(c.users)+len(c.publishers) == 0 {
 		return &c.anyUser, nil
 	}
 	if u, known := c.users[token]; ok && known {
@@ -91,12 +98,12 @@ func (c *call) permit(rp *repo, want access) error {
 	case gated && u == nil:
 		return failCode(http.StatusUnauthorized, codeGatedRepo,
 			"Access to model %s is restricted. You must have access to it and be authenticated to access it. Please log in.", rp.name)
-	case gated && !u.owns(rp.namespace()) && !slices.Contains(u.Granted, rp.name):
+	case gated && !u.writes(rp) && !slices.Contains(u.Granted, rp.name):
 		return failCode(http.StatusForbidden, codeGatedRepo,
 			"Access to model %s is restricted and you are not in the authorized list. Visit %s/%[1]s to ask for access.", rp.name, c.URL)
 	case want >= accessUpload && u == nil:
 		return errNoLogin
-	case want == accessWrite && !u.owns(rp.namespace()):
+	case want == accessWrite && !u.writes(rp):
 		return fail(http.StatusForbidden, "You don't have the rights to write to %s", rp.name)
 	case want >= accessUpload && u.ReadOnly:
 		return fail(http.StatusForbidden, "You must use a write token to upload to a repository.")

@@ -9,6 +9,7 @@ type config struct {
 	clock         func() time.Time
 	users         map[string]User // by token; empty: every token is anyUser's
 	anyUser       User
+	publishers    map[string]string // GitHub repositories by resource
 	lfsThreshold  int64
 	multipartFrom int64
 	chunkSize     int64

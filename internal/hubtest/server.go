@@ -25,6 +25,7 @@ type Server struct {
 	cfg   config
 	cdn   *cdn
 	rates rateLimits
+	trust trust
 
 	http   []*http.Server
 	cancel context.CancelFunc

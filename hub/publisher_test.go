@@ -1,0 +1,168 @@
+package hub_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+// publishing is a hub whose repo target trusts the jobs of me/ci, with a client that has no stored token.
+func publishing(t *testing.T, change func(*hubtest.Server, *hub.Publisher)) *world {
+	t.Helper()
+	clock := hubtest.NewJumpClock()
+	srv := hubtest.Start(t, hubtest.WithClock(clock.Now), hubtest.WithURLLifetime(24*time.Hour, 24*time.Hour), hubtest.WithPublisher(target, "me/ci"),
+		hubtest.WithUser("hf_owner", hubtest.User{Name: "me", Granted: []string{"org/gated"}}), hubtest.WithPublisher("me", "me/ci"))
+	srv.AddRepo(target, map[string][]byte{"README.md": []byte("empty")}, hubtest.Private())
+	srv.AddRepo("me/other", map[string][]byte{"README.md": []byte("empty")})
+	srv.AddRepo("org/gated", map[string][]byte{"README.md": []byte("empty")}, hubtest.Gated("auto"))
+	job := srv.JobEnv("me/ci")
+	p := &hub.Publisher{Resource: target, RequestURL: job["ACTIONS_ID_TOKEN_REQUEST_URL"], RequestToken: job["ACTIONS_ID_TOKEN_REQUEST_TOKEN"]}
+	if change != nil {
+		change(srv, p)
+	}
+	w := newWorldOn(t, srv, 1000, func(o *hub.Options) { o.Token, o.TokenSource, o.Publisher, o.Clock = "", "", p, clock })
+	w.clock = clock
+	return w
+}
+
+// exchanges counts the requests for tokens.
+func (w *world) exchanges() (n int) {
+	for _, r := range w.srv.Requests() {
+		if r.Path == "/oauth/token" {
+			n++
+		}
+	}
+	return n
+}
+
+// TestPublisherNeverShowsATokenThatEnds: over ten hours, and with many requests at once, every request has a token that the hub
+// takes, got by one exchange an hour at most.
+func TestPublisherNeverShowsATokenThatEnds(t *testing.T) {
+	w := publishing(t, nil)
+	for hour := time.Duration(0); hour < 10*time.Hour; hour += 5 * time.Minute {
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if err := w.CheckAccess(t.Context(), target); err != nil {
+					t.Errorf("after %v: %v", hour, err)
+				}
+			})
+		}
+		all.Wait()
+		if err := w.clock.Sleep(t.Context(), 5*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := w.exchanges(); n < 10 || n > 12 {
+		t.Errorf("%d exchanges in ten hours", n)
+	}
+}
+
+// TestPublisherPublishesToOneRepo: the token uploads and commits to its repo, and the hub refuses it anywhere else.
+func TestPublisherPublishesToOneRepo(t *testing.T) {
+	w := publishing(t, nil)
+	if w.OnlyRepo() != target {
+		t.Errorf("only repo %q", w.OnlyRepo())
+	}
+	head, err := w.Head(t.Context(), target, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := hub.FileOp("a.txt", []byte("a"))
+	if _, err := w.Commit(t.Context(), target, "main", hub.CommitRequest{Parent: head, Summary: "x", Ops: []hub.Op{op}}); err != nil {
+		t.Fatal(err)
+	}
+	err = w.CheckAccess(t.Context(), "me/other")
+	if !errors.Is(err, hub.ErrForbidden) || !strings.Contains(hub.Hint(err), "trusted publishing for "+target) {
+		t.Errorf("got %v, hint %q", err, hub.Hint(err))
+	}
+}
+
+// TestPublisherReadsWhatAUserMay: a token for a user reads the gated repos that the user was let into, and is known for one.
+func TestPublisherReadsWhatAUserMay(t *testing.T) {
+	w := publishing(t, func(_ *hubtest.Server, p *hub.Publisher) { p.Resource = "me" })
+	info, err := w.Info(t.Context(), "org/gated", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range info.Files {
+		if _, err := w.ReadFile(t.Context(), f.Ref(info.ID, info.SHA), 1<<20); err != nil {
+			t.Error(err)
+		}
+	}
+	if w.OnlyRepo() != "" {
+		t.Errorf("only repo %q", w.OnlyRepo())
+	}
+}
+
+// TestPublisherIsRefusedClearly: where the hub or GitHub refuses, there is one error that says so, names the resource, tells the
+// next step, and shows no secret; nobody asks again and again. Where they are in trouble, they are asked again.
+func TestPublisherIsRefusedClearly(t *testing.T) {
+	for name, change := range map[string]func(*hubtest.Server, *hub.Publisher){
+		"other repository": func(s *hubtest.Server, p *hub.Publisher) {
+			p.RequestURL = s.JobEnv("evil/ci")["ACTIONS_ID_TOKEN_REQUEST_URL"]
+		},
+		"other resource":    func(_ *hubtest.Server, p *hub.Publisher) { p.Resource = "me/other" },
+		"other audience":    func(s *hubtest.Server, p *hub.Publisher) { p.Identity = s.NewIdentity("me/ci", "https://example.org") },
+		"unknown identity":  func(_ *hubtest.Server, p *hub.Publisher) { p.Identity = "eyJ.none" },
+		"no job of GitHub":  func(_ *hubtest.Server, p *hub.Publisher) { p.RequestToken = "wrong-secret" },
+		"broken address":    func(_ *hubtest.Server, p *hub.Publisher) { p.RequestURL = "http://[::1" },
+		"nothing on record": func(_ *hubtest.Server, p *hub.Publisher) { p.Resource = "nobody" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := publishing(t, change)
+			err := w.CheckAccess(t.Context(), target)
+			if err == nil || name != "broken address" && (!errors.Is(err, hub.ErrTrustedPublisher) || !strings.Contains(hub.Hint(err), "trusted publisher")) {
+				t.Errorf("got %v, hint %q", err, hub.Hint(err))
+			}
+			for _, secret := range []string{"wrong-secret", "eyJ", "github-job-token"} {
+				if strings.Contains(err.Error(), secret) {
+					t.Errorf("%q is shown: %v", secret, err)
+				}
+			}
+			if n := w.exchanges(); n > 1 {
+				t.Errorf("%d exchanges", n)
+			}
+		})
+	}
+}
+
+// TestPublisherOutlastsTrouble: an exchange that fails for a while is repeated, as every request is; a token is not asked for
+// with the token of somebody else, and never sent to where the identity comes from.
+func TestPublisherOutlastsTrouble(t *testing.T) {
+	w := publishing(t, nil)
+	for _, path := range []string{"/oauth/token", "/_github/identity"} {
+		w.srv.Inject(hubtest.Fault{Path: path, Times: 2, Action: hubtest.Status(http.StatusServiceUnavailable, nil, "")})
+	}
+	if err := w.CheckAccess(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range w.srv.Requests() {
+		auth := r.Header.Get("Authorization")
+		if strings.HasPrefix(r.Path, "/_github") && auth != "Bearer github-job-token" || r.Path == "/oauth/token" && auth != "" ||
+			strings.HasPrefix(r.Path, "/api") && !strings.HasPrefix(auth, "Bearer hf_jwt_") {
+			t.Errorf("%s was asked with %q", r.Path, auth)
+		}
+	}
+}
+
+// TestIdentityMadeBeforehand: an identity that another CI has made serves one token, and when that has ended the error says what
+// is missing.
+func TestIdentityMadeBeforehand(t *testing.T) {
+	w := publishing(t, func(s *hubtest.Server, p *hub.Publisher) {
+		*p = hub.Publisher{Resource: target, Identity: s.NewIdentity("me/ci", s.URL)}
+	})
+	if err := w.CheckAccess(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.clock.Sleep(t.Context(), 2*time.Hour)
+	if err := w.CheckAccess(t.Context(), target); !errors.Is(err, hub.ErrTrustedPublisher) {
+		t.Errorf("got %v", err)
+	}
+}
