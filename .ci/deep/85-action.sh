@@ -123,10 +123,25 @@ has whole summary "/blob/$(out whole commit)/df11.png"
 grep -q '<html' "$work/temp/df11-convert/report.html" || fail 'no report'
 jq -e .ok "$work/temp/df11-convert/result.json" >/dev/null || fail 'no result.json'
 
+echo '== convert: a statement that GitHub signs'
+inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/attested-DF11 INPUT_ATTEST=true GITHUB_REPOSITORY=me/models)
+step attested convert
+ended attested 0
+sets attested statement true
+# What actions/attest makes of the two files is the statement.
+jq -n --rawfile subjects "$work/temp/df11-convert/subjects.txt" --slurpfile predicate "$work/temp/df11-convert/predicate.json" '
+  {_type: "https://in-toto.io/Statement/v1",
+   subject: [$subjects | split("\n")[] | select(. != "") | {name: .[66:], digest: {sha256: .[:64]}}],
+   predicateType: "https://slsa.dev/provenance/v1", predicate: $predicate[0]}' >"$work/signed.json"
+[ "$(jq -S . "$work/signed.json")" = "$(jq -S . "$work/temp/df11-convert/statement.json")" ] || fail 'subjects and predicate are not those of the statement'
+env -u CI HF_ENDPOINT="$HF_ENDPOINT" HF_HOME="$work/home" HF_TOKEN=x "$work/temp/df11-convert/df11-convert" verify tester/attested-DF11 --attestation "$work/signed.json"
+curl -sfL -H 'Authorization: Bearer x' "$HF_ENDPOINT/tester/attested-DF11/raw/main/README.md" | grep -q 'gh attestation verify df11-manifest.json --repo me/models' || fail 'the card does not name the signer'
+
 echo '== convert: a part'
-inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/parts-DF11 INPUT_SHARD=1/2)
+inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/parts-DF11 INPUT_SHARD=1/2 INPUT_ATTEST=true GITHUB_REPOSITORY=me/models)
 step part convert
 ended part 0
+sets part statement ''
 sets part commit ''
 has part log 'part-1-of-2 of tester/parts-DF11 is published'
 

@@ -19,7 +19,7 @@ fail() {
 
 # Actions that stand in for others are repositories. The same commit of an action is used in all workflows.
 locals=()
-for action in checkout setup-go upload-artifact; do
+for action in checkout setup-go upload-artifact attest; do
   cp -r "$here/$action" "$work/$action"
   git -C "$work/$action" init -q
   while read -r pin; do
@@ -85,7 +85,7 @@ done
 grep -q 'proof' "$work/artifacts/me-parts-verification/verification.md" || fail 'nothing was verified'
 end_hub
 
-# The list: every model is converted in jobs of its own. One cannot be, which stops no other; the run fails, and its report
+# The list: every model is converted in jobs of its own, and attested. One cannot be, which stops no other; the run fails, and its report
 # says which.
 mkdir -p "$work/hub/org/half"
 python3 - "$work/hub/org/half" <<'END'
@@ -95,9 +95,13 @@ open(sys.argv[1] + "/model.safetensors", "wb").write(struct.pack("<Q", len(heade
 open(sys.argv[1] + "/config.json", "w").write('{"architectures": ["LlamaForCausalLM"], "model_type": "llama"}')
 END
 start_hub hub -model org/one -model org/two -model org/asked
-if run push batch.yml '{"ref": "refs/heads/main"}' -s HF_TOKEN=secret-of-the-test; then fail 'batch.yml did not fail'; fi
+if run push batch.yml '{"ref": "refs/heads/main"}' -s HF_TOKEN=secret-of-the-test --var DF11_ATTEST=true; then fail 'batch.yml did not fail'; fi
 published me/one
 published tester/two-DF11
+for model in me/one tester/two-DF11; do
+  HF_TOKEN=secret-of-the-test HF_HOME=$work/home "$DF11_CONVERT" verify "$model" --level structure --attestation "$work/github/bundles.jsonl" --json |
+    jq -e '.attestation.signatures == 1' >/dev/null || fail "$model is not as it was attested"
+done
 grep -q '::error title=df11-convert::plan org/half: model.embed_tokens.weight is F16' "$work/log" || fail 'no annotation says why'
 # act ends where a called workflow fails, GitHub goes on: the last job runs in a second try, without the jobs between.
 sed '/^  convert:$/,/^  # What the Hub says/d; s/needs: \[list, convert\]/needs: list/' "$work/trees/main/.github/workflows/batch.yml" \

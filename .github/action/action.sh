@@ -108,6 +108,12 @@ convert() {
   false | '') ;;
   *) stop "create-pr is $INPUT_CREATE_PR: write true or false" ;;
   esac
+  rm -f "$dir/statement.json"
+  case ${INPUT_ATTEST-} in
+  true) [ -n "${INPUT_SHARD-}" ] || args+=(--attestation="$dir/statement.json" --attested-by="$GITHUB_REPOSITORY") ;;
+  false | '') ;;
+  *) stop "attest is $INPUT_ATTEST: write true or false" ;;
+  esac
   read -r -d '' -a extra <<<"${INPUT_EXTRA_ARGS-}" || true
   args+=(${extra[@]+"${extra[@]}"} -- "$INPUT_SOURCE")
 
@@ -119,6 +125,7 @@ convert() {
       error: {kind: "error", message: "df11-convert ended with exit code \($code) and without a result"}}' >"$dir/result.json"
   fi
   outputs
+  statement
   annotate
   report
   summary >>"$GITHUB_STEP_SUMMARY"
@@ -146,6 +153,14 @@ outputs() {
   output ratio "$(get .ratio)"
   output manifest-sha256 "$(get .manifest_sha256)"
   output json "$(jq -c . "$dir/result.json")"
+}
+
+# statement takes the statement apart, as the action that signs wants it. A file name with a line end would name another file there.
+statement() {
+  [ -e "$dir/statement.json" ] || return 0
+  jq -r '.subject[] | if .name | test("[\r\n]") then error("a line end in \(.name)") else "\(.digest.sha256)  \(.name)" end' "$dir/statement.json" >"$dir/subjects.txt"
+  jq .predicate "$dir/statement.json" >"$dir/predicate.json"
+  output statement true
 }
 
 annotate() {
