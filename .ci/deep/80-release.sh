@@ -131,7 +131,7 @@ if [ -n "$image" ]; then
   [ "$size" -lt 60000000 ] || fail 'the image is large'
   docker image inspect "$image" >"$work/image.json"
   jq -e --arg commit "$commit" --arg version "$version" --arg machine "$machine" '.[0] | .Architecture == $machine and (.Config |
-    (.User | tonumber > 0) and .WorkingDir == "/home/nonroot" and .Entrypoint == ["/usr/bin/df11-convert"] and
+    (.User | IN("", "0", "root") | not) and .WorkingDir == "/home/nonroot" and .Entrypoint == ["/usr/bin/df11-convert"] and
     .Labels."org.opencontainers.image.revision" == $commit and .Labels."org.opencontainers.image.version" == $version and
     (.Env | any(startswith("SSL_CERT_FILE=")) and contains(["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"])))' \
     "$work/image.json" >/dev/null || fail "the image is configured otherwise: $(cat "$work/image.json")"
