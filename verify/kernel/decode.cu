@@ -188,7 +188,7 @@ DEVICE void put_bytes(u8 *exponents, u32 at, u32 v, u32 n, u32 room) {
 
 // put_slowly decodes a window again, and stores its exponents from number `first` on, byte by byte.
 DEVICE void put_slowly(const Unit &u, const Tables &t, u32 tile, u8 *exponents, u32 at, u32 first, u32 n, u32 room) {
-  u32 window = tile * THREADS + thread_index();
+  u32 window = tile * THREADS + thread_index_again();
   Window w = load_bytes(u, 8 * window);
   skip(w, load_gap(u, window));
   NO_UNROLL for (u32 i = 0; i < n;) {

@@ -43,9 +43,11 @@ func machineTargets(t *testing.T, ptx string, run func(t *testing.T, m *module, 
 			if err := os.WriteFile(source, []byte(ptx), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := exec.CommandContext(t.Context(), assembler, "-arch", target, "-o", object, source).CombinedOutput(); err != nil {
+			out, err := exec.CommandContext(t.Context(), assembler, "-v", "-arch", target, "-o", object, source).CombinedOutput()
+			if err != nil {
 				t.Fatalf("ptxas: %v\n%s", err, out)
 			}
+			mustFit(t, target, string(out))
 			listing, err := exec.CommandContext(t.Context(), disassembler, object).Output()
 			if e := (*exec.ExitError)(nil); errors.As(err, &e) && strings.Contains(string(e.Stderr), "deprecated") {
 				t.Skipf("NOT TESTED: nvdisasm is too new for %s: %s", target, e.Stderr)
@@ -58,6 +60,32 @@ func machineTargets(t *testing.T, ptx string, run func(t *testing.T, m *module, 
 			}
 			run(t, m, string(listing))
 		})
+	}
+}
+
+// registersFor is how many registers a thread of decode_tiles may have, for as many blocks of 512 threads as a multiprocessor of
+// 65536 registers has threads for: 4 on A100, H100 and B200, 3 on RTX cards, 2 on T4.
+var registersFor = map[string]int{"sm_80": 32, "sm_90": 32, "sm_100": 32, "sm_86": 40, "sm_89": 40, "sm_120": 40, "sm_75": 64}
+
+// mustFit reads what ptxas tells of registers: none spill, and decode_tiles does not have too many.
+func mustFit(t *testing.T, target, told string) {
+	t.Helper()
+	for _, spill := range regexp.MustCompile(`(\d+) bytes spill`).FindAllStringSubmatch(told, -1) {
+		if spill[1] != "0" {
+			t.Errorf("registers spill:\n%s", told)
+		}
+	}
+	_, told, ours := strings.Cut(told, "'"+DecodeTiles+"'")
+	most, limited := registersFor[target]
+	if !ours || !limited {
+		return
+	}
+	used := regexp.MustCompile(`Used (\d+) registers`).FindStringSubmatch(told)
+	if used == nil {
+		t.Fatalf("ptxas tells of no registers:\n%s", told)
+	}
+	if n, err := strconv.Atoi(used[1]); err != nil || n > most {
+		t.Errorf("%s uses %s registers; with %d more blocks would fit", DecodeTiles, used[1], most)
 	}
 }
 
