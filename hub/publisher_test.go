@@ -137,7 +137,7 @@ func TestPublisherIsRefusedClearly(t *testing.T) {
 // with the token of somebody else, and never sent to where the identity comes from.
 func TestPublisherOutlastsTrouble(t *testing.T) {
 	w := publishing(t, nil)
-	for _, path := range []string{"/oauth/token", "/_github/identity"} {
+	for _, path := range []string{"/oauth/token", "/_github/*"} {
 		w.srv.Inject(hubtest.Fault{Path: path, Times: 2, Action: hubtest.Status(http.StatusServiceUnavailable, nil, "")})
 	}
 	if err := w.CheckAccess(t.Context(), target); err != nil {

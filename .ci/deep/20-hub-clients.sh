@@ -31,4 +31,24 @@ rm -rf "$work/scratch" && mkdir "$work/scratch"
 "$work/venv/bin/python" "$clients/client.py" "$HF_ENDPOINT" "$work/scratch"
 end_hub
 
+echo "== a trusted publisher, by the Python client's own exchange"
+start_hub trusted -model acme/trusted -model acme/other -publisher acme/trusted=me/ci
+env -u HF_TOKEN GITHUB_ACTIONS=true ACTIONS_ID_TOKEN_REQUEST_URL="$HF_ENDPOINT/_github/me/ci?api-version=2.0" \
+  ACTIONS_ID_TOKEN_REQUEST_TOKEN=github-job-token HF_OIDC_RESOURCE=acme/trusted HF_HOME="$work/home" HF_HUB_DISABLE_XET=1 \
+  "$work/venv/bin/python" - <<'END'
+from huggingface_hub import HfApi
+from huggingface_hub.errors import HfHubHTTPError
+
+api = HfApi()
+api.upload_file(path_or_fileobj=b"x", path_in_repo="published.txt", repo_id="acme/trusted")
+assert api.file_exists("acme/trusted", "published.txt")
+try:
+    api.upload_file(path_or_fileobj=b"x", path_in_repo="published.txt", repo_id="acme/other")
+except HfHubHTTPError as e:
+    assert e.response.status_code == 403, e
+else:
+    raise SystemExit("a token for one repo wrote to another")
+END
+end_hub
+
 echo "hub clients: both agree with hubd"

@@ -47,7 +47,7 @@ type issued struct {
 func (s *Server) JobEnv(github string) map[string]string {
 	return map[string]string{
 		"GITHUB_ACTIONS":                 "true",
-		"ACTIONS_ID_TOKEN_REQUEST_URL":   s.URL + "/_github/identity?api-version=2.0&of=" + github,
+		"ACTIONS_ID_TOKEN_REQUEST_URL":   s.URL + "/_github/" + github + "?api-version=2.0",
 		"ACTIONS_ID_TOKEN_REQUEST_TOKEN": jobToken,
 	}
 }
@@ -72,8 +72,8 @@ func (s *Server) giveIdentity(w http.ResponseWriter, r *http.Request) error {
 	if r.Header.Get("Authorization") != "Bearer "+jobToken {
 		return fail(http.StatusUnauthorized, "no job asks")
 	}
-	q := r.URL.Query()
-	writeJSON(w, http.StatusOK, map[string]any{"value": s.NewIdentity(q.Get("of"), q.Get("audience")), "count": 1})
+	id := s.NewIdentity(r.PathValue("owner")+"/"+r.PathValue("name"), r.URL.Query().Get("audience"))
+	writeJSON(w, http.StatusOK, map[string]any{"value": id, "count": 1})
 	return nil
 }
 

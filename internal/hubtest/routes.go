@@ -81,9 +81,9 @@ func (s *Server) apiRoutes() map[string]handler {
 
 func (s *Server) siteRoutes() map[string]handler {
 	return map[string]handler{
-		"/":                     noPage,
-		"POST /oauth/token":     s.exchange,
-		"GET /_github/identity": s.giveIdentity,
+		"/":                           noPage,
+		"POST /oauth/token":           s.exchange,
+		"GET /_github/{owner}/{name}": s.giveIdentity,
 		"GET /{ns}/{name}/resolve/{rev}/{path...}": s.route(accessFiles, resolve),
 		"GET /{ns}/{name}/raw/{rev}/{path...}":     s.route(accessFiles, raw),
 		"POST /{ns}/{git}/info/lfs/objects/batch":  s.lfsBatch,

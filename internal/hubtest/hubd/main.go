@@ -41,6 +41,7 @@ type options struct {
 	down, up         int64
 	log, xet, drop   bool
 	models           []string
+	publishers       []hubtest.Option
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -56,6 +57,14 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	fs.Int64Var(&o.up, "up", 0, "link speed of uploads in bytes per second, 0 is no limit")
 	fs.Func("model", "`NS/NAME`: also serve a generated Llama-shaped model of 0.6 MB in several files; repeatable", func(name string) error {
 		o.models = append(o.models, name)
+		return nil
+	})
+	fs.Func("publisher", "`RESOURCE=OWNER/REPO`: trust jobs of this GitHub repository, and no other token; repeatable", func(s string) error {
+		resource, github, ok := strings.Cut(s, "=")
+		if !ok {
+			return errors.New("not RESOURCE=OWNER/REPO")
+		}
+		o.publishers = append(o.publishers, hubtest.WithPublisher(resource, github))
 		return nil
 	})
 	fs.BoolVar(&o.xet, "xet-hashes", false, "show xetHash in trees, as the copy route needs it, and X-Xet-Hash on downloads")
@@ -96,7 +105,7 @@ func (o options) server() []hubtest.Option {
 	if o.drop {
 		opts = append(opts, hubtest.WithDropUploads())
 	}
-	return opts
+	return append(opts, o.publishers...)
 }
 
 // run serves until ctx ends.
