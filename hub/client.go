@@ -25,9 +25,9 @@ type Options struct {
 	Side        string     // "source" or "target": begins every error
 	UserAgent   string     // "df11-convert/1.2.3"
 
-	Connections int   // file transfers at once, each direction; 0 is 8
-	RangeBytes  int64 // bytes per ranged GET of a Stream; 0 is 16 MiB
-	BufferBytes int64 // bytes that all Streams together fetch ahead; 0 is Connections × RangeBytes
+	Connections int   // file transfers at once, each direction; 0 is 8 to 32, as many as the line needs
+	RangeBytes  int64 // bytes per ranged GET of a Stream; 0 is 8 MiB
+	BufferBytes int64 // bytes that all Streams together fetch ahead; 0 is 32 × RangeBytes, or 2 × Connections × RangeBytes
 	Limits
 
 	Governor      *Governor         // shared by the clients of a program; nil is one of its own
@@ -53,7 +53,7 @@ type Client struct {
 	t     *transport
 	cache *sharedCache
 	files *downloads
-	puts  slots                // running uploads
+	puts  *slots               // running uploads
 	turns *turns               // of the files to upload
 	user  atomic.Pointer[User] // the answer of WhoAmI
 }
@@ -76,9 +76,9 @@ func New(opt Options) (*Client, error) {
 		who = opt.Publisher.Resource
 	}
 	t := &transport{opt: opt, endpoint: endpoint, lanes: lanes{endpoint, fingerprint(who)},
-		jitter: rand.Float64, in: line.in, out: line.out, login: login{lock: make(slots, 1)}}
+		jitter: rand.Float64, in: line.in, out: line.out, login: login{lock: make(lock, 1)}}
 	cache := &sharedCache{t: t, dir: opt.CacheDir}
-	return &Client{t: t, cache: cache, files: newDownloads(t), puts: make(slots, opt.Connections), turns: newTurns()}, nil
+	return &Client{t: t, cache: cache, files: newDownloads(t), puts: t.slots(&t.stats.bytesOut), turns: newTurns()}, nil
 }
 
 // leastRate is the least that a line must bring, in bytes per second: all connections share it.
@@ -98,21 +98,20 @@ func (o *Options) complete() error {
 	if o.Connections < 0 || o.RangeBytes < 0 || o.BufferBytes < 0 || o.LimitRate < 0 || o.Tries < 0 {
 		return errors.New("connections, range, buffer, rate and tries must not be negative")
 	}
-	o.Connections = cmp.Or(o.Connections, 8)
-	o.RangeBytes = cmp.Or(o.RangeBytes, 16<<20)
-	o.BufferBytes = cmp.Or(o.BufferBytes, int64(o.Connections)*o.RangeBytes)
+	o.RangeBytes = cmp.Or(o.RangeBytes, 8<<20)
+	o.BufferBytes = cmp.Or(o.BufferBytes, 2*int64(o.Connections)*o.RangeBytes, manySlots*o.RangeBytes)
 	o.Tries = cmp.Or(o.Tries, defaultTries)
 	o.MaxWait = cmp.Or(o.MaxWait, defaultMaxWait)
 	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 30*time.Second)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
 	o.RateWindow = cmp.Or(o.RateWindow, 30*time.Second)
-	o.MinRate = cmp.Or(o.MinRate, int64(leastRate/max(o.Connections, 8)))
+	o.MinRate = cmp.Or(o.MinRate, int64(leastRate/max(o.Connections, fewSlots)))
 	o.UserAgent = cmp.Or(o.UserAgent, "df11-convert")
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Clock = cmp.Or[Clock](o.Clock, systemClock{})
 	o.Governor = cmp.Or(o.Governor, NewGovernor())
 	if o.HTTPTransport == nil {
-		o.HTTPTransport = newRoundTripper(o.Connections, o.Governor)
+		o.HTTPTransport = newRoundTripper(cmp.Or(o.Connections, manySlots), o.Governor)
 	}
 	return nil
 }
@@ -147,8 +146,6 @@ func newRoundTripper(connections int, governor *Governor) *http.Transport {
 		MaxIdleConns:        4 * connections,
 		MaxIdleConnsPerHost: 2 * connections,
 		IdleConnTimeout:     90 * time.Second,
-		ReadBufferSize:      128 << 10,
-		WriteBufferSize:     128 << 10,
 	}
 }
 
@@ -166,25 +163,43 @@ func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) erro
 // Stats may be called at any time.
 func (c *Client) Stats() Stats { return c.t.stats.snapshot() }
 
-// slots bound how many things run at once.
-type slots chan struct{}
+// slots are for the transfers of one direction. Downloads need no more of them than there is memory for.
+func (t *transport) slots(moved *atomic.Int64) *slots {
+	if n := t.opt.Connections; n > 0 {
+		return newSlots(n, n, moved)
+	}
+	most := int(min(manySlots, max(1, t.opt.BufferBytes/t.opt.RangeBytes)))
+	return newSlots(min(fewSlots, most), most, moved)
+}
 
-// hold runs fn while it holds one of the slots.
-func (s slots) hold(ctx context.Context, fn func() error) error {
-	if err := s.take(ctx); err != nil {
+// lock lets one run at a time. Unlike a mutex, it can be given up with ctx.
+type lock chan struct{}
+
+func (l lock) hold(ctx context.Context, fn func() error) error {
+	if err := l.take(ctx); err != nil {
 		return err
 	}
-	defer s.release()
+	defer func() { <-l }()
 	return fn()
 }
 
-func (s slots) take(ctx context.Context) error {
+// take waits for the lock, after a second idly: whoever has it that long waits for the hub.
+func (l lock) take(ctx context.Context) error {
+	soon := time.NewTimer(time.Second)
+	defer soon.Stop()
 	select {
-	case s <- struct{}{}:
+	case l <- struct{}{}:
 		return nil
+	case <-soon.C:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	return idly(ctx, func() error {
+		select {
+		case l <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
 }
-
-func (s slots) release() { <-s }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 var (
@@ -18,18 +19,26 @@ var (
 type downloads struct {
 	t         *transport
 	locations locations
-	conns     slots // running downloads
+	conns     *slots // running downloads
 	peers     *peers
-	buffers   chan []byte // shared fetch-ahead buffers; nil ones are not yet made
+	buffers   chan []byte  // shared fetch-ahead buffers; nil ones are not yet made
+	nBuffers  atomic.Int64 // that there may be by now; at most cap(buffers)
 }
 
 func newDownloads(t *transport) *downloads {
-	d := &downloads{t: t, locations: locations{t: t}, conns: make(slots, t.opt.Connections),
-		peers: newPeers(t.opt.Connections), buffers: make(chan []byte, t.opt.BufferBytes/t.opt.RangeBytes)}
-	for range cap(d.buffers) {
-		d.buffers <- nil
+	conns := t.slots(&t.stats.bytesIn)
+	return &downloads{t: t, locations: locations{t: t}, conns: conns,
+		peers: newPeers(conns), buffers: make(chan []byte, t.opt.BufferBytes/t.opt.RangeBytes)}
+}
+
+// allowBuffers lets there be two buffers for each connection: one that it fills, and one that waits for the reader, so that
+// the line does not wait for the reader.
+func (d *downloads) allowBuffers() {
+	for want := min(2*int64(d.conns.size()), int64(cap(d.buffers))); d.nBuffers.Load() < want; {
+		if n := d.nBuffers.Load(); d.nBuffers.CompareAndSwap(n, n+1) {
+			d.buffers <- nil
+		}
 	}
-	return d
 }
 
 // read gives bytes [off, off+n) of a file in one range. It takes a connection.
@@ -38,7 +47,7 @@ func (d *downloads) read(ctx context.Context, f FileRef, off, n int64) ([]byte, 
 	if n == 0 {
 		return buf, nil
 	}
-	err := d.conns.hold(ctx, func() error { return d.fetch(ctx, f, off, &segment{buf: buf}) })
+	err := d.conns.hold(ctx, func(ctx context.Context) error { return d.fetch(ctx, f, off, &segment{buf: buf}) })
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ type locationKey struct{ repo, commit, path string }
 
 // location is shared by all workers that read a file: one of them renews it for all.
 type location struct {
-	lock slots     // for one; unlike a mutex, it can be given up with ctx
+	lock lock
 	now  *resolved // nil if the hub must be asked
 	pin  *resolved // the first answer; later ones must agree with it for the client's life
 }
@@ -70,7 +70,7 @@ func (l *locations) locate(ctx context.Context, f FileRef) (r *resolved, err err
 }
 
 func (l *locations) at(f FileRef) *location {
-	at, _ := l.known.LoadOrStore(locationKey{f.Repo, f.Commit, f.Path}, &location{lock: make(slots, 1)})
+	at, _ := l.known.LoadOrStore(locationKey{f.Repo, f.Commit, f.Path}, &location{lock: make(lock, 1)})
 	return at.(*location)
 }
 

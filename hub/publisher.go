@@ -39,7 +39,7 @@ const renewalMargin = 5 * time.Minute
 
 // login is what a Publisher's client got last.
 type login struct {
-	lock  slots // for one; unlike a mutex, it can be given up with ctx
+	lock  lock
 	token atomic.Pointer[string]
 	renew time.Time // guarded by lock
 }

@@ -109,6 +109,9 @@ func (t *transport) pauseFor(ctx context.Context, r *request, err error, w Wait,
 	if ok && e.Status == http.StatusTooManyRequests {
 		t.stats.rateLimited.Add(1)
 	}
+	if mine := slotOf(ctx); mine != nil && ok && (e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable) {
+		mine.of.throttled()
+	}
 	if ok && (e.Status == http.StatusTooManyRequests || e.wait.known) {
 		t.tell(t.opt.Governor.pause(t.opt.Clock.Now(), e.wait.lane, w.For, w.Reason))
 		return nil
@@ -126,7 +129,15 @@ func (t *transport) pause(ctx context.Context, w Wait) error {
 const remindEvery = 20 * time.Second
 
 // sleep waits as w says, which was told already, and reminds of it when that is due.
+// A transfer gives its slot to others meanwhile.
 func (t *transport) sleep(ctx context.Context, w Wait) error {
+	if w.For <= 0 {
+		return context.Cause(ctx)
+	}
+	return idly(ctx, func() error { return t.nap(ctx, w) })
+}
+
+func (t *transport) nap(ctx context.Context, w Wait) error {
 	for t.opt.OnWait != nil && w.For > 0 {
 		nap := min(w.For, max(0, remindEvery-t.silence()))
 		if err := t.opt.Clock.Sleep(ctx, nap); err != nil {

@@ -29,7 +29,7 @@ func TestStreamSoak(t *testing.T) {
 		if err := streamAll(t, c, h); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
-		if len(c.files.buffers) != cap(c.files.buffers) || len(c.files.conns) != 0 {
+		if !allFree(c) {
 			t.Errorf("seed %d: buffers or connections are not given back", seed)
 		}
 	}

@@ -185,7 +185,7 @@ func TestCancelEndsAStreamAtOnce(t *testing.T) {
 		if err := s.Close(); err != nil || time.Since(start) != time.Second {
 			t.Errorf("close after %v: %v", time.Since(start), err)
 		}
-		if len(c.files.buffers) != cap(c.files.buffers) || len(c.files.conns) != 0 {
+		if !allFree(c) {
 			t.Error("buffers or connections are not given back")
 		}
 	})
@@ -338,8 +338,8 @@ func TestCancelEndsAnUploadAtOnce(t *testing.T) {
 		if _, err := u.put(ctx, "https://cdn.test/x", nil, 0, 100, nil); !errors.Is(err, cause) || time.Since(start) != time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
-		if w.count() != 1 || len(c.puts) != 0 {
-			t.Errorf("%d requests, %d places held", w.count(), len(c.puts))
+		if w.count() != 1 || c.puts.running != 0 {
+			t.Errorf("%d requests, %d places held", w.count(), c.puts.running)
 		}
 	})
 }

@@ -52,6 +52,7 @@ func (s *stream) dispatch(off, end int64) {
 	defer close(s.segments)
 	for ; off < end; off += s.from.t.opt.RangeBytes {
 		begin := off
+		s.from.allowBuffers()
 		seg := s.take(min(s.from.t.opt.RangeBytes, end-off))
 		if seg == nil {
 			return
@@ -62,9 +63,7 @@ func (s *stream) dispatch(off, end int64) {
 		}
 		s.segments <- seg // has room for every buffer there is
 		s.workers.Go(func() {
-			err := s.from.fetch(s.ctx, s.file, begin, seg)
-			s.from.conns.release()
-			seg.finish(err)
+			seg.finish(s.from.conns.run(s.ctx, func(ctx context.Context) error { return s.from.fetch(ctx, s.file, begin, seg) }))
 		})
 	}
 }

@@ -36,7 +36,7 @@ const (
 // upload is one file on its way to a branch.
 type upload struct {
 	t         *transport
-	puts      slots
+	puts      *slots
 	turns     *turns
 	held      held
 	repo, rev string
@@ -212,7 +212,7 @@ func (u *upload) put(ctx context.Context, link string, header http.Header, off, 
 	r := &request{op: "upload " + u.Path, repo: u.repo, method: http.MethodPut, url: link, header: header,
 		body: func() io.Reader { return u.section(off, n) }, size: n,
 		bulk: true, follow: followSame, slow: slowStore}
-	err = u.puts.hold(ctx, func() error {
+	err = u.puts.hold(ctx, func(ctx context.Context) error {
 		return u.t.retry(ctx, r, func(ctx context.Context, _ *progress) (err error) {
 			if answer, err = u.t.once(ctx, r, nil); err == nil && check != nil {
 				err = check(answer)

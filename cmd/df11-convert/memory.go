@@ -20,14 +20,14 @@ const (
 	memoryPerUpload = 8 << 20
 	transferShare   = 4 // 1/4 of the budget is for bytes that are fetched ahead
 	minRange        = 1 << 20
-	maxRange        = 16 << 20
-	maxTransfer     = 512 << 20 // more is not faster
+	maxRange        = 8 << 20
+	maxTransfer     = 256 << 20 // 32 such ranges; more is not faster
 	minSpools       = 8 << 20   // less is not worth it
 	gpuShare        = 2         // 1/2 of the spools' share is for GPUs, where there are any
 	piecesShare     = 8         // 1/8 is for pieces of a finished model on a Hub
 	maxPieces       = 96 << 20
 	containerShare  = 0.75 // of a container's limit, if no budget is set
-	defaultConns    = 8
+	mostRanges      = 32   // as many as the Hub client has connections at most, if their number is its own choice
 )
 
 // memoryShares is a budget, divided. The zero value means that there is no budget.
@@ -132,7 +132,7 @@ func transferBuffers(memory int64, connections int) (rangeBytes, bufferBytes int
 		return 0, 0
 	}
 	bufferBytes = min(memory/transferShare, maxTransfer)
-	rangeBytes = min(max(bufferBytes/int64(cmp.Or(connections, defaultConns)), minRange), maxRange)
+	rangeBytes = min(max(bufferBytes/int64(cmp.Or(2*connections, mostRanges)), minRange), maxRange)
 	return rangeBytes, max(bufferBytes, rangeBytes)
 }
 

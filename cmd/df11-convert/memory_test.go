@@ -21,7 +21,7 @@ func TestDivideMemory(t *testing.T) {
 		{64 << 20, 1, 1, 48 << 20, -1, false},
 		{256 << 20, 64, 23, 240 << 20, -1, false},
 		{256 << 20, 2, 2, 240<<20 - 73.5*(1<<20), 73.5 * (1 << 20), false},
-		{4 << 30, 2, 2, 4080<<20 - 2533.5*(1<<20), 2533.5 * (1 << 20), false},
+		{4 << 30, 2, 2, 4080<<20 - 2773.5*(1<<20), 2773.5 * (1 << 20), false},
 	} {
 		got, err := divideMemory(c.memory, c.workers, 2)
 		if got.workers != c.want || as[usageError](err) != c.usage || got.heap != c.heap || got.spools != c.spools {
@@ -76,10 +76,11 @@ func TestTransferBuffers(t *testing.T) {
 		rng, buffer int64
 	}{
 		{0, 0, 0, 0},
-		{64 << 20, 0, 2 << 20, 16 << 20},
+		{64 << 20, 0, 1 << 20, 16 << 20},
+		{256 << 20, 0, 2 << 20, 64 << 20},
 		{64 << 20, 64, 1 << 20, 16 << 20},
-		{64 << 20, 1, 16 << 20, 16 << 20},
-		{2 << 30, 8, 16 << 20, 512 << 20},
+		{64 << 20, 1, 8 << 20, 16 << 20},
+		{2 << 30, 8, 8 << 20, 256 << 20},
 	} {
 		if r, b := transferBuffers(c.memory, c.connections); r != c.rng || b != c.buffer {
 			t.Errorf("%d bytes, %d connections: got %d and %d, want %d and %d", c.memory, c.connections, r, b, c.rng, c.buffer)
@@ -93,7 +94,7 @@ func TestBothSidesKeepTheBudget(t *testing.T) {
 	f := hubFlags{budget: 64 << 20, connections: 4}
 	for _, side := range []string{"source", "target"} {
 		opt, err := f.hubOptions(&ui{}, side)
-		if err != nil || opt.BufferBytes != 16<<20 || opt.RangeBytes != 4<<20 || opt.Connections != 4 {
+		if err != nil || opt.BufferBytes != 16<<20 || opt.RangeBytes != 2<<20 || opt.Connections != 4 {
 			t.Errorf("%s: %d bytes in ranges of %d, %v", side, opt.BufferBytes, opt.RangeBytes, err)
 		}
 	}

@@ -90,10 +90,10 @@ func nTensors(m *model.Model) (n int) {
 
 // Transfers with the Hub.
 const (
-	rangeBytes      = 16 << 20 // what the client asks for at a time
-	connections     = 8        // how many ranges it keeps in flight
-	requestsPerFile = 5        // uploading: preupload, batch, the bytes, verify, and a share of commits
-	lastRequests    = 4        // of the commit that ends a conversion
+	rangeBytes      = 8 << 20 // what the client asks for at a time
+	ranges          = 32      // that it fetches ahead at most
+	requestsPerFile = 5       // uploading: preupload, batch, the bytes, verify, and a share of commits
+	lastRequests    = 4       // of the commit that ends a conversion
 
 	// CommitFiles is how many files one commit brings at most.
 	CommitFiles = 50
@@ -231,7 +231,7 @@ func (b Budget) buffers(m *model.Model, outputs int, counts int64) int64 {
 	if !m.Local {
 		ahead := b.Buffers
 		if ahead == 0 {
-			ahead = connections * rangeBytes
+			ahead = ranges * rangeBytes
 		}
 		n += ahead + ahead/5 // the collector is late by about that much, as measured (docs/scale.md)
 	}
