@@ -71,13 +71,16 @@ func (e *Error) Error() string {
 	return strings.Join(parts, ": ") + e.trailer()
 }
 
-// Brief says in one sentence that a repo or a revision is not there. It is "" for all other errors, whose details matter.
+// Brief says in one sentence that a repo or a revision is not there, or gated. It is "" for all other errors, whose details
+// matter.
 func (e *Error) Brief() string {
 	switch {
 	case errors.Is(e, ErrRevisionNotFound):
 		return e.Repo + ": no such revision" // the hint names what it can be
 	case errors.Is(e, ErrNotFound) && (e.Method == http.MethodGet || e.Method == http.MethodHead):
 		return e.Repo + ": no such repo, or it is private"
+	case errors.Is(e, ErrGated):
+		return e.Repo + ": this repo is gated, and the Hub does not let you read it"
 	}
 	return ""
 }

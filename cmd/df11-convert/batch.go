@@ -83,7 +83,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 			found.Failed++
 			hs := hints(err)
 			r.Error, r.Exit = failureOf(err, hs), kindOf(err).code
-			u.complain(fmt.Sprintf("%s: %v", m.Source, err), r.Exit, hs)
+			u.complain(m.Source+": "+strings.TrimPrefix(u.message(err), m.Source+": "), r.Exit, hs)
 			first = cmp.Or(first, err)
 		default:
 			found.Done++
@@ -95,10 +95,24 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	}
 	u.result(found, strings.Join(places, "\n"), func(w io.Writer) { printBatch(w, found) })
 	if first != nil {
-		return fmt.Errorf("not all models are done; the first failure: %w", first)
+		return batchError{found.Failed, len(models), first}
 	}
 	return nil
 }
+
+// batchError says that models of a batch have failed, each of which was told with its hints.
+type batchError struct {
+	n, of int
+	first error
+}
+
+func (e batchError) summary() string {
+	return fmt.Sprintf("%d of %s failed", e.n, count(int64(e.of), "model"))
+}
+
+func (e batchError) Error() string { return e.summary() + "; the first failure: " + e.first.Error() }
+
+func (e batchError) Unwrap() error { return e.first }
 
 // convertListed converts a model of a list, unless it is published already.
 func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel) (*pipeline.Report, *publication, error) {
@@ -116,15 +130,15 @@ func printBatch(w io.Writer, b batchReport) {
 	t := newTable(w)
 	for _, r := range b.Models {
 		if p := r.Skipped; p != nil {
-			printf(t, "%s\t%s\t\t%s\n", p.State, r.Source, p.Target)
+			printf(t, "%s\t%s\t%s\n", p.State, r.Source, p.Target)
 			continue
 		}
 		if r.Report == nil {
-			printf(t, "failed\t%s\t%s\n", r.Source, r.Error.Message)
+			printf(t, "failed\t%s\t%s\n", r.Source, strings.TrimPrefix(r.Error.brief, r.Source+": "))
 			continue
 		}
 		before, after := r.Report.BF16Bytes, r.Report.DF11Bytes
-		printf(t, "done\t%s\t%s → %s (%.1f %%)\t%s\n", r.Source, human.Bytes(before), human.Bytes(after), percent(after, before), where(r.Report.Report))
+		printf(t, "done\t%s\t%s, %s → %s (%.1f %%)\n", r.Source, where(r.Report.Report), human.Bytes(before), human.Bytes(after), percent(after, before))
 	}
 	t.Flush()
 	printf(w, "%d done, %d published already, %d failed\n", b.Done, b.Skipped, b.Failed)

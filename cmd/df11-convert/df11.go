@@ -2,15 +2,22 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // readerFlags are the flags of commands that read a DF11 model and its original.
@@ -44,6 +51,8 @@ func (f *readerFlags) openLimited(ctx context.Context, u *ui, name string) (*mod
 // openDF11 opens a DF11 model: a file, a folder, or a Hub repo.
 func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (d *model.DF11, err error) {
 	switch {
+	case unfinished(name):
+		return nil, unfinishedError(name)
 	case model.Exists(name) && strings.HasSuffix(name, ".safetensors"):
 		d, err = model.OpenDF11File(ctx, name)
 	case model.Exists(name):
@@ -56,9 +65,26 @@ func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (d *mode
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, err)
+		err = fmt.Errorf("open %s: %w", name, err)
+		if errors.Is(err, model.ErrNoDF11Config) {
+			err = hinted{err, "give a DF11 model; one is made of a BF16 model with: df11-convert " + shellQuote(name)}
+		}
+		return nil, err
 	}
 	return d, nil
+}
+
+// unfinished reports whether a folder is the target of a conversion that has not ended.
+func unfinished(folder string) bool {
+	if model.Exists(filepath.Join(folder, "config.json")) {
+		return false
+	}
+	entries, _ := os.ReadDir(filepath.Join(folder, metadata.StateDir)) // what cannot be read is nothing that we keep there
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return target.IsJournal(path.Join(metadata.StateDir, e.Name())) })
+}
+
+func unfinishedError(folder string) error {
+	return hinted{fmt.Errorf("the conversion to %s has not ended", folder), "run the command that began it again: it resumes"}
 }
 
 // openOriginal opens the model that a DF11 model was made from, and plans it as the DF11 model shows that it was planned.

@@ -33,11 +33,13 @@ type failure struct {
 	Element *int64 `json:"element,omitempty"`
 	Got     string `json:"got,omitempty"` // BF16 bits, 0x3f80
 	Want    string `json:"want,omitempty"`
+
+	brief string // for people
 }
 
 // failureOf describes an error that ends the program, or one model of a batch.
 func failureOf(err error, hs []string) *failure {
-	f := &failure{Kind: kindOf(err).name, Message: err.Error(), Hint: strings.Join(hs, "\n")}
+	f := &failure{Kind: kindOf(err).name, Message: err.Error(), Hint: strings.Join(hs, "\n"), brief: brief(err)}
 	if m, ok := errors.AsType[*verify.MismatchError](err); ok {
 		f.Unit, f.Tensor, f.Element = m.Unit, m.Tensor, &m.Elem
 		f.Got, f.Want = fmt.Sprintf("%#04x", m.Got), fmt.Sprintf("%#04x", m.Want)

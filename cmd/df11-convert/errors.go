@@ -113,6 +113,9 @@ func kindOf(err error) kind {
 
 // hints gathers what the user can do about an error.
 func hints(err error) (hs []string) {
+	if as[batchError](err) {
+		return nil // they were given
+	}
 	add := func(h string) {
 		if h != "" {
 			hs = append(hs, h)
@@ -145,9 +148,6 @@ func hints(err error) (hs []string) {
 		add("choose another folder with -o, or --force " + either(len(o.Replaced) > 0, "to overwrite", "to keep them; a loader may take them for the model's"))
 	}
 	add(kindOf(err).hint)
-	if len(hs) == 0 && as[usageError](err) {
-		add("see df11-convert --help")
-	}
 	return hs
 }
 

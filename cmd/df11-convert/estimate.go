@@ -28,7 +28,7 @@ func (f *estimateFlags) bytes(u *ui, o *opened) int64 {
 		n = estimate.DefaultSampleBytes(o.model)
 	}
 	if n > 0 && !o.model.Local {
-		u.say("reading samples of the weights, at most %s (--sample-bytes 0 turns this off)", human.Bytes(n))
+		u.say("sampling at most %s of the weights (--sample-bytes 0 turns this off)", human.Bytes(n))
 	}
 	return n
 }

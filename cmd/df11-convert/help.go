@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -72,59 +71,51 @@ func flagGroups(c *cobra.Command) map[string]*pflag.FlagSet {
 
 // writeHelp writes what a command does, examples, and its flags by group, in at most width columns.
 func writeHelp(w io.Writer, c *cobra.Command, width int) {
+	var b strings.Builder
 	if c.Long != "" {
-		fmt.Fprintf(w, "%s\n\n", wrap(c.Long, width))
+		fmt.Fprintf(&b, "%s\n\n", unwrap(c.Long))
 	}
-	fmt.Fprintf(w, "Usage:\n  %s\n", c.UseLine())
+	fmt.Fprintf(&b, "Usage:\n  %s\n", c.UseLine())
 	if c.HasExample() {
-		fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
 	}
 	if c.HasAvailableSubCommands() {
-		fmt.Fprint(w, "\nCommands:\n")
+		fmt.Fprint(&b, "\nCommands:\n")
 		for _, sub := range c.Commands() {
 			if sub.IsAvailableCommand() || sub.Name() == "help" {
-				fmt.Fprintf(w, "  %-11s %s\n", sub.Name(), sub.Short)
+				fmt.Fprintf(&b, "  %-11s  %s\n", sub.Name(), sub.Short)
 			}
 		}
 	}
 	sets := flagGroups(c)
 	for _, name := range groups {
 		if s := sets[name]; s != nil {
-			fmt.Fprintf(w, "\n%s:\n%s", name, s.FlagUsagesWrapped(width))
+			fmt.Fprintf(&b, "\n%s:\n%s", name, s.FlagUsagesWrapped(width))
 		}
 	}
 	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(w, "\nUse \"%s COMMAND --help\" for the flags of a command. Docs: %s\n", c.Root().Name(), docsURL)
+		fmt.Fprintf(&b, "\nUse \"%s COMMAND --help\" for the flags of a command.\nDocs: %s\n", c.Root().Name(), docsURL)
 	}
+	fmt.Fprint(w, fold(b.String(), width, 0))
 }
 
-// wrap breaks the lines of paragraphs anew, for at most width columns. Lines that begin with a space stay as they are.
-func wrap(text string, width int) string {
+// unwrap joins the lines of each paragraph. Lines that begin with a space stay as they are.
+func unwrap(text string) string {
 	var b strings.Builder
-	column := 0
-	for line := range strings.Lines(text) {
-		if line[0] == ' ' || line[0] == '\n' {
-			if column > 0 {
-				b.WriteByte('\n')
-			}
-			b.WriteString(line)
-			column = 0
-			continue
+	inside := false // of a paragraph
+	for line := range strings.SplitSeq(text, "\n") {
+		prose := line != "" && line[0] != ' '
+		switch {
+		case b.Len() == 0:
+		case prose && inside:
+			b.WriteByte(' ')
+		default:
+			b.WriteByte('\n')
 		}
-		for word := range strings.FieldsSeq(line) {
-			n := utf8.RuneCountInString(word)
-			switch {
-			case column == 0:
-			case column+1+n > width:
-				b.WriteByte('\n')
-				column = 0
-			default:
-				b.WriteByte(' ')
-				column++
-			}
-			b.WriteString(word)
-			column += n
+		if inside = prose; prose {
+			line = strings.Join(strings.Fields(line), " ")
 		}
+		b.WriteString(line)
 	}
 	return b.String()
 }

@@ -28,14 +28,14 @@ func inspectCommand(u *ui) *cobra.Command {
 	var f inspectFlags
 	c := &cobra.Command{
 		Use:   "inspect DF11|SOURCE",
-		Short: "Measure a model: exponents, code tables, bits per weight against the entropy bound",
-		Long: `inspect looks into a DF11 model, or into a model that could become one. It prints types, units, code tables, entropy,
-bits per weight against the order-0 entropy bound, the fullest chunk, and what is left below the limits of the format. For a
-source these are the figures that DF11 would reach. Samples of the weights are read; --sample-bytes says how much, and a
-number as large as the model reads all.`,
+		Short: "Measure exponents, code tables and bits per weight of a model",
+		Long: `inspect looks into a DF11 model, or into a model that could become one. It prints types, compressed modules, entropy, and
+bits per weight against the order-0 entropy bound; with --verbose also code tables, the fullest chunk, and how far all that
+stays below the limits of the format. For a source these are the figures that DF11 would reach. Samples of the weights are
+read; --sample-bytes says how much, and a number as large as the model reads all.`,
 		Example: `  df11-convert inspect ./Llama-3.1-8B-DF11
   df11-convert inspect meta-llama/Llama-3.1-8B --html report.html
-  df11-convert inspect org/model --compare org/model-finetuned --html report.html
+  df11-convert inspect org/model --compare org/finetuned --html report.html
   df11-convert inspect ./flux1-dev-DF11.safetensors --json`,
 		Args: exactArgs(1, "DF11 or SOURCE"),
 		RunE: func(c *cobra.Command, args []string) error { return runInspect(c.Context(), u, &f, args[0]) },
@@ -62,7 +62,7 @@ func runInspect(ctx context.Context, u *ui, f *inspectFlags, spec string) error 
 	if err := f.write(u, r); err != nil {
 		return err
 	}
-	u.result(r, "", func(w io.Writer) { printInspection(w, r) })
+	u.result(r, "", func(w io.Writer) { printInspection(w, r, u.verbose) })
 	return nil
 }
 
@@ -139,13 +139,13 @@ func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*in
 	return r, nil
 }
 
-// printInspection writes the figures for people.
-func printInspection(w io.Writer, r *inspect.Report) {
+// printInspection writes the figures for people, all of them or those that fit a narrow terminal.
+func printInspection(w io.Writer, r *inspect.Report, all bool) {
 	t := newTable(w)
 	t.row("model", "%s%s", r.Name, at(r.Commit))
 	t.row("files", "%d with %s", r.Files, human.Bytes(r.Bytes))
 	for _, d := range r.DTypes {
-		t.row("  "+d.Name, "%d tensors, %d elements, %s", d.Tensors, d.Elems, human.Bytes(d.Bytes))
+		t.row("  "+d.Name, "%s, %s, %s", count(int64(d.Tensors), "tensor"), count(d.Elems, "element"), human.Bytes(d.Bytes))
 	}
 	t.row("not convertible", "%s", r.Refused)
 	for _, x := range r.Traps {
@@ -156,14 +156,14 @@ func printInspection(w io.Writer, r *inspect.Report) {
 	}
 	t.Flush()
 	if len(r.Units) > 0 {
-		printInspectedUnits(w, r)
+		printInspectedUnits(w, r, all)
 	}
 	printComparison(w, r)
 }
 
 func printFigures(t *table, r *inspect.Report) {
 	would := either(r.Kind == inspect.Source, "would take ", "")
-	t.row("modules", "%d with %d weights, %s read", len(r.Units), r.Weights, either(r.Exact, "all", fmt.Sprint(r.Read)))
+	t.row("modules", "%d with %s, %s read", len(r.Units), count(r.Weights, "weight"), either(r.Exact, "all", human.Grouped(r.Read, ",")))
 	t.row("size", "%s%s instead of %s: %.2f %%", would, human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes), percent(r.DF11Bytes, r.BF16Bytes))
 	if r.Read > 0 {
 		t.row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
@@ -180,19 +180,26 @@ func printFigures(t *table, r *inspect.Report) {
 	}
 }
 
-func printInspectedUnits(w io.Writer, r *inspect.Report) {
+// printInspectedUnits writes a line for each module, with what reaches towards the limits of the format if all is asked for.
+func printInspectedUnits(w io.Writer, r *inspect.Report, all bool) {
 	fmt.Fprintln(w)
 	t := newTable(w)
-	chunk := either(r.Kind == inspect.Source, "mean chunk", "fullest chunk")
-	printf(t, "module\ttensors\tweights\tentropy\tcode\tbits/weight\tbound\tsymbols\tlongest\ttable rows\t%s\tlargest exponent\n", chunk)
+	printf(t, "module\tweights\tentropy\tcode\tbits/weight\tbound")
+	if all {
+		printf(t, "\ttensors\tsymbols\tlongest\ttable rows\t%s\tlargest exponent", either(r.Kind == inspect.Source, "mean chunk", "fullest chunk"))
+	}
+	fmt.Fprintln(t)
 	for _, u := range r.Units {
 		if u.Reason != "" {
-			printf(t, "%s\t%d\t%d\tstays BF16: it %s\n", u.Path, u.Tensors, u.Weights, u.Why)
+			printf(t, "%s\t%d\tstays BF16: it %s\n", u.Path, u.Weights, u.Why)
 			continue
 		}
-		printf(t, "%s\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t%d\t%d bits\t%d of %d\t%d of %d\t%d of %d\n", u.Path, u.Tensors, u.Weights,
-			u.Entropy, u.CodeBits, u.Bits, u.Bound, len(u.Codes), u.Longest, u.LUTs, inspect.MaxLUTs,
-			u.LargestChunk, inspect.MaxChunk, u.LargestExponent, inspect.MaxExponent)
+		printf(t, "%s\t%d\t%.4f\t%.4f\t%.4f\t%.4f", u.Path, u.Weights, u.Entropy, u.CodeBits, u.Bits, u.Bound)
+		if all {
+			printf(t, "\t%d\t%d\t%d bits\t%d of %d\t%d of %d\t%d of %d", u.Tensors, len(u.Codes), u.Longest, u.LUTs, inspect.MaxLUTs,
+				u.LargestChunk, inspect.MaxChunk, u.LargestExponent, inspect.MaxExponent)
+		}
+		fmt.Fprintln(t)
 	}
 	t.Flush()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"unicode"
@@ -96,6 +97,9 @@ const maxList = 1 << 20
 // readList reads a list of models: YAML, or text if its name ends in .txt.
 func readList(file string) ([]listedModel, error) {
 	b, err := smallfile.ReadInput(file, maxList)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, hinted{usageError{err}, "LIST is a file of models, one per line or as YAML; docs/ci.md has examples"}
+	}
 	if err != nil {
 		return nil, err
 	}

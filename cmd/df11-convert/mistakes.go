@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,6 +61,9 @@ func wrongCommand(root *cobra.Command, word string) error {
 
 // wrongFlag explains an error in the flags.
 func wrongFlag(c *cobra.Command, err error) error {
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok && as[*strconv.NumError](err) {
+		return usagef("--%s: %q is not a number that fits", wrong.GetFlag().Name, wrong.GetValue())
+	}
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return usageError{err}

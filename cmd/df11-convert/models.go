@@ -59,6 +59,10 @@ func printModels(w io.Writer, models []plan.Model) {
 		printModel(w, models[0])
 		return
 	}
+	if len(models) == 0 {
+		fmt.Fprintln(w, "no entry has all of these words; df11-convert models lists every one")
+		return
+	}
 	t := newTable(w)
 	fmt.Fprintln(t, "id\tlayout\tloads by")
 	for _, m := range models {

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
+
+	"golang.org/x/term"
 )
 
 // results is stdout, to which only printable text goes. It keeps the first error: whoever prints need not look at it, and no run whose result got lost ends well.
@@ -24,6 +27,16 @@ func (r *results) Write(b []byte) (int, error) {
 		r.err, n = cmp.Or(r.err, err), 0
 	}
 	return n, err
+}
+
+// width is that of the terminal to which results go, 0 if they go elsewhere.
+func (r *results) width() int {
+	f, ok := r.to.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	width, _ := size(f)
+	return width
 }
 
 // outputError says that a result could not be printed. It hides its cause: no hint about full disks is about this one.

@@ -35,12 +35,12 @@ func planCommand(u *ui) *cobra.Command {
 		Use:   "plan SOURCE",
 		Short: "Show what a conversion would do, before any weight moves",
 		Long: `plan reads headers, small files and a few samples of the weights. It tells whether the source can be converted, into
-what, how big the result will be, what it takes to make it, what passes through unchanged and why, and which readers
+what, how big the result will be, what it takes to make it, what stays uncompressed and why, and which loaders
 will load it.`,
 		Example: `  df11-convert plan meta-llama/Llama-3.1-8B
   df11-convert plan ./my-model --json
   df11-convert plan Qwen/Qwen3-8B --bandwidth 30MB/s
-  df11-convert plan org/new-arch --write-pattern-dict dict.json   # a dict to start from`,
+  df11-convert plan org/new-arch --write-pattern-dict dict.json`,
 		Args: exactArgs(1, "SOURCE"),
 		RunE: func(c *cobra.Command, args []string) error { return runPlan(c.Context(), u, &f, args[0]) },
 	}

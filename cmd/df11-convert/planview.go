@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/inspect"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -163,7 +164,7 @@ func minimumDisk(n int64) string {
 func (f *forecast) printUnits(w io.Writer) {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "modules\ttensors\tweights each\tBF16 each\tDF11 each\tratio\t \n")
+	fmt.Fprint(t, "modules\ttensors each\tBF16 each\tDF11 each\tratio\t \n")
 	units := f.plan.Units
 	for i := 0; i < len(units); {
 		j, u, df11 := i, units[i], int64(0)
@@ -172,15 +173,12 @@ func (f *forecast) printUnits(w io.Writer) {
 			j++
 		}
 		df11 /= int64(j - i)
-		bf16, names := 2*u.NElems(), u.Path
-		if j-i > 1 {
-			names += " … " + units[j-1].Path
-		}
+		bf16 := 2 * u.NElems()
 		size, ratio := human.Bytes(df11), fmt.Sprintf("%.1f %%", percent(df11, bf16))
 		if reason := f.size.Units[i].BF16; reason != "" {
 			size, ratio = "stays BF16: it "+metadata.ReasonText(reason), ""
 		}
-		printf(t, "%d\t%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, len(u.Attrs), u.NElems(), human.Bytes(bf16), size, ratio, names)
+		printf(t, "%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, len(u.Attrs), human.Bytes(bf16), size, ratio, inspect.RunName(u.Path, units[j-1].Path))
 		i = j
 	}
 	t.Flush()
@@ -266,7 +264,7 @@ func (f *forecast) printRemarks(w io.Writer) {
 	if len(p.Readers) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nreaders:")
+	fmt.Fprintln(w, "\ncompatible loaders:")
 	t := newTable(w)
 	for _, r := range p.Readers {
 		printf(t, "  %s\t%s\t%s\t%s\n", r.Name, r.Version, r.Loads, r.Why)

@@ -51,7 +51,7 @@ func (u *ui) watch(p *progress.Counters) (stop func()) {
 
 // drawBlock draws the state in place, as many lines as the terminal has room for.
 func (u *ui) drawBlock(s state) {
-	width, height := u.size()
+	width, height := size(u.err)
 	if lines := s.lines(width, u.paint); len(lines) > 0 {
 		u.screen.show(lines[:min(len(lines), max(1, height-1))])
 	}
@@ -190,7 +190,7 @@ func (s *state) lines(width int, paint painter) []string {
 	}
 	text := strings.Join(s.summary(), " · ")
 	if width < barText+minBar {
-		return []string{shorten(fmt.Sprintf("%d%% %s", s.percent(), text), width-1)}
+		return []string{s.brief(width - 1)}
 	}
 	lines := []string{bar(s, min(maxBar, width-barText)) + " " + text}
 	for i, st := range s.Stages {
@@ -204,6 +204,18 @@ func (s *state) lines(width int, paint painter) []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// brief is the percentage and as much of the summary as fits.
+func (s *state) brief(width int) string {
+	text := fmt.Sprintf("%d%%", s.percent())
+	for _, part := range s.summary() {
+		if columns(text+" · "+part) > width {
+			break
+		}
+		text += " · " + part
+	}
+	return text
 }
 
 // bar is the percentage with the bar, drawn by the library.
@@ -238,12 +250,4 @@ func timeLeft(d time.Duration) string {
 		return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
 	}
 	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
-}
-
-// shorten cuts a text that would not fit into its line.
-func shorten(s string, width int) string {
-	if r := []rune(s); len(r) > width {
-		return string(r[:max(1, width-1)]) + "…"
-	}
-	return s
 }

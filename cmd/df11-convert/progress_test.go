@@ -59,7 +59,7 @@ func TestProgressPictures(t *testing.T) {
   upload   1.90 GB  1.90 GB/s  ← bottleneck
 `,
 		30: `
-30% 2s left · bottleneck: up…
+30% · 2s left
 `,
 	} {
 		got := strings.Join(s.lines(width, plainText), "\n")

@@ -59,11 +59,11 @@ const convertName = "convert"
 const rootLong = `df11-convert rewrites a BF16 model losslessly as DFloat11 (about 68 % of the size), checks every weight, and publishes
 the result on the Hugging Face Hub.`
 
-const rootExample = `  df11-convert meta-llama/Llama-3.1-8B                    # writes ./Llama-3.1-8B-DF11
-  df11-convert meta-llama/Llama-3.1-8B --push             # publishes <you>/Llama-3.1-8B-DF11, keeps nothing here
-  df11-convert plan meta-llama/Llama-3.1-405B             # what would happen, before any weight moves
-  df11-convert verify ./Llama-3.1-8B-DF11                 # compare it with the original, bit for bit
-  df11-convert demo                                       # everything, with no network and no account`
+const rootExample = `  df11-convert Qwen/Qwen3-8B             # writes ./Qwen3-8B-DF11
+  df11-convert Qwen/Qwen3-8B --push      # publishes <you>/Qwen3-8B-DF11
+  df11-convert plan Qwen/Qwen3-8B        # tells what would happen
+  df11-convert verify ./Qwen3-8B-DF11    # compares it with the original
+  df11-convert demo                      # does it all, without an account`
 
 const convertLong = `convert reads a BF16 model, rewrites it losslessly as DFloat11 (DF11, about 68 % of the size), verifies every weight, and
 with --push publishes the result as <name>-DF11. The word convert itself may be left out.
@@ -101,8 +101,8 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	root.SetErr(u.err)
 	root.SetFlagErrorFunc(wrongFlag)
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		width, _ := u.size()
-		writeHelp(u.out, c, width)
+		width, _ := size(u.err)
+		writeHelp(u.out, c, min(width, 120))
 	})
 	p := root.PersistentFlags()
 	p.BoolVarP(&u.quiet, "quiet", "q", false, "print nothing but results and errors")
@@ -153,7 +153,7 @@ func convertCommand(u *ui, args []string) *cobra.Command {
 	var f convertFlags
 	c := &cobra.Command{
 		Use:     convertName + " SOURCE",
-		Short:   "Convert a model, and publish it with --push (this word may be left out)",
+		Short:   "Convert a model and, with --push, publish it",
 		Long:    convertLong,
 		Example: convertExample,
 		Args: func(c *cobra.Command, args []string) error {

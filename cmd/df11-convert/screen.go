@@ -15,12 +15,13 @@ import (
 type screen struct {
 	mu    sync.Mutex
 	w     io.Writer
-	block []string // as drawn; the cursor is at the start of the line below
+	width func() int // of a line; nil or 0 for any
+	block []string   // as drawn; the cursor is at the start of the line below
 }
 
 // Write puts whole lines above the block, as far as they are printable.
 func (s *screen) Write(b []byte) (int, error) {
-	if err := s.above(printable(string(b))); err != nil {
+	if err := s.above(s.fold(printable(string(b)))); err != nil {
 		return 0, err
 	}
 	return len(b), nil
@@ -28,7 +29,14 @@ func (s *screen) Write(b []byte) (int, error) {
 
 // line puts one line above the block: a painted word and a text of whatever origin.
 func (s *screen) line(painted, text string) {
-	_ = s.above(painted + " " + printable(lineAndColumn.Replace(text)) + "\n") // nobody else can be told
+	_ = s.above(s.fold(painted + " " + printable(lineAndColumn.Replace(text)) + "\n")) // nobody else can be told
+}
+
+func (s *screen) fold(text string) string {
+	if s.width == nil {
+		return text
+	}
+	return fold(text, s.width(), 2)
 }
 
 func (s *screen) above(text string) error {

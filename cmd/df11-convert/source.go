@@ -205,6 +205,9 @@ func (o *opened) makePlan(spec string, opt plan.Options) (err error) {
 func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt plan.Options) (*opened, error) {
 	var o opened
 	var err error
+	if unfinished(spec) {
+		return nil, unfinishedError(spec)
+	}
 	if model.Exists(spec) {
 		o.source, o.model, err = model.OpenLocal(ctx, spec, opt)
 	} else {

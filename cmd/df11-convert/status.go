@@ -213,17 +213,25 @@ func (m listedModel) skips(p publication) bool {
 
 func printStatus(w io.Writer, found []publication) {
 	t := newTable(w)
-	printf(t, "state\tsource\tnewest\ttarget\tmade of\tverified\n")
+	printf(t, "state\tsource\ttarget\tcommit\n")
 	for _, p := range found {
 		if p.Error != nil {
-			printf(t, "failed\t%s\t\t%s\t\t%s\n", p.Source, p.Target, p.Error.Message)
+			printf(t, "failed\t%s\t%s\n", p.Source, strings.TrimPrefix(p.Error.brief, p.Source+": "))
 			continue
 		}
-		how := ""
-		if p.Weights > 0 {
-			how = fmt.Sprintf("%d weights on the CPU%s, by version %s", p.Weights, either(p.GPU, " and a GPU", ""), p.Tool)
-		}
-		printf(t, "%s\t%s\t%.12s\t%s\t%.12s\t%s\n", p.State, p.Source, p.Newest, p.Target, p.Converted, how)
+		printf(t, "%s\t%s\t%s\t%s\n", p.State, p.Source, p.Target, p.remark())
 	}
 	t.Flush()
+}
+
+// remark says which commits of the source are the newest and the converted one, and how the target was verified.
+func (p *publication) remark() string {
+	text := fmt.Sprintf("%.12s", p.Newest)
+	if p.Converted != "" && p.Converted != p.Newest {
+		text += fmt.Sprintf(" is the newest, %.12s was converted", p.Converted)
+	}
+	if p.Weights > 0 {
+		text += fmt.Sprintf("; %s verified on the CPU%s by version %s", count(p.Weights, "weight"), either(p.GPU, " and a GPU", ""), p.Tool)
+	}
+	return text
 }

@@ -41,7 +41,15 @@ type ui struct {
 }
 
 func newUI(out, err *os.File) *ui {
-	return &ui{out: &results{to: out}, err: err, screen: &screen{w: err}, color: colorAuto, governor: hub.NewGovernor()}
+	u := &ui{out: &results{to: out}, err: err, screen: &screen{w: err}, color: colorAuto, governor: hub.NewGovernor()}
+	u.screen.width = func() int {
+		if !u.terminal() {
+			return 0
+		}
+		width, _ := size(err)
+		return width
+	}
+	return u
 }
 
 // terminal reports whether the progress line can be redrawn.
@@ -49,9 +57,9 @@ func (u *ui) terminal() bool {
 	return !u.jsonLog() && term.IsTerminal(int(u.err.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// size is the terminal's width and height in characters, 80 and 24 if they are unknown.
-func (u *ui) size() (width, height int) {
-	if w, h, err := term.GetSize(int(u.err.Fd())); err == nil && w > 0 && h > 0 {
+// size is the width and height of a terminal in characters, 80 and 24 if they are unknown.
+func size(f *os.File) (width, height int) {
+	if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
 		return w, h
 	}
 	return 80, 24
@@ -114,7 +122,9 @@ func (u *ui) result(found any, brief string, text func(w io.Writer)) {
 	case u.quiet && brief != "":
 		fmt.Fprintln(u.out, brief)
 	default:
-		text(u.out)
+		var b strings.Builder
+		text(&b)
+		fmt.Fprint(u.out, fold(b.String(), u.out.width(), 2))
 	}
 }
 
@@ -152,6 +162,9 @@ func (u *ui) report(ctx context.Context, err error) int {
 	if err != nil {
 		code, hs = kindOf(err).code, hints(err)
 	}
+	if code == exitUsage && len(hs) == 0 {
+		hs = []string{"see " + strings.TrimSpace("df11-convert "+strings.TrimPrefix(u.command, "df11-convert")) + " --help"}
+	}
 	if u.resume != "" && (code == exitInterrupted || code == exitError && u.kept) {
 		hs = append(hs, "progress is saved; resume with: "+u.resume)
 	}
@@ -177,9 +190,20 @@ func (u *ui) report(ctx context.Context, err error) int {
 	return code
 }
 
-// message is an error in words. Requests that found nothing are told in full with --verbose only.
+// message is an error in words, briefly unless --verbose asks for all.
 func (u *ui) message(err error) string {
-	if e, ok := errors.AsType[*hub.Error](err); ok && !u.verbose && e.Repo != "" && e.Brief() != "" {
+	if u.verbose {
+		return err.Error()
+	}
+	return brief(err)
+}
+
+// brief is an error in words, without the requests that found nothing and what was told before.
+func brief(err error) string {
+	if e, ok := errors.AsType[batchError](err); ok {
+		return e.summary()
+	}
+	if e, ok := errors.AsType[*hub.Error](err); ok && e.Repo != "" && e.Brief() != "" {
 		return e.Brief()
 	}
 	return err.Error()

@@ -98,7 +98,8 @@ func differenceText(d proof.Difference) string {
 		return d.Fault
 	}
 	thing := either(d.Kind == proof.KindTensor, "value", "weight")
-	return fmt.Sprintf("%s: %s of %s; first %s", d.Name, human.Grouped(d.Differing, ","), count(d.Weights, thing), d.Fault)
+	first := strings.TrimPrefix(d.Fault, "module "+d.Name+", ")
+	return fmt.Sprintf("%s: %s of %s; first %s", d.Name, human.Grouped(d.Differing, ","), count(d.Weights, thing), first)
 }
 
 // fact is a line of a report.

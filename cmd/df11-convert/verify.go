@@ -38,15 +38,12 @@ func verifyCommand(u *ui) *cobra.Command {
 prints is the result. It ends with the first module that differs, unless --all asks for every difference.
 
 Levels:
-  structure  headers, tables, positions, completeness, and the sha256 of all files where it costs nothing to know; no
-             weights are read
-  sample     and some chunks of every unit, decoded and compared (the seed is printed and can be given again); neither
-             of these two shows that the models are equal
-  proof      the original files are rebuilt from the DF11 model and their sha256 compared with the published one;
-             needs only the original's headers, not its weights
-  full       every unit is decoded and all 16 bits of every weight compared with the original (default)
+  structure  headers, tables, positions, completeness, and the sha256 of all files where it costs nothing to know
+  sample     the same, and some chunks of every module decoded and compared; the seed is printed
+  proof      the original files rebuilt, and their sha256 compared with the published one
+  full       every module decoded, and all 16 bits of every weight compared with the original (default)
 
-Without --against the original is taken from the manifest, or from base_model in the model card.`,
+Only proof and full show that two models are equal. Proof needs the original's headers alone, not its weights. Without --against the original is taken from the manifest, or from base_model in the model card.`,
 		Example: `  df11-convert verify ./Llama-3.1-8B-DF11
   df11-convert verify ./out --against ./my-model
   df11-convert verify DFloat11/Qwen3-8B-DF11 --level proof
@@ -57,7 +54,7 @@ Without --against the original is taken from the manifest, or from base_model in
 	p := c.Flags()
 	f.readerFlags.register(p)
 	p.StringVar(&f.level, "level", string(proof.LevelFull), "structure, sample, proof or full")
-	p.StringVar(&f.workDir, "work-dir", "", "folder for the original's weights on their way")
+	p.StringVar(&f.workDir, "work-dir", "", "directory for temporary files")
 	p.BoolVar(&f.all, "all", false, "go on after the first difference and list every one")
 	p.StringVar(&f.report, "report", "", "write the result to this file, as a Markdown page")
 	p.StringVar(&f.attestation, "attestation", "", "compare all files with this attestation: a statement, DSSE envelope or Sigstore bundle")

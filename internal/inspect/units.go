@@ -62,7 +62,7 @@ func newSlots(units []Unit) slots {
 	}
 	for i := range s.runs {
 		x := &s.runs[i]
-		x.name = runName(s.units[x.first].Path, s.units[x.last].Path)
+		x.name = RunName(s.units[x.first].Path, s.units[x.last].Path)
 	}
 	for len(s.units) < fewest {
 		s.units = append(s.units, nil)
@@ -85,8 +85,8 @@ func (s *slots) named() []run {
 	return list
 }
 
-// runName makes "model.layers.0–31" of the paths of the first and the last unit.
-func runName(first, last string) string {
+// RunName makes "model.layers.0–31" of the paths of the first and the last module of a run of modules that are alike.
+func RunName(first, last string) string {
 	kind := numbers.ReplaceAllString(first, "#")
 	switch {
 	case first == last:

@@ -32,10 +32,10 @@ func (d *DF11) readConfig(ctx context.Context) error {
 				return nil
 			}
 			found = append(found, ref.Path)
-		case !errors.Is(err, errNoDF11Config):
+		case !errors.Is(err, ErrNoDF11Config):
 			return Invalidf(ref.Path, "%v", err)
 		case isRoot:
-			atRoot = Invalidf(ref.Path, "%v", err)
+			atRoot = Invalidf(ref.Path, "%w", err)
 		}
 	}
 	switch len(found) {
@@ -66,8 +66,8 @@ func (f *files) configs() []hub.FileRef {
 	return configs
 }
 
-// errNoDF11Config says that a config.json is not that of a DF11 model.
-var errNoDF11Config = errors.New("no dfloat11_config: not a finished DF11 model")
+// ErrNoDF11Config says that a config.json is not that of a DF11 model.
+var ErrNoDF11Config = errors.New("no dfloat11_config: not a finished DF11 model")
 
 // DictOfConfig takes dfloat11_config.pattern_dict out of a config.json, order kept.
 func DictOfConfig(b []byte) (plan.PatternDict, error) {
@@ -82,7 +82,7 @@ func DictOfConfig(b []byte) (plan.PatternDict, error) {
 		return nil, err
 	}
 	if c.DF11 == nil {
-		return nil, errNoDF11Config
+		return nil, ErrNoDF11Config
 	}
 	if !slices.Equal(c.DF11.Threads, []int{512}) || c.DF11.Bytes != 8 {
 		return nil, fmt.Errorf("threads_per_block %v and bytes_per_thread %d, want [512] and 8", c.DF11.Threads, c.DF11.Bytes)

@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // SourceError says that a source file is not what it should be: its sha256, or the part of it that an earlier run used.
 type SourceError struct {
@@ -21,7 +24,10 @@ func (e *SourceError) Error() string {
 type InvalidError struct {
 	File   string // "" for the model as a whole
 	Detail string
+	cause  error // that Detail ends with, if somebody may ask for it
 }
+
+func (e *InvalidError) Unwrap() error { return e.cause }
 
 func (e *InvalidError) Error() string {
 	if e.File == "" {
@@ -32,7 +38,8 @@ func (e *InvalidError) Error() string {
 
 // Invalidf makes an InvalidError about a file, or about the model as a whole if file is "".
 func Invalidf(file, format string, args ...any) error {
-	return &InvalidError{File: file, Detail: fmt.Sprintf(format, args...)}
+	err := fmt.Errorf(format, args...)
+	return &InvalidError{File: file, Detail: err.Error(), cause: errors.Unwrap(err)}
 }
 
 // CacheError says that the shared cache could not be written.

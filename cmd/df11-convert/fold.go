@@ -1,0 +1,80 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// fold breaks lines that are wider than a terminal, between words. In a table the rest of a line stands below its last column,
+// or all of the last column on a line of its own if it begins too far right. Elsewhere the rest is indented. A command that
+// ends a line behind a colon stays in one piece, for people to copy: the terminal may wrap it. With width 0 nothing is folded.
+func fold(text string, width, indent int) string {
+	if width == 0 {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		foldLine(&b, line, width, indent)
+	}
+	return b.String()
+}
+
+func foldLine(b *strings.Builder, line string, width, indent int) {
+	body := strings.TrimRight(line, "\n")
+	if columns(body) <= width {
+		b.WriteString(line)
+		return
+	}
+	head, hang := hanging(body, width, indent)
+	b.WriteString(head)
+	column := columns(head)
+	begin := column // of the words on this line
+	next := func() {
+		b.WriteString("\n" + strings.Repeat(" ", hang))
+		column, begin = hang, hang
+	}
+	if begin > hang {
+		next()
+	}
+	for _, word := range wordsOf(body[len(head):]) {
+		n := columns(word)
+		switch {
+		case column == begin:
+		case column+1+n > width:
+			next()
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	b.WriteString(line[len(body):])
+}
+
+// hanging divides a line into what stays as it is and the words behind it, and gives the column at which their next line begins.
+func hanging(line string, width, indent int) (head string, hang int) {
+	margin := len(line) - len(strings.TrimLeft(line, " "))
+	i := strings.LastIndex(line, "  ")
+	switch at := columns(line[:i+2]); {
+	case i <= margin:
+		return line[:margin], margin + indent
+	case at <= width*2/3:
+		return line[:i+2], at
+	}
+	return strings.TrimRight(line[:i], " "), margin + 4
+}
+
+// wordsOf are the words of a text; a command at its end, behind a colon, is one.
+func wordsOf(text string) []string {
+	if before, command, ok := strings.Cut(text, ": df11-convert "); ok {
+		return append(strings.Fields(before+":"), "df11-convert "+command)
+	}
+	return strings.Fields(text)
+}
+
+var styles = regexp.MustCompile("\x1b\\[[0-9]*m")
+
+// columns is the width of a text on a terminal.
+func columns(text string) int { return utf8.RuneCountInString(styles.ReplaceAllString(text, "")) }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestHelpFitsTerminals: no line of any command's help is wider than a terminal, down to 64 columns.
+func TestHelpFitsTerminals(t *testing.T) {
+	for _, width := range []int{120, 80, 64} {
+		u, n := newUI(os.Stdout, os.Stderr), 0
+		var visit func(c *cobra.Command)
+		visit = func(c *cobra.Command) {
+			if c.Hidden {
+				return
+			}
+			n++
+			var b strings.Builder
+			writeHelp(&b, c, width)
+			for line := range strings.Lines(b.String()) {
+				if line = strings.TrimSuffix(line, "\n"); columns(line) > width && strings.Contains(strings.TrimSpace(line), " ") {
+					t.Errorf("%s --help has %d columns for %d: %q", c.CommandPath(), columns(line), width, line)
+				}
+			}
+			for _, sub := range c.Commands() {
+				visit(sub)
+			}
+		}
+		visit(rootCommand(u, nil))
+		if n < 12 {
+			t.Errorf("%d commands", n)
+		}
+	}
+}
+
+// TestExamplesFitTerminals: the examples of help are commands to copy, so they fit as they are.
+func TestExamplesFitTerminals(t *testing.T) {
+	for _, c := range rootCommand(newUI(os.Stdout, os.Stderr), nil).Commands() {
+		for line := range strings.Lines(c.Example) {
+			if n := columns(strings.TrimSuffix(line, "\n")); n > 80 {
+				t.Errorf("%s: %d columns in %q", c.Name(), n, line)
+			}
+		}
+	}
+}
+
+// TestFold: what is too wide continues below its column or indented, and nothing else changes.
+func TestFold(t *testing.T) {
+	for _, x := range []struct {
+		width    int
+		in, want string
+	}{
+		{0, "as long as it is\n", "as long as it is\n"},
+		{20, "fits\n\n  fits too\n", "fits\n\n  fits too\n"},
+		{20, "twenty columns wide!\nno", "twenty columns wide!\nno"},
+		{20, "a sentence that is longer\n", "a sentence that is\n  longer\n"},
+		{20, "    such as something longer\n", "    such as\n      something\n      longer\n"},
+		{20, "name  a text that is long\n", "name  a text that is\n      long\n"},
+		{20, "one  two  three four five six\n", "one  two  three four\n          five six\n"},
+		{20, "a column  too wide  rest of it\n", "a column  too wide\n    rest of it\n"},
+		{20, "an_address_that_nobody_can_break\n", "an_address_that_nobody_can_break\n"},
+		{20, "see an_address_that_nobody_can_break\n", "see\n  an_address_that_nobody_can_break\n"},
+		{20, "resume with: df11-convert org/name --push\n", "resume with:\n  df11-convert org/name --push\n"},
+		{20, "\x1b[36mhint:\x1b[m a text of 20\n", "\x1b[36mhint:\x1b[m a text of 20\n"},
+	} {
+		if got := fold(x.in, x.width, 2); got != x.want {
+			t.Errorf("%d columns: %q becomes %q, want %q", x.width, x.in, got, x.want)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/hinshun/vt10x"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+var updatePictures = flag.Bool("update", false, "write the pictures in testdata/terminal anew")
+
+// widths are the terminals of the pictures.
+var widths = []int{80, 120}
+
+// A display is a pseudo-terminal and an emulator that shows what is written to it.
+type display struct {
+	keyboard *os.File
+	vt       vt10x.Terminal
+	closed   chan struct{} // when nobody can write to the terminal any more
+
+	mu  sync.Mutex
+	raw strings.Builder // everything that was written
+}
+
+// watched shows on an emulator what comes out of a pseudo-terminal.
+func watched(t *testing.T, keyboard *os.File, columns, rows int) *display {
+	d := &display{keyboard: keyboard, vt: vt10x.New(vt10x.WithSize(columns, rows)), closed: make(chan struct{})}
+	t.Cleanup(func() { keyboard.Close() })
+	go func() {
+		defer close(d.closed)
+		_, _ = io.Copy(d, keyboard) // ends with EIO when the other side is closed
+	}()
+	return d
+}
+
+func (d *display) Write(b []byte) (int, error) {
+	d.mu.Lock()
+	d.raw.Write(b)
+	d.mu.Unlock()
+	return d.vt.Write(b)
+}
+
+// shown is what the terminal shows, without the blank rest of lines and of the screen.
+func (d *display) shown() string {
+	var b strings.Builder
+	for line := range strings.Lines(d.vt.String()) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// await waits until the terminal shows a text.
+func (d *display) await(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(d.shown(), text); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the terminal never shows %q:\n%s", text, d.shown())
+		}
+	}
+}
+
+// moving is what differs from run to run, with what pictures show instead, just as wide.
+var moving = []struct {
+	is   *regexp.Regexp
+	show string
+}{
+	{regexp.MustCompile(`127\.0\.0\.1:\d{5}`), "127.0.0.1:55555"},
+	{regexp.MustCompile(`\d\.\d s\b`), "0.0 s"},
+	{regexp.MustCompile(`commit [0-9a-f]{40}(\+changes)?`), "commit"},
+}
+
+// picture is what a terminal shows, with a heading. No line that was written may be wider than the
+// terminal, unless it is one long word.
+func (d *display) picture(t *testing.T, width int) string {
+	t.Helper()
+	raw := strings.NewReplacer("\r", "", eraseRight, "", eraseBelow, "").Replace(d.raw.String())
+	for line := range strings.Lines(toTop.ReplaceAllString(raw, "\n")) {
+		if n := columns(strings.TrimSuffix(line, "\n")); n > width && len(strings.Fields(line)) > 1 {
+			t.Errorf("%d columns on a terminal of %d: %q", n, width, line)
+		}
+	}
+	got := d.shown()
+	for _, m := range moving {
+		got = m.is.ReplaceAllString(got, m.show)
+	}
+	return fmt.Sprintf("== %d columns ==\n%s\n", width, got)
+}
+
+var toTop = regexp.MustCompile("\x1b\\[[0-9]+F")
+
+// checkPictures compares pictures with those in testdata/terminal.
+func checkPictures(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "terminal", name+".txt")
+	if *updatePictures {
+		writeTo(t, file, []byte(got))
+		return
+	}
+	if want := string(mustRead(t, file)); got != want {
+		t.Errorf("%s: the terminal shows\n%s\nwant\n%s", file, got, want)
+	}
+}
+
+// onTerminal starts a command of the program on a terminal of its own, in a folder.
+func onTerminal(t *testing.T, program, hub, dir string, columns int, command string) (*display, *exec.Cmd) {
+	t.Helper()
+	const rows = 100
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	args := strings.Fields(command)
+	c := exec.CommandContext(ctx, program, args[1:]...)
+	c.Dir = dir
+	home := filepath.Join(dir, ".home")
+	c.Env = append(os.Environ(), "HF_ENDPOINT="+hub, "HF_TOKEN=hf_tester", "HOME="+home, "XDG_CACHE_HOME="+home, "NO_PROXY=*", "TERM=xterm", "NO_COLOR=")
+	keyboard, err := pty.StartWithSize(c, &pty.Winsize{Cols: uint16(columns), Rows: rows})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return watched(t, keyboard, columns, rows), c
+}
+
+// pictureHub is a hub with some models, and a folder with a list of models and a model that nobody knows the origin of.
+func pictureHub(t *testing.T) (hub *hubtest.Server, dir string) {
+	t.Helper()
+	hub, dir = hubtest.Start(t, hubtest.WithUser("hf_tester", hubtest.User{Name: "tester"})), t.TempDir()
+	small := hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 12, ShardBytes: 100_000}
+	hub.AddModel("acme/model", hubtest.NewLlama(1, small))
+	hub.AddModel("acme/other", hubtest.NewLlama(2, small))
+	hub.AddModel("acme/gated", hubtest.NewLlama(1, small))
+	hub.Configure("acme/gated", hubtest.Gated("manual"))
+	hub.AddRepo("acme/pickled", map[string][]byte{"pytorch_model.bin": {0}, "config.json": []byte("{}")})
+	for p, b := range hubtest.NewLlama(1, small).Files() {
+		writeTo(t, filepath.Join(dir, "local", p), b)
+	}
+	writeTo(t, filepath.Join(dir, "list.txt"), []byte("acme/model\nacme/other\nacme/nope\n"))
+	return hub, dir
+}
+
+// TestPictures compares what people see on terminals of 80 and 120 columns with pictures: no line is wider than the
+// terminal, no word is cut, and nothing of the progress is left behind.
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	program := programLink(t)
+	for name, commands := range map[string][]string{
+		"help":    {"df11-convert"},
+		"convert": {"df11-convert acme/model", "df11-convert acme/model"},
+		"push":    {"df11-convert acme/model --push", "df11-convert status list.txt", "df11-convert batch list.txt --push"},
+		"inspect": {"df11-convert inspect acme/model"},
+		"verify":  {"df11-convert acme/model -q", "df11-convert verify model-DF11", "df11-convert verify model-DF11 --against acme/other --all"},
+		"models":  {"df11-convert models flux", "df11-convert models flux-dev-diffusers"},
+		"errors": {
+			"df11-convert acme/nope", "df11-convert acme/gated", "df11-convert acme/pickled",
+			"df11-convert acme/model --repo_id me/model-DF11", "df11-convert verfy ./model-DF11", "df11-convert ./local --push",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			for _, width := range widths {
+				hub, dir := pictureHub(t)
+				for _, command := range commands {
+					d, c := onTerminal(t, program, hub.URL, dir, width, command)
+					_ = c.Wait() // the picture tells how it ended
+					<-d.closed
+					got += "$ " + command + "\n" + d.picture(t, width)
+				}
+			}
+			checkPictures(t, name, got)
+		})
+	}
+}
+
+// TestCtrlC types Ctrl-C while a conversion waits for the hub: the bar stays, what the keyboard echoes goes, and the command
+// that resumes is there to be copied.
+func TestCtrlC(t *testing.T) {
+	t.Parallel()
+	program, got := programLink(t), ""
+	for _, width := range widths {
+		hub, dir := pictureHub(t)
+		hub.Inject(hubtest.Fault{Name: "stall-header", Host: hubtest.HostCDN, Nth: 6, Times: hubtest.Always}) // after four headers and one file
+		const command = "df11-convert acme/model --connections 1 -o out"
+		d, _ := onTerminal(t, program, hub.URL, dir, width, command)
+		d.await(t, "4/15 files")
+		_, err := d.keyboard.WriteString("\x03")
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-d.closed
+		if !strings.Contains(d.raw.String(), "^C") {
+			t.Error("the terminal echoes no Ctrl-C, so that the picture shows nothing about it")
+		}
+		got += "$ " + command + "\n" + d.picture(t, width)
+	}
+	checkPictures(t, "ctrl-c", got)
+}
+
+// TestProgressOnATerminal draws a conversion twice, with a message between, and then its end, as counters and a clock of the
+// test say. On a terminal with few lines or columns there is less to see.
+func TestProgressOnATerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	got := ""
+	for _, size := range []pty.Winsize{{Cols: 80, Rows: 24}, {Cols: 120, Rows: 24}, {Cols: 40, Rows: 24}, {Cols: 80, Rows: 5}} {
+		for _, ended := range []bool{false, true} {
+			keyboard, tty, err := pty.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := pty.Setsize(keyboard, &size); err != nil {
+				t.Fatal(err)
+			}
+			d, u, s := watched(t, keyboard, int(size.Cols), int(size.Rows)), newUI(tty, tty), midway(t)
+			u.drawBlock(s)
+			u.say("waiting 12s: the Hub answered 503 Service Unavailable and asks to try again later")
+			u.drawBlock(s)
+			if ended {
+				s.limits, s.left, s.ended = -1, 0, true
+				u.drawBlock(s)
+				u.screen.release()
+				u.complain("interrupted", exitInterrupted, []string{"progress is saved; resume with: df11-convert acme/model --push"})
+			}
+			if err := tty.Close(); err != nil {
+				t.Fatal(err)
+			}
+			<-d.closed
+			got += d.picture(t, int(size.Cols))
+		}
+	}
+	checkPictures(t, "progress", got)
+}
