@@ -111,11 +111,14 @@ func TestMachineGoldenUnits(t *testing.T) {
 
 // TestMachineCost demands what was reached on what weights look like: lane slots a weight, and wavefronts of shared memory.
 func TestMachineCost(t *testing.T) {
+	units := goldenUnits(t)
+	largest := units[slices.IndexFunc(units, func(u *unit) bool { return u.name == "unit_llm_block" })] // of weights like a model's
 	machineTargets(t, PTX(), func(t *testing.T, m *module, _ string) {
 		for _, c := range []struct {
 			unit              *unit
 			slots, wavefronts float64
 		}{
+			{largest, 29, 3},
 			{normalUnit(t, 400_000), 27, 3},
 			{mixedUnit(t, 400_000), 34, 3},
 		} {

@@ -153,7 +153,7 @@ demonstrate() {
       return
     fi
   fi
-  step demo timeout 10m "$DF11_CONVERT" demo --gpu require
+  step demo timeout -k 30s 10m "$DF11_CONVERT" demo --gpu require
   fail "$rc"
 }
 
@@ -169,7 +169,7 @@ sanitize() {
     return
   fi
   for tool in memcheck racecheck synccheck initcheck; do
-    step "sanitizer-$tool" timeout 20m "$sanitizer" --tool "$tool" --error-exitcode 9 "$VERIFY_TEST" -test.timeout 60m -test.run '^TestHardwareGolden$/^ours$'
+    step "sanitizer-$tool" timeout -k 30s 20m "$sanitizer" --tool "$tool" --error-exitcode 9 "$VERIFY_TEST" -test.timeout 60m -test.run '^TestHardwareGolden$/^ours$'
     if grep -q 'SUMMARY' "$out/sanitizer-$tool.txt"; then
       fail "$rc"
     else
