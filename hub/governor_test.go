@@ -15,7 +15,7 @@ import (
 // the hub, meanwhile runs, and its waits are counted.
 func pair(t *testing.T, srv *hubtest.Server, tokens [2]string, meanwhile func(other *hub.Client)) (first *hub.Client, waited func() time.Duration) {
 	t.Helper()
-	clock, during := hubtest.NewJumpClock(), time.Duration(0)
+	clock, during := hubtest.NewJumpClock(time.Now()), time.Duration(0)
 	governor := hub.NewGovernor()
 	var clients [2]*hub.Client
 	waiting := false
@@ -111,7 +111,7 @@ func TestOneGovernorForAllClients(t *testing.T) {
 // TestQuotaCountsAllClients: a bucket that one client has emptied is not asked
 // by the other, so that the hub never has to refuse.
 func TestQuotaCountsAllClients(t *testing.T) {
-	clock := hubtest.NewJumpClock()
+	clock := hubtest.NewJumpClock(time.Now())
 	srv := hubtest.Start(t, hubtest.WithQuota("api", 6), hubtest.WithClock(clock.Now))
 	srv.AddRepo(source, map[string][]byte{"config.json": []byte("{}")})
 	governor := hub.NewGovernor()

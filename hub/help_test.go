@@ -2,7 +2,6 @@ package hub
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,41 +10,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// testClock moves only when someone sleeps, and remembers how long.
-type testClock struct {
-	mu     sync.Mutex
-	now    time.Time
-	sleeps []time.Duration
-}
-
-func newTestClock() *testClock {
-	return &testClock{now: time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)}
-}
-
-func (c *testClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *testClock) Sleep(ctx context.Context, d time.Duration) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-	c.sleeps = append(c.sleeps, d)
-	return context.Cause(ctx)
-}
-
-func (c *testClock) slept() (sum time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, d := range c.sleeps {
-		sum += d
-	}
-	return sum
-}
+// noon is when the clocks of testClient start.
+var noon = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
 // wire answers requests without a network and records them.
 type wire struct {
@@ -117,9 +87,9 @@ func serve(h http.Handler) *wire {
 }
 
 // testClient is a client of https://hub.test with the token "hf_secret".
-func testClient(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*Client, *testClock) {
+func testClient(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*Client, *hubtest.JumpClock) {
 	t.Helper()
-	clock := newTestClock()
+	clock := hubtest.NewJumpClock(noon)
 	opt := Options{Endpoint: "https://hub.test", Token: "hf_secret", TokenSource: "HF_TOKEN", HTTPTransport: w, Clock: clock}
 	for _, f := range change {
 		f(&opt)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -36,7 +37,7 @@ func newWorld(t *testing.T, n int, change ...func(*hub.Options)) *world {
 
 func newWorldOn(t *testing.T, srv *hubtest.Server, n int, change ...func(*hub.Options)) *world {
 	t.Helper()
-	w := &world{srv: srv, clock: hubtest.NewJumpClock(), data: pattern(n)}
+	w := &world{srv: srv, clock: hubtest.NewJumpClock(time.Now()), data: pattern(n)}
 	w.commit = srv.AddRepo(source, map[string][]byte{weight: w.data, "config.json": []byte(`{"a": 1}`), "README.md": []byte("---\nlicense: mit\n---\n")})
 	srv.ResetLog()
 	opt := hub.Options{Endpoint: srv.URL, Token: "hf_test", TokenSource: "HF_TOKEN", Clock: w.clock,

@@ -33,8 +33,8 @@ func TestRefusalsOfThisMachineAreNeverBlamedOnTheNetwork(t *testing.T) {
 		w := script(breaks(tt.err))
 		c, clock := testClient(t, w)
 		_, err := c.WhoAmI(t.Context())
-		if !errors.Is(err, tt.err) || w.count() != 1 || clock.slept() != 0 {
-			t.Errorf("%s: %d requests, %v waited, %v", tt.name, w.count(), clock.slept(), err)
+		if !errors.Is(err, tt.err) || w.count() != 1 || clock.Waited() != 0 {
+			t.Errorf("%s: %d requests, %v waited, %v", tt.name, w.count(), clock.Waited(), err)
 		}
 		if h := Hint(err); !strings.Contains(h, tt.hint) || strings.Contains(h, "network") {
 			t.Errorf("%s: hint %q", tt.name, h)

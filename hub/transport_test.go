@@ -14,12 +14,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
 const okUser = `{"name":"me","type":"user","orgs":[{"name":"team"}],"auth":{"accessToken":{"displayName":"ci","role":"write"}}}`
 
 func TestRetryWaits(t *testing.T) {
-	date := newTestClock().Now().Add(7 * time.Second).Format(http.TimeFormat)
+	date := noon.Add(7 * time.Second).Format(http.TimeFormat)
 	for _, tt := range []struct {
 		name   string
 		step   func(*http.Request) (*http.Response, error)
@@ -46,8 +48,8 @@ func TestRetryWaits(t *testing.T) {
 			if err != nil || u.Name != "me" || u.TokenRole != "write" || len(u.Orgs) != 1 {
 				t.Fatalf("got %+v, %v", u, err)
 			}
-			if w.count() != 2 || clock.slept() != tt.waited {
-				t.Errorf("%d requests, waited %v; want 2, %v", w.count(), clock.slept(), tt.waited)
+			if w.count() != 2 || clock.Waited() != tt.waited {
+				t.Errorf("%d requests, waited %v; want 2, %v", w.count(), clock.Waited(), tt.waited)
 			}
 			if s := c.Stats(); s.Requests != 2 || s.Retries != 1 || s.Waited != tt.waited || s.LastWait.Reason == "" {
 				t.Errorf("stats %+v", s)
@@ -65,8 +67,8 @@ func TestNoRetry(t *testing.T) {
 		if !errors.As(err, &e) || e.Status != status || e.RequestID != "req-1" || e.Message != "no" {
 			t.Errorf("%d: got %v", status, err)
 		}
-		if w.count() != 1 || clock.slept() != 0 {
-			t.Errorf("%d: %d requests, waited %v", status, w.count(), clock.slept())
+		if w.count() != 1 || clock.Waited() != 0 {
+			t.Errorf("%d: %d requests, waited %v", status, w.count(), clock.Waited())
 		}
 	}
 	for name, err := range map[string]error{
@@ -88,8 +90,8 @@ func TestRetryGivesUp(t *testing.T) {
 	if w.count() != 8 {
 		t.Errorf("%d requests", w.count())
 	}
-	if want := (1 + 2 + 4 + 8 + 16 + 32 + 60) * time.Second / 2; clock.slept() != want {
-		t.Errorf("waited %v, want %v", clock.slept(), want)
+	if want := (1 + 2 + 4 + 8 + 16 + 32 + 60) * time.Second / 2; clock.Waited() != want {
+		t.Errorf("waited %v, want %v", clock.Waited(), want)
 	}
 	for _, part := range []string{"503", "8 attempts", "request id cf-9", "read the token's owner"} {
 		if !strings.Contains(err.Error(), part) {
@@ -105,8 +107,8 @@ func TestRetryTotalIsCapped(t *testing.T) {
 	w := script(says(429, "", "Retry-After: 500"))
 	c, clock := testClient(t, w, func(o *Options) { o.MaxWait = 20 * time.Minute })
 	_, err := c.WhoAmI(t.Context())
-	if !errors.Is(err, ErrRateLimited) || w.count() != 3 || clock.slept() > 20*time.Minute {
-		t.Errorf("%d requests, waited %v, %v", w.count(), clock.slept(), err)
+	if !errors.Is(err, ErrRateLimited) || w.count() != 3 || clock.Waited() > 20*time.Minute {
+		t.Errorf("%d requests, waited %v, %v", w.count(), clock.Waited(), err)
 	}
 }
 
@@ -124,7 +126,7 @@ func TestCancelEndsTheWait(t *testing.T) {
 }
 
 func TestOneLimitSlowsAll(t *testing.T) {
-	clock := newTestClock()
+	clock := hubtest.NewJumpClock(noon)
 	g, api := NewGovernor(), laneKey{bucket: "api"}
 	g.pause(clock.Now(), api, time.Minute, "limit")
 	var wg sync.WaitGroup
@@ -133,21 +135,21 @@ func TestOneLimitSlowsAll(t *testing.T) {
 			if err := g.wait(t.Context(), clock, api, func(ctx context.Context, w Wait) error { return clock.Sleep(ctx, w.For) }); err != nil {
 				t.Error(err)
 			}
-			if clock.Now().Before(newTestClock().Now().Add(time.Minute)) {
+			if clock.Now().Before(noon.Add(time.Minute)) {
 				t.Error("a worker started during the pause")
 			}
 		})
 	}
 	wg.Wait()
-	before := clock.slept()
-	if err := g.wait(t.Context(), clock, laneKey{host: "cdn.test"}, func(ctx context.Context, w Wait) error { return clock.Sleep(ctx, w.For) }); err != nil || clock.slept() != before {
+	before := clock.Waited()
+	if err := g.wait(t.Context(), clock, laneKey{host: "cdn.test"}, func(ctx context.Context, w Wait) error { return clock.Sleep(ctx, w.For) }); err != nil || clock.Waited() != before {
 		t.Error("a pause of the api held a storage host")
 	}
 }
 
 func TestOneLimitIsToldOnce(t *testing.T) {
 	var waits []Wait
-	g, now := NewGovernor(), newTestClock().Now()
+	g, now := NewGovernor(), noon
 	for _, d := range []time.Duration{10 * time.Second, 10*time.Second + 300*time.Millisecond, 5 * time.Second, 20 * time.Second} {
 		if w, news := g.pause(now, laneKey{bucket: "api"}, d, "limit"); news {
 			waits = append(waits, w)
@@ -173,16 +175,16 @@ func TestPaceWhenLittleIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if clock.slept() != 0 {
-		t.Fatalf("waited %v with plenty left", clock.slept())
+	if clock.Waited() != 0 {
+		t.Fatalf("waited %v with plenty left", clock.Waited())
 	}
 	for range 10 {
 		if _, err := c.t.call(t.Context(), get("x", "", "https://hub.test/api/x"), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if clock.slept() < 30*time.Second || len(waits) != 1 || !strings.Contains(waits[0].Reason, "left") {
-		t.Errorf("waited %v, told %+v", clock.slept(), waits)
+	if clock.Waited() < 30*time.Second || len(waits) != 1 || !strings.Contains(waits[0].Reason, "left") {
+		t.Errorf("waited %v, told %+v", clock.Waited(), waits)
 	}
 }
 
@@ -194,8 +196,8 @@ func TestNothingLeftPausesBeforeARefusal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if clock.slept() != 10*time.Second {
-		t.Errorf("waited %v", clock.slept())
+	if clock.Waited() != 10*time.Second {
+		t.Errorf("waited %v", clock.Waited())
 	}
 }
 
@@ -365,13 +367,13 @@ func TestStorageErrorsAreRead(t *testing.T) {
 }
 
 func TestThrottle(t *testing.T) {
-	clock := newTestClock()
+	clock := hubtest.NewJumpClock(noon)
 	th := &throttle{clock: clock, rate: 1000}
 	r := &bulkReader{ctx: t.Context(), throttle: th, count: new(atomic.Int64), r: strings.NewReader(strings.Repeat("x", 5000))}
 	if n, err := io.Copy(io.Discard, r); n != 5000 || err != nil {
 		t.Fatal(n, err)
 	}
-	if s := clock.slept(); s < 4800*time.Millisecond || s > 5*time.Second {
+	if s := clock.Waited(); s < 4800*time.Millisecond || s > 5*time.Second {
 		t.Errorf("5000 bytes at 1000 per second took %v", s)
 	}
 	none := new(throttle)

@@ -61,7 +61,7 @@ type world struct {
 func newWorld(t *testing.T, m *hubtest.Model, opts ...hubtest.Option) *world {
 	t.Helper()
 	labelGoroutines(t)
-	w := &world{Server: hubtest.Start(t, opts...), clock: hubtest.NewJumpClock(), log: newOutputLog()}
+	w := &world{Server: hubtest.Start(t, opts...), clock: hubtest.NewJumpClock(time.Now()), log: newOutputLog()}
 	if m != nil {
 		w.AddModel(sourceRepo, m)
 	}
