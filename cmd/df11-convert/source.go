@@ -99,6 +99,7 @@ type sourceFlags struct {
 	layout      string
 	patternDict string // a file
 	cache       bool
+	newest      *hub.RepoInfo // commit of the source, if batch has asked for it; nil otherwise
 }
 
 func (f *sourceFlags) register(p *pflag.FlagSet) {
@@ -224,7 +225,13 @@ func (f *sourceFlags) openHub(ctx context.Context, u *ui, spec string, opt plan.
 	if err != nil {
 		return nil, nil, err
 	}
-	src, m, err := model.OpenHub(ctx, c, repo, revision, opt)
+	var src model.Source
+	var m *model.Model
+	if f.newest != nil {
+		src, m, err = model.OpenCommit(ctx, c, f.newest, opt)
+	} else {
+		src, m, err = model.OpenHub(ctx, c, repo, revision, opt)
+	}
 	if err == nil && f.cache {
 		src = model.KeepWeights(src)
 	}

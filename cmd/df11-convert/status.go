@@ -130,7 +130,7 @@ func (e notCurrentError) Error() string {
 	return fmt.Sprintf("%d of %d models are not published as they are now", e.n, e.of)
 }
 
-// published compares the commit that a target was made of with the newest one of its source.
+// published compares the commit that a target was made of with the newest one of its source, and keeps that for a conversion.
 func (f *convertFlags) published(ctx context.Context, u *ui, spec string) (p publication, err error) {
 	p = publication{Source: spec}
 	if model.Exists(spec) {
@@ -145,7 +145,7 @@ func (f *convertFlags) published(ctx context.Context, u *ui, spec string) (p pub
 	if err != nil {
 		return p, err
 	}
-	p.Newest = source.SHA
+	p.Newest, f.newest = source.SHA, source
 	t, err := f.client(u, "target")
 	if err != nil {
 		return p, err
