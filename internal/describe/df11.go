@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -93,26 +92,33 @@ func stamp(ctx context.Context, d *model.DF11) (*inspect.Stamp, error) {
 	return s, nil
 }
 
-// moduleNames finds the names of a unit's n tensors within the unit, in the manifest or else in the pattern of config.json that
-// the unit matches. Where neither has them, the names are empty.
-func moduleNames(d *model.DF11, unit string, n int) []string {
-	names := make([]string, n)
-	if d.Manifest != nil {
-		i := slices.IndexFunc(d.Manifest.Units, func(u metadata.Unit) bool { return u.Path == unit && len(u.Tensors) == n })
-		for j := range names {
-			if i >= 0 {
-				names[j] = strings.TrimPrefix(strings.TrimSuffix(d.Manifest.Units[i].Tensors[j].Name, "weight"), unit+".")
+// moduleNames returns a function that finds the names of a unit's n tensors within the unit, in the manifest or else in the
+// pattern of config.json that the unit matches. Where neither has them, the names are empty. Goroutines may share it.
+func moduleNames(d *model.DF11) func(unit string, n int) []string {
+	if d.Manifest == nil {
+		return func(unit string, n int) []string {
+			for _, p := range d.Dict {
+				re, err := regexp.Compile("^(?:" + p.Regex + ")$")
+				if err == nil && len(p.Attrs) == n && re.MatchString(unit) {
+					return p.Attrs
+				}
+			}
+			return make([]string, n)
+		}
+	}
+	units := map[string][]metadata.UnitTensor{}
+	for _, u := range d.Manifest.Units {
+		units[u.Path] = u.Tensors
+	}
+	return func(unit string, n int) []string {
+		names := make([]string, n)
+		if tensors := units[unit]; len(tensors) == n {
+			for i, t := range tensors {
+				names[i] = strings.TrimPrefix(strings.TrimSuffix(t.Name, "weight"), unit+".")
 			}
 		}
 		return names
 	}
-	for _, p := range d.Dict {
-		re, err := regexp.Compile("^(?:" + p.Regex + ")$")
-		if err == nil && len(p.Attrs) == n && re.MatchString(unit) {
-			return p.Attrs
-		}
-	}
-	return names
 }
 
 // traps lists why the model would load wrongly.
@@ -155,7 +161,7 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes 
 		arrays[i] = d.SparseArrays(gctx, path)
 		total += arrays[i].SignMantissa.Size()
 	}
-	units := make([]inspect.Unit, len(paths))
+	units, namesOf := make([]inspect.Unit, len(paths)), moduleNames(d)
 	for i, path := range paths {
 		var share int64
 		if total > 0 {
@@ -167,7 +173,7 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes 
 		g.Go(func() error {
 			err := d.CheckForm(path)
 			if err == nil {
-				names := moduleNames(d, path, int(arrays[i].SplitPositions.Size()/8)+1)
+				names := namesOf(path, int(arrays[i].SplitPositions.Size()/8)+1)
 				units[i], err = describeUnit(gctx, path, names, arrays[i], share)
 			}
 			if err != nil {

@@ -59,7 +59,8 @@ func (c *Checker) Unit(ctx context.Context, u *spans.Unit, a verify.Arrays, src 
 	return err == nil, nil
 }
 
-// errNoGPU is what second sends where there is no GPU. It is not verify.ErrNoGPU, with which a GPU that is required gets lost.
+// errNoGPU is what second sends where there is no GPU. It is not verify.ErrNoGPU on purpose: Compare returns that one when a GPU
+// that is required is lost, and that error must end the run.
 var errNoGPU = errors.New("no GPU")
 
 // second starts the GPU's check, which sends its result.
