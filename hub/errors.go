@@ -26,7 +26,6 @@ var (
 	ErrMissingObject    = errors.New("hub does not hold an object that the commit names")
 	ErrUnknownOutcome   = errors.New("hub did not say whether the change was made")
 	ErrUnsafePath       = errors.New("unsafe file name")
-	ErrIgnored          = errors.New("file is excluded by the target's .gitignore")
 	ErrNotHub           = errors.New("answer does not come from a hub")
 	ErrStalled          = errors.New("connection stalled")
 	ErrInvalidCard      = errors.New("model card is not valid")

@@ -42,7 +42,6 @@ var hints = []struct {
 	{errBusy, "another change of yours is under way on the hub; run the same command again in a minute", ""},
 	{ErrUnknownOutcome, "run the same command again; it goes on with the pull request if there is one at " +
 		"{endpoint}/{repo}/discussions", ""},
-	{ErrIgnored, "remove the pattern from the .gitignore of the target repo", ""},
 }
 
 // Hint gives the next step for the user, one sentence or two, or "" when there is none to give.

@@ -237,7 +237,7 @@ func isA[E error](err error) bool {
 
 // permanent are those of our errors that no repeat will change.
 var permanent = []error{ErrNotHub, ErrOffline, ErrChanged, ErrCorrupt, ErrTooLarge, ErrConflict, ErrUnsafePath,
-	ErrMissingObject, ErrIgnored, ErrUnknownOutcome, ErrInvalidCard, errLocalBody, errBadURL, errStale}
+	ErrMissingObject, ErrUnknownOutcome, ErrInvalidCard, errLocalBody, errBadURL, errStale}
 
 // withAttempts records how often a request was made.
 func withAttempts(err error, n int) error {

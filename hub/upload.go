@@ -91,12 +91,12 @@ func (u *upload) errorf(sentinel error, format string, args ...any) error {
 	return u.t.errorf("upload "+u.Path, sentinel, format, args...)
 }
 
-// uploadMode is the hub's decision about one file.
+// uploadMode is the hub's decision about one file. It also says whether a .gitignore of the repo matches; that is for clients which
+// add whole folders: a file that is uploaded by name is wanted, as with git add --force.
 type uploadMode struct {
-	Path         string `json:"path"`
-	UploadMode   string `json:"uploadMode"`
-	ShouldIgnore bool   `json:"shouldIgnore"`
-	OID          string `json:"oid"` // of the file that the branch holds now: sha256, or git hash of a regular file
+	Path       string `json:"path"`
+	UploadMode string `json:"uploadMode"`
+	OID        string `json:"oid"` // of the file that the branch holds now: sha256, or git hash of a regular file
 }
 
 func (u *upload) preupload(ctx context.Context) (*uploadMode, error) {
@@ -118,10 +118,7 @@ func (u *upload) preupload(ctx context.Context) (*uploadMode, error) {
 		return nil, u.t.errorf(r.op, ErrNotHub, "the answer does not name the file")
 	}
 	mode := &answer.Files[0]
-	switch {
-	case mode.ShouldIgnore:
-		return nil, u.t.errorf(r.op, ErrIgnored, "%s", u.Path)
-	case mode.UploadMode != "lfs" && mode.UploadMode != "regular":
+	if mode.UploadMode != "lfs" && mode.UploadMode != "regular" {
 		return nil, u.t.errorf(r.op, ErrNotHub, "upload mode is %q", oneLine(mode.UploadMode))
 	}
 	return mode, nil

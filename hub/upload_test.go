@@ -76,13 +76,6 @@ func TestUploadModes(t *testing.T) {
 			t.Errorf("%s: %+v, %v, %v", tt.name, op, err, h.log)
 		}
 	}
-	ignored := serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"files":[{"path":"m.safetensors","uploadMode":"lfs","shouldIgnore":true}]}`)
-	}))
-	c, _ := testClient(t, ignored)
-	if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, ErrIgnored) || Hint(err) == "" {
-		t.Error(err)
-	}
 }
 
 func TestEmptyFileIsRegular(t *testing.T) {

@@ -244,12 +244,9 @@ func small() *hubtest.Model {
 }
 
 // reference is the target as an undisturbed conversion leaves it, for a model that make makes.
-func reference(t *testing.T, m *hubtest.Model, change ...func(*world)) map[string]hubtest.File {
+func reference(t *testing.T, m *hubtest.Model) map[string]hubtest.File {
 	t.Helper()
 	w := newWorld(t, m)
-	for _, f := range change {
-		f(w)
-	}
 	w.mustConvert(t)
 	return w.target()
 }

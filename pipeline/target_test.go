@@ -137,3 +137,14 @@ func TestConfigLies(t *testing.T) {
 func listOf(a, b string) *regexp.Regexp {
 	return regexp.MustCompile(`"` + regexp.QuoteMeta(a) + `",\s*"` + regexp.QuoteMeta(b) + `"`)
 }
+
+// TestGitignoreLeavesNothingOut: a .gitignore of the target, which the Hub matches when it is asked how to upload a file, keeps no
+// file of the result away, and stays.
+func TestGitignoreLeavesNothingOut(t *testing.T) {
+	want := reference(t, small())
+	w := newWorld(t, small())
+	w.AddRepo(targetRepo, map[string][]byte{".gitignore": []byte("*\n")})
+	want[".gitignore"] = w.Files(targetRepo, "main")[".gitignore"]
+	w.mustConvert(t)
+	sameFiles(t, w.target(), want)
+}
