@@ -69,6 +69,8 @@ func TestTree(t *testing.T) {
 	if len(below) != 1 || below[0].LastCommit == nil {
 		t.Errorf("escaped folder: %+v", below)
 	}
+	resp, body := do(t, "GET", s.URL+"/api/models/org/m/tree/main?cursor=x", "", "")
+	want(t, resp, body, http.StatusBadRequest, "")
 }
 
 func checkEntry(t *testing.T, e treeEntry, content []byte) {

@@ -105,18 +105,6 @@ func TestPullRequests(t *testing.T) {
 	}
 	resp, body = do(t, "POST", s.URL+"/api/models/me/m/commit/refs%2Fpr%2F1", "guest", commitBody(fileLine("c.txt", "3")))
 	want(t, resp, body, 200, "")
-	resp, body = do(t, "POST", s.URL+"/api/models/me/m/discussions/1/merge", "guest", "{}")
-	want(t, resp, body, 403, "")
-	resp, body = do(t, "POST", s.URL+"/api/models/me/m/discussions/1/merge", "owner", "{}")
-	want(t, resp, body, 200, "")
-	if files := s.Files("me/m", "main"); files["c.txt"].Size != 1 {
-		t.Errorf("after the merge: %+v", files)
-	}
-	resp, body = do(t, "POST", s.URL+"/api/models/me/m/discussions", "guest", `{"title":"t","pullRequest":true}`)
-	want(t, resp, body, 200, "")
-	if s.Head("me/m", "refs/pr/2") != s.Head("me/m", "main") {
-		t.Error("a draft starts at main")
-	}
 }
 
 // TestCommitRace lets many clients commit with the same parent: one wins.

@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -172,18 +171,4 @@ func refs(c *call) (any, error) {
 		delete(groups, "pullRequests")
 	}
 	return groups, nil
-}
-
-// commits lists the history of a revision, newest first.
-func commits(c *call) (any, error) {
-	head, err := c.commit()
-	if err != nil {
-		return nil, err
-	}
-	list := []map[string]any{}
-	for _, old := range c.repo.history(head) {
-		list = append(list, map[string]any{"id": old.OID, "title": old.Title, "message": old.Message,
-			"authors": []map[string]any{{"user": old.Author}}, "date": old.Date.UTC().Format(time.RFC3339Nano)})
-	}
-	return c.page(list)
 }

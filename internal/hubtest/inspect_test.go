@@ -8,72 +8,18 @@ import (
 	"time"
 )
 
-func TestHistory(t *testing.T) {
-	clock := newClock()
-	s := Start(t, WithClock(clock.Now), WithPageSize(2), WithAnyUser("ann"))
-	s.AddRepo("me/m", map[string][]byte{"a.txt": []byte("1")})
-	clock.Add(time.Hour)
-	s.Push("me/m", "main", map[string][]byte{"a.txt": nil, "b.txt": []byte("2")})
-	resp, body := do(t, "POST", s.URL+"/api/models/me/m/commit/main", "tok", commitBody(fileLine("c.txt", "3")))
-	want(t, resp, body, 200, "")
-	type line struct {
-		ID, Title, Date string
-		Authors         []struct{ User string }
-	}
-	resp, body = do(t, "GET", s.URL+"/api/models/me/m/commits/main", "", "")
-	want(t, resp, body, 200, "")
-	first := decode[[]line](t, body)
-	if len(first) != 2 || first[0].Title != "add" || first[0].Authors[0].User != "ann" || resp.Header.Get("X-Total-Count") != "4" {
-		t.Errorf("first page: %s", body)
-	}
-	if !strings.HasPrefix(first[1].Date, "2026-01-02T04:04:05") {
-		t.Errorf("date %s", first[1].Date)
-	}
-	next, _, _ := strings.Cut(strings.TrimPrefix(resp.Header.Get("Link"), "<"), ">")
-	resp, body = do(t, "GET", next, "", "")
-	want(t, resp, body, 200, "")
-	if second := decode[[]line](t, body); len(second) != 2 || second[1].Title != "initial commit" || resp.Header.Get("Link") != "" {
-		t.Errorf("second page: %s", body)
-	}
-	resp, body = do(t, "GET", s.URL+"/api/models/me/m/commits/main?cursor=x", "", "")
-	want(t, resp, body, 400, "")
-	if log := s.Commits("me/m", "HEAD"); len(log) != 4 || len(log[1].Files) != 2 {
-		t.Errorf("log: %+v", log)
-	}
-}
-
-func TestDiscussion(t *testing.T) {
-	s := Start(t)
-	s.AddRepo("me/m", nil)
-	resp, body := do(t, "POST", s.URL+"/api/models/me/m/discussions", "tok", `{"title":"t","description":"d","pullRequest":true}`)
-	want(t, resp, body, 200, "")
-	resp, body = do(t, "GET", s.URL+"/api/models/me/m/discussions/1", "tok", "")
-	want(t, resp, body, 200, "")
-	if d := decode[map[string]any](t, body); d["isPullRequest"] != true || d["status"] != "draft" {
-		t.Errorf("got %s", body)
-	}
-	resp, body = do(t, "GET", s.URL+"/api/models/me/m/discussions/2", "tok", "")
-	want(t, resp, body, 404, "")
-	resp, body = do(t, "POST", s.URL+"/api/models/me/m/discussions", "tok", `{"title":"t","pullRequest":false}`)
-	want(t, resp, body, 400, "")
-}
-
 func TestListDiscussions(t *testing.T) {
 	s := Start(t, WithUser("owner", User{Name: "me"}), WithUser("guest", User{Name: "bob"}))
 	s.AddRepo("me/m", nil)
-	post := func(path, token, q string, status int) {
-		t.Helper()
-		resp, body := do(t, "POST", s.URL+"/api/models/me/m/discussions"+path, token, q)
-		want(t, resp, body, status, "")
+	for i := range discussionsPage + 1 {
+		token := "guest"
+		if i == discussionsPage {
+			token = "owner"
+		}
+		resp, body := do(t, "POST", s.URL+"/api/models/me/m/commit/main?create_pr=1", token, commitBody(fileLine("a", "1")))
+		want(t, resp, body, 200, "")
 	}
-	for range discussionsPage {
-		post("", "guest", `{"title":"t","pullRequest":true}`, 200)
-	}
-	post("", "owner", `{"title":"mine","pullRequest":true}`, 200)
-	post("/3/status", "owner", `{"status":"closed"}`, 200)
-	post("/3/merge", "owner", `{}`, 400)
-	post("/51/status", "guest", `{"status":"closed"}`, 403)
-	post("/4/status", "guest", `{"status":"odd"}`, 400)
+	s.ClosePullRequest("me/m", 3)
 	type page struct {
 		Discussions  []struct{ Num int }
 		Count, Start int
@@ -95,8 +41,12 @@ func TestListDiscussions(t *testing.T) {
 			t.Errorf("%s: got %+v", query, got)
 		}
 	}
-	resp, body := do(t, "GET", s.URL+"/api/models/me/m/discussions?p=x", "", "")
-	want(t, resp, body, 400, "")
+	for path, status := range map[string]int{"?p=x": 400, "/3": 200, "/52": 404} {
+		resp, body := do(t, "GET", s.URL+"/api/models/me/m/discussions"+path, "", "")
+		if want(t, resp, body, status, ""); status == 200 && decode[map[string]any](t, body)["status"] != "closed" {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
 }
 
 func TestStateFromOutside(t *testing.T) {

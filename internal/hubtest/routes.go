@@ -61,7 +61,6 @@ func (s *Server) apiRoutes() map[string]handler {
 		"GET " + model + "/tree/{rev}/{path...}":                    s.route(accessInfo, tree),
 		"POST " + model + "/paths-info/{rev}":                       s.pathsInfo,
 		"GET " + model + "/refs":                                    s.route(accessInfo, refs),
-		"GET " + model + "/commits/{rev}":                           s.route(accessInfo, commits),
 		"GET " + model + "/auth-check":                              s.route(accessFiles, success),
 		"GET " + model + "/auth-check/write":                        s.route(accessWrite, success),
 		"POST " + model + "/branch/{branch}":                        routeBody(s, accessWrite, createBranch),
@@ -70,11 +69,8 @@ func (s *Server) apiRoutes() map[string]handler {
 		"POST " + model + "/preupload/{rev}":                        routeBody(s, accessUpload, preupload),
 		"POST " + model + "/commit/{rev}":                           s.postCommit,
 		"POST " + model + "/lfs-files/duplicate":                    routeBody(s, accessFiles, duplicate),
-		"POST " + model + "/discussions":                            routeBody(s, accessUpload, createDiscussion),
 		"GET " + model + "/discussions":                             s.route(accessInfo, listDiscussions),
 		"GET " + model + "/discussions/{num}":                       s.route(accessInfo, discussion),
-		"POST " + model + "/discussions/{num}/status":               routeBody(s, accessUpload, setDiscussionStatus),
-		"POST " + model + "/discussions/{num}/merge":                s.route(accessWrite, mergeDiscussion),
 		"GET /api/resolve-cache/models/{ns}/{name}/{rev}/{path...}": s.route(accessFiles, resolve),
 	}
 }

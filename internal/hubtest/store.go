@@ -280,5 +280,5 @@ func (s *store) CreateBranch(name, branch, rev string) {
 func (s *store) ClosePullRequest(repo string, num int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.repos[repo].prs[num-1].status = "closed"
+	s.repos[repo].prs[num-1].closed = true
 }
