@@ -136,10 +136,13 @@ func yamlList(b []byte) ([]listedModel, error) {
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)
 	if err := d.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.New(strings.ReplaceAll(err.Error(), " in type main.listedModel", ": no such member"))
+		return nil, errors.New(yamlWords.Replace(err.Error()))
 	}
 	return list.Models, nil
 }
+
+// yamlWords makes one line of what the library says of a list, in the words of docs/models.schema.json.
+var yamlWords = strings.NewReplacer("yaml: unmarshal errors:\n  ", "", "\n  ", "; ", "not found in type main.listedModel", "is no member of an entry")
 
 func textList(b []byte) (models []listedModel, err error) {
 	for i, line := range strings.Split(string(b), "\n") {
