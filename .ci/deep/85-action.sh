@@ -137,6 +137,13 @@ jq -n --rawfile subjects "$work/temp/df11-convert/subjects.txt" --slurpfile pred
 env -u CI HF_ENDPOINT="$HF_ENDPOINT" HF_HOME="$work/home" HF_TOKEN=x "$work/temp/df11-convert/df11-convert" verify tester/attested-DF11 --attestation "$work/signed.json"
 curl -sfL -H 'Authorization: Bearer x' "$HF_ENDPOINT/tester/attested-DF11/raw/main/README.md" | grep -q 'gh attestation verify df11-manifest.json --repo me/models' || fail 'the card does not name the signer'
 
+cp "$work/temp/df11-convert/df11-convert" "$work/temp/df11-convert/df11-convert.exe"
+cp "$work/temp/df11-convert/subjects.txt" "$work/subjects.txt"
+inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/attested-DF11 INPUT_ATTEST=true GITHUB_REPOSITORY=me/models RUNNER_OS=Windows)
+step windows convert
+ended windows 0
+sed 's/$/\r/' "$work/subjects.txt" | cmp - "$work/temp/df11-convert/subjects.txt"
+
 echo '== convert: a part'
 inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/parts-DF11 INPUT_SHARD=1/2 INPUT_ATTEST=true GITHUB_REPOSITORY=me/models)
 step part convert

@@ -159,6 +159,7 @@ outputs() {
 statement() {
   [ -e "$dir/statement.json" ] || return 0
   jq -r '.subject[] | if .name | test("[\r\n]") then error("a line end in \(.name)") else "\(.digest.sha256)  \(.name)" end' "$dir/statement.json" >"$dir/subjects.txt"
+  case ${RUNNER_OS-} in Windows) sed -i 's/$/\r/' "$dir/subjects.txt" ;; esac # the signer looks for the line ends of its system
   jq .predicate "$dir/statement.json" >"$dir/predicate.json"
   output statement true
 }
