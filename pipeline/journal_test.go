@@ -1,8 +1,6 @@
 package pipeline_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"maps"
 	"path/filepath"
@@ -18,128 +16,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
-
-// oldForm turns a journal into version 1: one JSON value, with one checkpoint for each source file, and another one that
-// counts on spools in a form that no program reads any more.
-func oldForm(t *testing.T, journal []byte) []byte {
-	t.Helper()
-	var old struct {
-		Version int              `json:"version"`
-		Plan    string           `json:"plan"`
-		Part    string           `json:"part"`
-		Source  string           `json:"source,omitempty"`
-		Claims  []string         `json:"claims,omitempty"`
-		Outputs []*ledger.Output `json:"outputs"`
-		Files   []map[string]any `json:"files"`
-	}
-	files := map[string]ledger.Checkpoint{}
-	for line := range bytes.Lines(journal) {
-		var r struct {
-			Output   *ledger.Output
-			Uploaded string
-			File     *ledger.Checkpoint
-		}
-		if err := errors.Join(json.Unmarshal(line, &old), json.Unmarshal(line, &r)); err != nil {
-			t.Fatal(err)
-		}
-		if r.Output != nil {
-			old.Outputs = append(old.Outputs, r.Output)
-		}
-		for _, o := range old.Outputs {
-			o.Uploaded = o.Uploaded || o.Path == r.Uploaded
-		}
-		if r.File != nil {
-			files[r.File.File] = *r.File
-		}
-	}
-	for _, c := range files {
-		old.Files = append(old.Files, map[string]any{
-			"file": c.File, "offset": c.Offset, "state": c.State, "integrity": c.Integrity, "sha256": c.SHA256,
-			"kept_offset": c.Offset + 1, "kept_state": []byte{1},
-		})
-	}
-	old.Version = 1
-	b, err := json.MarshalIndent(old, "", " ")
-	if err != nil || len(old.Outputs) == 0 {
-		t.Fatal("no output is finished", err)
-	}
-	return b
-}
-
-// TestOldJournalInAFolder: what a program of version 1 has finished in an output folder is not made again, and the result is
-// the same.
-func TestOldJournalInAFolder(t *testing.T) {
-	w, out := newWorld(t, small()), t.TempDir()
-	w.change = append(w.change, inFolder(out))
-	interrupted(t, w, out, func(stop func()) {
-		w.log.hook = func(string) {
-			if len(w.log.files) == 3 {
-				stop()
-			}
-		}
-	})
-	done := w.log.take()
-	name := filepath.Join(out, journalFile)
-	writeFile(t, name, oldForm(t, readFile(t, name)))
-	writeFile(t, filepath.Join(out, ".df11-convert", "spool-0123456789abcdef.json"), []byte("{}")) // what that program kept
-	if _, err := w.convert(t.Context(), t, out); err != nil {
-		t.Fatal(err)
-	}
-	if twice := both(w.log.take(), done); len(twice) > 0 {
-		t.Errorf("%v were made twice", twice)
-	}
-	sameFolder(t, out, localResult(t, small()))
-	if files := listing(t, out); strings.Contains(strings.Join(files, "\n"), ".df11-convert") {
-		t.Errorf("something is left: %v", files)
-	}
-}
-
-// TestOldJournalOfAWorkFolder: what a program of version 1 has uploaded and not committed is committed, not made again.
-func TestOldJournalOfAWorkFolder(t *testing.T) {
-	w, work := newWorld(t, small()), t.TempDir()
-	w.Inject(hubtest.Fault{Name: "commit-quota", Times: hubtest.Always})
-	if _, err := w.convert(t.Context(), t, work); err == nil {
-		t.Fatal("a commit over quota went through")
-	}
-	w.ClearFaults()
-	done := w.log.take()
-	name := filepath.Join(work, journalFile)
-	old := oldForm(t, readFile(t, name))
-	if !bytes.Contains(old, []byte(`"uploaded": true`)) {
-		t.Fatalf("nothing is uploaded:\n%s", old)
-	}
-	writeFile(t, name, old)
-	if _, err := w.convert(t.Context(), t, work); err != nil {
-		t.Fatal(err)
-	}
-	if twice := both(w.log.take(), done); len(twice) > 0 {
-		t.Errorf("%v were made twice", twice)
-	}
-	sameFiles(t, w.target(), reference(t, small()))
-	checkPublished(t, w)
-}
-
-// TestOldJournalInARepo: another machine goes on with what a program of version 1 has published.
-func TestOldJournalInARepo(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, deep())
-	interrupted(t, w, t.TempDir(), func(stop func()) {
-		w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Nth: 2, Action: func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }})
-	})
-	committed := weightFiles(w.target())
-	journal, err := w.ReadFile(targetRepo, "main", ".df11/part-1-of-1.json")
-	if err != nil || len(committed) == 0 {
-		t.Fatal(committed, err)
-	}
-	w.Push(targetRepo, "main", map[string][]byte{".df11/part-1-of-1.json": oldForm(t, journal)})
-	w.log.take()
-	w.mustConvert(t)
-	if twice := both(w.log.take(), committed); len(twice) > 0 {
-		t.Errorf("%v were made twice", twice)
-	}
-	sameFiles(t, w.target(), reference(t, deep()))
-	checkPublished(t, w)
-}
 
 // TestNewerJournal: a journal of a newer program ends the run with an error that says what can be done, in a folder and in a
 // repo. Neither is changed.

@@ -343,15 +343,15 @@ func TestEveryRequestRefused(t *testing.T) {
 // it is of the same source.
 func TestForeignJournal(t *testing.T) {
 	want := localResult(t, small())
-	const outputs = `"part": "part-1-of-1", "outputs": [{"path": "lm_head.safetensors", "size": 1, "sha256": ""}]}`
+	const outputs = `"part": "part-1-of-1"}` + "\n" + `{"output": {"path": "lm_head.safetensors", "size": 1, "sha256": ""}}` + "\n"
 	for name, tt := range map[string]struct {
 		journal string
 		ours    bool
 	}{
-		"torn":           {`{"version": 1, "plan": "`, false},
-		"another":        {`{"version": 1, "plan": "0000", ` + outputs, false},
-		"another's":      {`{"version": 1, "plan": "0000", "source": "org/other", ` + outputs, false},
-		"another commit": {`{"version": 1, "plan": "0000", "source": "org/model", ` + outputs, true},
+		"torn":           {`{"version": 2, "plan": "`, false},
+		"another":        {`{"version": 2, "plan": "0000", ` + outputs, false},
+		"another's":      {`{"version": 2, "plan": "0000", "source": "org/other", ` + outputs, false},
+		"another commit": {`{"version": 2, "plan": "0000", "source": "org/model", ` + outputs, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := t.TempDir()

@@ -12,7 +12,6 @@ import (
 func FuzzJournal(f *testing.F) {
 	f.Add(of(f, 7, "streamed", "aaa", "bbb").ForRepo([]string{"a.safetensors"}, nil, nil))
 	f.Add([]byte(`{"version":2,"plan":"digest","part":"part"}` + "\n" + `{"output":{"path":"a","units":[{}]}}` + "\n" + `{"uploaded":"a"}` + "\n" + `{"tensor":{"output":"a"}}{"file":{"offset":1}}{"fi`))
-	f.Add([]byte(`{"version":1,"plan":"digest","part":"part","outputs":[{"path":"a"}],"files":[{"offset":3}]}`))
 	f.Add([]byte(`{"version":3}`))
 	f.Fuzz(func(t *testing.T, journal []byte) {
 		alloc.PerByte(t, 1000, len(journal), func() {

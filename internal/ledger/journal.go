@@ -14,11 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
-// Versions of the journal. Version 1 was one JSON value with everything in it; what it lists of finished outputs is used.
-const (
-	version    = 2
-	oldVersion = 1
-)
+// version is that of the journals that are written, and the only one that is read.
+const version = 2
 
 // record is one line of a journal: the head, or one thing that is done.
 type record struct {
@@ -36,9 +33,6 @@ type head struct {
 	Part    string   `json:"part"`
 	Source  string   `json:"source,omitempty"` // Hub repo that the weights come from
 	Claims  []string `json:"claims,omitempty"` // weight files of the target that are ours: the plan's, and leftovers of former plans
-
-	Outputs []Output     `json:"outputs,omitempty"` // of version 1
-	Files   []Checkpoint `json:"files,omitempty"`   // of version 1
 }
 
 func (r record) line() []byte {
@@ -50,16 +44,13 @@ func (r record) line() []byte {
 }
 
 // outputLine is the stored form of an output: the same wherever it is.
-func outputLine(o Output) []byte {
-	o.Place = Place{}
-	return record{Output: &o}.line()
-}
+func outputLine(o Output) []byte { return record{Output: &o}.line() }
 
 // VersionError says that a newer program has written a journal.
 type VersionError struct{ Version int }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("the journal of this conversion has version %d, this program knows versions up to %d", e.Version, version)
+	return fmt.Sprintf("the journal of this conversion has version %d, this program knows version %d", e.Version, version)
 }
 
 // Hint says what can be done about it.
@@ -100,9 +91,6 @@ func Claimed(journal []byte) (plan, source string, files map[string]string) {
 	for _, name := range h.Claims {
 		files[name] = ""
 	}
-	for _, o := range h.Outputs {
-		files[o.Path] = o.SHA256
-	}
 	for _, r := range rest {
 		if r.Output != nil {
 			files[r.Output.Path] = r.Output.SHA256
@@ -112,26 +100,20 @@ func Claimed(journal []byte) (plan, source string, files map[string]string) {
 }
 
 // Read fills an empty ledger from a journal of a folder: what it lists is here, unless it says that it was uploaded. Of a
-// journal of another plan or part, and of a torn one, nothing is used.
+// journal of another plan or part, of a former version, and of a torn one, nothing is used.
 func (l *Ledger) Read(journal []byte) error {
 	h, rest := parse(journal)
 	switch {
 	case h.Version > version:
 		return &VersionError{h.Version}
-	case h.Version < oldVersion || h.Plan != l.digest || h.Part != l.part:
+	case h.Version < version || h.Plan != l.digest || h.Part != l.part:
 		return nil
-	}
-	for _, o := range h.Outputs {
-		rest = append(rest, record{Output: &o})
-	}
-	for _, c := range h.Files {
-		rest = append(rest, record{File: &c})
 	}
 	for _, r := range rest {
 		switch {
 		case r.Output != nil:
 			o := *r.Output
-			o.Here, o.line = !o.Uploaded, outputLine(o)
+			o.Here, o.line = true, outputLine(o)
 			l.outputs[o.Path] = o
 			delete(l.tensors, o.Path)
 		case r.Uploaded != "":

@@ -43,9 +43,9 @@ type Output struct {
 
 // Place says where a finished output is. A folder that keeps its outputs has to have them here.
 type Place struct {
-	Here      bool `json:"-"`                  // the folder of the run has the file
-	Uploaded  bool `json:"uploaded,omitempty"` // the target's store has the bytes, and the file here may be gone; in version 1 of the journal
-	Committed bool `json:"-"`                  // a commit of the target names it
+	Here      bool `json:"-"` // the folder of the run has the file
+	Uploaded  bool `json:"-"` // the target's store has the bytes, and the file here may be gone
+	Committed bool `json:"-"` // a commit of the target names it
 }
 
 // Unit is how the encoding of one unit ended.
