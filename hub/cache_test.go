@@ -48,9 +48,10 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-func cachedClient(t *testing.T, dir string, offline bool) (*Client, *wire) {
+// cachedClient is offline: it has nothing but the cache.
+func cachedClient(t *testing.T, dir string) (*Client, *wire) {
 	w := script(says(500, ""))
-	c, _ := testClient(t, w, func(o *Options) { o.CacheDir, o.Offline = dir, offline })
+	c, _ := testClient(t, w, func(o *Options) { o.CacheDir, o.Offline = dir, true })
 	return c, w
 }
 
@@ -66,7 +67,7 @@ func cacheServes(t *testing.T, shared bool) {
 	if shared {
 		shareBlobs(t, dir)
 	}
-	c, w := cachedClient(t, dir, true)
+	c, w := cachedClient(t, dir)
 	info, err := c.Info(t.Context(), "a/b", "")
 	if err != nil || len(info.Files) != 3 || info.SHA != testCommit {
 		t.Fatalf("%+v, %v", info, err)
@@ -157,7 +158,7 @@ func TestCacheTrust(t *testing.T) {
 			dir, folder := cacheRepo(t, map[string]string{"m.safetensors": content})
 			r := ref
 			tt.spoil(t, folder, &r)
-			c, _ := cachedClient(t, dir, true)
+			c, _ := cachedClient(t, dir)
 			if path, ok := c.CachedPath(r); ok != tt.ok {
 				t.Errorf("got %q, %v", path, ok)
 			}
@@ -168,7 +169,7 @@ func TestCacheTrust(t *testing.T) {
 func TestCachedSmallFileIsHashed(t *testing.T) {
 	dir, folder := cacheRepo(t, map[string]string{"config.json": "{}"})
 	write(t, filepath.Join(folder, "blobs", gitBlobHash([]byte("{}"))), "[]")
-	c, _ := cachedClient(t, dir, true)
+	c, _ := cachedClient(t, dir)
 	if data, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "config.json"}, 10); !errors.Is(err, ErrOffline) {
 		t.Errorf("a spoilt blob was served: %q, %v", data, err)
 	}
@@ -178,7 +179,7 @@ func TestCacheWrite(t *testing.T) {
 	const content = "0123456789"
 	ref := FileRef{Repo: "a/b", Commit: testCommit, Path: "sub/m.safetensors", Size: 10, SHA256: sha([]byte(content))}
 	dir := t.TempDir()
-	c, _ := cachedClient(t, dir, true)
+	c, _ := cachedClient(t, dir)
 	put := func(ref FileRef, content string) error {
 		w, err := c.CacheCreate(t.Context(), ref)
 		if err != nil {
@@ -303,7 +304,7 @@ func TestCacheFileGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	blobs := filepath.Join(dir, "models--a--b", "blobs")
 	part := filepath.Join(blobs, ref.SHA256+".df11-part")
-	c, _ := cachedClient(t, dir, true)
+	c, _ := cachedClient(t, dir)
 	begin := func(offset int64, rest string) *CacheFile {
 		t.Helper()
 		w, err := c.CacheCreate(t.Context(), ref)

@@ -12,9 +12,9 @@ import (
 )
 
 // published is a world with an empty target repo.
-func published(t *testing.T, change ...func(*hub.Options)) *world {
+func published(t *testing.T) *world {
 	t.Helper()
-	w := newWorld(t, 100, change...)
+	w := newWorld(t, 100)
 	created, err := w.CreateRepo(t.Context(), target, nil)
 	if err != nil || !created {
 		t.Fatal(created, err)

@@ -114,12 +114,12 @@ func TestCacheNeverFollowsLinksElsewhere(t *testing.T) {
 				{Repo: "a/b", Commit: testCommit, Path: "m.safetensors", Size: 10, SHA256: etag},
 				{Repo: "a/b", Commit: testCommit, Path: "m.safetensors", Size: 10},
 			} {
-				c, _ := cachedClient(t, dir, true)
+				c, _ := cachedClient(t, dir)
 				if path, ok := c.CachedPath(f); ok != tt.ok {
 					t.Errorf("got %q, %v", path, ok)
 				}
 			}
-			c, _ := cachedClient(t, dir, true)
+			c, _ := cachedClient(t, dir)
 			other := FileRef{Repo: "a/b", Commit: testCommit, Path: "m.safetensors", Size: 10, SHA256: filepath.Base(stored)}
 			if path, ok := c.CachedPath(other); ok {
 				t.Errorf("%q is taken by the name that the store gives it", path)

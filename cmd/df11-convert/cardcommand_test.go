@@ -63,7 +63,7 @@ func TestCardCommand(t *testing.T) {
 			continue
 		}
 		layouts[e.Layout] = true
-		t.Run(e.ID, func(t *testing.T) { provesItself(t, classSource(t, e, false)) })
+		t.Run(e.ID, func(t *testing.T) { provesItself(t, classSource(t, e)) })
 	}
 }
 
@@ -97,13 +97,13 @@ func TestCardCommandOptions(t *testing.T) {
 		provesItself(t, source, "--file", "b.safetensors")
 	})
 	t.Run("an entry that is never chosen by itself", func(t *testing.T) {
-		provesItself(t, classSource(t, entry("gemma3-vlm"), false), "--like", "gemma3-vlm")
+		provesItself(t, classSource(t, entry("gemma3-vlm")), "--like", "gemma3-vlm")
 	})
 	t.Run("an entry of another class", func(t *testing.T) {
 		provesItself(t, otherClass(t, entry("gemma3-vlm-4.52")), "--like", "gemma3-vlm-4.52")
 	})
 	t.Run("source's own names by a given dict", func(t *testing.T) {
-		source := classSource(t, entry("gemma3-vlm-4.52"), false)
+		source := classSource(t, entry("gemma3-vlm-4.52"))
 		dict := filepath.Join(t.TempDir(), "dict.json")
 		writeTo(t, dict, []byte(`{"language_model\\.model\\.layers\\.\\d+": ["self_attn.q_proj", "self_attn.k_proj"]}`))
 		provesItself(t, source, "--pattern-dict", dict)
@@ -120,7 +120,7 @@ func TestCardCommandOptions(t *testing.T) {
 // otherClass writes a tiny model with the names of an entry, whose config names another class.
 func otherClass(t *testing.T, e *plan.Entry) string {
 	t.Helper()
-	source := classSource(t, e, false)
+	source := classSource(t, e)
 	config := strings.ReplaceAll(string(mustRead(t, filepath.Join(source, "config.json"))), e.Match.ModelType[0], "of_mine")
 	config = strings.Replace(config, e.Match.Architectures[0], "MyForConditionalGeneration", 1)
 	writeTo(t, filepath.Join(source, "config.json"), []byte(config))
@@ -140,7 +140,7 @@ func TestNamesAreEvidence(t *testing.T) {
 	if code, report, _ := program(t, "verify", out, "--against", mine); code == exitOK {
 		t.Errorf("the manifest was believed: %s", report)
 	}
-	known, out2 := classSource(t, e, false), t.TempDir()
+	known, out2 := classSource(t, e), t.TempDir()
 	must(t, known, "-o", out2, "-q")
 	if err := os.Remove(filepath.Join(out2, "df11-manifest.json")); err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestNamesAreEvidence(t *testing.T) {
 }
 
 // classSource writes a tiny model of a class, with the names of the Hub.
-func classSource(t *testing.T, e *plan.Entry, tied bool) string {
+func classSource(t *testing.T, e *plan.Entry) string {
 	t.Helper()
 	x := newCheckpoint(6)
 	seen := map[string]bool{}
@@ -184,7 +184,7 @@ func classSource(t *testing.T, e *plan.Entry, tied bool) string {
 	}
 	dir := filepath.Join(t.TempDir(), "model")
 	writeTo(t, filepath.Join(dir, "df11.png"), []byte("a picture"))
-	config := map[string]any{"num_hidden_layers": 2, "tie_word_embeddings": tied}
+	config := map[string]any{"num_hidden_layers": 2, "tie_word_embeddings": false}
 	first := func(key string, list []string) {
 		if len(list) > 0 {
 			config[key] = list[0]

@@ -17,10 +17,10 @@ import (
 )
 
 // shards is a small model in several weight files, in a folder and on a hub.
-func shards(t *testing.T) (dir string, srv *hubtest.Server, c *hub.Client) {
+func shards(t *testing.T) (dir string, c *hub.Client) {
 	t.Helper()
 	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000})
-	dir, srv = t.TempDir(), hubtest.Start(t)
+	dir, srv := t.TempDir(), hubtest.Start(t)
 	for name, b := range m.Files() {
 		name = filepath.Join(dir, filepath.FromSlash(name))
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, b, 0o666)); err != nil {
@@ -32,12 +32,12 @@ func shards(t *testing.T) (dir string, srv *hubtest.Server, c *hub.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dir, srv, c
+	return dir, c
 }
 
 // TestFolderAndRepoAreAlike: a model is the same wherever its files are, and so are its bytes, also from the shared cache.
 func TestFolderAndRepoAreAlike(t *testing.T) {
-	dir, _, c := shards(t)
+	dir, c := shards(t)
 	local, here, err := OpenLocal(t.Context(), dir, plan.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestFolderAndRepoAreAlike(t *testing.T) {
 
 // TestSourceOfDevicesAndPipesIsRefused: what is no regular file may be endless, or may never come.
 func TestSourceOfDevicesAndPipesIsRefused(t *testing.T) {
-	dir, _, _ := shards(t)
+	dir, _ := shards(t)
 	index := filepath.Join(dir, "model.safetensors.index.json")
 	if err := errors.Join(os.Remove(index), os.Symlink("/dev/zero", index)); err != nil {
 		t.Skip("no links or no /dev/zero here:", err)

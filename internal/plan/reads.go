@@ -31,12 +31,6 @@ var classReads = sync.OnceValue(func() map[string][]read {
 	return reads
 })
 
-// isOutside says whether the read may happen while the unit has no weights.
-func (r read) isOutside(unit string) bool {
-	unit = numberless(unit)
-	return r.reader != unit && !strings.HasPrefix(r.reader, unit+".")
-}
-
 // numberless writes # for every component of a path that is a number.
 func numberless(path string) string {
 	parts := strings.Split(path, ".")

@@ -43,7 +43,7 @@ func (v *verification) freeHash(ctx context.Context, o metadata.OutputFile) erro
 		}
 		return model.Invalidf(o.Path, "listed in the manifest but not there")
 	}
-	sum, err := f.SHA256, error(nil)
+	sum := f.SHA256
 	switch {
 	case sum != "":
 	case plan.IsSafetensors(o.Path) && f.Size != o.Size:
@@ -52,6 +52,7 @@ func (v *verification) freeHash(ctx context.Context, o metadata.OutputFile) erro
 		v.unhashed = append(v.unhashed, o)
 		return nil
 	default:
+		var err error
 		if sum, err = v.smallSum(ctx, o.Path); err != nil {
 			return err
 		}
