@@ -3,6 +3,7 @@ package metadata_test
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -26,6 +27,21 @@ func TestStatementGolden(t *testing.T) {
 	}
 	if program, sha := s.Builder(); program != "df11-convert v1.2.3" || sha != sum("b") {
 		t.Errorf("made by %s, %s", program, sha)
+	}
+}
+
+// TestStatementNamesAFileOnce: a file that is named twice with two sums is a difference, wherever the right one stands.
+func TestStatementNamesAFileOnce(t *testing.T) {
+	should := testManifest().Statement(sum("a"), sum("b"))
+	for i := range should.Subject {
+		wrong := metadata.Resource{Name: should.Subject[i].Name, Digest: map[string]string{"sha256": sum("c")}}
+		for _, at := range []int{0, len(should.Subject)} {
+			s := *should
+			s.Subject = slices.Insert(slices.Clone(should.Subject), at, wrong)
+			if ds := s.Differences(should); len(ds) != 1 || ds[0].Name != wrong.Name {
+				t.Errorf("%s named again at %d: differences %v", wrong.Name, at, ds)
+			}
+		}
 	}
 }
 

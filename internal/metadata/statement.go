@@ -152,15 +152,18 @@ func (s *Statement) Differences(should *Statement) (ds []Difference) {
 	return ds
 }
 
-// digests gives each resource's digest, in words, by its name or URI.
+// digests gives each resource's digest, in words, by its name or URI; all of them where one name has several.
 func digests(rs []Resource) map[string]string {
 	m := map[string]string{}
 	for _, r := range rs {
-		if commit := r.Digest["gitCommit"]; r.URI != "" {
-			m[r.URI] = "commit " + commit
-			continue
+		name, digest := r.Name, "sha256 "+r.Digest["sha256"]
+		if r.URI != "" {
+			name, digest = r.URI, "commit "+r.Digest["gitCommit"]
 		}
-		m[r.Name] = "sha256 " + r.Digest["sha256"]
+		if other, twice := m[name]; twice && other != digest {
+			digest = other + " and " + digest
+		}
+		m[name] = digest
 	}
 	return m
 }
