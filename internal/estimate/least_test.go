@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
@@ -31,6 +34,31 @@ func TestLeastDiskIsTheLeast(t *testing.T) {
 			if _, err := Divide(outputs, segments, want); !errors.As(err, &tooSmall) || tooSmall.Need != least {
 				t.Fatalf("%d with %+v: %v, want %d", sizes, want, err, least)
 			}
+		}
+	}
+}
+
+// TestNoMoreIsFetchedAheadThanThereIs: the ranges that are fetched ahead of a Hub's file take memory up to what the client holds
+// at most, and no more than the file has.
+func TestNoMoreIsFetchedAheadThanThereIs(t *testing.T) {
+	memory := func(b Budget, sizes ...int64) int64 {
+		m := &model.Model{}
+		for _, size := range sizes {
+			m.Listing.Weights = append(m.Listing.Weights, plan.WeightFile{File: plan.File{Size: size}, Header: &safetensors.Header{}})
+		}
+		return b.buffers(m, 0, 0)
+	}
+	none := memory(Budget{})
+	for _, c := range []struct {
+		sizes []int64
+		ahead int64
+	}{
+		{[]int64{mb}, mb},
+		{[]int64{mb, 50 * mb, mb}, 50 * mb},
+		{[]int64{5 << 30, mb}, ranges * rangeBytes},
+	} {
+		if got := memory(Budget{}, c.sizes...) - none; got != c.ahead+c.ahead/5 {
+			t.Errorf("files of %d: %d for what is ahead, want %d", c.sizes, got, c.ahead+c.ahead/5)
 		}
 	}
 }

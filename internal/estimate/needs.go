@@ -231,11 +231,18 @@ func (b Budget) buffers(m *model.Model, outputs int, counts int64) int64 {
 	if !m.Local {
 		ahead := b.Buffers
 		if ahead == 0 {
-			ahead = ranges * rangeBytes
+			ahead = min(ranges*rangeBytes, largestSource(m)) // one file is read at a time
 		}
 		n += ahead + ahead/5 // the collector is late by about that much, as measured (docs/scale.md)
 	}
 	return n
+}
+
+func largestSource(m *model.Model) (largest int64) {
+	for _, w := range m.Listing.Weights {
+		largest = max(largest, w.Size)
+	}
+	return largest
 }
 
 // downloadRequests counts a look at the repo, and for every file where it lies and its ranges.
