@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -22,6 +23,32 @@ type outcome struct {
 
 // try sends a request that may go wrong.
 func try(ctx context.Context, method, url, body string, header ...string) outcome {
+	return tryCounted(ctx, new(atomic.Int64), method, url, body, header...)
+}
+
+// silences are the faults that never end, each with the bytes of the body that come before.
+var silences = map[string]int64{"slow": 1, "stall": 1000, "stall-header": 0, "hub-stall": 0, "put-stall": 0}
+
+// trySpoiled sends a request whose answer a fault spoils. If nothing more is to come, it hangs up after a while.
+func trySpoiled(t *testing.T, s *Server, fault, method, url, body string, header ...string) outcome {
+	t.Helper()
+	ctx, hangUp := context.WithCancel(t.Context())
+	defer hangUp()
+	var got atomic.Int64
+	if before, endless := silences[fault]; endless {
+		go func() {
+			for ctx.Err() == nil && (s.FaultsActed(fault) == 0 || got.Load() < before) {
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(100 * time.Millisecond) // in which more would come
+			hangUp()
+		}()
+	}
+	return tryCounted(ctx, &got, method, url, body, header...)
+}
+
+// tryCounted is try that tells at any time how much of the body has come.
+func tryCounted(ctx context.Context, got *atomic.Int64, method, url, body string, header ...string) outcome {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return outcome{err: err}
@@ -36,8 +63,15 @@ func try(ctx context.Context, method, url, body string, header ...string) outcom
 		return outcome{err: err}
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
+	data, err := io.ReadAll(io.TeeReader(resp.Body, counting{got}))
 	return outcome{resp.StatusCode, resp.Header, data, err}
+}
+
+type counting struct{ n *atomic.Int64 }
+
+func (c counting) Write(b []byte) (int, error) {
+	c.n.Add(int64(len(b)))
+	return len(b), nil
 }
 
 func TestDownloadFaults(t *testing.T) {
@@ -60,16 +94,14 @@ func TestDownloadFaults(t *testing.T) {
 		"gzip":         func(o outcome) bool { return o.status == 200 && o.header.Get("Content-Encoding") == "gzip" },
 		"400-range":    func(o outcome) bool { return o.status == 400 },
 		"expired":      func(o outcome) bool { return o.status == 403 && bytes.Contains(o.body, []byte("expired")) },
-		"slow":         func(o outcome) bool { return o.err != nil && len(o.body) < 5 },
+		"slow":         func(o outcome) bool { return o.err != nil && len(o.body) > 0 && len(o.body) < 1000 },
 		"stall":        func(o outcome) bool { return o.err != nil && len(o.body) == 1000 },
 		"stall-header": func(o outcome) bool { return o.err != nil && o.status == 0 },
 		"416":          func(o outcome) bool { return o.status == 416 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.Inject(Fault{Name: name})
-			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
-			defer cancel()
-			if o := try(ctx, "GET", url, "", "Range", "bytes=0-"); !seen(o) {
+			if o := trySpoiled(t, s, name, "GET", url, "", "Range", "bytes=0-"); !seen(o) {
 				t.Errorf("got %d, %d bytes, %v", o.status, len(o.body), o.err)
 			}
 			if o := try(t.Context(), "GET", url, "", "Range", "bytes=0-"); !right(o) {
@@ -157,17 +189,15 @@ func TestHubFaults(t *testing.T) {
 		"tree-bad-path":   {tree, func(o outcome) bool { return bytes.Contains(o.body, []byte(`"../../outside.txt"`)) }},
 	} {
 		s.ClearFaults()
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		before := try(t.Context(), "GET", s.URL+tc.path, "")
 		s.Inject(Fault{Name: name})
-		if o := try(ctx, "GET", s.URL+tc.path, ""); !tc.seen(o) {
+		if o := trySpoiled(t, s, name, "GET", s.URL+tc.path, ""); !tc.seen(o) {
 			t.Errorf("%s: %d %v %v %.100s", name, o.status, o.err, o.header, o.body)
 		}
 		after := try(t.Context(), "GET", s.URL+tc.path, "")
 		if before.status != after.status || s.FaultsActed(name) != 1 {
 			t.Errorf("%s: %d before, %d after, acted %d times", name, before.status, after.status, s.FaultsActed(name))
 		}
-		cancel()
 	}
 }
 
@@ -230,13 +260,11 @@ func TestUploadFaults(t *testing.T) {
 			}
 			bodies := map[string]string{"batch": q, "put": string(data[:4000]), "complete": completeBody(t, up.Header, data), "verify": "{}"}
 			s.Inject(Fault{Name: name})
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer cancel()
 			auth := []string{"Authorization", "Bearer tok"}
 			if tc.step == "put" {
 				auth = nil
 			}
-			o := try(ctx, urls[tc.step][0], urls[tc.step][1], bodies[tc.step], auth...)
+			o := trySpoiled(t, s, name, urls[tc.step][0], urls[tc.step][1], bodies[tc.step], auth...)
 			if !tc.seen(o) || s.FaultsActed(name) != 1 {
 				t.Errorf("%d %v %v %.300s", o.status, o.err, o.header, o.body)
 			}
