@@ -248,17 +248,20 @@ func TestKilledSpoolIsTakenUp(t *testing.T) {
 	}
 }
 
+// splitLayers makes a unit of every module of a layer, so that norms belong to no unit but to a file of their own.
+var splitLayers = plan.PatternDict{
+	{Regex: `lm_head|model\.embed_tokens`},
+	{Regex: `model\.layers\.\d+\.self_attn`, Attrs: []string{"q_proj", "k_proj", "v_proj", "o_proj"}},
+	{Regex: `model\.layers\.\d+\.mlp\.(gate_proj|up_proj|down_proj)`},
+}
+
 // TestKillReadsNoFinishedUnitAgain: a kill that loses the spools in memory costs the units that were open and none that were
 // finished, although the norms beside their weights belong to a file that is open until the end.
 func TestKillReadsNoFinishedUnitAgain(t *testing.T) {
 	t.Parallel()
 	world := func() *world {
 		w := newWorld(t, severalTensors(hubtest.OrderModel))
-		w.plan.PatternDict = plan.PatternDict{
-			{Regex: `lm_head|model\.embed_tokens`},
-			{Regex: `model\.layers\.\d+\.self_attn`, Attrs: []string{"q_proj", "k_proj", "v_proj", "o_proj"}},
-			{Regex: `model\.layers\.\d+\.mlp\.(gate_proj|up_proj|down_proj)`},
-		}
+		w.plan.PatternDict = splitLayers
 		return w
 	}
 	base := world()
@@ -277,6 +280,28 @@ func TestKillReadsNoFinishedUnitAgain(t *testing.T) {
 		t.Errorf("%d bytes were read again, %d by an undisturbed run, with %d kept", again, once, saved)
 	}
 	sameFiles(t, w.target(), base.target())
+}
+
+// TestKillReadsNothingOfAnotherMachineAgain: the same for units that another machine has finished and this one has adopted.
+func TestKillReadsNothingOfAnotherMachineAgain(t *testing.T) {
+	t.Parallel()
+	m := hubtest.NewLlama(5, hubtest.ModelOptions{Layers: 40, Hidden: 128, Intermediate: 512, Heads: 2, Vocab: 64, Extra: noPicture})
+	w := newWorld(t, m)
+	w.plan.PatternDict = splitLayers
+	interrupted(t, w, t.TempDir(), func(stop func()) {
+		w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Nth: 3, Action: func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }})
+	})
+	w.ClearFaults()
+	done := len(weightFiles(w.target()))
+	work := w.killed(t, int(m.Size()/rangeBytes/3))
+	w.ResetLog()
+	if _, err := w.convert(t.Context(), t, work); err != nil {
+		t.Fatal(err)
+	}
+	if again := w.sourceBytes(); done < 50 || again > m.Size()*7/10 {
+		t.Errorf("%d bytes of %d were read again, with %d outputs of another machine", again, m.Size(), done)
+	}
+	checkPublished(t, w)
 }
 
 // TestStoppedSpoolIsTakenUp: the same for a run that is stopped in good order. What it has read and not yet written to a spool

@@ -179,10 +179,11 @@ func (l *Ledger) Save(path string) error {
 	defer l.mu.Unlock()
 	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Claims: l.claims}}.line()
 	for _, o := range l.all() {
-		if o.Here || o.Uploaded {
+		uploaded := o.Uploaded || o.Committed && !l.stays // also by another machine: checkpoints cover what was adopted
+		if o.Here || uploaded {
 			b = append(b, o.line...)
 		}
-		if o.Uploaded {
+		if uploaded {
 			b = append(b, record{Uploaded: o.Path}.line()...)
 		}
 	}
