@@ -110,14 +110,14 @@ func (w *world) killedIn(t *testing.T, live string, k int, change ...func(*pipel
 	defer cancel(nil)
 	dead := t.TempDir()
 	var once sync.Once
-	w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Nth: k, Action: func(x *hubtest.Exchange) {
-		once.Do(func() {
+	w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Nth: k, Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
+		once.Do(func() { // later reads wait too, this one among them if it is asked again
 			if w.beforeKill != nil {
 				w.beforeKill(live)
 			}
 			copyAsKilled(t, live, dead)
+			cancel(errStop)
 		})
-		cancel(errStop)
 		x.Next(x.ResponseWriter)
 	}})
 	_, err = w.convert(ctx, t, live, change...)
