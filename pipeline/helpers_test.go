@@ -194,7 +194,7 @@ func (w *world) manifest(t *testing.T) *metadata.Manifest {
 type outputLog struct {
 	mu    sync.Mutex
 	files []string
-	hook  func(file string) // called after each
+	hook  func(file string) // called after each, one at a time, with mu held
 }
 
 func newOutputLog() *outputLog { return &outputLog{} }
@@ -218,11 +218,10 @@ func (l *outputLog) Handle(_ context.Context, r slog.Record) error {
 
 func (l *outputLog) add(file string) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.files = append(l.files, file)
-	hook := l.hook
-	l.mu.Unlock()
-	if hook != nil {
-		hook(file)
+	if l.hook != nil {
+		l.hook(file)
 	}
 }
 
