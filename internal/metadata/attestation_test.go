@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -30,7 +31,7 @@ func TestStatementGolden(t *testing.T) {
 	}
 }
 
-// TestStatementNamesAFileOnce: a file that is named twice with two sums is a difference, wherever the right one stands.
+// TestStatementNamesAFileOnce: a statement that names a file twice with two sums is refused, wherever the right one stands.
 func TestStatementNamesAFileOnce(t *testing.T) {
 	should := testManifest().Statement(sum("a"), sum("b"))
 	for i := range should.Subject {
@@ -38,8 +39,12 @@ func TestStatementNamesAFileOnce(t *testing.T) {
 		for _, at := range []int{0, len(should.Subject)} {
 			s := *should
 			s.Subject = slices.Insert(slices.Clone(should.Subject), at, wrong)
-			if ds := s.Differences(should); len(ds) != 1 || ds[0].Name != wrong.Name {
-				t.Errorf("%s named again at %d: differences %v", wrong.Name, at, ds)
+			b, err := s.Marshal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := metadata.ParseAttestations(b); err == nil || !strings.Contains(err.Error(), "listed twice") {
+				t.Errorf("%s named again at %d: %v", wrong.Name, at, err)
 			}
 		}
 	}

@@ -152,18 +152,15 @@ func (s *Statement) Differences(should *Statement) (ds []Difference) {
 	return ds
 }
 
-// digests gives each resource's digest, in words, by its name or URI; all of them where one name has several.
+// digests gives each resource's digest, in words, by its name or URI.
 func digests(rs []Resource) map[string]string {
 	m := map[string]string{}
 	for _, r := range rs {
-		name, digest := r.Name, "sha256 "+r.Digest["sha256"]
-		if r.URI != "" {
-			name, digest = r.URI, "commit "+r.Digest["gitCommit"]
+		if commit := r.Digest["gitCommit"]; r.URI != "" {
+			m[r.URI] = "commit " + commit
+			continue
 		}
-		if other, twice := m[name]; twice && other != digest {
-			digest = other + " and " + digest
-		}
-		m[name] = digest
+		m[r.Name] = "sha256 " + r.Digest["sha256"]
 	}
 	return m
 }
