@@ -223,7 +223,7 @@ func (r *round) acknowledged(i int, etag string, n int64) {
 
 // putPart sends one part and gives its ETag verbatim, quotes included. Without an ETag the object cannot be completed.
 func (u *upload) putPart(ctx context.Context, link string, off, n int64) (etag string, err error) {
-	_, err = u.put(ctx, link, nil, off, n, func(answer http.Header) error {
+	err = u.put(ctx, link, nil, off, n, func(answer http.Header) error {
 		if etag = answer.Get("ETag"); etag == "" {
 			return u.errorf(errNoETag, "")
 		}

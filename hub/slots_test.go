@@ -181,7 +181,7 @@ func TestAWaitingTransferHoldsNoSlot(t *testing.T) {
 			}
 			up := func(path string) error {
 				u := &upload{t: c.t, puts: c.puts, repo: "a/b", Blob: Blob{Path: path, Size: 5, Reader: zeros{}}}
-				_, err := u.put(t.Context(), "https://"+path+".test/x", nil, 0, 5, nil)
+				err := u.put(t.Context(), "https://"+path+".test/x", nil, 0, 5, nil)
 				return err
 			}
 			for way, transfer := range map[string]func(string) error{"down": down, "up": up} {

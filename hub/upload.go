@@ -193,7 +193,7 @@ func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 		return u.errorf(err, "")
 	}
 	if p == nil { // one PUT of the whole object
-		_, err = u.put(ctx, action.Href, action.headers(), 0, u.Size, nil)
+		err = u.put(ctx, action.Href, action.headers(), 0, u.Size, nil)
 	} else {
 		err = u.putParts(ctx, action.Href, p)
 	}
@@ -205,19 +205,19 @@ func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 
 // put sends bytes [off, off+n) to a storage link; the token never goes along. An answer that check refuses is as good as
 // none; check may be nil.
-func (u *upload) put(ctx context.Context, link string, header http.Header, off, n int64, check func(http.Header) error) (answer http.Header, err error) {
+func (u *upload) put(ctx context.Context, link string, header http.Header, off, n int64, check func(http.Header) error) error {
 	r := &request{op: "upload " + u.Path, repo: u.repo, method: http.MethodPut, url: link, header: header,
 		body: func() io.Reader { return u.section(off, n) }, size: n,
 		bulk: true, follow: followSame, slow: slowStore}
-	err = u.puts.hold(ctx, func(ctx context.Context) error {
-		return u.t.retry(ctx, r, func(ctx context.Context, _ *progress) (err error) {
-			if answer, err = u.t.once(ctx, r, nil); err == nil && check != nil {
+	return stale(u.puts.hold(ctx, func(ctx context.Context) error {
+		return u.t.retry(ctx, r, func(ctx context.Context, _ *progress) error {
+			answer, err := u.t.once(ctx, r, nil)
+			if err == nil && check != nil {
 				err = check(answer)
 			}
 			return err
 		})
-	})
-	return answer, stale(err)
+	}))
 }
 
 // stale marks the refusal of a link, as against that of the bytes sent to it: S3 answers 403 to a link that has expired,
