@@ -61,25 +61,14 @@ func (m *machine) constant(b *block, at uint64) uint64 {
 
 // runMachine is run for machine code: each lane is somewhere else, or waits.
 func (w *warp) runMachine() (barrier int, err error) {
-	code := w.block.kernel.code
 	for w.live != 0 {
 		pc, active := w.behind()
 		if active == 0 {
 			return -1, w.fault(w.at[first(w.live)]-1, first(w.live), errors.New("lanes wait for lanes that do not come"))
 		}
-		if pc >= len(code) {
-			return -1, w.fault(len(code)-1, first(active), errors.New("no EXIT at the end"))
-		}
-		in := &code[pc]
-		mask := active & w.guard(in)
-		w.block.stats.warpInstructions++
-		if w.block.steps--; w.block.steps < 0 {
-			return -1, w.fault(pc, first(active), errStepLimit)
-		}
-		if in.do != nil {
-			if lane, err := in.do(w, mask); err != nil {
-				return -1, w.fault(pc, lane, err)
-			}
+		in, mask, err := w.step(pc, active, "EXIT")
+		if err != nil {
+			return -1, err
 		}
 		for lane := range lanes(active) {
 			w.at[lane] = pc + 1

@@ -108,12 +108,7 @@ func TestMachineValues(t *testing.T) {
 			t.Errorf("%s: %v", c.code, err)
 			continue
 		}
-		for i, v := range got {
-			if want := c.want(uint32(i)); v != want {
-				t.Errorf("%s thread %d has %#x, not %#x", c.code, i, v, want)
-				break
-			}
-		}
+		wantThreads(t, c.code, got, c.want)
 	}
 }
 

@@ -124,11 +124,17 @@ func TestValues(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		for i, v := range got {
-			if want := c.want(uint32(i)); v != want {
-				t.Errorf("%s: thread %d has %#x, not %#x", c.name, i, v, want)
-				break
-			}
+		wantThreads(t, c.name, got, c.want)
+	}
+}
+
+// wantThreads compares what each thread has with what it should have, and names the first that differs.
+func wantThreads(t *testing.T, name string, got []uint32, want func(thread uint32) uint32) {
+	t.Helper()
+	for i, v := range got {
+		if want := want(uint32(i)); v != want {
+			t.Errorf("%s: thread %d has %#x, not %#x", name, i, v, want)
+			break
 		}
 	}
 }

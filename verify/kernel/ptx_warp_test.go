@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"errors"
 	"fmt"
 	"iter"
 	"math/bits"
@@ -76,7 +75,6 @@ func (w *warp) run() (barrier int, err error) {
 	if w.block.kernel.machine != nil {
 		return w.runMachine()
 	}
-	code := w.block.kernel.code
 	for len(w.paths) > 0 {
 		p := &w.paths[len(w.paths)-1]
 		active := p.lanes & w.live
@@ -85,19 +83,9 @@ func (w *warp) run() (barrier int, err error) {
 			continue
 		}
 		pc := p.pc
-		if pc >= len(code) {
-			return -1, w.fault(len(code)-1, first(active), errors.New("no ret at the end"))
-		}
-		in := &code[pc]
-		mask := active & w.guard(in)
-		w.block.stats.warpInstructions++
-		if w.block.steps--; w.block.steps < 0 {
-			return -1, w.fault(pc, first(active), errStepLimit)
-		}
-		if in.do != nil {
-			if lane, err := in.do(w, mask); err != nil {
-				return -1, w.fault(pc, lane, err)
-			}
+		in, mask, err := w.step(pc, active, "ret")
+		if err != nil {
+			return -1, err
 		}
 		p.pc++
 		switch in.flow {
@@ -113,6 +101,27 @@ func (w *warp) run() (barrier int, err error) {
 		}
 	}
 	return -1, nil
+}
+
+// step executes the instruction at pc in the active lanes for which it is switched on, and returns it with these lanes. last is
+// the instruction that code must end with.
+func (w *warp) step(pc int, active uint32, last string) (in *instr, mask uint32, err error) {
+	code := w.block.kernel.code
+	if pc >= len(code) {
+		return nil, 0, w.fault(len(code)-1, first(active), fmt.Errorf("no %s at the end", last))
+	}
+	in = &code[pc]
+	mask = active & w.guard(in)
+	w.block.stats.warpInstructions++
+	if w.block.steps--; w.block.steps < 0 {
+		return nil, 0, w.fault(pc, first(active), errStepLimit)
+	}
+	if in.do != nil {
+		if lane, err := in.do(w, mask); err != nil {
+			return nil, 0, w.fault(pc, lane, err)
+		}
+	}
+	return in, mask, nil
 }
 
 // guard returns the lanes for which an instruction is switched on.
