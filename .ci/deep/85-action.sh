@@ -158,10 +158,10 @@ step refused convert
 ended refused 1
 has refused log '::error title=df11-convert%3A error::source org/no,such:repo%25%0A::error::injected'
 if grep '^::error::injected' "$work/refused/log"; then fail 'a source gave a command to the runner'; fi
-mkdir "$work/windows"
-printf '#!/bin/sh\n%q "$@" | sed "s/$/\\r/"\n' "$(command -v jq)" >"$work/windows/jq" # jq as it is on Windows
-chmod +x "$work/windows/jq"
-inputs=(PATH="$work/windows:$PATH" "${inputs[@]}")
+mkdir "$work/crlf"
+printf '#!/bin/sh\n%q "$@" | sed "s/$/\\r/"\n' "$(command -v jq)" >"$work/crlf/jq" # jq as it is on Windows
+chmod +x "$work/crlf/jq"
+inputs=(PATH="$work/crlf:$PATH" "${inputs[@]}")
 step lines convert
 ended lines 1
 for file in log output summary; do lacks lines "$file" $'\r'; done
