@@ -70,14 +70,13 @@ type canvas struct {
 	*atlas
 }
 
-func newCanvas(w, h int, background color.NRGBA) (*canvas, error) {
+// newCanvas makes a canvas without a background.
+func newCanvas(w, h int) (*canvas, error) {
 	a, err := loadAtlas()
 	if err != nil {
 		return nil, err
 	}
-	c := &canvas{image.NewNRGBA(image.Rect(0, 0, w, h)), a}
-	c.rect(background, 0, 0, w, h)
-	return c, nil
+	return &canvas{image.NewNRGBA(image.Rect(0, 0, w, h)), a}, nil
 }
 
 // blend lays a color over a pixel; alpha goes from 0 to 255. All is in whole numbers.

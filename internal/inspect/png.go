@@ -11,7 +11,6 @@ import (
 
 // Colors of the picture. It has no background, so that it suits light and dark pages: grays and hues are of middle lightness.
 var (
-	clear  = color.NRGBA{}
 	gray   = color.NRGBA{0x76, 0x80, 0x8b, 255}
 	faint  = color.NRGBA{0x76, 0x80, 0x8b, 90}
 	dark   = color.NRGBA{0x14, 0x18, 0x1d, 255}
@@ -35,7 +34,7 @@ const (
 // bytes on every machine. The report must be finished. Without a name in the report, the headline says what the picture
 // shows.
 func PNG(r *Report) ([]byte, error) {
-	c, err := newCanvas(pictureWidth, pictureHeight, clear)
+	c, err := newCanvas(pictureWidth, pictureHeight)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +48,8 @@ func PNG(r *Report) ([]byte, error) {
 		c.histogram(r)
 	}
 	var b bytes.Buffer
-	err = png.Encode(&b, c.img)
+	e := png.Encoder{CompressionLevel: png.BestSpeed} // two thirds of the time for 5 % more bytes: a conversion waits for it
+	err = e.Encode(&b, c.img)
 	return b.Bytes(), err
 }
 
