@@ -26,8 +26,8 @@ type Options struct {
 	UserAgent   string     // "df11-convert/1.2.3"
 
 	Connections int   // file transfers at once, each direction; 0 is 8 to 32, as many as the line needs
-	RangeBytes  int64 // bytes per ranged GET of a Stream; 0 is 8 MiB
-	BufferBytes int64 // bytes that all Streams together fetch ahead; 0 is 32 × RangeBytes, or 2 × Connections × RangeBytes
+	RangeBytes  int64 // bytes per ranged GET of a Stream; 0 is DefaultRangeBytes
+	BufferBytes int64 // bytes that all Streams together fetch ahead; 0 is RangesAhead(Connections) × RangeBytes
 	Limits
 
 	Governor      *Governor         // shared by the clients of a program; nil is one of its own
@@ -47,6 +47,12 @@ type Limits struct {
 	RateWindow    time.Duration // over which MinRate is judged; 0 is 30 s
 	MinRate       int64         // bytes per second of one connection below which it is given up; 0 is 8192 shared by all, negative is none
 }
+
+// DefaultRangeBytes is what a Stream asks for at a time.
+const DefaultRangeBytes = 8 << 20
+
+// RangesAhead is how many ranges all Streams together fetch ahead with Options.Connections, 0 for the client's own choice.
+func RangesAhead(connections int) int64 { return cmp.Or(2*int64(connections), manySlots) }
 
 // Client talks to one hub with one token. All methods may be called by many goroutines at once.
 type Client struct {
@@ -98,8 +104,8 @@ func (o *Options) complete() error {
 	if o.Connections < 0 || o.RangeBytes < 0 || o.BufferBytes < 0 || o.LimitRate < 0 || o.Tries < 0 {
 		return errors.New("connections, range, buffer, rate and tries must not be negative")
 	}
-	o.RangeBytes = cmp.Or(o.RangeBytes, 8<<20)
-	o.BufferBytes = cmp.Or(o.BufferBytes, 2*int64(o.Connections)*o.RangeBytes, manySlots*o.RangeBytes)
+	o.RangeBytes = cmp.Or(o.RangeBytes, DefaultRangeBytes)
+	o.BufferBytes = cmp.Or(o.BufferBytes, RangesAhead(o.Connections)*o.RangeBytes)
 	o.Tries = cmp.Or(o.Tries, defaultTries)
 	o.MaxWait = cmp.Or(o.MaxWait, defaultMaxWait)
 	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 30*time.Second)

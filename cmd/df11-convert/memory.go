@@ -8,6 +8,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/pagecache"
 )
 
@@ -20,14 +21,11 @@ const (
 	memoryPerUpload = 8 << 20
 	transferShare   = 4 // 1/4 of the budget is for bytes that are fetched ahead
 	minRange        = 1 << 20
-	maxRange        = 8 << 20
-	maxTransfer     = 256 << 20 // 32 such ranges; more is not faster
-	minSpools       = 8 << 20   // less is not worth it
-	gpuShare        = 2         // 1/2 of the spools' share is for GPUs, where there are any
-	piecesShare     = 8         // 1/8 is for pieces of a finished model on a Hub
+	minSpools       = 8 << 20 // less is not worth it
+	gpuShare        = 2       // 1/2 of the spools' share is for GPUs, where there are any
+	piecesShare     = 8       // 1/8 is for pieces of a finished model on a Hub
 	maxPieces       = 96 << 20
 	containerShare  = 0.75 // of a container's limit, if no budget is set
-	mostRanges      = 32   // as many as the Hub client has connections at most, if their number is its own choice
 )
 
 // memoryShares is a budget, divided. The zero value means that there is no budget.
@@ -50,7 +48,7 @@ func divideMemory(total sizeFlag, workers, uploads int) (memoryShares, error) {
 	}
 	m.workers = min(workers, max(1, int((m.total-sharedMemory)/memoryPerWorker)))
 	left := m.total - sharedMemory - int64(m.workers)*memoryPerWorker - int64(uploads)*memoryPerUpload
-	left -= min(m.total/transferShare, maxTransfer) * 5 / 4
+	left -= transferMemory(m.total) * 5 / 4
 	if m.spools = left * 3 / 4; m.spools < minSpools {
 		m.spools = -1
 	}
@@ -126,14 +124,20 @@ func (m memoryShares) apply() {
 	}
 }
 
-// transferBuffers divides a budget over the ranges that are fetched ahead. Without a budget the client's own sizes hold.
+// transferBuffers divides a budget over the ranges that are fetched ahead. Without a budget they have the client's own sizes.
 func transferBuffers(memory int64, connections int) (rangeBytes, bufferBytes int64) {
+	n := hub.RangesAhead(connections)
 	if memory == 0 {
-		return 0, 0
+		return hub.DefaultRangeBytes, n * hub.DefaultRangeBytes
 	}
-	bufferBytes = min(memory/transferShare, maxTransfer)
-	rangeBytes = min(max(bufferBytes/int64(cmp.Or(2*connections, mostRanges)), minRange), maxRange)
+	bufferBytes = transferMemory(memory)
+	rangeBytes = min(max(bufferBytes/n, minRange), hub.DefaultRangeBytes)
 	return rangeBytes, max(bufferBytes, rangeBytes)
+}
+
+// transferMemory is the budget's share for bytes that are fetched ahead. More than what the client takes by itself is not faster.
+func transferMemory(memory int64) int64 {
+	return min(memory/transferShare, hub.RangesAhead(0)*hub.DefaultRangeBytes)
 }
 
 // defaultMemory is the budget where none is given: a share of the container's limit, or none.

@@ -75,7 +75,8 @@ func TestTransferBuffers(t *testing.T) {
 		connections int
 		rng, buffer int64
 	}{
-		{0, 0, 0, 0},
+		{0, 0, 8 << 20, 256 << 20}, // as the client has them by itself
+		{0, 64, 8 << 20, 1 << 30},
 		{64 << 20, 0, 1 << 20, 16 << 20},
 		{256 << 20, 0, 2 << 20, 64 << 20},
 		{64 << 20, 64, 1 << 20, 16 << 20},
@@ -101,6 +102,24 @@ func TestBothSidesKeepTheBudget(t *testing.T) {
 	for memory, want := range map[int64]int64{0: 0, 64 << 20: 8 << 20, 8 << 30: 96 << 20} {
 		if got := pieceMemory(memory); got != want {
 			t.Errorf("%d of %d bytes for pieces, want %d", got, memory, want)
+		}
+	}
+}
+
+// TestPlanKnowsWhatTheClientFetches: a plan counts with the ranges that the client of the conversion has, with and without budgets.
+func TestPlanKnowsWhatTheClientFetches(t *testing.T) {
+	for _, memory := range []sizeFlag{64 << 20, 256 << 20, 64 << 30} {
+		for _, connections := range []int{0, 1, 64} {
+			f := planFlags{limitFlags: limitFlags{memory: memory}}
+			f.connections, f.budget = connections, int64(memory)
+			b, err := f.conversion()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if opt, err := f.hubOptions(&ui{}, "source"); err != nil || b.RangeBytes != opt.RangeBytes || b.Buffers != opt.BufferBytes {
+				t.Errorf("%d of memory, %d connections: %d in ranges of %d planned, %d in ranges of %d made, %v", memory, connections,
+					b.Buffers, b.RangeBytes, opt.BufferBytes, opt.RangeBytes, err)
+			}
 		}
 	}
 }

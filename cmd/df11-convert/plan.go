@@ -103,7 +103,7 @@ func (f *planFlags) conversion() (b estimate.Budget, err error) {
 		return b, err
 	}
 	b = estimate.Budget{Workers: m.workers, Uploads: f.uploads, Disk: int64(f.disk), SpoolMemory: m.spools, Memory: m.total}
-	_, b.Buffers = transferBuffers(m.total, f.connections)
+	b.RangeBytes, b.Buffers = transferBuffers(m.total, f.connections)
 	b.Part, err = f.parts.part(os.Getenv)
 	return b, err
 }

@@ -38,6 +38,19 @@ func TestLeastDiskIsTheLeast(t *testing.T) {
 	}
 }
 
+// TestRequestsFollowTheClientsRanges: a client that asks for less at a time asks more often.
+func TestRequestsFollowTheClientsRanges(t *testing.T) {
+	m := &model.Model{}
+	m.Listing.Weights = []plan.WeightFile{{File: plan.File{Size: 20 * mb}, Header: &safetensors.Header{}}}
+	p := &plan.Plan{Copied: []plan.File{{Size: mb + 1}}}
+	const others = 5 // the repo, where both files lie, the header
+	for ranges, want := range map[int64]int64{8 * mb: 3 + 1, 2 * mb: 10 + 1, mb: 20 + 2} {
+		if got := (Budget{RangeBytes: ranges}).downloadRequests(m, p); got != want+others {
+			t.Errorf("ranges of %d: %d requests, want %d", ranges, got, want+others)
+		}
+	}
+}
+
 // TestNoMoreIsFetchedAheadThanThereIs: the ranges that are fetched ahead of a Hub's file take memory up to what the client holds
 // at most, and no more than the file has.
 func TestNoMoreIsFetchedAheadThanThereIs(t *testing.T) {
@@ -46,6 +59,7 @@ func TestNoMoreIsFetchedAheadThanThereIs(t *testing.T) {
 		for _, size := range sizes {
 			m.Listing.Weights = append(m.Listing.Weights, plan.WeightFile{File: plan.File{Size: size}, Header: &safetensors.Header{}})
 		}
+		b.Buffers = 256 * mb
 		return b.buffers(m, 0, 0)
 	}
 	none := memory(Budget{})
@@ -55,7 +69,7 @@ func TestNoMoreIsFetchedAheadThanThereIs(t *testing.T) {
 	}{
 		{[]int64{mb}, mb},
 		{[]int64{mb, 50 * mb, mb}, 50 * mb},
-		{[]int64{5 << 30, mb}, ranges * rangeBytes},
+		{[]int64{5 << 30, mb}, 256 * mb},
 	} {
 		if got := memory(Budget{}, c.sizes...) - none; got != c.ahead+c.ahead/5 {
 			t.Errorf("files of %d: %d for what is ahead, want %d", c.sizes, got, c.ahead+c.ahead/5)

@@ -38,7 +38,8 @@ type Needs struct {
 type Budget struct {
 	Workers, Uploads  int
 	Disk, SpoolMemory int64 // as the conversion's options have them
-	Buffers           int64 // what is fetched ahead, in memory
+	RangeBytes        int64 // what the Hub client asks for at a time; never 0
+	Buffers           int64 // what it fetches ahead at most, in memory
 	Memory            int64 // that all together may take; 0: no bound
 	Part              spans.Part
 }
@@ -90,10 +91,8 @@ func nTensors(m *model.Model) (n int) {
 
 // Transfers with the Hub.
 const (
-	rangeBytes      = 8 << 20 // what the client asks for at a time
-	ranges          = 32      // that it fetches ahead at most
-	requestsPerFile = 5       // uploading: preupload, batch, the bytes, verify, and a share of commits
-	lastRequests    = 4       // of the commit that ends a conversion
+	requestsPerFile = 5 // uploading: preupload, batch, the bytes, verify, and a share of commits
+	lastRequests    = 4 // of the commit that ends a conversion
 
 	// CommitFiles is how many files one commit brings at most.
 	CommitFiles = 50
@@ -117,7 +116,7 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 	var spools int64
 	if !m.Local {
 		spools = PeakSpool(segments, func(*spans.Output) bool { return true })
-		n.Download, n.DownloadRequests = p.SourceBytes()+carried, downloadRequests(m, p)
+		n.Download, n.DownloadRequests = p.SourceBytes()+carried, b.downloadRequests(m, p)
 	}
 	n.Disk = spools + e.OutputBytes + carried
 	n.DiskLeast, n.DiskFolderLeast = b.demand(m, true).least(b.Part.Of(outputs)), b.demand(m, false).least(outputs)
@@ -229,11 +228,8 @@ func (b Budget) buffers(m *model.Model, outputs int, counts int64) int64 {
 	n := memoryBase + int64(b.Workers)*memoryPerWorker + int64(b.Uploads)*memoryPerUpload + counts
 	n += 2 * tables(m, outputs) // the collector lets garbage grow to as much again
 	if !m.Local {
-		ahead := b.Buffers
-		if ahead == 0 {
-			ahead = min(ranges*rangeBytes, largestSource(m)) // one file is read at a time
-		}
-		n += ahead + ahead/5 // the collector is late by about that much, as measured (docs/scale.md)
+		ahead := min(b.Buffers, largestSource(m)) // one file is read at a time
+		n += ahead + ahead/5                      // the collector is late by about that much, as measured (docs/scale.md)
 	}
 	return n
 }
@@ -246,9 +242,9 @@ func largestSource(m *model.Model) (largest int64) {
 }
 
 // downloadRequests counts a look at the repo, and for every file where it lies and its ranges.
-func downloadRequests(m *model.Model, p *plan.Plan) int64 {
+func (b Budget) downloadRequests(m *model.Model, p *plan.Plan) int64 {
 	n := int64(2)
-	file := func(size int64) { n += 1 + (size+rangeBytes-1)/rangeBytes }
+	file := func(size int64) { n += 1 + (size+b.RangeBytes-1)/b.RangeBytes }
 	for _, w := range m.Listing.Weights {
 		file(w.Size)
 		n++ // its header
