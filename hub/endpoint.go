@@ -138,7 +138,7 @@ const (
 	followHub      followRule = iota // API reads: no other origin may answer for the hub
 	followAll                        // GET of file bytes
 	followRelative                   // metadata HEAD: an absolute Location is the answer
-	followSame                       // bodies: 307 and 308 only, and no other origin for those meant for the hub
+	followSame                       // bodies: 307 and 308 only, and no other origin but for file bytes
 )
 
 // maxHops bounds redirects; the longest known chain has three.
@@ -167,7 +167,7 @@ func (t *transport) nextHop(r *request, u *url.URL, resp *http.Response, hop int
 	if err != nil {
 		return nil, t.failure(r, u, err)
 	}
-	if (r.follow == followHub || r.follow == followSame && r.token) && !t.endpoint.owns(next) {
+	if (r.follow == followHub || r.follow == followSame && !r.bulk) && !t.endpoint.owns(next) {
 		return nil, t.failure(r, u, fmt.Errorf("%w: it was redirected to %s", ErrNotHub, next.Host))
 	}
 	// A redirect to the repo's new name on the hub names no commit; the one that carries a file's metadata does.

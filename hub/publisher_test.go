@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -148,6 +149,27 @@ func TestPublisherOutlastsTrouble(t *testing.T) {
 		if strings.HasPrefix(r.Path, "/_github") && auth != "Bearer github-job-token" || r.Path == "/oauth/token" && auth != "" ||
 			strings.HasPrefix(r.Path, "/api") && !strings.HasPrefix(auth, "Bearer hf_jwt_") {
 			t.Errorf("%s was asked with %q", r.Path, auth)
+		}
+	}
+}
+
+// TestIdentityStaysHome: neither the identity, which is worth a token, nor the token that GitHub gives the job for asking goes
+// to another origin by a redirect, and no other origin's token is taken.
+func TestIdentityStaysHome(t *testing.T) {
+	for _, path := range []string{"/oauth/token", "/_github/*"} {
+		for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+			w, stranger := publishing(t, nil), publishing(t, nil)
+			w.srv.Inject(hubtest.Fault{Path: path, Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
+				_, _ = io.Copy(io.Discard, x.Request.Body)
+				x.Header().Set("Location", stranger.srv.URL+x.Request.URL.RequestURI())
+				x.WriteHeader(status)
+			}})
+			if err := w.CheckAccess(t.Context(), target); err == nil {
+				t.Errorf("%s, %d: a stranger was believed", path, status)
+			}
+			if n := stranger.srv.Count("", "*"); n > 0 {
+				t.Errorf("%s, %d: the stranger was asked %d times", path, status, n)
+			}
 		}
 	}
 }
