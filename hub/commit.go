@@ -274,6 +274,9 @@ func (p *pendingCommit) post(ctx context.Context) error {
 	if _, err := p.c.t.once(ctx, p.r, &answer); err != nil {
 		return err
 	}
+	if !isCommit(answer.CommitOID) {
+		return p.c.t.errorf(p.r.op, ErrNotHub, "the answer names no commit")
+	}
 	endpoint := p.c.t.endpoint
 	p.done = Commit{OID: answer.CommitOID, URL: endpoint.rewrite(answer.CommitURL),
 		PullRequestURL: endpoint.rewrite(answer.PullRequestURL)}

@@ -153,6 +153,8 @@ func TestCommitFaults(t *testing.T) {
 		{"lost object", answer(400, `{"error":"LFS pointer pointed to a file that does not exist: x"}`), 1, ErrMissingObject},
 		{"quota", answer(403, `{"error":"storage limit reached"}`), 1, ErrQuota},
 		{"413", answer(413, ""), 1, nil},
+		{"success that names no commit", answer(200, `{}`), 1, ErrNotHub},
+		{"success of something else", answer(200, `{"commitOid":"main"}`), 1, ErrNotHub},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newBranchHub(t)
