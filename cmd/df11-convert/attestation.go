@@ -96,13 +96,20 @@ func readAttestations(file string) ([]metadata.Attestation, error) {
 	return as, nil
 }
 
-// attestationFacts say with what the files were compared, and that nobody has looked at the signature.
-func attestationFacts(a *proof.AttestationReport, ok bool) []fact {
-	text := fmt.Sprintf("of %s and %s of the original, made by %s with sha256 %s", count(int64(a.Files), "file"),
+// attestationFacts say with what the files were compared, which of them are as it says, and that nobody has looked at the
+// signature.
+func attestationFacts(r *proof.Report) []fact {
+	a, says := r.Attestation, ""
+	if others := r.Listed - r.Hashed; r.OK && others > 0 { // a card that was edited is no fault, but not what was attested
+		says = fmt.Sprintf(": all but %s that no loader reads are as it says", count(int64(others), "file"))
+	} else if r.OK {
+		says = ": all are as it says"
+	}
+	of := fmt.Sprintf("of %s and %s of the original, made by %s with sha256 %s", count(int64(a.Files), "file"),
 		count(int64(a.SourceFiles), "weight file"), a.Builder, a.BuilderSHA256)
 	signature := "none: anybody could have written this attestation"
 	if a.Signatures > 0 {
 		signature = "not verified here; gh attestation verify df11-manifest.json --bundle FILE --owner OWNER tells who signed"
 	}
-	return []fact{{"attestation", text + either(ok, ": all are as it says", "")}, {"signature", signature}}
+	return []fact{{"attestation", of + says}, {"signature", signature}}
 }

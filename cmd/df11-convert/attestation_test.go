@@ -225,6 +225,26 @@ func TestAttestationWithholdsNoDifference(t *testing.T) {
 	}
 }
 
+// TestAttestationNeverVouchesForAnEditedCard: a card that was edited or removed is no fault of the model, but nobody is told that
+// all files are as attested.
+func TestAttestationNeverVouchesForAnEditedCard(t *testing.T) {
+	a := attest(t)
+	for name, change := range map[string]func(map[string][]byte){
+		"edited":  func(files map[string][]byte) { files["README.md"] = append(files["README.md"], "mine"...) },
+		"removed": func(files map[string][]byte) { delete(files, "README.md") },
+	} {
+		files := maps.Clone(a.files)
+		files["README.md"] = bytes.Clone(files["README.md"])
+		change(files)
+		a.AddRepo("tester/"+name, files)
+		out := must(t, "verify", "tester/"+name, "--level", "structure", "--attestation", a.file)
+		if strings.Contains(out, "all are as it says") || !strings.Contains(out, "all but 1 file that no loader reads are as it says") ||
+			!strings.Contains(out, "warning      README.md is ") {
+			t.Errorf("%s card: %s", name, out)
+		}
+	}
+}
+
 // TestChangedAttestationIsFound: whatever digest of the statement is changed, that of a file, of the source's files, or its
 // commit, and whatever file it leaves out or adds, the check names it.
 func TestChangedAttestationIsFound(t *testing.T) {
@@ -289,6 +309,7 @@ func TestBrokenAttestationAccusesNobody(t *testing.T) {
 		"named twice":     twice,
 		"leaves the repo": outside,
 		"no sha256":       strings.Replace(string(bare), `"sha256": "`, `"sha256": "x`, 1),
+		"two envelopes":   strings.Replace(string(inBundle(bare)), "{", string(inEnvelope(bare, 0)[:len(inEnvelope(bare, 0))-1])+",", 1),
 		"many objects":    strings.Repeat("{}", 1<<20),
 		"deep":            strings.Repeat(`{"dsseEnvelope":`, 1<<16),
 		"deep envelope":   string(inEnvelope([]byte(strings.Repeat("[", 1<<16)), 1)),

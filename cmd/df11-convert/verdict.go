@@ -129,7 +129,7 @@ func verifyFacts(r *proof.Report) (facts []fact) {
 			either(r.OK, ": they are as the converter left them", ""))
 	}
 	if r.Attestation != nil {
-		facts = append(facts, attestationFacts(r.Attestation, r.OK)...)
+		facts = append(facts, attestationFacts(r)...)
 	}
 	if r.GPU != nil {
 		add("GPU", "%d of %d modules once more: %s on %s", r.GPU.Units, r.Units, r.GPU.Kernel, strings.Join(r.GPU.Devices, ", "))

@@ -80,6 +80,8 @@ func open(text []byte) (payload []byte, signatures int, err error) {
 	e := doc.envelope
 	if e.PayloadType == "" {
 		e = doc.Bundled
+	} else if doc.Bundled.PayloadType != "" { // a signature of one would seem to cover the other
+		return nil, 0, errors.New("an envelope within an envelope")
 	}
 	switch e.PayloadType {
 	case "":
