@@ -47,6 +47,7 @@ type forecast struct {
 	*opened
 	size      *estimate.Estimate
 	needs     estimate.Needs
+	disk      int64 // the budget; 0 is none
 	bandwidth int64 // of the line, bytes per second
 }
 

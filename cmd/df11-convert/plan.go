@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -80,10 +79,11 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 		return err
 	}
 	needs, err := estimate.FindNeeds(src.model, src.plan, size, budget)
-	if err != nil {
-		return fmt.Errorf("plan %s: %w", src.model.ID, err)
+	tooSmall := as[*estimate.BudgetError](err) // the plan says for what
+	if err != nil && (!tooSmall || f.matrix) {
+		return err
 	}
-	v := &forecast{src, size, needs, cmp.Or(int64(f.bandwidth), usualBandwidth)}
+	v := &forecast{src, size, needs, budget.Disk, cmp.Or(int64(f.bandwidth), usualBandwidth)}
 	if f.matrix {
 		m, err := v.jobs(f.jobTime)
 		if err != nil {
@@ -93,7 +93,7 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 		return nil
 	}
 	u.result(v.document(), "", v.print)
-	return nil
+	return err
 }
 
 // conversion is the budget that the conversion would have.

@@ -138,8 +138,8 @@ func origin(p *plan.Plan) string {
 // printNeeds writes a line for each thing that the conversion takes.
 func (f *forecast) printNeeds(t *table) {
 	n, line := f.needs, human.Bytes(f.bandwidth)
-	t.row("disk", "%s with a folder as the target%s", human.Bytes(n.Disk), minimumDisk(n.DiskFolderLeast))
-	t.row("", "%s with --push alone%s", human.Bytes(n.DiskPush), minimumDisk(n.DiskLeast))
+	t.row("disk", "%s", f.diskText("with a folder as the target", n.Disk, n.DiskFolderLeast))
+	t.row("", "%s", f.diskText("with --push alone", n.DiskPush, n.DiskLeast))
 	t.row("memory", "at most %s", human.Bytes(n.Memory))
 	download, upload, both := f.seconds(n.Download), f.seconds(n.Upload), ""
 	if n.Download > 0 {
@@ -152,12 +152,18 @@ func (f *forecast) printNeeds(t *table) {
 		human.Bytes(n.Upload), n.UploadRequests, timeText(upload), line, both)
 }
 
-// minimumDisk says which budget is the smallest that works, if one is needed.
-func minimumDisk(n int64) string {
-	if n == 0 {
-		return ""
+// diskText says how much of the disk a conversion will take at most, and the smallest budget that works, if it needs one.
+// Whatever it will take, it needs that budget: how big results get is not known before.
+func (f *forecast) diskText(when string, peak, least int64) string {
+	switch {
+	case f.disk > 0 && f.disk < least:
+		return fmt.Sprintf("--disk %s is too little %s: at least %s are needed", human.Bytes(f.disk), when, human.BytesUp(least))
+	case least == 0:
+		return fmt.Sprintf("%s %s", human.Bytes(peak), when)
+	case peak <= least:
+		return fmt.Sprintf("%s %s (the minimum for --disk)", human.BytesUp(least), when)
 	}
-	return fmt.Sprintf(" (minimum --disk: %s)", human.BytesUp(n))
+	return fmt.Sprintf("%s %s (minimum --disk: %s)", human.Bytes(peak), when, human.BytesUp(least))
 }
 
 // printUnits prints a line for each run of units that are alike.

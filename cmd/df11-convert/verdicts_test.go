@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
@@ -24,33 +25,75 @@ func TestPrintedLimitsAreEnough(t *testing.T) {
 	}
 }
 
-// TestPlanAndConvertNameOneDisk: the least --disk that plan names is the one that the conversion asks for and works with.
-func TestPlanAndConvertNameOneDisk(t *testing.T) {
+// TestPlanAndConvertAgreeOnTheDisk: a plan with --disk ends as a conversion into a folder with it would, and says of --push what
+// becomes of that. The least that both name is enough and no more than that, and a plan never shows less than it.
+func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 	srv := hubtest.Start(t)
 	t.Setenv("HF_ENDPOINT", srv.URL)
 	t.Setenv("HF_HOME", t.TempDir())
 	t.Setenv("HF_TOKEN", "hf_any")
 	srv.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 64, Vocab: 1024, Layers: 1}))
-	var doc struct {
-		Estimate struct {
-			Needs struct {
-				Least int64 `json:"disk_least_bytes"`
+	local := filepath.Join(t.TempDir(), "local")
+	llama(t, local, "BF16", 0, "")
+	for _, source := range []string{"org/model", local} {
+		var doc struct {
+			Estimate struct{ Needs estimate.Needs }
+		}
+		if err := json.Unmarshal([]byte(must(t, "plan", source, "--json", "--memory", "64MiB")), &doc); err != nil {
+			t.Fatal(err)
+		}
+		folder, push := doc.Estimate.Needs.DiskFolderLeast, doc.Estimate.Needs.DiskLeast
+		for i, disk := range []int64{1, folder - 1, folder, push - 1, push} {
+			if disk <= 0 {
+				continue
+			}
+			budget := []string{"--memory", "64MiB", "--disk", fmt.Sprint(disk)}
+			code, text, diag := program(t, append([]string{"plan", source}, budget...)...)
+			want, _, said := program(t, append([]string{source, "-o", filepath.Join(t.TempDir(), "out")}, budget...)...)
+			if code != want || code != exitOK && complaint(diag) != complaint(said) {
+				t.Errorf("%s, %d of disk: plan ends with %d, the conversion with %d: %s%s", source, disk, code, want, diag, said)
+			}
+			if !strings.Contains(text, "compatible loaders") {
+				t.Errorf("%s, %d of disk: no plan: %s", source, disk, text)
+			}
+			want, _, said = program(t, append([]string{source, "--push", "--repo-id", fmt.Sprint("d", i), "--base-model", "org/model"}, budget...)...)
+			least := human.BytesUp(push)
+			if fits := disk >= push; fits != (want == exitOK) || fits == strings.Contains(text, "is too little with --push alone: at least "+least+" are needed") ||
+				!fits && !strings.Contains(said, "at least "+least+" are needed") {
+				t.Errorf("%s, %d of disk, --push: exit %d: %s\n%s", source, disk, want, said, text)
+			}
+			code, text, _ = program(t, append([]string{"plan", source, "--json"}, budget...)...)
+			if err := json.Unmarshal([]byte(text), &doc); err != nil || doc.Estimate.Needs.DiskLeast != push || (code != exitOK) != strings.Contains(text, `"kind": "disk_budget"`) {
+				t.Errorf("%s, %d of disk: exit %d, %v: %s", source, disk, code, err, text)
 			}
 		}
+		must(t, source, "--push", "--repo-id", "as-printed", "--base-model", "org/model", "--memory", "64MiB", "--disk", human.BytesUp(push))
 	}
-	if err := json.Unmarshal([]byte(must(t, "plan", "org/model", "--json")), &doc); err != nil {
-		t.Fatal(err)
+}
+
+// complaint is the line of an answer that names the error.
+func complaint(diag string) string {
+	_, line, _ := strings.Cut(diag, "df11-convert: ")
+	line, _, _ = strings.Cut(line, "\n")
+	return line
+}
+
+// TestNoPlanIsBelowItsMinimum: what a plan says it takes of the disk is never less than the budget that it asks for.
+func TestNoPlanIsBelowItsMinimum(t *testing.T) {
+	for _, c := range []struct {
+		disk, peak, least int64
+		want              string
+	}{
+		{0, 5000, 0, "5 kB here"},
+		{0, 5000, 2000, "5 kB here (minimum --disk: 2.01 kB)"},
+		{0, 2000, 5001, "5.01 kB here (the minimum for --disk)"},
+		{9000, 2000, 5000, "5.01 kB here (the minimum for --disk)"},
+		{4000, 2000, 5000, "--disk 4 kB is too little here: at least 5.01 kB are needed"},
+	} {
+		if got := (&forecast{disk: c.disk}).diskText("here", c.peak, c.least); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
 	}
-	least := doc.Estimate.Needs.Least
-	words := human.BytesUp(least)
-	if out := must(t, "plan", "org/model"); !strings.Contains(out, "(minimum --disk: "+words+")") {
-		t.Errorf("no %s in\n%s", words, out)
-	}
-	code, _, diag := program(t, "org/model", "--push", "--disk", fmt.Sprint(least-1))
-	if code != exitError || !strings.Contains(diag, "at least "+words+" are needed") || !strings.Contains(diag, "raise --disk") {
-		t.Errorf("exit %d: %s", code, diag)
-	}
-	must(t, "org/model", "--push", "--disk", words)
 }
 
 // TestFinishedTargetIsNotVerifiedAnew: a run that has made nothing does not tell of a verification. It says how to repeat it.

@@ -98,8 +98,8 @@ const (
 	CommitFiles = 50
 )
 
-// FindNeeds computes what converting m takes within a budget. A disk that nothing fits on is a BudgetError, a memory that
-// cannot hold the model's tables a MemoryError.
+// FindNeeds computes what converting m takes within a budget. A disk that nothing fits on is a BudgetError beside the needs with
+// the least disk that works; a memory that cannot hold the model's tables is a MemoryError, without needs.
 func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, error) {
 	if err := CheckMemory(m, p, b.Memory); err != nil {
 		return Needs{}, err
@@ -118,19 +118,21 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 		spools = PeakSpool(segments, func(*spans.Output) bool { return true })
 		n.Download, n.DownloadRequests = p.SourceBytes()+carried, b.downloadRequests(m, p)
 	}
-	n.Disk = spools + e.OutputBytes + carried
 	n.DiskLeast, n.DiskFolderLeast = b.demand(m, true).least(b.Part.Of(outputs)), b.demand(m, false).least(outputs)
-	push, least := b, n.DiskFolderLeast
+	least := n.DiskFolderLeast
 	if !b.Part.Whole() {
 		least = n.DiskLeast // parts are published
 	}
-	if b.Disk > 0 && b.Disk < least {
-		return n, &BudgetError{Need: least, Have: b.Disk}
-	}
+	push, folder := b, spools
+	var tooSmall, err error
 	if b.Disk > 0 {
+		if b.Disk < least {
+			tooSmall = &BudgetError{Need: least, Have: b.Disk}
+		}
 		push.Disk = max(b.Disk, n.DiskLeast) // what --push takes is told even if it is more than there is
+		folder = min(spools, max(b.Disk, n.DiskFolderLeast))
 	}
-	var err error
+	n.Disk = folder + e.OutputBytes + carried
 	if n.DiskPush, n.SpoolMemory, err = push.pushing(m, outputs, size); err != nil {
 		return n, err
 	}
@@ -145,7 +147,7 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 	if b.Memory > 0 {
 		n.Memory = min(n.Memory, b.Memory)
 	}
-	return n, nil
+	return n, tooSmall
 }
 
 // pushing is the most that a conversion with --push alone takes of the disk, and of memory for spools.
