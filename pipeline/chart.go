@@ -55,10 +55,10 @@ func (r *result) copiedBytes(p *Report) (n int64) {
 	return n
 }
 
-// inspected is what a chart shows of a unit. Counts of a manifest that make no sense are left out.
+// inspected is what a chart shows of a unit. Counts of a journal or a manifest that make no sense are left out.
 func inspected(u ledger.Unit) inspect.Unit {
 	x := inspect.Unit{Path: u.Path, Weights: u.Weights, NBits: u.Bits}
-	if e := u.Exponents; e != nil && e.First >= 0 && e.First+len(e.Counts) <= len(x.Histogram) {
+	if e := u.Exponents; e != nil && e.First >= 0 && e.First <= len(x.Histogram)-len(e.Counts) {
 		copy(x.Histogram[e.First:], e.Counts)
 	}
 	x.Finish()

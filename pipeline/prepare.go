@@ -65,10 +65,28 @@ func (c *conversion) open(ctx context.Context, owner target.Owner) error {
 			return err
 		}
 	}
+	c.forgetUnplanned()
 	if err := c.folder.Save(c.ledger); err != nil {
 		return err
 	}
 	return c.folder.Begin()
+}
+
+// forgetUnplanned forgets outputs that are not as the plan has them: whoever can write to a target can change its journal and
+// its manifest.
+func (c *conversion) forgetUnplanned() {
+	planned := map[string]*spans.Output{}
+	for _, o := range c.outputs {
+		planned[o.Path] = o
+	}
+	sameUnit := func(done ledger.Unit, u *spans.Unit) bool {
+		coded, kept := done.Status == ledger.DF11 && done.Reason == "", done.Status == ledger.BF16 && done.Reason != ""
+		return done.Path == u.Path && done.Weights == u.NElems() && (coded || kept)
+	}
+	c.ledger.Invalidate(func(done ledger.Output) bool {
+		o := planned[done.Path]
+		return o != nil && done.SHA256 != "" && slices.EqualFunc(done.Units, o.Units, sameUnit)
+	})
 }
 
 // openRepo opens the target repo and counts as done what earlier runs, on whatever machine, have published there.
