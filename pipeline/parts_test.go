@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -123,6 +124,19 @@ func TestPartsGiveTheSameRepo(t *testing.T) {
 	m, err := srv.ReadFile("a/out", "main", "df11-manifest.json")
 	if err != nil || !strings.Contains(string(m), `"integrity": "proof"`) || strings.Contains(string(m), `"streamed"`) || strings.Contains(string(m), `"unchecked"`) {
 		t.Errorf("manifest does not say that the files were proved (%v)", err)
+	}
+}
+
+// TestNoMorePartsThanUnits: the name of a journal in the target cannot ask for memory for millions of parts, nor can an option.
+func TestNoMorePartsThanUnits(t *testing.T) {
+	w := newWorld(t, small())
+	w.AddRepo(targetRepo, map[string][]byte{fmt.Sprintf(".df11/part-1-of-%d.json", spans.MaxParts+1): []byte("{}")})
+	_, finish := w.convert(t.Context(), t, t.TempDir(), finishing)
+	_, part := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Part = spans.Part{I: 1, N: spans.MaxParts + 1} })
+	for _, err := range []error{finish, part} {
+		if err == nil || !strings.Contains(err.Error(), "at most") {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

@@ -108,8 +108,9 @@ func number(text string) int {
 
 // newPart checks that part i of n exists; what names the place that asks for it.
 func newPart(i, n int, what string) (spans.Part, error) {
-	if i < 1 || i > n {
-		return spans.Part{}, usagef("%s: want i/n with 1 ≤ i ≤ n", what)
+	p := spans.Part{I: i, N: n}
+	if p.Whole() || p.Check() != nil {
+		return spans.Part{}, usagef("%s: want i/n with 1 ≤ i ≤ n ≤ %d", what, spans.MaxParts)
 	}
-	return spans.Part{I: i, N: n}, nil
+	return p, nil
 }

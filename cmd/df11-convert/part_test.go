@@ -20,6 +20,7 @@ func TestPartAuto(t *testing.T) {
 		"nothing":              {nil, 4, spans.Part{}},
 		"own":                  {map[string]string{"DF11_SHARD_INDEX": "2", "DF11_SHARD_COUNT": "3"}, 0, spans.Part{I: 2, N: 3}},
 		"own, too large":       {map[string]string{"DF11_SHARD_INDEX": "4", "DF11_SHARD_COUNT": "3"}, 0, spans.Part{}},
+		"own, too many":        {map[string]string{"DF11_SHARD_INDEX": "1", "DF11_SHARD_COUNT": "2000000000"}, 0, spans.Part{}},
 		"Kubernetes":           {map[string]string{"JOB_COMPLETION_INDEX": "0"}, 3, spans.Part{I: 1, N: 3}},
 		"Kubernetes, no count": {map[string]string{"JOB_COMPLETION_INDEX": "0"}, 0, spans.Part{}},
 		"from 0":               {slurm("3", "0", "3", "1", "4"), 0, spans.Part{I: 4, N: 4}},

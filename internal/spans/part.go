@@ -9,10 +9,13 @@ import (
 // Part is the share of a conversion that one machine makes: I of N, counted from 1. The zero Part is the whole.
 type Part struct{ I, N int }
 
+// MaxParts is how many parts a conversion has at most: a plan has no more units.
+const MaxParts = 16_384
+
 // Check refuses a part that cannot be.
 func (p Part) Check() error {
-	if !p.Whole() && (p.N < 1 || p.I < 1 || p.I > p.N) {
-		return fmt.Errorf("part %d of %d: parts are counted from 1", p.I, p.N)
+	if !p.Whole() && (p.N < 1 || p.I < 1 || p.I > p.N || p.N > MaxParts) {
+		return fmt.Errorf("part %d of %d: parts are counted from 1, and there are at most %d", p.I, p.N, MaxParts)
 	}
 	return nil
 }

@@ -226,7 +226,13 @@ func splitOf(tree map[string]hub.TreeEntry) (int, error) {
 			continue
 		}
 		of, err := strconv.Atoi(m[2])
-		if err != nil || of < 1 || n != 0 && of != n {
+		if err == nil {
+			err = spans.Part{I: 1, N: of}.Check()
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", p, err)
+		}
+		if n != 0 && of != n {
 			return 0, fmt.Errorf("%s: the journals are of different splits", p)
 		}
 		n = of
