@@ -1,16 +1,20 @@
 package pipeline_test
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/verify"
 )
 
 // TestInspectHub: a DF11 repo is described from samples, with the same sizes and nearly the same entropy as its folder.
@@ -70,5 +74,49 @@ func TestInspectHub(t *testing.T) {
 		if maxBytes > 0 && math.Abs(a.Entropy-b.Entropy) > 0.05 {
 			t.Errorf("entropy %.3f from samples, %.3f in all", a.Entropy, b.Entropy)
 		}
+	}
+}
+
+// TestInspectRefusesBombs: a file that says that a unit has very many tensors, and is nearly all holes, is refused and takes
+// little memory.
+func TestInspectRefusesBombs(t *testing.T) {
+	dir := localResult(t, small())
+	name := filepath.Join(dir, "lm_head.safetensors")
+	st, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	h, err := safetensors.ReadHeader(f, st.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []safetensors.Entry
+	for _, x := range h.Tensors {
+		if x.DType == safetensors.I64 {
+			x.Shape = []int64{16 << 20}
+		}
+		entries = append(entries, safetensors.Entry{Name: x.Name, DType: x.DType, Shape: x.Shape})
+	}
+	l, err := safetensors.NewLayout(nil, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, name, l.Header)
+	if err := os.Truncate(name, l.Size); err != nil {
+		t.Fatal(err)
+	}
+	d, err := model.OpenDF11Folder(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	alloc.Within(t, 64<<20, func() { _, err = describe.DF11(t.Context(), d, 1<<20) })
+	if bad := (*verify.StructureError)(nil); !errors.As(err, &bad) {
+		t.Errorf("got %v", err)
 	}
 }

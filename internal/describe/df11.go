@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -92,16 +91,15 @@ func stamp(ctx context.Context, d *model.DF11) (*inspect.Stamp, error) {
 	return s, nil
 }
 
-// moduleNames returns a function that finds the names of a unit's n tensors within the unit, in the manifest or else in the
-// pattern of config.json that the unit matches. Where neither has them, the names are empty. Goroutines may share it.
-func moduleNames(d *model.DF11) func(unit string, n int) []string {
+// moduleNames gives the names of a unit's n tensors within the unit. Where nothing says them, they are empty.
+type moduleNames func(unit string, n int) []string
+
+// findNames finds names in the manifest, or else in the pattern of config.json that a unit matches. Goroutines may share it.
+func findNames(d *model.DF11) moduleNames {
 	if d.Manifest == nil {
 		return func(unit string, n int) []string {
-			for _, p := range d.Dict {
-				re, err := regexp.Compile("^(?:" + p.Regex + ")$")
-				if err == nil && len(p.Attrs) == n && re.MatchString(unit) {
-					return p.Attrs
-				}
+			if p, ok := d.Dict.Find(unit); ok && len(p.Attrs) == n {
+				return p.Attrs
 			}
 			return make([]string, n)
 		}
@@ -161,7 +159,7 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes 
 		arrays[i] = d.SparseArrays(gctx, path)
 		total += arrays[i].SignMantissa.Size()
 	}
-	units, namesOf := make([]inspect.Unit, len(paths)), moduleNames(d)
+	units, namesOf := make([]inspect.Unit, len(paths)), findNames(d)
 	for i, path := range paths {
 		var share int64
 		if total > 0 {
@@ -173,8 +171,7 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes 
 		g.Go(func() error {
 			err := d.CheckForm(path)
 			if err == nil {
-				names := namesOf(path, int(arrays[i].SplitPositions.Size()/8)+1)
-				units[i], err = describeUnit(gctx, path, names, arrays[i], share)
+				units[i], err = describeUnit(gctx, path, namesOf, arrays[i], share)
 			}
 			if err != nil {
 				return fmt.Errorf("module %s: %w", path, err)
@@ -186,12 +183,14 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes 
 }
 
 // describeUnit reads a unit's tables and positions, and decodes at most maxElems of its weights.
-func describeUnit(ctx context.Context, path string, modules []string, a verify.Arrays, maxElems int64) (inspect.Unit, error) {
-	x := inspect.Unit{Path: path, Tensors: len(modules), Weights: a.SignMantissa.Size()}
-	opened, err := verify.Open(a, x.Weights, nil)
+func describeUnit(ctx context.Context, path string, namesOf moduleNames, a verify.Arrays, maxElems int64) (inspect.Unit, error) {
+	x := inspect.Unit{Path: path, Weights: a.SignMantissa.Size()}
+	opened, err := verify.Open(a, x.Weights, nil) // until then the number of tensors is only what a header says
 	if err != nil {
 		return x, err
 	}
+	sizes := opened.Sizes()
+	x.Tensors = len(sizes)
 	for _, s := range []*io.SectionReader{a.LUTs, a.EncodedExponent, a.SignMantissa, a.OutputPositions, a.Gaps, a.SplitPositions} {
 		x.Bytes += s.Size()
 	}
@@ -202,7 +201,7 @@ func describeUnit(ctx context.Context, path string, modules []string, a verify.A
 	if x.LargestChunk, err = largestChunk(a.OutputPositions, x.Weights); err != nil {
 		return x, err
 	}
-	t := newTally(modules, opened.Sizes())
+	t := newTally(namesOf(path, len(sizes)), sizes)
 	if err := decodeRuns(ctx, opened, maxElems, &x.Histogram, t); err != nil {
 		return x, err
 	}

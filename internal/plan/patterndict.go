@@ -128,12 +128,22 @@ func (d PatternDict) Equal(other PatternDict) bool {
 	return slices.EqualFunc(d, other, func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
 }
 
-// matches says whether a pattern of the dict matches a module. A pattern that cannot be compiled matches none.
-func (d PatternDict) matches(module string) bool {
-	return slices.ContainsFunc(d, func(p Pattern) bool {
+// Find returns the first pattern that matches a module. A pattern that cannot be compiled matches none.
+func (d PatternDict) Find(module string) (p Pattern, ok bool) {
+	i := slices.IndexFunc(d, func(p Pattern) bool {
 		re, err := compilePython(p.Regex)
 		return err == nil && re.MatchString(module)
 	})
+	if i < 0 {
+		return Pattern{}, false
+	}
+	return d[i], true
+}
+
+// matches says whether a pattern of the dict matches a module.
+func (d PatternDict) matches(module string) bool {
+	_, ok := d.Find(module)
+	return ok
 }
 
 // clone returns a copy that shares nothing with d.
