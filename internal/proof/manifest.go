@@ -91,9 +91,12 @@ func unitPlaces(m *metadata.Manifest) map[string]place {
 	places := map[string]place{}
 	for _, x := range m.Units {
 		u := &spans.Unit{Unit: plan.Unit{Path: x.Path}}
+		var elem int64
 		for _, t := range x.Tensors {
-			places[t.Name] = place{unit: u, elem: u.NElems(), name: t.Name}
-			u.Attrs = append(u.Attrs, plan.Tensor{Name: t.Name, Shape: t.Shape})
+			places[t.Name] = place{unit: u, elem: elem, name: t.Name}
+			attr := plan.Tensor{Name: t.Name, Shape: t.Shape}
+			u.Attrs = append(u.Attrs, attr)
+			elem += attr.NElems()
 		}
 	}
 	return places
