@@ -12,10 +12,19 @@ const incompleteHint = "fetch the source again and compare its size; a model tha
 
 // stackChecker looks for blocks that a stack lacks: numbers left out, and layers that the config counts. The model class
 // would build them and the loader leave them uninitialized.
-type stackChecker struct{ *draft }
+type stackChecker struct {
+	*draft
+	inUnits map[string]bool // paths of units, and of modules that hold units
+}
 
 // check refuses missing blocks where a catalog entry vouches for how the stack is numbered, and else warns of them.
 func (s stackChecker) check() error {
+	s.inUnits = map[string]bool{}
+	for _, u := range s.plan.Units {
+		for path := u.Path; path != "" && !s.inUnits[path]; path = parent(path) {
+			s.inUnits[path] = true
+		}
+	}
 	for _, stack := range s.stacks() {
 		missing, why := s.missingBlocks(stack)
 		if len(missing) == 0 {
@@ -32,12 +41,14 @@ func (s stackChecker) check() error {
 // stacks lists the paths before the last number of the units that are blocks, in the plan's order.
 func (s stackChecker) stacks() []string {
 	var out []string
+	seen := map[string]bool{}
 	for _, u := range s.plan.Units {
 		parts := splitsOf(u.Path + ".x")
 		if len(s.plan.PatternDict[u.Pattern].Attrs) == 0 || len(parts) == 0 {
 			continue
 		}
-		if stack := parts[len(parts)-1].stack; !slices.Contains(out, stack) {
+		if stack := parts[len(parts)-1].stack; !seen[stack] {
+			seen[stack] = true
 			out = append(out, stack)
 		}
 	}
@@ -70,13 +81,7 @@ func (s stackChecker) missingBlocks(stack string) (missing []string, why string)
 
 // allUnits says whether each numbered child of a stack is a unit or holds one.
 func (s stackChecker) allUnits(stack string, numbers []int) bool {
-	blocks := map[string]bool{}
-	for _, u := range s.plan.Units {
-		for path := u.Path; path != ""; path = parent(path) {
-			blocks[path] = true
-		}
-	}
-	return !slices.ContainsFunc(numbers, func(n int) bool { return !blocks[stack+"."+strconv.Itoa(n)] })
+	return !slices.ContainsFunc(numbers, func(n int) bool { return !s.inUnits[stack+"."+strconv.Itoa(n)] })
 }
 
 // layers returns how many layers the config of a transformers model counts; -1 if it does not say. Classes that build two

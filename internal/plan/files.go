@@ -160,7 +160,7 @@ func (s fileSorter) checkCopies() error {
 	}
 	if a, b := collision(paths); a != "" {
 		return refuse(ReasonName, "rename one of them in a copy of the source",
-			"%s and %s differ only in case, which some file systems ignore", a, b)
+			"%s and %s cannot both exist (names that differ only in case are the same on some file systems)", a, b)
 	}
 	return nil
 }

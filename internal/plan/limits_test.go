@@ -27,6 +27,14 @@ func TestPlanRefusesBombs(t *testing.T) {
 		src   func(*Source)
 	}{
 		"units": {"more than 16384 modules", blocks(maxUnits + 1), nil},
+		"stacks": {"more than 1024 patterns", func() *model {
+			m := newModel()
+			for i := range maxPatterns + 1 {
+				m.weight(fmt.Sprintf("stack%d.0.w", i))
+				m.weight(fmt.Sprintf("stack%d.1.w", i))
+			}
+			return m
+		}(), nil},
 		"depth": {"more than 32 parts", func() *model {
 			m := tiny()
 			m.add(strings.Repeat("a.", 100)+"weight", safetensors.BF16, 1, 1)
@@ -48,6 +56,9 @@ func TestPlanRefusesBombs(t *testing.T) {
 				tr.m = c.m
 			}
 			tr.opt.PatternDict = PatternDict{{`model\.layers\.\d+`, []string{"up_proj"}}}
+			if name == "stacks" {
+				tr.opt.PatternDict = nil // it is derived
+			}
 			if c.src != nil {
 				tr.src = func(s Source) Source { c.src(&s); return s }
 			}

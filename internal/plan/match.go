@@ -178,6 +178,9 @@ func compileAll(d PatternDict) ([]*regexp.Regexp, error) {
 	if len(d) == 0 {
 		return nil, refuse(ReasonPattern, "", "the pattern dict is empty")
 	}
+	if err := d.checkSize(); err != nil {
+		return nil, refuse(ReasonPattern, "name the modules to compress by fewer patterns with --pattern-dict", "%v", err)
+	}
 	res := make([]*regexp.Regexp, len(d))
 	for i, p := range d {
 		re, err := compilePython(p.Regex)

@@ -13,19 +13,19 @@ func New(src Source, opt Options) (*Plan, error) {
 		return nil, err
 	}
 	for _, step := range []func() error{
-		d.cfg.refuseForeign,    // quantized, DF11 already
-		d.takeTensors,          // every tensor of every file, checked against the index
-		chooser{d}.choose,      // pattern dict: given, by name, from the catalog, or derived
-		d.renamePaths,          // Hub names → module paths
-		tieResolver{d}.resolve, // head and embedding: one matrix or two
-		expander{d}.settle,     // pattern dict: templates, tied form, split
-		matcher{d}.formUnits,   // modules, attributes, siblings
-		stackChecker{d}.check,  // blocks that are missing
-		d.plan.checkCounts,
-		d.plan.markUnholdable,  // units that headers show DF11 cannot hold
-		layouter{d.plan}.place, // every tensor in exactly one output file
-		fileSorter{d}.sort,     // config, copied files, skipped files
-		commenter{d}.comment,   // warnings, differences, readers
+		d.cfg.refuseForeign,          // quantized, DF11 already
+		d.takeTensors,                // every tensor of every file, checked against the index
+		chooser{d}.choose,            // pattern dict: given, by name, from the catalog, or derived
+		d.renamePaths,                // Hub names → module paths
+		tieResolver{d}.resolve,       // head and embedding: one matrix or two
+		expander{d}.settle,           // pattern dict: templates, tied form, split
+		matcher{d}.formUnits,         // modules, attributes, siblings
+		d.plan.checkCounts,           // of units and tensors
+		stackChecker{draft: d}.check, // blocks that are missing
+		d.plan.markUnholdable,        // units that headers show DF11 cannot hold
+		layouter{d.plan}.place,       // every tensor in exactly one output file
+		fileSorter{d}.sort,           // config, copied files, skipped files
+		commenter{d}.comment,         // warnings, differences, readers
 	} {
 		if err := step(); err != nil {
 			return nil, err

@@ -98,16 +98,14 @@ func (l layouter) placeSingle() {
 func (l layouter) checkNames() error {
 	var paths []string
 	for _, f := range l.OutputFiles {
+		if !safePath(f.Path) {
+			return refuse(ReasonName, "rename the source in a copy of it", "the output file %q has a name that a repo or a file system refuses", f.Path)
+		}
 		paths = append(paths, f.Path)
 	}
 	if a, b := collision(paths); a != "" {
 		return refuse(ReasonName, "choose modules whose paths stay different when dots become underscores",
 			"two output files would share a name: %s and %s", a, b)
-	}
-	for _, p := range paths {
-		if !safePath(p) {
-			return refuse(ReasonName, "rename the source in a copy of it", "the output file %q has a name that a repo or a file system refuses", p)
-		}
 	}
 	for _, u := range l.Units {
 		if err := checkUnitPath(u.Path); err != nil {
@@ -121,7 +119,8 @@ func (l layouter) checkNames() error {
 	return nil
 }
 
-// collision returns two of the paths that are the same file on file systems that ignore case; "" if there are none.
+// collision returns two of the paths that cannot both exist: on file systems that ignore case they are the same file, or one is
+// a folder of the other. They are "" if there are none.
 func collision(paths []string) (a, b string) {
 	taken := map[string]string{}
 	for _, p := range paths {
@@ -130,6 +129,13 @@ func collision(paths []string) (a, b string) {
 			return other, p
 		}
 		taken[key] = p
+	}
+	for _, p := range paths {
+		for dir := path.Dir(strings.ToLower(p)); dir != "."; dir = path.Dir(dir) {
+			if file, ok := taken[dir]; ok {
+				return file, p
+			}
+		}
 	}
 	return "", ""
 }

@@ -41,7 +41,6 @@ func (d *PatternDict) UnmarshalJSON(data []byte) error {
 	if err := pyjson.Bounded(data, maxConfigItems, maxConfigItems); err != nil {
 		return err
 	}
-	nBytes := 0
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return fmt.Errorf("want an object, got %.20s", data)
@@ -53,9 +52,6 @@ func (d *PatternDict) UnmarshalJSON(data []byte) error {
 			return err
 		}
 		*d = append(*d, p)
-		if nBytes += len(p.Regex); len(*d) > maxPatterns || nBytes > maxRegexBytes {
-			return fmt.Errorf("more than %d patterns, or %d bytes of them", maxPatterns, maxRegexBytes)
-		}
 	}
 	return d.check()
 }
@@ -76,8 +72,23 @@ func decodePattern(dec *json.Decoder) (Pattern, error) {
 	return p, nil
 }
 
-// check refuses repeated patterns, repeated or malformed attributes, and regexes that cannot be matched.
+// checkSize refuses a dict that takes very long to match.
+func (d PatternDict) checkSize() error {
+	nBytes := 0
+	for _, p := range d {
+		nBytes += len(p.Regex)
+	}
+	if len(d) > maxPatterns || nBytes > maxRegexBytes {
+		return fmt.Errorf("a pattern dict of more than %d patterns, or %d bytes of them", maxPatterns, maxRegexBytes)
+	}
+	return nil
+}
+
+// check refuses too many patterns, repeated patterns, repeated or malformed attributes, and regexes that cannot be matched.
 func (d PatternDict) check() error {
+	if err := d.checkSize(); err != nil {
+		return err
+	}
 	seen := map[string]bool{}
 	for _, p := range d {
 		if seen[p.Regex] {

@@ -111,6 +111,12 @@ var refusals = []struct {
 		tr.m.weight("Lm_Head")
 		tr.opt.PatternDict = append(tr.opt.PatternDict, Pattern{`Lm_Head`, []string{}})
 	}},
+	{"a folder named like an output", ReasonName, "cannot both exist", func(tr *trial) {
+		tr.src = func(s Source) Source {
+			s.Files = append(s.Files, File{Path: "LM_head.safetensors/a/notes.txt"})
+			return s
+		}
+	}},
 	{"unit named like the remainder", ReasonName, "name of the remainder file", func(tr *trial) {
 		tr.m = newModel()
 		tr.m.weight("model-00001-of-00002")
@@ -124,6 +130,10 @@ var refusals = []struct {
 	{"slash in a unit name", ReasonName, "cannot become a file name", func(tr *trial) {
 		tr.m.weight("../x")
 		tr.opt.PatternDict = append(tr.opt.PatternDict, Pattern{`\.\./x`, []string{}})
+	}},
+	{"slash before a unit name", ReasonName, "a file system refuses", func(tr *trial) {
+		tr.m.weight("/a")
+		tr.opt.PatternDict = append(tr.opt.PatternDict, Pattern{"/a", []string{}})
 	}},
 	{"device name", ReasonName, "device name", func(tr *trial) {
 		tr.m.weight("aux")
