@@ -72,8 +72,20 @@ func (t *transport) exchange(ctx context.Context, r *request) (*http.Response, e
 		if err != nil {
 			return nil, err
 		}
-		u = next
+		r, u = r.onward(u, next), next
 	}
+}
+
+// onward is the request at the next hop. What its own headers authorize, such as those that a storage link came with, is for
+// the origin that they were made for.
+func (r *request) onward(from, to *url.URL) *request {
+	if sameOrigin(from, to) || r.header.Get("Authorization") == "" {
+		return r
+	}
+	bare := *r
+	bare.header = r.header.Clone()
+	bare.header.Del("Authorization")
+	return &bare
 }
 
 // check turns an answer that is no success into an *Error.
@@ -97,9 +109,8 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 	t.stats.requests.Add(1)
 	resp, err := t.opt.HTTPTransport.RoundTrip(req)
 	if err != nil {
-		w.stop()
 		err = causeOf(w.ctx, err)
-		w.cancel(nil)
+		w.end()
 		return nil, t.failure(r, u, err)
 	}
 	t.opt.Governor.answered.Store(true)

@@ -238,6 +238,26 @@ func TestTokenStaysHome(t *testing.T) {
 	}
 }
 
+// TestAuthorizationNeverLeavesItsOrigin: headers that came with a link, or are for the CI system, are as secret as the token.
+func TestAuthorizationNeverLeavesItsOrigin(t *testing.T) {
+	for location, kept := range map[string]bool{
+		"https://store.test/y": true, "/y": true, "https://store.test:8443/y": false, "https://evil.test/y": false, "https://hub.test/y": false,
+	} {
+		w := script(says(307, "", "Location: "+location), says(307, "", "Location: /z"), says(200, ""))
+		c, _ := testClient(t, w)
+		r := &request{op: "x", method: http.MethodPut, url: "https://store.test/x", follow: followSame,
+			header: http.Header{"Authorization": {"Basic secret"}, "X-Kind": {"kept"}}}
+		if _, err := c.t.call(t.Context(), r, nil); err != nil || w.count() != 3 {
+			t.Fatalf("%d requests, %v", w.count(), err)
+		}
+		for i, seen := range w.seen {
+			if got := seen.Header.Get("Authorization") != ""; got != (kept || i == 0) || seen.Header.Get("X-Kind") != "kept" {
+				t.Errorf("%s, hop %d: authorization sent: %v", location, i, got)
+			}
+		}
+	}
+}
+
 func TestBodyIsReopened(t *testing.T) {
 	var bodies []string
 	n := 0

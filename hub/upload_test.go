@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -270,6 +271,45 @@ func TestUploadForeverForbidden(t *testing.T) {
 
 // TestMissingETagIsNeverBlamedOnTheHub: a storage that forgets ETags for ever
 // is repeated like any other fault of its own, and named in the end.
+// TestABlobIsNeverReadAfterUpload: the connection may still want to send the body of a request that has its answer. The
+// reader is the caller's again then, who may have closed it.
+func TestABlobIsNeverReadAfterUpload(t *testing.T) {
+	h := newStoreHub(t)
+	var bodies []io.Reader
+	for _, answer := range []func(*http.Request) (*http.Response, error){says(413, ""), breaks(syscall.ENOSPC)} {
+		w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodPut {
+				return h.RoundTrip(r)
+			}
+			bodies = append(bodies, r.Body)
+			return answer(r)
+		}}
+		c, _ := testClient(t, w)
+		b, _ := testBlob(50)
+		data := &countingReaderAt{ReaderAt: b.Reader}
+		b.Reader = data
+		if _, err := c.Upload(t.Context(), "a/b", "main", b); err == nil {
+			t.Fatal("the upload went well")
+		}
+		before := data.n
+		n, err := bodies[len(bodies)-1].Read(make([]byte, 10))
+		if n != 0 || err == nil || errors.Is(err, io.EOF) || data.n != before {
+			t.Errorf("%d bytes, %v, %d reads", n, err, data.n-before)
+		}
+	}
+}
+
+// countingReaderAt counts how often it is read.
+type countingReaderAt struct {
+	io.ReaderAt
+	n int
+}
+
+func (r *countingReaderAt) ReadAt(p []byte, off int64) (int, error) {
+	r.n++
+	return r.ReaderAt.ReadAt(p, off)
+}
+
 func TestMissingETagIsNeverBlamedOnTheHub(t *testing.T) {
 	h := newStoreHub(t)
 	h.chunk = 100

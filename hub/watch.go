@@ -16,6 +16,7 @@ type watch struct {
 	ctx    context.Context //nolint:containedctx // of the one request that is watched
 	cancel context.CancelCauseFunc
 	header time.Duration // to the answer's headers
+	sent   *uploadBody   // nil for none
 
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -46,26 +47,45 @@ func (w *watch) stop() {
 	w.timer.Stop()
 }
 
-// upload wraps a request body: each piece that the connection takes puts the deadline off. RoundTrip may read it after
-// it returned; that is harmless.
+// end ends the request, if it still runs. RoundTrip may want to read its body even then, but the caller's reader is left
+// alone from now on.
+func (w *watch) end() {
+	w.stop()
+	w.cancel(nil)
+	if w.sent != nil {
+		w.sent.mu.Lock()
+		defer w.sent.mu.Unlock()
+		w.sent.r = nil
+	}
+}
+
+// upload wraps a request body: each piece that the connection takes puts the deadline off.
 func (w *watch) upload(r *request) io.ReadCloser {
 	body := r.body()
 	if r.bulk {
 		body = &bulkReader{w.ctx, w.t.out, &w.t.stats.bytesOut, body}
 	}
-	return io.NopCloser(&uploadBody{w: w, r: body, left: r.size})
+	w.sent = &uploadBody{w: w, r: body, left: r.size}
+	return io.NopCloser(w.sent)
 }
 
 type uploadBody struct {
-	w    *watch
-	r    io.Reader
-	left int64 // bytes that must still come
+	w *watch
+
+	mu   sync.Mutex
+	r    io.Reader // nil once the request has ended
+	left int64     // bytes that must still come
 }
 
 // errLocalBody marks a body that we could not read; the network is not at fault.
 var errLocalBody = errors.New("the file to send cannot be read")
 
 func (u *uploadBody) Read(p []byte) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.r == nil {
+		return 0, io.ErrClosedPipe
+	}
 	n, err := u.r.Read(p)
 	u.left -= int64(n)
 	if u.left > 0 {
@@ -90,7 +110,7 @@ func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 		w.cancel(fmt.Errorf("%w: no byte for %v", ErrStalled, limits.IdleTimeout))
 	})
 	idle.Stop() // until the first Read
-	b := &guardedBody{ctx: w.ctx, cancel: w.cancel, body: body, limits: limits, idle: idle}
+	b := &guardedBody{w: w, body: body, limits: limits, idle: idle}
 	if !bulk {
 		return b
 	}
@@ -101,8 +121,7 @@ func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 }
 
 type guardedBody struct {
-	ctx    context.Context //nolint:containedctx // of the one request that this body belongs to
-	cancel context.CancelCauseFunc
+	w      *watch
 	body   io.ReadCloser
 	limits Limits
 	idle   *time.Timer // runs during a Read
@@ -117,7 +136,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	n, err := b.body.Read(p)
 	b.idle.Stop()
 	if err != nil && !errors.Is(err, io.EOF) {
-		return n, causeOf(b.ctx, err)
+		return n, causeOf(b.w.ctx, err)
 	}
 	if slow := b.tooSlow(n, time.Since(start)); slow != nil && err == nil {
 		err = slow
@@ -144,7 +163,7 @@ func (b *guardedBody) tooSlow(n int, took time.Duration) error {
 
 func (b *guardedBody) Close() error {
 	b.idle.Stop()
-	b.cancel(nil)
+	b.w.end()
 	return b.body.Close()
 }
 
