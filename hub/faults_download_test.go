@@ -358,6 +358,27 @@ func TestCloudFrontLinksAndExpiry(t *testing.T) {
 	}
 }
 
+// TestAWrongClockNeverAsksForLinksAgain: a machine whose clock is a day ahead, or behind, asks as often as any other.
+func TestAWrongClockNeverAsksForLinksAgain(t *testing.T) {
+	for _, ahead := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
+		clock := hubtest.NewJumpClock(time.Now().Add(ahead))
+		w := newWorld(t, 10_000, func(o *hub.Options) { o.Clock = clock })
+		if err := w.stream(t); err != nil {
+			t.Fatal(err)
+		}
+		if w.nHeads() != 1 || w.nGets() != 3 {
+			t.Errorf("clock ahead by %v: %d heads, %d gets", ahead, w.nHeads(), w.nGets())
+		}
+		w.srv.Inject(hubtest.Fault{Name: "429-http-date"})
+		if _, err := w.Head(t.Context(), source, "main"); err != nil {
+			t.Fatal(err)
+		}
+		if d := clock.Waited(); d < time.Second || d > 4*time.Second {
+			t.Errorf("clock ahead by %v: waited %v for a date one second ahead", ahead, d)
+		}
+	}
+}
+
 // TestEveryRequestForBytesIsRanged: storage hosts refuse huge files whole, so that no way to read one asks for it whole.
 func TestEveryRequestForBytesIsRanged(t *testing.T) {
 	w := newWorldOn(t, hubtest.Start(t, hubtest.WithUnrangedLimit(1)), 10_000)

@@ -276,7 +276,7 @@ func parseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if err != nil {
 		return 0, false
 	}
-	return max(date.Sub(now), 0), true
+	return max(untilDate(date, h, now), 0), true
 }
 
 // parseWait reads the wait that an answer asks for. A RateLimit header is the reason for a 429 only when nothing is left

@@ -46,6 +46,8 @@ type lfsObject struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	} `json:"error"`
+
+	header http.Header // of the answer
 }
 
 // stored says that the hub has the object and wants nothing.
@@ -68,10 +70,14 @@ func (u *upload) batch(ctx context.Context) (obj *lfsObject, err error) {
 	}
 	r := send("ask where to upload "+u.Path, u.repo, http.MethodPost, u.t.endpoint.page(u.repo, ".git/info/lfs/objects/batch"), body)
 	r.header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
-	err = u.t.retry(ctx, r, func(ctx context.Context, _ *progress) (err error) {
+	err = u.t.retry(ctx, r, func(ctx context.Context, _ *progress) error {
 		var answer batchAnswer
-		if _, err = u.t.once(ctx, r, &answer); err == nil {
-			obj, err = u.object(r, &answer)
+		header, err := u.t.once(ctx, r, &answer)
+		if err != nil {
+			return err
+		}
+		if obj, err = u.object(r, &answer); err == nil {
+			obj.header = header
 		}
 		return err
 	})

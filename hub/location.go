@@ -98,7 +98,7 @@ func (l *locations) head(ctx context.Context, f FileRef) (*resolved, error) {
 			return err
 		}
 		defer resp.Body.Close()
-		if got, err = l.t.endpoint.resolved(f, resp); err != nil {
+		if got, err = l.t.endpoint.resolved(f, resp, l.t.opt.Clock.Now()); err != nil {
 			return l.t.failure(r, resp.Request.URL, err)
 		}
 		return nil
@@ -108,7 +108,7 @@ func (l *locations) head(ctx context.Context, f FileRef) (*resolved, error) {
 
 // resolved reads the headers of the answer to a metadata request. Not every hub tells the size there; a file whose hash is
 // known has the size that is known with it.
-func (e endpoint) resolved(f FileRef, resp *http.Response) (*resolved, error) {
+func (e endpoint) resolved(f FileRef, resp *http.Response, now time.Time) (*resolved, error) {
 	h := resp.Header
 	r := &resolved{commit: h.Get(gohf.HeaderXRepoCommit), etag: etagOf(h), size: -1, url: resp.Request.URL.String()}
 	if f.hash() != "" {
@@ -138,7 +138,7 @@ func (e endpoint) resolved(f FileRef, resp *http.Response) (*resolved, error) {
 		return nil, err
 	}
 	r.onHub = e.owns(u)
-	r.expires = expiryOf(u)
+	r.expires = expiryOf(u, h, now)
 	return r, nil
 }
 
@@ -168,16 +168,25 @@ func etagOf(h http.Header) string {
 	return strings.Trim(strings.TrimPrefix(strings.TrimSpace(etag), "W/"), `"`)
 }
 
-// expiryOf reads when a signed URL ends, from its S3 or CloudFront query; zero when it does not tell.
-func expiryOf(u *url.URL) time.Time {
+// expiryOf reads when a signed URL ends, from its S3 or CloudFront query, in the time of this machine's clock; zero when it
+// does not tell. The header is that of the answer which gave the URL.
+func expiryOf(u *url.URL, header http.Header, now time.Time) time.Time {
 	q := u.Query()
 	if n, err := strconv.ParseInt(q.Get("Expires"), 10, 64); err == nil && n > 0 {
-		return time.Unix(n, 0)
+		return now.Add(untilDate(time.Unix(n, 0), header, now))
 	}
 	begin, err := time.Parse("20060102T150405Z", q.Get("X-Amz-Date"))
 	n, err2 := strconv.ParseInt(q.Get("X-Amz-Expires"), 10, 64)
 	if errors.Join(err, err2) != nil || n <= 0 {
 		return time.Time{}
 	}
-	return begin.Add(seconds(n))
+	return now.Add(untilDate(begin.Add(seconds(n)), header, now))
+}
+
+// untilDate is how far off a date is that an answer names. Both are the server's word: this machine's clock may be wrong.
+func untilDate(date time.Time, header http.Header, now time.Time) time.Duration {
+	if told, err := http.ParseTime(header.Get("Date")); err == nil {
+		now = told
+	}
+	return date.Sub(now)
 }

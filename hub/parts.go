@@ -67,8 +67,9 @@ type parts struct {
 	expires time.Time // zero if they do not tell
 }
 
-// readParts reads chunk_size and the numbered links from an upload action; nil when the action asks for a single PUT.
-func readParts(a *lfsAction, size int64) (*parts, error) {
+// readParts reads chunk_size and the numbered links from an upload action; nil when the action asks for a single PUT. The
+// header is that of the answer which held the action.
+func readParts(a *lfsAction, size int64, header http.Header, now time.Time) (*parts, error) {
 	if _, ok := a.Header["chunk_size"]; !ok {
 		return nil, nil
 	}
@@ -95,7 +96,7 @@ func readParts(a *lfsAction, size int64) (*parts, error) {
 		p.urls = append(p.urls, link)
 	}
 	if first, err := parseVerbatim(p.urls[0]); err == nil {
-		p.id, p.expires = first.Query().Get("uploadId"), expiryOf(first)
+		p.id, p.expires = first.Query().Get("uploadId"), expiryOf(first, header, now)
 	}
 	return p, nil
 }

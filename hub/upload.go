@@ -188,7 +188,7 @@ func (u *upload) try(ctx context.Context) error {
 func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 	action := *obj.Actions.Upload
 	action.Href = u.t.endpoint.rewrite(action.Href)
-	p, err := readParts(&action, u.Size)
+	p, err := readParts(&action, u.Size, obj.header, u.t.opt.Clock.Now())
 	if err != nil {
 		return u.errorf(err, "")
 	}

@@ -2,9 +2,11 @@ package hub
 
 import (
 	"errors"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestValidPath(t *testing.T) {
@@ -128,6 +130,7 @@ func TestNextLink(t *testing.T) {
 	}
 }
 
+// TestExpiryOf: a link ends so long after the answer that gave it as the server says, whatever this machine's clock shows.
 func TestExpiryOf(t *testing.T) {
 	for raw, want := range map[string]int64{
 		"https://c/x?Expires=1700000000&Signature=s":                 1700000000,
@@ -136,9 +139,12 @@ func TestExpiryOf(t *testing.T) {
 		"https://c/x": 0,
 	} {
 		u, _ := url.Parse(raw)
-		got := expiryOf(u)
-		if want == 0 && !got.IsZero() || want != 0 && got.Unix() != want {
-			t.Errorf("%s: got %v", raw, got)
+		for _, behind := range []time.Duration{0, time.Hour, -24 * time.Hour} {
+			served := time.Unix(1_700_000_000, 0)
+			got := expiryOf(u, http.Header{"Date": {served.UTC().Format(http.TimeFormat)}}, served.Add(-behind))
+			if want == 0 && !got.IsZero() || want != 0 && got.Add(behind).Unix() != want {
+				t.Errorf("%s, clock behind by %v: got %v", raw, behind, got)
+			}
 		}
 	}
 }

@@ -120,6 +120,7 @@ func (s *Server) wrap(host Host, next http.Handler) http.Handler {
 		r.Body = &trackedBody{r.Body, t}
 		if host == HostHub {
 			s.rates.stamp(t.Header(), r, s.cfg.clock())
+			t.Header().Set("Date", s.cfg.clock().UTC().Format(http.TimeFormat))
 			t.Header().Set("X-Request-Id", requestID(t.req.Seq, r))
 		}
 		rule := s.pick(host, r)
