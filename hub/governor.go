@@ -240,7 +240,7 @@ func parseRateLimit(h http.Header) (rateState, bool) {
 	name, numbers := firstMember(h.Get("RateLimit"))
 	left, ok := numbers["r"]
 	reset, ok2 := numbers["t"]
-	return rateState{bucket: strings.Trim(name, `"`), left: left, reset: seconds(reset)}, ok && ok2
+	return rateState{bucket: oneLine(strings.Trim(name, `"`)), left: left, reset: seconds(reset)}, ok && ok2
 }
 
 // parseQuota reads q from RateLimit-Policy, 0 when it is not told.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // ValidPath refuses a file name from a repo that must not become a local path: absolute, with .. or empty segments,
@@ -23,7 +24,7 @@ func unsafeReason(name string) string {
 		return "is empty"
 	case len(name) > 4096:
 		return "is too long"
-	case strings.ContainsFunc(name, func(r rune) bool { return r < 0x20 || r == 0x7f }):
+	case strings.ContainsFunc(name, unicode.IsControl):
 		return "has control characters"
 	case strings.ContainsRune(name, '\\'):
 		return "has a backslash"
