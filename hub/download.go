@@ -99,10 +99,10 @@ func (d *downloads) fetchOnce(ctx context.Context, r *request, loc *resolved, of
 	defer giveUp(nil)
 	resp, err := d.t.exchange(ctx, &try)
 	if err != nil {
-		return rangeRefused(loc, err)
+		return rangeRefused(err)
 	}
 	defer resp.Body.Close()
-	skip, err := checkRange(loc, resp, begin, end)
+	skip, err := checkRange(loc, resp, begin, end, d.t.endpoint.owns(resp.Request.URL))
 	if err == nil {
 		if !mayGiveUp || skip > 0 {
 			giveUp = nil
@@ -118,15 +118,15 @@ func (d *downloads) fetchOnce(ctx context.Context, r *request, loc *resolved, of
 }
 
 // rangeRefused reads the meaning of a refused GET: a storage host that refuses a signed link says that it has expired,
-// and 416 says that the file has another size.
-func rangeRefused(loc *resolved, err error) error {
+// and 416 says that the file has another size. What the hub itself refuses has a sentinel already.
+func rangeRefused(err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		return err
 	}
 	switch e.Status {
 	case http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound, http.StatusGone:
-		if !loc.onHub {
+		if e.Err == nil {
 			return e.as(errExpired)
 		}
 	case http.StatusRequestedRangeNotSatisfiable:
@@ -138,12 +138,13 @@ func rangeRefused(loc *resolved, err error) error {
 // maxSkip bounds the bytes of a whole-file answer that are read past to reach a range.
 const maxSkip = 64 << 20
 
-// checkRange makes sure that the body holds the range that was asked for, behind skip other bytes.
-func checkRange(loc *resolved, resp *http.Response, begin, end int64) (skip int64, err error) {
+// checkRange makes sure that the body holds the range that was asked for, behind skip other bytes. An ETag counts if the answer
+// is the hub's own: a storage host has ETags of another kind.
+func checkRange(loc *resolved, resp *http.Response, begin, end int64, fromHub bool) (skip int64, err error) {
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return 0, fmt.Errorf("%w: body is encoded as %s", errBadRange, oneLine(enc))
 	}
-	if loc.onHub {
+	if fromHub {
 		if etag := etagOf(resp.Header); etag != "" && etag != loc.etag {
 			return 0, fmt.Errorf("%w: etag was %s and is %s now", ErrChanged, loc.etag, oneLine(etag))
 		}

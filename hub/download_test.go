@@ -315,6 +315,31 @@ func TestPlainGitFile(t *testing.T) {
 	}
 }
 
+// TestAStorageIsNeverTakenForTheHub: a hub may answer the metadata request itself and lead only the GET to its storage. The
+// ETag there is of another kind, and a refusal means that the link has expired.
+func TestAStorageIsNeverTakenForTheHub(t *testing.T) {
+	data := "0123456789"
+	nLinks, nGets := 0, 0
+	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+		switch {
+		case r.Method == http.MethodHead:
+			return reply(r, 200, data, "X-Repo-Commit: "+testCommit, "ETag: "+sha([]byte(data))), nil
+		case r.URL.Host == "hub.test":
+			nLinks++
+			return reply(r, 302, "", fmt.Sprintf("Location: https://cdn.test/x?link=%d", nLinks)), nil
+		}
+		if nGets++; nGets == 1 {
+			return reply(r, 403, ""), nil
+		}
+		return reply(r, 206, data, "Content-Range: bytes 0-9/10", `ETag: "md5-7"`), nil
+	}}
+	c, _ := testClient(t, w)
+	got, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "x"}, 100)
+	if err != nil || string(got) != data || nLinks != 2 {
+		t.Errorf("%q after %d links, %v", got, nLinks, err)
+	}
+}
+
 func TestNotAHub(t *testing.T) {
 	for name, step := range map[string]func(*http.Request) (*http.Response, error){
 		"portal":      says(200, "<html>log in</html>"),

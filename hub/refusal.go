@@ -137,7 +137,7 @@ func classify(e *Error) error {
 			return ErrQuota
 		}
 		return ErrForbidden
-	case http.StatusNotFound:
+	case http.StatusNotFound, http.StatusGone:
 		return ErrNotFound
 	case http.StatusConflict, http.StatusPreconditionFailed:
 		return ErrConflict
