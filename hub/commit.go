@@ -257,6 +257,9 @@ func unsettled(err error) bool {
 	if !ok {
 		return false
 	}
+	if errors.Is(err, ErrNotHub) { // something in between has spoiled what the hub may have answered
+		return true
+	}
 	if e.Status == 0 { // no answer; without a connection, the request was not even begun
 		op, ok := errors.AsType[*net.OpError](e.Err)
 		begun := !ok || op.Op != "dial" && op.Op != "proxyconnect"
@@ -274,14 +277,15 @@ func (p *pendingCommit) post(ctx context.Context) error {
 	if _, err := p.c.t.once(ctx, p.r, &answer); err != nil {
 		return err
 	}
-	if !isCommit(answer.CommitOID) {
+	number := pullNumber.FindStringSubmatch(answer.PullRequestURL)
+	if !isCommit(answer.CommitOID) || p.CreatePR && number == nil {
 		return p.c.t.errorf(p.r.op, ErrNotHub, "the answer names no commit")
 	}
 	endpoint := p.c.t.endpoint
 	p.done = Commit{OID: answer.CommitOID, URL: endpoint.rewrite(answer.CommitURL),
 		PullRequestURL: endpoint.rewrite(answer.PullRequestURL)}
-	if m := pullNumber.FindStringSubmatch(answer.PullRequestURL); m != nil {
-		p.done.PullRequestRef = "refs/pr/" + m[1]
+	if number != nil {
+		p.done.PullRequestRef = "refs/pr/" + number[1]
 	}
 	return nil
 }

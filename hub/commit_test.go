@@ -142,6 +142,14 @@ func TestCommitFaults(t *testing.T) {
 		{"500 after applying", func(n int, apply func()) (*http.Response, error) { apply(); return reply(nil, 500, ""), nil }, 1, nil},
 		{"504 after applying", func(n int, apply func()) (*http.Response, error) { apply(); return reply(nil, 504, ""), nil }, 1, nil},
 		{"reset after applying", func(n int, apply func()) (*http.Response, error) { apply(); return nil, syscall.ECONNRESET }, 1, nil},
+		{"success that names no commit, after applying", func(_ int, apply func()) (*http.Response, error) {
+			apply()
+			return reply(nil, 200, `{}`), nil
+		}, 1, nil},
+		{"success of something else, after applying", func(_ int, apply func()) (*http.Response, error) {
+			apply()
+			return reply(nil, 200, `<html>`), nil
+		}, 1, nil},
 		{"lands while we repeat", func(n int, apply func()) (*http.Response, error) {
 			if n == 2 {
 				apply()

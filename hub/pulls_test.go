@@ -3,6 +3,7 @@ package hub_test
 import (
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,23 @@ func TestPullRequestFaults(t *testing.T) {
 }
 
 var errAnyError = errors.New("any error")
+
+// TestAPullRequestIsNeverWithoutItsNumber: later changes would go elsewhere. One that the answer does not name is looked for.
+func TestAPullRequestIsNeverWithoutItsNumber(t *testing.T) {
+	for opened, want := range map[bool]error{true: nil, false: hub.ErrNotHub} {
+		w := published(t)
+		w.srv.Inject(hubtest.Fault{Name: "no number", Method: "POST", Path: "/api/models/*/commit/*", Action: func(x *hubtest.Exchange) {
+			if opened {
+				x.Next(httptest.NewRecorder())
+			}
+			hubtest.Status(200, nil, `{"success":true,"commitOid":"`+w.srv.Head(target, "main")+`"}`)(x)
+		}})
+		done, err := propose(t, w.Client, "a proposal", "a.txt")
+		if !errors.Is(err, want) || opened != (done.PullRequestRef == "refs/pr/1") || w.nCommits() != 1 || opened != (w.nPulls() == 1) {
+			t.Errorf("opened %v: %+v after %d posts, %d pull requests, %v", opened, done, w.nCommits(), w.nPulls(), err)
+		}
+	}
+}
 
 // TestPullRequestUnknown: the answer is lost, and the list cannot be read either.
 func TestPullRequestUnknown(t *testing.T) {
