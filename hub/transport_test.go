@@ -246,7 +246,7 @@ func TestAuthorizationNeverLeavesItsOrigin(t *testing.T) {
 	} {
 		w := script(says(307, "", "Location: "+location), says(307, "", "Location: /z"), says(200, ""))
 		c, _ := testClient(t, w)
-		r := &request{op: "x", method: http.MethodPut, url: "https://store.test/x", follow: followSame,
+		r := &request{op: "x", method: http.MethodPut, url: "https://store.test/x", follow: followSame, bulk: true,
 			header: http.Header{"Authorization": {"Basic secret"}, "X-Kind": {"kept"}}}
 		if _, err := c.t.call(t.Context(), r, nil); err != nil || w.count() != 3 {
 			t.Fatalf("%d requests, %v", w.count(), err)
