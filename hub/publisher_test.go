@@ -65,6 +65,31 @@ func TestPublisherNeverShowsATokenThatEnds(t *testing.T) {
 	}
 }
 
+// TestTokenOutlastsTheWaitForATurn: a rate limit may hold a request back for longer than the token lasts that was there before.
+func TestTokenOutlastsTheWaitForATurn(t *testing.T) {
+	w := publishing(t, nil)
+	limit := hubtest.Fault{Name: "nothing left for ten minutes", Path: "/api/*", Times: 1, Action: func(x *hubtest.Exchange) {
+		x.Header().Set("RateLimit", `"api";r=0;t=590`)
+		hubtest.Status(http.StatusOK, nil, "{}")(x)
+	}}
+	if err := w.CheckAccess(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.clock.Sleep(t.Context(), 54*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	w.srv.Inject(limit)
+	before := w.clock.Waited()
+	for range 2 {
+		if err := w.CheckAccess(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if waited := w.clock.Waited() - before; waited < 9*time.Minute {
+		t.Errorf("waited %v only", waited)
+	}
+}
+
 // TestPublisherPublishesToOneRepo: the token uploads and commits to its repo, and the hub refuses it anywhere else.
 func TestPublisherPublishesToOneRepo(t *testing.T) {
 	w := publishing(t, nil)

@@ -54,11 +54,6 @@ func (t *transport) exchange(ctx context.Context, r *request) (*http.Response, e
 	if err := noDowngrade(t.endpoint.URL, u); err != nil { // the link came from the hub's answer
 		return nil, t.failure(r, u, err)
 	}
-	if r.token {
-		if err := t.ensureToken(ctx); err != nil {
-			return nil, err
-		}
-	}
 	for hop := 0; ; hop++ {
 		resp, err := t.roundTrip(ctx, r, u)
 		if err != nil {
@@ -103,6 +98,11 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 	lane := t.lanes.of(u)
 	if err := t.waitTurn(ctx, lane, t.lanes.quota(u)); err != nil {
 		return nil, err
+	}
+	if r.token { // a turn may come later than a token ends
+		if err := t.ensureToken(ctx); err != nil {
+			return nil, err
+		}
 	}
 	w := newWatch(ctx, t, max(t.opt.HeaderTimeout, r.slow))
 	req := t.build(r, u, w)
