@@ -160,7 +160,7 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened, shares m
 func defaultWorkDir(opt pipeline.Options, digest string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		cache = os.TempDir()
+		cache = filepath.Join(homeDir(), ".cache")
 	}
 	name := digest[:16]
 	if opt.Push != nil {

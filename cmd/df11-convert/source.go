@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -84,12 +85,20 @@ func (f *hubFlags) environment() (hub.Options, error) {
 	if f.instead != nil {
 		return *f.instead, nil
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = os.TempDir()
-	}
-	env, err := hub.Environ(os.Getenv, home)
+	env, err := hub.Environ(os.Getenv, homeDir())
 	return env.Options(), err
+}
+
+// homeDir is the home of the user. A service may have no HOME; what it reads as its own, token and cache included, must still
+// not be what somebody else can put into the directory for temporary files, which all users share.
+func homeDir() string {
+	if home, err := os.UserHomeDir(); err == nil {
+		return home
+	}
+	if me, err := user.Current(); err == nil && me.HomeDir != "" {
+		return me.HomeDir
+	}
+	return os.TempDir() // such as in a container whose user has no name
 }
 
 // sourceFlags say how a source is read and planned.

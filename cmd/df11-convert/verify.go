@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -121,7 +120,7 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.
 	opt := proof.Options{
 		DF11: d, Source: src.source, Model: src.model, Plan: src.plan, Level: proof.Level(f.level), Workers: f.shares.workers,
 		Seed: f.seed, Chunks: f.chunks, All: f.all, Attestations: attestations, Progress: new(progress.Counters),
-		WorkDir: cmp.Or(f.workDir, filepath.Join(os.TempDir(), "df11-convert")),
+		WorkDir: cmp.Or(f.workDir, os.TempDir()), // no folder of a known name, which could be another user's
 	}
 	if opt.Level == proof.LevelFull {
 		if opt.GPU, err = f.gpu.open(u, &f.shares); err != nil {

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// TestVerifyNeedsNoNameInASharedDirectory: all users share the directory for temporary files, so a name there may be taken.
+func TestVerifyNeedsNoNameInASharedDirectory(t *testing.T) {
+	attest(t)
+	shared := t.TempDir()
+	t.Setenv("TMPDIR", shared)
+	t.Setenv("TMP", shared)
+	writeTo(t, filepath.Join(shared, "df11-convert"), []byte("somebody else's"))
+	if out := must(t, "verify", attestedRepo); !strings.Contains(out, attestedRepo+" equals") {
+		t.Error(out)
+	}
+	if rest, err := os.ReadDir(shared); err != nil || len(rest) != 1 {
+		t.Errorf("left behind: %v, %v", rest, err)
+	}
+}
+
+// TestNothingOfOursLiesInASharedDirectory: without HOME too, token, cache and kept work are looked for at the user's own home.
+func TestNothingOfOursLiesInASharedDirectory(t *testing.T) {
+	me, err := user.Current()
+	if err != nil || me.HomeDir == "" {
+		t.Skip("the system knows no home of this user")
+	}
+	for _, name := range []string{"HOME", "USERPROFILE", "home", "XDG_CACHE_HOME", "LocalAppData"} {
+		t.Setenv(name, "")
+	}
+	if home := homeDir(); home != me.HomeDir {
+		t.Errorf("home is %s, not %s", home, me.HomeDir)
+	}
+	if dir := defaultWorkDir(pipeline.Options{}, strings.Repeat("0", 64)); !strings.HasPrefix(dir, me.HomeDir) {
+		t.Errorf("work lies in %s", dir)
+	}
+}
