@@ -59,9 +59,9 @@ type Client struct {
 	t     *transport
 	cache *sharedCache
 	files *downloads
-	puts  *slots               // running uploads
-	turns *turns               // of the files to upload
-	user  atomic.Pointer[User] // the answer of WhoAmI
+	puts  *slots                 // running uploads
+	turns *turns                 // of the files to upload
+	user  atomic.Pointer[string] // the answer of WhoAmI
 }
 
 // New checks the options. It makes no request.
@@ -157,9 +157,6 @@ func newRoundTripper(connections int, governor *Governor) *http.Transport {
 
 // Endpoint is the hub's address, without trailing slash.
 func (c *Client) Endpoint() string { return c.t.endpoint.String() }
-
-// Now is the time by the client's clock.
-func (c *Client) Now() time.Time { return c.t.opt.Clock.Now() }
 
 // Pause waits by the client's clock; the reason is told like that of any wait.
 func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) error {

@@ -11,33 +11,37 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// pair is a source and a target client of one program. While the one waits for
-// the hub, meanwhile runs, and its waits are counted.
-func pair(t *testing.T, srv *hubtest.Server, tokens [2]string, meanwhile func(other *hub.Client)) (first *hub.Client, waited func() time.Duration) {
+// pair is a source and a target client of one program, with one clock.
+type pair struct {
+	source, target *hub.Client
+	clock          *hubtest.JumpClock
+	reason         string        // of the source's first wait
+	held           time.Duration // that meanwhile took
+}
+
+// newPair makes both. While the source waits for the hub, meanwhile runs.
+func newPair(t *testing.T, srv *hubtest.Server, tokens [2]string, meanwhile func(p *pair)) *pair {
 	t.Helper()
-	clock, during := hubtest.NewJumpClock(time.Now()), time.Duration(0)
+	p := &pair{clock: hubtest.NewJumpClock(time.Now())}
 	governor := hub.NewGovernor()
-	var clients [2]*hub.Client
-	waiting := false
-	for i, side := range []string{"source", "target"} {
-		opt := hub.Options{Endpoint: srv.URL, Token: tokens[i], Side: side, Clock: clock, Governor: governor}
-		if i == 0 {
-			opt.OnWait = func(hub.Wait) {
-				if waiting {
-					return
-				}
-				waiting = true
-				before := clock.Waited()
-				meanwhile(clients[1])
-				during += clock.Waited() - before
-			}
+	onWait := func(w hub.Wait) {
+		if p.reason != "" {
+			return
 		}
-		var err error
-		if clients[i], err = hub.New(opt); err != nil {
+		p.reason = w.Reason
+		before := p.clock.Waited()
+		meanwhile(p)
+		p.held = p.clock.Waited() - before
+	}
+	client := func(token string, onWait func(hub.Wait)) *hub.Client {
+		c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: token, Clock: p.clock, Governor: governor, OnWait: onWait})
+		if err != nil {
 			t.Fatal(err)
 		}
+		return c
 	}
-	return clients[0], func() time.Duration { return during }
+	p.source, p.target = client(tokens[0], onWait), client(tokens[1], nil)
+	return p
 }
 
 // limited refuses the first request to a path with 429 and a header that asks
@@ -83,9 +87,9 @@ func TestOneGovernorForAllClients(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			first, held := pair(t, w.srv, tt.tokens, func(other *hub.Client) {
-				ask(other, tt.other)
-				if n := other.Stats().RateLimited; n != 0 {
+			p := newPair(t, w.srv, tt.tokens, func(p *pair) {
+				ask(p.target, tt.other)
+				if n := p.target.Stats().Retries; n != 0 {
 					t.Errorf("the other client was refused %d times", n)
 				}
 			})
@@ -94,12 +98,12 @@ func TestOneGovernorForAllClients(t *testing.T) {
 			if strings.Contains(tt.path, "resolve") {
 				bucket = "resolvers"
 			}
-			ask(first, bucket)
-			if got := held(); tt.held != (got >= 55*time.Second) || !tt.held && got > 0 {
-				t.Errorf("the other client waited %v", got)
+			ask(p.source, bucket)
+			if tt.held != (p.held >= 55*time.Second) || !tt.held && p.held > 0 {
+				t.Errorf("the other client waited %v", p.held)
 			}
-			if reason := first.Stats().LastWait.Reason; !strings.Contains(reason, "rate limit") {
-				t.Errorf("reason %q", reason)
+			if !strings.Contains(p.reason, "rate limit") {
+				t.Errorf("reason %q", p.reason)
 			}
 			if w.srv.FaultsActed("limited") != 1 {
 				t.Error("the fault did not act")
@@ -121,7 +125,7 @@ func TestQuotaCountsAllClients(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := c.Head(t.Context(), source, "main"); err != nil || c.Stats().RateLimited != 0 {
+			if _, err := c.Head(t.Context(), source, "main"); err != nil || c.Stats().Retries != 0 {
 				t.Fatalf("%+v, %v", c.Stats(), err)
 			}
 		}
@@ -137,26 +141,25 @@ func TestCommitQuotaHoldsCommitsOnly(t *testing.T) {
 	w := published(t)
 	op := hub.FileOp("b.txt", []byte("b"))
 	var meanwhile, commit time.Duration
-	first, _ := pair(t, w.srv, [2]string{"hf_test", "hf_test"}, func(other *hub.Client) {
-		if _, err := other.Upload(t.Context(), target, "main", blob(weight, pattern(15_000))); err != nil {
+	p := newPair(t, w.srv, [2]string{"hf_test", "hf_test"}, func(p *pair) {
+		if _, err := p.target.Upload(t.Context(), target, "main", blob(weight, pattern(15_000))); err != nil {
 			t.Error(err)
 		}
-		meanwhile = other.Stats().Waited
-		before := other.Now()
-		if _, err := other.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "b", Ops: []hub.Op{op}}); err != nil {
+		meanwhile = p.clock.Waited()
+		if _, err := p.target.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "b", Ops: []hub.Op{op}}); err != nil {
 			t.Error(err)
 		}
-		commit = other.Now().Sub(before)
+		commit = p.clock.Waited() - meanwhile
 	})
 	w.srv.Inject(hubtest.Fault{Name: "commit-429", Times: 12})
-	_, err := first.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "a", Ops: []hub.Op{hub.FileOp("a.txt", []byte("a"))}})
+	_, err := p.source.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "a", Ops: []hub.Op{hub.FileOp("a.txt", []byte("a"))}})
 	if err != nil && !errors.Is(err, hub.ErrConflict) { // the other one was first
 		t.Error(err)
 	}
 	if meanwhile != 0 || commit < 5*time.Minute || w.srv.FaultsActed("commit-429") != 12 {
 		t.Errorf("the upload waited %v, the commit %v; refused %d times", meanwhile, commit, w.srv.FaultsActed("commit-429"))
 	}
-	if reason := first.Stats().LastWait.Reason; !strings.Contains(reason, "128 per hour") {
-		t.Errorf("reason %q", reason)
+	if !strings.Contains(p.reason, "128 per hour") {
+		t.Errorf("reason %q", p.reason)
 	}
 }

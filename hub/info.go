@@ -17,13 +17,10 @@ type RepoInfo struct {
 	ID          string // the repo's present name, after renames
 	SHA         string // the commit; everything else is pinned to it
 	Private     bool
-	Gated       string // "", "auto" or "manual"
-	Disabled    bool
+	Gated       string     // "", "auto" or "manual"
 	Files       []FileInfo // in the hub's order
 	PipelineTag string
 	LibraryName string
-	Tags        []string
-	Parameters  map[string]int64 // weights per dtype, where the hub counted them
 }
 
 // FileInfo is one file of a commit. SHA256 is set for large (LFS) files, and is
@@ -155,8 +152,8 @@ func (d *infoDocument) info() (*RepoInfo, error) {
 		return nil, errors.New("info names no commit")
 	}
 	info := &RepoInfo{
-		ID: d.ID, SHA: d.CommitHash, Private: d.Private, Gated: d.gated(), Disabled: d.Disabled,
-		PipelineTag: d.PipelineTag, LibraryName: d.LibraryName, Tags: d.Tags, Parameters: d.SafeTensors.Parameters,
+		ID: d.ID, SHA: d.CommitHash, Private: d.Private, Gated: d.gated(),
+		PipelineTag: d.PipelineTag, LibraryName: d.LibraryName,
 	}
 	for _, s := range d.Siblings {
 		f := FileInfo{Path: s.Name, Size: -1, BlobID: s.BlobID} // -1 is a size that the hub did not tell

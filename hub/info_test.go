@@ -29,7 +29,7 @@ func TestParseInfo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.ID != "a/b" || !info.Private || info.Gated != "auto" || info.Parameters["BF16"] != 7 {
+	if info.ID != "a/b" || !info.Private || info.Gated != "auto" {
 		t.Errorf("got %+v", info)
 	}
 	ref, ok := info.File("model.safetensors")

@@ -117,8 +117,8 @@ func TestCreateRepoOnTheHub(t *testing.T) {
 func TestWhoAndCard(t *testing.T) {
 	w := newWorldOn(t, hubtest.Start(t, hubtest.WithUser("hf_test", hubtest.User{Name: "me", Orgs: []string{"team"}})), 100)
 	u, err := w.WhoAmI(t.Context())
-	if err != nil || u.Name != "me" || len(u.Orgs) != 1 || u.Orgs[0] != "team" {
-		t.Errorf("%+v, %v", u, err)
+	if err != nil || u != "me" {
+		t.Errorf("%q, %v", u, err)
 	}
 	if _, err := w.ValidateCard(t.Context(), []byte("---\nlicense: mit\n---\n# x\n")); err != nil {
 		t.Error(err)

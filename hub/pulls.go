@@ -45,7 +45,7 @@ func (c *Client) ownPullRequests(ctx context.Context, repo string) ([]PullReques
 	}
 	var own []PullRequest
 	for page, seen := 0, 0; page < maxPages; page++ {
-		rest := fmt.Sprintf("/discussions?p=%d&type=pull_request&author=%s", page, url.QueryEscape(me.Name))
+		rest := fmt.Sprintf("/discussions?p=%d&type=pull_request&author=%s", page, url.QueryEscape(me))
 		var list struct {
 			Discussions []discussion `json:"discussions"`
 			Count       int          `json:"count"`
@@ -55,7 +55,7 @@ func (c *Client) ownPullRequests(ctx context.Context, repo string) ([]PullReques
 			return nil, err
 		}
 		for _, d := range list.Discussions {
-			if d.open() && d.Author.Name == me.Name {
+			if d.open() && d.Author.Name == me {
 				number := strconv.FormatInt(d.Num, 10)
 				own = append(own, PullRequest{Title: d.Title, Ref: "refs/pr/" + number,
 					URL: c.t.endpoint.page(repo, "/discussions/"+number)})

@@ -7,13 +7,6 @@ import (
 	"strings"
 )
 
-// User is the owner of the token.
-type User struct {
-	Name      string // "ns" of ns/name
-	Orgs      []string
-	TokenRole string // informational; CheckAccess tests what the token may do
-}
-
 // NeedToken is ErrUnauthorized for a client without token. It asks nobody.
 func (c *Client) NeedToken() error {
 	if !c.t.opt.hasToken() {
@@ -22,32 +15,21 @@ func (c *Client) NeedToken() error {
 	return nil
 }
 
-// WhoAmI names the owner of the token. The hub limits this question tightly, so a client asks it once and remembers the
-// answer.
-func (c *Client) WhoAmI(ctx context.Context) (*User, error) {
-	const op = "read the token's owner"
+// WhoAmI gives the name of the token's owner: "ns" of ns/name. The hub limits this question tightly, so a client asks it once
+// and remembers the answer.
+func (c *Client) WhoAmI(ctx context.Context) (string, error) {
 	if err := c.NeedToken(); err != nil {
-		return nil, err
+		return "", err
 	}
 	if user := c.user.Load(); user != nil {
-		return user, nil
+		return *user, nil
 	}
-	var doc struct {
-		Name string
-		Orgs []struct{ Name string }
-		Auth struct {
-			AccessToken struct{ Role string }
-		}
+	var doc struct{ Name string }
+	if _, err := c.t.call(ctx, get("read the token's owner", "", c.Endpoint()+"/api/whoami-v2"), &doc); err != nil {
+		return "", err
 	}
-	if _, err := c.t.call(ctx, get(op, "", c.Endpoint()+"/api/whoami-v2"), &doc); err != nil {
-		return nil, err
-	}
-	user := &User{Name: doc.Name, TokenRole: doc.Auth.AccessToken.Role}
-	for _, o := range doc.Orgs {
-		user.Orgs = append(user.Orgs, o.Name)
-	}
-	c.user.Store(user)
-	return user, nil
+	c.user.Store(&doc.Name)
+	return doc.Name, nil
 }
 
 // CheckAccess asks whether the token may write to a repo, before anything is uploaded. A hub that has no such route lets

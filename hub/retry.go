@@ -106,9 +106,6 @@ func (t *transport) pauseFor(ctx context.Context, r *request, err error, w Wait,
 	w.Reason = reasonOf(err)
 	t.opt.Log.Info("hub request repeated", "op", r.op, "attempt", attempts, "err", w.Reason, "wait", w.For.String())
 	e, ok := errors.AsType[*Error](err)
-	if ok && e.Status == http.StatusTooManyRequests {
-		t.stats.rateLimited.Add(1)
-	}
 	if mine := slotOf(ctx); mine != nil && ok && (e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable) {
 		mine.of.throttled()
 	}
@@ -171,7 +168,6 @@ func (t *transport) tell(w Wait, news bool) {
 		return
 	}
 	t.stats.waited.Add(int64(w.For))
-	t.stats.lastWait.Store(&w)
 	if w.Shared {
 		t.opt.Log.Warn("waiting for the hub", "reason", w.Reason, "wait", w.For.String())
 	}

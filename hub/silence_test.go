@@ -17,12 +17,12 @@ type heard struct {
 // listen hears what people would be shown: waits of five seconds and more, as
 // package main shows them.
 func listen(c *Client) *heard {
-	h := &heard{times: []time.Time{c.Now()}}
+	h := &heard{times: []time.Time{c.t.opt.Clock.Now()}}
 	c.t.opt.OnWait = func(w Wait) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if w.For+w.Lost >= 5*time.Second {
-			h.times = append(h.times, c.Now())
+			h.times = append(h.times, c.t.opt.Clock.Now())
 		}
 	}
 	return h

@@ -46,13 +46,13 @@ func TestRetryWaits(t *testing.T) {
 			w := script(tt.step, says(200, okUser))
 			c, clock := testClient(t, w)
 			u, err := c.WhoAmI(t.Context())
-			if err != nil || u.Name != "me" || u.TokenRole != "write" || len(u.Orgs) != 1 {
-				t.Fatalf("got %+v, %v", u, err)
+			if err != nil || u != "me" {
+				t.Fatalf("got %q, %v", u, err)
 			}
 			if w.count() != 2 || clock.Waited() != tt.waited {
 				t.Errorf("%d requests, waited %v; want 2, %v", w.count(), clock.Waited(), tt.waited)
 			}
-			if s := c.Stats(); s.Requests != 2 || s.Retries != 1 || s.Waited != tt.waited || s.LastWait.Reason == "" {
+			if s := c.Stats(); s.Requests != 2 || s.Retries != 1 || s.Waited != tt.waited {
 				t.Errorf("stats %+v", s)
 			}
 		})

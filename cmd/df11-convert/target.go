@@ -122,7 +122,7 @@ func (f *targetFlags) publishTo(ctx context.Context, u *ui, c *hub.Client, name 
 		if err != nil {
 			return nil, err
 		}
-		push.Repo = fullRepoID(me.Name, push.Repo)
+		push.Repo = fullRepoID(me, push.Repo)
 	}
 	if err := hub.ValidRepoID(push.Repo); err != nil {
 		return nil, usageError{fmt.Errorf("--repo-id: %w", err)}
