@@ -94,7 +94,6 @@ type CommitRequest struct {
 // Commit is a commit that was made.
 type Commit struct {
 	OID            string
-	URL            string
 	PullRequestURL string
 	PullRequestRef string // "refs/pr/7": the revision to commit further changes to
 	Found          bool   // no answer named OID: it is the branch's head, which holds the changes, and perhaps those of others
@@ -271,7 +270,6 @@ func unsettled(err error) bool {
 func (p *pendingCommit) post(ctx context.Context) error {
 	var answer struct {
 		CommitOID      string `json:"commitOid"`
-		CommitURL      string `json:"commitUrl"`
 		PullRequestURL string `json:"pullRequestUrl"`
 	}
 	if _, err := p.c.t.once(ctx, p.r, &answer); err != nil {
@@ -281,9 +279,7 @@ func (p *pendingCommit) post(ctx context.Context) error {
 	if !isCommit(answer.CommitOID) || p.CreatePR && number == nil {
 		return p.c.t.errorf(p.r.op, ErrNotHub, "the answer names no commit")
 	}
-	endpoint := p.c.t.endpoint
-	p.done = Commit{OID: answer.CommitOID, URL: endpoint.rewrite(answer.CommitURL),
-		PullRequestURL: endpoint.rewrite(answer.PullRequestURL)}
+	p.done = Commit{OID: answer.CommitOID, PullRequestURL: p.c.t.endpoint.rewrite(answer.PullRequestURL)}
 	if number != nil {
 		p.done.PullRequestRef = "refs/pr/" + number[1]
 	}

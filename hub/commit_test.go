@@ -103,7 +103,7 @@ func TestCommit(t *testing.T) {
 	h := newBranchHub(t)
 	c, _ := testClient(t, h)
 	done, err := c.Commit(t.Context(), "a/b", "main", CommitRequest{Summary: "s <&>", Description: "d", Ops: testOps})
-	if err != nil || done.OID != nextCommit || done.URL != "https://hub.test/a/b/commit/"+nextCommit || done.PullRequestRef != "refs/pr/7" {
+	if err != nil || done.OID != nextCommit || done.PullRequestURL != "https://hub.test/a/b/discussions/7" || done.PullRequestRef != "refs/pr/7" {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	want := []string{
@@ -271,11 +271,11 @@ func TestCheckAccess(t *testing.T) {
 	}
 }
 
-func TestRefs(t *testing.T) {
+func TestBranchNames(t *testing.T) {
 	w := script(says(200, `{"branches":[{"name":"main","ref":"refs/heads/main","targetCommit":"`+testCommit+`"}],"converts":[],"tags":[]}`))
 	c, _ := testClient(t, w)
-	refs, err := c.Refs(t.Context(), "a/b")
-	if err != nil || len(refs.Branches) != 1 || refs.Branches[0].Commit != testCommit {
-		t.Errorf("%+v, %v", refs, err)
+	names, err := c.Branches(t.Context(), "a/b")
+	if err != nil || len(names) != 1 || names[0] != "main" {
+		t.Errorf("%v, %v", names, err)
 	}
 }

@@ -152,6 +152,24 @@ func TestAnswerNeverTakesMoreThanItsShare(t *testing.T) {
 	}
 }
 
+// TestATreeWithoutEndIsNeverTaken: page after page, each with a cursor of its own, is bounded by what it brings.
+func TestATreeWithoutEndIsNeverTaken(t *testing.T) {
+	rows := make([]treeRow, 1000)
+	n := 0
+	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+		for i := range rows {
+			rows[i] = treeRow{Type: "file", Path: fmt.Sprintf("%d-%04000d", n, i), OID: testCommit}
+		}
+		n++
+		body, err := json.Marshal(rows)
+		return reply(r, 200, string(body), fmt.Sprintf(`Link: <https://hub.test/next?cursor=%d>; rel="next"`, n)), err
+	}}
+	c, _ := testClient(t, w)
+	if _, err := c.Tree(t.Context(), "a/b", "main"); !errors.Is(err, ErrTooLarge) || n > 20 {
+		t.Errorf("%d pages, %v", n, err)
+	}
+}
+
 func TestOfflineMakesNoRequest(t *testing.T) {
 	w := script(says(200, okUser))
 	c, _ := testClient(t, w, func(o *Options) { o.Offline = true })

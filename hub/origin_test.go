@@ -165,7 +165,7 @@ func TestForeignAnswerIsNeverBelieved(t *testing.T) {
 		"Info":         func() error { _, err := w.Info(ctx, source, ""); return err },
 		"Tree":         func() error { _, err := w.Tree(ctx, source, "main"); return err },
 		"Head":         func() error { _, err := w.Head(ctx, source, "main"); return err },
-		"Refs":         func() error { _, err := w.Refs(ctx, source); return err },
+		"Branches":     func() error { _, err := w.Branches(ctx, source); return err },
 		"WhoAmI":       func() error { _, err := w.WhoAmI(ctx); return err },
 		"CheckAccess":  func() error { return w.CheckAccess(ctx, target) },
 		"ValidateCard": func() error { _, err := w.ValidateCard(ctx, nil); return err },

@@ -43,9 +43,9 @@ func TestBranchLifeAndDeletions(t *testing.T) {
 	if _, there := tree["new.safetensors"]; err != nil || !there || len(tree) != 2 {
 		t.Errorf("%+v, %v", tree, err)
 	}
-	refs, err := w.Refs(t.Context(), target)
-	if err != nil || len(refs.Branches) != 2 {
-		t.Errorf("%+v, %v", refs, err)
+	names, err := w.Branches(t.Context(), target)
+	if err != nil || len(names) != 2 {
+		t.Errorf("%v, %v", names, err)
 	}
 	for range 2 {
 		if err := w.DeleteBranch(t.Context(), target, branch); err != nil {

@@ -36,14 +36,14 @@ func (d discussion) open() bool {
 	return d.IsPullRequest && d.Num > 0 && (d.Status == "open" || d.Status == "draft")
 }
 
-// ownPullRequests lists the open pull requests, newest first, that the owner of the token has made on a repo. Pull
-// requests of other users are left out, whatever they hold: nobody else may say which work this user has done.
-func (c *Client) ownPullRequests(ctx context.Context, repo string) ([]PullRequest, error) {
+// ownPullRequest finds the newest open pull request that the owner of the token has made on a repo and that is accepted; nil
+// if there is none. Pull requests of other users are left out, whatever they hold: nobody else may say which work this user
+// has done.
+func (c *Client) ownPullRequest(ctx context.Context, repo string, accept func(PullRequest) (bool, error)) (*PullRequest, error) {
 	me, err := c.WhoAmI(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var own []PullRequest
 	for page, seen := 0, 0; page < maxPages; page++ {
 		rest := fmt.Sprintf("/discussions?p=%d&type=pull_request&author=%s", page, url.QueryEscape(me))
 		var list struct {
@@ -55,51 +55,38 @@ func (c *Client) ownPullRequests(ctx context.Context, repo string) ([]PullReques
 			return nil, err
 		}
 		for _, d := range list.Discussions {
-			if d.open() && d.Author.Name == me {
-				number := strconv.FormatInt(d.Num, 10)
-				own = append(own, PullRequest{Title: d.Title, Ref: "refs/pr/" + number,
-					URL: c.t.endpoint.page(repo, "/discussions/"+number)})
+			if !d.open() || d.Author.Name != me {
+				continue
+			}
+			number := strconv.FormatInt(d.Num, 10)
+			pr := PullRequest{Title: d.Title, Ref: "refs/pr/" + number, URL: c.t.endpoint.page(repo, "/discussions/"+number)}
+			if ok, err := accept(pr); ok || err != nil {
+				return &pr, err
 			}
 		}
 		if seen += len(list.Discussions); len(list.Discussions) == 0 || seen >= list.Count {
 			break
 		}
 	}
-	return own, nil
+	return nil, nil
 }
 
 // FindPullRequest finds the newest open pull request of the token's owner whose title holds a mark and which is to be
 // merged into a branch; nil if there is none.
 func (c *Client) FindPullRequest(ctx context.Context, repo, branch, mark string) (*PullRequest, error) {
-	own, err := c.ownPullRequests(ctx, repo)
-	if err != nil {
-		return nil, err
-	}
-	for _, pr := range own {
+	return c.ownPullRequest(ctx, repo, func(pr PullRequest) (bool, error) {
 		if !strings.Contains(pr.Title, mark) {
-			continue
+			return false, nil
 		}
-		base, err := c.t.pullBase(ctx, repo, pr)
-		if err != nil {
-			return nil, err
+		var details struct {
+			Changes struct {
+				Base string `json:"base"`
+			} `json:"changes"`
 		}
-		if base == "refs/heads/"+cmp.Or(branch, "main") {
-			return &pr, nil
-		}
-	}
-	return nil, nil
-}
-
-// pullBase asks which branch a pull request is for.
-func (t *transport) pullBase(ctx context.Context, repo string, pr PullRequest) (string, error) {
-	var details struct {
-		Changes struct {
-			Base string `json:"base"`
-		} `json:"changes"`
-	}
-	r := t.repoGet("read pull request "+pr.URL, repo, "/discussions/"+strings.TrimPrefix(pr.Ref, "refs/pr/"))
-	_, err := t.call(ctx, r, &details)
-	return details.Changes.Base, err
+		r := c.t.repoGet("read pull request "+pr.URL, repo, "/discussions/"+strings.TrimPrefix(pr.Ref, "refs/pr/"))
+		_, err := c.t.call(ctx, r, &details)
+		return details.Changes.Base == "refs/heads/"+cmp.Or(branch, "main"), err
+	})
 }
 
 // pullWaits are the pauses between looks for a pull request whose answer got lost. The hub gives itself about a minute to
@@ -130,24 +117,18 @@ func (p *pendingCommit) tryPull(ctx context.Context, _ *progress) error {
 
 // lookForPull finds our open pull request of the very title that holds all changes.
 func (p *pendingCommit) lookForPull(ctx context.Context) (bool, error) {
-	own, err := p.c.ownPullRequests(ctx, p.repo)
-	if err != nil {
+	var head string
+	pr, err := p.c.ownPullRequest(ctx, p.repo, func(pr PullRequest) (landed bool, err error) {
+		if pr.Title == p.Summary {
+			head, landed, err = p.landed(ctx, pr.Ref)
+		}
+		return landed, err
+	})
+	if err != nil || pr == nil {
 		return false, err
 	}
-	for _, pr := range own {
-		if pr.Title != p.Summary {
-			continue
-		}
-		head, landed, err := p.landed(ctx, pr.Ref)
-		if err != nil {
-			return false, err
-		}
-		if landed {
-			p.done = Commit{OID: head, PullRequestURL: pr.URL, PullRequestRef: pr.Ref}
-			return true, nil
-		}
-	}
-	return false, nil
+	p.done = Commit{OID: head, PullRequestURL: pr.URL, PullRequestRef: pr.Ref}
+	return true, nil
 }
 
 // unknownOutcome is the end when neither the answer nor a look tells whether the pull request was opened.

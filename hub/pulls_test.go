@@ -147,7 +147,7 @@ func TestFindPullRequest(t *testing.T) {
 	find(w.Client, "main", "mark-1", "")
 }
 
-// TestPullRequestPages: all pages of the list are read.
+// TestPullRequestPages: all pages of the list are read, but none behind the one that is wanted.
 func TestPullRequestPages(t *testing.T) {
 	w := published(t)
 	for i := range 52 {
@@ -155,8 +155,12 @@ func TestPullRequestPages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own, err := w.OwnPullRequests(t.Context(), target)
-	if err != nil || len(own) != 52 || own[0].Ref != "refs/pr/52" || own[51].Title != "number 0" {
-		t.Errorf("%d pull requests, %v", len(own), err)
+	for mark, want := range map[string]string{"number": "refs/pr/52", "number 0": "refs/pr/1"} {
+		w.srv.ResetLog()
+		pr, err := w.FindPullRequest(t.Context(), target, "main", mark)
+		pages := map[string]int{"refs/pr/52": 1, "refs/pr/1": 2}[want]
+		if err != nil || pr == nil || pr.Ref != want || w.srv.Count("GET", "/api/models/*/discussions") != pages {
+			t.Errorf("%s: %+v, %d pages, %v", mark, pr, w.srv.Count("GET", "/api/models/*/discussions"), err)
+		}
 	}
 }

@@ -42,13 +42,16 @@ func (r *treeRow) entry() (e TreeEntry, ok bool) {
 	return e, e.Size >= 0 && (r.LFS == nil || isSHA256(e.SHA256))
 }
 
-// maxPages bounds a tree: a repo has less than 100,000 files, 50 a page at least.
-const maxPages = 4000
+// What bounds a tree: a repo has less than 100,000 files, 50 a page at least.
+const (
+	maxPages = 4000
+	maxTree  = 32 << 20 // bytes of all names and hashes
+)
 
 // Tree lists all files at a revision, by path.
 func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]TreeEntry, error) {
 	r := c.t.repoGet("list files of "+repo, repo, revPath("tree", rev)+"?recursive=true&expand=false")
-	tree, seen := map[string]TreeEntry{}, map[string]bool{}
+	tree, seen, size := map[string]TreeEntry{}, map[string]bool{}, 0
 	for r.url != "" {
 		if seen[r.url] || len(seen) >= maxPages {
 			return nil, c.t.errorf(r.op, ErrNotHub, "page after page without an end")
@@ -60,6 +63,9 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]TreeEnt
 			return nil, err
 		}
 		for _, row := range rows {
+			if size += len(row.Path) + len(row.OID) + len(row.XetHash); size > maxTree {
+				return nil, c.t.errorf(r.op, ErrTooLarge, "more than %d MiB of names", maxTree>>20)
+			}
 			if row.Type != "file" {
 				continue
 			}
@@ -133,24 +139,15 @@ func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
 	return doc.SHA, nil
 }
 
-// Ref is a branch, tag or pull request and where it points.
-type Ref struct {
-	Name   string `json:"name"`
-	Ref    string `json:"ref"` // "refs/heads/main"
-	Commit string `json:"targetCommit"`
-}
-
-// Refs are the branches and tags of a repo.
-type Refs struct {
-	Branches []Ref `json:"branches"`
-	Tags     []Ref `json:"tags"`
-}
-
-// Refs lists branches and tags.
-func (c *Client) Refs(ctx context.Context, repo string) (*Refs, error) {
-	refs := new(Refs)
-	if _, err := c.t.call(ctx, c.t.repoGet("list branches of "+repo, repo, "/refs"), refs); err != nil {
+// Branches lists the names of a repo's branches.
+func (c *Client) Branches(ctx context.Context, repo string) ([]string, error) {
+	var refs struct{ Branches []struct{ Name string } }
+	if _, err := c.t.call(ctx, c.t.repoGet("list branches of "+repo, repo, "/refs"), &refs); err != nil {
 		return nil, err
 	}
-	return refs, nil
+	var names []string
+	for _, b := range refs.Branches {
+		names = append(names, b.Name)
+	}
+	return names, nil
 }

@@ -93,16 +93,16 @@ func (b *branches) removeOwn(ctx context.Context, digest string) error {
 	if b.push.CreatePR {
 		return nil
 	}
-	refs, err := b.push.Hub.Refs(ctx, b.push.Repo)
+	names, err := b.push.Hub.Branches(ctx, b.push.Repo)
 	if err != nil {
 		return err
 	}
-	for _, x := range refs.Branches {
-		of, ours := strings.CutPrefix(x.Name, b.ownPrefix())
+	for _, name := range names {
+		of, ours := strings.CutPrefix(name, b.ownPrefix())
 		if !ours || !isDigest(of) || of != digest && !b.moved {
 			continue
 		}
-		if err := b.push.Hub.DeleteBranch(ctx, b.push.Repo, x.Name); err != nil {
+		if err := b.push.Hub.DeleteBranch(ctx, b.push.Repo, name); err != nil {
 			return err
 		}
 	}
