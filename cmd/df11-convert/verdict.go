@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/proof"
 )
 
@@ -154,15 +155,12 @@ func compared(r *proof.Report) string {
 	return "headers, tables, positions and completeness; no weight was compared" + more
 }
 
-// cell makes a text a cell of a Markdown table: what others have named is neither markup nor a link.
-var cell = strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;", "`", "'", "[", `\[`, "*", `\*`, "_", `\_`).Replace
-
 // verifyPage is a report as a Markdown page.
 func verifyPage(r *proof.Report) []byte {
 	var b bytes.Buffer
-	printf(&b, "# %s\n\n| | |\n| --- | --- |\n", cell(verdict(r)))
+	printf(&b, "# %s\n\n| | |\n| --- | --- |\n", metadata.PlainText(verdict(r)))
 	for _, f := range append(verifyFacts(r), fact{"checked by", "df11-convert " + versionText()}) {
-		printf(&b, "| %s | %s |\n", f.name, cell(f.text))
+		printf(&b, "| %s | %s |\n", f.name, metadata.PlainText(f.text))
 	}
 	if d := r.Differences; d != nil {
 		printf(&b, "\n## Differences\n\n| where | weights that differ | what was found first |\n| --- | ---: | --- |\n")
@@ -171,7 +169,7 @@ func verifyPage(r *proof.Report) []byte {
 			if x.Weights > 0 {
 				n = human.Grouped(x.Differing, ",") + " of " + human.Grouped(x.Weights, ",")
 			}
-			printf(&b, "| %s | %s | %s |\n", cell(x.Name), n, cell(x.Fault))
+			printf(&b, "| %s | %s | %s |\n", metadata.PlainText(x.Name), n, metadata.PlainText(x.Fault))
 		}
 		if more := d.Count() - len(d.List); more > 0 {
 			printf(&b, "\n%s more differences are not listed.\n", human.Grouped(int64(more), ","))

@@ -212,6 +212,47 @@ func TestCardEscapesHostileText(t *testing.T) {
 	}
 }
 
+// TestNamesAreNeitherMarkupNorLinks: what Markdown reads of a text is the text, whatever backslashes it has before the marks.
+func TestNamesAreNeitherMarkupNorLinks(t *testing.T) {
+	for _, mark := range []string{"|", "`", "[", "*", "_", "~", "<b>", "https://x", "www.x", `\`, "a"} {
+		for n := range 4 {
+			text := "a" + strings.Repeat(`\`, n) + mark + "z"
+			got, read := metadata.PlainText(text), ""
+			for rest := got; rest != ""; rest = rest[1:] {
+				if rest[0] == '\\' {
+					rest = rest[1:]
+				} else if strings.ContainsAny(rest[:1], "|`[*_~<") {
+					t.Errorf("%q: there is a mark in %q", text, got)
+				}
+				read += rest[:1]
+			}
+			if read = strings.ReplaceAll(read, "&lt;", "<"); read != text {
+				t.Errorf("%q reads %q", text, read)
+			}
+			if strings.Contains(got, "://") || strings.Contains(got, "www.") {
+				t.Errorf("%q becomes a link", got)
+			}
+		}
+	}
+}
+
+// TestNamesStayInTheirCell: a pipe in a code span has an odd number of backslashes before it, whether a reader takes them in pairs or not.
+func TestNamesStayInTheirCell(t *testing.T) {
+	for n := range 4 {
+		in := llamaCard(t)
+		in.KeptBF16[0].Path = strings.Repeat(`\`, n) + "|"
+		got, err := metadata.Card(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, row, _ := strings.Cut(string(got), "\n| `\\")
+		span, _, _ := strings.Cut(row, "|")
+		if len(span)%2 != 0 || strings.Trim(span, `\`) != "" {
+			t.Errorf("%d backslashes: the cell begins with `\\%s|", n, span)
+		}
+	}
+}
+
 func TestParseFrontMatter(t *testing.T) {
 	for _, readme := range []string{"", "# title\n---\na: 1\n---\n", "---\n---\n", "--- x\na: 1\n---\n", "---\nnever closed\n"} {
 		if f, err := metadata.ParseFrontMatter([]byte(readme)); f != nil || err != nil {

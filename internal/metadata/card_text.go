@@ -17,20 +17,22 @@ import (
 
 // cardFuncs are the words of card.md.tmpl.
 var cardFuncs = template.FuncMap{
-	"code": code, "plain": plainText, "link": modelLink, "count": func(n int64) string { return human.Grouped(n, ",") }, "reason": ReasonText,
+	"code": code, "plain": PlainText, "link": modelLink, "count": func(n int64) string { return human.Grouped(n, ",") }, "reason": ReasonText,
 	"python": strconv.QuoteToASCII, "shell": shellWord,
 }
 
-// code makes a code span of hostile text.
-func code(s string) string {
-	return "`" + strings.NewReplacer("`", "'", "\n", " ", "\r", " ", "|", "\\|").Replace(s) + "`"
-}
+// code makes a code span of hostile text, in a line or in a cell of a table. A pipe is kept from ending the cell by one backslash;
+// where the text has one there, by two more, since readers disagree whether a pair of them is one.
+func code(s string) string { return "`" + inCode.Replace(s) + "`" }
 
-// plainText keeps text from acting as Markdown or HTML.
-func plainText(s string) string {
-	return strings.NewReplacer("\n", " ", "\r", " ", "|", "\\|", "<", "&lt;", "`", "\\`", "[", "\\[", "*", "\\*",
-		"_", "\\_").Replace(s)
-}
+var inCode = strings.NewReplacer("`", "'", "\n", " ", "\r", " ", `\\`, `\\`, `\|`, `\\\|`, "|", `\|`)
+
+// PlainText keeps hostile text from acting as Markdown or HTML, in a line or in a cell of a table: what others have named is
+// neither markup nor a link.
+func PlainText(s string) string { return inText.Replace(s) }
+
+var inText = strings.NewReplacer("\n", " ", "\r", " ", "<", "&lt;", `\`, `\\`, "|", `\|`, "`", "\\`", "[", `\[`, "*", `\*`, "_", `\_`, "~", `\~`,
+	"://", `:\//`, "www.", `www\.`) // the last two would become links by themselves
 
 // shellWord makes one word of a command line.
 func shellWord(s string) string {
@@ -68,7 +70,7 @@ func ReasonText(reason string) string {
 	if words, ok := reasons[reason]; ok {
 		return words
 	}
-	return plainText(reason)
+	return PlainText(reason)
 }
 
 // Where names the model in commands: the repo, or the folder.
