@@ -62,7 +62,8 @@ func wrongCommand(root *cobra.Command, word string) error {
 // wrongFlag explains an error in the flags.
 func wrongFlag(c *cobra.Command, err error) error {
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok && as[*strconv.NumError](err) {
-		return usagef("--%s: %q is not a number that fits", wrong.GetFlag().Name, wrong.GetValue())
+		f := wrong.GetFlag()
+		return usagef("--%s: %q is %s", f.Name, wrong.GetValue(), either(f.Value.Type() == "bool", "neither true nor false", "not a number that fits"))
 	}
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
@@ -124,27 +125,18 @@ func edits(a, b string) int {
 // withCommand puts the command that people leave out before a source: what is neither a command nor a flag of all commands
 // begins a conversion.
 func withCommand(root *cobra.Command, args []string) []string {
-	for i := 0; i < len(args); i++ {
-		name, _, hasValue := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		f := root.PersistentFlags().Lookup(name)
-		if len(name) == 1 {
-			f = root.PersistentFlags().ShorthandLookup(name)
-		}
-		switch {
-		case !strings.HasPrefix(args[i], "-"):
-			if isCommand(root, args[i]) {
-				return args
-			}
-			return slices.Insert(slices.Clone(args), 0, convertName)
-		case args[i] == "-h" || args[i] == "--help" || args[i] == "--version":
-			return args
-		case f == nil:
-			return slices.Insert(slices.Clone(args), 0, convertName)
-		case f.NoOptDefVal == "" && !hasValue:
-			i++ // its value
-		}
+	global := pflag.NewFlagSet("", pflag.ContinueOnError)
+	global.Usage = func() {}
+	global.SetInterspersed(false)
+	global.AddFlagSet(root.PersistentFlags())
+	version := global.Bool("version", false, "")
+	err := global.Parse(args)
+	switch {
+	case as[*pflag.NotExistError](err): // a flag of the conversion
+	case err != nil || *version || global.NArg() == 0 || isCommand(root, global.Arg(0)):
+		return args
 	}
-	return args
+	return slices.Insert(slices.Clone(args), 0, convertName)
 }
 
 func isCommand(root *cobra.Command, word string) bool {
