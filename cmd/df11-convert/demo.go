@@ -90,13 +90,11 @@ func demoJob(ctx context.Context, u *ui, account hubFlags, out string, gpu gpuFl
 	}
 	r.conversion = conversionOf(made)
 	u.say("3. df11-convert verify %s: both repos are fetched again and every bit is compared", demoTarget)
-	workDir := filepath.Join(out, "work")
-	defer func() { _ = os.Remove(workDir) }() // it is empty
-	prove := verifyFlags{
+	check := verifyFlags{
 		readerFlags: readerFlags{sourceFlags: source, against: demoSource},
-		level:       string(proof.LevelFull), workDir: workDir, gpu: gpu,
+		level:       string(proof.LevelFull), workDir: out, gpu: gpu,
 	}
-	r.Proof, err = verifyOne(ctx, u, &prove, demoTarget)
+	r.Proof, err = verifyOne(ctx, u, &check, demoTarget)
 	return r, err
 }
 
@@ -107,7 +105,7 @@ func printDemo(w io.Writer, r *demoReport) {
 	t.row("DF11", "%s (%.1f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
 	t.row("compressed", "%s (%s)", count(int64(r.Units), "module"), count(r.Weights, "weight"))
 	t.row("exponents", "%.2f bits on average (8 in BF16)", float64(r.Bits)/float64(max(1, r.Weights)))
-	t.row("verified", "all 16 bits of %s, after encoding and again from the published repo: 0 differ", count(r.Proof.Weights, "weight")) // else prove had failed
+	t.row("verified", "all 16 bits of %s, after encoding and again from the published repo: 0 differ", count(r.Proof.Weights, "weight")) // else verifyOne had failed
 	t.row("time", "%.1f s", r.Seconds)
 	t.row("result", "%s", r.Folder)
 	t.Flush()
