@@ -58,7 +58,7 @@ after a space; # begins a comment. docs/models.schema.json is its JSON schema.`,
 }
 
 func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
-	models, err := readList(list)
+	models, err := readList(list, f)
 	if err != nil {
 		return err
 	}

@@ -37,12 +37,38 @@ func TestReadList(t *testing.T) {
 		if err := os.WriteFile(file, []byte(x.text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		got, err := readList(file)
+		got, err := readList(file, &convertFlags{})
 		if (err != nil) != x.fails || !reflect.DeepEqual(got, x.want) {
 			t.Errorf("%q: got %+v, %v", x.text, got, err)
 		}
 		if err != nil && kindOf(err).code != exitUsage {
 			t.Errorf("%q: exit code %d", x.text, kindOf(err).code)
+		}
+	}
+}
+
+// TestBatchNeverMixesTwoModels: what would put two models of a list into one target is refused before any work.
+func TestBatchNeverMixesTwoModels(t *testing.T) {
+	dir := t.TempDir()
+	both := targetFlags{repoID: "me/both", out: filepath.Join(dir, "both")}
+	for _, x := range []struct {
+		text  string
+		flags targetFlags
+		good  bool
+	}{
+		{"org/a\norg/b\n", targetFlags{}, true},
+		{"org/a\norg/a\n", targetFlags{}, false},
+		{"org/a me/a\norg/a me/b\n", targetFlags{}, true},
+		{"org/a me/a\norg/b me/a\n", targetFlags{}, false},
+		{"org/a\norg/b\n", targetFlags{repoID: both.repoID}, false},
+		{"org/a me/a\norg/b\n", targetFlags{repoID: both.repoID}, true},
+		{"org/a me/a\norg/b me/b\n", targetFlags{out: both.out}, false},
+		{"org/a\n", both, true},
+	} {
+		file := filepath.Join(dir, "list.txt")
+		writeTo(t, file, []byte(x.text))
+		if _, err := readList(file, &convertFlags{target: x.flags}); (err == nil) != x.good || err != nil && kindOf(err).code != exitUsage {
+			t.Errorf("%q with %+v: %v", x.text, x.flags, err)
 		}
 	}
 }
@@ -66,7 +92,7 @@ func TestListSchema(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 			t.Fatal(err)
 		}
-		_, err := readList(file)
+		_, err := readList(file, &convertFlags{})
 		if told := schema.Validate(doc); (told == nil) != good || (err == nil) != good {
 			t.Errorf("%q: the schema says %v, the program %v", entry, told, err)
 		}

@@ -67,7 +67,7 @@ func TestDocuments(t *testing.T) {
 		{exitOK, "", []string{"inspect", at("m")}},
 		{exitOK, "", []string{"models"}},
 		{exitOK, "", []string{"version"}},
-		{exitRefused, "not_convertible", []string{"batch", at("list.txt"), "-o", at("batch")}},
+		{exitRefused, "not_convertible", []string{"batch", at("list.txt")}},
 		{exitWrong, "", []string{"verify", at("bad"), "--against", at("m")}},
 		{exitRefused, "not_convertible", []string{"plan", at("f32")}},
 		{exitUsage, "usage", []string{at("nothing")}},

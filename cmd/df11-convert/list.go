@@ -59,6 +59,21 @@ func (m listedModel) flags(f convertFlags) convertFlags {
 	return f
 }
 
+// targets names where the model goes, as far as entry and command line say.
+func (m listedModel) targets(f *convertFlags) (names []string) {
+	t := m.flags(*f).target
+	if t.repoID != "" {
+		names = append(names, "the repo "+t.repoID)
+	}
+	if t.out != "" {
+		names = append(names, "the folder "+t.out)
+	}
+	if names == nil {
+		names = []string{"that of " + m.spec()}
+	}
+	return names
+}
+
 // arguments are the flags of plan and convert that the entry stands for, split at blanks by whoever runs them.
 func (m listedModel) arguments() (string, error) {
 	var args []string
@@ -94,8 +109,9 @@ func (m listedModel) check() error {
 // maxList bounds a list of models, in bytes.
 const maxList = 1 << 20
 
-// readList reads a list of models: YAML, or text if its name ends in .txt.
-func readList(file string) ([]listedModel, error) {
+// readList reads a list of models: YAML, or text if its name ends in .txt. No two of them may go to one target by their entries and
+// the command line.
+func readList(file string, f *convertFlags) ([]listedModel, error) {
 	b, err := smallfile.ReadInput(file, maxList)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, hinted{usageError{err}, "LIST is a file of models, one per line or as YAML; docs/ci.md has examples"}
@@ -117,11 +133,13 @@ func readList(file string) ([]listedModel, error) {
 		if err := m.check(); err != nil {
 			return nil, usageError{fmt.Errorf("%s: entry %d: %w", file, i+1, err)}
 		}
-		key := m.spec() + " " + m.RepoID + " " + m.Output
-		if seen[key] > 0 {
-			return nil, usagef("%s: entries %d and %d are the same: %s", file, seen[key], i+1, m.spec())
+		for _, target := range m.targets(f) {
+			if seen[target] > 0 {
+				return nil, hinted{usagef("%s: entries %d and %d have one target, %s", file, seen[target], i+1, target),
+					"name a target for each with repo-id or output in the list"}
+			}
+			seen[target] = i + 1
 		}
-		seen[key] = i + 1
 	}
 	if models == nil {
 		return nil, usagef("%s names no model; a list that is empty on purpose says models: []", file)

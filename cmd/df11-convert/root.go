@@ -5,7 +5,6 @@ import (
 	"io"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -191,11 +190,12 @@ var choices = map[string][]string{
 
 // checkFlags refuses values that are wrong for every command.
 func checkFlags(flags *pflag.FlagSet) (err error) {
-	least := map[string]int{"workers": 0, "connections": 0, "uploads": 1}
 	flags.Visit(func(f *pflag.Flag) {
-		n, known := least[f.Name]
-		if v, parseErr := strconv.Atoi(f.Value.String()); known && parseErr == nil && v < n {
-			err = usagef("--%s: %d is less than %d", f.Name, v, n)
+		switch v := f.Value.String(); {
+		case (f.Value.Type() == "int" || f.Value.Type() == "duration") && v[0] == '-':
+			err = usagef("--%s: %s is less than 0", f.Name, v)
+		case (f.Name == "uploads" || f.Name == "chunks") && v == "0":
+			err = usagef("--%s: 0 is less than 1", f.Name)
 		}
 		if known := choices[f.Name]; known != nil && !slices.Contains(known, f.Value.String()) {
 			err = usagef("--%s: %q is not one of %s", f.Name, f.Value, strings.Join(known, ", "))

@@ -71,11 +71,11 @@ type statusFlags struct {
 
 // list reads the entries that are asked for.
 func (f *statusFlags) list(file string) ([]listedModel, error) {
-	models, err := readList(file)
+	models, err := readList(file, &f.convertFlags)
 	if err != nil || f.since == "" {
 		return models, err
 	}
-	old, err := readList(f.since)
+	old, err := readList(f.since, &f.convertFlags)
 	if err != nil {
 		return nil, err
 	}

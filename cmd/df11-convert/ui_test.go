@@ -59,12 +59,12 @@ func TestJSONLog(t *testing.T) {
 	}
 }
 
-// TestFlagValues: what no verb can mean is a wrong command line.
+// TestFlagValues: what no command can mean is a wrong command line.
 func TestFlagValues(t *testing.T) {
 	dir := t.TempDir()
 	llama(t, dir, "BF16", 0, "")
 	for _, args := range [][]string{
-		{"--log-format", "xyz"}, {"--workers", "-3"}, {"--uploads", "0"}, {"--uploads=-1"}, {"--connections", "-1"},
+		{"--log-format", "xyz"}, {"--job-time", "-1h"}, {"--workers", "-3"}, {"--uploads", "0"}, {"--uploads=-1"}, {"--connections", "-1"},
 	} {
 		if code, _, stderr := program(t, append([]string{"plan", dir}, args...)...); code != exitUsage || !strings.Contains(stderr, strings.SplitN(args[0], "=", 2)[0]) {
 			t.Errorf("%v: exit %d, stderr %q", args, code, stderr)
@@ -73,7 +73,7 @@ func TestFlagValues(t *testing.T) {
 	must(t, "plan", dir, "--workers", "0", "--connections", "0", "--uploads", "1")
 }
 
-// TestVersionJSON: version has a JSON form like every other verb.
+// TestVersionJSON: version has a JSON form like every other command.
 func TestVersionJSON(t *testing.T) {
 	var v struct{ Version string }
 	if err := json.Unmarshal([]byte(must(t, "version", "--json")), &v); err != nil || v.Version != versionText() {

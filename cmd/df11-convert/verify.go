@@ -75,8 +75,6 @@ func (f *verifyFlags) check() error {
 		return usageError{err}
 	case mode == verify.GPURequire && level != proof.LevelFull:
 		return usagef("--gpu require needs --level full: no other level decodes on the GPU")
-	case f.chunks < 1:
-		return usagef("--chunks %d: at least one", f.chunks)
 	}
 	return nil
 }
