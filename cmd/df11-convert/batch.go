@@ -33,7 +33,7 @@ type batchReport struct {
 	Models  []batchResult `json:"models"`
 }
 
-func batchCommand(u *ui, args []string) *cobra.Command {
+func batchCommand(u *ui) *cobra.Command {
 	var f convertFlags
 	c := &cobra.Command{
 		Use:   "batch LIST",
@@ -48,10 +48,7 @@ after a space; # begins a comment. docs/models.schema.json is its JSON schema.`,
 		Example: `  df11-convert batch models.yaml --push
   df11-convert batch models.txt --push --json > report.json`,
 		Args: exactArgs(1, "LIST"),
-		RunE: func(c *cobra.Command, lists []string) error {
-			u.resume = resumeCommand(c.Root().Name(), args)
-			return runBatch(c.Context(), u, &f, lists[0])
-		},
+		RunE: func(c *cobra.Command, args []string) error { return runBatch(c.Context(), u, &f, args[0]) },
 	}
 	f.register(c.Flags())
 	return c

@@ -18,7 +18,7 @@ type decodeFlags struct {
 	force bool
 }
 
-func decodeCommand(u *ui, args []string) *cobra.Command {
+func decodeCommand(u *ui) *cobra.Command {
 	var f decodeFlags
 	c := &cobra.Command{
 		Use:   "decode DF11 -o DIR",
@@ -31,10 +31,7 @@ never gets its name. Files that are there already with the right hash stay; so a
 		Example: `  df11-convert decode ./Llama-3.1-8B-DF11 -o ./bf16
   df11-convert decode DFloat11/Qwen3-8B-DF11 --against Qwen/Qwen3-8B -o ./bf16`,
 		Args: exactArgs(1, "DF11"),
-		RunE: func(c *cobra.Command, models []string) error {
-			u.resume = resumeCommand(c.Root().Name(), args)
-			return runDecode(c.Context(), u, &f, models[0])
-		},
+		RunE: func(c *cobra.Command, args []string) error { return runDecode(c.Context(), u, &f, args[0]) },
 	}
 	f.register(c.Flags())
 	c.Flags().StringVarP(&f.out, "output", "o", "", "folder for the decoded files")

@@ -86,15 +86,20 @@ var packaging []func() *cobra.Command
 func rootCommand(u *ui, args []string) *cobra.Command {
 	cobra.EnableCommandSorting = false // help lists them in the order in which a user meets them
 	root := &cobra.Command{
-		Use:               "df11-convert SOURCE",
-		Short:             "Convert BF16 models to DFloat11, losslessly",
-		Long:              rootLong,
-		Example:           rootExample,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		Version:           fullVersion(),
-		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return checkFlags(c.Flags()) },
-		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+		Use:           "df11-convert SOURCE",
+		Short:         "Convert BF16 models to DFloat11, losslessly",
+		Long:          rootLong,
+		Example:       rootExample,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       fullVersion(),
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			if slices.Contains([]string{convertName, "batch", "decode"}, c.Name()) {
+				u.resume = resumeCommand(c.Root().Name(), args)
+			}
+			return checkFlags(c.Flags())
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetOut(u.out)
 	root.SetErr(u.err)
@@ -110,7 +115,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text, or json, an object a line")
 	u.logFormat, u.json = logFormatOf(args), slices.Contains(args, "--json") // errors in the flags are told in the same form
 	p.StringVar(&u.color, "color", colorAuto, "colors on stderr: auto, always or never; auto follows the terminal and NO_COLOR")
-	root.AddCommand(convertCommand(u, args), planCommand(u), verifyCommand(u), decodeCommand(u, args), inspectCommand(u), batchCommand(u, args), statusCommand(u),
+	root.AddCommand(convertCommand(u), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u), statusCommand(u),
 		modelsCommand(u), demoCommand(u), versionCommand(u))
 	for _, command := range packaging {
 		root.AddCommand(command())
@@ -148,7 +153,7 @@ func onlyKnown(c *cobra.Command, args []string) error {
 	return nil
 }
 
-func convertCommand(u *ui, args []string) *cobra.Command {
+func convertCommand(u *ui) *cobra.Command {
 	var f convertFlags
 	c := &cobra.Command{
 		Use:     convertName + " SOURCE",
@@ -163,10 +168,7 @@ func convertCommand(u *ui, args []string) *cobra.Command {
 			}
 			return exactArgs(1, "SOURCE")(c, args)
 		},
-		RunE: func(c *cobra.Command, sources []string) error {
-			u.resume = resumeCommand(c.Root().Name(), args)
-			return runConvert(c.Context(), u, &f, sources[0])
-		},
+		RunE: func(c *cobra.Command, args []string) error { return runConvert(c.Context(), u, &f, args[0]) },
 	}
 	f.register(c.Flags())
 	f.attest.register(c.Flags()) // not of a batch, whose models would overwrite each other's
