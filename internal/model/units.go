@@ -10,12 +10,6 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// SixTensors are the last names of a unit's stored tensors (docs/format.md §8).
-var SixTensors = [...]string{
-	encoder.NameLUTs, encoder.NameEncodedExponent, encoder.NameSignMantissa,
-	encoder.NameOutputPositions, encoder.NameGaps, encoder.NameSplitPositions,
-}
-
 // ArraysAt puts together the arrays of a unit; at finds each of the six tensors by its last name.
 func ArraysAt(at func(name string) *io.SectionReader) verify.Arrays {
 	return verify.Arrays{
@@ -33,7 +27,7 @@ func (d *DF11) Coded(unitPath string) bool {
 // CheckForm checks that a unit has its six tensors, each with the type and shape by which the official loader takes it
 // (docs/format.md §8, §13). The bytes alone do not show them: the same bytes in another shape load as another unit.
 func (d *DF11) CheckForm(unitPath string) error {
-	for _, name := range SixTensors {
+	for _, name := range plan.StoredNames {
 		t, ok := d.tensors[unitPath+"."+name]
 		if !ok {
 			return Invalidf("", "tensor %s.%s is missing", unitPath, name)

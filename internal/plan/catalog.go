@@ -85,28 +85,26 @@ type TiedNames struct {
 // Embedded returns the catalog that is built in. It is parsed once.
 func Embedded() (*Catalog, error) { return embedded() }
 
-var embedded = sync.OnceValues(func() (*Catalog, error) { return LoadCatalog(catalogFiles) })
-
-// LoadCatalog reads catalog/*.json in name order; each file is {"family": …, "entries": […]}.
-func LoadCatalog(files fs.FS) (*Catalog, error) {
-	names, err := fs.Glob(files, "catalog/*.json")
+// embedded reads catalog/*.json in name order; each file is {"family": …, "entries": […]}.
+var embedded = sync.OnceValues(func() (*Catalog, error) {
+	names, err := fs.Glob(catalogFiles, "catalog/*.json")
 	if err != nil {
 		return nil, err
 	}
 	c := &Catalog{}
 	for _, name := range names {
-		entries, err := readFamily(files, name)
+		entries, err := readFamily(name)
 		if err != nil {
 			return nil, fmt.Errorf("read catalog %s: %w", name, err)
 		}
 		c.Entries = append(c.Entries, entries...)
 	}
 	return c, c.check()
-}
+})
 
 // readFamily reads one file of the catalog. Unknown fields are errors: they are typing mistakes.
-func readFamily(files fs.FS, name string) ([]Entry, error) {
-	f, err := files.Open(name)
+func readFamily(name string) ([]Entry, error) {
+	f, err := catalogFiles.Open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func TestCatalogPlans(t *testing.T) {
 	for _, name := range names {
 		family := strings.TrimSuffix(filepath.Base(name), ".json")
 		t.Run(family, func(t *testing.T) {
-			entries, err := readFamily(catalogFiles, name)
+			entries, err := readFamily(name)
 			if err != nil {
 				t.Fatal(err)
 			}

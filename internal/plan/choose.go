@@ -21,7 +21,7 @@ func (c chooser) choose() error {
 		c.chooseLayout()
 		return c.useNames()
 	case c.opt.Like != "":
-		c.entry = c.opt.Catalog.find(c.opt.Like)
+		c.entry = c.catalog.find(c.opt.Like)
 		if c.entry == nil {
 			return refuse(ReasonUnknown, "list known models with: df11-convert models", "the catalog has no entry %s", c.opt.Like)
 		}
@@ -43,7 +43,7 @@ func (c chooser) choose() error {
 
 // recognize returns the source's entry in the catalog, or nil. It notes a source whose names do not fit its stated class.
 func (c chooser) recognize() *Entry {
-	e := c.opt.Catalog.match(c.survey, c.cfg, c.inv)
+	e := c.catalog.match(c.survey, c.cfg, c.inv)
 	if e != nil && !c.hasBlocks(e) {
 		c.plan.class.foreign = c.statedClass(e)
 		return nil
@@ -87,7 +87,7 @@ func (c chooser) useNames() error {
 	if c.opt.NamesOf == "" {
 		return nil
 	}
-	e := c.opt.Catalog.find(c.opt.NamesOf)
+	e := c.catalog.find(c.opt.NamesOf)
 	if e == nil || e.Refuse != nil || e.Derive || e.Layout.family() != c.survey.Layout {
 		return refuse(ReasonUnknown, "list known models with: df11-convert models",
 			"the catalog has no names of %s for this layout", c.opt.NamesOf)
@@ -135,12 +135,12 @@ func Fitting(src Source, opt Options) ([]string, error) {
 		return nil, err
 	}
 	var ids []string
-	best := d.opt.Catalog.match(d.survey, d.cfg, d.inv)
+	best := d.catalog.match(d.survey, d.cfg, d.inv)
 	if best != nil && (chooser{d}).hasBlocks(best) {
 		ids = append(ids, best.ID)
 	}
-	for i := range d.opt.Catalog.Entries {
-		e := &d.opt.Catalog.Entries[i]
+	for i := range d.catalog.Entries {
+		e := &d.catalog.Entries[i]
 		if e != best && e.Layout.family() == d.survey.Layout && e.score(d.cfg, d.inv) > 0 {
 			ids = append(ids, e.ID)
 		}

@@ -102,7 +102,7 @@ func checkFiles(t *testing.T, p *Plan, dir string) {
 func outputNames(p *Plan, f OutputFile) []string {
 	var names []string
 	for _, i := range f.Units {
-		for _, n := range StoredNames() {
+		for _, n := range StoredNames {
 			names = append(names, p.Units[i].Path+"."+n)
 		}
 		for _, s := range p.Units[i].Siblings {

@@ -31,7 +31,7 @@ func checkDepth(t safetensors.Tensor) error {
 func (p *Plan) checkCounts() error {
 	stored := len(p.Remainder)
 	for _, u := range p.Units {
-		stored += len(StoredNames()) + len(u.Siblings)
+		stored += len(StoredNames) + len(u.Siblings)
 	}
 	switch {
 	case len(p.Units) > maxUnits:

@@ -83,14 +83,14 @@ func (c *checker) readUnits() {
 	seen := map[string]bool{}
 	for name := range c.tensors {
 		last := leaf(name)
-		if slices.Contains(StoredNames(), last) && !seen[parent(name)] {
+		if slices.Contains(StoredNames[:], last) && !seen[parent(name)] {
 			seen[parent(name)] = true
 			c.units = append(c.units, parent(name))
 		}
 	}
 	slices.SortFunc(c.units, human.CompareNames)
 	for _, u := range c.units {
-		for _, n := range StoredNames() {
+		for _, n := range StoredNames {
 			t, ok := c.tensors[u+"."+n]
 			if !ok {
 				c.add(TrapIncomplete, u, "no "+n)
@@ -192,7 +192,7 @@ func (c *checker) compare(p *Plan) {
 // compareUnit checks that a unit is there, encoded or plain, with all its siblings.
 func (c *checker) compareUnit(u Unit, known map[string]bool) {
 	if slices.Contains(c.units, u.Path) {
-		for _, n := range StoredNames() {
+		for _, n := range StoredNames {
 			known[u.Path+"."+n] = true
 		}
 		if t, ok := c.tensors[u.Path+".sign_mantissa"]; ok && t.NElems() != u.NElems() {

@@ -224,15 +224,13 @@ func checkLoaderLoop(d PatternDict, res []*regexp.Regexp) error {
 	return nil
 }
 
-// StoredNames lists the last names of the six tensors that a unit gets in the output (docs/format.md §8).
-func StoredNames() []string {
-	return []string{"luts", "encoded_exponent", "sign_mantissa", "output_positions", "gaps", "split_positions"}
-}
+// StoredNames are the last names of the six tensors that a unit gets in the output (docs/format.md §8).
+var StoredNames = [...]string{"luts", "encoded_exponent", "sign_mantissa", "output_positions", "gaps", "split_positions"}
 
 // checkStoredNames refuses siblings that have the name of one of the six stored tensors.
 func checkStoredNames(u *Unit) error {
 	for _, t := range u.Siblings {
-		if parent(t.Name) == u.Path && slices.Contains(StoredNames(), leaf(t.Name)) {
+		if parent(t.Name) == u.Path && slices.Contains(StoredNames[:], leaf(t.Name)) {
 			return refuse(ReasonName, "the source may be a DF11 model already; decode it first",
 				"tensor %s has the name of a stored DF11 tensor", t.Name)
 		}

@@ -41,7 +41,6 @@ type Options struct {
 	WeightFile  string      // the one weight file to convert, for repos that hold several single files
 	Vision      bool        // also make units of the vision tower, where the catalog knows them
 	ExactF32    bool        // take F32 weights that turn out to be exact BF16
-	Catalog     *Catalog    // nil = the embedded one
 }
 
 // convertible says whether weights of a type can become units.

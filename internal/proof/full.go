@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/spool"
@@ -114,7 +115,7 @@ func (v *verification) compareUnit(ctx context.Context, u *spans.Unit, source io
 func (v *verification) bringNear(ctx context.Context, path string, near *spool.Temp) (verify.Arrays, error) {
 	sections := map[string]*io.SectionReader{}
 	at := int64(0)
-	for _, name := range model.SixTensors {
+	for _, name := range plan.StoredNames {
 		s, ok := v.DF11.Section(path + "." + name)
 		if !ok {
 			return verify.Arrays{}, model.Invalidf("", "tensor %s.%s is missing", path, name)
