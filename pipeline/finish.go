@@ -47,29 +47,19 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 		Description: fmt.Sprintf("Made by df11-convert %s from %s at %s; every weight was decoded again and compared.",
 			c.Version, c.Model.ID, cmp.Or(c.baseCommit(), "an unpinned revision")),
 	}
-	for _, t := range c.targets() {
-		if err := t.Finish(ctx, res); err != nil {
+	if c.folder.Stays {
+		if err := c.folder.Finish(ctx, res); err != nil {
 			return nil, err
 		}
-	}
-	if c.folder.Stays {
 		report.Folder = c.OutDir
 	}
 	if c.repo != nil {
+		if err := c.repo.Finish(ctx, res); err != nil {
+			return nil, err
+		}
 		report.Repo, report.URL, report.TargetCommit = c.repo.Repo, c.repo.URL(), c.repo.LastCommit()
 	}
 	return report, nil
-}
-
-// targets are where the result goes.
-func (c *conversion) targets() (ts []target.Target) {
-	if c.folder.Stays {
-		ts = append(ts, c.folder)
-	}
-	if c.repo != nil {
-		ts = append(ts, c.repo)
-	}
-	return ts
 }
 
 // result describes a conversion whose outputs are done: for people in report, card and chart, for programs in manifest, index

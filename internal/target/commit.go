@@ -103,7 +103,8 @@ func (u *uploads) get(path string) (op hub.Op, ok bool) {
 }
 
 // Finish makes the repo complete: everything small in one last commit, config.json in it, journals and stale files out.
-// After a refresh that commit is the only one that main sees. It is not made unless main then holds every output.
+// After a refresh that commit is the only one that main sees. It is not made unless main then holds every output. It may be
+// repeated.
 func (r *Repo) Finish(ctx context.Context, res *Result) error {
 	var side []hub.Op
 	for _, s := range res.Files {

@@ -232,8 +232,8 @@ func (f *Folder) Remove(name string) error {
 	return nil
 }
 
-// Finish looks whether the folder is still this conversion's and holds every output, removes the weights that former plans
-// have left, and writes the side files. Copied ones are there.
+// Finish makes the folder complete: it looks whether it is still this conversion's and holds every output, removes the weights
+// that former plans have left, and writes the side files, config.json last. Copied ones are there. It may be repeated.
 func (f *Folder) Finish(ctx context.Context, r *Result) error {
 	if err := f.complete(ctx, r); err != nil {
 		return err

@@ -3,20 +3,12 @@
 package target
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
-
-// A Target takes the result of a conversion.
-type Target interface {
-	// Finish makes the target complete: it puts the side files beside the outputs, config.json last, and takes out what does
-	// not belong there. It may be repeated.
-	Finish(ctx context.Context, r *Result) error
-}
 
 // Result is a conversion that only lacks its end.
 type Result struct {
