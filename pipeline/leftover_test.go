@@ -65,6 +65,43 @@ func TestLeftoversKeepToTheDisk(t *testing.T) {
 	sameFiles(t, w.target(), want)
 }
 
+// TestNoUploadedFileStaysOnTheDisk: an output that was uploaded just before a kill, and whose file the kill has left in the work
+// folder, takes no room there once the next run commits it.
+func TestNoUploadedFileStaysOnTheDisk(t *testing.T) {
+	want := reference(t, small())
+	w, work := newWorld(t, small()), t.TempDir()
+	interrupted(t, w, work, func(stop func()) {
+		w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Times: always, Action: func(x *hubtest.Exchange) {
+			stop()
+			hubtest.Error(503, "", "")(x)
+		}})
+	})
+	var left []string
+	for _, o := range readJournal(t, w.planned(t), work).Outputs() {
+		if o.Uploaded {
+			left = append(left, filepath.Join(work, ".df11-convert", "files", o.Path))
+		}
+	}
+	if len(left) == 0 {
+		t.Fatal("nothing was uploaded before the stop")
+	}
+	for _, name := range left {
+		writeFile(t, name, []byte("left"))
+	}
+	w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Action: func(x *hubtest.Exchange) {
+		for _, name := range left {
+			if _, err := os.Stat(name); !os.IsNotExist(err) {
+				t.Errorf("%s is still there: %v", filepath.Base(name), err)
+			}
+		}
+		x.Next(x.ResponseWriter)
+	}})
+	if _, err := w.convert(t.Context(), t, work); err != nil {
+		t.Fatal(err)
+	}
+	sameFiles(t, w.target(), want)
+}
+
 // TestUploadsCountOnSuccess: bytes that could not be uploaded do not count as progress.
 func TestUploadsCountOnSuccess(t *testing.T) {
 	w, counters := newWorld(t, small()), &progress.Counters{}

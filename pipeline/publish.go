@@ -83,8 +83,8 @@ func (p *publisher) uploadAll(ctx context.Context, queue <-chan ledger.Output, u
 
 // upload sends one output, and removes it here if it need not stay.
 func (p *publisher) upload(ctx context.Context, o ledger.Output) error {
-	if o.Uploaded { // by an earlier run
-		return nil
+	if o.Uploaded && !p.folder.Stays { // by an earlier run, which a kill may have kept from removing the file
+		return p.folder.Remove(o.Path)
 	}
 	f, err := os.Open(p.folder.Path(o.Path))
 	if err != nil {
