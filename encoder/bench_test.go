@@ -91,9 +91,7 @@ func BenchmarkCount(b *testing.B) {
 		c := newBenchCounter(b, o, bf16)
 		for b.Loop() {
 			clear(c.counts)
-			if err := c.AddAll(b.Context(), Memory(bf16), runtime.GOMAXPROCS(0)); err != nil {
-				b.Fatal(err)
-			}
+			c.addAll(bf16, runtime.GOMAXPROCS(0))
 		}
 	})
 }
@@ -144,9 +142,7 @@ func BenchmarkUnit(b *testing.B) {
 		var dst Dst
 		for b.Loop() {
 			c := newBenchCounter(b, o, bf16)
-			if err := c.AddAll(b.Context(), Memory(bf16), runtime.GOMAXPROCS(0)); err != nil {
-				b.Fatal(err)
-			}
+			c.addAll(bf16, runtime.GOMAXPROCS(0))
 			u, err := c.Finish()
 			if err != nil {
 				b.Fatal(err)

@@ -2,10 +2,8 @@ package encoder
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 )
 
@@ -116,22 +114,6 @@ func (c *Counter) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.err = cmp.Or(c.err, err)
-}
-
-// AddAll is pass 1 over a whole source, the unit's 2N bytes, with the given number of workers (at least 1).
-func (c *Counter) AddAll(ctx context.Context, src io.ReaderAt, workers int) error {
-	return forBlocks(ctx, len(c.counts), workers, func() func(int) error {
-		buf := source{r: src}
-		return func(b int) error {
-			first, end := blockRange(int64(b), c.block, c.nElems)
-			bf16, err := buf.read(first, end)
-			if err != nil {
-				return fmt.Errorf("count block %d: %w", b, err)
-			}
-			c.Add(first, bf16)
-			return nil
-		}
-	})
 }
 
 // Finish ends pass 1; no Add may be running or follow. It reports pieces that were missing or did not fit, and with an

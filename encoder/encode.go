@@ -61,7 +61,6 @@ func (u *Unit) checkShared(positions []uint32) error {
 	for i := 1; i < len(positions); i++ {
 		most = max(most, positions[i]-positions[i-1])
 	}
-	u.maxPerChunk.Store(int64(most))
 	if most > maxPerChunk {
 		return &UnsupportedError{ReasonSharedMemory, fmt.Sprintf("%d weights in a chunk, the limit is %d", most, maxPerChunk)}
 	}

@@ -3,6 +3,7 @@ package encoder
 import (
 	"bytes"
 	"context"
+	"sync"
 )
 
 // Encoded is a unit in memory, docs/format.md §8. The slices hold the stored bytes, except SplitPositions.
@@ -29,15 +30,24 @@ func (o Options) encode(sizes []int64, bf16 []byte, workers int) (*Encoded, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := c.AddAll(context.Background(), Memory(bf16), workers); err != nil {
-		return nil, err
-	}
+	c.addAll(bf16, workers)
 	u, err := c.Finish()
 	if err != nil {
 		return nil, err
 	}
 	e, dst := u.newEncoded()
 	return e, u.Encode(context.Background(), Memory(bf16), dst, workers)
+}
+
+// addAll counts a whole unit, in as many pieces side by side as there are workers.
+func (c *Counter) addAll(bf16 []byte, workers int) {
+	var wg sync.WaitGroup
+	n := len(bf16) / 2
+	for i := range workers {
+		from, end := n*i/workers, n*(i+1)/workers
+		wg.Go(func() { c.Add(int64(from), bf16[2*from:2*end]) })
+	}
+	wg.Wait()
 }
 
 // newEncoded allocates all six tensors and a Dst that fills them.

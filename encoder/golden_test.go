@@ -109,9 +109,7 @@ func encodeWith(t testing.TB, o Options, book *codebook, sizes []int64, bf16 []b
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.AddAll(t.Context(), Memory(bf16), workers); err != nil {
-		t.Fatal(err)
-	}
+	c.addAll(bf16, workers)
 	total, err := c.total()
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package encoder
 
 import (
 	"encoding/binary"
-	"sync/atomic"
 )
 
 // Unit is the result of pass 1: the codebook, the tables, the exact size of every tensor, and the place in the coded
@@ -21,8 +20,6 @@ type Unit struct {
 	owners  [len(pairWidths)]*owners
 	table   []uint8 // index in pairWidths, by block
 	stats   Stats
-
-	maxPerChunk atomic.Int64
 }
 
 // Stats describes a unit for plans and reports.
@@ -31,12 +28,9 @@ type Stats struct {
 	Histogram [256]uint64 // by exponent
 	CodeBits  [256]uint8  // code length by exponent, 0 where absent
 	NBits     int64       // length of the coded stream without its tail
-	Limited   bool        // the 32-bit limiter acted, docs/format.md §5
 	// TieBroken says that the limiter's last choice was among equal counts: the
 	// official bytes then depend on the machine's numpy, ours follow §5.1.
 	TieBroken bool
-	// MaxPerChunk is the largest number of weights in a chunk, known after Unit.Encode.
-	MaxPerChunk int
 }
 
 // unit lays the unit out for a codebook that has a code for every symbol.
@@ -52,10 +46,7 @@ func (c *Counter) unit(book *codebook, total *histogram, rows []byte) *Unit {
 	}
 	u.chooseTables(c.counts)
 	u.nMarked = u.countMarked(c.last)
-	u.stats = Stats{
-		NElems: u.nElems, Histogram: *total, CodeBits: book.nBits, NBits: end,
-		Limited: book.limited, TieBroken: book.tied,
-	}
+	u.stats = Stats{NElems: u.nElems, Histogram: *total, CodeBits: book.nBits, NBits: end, TieBroken: book.tied}
 	return u
 }
 
@@ -119,11 +110,7 @@ func (u *Unit) nBytes() int64 { return (u.nBits() + 7) / 8 }
 func (u *Unit) nChunks() int64 { return (u.nBytes() + chunkBytes - 1) / chunkBytes }
 
 // Stats returns the unit's figures.
-func (u *Unit) Stats() Stats {
-	s := u.stats
-	s.MaxPerChunk = int(u.maxPerChunk.Load())
-	return s
-}
+func (u *Unit) Stats() Stats { return u.stats }
 
 // splitPositions are the running sums of the sizes without the last, docs/format.md §8.
 func (u *Unit) splitPositions() []int64 {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -85,6 +86,31 @@ func (s *files) convert(path string, verified bool) work {
 	}
 }
 
+// count is pass 1 over a whole unit.
+func count(ctx context.Context, c *encoder.Counter, src *io.SectionReader, cores int) error {
+	const block = 256 << 10
+	var next atomic.Int64
+	g, ctx := errgroup.WithContext(ctx)
+	for range cores {
+		g.Go(func() error {
+			buf := make([]byte, block)
+			for ctx.Err() == nil {
+				off := next.Add(block) - block
+				n := min(block, src.Size()-off)
+				if n <= 0 {
+					break
+				}
+				if err := streams.ReadFull(src, buf[:n], off); err != nil {
+					return err
+				}
+				c.Add(off/2, buf[:n])
+			}
+			return context.Cause(ctx)
+		})
+	}
+	return g.Wait()
+}
+
 // unit encodes unit i from file to file.
 func (s *files) unit(ctx context.Context, path string, i int64, cores int, verified bool) (output, error) {
 	from, end := s.size/2*i/nUnits, s.size/2*(i+1)/nUnits
@@ -93,7 +119,7 @@ func (s *files) unit(ctx context.Context, path string, i int64, cores int, verif
 	if err != nil {
 		return output{}, err
 	}
-	if err := c.AddAll(ctx, src, cores); err != nil {
+	if err := count(ctx, c, src, cores); err != nil {
 		return output{}, err
 	}
 	u, err := c.Finish()

@@ -135,7 +135,8 @@ func (l *lab) count(ctx context.Context, path string, workers int) (*encoder.Uni
 	if err != nil {
 		return nil, err
 	}
-	if err := c.AddAll(ctx, encoder.Memory(l.weights), workers); err != nil {
+	err = l.shares(workers, func(p []byte, elem int) error { c.Add(int64(elem), p); return nil })
+	if err != nil {
 		return nil, err
 	}
 	return c.Finish()
