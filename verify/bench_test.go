@@ -121,9 +121,9 @@ func BenchmarkVerifyFile(b *testing.B) {
 // BenchmarkDecode writes the weights out again.
 func BenchmarkDecode(b *testing.B) {
 	s, u := openBench(b, "normal")
-	out := make(writerAt, len(s.source))
+	out := make([]byte, len(s.source))
 	for b.Loop() {
-		if err := u.Decode(context.Background(), out, 1); err != nil {
+		if err := u.DecodeRange(context.Background(), 0, u.NElems(), out); err != nil {
 			b.Fatal(err)
 		}
 	}

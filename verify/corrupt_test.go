@@ -295,9 +295,6 @@ func TestCancel(t *testing.T) {
 	if err := u.Compare(ctx, src, CompareOptions{Workers: 1}); !errors.Is(err, cause) {
 		t.Errorf("compare: %v", err)
 	}
-	if err := u.Decode(ctx, make(writerAt, len(s.source)), 2); !errors.Is(err, cause) {
-		t.Errorf("decode: %v", err)
-	}
 	if err := u.DecodeRange(ctx, 0, 1, make([]byte, 2)); !errors.Is(err, cause) {
 		t.Errorf("decode a range: %v", err)
 	}

@@ -81,8 +81,8 @@ func mustEnd(t *testing.T, s *stored) {
 	}
 	ctx := context.Background()
 	mustBeOurs(t, u.Compare(ctx, bytes.NewReader(s.source), CompareOptions{Strict: true}))
-	out := make(writerAt, len(s.source))
-	if err := u.Decode(ctx, out, 1); err != nil {
+	out := make([]byte, len(s.source))
+	if err := u.DecodeRange(ctx, 0, u.NElems(), out); err != nil {
 		mustBeOurs(t, err)
 		return
 	}

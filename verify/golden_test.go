@@ -79,12 +79,6 @@ func mustPass(t *testing.T, s *stored) {
 	if err := u.CompareSample(ctx, bytes.NewReader(s.source), CompareOptions{}, 3, 7); err != nil {
 		t.Errorf("compare a sample: %v", err)
 	}
-	out := make(writerAt, len(s.source))
-	if err := u.Decode(ctx, out, 2); err != nil {
-		t.Errorf("decode: %v", err)
-	} else if !bytes.Equal(out, s.source) {
-		t.Errorf("decode gives other weights")
-	}
 	rangesMustPass(t, u, s.source)
 }
 
@@ -99,16 +93,6 @@ func rangesMustPass(t *testing.T, u *Unit, source []byte) {
 			t.Errorf("decoding %d elements at %d gives other weights", r[1], r[0])
 		}
 	}
-}
-
-// writerAt is memory with WriteAt.
-type writerAt []byte
-
-func (w writerAt) WriteAt(p []byte, off int64) (int, error) {
-	if off > int64(len(w)) || copy(w[off:], p) < len(p) {
-		return 0, io.ErrShortWrite
-	}
-	return len(p), nil
 }
 
 func TestGoldenUnits(t *testing.T) {

@@ -97,11 +97,13 @@ func (l *layout) chunkAt(elem int64) int {
 	return i - 1
 }
 
-// all returns all chunks, cut into ranges of blockChunks.
-func (l *layout) all() []chunkRange {
-	var ranges []chunkRange
-	for first := 0; first < l.nChunks; first += blockChunks {
-		ranges = append(ranges, chunkRange{first, min(blockChunks, l.nChunks-first)})
+// all returns all chunks.
+func (l *layout) all() []chunkRange { return cut(0, l.nChunks) }
+
+// cut returns chunks first to end-1, cut into ranges of blockChunks.
+func cut(first, end int) (ranges []chunkRange) {
+	for ; first < end; first += blockChunks {
+		ranges = append(ranges, chunkRange{first, min(blockChunks, end-first)})
 	}
 	return ranges
 }
