@@ -30,10 +30,6 @@ func ParseLevel(s string) (Level, error) {
 	return "", fmt.Errorf("unknown level %q: structure, sample, proof or full", s)
 }
 
-// Equals says whether a check at this level shows that a model equals its original. The other levels show only that nothing
-// is wrong where they look.
-func (l Level) Equals() bool { return l == LevelProof || l == LevelFull }
-
 // Report is what a check found.
 type Report struct {
 	Model   string `json:"model"`
@@ -44,7 +40,7 @@ type Report struct {
 	Layout      plan.Layout `json:"layout"`
 	Level       Level       `json:"level"`
 	OK          bool        `json:"-"`     // nothing is wrong where the level looks
-	Equal       bool        `json:"equal"` // the level shows that the model equals the original
+	Equal       bool        `json:"equal"` // the level looks at all, proof or full, and nothing is wrong
 	// Differences is nil if OK.
 	Differences *Differences `json:"differences,omitempty"`
 	// OtherOriginal: the model differs, and its manifest lists other files of the original than these.

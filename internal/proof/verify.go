@@ -66,7 +66,7 @@ func Verify(ctx context.Context, opt Options) (*Report, error) {
 		v.report.Differences, v.report.OtherOriginal = &v.findings.Differences, v.otherOriginal()
 		return &v.report, v.findings.first
 	}
-	v.report.OK, v.report.Equal = true, opt.Level.Equals()
+	v.report.OK, v.report.Equal = true, opt.Level == LevelProof || opt.Level == LevelFull
 	return &v.report, nil
 }
 
