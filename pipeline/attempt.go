@@ -137,7 +137,7 @@ func (a *attempt) countProgress(ours []*spans.Output) {
 	p := a.Progress
 	p.SourceBytes.Store(spans.ProvedBytes(ours))
 	p.OutputFiles.Store(int64(len(ours)))
-	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Uploaded, &p.Outputs, &p.OutputBytes} {
+	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Found, &p.Uploaded, &p.Outputs, &p.OutputBytes} {
 		n.Store(0)
 	}
 	p.Expect(progress.Read, progress.Encode, progress.Verify)
@@ -153,6 +153,9 @@ func (a *attempt) countProgress(ours []*spans.Output) {
 		p.Outputs.Add(1)
 		p.Encoded.Add(o.Size)
 		p.Verified.Add(o.Size)
+		if a.earlier[o.Path] {
+			p.Found.Add(o.Size)
+		}
 		p.OutputBytes.Add(made.Size)
 		if made.Uploaded || made.Committed {
 			p.Uploaded.Add(made.Size)

@@ -83,6 +83,7 @@ func (o *DecodeOptions) decode(ctx context.Context, r *proof.Rebuilder, original
 		if out.Done[f.Path] {
 			report.There++
 			o.Progress.Verified.Add(f.Size)
+			o.Progress.Found.Add(f.Size)
 		} else if err := o.write(ctx, r, out, f, original.SHA256[i]); err != nil {
 			return nil, fmt.Errorf("decode %s: %w", f.Path, err)
 		}

@@ -18,7 +18,7 @@ const (
 	lineEvery = 10 * time.Second
 )
 
-// watch shows progress until stop is called. Stop shows the last state.
+// watch shows progress until stop is called. Stop shows the last state, or nothing if nothing was to be done.
 func (u *ui) watch(p *progress.Counters) (stop func()) {
 	if u.quiet {
 		return func() {}
@@ -52,15 +52,14 @@ func (u *ui) watch(p *progress.Counters) (stop func()) {
 // drawBlock draws the state in place, as many lines as the terminal has room for.
 func (u *ui) drawBlock(s state) {
 	width, height := size(u.err)
-	if lines := s.lines(width, u.paint); len(lines) > 0 {
-		u.screen.show(lines[:min(len(lines), max(1, height-1))])
-	}
+	lines := s.lines(width, u.paint)
+	u.screen.show(lines[:min(len(lines), max(1, height-1))])
 }
 
 // writeLine writes the state as a line of its own.
 func (u *ui) writeLine(s state) {
 	switch {
-	case s.SourceBytes == 0 || s.Verified == 0 && s.Fetched == 0:
+	case s.SourceBytes == 0 || !s.Begun():
 	case u.jsonLog():
 		u.log().Info("progress", s.attrs()...)
 	default:
@@ -185,7 +184,7 @@ const (
 
 // lines are the block on a terminal: the whole, then each stage that has begun. A narrow terminal gets the whole alone.
 func (s *state) lines(width int, paint painter) []string {
-	if s.SourceBytes == 0 {
+	if s.SourceBytes == 0 || s.ended && !s.Begun() {
 		return nil
 	}
 	text := strings.Join(s.summary(), " · ")

@@ -54,6 +54,9 @@ func (s *screen) above(text string) error {
 func (s *screen) show(lines []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.block)+len(lines) == 0 {
+		return
+	}
 	_, _ = io.WriteString(s.w, s.toTop()+s.draw(lines))
 	s.block = lines
 }

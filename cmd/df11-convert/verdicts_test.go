@@ -96,7 +96,8 @@ func TestNoPlanIsBelowItsMinimum(t *testing.T) {
 	}
 }
 
-// TestFinishedTargetIsNotVerifiedAnew: a run that has made nothing does not tell of a verification. It says how to repeat it.
+// TestFinishedTargetIsNotVerifiedAnew: a run that has made nothing does not tell of a verification, be it as progress. It says
+// how to repeat it.
 func TestFinishedTargetIsNotVerifiedAnew(t *testing.T) {
 	dir := t.TempDir()
 	src, out := filepath.Join(dir, "m"), filepath.Join(dir, "out")
@@ -107,6 +108,13 @@ func TestFinishedTargetIsNotVerifiedAnew(t *testing.T) {
 	want := "up to date: " + out + " was verified when it was made; run df11-convert verify " + out + " to check it again\n"
 	if again := must(t, src, "-o", out); again != want {
 		t.Errorf("%q, want %q", again, want)
+	}
+	back := filepath.Join(dir, "back")
+	must(t, "decode", out, "-o", back)
+	for _, command := range [][]string{{src, "-o", out}, {src, "-o", out, "--log-format", "json"}, {"decode", out, "-o", back}} {
+		if _, _, diag := program(t, command...); strings.Contains(diag, "verified") || strings.Contains(diag, `"progress"`) {
+			t.Errorf("%v: %s", command, diag)
+		}
 	}
 	if again := must(t, src, "-o", out, "--json"); !strings.Contains(again, `"by_this_run": false`) || !strings.Contains(again, `"files_made": 0`) {
 		t.Error(again)

@@ -4,6 +4,7 @@ package progress
 import (
 	"encoding/json"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -12,6 +13,8 @@ import (
 type Counters struct {
 	// Bytes of source weights: fetched (skipped ones included), encoded or copied, and verified. Bytes of output uploaded.
 	Fetched, Encoded, Verified, Uploaded atomic.Int64
+	// Found are those bytes of Verified that an earlier run has verified.
+	Found atomic.Int64
 	// Outputs counts finished output files.
 	Outputs atomic.Int64
 	// Totals, known once the plan stands. OutputBytes is a guess for the outputs that are not finished, see Guess.
@@ -113,13 +116,18 @@ func (u *upload) ReadAt(b []byte, off int64) (int, error) {
 
 // Snapshot is one consistent-enough reading of the counters.
 type Snapshot struct {
-	Phase                                string
-	Fetched, Encoded, Verified, Uploaded int64
-	Outputs, OutputFiles                 int64
-	SourceBytes, OutputBytes             int64
-	Stages                               []Total // by Stage
+	Phase                                       string
+	Fetched, Encoded, Verified, Uploaded, Found int64
+	Outputs, OutputFiles                        int64
+	SourceBytes, OutputBytes                    int64
+	Stages                                      []Total // by Stage
 
 	passes [nStages]bool
+}
+
+// Begun reports whether this run has done anything, and not only found what earlier ones have done.
+func (s *Snapshot) Begun() bool {
+	return s.Verified > s.Found || slices.ContainsFunc(s.Stages, func(t Total) bool { return t.Bytes > 0 })
 }
 
 // Share is how much of all work is done, from 0 to 1: the mean of what has passed each of the stages that are expected.
@@ -144,7 +152,7 @@ func (s *Snapshot) Share() float64 {
 func (p *Counters) Snapshot() Snapshot {
 	phase, _ := p.phase.Load().(string)
 	s := Snapshot{
-		Phase: phase, Fetched: p.Fetched.Load(), Encoded: p.Encoded.Load(), Verified: p.Verified.Load(),
+		Phase: phase, Fetched: p.Fetched.Load(), Encoded: p.Encoded.Load(), Verified: p.Verified.Load(), Found: p.Found.Load(),
 		Uploaded: p.Uploaded.Load(), Outputs: p.Outputs.Load(), OutputFiles: p.OutputFiles.Load(),
 		SourceBytes: p.SourceBytes.Load(), OutputBytes: p.OutputBytes.Load(), Stages: p.Stages(),
 	}
