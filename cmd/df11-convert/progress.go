@@ -72,9 +72,34 @@ type motion struct {
 	before   progress.Snapshot
 	beforeAt time.Time
 	share    float64 // of the whole work; it never falls
-	speed    average // of share, per second
-	stages   []pace  // in the order of the snapshots
+	flows    []flow  // in the order of the snapshots' work
+	stages   []pace  // in the order of the snapshots' stages
 }
+
+// flow tells how fast a stage gets its work done, from the first time that it did something: the last stages begin later.
+type flow struct {
+	speed average // bytes per second, up to the last time that something was done
+	age   float64 // seconds of that
+	idle  float64 // seconds since then
+	begun bool
+}
+
+// add takes what was done in the last dt seconds. Large modules reach the last stages in bursts, so the time before a burst
+// belongs to it. The average is over most of the time, so that it gets steadier the longer that is, and forgets a slow line.
+func (f *flow) add(bytes, dt float64) {
+	f.idle += dt
+	if bytes == 0 {
+		return
+	}
+	if f.begun {
+		f.age += f.idle
+		f.speed.add(bytes/f.idle, f.idle, max(flowWindow, f.age*3/4))
+	}
+	f.begun, f.idle = true, 0
+}
+
+// known reports whether the speed was measured for long enough, and still holds as far as anybody can tell.
+func (f *flow) known() bool { return f.age >= flowLeast && f.idle <= f.age }
 
 // pace tells how fast a stage is, in bytes per second, and which share of the time it is busy.
 type pace struct{ speed, busy average }
@@ -83,22 +108,25 @@ type pace struct{ speed, busy average }
 type average struct{ value, seconds float64 }
 
 func (a *average) add(x, dt, window float64) {
-	a.seconds = min(a.seconds+dt, window)
+	a.seconds = min(a.seconds+dt, max(window, dt))
 	a.value += dt / a.seconds * (x - a.value)
 }
 
-// Seconds over which speeds are averaged: those of stages are shown, that of the whole gives the time that is left.
+// Seconds over which speeds are averaged: those of stages are shown, those of flows give the time that is left, and not before
+// they were measured for long enough.
 const (
 	stageWindow = 5
-	wholeWindow = 30
+	flowWindow  = 30
+	flowLeast   = 10
+	leftMost    = 100 * 86400 // what is slower than that stands still
 )
 
 // state is what is shown of one moment.
 type state struct {
 	progress.Snapshot
-	share  float64 // of the work that is done, 0 to 1
-	left   time.Duration
-	limits int // the stage that the others wait for; -1 for none
+	share  float64       // of the work that is done, 0 to 1
+	left   time.Duration // 0: unknown, or none
+	limits int           // the stage that the others wait for; -1 for none
 	stages []pace
 	ended  bool // the stages have stopped
 }
@@ -106,21 +134,22 @@ type state struct {
 // at takes the next snapshot.
 func (m *motion) at(s progress.Snapshot, now time.Time) state {
 	share := s.Share()
-	if m.stages == nil || s.SourceBytes != m.before.SourceBytes { // nothing to compare with
-		*m = motion{share: share, stages: make([]pace, len(s.Stages))}
+	work := s.Work()
+	if len(m.flows) != len(work) || s.SourceBytes != m.before.SourceBytes { // nothing to compare with
+		*m = motion{share: share, flows: make([]flow, len(work)), stages: make([]pace, len(s.Stages))}
 	} else if dt := now.Sub(m.beforeAt).Seconds(); dt > 0 {
-		m.speed.add(max(0, share-m.share)/dt, dt, wholeWindow)
 		m.share = max(m.share, share)
+		before := m.before.Work()
+		for i, w := range work {
+			m.flows[i].add(float64(max(0, w.Done-before[i].Done)), dt)
+		}
 		for i, st := range s.Stages {
 			m.stages[i].speed.add(float64(st.Bytes-m.before.Stages[i].Bytes)/dt, dt, stageWindow)
 			m.stages[i].busy.add((st.Busy-m.before.Stages[i].Busy).Seconds()/dt, dt, stageWindow)
 		}
 	}
 	m.before, m.beforeAt = s, now
-	st := state{Snapshot: s, share: m.share, limits: -1, stages: m.stages}
-	if m.speed.value > 0 && m.share < 1 {
-		st.left = time.Duration((1 - m.share) / m.speed.value * float64(time.Second))
-	}
+	st := state{Snapshot: s, share: m.share, left: m.left(work), limits: -1, stages: m.stages}
 	most := 0.5 // a stage that is idle half of the time keeps nobody waiting
 	for i, p := range m.stages {
 		if p.busy.value > most {
@@ -128,6 +157,25 @@ func (m *motion) at(s progress.Snapshot, now time.Time) state {
 		}
 	}
 	return st
+}
+
+// left is the time that the slowest stage needs for what is left to it, since all of them work at once. It is 0 as long as
+// nobody can tell: until something has passed every stage, and some time after that.
+func (m *motion) left(work []progress.Work) time.Duration {
+	var most float64
+	for i, w := range work {
+		if w.Done == w.All {
+			continue
+		}
+		if !m.flows[i].known() {
+			return 0
+		}
+		most = max(most, float64(w.All-w.Done)/m.flows[i].speed.value)
+	}
+	if most > leftMost {
+		return 0
+	}
+	return time.Duration(most * float64(time.Second))
 }
 
 // summary is what matters first: time left, what limits the speed, files.

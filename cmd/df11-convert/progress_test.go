@@ -8,7 +8,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/progress"
 )
 
-// midway is a conversion of 16 GB that is pushed, one second after its first snapshot.
+// midway is a conversion of 16 GB that is pushed, ten seconds after its first bytes have passed all stages.
 func midway(t *testing.T) state {
 	t.Helper()
 	var m motion
@@ -20,6 +20,10 @@ func midway(t *testing.T) state {
 	p.OutputFiles.Store(36)
 	p.Expect(progress.Read, progress.Encode, progress.Verify, progress.Upload)
 	m.at(p.Snapshot(), now)
+	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Uploaded} {
+		n.Store(1)
+	}
+	m.at(p.Snapshot(), now.Add(time.Second))
 	p.Outputs.Store(6)
 	p.Fetched.Store(8_200_000_000)
 	p.Encoded.Store(4_400_000_000)
@@ -29,10 +33,10 @@ func midway(t *testing.T) state {
 	for i, st := range []struct {
 		bytes int64
 		busy  time.Duration
-	}{{8_200e6, 400e6}, {4_400e6, 300e6}, {4_100e6, 350e6}, {2_800e6, 100e6}, {1_900e6, 990e6}} {
+	}{{8_200e6, 4000e6}, {4_400e6, 3000e6}, {4_100e6, 3500e6}, {2_800e6, 1000e6}, {1_900e6, 9900e6}} {
 		s.Stages[i].Bytes, s.Stages[i].Busy = st.bytes, st.busy
 	}
-	return m.at(s, now.Add(time.Second))
+	return m.at(s, now.Add(11*time.Second))
 }
 
 func plainText(_ style, s string) string { return s }
@@ -43,23 +47,23 @@ func TestProgressPictures(t *testing.T) {
 	s := midway(t)
 	for width, want := range map[int]string{
 		120: `
- 30% ━━━━━━━━━━━╸──────────────────────────── 2s left · bottleneck: upload · 6/36 files
-  read     8.20 GB  8.20 GB/s
-  encode   4.40 GB  4.40 GB/s
-  verify   4.10 GB  4.10 GB/s
-  hash     2.80 GB  2.80 GB/s
-  upload   1.90 GB  1.90 GB/s  ← bottleneck
+ 30% ━━━━━━━━━━━╸──────────────────────────── 49s left · bottleneck: upload · 6/36 files
+  read     8.20 GB  820 MB/s
+  encode   4.40 GB  440 MB/s
+  verify   4.10 GB  410 MB/s
+  hash     2.80 GB  280 MB/s
+  upload   1.90 GB  190 MB/s  ← bottleneck
 `,
 		80: `
- 30% ━━━━━━╸─────────────────── 2s left · bottleneck: upload · 6/36 files
-  read     8.20 GB  8.20 GB/s
-  encode   4.40 GB  4.40 GB/s
-  verify   4.10 GB  4.10 GB/s
-  hash     2.80 GB  2.80 GB/s
-  upload   1.90 GB  1.90 GB/s  ← bottleneck
+ 30% ━━━━━━╸─────────────────── 49s left · bottleneck: upload · 6/36 files
+  read     8.20 GB  820 MB/s
+  encode   4.40 GB  440 MB/s
+  verify   4.10 GB  410 MB/s
+  hash     2.80 GB  280 MB/s
+  upload   1.90 GB  190 MB/s  ← bottleneck
 `,
 		30: `
-30% · 2s left
+30% · 49s left
 `,
 	} {
 		got := strings.Join(s.lines(width, plainText), "\n")
@@ -72,8 +76,8 @@ func TestProgressPictures(t *testing.T) {
 			}
 		}
 	}
-	if got, want := s.line(), "convert 30% · 2s left · bottleneck: upload · 6/36 files · 4.10 GB of 16.1 GB verified · "+
-		"read 8.20 GB/s · encode 4.40 GB/s · verify 4.10 GB/s · hash 2.80 GB/s · upload 1.90 GB/s"; got != want {
+	if got, want := s.line(), "convert 30% · 49s left · bottleneck: upload · 6/36 files · 4.10 GB of 16.1 GB verified · "+
+		"read 820 MB/s · encode 440 MB/s · verify 410 MB/s · hash 280 MB/s · upload 190 MB/s"; got != want {
 		t.Errorf("without a terminal:\n%s\nwant\n%s", got, want)
 	}
 }
@@ -92,6 +96,19 @@ func TestProgressNeverFalls(t *testing.T) {
 	p.OutputBytes.Store(100)
 	if s := m.at(p.Snapshot(), now.Add(time.Second)); s.percent() != 50 {
 		t.Errorf("the share falls to %d%%", s.percent())
+	}
+}
+
+// TestAverageStaysBetween: an average is never above what it is of, nor below, however long the time between two snapshots.
+func TestAverageStaysBetween(t *testing.T) {
+	for _, dt := range []float64{0.2, 5, 10, 1000} {
+		var a average
+		for i := range 20 {
+			a.add(float64(100+100*(i%2)), dt, stageWindow)
+			if a.value < 99.999 || a.value > 200.001 {
+				t.Errorf("every %v s 100 and 200 in turn: %v", dt, a.value)
+			}
+		}
 	}
 }
 

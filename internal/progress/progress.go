@@ -130,15 +130,28 @@ func (s *Snapshot) Begun() bool {
 	return s.Verified > s.Found || slices.ContainsFunc(s.Stages, func(t Total) bool { return t.Bytes > 0 })
 }
 
-// Share is how much of all work is done, from 0 to 1: the mean of what has passed each of the stages that are expected.
-func (s *Snapshot) Share() float64 {
-	var sum, n float64
-	for stage, x := range map[Stage][2]int64{
+// Work is what a stage has to do in all, and what of it is done, in bytes: Done is never more than All.
+type Work struct{ Done, All int64 }
+
+// Work lists the work of each stage that is expected, always in the same order.
+func (s *Snapshot) Work() (list []Work) {
+	for stage, w := range [nStages]Work{
 		Read: {s.Fetched, s.SourceBytes}, Encode: {s.Encoded, s.SourceBytes},
 		Verify: {s.Verified, s.SourceBytes}, Upload: {s.Uploaded, s.OutputBytes},
 	} {
-		if s.passes[stage] && x[1] > 0 {
-			sum += min(1, float64(x[0])/float64(x[1]))
+		if s.passes[stage] {
+			list = append(list, Work{min(w.Done, w.All), w.All})
+		}
+	}
+	return list
+}
+
+// Share is how much of all work is done, from 0 to 1: the mean of what has passed each of the stages that are expected.
+func (s *Snapshot) Share() float64 {
+	var sum, n float64
+	for _, w := range s.Work() {
+		if w.All > 0 {
+			sum += float64(w.Done) / float64(w.All)
 			n++
 		}
 	}
