@@ -14,26 +14,13 @@ import (
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
-// Env is what the HF_* variables and the token file say.
-type Env struct {
-	Endpoint    string
-	Token       string
-	TokenSource string     // "HF_TOKEN", "file …"; empty without token
-	Publisher   *Publisher // of HF_OIDC_RESOURCE; nil if that is not set
-	Home        string     // HF_HOME
-	CacheDir    string     // HF_HUB_CACHE
-	Offline     bool
-	HeadTimeout time.Duration // HF_HUB_ETAG_TIMEOUT, 0 when not set
-	IdleTimeout time.Duration // HF_HUB_DOWNLOAD_TIMEOUT, 0 when not set
-}
-
 // stagingEndpoint is what HUGGINGFACE_CO_STAGING selects.
 const stagingEndpoint = "https://hub-ci.huggingface.co"
 
-// Environ reads the variables as the Python client does; home is the user's home directory. The error wraps
-// ErrTrustedPublisher when HF_OIDC_RESOURCE is set where there is no identity; the Env is complete but for the token then, so
-// that a caller with an explicit token may go on.
-func Environ(getenv func(string) string, home string) (Env, error) {
+// Environ gives the options that the HF_* variables and the token file decide, read as the Python client does; home is the
+// user's home directory. The error wraps ErrTrustedPublisher when HF_OIDC_RESOURCE is set where there is no identity; the
+// options are complete but for the token then, so that a caller with an explicit token may go on.
+func Environ(getenv func(string) string, home string) (Options, error) {
 	endpoint := publicEndpoint
 	if truthy(getenv("HUGGINGFACE_CO_STAGING")) {
 		endpoint = stagingEndpoint
@@ -47,45 +34,40 @@ func Environ(getenv func(string) string, home string) (Env, error) {
 		return expandPath(def, getenv, home)
 	}
 	cache := cmp.Or(getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
-	e := Env{
-		Endpoint:    strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), endpoint), "/"),
-		Home:        path(filepath.Join(cache, "huggingface"), "HF_HOME"),
-		Offline:     truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE")),
-		HeadTimeout: wholeSeconds(getenv("HF_HUB_ETAG_TIMEOUT")),
-		IdleTimeout: wholeSeconds(getenv("HF_HUB_DOWNLOAD_TIMEOUT")),
+	hfHome := path(filepath.Join(cache, "huggingface"), "HF_HOME")
+	opt := Options{
+		Endpoint: strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), endpoint), "/"),
+		CacheDir: path(filepath.Join(hfHome, "hub"), "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"),
+		Offline:  truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE")),
+		Limits: Limits{
+			HeaderTimeout: wholeSeconds(getenv("HF_HUB_ETAG_TIMEOUT")),
+			IdleTimeout:   wholeSeconds(getenv("HF_HUB_DOWNLOAD_TIMEOUT")),
+		},
 	}
-	e.CacheDir = path(filepath.Join(e.Home, "hub"), "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
 	var err error
-	if e.Publisher, err = publisherOf(getenv); err == nil {
-		err = e.findToken(getenv, path(filepath.Join(e.Home, "token"), "HF_TOKEN_PATH"))
+	if opt.Publisher, err = publisherOf(getenv); err == nil {
+		opt.Token, opt.TokenSource, err = findToken(getenv, path(filepath.Join(hfHome, "token"), "HF_TOKEN_PATH"))
 	}
-	return e, err
+	return opt, err
 }
 
-// Options are the client options that the environment decides.
-func (e Env) Options() Options {
-	return Options{Endpoint: e.Endpoint, Token: e.Token, TokenSource: e.TokenSource, Publisher: e.Publisher, CacheDir: e.CacheDir,
-		Offline: e.Offline, Limits: Limits{HeaderTimeout: e.HeadTimeout, IdleTimeout: e.IdleTimeout}}
-}
-
-func (e *Env) findToken(getenv func(string) string, file string) error {
+// findToken gives the token of the variables or the file, and its source: "HF_TOKEN", "file …".
+func findToken(getenv func(string) string, file string) (token, source string, err error) {
 	if truthy(getenv("HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
-		return nil
+		return "", "", nil
 	}
 	for _, name := range []string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} {
 		if token := cleanToken(getenv(name)); token != "" {
-			e.Token, e.TokenSource = token, name
-			return nil
+			return token, name, nil
 		}
 	}
-	token, err := ReadTokenFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	switch token, err = ReadTokenFile(file); {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", "", nil
+	case token == "":
+		return "", "", err
 	}
-	if token != "" {
-		e.Token, e.TokenSource = token, "file "+file
-	}
-	return err
+	return token, "file " + file, nil
 }
 
 // maxTokenFile is far above any token.

@@ -19,25 +19,25 @@ func env(pairs ...string) func(string) string {
 
 func TestEnvironPaths(t *testing.T) {
 	for _, tt := range []struct {
-		name, home, cache, endpoint string
-		env                         func(string) string
+		name, cache, endpoint string
+		env                   func(string) string
 	}{
-		{"nothing set", "/home/u/.cache/huggingface", "/home/u/.cache/huggingface/hub", publicEndpoint, env()},
-		{"XDG", "/x/huggingface", "/x/huggingface/hub", publicEndpoint, env("XDG_CACHE_HOME", "/x")},
-		{"HF_HOME with tilde", "/home/u/hf", "/home/u/hf/hub", publicEndpoint, env("HF_HOME", "~/hf", "XDG_CACHE_HOME", "/x")},
-		{"HF_HOME with variable", "/data/hf", "/data/hf/hub", publicEndpoint, env("HF_HOME", "$D/hf", "D", "/data")},
-		{"cache apart", "/h", "/c", publicEndpoint, env("HF_HOME", "/h", "HF_HUB_CACHE", "/c", "HUGGINGFACE_HUB_CACHE", "/old")},
-		{"legacy cache", "/h", "/old", publicEndpoint, env("HF_HOME", "/h", "HUGGINGFACE_HUB_CACHE", "/old")},
-		{"endpoint", "/h", "/h/hub", "http://127.0.0.1:9", env("HF_HOME", "/h", "HF_ENDPOINT", "http://127.0.0.1:9//")},
-		{"staging", "/h", "/h/hub", stagingEndpoint, env("HF_HOME", "/h", "HUGGINGFACE_CO_STAGING", "yes")},
+		{"nothing set", "/home/u/.cache/huggingface/hub", publicEndpoint, env()},
+		{"XDG", "/x/huggingface/hub", publicEndpoint, env("XDG_CACHE_HOME", "/x")},
+		{"HF_HOME with tilde", "/home/u/hf/hub", publicEndpoint, env("HF_HOME", "~/hf", "XDG_CACHE_HOME", "/x")},
+		{"HF_HOME with variable", "/data/hf/hub", publicEndpoint, env("HF_HOME", "$D/hf", "D", "/data")},
+		{"cache apart", "/c", publicEndpoint, env("HF_HOME", "/h", "HF_HUB_CACHE", "/c", "HUGGINGFACE_HUB_CACHE", "/old")},
+		{"legacy cache", "/old", publicEndpoint, env("HF_HOME", "/h", "HUGGINGFACE_HUB_CACHE", "/old")},
+		{"endpoint", "/h/hub", "http://127.0.0.1:9", env("HF_HOME", "/h", "HF_ENDPOINT", "http://127.0.0.1:9//")},
+		{"staging", "/h/hub", stagingEndpoint, env("HF_HOME", "/h", "HUGGINGFACE_CO_STAGING", "yes")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e, err := Environ(tt.env, "/home/u")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if e.Home != tt.home || e.CacheDir != tt.cache || e.Endpoint != tt.endpoint {
-				t.Errorf("got home %q, cache %q, endpoint %q", e.Home, e.CacheDir, e.Endpoint)
+			if e.CacheDir != tt.cache || e.Endpoint != tt.endpoint {
+				t.Errorf("got cache %q, endpoint %q", e.CacheDir, e.Endpoint)
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestEnvironSwitches(t *testing.T) {
 	}
 	e, err := Environ(env("TRANSFORMERS_OFFLINE", "1", "HF_HOME", "/h", "HF_HUB_ETAG_TIMEOUT", "20",
 		"HF_HUB_DOWNLOAD_TIMEOUT", "x"), "/home/u")
-	if err != nil || !e.Offline || e.HeadTimeout != 20*time.Second || e.IdleTimeout != 0 {
+	if err != nil || !e.Offline || e.HeaderTimeout != 20*time.Second || e.IdleTimeout != 0 {
 		t.Errorf("got %+v, %v", e, err)
 	}
 }

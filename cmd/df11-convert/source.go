@@ -85,8 +85,7 @@ func (f *hubFlags) environment() (hub.Options, error) {
 	if f.instead != nil {
 		return *f.instead, nil
 	}
-	env, err := hub.Environ(os.Getenv, homeDir())
-	return env.Options(), err
+	return hub.Environ(os.Getenv, homeDir())
 }
 
 // homeDir is the home of the user. A service may have no HOME; what it reads as its own, token and cache included, must still
