@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	gohf "github.com/gomlx/go-huggingface/hub"
 
 	"github.com/df11-convert/df11-convert/internal/smallfile"
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // sharedCache is the folder of downloaded files that the Python client uses, too. A repo's files lie in its folder:
@@ -77,28 +77,10 @@ func (f FileRef) hashFile(ctx context.Context, path string) (string, error) {
 	}
 	defer file.Close()
 	h := f.NewHash()
-	if err := copyAll(ctx, h, file); err != nil {
+	if _, err := streams.Copy(ctx, h, file); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// copyAll copies in large pieces and ends with the context.
-func copyAll(ctx context.Context, w io.Writer, r io.Reader) error {
-	_, err := io.CopyBuffer(struct{ io.Writer }{w}, &contextReader{ctx, r}, make([]byte, 1<<20))
-	return err
-}
-
-type contextReader struct {
-	ctx context.Context //nolint:containedctx // of the one copy that reads it
-	r   io.Reader
-}
-
-func (r *contextReader) Read(p []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	return r.r.Read(p)
 }
 
 // folder is the folder of a repo.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/filelock"
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // CacheFile is a file on its way into the shared cache. It appears there, for the Python client too, only when all its
@@ -69,7 +70,7 @@ func (w *CacheFile) open(ctx context.Context) error {
 		w.release()
 		return err
 	}
-	if err := copyAll(ctx, w.hash, io.NewSectionReader(w.file, 0, w.n)); err != nil {
+	if _, err := streams.Copy(ctx, w.hash, io.NewSectionReader(w.file, 0, w.n)); err != nil {
 		w.Cleanup()
 		return err
 	}

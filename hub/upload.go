@@ -11,6 +11,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // Blob is a file to upload. Reader must stay readable until Upload returns, may be read at several offsets at once, and
@@ -53,7 +55,7 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, erro
 	}
 	if b.SHA256 == "" {
 		h := sha256.New()
-		if n, err := io.Copy(h, b.section(0, b.Size)); err != nil || n != b.Size {
+		if n, err := streams.Copy(ctx, h, b.section(0, b.Size)); err != nil || n != b.Size {
 			return Op{}, fmt.Errorf("hash %s: read %d of %d bytes: %w", b.Path, n, b.Size, cmp.Or(err, io.ErrUnexpectedEOF))
 		}
 		b.SHA256 = hex.EncodeToString(h.Sum(nil))
@@ -210,7 +212,7 @@ func (u *upload) put(ctx context.Context, link string, header http.Header, off, 
 		body: func() io.Reader { return u.section(off, n) }, size: n,
 		bulk: true, follow: followSame, slow: slowStore}
 	return stale(u.puts.hold(ctx, func(ctx context.Context) error {
-		return u.t.retry(ctx, r, func(ctx context.Context, _ *progress) error {
+		return u.t.retry(ctx, r, func(ctx context.Context) error {
 			answer, err := u.t.once(ctx, r, nil)
 			if err == nil && check != nil {
 				err = check(answer)

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -56,6 +57,13 @@ func TestUploadHashesWhatHasNoHash(t *testing.T) {
 	b.SHA256 = ""
 	if op, err := c.Upload(t.Context(), "a/b", "", b); err != nil || op.SHA256 != want {
 		t.Errorf("%+v, %v", op, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	data := &countingReaderAt{ReaderAt: b.Reader}
+	b.Reader = data
+	if _, err := c.Upload(ctx, "a/b", "", b); !errors.Is(err, context.Canceled) || data.n > 0 {
+		t.Errorf("the file was read %d times after the end, %v", data.n, err)
 	}
 }
 
