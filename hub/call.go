@@ -48,7 +48,7 @@ func (t *transport) repoSend(op, repo, method, rest string, body any) *request {
 // call makes one API request with retries and decodes its JSON answer into out, unless out is nil. It gives the
 // answer's headers.
 func (t *transport) call(ctx context.Context, r *request, out any) (header http.Header, err error) {
-	err = t.retry(ctx, r, func(ctx context.Context, _ *progress) (err error) {
+	err = t.retry(ctx, r, func(ctx context.Context) (err error) {
 		header, err = t.once(ctx, r, out)
 		return err
 	})

@@ -41,11 +41,8 @@ type Options struct {
 type Limits struct {
 	LimitRate     int64         // file bytes per second, each direction, of all clients of the Governor together; 0 is no limit
 	Tries         int           // per request without progress; 0 is 8
-	MaxWait       time.Duration // all waits of one call; 0 is 90 min
 	HeaderTimeout time.Duration // to an answer's headers; 0 is 30 s
-	IdleTimeout   time.Duration // between two bytes; 0 is 30 s
-	RateWindow    time.Duration // over which MinRate is judged; 0 is 30 s
-	MinRate       int64         // bytes per second of one connection below which it is given up; 0 is 8192 shared by all, negative is none
+	IdleTimeout   time.Duration // between two bytes, and over which the rate of a connection is judged; 0 is 30 s
 }
 
 // DefaultRangeBytes is what a Stream asks for at a time.
@@ -87,9 +84,6 @@ func New(opt Options) (*Client, error) {
 	return &Client{t: t, cache: cache, files: newDownloads(t), puts: t.slots(&t.stats.bytesOut), turns: newTurns()}, nil
 }
 
-// leastRate is the least that a line must bring, in bytes per second: all connections share it.
-const leastRate = 8 << 10
-
 // complete fills in defaults and refuses what cannot work.
 func (o *Options) complete() error {
 	if o.Token != "" {
@@ -107,11 +101,8 @@ func (o *Options) complete() error {
 	o.RangeBytes = cmp.Or(o.RangeBytes, DefaultRangeBytes)
 	o.BufferBytes = cmp.Or(o.BufferBytes, RangesAhead(o.Connections)*o.RangeBytes)
 	o.Tries = cmp.Or(o.Tries, defaultTries)
-	o.MaxWait = cmp.Or(o.MaxWait, defaultMaxWait)
 	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 30*time.Second)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
-	o.RateWindow = cmp.Or(o.RateWindow, 30*time.Second)
-	o.MinRate = cmp.Or(o.MinRate, int64(leastRate/max(o.Connections, fewSlots)))
 	o.UserAgent = cmp.Or(o.UserAgent, "df11-convert")
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Clock = cmp.Or[Clock](o.Clock, systemClock{})

@@ -191,7 +191,7 @@ type pendingCommit struct {
 }
 
 // try makes one attempt and settles whether it took effect.
-func (p *pendingCommit) try(ctx context.Context, _ *progress) error {
+func (p *pendingCommit) try(ctx context.Context) error {
 	if p.inDoubt {
 		if err := p.settle(ctx, nil); !errors.Is(err, errNotLanded) {
 			return err

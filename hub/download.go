@@ -63,7 +63,7 @@ const minProgress = 64 << 10
 func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment) error {
 	r := &request{op: "read " + f.String(), repo: f.Repo, method: http.MethodGet, bulk: true}
 	failures, switches := 0, 0
-	return d.t.retry(ctx, r, func(ctx context.Context, p *progress) error {
+	return d.t.retry(ctx, r, func(ctx context.Context) error {
 		loc, err := d.locations.locate(ctx, f)
 		if err != nil {
 			return err
@@ -73,8 +73,8 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 			err = d.fetchOnce(ctx, r, loc, off, seg, switches < maxSwitches)
 		}
 		got := missing - len(seg.space())
-		p.made = got >= min(minProgress, missing) && got > 0
-		if failures++; err == nil || p.made {
+		r.progress = got >= min(minProgress, missing) && got > 0
+		if failures++; err == nil || r.progress {
 			failures = 0
 		}
 		if errors.Is(err, errExpired) || errors.Is(err, ErrChanged) || failures >= 3 {

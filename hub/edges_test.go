@@ -313,7 +313,7 @@ func TestATrickleNeverLastsForEver(t *testing.T) {
 			if d := time.Since(start); !errors.Is(err, ErrStalled) || d > 5*time.Minute {
 				t.Errorf("jitter %v, after %v: %v", jitter, d, err)
 			}
-			if quiet := said.longest(); quiet > remindEvery+c.t.opt.RateWindow+time.Second {
+			if quiet := said.longest(); quiet > remindEvery+c.t.opt.IdleTimeout+time.Second {
 				t.Errorf("jitter %v: silent for %v", jitter, quiet)
 			}
 		})

@@ -101,7 +101,6 @@ func TestStalls(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 3000, func(o *hub.Options) {
 				o.HeaderTimeout, o.IdleTimeout = 300*time.Millisecond, 300*time.Millisecond
-				o.RateWindow, o.MinRate = 300*time.Millisecond, 100
 			})
 			w.srv.Inject(hubtest.Fault{Name: fault, Action: map[bool]hubtest.Action{true: hubtest.Slow(20 * time.Millisecond)}[fault == "slow"],
 				Host: map[bool]hubtest.Host{true: hubtest.HostCDN}[fault == "slow"]})

@@ -154,11 +154,10 @@ func TestAnswerNeverTakesMoreThanItsShare(t *testing.T) {
 
 // TestATreeWithoutEndIsNeverTaken: page after page, each with a cursor of its own, is bounded by what it brings.
 func TestATreeWithoutEndIsNeverTaken(t *testing.T) {
-	rows := make([]treeRow, 1000)
-	n := 0
+	rows, n := make([]treeRow, 4), 0
 	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
 		for i := range rows {
-			rows[i] = treeRow{Type: "file", Path: fmt.Sprintf("%d-%04000d", n, i), OID: testCommit}
+			rows[i] = treeRow{Type: "file", Path: fmt.Sprint(n, i), OID: strings.Repeat("a", 1<<20)}
 		}
 		n++
 		body, err := json.Marshal(rows)

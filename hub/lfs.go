@@ -70,7 +70,7 @@ func (u *upload) batch(ctx context.Context) (obj *lfsObject, err error) {
 	}
 	r := send("ask where to upload "+u.Path, u.repo, http.MethodPost, u.t.endpoint.page(u.repo, ".git/info/lfs/objects/batch"), body)
 	r.header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
-	err = u.t.retry(ctx, r, func(ctx context.Context, _ *progress) error {
+	err = u.t.retry(ctx, r, func(ctx context.Context) error {
 		var answer batchAnswer
 		header, err := u.t.once(ctx, r, &answer)
 		if err != nil {

@@ -92,7 +92,7 @@ func (l *locations) head(ctx context.Context, f FileRef) (*resolved, error) {
 		url:    l.t.endpoint.page(f.Repo, revPath("resolve", f.Commit)+"/"+escapePath(f.Path)),
 		follow: followRelative, token: true, header: http.Header{"Accept-Encoding": {"identity"}}}
 	var got *resolved
-	err := l.t.retry(ctx, r, func(ctx context.Context, _ *progress) error {
+	err := l.t.retry(ctx, r, func(ctx context.Context) error {
 		resp, err := l.t.exchange(ctx, r)
 		if err != nil {
 			return err

@@ -95,7 +95,7 @@ var pullWaits = []time.Duration{0, 2 * time.Second, 8 * time.Second, 20 * time.S
 
 // tryPull makes one attempt to open a pull request with the changes. When its answer leaves open whether it was made, the
 // list of our own tells. The attempt is repeated only if the pull request had time to appear there and did not.
-func (p *pendingCommit) tryPull(ctx context.Context, _ *progress) error {
+func (p *pendingCommit) tryPull(ctx context.Context) error {
 	cause := p.post(ctx)
 	if cause == nil || !unsettled(cause) || errors.Is(cause, ErrConflict) {
 		return missingObject(cause)

@@ -92,7 +92,7 @@ func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (cr
 		body["visibility"] = map[bool]string{true: "private", false: "public"}[*private]
 	}
 	r := send("create repo "+repo, repo, http.MethodPost, c.Endpoint()+"/api/repos/create", body)
-	err = c.t.retry(ctx, r, func(ctx context.Context, _ *progress) error {
+	err = c.t.retry(ctx, r, func(ctx context.Context) error {
 		_, err := c.t.once(ctx, r, nil)
 		e, ok := errors.AsType[*Error](err)
 		if ok && e.Status == http.StatusConflict && strings.Contains(e.Message, "conflicting operation") {

@@ -19,11 +19,8 @@ const (
 	longestBackoff = time.Minute
 	longestQuota   = 10 * time.Minute // between two looks whether a quota of unknown length is over
 	maxHeaderWait  = 10 * time.Minute // ceiling of a wait that the server asks for
-	defaultMaxWait = 90 * time.Minute // of all waits of one call; covers an hourly quota
+	maxWait        = 90 * time.Minute // of all waits of one call; covers an hourly quota
 )
-
-// progress is what an attempt tells the loop: bytes that arrived make the count of failures start again.
-type progress struct{ made bool }
 
 // errBusy marks a conflict that passes: another operation of ours is running.
 var errBusy = errors.New("the hub is busy with another change")
@@ -37,7 +34,7 @@ func (g *gaveUp) Unwrap() error { return g.err }
 // retry is the retry loop of all requests. It repeats try while its error is temporary, waits as the server asks or with
 // full jitter, and gives up after the tries, the total wait, or the end of ctx. A quota that does not say when it is
 // over may take an hour, so that only the total wait ends it.
-func (t *transport) retry(ctx context.Context, r *request, try func(context.Context, *progress) error) error {
+func (t *transport) retry(ctx context.Context, r *request, try func(context.Context) error) error {
 	if r.repo != "" {
 		if err := checkRepo(r.repo); err != nil { // the id must not go into a URL
 			return err
@@ -46,9 +43,9 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 	var waited time.Duration
 	failures, attempts, start := 0, 0, t.opt.Clock.Now()
 	for {
-		var p progress
 		begun := t.opt.Clock.Now()
-		err := try(ctx, &p)
+		r.progress = false
+		err := try(ctx)
 		attempts++
 		if err == nil {
 			t.heard.Store(t.opt.Clock.Now().UnixNano())
@@ -57,7 +54,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if p.made {
+		if r.progress {
 			failures = 0
 		}
 		failures++
@@ -68,7 +65,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 			return err
 		}
 		d := t.delay(err, failures)
-		if failures >= t.opt.Tries && !openQuota(err) || waited+d > t.opt.MaxWait {
+		if failures >= t.opt.Tries && !openQuota(err) || waited+d > maxWait {
 			return &gaveUp{withAttempts(err, attempts)}
 		}
 		if e, ok := errors.AsType[*Error](err); ok && t.unreached(e) && t.opt.Clock.Now().Add(d).Sub(start) > firstContact {

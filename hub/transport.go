@@ -39,6 +39,8 @@ type request struct {
 	follow followRule
 	token  bool          // send the token if the hop is on the hub
 	slow   time.Duration // time to the headers if longer than usual
+
+	progress bool // the latest try brought bytes: the count of failures starts again
 }
 
 // exchange sends r once, following redirects as its rule allows, and gives a 2xx answer or the redirect at which the

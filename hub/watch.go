@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// watch ends one request when its connection is dead: no headers in time, no byte for the idle time, or, over a window,
-// fewer bytes than the minimum rate. Time spent in our own throttle or with our own consumer does not count.
+// watch ends one request when its connection is dead: no headers in time, no byte for the idle time, or, over that
+// time, fewer bytes than lead anywhere. Time spent in our own throttle or with our own consumer does not count.
 type watch struct {
 	t      *transport
 	ctx    context.Context //nolint:containedctx // of the one request that is watched
@@ -105,12 +105,10 @@ func (u *uploadBody) Read(p []byte) (int, error) {
 // guard wraps the answer's body; closing it ends the request.
 func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	w.stop()
-	limits := w.t.opt.Limits
-	idle := time.AfterFunc(limits.IdleTimeout, func() {
-		w.cancel(fmt.Errorf("%w: no byte for %v", ErrStalled, limits.IdleTimeout))
-	})
+	limit := w.t.opt.IdleTimeout
+	idle := time.AfterFunc(limit, func() { w.cancel(fmt.Errorf("%w: no byte for %v", ErrStalled, limit)) })
 	idle.Stop() // until the first Read
-	b := &guardedBody{w: w, body: body, limits: limits, idle: idle}
+	b := &guardedBody{w: w, body: body, idle: idle}
 	if !bulk {
 		return b
 	}
@@ -121,17 +119,16 @@ func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 }
 
 type guardedBody struct {
-	w      *watch
-	body   io.ReadCloser
-	limits Limits
-	idle   *time.Timer // runs during a Read
+	w    *watch
+	body io.ReadCloser
+	idle *time.Timer // runs during a Read
 
 	busy  time.Duration // spent reading in this window
 	bytes int64         // received in this window
 }
 
 func (b *guardedBody) Read(p []byte) (int, error) {
-	b.idle.Reset(b.limits.IdleTimeout)
+	b.idle.Reset(b.w.t.opt.IdleTimeout)
 	start := time.Now()
 	n, err := b.body.Read(p)
 	b.idle.Stop()
@@ -147,16 +144,20 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 // errTooSlow ends an answer that comes, but at a rate that leads nowhere.
 var errTooSlow = fmt.Errorf("%w: too few bytes", ErrStalled)
 
+// leastRate is the least that a line must bring, in bytes per second: all connections share it.
+const leastRate = 8 << 10
+
 // tooSlow closes the window when it is full and judges it.
 func (b *guardedBody) tooSlow(n int, took time.Duration) error {
 	b.busy, b.bytes = b.busy+took, b.bytes+int64(n)
-	if b.busy < b.limits.RateWindow {
+	opt := &b.w.t.opt
+	if b.busy < opt.IdleTimeout {
 		return nil
 	}
 	rate := int64(float64(b.bytes) / b.busy.Seconds())
 	b.busy, b.bytes = 0, 0
-	if rate < b.limits.MinRate {
-		return fmt.Errorf("%w: %d bytes per second over %v", errTooSlow, rate, b.limits.RateWindow)
+	if rate < int64(leastRate/max(opt.Connections, fewSlots)) {
+		return fmt.Errorf("%w: %d bytes per second over %v", errTooSlow, rate, opt.IdleTimeout)
 	}
 	return nil
 }

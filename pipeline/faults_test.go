@@ -30,7 +30,6 @@ func waits(fault string) bool { return strings.Contains(fault, "stall") || fault
 func impatient(w *world) {
 	w.hub = append(w.hub, func(o *hub.Options) {
 		o.HeaderTimeout, o.IdleTimeout = 400*time.Millisecond, 400*time.Millisecond
-		o.RateWindow, o.MinRate = 300*time.Millisecond, 100
 	})
 }
 
