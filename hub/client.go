@@ -79,9 +79,11 @@ func New(opt Options) (*Client, error) {
 		who = opt.Publisher.Resource
 	}
 	t := &transport{opt: opt, endpoint: endpoint, lanes: lanes{endpoint, fingerprint(who)},
-		jitter: rand.Float64, in: line.in, out: line.out, login: login{lock: make(lock, 1)}}
+		jitter: rand.Float64, in: line.in, out: line.out}
+	t.pauses = &pauses{clock: opt.Clock, log: opt.Log, onWait: opt.OnWait, waited: &t.stats.waited}
+	t.login = &login{t: t, lock: make(lock, 1)}
 	cache := &sharedCache{t: t, dir: opt.CacheDir}
-	return &Client{t: t, cache: cache, files: newDownloads(t), puts: t.slots(&t.stats.bytesOut), turns: newTurns()}, nil
+	return &Client{t: t, cache: cache, files: newDownloads(t), puts: newTransferSlots(&opt, &t.stats.bytesOut), turns: newTurns()}, nil
 }
 
 // complete fills in defaults and refuses what cannot work.
@@ -151,49 +153,8 @@ func (c *Client) Endpoint() string { return c.t.endpoint.String() }
 
 // Pause waits by the client's clock; the reason is told like that of any wait.
 func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) error {
-	return c.t.pause(ctx, Wait{Reason: reason, For: d})
+	return c.t.pauses.pause(ctx, Wait{Reason: reason, For: d})
 }
 
 // Stats may be called at any time.
 func (c *Client) Stats() Stats { return c.t.stats.snapshot() }
-
-// slots are for the transfers of one direction. Downloads need no more of them than there is memory for.
-func (t *transport) slots(moved *atomic.Int64) *slots {
-	if n := t.opt.Connections; n > 0 {
-		return newSlots(n, n, moved)
-	}
-	most := int(min(manySlots, max(1, t.opt.BufferBytes/t.opt.RangeBytes)))
-	return newSlots(min(fewSlots, most), most, moved)
-}
-
-// lock lets one run at a time. Unlike a mutex, it can be given up with ctx.
-type lock chan struct{}
-
-func (l lock) hold(ctx context.Context, fn func() error) error {
-	if err := l.take(ctx); err != nil {
-		return err
-	}
-	defer func() { <-l }()
-	return fn()
-}
-
-// take waits for the lock, after a second idly: whoever has it that long waits for the hub.
-func (l lock) take(ctx context.Context) error {
-	soon := time.NewTimer(time.Second)
-	defer soon.Stop()
-	select {
-	case l <- struct{}{}:
-		return nil
-	case <-soon.C:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return idly(ctx, func() error {
-		select {
-		case l <- struct{}{}:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	})
-}

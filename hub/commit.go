@@ -130,7 +130,7 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 		}
 		req.Parent = head
 	}
-	r, err := c.t.commitRequest(repo, rev, req)
+	r, err := req.request(c.t.endpoint, repo, rev)
 	if err != nil {
 		return Commit{}, err
 	}
@@ -143,12 +143,13 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 	return p.done, err
 }
 
-func (t *transport) commitRequest(repo, rev string, req CommitRequest) (*request, error) {
+// request is the call that makes the commit.
+func (req CommitRequest) request(e endpoint, repo, rev string) (*request, error) {
 	body, err := req.ndjson()
 	if err != nil {
 		return nil, fmt.Errorf("write commit: %w", err)
 	}
-	target := t.endpoint.api(repo, revPath("commit", rev))
+	target := e.api(repo, revPath("commit", rev))
 	if req.CreatePR {
 		target += "?create_pr=1"
 	}

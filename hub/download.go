@@ -26,7 +26,7 @@ type downloads struct {
 }
 
 func newDownloads(t *transport) *downloads {
-	conns := t.slots(&t.stats.bytesIn)
+	conns := newTransferSlots(&t.opt, &t.stats.bytesIn)
 	return &downloads{t: t, locations: locations{t: t}, conns: conns,
 		peers: newPeers(conns), buffers: make(chan []byte, t.opt.BufferBytes/t.opt.RangeBytes)}
 }

@@ -15,17 +15,6 @@ import (
 	"time"
 )
 
-// Wait is one pause that the client takes, told to Options.OnWait before it begins, and again while it lasts.
-type Wait struct {
-	Reason string        // "rate limit of bucket api reached", "503 Service Unavailable"
-	For    time.Duration // from now on
-	Lost   time.Duration // before: in the request that failed, 0 if none did; in a reminder, since people have heard of the trouble
-	Shared bool          // every worker that would use the same bucket waits too
-}
-
-// Noticeable reports whether a pause takes long enough for people to wonder. Shorter ones need not be shown.
-func (w Wait) Noticeable() bool { return w.For+w.Lost >= 5*time.Second }
-
 // Governor slows all workers of all clients that share it: a limit that one of them is told holds for the others as
 // well. Requests are sorted into lanes, one for each limit that a hub keeps: a token's api calls, its file routes, and
 // every storage host. When an answer says that a limit is reached or near, its whole lane waits. A program has one
@@ -128,17 +117,16 @@ func fingerprint(token string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// wait blocks until the lane is open and takes a place in its pace.
-func (g *Governor) wait(ctx context.Context, clock Clock, key laneKey, sleep func(context.Context, Wait) error) error {
-	for {
-		d, reason := g.claim(clock.Now(), key)
-		if d <= 0 {
-			return context.Cause(ctx)
-		}
-		if err := sleep(ctx, Wait{Reason: reason, For: d, Shared: true}); err != nil {
-			return err
+// wait blocks until the lanes are open, one after the other, and takes a place in the pace of each.
+func (g *Governor) wait(ctx context.Context, p *pauses, keys ...laneKey) error {
+	for _, key := range slices.Compact(keys) {
+		for d, reason := g.claim(p.clock.Now(), key); d > 0; d, reason = g.claim(p.clock.Now(), key) {
+			if err := p.sleep(ctx, Wait{Reason: reason, For: d, Shared: true}); err != nil {
+				return err
+			}
 		}
 	}
+	return context.Cause(ctx)
 }
 
 // claim gives 0 and takes the place, or the time to wait before asking again, with the reason.

@@ -37,46 +37,47 @@ func (o *Options) hasToken() bool { return o.Token != "" || o.Publisher != nil }
 // renewalMargin is how long before its end a token is exchanged for the next one: longer than any request waits for its answer.
 const renewalMargin = 5 * time.Minute
 
-// login is what a Publisher's client got last.
+// login gives the token to send: that of the options, or what a Publisher got last.
 type login struct {
+	t     *transport
 	lock  lock
 	token atomic.Pointer[string]
 	renew time.Time // guarded by lock
 }
 
 // bearer is the token to send; "" for none.
-func (t *transport) bearer() string {
-	if t.opt.Publisher == nil {
-		return t.opt.Token
+func (l *login) bearer() string {
+	if l.t.opt.Publisher == nil {
+		return l.t.opt.Token
 	}
-	return *t.login.token.Load() // ensureToken was here
+	return *l.token.Load() // ensure was here
 }
 
-// ensureToken makes sure that a Publisher's client has a token that holds for a while. One request gets it for all.
-func (t *transport) ensureToken(ctx context.Context) error {
-	p, l := t.opt.Publisher, &t.login
+// ensure makes sure that a Publisher's client has a token that holds for a while. One request gets it for all.
+func (l *login) ensure(ctx context.Context) error {
+	p, clock := l.t.opt.Publisher, l.t.opt.Clock
 	if p == nil {
 		return nil
 	}
 	return l.lock.hold(ctx, func() error {
-		if l.token.Load() != nil && t.opt.Clock.Now().Before(l.renew) {
+		if l.token.Load() != nil && clock.Now().Before(l.renew) {
 			return nil
 		}
-		token, lasts, err := t.exchangeIdentity(ctx, p)
+		token, lasts, err := l.exchange(ctx, p)
 		if err != nil {
 			return err
 		}
 		l.token.Store(&token)
-		l.renew = t.opt.Clock.Now().Add(max(lasts-renewalMargin, lasts/2))
+		l.renew = clock.Now().Add(max(lasts-renewalMargin, lasts/2))
 		return nil
 	})
 }
 
-// exchangeIdentity gets a token of the hub for the job's identity.
-func (t *transport) exchangeIdentity(ctx context.Context, p *Publisher) (token string, lasts time.Duration, err error) {
-	identity := p.Identity
+// exchange gets a token of the hub for the job's identity.
+func (l *login) exchange(ctx context.Context, p *Publisher) (token string, lasts time.Duration, err error) {
+	t, identity := l.t, p.Identity
 	if identity == "" {
-		if identity, err = t.askGitHub(ctx, p); err != nil {
+		if identity, err = l.askGitHub(ctx, p); err != nil {
 			return "", 0, err
 		}
 	}
@@ -91,11 +92,7 @@ func (t *transport) exchangeIdentity(ctx context.Context, p *Publisher) (token s
 			"subject_token":      identity, "resource": p.Resource,
 		})
 	r.token = false
-	_, err = t.call(ctx, r, &answer)
-	if e, ok := errors.AsType[*Error](err); ok && e.Status >= 400 && e.Status < 500 && !e.Temporary() {
-		return "", 0, e.as(ErrTrustedPublisher)
-	}
-	if err != nil {
+	if err = l.ask(ctx, r, &answer); err != nil {
 		return "", 0, err
 	}
 	if answer.Token == "" || !sendable(answer.Token) {
@@ -105,8 +102,9 @@ func (t *transport) exchangeIdentity(ctx context.Context, p *Publisher) (token s
 }
 
 // askGitHub gets the job's identity, made out to the hub.
-func (t *transport) askGitHub(ctx context.Context, p *Publisher) (string, error) {
+func (l *login) askGitHub(ctx context.Context, p *Publisher) (string, error) {
 	const op = "ask GitHub for the identity of this job"
+	t := l.t
 	u, err := url.Parse(p.RequestURL)
 	if err != nil {
 		return "", t.errorf(op, errBadURL, "ACTIONS_ID_TOKEN_REQUEST_URL")
@@ -119,14 +117,20 @@ func (t *transport) askGitHub(ctx context.Context, p *Publisher) (string, error)
 	var answer struct {
 		Value string `json:"value"`
 	}
-	_, err = t.call(ctx, r, &answer)
-	if e, ok := errors.AsType[*Error](err); ok && e.Status >= 400 && e.Status < 500 && !e.Temporary() {
-		return "", e.as(ErrTrustedPublisher)
-	}
+	err = l.ask(ctx, r, &answer)
 	if err == nil && answer.Value == "" {
 		err = t.errorf(op, ErrTrustedPublisher, "the answer holds none")
 	}
 	return answer.Value, err
+}
+
+// ask makes a call of the exchange. A refusal means that the job is not trusted.
+func (l *login) ask(ctx context.Context, r *request, out any) error {
+	_, err := l.t.call(ctx, r, out)
+	if e, ok := errors.AsType[*Error](err); ok && e.Status >= 400 && e.Status < 500 && !e.Temporary() {
+		return e.as(ErrTrustedPublisher)
+	}
+	return err
 }
 
 // publisherOf reads from the environment whom a hub is to trust; nil if it is to trust nobody. The variables are those of the

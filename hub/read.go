@@ -9,7 +9,7 @@ import (
 // ReadRange gives bytes [off, off+n) of a file; the caller owns them. They come from the shared cache where it holds the
 // file. No hash covers a range.
 func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) ([]byte, error) {
-	if err := c.t.checkSpan(f, off, off+n); err != nil {
+	if err := c.files.checkSpan(f, off, off+n); err != nil {
 		return nil, err
 	}
 	if n > c.t.opt.RangeBytes {
@@ -35,12 +35,12 @@ func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) ([]byte
 }
 
 // checkSpan refuses references and spans that no file has.
-func (t *transport) checkSpan(f FileRef, off, end int64) error {
+func (d *downloads) checkSpan(f FileRef, off, end int64) error {
 	if err := checkSource(f.Repo, f.Commit, f.Path); err != nil {
 		return err
 	}
 	if off < 0 || end < off || end > f.Size {
-		return t.errorf("read "+f.String(), ErrCorrupt, "bytes %d to %d lie outside the file's %d bytes", off, end, f.Size)
+		return d.t.errorf("read "+f.String(), ErrCorrupt, "bytes %d to %d lie outside the file's %d bytes", off, end, f.Size)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func (t *transport) checkSpan(f FileRef, off, end int64) error {
 // file is the caller's to check. Close the reader; it may be closed at any time, but not while a Read runs. A Read ends
 // as soon as ctx does.
 func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (io.ReadCloser, error) {
-	if err := c.t.checkSpan(f, off, end); err != nil {
+	if err := c.files.checkSpan(f, off, end); err != nil {
 		return nil, err
 	}
 	if file, _, ok := c.cache.open(f); ok {

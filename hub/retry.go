@@ -48,7 +48,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 		err := try(ctx)
 		attempts++
 		if err == nil {
-			t.heard.Store(t.opt.Clock.Now().UnixNano())
+			t.pauses.over()
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -68,7 +68,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 		if failures >= t.opt.Tries && !openQuota(err) || waited+d > maxWait {
 			return &gaveUp{withAttempts(err, attempts)}
 		}
-		if e, ok := errors.AsType[*Error](err); ok && t.unreached(e) && t.opt.Clock.Now().Add(d).Sub(start) > firstContact {
+		if e, ok := errors.AsType[*Error](err); ok && t.opt.Governor.unreached(e) && t.opt.Clock.Now().Add(d).Sub(start) > firstContact {
 			return &gaveUp{withAttempts(e.as(&noConnection{t.endpoint.Host, e.Err}), attempts)}
 		}
 		waited += d
@@ -84,9 +84,9 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 const firstContact = 5 * time.Second
 
 // unreached says whether no connection came about, and no answer ever has.
-func (t *transport) unreached(err error) bool {
+func (g *Governor) unreached(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
-	return !t.opt.Governor.answered.Load() && (isA[*net.DNSError](err) || ok && (op.Op == "dial" || op.Op == "proxyconnect"))
+	return !g.answered.Load() && (isA[*net.DNSError](err) || ok && (op.Op == "dial" || op.Op == "proxyconnect"))
 }
 
 // noConnection is the end of the attempts to reach the hub at all.
@@ -107,92 +107,26 @@ func (t *transport) pauseFor(ctx context.Context, r *request, err error, w Wait,
 		mine.of.throttled()
 	}
 	if ok && (e.Status == http.StatusTooManyRequests || e.wait.known) {
-		t.tell(t.opt.Governor.pause(t.opt.Clock.Now(), e.wait.lane, w.For, w.Reason))
+		t.pauses.tell(t.opt.Governor.pause(t.opt.Clock.Now(), e.wait.lane, w.For, w.Reason))
 		return nil
 	}
-	return t.pause(ctx, w)
-}
-
-// pause lets one worker wait.
-func (t *transport) pause(ctx context.Context, w Wait) error {
-	t.tell(w, w.For > 0)
-	return t.sleep(ctx, w)
-}
-
-// remindEvery bounds the silence while pauses follow one another and nothing goes well between them.
-const remindEvery = 20 * time.Second
-
-// sleep waits as w says, which was told already, and reminds of it when that is due.
-// A transfer gives its slot to others meanwhile.
-func (t *transport) sleep(ctx context.Context, w Wait) error {
-	if w.For <= 0 {
-		return context.Cause(ctx)
-	}
-	return idly(ctx, func() error { return t.nap(ctx, w) })
-}
-
-func (t *transport) nap(ctx context.Context, w Wait) error {
-	for t.opt.OnWait != nil && w.For > 0 {
-		nap := min(w.For, max(0, remindEvery-t.silence()))
-		if err := t.opt.Clock.Sleep(ctx, nap); err != nil {
-			return err
-		}
-		if w.For -= nap; w.For > 0 {
-			t.remind(w)
-		}
-	}
-	return t.opt.Clock.Sleep(ctx, w.For)
-}
-
-// silence is how long people have heard of no pause while nothing went well.
-func (t *transport) silence() time.Duration {
-	return time.Duration(t.opt.Clock.Now().UnixNano() - t.heard.Load())
-}
-
-// remind passes a pause on again, for one of the workers that wait.
-func (t *transport) remind(w Wait) {
-	last := t.heard.Load()
-	now := t.opt.Clock.Now().UnixNano()
-	w.Lost = time.Duration(now - last)
-	if w.Lost >= remindEvery && t.heard.CompareAndSwap(last, now) {
-		t.opt.OnWait(w)
-	}
-}
-
-// tell counts a pause and passes it on, if it is news.
-func (t *transport) tell(w Wait, news bool) {
-	if !news {
-		return
-	}
-	t.stats.waited.Add(int64(w.For))
-	if w.Shared {
-		t.opt.Log.Warn("waiting for the hub", "reason", w.Reason, "wait", w.For.String())
-	}
-	if t.opt.OnWait != nil {
-		if w.Noticeable() {
-			t.heard.Store(t.opt.Clock.Now().UnixNano())
-		}
-		t.opt.OnWait(w)
-	}
+	return t.pauses.pause(ctx, w)
 }
 
 // delay is the server's wish plus one second and jitter, or full jitter under a ceiling that doubles.
 func (t *transport) delay(err error, failures int) time.Duration {
 	doubled := firstBackoff << min(failures-1, 10)
+	share := func(d time.Duration) time.Duration { return time.Duration(t.jitter() * float64(d)) }
 	switch e, ok := errors.AsType[*Error](err); {
 	case ok && e.wait.known:
-		return min(e.wait.after, maxHeaderWait) + time.Second + t.share(time.Second)
+		return min(e.wait.after, maxHeaderWait) + time.Second + share(time.Second)
 	case errors.Is(err, errExpired) && failures == 1:
 		return 0
 	case openQuota(err):
 		ceiling := min(doubled, longestQuota)
-		return ceiling/2 + t.share(ceiling) // never at once
+		return ceiling/2 + share(ceiling) // never at once
 	}
-	return t.share(min(doubled, longestBackoff))
-}
-
-func (t *transport) share(d time.Duration) time.Duration {
-	return time.Duration(t.jitter() * float64(d))
+	return share(min(doubled, longestBackoff))
 }
 
 // openQuota says whether the hub has refused a request for its number without a word about when to come back.

@@ -18,7 +18,7 @@ type heard struct {
 // package main shows them.
 func listen(c *Client) *heard {
 	h := &heard{times: []time.Time{c.t.opt.Clock.Now()}}
-	c.t.opt.OnWait = func(w Wait) {
+	c.t.pauses.onWait = func(w Wait) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if w.For+w.Lost >= 5*time.Second {

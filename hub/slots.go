@@ -46,6 +46,15 @@ const (
 	triesGrowth  = time.Minute // after a growth that brought nothing
 )
 
+// newTransferSlots makes the slots for the transfers of one direction. Downloads need no more of them than there is memory for.
+func newTransferSlots(opt *Options, moved *atomic.Int64) *slots {
+	if n := opt.Connections; n > 0 {
+		return newSlots(n, n, moved)
+	}
+	most := int(min(manySlots, max(1, opt.BufferBytes/opt.RangeBytes)))
+	return newSlots(min(fewSlots, most), most, moved)
+}
+
 func newSlots(least, most int, moved *atomic.Int64) *slots {
 	s := &slots{least: least, most: most, moved: moved, free: make(chan struct{}, most), back: make(chan struct{})}
 	s.resize(least)
@@ -228,4 +237,36 @@ func idly(ctx context.Context, wait func() error) error {
 	}
 	mine.held = true
 	return nil
+}
+
+// lock lets one run at a time. Unlike a mutex, it can be given up with ctx.
+type lock chan struct{}
+
+func (l lock) hold(ctx context.Context, fn func() error) error {
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	defer func() { <-l }()
+	return fn()
+}
+
+// take waits for the lock, after a second idly: whoever has it that long waits for the hub.
+func (l lock) take(ctx context.Context) error {
+	soon := time.NewTimer(time.Second)
+	defer soon.Stop()
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-soon.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return idly(ctx, func() error {
+		select {
+		case l <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -21,9 +20,9 @@ type transport struct {
 	jitter   func() float64 // in [0, 1)
 	stats    counters
 	in, out  *throttle
-	login    login
-	heard    atomic.Int64 // when a request went well, or people heard of a pause; Unix nanoseconds
-	warned   sync.Map     // topics of X-HF-Warning that were logged
+	pauses   *pauses
+	login    *login
+	warned   sync.Map // topics of X-HF-Warning that were logged
 }
 
 // request is one thing to ask, repeatable: its body can be opened again.
@@ -98,11 +97,11 @@ func (t *transport) check(r *request, u *url.URL, resp *http.Response) (*http.Re
 // roundTrip sends one request of one hop. The watch that guards the answer's body ends the connection when it stalls.
 func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*http.Response, error) {
 	lane := t.lanes.of(u)
-	if err := t.waitTurn(ctx, lane, t.lanes.quota(u)); err != nil {
+	if err := t.opt.Governor.wait(ctx, t.pauses, t.lanes.quota(u), lane); err != nil {
 		return nil, err
 	}
 	if r.token { // a turn may come later than a token ends
-		if err := t.ensureToken(ctx); err != nil {
+		if err := t.login.ensure(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -118,20 +117,10 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 	t.opt.Governor.answered.Store(true)
 	resp.Request = req
 	t.opt.Log.Debug("hub request", "method", r.method, "url", redactURL(u), "status", resp.StatusCode)
-	t.tell(t.opt.Governor.observe(t.opt.Clock.Now(), lane, resp))
+	t.pauses.tell(t.opt.Governor.observe(t.opt.Clock.Now(), lane, resp))
 	t.warn(resp)
 	resp.Body = w.guard(resp.Body, r.bulk && r.method == http.MethodGet)
 	return resp, nil
-}
-
-// waitTurn waits until the lanes of a request are open.
-func (t *transport) waitTurn(ctx context.Context, lane, quota laneKey) error {
-	if quota != lane {
-		if err := t.opt.Governor.wait(ctx, t.opt.Clock, quota, t.sleep); err != nil {
-			return err
-		}
-	}
-	return t.opt.Governor.wait(ctx, t.opt.Clock, lane, t.sleep)
 }
 
 // build makes the http.Request of one hop: the token only on the hub, the body opened anew, its length exact.
@@ -146,7 +135,7 @@ func (t *transport) build(r *request, u *url.URL, w *watch) *http.Request {
 	if t.endpoint.owns(u) {
 		req.Header.Set("X-Amzn-Trace-Id", traceID())
 		if r.token && t.opt.hasToken() {
-			req.Header.Set("Authorization", "Bearer "+t.bearer())
+			req.Header.Set("Authorization", "Bearer "+t.login.bearer())
 		}
 	}
 	if r.body == nil {

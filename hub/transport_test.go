@@ -133,7 +133,7 @@ func TestOneLimitSlowsAll(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
-			if err := g.wait(t.Context(), clock, api, func(ctx context.Context, w Wait) error { return clock.Sleep(ctx, w.For) }); err != nil {
+			if err := g.wait(t.Context(), &pauses{clock: clock}, api); err != nil {
 				t.Error(err)
 			}
 			if clock.Now().Before(noon.Add(time.Minute)) {
@@ -143,7 +143,7 @@ func TestOneLimitSlowsAll(t *testing.T) {
 	}
 	wg.Wait()
 	before := clock.Waited()
-	if err := g.wait(t.Context(), clock, laneKey{host: "cdn.test"}, func(ctx context.Context, w Wait) error { return clock.Sleep(ctx, w.For) }); err != nil || clock.Waited() != before {
+	if err := g.wait(t.Context(), &pauses{clock: clock}, laneKey{host: "cdn.test"}); err != nil || clock.Waited() != before {
 		t.Error("a pause of the api held a storage host")
 	}
 }
