@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -37,40 +36,33 @@ func (o *Options) hasToken() bool { return o.Token != "" || o.Publisher != nil }
 // renewalMargin is how long before its end a token is exchanged for the next one: longer than any request waits for its answer.
 const renewalMargin = 5 * time.Minute
 
-// login gives the token to send: that of the options, or what a Publisher got last.
+// login has the token of a client.
 type login struct {
-	t     *transport
-	lock  lock
-	token atomic.Pointer[string]
-	renew time.Time // guarded by lock
+	t    *transport
+	lock lock // guards what a Publisher got last
+
+	got   string
+	renew time.Time
 }
 
-// bearer is the token to send; "" for none.
-func (l *login) bearer() string {
-	if l.t.opt.Publisher == nil {
-		return l.t.opt.Token
+// token gives the token to send, "" for none. A Publisher's holds for a while; one request gets it for all.
+func (l *login) token(ctx context.Context) (token string, err error) {
+	opt := &l.t.opt
+	if opt.Publisher == nil {
+		return opt.Token, nil
 	}
-	return *l.token.Load() // ensure was here
-}
-
-// ensure makes sure that a Publisher's client has a token that holds for a while. One request gets it for all.
-func (l *login) ensure(ctx context.Context) error {
-	p, clock := l.t.opt.Publisher, l.t.opt.Clock
-	if p == nil {
-		return nil
-	}
-	return l.lock.hold(ctx, func() error {
-		if l.token.Load() != nil && clock.Now().Before(l.renew) {
-			return nil
+	err = l.lock.hold(ctx, func() error {
+		if l.got == "" || !opt.Clock.Now().Before(l.renew) {
+			got, lasts, err := l.exchange(ctx, opt.Publisher)
+			if err != nil {
+				return err
+			}
+			l.got, l.renew = got, opt.Clock.Now().Add(max(lasts-renewalMargin, lasts/2))
 		}
-		token, lasts, err := l.exchange(ctx, p)
-		if err != nil {
-			return err
-		}
-		l.token.Store(&token)
-		l.renew = clock.Now().Add(max(lasts-renewalMargin, lasts/2))
+		token = l.got
 		return nil
 	})
+	return token, err
 }
 
 // exchange gets a token of the hub for the job's identity.

@@ -30,7 +30,7 @@ func (t *transport) refusal(r *request, u *url.URL, resp *http.Response) *Error 
 		e.wait.lane = t.lanes.quota(u)
 	}
 	onHub := t.endpoint.owns(u)
-	if onHub && r.token && t.opt.hasToken() {
+	if onHub && r.bearer != "" {
 		e.TokenSource = t.opt.TokenSource
 	}
 	if e.Message == "" {

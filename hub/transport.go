@@ -39,7 +39,8 @@ type request struct {
 	token  bool          // send the token if the hop is on the hub
 	slow   time.Duration // time to the headers if longer than usual
 
-	progress bool // the latest try brought bytes: the count of failures starts again
+	bearer   string // the token, where one is sent
+	progress bool   // the latest try brought bytes: the count of failures starts again
 }
 
 // exchange sends r once, following redirects as its rule allows, and gives a 2xx answer or the redirect at which the
@@ -97,11 +98,12 @@ func (t *transport) check(r *request, u *url.URL, resp *http.Response) (*http.Re
 // roundTrip sends one request of one hop. The watch that guards the answer's body ends the connection when it stalls.
 func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*http.Response, error) {
 	lane := t.lanes.of(u)
-	if err := t.opt.Governor.wait(ctx, t.pauses, t.lanes.quota(u), lane); err != nil {
+	err := t.opt.Governor.wait(ctx, t.pauses, t.lanes.quota(u), lane)
+	if err != nil {
 		return nil, err
 	}
 	if r.token { // a turn may come later than a token ends
-		if err := t.login.ensure(ctx); err != nil {
+		if r.bearer, err = t.login.token(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -134,8 +136,8 @@ func (t *transport) build(r *request, u *url.URL, w *watch) *http.Request {
 	req.Header.Set("User-Agent", t.opt.UserAgent)
 	if t.endpoint.owns(u) {
 		req.Header.Set("X-Amzn-Trace-Id", traceID())
-		if r.token && t.opt.hasToken() {
-			req.Header.Set("Authorization", "Bearer "+t.login.bearer())
+		if r.bearer != "" {
+			req.Header.Set("Authorization", "Bearer "+r.bearer)
 		}
 	}
 	if r.body == nil {
