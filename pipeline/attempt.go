@@ -177,13 +177,13 @@ func (a *attempt) converter() *converter {
 func (a *attempt) checker() *checker {
 	// One core is left to the hash of the same file, a single chain of steps that takes as long.
 	return &checker{
-		progress: a.Progress,
-		check:    proof.Checker{Workers: max(1, a.Workers-1), GPU: a.GPU, Strict: true, Progress: a.Progress},
+		source: a.Source, progress: a.Progress,
+		check: proof.Checker{Workers: max(1, a.Workers-1), GPU: a.GPU, Strict: true, Progress: a.Progress},
 	}
 }
 
 func (a *attempt) finalizer() *finalizer {
-	return &finalizer{ledger: a.ledger, progress: a.Progress, log: a.Log}
+	return &finalizer{source: a.Source, ledger: a.ledger, progress: a.Progress, log: a.Log}
 }
 
 func (a *attempt) publisher() *publisher {

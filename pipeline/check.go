@@ -16,6 +16,7 @@ import (
 // A checker compares output files with their spools, from the bytes as stored, while the next one is encoded. The hash of a
 // file is made meanwhile; it is thrown away if the file is wrong. One goroutine runs it.
 type checker struct {
+	source   model.Source
 	check    proof.Checker
 	progress *progress.Counters
 }
@@ -30,6 +31,9 @@ func (c *checker) run(ctx context.Context, encoded <-chan *made, verified chan<-
 			m.task.Spool = nil
 		}
 		if err != nil {
+			if changed := m.task.Unchanged(c.source); changed != nil {
+				err = changed // no fault of the result
+			}
 			err = fmt.Errorf("verify %s: %w", m.task.Path, err)
 		} else {
 			err = streams.Send(ctx, verified, m)

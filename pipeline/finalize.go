@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
@@ -45,6 +46,7 @@ func (h *hashing) sum() (string, error) {
 // A finalizer gives verified files their name, which means waiting for hashes and the disk, and records them in the ledger.
 // Several goroutines run it.
 type finalizer struct {
+	source   model.Source
 	ledger   *ledger.Ledger
 	progress *progress.Counters
 	log      *slog.Logger
@@ -74,6 +76,9 @@ func (f *finalizer) name(ctx context.Context, m *made) (ledger.Output, error) {
 		return o, err
 	}
 	if o.SHA256, err = m.sum.sum(); err != nil {
+		return o, err
+	}
+	if err := m.task.Unchanged(f.source); err != nil {
 		return o, err
 	}
 	if err := m.file.Commit(m.size); err != nil {

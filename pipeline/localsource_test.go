@@ -5,14 +5,18 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
@@ -74,6 +78,61 @@ func (s stopAfter) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, v
 	return errStop
 }
 func (stopAfter) Describe() (string, []string) { return "stops", nil }
+
+// writes is a second decoder that has one bit of every weight file of a folder changed when it is asked first.
+type writes struct {
+	t    *testing.T
+	dir  string
+	once *sync.Once
+}
+
+func (s writes) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, verify.CompareOptions) error {
+	s.once.Do(func() {
+		names, err := filepath.Glob(filepath.Join(s.dir, "model-*.safetensors"))
+		if err != nil || len(names) < 2 {
+			s.t.Errorf("%q, %v", names, err)
+		}
+		for _, name := range names {
+			b := readFile(s.t, name)
+			f, err := os.OpenFile(name, os.O_WRONLY, 0)
+			if err != nil {
+				s.t.Error(err)
+				continue
+			}
+			_, err = f.WriteAt([]byte{b[len(b)-1] ^ 1}, int64(len(b)-1))
+			later := time.Now().Add(time.Hour) // however coarse the clock of the disk is
+			if err := errors.Join(err, f.Close(), os.Chtimes(name, later, later)); err != nil {
+				s.t.Error(err)
+			}
+		}
+	})
+	return nil
+}
+func (writes) Describe() (string, []string) { return "writes", nil }
+
+// TestLocalSourceNeverChangesUnseen: a source that is written to while it is converted, by a copy or a training that has not
+// ended, becomes no finished model: its bytes are read more than once, and the hash may be of others than those converted. The
+// next run makes a model of what is there then.
+func TestLocalSourceNeverChangesUnseen(t *testing.T) {
+	dir, out := writeModel(t, small()), filepath.Join(t.TempDir(), "out")
+	_, err := convertLocal(t, dir, out, plan.Options{}, func(o *pipeline.Options) {
+		o.GPU = writes{t, dir, new(sync.Once)}
+	})
+	if _, ok := errors.AsType[*model.ChangedError](err); !ok {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(out, "config.json")); err == nil {
+		t.Error("the model looks finished")
+	}
+	if _, err := convertLocal(t, dir, out, plan.Options{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, level := range []proof.Level{proof.LevelFull, proof.LevelProof} {
+		if _, err := verifyLocal(t, out, dir, level); err != nil {
+			t.Errorf("level %s: %v", level, err)
+		}
+	}
+}
 
 // TestLocalSourceChangedMeanwhile: if the weights of a local source change while a conversion is interrupted, the next run
 // makes again what came of the old ones, also of files that it was done with.

@@ -91,6 +91,7 @@ var kinds = []kind{
 	{"occupied", as[*target.OccupiedError], exitError, ""},
 	{"own_input", as[*target.OwnInputError], exitError, "choose a folder outside of it with -o"},
 	{"folder", as[*target.FolderError], exitError, ""},
+	{"source_changed", as[*model.ChangedError], exitError, "run the same command again when nothing writes to it any more"},
 	{"source_corrupt", as[*model.SourceError], exitError, "the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
 	{"no_original", is(proof.ErrNoManifest, pipeline.ErrNoSum), exitError, "name the original with --against"},
 	{"left_out", as[*proof.LeftOutError], exitError, "verify --level full compares all that was kept with the original"},

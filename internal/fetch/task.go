@@ -13,6 +13,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/spool"
 )
@@ -102,6 +103,22 @@ func (t *Task) bind(p ledger.Prefix) {
 	case p.SHA256 == "" || t.prefixes[i].SHA256 != "" && t.prefixes[i].End < p.End:
 		t.prefixes[i] = p
 	}
+}
+
+// Unchanged is an error if a source file of the output has been written to, so that what passed the hash may be something else
+// than what was converted.
+func (t *Task) Unchanged(src model.Source) error {
+	seen := map[int]bool{}
+	for x := range t.Tensors() {
+		if seen[x.File] {
+			continue
+		}
+		seen[x.File] = true
+		if err := src.Unchanged(x.File); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Prefixes lists the prefixes of source files that the output is bound to, by file. It waits until the output's bytes have

@@ -20,6 +20,13 @@ func (e *SourceError) Error() string {
 	return fmt.Sprintf("source file %s: sha256 is %s, published is %s", e.File, e.Got, e.Want)
 }
 
+// ChangedError says that somebody has written to a source file while it was read, so that two reads may not agree.
+type ChangedError struct{ File string }
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("source file %s was written to while it was converted", e.File)
+}
+
 // InvalidError says that something about a DF11 model is not as it must be.
 type InvalidError struct {
 	File   string // "" for the model as a whole

@@ -25,6 +25,7 @@ type files struct {
 	client  *hub.Client            // nil for a folder
 	refs    []hub.FileRef          // without repo and hashes for a folder
 	readers map[string]io.ReaderAt // of the files that are open, by path
+	opened  map[string]fs.FileInfo // what they were then, those of a folder
 	pieces  *Readers               // of a repo that is read at random all the time; nil if single ranges are fetched
 }
 
@@ -188,7 +189,7 @@ func (f *files) OpenFile(ctx context.Context, path string) (io.ReadCloser, error
 
 // open opens files, so that they can be read at random. Those of a repo are fetched when they are read, until ctx ends.
 func (f *files) open(ctx context.Context, refs []hub.FileRef) error {
-	f.readers = map[string]io.ReaderAt{}
+	f.readers, f.opened = map[string]io.ReaderAt{}, map[string]fs.FileInfo{}
 	for _, ref := range refs {
 		switch {
 		case f.pieces != nil:
@@ -201,6 +202,9 @@ func (f *files) open(ctx context.Context, refs []hub.FileRef) error {
 				return err
 			}
 			f.readers[ref.Path] = file
+			if f.opened[ref.Path], err = file.Stat(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -30,6 +30,9 @@ type Source interface {
 	Local(file int) io.ReaderAt
 	// Recheck checks the copy from which a file was read, and reports whether it is damaged; it is then not used again.
 	Recheck(ctx context.Context, path string) bool
+	// Unchanged is a ChangedError if a weight file has been written to since the source was opened, as far as its size and its
+	// time tell. Those of a repo never are: the commit is pinned.
+	Unchanged(file int) error
 	// Hub is the client that the source is read by; nil for a folder.
 	Hub() *hub.Client
 	// Close releases the files.

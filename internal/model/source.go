@@ -54,6 +54,22 @@ func (s *source) Local(file int) io.ReaderAt {
 	return s.readers[s.weights[file].Path]
 }
 
+// Unchanged looks at the open file: one that has got another file's name since is still what it was.
+func (s *source) Unchanged(file int) error {
+	if s.client != nil {
+		return nil
+	}
+	name := s.weights[file].Path
+	now, err := s.readers[name].(*os.File).Stat()
+	if err != nil {
+		return err
+	}
+	if then := s.opened[name]; now.Size() != then.Size() || !now.ModTime().Equal(then.ModTime()) {
+		return &ChangedError{name}
+	}
+	return nil
+}
+
 // OpenHub finds the commit of a revision, "" for main, and is OpenCommit for that.
 func OpenHub(ctx context.Context, c *hub.Client, repo, revision string, opt plan.Options) (Source, *Model, error) {
 	info, err := c.Info(ctx, repo, revision)
