@@ -214,3 +214,41 @@ func TestOnlyOutputsOfThePlanAreDone(t *testing.T) {
 		sameFolder(t, out, want)
 	})
 }
+
+// TestNoFalseCheckOfASourceFileIsBelieved: a line of a journal that calls a source file checked, with a hash that is not the
+// published one or none at all, counts for nothing where the file is read by ranges, and nothing else would find it out.
+func TestNoFalseCheckOfASourceFileIsBelieved(t *testing.T) {
+	for name, c := range map[string]ledger.Checkpoint{
+		"another sum":   {Integrity: ledger.Proved, SHA256: strings.Repeat("0", 64)},
+		"no sum":        {Integrity: ledger.Streamed, SHA256: strings.Repeat("x", 64)},
+		"never checked": {Integrity: string(metadata.Unchecked), SHA256: strings.Repeat("0", 64)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, work := newWorld(t, hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, Extra: noPicture})), t.TempDir()
+			c.File = "model.safetensors"
+			for _, change := range []func(*pipeline.Options){inPart, finishing} { // neither reads a whole source file
+				w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Times: always, Action: hubtest.Error(403, "", "no")})
+				if _, err := w.convert(t.Context(), t, work, change); err == nil {
+					t.Fatal("there is no journal to change")
+				}
+				w.ClearFaults()
+				journals, err := filepath.Glob(filepath.Join(work, ".df11-convert", "*.json"))
+				if err != nil || len(journals) != 1 {
+					t.Fatal(journals, err)
+				}
+				line, err := json.Marshal(map[string]ledger.Checkpoint{"file": c})
+				if err != nil {
+					t.Fatal(err)
+				}
+				writeFile(t, journals[0], append(append(readFile(t, journals[0]), line...), '\n'))
+				if _, err := w.convert(t.Context(), t, work, change); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f := w.manifest(t).Source.Files[0]
+			if want := w.Files(sourceRepo, "main")[f.Path].SHA256; f.Integrity != metadata.Proof || f.SHA256 != want {
+				t.Errorf("%s, sha256 %s, published is %s", f.Integrity, f.SHA256, want)
+			}
+		})
+	}
+}

@@ -384,6 +384,7 @@ func TestSpoiledSpool(t *testing.T) {
 		"another crc":    {func(t *testing.T, s keptSpool) { s.editTensor(t, func(x *ledger.Tensor) { x.CRC ^= 1 }) }, all},
 		"another place":  {func(t *testing.T, s keptSpool) { s.editTensor(t, func(x *ledger.Tensor) { x.At += 2 }) }, all},
 		"another output": {func(t *testing.T, s keptSpool) { s.editTensor(t, func(x *ledger.Tensor) { x.Output += "x" }) }, all},
+		"twice":          {func(t *testing.T, s keptSpool) { s.nameTwice(t) }, all},
 		"torn":           {func(t *testing.T, s keptSpool) { s.tearJournal(t) }, lastTensor},
 		"garbage":        {func(t *testing.T, s keptSpool) { s.fillUnnamed(t) }, nothing},
 	} {
@@ -455,6 +456,15 @@ func (s keptSpool) tearJournal(t *testing.T) {
 	lines = slices.Delete(lines, i, i+1)
 	slices.Reverse(lines)
 	writeFile(t, s.journal, []byte(strings.Join(lines, "")+last[:len(last)-9]))
+}
+
+// nameTwice makes the journal name the spool's first tensor a second time.
+func (s keptSpool) nameTwice(t *testing.T) {
+	line, err := json.Marshal(map[string]ledger.Tensor{"tensor": s.named[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.edit(t, string(line), string(line)+"\n"+string(line))
 }
 
 // editTensor changes what the journal says of the spool's first tensor.

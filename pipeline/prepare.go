@@ -1,7 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -65,16 +68,16 @@ func (c *conversion) open(ctx context.Context, owner target.Owner) error {
 			return err
 		}
 	}
-	c.forgetUnplanned()
+	c.forgetImpossible()
 	if err := c.folder.Save(c.ledger); err != nil {
 		return err
 	}
 	return c.folder.Begin()
 }
 
-// forgetUnplanned forgets outputs that are not as the plan has them: whoever can write to a target can change its journal and
-// its manifest.
-func (c *conversion) forgetUnplanned() {
+// forgetImpossible forgets outputs that are not as the plan has them, and what is said to be known of source files although
+// it is no hash, or not the published one: whoever can write to a target can change its journal and its manifest.
+func (c *conversion) forgetImpossible() {
 	planned := map[string]*spans.Output{}
 	for _, o := range c.outputs {
 		planned[o.Path] = o
@@ -87,6 +90,14 @@ func (c *conversion) forgetUnplanned() {
 		o := planned[done.Path]
 		return o != nil && done.SHA256 != "" && slices.EqualFunc(done.Units, o.Units, sameUnit)
 	})
+	for i, w := range c.Model.Listing.Weights {
+		final, ok := c.ledger.Final(w.Path)
+		checked := final.Integrity == ledger.Streamed || final.Integrity == ledger.Proved
+		sum, err := hex.DecodeString(final.SHA256)
+		if ok && (!checked || err != nil || len(sum) != sha256.Size || final.SHA256 != cmp.Or(c.Model.SHA256[i], final.SHA256)) {
+			c.ledger.TrimCheckpoints(w.Path, -1)
+		}
+	}
 }
 
 // openRepo opens the target repo and counts as done what earlier runs, on whatever machine, have published there.

@@ -21,18 +21,21 @@ func (t *Task) Resume(ctx context.Context, s spool.Spool, tensors []ledger.Tenso
 	for x, u := range t.Tensors() {
 		places[x.At] = spans.Delivery{Output: t.Output, Unit: u, Tensor: x}
 	}
-	for _, x := range tensors {
+	found := make([]spans.Delivery, len(tensors))
+	for i, x := range tensors {
 		d, ok := places[x.At]
 		if !ok {
-			return t.giveUp(fmt.Errorf("no tensor lies at %d", x.At))
+			return t.giveUp(fmt.Errorf("no tensor lies at %d, or one is listed twice", x.At))
 		}
+		delete(places, x.At)
 		if err := t.recount(ctx, s, d, x.CRC); err != nil {
 			return t.giveUp(err)
 		}
+		found[i] = d
 	}
 	t.held = map[int64]bool{}
-	for _, x := range tensors {
-		d := places[x.At]
+	for i, x := range tensors {
+		d := found[i]
 		t.held[x.At] = true
 		t.left.Add(-d.SpoolBytes())
 		if x.Prefix != nil {
