@@ -47,12 +47,12 @@ func OriginalOfManifest(d *model.DF11, workers int) (*model.Model, *Rebuilder, e
 	if len(m.Dropped) > 0 {
 		return nil, nil, &LeftOutError{len(m.Dropped), m.Dropped[0]}
 	}
-	original := &model.Model{}
+	original, all := &model.Model{}, safetensors.Headers{}
 	for _, f := range m.Source.Files {
 		if f.Header == "" {
 			return nil, nil, model.Invalidf(metadata.ManifestName, "no header of the original's %q", f.Path)
 		}
-		h, err := safetensors.ParseHeader([]byte(f.Header), f.Size)
+		h, err := all.Parse([]byte(f.Header), f.Size)
 		if err != nil {
 			return nil, nil, model.Invalidf(metadata.ManifestName, "header of %s: %v", f.Path, err)
 		}

@@ -123,26 +123,33 @@ func (m *Headers) Read(r io.ReaderAt, fileSize int64) (*Header, error) {
 	if err != nil {
 		return nil, err
 	}
-	total := m.nBytes.Add(n)
-	h, err := m.read(r, first, total, n, fileSize)
+	return m.count(n, func() (*Header, error) {
+		raw := make([]byte, n)
+		if begun := copy(raw, first[lengthBytes:]); begun < len(raw) {
+			if err := readAt(r, raw[begun:], int64(len(first))); err != nil {
+				return nil, err
+			}
+		}
+		return m.parse(raw, fileSize)
+	})
+}
+
+// Parse is [ParseHeader] for one more file of the model. A header that is refused does not count.
+func (m *Headers) Parse(raw []byte, fileSize int64) (*Header, error) {
+	return m.count(int64(len(raw)), func() (*Header, error) { return m.parse(raw, fileSize) })
+}
+
+// count calls get for a header of n bytes, if the model's headers may have so many more.
+func (m *Headers) count(n int64, get func() (*Header, error)) (h *Header, err error) {
+	if m.nBytes.Add(n) > maxHeaderBytes {
+		err = fail(ErrLimit, "", "more than %d bytes of headers in one model", maxHeaderBytes)
+	} else {
+		h, err = get()
+	}
 	if err != nil {
 		m.nBytes.Add(-n)
 	}
 	return h, err
-}
-
-// read reads the n bytes of a header, with which those of the model have total bytes.
-func (m *Headers) read(r io.ReaderAt, first []byte, total, n, fileSize int64) (*Header, error) {
-	if total > maxHeaderBytes {
-		return nil, fail(ErrLimit, "", "more than %d bytes of headers in one model", maxHeaderBytes)
-	}
-	raw := make([]byte, n)
-	if begun := copy(raw, first[lengthBytes:]); begun < len(raw) {
-		if err := readAt(r, raw[begun:], int64(len(first))); err != nil {
-			return nil, err
-		}
-	}
-	return m.parse(raw, fileSize)
 }
 
 // readAt fills p, and calls a file that is shorter than its stated size io.ErrUnexpectedEOF.
@@ -161,7 +168,7 @@ func readAt(r io.ReaderAt, p []byte, off int64) error {
 // included. The result keeps raw; the caller must not change it afterwards. The data area must be covered exactly
 // once, without holes, up to the end of the file. Every defect is a [*HeaderError].
 func ParseHeader(raw []byte, fileSize int64) (*Header, error) {
-	return new(Headers).parse(raw, fileSize)
+	return new(Headers).Parse(raw, fileSize)
 }
 
 func (m *Headers) parse(raw []byte, fileSize int64) (*Header, error) {

@@ -79,6 +79,10 @@ func TestHeadersOfAModelShareOneLimit(t *testing.T) {
 	if err := read(file(50_000)); err != nil {
 		t.Errorf("200000 tensors in two files: %v", err)
 	}
+	raw := repeated(50_001, emptyTensor) // as a manifest holds them
+	if _, err := all.Parse(raw, 8+int64(len(raw))); !errors.Is(err, safetensors.ErrLimit) {
+		t.Errorf("250001 tensors in three files: %v", err)
+	}
 	var wide safetensors.Headers
 	blank := append([]byte{0, 0x87, 0x93, 3, 0, 0, 0, 0, '{', '}'}, bytes.Repeat([]byte(" "), 60_000_000-2)...) // 60,000,000 bytes
 	for i, want := range []bool{true, false} {

@@ -1,0 +1,26 @@
+package proof
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// TestHeadersOfAManifestShareOneLimit: the headers of the original's files, which a manifest lists, can't hold together what
+// those of a model may not.
+func TestHeadersOfAManifestShareOneLimit(t *testing.T) {
+	var header strings.Builder
+	for i := range safetensors.MaxTensors/2 + 1 {
+		fmt.Fprintf(&header, `%c"w%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`, "{,"[min(i, 1)], i)
+	}
+	header.WriteByte('}')
+	f := metadata.SourceFile{Header: header.String(), Size: 8 + int64(header.Len())}
+	d := &model.DF11{Manifest: &metadata.Manifest{Source: metadata.Source{Files: []metadata.SourceFile{f, f}}}}
+	if _, _, err := OriginalOfManifest(d, 1); err == nil || !strings.Contains(err.Error(), "tensors in one model") {
+		t.Errorf("got %v", err)
+	}
+}
