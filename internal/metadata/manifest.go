@@ -94,17 +94,15 @@ const (
 
 // Unit is one module that is compressed, or that stays in BF16 because DF11 cannot hold it.
 type Unit struct {
-	Path         string       `json:"path"`
-	File         string       `json:"file"`
-	Status       Status       `json:"status"`
-	Reason       string       `json:"reason,omitempty"` // why the unit stays in BF16
-	NWeights     int64        `json:"n_weights"`
-	Tensors      []UnitTensor `json:"tensors"`                 // in encoding order
-	SourceSHA256 string       `json:"source_sha256,omitempty"` // of the weights' bits in encoding order; optional
-	OutputSHA256 string       `json:"output_sha256,omitempty"`
-	TieBroken    bool         `json:"limiter_tie,omitempty"` // other tools may choose another code (docs/format.md §5.1)
-	CodedBits    int64        `json:"coded_bits,omitempty"`  // length of the coded exponents
-	Exponents    *Exponents   `json:"exponents,omitempty"`   // how many weights have which; nil for a unit in BF16
+	Path      string       `json:"path"`
+	File      string       `json:"file"`
+	Status    Status       `json:"status"`
+	Reason    string       `json:"reason,omitempty"` // why the unit stays in BF16
+	NWeights  int64        `json:"n_weights"`
+	Tensors   []UnitTensor `json:"tensors"`               // in encoding order
+	TieBroken bool         `json:"limiter_tie,omitempty"` // other tools may choose another code (docs/format.md §5.1)
+	CodedBits int64        `json:"coded_bits,omitempty"`  // length of the coded exponents
+	Exponents *Exponents   `json:"exponents,omitempty"`   // how many weights have which; nil for a unit in BF16
 }
 
 // Exponents counts a unit's weights by exponent: Counts[i] have exponent First+i.
@@ -191,14 +189,21 @@ func (m *Manifest) Marshal() ([]byte, error) {
 	c.Units = append([]Unit{}, m.Units...)
 	c.Outputs = append([]OutputFile{}, m.Outputs...)
 	c.Verification = append([]Verification{}, m.Verification...)
+	b, err := indented(&c)
+	if err != nil {
+		return nil, fmt.Errorf("write manifest: %w", err)
+	}
+	return numberList.ReplaceAllFunc(b, onOneLine), nil
+}
+
+// indented is the JSON of a file for people and programs: two-space indent, <, > and & as they are, final newline.
+func indented(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(&c); err != nil {
-		return nil, fmt.Errorf("write manifest: %w", err)
-	}
-	return numberList.ReplaceAllFunc(b.Bytes(), onOneLine), nil
+	err := enc.Encode(v)
+	return b.Bytes(), err
 }
 
 // numberList matches an indented list of numbers. It matches nothing inside a string, since JSON strings have no line ends.

@@ -46,9 +46,9 @@ func testManifest() *metadata.Manifest {
 		},
 		Plan: metadata.PlanInfo{Digest: sum("3"), Layout: "transformers", Entry: "llama-untied", Provenance: "published:DFloat11/x"},
 		Units: []metadata.Unit{
-			{Path: "model.layers.0", File: "model_layers_0.safetensors", Status: metadata.DF11, NWeights: 20, SourceSHA256: sum("4"),
+			{Path: "model.layers.0", File: "model_layers_0.safetensors", Status: metadata.DF11, NWeights: 20,
 				Tensors: []metadata.UnitTensor{{Name: "model.layers.0.q.weight", Shape: []int64{2, 5}}, {Name: "model.layers.0.k.weight", Shape: []int64{10, 1}}}},
-			{Path: "lm_head", File: "lm_head.safetensors", Status: metadata.BF16, Reason: "exponent_range", NWeights: 6, SourceSHA256: sum("5"),
+			{Path: "lm_head", File: "lm_head.safetensors", Status: metadata.BF16, Reason: "exponent_range", NWeights: 6,
 				Tensors: []metadata.UnitTensor{{Name: "lm_head.weight", Shape: []int64{2, 3}}}},
 		},
 		Outputs: []metadata.OutputFile{
@@ -114,7 +114,6 @@ func TestManifestRefusals(t *testing.T) {
 		{"unknown status", func(m *metadata.Manifest) { m.Units[1].Status = "fp8" }},
 		{"with reason", func(m *metadata.Manifest) { m.Units[1].Reason = "" }},
 		{"with reason", func(m *metadata.Manifest) { m.Units[0].Reason = "why" }},
-		{"malformed sha256", func(m *metadata.Manifest) { m.Units[0].SourceSHA256 = "ab" }},
 		{"bad shape", func(m *metadata.Manifest) { m.Units[0].Tensors[0].Shape = []int64{1 << 40, 1 << 40} }},
 		{"bad shape", func(m *metadata.Manifest) { m.Units[0].Tensors[0].Shape = []int64{-2, -5} }},
 		{"unit says 20", func(m *metadata.Manifest) { m.Units[0].Tensors = m.Units[0].Tensors[:1] }},

@@ -1,8 +1,6 @@
 package metadata
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -93,14 +91,7 @@ func (m *Manifest) Statement(manifestSHA256, programSHA256 string) *Statement {
 }
 
 // Marshal returns the statement as JSON.
-func (s *Statement) Marshal() ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(s)
-	return b.Bytes(), err
-}
+func (s *Statement) Marshal() ([]byte, error) { return indented(s) }
 
 // Names reports whether the statement is about a file with this name and sha256.
 func (s *Statement) Names(name, sha256 string) bool {
