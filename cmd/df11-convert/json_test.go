@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +18,10 @@ var outputSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return jsonschema.NewCompiler().Compile(filepath.FromSlash("../../docs/output.schema.json"))
 })
 
-// checkDocument holds what --json printed against docs/output.schema.json. It must be one object and nothing else.
+var nullMember = regexp.MustCompile(`(?m)^ *(".*": )?null,?$`)
+
+// checkDocument holds what --json printed against docs/output.schema.json. It must be one object and nothing else. Nothing in it is
+// null: an empty list is an array, and what is not known is left out.
 func checkDocument(t *testing.T, code int, stdout string) {
 	t.Helper()
 	schema, err := outputSchema()
@@ -30,6 +34,9 @@ func checkDocument(t *testing.T, code int, stdout string) {
 	}
 	if err := schema.Validate(doc); err != nil {
 		t.Errorf("%s\n%v", stdout, err)
+	}
+	if null := nullMember.FindString(stdout); null != "" {
+		t.Errorf("the document has %s", null)
 	}
 	if said := fmt.Sprint(doc.(map[string]any)["exit_code"]); said != fmt.Sprint(code) {
 		t.Errorf("exit code %d, but the document says %s", code, said)
@@ -65,6 +72,7 @@ func TestDocuments(t *testing.T) {
 		{exitOK, "", []string{"decode", at("out"), "-o", at("back")}},
 		{exitOK, "", []string{"inspect", at("out")}},
 		{exitOK, "", []string{"inspect", at("m")}},
+		{exitOK, "", []string{"inspect", at("f32")}},
 		{exitOK, "", []string{"models"}},
 		{exitOK, "", []string{"version"}},
 		{exitRefused, "not_convertible", []string{"batch", at("list.txt")}},

@@ -28,7 +28,7 @@ func (f *forecast) document() map[string]any {
 		"output_files":          each(p.OutputFiles, func(f plan.OutputFile) string { return f.Path }),
 		"output_bytes_estimate": f.size.OutputBytes, "estimate": f.estimateDocument(),
 		"remainder": f.remainderDocuments(), "aliases": aliases(p), "tied_embeddings": p.TiedEmbeddings,
-		"copied": each(p.Copied, func(f plan.File) string { return f.Path }), "not_copied": p.NotCopied,
+		"copied": each(p.Copied, func(f plan.File) string { return f.Path }), "not_copied": append([]plan.Skipped{}, p.NotCopied...),
 		"differences": p.Differences, "warnings": warnings(p), "readers": p.Readers, "loader": p.Loader,
 	}, "commit", "gated", "entry", "aliases", "differences", "warnings", "readers")
 }
@@ -72,8 +72,9 @@ func (f *forecast) remainderDocuments() []map[string]any {
 	})
 }
 
-// each returns what of makes of every element; nil for none.
-func each[T, U any](list []T, of func(T) U) (made []U) {
+// each returns what of makes of every element; never nil, so that --json prints an array.
+func each[T, U any](list []T, of func(T) U) []U {
+	made := make([]U, 0, len(list))
 	for _, x := range list {
 		made = append(made, of(x))
 	}

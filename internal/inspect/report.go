@@ -239,13 +239,16 @@ func (u *Unit) Finish() {
 	if u.LargestChunk == 0 && u.CodeBits > 0 {
 		u.LargestChunk = int(min(float64(u.Weights), chunkBits/u.CodeBits))
 	}
+	u.Codes = some(u.Codes)
 	u.Headroom = Headroom{MaxExponent - u.LargestExponent, MaxLUTs - u.LUTs, MaxChunk - u.LargestChunk, MaxWeights - u.Weights}
 	for i := range u.Modules {
 		u.Modules[i].finish(u)
 	}
 }
 
-// Finish sorts the units for reading and sums them up. Every unit must be finished.
+func some[T any](list []T) []T { return append([]T{}, list...) }
+
+// Finish sorts the units for reading and sums them up. Every unit must be finished. No list is nil then, so that JSON has arrays.
 func (r *Report) Finish() {
 	slices.SortStableFunc(r.Units, func(a, b Unit) int { return human.CompareNames(a.Path, b.Path) })
 	var coded, bytes, nBits int64
@@ -279,4 +282,6 @@ func (r *Report) Finish() {
 	}
 	slices.SortFunc(r.DTypes, func(a, b DType) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
 	r.Parts = slices.DeleteFunc(r.Parts, func(p Part) bool { return p.Bytes == 0 })
+	r.DTypes, r.Units, r.Parts = some(r.DTypes), some(r.Units), some(r.Parts)
+	r.Sizes, r.GPUs = some(r.Sizes), some(r.GPUs)
 }
