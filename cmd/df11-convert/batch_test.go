@@ -26,6 +26,8 @@ func TestReadList(t *testing.T) {
 		fails      bool
 	}{
 		{"a.txt", "# list\norg/a\norg/b me/b # mine\n\n", []listedModel{{Source: "org/a"}, {Source: "org/b", RepoID: "me/b"}}, false},
+		{"a.txt", "\ufefforg/a\r\norg/b\r\n", []listedModel{{Source: "org/a"}, {Source: "org/b"}}, false},
+		{"a.yaml", "\ufeffmodels:\r\n- source: org/a\r\n", []listedModel{{Source: "org/a"}}, false},
 		{"a.txt", "org/a b c\n", nil, true},
 		{"a.yaml", "models:\n- source: org/a\n  repo-id: me/a\n  private: true\n", []listedModel{{Source: "org/a", RepoID: "me/a", Private: &yes}}, false},
 		{"a.yaml", "models:\n- repo-id: me/a\n", nil, true},

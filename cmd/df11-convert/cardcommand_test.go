@@ -46,7 +46,7 @@ func provesItself(t *testing.T, source string, args ...string) {
 	}
 }
 
-// TestCardCommand: what the program makes of a class, it also proves, with the very command that the model card prints:
+// TestCardCommand: what the program makes of a class, it also verifies, with the very command that the model card prints:
 // where names change on the way, where tensors stand for others, and for options that the card has to repeat.
 func TestCardCommand(t *testing.T) {
 	c, err := plan.Embedded()

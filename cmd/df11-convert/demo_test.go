@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestDemo: the demo converts, publishes and proves with no account, and leaves nothing but the result.
+// TestDemo: the demo converts, publishes and verifies with no account, and leaves nothing but the result.
 func TestDemo(t *testing.T) {
 	t.Setenv("HF_TOKEN", "hf_not_for_the_demo")
 	t.Setenv("HF_HUB_OFFLINE", "1")

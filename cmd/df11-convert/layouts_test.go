@@ -156,7 +156,7 @@ func fluxPipeline(t *testing.T, dir string) {
 	vae.write(t, filepath.Join(dir, "vae", "diffusion_pytorch_model.safetensors"))
 }
 
-// TestDiffusersPipeline: the transformer is converted, everything else is carried over, and the result proves.
+// TestDiffusersPipeline: the transformer is converted, everything else is carried over, and the result is verified.
 func TestDiffusersPipeline(t *testing.T) {
 	src, out := filepath.Join(t.TempDir(), "flux"), t.TempDir()
 	fluxPipeline(t, src)
@@ -255,7 +255,7 @@ func TestComfyUIFile(t *testing.T) {
 	}
 }
 
-// TestLeftOut: of a checkpoint with several models one is converted. The result is proved in full, and what would need the
+// TestLeftOut: of a checkpoint with several models one is converted. The result is verified in full, and what would need the
 // others ends with 1 and says so: nothing about the model is wrong.
 func TestLeftOut(t *testing.T) {
 	src, out := filepath.Join(t.TempDir(), "all-in-one.safetensors"), t.TempDir()

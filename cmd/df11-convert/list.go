@@ -163,7 +163,7 @@ func yamlList(b []byte) ([]listedModel, error) {
 var yamlWords = strings.NewReplacer("yaml: unmarshal errors:\n  ", "", "\n  ", "; ", "not found in type main.listedModel", "is no member of an entry")
 
 func textList(b []byte) (models []listedModel, err error) {
-	for i, line := range strings.Split(string(b), "\n") {
+	for i, line := range strings.Split(strings.TrimPrefix(string(b), "\ufeff"), "\n") { // editors of Windows put a mark there
 		text, _, _ := strings.Cut(line, "#")
 		words := strings.Fields(text)
 		switch len(words) {

@@ -124,7 +124,7 @@ func TestPlanKnowsWhatTheClientFetches(t *testing.T) {
 	}
 }
 
-// TestForReading: verbs that only read give the collector all that a conversion would keep for spools, and their clients
+// TestForReading: commands that only read give the collector all that a conversion would keep for spools, and their clients
 // less than half each.
 func TestForReading(t *testing.T) {
 	oldLimit, oldPercent := debug.SetMemoryLimit(-1), debug.SetGCPercent(100)

@@ -51,7 +51,10 @@ func (f *hubFlags) repo(u *ui, side, id string) (c *hub.Client, repo, revision s
 	if id, err = hubName(id); err != nil {
 		return nil, "", "", err
 	}
-	repo, revision, _ = strings.Cut(id, "@")
+	repo, revision, pinned := strings.Cut(id, "@")
+	if pinned && revision == "" {
+		return nil, "", "", usagef("the revision behind @ is empty")
+	}
 	if strings.Count(repo, "/") != 1 || strings.HasPrefix(repo, ".") || strings.HasPrefix(repo, "/") {
 		return nil, "", "", hinted{usagef("no such file or folder, and not a Hub id such as org/name"), "check the path"}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // TestNamedFile: a file that is named is the whole source, whatever lies beside it: another single file, a pipeline, or a
-// config. The output is the same in all of them, and proves against the file.
+// config. The output is the same in all of them, and is verified against the file.
 func TestNamedFile(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
