@@ -80,7 +80,7 @@ func (s *Server) userOf(r *http.Request) (*User, error) {
 		return u, nil
 	}
 	if ok && token != "" && len(c.users)+len(c.publishers) == 0 {
-		return &c.anyUser, nil
+		return &User{Name: "tester", All: true}, nil
 	}
 	if u, known := c.users[token]; ok && known {
 		return &u, nil

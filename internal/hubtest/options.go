@@ -7,8 +7,7 @@ type Option func(*config)
 
 type config struct {
 	clock         func() time.Time
-	users         map[string]User // by token; empty: every token is anyUser's
-	anyUser       User
+	users         map[string]User   // by token; empty: every token is tester's, who may do everything
 	publishers    map[string]string // GitHub repositories by resource
 	lfsThreshold  int64
 	multipartFrom int64
@@ -29,7 +28,6 @@ func defaultConfig() config {
 	return config{
 		clock:         time.Now,
 		users:         map[string]User{},
-		anyUser:       User{Name: "tester", All: true},
 		lfsThreshold:  10 << 20,
 		multipartFrom: 64 << 20,
 		chunkSize:     16_000_000, // the size seen in the field
@@ -44,12 +42,8 @@ func defaultConfig() config {
 // WithClock sets the clock for expiry times and commit dates.
 func WithClock(now func() time.Time) Option { return func(c *config) { c.clock = now } }
 
-// WithUser makes token valid for u. Without this option every non-empty token is valid and may do everything, as the user
-// of WithAnyUser.
+// WithUser makes token valid for u. Without this option every non-empty token is valid and may do everything, as the user tester.
 func WithUser(token string, u User) Option { return func(c *config) { c.users[token] = u } }
-
-// WithAnyUser names the user whom every token stands for while no WithUser is given.
-func WithAnyUser(name string) Option { return func(c *config) { c.anyUser.Name = name } }
 
 // WithLFSThreshold sets the size in bytes from which preupload asks for LFS whatever the file's name and content (default
 // 10 MiB).

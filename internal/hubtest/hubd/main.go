@@ -34,7 +34,7 @@ func main() {
 }
 
 type options struct {
-	addr, data, user string
+	addr, data       string
 	faults           []hubtest.Fault
 	multipart, chunk int64
 	pageSize         int
@@ -49,7 +49,6 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	fs.SetOutput(stderr)
 	fs.StringVar(&o.addr, "addr", "127.0.0.1:0", "address to listen at; port 0 takes a free one")
 	fs.StringVar(&o.data, "data", "", "folder of the repos, made when it does not exist")
-	fs.StringVar(&o.user, "user", "tester", "user name that every token stands for")
 	fs.Int64Var(&o.multipart, "multipart-from", 64<<20, "size in bytes from which uploads are multipart")
 	fs.Int64Var(&o.chunk, "chunk-size", 16_000_000, "size in bytes of a part")
 	fs.IntVar(&o.pageSize, "page-size", 1000, "entries on one page of a tree")
@@ -97,7 +96,7 @@ func usage(fs *flag.FlagSet, w io.Writer) {
 
 // server turns the flags into options of the hub.
 func (o options) server() []hubtest.Option {
-	opts := []hubtest.Option{hubtest.WithPushDir(o.data), hubtest.WithAnyUser(o.user),
+	opts := []hubtest.Option{hubtest.WithPushDir(o.data),
 		hubtest.WithMultipart(o.multipart, o.chunk), hubtest.WithPageSize(o.pageSize), hubtest.WithLinkSpeed(o.down, o.up)}
 	if o.xet {
 		opts = append(opts, hubtest.WithXetHashes())
