@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/estimate"
@@ -38,6 +39,7 @@ type attempt struct {
 // begin lays out what is still to be made, divides the budgets, and takes up what earlier runs have left in spools.
 func (c *conversion) begin(ctx context.Context) (*attempt, error) {
 	ours := c.Part.Of(c.outputs)
+	maps.DeleteFunc(c.earlier, func(path string, _ bool) bool { return !c.ledger.Done(path) }) // this run makes it again
 	a := &attempt{conversion: c, tasks: fetch.NewTasks(ours)}
 	if c.repo != nil {
 		a.leftovers = slices.DeleteFunc(c.ledger.Outputs(), func(o ledger.Output) bool { return o.Committed })

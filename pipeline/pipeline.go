@@ -26,8 +26,10 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	finished := c.finished()
 	report, err := c.run(ctx)
 	if report != nil {
+		report.UpToDate = finished && report.Made == 0
 		report.Seconds, report.Stages, report.Traffic = time.Since(start).Seconds(), c.Progress.Stages(), c.traffic(before)
 	}
 	return report, errors.Join(err, c.close(err == nil))

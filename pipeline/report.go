@@ -1,11 +1,14 @@
 package pipeline
 
 import (
+	"slices"
+
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -30,9 +33,11 @@ type Report struct {
 	Differences []string `json:"differences,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`
 	// Seconds is the wall time of this run, Stages what each stage did in it, Traffic what was asked of the Hubs.
-	Seconds float64            `json:"seconds"`
-	Stages  []progress.Total   `json:"stages"`
-	Traffic map[string]Traffic `json:"traffic,omitempty"`
+	Seconds float64 `json:"seconds"`
+	// UpToDate: this run found everything done and published.
+	UpToDate bool               `json:"-"`
+	Stages   []progress.Total   `json:"stages"`
+	Traffic  map[string]Traffic `json:"traffic,omitempty"`
 }
 
 // Counts add up the outputs of a conversion.
@@ -48,6 +53,18 @@ type Counts struct {
 	Files      int           `json:"files"`
 	Made       int           `json:"files_made"` // of Files, by this run; the others were there
 	GPU        bool          `json:"gpu"`
+}
+
+// finished reports whether all that is to be made is where it is to be.
+func (c *conversion) finished() bool {
+	if !c.Part.Whole() {
+		return !slices.ContainsFunc(c.Part.Of(c.outputs), func(o *spans.Output) bool {
+			made, _ := c.ledger.Output(o.Path)
+			return !made.Committed
+		})
+	}
+	by := func(m *metadata.Manifest) bool { return m != nil && m.Plan.Digest == c.Plan.Digest() }
+	return (!c.folder.Stays || by(c.folder.Manifest)) && (c.repo == nil || by(c.repo.Manifest))
 }
 
 // report sums up the finished outputs.

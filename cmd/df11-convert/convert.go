@@ -57,7 +57,7 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 		return err
 	}
 	u.result(conversionOf(report), where(report), func(w io.Writer) {
-		if report.Made == 0 && report.Files > 0 && !f.parts.finish {
+		if report.UpToDate {
 			place := where(report)
 			printf(w, "up to date: %s was verified when it was made; run df11-convert verify %s to check it again\n", place, shellQuote(place))
 			return

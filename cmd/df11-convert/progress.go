@@ -135,7 +135,7 @@ type state struct {
 func (m *motion) at(s progress.Snapshot, now time.Time) state {
 	share := s.Share()
 	work := s.Work()
-	if len(m.flows) != len(work) || s.SourceBytes != m.before.SourceBytes { // nothing to compare with
+	if len(m.flows) != len(work) || s.SourceBytes != m.before.SourceBytes || s.Verified < m.before.Verified { // it begins, or begins anew
 		*m = motion{share: share, flows: make([]flow, len(work)), stages: make([]pace, len(s.Stages))}
 	} else if dt := now.Sub(m.beforeAt).Seconds(); dt > 0 {
 		m.share = max(m.share, share)

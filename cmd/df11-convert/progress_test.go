@@ -112,6 +112,20 @@ func TestAverageStaysBetween(t *testing.T) {
 	}
 }
 
+// TestProgressBeginsAnew: where work turned out to be lost and is done again, the percentage says so.
+func TestProgressBeginsAnew(t *testing.T) {
+	var m motion
+	var p progress.Counters
+	now := time.Now()
+	p.SourceBytes.Store(100)
+	for i, verified := range []int64{90, 100, 10, 20} {
+		p.Verified.Store(verified)
+		if s := m.at(p.Snapshot(), now.Add(time.Duration(i)*time.Second)); s.percent() != int(verified) {
+			t.Errorf("%d%% is shown as %d%%", verified, s.percent())
+		}
+	}
+}
+
 func TestTimeLeft(t *testing.T) {
 	for want, d := range map[string]time.Duration{
 		"0s": 0, "59s": 59 * time.Second, "1m05s": 65 * time.Second, "2h05m": 125 * time.Minute, "3d4h": 76 * time.Hour,
