@@ -70,7 +70,7 @@ func (e *Error) Error() string {
 	return strings.Join(parts, ": ") + e.trailer()
 }
 
-// Brief says in one sentence that a repo or a revision is not there, or gated. It is "" for all other errors, whose details
+// Brief says in one sentence that a repo or a revision is not there, or gated, or that the token is refused. It is "" for all other errors, whose details
 // matter.
 func (e *Error) Brief() string {
 	switch {
@@ -80,6 +80,8 @@ func (e *Error) Brief() string {
 		return e.Repo + ": no such repo, or it is private"
 	case errors.Is(e, ErrGated):
 		return e.Repo + ": this repo is gated, and the Hub does not let you read it"
+	case errors.Is(e, ErrUnauthorized) && e.TokenSource != "":
+		return e.Repo + ": the Hub refuses the token"
 	}
 	return ""
 }

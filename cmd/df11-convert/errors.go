@@ -12,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
@@ -93,6 +94,7 @@ var kinds = []kind{
 	{"folder", as[*target.FolderError], exitError, ""},
 	{"source_changed", as[*model.ChangedError], exitError, "run the same command again when nothing writes to it any more"},
 	{"source_corrupt", as[*model.SourceError], exitError, "the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
+	{"header", as[*safetensors.HeaderError], exitError, "the file is incomplete or damaged: fetch it once more"},
 	{"no_original", is(proof.ErrNoManifest, pipeline.ErrNoSum), exitError, "name the original with --against"},
 	{"left_out", as[*proof.LeftOutError], exitError, "verify --level full compares all that was kept with the original"},
 	{"parts_missing", as[*pipeline.PartsError], exitError, ""},
