@@ -68,7 +68,7 @@ func (o Op) row() ndjsonRow {
 }
 
 // holds says whether a tree is as the Op would make it.
-func (o Op) holds(tree map[string]TreeEntry) bool {
+func (o Op) holds(tree map[string]FileInfo) bool {
 	entry, there := tree[o.Path]
 	switch o.kind {
 	case opFile:

@@ -17,7 +17,7 @@ const nextCommit = "fedcba9876543210fedcba9876543210fedcba98"
 type branchHub struct {
 	t     *testing.T
 	head  string
-	tree  map[string]TreeEntry
+	tree  map[string]FileInfo
 	posts int
 	lines []string
 	// before answers a commit instead of the hub; apply makes the commit land.
@@ -25,7 +25,7 @@ type branchHub struct {
 }
 
 func newBranchHub(t *testing.T) *branchHub {
-	return &branchHub{t: t, head: testCommit, tree: map[string]TreeEntry{"old.txt": {Size: 1, BlobID: "x"}}}
+	return &branchHub{t: t, head: testCommit, tree: map[string]FileInfo{"old.txt": {Size: 1, BlobID: "x"}}}
 }
 
 func (h *branchHub) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -88,9 +88,9 @@ func (h *branchHub) apply() {
 		}
 		switch row.Key {
 		case "lfsFile":
-			h.tree[row.Value.Path] = TreeEntry{Size: row.Value.Size, SHA256: row.Value.OID}
+			h.tree[row.Value.Path] = FileInfo{Size: row.Value.Size, SHA256: row.Value.OID}
 		case "file":
-			h.tree[row.Value.Path] = TreeEntry{BlobID: gitBlobHash([]byte("hello\n"))}
+			h.tree[row.Value.Path] = FileInfo{BlobID: gitBlobHash([]byte("hello\n"))}
 		case "deletedFile":
 			delete(h.tree, row.Value.Path)
 		}
@@ -188,7 +188,7 @@ func TestCommitConflict(t *testing.T) {
 	if !errors.Is(err, ErrConflict) || h.posts != 1 {
 		t.Fatalf("%d posts, %v", h.posts, err)
 	}
-	h.tree = map[string]TreeEntry{"a.txt": {BlobID: gitBlobHash([]byte("hello\n"))}, "m.safetensors": {SHA256: shaA}}
+	h.tree = map[string]FileInfo{"a.txt": {BlobID: gitBlobHash([]byte("hello\n"))}, "m.safetensors": {SHA256: shaA}}
 	done, err := c.Commit(t.Context(), "a/b", "main", CommitRequest{Summary: "s", Parent: testCommit, Ops: testOps})
 	if err != nil || done.OID != nextCommit {
 		t.Errorf("everything is there already: %+v, %v", done, err)

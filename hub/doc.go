@@ -11,10 +11,12 @@
 //
 // Every request goes through one transport. It holds the retry loop of all requests, the redirect rules and the token
 // rule: the token travels to the hub's own scheme, host and port, and to https://huggingface.co if the hub is a mirror that
-// redirects there, but nowhere else. What the API says counts only from there, and no link leads from https to http. A
-// Governor slows all workers of all clients at once. Signed URLs are used byte for byte and never shown. Loops of their own remain where the same request
-// must not simply be repeated: fresh links for an upload whose links expired, a part that was acknowledged without an
-// ETag, a file whose bytes have the wrong hash, and, in the caller, a commit to a branch that moved.
+// redirects there, but nowhere else. What the API says counts only from there, and no link leads from https to http. Signed
+// URLs are used byte for byte and never shown. A Governor slows all workers of all clients at once.
+//
+// Three loops are outside of the transport, because the same request would not help: an upload asks for fresh links when its
+// links have expired, ReadFile reads a file again whose bytes have the wrong hash, and the caller of Commit rebuilds a commit
+// when its branch has moved.
 //
 // Errors are of type *Error around a sentinel such as ErrGated; Hint gives the next step in words.
 package hub

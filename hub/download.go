@@ -69,8 +69,11 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 			return err
 		}
 		missing := len(seg.space())
-		for err = errLagging; errors.Is(err, errLagging); switches++ { // the rest comes over another connection
-			err = d.fetchOnce(ctx, r, loc, off, seg, switches < maxSwitches)
+		for {
+			if err = d.fetchOnce(ctx, r, loc, off, seg, switches < maxSwitches); !errors.Is(err, errLagging) {
+				break
+			}
+			switches++ // the rest comes over another connection
 		}
 		got := missing - len(seg.space())
 		r.progress = got >= min(minProgress, missing) && got > 0

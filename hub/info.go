@@ -23,13 +23,14 @@ type RepoInfo struct {
 	LibraryName string
 }
 
-// FileInfo is one file of a commit. SHA256 is set for large (LFS) files, and is
-// the hash of the content; BlobID is git's hash of a plain file's content.
+// FileInfo is one file of a commit. SHA256 is set for large (LFS) files, and is the hash of the content; BlobID is git's hash
+// of a plain file's content, or of a large file's pointer.
 type FileInfo struct {
-	Path   string
-	Size   int64
-	SHA256 string
-	BlobID string
+	Path    string
+	Size    int64
+	SHA256  string
+	BlobID  string
+	XetHash string // of a file that the hub stores in Xet; only Tree tells it
 }
 
 // File gives the reference by which a file of the commit is read.
@@ -95,11 +96,10 @@ func (c *Client) completeFiles(ctx context.Context, info *RepoInfo) error {
 		return err
 	}
 	for i, f := range info.Files {
-		entry, ok := tree[f.Path]
-		if !ok {
+		var ok bool
+		if info.Files[i], ok = tree[f.Path]; !ok {
 			return c.t.errorf("read model info of "+info.ID, ErrNotHub, "%s is listed but not in the tree", f.Path)
 		}
-		info.Files[i] = FileInfo{Path: f.Path, Size: entry.Size, SHA256: entry.SHA256, BlobID: entry.BlobID}
 	}
 	return nil
 }

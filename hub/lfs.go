@@ -107,20 +107,13 @@ func (u *upload) object(r *request, answer *batchAnswer) (*lfsObject, error) {
 	return obj, nil
 }
 
-// Duplicate names a large file that another repo on the same hub stores.
-type Duplicate struct {
-	Path    string
-	SHA256  string
-	XetHash string // from Tree; files without one cannot be duplicated
-}
-
 // maxDuplicates is the hub's limit per call.
 const maxDuplicates = 500
 
 // DuplicateFiles makes the hub copy large files from one repo's store to another's, without moving their bytes; commit
-// LFSOps for them afterwards. It gives the reason for each file that could not be copied, by sha256: upload those, and
-// all of them on an error.
-func (c *Client) DuplicateFiles(ctx context.Context, source, target string, files []Duplicate) (failed map[string]string, err error) {
+// LFSOps for them afterwards. The files are those of Tree. It gives the reason for each that could not be copied, by sha256:
+// upload those, and all of them on an error.
+func (c *Client) DuplicateFiles(ctx context.Context, source, target string, files []FileInfo) (failed map[string]string, err error) {
 	failed = map[string]string{}
 	var rows []map[string]string
 	for _, f := range files {

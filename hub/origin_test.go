@@ -182,7 +182,7 @@ func TestForeignAnswerIsNeverBelieved(t *testing.T) {
 		},
 		"FindPullRequest": func() error { _, err := w.FindPullRequest(ctx, target, "", "x"); return err },
 		"DuplicateFiles": func() error {
-			_, err := w.DuplicateFiles(ctx, source, target, []hub.Duplicate{{Path: "x", SHA256: hexSHA(nil), XetHash: hexSHA(nil)}})
+			_, err := w.DuplicateFiles(ctx, source, target, []hub.FileInfo{{Path: "x", SHA256: hexSHA(nil), XetHash: hexSHA(nil)}})
 			return err
 		},
 	} {

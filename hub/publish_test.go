@@ -138,7 +138,7 @@ func TestDuplicateOnTheHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	entry := tree[weight]
-	failed, err := w.DuplicateFiles(t.Context(), source, target, []hub.Duplicate{{Path: weight, SHA256: entry.SHA256, XetHash: entry.XetHash}})
+	failed, err := w.DuplicateFiles(t.Context(), source, target, []hub.FileInfo{entry})
 	if err != nil || len(failed) != 0 {
 		t.Fatal(failed, err)
 	}

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Publisher is a job of a CI system that a hub trusts instead of a stored token. Its identity, a token that the CI signs and that
-// lasts for minutes, is exchanged (RFC 8693) for a token of the hub that lasts for an hour, again and again as long as the job runs.
+// Publisher is a job of a CI system that a hub trusts instead of a stored token. Its identity is a token that the CI signs and
+// that lasts for minutes. It is exchanged (RFC 8693) for a token of the hub that lasts for an hour, again and again as long as
+// the job runs.
 type Publisher struct {
 	Resource string // ns/name: a repo to write to, and nothing else; or a user, whose gated repos can be read
 	// Identity is such a token, made beforehand; "" asks GitHub for one each time, at RequestURL with RequestToken.

@@ -10,15 +10,6 @@ import (
 	"strings"
 )
 
-// TreeEntry is one file of a tree. SHA256 is set for large files; BlobID is git's hash, of the content or of the large
-// file's pointer.
-type TreeEntry struct {
-	Size    int64
-	SHA256  string
-	BlobID  string
-	XetHash string
-}
-
 // treeRow is an entry as the hub writes it.
 type treeRow struct {
 	Type    string `json:"type"`
@@ -32,14 +23,14 @@ type treeRow struct {
 	} `json:"lfs"`
 }
 
-// entry reads a row; not ok says that its size or hash is none.
-func (r *treeRow) entry() (e TreeEntry, ok bool) {
-	e = TreeEntry{Size: r.Size, BlobID: r.OID, XetHash: r.XetHash}
+// file reads a row; not ok says that its size or hash is none.
+func (r *treeRow) file() (f FileInfo, ok bool) {
+	f = FileInfo{Path: r.Path, Size: r.Size, BlobID: r.OID, XetHash: r.XetHash}
 	if r.LFS != nil {
-		e.SHA256 = strings.TrimPrefix(strings.ToLower(r.LFS.OID), "sha256:")
-		e.Size = r.LFS.Size
+		f.SHA256 = strings.TrimPrefix(strings.ToLower(r.LFS.OID), "sha256:")
+		f.Size = r.LFS.Size
 	}
-	return e, e.Size >= 0 && (r.LFS == nil || isSHA256(e.SHA256))
+	return f, f.Size >= 0 && (r.LFS == nil || isSHA256(f.SHA256))
 }
 
 // What bounds a tree: a repo has less than 100,000 files, 50 a page at least.
@@ -49,9 +40,9 @@ const (
 )
 
 // Tree lists all files at a revision, by path.
-func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]TreeEntry, error) {
+func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInfo, error) {
 	r := c.t.repoGet("list files of "+repo, repo, revPath("tree", rev)+"?recursive=true&expand=false")
-	tree, seen, size := map[string]TreeEntry{}, map[string]bool{}, 0
+	tree, seen, size := map[string]FileInfo{}, map[string]bool{}, 0
 	for r.url != "" {
 		if seen[r.url] || len(seen) >= maxPages {
 			return nil, c.t.errorf(r.op, ErrNotHub, "page after page without an end")
@@ -72,11 +63,11 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]TreeEnt
 			if err := ValidPath(row.Path); err != nil {
 				return nil, fmt.Errorf("%s: %w", r.op, err)
 			}
-			entry, ok := row.entry()
+			file, ok := row.file()
 			if !ok {
 				return nil, c.t.errorf(r.op, ErrNotHub, "the tree gives a bad size or hash for %q", oneLine(row.Path))
 			}
-			tree[row.Path] = entry
+			tree[row.Path] = file
 		}
 		if r.url, err = c.t.nextPage(r, header); err != nil {
 			return nil, err

@@ -93,8 +93,8 @@ func (u *upload) errorf(sentinel error, format string, args ...any) error {
 	return u.t.errorf("upload "+u.Path, sentinel, format, args...)
 }
 
-// uploadMode is the hub's decision about one file. It also says whether a .gitignore of the repo matches; that is for clients which
-// add whole folders: a file that is uploaded by name is wanted, as with git add --force.
+// uploadMode is the hub's decision about one file. Its shouldIgnore, for a match in the repo's .gitignore, is not read: that is
+// for clients which add whole folders, while a file that is uploaded by name is wanted, as with git add --force.
 type uploadMode struct {
 	Path       string `json:"path"`
 	UploadMode string `json:"uploadMode"`

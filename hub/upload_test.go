@@ -360,7 +360,7 @@ func TestDuplicateFiles(t *testing.T) {
 		return reply(r, 200, `{"failed":[{"sha256":"s2","error":{"message":"other region"}}]}`), nil
 	}}
 	c, _ := testClient(t, w)
-	failed, err := c.DuplicateFiles(t.Context(), "a/src", "b/dst", []Duplicate{{"x", "s1", "h1"}, {"y", "s2", "h2"}, {"z", "s3", ""}})
+	failed, err := c.DuplicateFiles(t.Context(), "a/src", "b/dst", []FileInfo{{Path: "x", SHA256: "s1", XetHash: "h1"}, {Path: "y", SHA256: "s2", XetHash: "h2"}, {Path: "z", SHA256: "s3"}})
 	if err != nil || len(failed) != 2 || !strings.Contains(failed["s2"], "region") || failed["s3"] == "" {
 		t.Errorf("%v, %v", failed, err)
 	}

@@ -129,7 +129,7 @@ func (k *copier) check(ctx context.Context) error {
 	}
 	inside := k.duplicates(ctx)
 	for _, f := range large {
-		if !slices.ContainsFunc(inside, func(d hub.Duplicate) bool { return d.Path == f.Path }) {
+		if !slices.ContainsFunc(inside, func(d hub.FileInfo) bool { return d.Path == f.Path }) {
 			return fits(f, k.disk)
 		}
 	}
@@ -145,7 +145,7 @@ func fits(f plan.File, limit int64) error {
 }
 
 // duplicates lists the large files that the Hub may be able to copy from the source's store to the target's.
-func (k *copier) duplicates(ctx context.Context) (list []hub.Duplicate) {
+func (k *copier) duplicates(ctx context.Context) (list []hub.FileInfo) {
 	src := k.source.Hub()
 	if k.sendAll || k.repo == nil || k.folder.Stays || src == nil || src.Endpoint() != k.repo.Hub.Endpoint() {
 		return nil
@@ -156,7 +156,7 @@ func (k *copier) duplicates(ctx context.Context) (list []hub.Duplicate) {
 	}
 	for _, f := range k.files {
 		if e := tree[f.Path]; e.SHA256 != "" && e.XetHash != "" {
-			list = append(list, hub.Duplicate{Path: f.Path, SHA256: e.SHA256, XetHash: e.XetHash})
+			list = append(list, e)
 		}
 	}
 	return list

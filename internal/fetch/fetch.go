@@ -173,7 +173,15 @@ func (f *Fetcher) needs(d spans.Delivery) bool {
 // outputsInTurn fetches each unfinished output by itself; those first that an earlier run has begun, which hold budget.
 func (f *Fetcher) outputsInTurn(ctx context.Context) error {
 	begunFirst := slices.Clone(f.Tasks)
-	slices.SortStableFunc(begunFirst, func(a, b *Task) int { return boolToInt(b.resumed) - boolToInt(a.resumed) })
+	slices.SortStableFunc(begunFirst, func(a, b *Task) int {
+		switch {
+		case a.resumed == b.resumed:
+			return 0
+		case a.resumed:
+			return -1
+		}
+		return 1
+	})
 	for _, t := range begunFirst {
 		if f.Ledger.Done(t.Path) {
 			continue
@@ -186,13 +194,6 @@ func (f *Fetcher) outputsInTurn(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func boolToInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // ranges reads only the segments that are needed. Neighbors closer than a block are read as one.

@@ -184,7 +184,7 @@ func (r *Repo) lastOps(ctx context.Context, head string, side []hub.Op, res *Res
 
 // holds reports whether a tree of main has an output. A file that is too small for the repo's store has no sha256 there; on
 // the branch that batches go to it is the one that they brought.
-func (r *Repo) holds(tree map[string]hub.TreeEntry, o ledger.Output) bool {
+func (r *Repo) holds(tree map[string]hub.FileInfo, o ledger.Output) bool {
 	e, ok := tree[o.Path]
 	return ok && e.Size == o.Size && (e.SHA256 == o.SHA256 || e.SHA256 == "" && r.at.work == r.at.main)
 }

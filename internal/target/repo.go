@@ -218,7 +218,7 @@ func (r *Repo) Parts(ctx context.Context) (parts []*ledger.Ledger, n int, err er
 var partJournal = regexp.MustCompile(`^\.df11/part-(\d+)-of-(\d+)\.json$`)
 
 // splitOf finds out into how many parts the conversion in a tree was split.
-func splitOf(tree map[string]hub.TreeEntry) (int, error) {
+func splitOf(tree map[string]hub.FileInfo) (int, error) {
 	n := 0
 	for p := range tree {
 		m := partJournal.FindStringSubmatch(p)

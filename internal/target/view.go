@@ -17,7 +17,7 @@ const maxJournalBytes = 256 << 20
 type view struct {
 	push   Push
 	commit string
-	tree   map[string]hub.TreeEntry
+	tree   map[string]hub.FileInfo
 }
 
 func (p Push) view(ctx context.Context, commit string) (*view, error) {
