@@ -145,11 +145,11 @@ const maxSkip = 64 << 20
 // is the hub's own: a storage host has ETags of another kind.
 func checkRange(loc *resolved, resp *http.Response, begin, end int64, fromHub bool) (skip int64, err error) {
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return 0, fmt.Errorf("%w: body is encoded as %s", errBadRange, oneLine(enc))
+		return 0, fmt.Errorf("%w: body is encoded as %s", errBadRange, enc)
 	}
 	if fromHub {
 		if etag := etagOf(resp.Header); etag != "" && etag != loc.etag {
-			return 0, fmt.Errorf("%w: etag was %s and is %s now", ErrChanged, loc.etag, oneLine(etag))
+			return 0, fmt.Errorf("%w: etag was %s and is %s now", ErrChanged, loc.etag, etag)
 		}
 	}
 	switch resp.StatusCode {
@@ -175,13 +175,13 @@ func checkContentRange(value string, begin, end, size int64) error {
 	b, err := strconv.ParseInt(first, 10, 64)
 	l, err2 := strconv.ParseInt(last, 10, 64)
 	if !ok || !ok2 || !ok3 || errors.Join(err, err2) != nil {
-		return fmt.Errorf("%w: Content-Range is %q", errBadRange, oneLine(value))
+		return fmt.Errorf("%w: Content-Range is %q", errBadRange, value)
 	}
 	if b != begin || l < b || l >= end {
-		return fmt.Errorf("%w: asked for %d-%d, got %q", errBadRange, begin, end-1, oneLine(value))
+		return fmt.Errorf("%w: asked for %d-%d, got %q", errBadRange, begin, end-1, value)
 	}
 	if total != "*" && total != strconv.FormatInt(size, 10) {
-		return fmt.Errorf("%w: size is %s, expected %d", ErrChanged, oneLine(total), size)
+		return fmt.Errorf("%w: size is %s, expected %d", ErrChanged, total, size)
 	}
 	return nil
 }

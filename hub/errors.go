@@ -59,7 +59,7 @@ func (e *Error) Error() string {
 		parts = []string{e.Side, e.Op}
 	}
 	if e.Err != nil {
-		parts = append(parts, e.Err.Error())
+		parts = append(parts, oneLine(e.Err.Error())) // which may quote a server, or its certificate
 	}
 	if e.Status != 0 {
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))))

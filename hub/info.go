@@ -74,16 +74,13 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, er
 	if isCommit(revision) && info.SHA != revision {
 		return nil, c.t.errorf(r.op, ErrChanged, "asked for commit %s, answered with %s", revision, info.SHA)
 	}
-	info.ID = cmp.Or(info.ID, repo)
-	if err := c.completeFiles(ctx, info); err != nil {
-		return nil, err
-	}
 	for _, f := range info.Files {
 		if err := ValidPath(f.Path); err != nil {
 			return nil, fmt.Errorf("%s: %w", r.op, err)
 		}
 	}
-	return info, nil
+	info.ID = cmp.Or(info.ID, repo)
+	return info, c.completeFiles(ctx, info)
 }
 
 // completeFiles asks the tree for sizes and hashes if the info came without.
@@ -151,6 +148,9 @@ func (d *infoDocument) info() (*RepoInfo, error) {
 	if !isCommit(d.CommitHash) {
 		return nil, errors.New("info names no commit")
 	}
+	if d.ID != "" && checkRepo(d.ID) != nil {
+		return nil, fmt.Errorf("info names the repo %q", d.ID)
+	}
 	info := &RepoInfo{
 		ID: d.ID, SHA: d.CommitHash, Private: d.Private, Gated: d.gated(),
 		PipelineTag: d.PipelineTag, LibraryName: d.LibraryName,
@@ -164,7 +164,7 @@ func (d *infoDocument) info() (*RepoInfo, error) {
 			f.SHA256, f.Size = strings.ToLower(s.LFS.SHA256), s.LFS.Size
 		}
 		if f.Size < -1 || f.SHA256 != "" && !isSHA256(f.SHA256) {
-			return nil, fmt.Errorf("info gives a bad size or hash for %q", oneLine(s.Name))
+			return nil, fmt.Errorf("info gives a bad size or hash for %q", s.Name)
 		}
 		info.Files = append(info.Files, f)
 	}

@@ -103,11 +103,20 @@ func TestInfoCompletesSizesFromTheTree(t *testing.T) {
 }
 
 func TestInfoRefusesUnsafeNames(t *testing.T) {
-	for _, name := range []string{"../x", "/etc/passwd", `a\\b`, "C:/x", ".git/hooks/x"} {
-		w := script(says(200, `{"sha":"`+testCommit+`","siblings":[{"rfilename":"`+name+`","size":1}]}`))
+	for _, name := range []string{"../x", "/etc/passwd", `a\\b`, "C:/x", ".git/hooks/x", "a\u009bb"} {
+		for _, size := range []string{"1", "null"} {
+			w := script(says(200, `{"sha":"`+testCommit+`","siblings":[{"rfilename":"`+name+`","size":`+size+`}]}`))
+			c, _ := testClient(t, w)
+			if _, err := c.Info(t.Context(), "a/b", ""); !errors.Is(err, ErrUnsafePath) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	for _, id := range []string{"../x", "a/b/c", "a/..", "a/b\u009b", "a b/c"} { // it becomes a part of paths and URLs
+		w := script(says(200, `{"id":"`+id+`","sha":"`+testCommit+`","siblings":[]}`))
 		c, _ := testClient(t, w)
-		if _, err := c.Info(t.Context(), "a/b", ""); !errors.Is(err, ErrUnsafePath) {
-			t.Errorf("%s: %v", name, err)
+		if _, err := c.Info(t.Context(), "a/b", ""); !errors.Is(err, ErrNotHub) {
+			t.Errorf("id %s: %v", id, err)
 		}
 	}
 }

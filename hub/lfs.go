@@ -92,7 +92,7 @@ func (u *upload) object(r *request, answer *batchAnswer) (*lfsObject, error) {
 	}
 	obj := &answer.Objects[at]
 	if obj.Error != nil {
-		e := u.t.errorf(r.op, nil, "%s", oneLine(obj.Error.Message))
+		e := u.t.errorf(r.op, nil, "%s", obj.Error.Message)
 		e.Status, e.Repo, e.TokenSource = obj.Error.Code, r.repo, u.t.opt.TokenSource
 		e.Method, e.URL = r.method, redact(r.url)
 		if link, err := parseVerbatim(r.url); err == nil {
@@ -102,7 +102,7 @@ func (u *upload) object(r *request, answer *batchAnswer) (*lfsObject, error) {
 		return nil, e
 	}
 	if !obj.stored() && answer.Transfer != "" && answer.Transfer != "basic" && answer.Transfer != "multipart" {
-		return nil, u.t.errorf(r.op, ErrNotHub, "the hub insists on transfer %q", oneLine(answer.Transfer))
+		return nil, u.t.errorf(r.op, ErrNotHub, "the hub insists on transfer %q", answer.Transfer)
 	}
 	return obj, nil
 }

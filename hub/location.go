@@ -126,7 +126,7 @@ func (e endpoint) resolved(f FileRef, resp *http.Response, now time.Time) (*reso
 	if s := h.Get(gohf.HeaderXLinkedSize); s != "" {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%w: X-Linked-Size is %q", ErrNotHub, oneLine(s))
+			return nil, fmt.Errorf("%w: X-Linked-Size is %q", ErrNotHub, s)
 		}
 		r.size = n
 	}
@@ -148,16 +148,16 @@ func (l *locations) agree(f FileRef, pin, r *resolved) error {
 		return l.t.errorf("read "+f.String(), ErrChanged, format, args...)
 	}
 	if isCommit(f.Commit) && r.commit != f.Commit {
-		return changed("asked for commit %s, answered with %s", f.Commit, oneLine(r.commit))
+		return changed("asked for commit %s, answered with %s", f.Commit, r.commit)
 	}
 	if want := f.hash(); want != "" && r.etag != want {
-		return changed("hash is %s, expected %s", oneLine(r.etag), want)
+		return changed("hash is %s, expected %s", r.etag, want)
 	}
 	if f.hash() != "" && r.size != f.Size {
 		return changed("size is %d, expected %d", r.size, f.Size)
 	}
 	if pin != nil && (pin.etag != r.etag || pin.size != r.size || pin.commit != r.commit) {
-		return changed("etag was %s and is %s now", pin.etag, oneLine(r.etag))
+		return changed("etag was %s and is %s now", pin.etag, r.etag)
 	}
 	return nil
 }

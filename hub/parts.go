@@ -75,7 +75,7 @@ func readParts(a *lfsAction, size int64, header http.Header, now time.Time) (*pa
 	}
 	chunk, err := strconv.ParseInt(a.text("chunk_size"), 10, 64)
 	if err != nil || chunk <= 0 {
-		return nil, fmt.Errorf("%w: chunk_size is %q", ErrNotHub, oneLine(a.text("chunk_size")))
+		return nil, fmt.Errorf("%w: chunk_size is %q", ErrNotHub, a.text("chunk_size"))
 	}
 	byNumber := map[int64]string{}
 	for key := range a.Header {

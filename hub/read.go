@@ -110,7 +110,7 @@ func (d *downloads) readWhole(ctx context.Context, f FileRef, maxBytes int64) ([
 		return nil, err
 	}
 	if got := hashLike(loc.etag, data); got != loc.etag {
-		return nil, d.t.errorf(op, ErrCorrupt, "hash is %s, published is %s", got, oneLine(loc.etag))
+		return nil, d.t.errorf(op, ErrCorrupt, "hash is %s, published is %s", got, loc.etag)
 	}
 	return data, nil
 }

@@ -74,7 +74,7 @@ func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []st
 		warnings = append(warnings, oneLine(w.Message))
 	}
 	for _, e := range answer.Errors {
-		return warnings, c.t.errorf(r.op, ErrInvalidCard, "%s", oneLine(e.Message))
+		return warnings, c.t.errorf(r.op, ErrInvalidCard, "%s", e.Message)
 	}
 	return warnings, nil
 }

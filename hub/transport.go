@@ -175,7 +175,7 @@ func (t *transport) failure(r *request, u *url.URL, err error) *Error {
 
 // errorf makes an *Error that no request caused.
 func (t *transport) errorf(op string, sentinel error, format string, args ...any) *Error {
-	return &Error{Op: op, Side: t.opt.Side, Err: sentinel, Message: fmt.Sprintf(format, args...), Endpoint: t.endpoint.String()}
+	return &Error{Op: op, Side: t.opt.Side, Err: sentinel, Message: oneLine(fmt.Sprintf(format, args...)), Endpoint: t.endpoint.String()}
 }
 
 // traceID is a random UUID; the hub repeats it inside its request id.

@@ -378,7 +378,9 @@ func TestHostileWordsNeverReachATerminal(t *testing.T) {
 		"rate bucket":   says(429, "", `RateLimit: "`+words+`";r=0;t=1`),
 		"bucket at 200": says(200, "[]", `RateLimit: "`+words+`";r=0;t=1`),
 		"redirect":      says(302, "", "Location: ftp://hub.test/"+words),
-		"foreign host":  says(302, "", "Location: https://evil.test/"+words),
+		"foreign host":  says(302, "", "Location: https://"+words+".test/"),
+		"network":       breaks(&net.DNSError{Err: "no such host", Name: words}),
+		"certificate":   breaks(x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{words}}, Host: "hub.test"}),
 		"commit":        says(200, `{"sha":"`+words+`"}`),
 	} {
 		var said []string

@@ -65,7 +65,7 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 			}
 			file, ok := row.file()
 			if !ok {
-				return nil, c.t.errorf(r.op, ErrNotHub, "the tree gives a bad size or hash for %q", oneLine(row.Path))
+				return nil, c.t.errorf(r.op, ErrNotHub, "the tree gives a bad size or hash for %q", row.Path)
 			}
 			tree[row.Path] = file
 		}

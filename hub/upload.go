@@ -121,7 +121,7 @@ func (u *upload) preupload(ctx context.Context) (*uploadMode, error) {
 	}
 	mode := &answer.Files[0]
 	if mode.UploadMode != "lfs" && mode.UploadMode != "regular" {
-		return nil, u.t.errorf(r.op, ErrNotHub, "upload mode is %q", oneLine(mode.UploadMode))
+		return nil, u.t.errorf(r.op, ErrNotHub, "upload mode is %q", mode.UploadMode)
 	}
 	return mode, nil
 }
