@@ -51,7 +51,7 @@ func diskFile(t *testing.T) *os.File {
 		t.Fatal(err)
 	}
 	if st.Type == unix.TMPFS_MAGIC || st.Type == unix.OVERLAYFS_SUPER_MAGIC {
-		t.Skip("this file system answers for another one, or has its files in the cache alone")
+		t.Skip("NOT TESTED: this file system answers for another one, or has its files in the cache alone")
 	}
 	for piece := range slices.Chunk(content(), 4<<10) { // the pages of one large write may hang together
 		if _, err := f.Write(piece); err != nil {

@@ -79,7 +79,7 @@ func TestRehearsal(t *testing.T) {
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || !strings.HasPrefix(f.Name, "test.") })
 	if !asked {
-		t.Skip("no rehearsal was asked for: say how much of it to do, such as -args -shard 1/126")
+		t.Skip("NOT TESTED: no rehearsal was asked for. Say how much of it to do, such as -args -shard 1/126")
 	}
 	if err := rehearse(t.Context(), *flags); err != nil {
 		t.Fatal(err)

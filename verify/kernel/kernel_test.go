@@ -40,7 +40,7 @@ func officialPTX(t testing.TB) string {
 		if os.Getenv("DF11_CI") != "" {
 			t.Fatal("DF11_OFFICIAL_PTX is not set, and DF11_CI allows no skips")
 		}
-		t.Skip("DF11_OFFICIAL_PTX names no official decode.ptx")
+		t.Skip("NOT TESTED: the official kernel. DF11_OFFICIAL_PTX names no decode.ptx")
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
