@@ -29,7 +29,7 @@ func axis(h *Histogram) (list []column) {
 	}
 	normal := *h
 	normal[0] = 0
-	low, high := normal.Bounds()
+	low, high := normal.bounds()
 	first, last := normal.frequent()
 	if low < first {
 		add(low, first-1)
@@ -48,7 +48,7 @@ func axis(h *Histogram) (list []column) {
 // frequent are the first and the last exponent that at least one weight in 100,000 has. One or two beyond them are
 // taken as well, since a column for all beyond would save nothing.
 func (h *Histogram) frequent() (first, last int) {
-	low, high := h.Bounds()
+	low, high := h.bounds()
 	first, last = low, high
 	rare := h.Total() / 100_000
 	for first < last && h[first] < rare {

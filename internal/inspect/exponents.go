@@ -65,7 +65,7 @@ func (r *Report) bars() (list []bar) {
 	var other Histogram
 	if r.Compared != nil {
 		other = r.Compared.Histogram
-		all.Merge(&other, 1)
+		all.merge(&other, 1)
 	}
 	for _, c := range axis(&all) {
 		b := bar{column: c}
@@ -188,7 +188,7 @@ func (r *Report) exponentsText() string {
 	}
 	normal := r.Histogram
 	normal[0] = 0
-	first, last := normal.Bounds()
+	first, last := normal.bounds()
 	text := "All weights are zeros or subnormals."
 	if distinct > 0 {
 		text = fmt.Sprintf("%d exponents occur, from %s to %s. The most frequent is %s; it and the three on each side hold %s of all weights.",

@@ -35,8 +35,8 @@ func (h *Histogram) plain() *Plain {
 	return &Plain{sign.Entropy(), mantissa.Entropy(), h.Entropy()}
 }
 
-// Merge adds the counts of another histogram, each multiplied by scale.
-func (h *Histogram) Merge(o *Histogram, scale float64) {
+// merge adds the counts of another histogram, each multiplied by scale.
+func (h *Histogram) merge(o *Histogram, scale float64) {
 	for e, n := range o {
 		h[e] += uint64(float64(n)*scale + 0.5)
 	}
@@ -64,8 +64,8 @@ func (h *Histogram) Entropy() float64 {
 	return bits
 }
 
-// Bounds are the first and the last exponent that occur; first > last in an empty histogram.
-func (h *Histogram) Bounds() (first, last int) {
+// bounds are the first and the last exponent that occur; first > last in an empty histogram.
+func (h *Histogram) bounds() (first, last int) {
 	first, last = len(h), -1
 	for e, n := range h {
 		if n > 0 {
@@ -81,7 +81,7 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 		First  int      `json:"first"`
 		Counts []uint64 `json:"counts"`
 	}{Counts: []uint64{}}
-	if first, last := h.Bounds(); last >= 0 {
+	if first, last := h.bounds(); last >= 0 {
 		stored.First, stored.Counts = first, h[first:last+1]
 	}
 	return json.Marshal(stored)

@@ -170,7 +170,6 @@ var pageFuncs = template.FuncMap{
 	"count": func(n int64) string { return human.Grouped(n, ",") },
 	"share": func(part, whole int64) string { return share(float64(part), float64(whole)) },
 	"fixed": func(digits int, x float64) string { return fmt.Sprintf("%.*f", digits, x) },
-	"sub":   func(a, b float64) float64 { return a - b },
 	"ratio": share,
 	"width": func(part, whole int64) template.CSS {
 		return template.CSS(fmt.Sprintf("width:%.2f%%", 100*float64(part)/math.Max(1, float64(whole))))

@@ -9,7 +9,7 @@ type Limit struct {
 // Limits lists the largest value of each measure over the units.
 func (r *Report) Limits() []Limit {
 	list := []Limit{
-		{Name: "weights in a module", Max: MaxWeights},
+		{Name: "weights in a module", Max: maxWeights},
 		{Name: map[Kind]string{Source: "weights in a chunk, mean", DF11: "weights in the fullest chunk"}[r.Kind], Max: MaxChunk},
 		{Name: "rows of lookup tables", Max: MaxLUTs},
 		{Name: "largest exponent", Max: MaxExponent},

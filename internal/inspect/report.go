@@ -15,7 +15,7 @@ const (
 	MaxExponent = 239       // larger ones are links between tables
 	MaxLUTs     = 18        // rows of lookup tables, lengths included
 	MaxChunk    = 23550     // weights that a chunk may hold
-	MaxWeights  = 1<<31 - 1 // of a unit
+	maxWeights  = 1<<31 - 1 // of a unit
 	chunkBits   = 8 * 4096  // of coded exponents in a chunk
 	plainBits   = 8         // sign and mantissa, stored as they are
 	bf16Bits    = 16        // what a weight takes in BF16
@@ -231,7 +231,7 @@ func (u *Unit) Finish() {
 	if total > 0 {
 		u.Entropy = u.Histogram.Entropy()
 		u.Bound = plainBits + u.Entropy
-		_, u.LargestExponent = u.Histogram.Bounds()
+		_, u.LargestExponent = u.Histogram.bounds()
 	}
 	if u.Weights > 0 && u.NBits > 0 {
 		u.CodeBits = float64(u.NBits) / float64(u.Weights)
@@ -240,7 +240,7 @@ func (u *Unit) Finish() {
 		u.LargestChunk = int(min(float64(u.Weights), chunkBits/u.CodeBits))
 	}
 	u.Codes = some(u.Codes)
-	u.Headroom = Headroom{MaxExponent - u.LargestExponent, MaxLUTs - u.LUTs, MaxChunk - u.LargestChunk, MaxWeights - u.Weights}
+	u.Headroom = Headroom{MaxExponent - u.LargestExponent, MaxLUTs - u.LUTs, MaxChunk - u.LargestChunk, maxWeights - u.Weights}
 	for i := range u.Modules {
 		u.Modules[i].finish(u)
 	}
@@ -263,9 +263,9 @@ func (r *Report) Finish() {
 			continue
 		}
 		if total > 0 {
-			r.Histogram.Merge(&u.Histogram, float64(u.Weights)/float64(total))
+			r.Histogram.merge(&u.Histogram, float64(u.Weights)/float64(total))
 		}
-		plain.Merge(&u.Plain, 1)
+		plain.merge(&u.Plain, 1)
 		r.LargestBlock = max(r.LargestBlock, 2*u.Weights)
 		entropy += u.Entropy * float64(u.Weights)
 		coded, bytes, nBits = coded+u.Weights, bytes+u.Bytes, nBits+u.NBits
