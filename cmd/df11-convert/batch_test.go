@@ -75,6 +75,23 @@ func TestBatchNeverMixesTwoModels(t *testing.T) {
 	}
 }
 
+// TestAnEntryWinsOverTheCommandLine: nothing on the command line makes an entry of a list wrong, or another one than it says.
+func TestAnEntryWinsOverTheCommandLine(t *testing.T) {
+	yes, no := true, false
+	f := convertFlags{target: targetFlags{push: true, public: true, noBaseModel: true}}
+	f.patternDict, f.plan.Like = "dict.json", "llama"
+	for _, m := range []listedModel{{Private: &yes}, {Private: &no}, {BaseModel: "org/base"}, {Dict: "own.json"}, {Like: "qwen3"}} {
+		got := m.flags(f)
+		switch err := got.target.check(); {
+		case err != nil:
+			t.Errorf("%+v: %v", m, err)
+		case m.Private != nil && got.target.private != *m.Private, m.BaseModel != "" && got.target.baseModel != m.BaseModel,
+			(m.Dict != "" || m.Like != "") && (got.patternDict != m.Dict || got.plan.Like != m.Like):
+			t.Errorf("%+v becomes %+v, %q, %q", m, got.target, got.patternDict, got.plan.Like)
+		}
+	}
+}
+
 // TestListSchema: the schema of lists takes what the program takes, and refuses what it refuses.
 func TestListSchema(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile("../../docs/models.schema.json")

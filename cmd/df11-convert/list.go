@@ -45,16 +45,19 @@ func (m listedModel) spec() string {
 	return m.Source + "@" + m.Revision
 }
 
-// flags are the flags of the command line with the values of the entry.
+// flags are the flags of the command line with the values of the entry, which win, also over flags that exclude them.
 func (m listedModel) flags(f convertFlags) convertFlags {
 	f.target.repoID = cmp.Or(m.RepoID, f.target.repoID)
 	f.target.out = cmp.Or(m.Output, f.target.out)
-	f.target.baseModel = cmp.Or(m.BaseModel, f.target.baseModel)
 	f.layout = cmp.Or(m.Layout, f.layout)
-	f.patternDict = cmp.Or(m.Dict, f.patternDict)
-	f.plan.Like = cmp.Or(m.Like, f.plan.Like)
+	if m.BaseModel != "" {
+		f.target.baseModel, f.target.noBaseModel = m.BaseModel, false
+	}
+	if m.Dict != "" || m.Like != "" {
+		f.patternDict, f.plan.Like = m.Dict, m.Like
+	}
 	if m.Private != nil {
-		f.target.private = *m.Private
+		f.target.private, f.target.public = *m.Private, f.target.public && !*m.Private
 	}
 	return f
 }
