@@ -19,4 +19,15 @@
 // when its branch has moved.
 //
 // Errors are of type *Error around a sentinel such as ErrGated; Hint gives the next step in words.
+//
+// To read the code, begin with client.go (options), call.go (an API call) and transport.go (one request, hop by hop), then:
+//
+//	endpoint, publisher            where the token and a redirect may go; tokens by trusted publishing
+//	retry, pause, governor, watch  what is repeated, waited for, slowed down, given up
+//	info, tree, location           what a commit holds, and where its bytes can be had
+//	read, stream, download         ranges on their way; slots and peers choose connections, throttle limits their rate
+//	repo, upload, lfs, parts       a target repo, and its files on their way
+//	commit, pulls                  one commit, made exactly once, on a branch or in a pull request
+//	cache, cachewrite              the cache that is shared with the Python client
+//	errors, refusal, hint, local   what went wrong, and what to do
 package hub

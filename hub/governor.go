@@ -120,7 +120,11 @@ func fingerprint(token string) string {
 // wait blocks until the lanes are open, one after the other, and takes a place in the pace of each.
 func (g *Governor) wait(ctx context.Context, p *pauses, keys ...laneKey) error {
 	for _, key := range slices.Compact(keys) {
-		for d, reason := g.claim(p.clock.Now(), key); d > 0; d, reason = g.claim(p.clock.Now(), key) {
+		for {
+			d, reason := g.claim(p.clock.Now(), key)
+			if d <= 0 {
+				break
+			}
 			if err := p.sleep(ctx, Wait{Reason: reason, For: d, Shared: true}); err != nil {
 				return err
 			}
