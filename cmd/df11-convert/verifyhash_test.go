@@ -123,6 +123,42 @@ func TestFolderComparesWhatIsCheap(t *testing.T) {
 	must(t, "verify", p.folder, "--against", p.original)
 }
 
+// TestManifestThatMisdescribesTheOriginal: decode rests on what the manifest tells of the original, so a check that finds the weights
+// to be right names what the manifest has wrong, and no check names anything where it is right.
+func TestManifestThatMisdescribesTheOriginal(t *testing.T) {
+	a := attest(t)
+	for name, change := range map[string]func(*metadata.Manifest){
+		"":       func(*metadata.Manifest) {},
+		"sha256": func(m *metadata.Manifest) { m.Source.Files[0].SHA256 = sumOf(nil) },
+		"size":   func(m *metadata.Manifest) { m.Source.Files[0].Size++ },
+		"header": func(m *metadata.Manifest) { m.Source.Files[0].Header += " " },
+		"module": func(m *metadata.Manifest) { m.Units[0].Path += "x" },
+		"tensor": func(m *metadata.Manifest) { m.Units[0].Tensors[0].Name += "x" },
+	} {
+		var m metadata.Manifest
+		if err := json.Unmarshal(a.files[metadata.ManifestName], &m); err != nil {
+			t.Fatal(err)
+		}
+		change(&m)
+		b, err := m.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeTo(t, filepath.Join(a.folder, metadata.ManifestName), b)
+		for _, level := range []string{"structure", "sample", "proof", "full"} {
+			out := must(t, "verify", a.folder, "--level", level)
+			if warned := strings.Contains(out, "otherwise than the original has it: decode needs --against"); warned != (name != "") {
+				t.Errorf("%q, level %s: %s", name, level, out)
+			}
+		}
+		if name != "" {
+			if code, out, _ := program(t, "decode", a.folder, "-o", t.TempDir()); code != exitWrong {
+				t.Errorf("%q: decode: exit %d: %s", name, code, out)
+			}
+		}
+	}
+}
+
 // TestFilesBesideTheManifest: weights that the manifest does not list are a fault, since a loader reads them. Other files are
 // named and do no harm.
 func TestFilesBesideTheManifest(t *testing.T) {

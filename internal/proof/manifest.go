@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -62,6 +63,37 @@ func OriginalOfManifest(d *model.DF11, workers int) (*model.Model, *Rebuilder, e
 	r := NewRebuilder(d, nil, workers)
 	r.placeByManifest(m, original.Listing.Weights)
 	return original, r, nil
+}
+
+// misdescribed names a file or a module of the original that the manifest describes otherwise than it is; "" if there is none. Its
+// weights may be right all the same: they were compared with the original, while decode by itself rests on the manifest.
+func (v *verification) misdescribed() string {
+	m := v.DF11.Manifest
+	if m == nil {
+		return ""
+	}
+	for i, w := range v.Model.Listing.Weights {
+		for _, f := range m.Source.Files {
+			sum := v.Model.SHA256[i] // if it is known without reading the file
+			other := f.Size != w.Size || f.Header != string(w.Header.Raw) || sum != "" && f.SHA256 != "" && f.SHA256 != sum
+			if f.Path == w.Path && other {
+				return w.Path
+			}
+		}
+	}
+	listed := map[string][]metadata.UnitTensor{}
+	for _, u := range m.Units {
+		listed[u.Path] = u.Tensors
+	}
+	same := func(a metadata.UnitTensor, b plan.Tensor) bool {
+		return a.Name == b.Name && slices.Equal(a.Shape, b.Shape)
+	}
+	for _, u := range v.Plan.Units {
+		if v.DF11.Coded(u.Path) && !slices.EqualFunc(listed[u.Path], u.Attrs, same) {
+			return "module " + u.Path
+		}
+	}
+	return ""
 }
 
 // placeByManifest finds the places of the original files' tensors by the manifest alone.

@@ -66,6 +66,9 @@ func Verify(ctx context.Context, opt Options) (*Report, error) {
 		v.report.Differences, v.report.OtherOriginal = &v.findings.Differences, v.otherOriginal()
 		return &v.report, v.findings.first
 	}
+	if what := v.misdescribed(); what != "" {
+		v.warn("the manifest describes %s otherwise than the original has it: decode needs --against", what)
+	}
 	v.report.OK, v.report.Equal = true, opt.Level == LevelProof || opt.Level == LevelFull
 	return &v.report, nil
 }
