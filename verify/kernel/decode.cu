@@ -17,7 +17,6 @@ constexpr u32 WARPS = THREADS / 32;
 constexpr u32 WINDOW_BITS = 64;      // docs/format.md §1
 constexpr u32 GAP_BITS = 5;          // docs/format.md §7
 constexpr u32 KEPT = 12;             // entries of a window that stay in registers: with more codes it is decoded again
-constexpr u32 FIRST_THREE = 1u << 24;  // says that a window has three exponents or more
 constexpr u32 GROUP = 16;            // weights that a thread joins at once
 constexpr u32 MAX_TILES = 8;         // tiles per block of decode
 constexpr u32 MIN_SHARED = THREADS * 4 + 4;  // docs/format.md §9: what a launch gives at least
@@ -50,9 +49,6 @@ DEVICE void skip_wrap(Window &w, u32 n_bits) {
   w.middle = funnel_left_wrap(w.middle, w.low, n_bits);
   w.low = funnel_left_wrap(w.low, 0, n_bits);
 }
-
-// The bits that an entry's symbols take in shared memory.
-DEVICE u32 symbol_bits(u32 entry) { return entry >> 27 & 24; }
 
 // ---- One tile ----
 
@@ -90,7 +86,8 @@ DEVICE u32 load_gap(const Unit &u, u32 window) {
 // Codes are the codes that start in a window, as a thread keeps them.
 struct Codes {
   u32 entries[KEPT];  // in order; 0 behind the last, and where a walk has to wait for its turn
-  u32 n;              // codes, of which the entries may lack some
+  u32 n;              // codes
+  bool all;           // the entries have all of them
 };
 
 // Place is how far a thread is in its window.
@@ -142,7 +139,8 @@ DEVICE Codes find_codes(const Luts &luts, const Tables &t, Window w, u32 gap) {
   skip(p.w, gap);
   UNROLL for (u32 i = 0; i < KEPT; i++) c.entries[i] = opaque_zero();
   keep_entries<0>(luts, t, p, c);
-  if (p.at == p.next)  // no last entry yet
+  c.all = p.at != p.next;  // the last entry was taken, which leaves p.at before it
+  if (!c.all)
     while (!take_entry(luts, t, p, true)) {}
   u32 left = WINDOW_BITS - (p.at & 63), count = (p.next - p.at) >> 6;
   u32 second = t.lengths[p.entry & 255], third = second + t.lengths[p.entry >> 8 & 255];
@@ -150,39 +148,59 @@ DEVICE Codes find_codes(const Luts &luts, const Tables &t, Window w, u32 gap) {
   return c;
 }
 
-// Shared is what the warps of a block tell each other.
-struct Shared {
-  u32x2 warps[WARPS];  // the sum of a warp's numbers, and the `first` of its first thread
+// Pair is the symbols of two entries, the first one lowest.
+struct Pair {
+  u64 symbols;  // 0..6
+  u32 n_bits;   // that they have in shared memory
 };
 
-// sum_before returns the sum of n over all threads before this one, and in next the `first` of the thread behind it. It has
-// a barrier inside; the caller needs another one before the next call.
-DEVICE u32 sum_before(u32 n, u32 first, Shared *s, u32 *next) {
-  u32 lane = thread_index() % 32, warp = thread_index() / 32;
-  u32 sum = n;
-  UNROLL for (u32 i = 0; i < 5; i++) sum = add_from_below(sum, 1u << i);
-  u32 first_of_warp = shuffle(first, 0);
-  if (lane == 31) s->warps[warp] = {sum, first_of_warp};
-  barrier();
-  u32x2 other = {0, 0};
-  if (lane < WARPS) other = s->warps[lane];
-  u32 next_warp = shuffle(other.y, warp + 1);
-  *next = shuffle_down(first, 1);
-  if (lane == 31) *next = warp == WARPS - 1 ? FIRST_THREE : next_warp;
-  u32 total = lane < warp ? other.x : 0;
-  UNROLL for (u32 d = WARPS / 2; d > 0; d /= 2) total += shuffle_down(total, d);
-  return sum - n + shuffle(total, 0);
+DEVICE Pair pair(u32 a, u32 b) {
+  u32 bits = a >> 27 & 24;
+  return {(a & 0xffffff) | (u64)(b & 0xffffff) << bits, bits + (b >> 27 & 24)};
 }
 
-// first_three are a window's first three exponents, with FIRST_THREE above them if it has as many.
-DEVICE u32 first_three(const Codes &c) {
-  u32 second = symbol_bits(c.entries[0]), third = second + symbol_bits(c.entries[1]);
-  u32 v = (c.entries[0] | c.entries[1] << second | c.entries[2] << third) & 0xffffff;
-  return c.n >= 3 ? v | FIRST_THREE : v;
+// Start is the symbols of a window's first four entries, the first one lowest.
+struct Start {
+  u64 low;            // the first eight of them
+  u32 high, n_bits;   // the others; that all have in shared memory
+};
+
+DEVICE Start start(const Codes &c) {
+  Pair a = pair(c.entries[0], c.entries[1]), b = pair(c.entries[2], c.entries[3]);
+  return {a.symbols | b.symbols << a.n_bits, made_here(b.symbols >> (64 - a.n_bits)), a.n_bits + b.n_bits};
+}
+
+// has_first says whether a window of n codes has so many exponents in its start.
+DEVICE bool has_first(const Start &s, u32 n, u32 many) { return n >= many && s.n_bits >= 8 * many; }
+
+// first_seven are a window's first exponents, as many as the top byte says, of which seven at most are there.
+DEVICE u64 first_seven(const Start &s, u32 n) { return (s.low & ~0ull >> 8) | (u64)min(n, s.n_bits / 8) << 56; }
+
+// Shared is what the warps of a block tell each other: of each, first_seven of its first window in two words, and its codes,
+// twice, so that 16 lanes find those of 16 warps in as many banks.
+struct Shared {
+  u32x4 warps[WARPS];
+};
+
+// place returns where the codes of a thread's window go: their number in all windows before it. next gets the `first` of the
+// window behind, which is seven zeros behind the last one. It has a barrier inside; the caller needs another one before the
+// next call.
+DEVICE u32 codes_before(u32 n, u64 first, Shared *s, u64 *next) {
+  u32 lane = thread_index() % 32, warp = thread_index() / 32;
+  u32 from_here = n;  // to the end of the warp
+  UNROLL for (u32 i = 0; i < 5; i++) from_here = add_from_above(from_here, 1u << i);
+  if (lane == 0) s->warps[warp] = {(u32)first, (u32)(first >> 32), from_here, from_here};
+  barrier();
+  *next = shuffle_down(first >> 32, 1);
+  *next = *next << 32 | shuffle_down(first, 1);
+  if (lane == 31) *next = warp == WARPS - 1 ? 7ull << 56 : *(u64 *)(s->warps + warp + 1);
+  u32 to_end = lane <= warp ? ((u32 *)(s->warps + lane))[2 + lane / 8] : 0;  // of the warp, from the tile's begin
+  UNROLL for (u32 d = WARPS / 2; d > 0; d /= 2) to_end += shuffle_down(to_end, d);
+  return shuffle(to_end, 0) - from_here;
 }
 
 // put_bytes stores the n low bytes of v at exponents[at].
-DEVICE void put_bytes(u8 *exponents, u32 at, u32 v, u32 n, u32 room) {
+DEVICE void put_bytes(u8 *exponents, u32 at, u64 v, u32 n, u32 room) {
   NO_UNROLL for (u32 i = 0; i < n && at + i < room; i++) exponents[at + i] = v >> 8 * i;
 }
 
@@ -200,42 +218,41 @@ DEVICE void put_slowly(const Unit &u, const Tables &t, u32 tile, u8 *exponents, 
   }
 }
 
-// Words are the words that a thread packs exponents into.
+// Words are the words of 8 bytes that a thread packs exponents into.
 struct Words {
-  u32 next;   // shared address of the next one
-  u32 last;   // the last four exponents, the latest on top
-  int left;   // bits until a word is full
-  int limit;  // what left is when that is the next one
+  u64 open;    // exponents of a word that is not full, the first one lowest
+  u32 n_bits;  // that they have, with what is before them in the word
+  u32 next;    // shared address of the word
 };
 
-// put_entries puts the exponents of entries from..to.
-DEVICE void put_entries(Words &w, const Codes &c, u32 from, u32 to) {
-  UNROLL for (u32 i = from; i < to; i++) {
-    u32 bits = symbol_bits(c.entries[i]), full = funnel_right_wrap(w.last, c.entries[i], w.left);
-    w.last = funnel_right_wrap(w.last, c.entries[i], bits);
-    w.left -= bits;
-    store_full(w.next, w.limit, w.left, full);
-  }
+DEVICE void put_pair(Words &w, u32 entry_a, u32 entry_b) {
+  Pair p = pair(entry_a, entry_b);
+  u32 rest = 64 - w.n_bits;
+  w.open |= p.symbols << w.n_bits;
+  w.n_bits += p.n_bits;
+  store_full(w.open, w.n_bits, w.next, p.symbols, rest);
 }
 
-// put_exponents stores a window's exponents from exponents[at] on. Words are stored whole, each by the thread that has its
-// first byte, which takes what it lacks from the first exponents of the next window, in `next`. Byte by byte go those of a
-// window that has more than its entries or less than three, those before one with less than three, and what would leave the room.
-DEVICE void put_exponents(const Unit &u, const Tables &t, const Codes &c, u32 tile, u8 *exponents, u32 at, u32 room, u32 next) {
-  u32 base = shared_address(exponents), end = at + c.n, first = c.n >= 3 ? -at & 3 : 0;
-  Words w = {base + at + first, 0, 8 * (int)first, -32};
-  int more = -1;  // bits of the entries that are the next window's; negative if they lack some
-  if (c.n >= 3 && next >= FIRST_THREE && end + 3 <= room) {
-    put_entries(w, c, 0, 6);
-    if (c.entries[5] != 0) put_entries(w, c, 6, 9);
-    if (c.entries[8] != 0) put_entries(w, c, 9, KEPT);
-    more = 8 * (int)(at + first - end) - w.left;
-    if (more >= 0 && w.next - base < end)
-      *(u32 *)(exponents + (end & ~3u)) = funnel_right_wrap(w.last << more, next, -8 * end);
-  }
-  if (more < 0) {
-    put_slowly(u, t, tile, exponents, at, w.next - base - at, c.n, room);
-    put_bytes(exponents, end, next, next < FIRST_THREE ? 0 : -end & 3, room);
+// put_exponents stores a window's exponents from exponents[at] on. Words of 8 bytes are stored whole, each by the thread that
+// has its first byte, which takes what it lacks from the first exponents of the next window, in `next`. Byte by byte go those
+// of a window that has more than its entries, and those around a word that first_seven has too few for.
+DEVICE void put_exponents(const Unit &u, const Tables &t, const Codes &c, const Start &s, u32 tile, u8 *exponents, u32 at,
+                          u32 room, u64 next) {
+  u32 base = shared_address(exponents), end = at + c.n;
+  u32 head = -at & 7, tail = -end & 7;  // exponents in the word of the thread before, and of the next window in the last word
+  bool has_head = has_first(s, c.n, head), has_tail = (u32)(next >> 56) >= tail;
+  // Nobody is before the first thread to store the beginning of its first word.
+  if (thread_index() == 0 && head > 0 && has_head) *(u64 *)(exponents + (at & ~7u)) = s.low << (8 * at & 63);
+  if (c.all && has_head && has_tail && end <= room) {
+    Words w = {s.low >> 8 * head | shift_left(s.high, 64 - 8 * head), s.n_bits - 8 * head, base + at + head};
+    store_full(w.open, w.n_bits, w.next, s.high, 8 * head);
+    UNROLL for (u32 i = 4; i < 8; i += 2) put_pair(w, c.entries[i], c.entries[i + 1]);
+    if (c.entries[8] != 0)
+      UNROLL for (u32 i = 8; i < KEPT; i += 2) put_pair(w, c.entries[i], c.entries[i + 1]);
+    if (w.next - base < end) *(u64 *)(exponents + (end & ~7u)) = w.open | next << (8 * end & 63);
+  } else {
+    put_bytes(exponents, end, next, has_tail ? tail : 0, room);
+    put_slowly(u, t, tile, exponents, at, has_head ? head : 0, c.n, room);
   }
 }
 
@@ -287,15 +304,14 @@ DEVICE u32 tile_size(const Unit &u, u32 tile) {
   return end > base ? end - base : 0;
 }
 
-// decode_tile is called by the whole block. exponents has room for `room` bytes.
+// decode_tile is called by the whole block. exponents has room for `room` bytes, a multiple of 8.
 DEVICE void decode_tile(const Unit &u, const Tables &t, Shared *shared, u8 *exponents, u32 room, u32 tile) {
   u32 window = tile * THREADS + thread_index();
   Codes c = find_codes(u.luts, t, load_window(u, window), load_gap(u, window));
-  u32 next, at = sum_before(c.n, first_three(c), shared, &next) + u.positions[tile] % GROUP;
-  // Nobody is before the first thread to store the beginning of its first word, which it fills if it has three exponents.
-  u32 first = shared->warps[0].y;
-  if (thread_index() == 0 && at % 4 != 0 && first >= FIRST_THREE) *(u32 *)(exponents + (at & ~3u)) = first << 8 * (at & 3);
-  put_exponents(u, t, c, tile, exponents, at, room, next);
+  Start s = start(c);
+  u64 next;
+  u32 at = codes_before(c.n, first_seven(s, c.n), shared, &next) + u.positions[tile] % GROUP;
+  put_exponents(u, t, c, s, tile, exponents, at, room, next);
   barrier();
   u32 base = u.positions[tile];
   put_weights(u, exponents, base, min(tile_size(u, tile), room - base % GROUP));
@@ -347,7 +363,7 @@ extern "C" __global__ void __launch_bounds__(512, 1) build_tables(const u8 *luts
 }
 
 // decode_tiles is decode with ready tables, 16-byte aligned, and with any number of blocks for
-// n_tiles tiles. Shared memory: 128 + 4352 + (most weights of a chunk, plus 32) bytes.
+// n_tiles tiles. Shared memory: 256 + 4352 + (most weights of a chunk, plus 32) bytes.
 extern "C" __global__ void __launch_bounds__(512, 4)
     decode_tiles(const u8 *luts, const u8 *stream, const u8 *sign_mantissa, const u32 *positions, const u8 *gaps,
                  u16 *out, int n_luts, int n_bytes, int n_elems, const u32x4 *tables, int n_tiles) {
@@ -361,5 +377,5 @@ extern "C" __global__ void __launch_bounds__(512, 4)
   u8 *exponents = (u8 *)copy + SIZE;
   barrier();
   for (u32 tile = block_index(); tile < u.n_tiles; tile += block_count())
-    decode_tile(u, t, shared, exponents, shared_size() - FIXED, tile);
+    decode_tile(u, t, shared, exponents, shared_size() - FIXED & ~7u, tile);
 }

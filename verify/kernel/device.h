@@ -49,11 +49,11 @@ DEVICE u32 shared_size() {
 }
 
 DEVICE void barrier() { __syncthreads(); }
-// v, and the v of the lane so many below this one on top, where there is such a lane.
-DEVICE u32 add_from_below(u32 v, u32 lanes) {
+// v, and the v of the lane so many above this one on top, where there is such a lane.
+DEVICE u32 add_from_above(u32 v, u32 lanes) {
   u32 r;
   asm volatile("{\n\t.reg .pred p;\n\t"
-               "shfl.sync.up.b32 %0|p, %1, %2, 0, -1;\n\t"
+               "shfl.sync.down.b32 %0|p, %1, %2, 31, -1;\n\t"
                "@p add.u32 %0, %0, %1;\n\t"
                "@!p mov.u32 %0, %1;\n\t}"
                : "=&r"(r) : "r"(v), "r"(lanes));
@@ -76,10 +76,10 @@ DEVICE u32 funnel_left_wrap(u32 hi, u32 lo, u32 n) {
   return r;
 }
 
-// The lower half of hi:lo shifted right by n % 32.
-DEVICE u32 funnel_right_wrap(u32 lo, u32 hi, u32 n) {
-  u32 r;
-  asm("shf.r.wrap.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(lo), "r"(hi), "r"(n));
+// v shifted left by n, n = 0..64.
+DEVICE u64 shift_left(u64 v, u32 n) {
+  u64 r;
+  asm("shl.b64 %0, %1, %2;" : "=l"(r) : "l"(v), "r"(n));
   return r;
 }
 
@@ -97,20 +97,27 @@ DEVICE u32 opaque_zero() {
   return r;
 }
 
+// v, made here: made where it is used, it would keep what it is made of in registers until then.
+DEVICE u32 made_here(u32 v) {
+  asm volatile("" : "+r"(v));
+  return v;
+}
+
 typedef __attribute__((address_space(3))) u8 shared_u8;
 
 // The address of p, which is in shared memory, among shared addresses.
 DEVICE u32 shared_address(void *p) { return (u32)(u64)(shared_u8 *)p; }
 
-// Where left has come down to limit, v is stored at the shared address, and address and limit go on to the next word. The
+// Where a word has its 64 bits, it is stored at the shared address, and the next one opens with `more` from bit `rest` on. The
 // compiler would rather have every outcome in registers of its own.
-DEVICE void store_full(u32 &address, int &limit, int left, u32 v) {
+DEVICE void store_full(u64 &word, u32 &n_bits, u32 &address, u64 more, u32 rest) {
   asm volatile("{\n\t.reg .pred p;\n\t"
-               "setp.le.s32 p, %2, %1;\n\t"
-               "@p st.shared.u32 [%0], %3;\n\t"
-               "@p add.u32 %0, %0, 4;\n\t"
-               "@p add.s32 %1, %1, -32;\n\t}"
-               : "+r"(address), "+r"(limit) : "r"(left), "r"(v) : "memory");
+               "setp.ge.u32 p, %1, 64;\n\t"
+               "@p st.shared.u64 [%2], %0;\n\t"
+               "@p shr.u64 %0, %3, %4;\n\t"
+               "@p add.u32 %2, %2, 8;\n\t"
+               "@p sub.u32 %1, %1, 64;\n\t}"
+               : "+l"(word), "+r"(n_bits), "+r"(address) : "l"(more), "r"(rest) : "memory");
 }
 
 // Four of the eight bytes of hi:lo, chosen by the nibbles of selector.

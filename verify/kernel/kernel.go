@@ -37,7 +37,7 @@ const (
 func OfficialShared(n int) int { return Threads*4 + 4 + 2*n }
 
 // TilesShared is the dynamic shared memory, in bytes, of DecodeTiles for chunks of at most n weights.
-func TilesShared(n int) int { return 128 + TableBytes + 32 + n }
+func TilesShared(n int) int { return 256 + TableBytes + 32 + n }
 
 var versionLine = regexp.MustCompile(`(?m)^\.version\s+(\d+)\.(\d+)\s*$`)
 

@@ -312,14 +312,21 @@ func mustEnd(t *testing.T, m *module, seed uint64) {
 	}
 }
 
-// TestNoWordHasTwoWriters takes units whose windows have fewer than three codes beside windows that share a word with them:
-// there the words of shared memory cannot be stored whole.
+// TestNoWordHasTwoWriters takes a unit all of whose codes are said to have one length: with long ones, windows have fewer codes
+// than the words of shared memory that they begin in have room for. Then nobody may store such a word whole. The second tile
+// begins behind the first byte of a word.
 func TestNoWordHasTwoWriters(t *testing.T) {
 	m := ownModule(t)
-	for _, seed := range []uint64{176, 409} {
-		u := randomUnit(t, seed%20, 12000).spoil(rand.New(rand.NewPCG(seed, 9)))
-		if _, _, err := decode(entry(t, m, Decode), u, variant{seed: seed, corrupt: true}); err != nil {
-			t.Errorf("seed %d: %v", seed, err)
+	u := *normalUnit(t, 20000)
+	u.luts, u.positions = bytes.Clone(u.luts), bytes.Clone(u.positions)
+	u.positions[4] = u.positions[4]&^7 | 1
+	for _, length := range []byte{1, 5, 8, 9, 12, 16, 21, 32} {
+		copy(u.luts[len(u.luts)-256:], bytes.Repeat([]byte{length}, 256))
+		if _, _, err := decode(entry(t, m, Decode), &u, variant{corrupt: true}); err != nil {
+			t.Errorf("decode, codes of %d bits: %v", length, err)
+		}
+		if _, _, err := decodeTiles(m, &u, variant{corrupt: true}, 2); err != nil {
+			t.Errorf("decode_tiles, codes of %d bits: %v", length, err)
 		}
 	}
 }
@@ -367,8 +374,8 @@ func TestCost(t *testing.T) {
 	}
 	slots := float64(tiles.warpInstructions) * 32 / float64(u.nElems())
 	t.Logf("decode_tiles: %.1f lane slots a weight, %.1f barriers a tile", slots, float64(tiles.barriers)/float64(u.nChunks()))
-	if slots > 29 {
-		t.Errorf("%.1f lane slots a weight; 29 were enough", slots)
+	if slots > 28 {
+		t.Errorf("%.1f lane slots a weight; 28 were enough", slots)
 	}
 }
 

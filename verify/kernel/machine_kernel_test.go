@@ -118,9 +118,9 @@ func TestMachineCost(t *testing.T) {
 			unit              *unit
 			slots, wavefronts float64
 		}{
-			{largest, 29, 3},
-			{normalUnit(t, 400_000), 27, 3},
-			{mixedUnit(t, 400_000), 34, 3},
+			{largest, 29, 2.8},
+			{normalUnit(t, 400_000), 27, 2.8},
+			{mixedUnit(t, 400_000), 34, 2.8},
 		} {
 			_, stats, err := decodeTiles(m, c.unit, variant{}, c.unit.nChunks())
 			if err != nil {

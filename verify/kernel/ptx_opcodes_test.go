@@ -3,7 +3,9 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
+	"strings"
 )
 
 // typ is an operand type: its width, and whether it is signed.
@@ -77,7 +79,7 @@ var opcodes = map[string]builder{
 	}),
 	"prmt": arith(func(typ) eval { return permute }),
 	"selp": arith(func(typ) eval { return choose }),
-	"mov":  arith(func(typ) eval { return same }),
+	"mov":  buildMove,
 	"cvta": buildGlobalAddress, "cvt": buildConvert,
 	"mul": buildMultiply, "mad": buildMultiply, "shf": buildFunnel, "lop3": buildLogic, "bfi": buildInsertField, "setp": buildCompare,
 	"ld": buildLoad, "st": buildStore, "shfl": buildShuffle,
@@ -120,6 +122,31 @@ func (c *compiler) compute(in *instr, f eval, t typ, ops []string) error {
 }
 
 func same(a, _, _ uint64) uint64 { return a }
+
+// buildMove is mov.b64 {low, high}, a, which parts a register, or mov of any type.
+func buildMove(c *compiler, in *instr, mods, ops []string) error {
+	if len(ops) != 2 {
+		return errors.New("wrong number of operands")
+	}
+	low, high, parts := strings.Cut(strings.Trim(ops[0], "{}"), ",")
+	if !parts {
+		return arith(func(typ) eval { return same })(c, in, mods, ops)
+	}
+	var halves [2]instr
+	err := c.compute(&halves[0], func(a, _, _ uint64) uint64 { return a & math.MaxUint32 }, types["b64"], []string{low, ops[1]})
+	if err == nil {
+		err = c.compute(&halves[1], func(a, _, _ uint64) uint64 { return a >> 32 }, types["b64"], []string{high, ops[1]})
+	}
+	in.do = func(w *warp, mask uint32) (int, error) {
+		for _, half := range halves {
+			if lane, err := half.do(w, mask); err != nil {
+				return lane, err
+			}
+		}
+		return 0, nil
+	}
+	return err
+}
 
 func choose(a, b, p uint64) uint64 {
 	if p != 0 {

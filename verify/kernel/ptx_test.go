@@ -85,6 +85,9 @@ func TestValues(t *testing.T) {
 		{"funnel", "shf.l.clamp.b32 %r4, %r1, %r0, 32; shf.l.wrap.b32 %r5, %r1, %r0, 32; xor.b32 %r4, %r4, %r5;", func(i uint32) uint32 { return i ^ 7 }},
 		{"narrow", "cvt.u16.u32 %rs1, %r1; neg.s16 %rs1, %rs1; cvt.s32.s16 %r4, %rs1;", func(i uint32) uint32 { return -i }},
 		{"wide", "mul.wide.u32 %rd5, %r1, 0x80000000; shr.u64 %rd5, %rd5, 30; cvt.u32.u64 %r4, %rd5;", func(i uint32) uint32 { return 2 * i }},
+		{"parts", "mul.wide.u32 %rd5, %r1, 0xc0000000; mov.b64 {%r4, %r5}, %rd5; xor.b32 %r4, %r4, %r5;", func(i uint32) uint32 {
+			return i*0xc0000000 ^ uint32(uint64(i)*0xc0000000>>32)
+		}},
 		{"shuffle up", "shfl.sync.up.b32 %r4, %r1, 3, 0, -1;", func(i uint32) uint32 {
 			if i%32 >= 3 {
 				return i - 3

@@ -16,7 +16,7 @@ type variant struct {
 // decodeShared is the dynamic shared memory, in bytes, that our Decode needs with its largest tables. Decode works with
 // OfficialShared too, but not with less than both.
 func decodeShared(n int) int {
-	const scan, slots, padding = 128, 1024, 32
+	const scan, slots, padding = 256, 1024, 32
 	return scan + slots + padding + TableBytes + n
 }
 
