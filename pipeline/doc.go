@@ -18,5 +18,6 @@
 //
 // pipeline.go shows the whole way: an attempt (attempt.go) runs the stages, retry.go decides after a failed one. What is done is
 // in one ledger (internal/ledger), which prepare.go reads from the targets, and resume.go squares with what is left in spools.
-// decode.go goes the way back, from a DF11 model to the original files. What bounds memory and disk, and what a resume guarantees, is told in docs/design.md.
+// decode.go goes the way back, from a DF11 model to the original files. What bounds memory and disk, and what a resume
+// guarantees, is told in docs/design.md.
 package pipeline

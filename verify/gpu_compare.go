@@ -20,8 +20,10 @@ const stretch = 256 << 10
 // The unit's structure is checked first (see [Open]). With that our kernel always ends and stays within its buffers. The
 // official kernel needs more: the check does not look at the coded stream, and codes of leaked slots, which have no length,
 // let that kernel run for ever; others take it out of its shared memory. Both cost the device, which is then given up; what
-// is wrong with the unit tells Unit.Compare, which belongs beside every Compare. nElems and opt are as for Open and Unit.Compare; opt.Variant and opt.Strict mean
-// nothing here. src is read concurrently; src and the arrays are borrowed until Compare returns.
+// is wrong with the unit tells Unit.Compare, which belongs beside every Compare.
+//
+// nElems and opt are as for Open and Unit.Compare; opt.Variant and opt.Strict mean nothing here. src is read concurrently; src
+// and the arrays are borrowed until Compare returns.
 //
 // A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure. A GPU that has a fault is
 // not used again, and its pieces go to another GPU. Without any left, the error is [ErrGPULost], or ErrNoGPU with

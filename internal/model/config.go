@@ -53,9 +53,15 @@ const configName = "config.json"
 // it that hold weights.
 func (f *files) configs() []hub.FileRef {
 	var configs []hub.FileRef
+	holdsWeights := map[string]bool{}
 	for _, ref := range f.refs {
-		dir, name := path.Split(ref.Path)
-		if name == configName && strings.Count(dir, "/") == 1 && len(f.weightsIn(dir)) > 0 {
+		if plan.IsSafetensors(ref.Path) {
+			holdsWeights[path.Dir(ref.Path)] = true
+		}
+	}
+	for _, ref := range f.refs {
+		dir, name := path.Dir(ref.Path), path.Base(ref.Path)
+		if name == configName && dir != "." && !strings.Contains(dir, "/") && holdsWeights[dir] {
 			configs = append(configs, ref)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -27,6 +28,9 @@ type files struct {
 	readers map[string]io.ReaderAt // of the files that are open, by path
 	opened  map[string]fs.FileInfo // what they were then, those of a folder
 	pieces  *Readers               // of a repo that is read at random all the time; nil if single ranges are fetched
+
+	index  sync.Once
+	byPath map[string]hub.FileRef // refs, once one was looked up
 }
 
 // Exists reports whether a path names something local.
@@ -109,11 +113,14 @@ func planFile(ref hub.FileRef) plan.File {
 
 // find looks up a file by its path.
 func (f *files) find(path string) (hub.FileRef, bool) {
-	i := slices.IndexFunc(f.refs, func(ref hub.FileRef) bool { return ref.Path == path })
-	if i < 0 {
-		return hub.FileRef{}, false
-	}
-	return f.refs[i], true
+	f.index.Do(func() {
+		f.byPath = make(map[string]hub.FileRef, len(f.refs))
+		for _, ref := range f.refs {
+			f.byPath[ref.Path] = ref
+		}
+	})
+	ref, ok := f.byPath[path]
+	return ref, ok
 }
 
 // weightsIn lists the safetensors files right in a folder, "" for the root, by name. The official loader reads these files,

@@ -112,8 +112,8 @@ func (s *scanner) number(tensor string) (int64, error) {
 	return n, nil
 }
 
-// str reads a JSON string, which is never longer than the longest that metadata may have. Raw control characters and unpaired surrogates are errors, so that every name has exactly one
-// meaning.
+// str reads a JSON string, which is never longer than the longest that metadata may have. Raw control characters and unpaired
+// surrogates are errors, so that every name has exactly one meaning.
 func (s *scanner) str(tensor string) (string, error) {
 	if err := s.expect('"', tensor); err != nil {
 		return "", err
