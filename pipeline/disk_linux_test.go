@@ -1,7 +1,9 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"io/fs"
@@ -111,3 +113,48 @@ func (fullDisk) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, veri
 }
 
 func (fullDisk) Describe() (string, []string) { return "full disk", nil }
+
+// TestNoOutputIsRemovedWhileItIsOpen: Windows, where no test runs, lets nobody remove an open file.
+func TestNoOutputIsRemovedWhileItIsOpen(t *testing.T) {
+	w, work := newWorld(t, small()), t.TempDir()
+	files := filepath.Join(work, ".df11-convert", "files")
+	if err := os.MkdirAll(files, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
+	if err != nil {
+		t.Skip("no inotify here: ", err)
+	}
+	defer syscall.Close(fd)
+	const closed = syscall.IN_CLOSE_WRITE | syscall.IN_CLOSE_NOWRITE
+	if _, err := syscall.InotifyAddWatch(fd, files, syscall.IN_OPEN|closed|syscall.IN_DELETE); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.convert(t.Context(), t, work); err != nil {
+		t.Fatal(err)
+	}
+	events := make([]byte, 1<<20)
+	n, err := syscall.Read(fd, events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, removed := map[string]int{}, 0
+	for b := events[:n]; len(b) > 0; {
+		mask, size := binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[12:])
+		name := string(bytes.TrimRight(b[syscall.SizeofInotifyEvent:][:size], "\x00"))
+		b = b[syscall.SizeofInotifyEvent+size:]
+		switch {
+		case mask&syscall.IN_OPEN != 0:
+			open[name]++
+		case mask&closed != 0:
+			open[name]--
+		case mask&syscall.IN_DELETE != 0:
+			if removed++; open[name] != 0 {
+				t.Errorf("%s is removed while it is open", name)
+			}
+		}
+	}
+	if removed < 6 {
+		t.Errorf("only %d files were removed", removed)
+	}
+}

@@ -86,19 +86,8 @@ func (p *publisher) upload(ctx context.Context, o ledger.Output) error {
 	if o.Uploaded && !p.folder.Stays { // by an earlier run, which a kill may have kept from removing the file
 		return p.folder.Remove(o.Path)
 	}
-	f, err := os.Open(p.folder.Path(o.Path))
-	if err != nil {
+	if err := p.send(ctx, o); err != nil || p.folder.Stays {
 		return err
-	}
-	defer f.Close()
-	r, end := p.progress.Uploading(f, o.Size)
-	err = p.repo.Upload(ctx, o, r)
-	end(err == nil)
-	if err != nil {
-		return err
-	}
-	if p.folder.Stays {
-		return nil
 	}
 	if err := p.ledger.Uploaded(o.Path); err != nil {
 		return err
@@ -108,6 +97,19 @@ func (p *publisher) upload(ctx context.Context, o ledger.Output) error {
 	}
 	p.room.uploaded(o)
 	return nil
+}
+
+// send uploads a file and closes it: Windows does not remove an open one.
+func (p *publisher) send(ctx context.Context, o ledger.Output) error {
+	f, err := os.Open(p.folder.Path(o.Path))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r, end := p.progress.Uploading(f, o.Size)
+	err = p.repo.Upload(ctx, o, r)
+	end(err == nil)
+	return err
 }
 
 // commitAge is how long an uploaded output waits for its commit. A kill loses what waits, and the Hub takes about 128 commits
