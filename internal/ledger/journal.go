@@ -210,19 +210,19 @@ func (l *Ledger) Close() error {
 // journal is the file of a ledger, open for more lines; without a file nothing is stored.
 type journal struct{ f *os.File }
 
-// replace makes a new file that appears complete, and goes on with it.
+// replace makes a new file that appears complete, and goes on with it. The old one is closed first: Windows replaces no open
+// file.
 func (j *journal) replace(path string, b []byte) error {
+	if err := j.close(); err != nil {
+		return err
+	}
 	if err := atomicfile.WriteFile(path, b); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return err
+	if err == nil {
+		j.f = f
 	}
-	if j.f != nil {
-		err = j.f.Close()
-	}
-	j.f = f
 	return err
 }
 
