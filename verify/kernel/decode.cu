@@ -5,7 +5,7 @@
 //
 //   1. every thread finds the codes that start in its window, and keeps their exponents in registers;
 //   2. a prefix sum over the block tells where the exponents go;
-//   3. every thread packs them into words of shared memory, one byte each;
+//   3. every thread packs them into words of 8 bytes of shared memory, one byte each;
 //   4. the block joins them with sign_mantissa, 16 weights per thread at a time.
 //
 // Input may be hostile once the caller has seen to it that buffers have their sizes: lengths are
@@ -87,7 +87,7 @@ DEVICE u32 load_gap(const Unit &u, u32 window) {
 struct Codes {
   u32 entries[KEPT];  // in order; 0 behind the last, and where a walk has to wait for its turn
   u32 n;              // codes
-  bool all;           // the entries have all of them
+  bool complete;      // the entries have all of them
 };
 
 // Place is how far a thread is in its window.
@@ -137,10 +137,10 @@ DEVICE Codes find_codes(const Luts &luts, const Tables &t, Window w, u32 gap) {
   Codes c;
   Place p = {w, gap, 0, 0};
   skip(p.w, gap);
-  UNROLL for (u32 i = 0; i < KEPT; i++) c.entries[i] = opaque_zero();
+  UNROLL for (u32 i = 0; i < KEPT; i++) c.entries[i] = opaque(0);
   keep_entries<0>(luts, t, p, c);
-  c.all = p.at != p.next;  // the last entry was taken, which leaves p.at before it
-  if (!c.all)
+  c.complete = p.at != p.next;  // only the last entry leaves p.at before itself
+  if (!c.complete)
     while (!take_entry(luts, t, p, true)) {}
   u32 left = WINDOW_BITS - (p.at & 63), count = (p.next - p.at) >> 6;
   u32 second = t.lengths[p.entry & 255], third = second + t.lengths[p.entry >> 8 & 255];
@@ -148,10 +148,10 @@ DEVICE Codes find_codes(const Luts &luts, const Tables &t, Window w, u32 gap) {
   return c;
 }
 
-// Pair is the symbols of two entries, the first one lowest.
+// Pair is the symbols of two entries, six at most, the first one lowest.
 struct Pair {
-  u64 symbols;  // 0..6
-  u32 n_bits;   // that they have in shared memory
+  u64 symbols;
+  u32 n_bits;  // of all symbols, a byte each
 };
 
 DEVICE Pair pair(u32 a, u32 b) {
@@ -159,44 +159,44 @@ DEVICE Pair pair(u32 a, u32 b) {
   return {(a & 0xffffff) | (u64)(b & 0xffffff) << bits, bits + (b >> 27 & 24)};
 }
 
-// Start is the symbols of a window's first four entries, the first one lowest.
+// Start is the symbols of a window's first four entries, twelve at most, the first one lowest.
 struct Start {
-  u64 low;            // the first eight of them
-  u32 high, n_bits;   // the others; that all have in shared memory
+  u64 low;     // the first eight
+  u32 high;    // those behind them
+  u32 n_bits;  // of all symbols, a byte each
 };
 
 DEVICE Start start(const Codes &c) {
   Pair a = pair(c.entries[0], c.entries[1]), b = pair(c.entries[2], c.entries[3]);
-  return {a.symbols | b.symbols << a.n_bits, made_here(b.symbols >> (64 - a.n_bits)), a.n_bits + b.n_bits};
+  return {a.symbols | b.symbols << a.n_bits, opaque(b.symbols >> (64 - a.n_bits)), a.n_bits + b.n_bits};
 }
 
-// has_first says whether a window of n codes has so many exponents in its start.
+// has_first says whether a window of n codes has so many exponents in its Start.
 DEVICE bool has_first(const Start &s, u32 n, u32 many) { return n >= many && s.n_bits >= 8 * many; }
 
 // first_seven are a window's first exponents, as many as the top byte says, of which seven at most are there.
 DEVICE u64 first_seven(const Start &s, u32 n) { return (s.low & ~0ull >> 8) | (u64)min(n, s.n_bits / 8) << 56; }
 
-// Shared is what the warps of a block tell each other: of each, first_seven of its first window in two words, and its codes,
-// twice, so that 16 lanes find those of 16 warps in as many banks.
+// Shared is what the warps of a block tell each other: of each warp, first_seven of its first window in two words, and the
+// number of its codes, twice, so that 16 lanes find it in 16 banks.
 struct Shared {
   u32x4 warps[WARPS];
 };
 
-// place returns where the codes of a thread's window go: their number in all windows before it. next gets the `first` of the
-// window behind, which is seven zeros behind the last one. It has a barrier inside; the caller needs another one before the
-// next call.
+// codes_before returns the sum of n, the codes of a window, over all windows before the thread's, and in next the `first` of
+// the window behind: seven zeros behind the last one. It has a barrier inside; the caller needs another one before the next
+// call.
 DEVICE u32 codes_before(u32 n, u64 first, Shared *s, u64 *next) {
   u32 lane = thread_index() % 32, warp = thread_index() / 32;
-  u32 from_here = n;  // to the end of the warp
-  UNROLL for (u32 i = 0; i < 5; i++) from_here = add_from_above(from_here, 1u << i);
-  if (lane == 0) s->warps[warp] = {(u32)first, (u32)(first >> 32), from_here, from_here};
+  u32 in_warp = n;  // from this lane on
+  UNROLL for (u32 i = 0; i < 5; i++) in_warp = add_from_above(in_warp, 1u << i);
+  if (lane == 0) s->warps[warp] = {(u32)first, (u32)(first >> 32), in_warp, in_warp};
   barrier();
-  *next = shuffle_down(first >> 32, 1);
-  *next = *next << 32 | shuffle_down(first, 1);
+  *next = (u64)shuffle_down(first >> 32, 1) << 32 | shuffle_down(first, 1);
   if (lane == 31) *next = warp == WARPS - 1 ? 7ull << 56 : *(u64 *)(s->warps + warp + 1);
-  u32 to_end = lane <= warp ? ((u32 *)(s->warps + lane))[2 + lane / 8] : 0;  // of the warp, from the tile's begin
-  UNROLL for (u32 d = WARPS / 2; d > 0; d /= 2) to_end += shuffle_down(to_end, d);
-  return shuffle(to_end, 0) - from_here;
+  u32 sum = lane <= warp ? ((u32 *)(s->warps + lane))[2 + lane / 8] : 0;
+  UNROLL for (u32 d = WARPS / 2; d > 0; d /= 2) sum += shuffle_down(sum, d);
+  return shuffle(sum, 0) - in_warp;
 }
 
 // put_bytes stores the n low bytes of v at exponents[at].
@@ -218,38 +218,48 @@ DEVICE void put_slowly(const Unit &u, const Tables &t, u32 tile, u8 *exponents, 
   }
 }
 
-// Words are the words of 8 bytes that a thread packs exponents into.
-struct Words {
-  u64 open;    // exponents of a word that is not full, the first one lowest
-  u32 n_bits;  // that they have, with what is before them in the word
-  u32 next;    // shared address of the word
+// Packer is how far a thread is with packing exponents into words of 8 bytes.
+struct Packer {
+  u64 word;     // what it has of a word, the first exponent lowest
+  u32 n_bits;   // of that
+  u32 address;  // of the word, among shared addresses
 };
 
-DEVICE void put_pair(Words &w, u32 entry_a, u32 entry_b) {
-  Pair p = pair(entry_a, entry_b);
-  u32 rest = 64 - w.n_bits;
-  w.open |= p.symbols << w.n_bits;
-  w.n_bits += p.n_bits;
-  store_full(w.open, w.n_bits, w.next, p.symbols, rest);
+DEVICE void put_pair(Packer &p, u32 entry_a, u32 entry_b) {
+  Pair more = pair(entry_a, entry_b);
+  u32 rest = 64 - p.n_bits;
+  p.word |= more.symbols << p.n_bits;
+  p.n_bits += more.n_bits;
+  store_full(p.word, p.n_bits, p.address, more.symbols, rest);
+}
+
+// put_words stores the exponents at..end of a window, without those in a word that begins before it. Its last word ends
+// with the first exponents of the next window.
+DEVICE void put_words(const Codes &c, const Start &s, u8 *exponents, u32 at, u32 end, u64 next) {
+  u32 base = shared_address(exponents), head = -at & 7;
+  Packer p = {s.low >> 8 * head | shift_left(s.high, 64 - 8 * head), s.n_bits - 8 * head, base + at + head};
+  store_full(p.word, p.n_bits, p.address, s.high, 8 * head);
+  put_pair(p, c.entries[4], c.entries[5]);
+  put_pair(p, c.entries[6], c.entries[7]);
+  if (c.entries[8] != 0) {  // a walk does not wait there, so 0 is the end
+    put_pair(p, c.entries[8], c.entries[9]);
+    put_pair(p, c.entries[10], c.entries[11]);
+  }
+  if (p.address - base < end) *(u64 *)(exponents + (end & ~7u)) = p.word | next << (8 * end & 63);
 }
 
 // put_exponents stores a window's exponents from exponents[at] on. Words of 8 bytes are stored whole, each by the thread that
-// has its first byte, which takes what it lacks from the first exponents of the next window, in `next`. Byte by byte go those
-// of a window that has more than its entries, and those around a word that first_seven has too few for.
+// has its first byte, if the Start of the window behind has what it lacks. Else those two windows go byte by byte, as does one
+// whose entries are not complete, or that leaves the room.
 DEVICE void put_exponents(const Unit &u, const Tables &t, const Codes &c, const Start &s, u32 tile, u8 *exponents, u32 at,
                           u32 room, u64 next) {
-  u32 base = shared_address(exponents), end = at + c.n;
-  u32 head = -at & 7, tail = -end & 7;  // exponents in the word of the thread before, and of the next window in the last word
+  u32 end = at + c.n;
+  u32 head = -at & 7, tail = -end & 7;  // its exponents in the last word of the window before; the next one's in its own
   bool has_head = has_first(s, c.n, head), has_tail = (u32)(next >> 56) >= tail;
   // Nobody is before the first thread to store the beginning of its first word.
   if (thread_index() == 0 && head > 0 && has_head) *(u64 *)(exponents + (at & ~7u)) = s.low << (8 * at & 63);
-  if (c.all && has_head && has_tail && end <= room) {
-    Words w = {s.low >> 8 * head | shift_left(s.high, 64 - 8 * head), s.n_bits - 8 * head, base + at + head};
-    store_full(w.open, w.n_bits, w.next, s.high, 8 * head);
-    UNROLL for (u32 i = 4; i < 8; i += 2) put_pair(w, c.entries[i], c.entries[i + 1]);
-    if (c.entries[8] != 0)
-      UNROLL for (u32 i = 8; i < KEPT; i += 2) put_pair(w, c.entries[i], c.entries[i + 1]);
-    if (w.next - base < end) *(u64 *)(exponents + (end & ~7u)) = w.open | next << (8 * end & 63);
+  if (c.complete && has_head && has_tail && end <= room) {
+    put_words(c, s, exponents, at, end, next);
   } else {
     put_bytes(exponents, end, next, has_tail ? tail : 0, room);
     put_slowly(u, t, tile, exponents, at, has_head ? head : 0, c.n, room);

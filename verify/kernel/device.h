@@ -90,15 +90,8 @@ DEVICE u32 choose(u32 a, u32 b, u32 mask) {
   return r;
 }
 
-// A zero that the compiler takes for a variable: it stays in a register, where constants would be made again on every path.
-DEVICE u32 opaque_zero() {
-  u32 r;
-  asm volatile("mov.u32 %0, 0;" : "=r"(r));
-  return r;
-}
-
-// v, made here: made where it is used, it would keep what it is made of in registers until then.
-DEVICE u32 made_here(u32 v) {
+// v, of which the compiler does not know how it was made: so it is made here, once, and stays in a register until it is used.
+DEVICE u32 opaque(u32 v) {
   asm volatile("" : "+r"(v));
   return v;
 }
