@@ -125,10 +125,8 @@ func edits(a, b string) int {
 // withCommand puts the command that people leave out before a source: what is neither a command nor a flag of all commands
 // begins a conversion.
 func withCommand(root *cobra.Command, args []string) []string {
-	global := pflag.NewFlagSet("", pflag.ContinueOnError)
-	global.Usage = func() {}
+	global := newFlagSet(root.PersistentFlags())
 	global.SetInterspersed(false)
-	global.AddFlagSet(root.PersistentFlags())
 	version := global.Bool("version", false, "")
 	err := global.Parse(args)
 	switch {

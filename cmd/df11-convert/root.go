@@ -113,8 +113,10 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	p.BoolVar(&u.json, "json", false, "print the result as JSON on stdout")
 	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
 	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text, or json, an object a line")
-	u.logFormat, u.json = logFormatOf(args), slices.Contains(args, "--json") // errors in the flags are told in the same form
 	p.StringVar(&u.color, "color", colorAuto, "colors on stderr: auto, always or never; auto follows the terminal and NO_COLOR")
+	early := newFlagSet(p)
+	early.ParseErrorsAllowlist.UnknownFlags = true
+	_ = early.Parse(args) // what is wrong with them is told later, in the form that they ask for
 	root.AddCommand(convertCommand(u), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u), statusCommand(u),
 		modelsCommand(u), demoCommand(u), versionCommand(u))
 	for _, command := range packaging {
@@ -136,6 +138,17 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	}
 	root.SetArgs(withCommand(root, args))
 	return root
+}
+
+// newFlagSet makes a set of the flags of all commands that can be parsed beforehand: values are set, but no flag counts as changed.
+func newFlagSet(global *pflag.FlagSet) *pflag.FlagSet {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	set.Usage = func() {}
+	global.VisitAll(func(f *pflag.Flag) {
+		own := *f
+		set.AddFlag(&own)
+	})
+	return set
 }
 
 // onlyKnown refuses words that cobra's own commands would answer with help and success.
@@ -173,16 +186,6 @@ func convertCommand(u *ui) *cobra.Command {
 	f.register(c.Flags())
 	f.attest.register(c.Flags()) // not of a batch, whose models would overwrite each other's
 	return c
-}
-
-// logFormatOf finds the form of the log before the flags are parsed: errors in the flags are logged too.
-func logFormatOf(args []string) string {
-	for i, a := range args {
-		if a == "--log-format="+logJSON || a == "--log-format" && i+1 < len(args) && args[i+1] == logJSON {
-			return logJSON
-		}
-	}
-	return logText
 }
 
 // choices are the flags that have a fixed set of values.

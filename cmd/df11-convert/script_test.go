@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 //	code N PROGRAM ARGS…       runs a program that must end with exit code N
 //	model TARGET KIND…         makes a model in a folder (a path with a dot or slash first) or a repo; kinds in models
 //	repo NAME private|gated|file=PATH…   changes a repo, or makes one with empty files
-//	fault NAME[:N|:P|:always]  spoils answers of the hub
+//	fault NAME[:N|:always]  spoils answers of the hub
 //	flip FILE TENSOR           flips a bit in the middle of a tensor
 //	pull REPO DIR              writes a repo's files into a folder
 //	in REPO FILE…              the repo must hold the files; with ! none of them
