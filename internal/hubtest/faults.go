@@ -102,8 +102,7 @@ func (fs *faultRules) FaultsActed(name string) int {
 	return n
 }
 
-// ParseFault reads NAME, NAME:N (the first N matches), NAME:P (each match with chance P, written with a decimal point) or
-// NAME:always.
+// ParseFault reads NAME, NAME:N (the first N matches) or NAME:always.
 func ParseFault(spec string) (Fault, error) {
 	name, arg, found := strings.Cut(spec, ":")
 	f := Fault{Name: name}
@@ -115,11 +114,6 @@ func ParseFault(spec string) (Fault, error) {
 	case !found:
 	case arg == "always":
 		f.Times = Always
-	case strings.Contains(arg, "."):
-		f.Times = Always
-		if f.Probability, err = strconv.ParseFloat(arg, 64); err != nil || f.Probability <= 0 || f.Probability > 1 {
-			return f, fmt.Errorf("fault %s: %q is not a probability", name, arg)
-		}
 	default:
 		if f.Times, err = strconv.Atoi(arg); err != nil || f.Times < 1 {
 			return f, fmt.Errorf("fault %s: %q is not a count", name, arg)

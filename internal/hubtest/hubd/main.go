@@ -69,7 +69,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	fs.BoolVar(&o.xet, "xet-hashes", false, "show xetHash in trees, as the copy route needs it, and X-Xet-Hash on downloads")
 	fs.BoolVar(&o.drop, "drop-uploads", false, "check large files that are uploaded, and forget their bytes")
 	fs.BoolVar(&o.log, "log", false, "print each request to stderr when the program ends")
-	fs.Func("fault", "`NAME[:N|:P|:always]`: spoil the first N matching answers, or each with chance P; repeatable", func(spec string) error {
+	fs.Func("fault", "`NAME[:N|:always]`: spoil the first N matching answers, or all; repeatable", func(spec string) error {
 		f, err := hubtest.ParseFault(spec)
 		o.faults = append(o.faults, f)
 		return err
