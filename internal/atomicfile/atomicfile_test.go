@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -122,6 +123,15 @@ func TestRenameError(t *testing.T) {
 	}
 }
 
+// diskFull is what the system says of a full disk.
+var diskFull error = syscall.ENOSPC
+
+func init() {
+	if runtime.GOOS == "windows" {
+		diskFull = syscall.Errno(112) // ERROR_DISK_FULL
+	}
+}
+
 // faulty fails one operation of a real file.
 type faulty struct {
 	*os.File
@@ -156,13 +166,13 @@ func (f faulty) Close() error {
 }
 
 func TestEveryFailureIsReported(t *testing.T) {
-	full := &fs.PathError{Op: "write", Path: "temp", Err: syscall.ENOSPC}
+	full := &fs.PathError{Op: "write", Path: "temp", Err: diskFull}
 	for _, tt := range []struct {
 		op, wantOp string
 		err, is    error
 	}{
 		{"write", "write", full, ErrNoSpace},
-		{"write", "write", full, syscall.ENOSPC},
+		{"write", "write", full, diskFull},
 		{"short write", "write", nil, io.ErrShortWrite},
 		{"sync", "sync", full, ErrNoSpace},
 		{"sync", "sync", syscall.EIO, syscall.EIO},
@@ -179,7 +189,7 @@ func TestEveryFailureIsReported(t *testing.T) {
 			if !errors.As(err, &e) || e.Op != tt.wantOp || e.Path != filepath.Join(dir, "a") || !errors.Is(err, tt.is) {
 				t.Errorf("got %v", err)
 			}
-			if errors.Is(err, ErrNoSpace) != errors.Is(err, syscall.ENOSPC) {
+			if errors.Is(err, ErrNoSpace) != errors.Is(err, diskFull) {
 				t.Errorf("ErrNoSpace is wrong for %v", err)
 			}
 			f.Cleanup()
@@ -190,7 +200,7 @@ func TestEveryFailureIsReported(t *testing.T) {
 
 func TestWriteErrorsReachTheCaller(t *testing.T) {
 	f := create(t, filepath.Join(t.TempDir(), "a"), 0)
-	f.h = faulty{f.h.(*os.File), "write", syscall.ENOSPC}
+	f.h = faulty{f.h.(*os.File), "write", diskFull}
 	if _, err := f.WriteAt([]byte("x"), 7); !errors.Is(err, ErrNoSpace) || strings.Contains(err.Error(), tempPrefix) {
 		t.Errorf("WriteAt: %v", err)
 	}
@@ -202,7 +212,10 @@ func TestWriteErrorsReachTheCaller(t *testing.T) {
 
 func TestRemoveTemporary(t *testing.T) {
 	dir := t.TempDir()
-	create(t, filepath.Join(dir, "a"), 0)
+	f := create(t, filepath.Join(dir, "a"), 0)
+	if err := f.h.Close(); err != nil { // as it is after a kill
+		t.Fatal(err)
+	}
 	for _, name := range []string{".df11-", ".df11-x.tmpx", "df11-x.tmp", "a.tmp"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
 			t.Fatal(err)
