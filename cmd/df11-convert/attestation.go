@@ -101,12 +101,12 @@ func readAttestations(file string) ([]metadata.Attestation, error) {
 func attestationFacts(r *proof.Report) []fact {
 	a, says := r.Attestation, ""
 	if others := r.Listed - r.Hashed; r.OK && others > 0 { // a card that was edited is no fault, but not what was attested
-		says = fmt.Sprintf(": all but %s that no loader reads are as it says", count(int64(others), "file"))
+		says = fmt.Sprintf(": all but %s that no loader reads are as it says", count(others, "file"))
 	} else if r.OK {
 		says = ": all are as it says"
 	}
-	of := fmt.Sprintf("of %s and %s of the original, made by %s with sha256 %s", count(int64(a.Files), "file"),
-		count(int64(a.SourceFiles), "weight file"), a.Builder, a.BuilderSHA256)
+	of := fmt.Sprintf("of %s and %s of the original, made by %s with sha256 %s", count(a.Files, "file"),
+		count(a.SourceFiles, "weight file"), a.Builder, a.BuilderSHA256)
 	signature := "none: anybody could have written this attestation"
 	if a.Signatures > 0 {
 		signature = "not verified here; gh attestation verify df11-manifest.json --bundle FILE --owner OWNER tells who signed"

@@ -104,7 +104,7 @@ type batchError struct {
 }
 
 func (e batchError) summary() string {
-	return fmt.Sprintf("%d of %s failed", e.n, count(int64(e.of), "model"))
+	return fmt.Sprintf("%d of %s failed", e.n, count(e.of, "model"))
 }
 
 func (e batchError) Error() string { return e.summary() + "; the first failure: " + e.first.Error() }

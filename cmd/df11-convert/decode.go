@@ -69,7 +69,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 }
 
 func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {
-	printf(w, "%d files with %s in %s", r.Files, human.Bytes(r.Bytes), r.Folder)
+	printf(w, "%s with %s in %s", count(r.Files, "file"), human.Bytes(r.Bytes), r.Folder)
 	if r.There > 0 {
 		printf(w, ", %d of them were there already", r.There)
 	}

@@ -62,7 +62,7 @@ func basis(e *estimate.Estimate) string {
 	case e.Samples == 0:
 		return "nothing was sampled: the usual ratio of trained weights is assumed"
 	}
-	return fmt.Sprintf("estimated from %s of the weights in %d ranges", human.Bytes(e.SampledBytes), e.Samples)
+	return fmt.Sprintf("estimated from %s of the weights in %s", human.Bytes(e.SampledBytes), count(e.Samples, "range"))
 }
 
 // timeText writes a number of seconds for people.

@@ -145,7 +145,7 @@ func printInspection(w io.Writer, r *inspect.Report, all bool) {
 	t.row("model", "%s%s", r.Name, at(r.Commit))
 	t.row("files", "%d with %s", r.Files, human.Bytes(r.Bytes))
 	for _, d := range r.DTypes {
-		t.row("  "+d.Name, "%s, %s, %s", count(int64(d.Tensors), "tensor"), count(d.Elems, "element"), human.Bytes(d.Bytes))
+		t.row("  "+d.Name, "%s, %s, %s", count(d.Tensors, "tensor"), count(d.Elems, "element"), human.Bytes(d.Bytes))
 	}
 	t.row("not convertible", "%s", r.Refused)
 	for _, x := range r.Traps {
@@ -196,7 +196,7 @@ func printInspectedUnits(w io.Writer, r *inspect.Report, all bool) {
 		}
 		printf(t, "%s\t%d\t%.4f\t%.4f\t%.4f\t%.4f", u.Path, u.Weights, u.Entropy, u.CodeBits, u.Bits, u.Bound)
 		if all {
-			printf(t, "\t%d\t%d\t%d bits\t%d of %d\t%d of %d\t%d of %d", u.Tensors, len(u.Codes), u.Longest, u.LUTs, inspect.MaxLUTs,
+			printf(t, "\t%d\t%d\t%s\t%d of %d\t%d of %d\t%d of %d", u.Tensors, len(u.Codes), count(u.Longest, "bit"), u.LUTs, inspect.MaxLUTs,
 				u.LargestChunk, inspect.MaxChunk, u.LargestExponent, inspect.MaxExponent)
 		}
 		fmt.Fprintln(t)

@@ -37,7 +37,7 @@ func (f *forecast) jobs(limit time.Duration) (m matrix, err error) {
 	}
 	n := int(math.Ceil(work / left))
 	if n > maxJobs {
-		return m, fmt.Errorf("%d jobs of %s would be needed, and a matrix holds %d: give each more time with --job-time", n, limit, maxJobs)
+		return m, fmt.Errorf("a matrix holds %d jobs at most, and %d of %s would be needed: give each more time with --job-time", maxJobs, n, limit)
 	}
 	n = min(n, len(f.plan.OutputFiles))
 	if n <= 1 {

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -78,4 +79,24 @@ func printsTo(t *testing.T, stdout *os.File, args ...string) (code int, stderr s
 	u := newUI(stdout, f)
 	code = u.report(t.Context(), rootCommand(u, args).ExecuteContext(t.Context()))
 	return code, string(mustRead(t, name))
+}
+
+// TestNoTextSaysOneFiles looks at every format of this package: count writes what may be one thing.
+func TestNoTextSaysOneFiles(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plural := regexp.MustCompile(`(of |/|line |holds )?%d [a-z]+s\b`)
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range plural.FindAllSubmatch(b, -1) {
+			if !strings.HasSuffix(name, "_test.go") && len(found[1]) == 0 { // "1 of 3 files", "1/3 files", and what is no count or never 1
+				t.Errorf("%s: %q is wrong for 1", name, found[0])
+			}
+		}
+	}
 }

@@ -89,10 +89,10 @@ func (f *partFlags) slurm(getenv func(string) string) (spans.Part, error) {
 	case id < 0 || least < 0 || most < 0 || step < 1 || count < 1:
 		return spans.Part{}, usagef("%s: SLURM_ARRAY_TASK_ID, MIN, MAX and COUNT are not all numbers: use --shard i/n", what)
 	case (most-least)/step+1 != count || (id-least)%step != 0:
-		return spans.Part{}, usagef("%s: %d ids from %d to %d in steps of %d are not an array without gaps, "+
-			"such as --array=0-7: use one, or --shard i/n", what, count, least, most, step)
+		return spans.Part{}, usagef("%s: an array of %d with ids from %d to %d in steps of %d has gaps: "+
+			"use one without, such as --array=0-7, or --shard i/n", what, count, least, most, step)
 	case f.count != 0 && f.count != count:
-		return spans.Part{}, usagef("%s: the array has %d tasks, not %d: to make single parts again, use --shard i/n", what, count, f.count)
+		return spans.Part{}, usagef("%s: the array is of %d, not of %d: to make single parts again, use --shard i/n", what, count, f.count)
 	}
 	return newPart((id-least)/step+1, count, what)
 }

@@ -100,8 +100,8 @@ func (f *forecast) print(w io.Writer) {
 	}
 	t.row("layout", "%s", p.Layout)
 	t.row("pattern dict", "%s", origin(p))
-	t.row("read", "%s in %d files", human.Bytes(p.SourceBytes()), len(m.Listing.Weights))
-	t.row("write", "%s%s in %d files, %.1f %% (%s)", either(e.Exact, "", "about "), human.Bytes(e.OutputBytes), len(p.OutputFiles),
+	t.row("read", "%s in %s", human.Bytes(p.SourceBytes()), count(len(m.Listing.Weights), "file"))
+	t.row("write", "%s%s in %s, %.1f %% (%s)", either(e.Exact, "", "about "), human.Bytes(e.OutputBytes), count(len(p.OutputFiles), "file"),
 		percent(e.OutputBytes, p.SourceBytes()), basis(e))
 	f.printNeeds(t)
 	t.Flush()
@@ -144,13 +144,13 @@ func (f *forecast) printNeeds(t *table) {
 	t.row("memory", "at most %s", human.Bytes(n.Memory))
 	download, upload, both := f.seconds(n.Download), f.seconds(n.Upload), ""
 	if n.Download > 0 {
-		t.row("download", "%s in %d requests, %s at %s/s", human.Bytes(n.Download), n.DownloadRequests, timeText(download), line)
+		t.row("download", "%s in %s, %s at %s/s", human.Bytes(n.Download), count(n.DownloadRequests, "request"), timeText(download), line)
 		both = fmt.Sprintf("; both overlap, so %s in all", timeText(max(download, upload)))
 	} else {
 		t.row("download", "nothing: the source is local")
 	}
-	t.row("upload", "with --push %s in %d requests, %s at %s/s%s",
-		human.Bytes(n.Upload), n.UploadRequests, timeText(upload), line, both)
+	t.row("upload", "with --push %s in %s, %s at %s/s%s",
+		human.Bytes(n.Upload), count(n.UploadRequests, "request"), timeText(upload), line, both)
 }
 
 // diskText says how much of the disk a conversion will take at most, and the smallest budget that works, if it needs one.
@@ -219,8 +219,8 @@ func (f *forecast) printPlain(w io.Writer) {
 	for _, u := range p.Units {
 		siblings += len(u.Siblings)
 	}
-	printf(w, "\nleft uncompressed: %s in %d tensors, %d of them inside compressed modules (norms, biases)\n",
-		human.Bytes(p.PlainBytes()), len(p.Remainder)+siblings, siblings)
+	printf(w, "\nleft uncompressed: %s in %s, %d of them inside compressed modules (norms, biases)\n",
+		human.Bytes(p.PlainBytes()), count(len(p.Remainder)+siblings, "tensor"), siblings)
 	type group struct {
 		why     string
 		n       int

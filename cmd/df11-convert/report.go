@@ -34,7 +34,7 @@ func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
 	}
 	t.row("BF16", "%s", human.Bytes(r.BF16Bytes))
 	t.row("DF11", "%s (%.2f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
-	t.row("compressed", "%s (%s)", count(int64(r.Units), "module"), count(r.Weights, "weight"))
+	t.row("compressed", "%s (%s)", count(r.Units, "module"), count(r.Weights, "weight"))
 	if r.Weights > 0 {
 		t.row("exponents", "%.2f bits on average (8 in BF16)", float64(r.Bits)/float64(r.Weights))
 	}
@@ -50,7 +50,7 @@ func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
 	t.row("time", "%s", stageTimes(r))
 	for _, side := range []string{"source", "target"} {
 		if x, ok := r.Traffic[side]; ok && verbose {
-			t.row(side+" hub", "%d requests, %d retries, %s in, %s out, waited %.1f s", x.Requests, x.Retries,
+			t.row(side+" hub", "%s, %s, %s in, %s out, waited %.1f s", count(x.Requests, "request"), count(x.Retries, "retry"),
 				human.Bytes(x.BytesIn), human.Bytes(x.BytesOut), x.Waited)
 		}
 	}

@@ -38,7 +38,7 @@ func extent(r *proof.Report) string {
 			parts = append(parts, fmt.Sprintf(format, args...))
 		}
 	}
-	modules := fmt.Sprintf("%d of %s", d.Modules, count(int64(d.OfModules), "module"))
+	modules := fmt.Sprintf("%d of %s", d.Modules, count(d.OfModules, "module"))
 	if d.Weights > 0 {
 		modules = fmt.Sprintf("%s in %s", count(d.Weights, "weight"), modules)
 	}
@@ -47,16 +47,19 @@ func extent(r *proof.Report) string {
 	if d.Values > 0 {
 		values = count(d.Values, "value") + " in "
 	}
-	part(d.Tensors, "%s%s", values, count(int64(d.Tensors), "copied tensor"))
-	part(d.Rebuilt, "%s of the original cannot be rebuilt", count(int64(d.Rebuilt), "file"))
-	part(d.Files, "%s not as the manifest%s", count(int64(d.Files), "file"), either(r.Attestation == nil, " says", " or the attestation says"))
-	part(d.Structure, "%s in headers or config", count(int64(d.Structure), "fault"))
+	part(d.Tensors, "%s%s", values, count(d.Tensors, "copied tensor"))
+	part(d.Rebuilt, "%s of the original cannot be rebuilt", count(d.Rebuilt, "file"))
+	part(d.Files, "%s not as the manifest%s", count(d.Files, "file"), either(r.Attestation == nil, " says", " or the attestation says"))
+	part(d.Structure, "%s in headers or config", count(d.Structure, "fault"))
 	return strings.Join(parts, ", ") + either(d.All, "", "; the check ended there (--all goes on)")
 }
 
 // count writes a number of things.
-func count(n int64, thing string) string {
-	return human.Grouped(n, ",") + " " + thing + either(n == 1, "", "s")
+func count[N int | int64](n N, thing string) string {
+	if stem, ok := strings.CutSuffix(thing, "y"); ok && n != 1 {
+		thing = stem + "ie"
+	}
+	return human.Grouped(int64(n), ",") + " " + thing + either(n == 1, "", "s")
 }
 
 // differenceHint says what may be behind a difference.
@@ -114,19 +117,19 @@ func verifyFacts(r *proof.Report) (facts []fact) {
 	add("model", "%s%s", r.Model, at(r.Commit))
 	add("original", "%s", r.Against)
 	add("level", "%s", r.Level)
-	modules := count(int64(r.Units), "compressed module")
+	modules := count(r.Units, "compressed module")
 	if r.Equal {
 		modules += fmt.Sprintf(" (%s decoded)", count(r.Weights, "weight"))
 	}
 	if r.BF16 > 0 {
-		modules += fmt.Sprintf(", %s in BF16", count(int64(r.BF16), "module"))
+		modules += fmt.Sprintf(", %s in BF16", count(r.BF16, "module"))
 	}
-	add("checked", "%s, %s", modules, count(int64(r.Tensors), "copied tensor"))
+	add("checked", "%s, %s", modules, count(r.Tensors, "copied tensor"))
 	if r.OK {
 		add("compared", "%s", compared(r))
 	}
 	if r.Listed > 0 {
-		add("sha256", "%d of %s compared with the manifest%s", r.Hashed, count(int64(r.Listed), "file"),
+		add("sha256", "%d of %s compared with the manifest%s", r.Hashed, count(r.Listed, "file"),
 			either(r.OK, ": they are as the converter left them", ""))
 	}
 	if r.Attestation != nil {
@@ -148,9 +151,9 @@ func compared(r *proof.Report) string {
 	case proof.LevelFull:
 		return "all 16 bits of every weight: 0 differ"
 	case proof.LevelProof:
-		return fmt.Sprintf("%s rebuilt: every sha256 is %s", count(int64(r.Files), "original file"), either(r.Published, "the published one", "the original's"))
+		return fmt.Sprintf("%s rebuilt: every sha256 is %s", count(r.Files, "original file"), either(r.Published, "the published one", "the original's"))
 	case proof.LevelSample:
-		return fmt.Sprintf("up to %d chunks of each module: 0 weights differ there (seed %d)%s", r.Chunks, r.Seed, more)
+		return fmt.Sprintf("up to %s of each module: 0 weights differ there (seed %d)%s", count(r.Chunks, "chunk"), r.Seed, more)
 	}
 	return "headers, tables, positions and completeness; no weight was compared" + more
 }
