@@ -173,7 +173,7 @@ func (a *attempt) fetcher() *fetch.Fetcher {
 }
 
 func (a *attempt) converter() *converter {
-	return &converter{folder: a.folder, room: a.outRoom, progress: a.Progress, workers: a.Workers}
+	return &converter{source: a.Source, folder: a.folder, room: a.outRoom, progress: a.Progress, workers: a.Workers}
 }
 
 func (a *attempt) checker() *checker {

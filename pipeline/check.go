@@ -1,10 +1,12 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 
+	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -12,6 +14,11 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
+
+// orChanged is a fault of a task, unless its source files were written to: then any fault is due to that.
+func orChanged(t *fetch.Task, src model.Source, fault error) error {
+	return cmp.Or(t.Unchanged(src), fault)
+}
 
 // A checker compares output files with their spools, from the bytes as stored, while the next one is encoded. The hash of a
 // file is made meanwhile; it is thrown away if the file is wrong. One goroutine runs it.
@@ -31,10 +38,7 @@ func (c *checker) run(ctx context.Context, encoded <-chan *made, verified chan<-
 			m.task.Spool = nil
 		}
 		if err != nil {
-			if changed := m.task.Unchanged(c.source); changed != nil {
-				err = changed // no fault of the result
-			}
-			err = fmt.Errorf("verify %s: %w", m.task.Path, err)
+			err = fmt.Errorf("verify %s: %w", m.task.Path, orChanged(m.task, c.source, err))
 		} else {
 			err = streams.Send(ctx, verified, m)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/gather"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -73,6 +74,7 @@ func (r *outRoom) uploaded(o ledger.Output) {
 
 // A converter makes output files of complete tasks. One goroutine runs it; the parallelism is inside.
 type converter struct {
+	source   model.Source
 	folder   *target.Folder
 	room     *outRoom
 	workers  int
@@ -104,7 +106,7 @@ func (c *converter) run(ctx context.Context, complete <-chan *fetch.Task, encode
 	for t := range complete {
 		m, err := c.convert(ctx, t)
 		if err != nil {
-			return fmt.Errorf("convert %s: %w", t.Path, err)
+			return fmt.Errorf("convert %s: %w", t.Path, orChanged(t, c.source, err))
 		}
 		if err := streams.Send(ctx, encoded, m); err != nil {
 			m.discard()
