@@ -215,10 +215,10 @@ func (c *blockCoder) tail() {
 
 func (c *blockCoder) symbol(i int) byte { return exponent(c.bf16[2*i:]) }
 
-// grow returns a slice of n bytes, buf if it is large enough. The contents are void.
+// grow returns a slice of n bytes, buf if it is large enough. The contents are void. The next block may need a little more.
 func grow(buf []byte, n int) []byte {
 	if cap(buf) < n {
-		return make([]byte, n)
+		return make([]byte, n, n+n/8)
 	}
 	return buf[:n]
 }

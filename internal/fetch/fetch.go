@@ -271,9 +271,10 @@ func (f *Fetcher) pass(
 	defer r.Close()
 	free := make(chan []byte, nBlocks)
 	read, hashed := make(chan block, nBlocks), make(chan block, nBlocks) // neither is ever full
-	size := min(streams.BlockBytes, end-from)                            // there may be many small files
 	for range cap(free) {
-		free <- make([]byte, size)
+		b := streams.GetBlock()
+		defer streams.PutBlock(b)
+		free <- b[:]
 	}
 	g.Go(func() error {
 		defer close(read)
@@ -288,7 +289,7 @@ func (f *Fetcher) pass(
 			if err := use(ctx, b); err != nil {
 				return err
 			}
-			free <- b.buf[:size]
+			free <- b.buf[:streams.BlockBytes]
 		}
 		return nil
 	})

@@ -57,7 +57,8 @@ func (t *Task) giveUp(err error) error {
 // recount reads one tensor of a kept spool.
 func (t *Task) recount(ctx context.Context, s spool.Spool, d spans.Delivery, want uint32) error {
 	size, sum := d.SpoolBytes(), uint32(0)
-	buf := make([]byte, min(size, streams.BlockBytes))
+	buf := streams.GetBlock()
+	defer streams.PutBlock(buf)
 	for done := int64(0); done < size; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -8,10 +8,23 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"sync"
 )
 
 // BlockBytes is how much is read at a time; a multiple of every element size.
 const BlockBytes = 1 << 20
+
+// Block is a buffer for one read.
+type Block [BlockBytes]byte
+
+var blocks = sync.Pool{New: func() any { return new(Block) }}
+
+// GetBlock lends a block, whose contents are void, until PutBlock: there are thousands of reads, and their buffers would be most
+// of the garbage of a conversion.
+func GetBlock() *Block { return blocks.Get().(*Block) }
+
+// PutBlock takes back a block that nobody uses any more.
+func PutBlock(b *Block) { blocks.Put(b) }
 
 // Reader ends with the context's cause once the context has ended.
 func Reader(ctx context.Context, r io.Reader) io.Reader { return contextReader{ctx, r} }
@@ -40,11 +53,9 @@ func Send[T any](ctx context.Context, to chan<- T, v T) error {
 
 // Copy copies r to w in blocks, whatever shortcuts either offers: each would allocate buffers of its own.
 func Copy(ctx context.Context, w io.Writer, r io.Reader) (int64, error) {
-	block := int64(BlockBytes)
-	if sized, ok := r.(interface{ Size() int64 }); ok { // such as an io.SectionReader, of which there may be many small ones
-		block = min(block, sized.Size()+1)
-	}
-	return io.CopyBuffer(onlyWriter{w}, contextReader{ctx, r}, make([]byte, block))
+	b := GetBlock()
+	defer PutBlock(b)
+	return io.CopyBuffer(onlyWriter{w}, contextReader{ctx, r}, b[:])
 }
 
 type onlyWriter struct{ io.Writer }
@@ -76,7 +87,9 @@ func Short(err error) error {
 
 // FirstDifference compares the first n bytes of a and b and gives the offset of the first that differs, or -1.
 func FirstDifference(ctx context.Context, a, b io.ReaderAt, n int64) (int64, error) {
-	x, y := make([]byte, min(n, BlockBytes)), make([]byte, min(n, BlockBytes))
+	x, y := GetBlock(), GetBlock()
+	defer PutBlock(x)
+	defer PutBlock(y)
 	for off := int64(0); off < n; off += BlockBytes {
 		if err := ctx.Err(); err != nil {
 			return 0, context.Cause(ctx)
