@@ -154,21 +154,16 @@ func (v *verification) countUnit(ctx context.Context, u *spans.Unit, a verify.Ar
 
 // differingValues counts the values of width bytes that differ in n bytes of a and b.
 func differingValues(ctx context.Context, a, b io.ReaderAt, n int64, width int) (differing int64, err error) {
-	const block = streams.BlockBytes
-	x, y := make([]byte, min(n, block)), make([]byte, min(n, block))
-	for off := int64(0); off < n; off += block {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		m := min(n-off, block)
-		if err := errors.Join(streams.ReadFull(a, x[:m], off), streams.ReadFull(b, y[:m], off)); err != nil {
-			return 0, err
-		}
-		for i := 0; i < int(m); i += width {
-			if end := min(i+width, int(m)); !bytes.Equal(x[i:end], y[i:end]) {
+	err = streams.SideBySide(ctx, a, b, n, func(_ int64, x, y []byte) bool {
+		for i := 0; i < len(x); i += width {
+			if end := min(i+width, len(x)); !bytes.Equal(x[i:end], y[i:end]) {
 				differing++
 			}
 		}
+		return true
+	})
+	if err != nil {
+		return 0, err
 	}
 	return differing, nil
 }

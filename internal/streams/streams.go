@@ -85,26 +85,44 @@ func Short(err error) error {
 	return err
 }
 
-// FirstDifference compares the first n bytes of a and b and gives the offset of the first that differs, or -1.
-func FirstDifference(ctx context.Context, a, b io.ReaderAt, n int64) (int64, error) {
-	x, y := GetBlock(), GetBlock()
-	defer PutBlock(x)
-	defer PutBlock(y)
+// SideBySide calls use with each block of the first n bytes of a and the same bytes of b, until it returns false. The bytes are
+// lent for the call.
+func SideBySide(ctx context.Context, a, b io.ReaderAt, n int64, use func(off int64, x, y []byte) bool) error {
+	first, second := GetBlock(), GetBlock()
+	defer PutBlock(first)
+	defer PutBlock(second)
 	for off := int64(0); off < n; off += BlockBytes {
-		if err := ctx.Err(); err != nil {
-			return 0, context.Cause(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		m := min(n-off, BlockBytes)
-		if err := errors.Join(ReadFull(a, x[:m], off), ReadFull(b, y[:m], off)); err != nil {
-			return 0, err
+		x, y := first[:m], second[:m]
+		if err := errors.Join(ReadFull(a, x, off), ReadFull(b, y, off)); err != nil {
+			return err
 		}
-		if !bytes.Equal(x[:m], y[:m]) {
-			i := int64(0)
-			for x[i] == y[i] {
-				i++
-			}
-			return off + i, nil
+		if !use(off, x, y) {
+			return nil
 		}
 	}
-	return -1, nil
+	return nil
+}
+
+// FirstDifference compares the first n bytes of a and b and gives the offset of the first that differs, or -1.
+func FirstDifference(ctx context.Context, a, b io.ReaderAt, n int64) (int64, error) {
+	at := int64(-1)
+	err := SideBySide(ctx, a, b, n, func(off int64, x, y []byte) bool {
+		if bytes.Equal(x, y) {
+			return true
+		}
+		i := 0
+		for x[i] == y[i] {
+			i++
+		}
+		at = off + int64(i)
+		return false
+	})
+	if err != nil {
+		return 0, err
+	}
+	return at, nil
 }
