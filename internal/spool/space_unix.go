@@ -13,8 +13,9 @@ func FreeSpace(dir string) (n int64, ok bool) {
 	return int64(st.Bavail) * int64(st.Bsize), true //nolint:unconvert // the types differ between systems
 }
 
-// pages is memory for a spool that goes back to the system when free is called.
-func pages(size int64) (b []byte, free func([]byte) error, err error) {
-	b, err = unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	return b, unix.Munmap, err
+// newPages is memory for a spool that goes back to the system with freePages.
+func newPages(size int64) ([]byte, error) {
+	return unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 }
+
+func freePages(b []byte) error { return unix.Munmap(b) }

@@ -66,6 +66,35 @@ func TestSpools(t *testing.T) {
 	}
 }
 
+// TestReleasedMemoryIsUsedAgain: a spool in memory takes that of a released one of its size, which a spool of another size gives
+// back to the system.
+func TestReleasedMemoryIsUsedAgain(t *testing.T) {
+	r := &spool.Room{Memory: spool.NewBudget("memory", 0), InMemory: map[*spans.Output]bool{}}
+	// first makes a spool, says what its first byte was, and writes 1 there.
+	first := func(size int64) byte {
+		o := &spans.Output{Size: size}
+		r.InMemory[o] = true
+		s, err := r.New(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := make([]byte, 1)
+		if n, err := s.ReadAt(p, 0); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		write(t, s, []byte{1}, 0)
+		if err := errors.Join(s.Release(), s.Release()); err != nil {
+			t.Fatal(err)
+		}
+		return p[0]
+	}
+	const size, other = 2 << 20, 3 << 20
+	first(size)
+	if got := []byte{first(size), first(other), first(size)}; !bytes.Equal(got, []byte{1, 0, 0}) {
+		t.Errorf("first bytes of spools: %v", got)
+	}
+}
+
 func write(t *testing.T, s spool.Spool, p []byte, off int64) {
 	t.Helper()
 	if n, err := s.WriteAt(p, off); n != len(p) || err != nil {
