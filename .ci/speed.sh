@@ -5,7 +5,7 @@
 #   .ci/speed.sh [ROUNDS]
 #   OTHER=/path/to/another/df11-convert .ci/speed.sh    also runs that one, in turns with this one
 #
-# df11pack (PyPI), another compressor of this format, runs beside it where it can be installed.
+# df11pack, another compressor of this format, runs beside it if there is a program of that name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${1:-3}
@@ -28,13 +28,9 @@ both() {
 same() { [ -z "${OTHER-}" ] || diff -r "$work/out/df11-convert" "$work/out/other"; }
 
 mapfile -t programs < <(both "$qwen")
-if venv "$work/venv" df11pack==0.1.1 2>/dev/null; then
-  pack=$work/venv/bin/df11pack
-  arch=$("$pack" architectures | grep -io 'qwen3[-_]0\.6b' | head -n 1 || true)
-  [ -n "$arch" ] || arch=$("$pack" architectures | grep -io 'qwen3[-_a-z0-9.]*' | head -n 1)
-  programs+=("df11pack=$pack compress $qwen --arch $arch -o {out}" "df11pack-safe=$pack compress $qwen --arch $arch -o {out} --safe")
-else
-  skip 'df11pack 0.1.1 is not to be had here'
+if have df11pack; then
+  arch=$(df11pack architectures | grep -io 'qwen3[-_a-z0-9.]*' | head -n 1)
+  programs+=("df11pack=df11pack compress $qwen --arch $arch -o {out}" "df11pack-safe=df11pack compress $qwen --arch $arch -o {out} --safe")
 fi
 
 echo
