@@ -8,10 +8,7 @@ import (
 )
 
 // memory is a spool outside the heap where the system offers that: the garbage collector would return this much late.
-type memory struct {
-	b       []byte
-	release func([]byte) error
-}
+type memory struct{ b []byte }
 
 func (s *memory) ReadAt(p []byte, off int64) (int, error) {
 	if off >= int64(len(s.b)) {
@@ -24,14 +21,20 @@ func (s *memory) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-func (s *memory) WriteAt(p []byte, off int64) (int, error) { return copy(s.b[off:], p), nil }
+func (s *memory) WriteAt(p []byte, off int64) (int, error) {
+	n := copy(s.b[off:], p)
+	if n < len(p) {
+		return n, io.ErrShortWrite
+	}
+	return n, nil
+}
 
 func (s *memory) Release() error {
 	b := s.b
-	if s.b = nil; b == nil {
+	if s.b = nil; len(b) < mappedFrom {
 		return nil
 	}
-	return s.release(b)
+	return idle.put(b)
 }
 
 // mappedFrom is the smallest size for which the system is asked for pages.
@@ -39,35 +42,35 @@ const mappedFrom = 1 << 20
 
 // newMemory makes a spool in memory. What it holds before the first write is not defined.
 func newMemory(size int64) (*memory, error) {
-	if size < mappedFrom {
-		return &memory{make([]byte, size), func([]byte) error { return nil }}, nil
-	}
 	b, err := idle.take(size)
 	if err != nil {
 		return nil, fmt.Errorf("spool of %d bytes in memory: %w", size, err)
 	}
-	return &memory{b, idle.put}, nil
+	return &memory{b}, nil
 }
 
 // idle is the memory of spools that were released. The next spool of the same size takes it: most units of a model are of one
-// size, and the first touch of a page costs several times what copying into it does. A spool of another size first gives all of
-// it back, so that idle memory never comes on top of the budget of spools.
+// size, and the first touch of a page costs several times what copying into it does. A spool of another size first gives back
+// at least as much as it takes, or all there is, so that idle memory never comes on top of the budget of spools.
 var idle spare
 
 type spare struct {
 	mu  sync.Mutex
-	all [][]byte // of one size
+	all [][]byte // of one size, mappedFrom at least
 }
 
 func (s *spare) take(size int64) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if last := len(s.all) - 1; last >= 0 && int64(len(s.all[last])) == size {
+	switch last := len(s.all) - 1; {
+	case last >= 0 && int64(len(s.all[last])) == size:
 		b := s.all[last]
 		s.all = s.all[:last]
 		return b, nil
+	case size < mappedFrom:
+		return make([]byte, size), s.free(min(1, len(s.all)))
 	}
-	if err := s.empty(); err != nil {
+	if err := s.free(len(s.all)); err != nil {
 		return nil, err
 	}
 	return newPages(size)
@@ -79,17 +82,18 @@ func (s *spare) put(b []byte) error {
 	defer s.mu.Unlock()
 	var err error
 	if len(s.all) > 0 && len(s.all[0]) != len(b) {
-		err = s.empty()
+		err = s.free(len(s.all))
 	}
 	s.all = append(s.all, b)
 	return err
 }
 
-// empty gives all idle memory back to the system.
-func (s *spare) empty() (err error) {
-	for _, b := range s.all {
-		err = errors.Join(err, freePages(b))
+// free gives n pieces of idle memory back to the system.
+func (s *spare) free(n int) (err error) {
+	for range n {
+		last := len(s.all) - 1
+		err = errors.Join(err, freePages(s.all[last]))
+		s.all = s.all[:last]
 	}
-	s.all = nil
 	return err
 }

@@ -1,0 +1,123 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// TestBudgetsHold: whatever spools come and go at once, are left or released twice, can't be made, or are given up while they
+// wait for room, they never hold more than the budgets of disk and memory, idle memory included, and give all of it back.
+func TestBudgetsHold(t *testing.T) {
+	const limit = 6 << 20
+	for seed := range uint64(8) {
+		synctest.Test(t, func(t *testing.T) {
+			h := &household{
+				t: t, limit: limit,
+				room: Room{
+					Dir: t.TempDir(), Keep: seed%2 == 0, InMemory: map[*spans.Output]bool{},
+					Disk: NewBudget("disk", limit), Memory: NewBudget("memory", limit),
+				},
+			}
+			for i, size := range []int64{1, 300 << 10, 900 << 10, 1 << 20, 2 << 20, 2 << 20, 5 << 20} {
+				o := &spans.Output{Path: string(rune('a' + i)), Size: size}
+				h.outputs, h.room.InMemory[o] = append(h.outputs, o), seed%4 < 2
+			}
+			var g sync.WaitGroup
+			for i := range h.outputs {
+				rng := rand.New(rand.NewPCG(seed, uint64(i)))
+				g.Go(func() {
+					for range 30 {
+						h.spool(h.outputs[i], rng)
+					}
+				})
+			}
+			g.Wait()
+			for _, b := range []*Budget{h.room.Disk, h.room.Memory} {
+				if !b.TryAcquire(limit) {
+					t.Errorf("seed %d: the budget of %s was not given back", seed, b.name)
+				}
+			}
+		})
+	}
+}
+
+// household is a room whose spools are counted.
+type household struct {
+	t       *testing.T
+	limit   int64
+	room    Room
+	outputs []*spans.Output
+	live    [2]atomic.Int64 // bytes of spools on disk and in memory
+}
+
+// spool makes, uses and ends a spool of one output, or fails to.
+func (h *household) spool(o *spans.Output, rng *rand.Rand) {
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Duration(rng.IntN(20))*time.Millisecond)
+	defer cancel()
+	room, where := h.room, &h.live[0]
+	if room.InMemory[o] {
+		where = &h.live[1]
+	} else if rng.IntN(4) == 0 {
+		room.Dir = filepath.Join(room.Dir, "gone")
+	}
+	s, err := room.New(ctx, o)
+	if err == nil && IsKept(s) && rng.IntN(2) == 0 {
+		if err := Leave(s); err != nil {
+			h.t.Error(err)
+		}
+		if rng.IntN(2) == 0 {
+			_ = RemoveKept(KeptPath(room.Dir, o))
+		}
+		if s, err = room.Open(o); err != nil {
+			return // it is gone, or others have taken the room
+		}
+	}
+	if err != nil {
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrNotExist) {
+			h.t.Error(err)
+		}
+		return
+	}
+	where.Add(o.Size)
+	h.check(where)
+	time.Sleep(time.Duration(rng.IntN(5)) * time.Millisecond)
+	if n, err := s.WriteAt([]byte{1}, o.Size-1); n != 1 || err != nil {
+		h.t.Error(n, err)
+	}
+	where.Add(-o.Size)
+	for range 1 + rng.IntN(2) {
+		if rng.IntN(2) == 0 {
+			err = errors.Join(err, s.Release())
+		} else {
+			err = errors.Join(err, Leave(s))
+		}
+	}
+	if err != nil {
+		h.t.Error(err)
+	}
+}
+
+// check counts what is held now.
+func (h *household) check(where *atomic.Int64) {
+	idle.mu.Lock()
+	defer idle.mu.Unlock()
+	held := where.Load()
+	if where == &h.live[1] {
+		for _, b := range idle.all {
+			held += int64(len(b))
+		}
+	}
+	if held > h.limit {
+		h.t.Errorf("%d bytes are held, the budget has %d", held, h.limit)
+	}
+}
