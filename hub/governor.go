@@ -151,9 +151,9 @@ func (g *Governor) claim(now time.Time, key laneKey) (time.Duration, string) {
 	return 0, ""
 }
 
-// pause closes a lane for d from now; a longer pause that runs already stays. It gives the Wait to tell, and whether it
-// is news: workers that run into the same limit together prolong the pause by their jitter only, which is not told again.
-func (g *Governor) pause(now time.Time, key laneKey, d time.Duration, reason string) (Wait, bool) {
+// pause closes a lane for d from now; a longer pause that runs already stays. It gives the Wait to tell, or none: workers
+// that run into the same limit together prolong the pause by their jitter only, which is no news.
+func (g *Governor) pause(now time.Time, key laneKey, d time.Duration, reason string) (news Wait) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.lane(key)
@@ -165,7 +165,10 @@ func (g *Governor) pause(now time.Time, key laneKey, d time.Duration, reason str
 	if extra > 0 {
 		l.until, l.reason = now.Add(d), reason
 	}
-	return Wait{Reason: reason, For: extra, Shared: true}, extra >= time.Second || extra > 0 && !runs
+	if runs && extra < time.Second {
+		return Wait{}
+	}
+	return Wait{Reason: reason, For: extra, Shared: true}
 }
 
 // Below a part of the quota, requests are spread over the rest of the window.
@@ -176,10 +179,10 @@ const (
 
 // observe reads the rate headers that come on every answer, and slows the lane down before the hub has to refuse
 // anything. A 429 is left to the retry loop, which pauses the lane itself. Like pause, it gives the Wait to tell.
-func (g *Governor) observe(now time.Time, key laneKey, resp *http.Response) (Wait, bool) {
+func (g *Governor) observe(now time.Time, key laneKey, resp *http.Response) (news Wait) {
 	state, ok := parseRateLimit(resp.Header)
 	if !ok || resp.StatusCode == http.StatusTooManyRequests {
-		return Wait{}, false
+		return Wait{}
 	}
 	low := int64(lowCount)
 	if quota := parseQuota(resp.Header); quota > 0 {
@@ -192,7 +195,7 @@ func (g *Governor) observe(now time.Time, key laneKey, resp *http.Response) (Wai
 }
 
 // pace spreads the requests that are left over the time until the bucket fills again.
-func (g *Governor) pace(now time.Time, key laneKey, s rateState, low int64) (Wait, bool) {
+func (g *Governor) pace(now time.Time, key laneKey, s rateState, low int64) (news Wait) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.lane(key)
@@ -208,7 +211,10 @@ func (g *Governor) pace(now time.Time, key laneKey, s rateState, low int64) (Wai
 	if !l.until.After(now) {
 		l.reason = fmt.Sprintf("only %d requests left in the hub's rate bucket %s", s.left, s.bucket)
 	}
-	return Wait{Reason: l.reason, For: l.gap, Shared: true}, before == 0 && l.gap > 0
+	if before > 0 {
+		return Wait{}
+	}
+	return Wait{Reason: l.reason, For: l.gap, Shared: true}
 }
 
 // waitHint says how long an answer asks to wait.

@@ -32,13 +32,13 @@ const remindEvery = 20 * time.Second
 
 // pause lets one worker wait.
 func (p *pauses) pause(ctx context.Context, w Wait) error {
-	p.tell(w, w.For > 0)
+	p.tell(w)
 	return p.sleep(ctx, w)
 }
 
-// tell counts a pause and passes it on, if it is news.
-func (p *pauses) tell(w Wait, news bool) {
-	if !news {
+// tell counts a pause and passes it on. One that takes no time is no news.
+func (p *pauses) tell(w Wait) {
+	if w.For <= 0 {
 		return
 	}
 	p.waited.Add(int64(w.For))

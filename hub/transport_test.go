@@ -152,7 +152,7 @@ func TestOneLimitIsToldOnce(t *testing.T) {
 	var waits []Wait
 	g, now := NewGovernor(), noon
 	for _, d := range []time.Duration{10 * time.Second, 10*time.Second + 300*time.Millisecond, 5 * time.Second, 20 * time.Second} {
-		if w, news := g.pause(now, laneKey{bucket: "api"}, d, "limit"); news {
+		if w := g.pause(now, laneKey{bucket: "api"}, d, "limit"); w.For > 0 {
 			waits = append(waits, w)
 		}
 	}
