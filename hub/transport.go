@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +23,7 @@ type transport struct {
 	in, out  *throttle
 	pauses   *pauses
 	login    *login
-	warned   sync.Map // topics of X-HF-Warning that were logged
+	warned   topics
 }
 
 // request is one thing to ask, repeatable: its body can be opened again.
@@ -151,6 +152,25 @@ func (t *transport) build(r *request, u *url.URL, w *watch) *http.Request {
 	return req
 }
 
+// topics are those of X-HF-Warning that were logged, as many as people may want to read of whatever a hub sends.
+type topics struct {
+	mu    sync.Mutex
+	known []string
+}
+
+const maxTopics = 20
+
+// news says whether a topic is to be logged, which happens once.
+func (s *topics) news(topic string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) == maxTopics || slices.Contains(s.known, topic) {
+		return false
+	}
+	s.known = append(s.known, topic)
+	return true
+}
+
 // warn logs each topic of X-HF-Warning once.
 func (t *transport) warn(resp *http.Response) {
 	for _, line := range resp.Header.Values("X-HF-Warning") {
@@ -158,8 +178,8 @@ func (t *transport) warn(resp *http.Response) {
 		if !ok {
 			topic, text = "", line
 		}
-		if _, seen := t.warned.LoadOrStore(topic, true); !seen {
-			t.opt.Log.Warn("hub warning", "topic", oneLine(topic), "text", oneLine(text))
+		if topic = oneLine(topic); t.warned.news(topic) {
+			t.opt.Log.Warn("hub warning", "topic", topic, "text", oneLine(text))
 		}
 	}
 }
