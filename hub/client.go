@@ -40,7 +40,7 @@ type Options struct {
 // Limits say how fast files travel, and when a slow or failing request is given up.
 type Limits struct {
 	LimitRate     int64         // file bytes per second, each direction, of all clients of the Governor together; 0 is no limit
-	Tries         int           // per request without progress; 0 is 8
+	Tries         int           // per request without progress, and more while a host is gone; 0 is 8
 	HeaderTimeout time.Duration // to an answer's headers; 0 is 30 s
 	IdleTimeout   time.Duration // between two bytes, and over which the rate of a connection is judged; 0 is 30 s
 }

@@ -243,7 +243,7 @@ func TestDripsDoNotKeepUsForEver(t *testing.T) {
 		return cutBody(g, 10, syscall.ECONNRESET), nil
 	}
 	c, _ := testClient(t, h)
-	if err := streamAll(t, c, h); !errors.Is(err, syscall.ECONNRESET) || h.nGets() != 8 {
+	if err := streamAll(t, c, h); !errors.Is(err, syscall.ECONNRESET) || h.nGets() < 8 || h.nGets() > 20 {
 		t.Errorf("%d gets, %v", h.nGets(), err)
 	}
 }

@@ -29,6 +29,9 @@ type location struct {
 	lock lock
 	now  *resolved // nil if the hub must be asked
 	pin  *resolved // the first answer; later ones must agree with it for the client's life
+
+	lost   error // with which the latest look-up has given up
+	lostAt time.Time
 }
 
 // resolved is one answer to the metadata request.
@@ -46,11 +49,17 @@ const expiryMargin = time.Minute
 
 // locate gives the current location of a file, asking the hub when there is none or it is about to expire.
 func (l *locations) locate(ctx context.Context, f FileRef) (r *resolved, err error) {
-	at := l.at(f)
+	at, begun := l.at(f), l.t.opt.Clock.Now()
 	err = at.lock.hold(ctx, func() (err error) {
+		if at.lostAt.After(begun) {
+			return at.lost // whoever has waited for the hub meanwhile has waited for all
+		}
 		r = at.now
 		if r == nil || !r.expires.IsZero() && !l.t.opt.Clock.Now().Add(expiryMargin).Before(r.expires) {
-			if r, err = l.head(ctx, f); err != nil {
+			if r, err = l.head(ctx, f); isA[*gaveUp](err) {
+				at.lost, at.lostAt = err, l.t.opt.Clock.Now()
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -19,6 +19,7 @@ const (
 	longestBackoff = time.Minute
 	longestQuota   = 10 * time.Minute // between two looks whether a quota of unknown length is over
 	maxHeaderWait  = 10 * time.Minute // ceiling of a wait that the server asks for
+	outagePatience = 5 * time.Minute  // with a host that is gone
 	maxWait        = 90 * time.Minute // of all waits of one call; covers an hourly quota
 )
 
@@ -32,8 +33,7 @@ func (g *gaveUp) Error() string { return g.err.Error() }
 func (g *gaveUp) Unwrap() error { return g.err }
 
 // retry is the retry loop of all requests. It repeats try while its error is temporary, waits as the server asks or with
-// full jitter, and gives up after the tries, the total wait, or the end of ctx. A quota that does not say when it is
-// over may take an hour, so that only the total wait ends it.
+// full jitter, and gives up when neither tries nor patience are left, after the total wait, or at the end of ctx.
 func (t *transport) retry(ctx context.Context, r *request, try func(context.Context) error) error {
 	if r.repo != "" {
 		if err := checkRepo(r.repo); err != nil { // the id must not go into a URL
@@ -41,7 +41,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 		}
 	}
 	var waited time.Duration
-	failures, attempts, start := 0, 0, t.opt.Clock.Now()
+	failures, attempts, start, failing := 0, 0, t.opt.Clock.Now(), time.Time{}
 	for {
 		begun := t.opt.Clock.Now()
 		r.progress = false
@@ -57,7 +57,9 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 		if r.progress {
 			failures = 0
 		}
-		failures++
+		if failures++; failures == 1 {
+			failing = t.opt.Clock.Now()
+		}
 		if errors.Is(err, errTooSlow) {
 			failures++ // such a try takes long, and what is this slow for ever is of no use
 		}
@@ -65,7 +67,8 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 			return err
 		}
 		d := t.delay(err, failures)
-		if failures >= t.opt.Tries && !openQuota(err) || waited+d > maxWait {
+		tried := failures >= t.opt.Tries && t.opt.Clock.Now().Sub(failing) >= patience(err)
+		if tried || waited+d > maxWait {
 			return &gaveUp{withAttempts(err, attempts)}
 		}
 		if e, ok := errors.AsType[*Error](err); ok && t.opt.Governor.unreached(e) && t.opt.Clock.Now().Add(d).Sub(start) > firstContact {
@@ -127,6 +130,21 @@ func (t *transport) delay(err error, failures int) time.Duration {
 		return ceiling/2 + share(ceiling) // never at once
 	}
 	return share(min(doubled, longestBackoff))
+}
+
+// patience is how long an error is waited for, even if the tries are used up before: a quota that does not say when it is over
+// may take an hour, and a host that is gone for minutes must not end hours of work.
+func patience(err error) time.Duration {
+	e, answered := errors.AsType[*Error](err)
+	answered = answered && e.Status != 0
+	switch {
+	case openQuota(err):
+		return maxWait
+	case errors.Is(err, errTooSlow), errors.Is(err, errBadRange), errors.Is(err, errNoETag),
+		answered && e.Status < http.StatusInternalServerError:
+		return 0 // the host is there
+	}
+	return outagePatience
 }
 
 // openQuota says whether the hub has refused a request for its number without a word about when to come back.

@@ -121,7 +121,7 @@ func TestStallForEverEnds(t *testing.T) {
 		})
 		c, _ := testClient(t, w, realTime)
 		_, err := c.WhoAmI(t.Context())
-		if !errors.Is(err, ErrStalled) || w.count() != 8 || Hint(err) == "" {
+		if !errors.Is(err, ErrStalled) || w.count() != 9 || Hint(err) == "" {
 			t.Errorf("%d requests, %v", w.count(), err)
 		}
 	})

@@ -87,13 +87,13 @@ func TestRetryGivesUp(t *testing.T) {
 	w := script(says(503, "<html><body>secret page</body></html>", "Content-Type: text/html", "X-Amz-Cf-Id: cf-9"))
 	c, clock := testClient(t, w)
 	_, err := c.WhoAmI(t.Context())
-	if w.count() != 8 {
+	if w.count() != 16 {
 		t.Errorf("%d requests", w.count())
 	}
-	if want := (1 + 2 + 4 + 8 + 16 + 32 + 60) * time.Second / 2; clock.Waited() != want {
+	if want := (1 + 2 + 4 + 8 + 16 + 32 + 9*60) * time.Second / 2; clock.Waited() != want || want < outagePatience {
 		t.Errorf("waited %v, want %v", clock.Waited(), want)
 	}
-	for _, part := range []string{"503", "8 attempts", "request id cf-9", "read the token's owner"} {
+	for _, part := range []string{"503", "16 attempts", "request id cf-9", "read the token's owner"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q lacks %q", err, part)
 		}

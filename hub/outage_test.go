@@ -1,0 +1,80 @@
+package hub
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// outage lets one host of a hub be gone until a moment.
+type outage struct {
+	http.RoundTripper
+	host  string
+	until time.Time
+	gone  func(*http.Request) (*http.Response, error)
+}
+
+func (o *outage) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Host != o.host || !time.Now().Before(o.until) {
+		return o.RoundTripper.RoundTrip(r)
+	}
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	return o.gone(r)
+}
+
+// TestAnOutageOfMinutesNeverEndsARun: whichever host is gone, whatever shows it, and whatever the client is at, four minutes
+// are waited for. A host that stays away ends the run, after no more than some minutes.
+func TestAnOutageOfMinutesNeverEndsARun(t *testing.T) {
+	download := func(t *testing.T, change func(*Options)) error {
+		h := newFileHub(t, 20_000)
+		c, _ := testClient(t, h, smallRanges, change)
+		return streamAll(t, c, h)
+	}
+	upload := func(t *testing.T, change func(*Options)) error {
+		h := newStoreHub(t)
+		h.chunk = 1000
+		c, _ := testClient(t, h, change)
+		b, _ := testBlob(4500)
+		_, err := c.Upload(t.Context(), "me/x", "main", b)
+		return err
+	}
+	faults := map[string]func(*http.Request) (*http.Response, error){
+		"refused": breaks(&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}),
+		"look-up": breaks(&net.DNSError{Err: "no such host", Name: "gone.test", IsNotFound: true}),
+		"reset":   breaks(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}),
+		"500":     says(500, ""), "502": says(502, "<html>"), "503": says(503, ""), "504": says(504, ""),
+	}
+	for _, tt := range []struct {
+		work string
+		run  func(t *testing.T, change func(*Options)) error
+		host string
+	}{{"download", download, "hub.test"}, {"download", download, "cdn.test"}, {"upload", upload, "hub.test"}, {"upload", upload, "s3.test"}} {
+		for name, gone := range faults {
+			for _, lasts := range []time.Duration{4 * time.Minute, time.Hour} {
+				t.Run(fmt.Sprintf("%s %s %s %v", tt.work, tt.host, name, lasts), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						start := time.Now()
+						err := tt.run(t, func(o *Options) {
+							o.Clock, o.Governor = nil, NewGovernor()
+							o.Governor.answered.Store(true)
+							o.HTTPTransport = &outage{o.HTTPTransport, tt.host, start.Add(lasts), gone}
+						})
+						took := time.Since(start)
+						if lasts < outagePatience && (err != nil || took < lasts) {
+							t.Errorf("after %v: %v", took, err)
+						}
+						if lasts > outagePatience && (err == nil || took < outagePatience || took > outagePatience+2*longestBackoff) {
+							t.Errorf("ended after %v: %v", took, err)
+						}
+					})
+				})
+			}
+		}
+	}
+}
