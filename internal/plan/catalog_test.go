@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/plans")
@@ -182,6 +184,53 @@ func checkWhole(t *testing.T, p *Plan) {
 			}
 		}
 	}
+	if problems := Check(written(t, p), p); len(problems) > 0 {
+		t.Errorf("an output made as planned has problems: %v", problems)
+	}
+}
+
+// written lays out the files that a plan describes, as a conversion would, and gives their headers.
+func written(t *testing.T, p *Plan) Output {
+	t.Helper()
+	out := Output{PatternDict: p.PatternDict}
+	for _, f := range p.OutputFiles {
+		var entries []safetensors.Entry
+		plain := func(ts []Tensor) {
+			for _, x := range ts {
+				entries = append(entries, safetensors.Entry{Name: x.Name, DType: x.StoredDType(), Shape: x.Shape})
+			}
+		}
+		for _, i := range f.Units {
+			u := p.Units[i]
+			if plain(u.Siblings); u.Unholdable != "" {
+				plain(u.Attrs)
+				continue
+			}
+			for name, n := range map[string]int64{
+				"luts": 2, "encoded_exponent": 1, "sign_mantissa": u.NElems(), "output_positions": 4, "gaps": 320, "split_positions": int64(len(u.Attrs) - 1),
+			} {
+				e := safetensors.Entry{Name: u.Path + "." + name, DType: safetensors.U8, Shape: []int64{n}}
+				switch name {
+				case "luts":
+					e.Shape = append(e.Shape, 256)
+				case "split_positions":
+					e.DType = safetensors.I64
+				}
+				entries = append(entries, e)
+			}
+		}
+		plain(f.Plain)
+		l, err := safetensors.NewLayout(f.Metadata, entries)
+		if err != nil {
+			t.Fatalf("%s cannot be written: %v", f.Path, err)
+		}
+		h, err := safetensors.ParseHeader(l.Header[8:], l.Size)
+		if err != nil {
+			t.Fatalf("%s cannot be read: %v", f.Path, err)
+		}
+		out.Files = append(out.Files, WeightFile{File: File{Path: f.Path, Size: l.Size}, Header: h})
+	}
+	return out
 }
 
 // TestPublishedDicts reproduces the pattern dict of every published repo, order included. testdata/published.json was

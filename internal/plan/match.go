@@ -3,7 +3,6 @@ package plan
 import (
 	"errors"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -87,7 +86,7 @@ func (m matcher) fill(u *Unit, below []Tensor) error {
 			u.Siblings = append(u.Siblings, t)
 		}
 	}
-	return checkStoredNames(u)
+	return nil
 }
 
 // attrs lists the attributes that a unit encodes. A module with a weight of its own and nothing below it is a Linear or
@@ -219,20 +218,6 @@ func checkLoaderLoop(d PatternDict, res []*regexp.Regexp) error {
 					"pattern %q matches %q, the parent of the last attribute of %q, which confuses the official loader",
 					d[j].Regex, last, p.Regex)
 			}
-		}
-	}
-	return nil
-}
-
-// StoredNames are the last names of the six tensors that a unit gets in the output (docs/format.md §8).
-var StoredNames = [...]string{"luts", "encoded_exponent", "sign_mantissa", "output_positions", "gaps", "split_positions"}
-
-// checkStoredNames refuses siblings that have the name of one of the six stored tensors.
-func checkStoredNames(u *Unit) error {
-	for _, t := range u.Siblings {
-		if parent(t.Name) == u.Path && slices.Contains(StoredNames[:], leaf(t.Name)) {
-			return refuse(ReasonName, "the source may be a DF11 model already; decode it first",
-				"tensor %s has the name of a stored DF11 tensor", t.Name)
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ func New(src Source, opt Options) (*Plan, error) {
 		expander{d}.settle,           // pattern dict: templates, tied form, split
 		matcher{d}.formUnits,         // modules, attributes, siblings
 		d.plan.checkCounts,           // of units and tensors
+		d.plan.checkStoredNames,      // of plain tensors
 		stackChecker{draft: d}.check, // blocks that are missing
 		d.plan.markUnholdable,        // units that headers show DF11 cannot hold
 		layouter{d.plan}.place,       // every tensor in exactly one output file

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -220,6 +221,20 @@ const (
 
 // maxElems is the largest unit that the loader's 32-bit counters can hold (docs/format.md §9).
 const maxElems = 1<<31 - 1
+
+// StoredNames are the last names of the six tensors that a unit gets in the output (docs/format.md §8).
+var StoredNames = [...]string{"luts", "encoded_exponent", "sign_mantissa", "output_positions", "gaps", "split_positions"}
+
+// checkStoredNames refuses plain tensors that a reader would take for one of the six, wherever they lie.
+func (p *Plan) checkStoredNames() error {
+	for _, t := range p.plainTensors() {
+		if slices.Contains(StoredNames[:], leaf(t.Name)) {
+			return refuse(ReasonName, "the source may be a DF11 model already; decode it first",
+				"tensor %s has the name of a stored DF11 tensor", t.Name)
+		}
+	}
+	return nil
+}
 
 // markUnholdable marks the units that DF11 cannot hold, as far as headers show it, and refuses a model of nothing else.
 func (p *Plan) markUnholdable() error {

@@ -142,6 +142,12 @@ var refusals = []struct {
 	{"stored name taken", ReasonName, "name of a stored DF11 tensor", func(tr *trial) {
 		tr.m.add("model.layers.0.gaps", safetensors.U8, 4)
 	}},
+	{"stored name taken below a unit", ReasonName, "name of a stored DF11 tensor", func(tr *trial) {
+		tr.m.add("model.layers.0.self_attn.q_proj.luts", safetensors.U8, 4)
+	}},
+	{"stored name taken outside units", ReasonName, "name of a stored DF11 tensor", func(tr *trial) {
+		tr.m.add("split_positions", safetensors.F32, 4)
+	}},
 	{"only units that DF11 cannot hold", ReasonUnholdable, "DF11 can hold none", func(tr *trial) {
 		tr.m.dims["lm_head.weight"] = []int64{1 << 16, 1 << 15}
 		tr.opt.PatternDict = tr.opt.PatternDict[:1]
