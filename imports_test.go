@@ -1,4 +1,4 @@
-// Package df11convert holds only this test: the arrows between the packages, as CONTRIBUTING.md draws them.
+// Package df11convert holds only tests of the repository as a whole: what its packages may import, and what its pages say.
 package df11convert
 
 import (
@@ -88,7 +88,7 @@ func TestImports(t *testing.T) {
 	for dir, files := range goFiles(t) {
 		key := match(dir, slices.Collect(maps.Keys(arrows)))
 		if key == "" {
-			t.Errorf("%s: no arrows are drawn for this directory; add them here and in CONTRIBUTING.md", dir)
+			t.Errorf("%s: no arrows are drawn for this directory; add them here, and the package to CONTRIBUTING.md", dir)
 			continue
 		}
 		seen[key] = true

@@ -4,12 +4,16 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
@@ -37,12 +41,45 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 func TestDocumentedCommands(t *testing.T) {
 	program := programLink(t)
 	for _, page := range []string{
-		"convert", "publish", "verify", "decode", "large-models", "gpu", "json",
+		"README", "docs/convert", "docs/publish", "docs/verify", "docs/decode", "docs/large-models", "docs/gpu", "docs/json",
 	} {
-		t.Run(page, func(t *testing.T) {
+		t.Run(path.Base(page), func(t *testing.T) {
 			t.Parallel()
-			runPage(t, program, page, commandsOf(string(mustRead(t, "../../docs/"+page+".md"))))
+			runPage(t, program, path.Base(page), commandsOf(string(mustRead(t, "../../"+page+".md"))))
 		})
+	}
+}
+
+// TestDocumentedFlags: every flag that a page for users names belongs to some command. A code span that begins with
+// another program has flags of that program.
+func TestDocumentedFlags(t *testing.T) {
+	known := map[string]bool{"local-dir": true, "gpus": true, "safe": true} // of hf, docker and df11pack, named alone
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		c.InitDefaultHelpFlag()
+		for _, flags := range []*pflag.FlagSet{c.Flags(), c.PersistentFlags()} {
+			flags.VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+		}
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(rootCommand(newUI(os.Stdout, os.Stderr), nil))
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) < 15 {
+		t.Fatal(pages, err)
+	}
+	for _, page := range append(pages, "../../README.md", "../../SECURITY.md") {
+		for _, span := range regexp.MustCompile("`[^`\n]+`").FindAllString(string(mustRead(t, page)), -1) {
+			if regexp.MustCompile("^`(gh|hf|uvx|pip|brew|docker|go|bash|chrt|perf|\\.ci)[ /]").MatchString(span) {
+				continue
+			}
+			for _, m := range regexp.MustCompile(`--([a-z][\w-]*)`).FindAllStringSubmatch(span, -1) {
+				if !known[m[1]] {
+					t.Errorf("%s: %s: no command has --%s", page, span, m[1])
+				}
+			}
+		}
 	}
 }
 
@@ -50,7 +87,7 @@ func TestDocumentedCommands(t *testing.T) {
 func commandsOf(page string) (commands []string) {
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(page, -1) {
 		for line := range strings.Lines(block[1]) {
-			if line, _, _ = strings.Cut(line, " | "); strings.Contains(line, "df11-convert ") {
+			if line, _, _ = strings.Cut(line, " | "); strings.Contains(line, "df11-convert ") && !strings.HasPrefix(line, "go ") {
 				commands = append(commands, strings.TrimSpace(line))
 			}
 		}

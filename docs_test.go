@@ -1,0 +1,162 @@
+package df11convert
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestLinksLeadSomewhere: every relative link of every page leads to a file, and to a heading where it names one.
+func TestLinksLeadSomewhere(t *testing.T) {
+	for file, text := range pages(t) {
+		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(withoutBlocks(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			to, heading, _ := strings.Cut(m[1], "#")
+			if to = path.Join(path.Dir(file), to); to == path.Dir(file) {
+				to = file
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s links to %s: %v", file, m[1], err)
+			} else if heading != "" && !hasHeading(t, to, heading) {
+				t.Errorf("%s links to %s, which has no such heading", file, m[1])
+			}
+		}
+	}
+}
+
+// TestNamedFilesExist: what pages and code name as a file of the repository is one.
+func TestNamedFilesExist(t *testing.T) {
+	named := regexp.MustCompile("`(\\.?/?(?:\\.ci|cmd|deploy|docs|encoder|hub|internal|packaging|pipeline|testdata|verify)/[\\w./-]+)")
+	for file, text := range pages(t) {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(m[1]); err != nil {
+				t.Errorf("%s names %s: %v", file, m[1], err)
+			}
+		}
+	}
+	format := read(t, "docs/format.md")
+	cited := regexp.MustCompile(`docs/([\w.-]+\.(?:md|json))(?: §(\d+))?`)
+	for _, files := range goFiles(t) {
+		for _, f := range files {
+			for _, m := range cited.FindAllStringSubmatch(read(t, f.path), -1) {
+				if _, err := os.Stat("docs/" + m[1]); err != nil {
+					t.Errorf("%s names docs/%s: %v", f.path, m[1], err)
+				}
+				if m[2] != "" && !strings.Contains(format, "\n## "+m[2]+". ") {
+					t.Errorf("%s cites §%s, which docs/format.md does not have", f.path, m[2])
+				}
+			}
+		}
+	}
+}
+
+// TestNamedTestsExist: every test, fuzz target and benchmark that a page tells people to run is there, in one of the packages
+// that the command names. A pattern that matches nothing would pass, and show nothing.
+func TestNamedTestsExist(t *testing.T) {
+	command := regexp.MustCompile("go test [^`\n]*")
+	option := regexp.MustCompile(`-(run|bench|fuzz) ('[^']*'|\S+)`)
+	tests, n := testsOf(t), 0
+	for file, text := range pages(t) {
+		for _, c := range command.FindAllString(strings.ReplaceAll(text, `\|`, "|"), -1) {
+			var names string
+			for _, m := range regexp.MustCompile(`\./[\w./-]+`).FindAllString(c, -1) {
+				names += tests[path.Clean(m)]
+			}
+			for _, m := range option.FindAllStringSubmatch(c, -1) {
+				for alternative := range strings.SplitSeq(strings.Trim(m[2], "'"), "|") {
+					n++
+					name, script, _ := strings.Cut(strings.Trim(alternative, "^$"), "/")
+					if !regexp.MustCompile(name).MatchString(names) {
+						t.Errorf("%s: %s: nothing is named like %s", file, c, name)
+					}
+					if _, err := os.Stat("cmd/df11-convert/testdata/script/" + script + ".txtar"); name == "TestScript" && err != nil {
+						t.Errorf("%s: %s: %v", file, c, err)
+					}
+				}
+			}
+		}
+	}
+	if n < 100 {
+		t.Errorf("only %d names of tests were found", n)
+	}
+}
+
+// testsOf returns the names of all tests, fuzz targets and benchmarks of every package, one a line.
+func testsOf(t *testing.T) map[string]string {
+	names := map[string]string{}
+	for dir, files := range goFiles(t) {
+		for _, f := range files {
+			if f.test {
+				for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)`).FindAllStringSubmatch(read(t, f.path), -1) {
+					names[dir] += m[1] + "\n"
+				}
+			}
+		}
+	}
+	return names
+}
+
+// TestLinesOfPagesFit: prose is at most 132 columns wide, as code is.
+func TestLinesOfPagesFit(t *testing.T) {
+	for file, text := range pages(t) {
+		for line := range strings.Lines(withoutBlocks(text)) {
+			if len([]rune(strings.TrimSpace(line))) > 132 && !strings.HasPrefix(line, "|") {
+				t.Errorf("%s is wider than 132 columns: %s", file, line)
+			}
+		}
+	}
+}
+
+// pages returns every page of the repository by its path, but not those that tests compare with.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && name != ".") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(name, ".md") && !strings.HasPrefix(d.Name(), "card_") {
+			out[filepath.ToSlash(name)] = read(t, name)
+		}
+		return nil
+	})
+	if err != nil || len(out) < 20 {
+		t.Fatalf("%d pages: %v", len(out), err)
+	}
+	return out
+}
+
+// withoutBlocks cuts out the blocks of code.
+func withoutBlocks(page string) string {
+	return regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(page, "")
+}
+
+// hasHeading reports whether a page has a heading with an anchor, made as GitHub makes it.
+func hasHeading(t *testing.T, file, anchor string) bool {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(withoutBlocks(read(t, file)), -1) {
+		text := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(m[1], "$1")
+		text = regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(strings.ToLower(text), "")
+		if strings.ReplaceAll(text, " ", "-") == anchor {
+			return true
+		}
+	}
+	return false
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
