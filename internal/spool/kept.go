@@ -29,7 +29,7 @@ func KeptPath(dir string, o *spans.Output) string {
 	return filepath.Join(dir, keptPrefix+hex.EncodeToString(sum[:8])+keptSuffix)
 }
 
-func createKept(path string) (*Kept, error) { return openFile(path, os.O_CREATE|os.O_TRUNC) }
+func createKept(path string) (*Kept, error) { return openFile(path, os.O_CREATE) }
 
 // OpenKept opens the spool that an earlier run has left.
 func OpenKept(path string) (*Kept, error) { return openFile(path, 0) }

@@ -31,10 +31,10 @@ func (s *memory) WriteAt(p []byte, off int64) (int, error) {
 
 func (s *memory) Release() error {
 	b := s.b
-	if s.b = nil; len(b) < mappedFrom {
-		return nil
+	if s.b = nil; len(b) >= mappedFrom {
+		idle.put(b)
 	}
-	return idle.put(b)
+	return nil
 }
 
 // mappedFrom is the smallest size for which the system is asked for pages.
@@ -49,14 +49,14 @@ func newMemory(size int64) (*memory, error) {
 	return &memory{b}, nil
 }
 
-// idle is the memory of spools that were released. The next spool of the same size takes it: most units of a model are of one
-// size, and the first touch of a page costs several times what copying into it does. A spool of another size first gives back
-// at least as much as it takes, or all there is, so that idle memory never comes on top of the budget of spools.
+// idle is the memory of spools that were released. The next spool takes the last of it if that has its size: most units of a
+// model are of one size, and the first touch of a page costs several times what copying into it does. Any other spool first gives
+// back at least as much as it takes, or all there is, so that idle memory never comes on top of the budget of spools.
 var idle spare
 
 type spare struct {
 	mu  sync.Mutex
-	all [][]byte // of one size, mappedFrom at least
+	all [][]byte // mappedFrom bytes or more each, the last released last
 }
 
 func (s *spare) take(size int64) ([]byte, error) {
@@ -77,15 +77,10 @@ func (s *spare) take(size int64) ([]byte, error) {
 }
 
 // put keeps the memory of a spool for the next one.
-func (s *spare) put(b []byte) error {
+func (s *spare) put(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var err error
-	if len(s.all) > 0 && len(s.all[0]) != len(b) {
-		err = s.free(len(s.all))
-	}
 	s.all = append(s.all, b)
-	return err
 }
 
 // free gives n pieces of idle memory back to the system.

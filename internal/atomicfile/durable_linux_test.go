@@ -1,0 +1,40 @@
+package atomicfile
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+// TestNameIsForcedToDisk: Commit opens the folder to sync it once the file has its name. Without that a machine that loses power
+// may lose a file that a journal names.
+func TestNameIsForcedToDisk(t *testing.T) {
+	dir := t.TempDir()
+	f := create(t, filepath.Join(dir, "a"), 0)
+	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	if _, err := syscall.InotifyAddWatch(fd, dir, syscall.IN_MOVED_TO|syscall.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Commit(0); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 4<<10)
+	n, err := syscall.Read(fd, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []uint32
+	for b = b[:n]; len(b) > 0; {
+		e := (*syscall.InotifyEvent)(unsafe.Pointer(&b[0]))
+		seen = append(seen, e.Mask)
+		b = b[syscall.SizeofInotifyEvent+e.Len:]
+	}
+	if len(seen) != 2 || seen[0] != syscall.IN_MOVED_TO || seen[1] != syscall.IN_OPEN|syscall.IN_ISDIR {
+		t.Errorf("events in the folder: %#x, want a file that gets its name, then the folder opened", seen)
+	}
+}
