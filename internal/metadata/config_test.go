@@ -12,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 const goldenDir = "../../testdata/golden"
@@ -94,25 +95,41 @@ func TestInsertConfigStyles(t *testing.T) {
 	}
 }
 
-func TestInsertConfigRefuses(t *testing.T) {
-	tests := []struct {
-		config string
-		is     error
-	}{
-		{`{"dfloat11_config": {}}`, metadata.ErrAlreadyDF11},
-		{`{"dfloat11_config": null}`, metadata.ErrAlreadyDF11},
-		{`{"\u0064float11_config": 1}`, metadata.ErrAlreadyDF11},
-		{`{"quantization_config": {"quant_method": "fp8"}}`, metadata.ErrQuantized},
-		{`{"quantization_config": null, "quantization_config": {}}`, metadata.ErrQuantized},
-		{``, nil}, {`[]`, nil}, {`{`, nil}, {`{"a": 1,}`, nil}, {`{"a": 1} x`, nil}, {`{"a": 1}{}`, nil},
-		{`{"a": NaNa}`, nil}, {`{"a": NaN1}`, nil}, {`{"a": 1NaN}`, nil}, {`{NaN: 1}`, nil}, {`{"a" 1}`, nil}, {"{\"a\": \"\xff\"}", nil}, {`{"a": ` + strings.Repeat("[", 1<<20), nil},
-	}
-	for _, tt := range tests {
-		_, err := metadata.InsertConfig([]byte(tt.config), testDict(t))
-		if err == nil || tt.is != nil && !errors.Is(err, tt.is) {
-			t.Errorf("%.60s: got %v", tt.config, err)
+// TestConfigsAreRefusedBeforeTheWeights: what has no place for the member is refused by the plan, not after hours of work.
+func TestConfigsAreRefusedBeforeTheWeights(t *testing.T) {
+	for _, config := range []string{
+		`{"dfloat11_config": {}}`, `{"dfloat11_config": null}`, `{"\u0064float11_config": 1}`, `{"dfloat11_config": 1, "dfloat11_config": null}`,
+		``, `null`, `[]`, `{`, `{"a": 1,}`, `{"a": 1} x`, `{"a": 1}{}`, `{"a": NaNa}`, `{"a": NaN1}`, `{"a": 1NaN}`, `{NaN: 1}`, `{"a" 1}`, "{\"a\": \"\xff\"}",
+		`{"a": ` + strings.Repeat("[", 1<<20),
+	} {
+		if _, err := metadata.InsertConfig([]byte(config), testDict(t)); err == nil {
+			t.Errorf("%.60s is accepted", config)
+		}
+		if planned(t, []byte(config)) {
+			t.Errorf("%.60s is planned", config)
 		}
 	}
+	if !planned(t, []byte(`{"quantization_config": null}`)) {
+		t.Error("a good config is refused")
+	}
+}
+
+// planned says whether a model with this config is planned, and if not, whether that is a refusal.
+func planned(t *testing.T, config []byte) bool {
+	t.Helper()
+	const header = `{"x.0.w.weight":{"dtype":"BF16","shape":[2,1],"data_offsets":[0,4]}}`
+	h, err := safetensors.ParseHeader([]byte(header), int64(len(header))+8+4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights := plan.File{Path: "model.safetensors"}
+	_, err = plan.New(plan.Source{
+		Files: []plan.File{weights, {Path: "config.json"}}, Weights: []plan.WeightFile{{File: weights, Header: h}}, Config: config,
+	}, plan.Options{PatternDict: plan.PatternDict{{Regex: `x\.\d+`, Attrs: []string{"w"}}}})
+	if _, refused := errors.AsType[*plan.RefusedError](err); err != nil && !refused {
+		t.Errorf("%.60s: %v", config, err)
+	}
+	return err == nil
 }
 
 // FuzzInsertConfig checks on any accepted input that nothing but one run of text was added, and that the result is the
@@ -128,6 +145,9 @@ func FuzzInsertConfig(f *testing.F) {
 		var err error
 		alloc.PerByte(t, 500, len(config), func() { got, err = metadata.InsertConfig(config, dict) })
 		if err != nil {
+			if config != nil && planned(t, config) {
+				t.Fatalf("%q is planned: %v", config, err)
+			}
 			return
 		}
 		n := commonPrefix(config, got)
@@ -145,8 +165,8 @@ func FuzzInsertConfig(f *testing.F) {
 		if err := json.Unmarshal(trim(got), &after); err != nil || len(after) != len(before)+1 {
 			t.Fatalf("%q became %q: %v", config, got, err)
 		}
-		if again, err := metadata.InsertConfig(got, dict); !errors.Is(err, metadata.ErrAlreadyDF11) {
-			t.Fatalf("inserted twice: %q, %v", again, err)
+		if again, err := metadata.InsertConfig(got, dict); err == nil {
+			t.Fatalf("inserted twice: %q", again)
 		}
 	})
 }

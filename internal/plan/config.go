@@ -31,8 +31,13 @@ func readConfig(data []byte) (*config, error) {
 	if err := checkJSON(ReasonConfig, "config.json", data, maxConfigItems); err != nil {
 		return nil, err
 	}
-	if err := pyjson.Unmarshal(data, &c.raw); err != nil {
+	list, _, err := pyjson.Members(data)
+	if err != nil {
 		return nil, refuse(ReasonConfig, "", "read config.json: %v", err)
+	}
+	c.raw = members{}
+	for _, m := range list {
+		c.raw[m.Key] = m.Value
 	}
 	for _, key := range []string{"text_config", "llm_config", "language_config", "thinker_config"} {
 		if c.text = decode[members](c.raw[key]); c.text != nil {

@@ -29,7 +29,7 @@ var quantHints = map[string]string{
 // refuseForeign refuses a config that says that the weights are not plain BF16.
 func (c *config) refuseForeign() error {
 	for _, key := range []string{"dfloat11_config", "dfloat11_version"} {
-		if c.holds(key) {
+		if _, ok := c.raw[key]; ok { // null as well: a second member of that name could not be inserted
 			return refuse(ReasonAlreadyDF11, df11Hint, "the source is a DF11 model already (config.json has %s)", key)
 		}
 	}

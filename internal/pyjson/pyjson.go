@@ -5,10 +5,13 @@ package pyjson
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // String writes a JSON string as json.dumps does: every character outside printable ASCII is escaped.
@@ -53,11 +56,53 @@ func join(open string, items []string, end, prefix, indent string) string {
 // Unmarshal is json.Unmarshal for what Python's json reads: every JSON file of a model goes through it. A value that is
 // NaN or an Infinity decodes as a list does, so it is skipped where nobody asks for it.
 func Unmarshal(data []byte, v any) error {
-	return json.Unmarshal(Standard(bytes.TrimPrefix(data, []byte(BOM))), v)
+	return json.Unmarshal(Standard(bytes.TrimPrefix(data, []byte(bom))), v)
 }
 
-// BOM is the byte order mark that a file may start with.
-const BOM = "\ufeff"
+// Member is one member of an object.
+type Member struct {
+	Key   string
+	Value json.RawMessage // NaN and Infinity are lists, as in [Standard]
+	End   int             // offset in the text of what follows the value
+}
+
+// Members lists the members of the object that a text of valid UTF-8 holds and nothing else, and gives the offset behind its
+// opening brace. A key that is repeated is listed each time: Python goes by the last.
+func Members(data []byte) (list []Member, begin int, err error) {
+	text := Standard(data)
+	if !utf8.Valid(text) {
+		return nil, 0, errors.New("not valid UTF-8")
+	}
+	skip := len(text) - len(bytes.TrimPrefix(text, []byte(bom)))
+	dec := json.NewDecoder(bytes.NewReader(text[skip:]))
+	offset := func() int { return skip + int(dec.InputOffset()) }
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, 0, errors.New("not a JSON object")
+	}
+	begin = offset()
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, 0, err
+		}
+		m := Member{Key: key.(string)}
+		if err := dec.Decode(&m.Value); err != nil {
+			return nil, 0, err
+		}
+		m.End = offset()
+		list = append(list, m)
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, 0, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, 0, errors.New("text after the object")
+	}
+	return list, begin, nil
+}
+
+// bom is the byte order mark that a file may start with.
+const bom = "\ufeff"
 
 // stringOrWord matches a JSON string, or a word for a number that only Python writes.
 var stringOrWord = regexp.MustCompile(`(?s)"(?:\\.|[^"\\])*"|-?Infinity|NaN`)
