@@ -58,6 +58,17 @@ func TestIncomplete(t *testing.T) {
 		{"a layer left out", "llama", func(m *model, _ map[string]any) { m.drop("model.layers.1") }, "no tensor of model.layers.1, but there is model.layers.2"},
 		{"fewer layers than the config counts", "llama", func(_ *model, c map[string]any) { c["num_hidden_layers"] = 5 },
 			"no tensor of model.layers.3, model.layers.4, but config.json counts 5 layers"},
+		{"a layer very far behind the last", "llama", func(m *model, _ map[string]any) {
+			for i, n := range m.names {
+				m.names[i] = strings.Replace(n, "layers.2.", "layers.99999999999999999999.", 1)
+				m.types[m.names[i]], m.dims[m.names[i]] = m.types[n], m.dims[n]
+			}
+		}, "model.layers.2, model.layers.3, model.layers.4 and 3998 more, but there is"},
+		{"an expert very far behind the last", "qwen3_moe", func(m *model, _ map[string]any) {
+			for _, a := range []string{"gate_proj", "up_proj", "down_proj"} {
+				m.weight("model.layers.2.mlp.experts.9223372036854775807." + a)
+			}
+		}, "no tensor model.layers.2.mlp.experts."},
 		{"two modules a layer", "llama", func(_ *model, c map[string]any) { c["num_hidden_layers"], c["num_layers"] = 6, 3 }, ""},
 		{"layers behind the last", "llama", func(_ *model, c map[string]any) { c["num_hidden_layers"] = 2 }, ""},
 		{"no k_proj", "qwen3_moe", func(m *model, _ map[string]any) { m.drop("model.layers.1.self_attn.k_proj") }, "no tensor model.layers.1.self_attn.k_proj.weight"},

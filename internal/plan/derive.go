@@ -4,7 +4,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -146,8 +145,8 @@ func splitsOf(module string) []candidate {
 	parts := strings.Split(module, ".")
 	var out []candidate
 	for i := 1; i < len(parts)-1; i++ {
-		if n, err := strconv.ParseUint(parts[i], 10, 63); err == nil {
-			out = append(out, candidate{strings.Join(parts[:i], "."), int(n), strings.Join(parts[i+1:], ".")})
+		if n, ok := number(parts[i]); ok {
+			out = append(out, candidate{strings.Join(parts[:i], "."), n, strings.Join(parts[i+1:], ".")})
 		}
 	}
 	return out

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -121,8 +120,8 @@ func (inv *inventory) children(module string) []int {
 	if inv.numbered == nil {
 		inv.numbered = map[string][]int{}
 		for _, m := range inv.allModules() {
-			if n, err := strconv.ParseUint(leaf(m), 10, 63); err == nil {
-				inv.numbered[parent(m)] = append(inv.numbered[parent(m)], int(n))
+			if n, ok := number(leaf(m)); ok {
+				inv.numbered[parent(m)] = append(inv.numbered[parent(m)], n)
 			}
 		}
 	}
@@ -147,9 +146,6 @@ func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted []string, err 
 	var missing []string
 	for name, file := range m {
 		t, ok := inv.get(name)
-		if s.Dir != "" {
-			file = s.Dir + "/" + file
-		}
 		if !ok || src.Weights[t.File].Path != file {
 			missing = append(missing, name)
 		}

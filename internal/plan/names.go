@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -11,6 +13,12 @@ func parent(name string) string { return name[:max(strings.LastIndexByte(name, '
 
 // leaf returns what follows the last dot.
 func leaf(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
+
+// number reads a component of a path that is the number of a block or an expert. What is too large becomes 2^62-1.
+func number(component string) (n int, ok bool) {
+	u, err := strconv.ParseUint(component, 10, 62)
+	return int(u), err == nil || errors.Is(err, strconv.ErrRange)
+}
 
 // shardNumber matches the end of the name of a shard: -00001-of-00002.
 var shardNumber = regexp.MustCompile(`-\d+-of-\d+$`)

@@ -249,6 +249,7 @@ func TestWeightSets(t *testing.T) {
 		{"one file beside others", []WeightFile{whole, other}, []WeightFile{whole}, nil, ""},
 		{"one file wins over an index", []WeightFile{whole, a, b}, []WeightFile{whole}, good, ""},
 		{"two shards", []WeightFile{b, a}, []WeightFile{a, b}, good, ""},
+		{"two shards by paths", []WeightFile{a, b}, []WeightFile{a, b}, index("./"+a.Path, "x/../"+b.Path), ""},
 		{"missing shard", []WeightFile{a}, []WeightFile{a}, good, "which the source does not hold"},
 		{"pickled shard", []WeightFile{a, {File: File{Path: "b.bin"}}}, nil, index(a.Path, "b.bin"), "no safetensors file"},
 		{"shards swapped in the index", []WeightFile{a, b}, []WeightFile{a, b}, index(b.Path, a.Path), "do not hold"},

@@ -194,8 +194,8 @@ func (s *Survey) WeightFiles(index []byte) ([]File, error) {
 		return nil, err
 	}
 	var names []string
-	for _, shard := range m {
-		names = append(names, path.Join(s.Dir, shard))
+	for _, file := range m {
+		names = append(names, file)
 	}
 	slices.SortFunc(names, human.CompareNames)
 	return s.pick(slices.Compact(names))
@@ -222,7 +222,7 @@ func (s *Survey) pick(names []string) ([]File, error) {
 	return out, nil
 }
 
-// weightMap reads the content of the file Index: tensor name → file name.
+// weightMap reads the content of the file Index: tensor name → path of its file.
 func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
@@ -236,6 +236,9 @@ func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 	}
 	if err != nil {
 		return nil, refuse(ReasonWeights, "", "read %s: %v", s.Index, err)
+	}
+	for name, file := range index.WeightMap {
+		index.WeightMap[name] = path.Join(s.Dir, file)
 	}
 	return index.WeightMap, nil
 }

@@ -158,7 +158,7 @@ func firstIndex(regex string) func(module string) int {
 	}
 	return func(module string) int {
 		if m := re.FindStringSubmatch(module); m != nil {
-			if n, err := strconv.Atoi(m[re.SubexpIndex("index")]); err == nil {
+			if n, ok := number(m[re.SubexpIndex("index")]); ok {
 				return n
 			}
 		}
