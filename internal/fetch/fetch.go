@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"hash"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -158,7 +157,7 @@ func (f *Fetcher) file(ctx context.Context, file *File) error {
 	h, from := f.Ledger.Checkpoint(file.Path, first).Hash()
 	f.Progress.Fetched.Add(from)
 	if from < file.Size {
-		if err := f.stream(ctx, file, h, from, file.Size, f.needs); err != nil {
+		if err := f.stream(ctx, stretch{file, h, from, file.Size}, f.needs); err != nil {
 			return err
 		}
 	}
@@ -172,24 +171,16 @@ func (f *Fetcher) needs(d spans.Delivery) bool {
 
 // outputsInTurn fetches each unfinished output by itself; those first that an earlier run has begun, which hold budget.
 func (f *Fetcher) outputsInTurn(ctx context.Context) error {
-	begunFirst := slices.Clone(f.Tasks)
-	slices.SortStableFunc(begunFirst, func(a, b *Task) int {
-		switch {
-		case a.resumed == b.resumed:
-			return 0
-		case a.resumed:
-			return -1
-		}
-		return 1
-	})
-	for _, t := range begunFirst {
-		if f.Ledger.Done(t.Path) {
-			continue
-		}
-		for _, file := range f.Files {
-			needs := func(d spans.Delivery) bool { return d.Output == t.Output && !t.holds(d.At) }
-			if err := f.ranges(ctx, file, needs); err != nil {
-				return &Error{file.Path, err}
+	for _, begun := range []bool{true, false} {
+		for _, t := range f.Tasks {
+			if t.resumed != begun || f.Ledger.Done(t.Path) {
+				continue
+			}
+			for _, file := range f.Files {
+				needs := func(d spans.Delivery) bool { return d.Output == t.Output && !t.holds(d.At) }
+				if err := f.ranges(ctx, file, needs); err != nil {
+					return &Error{file.Path, err}
+				}
 			}
 		}
 	}
@@ -207,32 +198,29 @@ func (f *Fetcher) ranges(ctx context.Context, file *File, needs func(spans.Deliv
 		for i++; i < len(file.Segments) && slices.ContainsFunc(file.Segments[i].To, needs) && file.Segments[i].Off-end < streams.BlockBytes; i++ {
 			end = file.Segments[i].End
 		}
-		if err := f.stream(ctx, file, nil, from, end, needs); err != nil {
+		if err := f.stream(ctx, stretch{file, nil, from, end}, needs); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// stream reads [from, end) of a file and scatters it; with h, through that hash.
-func (f *Fetcher) stream(ctx context.Context, file *File, h hash.Hash, from, end int64, needs func(spans.Delivery) bool) error {
-	s := &scatterer{Fetcher: f, file: file, needs: needs, hashed: h != nil, expected: f.expected(file, from, h)}
-	if !f.hashLater {
-		return f.pass(ctx, file, h, from, end, blocksPerFile, s.scatter)
-	}
-	if h == nil {
-		return f.pass(ctx, file, nil, from, end, blocksPerFile/2, s.scatter)
+// stream reads a stretch and scatters it.
+func (f *Fetcher) stream(ctx context.Context, x stretch, needs func(spans.Delivery) bool) error {
+	s := &scatterer{Fetcher: f, file: x.file, needs: needs, hashed: x.hash != nil, expected: f.expected(x)}
+	if !f.hashLater || x.hash == nil {
+		return f.pass(ctx, x, s.scatter)
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return f.pass(ctx, file, h, from, end, blocksPerFile/2, s.bindLater) })
+	g.Go(func() error { return f.pass(ctx, x, s.bindLater) })
 	g.Go(func() error {
 		if f.DropCache { // what was copied would leave the cache before it is hashed
-			return f.ranges(ctx, file, needs)
+			return f.ranges(ctx, x.file, needs)
 		}
-		if err := f.sendCopied(ctx, file, needs); err != nil {
+		if err := f.sendCopied(ctx, x.file, needs); err != nil {
 			return err
 		}
-		return f.ranges(ctx, file, func(d spans.Delivery) bool { return d.Unit != nil && needs(d) })
+		return f.ranges(ctx, x.file, func(d spans.Delivery) bool { return d.Unit != nil && needs(d) })
 	})
 	return g.Wait()
 }
@@ -257,32 +245,34 @@ func (f *Fetcher) sendCopied(ctx context.Context, file *File, needs func(spans.D
 	return nil
 }
 
-// pass reads [from, end) of a file, with h through that hash, and calls use for every block. All three go on side by side, with
-// nBlocks blocks in memory: no pass is faster than one core hashes, but what goes before and after need not make it slower.
-func (f *Fetcher) pass(
-	ctx context.Context, file *File, h hash.Hash, from, end int64, nBlocks int, use func(context.Context, block) error,
-) error {
+// pass reads a stretch, through its hash, and calls use for every block. All three go on side by side: no pass is faster than one
+// core hashes, but what goes before and after need not make it slower.
+func (f *Fetcher) pass(ctx context.Context, x stretch, use func(context.Context, block) error) error {
 	g, ctx := errgroup.WithContext(ctx) // the source's too: a scatterer that fails ends a read that waits
-	r, err := f.Source.Stream(ctx, file.Index, from, end)
+	r, err := f.Source.Stream(ctx, x.file.Index, x.from, x.end)
 	if err != nil {
 		g.Go(func() error { return err })
 		return g.Wait()
 	}
 	defer r.Close()
+	nBlocks := blocksPerFile
+	if f.hashLater { // two passes share them
+		nBlocks /= 2
+	}
 	free := make(chan []byte, nBlocks)
 	read, hashed := make(chan block, nBlocks), make(chan block, nBlocks) // neither is ever full
-	for range cap(free) {
+	for range nBlocks {
 		b := streams.GetBlock()
 		defer streams.PutBlock(b)
 		free <- b[:]
 	}
 	g.Go(func() error {
 		defer close(read)
-		return (&reader{file: file, r: timedReader{r, f.Progress}, free: free}).run(ctx, from, end, read)
+		return (&reader{stretch: x, r: timedReader{r, f.Progress}, free: free}).run(ctx, read)
 	})
 	g.Go(func() error {
 		defer close(hashed)
-		return (&hasher{h: h, keepState: file.Want != "", progress: f.Progress}).run(ctx, read, hashed)
+		return (&hasher{h: x.hash, keepState: x.file.Want != "", progress: f.Progress}).run(ctx, read, hashed)
 	})
 	g.Go(func() error {
 		for b := range hashed {
@@ -302,7 +292,7 @@ func Sum(ctx context.Context, src model.Source, file int, size int64) (string, e
 	f := Fetcher{Source: src, Progress: &progress.Counters{}}
 	h := sha256.New()
 	onward := func(context.Context, block) error { return nil }
-	if err := f.pass(ctx, &File{Index: file, Size: size}, h, 0, size, blocksPerFile, onward); err != nil {
+	if err := f.pass(ctx, stretch{&File{Index: file, Size: size}, h, 0, size}, onward); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

@@ -12,6 +12,13 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
+// stretch is [from, end) of a file, which is read in one go; through the hash, unless that is nil.
+type stretch struct {
+	file      *File
+	hash      hash.Hash
+	from, end int64
+}
+
 // block is a piece of a file on its way from the reader through the hash to the scatterer.
 type block struct {
 	off     int64
@@ -36,17 +43,17 @@ func (t timedReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// reader reads a stretch of a file in blocks that end where segments do.
+// reader reads a stretch in blocks that end where segments do.
 type reader struct {
-	file *File
+	stretch
 	r    io.Reader
 	free <-chan []byte
 }
 
-func (r *reader) run(ctx context.Context, from, end int64, out chan<- block) error {
+func (r *reader) run(ctx context.Context, out chan<- block) error {
 	next := 0
-	for off := from; off < end; {
-		b, stop := r.cut(&next, off, end)
+	for off := r.from; off < r.end; {
+		b, stop := r.cut(&next, off)
 		select {
 		case b.buf = <-r.free:
 		case <-ctx.Done():
@@ -70,20 +77,20 @@ func (r *reader) run(ctx context.Context, from, end int64, out chan<- block) err
 
 // cut begins a block at off: it ends where the segment there ends, or where the next one begins. next is the first segment
 // that is not behind off.
-func (r *reader) cut(next *int, off, end int64) (b block, stop int64) {
+func (r *reader) cut(next *int, off int64) (b block, stop int64) {
 	segments := r.file.Segments
 	for *next < len(segments) && segments[*next].End <= off {
 		*next++
 	}
 	b = block{off: off, segment: -1}
 	if *next == len(segments) {
-		return b, end
+		return b, r.end
 	}
 	if s := segments[*next]; off < s.Off {
-		return b, min(end, s.Off)
+		return b, min(r.end, s.Off)
 	}
 	b.segment = *next
-	return b, min(end, segments[*next].End)
+	return b, min(r.end, segments[*next].End)
 }
 
 // hasher adds blocks to the hash of their file, and notes the sum where segments end.

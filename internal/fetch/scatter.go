@@ -3,9 +3,7 @@ package fetch
 import (
 	"context"
 	"fmt"
-	"hash"
 	"hash/crc32"
-	"io"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/exactf32"
@@ -20,9 +18,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // expected lists the sums of prefixes that finished outputs and kept tensors were made from, by the prefix's end. What
 // passes there now must have the same.
-func (f *Fetcher) expected(file *File, from int64, h hash.Hash) map[int64][]string {
+func (f *Fetcher) expected(x stretch) map[int64][]string {
 	sums := map[int64][]string{}
-	if h == nil {
+	if x.hash == nil {
 		return sums
 	}
 	for _, t := range f.Tasks {
@@ -30,13 +28,13 @@ func (f *Fetcher) expected(file *File, from int64, h hash.Hash) map[int64][]stri
 		if o, _ := f.Ledger.Output(t.Path); f.Ledger.Done(t.Path) {
 			prefixes = o.Prefixes
 		}
-		for _, x := range f.Ledger.Tensors(t.Path) {
-			if x.Prefix != nil {
-				prefixes = append(slices.Clip(prefixes), *x.Prefix)
+		for _, kept := range f.Ledger.Tensors(t.Path) {
+			if kept.Prefix != nil {
+				prefixes = append(slices.Clip(prefixes), *kept.Prefix)
 			}
 		}
 		for _, p := range prefixes {
-			if p.File == file.Path && p.End > from {
+			if p.File == x.file.Path && p.End > x.from {
 				sums[p.End] = append(sums[p.End], p.SHA256)
 			}
 		}
@@ -164,10 +162,8 @@ func (s *scatterer) deliver(ctx context.Context, i int, d spans.Delivery, b bloc
 	if d.ExactF32 {
 		p, at = s.narrow, d.At+(b.off-seg.Off)/2
 	}
-	if n, err := t.Spool.WriteAt(p, at); err != nil {
+	if _, err := t.Spool.WriteAt(p, at); err != nil {
 		return fmt.Errorf("write spool: %w", err)
-	} else if n < len(p) {
-		return fmt.Errorf("write spool: %w", io.ErrShortWrite)
 	}
 	t.add(d.Unit, at, p)
 	if spool.IsKept(t.Spool) {
