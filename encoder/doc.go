@@ -16,5 +16,10 @@
 //
 // Limits of the format are *UnsupportedError: such a unit stays in BF16.
 //
+// Pass 1 is in counter.go, code and tables in huffman.go, limiter.go and lut.go, the places of blocks in unit.go, pass 2 in
+// encode.go and block.go. The inner loops are a table of functions for each variant (loops.go); those of loops_go.go run
+// everywhere and say plainly what the assembly does. go test ./encoder, once more with -tags noasm, compares every variant
+// with the golden vectors of the official compressor and with a serial encoder (reference_test.go).
+//
 // The rules are numbered in docs/format.md; comments cite them as "§7".
 package encoder

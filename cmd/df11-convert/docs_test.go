@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/verify"
 )
 
 // TestTroubleshootingIsComplete: the page has one row for each kind of error, with its exit code, and no other rows.
@@ -47,6 +48,20 @@ func TestDocumentedCommands(t *testing.T) {
 			t.Parallel()
 			runPage(t, program, path.Base(page), commandsOf(string(mustRead(t, "../../"+page+".md"))))
 		})
+	}
+}
+
+// TestDocumentedFailure: docs/json.md shows a failure as the program prints it.
+func TestDocumentedFailure(t *testing.T) {
+	_, shown, _ := strings.Cut(string(mustRead(t, "../../docs/json.md")), "```json\n")
+	shown, _, _ = strings.Cut(shown, "```")
+	var b strings.Builder
+	err := &verify.MismatchError{
+		Unit: "model.layers.1", Tensor: "model.layers.1.mlp.up_proj.weight", Elem: 77, Got: 0x3c04, Want: 0x3c00,
+	}
+	o := outcome{Schema: schemaVersion, Command: "verify", Exit: exitWrong, Error: failureOf(err, nil)}
+	if err := o.write(&ui{out: &results{to: &b}}, nil); err != nil || b.String() != shown {
+		t.Errorf("%v: the page shows\n%s\nand the program prints\n%s", err, shown, b.String())
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package streams copies, hashes, compares and hands on until a context ends. It opens and closes nothing.
+// Package streams copies, hashes and compares bytes, and sends values, until a context ends. It opens and closes nothing.
 package streams
 
 import (
