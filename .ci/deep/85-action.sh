@@ -144,6 +144,17 @@ step windows convert
 ended windows 0
 sed 's/$/\r/' "$work/subjects.txt" | cmp - "$work/temp/df11-convert/subjects.txt"
 
+echo '== convert: no extra flag changes what an input has set'
+inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/mine-DF11 INPUT_PRIVATE=true INPUT_ATTEST=true GITHUB_REPOSITORY=me/models
+  INPUT_EXTRA_ARGS="--json=false --push=false --repo-id=tester/other-DF11 --private=false --attestation=$work/other.json --attested-by=evil/other")
+step extra convert
+ended extra 0
+sets extra repo tester/mine-DF11
+sets extra statement true
+jq -e '.subject | length > 0' "$work/temp/df11-convert/statement.json" >/dev/null || fail 'an extra flag moved the statement'
+if [ -e "$work/other.json" ] || [ -e "$work/hub/tester/other-DF11" ]; then fail 'an extra flag won over an input'; fi
+curl -sfL -H 'Authorization: Bearer x' "$HF_ENDPOINT/tester/mine-DF11/raw/main/README.md" | grep -q -- '--repo me/models' || fail 'an extra flag named another signer'
+
 echo '== convert: a part'
 inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/parts-DF11 INPUT_SHARD=1/2 INPUT_ATTEST=true GITHUB_REPOSITORY=me/models)
 step part convert

@@ -90,7 +90,9 @@ escapes='
 '
 
 convert() {
-  local args=(convert --json --push) extra=() code=0
+  local extra=() args=() code=0
+  read -r -d '' -a extra <<<"${INPUT_EXTRA_ARGS-}" || true
+  args=(convert ${extra[@]+"${extra[@]}"} --json --push) # what comes later wins: no extra flag changes what an input has set
   [ -z "${HF_TOKEN-}" ] || echo "::add-mask::$HF_TOKEN"
   [ -z "${INPUT_REPO_ID-}" ] || args+=(--repo-id="$INPUT_REPO_ID")
   [ -z "${INPUT_MEMORY-}" ] || args+=(--memory="$INPUT_MEMORY")
@@ -114,8 +116,7 @@ convert() {
   false | '') ;;
   *) stop "attest is $INPUT_ATTEST: write true or false" ;;
   esac
-  read -r -d '' -a extra <<<"${INPUT_EXTRA_ARGS-}" || true
-  args+=(${extra[@]+"${extra[@]}"} -- "$INPUT_SOURCE")
+  args+=(-- "$INPUT_SOURCE")
 
   mkdir -p "$dir"
   run 'df11-convert' "$dir/result.json" "$program" "${args[@]}" || code=$?
