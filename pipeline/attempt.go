@@ -54,7 +54,7 @@ func (c *conversion) begin(ctx context.Context) (*attempt, error) {
 		}
 	}
 	for _, f := range c.files {
-		f.ByRange = a.byOutput || !c.Part.Whole() || c.Finish
+		f.ByRange = a.byRange()
 	}
 	a.countProgress(ours)
 	if err := a.resumeSpools(ctx); err != nil {
@@ -135,6 +135,9 @@ func (a *attempt) freeDisk() (int64, error) {
 	return max(1, free), nil
 }
 
+// byRange reports whether only the bytes of the outputs that are still to be made are read.
+func (a *attempt) byRange() bool { return a.byOutput || !a.Part.Whole() || a.Finish }
+
 func (a *attempt) countProgress(ours []*spans.Output) {
 	p := a.Progress
 	p.SourceBytes.Store(spans.ProvedBytes(ours))
@@ -155,6 +158,9 @@ func (a *attempt) countProgress(ours []*spans.Output) {
 		p.Outputs.Add(1)
 		p.Encoded.Add(o.Size)
 		p.Verified.Add(o.Size)
+		if a.byRange() { // else its bytes are passed over, and counted then
+			p.Fetched.Add(o.Size)
+		}
 		if a.earlier[o.Path] {
 			p.Found.Add(o.Size)
 		}

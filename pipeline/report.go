@@ -111,6 +111,7 @@ func (p *Counts) add(u ledger.Unit) {
 func (c *conversion) partReport() *Report {
 	p := c.result().report()
 	p.Repo, p.URL, p.Part = c.repo.Repo, c.repo.URL(), c.Part.String()
+	p.BF16Bytes, p.F32Bytes = spans.ProvedBytes(c.Part.Of(c.outputs)), 0 // of the part, as all other counts
 	return p
 }
 

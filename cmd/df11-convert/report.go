@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -26,6 +27,7 @@ func (t *table) row(name, format string, args ...any) {
 func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source, at(r.Commit))
+	t.row("part", "%s", strings.ReplaceAll(strings.TrimPrefix(r.Part, "part-"), "-", " "))
 	if r.BaseModel != "" && r.Commit == "" {
 		t.row("base model", "%s%s", r.BaseModel, at(r.BaseCommit))
 	}
@@ -46,7 +48,10 @@ func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
 	}
 	t.row("verified", "all 16 bits of every weight, decoded again and compared on the CPU%s: 0 differ", either(r.GPU, " and on the GPU", ""))
 	t.row("folder", "%s", r.Folder)
-	t.row("published", "%s", r.URL)
+	t.row(either(r.Part == "", "published", "uploaded to"), "%s", r.URL)
+	if r.Part != "" {
+		t.row("left to do", "--finish, when all parts are uploaded")
+	}
 	t.row("time", "%s", stageTimes(r))
 	for _, side := range []string{"source", "target"} {
 		if x, ok := r.Traffic[side]; ok && verbose {
