@@ -70,17 +70,24 @@ func (e *Error) Error() string {
 	return strings.Join(parts, ": ") + e.trailer()
 }
 
-// Brief says in one sentence that a repo or a revision is not there, or gated, or that the token is refused. It is "" for all other errors, whose details
-// matter.
+// Brief says in one sentence that the Hub cannot be reached, that a token is missing or refused, or that a repo or a revision is
+// not there, or gated. It is "" for all other errors, whose details matter.
 func (e *Error) Brief() string {
+	none, unreached := errors.AsType[*noConnection](e.Err)
 	switch {
+	case unreached:
+		return none.Error()
+	case errors.Is(e, ErrUnauthorized) && e.TokenSource == "":
+		return "no token is set"
+	case e.Repo == "":
+		return ""
 	case errors.Is(e, ErrRevisionNotFound):
 		return e.Repo + ": no such revision" // the hint names what it can be
 	case errors.Is(e, ErrNotFound) && (e.Method == http.MethodGet || e.Method == http.MethodHead):
 		return e.Repo + ": no such repo, or it is private"
 	case errors.Is(e, ErrGated):
 		return e.Repo + ": this repo is gated, and the Hub does not let you read it"
-	case errors.Is(e, ErrUnauthorized) && e.TokenSource != "":
+	case errors.Is(e, ErrUnauthorized):
 		return e.Repo + ": the Hub refuses the token"
 	}
 	return ""

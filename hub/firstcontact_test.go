@@ -35,8 +35,8 @@ func TestAMissingNetworkIsNeverWaitedForAtTheStart(t *testing.T) {
 		})
 	}
 	e := &Error{Endpoint: publicEndpoint, Err: &noConnection{"huggingface.co", syscall.ECONNREFUSED}}
-	if !strings.Contains(Hint(e), "HF_ENDPOINT is not set") {
-		t.Error(Hint(e))
+	if brief := e.Brief(); brief != "no connection to huggingface.co: connection refused" || !strings.Contains(Hint(e), "HF_ENDPOINT is not set") {
+		t.Errorf("%s; %s", brief, Hint(e))
 	}
 }
 

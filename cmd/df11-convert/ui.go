@@ -198,12 +198,12 @@ func (u *ui) message(err error) string {
 	return brief(err)
 }
 
-// brief is an error in words, without the requests that found nothing and what was told before.
+// brief is an error in words, without requests whose answer says it all, and without what was told before.
 func brief(err error) string {
 	if e, ok := errors.AsType[batchError](err); ok {
 		return e.summary()
 	}
-	if e, ok := errors.AsType[*hub.Error](err); ok && e.Repo != "" && e.Brief() != "" {
+	if e, ok := errors.AsType[*hub.Error](err); ok && e.Brief() != "" {
 		return e.Brief()
 	}
 	return err.Error()
