@@ -1,8 +1,10 @@
 package main
 
 import (
+	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -18,5 +20,14 @@ func TestStrictIsNamedOnlyWhereItWasGiven(t *testing.T) {
 		if named := slices.ContainsFunc(given, func(h string) bool { return strings.Contains(h, "--strict") }); named == all || len(given) != 1 {
 			t.Errorf("all modules %v: %q", all, given)
 		}
+	}
+}
+
+// TestFullDiskNamesNoFlag: a report page or a folder of decode can fill a disk as well, and its command has other flags than
+// a conversion.
+func TestFullDiskNamesNoFlag(t *testing.T) {
+	hs := hints(&fs.PathError{Op: "write", Path: "report.html", Err: syscall.ENOSPC})
+	if len(hs) != 1 || strings.Contains(hs[0], "-o") || strings.Contains(hs[0], "saved") {
+		t.Errorf("hints %q", hs)
 	}
 }

@@ -61,9 +61,12 @@ func wrongCommand(root *cobra.Command, word string) error {
 
 // wrongFlag explains an error in the flags.
 func wrongFlag(c *cobra.Command, err error) error {
-	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok && as[*strconv.NumError](err) {
-		f := wrong.GetFlag()
-		return usagef("--%s: %q is %s", f.Name, wrong.GetValue(), either(f.Value.Type() == "bool", "neither true nor false", "not a number that fits"))
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		f, why := wrong.GetFlag(), wrong.Unwrap()
+		if as[*strconv.NumError](why) {
+			why = fmt.Errorf("%q is %s", wrong.GetValue(), either(f.Value.Type() == "bool", "neither true nor false", "not a number that fits"))
+		}
+		return usagef("--%s: %w", f.Name, why)
 	}
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
