@@ -3,42 +3,37 @@ package verify
 import (
 	"context"
 	"io"
+	"sync"
 )
 
-// block holds one worker's share of the arrays: the bytes of a chunkRange. Its buffers are reused from range to range.
+// block is a range of chunks under way: its bytes of the arrays, and the codes of some of its chunks.
 type block struct {
 	chunkRange
 	stream []byte // coded stream, and readAhead bytes more; zeros behind the end
 	gaps   []byte // gaps, and the next chunk's first bytes; zeros behind the end
 	sm     []byte // sign_mantissa
 	bf16   []byte // source weights, or decoded ones
+
+	// The chunks that are decoded in turns.
 	chunks [maxLanes]chunkData
-	codes  []codes // one per lane
+	lanes  [maxLanes]lane
+	codes  [maxLanes]codes
 }
 
-// newBlock allocates buffers for any of the ranges.
-func (l *layout) newBlock(ranges ...chunkRange) *block {
-	chunks, elems := 0, 0
-	for _, r := range ranges {
-		first, end := l.span(r)
-		chunks, elems = max(chunks, r.n), max(elems, int(end-first))
-	}
-	return &block{
-		stream: make([]byte, chunks*chunkBytes+readAhead),
-		gaps:   make([]byte, chunks*gapBytes+8),
-		sm:     make([]byte, elems),
-		bf16:   make([]byte, 2*elems),
-		codes:  make([]codes, min(chunks, maxLanes)),
-	}
-}
+// blocks are not in use. They serve the ranges of all units, so that thousands of ranges leave no garbage. What they hold is void.
+var blocks = sync.Pool{New: func() any { return new(block) }}
+
+// newBlock lends a block until blocks.Put.
+func newBlock() *block { return blocks.Get().(*block) }
 
 // load reads a range of the arrays, and of the source where src is not nil.
 func (u *Unit) load(b *block, r chunkRange, src io.ReaderAt) error {
 	b.chunkRange = r
 	first, end := u.span(r)
-	b.sm, b.bf16 = b.sm[:end-first], b.bf16[:2*(end-first)]
-	b.stream = b.stream[:r.n*chunkBytes+readAhead]
-	b.gaps = b.gaps[:r.n*gapBytes+8]
+	b.stream = grow(b.stream, r.n*chunkBytes+readAhead)
+	b.gaps = grow(b.gaps, r.n*gapBytes+8)
+	b.sm = grow(b.sm, int(end-first))
+	b.bf16 = grow(b.bf16, 2*int(end-first))
 	if err := readPadded(u.arrays.EncodedExponent, b.stream, int64(r.first)*chunkBytes, arrayEncodedExponent); err != nil {
 		return err
 	}
@@ -52,6 +47,14 @@ func (u *Unit) load(b *block, r chunkRange, src io.ReaderAt) error {
 		return nil
 	}
 	return readAt(src, b.bf16, 2*first, "source")
+}
+
+// grow returns n bytes, in buf if they fit. The contents are void. Another range may need a little more.
+func grow(buf []byte, n int) []byte {
+	if n > cap(buf) {
+		buf = make([]byte, n+n/8)
+	}
+	return buf[:n]
 }
 
 // chunk returns the parts of the block that belong to its i-th chunk.
@@ -70,11 +73,12 @@ func (b *block) chunk(l *layout, i int) chunkData {
 	}
 }
 
-// eachBlock calls do on each range, on several workers, each with a block of its own. workers and the error: see parallel.
-func (u *Unit) eachBlock(ctx context.Context, ranges []chunkRange, workers int, do func(*block, chunkRange) error) error {
-	return parallel(ctx, len(ranges), workers, func() func(int) error {
-		b := u.newBlock(ranges...)
-		return func(i int) error { return do(b, ranges[i]) }
+// eachBlock calls do on each range, on several workers, with a block for it to load. workers and the error: see parallel.
+func eachBlock(ctx context.Context, ranges []chunkRange, workers int, do func(*block, chunkRange) error) error {
+	return parallel(ctx, len(ranges), workers, func(i int) error {
+		b := newBlock()
+		defer blocks.Put(b)
+		return do(b, ranges[i])
 	})
 }
 
@@ -97,7 +101,7 @@ func (u *Unit) eachDecoded(v *variant, b *block, use func(ok bool, c *codes, d *
 		for i := range n {
 			b.chunks[i] = b.chunk(&u.layout, first+i)
 		}
-		ok := u.decode(v, b.chunks[:n], b.codes[:n])
+		ok := u.decode(v, b, n)
 		for i := range n {
 			if b.chunks[i].n == 0 {
 				continue

@@ -26,24 +26,23 @@ func (d *chunkData) start() int { return gapAt(d.gaps, 0) }
 // startsWell says that the first chunk starts with its first bit.
 func (d *chunkData) startsWell() bool { return d.index > 0 || d.start() == 0 }
 
-// decode decodes neighboring chunks, v.lanes at most, and reports which of them have the stored gaps and the stored number of
-// weights.
-func (dec *decoder) decode(v *variant, chunks []chunkData, cs []codes) (ok [maxLanes]bool) {
-	var lanes [maxLanes]lane
-	n := 0
-	for i := range chunks {
-		if d := &chunks[i]; !d.last {
-			lanes[n].begin(&cs[i], d.stream, d.start())
-			n++
+// decode decodes the first n of b.chunks, v.lanes at most, and reports which of them have the stored gaps and the stored number
+// of weights.
+func (dec *decoder) decode(v *variant, b *block, n int) (ok [maxLanes]bool) {
+	whole := 0 // the last chunk is never before another
+	for i := range n {
+		if d := &b.chunks[i]; !d.last {
+			b.lanes[i].begin(&b.codes[i], d.stream, d.start())
+			whole++
 		} else if d.n > 0 {
-			ok[i] = dec.decodeLast(&cs[i], d)
+			ok[i] = dec.decodeLast(&b.codes[i], d)
 		}
 	}
-	if n == v.lanes {
-		v.decodeLanes(dec.tables, dec.multi, lanes[:n])
+	if whole == v.lanes {
+		v.decodeLanes(dec.tables, dec.multi, b.lanes[:whole])
 	}
-	for i := range n { // the last chunk is never before another
-		ok[i] = lanes[i].finish(dec.tables, dec.multi) && cs[i].agrees(&chunks[i])
+	for i := range whole {
+		ok[i] = b.lanes[i].finish(dec.tables, dec.multi) && b.codes[i].agrees(&b.chunks[i])
 	}
 	return ok
 }

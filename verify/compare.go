@@ -54,7 +54,7 @@ func (u *Unit) compareRanges(ctx context.Context, src io.ReaderAt, opt CompareOp
 	if err != nil {
 		return err
 	}
-	return u.eachBlock(ctx, ranges, opt.Workers, func(b *block, r chunkRange) error {
+	return eachBlock(ctx, ranges, opt.Workers, func(b *block, r chunkRange) error {
 		err := u.load(b, r, src)
 		if err == nil {
 			err = u.compareBlock(b, src, v)

@@ -22,7 +22,7 @@ func (u *Unit) CountSampleDifferences(ctx context.Context, src io.ReaderAt, work
 func (u *Unit) countRanges(ctx context.Context, src io.ReaderAt, workers int, ranges []chunkRange) (differing, of int64, err error) {
 	var n, all atomic.Int64
 	v := fastest()
-	err = u.eachBlock(ctx, ranges, workers, func(b *block, r chunkRange) error {
+	err = eachBlock(ctx, ranges, workers, func(b *block, r chunkRange) error {
 		if err := u.load(b, r, src); err != nil {
 			return err
 		}

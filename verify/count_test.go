@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/alloc"
 )
 
 // TestCountsEveryDifference: as many weights are counted as were changed, whatever chunks they are in.
@@ -60,6 +62,20 @@ func TestCountAgreesWithCompare(t *testing.T) {
 	}
 }
 
+// TestUnitsShareBlocks: what is allocated to check a unit does not grow with its weights.
+func TestUnitsShareBlocks(t *testing.T) {
+	s := testUnits()["normal"]
+	u, err := s.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	alloc.Repeated(t, 8<<10, func() {
+		if err := u.Compare(t.Context(), bytes.NewReader(s.source), CompareOptions{Workers: 1}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // TestCountsWeightsWithoutCode: where a chunk holds far fewer codes than weights, all the weights without one count.
 func TestCountsWeightsWithoutCode(t *testing.T) {
 	fewest := maxCodes
@@ -72,7 +88,7 @@ func TestCountsWeightsWithoutCode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := u.newBlock(chunkRange{0, 1})
+		b := new(block)
 		if err := u.load(b, chunkRange{0, 1}, bytes.NewReader(s.source)); err != nil {
 			t.Fatal(err)
 		}

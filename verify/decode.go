@@ -16,7 +16,7 @@ func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error
 		return nil
 	}
 	ranges := cut(u.chunkAt(elem), u.chunkAt(elem+n-1)+1)
-	return u.eachBlock(ctx, ranges, 1, func(b *block, r chunkRange) error {
+	return eachBlock(ctx, ranges, 1, func(b *block, r chunkRange) error {
 		if err := u.decodeBlock(b, r); err != nil {
 			return err
 		}

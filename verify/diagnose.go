@@ -36,7 +36,8 @@ func (l *layout) firstMismatch(c *codes, d *chunkData, cause *StructureError) er
 // diagnoseNext looks at the chunk behind one whose only fault is the next gap, which can make that chunk decode wrongly.
 func (u *Unit) diagnoseNext(index int, src io.ReaderAt, cause *StructureError) error {
 	r := chunkRange{index, 1}
-	b := u.newBlock(r)
+	b := newBlock()
+	defer blocks.Put(b)
 	if err := u.load(b, r, src); err != nil {
 		return err
 	}

@@ -60,15 +60,13 @@ type gpuJob struct {
 // piece that was decoded before has shown something.
 func (j *gpuJob) run(ctx context.Context) error {
 	var noDevice atomic.Bool
-	err := parallel(ctx, len(j.pieces), cap(j.gpu.free), func() func(int) error {
-		return func(i int) error {
-			err := j.piece(ctx, &j.pieces[i])
-			if errors.Is(err, errNoDevice) { // the other pieces will find none either
-				noDevice.Store(true)
-				return nil
-			}
-			return err
+	err := parallel(ctx, len(j.pieces), cap(j.gpu.free), func(i int) error {
+		err := j.piece(ctx, &j.pieces[i])
+		if errors.Is(err, errNoDevice) { // the other pieces will find none either
+			noDevice.Store(true)
+			return nil
 		}
+		return err
 	})
 	if err == nil && noDevice.Load() {
 		return errNoDevice
@@ -163,7 +161,5 @@ func firstWrongWeight(got, want []byte, elem int64) error {
 
 // inStretches calls do for 0..n in stretches, in parallel. The error is that of the first stretch that has one.
 func inStretches(ctx context.Context, n, workers int, do func(from, to int) error) error {
-	return parallel(ctx, (n+stretch-1)/stretch, workers, func() func(int) error {
-		return func(i int) error { return do(i*stretch, min((i+1)*stretch, n)) }
-	})
+	return parallel(ctx, (n+stretch-1)/stretch, workers, func(i int) error { return do(i*stretch, min((i+1)*stretch, n)) })
 }

@@ -10,9 +10,8 @@ import (
 )
 
 // parallel does jobs 0 to n-1, in this order, on as many goroutines as workers says; workers <= 0 means one per
-// processor. newWorker is called once per goroutine and returns the function that does a job. The error is that of the
-// lowest job with an error, whatever the timing; later jobs may be left out.
-func parallel(ctx context.Context, n, workers int, newWorker func() func(i int) error) error {
+// processor. The error is that of the lowest job with an error, whatever the timing; later jobs may be left out.
+func parallel(ctx context.Context, n, workers int, do func(i int) error) error {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
@@ -24,7 +23,6 @@ func parallel(ctx context.Context, n, workers int, newWorker func() func(i int) 
 	var group errgroup.Group
 	for range min(workers, n) {
 		group.Go(func() error {
-			do := newWorker()
 			for i := next.Add(1) - 1; i < end.Load() && ctx.Err() == nil; i = next.Add(1) - 1 {
 				err := do(int(i))
 				if err == nil {

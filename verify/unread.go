@@ -13,7 +13,9 @@ func (u *Unit) CheckUnread(ctx context.Context) ([]*StructureError, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	end, err := u.decodeEnd()
+	b := newBlock()
+	defer blocks.Put(b)
+	end, err := u.decodeEnd(b)
 	if err != nil {
 		return nil, err
 	}
@@ -46,10 +48,9 @@ type streamEnd struct {
 	bit int // behind the last code, from the start of the block
 }
 
-func (u *Unit) decodeEnd() (*streamEnd, error) {
+func (u *Unit) decodeEnd(b *block) (*streamEnd, error) {
 	first := u.chunkAt(u.nElems - 1)
 	r := chunkRange{first, u.nChunks - first}
-	b := u.newBlock(r)
 	if err := u.load(b, r, nil); err != nil {
 		return nil, err
 	}
