@@ -2,7 +2,10 @@ package encoder
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"math"
+	"sync"
 )
 
 // lookBack is how many elements before its start a block may need: codes of at
@@ -12,19 +15,28 @@ const lookBack = octetBits
 // errChanged means that codes of pass 2 do not end where pass 1 said.
 var errChanged = errors.New("source changed since it was counted")
 
-// blockCoder is one worker's state for pass 2.
-type blockCoder struct {
+// unitCoder is what the blocks of a unit share in pass 2.
+type unitCoder struct {
 	u         *Unit
-	src       source
+	src       io.ReaderAt
 	dst       Dst
-	tables    [len(pairWidths)]*pairTable
-	positions []uint32 // of the unit, shared; blocks set disjoint entries
+	tables    pairTables
+	positions []uint32 // blocks set disjoint entries
+}
+
+// blockCoder codes a block.
+type blockCoder struct {
+	*unitCoder
 	buffers
 	currentBlock
 }
 
-// buffers are reused from block to block.
+// coders are not in use. They serve the blocks of all units, so that thousands of blocks leave no garbage.
+var coders = sync.Pool{New: func() any { return new(blockCoder) }}
+
+// buffers are used again from block to block. Their contents are void.
 type buffers struct {
+	elems []byte // BF16, if the source is not in memory
 	sm    []byte // sign_mantissa
 	coded []byte // the coded stream
 	marks []byte // the mark stream, see bitWriter
@@ -47,7 +59,20 @@ type currentBlock struct {
 	next       int // the bit at which the next chunk without a position begins
 }
 
-// encode codes block b and writes the output that the block owns.
+// block codes block b and writes the output that the block owns.
+func (u *unitCoder) block(b int) error {
+	c := coders.Get().(*blockCoder)
+	c.unitCoder = u
+	defer func() {
+		c.unitCoder, c.currentBlock = nil, currentBlock{} // the unit may go
+		coders.Put(c)
+	}()
+	if err := c.encode(b); err != nil {
+		return fmt.Errorf("encode block %d: %w", b, err)
+	}
+	return nil
+}
+
 func (c *blockCoder) encode(b int) error {
 	if err := c.enter(b); err != nil {
 		return err
@@ -75,8 +100,25 @@ func (c *blockCoder) enter(b int) (err error) {
 	c.start, c.end = blockRange(int64(b), c.u.block, c.u.nElems)
 	c.first = max(0, c.start-lookBack)
 	c.own()
-	c.bf16, err = c.src.read(c.first, c.end)
+	c.bf16, err = c.read(c.first, c.end)
 	return err
+}
+
+// read returns the BF16 bytes of elements first to end-1: the source's own if it is in memory, else a copy in a buffer.
+func (c *blockCoder) read(first, end int64) ([]byte, error) {
+	off, n := 2*first, int(2*(end-first))
+	if m, ok := c.src.(Memory); ok && 2*end <= int64(len(m)) {
+		return m[off:][:n], nil
+	}
+	c.elems = grow(c.elems, n)
+	got, err := c.src.ReadAt(c.elems, off)
+	if got < n {
+		if err == nil || err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, fmt.Errorf("read %d bytes at %d: %w", n, off, err)
+	}
+	return c.elems, nil
 }
 
 // target returns where the block's sign_mantissa bytes go: their final place if that is in memory, else a buffer.

@@ -24,7 +24,6 @@ type Counter struct {
 	loops  *loops
 
 	mu     sync.Mutex
-	idle   []*tally      // of Adds that ended
 	counts [][256]uint32 // per block; a block has fewer than 2^32 elements
 	last   byte          // the exponent of the last element
 	err    error         // the first misuse of Add
@@ -69,12 +68,12 @@ func (c *Counter) Add(elem int64, bf16 []byte) {
 	if n > 0 && elem+n == c.nElems {
 		c.setLast(exponent(bf16[len(bf16)-2:]))
 	}
-	t := c.borrow()
-	defer c.giveBack(t)
+	t := tallies.Get().(*tally)
+	defer tallies.Put(t)
 	for n > 0 {
 		b := elem / c.block
 		here := min(n, (b+1)*c.block-elem)
-		c.addBlock(b, t.count(bf16[:2*here]))
+		c.addBlock(b, t.count(c.loops, bf16[:2*here]))
 		elem, n, bf16 = elem+here, n-here, bf16[2*here:]
 	}
 }
@@ -85,23 +84,6 @@ func (c *Counter) addBlock(b int64, h *histogram) {
 	for s, n := range h {
 		c.counts[b][s] += uint32(n)
 	}
-}
-
-func (c *Counter) borrow() *tally {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n := len(c.idle); n > 0 {
-		t := c.idle[n-1]
-		c.idle = c.idle[:n-1]
-		return t
-	}
-	return &tally{loops: c.loops}
-}
-
-func (c *Counter) giveBack(t *tally) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.idle = append(c.idle, t)
 }
 
 func (c *Counter) setLast(symbol byte) {

@@ -1,15 +1,16 @@
 package encoder
 
+import "sync"
+
 // pairCounts counts pairs of neighboring exponents, the first one in the low byte of the index; the two tables take
 // turns, so that runs of one pair do not wait for their own last count.
 type pairCounts [2][1 << 16]uint32
 
-// tally counts the exponents of one piece after the other. It is one worker's own, and large: reuse it.
+// tally counts the exponents of one piece after the other, each faster for what it knows of those before.
 type tally struct {
-	loops *loops
-	pairs pairCounts
-	lanes [8][256]uint32
-	known []byte // exponents seen so far, in order of appearance
+	pairs pairCounts     // zero between pieces
+	lanes [8][256]uint32 // zero between pieces
+	known []byte         // exponents seen so far, in order of appearance
 	isIn  [256]bool
 	// counts are the histograms of this and the last piece, in turn.
 	counts [2]histogram
@@ -17,16 +18,20 @@ type tally struct {
 	state  variantState
 }
 
+// tallies are not in use. They serve one unit after the other: a tally is half a mebibyte, and hundreds of units may be counted
+// in turns.
+var tallies = sync.Pool{New: func() any { return new(tally) }}
+
 // smallPiece is the number of bytes below which counting pairs does not pay.
 const smallPiece = 2048
 
 // count returns the histogram of bf16, valid until the next call.
-func (t *tally) count(bf16 []byte) *histogram {
+func (t *tally) count(l *loops, bf16 []byte) *histogram {
 	h, whole := &t.counts[t.turn], 0
 	*h = histogram{}
 	if len(bf16) >= smallPiece {
 		whole = len(bf16) &^ 15
-		t.loops.count(t, h, bf16[:whole])
+		l.count(t, h, bf16[:whole])
 	}
 	h.add(bf16[whole:])
 	t.turn ^= 1
@@ -41,6 +46,7 @@ func countGo(t *tally, h *histogram, bf16 []byte) {
 	if len(t.known) > maxKnown {
 		lanesGo(&t.lanes, bf16)
 		h.collect(&t.lanes)
+		t.forget(h)
 		return
 	}
 	pairsGo(&t.pairs, bf16)
@@ -97,5 +103,18 @@ func (t *tally) learn(s byte) {
 	if !t.isIn[s] {
 		t.isIn[s] = true
 		t.known = append(t.known, s)
+	}
+}
+
+// forget lets pairs be counted again if the last piece has few exponents: it may be of another unit than those before.
+func (t *tally) forget(last *histogram) {
+	kinds := 0
+	for _, n := range last {
+		if n > 0 {
+			kinds++
+		}
+	}
+	if kinds <= maxKnown/2 {
+		t.known, t.isIn = t.known[:0], [256]bool{}
 	}
 }

@@ -15,17 +15,9 @@ func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int
 	for i := range positions {
 		positions[i] = uint32(u.nElems)
 	}
-	tables := u.pairTables()
-	err := forBlocks(ctx, len(u.offset)-1, workers, func() func(int) error {
-		c := &blockCoder{u: u, src: source{r: src}, dst: dst, tables: tables, positions: positions}
-		return func(b int) error {
-			if err := c.encode(b); err != nil {
-				return fmt.Errorf("encode block %d: %w", b, err)
-			}
-			return nil
-		}
-	})
-	if err != nil {
+	c := &unitCoder{u: u, src: src, dst: dst, tables: u.pairTables(), positions: positions}
+	defer c.tables.giveBack()
+	if err := forBlocks(ctx, len(u.offset)-1, workers, c.block); err != nil {
 		return err
 	}
 	if err := u.writeSmall(positions, dst); err != nil {

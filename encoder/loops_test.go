@@ -2,8 +2,11 @@ package encoder
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/alloc"
 )
 
 // newTestUnit counts a unit in memory.
@@ -27,19 +30,56 @@ func newTestUnit(t testing.TB, o Options, bf16 []byte) *Unit {
 // after piece, so that what one piece taught is used by the next.
 func TestCount(t *testing.T) {
 	for _, l := range variants() {
-		tally := &tally{loops: &l}
+		tally := new(tally)
 		for _, s := range append([]shape{strays}, shapes...) {
 			bf16 := s.weights(4, 60000)
 			for _, n := range []int{1, 1000, 1024, 5000, 8192, 4096, 60000, 59999, 30000} {
 				var want histogram
 				want.add(bf16[:2*n])
-				if got := tally.count(bf16[:2*n]); *got != want {
+				if got := tally.count(&l, bf16[:2*n]); *got != want {
 					t.Errorf("%s, %s, %d elements: wrong histogram", l.name, s.name, n)
 				}
 			}
 		}
 	}
 }
+
+// TestTallyCountsPairsAgainAfterAWideUnit: units share tallies, so one with many exponents must not slow those behind it.
+func TestTallyCountsPairsAgainAfterAWideUnit(t *testing.T) {
+	wide, narrow := make([]byte, 2*smallPiece), make([]byte, 2*smallPiece)
+	for i := range smallPiece {
+		binary.LittleEndian.PutUint16(wide[2*i:], uint16(i%200)<<7)
+		binary.LittleEndian.PutUint16(narrow[2*i:], uint16(100+i%20)<<7)
+	}
+	tally := new(tally)
+	tally.count(&goLoops, wide)
+	if len(tally.known) <= maxKnown {
+		t.Fatalf("%d exponents are known of 200", len(tally.known))
+	}
+	for range 2 {
+		tally.count(&goLoops, narrow)
+	}
+	if len(tally.known) != 20 {
+		t.Errorf("%d exponents are known after a unit of 20", len(tally.known))
+	}
+}
+
+// TestUnitsShareBuffers: all that a unit allocates are its counts and small tables.
+func TestUnitsShareBuffers(t *testing.T) {
+	bf16 := shapes[0].weights(5, 2*blockElems)
+	var out nowhere
+	dst := Dst{LUTs: out, EncodedExponent: out, SignMantissa: out, OutputPositions: out, Gaps: out, SplitPositions: out}
+	alloc.Repeated(t, 64<<10, func() {
+		if err := newTestUnit(t, Options{}, bf16).Encode(t.Context(), bytes.NewReader(bf16), dst, 1); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// nowhere takes bytes and forgets them.
+type nowhere struct{}
+
+func (nowhere) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
 
 // strays is trained data with a few exponents of any size, some of which agree with frequent
 // ones in their low bits.

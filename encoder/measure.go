@@ -19,11 +19,12 @@ func (o Options) Split(signMantissa []byte, counts *[256]uint64, bf16 []byte) er
 	if err != nil {
 		return err
 	}
-	t := &tally{loops: loops}
+	t := tallies.Get().(*tally)
+	defer tallies.Put(t)
 	var idx strip
 	for len(signMantissa) >= stripElems {
 		n := min(blockElems, len(signMantissa)/stripElems*stripElems)
-		(*histogram)(counts).addAll(t.count(bf16[:2*n]))
+		(*histogram)(counts).addAll(t.count(loops, bf16[:2*n]))
 		for ; n > 0; n -= stripElems {
 			loops.split((*[stripElems]byte)(signMantissa), (*[2 * stripElems]byte)(bf16), &idx, pairWidths[0])
 			signMantissa, bf16 = signMantissa[stripElems:], bf16[2*stripElems:]

@@ -1,5 +1,7 @@
 package encoder
 
+import "sync"
+
 // maxPairBits is the longest pair of codes that a pair table holds; so many bits of code and of marks share one word.
 const maxPairBits = 32
 
@@ -41,9 +43,25 @@ const (
 	maxLowBits = 14
 )
 
-// newPairTable makes the table of the given width, at most 8.
+// pairTables has a table, or nil, for each of pairWidths.
+type pairTables [len(pairWidths)]*pairTable
+
+// freeTables are not in use. They serve one unit after the other: of a small unit they would be most of the garbage.
+var freeTables = sync.Pool{New: func() any { return new(pairTable) }}
+
+// giveBack ends the use of the tables.
+func (ts pairTables) giveBack() {
+	for _, t := range ts {
+		if t != nil {
+			freeTables.Put(t)
+		}
+	}
+}
+
+// newPairTable makes the table of the given width, at most 8. What is left of another table lies behind its indices.
 func newPairTable(b *codebook, o *owners, width uint) *pairTable {
-	t := &pairTable{width: width}
+	t := freeTables.Get().(*pairTable)
+	t.width = width
 	for s := range t.oneBits {
 		t.setOne(b, s)
 	}
@@ -87,7 +105,7 @@ func (o *owners) serve(counts *[256]uint32, width uint) bool {
 func (t *pairTable) setOne(b *codebook, s int) {
 	n := b.nBits[s]
 	if n == 0 {
-		t.oneBits[s] = tooLong
+		t.oneWord[s], t.oneBits[s] = 0, tooLong
 		return
 	}
 	t.oneBits[s] = n
@@ -97,7 +115,7 @@ func (t *pairTable) setOne(b *codebook, s int) {
 // setLow fills lowCodes.
 func (t *pairTable) setLow(b *codebook, o *owners) {
 	for i := range t.lowBits {
-		t.lowBits[i] = tooLong
+		t.lowCodes[i], t.lowBits[i] = 0, tooLong
 		if s := o[i]; s >= 0 && t.oneBits[s] <= maxLowBits {
 			t.lowBits[i], t.lowCodes[i] = t.oneBits[s], uint16(b.bits[s])
 		}
@@ -106,7 +124,7 @@ func (t *pairTable) setLow(b *codebook, o *owners) {
 
 // setPair fills entry i with the codes of two symbols.
 func (t *pairTable) setPair(i, s0, s1 int) {
-	t.nBits[i] = tooLong
+	t.words[i], t.nBits[i] = 0, tooLong
 	if s0 < 0 || s1 < 0 || t.oneBits[s0]+t.oneBits[s1] > maxPairBits {
 		return
 	}

@@ -65,7 +65,7 @@ func (u *Unit) chooseTables(counts [][256]uint32) {
 }
 
 // pairTables makes the tables that some block needs.
-func (u *Unit) pairTables() (tables [len(pairWidths)]*pairTable) {
+func (u *Unit) pairTables() (tables pairTables) {
 	for _, k := range u.table {
 		if tables[k] == nil {
 			tables[k] = newPairTable(u.book, u.owners[k], pairWidths[k])
