@@ -23,7 +23,7 @@ var arrows = map[string][]string{
 	"internal/safetensors":  {},
 	"internal/atomicfile":   {},
 	"internal/filelock":     {},
-	"internal/gather":       {},
+	"internal/gather":       {"internal/streams"},
 	"internal/pagecache":    {},
 	"verify/internal/...":   {},
 	"verify":                {"verify/kernel", "verify/internal/..."},

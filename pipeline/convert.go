@@ -79,7 +79,6 @@ type converter struct {
 	room     *outRoom
 	workers  int
 	progress *progress.Counters
-	gather   gather.Writer // what the encoder has written of the file
 }
 
 // made is an output file that has no final name yet.
@@ -242,12 +241,12 @@ func (c *converter) unit(ctx context.Context, m *made, i int, e *encoder.Unit) (
 		return r, nil
 	}
 	done := c.progress.Timed(progress.Encode)
-	c.gather.Reset(m.file)
+	out := gather.New(m.file)
 	src := io.NewSectionReader(m.task.Spool, u.At, 2*u.NElems())
-	if err := e.Encode(ctx, src, destinations(&c.gather, m.layout, u.Path), c.workers); err != nil {
+	if err := e.Encode(ctx, src, destinations(out, m.layout, u.Path), c.workers); err != nil {
 		return r, err
 	}
-	if err := c.gather.Flush(); err != nil {
+	if err := out.Flush(); err != nil {
 		return r, err
 	}
 	done(2 * u.NElems())

@@ -28,7 +28,6 @@ type files struct {
 	dir    string
 	source *os.File
 	size   int64
-	gather gather.Writer // of the file that is being encoded
 	made   []*atomicfile.File
 }
 
@@ -131,12 +130,12 @@ func (s *files) unit(ctx context.Context, path string, i int64, cores int, verif
 		return output{}, err
 	}
 	offset := func(name string) int64 { t, _ := layout.Lookup(name); return layout.DataStart() + t.Begin }
-	s.gather.Reset(out.file)
-	dst := dstOf(func(name string) io.WriterAt { return io.NewOffsetWriter(&s.gather, offset(name)) })
+	w := gather.New(out.file)
+	dst := dstOf(func(name string) io.WriterAt { return io.NewOffsetWriter(w, offset(name)) })
 	if err := u.Encode(ctx, src, dst, cores); err != nil {
 		return output{}, err
 	}
-	if err := s.gather.Flush(); err != nil {
+	if err := w.Flush(); err != nil {
 		return output{}, err
 	}
 	if !verified {

@@ -8,20 +8,21 @@ import (
 	"io"
 	"slices"
 	"sync"
+
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // windowBytes is how much is written at once, and at which multiples. Linux makes the pieces of its page cache as large as
 // the write that first touches them; above this size nothing is gained.
-const windowBytes = 512 << 10
+const windowBytes = streams.BlockBytes
 
 // Writer gathers the bytes of windows of its file and writes each window when it is complete, or on Flush. WriteAt may
-// be called concurrently for ranges that do not overlap, the rest may not. The zero value has to be Reset.
+// be called concurrently for ranges that do not overlap, Flush may not.
 type Writer struct {
 	w io.WriterAt
 
 	mu   sync.Mutex
 	open map[int64]*window
-	free []*window
 
 	// writing is held by the one that writes. Linux lets one write to a file at a time, and whoever else comes spins in the
 	// kernel; here it leaves its core to others.
@@ -30,20 +31,15 @@ type Writer struct {
 
 // window is a piece of the file that is not complete.
 type window struct {
-	buf  [windowBytes]byte
+	buf  *streams.Block
 	have []span // disjoint, sorted, not touching
 }
 
 // span is a range of bytes of a window.
 type span struct{ from, end int }
 
-// Reset forgets what was not flushed and begins with another file. Buffers are kept.
-func (g *Writer) Reset(w io.WriterAt) {
-	for _, x := range g.open {
-		g.release(x)
-	}
-	g.w, g.open = w, map[int64]*window{}
-}
+// New makes a Writer to a file.
+func New(w io.WriterAt) *Writer { return &Writer{w: w, open: map[int64]*window{}} }
 
 // WriteAt takes p, which is borrowed until it returns. An error may be that of an earlier write to the same window.
 func (g *Writer) WriteAt(p []byte, off int64) (int, error) {
@@ -69,11 +65,8 @@ func (g *Writer) put(at int64, from int, p []byte) error {
 	if !g.add(at, x, span{from, from + len(p)}) {
 		return nil
 	}
-	err := g.write(x.buf[:], at*windowBytes)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.release(x)
-	return err
+	defer streams.PutBlock(x.buf)
+	return g.write(x.buf[:], at*windowBytes)
 }
 
 func (g *Writer) window(at int64) *window {
@@ -81,11 +74,7 @@ func (g *Writer) window(at int64) *window {
 	defer g.mu.Unlock()
 	x := g.open[at]
 	if x == nil {
-		if n := len(g.free); n > 0 {
-			x, g.free = g.free[n-1], g.free[:n-1]
-		} else {
-			x = new(window)
-		}
+		x = &window{buf: streams.GetBlock()}
 		g.open[at] = x
 	}
 	return x
@@ -112,11 +101,6 @@ func (g *Writer) add(at int64, x *window, s span) (complete bool) {
 	return true
 }
 
-func (g *Writer) release(x *window) {
-	x.have = x.have[:0]
-	g.free = append(g.free, x)
-}
-
 func (g *Writer) write(p []byte, off int64) error {
 	g.writing.Lock()
 	defer g.writing.Unlock()
@@ -136,7 +120,7 @@ func (g *Writer) Flush() error {
 			}
 		}
 		delete(g.open, at)
-		g.release(x)
+		streams.PutBlock(x.buf)
 	}
 	return nil
 }

@@ -65,10 +65,9 @@ func TestAnyOrder(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		n := 1 + rng.IntN(5*windowBytes)
 		data := random(rng, n)
-		var g Writer
-		for _, leave := range []float64{0, 0.2} { // the second round reuses the buffers of the first
+		for _, leave := range []float64{0, 0.2} {
 			f := &target{b: make([]byte, n)}
-			g.Reset(f)
+			g := New(f)
 			want, parts := make([]byte, n), pieces(rng, n, 1+rng.IntN(2*windowBytes), leave)
 			var wg sync.WaitGroup
 			for w := range 3 {
@@ -106,8 +105,7 @@ func TestAnyOrder(t *testing.T) {
 func TestLarge(t *testing.T) {
 	const n = 3*windowBytes + 1000
 	f := &target{b: make([]byte, n)}
-	var g Writer
-	g.Reset(f)
+	g := New(f)
 	for off := 100; off < n; off += 7000 {
 		if _, err := g.WriteAt(make([]byte, min(7000, n-off)), int64(off)); err != nil {
 			t.Fatal(err)
@@ -116,8 +114,8 @@ func TestLarge(t *testing.T) {
 	if err := g.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if len(f.writes) != 4 || f.writes[0] != (span{windowBytes, 2 * windowBytes}) || len(g.free) != 2 {
-		t.Errorf("%d writes, the first %v, and %d buffers", len(f.writes), f.writes[0], len(g.free))
+	if len(f.writes) != 4 || f.writes[0] != (span{windowBytes, 2 * windowBytes}) {
+		t.Errorf("%d writes, the first %v", len(f.writes), f.writes[0])
 	}
 }
 
@@ -127,8 +125,7 @@ func TestErrors(t *testing.T) {
 		f    *target
 		want error
 	}{{&target{err: broken}, broken}, {&target{short: true}, io.ErrShortWrite}} {
-		var g Writer
-		g.Reset(c.f)
+		g := New(c.f)
 		if _, err := g.WriteAt(make([]byte, windowBytes), windowBytes); !errors.Is(err, c.want) {
 			t.Errorf("whole window: %v", err)
 		}
@@ -141,12 +138,5 @@ func TestErrors(t *testing.T) {
 		if err := g.Flush(); !errors.Is(err, c.want) {
 			t.Errorf("flush: %v", err)
 		}
-		ok := &target{b: make([]byte, 10)}
-		g.Reset(ok)
-		if err := errors.Join(second(g.WriteAt([]byte{1, 2}, 5)), g.Flush()); err != nil || ok.b[6] != 2 || len(ok.writes) != 1 {
-			t.Errorf("after Reset: %v, %v, %v", err, ok.b, ok.writes)
-		}
 	}
 }
-
-func second(_ int, err error) error { return err }

@@ -12,7 +12,7 @@ import (
 )
 
 // BlockBytes is how much is read at a time; a multiple of every element size.
-const BlockBytes = 1 << 20
+const BlockBytes = 512 << 10
 
 // Block is a buffer for one read.
 type Block [BlockBytes]byte
