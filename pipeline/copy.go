@@ -87,7 +87,7 @@ func (k *copier) carry(ctx context.Context, s target.SideFile) (sha string, err 
 		s.SHA256, err = k.copy(ctx, s)
 	}
 	if err != nil {
-		return "", fmt.Errorf("copy %s: %w", s.Path, err)
+		return "", err
 	}
 	if k.repo != nil {
 		err = k.repo.UploadFile(ctx, k.folder, s)

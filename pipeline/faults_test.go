@@ -224,6 +224,7 @@ func TestFaults(t *testing.T) {
 func checkFault(t *testing.T, w *world, tt faultCase, fault string, err error) {
 	t.Helper()
 	noSecret(t, err)
+	namesOnce(t, err)
 	if w.FaultsActed(fault) == 0 && fault != "duplicate-500" {
 		t.Error("the fault did not act")
 	}

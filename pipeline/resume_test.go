@@ -313,8 +313,8 @@ func TestSourceFailsAnywhere(t *testing.T) {
 	}
 }
 
-// TestEveryRequestRefused: whichever request is refused for good, the run ends at once with that error, without a
-// config.json, and the next one ends well.
+// TestEveryRequestRefused: whichever request is refused for good, the run ends at once with that error, which names each thing
+// once, without a config.json, and the next one ends well.
 func TestEveryRequestRefused(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())
@@ -329,6 +329,7 @@ func TestEveryRequestRefused(t *testing.T) {
 			if e := (*hub.Error)(nil); !errors.As(err, &e) {
 				t.Errorf("request %d: %v", k, err)
 			}
+			namesOnce(t, err)
 			w.unfinished(t)
 		}
 		noGoroutines(t)

@@ -35,7 +35,7 @@ type BrokenSourceError struct {
 }
 
 func (e *BrokenSourceError) Error() string {
-	return fmt.Sprintf("source file %s was read %d times and was never the published one: %v", e.File, e.Reads, e.Err)
+	return fmt.Sprintf("%v; it was read %d times and was never the published file", e.Err, e.Reads)
 }
 
 func (e *BrokenSourceError) Unwrap() error { return e.Err }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -113,6 +114,12 @@ type Error struct {
 	Err  error
 }
 
-func (e *Error) Error() string { return "fetch " + e.File + ": " + e.Err.Error() }
+// Error names the file, unless Err does.
+func (e *Error) Error() string {
+	if text := e.Err.Error(); strings.Contains(text, e.File) {
+		return text
+	}
+	return "fetch " + e.File + ": " + e.Err.Error()
+}
 
 func (e *Error) Unwrap() error { return e.Err }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding"
 	"encoding/hex"
-	"fmt"
 	"hash"
 	"io"
 
@@ -61,7 +60,7 @@ func (r *reader) run(ctx context.Context, out chan<- block) error {
 		}
 		b.buf = b.buf[:min(int64(len(b.buf)), stop-off)]
 		if _, err := io.ReadFull(r.r, b.buf); err != nil {
-			return fmt.Errorf("read at offset %d: %w", off, streams.Short(err))
+			return streams.Short(err)
 		}
 		if err := r.file.checkHeader(off, b.buf); err != nil {
 			return err

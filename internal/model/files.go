@@ -162,7 +162,7 @@ func (f *files) card(ctx context.Context) (*metadata.FrontMatter, error) {
 	}
 	b, err := f.read(ctx, ref, maxConfigBytes)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", CardName, err)
+		return nil, err
 	}
 	front, err := metadata.ParseFrontMatter(b)
 	if err != nil {

@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path"
@@ -155,7 +154,7 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 			continue
 		}
 		if *small.to, err = s.read(ctx, ref, small.limit); err != nil {
-			return fmt.Errorf("read %s: %w", small.path, err)
+			return err
 		}
 	}
 	if m.Card, err = s.card(ctx); err != nil {

@@ -47,7 +47,7 @@ func namePull(source, digest string) pullRequest {
 func (b *branches) resumePull(ctx context.Context) error {
 	pr, err := b.push.Hub.FindPullRequest(ctx, b.push.Repo, b.main, b.pull.mark)
 	if err != nil {
-		return fmt.Errorf("pull requests of %s: %w", b.push.Repo, err)
+		return err
 	}
 	if pr != nil {
 		b.follow(pr.URL, pr.Ref)
@@ -144,7 +144,7 @@ func (r *Repo) commit(ctx context.Context, c change) error {
 			return nil
 		}
 		if !errors.Is(err, hub.ErrConflict) || try == commitTries {
-			return r.taken(ctx, fmt.Errorf("commit to %s: %w", r.Repo, err))
+			return r.taken(ctx, err)
 		}
 		if err := r.at.conflictPause(ctx, try); err != nil {
 			return err

@@ -36,7 +36,7 @@ func (r *Repo) upload(ctx context.Context, b hub.Blob, last bool) error {
 	b.PullRequest = opens
 	op, err := r.Hub.Upload(ctx, r.Repo, branch, b)
 	if err != nil {
-		return r.taken(ctx, fmt.Errorf("upload %s: %w", b.Path, err))
+		return r.taken(ctx, err)
 	}
 	r.uploaded.put(b.Path, op)
 	return nil

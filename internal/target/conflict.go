@@ -107,7 +107,7 @@ func (w Owner) look(ctx context.Context, p place, before *holdings, made map[str
 		}
 		b, err := p.read(ctx, name)
 		if err != nil {
-			return nil, fmt.Errorf("journal of %s: %w", p, err)
+			return nil, err
 		}
 		var c claim
 		c.plan, c.source, c.files = ledger.Claimed(b)
@@ -162,7 +162,7 @@ func readManifest(ctx context.Context, p place) (*metadata.Manifest, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("target %s: %w", p, err)
+		return nil, err
 	}
 	m, err := metadata.ParseManifest(b)
 	if err != nil {

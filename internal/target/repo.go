@@ -74,7 +74,7 @@ func OpenRepo(ctx context.Context, push Push, w Owner, part string, m *model.Mod
 // readBase reads the head of the branch that is worked on, and makes sure that it is this conversion's.
 func (r *Repo) readBase(ctx context.Context) (err error) {
 	if r.at.parent, err = r.Hub.Head(ctx, r.Repo, r.at.work); err != nil {
-		return fmt.Errorf("target %s: %w", r.Repo, err)
+		return err
 	}
 	if r.base, err = r.view(ctx, r.at.parent); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) err
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("target %s: %w", r.Repo, err)
+		return err
 	case r.isSource(info.ID, src):
 		return &SourceTargetError{info.ID}
 	case closed && !info.Private && info.Gated == "" && !r.Public:
@@ -104,7 +104,7 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) err
 	case r.CreatePR:
 		return nil // anyone who may read may propose
 	}
-	return r.checkWrite(ctx)
+	return r.Hub.CheckAccess(ctx, r.Repo)
 }
 
 // create makes the target, unless it is there by now. It is private for a source that is closed, if nothing else was asked for.
@@ -114,20 +114,10 @@ func (r *Repo) create(ctx context.Context, closed bool) (created bool, err error
 		private = new(bool)
 		*private = true
 	}
-	if created, err = r.Hub.CreateRepo(ctx, r.Repo, private); err != nil {
-		return false, fmt.Errorf("create %s: %w", r.Repo, err)
+	if created, err = r.Hub.CreateRepo(ctx, r.Repo, private); err != nil || !created {
+		return created, err
 	}
-	if created {
-		err = r.checkWrite(ctx)
-	}
-	return created, err
-}
-
-func (r *Repo) checkWrite(ctx context.Context) error {
-	if err := r.Hub.CheckAccess(ctx, r.Repo); err != nil {
-		return fmt.Errorf("write access to %s: %w", r.Repo, err)
-	}
-	return nil
+	return true, r.Hub.CheckAccess(ctx, r.Repo)
 }
 
 // isSource reports whether a repo of the target's Hub is the one that the weights come from.
@@ -155,7 +145,7 @@ func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, erro
 	if finished && !r.CreatePR { // a pull request is a branch, and whoever proposes may not be able to make one
 		r.at.work = r.at.ownPrefix() + r.owner.Digest
 		if err := r.Hub.CreateBranch(ctx, r.Repo, r.at.work, r.at.parent); err != nil {
-			return nil, fmt.Errorf("create branch %s: %w", r.at.work, err)
+			return nil, err
 		}
 		if err := r.readBase(ctx); err != nil {
 			return nil, err
@@ -171,7 +161,7 @@ func hasConfig(ctx context.Context, p place) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("target %s: %w", p, err)
+		return false, err
 	}
 	return strings.Contains(string(b), `"dfloat11_config"`), nil
 }
@@ -183,10 +173,10 @@ func (r *Repo) readJournal(ctx context.Context, part string) (*ledger.Ledger, er
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
 	}
-	if err == nil {
-		err = l.Read(b)
-	}
 	if err != nil {
+		return nil, err
+	}
+	if err := l.Read(b); err != nil {
 		return nil, fmt.Errorf("journal of %s: %w", r.Repo, err)
 	}
 	l.Invalidate(r.confirms)

@@ -23,7 +23,7 @@ type view struct {
 func (p Push) view(ctx context.Context, commit string) (*view, error) {
 	tree, err := p.Hub.Tree(ctx, p.Repo, commit)
 	if err != nil {
-		return nil, fmt.Errorf("target %s: %w", p.Repo, err)
+		return nil, err
 	}
 	return &view{p, commit, tree}, nil
 }
