@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"hash"
 	"io"
 	"io/fs"
@@ -40,7 +39,7 @@ func (c *Client) CacheCreate(ctx context.Context, f FileRef) (*CacheFile, error)
 	}
 	w := &CacheFile{cache: c.cache, ref: f, hash: f.NewHash()}
 	if err := w.open(ctx); err != nil {
-		return nil, fmt.Errorf("cache %s: %w", f, err)
+		return nil, err
 	}
 	return w, nil
 }
@@ -108,19 +107,14 @@ func (w *CacheFile) Cleanup() {
 
 // Commit checks size and hash, and makes the file appear in its snapshot. It takes the place of a damaged copy by rename.
 func (w *CacheFile) Commit() error {
-	op := "cache " + w.ref.String()
 	if got := hex.EncodeToString(w.hash.Sum(nil)); w.n != w.ref.Size || got != w.ref.hash() {
 		w.wrong = w.n >= w.ref.Size
-		return w.cache.t.errorf(op, ErrCorrupt, "%d bytes with hash %s, expected %d with %s", w.n, got, w.ref.Size, w.ref.hash())
+		return w.cache.t.errorf("cache "+w.ref.String(), ErrCorrupt, "%d bytes with hash %s, expected %d with %s", w.n, got, w.ref.Size, w.ref.hash())
 	}
-	err := w.file.Commit(w.ref.Size)
-	if err == nil {
-		err = w.cache.link(w.ref)
+	if err := w.file.Commit(w.ref.Size); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", op, err)
-	}
-	return nil
+	return w.cache.link(w.ref)
 }
 
 // link puts a blob into its snapshot: as a relative link, or as the file itself where links cannot be made.
