@@ -139,7 +139,6 @@ func completeValues(c *cobra.Command) {
 		return
 	}
 	_ = c.RegisterFlagCompletionFunc("like", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		models, _ := plan.Models() // no completion where the catalog cannot be read
-		return each(models, func(m plan.Model) cobra.Completion { return m.ID }), cobra.ShellCompDirectiveNoFileComp
+		return each(plan.Models(), func(m plan.Model) cobra.Completion { return m.ID }), cobra.ShellCompDirectiveNoFileComp
 	})
 }

@@ -24,11 +24,7 @@ class's source code. Models that are not listed can often be converted as well: 
   df11-convert models flux-dev-diffusers
   df11-convert models --json`,
 		RunE: func(_ *cobra.Command, words []string) error {
-			models, err := plan.Models()
-			if err != nil {
-				return err
-			}
-			found := filterModels(models, words)
+			found := filterModels(plan.Models(), words)
 			u.result(map[string]any{"models": found}, "", func(w io.Writer) { printModels(w, found) })
 			return nil
 		},

@@ -56,13 +56,13 @@ func expand(re *syntax.Regexp, digits []string) (out []string) {
 }
 
 // CheckpointName gives the Hub's name for a module path of the loaded model, by the path renames of a catalog entry. A
-// rename is a regex for the start of the Hub's name, and the start of the path that replaces it; the longest start wins.
+// rename is the start of the Hub's name, and the start of the path that replaces it; the longest start wins.
 func CheckpointName(renames [][2]string, name string) string {
 	renames = slices.Clone(renames)
 	slices.SortStableFunc(renames, func(a, b [2]string) int { return cmp.Compare(len(b[1]), len(a[1])) })
 	for _, r := range renames {
 		if rest, ok := strings.CutPrefix(name, r[1]); ok {
-			return strings.ReplaceAll(strings.TrimPrefix(r[0], "^"), `\`, "") + rest
+			return r[0] + rest
 		}
 	}
 	return name

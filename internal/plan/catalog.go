@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,9 +13,6 @@ import (
 
 //go:embed catalog/*.json
 var catalogFiles embed.FS
-
-// Catalog is the ordered list of models whose pattern dicts are known.
-type Catalog struct{ Entries []Entry }
 
 // Entry is one model class: how to recognize it and what its units are. docs/models.md explains every field.
 type Entry struct {
@@ -29,7 +25,7 @@ type Entry struct {
 	Derive bool     `json:"derive,omitempty"` // the class is known, its dict is not: use the rule for unknown classes
 
 	Dicts
-	PathRename [][2]string `json:"path_rename,omitempty"` // Hub name → module path: regex, replacement
+	PathRename [][2]string `json:"path_rename,omitempty"` // start of a Hub name, start of the module path
 	Tied       *TiedNames  `json:"tied,omitempty"`
 	Loader     Loader      `json:"loader"`
 	Record
@@ -82,24 +78,21 @@ type TiedNames struct {
 	Always    [][2]string `json:"always,omitempty"`    // tensor that is not stored, tensor that holds its values
 }
 
-// Embedded returns the catalog that is built in. It is parsed once.
-func Embedded() (*Catalog, error) { return embedded() }
-
-// embedded reads catalog/*.json in name order; each file is {"family": …, "entries": […]}.
-var embedded = sync.OnceValues(func() (*Catalog, error) {
+// Catalog lists the models whose pattern dicts are known, in the order of catalog/*.json. Whoever calls it borrows the list.
+var Catalog = sync.OnceValue(func() []Entry {
 	names, err := fs.Glob(catalogFiles, "catalog/*.json")
-	if err != nil {
-		return nil, err
-	}
-	c := &Catalog{}
+	var list []Entry
 	for _, name := range names {
-		entries, err := readFamily(name)
-		if err != nil {
-			return nil, fmt.Errorf("read catalog %s: %w", name, err)
+		var entries []Entry
+		if entries, err = readFamily(name); err != nil {
+			break
 		}
-		c.Entries = append(c.Entries, entries...)
+		list = append(list, entries...)
 	}
-	return c, c.check()
+	if err != nil {
+		panic(fmt.Sprintf("plan: internal error: catalog: %v", err)) // it is part of the program
+	}
+	return list
 })
 
 // readFamily reads one file of the catalog. Unknown fields are errors: they are typing mistakes.
@@ -121,49 +114,27 @@ func readFamily(name string) ([]Entry, error) {
 	return family.Entries, nil
 }
 
-// versionLimits matches the version limits that pip takes, and "".
-var versionLimits = regexp.MustCompile(`^((>=|<=|==|!=|~=|<|>)\d+(\.\d+)*(,|$))*$`)
-
-// check refuses a catalog with repeated ids or entries that can do nothing.
-func (c *Catalog) check() error {
-	seen := map[string]bool{}
-	for _, e := range c.Entries {
-		switch {
-		case e.ID == "" || seen[e.ID]:
-			return fmt.Errorf("catalog: id %q is empty or appears twice", e.ID)
-		case len(e.PatternDict) == 0 && e.Refuse == nil && !e.Derive:
-			return fmt.Errorf("catalog: %s has neither a pattern dict nor a reason to refuse", e.ID)
-		case e.Provenance == "":
-			return fmt.Errorf("catalog: %s has no provenance", e.ID)
-		case !versionLimits.MatchString(e.Loader.Transformers):
-			return fmt.Errorf("catalog: %s: transformers %q are no version limits as pip takes them", e.ID, e.Loader.Transformers)
-		}
-		seen[e.ID] = true
+// findEntry returns the entry that Options.Like names: by id, or by a DF11 repo that it reproduces; nil if there is none.
+func findEntry(like string) *Entry {
+	i := slices.IndexFunc(Catalog(), func(e Entry) bool {
+		return e.ID == like || slices.ContainsFunc(e.DF11Repos, func(r string) bool { return strings.EqualFold(r, like) })
+	})
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &Catalog()[i]
 }
 
-// find returns the entry that Options.Like names: by id, or by a DF11 repo that it reproduces.
-func (c *Catalog) find(like string) *Entry {
-	for i := range c.Entries {
-		e := &c.Entries[i]
-		if e.ID == like || slices.ContainsFunc(e.DF11Repos, func(r string) bool { return strings.EqualFold(r, like) }) {
-			return e
-		}
-	}
-	return nil
-}
-
-// match returns the entry that fits a source best, the first of equals; nil if none does. It leaves like-only entries out.
-func (c *Catalog) match(s *Survey, cfg *config, inv *inventory) *Entry {
+// bestEntry returns the entry that fits a source best, the first of equals; nil if none does. It leaves like-only entries out.
+func (d *draft) bestEntry() *Entry {
 	var best *Entry
 	most := 0
-	for i := range c.Entries {
-		e := &c.Entries[i]
-		if e.LikeOnly || e.Layout.family() != s.Layout {
+	for i := range Catalog() {
+		e := &Catalog()[i]
+		if e.LikeOnly || e.Layout.family() != d.survey.Layout {
 			continue
 		}
-		if n := e.score(cfg, inv); n > most {
+		if n := e.score(d.cfg, d.inv); n > most {
 			best, most = e, n
 		}
 	}
@@ -248,14 +219,10 @@ type Model struct {
 	Notes      string   `json:"notes,omitempty"`
 }
 
-// Models lists the embedded catalog in its order.
-func Models() ([]Model, error) {
-	c, err := Embedded()
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Model, len(c.Entries))
-	for i, e := range c.Entries {
+// Models lists the catalog in its order.
+func Models() []Model {
+	out := make([]Model, len(Catalog()))
+	for i, e := range Catalog() {
 		out[i] = Model{
 			ID: e.ID, Layout: e.Layout, Match: e.Match, Provenance: e.Provenance, LikeOnly: e.LikeOnly, Loader: e.Loader, Loads: e.loads(),
 			DF11Repos: append([]string{}, e.DF11Repos...), Examples: append([]string{}, e.ExampleRepos...), Notes: e.Notes,
@@ -264,5 +231,5 @@ func Models() ([]Model, error) {
 			out[i].Refused = e.Refuse.Why
 		}
 	}
-	return out, nil
+	return out
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -243,12 +244,8 @@ func TestPublishedDicts(t *testing.T) {
 	if err := json.Unmarshal(readFile(t, "testdata/published.json"), &published); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, pub := range published {
-		e := c.find(pub.Repo)
+		e := findEntry(pub.Repo)
 		if e == nil {
 			t.Errorf("%s is not in the catalog", pub.Repo)
 			continue
@@ -267,12 +264,8 @@ func TestPublishedDicts(t *testing.T) {
 // TestUnambiguous checks that for each entry's source no other entry scores as high, so that the catalog's order
 // decides nothing today.
 func TestUnambiguous(t *testing.T) {
-	c, err := Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range c.Entries {
-		e := &c.Entries[i]
+	for i := range Catalog() {
+		e := &Catalog()[i]
 		if e.LikeOnly || len(e.PatternDict) == 0 {
 			continue
 		}
@@ -285,8 +278,8 @@ func TestUnambiguous(t *testing.T) {
 			t.Fatal(err)
 		}
 		own := e.score(p.cfg, p.inv)
-		for j := range c.Entries {
-			o := &c.Entries[j]
+		for j := range Catalog() {
+			o := &Catalog()[j]
 			same := o.Layout.family() == e.Layout.family() && !o.LikeOnly && o != e
 			if n := o.score(p.cfg, p.inv); same && n >= own {
 				t.Errorf("%s scores %d for the source of %s, which scores %d itself", o.ID, n, e.ID, own)
@@ -295,12 +288,28 @@ func TestUnambiguous(t *testing.T) {
 	}
 }
 
+// TestCatalogEntries finds entries that have no id of their own, can do nothing, or state no origin or wrong limits.
+func TestCatalogEntries(t *testing.T) {
+	seen := map[string]bool{}
+	limits := regexp.MustCompile(`^((>=|<=|==|!=|~=|<|>)\d+(\.\d+)*(,|$))*$`) // as pip takes them
+	for _, e := range Catalog() {
+		switch {
+		case e.ID == "" || seen[e.ID]:
+			t.Errorf("id %q is empty or appears twice", e.ID)
+		case len(e.PatternDict) == 0 && e.Refuse == nil && !e.Derive:
+			t.Errorf("%s has neither a pattern dict nor a reason to refuse", e.ID)
+		case e.Provenance == "":
+			t.Errorf("%s has no provenance", e.ID)
+		case !limits.MatchString(e.Loader.Transformers):
+			t.Errorf("%s: transformers %q are no version limits", e.ID, e.Loader.Transformers)
+		}
+		seen[e.ID] = true
+	}
+}
+
 // TestModels lists the catalog.
 func TestModels(t *testing.T) {
-	models, err := Models()
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := Models()
 	if len(models) < 148 {
 		t.Errorf("%d models, want at least 148", len(models))
 	}
@@ -314,12 +323,8 @@ func TestModels(t *testing.T) {
 // TestNamesOf: a finished model is planned again from its dict alone, with the entry's names and ties beside it, and the
 // plan stores the same tensors in the same units under the same names.
 func TestNamesOf(t *testing.T) {
-	c, err := Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range c.Entries {
-		e := &c.Entries[i]
+	for i := range Catalog() {
+		e := &Catalog()[i]
 		if e.Derive || e.Refuse != nil {
 			continue
 		}

@@ -18,7 +18,7 @@ func (d *draft) chooseDict() error {
 		d.chooseLayout()
 		return d.useNames()
 	case d.opt.Like != "":
-		d.entry = d.catalog.find(d.opt.Like)
+		d.entry = findEntry(d.opt.Like)
 		if d.entry == nil {
 			return refuse(ReasonUnknown, "list known models with: df11-convert models", "the catalog has no entry %s", d.opt.Like)
 		}
@@ -40,7 +40,7 @@ func (d *draft) chooseDict() error {
 
 // recognize returns the source's entry in the catalog, or nil. It notes a source whose names do not fit its stated class.
 func (d *draft) recognize() *Entry {
-	e := d.catalog.match(d.survey, d.cfg, d.inv)
+	e := d.bestEntry()
 	if e != nil && !d.hasBlocks(e) {
 		d.plan.class.foreign = d.statedClass(e)
 		return nil
@@ -64,13 +64,12 @@ func (d *draft) statedClass(e *Entry) string {
 
 // hasBlocks says whether the source has any block of an entry. A relative of the class can have other paths: it is unknown.
 func (d *draft) hasBlocks(e *Entry) bool {
-	rules, err := compileRules(e.PathRename)
-	if err != nil || len(e.PatternDict) == 0 {
+	if len(e.PatternDict) == 0 {
 		return true
 	}
 	renamed := &inventory{}
 	for _, t := range d.inv.tensors {
-		renamed.tensors = append(renamed.tensors, Tensor{Name: rename(rules, t.Name)})
+		renamed.tensors = append(renamed.tensors, Tensor{Name: e.rename(t.Name)})
 	}
 	return slices.ContainsFunc(e.PatternDict, func(p Pattern) bool {
 		modules, err := renamed.matching(p.Regex)
@@ -84,7 +83,7 @@ func (d *draft) useNames() error {
 	if d.opt.NamesOf == "" {
 		return nil
 	}
-	e := d.catalog.find(d.opt.NamesOf)
+	e := findEntry(d.opt.NamesOf)
 	if e == nil || e.Refuse != nil || e.Derive || e.Layout.family() != d.survey.Layout {
 		return refuse(ReasonUnknown, "list known models with: df11-convert models",
 			"the catalog has no names of %s for this layout", d.opt.NamesOf)
@@ -132,12 +131,12 @@ func Fitting(src Source, opt Options) ([]string, error) {
 		return nil, err
 	}
 	var ids []string
-	best := d.catalog.match(d.survey, d.cfg, d.inv)
+	best := d.bestEntry()
 	if best != nil && d.hasBlocks(best) {
 		ids = append(ids, best.ID)
 	}
-	for i := range d.catalog.Entries {
-		e := &d.catalog.Entries[i]
+	for i := range Catalog() {
+		e := &Catalog()[i]
 		if e != best && e.Layout.family() == d.survey.Layout && e.score(d.cfg, d.inv) > 0 {
 			ids = append(ids, e.ID)
 		}

@@ -33,13 +33,9 @@ type param struct {
 // class has is found. Units must be made of nn.Linear and nn.Embedding only, the kinds that the official loader
 // replaces. The golden file lists, for review, what of the matrices stays in BF16.
 func TestClasses(t *testing.T) {
-	cat, err := embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var b bytes.Buffer
 	for _, c := range readClasses(t) {
-		e := cat.find(c.entry)
+		e := findEntry(c.entry)
 		if e == nil {
 			t.Errorf("%s: no such entry", c.entry)
 			continue

@@ -202,14 +202,10 @@ func TestDerivedLanguageModel(t *testing.T) {
 
 // TestDerivedOrder ranks the attributes of the usual names like the published dicts.
 func TestDerivedOrder(t *testing.T) {
-	c, err := Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
 	same := 0
 	for _, id := range []string{"llama-untied-escaped", "qwen2-untied", "gemma", "glm", "starcoder2", "phi", "qwen3-moe", "mixtral",
 		"wan-diffusers", "z-image-diffusers", "cogview4-diffusers", "sd35-large-diffusers"} {
-		for _, pat := range c.find(id).PatternDict {
+		for _, pat := range findEntry(id).PatternDict {
 			sorted := slices.Clone(pat.Attrs)
 			slices.SortStableFunc(sorted, compareAttrs)
 			if slices.Equal(sorted, pat.Attrs) {

@@ -175,12 +175,8 @@ func TestMLXPattern(t *testing.T) {
 
 // TestMLXModels holds the dicts and units of the entries that mlx-dfloat is said to load against its rules.
 func TestMLXModels(t *testing.T) {
-	cat, err := Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, id := range mlxModels {
-		p, err := New(synth(t, cat.find(id), false), Options{Like: id})
+		p, err := New(synth(t, findEntry(id), false), Options{Like: id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,11 +235,7 @@ func TestReaders(t *testing.T) {
 		{"flux2-alt-comfyui", ""},
 		{"krea2-comfyui", "mlx-dfloat ComfyUI-DFloat11-Extended"},
 	} {
-		cat, err := Embedded()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := New(synth(t, cat.find(c.id), false), Options{Like: c.id})
+		p, err := New(synth(t, findEntry(c.id), false), Options{Like: c.id})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,15 +38,14 @@ func New(src Source, opt Options) (*Plan, error) {
 // draft is a plan in the making: the source with everything known about it, and what the steps of New have decided. Each
 // step is a method in a file of its own.
 type draft struct {
-	src     Source
-	opt     Options
-	catalog *Catalog
-	survey  *Survey
-	cfg     *config
-	inv     *inventory
-	entry   *Entry // nil for a dict that was given or derived
-	ties    []tie  // pairs of names that the model shares
-	plan    *Plan
+	src    Source
+	opt    Options
+	survey *Survey
+	cfg    *config
+	inv    *inventory
+	entry  *Entry // nil for a dict that was given or derived
+	ties   []tie  // pairs of names that the model shares
+	plan   *Plan
 }
 
 // newDraft surveys the source again and checks that the caller brought what the survey asks for.
@@ -72,11 +71,7 @@ func newDraft(src Source, opt Options) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	catalog, err := Embedded()
-	if err != nil {
-		return nil, err
-	}
-	return &draft{src: src, opt: opt, catalog: catalog, survey: survey, cfg: cfg, plan: &Plan{source: src}}, nil
+	return &draft{src: src, opt: opt, survey: survey, cfg: cfg, plan: &Plan{source: src}}, nil
 }
 
 // takeTensors lists the source's tensors and compares them with the index.

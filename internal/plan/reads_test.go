@@ -29,15 +29,11 @@ func checkReads(t *testing.T, who string, p *Plan, reads []read) {
 
 // TestNoUnitIsReadOutside: a weight that a class reads outside of the unit's forward stays in BF16.
 func TestNoUnitIsReadOutside(t *testing.T) {
-	cat, err := embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
 	reads := classReads()
 	known := map[string]bool{}
 	for _, c := range readClasses(t) {
 		known[c.name] = true
-		e := cat.find(c.entry)
+		e := findEntry(c.entry)
 		if len(reads[c.name]) == 0 || e.Refuse != nil {
 			continue
 		}

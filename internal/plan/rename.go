@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,14 +11,10 @@ func (d *draft) renamePaths() error {
 	if d.entry == nil || len(d.entry.PathRename) == 0 {
 		return nil
 	}
-	rules, err := compileRules(d.entry.PathRename)
-	if err != nil {
-		return err
-	}
 	renamed := 0
 	for i := range d.inv.tensors {
 		t := &d.inv.tensors[i]
-		if name := rename(rules, t.Name); name != t.Name {
+		if name := d.entry.rename(t.Name); name != t.Name {
 			t.Name = name
 			renamed++
 		}
@@ -33,36 +27,18 @@ func (d *draft) renamePaths() error {
 	return d.inv.rebuild()
 }
 
-// renameRule rewrites names that a regex matches at their start.
-type renameRule struct {
-	re *regexp.Regexp
-	to string
-}
-
-// compileRules compiles the rules of an entry.
-func compileRules(pairs [][2]string) ([]renameRule, error) {
-	rules := make([]renameRule, len(pairs))
-	for i, pair := range pairs {
-		re, err := regexp.Compile(pair[0])
-		if err != nil {
-			return nil, fmt.Errorf("catalog: path_rename: %w", err)
-		}
-		rules[i] = renameRule{re, pair[1]}
-	}
-	return rules, nil
-}
-
-// rename applies the first rule that matches. A name that already has the target form of some rule stays.
-func rename(rules []renameRule, name string) string {
-	for _, r := range rules {
-		m := r.re.FindString(name)
-		if strings.HasPrefix(name, r.to) && len(r.to) > len(m) {
+// rename applies the first of the entry's rules that fits the start of a name. A name that already has the target form of some
+// rule stays.
+func (e *Entry) rename(name string) string {
+	for _, r := range e.PathRename {
+		longer := !strings.HasPrefix(name, r[0]) || len(r[1]) > len(r[0])
+		if r[1] != "" && longer && strings.HasPrefix(name, r[1]) {
 			return name
 		}
 	}
-	for _, r := range rules {
-		if m := r.re.FindStringIndex(name); m != nil && m[0] == 0 {
-			return r.to + name[m[1]:]
+	for _, r := range e.PathRename {
+		if rest, ok := strings.CutPrefix(name, r[0]); ok {
+			return r[1] + rest
 		}
 	}
 	return name
