@@ -134,17 +134,15 @@ func (r *result) remainderIndex() []byte {
 	if r.Plan.RemainderIndex == "" {
 		return nil
 	}
-	var files []metadata.IndexFile
+	files := map[string]string{}
 	var total int64
 	for _, f := range r.Plan.RemainderFiles {
-		x := metadata.IndexFile{Path: path.Base(f.Path)}
 		for _, t := range f.Plain {
-			x.Tensors = append(x.Tensors, t.Name)
+			files[t.Name] = path.Base(f.Path)
 			total += t.Length
 		}
-		files = append(files, x)
 	}
-	return metadata.RemainderIndex(files, total)
+	return metadata.Index(files, total)
 }
 
 func (r *result) config() ([]byte, error) {

@@ -28,17 +28,15 @@ func indexOf(files []plan.WeightFile) (x index) {
 	if len(files) < 2 || !shard {
 		return x
 	}
-	var list []metadata.IndexFile
+	holder := map[string]string{}
 	var total int64
 	for _, f := range files {
-		one := metadata.IndexFile{Path: path.Base(f.Path)}
 		for _, t := range f.Header.Tensors {
-			one.Tensors = append(one.Tensors, t.Name)
+			holder[t.Name] = path.Base(f.Path)
 			total += t.NBytes()
 		}
-		list = append(list, one)
 	}
-	return index{stem + ".safetensors.index.json", metadata.RemainderIndex(list, total)}
+	return index{stem + ".safetensors.index.json", metadata.Index(holder, total)}
 }
 
 // there reports whether the folder has an index, and whether that says the same.

@@ -8,24 +8,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
-// IndexFile is one file of the uncompressed rest.
-type IndexFile struct {
-	Path    string
-	Tensors []string
-}
-
-// RemainderIndex returns the index of a rest that is spread over several files, as transformers writes it: sorted, two
-// spaces of indent, ASCII only, final newline. totalSize is the number of bytes of all tensors in it.
-func RemainderIndex(files []IndexFile, totalSize int64) []byte {
-	holder := map[string]string{}
-	for _, f := range files {
-		for _, name := range f.Tensors {
-			holder[name] = f.Path
-		}
-	}
+// Index returns the index of weights that are spread over several files, as transformers writes it: sorted, two spaces of
+// indent, ASCII only, final newline. files has the file of each tensor, totalSize is the number of bytes of all of them.
+func Index(files map[string]string, totalSize int64) []byte {
 	var weights []string
-	for _, name := range slices.Sorted(maps.Keys(holder)) {
-		weights = append(weights, pyjson.String(name)+": "+pyjson.String(holder[name]))
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		weights = append(weights, pyjson.String(name)+": "+pyjson.String(files[name]))
 	}
 	return []byte(pyjson.Object([]string{
 		`"metadata": ` + pyjson.Object([]string{fmt.Sprintf(`"total_size": %d`, totalSize)}, "  ", "  "),

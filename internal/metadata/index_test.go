@@ -6,10 +6,10 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
-func TestRemainderIndex(t *testing.T) {
-	got := metadata.RemainderIndex([]metadata.IndexFile{
-		{Path: "model-00001-of-00002.safetensors", Tensors: []string{"model.norm.weight", "b.\"é\U0001f600\x7f<"}},
-		{Path: "model-00002-of-00002.safetensors", Tensors: []string{"a.weight"}},
+func TestIndex(t *testing.T) {
+	got := metadata.Index(map[string]string{
+		"model.norm.weight": "model-00001-of-00002.safetensors", "b.\"é\U0001f600\x7f<": "model-00001-of-00002.safetensors",
+		"a.weight": "model-00002-of-00002.safetensors",
 	}, 1234567890123)
 	const want = `{
   "metadata": {
@@ -25,7 +25,7 @@ func TestRemainderIndex(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if got := string(metadata.RemainderIndex(nil, 0)); got != "{\n  \"metadata\": {\n    \"total_size\": 0\n  },\n  \"weight_map\": {}\n}\n" {
+	if got := string(metadata.Index(nil, 0)); got != "{\n  \"metadata\": {\n    \"total_size\": 0\n  },\n  \"weight_map\": {}\n}\n" {
 		t.Errorf("empty index: %s", got)
 	}
 }
