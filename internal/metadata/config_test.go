@@ -118,7 +118,7 @@ func TestConfigsAreRefusedBeforeTheWeights(t *testing.T) {
 func planned(t *testing.T, config []byte) bool {
 	t.Helper()
 	const header = `{"x.0.w.weight":{"dtype":"BF16","shape":[2,1],"data_offsets":[0,4]}}`
-	h, err := safetensors.ParseHeader([]byte(header), int64(len(header))+8+4)
+	h, err := new(safetensors.Headers).Parse([]byte(header), int64(len(header))+8+4)
 	if err != nil {
 		t.Fatal(err)
 	}

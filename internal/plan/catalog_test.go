@@ -225,7 +225,7 @@ func written(t *testing.T, p *Plan) Output {
 		if err != nil {
 			t.Fatalf("%s cannot be written: %v", f.Path, err)
 		}
-		h, err := safetensors.ParseHeader(l.Header[8:], l.Size)
+		h, err := new(safetensors.Headers).Parse(l.Header[8:], l.Size)
 		if err != nil {
 			t.Fatalf("%s cannot be read: %v", f.Path, err)
 		}

@@ -72,7 +72,7 @@ func FuzzNew(f *testing.F) {
 // hostileSource makes a source of fuzzed bytes, as far as the header parser lets it.
 func hostileSource(header, index, config []byte) (Source, bool) {
 	for size := int64(len(header)) + 8; size < int64(len(header))+64; size++ {
-		h, err := safetensors.ParseHeader(header, size)
+		h, err := new(safetensors.Headers).Parse(header, size)
 		if err != nil {
 			continue
 		}

@@ -26,7 +26,7 @@ func FuzzParseHeader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte, nData uint16) {
 		var h *safetensors.Header
 		var err error
-		alloc.PerByte(t, 64, len(raw), func() { h, err = safetensors.ParseHeader(raw, 8+int64(len(raw))+int64(nData)) })
+		alloc.PerByte(t, 64, len(raw), func() { h, err = new(safetensors.Headers).Parse(raw, 8+int64(len(raw))+int64(nData)) })
 		if err != nil {
 			if he := (*safetensors.HeaderError)(nil); !errors.As(err, &he) {
 				t.Fatalf("untyped error %v", err)

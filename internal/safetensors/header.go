@@ -134,7 +134,9 @@ func (m *Headers) Read(r io.ReaderAt, fileSize int64) (*Header, error) {
 	})
 }
 
-// Parse is [ParseHeader] for one more file of the model. A header that is refused does not count.
+// Parse parses the header JSON raw of one more file of the model, of fileSize bytes: the bytes after the length field, padding
+// included. The result keeps raw; the caller must not change it afterwards. The data area must be covered exactly once, without
+// holes, up to the end of the file. Every defect is a [*HeaderError]. A header that is refused does not count.
 func (m *Headers) Parse(raw []byte, fileSize int64) (*Header, error) {
 	return m.count(int64(len(raw)), func() (*Header, error) { return m.parse(raw, fileSize) })
 }
@@ -162,13 +164,6 @@ func readAt(r io.ReaderAt, p []byte, off int64) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-// ParseHeader parses the header JSON raw of a file of fileSize bytes: the bytes after the length field, padding
-// included. The result keeps raw; the caller must not change it afterwards. The data area must be covered exactly
-// once, without holes, up to the end of the file. Every defect is a [*HeaderError].
-func ParseHeader(raw []byte, fileSize int64) (*Header, error) {
-	return new(Headers).Parse(raw, fileSize)
 }
 
 func (m *Headers) parse(raw []byte, fileSize int64) (*Header, error) {

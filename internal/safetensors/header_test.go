@@ -13,7 +13,7 @@ import (
 )
 
 func parse(json string, nData int64) (*safetensors.Header, error) {
-	return safetensors.ParseHeader([]byte(json), 8+int64(len(json))+nData)
+	return new(safetensors.Headers).Parse([]byte(json), 8+int64(len(json))+nData)
 }
 
 func TestParseHeaderKeepsOrder(t *testing.T) {
