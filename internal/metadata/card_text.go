@@ -3,7 +3,6 @@ package metadata
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -120,14 +119,11 @@ func (v Verification) InWords() string {
 	return fmt.Sprintf("GPU kernel (%s) on %s", v.Decoder, v.Device)
 }
 
-// notice matches the names of files that state a license.
-var notice = regexp.MustCompile(`(?i)^(LICEN[CS]E|NOTICE|COPYING|USE_POLICY)`)
-
 // NoticeFiles are the license files that were copied.
 func (in CardInput) NoticeFiles() []string {
 	var names []string
 	for _, f := range in.Plan.Copied {
-		if notice.MatchString(path.Base(f.Path)) {
+		if plan.IsNotice(f.Path) {
 			names = append(names, f.Path)
 		}
 	}

@@ -68,7 +68,7 @@ func (d *draft) whySkipped(f File) string {
 	switch {
 	case !safePath(f.Path):
 		return "the path is not safe"
-	case d.plan.Layout == ComfyUI && !notice.MatchString(base):
+	case d.plan.Layout == ComfyUI && !IsNotice(base):
 		return "the output is a single file"
 	case isHousekeeping(f.Path):
 		return "repository housekeeping"
@@ -94,7 +94,9 @@ func isHousekeeping(p string) bool {
 	})
 }
 
-// notice matches the names of files that carry license terms.
+// IsNotice says whether a file carries license terms, by its name.
+func IsNotice(name string) bool { return notice.MatchString(path.Base(name)) }
+
 var notice = regexp.MustCompile(`(?i)^(LICEN[CS]E|NOTICE|USE_POLICY|COPYING)`)
 
 // maxFileName is the longest name that common file systems give a file or folder, in bytes.
