@@ -49,6 +49,7 @@ type Record struct {
 	ExampleRepos  []string `json:"example_repos,omitempty"`
 	Verification  string   `json:"verification,omitempty"`
 	Loaded        string   `json:"loaded,omitempty"`    // libraries with which .ci/deep/70-readers.sh loads a tiny model of the entry
+	MLX           bool     `json:"mlx,omitempty"`       // mlx-dfloat has a model of the class
 	Unchecked     bool     `json:"unchecked,omitempty"` // nobody compared the names or their order with the class
 	Notes         string   `json:"notes,omitempty"`
 }

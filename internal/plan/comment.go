@@ -30,6 +30,7 @@ func (d *draft) comment() error {
 	if d.entry != nil && d.opt.PatternDict == nil && !d.plan.Unlike {
 		d.plan.class.published, d.plan.class.loaded = len(d.entry.DF11Repos) > 0, d.entry.loads() == Loads
 	}
+	d.plan.class.mlx = d.plan.Entry != "" && d.entry.MLX
 	d.plan.Readers = d.plan.Lint()
 	return nil
 }

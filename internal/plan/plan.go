@@ -77,6 +77,7 @@ func (n *Notes) differ(format string, args ...any) {
 // className is what decides which readers know the model's class.
 type className struct {
 	foreign string // class that the source states although its names are not that class's; "" if all fits
+	mlx     bool   // mlx-dfloat has a model of the class
 	comfy   string // name of the class in the ComfyUI node; "" if the node does not know it
 
 	published bool // its entry reproduces repos that others have published

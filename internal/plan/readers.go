@@ -117,18 +117,12 @@ func (p *Plan) lintComfy() Reader {
 	return r
 }
 
-// mlxModels are the catalog entries whose output mlx-dfloat has a model for.
-var mlxModels = []string{
-	"flux-dev-diffusers", "flux-kontext-dev-diffusers", "z-image-diffusers", "flux2-klein-diffusers", "ernie-image-diffusers",
-	"qwen-image21-comfyui", "krea2-comfyui",
-}
-
 // lintMLX: mlx-dfloat takes the entries that it has a model for. A test holds their dicts against its grammar of patterns.
 func (p *Plan) lintMLX() Reader {
 	r := Reader{Name: "mlx-dfloat", Version: "0.2", Loads: Refuses}
 	empty := slices.IndexFunc(p.Units, func(u Unit) bool { return u.Unholdable == "" && slices.Contains(u.Sizes(), 0) })
 	switch {
-	case !slices.Contains(mlxModels, p.Entry):
+	case !p.class.mlx:
 		r.Why = "it has no model of this class"
 	case empty >= 0:
 		r.Why = "module " + p.Units[empty].Path + " holds an empty weight"

@@ -35,7 +35,7 @@ var classReads = sync.OnceValue(func() map[string][]read {
 func numberless(path string) string {
 	parts := strings.Split(path, ".")
 	for i, p := range parts {
-		if p != "" && strings.Trim(p, "0123456789") == "" {
+		if _, ok := number(p); ok {
 			parts[i] = "#"
 		}
 	}

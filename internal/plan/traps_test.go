@@ -175,8 +175,12 @@ func TestMLXPattern(t *testing.T) {
 
 // TestMLXModels holds the dicts and units of the entries that mlx-dfloat is said to load against its rules.
 func TestMLXModels(t *testing.T) {
-	for _, id := range mlxModels {
-		p, err := New(synth(t, findEntry(id), false), Options{Like: id})
+	for _, e := range Catalog() {
+		if !e.MLX {
+			continue
+		}
+		id := e.ID
+		p, err := New(synth(t, &e, false), Options{Like: id})
 		if err != nil {
 			t.Fatal(err)
 		}
