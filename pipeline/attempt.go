@@ -36,16 +36,22 @@ type attempt struct {
 	outRoom   *outRoom        // for finished files
 }
 
-// begin lays out what is still to be made, divides the budgets, and takes up what earlier runs have left in spools.
-func (c *conversion) begin(ctx context.Context) (*attempt, error) {
-	ours := c.Part.Of(c.outputs)
-	maps.DeleteFunc(c.earlier, func(path string, _ bool) bool { return !c.ledger.Done(path) }) // this run makes it again
+// layOut finds what is still to be made, and divides the budgets.
+func (c *conversion) layOut(ours []*spans.Output) (*attempt, error) {
 	a := &attempt{conversion: c, tasks: fetch.NewTasks(ours)}
-	if c.repo != nil {
+	if c.Push != nil {
 		a.leftovers = slices.DeleteFunc(c.ledger.Outputs(), func(o ledger.Output) bool { return o.Committed })
 	}
 	c.files = fetch.Files(c.Model, ours)
-	if err := a.divide(ours); err != nil {
+	return a, a.divide(ours)
+}
+
+// begin lays out what is still to be made, and takes up what earlier runs have left in spools.
+func (c *conversion) begin(ctx context.Context) (*attempt, error) {
+	ours := c.Part.Of(c.outputs)
+	maps.DeleteFunc(c.earlier, func(path string, _ bool) bool { return !c.ledger.Done(path) }) // this run makes it again
+	a, err := c.layOut(ours)
+	if err != nil {
 		return nil, err
 	}
 	if c.Part.Whole() {

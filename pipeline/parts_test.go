@@ -327,10 +327,28 @@ func TestSmallDiskFetchesByRanges(t *testing.T) {
 			t.Errorf("the files were not %s", how)
 		}
 	}
-	srv := partsHub(t, scattered)
-	_, err := pushFrom(t, srv, "a/llama", "a/none", func(o *pipeline.Options) { o.Disk = 100_000 })
-	if tooSmall := (*estimate.BudgetError)(nil); !errors.As(err, &tooSmall) {
-		t.Errorf("a budget that can't hold one unit: %v", err)
+}
+
+// TestATooSmallDiskChangesNothingOnTheHub: a disk that can't hold one unit is refused before a repo is created for it, or
+// anything is changed in one that is there. What is published already needs no disk.
+func TestATooSmallDiskChangesNothingOnTheHub(t *testing.T) {
+	t.Parallel()
+	srv := partsHub(t, partsModel)
+	tiny := func(o *pipeline.Options) { o.Disk = 100_000 }
+	srv.AddRepo("a/there", map[string][]byte{"notes.txt": []byte("mine")})
+	for _, repo := range []string{"a/none", "a/there"} {
+		srv.ResetLog()
+		if _, err := pushFrom(t, srv, "a/llama", repo, tiny); !errors.As(err, new(*estimate.BudgetError)) {
+			t.Errorf("%s: %v", repo, err)
+		}
+		if n := srv.Count("POST", "/api/repos/*") + srv.Count("POST", anyCommit) + srv.Count("PUT", "*"); n > 0 {
+			t.Errorf("%s: the Hub was changed %d times", repo, n)
+		}
+	}
+	for _, change := range []func(*pipeline.Options){func(*pipeline.Options) {}, tiny} {
+		if _, err := pushFrom(t, srv, "a/llama", "a/out", change); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -64,6 +65,9 @@ func (c *conversion) open(ctx context.Context, owner target.Owner) error {
 		return err
 	}
 	if c.Push != nil {
+		if err := c.checkRoom(ctx); err != nil {
+			return err
+		}
 		if err := c.openRepo(ctx, owner, card); err != nil {
 			return err
 		}
@@ -73,6 +77,18 @@ func (c *conversion) open(ctx context.Context, owner target.Owner) error {
 		return err
 	}
 	return c.folder.Begin()
+}
+
+// checkRoom refuses a disk that is too small before a repo is made. A repo that is there may hold so much that the rest fits.
+func (c *conversion) checkRoom(ctx context.Context) error {
+	_, tooSmall := c.layOut(c.Part.Of(c.outputs))
+	if tooSmall == nil || c.Push.CreatePR {
+		return nil
+	}
+	if _, err := c.Push.Hub.Info(ctx, c.Push.Repo, ""); errors.Is(err, hub.ErrNotFound) {
+		return tooSmall
+	}
+	return nil
 }
 
 // forgetImpossible forgets outputs that are not as the plan has them, and what is said to be known of source files although
