@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/hub"
 )
 
 // hubName is repoID for the Hub in use.
@@ -31,7 +34,7 @@ func repoID(text, endpoint string) (string, error) {
 		return "", hinted{usagef("%s is no address of a model on the Hub", text), "write org/name, https://huggingface.co/org/name or hf://org/name"}
 	}
 	parts := strings.Split(strings.TrimPrefix(path, "models/"), "/")
-	if len(parts) > 0 && (parts[0] == "datasets" || parts[0] == "spaces") {
+	if parts[0] == "datasets" || parts[0] == "spaces" {
 		return "", hinted{usagef("%s is in %s of the Hub, which hold no models", text, parts[0]), "give the address of a model"}
 	}
 	if len(parts) == 4 && parts[2] == "tree" {
@@ -46,4 +49,31 @@ func repoID(text, endpoint string) (string, error) {
 		return "", usageError{fmt.Errorf("%s: %w", text, err)}
 	}
 	return id, nil
+}
+
+// somePath matches what can only be meant as a path of this machine.
+var somePath = regexp.MustCompile(`^([./~]|[A-Za-z]:)`)
+
+// notFound tells that a source is no file, no folder and no Hub id, and what was probably meant.
+func notFound(id string) error {
+	err := usagef("no such file or folder, and not a Hub id such as org/name")
+	if somePath.MatchString(id) {
+		return hinted{err, "check the path"}
+	}
+	clean := strings.Trim(strings.ReplaceAll(strings.TrimSpace(id), `\`, "/"), "/")
+	for _, host := range []string{"www.", "huggingface.co/", "hf.co/"} {
+		clean = strings.TrimPrefix(clean, host)
+	}
+	kind, _, _ := strings.Cut(clean, "/")
+	meant, _ := repoID("hf://"+clean, "")
+	repo, _, _ := strings.Cut(meant, "@")
+	switch {
+	case hub.ValidRepoID(repo) == nil:
+		return hinted{err, "did you mean: " + meant}
+	case kind == "datasets" || kind == "spaces":
+		return hinted{err, "only models can be converted, not " + kind + "; write org/name for a model"}
+	case kind == clean && hub.ValidRepoID(kind+"/name") == nil:
+		return hinted{err, "a Hub id names a model, too, such as " + kind + "/name"}
+	}
+	return hinted{err, "check the path; a Hub id is org/name or org/name@revision, of letters, digits, - _ and ."}
 }

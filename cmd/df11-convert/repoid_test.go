@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestRepoID: addresses are the repos that they name; what is none stays as it is.
 func TestRepoID(t *testing.T) {
@@ -24,6 +27,27 @@ func TestRepoID(t *testing.T) {
 	} {
 		if got, err := repoID(text, ""); err == nil {
 			t.Errorf("%s is taken for %q", text, got)
+		}
+	}
+}
+
+// TestWrongIDsAreExplained: whatever people write in place of a Hub id or a path, the hint says what is meant, without a
+// request.
+func TestWrongIDsAreExplained(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+	for id, hint := range map[string]string{
+		"meta-llama/": "such as meta-llama/name", `org\name`: "did you mean: org/name", "org/name/": "did you mean: org/name",
+		"huggingface.co/org/name": "did you mean: org/name", "models/org/name": "did you mean: org/name", " org/name": "did you mean: org/name",
+		"org/name/tree/v1": "did you mean: org/name@v1", "datasets/org/name": "not datasets", "spaces/org/name": "not spaces",
+		"https://huggingface.co/datasets/org/name": "address of a model", "https://huggingface.co/spaces/org/name": "address of a model",
+		"a/b/c/d": "org/name@revision", "my org/name": "letters, digits", "org/my name": "letters, digits", "org/name:v1": "org/name@revision",
+		"org/-name": "letters, digits", "org/na--me": "letters, digits", "org/..": "letters, digits", "./none": "check the path",
+		"../org/name": "check the path", "/org/name": "check the path", "~/org/name": "check the path", `C:\org\name`: "check the path",
+	} {
+		_, _, _, err := (&hubFlags{}).repo(&ui{}, "source", id)
+		if kindOf(err).name != "usage" || !strings.Contains(strings.Join(hints(err), " "), hint) {
+			t.Errorf("%q: %v; hints %q, want %q", id, err, hints(err), hint)
 		}
 	}
 }

@@ -55,8 +55,8 @@ func (f *hubFlags) repo(u *ui, side, id string) (c *hub.Client, repo, revision s
 	if pinned && revision == "" {
 		return nil, "", "", usagef("the revision behind @ is empty")
 	}
-	if strings.Count(repo, "/") != 1 || strings.HasPrefix(repo, ".") || strings.HasPrefix(repo, "/") {
-		return nil, "", "", hinted{usagef("no such file or folder, and not a Hub id such as org/name"), "check the path"}
+	if hub.ValidRepoID(repo) != nil {
+		return nil, "", "", notFound(id)
 	}
 	c, err = f.client(u, side)
 	return c, repo, revision, err
@@ -225,7 +225,10 @@ func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt pl
 	} else {
 		o.source, o.model, err = f.openHub(ctx, u, spec, opt)
 	}
-	if err != nil {
+	switch {
+	case as[*hub.Error](err): // which names the source
+		return nil, err
+	case err != nil:
 		return nil, fmt.Errorf("source %s: %w", spec, err)
 	}
 	return &o, nil
