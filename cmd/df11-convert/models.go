@@ -16,9 +16,9 @@ func modelsCommand(u *ui) *cobra.Command {
 		Use:   "models [ID | WORD...]",
 		Short: "List the models whose modules are known",
 		Long: `models prints the catalog: every model class whose compressed modules are known, with its layout and what loads it. With
-words, only entries that hold all of them. With an id, all about that one: how it is recognized, whether models of the class
-were loaded in the reader of the layout, and where its pattern dict comes from: a published release, the ComfyUI node, or the
-class's source code. Models that are not listed can often be converted as well: plan derives their modules from the tensor names.`,
+words, only entries that hold all of them. With an id, all about that one: how it is recognized, whether a loader was
+tried with models of the class, and where its pattern dict comes from: a published release, the ComfyUI node, or the class's
+source code. Models that are not listed can often be converted as well: plan derives their modules from the tensor names.`,
 		Example: `  df11-convert models
   df11-convert models qwen diffusers
   df11-convert models flux-dev-diffusers
