@@ -3,9 +3,7 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
-	"io"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -23,74 +21,23 @@ func manualCommand() *cobra.Command {
 		Short:  "Write man pages and shell completions",
 		Hidden: true,
 		Args:   exactArgs(1, "DIR"),
-		RunE: func(c *cobra.Command, args []string) error {
-			root := c.Root()
-			root.DisableAutoGenTag = true
-			root.RemoveCommand(c)
-			if err := writePages(root, filepath.Join(args[0], "man")); err != nil {
-				return err
-			}
-			return writeCompletions(root, filepath.Join(args[0], "completions"))
-		},
+		RunE:   func(c *cobra.Command, args []string) error { return writeManual(c.Root(), args[0]) },
 	}
 }
 
-// writePages writes the man page of a command and those of its subcommands, compressed. Their date is SOURCE_DATE_EPOCH.
-func writePages(c *cobra.Command, dir string) error {
-	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() && !sub.IsAdditionalHelpTopicCommand() {
-			if err := writePages(sub, dir); err != nil {
-				return err
-			}
-		}
-	}
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b) // without time and name: the same page gives the same bytes
-	head := &doc.GenManHeader{Section: "1", Source: "df11-convert " + versionText(), Manual: "df11-convert"}
-	if err := doc.GenMan(c, head, z); err != nil {
+// writeManual writes dir/man, whose date is SOURCE_DATE_EPOCH, and dir/completions, each file under the name by which its shell
+// finds it.
+func writeManual(root *cobra.Command, dir string) error {
+	man, completions := filepath.Join(dir, "man"), filepath.Join(dir, "completions")
+	if err := errors.Join(os.MkdirAll(man, 0o777), os.MkdirAll(completions, 0o777)); err != nil {
 		return err
 	}
-	if err := z.Close(); err != nil {
-		return err
-	}
-	return writeNew(filepath.Join(dir, manName(c)), func(w io.Writer) error { _, err := b.WriteTo(w); return err })
-}
-
-// manName is the file name of a man page: df11-convert-verify.1.gz.
-func manName(c *cobra.Command) string {
-	name := c.Name()
-	for p := c.Parent(); p != nil; p = p.Parent() {
-		name = p.Name() + "-" + name
-	}
-	return name + ".1.gz"
-}
-
-// writeCompletions writes one file for each shell, under the name by which the shell finds it.
-func writeCompletions(root *cobra.Command, dir string) error {
-	for name, write := range map[string]func(io.Writer) error{
-		"df11-convert.bash": func(w io.Writer) error { return root.GenBashCompletionV2(w, true) },
-		"_df11-convert":     root.GenZshCompletion,
-		"df11-convert.fish": func(w io.Writer) error { return root.GenFishCompletion(w, true) },
-		"df11-convert.ps1":  root.GenPowerShellCompletionWithDesc,
-	} {
-		if err := writeNew(filepath.Join(dir, name), write); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func writeNew(path string, write func(io.Writer) error) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := write(f); err != nil {
-		return err
-	}
-	return f.Close()
+	root.DisableAutoGenTag = true
+	return errors.Join(
+		doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "df11-convert " + versionText(), Manual: "df11-convert"}, man),
+		root.GenBashCompletionFileV2(filepath.Join(completions, "df11-convert.bash"), true),
+		root.GenZshCompletionFile(filepath.Join(completions, "_df11-convert")),
+		root.GenFishCompletionFile(filepath.Join(completions, "df11-convert.fish"), true),
+		root.GenPowerShellCompletionFileWithDesc(filepath.Join(completions, "df11-convert.ps1")),
+	)
 }
