@@ -20,7 +20,7 @@ import (
 type inspectFlags struct {
 	sourceFlags
 	estimate  estimateFlags
-	html, png string
+	html      string
 	compare   string
 }
 
@@ -44,7 +44,6 @@ read; --sample-bytes says how much, and a number as large as the model reads all
 	f.estimate.register(c.Flags())
 	c.Flags().StringVar(&f.html, "html", "", "write a report with plots to this file, one page that needs nothing else")
 	c.Flags().StringVar(&f.compare, "compare", "", "measure this model as well and set the figures side by side")
-	c.Flags().StringVar(&f.png, "png", "", "write the main plot to this file")
 	return c
 }
 
@@ -59,30 +58,14 @@ func runInspect(ctx context.Context, u *ui, f *inspectFlags, spec string) error 
 		}
 	}
 	r.Version = versionText()
-	if err := f.write(u, r); err != nil {
-		return err
-	}
-	u.result(r, "", func(w io.Writer) { printInspection(w, r, u.verbose) })
-	return nil
-}
-
-// write writes the report page and the picture.
-func (f *inspectFlags) write(u *ui, r *inspect.Report) error {
 	if f.html != "" {
 		if err := atomicfile.WriteFile(f.html, inspect.HTML(r)); err != nil {
 			return err
 		}
 		u.say("report written to %s", f.html)
 	}
-	if f.png == "" {
-		return nil
-	}
-	b, err := inspect.PNG(r)
-	if err != nil {
-		return fmt.Errorf("draw %s: %w", f.png, err)
-	}
-	u.say("plot written to %s", f.png)
-	return atomicfile.WriteFile(f.png, b)
+	u.result(r, "", func(w io.Writer) { printInspection(w, r, u.verbose) })
+	return nil
 }
 
 // inspect describes a source, a DF11 model, or, as far as it has headers, a source that cannot be converted.
@@ -191,10 +174,10 @@ func printInspectedUnits(w io.Writer, r *inspect.Report, all bool) {
 	fmt.Fprintln(t)
 	for _, u := range r.Units {
 		if u.Reason != "" {
-			printf(t, "%s\t%d\tstays BF16: it %s\n", u.Path, u.Weights, u.Why)
+			printf(t, "%s\t%s\tstays BF16: it %s\n", u.Path, human.Grouped(u.Weights, ","), u.Why)
 			continue
 		}
-		printf(t, "%s\t%d\t%.4f\t%.4f\t%.4f\t%.4f", u.Path, u.Weights, u.Entropy, u.CodeBits, u.Bits, u.Bound)
+		printf(t, "%s\t%s\t%.4f\t%.4f\t%.4f\t%.4f", u.Path, human.Grouped(u.Weights, ","), u.Entropy, u.CodeBits, u.Bits, u.Bound)
 		if all {
 			printf(t, "\t%d\t%d\t%s\t%d of %d\t%d of %d\t%d of %d", u.Tensors, len(u.Codes), count(u.Longest, "bit"), u.LUTs, inspect.MaxLUTs,
 				u.LargestChunk, inspect.MaxChunk, u.LargestExponent, inspect.MaxExponent)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -87,15 +86,12 @@ func TestInspect(t *testing.T) {
 		model string
 		to    *figures
 	}{{src, &a}, {out, &b}} {
-		page, picture := filepath.Join(dir, "report.html"), filepath.Join(dir, "plot.png")
-		if err := json.Unmarshal([]byte(must(t, "inspect", c.model, "--json", "--html", page, "--png", picture)), c.to); err != nil {
+		page := filepath.Join(dir, "report.html")
+		if err := json.Unmarshal([]byte(must(t, "inspect", c.model, "--json", "--html", page)), c.to); err != nil {
 			t.Fatal(err)
 		}
 		if h := string(mustRead(t, page)); strings.Contains(h, "http:") || strings.Contains(h, "https:") || strings.Count(h, "<svg") != 5 {
 			t.Error("the page refers to something outside, or lacks a plot")
-		}
-		if !bytes.HasPrefix(mustRead(t, picture), []byte("\x89PNG")) {
-			t.Error("no picture")
 		}
 	}
 	if a.Kind != "source" || b.Kind != "df11" || !a.Exact || !b.Exact || len(b.Units) != 4 || len(b.Units[0].Codes) == 0 || b.Units[0].Headroom["luts"] == 0 {
