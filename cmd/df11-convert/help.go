@@ -47,24 +47,18 @@ func group(p *pflag.FlagSet, name string, only ...string) {
 // flagGroups divides the flags of a command for help.
 func flagGroups(c *cobra.Command) map[string]*pflag.FlagSet {
 	sets := map[string]*pflag.FlagSet{}
-	put := func(name string, f *pflag.Flag) {
+	c.InheritedFlags() // adds them to those of the command
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		name := groupMain
+		if g := f.Annotations[groupKey]; len(g) == 1 {
+			name = g[0]
+		} else if f.Name == "help" || f.Name == "version" { // cobra's own
+			name = groupGlobal
+		}
 		if sets[name] == nil {
 			sets[name] = pflag.NewFlagSet(name, pflag.ContinueOnError)
 		}
 		sets[name].AddFlag(f)
-	}
-	global := func(f *pflag.Flag) { put(groupGlobal, f) }
-	c.InheritedFlags().VisitAll(global)
-	c.PersistentFlags().VisitAll(global)
-	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-		switch g := f.Annotations[groupKey]; {
-		case len(g) == 1:
-			put(g[0], f)
-		case f.Name == "help" || f.Name == "version": // cobra's own
-			global(f)
-		default:
-			put(groupMain, f)
-		}
 	})
 	return sets
 }

@@ -114,6 +114,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
 	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text, or json, an object a line")
 	p.StringVar(&u.color, "color", colorAuto, "colors on stderr: auto, always or never; auto follows the terminal and NO_COLOR")
+	group(p, groupGlobal)
 	early := newFlagSet(p)
 	early.ParseErrorsAllowlist.UnknownFlags = true
 	_ = early.Parse(args) // what is wrong with them is told later, in the form that they ask for
