@@ -19,9 +19,9 @@ import (
 
 type inspectFlags struct {
 	sourceFlags
-	estimate  estimateFlags
-	html      string
-	compare   string
+	estimate estimateFlags
+	html     string
+	compare  string
 }
 
 func inspectCommand(u *ui) *cobra.Command {

@@ -141,9 +141,6 @@ func withCommand(root *cobra.Command, args []string) []string {
 }
 
 func isCommand(root *cobra.Command, word string) bool {
-	switch word {
-	case "help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
-		return true
-	}
-	return slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == word })
+	return word == cobra.ShellCompRequestCmd || word == cobra.ShellCompNoDescRequestCmd ||
+		slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == word })
 }

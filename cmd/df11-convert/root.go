@@ -99,7 +99,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 			}
 			return checkFlags(c.Flags())
 		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: showHelp,
 	}
 	root.SetOut(u.out)
 	root.SetErr(u.err)
@@ -108,14 +108,8 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 		width, _ := size(u.err)
 		writeHelp(u.out, c, min(width, 120))
 	})
-	p := root.PersistentFlags()
-	p.BoolVarP(&u.quiet, "quiet", "q", false, "print nothing but results and errors")
-	p.BoolVar(&u.json, "json", false, "print the result as JSON on stdout")
-	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
-	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text, or json, an object a line")
-	p.StringVar(&u.color, "color", colorAuto, "colors on stderr: auto, always or never; auto follows the terminal and NO_COLOR")
-	group(p, groupGlobal)
-	early := newFlagSet(p)
+	u.register(root.PersistentFlags())
+	early := newFlagSet(root.PersistentFlags())
 	early.ParseErrorsAllowlist.UnknownFlags = true
 	_ = early.Parse(args) // what is wrong with them is told later, in the form that they ask for
 	root.AddCommand(convertCommand(u), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u), statusCommand(u),
@@ -123,23 +117,28 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	for _, command := range packaging {
 		root.AddCommand(command())
 	}
-	completeValues(root)
-	for _, c := range root.Commands() {
+	for _, c := range append(root.Commands(), root) {
 		completeValues(c)
 	}
-	root.InitDefaultCompletionCmd()
-	root.InitDefaultHelpCmd()
-	for _, c := range root.Commands() {
-		if c.Name() == "completion" || c.Name() == "help" {
-			c.Args = onlyKnown
-			if c.RunE == nil && c.Run == nil {
-				c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
-			}
-		}
-	}
+	addCobras(root)
 	root.SetArgs(withCommand(root, args))
 	return root
 }
+
+// addCobras adds the commands help and completion, which refuse words that they do not know.
+func addCobras(root *cobra.Command) {
+	ours := root.Commands()
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands()[len(ours):] {
+		c.Args = onlyKnown
+		if !c.Runnable() {
+			c.RunE = showHelp
+		}
+	}
+}
+
+func showHelp(c *cobra.Command, _ []string) error { return c.Help() }
 
 // newFlagSet makes a set of the flags of all commands that can be parsed beforehand: values are set, but no flag counts as changed.
 func newFlagSet(global *pflag.FlagSet) *pflag.FlagSet {
@@ -161,7 +160,7 @@ func onlyKnown(c *cobra.Command, args []string) error {
 	for _, word := range args {
 		if !slices.ContainsFunc(of.Commands(), func(sub *cobra.Command) bool { return sub.Name() == word }) {
 			names := each(of.Commands(), (*cobra.Command).Name)
-			return hinted{usagef("%s knows no %q", c.CommandPath(), word), "choose one of: " + strings.Join(names, ", ")}
+			return hinted{usagef("%s knows no %q", c.Name(), word), "choose one of: " + strings.Join(names, ", ")}
 		}
 	}
 	return nil

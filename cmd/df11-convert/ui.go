@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -50,6 +51,16 @@ func newUI(out, err *os.File) *ui {
 		return width
 	}
 	return u
+}
+
+// register adds the flags of all commands.
+func (u *ui) register(p *pflag.FlagSet) {
+	p.BoolVarP(&u.quiet, "quiet", "q", false, "print nothing but results and errors")
+	p.BoolVar(&u.json, "json", false, "print the result as JSON on stdout")
+	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
+	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text, or json, an object a line")
+	p.StringVar(&u.color, "color", colorAuto, "colors on stderr: auto, always or never; auto follows the terminal and NO_COLOR")
+	group(p, groupGlobal)
 }
 
 // terminal reports whether the progress line can be redrawn.
