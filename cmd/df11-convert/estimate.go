@@ -54,6 +54,12 @@ type forecast struct {
 // seconds is the time that n bytes take on the line.
 func (f *forecast) seconds(n int64) float64 { return float64(n) / float64(f.bandwidth) }
 
+// timeOf is that time for people, a second at least.
+func (f *forecast) timeOf(n int64) string {
+	const most = 1e9 // seconds, which a Duration holds
+	return timeText(time.Duration(max(1, min(f.seconds(n), most)) * float64(time.Second)))
+}
+
 // basis says in words what an estimate rests on.
 func basis(e *estimate.Estimate) string {
 	switch {
@@ -63,18 +69,4 @@ func basis(e *estimate.Estimate) string {
 		return "nothing was sampled: the usual ratio of trained weights is assumed"
 	}
 	return fmt.Sprintf("estimated from %s of the weights in %s", human.Bytes(e.SampledBytes), count(e.Samples, "range"))
-}
-
-// timeText writes a number of seconds for people.
-func timeText(s float64) string {
-	d := time.Duration(s * float64(time.Second))
-	switch {
-	case d < time.Second:
-		return "less than a second"
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%.0f s", d.Seconds())
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%.0f min", d.Minutes())
-	}
-	return fmt.Sprintf("%.1f h", d.Hours())
 }

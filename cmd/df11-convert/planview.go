@@ -142,15 +142,15 @@ func (f *forecast) printNeeds(t *table) {
 	t.row("disk", "%s", f.diskText("with a folder as the target", n.Disk, n.DiskFolderLeast))
 	t.row("", "%s", f.diskText("with --push alone", n.DiskPush, n.DiskLeast))
 	t.row("memory", "at most %s", human.Bytes(n.Memory))
-	download, upload, both := f.seconds(n.Download), f.seconds(n.Upload), ""
+	both := ""
 	if n.Download > 0 {
-		t.row("download", "%s in %s, %s at %s/s", human.Bytes(n.Download), count(n.DownloadRequests, "request"), timeText(download), line)
-		both = fmt.Sprintf("; both overlap, so %s in all", timeText(max(download, upload)))
+		t.row("download", "%s in %s, %s at %s/s", human.Bytes(n.Download), count(n.DownloadRequests, "request"), f.timeOf(n.Download), line)
+		both = fmt.Sprintf("; both overlap, so %s in all", f.timeOf(max(n.Download, n.Upload)))
 	} else {
 		t.row("download", "nothing: the source is local")
 	}
 	t.row("upload", "with --push %s in %s, %s at %s/s%s",
-		human.Bytes(n.Upload), count(n.UploadRequests, "request"), timeText(upload), line, both)
+		human.Bytes(n.Upload), count(n.UploadRequests, "request"), f.timeOf(n.Upload), line, both)
 }
 
 // diskText says how much of the disk a conversion will take at most, and the smallest budget that works, if it needs one.

@@ -182,7 +182,7 @@ func (m *motion) left(work []progress.Work) time.Duration {
 func (s *state) summary() []string {
 	var parts []string
 	if s.left > 0 {
-		parts = append(parts, timeLeft(s.left)+" left")
+		parts = append(parts, timeText(s.left)+" left")
 	}
 	if s.limits >= 0 {
 		parts = append(parts, "bottleneck: "+s.Stages[s.limits].Stage)
@@ -285,8 +285,8 @@ func rate(p pace) string {
 	return human.Bytes(int64(p.speed.value)) + "/s"
 }
 
-// timeLeft writes a duration with two units at most: 12s, 1m05s, 2h05m, 3d4h.
-func timeLeft(d time.Duration) string {
+// timeText writes a duration with two units at most: 12s, 1m05s, 2h05m, 3d4h.
+func timeText(d time.Duration) string {
 	s := int64(d.Round(time.Second).Seconds())
 	switch {
 	case s < 60:

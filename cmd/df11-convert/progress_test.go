@@ -130,7 +130,7 @@ func TestTimeLeft(t *testing.T) {
 	for want, d := range map[string]time.Duration{
 		"0s": 0, "59s": 59 * time.Second, "1m05s": 65 * time.Second, "2h05m": 125 * time.Minute, "3d4h": 76 * time.Hour,
 	} {
-		if got := timeLeft(d); got != want {
+		if got := timeText(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
 		}
 	}
