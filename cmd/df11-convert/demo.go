@@ -101,10 +101,7 @@ func demoJob(ctx context.Context, u *ui, account hubFlags, out string, gpu gpuFl
 func printDemo(w io.Writer, r *demoReport) {
 	fmt.Fprintln(w)
 	t := newTable(w)
-	t.row("BF16", "%s", human.Bytes(r.BF16Bytes))
-	t.row("DF11", "%s (%.1f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
-	t.row("compressed", "%s (%s)", count(r.Units, "module"), count(r.Weights, "weight"))
-	t.row("exponents", "%.2f bits on average (8 in BF16)", float64(r.Bits)/float64(max(1, r.Weights)))
+	t.sizes(r.Report)
 	t.row("verified", "all 16 bits of %s, after encoding and again from the published repo: 0 differ", count(r.Proof.Weights, "weight")) // else verifyOne had failed
 	t.row("time", "%.1f s", r.Seconds)
 	t.row("result", "%s", r.Folder)

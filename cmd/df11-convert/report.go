@@ -23,6 +23,16 @@ func (t *table) row(name, format string, args ...any) {
 	}
 }
 
+// sizes adds lines about what was made of what.
+func (t *table) sizes(r *pipeline.Report) {
+	t.row("BF16", "%s", human.Bytes(r.BF16Bytes))
+	t.row("DF11", "%s (%.2f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
+	t.row("compressed", "%s (%s)", count(r.Units, "module"), count(r.Weights, "weight"))
+	if r.Weights > 0 {
+		t.row("exponents", "%.2f bits on average (8 in BF16)", float64(r.Bits)/float64(r.Weights))
+	}
+}
+
 // printReport writes the outcome of a conversion for people.
 func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
 	t := newTable(w)
@@ -34,12 +44,7 @@ func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
 	if r.F32Bytes > 0 {
 		t.row("as stored", "%s, in F32 weights that are BF16 numbers", human.Bytes(r.F32Bytes))
 	}
-	t.row("BF16", "%s", human.Bytes(r.BF16Bytes))
-	t.row("DF11", "%s (%.2f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
-	t.row("compressed", "%s (%s)", count(r.Units, "module"), count(r.Weights, "weight"))
-	if r.Weights > 0 {
-		t.row("exponents", "%.2f bits on average (8 in BF16)", float64(r.Bits)/float64(r.Weights))
-	}
+	t.sizes(r)
 	for _, u := range r.UnitsBF16 {
 		t.row("stays BF16", "%s: it %s", u.Path, metadata.ReasonText(u.Reason))
 	}
