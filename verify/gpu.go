@@ -17,15 +17,6 @@ const (
 	GPUOff     GPUMode = "off"     // never; the driver is not even loaded
 )
 
-// ParseGPUMode reads a mode as users write it.
-func ParseGPUMode(s string) (GPUMode, error) {
-	switch m := GPUMode(s); m {
-	case GPUAuto, GPURequire, GPUOff:
-		return m, nil
-	}
-	return "", fmt.Errorf("gpu mode %q; auto, require and off are possible", s)
-}
-
 // ErrNoGPU says that this machine, or this build, cannot decode on a GPU. No unit is to blame.
 var ErrNoGPU = errors.New("no GPU")
 
@@ -50,11 +41,12 @@ type GPUOptions struct {
 
 // withDefaults replaces zero values and checks the others.
 func (o GPUOptions) withDefaults() (GPUOptions, error) {
-	if o.Mode == "" {
+	switch o.Mode {
+	case "":
 		o.Mode = GPUAuto
-	}
-	if _, err := ParseGPUMode(string(o.Mode)); err != nil {
-		return o, err
+	case GPUAuto, GPURequire, GPUOff:
+	default:
+		return o, fmt.Errorf("gpu mode %q; auto, require and off are possible", o.Mode)
 	}
 	if o.Memory == 0 {
 		o.Memory = 512 << 20

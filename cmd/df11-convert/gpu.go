@@ -27,11 +27,7 @@ func (f *gpuFlags) register(p *pflag.FlagSet) {
 
 // open starts the GPU verifier, which takes host memory from the other shares; nil if no GPU is there and none is required.
 func (f *gpuFlags) open(u *ui, shares *memoryShares) (proof.GPU, error) {
-	mode, err := verify.ParseGPUMode(f.mode)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	g, err := verify.OpenGPU(verify.GPUOptions{Mode: mode, Memory: int64(f.memory), Host: shares.gpu, Kernel: f.kernel, Log: u.log()})
+	g, err := verify.OpenGPU(verify.GPUOptions{Mode: verify.GPUMode(f.mode), Memory: int64(f.memory), Host: shares.gpu, Kernel: f.kernel, Log: u.log()})
 	if errors.Is(err, verify.ErrNoGPU) {
 		return nil, hinted{err, "the CPU check needs no GPU: leave --gpu at auto, or set it to off"}
 	}

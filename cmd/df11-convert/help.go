@@ -3,13 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/proof"
 )
 
 // The groups of flags, in the order in which help shows them.
@@ -118,12 +118,8 @@ const docsURL = "https://github.com/df11-convert/df11-convert/tree/main/docs"
 
 // completeValues offers the values of flags to the shell.
 func completeValues(c *cobra.Command) {
-	values := map[string][]string{
-		"layout": plan.LayoutNames(), "level": each(proof.Levels, func(l proof.Level) string { return string(l) }),
-	}
-	for name, known := range choices {
-		values[name] = known
-	}
+	values := maps.Clone(choices)
+	values["layout"] = plan.LayoutNames() // which has other names, too
 	for name, known := range values {
 		if c.Flags().Lookup(name) != nil || c.PersistentFlags().Lookup(name) != nil {
 			_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))

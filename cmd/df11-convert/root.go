@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -190,7 +191,9 @@ func convertCommand(u *ui) *cobra.Command {
 
 // choices are the flags that have a fixed set of values.
 var choices = map[string][]string{
-	"color": {colorAuto, colorAlways, colorNever}, "log-format": {logText, logJSON}, "gpu": {string(verify.GPUAuto), string(verify.GPURequire), string(verify.GPUOff)},
+	"color": {colorAuto, colorAlways, colorNever}, "log-format": {logText, logJSON},
+	"gpu":   {string(verify.GPUAuto), string(verify.GPURequire), string(verify.GPUOff)},
+	"level": each(proof.Levels, func(l proof.Level) string { return string(l) }),
 }
 
 // checkFlags refuses values that are wrong for every command.

@@ -63,25 +63,9 @@ Only proof and full show that two models are equal. Proof needs the original's h
 	return c
 }
 
-// check refuses flags before anything is opened.
-func (f *verifyFlags) check() error {
-	level, err := proof.ParseLevel(f.level)
-	if err != nil {
-		return usageError{fmt.Errorf("--level: %w", err)}
-	}
-	mode, err := verify.ParseGPUMode(f.gpu.mode)
-	switch {
-	case err != nil:
-		return usageError{err}
-	case mode == verify.GPURequire && level != proof.LevelFull:
-		return usagef("--gpu require needs --level full: no other level decodes on the GPU")
-	}
-	return nil
-}
-
 func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
-	if err := f.check(); err != nil {
-		return err
+	if f.gpu.mode == string(verify.GPURequire) && f.level != string(proof.LevelFull) {
+		return usagef("--gpu require needs --level full: no other level decodes on the GPU")
 	}
 	report, err := verifyOne(ctx, u, f, name)
 	if report == nil {
