@@ -1,11 +1,6 @@
 package proof
 
-import (
-	"fmt"
-	"slices"
-
-	"github.com/df11-convert/df11-convert/internal/plan"
-)
+import "github.com/df11-convert/df11-convert/internal/plan"
 
 // Level is how much of a DF11 model is checked.
 type Level string
@@ -21,14 +16,6 @@ const (
 
 // Levels are all levels, from cheap to complete.
 var Levels = []Level{LevelStructure, LevelSample, LevelProof, LevelFull}
-
-// ParseLevel reads the name of a level.
-func ParseLevel(s string) (Level, error) {
-	if l := Level(s); slices.Contains(Levels, l) {
-		return l, nil
-	}
-	return "", fmt.Errorf("unknown level %q: structure, sample, proof or full", s)
-}
 
 // Report is what a check found.
 type Report struct {

@@ -113,8 +113,7 @@ func (v *verification) run(ctx context.Context) error {
 		}
 		return err
 	}
-	_, err := ParseLevel(string(v.Level))
-	return err
+	return fmt.Errorf("unknown level %q", v.Level)
 }
 
 // unitWeights counts the weights of the units that are stored as DF11.
