@@ -69,10 +69,8 @@ func printModels(w io.Writer, models []plan.Model) {
 		printf(t, "%s\t%s\t%s\n", m.ID, string(m.Layout), by)
 	}
 	t.Flush()
-	printf(w, "\n%s; df11-convert models ID shows all of one\n", entryCount(len(models)))
+	printf(w, "\n%s; df11-convert models ID shows all of one\n", count(len(models), "entry"))
 }
-
-func entryCount(n int) string { return fmt.Sprintf("%d %s", n, either(n == 1, "entry", "entries")) }
 
 // printModel prints what is known of a model class.
 func printModel(w io.Writer, m plan.Model) {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -74,9 +75,9 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 			return err
 		}
 	}
-	size, err := f.estimate(ctx, u, src)
+	size, err := estimate.Sample(ctx, src.source, src.plan, f.bytes(u, src))
 	if err != nil {
-		return err
+		return fmt.Errorf("estimate %s: %w", src.model.ID, err)
 	}
 	needs, err := estimate.FindNeeds(src.model, src.plan, size, budget)
 	tooSmall := as[*estimate.BudgetError](err) // the plan says for what

@@ -9,12 +9,43 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
+	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/inspect"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
+
+// forecast is what the command plan shows: a plan, the estimated size of its result, and what making it takes.
+type forecast struct {
+	*opened
+	size      *estimate.Estimate
+	needs     estimate.Needs
+	disk      int64 // the budget; 0 is none
+	bandwidth int64 // of the line, bytes per second
+}
+
+// seconds is the time that n bytes take on the line.
+func (f *forecast) seconds(n int64) float64 { return float64(n) / float64(f.bandwidth) }
+
+// timeOf is that time for people, a second at least.
+func (f *forecast) timeOf(n int64) string {
+	const most = 1e9 // seconds, which a Duration holds
+	return timeText(time.Duration(max(1, min(f.seconds(n), most)) * float64(time.Second)))
+}
+
+// basis says in words what an estimate rests on.
+func basis(e *estimate.Estimate) string {
+	switch {
+	case e.Exact:
+		return "exact: all weights were read"
+	case e.Samples == 0:
+		return "nothing was sampled: the usual ratio of trained weights is assumed"
+	}
+	return fmt.Sprintf("estimated from %s of the weights in %s", human.Bytes(e.SampledBytes), count(e.Samples, "range"))
+}
 
 // document is the forecast as plan --json prints it.
 func (f *forecast) document() map[string]any {
@@ -70,15 +101,6 @@ func (f *forecast) remainderDocuments() []map[string]any {
 			"name": t.Name, "dtype": t.DType, "shape": t.Shape, "bytes": t.Length, "why": whyPlain(t, f.plan.TiedEmbeddings),
 		}
 	})
-}
-
-// each returns what of makes of every element; never nil, so that --json prints an array.
-func each[T, U any](list []T, of func(T) U) []U {
-	made := make([]U, 0, len(list))
-	for _, x := range list {
-		made = append(made, of(x))
-	}
-	return made
 }
 
 func aliases(p *plan.Plan) []string {

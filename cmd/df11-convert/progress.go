@@ -284,17 +284,3 @@ func rate(p pace) string {
 	}
 	return human.Bytes(int64(p.speed.value)) + "/s"
 }
-
-// timeText writes a duration with two units at most: 12s, 1m05s, 2h05m, 3d4h.
-func timeText(d time.Duration) string {
-	s := int64(d.Round(time.Second).Seconds())
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%ds", s)
-	case s < 3600:
-		return fmt.Sprintf("%dm%02ds", s/60, s%60)
-	case s < 48*3600:
-		return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
-	}
-	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
-}

@@ -4,24 +4,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
-
-// table aligns columns when it is flushed.
-type table struct{ *tabwriter.Writer }
-
-func newTable(w io.Writer) *table { return &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
-
-// row adds a line with a name and a text, unless the text is empty.
-func (t *table) row(name, format string, args ...any) {
-	if text := sprintf(format, args...); text != "" {
-		printf(t, "%s\t%s\n", name, text)
-	}
-}
 
 // sizes adds lines about what was made of what.
 func (t *table) sizes(r *pipeline.Report) {
@@ -76,26 +63,4 @@ func stageTimes(r *pipeline.Report) string {
 		}
 	}
 	return text
-}
-
-func at(commit string) string {
-	if commit == "" {
-		return ""
-	}
-	return " at " + commit[:min(12, len(commit))]
-}
-
-// either is one of two texts.
-func either(yes bool, ifYes, ifNo string) string {
-	if yes {
-		return ifYes
-	}
-	return ifNo
-}
-
-func percent(a, b int64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return 100 * float64(a) / float64(b)
 }

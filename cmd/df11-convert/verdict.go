@@ -54,14 +54,6 @@ func extent(r *proof.Report) string {
 	return strings.Join(parts, ", ") + either(d.All, "", "; the check ended there (--all goes on)")
 }
 
-// count writes a number of things.
-func count[N int | int64](n N, thing string) string {
-	if stem, ok := strings.CutSuffix(thing, "y"); ok && n != 1 {
-		thing = stem + "ie"
-	}
-	return human.Grouped(int64(n), ",") + " " + thing + either(n == 1, "", "s")
-}
-
 // differenceHint says what may be behind a difference.
 func differenceHint(r *proof.Report) string {
 	switch d := r.Differences; {

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/df11-convert/df11-convert/internal/human"
+)
+
+// Words and tables that several commands print.
+
+// table aligns columns when it is flushed.
+type table struct{ *tabwriter.Writer }
+
+func newTable(w io.Writer) *table { return &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
+
+// row adds a line with a name and a text, unless the text is empty.
+func (t *table) row(name, format string, args ...any) {
+	if text := sprintf(format, args...); text != "" {
+		printf(t, "%s\t%s\n", name, text)
+	}
+}
+
+// count writes a number of things.
+func count[N int | int64](n N, thing string) string {
+	if stem, ok := strings.CutSuffix(thing, "y"); ok && n != 1 {
+		thing = stem + "ie"
+	}
+	return human.Grouped(int64(n), ",") + " " + thing + either(n == 1, "", "s")
+}
+
+// timeText writes a duration with two units at most: 12s, 1m05s, 2h05m, 3d4h.
+func timeText(d time.Duration) string {
+	s := int64(d.Round(time.Second).Seconds())
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	case s < 48*3600:
+		return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
+}
+
+func at(commit string) string {
+	if commit == "" {
+		return ""
+	}
+	return " at " + commit[:min(12, len(commit))]
+}
+
+// either is one of two texts.
+func either(yes bool, ifYes, ifNo string) string {
+	if yes {
+		return ifYes
+	}
+	return ifNo
+}
+
+func percent(a, b int64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return 100 * float64(a) / float64(b)
+}
+
+// each returns what of makes of every element; never nil, so that --json prints an array.
+func each[T, U any](list []T, of func(T) U) []U {
+	made := make([]U, 0, len(list))
+	for _, x := range list {
+		made = append(made, of(x))
+	}
+	return made
+}
