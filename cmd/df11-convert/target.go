@@ -71,7 +71,7 @@ func (f *targetFlags) checkLineage(u *ui, m *model.Model) error {
 	if f.push {
 		return hinted{usagef("the Hub repo that %s comes from is not known", m.ID), advice + "; if there is none, add --no-base-model"}
 	}
-	u.say("warning: the Hub repo that %s comes from is not known; %s", m.ID, advice)
+	u.log().Warn("the Hub repo that " + m.ID + " comes from is not known; " + advice)
 	return nil
 }
 
