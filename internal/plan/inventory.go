@@ -20,7 +20,7 @@ func takeInventory(files []WeightFile) (*inventory, error) {
 	inv := &inventory{byName: map[string]int{}}
 	for i, f := range files {
 		for _, t := range f.Header.ByOffset() {
-			if err := checkDepth(t); err != nil {
+			if err := checkName(t.Name); err != nil {
 				return nil, err
 			}
 			if j, ok := inv.byName[t.Name]; ok {
@@ -70,11 +70,14 @@ func (inv *inventory) holdsPrefix(prefix string) bool {
 	return slices.ContainsFunc(inv.tensors, func(t Tensor) bool { return strings.HasPrefix(t.Name, prefix) })
 }
 
-// rebuild indexes the tensors again after names changed. It refuses names that became equal.
+// rebuild indexes the tensors again after names changed. It refuses names that became equal or too long.
 func (inv *inventory) rebuild() error {
 	clear(inv.byName)
 	inv.modules, inv.numbered = nil, nil
 	for i, t := range inv.tensors {
+		if err := checkName(t.Name); err != nil {
+			return err
+		}
 		if j, ok := inv.byName[t.Name]; ok {
 			return refuse(ReasonName, "give --pattern-dict for the source's own names",
 				"%s and %s both become %s", inv.tensors[j].Source, t.Source, t.Name)

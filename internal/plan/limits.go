@@ -18,10 +18,13 @@ const (
 	maxConfigItems = 500_000  // values in a config.json or a pattern dict
 )
 
-// checkDepth refuses a name of very many parts, each of which would be a module.
-func checkDepth(t safetensors.Tensor) error {
-	if strings.Count(t.Name, ".") >= maxDepth {
-		return refuse(ReasonName, "", "the name of tensor %.100q has more than %d parts", t.Name, maxDepth)
+// checkName refuses a name of very many parts, each of which would be a module, and one that no header holds.
+func checkName(name string) error {
+	switch {
+	case strings.Count(name, ".") >= maxDepth:
+		return refuse(ReasonName, "", "the name of tensor %.100q has more than %d parts", name, maxDepth)
+	case len(name) > safetensors.MaxNameBytes:
+		return refuse(ReasonName, "", "the name of tensor %.100q has more than %d bytes", name, safetensors.MaxNameBytes)
 	}
 	return nil
 }

@@ -127,3 +127,36 @@ func TestNamesThatCannotBePublished(t *testing.T) {
 		}
 	}
 }
+
+// TestRenamedNamesStayWritable: a name that fits a header, but no longer once the catalog has renamed it, is refused before
+// anything is converted.
+func TestRenamedNamesStayWritable(t *testing.T) {
+	refused := 0
+	for i := range Catalog() {
+		e := &Catalog()[i]
+		for _, r := range e.PathRename {
+			src := synth(t, e, false)
+			h := *src.Weights[0].Header
+			end := h.Tensors[len(h.Tensors)-1].End
+			name := r[0] + strings.Repeat("x", safetensors.MaxNameBytes-len(r[0]))
+			h.Tensors = append(h.Tensors, safetensors.Tensor{Name: name, DType: safetensors.BF16, Shape: []int64{0}, Begin: end, End: end})
+			src.Weights[0].Header = &h
+			opt := Options{}
+			if e.LikeOnly {
+				opt.Like = e.ID
+			}
+			p, err := New(src, opt)
+			switch {
+			case err == nil:
+				checkWhole(t, p)
+			case len(r[1]) <= len(r[0]) || !strings.Contains(err.Error(), "more than 512 bytes"):
+				t.Errorf("%s: %v", e.ID, err)
+			default:
+				refused++
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("no rule makes a name longer")
+	}
+}

@@ -15,7 +15,7 @@ const (
 	maxHeaderBytes   = 100_000_000 // the official crate's limit on one header; here all headers of a model share it
 	MaxTensors       = 200_000     // of a model
 	maxRank          = 16          // dimensions of a tensor
-	maxNameBytes     = 512         // of a tensor's name
+	MaxNameBytes     = 512         // of a tensor's name
 	maxMetadataKeys  = 4096        // of a file
 	maxMetadataBytes = 16 << 20    // of a file
 )
@@ -237,8 +237,8 @@ func (p *parser) member(name string) error {
 	if _, twice := p.h.byName[name]; twice {
 		return fail(ErrDuplicate, name, "%s", quote(name))
 	}
-	if len(name) > maxNameBytes {
-		return fail(ErrLimit, name, "a name of more than %d bytes", maxNameBytes)
+	if len(name) > MaxNameBytes {
+		return fail(ErrLimit, name, "a name of more than %d bytes", MaxNameBytes)
 	}
 	t, err := p.tensor(name)
 	if err != nil {

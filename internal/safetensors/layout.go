@@ -65,8 +65,8 @@ func (l *Layout) add(e Entry) error {
 	if _, ok := l.byName[e.Name]; ok {
 		return fail(ErrDuplicate, e.Name, "")
 	}
-	if len(e.Name) > maxNameBytes || len(e.Shape) > maxRank || len(l.Tensors) == MaxTensors {
-		return fail(ErrLimit, e.Name, "at most %d bytes of name, %d dimensions and %d tensors", maxNameBytes, maxRank, MaxTensors)
+	if len(e.Name) > MaxNameBytes || len(e.Shape) > maxRank || len(l.Tensors) == MaxTensors {
+		return fail(ErrLimit, e.Name, "at most %d bytes of name, %d dimensions and %d tensors", MaxNameBytes, maxRank, MaxTensors)
 	}
 	n, kind := e.DType.nBytes(e.Shape)
 	if kind != "" {
