@@ -512,3 +512,33 @@ func TestSpoolsOfAnotherCommit(t *testing.T) {
 		t.Errorf("%v are left: %v", left, err)
 	}
 }
+
+// TestBegunOutputsAreFetchedFirst: a kept spool holds its share of a small disk from the beginning, so its output is fetched
+// before those that wait for room. Else they would wait for ever.
+func TestBegunOutputsAreFetchedFirst(t *testing.T) {
+	t.Parallel()
+	m := severalTensors(hubtest.OrderScattered)
+	w := newWorld(t, m)
+	p := w.planned(t)
+	w.beforeKill = func(work string) { w.catchUp(t, p, work, underWay) }
+	work := w.killed(t, int(m.Size()/rangeBytes/2), onDisk, inPart)
+	l := readJournal(t, p, work)
+	var layers []*spans.Output // that are begun: two of them are more than the small disk holds
+	for _, o := range spans.Outputs(p) {
+		if len(l.Tensors(o.Path)) > 0 && o.Size > 800_000 {
+			layers = append(layers, o)
+		}
+	}
+	if len(layers) < 2 {
+		t.Fatalf("%d layers are begun", len(layers))
+	}
+	remove(t, spool.KeptPath(filepath.Join(work, ".df11-convert"), layers[0]))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, run := range []func(*pipeline.Options){inPartByOutput, finishing} {
+		if _, err := w.convert(ctx, t, work, onDisk, run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sameWeights(t, w, reference(t, m))
+}

@@ -1,0 +1,44 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// TestFileLaidOutAgainGivesItsRoomBack: that a chunk of a unit holds too many weights for the GPU's shared memory shows only
+// while the unit is encoded. Its file is then made again in BF16, on a disk that has no room for both.
+func TestFileLaidOutAgainGivesItsRoomBack(t *testing.T) {
+	t.Parallel()
+	const shard = "model.safetensors"
+	files := mediumHead().Files()
+	h, err := safetensors.ReadHeader(bytes.NewReader(files[shard]), int64(len(files[shard])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, ok := h.Lookup(head)
+	if !ok {
+		t.Fatal("no " + head)
+	}
+	weights := files[shard][h.DataStart()+at.Begin : h.DataStart()+at.End]
+	for i := range len(weights) / 2 { // half of all exponents are one, which gets one bit, and fills the first chunk
+		if i < 30_000 || i%2 == 0 {
+			copy(weights[2*i:], []byte{0x80, 0x3f})
+		}
+	}
+	w := newWorld(t, nil)
+	w.AddRepo(sourceRepo, files)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := w.convert(ctx, t, t.TempDir(), func(o *pipeline.Options) { o.Disk = 5_700_000 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u := r.UnitsBF16; len(u) != 1 || u[0].Path != "lm_head" || u[0].Reason != "shared_memory" {
+		t.Errorf("units in BF16: %v", u)
+	}
+	checkPublished(t, w)
+}
