@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	reference "github.com/nlpodyssey/safetensors"
@@ -11,10 +13,18 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// lintFile reads back the header of a file, and looks for traps that a loader would fall into.
+// lintFile reads back the header of a file, compares it with what was written, and looks for traps that a loader would fall into.
 func lintFile(o *spans.Output, f *atomicfile.File, layout *safetensors.Layout) error {
+	stored := make([]byte, len(layout.Header))
+	if err := streams.ReadFull(f, stored, 0); err != nil {
+		return fmt.Errorf("read header again: %w", err)
+	}
+	if !bytes.Equal(stored, layout.Header) {
+		return errors.New("the header was not stored as it was written: bad disk or memory, or a bug")
+	}
 	h, err := safetensors.ReadHeader(f, layout.Size)
 	if err != nil {
 		return fmt.Errorf("read header again: %w", err)
