@@ -51,6 +51,17 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
+// TestDocumentedDemo: README.md shows what the demo prints, but for the time that it takes and the folder.
+func TestDocumentedDemo(t *testing.T) {
+	_, shown, _ := strings.Cut(string(mustRead(t, "../../README.md")), "```console\n$ df11-convert demo\n")
+	shown, _, _ = strings.Cut(shown, "```")
+	passing := regexp.MustCompile(`(?m)^(time|result) .*`)
+	printed := strings.TrimLeft(must(t, "demo", "-o", t.TempDir()), "\n")
+	if got, want := passing.ReplaceAllString(printed, "$1"), passing.ReplaceAllString(shown, "$1"); got != want {
+		t.Errorf("the page shows\n%s\nand the demo prints\n%s", shown, printed)
+	}
+}
+
 // TestDocumentedFailure: docs/json.md shows a failure as the program prints it.
 func TestDocumentedFailure(t *testing.T) {
 	_, shown, _ := strings.Cut(string(mustRead(t, "../../docs/json.md")), "```json\n")
