@@ -2,9 +2,12 @@ package hubtest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -215,6 +218,26 @@ func (m *Model) Files() map[string][]byte {
 		out[g.Path] = bodies[i]
 	}
 	return out
+}
+
+// Write makes the model's files in a folder. No weight file is in memory as a whole.
+func (m *Model) Write(dir string) error {
+	for name, content := range m.Small {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o666); err != nil {
+			return err
+		}
+	}
+	for _, g := range m.Weights {
+		f, err := os.Create(filepath.Join(dir, g.Path))
+		if err != nil {
+			return err
+		}
+		_, err = io.CopyBuffer(struct{ io.Writer }{f}, struct{ io.Reader }{io.NewSectionReader(g.Body, 0, g.Size)}, make([]byte, 4<<20))
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Size is the number of bytes of all weight files.

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -23,7 +21,7 @@ func main() {
 	flag.Parse()
 	var err error
 	if *model != "" {
-		err = write(*model, *layers)
+		err = llama(*layers).Write(*model)
 	} else {
 		err = measure(*limit, flag.Args())
 	}
@@ -33,32 +31,11 @@ func main() {
 	}
 }
 
-// write makes a model whose layers have 1.02 thousand million weights each, all of them one unit.
-func write(dir string, layers int) error {
-	m := hubtest.NewLlama(1, hubtest.ModelOptions{
+// llama is a model whose layers have 1.02 thousand million weights each, all of them one unit.
+func llama(layers int) *hubtest.Model {
+	return hubtest.NewLlama(1, hubtest.ModelOptions{
 		Layers: layers, Hidden: 8192, Intermediate: 30720, Heads: 64, KVHeads: 64, Vocab: 1024,
 	})
-	for name, content := range m.Small {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o666); err != nil {
-			return err
-		}
-	}
-	for _, w := range m.Weights {
-		if err := writeWeights(filepath.Join(dir, w.Path), w); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func writeWeights(path string, w hubtest.Generated) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	_, err = io.CopyBuffer(struct{ io.Writer }{f}, struct{ io.Reader }{io.NewSectionReader(w.Body, 0, w.Size)}, make([]byte, 4<<20))
-	return err
 }
 
 // measure runs a command and compares the peak of its resident set with the limit.

@@ -39,7 +39,7 @@ func main() {
 	flag.Parse()
 	var err error
 	if *model != "" {
-		err = write(*model)
+		err = qwen().Write(*model)
 	} else {
 		err = b.run(flag.Args())
 	}
@@ -49,27 +49,11 @@ func main() {
 	}
 }
 
-// write makes a model of 596 million weights in one file: 28 units, and an embedding of 311 MB that is copied.
-func write(dir string) error {
-	m := hubtest.NewQwen3(1, hubtest.ModelOptions{
+// qwen is a model of 596 million weights in one file: 28 units, and an embedding of 311 MB that is copied.
+func qwen() *hubtest.Model {
+	return hubtest.NewQwen3(1, hubtest.ModelOptions{
 		Layers: 28, Hidden: 1024, Intermediate: 3072, Heads: 16, KVHeads: 8, HeadDim: 128, Vocab: 151936, Tied: true,
 	})
-	for name, content := range m.Small {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o666); err != nil {
-			return err
-		}
-	}
-	for _, w := range m.Weights {
-		f, err := os.Create(filepath.Join(dir, w.Path))
-		if err != nil {
-			return err
-		}
-		_, err = io.CopyBuffer(struct{ io.Writer }{f}, struct{ io.Reader }{io.NewSectionReader(w.Body, 0, w.Size)}, make([]byte, 4<<20))
-		if err := errors.Join(err, f.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 type bench struct {
