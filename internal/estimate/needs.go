@@ -11,7 +11,7 @@ import (
 )
 
 // Needs is what a conversion takes. Disk and transfers are exact up to the estimate of the output; memory follows from the
-// sizes of the buffers, and was within 10 % of what was measured (docs/scale.md).
+// sizes of the buffers, and was never less than what was measured (docs/performance.md).
 type Needs struct {
 	// Download and Upload are bytes that cross the network: Download is 0 for a local source, Upload supposes a push.
 	Download int64 `json:"download_bytes"`
@@ -48,7 +48,7 @@ type Budget struct {
 // verifier. A counter keeps 1 KiB for every 256 KiB of weights. A tensor is held in a header, the plan and its spans, an output
 // in the plan, its task, the ledger and the manifest: these two were measured with 10,000 outputs.
 const (
-	memoryBase      = 64 << 20
+	memoryBase      = 40 << 20
 	memoryPerWorker = 6 << 20
 	memoryPerUpload = 2 << 20
 	bytesPerCount   = 256

@@ -149,17 +149,15 @@ func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.Reade
 
 // countRuns is the encoder's pass 1 over runs of a unit's weights, as if they were the whole unit.
 func countRuns(ctx context.Context, c *encoder.Counter, weights io.ReaderAt, runs []run, show func(elem int64, bf16 []byte)) error {
-	var longest, at int64
-	for _, r := range runs {
-		longest = max(longest, r.n)
-	}
-	buf := make([]byte, min(2*longest, streams.BlockBytes))
+	buf := streams.GetBlock()
+	defer streams.PutBlock(buf)
+	var at int64
 	for _, r := range runs {
 		for r.n > 0 {
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)
 			}
-			n := min(r.n, int64(len(buf)/2))
+			n := min(r.n, streams.BlockBytes/2)
 			if err := streams.ReadFull(weights, buf[:2*n], 2*r.elem); err != nil {
 				return err
 			}

@@ -163,7 +163,8 @@ func (r *Reader) read(t plan.Tensor, p []byte, off int64) error {
 // CheckAll reads every weight that the plan takes from F32. An InexactError of all of them says that some do not fit BF16.
 func CheckAll(ctx context.Context, src Ranges, p *plan.Plan) error {
 	var count Count
-	block := make([]byte, streams.BlockBytes)
+	block := streams.GetBlock()
+	defer streams.PutBlock(block)
 	for _, u := range p.Units {
 		r := NewReader(ctx, src, u, &count)
 		for _, t := range u.Attrs {
