@@ -85,3 +85,29 @@ func (p *pauses) remind(w Wait) {
 
 // over notes that a request went well.
 func (p *pauses) over() { p.heard.Store(p.clock.Now().UnixNano()) }
+
+// Clock tells the client the time and lets it wait. Both methods are called by many goroutines at once. Sleep returns
+// the cause of ctx as soon as ctx ends. The watch over stalled connections does not use it, but real time.
+type Clock interface {
+	Now() time.Time
+	Sleep(ctx context.Context, d time.Duration) error
+}
+
+// systemClock is the real one.
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (systemClock) Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -76,9 +76,6 @@ func (r *cachedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// FreeBuffers lets go of the buffers in which streams fetch ahead, but for those in use. Streams make new ones.
-func (c *Client) FreeBuffers() { c.files.freeBuffers() }
-
 // ReadFile gives a whole small file of a commit, from the shared cache if it is there. Its hash is checked: sha256 of
 // large files, git blob hash of plain ones. A file above maxBytes is ErrTooLarge. The caller owns the bytes.
 func (c *Client) ReadFile(ctx context.Context, f FileRef, maxBytes int64) ([]byte, error) {

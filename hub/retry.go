@@ -200,6 +200,8 @@ func reasonOf(err error) string {
 	switch {
 	case !ok:
 		return oneLine(err.Error())
+	case errors.Is(err, errExpired):
+		return errExpired.Error() // its 403 would be taken for a matter of rights
 	case e.Status == http.StatusTooManyRequests && e.wait.bucket != "":
 		return "rate limit of the hub's bucket " + e.wait.bucket + " reached"
 	case e.Status == http.StatusTooManyRequests && e.Message != "":

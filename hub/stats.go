@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 )
@@ -26,31 +25,5 @@ func (c *counters) snapshot() Stats {
 		Waited:   time.Duration(c.waited.Load()),
 		BytesIn:  c.bytesIn.Load(),
 		BytesOut: c.bytesOut.Load(),
-	}
-}
-
-// Clock tells the client the time and lets it wait. Both methods are called by many goroutines at once. Sleep returns
-// the cause of ctx as soon as ctx ends. The watch over stalled connections does not use it, but real time.
-type Clock interface {
-	Now() time.Time
-	Sleep(ctx context.Context, d time.Duration) error
-}
-
-// systemClock is the real one.
-type systemClock struct{}
-
-func (systemClock) Now() time.Time { return time.Now() }
-
-func (systemClock) Sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return context.Cause(ctx)
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

@@ -34,12 +34,13 @@ func (d *downloads) stream(ctx context.Context, f FileRef, off, end int64) *stre
 	return s
 }
 
-// freeBuffers drops the shared buffers that no stream uses now.
-func (d *downloads) freeBuffers() {
-	for range cap(d.buffers) {
+// FreeBuffers lets go of the buffers in which streams fetch ahead, but for those in use. Streams make new ones.
+func (c *Client) FreeBuffers() {
+	buffers := c.files.buffers
+	for range cap(buffers) {
 		select {
-		case <-d.buffers:
-			d.buffers <- nil
+		case <-buffers:
+			buffers <- nil
 		default:
 			return
 		}
