@@ -12,7 +12,8 @@ import (
 )
 
 // Resume takes up the kept spool s of an earlier run, which holds the tensors that the ledger lists: it reads them, compares
-// their checksums, and counts their exponents again. After an error the task is as before and s is the caller's.
+// their checksums, and counts their exponents again. After an error s is the caller's, and the task
+// begins anew.
 func (t *Task) Resume(ctx context.Context, s spool.Spool, tensors []ledger.Tensor, files []*File) error {
 	if err := t.count(); err != nil {
 		return err
@@ -25,11 +26,11 @@ func (t *Task) Resume(ctx context.Context, s spool.Spool, tensors []ledger.Tenso
 	for i, x := range tensors {
 		d, ok := places[x.At]
 		if !ok {
-			return t.giveUp(fmt.Errorf("no tensor lies at %d, or one is listed twice", x.At))
+			return fmt.Errorf("no tensor lies at %d, or one is listed twice", x.At)
 		}
 		delete(places, x.At)
 		if err := t.recount(ctx, s, d, x.CRC); err != nil {
-			return t.giveUp(err)
+			return err
 		}
 		found[i] = d
 	}
@@ -47,11 +48,6 @@ func (t *Task) Resume(ctx context.Context, s spool.Spool, tensors []ledger.Tenso
 	t.open.Do(func() {}) // it is open now
 	t.Spool, t.resumed = s, true
 	return nil
-}
-
-func (t *Task) giveUp(err error) error {
-	clear(t.Counters)
-	return err
 }
 
 // recount reads one tensor of a kept spool.
