@@ -3,8 +3,10 @@ package pipeline_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,4 +148,28 @@ func TestRangesThenStreamed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestWrongFileLeavesNoTensors: a file that turns out to be wrong takes its tensors with it from the spools of units that other
+// files belong to as well, so that the next attempt does not meet them again.
+func TestWrongFileLeavesNoTensors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, scattered())
+	w.corrupted(20)
+	var wrong atomic.Int64
+	_, err := w.convert(t.Context(), t, t.TempDir(), onDisk, func(o *pipeline.Options) {
+		o.Log = slog.New(logHook(func(r slog.Record) {
+			if r.Level == slog.LevelWarn {
+				wrong.Add(1)
+			}
+		}))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := wrong.Load(); n != 1 {
+		t.Errorf("%d attempts met a wrong byte", n)
+	}
+	sameFiles(t, w.target(), reference(t, scattered()))
+	checkPublished(t, w)
 }

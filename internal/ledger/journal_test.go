@@ -1,0 +1,28 @@
+package ledger
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// TestLostLineIsAnError: a change that the journal does not take ends the run, whatever the change is. The next run would know
+// nothing of it, while files that it tells of may be gone.
+func TestLostLineIsAnError(t *testing.T) {
+	l := New("digest", "part", false)
+	if err := l.Save(filepath.Join(t.TempDir(), "journal.json")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.journal.f.Close(); err != nil { // as a disk that takes nothing more
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"output":     l.Add(Output{Path: "a"}),
+		"uploaded":   l.Uploaded("a"),
+		"tensor":     l.AddTensors([]Tensor{{Output: "b"}}),
+		"checkpoint": l.AddCheckpoint(Checkpoint{File: "f", Offset: 1}),
+	} {
+		if err == nil {
+			t.Errorf("nobody learns that a line is lost: %s", name)
+		}
+	}
+}
