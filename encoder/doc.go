@@ -12,7 +12,8 @@
 // offset of every block; in pass 2 a block reads a few elements before its start to complete the octet of windows that
 // it shares with the block before, and leaves its own last partial octet to the block behind. So blocks share nothing,
 // every byte is written once, and the output is the same for every block size and worker count. Memory is workers ×
-// block buffers, plus 1 KiB per block in pass 1 and 4 bytes per chunk in pass 2, 0.4 % of the unit at most.
+// block buffers, which all units share, plus 1 KiB per block in pass 1 and 4 bytes per chunk in pass 2, 0.4 % of the unit
+// at most.
 //
 // Limits of the format are *UnsupportedError: such a unit stays in BF16.
 //

@@ -11,16 +11,17 @@ import (
 	"sync"
 )
 
-// BlockBytes is how much is read at a time; a multiple of every element size.
+// BlockBytes is how much is read or written at a time; a multiple of every element size. Larger ones were no faster, and a
+// dozen are in use at once.
 const BlockBytes = 512 << 10
 
-// Block is a buffer for one read.
+// Block is a buffer for one read or write.
 type Block [BlockBytes]byte
 
 var blocks = sync.Pool{New: func() any { return new(Block) }}
 
-// GetBlock lends a block, whose contents are void, until PutBlock: there are thousands of reads, and their buffers would be most
-// of the garbage of a conversion.
+// GetBlock lends a block, whose contents are void, until PutBlock. Thousands of reads and writes share a few of them, which
+// would otherwise be most of the garbage of a conversion.
 func GetBlock() *Block { return blocks.Get().(*Block) }
 
 // PutBlock takes back a block that nobody uses any more.
