@@ -11,7 +11,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // batchResult is how one model ended.
@@ -68,25 +67,20 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	for i, m := range models {
 		u.say("%d/%d %s", i+1, len(models), m.spec())
 		flags := m.flags(*f)
-		report, skipped, err := flags.convertListed(ctx, u, m)
+		r, err := flags.convertListed(ctx, u, m)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		r := batchResult{Source: m.spec(), OK: err == nil, Skipped: skipped}
 		switch {
-		case skipped != nil:
-			found.Skipped++
 		case err != nil:
 			found.Failed++
-			hs := hints(err)
-			r.Error, r.Exit = failureOf(err, hs), kindOf(err).code
-			u.complain(m.Source+": "+strings.TrimPrefix(u.message(err), m.Source+": "), r.Exit, hs)
+			u.complain(m.Source+": "+strings.TrimPrefix(u.message(err), m.Source+": "), r.Exit, hints(err))
 			first = cmp.Or(first, err)
+		case r.Skipped != nil:
+			found.Skipped++
 		default:
 			found.Done++
-			made := conversionOf(report)
-			r.Report = &made
-			places = append(places, where(report))
+			places = append(places, where(r.Report.Report))
 		}
 		found.Models = append(found.Models, r)
 	}
@@ -111,16 +105,23 @@ func (e batchError) Error() string { return e.summary() + "; the first failure: 
 
 func (e batchError) Unwrap() error { return e.first }
 
-// convertListed converts a model of a list, unless it is published already.
-func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel) (*pipeline.Report, *publication, error) {
+// convertListed converts a model of a list, unless it is published already, and says how that ended.
+func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel) (batchResult, error) {
+	r := batchResult{Source: m.spec()}
 	if f.target.push && f.target.out == "" && !f.target.force && !f.target.createPR {
-		p, err := f.published(ctx, u, m.spec())
-		if err == nil && m.skips(p) {
-			return nil, &p, nil
+		if p, err := f.published(ctx, u, r.Source); err == nil && m.skips(p) {
+			r.OK, r.Skipped = true, &p
+			return r, nil
 		}
 	}
-	report, err := convertOne(ctx, u, f, m.spec())
-	return report, nil, err
+	report, err := convertOne(ctx, u, f, r.Source)
+	if err != nil {
+		r.Error, r.Exit = failureOf(err, hints(err)), kindOf(err).code
+		return r, err
+	}
+	made := conversionOf(report)
+	r.OK, r.Report = true, &made
+	return r, nil
 }
 
 func printBatch(w io.Writer, b batchReport) {
