@@ -49,7 +49,7 @@ func ParseAttestations(data []byte) (found []Attestation, err error) {
 		if err := d.Decode(&text); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, fmt.Errorf("after %d bytes: %w", d.InputOffset(), err)
+			return nil, fmt.Errorf("not JSON after %d bytes: %w", d.InputOffset(), err)
 		}
 		payload, signatures, err := open(text)
 		if err != nil {
