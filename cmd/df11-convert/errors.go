@@ -97,7 +97,7 @@ var kinds = []kind{
 	{"header", as[*safetensors.HeaderError], exitError, "the file is incomplete or damaged: fetch it once more"},
 	{"no_original", is(proof.ErrNoManifest, pipeline.ErrNoSum), exitError, "name the original with --against"},
 	{"left_out", as[*proof.LeftOutError], exitError, "verify --level full compares all that was kept with the original"},
-	{"parts_missing", as[*pipeline.PartsError], exitError, ""},
+	{"parts_missing", as[*pipeline.PartsError], exitError, "make those parts with --shard, and then --finish again"},
 	{"not_found", is(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrEntryNotFound), exitError, ""},
 	{"offline", is(hub.ErrOffline), exitError, ""},
 	{"hub_conflict", is(hub.ErrConflict), exitError, ""},
