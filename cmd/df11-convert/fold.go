@@ -7,7 +7,8 @@ import (
 )
 
 // fold breaks lines that are wider than a terminal, between words. In a table the rest of a line stands below its last column,
-// or all of the last column on a line of its own if it begins too far right. Elsewhere the rest is indented. A command that
+// or all of the last column on a line of its own if it begins too far right. Elsewhere, and where the columns before the last are
+// wider than the terminal, the rest is indented. A command that
 // ends a line behind a colon stays in one piece, for people to copy: the terminal may wrap it. With width 0 nothing is folded.
 func fold(text string, width, indent int) string {
 	if width == 0 {
@@ -58,7 +59,7 @@ func hanging(line string, width, indent int) (head string, hang int) {
 	margin := len(line) - len(strings.TrimLeft(line, " "))
 	i := strings.LastIndex(line, "  ")
 	switch at := columns(line[:i+2]); {
-	case i <= margin:
+	case i <= margin, columns(strings.TrimRight(line[:i], " ")) > width:
 		return line[:margin], margin + indent
 	case at <= width*2/3:
 		return line[:i+2], at

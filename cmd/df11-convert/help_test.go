@@ -61,6 +61,8 @@ func TestFold(t *testing.T) {
 		{20, "name  a text that is long\n", "name  a text that is\n      long\n"},
 		{20, "one  two  three four five six\n", "one  two  three four\n          five six\n"},
 		{20, "a column  too wide  rest of it\n", "a column  too wide\n    rest of it\n"},
+		{20, "  five  columns  of  a  wide table\n", "  five columns of a\n    wide table\n"},
+		{20, "  this  table  is  wide  ratio  name\n", "  this table is wide\n    ratio name\n"},
 		{20, "an_address_that_nobody_can_break\n", "an_address_that_nobody_can_break\n"},
 		{20, "see an_address_that_nobody_can_break\n", "see\n  an_address_that_nobody_can_break\n"},
 		{20, "resume with: df11-convert org/name --push\n", "resume with:\n  df11-convert org/name --push\n"},
