@@ -143,7 +143,7 @@ def cases(entries, everything):
             continue
         if not everything and "loaded" not in e:
             continue
-        kinds = [match["tied"]] if "tied" in match else [False, True] if i.startswith("llama-") else [e.get("tied", {}).get("default", False)]
+        kinds = [match["tied"]] if "tied" in match else [False, True] if i.startswith("llama-") else [e.get("tied", {}).get("default", "always" in e.get("tied", {}))]
         for tied in kinds:
             for n, architecture in enumerate(match["architectures"][:1] if i != "llama4-text" else ["Llama4ForCausalLM"]):
                 model_type = "llama4_text" if i == "llama4-text" else match["model_type"][0]

@@ -21,6 +21,12 @@ SMALL = dict(
 
 # What single classes want beside that, by model_type.
 CONFIGS = {
+    "deepseek_v3": dict(head_dim=8),  # it is qk_rope_head_dim
+    "falcon_h1": dict(mamba_d_ssm=64, mamba_n_heads=8, mamba_d_head=8, mamba_d_state=16, mamba_n_groups=1, mamba_chunk_size=32),
+    "granitemoehybrid": dict(layer_types=["mamba", "attention", "mamba"], mamba_n_heads=8, mamba_d_head=16, mamba_d_state=16, mamba_chunk_size=32),
+    "hunyuan_v1_moe": dict(moe_topk=4),
+    "phimoe": dict(num_local_experts=2),
+    "qwen3_next": dict(num_hidden_layers=4, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=16),
     "gemma3_text": dict(query_pre_attn_scalar=16),
     "llama4_text": dict(intermediate_size_mlp=96, moe_layers=[1], no_rope_layers=[1, 1, 0], interleave_moe_layer_step=2),
     "mamba2": dict(num_heads=8, head_dim=16, state_size=16, n_groups=2, expand=2, chunk_size=32),
