@@ -28,7 +28,8 @@ type copier struct {
 	model   *model.Model
 	source  model.Source
 	folder  *target.Folder
-	repo    *target.Repo // nil: nothing is published
+	push    *target.Push // nil: nothing is published
+	repo    *target.Repo // nil before it is opened, too
 	files   []plan.File
 	uploads int
 	disk    int64 // for files that do not stay; 0: no bound
@@ -39,7 +40,7 @@ type copier struct {
 // copier takes over all carried files but config.json, if that is rewritten.
 func (c *conversion) copier() *copier {
 	k := &copier{
-		model: c.Model, source: c.Source, folder: c.folder, repo: c.repo, uploads: c.Uploads, disk: c.disk, sendAll: c.sendAll, log: c.Log,
+		model: c.Model, source: c.Source, folder: c.folder, push: c.Push, repo: c.repo, uploads: c.Uploads, disk: c.disk, sendAll: c.sendAll, log: c.Log,
 		files: slices.DeleteFunc(estimate.CarriedFiles(c.Plan), func(f plan.File) bool {
 			return f.Path == c.configPath() && c.Plan.Config.Mode == plan.ConfigInsert
 		}),
@@ -147,7 +148,7 @@ func fits(f plan.File, limit int64) error {
 // duplicates lists the large files that the Hub may be able to copy from the source's store to the target's.
 func (k *copier) duplicates(ctx context.Context) (list []hub.FileInfo) {
 	src := k.source.Hub()
-	if k.sendAll || k.repo == nil || k.folder.Stays || src == nil || src.Endpoint() != k.repo.Hub.Endpoint() {
+	if k.sendAll || k.push == nil || k.folder.Stays || src == nil || src.Endpoint() != k.push.Hub.Endpoint() {
 		return nil
 	}
 	tree, err := src.Tree(ctx, k.model.ID, k.model.Commit)
