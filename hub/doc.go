@@ -24,6 +24,7 @@
 //
 //	endpoint, publisher            where the token and a redirect may go; tokens by trusted publishing
 //	retry, pause, governor, watch  what is repeated, waited for, slowed down, given up
+//	ratelimit                      what an answer says about when to come back
 //	info, tree, location           what a commit holds, and where its bytes can be had
 //	read, stream, download         ranges on their way; slots and peers choose connections, throttle limits their rate
 //	repo, upload, lfs, parts       a target repo, and its files on their way
