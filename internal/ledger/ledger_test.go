@@ -57,6 +57,7 @@ func TestAdoptCheckpoints(t *testing.T) {
 		{"ahead here", of(t, 9, "", "a", "b"), of(t, 7, "", "a"), 9, ""},
 		{"ahead there", of(t, 7, "", "a"), of(t, 9, "", "a"), 9, ""},
 		{"ahead there, spools here", keeping(t, of(t, 7, "", "a")), of(t, 9, "", "a"), 7, ""},
+		{"a spool here is an output there", keeping(t, of(t, 7, "", "a")), of(t, 9, "", "a", "z"), 9, ""},
 		{"more there", of(t, 9, "", "a"), of(t, 7, "", "a", "b"), 7, ""},
 		{"more there, spools here", keeping(t, of(t, 7, "", "a")), of(t, 9, "", "a", "b"), 0, ""},
 		{"more on both sides", of(t, 7, "", "a", "c"), of(t, 9, "", "a", "b"), 0, ""},
