@@ -38,8 +38,8 @@ func mediumHead() *hubtest.Model {
 }
 
 // underWay bounds what a fetcher of severalTensors has read of tensors that are not whole yet: one tensor, and the ranges that
-// the client asks for ahead.
-const underWay = 2000*128*2 + 4*rangeBytes
+// the client asks for ahead, two for each of its connections.
+const underWay = 2000*128*2 + 2*4*rangeBytes
 
 // onDisk makes every spool a file.
 func onDisk(o *pipeline.Options) { o.SpoolMemory = -1 }
