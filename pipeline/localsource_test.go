@@ -79,58 +79,84 @@ func (s stopAfter) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, v
 }
 func (stopAfter) Describe() (string, []string) { return "stops", nil }
 
-// writes is a second decoder that has one bit of every weight file of a folder changed when it is asked first.
-type writes struct {
+// writer changes one bit of every weight file of a folder, once.
+type writer struct {
 	t    *testing.T
 	dir  string
-	once *sync.Once
+	once sync.Once
 }
 
-func (s writes) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, verify.CompareOptions) error {
-	s.once.Do(func() {
-		names, err := filepath.Glob(filepath.Join(s.dir, "model-*.safetensors"))
+func (w *writer) write() {
+	w.once.Do(func() {
+		names, err := filepath.Glob(filepath.Join(w.dir, "model-*.safetensors"))
 		if err != nil || len(names) < 2 {
-			s.t.Errorf("%q, %v", names, err)
+			w.t.Errorf("%q, %v", names, err)
 		}
 		for _, name := range names {
-			b := readFile(s.t, name)
+			b := readFile(w.t, name)
 			f, err := os.OpenFile(name, os.O_WRONLY, 0)
 			if err != nil {
-				s.t.Error(err)
+				w.t.Error(err)
 				continue
 			}
 			_, err = f.WriteAt([]byte{b[len(b)-1] ^ 1}, int64(len(b)-1))
 			later := time.Now().Add(time.Hour) // however coarse the clock of the disk is
 			if err := errors.Join(err, f.Close(), os.Chtimes(name, later, later)); err != nil {
-				s.t.Error(err)
+				w.t.Error(err)
 			}
 		}
 	})
+}
+
+// writes is a second decoder that has the source written to when it is asked first.
+type writes struct{ *writer }
+
+func (w writes) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, verify.CompareOptions) error {
+	w.write()
 	return nil
 }
 func (writes) Describe() (string, []string) { return "writes", nil }
+
+// writtenLate is a source that is written to when it is asked first whether it is unchanged, which is when an output is checked
+// and hashed, and about to get its name.
+type writtenLate struct {
+	model.Source
+	*writer
+}
+
+func (s writtenLate) Unchanged(file int) error {
+	s.write()
+	return s.Source.Unchanged(file)
+}
 
 // TestLocalSourceNeverChangesUnseen: a source that is written to while it is converted, by a copy or a training that has not
 // ended, becomes no finished model: its bytes are read more than once, and the hash may be of others than those converted. The
 // next run makes a model of what is there then.
 func TestLocalSourceNeverChangesUnseen(t *testing.T) {
-	dir, out := writeModel(t, small()), filepath.Join(t.TempDir(), "out")
-	_, err := convertLocal(t, dir, out, plan.Options{}, func(o *pipeline.Options) {
-		o.GPU = writes{t, dir, new(sync.Once)}
-	})
-	if _, ok := errors.AsType[*model.ChangedError](err); !ok {
-		t.Fatalf("got %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(out, "config.json")); err == nil {
-		t.Error("the model looks finished")
-	}
-	if _, err := convertLocal(t, dir, out, plan.Options{}, nil); err != nil {
-		t.Fatal(err)
-	}
-	for _, level := range []proof.Level{proof.LevelFull, proof.LevelProof} {
-		if _, err := verifyLocal(t, out, dir, level); err != nil {
-			t.Errorf("level %s: %v", level, err)
-		}
+	for name, change := range map[string]func(*pipeline.Options, *writer){
+		"while an output is checked":     func(o *pipeline.Options, w *writer) { o.GPU = writes{w} },
+		"before an output gets its name": func(o *pipeline.Options, w *writer) { o.Source = writtenLate{o.Source, w} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, out := writeModel(t, small()), filepath.Join(t.TempDir(), "out")
+			_, err := convertLocal(t, dir, out, plan.Options{}, func(o *pipeline.Options) {
+				change(o, &writer{t: t, dir: dir})
+			})
+			if _, ok := errors.AsType[*model.ChangedError](err); !ok {
+				t.Fatalf("got %v", err)
+			}
+			if _, err := os.Stat(filepath.Join(out, "config.json")); err == nil {
+				t.Error("the model looks finished")
+			}
+			if _, err := convertLocal(t, dir, out, plan.Options{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			for _, level := range []proof.Level{proof.LevelFull, proof.LevelProof} {
+				if _, err := verifyLocal(t, out, dir, level); err != nil {
+					t.Errorf("level %s: %v", level, err)
+				}
+			}
+		})
 	}
 }
 
