@@ -8,9 +8,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/alloc"
 )
 
 // array returns one of the stored arrays by its name.
@@ -347,11 +348,9 @@ func TestMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	err = u.Compare(context.Background(), bytes.NewReader(s.source), CompareOptions{Workers: 1})
-	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; err != nil || n > 1_300_000 {
-		t.Errorf("%d bytes allocated to compare %d, %v", n, len(s.source), err)
-	}
+	alloc.Repeated(t, 1_300_000, func() {
+		if err := u.Compare(context.Background(), bytes.NewReader(s.source), CompareOptions{Workers: 1}); err != nil {
+			t.Error(err)
+		}
+	})
 }
