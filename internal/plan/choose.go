@@ -6,43 +6,46 @@ import (
 	"strings"
 )
 
-// chooseDict takes the dict from the caller, from a named entry, from the catalog, or from the rule for unknown classes.
-func (d *draft) chooseDict() error {
-	known := d.recognize()
+// chooser chooses the pattern dict and the output's layout.
+type chooser struct{ *draft }
+
+// choose takes the dict from the caller, from a named entry, from the catalog, or from the rule for unknown classes.
+func (c chooser) choose() error {
+	known := c.recognize()
 	switch {
-	case d.opt.PatternDict != nil:
-		if err := d.opt.PatternDict.check(); err != nil {
+	case c.opt.PatternDict != nil:
+		if err := c.opt.PatternDict.check(); err != nil {
 			return refuse(ReasonPattern, "write the pattern without that construct", "%v", err)
 		}
-		d.plan.PatternDict, d.plan.Provenance = d.opt.PatternDict.clone(), "given"
-		d.chooseLayout()
-		return d.useNames()
-	case d.opt.Like != "":
-		d.entry = findEntry(d.opt.Like)
-		if d.entry == nil {
-			return refuse(ReasonUnknown, "list known models with: df11-convert models", "the catalog has no entry %s", d.opt.Like)
+		c.plan.PatternDict, c.plan.Provenance = c.opt.PatternDict.clone(), "given"
+		c.chooseLayout()
+		return c.useNames()
+	case c.opt.Like != "":
+		c.entry = findEntry(c.opt.Like)
+		if c.entry == nil {
+			return refuse(ReasonUnknown, "list known models with: df11-convert models", "the catalog has no entry %s", c.opt.Like)
 		}
-		d.plan.Unlike = d.entry.score(d.cfg, d.inv) == 0
+		c.plan.Unlike = c.entry.score(c.cfg, c.inv) == 0
 	default:
-		d.entry = known
+		c.entry = known
 	}
-	if err := d.useEntry(); err != nil {
+	if err := c.useEntry(); err != nil {
 		return err
 	}
-	if d.plan.PatternDict == nil {
-		if err := d.deriveDict(); err != nil {
+	if c.plan.PatternDict == nil {
+		if err := deriver(c).derive(); err != nil {
 			return err
 		}
 	}
-	d.chooseLayout()
+	c.chooseLayout()
 	return nil
 }
 
 // recognize returns the source's entry in the catalog, or nil. It notes a source whose names do not fit its stated class.
-func (d *draft) recognize() *Entry {
-	e := d.bestEntry()
-	if e != nil && !d.hasBlocks(e) {
-		d.plan.class.foreign = d.statedClass(e)
+func (c chooser) recognize() *Entry {
+	e := c.bestEntry()
+	if e != nil && !c.hasBlocks(e) {
+		c.plan.class.foreign = c.statedClass(e)
 		return nil
 	}
 	return e
@@ -50,25 +53,25 @@ func (d *draft) recognize() *Entry {
 
 // statedClass returns the class that the config names, if the catalog knows its module paths: it cannot load other
 // paths. Code that comes with the model may define another class of that name.
-func (d *draft) statedClass(e *Entry) string {
+func (c chooser) statedClass(e *Entry) string {
 	switch {
-	case d.cfg.holds("auto_map"):
+	case c.cfg.holds("auto_map"):
 		return ""
-	case d.cfg.ClassName != "" && slices.Contains(e.Match.ClassName, d.cfg.ClassName):
-		return d.cfg.ClassName
-	case d.cfg.hasArchitecture(e.Match.Architectures) && !strings.HasSuffix(d.cfg.Architectures[0], "Model"):
-		return d.cfg.Architectures[0]
+	case c.cfg.ClassName != "" && slices.Contains(e.Match.ClassName, c.cfg.ClassName):
+		return c.cfg.ClassName
+	case c.cfg.hasArchitecture(e.Match.Architectures) && !strings.HasSuffix(c.cfg.Architectures[0], "Model"):
+		return c.cfg.Architectures[0]
 	}
 	return ""
 }
 
 // hasBlocks says whether the source has any block of an entry. A relative of the class can have other paths: it is unknown.
-func (d *draft) hasBlocks(e *Entry) bool {
+func (c chooser) hasBlocks(e *Entry) bool {
 	if len(e.PatternDict) == 0 {
 		return true
 	}
 	renamed := &inventory{}
-	for _, t := range d.inv.tensors {
+	for _, t := range c.inv.tensors {
 		renamed.tensors = append(renamed.tensors, Tensor{Name: e.rename(t.Name)})
 	}
 	return slices.ContainsFunc(e.PatternDict, func(p Pattern) bool {
@@ -79,46 +82,46 @@ func (d *draft) hasBlocks(e *Entry) bool {
 
 // useNames takes over how an entry names and ties tensors, although the dict is given. A finished model is planned again
 // in this way, because its config.json states the dict but not what became of the source's names.
-func (d *draft) useNames() error {
-	if d.opt.NamesOf == "" {
+func (c chooser) useNames() error {
+	if c.opt.NamesOf == "" {
 		return nil
 	}
-	e := findEntry(d.opt.NamesOf)
-	if e == nil || e.Refuse != nil || e.Derive || e.Layout.family() != d.survey.Layout {
+	e := findEntry(c.opt.NamesOf)
+	if e == nil || e.Refuse != nil || e.Derive || e.Layout.family() != c.survey.Layout {
 		return refuse(ReasonUnknown, "list known models with: df11-convert models",
-			"the catalog has no names of %s for this layout", d.opt.NamesOf)
+			"the catalog has no names of %s for this layout", c.opt.NamesOf)
 	}
-	d.entry = e
+	c.entry = e
 	return nil
 }
 
 // useEntry takes over what the catalog says about the model.
-func (d *draft) useEntry() error {
-	e := d.entry
+func (c chooser) useEntry() error {
+	e := c.entry
 	switch {
 	case e == nil:
 		return nil
 	case e.Derive:
-		d.entry = nil
+		c.entry = nil
 		return nil
 	case e.Refuse != nil:
 		return refuse(ReasonUnknown, e.Refuse.Hint, "%s", e.Refuse.Why)
-	case e.Layout.family() != d.survey.Layout:
+	case e.Layout.family() != c.survey.Layout:
 		return refuse(ReasonLayout, "choose an entry for this layout, or the layout of that entry",
-			"%s is for the layout %s, the source is %s", e.ID, e.Layout, d.survey.Layout)
+			"%s is for the layout %s, the source is %s", e.ID, e.Layout, c.survey.Layout)
 	}
-	d.plan.Entry, d.plan.Provenance = e.ID, e.Provenance
-	d.plan.PatternDict, d.plan.Loader = e.PatternDict.clone(), e.Loader
+	c.plan.Entry, c.plan.Provenance = e.ID, e.Provenance
+	c.plan.PatternDict, c.plan.Loader = e.PatternDict.clone(), e.Loader
 	return nil
 }
 
 // chooseLayout takes the caller's layout, else the one in which the class is published, else the source's.
-func (d *draft) chooseLayout() {
-	d.plan.Layout = d.survey.Layout
-	if d.entry != nil {
-		d.plan.Layout = d.entry.Layout
+func (c chooser) chooseLayout() {
+	c.plan.Layout = c.survey.Layout
+	if c.entry != nil {
+		c.plan.Layout = c.entry.Layout
 	}
-	d.plan.Layout = cmp.Or(d.opt.Layout, d.plan.Layout)
+	c.plan.Layout = cmp.Or(c.opt.Layout, c.plan.Layout)
 }
 
 // Fitting lists the ids of the entries that fit a source: New's choice first, then those that only Options.Like can choose.
@@ -132,7 +135,7 @@ func Fitting(src Source, opt Options) ([]string, error) {
 	}
 	var ids []string
 	best := d.bestEntry()
-	if best != nil && d.hasBlocks(best) {
+	if best != nil && (chooser{d}).hasBlocks(best) {
 		ids = append(ids, best.ID)
 	}
 	for i := range Catalog() {

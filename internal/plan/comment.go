@@ -7,31 +7,34 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
+// commenter notes what the user should know about a plan that is otherwise finished.
+type commenter struct{ *draft }
+
 // comment adds warnings, differences and readers.
-func (d *draft) comment() error {
-	d.warnDTypes()
-	d.warnLowGain()
-	if d.entry != nil && d.entry.Unchecked {
-		d.plan.warn(WarnUnchecked, nil, "the catalog's names for this model were not compared with its class: %s",
-			d.entry.Verification)
+func (c commenter) comment() error {
+	c.warnDTypes()
+	c.warnLowGain()
+	if c.entry != nil && c.entry.Unchecked {
+		c.plan.warn(WarnUnchecked, nil, "the catalog's names for this model were not compared with its class: %s",
+			c.entry.Verification)
 	}
-	if d.plan.class.foreign != "" {
-		d.plan.warn(WarnUnchecked, nil, "the tensor names are not the module paths of %s, which the config states: "+
-			"that class cannot load the output", d.plan.class.foreign)
+	if c.plan.class.foreign != "" {
+		c.plan.warn(WarnUnchecked, nil, "the tensor names are not the module paths of %s, which the config states: "+
+			"that class cannot load the output", c.plan.class.foreign)
 	}
-	if n := len(d.plan.Units); n > manyUnits {
-		d.plan.warn(WarnSlowLoad, nil, "%d modules to compress: the official loader lists the whole model once per stored tensor and "+
+	if n := len(c.plan.Units); n > manyUnits {
+		c.plan.warn(WarnSlowLoad, nil, "%d modules to compress: the official loader lists the whole model once per stored tensor and "+
 			"may take hours", n)
 	}
-	d.noteOfficial()
-	if d.entry != nil && !d.entry.LikeOnly {
-		d.plan.class.comfy = d.entry.Match.ComfyUIClass
+	c.noteOfficial()
+	if c.entry != nil && !c.entry.LikeOnly {
+		c.plan.class.comfy = c.entry.Match.ComfyUIClass
 	}
-	if d.entry != nil && d.opt.PatternDict == nil && !d.plan.Unlike {
-		d.plan.class.published, d.plan.class.loaded = len(d.entry.DF11Repos) > 0, d.entry.loads() == Loads
+	if c.entry != nil && c.opt.PatternDict == nil && !c.plan.Unlike {
+		c.plan.class.published, c.plan.class.loaded = len(c.entry.DF11Repos) > 0, c.entry.loads() == Loads
 	}
-	d.plan.class.mlx = d.plan.Entry != "" && d.entry.MLX
-	d.plan.Readers = d.plan.Lint()
+	c.plan.class.mlx = c.plan.Entry != "" && c.entry.MLX
+	c.plan.Readers = c.plan.Lint()
 	return nil
 }
 
@@ -39,11 +42,11 @@ func (d *draft) comment() error {
 const manyUnits = 4000
 
 // warnDTypes warns of plain tensors in another floating-point type than the model's.
-func (d *draft) warnDTypes() {
-	model := d.cfg.modelDType()
+func (c commenter) warnDTypes() {
+	model := c.cfg.modelDType()
 	byType := map[safetensors.DType][]string{}
 	var order []safetensors.DType
-	for _, t := range d.plan.plainTensors() {
+	for _, t := range c.plan.plainTensors() {
 		if t.DType == model || !isFloat(t.DType) {
 			continue
 		}
@@ -52,45 +55,45 @@ func (d *draft) warnDTypes() {
 		}
 		byType[t.DType] = append(byType[t.DType], t.Name)
 	}
-	for _, dtype := range order {
-		d.plan.warn(WarnDType, byType[dtype], "%s in a %s model: kept as stored, a loader may convert them",
-			count(len(byType[dtype]), fmt.Sprintf("plain %s tensor", dtype)), model)
+	for _, d := range order {
+		c.plan.warn(WarnDType, byType[d], "%s in a %s model: kept as stored, a loader may convert them",
+			count(len(byType[d]), fmt.Sprintf("plain %s tensor", d)), model)
 	}
 }
 
 // warnLowGain warns when most of the model passes through unchanged.
-func (d *draft) warnLowGain() {
-	units, plain := d.plan.UnitBytes(), d.plan.PlainBytes()
+func (c commenter) warnLowGain() {
+	units, plain := c.plan.UnitBytes(), c.plan.PlainBytes()
 	if units < plain {
-		d.plan.warn(WarnLowGain, nil, "only %d%% of the bytes are in modules that are compressed; the rest stays as it is",
+		c.plan.warn(WarnLowGain, nil, "only %d%% of the bytes are in modules that are compressed; the rest stays as it is",
 			100*units/(units+plain))
 	}
 }
 
 // noteOfficial lists where the official compressor would have written something else.
-func (d *draft) noteOfficial() {
-	if d.plan.Split {
-		d.plan.differ("layers are split into smaller modules, because a layer exceeds 2^31-1 weights")
+func (c commenter) noteOfficial() {
+	if c.plan.Split {
+		c.plan.differ("layers are split into smaller modules, because a layer exceeds 2^31-1 weights")
 	}
-	if n := d.extraLayerTensors(); n > 0 {
-		d.plan.differ("%s of layers that the model class does not build are kept; the official route drops them", count(n, "tensor"))
+	if n := c.extraLayerTensors(); n > 0 {
+		c.plan.differ("%s of layers that the model class does not build are kept; the official route drops them", count(n, "tensor"))
 	}
 	casts := 0
-	for _, w := range d.plan.Warnings {
+	for _, w := range c.plan.Warnings {
 		if w.Code == WarnDType {
 			casts += len(w.Names)
 		}
 	}
 	if casts > 0 {
-		d.plan.differ("%s keep the source's type; the official route casts them to the model's", count(casts, "plain tensor"))
+		c.plan.differ("%s keep the source's type; the official route casts them to the model's", count(casts, "plain tensor"))
 	}
 }
 
 // extraLayerTensors counts the tensors of layers behind those that the config counts.
-func (d *draft) extraLayerTensors() int {
+func (c commenter) extraLayerTensors() int {
 	n := 0
-	isExtra := func(s candidate) bool { return d.cfg.isExtraLayer(stackRegex(s.stack, nil), s.index) }
-	for _, t := range d.plan.Remainder {
+	isExtra := func(s candidate) bool { return c.cfg.isExtraLayer(stackRegex(s.stack, nil), s.index) }
+	for _, t := range c.plan.Remainder {
 		if slices.ContainsFunc(splitsOf(parent(t.Name)), isExtra) {
 			n++
 		}

@@ -7,25 +7,28 @@ import (
 	"strings"
 )
 
-// deriveDict makes the dict of an unknown class from headers alone, labeled "derived". docs/models.md lists what they do not show.
-func (d *draft) deriveDict() error {
+// deriver makes a pattern dict from headers alone, for unknown classes. docs/models.md lists what it cannot see.
+type deriver struct{ *draft }
+
+// derive sets the dict of the plan and labels it "derived".
+func (d deriver) derive() error {
 	blocks := d.findStacks(d.candidates())
 	if len(blocks) == 0 {
-		return d.refuseUnknown()
+		return d.refuse()
 	}
 	dict := d.outerUnits()
 	for _, stack := range sortedPaths(blocks) {
 		dict = append(dict, stackPatterns(stack, blocks[stack])...)
 	}
 	d.plan.PatternDict, d.plan.Provenance, d.plan.Derived = dict, "derived", true
-	d.plan.Loader = d.guessLoader()
+	d.plan.Loader = d.loader()
 	d.plan.warn(WarnDerived, nil, "untested: the catalog does not know this model, and no one has loaded a model converted this way yet; "+
 		"its list of compressed modules was derived from tensor names and shapes")
 	return nil
 }
 
-// guessLoader guesses from the class name how the model is loaded.
-func (d *draft) guessLoader() Loader {
+// loader guesses from the class name how the model is loaded.
+func (d deriver) loader() Loader {
 	if len(d.cfg.Architectures) == 0 {
 		return Loader{Via: "bfloat16_model=", Class: d.cfg.ClassName}
 	}
@@ -36,8 +39,8 @@ func (d *draft) guessLoader() Loader {
 	return Loader{Via: "bfloat16_model=", Class: class}
 }
 
-// refuseUnknown explains why nothing could be derived.
-func (d *draft) refuseUnknown() error {
+// refuse explains why nothing could be derived.
+func (d deriver) refuse() error {
 	for _, t := range d.inv.tensors {
 		if len(t.Shape) == 2 && !d.opt.convertible(t.DType) && strings.HasSuffix(t.Name, ".weight") {
 			return d.inv.refuseDType(t)
@@ -48,7 +51,7 @@ func (d *draft) refuseUnknown() error {
 }
 
 // candidates lists the modules whose weights look like those of nn.Linear, as far as headers show it.
-func (d *draft) candidates() []string {
+func (d deriver) candidates() []string {
 	experts := d.cfg.experts()
 	var out []string
 	for _, t := range d.inv.tensors {
@@ -65,7 +68,7 @@ func (d *draft) candidates() []string {
 }
 
 // isRead says whether the class is known to read the module's weight outside of any block: then no unit may have it.
-func (d *draft) isRead(module string) bool {
+func (d deriver) isRead(module string) bool {
 	class := d.cfg.ClassName
 	if len(d.cfg.Architectures) > 0 {
 		class = d.cfg.Architectures[0]
@@ -95,7 +98,7 @@ type candidate struct {
 
 // findStacks sorts candidates into stacks of blocks: stack path → block index → attributes. A stack is the outermost
 // number in a path with at least two blocks, half or more of which share an attribute.
-func (d *draft) findStacks(modules []string) map[string]map[int][]string {
+func (d deriver) findStacks(modules []string) map[string]map[int][]string {
 	all := map[string]*numbering{}
 	for _, m := range modules {
 		for _, c := range splitsOf(m) {
@@ -176,9 +179,10 @@ func stackRegex(stack string, indices []int) string {
 }
 
 // outerUnits returns the units outside the blocks: head and token embedding of an untied model.
-func (d *draft) outerUnits() PatternDict {
-	pair, ok := d.guessTie()
-	if !ok || d.isTied([]tie{pair}) {
+func (d deriver) outerUnits() PatternDict {
+	ties := tieResolver(d)
+	pair, ok := ties.guess()
+	if !ok || ties.isTied([]tie{pair}) {
 		return nil
 	}
 	var dict PatternDict

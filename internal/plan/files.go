@@ -17,58 +17,61 @@ var weightExts = map[string]bool{
 	".llamafile": true, ".distcp": true, ".tar": true, ".zip": true, ".mar": true, ".exe": true,
 }
 
-// sortFiles sorts the files into copied, components and not copied, and decides how config.json comes about.
-func (d *draft) sortFiles() error {
-	d.planConfig()
+// fileSorter decides about every file of the source that is not converted.
+type fileSorter struct{ *draft }
+
+// sort sorts the files into copied, components and not copied, and decides how config.json comes about.
+func (s fileSorter) sort() error {
+	s.planConfig()
 	converted := map[string]bool{}
-	for _, w := range d.src.Weights {
+	for _, w := range s.src.Weights {
 		if !safePath(w.Path) {
 			return refuse(ReasonName, "rename it in a copy of the source", "the weight file %q has a name that a repo or a file system refuses", w.Path)
 		}
 		converted[w.Path] = true
 	}
-	if err := checkJSON(ReasonConfig, d.survey.ModelIndex, d.src.ModelIndex, maxConfigItems); err != nil {
+	if err := checkJSON(ReasonConfig, s.survey.ModelIndex, s.src.ModelIndex, maxConfigItems); err != nil {
 		return err
 	}
-	components := d.componentWeights()
+	components := s.componentWeights()
 	byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }
-	for _, f := range slices.SortedFunc(slices.Values(d.src.Files), byPath) {
-		why := d.whySkipped(f)
+	for _, f := range slices.SortedFunc(slices.Values(s.src.Files), byPath) {
+		why := s.whySkipped(f)
 		switch {
-		case converted[f.Path] || f.Path == d.plan.Config.Source:
+		case converted[f.Path] || f.Path == s.plan.Config.Source:
 		case components[f.Path]:
-			d.plan.Components = append(d.plan.Components, f)
+			s.plan.Components = append(s.plan.Components, f)
 		case why != "":
-			d.plan.NotCopied = append(d.plan.NotCopied, Skipped{Path: f.Path, Why: why})
+			s.plan.NotCopied = append(s.plan.NotCopied, Skipped{Path: f.Path, Why: why})
 		default:
-			d.plan.Copied = append(d.plan.Copied, f)
+			s.plan.Copied = append(s.plan.Copied, f)
 		}
 	}
-	return d.checkCopies()
+	return s.checkCopies()
 }
 
 // planConfig decides how config.json comes about: the source's config gets one member inserted, a pipeline gets a small
 // config at the root, where the units lie, and a single ComfyUI file has none (docs/format.md §12).
-func (d *draft) planConfig() {
+func (s fileSorter) planConfig() {
 	switch {
-	case d.plan.Layout == ComfyUI:
-		d.plan.Config = ConfigPlan{Mode: ConfigNone}
-	case d.survey.Config == "" || d.survey.Dir != "":
-		d.plan.Config = ConfigPlan{Mode: ConfigNew}
+	case s.plan.Layout == ComfyUI:
+		s.plan.Config = ConfigPlan{Mode: ConfigNone}
+	case s.survey.Config == "" || s.survey.Dir != "":
+		s.plan.Config = ConfigPlan{Mode: ConfigNew}
 	default:
-		d.plan.Config = ConfigPlan{Mode: ConfigInsert, Source: d.survey.Config}
+		s.plan.Config = ConfigPlan{Mode: ConfigInsert, Source: s.survey.Config}
 	}
 }
 
 // whySkipped says why a file has no place in the output; "" if it is copied.
-func (d *draft) whySkipped(f File) string {
+func (s fileSorter) whySkipped(f File) string {
 	base := path.Base(f.Path)
 	ext := strings.ToLower(path.Ext(base))
 	top, _, nested := strings.Cut(f.Path, "/")
 	switch {
 	case !safePath(f.Path):
 		return "the path is not safe"
-	case d.plan.Layout == ComfyUI && !IsNotice(base):
+	case s.plan.Layout == ComfyUI && !IsNotice(base):
 		return "the output is a single file"
 	case isHousekeeping(f.Path):
 		return "repository housekeeping"
@@ -131,13 +134,13 @@ func ShardOf(p string) (stem string, ok bool) {
 var plainWeight = regexp.MustCompile(`^(model|diffusion_pytorch_model)((-\d+-of-\d+)?\.safetensors|\.safetensors\.index\.json)$`)
 
 // componentWeights returns the weights of other components that a pipeline loads, in the folders of model_index.json.
-func (d *draft) componentWeights() map[string]bool {
-	components := decode[members](d.src.ModelIndex)
+func (s fileSorter) componentWeights() map[string]bool {
+	components := decode[members](s.src.ModelIndex)
 	out := map[string]bool{}
-	for _, f := range d.src.Files {
+	for _, f := range s.src.Files {
 		dir := path.Dir(f.Path)
 		_, ok := components[dir]
-		if ok && dir != d.survey.Dir && !strings.HasPrefix(dir, "_") && !strings.ContainsAny(dir, `/\`) &&
+		if ok && dir != s.survey.Dir && !strings.HasPrefix(dir, "_") && !strings.ContainsAny(dir, `/\`) &&
 			plainWeight.MatchString(path.Base(f.Path)) && safePath(f.Path) {
 			out[f.Path] = true
 		}
@@ -146,15 +149,15 @@ func (d *draft) componentWeights() map[string]bool {
 }
 
 // checkCopies refuses copies that collide with each other or with an output file.
-func (d *draft) checkCopies() error {
+func (s fileSorter) checkCopies() error {
 	paths := []string{"config.json", "README.md", "df11-manifest.json"}
-	if d.plan.RemainderIndex != "" {
-		paths = append(paths, d.plan.RemainderIndex)
+	if s.plan.RemainderIndex != "" {
+		paths = append(paths, s.plan.RemainderIndex)
 	}
-	for _, f := range d.plan.OutputFiles {
+	for _, f := range s.plan.OutputFiles {
 		paths = append(paths, f.Path)
 	}
-	for _, f := range slices.Concat(d.plan.Copied, d.plan.Components) {
+	for _, f := range slices.Concat(s.plan.Copied, s.plan.Components) {
 		paths = append(paths, f.Path)
 	}
 	if a, b := collision(paths); a != "" {

@@ -8,46 +8,49 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
+// matcher finds the units of the plan's dict and gives them their tensors.
+type matcher struct{ *draft }
+
 // formUnits sets the plan's units; the tensors outside them are the remainder.
-func (d *draft) formUnits() error {
-	units, err := matchUnits(d.plan.PatternDict, d.inv.allModules())
+func (m matcher) formUnits() error {
+	units, err := matchUnits(m.plan.PatternDict, m.inv.allModules())
 	if err != nil {
-		return d.explainNoMatch(err)
+		return m.explain(err)
 	}
-	below := groupByUnit(units, d.inv.tensors)
+	below := groupByUnit(units, m.inv.tensors)
 	for i := range units {
-		if err := d.fillUnit(&units[i], below[units[i].Path]); err != nil {
+		if err := m.fill(&units[i], below[units[i].Path]); err != nil {
 			return err
 		}
 	}
-	d.plan.Units = units
-	d.plan.Remainder = below[""]
+	m.plan.Units = units
+	m.plan.Remainder = below[""]
 	return nil
 }
 
-// explainNoMatch replaces the advice about a pattern that matches nothing where the caller did not write the pattern, and says
+// explain replaces the advice about a pattern that matches nothing where the caller did not write the pattern, and says
 // that a tied model stores no head, if that is the likely cause.
-func (d *draft) explainNoMatch(err error) error {
+func (m matcher) explain(err error) error {
 	r, ok := errors.AsType[*RefusedError](err)
 	if !ok || !strings.Contains(r.Detail, "matches no module") {
 		return err
 	}
 	switch {
-	case d.plan.TiedEmbeddings:
+	case m.plan.TiedEmbeddings:
 		r.Hint = "the embeddings are tied, so the head is not stored; remove head and embedding from the pattern dict"
-	case d.entry != nil && d.lacksHead():
-		r.Detail = "the source has no " + d.entry.Tied.Head + ".weight, although its embeddings are not tied"
+	case m.entry != nil && m.lacksHead():
+		r.Detail = "the source has no " + m.entry.Tied.Head + ".weight, although its embeddings are not tied"
 		r.Hint = "if they are, set tie_word_embeddings to true in a copy of the source; else its weights are incomplete"
-	case d.entry != nil:
+	case m.entry != nil:
 		r.Hint = incompleteHint
 	}
 	return err
 }
 
 // lacksHead says whether the source stores the embedding but not the head that the catalog's entry expects.
-func (d *draft) lacksHead() bool {
-	t := d.entry.Tied
-	return t != nil && t.Head != "" && d.inv.holds(t.Embedding+".weight") && !d.inv.holds(t.Head+".weight")
+func (m matcher) lacksHead() bool {
+	t := m.entry.Tied
+	return t != nil && t.Head != "" && m.inv.holds(t.Embedding+".weight") && !m.inv.holds(t.Head+".weight")
 }
 
 // groupByUnit sorts tensors under the unit that they lie in, and tensors outside all units under "".
@@ -67,11 +70,11 @@ func groupByUnit(units []Unit, tensors []Tensor) map[string][]Tensor {
 	return groups
 }
 
-// fillUnit gives a unit its attributes' weights and its siblings. below lists the tensors under the unit's path.
-func (d *draft) fillUnit(u *Unit, below []Tensor) error {
+// fill gives a unit its attributes' weights and its siblings. below lists the tensors under the unit's path.
+func (m matcher) fill(u *Unit, below []Tensor) error {
 	encoded := map[string]bool{}
-	for _, attr := range d.unitAttrs(u, below) {
-		t, err := d.attrWeight(u, attr)
+	for _, attr := range m.attrs(u, below) {
+		t, err := m.weight(u, attr)
 		if err != nil {
 			return err
 		}
@@ -86,10 +89,10 @@ func (d *draft) fillUnit(u *Unit, below []Tensor) error {
 	return nil
 }
 
-// unitAttrs lists the attributes that a unit encodes. A module with a weight of its own and nothing below it is a Linear or
+// attrs lists the attributes that a unit encodes. A module with a weight of its own and nothing below it is a Linear or
 // Embedding, which ignores the attribute list (docs/format.md §10); "" stands for its weight.
-func (d *draft) unitAttrs(u *Unit, below []Tensor) []string {
-	list := d.plan.PatternDict[u.Pattern].Attrs
+func (m matcher) attrs(u *Unit, below []Tensor) []string {
+	list := m.plan.PatternDict[u.Pattern].Attrs
 	if len(list) == 0 || isLeaf(u.Path, below) {
 		return []string{""}
 	}
@@ -108,25 +111,25 @@ func isLeaf(module string, below []Tensor) bool {
 	return found
 }
 
-// attrWeight returns the tensor of one attribute. It refuses a tensor that is missing, not 2-D, or not of a convertible type.
-func (d *draft) attrWeight(u *Unit, attr string) (Tensor, error) {
-	t, ok := d.inv.weight(u.Path, attr)
+// weight returns the tensor of one attribute. It refuses a tensor that is missing, not 2-D, or not of a convertible type.
+func (m matcher) weight(u *Unit, attr string) (Tensor, error) {
+	t, ok := m.inv.weight(u.Path, attr)
 	switch {
 	case !ok:
-		return t, d.refuseMissing(u, attr)
+		return t, m.refuseMissing(u, attr)
 	case len(t.Shape) != 2:
 		return t, refuse(ReasonPattern, "only weights of Linear and Embedding modules can be compressed; leave it out",
 			"%s has %d dimensions, not 2", t.Name, len(t.Shape))
-	case !d.opt.convertible(t.DType):
-		return t, d.inv.refuseDType(t)
+	case !m.opt.convertible(t.DType):
+		return t, m.inv.refuseDType(t)
 	}
 	t.Attr, t.ExactF32 = attr, t.DType == safetensors.F32
 	return t, nil
 }
 
 // refuseMissing explains why a unit has no such attribute.
-func (d *draft) refuseMissing(u *Unit, attr string) error {
-	pattern := d.plan.PatternDict[u.Pattern]
+func (m matcher) refuseMissing(u *Unit, attr string) error {
+	pattern := m.plan.PatternDict[u.Pattern]
 	if len(pattern.Attrs) == 0 {
 		return refuse(ReasonPattern, "list the attributes of the block in the pattern dict",
 			"pattern %q has an empty list, but module %s has no weight of its own", pattern.Regex, u.Path)

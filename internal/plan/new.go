@@ -13,20 +13,20 @@ func New(src Source, opt Options) (*Plan, error) {
 		return nil, err
 	}
 	for _, step := range []func() error{
-		d.cfg.refuseForeign,     // quantized, DF11 already
-		d.takeTensors,           // every tensor of every file, checked against the index
-		d.chooseDict,            // pattern dict: given, by name, from the catalog, or derived
-		d.renamePaths,           // Hub names → module paths
-		d.resolveTies,           // head and embedding: one matrix or two
-		d.settleDict,            // pattern dict: templates, tied form, split
-		d.formUnits,             // modules, attributes, siblings
-		d.plan.checkCounts,      // of units and tensors
-		d.plan.checkStoredNames, // of plain tensors
-		d.checkStacks,           // blocks that are missing
-		d.plan.markUnholdable,   // units that headers show DF11 cannot hold
-		d.plan.place,            // every tensor in exactly one output file
-		d.sortFiles,             // config, copied files, skipped files
-		d.comment,               // warnings, differences, readers
+		d.cfg.refuseForeign,          // quantized, DF11 already
+		d.takeTensors,                // every tensor of every file, checked against the index
+		chooser{d}.choose,            // pattern dict: given, by name, from the catalog, or derived
+		d.renamePaths,                // Hub names → module paths
+		tieResolver{d}.resolve,       // head and embedding: one matrix or two
+		expander{d}.settle,           // pattern dict: templates, tied form, split
+		matcher{d}.formUnits,         // modules, attributes, siblings
+		d.plan.checkCounts,           // of units and tensors
+		d.plan.checkStoredNames,      // of plain tensors
+		stackChecker{draft: d}.check, // blocks that are missing
+		d.plan.markUnholdable,        // units that headers show DF11 cannot hold
+		layouter{d.plan}.place,       // every tensor in exactly one output file
+		fileSorter{d}.sort,           // config, copied files, skipped files
+		commenter{d}.comment,         // warnings, differences, readers
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -35,8 +35,7 @@ func New(src Source, opt Options) (*Plan, error) {
 	return d.plan, nil
 }
 
-// draft is a plan in the making: the source with everything known about it, and what the steps of New have decided. Each
-// step is a method in a file of its own.
+// draft is a plan in the making: the source with everything known about it, and what the steps of New have decided.
 type draft struct {
 	src    Source
 	opt    Options

@@ -12,42 +12,45 @@ import (
 // maxShardBytes is the size above which transformers opens the next remainder shard: "5GB".
 const maxShardBytes = 5_000_000_000
 
+// layouter lays the units and the remainder of a plan out in output files.
+type layouter struct{ *Plan }
+
 // place puts every tensor into exactly one output file and checks the names.
-func (p *Plan) place() error {
-	if p.Layout.Single() {
-		p.placeSingle()
+func (l layouter) place() error {
+	if l.Layout.Single() {
+		l.placeSingle()
 	} else {
-		p.placeUnits()
-		p.placeRemainder(maxShardBytes)
+		l.placeUnits()
+		l.placeRemainder(maxShardBytes)
 	}
-	p.OutputFiles = append(p.OutputFiles, p.RemainderFiles...)
-	return p.checkNames()
+	l.OutputFiles = append(l.OutputFiles, l.RemainderFiles...)
+	return l.checkNames()
 }
 
 // placeUnits gives each unit its own file, written without metadata (docs/format.md §10).
-func (p *Plan) placeUnits() {
-	for i := range p.Units {
-		u := &p.Units[i]
+func (l layouter) placeUnits() {
+	for i := range l.Units {
+		u := &l.Units[i]
 		u.File = strings.ReplaceAll(u.Path, ".", "_") + ".safetensors"
-		p.OutputFiles = append(p.OutputFiles, OutputFile{Path: u.File, Units: []int{i}})
+		l.OutputFiles = append(l.OutputFiles, OutputFile{Path: u.File, Units: []int{i}})
 	}
 }
 
 // placeRemainder deals the remainder out to files of at most maxBytes, as save_pretrained does; an empty one gets a file too.
-func (p *Plan) placeRemainder(maxBytes int64) {
-	shards := splitShards(p.Remainder, maxBytes)
-	stem := p.Layout.stem()
+func (l layouter) placeRemainder(maxBytes int64) {
+	shards := splitShards(l.Remainder, maxBytes)
+	stem := l.Layout.stem()
 	for i, shard := range shards {
 		name := stem + ".safetensors"
 		if len(shards) > 1 {
 			name = fmt.Sprintf("%s-%05d-of-%05d.safetensors", stem, i+1, len(shards))
 		}
-		p.RemainderFiles = append(p.RemainderFiles, OutputFile{
+		l.RemainderFiles = append(l.RemainderFiles, OutputFile{
 			Path: name, Plain: shard, Metadata: []safetensors.MetadataEntry{{Key: "format", Value: "pt"}},
 		})
 	}
 	if len(shards) > 1 {
-		p.RemainderIndex = stem + ".safetensors.index.json"
+		l.RemainderIndex = stem + ".safetensors.index.json"
 	}
 }
 
@@ -77,24 +80,24 @@ func splitShards(tensors []Tensor, maxBytes int64) [][]Tensor {
 
 // placeSingle puts all units and the remainder into one file without metadata (docs/format.md §10). A ComfyUI file keeps
 // the source's name with -DF11 added.
-func (p *Plan) placeSingle() {
-	stem := p.Layout.stem()
-	if p.Layout == ComfyUI {
-		stem = strings.TrimSuffix(path.Base(p.source.Weights[0].Path), ".safetensors") + "-DF11"
+func (l layouter) placeSingle() {
+	stem := l.Layout.stem()
+	if l.Layout == ComfyUI {
+		stem = strings.TrimSuffix(path.Base(l.source.Weights[0].Path), ".safetensors") + "-DF11"
 	}
-	out := OutputFile{Path: stem + ".safetensors", Plain: p.Remainder}
-	for i := range p.Units {
-		p.Units[i].File = out.Path
+	out := OutputFile{Path: stem + ".safetensors", Plain: l.Remainder}
+	for i := range l.Units {
+		l.Units[i].File = out.Path
 		out.Units = append(out.Units, i)
 	}
-	p.RemainderFiles = []OutputFile{out}
+	l.RemainderFiles = []OutputFile{out}
 }
 
 // checkNames refuses output files that collide, unit paths that cannot become file names, and units that are named like a
 // remainder file of any number of shards (docs/format.md §10).
-func (p *Plan) checkNames() error {
+func (l layouter) checkNames() error {
 	var paths []string
-	for _, f := range p.OutputFiles {
+	for _, f := range l.OutputFiles {
 		if !safePath(f.Path) {
 			return refuse(ReasonName, "rename the source in a copy of it", "the output file %q has a name that a repo or a file system refuses", f.Path)
 		}
@@ -104,11 +107,11 @@ func (p *Plan) checkNames() error {
 		return refuse(ReasonName, "choose modules whose paths stay different when dots become underscores",
 			"two output files would share a name: %s and %s", a, b)
 	}
-	for _, u := range p.Units {
+	for _, u := range l.Units {
 		if err := checkUnitPath(u.Path); err != nil {
 			return err
 		}
-		if !p.Layout.Single() && hasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), p.Layout.stem()) {
+		if !l.Layout.Single() && hasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), l.Layout.stem()) {
 			return refuse(ReasonName, "match its sub-modules instead",
 				"module %s would take the name of the remainder file %s", u.Path, u.File)
 		}
