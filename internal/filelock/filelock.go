@@ -7,12 +7,19 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"syscall"
 
 	"github.com/gofrs/flock"
 )
 
 // ErrLocked says that another process holds the lock.
 var ErrLocked = errors.New("locked by another process")
+
+// InUse reports whether Windows has refused to open a file or folder because another program removes it or keeps it to itself.
+func InUse(err error) bool {
+	const sharingViolation = syscall.Errno(32)
+	return runtime.GOOS == "windows" && errors.Is(err, sharingViolation)
+}
 
 // Lock is a held lock.
 type Lock struct{ f *flock.Flock }
@@ -22,7 +29,7 @@ func Acquire(path string) (*Lock, error) {
 	for {
 		f := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
 		locked, err := f.TryLock()
-		if err != nil {
+		if err != nil && !InUse(err) {
 			return nil, fmt.Errorf("lock: %w", err)
 		}
 		if !locked {

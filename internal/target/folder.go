@@ -57,6 +57,9 @@ func OpenFolder(ctx context.Context, root string, stays bool, w Owner, part stri
 	if err == nil && stays {
 		f.holdings, err = w.look(ctx, f, nil, nil)
 	}
+	if filelock.InUse(err) { // a run that ends just now tries to remove the folder of its state
+		err = &FolderError{Folder: root, Stays: stays, Err: filelock.ErrLocked}
+	}
 	if err != nil {
 		return nil, errors.Join(err, f.leave())
 	}
