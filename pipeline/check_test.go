@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/fetch"
@@ -19,9 +17,7 @@ import (
 // the arrays of a module, of a module that stays in BF16, of a copied tensor.
 func TestNoChangedByteIsVerified(t *testing.T) {
 	dir := t.TempDir()
-	for name, b := range hubtest.NewQwen2(5, hubtest.ModelOptions{Hidden: 16, Heads: 2, Vocab: 32, Layers: 1, Intermediate: 32}).Files() {
-		must(t, os.WriteFile(filepath.Join(dir, name), b, 0o666))
-	}
+	must(t, hubtest.NewQwen2(5, hubtest.ModelOptions{Hidden: 16, Heads: 2, Vocab: 32, Layers: 1, Intermediate: 32}).Write(dir))
 	src, m, err := model.OpenLocal(t.Context(), dir, plan.Options{})
 	must(t, err)
 	defer src.Close()

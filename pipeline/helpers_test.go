@@ -271,9 +271,7 @@ func sameFiles(t *testing.T, got, want map[string]hubtest.File) {
 func writeModel(t *testing.T, m *hubtest.Model) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "model")
-	for p, b := range m.Files() {
-		writeFile(t, filepath.Join(dir, filepath.FromSlash(p)), b)
-	}
+	rewrite(t, dir, m)
 	return dir
 }
 

@@ -30,8 +30,8 @@ func retrained() *hubtest.Model {
 // rewrite puts the files of a model into a folder.
 func rewrite(t *testing.T, dir string, m *hubtest.Model) {
 	t.Helper()
-	for p, b := range m.Files() {
-		writeFile(t, filepath.Join(dir, filepath.FromSlash(p)), b)
+	if err := m.Write(dir); err != nil {
+		t.Fatal(err)
 	}
 }
 

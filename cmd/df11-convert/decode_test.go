@@ -17,11 +17,16 @@ import (
 func decodable(t *testing.T, dir string) (original, df11 string) {
 	t.Helper()
 	original, df11 = filepath.Join(dir, "model"), filepath.Join(dir, "df11")
-	for name, b := range hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000}).Files() {
-		writeTo(t, filepath.Join(original, filepath.FromSlash(name)), b)
-	}
+	writeModel(t, hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000}), original)
 	must(t, original, "-o", df11)
 	return original, df11
+}
+
+func writeModel(t *testing.T, m *hubtest.Model, dir string) {
+	t.Helper()
+	if err := m.Write(dir); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // contents reads all files below a folder.

@@ -132,9 +132,7 @@ func runPage(t *testing.T, program, page string, commands []string) {
 		srv.AddModel(name, model)
 	}
 	dir, home := t.TempDir(), t.TempDir()
-	for p, b := range model.Files() {
-		writeTo(t, filepath.Join(dir, "my-model", p), b)
-	}
+	writeModel(t, model, filepath.Join(dir, "my-model"))
 	run := func(command string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -136,9 +136,7 @@ func cmdModel(ts *testscript.TestScript, _ bool, args []string) {
 		server(ts).AddModel(args[0], m)
 		return
 	}
-	for p, b := range m.Files() {
-		write(ts, filepath.Join(args[0], filepath.FromSlash(p)), b)
-	}
+	ts.Check(m.Write(ts.MkAbs(args[0])))
 }
 
 func write(ts *testscript.TestScript, name string, b []byte) {

@@ -144,9 +144,7 @@ func pictureHub(t *testing.T) (hub *hubtest.Server, dir string) {
 	hub.AddModel("acme/gated", hubtest.NewLlama(1, small))
 	hub.Configure("acme/gated", hubtest.Gated("manual"))
 	hub.AddRepo("acme/pickled", map[string][]byte{"pytorch_model.bin": {0}, "config.json": []byte("{}")})
-	for p, b := range hubtest.NewLlama(1, small).Files() {
-		writeTo(t, filepath.Join(dir, "local", p), b)
-	}
+	writeModel(t, hubtest.NewLlama(1, small), filepath.Join(dir, "local"))
 	writeTo(t, filepath.Join(dir, "list.txt"), []byte("acme/model\nacme/other\nacme/nope\n"))
 	return hub, dir
 }

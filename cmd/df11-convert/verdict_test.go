@@ -141,9 +141,7 @@ func TestWrongOriginalIsRecognized(t *testing.T) {
 	other := hubtest.NewLlama(2, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000, ExtraFiles: true})
 	p.AddModel("acme/other", other)
 	folder := filepath.Join(t.TempDir(), "other")
-	for name, b := range other.Files() {
-		writeTo(t, filepath.Join(folder, filepath.FromSlash(name)), b)
-	}
+	writeModel(t, other, folder)
 	for _, c := range []struct{ against, hint string }{
 		{folder, "almost all weights differ: is other the right original?"},
 		{"acme/other", "made from other files than those of acme/other"},

@@ -33,9 +33,7 @@ func publish(t *testing.T) *published {
 	t.Setenv("HF_ENDPOINT", p.URL)
 	t.Setenv("HF_HOME", filepath.Join(dir, "home"))
 	m := hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000, ExtraFiles: true})
-	for name, b := range m.Files() {
-		writeTo(t, filepath.Join(p.original, filepath.FromSlash(name)), b)
-	}
+	writeModel(t, m, p.original)
 	must(t, p.original, "-o", p.folder)
 	for name, text := range contents(t, p.folder) {
 		p.files[name] = []byte(text)

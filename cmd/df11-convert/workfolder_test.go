@@ -93,9 +93,7 @@ func TestOutputInsideItsSource(t *testing.T) {
 	v := newVictim(t)
 	want := t.TempDir()
 	source := filepath.Join(t.TempDir(), "model")
-	for name, b := range killModel().Files() {
-		writeTo(t, filepath.Join(source, name), b)
-	}
+	writeModel(t, killModel(), source)
 	if stderr, err := v.beside(t, "", source, "-o", want); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
@@ -130,9 +128,7 @@ func TestOutputInsideItsSource(t *testing.T) {
 func TestKilledDecode(t *testing.T) {
 	v := newVictim(t)
 	original, df11, out := filepath.Join(t.TempDir(), "model"), t.TempDir(), filepath.Join(t.TempDir(), "out")
-	for name, b := range killModel().Files() {
-		writeTo(t, filepath.Join(original, name), b)
-	}
+	writeModel(t, killModel(), original)
 	must(t, original, "-o", df11)
 	for _, pattern := range []string{".df11-*.tmp", "*.safetensors"} {
 		v.killAt(t, "", filepath.Join(out, pattern), "decode", df11, "-o", out)

@@ -1,6 +1,7 @@
 package hubtest
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -220,24 +221,33 @@ func (m *Model) Files() map[string][]byte {
 	return out
 }
 
-// Write makes the model's files in a folder. No weight file is in memory as a whole.
+// Write makes the model's files in a folder, which need not be there. No weight file is in memory as a whole.
 func (m *Model) Write(dir string) error {
 	for name, content := range m.Small {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o666); err != nil {
+		if err := write(dir, name, bytes.NewReader(content), int64(len(content))); err != nil {
 			return err
 		}
 	}
 	for _, g := range m.Weights {
-		f, err := os.Create(filepath.Join(dir, g.Path))
-		if err != nil {
-			return err
-		}
-		_, err = io.CopyBuffer(struct{ io.Writer }{f}, struct{ io.Reader }{io.NewSectionReader(g.Body, 0, g.Size)}, make([]byte, 4<<20))
-		if err := errors.Join(err, f.Close()); err != nil {
+		if err := write(dir, g.Path, g.Body, g.Size); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func write(dir, name string, body io.ReaderAt, size int64) error {
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	block := make([]byte, min(size+1, 4<<20))
+	_, err = io.CopyBuffer(struct{ io.Writer }{f}, struct{ io.Reader }{io.NewSectionReader(body, 0, size)}, block)
+	return errors.Join(err, f.Close())
 }
 
 // Size is the number of bytes of all weight files.

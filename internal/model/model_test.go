@@ -21,11 +21,8 @@ func shards(t *testing.T) (dir string, c *hub.Client) {
 	t.Helper()
 	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000})
 	dir, srv := t.TempDir(), hubtest.Start(t)
-	for name, b := range m.Files() {
-		name = filepath.Join(dir, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, b, 0o666)); err != nil {
-			t.Fatal(err)
-		}
+	if err := m.Write(dir); err != nil {
+		t.Fatal(err)
 	}
 	srv.AddModel("a/llama", m)
 	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", CacheDir: t.TempDir()})
