@@ -166,15 +166,15 @@ has part log 'part-1-of-2 of tester/parts-DF11 is published'
 echo '== convert: failures are told, escaped, and fail the step'
 inputs=(INPUT_SOURCE=$'org/no,such:repo%\n::error::injected' INPUT_REPO_ID=tester/x)
 step refused convert
-ended refused 1
-has refused log '::error title=df11-convert%3A error::source org/no,such:repo%25%0A::error::injected'
+ended refused 2
+has refused log '::error title=df11-convert%3A usage::source org/no,such:repo%25%0A::error::injected'
 if grep '^::error::injected' "$work/refused/log"; then fail 'a source gave a command to the runner'; fi
 mkdir "$work/crlf"
 printf '#!/bin/sh\n%q "$@" | sed "s/$/\\r/"\n' "$(command -v jq)" >"$work/crlf/jq" # jq as it is on Windows
 chmod +x "$work/crlf/jq"
 inputs=(PATH="$work/crlf:$PATH" "${inputs[@]}")
 step lines convert
-ended lines 1
+ended lines 2
 for file in log output summary; do lacks lines "$file" $'\r'; done
 [ "$(out lines json)" = "$(out refused json)" ] || fail 'the result has other bytes on Windows'
 for word in True yes 1 private; do
