@@ -133,16 +133,17 @@ func FuzzDecoders(f *testing.F) {
 			}
 		}
 		for i := range variants {
-			sameDecoded(t, &variants[i], tab, &chunks, int(start%32))
+			v := &variants[i]
+			sameDecoded(t, v, tab, newMultiTable(tab), make([]codes, v.lanes), &chunks, int(start%32))
 		}
 	})
 }
 
-func sameDecoded(t *testing.T, v *variant, tab *tables, chunks *[maxLanes]chunkStream, start int) {
+// sameDecoded decodes a chunk in every lane, into got, with m, which newMultiTable made of tab.
+func sameDecoded(t *testing.T, v *variant, tab *tables, m *multiTable, got []codes, chunks *[maxLanes]chunkStream, start int) {
 	t.Helper()
-	m := newMultiTable(tab)
 	rng := rand.New(rand.NewPCG(uint64(start), 1))
-	got, lanes := make([]codes, v.lanes), make([]lane, v.lanes)
+	lanes := make([]lane, v.lanes)
 	for i := range lanes {
 		for j := range got[i].starts { // a lane must not depend on what was there
 			got[i].starts[j] = uint8(rng.Uint32())

@@ -1,5 +1,5 @@
-// Package alloc bounds, in tests, how much memory code may allocate for an input. It looks at no clock, so that a busy
-// machine changes nothing.
+// Package alloc bounds, in tests, how much memory code may allocate for an input, and which memory it may touch. It looks at
+// no clock, so that a busy machine changes nothing.
 package alloc
 
 import (

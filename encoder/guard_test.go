@@ -1,0 +1,128 @@
+//go:build linux || darwin
+
+package encoder
+
+import (
+	"fmt"
+	"testing"
+	"unsafe"
+
+	"github.com/df11-convert/df11-convert/internal/alloc"
+)
+
+// borders says where memory lies in a test of this file: right behind or right before a page that nobody may touch.
+var borders = [2]string{"behind", "before"}
+
+// TestUnitsStayInTheirMemory encodes units whose weights and sign_mantissa bytes lie at the border of a page.
+func TestUnitsStayInTheirMemory(t *testing.T) {
+	forVariants(t, func(t *testing.T, o Options) {
+		for _, n := range []int{1, 15, 1023, 1025, stripElems - 1, stripElems, stripElems + 1, 2*stripElems + 31, 5*stripElems + 17} {
+			weights, sizes := strays.weights(uint64(n), n), []int64{int64(n)}
+			var h histogram
+			h.add(weights)
+			book := buildCodebook(&h)
+			want := encodeReference(book, sizes, weights)
+			for _, o.block = range []int{0, 1500} {
+				for i, bf16 := range alloc.Guarded(t, 2*n) {
+					copy(bf16, weights)
+					c, err := o.NewCounter(sizes)
+					if err != nil {
+						t.Fatal(err)
+					}
+					c.Add(0, bf16)
+					total, err := c.total()
+					if err != nil || *total != h {
+						t.Fatalf("%d elements %s a page: wrong counts, %v", n, borders[i], err)
+					}
+					u := c.unit(book, total, nil)
+					_, dst := u.newEncoded()
+					got := alloc.Guarded(t, n)[i]
+					dst.SignMantissa = Memory(got)
+					if err := u.Encode(t.Context(), Memory(bf16), dst, 1); err != nil && reasonOf(err) == "" {
+						t.Fatal(err)
+					}
+					if d := diffBytes(got, want.SignMantissa); d != "" {
+						t.Errorf("%d elements %s a page: %s", n, borders[i], d)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestLoopsStayInTheirMemory runs every inner loop on buffers that end where its own description says, at borders of pages.
+func TestLoopsStayInTheirMemory(t *testing.T) {
+	for _, l := range variants() {
+		for i, border := range borders {
+			t.Run(fmt.Sprint(l.name, " ", border), func(t *testing.T) {
+				splitAtBorder(t, &l, i)
+				countAtBorder(t, &l, i)
+				gapsAtBorder(t, &l, i)
+				appendAtBorder(t, &l, i)
+			})
+		}
+	}
+}
+
+func splitAtBorder(t *testing.T, l *loops, border int) {
+	bf16 := alloc.Guarded(t, 2*stripElems)[border]
+	sm, idx := alloc.Guarded(t, stripElems)[border], alloc.Guarded(t, len(strip{}))[border]
+	for _, width := range pairWidths {
+		l.split((*[stripElems]byte)(sm), (*[2 * stripElems]byte)(bf16), (*strip)(idx), width)
+	}
+}
+
+func countAtBorder(t *testing.T, l *loops, border int) {
+	tally := new(tally)
+	for _, nBytes := range []int{16, 1008, 1024, 2048, 2064, 8176, 8192, 8208, 3*8192 + 48} {
+		bf16 := alloc.Guarded(t, nBytes)[border]
+		copy(bf16, shapes[0].weights(1, nBytes/2))
+		var want histogram
+		want.add(bf16)
+		for range 2 { // the second time with what the first one taught
+			h := &tally.counts[tally.turn]
+			*h = histogram{}
+			if l.count(tally, h, bf16); *h != want {
+				t.Errorf("%d bytes: wrong histogram", nBytes)
+			}
+			tally.turn ^= 1
+		}
+	}
+}
+
+func gapsAtBorder(t *testing.T, l *loops, border int) {
+	for nOctets := range 70 {
+		l.gaps(alloc.Guarded(t, 5*nOctets+3)[border], alloc.Guarded(t, nOctets*octetBits/8)[border])
+	}
+}
+
+// appendAtBorder has all of idx end at a border, and the streams begin at any byte of a window that begins there.
+func appendAtBorder(t *testing.T, l *loops, border int) {
+	for _, s := range []shape{shapes[0], shapes[2], shortCodes, longCodes} {
+		bf16 := s.weights(1, stripElems)
+		u := newTestUnit(t, Options{}, bf16)
+		for _, p := range []pace{pace128, pace64, paceFast, pacePairs, paceOnes} {
+			k := u.table[0]
+			if p.low {
+				k = 1
+			}
+			if p.loop(l) == nil || !u.owners[k].serve((*[256]uint32)(uint32s(u.total)), pairWidths[k]) {
+				continue
+			}
+			table := (*pairTable)(unsafe.Pointer(&alloc.Guarded(t, int(unsafe.Sizeof(pairTable{})))[border][0]))
+			*table = *newPairTable(u.book, u.owners[k], pairWidths[k])
+			var sm [stripElems]byte
+			var whole strip
+			splitGo(&sm, (*[2 * stripElems]byte)(bf16), &whole, p.indexWidth(table))
+			for _, nElems := range []int{p.elems, 2 * p.elems, stripElems - p.elems, stripElems} {
+				idx := alloc.Guarded(t, 2*nElems)[border]
+				copy(idx, whole[:])
+				for at := range windowBits / 8 {
+					coded, marks := alloc.Guarded(t, at+slack)[border], alloc.Guarded(t, at+slack)[border]
+					w := bitWriter{at: at, n: uint(at)}
+					p.loop(l)(&w, table, idx, (*stretch)(coded[at:]), (*stretch)(marks[at:]), &idx[0])
+				}
+			}
+		}
+	}
+}
