@@ -252,3 +252,31 @@ func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 		}
 	}
 }
+
+// TestLocalSourceChangedAfterItWasFinished: what a finished folder says of a local source is not believed once that has changed,
+// although a run that was to make lost outputs again, and was stopped, has left a journal that says the same. Nor is it of files
+// that share no output with those that the next run reads anyway.
+func TestLocalSourceChangedAfterItWasFinished(t *testing.T) {
+	version := func(seed uint64) *hubtest.Model { // of which the embedding has a file of its own
+		return hubtest.NewLlama(seed, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 17_000, Extra: noPicture})
+	}
+	want := localResult(t, version(8))
+	for _, lost := range []string{"model_layers_0.safetensors", "model_layers_?.safetensors", "model_embed*.safetensors", "*.safetensors"} {
+		source, out := writeModel(t, version(7)), localResult(t, version(7))
+		names, err := filepath.Glob(filepath.Join(out, lost))
+		if err != nil || len(names) == 0 {
+			t.Fatal(names, err)
+		}
+		for _, name := range names {
+			remove(t, name)
+		}
+		if _, err := convertLocal(t, source, out, plan.Options{}, func(o *pipeline.Options) { o.GPU = brokenGPU{} }); !errors.Is(err, errStop) {
+			t.Fatal(err)
+		}
+		rewrite(t, source, version(8))
+		if _, err := convertLocal(t, source, out, plan.Options{}, nil); err != nil {
+			t.Errorf("%s: %v", lost, err)
+		}
+		sameFolder(t, out, want)
+	}
+}

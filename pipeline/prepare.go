@@ -1,10 +1,7 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -94,8 +91,9 @@ func (c *conversion) checkRoom(ctx context.Context) error {
 	return nil
 }
 
-// forgetImpossible forgets outputs that are not as the plan has them, and what is said to be known of source files although
-// it is no hash, or not the published one: whoever can write to a target can change its journal and its manifest.
+// forgetImpossible forgets outputs that are not as the plan has them, since whoever can write to a target can change its journal
+// and its manifest, and what is said to be known of source files but for what only the published hash can be: where nobody
+// publishes one, such as for a local file, nothing tells whether the file is still the same.
 func (c *conversion) forgetImpossible() {
 	planned := map[string]*spans.Output{}
 	for _, o := range c.outputs {
@@ -110,10 +108,10 @@ func (c *conversion) forgetImpossible() {
 		return o != nil && done.SHA256 != "" && slices.EqualFunc(done.Units, o.Units, sameUnit)
 	})
 	for i, w := range c.Model.Listing.Weights {
+		published := c.Model.SHA256[i]
 		final, ok := c.ledger.Final(w.Path)
 		checked := final.Integrity == ledger.Streamed || final.Integrity == ledger.Proved
-		sum, err := hex.DecodeString(final.SHA256)
-		if ok && (!checked || err != nil || len(sum) != sha256.Size || final.SHA256 != cmp.Or(c.Model.SHA256[i], final.SHA256)) {
+		if published == "" || ok && (!checked || final.SHA256 != published) {
 			c.ledger.TrimCheckpoints(w.Path, -1)
 		}
 	}

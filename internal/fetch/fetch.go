@@ -147,12 +147,9 @@ func (f *Fetcher) file(ctx context.Context, file *File) error {
 		return f.ranges(ctx, file, f.needs)
 	}
 	first := file.FirstNeeded(f.needs)
-	if c, ok := f.Ledger.Final(file.Path); ok && first == file.Size && file.Want != "" {
+	if c, ok := f.Ledger.Final(file.Path); ok && first == file.Size {
 		f.Progress.Fetched.Add(file.Size)
 		return file.finish(c.SHA256)
-	}
-	if file.Want == "" {
-		first = 0 // nothing pins the file, so all that outputs were made from has to pass once more
 	}
 	h, from := f.Ledger.Checkpoint(file.Path, first).Hash()
 	f.Progress.Fetched.Add(from)
