@@ -69,7 +69,7 @@ func (c *conversion) finished() bool {
 
 // report sums up the finished outputs.
 func (r *result) report() *Report {
-	p := &Report{Source: r.Model.ID, Commit: r.Model.Commit, BaseModel: r.baseModel(), BaseCommit: r.baseCommit(), Differences: r.Plan.Differences, Counts: Counts{GPU: r.GPU != nil}}
+	p := &Report{Source: r.Model.ID, Commit: r.Model.Commit, BaseModel: r.baseModel(), BaseCommit: r.baseCommit(), Differences: r.Plan.Differences, Warnings: r.Plan.Warnings, Counts: Counts{GPU: r.GPU != nil}}
 	for _, w := range r.Model.Listing.Weights {
 		p.BF16Bytes += w.Size
 	}
@@ -86,9 +86,6 @@ func (r *result) report() *Report {
 		for _, u := range o.Units {
 			p.add(u)
 		}
-	}
-	for _, w := range r.Plan.Warnings {
-		p.Warnings = append(p.Warnings, w.Text)
 	}
 	return p
 }

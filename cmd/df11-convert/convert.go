@@ -97,7 +97,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 		return nil, err
 	}
 	for _, w := range src.plan.Warnings {
-		u.log().Warn(w.Text)
+		u.log().Warn(w)
 	}
 	if err := f.target.checkLineage(u, src.model); err != nil {
 		return nil, err

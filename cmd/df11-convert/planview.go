@@ -60,7 +60,7 @@ func (f *forecast) document() map[string]any {
 		"output_bytes_estimate": f.size.OutputBytes, "estimate": f.estimateDocument(),
 		"remainder": f.remainderDocuments(), "aliases": aliases(p), "tied_embeddings": p.TiedEmbeddings,
 		"copied": each(p.Copied, func(f plan.File) string { return f.Path }), "not_copied": append([]plan.Skipped{}, p.NotCopied...),
-		"differences": p.Differences, "warnings": warnings(p), "readers": p.Readers, "loader": p.Loader,
+		"differences": p.Differences, "warnings": p.Warnings, "readers": p.Readers, "loader": p.Loader,
 	}, "commit", "gated", "entry", "aliases", "differences", "warnings", "readers")
 }
 
@@ -105,10 +105,6 @@ func (f *forecast) remainderDocuments() []map[string]any {
 
 func aliases(p *plan.Plan) []string {
 	return each(p.Aliases, func(a plan.Alias) string { return a.Tensor.Source + " = " + a.Of.Source })
-}
-
-func warnings(p *plan.Plan) []string {
-	return each(p.Warnings, func(w plan.Warning) string { return w.Text })
 }
 
 // print writes the forecast for people.
@@ -281,7 +277,7 @@ func (f *forecast) printRemarks(w io.Writer) {
 	}{
 		{"equal, so stored once (compared bit by bit while converting)", aliases(p)},
 		{"differences to the official route", p.Differences},
-		{"warnings", warnings(p)},
+		{"warnings", p.Warnings},
 	} {
 		if len(list.lines) > 0 {
 			printf(w, "\n%s:\n", list.title)

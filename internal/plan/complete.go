@@ -33,7 +33,7 @@ func (s stackChecker) check() error {
 		if s.entry != nil {
 			return refuse(ReasonWeights, incompleteHint, "the source holds no tensor of %s, but %s", sample(missing), why)
 		}
-		s.plan.warn(WarnMissing, missing, "the source holds no tensor of %s, but %s", sample(missing), why)
+		s.plan.warn("the source holds no tensor of %s, but %s", sample(missing), why)
 	}
 	return nil
 }

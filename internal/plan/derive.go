@@ -22,7 +22,7 @@ func (d deriver) derive() error {
 	}
 	d.plan.PatternDict, d.plan.Provenance, d.plan.Derived = dict, "derived", true
 	d.plan.Loader = d.loader()
-	d.plan.warn(WarnDerived, nil, "untested: the catalog does not know this model, and no one has loaded a model converted this way yet; "+
+	d.plan.warn("untested: the catalog does not know this model, and no one has loaded a model converted this way yet; " +
 		"its list of compressed modules was derived from tensor names and shapes")
 	return nil
 }

@@ -137,14 +137,14 @@ func (inv *inventory) experts(module, attr string) []int {
 	return inv.children(module + "." + before)
 }
 
-// checkIndex checks that every tensor of the index is in the file that it names. It returns those that the index lacks.
-func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted []string, err error) {
+// checkIndex checks that every tensor of the index is in the file that it names. It counts those that the index lacks.
+func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted int, err error) {
 	if s.Index == "" {
-		return nil, nil
+		return 0, nil
 	}
 	m, err := s.weightMap(src.Index)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	var missing []string
 	for name, file := range m {
@@ -155,12 +155,12 @@ func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted []string, err 
 	}
 	if len(missing) > 0 {
 		slices.SortFunc(missing, human.CompareNames)
-		return nil, refuse(ReasonWeights, "the index is stale or a shard is damaged; fetch the source again",
+		return 0, refuse(ReasonWeights, "the index is stale or a shard is damaged; fetch the source again",
 			"%s lists tensors that its files do not hold: %s", s.Index, sample(missing))
 	}
 	for _, t := range inv.tensors {
 		if _, ok := m[t.Name]; !ok {
-			unlisted = append(unlisted, t.Name)
+			unlisted++
 		}
 	}
 	return unlisted, nil

@@ -112,7 +112,7 @@ func TestPipeline(t *testing.T) {
 	if got := p.OutputFiles[len(p.OutputFiles)-1].Path; got != "diffusion_pytorch_model.safetensors" {
 		t.Errorf("remainder in %s", got)
 	}
-	if !slices.ContainsFunc(p.Warnings, func(w Warning) bool { return w.Code == WarnDType }) {
+	if !warns(p, "plain F32 tensor in a BF16 model") {
 		t.Error("no warning about the F32 table")
 	}
 }

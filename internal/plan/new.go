@@ -82,9 +82,8 @@ func (d *draft) takeTensors() (err error) {
 	if err != nil {
 		return err
 	}
-	if len(unlisted) > 0 {
-		d.plan.warn(WarnIndex, unlisted, "the index does not list %s that its files hold; they are kept",
-			count(len(unlisted), "tensor"))
+	if unlisted > 0 {
+		d.plan.warn("the index does not list %s that its files hold; they are kept", count(unlisted, "tensor"))
 	}
 	if err := d.inv.refusePacked(); err != nil {
 		return err

@@ -59,14 +59,14 @@ type Changes struct {
 
 // Notes is what the user should know about a plan.
 type Notes struct {
-	Differences []string  // where the output differs from the official route, and why
-	Warnings    []Warning // what may go wrong
-	Readers     []Reader  // which readers will load the output
+	Differences []string // where the output differs from the official route, and why
+	Warnings    []string // what may go wrong
+	Readers     []Reader // which readers will load the output
 }
 
-// warn adds a warning about the named tensors or files.
-func (n *Notes) warn(code WarningCode, names []string, format string, args ...any) {
-	n.Warnings = append(n.Warnings, Warning{Code: code, Text: fmt.Sprintf(format, args...), Names: names})
+// warn adds a warning.
+func (n *Notes) warn(format string, args ...any) {
+	n.Warnings = append(n.Warnings, fmt.Sprintf(format, args...))
 }
 
 // differ notes a difference from what the official route would write.
@@ -182,30 +182,6 @@ type Alias struct {
 	Of     Tensor // stored in the output
 }
 
-// WarningCode names a kind of warning.
-type WarningCode string
-
-// Warnings.
-const (
-	WarnDType     WarningCode = "dtype"      // plain tensors in another type than the model's
-	WarnIndex     WarningCode = "index"      // tensors that the index does not list
-	WarnTied      WarningCode = "tied"       // something about tied embeddings
-	WarnDerived   WarningCode = "derived"    // the dict was derived
-	WarnLowGain   WarningCode = "low_gain"   // most weights pass through
-	WarnUnit      WarningCode = "unholdable" // units that DF11 cannot hold
-	WarnMissing   WarningCode = "missing"    // blocks that a stack lacks
-	WarnDropped   WarningCode = "dropped"    // tensors outside the converted model
-	WarnUnchecked WarningCode = "unchecked"  // names or order that nobody checked
-	WarnSlowLoad  WarningCode = "slow_load"  // so many units that the official loader needs hours
-)
-
-// Warning is something the user should know, with the tensors or files that it is about.
-type Warning struct {
-	Code  WarningCode
-	Text  string
-	Names []string
-}
-
 // Loader says how the official loader takes the model.
 type Loader struct {
 	Via          string `json:"via"`                    // "AutoModelForCausalLM", "bfloat16_model=", or a ComfyUI node
@@ -257,7 +233,7 @@ func (p *Plan) markUnholdable() error {
 			"DF11 can hold none of the %s: %s", count(len(names), "module"), sample(names))
 	}
 	if len(names) > 0 {
-		p.warn(WarnUnit, names, "left in BF16, because DF11 cannot hold them: %s", count(len(names), "module"))
+		p.warn("left in BF16, because DF11 cannot hold them: %s", count(len(names), "module"))
 	}
 	return nil
 }

@@ -58,12 +58,10 @@ func (d *draft) stripComfyPrefix() error {
 		return nil
 	}
 	var kept []Tensor
-	var dropped []string
 	for _, t := range d.inv.tensors {
 		name, ok := strings.CutPrefix(t.Name, comfyPrefixes[i])
 		if !ok {
 			d.plan.Dropped = append(d.plan.Dropped, t)
-			dropped = append(dropped, t.Name)
 			continue
 		}
 		t.Name = name
@@ -71,9 +69,8 @@ func (d *draft) stripComfyPrefix() error {
 	}
 	d.inv.tensors = kept
 	d.plan.Renamed = true
-	if len(dropped) > 0 {
-		d.plan.warn(WarnDropped, dropped, "%s outside the diffusion model left out: keep the source for text encoders and VAE",
-			count(len(dropped), "tensor"))
+	if n := len(d.plan.Dropped); n > 0 {
+		d.plan.warn("%s outside the diffusion model left out: keep the source for text encoders and VAE", count(n, "tensor"))
 	}
 	return d.inv.rebuild()
 }

@@ -106,8 +106,7 @@ func (r tieResolver) apply(t tie, drop map[string]bool) error {
 	case !okCopy:
 		return nil
 	case r.opt.PatternDict != nil && r.compresses(t.drop):
-		r.plan.warn(WarnTied, []string{t.drop, t.keep},
-			"the pattern dict compresses %s although it is tied to %s: the matrix is stored twice", t.drop, t.keep)
+		r.plan.warn("the pattern dict compresses %s although it is tied to %s: the matrix is stored twice", t.drop, t.keep)
 		return nil
 	case !okOriginal:
 		r.inv.tensors[r.inv.byName[t.drop]].Name = t.keep
