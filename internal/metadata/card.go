@@ -95,7 +95,7 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	}
 	owner, _, _ := strings.Cut(in.Repo, "/")
 	out.addText("quantized_by", owner)
-	out.addText("license", src.String("license"))
+	out.copyStrings(src, "license")
 	out.copyStrings(src, "license_name")
 	out.copyStrings(src, "license_link")
 	out.addText("library_name", in.library())
@@ -152,7 +152,7 @@ func cardTags(source []string) []string {
 	return tags
 }
 
-// LicenseName is the license in words: its own name if it has one, else the Hub's id.
+// LicenseName is the license in words: its own name if it has one, else the Hub's id, or the ids of several.
 func (in CardInput) LicenseName() string {
-	return cmp.Or(in.Source.String("license_name"), in.Source.String("license"))
+	return cmp.Or(in.Source.String("license_name"), strings.Join(in.Source.Strings("license"), ", "))
 }

@@ -278,6 +278,7 @@ func TestParseFrontMatter(t *testing.T) {
 // FuzzParseFrontMatter checks that a card made from any accepted block has a block that is accepted and says the same.
 func FuzzParseFrontMatter(f *testing.F) {
 	f.Add([]byte(llamaReadme))
+	f.Add([]byte("---\nlicense: [mit, apache-2.0]\n---\n"))
 	f.Add([]byte("---\r\nlicense: !!float 1\nextra_gated_x: {? [a] : b}\n---\n"))
 	f.Fuzz(func(t *testing.T, readme []byte) {
 		var source *metadata.FrontMatter
@@ -387,6 +388,16 @@ func TestCardStatesTheTerms(t *testing.T) {
 		if bytes.Contains(card, []byte("is gated")) != c.gated {
 			t.Errorf("%s:\n%s", name, card)
 		}
+	}
+}
+
+// TestCardNamesEveryLicense: a model under several licenses is not given out under the first alone.
+func TestCardNamesEveryLicense(t *testing.T) {
+	in := localCard(t)
+	in.Source = frontMatter(t, "license: [mit, apache-2.0]")
+	card, err := metadata.Card(in)
+	if err != nil || !bytes.Contains(card, []byte("license:\n  - mit\n  - apache-2.0\n")) || !bytes.Contains(card, []byte("(`mit, apache-2.0`)")) {
+		t.Errorf("%v\n%s", err, card)
 	}
 }
 
