@@ -22,22 +22,31 @@ type config struct {
 // members are the members of a JSON object.
 type members = map[string]json.RawMessage
 
-// readConfig parses config.json; nil data gives an empty config.
-func readConfig(data []byte) (*config, error) {
-	c := &config{}
-	if data == nil {
-		return c, nil
+// readObject reads a small JSON file that must hold an object; a file without a path gives none.
+func readObject(path string, data []byte) (members, error) {
+	if path == "" {
+		return nil, nil
 	}
-	if err := checkJSON(ReasonConfig, "config.json", data, maxConfigItems); err != nil {
+	if err := checkJSON(ReasonConfig, path, data, maxConfigItems); err != nil {
 		return nil, err
 	}
 	list, _, err := pyjson.Members(data)
 	if err != nil {
-		return nil, refuse(ReasonConfig, "", "read config.json: %v", err)
+		return nil, refuse(ReasonConfig, "fetch it again, or correct it in a copy of the source", "read %s: %v", path, err)
 	}
-	c.raw = members{}
+	object := members{}
 	for _, m := range list {
-		c.raw[m.Key] = m.Value
+		object[m.Key] = m.Value
+	}
+	return object, nil
+}
+
+// readConfig parses the config.json at a path; without a path the config is empty.
+func readConfig(path string, data []byte) (*config, error) {
+	c := &config{}
+	var err error
+	if c.raw, err = readObject(path, data); err != nil {
+		return nil, err
 	}
 	for _, key := range []string{"text_config", "llm_config", "language_config", "thinker_config"} {
 		if c.text = decode[members](c.raw[key]); c.text != nil {

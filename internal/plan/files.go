@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"encoding/json"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -30,10 +32,11 @@ func (s fileSorter) sort() error {
 		}
 		converted[w.Path] = true
 	}
-	if err := checkJSON(ReasonConfig, s.survey.ModelIndex, s.src.ModelIndex, maxConfigItems); err != nil {
+	parts, err := s.otherParts()
+	if err != nil {
 		return err
 	}
-	components := s.componentWeights()
+	components := s.componentWeights(parts)
 	byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }
 	for _, f := range slices.SortedFunc(slices.Values(s.src.Files), byPath) {
 		why := s.whySkipped(f)
@@ -47,6 +50,7 @@ func (s fileSorter) sort() error {
 			s.plan.Copied = append(s.plan.Copied, f)
 		}
 	}
+	s.warnIncomplete(parts)
 	return s.checkCopies()
 }
 
@@ -62,6 +66,9 @@ func (s fileSorter) planConfig() {
 		s.plan.Config = ConfigPlan{Mode: ConfigInsert, Source: s.survey.Config}
 	}
 }
+
+// isWeights is why weights that are neither converted nor those of another component are left out.
+const isWeights = "weights"
 
 // whySkipped says why a file has no place in the output; "" if it is copied.
 func (s fileSorter) whySkipped(f File) string {
@@ -82,7 +89,7 @@ func (s fileSorter) whySkipped(f File) string {
 	case nested && top == "original", strings.HasPrefix(base, "consolidated"):
 		return "the model in another layout"
 	case weightExts[ext], strings.HasPrefix(ext, ".data-"), strings.Contains(base, ".onnx_data"), strings.Contains(base, ".onnx.data"):
-		return "weights"
+		return isWeights
 	case strings.HasSuffix(base, ".index.json"):
 		return "index of the source's weights"
 	default:
@@ -133,19 +140,44 @@ func ShardOf(p string) (stem string, ok bool) {
 // plainWeight matches the weights and indexes that transformers or diffusers loads by default: no fp16, no other format.
 var plainWeight = regexp.MustCompile(`^(model|diffusion_pytorch_model)((-\d+-of-\d+)?\.safetensors|\.safetensors\.index\.json)$`)
 
+// otherParts returns what model_index.json says of the folders of a pipeline, but for that which is converted.
+func (s fileSorter) otherParts() (members, error) {
+	parts, err := readObject(s.survey.ModelIndex, s.src.ModelIndex)
+	maps.DeleteFunc(parts, func(dir string, _ json.RawMessage) bool {
+		return dir == s.survey.Dir || strings.HasPrefix(dir, "_") || strings.ContainsAny(dir, `/\`)
+	})
+	return parts, err
+}
+
 // componentWeights returns the weights of other components that a pipeline loads, in the folders of model_index.json.
-func (s fileSorter) componentWeights() map[string]bool {
-	components := decode[members](s.src.ModelIndex)
+func (s fileSorter) componentWeights(parts members) map[string]bool {
 	out := map[string]bool{}
 	for _, f := range s.src.Files {
-		dir := path.Dir(f.Path)
-		_, ok := components[dir]
-		if ok && dir != s.survey.Dir && !strings.HasPrefix(dir, "_") && !strings.ContainsAny(dir, `/\`) &&
-			plainWeight.MatchString(path.Base(f.Path)) && safePath(f.Path) {
+		_, ok := parts[path.Dir(f.Path)]
+		if ok && plainWeight.MatchString(path.Base(f.Path)) && safePath(f.Path) {
 			out[f.Path] = true
 		}
 	}
 	return out
+}
+
+// warnIncomplete warns of parts of a pipeline whose weights the source holds in no form that a pipeline loads by default: the
+// output lacks them.
+func (s fileSorter) warnIncomplete(parts members) {
+	var without []string
+	for _, dir := range slices.Sorted(maps.Keys(parts)) {
+		in := func(p string) bool { return path.Dir(p) == dir }
+		carried := slices.ContainsFunc(s.plan.Components, func(f File) bool { return in(f.Path) })
+		left := slices.ContainsFunc(s.plan.NotCopied, func(f Skipped) bool { return in(f.Path) && f.Why == isWeights })
+		class := decode[[2]string](parts[dir])[1] // null for a part that the pipeline does without
+		if left && !carried && class != "" {
+			without = append(without, dir)
+		}
+	}
+	if len(without) > 0 {
+		s.plan.warn("the output lacks the weights of %s, which the source does not hold as safetensors under their usual name: "+
+			"add them, or the pipeline does not load", strings.Join(without, ", "))
+	}
 }
 
 // checkCopies refuses copies that collide with each other or with an output file.

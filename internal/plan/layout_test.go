@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,6 +115,43 @@ func TestPipeline(t *testing.T) {
 	}
 	if !warns(p, "plain F32 tensor in a BF16 model") {
 		t.Error("no warning about the F32 table")
+	}
+}
+
+// TestPipelineWithBrokenIndexIsRefused: without model_index.json nothing says which other components belong to the pipeline, so they
+// would be missing.
+func TestPipelineWithBrokenIndexIsRefused(t *testing.T) {
+	for _, broken := range []string{``, `{"_class_name": `, `[]`, `null`, "{} {}", "\xff{}", "version https://git-lfs.github.com/spec/v1"} {
+		src := pipeline("WanTransformer3DModel")
+		src.ModelIndex = []byte(broken)
+		_, err := New(src, Options{})
+		if r := (*RefusedError)(nil); !errors.As(err, &r) || !strings.Contains(r.Detail, "read model_index.json") || r.Hint == "" {
+			t.Errorf("%q: %v", broken, err)
+		}
+	}
+}
+
+// TestPipelineTellsWhatItLacks: the user learns which components have no weights that are carried over, unless the pipeline does
+// without them.
+func TestPipelineTellsWhatItLacks(t *testing.T) {
+	for _, c := range []struct{ index, lacks string }{
+		{`{"transformer": ["a", "b"], "text_encoder": ["a", "b"], "vae": ["a", "b"]}`, ""},
+		{`{"transformer": ["a", "b"], "text_encoder": ["a", "b"], "extra": ["a", "b"]}`, ""},
+		{`{"text_encoder": ["a", "b"], "checker": [null, null], "_note": ["a", "b"], "checker/deep": ["a", "b"]}`, ""},
+		{`{"text_encoder": ["a", "b"], "checker": ["a", "b"], "vae": true, "fp16": ["a", "b"]}`, "the weights of checker, fp16,"},
+	} {
+		src := pipeline("WanTransformer3DModel")
+		src.ModelIndex = []byte(c.index)
+		for _, name := range []string{"checker/pytorch_model.bin", "checker/deep/model.bin", "_note/model.bin", "fp16/model.fp16.safetensors"} {
+			src.Files = append(src.Files, File{Path: name, Size: 1})
+		}
+		p, err := New(src, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if warns(p, "lacks") != (c.lacks != "") || !warns(p, c.lacks) {
+			t.Errorf("%s: %q", c.index, p.Warnings)
+		}
 	}
 }
 

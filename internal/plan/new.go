@@ -66,7 +66,7 @@ func newDraft(src Source, opt Options) (*draft, error) {
 			return nil, fmt.Errorf("plan: weight file %d is %q, want %q with a header", i, src.Weights[i].Path, w.Path)
 		}
 	}
-	cfg, err := readConfig(src.Config)
+	cfg, err := readConfig(survey.Config, src.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -278,11 +279,28 @@ func TestTensorInTwoFiles(t *testing.T) {
 	m := tiny()
 	a := headerFile("a.safetensors", m.tensors(m.names))
 	b := headerFile("b.safetensors", m.tensors(m.names[:1]))
-	src := source([]WeightFile{a, b}, nil, "config.json", "model.safetensors.index.json")
+	src := source([]WeightFile{a, b}, map[string]any{}, "model.safetensors.index.json")
 	src.Index = []byte(`{"weight_map":{"` + m.names[0] + `":"b.safetensors","lm_head.weight":"a.safetensors"}}`)
 	_, err := New(src, Options{PatternDict: tinyDict()})
 	if err == nil || !strings.Contains(err.Error(), "both hold model.embed_tokens.weight") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestFileOfAnotherModelIsRefused: a named file in a folder with a config of its own is not planned with the config of the root, nor
+// without one.
+func TestFileOfAnotherModelIsRefused(t *testing.T) {
+	for _, file := range []string{"draft/model.safetensors", "depth/diffusion_pytorch_model.safetensors"} {
+		files := []File{{Path: "config.json"}, {Path: "model.safetensors"}, {Path: file}}
+		if _, err := Look(files, Options{WeightFile: file}); err != nil {
+			t.Errorf("%s, which has the config of the root: %v", file, err)
+		}
+		for _, other := range []string{path.Dir(file) + "/config.json", "model_index.json"} {
+			s, err := Look(append(files, File{Path: other}), Options{WeightFile: file})
+			if r := (*RefusedError)(nil); (!errors.As(err, &r) || r.Hint == "") && (s == nil || s.Dir != path.Dir(file)) {
+				t.Errorf("%s beside %s: %+v, %v", file, other, s, err)
+			}
+		}
 	}
 }
 

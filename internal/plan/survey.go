@@ -154,12 +154,21 @@ func (s *Survey) takeSingle(p string) error {
 		return refuse(ReasonWeights, "", "the source holds no safetensors file %s", p)
 	case isShard.MatchString(p) && !strings.HasSuffix(p, "-00001-of-00001.safetensors"):
 		return refuse(ReasonWeights, "name the folder or repo without the file", "%s is only a part of a model", p)
-	case s.Layout == Transformers && path.Dir(p) != "." && s.has("model_index.json") != "":
+	case s.ownFolder(path.Dir(p)):
 		return refuse(ReasonLayout, "convert a copy of the folder "+path.Dir(p)+" on its own",
-			"%s belongs to another component of a pipeline than its denoiser", p)
+			"%s is a model of its own, or another component of a pipeline than its denoiser", p)
 	}
 	s.single = p
 	return nil
+}
+
+// ownFolder says whether a folder, in which a named weight file lies, holds another model than the config that would be used
+// describes: one with a config of its own, or a component of a pipeline that is no denoiser.
+func (s *Survey) ownFolder(dir string) bool {
+	if dir == "." || dir == s.Dir || s.Layout == ComfyUI {
+		return false
+	}
+	return s.has(path.Join(dir, "config.json")) != "" || s.has("model_index.json") != ""
 }
 
 // findSingle takes the only safetensors file of a source without a config.
