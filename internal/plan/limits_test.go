@@ -72,7 +72,7 @@ func TestPlanRefusesBombs(t *testing.T) {
 				}
 			}
 			src := tr.src(source([]WeightFile{tr.m.file("model.safetensors")}, tr.config))
-			alloc.Within(t, 64<<20, func() {
+			alloc.Within(t, 512<<20, func() { // a tenth of it, but under the race detector regexes allocate anew what they keep
 				_, err := New(src, tr.opt)
 				if refused := (*RefusedError)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), c.words) {
 					t.Errorf("got %v, want %q", err, c.words)
