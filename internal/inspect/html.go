@@ -49,7 +49,7 @@ func (p pageData) Slot(path string) string {
 	if p.Charts == nil {
 		return ""
 	}
-	return indexText(p.Charts.units, func(u *Unit) bool { return u != nil && u.Path == path })
+	return p.Charts.slots[path]
 }
 
 // Place is the place of an exponent in the plots by exponent; "" if it has none.
@@ -57,11 +57,8 @@ func (p pageData) Place(exponent int) string {
 	if p.Charts == nil {
 		return ""
 	}
-	return indexText(p.Charts.columns, func(c column) bool { return !c.gap && c.first <= exponent && exponent <= c.last })
-}
-
-func indexText[T any](list []T, found func(T) bool) string {
-	if i := slices.IndexFunc(list, found); i >= 0 {
+	within := func(c column) bool { return !c.gap && c.first <= exponent && exponent <= c.last }
+	if i := slices.IndexFunc(p.Charts.columns, within); i >= 0 {
 		return strconv.Itoa(i)
 	}
 	return ""
@@ -76,7 +73,7 @@ func (p pageData) Policy() string {
 // charts are the page's plots and what they stand on.
 type charts struct {
 	columns []column
-	units   []*Unit // by slot
+	slots   map[string]string // of units, by path
 
 	Shares, Lengths template.HTML
 	Ticks           []tick // below the plots by exponent
@@ -119,7 +116,7 @@ func HTML(r *Report) []byte {
 }
 
 // draw draws the plots.
-func (r *Report) draw(units []Unit) *charts {
+func (r *Report) draw(units []*Unit) *charts {
 	bars, s := r.bars(), newSlots(units)
 	c := &charts{Shares: r.shares(bars), Lengths: r.lengths(bars), Bits: s.bits(r)}
 	columns := make([]column, len(bars))
@@ -127,7 +124,12 @@ func (r *Report) draw(units []Unit) *charts {
 		columns[i] = b.column
 		c.Readouts.Exponents = append(c.Readouts.Exponents, b.readout(r.Compared != nil))
 	}
-	c.columns, c.units = columns, s.units
+	c.columns, c.slots = columns, map[string]string{}
+	for i, u := range s.units {
+		if u != nil {
+			c.slots[u.Path] = strconv.Itoa(i)
+		}
+	}
 	c.Note, c.Ticks = axisNote(columns), exponentTicks(columns)
 	c.Readouts.Units = s.readouts()
 	for _, x := range s.named() {

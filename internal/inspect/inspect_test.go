@@ -20,6 +20,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/gpus"
 	"github.com/df11-convert/df11-convert/internal/inspect"
 )
@@ -291,5 +292,22 @@ func BenchmarkPNG(b *testing.B) {
 		if _, err := inspect.PNG(r); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestHTMLOfManyUnitsTakesNoMorePerUnit: four times the units take about four times the memory, not sixteen times.
+func TestHTMLOfManyUnitsTakesNoMorePerUnit(t *testing.T) {
+	page := func(n int) int64 {
+		u := report("m").Units[0]
+		r := &inspect.Report{Model: inspect.Model{Kind: inspect.DF11}, BF16Bytes: 2, DF11Bytes: 1}
+		for i := range n {
+			u.Path = fmt.Sprintf("model.layers.%d", i)
+			r.Units = append(r.Units, u)
+		}
+		r.Finish()
+		return alloc.Bytes(func() { inspect.HTML(r) })
+	}
+	if few, many := page(1000), page(4000); many > 5*few {
+		t.Errorf("%d bytes for 1000 units, %d for 4000", few, many)
 	}
 }

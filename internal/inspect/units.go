@@ -12,10 +12,10 @@ import (
 
 // chartUnits are the units that charts by unit show: the compressed ones whose weights were read, in reading order, single
 // units first.
-func (r *Report) chartUnits() []Unit {
-	var single, stacked []Unit
-	for _, u := range r.Units {
-		switch {
+func (r *Report) chartUnits() []*Unit {
+	var single, stacked []*Unit
+	for i := range r.Units {
+		switch u := &r.Units[i]; {
 		case u.Reason != "" || u.Histogram.Total() == 0:
 		case strings.ContainsAny(u.Path, "0123456789"):
 			stacked = append(stacked, u)
@@ -44,11 +44,10 @@ const fewest = 8
 
 var numbers = regexp.MustCompile(`\d+`)
 
-func newSlots(units []Unit) slots {
+func newSlots(units []*Unit) slots {
 	var s slots
 	kind := ""
-	for i := range units {
-		u := &units[i]
+	for i, u := range units {
 		k := numbers.ReplaceAllString(u.Path, "#")
 		if k != kind || k == u.Path {
 			if i > 0 {
@@ -213,19 +212,19 @@ func (s *slots) bits(r *Report) template.HTML {
 	for _, v := range levels(low, high, 2, 1, 0.5, 0.2, 0.1) {
 		p.level(y(v), fmt.Sprintf("%.1f", v))
 	}
-	var stems, bounds, dots string
+	var stems, bounds, dots strings.Builder
 	for i, u := range s.units {
 		if u == nil {
 			continue
 		}
 		x := float64(i) + 0.5
-		stems += fmt.Sprintf("M%s %sV%s", num(x), num(y(u.Bound)), num(y(u.Bits)))
-		bounds += dash(x, 0.36, y(u.Bound))
-		dots += dot(x, y(u.Bits))
+		fmt.Fprintf(&stems, "M%s %sV%s", num(x), num(y(u.Bound)), num(y(u.Bits)))
+		bounds.WriteString(dash(x, 0.36, y(u.Bound)))
+		dots.WriteString(dot(x, y(u.Bits)))
 	}
-	p.path("stem", stems)
-	p.path("ideal", bounds)
-	p.path("dot", dots)
+	p.path("stem", stems.String())
+	p.path("ideal", bounds.String())
+	p.path("dot", dots.String())
 	return p.done(190, `data-x="u"`, text)
 }
 
