@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -31,14 +32,25 @@ func execute(ctx context.Context, u *ui, args []string) int {
 	return u.report(ctx, err)
 }
 
-// watchSignals lets the first signal stop the work and the second one the process.
+// watchSignals lets the first signal stop the work and a later one the process.
 func watchSignals(cancel context.CancelCauseFunc) {
 	c := make(chan os.Signal, 2)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		<-c
-		cancel(errInterrupted)
-		<-c
+		awaitSecond(c, cancel)
 		os.Exit(exitInterrupted)
 	}()
+}
+
+// oneSignal is how long what arrives still belongs to the first signal: timeout(1) and other wrappers send it to the program and
+// to its process group, so that it comes twice.
+const oneSignal = time.Second
+
+// awaitSecond cancels at the first signal and returns at the second.
+func awaitSecond(c <-chan os.Signal, cancel context.CancelCauseFunc) {
+	<-c
+	cancel(errInterrupted)
+	for first := time.Now(); time.Since(first) < oneSignal; {
+		<-c
+	}
 }
