@@ -12,10 +12,10 @@ import (
 	"github.com/df11-convert/df11-convert/internal/progress"
 )
 
-// How often progress is drawn on a terminal and written elsewhere.
+// How often progress is measured, and drawn on a terminal; elsewhere it is written after so many of these times.
 const (
 	drawEvery = 200 * time.Millisecond
-	lineEvery = 10 * time.Second
+	lineAfter = 50
 )
 
 // watch shows progress until stop is called. Stop shows the last state, or nothing if nothing was to be done.
@@ -23,21 +23,23 @@ func (u *ui) watch(p *progress.Counters) (stop func()) {
 	if u.quiet {
 		return func() {}
 	}
-	show, every := u.writeLine, lineEvery
+	show, after := u.writeLine, lineAfter
 	if u.terminal() {
-		show, every = u.drawBlock, drawEvery
+		show, after = u.drawBlock, 1
 	}
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		defer u.screen.release()
-		t := time.NewTicker(every)
+		t := time.NewTicker(drawEvery)
 		defer t.Stop()
 		var m motion
-		for {
+		for n := 1; ; n++ {
 			select {
 			case <-t.C:
-				show(m.at(p.Snapshot(), time.Now()))
+				if s := m.at(p.Snapshot(), time.Now()); n%after == 0 {
+					show(s)
+				}
 			case <-done:
 				last := m.at(p.Snapshot(), time.Now())
 				last.limits, last.left, last.ended = -1, 0, true
@@ -190,12 +192,17 @@ func (s *state) summary() []string {
 	return append(parts, fmt.Sprintf("%d/%d files", s.Outputs, s.OutputFiles))
 }
 
+// shows reports whether a stage has begun, not ended, and been seen for long enough to tell how fast it is.
+func (s *state) shows(i int) bool {
+	return s.Stages[i].Bytes > 0 && !s.ended && s.stages[i].speed.seconds > 0
+}
+
 // line is the state in one line of any width.
 func (s *state) line() string {
 	parts := append([]string{fmt.Sprintf("%s %d%%", s.Phase, s.percent())}, s.summary()...)
 	parts = append(parts, human.Bytes(min(s.Verified, s.SourceBytes))+" of "+human.Bytes(s.SourceBytes)+" verified")
 	for i, st := range s.Stages {
-		if st.Bytes > 0 && !s.ended {
+		if s.shows(i) {
 			parts = append(parts, st.Stage+" "+rate(s.stages[i]))
 		}
 	}
@@ -241,7 +248,7 @@ func (s *state) lines(width int, paint painter) []string {
 	}
 	lines := []string{bar(s, min(maxBar, width-barText)) + " " + text}
 	for i, st := range s.Stages {
-		if st.Bytes == 0 || s.ended {
+		if !s.shows(i) {
 			continue
 		}
 		line := fmt.Sprintf("  %-7s %8s  %s", st.Stage, human.Bytes(st.Bytes), rate(s.stages[i]))

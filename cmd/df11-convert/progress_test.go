@@ -1,8 +1,10 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -80,6 +82,33 @@ func TestProgressPictures(t *testing.T) {
 		"read 820 MB/s · encode 440 MB/s · verify 410 MB/s · hash 280 MB/s · upload 190 MB/s"; got != want {
 		t.Errorf("without a terminal:\n%s\nwant\n%s", got, want)
 	}
+}
+
+// TestTheFirstLineTellsTheSpeed: without a terminal too, the first that is said of a stage is how fast it has been.
+func TestTheFirstLineTellsTheSpeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer null.Close()
+		u := newUI(null, null)
+		u.screen.w = &b
+		var p progress.Counters
+		p.SourceBytes.Store(1e9)
+		stop := u.watch(&p)
+		for range 21 {
+			done := p.Timed(progress.Verify)
+			time.Sleep(500 * time.Millisecond)
+			done(1e6)
+			p.Verified.Add(1e6)
+		}
+		stop()
+		if first, _, _ := strings.Cut(b.String(), "\n"); !strings.Contains(first, "verify") || !strings.HasSuffix(first, " MB/s") {
+			t.Errorf("the first line is %q", first)
+		}
+	})
 }
 
 // TestProgressNeverFalls: a part of the work that turns out larger than it was guessed holds the percentage, and does not
