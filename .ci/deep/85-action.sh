@@ -195,6 +195,13 @@ lacks gone log 'Report'
 inputs=(INPUT_SOURCE=--help INPUT_REPO_ID=tester/x)
 step flag convert
 ended flag 2
+for last in --output -o --layout --workers --memory; do
+  inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/open-DF11 INPUT_PRIVATE=true INPUT_EXTRA_ARGS="--limit-rate 1GB $last")
+  step open convert
+  ended open 2
+  has open log '::error title=df11-convert%3A usage::--'
+done
+[ ! -e "$work/hub/tester/open-DF11" ] || fail 'an extra flag took the next one for its value'
 
 echo '== convert: no line of the program is a command, and a killed program is an error'
 cat >"$work/temp/df11-convert/df11-convert" <<'END'

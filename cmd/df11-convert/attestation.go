@@ -20,8 +20,8 @@ import (
 type attestFlags struct{ file, by string }
 
 func (f *attestFlags) register(p *pflag.FlagSet) {
-	p.StringVar(&f.file, "attestation", "", "write an in-toto statement of all files of the result to this file, for a signer")
-	p.StringVar(&f.by, "attested-by", "", "GitHub repository, owner/name, whose workflow signs that statement; the card names it")
+	p.StringVar(&f.file, "attestation", "", "write an in-toto statement of all files of the result to this `file`, for a signer")
+	p.StringVar(&f.by, "attested-by", "", "GitHub `repository`, owner/name, whose workflow signs that statement; the card names it")
 	group(p, groupPublish, "attestation", "attested-by")
 }
 

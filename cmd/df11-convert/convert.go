@@ -35,7 +35,7 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 	f.limits.register(p)
 	f.parts.register(p)
 	f.gpu.register(p)
-	p.StringVar(&f.workDir, "work-dir", "", "directory for temporary files (a tmpfs counts as memory)")
+	p.StringVar(&f.workDir, "work-dir", "", "`directory` for temporary files (a tmpfs counts as memory)")
 	p.DurationVar(&f.stopAfter, "stop-after", 0, "stop as if interrupted after this time, e.g. 5h20m; the same command resumes")
 	group(p, groupResources, "work-dir", "stop-after")
 	p.BoolVar(&f.strict, "strict", false, "fail if DF11 cannot hold some module, instead of leaving it in BF16")

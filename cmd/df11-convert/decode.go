@@ -34,7 +34,7 @@ never gets its name. Files that are there already with the right hash stay; so a
 		RunE: func(c *cobra.Command, args []string) error { return runDecode(c.Context(), u, &f, args[0]) },
 	}
 	f.register(c.Flags())
-	c.Flags().StringVarP(&f.out, "output", "o", "", "folder for the decoded files")
+	c.Flags().StringVarP(&f.out, "output", "o", "", "`folder` for the decoded files")
 	c.Flags().BoolVar(&f.force, "force", false, "write into a folder that holds other .safetensors files, and over those with the original's names")
 	return c
 }

@@ -35,8 +35,8 @@ as a stranger would: from the two repos alone.`,
 		Args: exactArgs(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error { return runDemo(c.Context(), u, out, gpuFlags{mode: gpu}) },
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "folder for the result (default a new temporary one)")
-	c.Flags().StringVar(&gpu, "gpu", string(verify.GPUOff), "decode on the GPU too: auto (if there is one), require, or off")
+	c.Flags().StringVarP(&out, "output", "o", "", "`folder` for the result (default a new temporary one)")
+	c.Flags().StringVar(&gpu, "gpu", string(verify.GPUOff), "`when` to decode on the GPU too: auto (if there is one), require, or off")
 	return c
 }
 

@@ -30,7 +30,7 @@ type readerFlags struct {
 }
 
 func (f *readerFlags) register(p *pflag.FlagSet) {
-	p.StringVar(&f.against, "against", "", "the original: Hub repo, folder or .safetensors file")
+	p.StringVar(&f.against, "against", "", "the original `model`: Hub repo, folder or .safetensors file")
 	p.IntVar(&f.workers, "workers", 0, "threads (default: all cores)")
 	p.Var(&f.memory, "memory", memoryUsage)
 	f.sourceFlags.register(p)

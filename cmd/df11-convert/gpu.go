@@ -19,8 +19,8 @@ type gpuFlags struct {
 
 func (f *gpuFlags) register(p *pflag.FlagSet) {
 	f.memory = 512 << 20
-	p.StringVar(&f.mode, "gpu", "auto", "decode on the GPU too: auto (if there is one), require, or off")
-	p.StringVar(&f.kernel, "kernel", "", "PTX file to decode with, such as the official decode.ptx, instead of ours")
+	p.StringVar(&f.mode, "gpu", "auto", "`when` to decode on the GPU too: auto (if there is one), require, or off")
+	p.StringVar(&f.kernel, "kernel", "", "PTX `file` to decode with, such as the official decode.ptx, instead of ours")
 	p.Var(&f.memory, "gpu-memory", "memory to use on each GPU")
 	group(p, groupGPU, "gpu", "kernel", "gpu-memory")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // TestHelpFitsTerminals: no line of any command's help is wider than a terminal, down to 64 columns.
@@ -33,6 +34,18 @@ func TestHelpFitsTerminals(t *testing.T) {
 		if n < 12 {
 			t.Errorf("%d commands", n)
 		}
+	}
+}
+
+// TestHelpNamesWhatAFlagTakes: a folder, a file, a repo, and never the type that holds it.
+func TestHelpNamesWhatAFlagTakes(t *testing.T) {
+	for _, c := range rootCommand(newUI(os.Stdout, os.Stderr), nil).Commands() {
+		c.InheritedFlags() // adds them to those of the command
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if name, _ := pflag.UnquoteUsage(f); name == "string" {
+				t.Errorf("%s --help: --%s takes a string", c.Name(), f.Name)
+			}
+		})
 	}
 }
 

@@ -42,8 +42,8 @@ read; --sample-bytes says how much, and a number as large as the model reads all
 	}
 	f.sourceFlags.register(c.Flags())
 	f.estimate.register(c.Flags())
-	c.Flags().StringVar(&f.html, "html", "", "write a report with plots to this file, one page that needs nothing else")
-	c.Flags().StringVar(&f.compare, "compare", "", "measure this model as well and set the figures side by side")
+	c.Flags().StringVar(&f.html, "html", "", "write a report with plots to this `file`, one page that needs nothing else")
+	c.Flags().StringVar(&f.compare, "compare", "", "measure this `model` as well and set the figures side by side")
 	return c
 }
 

@@ -20,7 +20,7 @@ type partFlags struct {
 }
 
 func (f *partFlags) register(p *pflag.FlagSet) {
-	p.StringVar(&f.which, "shard", "", "make only part i of n: i/n, counted from 1, or auto inside Kubernetes or Slurm")
+	p.StringVar(&f.which, "shard", "", "make only `part` i of n: i/n, counted from 1, or auto inside Kubernetes or Slurm")
 	p.IntVar(&f.count, "shards", 0, "number of parts, where --shard auto can't find it out")
 	p.BoolVar(&f.finish, "finish", false, "complete what the parts have published: check, verify, write the rest")
 	group(p, groupDistributed, "shard", "shards", "finish")

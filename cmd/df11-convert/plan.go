@@ -50,12 +50,12 @@ will load it.`,
 	f.limitFlags.register(p)
 	p.Lookup("memory").Usage = "memory budget of the conversion"
 	p.Lookup("disk").Usage = "disk budget of the conversion, e.g. 12GB"
-	p.StringVar(&f.parts.which, "shard", "", "the part i/n for which disk is given")
+	p.StringVar(&f.parts.which, "shard", "", "the `part` i/n for which disk is given")
 	p.Var(&f.bandwidth, "bandwidth", "speed of the line for which times are given, e.g. 30MB/s (default 125 MB/s, a gigabit)")
 	p.BoolVar(&f.matrix, "matrix", false, "print the parts of the conversion as a matrix for GitHub Actions instead")
 	p.DurationVar(&f.jobTime, "job-time", 4*time.Hour, "time that one job of the matrix should take at most")
 	group(p, groupDistributed, "matrix", "job-time")
-	p.StringVar(&f.writeDict, "write-pattern-dict", "", "write the pattern dict of the plan to this file")
+	p.StringVar(&f.writeDict, "write-pattern-dict", "", "write the pattern dict of the plan to this `file`")
 	return c
 }
 

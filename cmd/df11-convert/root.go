@@ -204,6 +204,8 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 			err = usagef("--%s: %s is less than 0", f.Name, v)
 		case (f.Name == "uploads" || f.Name == "chunks") && v == "0":
 			err = usagef("--%s: 0 is less than 1", f.Name)
+		case f.Value.Type() == "string" && strings.HasPrefix(v, "-"): // a path can begin with ./-
+			err = usagef("--%s has no value: %q is a flag", f.Name, v)
 		}
 		if known := choices[f.Name]; known != nil && !slices.Contains(known, f.Value.String()) {
 			err = usagef("--%s: %q is not one of %s", f.Name, f.Value, strings.Join(known, ", "))

@@ -114,12 +114,12 @@ type sourceFlags struct {
 }
 
 func (f *sourceFlags) register(p *pflag.FlagSet) {
-	p.StringVar(&f.tokenFile, "source-token-file", "", "file with the token for the source, if it is not the target's")
-	p.StringVar(&f.patternDict, "pattern-dict", "", "JSON file with the pattern dict, instead of the catalog's")
-	p.StringVar(&f.layout, "layout", "", "transformers, transformers-single, diffusers, diffusers-single or single (ComfyUI)")
-	p.StringVar(&f.plan.Like, "like", "", "take the pattern dict of this catalog entry or published DF11 repo")
-	p.StringVar(&f.plan.Component, "component", "", "folder of a diffusers pipeline to convert (default transformer, else unet)")
-	p.StringVar(&f.plan.WeightFile, "file", "", "the one .safetensors file of the repo to convert, where it holds several models")
+	p.StringVar(&f.tokenFile, "source-token-file", "", "`file` with the token for the source, if it is not the target's")
+	p.StringVar(&f.patternDict, "pattern-dict", "", "JSON `file` with the pattern dict, instead of the catalog's")
+	p.StringVar(&f.layout, "layout", "", "`layout` of the result: transformers, transformers-single, diffusers, diffusers-single or single (ComfyUI)")
+	p.StringVar(&f.plan.Like, "like", "", "take the pattern dict of this `model`: a catalog entry or a published DF11 repo")
+	p.StringVar(&f.plan.Component, "component", "", "`folder` of a diffusers pipeline to convert (default transformer, else unet)")
+	p.StringVar(&f.plan.WeightFile, "file", "", "the one .safetensors `file` of the repo to convert, where it holds several models")
 	p.BoolVar(&f.plan.Vision, "vision", false, "compress the vision tower too, where the catalog knows its modules")
 	p.BoolVar(&f.plan.ExactF32, "exact-f32", false, "take F32 weights that are exactly BF16; every value is checked")
 	p.BoolVar(&f.cache, "cache", false, "keep the source's weight files in the shared cache")

@@ -57,7 +57,7 @@ are current, or kept as they are by refresh: never, else 1.`,
 	}
 	p := c.Flags()
 	f.sourceFlags.register(p)
-	p.StringVar(&f.since, "since", "", "leave out the entries that this older list has, too")
+	p.StringVar(&f.since, "since", "", "leave out the entries that this older `list` has, too")
 	p.BoolVar(&f.matrix, "matrix", false, "print the models that are to be converted as a matrix for GitHub Actions instead, and exit with 0")
 	return c
 }

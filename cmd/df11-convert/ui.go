@@ -58,8 +58,8 @@ func (u *ui) register(p *pflag.FlagSet) {
 	p.BoolVarP(&u.quiet, "quiet", "q", false, "print nothing but results and errors")
 	p.BoolVar(&u.json, "json", false, "print the result as JSON on stdout")
 	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
-	p.StringVar(&u.logFormat, "log-format", logText, "form of all that is written on stderr: text, or json, an object a line")
-	p.StringVar(&u.color, "color", colorAuto, "colors on stderr: auto, always or never; auto follows the terminal and NO_COLOR")
+	p.StringVar(&u.logFormat, "log-format", logText, "`form` of all that is written on stderr: text, or json, an object a line")
+	p.StringVar(&u.color, "color", colorAuto, "`when` to color stderr: auto, always or never; auto follows the terminal and NO_COLOR")
 	group(p, groupGlobal)
 }
 
