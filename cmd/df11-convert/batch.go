@@ -74,7 +74,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		switch {
 		case err != nil:
 			found.Failed++
-			u.complain(m.Source+": "+strings.TrimPrefix(u.message(err), m.Source+": "), r.Exit, hints(err))
+			u.complain(m.Source, r.Error)
 			first = cmp.Or(first, err)
 		case r.Skipped != nil:
 			found.Skipped++
@@ -116,7 +116,8 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel) 
 	}
 	report, err := convertOne(ctx, u, f, r.Source)
 	if err != nil {
-		r.Error, r.Exit = failureOf(err, hints(err)), kindOf(err).code
+		r.Error = failureOf(err)
+		r.Exit = r.Error.exit
 		return r, err
 	}
 	made := conversionOf(report)

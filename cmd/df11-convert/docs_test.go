@@ -70,8 +70,7 @@ func TestDocumentedFailure(t *testing.T) {
 	err := &verify.MismatchError{
 		Unit: "model.layers.1", Tensor: "model.layers.1.mlp.up_proj.weight", Elem: 77, Got: 0x3c04, Want: 0x3c00,
 	}
-	o := outcome{Schema: schemaVersion, Command: "verify", Exit: exitWrong, Error: failureOf(err, nil)}
-	if err := o.write(&ui{out: &results{to: &b}}, nil); err != nil || b.String() != shown {
+	if err := outcomeOf("verify", failureOf(err)).write(&b, nil); err != nil || b.String() != shown {
 		t.Errorf("%v: the page shows\n%s\nand the program prints\n%s", err, shown, b.String())
 	}
 }

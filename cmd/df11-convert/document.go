@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -34,12 +36,16 @@ type failure struct {
 	Got     string `json:"got,omitempty"` // BF16 bits, 0x3f80
 	Want    string `json:"want,omitempty"`
 
-	brief string // for people
+	hints []string // as Hint, one by one
+	brief string   // Message for people
+	exit  int      // code
 }
 
 // failureOf describes an error that ends the program, or one model of a batch.
-func failureOf(err error, hs []string) *failure {
-	f := &failure{Kind: kindOf(err).name, Message: err.Error(), Hint: strings.Join(hs, "\n"), brief: brief(err)}
+func failureOf(err error) *failure {
+	k := kindOf(err)
+	f := &failure{Kind: k.name, Message: err.Error(), brief: brief(err), exit: k.code}
+	f.advise(hints(err)...)
 	if m, ok := errors.AsType[*verify.MismatchError](err); ok {
 		f.Unit, f.Tensor, f.Element = m.Unit, m.Tensor, &m.Elem
 		f.Got, f.Want = fmt.Sprintf("%#04x", m.Got), fmt.Sprintf("%#04x", m.Want)
@@ -47,8 +53,34 @@ func failureOf(err error, hs []string) *failure {
 	return f
 }
 
+// advise adds hints.
+func (f *failure) advise(hints ...string) {
+	f.hints = append(f.hints, hints...)
+	f.Hint = strings.Join(f.hints, "\n")
+}
+
+// brief is an error in words, without requests whose answer says it all, and without what was told before.
+func brief(err error) string {
+	if e, ok := errors.AsType[batchError](err); ok {
+		return e.summary()
+	}
+	if e, ok := errors.AsType[*hub.Error](err); ok && e.Brief() != "" {
+		return e.Brief()
+	}
+	return err.Error()
+}
+
+// outcomeOf is how a command ended: well if f is nil.
+func outcomeOf(command string, f *failure) outcome {
+	o := outcome{Schema: schemaVersion, Command: command, OK: f == nil, Error: f}
+	if f != nil {
+		o.Exit = f.exit
+	}
+	return o
+}
+
 // write prints the one document of a run: the outcome and then the members of what the command found, nil for nothing.
-func (o outcome) write(u *ui, found any) error {
+func (o outcome) write(w io.Writer, found any) error {
 	head, err := encode(o)
 	if err != nil {
 		return err
@@ -67,7 +99,7 @@ func (o outcome) write(u *ui, found any) error {
 		return err
 	}
 	b.WriteByte('\n')
-	_, err = u.out.Write(b.Bytes())
+	_, err = w.Write(b.Bytes())
 	return err
 }
 

@@ -98,7 +98,7 @@ func runStatus(ctx context.Context, u *ui, f *statusFlags, list string) error {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			p.Error = failureOf(err, hints(err))
+			p.Error = failureOf(err)
 		}
 		found = append(found, p)
 		if m.skips(p) || p.State == stateLocal {

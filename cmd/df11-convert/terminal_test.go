@@ -228,7 +228,8 @@ func TestProgressOnATerminal(t *testing.T) {
 				s.limits, s.left, s.ended = -1, 0, true
 				u.drawBlock(s)
 				u.screen.release()
-				u.complain("interrupted", exitInterrupted, []string{"progress is saved; resume with: df11-convert acme/model --push"})
+				u.resume = "df11-convert acme/model --push"
+				u.complain("", u.failure(errInterrupted))
 			}
 			if err := tty.Close(); err != nil {
 				t.Fatal(err)

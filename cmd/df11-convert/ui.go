@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,70 +165,52 @@ func (u *ui) noteWait(w hub.Wait) {
 	}
 }
 
-// report prints an error with its hints and gives the exit code.
+// report prints the document of --json, and an error with its hints. It gives the exit code.
 func (u *ui) report(ctx context.Context, err error) int {
 	if errors.Is(context.Cause(ctx), errInterrupted) {
 		err = errInterrupted
 	}
-	code, hs := exitOK, []string(nil)
-	if err != nil {
-		code, hs = kindOf(err).code, hints(err)
-	}
-	if code == exitUsage && len(hs) == 0 {
-		hs = []string{"see " + strings.TrimSpace("df11-convert "+strings.TrimPrefix(u.command, "df11-convert")) + " --help"}
-	}
-	if u.resume != "" && (code == exitInterrupted || code == exitError && u.kept) {
-		hs = append(hs, "progress is saved; resume with: "+u.resume)
-	}
+	f := u.failure(err)
 	if u.json {
-		o := outcome{Schema: schemaVersion, Command: u.command, OK: err == nil, Exit: code}
-		if err != nil {
-			o.Error = failureOf(err, hs)
-		}
-		if lost := o.write(u, u.found); err == nil {
-			err = lost
-		}
+		u.out.err = cmp.Or(u.out.err, outcomeOf(u.command, f).write(u.out, u.found))
 	}
-	if err == nil {
-		err = u.out.err
+	if f == nil && u.out.err != nil {
+		f = failureOf(u.out.err)
 	}
-	if err == nil {
+	if f == nil {
 		return exitOK
 	}
-	if code == exitOK {
-		code = kindOf(err).code
-	}
-	u.complain(u.message(err), code, hs)
-	return code
+	u.complain("", f)
+	return f.exit
 }
 
-// message is an error in words, briefly unless --verbose asks for all.
-func (u *ui) message(err error) string {
-	if u.verbose {
-		return err.Error()
+// failure describes the error that ends the program, nil for none. What the command line has to do with it becomes a hint.
+func (u *ui) failure(err error) *failure {
+	if err == nil {
+		return nil
 	}
-	return brief(err)
+	f := failureOf(err)
+	switch {
+	case f.exit == exitUsage && len(f.hints) == 0:
+		f.advise("see " + strings.TrimSpace("df11-convert "+strings.TrimPrefix(u.command, "df11-convert")) + " --help")
+	case u.resume != "" && (f.exit == exitInterrupted || f.exit == exitError && u.kept):
+		f.advise("progress is saved; resume with: " + u.resume)
+	}
+	return f
 }
 
-// brief is an error in words, without requests whose answer says it all, and without what was told before.
-func brief(err error) string {
-	if e, ok := errors.AsType[batchError](err); ok {
-		return e.summary()
+// complain prints an error of something, "" for the whole run, and the hints about it. It is brief unless --verbose asks for all.
+func (u *ui) complain(of string, f *failure) {
+	text := either(u.verbose, f.Message, f.brief)
+	if of != "" {
+		text = of + ": " + strings.TrimPrefix(text, of+": ")
 	}
-	if e, ok := errors.AsType[*hub.Error](err); ok && e.Brief() != "" {
-		return e.Brief()
-	}
-	return err.Error()
-}
-
-// complain prints an error and the hints about it.
-func (u *ui) complain(text string, code int, hs []string) {
 	if u.jsonLog() {
-		u.log().Error(text, "exit_code", code, "hints", append([]string{}, hs...))
+		u.log().Error(text, "exit_code", f.exit, "hints", append([]string{}, f.hints...))
 		return
 	}
 	u.screen.line(u.paint(red, "df11-convert:"), text)
-	for _, h := range hs {
+	for _, h := range f.hints {
 		u.screen.line(u.paint(cyan, "hint:"), h)
 	}
 }
