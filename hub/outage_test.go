@@ -4,22 +4,23 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// outage lets one host of a hub be gone until a moment.
+// outage lets one host of a hub be gone until a moment, or some of what it is asked for.
 type outage struct {
 	http.RoundTripper
-	host  string
+	where string // in the URL
 	until time.Time
 	gone  func(*http.Request) (*http.Response, error)
 }
 
 func (o *outage) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Host != o.host || !time.Now().Before(o.until) {
+	if !strings.Contains(r.URL.String(), o.where) || !time.Now().Before(o.until) {
 		return o.RoundTripper.RoundTrip(r)
 	}
 	if r.Body != nil {
@@ -28,8 +29,8 @@ func (o *outage) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.gone(r)
 }
 
-// TestAnOutageOfMinutesNeverEndsARun: whichever host is gone, whatever shows it, and whatever the client is at, four minutes
-// are waited for. A host that stays away ends the run, after no more than some minutes.
+// TestAnOutageOfMinutesNeverEndsARun: whichever host or route is gone, whatever shows it, and whatever the client is at, four
+// minutes are waited for. What stays away ends the run, after no more than some minutes.
 func TestAnOutageOfMinutesNeverEndsARun(t *testing.T) {
 	download := func(t *testing.T, change func(*Options)) error {
 		h := newFileHub(t, 20_000)
@@ -53,17 +54,21 @@ func TestAnOutageOfMinutesNeverEndsARun(t *testing.T) {
 	for _, tt := range []struct {
 		work string
 		run  func(t *testing.T, change func(*Options)) error
-		host string
-	}{{"download", download, "hub.test"}, {"download", download, "cdn.test"}, {"upload", upload, "hub.test"}, {"upload", upload, "s3.test"}} {
+		gone string
+	}{
+		{"download", download, "hub.test"}, {"download", download, "cdn.test"}, {"upload", upload, "hub.test"}, {"upload", upload, "s3.test"},
+		{"upload", upload, "/preupload/"}, {"upload", upload, "/objects/batch"}, {"upload", upload, "part=2"},
+		{"upload", upload, "/complete"}, {"upload", upload, "/verify"},
+	} {
 		for name, gone := range faults {
 			for _, lasts := range []time.Duration{4 * time.Minute, time.Hour} {
-				t.Run(fmt.Sprintf("%s %s %s %v", tt.work, tt.host, name, lasts), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s %s %s %v", tt.work, tt.gone, name, lasts), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						start := time.Now()
 						err := tt.run(t, func(o *Options) {
 							o.Clock, o.Governor = nil, NewGovernor()
 							o.Governor.answered.Store(true)
-							o.HTTPTransport = &outage{o.HTTPTransport, tt.host, start.Add(lasts), gone}
+							o.HTTPTransport = &outage{o.HTTPTransport, tt.gone, start.Add(lasts), gone}
 						})
 						took := time.Since(start)
 						if lasts < outagePatience && (err != nil || took < lasts) {

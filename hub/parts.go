@@ -233,13 +233,19 @@ func (u *upload) putPart(ctx context.Context, link string, off, n int64) (etag s
 	return etag, err
 }
 
-// complete joins the parts. It may be repeated; when it fails for good, the next batch call tells whether the object is
-// there after all.
+// complete joins the parts. It may be repeated. Where it is refused, new parts may do better, unless the next batch call tells
+// that the object is there after all. A hub that is in trouble for as long as anything is waited for has the batch call alone.
 func (u *upload) complete(ctx context.Context, link string, done []completedPart) error {
 	r := send("complete the upload of "+u.Path, u.repo, http.MethodPost, link, map[string]any{"oid": u.SHA256, "parts": done})
 	r.header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
 	r.token, r.slow = false, slowAnswer
 	_, err := u.t.call(ctx, r, nil)
+	if isA[*gaveUp](err) {
+		if obj, lookErr := u.batch(ctx); lookErr == nil && obj.stored() {
+			return nil
+		}
+		return err
+	}
 	if e, ok := errors.AsType[*Error](err); ok && !errors.Is(err, ErrQuota) {
 		return e.as(errStale)
 	}

@@ -194,22 +194,24 @@ func TestPartLinkExpires(t *testing.T) {
 	}
 }
 
-// TestCompletionThatWorkedIsFound: the answer got lost and the upload id is
-// gone; the next batch call tells that the object is there.
+// TestCompletionThatWorkedIsFound: the answer got lost, and the upload id is gone, or the hub fails over it for ever; the next
+// batch call tells that the object is there.
 func TestCompletionThatWorkedIsFound(t *testing.T) {
-	h := newStoreHub(t)
-	h.chunk = 40
-	b, data := testBlob(100)
-	h.fault = func(s string, _ int) *http.Response {
-		if s == "complete" {
-			h.stored[b.SHA256] = data
-			return reply(nil, 404, `{"error":"no such upload"}`)
+	for _, status := range []int{404, 500} {
+		h := newStoreHub(t)
+		h.chunk = 40
+		b, data := testBlob(100)
+		h.fault = func(s string, _ int) *http.Response {
+			if s == "complete" {
+				h.stored[b.SHA256] = data
+				return reply(nil, status, `{"error":"no such upload"}`)
+			}
+			return nil
 		}
-		return nil
-	}
-	c, _ := testClient(t, h)
-	if op, err := c.Upload(t.Context(), "a/b", "main", b); err != nil || op.kind != opLFS || h.count("batch") != 2 || h.count("part") != 3 {
-		t.Errorf("%v, %v", h.log, err)
+		c, _ := testClient(t, h)
+		if op, err := c.Upload(t.Context(), "a/b", "main", b); err != nil || op.kind != opLFS || h.count("batch") != 2 || h.count("part") != 3 {
+			t.Errorf("%d: %v, %v", status, h.log, err)
+		}
 	}
 }
 
