@@ -60,9 +60,10 @@ func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (d *mode
 	default:
 		var c *hub.Client
 		var repo, revision string
-		if c, repo, revision, err = f.repo(u, "target", name); err == nil {
-			d, err = model.OpenDF11Hub(ctx, c, repo, revision)
+		if c, repo, revision, err = f.repo(u, "target", name); err != nil {
+			return nil, err
 		}
+		d, err = model.OpenDF11Hub(ctx, c, repo, revision)
 	}
 	if err != nil {
 		err = fmt.Errorf("open %s: %w", name, err)

@@ -56,7 +56,7 @@ var somePath = regexp.MustCompile(`^([./~]|[A-Za-z]:)`)
 
 // notFound tells that a source is no file, no folder and no Hub id, and what was probably meant.
 func notFound(id string) error {
-	err := usagef("no such file or folder, and not a Hub id such as org/name")
+	err := usagef("%s: no such file or folder, and not a Hub id such as org/name", id)
 	if somePath.MatchString(id) {
 		return hinted{err, "check the path"}
 	}

@@ -46,14 +46,15 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 	return c, err
 }
 
-// repo takes a Hub id apart, into the repo and the revision if there is one, and makes the client that asks for it.
+// repo takes a Hub id apart, into the repo and the revision if there is one, and makes the client that asks for it. Errors name
+// the id.
 func (f *hubFlags) repo(u *ui, side, id string) (c *hub.Client, repo, revision string, err error) {
 	if id, err = hubName(id); err != nil {
 		return nil, "", "", err
 	}
 	repo, revision, pinned := strings.Cut(id, "@")
 	if pinned && revision == "" {
-		return nil, "", "", usagef("the revision behind @ is empty")
+		return nil, "", "", usagef("%s: the revision behind @ is empty", id)
 	}
 	if hub.ValidRepoID(repo) != nil {
 		return nil, "", "", notFound(id)
@@ -226,7 +227,7 @@ func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt pl
 		o.source, o.model, err = f.openHub(ctx, u, spec, opt)
 	}
 	switch {
-	case as[*hub.Error](err): // which names the source
+	case as[*hub.Error](err), as[usageError](err): // which name the source
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("source %s: %w", spec, err)
