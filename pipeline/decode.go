@@ -114,9 +114,9 @@ func (o *DecodeOptions) open(ctx context.Context, original *model.Model) (*targe
 		if o.Source == nil {
 			return nil, fmt.Errorf("%s: %w", f.Path, ErrNoSum)
 		}
-		sum, err := fetch.Sum(ctx, o.Source, i, f.Size)
+		sum, err := fetch.Sum(ctx, o.Source, i, f.Path, f.Size)
 		if err != nil {
-			return nil, fmt.Errorf("source file %s: %w", f.Path, err)
+			return nil, err
 		}
 		files[i].SHA256, original.SHA256[i] = sum, sum
 	}

@@ -189,8 +189,8 @@ func (c *conversion) sourceUnchanged(ctx context.Context, m *metadata.Manifest) 
 	for i, w := range known.Listing.Weights {
 		if known.SHA256[i] == "" { // the other target may have asked before
 			var err error
-			if known.SHA256[i], err = fetch.Sum(ctx, c.Source, i, w.Size); err != nil {
-				return false, fmt.Errorf("source file %s: %w", w.Path, err)
+			if known.SHA256[i], err = fetch.Sum(ctx, c.Source, i, w.Path, w.Size); err != nil {
+				return false, err
 			}
 		}
 		same := func(f metadata.SourceFile) bool { return f.Path == w.Path && f.SHA256 == known.SHA256[i] }

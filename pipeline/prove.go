@@ -69,8 +69,8 @@ func (p *prover) prove(ctx context.Context, f *fetch.File) error {
 	want := f.Want
 	if want == "" && p.model.Local { // nobody publishes the sum of a local file: it is read for it
 		var err error
-		if want, err = fetch.Sum(ctx, p.source, f.Index, f.Size); err != nil {
-			return fmt.Errorf("source file %s: %w", f.Path, err)
+		if want, err = fetch.Sum(ctx, p.source, f.Index, f.Path, f.Size); err != nil {
+			return err
 		}
 	}
 	if want == "" {

@@ -190,7 +190,7 @@ func (h *hubProcess) read(b *testing.B, w io.Writer) error {
 
 // sum reads and hashes the file as a conversion does.
 func (h *hubProcess) sum(b *testing.B) error {
-	_, err := fetch.Sum(b.Context(), remote{client: h.client, ref: h.ref}, 0, hubBytes)
+	_, err := fetch.Sum(b.Context(), remote{client: h.client, ref: h.ref}, 0, h.ref.Path, hubBytes)
 	return err
 }
 

@@ -59,12 +59,7 @@ func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
 		if ctx.Err() != nil {
 			break
 		}
-		g.Go(func() error {
-			if err := f.file(ctx, file); err != nil {
-				return &Error{file.Path, err}
-			}
-			return nil
-		})
+		g.Go(func() error { return f.file(ctx, file) })
 	}
 	return g.Wait()
 }
@@ -176,7 +171,7 @@ func (f *Fetcher) outputsInTurn(ctx context.Context) error {
 			for _, file := range f.Files {
 				needs := func(d spans.Delivery) bool { return d.Output == t.Output && !t.holds(d.At) }
 				if err := f.ranges(ctx, file, needs); err != nil {
-					return &Error{file.Path, err}
+					return err
 				}
 			}
 		}
@@ -248,7 +243,7 @@ func (f *Fetcher) pass(ctx context.Context, x stretch, use func(context.Context,
 	g, ctx := errgroup.WithContext(ctx) // the source's too: a scatterer that fails ends a read that waits
 	r, err := f.Source.Stream(ctx, x.file.Index, x.from, x.end)
 	if err != nil {
-		g.Go(func() error { return err })
+		g.Go(func() error { return &Error{x.file.Path, err} })
 		return g.Wait()
 	}
 	defer r.Close()
@@ -284,12 +279,12 @@ func (f *Fetcher) pass(ctx context.Context, x stretch, use func(context.Context,
 }
 
 // Sum gives the sha256 of a weight file of size bytes, which is read and hashed side by side. It is for files of which nobody
-// publishes one, such as local files.
-func Sum(ctx context.Context, src model.Source, file int, size int64) (string, error) {
+// publishes one, such as local files. An error names the file by its path.
+func Sum(ctx context.Context, src model.Source, file int, path string, size int64) (string, error) {
 	f := Fetcher{Source: src, Progress: &progress.Counters{}}
 	h := sha256.New()
 	onward := func(context.Context, block) error { return nil }
-	if err := f.pass(ctx, stretch{&File{Index: file, Size: size}, h, 0, size}, onward); err != nil {
+	if err := f.pass(ctx, stretch{&File{Index: file, Path: path, Size: size}, h, 0, size}, onward); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

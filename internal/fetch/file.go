@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -108,18 +107,12 @@ func (f *File) checkHeader(off int64, p []byte) error {
 	return nil
 }
 
-// Error is an error that came up while a source file was read.
+// Error says which source file could not be read. Err names it.
 type Error struct {
 	File string
 	Err  error
 }
 
-// Error names the file, unless Err does.
-func (e *Error) Error() string {
-	if text := e.Err.Error(); strings.Contains(text, e.File) {
-		return text
-	}
-	return "fetch " + e.File + ": " + e.Err.Error()
-}
+func (e *Error) Error() string { return e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }

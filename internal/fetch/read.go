@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding"
 	"encoding/hex"
+	"fmt"
 	"hash"
 	"io"
 
@@ -59,8 +60,8 @@ func (r *reader) run(ctx context.Context, out chan<- block) error {
 			return context.Cause(ctx)
 		}
 		b.buf = b.buf[:min(int64(len(b.buf)), stop-off)]
-		if _, err := io.ReadFull(r.r, b.buf); err != nil {
-			return streams.Short(err)
+		if n, err := io.ReadFull(r.r, b.buf); err != nil {
+			return r.failed(err, off+int64(n))
 		}
 		if err := r.file.checkHeader(off, b.buf); err != nil {
 			return err
@@ -72,6 +73,14 @@ func (r *reader) run(ctx context.Context, out chan<- block) error {
 		}
 	}
 	return nil
+}
+
+// failed is the Error of a read that came to an offset.
+func (r *reader) failed(err error, at int64) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF { //nolint:errorlint // an error of the source that wraps one says more
+		err = fmt.Errorf("source file %s ends after %d of %d bytes: %w", r.file.Path, at, r.file.Size, io.ErrUnexpectedEOF)
+	}
+	return &Error{r.file.Path, err}
 }
 
 // cut begins a block at off: it ends where the segment there ends, or where the next one begins. next is the first segment

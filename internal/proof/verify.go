@@ -169,7 +169,7 @@ func (v *verification) rebuild(ctx context.Context) error {
 		want := v.Model.SHA256[i]
 		if want == "" {
 			var err error
-			if want, err = fetch.Sum(ctx, v.Source, i, w.Size); err != nil {
+			if want, err = fetch.Sum(ctx, v.Source, i, w.Path, w.Size); err != nil {
 				return err
 			}
 		}

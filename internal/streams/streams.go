@@ -78,9 +78,10 @@ func ReadFull(r io.ReaderAt, p []byte, off int64) error {
 	return nil
 }
 
-// Short is the error of a read that gave fewer bytes than a tensor has: an end of the file there is unexpected.
+// Short is the error of a read that gave fewer bytes than a tensor has: an end of the file there is unexpected. An error that
+// wraps io.EOF, such as that of a connection which was closed, is none.
 func Short(err error) error {
-	if err == nil || errors.Is(err, io.EOF) {
+	if err == nil || err == io.EOF { //nolint:errorlint // see above
 		return io.ErrUnexpectedEOF
 	}
 	return err

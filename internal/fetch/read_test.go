@@ -1,0 +1,41 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/iotest"
+
+	"github.com/df11-convert/df11-convert/internal/model"
+)
+
+// failing is a source whose one file is three bytes that end with an error.
+type failing struct {
+	model.Source
+	end error
+}
+
+func (s failing) Stream(context.Context, int, int64, int64) (io.ReadCloser, error) {
+	return io.NopCloser(io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(s.end))), nil
+}
+
+// TestASourceThatFailsIsNamedOnce: whether the source names the file or not, the error does, and says why reading has ended.
+func TestASourceThatFailsIsNamedOnce(t *testing.T) {
+	const name = "model.safetensors"
+	early := "source file " + name + " ends after 3 of 9 bytes: unexpected EOF"
+	disk := &fs.PathError{Op: "read", Path: "/models/" + name, Err: syscall.EIO}
+	closed := fmt.Errorf("read %s of org/m: %w", name, io.EOF) // as of a Hub that closes every connection
+	for end, want := range map[error]string{
+		io.EOF: early, io.ErrUnexpectedEOF: early, closed: closed.Error(), error(disk): disk.Error(),
+	} {
+		_, err := Sum(t.Context(), failing{end: end}, 0, name, 9)
+		if e := (*Error)(nil); !errors.As(err, &e) || e.File != name || err.Error() != want {
+			t.Errorf("%v: told as %v", end, err)
+		}
+	}
+}
