@@ -45,7 +45,7 @@ func (c chooser) choose() error {
 func (c chooser) recognize() *Entry {
 	e := c.bestEntry()
 	if e != nil && !c.hasBlocks(e) {
-		c.plan.class.foreign = c.statedClass(e)
+		c.foreign = c.statedClass(e)
 		return nil
 	}
 	return e

@@ -18,23 +18,16 @@ func (c commenter) comment() error {
 		c.plan.warn("the catalog's names for this model were not compared with its class: %s",
 			c.entry.Verification)
 	}
-	if c.plan.class.foreign != "" {
+	if c.foreign != "" {
 		c.plan.warn("the tensor names are not the module paths of %s, which the config states: "+
-			"that class cannot load the output", c.plan.class.foreign)
+			"that class cannot load the output", c.foreign)
 	}
 	if n := len(c.plan.Units); n > manyUnits {
 		c.plan.warn("%d modules to compress: the official loader lists the whole model once per stored tensor and "+
 			"may take hours", n)
 	}
 	c.noteOfficial(casts)
-	if c.entry != nil && !c.entry.LikeOnly {
-		c.plan.class.comfy = c.entry.Match.ComfyUIClass
-	}
-	if c.entry != nil && c.opt.PatternDict == nil && !c.plan.Unlike {
-		c.plan.class.published, c.plan.class.loaded = len(c.entry.DF11Repos) > 0, c.entry.loads() == Loads
-	}
-	c.plan.class.mlx = c.plan.Entry != "" && c.entry.MLX
-	c.plan.Readers = c.plan.Lint()
+	c.plan.Readers = linter(c).lint()
 	return nil
 }
 

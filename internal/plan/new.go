@@ -45,6 +45,8 @@ type draft struct {
 	entry  *Entry // nil for a dict that was given or derived
 	ties   []tie  // pairs of names that the model shares
 	plan   *Plan
+
+	foreign string // class that the source states although its names are not that class's; "" if all fits
 }
 
 // newDraft surveys the source again and checks that the caller brought what the survey asks for.

@@ -31,7 +31,6 @@ type Plan struct {
 	Notes
 
 	source Source
-	class  className
 }
 
 // Origin says where the pattern dict comes from.
@@ -72,16 +71,6 @@ func (n *Notes) warn(format string, args ...any) {
 // differ notes a difference from what the official route would write.
 func (n *Notes) differ(format string, args ...any) {
 	n.Differences = append(n.Differences, fmt.Sprintf(format, args...))
-}
-
-// className is what decides which readers know the model's class.
-type className struct {
-	foreign string // class that the source states although its names are not that class's; "" if all fits
-	mlx     bool   // mlx-dfloat has a model of the class
-	comfy   string // name of the class in the ComfyUI node; "" if the node does not know it
-
-	published bool // its entry reproduces repos that others have published
-	loaded    bool // the official loader has loaded models of its entry
 }
 
 // Unit is one module that is compressed as a whole (docs/format.md §1).
