@@ -55,14 +55,14 @@ func (p *plot) label(y float64, text string) {
 // nTones is the number of tones of a heat map.
 const nTones = 24
 
-// heat draws cells by their tones from 0 to 1; less than 0 is no cell. Each row is a slice.
-func (p *plot) heat(cells [][]float64) {
+// heat draws a cell for every value that is not negative, in the tone from 0 to 1 that tone gives it. Each row is a slice.
+func (p *plot) heat(cells [][]float64, tone func(value float64) float64) {
 	var paths [nTones + 1]strings.Builder
 	height := 100 / float64(len(cells))
 	for y, row := range cells {
-		for x, tone := range row {
-			if tone >= 0 {
-				paths[int(math.Round(nTones*min(1, tone)))].WriteString(box(float64(x), float64(y)*height, 1, height))
+		for x, v := range row {
+			if v >= 0 {
+				paths[int(math.Round(nTones*min(1, tone(v))))].WriteString(box(float64(x), float64(y)*height, 1, height))
 			}
 		}
 	}

@@ -132,20 +132,6 @@ func rounded(digits int, x float64) float64 {
 	return math.Round(x*scale) / scale
 }
 
-// tones maps every value to its tone from 0 to 1.
-func (m *matrix) tones(tone func(float64) float64) (list [][]float64) {
-	for _, row := range m.Cells {
-		t := make([]float64, len(row))
-		for i, v := range row {
-			if t[i] = -1; v >= 0 {
-				t[i] = tone(v)
-			}
-		}
-		list = append(list, t)
-	}
-	return list
-}
-
 // moduleRow is the height of a row of modules, in pixels.
 const moduleRow = 22
 
@@ -239,21 +225,13 @@ func (s *slots) readouts() []string {
 	return list
 }
 
-// Outlier is a unit or a module of a unit that compresses less than the others.
-type Outlier struct {
-	Name string
-	Bits float64
-}
-
 // Outliers are the units with the most bits per weight, at most n; none if there are not more than n.
-func (r *Report) Outliers(n int) (list []Outlier) {
-	for _, u := range r.chartUnits() {
-		list = append(list, Outlier{u.Path, u.Bits})
-	}
+func (r *Report) Outliers(n int) []*Unit {
+	list := r.chartUnits()
 	if len(list) <= n {
 		return nil
 	}
-	slices.SortStableFunc(list, func(a, b Outlier) int { return cmp.Compare(b.Bits, a.Bits) })
+	slices.SortStableFunc(list, func(a, b *Unit) int { return cmp.Compare(b.Bits, a.Bits) })
 	return list[:n]
 }
 
@@ -261,7 +239,7 @@ func (r *Report) Outliers(n int) (list []Outlier) {
 func (m *matrix) drawModules() (chart template.HTML, low, high float64) {
 	low, high = m.bounds()
 	p := plot{slots: len(m.Cells[0])}
-	p.heat(m.tones(func(v float64) float64 { return (v - low) / max(0.01, high-low) }))
+	p.heat(m.Cells, func(v float64) float64 { return (v - low) / max(0.01, high-low) })
 	for i, name := range m.Rows {
 		p.label(100*(float64(i)+0.5)/float64(len(m.Rows)), name)
 	}
@@ -273,7 +251,7 @@ func (m *matrix) drawModules() (chart template.HTML, low, high float64) {
 func (m *matrix) drawExponents(axis []column) template.HTML {
 	height := min(360, 14*len(axis))
 	p := plot{slots: len(m.Cells[0])}
-	p.heat(m.tones(func(v float64) float64 { return math.Sqrt(min(1, v/0.3)) }))
+	p.heat(m.Cells, func(v float64) float64 { return math.Sqrt(min(1, v/0.3)) })
 	for i := range ticks(axis, max(1, 20*len(axis)/height)) {
 		name := power(axis[i].first - bias)
 		if !axis[i].single() {
