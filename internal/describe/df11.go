@@ -97,8 +97,9 @@ type moduleNames func(unit string, n int) []string
 // findNames finds names in the manifest, or else in the pattern of config.json that a unit matches. Goroutines may share it.
 func findNames(d *model.DF11) moduleNames {
 	if d.Manifest == nil {
+		find := d.Dict.Finder()
 		return func(unit string, n int) []string {
-			if p, ok := d.Dict.Find(unit); ok && len(p.Attrs) == n {
+			if p, ok := find(unit); ok && len(p.Attrs) == n {
 				return p.Attrs
 			}
 			return make([]string, n)

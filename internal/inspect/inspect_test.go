@@ -176,6 +176,22 @@ func TestManyKindsOfUnits(t *testing.T) {
 	}
 }
 
+// TestTooManyKindsOfModulesAreNoChart: names that a stranger made up do not take memory for each of them and each unit.
+func TestTooManyKindsOfModulesAreNoChart(t *testing.T) {
+	for n, charts := range map[int]int{100: 2, 1000: 1} { // what has rows of modules or of exponents
+		r := report("m")
+		for i := range n {
+			u := r.Units[0]
+			u.Modules = slices.Clone(u.Modules)
+			u.Path, u.Modules[0].Name = fmt.Sprintf("blocks.%d", i), "kind"+strings.Repeat("x", i)
+			r.Units = append(r.Units, u)
+		}
+		if got := bytes.Count(inspect.HTML(r), []byte("data-y=")); got != charts {
+			t.Errorf("%d kinds: %d charts with rows, want %d", n, got, charts)
+		}
+	}
+}
+
 // TestModules: a module's bits are those of its weights under the unit's code.
 func TestModules(t *testing.T) {
 	m := report("m").Units[0].Modules

@@ -138,11 +138,17 @@ const moduleRow = 22
 // ownWeight is the row of units that are one tensor.
 const ownWeight = "own weight"
 
-// modules is the matrix of bits per weight by module and unit.
+// maxRows is the most rows that modules may have: nobody reads more, and each has room for all units.
+const maxRows = 500
+
+// modules is the matrix of bits per weight by module and unit; an empty one if it would have very many rows.
 func (s *slots) modules() (m matrix) {
 	for i, u := range s.units {
 		if u == nil {
 			continue
+		}
+		if len(m.Rows) > maxRows {
+			return matrix{}
 		}
 		for _, x := range u.Modules {
 			if x.Read > 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -139,21 +140,25 @@ func (d PatternDict) Equal(other PatternDict) bool {
 	return slices.EqualFunc(d, other, func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
 }
 
-// Find returns the first pattern that matches a module. A pattern that cannot be compiled matches none.
-func (d PatternDict) Find(module string) (p Pattern, ok bool) {
-	i := slices.IndexFunc(d, func(p Pattern) bool {
-		re, err := compilePython(p.Regex)
-		return err == nil && re.MatchString(module)
-	})
-	if i < 0 {
-		return Pattern{}, false
+// Finder compiles the dict, and returns a function that finds the first pattern that matches a module. A pattern that cannot be
+// compiled matches none.
+func (d PatternDict) Finder() func(module string) (p Pattern, ok bool) {
+	res := make([]*regexp.Regexp, len(d))
+	for i, p := range d {
+		res[i], _ = compilePython(p.Regex)
 	}
-	return d[i], true
+	return func(module string) (p Pattern, ok bool) {
+		i := slices.IndexFunc(res, func(re *regexp.Regexp) bool { return re != nil && re.MatchString(module) })
+		if i < 0 {
+			return Pattern{}, false
+		}
+		return d[i], true
+	}
 }
 
 // matches says whether a pattern of the dict matches a module.
 func (d PatternDict) matches(module string) bool {
-	_, ok := d.Find(module)
+	_, ok := d.Finder()(module)
 	return ok
 }
 
