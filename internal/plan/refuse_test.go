@@ -304,6 +304,32 @@ func TestFileOfAnotherModelIsRefused(t *testing.T) {
 	}
 }
 
+// TestAdviceLeadsOut: who follows the advice about weights under unusual names is not sent back to where he came from.
+func TestAdviceLeadsOut(t *testing.T) {
+	for _, c := range []struct {
+		files  string
+		advice string // "" if there is one model
+	}{
+		{"a.safetensors", ""},
+		{"a-00001-of-00001.safetensors", ""},
+		{"a.safetensors b.safetensors", "--file"},
+		{"a.safetensors config.json", "--file"},
+		{"a-00001-of-00002.safetensors a-00002-of-00002.safetensors", "layout of transformers"},
+		{"a-00001-of-00002.safetensors a-00002-of-00002.safetensors config.json", "layout of transformers"},
+		{"consolidated.safetensors params.json", "layout of transformers"},
+		{"model_index.json transformer/model.bin transformer_2/a.safetensors", "re-save"},
+	} {
+		var files []File
+		for _, f := range strings.Fields(c.files) {
+			files = append(files, File{Path: f})
+		}
+		_, err := Look(files, Options{})
+		if r := (*RefusedError)(nil); (c.advice != "" || err != nil) && (!errors.As(err, &r) || !strings.Contains(r.Hint, c.advice)) {
+			t.Errorf("%s: %v", c.files, err)
+		}
+	}
+}
+
 // TestNoWeights names the kind of weights that a source has instead of safetensors.
 func TestNoWeights(t *testing.T) {
 	for file, want := range map[string]string{

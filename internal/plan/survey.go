@@ -147,12 +147,17 @@ func (s *Survey) findWeights(opt Options) error {
 // isShard recognizes the files of a model in several files: model-00001-of-00004.safetensors.
 var isShard = regexp.MustCompile(`-\d{5}-of-\d{5}\.safetensors$`)
 
+// isPart says whether a file is one of several.
+func isPart(p string) bool {
+	return isShard.MatchString(p) && !strings.HasSuffix(p, "-00001-of-00001.safetensors")
+}
+
 // takeSingle uses the one weight file that the caller named.
 func (s *Survey) takeSingle(p string) error {
 	switch {
 	case s.has(p) == "" || !IsSafetensors(p):
 		return refuse(ReasonWeights, "", "the source holds no safetensors file %s", p)
-	case isShard.MatchString(p) && !strings.HasSuffix(p, "-00001-of-00001.safetensors"):
+	case isPart(p):
 		return refuse(ReasonWeights, "name the folder or repo without the file", "%s is only a part of a model", p)
 	case s.ownFolder(path.Dir(p)):
 		return refuse(ReasonLayout, "convert a copy of the folder "+path.Dir(p)+" on its own",
@@ -173,12 +178,7 @@ func (s *Survey) ownFolder(dir string) bool {
 
 // findSingle takes the only safetensors file of a source without a config.
 func (s *Survey) findSingle() error {
-	var found []string
-	for _, f := range s.files {
-		if IsSafetensors(f.Path) {
-			found = append(found, f.Path)
-		}
-	}
+	found := s.singles()
 	switch {
 	case len(found) == 0, s.isAdapter():
 		return s.refuseNoWeights()
@@ -191,6 +191,20 @@ func (s *Survey) findSingle() error {
 			"the source holds several single files (%s)", sample(found))
 	}
 }
+
+// singles lists the safetensors files of the weights' folder that may be models of their own: neither a part of one, nor in the
+// layout that Mistral puts beside that of transformers.
+func (s *Survey) singles() (found []string) {
+	for _, f := range s.files {
+		if IsSafetensors(f.Path) && s.inDir(f) && !isPart(f.Path) && !strings.HasPrefix(path.Base(f.Path), "consolidated") {
+			found = append(found, f.Path)
+		}
+	}
+	return found
+}
+
+// inDir says whether a file lies in the weights' folder or below it.
+func (s *Survey) inDir(f File) bool { return s.Dir == "" || strings.HasPrefix(f.Path, s.Dir+"/") }
 
 // WeightFiles returns the weight files in shard order, given the content of the file Index (nil if there is none).
 // It refuses an index that cannot be read, and one that names files which the source does not hold.
@@ -290,9 +304,12 @@ func (s *Survey) refuseNoWeights() error {
 		return refuse(ReasonNoWeights, ggufHint, "the source holds GGUF weights, not BF16 safetensors")
 	case s.isAdapter():
 		return refuse(ReasonNoWeights, adapterHint, "the source is a LoRA adapter, not a model")
-	case s.holdsType(".safetensors") && s.Layout != ComfyUI:
-		return refuse(ReasonWeights, "name the file with --file, or choose another --layout",
-			"the source has neither %s.safetensors nor its index", path.Join(s.Dir, s.Layout.stem()))
+	case s.holdsType(".safetensors"):
+		hint := "name the file with --file, or choose another --layout"
+		if len(s.singles()) == 0 {
+			hint = "start from the model in the layout of transformers or diffusers"
+		}
+		return refuse(ReasonWeights, hint, "the source has neither %s.safetensors nor its index", path.Join(s.Dir, s.Layout.stem()))
 	case s.holdsType(pickleExts...):
 		return refuse(ReasonNoWeights, pickleHint, "the source holds only pickle checkpoints, which can run code, so they are never loaded")
 	default:
@@ -309,6 +326,6 @@ func (s *Survey) isAdapter() bool {
 // holdsType says whether the weights' folder holds files with one of the extensions.
 func (s *Survey) holdsType(exts ...string) bool {
 	return slices.ContainsFunc(s.files, func(f File) bool {
-		return slices.Contains(exts, strings.ToLower(path.Ext(f.Path))) && strings.HasPrefix(f.Path, s.Dir)
+		return slices.Contains(exts, strings.ToLower(path.Ext(f.Path))) && s.inDir(f)
 	})
 }
