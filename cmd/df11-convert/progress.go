@@ -2,11 +2,8 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -272,16 +269,14 @@ func (s *state) brief(width int) string {
 	return text
 }
 
-// bar is the percentage with the bar, drawn by the library.
+// bar is the percentage with the bar.
 func bar(s *state, width int) string {
-	b := progressbar.NewOptions64(1000,
-		progressbar.OptionSetWriter(io.Discard), progressbar.OptionSetWidth(width), progressbar.OptionThrottle(0),
-		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetRenderBlankState(true),
-		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "━", SaucerHead: "╸", SaucerPadding: "─", BarStart: "", BarEnd: ""}),
-	)
-	_ = b.Set64(int64(1000 * s.share))          // it writes nowhere
-	_, drawn, _ := strings.Cut(b.String(), "%") // the library's percentage changes its width
-	return fmt.Sprintf("%3d%% %s", s.percent(), strings.TrimSpace(drawn))
+	n := int(s.share * float64(width))
+	drawn := strings.Repeat("━", n)
+	if 0 < n && n < width {
+		drawn = strings.Repeat("━", n-1) + "╸"
+	}
+	return fmt.Sprintf("%3d%% %s%s", s.percent(), drawn, strings.Repeat("─", width-n))
 }
 
 // rate is the speed of a stage.

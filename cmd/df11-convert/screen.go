@@ -10,8 +10,8 @@ import (
 // screen is a terminal with a block of lines at its end that is drawn again and again in place. Everything else that is
 // written to it appears above the block, so that a message never lands in the middle of a progress line.
 //
-// The block is ours because schollz/progressbar, which draws the bar in it, redraws one line only, and libraries for many
-// lines (mpb, uiprogress) take over the cursor and the clock for what is forty lines here.
+// The block is ours because libraries for progress redraw one line only (schollz/progressbar), or take over the cursor and the
+// clock (mpb, uiprogress) for what is forty lines here.
 type screen struct {
 	mu    sync.Mutex
 	w     io.Writer
