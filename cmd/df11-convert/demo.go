@@ -99,7 +99,6 @@ func demoJob(ctx context.Context, u *ui, account hubFlags, out string, gpu gpuFl
 }
 
 func printDemo(w io.Writer, r *demoReport) {
-	fmt.Fprintln(w)
 	t := newTable(w)
 	t.sizes(r.Report)
 	t.row("verified", "all 16 bits of %s, after encoding and again from the published repo: 0 differ", count(r.Proof.Weights, "weight")) // else verifyOne had failed

@@ -56,7 +56,7 @@ func TestDocumentedDemo(t *testing.T) {
 	_, shown, _ := strings.Cut(string(mustRead(t, "../../README.md")), "```console\n$ df11-convert demo\n")
 	shown, _, _ = strings.Cut(shown, "```")
 	passing := regexp.MustCompile(`(?m)^(time|result) .*`)
-	printed := strings.TrimLeft(must(t, "demo", "-o", t.TempDir()), "\n")
+	printed := must(t, "demo", "-o", t.TempDir())
 	if got, want := passing.ReplaceAllString(printed, "$1"), passing.ReplaceAllString(shown, "$1"); got != want {
 		t.Errorf("the page shows\n%s\nand the demo prints\n%s", shown, printed)
 	}
