@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/proof"
@@ -31,13 +30,8 @@ func (f *attestFlags) check(parts *partFlags) error {
 		return usagef("--attested-by needs --attestation")
 	case f.file != "" && parts.which != "":
 		return usagef("--attestation is about a complete model: give it to the run with --finish, not to those with --shard")
-	case f.by == "":
-		return nil
 	}
-	if err := hub.ValidRepoID(f.by); err != nil { // GitHub's names are of the same form
-		return usageError{fmt.Errorf("--attested-by: %w", err)}
-	}
-	return nil
+	return validRepo("--attested-by", f.by) // GitHub's names are of the same form
 }
 
 // apply puts the flags into the options. The program is hashed before the work, as long as it is sure to be what runs.

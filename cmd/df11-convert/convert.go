@@ -69,12 +69,10 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 
 // limitTime returns a context that --stop-after ends as a signal would, and the function that releases it.
 func (f *convertFlags) limitTime(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	if f.stopAfter > 0 {
-		t := time.AfterFunc(f.stopAfter, func() { cancel(errInterrupted) })
-		return ctx, func() { t.Stop(); cancel(nil) }
+	if f.stopAfter == 0 {
+		return ctx, func() {}
 	}
-	return ctx, func() { cancel(nil) }
+	return context.WithTimeoutCause(ctx, f.stopAfter, errInterrupted)
 }
 
 // convertOne converts one source as the flags say.

@@ -50,14 +50,17 @@ func (f *targetFlags) check() error {
 		return err
 	}
 	if f.repoID != "" {
-		if err := hub.ValidRepoID(fullRepoID("you", f.repoID)); err != nil {
-			return usageError{fmt.Errorf("--repo-id: %w", err)}
+		if err := validRepo("--repo-id", fullRepoID("you", f.repoID)); err != nil {
+			return err
 		}
 	}
-	if f.baseModel != "" {
-		if err := hub.ValidRepoID(f.baseModel); err != nil {
-			return usageError{fmt.Errorf("--base-model: %w", err)}
-		}
+	return validRepo("--base-model", f.baseModel)
+}
+
+// validRepo checks the repo, or none, that a flag names.
+func validRepo(flag, id string) error {
+	if err := hub.ValidRepoID(id); id != "" && err != nil {
+		return usageError{fmt.Errorf("%s: %w", flag, err)}
 	}
 	return nil
 }
@@ -124,8 +127,5 @@ func (f *targetFlags) publishTo(ctx context.Context, u *ui, c *hub.Client, name 
 		}
 		push.Repo = fullRepoID(me, push.Repo)
 	}
-	if err := hub.ValidRepoID(push.Repo); err != nil {
-		return nil, usageError{fmt.Errorf("--repo-id: %w", err)}
-	}
-	return push, nil
+	return push, validRepo("--repo-id", push.Repo)
 }
