@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/filelock"
@@ -103,6 +105,7 @@ var kinds = []kind{
 	{"hub_conflict", is(hub.ErrConflict), exitError, ""},
 	{"quota", is(hub.ErrQuota), exitError, ""},
 	{"rate_limited", is(hub.ErrRateLimited), exitError, ""},
+	{"file", func(err error) bool { return as[*fs.PathError](err) || as[*atomicfile.Error](err) }, exitError, "check the path, and whether it may be read or written"},
 	{"not_current", as[notCurrentError], exitError, ""},
 	{"gpu", is(verify.ErrNoGPU, verify.ErrGPULost), exitError, ""},
 	{"hub", as[*hub.Error], exitError, ""},

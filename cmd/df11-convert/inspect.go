@@ -48,6 +48,9 @@ read; --sample-bytes says how much, and a number as large as the model reads all
 }
 
 func runInspect(ctx context.Context, u *ui, f *inspectFlags, spec string) error {
+	if err := canWrite("--html", f.html); err != nil {
+		return err
+	}
 	r, err := f.inspect(ctx, u, spec)
 	if err != nil {
 		return err

@@ -3,11 +3,14 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 
 	"golang.org/x/term"
+
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
 )
 
 // results is stdout, to which only printable text goes. It keeps the first error: whoever prints need not look at it, and no run whose result got lost ends well.
@@ -37,6 +40,24 @@ func (r *results) width() int {
 	}
 	width, _ := size(f)
 	return width
+}
+
+// canWrite makes sure, before the work whose outcome it is for, that the file which a flag names can be written.
+func canWrite(flag, file string) error {
+	if file == "" {
+		return nil
+	}
+	f, err := atomicfile.Create(file, 0)
+	if err == nil {
+		f.Cleanup()
+		if st, missing := os.Stat(file); missing == nil && !st.Mode().IsRegular() {
+			err = &fs.PathError{Op: "create", Path: file, Err: errors.New("something else than a file is there")}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
 }
 
 // outputError says that a result could not be printed. It hides its cause: no hint about full disks is about this one.

@@ -52,7 +52,7 @@ func repoID(text, endpoint string) (string, error) {
 }
 
 // somePath matches what can only be meant as a path of this machine.
-var somePath = regexp.MustCompile(`^([./~]|[A-Za-z]:)`)
+var somePath = regexp.MustCompile(`^([./~]|[A-Za-z]:)|\.safetensors$`)
 
 // notFound tells that a source is no file, no folder and no Hub id, and what was probably meant.
 func notFound(id string) error {

@@ -67,6 +67,9 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	if f.gpu.mode == string(verify.GPURequire) && f.level != string(proof.LevelFull) {
 		return usagef("--gpu require needs --level full: no other level decodes on the GPU")
 	}
+	if err := canWrite("--report", f.report); err != nil {
+		return err
+	}
 	report, err := verifyOne(ctx, u, f, name)
 	if report == nil {
 		return err
