@@ -47,8 +47,7 @@ func (d *downloads) read(ctx context.Context, f FileRef, off, n int64) ([]byte, 
 	if n == 0 {
 		return buf, nil
 	}
-	err := d.conns.hold(ctx, func(ctx context.Context) error { return d.fetch(ctx, f, off, &segment{buf: buf}) })
-	if err != nil {
+	if err := d.fetch(ctx, f, off, &segment{buf: buf}, &slot{of: d.conns}); err != nil {
 		return nil, err
 	}
 	return buf, nil
@@ -60,11 +59,14 @@ const minProgress = 64 << 10
 
 // fetch fills the segment with the bytes of a file from off on. It goes on where a broken connection stopped, renews
 // expired links, and never accepts bytes that the answer does not declare to be the ones asked for.
-func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment) error {
-	r := &request{op: "read " + f.String(), repo: f.Repo, method: http.MethodGet, bulk: true}
+func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment, conn *slot) error {
+	r := &request{op: "read " + f.String(), repo: f.Repo, method: http.MethodGet, bulk: true, slot: conn}
 	failures, switches := 0, 0
 	return d.t.retry(ctx, r, func(ctx context.Context) error {
 		loc, err := d.locations.locate(ctx, f)
+		if err == nil {
+			err = conn.take(ctx)
+		}
 		if err != nil {
 			return err
 		}

@@ -53,25 +53,19 @@ func (p *pauses) tell(w Wait) {
 	}
 }
 
-// sleep waits as w says, which was told already, and reminds of it when that is due. A transfer gives its slot to others
-// meanwhile.
+// sleep waits as w says, which was told already, and reminds of it when that is due.
 func (p *pauses) sleep(ctx context.Context, w Wait) error {
-	if w.For <= 0 {
-		return context.Cause(ctx)
-	}
-	return idly(ctx, func() error {
-		for p.onWait != nil && w.For > 0 {
-			silence := time.Duration(p.clock.Now().UnixNano() - p.heard.Load())
-			nap := min(w.For, max(0, remindEvery-silence))
-			if err := p.clock.Sleep(ctx, nap); err != nil {
-				return err
-			}
-			if w.For -= nap; w.For > 0 {
-				p.remind(w)
-			}
+	for p.onWait != nil && w.For > 0 {
+		silence := time.Duration(p.clock.Now().UnixNano() - p.heard.Load())
+		nap := min(w.For, max(0, remindEvery-silence))
+		if err := p.clock.Sleep(ctx, nap); err != nil {
+			return err
 		}
-		return p.clock.Sleep(ctx, w.For)
-	})
+		if w.For -= nap; w.For > 0 {
+			p.remind(w)
+		}
+	}
+	return p.clock.Sleep(ctx, w.For)
 }
 
 // remind passes a pause on again, for one of the workers that wait.

@@ -46,6 +46,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 		begun := t.opt.Clock.Now()
 		r.progress = false
 		err := try(ctx)
+		r.slot.giveBack()
 		attempts++
 		if err == nil {
 			t.pauses.over()
@@ -101,17 +102,17 @@ type noConnection struct {
 func (e *noConnection) Error() string { return "no connection to " + e.host + ": " + e.err.Error() }
 func (e *noConnection) Unwrap() error { return e.err }
 
-// pauseFor waits as w says. A wait that the server asked for closes the whole lane; the next request then waits in the governor.
+// pauseFor waits as w says. A wait that the server asked for closes the whole lane.
 func (t *transport) pauseFor(ctx context.Context, r *request, err error, w Wait, attempts int) error {
 	w.Reason = reasonOf(err)
 	t.opt.Log.Info("hub request repeated", "op", r.op, "attempt", attempts, "err", w.Reason, "wait", w.For.String())
 	e, ok := errors.AsType[*Error](err)
-	if mine := slotOf(ctx); mine != nil && ok && (e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable) {
-		mine.of.throttled()
+	if r.slot != nil && ok && (e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable) {
+		r.slot.of.throttled()
 	}
 	if ok && (e.Status == http.StatusTooManyRequests || e.wait.known) {
 		t.pauses.tell(t.opt.Governor.pause(t.opt.Clock.Now(), e.wait.lane, w.For, w.Reason))
-		return nil
+		return t.opt.Governor.wait(ctx, t.pauses, e.wait.lane)
 	}
 	return t.pauses.pause(ctx, w)
 }

@@ -13,7 +13,6 @@ type slots struct {
 	least, most int
 	moved       *atomic.Int64 // file bytes of all transfers so far
 	free        chan struct{} // cap is most; waiters are served in turn
-	back        chan struct{} // for transfers that go on: a reader may wait for what they have begun
 
 	mu      sync.Mutex
 	limit   int
@@ -56,7 +55,7 @@ func newTransferSlots(opt *Options, moved *atomic.Int64) *slots {
 }
 
 func newSlots(least, most int, moved *atomic.Int64) *slots {
-	s := &slots{least: least, most: most, moved: moved, free: make(chan struct{}, most), back: make(chan struct{})}
+	s := &slots{least: least, most: most, moved: moved, free: make(chan struct{}, most)}
 	s.resize(least)
 	return s
 }
@@ -68,23 +67,6 @@ func (s *slots) take(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	s.taken()
-	return nil
-}
-
-// takeAgain waits for a slot before all who have not begun.
-func (s *slots) takeAgain(ctx context.Context) error {
-	select {
-	case <-s.back:
-	case <-s.free:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	s.taken()
-	return nil
-}
-
-func (s *slots) taken() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -92,6 +74,7 @@ func (s *slots) taken() {
 		s.window = window{begun: now, at: now, from: s.moved.Load()}
 	}
 	s.count(now, 1)
+	return nil
 }
 
 // release gives a slot back, and looks whether their number is right.
@@ -103,19 +86,10 @@ func (s *slots) release() {
 	if s.surplus > 0 {
 		s.surplus--
 	} else {
-		s.pass()
+		s.free <- struct{}{}
 	}
 	if now.Sub(s.window.begun) >= rateWindow {
 		s.judge(now)
-	}
-}
-
-// pass hands a slot on.
-func (s *slots) pass() {
-	select {
-	case s.back <- struct{}{}:
-	default:
-		s.free <- struct{}{}
 	}
 }
 
@@ -167,7 +141,7 @@ func (s *slots) resize(n int) {
 		if s.surplus > 0 {
 			s.surplus--
 		} else {
-			s.pass()
+			s.free <- struct{}{}
 		}
 	}
 	for ; s.limit > n; s.limit-- {
@@ -186,87 +160,39 @@ func (s *slots) size() int {
 	return s.limit
 }
 
-// slot is the right of one transfer to run.
+// slot is the right of one transfer to run. It has it while a try is under way, not while it waits for the next one. A nil
+// slot is that of a request which needs none.
 type slot struct {
 	of   *slots
 	held bool
 }
 
-type slotKey struct{}
-
-// hold runs fn in a slot. While fn waits by idly, the slot serves others.
-func (s *slots) hold(ctx context.Context, fn func(context.Context) error) error {
-	if err := s.take(ctx); err != nil {
-		return err
+// take waits for the slot, unless the transfer has it.
+func (s *slot) take(ctx context.Context) error {
+	if s.held {
+		return nil
 	}
-	return s.run(ctx, fn)
-}
-
-// run is hold for a slot that was taken.
-func (s *slots) run(ctx context.Context, fn func(context.Context) error) error {
-	mine := &slot{of: s, held: true}
-	defer mine.giveBack()
-	return fn(context.WithValue(ctx, slotKey{}, mine))
+	err := s.of.take(ctx)
+	s.held = err == nil
+	return err
 }
 
 func (s *slot) giveBack() {
-	if s.held {
+	if s != nil && s.held {
 		s.held = false
 		s.of.release()
 	}
-}
-
-// slotOf is the slot of the transfer that ctx belongs to, nil if it belongs to none.
-func slotOf(ctx context.Context) *slot {
-	mine, _ := ctx.Value(slotKey{}).(*slot)
-	return mine
-}
-
-// idly waits. The slot of the transfer that ctx belongs to serves others meanwhile.
-func idly(ctx context.Context, wait func() error) error {
-	mine := slotOf(ctx)
-	if mine == nil || !mine.held {
-		return wait()
-	}
-	mine.giveBack()
-	if err := wait(); err != nil {
-		return err
-	}
-	if err := mine.of.takeAgain(ctx); err != nil {
-		return err
-	}
-	mine.held = true
-	return nil
 }
 
 // lock lets one run at a time. Unlike a mutex, it can be given up with ctx.
 type lock chan struct{}
 
 func (l lock) hold(ctx context.Context, fn func() error) error {
-	if err := l.take(ctx); err != nil {
-		return err
-	}
-	defer func() { <-l }()
-	return fn()
-}
-
-// take waits for the lock, after a second idly: whoever has it that long waits for the hub.
-func (l lock) take(ctx context.Context) error {
-	soon := time.NewTimer(time.Second)
-	defer soon.Stop()
 	select {
 	case l <- struct{}{}:
-		return nil
-	case <-soon.C:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return idly(ctx, func() error {
-		select {
-		case l <- struct{}{}:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	})
+	defer func() { <-l }()
+	return fn()
 }

@@ -179,12 +179,21 @@ func TestAWaitingTransferHoldsNoSlot(t *testing.T) {
 				_, err := c.ReadRange(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: path, Size: 5, SHA256: shaA}, 0, 5)
 				return err
 			}
+			stream := func(path string) error {
+				s, err := c.Stream(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: path, Size: 5, SHA256: shaA}, 0, 5)
+				if err != nil {
+					return err
+				}
+				defer s.Close()
+				_, err = io.ReadAll(s)
+				return err
+			}
 			up := func(path string) error {
 				u := &upload{t: c.t, puts: c.puts, repo: "a/b", Blob: Blob{Path: path, Size: 5, Reader: zeros{}}}
 				err := u.put(t.Context(), "https://"+path+".test/x", nil, 0, 5, nil)
 				return err
 			}
-			for way, transfer := range map[string]func(string) error{"down": down, "up": up} {
+			for way, transfer := range map[string]func(string) error{"down": down, "stream": stream, "up": up} {
 				if name == "link is stuck" && way == "up" {
 					continue
 				}
@@ -218,18 +227,20 @@ func TestSlotsAreNeverLost(t *testing.T) {
 				all.Go(func() {
 					for range 50 {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rnd.IntN(2000))*time.Millisecond)
-						err := s.hold(ctx, func(ctx context.Context) error {
+						mine := &slot{of: s}
+						switch err := mine.take(ctx); {
+						case err == nil:
 							time.Sleep(time.Duration(rnd.IntN(300)) * time.Millisecond)
 							moved.bytesIn.Add(int64(rnd.IntN(4 << 20)))
 							if rnd.IntN(50) == 0 {
 								s.throttled()
 							}
-							return idly(ctx, func() error { return systemClock{}.Sleep(ctx, time.Duration(rnd.IntN(3))*time.Second) })
-						})
-						cancel()
-						if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+						case !errors.Is(err, context.DeadlineExceeded):
 							t.Error(err)
 						}
+						mine.giveBack()
+						cancel()
+						_ = systemClock{}.Sleep(t.Context(), time.Duration(rnd.IntN(3))*time.Second)
 						s.mu.Lock()
 						if len(s.free)+s.running > s.limit+s.surplus || s.limit < s.least || s.limit > s.most {
 							t.Errorf("%d run, %d are free, %d of %d must go", s.running, len(s.free), s.surplus, s.limit)

@@ -48,7 +48,7 @@ func (c *Client) FreeBuffers() {
 }
 
 // dispatch takes a buffer and a connection for each segment, both in file order, so that the segment that the reader
-// needs next never waits behind a later one.
+// needs next never waits behind a later one. No connection is kept from others while the hub looks the file up.
 func (s *stream) dispatch(off, end int64) {
 	defer close(s.segments)
 	for ; off < end; off += s.from.t.opt.RangeBytes {
@@ -58,14 +58,17 @@ func (s *stream) dispatch(off, end int64) {
 		if seg == nil {
 			return
 		}
-		if s.from.conns.take(s.ctx) != nil {
-			seg.release()
-			return
+		conn := &slot{of: s.from.conns}
+		_, err := s.from.locations.locate(s.ctx, s.file)
+		if err == nil {
+			err = conn.take(s.ctx)
 		}
 		s.segments <- seg // has room for every buffer there is
-		s.workers.Go(func() {
-			seg.finish(s.from.conns.run(s.ctx, func(ctx context.Context) error { return s.from.fetch(ctx, s.file, begin, seg) }))
-		})
+		if err != nil {
+			seg.finish(err)
+			return
+		}
+		s.workers.Go(func() { seg.finish(s.from.fetch(s.ctx, s.file, begin, seg, conn)) })
 	}
 }
 

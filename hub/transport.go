@@ -39,6 +39,7 @@ type request struct {
 	follow followRule
 	token  bool          // send the token if the hop is on the hub
 	slow   time.Duration // time to the headers if longer than usual
+	slot   *slot         // of a transfer, given back after each try; nil for a request that needs none
 
 	bearer   string // the token, where one is sent
 	progress bool   // the latest try brought bytes: the count of failures starts again

@@ -210,15 +210,16 @@ func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 func (u *upload) put(ctx context.Context, link string, header http.Header, off, n int64, check func(http.Header) error) error {
 	r := &request{op: "upload " + u.Path, repo: u.repo, method: http.MethodPut, url: link, header: header,
 		body: func() io.Reader { return u.section(off, n) }, size: n,
-		bulk: true, follow: followSame, slow: slowStore}
-	return stale(u.puts.hold(ctx, func(ctx context.Context) error {
-		return u.t.retry(ctx, r, func(ctx context.Context) error {
-			answer, err := u.t.once(ctx, r, nil)
-			if err == nil && check != nil {
-				err = check(answer)
-			}
+		bulk: true, follow: followSame, slow: slowStore, slot: &slot{of: u.puts}}
+	return stale(u.t.retry(ctx, r, func(ctx context.Context) error {
+		if err := r.slot.take(ctx); err != nil {
 			return err
-		})
+		}
+		answer, err := u.t.once(ctx, r, nil)
+		if err == nil && check != nil {
+			err = check(answer)
+		}
+		return err
 	}))
 }
 
