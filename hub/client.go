@@ -73,13 +73,12 @@ func New(opt Options) (*Client, error) {
 	if opt.hasToken() && endpoint.Scheme == "http" && !isLoopback(endpoint.Hostname()) {
 		opt.Log.Warn("the token travels without encryption", "endpoint", endpoint.String())
 	}
-	line := opt.Governor.line(opt.Clock, opt.LimitRate)
 	who := opt.Token
 	if opt.Publisher != nil {
 		who = opt.Publisher.Resource
 	}
 	t := &transport{opt: opt, endpoint: endpoint, lanes: lanes{endpoint, fingerprint(who)},
-		jitter: rand.Float64, in: line.in, out: line.out}
+		jitter: rand.Float64}
 	t.pauses = &pauses{clock: opt.Clock, log: opt.Log, onWait: opt.OnWait, waited: &t.stats.waited}
 	t.login = &login{t: t, lock: make(lock, 1)}
 	cache := &sharedCache{t: t, dir: opt.CacheDir}

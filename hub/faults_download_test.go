@@ -153,25 +153,6 @@ func TestHubFaults(t *testing.T) {
 	}
 }
 
-// TestOneLimitSlowsAllWorkers: while one worker waits for the hub, the others
-// send nothing to it.
-func TestOneLimitSlowsAllWorkers(t *testing.T) {
-	var reason string
-	w := newWorldOn(t, hubtest.Start(t, hubtest.WithQuota("api", 3)), 100, func(o *hub.Options) { o.OnWait = func(w hub.Wait) { reason = w.Reason } })
-	for range 3 {
-		if _, err := w.Info(t.Context(), source, "main"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if w.clock.Waited() < time.Minute || w.srv.Count("", "/api/models/*") != 3 || w.Stats().Retries != 0 {
-		t.Errorf("waited %v, %d requests, %+v; the headers tell before a refusal does", w.clock.Waited(),
-			w.srv.Count("", "/api/models/*"), w.Stats())
-	}
-	if !strings.Contains(reason, "api") {
-		t.Errorf("reason %q", reason)
-	}
-}
-
 func TestResolveFaults(t *testing.T) {
 	for _, tt := range []struct {
 		fault string

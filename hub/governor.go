@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -16,14 +15,14 @@ import (
 
 // Governor slows all workers of all clients that share it: a limit that one of them is told holds for the others as
 // well. Requests are sorted into lanes, one for each limit that a hub keeps: a token's api calls, its file routes, and
-// every storage host. When an answer says that a limit is reached or near, its whole lane waits. A program has one
+// every storage host. When an answer says that a limit is reached, its whole lane waits. A program has one
 // Governor.
 type Governor struct {
 	answered atomic.Bool // something has answered a request
+	in, out  throttle    // of the file bytes of all clients
 
 	mu    sync.Mutex
-	lanes map[laneKey]*lane
-	lines map[int64]*line
+	lanes map[laneKey]lane
 }
 
 // laneKey names the requests that one limit covers. Caller and bucket are empty for a storage host, which knows neither.
@@ -34,40 +33,12 @@ type laneKey struct {
 }
 
 type lane struct {
-	until  time.Time     // nobody starts before
-	reason string        // of the latest wait
-	gap    time.Duration // pace while little is left
-	next   time.Time     // earliest start under the pace
-	paceTo time.Time     // the pace ends when the window does
+	until  time.Time // nobody starts before
+	reason string    // of the latest wait
 }
-
-// line holds the throttles that all clients with the same LimitRate share.
-type line struct{ in, out *throttle }
 
 // NewGovernor makes one that knows of no limit yet.
-func NewGovernor() *Governor {
-	return &Governor{lanes: map[laneKey]*lane{}, lines: map[int64]*line{}}
-}
-
-func (g *Governor) lane(key laneKey) *lane {
-	l := g.lanes[key]
-	if l == nil {
-		l = &lane{}
-		g.lanes[key] = l
-	}
-	return l
-}
-
-func (g *Governor) line(clock Clock, rate int64) *line {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	l := g.lines[rate]
-	if l == nil {
-		l = &line{&throttle{clock: clock, rate: rate}, &throttle{clock: clock, rate: rate}}
-		g.lines[rate] = l
-	}
-	return l
-}
+func NewGovernor() *Governor { return &Governor{lanes: map[laneKey]lane{}} }
 
 // lanes sorts the requests of one client.
 type lanes struct {
@@ -116,11 +87,11 @@ func fingerprint(token string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// wait blocks until the lanes are open, one after the other, and takes a place in the pace of each.
+// wait blocks until the lanes are open, one after the other.
 func (g *Governor) wait(ctx context.Context, p *pauses, keys ...laneKey) error {
 	for _, key := range slices.Compact(keys) {
 		for {
-			d, reason := g.claim(p.clock.Now(), key)
+			d, reason := g.closed(p.clock.Now(), key)
 			if d <= 0 {
 				break
 			}
@@ -132,22 +103,12 @@ func (g *Governor) wait(ctx context.Context, p *pauses, keys ...laneKey) error {
 	return context.Cause(ctx)
 }
 
-// claim gives 0 and takes the place, or the time to wait before asking again, with the reason.
-func (g *Governor) claim(now time.Time, key laneKey) (time.Duration, string) {
+// closed is how long a lane will still be closed, and why.
+func (g *Governor) closed(now time.Time, key laneKey) (time.Duration, string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.lane(key)
-	if d := l.until.Sub(now); d > 0 {
-		return d, l.reason
-	}
-	if l.gap <= 0 || !now.Before(l.paceTo) {
-		return 0, ""
-	}
-	if d := l.next.Sub(now); d > 0 {
-		return d, l.reason
-	}
-	l.next = now.Add(l.gap)
-	return 0, ""
+	l := g.lanes[key]
+	return l.until.Sub(now), l.reason
 }
 
 // pause closes a lane for d from now; a longer pause that runs already stays. It gives the Wait to tell, or none: workers
@@ -155,14 +116,14 @@ func (g *Governor) claim(now time.Time, key laneKey) (time.Duration, string) {
 func (g *Governor) pause(now time.Time, key laneKey, d time.Duration, reason string) (news Wait) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.lane(key)
+	l := g.lanes[key]
 	runs := l.until.After(now)
 	extra := d
 	if runs {
 		extra = now.Add(d).Sub(l.until)
 	}
 	if extra > 0 {
-		l.until, l.reason = now.Add(d), reason
+		g.lanes[key] = lane{now.Add(d), reason}
 	}
 	if runs && extra < time.Second {
 		return Wait{}
@@ -170,48 +131,12 @@ func (g *Governor) pause(now time.Time, key laneKey, d time.Duration, reason str
 	return Wait{Reason: reason, For: extra, Shared: true}
 }
 
-// Below a part of the quota, requests are spread over the rest of the window.
-const (
-	lowShare = 20 // one twentieth of the quota
-	lowCount = 10 // where the quota is not told
-)
-
-// observe reads the rate headers that come on every answer, and slows the lane down before the hub has to refuse
+// observe reads the rate headers that come on every answer: when nothing is left, the lane waits before the hub has to refuse
 // anything. A 429 is left to the retry loop, which pauses the lane itself. Like pause, it gives the Wait to tell.
 func (g *Governor) observe(now time.Time, key laneKey, resp *http.Response) (news Wait) {
-	state, ok := parseRateLimit(resp.Header)
-	if !ok || resp.StatusCode == http.StatusTooManyRequests {
+	bucket, reset, empty := parseRateLimit(resp.Header)
+	if !empty || reset == 0 || resp.StatusCode == http.StatusTooManyRequests {
 		return Wait{}
 	}
-	low := int64(lowCount)
-	if quota := parseQuota(resp.Header); quota > 0 {
-		low = max(quota/lowShare, 1)
-	}
-	if state.left == 0 && state.reset > 0 {
-		return g.pause(now, key, min(state.reset+time.Second, maxHeaderWait), "nothing left in the hub's rate bucket "+state.bucket)
-	}
-	return g.pace(now, key, state, low)
-}
-
-// pace spreads the requests that are left over the time until the bucket fills again.
-func (g *Governor) pace(now time.Time, key laneKey, s rateState, low int64) (news Wait) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	l := g.lane(key)
-	before := l.gap
-	l.gap = 0
-	if s.left <= low && s.reset > 0 {
-		l.gap = s.reset / time.Duration(s.left+1)
-		l.paceTo = now.Add(s.reset)
-	}
-	if before == 0 {
-		l.next = now.Add(l.gap)
-	}
-	if !l.until.After(now) {
-		l.reason = fmt.Sprintf("only %d requests left in the hub's rate bucket %s", s.left, s.bucket)
-	}
-	if before > 0 {
-		return Wait{}
-	}
-	return Wait{Reason: l.reason, For: l.gap, Shared: true}
+	return g.pause(now, key, min(reset+time.Second, maxHeaderWait), "nothing left in the hub's rate bucket "+bucket)
 }

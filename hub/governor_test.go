@@ -118,10 +118,11 @@ func TestQuotaCountsAllClients(t *testing.T) {
 	clock := hubtest.NewJumpClock(time.Now())
 	srv := hubtest.Start(t, hubtest.WithQuota("api", 6), hubtest.WithClock(clock.Now))
 	srv.AddRepo(source, map[string][]byte{"config.json": []byte("{}")})
-	governor := hub.NewGovernor()
+	governor, told := hub.NewGovernor(), []string{}
 	for range 5 {
 		for _, side := range []string{"source", "target"} {
-			c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", Side: side, Clock: clock, Governor: governor})
+			c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", Side: side, Clock: clock, Governor: governor,
+				OnWait: func(w hub.Wait) { told = append(told, w.Reason) }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,8 +131,8 @@ func TestQuotaCountsAllClients(t *testing.T) {
 			}
 		}
 	}
-	if clock.Waited() < time.Minute {
-		t.Errorf("waited %v", clock.Waited())
+	if clock.Waited() < time.Minute || len(told) == 0 || !strings.Contains(told[0], "bucket api") {
+		t.Errorf("waited %v, told %q", clock.Waited(), told)
 	}
 }
 

@@ -15,26 +15,13 @@ type waitHint struct {
 	lane   laneKey // the governor's lane that the answer came in
 }
 
-// rateState is one RateLimit header: the requests that are left in a bucket, and the time until it fills again (IETF
-// draft 9: "bucket";r=left;t=seconds).
-type rateState struct {
-	bucket string
-	left   int64
-	reset  time.Duration
-}
-
-// parseRateLimit reads the first member of a RateLimit header.
-func parseRateLimit(h http.Header) (rateState, bool) {
+// parseRateLimit reads the first member of a RateLimit header (IETF draft 9: "bucket";r=left;t=seconds): the bucket's name, and
+// the time until it fills again if nothing is left in it.
+func parseRateLimit(h http.Header) (bucket string, reset time.Duration, empty bool) {
 	name, numbers := firstMember(h.Get("RateLimit"))
-	left, ok := numbers["r"]
-	reset, ok2 := numbers["t"]
-	return rateState{bucket: oneLine(strings.Trim(name, `"`)), left: left, reset: seconds(reset)}, ok && ok2
-}
-
-// parseQuota reads q from RateLimit-Policy, 0 when it is not told.
-func parseQuota(h http.Header) int64 {
-	_, numbers := firstMember(h.Get("RateLimit-Policy"))
-	return numbers["q"]
+	left, told := numbers["r"]
+	after, until := numbers["t"]
+	return oneLine(strings.Trim(name, `"`)), seconds(after), told && until && left == 0
 }
 
 // firstMember splits the first of a header's members, such as "api";r=3;t=60, into its name and its numbers.
@@ -70,14 +57,12 @@ func parseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 // parseWait reads the wait that an answer asks for. A RateLimit header is the reason for a 429 only when nothing is left
 // in its bucket.
 func parseWait(resp *http.Response, now time.Time) waitHint {
-	state, ok := parseRateLimit(resp.Header)
-	if ok && state.left == 0 && resp.StatusCode == http.StatusTooManyRequests {
-		return waitHint{after: state.reset, known: true, bucket: state.bucket}
+	bucket, reset, empty := parseRateLimit(resp.Header)
+	if empty && resp.StatusCode == http.StatusTooManyRequests {
+		return waitHint{after: reset, known: true, bucket: bucket}
 	}
-	if after, ok := parseRetryAfter(resp.Header, now); ok {
-		return waitHint{after: after, known: true, bucket: state.bucket}
-	}
-	return waitHint{bucket: state.bucket}
+	after, known := parseRetryAfter(resp.Header, now)
+	return waitHint{after: after, known: known, bucket: bucket}
 }
 
 // seconds converts without overflow; a year is as good as for ever here.

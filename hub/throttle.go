@@ -8,11 +8,8 @@ import (
 	"time"
 )
 
-// throttle is a token bucket for bytes. The zero rate lets everything through.
+// throttle is a token bucket for the bytes of all that share it.
 type throttle struct {
-	clock Clock
-	rate  int64 // bytes per second
-
 	mu   sync.Mutex
 	paid time.Time // the moment up to which bytes are accounted for
 }
@@ -20,46 +17,37 @@ type throttle struct {
 // burst bounds the unused time that may be saved up.
 const burst = 100 * time.Millisecond
 
-// take returns when n bytes may have passed.
-func (t *throttle) take(ctx context.Context, n int) error {
-	if t.rate <= 0 || n == 0 {
-		return nil
-	}
+// take says how long to wait, at so many bytes per second, until n bytes may have passed.
+func (t *throttle) take(now time.Time, rate int64, n int) time.Duration {
 	t.mu.Lock()
-	now := t.clock.Now()
+	defer t.mu.Unlock()
 	if oldest := now.Add(-burst); t.paid.Before(oldest) {
 		t.paid = oldest
 	}
-	t.paid = t.paid.Add(time.Duration(float64(n) / float64(t.rate) * float64(time.Second)))
-	d := t.paid.Sub(now)
-	t.mu.Unlock()
-	if d <= 0 {
-		return nil
-	}
-	return t.clock.Sleep(ctx, d)
+	t.paid = t.paid.Add(time.Duration(float64(n) / float64(rate) * float64(time.Second)))
+	return t.paid.Sub(now)
 }
 
-// piece caps one read so that a slow limit stays smooth.
-func (t *throttle) piece(p []byte) []byte {
-	if t.rate <= 0 {
-		return p
-	}
-	return p[:min(max(t.rate/10, 1), int64(len(p)))]
-}
-
-// bulkReader lets file bytes through at the throttle's rate, and counts them.
+// bulkReader counts file bytes, and lets them through at Options.LimitRate.
 type bulkReader struct {
 	ctx      context.Context //nolint:containedctx // of the one request that this body belongs to
+	opt      *Options
 	throttle *throttle
 	count    *atomic.Int64
 	r        io.Reader
 }
 
 func (b *bulkReader) Read(p []byte) (int, error) {
-	n, err := b.r.Read(b.throttle.piece(p))
+	rate := b.opt.LimitRate
+	if rate > 0 {
+		p = p[:min(max(rate/10, 1), int64(len(p)))] // a low rate stays smooth
+	}
+	n, err := b.r.Read(p)
 	b.count.Add(int64(n))
-	if waitErr := b.throttle.take(b.ctx, n); waitErr != nil && err == nil {
-		err = waitErr
+	if rate > 0 && n > 0 {
+		if waitErr := b.opt.Clock.Sleep(b.ctx, b.throttle.take(b.opt.Clock.Now(), rate, n)); err == nil {
+			err = waitErr
+		}
 	}
 	return n, err
 }

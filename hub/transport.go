@@ -20,7 +20,6 @@ type transport struct {
 	lanes    lanes
 	jitter   func() float64 // in [0, 1)
 	stats    counters
-	in, out  *throttle
 	pauses   *pauses
 	login    *login
 	warned   topics

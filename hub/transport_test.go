@@ -160,34 +160,6 @@ func TestOneLimitIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestPaceWhenLittleIsLeft(t *testing.T) {
-	w := &wire{}
-	left := 30
-	w.answer = func(r *http.Request) (*http.Response, error) {
-		left--
-		return reply(r, 200, okUser, fmt.Sprintf(`RateLimit: "api";r=%d;t=100`, left),
-			`RateLimit-Policy: "fixed window";"api";q=400;w=300`), nil
-	}
-	var waits []Wait
-	c, clock := testClient(t, w, func(o *Options) { o.OnWait = func(w Wait) { waits = append(waits, w) } })
-	for range 10 {
-		if _, err := c.t.call(t.Context(), get("x", "", "https://hub.test/api/x"), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if clock.Waited() != 0 {
-		t.Fatalf("waited %v with plenty left", clock.Waited())
-	}
-	for range 10 {
-		if _, err := c.t.call(t.Context(), get("x", "", "https://hub.test/api/x"), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if clock.Waited() < 30*time.Second || len(waits) != 1 || !strings.Contains(waits[0].Reason, "left") {
-		t.Errorf("waited %v, told %+v", clock.Waited(), waits)
-	}
-}
-
 func TestNothingLeftPausesBeforeARefusal(t *testing.T) {
 	w := script(says(200, okUser, `RateLimit: "api";r=0;t=9`), says(200, okUser))
 	c, clock := testClient(t, w)
@@ -379,16 +351,11 @@ func TestStorageErrorsAreRead(t *testing.T) {
 
 func TestThrottle(t *testing.T) {
 	clock := hubtest.NewJumpClock(noon)
-	th := &throttle{clock: clock, rate: 1000}
-	r := &bulkReader{ctx: t.Context(), throttle: th, count: new(atomic.Int64), r: strings.NewReader(strings.Repeat("x", 5000))}
+	r := &bulkReader{ctx: t.Context(), opt: &Options{Clock: clock, Limits: Limits{LimitRate: 1000}}, throttle: new(throttle), count: new(atomic.Int64), r: strings.NewReader(strings.Repeat("x", 5000))}
 	if n, err := io.Copy(io.Discard, r); n != 5000 || err != nil {
 		t.Fatal(n, err)
 	}
 	if s := clock.Waited(); s < 4800*time.Millisecond || s > 5*time.Second {
 		t.Errorf("5000 bytes at 1000 per second took %v", s)
-	}
-	none := new(throttle)
-	if none.take(t.Context(), 1<<40) != nil {
-		t.Error("a throttle without rate must let all through")
 	}
 }

@@ -63,7 +63,7 @@ func (w *watch) end() {
 func (w *watch) upload(r *request) io.ReadCloser {
 	body := r.body()
 	if r.bulk {
-		body = &bulkReader{w.ctx, w.t.out, &w.t.stats.bytesOut, body}
+		body = &bulkReader{w.ctx, &w.t.opt, &w.t.opt.Governor.out, &w.t.stats.bytesOut, body}
 	}
 	w.sent = &uploadBody{w: w, r: body, left: r.size}
 	return io.NopCloser(w.sent)
@@ -115,7 +115,7 @@ func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	return struct {
 		io.Reader
 		io.Closer
-	}{&bulkReader{w.ctx, w.t.in, &w.t.stats.bytesIn, b}, b}
+	}{&bulkReader{w.ctx, &w.t.opt, &w.t.opt.Governor.in, &w.t.stats.bytesIn, b}, b}
 }
 
 type guardedBody struct {
