@@ -79,7 +79,7 @@ func New(opt Options) (*Client, error) {
 	}
 	t := &transport{opt: opt, endpoint: endpoint, lanes: lanes{endpoint, fingerprint(who)},
 		jitter: rand.Float64}
-	t.pauses = &pauses{clock: opt.Clock, log: opt.Log, onWait: opt.OnWait, waited: &t.stats.waited}
+	t.pauses = &pauses{clock: opt.Clock, onWait: opt.OnWait, waited: &t.stats.waited}
 	t.login = &login{t: t, lock: make(lock, 1)}
 	cache := &sharedCache{t: t, dir: opt.CacheDir}
 	return &Client{t: t, cache: cache, files: newDownloads(t), puts: newTransferSlots(&opt, &t.stats.bytesOut), turns: newTurns()}, nil

@@ -95,7 +95,7 @@ func (g *Governor) wait(ctx context.Context, p *pauses, keys ...laneKey) error {
 			if d <= 0 {
 				break
 			}
-			if err := p.sleep(ctx, Wait{Reason: reason, For: d, Shared: true}); err != nil {
+			if err := p.sleep(ctx, Wait{Reason: reason, For: d}); err != nil {
 				return err
 			}
 		}
@@ -128,7 +128,7 @@ func (g *Governor) pause(now time.Time, key laneKey, d time.Duration, reason str
 	if runs && extra < time.Second {
 		return Wait{}
 	}
-	return Wait{Reason: reason, For: extra, Shared: true}
+	return Wait{Reason: reason, For: extra}
 }
 
 // observe reads the rate headers that come on every answer: when nothing is left, the lane waits before the hub has to refuse

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"log/slog"
 	"sync/atomic"
 	"time"
 )
@@ -12,7 +11,6 @@ type Wait struct {
 	Reason string        // "rate limit of bucket api reached", "503 Service Unavailable"
 	For    time.Duration // from now on
 	Lost   time.Duration // before: in the request that failed, 0 if none did; in a reminder, since people have heard of the trouble
-	Shared bool          // every worker that would use the same bucket waits too
 }
 
 // Noticeable reports whether a pause takes long enough for people to wonder. Shorter ones need not be shown.
@@ -21,7 +19,6 @@ func (w Wait) Noticeable() bool { return w.For+w.Lost >= 5*time.Second }
 // pauses are the waits of a client, and what people hear of them.
 type pauses struct {
 	clock  Clock
-	log    *slog.Logger
 	onWait func(Wait)    // nil for nobody
 	waited *atomic.Int64 // nanoseconds, shared pauses counted once
 	heard  atomic.Int64  // when a request went well, or people heard of a pause; Unix nanoseconds
@@ -42,9 +39,6 @@ func (p *pauses) tell(w Wait) {
 		return
 	}
 	p.waited.Add(int64(w.For))
-	if w.Shared {
-		p.log.Warn("waiting for the hub", "reason", w.Reason, "wait", w.For.String())
-	}
 	if p.onWait != nil {
 		if w.Noticeable() {
 			p.heard.Store(p.clock.Now().UnixNano())

@@ -1,7 +1,9 @@
 package hub
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -60,4 +62,23 @@ func TestLongWaitsAreNeverSilent(t *testing.T) {
 			t.Errorf("silent for %v of %v, told %d times", quiet, took, len(said.times))
 		}
 	})
+}
+
+// TestAWaitIsToldOnce: who listens to OnWait hears of a wait there, and does not read of it in a warning as well.
+func TestAWaitIsToldOnce(t *testing.T) {
+	for _, refused := range []string{"Retry-After: 60", `RateLimit: "api";r=0;t=60`} {
+		var log bytes.Buffer
+		told := 0
+		c, _ := testClient(t, script(says(429, "", refused), says(200, okUser)), func(o *Options) {
+			o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			o.OnWait = func(w Wait) {
+				if w.Lost == 0 {
+					told++
+				}
+			}
+		})
+		if _, err := c.WhoAmI(t.Context()); err != nil || told != 1 || log.Len() > 0 {
+			t.Errorf("told %d times, logged %q, %v", told, log.String(), err)
+		}
+	}
 }
