@@ -92,7 +92,7 @@ func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspec
 		return r, nil
 	case !ok:
 		return nil, err
-	case refused.Reason == plan.ReasonAlreadyDF11 || refused.Reason == plan.ReasonWeights:
+	case o == nil || refused.Reason == plan.ReasonAlreadyDF11:
 		if r, failed := f.inspectDF11(ctx, u, spec); failed == nil && len(r.Units) > 0 {
 			return r, nil
 		} else if refused.Reason == plan.ReasonAlreadyDF11 {

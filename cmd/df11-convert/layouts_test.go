@@ -178,6 +178,10 @@ func TestDiffusersPipeline(t *testing.T) {
 	checkPipelineConfig(t, mustRead(t, filepath.Join(out, "config.json")))
 	must(t, "verify", out, "--against", src)
 	must(t, "verify", out, "--against", src, "--level", "proof")
+	refused(t, "a DF11 model already", "plan", out)
+	if err := os.Remove(filepath.Join(out, "df11-manifest.json")); err != nil { // as in repos that others made
+		t.Fatal(err)
+	}
 	if out := must(t, "inspect", out); !strings.Contains(out, "transformer_blocks.1") {
 		t.Errorf("inspect: %s", out)
 	}

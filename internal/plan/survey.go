@@ -300,6 +300,8 @@ func CheckFile(name string, opt Options) error {
 // refuseNoWeights says which other kind of weights the source holds.
 func (s *Survey) refuseNoWeights() error {
 	switch {
+	case s.has("df11-manifest.json") != "":
+		return refuse(ReasonAlreadyDF11, df11Hint, "the source is a DF11 model already (it has a df11-manifest.json)")
 	case s.holdsType(".gguf"):
 		return refuse(ReasonNoWeights, ggufHint, "the source holds GGUF weights, not BF16 safetensors")
 	case s.isAdapter():
