@@ -17,11 +17,11 @@ func (v *verification) attested(ctx context.Context) error {
 	if v.DF11.Manifest == nil {
 		return v.fault(KindFile, metadata.ManifestName, model.Invalidf(metadata.ManifestName, "in the attestation but not there"))
 	}
-	sum, err := v.smallSum(ctx, metadata.ManifestName)
+	sum, err := smallSum(ctx, v.DF11, metadata.ManifestName)
 	if err != nil {
 		return err
 	}
-	a := v.attestationOf(sum)
+	a := attestationOf(v.Attestations, sum)
 	builder, program := a.Builder()
 	v.report.Attestation = &AttestationReport{
 		Builder: builder, BuilderSHA256: program, Files: len(a.Subject), SourceFiles: len(v.DF11.Manifest.Source.Files),
@@ -36,10 +36,10 @@ func (v *verification) attested(ctx context.Context) error {
 }
 
 // attestationOf chooses the statement that names the manifest. If none does, the last one, as the newest, says what differs.
-func (v *verification) attestationOf(manifestSHA256 string) *metadata.Attestation {
+func attestationOf(all []metadata.Attestation, manifestSHA256 string) *metadata.Attestation {
 	names := func(a metadata.Attestation) bool { return a.Names(metadata.ManifestName, manifestSHA256) }
-	if i := slices.IndexFunc(v.Attestations, names); i >= 0 {
-		return &v.Attestations[i]
+	if i := slices.IndexFunc(all, names); i >= 0 {
+		return &all[i]
 	}
-	return &v.Attestations[len(v.Attestations)-1]
+	return &all[len(all)-1]
 }

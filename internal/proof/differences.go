@@ -9,7 +9,6 @@ import (
 	"maps"
 
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -83,8 +82,7 @@ func isFault(err error) bool {
 }
 
 // note keeps a difference that err tells of. It gives err, with which the check ends, or nil if it is to go on.
-func (v *verification) note(d Difference, err error) error {
-	f := &v.findings
+func (f *findings) note(d Difference, err error) error {
 	if m, ok := errors.AsType[*verify.MismatchError](err); ok {
 		d.Tensor, d.Element, d.Got, d.Want = m.Tensor, &m.Elem, fmt.Sprintf("%#04x", m.Got), fmt.Sprintf("%#04x", m.Want)
 	}
@@ -95,7 +93,7 @@ func (v *verification) note(d Difference, err error) error {
 		f.noted[d.Name] = true
 		f.count(d)
 	}
-	if v.All {
+	if f.All {
 		return nil
 	}
 	return err
@@ -123,15 +121,15 @@ func (f *findings) count(d Difference) {
 }
 
 // fault notes an error that says that something is wrong, and passes any other on.
-func (v *verification) fault(kind, name string, err error) error {
+func (f *findings) fault(kind, name string, err error) error {
 	if err == nil || !isFault(err) {
 		return err
 	}
-	return v.note(Difference{Kind: kind, Name: name}, err)
+	return f.note(Difference{Kind: kind, Name: name}, err)
 }
 
 // unitFault is fault for a unit in which err was found first. It counts the weights that differ.
-func (v *verification) unitFault(err error, path string, count func() (differing, of int64, err error)) error {
+func (f *findings) unitFault(err error, path string, count func() (differing, of int64, err error)) error {
 	if err == nil || !isFault(err) {
 		return err
 	}
@@ -140,16 +138,7 @@ func (v *verification) unitFault(err error, path string, count func() (differing
 	if d.Differing, d.Weights, failed = count(); failed != nil && !isFault(failed) {
 		return failed
 	}
-	return v.note(d, err)
-}
-
-// countUnit counts the weights of stored arrays that differ from src.
-func (v *verification) countUnit(ctx context.Context, u *spans.Unit, a verify.Arrays, src io.ReaderAt) (differing, of int64, err error) {
-	opened, err := verify.Open(a, u.NElems(), u.Sizes())
-	if err != nil {
-		return 0, 0, err
-	}
-	return opened.CountDifferences(ctx, src, v.Workers)
+	return f.note(d, err)
 }
 
 // differingValues counts the values of width bytes that differ in n bytes of a and b.

@@ -53,7 +53,7 @@ func (v *verification) freeHash(ctx context.Context, o metadata.OutputFile) erro
 		return nil
 	default:
 		var err error
-		if sum, err = v.smallSum(ctx, o.Path); err != nil {
+		if sum, err = smallSum(ctx, v.DF11, o.Path); err != nil {
 			return err
 		}
 	}
@@ -65,8 +65,8 @@ func (v *verification) freeHash(ctx context.Context, o metadata.OutputFile) erro
 }
 
 // smallSum gives the sha256 of a file that is no weight. It reads the file, and fails if not the published bytes arrive.
-func (v *verification) smallSum(ctx context.Context, name string) (string, error) {
-	r, err := v.DF11.OpenFile(ctx, name)
+func smallSum(ctx context.Context, d *model.DF11, name string) (string, error) {
+	r, err := d.OpenFile(ctx, name)
 	if err != nil {
 		return "", err
 	}

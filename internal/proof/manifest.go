@@ -67,14 +67,14 @@ func OriginalOfManifest(d *model.DF11, workers int) (*model.Model, *Rebuilder, e
 
 // misdescribed names a file or a module of the original that the manifest describes otherwise than it is; "" if there is none. Its
 // weights may be right all the same: they were compared with the original, while decode by itself rests on the manifest.
-func (v *verification) misdescribed() string {
-	m := v.DF11.Manifest
+func misdescribed(d *model.DF11, original *model.Model, p *plan.Plan) string {
+	m := d.Manifest
 	if m == nil {
 		return ""
 	}
-	for i, w := range v.Model.Listing.Weights {
+	for i, w := range original.Listing.Weights {
 		for _, f := range m.Source.Files {
-			sum := v.Model.SHA256[i] // if it is known without reading the file
+			sum := original.SHA256[i] // if it is known without reading the file
 			other := f.Size != w.Size || f.Header != string(w.Header.Raw) || sum != "" && f.SHA256 != "" && f.SHA256 != sum
 			if f.Path == w.Path && other {
 				return w.Path
@@ -88,8 +88,8 @@ func (v *verification) misdescribed() string {
 	same := func(a metadata.UnitTensor, b plan.Tensor) bool {
 		return a.Name == b.Name && slices.Equal(a.Shape, b.Shape)
 	}
-	for _, u := range v.Plan.Units {
-		if v.DF11.Coded(u.Path) && !slices.EqualFunc(listed[u.Path], u.Attrs, same) {
+	for _, u := range p.Units {
+		if d.Coded(u.Path) && !slices.EqualFunc(listed[u.Path], u.Attrs, same) {
 			return "module " + u.Path
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 
@@ -66,9 +65,6 @@ func (r *Rebuilder) Prove(ctx context.Context, path string, h *safetensors.Heade
 
 // Write writes the source file with the given header, and compares the sha256 of what it wrote with want.
 func (r *Rebuilder) Write(ctx context.Context, h *safetensors.Header, w io.Writer, want string) error {
-	if want == "" {
-		return errors.New("no sha256 to compare with")
-	}
 	sum := sha256.New()
 	w = io.MultiWriter(w, sum)
 	length := binary.LittleEndian.AppendUint64(nil, uint64(len(h.Raw)))

@@ -10,7 +10,7 @@ import (
 func (v *verification) sample(ctx context.Context) error {
 	for _, o := range v.outputs {
 		for _, u := range o.Units {
-			if !v.DF11.Coded(u.Path) || v.findings.noted[u.Path] {
+			if !v.DF11.Coded(u.Path) || v.noted[u.Path] {
 				continue
 			}
 			opened, err := v.DF11.OpenUnit(u)

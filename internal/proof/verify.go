@@ -62,11 +62,11 @@ func Verify(ctx context.Context, opt Options) (*Report, error) {
 	switch {
 	case err != nil && !isFault(err):
 		return nil, err
-	case v.findings.first != nil:
-		v.report.Differences, v.report.OtherOriginal = &v.findings.Differences, v.otherOriginal()
-		return &v.report, v.findings.first
+	case v.first != nil:
+		v.report.Differences, v.report.OtherOriginal = &v.Differences, otherOriginal(opt.DF11.Manifest, opt.Model)
+		return &v.report, v.first
 	}
-	if what := v.misdescribed(); what != "" {
+	if what := misdescribed(opt.DF11, opt.Model, opt.Plan); what != "" {
 		v.warn("the manifest describes %s otherwise than the original has it: decode needs --against", what)
 	}
 	v.report.OK, v.report.Equal = true, opt.Level == LevelProof || opt.Level == LevelFull
@@ -76,10 +76,10 @@ func Verify(ctx context.Context, opt Options) (*Report, error) {
 // verification is one call of Verify.
 type verification struct {
 	Options
+	findings
 	outputs  []*spans.Output       // of the plan
 	unhashed []metadata.OutputFile // weight files whose sha256 only reading them can tell
 	gpuUnits int                   // that a GPU has compared
-	findings findings
 	report   Report
 }
 
@@ -127,13 +127,13 @@ func (v *verification) unitWeights() (n int64) {
 }
 
 // otherOriginal reports whether the manifest has other sums for the files of the original: the model was made of another one.
-func (v *verification) otherOriginal() bool {
-	if v.DF11.Manifest == nil {
+func otherOriginal(m *metadata.Manifest, original *model.Model) bool {
+	if m == nil {
 		return false
 	}
-	for i, w := range v.Model.Listing.Weights {
-		for _, f := range v.DF11.Manifest.Source.Files {
-			if sum := v.Model.SHA256[i]; f.Path == w.Path && sum != "" && f.SHA256 != "" && f.SHA256 != sum {
+	for i, w := range original.Listing.Weights {
+		for _, f := range m.Source.Files {
+			if sum := original.SHA256[i]; f.Path == w.Path && sum != "" && f.SHA256 != "" && f.SHA256 != sum {
 				return true
 			}
 		}
@@ -143,9 +143,9 @@ func (v *verification) otherOriginal() bool {
 
 // again compares a second time if a damaged copy of the original may have caused the first difference.
 func (v *verification) again(ctx context.Context, compare func(context.Context) error) error {
-	before := v.findings.clone()
+	before := v.clone()
 	err := compare(ctx)
-	if err == nil && v.findings.Count() == before.Count() {
+	if err == nil && v.Count() == before.Count() {
 		return nil
 	}
 	damaged := false
