@@ -207,19 +207,3 @@ func (l *Ledger) Invalidate(valid func(Output) bool) {
 	defer l.mu.Unlock()
 	maps.DeleteFunc(l.outputs, func(_ string, o Output) bool { return !valid(o) })
 }
-
-// RequireHere forgets of outputs that stay elsewhere too that they are here, for which there answers false.
-func (l *Ledger) RequireHere(there func(Output) bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for path, o := range l.outputs {
-		if !o.Here || there(o) {
-			continue
-		}
-		if o.Here = false; o.Uploaded || o.Committed {
-			l.outputs[path] = o
-		} else {
-			delete(l.outputs, path)
-		}
-	}
-}

@@ -79,16 +79,28 @@ func TestAdoptCheckpoints(t *testing.T) {
 	}
 }
 
-// TestAdoptInAFolder: an output of the repo that the folder has to keep is made again if it is not here.
+// TestAdoptInAFolder: an output of the repo that the folder has to keep is made again if it is not here, by the run that adopts it
+// and by the next one. One that is here with other bytes is not taken for that of the repo.
 func TestAdoptInAFolder(t *testing.T) {
 	here := ledger.New("digest", "part", true)
-	if err := here.Add(ledger.Output{Path: "a", SHA256: "a", Place: ledger.Place{Here: true}}); err != nil {
-		t.Fatal(err)
+	for _, o := range []ledger.Output{{Path: "a", SHA256: "a"}, {Path: "c", SHA256: "c1"}} {
+		o.Here = true
+		if err := here.Add(o); err != nil {
+			t.Fatal(err)
+		}
 	}
-	here.Adopt(of(t, 7, "", "a", "b"))
+	here.Adopt(of(t, 7, "", "a", "b", "c2"))
+	if c, _ := here.Output("c"); !c.Here || c.Committed || c.SHA256 != "c1" {
+		t.Error(c)
+	}
 	if !here.Done("a") || here.Done("b") || !committed(here, "a") || !committed(here, "b") {
 		t.Error(here.Output("a"))
 		t.Error(here.Output("b"))
+	}
+	path := filepath.Join(t.TempDir(), "journal")
+	next := ledger.New("digest", "part", true)
+	if err := errors.Join(here.Save(path), here.Close(), next.Read(readFile(t, path))); err != nil || !next.Done("a") || next.Done("b") {
+		t.Error(next.Outputs(), err)
 	}
 	if c := here.Checkpoint("f", last); c.Offset != 0 {
 		t.Errorf("a checkpoint at %d: b would not be under its hash", c.Offset)
