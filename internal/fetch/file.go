@@ -71,20 +71,12 @@ func (f *File) finish(sum string) error {
 // run can go on.
 func (f *File) Checkpoint(l *ledger.Ledger, done func(path string) bool) ledger.Checkpoint {
 	first := f.FirstNeeded(func(d spans.Delivery) bool { return !done(d.Output.Path) })
-	if first == f.Size {
-		if c, ok := l.Final(f.Path); ok {
-			return c
-		}
-		if sum := f.Sum(); sum != "" {
-			return ledger.Checkpoint{File: f.Path, Integrity: ledger.Streamed, SHA256: sum}
-		}
-	}
-	if f.ByRange {
-		return ledger.Checkpoint{File: f.Path}
-	}
 	c := l.Checkpoint(f.Path, first)
-	if c.Integrity != "" {
+	switch final, sum := c.Integrity != "", f.Sum(); {
+	case final && first < f.Size: // for outputs that this journal does not list
 		return ledger.Checkpoint{File: f.Path}
+	case !final && first == f.Size && sum != "":
+		return ledger.Checkpoint{File: f.Path, Integrity: ledger.Streamed, SHA256: sum}
 	}
 	return c
 }

@@ -25,7 +25,7 @@ type block struct {
 	buf     []byte
 	segment int  // index of the segment that it lies in, -1 for none
 	ends    bool // it is the last of its segment, or of what lies between two segments
-	// Where a segment ends under a hash: the sha256 of the file up to there, and the hash's state if reading can go on there.
+	// Where a segment ends under a hash: the sha256 of the file up to there, and the hash's state.
 	prefix string
 	state  []byte
 }
@@ -103,9 +103,8 @@ func (r *reader) cut(next *int, off int64) (b block, stop int64) {
 
 // hasher adds blocks to the hash of their file, and notes the sum where segments end.
 type hasher struct {
-	h         hash.Hash // nil: none
-	keepState bool      // another run can go on there; a file whose sum nobody has published is read from its beginning
-	progress  *progress.Counters
+	h        hash.Hash // nil: none
+	progress *progress.Counters
 }
 
 func (x *hasher) run(ctx context.Context, in <-chan block, out chan<- block) error {
@@ -131,8 +130,6 @@ func (x *hasher) add(b *block) (err error) {
 		return nil
 	}
 	b.prefix = hex.EncodeToString(x.h.Sum(nil))
-	if x.keepState {
-		b.state, err = x.h.(encoding.BinaryMarshaler).MarshalBinary()
-	}
+	b.state, err = x.h.(encoding.BinaryMarshaler).MarshalBinary()
 	return err
 }
