@@ -29,46 +29,50 @@ func (s sources) checkpoints(l *ledger.Ledger, done func(path string) bool) []le
 // attempt is one try to make every output that is not done.
 type attempt struct {
 	*conversion
-	tasks     []*fetch.Task
+	ours      []*spans.Output // of its part
+	tasks     []*fetch.Task   // to make them
 	leftovers []ledger.Output // of earlier runs, which no commit names yet
 	byOutput  bool            // tensors are fetched by ranges, output by output
 	room      *spool.Room     // for spools
 	outRoom   *outRoom        // for finished files
 }
 
-// layOut finds what is still to be made, and divides the budgets.
-func (c *conversion) layOut(ours []*spans.Output) (*attempt, error) {
-	a := &attempt{conversion: c, tasks: fetch.NewTasks(ours)}
+// layOut finds what is still to be made, and divides the budgets. It refuses a disk that is too small.
+func (c *conversion) layOut(ctx context.Context) (a *attempt, err error) {
+	a = &attempt{conversion: c, ours: c.Part.Of(c.outputs)}
+	a.tasks = fetch.NewTasks(a.ours)
 	if c.Push != nil {
 		a.leftovers = slices.DeleteFunc(c.ledger.Outputs(), func(o ledger.Output) bool { return o.Committed })
 	}
-	c.files = fetch.Files(c.Model, ours)
-	return a, a.divide(ours)
+	c.files = fetch.Files(c.Model, a.ours)
+	if c.disk, err = a.freeDisk(); err != nil {
+		return nil, err
+	}
+	if err := a.divide(); err != nil {
+		return nil, err
+	}
+	if c.Part.Whole() {
+		return a, c.copier().check(ctx)
+	}
+	return a, nil
 }
 
 // begin lays out what is still to be made, and takes up what earlier runs have left in spools.
 func (c *conversion) begin(ctx context.Context) (*attempt, error) {
-	ours := c.Part.Of(c.outputs)
 	maps.DeleteFunc(c.earlier, func(path string, _ bool) bool { return !c.ledger.Done(path) }) // this run makes it again
-	a, err := c.layOut(ours)
+	a, err := c.layOut(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if c.Part.Whole() {
-		if err := c.copier().check(ctx); err != nil {
-			return nil, err
-		}
 	}
 	for _, f := range c.files {
 		f.ByRange = a.byRange()
 	}
-	a.countProgress(ours)
-	if err := a.resumeSpools(ctx); err != nil {
-		a.leaveSpools()
-		return nil, err
+	a.countProgress()
+	if err = a.resumeSpools(ctx); err == nil {
+		a.trimCheckpoints()
+		err = c.folder.Save(c.ledger)
 	}
-	a.trimCheckpoints()
-	if err := c.folder.Save(c.ledger); err != nil {
+	if err != nil {
 		a.leaveSpools()
 		return nil, err
 	}
@@ -77,15 +81,10 @@ func (c *conversion) begin(ctx context.Context) (*attempt, error) {
 
 // divide shares out disk and memory between spools and finished files that wait for their upload, and decides whether source
 // files can be streamed in order within them.
-func (a *attempt) divide(ours []*spans.Output) error {
-	disk, err := a.freeDisk()
-	if err != nil {
-		return err
-	}
-	a.disk = disk
-	pending := slices.DeleteFunc(slices.Clone(ours), func(o *spans.Output) bool { return a.ledger.Done(o.Path) })
+func (a *attempt) divide() error {
+	pending := slices.DeleteFunc(slices.Clone(a.ours), func(o *spans.Output) bool { return a.ledger.Done(o.Path) })
 	shares, err := estimate.Divide(pending, spans.Segments(pending, len(a.files)), estimate.Demand{
-		Spooled: a.spooled, Outputs: !a.folder.Stays, Disk: disk, Memory: a.SpoolMemory,
+		Spooled: a.spooled, Outputs: !a.folder.Stays, Disk: a.disk, Memory: a.SpoolMemory,
 	})
 	if err != nil {
 		return err
@@ -144,10 +143,10 @@ func (a *attempt) freeDisk() (int64, error) {
 // byRange reports whether only the bytes of the outputs that are still to be made are read.
 func (a *attempt) byRange() bool { return a.byOutput || !a.Part.Whole() || a.Finish }
 
-func (a *attempt) countProgress(ours []*spans.Output) {
+func (a *attempt) countProgress() {
 	p := a.Progress
-	p.SourceBytes.Store(spans.ProvedBytes(ours))
-	p.OutputFiles.Store(int64(len(ours)))
+	p.SourceBytes.Store(spans.ProvedBytes(a.ours))
+	p.OutputFiles.Store(int64(len(a.ours)))
 	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Found, &p.Uploaded, &p.Outputs, &p.OutputBytes} {
 		n.Store(0)
 	}
@@ -155,7 +154,7 @@ func (a *attempt) countProgress(ours []*spans.Output) {
 	if a.Push != nil {
 		p.Expect(progress.Upload)
 	}
-	for _, o := range ours {
+	for _, o := range a.ours {
 		made, done := a.ledger.Output(o.Path)
 		if !done {
 			p.OutputBytes.Add(progress.Guess(o.Size))

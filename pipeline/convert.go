@@ -24,21 +24,23 @@ import (
 
 // outRoom is what finished files that do not stay take of the disk until they are uploaded.
 type outRoom struct {
-	stays     bool
-	budget    *spool.Budget
+	*spool.Budget
 	leftovers map[string]*spool.Budget // whose share an output of an earlier run takes; nil where there was no room
 }
 
 // newOutRoom charges the leftovers of earlier runs: to the share of outputs, or where that is used up to what spools leave.
 // They are uploaded whatever else waits, so this cannot block for ever.
 func newOutRoom(stays bool, limit int64, spools *spool.Budget, leftovers []ledger.Output) *outRoom {
-	r := &outRoom{stays: stays, budget: spool.NewBudget("disk", limit), leftovers: map[string]*spool.Budget{}}
+	if stays {
+		return &outRoom{Budget: spool.NewBudget("disk", 0)}
+	}
+	r := &outRoom{spool.NewBudget("disk", limit), map[string]*spool.Budget{}}
 	for _, o := range leftovers {
-		if stays || !o.Here {
+		if !o.Here {
 			continue
 		}
 		r.leftovers[o.Path] = nil
-		for _, b := range []*spool.Budget{r.budget, spools} {
+		for _, b := range []*spool.Budget{r.Budget, spools} {
 			if b.TryAcquire(o.Size) {
 				r.leftovers[o.Path] = b
 				break
@@ -48,25 +50,12 @@ func newOutRoom(stays bool, limit int64, spools *spool.Budget, leftovers []ledge
 	return r
 }
 
-func (r *outRoom) acquire(ctx context.Context, size int64) error {
-	if r.stays {
-		return nil
-	}
-	return r.budget.Acquire(ctx, size)
-}
-
-func (r *outRoom) release(size int64) {
-	if !r.stays {
-		r.budget.Release(size)
-	}
-}
-
 // uploaded gives back what an output has taken, whoever made it.
 func (r *outRoom) uploaded(o ledger.Output) {
 	b, leftover := r.leftovers[o.Path]
 	switch {
 	case !leftover:
-		r.release(o.Size)
+		r.Release(o.Size)
 	case b != nil:
 		b.Release(o.Size)
 	}
@@ -168,18 +157,17 @@ func (c *converter) write(ctx context.Context, t *fetch.Task, coded []*encoder.U
 	if err != nil {
 		return nil, err
 	}
-	if err := c.room.acquire(ctx, layout.Size); err != nil {
+	if err := c.room.Acquire(ctx, layout.Size); err != nil {
 		return nil, err
 	}
 	f, err := c.folder.Create(t.Path, layout.Size)
 	if err != nil {
-		c.room.release(layout.Size)
-		return nil, err
+		return nil, err // which ends the attempt, and the room with it
 	}
 	m := &made{task: t, file: f, size: layout.Size, layout: layout}
 	if err := c.fill(ctx, m, coded); err != nil {
 		f.Cleanup()
-		c.room.release(layout.Size)
+		c.room.Release(layout.Size) // for the file that is laid out again
 		return nil, err
 	}
 	return m, nil

@@ -94,8 +94,8 @@ func (r *retry) after(ctx context.Context, err error) error {
 	return err
 }
 
-// discard forgets a source file and every output made from it. Of the outputs whose bytes came by ranges, under no hash, those
-// of this run go, or all if a proof has failed.
+// discard forgets every output made from a source file, and the next attempt begins the file before them. Of the outputs whose
+// bytes came by ranges, under no hash, those of this run go, or all if a proof has failed.
 func (r *retry) discard(file string, cause error) error {
 	_, failed := errors.AsType[*ProofError](cause)
 	made := r.madeFrom(file)
@@ -110,12 +110,11 @@ func (r *retry) discard(file string, cause error) error {
 			}
 		}
 	}
-	r.ledger.TrimCheckpoints(file, -1)
 	r.ledger.Invalidate(valid)
 	for path := range made {
 		r.ledger.KeepTensors(path, nil)
 	}
-	return r.folder.Save(r.ledger)
+	return nil
 }
 
 // madeFrom names the outputs that hold bytes of a source file.

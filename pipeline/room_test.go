@@ -18,8 +18,8 @@ func TestRoomIsGivenBackOnce(t *testing.T) {
 	}
 	spools := spool.NewBudget("disk", 100)
 	r := newOutRoom(false, 100, spools, leftovers)
-	must(t, r.acquire(t.Context(), 40)) // for a new one
-	for _, b := range []*spool.Budget{r.budget, spools} {
+	must(t, r.Acquire(t.Context(), 40)) // for a new one
+	for _, b := range []*spool.Budget{r.Budget, spools} {
 		if b.TryAcquire(100) {
 			t.Error("a leftover takes no room")
 		}
@@ -28,7 +28,7 @@ func TestRoomIsGivenBackOnce(t *testing.T) {
 	for _, o := range leftovers[:3] {
 		r.uploaded(o)
 	}
-	for _, b := range []*spool.Budget{r.budget, spools} { // a semaphore panics if it gets back more than it gave
+	for _, b := range []*spool.Budget{r.Budget, spools} { // a semaphore panics if it gets back more than it gave
 		if !b.TryAcquire(100) || b.TryAcquire(1) {
 			t.Error("not what was taken is given back")
 		}
