@@ -2,11 +2,14 @@ package pipeline_test
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -215,5 +218,40 @@ func TestKilledCacheGoesOn(t *testing.T) {
 	sameFiles(t, w.target(), want)
 	if read := w.sourceBytes(); read > m.Size()-st.Size()+300_000 { // headers are read before
 		t.Errorf("%d bytes were read, with %d of %d there", read, st.Size(), m.Size())
+	}
+}
+
+// oneByOne counts how many files are streamed at once.
+type oneByOne struct {
+	model.Source
+	open, most atomic.Int64
+}
+
+func (s *oneByOne) Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error) {
+	r, err := s.Source.Stream(ctx, file, off, end)
+	if err != nil {
+		return nil, err
+	}
+	s.most.Store(max(s.most.Load(), s.open.Add(1)))
+	return streamEnd{r, func() { s.open.Add(-1) }}, nil
+}
+
+// streamEnd is a stream whose end is noted.
+type streamEnd struct {
+	io.ReadCloser
+	end func()
+}
+
+func (s streamEnd) Close() error {
+	s.end()
+	return s.ReadCloser.Close()
+}
+
+// TestFilesOfAHubAreStreamedOneByOne: the budget of spools holds what fills up at once when files come in order, and no more.
+func TestFilesOfAHubAreStreamedOneByOne(t *testing.T) {
+	w, src := newWorld(t, small()), new(oneByOne)
+	w.mustConvert(t, func(o *pipeline.Options) { src.Source, o.Source, o.Workers = o.Source, src, 8 })
+	if n := src.most.Load(); n != 1 {
+		t.Errorf("%d files at once", n)
 	}
 }

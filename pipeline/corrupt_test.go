@@ -99,19 +99,23 @@ func TestKilledOverAWrongByte(t *testing.T) {
 }
 
 // TestCorruptCompleteSpool: a wrong byte in a spool that is complete gets into no output, whether the journal names what is in
-// the spool or was lost.
+// the spool or was lost, and whether a hash has seen the byte or it came by ranges.
 func TestCorruptCompleteSpool(t *testing.T) {
 	t.Parallel()
 	want := reference(t, mediumHead())
-	for _, lost := range []bool{false, true} {
+	streamed := func(*pipeline.Options) {}
+	for _, c := range []struct {
+		lost  bool
+		first func(*pipeline.Options)
+	}{{false, streamed}, {true, streamed}, {false, inPart}} {
 		w, work := newWorld(t, mediumHead()), t.TempDir()
 		w.corrupted(60)
-		_, err := w.convert(t.Context(), t, work, onDisk, func(o *pipeline.Options) { o.GPU = brokenGPU{} })
+		_, err := w.convert(t.Context(), t, work, onDisk, c.first, func(o *pipeline.Options) { o.GPU = brokenGPU{} })
 		if !errors.Is(err, errStop) || w.FaultsActed("corrupt") == 0 {
 			t.Fatal(err)
 		}
 		w.ClearFaults()
-		if lost {
+		if c.lost {
 			remove(t, filepath.Join(work, journalFile))
 		}
 		if _, err := w.convert(t.Context(), t, work, onDisk); err != nil {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -36,4 +37,24 @@ func TestFinalizerErrorEndsAtOnce(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+// TestNoFileGoesWhileItIsHashed: a file that is thrown away stays until its hash has ended, which reads it.
+func TestNoFileGoesWhileItIsHashed(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		file, err := atomicfile.Create(filepath.Join(dir, "x"), 8)
+		must(t, err)
+		sum := &hashing{stop: func() {}, done: make(chan struct{})}
+		go (&made{file: file, sum: sum}).discard()
+		for _, want := range []int{1, 0} {
+			synctest.Wait()
+			if left, err := os.ReadDir(dir); err != nil || len(left) != want {
+				t.Errorf("%d files are there, want %d (%v)", len(left), want, err)
+			}
+			if want == 1 {
+				close(sum.done)
+			}
+		}
+	})
 }

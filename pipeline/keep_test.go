@@ -2,9 +2,11 @@ package pipeline_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -186,7 +189,7 @@ func (w *world) catchUp(t *testing.T, p *plan.Plan, work string, but int64) {
 
 // killedInSpool runs a conversion of severalTensors, of which all of an undisturbed run's reads are given, and gives a work
 // folder as a kill leaves it in the middle of an output: the journal names all that it can, and tensors in a spool.
-func (w *world) killedInSpool(t *testing.T, p *plan.Plan, reads int) (work string) {
+func (w *world) killedInSpool(t *testing.T, p *plan.Plan, reads int, change ...func(*pipeline.Options)) (work string) {
 	t.Helper()
 	w.beforeKill = func(work string) {
 		w.catchUp(t, p, work, underWay)
@@ -207,7 +210,7 @@ func (w *world) killedInSpool(t *testing.T, p *plan.Plan, reads int) (work strin
 			}
 		}
 	}
-	return w.killed(t, reads*8/10, onDisk)
+	return w.killed(t, reads*8/10, append(change, onDisk)...)
 }
 
 // TestKilledSpoolIsTakenUp: after a kill, a run on the same disk fetches only what the journal does not name: nothing but the
@@ -385,6 +388,7 @@ func TestSpoiledSpool(t *testing.T) {
 		"another place":  {func(t *testing.T, s keptSpool) { s.editTensor(t, func(x *ledger.Tensor) { x.At += 2 }) }, all},
 		"another output": {func(t *testing.T, s keptSpool) { s.editTensor(t, func(x *ledger.Tensor) { x.Output += "x" }) }, all},
 		"twice":          {func(t *testing.T, s keptSpool) { s.nameTwice(t) }, all},
+		"a wrong read":   {func(t *testing.T, s keptSpool) { s.readWrong(t) }, all},
 		"torn":           {func(t *testing.T, s keptSpool) { s.tearJournal(t) }, lastTensor},
 		"garbage":        {func(t *testing.T, s keptSpool) { s.fillUnnamed(t) }, nothing},
 	} {
@@ -481,6 +485,24 @@ func (s keptSpool) editTensor(t *testing.T, change func(*ledger.Tensor)) {
 	s.edit(t, line(s.named[0]), line(x))
 }
 
+// readWrong makes the spool's first tensor one of which a bit was wrong when it was read, and has the next run read the source
+// from its beginning.
+func (s keptSpool) readWrong(t *testing.T) {
+	s.flip(t, s.named[0].At)
+	for x := range s.output.Tensors() {
+		if x.At == s.named[0].At {
+			b := readFile(t, s.data)[x.At : x.At+x.Length]
+			s.editTensor(t, func(h *ledger.Tensor) {
+				h.CRC = crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
+				h.Prefix = &ledger.Prefix{File: h.Prefix.File, End: h.Prefix.End, SHA256: strings.Repeat("0", 64)}
+			})
+		}
+	}
+	checkpoint := func(line string) bool { return strings.HasPrefix(line, `{"file":`) }
+	lines := slices.DeleteFunc(strings.SplitAfter(string(readFile(t, s.journal)), "\n"), checkpoint)
+	writeFile(t, s.journal, []byte(strings.Join(lines, "")))
+}
+
 // edit changes a place in the journal.
 func (s keptSpool) edit(t *testing.T, old, changed string) {
 	b := string(readFile(t, s.journal))
@@ -541,4 +563,33 @@ func TestBegunOutputsAreFetchedFirst(t *testing.T) {
 		}
 	}
 	sameWeights(t, w, reference(t, m))
+}
+
+// TestKeptSpoolsBlockNothing: a kept spool of a disk with room for no other one is given up if an output that is read before it has
+// to be made again. Else both would wait for ever.
+func TestKeptSpoolsBlockNothing(t *testing.T) {
+	t.Parallel()
+	m := severalTensors(hubtest.OrderModel)
+	base := newWorld(t, m)
+	base.mustConvert(t, onDisk)
+	w := newWorld(t, m)
+	p, keep := w.planned(t), func(o *pipeline.Options) { o.OutDir, o.Push = o.WorkDir, nil }
+	out := w.killedInSpool(t, p, base.Count("GET", "/repos/*"), keep)
+	const lost = "model_layers_0.safetensors"
+	if !readJournal(t, p, out).Done(lost) {
+		t.Fatal("the first layer was not done")
+	}
+	remove(t, filepath.Join(out, lost))
+	outputs := spans.Outputs(p)
+	disk := estimate.PeakSpool(spans.Segments(outputs, len(p.Source().Weights)), func(*spans.Output) bool { return true })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := w.convert(ctx, t, out, onDisk, keep, func(o *pipeline.Options) { o.Disk = disk }); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range outputs {
+		if got := fmt.Sprintf("%x", sha256.Sum256(readFile(t, filepath.Join(out, o.Path)))); got != base.target()[o.Path].SHA256 {
+			t.Errorf("%s differs", o.Path)
+		}
+	}
 }

@@ -108,12 +108,15 @@ func (w *writer) write() {
 	})
 }
 
-// writes is a second decoder that has the source written to when it is asked first.
-type writes struct{ *writer }
+// writes is a second decoder that has the source written to when it is asked first, and then gives an answer.
+type writes struct {
+	*writer
+	answer error
+}
 
 func (w writes) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, verify.CompareOptions) error {
 	w.write()
-	return nil
+	return w.answer
 }
 func (writes) Describe() (string, []string) { return "writes", nil }
 
@@ -134,7 +137,8 @@ func (s writtenLate) Unchanged(file int) error {
 // next run makes a model of what is there then.
 func TestLocalSourceNeverChangesUnseen(t *testing.T) {
 	for name, change := range map[string]func(*pipeline.Options, *writer){
-		"while an output is checked":     func(o *pipeline.Options, w *writer) { o.GPU = writes{w} },
+		"while an output is checked":     func(o *pipeline.Options, w *writer) { o.GPU = writes{w, nil} },
+		"so that an output is wrong":     func(o *pipeline.Options, w *writer) { o.GPU = writes{w, new(verify.MismatchError)} },
 		"before an output gets its name": func(o *pipeline.Options, w *writer) { o.Source = writtenLate{o.Source, w} },
 	} {
 		t.Run(name, func(t *testing.T) {

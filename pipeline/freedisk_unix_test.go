@@ -1,0 +1,41 @@
+//go:build unix
+
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/target"
+)
+
+// TestWhatIsLeftOverCountsAsFree: what earlier runs have left on the disk, in kept spools and in finished files that go, is room for
+// the run that takes it over; what only the target has is not.
+func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
+	const much = 1 << 50 // more than any disk
+	free := func(stays bool, leftover ledger.Place, held ...ledger.Tensor) int64 {
+		a := twoTensors()
+		a.tasks[0].Copied[0].Length = much
+		a.folder = &target.Folder{State: t.TempDir(), Stays: stays}
+		a.leftovers = []ledger.Output{{Path: "left", Size: much, Place: leftover}}
+		must(t, a.ledger.AddTensors(held))
+		n, err := a.freeDisk()
+		must(t, err)
+		return n
+	}
+	for name, c := range map[string]struct {
+		n    int64
+		more bool
+	}{
+		"nothing":              {free(false, ledger.Place{Uploaded: true}), false},
+		"a finished file":      {free(false, ledger.Place{Here: true}), true},
+		"one that stays":       {free(true, ledger.Place{Here: true}), false},
+		"a kept spool":         {free(false, ledger.Place{}, ledger.Tensor{Output: "o", At: 0}), true},
+		"a spool of no use":    {free(false, ledger.Place{}, ledger.Tensor{Output: "o", At: 1}), false},
+		"a spool of no output": {free(false, ledger.Place{}, ledger.Tensor{Output: "x", At: 0}), false},
+	} {
+		if more := c.n > much/2; more != c.more {
+			t.Errorf("%s: %d bytes are free", name, c.n)
+		}
+	}
+}
