@@ -104,7 +104,7 @@ func appendAtBorder(t *testing.T, l *loops, border int) {
 		for _, p := range []pace{pace128, pace64, paceFast, pacePairs, paceOnes} {
 			k := u.table[0]
 			if p.low {
-				k = 1
+				k = 0
 			}
 			if p.loop(l) == nil || !u.owners[k].serve((*[256]uint32)(uint32s(u.total)), pairWidths[k]) {
 				continue

@@ -34,9 +34,6 @@ type loops struct {
 	// its runs has more than 64 bits, or if it reaches beyond 511 bits from the start of the window.
 	append128, append64 appendLoop
 
-	// firstTable is the index in pairWidths of the narrowest table that the variant uses.
-	firstTable uint8
-
 	// gaps packs the gaps of whole octets of marks, as packGaps does.
 	gaps func(dst, marks []byte)
 }

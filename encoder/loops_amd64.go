@@ -35,7 +35,7 @@ var avx2Loops = loops{
 var avx512Loops = loops{
 	name: "avx512", count: countAVX512, split: splitAVX512,
 	append16: append16AVX2, append8: append8AVX2, append4: append4AVX2,
-	append128: append128AVX512, append64: append64AVX512, firstTable: 1,
+	append128: append128AVX512, append64: append64AVX512,
 	gaps: packGapsAVX512,
 }
 

@@ -49,10 +49,7 @@ TEXT ·splitNEON(SB), NOSPLIT, $0-32
 	LSL   R3, R5, R5
 	SUB   $1, R5, R5
 	VDUP  R5, V30.H8
-	CMP   $5, R3
-	BEQ   five
 	CMP   $6, R3
 	BEQ   six
 	SPLIT(eight, 24)
-	SPLIT(five, 21)
 	SPLIT(six, 22)

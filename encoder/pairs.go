@@ -9,9 +9,9 @@ const maxPairBits = 32
 // enough for any sum with it to exceed the limits of the append loops.
 const tooLong = 100
 
-// pairWidths are the widths of pair tables. The small ones stay in the first-level cache and serve the usual blocks,
-// whose exponents lie close to each other; the last one serves every block.
-var pairWidths = [...]uint{5, 6, 8}
+// pairWidths are the widths of pair tables. The small one stays in the first-level cache and serves the usual blocks,
+// whose exponents lie close to each other; the large one serves every block.
+var pairWidths = [...]uint{lowWidth, 8}
 
 // pairTable gives the codes of two neighboring exponents at once. Its index is made of the low width bits of both, the
 // first exponent's on top. Below 8 bits, exponents that are equal in these bits share entries; one of them owns the

@@ -57,7 +57,6 @@ func (u *Unit) chooseTables(counts [][256]uint32) {
 		u.owners[k] = newOwners(u.total, width)
 	}
 	for b := range counts {
-		u.table[b] = u.loops.firstTable
 		for !u.owners[u.table[b]].serve(&counts[b], pairWidths[u.table[b]]) {
 			u.table[b]++
 		}
