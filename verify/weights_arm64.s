@@ -9,8 +9,8 @@
 	VSLI $7, V0.B16, V2.B16 \
 	VSRI $1, V0.B16, V1.B16
 
-// func sameNEON(exponents, sm, bf16 *byte, n int) bool
-TEXT ·sameNEON(SB), NOSPLIT, $0-33
+// func sameBlocks(exponents, sm, bf16 *byte, n int) bool
+TEXT ·sameBlocks(SB), NOSPLIT, $0-33
 	MOVD exponents+0(FP), R0
 	MOVD sm+8(FP), R1
 	MOVD bf16+16(FP), R2
@@ -37,8 +37,8 @@ same:
 	MOVB R4, ret+32(FP)
 	RET
 
-// func joinNEON(bf16, exponents, sm *byte, n int)
-TEXT ·joinNEON(SB), NOSPLIT, $0-32
+// func joinBlocks(bf16, exponents, sm *byte, n int)
+TEXT ·joinBlocks(SB), NOSPLIT, $0-32
 	MOVD bf16+0(FP), R2
 	MOVD exponents+8(FP), R0
 	MOVD sm+16(FP), R1
