@@ -59,32 +59,6 @@ func forBench(b *testing.B, f func(b *testing.B, o Options, bf16 []byte)) {
 	}
 }
 
-// BenchmarkNaive is the measure of all others: the plain loop that splits and
-// counts with one histogram.
-func BenchmarkNaive(b *testing.B) {
-	bf16 := benchWeights(rows)
-	sm := make([]byte, len(bf16)/2)
-	var h [256]uint64
-	b.SetBytes(int64(len(bf16)))
-	b.ReportAllocs()
-	for b.Loop() {
-		Naive(sm, &h, bf16)
-	}
-}
-
-// BenchmarkSplit is the same work by the inner loops.
-func BenchmarkSplit(b *testing.B) {
-	forBench(b, func(b *testing.B, o Options, bf16 []byte) {
-		sm := make([]byte, len(bf16)/2)
-		var counts [256]uint64
-		for b.Loop() {
-			if err := o.Split(sm, &counts, bf16); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
 // BenchmarkCount is pass 1.
 func BenchmarkCount(b *testing.B) {
 	forBench(b, func(b *testing.B, o Options, bf16 []byte) {

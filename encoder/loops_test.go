@@ -124,24 +124,6 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestSplitHistogram compares Split with Naive for lengths around its steps.
-func TestSplitHistogram(t *testing.T) {
-	forVariants(t, func(t *testing.T, o Options) {
-		for _, n := range []int{0, 1, stripElems - 1, stripElems, 5*stripElems + 3, blockElems + stripElems + 1} {
-			bf16 := shapes[1].weights(6, n)
-			got, want := make([]byte, n), make([]byte, n)
-			var counts, wantCounts [256]uint64
-			if err := o.Split(got, &counts, bf16); err != nil {
-				t.Fatal(err)
-			}
-			Naive(want, &wantCounts, bf16)
-			if !bytes.Equal(got, want) || counts != wantCounts {
-				t.Errorf("n = %d: split or histogram differs", n)
-			}
-		}
-	})
-}
-
 // TestPackGaps compares with the places of the first marks, packed bit by bit.
 func TestPackGaps(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))

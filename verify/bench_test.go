@@ -3,7 +3,6 @@ package verify
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -47,24 +46,6 @@ func openBench(b *testing.B, name string) (*stored, *Unit) {
 	b.SetBytes(int64(len(s.source)))
 	b.ReportAllocs()
 	return s, u
-}
-
-// naiveSplit is the yardstick of docs/performance.md: the plain loop with one histogram.
-func naiveSplit(bf16, sm []byte, hist *[256]uint32) {
-	for i := range sm {
-		w := binary.LittleEndian.Uint16(bf16[2*i:])
-		hist[uint8(w>>7)]++
-		sm[i] = uint8(w>>8&0x80) | uint8(w&0x7f)
-	}
-}
-
-func BenchmarkNaive(b *testing.B) {
-	s, _ := openBench(b, "normal")
-	sm := make([]byte, benchElems)
-	var hist [256]uint32
-	for b.Loop() {
-		naiveSplit(s.source, sm, &hist)
-	}
 }
 
 func benchCompare(b *testing.B, u *Unit, src io.ReaderAt, workers int) {

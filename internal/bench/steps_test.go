@@ -71,7 +71,6 @@ func (l *lab) steps() []step {
 	}
 	for _, p := range encoder.Variants() {
 		steps = append(steps,
-			step{"split_histogram", p, l.split(p), nil},                     // the work of naive, by the loops that are used
 			step{"encode", p, l.encode(p), nil},                             // pass 2 alone, in memory
 			step{"unit", p, l.unit(p), nil},                                 // pass 1, tables, pass 2, in memory
 			step{"file", p, l.files.convert(p, false), l.files.clean},       // units from file to file, with their sha256
@@ -112,22 +111,17 @@ func sumWords(p []byte) uint64 {
 }
 
 func (l *lab) naive(_ context.Context, cores int) error {
-	sm := l.memory[encoder.NameSignMantissa]
+	all := l.memory[encoder.NameSignMantissa]
 	return l.shares(cores, func(p []byte, elem int) error {
 		var counts [256]uint64
-		encoder.Naive(sm[elem:][:len(p)/2], &counts, p)
+		sm := all[elem:][:len(p)/2]
+		for i := range sm {
+			w := binary.LittleEndian.Uint16(p[2*i:])
+			sm[i] = byte(w>>8)&0x80 | byte(w)&0x7f
+			counts[byte(w>>7)]++
+		}
 		return nil
 	})
-}
-
-func (l *lab) split(path string) work {
-	sm := l.memory[encoder.NameSignMantissa]
-	return func(_ context.Context, cores int) error {
-		return l.shares(cores, func(p []byte, elem int) error {
-			var counts [256]uint64
-			return variant(path).Split(sm[elem:][:len(p)/2], &counts, p)
-		})
-	}
 }
 
 func (l *lab) count(ctx context.Context, path string, workers int) (*encoder.Unit, error) {
