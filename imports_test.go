@@ -38,7 +38,7 @@ var arrows = map[string][]string{
 	"internal/inspect":      {"internal/gpus", "internal/human"},
 	"hub":                   {"internal/atomicfile", "internal/filelock", "internal/smallfile", "internal/streams"},
 	"internal/bench":        {"encoder", "verify", "internal/safetensors", "internal/atomicfile", "internal/gather", "internal/streams"},
-	"internal/hubtest":      {"internal/safetensors"},
+	"internal/hubtest":      {},
 	"internal/hubtest/hubd": {"internal/hubtest"},
 	"internal/rehearsal":    {"internal/hubtest"},
 	"internal/spans":        {"internal/plan", "internal/safetensors"},

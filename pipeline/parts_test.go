@@ -392,7 +392,7 @@ func TestUploadedFilesAreNotMadeAgain(t *testing.T) {
 		srv.ResetLog()
 		if lost {
 			for _, r := range uploads(t, dir) {
-				srv.Forget("a/out", r, false)
+				srv.Forget("a/out", r)
 			}
 		}
 		r, err := pushFrom(t, srv, "a/llama", "a/out", work)

@@ -26,7 +26,7 @@ run_clients
 end_hub
 
 echo "== the same while the storage host and the uploads stumble"
-start_hub data -model org/tiny -xet-hashes -multipart-from 300000 -chunk-size 250000 -fault put-503:2 -fault complete-500:1
+start_hub stumbling -model org/tiny -xet-hashes -multipart-from 300000 -chunk-size 250000 -fault put-503:2 -fault complete-500:1
 rm -rf "$work/scratch" && mkdir "$work/scratch"
 "$work/venv/bin/python" "$clients/client.py" "$HF_ENDPOINT" "$work/scratch"
 end_hub

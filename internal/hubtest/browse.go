@@ -20,7 +20,7 @@ func tree(c *call) (any, error) {
 	}
 	q := c.r.URL.Query()
 	dir := strings.Trim(c.r.PathValue("path"), "/")
-	list := c.list(head, dir, isTrue(q.Get("recursive")), isTrue(q.Get("expand")))
+	list := c.list(head, dir, isTrue(q.Get("recursive")))
 	if len(list) == 0 && dir != "" {
 		c.w.Header().Set("X-Repo-Commit", head.OID)
 		return nil, errEntryNotFound(dir)
@@ -34,7 +34,7 @@ func isTrue(v string) bool {
 }
 
 // list returns the entries below dir, sorted by path, folders included.
-func (c *call) list(head *Commit, dir string, recursive, expand bool) (out []map[string]any) {
+func (c *call) list(head *Commit, dir string, recursive bool) (out []map[string]any) {
 	prefix := ""
 	if dir != "" {
 		prefix = dir + "/"
@@ -47,11 +47,11 @@ func (c *call) list(head *Commit, dir string, recursive, expand bool) (out []map
 		}
 		for i, ch := range rest {
 			if ch == '/' && (recursive || !strings.Contains(rest[:i], "/")) {
-				found[prefix+rest[:i]] = head.dirEntry(prefix+rest[:i], expand)
+				found[prefix+rest[:i]] = head.dirEntry(prefix + rest[:i])
 			}
 		}
 		if recursive || !strings.Contains(rest, "/") {
-			found[p] = c.fileEntry(head, p, e, expand)
+			found[p] = c.fileEntry(p, e)
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(found)) {
@@ -60,7 +60,7 @@ func (c *call) list(head *Commit, dir string, recursive, expand bool) (out []map
 	return out
 }
 
-func (c *call) fileEntry(head *Commit, p string, e File, expand bool) map[string]any {
+func (c *call) fileEntry(p string, e File) map[string]any {
 	m := map[string]any{"type": "file", "oid": e.BlobID, "size": e.Size, "path": p}
 	if e.isLFS() {
 		m["lfs"] = map[string]any{"oid": e.SHA256, "size": e.Size, "pointerSize": len(pointer(e.SHA256, e.Size))}
@@ -68,38 +68,20 @@ func (c *call) fileEntry(head *Commit, p string, e File, expand bool) map[string
 			m["xetHash"] = xetHash(e.SHA256)
 		}
 	}
-	if expand {
-		m["lastCommit"] = head.last()
-		m["securityFileStatus"] = map[string]any{"status": "safe"}
-	}
 	return m
 }
 
 // xetHash stands in for the Merkle hash of Xet: 64 hex digits that belong to the object and are not its sha256.
 func xetHash(sha string) string { return newObject([]byte("xet " + sha)).sha256 }
 
-func (c *Commit) dirEntry(p string, expand bool) map[string]any {
-	m := map[string]any{"type": "directory", "oid": blobID([]byte(c.OID + p)), "size": 0, "path": p}
-	if expand {
-		m["lastCommit"] = c.last()
-	}
-	return m
+func (c *Commit) dirEntry(p string) map[string]any {
+	return map[string]any{"type": "directory", "oid": blobID([]byte(c.OID + p)), "size": 0, "path": p}
 }
-
-func (c *Commit) last() map[string]any {
-	return map[string]any{"id": c.OID, "title": c.Title, "date": c.Date.UTC().Format(time.RFC3339Nano)}
-}
-
-// expandedPage is the page size of a tree with expand=true.
-const expandedPage = 50
 
 // page returns one page of a list and sets the Link to the next one.
 func (c *call) page(list []map[string]any) (any, error) {
 	q := c.r.URL.Query()
 	size := c.cfg.pageSize
-	if isTrue(q.Get("expand")) {
-		size = min(size, expandedPage)
-	}
 	if n, err := strconv.Atoi(q.Get("limit")); err == nil && n > 0 {
 		size = min(size, n)
 	}
@@ -113,7 +95,6 @@ func (c *call) page(list []map[string]any) (any, error) {
 		next := c.URL + c.r.URL.EscapedPath() + "?" + q.Encode()
 		c.w.Header().Set("Link", fmt.Sprintf("<%s>; rel=%q", next, "next"))
 	}
-	c.w.Header().Set("X-Total-Count", strconv.Itoa(len(list)))
 	return append([]map[string]any{}, list[start:end]...), nil // an empty page is [], not null
 }
 
@@ -129,15 +110,18 @@ func startOf(cursor string) (n int, err error) {
 // maxPaths is where the hub starts to answer 413 to paths-info.
 const maxPaths = 1000
 
-// pathsInfo describes the paths of a request; unknown ones are silently missing.
+// pathsInfo describes the paths of a form, as Python sends it; unknown ones are silently missing.
 func (s *Server) pathsInfo(w http.ResponseWriter, r *http.Request) error {
 	c, err := s.open(w, r, accessInfo)
 	if err != nil {
 		return err
 	}
-	paths, expand, err := pathsOf(r)
-	if err != nil {
-		return err
+	if err := r.ParseForm(); err != nil {
+		return fail(http.StatusBadRequest, "invalid form: %v", err)
+	}
+	paths := r.PostForm["paths"]
+	if len(paths) > maxPaths {
+		return fail(http.StatusRequestEntityTooLarge, "too many paths: %d", len(paths))
 	}
 	return c.answer(func(c *call) (any, error) {
 		head, err := c.commit()
@@ -148,34 +132,13 @@ func (s *Server) pathsInfo(w http.ResponseWriter, r *http.Request) error {
 		for _, p := range paths {
 			p = strings.Trim(path.Clean(p), "/")
 			if e, ok := head.Files[p]; ok {
-				out = append(out, c.fileEntry(head, p, e, expand))
-			} else if len(c.list(head, p, false, false)) > 0 {
-				out = append(out, head.dirEntry(p, expand))
+				out = append(out, c.fileEntry(p, e))
+			} else if len(c.list(head, p, false)) > 0 {
+				out = append(out, head.dirEntry(p))
 			}
 		}
 		return out, nil
 	})
-}
-
-// pathsOf reads the form that Python sends, or the JSON body that JS sends.
-func pathsOf(r *http.Request) (paths []string, expand bool, err error) {
-	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
-		var body struct {
-			Paths  []string `json:"paths"`
-			Expand bool     `json:"expand"`
-		}
-		err = readJSON(r, &body)
-		paths, expand = body.Paths, body.Expand
-	} else {
-		if err := r.ParseForm(); err != nil {
-			return nil, false, fail(http.StatusBadRequest, "invalid form: %v", err)
-		}
-		paths, expand = r.PostForm["paths"], isTrue(r.PostForm.Get("expand"))
-	}
-	if err == nil && len(paths) > maxPaths {
-		err = fail(http.StatusRequestEntityTooLarge, "too many paths: %d", len(paths))
-	}
-	return paths, expand, err
 }
 
 // resolve answers GET and HEAD of /{id}/resolve/{rev}/{path} and /api/resolve-cache/models/{id}/{rev}/{path}: large files are

@@ -18,8 +18,7 @@ type treeEntry struct {
 		Size        int64
 		PointerSize int
 	}
-	XetHash    string
-	LastCommit *struct{ ID string }
+	XetHash string
 }
 
 // pages follows the Link headers from url on.
@@ -65,8 +64,8 @@ func TestTree(t *testing.T) {
 	if p := paths(top); slices.Contains(p, "original/params.json") || !slices.Contains(p, "original") {
 		t.Errorf("top level: %q", p)
 	}
-	below, _ := pages(t, s.URL+"/api/models/org/m/tree/main/special%2F%C3%BCber?recursive=true&expand=true")
-	if len(below) != 1 || below[0].LastCommit == nil {
+	below, _ := pages(t, s.URL+"/api/models/org/m/tree/main/special%2F%C3%BCber?recursive=true")
+	if len(below) != 1 {
 		t.Errorf("escaped folder: %+v", below)
 	}
 	resp, body := do(t, "GET", s.URL+"/api/models/org/m/tree/main?cursor=x", "", "")
@@ -106,16 +105,9 @@ func TestModelInfo(t *testing.T) {
 	files := LlamaModel(3, ModelOptions{})
 	head := s.AddRepo("org/m", files, Gated("auto"))
 	type info struct {
-		ID, SHA, Gated, PipelineTag string
-		Private, Disabled           bool
-		Tags                        []string
-		CardData                    map[string]any
-		Config                      struct{ Architectures []string }
-		Safetensors                 struct {
-			Parameters map[string]int64
-			Total      int64
-		}
-		Siblings []struct {
+		ID, SHA, Gated string
+		PipelineTag    string `json:"pipeline_tag"`
+		Siblings       []struct {
 			RFilename, BlobID string
 			Size              *int64
 			LFS               *struct{ SHA256 string }
@@ -124,12 +116,8 @@ func TestModelInfo(t *testing.T) {
 	resp, body := do(t, "GET", s.URL+"/api/models/org/m/revision/"+head+"?blobs=true", "", "")
 	want(t, resp, body, http.StatusOK, "")
 	got := decode[info](t, body)
-	if got.ID != "org/m" || got.SHA != head || got.Gated != "auto" || got.Config.Architectures[0] != "LlamaForCausalLM" ||
-		got.CardData["license"] != "apache-2.0" || !slices.Contains(got.Tags, "license:apache-2.0") {
+	if got.ID != "org/m" || got.SHA != head || got.Gated != "auto" || got.PipelineTag != "text-generation" {
 		t.Errorf("info: %+v", got)
-	}
-	if got.Safetensors.Total == 0 || got.Safetensors.Parameters["BF16"] != got.Safetensors.Total {
-		t.Errorf("safetensors: %+v", got.Safetensors)
 	}
 	for _, f := range got.Siblings {
 		if f.RFilename == "model.safetensors" && (f.LFS == nil || f.LFS.SHA256 != sha(files[f.RFilename])) {
@@ -153,7 +141,7 @@ func TestModelInfo(t *testing.T) {
 func TestPathsInfo(t *testing.T) {
 	s := Start(t)
 	s.AddRepo("org/m", map[string][]byte{"a.txt": []byte("a"), "d/b.txt": []byte("b")})
-	form := url.Values{"paths": {"d/b.txt", "none", "d"}, "expand": {"True"}}.Encode()
+	form := url.Values{"paths": {"d/b.txt", "none", "d"}}.Encode()
 	resp, body := do(t, "POST", s.URL+"/api/models/org/m/paths-info/main", "", form, "Content-Type", "application/x-www-form-urlencoded")
 	want(t, resp, body, http.StatusOK, "")
 	if got := paths(decode[[]treeEntry](t, body)); !slices.Equal(got, []string{"d/b.txt", "d"}) {

@@ -68,6 +68,23 @@ func checkBase(card map[string]any) (errs []string) {
 	return errs
 }
 
+// stringsOf reads a YAML value that may be a string or a list of strings.
+func stringsOf(v any) []string {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		var out []string
+		for _, e := range v {
+			if t, ok := e.(string); ok {
+				out = append(out, t)
+			}
+		}
+		return out
+	}
+	return nil
+}
+
 func isText(v any) bool {
 	_, ok := v.(string)
 	return ok

@@ -133,7 +133,7 @@ func (c *call) edit(files map[string]File, ops []operation) (map[string]File, er
 	next := maps.Clone(files)
 	seen := map[string]bool{}
 	for _, op := range ops {
-		if err := checkPath(strings.TrimSuffix(op.Path, "/")); err != nil {
+		if err := checkPath(op.Path); err != nil {
 			return nil, err
 		}
 		if seen[op.Path] {
@@ -166,12 +166,6 @@ func (c *call) editOne(files map[string]File, op operation) (err error) {
 			return errEntryNotFound(op.Path)
 		}
 		delete(files, op.Path)
-	case "deletedFolder":
-		n := len(files)
-		maps.DeleteFunc(files, func(p string, _ File) bool { return strings.HasPrefix(p, strings.TrimSuffix(op.Path, "/")+"/") })
-		if len(files) == n {
-			return errEntryNotFound(op.Path)
-		}
 	default:
 		return fail(http.StatusBadRequest, "unknown operation %q", op.Key)
 	}

@@ -31,7 +31,6 @@ func TestCommitErrors(t *testing.T) {
 		"wrong size":        {commitBody(size(8)), 400, ""},
 		"bad card":          {commitBody(fileLine("README.md", "---\ntags: 7\n---\n")), 400, ""},
 		"missing file":      {commitBody(`{"key":"deletedFile","value":{"path":"none"}}`), 404, codeEntryNotFound},
-		"missing folder":    {commitBody(`{"key":"deletedFolder","value":{"path":"none/"}}`), 404, codeEntryNotFound},
 		"climbing path":     {commitBody(fileLine("../x", "")), 400, ""},
 		"git folder":        {commitBody(fileLine(".git/config", "")), 400, ""},
 		"absolute path":     {commitBody(fileLine("/x", "")), 400, ""},
@@ -60,14 +59,13 @@ func TestCommitErrors(t *testing.T) {
 func TestCommitOperations(t *testing.T) {
 	s := Start(t)
 	data := []byte("weights")
-	s.AddRepo("me/m", map[string][]byte{"w.safetensors": data, "d/x.txt": []byte("x"), "d/e/y.txt": []byte("y"), "gone.txt": []byte("g")})
+	s.AddRepo("me/m", map[string][]byte{"w.safetensors": data, "gone.txt": []byte("g")})
 	head := s.Head("me/m", "main")
 	body := `{"key":"header","value":{"summary":"edit","description":"more","parentCommit":"` + head[:7] + `"}}` + "\n" +
 		strings.Join([]string{
 			lfsLine("sub/odd name.data", data), // a copy: the repo holds the object
 			fileLine("plain.txt", "plain\n"),
 			`{"key":"deletedFile","value":{"path":"gone.txt"}}`,
-			`{"key":"deletedFolder","value":{"path":"d/"}}`,
 		}, "\n") + "\n"
 	resp, answer := do(t, "POST", s.URL+"/api/models/me/m/commit/main", "tok", body)
 	want(t, resp, answer, 200, "")
@@ -84,7 +82,7 @@ func TestCommitOperations(t *testing.T) {
 	if log[0].OID != oid || log[0].Parent != head || log[0].Title != "edit" || log[0].Message != "more" {
 		t.Errorf("log: %+v", log[0])
 	}
-	if old := s.Files("me/m", head); len(old) != 5 {
+	if old := s.Files("me/m", head); len(old) != 3 {
 		t.Errorf("the old commit changed: %+v", old)
 	}
 }

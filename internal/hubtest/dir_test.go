@@ -97,8 +97,7 @@ func TestFolderFollowsTheRepo(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, "you", "n", attributesFile)); err != nil {
 		t.Error(err)
 	}
-	resp, body = do(t, "DELETE", s.URL+"/api/repos/delete", "tok", `{"name":"you/n"}`)
-	want(t, resp, body, 200, "")
+	s.RemoveRepo("you/n")
 	if _, err := os.Stat(filepath.Join(root, "you", "n")); !os.IsNotExist(err) {
 		t.Error("the folder is still there")
 	}

@@ -62,7 +62,7 @@ func TestStateFromOutside(t *testing.T) {
 	s.Configure("me/m", Private(), Gated("auto"))
 	resp, body := do(t, "GET", s.URL+"/api/models/me/m", "", "")
 	want(t, resp, body, 401, codeRepoNotFound)
-	if q := s.Requests(); len(q) != 1 || q[0].Authorization != "" || q[0].Status != 401 {
+	if q := s.Requests(); len(q) != 1 || q[0].Header.Get("Authorization") != "" || q[0].Status != 401 {
 		t.Errorf("log: %+v", q)
 	}
 	s.ResetLog()

@@ -30,15 +30,11 @@ func (s *Server) lfsBatch(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
-	want := accessUpload
-	if q.Operation == "download" {
-		want = accessFiles
-	}
-	c, err := s.open(w, r, want)
+	c, err := s.open(w, r, accessUpload)
 	switch {
 	case err != nil:
 		return err
-	case q.Operation != "upload" && q.Operation != "download":
+	case q.Operation != "upload":
 		return fail(http.StatusBadRequest, "unknown operation %q", q.Operation)
 	case !slices.Contains([]string{"", "sha256", "sha_256"}, q.HashAlgo):
 		return fail(http.StatusConflict, "unsupported hash algorithm %q", q.HashAlgo)
@@ -71,15 +67,7 @@ func (c *call) batchObject(q batchRequest, p lfsPointer, m map[string]any) (mult
 	if !sha256Hex.MatchString(p.OID) || p.Size < 0 {
 		return refuse(http.StatusUnprocessableEntity, "Invalid object: "+p.OID)
 	}
-	_, held := c.repo.holds[p.OID]
-	if q.Operation == "download" {
-		if !held {
-			return refuse(http.StatusNotFound, "Object does not exist on the server")
-		}
-		m["actions"] = map[string]any{"download": c.action(c.cdn.signDownload(p.OID, p.OID), c.cfg.downloadTTL)}
-		return false, nil
-	}
-	if held {
+	if c.repo.holds[p.OID] {
 		if o := c.objects.get(p.OID); o != nil && o.size != p.Size {
 			return refuse(http.StatusUnprocessableEntity, fmt.Sprintf("Object has size %d", o.size))
 		}

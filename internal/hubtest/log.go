@@ -23,19 +23,17 @@ const (
 
 // Request is one line of the request log.
 type Request struct {
-	Seq           int // 1 for the first request of the server
-	Host          Host
-	Method        string
-	Path          string // decoded
-	RawQuery      string
-	Range         string // request header
-	Authorization string // request header
-	Header        http.Header
-	Status        int    // 0: no answer was written, or the connection was taken away
-	Received      int64  // bytes of the request body that were read
-	Sent          int64  // bytes of the answer's body
-	Fault         string // name of the fault that acted
-	Begin, End    time.Time
+	Seq        int // 1 for the first request of the server
+	Host       Host
+	Method     string
+	Path       string // decoded
+	RawQuery   string
+	Header     http.Header // of the request
+	Status     int         // 0: no answer was written, or the connection was taken away
+	Received   int64       // bytes of the request body that were read
+	Sent       int64       // bytes of the answer's body
+	Fault      string      // name of the fault that acted
+	Begin, End time.Time
 }
 
 // requestLog remembers all requests, and the mistakes of clients.
@@ -95,7 +93,6 @@ func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *t
 	defer l.mu.Unlock()
 	t := &tracked{ResponseWriter: w, done: r.Context().Done(), req: Request{
 		Seq: len(l.entries) + 1, Host: host, Method: r.Method, Path: r.URL.Path, RawQuery: r.URL.RawQuery,
-		Range: r.Header.Get("Range"), Authorization: r.Header.Get("Authorization"),
 		Header: r.Header.Clone(), Begin: time.Now(),
 	}}
 	l.entries = append(l.entries, t)

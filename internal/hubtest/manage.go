@@ -55,17 +55,6 @@ func createRepo(c *call, q repoRequest) (any, error) {
 	return map[string]any{"url": link, "name": name, "id": blobID([]byte(name))[:24], "private": rp.opts.Private}, c.folder.land(rp)
 }
 
-func deleteRepo(c *call, q repoRequest) (any, error) {
-	name, err := q.repoName(c.user)
-	if err != nil {
-		return nil, err
-	}
-	if c.repos[name] == nil {
-		return nil, errRepoNotFound(false)
-	}
-	return nil, c.remove(name)
-}
-
 func moveRepo(c *call, q repoRequest) (any, error) {
 	to, err := repoRequest{Name: q.ToRepo}.repoName(c.user)
 	switch {
@@ -80,28 +69,12 @@ func moveRepo(c *call, q repoRequest) (any, error) {
 	return map[string]any{"url": c.URL + "/" + to}, nil
 }
 
-func settings(c *call, q struct {
-	Gated      any
-	Private    *bool
-	Visibility string
-}) (any, error) {
-	opts := &c.repo.opts
-	switch q.Gated {
-	case "auto", "manual":
-		opts.Gated = q.Gated.(string)
-	case false:
-		opts.Gated = ""
-	case nil:
-	default:
-		return nil, fail(http.StatusBadRequest, "gated must be \"auto\", \"manual\" or false")
+func settings(c *call, q struct{ Visibility string }) (any, error) {
+	if q.Visibility != "private" && q.Visibility != "public" {
+		return nil, fail(http.StatusBadRequest, "visibility must be \"private\" or \"public\"")
 	}
-	if q.Private != nil {
-		opts.Private = *q.Private
-	}
-	if q.Visibility != "" {
-		opts.Private = q.Visibility == "private"
-	}
-	return map[string]any{"private": opts.Private, "gated": opts.Gated}, nil
+	c.repo.opts.Private = q.Visibility == "private"
+	return map[string]any{"private": c.repo.opts.Private, "gated": c.repo.opts.Gated}, nil
 }
 
 func createBranch(c *call, q struct{ StartingPoint string }) (any, error) {

@@ -79,18 +79,14 @@ func TestSettings(t *testing.T) {
 	s := Start(t)
 	s.AddRepo("me/m", nil)
 	url := s.URL + "/api/models/me/m/settings"
-	resp, body := do(t, "PUT", url, "tok", `{"gated":"manual","visibility":"private"}`)
-	want(t, resp, body, 200, "")
-	if private, gated := s.Visibility("me/m"); !private || gated != "manual" {
-		t.Errorf("private %t, gated %q", private, gated)
+	for visibility, wanted := range map[string]int{"private": 200, "public": 200, "sometimes": 400, "": 400} {
+		before, _ := s.Visibility("me/m")
+		resp, body := do(t, "PUT", url, "tok", `{"visibility":"`+visibility+`"}`)
+		want(t, resp, body, wanted, "")
+		if private, _ := s.Visibility("me/m"); private != (visibility == "private" || wanted == 400 && before) {
+			t.Errorf("%q: private %t", visibility, private)
+		}
 	}
-	resp, body = do(t, "PUT", url, "tok", `{"gated":false,"private":false}`)
-	want(t, resp, body, 200, "")
-	if private, gated := s.Visibility("me/m"); private || gated != "" {
-		t.Errorf("private %t, gated %q", private, gated)
-	}
-	resp, body = do(t, "PUT", url, "tok", `{"gated":"sometimes"}`)
-	want(t, resp, body, 400, "")
 }
 
 func TestRenameRedirects(t *testing.T) {
@@ -117,15 +113,6 @@ func TestRenameRedirects(t *testing.T) {
 	s.AddRepo("old/m", nil) // a new repo of the old name ends the redirect
 	resp, body = do(t, "GET", s.URL+"/api/models/old/m", "", "")
 	want(t, resp, body, 200, "")
-}
-
-func TestDeleteRepo(t *testing.T) {
-	s := Start(t)
-	s.AddRepo("me/m", nil)
-	resp, body := do(t, "DELETE", s.URL+"/api/repos/delete", "tok", `{"name":"m","organization":"me"}`)
-	want(t, resp, body, 200, "")
-	resp, body = do(t, "DELETE", s.URL+"/api/repos/delete", "tok", `{"name":"m","organization":"me"}`)
-	want(t, resp, body, 404, codeRepoNotFound)
 }
 
 func TestDuplicate(t *testing.T) {

@@ -53,7 +53,6 @@ func (s *Server) apiRoutes() map[string]handler {
 		"POST /api/validate-yaml":                                   routeBody(s, accessNone, validateYAML),
 		"POST /api/repos/create":                                    routeBody(s, accessLogin, createRepo),
 		"POST /api/repos/move":                                      routeBody(s, accessLogin, moveRepo),
-		"DELETE /api/repos/delete":                                  routeBody(s, accessLogin, deleteRepo),
 		"POST /api/complete_multipart":                              s.completeMultipart,
 		"GET " + model:                                              s.route(accessInfo, modelInfo),
 		"GET " + model + "/revision/{rev}":                          s.route(accessInfo, modelInfo),

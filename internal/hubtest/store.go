@@ -232,14 +232,10 @@ func (s *store) RemoveRepo(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mustRepo(name)
-	if err := s.remove(name); err != nil {
+	delete(s.repos, name)
+	if err := s.folder.remove(name); err != nil {
 		panic("hubtest: " + err.Error())
 	}
-}
-
-func (s *store) remove(name string) error {
-	delete(s.repos, name)
-	return s.folder.remove(name)
 }
 
 // hold stores an uploaded object and gives it to the repo of that name, if the repo still exists.
@@ -252,16 +248,11 @@ func (s *store) hold(name string, o *object) {
 	}
 }
 
-// Forget drops an object from a repo's LFS store, as when the repo was deleted and made again. With lie the batch route
-// goes on to claim that the object is stored.
-func (s *store) Forget(name, sha256 string, lie bool) {
+// Forget drops an object from a repo's LFS store, as when the repo was deleted and made again.
+func (s *store) Forget(name, sha256 string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	rp := s.mustRepo(name)
-	delete(rp.holds, sha256)
-	if lie {
-		rp.holds[sha256] = false // listed, but commits do not accept it
-	}
+	delete(s.mustRepo(name).holds, sha256)
 }
 
 // CreateBranch points a new branch (or tag, as refs/tags/…) at a revision.

@@ -55,7 +55,7 @@ func generated(t *testing.T, size int64) (*hubtest.Server, *pieceReader) {
 func fetched(srv *hubtest.Server) (n int, nBytes int64) {
 	for _, q := range srv.Requests() {
 		var begin, last int64
-		if k, _ := fmt.Sscanf(q.Range, "bytes=%d-%d", &begin, &last); k == 2 && q.Host == hubtest.HostCDN {
+		if k, _ := fmt.Sscanf(q.Header.Get("Range"), "bytes=%d-%d", &begin, &last); k == 2 && q.Host == hubtest.HostCDN {
 			n, nBytes = n+1, nBytes+last-begin+1
 		}
 	}

@@ -38,7 +38,7 @@ type options struct {
 	faults           []hubtest.Fault
 	multipart, chunk int64
 	pageSize         int
-	down, up         int64
+	up               int64
 	log, xet, drop   bool
 	models           []string
 	publishers       []hubtest.Option
@@ -52,7 +52,6 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	fs.Int64Var(&o.multipart, "multipart-from", 64<<20, "size in bytes from which uploads are multipart")
 	fs.Int64Var(&o.chunk, "chunk-size", 16_000_000, "size in bytes of a part")
 	fs.IntVar(&o.pageSize, "page-size", 1000, "entries on one page of a tree")
-	fs.Int64Var(&o.down, "down", 0, "link speed of answers in bytes per second, 0 is no limit")
 	fs.Int64Var(&o.up, "up", 0, "link speed of uploads in bytes per second, 0 is no limit")
 	fs.Func("model", "`NS/NAME`: also serve a generated Llama-shaped model of 0.6 MB in several files; repeatable", func(name string) error {
 		o.models = append(o.models, name)
@@ -97,7 +96,7 @@ func usage(fs *flag.FlagSet, w io.Writer) {
 // server turns the flags into options of the hub.
 func (o options) server() []hubtest.Option {
 	opts := []hubtest.Option{hubtest.WithPushDir(o.data),
-		hubtest.WithMultipart(o.multipart, o.chunk), hubtest.WithPageSize(o.pageSize), hubtest.WithLinkSpeed(o.down, o.up)}
+		hubtest.WithMultipart(o.multipart, o.chunk), hubtest.WithPageSize(o.pageSize), hubtest.WithLinkSpeed(0, o.up)}
 	if o.xet {
 		opts = append(opts, hubtest.WithXetHashes())
 	}
@@ -139,7 +138,7 @@ func report(s *hubtest.Server, all bool, w io.Writer) {
 	for _, q := range s.Requests() {
 		if all {
 			fmt.Fprintf(w, "%4d %s %-6s %3d %s %s up %d down %d %s\n", q.Seq, q.Host, q.Method, q.Status,
-				q.Path, q.Range, q.Received, q.Sent, q.Fault)
+				q.Path, q.Header.Get("Range"), q.Received, q.Sent, q.Fault)
 		}
 	}
 	if v := s.Violations(); len(v) > 0 {

@@ -69,7 +69,6 @@ async function upload() {
 	await hub.deleteFile({ repo, path: "a.txt", accessToken, hubUrl });
 	check(!(await hub.fileExists({ repo, path: "a.txt", accessToken, hubUrl })), "uploadFile, deleteFile");
 	check((await hub.whoAmI({ accessToken, hubUrl })).name === "tester", "whoAmI");
-	await hub.deleteRepo({ repo, accessToken, hubUrl });
 }
 
 await download();

@@ -122,16 +122,14 @@ def edit(repo):
     api.create_branch(repo, branch="work", exist_ok=True)
     check([b.name for b in api.list_repo_refs(repo).branches] == ["main", "work"], "create_branch, list_repo_refs")
     api.delete_branch(repo, branch="work")
-    api.update_repo_settings(repo, gated="auto")
-    check(api.model_info(repo).gated == "auto", "update_repo_settings")
+    api.update_repo_settings(repo, visibility="public")
+    check(not api.model_info(repo).private, "update_repo_settings")
     api.auth_check(repo)
     check(api.whoami()["name"] == "tester", "whoami")
     api.move_repo(repo, "tester/py-moved")
     check(api.model_info(repo).id == "tester/py-moved", "a renamed repo redirects")
     check(pathlib.Path(api.hf_hub_download(repo, "config.json", force_download=True)).read_text() == "{}\n",
           "download from the old name")
-    api.delete_repo("tester/py-moved")
-    check(not api.repo_exists("tester/py-moved"), "delete_repo")
 
 
 def copy(repo):
