@@ -47,7 +47,7 @@ func (d *downloads) read(ctx context.Context, f FileRef, off, n int64) ([]byte, 
 	if n == 0 {
 		return buf, nil
 	}
-	if err := d.fetch(ctx, f, off, &segment{buf: buf}, &slot{of: d.conns}); err != nil {
+	if err := d.fetch(ctx, f, off, &segment{buf: buf}, &slot{of: d.conns}, nil); err != nil {
 		return nil, err
 	}
 	return buf, nil
@@ -58,12 +58,16 @@ func (d *downloads) read(ctx context.Context, f FileRef, off, n int64) ([]byte, 
 const minProgress = 64 << 10
 
 // fetch fills the segment with the bytes of a file from off on. It goes on where a broken connection stopped, renews
-// expired links, and never accepts bytes that the answer does not declare to be the ones asked for.
-func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment, conn *slot) error {
+// expired links, and never accepts bytes that the answer does not declare to be the ones asked for. located is where the file
+// lies, if the caller has just looked it up, or nil.
+func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment, conn *slot, located *resolved) error {
 	r := &request{op: "read " + f.String(), repo: f.Repo, method: http.MethodGet, bulk: true, slot: conn}
 	failures, switches := 0, 0
-	return d.t.retry(ctx, r, func(ctx context.Context) error {
-		loc, err := d.locations.locate(ctx, f)
+	return d.t.retry(ctx, r, func(ctx context.Context) (err error) {
+		loc := located
+		if located = nil; loc == nil { // later tries look again
+			loc, err = d.locations.locate(ctx, f)
+		}
 		if err == nil {
 			err = conn.take(ctx)
 		}

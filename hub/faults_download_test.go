@@ -342,6 +342,17 @@ func TestCloudFrontLinksAndExpiry(t *testing.T) {
 	}
 }
 
+// TestLinksForOneRangeCostOneLookEach: where links end too soon to be used twice, the hub is asked once for each range.
+func TestLinksForOneRangeCostOneLookEach(t *testing.T) {
+	w := newWorldOn(t, hubtest.Start(t, hubtest.WithURLLifetime(30*time.Second, time.Minute)), 10_000)
+	if err := w.stream(t); err != nil {
+		t.Fatal(err)
+	}
+	if w.nHeads() != 3 || w.nGets() != 3 {
+		t.Errorf("%d heads, %d gets", w.nHeads(), w.nGets())
+	}
+}
+
 // TestAWrongClockNeverAsksForLinksAgain: a machine whose clock is a day ahead, or behind, asks as often as any other.
 func TestAWrongClockNeverAsksForLinksAgain(t *testing.T) {
 	for _, ahead := range []time.Duration{24 * time.Hour, -24 * time.Hour} {

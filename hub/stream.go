@@ -59,7 +59,7 @@ func (s *stream) dispatch(off, end int64) {
 			return
 		}
 		conn := &slot{of: s.from.conns}
-		_, err := s.from.locations.locate(s.ctx, s.file)
+		loc, err := s.from.locations.locate(s.ctx, s.file)
 		if err == nil {
 			err = conn.take(s.ctx)
 		}
@@ -68,7 +68,7 @@ func (s *stream) dispatch(off, end int64) {
 			seg.finish(err)
 			return
 		}
-		s.workers.Go(func() { seg.finish(s.from.fetch(s.ctx, s.file, begin, seg, conn)) })
+		s.workers.Go(func() { seg.finish(s.from.fetch(s.ctx, s.file, begin, seg, conn, loc)) })
 	}
 }
 
