@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"net/http"
@@ -135,11 +134,8 @@ func (t *transport) build(r *request, u *url.URL, w *watch) *http.Request {
 		req.Header[k] = v
 	}
 	req.Header.Set("User-Agent", t.opt.UserAgent)
-	if t.endpoint.owns(u) {
-		req.Header.Set("X-Amzn-Trace-Id", traceID())
-		if r.bearer != "" {
-			req.Header.Set("Authorization", "Bearer "+r.bearer)
-		}
+	if r.bearer != "" && t.endpoint.owns(u) {
+		req.Header.Set("Authorization", "Bearer "+r.bearer)
 	}
 	if r.body == nil {
 		return req
@@ -196,12 +192,4 @@ func (t *transport) failure(r *request, u *url.URL, err error) *Error {
 // errorf makes an *Error that no request caused.
 func (t *transport) errorf(op string, sentinel error, format string, args ...any) *Error {
 	return &Error{Op: op, Side: t.opt.Side, Err: sentinel, Message: oneLine(fmt.Sprintf(format, args...)), Endpoint: t.endpoint.String()}
-}
-
-// traceID is a random UUID; the hub repeats it inside its request id.
-func traceID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

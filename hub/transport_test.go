@@ -283,8 +283,7 @@ func TestHeaders(t *testing.T) {
 	if _, err := c.WhoAmI(t.Context()); err != nil || w.count() != 1 {
 		t.Errorf("whoami was asked %d times", w.count())
 	}
-	h := w.seen[0].Header
-	if h.Get("User-Agent") != "df11-convert/1.0" || len(h.Get("X-Amzn-Trace-Id")) != 36 {
+	if h := w.seen[0].Header; h.Get("User-Agent") != "df11-convert/1.0" {
 		t.Errorf("headers %v", h)
 	}
 }
