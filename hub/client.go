@@ -40,7 +40,6 @@ type Options struct {
 // Limits say how fast files travel, and when a slow or failing request is given up.
 type Limits struct {
 	LimitRate     int64         // file bytes per second, each direction, of all clients of the Governor together; 0 is no limit
-	Tries         int           // per request without progress, and more while a host is gone; 0 is 8
 	HeaderTimeout time.Duration // to an answer's headers; 0 is 30 s
 	IdleTimeout   time.Duration // between two bytes, and over which the rate of a connection is judged; 0 is 30 s
 }
@@ -96,12 +95,11 @@ func (o *Options) complete() error {
 	if !sendable(o.Token) {
 		return fmt.Errorf("the token from %s holds blanks or characters that no token has", o.TokenSource)
 	}
-	if o.Connections < 0 || o.RangeBytes < 0 || o.BufferBytes < 0 || o.LimitRate < 0 || o.Tries < 0 {
-		return errors.New("connections, range, buffer, rate and tries must not be negative")
+	if o.Connections < 0 || o.RangeBytes < 0 || o.BufferBytes < 0 || o.LimitRate < 0 {
+		return errors.New("connections, range, buffer and rate must not be negative")
 	}
 	o.RangeBytes = cmp.Or(o.RangeBytes, DefaultRangeBytes)
 	o.BufferBytes = cmp.Or(o.BufferBytes, RangesAhead(o.Connections)*o.RangeBytes)
-	o.Tries = cmp.Or(o.Tries, defaultTries)
 	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 30*time.Second)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
 	o.UserAgent = cmp.Or(o.UserAgent, "df11-convert")

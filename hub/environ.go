@@ -14,17 +14,10 @@ import (
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
-// stagingEndpoint is what HUGGINGFACE_CO_STAGING selects.
-const stagingEndpoint = "https://hub-ci.huggingface.co"
-
 // Environ gives the options that the HF_* variables and the token file decide, read as the Python client does; home is the
 // user's home directory. The error wraps ErrTrustedPublisher when HF_OIDC_RESOURCE is set where there is no identity; the
 // options are complete but for the token then, so that a caller with an explicit token may go on.
 func Environ(getenv func(string) string, home string) (Options, error) {
-	endpoint := publicEndpoint
-	if truthy(getenv("HUGGINGFACE_CO_STAGING")) {
-		endpoint = stagingEndpoint
-	}
 	path := func(def string, names ...string) string {
 		for _, name := range names {
 			if p := getenv(name); p != "" {
@@ -36,7 +29,7 @@ func Environ(getenv func(string) string, home string) (Options, error) {
 	cache := cmp.Or(getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
 	hfHome := path(filepath.Join(cache, "huggingface"), "HF_HOME")
 	opt := Options{
-		Endpoint: strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), endpoint), "/"),
+		Endpoint: strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), publicEndpoint), "/"),
 		CacheDir: path(filepath.Join(hfHome, "hub"), "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"),
 		Offline:  truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE")),
 		Limits: Limits{

@@ -29,7 +29,6 @@ func TestEnvironPaths(t *testing.T) {
 		{"cache apart", "/c", publicEndpoint, env("HF_HOME", "/h", "HF_HUB_CACHE", "/c", "HUGGINGFACE_HUB_CACHE", "/old")},
 		{"legacy cache", "/old", publicEndpoint, env("HF_HOME", "/h", "HUGGINGFACE_HUB_CACHE", "/old")},
 		{"endpoint", "/h/hub", "http://127.0.0.1:9", env("HF_HOME", "/h", "HF_ENDPOINT", "http://127.0.0.1:9//")},
-		{"staging", "/h/hub", stagingEndpoint, env("HF_HOME", "/h", "HUGGINGFACE_CO_STAGING", "yes")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e, err := Environ(tt.env, "/home/u")

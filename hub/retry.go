@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Defaults of the retry loop.
+// Limits of the retry loop.
 const (
-	defaultTries   = 8
+	maxTries       = 8 // without progress, and more while a host is gone
 	firstBackoff   = time.Second
 	longestBackoff = time.Minute
 	longestQuota   = 10 * time.Minute // between two looks whether a quota of unknown length is over
@@ -68,7 +68,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 			return err
 		}
 		d := t.delay(err, failures)
-		tried := failures >= t.opt.Tries && t.opt.Clock.Now().Sub(failing) >= patience(err)
+		tried := failures >= maxTries && t.opt.Clock.Now().Sub(failing) >= patience(err)
 		if tried || waited+d > maxWait {
 			return &gaveUp{withAttempts(err, attempts)}
 		}

@@ -10,22 +10,22 @@ import (
 	"testing"
 )
 
-// TestStreamSoak reads a file over a hub that fails every third answer in some
+// TestStreamSoak reads a file over a hub that fails every sixth answer in some
 // way, from a seed that is printed on failure. Only the right bytes may come.
 func TestStreamSoak(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(120) {
 		h := newFileHub(t, 20_000)
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		var mu sync.Mutex
 		h.fault = func(_ int, r *http.Request, good *http.Response) (*http.Response, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			if rnd.IntN(3) > 0 {
+			if rnd.IntN(6) > 0 {
 				return good, nil
 			}
 			return anyFault(rnd, h, r, good)
 		}
-		c, _ := testClient(t, h, smallRanges, func(o *Options) { o.Tries = 30 })
+		c, _ := testClient(t, h, smallRanges)
 		if err := streamAll(t, c, h); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
@@ -29,7 +28,6 @@ func TestSoak(t *testing.T) {
 	for _, seed := range seeds(t, 3, 30) {
 		t.Run(fmt.Sprintf("DF11_SEED=%d", seed), func(t *testing.T) {
 			w := newWorld(t, m(), hubtest.WithMultipart(10_000, 6_000))
-			w.hub = append(w.hub, func(o *hub.Options) { o.Tries = 20 })
 			if seed%2 == 0 {
 				w.change = append(w.change, onDisk)
 			}
