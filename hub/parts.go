@@ -142,7 +142,7 @@ func (u *upload) putParts(ctx context.Context, link string, p *parts) error {
 			}
 			off := int64(i) * p.chunk
 			n := min(p.chunk, u.Size-off)
-			etag, err := u.putPart(groupCtx, p.urls[i], off, n)
+			etag, err := u.put(groupCtx, p.urls[i], nil, off, n, true)
 			if errors.Is(err, errStale) {
 				r.end(err)
 				return nil
@@ -220,17 +220,6 @@ func (r *round) acknowledged(i int, etag string, n int64) {
 	if r.ended == nil && up >= r.puts.size() && r.turns.goAlone() {
 		r.ended = r.errorf(errStale, "%s would take %v, longer than its links live; it waits until it is alone", r.Path, h.needs.Round(time.Second))
 	}
-}
-
-// putPart sends one part and gives its ETag verbatim, quotes included. Without an ETag the object cannot be completed.
-func (u *upload) putPart(ctx context.Context, link string, off, n int64) (etag string, err error) {
-	err = u.put(ctx, link, nil, off, n, func(answer http.Header) error {
-		if etag = answer.Get("ETag"); etag == "" {
-			return u.errorf(errNoETag, "")
-		}
-		return nil
-	})
-	return etag, err
 }
 
 // complete joins the parts. It may be repeated. Where it is refused, new parts may do better, unless the next batch call tells

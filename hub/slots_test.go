@@ -190,7 +190,7 @@ func TestAWaitingTransferHoldsNoSlot(t *testing.T) {
 			}
 			up := func(path string) error {
 				u := &upload{t: c.t, puts: c.puts, repo: "a/b", Blob: Blob{Path: path, Size: 5, Reader: zeros{}}}
-				err := u.put(t.Context(), "https://"+path+".test/x", nil, 0, 5, nil)
+				_, err := u.put(t.Context(), "https://"+path+".test/x", nil, 0, 5, false)
 				return err
 			}
 			for way, transfer := range map[string]func(string) error{"down": down, "stream": stream, "up": up} {

@@ -155,7 +155,7 @@ func uploadStall(t *testing.T, taken int64) {
 		want = slowStore
 	}
 	start := time.Now()
-	if err := u.put(t.Context(), "https://cdn.test/x", nil, 0, 100, nil); err != nil || w.count() != 2 {
+	if _, err := u.put(t.Context(), "https://cdn.test/x", nil, 0, 100, false); err != nil || w.count() != 2 {
 		t.Fatalf("%d requests, %v", w.count(), err)
 	}
 	if d := time.Since(start); d < want || d > want+2*time.Second {
@@ -335,7 +335,7 @@ func TestCancelEndsAnUploadAtOnce(t *testing.T) {
 		time.AfterFunc(time.Second, func() { cancel(cause) })
 		start := time.Now()
 		u := &upload{t: c.t, puts: c.puts, repo: "a/b", Blob: Blob{Path: "x", Size: 100, Reader: bytes.NewReader(make([]byte, 100))}}
-		if err := u.put(ctx, "https://cdn.test/x", nil, 0, 100, nil); !errors.Is(err, cause) || time.Since(start) != time.Second {
+		if _, err := u.put(ctx, "https://cdn.test/x", nil, 0, 100, false); !errors.Is(err, cause) || time.Since(start) != time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		if w.count() != 1 || c.puts.running != 0 {

@@ -195,7 +195,7 @@ func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 		return u.errorf(err, "")
 	}
 	if p == nil { // one PUT of the whole object
-		err = u.put(ctx, action.Href, action.headers(), 0, u.Size, nil)
+		_, err = u.put(ctx, action.Href, action.headers(), 0, u.Size, false)
 	} else {
 		err = u.putParts(ctx, action.Href, p)
 	}
@@ -205,22 +205,23 @@ func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 	return u.verify(ctx, obj.Actions.Verify)
 }
 
-// put sends bytes [off, off+n) to a storage link; the token never goes along. An answer that check refuses is as good as
-// none; check may be nil.
-func (u *upload) put(ctx context.Context, link string, header http.Header, off, n int64, check func(http.Header) error) error {
+// put sends bytes [off, off+n) to a storage link, and gives the ETag verbatim, quotes included; the token never goes along.
+// Without the ETag of a part the object cannot be completed, so that such an answer is as good as none.
+func (u *upload) put(ctx context.Context, link string, header http.Header, off, n int64, part bool) (etag string, err error) {
 	r := &request{op: "upload " + u.Path, repo: u.repo, method: http.MethodPut, url: link, header: header,
 		body: func() io.Reader { return u.section(off, n) }, size: n,
 		bulk: true, follow: followSame, slow: slowStore, slot: &slot{of: u.puts}}
-	return stale(u.t.retry(ctx, r, func(ctx context.Context) error {
+	err = u.t.retry(ctx, r, func(ctx context.Context) error {
 		if err := r.slot.take(ctx); err != nil {
 			return err
 		}
 		answer, err := u.t.once(ctx, r, nil)
-		if err == nil && check != nil {
-			err = check(answer)
+		if etag = answer.Get("ETag"); err == nil && part && etag == "" {
+			err = u.errorf(errNoETag, "")
 		}
 		return err
-	}))
+	})
+	return etag, stale(err)
 }
 
 // stale marks the refusal of a link, as against that of the bytes sent to it: S3 answers 403 to a link that has expired,
