@@ -16,11 +16,11 @@ type watch struct {
 	ctx    context.Context //nolint:containedctx // of the one request that is watched
 	cancel context.CancelCauseFunc
 	header time.Duration // to the answer's headers
-	sent   *uploadBody   // nil for none
 
-	mu      sync.Mutex
-	timer   *time.Timer
-	stopped bool
+	mu    sync.Mutex
+	timer *time.Timer // ends the request; nil once its headers have come
+	sends io.Reader   // the body; nil if there is none, and once the request has ended
+	left  int64       // bytes of it that must still be sent
 }
 
 // newWatch begins to wait for the answer's headers, and makes the context under which the request must run.
@@ -31,72 +31,58 @@ func newWatch(ctx context.Context, t *transport, header time.Duration) *watch {
 	})}
 }
 
-// touch puts the deadline off by d; it does nothing once stopped.
-func (w *watch) touch(d time.Duration) {
+// answered ends the wait for headers.
+func (w *watch) answered() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.stopped {
-		w.timer.Reset(d)
+	if w.timer != nil {
+		w.timer.Stop()
+		w.timer = nil
 	}
-}
-
-func (w *watch) stop() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stopped = true
-	w.timer.Stop()
 }
 
 // end ends the request, if it still runs. RoundTrip may want to read its body even then, but the caller's reader is left
 // alone from now on.
 func (w *watch) end() {
-	w.stop()
 	w.cancel(nil)
-	if w.sent != nil {
-		w.sent.mu.Lock()
-		defer w.sent.mu.Unlock()
-		w.sent.r = nil
-	}
+	w.answered()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sends = nil
 }
 
-// upload wraps a request body: each piece that the connection takes puts the deadline off.
+// upload is the body of the request.
 func (w *watch) upload(r *request) io.ReadCloser {
-	body := r.body()
+	w.sends, w.left = r.body(), r.size
 	if r.bulk {
-		body = &bulkReader{w.ctx, &w.t.opt, &w.t.opt.Governor.out, &w.t.stats.bytesOut, body}
+		w.sends = &bulkReader{w.ctx, &w.t.opt, &w.t.opt.Governor.out, &w.t.stats.bytesOut, w.sends}
 	}
-	w.sent = &uploadBody{w: w, r: body, left: r.size}
-	return io.NopCloser(w.sent)
-}
-
-type uploadBody struct {
-	w *watch
-
-	mu   sync.Mutex
-	r    io.Reader // nil once the request has ended
-	left int64     // bytes that must still come
+	return io.NopCloser(w)
 }
 
 // errLocalBody marks a body that we could not read; the network is not at fault.
 var errLocalBody = errors.New("the file to send cannot be read")
 
-func (u *uploadBody) Read(p []byte) (int, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.r == nil {
+// Read gives the body to the connection. Each piece puts the deadline off.
+func (w *watch) Read(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sends == nil {
 		return 0, io.ErrClosedPipe
 	}
-	n, err := u.r.Read(p)
-	u.left -= int64(n)
-	if u.left > 0 {
-		u.w.touch(u.w.t.opt.IdleTimeout)
-	} else {
-		u.w.touch(u.w.header)
+	n, err := w.sends.Read(p)
+	w.left -= int64(n)
+	switch {
+	case w.timer == nil: // the answer has come early
+	case w.left > 0:
+		w.timer.Reset(w.t.opt.IdleTimeout)
+	default:
+		w.timer.Reset(w.header)
 	}
 	switch {
-	case err == io.EOF && u.left > 0:
-		return n, fmt.Errorf("%w: it ends %d bytes early", errLocalBody, u.left)
-	case err != nil && err != io.EOF && context.Cause(u.w.ctx) == nil:
+	case err == io.EOF && w.left > 0:
+		return n, fmt.Errorf("%w: it ends %d bytes early", errLocalBody, w.left)
+	case err != nil && err != io.EOF && context.Cause(w.ctx) == nil:
 		return n, fmt.Errorf("%w: %w", errLocalBody, err)
 	}
 	return n, err
@@ -104,7 +90,7 @@ func (u *uploadBody) Read(p []byte) (int, error) {
 
 // guard wraps the answer's body; closing it ends the request.
 func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
-	w.stop()
+	w.answered()
 	limit := w.t.opt.IdleTimeout
 	idle := time.AfterFunc(limit, func() { w.cancel(fmt.Errorf("%w: no byte for %v", ErrStalled, limit)) })
 	idle.Stop() // until the first Read
