@@ -161,22 +161,30 @@ func (s fileSorter) componentWeights(parts members) map[string]bool {
 	return out
 }
 
-// warnIncomplete warns of parts of a pipeline whose weights the source holds in no form that a pipeline loads by default: the
-// output lacks them.
+// warnIncomplete warns of parts of a pipeline that the output lacks: those whose folder the source does not have, and those whose
+// weights it holds in no form that a pipeline loads by default.
 func (s fileSorter) warnIncomplete(parts members) {
-	var without []string
+	there, left := map[string]bool{}, map[string]bool{}
+	for _, f := range s.src.Files {
+		top, _, _ := strings.Cut(f.Path, "/")
+		there[top] = true
+	}
+	for _, f := range s.plan.NotCopied {
+		left[path.Dir(f.Path)] = left[path.Dir(f.Path)] || f.Why == isWeights
+	}
+	for _, f := range s.plan.Components {
+		delete(left, path.Dir(f.Path))
+	}
+	var lacking []string
 	for _, dir := range slices.Sorted(maps.Keys(parts)) {
-		in := func(p string) bool { return path.Dir(p) == dir }
-		carried := slices.ContainsFunc(s.plan.Components, func(f File) bool { return in(f.Path) })
-		left := slices.ContainsFunc(s.plan.NotCopied, func(f Skipped) bool { return in(f.Path) && f.Why == isWeights })
 		class := decode[[2]string](parts[dir])[1] // null for a part that the pipeline does without
-		if left && !carried && class != "" {
-			without = append(without, dir)
+		if class != "" && (left[dir] || !there[dir]) {
+			lacking = append(lacking, dir)
 		}
 	}
-	if len(without) > 0 {
-		s.plan.warn("the output lacks the weights of %s, which the source does not hold as safetensors under their usual name: "+
-			"add them, or the pipeline does not load", strings.Join(without, ", "))
+	if len(lacking) > 0 {
+		s.plan.warn("the pipeline does not load without what the source lacks, or does not hold as safetensors under the usual names: %s",
+			strings.Join(lacking, ", "))
 	}
 }
 

@@ -131,14 +131,15 @@ func TestPipelineWithBrokenIndexIsRefused(t *testing.T) {
 	}
 }
 
-// TestPipelineTellsWhatItLacks: the user learns which components have no weights that are carried over, unless the pipeline does
-// without them.
+// TestPipelineTellsWhatItLacks: the user learns which components are not there, or have no weights that are carried over, unless the
+// pipeline does without them.
 func TestPipelineTellsWhatItLacks(t *testing.T) {
 	for _, c := range []struct{ index, lacks string }{
 		{`{"transformer": ["a", "b"], "text_encoder": ["a", "b"], "vae": ["a", "b"]}`, ""},
 		{`{"transformer": ["a", "b"], "text_encoder": ["a", "b"], "extra": ["a", "b"]}`, ""},
 		{`{"text_encoder": ["a", "b"], "checker": [null, null], "_note": ["a", "b"], "checker/deep": ["a", "b"]}`, ""},
-		{`{"text_encoder": ["a", "b"], "checker": ["a", "b"], "vae": true, "fp16": ["a", "b"]}`, "the weights of checker, fp16,"},
+		{`{"text_encoder": ["a", "b"], "checker": ["a", "b"], "vae": true, "fp16": ["a", "b"]}`, "usual names: checker, fp16"},
+		{`{"text_encoder": ["a", "b"], "text_encoder_2": ["a", "b"], "no_2": [null, null], "force": true}`, "usual names: text_encoder_2"},
 	} {
 		src := pipeline("WanTransformer3DModel")
 		src.ModelIndex = []byte(c.index)
@@ -149,7 +150,7 @@ func TestPipelineTellsWhatItLacks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if warns(p, "lacks") != (c.lacks != "") || !warns(p, c.lacks) {
+		if warns(p, "the pipeline does not load") != (c.lacks != "") || !warns(p, c.lacks) {
 			t.Errorf("%s: %q", c.index, p.Warnings)
 		}
 	}
