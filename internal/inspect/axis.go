@@ -107,8 +107,8 @@ func (c column) String() string {
 
 // ticks are the columns that get a label, at least every columns apart: powers that are multiples of every, and what stands
 // apart.
-func ticks(axis []column, every int) map[int]bool {
-	at := map[int]bool{}
+func ticks(axis []column, every int) []bool {
+	at := make([]bool, len(axis))
 	next := 0
 	for i, c := range axis {
 		apart := !c.gap && (!c.single() || i == 0 || axis[i-1].gap)

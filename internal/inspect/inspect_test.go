@@ -105,6 +105,11 @@ func TestHTML(t *testing.T) {
 	empty := &inspect.Report{}
 	for name, r := range map[string]*inspect.Report{"full": r, "refused": {Model: inspect.Model{Name: evil, Kind: inspect.Source, Refused: evil}}, "unread": unread(), "compared": compared, "empty": empty} {
 		b := inspect.HTML(r)
+		for range 5 {
+			if !bytes.Equal(b, inspect.HTML(r)) {
+				t.Errorf("%s: the same report gives another page", name)
+			}
+		}
 		if n := bytes.Count(b, []byte("<script")); n != 3 || bytes.Count(b, []byte("</script")) != 3 {
 			t.Errorf("%s: %d scripts, want the data, the read-outs and the page's own", name, n)
 		}

@@ -258,7 +258,10 @@ func (m *matrix) drawExponents(axis []column) template.HTML {
 	height := min(360, 14*len(axis))
 	p := plot{slots: len(m.Cells[0])}
 	p.heat(m.Cells, func(v float64) float64 { return math.Sqrt(min(1, v/0.3)) })
-	for i := range ticks(axis, max(1, 20*len(axis)/height)) {
+	for i, labeled := range ticks(axis, max(1, 20*len(axis)/height)) {
+		if !labeled {
+			continue
+		}
 		name := power(axis[i].first - bias)
 		if !axis[i].single() {
 			name = axis[i].short(axis)
