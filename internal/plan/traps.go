@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -182,10 +183,9 @@ func (c *checker) compare(p *Plan) {
 		c.compareUnit(u, known)
 	}
 	c.comparePlain(p.Remainder, known)
-	for name := range c.tensors {
-		if !known[name] {
-			c.add(TrapUnknown, name, "the source has no such tensor")
-		}
+	maps.DeleteFunc(c.tensors, func(name string, _ safetensors.Tensor) bool { return known[name] }) // nobody asks for them after this
+	for _, name := range sortedPaths(c.tensors) {
+		c.add(TrapUnknown, name, "the source has no such tensor")
 	}
 }
 

@@ -173,6 +173,30 @@ func TestMLXPattern(t *testing.T) {
 	}
 }
 
+// TestTrapsComeInOneOrder: the first problem is what a user is told, so it is the same each time.
+func TestTrapsComeInOneOrder(t *testing.T) {
+	src, dict := readGolden(t, "bias_f32")
+	p, err := New(src, Options{PatternDict: dict})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := outputOf(t, p, filepath.Join(goldenDir, "bias_f32", "multi"))
+	m := newModel()
+	for _, name := range strings.Split("jihgfedcba", "") {
+		m.weight(name)
+	}
+	out.Files = append(out.Files, m.file("more.safetensors"))
+	var unknown string
+	for _, x := range Check(out, p) {
+		if x.Trap == TrapUnknown {
+			unknown += x.Name[:1]
+		}
+	}
+	if unknown != "abcdefghij" {
+		t.Errorf("in the order %s", unknown)
+	}
+}
+
 // TestMLXModels holds the dicts and units of the entries that mlx-dfloat is said to load against its rules.
 func TestMLXModels(t *testing.T) {
 	for _, e := range Catalog() {
