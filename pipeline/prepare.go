@@ -128,7 +128,7 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []by
 		return err
 	}
 	c.ledger.Adopt(published)
-	if c.Finish {
+	if c.Finish && !c.finished() { // else the journals of the parts are gone
 		if err := c.adoptParts(ctx); err != nil {
 			return err
 		}
