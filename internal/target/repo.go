@@ -64,7 +64,13 @@ func OpenRepo(ctx context.Context, push Push, w Owner, part string, m *model.Mod
 			return nil, err
 		}
 	}
-	if err := r.readBase(ctx); err != nil {
+	err := r.readBase(ctx)
+	if errors.Is(err, hub.ErrRevisionNotFound) && push.Revision != "" && !push.CreatePR {
+		if err = r.Hub.CreateBranch(ctx, r.Repo, main, ""); err == nil {
+			err = r.readBase(ctx)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	r.main, r.holdings = r.base, r.at.seen[r.at.work].holdings
