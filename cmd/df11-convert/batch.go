@@ -84,7 +84,11 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		}
 		found.Models = append(found.Models, r)
 	}
-	u.result(found, strings.Join(places, "\n"), func(w io.Writer) { printBatch(w, found) })
+	u.result(found, strings.Join(places, "\n"), func(w io.Writer) {
+		if !u.quiet { // else there are no places
+			printBatch(w, found)
+		}
+	})
 	if first != nil {
 		return batchError{found.Failed, len(models), first}
 	}
