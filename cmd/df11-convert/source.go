@@ -40,10 +40,13 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 		return nil, err
 	}
 	c, err := hub.New(opt)
-	if err == nil && f.clients != nil {
+	if err != nil {
+		return nil, hinted{usageError{err}, "correct the variable or file that says so; HF_ENDPOINT is an address such as https://huggingface.co"}
+	}
+	if f.clients != nil {
 		f.clients[side] = c
 	}
-	return c, err
+	return c, nil
 }
 
 // repo takes a Hub id apart, into the repo and the revision if there is one, and makes the client that asks for it. Errors name
