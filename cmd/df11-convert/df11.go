@@ -50,9 +50,10 @@ func (f *readerFlags) openLimited(ctx context.Context, u *ui, name string) (*mod
 
 // openDF11 opens a DF11 model: a file, a folder, or a Hub repo.
 func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (d *model.DF11, err error) {
+	if err = unfinished(name); err != nil {
+		return nil, err
+	}
 	switch {
-	case unfinished(name):
-		return nil, unfinishedError(name)
 	case model.Exists(name) && strings.HasSuffix(name, ".safetensors"):
 		d, err = model.OpenDF11File(ctx, name)
 	case model.Exists(name):
@@ -75,16 +76,13 @@ func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (d *mode
 	return d, nil
 }
 
-// unfinished reports whether a folder is the target of a conversion that has not ended.
-func unfinished(folder string) bool {
-	if model.Exists(filepath.Join(folder, "config.json")) {
-		return false
-	}
+// unfinished gives an error for a folder that is the target of a conversion that has not ended.
+func unfinished(folder string) error {
 	entries, _ := os.ReadDir(filepath.Join(folder, metadata.StateDir)) // what cannot be read is nothing that we keep there
-	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return target.IsJournal(path.Join(metadata.StateDir, e.Name())) })
-}
-
-func unfinishedError(folder string) error {
+	journal := func(e os.DirEntry) bool { return target.IsJournal(path.Join(metadata.StateDir, e.Name())) }
+	if model.Exists(filepath.Join(folder, "config.json")) || !slices.ContainsFunc(entries, journal) {
+		return nil
+	}
 	return hinted{fmt.Errorf("the conversion to %s has not ended", folder), "run the command that began it again: it resumes"}
 }
 

@@ -44,23 +44,15 @@ func group(p *pflag.FlagSet, name string, only ...string) {
 	}
 }
 
-// flagGroups divides the flags of a command for help.
-func flagGroups(c *cobra.Command) map[string]*pflag.FlagSet {
-	sets := map[string]*pflag.FlagSet{}
-	c.InheritedFlags() // adds them to those of the command
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		name := groupMain
-		if g := f.Annotations[groupKey]; len(g) == 1 {
-			name = g[0]
-		} else if f.Name == "help" || f.Name == "version" { // cobra's own
-			name = groupGlobal
-		}
-		if sets[name] == nil {
-			sets[name] = pflag.NewFlagSet(name, pflag.ContinueOnError)
-		}
-		sets[name].AddFlag(f)
-	})
-	return sets
+// groupOf is the group of a flag.
+func groupOf(f *pflag.Flag) string {
+	switch g := f.Annotations[groupKey]; {
+	case len(g) == 1:
+		return g[0]
+	case f.Name == "help" || f.Name == "version": // cobra's own
+		return groupGlobal
+	}
+	return groupMain
 }
 
 // writeHelp writes what a command does, examples, and its flags by group, in at most width columns.
@@ -81,10 +73,16 @@ func writeHelp(w io.Writer, c *cobra.Command, width int) {
 			}
 		}
 	}
-	sets := flagGroups(c)
+	c.InheritedFlags() // adds them to those of the command
 	for _, name := range groups {
-		if s := sets[name]; s != nil {
-			fmt.Fprintf(&b, "\n%s:\n%s", name, s.FlagUsagesWrapped(width))
+		var set pflag.FlagSet
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if groupOf(f) == name {
+				set.AddFlag(f)
+			}
+		})
+		if set.HasFlags() {
+			fmt.Fprintf(&b, "\n%s:\n%s", name, set.FlagUsagesWrapped(width))
 		}
 	}
 	if c.HasAvailableSubCommands() {

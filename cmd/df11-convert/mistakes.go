@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,17 +45,8 @@ func wrongCommand(root *cobra.Command, word string) error {
 	if strings.ContainsAny(word, `/\`) || model.Exists(word) {
 		return nil
 	}
-	if ours, ok := otherCommands[word]; ok {
-		return hinted{usagef("unknown command %q", word), "did you mean: df11-convert " + ours}
-	}
-	var names []string
-	for _, c := range root.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	if name := nearest(word, names); name != "" {
-		return hinted{usagef("unknown command %q", word), "did you mean: df11-convert " + name}
+	if meant := cmp.Or(otherCommands[word], nearest(word, each(root.Commands(), (*cobra.Command).Name))); meant != "" {
+		return hinted{usagef("unknown command %q", word), "did you mean: df11-convert " + meant}
 	}
 	return hinted{usagef("%q is no command, no file or folder, and no Hub id such as org/name", word), "see df11-convert --help for the commands"}
 }
@@ -73,19 +65,15 @@ func wrongFlag(c *cobra.Command, err error) error {
 		return usageError{err}
 	}
 	name := missing.GetSpecifiedName()
-	if hint, ok := otherFlags[name]; ok && c.Flags().Lookup(name) == nil {
+	if hint := otherFlags[name]; hint != "" {
 		return hinted{usageError{err}, hint}
 	}
 	var names []string
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			names = append(names, f.Name)
-		}
-	})
+	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	if n := nearest(name, names); n != "" && missing.GetSpecifiedShortnames() == "" {
 		return hinted{usageError{err}, "did you mean --" + n}
 	}
-	return hinted{usageError{err}, fmt.Sprintf("see %s --help", c.CommandPath())}
+	return usageError{err}
 }
 
 // nearest is the name that a word was probably meant to be: the one that fewest edits make of it, at most one for every

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -71,11 +72,7 @@ func countedPart(engine, index string, first, count int) (spans.Part, error) {
 	if count == 0 {
 		return spans.Part{}, usagef("--shard auto: %s tells the index but not the number of parts: add --shards n", engine)
 	}
-	i, err := strconv.Atoi(index)
-	if err != nil {
-		return spans.Part{}, usagef("--shard auto from %s: index %q, counted from %d, is not a number", engine, index, first)
-	}
-	return newPart(i-first+1, count, "--shard auto from "+engine)
+	return newPart(number(index)-first+1, count, fmt.Sprintf("--shard auto from %s, index %q", engine, index))
 }
 
 // slurm maps a task of a job array to a part. Slurm tells the least and the largest id, the step between ids and the

@@ -158,9 +158,9 @@ func onlyKnown(c *cobra.Command, args []string) error {
 	if c.Name() == "help" {
 		of = c.Root()
 	}
+	names := each(of.Commands(), (*cobra.Command).Name)
 	for _, word := range args {
-		if !slices.ContainsFunc(of.Commands(), func(sub *cobra.Command) bool { return sub.Name() == word }) {
-			names := each(of.Commands(), (*cobra.Command).Name)
+		if !slices.Contains(names, word) {
 			return hinted{usagef("%s knows no %q", c.Name(), word), "choose one of: " + strings.Join(names, ", ")}
 		}
 	}

@@ -68,7 +68,13 @@ func (f *hubFlags) repo(u *ui, side, id string) (c *hub.Client, repo, revision s
 
 // hubOptions are those of the environment, as Python reads it, and of the flags.
 func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
-	opt, err := f.environment()
+	var opt hub.Options
+	var err error
+	if f.instead != nil {
+		opt = *f.instead
+	} else {
+		opt, err = hub.Environ(os.Getenv, homeDir())
+	}
 	if p := opt.Publisher; p != nil && p.ForRepo() != (side == "target") {
 		opt.Publisher = nil // its token is for one repo to write to, or for a user to read: the other side has the stored token
 	}
@@ -86,13 +92,6 @@ func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 	opt.RangeBytes, opt.BufferBytes = transferBuffers(f.budget, f.connections)
 	opt.OnWait, opt.Governor = u.noteWait, u.governor
 	return opt, nil
-}
-
-func (f *hubFlags) environment() (hub.Options, error) {
-	if f.instead != nil {
-		return *f.instead, nil
-	}
-	return hub.Environ(os.Getenv, homeDir())
 }
 
 // homeDir is the home of the user. A service may have no HOME; what it reads as its own, token and cache included, must still
@@ -221,8 +220,8 @@ func (o *opened) makePlan(spec string, opt plan.Options) (err error) {
 func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt plan.Options) (*opened, error) {
 	var o opened
 	var err error
-	if unfinished(spec) {
-		return nil, unfinishedError(spec)
+	if err = unfinished(spec); err != nil {
+		return nil, err
 	}
 	if model.Exists(spec) {
 		o.source, o.model, err = model.OpenLocal(ctx, spec, opt)
