@@ -113,8 +113,8 @@ func edits(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// withCommand puts the command that people leave out before a source: what is neither a command nor a flag of all commands
-// begins a conversion.
+// withCommand puts the command that people leave out before a source: all that does not name a command, or ask for help,
+// is a conversion.
 func withCommand(root *cobra.Command, args []string) []string {
 	global := newFlagSet(root.PersistentFlags())
 	global.SetInterspersed(false)
@@ -122,7 +122,7 @@ func withCommand(root *cobra.Command, args []string) []string {
 	err := global.Parse(args)
 	switch {
 	case as[*pflag.NotExistError](err): // a flag of the conversion
-	case err != nil || *version || global.NArg() == 0 || isCommand(root, global.Arg(0)):
+	case err != nil || *version || len(args) == 0 || isCommand(root, global.Arg(0)):
 		return args
 	}
 	return slices.Insert(slices.Clone(args), 0, convertName)

@@ -88,7 +88,6 @@ const (
 type style string
 
 const (
-	bold   style = "1"
 	red    style = "31"
 	yellow style = "33"
 	cyan   style = "36"
