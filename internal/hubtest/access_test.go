@@ -92,14 +92,6 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-func TestTraceIsEchoed(t *testing.T) {
-	s := people(t)
-	resp, _ := do(t, "GET", s.URL+"/api/models/org/open", "", "", "X-Amzn-Trace-Id", "my-trace")
-	if !strings.HasSuffix(resp.Header.Get("X-Request-Id"), ";my-trace") {
-		t.Errorf("got %q", resp.Header.Get("X-Request-Id"))
-	}
-}
-
 func TestWhoami(t *testing.T) {
 	s := people(t)
 	resp, body := do(t, "GET", s.URL+"/api/whoami-v2", "member", "")
