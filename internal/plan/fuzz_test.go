@@ -2,6 +2,8 @@ package plan
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/alloc"
@@ -89,4 +91,54 @@ func hostileSource(header, index, config []byte) (Source, bool) {
 		return src, true
 	}
 	return Source{}, false
+}
+
+// FuzzSurvey plans from hostile lists of files and hostile small files. It must end in a refusal or in a plan that has every file
+// once: converted, copied, or left out with a reason.
+func FuzzSurvey(f *testing.F) {
+	index := []byte(`{"weight_map": {"model.layers.0.w.weight": "model-00001-of-00002.safetensors", "model.layers.1.w.weight": "model-00002-of-00002.safetensors"}}`)
+	f.Add("model-00001-of-00002.safetensors model-00002-of-00002.safetensors config.json model.safetensors.index.json", index, []byte(`{}`), []byte(nil), "", "")
+	f.Add("model_index.json transformer/diffusion_pytorch_model.safetensors vae/diffusion_pytorch_model.bin transformer/config.json .git/x", []byte(nil),
+		[]byte(`{"num_layers": 1}`), []byte(`{"transformer": ["a", "b"], "vae": ["a", "b"], "te": [null, null]}`), "", "transformer")
+	f.Add("a.safetensors b/model.safetensors b/config.json LICENSE", []byte(nil), []byte(nil), []byte(nil), "b/model.safetensors", "")
+	f.Fuzz(func(t *testing.T, names string, index, config, modelIndex []byte, file, component string) {
+		src := Source{ID: "x", Index: index, Config: config, ModelIndex: modelIndex}
+		for _, name := range strings.Fields(names) {
+			src.Files = append(src.Files, File{Path: name, Size: 64})
+		}
+		opt := Options{WeightFile: file, Component: component, PatternDict: PatternDict{{`model\.layers\.\d+`, []string{"w"}}}}
+		p, err := planFiles(src, opt)
+		if err != nil {
+			if r := (*RefusedError)(nil); !errors.As(err, &r) {
+				t.Fatalf("not a refusal: %v", err)
+			}
+			return
+		}
+		checkWhole(t, p)
+		n := len(p.Copied) + len(p.Components) + len(p.NotCopied)
+		if p.Config.Source != "" {
+			n++
+		}
+		if n += len(p.source.Weights); n != len(src.Files) {
+			t.Fatalf("%d files became %d: %+v", len(src.Files), n, p)
+		}
+	})
+}
+
+// planFiles plans a source whose weight files hold a block each.
+func planFiles(src Source, opt Options) (*Plan, error) {
+	s, err := Look(src.Files, opt)
+	if err != nil {
+		return nil, err
+	}
+	weights, err := s.WeightFiles(src.Index)
+	if err != nil {
+		return nil, err
+	}
+	for i, w := range weights {
+		m := newModel()
+		m.add(fmt.Sprintf("model.layers.%d.w.weight", i), safetensors.BF16, 2, 2)
+		src.Weights = append(src.Weights, WeightFile{File: w, Header: m.file(w.Path).Header})
+	}
+	return New(src, opt)
 }
