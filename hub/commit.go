@@ -115,12 +115,13 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 	}
 	var ops []Op
 	for _, o := range req.Ops {
+		if o.kind == opNone {
+			continue
+		}
 		if err := ValidPath(o.Path); err != nil {
 			return Commit{}, err
 		}
-		if o.kind != opNone {
-			ops = append(ops, o)
-		}
+		ops = append(ops, o)
 	}
 	req.Ops, rev = ops, cmp.Or(rev, "main")
 	if len(ops) == 0 || req.Parent == "" {

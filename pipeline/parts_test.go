@@ -242,7 +242,7 @@ func widenFiles(t *testing.T, dir string) {
 	}
 }
 
-// TestFinishWantsAllParts: with a part missing, finish says which one.
+// TestFinishWantsAllParts: with a part missing, finish says which one; parts of different splits don't go together.
 func TestFinishWantsAllParts(t *testing.T) {
 	srv := hubtest.Start(t)
 	srv.AddModel("a/llama", hubtest.NewLlama(7, partsModel))
@@ -253,6 +253,13 @@ func TestFinishWantsAllParts(t *testing.T) {
 	missing := (*pipeline.PartsError)(nil)
 	if !errors.As(err, &missing) || len(missing.Missing[1]) == 0 || len(missing.Missing[3]) == 0 || len(missing.Missing[2]) != 0 {
 		t.Fatalf("got %v, want parts 1 and 3 missing", err)
+	}
+	if _, err := pushFrom(t, srv, "a/llama", "a/two", func(o *pipeline.Options) { o.Part = spans.Part{I: 1, N: 2} }); err != nil {
+		t.Fatal(err)
+	}
+	_, err = pushFrom(t, srv, "a/llama", "a/two", func(o *pipeline.Options) { o.Finish = true })
+	if err == nil || !strings.Contains(err.Error(), "different splits") {
+		t.Errorf("parts of 2 and of 3: %v", err)
 	}
 }
 
@@ -368,6 +375,10 @@ func TestCopiesInsideTheHub(t *testing.T) {
 		from, to := srv.Files("a/llama", "main")["tokenizer.model"], srv.Files("a/out", "main")["tokenizer.model"]
 		if from.SHA256 == "" || from != to {
 			t.Errorf("the copied file is not the source's: %+v %+v", from, to)
+		}
+		head := srv.Head("a/out", "main")
+		if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil || srv.Head("a/out", "main") != head {
+			t.Errorf("a run with nothing to do made a commit (%v)", err)
 		}
 		if fetched := srv.Count("", "/a/llama/resolve/*/tokenizer.model") > 0; fetched != (opts == nil) {
 			t.Errorf("hub offers copies: %v, file was fetched: %v", opts != nil, fetched)
