@@ -100,11 +100,6 @@ func (k *copier) carry(ctx context.Context, s target.SideFile) (sha string, err 
 }
 
 func (k *copier) copy(ctx context.Context, s target.SideFile) (sha string, err error) {
-	if !k.folder.Stays { // a run that was killed may have left one
-		if err := k.folder.Remove(s.Path); err != nil {
-			return "", err
-		}
-	}
 	in, err := k.source.OpenFile(ctx, s.Path)
 	if err != nil {
 		return "", err

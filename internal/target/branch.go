@@ -90,9 +90,6 @@ var isDigest = regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString
 // removeOwn removes, once main is finished, the branch that a plan was worked on, and, if this run has brought main
 // there, those of other plans for it: main has gone past them.
 func (b *branches) removeOwn(ctx context.Context, digest string) error {
-	if b.push.CreatePR {
-		return nil
-	}
 	names, err := b.push.Hub.Branches(ctx, b.push.Repo)
 	if err != nil {
 		return err

@@ -161,7 +161,7 @@ func (r *Repo) lastOps(ctx context.Context, head string, side []hub.Op, res *Res
 	}
 	for _, o := range res.Outputs {
 		ours[o.Path] = true
-		if r.holds(tree, o) {
+		if holds(tree, o) {
 			continue
 		}
 		if !o.Committed {
@@ -182,9 +182,8 @@ func (r *Repo) lastOps(ctx context.Context, head string, side []hub.Op, res *Res
 	return ops, nil
 }
 
-// holds reports whether a tree of main has an output. A file that is too small for the repo's store has no sha256 there; on
-// the branch that batches go to it is the one that they brought.
-func (r *Repo) holds(tree map[string]hub.FileInfo, o ledger.Output) bool {
+// holds reports whether a tree has an output, as far as the Hub knows.
+func holds(tree map[string]hub.FileInfo, o ledger.Output) bool {
 	e, ok := tree[o.Path]
-	return ok && e.Size == o.Size && (e.SHA256 == o.SHA256 || e.SHA256 == "" && r.at.work == r.at.main)
+	return ok && e.SHA256 == o.SHA256 && e.Size == o.Size
 }

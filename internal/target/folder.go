@@ -108,7 +108,8 @@ func (f *Folder) acquire() (err error) {
 	return nil
 }
 
-// removeTemporary removes the files that killed runs have not finished, from every folder that this plan writes to.
+// removeTemporary removes the files that killed runs have not finished, from every folder that this plan writes to, and the copies
+// that they have not uploaded.
 func (f *Folder) removeTemporary(p *plan.Plan) error {
 	dirs := map[string]bool{f.State: true, f.dir: true}
 	for _, o := range p.OutputFiles {
@@ -116,6 +117,11 @@ func (f *Folder) removeTemporary(p *plan.Plan) error {
 	}
 	for _, c := range slices.Concat(p.Copied, p.Components) {
 		dirs[filepath.Dir(f.Path(c.Path))] = true
+		if !f.Stays {
+			if err := f.Remove(c.Path); err != nil {
+				return err
+			}
+		}
 	}
 	for dir := range dirs {
 		if err := atomicfile.RemoveTemporary(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -211,7 +217,7 @@ func (f *Folder) Begin() error {
 		return nil
 	}
 	for _, o := range f.Manifest.Outputs {
-		if o.Kind == metadata.KindConfig && filepath.IsLocal(filepath.FromSlash(o.Path)) {
+		if o.Kind == metadata.KindConfig {
 			if err := f.Remove(o.Path); err != nil {
 				return err
 			}

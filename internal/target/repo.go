@@ -189,11 +189,8 @@ func (r *Repo) readJournal(ctx context.Context, part string) (*ledger.Ledger, er
 	return l, nil
 }
 
-// confirms reports whether the tree holds an output, as far as the Hub knows.
-func (r *Repo) confirms(o ledger.Output) bool {
-	e, ok := r.base.tree[o.Path]
-	return ok && e.SHA256 == o.SHA256 && e.Size == o.Size
-}
+// confirms reports whether the tree holds an output.
+func (r *Repo) confirms(o ledger.Output) bool { return holds(r.base.tree, o) }
 
 // Parts reads the journals of all parts and says how many there are.
 func (r *Repo) Parts(ctx context.Context) (parts []*ledger.Ledger, n int, err error) {
