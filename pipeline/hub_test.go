@@ -153,7 +153,8 @@ func TestAlias(t *testing.T) {
 	noGoroutines(t)
 }
 
-// TestVisibility: a private or gated source gives a private target; an existing public one is refused without Public.
+// TestVisibility: a private or gated source gives a private target; an existing one that is public and not gated is refused
+// without Public.
 func TestVisibility(t *testing.T) {
 	for name, opt := range map[string]hubtest.RepoOption{"private": hubtest.Private(), "gated": hubtest.Gated("manual")} {
 		t.Run(name, func(t *testing.T) {
@@ -174,6 +175,11 @@ func TestVisibility(t *testing.T) {
 			if n := w.Count("POST", "/api/models/*/commit/*") + w.Count("POST", "*/info/lfs/objects/batch"); n > 0 || len(w.log.take()) > 0 {
 				t.Errorf("work was done before the refusal (%d requests)", n)
 			}
+			w.Configure(targetRepo, hubtest.Gated("auto"))
+			w.mustConvert(t)
+			w = newWorld(t, small())
+			w.Configure(sourceRepo, opt)
+			w.AddRepo(targetRepo, map[string][]byte{"notes.txt": []byte("mine")})
 			w.mustConvert(t, func(o *pipeline.Options) { o.Push.Public = true })
 			if private, _ := w.Visibility(targetRepo); private {
 				t.Error("the target is private in spite of Public")

@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -292,4 +294,49 @@ func putting(name string) func(string) error {
 
 func removing(name string) func(string) error {
 	return func(dir string) error { return os.Remove(filepath.Join(dir, name)) }
+}
+
+// TestForceClaimsNothingOfOthers: weights of others that Force let stay are no less others' to the next run, which has the journal
+// of the first.
+func TestForceClaimsNothingOfOthers(t *testing.T) {
+	dir, out := writeModel(t, small()), t.TempDir()
+	other := filepath.Join(out, "other.safetensors")
+	writeFile(t, other, []byte("theirs"))
+	_, err := convertLocal(t, dir, out, plan.Options{}, func(o *pipeline.Options) { o.Force, o.GPU = true, brokenGPU{} })
+	if !errors.Is(err, errStop) {
+		t.Fatal(err)
+	}
+	_, err = convertLocal(t, dir, out, plan.Options{}, nil)
+	if f := (*target.ConflictError)(nil); !errors.As(err, &f) || !slices.Equal(f.Files, []string{filepath.Base(other)}) {
+		t.Errorf("without Force: %v", err)
+	}
+	if _, err := convertLocal(t, dir, out, plan.Options{}, forced); err != nil || string(readFile(t, other)) != "theirs" {
+		t.Error(err)
+	}
+}
+
+// TestManifestNamesNothingOutside: a manifest that calls a file outside of its folder its config.json has nothing removed there when
+// the folder is converted anew.
+func TestManifestNamesNothingOutside(t *testing.T) {
+	out := localResult(t, taller())
+	precious := filepath.Join(filepath.Dir(out), "precious")
+	writeFile(t, precious, nil)
+	manifest := filepath.Join(out, metadata.ManifestName)
+	b := bytes.ReplaceAll(readFile(t, manifest), []byte(`"config.json"`), []byte(`"../precious"`))
+	writeFile(t, manifest, b)
+	if _, err := convertLocal(t, writeModel(t, small()), out, plan.Options{}, forced); err != nil {
+		t.Fatal(err)
+	}
+	readFile(t, precious)
+}
+
+// TestResultOfAnotherProgramIsReplacedAtOnce: a target that a loader takes for a model stays one until the result is complete, also
+// where no manifest tells of it.
+func TestResultOfAnotherProgramIsReplacedAtOnce(t *testing.T) {
+	w := newWorld(t, small())
+	head := w.AddRepo(targetRepo, map[string][]byte{"config.json": []byte(`{"dfloat11_config": {}}`), "lm_head.safetensors": []byte("theirs")})
+	w.mustConvert(t, forced)
+	if c := w.Commits(targetRepo, "main"); c[0].Parent != head {
+		t.Error("main did not move by one commit")
+	}
 }

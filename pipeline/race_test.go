@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -397,4 +398,23 @@ func (e entrant) whole() bool {
 		e.change(&o)
 	}
 	return o.Part.Whole()
+}
+
+// TestFoundCommitMayHoldMore: a commit whose answer was lost, and that is found on the branch, may have others on top of it: they are
+// looked at before the next one, and nothing of theirs is deleted.
+func TestFoundCommitMayHoldMore(t *testing.T) {
+	w := newWorld(t, small())
+	const other = "other.safetensors"
+	w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Action: func(x *hubtest.Exchange) {
+		x.Next(httptest.NewRecorder())
+		w.Push(targetRepo, "main", map[string][]byte{other: []byte("theirs")})
+		hubtest.Error(500, "", "")(x)
+	}})
+	_, err := w.convert(t.Context(), t, t.TempDir())
+	if c := (*target.ConflictError)(nil); !errors.As(err, &c) || !slices.Contains(c.Files, other) {
+		t.Errorf("got %v", err)
+	}
+	if _, ok := w.target()[other]; !ok {
+		t.Error("weights of others were deleted")
+	}
 }

@@ -160,10 +160,12 @@ func TestBranchesOfSupersededPlans(t *testing.T) {
 	}
 }
 
-// TestRefreshOfBranch: a target branch is refreshed like main, on a branch of another name.
+// TestRefreshOfBranch: a target branch is refreshed like main, on a branch of another name, and those of main stay.
 func TestRefreshOfBranch(t *testing.T) {
 	srv, want, _ := toRefresh(t)
 	srv.CreateBranch("a/out", "next", "main")
+	ofMain := "df11-convert/" + strings.Repeat("0", 64) // where another plan refreshes main
+	srv.CreateBranch("a/out", ofMain, "main")
 	head := srv.Head("a/out", "main")
 	toNext := func(o *pipeline.Options) { o.Push.Revision = "next" }
 	if _, err := pushFrom(t, srv, "a/llama", "a/out", toNext); err != nil {
@@ -175,7 +177,18 @@ func TestRefreshOfBranch(t *testing.T) {
 			got[p] = f.SHA256 + f.BlobID
 		}
 	}
-	if left := workBranches(srv); !maps.Equal(got, want) || !slices.Equal(left, []string{"next"}) || srv.Head("a/out", "main") != head {
+	if left := workBranches(srv); !maps.Equal(got, want) || !slices.Equal(left, []string{ofMain, "next"}) || srv.Head("a/out", "main") != head {
 		t.Errorf("branches %v; the branch holds\n%v\nwant\n%v", left, got, want)
 	}
+}
+
+// TestRefreshWithoutAJournal: what a stopped refresh has committed on its branch, from which the journal was lost, is brought to main
+// although nothing of it has to be uploaded again.
+func TestRefreshWithoutAJournal(t *testing.T) {
+	srv, want, head := toRefresh(t)
+	srv.Push("a/out", abandon(t, srv), map[string][]byte{".df11/part-1-of-1.json": nil})
+	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
+		t.Fatal(err)
+	}
+	refreshed(t, srv, want, head)
 }
