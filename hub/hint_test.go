@@ -24,7 +24,7 @@ var causes = map[string]error{
 	"ErrStalled": ErrStalled, "ErrInvalidCard": ErrInvalidCard, "ErrTrustedPublisher": ErrTrustedPublisher,
 	"errExpired": errExpired, "errBadRange": errBadRange, "errBusy": errBusy, "errStale": errStale,
 	"errLocalBody": errLocalBody, "errBadURL": errBadURL, "errClosed": errClosed, "errNotLanded": errNotLanded,
-	"errLagging": errLagging, "errNoETag": errNoETag,
+	"errLagging": errLagging, "errNoETag": errNoETag, "errNoAnswer": errNoAnswer,
 }
 
 // TestNoCauseIsWithoutAHint: whatever an operation fails of, the user is told what to do next. It reads the source, so that

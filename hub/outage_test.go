@@ -1,7 +1,9 @@
 package hub
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -49,6 +51,7 @@ func TestAnOutageOfMinutesNeverEndsARun(t *testing.T) {
 		"refused": breaks(&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}),
 		"look-up": breaks(&net.DNSError{Err: "no such host", Name: "gone.test", IsNotFound: true}),
 		"reset":   breaks(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}),
+		"closed":  breaks(fmt.Errorf("read from server: %w", io.EOF)),
 		"500":     says(500, ""), "502": says(502, "<html>"), "503": says(503, ""), "504": says(504, ""),
 	}
 	for _, tt := range []struct {
@@ -76,6 +79,9 @@ func TestAnOutageOfMinutesNeverEndsARun(t *testing.T) {
 						}
 						if lasts > outagePatience && (err == nil || took < outagePatience || took > outagePatience+2*longestBackoff) {
 							t.Errorf("ended after %v: %v", took, err)
+						}
+						if errors.Is(err, io.EOF) {
+							t.Errorf("it would pass for the end of a file: %v", err)
 						}
 					})
 				})

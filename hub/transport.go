@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -112,7 +113,9 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 	t.stats.requests.Add(1)
 	resp, err := t.opt.HTTPTransport.RoundTrip(req)
 	if err != nil {
-		err = causeOf(w.ctx, err)
+		if err = causeOf(w.ctx, err); errors.Is(err, io.EOF) {
+			err = errNoAnswer
+		}
 		w.end()
 		return nil, t.failure(r, u, err)
 	}
@@ -124,6 +127,9 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 	resp.Body = w.guard(resp.Body, r.bulk && r.method == http.MethodGet)
 	return resp, nil
 }
+
+// errNoAnswer stands for io.EOF, which readers of a file would take for its end.
+var errNoAnswer = errors.New("connection closed without an answer")
 
 // build makes the http.Request of one hop: the token only on the hub, the body opened anew, its length exact.
 func (t *transport) build(r *request, u *url.URL, w *watch) *http.Request {

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -198,5 +201,36 @@ func TestOpeningManyFilesReadsLittle(t *testing.T) {
 	}
 	if n, nBytes := fetched(srv); n != nFiles || nBytes > nFiles*smallestPiece {
 		t.Errorf("%d requests, %d bytes", n, nBytes)
+	}
+}
+
+// closing is a Hub whose storage takes requests and closes the connection.
+type closing struct{ http.RoundTripper }
+
+func (c closing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasSuffix(r.URL.Path, ".json") {
+		return nil, io.EOF
+	}
+	return c.RoundTripper.RoundTrip(r)
+}
+
+// TestAConnectionThatIsClosedNeverMakesAModelInvalid: that nothing can be read says nothing of what is there.
+func TestAConnectionThatIsClosedNeverMakesAModelInvalid(t *testing.T) {
+	srv := hubtest.Start(t)
+	layout, err := safetensors.NewLayout(nil, []safetensors.Entry{{Name: "x", DType: "U8", Shape: []int64{1 << 20}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.AddRepo("a/b", map[string][]byte{"config.json": []byte(`{"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8, "pattern_dict": {"x": []}}}`)})
+	if _, err := srv.AddGenerated("a/b", "x.safetensors", layout.Size, strings.Repeat("0", 64), formula{layout.Header}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", HTTPTransport: closing{http.DefaultTransport}, Clock: hubtest.NewJumpClock(time.Now())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = OpenDF11Hub(t.Context(), c, "a/b", "")
+	if e := (*hub.Error)(nil); !errors.As(err, &e) || hub.Hint(err) == "" {
+		t.Errorf("told as %v", err)
 	}
 }
