@@ -54,7 +54,7 @@ will load it.`,
 	p.Var(&f.bandwidth, "bandwidth", "speed of the line for which times are given, e.g. 30MB/s (default 125 MB/s, a gigabit)")
 	p.BoolVar(&f.matrix, "matrix", false, "print the parts of the conversion as a matrix for GitHub Actions instead")
 	p.DurationVar(&f.jobTime, "job-time", 4*time.Hour, "time that one job of the matrix should take at most")
-	group(p, groupDistributed, "matrix", "job-time")
+	group(p, groupDistributed, "shard", "matrix", "job-time")
 	p.StringVar(&f.writeDict, "write-pattern-dict", "", "write the pattern dict of the plan to this `file`")
 	return c
 }

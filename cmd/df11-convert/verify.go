@@ -54,6 +54,7 @@ Only proof and full show that two models are equal. Proof needs the original's h
 	f.readerFlags.register(p)
 	p.StringVar(&f.level, "level", string(proof.LevelFull), "`level` of the check: structure, sample, proof or full")
 	p.StringVar(&f.workDir, "work-dir", "", "`directory` for temporary files")
+	group(p, groupResources, "work-dir")
 	p.BoolVar(&f.all, "all", false, "go on after the first difference and list every one")
 	p.StringVar(&f.report, "report", "", "write the result to this `file`, as a Markdown page")
 	p.StringVar(&f.attestation, "attestation", "", "compare all files with the attestation in this `file`: a statement, DSSE envelope or Sigstore bundle")
