@@ -102,6 +102,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 		},
 		RunE: showHelp,
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n") // as the command version
 	root.SetOut(u.out)
 	root.SetErr(u.err)
 	root.SetFlagErrorFunc(wrongFlag)

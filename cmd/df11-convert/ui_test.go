@@ -79,8 +79,10 @@ func TestVersionJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(must(t, "version", "--json")), &v); err != nil || v.Version != versionText() {
 		t.Errorf("version %q: %v", v.Version, err)
 	}
-	if out := must(t, "version"); out != "df11-convert "+fullVersion()+"\n" {
-		t.Errorf("version prints %q", out)
+	for _, ask := range []string{"version", "--version"} {
+		if out := must(t, ask); out != "df11-convert "+fullVersion()+"\n" {
+			t.Errorf("%s prints %q", ask, out)
+		}
 	}
 }
 
