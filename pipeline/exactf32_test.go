@@ -36,13 +36,23 @@ func widened(t *testing.T, m *hubtest.Model, inexact map[string][2]int) map[stri
 // widen is widened for one file.
 func widen(t *testing.T, b []byte, inexact map[string][2]int) []byte {
 	t.Helper()
+	return widenOnly(t, b, inexact, func(string) bool { return true })
+}
+
+// widenOnly is widen for some tensors of a file.
+func widenOnly(t *testing.T, b []byte, inexact map[string][2]int, wanted func(tensor string) bool) []byte {
+	t.Helper()
 	h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var es []safetensors.Entry
 	for _, x := range h.Tensors {
-		es = append(es, safetensors.Entry{Name: x.Name, DType: "F32", Shape: x.Shape})
+		e := safetensors.Entry{Name: x.Name, DType: x.DType, Shape: x.Shape}
+		if wanted(x.Name) {
+			e.DType = "F32"
+		}
+		es = append(es, e)
 	}
 	l, err := safetensors.NewLayout(nil, es)
 	if err != nil {
@@ -52,6 +62,10 @@ func widen(t *testing.T, b []byte, inexact map[string][2]int) []byte {
 	for _, x := range l.Tensors {
 		old, _ := h.Lookup(x.Name)
 		data := b[h.DataStart()+old.Begin : h.DataStart()+old.End]
+		if !wanted(x.Name) {
+			out = append(out, data...)
+			continue
+		}
 		for i := range len(data) / 2 {
 			low := byte(0)
 			if bad := inexact[x.Name]; i >= bad[0] && i < bad[0]+bad[1] {

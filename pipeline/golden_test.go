@@ -2,8 +2,11 @@ package pipeline_test
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -236,4 +239,52 @@ func TestVerifyFindsOneBit(t *testing.T) {
 // proof does not compare with the manifest's hashes.
 func unread(name string, level proof.Level) bool {
 	return level == proof.LevelProof && (strings.HasSuffix(name, ".gaps") || strings.HasSuffix(name, ".luts"))
+}
+
+// TestVerifyComparesSizes: a weight file of a folder that has another size than the manifest says is found at every level, although its
+// tensors are the same.
+func TestVerifyComparesSizes(t *testing.T) {
+	dir, out := writeModel(t, small()), localResult(t, small())
+	name := filepath.Join(out, "lm_head.safetensors")
+	b := readFile(t, name)
+	end := 8 + binary.LittleEndian.Uint64(b)
+	padded := slices.Concat(binary.LittleEndian.AppendUint64(nil, end), b[8:end], []byte("        "), b[end:])
+	writeFile(t, name, padded)
+	_, err := verifyLocal(t, out, dir, proof.LevelStructure)
+	if e := (*model.InvalidError)(nil); !errors.As(err, &e) || e.File != "lm_head.safetensors" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestDecodeKeepsF32: tensors of F32 that are stored as they were, beside weights of BF16, are decoded as they were by the manifest
+// alone.
+func TestDecodeKeepsF32(t *testing.T) {
+	files := small().Files()
+	var names []string
+	for name, b := range files {
+		if strings.HasSuffix(name, ".safetensors") {
+			files[name] = widenOnly(t, b, nil, func(tensor string) bool { return strings.Contains(tensor, "norm") })
+			names = append(names, name)
+		}
+	}
+	dir, df11, out := t.TempDir(), t.TempDir(), t.TempDir()
+	for name, b := range files {
+		writeFile(t, filepath.Join(dir, name), b)
+	}
+	if _, err := convertLocal(t, dir, df11, plan.Options{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	d, err := model.OpenDF11Folder(t.Context(), df11)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := pipeline.Decode(t.Context(), pipeline.DecodeOptions{DF11: d, OutDir: out, Workers: 2}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if !bytes.Equal(readFile(t, filepath.Join(out, name)), files[name]) {
+			t.Errorf("%s differs", name)
+		}
+	}
 }

@@ -207,3 +207,18 @@ func (h logHook) Handle(_ context.Context, r slog.Record) error {
 	h(r)
 	return nil
 }
+
+// TestLostUploadsOfAFolderAreSentAgain: outputs that the target's store has lost are sent again, and not made again, where the folder
+// keeps them.
+func TestLostUploadsOfAFolderAreSentAgain(t *testing.T) {
+	w, out := newWorld(t, small()), t.TempDir()
+	w.Inject(hubtest.Fault{Name: "commit-400-lfs"})
+	if _, err := w.convert(t.Context(), t, out, func(o *pipeline.Options) { o.OutDir = out }); err != nil || w.FaultsActed("commit-400-lfs") != 1 {
+		t.Fatal(w.FaultsActed("commit-400-lfs"), err)
+	}
+	made := w.log.take()
+	if slices.Sort(made); len(made) != len(slices.Compact(slices.Clone(made))) {
+		t.Errorf("made were %v", made)
+	}
+	equalsFolder(t, w, out)
+}
