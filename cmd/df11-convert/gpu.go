@@ -31,11 +31,8 @@ func (f *gpuFlags) open(u *ui, shares *memoryShares) (proof.GPU, error) {
 	if errors.Is(err, verify.ErrNoGPU) {
 		return nil, hinted{err, "the CPU check needs no GPU: leave --gpu at auto, or set it to off"}
 	}
-	if err != nil {
+	if err != nil || g == nil {
 		return nil, err
-	}
-	if g == nil {
-		return nil, nil
 	}
 	f.gpu = g
 	*shares = shares.besideGPU(g.Host())

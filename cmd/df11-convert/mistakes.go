@@ -120,15 +120,11 @@ func withCommand(root *cobra.Command, args []string) []string {
 	global.SetInterspersed(false)
 	version := global.Bool("version", false, "")
 	err := global.Parse(args)
+	commands := append(each(root.Commands(), (*cobra.Command).Name), cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd)
 	switch {
 	case as[*pflag.NotExistError](err): // a flag of the conversion
-	case err != nil || *version || len(args) == 0 || isCommand(root, global.Arg(0)):
+	case err != nil || *version || len(args) == 0 || slices.Contains(commands, global.Arg(0)):
 		return args
 	}
 	return slices.Insert(slices.Clone(args), 0, convertName)
-}
-
-func isCommand(root *cobra.Command, word string) bool {
-	return word == cobra.ShellCompRequestCmd || word == cobra.ShellCompNoDescRequestCmd ||
-		slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == word })
 }

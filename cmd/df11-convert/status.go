@@ -173,18 +173,15 @@ func (p *publication) read(ctx context.Context, c *hub.Client, there *hub.RepoIn
 		return slices.ContainsFunc(there.Files, func(f hub.FileInfo) bool { return is(f.Path) })
 	}
 	manifest, finished := there.File(metadata.ManifestName)
-	switch {
-	case finished:
-	case has(target.IsJournal):
-		p.State = stateUnfinished
-		return nil
-	case has(func(path string) bool {
-		return strings.HasPrefix(path, "config.json") || strings.HasPrefix(path, "model")
-	}):
-		p.State = stateForeign
-		return nil
-	default:
+	if !finished {
 		p.State = stateMissing
+		if has(target.IsJournal) {
+			p.State = stateUnfinished
+		} else if has(func(path string) bool {
+			return strings.HasPrefix(path, "config.json") || strings.HasPrefix(path, "model")
+		}) {
+			p.State = stateForeign
+		}
 		return nil
 	}
 	b, err := c.ReadFile(ctx, manifest, model.MaxManifestBytes)
