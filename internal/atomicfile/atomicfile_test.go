@@ -221,10 +221,13 @@ func TestRemoveTemporary(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.MkdirAll(filepath.Join(dir, ".df11-folder.tmp", "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := RemoveTemporary(dir); err != nil {
 		t.Fatal(err)
 	}
-	wantOnly(t, dir, ".df11-", ".df11-x.tmpx", "a.tmp", "df11-x.tmp")
+	wantOnly(t, dir, ".df11-", ".df11-folder.tmp", ".df11-x.tmpx", "a.tmp", "df11-x.tmp")
 	if err := RemoveTemporary(filepath.Join(dir, "no")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing folder: %v", err)
 	}

@@ -52,7 +52,7 @@ type scatterer struct {
 
 	to      []spans.Delivery // who needs this segment
 	crcs    []uint32         // of what each has of it so far
-	inexact int64            // values of this segment that are narrowed and do not fit BF16
+	inexact int64            // values of this segment that are narrowed and do not fit BF16; no other segment comes after some
 	narrow  []byte           // the block in BF16
 }
 
@@ -134,7 +134,7 @@ func (s *scatterer) keepState(b block, end int64) error {
 // begin finds out who needs a segment. A stream never begins inside of one.
 func (s *scatterer) begin(seg spans.Segment) {
 	s.to = slices.DeleteFunc(slices.Clone(seg.To), func(d spans.Delivery) bool { return !s.needs(d) })
-	s.crcs, s.inexact = make([]uint32, len(s.to)), 0
+	s.crcs = make([]uint32, len(s.to))
 }
 
 // narrowBlock makes BF16 of a block if somebody needs it so. A segment that does not fit BF16 is refused before its last

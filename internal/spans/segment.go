@@ -47,7 +47,7 @@ func Segments(outputs []*Output, nFiles int) [][]Segment {
 	return out
 }
 
-// UsedBy lists the outputs that want something of a file, by path.
+// UsedBy lists the outputs that want something of a file, in the order of the first that each wants.
 func UsedBy(segments []Segment) []*Output {
 	var used []*Output
 	seen := map[*Output]bool{}
@@ -59,6 +59,5 @@ func UsedBy(segments []Segment) []*Output {
 			}
 		}
 	}
-	slices.SortFunc(used, func(a, b *Output) int { return cmp.Compare(a.Path, b.Path) })
 	return used
 }
