@@ -74,8 +74,7 @@ func misdescribed(d *model.DF11, original *model.Model, p *plan.Plan) string {
 	}
 	for i, w := range original.Listing.Weights {
 		for _, f := range m.Source.Files {
-			sum := original.SHA256[i] // if it is known without reading the file
-			other := f.Size != w.Size || f.Header != string(w.Header.Raw) || sum != "" && f.SHA256 != "" && f.SHA256 != sum
+			other := f.Size != w.Size || f.Header != string(w.Header.Raw) || otherSum(f, original.SHA256[i])
 			if f.Path == w.Path && other {
 				return w.Path
 			}

@@ -133,12 +133,17 @@ func otherOriginal(m *metadata.Manifest, original *model.Model) bool {
 	}
 	for i, w := range original.Listing.Weights {
 		for _, f := range m.Source.Files {
-			if sum := original.SHA256[i]; f.Path == w.Path && sum != "" && f.SHA256 != "" && f.SHA256 != sum {
+			if f.Path == w.Path && otherSum(f, original.SHA256[i]) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// otherSum reports whether the manifest has another sha256 for a file of the original than it has. Both may be unknown, "".
+func otherSum(f metadata.SourceFile, sum string) bool {
+	return sum != "" && f.SHA256 != "" && f.SHA256 != sum
 }
 
 // again compares a second time if a damaged copy of the original may have caused the first difference.
