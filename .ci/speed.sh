@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints how fast whole conversions are on this machine; judges nothing, since that is only worth something on an idle one.
-# docs/performance.md tells what the figures mean. Linux only; takes 12 GB of disk and about 4 minutes.
+# docs/measured.md tells what the figures mean. Linux only; takes 12 GB of disk and about 4 minutes.
 #
 #   .ci/speed.sh [ROUNDS]
 #   OTHER=/path/to/another/df11-convert .ci/speed.sh    also runs that one, in turns with this one

@@ -20,7 +20,7 @@ import (
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
 )
 
-// The goals of docs/gpu-results.md.
+// The goals of docs/measured.md.
 const (
 	goalOfficial = 2.0 // times as fast as the official kernel
 	goalBus      = 0.7 // of what the bus moves both ways at once
@@ -146,7 +146,7 @@ func judge(t *testing.T, what string, measured, goal float64) {
 	t.Logf("GOAL %-52s %6.2f, goal %.2f: %s", what, measured, goal, verdict)
 }
 
-// TestHardwareRates measures, on the first device; the lines with RATE and GOAL belong into docs/gpu-results.md. A goal
+// TestHardwareRates measures, on the first device; the lines with RATE and GOAL belong into docs/measured.md. A goal
 // that is missed is not a failure: the figures are what the run is for.
 func TestHardwareRates(t *testing.T) {
 	opt := hardware(t)

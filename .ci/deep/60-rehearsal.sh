@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rehearses Llama-3.1-405B from a Hub to a Hub inside one machine, as docs/scale.md tells. Linux only; takes 12 GB of disk
+# Rehearses Llama-3.1-405B from a Hub to a Hub inside one machine, as docs/measured.md tells. Linux only; takes 12 GB of disk
 # and 12 minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -8,7 +8,7 @@ rehearse() { go test ./internal/rehearsal -run TestRehearsal -v -count=1 -timeou
 
 # All of it is planned, one part of 126 converted over a slow upload line, so that finished files pile up as far as they
 # may: memory within 1 GB, disk within 12 GB, and both near the plan's prediction. On a quiet machine that is right within
-# 10 % (docs/scale.md); here is room for a busy one, where who waits for whom is another matter.
+# 10 % (docs/measured.md); here is room for a busy one, where who waits for whom is another matter.
 rehearse -shard 1/126 -up 20e6 -plan-disk 0.15 -plan-memory 0.25
 
 # A quarter of every file over lines of other speeds: memory is the same, disk is less than planned.
@@ -19,7 +19,7 @@ rehearse -scale 2 -shard 1/126 -down 150e6 -up 150e6 -plan-memory 0.25
 rehearse -shard 1/126 -down 125e6 -kill 6e9
 
 # All layers, units and files, scaled down: killed six times, once going on where nothing of the run before is; this is what
-# docs/scale.md does at full size.
+# docs/measured.md does at full size.
 rehearse -scale 16 -disk 200e6 -memory 256e6 -kill 300e6 -kills 6 -elsewhere 1
 
 # The same: one run, and four parts that are finished, give the same repo.

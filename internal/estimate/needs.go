@@ -11,7 +11,7 @@ import (
 )
 
 // Needs is what a conversion takes. Disk and transfers are exact up to the estimate of the output; memory follows from the
-// sizes of the buffers, and was never less than what was measured (docs/performance.md).
+// sizes of the buffers, and was never less than what was measured (docs/measured.md).
 type Needs struct {
 	// Download and Upload are bytes that cross the network: Download is 0 for a local source, Upload supposes a push.
 	Download int64 `json:"download_bytes"`
@@ -231,7 +231,7 @@ func (b Budget) buffers(m *model.Model, outputs int, counts int64) int64 {
 	n += 2 * tables(m, outputs) // the collector lets garbage grow to as much again
 	if !m.Local {
 		ahead := min(b.Buffers, largestSource(m)) // one file is read at a time
-		n += ahead + ahead/5                      // the collector is late by about that much, as measured (docs/scale.md)
+		n += ahead + ahead/5                      // the collector is late by about that much, as measured (docs/measured.md)
 	}
 	return n
 }

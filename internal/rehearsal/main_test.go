@@ -74,7 +74,7 @@ func registerFlags() *options {
 	return &o
 }
 
-// TestRehearsal takes hours at full size, so it runs only with flags that say how much of it to do: docs/scale.md has them.
+// TestRehearsal takes hours at full size, so it runs only with flags that say how much of it to do: docs/measured.md has one.
 func TestRehearsal(t *testing.T) {
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || !strings.HasPrefix(f.Name, "test.") })

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Proves and measures GPU decoding on a machine that has an NVIDIA GPU: bash verify/testdata/gpu-run.sh [OUT]
 #
-#   OUT               folder for all output (gpu-results); OUT/results.md has it in one page, for docs/gpu-results.md
+#   OUT               folder for all output (gpu-results); OUT/results.md has it in one page, for docs/measured.md
 #   VERIFY_TEST       a test binary made elsewhere: CGO_ENABLED=0 go test -c -o verify.test ./verify. Without it Go is needed
 #   DF11_CONVERT      the program, made elsewhere: CGO_ENABLED=0 go build ./cmd/df11-convert. Without it Go is needed
 #   DF11_KERNEL       the official decode.ptx, which is in the wheel dfloat11==0.5.0. Without it pip is asked for the wheel
@@ -198,7 +198,7 @@ run_steps() {
 # lines PATTERN: what the tests printed behind file and line.
 lines() { cat "$out"/driver.txt "$out"/rates.txt 2>/dev/null | grep -oE "$1" || echo 'none'; }
 
-# page prints everything as one page for docs/gpu-results.md.
+# page prints everything as one page for docs/measured.md.
 page() {
   local name
   echo '# GPU results'
@@ -232,5 +232,5 @@ else
 fi
 page >"$out/results.md"
 printf '\n== not run:\n' && { grep . "$out/not-run.txt" || echo 'nothing was left out'; }
-printf '== exit status %d; %s is the page for docs/gpu-results.md\n' "$status" "$out/results.md"
+printf '== exit status %d; %s is the page for docs/measured.md\n' "$status" "$out/results.md"
 exit "$status"
