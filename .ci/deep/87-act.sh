@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Runs the workflows of .github as GitHub would, in act without containers, against hubd: a model in parts whose time is up and
-# that resumes in the next run; a list of models, one of which cannot be converted; a request by pull request with its comment.
+# that resumes in the next run; a list of models, one of which cannot be converted.
 # GitHub's own services (checkout, artifacts, gh) have stand-ins in act/. Takes three minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=$PWD/.ci/deep/act version=v0.2.89
 . .ci/lib.sh
-have jq zip unzip || debian jq zip unzip || skip_rest 'the workflows: jq, zip or unzip is not to be had here'
+have jq || debian jq || skip_rest 'the workflows: jq is not to be had here'
 act=$(tool github.com/nektos/act "$version") || skip_rest "the workflows: act $version is not to be had here"
 
-mkdir -p "$work"/{trees/main,trees/request,artifacts,github,home,config,cache}
+mkdir -p "$work"/{tree,artifacts,github,home,config,cache}
 GOCACHE=$(go env GOCACHE) GOMODCACHE=$(go env GOMODCACHE)
 fail() {
   cat "$work/log"
@@ -27,18 +27,16 @@ for action in checkout setup-go upload-artifact attest; do
   done < <(grep -hoE "actions/$action@[0-9a-f]{40}" action.yml .github/workflows/*.yml | sort -u)
 done
 
-# The repository, with a list of its own, and a pull request that adds an entry.
-git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$work/trees/main" 2>/dev/null || true
-cat >"$work/trees/main/models.yaml" <<'LIST'
+# The repository, with a list of its own.
+git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$work/tree" 2>/dev/null || true
+cat >"$work/tree/models.yaml" <<'LIST'
 models:
   - {source: org/one, repo-id: me/one}
   - {source: org/two, private: true, like: DFloat11/Llama-3.1-8B-Instruct-DF11}
   - {source: org/half, repo-id: me/half}
 LIST
-cp -r "$work/trees/main/." "$work/trees/request"
-echo '  - {source: org/asked, repo-id: me/asked, layout: transformers}' >>"$work/trees/request/models.yaml"
-git -C "$work/trees/main" init -q -b main
-git -C "$work/trees/main" -c user.name=t -c user.email=t@localhost commit -q --allow-empty -m tree
+git -C "$work/tree" init -q -b main
+git -C "$work/tree" -c user.name=t -c user.email=t@localhost commit -q --allow-empty -m tree
 
 # run EVENT WORKFLOW EVENT.JSON ARGUMENT…: runs a workflow.
 run() {
@@ -46,11 +44,11 @@ run() {
   shift 3
   printf '%s\n' "$json" >"$work/event.json"
   printf -- '-- %s on %s\n' "$workflow" "$event"
-  if [ "$event" != workflow_run ]; then rm -rf "$work/artifacts" && mkdir "$work/artifacts"; fi # workflow_run reads them
-  (cd "$work/trees/main" && env -u GITHUB_ACTIONS HOME="$work/home" XDG_CACHE_HOME="$work/cache" XDG_CONFIG_HOME="$work/config" \
+  rm -rf "$work/artifacts" && mkdir "$work/artifacts"
+  (cd "$work/tree" && env -u GITHUB_ACTIONS HOME="$work/home" XDG_CACHE_HOME="$work/cache" XDG_CONFIG_HOME="$work/config" \
     PATH="$here/bin:$PATH" "$act" "$event" -W ".github/workflows/$workflow" --eventpath "$work/event.json" \
     --no-skip-checkout -P ubuntu-24.04=-self-hosted "${locals[@]}" --env HF_ENDPOINT="$HF_ENDPOINT" --env HF_HOME="$work/home" --env HOME="$work/home" \
-    --env GOCACHE="$GOCACHE" --env GOMODCACHE="$GOMODCACHE" --env GOFLAGS=-buildvcs=false --env ACT_TREES="$work/trees" \
+    --env GOCACHE="$GOCACHE" --env GOMODCACHE="$GOMODCACHE" --env GOFLAGS=-buildvcs=false --env ACT_TREE="$work/tree" \
     --env ACT_ARTIFACTS="$work/artifacts" --env ACT_GITHUB="$work/github" --concurrent-jobs 2 "$@") >"$work/log" 2>&1
 }
 
@@ -94,7 +92,7 @@ header = json.dumps({"model.embed_tokens.weight": {"dtype": "F16", "shape": [8, 
 open(sys.argv[1] + "/model.safetensors", "wb").write(struct.pack("<Q", len(header)) + header + bytes(128))
 open(sys.argv[1] + "/config.json", "w").write('{"architectures": ["LlamaForCausalLM"], "model_type": "llama"}')
 END
-start_hub hub -model org/one -model org/two -model org/asked
+start_hub hub -model org/one -model org/two
 if run push batch.yml '{"ref": "refs/heads/main"}' -s HF_TOKEN=secret-of-the-test --var DF11_ATTEST=true; then fail 'batch.yml did not fail'; fi
 published me/one
 published tester/two-DF11
@@ -104,38 +102,13 @@ for model in me/one tester/two-DF11; do
 done
 grep -q '::error title=df11-convert::plan org/half: model.embed_tokens.weight is F16' "$work/log" || fail 'no annotation says why'
 # act ends where a called workflow fails, GitHub goes on: the last job runs in a second try, without the jobs between.
-sed '/^  convert:$/,/^  # What the Hub says/d; s/needs: \[list, convert\]/needs: list/' "$work/trees/main/.github/workflows/batch.yml" \
-  >"$work/trees/main/.github/workflows/report.yml"
+sed '/^  convert:$/,/^  # What the Hub says/d; s/needs: \[list, convert\]/needs: list/' "$work/tree/.github/workflows/batch.yml" \
+  >"$work/tree/.github/workflows/report.yml"
 if run push report.yml '{"ref": "refs/heads/main"}' -s HF_TOKEN=secret-of-the-test; then fail 'the report did not fail'; fi
 jq -e '.ok == false and ([.models[] | [.source, .state]] ==
   [["org/one", "current"], ["org/two", "current"], ["org/half", "missing"]])' "$work/artifacts/report/report.json" >/dev/null || fail 'no report'
 for row in '| current | org/one ' '| current | org/two ' '| missing | org/half '; do
   grep -qF "$row" "$work/artifacts/report/report.md" || fail "the table lacks $row"
 done
-
-# A request: without a token, only the new entry is planned.
-run pull_request request.yml '{"number": 7, "pull_request": {"number": 7, "base": {"sha": "base"}}}' || fail 'request.yml failed'
-grep -q '^--- org/asked$' "$work/artifacts/plan/plan/plan.txt" || fail 'the new entry is not planned'
-if grep -q 'org/one' "$work/artifacts/plan/plan/plan.txt"; then fail 'an old entry is planned'; fi
-
-# comment HEAD: runs request-comment.yml for the artifact, where the pull request's head is HEAD.
-comment() {
-  (cd "$work/artifacts/plan/plan" && rm -f "$work/github/plan.zip" "$work/github/comment".* && zip -q "$work/github/plan.zip" ./*)
-  echo '{"artifacts": [{"id": 5, "name": "plan", "size_in_bytes": 2000}]}' >"$work/github/artifacts.json"
-  jq -n --arg head "$1" '{state: "open", head: {sha: $head}}' >"$work/github/pull.json"
-  run workflow_run request-comment.yml \
-    '{"workflow_run": {"id": 1, "event": "pull_request", "conclusion": "success", "head_sha": "cafe"}}'
-}
-comment cafe || fail 'request-comment.yml failed'
-grep -q '^    --- org/asked$' "$work/github/comment.md" || fail 'no comment'
-
-# What a stranger puts into the artifact stays text, and goes under no other pull request.
-# shellcheck disable=SC2016 # it must not expand
-printf '```\n</code></pre>@everyone <img src=x>\n::add-path::/x\n\033[31m$(touch %s)\n' "$work/pwned" >"$work/artifacts/plan/plan/plan.txt"
-comment cafe || fail 'a hostile artifact stops the workflow'
-[ "$(grep -vc '^    ' "$work/github/comment.md")" = 2 ] || fail 'a line of the artifact is not indented'
-[ ! -e "$work/pwned" ] || fail 'the artifact was executed'
-if comment beef; then fail 'another pull request got the comment'; fi
-[ ! -e "$work/github/comment.md" ] || fail 'another pull request got the comment'
 end_hub
 echo 'the workflows run'
