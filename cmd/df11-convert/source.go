@@ -123,13 +123,12 @@ func (f *sourceFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.plan.Like, "like", "", "take the pattern dict of this `model`: a catalog entry or a published DF11 repo")
 	p.StringVar(&f.plan.Component, "component", "", "`folder` of a diffusers pipeline to convert (default transformer, else unet)")
 	p.StringVar(&f.plan.WeightFile, "file", "", "the one .safetensors `file` of the repo to convert, where it holds several models")
-	p.BoolVar(&f.plan.Vision, "vision", false, "compress the vision tower too, where the catalog knows its modules")
 	p.BoolVar(&f.plan.ExactF32, "exact-f32", false, "take F32 weights that are exactly BF16; every value is checked")
 	p.BoolVar(&f.cache, "cache", false, "keep the source's weight files in the shared cache")
 	p.IntVar(&f.connections, "connections", 0, "transfers at once in each direction (default: 8 to 32, as many as the line needs)")
 	p.Var(&f.limitRate, "limit-rate", "bytes per second in each direction, e.g. 50MB")
 	group(p, groupResources, "connections", "limit-rate")
-	group(p, groupSource, "source-token-file", "pattern-dict", "layout", "like", "component", "file", "vision", "exact-f32", "cache")
+	group(p, groupSource, "source-token-file", "pattern-dict", "layout", "like", "component", "file", "exact-f32", "cache")
 }
 
 func (f *sourceFlags) planOptions() (plan.Options, error) {

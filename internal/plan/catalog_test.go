@@ -42,7 +42,7 @@ func TestCatalogPlans(t *testing.T) {
 	}
 }
 
-// describeEntry writes the plans of one entry: untied and tied, and with vision units where there are any.
+// describeEntry writes the plans of one entry, untied and tied.
 func describeEntry(t *testing.T, b *bytes.Buffer, e *Entry) {
 	t.Helper()
 	opt := Options{}
@@ -58,10 +58,6 @@ func describeEntry(t *testing.T, b *bytes.Buffer, e *Entry) {
 			continue
 		}
 		describePlan(t, b, e, fmt.Sprintf("tied=%v", tied), synth(t, e, tied), opt)
-	}
-	if e.VisionUnits != nil {
-		opt.Vision = true
-		describePlan(t, b, e, "vision", synth(t, e, false), opt)
 	}
 }
 

@@ -50,7 +50,7 @@ func describeClass(t *testing.T, b *bytes.Buffer, e *Entry, c class) {
 	t.Helper()
 	fmt.Fprintf(b, "== %s: %s, %s\n", e.ID, c.name, c.library)
 	tied := e.Match.Tied != nil && *e.Match.Tied
-	opt := Options{Vision: e.VisionUnits != nil}
+	opt := Options{}
 	if e.LikeOnly {
 		opt.Like = e.ID
 	}

@@ -38,7 +38,7 @@ func TestNoUnitIsReadOutside(t *testing.T) {
 			continue
 		}
 		tied := e.Match.Tied != nil && *e.Match.Tied
-		opt := Options{Vision: e.VisionUnits != nil}
+		opt := Options{}
 		if e.LikeOnly {
 			opt.Like = e.ID
 		}

@@ -39,7 +39,6 @@ type Options struct {
 	Layout      Layout      // overrides the layout that the source suggests
 	Component   string      // folder of a diffusers pipeline to convert; "" = transformer, else unet
 	WeightFile  string      // the one weight file to convert, for repos that hold several single files
-	Vision      bool        // also make units of the vision tower, where the catalog knows them
 	ExactF32    bool        // take F32 weights that turn out to be exact BF16
 }
 

@@ -90,7 +90,7 @@ func synth(t *testing.T, e *Entry, tied bool) Source {
 	for _, name := range e.sharedNames() {
 		m.add(name, safetensors.BF16, 64, 16)
 	}
-	patterns := slices.Concat(e.PatternDict, e.VisionUnits)
+	patterns := e.PatternDict
 	if e.Derive {
 		patterns = PatternDict{{`model\.layers\.\d+`, []string{"self_attn.q_proj", "mlp.up_proj"}}}
 	}

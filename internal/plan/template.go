@@ -31,13 +31,10 @@ func (x expander) settle() error {
 	return nil
 }
 
-// form applies to one of the entry's dicts what the model calls for: vision units, tied form, template. Tied embeddings
+// form applies to one of the entry's dicts what the model calls for: tied form, template. Tied embeddings
 // leave the dict: the embedding stays once in BF16, the head is not stored (docs/format.md §15).
 func (x expander) form(d PatternDict) (PatternDict, error) {
 	d = d.clone()
-	if x.opt.Vision {
-		d = append(d, x.entry.VisionUnits.clone()...)
-	}
 	if tied := x.entry.Tied; tied != nil && x.plan.TiedEmbeddings {
 		d = slices.DeleteFunc(d, func(p Pattern) bool {
 			return PatternDict{p}.matches(tied.Head) || PatternDict{p}.matches(tied.Embedding)
