@@ -88,15 +88,12 @@ type CommitRequest struct {
 	Description string
 	Parent      string // commit that the branch must still be at; "" is its head now
 	Ops         []Op
-	CreatePR    bool // open a pull request with the change instead of moving the branch
 }
 
 // Commit is a commit that was made.
 type Commit struct {
-	OID            string
-	PullRequestURL string
-	PullRequestRef string // "refs/pr/7": the revision to commit further changes to
-	Found          bool   // no answer named OID: it is the branch's head, which holds the changes, and perhaps those of others
+	OID   string
+	Found bool // no answer named OID: it is the branch's head, which holds the changes, and perhaps those of others
 }
 
 // slowAnswer is how long the hub may take over a commit or a completion; it allows itself about a minute.
@@ -107,8 +104,7 @@ const slowAnswer = 3 * time.Minute
 //
 // When an answer leaves open whether the commit was made (500, 504, a lost connection), the branch is read: if it holds
 // every change, that is success; otherwise the commit is repeated, which its parent makes safe. ErrConflict says that the
-// branch moved and lacks our changes: read its head, look again at the changes to make, and call again. With CreatePR the
-// list of our pull requests tells whether one of this title was opened; none is opened twice as long as titles differ.
+// branch moved and lacks our changes: read its head, look again at the changes to make, and call again.
 func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest) (Commit, error) {
 	if err := checkRepo(repo); err != nil {
 		return Commit{}, err
@@ -136,11 +132,7 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 		return Commit{}, err
 	}
 	p := &pendingCommit{CommitRequest: req, c: c, r: r, repo: repo, rev: rev}
-	try := p.try
-	if req.CreatePR {
-		try = p.tryPull
-	}
-	err = c.t.retry(ctx, r, try)
+	err = c.t.retry(ctx, r, p.try)
 	return p.done, err
 }
 
@@ -150,11 +142,7 @@ func (req CommitRequest) request(e endpoint, repo, rev string) (*request, error)
 	if err != nil {
 		return nil, fmt.Errorf("write commit: %w", err)
 	}
-	target := e.api(repo, revPath("commit", rev))
-	if req.CreatePR {
-		target += "?create_pr=1"
-	}
-	return &request{op: "commit to " + repo, repo: repo, method: http.MethodPost, url: target, token: true,
+	return &request{op: "commit to " + repo, repo: repo, method: http.MethodPost, url: e.api(repo, revPath("commit", rev)), token: true,
 		follow: followSame, slow: slowAnswer,
 		header: http.Header{"Content-Type": {"application/x-ndjson"}},
 		body:   func() io.Reader { return bytes.NewReader(body) }, size: int64(len(body))}, nil
@@ -213,7 +201,7 @@ var errNotLanded = errors.New("commit is not there")
 // settle reads the branch after cause. It gives nil when every change is there, ErrConflict when the branch moved without
 // them, and otherwise cause, for the retry loop to judge (errNotLanded if there is none).
 func (p *pendingCommit) settle(ctx context.Context, cause error) error {
-	head, landed, err := p.landed(ctx, p.rev)
+	head, landed, err := p.landed(ctx)
 	if err != nil {
 		return err
 	}
@@ -235,9 +223,9 @@ func (p *pendingCommit) settle(ctx context.Context, cause error) error {
 	return cause
 }
 
-// landed reads the head of a branch and says whether it holds every change.
-func (p *pendingCommit) landed(ctx context.Context, rev string) (head string, all bool, err error) {
-	if head, err = p.c.Head(ctx, p.repo, rev); err != nil {
+// landed reads the head of the branch and says whether it holds every change.
+func (p *pendingCommit) landed(ctx context.Context) (head string, all bool, err error) {
+	if head, err = p.c.Head(ctx, p.repo, p.rev); err != nil {
 		return "", false, err
 	}
 	tree, err := p.c.Tree(ctx, p.repo, head)
@@ -271,20 +259,15 @@ func unsettled(err error) bool {
 
 func (p *pendingCommit) post(ctx context.Context) error {
 	var answer struct {
-		CommitOID      string `json:"commitOid"`
-		PullRequestURL string `json:"pullRequestUrl"`
+		CommitOID string `json:"commitOid"`
 	}
 	if _, err := p.c.t.once(ctx, p.r, &answer); err != nil {
 		return err
 	}
-	number := pullNumber.FindStringSubmatch(answer.PullRequestURL)
-	if !isCommit(answer.CommitOID) || p.CreatePR && number == nil {
+	if !isCommit(answer.CommitOID) {
 		return p.c.t.errorf(p.r.op, ErrNotHub, "the answer names no commit")
 	}
-	p.done = Commit{OID: answer.CommitOID, PullRequestURL: p.c.t.endpoint.rewrite(answer.PullRequestURL)}
-	if number != nil {
-		p.done.PullRequestRef = "refs/pr/" + number[1]
-	}
+	p.done = Commit{OID: answer.CommitOID}
 	return nil
 }
 

@@ -28,7 +28,7 @@
 //	info, tree, location           what a commit holds, and where its bytes can be had
 //	read, stream, download         ranges on their way; slots and peers choose connections, throttle limits their rate
 //	repo, upload, lfs, parts       a target repo, and its files on their way
-//	commit, pulls                  one commit, made exactly once, on a branch or in a pull request
+//	commit                         one commit of a branch, made exactly once
 //	cache, cachewrite              the cache that is shared with the Python client
 //	errors, refusal, hint, local   what went wrong, and what to do
 package hub

@@ -24,7 +24,6 @@ var (
 	ErrTooLarge         = errors.New("file is larger than allowed here")
 	ErrConflict         = errors.New("branch moved")
 	ErrMissingObject    = errors.New("hub does not hold an object that the commit names")
-	ErrUnknownOutcome   = errors.New("hub did not say whether the change was made")
 	ErrUnsafePath       = errors.New("unsafe file name")
 	ErrNotHub           = errors.New("answer does not come from a hub")
 	ErrStalled          = errors.New("connection stalled")

@@ -40,8 +40,6 @@ var hints = []struct {
 		"file anew", ""},
 	{errBadRange, "a proxy or cache in between spoils what the hub sends; check the proxy settings", ""},
 	{errBusy, "another change of yours is under way on the hub; run the same command again in a minute", ""},
-	{ErrUnknownOutcome, "run the same command again; it goes on with the pull request if there is one at " +
-		"{endpoint}/{repo}/discussions", ""},
 }
 
 // Hint gives the next step for the user, one sentence or two, or "" when there is none to give.

@@ -20,7 +20,7 @@ var causes = map[string]error{
 	"ErrUnauthorized": ErrUnauthorized, "ErrGated": ErrGated, "ErrForbidden": ErrForbidden, "ErrDisabled": ErrDisabled,
 	"ErrQuota": ErrQuota, "ErrRateLimited": ErrRateLimited, "ErrOffline": ErrOffline, "ErrChanged": ErrChanged,
 	"ErrCorrupt": ErrCorrupt, "ErrTooLarge": ErrTooLarge, "ErrConflict": ErrConflict, "ErrMissingObject": ErrMissingObject,
-	"ErrUnknownOutcome": ErrUnknownOutcome, "ErrUnsafePath": ErrUnsafePath, "ErrNotHub": ErrNotHub,
+	"ErrUnsafePath": ErrUnsafePath, "ErrNotHub": ErrNotHub,
 	"ErrStalled": ErrStalled, "ErrInvalidCard": ErrInvalidCard, "ErrTrustedPublisher": ErrTrustedPublisher,
 	"errExpired": errExpired, "errBadRange": errBadRange, "errBusy": errBusy, "errStale": errStale,
 	"errLocalBody": errLocalBody, "errBadURL": errBadURL, "errClosed": errClosed, "errNotLanded": errNotLanded,

@@ -65,7 +65,7 @@ func (u *upload) batch(ctx context.Context) (obj *lfsObject, err error) {
 		"operation": "upload", "transfers": []string{"basic", "multipart"}, "hash_algo": "sha256",
 		"objects": []any{map[string]any{"oid": u.SHA256, "size": u.Size}},
 	}
-	if !strings.HasPrefix(u.rev, "refs/") && !u.PullRequest {
+	if !strings.HasPrefix(u.rev, "refs/") {
 		body["ref"] = map[string]string{"name": u.rev}
 	}
 	r := send("ask where to upload "+u.Path, u.repo, http.MethodPost, u.t.endpoint.page(u.repo, ".git/info/lfs/objects/batch"), body)

@@ -180,7 +180,6 @@ func TestForeignAnswerIsNeverBelieved(t *testing.T) {
 			_, err := w.Commit(ctx, target, "main", hub.CommitRequest{Summary: "x", Ops: []hub.Op{hub.FileOp("x", nil)}})
 			return err
 		},
-		"FindPullRequest": func() error { _, err := w.FindPullRequest(ctx, target, "", "x"); return err },
 		"DuplicateFiles": func() error {
 			_, err := w.DuplicateFiles(ctx, source, target, []hub.FileInfo{{Path: "x", SHA256: hexSHA(nil), XetHash: hexSHA(nil)}})
 			return err

@@ -54,31 +54,6 @@ func TestBranchLifeAndDeletions(t *testing.T) {
 	}
 }
 
-func TestPullRequest(t *testing.T) {
-	w := published(t)
-	head := w.srv.Head(target, "main")
-	b := blob(weight, pattern(15_000))
-	b.PullRequest = true
-	op, err := w.Upload(t.Context(), target, "main", b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done, err := w.Client.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "s", Ops: []hub.Op{op}, CreatePR: true})
-	if err != nil || done.PullRequestRef != "refs/pr/1" || done.PullRequestURL == "" || w.srv.Head(target, "main") != head {
-		t.Fatalf("%+v, %v", done, err)
-	}
-	more, err := w.Upload(t.Context(), target, done.PullRequestRef, blob("second.safetensors", pattern(500)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Client.Commit(t.Context(), target, done.PullRequestRef, hub.CommitRequest{Summary: "s", Ops: []hub.Op{more}}); err != nil {
-		t.Fatal(err)
-	}
-	if files := w.srv.Files(target, "refs/pr/1"); files["second.safetensors"].Size != 500 || files[weight].Size != 15_000 {
-		t.Errorf("%+v", files)
-	}
-}
-
 func TestCreateRepoOnTheHub(t *testing.T) {
 	yes, no := true, false
 	w := newWorld(t, 100)

@@ -183,7 +183,7 @@ func isA[E error](err error) bool {
 
 // permanent are those of our errors that no repeat will change.
 var permanent = []error{ErrNotHub, ErrOffline, ErrChanged, ErrCorrupt, ErrTooLarge, ErrConflict, ErrUnsafePath,
-	ErrMissingObject, ErrUnknownOutcome, ErrInvalidCard, errLocalBody, errBadURL, errStale}
+	ErrMissingObject, ErrInvalidCard, errLocalBody, errBadURL, errStale}
 
 // withAttempts records how often a request was made.
 func withAttempts(err error, n int) error {

@@ -18,11 +18,10 @@ import (
 // Blob is a file to upload. Reader must stay readable until Upload returns, may be read at several offsets at once, and
 // more than once.
 type Blob struct {
-	Path        string
-	Size        int64
-	SHA256      string // hex; computed from Reader when empty
-	Reader      io.ReaderAt
-	PullRequest bool // the commit will open a pull request
+	Path   string
+	Size   int64
+	SHA256 string // hex; computed from Reader when empty
+	Reader io.ReaderAt
 }
 
 const (
@@ -106,11 +105,7 @@ func (u *upload) preupload(ctx context.Context) (*uploadMode, error) {
 	if err != nil {
 		return nil, err
 	}
-	rest := revPath("preupload", u.rev)
-	if u.PullRequest {
-		rest += "?create_pr=1"
-	}
-	r := u.t.repoSend("ask how to upload "+u.Path, u.repo, http.MethodPost, rest, map[string]any{"files": []any{
+	r := u.t.repoSend("ask how to upload "+u.Path, u.repo, http.MethodPost, revPath("preupload", u.rev), map[string]any{"files": []any{
 		map[string]any{"path": u.Path, "size": u.Size, "sample": base64.StdEncoding.EncodeToString(sample)}}})
 	var answer struct{ Files []uploadMode }
 	if _, err := u.t.call(ctx, r, &answer); err != nil {

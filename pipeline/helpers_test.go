@@ -32,6 +32,7 @@ import (
 const (
 	sourceRepo = "org/model"
 	targetRepo = "me/model-DF11"
+	anyCommit  = "/api/models/*/commit/*"
 	testToken  = "hf_secret"
 )
 

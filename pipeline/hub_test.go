@@ -218,24 +218,6 @@ func TestPrivateFlag(t *testing.T) {
 	}
 }
 
-// TestCreatePR: everything goes to one pull request, and main stays as it is.
-func TestCreatePR(t *testing.T) {
-	want := reference(t, small())
-	w := newWorld(t, small())
-	before := w.AddRepo(targetRepo, map[string][]byte{".gitattributes": nil})
-	r := w.mustConvert(t, func(o *pipeline.Options) { o.Push.CreatePR = true })
-	if w.Head(targetRepo, "main") != before {
-		t.Error("main has moved")
-	}
-	got := w.Files(targetRepo, "refs/pr/1")
-	delete(got, ".gitattributes")
-	delete(want, ".gitattributes")
-	sameFiles(t, got, want)
-	if len(w.Refs(targetRepo)) != 2 || !strings.HasSuffix(r.URL, "/discussions/1") {
-		t.Errorf("refs %v, url %s", w.Refs(targetRepo), r.URL)
-	}
-}
-
 // TestForeignWeights: a target with weights that the plan does not write is refused before any work, and they stay with
 // Force.
 func TestForeignWeights(t *testing.T) {
@@ -412,16 +394,20 @@ func TestFinishedIsNotDoneAgain(t *testing.T) {
 	}
 }
 
-// TestCreatePROnFinished: somebody without write access proposes the conversion of a new source commit to a finished
-// target; no branch is made there.
-func TestCreatePROnFinished(t *testing.T) {
-	w := newWorld(t, small(), hubtest.WithUser(testToken, hubtest.User{Name: "me"}), hubtest.WithUser("hf_guest", hubtest.User{Name: "guest"}))
+// TestManyConflicts: commits that lose against others wait by the client's clock and are made again, up to a bound.
+func TestManyConflicts(t *testing.T) {
+	want := reference(t, small())
+	w := newWorld(t, small())
+	w.Inject(hubtest.Fault{Name: "commit-race", Times: 6})
 	w.mustConvert(t)
-	w.Push(sourceRepo, "main", map[string][]byte{"NOTICE": []byte("new")})
-	head := w.Head(targetRepo, "main")
-	w.hub = append(w.hub, func(o *hub.Options) { o.Token = "hf_guest" })
-	w.mustConvert(t, func(o *pipeline.Options) { o.Push.CreatePR = true })
-	if _, ok := w.Files(targetRepo, "refs/pr/1")["NOTICE"]; !ok || w.Head(targetRepo, "main") != head || len(w.Refs(targetRepo)) != 2 {
-		t.Errorf("refs %v, main was at %s", w.Refs(targetRepo), head)
+	sameTarget(t, w, want)
+	if w.FaultsActed("commit-race") != 6 || w.clock.Waited() == 0 {
+		t.Errorf("%d conflicts, waited %v", w.FaultsActed("commit-race"), w.clock.Waited())
 	}
+	w = newWorld(t, small())
+	w.Inject(hubtest.Fault{Name: "commit-race", Times: always})
+	if _, err := w.convert(t.Context(), t, t.TempDir()); !errors.Is(err, hub.ErrConflict) || !strings.Contains(hub.Hint(err), "same command again") {
+		t.Errorf("error %v, hint %q", err, hub.Hint(err))
+	}
+	w.unfinished(t)
 }

@@ -79,8 +79,8 @@ func (o *Options) check() error {
 		return errors.New("options: neither an output folder nor a target repo")
 	case o.OutDir == "" && o.WorkDir == "":
 		return errors.New("options: publishing without an output folder needs a work folder")
-	case (!o.Part.Whole() || o.Finish) && (o.Push == nil || o.OutDir != "" || o.Push.CreatePR):
-		return errors.New("options: parts are published to a repo: they need a target, no output folder and no pull request")
+	case (!o.Part.Whole() || o.Finish) && (o.Push == nil || o.OutDir != ""):
+		return errors.New("options: parts are published to a repo: they need a target and no output folder")
 	case !o.Part.Whole() && o.Finish:
 		return errors.New("options: a run is either a part or the one that finishes")
 	case !o.Part.Whole() && o.Plan.Layout.Single():

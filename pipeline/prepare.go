@@ -79,7 +79,7 @@ func (c *conversion) open(ctx context.Context, owner target.Owner) error {
 // checkRoom refuses a disk that is too small before a repo is made. A repo that is there may hold so much that the rest fits.
 func (c *conversion) checkRoom(ctx context.Context) error {
 	_, tooSmall := c.layOut(ctx)
-	if tooSmall == nil || c.Push.CreatePR {
+	if tooSmall == nil {
 		return nil
 	}
 	if _, err := c.Push.Hub.Info(ctx, c.Push.Repo, ""); errors.Is(err, hub.ErrNotFound) {

@@ -105,11 +105,6 @@ convert() {
   '') ;;
   *) stop "private is $INPUT_PRIVATE: write true, false, or leave it empty" ;;
   esac
-  case ${INPUT_CREATE_PR-} in
-  true) args+=(--create-pr) ;;
-  false | '') ;;
-  *) stop "create-pr is $INPUT_CREATE_PR: write true or false" ;;
-  esac
   rm -f "$dir/statement.json"
   case ${INPUT_ATTEST-} in
   true) [ -n "${INPUT_SHARD-}" ] || args+=(--attestation="$dir/statement.json" --attested-by="$GITHUB_REPOSITORY") ;;
@@ -200,7 +195,7 @@ summary() {
       row("part"; .part), row("commit"; .target_commit), row("manifest sha256"; .manifest_sha256),
       row("time"; "\(.seconds | round) s"),
       "", (.url // empty | "[\(cell)](\(.))"),
-      (if .target_commit then "\n[Plot](\(.url | sub("/discussions/[0-9]+$"; ""))/blob/\(.target_commit)/df11.png); the report is in the artifacts of this run." else empty end),
+      (if .target_commit then "\n[Plot](\(.url)/blob/\(.target_commit)/df11.png); the report is in the artifacts of this run." else empty end),
       (if .warnings then "\n" + (.warnings | map("- " + cell) | join("\n")) else empty end)
     else
       "### Not converted\n", (.error | "**\(.kind | cell)**: \(.message | cell)\n", (.hint // empty | split("\n")[] | "- " + cell))

@@ -112,7 +112,7 @@ func (e batchError) Unwrap() error { return e.first }
 // convertListed converts a model of a list, unless it is published already, and says how that ended.
 func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel) (batchResult, error) {
 	r := batchResult{Source: m.spec()}
-	if f.target.push && f.target.out == "" && !f.target.force && !f.target.createPR {
+	if f.target.push && f.target.out == "" && !f.target.force {
 		if p, err := f.published(ctx, u, r.Source); err == nil && m.skips(p) {
 			r.OK, r.Skipped = true, &p
 			return r, nil

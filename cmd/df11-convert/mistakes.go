@@ -36,7 +36,7 @@ var otherFlags = map[string]string{
 	"threads": "use --workers", "jobs": "use --workers", "num-workers": "use --workers", "n-threads": "use --workers",
 	"overwrite": "use --force", "yes": "nothing asks; --force overwrites", "ref": "a revision of the source follows its name: org/name@revision",
 	"commit": "a revision of the source follows its name: org/name@revision", "no-cache": "nothing is cached unless --cache says so",
-	"max-memory": "use --memory", "create_pr": "use --create-pr", "pr": "use --create-pr", "no-verify": "every conversion is verified; there is no switch",
+	"max-memory": "use --memory", "no-verify": "every conversion is verified; there is no switch",
 	"no-color": "use --color never", "debug": "use --verbose (-v)", "silent": "use --quiet (-q)",
 }
 

@@ -15,9 +15,9 @@ import (
 
 // targetFlags say where the result goes, who may read it, and which model its card names as the base.
 type targetFlags struct {
-	out, repoID, revision, baseModel       string
-	push, private, public, createPR, force bool
-	noBaseModel                            bool
+	out, repoID, revision, baseModel string
+	push, private, public, force     bool
+	noBaseModel                      bool
 }
 
 func (f *targetFlags) register(p *pflag.FlagSet) {
@@ -27,24 +27,21 @@ func (f *targetFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.revision, "revision", "", "`branch` of the target to publish to, made if it is not there (default main)")
 	p.BoolVar(&f.private, "private", false, "make the target private, if it is created")
 	p.BoolVar(&f.public, "public", false, "allow a public target for a private or gated source")
-	p.BoolVar(&f.createPR, "create-pr", false, "open a pull request on the target instead of committing to it")
 	p.StringVar(&f.baseModel, "base-model", "", "Hub `repo` that a local source came from, for the model card")
 	p.BoolVar(&f.noBaseModel, "no-base-model", false, "name no base model: a local source comes from no Hub repo")
 	p.BoolVar(&f.force, "force", false, "write into a target that holds other .safetensors files, and over those with the names of outputs")
 	group(p, groupOutput, "output", "base-model", "no-base-model", "force")
-	group(p, groupPublish, "push", "repo-id", "revision", "private", "public", "create-pr")
+	group(p, groupPublish, "push", "repo-id", "revision", "private", "public")
 }
 
 func (f *targetFlags) check() error {
 	switch {
 	case f.private && f.public:
 		return usagef("--private and --public exclude each other")
-	case !f.push && (f.repoID != "" || f.createPR || f.private || f.public || f.revision != ""):
-		return usagef("--repo-id, --revision, --private, --public and --create-pr need --push")
+	case !f.push && (f.repoID != "" || f.private || f.public || f.revision != ""):
+		return usagef("--repo-id, --revision, --private and --public need --push")
 	case f.baseModel != "" && f.noBaseModel:
 		return usagef("--base-model and --no-base-model exclude each other")
-	case f.createPR && f.repoID == "":
-		return usagef("--create-pr needs --repo-id")
 	}
 	if err := f.names(); err != nil {
 		return err
@@ -104,7 +101,7 @@ const maxRepoName = 96
 // publishTo finds out where to publish: the given repo, or the user's own with the name of the model. The Hub limits the
 // question who the user is, so that it is asked only where the namespace is not given. A token is needed for nothing else here.
 func (f *targetFlags) publishTo(ctx context.Context, u *ui, c *hub.Client, name string) (*target.Push, error) {
-	push := &target.Push{Hub: c, Repo: f.repoID, Revision: f.revision, CreatePR: f.createPR, Public: f.public}
+	push := &target.Push{Hub: c, Repo: f.repoID, Revision: f.revision, Public: f.public}
 	if f.private || f.public {
 		push.Private = &f.private
 	}

@@ -32,12 +32,11 @@ func (u *User) writes(rp *repo) bool { return u.owns(rp.namespace()) || u.Only =
 type access int
 
 const (
-	accessNone   access = iota // nothing: the token is not looked at
-	accessLogin                // a known user; the route is not below a repo
-	accessInfo                 // names, sizes, hashes: allowed on gated repos
-	accessFiles                // content
-	accessUpload               // a known user who may read; enough for a pull request
-	accessWrite                // change branches and settings
+	accessNone  access = iota // nothing: the token is not looked at
+	accessLogin               // a known user; the route is not below a repo
+	accessInfo                // names, sizes, hashes: allowed on gated repos
+	accessFiles               // content
+	accessWrite               // change branches and settings
 )
 
 var errNoLogin = fail(http.StatusUnauthorized, "Invalid username or password.")
@@ -101,11 +100,11 @@ func (c *call) permit(rp *repo, want access) error {
 	case gated && !u.writes(rp) && !slices.Contains(u.Granted, rp.name):
 		return failCode(http.StatusForbidden, codeGatedRepo,
 			"Access to model %s is restricted and you are not in the authorized list. Visit %s/%[1]s to ask for access.", rp.name, c.URL)
-	case want >= accessUpload && u == nil:
+	case want == accessWrite && u == nil:
 		return errNoLogin
 	case want == accessWrite && !u.writes(rp):
 		return fail(http.StatusForbidden, "You don't have the rights to write to %s", rp.name)
-	case want >= accessUpload && u.ReadOnly:
+	case want == accessWrite && u.ReadOnly:
 		return fail(http.StatusForbidden, "You must use a write token to upload to a repository.")
 	}
 	return nil

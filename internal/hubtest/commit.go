@@ -66,14 +66,9 @@ func readCommit(r *http.Request) (h commitHeader, ops []operation, err error) {
 	}
 }
 
-// postCommit answers POST /api/models/{id}/commit/{rev}[?create_pr=1].
+// postCommit answers POST /api/models/{id}/commit/{rev}.
 func (s *Server) postCommit(w http.ResponseWriter, r *http.Request) error {
-	createPR := isTrue(r.URL.Query().Get("create_pr"))
-	want := accessWrite
-	if createPR || strings.HasPrefix(r.PathValue("rev"), "refs/pr/") {
-		want = accessUpload
-	}
-	c, err := s.open(w, r, want)
+	c, err := s.open(w, r, accessWrite)
 	if err != nil {
 		return err
 	}
@@ -84,18 +79,18 @@ func (s *Server) postCommit(w http.ResponseWriter, r *http.Request) error {
 	if header.Summary == "" {
 		return fail(http.StatusBadRequest, "the commit needs a summary")
 	}
-	return c.answer(func(c *call) (any, error) { return c.apply(createPR, header, ops) })
+	return c.answer(func(c *call) (any, error) { return c.apply(header, ops) })
 }
 
 // apply makes the commit and returns the answer.
-func (c *call) apply(createPR bool, h commitHeader, ops []operation) (any, error) {
+func (c *call) apply(h commitHeader, ops []operation) (any, error) {
 	rp, rev := c.repo, c.r.PathValue("rev")
 	head, err := c.commit()
 	if err != nil {
 		return nil, err
 	}
 	ref := branchRef(rev)
-	if rp.refs[ref] == "" && !createPR {
+	if rp.refs[ref] == "" {
 		return nil, fail(http.StatusBadRequest, "commits go to a branch, not to %s", rev)
 	}
 	if h.ParentCommit != "" && (len(h.ParentCommit) < 5 || !strings.HasPrefix(head.OID, h.ParentCommit)) {
@@ -108,15 +103,9 @@ func (c *call) apply(createPR bool, h commitHeader, ops []operation) (any, error
 	if err := checkCommittedCard(files["README.md"], head.Files["README.md"]); err != nil {
 		return nil, err
 	}
-	out := map[string]any{"success": true, "hookOutput": ""}
-	if createPR {
-		pr := rp.openPR(c.cfg.clock(), c.user.Name, h.Summary, h.Description, rev, head.OID)
-		ref = pr.ref()
-		out["pullRequestUrl"] = c.discussionURL(pr)
-	}
 	oid, err := c.commitTo(ref, &Commit{Title: h.Summary, Message: h.Description, Author: c.user.Name, Files: files})
-	out["commitOid"], out["commitUrl"] = oid, fmt.Sprintf("%s/%s/commit/%s", c.URL, rp.name, oid)
-	return out, err
+	return map[string]any{"success": true, "hookOutput": "", "commitOid": oid,
+		"commitUrl": fmt.Sprintf("%s/%s/commit/%s", c.URL, rp.name, oid)}, err
 }
 
 // commitTo appends a commit to a ref.

@@ -87,24 +87,6 @@ func TestCommitOperations(t *testing.T) {
 	}
 }
 
-func TestPullRequests(t *testing.T) {
-	s := Start(t, WithUser("owner", User{Name: "me"}), WithUser("guest", User{Name: "bob"}))
-	s.AddRepo("me/m", map[string][]byte{"a.txt": []byte("1")})
-	head := s.Head("me/m", "main")
-	resp, body := do(t, "POST", s.URL+"/api/models/me/m/commit/main", "guest", commitBody(fileLine("b.txt", "2")))
-	want(t, resp, body, 403, "")
-	resp, body = do(t, "POST", s.URL+"/api/models/me/m/commit/main?create_pr=1", "guest", commitBody(fileLine("b.txt", "2")))
-	want(t, resp, body, 200, "")
-	if got := decode[struct{ PullRequestURL string }](t, body).PullRequestURL; got != s.URL+"/me/m/discussions/1" {
-		t.Errorf("url %q", got)
-	}
-	if s.Head("me/m", "main") != head || s.Files("me/m", "refs/pr/1")["b.txt"].Size != 1 {
-		t.Error("the commit must be on refs/pr/1 only")
-	}
-	resp, body = do(t, "POST", s.URL+"/api/models/me/m/commit/refs%2Fpr%2F1", "guest", commitBody(fileLine("c.txt", "3")))
-	want(t, resp, body, 200, "")
-}
-
 // TestCommitRace lets many clients commit with the same parent: one wins.
 func TestCommitRace(t *testing.T) {
 	s := Start(t)

@@ -70,18 +70,13 @@ func siblings(c *Commit, blobs bool) []map[string]any {
 }
 
 func refs(c *call) (any, error) {
-	groups := map[string][]map[string]any{"branches": {}, "converts": {}, "tags": {}, "pullRequests": {}}
+	groups := map[string][]map[string]any{"branches": {}, "converts": {}, "tags": {}}
 	for _, ref := range slices.Sorted(maps.Keys(c.repo.refs)) {
-		group, name := "pullRequests", ref
-		if branch, ok := strings.CutPrefix(ref, "refs/heads/"); ok {
-			group, name = "branches", branch
-		} else if tag, ok := strings.CutPrefix(ref, "refs/tags/"); ok {
+		group, name := "branches", strings.TrimPrefix(ref, "refs/heads/")
+		if tag, ok := strings.CutPrefix(ref, "refs/tags/"); ok {
 			group, name = "tags", tag
 		}
 		groups[group] = append(groups[group], map[string]any{"name": name, "ref": ref, "targetCommit": c.repo.refs[ref]})
-	}
-	if !isTrue(c.r.URL.Query().Get("include_prs")) {
-		delete(groups, "pullRequests")
 	}
 	return groups, nil
 }

@@ -8,47 +8,6 @@ import (
 	"time"
 )
 
-func TestListDiscussions(t *testing.T) {
-	s := Start(t, WithUser("owner", User{Name: "me"}), WithUser("guest", User{Name: "bob"}))
-	s.AddRepo("me/m", nil)
-	for i := range discussionsPage + 1 {
-		token := "guest"
-		if i == discussionsPage {
-			token = "owner"
-		}
-		resp, body := do(t, "POST", s.URL+"/api/models/me/m/commit/main?create_pr=1", token, commitBody(fileLine("a", "1")))
-		want(t, resp, body, 200, "")
-	}
-	s.ClosePullRequest("me/m", 3)
-	type page struct {
-		Discussions  []struct{ Num int }
-		Count, Start int
-	}
-	for query, wanted := range map[string]page{
-		"":                              {Count: 51, Discussions: make([]struct{ Num int }, 50)},
-		"?p=1":                          {Count: 51, Start: 50, Discussions: []struct{ Num int }{{1}}},
-		"?p=2&type=pull_request":        {Count: 51, Start: 100},
-		"?status=closed":                {Count: 1, Discussions: []struct{ Num int }{{3}}},
-		"?author=me&type=pull_request":  {Count: 1, Discussions: []struct{ Num int }{{51}}},
-		"?type=discussion":              {},
-		"?author=nobody&status=open&p=": {},
-	} {
-		resp, body := do(t, "GET", s.URL+"/api/models/me/m/discussions"+query, "", "")
-		want(t, resp, body, 200, "")
-		got := decode[page](t, body)
-		if got.Count != wanted.Count || got.Start != wanted.Start || len(got.Discussions) != len(wanted.Discussions) ||
-			len(wanted.Discussions) == 1 && got.Discussions[0] != wanted.Discussions[0] {
-			t.Errorf("%s: got %+v", query, got)
-		}
-	}
-	for path, status := range map[string]int{"?p=x": 400, "/3": 200, "/52": 404} {
-		resp, body := do(t, "GET", s.URL+"/api/models/me/m/discussions"+path, "", "")
-		if want(t, resp, body, status, ""); status == 200 && decode[map[string]any](t, body)["status"] != "closed" {
-			t.Errorf("%s: %s", path, body)
-		}
-	}
-}
-
 func TestStateFromOutside(t *testing.T) {
 	s := Start(t)
 	first := s.AddRepo("me/m", map[string][]byte{"a.txt": []byte("1")})

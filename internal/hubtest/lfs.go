@@ -30,7 +30,7 @@ func (s *Server) lfsBatch(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
-	c, err := s.open(w, r, accessUpload)
+	c, err := s.open(w, r, accessWrite)
 	switch {
 	case err != nil:
 		return err

@@ -18,9 +18,8 @@ type repo struct {
 	refs    map[string]string  // refs/heads/main → commit
 	commits map[string]*Commit // all of them, also unreachable ones
 	holds   map[string]bool    // sha256 of the objects in its LFS store
-	prs     []*pullRequest
-	serial  int             // number of commits made, so that ids do not depend on time
-	landed  map[string]File // the files in the push folder
+	serial  int                // number of commits made, so that ids do not depend on time
+	landed  map[string]File    // the files in the push folder
 }
 
 // Commit is one immutable state of a repo.

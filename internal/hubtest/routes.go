@@ -65,11 +65,9 @@ func (s *Server) apiRoutes() map[string]handler {
 		"POST " + model + "/branch/{branch}":                        routeBody(s, accessWrite, createBranch),
 		"DELETE " + model + "/branch/{branch}":                      s.route(accessWrite, deleteBranch),
 		"PUT " + model + "/settings":                                routeBody(s, accessWrite, settings),
-		"POST " + model + "/preupload/{rev}":                        routeBody(s, accessUpload, preupload),
+		"POST " + model + "/preupload/{rev}":                        routeBody(s, accessWrite, preupload),
 		"POST " + model + "/commit/{rev}":                           s.postCommit,
 		"POST " + model + "/lfs-files/duplicate":                    routeBody(s, accessFiles, duplicate),
-		"GET " + model + "/discussions":                             s.route(accessInfo, listDiscussions),
-		"GET " + model + "/discussions/{num}":                       s.route(accessInfo, discussion),
 		"GET /api/resolve-cache/models/{ns}/{name}/{rev}/{path...}": s.route(accessFiles, resolve),
 	}
 }
@@ -82,7 +80,7 @@ func (s *Server) siteRoutes() map[string]handler {
 		"GET /{ns}/{name}/resolve/{rev}/{path...}": s.route(accessFiles, resolve),
 		"GET /{ns}/{name}/raw/{rev}/{path...}":     s.route(accessFiles, raw),
 		"POST /{ns}/{git}/info/lfs/objects/batch":  s.lfsBatch,
-		"POST /{ns}/{git}/info/lfs/objects/verify": routeBody(s, accessUpload, lfsVerify),
+		"POST /{ns}/{git}/info/lfs/objects/verify": routeBody(s, accessWrite, lfsVerify),
 	}
 }
 

@@ -163,7 +163,7 @@ func (s *store) ReadFile(name, rev, path string) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// Refs returns every ref of a repo (refs/heads/main, refs/pr/1, …) with its commit.
+// Refs returns every ref of a repo (refs/heads/main, refs/tags/v1, …) with its commit.
 func (s *store) Refs(name string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,11 +265,4 @@ func (s *store) CreateBranch(name, branch, rev string) {
 		panic("hubtest: no revision " + rev + " of " + name)
 	}
 	rp.refs[branchRef(branch)] = c.OID
-}
-
-// ClosePullRequest closes a pull request without merging it.
-func (s *store) ClosePullRequest(repo string, num int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.repos[repo].prs[num-1].closed = true
 }

@@ -3,7 +3,6 @@ package target
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -16,63 +15,14 @@ import (
 // branches are where the commits of a run go. Several goroutines may ask where; one at a time commits.
 type branches struct {
 	push Push
+	main string // branch that the result goes to
+	work string // branch that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
 
 	mu     sync.Mutex
-	main   string // branch that the result goes to
-	work   string // branch that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
 	parent string // head of work as far as this run knows
 	last   string // the newest commit of main that this run has made, or has found to hold what it wanted to commit
 	moved  bool   // this run has made a commit on main
 	seen   map[string]seen
-	pull   pullRequest
-}
-
-// pullRequest is the one that the result goes to; all empty if none was asked for.
-type pullRequest struct {
-	title, mark, about string // the title holds the mark by which a later run finds it
-	url                string // "" while there is none
-}
-
-// namePull names the pull request of a plan.
-func namePull(source, digest string) pullRequest {
-	mark := "df11-convert plan " + digest[:16]
-	return pullRequest{
-		mark: mark, title: fmt.Sprintf("Add %s as DF11 (%s)", source, mark),
-		about: "Made by df11-convert, which goes on with this pull request if it is run again with the same source and flags.\n\n" +
-			"Not complete before it holds config.json with dfloat11_config. Plan " + digest + ".",
-	}
-}
-
-// resumePull goes on with the pull request that an earlier run has opened for the same plan, if there is one.
-func (b *branches) resumePull(ctx context.Context) error {
-	pr, err := b.push.Hub.FindPullRequest(ctx, b.push.Repo, b.main, b.pull.mark)
-	if err != nil {
-		return err
-	}
-	if pr != nil {
-		b.follow(pr.URL, pr.Ref)
-	}
-	return nil
-}
-
-// follow makes later commits go to a pull request, if there is one.
-func (b *branches) follow(url, ref string) {
-	if url != "" {
-		b.pull.url, b.work, b.main = url, ref, ref
-	}
-}
-
-// opensPull reports whether the next commit opens the pull request.
-func (b *branches) opensPull() bool { return b.push.CreatePR && b.pull.url == "" }
-
-// destination is the branch that a file is uploaded for; opens says that its commit opens the pull request.
-func (b *branches) destination(last bool) (branch string, opens bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if last {
-		return b.main, b.opensPull()
-	}
-	return b.work, b.opensPull()
 }
 
 // ownPrefix begins the names of the branches on which plans refresh main; the digest of the plan follows. Another target
@@ -118,13 +68,8 @@ type change struct {
 const commitTries = 16
 
 // commit commits on top of the parent, and again on the new head if somebody else was quicker and the branch is still this
-// conversion's. The Hub takes a commit only if the branch is where it was looked at. The first commit of a pull request opens
-// it, under the title by which a later run finds it.
+// conversion's. The Hub takes a commit only if the branch is where it was looked at.
 func (r *Repo) commit(ctx context.Context, c change) error {
-	opens := r.at.opensPull()
-	if opens {
-		c.summary, c.description = r.at.pull.title, r.at.pull.about
-	}
 	for try := 1; ; try++ {
 		if err := r.look(ctx, c.branch, c.parent, c.made); err != nil {
 			return err
@@ -134,7 +79,7 @@ func (r *Repo) commit(ctx context.Context, c change) error {
 			return err
 		}
 		done, err := r.Hub.Commit(ctx, r.Repo, c.branch, hub.CommitRequest{
-			Summary: c.summary, Description: c.description, Parent: c.parent, Ops: ops, CreatePR: opens,
+			Summary: c.summary, Description: c.description, Parent: c.parent, Ops: ops,
 		})
 		if err == nil {
 			r.at.committed(c, done)
@@ -166,10 +111,6 @@ func (b *branches) committed(c change, done hub.Commit) {
 	last := b.seen[c.branch]
 	if !done.Found {
 		last.head = done.OID
-	}
-	b.follow(done.PullRequestURL, done.PullRequestRef)
-	if done.PullRequestRef != "" {
-		c.branch = done.PullRequestRef
 	}
 	b.seen[c.branch] = last
 }

@@ -32,8 +32,10 @@ func (r *Repo) UploadFile(ctx context.Context, f *Folder, s SideFile) error {
 }
 
 func (r *Repo) upload(ctx context.Context, b hub.Blob, last bool) error {
-	branch, opens := r.at.destination(last)
-	b.PullRequest = opens
+	branch := r.at.work
+	if last {
+		branch = r.at.main
+	}
 	op, err := r.Hub.Upload(ctx, r.Repo, branch, b)
 	if err != nil {
 		return r.taken(ctx, err)

@@ -21,10 +21,9 @@ import (
 // Push says where a conversion is published.
 type Push struct {
 	Hub *hub.Client
-	// Repo is the target, "namespace/name". Revision is its branch, "" for main; CreatePR opens a pull request instead.
+	// Repo is the target, "namespace/name". Revision is its branch, "" for main.
 	Repo     string
 	Revision string
-	CreatePR bool
 	// Private asks for a private repo, if it has to be created; nil leaves the choice to the Hub's default.
 	Private *bool
 	// Public allows a public target for a private or gated source.
@@ -58,14 +57,8 @@ func OpenRepo(ctx context.Context, push Push, w Owner, part string, m *model.Mod
 	if err := r.ensure(ctx, m, src); err != nil {
 		return nil, err
 	}
-	if push.CreatePR {
-		r.at.pull = namePull(m.ID, w.Digest)
-		if err := r.at.resumePull(ctx); err != nil {
-			return nil, err
-		}
-	}
 	err := r.readBase(ctx)
-	if errors.Is(err, hub.ErrRevisionNotFound) && push.Revision != "" && !push.CreatePR {
+	if errors.Is(err, hub.ErrRevisionNotFound) && push.Revision != "" {
 		if err = r.Hub.CreateBranch(ctx, r.Repo, main, ""); err == nil {
 			err = r.readBase(ctx)
 		}
@@ -93,7 +86,7 @@ func (r *Repo) readBase(ctx context.Context) (err error) {
 func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) error {
 	closed := m.Private || m.Gated != ""
 	info, err := r.Hub.Info(ctx, r.Repo, "")
-	if errors.Is(err, hub.ErrNotFound) && !r.CreatePR {
+	if errors.Is(err, hub.ErrNotFound) {
 		created, createErr := r.create(ctx, closed)
 		if createErr != nil || created {
 			return createErr
@@ -107,8 +100,6 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) err
 		return &SourceTargetError{info.ID}
 	case closed && !info.Private && info.Gated == "" && !r.Public:
 		return &VisibilityError{m.ID, r.Repo}
-	case r.CreatePR:
-		return nil // anyone who may read may propose
 	}
 	return r.Hub.CheckAccess(ctx, r.Repo)
 }
@@ -148,7 +139,7 @@ func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, erro
 			return nil, err
 		}
 	}
-	if finished && !r.CreatePR { // a pull request is a branch, and whoever proposes may not be able to make one
+	if finished {
 		r.at.work = r.at.ownPrefix() + r.owner.Digest
 		if err := r.Hub.CreateBranch(ctx, r.Repo, r.at.work, r.at.parent); err != nil {
 			return nil, err
@@ -251,7 +242,7 @@ func (r *Repo) Ref(o ledger.Output) hub.FileRef {
 // RemoveBranches removes the branches that main has gone past, once it is finished.
 func (r *Repo) RemoveBranches(ctx context.Context) error { return r.at.removeOwn(ctx, r.owner.Digest) }
 
-// LastCommit is the commit of the branch or pull request that holds the finished result, "" before Finish.
+// LastCommit is the commit of the branch that holds the finished result, "" before Finish.
 func (r *Repo) LastCommit() string {
 	r.at.mu.Lock()
 	defer r.at.mu.Unlock()
@@ -259,11 +250,4 @@ func (r *Repo) LastCommit() string {
 }
 
 // URL is where a person finds the result.
-func (r *Repo) URL() string {
-	r.at.mu.Lock()
-	defer r.at.mu.Unlock()
-	if r.at.pull.url != "" {
-		return r.at.pull.url
-	}
-	return r.Hub.Endpoint() + "/" + r.Repo
-}
+func (r *Repo) URL() string { return r.Hub.Endpoint() + "/" + r.Repo }

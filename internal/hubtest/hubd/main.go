@@ -1,6 +1,6 @@
 // Command hubd serves a folder as a Hugging Face Hub, for trying out clients
 // without network or account. It is no storage to rely on: branches other than
-// main, pull requests and the history live in memory only.
+// main and the history live in memory only.
 //
 // Repos are DIR/<namespace>/<name>/; commits to main appear there file by file,
 // each by rename. Every non-empty token is accepted. The program prints
