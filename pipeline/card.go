@@ -23,7 +23,7 @@ func (r *result) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 			SourceBytes: p.BF16Bytes, F32Bytes: p.F32Bytes, NExactF32: exactf32.NWeights(r.Plan), OutputBytes: p.DF11Bytes,
 			NUnits: int64(p.Units), NWeights: p.Weights,
 		},
-		Outputs: m.Outputs, TiesBroken: p.TiesBroken, Verification: m.Verification, ToolVersion: r.Version, AttestedBy: r.AttestedBy,
+		Outputs: m.Outputs, TiesBroken: p.TiesBroken, Verification: m.Verification, ToolVersion: r.Version,
 	}
 	if r.Push != nil {
 		in.Repo = r.Push.Repo

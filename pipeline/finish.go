@@ -38,9 +38,6 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 			report.ManifestSHA256 = f.SHA256
 		}
 	}
-	if c.Program != "" {
-		report.Statement = m.Statement(report.ManifestSHA256, c.Program)
-	}
 	res := &target.Result{
 		Files: files, Outputs: c.ledger.Outputs(), KeepForeign: c.Force,
 		Summary: fmt.Sprintf("Add %s as DF11", c.Model.ID),

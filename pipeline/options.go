@@ -42,9 +42,6 @@ type Options struct {
 	NoBaseModel bool
 	// Version is written into manifest and card.
 	Version string
-	// Program is the sha256 of the program itself, for the report's statement; "" for none. AttestedBy is the GitHub repository
-	// whose workflow signs that statement, for the card; "" if nobody does.
-	Program, AttestedBy string
 
 	GPU      proof.GPU // nil: none
 	Progress *progress.Counters

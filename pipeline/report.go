@@ -26,9 +26,7 @@ type Report struct {
 	// TargetCommit is the commit of Repo that holds the finished result, ManifestSHA256 names all of its bytes.
 	TargetCommit   string `json:"target_commit,omitempty"`
 	ManifestSHA256 string `json:"manifest_sha256,omitempty"`
-	// Statement attests all of its bytes, if Options.Program is set.
-	Statement *metadata.Statement `json:"-"`
-	Part      string              `json:"part,omitempty"` // set where only a part was made and the repo is not finished
+	Part           string `json:"part,omitempty"` // set where only a part was made and the repo is not finished
 	Counts
 	Differences []string `json:"differences,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`

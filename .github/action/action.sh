@@ -105,10 +105,8 @@ convert() {
   '') ;;
   *) stop "private is $INPUT_PRIVATE: write true, false, or leave it empty" ;;
   esac
-  rm -f "$dir/statement.json"
   case ${INPUT_ATTEST-} in
-  true) [ -n "${INPUT_SHARD-}" ] || args+=(--attestation="$dir/statement.json" --attested-by="$GITHUB_REPOSITORY") ;;
-  false | '') ;;
+  true | false | '') ;; # a later step of action.yml attests
   *) stop "attest is $INPUT_ATTEST: write true or false" ;;
   esac
   args+=(-- "$INPUT_SOURCE")
@@ -121,7 +119,6 @@ convert() {
       error: {kind: "error", message: "df11-convert ended with exit code \($code) and without a result"}}' >"$dir/result.json"
   fi
   outputs
-  statement
   annotate
   report
   summary >>"$GITHUB_STEP_SUMMARY"
@@ -149,15 +146,6 @@ outputs() {
   output ratio "$(get .ratio)"
   output manifest-sha256 "$(get .manifest_sha256)"
   output json "$(jq -c . "$dir/result.json")"
-}
-
-# statement takes the statement apart, as the action that signs wants it. A file name with a line end would name another file there.
-statement() {
-  [ -e "$dir/statement.json" ] || return 0
-  jq -r '.subject[] | if .name | test("[\r\n]") then error("a line end in \(.name)") else "\(.digest.sha256)  \(.name)" end' "$dir/statement.json" >"$dir/subjects.txt"
-  case ${RUNNER_OS-} in Windows) sed -i 's/$/\r/' "$dir/subjects.txt" ;; esac # the signer looks for the line ends of its system
-  jq .predicate "$dir/statement.json" >"$dir/predicate.json"
-  output statement true
 }
 
 annotate() {

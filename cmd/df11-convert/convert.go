@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"os"
@@ -23,7 +22,6 @@ type convertFlags struct {
 	limits    limitFlags
 	parts     partFlags
 	gpu       gpuFlags
-	attest    attestFlags
 	workDir   string
 	strict    bool
 	stopAfter time.Duration
@@ -50,9 +48,6 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err == nil {
-		err = f.attest.write(report)
-	}
 	if err != nil {
 		return err
 	}
@@ -77,7 +72,7 @@ func (f *convertFlags) limitTime(ctx context.Context) (context.Context, func()) 
 
 // convertOne converts one source as the flags say.
 func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipeline.Report, error) {
-	if err := cmp.Or(f.target.check(), f.attest.check(&f.parts)); err != nil {
+	if err := f.target.check(); err != nil {
 		return nil, err
 	}
 	shares, err := f.limits.divide()
@@ -141,7 +136,7 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened, shares m
 	} else if opt.OutDir == "" {
 		opt.OutDir = name
 	}
-	if err := cmp.Or(f.parts.apply(&opt), f.attest.apply(ctx, &opt)); err != nil {
+	if err := f.parts.apply(&opt); err != nil {
 		return opt, err
 	}
 	if opt.WorkDir == "" {

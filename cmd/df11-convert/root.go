@@ -186,7 +186,6 @@ func convertCommand(u *ui) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return runConvert(c.Context(), u, &f, args[0]) },
 	}
 	f.register(c.Flags())
-	f.attest.register(c.Flags()) // not of a batch, whose models would overwrite each other's
 	return c
 }
 

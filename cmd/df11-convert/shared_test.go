@@ -12,12 +12,12 @@ import (
 
 // TestVerifyNeedsNoNameInASharedDirectory: all users share the directory for temporary files, so a name there may be taken.
 func TestVerifyNeedsNoNameInASharedDirectory(t *testing.T) {
-	attest(t)
+	publish(t)
 	shared := t.TempDir()
 	t.Setenv("TMPDIR", shared)
 	t.Setenv("TMP", shared)
 	writeTo(t, filepath.Join(shared, "df11-convert"), []byte("somebody else's"))
-	if out := must(t, "verify", attestedRepo); !strings.Contains(out, attestedRepo+" equals") {
+	if out := must(t, "verify", publishedRepo); !strings.Contains(out, publishedRepo+" equals") {
 		t.Error(out)
 	}
 	if rest, err := os.ReadDir(shared); err != nil || len(rest) != 1 {

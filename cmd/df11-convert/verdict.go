@@ -49,7 +49,7 @@ func extent(r *proof.Report) string {
 	}
 	part(d.Tensors, "%s%s", values, count(d.Tensors, "copied tensor"))
 	part(d.Rebuilt, "%s of the original cannot be rebuilt", count(d.Rebuilt, "file"))
-	part(d.Files, "%s not as the manifest%s", count(d.Files, "file"), either(r.Attestation == nil, " says", " or the attestation says"))
+	part(d.Files, "%s not as the manifest says", count(d.Files, "file"))
 	part(d.Structure, "%s in headers or config", count(d.Structure, "fault"))
 	return strings.Join(parts, ", ") + either(d.All, "", "; the check ended there (--all goes on)")
 }
@@ -123,9 +123,6 @@ func verifyFacts(r *proof.Report) (facts []fact) {
 	if r.Listed > 0 {
 		add("sha256", "%d of %s compared with the manifest%s", r.Hashed, count(r.Listed, "file"),
 			either(r.OK, ": they are as the converter left them", ""))
-	}
-	if r.Attestation != nil {
-		facts = append(facts, attestationFacts(r)...)
 	}
 	if r.GPU != nil {
 		add("GPU", "%d of %d modules once more: %s on %s", r.GPU.Units, r.Units, r.GPU.Kernel, strings.Join(r.GPU.Devices, ", "))

@@ -21,7 +21,6 @@ type verifyFlags struct {
 	readerFlags
 	level, workDir string
 	report         string // a file
-	attestation    string // a file
 	all            bool
 	chunks         int
 	seed           uint64
@@ -57,7 +56,6 @@ Only proof and full show that two models are equal. Proof needs the original's h
 	group(p, groupResources, "work-dir")
 	p.BoolVar(&f.all, "all", false, "go on after the first difference and list every one")
 	p.StringVar(&f.report, "report", "", "write the result to this `file`, as a Markdown page")
-	p.StringVar(&f.attestation, "attestation", "", "compare all files with the attestation in this `file`: a statement, DSSE envelope or Sigstore bundle")
 	p.IntVar(&f.chunks, "chunks", 16, "chunks per module at level sample")
 	p.Uint64Var(&f.seed, "seed", 0, "seed of level sample (default: random)")
 	f.gpu.register(p)
@@ -89,10 +87,6 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 
 // verifyOne verifies one DF11 model as the flags say. If the model is wrong there are a report and an error.
 func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.Report, error) {
-	attestations, err := readAttestations(f.attestation)
-	if err != nil {
-		return nil, err
-	}
 	d, err := f.openLimited(ctx, u, name)
 	if err != nil {
 		return nil, err
@@ -105,7 +99,7 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.
 	defer src.Close()
 	opt := proof.Options{
 		DF11: d, Source: src.source, Model: src.model, Plan: src.plan, Level: proof.Level(f.level), Workers: f.shares.workers,
-		Seed: f.seed, Chunks: f.chunks, All: f.all, Attestations: attestations, Progress: new(progress.Counters),
+		Seed: f.seed, Chunks: f.chunks, All: f.all, Progress: new(progress.Counters),
 		WorkDir: cmp.Or(f.workDir, os.TempDir()), // no folder of a known name, which could be another user's
 	}
 	if opt.Level == proof.LevelFull {

@@ -16,7 +16,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
-// published is a conversion in a folder and in a repo of a hub, with its original in a folder.
+// published is a conversion in a folder and in a repo of a hub, with its original in both.
 type published struct {
 	*hubtest.Server
 	original, folder string
@@ -24,7 +24,7 @@ type published struct {
 	manifest         metadata.Manifest
 }
 
-const publishedRepo = "tester/model-DF11"
+const publishedRepo, publishedSource = "tester/model-DF11", "org/model"
 
 func publish(t *testing.T) *published {
 	t.Helper()
@@ -34,7 +34,8 @@ func publish(t *testing.T) *published {
 	t.Setenv("HF_HOME", filepath.Join(dir, "home"))
 	m := hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000, ExtraFiles: true})
 	writeModel(t, m, p.original)
-	must(t, p.original, "-o", p.folder)
+	p.AddRepo(publishedSource, m.Files())
+	must(t, publishedSource, "-o", p.folder)
 	for name, text := range contents(t, p.folder) {
 		p.files[name] = []byte(text)
 	}
@@ -64,7 +65,6 @@ func TestEveryLevelComparesFreeSums(t *testing.T) {
 		kinds[o.Kind] = true
 		bad := spoiled(o.Path, p.files[o.Path])
 		p.Push(publishedRepo, "main", map[string][]byte{o.Path: bad})
-		sum := sha256.Sum256(bad)
 		forPeople := o.Kind == metadata.KindCard || o.Kind == metadata.KindImage
 		for _, level := range []string{"structure", "sample", "proof", "full"} {
 			code, out, diag := program(t, "verify", publishedRepo, "--against", p.original, "--level", level)
@@ -72,7 +72,7 @@ func TestEveryLevelComparesFreeSums(t *testing.T) {
 			case forPeople && (code != exitOK || !strings.Contains(out, o.Path+" is not as the converter left it")):
 				t.Errorf("%s edited, level %s: exit %d: %s%s", o.Path, level, code, out, diag)
 			case !forPeople && (code != exitWrong || !strings.Contains(lastLine(out), publishedRepo) || !strings.Contains(diag, o.Path) ||
-				!strings.Contains(diag, o.SHA256) || !strings.Contains(diag, hex.EncodeToString(sum[:]))):
+				!strings.Contains(diag, o.SHA256) || !strings.Contains(diag, sumOf(bad))):
 				t.Errorf("%s spoiled, level %s: exit %d: %s%s", o.Path, level, code, out, diag)
 			}
 		}
@@ -124,7 +124,7 @@ func TestFolderComparesWhatIsCheap(t *testing.T) {
 // TestManifestThatMisdescribesTheOriginal: decode rests on what the manifest tells of the original, so a check that finds the weights
 // to be right names what the manifest has wrong, and no check names anything where it is right.
 func TestManifestThatMisdescribesTheOriginal(t *testing.T) {
-	a := attest(t)
+	p := publish(t)
 	for name, change := range map[string]func(*metadata.Manifest){
 		"":       func(*metadata.Manifest) {},
 		"sha256": func(m *metadata.Manifest) { m.Source.Files[0].SHA256 = sumOf(nil) },
@@ -134,7 +134,7 @@ func TestManifestThatMisdescribesTheOriginal(t *testing.T) {
 		"tensor": func(m *metadata.Manifest) { m.Units[0].Tensors[0].Name += "x" },
 	} {
 		var m metadata.Manifest
-		if err := json.Unmarshal(a.files[metadata.ManifestName], &m); err != nil {
+		if err := json.Unmarshal(p.files[metadata.ManifestName], &m); err != nil {
 			t.Fatal(err)
 		}
 		change(&m)
@@ -142,15 +142,15 @@ func TestManifestThatMisdescribesTheOriginal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		writeTo(t, filepath.Join(a.folder, metadata.ManifestName), b)
+		writeTo(t, filepath.Join(p.folder, metadata.ManifestName), b)
 		for _, level := range []string{"structure", "sample", "proof", "full"} {
-			out := must(t, "verify", a.folder, "--level", level)
+			out := must(t, "verify", p.folder, "--level", level)
 			if warned := strings.Contains(out, "otherwise than the original has it: decode needs --against"); warned != (name != "") {
 				t.Errorf("%q, level %s: %s", name, level, out)
 			}
 		}
 		if name != "" {
-			if code, out, _ := program(t, "decode", a.folder, "-o", t.TempDir()); code != exitWrong {
+			if code, out, _ := program(t, "decode", p.folder, "-o", t.TempDir()); code != exitWrong {
 				t.Errorf("%q: decode: exit %d: %s", name, code, out)
 			}
 		}
@@ -179,4 +179,9 @@ func TestFilesBesideTheManifest(t *testing.T) {
 	if code, _, diag := program(t, "verify", "tester/more", "--against", p.original, "--level", "structure"); code != exitWrong || !strings.Contains(diag, "else.safetensors: not listed") {
 		t.Errorf("more weights: exit %d: %s", code, diag)
 	}
+}
+
+func sumOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }

@@ -30,7 +30,6 @@ type CardInput struct {
 
 	Verification []Verification
 	ToolVersion  string
-	AttestedBy   string // GitHub repository whose workflow signs a Statement of the files; "" if nobody does
 }
 
 // CardSource is the model that was converted.

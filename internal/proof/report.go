@@ -41,17 +41,6 @@ type Report struct {
 	Seed      uint64     `json:"seed,omitempty"`             // of the choice of chunks
 	GPU       *GPUReport `json:"gpu,omitempty"`              // nil: compared on the CPU alone
 	Warnings  []string   `json:"warnings,omitempty"`
-	// Attestation is the statement with which the model was compared; nil if none was given.
-	Attestation *AttestationReport `json:"attestation,omitempty"`
-}
-
-// AttestationReport says what a statement is, and whether its envelope is signed. Nobody has verified the signatures.
-type AttestationReport struct {
-	Builder       string `json:"builder"` // the program that made the model, with its version
-	BuilderSHA256 string `json:"builder_sha256"`
-	Files         int    `json:"files"`        // that it names, the manifest included
-	SourceFiles   int    `json:"source_files"` // that the model was made of
-	Signatures    int    `json:"signatures"`
 }
 
 // Counts say how much of a model was checked.

@@ -31,8 +31,6 @@ type Options struct {
 	Chunks int
 	// All: go on behind the first difference, and list every one.
 	All bool
-	// Attestations are statements about the model, of which one is to be true; none: the manifest's word is enough.
-	Attestations []metadata.Attestation
 	// WorkDir takes the spools of a remote original.
 	WorkDir  string
 	GPU      GPU
@@ -86,9 +84,6 @@ type verification struct {
 func (v *verification) run(ctx context.Context) error {
 	v.Progress.SetPhase("structure")
 	if err := v.freeHashes(ctx); err != nil {
-		return err
-	}
-	if err := v.attested(ctx); err != nil {
 		return err
 	}
 	if err := v.structure(ctx); err != nil {
