@@ -33,9 +33,8 @@ type Options struct {
 	Part   spans.Part
 	Finish bool
 
-	// Force allows other weights in the target, and to replace those of the same names. Strict makes a unit that DF11 cannot
-	// hold an error.
-	Force, Strict bool
+	// Force allows other weights in the target, and to replace those of the same names.
+	Force bool
 	// BaseModel names the Hub repo that a local source came from, for card and manifest; "" takes that of Model.Lineage.
 	BaseModel string
 	// NoBaseModel: a local source comes from no repo of the Hub, whatever its lineage says.

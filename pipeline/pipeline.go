@@ -116,7 +116,7 @@ func (c *conversion) convert(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.checkStrict()
+	return c.checkGain()
 }
 
 // finish writes what lies beside the weights and completes every target, config.json last.

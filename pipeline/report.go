@@ -7,6 +7,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -139,37 +140,22 @@ func trafficOf(c *hub.Client, before Traffic) Traffic {
 	}
 }
 
-// StrictError lists modules that DF11 cannot hold, under --strict or where nothing else is left.
-type StrictError struct {
-	Units []ledger.Unit
-	All   bool
-}
-
-func (e *StrictError) Error() string {
+// checkGain refuses a model of which DF11 can hold no module, so that the result is as large as the source.
+func (c *conversion) checkGain() error {
 	var names []string
-	for _, u := range e.Units {
-		names = append(names, u.Path+" ("+u.Reason+")")
-	}
-	if e.All {
-		return "DF11 can hold no module: " + target.Summary(names)
-	}
-	return "modules that DF11 cannot hold: " + target.Summary(names)
-}
-
-// checkStrict refuses results that are not what was asked for.
-func (c *conversion) checkStrict() error {
-	e := &StrictError{All: true}
 	for _, o := range c.ledger.Outputs() {
 		for _, u := range o.Units {
-			if u.Status == ledger.BF16 {
-				e.Units = append(e.Units, u)
-			} else {
-				e.All = false
+			if u.Status != ledger.BF16 {
+				return nil
 			}
+			names = append(names, u.Path+" ("+u.Reason+")")
 		}
 	}
-	if len(e.Units) > 0 && (c.Strict || e.All) {
-		return e
+	if len(names) == 0 {
+		return nil
 	}
-	return nil
+	return &plan.RefusedError{
+		Reason: plan.ReasonUnholdable, Detail: "DF11 can hold no module: " + target.Summary(names),
+		Hint: "keep the model in BF16: as DF11 it would not be smaller",
+	}
 }

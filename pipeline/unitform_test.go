@@ -110,3 +110,18 @@ func namesTensor(t *testing.T, who string, err error, file, tensor string) {
 func formModel() *hubtest.Model {
 	return hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 64, Vocab: 64, Layers: 1, Extra: noPicture})
 }
+
+// TestNothingToGain: a model of which DF11 can hold no module is refused: the result would be as large as the source.
+func TestNothingToGain(t *testing.T) {
+	source := writeModel(t, formModel())
+	name := filepath.Join(source, "model.safetensors")
+	file := readFile(t, name)
+	for i := 8 + binary.LittleEndian.Uint64(file); i < uint64(len(file)); i++ {
+		file[i] = 0xff // exponent 255, which DF11 reserves
+	}
+	writeFile(t, name, file)
+	_, err := convertLocal(t, source, t.TempDir(), plan.Options{}, nil)
+	if r, ok := errors.AsType[*plan.RefusedError](err); !ok || r.Reason != plan.ReasonUnholdable || r.Hint == "" || !strings.Contains(r.Detail, "lm_head") {
+		t.Errorf("got %v", err)
+	}
+}

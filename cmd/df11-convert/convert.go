@@ -23,7 +23,6 @@ type convertFlags struct {
 	parts     partFlags
 	gpu       gpuFlags
 	workDir   string
-	strict    bool
 	stopAfter time.Duration
 }
 
@@ -36,7 +35,6 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.workDir, "work-dir", "", "`directory` for temporary files (a tmpfs counts as memory)")
 	p.DurationVar(&f.stopAfter, "stop-after", 0, "stop as if interrupted after this time, e.g. 5h20m; the same command resumes")
 	group(p, groupResources, "work-dir", "stop-after")
-	p.BoolVar(&f.strict, "strict", false, "fail if DF11 cannot hold some module, instead of leaving it in BF16")
 	group(p, groupAdvanced)
 }
 
@@ -114,7 +112,7 @@ func leavesWork(s progress.Snapshot) bool {
 func (f *convertFlags) options(ctx context.Context, u *ui, src *opened, shares memoryShares) (pipeline.Options, error) {
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
-		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force, Strict: f.strict, BaseModel: f.target.baseModel, NoBaseModel: f.target.noBaseModel,
+		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force, BaseModel: f.target.baseModel, NoBaseModel: f.target.noBaseModel,
 		Budget: pipeline.Budget{
 			Workers: shares.workers, Uploads: f.limits.uploads, Disk: int64(f.limits.disk), PieceMemory: pieceMemory(shares.total),
 			DropCache: exceedsCache(src.plan.SourceBytes()),

@@ -84,7 +84,6 @@ var kinds = []kind{
 	{"gated", is(hub.ErrGated), exitAuth, ""},
 	{"forbidden", is(hub.ErrForbidden), exitAuth, ""},
 	{"f32_not_exact", as[*exactf32.InexactError], exitRefused, "convert the model to BF16 yourself first, if rounding is what you want"},
-	{"strict", as[*pipeline.StrictError], exitRefused, ""},
 	{"aliases_differ", as[*proof.AliasError], exitRefused, ""},
 	{"not_convertible", as[*plan.RefusedError], exitRefused, ""},
 	{"conflict", as[*target.ConflictError], exitError, ""},
@@ -145,9 +144,6 @@ func hints(err error) (hs []string) {
 		if len(f.Files) > 0 {
 			add("the loader would read those files too: choose an empty target, or --force if they may stay")
 		}
-	}
-	if s, ok := errors.AsType[*pipeline.StrictError](err); ok {
-		add(either(s.All, "keep the model in BF16: as DF11 it would not be smaller", "without --strict such modules stay in BF16; plan and card say so"))
 	}
 	if f, ok := errors.AsType[*target.FolderError](err); ok && !target.IsDiskFull(err) {
 		add(folderHint(f))
