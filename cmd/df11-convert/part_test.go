@@ -1,62 +1,51 @@
 package main
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// TestPartAuto: what Kubernetes, Slurm and our own variables say becomes a part; what does not say it clearly is refused.
-func TestPartAuto(t *testing.T) {
-	slurm := func(id, least, most, step, count string) map[string]string {
-		return map[string]string{"SLURM_ARRAY_TASK_ID": id, "SLURM_ARRAY_TASK_MIN": least, "SLURM_ARRAY_TASK_MAX": most, "SLURM_ARRAY_TASK_STEP": step, "SLURM_ARRAY_TASK_COUNT": count}
+// TestPart: --shard asks for a part by its number or by the index that Kubernetes or Slurm gives. Everything else is refused.
+func TestPart(t *testing.T) {
+	slurm := func(id, least string) map[string]string {
+		return map[string]string{"SLURM_ARRAY_TASK_ID": id, "SLURM_ARRAY_TASK_MIN": least}
 	}
+	pod := func(index string) map[string]string { return map[string]string{"JOB_COMPLETION_INDEX": index} }
 	for name, tc := range map[string]struct {
+		which string
 		env   map[string]string
-		count int
 		want  spans.Part // none: refused
 	}{
-		"nothing":               {nil, 4, spans.Part{}},
-		"own":                   {map[string]string{"DF11_SHARD_INDEX": "2", "DF11_SHARD_COUNT": "3"}, 0, spans.Part{I: 2, N: 3}},
-		"own, too large":        {map[string]string{"DF11_SHARD_INDEX": "4", "DF11_SHARD_COUNT": "3"}, 0, spans.Part{}},
-		"own, too many":         {map[string]string{"DF11_SHARD_INDEX": "1", "DF11_SHARD_COUNT": "2000000000"}, 0, spans.Part{}},
-		"Kubernetes":            {map[string]string{"JOB_COMPLETION_INDEX": "0"}, 3, spans.Part{I: 1, N: 3}},
-		"Kubernetes, no number": {map[string]string{"JOB_COMPLETION_INDEX": "x"}, 3, spans.Part{}},
-		"Kubernetes, no count":  {map[string]string{"JOB_COMPLETION_INDEX": "0"}, 0, spans.Part{}},
-		"from 0":                {slurm("3", "0", "3", "1", "4"), 0, spans.Part{I: 4, N: 4}},
-		"from 1":                {slurm("1", "1", "4", "1", "4"), 0, spans.Part{I: 1, N: 4}},
-		"no step":               {slurm("1", "1", "4", "", "4"), 0, spans.Part{I: 1, N: 4}},
-		"a step":                {slurm("4", "0", "4", "2", "3"), 0, spans.Part{I: 3, N: 3}},
-		"same count":            {slurm("4", "0", "4", "2", "3"), 3, spans.Part{I: 3, N: 3}},
-		"another count":         {slurm("4", "0", "4", "2", "3"), 5, spans.Part{}},
-		"one task again":        {slurm("2", "2", "2", "1", "1"), 4, spans.Part{}},
-		"a list":                {slurm("7", "1", "7", "1", "3"), 0, spans.Part{}},
-		"end beside the step":   {slurm("4", "0", "5", "2", "3"), 0, spans.Part{I: 3, N: 3}},
-		"no count":              {slurm("4", "0", "4", "2", ""), 3, spans.Part{}},
-		"no number":             {slurm("x", "0", "4", "2", "3"), 0, spans.Part{}},
+		"first":            {"1/4", nil, spans.Part{I: 1, N: 4}},
+		"last":             {"4/4", pod("0"), spans.Part{I: 4, N: 4}},
+		"0":                {"0/4", nil, spans.Part{}},
+		"too large":        {"5/4", nil, spans.Part{}},
+		"too many":         {"1/2000000000", nil, spans.Part{}},
+		"the only one":     {"1/1", nil, spans.Part{I: 1, N: 1}},
+		"no n":             {"1", nil, spans.Part{}},
+		"no numbers":       {"a/b", nil, spans.Part{}},
+		"no engine":        {"auto/4", nil, spans.Part{}},
+		"auto without n":   {"auto", pod("0"), spans.Part{}},
+		"first pod":        {"auto/3", pod("0"), spans.Part{I: 1, N: 3}},
+		"last pod":         {"auto/3", pod("2"), spans.Part{I: 3, N: 3}},
+		"pod behind n":     {"auto/3", pod("3"), spans.Part{}},
+		"pod, no number":   {"auto/3", pod("x"), spans.Part{}},
+		"array from 0":     {"auto/4", slurm("3", "0"), spans.Part{I: 4, N: 4}},
+		"array from 1":     {"auto/4", slurm("1", "1"), spans.Part{I: 1, N: 4}},
+		"no least id":      {"auto/4", slurm("2", ""), spans.Part{I: 3, N: 4}},
+		"array with gaps":  {"auto/3", slurm("7", "1"), spans.Part{}},
+		"one task alone":   {"auto/1", slurm("2", "2"), spans.Part{I: 1, N: 1}},
+		"below the least":  {"auto/4", slurm("0", "1"), spans.Part{}},
+		"array, no number": {"auto/4", slurm("x", "0"), spans.Part{}},
+		"least, no number": {"auto/4", slurm("1", "x"), spans.Part{}},
 	} {
-		f := partFlags{which: "auto", count: tc.count}
-		got, err := f.part(func(name string) string { return tc.env[name] })
+		got, err := (&partFlags{which: tc.which}).part(func(name string) string { return tc.env[name] })
 		if got != tc.want || (err != nil) != (tc.want == spans.Part{}) || err != nil && !as[usageError](err) {
 			t.Errorf("%s: %v %v, want %v", name, got, err, tc.want)
 		}
 	}
-}
-
-// TestSlurmArrayMakesEveryPart: the ids of an array with a step give each part once.
-func TestSlurmArrayMakesEveryPart(t *testing.T) {
-	var parts []int
-	for _, id := range []string{"0", "2", "4"} {
-		env := map[string]string{"SLURM_ARRAY_TASK_ID": id, "SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_MAX": "4",
-			"SLURM_ARRAY_TASK_STEP": "2", "SLURM_ARRAY_TASK_COUNT": "3"}
-		p, err := (&partFlags{which: "auto"}).part(func(name string) string { return env[name] })
-		if err != nil || p.N != 3 {
-			t.Fatal(p, err)
-		}
-		parts = append(parts, p.I)
-	}
-	if !slices.Equal(parts, []int{1, 2, 3}) {
-		t.Errorf("parts %v", parts)
+	if p, err := new(partFlags).part(func(string) string { return "1" }); p != (spans.Part{}) || err != nil {
+		t.Errorf("without --shard: %v, %v", p, err)
 	}
 }
