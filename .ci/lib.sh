@@ -30,7 +30,8 @@ skip_rest() {
 
 # tool MODULE/PATH VERSION: builds a Go program once for each version and prints where it is.
 tool() {
-  local name=${1##*/} dir
+  local name=${1%/v[0-9]} dir
+  name=${name##*/}
   dir=$CI_CACHE/bin/$name-$2
   [ -x "$dir/$name" ] || GOBIN=$dir go install "$1@$2" >&2 || return
   printf '%s\n' "$dir/$name"
