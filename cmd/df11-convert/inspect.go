@@ -21,7 +21,6 @@ type inspectFlags struct {
 	sourceFlags
 	estimate estimateFlags
 	html     string
-	compare  string
 }
 
 func inspectCommand(u *ui) *cobra.Command {
@@ -35,7 +34,6 @@ stays below the limits of the format. For a source these are the figures that DF
 read; --sample-bytes says how much, and a number as large as the model reads all.`,
 		Example: `  df11-convert inspect ./Llama-3.1-8B-DF11
   df11-convert inspect meta-llama/Llama-3.1-8B --html report.html
-  df11-convert inspect org/model --compare org/finetuned --html report.html
   df11-convert inspect ./flux1-dev-DF11.safetensors --json`,
 		Args: exactArgs(1, "DF11 or SOURCE"),
 		RunE: func(c *cobra.Command, args []string) error { return runInspect(c.Context(), u, &f, args[0]) },
@@ -43,7 +41,6 @@ read; --sample-bytes says how much, and a number as large as the model reads all
 	f.sourceFlags.register(c.Flags())
 	f.estimate.register(c.Flags())
 	c.Flags().StringVar(&f.html, "html", "", "write a report with plots to this `file`, one page that needs nothing else")
-	c.Flags().StringVar(&f.compare, "compare", "", "measure this `model` as well and set the figures side by side")
 	return c
 }
 
@@ -54,11 +51,6 @@ func runInspect(ctx context.Context, u *ui, f *inspectFlags, spec string) error 
 	r, err := f.inspect(ctx, u, spec)
 	if err != nil {
 		return err
-	}
-	if f.compare != "" {
-		if r.Compared, err = f.inspect(ctx, u, f.compare); err != nil {
-			return err
-		}
 	}
 	r.Version = versionText()
 	if f.html != "" {
@@ -144,7 +136,6 @@ func printInspection(w io.Writer, r *inspect.Report, all bool) {
 	if len(r.Units) > 0 {
 		printInspectedUnits(w, r, all)
 	}
-	printComparison(w, r)
 }
 
 func printFigures(t *table, r *inspect.Report) {
@@ -186,21 +177,6 @@ func printInspectedUnits(w io.Writer, r *inspect.Report, all bool) {
 				u.LargestChunk, inspect.MaxChunk, u.LargestExponent, inspect.MaxExponent)
 		}
 		fmt.Fprintln(t)
-	}
-	t.Flush()
-}
-
-// printComparison sets the figures of two models side by side.
-func printComparison(w io.Writer, r *inspect.Report) {
-	figures := r.Figures()
-	if len(figures) == 0 {
-		return
-	}
-	fmt.Fprintln(w)
-	t := newTable(w)
-	printf(t, "compared\t%s\t%s\n", r.Name, r.Compared.Name)
-	for _, f := range figures {
-		printf(t, "%s\t%s\t%s\n", f.Name, f.This, f.Other)
 	}
 	t.Flush()
 }

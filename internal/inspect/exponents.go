@@ -56,22 +56,16 @@ func (r *Report) codeLines() (list [256]CodeLine) {
 // bar is what the charts by exponent show of a column.
 type bar struct {
 	column
-	share, mean, other float64 // of the weights; code in bits, 0 if there is none; share in the compared model
+	share, mean float64 // of the weights; of the code, in bits, 0 if there is none
 }
 
 // bars gathers the columns of the charts by exponent.
 func (r *Report) bars() (list []bar) {
-	codes, all := r.codeLines(), r.Histogram
-	var other Histogram
-	if r.Compared != nil {
-		other = r.Compared.Histogram
-		all.merge(&other, 1)
-	}
-	for _, c := range axis(&all) {
+	codes := r.codeLines()
+	for _, c := range axis(&r.Histogram) {
 		b := bar{column: c}
 		if !c.gap {
 			b.share = float64(c.count(&r.Histogram)) / math.Max(1, float64(r.Histogram.Total()))
-			b.other = float64(c.count(&other)) / math.Max(1, float64(other.Total()))
 			b.mean = meanLength(codes[c.first : c.last+1])
 		}
 		list = append(list, b)
@@ -98,7 +92,7 @@ func meanLength(lines []CodeLine) float64 {
 func (b bar) ideal() float64 { return -math.Log2(b.share) }
 
 // readout says what a column shows.
-func (b bar) readout(compared bool) string {
+func (b bar) readout() string {
 	if b.gap {
 		return ""
 	}
@@ -109,9 +103,6 @@ func (b bar) readout(compared bool) string {
 	if b.share > 0 && b.first == b.last {
 		text += fmt.Sprintf(", ideal %.1f", b.ideal())
 	}
-	if compared {
-		text += "; other model " + share(b.other, 1)
-	}
 	return text
 }
 
@@ -120,24 +111,20 @@ func (r *Report) shares(bars []bar) template.HTML {
 	p := plot{slots: len(bars)}
 	most := 0.01
 	for _, b := range bars {
-		most = max(most, b.share, b.other)
+		most = max(most, b.share)
 	}
 	most *= 1.04
 	for _, v := range levels(0, most, 0.2, 0.1, 0.05, 0.02, 0.01) {
 		p.level(100-100*v/most, fmt.Sprintf("%.0f %%", 100*v))
 	}
-	var shapes, others string
+	var shapes string
 	for i, b := range bars {
 		if b.share > 0 {
 			h := max(0.6, 100*b.share/most) // what occurs is seen
 			shapes += box(float64(i)+0.11, 100-h, 0.78, h)
 		}
-		if b.other > 0 {
-			others += dash(float64(i)+0.5, 0.45, 100-100*b.other/most)
-		}
 	}
 	p.path("c-e", shapes)
-	p.path("other", others)
 	return p.done(230, `data-x="e"`, "Share of the weights by exponent. "+r.exponentsText())
 }
 

@@ -122,7 +122,7 @@ func (r *Report) draw(units []*Unit) *charts {
 	columns := make([]column, len(bars))
 	for i, b := range bars {
 		columns[i] = b.column
-		c.Readouts.Exponents = append(c.Readouts.Exponents, b.readout(r.Compared != nil))
+		c.Readouts.Exponents = append(c.Readouts.Exponents, b.readout())
 	}
 	c.columns, c.slots = columns, map[string]string{}
 	for i, u := range s.units {

@@ -55,7 +55,6 @@ type Report struct {
 	Sizes        []Size     `json:"sizes"`
 	GPUs         []gpus.Fit `json:"gpus"`               // which hold the weights
 	Verified     *Stamp     `json:"verified,omitempty"` // what the manifest says
-	Compared     *Report    `json:"compared_with,omitempty"`
 }
 
 // Plain is the measured entropy, in bits, of what DF11 stores as it is: of 1, 7 and 8 bits.
