@@ -32,7 +32,6 @@ type attempt struct {
 	ours      []*spans.Output // of its part
 	tasks     []*fetch.Task   // to make them
 	leftovers []ledger.Output // of earlier runs, which no commit names yet
-	byOutput  bool            // tensors are fetched by ranges, output by output
 	room      *spool.Room     // for spools
 	outRoom   *outRoom        // for finished files
 }
@@ -79,8 +78,7 @@ func (c *conversion) begin(ctx context.Context) (*attempt, error) {
 	return a, nil
 }
 
-// divide shares out disk and memory between spools and finished files that wait for their upload, and decides whether source
-// files can be streamed in order within them.
+// divide shares out disk and memory between spools and finished files that wait for their upload.
 func (a *attempt) divide() error {
 	pending := slices.DeleteFunc(slices.Clone(a.ours), func(o *spans.Output) bool { return a.ledger.Done(o.Path) })
 	shares, err := estimate.Divide(pending, spans.Segments(pending, len(a.files)), estimate.Demand{
@@ -89,7 +87,6 @@ func (a *attempt) divide() error {
 	if err != nil {
 		return err
 	}
-	a.byOutput = shares.ByOutput
 	a.room = &spool.Room{
 		Dir: a.folder.State, Disk: spool.NewBudget("disk", shares.Spools), Memory: spool.NewBudget("memory", shares.Memory),
 		InMemory: shares.InMemory, Keep: !a.Model.Local, // an etag pins the files of a Hub
@@ -141,7 +138,7 @@ func (a *attempt) freeDisk() (int64, error) {
 }
 
 // byRange reports whether only the bytes of the outputs that are still to be made are read.
-func (a *attempt) byRange() bool { return a.byOutput || !a.Part.Whole() || a.Finish }
+func (a *attempt) byRange() bool { return !a.Part.Whole() || a.Finish }
 
 func (a *attempt) countProgress() {
 	p := a.Progress
@@ -179,7 +176,7 @@ func (a *attempt) countProgress() {
 func (a *attempt) fetcher() *fetch.Fetcher {
 	return &fetch.Fetcher{
 		Source: a.Source, Tasks: a.tasks, Files: a.files, Ledger: a.ledger, Room: a.room,
-		ByOutput: a.byOutput, Parallel: a.Workers, DropCache: a.DropCache, Progress: a.Progress,
+		Parallel: a.Workers, DropCache: a.DropCache, Progress: a.Progress,
 	}
 }
 

@@ -52,15 +52,12 @@ var keepCases = map[string]struct {
 	order hubtest.Order
 	runs  []func(*pipeline.Options)
 	kills []int // after so many percent of the reads
-	open  int   // most spools at a time
 }{
-	"in order":  {hubtest.OrderModel, []func(*pipeline.Options){onDisk}, []int{40, 80}, 3},
-	"part":      {hubtest.OrderModel, []func(*pipeline.Options){inPart, finishing}, []int{80}, 3},
-	"by output": {hubtest.OrderScattered, []func(*pipeline.Options){inPartByOutput, finishing}, []int{80}, 1},
+	"in order":  {hubtest.OrderModel, []func(*pipeline.Options){onDisk}, []int{40, 80}},
+	"part":      {hubtest.OrderModel, []func(*pipeline.Options){inPart, finishing}, []int{80}},
 }
 
-func inPartByOutput(o *pipeline.Options) { o.Part, o.Disk = spans.Part{I: 1, N: 1}, 4_000_000 }
-func finishing(o *pipeline.Options)      { o.Finish = true }
+func finishing(o *pipeline.Options) { o.Finish = true }
 
 // journalFile is the journal of a whole conversion in its folder.
 const journalFile = ".df11-convert/part-1-of-1.json"
@@ -232,7 +229,7 @@ func TestKilledSpoolIsTakenUp(t *testing.T) {
 				w.beforeKill = func(work string) { w.catchUp(t, p, work, underWay) }
 				work := w.killed(t, reads*share/100, onDisk, c.runs[0])
 				saved := kept(t, p, work)
-				if spools, _ := filepath.Glob(filepath.Join(work, ".df11-convert", "spool-*")); len(spools) > c.open {
+				if spools, _ := filepath.Glob(filepath.Join(work, ".df11-convert", "spool-*")); len(spools) > 3 {
 					t.Errorf("%d spools are open", len(spools))
 				}
 				w.ResetLog()
@@ -533,36 +530,6 @@ func TestSpoolsOfAnotherCommit(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(work, ".df11-convert", "spool-*")); err != nil || len(left) > 0 {
 		t.Errorf("%v are left: %v", left, err)
 	}
-}
-
-// TestBegunOutputsAreFetchedFirst: a kept spool holds its share of a small disk from the beginning, so its output is fetched
-// before those that wait for room. Else they would wait for ever.
-func TestBegunOutputsAreFetchedFirst(t *testing.T) {
-	t.Parallel()
-	m := severalTensors(hubtest.OrderScattered)
-	w := newWorld(t, m)
-	p := w.planned(t)
-	w.beforeKill = func(work string) { w.catchUp(t, p, work, underWay) }
-	work := w.killed(t, int(m.Size()/rangeBytes/2), onDisk, inPart)
-	l := readJournal(t, p, work)
-	var layers []*spans.Output // that are begun: two of them are more than the small disk holds
-	for _, o := range spans.Outputs(p) {
-		if len(l.Tensors(o.Path)) > 0 && o.Size > 800_000 {
-			layers = append(layers, o)
-		}
-	}
-	if len(layers) < 2 {
-		t.Fatalf("%d layers are begun", len(layers))
-	}
-	remove(t, spool.KeptPath(filepath.Join(work, ".df11-convert"), layers[0]))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for _, run := range []func(*pipeline.Options){inPartByOutput, finishing} {
-		if _, err := w.convert(ctx, t, work, onDisk, run); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sameWeights(t, w, reference(t, m))
 }
 
 // TestKeptSpoolsBlockNothing: a kept spool of a disk with room for no other one is given up if an output that is read before it has

@@ -47,9 +47,8 @@ func TestSourceLayouts(t *testing.T) {
 	}
 }
 
-// TestSmallDisk: a disk budget that can't hold what lies open while the files stream in order makes the run fetch by
-// ranges, output by output; the output is the same, and it is published only once the files' hashes are proved. Below the
-// need of one output the run is refused before any weight moves.
+// TestSmallDisk: with any disk budget that holds what lies open while the files stream in order, beside the spools in memory, the
+// output is the same. With less, the run is refused before any weight moves.
 func TestSmallDisk(t *testing.T) {
 	t.Parallel()
 	scattered := layoutModel(hubtest.OrderScattered, 60_000)

@@ -32,7 +32,7 @@ func (a *attempt) heldBytes(t *fetch.Task) (n int64) {
 // and so are those that are of no use now; all are where their budget would let the fetcher wait for ever.
 func (a *attempt) resumeSpools(ctx context.Context) error {
 	resumable := a.resumable()
-	if !a.byOutput && !a.fitBeside(resumable) {
+	if !a.fitBeside(resumable) {
 		clear(resumable)
 	}
 	used := map[string]bool{}

@@ -3,6 +3,7 @@ package estimate
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -36,45 +37,25 @@ type Demand struct {
 type Shares struct {
 	Spools, Outputs int64                  // of the disk, for spools and for finished files; 0: no bound
 	Memory          int64                  // for spools in memory
-	ByOutput        bool                   // tensors are fetched output by output: the spools of files that are streamed do not fit
 	InMemory        map[*spans.Output]bool // outputs whose spool is memory
 }
 
-// least is the smallest Disk with which Divide works: it holds the largest finished file, if such files wait, and the largest
-// spool that does not fit into memory.
-func (want Demand) least(outputs []*spans.Output) (disk int64) {
-	for _, o := range outputs {
-		if want.Spooled(o) && o.Size > spoolMemory(want.Memory) {
-			disk = max(disk, o.Size)
-		}
-	}
-	if want.Outputs {
-		disk += largestFile(outputs)
-	}
-	return disk
-}
-
-// Divide decides which spools are memory and how the disk is shared out. Small spools are memory, of which half stays
-// free, so that the fetcher can be ahead, but for those of outputs without a unit: the norms of all layers are one, and a
-// kill that loses those of the first layer makes all layers be read again. Where the disk is too small for the others, more
-// of them are memory, and where memory is too small as well, tensors are fetched output by output.
+// Divide decides which spools are memory and how the disk is shared out. A disk on which the spools of files that are streamed in
+// order do not fit, with as many of them in memory as there is room for, is a BudgetError.
 func Divide(outputs []*spans.Output, segments [][]spans.Segment, want Demand) (Shares, error) {
-	d := divider{Demand: want, outputs: outputs, arrivals: inFileOrder(segments)}
-	d.Memory, d.leastDisk = spoolMemory(want.Memory), want.least(outputs)
-	if want.Outputs {
-		d.outMin = largestFile(outputs)
-	}
-	small := d.largestWithin(d.Memory / 2)
-	choices := []choice{func(o *spans.Output) bool { return o.Size <= small && len(o.Units) > 0 }, func(*spans.Output) bool { return true }}
-	for _, size := range slices.Backward(d.sizes()) {
-		choices = append(choices, func(o *spans.Output) bool { return o.Size >= size })
-	}
-	for _, inMemory := range choices {
+	d := newDivider(outputs, segments, want)
+	for _, inMemory := range d.choices() {
 		if shares, ok := d.stream(inMemory); ok {
 			return shares, nil
 		}
 	}
-	return d.byOutput(small)
+	return Shares{}, &BudgetError{Need: d.least(), Have: d.Disk}
+}
+
+// least is the smallest Disk with which Divide works: it holds the largest finished file, if such files wait, and the spools
+// that do not fit into memory while files are streamed in order.
+func (want Demand) least(outputs []*spans.Output, segments [][]spans.Segment) (disk int64) {
+	return newDivider(outputs, segments, want).least()
 }
 
 // choice picks the outputs whose spool is memory.
@@ -82,10 +63,46 @@ type choice func(*spans.Output) bool
 
 type divider struct {
 	Demand
-	outputs   []*spans.Output
-	arrivals  []arrival
-	outMin    int64 // what the largest finished file may take
-	leastDisk int64
+	outputs  []*spans.Output
+	arrivals []arrival
+	outMin   int64 // what the largest finished file may take
+}
+
+func newDivider(outputs []*spans.Output, segments [][]spans.Segment, want Demand) *divider {
+	d := &divider{Demand: want, outputs: outputs, arrivals: inFileOrder(segments)}
+	d.Memory = spoolMemory(want.Memory)
+	if want.Outputs {
+		d.outMin = largestFile(outputs)
+	}
+	return d
+}
+
+// choices lists which spools may be memory, the best choice first. Small spools are, of which half of memory stays free, so that the
+// fetcher can be ahead. The remainder is not: it collects norms from every layer, so losing it to a kill would mean reading every
+// file again. Where the disk is too small for the other spools, all are memory, or those above some size, fewer and fewer of them.
+func (d *divider) choices() []choice {
+	small := d.largestWithin(d.Memory / 2)
+	list := []choice{func(o *spans.Output) bool { return o.Size <= small && len(o.Units) > 0 }, func(*spans.Output) bool { return true }}
+	for _, size := range d.sizes() {
+		list = append(list, func(o *spans.Output) bool { return o.Size > size })
+	}
+	return list
+}
+
+// least is the least disk of all choices that memory allows.
+func (d *divider) least() int64 {
+	least := int64(math.MaxInt64)
+	for _, inMemory := range d.choices() {
+		if d.peak(inMemory) <= d.Memory {
+			least = min(least, d.onDisk(inMemory)+d.outMin)
+		}
+	}
+	return least
+}
+
+// onDisk is the most that the spools on disk hold together.
+func (d *divider) onDisk(inMemory choice) int64 {
+	return d.peak(func(o *spans.Output) bool { return !inMemory(o) })
 }
 
 // sizes lists the sizes of spools, rising.
@@ -119,29 +136,11 @@ func (d *divider) peak(of choice) int64 {
 
 // stream shares out the disk for streaming source files in order with some spools in memory, if that fits.
 func (d *divider) stream(inMemory choice) (Shares, bool) {
-	onDisk := d.peak(func(o *spans.Output) bool { return !inMemory(o) })
+	onDisk := d.onDisk(inMemory)
 	if d.peak(inMemory) > d.Memory || d.Disk > 0 && onDisk+d.outMin > d.Disk {
 		return Shares{}, false
 	}
 	return d.share(inMemory, onDisk), true
-}
-
-// byOutput shares out the disk for one output after the other; spools that do not fit on it are memory.
-func (d *divider) byOutput(small int64) (Shares, error) {
-	room := d.Disk - d.outMin
-	inMemory := func(o *spans.Output) bool { return o.Size <= small || o.Size > room }
-	if d.Disk < d.leastDisk {
-		return Shares{}, &BudgetError{Need: d.leastDisk, Have: d.Disk}
-	}
-	var largest int64
-	for _, o := range d.outputs {
-		if d.Spooled(o) && !inMemory(o) {
-			largest = max(largest, o.Size)
-		}
-	}
-	shares := d.share(inMemory, largest)
-	shares.ByOutput = true
-	return shares, nil
 }
 
 // share gives spools and finished files what they need at least, and half of the rest of the disk each. onDisk is what the

@@ -118,7 +118,8 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 		spools = PeakSpool(segments, func(*spans.Output) bool { return true })
 		n.Download, n.DownloadRequests = p.SourceBytes()+carried, b.downloadRequests(m, p)
 	}
-	n.DiskLeast, n.DiskFolderLeast = b.demand(m, true).least(b.Part.Of(outputs)), b.demand(m, false).least(outputs)
+	ours := b.Part.Of(outputs)
+	n.DiskLeast, n.DiskFolderLeast = b.demand(m, true).least(ours, spans.Segments(ours, len(segments))), b.demand(m, false).least(outputs, segments)
 	least := n.DiskFolderLeast
 	if !b.Part.Whole() {
 		least = n.DiskLeast // parts are published
@@ -159,7 +160,7 @@ func (b Budget) pushing(m *model.Model, outputs []*spans.Output, size bytesOf) (
 		return 0, 0, err
 	}
 	arrivals := inFileOrder(segments)
-	if m.Local || shares.ByOutput {
+	if m.Local {
 		arrivals = byOutput(outputs)
 	}
 	spool := func(inMemory bool) bytesOf {

@@ -27,8 +27,6 @@ type Fetcher struct {
 	Files  []*File
 	Ledger *ledger.Ledger // says what is done, and records what arrived for good
 	Room   *spool.Room    // for spools
-	// ByOutput fetches the ranges of one output after the other instead of one file after the other.
-	ByOutput bool
 	// Parallel is the number of files that are read at once if the source is local; from a Hub it is one.
 	Parallel  int
 	DropCache bool // pages of a local source are not needed again
@@ -49,9 +47,6 @@ func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
 	f.hashBeside()
 	if err := f.sendComplete(ctx); err != nil {
 		return err
-	}
-	if f.ByOutput {
-		return f.outputsInTurn(ctx)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(f.filesAtOnce())
@@ -81,7 +76,7 @@ func (f *Fetcher) inPlace() bool {
 // anything else does with its bytes. Where the bytes can be read again at any time, outputs need not wait for it: they are
 // converted and checked meanwhile, and only their names wait (see Task.Prefixes).
 func (f *Fetcher) hashBeside() {
-	f.hashLater = f.inPlace() && !f.ByOutput && !slices.ContainsFunc(f.Files, func(x *File) bool { return x.ByRange })
+	f.hashLater = f.inPlace() && !slices.ContainsFunc(f.Files, func(x *File) bool { return x.ByRange })
 	if !f.hashLater {
 		return
 	}
@@ -159,24 +154,6 @@ func (f *Fetcher) file(ctx context.Context, file *File) error {
 // needs reports whether an unfinished task lacks the tensor of a delivery.
 func (f *Fetcher) needs(d spans.Delivery) bool {
 	return !f.Ledger.Done(d.Output.Path) && !f.byOutput[d.Output].holds(d.At)
-}
-
-// outputsInTurn fetches each unfinished output by itself; those first that an earlier run has begun, which hold budget.
-func (f *Fetcher) outputsInTurn(ctx context.Context) error {
-	for _, begun := range []bool{true, false} {
-		for _, t := range f.Tasks {
-			if t.resumed != begun || f.Ledger.Done(t.Path) {
-				continue
-			}
-			for _, file := range f.Files {
-				needs := func(d spans.Delivery) bool { return d.Output == t.Output && !t.holds(d.At) }
-				if err := f.ranges(ctx, file, needs); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // ranges reads only the segments that are needed. Neighbors closer than a block are read as one.

@@ -46,7 +46,7 @@ func (t *Task) Resume(ctx context.Context, s spool.Spool, tensors []ledger.Tenso
 		}
 	}
 	t.open.Do(func() {}) // it is open now
-	t.Spool, t.resumed = s, true
+	t.Spool = s
 	return nil
 }
 

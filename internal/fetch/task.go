@@ -29,7 +29,6 @@ type Task struct {
 
 	open    sync.Once // spool and counters
 	openErr error
-	resumed bool         // an earlier run has begun the spool
 	left    atomic.Int64 // bytes that have not arrived
 
 	unhashed atomic.Int64  // bytes that have not passed their file's hash, where that is a pass of its own

@@ -54,7 +54,7 @@ func (s *size) Set(text string) error {
 var flags = registerFlags()
 
 func registerFlags() *options {
-	o := options{disk: 12e9, memory: 1e9}
+	o := options{disk: 14e9, memory: 1e9}
 	flag.IntVar(&o.layers, "layers", 126, "layers of the model: 6.4 GB each")
 	flag.StringVar(&o.shard, "shard", "", "convert only this part, i/n; source hashes are then not computed")
 	flag.IntVar(&o.scale, "scale", 1, "divide every dimension but the number of layers by this: 16 gives 3.2 GB in all")

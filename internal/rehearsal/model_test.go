@@ -38,7 +38,7 @@ func (p *program) serve(ctx context.Context) (*hubtest.Model, error) {
 	if err := p.add(full, true); err != nil {
 		return nil, err
 	}
-	if _, err := p.plan(ctx, "--disk", "12GB", "--sample-bytes", "0", "--write-pattern-dict", dict); err != nil {
+	if _, err := p.plan(ctx, "--disk", "14GB", "--sample-bytes", "0", "--write-pattern-dict", dict); err != nil {
 		return nil, err
 	}
 	p.source = []string{source + "-scaled", "--pattern-dict", dict}
