@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 	"internal/alloc":        {}, // for tests
 	"internal/pyjson":       {},
 	"internal/inspect":      {"internal/gpus", "internal/human"},
-	"hub":                   {"internal/atomicfile", "internal/filelock", "internal/smallfile", "internal/streams"},
+	"hub":                   {"internal/smallfile", "internal/streams"},
 	"internal/bench":        {"encoder", "verify", "internal/safetensors", "internal/atomicfile", "internal/gather", "internal/streams"},
 	"internal/hubtest":      {},
 	"internal/hubtest/hubd": {"internal/hubtest"},

@@ -47,10 +47,9 @@ func (c *Client) CachedPath(f FileRef) (string, bool) {
 }
 
 // CheckCached is CachedPath for callers that read a file whole and want its hash checked before: it reads the copy once.
-// A copy with another hash is told in the log and not used again by this client, until CacheFile.Commit has put the right
-// one in its place. Without a known hash nothing is checked.
+// A copy with another hash is told in the log and not used again by this client. Without a known hash nothing is checked.
 func (c *Client) CheckCached(ctx context.Context, f FileRef) (string, bool) {
-	for {
+	for { // another copy may be found after a damaged one
 		path, ok := c.CachedPath(f)
 		if !ok || f.hash() == "" {
 			return path, ok

@@ -1,5 +1,5 @@
 // Package hub reads models from a Hugging Face Hub and publishes models to one. It knows nothing of tensors and prints
-// nothing. On disk it keeps only the cache that is shared with the Python client, and writes there only if asked to.
+// nothing. On disk it reads only the cache of the Python client, and writes nothing.
 //
 // One Client serves one hub with one token:
 //
@@ -29,6 +29,6 @@
 //	read, stream, download         ranges on their way; slots and peers choose connections, throttle limits their rate
 //	repo, upload, lfs, parts       a target repo, and its files on their way
 //	commit                         one commit of a branch, made exactly once
-//	cache, cachewrite              the cache that is shared with the Python client
+//	cache                          the cache that is shared with the Python client
 //	errors, refusal, hint, local   what went wrong, and what to do
 package hub

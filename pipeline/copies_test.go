@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -90,42 +87,6 @@ func TestCorruptCopiedFile(t *testing.T) {
 			t.Errorf("%v, %v", err, readErr)
 		}
 	}
-}
-
-// TestForeignPartials: what other programs have begun in the shared cache is neither used nor touched.
-func TestForeignPartials(t *testing.T) {
-	w, _, spoil := cacheWorld(t, true)
-	var partial string
-	copied := spoil("model-00002-of-00004.safetensors", func(b []byte) []byte { return b })
-	partial = copied + ".0a1b2c3d.incomplete"
-	writeFile(t, partial, []byte("half a file"))
-	if err := os.Remove(copied); err != nil {
-		t.Fatal(err)
-	}
-	w.mustConvert(t)
-	checkPublished(t, w)
-	if got := readFile(t, partial); string(got) != "half a file" {
-		t.Errorf("the foreign partial is now %q", got)
-	}
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(copied), ".*"))
-	if _, statErr := os.Stat(copied); err != nil || statErr != nil || len(left) > 0 {
-		t.Errorf("the copy: %v; left: %v, %v", statErr, left, err)
-	}
-}
-
-// TestCacheThatCannotBeWritten: the error names the cache, and nothing is half there.
-func TestCacheThatCannotBeWritten(t *testing.T) {
-	w := newWorld(t, small())
-	cache := filepath.Join(t.TempDir(), "file")
-	writeFile(t, cache, nil)
-	w.change = append(w.change, func(o *pipeline.Options) { o.Source = model.KeepWeights(o.Source) })
-	w.hub = append(w.hub, func(o *hub.Options) { o.CacheDir = cache })
-	_, err := w.convert(t.Context(), t, t.TempDir())
-	if e := (*model.CacheError)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), "shared cache") || !strings.Contains(err.Error(), cache) {
-		t.Errorf("error %v", err)
-	}
-	w.unfinished(t)
-	noGoroutines(t)
 }
 
 // manyCopies is the small model with six files of a megabyte that are carried over.

@@ -158,20 +158,6 @@ func TestProofHealsAPart(t *testing.T) {
 	sameWeights(t, w, want)
 }
 
-// TestCorruptForTheCache: a file that arrives spoiled for the shared cache is fetched again.
-func TestCorruptForTheCache(t *testing.T) {
-	want := reference(t, small())
-	w := newWorld(t, small())
-	cache := t.TempDir()
-	w.hub = append(w.hub, func(o *hub.Options) { o.CacheDir = cache })
-	w.Inject(hubtest.Fault{Name: "corrupt", Nth: inStream})
-	w.mustConvert(t, func(o *pipeline.Options) { o.Source = model.KeepWeights(o.Source) })
-	if w.FaultsActed("corrupt") != 1 {
-		t.Error("the fault did not act")
-	}
-	sameFiles(t, w.target(), want)
-}
-
 // TestBrokenFilesCount: each broken file has its own tries.
 func TestBrokenFilesCount(t *testing.T) {
 	want := reference(t, small())

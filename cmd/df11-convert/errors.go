@@ -73,7 +73,6 @@ var kinds = []kind{
 	{"interrupted", is(errInterrupted), exitInterrupted, ""},
 	{"usage", as[usageError], exitUsage, ""},
 	{"output", as[outputError], exitError, ""},
-	{"cache", as[*model.CacheError], exitError, "choose another folder for the cache with HF_HUB_CACHE, or leave out --cache"},
 	{"disk_full", target.IsDiskFull, exitError, "free some space, or use another disk"},
 	{"disk_budget", as[*estimate.BudgetError], exitError, "raise --disk, free some space, or choose another disk with --work-dir or -o"},
 	{"memory_budget", as[*estimate.MemoryError], exitError, "raise --memory, or leave it out"},

@@ -35,7 +35,7 @@ var otherFlags = map[string]string{
 	"local-dir": "use --output (-o)", "mlx-path": "use --output (-o)", "save_path": "use --output (-o)",
 	"threads": "use --workers", "jobs": "use --workers", "num-workers": "use --workers", "n-threads": "use --workers",
 	"overwrite": "use --force", "yes": "nothing asks; --force overwrites", "ref": "a revision of the source follows its name: org/name@revision",
-	"commit": "a revision of the source follows its name: org/name@revision", "no-cache": "nothing is cached unless --cache says so",
+	"commit": "a revision of the source follows its name: org/name@revision", "no-cache": "nothing is written to the Hub's cache",
 	"max-memory": "use --memory", "no-verify": "every conversion is verified; there is no switch",
 	"no-color": "use --color never", "debug": "use --verbose (-v)", "silent": "use --quiet (-q)",
 }

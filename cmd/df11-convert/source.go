@@ -111,8 +111,7 @@ type sourceFlags struct {
 	hubFlags
 	plan        plan.Options // without layout and pattern dict, which planOptions parses
 	layout      string
-	patternDict string // a file
-	cache       bool
+	patternDict string        // a file
 	newest      *hub.RepoInfo // commit of the source, if batch has asked for it; nil otherwise
 }
 
@@ -124,11 +123,10 @@ func (f *sourceFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.plan.Component, "component", "", "`folder` of a diffusers pipeline to convert (default transformer, else unet)")
 	p.StringVar(&f.plan.WeightFile, "file", "", "the one .safetensors `file` of the repo to convert, where it holds several models")
 	p.BoolVar(&f.plan.ExactF32, "exact-f32", false, "take F32 weights that are exactly BF16; every value is checked")
-	p.BoolVar(&f.cache, "cache", false, "keep the source's weight files in the shared cache")
 	p.IntVar(&f.connections, "connections", 0, "transfers at once in each direction (default: 8 to 32, as many as the line needs)")
 	p.Var(&f.limitRate, "limit-rate", "bytes per second in each direction, e.g. 50MB")
 	group(p, groupResources, "connections", "limit-rate")
-	group(p, groupSource, "source-token-file", "pattern-dict", "layout", "like", "component", "file", "exact-f32", "cache")
+	group(p, groupSource, "source-token-file", "pattern-dict", "layout", "like", "component", "file", "exact-f32")
 }
 
 func (f *sourceFlags) planOptions() (plan.Options, error) {
@@ -241,15 +239,8 @@ func (f *sourceFlags) openHub(ctx context.Context, u *ui, spec string, opt plan.
 	if err != nil {
 		return nil, nil, err
 	}
-	var src model.Source
-	var m *model.Model
 	if f.newest != nil {
-		src, m, err = model.OpenCommit(ctx, c, f.newest, opt)
-	} else {
-		src, m, err = model.OpenHub(ctx, c, repo, revision, opt)
+		return model.OpenCommit(ctx, c, f.newest, opt)
 	}
-	if err == nil && f.cache {
-		src = model.KeepWeights(src)
-	}
-	return src, m, err
+	return model.OpenHub(ctx, c, repo, revision, opt)
 }

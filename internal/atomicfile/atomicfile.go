@@ -74,27 +74,6 @@ func Create(path string, size int64) (*File, error) {
 	return f, nil
 }
 
-// Resume is Create for a file that may have been begun before: part, beside path, is its name until Commit. It tells how many
-// bytes are there, and Write goes on behind them. The caller makes sure, with a lock, that nobody else writes the part.
-func Resume(path, part string, size int64) (f *File, nBytes int64, err error) {
-	h, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
-		return nil, 0, wrap("create", path, err)
-	}
-	f = &File{h: h, path: path, temp: part}
-	if nBytes, err = h.Seek(0, io.SeekEnd); err != nil {
-		f.Leave()
-		return nil, 0, wrap("read", path, err)
-	}
-	if size > nBytes {
-		if err := allocate(h, size); err != nil {
-			f.Leave()
-			return nil, 0, wrap("allocate", path, err)
-		}
-	}
-	return f, nBytes, nil
-}
-
 // WriteFile puts data at path, atomically and durably.
 func WriteFile(path string, data []byte) error {
 	f, err := Create(path, 0)
@@ -223,12 +202,6 @@ func (f *File) Cleanup() {
 	}
 	_ = f.h.Close() // the file is thrown away
 	_ = os.Remove(f.temp)
-	f.h, f.temp = closed{}, ""
-}
-
-// Leave closes the file without giving it its name, and keeps what was written for Resume. After Commit it does nothing.
-func (f *File) Leave() {
-	_ = f.h.Close() // what is lost is written again
 	f.h, f.temp = closed{}, ""
 }
 

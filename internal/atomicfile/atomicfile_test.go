@@ -232,36 +232,3 @@ func TestRemoveTemporary(t *testing.T) {
 		t.Errorf("missing folder: %v", err)
 	}
 }
-
-func TestResume(t *testing.T) {
-	dir := t.TempDir()
-	path, part := filepath.Join(dir, "a"), filepath.Join(dir, "a.part")
-	there := int64(0)
-	for _, piece := range []string{"12", "", "345"} {
-		f, n, err := Resume(path, part, 6)
-		if err != nil || n != there {
-			t.Fatalf("%d bytes are there, want %d; %v", n, there, err)
-		}
-		if _, err := f.Write([]byte(piece)); err != nil {
-			t.Fatal(err)
-		}
-		there += int64(len(piece))
-		f.Leave()
-		f.Cleanup() // removes nothing any more
-	}
-	f, n, err := Resume(path, part, 5)
-	if err != nil || n != 5 {
-		t.Fatal(n, err)
-	}
-	if err := f.Commit(5); err != nil {
-		t.Fatal(err)
-	}
-	f.Leave()
-	if data, err := os.ReadFile(path); err != nil || string(data) != "12345" {
-		t.Errorf("%q, %v", data, err)
-	}
-	wantOnly(t, dir, "a")
-	if _, _, err := Resume(filepath.Join(dir, "none", "a"), filepath.Join(dir, "none", "a.part"), 1); err == nil {
-		t.Error("no error without a folder")
-	}
-}

@@ -48,10 +48,3 @@ func Invalidf(file, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return &InvalidError{File: file, Detail: err.Error(), cause: errors.Unwrap(err)}
 }
-
-// CacheError says that the shared cache could not be written.
-type CacheError struct{ Err error }
-
-func (e *CacheError) Error() string { return "shared cache: " + e.Err.Error() }
-
-func (e *CacheError) Unwrap() error { return e.Err }

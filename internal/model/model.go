@@ -1,6 +1,5 @@
 // Package model opens a model wherever its files are, in a folder or in a repo of the Hub, and reads them: a source that
-// is to be converted, or a DF11 model that is there already. It writes nothing but the shared cache, and plans, encodes and
-// verifies nothing.
+// is to be converted, or a DF11 model that is there already. It writes, plans, encodes and verifies nothing.
 package model
 
 import (

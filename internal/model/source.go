@@ -2,13 +2,11 @@ package model
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -19,23 +17,13 @@ import (
 type source struct {
 	*files
 	weights []hub.FileRef
-	filling []sync.Mutex // one for each weight file that is brought into the shared cache; nil if none is
 }
 
-// Stream brings a file that is to be kept into the shared cache first, whole and with its hash checked, unless a copy is there.
 func (s *source) Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error) {
-	ref := s.weights[file]
 	if s.client == nil {
 		return io.NopCloser(io.NewSectionReader(s.Local(file), off, end-off)), nil
 	}
-	if s.filling != nil {
-		s.filling[file].Lock()
-		defer s.filling[file].Unlock()
-		if err := s.keep(ctx, ref); err != nil {
-			return nil, err
-		}
-	}
-	return s.client.Stream(ctx, ref, off, end)
+	return s.client.Stream(ctx, s.weights[file], off, end)
 }
 
 func (s *source) ReadRange(ctx context.Context, file int, off, n int64) ([]byte, error) {
@@ -176,44 +164,4 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 	}
 	m.Listing.Weights, err = s.headers(ctx, s.weights)
 	return err
-}
-
-// KeepWeights makes a Hub source store its weight files in the shared cache, where other programs find them. A source of
-// another kind is returned as it is.
-func KeepWeights(s Source) Source {
-	remote, ok := s.(*source)
-	if !ok || remote.client == nil {
-		return s
-	}
-	return &source{files: remote.files, weights: remote.weights, filling: make([]sync.Mutex, len(remote.weights))}
-}
-
-// keep makes sure that the shared cache has a file. An error of the cache itself is a CacheError.
-func (s *source) keep(ctx context.Context, ref hub.FileRef) error {
-	if _, ok := s.client.CachedPath(ref); ok {
-		return nil
-	}
-	err := fillCache(ctx, s.client, ref)
-	if remote := (*hub.Error)(nil); err != nil && !errors.As(err, &remote) {
-		return &CacheError{err}
-	}
-	return err
-}
-
-// fillCache downloads one file, or what an earlier run has left of it.
-func fillCache(ctx context.Context, c *hub.Client, ref hub.FileRef) error {
-	w, err := c.CacheCreate(ctx, ref)
-	if err != nil {
-		return err
-	}
-	defer w.Cleanup()
-	r, err := c.Stream(ctx, ref, w.Offset(), ref.Size)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	if _, err := streams.Copy(ctx, w, r); err != nil {
-		return err
-	}
-	return w.Commit()
 }
