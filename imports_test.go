@@ -49,7 +49,7 @@ var arrows = map[string][]string{
 	"internal/spool":        {"internal/spans", "internal/streams", "internal/pagecache"},
 	"internal/ledger":       {"internal/metadata", "internal/atomicfile", "internal/pyjson"},
 	"internal/model":        {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/pyjson", "internal/safetensors", "internal/smallfile", "internal/spans", "internal/streams"},
-	"internal/fetch":        {"encoder", "internal/model", "internal/ledger", "internal/spool", "internal/spans", "internal/exactf32", "internal/progress", "internal/streams"},
+	"internal/fetch":        {"encoder", "internal/model", "internal/ledger", "internal/metadata", "internal/spool", "internal/spans", "internal/exactf32", "internal/progress", "internal/streams"},
 	"internal/estimate":     {"encoder", "internal/human", "internal/model", "internal/plan", "internal/spans", "internal/exactf32", "internal/safetensors", "internal/streams"},
 	"internal/describe":     {"encoder", "verify", "internal/model", "internal/estimate", "internal/exactf32", "internal/inspect", "internal/metadata", "internal/plan", "internal/safetensors", "internal/streams"},
 	"internal/proof":        {"verify", "internal/model", "internal/fetch", "internal/ledger", "internal/spool", "internal/spans", "internal/plan", "internal/metadata", "internal/exactf32", "internal/safetensors", "internal/progress", "internal/streams"},

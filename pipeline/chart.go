@@ -7,6 +7,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/inspect"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -25,7 +26,7 @@ func (r *result) chart(p *Report) ([]byte, error) {
 	parts := describe.Parts{inspect.PartPlain: r.copiedBytes(p)}
 	for _, o := range r.ledger.Outputs() {
 		for _, u := range o.Units {
-			if u.Status == ledger.BF16 {
+			if u.Status == metadata.BF16 {
 				continue
 			}
 			parts[inspect.PartSignMantissa] += u.Weights

@@ -8,6 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/proof"
@@ -70,7 +71,7 @@ func (c *checker) file(ctx context.Context, m *made) error {
 
 // unit decodes a unit from the stored bytes, and compares all 16 bits of its weights, or those of the copy where it stays BF16.
 func (c *checker) unit(ctx context.Context, m *made, u *spans.Unit, r *ledger.Unit) (err error) {
-	if r.Status == ledger.BF16 {
+	if r.Status == metadata.BF16 {
 		for t := range u.Tensors() {
 			if err := c.copied(ctx, m, t); err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -31,13 +32,13 @@ func at(offset int64) ledger.Checkpoint {
 // TestTrimCheckpoints: a checkpoint is forgotten as soon as bytes before it are missing; that one tensor of two is there is
 // no reason to go on behind the other.
 func TestTrimCheckpoints(t *testing.T) {
-	proved := ledger.Checkpoint{File: "f", Integrity: ledger.Proved, SHA256: "x"}
+	proved := ledger.Checkpoint{File: "f", Integrity: metadata.Proof, SHA256: "x"}
 	for name, c := range map[string]struct {
 		held          []int64 // tensors of the kept spool, by spool offset
 		before        []ledger.Checkpoint
 		done          bool
 		want          int64
-		wantIntegrity string
+		wantIntegrity metadata.Integrity
 	}{
 		"all is there":         {[]int64{0, 25}, []ledger.Checkpoint{at(10), at(45), at(70)}, false, 70, ""},
 		"the second is gone":   {[]int64{0}, []ledger.Checkpoint{at(10), at(45), at(70)}, false, 45, ""},
@@ -46,7 +47,7 @@ func TestTrimCheckpoints(t *testing.T) {
 		"an output is gone":    {nil, []ledger.Checkpoint{at(30)}, false, 0, ""},
 		"an output is done":    {nil, []ledger.Checkpoint{at(10), at(70)}, true, 70, ""},
 		"a proved one is gone": {[]int64{0, 25}, []ledger.Checkpoint{proved}, false, 0, ""},
-		"a proved one is done": {nil, []ledger.Checkpoint{proved}, true, 0, ledger.Proved},
+		"a proved one is done": {nil, []ledger.Checkpoint{proved}, true, 0, metadata.Proof},
 	} {
 		a := twoTensors()
 		for _, off := range c.held {

@@ -218,9 +218,9 @@ func (c *converter) fill(ctx context.Context, m *made, coded []*encoder.Unit) er
 // unit encodes a unit into its file, or copies its weights if DF11 can't hold it.
 func (c *converter) unit(ctx context.Context, m *made, i int, e *encoder.Unit) (ledger.Unit, error) {
 	u := m.task.Units[i]
-	r := ledger.Unit{Path: u.Path, Status: ledger.DF11, Weights: u.NElems()}
+	r := ledger.Unit{Path: u.Path, Status: metadata.DF11, Weights: u.NElems()}
 	if e == nil {
-		r.Status, r.Reason = ledger.BF16, m.task.Reasons[i]
+		r.Status, r.Reason = metadata.BF16, m.task.Reasons[i]
 		for t := range u.Tensors() {
 			if err := c.copyTensor(ctx, m, t); err != nil {
 				return r, err

@@ -120,7 +120,7 @@ func (r *result) sourceFiles() ([]metadata.SourceFile, error) {
 			return nil, fmt.Errorf("source file %s: its hash was never checked", w.Path)
 		}
 		out = append(out, metadata.SourceFile{
-			Path: w.Path, Size: w.Size, SHA256: known.SHA256, Integrity: metadata.Integrity(known.Integrity), Header: string(w.Header.Raw),
+			Path: w.Path, Size: w.Size, SHA256: known.SHA256, Integrity: known.Integrity, Header: string(w.Header.Raw),
 		})
 	}
 	return out, nil

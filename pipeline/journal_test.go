@@ -219,9 +219,9 @@ func TestOnlyOutputsOfThePlanAreDone(t *testing.T) {
 // published one or none at all, counts for nothing where the file is read by ranges, and nothing else would find it out.
 func TestNoFalseCheckOfASourceFileIsBelieved(t *testing.T) {
 	for name, c := range map[string]ledger.Checkpoint{
-		"another sum":   {Integrity: ledger.Proved, SHA256: strings.Repeat("0", 64)},
-		"no sum":        {Integrity: ledger.Streamed, SHA256: strings.Repeat("x", 64)},
-		"never checked": {Integrity: string(metadata.Unchecked), SHA256: strings.Repeat("0", 64)},
+		"another sum":   {Integrity: metadata.Proof, SHA256: strings.Repeat("0", 64)},
+		"no sum":        {Integrity: metadata.Streamed, SHA256: strings.Repeat("x", 64)},
+		"never checked": {Integrity: metadata.Unchecked, SHA256: strings.Repeat("0", 64)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, work := newWorld(t, hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, Extra: noPicture})), t.TempDir()

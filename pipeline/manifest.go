@@ -84,7 +84,7 @@ func outputKind(p *plan.Plan, o *spans.Output) metadata.Kind {
 
 func manifestUnit(o *spans.Output, u *spans.Unit, res ledger.Unit) metadata.Unit {
 	m := metadata.Unit{
-		Path: u.Path, File: o.Path, Status: metadata.Status(res.Status), Reason: res.Reason,
+		Path: u.Path, File: o.Path, Status: res.Status, Reason: res.Reason,
 		NWeights: res.Weights, TieBroken: res.TieBroken, CodedBits: res.Bits, Exponents: res.Exponents,
 	}
 	for _, a := range u.Attrs {
@@ -99,7 +99,7 @@ func manifestUnit(o *spans.Output, u *spans.Unit, res ledger.Unit) metadata.Unit
 
 // addProof adds a unit to a proof.
 func addProof(v *metadata.Verification, u *spans.Unit, res ledger.Unit) {
-	if res.Status == ledger.DF11 {
+	if res.Status == metadata.DF11 {
 		v.NUnits++
 		v.NWeights += res.Weights
 	}

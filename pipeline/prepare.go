@@ -97,7 +97,7 @@ func (c *conversion) forgetImpossible() {
 		planned[o.Path] = o
 	}
 	sameUnit := func(done ledger.Unit, u *spans.Unit) bool {
-		coded, kept := done.Status == ledger.DF11 && done.Reason == "", done.Status == ledger.BF16 && done.Reason != ""
+		coded, kept := done.Status == metadata.DF11 && done.Reason == "", done.Status == metadata.BF16 && done.Reason != ""
 		return done.Path == u.Path && done.Weights == u.NElems() && (coded || kept)
 	}
 	c.ledger.Invalidate(func(done ledger.Output) bool {
@@ -107,7 +107,7 @@ func (c *conversion) forgetImpossible() {
 	for i, w := range c.Model.Listing.Weights {
 		published := c.Model.SHA256[i]
 		final, ok := c.ledger.Final(w.Path)
-		checked := final.Integrity == ledger.Streamed || final.Integrity == ledger.Proved
+		checked := final.Integrity == metadata.Streamed || final.Integrity == metadata.Proof
 		if published == "" || ok && (!checked || final.SHA256 != published) {
 			c.ledger.TrimCheckpoints(w.Path, -1)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -81,7 +82,7 @@ func (p *prover) prove(ctx context.Context, f *fetch.File) error {
 	invalid, structure := (*model.InvalidError)(nil), (*verify.StructureError)(nil)
 	switch {
 	case err == nil:
-		return p.ledger.AddCheckpoint(ledger.Checkpoint{File: f.Path, Integrity: ledger.Proved, SHA256: want})
+		return p.ledger.AddCheckpoint(ledger.Checkpoint{File: f.Path, Integrity: metadata.Proof, SHA256: want})
 	case errors.As(err, &invalid) || errors.As(err, &structure): // outputs are wrong; else the proof could not run
 		return &ProofError{f.Path, err}
 	}

@@ -90,7 +90,7 @@ func (r *result) report() *Report {
 }
 
 func (p *Counts) add(u ledger.Unit) {
-	if u.Status == ledger.BF16 {
+	if u.Status == metadata.BF16 {
 		p.UnitsBF16 = append(p.UnitsBF16, u)
 		return
 	}
@@ -145,7 +145,7 @@ func (c *conversion) checkGain() error {
 	var names []string
 	for _, o := range c.ledger.Outputs() {
 		for _, u := range o.Units {
-			if u.Status != ledger.BF16 {
+			if u.Status != metadata.BF16 {
 				return nil
 			}
 			names = append(names, u.Path+" ("+u.Reason+")")

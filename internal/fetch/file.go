@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -76,7 +77,7 @@ func (f *File) Checkpoint(l *ledger.Ledger, done func(path string) bool) ledger.
 	case final && first < f.Size: // for outputs that this journal does not list
 		return ledger.Checkpoint{File: f.Path}
 	case !final && first == f.Size && sum != "":
-		return ledger.Checkpoint{File: f.Path, Integrity: ledger.Streamed, SHA256: sum}
+		return ledger.Checkpoint{File: f.Path, Integrity: metadata.Streamed, SHA256: sum}
 	}
 	return c
 }

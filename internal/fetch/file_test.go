@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
@@ -13,7 +14,7 @@ func TestNoFileIsDoneBeforeItsOutputs(t *testing.T) {
 	o := &spans.Output{Path: "o"}
 	f := &File{Path: "f", Size: 10, Segments: []spans.Segment{{Off: 2, End: 10, To: []spans.Delivery{{Output: o}}}}}
 	proved, streamed := ledger.New("", "", false), ledger.New("", "", false)
-	if err := proved.AddCheckpoint(ledger.Checkpoint{File: "f", Integrity: ledger.Proved, SHA256: "x"}); err != nil {
+	if err := proved.AddCheckpoint(ledger.Checkpoint{File: "f", Integrity: metadata.Proof, SHA256: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.finish("y"); err != nil {
@@ -22,8 +23,8 @@ func TestNoFileIsDoneBeforeItsOutputs(t *testing.T) {
 	for _, c := range []struct {
 		l         *ledger.Ledger
 		listed    bool
-		integrity string
-	}{{proved, false, ""}, {proved, true, ledger.Proved}, {streamed, false, ""}, {streamed, true, ledger.Streamed}} {
+		integrity metadata.Integrity
+	}{{proved, false, ""}, {proved, true, metadata.Proof}, {streamed, false, ""}, {streamed, true, metadata.Streamed}} {
 		if got := f.Checkpoint(c.l, func(string) bool { return c.listed }); got.Integrity != c.integrity || got.File != "f" {
 			t.Errorf("%+v, want %q", got, c.integrity)
 		}

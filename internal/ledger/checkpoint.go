@@ -6,16 +6,18 @@ import (
 	"hash"
 	"math"
 	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
 // Checkpoint is a point in a source file at which reading can go on: State is the marshaled sha256 after Offset bytes.
 // Integrity is set once nothing of the file is left to do; SHA256 is then the sum of the whole file.
 type Checkpoint struct {
-	File      string `json:"file"`
-	Offset    int64  `json:"offset,omitempty"`
-	State     []byte `json:"state,omitempty"`
-	Integrity string `json:"integrity,omitempty"`
-	SHA256    string `json:"sha256,omitempty"`
+	File      string             `json:"file"`
+	Offset    int64              `json:"offset,omitempty"`
+	State     []byte             `json:"state,omitempty"`
+	Integrity metadata.Integrity `json:"integrity,omitempty"`
+	SHA256    string             `json:"sha256,omitempty"`
 }
 
 // Hash restores the hash of a checkpoint and says where it is; one that cannot be restored is at 0.

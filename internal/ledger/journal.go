@@ -145,7 +145,7 @@ func OfManifest(m *metadata.Manifest, digest, part string, stays bool) *Ledger {
 	units := map[string][]Unit{}
 	for _, u := range m.Units {
 		units[u.File] = append(units[u.File], Unit{
-			Path: u.Path, Status: string(u.Status), Reason: u.Reason, Weights: u.NWeights, TieBroken: u.TieBroken,
+			Path: u.Path, Status: u.Status, Reason: u.Reason, Weights: u.NWeights, TieBroken: u.TieBroken,
 			Bits: u.CodedBits, Exponents: u.Exponents, GPU: l.gpu != nil && l.gpu.NUnits == nCoded(m),
 		})
 	}
@@ -157,7 +157,7 @@ func OfManifest(m *metadata.Manifest, digest, part string, stays bool) *Ledger {
 		}
 	}
 	for _, f := range m.Source.Files {
-		l.checkpoints.put(Checkpoint{File: f.Path, Integrity: string(f.Integrity), SHA256: f.SHA256})
+		l.checkpoints.put(Checkpoint{File: f.Path, Integrity: f.Integrity, SHA256: f.SHA256})
 	}
 	return l
 }

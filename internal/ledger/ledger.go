@@ -15,18 +15,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
-// Integrity states of a source file, as the manifest has them (docs/manifest.md).
-const (
-	Streamed = "streamed"
-	Proved   = "proof"
-)
-
-// Status words of a unit in ledger and manifest.
-const (
-	DF11 = "df11"
-	BF16 = "bf16"
-)
-
 // Output is what ledger and manifest keep of one finished output file.
 type Output struct {
 	Path   string `json:"path"`
@@ -50,9 +38,9 @@ type Place struct {
 
 // Unit is how the encoding of one unit ended.
 type Unit struct {
-	Path   string `json:"path"`
-	Status string `json:"status"`           // DF11 or BF16
-	Reason string `json:"reason,omitempty"` // why it stays in BF16
+	Path   string          `json:"path"`
+	Status metadata.Status `json:"status"`
+	Reason string          `json:"reason,omitempty"` // why it stays in BF16
 	// Bits is the number of bits of the coded exponents, Weights the number of weights.
 	Bits    int64 `json:"bits,omitempty"`
 	Weights int64 `json:"weights"`

@@ -11,11 +11,12 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
 // of makes a ledger with one checkpoint of the file f, whose state is its offset, and with outputs made from f. An output is
 // named by the first letter of its sum.
-func of(t testing.TB, offset int64, integrity string, outputs ...string) *ledger.Ledger {
+func of(t testing.TB, offset int64, integrity metadata.Integrity, outputs ...string) *ledger.Ledger {
 	t.Helper()
 	l := ledger.New("digest", "part", false)
 	var errs []error
@@ -51,7 +52,7 @@ func TestAdoptCheckpoints(t *testing.T) {
 		name          string
 		here, there   *ledger.Ledger
 		want          int64
-		wantIntegrity string
+		wantIntegrity metadata.Integrity
 	}{
 		{"a fresh disk", of(t, 0, ""), of(t, 7, "", "a"), 7, ""},
 		{"ahead here", of(t, 9, "", "a", "b"), of(t, 7, "", "a"), 9, ""},
@@ -62,8 +63,8 @@ func TestAdoptCheckpoints(t *testing.T) {
 		{"more there, spools here", keeping(t, of(t, 7, "", "a")), of(t, 9, "", "a", "b"), 0, ""},
 		{"more on both sides", of(t, 7, "", "a", "c"), of(t, 9, "", "a", "b"), 0, ""},
 		{"another output", of(t, 7, "", "a"), of(t, 9, "", "a2"), 0, ""},
-		{"final there", keeping(t, of(t, 7, "", "a")), of(t, 0, ledger.Streamed, "a", "b"), 0, ledger.Streamed},
-		{"final there, more here", of(t, 7, "", "a", "c"), of(t, 0, ledger.Streamed, "a"), 7, ""},
+		{"final there", keeping(t, of(t, 7, "", "a")), of(t, 0, metadata.Streamed, "a", "b"), 0, metadata.Streamed},
+		{"final there, more here", of(t, 7, "", "a", "c"), of(t, 0, metadata.Streamed, "a"), 7, ""},
 	} {
 		tc.here.Adopt(tc.there)
 		if c := tc.here.Checkpoint("f", last); c.Offset != tc.want || c.Integrity != tc.wantIntegrity {
@@ -132,7 +133,7 @@ func TestCheckpointsRise(t *testing.T) {
 	check(map[int64]int64{9: 0, 14: 10, last: 15})
 	l.TrimCheckpoints("f", 14)
 	check(map[int64]int64{last: 10})
-	if err := l.AddCheckpoint(ledger.Checkpoint{File: "f", Integrity: ledger.Proved}); err != nil {
+	if err := l.AddCheckpoint(ledger.Checkpoint{File: "f", Integrity: metadata.Proof}); err != nil {
 		t.Fatal(err)
 	}
 	if _, final := l.Final("f"); !final {
@@ -179,7 +180,7 @@ func output(n int) ledger.Output {
 	path := fmt.Sprintf("model_layers_%d.safetensors", n)
 	return ledger.Output{
 		Path: path, Size: int64(n), SHA256: strings.Repeat("0", 64), Place: ledger.Place{Here: true},
-		Units: []ledger.Unit{{Path: path, Status: ledger.DF11, Weights: 1 << 20}}, Prefixes: []ledger.Prefix{{File: "f", End: 1}},
+		Units: []ledger.Unit{{Path: path, Status: metadata.DF11, Weights: 1 << 20}}, Prefixes: []ledger.Prefix{{File: "f", End: 1}},
 	}
 }
 
@@ -228,7 +229,7 @@ func TestJournalSaysItAll(t *testing.T) {
 		l.Add(output(1)), l.Add(output(2)), l.Uploaded(output(2).Path), l.AddTensors([]ledger.Tensor{tensor}),
 		l.AddTensors([]ledger.Tensor{{Output: output(1).Path}}), l.Add(output(1)), // its spool goes with that
 		l.AddCheckpoint(ledger.Checkpoint{File: "f", Offset: 8, State: []byte{9}}),
-		l.AddCheckpoint(ledger.Checkpoint{File: "g", Integrity: ledger.Streamed, SHA256: "10"}),
+		l.AddCheckpoint(ledger.Checkpoint{File: "g", Integrity: metadata.Streamed, SHA256: "10"}),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +250,7 @@ func TestJournalSaysItAll(t *testing.T) {
 			t.Errorf("a finished output has a spool: %+v", one)
 		}
 		f, g := got.Checkpoint("f", last), got.Checkpoint("g", last)
-		if f.Offset != 8 || !bytes.Equal(f.State, []byte{9}) || g.Integrity != ledger.Streamed || g.SHA256 != "10" {
+		if f.Offset != 8 || !bytes.Equal(f.State, []byte{9}) || g.Integrity != metadata.Streamed || g.SHA256 != "10" {
 			t.Errorf("%+v, %+v", f, g)
 		}
 	}
