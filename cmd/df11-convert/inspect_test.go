@@ -13,28 +13,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// TestModelsJSON: the catalog is a list of objects with id, layout, match and provenance.
-func TestModelsJSON(t *testing.T) {
-	var found struct {
-		Models []struct {
-			ID, Layout, Provenance string
-			Match                  map[string]any
-		}
-	}
-	if err := json.Unmarshal([]byte(must(t, "models", "--json")), &found); err != nil {
-		t.Fatal(err)
-	}
-	list := found.Models
-	if len(list) < 148 {
-		t.Errorf("%d entries", len(list))
-	}
-	for _, m := range list {
-		if m.ID == "" || m.Layout == "" || m.Provenance == "" || m.Match == nil {
-			t.Errorf("%+v lacks something", m)
-		}
-	}
-}
-
 // TestPlanPatternDict: the written dict converts the model to the same units.
 func TestPlanPatternDict(t *testing.T) {
 	dir := t.TempDir()

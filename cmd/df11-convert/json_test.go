@@ -73,7 +73,6 @@ func TestDocuments(t *testing.T) {
 		{exitOK, "", []string{"inspect", at("out")}},
 		{exitOK, "", []string{"inspect", at("m")}},
 		{exitOK, "", []string{"inspect", at("f32")}},
-		{exitOK, "", []string{"models"}},
 		{exitOK, "", []string{"version"}},
 		{exitRefused, "not_convertible", []string{"batch", at("list.txt")}},
 		{exitWrong, "", []string{"verify", at("bad"), "--against", at("m")}},

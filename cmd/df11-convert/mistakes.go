@@ -21,7 +21,6 @@ var otherCommands = map[string]string{
 	"check": "verify", "validate": "verify", "test": "verify", "compare": "verify", "diff": "verify",
 	"decompress": "decode", "restore": "decode", "unpack": "decode", "extract": "decode",
 	"info": "inspect", "show": "inspect", "stats": "inspect", "estimate": "plan", "dry-run": "plan",
-	"list": "models", "ls": "models",
 }
 
 // otherFlags are what neighbors call our flags, with what to do instead.

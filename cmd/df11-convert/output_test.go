@@ -22,7 +22,7 @@ func TestLostResultIsAnError(t *testing.T) {
 	commands := map[string][]string{
 		"df11-convert": {}, "convert": {at("m"), "-o", at("again")}, "plan": {at("m")}, "verify": {at("out"), "--against", at("m"), "--level", "structure"},
 		"decode": {at("out"), "-o", at("back")}, "batch": {at("list.txt"), "-o", at("again")}, "status": {at("list.txt")}, "inspect": {at("out")},
-		"models": {}, "version": {}, "demo": {"-o", at("demo")}, "completion": {"bash"}, "help": {"verify"},
+		"version": {}, "demo": {"-o", at("demo")}, "completion": {"bash"}, "help": {"verify"},
 	}
 	root := rootCommand(newUI(os.Stdout, os.Stderr), nil)
 	root.InitDefaultHelpCmd()

@@ -115,7 +115,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	early.ParseErrorsAllowlist.UnknownFlags = true
 	_ = early.Parse(args) // what is wrong with them is told later, in the form that they ask for
 	root.AddCommand(convertCommand(u), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u), statusCommand(u),
-		modelsCommand(u), demoCommand(u), versionCommand(u))
+		demoCommand(u), versionCommand(u))
 	for _, command := range packaging {
 		root.AddCommand(command())
 	}

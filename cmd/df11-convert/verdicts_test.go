@@ -157,17 +157,3 @@ func TestNothingFoundInOneSentence(t *testing.T) {
 		}
 	}
 }
-
-// TestModelsFitATerminal: the table of models is at most 80 columns wide, and one id shows all that is known of it.
-func TestModelsFitATerminal(t *testing.T) {
-	for line := range strings.Lines(must(t, "models")) {
-		if len(line) > 81 {
-			t.Errorf("%d columns: %s", len(line), line)
-		}
-	}
-	for id, text := range map[string]string{"bagel-7b-mot": "DFloat11/BAGEL-7B-MoT-DF11", "bert": "provenance"} {
-		if out := must(t, "models", id); !strings.Contains(out, text) || strings.Contains(out, "modernbert") {
-			t.Error(out)
-		}
-	}
-}

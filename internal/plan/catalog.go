@@ -204,32 +204,30 @@ func (e *Entry) loads() Verdict {
 	return verdict(e.Loaded != "" || len(e.DF11Repos) > 0)
 }
 
-// Model is one entry of the catalog as the command models lists it.
-type Model struct {
-	ID         string   `json:"id"`
-	Layout     Layout   `json:"layout"`
-	Match      Match    `json:"match"`
-	Provenance string   `json:"provenance"`
-	LikeOnly   bool     `json:"like_only"`
-	Refused    string   `json:"refused,omitempty"`
-	Loader     Loader   `json:"loader"`
-	Loads      Verdict  `json:"loads"` // in the reader of the layout: dfloat11, or the ComfyUI node
-	DF11Repos  []string `json:"df11_repos"`
-	Examples   []string `json:"example_repos"`
-	Notes      string   `json:"notes,omitempty"`
-}
-
-// Models lists the catalog in its order.
-func Models() []Model {
-	out := make([]Model, len(Catalog()))
-	for i, e := range Catalog() {
-		out[i] = Model{
-			ID: e.ID, Layout: e.Layout, Match: e.Match, Provenance: e.Provenance, LikeOnly: e.LikeOnly, Loader: e.Loader, Loads: e.loads(),
-			DF11Repos: append([]string{}, e.DF11Repos...), Examples: append([]string{}, e.ExampleRepos...), Notes: e.Notes,
-		}
-		if e.Refuse != nil {
-			out[i].Refused = e.Refuse.Why
+// likeHint says what Options.Like takes instead of a word: the entries of the same family, else the names of all families.
+func likeHint(word string) string {
+	isLetter := func(r rune) bool { return r >= 'a' && r <= 'z' }
+	stem := strings.ToLower(path.Base(word))
+	if end := strings.IndexFunc(stem, func(r rune) bool { return !isLetter(r) }); end > 0 {
+		stem = stem[:end]
+	}
+	var ids []string
+	for _, e := range Catalog() {
+		if strings.HasPrefix(e.ID, stem) && len(e.PatternDict) > 0 {
+			ids = append(ids, e.ID)
 		}
 	}
-	return out
+	if len(ids) == 0 {
+		return "--like takes a catalog entry or a DF11 repo that one reproduces; families of entries: " + families()
+	}
+	return "--like takes one of these: " + strings.Join(ids, ", ")
+}
+
+// families names the families of the catalog, one for each of its files.
+func families() string {
+	names, _ := fs.Glob(catalogFiles, "catalog/*.json")
+	for i, name := range names {
+		names[i] = strings.TrimSuffix(path.Base(name), ".json")
+	}
+	return strings.Join(names, ", ")
 }

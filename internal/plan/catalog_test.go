@@ -303,19 +303,6 @@ func TestCatalogEntries(t *testing.T) {
 	}
 }
 
-// TestModels lists the catalog.
-func TestModels(t *testing.T) {
-	models := Models()
-	if len(models) < 148 {
-		t.Errorf("%d models, want at least 148", len(models))
-	}
-	for _, m := range models {
-		if m.ID == "" || m.Layout == "" || m.Provenance == "" {
-			t.Errorf("model %+v lacks a field", m)
-		}
-	}
-}
-
 // TestNamesOf: a finished model is planned again from its dict alone, with the entry's names and ties beside it, and the
 // plan stores the same tensors in the same units under the same names.
 func TestNamesOf(t *testing.T) {

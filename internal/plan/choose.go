@@ -23,7 +23,7 @@ func (c chooser) choose() error {
 	case c.opt.Like != "":
 		c.entry = findEntry(c.opt.Like)
 		if c.entry == nil {
-			return refuse(ReasonUnknown, "list known models with: df11-convert models", "the catalog has no entry %s", c.opt.Like)
+			return refuse(ReasonUnknown, likeHint(c.opt.Like), "the catalog has no entry %s", c.opt.Like)
 		}
 		c.plan.Unlike = c.entry.score(c.cfg, c.inv) == 0
 	default:
@@ -88,8 +88,7 @@ func (c chooser) useNames() error {
 	}
 	e := findEntry(c.opt.NamesOf)
 	if e == nil || e.Refuse != nil || e.Derive || e.Layout.family() != c.survey.Layout {
-		return refuse(ReasonUnknown, "list known models with: df11-convert models",
-			"the catalog has no names of %s for this layout", c.opt.NamesOf)
+		return refuse(ReasonUnknown, "", "the catalog has no names of %s for this layout", c.opt.NamesOf)
 	}
 	c.entry = e
 	return nil

@@ -46,7 +46,8 @@ func (d deriver) refuse() error {
 			return d.inv.refuseDType(t)
 		}
 	}
-	return refuse(ReasonUnknown, "name the modules to compress with --pattern-dict",
+	return refuse(ReasonUnknown, "name the modules to compress with --pattern-dict, or take those of a relative with --like; "+
+		"the catalog's families: "+families(),
 		"the catalog does not know this model, and its names show no stack of blocks to compress")
 }
 

@@ -345,3 +345,27 @@ func TestNoWeights(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownClassNamesTheKnown: who asks for an entry that the catalog lacks learns those of the same family, else the families; and
+// a model of which nothing can be derived is refused with the ways out.
+func TestUnknownClassNamesTheKnown(t *testing.T) {
+	for like, want := range map[string][]string{
+		"Qwen9-Max":             {"qwen3-vl, ", "qwen2-moe", "qwen-image-diffusers-single"},
+		"DFloat11/Llama-9-DF11": {"llama-untied, llama-untied-escaped, llama4-text"},
+		"nobody/nothing":        {"families", "afmoe, apertus", "z-image"},
+		"\x1b[2J":               {"families"},
+	} {
+		if got := likeHint(like); !strings.Contains(got, want[0]) || !strings.Contains(got, want[len(want)-1]) || strings.Contains(got, "\x1b") {
+			t.Errorf("%s: %s", like, got)
+		}
+	}
+	m := newModel()
+	m.weight("alone")
+	_, err := New(source([]WeightFile{m.file("model.safetensors")}, map[string]any{}), Options{})
+	r, ok := errors.AsType[*RefusedError](err)
+	for _, way := range []string{"--pattern-dict", "--like", "afmoe, apertus"} {
+		if !ok || !strings.Contains(r.Hint, way) {
+			t.Errorf("no word of %s: %v", way, r)
+		}
+	}
+}
