@@ -67,6 +67,7 @@ var inTests = []string{"encoder", "internal/hubtest", "internal/golden", "intern
 var homes = map[string][]string{
 	"github.com/KimMachineGun/automemlimit": {"cmd/df11-convert"},
 	"github.com/dustin/go-humanize":         {"cmd/df11-convert"},
+	"github.com/schollz/progressbar":        {"cmd/df11-convert"},
 	"github.com/spf13/cobra":                {"cmd/df11-convert"},
 	"golang.org/x/term":                     {"cmd/df11-convert"},
 	"github.com/gomlx/go-huggingface":       {"hub"},

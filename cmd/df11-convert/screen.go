@@ -10,8 +10,7 @@ import (
 // screen is a terminal with a block of lines at its end that is drawn again and again in place. Everything else that is
 // written to it appears above the block, so that a message never lands in the middle of a progress line.
 //
-// The block is ours because libraries for progress redraw one line only (schollz/progressbar), or take over the cursor and the
-// clock (mpb, uiprogress) for what is forty lines here.
+// The library that renders the bars redraws a single line in place, so the block is ours.
 type screen struct {
 	mu    sync.Mutex
 	w     io.Writer

@@ -210,7 +210,7 @@ func TestCtrlC(t *testing.T) {
 func TestProgressOnATerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	got := ""
-	for _, size := range []pty.Winsize{{Cols: 80, Rows: 24}, {Cols: 120, Rows: 24}, {Cols: 40, Rows: 24}, {Cols: 80, Rows: 5}} {
+	for _, size := range []pty.Winsize{{Cols: 80, Rows: 24}, {Cols: 200, Rows: 24}, {Cols: 40, Rows: 24}, {Cols: 80, Rows: 4}} {
 		for _, ended := range []bool{false, true} {
 			keyboard, tty, err := pty.Open()
 			if err != nil {
@@ -219,12 +219,12 @@ func TestProgressOnATerminal(t *testing.T) {
 			if err := pty.Setsize(keyboard, &size); err != nil {
 				t.Fatal(err)
 			}
-			d, u, s := watched(t, keyboard, int(size.Cols), int(size.Rows)), newUI(tty, tty), midway(t)
+			d, u, s := watched(t, keyboard, int(size.Cols), int(size.Rows)), newUI(tty, tty), midway()
 			u.drawBlock(s)
 			u.say("waiting 12s: the Hub answered 503 Service Unavailable and asks to try again later")
 			u.drawBlock(s)
 			if ended {
-				s.limits, s.left, s.ended = -1, 0, true
+				s.ended = true
 				u.drawBlock(s)
 				u.screen.release()
 				u.resume = "df11-convert acme/model --push"

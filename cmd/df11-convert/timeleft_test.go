@@ -104,7 +104,7 @@ func (c simulated) holds(t *testing.T) {
 			t.Errorf("%v after the start %s are left, and it turns out to be %v (%v)", l.at[i].Sub(begin), text, want, err)
 		}
 	}
-	if all := end.Sub(begin); first > all/4+flowLeast*time.Second*2 || first == 0 && all > time.Minute {
+	if all := end.Sub(begin); first > all/4+steadyLeast*time.Second*2 || first == 0 && all > time.Minute {
 		t.Errorf("first told after %v of %v", first, all)
 	} else {
 		t.Logf("first told after %v of %v", first, all)
@@ -121,7 +121,8 @@ func TestTimeLeftIsNotToldAtOnce(t *testing.T) {
 	look := func(bytes int64, after time.Duration) time.Duration {
 		p.Verified.Add(bytes)
 		now = now.Add(after)
-		return m.at(p.Snapshot(), now).left
+		m.add(p.Snapshot(), now)
+		return m.left()
 	}
 	for past := time.Duration(0); past < 10*time.Second; past += drawEvery {
 		if left := look(1000, drawEvery); left > 0 {

@@ -131,16 +131,20 @@ func (s *Snapshot) Begun() bool {
 }
 
 // Work is what a stage has to do in all, and what of it is done, in bytes: Done is never more than All.
-type Work struct{ Done, All int64 }
+type Work struct {
+	Stage     Stage
+	Done, All int64
+}
 
 // Work lists the work of each stage that is expected, always in the same order.
 func (s *Snapshot) Work() (list []Work) {
-	for stage, w := range [nStages]Work{
-		Read: {s.Fetched, s.SourceBytes}, Encode: {s.Encoded, s.SourceBytes},
-		Verify: {s.Verified, s.SourceBytes}, Upload: {s.Uploaded, s.OutputBytes},
+	for _, w := range []Work{
+		{Read, s.Fetched, s.SourceBytes}, {Encode, s.Encoded, s.SourceBytes},
+		{Verify, s.Verified, s.SourceBytes}, {Upload, s.Uploaded, s.OutputBytes},
 	} {
-		if s.passes[stage] {
-			list = append(list, Work{min(w.Done, w.All), w.All})
+		if s.passes[w.Stage] {
+			w.Done = min(w.Done, w.All)
+			list = append(list, w)
 		}
 	}
 	return list

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"time"
+
+	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/progress"
+)
+
+// motion tells from one snapshot to the next how fast things move.
+type motion struct {
+	now    progress.Snapshot
+	at     time.Time
+	share  float64 // of the whole work, 0 to 1; it never falls
+	stages []pace  // by progress.Stage
+	ended  bool    // the stages have stopped
+}
+
+// pace tells how fast one stage is. A stage that has work also has a steady speed, from which the time left follows. The
+// steady speed counts from the first time that the stage did something, since the last stages begin later.
+type pace struct {
+	speed  average // bytes per second, over the last seconds
+	busy   average // share of the time
+	steady average // bytes per second of its work, up to the last time that something was done
+	age    float64 // seconds that steady covers
+	idle   float64 // seconds since then
+	begun  bool
+}
+
+// Seconds over which speeds are averaged, and after which a steady speed is believed.
+const (
+	speedWindow  = 5
+	steadyWindow = 30
+	steadyLeast  = 10
+)
+
+// work takes what was done in the last dt seconds. Large modules reach the last stages in bursts, so the time before a burst
+// belongs to it. The average is over most of the time: it gets steadier the longer that is, and forgets a slow line.
+func (p *pace) work(bytes, dt float64) {
+	p.idle += dt
+	if bytes == 0 {
+		return
+	}
+	if p.begun {
+		p.age += p.idle
+		p.steady.add(bytes/p.idle, p.idle, max(steadyWindow, p.age*3/4))
+	}
+	p.begun, p.idle = true, 0
+}
+
+// known reports whether the steady speed was measured for long enough, and still holds as far as anybody can tell.
+func (p *pace) known() bool { return p.age >= steadyLeast && p.idle <= p.age }
+
+// text is the speed for people, "" before it was measured.
+func (p *pace) text() string {
+	switch {
+	case p.speed.seconds == 0:
+		return ""
+	case p.speed.value < 1e3:
+		return "idle"
+	}
+	return human.Bytes(int64(p.speed.value)) + "/s"
+}
+
+// average is a moving average: over all of the time at first, then over the last seconds, as many as its window has.
+type average struct{ value, seconds float64 }
+
+func (a *average) add(x, dt, window float64) {
+	a.seconds = min(a.seconds+dt, max(window, dt))
+	a.value += dt / a.seconds * (x - a.value)
+}
+
+// add takes the next snapshot. Work that was lost and begins anew begins a new motion.
+func (m *motion) add(s progress.Snapshot, now time.Time) {
+	work, before := s.Work(), m.now.Work()
+	if len(work) != len(before) || s.SourceBytes != m.now.SourceBytes || s.Verified < m.now.Verified {
+		*m = motion{now: s, at: now, share: s.Share(), stages: make([]pace, len(s.Stages))}
+		return
+	}
+	if dt := now.Sub(m.at).Seconds(); dt > 0 {
+		m.share = max(m.share, s.Share())
+		for i, w := range work {
+			m.stages[w.Stage].work(float64(max(0, w.Done-before[i].Done)), dt)
+		}
+		for i, st := range s.Stages {
+			m.stages[i].speed.add(float64(st.Bytes-m.now.Stages[i].Bytes)/dt, dt, speedWindow)
+			m.stages[i].busy.add((st.Busy-m.now.Stages[i].Busy).Seconds()/dt, dt, speedWindow)
+		}
+	}
+	m.now, m.at = s, now
+}
+
+// percent is below 100 until everything is done.
+func (m *motion) percent() int { return int(100 * m.share) }
+
+// bottleneck names the stage that the others wait for, "" for none: a stage that is idle half of the time keeps nobody waiting.
+func (m *motion) bottleneck() (name string) {
+	most := 0.5
+	for i, p := range m.stages {
+		if p.busy.value > most && !m.ended {
+			name, most = m.now.Stages[i].Stage, p.busy.value
+		}
+	}
+	return name
+}
+
+// leftMost is the longest time left that is told, in seconds: what is slower stands still.
+const leftMost = 100 * 86400
+
+// left is the time that the slowest stage needs for the rest of its work, since all of them work at once. It is 0 as long as
+// nobody can tell: until something has passed every stage, and some time after that.
+func (m *motion) left() time.Duration {
+	var most float64
+	for _, w := range m.now.Work() {
+		p := &m.stages[w.Stage]
+		if w.Done == w.All {
+			continue
+		}
+		if !p.known() {
+			return 0
+		}
+		most = max(most, float64(w.All-w.Done)/p.steady.value)
+	}
+	if m.ended || most > leftMost {
+		return 0
+	}
+	return time.Duration(most * float64(time.Second))
+}
