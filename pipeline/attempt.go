@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -81,7 +81,7 @@ func (c *conversion) begin(ctx context.Context) (*attempt, error) {
 // divide shares out disk and memory between spools and finished files that wait for their upload.
 func (a *attempt) divide() error {
 	pending := slices.DeleteFunc(slices.Clone(a.ours), func(o *spans.Output) bool { return a.ledger.Done(o.Path) })
-	shares, err := estimate.Divide(pending, spans.Segments(pending, len(a.files)), estimate.Demand{
+	shares, err := budget.Divide(pending, spans.Segments(pending, len(a.files)), budget.Demand{
 		Spooled: a.spooled, Outputs: !a.folder.Stays, Disk: a.disk, Memory: a.SpoolMemory,
 	})
 	if err != nil {
@@ -127,7 +127,7 @@ func (a *attempt) freeDisk() (int64, error) {
 	if a.folder.Stays {
 		stays := int64(leastRatio * float64(pending))
 		if stays > free {
-			return 0, &estimate.BudgetError{Need: stays, Have: free}
+			return 0, &budget.DiskError{Need: stays, Have: free}
 		}
 		free -= stays
 	}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -154,7 +154,7 @@ func TestCopyLargerThanTheDisk(t *testing.T) {
 	disk := func(o *pipeline.Options) { o.Disk = copyDisk }
 	w := newWorld(t, large(), hubtest.WithLFSThreshold(500_000))
 	_, err := w.convert(t.Context(), t, t.TempDir(), disk)
-	if e := (*estimate.BudgetError)(nil); !errors.As(err, &e) || e.Need != 2*copyDisk || !strings.Contains(err.Error(), "vocab.model") {
+	if e := (*budget.DiskError)(nil); !errors.As(err, &e) || e.Need != 2*copyDisk || !strings.Contains(err.Error(), "vocab.model") {
 		t.Errorf("error %v", err)
 	}
 	if w.Count("PUT", "*")+w.Count("POST", "/api/repos/*") > 0 {
@@ -167,7 +167,7 @@ func TestCopyLargerThanTheDisk(t *testing.T) {
 	w.mustConvert(t, disk)
 	w = newWorld(t, large(), hubtest.WithLFSThreshold(500_000), hubtest.WithXetHashes())
 	w.Inject(hubtest.Fault{Method: "POST", Path: copyRoute, Times: always, Action: hubtest.Error(403, "", "Forbidden")})
-	if _, err := w.convert(t.Context(), t, t.TempDir(), disk); !errors.As(err, new(*estimate.BudgetError)) {
+	if _, err := w.convert(t.Context(), t, t.TempDir(), disk); !errors.As(err, new(*budget.DiskError)) {
 		t.Errorf("a copy that the Hub does not make after all: %v", err)
 	}
 }

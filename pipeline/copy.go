@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -41,7 +41,7 @@ type copier struct {
 func (c *conversion) copier() *copier {
 	k := &copier{
 		model: c.Model, source: c.Source, folder: c.folder, push: c.Push, repo: c.repo, uploads: c.Uploads, disk: c.disk, sendAll: c.sendAll, log: c.Log,
-		files: slices.DeleteFunc(estimate.CarriedFiles(c.Plan), func(f plan.File) bool {
+		files: slices.DeleteFunc(budget.CarriedFiles(c.Plan), func(f plan.File) bool {
 			return f.Path == c.configPath() && c.Plan.Config.Mode == plan.ConfigInsert
 		}),
 	}
@@ -135,7 +135,7 @@ func (k *copier) check(ctx context.Context) error {
 // fits refuses a file that is larger than the whole disk budget; 0 is no bound.
 func fits(f plan.File, limit int64) error {
 	if limit > 0 && f.Size > limit {
-		return fmt.Errorf("copy %s: %w", f.Path, &estimate.BudgetError{Need: f.Size, Have: limit})
+		return fmt.Errorf("copy %s: %w", f.Path, &budget.DiskError{Need: f.Size, Have: limit})
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -548,7 +548,7 @@ func TestKeptSpoolsBlockNothing(t *testing.T) {
 	}
 	remove(t, filepath.Join(out, lost))
 	outputs := spans.Outputs(p)
-	disk := estimate.PeakSpool(spans.Segments(outputs, len(p.Source().Weights)), func(*spans.Output) bool { return true })
+	disk := budget.PeakSpool(spans.Segments(outputs, len(p.Source().Weights)), func(*spans.Output) bool { return true })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if _, err := w.convert(ctx, t, out, onDisk, keep, func(o *pipeline.Options) { o.Disk = disk }); err != nil {

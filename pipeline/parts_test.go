@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -307,7 +307,7 @@ func TestSmallDiskIsToldWhatItNeeds(t *testing.T) {
 	small := func(disk, memory int64) func(*pipeline.Options) {
 		return func(o *pipeline.Options) { o.Disk, o.SpoolMemory = disk, memory }
 	}
-	tooSmall := (*estimate.BudgetError)(nil)
+	tooSmall := (*budget.DiskError)(nil)
 	if _, err := pushFrom(t, srv, "a/llama", "a/out", small(2_200_000, -1)); !errors.As(err, &tooSmall) {
 		t.Fatalf("2.2 MB: %v", err)
 	}
@@ -329,7 +329,7 @@ func TestATooSmallDiskChangesNothingOnTheHub(t *testing.T) {
 	srv.AddRepo("a/there", map[string][]byte{"notes.txt": []byte("mine")})
 	for _, repo := range []string{"a/none", "a/there"} {
 		srv.ResetLog()
-		if _, err := pushFrom(t, srv, "a/llama", repo, tiny); !errors.As(err, new(*estimate.BudgetError)) {
+		if _, err := pushFrom(t, srv, "a/llama", repo, tiny); !errors.As(err, new(*budget.DiskError)) {
 			t.Errorf("%s: %v", repo, err)
 		}
 		if n := srv.Count("POST", "/api/repos/*") + srv.Count("POST", anyCommit) + srv.Count("PUT", "*"); n > 0 {

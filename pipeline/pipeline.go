@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 )
@@ -78,7 +78,7 @@ func (c *conversion) convert(ctx context.Context) error {
 	defer w.leaveSpools()
 	g, gctx := errgroup.WithContext(ctx)
 
-	complete := make(chan *fetch.Task, estimate.OutputsAhead) // all source bytes are in the spool
+	complete := make(chan *fetch.Task, budget.OutputsAhead) // all source bytes are in the spool
 	g.Go(func() error {
 		defer close(complete)
 		return w.fetcher().Run(gctx, complete)
@@ -95,7 +95,7 @@ func (c *conversion) convert(ctx context.Context) error {
 	})
 	finished := make(chan ledger.Output) // hashed, forced to disk, renamed, in the journal
 	var naming sync.WaitGroup
-	for range estimate.Finalizers { // one file may wait for the end of the source's hash, another for the disk
+	for range budget.Finalizers { // one file may wait for the end of the source's hash, another for the disk
 		naming.Add(1)
 		g.Go(func() error {
 			defer naming.Done()

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/pagecache"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -142,7 +142,7 @@ func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledg
 			}
 		}
 		if ctx.Err() == nil && committing == nil && len(waiting) > 0 && due {
-			n := min(len(waiting), estimate.CommitFiles)
+			n := min(len(waiting), budget.CommitFiles)
 			batch := waiting[:n:n]
 			waiting = waiting[n:]
 			due = uploaded == nil || len(waiting) > 0

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 )
 
@@ -104,7 +104,7 @@ func (c *committer) begun(t *testing.T, sizes ...int) {
 // before the one before it has ended. At the end all that waits is committed without delay. Every output is in one commit.
 func TestUploadsGoOnDuringACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const full = estimate.CommitFiles
+		const full = budget.CommitFiles
 		c := startCommitter(t)
 		c.upload(0, 3)
 		time.Sleep(commitAge)
@@ -127,7 +127,7 @@ func TestUploadsGoOnDuringACommit(t *testing.T) {
 // TestAllThatWaitsIsCommitted: where more outputs wait than one commit brings, others follow at once.
 func TestAllThatWaitsIsCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const full = estimate.CommitFiles
+		const full = budget.CommitFiles
 		c := startCommitter(t)
 		c.upload(0, 2*full+1)
 		time.Sleep(commitAge)

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -88,7 +88,7 @@ func (a *attempt) fitBeside(resumable map[*fetch.Task][]ledger.Tensor) bool {
 		segments[i] = f.Segments
 	}
 	limit := a.room.Disk.Limit()
-	return limit == 0 || estimate.PeakSpool(segments, onDisk, open...) <= limit
+	return limit == 0 || budget.PeakSpool(segments, onDisk, open...) <= limit
 }
 
 // resume takes up one spool, if there is room for it and its bytes are right.

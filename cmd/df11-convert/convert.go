@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -73,18 +72,17 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	if err := f.target.check(); err != nil {
 		return nil, err
 	}
-	shares, err := f.limits.divide()
-	if err != nil {
+	var err error
+	if f.shares, err = f.limits.divide(f.connections); err != nil {
 		return nil, err
 	}
-	shares.apply()
-	f.budget = shares.total
+	applyMemory(f.shares)
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
 		return nil, err
 	}
 	defer src.Close()
-	if err := estimate.CheckMemory(src.model, src.plan, shares.total); err != nil {
+	if err := f.shares.Check(src.model, src.plan); err != nil {
 		return nil, err
 	}
 	for _, w := range src.plan.Warnings {
@@ -93,7 +91,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	if err := f.target.checkLineage(u, src.model); err != nil {
 		return nil, err
 	}
-	opt, err := f.options(ctx, u, src, shares)
+	opt, err := f.options(ctx, u, src)
 	if err != nil {
 		return nil, err
 	}
@@ -109,12 +107,12 @@ func leavesWork(s progress.Snapshot) bool {
 }
 
 // options turns flags into the pipeline's options.
-func (f *convertFlags) options(ctx context.Context, u *ui, src *opened, shares memoryShares) (pipeline.Options, error) {
+func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipeline.Options, error) {
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
 		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force, BaseModel: f.target.baseModel, NoBaseModel: f.target.noBaseModel,
 		Budget: pipeline.Budget{
-			Workers: shares.workers, Uploads: f.limits.uploads, Disk: int64(f.limits.disk), PieceMemory: pieceMemory(shares.total),
+			Workers: f.shares.Workers, Uploads: f.limits.uploads, Disk: int64(f.limits.disk), PieceMemory: f.shares.Pieces,
 			DropCache: exceedsCache(src.plan.SourceBytes()),
 		},
 		Version: versionText(), Progress: new(progress.Counters), Log: u.log(),
@@ -141,8 +139,8 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened, shares m
 		opt.WorkDir = defaultWorkDir(opt, src.plan.Digest())
 	}
 	var err error
-	opt.GPU, err = f.gpu.open(u, &shares)
-	opt.SpoolMemory = shares.spools
+	opt.GPU, err = f.gpu.open(u, &f.shares)
+	opt.SpoolMemory = f.shares.Spools
 	return opt, err
 }
 

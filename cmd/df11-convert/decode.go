@@ -48,7 +48,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 		return err
 	}
 	defer d.Close()
-	opt := pipeline.DecodeOptions{DF11: d, OutDir: f.out, Force: f.force, Workers: f.shares.workers, Progress: new(progress.Counters)}
+	opt := pipeline.DecodeOptions{DF11: d, OutDir: f.out, Force: f.force, Workers: f.shares.Workers, Progress: new(progress.Counters)}
 	if f.against != "" || d.Manifest == nil {
 		src, err := f.openOriginal(ctx, u, d)
 		if err != nil {

@@ -26,7 +26,6 @@ type readerFlags struct {
 	against     string
 	workers     int
 	memory      sizeFlag
-	shares      memoryShares // set by divide
 }
 
 func (f *readerFlags) register(p *pflag.FlagSet) {
@@ -43,8 +42,8 @@ func (f *readerFlags) openLimited(ctx context.Context, u *ui, name string) (*mod
 		return nil, err
 	}
 	d, err := f.openDF11(ctx, u, name)
-	if err == nil && f.shares.total > 0 {
-		d.LimitPieces(pieceMemory(f.shares.total))
+	if err == nil && f.shares.Budget > 0 {
+		d.LimitPieces(f.shares.Pieces)
 	}
 	return d, err
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
-	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/filelock"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -74,8 +74,8 @@ var kinds = []kind{
 	{"usage", as[usageError], exitUsage, ""},
 	{"output", as[outputError], exitError, ""},
 	{"disk_full", target.IsDiskFull, exitError, "free some space, or use another disk"},
-	{"disk_budget", as[*estimate.BudgetError], exitError, "raise --disk, free some space, or choose another disk with --work-dir or -o"},
-	{"memory_budget", as[*estimate.MemoryError], exitError, "raise --memory, or leave it out"},
+	{"disk_budget", as[*budget.DiskError], exitError, "raise --disk, free some space, or choose another disk with --work-dir or -o"},
+	{"memory_budget", as[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
 	{"mismatch", as[*verify.MismatchError], exitWrong, ""},
 	{"structure", as[*verify.StructureError], exitWrong, ""},
 	{"invalid", as[*model.InvalidError], exitWrong, ""},

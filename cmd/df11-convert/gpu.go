@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -25,9 +26,9 @@ func (f *gpuFlags) register(p *pflag.FlagSet) {
 	group(p, groupGPU, "gpu", "kernel", "gpu-memory")
 }
 
-// open starts the GPU verifier, which takes host memory from the other shares; nil if no GPU is there and none is required.
-func (f *gpuFlags) open(u *ui, shares *memoryShares) (proof.GPU, error) {
-	g, err := verify.OpenGPU(verify.GPUOptions{Mode: verify.GPUMode(f.mode), Memory: int64(f.memory), Host: shares.gpu, Kernel: f.kernel, Log: u.log()})
+// open starts the GPU verifier, which takes host memory from the other parts; nil if no GPU is there and none is required.
+func (f *gpuFlags) open(u *ui, memory *budget.Memory) (proof.GPU, error) {
+	g, err := verify.OpenGPU(verify.GPUOptions{Mode: verify.GPUMode(f.mode), Memory: int64(f.memory), Host: memory.GPU, Kernel: f.kernel, Log: u.log()})
 	if errors.Is(err, verify.ErrNoGPU) {
 		return nil, hinted{err, "the CPU check needs no GPU: leave --gpu at auto, or set it to off"}
 	}
@@ -35,7 +36,7 @@ func (f *gpuFlags) open(u *ui, shares *memoryShares) (proof.GPU, error) {
 		return nil, err
 	}
 	f.gpu = g
-	*shares = shares.besideGPU(g.Host())
+	*memory = memory.BesideGPU(g.Host())
 	return g, nil
 }
 

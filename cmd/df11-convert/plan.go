@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/estimate"
 )
 
@@ -60,7 +61,7 @@ will load it.`,
 }
 
 func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
-	budget, err := f.conversion()
+	limits, err := f.conversion()
 	if err != nil {
 		return err
 	}
@@ -79,12 +80,12 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 	if err != nil {
 		return fmt.Errorf("estimate %s: %w", src.model.ID, err)
 	}
-	needs, err := estimate.FindNeeds(src.model, src.plan, size, budget)
-	tooSmall := as[*estimate.BudgetError](err) // the plan says for what
+	needs, err := budget.FindNeeds(src.model, src.plan, size, limits)
+	tooSmall := as[*budget.DiskError](err) // the plan says for what
 	if err != nil && (!tooSmall || f.matrix) {
 		return err
 	}
-	v := &forecast{src, size, needs, budget.Disk, cmp.Or(int64(f.bandwidth), usualBandwidth)}
+	v := &forecast{src, size, needs, limits.Disk, cmp.Or(int64(f.bandwidth), usualBandwidth)}
 	if f.matrix {
 		m, err := v.jobs(f.jobTime)
 		if err != nil {
@@ -98,13 +99,11 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 }
 
 // conversion is the budget that the conversion would have.
-func (f *planFlags) conversion() (b estimate.Budget, err error) {
-	m, err := f.divide()
-	if err != nil {
+func (f *planFlags) conversion() (b budget.Budget, err error) {
+	b.Disk = int64(f.disk)
+	if b.Memory, err = f.divide(f.connections); err != nil {
 		return b, err
 	}
-	b = estimate.Budget{Workers: m.workers, Uploads: f.uploads, Disk: int64(f.disk), SpoolMemory: m.spools, Memory: m.total}
-	b.RangeBytes, b.Buffers = transferBuffers(m.total, f.connections)
 	b.Part, err = f.parts.part(os.Getenv)
 	return b, err
 }

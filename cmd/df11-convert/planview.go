@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/inspect"
@@ -22,7 +23,7 @@ import (
 type forecast struct {
 	*opened
 	size      *estimate.Estimate
-	needs     estimate.Needs
+	needs     budget.Needs
 	disk      int64 // the budget; 0 is none
 	bandwidth int64 // of the line, bytes per second
 }
@@ -171,18 +172,17 @@ func (f *forecast) printNeeds(t *table) {
 		human.Bytes(n.Upload), count(n.UploadRequests, "request"), f.timeOf(n.Upload), line, both)
 }
 
-// diskText says how much of the disk a conversion will take at most, and the smallest budget that works, if it needs one.
-// Whatever it will take, it needs that budget: how big results get is not known before.
-func (f *forecast) diskText(when string, peak, least int64) string {
+// diskText says how much of the disk a conversion takes at most, and the smallest budget that works, if it needs one.
+func (f *forecast) diskText(when string, bound, least int64) string {
 	switch {
 	case f.disk > 0 && f.disk < least:
 		return fmt.Sprintf("--disk %s is too little %s: at least %s are needed", human.Bytes(f.disk), when, human.BytesUp(least))
 	case least == 0:
-		return fmt.Sprintf("%s %s", human.Bytes(peak), when)
-	case peak <= least:
-		return fmt.Sprintf("%s %s (the minimum for --disk)", human.BytesUp(least), when)
+		return fmt.Sprintf("at most %s %s", human.Bytes(bound), when)
+	case bound == least:
+		return fmt.Sprintf("at most %s %s (the minimum for --disk)", human.BytesUp(least), when)
 	}
-	return fmt.Sprintf("%s %s (minimum --disk: %s)", human.Bytes(peak), when, human.BytesUp(least))
+	return fmt.Sprintf("at most %s %s (minimum --disk: %s)", human.Bytes(bound), when, human.BytesUp(least))
 }
 
 // printUnits prints a line for each run of units that are alike.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -24,7 +25,7 @@ type hubFlags struct {
 	tokenFile   string // for the source alone
 	connections int
 	limitRate   sizeFlag
-	budget      int64                  // of memory for the whole program, 0 for none; set by the command
+	shares      budget.Memory          // of the memory; set by the command
 	instead     *hub.Options           // used instead of the environment's, by the demo; nil otherwise
 	clients     map[string]*hub.Client // by side, for the next models of a batch; nil otherwise
 }
@@ -89,7 +90,7 @@ func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 	}
 	opt.Side, opt.UserAgent, opt.Log = side, "df11-convert/"+versionText(), u.log()
 	opt.Connections, opt.LimitRate = f.connections, int64(f.limitRate)
-	opt.RangeBytes, opt.BufferBytes = transferBuffers(f.budget, f.connections)
+	opt.RangeBytes, opt.BufferBytes = f.shares.RangeBytes, f.shares.AheadBytes
 	opt.OnWait, opt.Governor = u.noteWait, u.governor
 	return opt, nil
 }

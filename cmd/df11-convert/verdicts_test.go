@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
@@ -37,12 +37,15 @@ func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 	llama(t, local, "BF16", 0, "")
 	for _, source := range []string{"org/model", local} {
 		var doc struct {
-			Estimate struct{ Needs estimate.Needs }
+			Estimate struct{ Needs budget.Needs }
 		}
 		if err := json.Unmarshal([]byte(must(t, "plan", source, "--json", "--memory", "64MiB")), &doc); err != nil {
 			t.Fatal(err)
 		}
 		folder, push := doc.Estimate.Needs.DiskFolderLeast, doc.Estimate.Needs.DiskLeast
+		if n := doc.Estimate.Needs; n.Disk < folder || n.DiskPush < push {
+			t.Errorf("%s: a plan below its minimum: %+v", source, n)
+		}
 		for i, disk := range []int64{1, folder - 1, folder, push - 1, push} {
 			if disk <= 0 {
 				continue
@@ -78,19 +81,18 @@ func complaint(diag string) string {
 	return line
 }
 
-// TestNoPlanIsBelowItsMinimum: what a plan says it takes of the disk is never less than the budget that it asks for.
-func TestNoPlanIsBelowItsMinimum(t *testing.T) {
+// TestDiskText: a plan says what it takes of the disk, and the budget that it asks for.
+func TestDiskText(t *testing.T) {
 	for _, c := range []struct {
-		disk, peak, least int64
-		want              string
+		disk, bound, least int64
+		want               string
 	}{
-		{0, 5000, 0, "5 kB here"},
-		{0, 5000, 2000, "5 kB here (minimum --disk: 2.01 kB)"},
-		{0, 2000, 5001, "5.01 kB here (the minimum for --disk)"},
-		{9000, 2000, 5000, "5.01 kB here (the minimum for --disk)"},
-		{4000, 2000, 5000, "--disk 4 kB is too little here: at least 5.01 kB are needed"},
+		{0, 5000, 0, "at most 5 kB here"},
+		{0, 5000, 2000, "at most 5 kB here (minimum --disk: 2.01 kB)"},
+		{0, 5001, 5001, "at most 5.01 kB here (the minimum for --disk)"},
+		{4000, 5000, 5000, "--disk 4 kB is too little here: at least 5.01 kB are needed"},
 	} {
-		if got := (&forecast{disk: c.disk}).diskText("here", c.peak, c.least); got != c.want {
+		if got := (&forecast{disk: c.disk}).diskText("here", c.bound, c.least); got != c.want {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}

@@ -98,7 +98,7 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.
 	}
 	defer src.Close()
 	opt := proof.Options{
-		DF11: d, Source: src.source, Model: src.model, Plan: src.plan, Level: proof.Level(f.level), Workers: f.shares.workers,
+		DF11: d, Source: src.source, Model: src.model, Plan: src.plan, Level: proof.Level(f.level), Workers: f.shares.Workers,
 		Seed: f.seed, Chunks: f.chunks, All: f.all, Progress: new(progress.Counters),
 		WorkDir: cmp.Or(f.workDir, os.TempDir()), // no folder of a known name, which could be another user's
 	}
@@ -107,7 +107,7 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.
 			return nil, err
 		}
 		defer f.gpu.close()
-		f.shares.apply()
+		applyMemory(f.shares)
 	}
 	for opt.Seed == 0 {
 		opt.Seed = rand.Uint64()

@@ -1,5 +1,4 @@
-// Package estimate says before a conversion runs how large its result will be, and what disk, memory and transfers it takes.
-// It reads nothing but samples of the weights, and it does not guard any budget while the conversion runs.
+// Package estimate says before a conversion runs how large its result will be. It reads nothing but samples of the weights.
 package estimate
 
 import (

@@ -124,8 +124,6 @@ func (r *result) printSteps(w io.Writer, steps []step, same string) {
 			s.Wall.Seconds(), gb(s.RSS), gb(s.Disk), s.requests["api"], s.requests["resolvers"], s.requests["storage"], waited)
 	}
 	t.Flush()
-	last, n := steps[len(steps)-1], r.plan.Estimate.Needs
-	fmt.Fprintf(w, "--finish: %s of disk planned, %s measured; %s down planned; a free account has 1000 api and 5000 resolve requests in 5 minutes\n",
-		gb(n.FinishDisk), gb(last.Disk), gb(n.FinishDownload))
+	fmt.Fprintln(w, "a free account has 1000 api and 5000 resolve requests in 5 minutes")
 	fmt.Fprintln(w, "result:", same)
 }

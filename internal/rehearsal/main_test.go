@@ -11,7 +11,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,7 +34,6 @@ type options struct {
 	compare               bool
 	disk, memory          size
 	down, up, kill        size
-	planDisk, planMemory  float64
 	fetched               float64
 }
 
@@ -64,8 +62,6 @@ func registerFlags() *options {
 	flag.Var(&o.up, "up", "speed of the upload line")
 	flag.Var(&o.disk, "disk", "disk budget of the conversion, in bytes; more is a failure")
 	flag.Var(&o.memory, "memory", "memory budget of the conversion, in bytes; a larger resident set is a failure")
-	flag.Float64Var(&o.planDisk, "plan-disk", 0, "fail if the plan for a slow upload line is wrong about the disk by more than this share, e.g. 0.1; 0 only reports")
-	flag.Float64Var(&o.planMemory, "plan-memory", 0, "fail if more memory is used than planned by this share; 0 only reports")
 	flag.Var(&o.kill, "kill", "kill the conversion once this many bytes have arrived, and start it again on the same disk")
 	flag.IntVar(&o.kills, "kills", 1, "with -kill: kill so many runs, one after the other")
 	flag.IntVar(&o.elsewhere, "elsewhere", 0, "with -kill: start again after the first so many kills as on a machine that has nothing of the run before")
@@ -132,8 +128,7 @@ func rehearse(ctx context.Context, o options) error {
 	if times := float64(all.Fetched) / float64(r.sourceBytes); o.fetched > 0 && times > o.fetched {
 		return fmt.Errorf("%.2f times the source was fetched", times)
 	}
-	memory := max(needs.Memory, all.RSS) // planned is what a line takes that needs all connections
-	return errors.Join(deviates("disk", needs.DiskPush, all.Disk, o.planDisk), deviates("memory", needs.Memory, memory, o.planMemory))
+	return errors.Join(exceeds("disk", all.Disk, needs.DiskPush), exceeds("memory", all.RSS, needs.Memory))
 }
 
 // home makes the folder of a rehearsal, a new one if no name is given.
@@ -145,16 +140,10 @@ func home(keep string) (string, error) {
 	return keep, errors.Join(err, os.MkdirAll(keep, 0o755))
 }
 
-// deviation is the error of a prediction, as a share of the measured value.
-func deviation(predicted, measured int64) float64 {
-	return float64(predicted-measured) / float64(max(1, measured))
-}
-
-// deviates refuses a prediction whose error is above the tolerance; 0 tolerates everything.
-func deviates(what string, predicted, measured int64, tolerance float64) error {
-	share := deviation(predicted, measured)
-	if tolerance == 0 || math.Abs(share) <= tolerance {
+// exceeds refuses a measured peak above the bound that the plan names.
+func exceeds(what string, measured, bound int64) error {
+	if measured <= bound {
 		return nil
 	}
-	return fmt.Errorf("the plan is wrong about %s by %.0f %%", what, 100*share)
+	return fmt.Errorf("%d bytes of %s were taken, and the plan says at most %d", measured, what, bound)
 }

@@ -59,7 +59,7 @@ func (r *result) print(w io.Writer) {
 	fmt.Fprintf(t, "moved\t%s down, %s up in %.0f s and %.0f s of CPU time\n", gb(all.Fetched), gb(all.Uploaded), all.Wall.Seconds(), all.CPU.Seconds())
 	fmt.Fprintf(t, "twice\t%s down, %s up\n", gb(all.Fetched-2*all.Report.Weights), gb(all.Uploaded-bytes))
 	peak := func(name string, measured, planned int64, allowed size) {
-		fmt.Fprintf(t, "peak of %s\t%s measured, %s planned (%+.1f %%), %s allowed\n", name, gb(measured), gb(planned), 100*deviation(planned, measured), gb(int64(allowed)))
+		fmt.Fprintf(t, "peak of %s\t%s measured, at most %s planned, %s allowed\n", name, gb(measured), gb(planned), gb(int64(allowed)))
 	}
 	peak("the resident set", all.RSS, r.plan.Estimate.Needs.Memory, r.o.memory)
 	peak("disk", all.Disk, r.plan.Estimate.Needs.DiskPush, r.o.disk)

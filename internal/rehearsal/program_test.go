@@ -80,10 +80,8 @@ type planned struct {
 	Units    []struct{} `json:"units"`
 	Estimate struct {
 		Needs struct {
-			DiskPush       int64 `json:"disk_push_bytes"`
-			Memory         int64 `json:"memory_bytes"`
-			FinishDisk     int64 `json:"finish_disk_bytes"`
-			FinishDownload int64 `json:"finish_download_bytes"`
+			DiskPush int64 `json:"disk_push_bytes"`
+			Memory   int64 `json:"memory_bytes"`
 		} `json:"needs"`
 	} `json:"estimate"`
 }

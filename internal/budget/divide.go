@@ -1,4 +1,6 @@
-package estimate
+// Package budget says how disk and memory are shared out, before a conversion for its plan, and when it begins. It guards no
+// budget while the conversion runs.
+package budget
 
 import (
 	"cmp"
@@ -16,12 +18,12 @@ const defaultSpoolMemory = 64 << 20
 // spoolMemory is what spools may take of memory: 0 asks for the default, less than 0 for none.
 func spoolMemory(limit int64) int64 { return max(0, cmp.Or(limit, defaultSpoolMemory)) }
 
-// BudgetError says that a conversion does not fit on the disk, and the smallest budget with which it would.
-type BudgetError struct {
+// DiskError says that a conversion does not fit on the disk, and the smallest budget with which it would.
+type DiskError struct {
 	Need, Have int64
 }
 
-func (e *BudgetError) Error() string {
+func (e *DiskError) Error() string {
 	return fmt.Sprintf("%s of disk is too little: at least %s are needed", human.Bytes(e.Have), human.BytesUp(e.Need))
 }
 
@@ -41,7 +43,7 @@ type Shares struct {
 }
 
 // Divide decides which spools are memory and how the disk is shared out. A disk on which the spools of files that are streamed in
-// order do not fit, with as many of them in memory as there is room for, is a BudgetError.
+// order do not fit, with as many of them in memory as there is room for, is a DiskError.
 func Divide(outputs []*spans.Output, segments [][]spans.Segment, want Demand) (Shares, error) {
 	d := newDivider(outputs, segments, want)
 	for _, inMemory := range d.choices() {
@@ -49,7 +51,7 @@ func Divide(outputs []*spans.Output, segments [][]spans.Segment, want Demand) (S
 			return shares, nil
 		}
 	}
-	return Shares{}, &BudgetError{Need: d.least(), Have: d.Disk}
+	return Shares{}, &DiskError{Need: d.least(), Have: d.Disk}
 }
 
 // least is the smallest Disk with which Divide works: it holds the largest finished file, if such files wait, and the spools

@@ -1,4 +1,4 @@
-package estimate
+package budget
 
 import (
 	"errors"
@@ -10,6 +10,39 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
+
+// TestSpoolsKeepTheBound: however far the fetcher is ahead of a slow conversion, the spools take no more than a plan says.
+func TestSpoolsKeepTheBound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 14))
+	for range 300 {
+		var sizes []int64
+		for range 1 + rng.IntN(12) {
+			sizes = append(sizes, 1+rng.Int64N(100))
+		}
+		outputs, segments := nested(sizes...)
+		if rng.IntN(2) == 0 {
+			outputs, segments = inTurn(sizes...)
+		}
+		var unfinished, largest int64
+		var complete []int64
+		for _, a := range inFileOrder(segments) {
+			if a.begin {
+				unfinished += a.output.Size
+			}
+			held := unfinished
+			for _, size := range complete[max(0, len(complete)-spoolsBeside):] {
+				held += size
+			}
+			if largest = max(largest, held); a.last {
+				unfinished -= a.output.Size
+				complete = append(complete, a.output.Size)
+			}
+		}
+		if got := spoolBound(segments, outputs, func(*spans.Output) bool { return true }); got < largest {
+			t.Fatalf("%d: %d of spools at once, at most %d planned", sizes, largest, got)
+		}
+	}
+}
 
 // TestLeastDiskIsTheLeast: with the budget that plans and errors name a conversion can be laid out, with a byte less it cannot,
 // and that error names the same budget.
@@ -29,7 +62,7 @@ func TestLeastDiskIsTheLeast(t *testing.T) {
 				t.Fatalf("%d with %+v: %v", sizes, want, err)
 			}
 		}
-		tooSmall := (*BudgetError)(nil)
+		tooSmall := (*DiskError)(nil)
 		if want.Disk = least - 1; least > 1 {
 			if _, err := Divide(outputs, segments, want); !errors.As(err, &tooSmall) || tooSmall.Need != least {
 				t.Fatalf("%d with %+v: %v, want %d", sizes, want, err, least)
@@ -45,34 +78,8 @@ func TestRequestsFollowTheClientsRanges(t *testing.T) {
 	p := &plan.Plan{Copied: []plan.File{{Size: mb + 1}}}
 	const others = 5 // the repo, where both files lie, the header
 	for ranges, want := range map[int64]int64{8 * mb: 3 + 1, 2 * mb: 10 + 1, mb: 20 + 2} {
-		if got := (Budget{RangeBytes: ranges}).downloadRequests(m, p); got != want+others {
+		if got := downloadRequests(m, p, ranges); got != want+others {
 			t.Errorf("ranges of %d: %d requests, want %d", ranges, got, want+others)
-		}
-	}
-}
-
-// TestNoMoreIsFetchedAheadThanThereIs: the ranges that are fetched ahead of a Hub's file take memory up to what the client holds
-// at most, and no more than the file has.
-func TestNoMoreIsFetchedAheadThanThereIs(t *testing.T) {
-	memory := func(b Budget, sizes ...int64) int64 {
-		m := &model.Model{}
-		for _, size := range sizes {
-			m.Listing.Weights = append(m.Listing.Weights, plan.WeightFile{File: plan.File{Size: size}, Header: &safetensors.Header{}})
-		}
-		b.Buffers = 256 * mb
-		return b.buffers(m, 0, 0)
-	}
-	none := memory(Budget{})
-	for _, c := range []struct {
-		sizes []int64
-		ahead int64
-	}{
-		{[]int64{mb}, mb},
-		{[]int64{mb, 50 * mb, mb}, 50 * mb},
-		{[]int64{5 << 30, mb}, 256 * mb},
-	} {
-		if got := memory(Budget{}, c.sizes...) - none; got != c.ahead+c.ahead/5 {
-			t.Errorf("files of %d: %d for what is ahead, want %d", c.sizes, got, c.ahead+c.ahead/5)
 		}
 	}
 }

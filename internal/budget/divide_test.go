@@ -1,4 +1,4 @@
-package estimate
+package budget
 
 import (
 	"errors"
@@ -9,41 +9,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
-
-// TestPeakDisk follows three outputs of which the second begins before the first is complete.
-func TestPeakDisk(t *testing.T) {
-	a, b, c := &spans.Output{Size: 100}, &spans.Output{Size: 40}, &spans.Output{Size: 10}
-	whole := func(o *spans.Output) int64 { return o.Size }
-	half := func(o *spans.Output) int64 { return o.Size / 2 }
-	inTurn := byOutput([]*spans.Output{a, b, c})
-	overlapping := []arrival{{b, true, false}, {a, true, true}, {b, false, true}, {c, true, true}}
-	for _, tc := range []struct {
-		name          string
-		arrivals      []arrival
-		spools, files int64
-		want          int64
-	}{
-		{"no limit", inTurn, 0, 0, 100 + 40 + 10 + 70}, // b is encoded, a checked
-		{"room for one spool", inTurn, 100, 0, 100 + 50},
-		{"room for one output", inTurn, 0, 50, 100 + 40 + 10 + 50},
-		{"one is always allowed", inTurn, 1, 1, 100 + 50},
-		{"begun before", overlapping, 0, 0, 140 + 10 + 70},
-	} {
-		if got := peakDisk(tc.arrivals, whole, half, Shares{Spools: tc.spools, Outputs: tc.files}, 1); got != tc.want {
-			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
-		}
-	}
-	many := make([]*spans.Output, 3*OutputsAhead)
-	for i := range many {
-		many[i] = &spans.Output{Size: 8}
-	}
-	if got := peakDisk(byOutput(many), whole, half, Shares{Outputs: 1}, 1); got != 8*(OutputsAhead+3)+4 {
-		t.Errorf("many: %d", got) // one with the checker, one with the converter, those that wait, and one with the fetcher
-	}
-	if got := waiting([]int64{9, 1, 2, 3}, 0, 2); got != 5 {
-		t.Errorf("the newest two take %d, want 5", got)
-	}
-}
 
 // TestPeakCopies: files that are carried over are on the disk a few at a time, as many as it holds.
 func TestPeakCopies(t *testing.T) {
@@ -96,7 +61,7 @@ func TestDivide(t *testing.T) {
 		t.Errorf("an output without a unit is open until the end, but a kill loses its spool: %+v %v", got, err)
 	}
 	for memory, least := range map[int64]int64{-1: 12*mb + 2*quarter, 4 * mb: 8*mb + 2*quarter} { // all spools are open at once
-		tooSmall := (*BudgetError)(nil)
+		tooSmall := (*DiskError)(nil)
 		if _, err := Divide(outputs, segments, Demand{all, true, 8 * mb, memory}); !errors.As(err, &tooSmall) || tooSmall.Need != least {
 			t.Error(err)
 		}
@@ -137,6 +102,16 @@ func nested(sizes ...int64) ([]*spans.Output, [][]spans.Segment) {
 		last = append(last, segment(o, size-size/2))
 	}
 	return outputs, [][]spans.Segment{first, last}
+}
+
+// inTurn makes outputs of these sizes that begin one after the other.
+func inTurn(sizes ...int64) ([]*spans.Output, [][]spans.Segment) {
+	outputs, _ := nested(sizes...)
+	var file []spans.Segment
+	for _, o := range outputs {
+		file = append(file, segment(o, o.Size))
+	}
+	return outputs, [][]spans.Segment{file}
 }
 
 func segment(o *spans.Output, n int64) spans.Segment {

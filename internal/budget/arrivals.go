@@ -1,0 +1,77 @@
+package budget
+
+import "github.com/df11-convert/df11-convert/internal/spans"
+
+// Places between the stages of a conversion.
+const (
+	// OutputsAhead is how many outputs whose source bytes are complete may wait for the converter, so that the fetcher goes
+	// on while a large output is converted.
+	OutputsAhead = 4
+	// Finalizers is how many verified files wait for their hashes and the disk side by side.
+	Finalizers = 3
+	// spoolsBeside is how many spools are full at once: those of outputs that wait, of one that is encoded, and of one that is
+	// compared.
+	spoolsBeside = OutputsAhead + 2
+	// filesBeside is how many finished files there are besides those that are uploaded: one is written, one is compared, some are
+	// hashed, and one waits for an upload.
+	filesBeside = Finalizers + 3
+)
+
+// arrival is a moment at which an output gets its spool, the last byte of it, or both.
+type arrival struct {
+	output      *spans.Output
+	begin, last bool
+}
+
+// inFileOrder lists the arrivals of source files that are streamed one after the other. Outputs in open have their spool from
+// the beginning.
+func inFileOrder(segments [][]spans.Segment, open ...*spans.Output) []arrival {
+	var arrivals []arrival
+	left := map[*spans.Output]int64{}
+	for _, o := range open {
+		left[o] = o.Size
+	}
+	for _, file := range segments {
+		for _, s := range file {
+			for _, d := range s.To {
+				before, seen := left[d.Output]
+				if !seen {
+					before = d.Output.Size
+				}
+				left[d.Output] = before - d.SpoolBytes()
+				if last := left[d.Output] == 0; last || !seen {
+					arrivals = append(arrivals, arrival{d.Output, !seen, last})
+				}
+			}
+		}
+	}
+	return arrivals
+}
+
+// PeakSpool is the most bytes that unfinished spools hold at once while source files are streamed in order, of the outputs
+// that are spooled. Finished spools count as given back, so that a budget of this size can make the fetcher wait but never
+// blocks it. Outputs in open have their spool from the beginning.
+func PeakSpool(segments [][]spans.Segment, spooled func(*spans.Output) bool, open ...*spans.Output) int64 {
+	var held int64
+	for _, o := range open {
+		held += o.Size
+	}
+	return peakSpools(inFileOrder(segments, open...), spooled, held)
+}
+
+// peakSpools is PeakSpool for given arrivals; held is what spools take before the first.
+func peakSpools(arrivals []arrival, spooled func(*spans.Output) bool, held int64) (peak int64) {
+	for _, a := range arrivals {
+		if !spooled(a.output) {
+			continue
+		}
+		if a.begin {
+			held += a.output.Size
+		}
+		peak = max(peak, held)
+		if a.last {
+			held -= a.output.Size
+		}
+	}
+	return peak
+}

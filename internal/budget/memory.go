@@ -1,0 +1,169 @@
+package budget
+
+import (
+	"fmt"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// LeastMemory is the smallest memory budget.
+const LeastMemory = 64 << 20
+
+// The memory table: what each part of the program takes. A budget is divided by these figures, and Bound adds them up.
+const (
+	baseMemory   = 44 << 20 // all that does not grow with the workers: the program, stacks, headers, garbage
+	outsideHeap  = 16 << 20 // the share of baseMemory that the collector does not see
+	workerMemory = 9 << 20  // buffers of encoder and verifier, and blocks read ahead from a local file
+	uploadMemory = 8 << 20
+
+	// A counter keeps 1 KiB for every 256 KiB of weights. A tensor is held in a header, the plan and its spans, an output in the
+	// plan, its task, the ledger and the manifest: these two were measured with 10,000 outputs.
+	weightsPerCount = 256
+	tensorMemory    = 1200
+	outputMemory    = 5 << 10
+)
+
+// How the rest of a budget is shared out.
+const (
+	transferShare = 4 // 1/4 of the budget is for bytes that are fetched ahead
+	minRange      = 1 << 20
+	minSpools     = 8 << 20 // less is not worth it
+	gpuShare      = 2       // 1/2 of the spools' share is for GPUs, where there are any
+	pieceShare    = 8       // 1/8 of the budget is for pieces of a finished model on a Hub
+	maxPieces     = 96 << 20
+)
+
+// Memory is the memory of the program, shared out. Zero shares mean the defaults of those who take them.
+type Memory struct {
+	Budget  int64 // for all together; 0: no bound
+	Workers int
+	Heap    int64 // the collector's limit
+	Spools  int64 // of a conversion; less than 0: none
+	Pieces  int64 // of outputs that are read back from a Hub
+	GPU     int64 // the most that GPUs may take of the host's memory
+
+	RangeBytes, AheadBytes int64 // of each Hub client: what it asks for at a time, and what it fetches ahead
+	uploads                int
+}
+
+// ForConversion divides a budget of at least LeastMemory for a conversion; 0 is no budget. Workers come first, as many as the
+// budget can hold, then uploads and transfers. Spools, which lie outside the heap, get three quarters of the rest; garbage and
+// tables get the last quarter.
+func ForConversion(budget int64, workers, uploads, connections int) Memory {
+	m := Memory{Budget: budget, Workers: max(1, workers), uploads: max(1, uploads)}
+	m.divideTransfers(budget, connections)
+	if budget == 0 {
+		return m
+	}
+	m.Workers = min(m.Workers, max(1, int((budget-baseMemory)/workerMemory)))
+	left := budget - m.buffers() - collected(transferMemory(budget))
+	if m.Spools = left * 3 / 4; m.Spools < minSpools {
+		m.Spools = -1
+	}
+	m.Heap = budget - outsideHeap - max(0, m.Spools)
+	m.Pieces = min(budget/pieceShare, maxPieces)
+	m.GPU = max(1, m.Spools/gpuShare)
+	return m
+}
+
+// ForReading divides a budget for a command that makes no spools: the heap gets their share. There may be two Hub clients.
+func ForReading(budget int64, workers, connections int) Memory {
+	m := ForConversion(budget, workers, 0, connections)
+	if budget > 0 {
+		m.Heap += max(0, m.Spools)
+		m.Spools = -1
+		m.divideTransfers((budget-LeastMemory/2)/2, connections)
+	}
+	return m
+}
+
+// BesideGPU takes n bytes of the host's memory for GPUs from the spools, or from the heap of a command without spools.
+func (m Memory) BesideGPU(n int64) Memory {
+	switch {
+	case m.Budget == 0:
+	case m.Spools > 0:
+		m.Spools -= n
+	default:
+		m.Heap -= n
+	}
+	return m
+}
+
+// divideTransfers divides a budget over the ranges that a Hub client fetches ahead. Without one they have the client's own sizes.
+func (m *Memory) divideTransfers(budget int64, connections int) {
+	n := hub.RangesAhead(connections)
+	if m.RangeBytes, m.AheadBytes = hub.DefaultRangeBytes, n*hub.DefaultRangeBytes; budget > 0 {
+		m.AheadBytes = transferMemory(budget)
+		m.RangeBytes = min(max(m.AheadBytes/n, minRange), hub.DefaultRangeBytes)
+		m.AheadBytes = max(m.AheadBytes, m.RangeBytes)
+	}
+}
+
+// transferMemory is the budget's share for bytes that are fetched ahead. More than what the client takes by itself is not faster.
+func transferMemory(budget int64) int64 {
+	return min(budget/transferShare, hub.RangesAhead(0)*hub.DefaultRangeBytes)
+}
+
+// collected is what n bytes of ranges take: the collector is late by a quarter as well, as measured.
+func collected(n int64) int64 { return n * 5 / 4 }
+
+// buffers is the memory that depends on nothing but the number of workers and uploads.
+func (m Memory) buffers() int64 {
+	return baseMemory + int64(m.Workers)*workerMemory + int64(m.uploads)*uploadMemory
+}
+
+// Bound is the most memory that converting the model takes, of which spools take a given number of bytes; counted is how many
+// bytes of weights are counted at once.
+func (m Memory) Bound(of *model.Model, p *plan.Plan, spools, counted int64) int64 {
+	n := m.buffers() + spools + counted/weightsPerCount
+	n += 2 * tables(of, p) // garbage may grow to as much again
+	if !of.Local {
+		n += collected(min(m.AheadBytes, largestSource(of))) // one file is read at a time
+	}
+	if m.Budget > 0 {
+		n = min(n, m.Budget)
+	}
+	return n
+}
+
+func largestSource(m *model.Model) (largest int64) {
+	for _, w := range m.Listing.Weights {
+		largest = max(largest, w.Size)
+	}
+	return largest
+}
+
+// MemoryError says that a memory budget is too small for the tables of a model with very many tensors.
+type MemoryError struct {
+	Need, Have       int64
+	Tensors, Outputs int
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("%s of memory is too little for a model of %s tensors, converted to %s files: at least %s are needed",
+		human.Bytes(e.Have), human.Grouped(int64(e.Tensors), ","), human.Grouped(int64(e.Outputs), ","), human.BytesUp(e.Need))
+}
+
+// Check refuses a budget that cannot hold what is known of every tensor and output, with a MemoryError.
+func (m Memory) Check(of *model.Model, p *plan.Plan) error {
+	need := baseMemory + tables(of, p)
+	if m.Budget == 0 || m.Budget >= need {
+		return nil
+	}
+	return &MemoryError{need, m.Budget, nTensors(of), len(p.OutputFiles)}
+}
+
+// tables is the size of what is known of every tensor and output.
+func tables(m *model.Model, p *plan.Plan) int64 {
+	return tensorMemory*int64(nTensors(m)) + outputMemory*int64(len(p.OutputFiles))
+}
+
+func nTensors(m *model.Model) (n int) {
+	for _, w := range m.Listing.Weights {
+		n += len(w.Header.Tensors)
+	}
+	return n
+}

@@ -1,0 +1,180 @@
+package budget
+
+import (
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// Needs is what a conversion takes: transfers as far as the size of the output is known, and bounds of disk and memory.
+type Needs struct {
+	// Download and Upload are bytes that cross the network: Download is 0 for a local source, Upload supposes a push.
+	Download int64 `json:"download_bytes"`
+	Upload   int64 `json:"upload_bytes"`
+	// Requests to the Hub for fetching, and for publishing if that is asked for.
+	DownloadRequests int64 `json:"download_requests"`
+	UploadRequests   int64 `json:"upload_requests"`
+	// Disk bounds a conversion into a folder, with the folder's files, DiskPush one with --push alone, which supposes that the
+	// Hub copies no file from repo to repo by itself.
+	Disk     int64 `json:"disk_bytes"`
+	DiskPush int64 `json:"disk_push_bytes"`
+	// DiskLeast and DiskFolderLeast are the smallest --disk that works with --push alone, and into a folder, whose own files do
+	// not count.
+	DiskLeast       int64 `json:"disk_least_bytes"`
+	DiskFolderLeast int64 `json:"disk_folder_least_bytes"`
+	// Memory bounds buffers, tables and spools in memory.
+	Memory int64 `json:"memory_bytes"`
+}
+
+// Budget is what a conversion may use.
+type Budget struct {
+	Memory Memory
+	Disk   int64 // 0: no bound
+	Part   spans.Part
+}
+
+// Transfers with the Hub.
+const (
+	requestsPerFile = 5 // uploading: preupload, batch, the bytes, verify, and a share of commits
+	lastRequests    = 4 // of the commit that ends a conversion
+
+	// CommitFiles is how many files one commit brings at most.
+	CommitFiles = 50
+)
+
+// FindNeeds bounds what converting m takes within a budget. A disk that nothing fits on is a DiskError beside the needs with
+// the least disk that works; a memory that cannot hold the model's tables is a MemoryError, without needs.
+func FindNeeds(m *model.Model, p *plan.Plan, e *estimate.Estimate, b Budget) (Needs, error) {
+	if err := b.Memory.Check(m, p); err != nil {
+		return Needs{}, err
+	}
+	outputs, carried := spans.Outputs(p), carriedBytes(p)
+	n := Needs{
+		Upload:         e.OutputBytes + carried,
+		UploadRequests: requestsPerFile*int64(len(outputs)) + int64(len(outputs)/CommitFiles) + int64(len(p.Copied)) + lastRequests,
+	}
+	if !m.Local {
+		n.Download, n.DownloadRequests = p.SourceBytes()+carried, downloadRequests(m, p, b.Memory.RangeBytes)
+	}
+	folder := b.held(m, outputs, nil)
+	n.Disk, n.DiskFolderLeast = folder.disk+e.OutputBytes+carried, folder.least
+	push := b.held(m, b.Part.Of(outputs), e.Files)
+	n.DiskPush, n.DiskLeast = push.disk, push.least
+	if b.Part.Whole() {
+		n.DiskPush = max(n.DiskPush, PeakCopies(p, b.Disk, b.Memory.uploads))
+		n.DiskLeast = max(n.DiskLeast, PeakCopies(p, 0, 1))
+	}
+	n.Memory = b.Memory.Bound(m, p, max(folder.memory, push.memory), max(folder.unfinished, largestFile(outputs)))
+	least := n.DiskFolderLeast
+	if !b.Part.Whole() {
+		least = n.DiskLeast // parts are published
+	}
+	if b.Disk > 0 && b.Disk < least {
+		return n, &DiskError{Need: least, Have: b.Disk}
+	}
+	return n, nil
+}
+
+// holding bounds what outputs take on their way: their spools, and their files if these wait for an upload.
+type holding struct {
+	disk, memory int64
+	least        int64 // the smallest disk budget that works
+	unfinished   int64 // of all spools that are filled at once
+}
+
+// held bounds what outputs on their way take within the budget, their finished files if the sizes of these are given. A budget
+// that is too small counts as the least that works.
+func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h holding) {
+	want := Demand{
+		Spooled: func(o *spans.Output) bool { return !m.Local || o.Narrows() },
+		Outputs: sizes != nil, Disk: b.Disk, Memory: b.Memory.Spools,
+	}
+	segments := spans.Segments(outputs, len(m.Listing.Weights))
+	h.unfinished = PeakSpool(segments, want.Spooled)
+	h.disk = spoolBound(segments, outputs, want.Spooled)
+	h.memory = min(h.disk, spoolMemory(want.Memory))
+	if want.Outputs {
+		h.disk += largest(sizesOf(outputs, func(o *spans.Output) int64 { return sizes[o.Index] }), b.Memory.uploads+filesBeside)
+	}
+	h.least = want.least(outputs, segments)
+	if h.disk = max(h.disk, h.least); b.Disk > 0 {
+		h.disk = min(h.disk, max(h.least, b.Disk))
+	}
+	return h
+}
+
+// spoolBound is the most that spools hold at once: those that are being filled, and full ones of outputs on their way.
+func spoolBound(segments [][]spans.Segment, outputs []*spans.Output, spooled func(*spans.Output) bool) int64 {
+	sizes := sizesOf(outputs, func(o *spans.Output) int64 {
+		if !spooled(o) {
+			return 0
+		}
+		return o.Size
+	})
+	return min(PeakSpool(segments, spooled)+largest(sizes, spoolsBeside), largest(sizes, len(sizes)))
+}
+
+func sizesOf(outputs []*spans.Output, size func(*spans.Output) int64) (sizes []int64) {
+	for _, o := range outputs {
+		sizes = append(sizes, size(o))
+	}
+	return sizes
+}
+
+// largest adds up the largest n sizes.
+func largest(sizes []int64, n int) (sum int64) {
+	slices.Sort(sizes)
+	for _, size := range sizes[max(0, len(sizes)-n):] {
+		sum += size
+	}
+	return sum
+}
+
+// largestFile bounds the size of the largest finished file.
+func largestFile(outputs []*spans.Output) (largest int64) {
+	for _, o := range outputs {
+		largest = max(largest, o.MaxBytes())
+	}
+	return largest
+}
+
+// downloadRequests counts a look at the repo, and for every file where it lies and its ranges.
+func downloadRequests(m *model.Model, p *plan.Plan, rangeBytes int64) int64 {
+	n := int64(2)
+	file := func(size int64) { n += 1 + (size+rangeBytes-1)/rangeBytes }
+	for _, w := range m.Listing.Weights {
+		file(w.Size)
+		n++ // its header
+	}
+	for _, f := range CarriedFiles(p) {
+		file(f.Size)
+	}
+	return n
+}
+
+// CarriedFiles lists what the result takes over as it is: small files, and the other components of a pipeline.
+func CarriedFiles(p *plan.Plan) []plan.File { return slices.Concat(p.Copied, p.Components) }
+
+func carriedBytes(p *plan.Plan) (n int64) {
+	for _, f := range CarriedFiles(p) {
+		n += f.Size
+	}
+	return n
+}
+
+// PeakCopies is the most that files that are carried over take of the disk at once, n of them on their way, if the Hub
+// copies none of them by itself. A limit of 0 is none.
+func PeakCopies(p *plan.Plan, limit int64, n int) int64 {
+	var sizes []int64
+	for _, f := range CarriedFiles(p) {
+		sizes = append(sizes, f.Size)
+	}
+	peak := largest(sizes, n)
+	if limit > 0 {
+		peak = min(peak, limit)
+	}
+	return peak
+}
