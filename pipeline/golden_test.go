@@ -184,7 +184,7 @@ func verifyAs(t *testing.T, df11, source string, level proof.Level, opt plan.Opt
 	opt.PatternDict = d.Dict
 	src, known, p := openLocal(t, source, opt)
 	return proof.Verify(t.Context(), proof.Options{
-		DF11: d, Source: src, Model: known, Plan: p, Level: level, Workers: 2, Chunks: 2, Seed: 1, WorkDir: t.TempDir(),
+		DF11: d, Source: src, Model: known, Plan: p, Level: level, Workers: 2, WorkDir: t.TempDir(),
 	})
 }
 
@@ -195,7 +195,7 @@ func TestVerifyLevels(t *testing.T) {
 		if _, err := convertLocal(t, source, out, plan.Options{PatternDict: goldenDict(t, known)}, nil); err != nil {
 			t.Fatal(err)
 		}
-		for _, level := range []proof.Level{proof.LevelStructure, proof.LevelSample, proof.LevelProof, proof.LevelFull} {
+		for _, level := range []proof.Level{proof.LevelStructure, proof.LevelProof, proof.LevelFull} {
 			for _, folder := range []string{out, filepath.Join(goldenE2E, known, "multi")} {
 				if r, err := verifyLocal(t, folder, source, level); err != nil || !r.OK {
 					t.Errorf("%s %s level %s: %v", known, folder, level, err)

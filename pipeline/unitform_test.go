@@ -79,7 +79,7 @@ func TestWrongForm(t *testing.T) {
 			if err := os.Remove(filepath.Join(bad, "df11-manifest.json")); err != nil {
 				t.Fatal(err)
 			}
-			for _, level := range []proof.Level{proof.LevelStructure, proof.LevelSample, proof.LevelProof, proof.LevelFull} {
+			for _, level := range []proof.Level{proof.LevelStructure, proof.LevelProof, proof.LevelFull} {
 				_, err := verifyLocal(t, bad, source, level)
 				namesTensor(t, string(level), err, name, tt.tensor)
 			}

@@ -82,20 +82,9 @@ func eachBlock(ctx context.Context, ranges []chunkRange, workers int, do func(*b
 	})
 }
 
-// eachChunk decodes the chunks of a loaded block and calls use for each, in order. The error says why a chunk does not decode
-// as its gaps and positions say, or why use returned false. src is the source of the block's weights, or nil.
+// eachChunk decodes the chunks of a loaded block that have weights, and calls use for each, in order. The error says why a chunk
+// does not decode as its gaps and positions say, or why use returned false. src is the source of the block's weights, or nil.
 func (u *Unit) eachChunk(v *variant, b *block, src io.ReaderAt, use func(*codes, *chunkData) bool) error {
-	return u.eachDecoded(v, b, func(ok bool, c *codes, d *chunkData) error {
-		if ok && use(c, d) {
-			return nil
-		}
-		return u.diagnose(c, d, src)
-	})
-}
-
-// eachDecoded decodes the chunks of a loaded block that have weights, and calls use for each, in order, until it fails. ok
-// says that the codes agree with the stored gaps and positions.
-func (u *Unit) eachDecoded(v *variant, b *block, use func(ok bool, c *codes, d *chunkData) error) error {
 	for first := 0; first < b.n; first += v.lanes {
 		n := min(v.lanes, b.n-first)
 		for i := range n {
@@ -103,10 +92,11 @@ func (u *Unit) eachDecoded(v *variant, b *block, use func(ok bool, c *codes, d *
 		}
 		ok := u.decode(v, b, n)
 		for i := range n {
-			if b.chunks[i].n == 0 {
+			c, d := &b.codes[i], &b.chunks[i]
+			if d.n == 0 || ok[i] && use(c, d) {
 				continue
 			}
-			if err := use(ok[i], &b.codes[i], &b.chunks[i]); err != nil {
+			if err := u.diagnose(c, d, src); err != nil {
 				return err
 			}
 		}

@@ -25,7 +25,7 @@ type CompareOptions struct {
 // decodes to other bits, a *[StructureError] when a chunk contradicts itself although its weights agree. Other errors come
 // from reading or from ctx. Memory is at most 1.3 MB per worker.
 func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions) error {
-	if err := u.compareRanges(ctx, src, opt, u.all()); err != nil {
+	if err := u.compareWeights(ctx, src, opt); err != nil {
 		return err
 	}
 	if !opt.Strict {
@@ -38,14 +38,8 @@ func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions)
 	return opt.wrap(err)
 }
 
-// CompareSample is Compare for nChunks of the unit's chunks, at least one: the first, the last and others that seed
-// decides. It reads the arrays and src only there, and finds every fault in these chunks.
-func (u *Unit) CompareSample(ctx context.Context, src io.ReaderAt, opt CompareOptions, nChunks int, seed uint64) error {
-	return u.compareRanges(ctx, src, opt, u.sample(nChunks, seed))
-}
-
-// compareRanges is Compare for ranges of chunks, without opt.Strict.
-func (u *Unit) compareRanges(ctx context.Context, src io.ReaderAt, opt CompareOptions, ranges []chunkRange) error {
+// compareWeights is Compare without opt.Strict.
+func (u *Unit) compareWeights(ctx context.Context, src io.ReaderAt, opt CompareOptions) error {
 	ends, err := opt.tensorEnds(u)
 	if err != nil {
 		return err
@@ -54,7 +48,7 @@ func (u *Unit) compareRanges(ctx context.Context, src io.ReaderAt, opt CompareOp
 	if err != nil {
 		return err
 	}
-	return eachBlock(ctx, ranges, opt.Workers, func(b *block, r chunkRange) error {
+	return eachBlock(ctx, u.all(), opt.Workers, func(b *block, r chunkRange) error {
 		err := u.load(b, r, src)
 		if err == nil {
 			err = u.compareBlock(b, src, v)

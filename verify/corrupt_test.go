@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/alloc"
@@ -315,30 +314,18 @@ func (c cancelingReader) ReadAt(p []byte, off int64) (int, error) {
 	return c.ReaderAt.ReadAt(p, off)
 }
 
-func TestSample(t *testing.T) {
-	s := encode(normalWeights(400_000, 6))
+// TestUnitsShareBlocks: what is allocated to check a unit does not grow with its weights.
+func TestUnitsShareBlocks(t *testing.T) {
+	s := testUnits()["normal"]
 	u, err := s.open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range u.nChunks + 2 {
-		a, b := u.sample(n, 1), u.sample(n, 1)
-		if len(a) != min(max(n, 1), u.nChunks) || !slices.Equal(a, b) || !slices.IsSortedFunc(a, func(x, y chunkRange) int { return x.first - y.first }) {
-			t.Errorf("sample of %d of %d chunks: %v, %v", n, u.nChunks, a, b)
+	alloc.Repeated(t, 8<<10, func() {
+		if err := u.Compare(t.Context(), bytes.NewReader(s.source), CompareOptions{Workers: 1}); err != nil {
+			t.Fatal(err)
 		}
-		if n >= 2 && (a[0].first != 0 || a[len(a)-1].first != u.nChunks-1) {
-			t.Errorf("sample of %d leaves out an end: %v", n, a)
-		}
-	}
-	if slices.Equal(u.sample(9, 1), u.sample(9, 2)) {
-		t.Error("the seed makes no difference")
-	}
-	bad := bytes.Clone(s.source)
-	bad[len(bad)-1] ^= 1
-	var m *MismatchError
-	if err := u.CompareSample(context.Background(), bytes.NewReader(bad), CompareOptions{}, 2, 5); !errors.As(err, &m) {
-		t.Errorf("last weight spoiled: %v", err)
-	}
+	})
 }
 
 // TestMemory holds Compare to its buffers, whatever the size of the unit.

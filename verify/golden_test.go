@@ -76,9 +76,6 @@ func mustPass(t *testing.T, s *stored) {
 			t.Errorf("compare with %d workers: %v", workers, err)
 		}
 	}
-	if err := u.CompareSample(ctx, bytes.NewReader(s.source), CompareOptions{}, 3, 7); err != nil {
-		t.Errorf("compare a sample: %v", err)
-	}
 	rangesMustPass(t, u, s.source)
 }
 

@@ -3,8 +3,6 @@ package verify
 import (
 	"encoding/binary"
 	"io"
-	"maps"
-	"math/rand/v2"
 	"slices"
 )
 
@@ -104,26 +102,6 @@ func (l *layout) all() []chunkRange { return cut(0, l.nChunks) }
 func cut(first, end int) (ranges []chunkRange) {
 	for ; first < end; first += blockChunks {
 		ranges = append(ranges, chunkRange{first, min(blockChunks, end-first)})
-	}
-	return ranges
-}
-
-// sample picks n single chunks in ascending order: the two ends, and others that seed decides.
-func (l *layout) sample(n int, seed uint64) []chunkRange {
-	n = min(max(n, 1), l.nChunks)
-	rng := rand.New(rand.NewPCG(seed, 0))
-	picked := map[int]bool{}
-	for _, c := range []int{0, l.nChunks - 1} {
-		if len(picked) < n {
-			picked[c] = true
-		}
-	}
-	for len(picked) < n {
-		picked[rng.IntN(l.nChunks)] = true
-	}
-	var ranges []chunkRange
-	for _, c := range slices.Sorted(maps.Keys(picked)) {
-		ranges = append(ranges, chunkRange{c, 1})
 	}
 	return ranges
 }

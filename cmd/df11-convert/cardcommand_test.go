@@ -39,7 +39,7 @@ func provesItself(t *testing.T, source string, args ...string) {
 	out := t.TempDir()
 	must(t, append([]string{source, "-o", out, "-q"}, args...)...)
 	command := cardCommand(t, out, source, slices.Concat(args, []string{""})[max(0, len(args)-1)])
-	for _, level := range []string{"full", "proof", "sample"} {
+	for _, level := range []string{"full", "proof"} {
 		if code, _, diag := program(t, append(slices.Clone(command), "--level", level, "-q")...); code != exitOK {
 			t.Errorf("%v --level %s: exit %d: %s", command, level, code, diag)
 		}

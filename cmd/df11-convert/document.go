@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -33,7 +34,7 @@ type failure struct {
 	Unit    string `json:"unit,omitempty"`
 	Tensor  string `json:"tensor,omitempty"`
 	Element *int64 `json:"element,omitempty"`
-	Got     string `json:"got,omitempty"` // BF16 bits, 0x3f80
+	Got     string `json:"got,omitempty"` // the bits of the element, 0x3f80
 	Want    string `json:"want,omitempty"`
 
 	hints []string // as Hint, one by one
@@ -49,6 +50,9 @@ func failureOf(err error) *failure {
 	if m, ok := errors.AsType[*verify.MismatchError](err); ok {
 		f.Unit, f.Tensor, f.Element = m.Unit, m.Tensor, &m.Elem
 		f.Got, f.Want = fmt.Sprintf("%#04x", m.Got), fmt.Sprintf("%#04x", m.Want)
+	}
+	if t, ok := errors.AsType[*proof.TensorError](err); ok {
+		f.Tensor, f.Element, f.Got, f.Want = t.Tensor, &t.Elem, t.Got, t.Want
 	}
 	return f
 }

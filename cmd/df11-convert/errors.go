@@ -76,7 +76,7 @@ var kinds = []kind{
 	{"disk_full", target.IsDiskFull, exitError, "free some space, or use another disk"},
 	{"disk_budget", as[*budget.DiskError], exitError, "raise --disk, free some space, or choose another disk with --work-dir or -o"},
 	{"memory_budget", as[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
-	{"mismatch", as[*verify.MismatchError], exitWrong, ""},
+	{"mismatch", func(err error) bool { return as[*verify.MismatchError](err) || as[*proof.TensorError](err) }, exitWrong, ""},
 	{"structure", as[*verify.StructureError], exitWrong, ""},
 	{"invalid", as[*model.InvalidError], exitWrong, ""},
 	{"unauthorized", is(hub.ErrUnauthorized, hub.ErrTrustedPublisher), exitAuth, ""},

@@ -67,7 +67,6 @@ func TestDocuments(t *testing.T) {
 		{exitOK, "", []string{"plan", at("m"), "--matrix"}},
 		{exitOK, "", []string{"status", at("list.txt")}},
 		{exitOK, "", []string{"verify", at("out"), "--against", at("m")}},
-		{exitOK, "", []string{"verify", at("out"), "--against", at("m"), "--level", "sample"}},
 		{exitOK, "", []string{"verify", at("out"), "--against", at("m"), "--level", "proof"}},
 		{exitOK, "", []string{"decode", at("out"), "-o", at("back")}},
 		{exitOK, "", []string{"inspect", at("out")}},

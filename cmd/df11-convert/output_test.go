@@ -109,7 +109,7 @@ func TestFilesThatCannotBeUsedAreToldBeforeTheWork(t *testing.T) {
 	missing := filepath.Join(dir, "none", "file")
 	t.Setenv("HF_ENDPOINT", "http://127.0.0.1:1")
 	for _, args := range [][]string{
-		{"verify", "a/b", "--report", missing}, {"verify", "a/b", "--report", dir}, {"inspect", "a/b", "--html", missing},
+		{"inspect", "a/b", "--html", missing},
 		{"inspect", "a/b", "--html", dir}, {"a/b", "--pattern-dict", missing},
 		{"plan", "a/b", "--pattern-dict", dir}, {"a/b", "--source-token-file", missing}, {"batch", dir},
 	} {

@@ -159,7 +159,7 @@ func TestPictures(t *testing.T) {
 		"convert": {"df11-convert acme/model", "df11-convert acme/model"},
 		"push":    {"df11-convert acme/model --push", "df11-convert status list.txt", "df11-convert batch list.txt --push"},
 		"inspect": {"df11-convert inspect acme/model"},
-		"verify":  {"df11-convert acme/model -q", "df11-convert verify model-DF11", "df11-convert verify model-DF11 --against acme/other --all"},
+		"verify":  {"df11-convert acme/model -q", "df11-convert verify model-DF11"},
 		"errors": {
 			"df11-convert acme/nope", "df11-convert acme/gated", "df11-convert acme/pickled",
 			"df11-convert acme/model --repo_id me/model-DF11", "df11-convert verfy ./model-DF11", "df11-convert ./local --push",

@@ -3,15 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/verify"
@@ -20,10 +16,6 @@ import (
 type verifyFlags struct {
 	readerFlags
 	level, workDir string
-	report         string // a file
-	all            bool
-	chunks         int
-	seed           uint64
 	gpu            gpuFlags
 }
 
@@ -33,31 +25,25 @@ func verifyCommand(u *ui) *cobra.Command {
 		Use:   "verify DF11 [--against SOURCE]",
 		Short: "Check that a DF11 model equals its original",
 		Long: `verify checks a DF11 folder or Hub repo, whoever made it, against the model that it was made from. The last line that it
-prints is the result. It ends with the first module that differs, unless --all asks for every difference.
+prints is the result. It ends with the first difference, and names it exactly.
 
 Levels:
   structure  headers, tables, positions, completeness, and the sha256 of all files where it costs nothing to know
-  sample     the same, and some chunks of every module decoded and compared; the seed is printed
   proof      the original files rebuilt, and their sha256 compared with the published one
   full       every module decoded, and all 16 bits of every weight compared with the original (default)
 
 Only proof and full show that two models are equal. Proof needs the original's headers alone, not its weights. Without --against the original is taken from the manifest, or from base_model in the model card.`,
 		Example: `  df11-convert verify ./Llama-3.1-8B-DF11
   df11-convert verify ./out --against ./my-model
-  df11-convert verify DFloat11/Qwen3-8B-DF11 --level proof
-  df11-convert verify ./out --all --report verification.md`,
+  df11-convert verify DFloat11/Qwen3-8B-DF11 --level proof`,
 		Args: exactArgs(1, "DF11"),
 		RunE: func(c *cobra.Command, args []string) error { return runVerify(c.Context(), u, &f, args[0]) },
 	}
 	p := c.Flags()
 	f.readerFlags.register(p)
-	p.StringVar(&f.level, "level", string(proof.LevelFull), "`level` of the check: structure, sample, proof or full")
+	p.StringVar(&f.level, "level", string(proof.LevelFull), "`level` of the check: structure, proof or full")
 	p.StringVar(&f.workDir, "work-dir", "", "`directory` for temporary files")
 	group(p, groupResources, "work-dir")
-	p.BoolVar(&f.all, "all", false, "go on after the first difference and list every one")
-	p.StringVar(&f.report, "report", "", "write the result to this `file`, as a Markdown page")
-	p.IntVar(&f.chunks, "chunks", 16, "chunks per module at level sample")
-	p.Uint64Var(&f.seed, "seed", 0, "seed of level sample (default: random)")
 	f.gpu.register(p)
 	return c
 }
@@ -66,20 +52,12 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	if f.gpu.mode == string(verify.GPURequire) && f.level != string(proof.LevelFull) {
 		return usagef("--gpu require needs --level full: no other level decodes on the GPU")
 	}
-	if err := canWrite("--report", f.report); err != nil {
-		return err
-	}
 	report, err := verifyOne(ctx, u, f, name)
 	if report == nil {
 		return err
 	}
-	u.result(report, verdict(report), func(w io.Writer) { printVerifyReport(w, report) })
-	if f.report != "" {
-		if failed := atomicfile.WriteFile(f.report, verifyPage(report)); failed != nil {
-			return errors.Join(err, fmt.Errorf("--report: %w", failed))
-		}
-	}
-	if hint := differenceHint(report); hint != "" {
+	u.result(report, verdict(report, err), func(w io.Writer) { printVerifyReport(w, report, err) })
+	if hint := originalHint(report, err); hint != "" {
 		err = hinted{err, hint}
 	}
 	return err
@@ -99,8 +77,8 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.
 	defer src.Close()
 	opt := proof.Options{
 		DF11: d, Source: src.source, Model: src.model, Plan: src.plan, Level: proof.Level(f.level), Workers: f.shares.Workers,
-		Seed: f.seed, Chunks: f.chunks, All: f.all, Progress: new(progress.Counters),
-		WorkDir: cmp.Or(f.workDir, os.TempDir()), // no folder of a known name, which could be another user's
+		Progress: new(progress.Counters),
+		WorkDir:  cmp.Or(f.workDir, os.TempDir()), // no folder of a known name, which could be another user's
 	}
 	if opt.Level == proof.LevelFull {
 		if opt.GPU, err = f.gpu.open(u, &f.shares); err != nil {
@@ -108,9 +86,6 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.
 		}
 		defer f.gpu.close()
 		applyMemory(f.shares)
-	}
-	for opt.Seed == 0 {
-		opt.Seed = rand.Uint64()
 	}
 	defer u.watch(opt.Progress)()
 	return proof.Verify(ctx, opt)

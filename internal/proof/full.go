@@ -88,9 +88,6 @@ func (v *verification) compareUnit(ctx context.Context, u *spans.Unit, source io
 		}
 		return nil
 	}
-	if v.noted[u.Path] {
-		return nil
-	}
 	arrays := v.DF11.Arrays(u.Path)
 	if v.GPU != nil && v.DF11.Commit != "" {
 		near, failed := spool.NewTemp(v.WorkDir)
@@ -103,18 +100,11 @@ func (v *verification) compareUnit(ctx context.Context, u *spans.Unit, source io
 		}
 	}
 	c := Checker{Workers: v.Workers, GPU: v.GPU, Progress: v.Progress}
-	weights := io.NewSectionReader(source, u.At, 2*u.NElems())
-	gpu, err := c.Unit(ctx, u, arrays, weights)
+	gpu, err := c.Unit(ctx, u, arrays, io.NewSectionReader(source, u.At, 2*u.NElems()))
 	if gpu {
 		v.gpuUnits++
 	}
-	return v.unitFault(err, u.Path, func() (differing, of int64, err error) {
-		opened, err := verify.Open(arrays, u.NElems(), u.Sizes())
-		if err != nil {
-			return 0, 0, err
-		}
-		return opened.CountDifferences(ctx, weights, v.Workers)
-	})
+	return err
 }
 
 // bringNear copies the arrays of a remote unit to a file, so that two decoders fetch them only once.
@@ -135,28 +125,46 @@ func (v *verification) bringNear(ctx context.Context, path string, near *spool.T
 	return model.ArraysAt(func(name string) *io.SectionReader { return sections[name] }), nil
 }
 
+// TensorError names the first element of a tensor which is stored unchanged that differs from the source.
+type TensorError struct {
+	Tensor    string
+	Elem      int64
+	Got, Want string // the bits of the element, in hex
+}
+
+func (e *TensorError) Error() string {
+	return fmt.Sprintf("tensor %s, element %d: stored %s, source has %s", e.Tensor, e.Elem, e.Got, e.Want)
+}
+
 // compareTensor compares a tensor that is stored unchanged.
 func (v *verification) compareTensor(ctx context.Context, t spans.Tensor, source io.ReaderAt) error {
 	n := t.SpoolBytes()
 	s, ok := v.DF11.Section(t.Name)
 	if !ok || s.Size() != n {
-		err := model.Invalidf("", "tensor %s is missing, or has another size", t.Name)
-		return v.fault(KindTensor, t.Name, err)
+		return model.Invalidf("", "tensor %s is missing, or has another size", t.Name)
 	}
 	original := io.NewSectionReader(source, t.At, n)
 	at, err := streams.FirstDifference(ctx, s, original, n)
+	if err == nil && at >= 0 {
+		return difference(t, s, original, at)
+	}
 	if err != nil {
 		return fmt.Errorf("compare tensor %s: %w", t.Name, err)
 	}
-	if at < 0 {
-		v.Progress.Verified.Add(n)
-		return nil
-	}
-	stored, _ := v.DF11.Tensor(t.Name)
-	values := max(1, t.NElems())
-	d := Difference{Kind: KindTensor, Name: t.Name, Weights: values} // of less than a byte: bytes are counted
-	if d.Differing, err = differingValues(ctx, s, original, n, int(max(1, n/values))); err != nil {
+	v.Progress.Verified.Add(n)
+	return nil
+}
+
+// difference reads the element of a tensor to which the byte at belongs.
+func difference(t spans.Tensor, stored, source *io.SectionReader, at int64) error {
+	width := max(1, stored.Size()/max(1, t.NElems())) // of elements smaller than a byte, bytes are counted
+	e := &TensorError{Tensor: t.Name, Elem: at / width}
+	got, want := make([]byte, width), make([]byte, width)
+	if err := errors.Join(streams.ReadFull(stored, got, e.Elem*width), streams.ReadFull(source, want, e.Elem*width)); err != nil {
 		return fmt.Errorf("compare tensor %s: %w", t.Name, err)
 	}
-	return v.note(d, model.Invalidf(stored.File, "tensor %s differs from the original at byte %d", t.Name, at))
+	slices.Reverse(got) // little-endian
+	slices.Reverse(want)
+	e.Got, e.Want = fmt.Sprintf("%#x", got), fmt.Sprintf("%#x", want)
+	return e
 }

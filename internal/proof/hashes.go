@@ -23,7 +23,7 @@ func (v *verification) freeHashes(ctx context.Context) error {
 	listed := map[string]bool{metadata.ManifestName: true}
 	for _, o := range v.DF11.Manifest.Outputs {
 		listed[o.Path] = true
-		if err := v.fault(KindFile, o.Path, v.freeHash(ctx, o)); err != nil {
+		if err := v.freeHash(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -93,10 +93,7 @@ func (v *verification) unlisted(listed map[string]bool) error {
 	}
 	for _, w := range v.DF11.WeightFiles() {
 		if !listed[w.Path] && v.Plan.Layout != plan.ComfyUI {
-			err := model.Invalidf(w.Path, "not listed in the manifest, but a loader reads it")
-			if err := v.fault(KindFile, w.Path, err); err != nil {
-				return err
-			}
+			return model.Invalidf(w.Path, "not listed in the manifest, but a loader reads it")
 		}
 	}
 	const named = 4
@@ -108,10 +105,8 @@ func (v *verification) unlisted(listed map[string]bool) error {
 	return nil
 }
 
-// costlyHashes compares the sha256 of the files that freeHashes has left, which it reads, one by each worker at a time. It does
-// so once.
+// costlyHashes compares the sha256 of the files that freeHashes has left, which it reads, one by each worker at a time.
 func (v *verification) costlyHashes(ctx context.Context) error {
-	defer func() { v.unhashed = nil }()
 	sums := make([]string, len(v.unhashed))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(v.Workers)
@@ -126,7 +121,7 @@ func (v *verification) costlyHashes(ctx context.Context) error {
 		return err
 	}
 	for i, o := range v.unhashed {
-		if err := v.fault(KindFile, o.Path, v.compareSum(o, sums[i])); err != nil {
+		if err := v.compareSum(o, sums[i]); err != nil {
 			return err
 		}
 	}

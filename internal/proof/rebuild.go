@@ -55,12 +55,26 @@ func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int) *Rebuilde
 	return r
 }
 
-// Prove rebuilds a source file and compares its sha256 with want.
+// RebuildError says that a DF11 model does not give a source file back.
+type RebuildError struct {
+	File string
+	Err  error
+}
+
+func (e *RebuildError) Error() string { return "rebuild " + e.File + ": " + e.Err.Error() }
+
+func (e *RebuildError) Unwrap() error { return e.Err }
+
+// Prove rebuilds a source file and compares its sha256 with want. The error is a *RebuildError if the model is at fault.
 func (r *Rebuilder) Prove(ctx context.Context, path string, h *safetensors.Header, want string) error {
-	if err := r.Write(ctx, h, io.Discard, want); err != nil {
-		return fmt.Errorf("rebuild %s: %w", path, err)
+	err := r.Write(ctx, h, io.Discard, want)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if isFault(err) {
+		return &RebuildError{path, err}
+	}
+	return fmt.Errorf("rebuild %s: %w", path, err)
 }
 
 // Write writes the source file with the given header, and compares the sha256 of what it wrote with want.

@@ -2,20 +2,19 @@ package proof
 
 import "github.com/df11-convert/df11-convert/internal/plan"
 
-// Level is how much of a DF11 model is checked.
+// Level is how much of a DF11 model is verified.
 type Level string
 
 // The levels, from cheap to complete. Each contains the levels before it, except that LevelProof needs no weights of the
 // original and so compares hashes where LevelFull compares bits.
 const (
 	LevelStructure Level = "structure" // sha256 that cost nothing, headers, arrays, tables, positions; completeness against the plan
-	LevelSample    Level = "sample"    // and the weights of some chunks of every unit
 	LevelProof     Level = "proof"     // the original files are rebuilt and their sha256 compared with the published one
 	LevelFull      Level = "full"      // all 16 bits of every weight against the original
 )
 
 // Levels are all levels, from cheap to complete.
-var Levels = []Level{LevelStructure, LevelSample, LevelProof, LevelFull}
+var Levels = []Level{LevelStructure, LevelProof, LevelFull}
 
 // Report is what a check found.
 type Report struct {
@@ -27,9 +26,7 @@ type Report struct {
 	Layout      plan.Layout `json:"layout"`
 	Level       Level       `json:"level"`
 	OK          bool        `json:"-"`     // nothing is wrong where the level looks
-	Equal       bool        `json:"equal"` // the level looks at all, proof or full, and nothing is wrong
-	// Differences is nil if OK.
-	Differences *Differences `json:"differences,omitempty"`
+	Equal       bool        `json:"equal"` // the level is proof or full, and nothing is wrong
 	// OtherOriginal: the model differs, and its manifest lists other files of the original than these.
 	OtherOriginal bool `json:"other_original,omitempty"`
 	Counts
@@ -37,8 +34,6 @@ type Report struct {
 	Listed    int        `json:"files_listed,omitempty"`
 	Hashed    int        `json:"files_hashed,omitempty"`
 	Published bool       `json:"sha256_published,omitempty"` // the sha256 of all rebuilt files were published, not computed here
-	Chunks    int        `json:"chunks,omitempty"`           // compared of each unit that has so many, at level sample
-	Seed      uint64     `json:"seed,omitempty"`             // of the choice of chunks
 	GPU       *GPUReport `json:"gpu,omitempty"`              // nil: compared on the CPU alone
 	Warnings  []string   `json:"warnings,omitempty"`
 }

@@ -13,18 +13,14 @@ import (
 // structure checks that a loader finds the model, that every unit can be decoded, and that the model holds what the plan
 // says, no more and no less.
 func (v *verification) structure(ctx context.Context) error {
-	if err := v.fault(KindStructure, "", v.found()); err != nil {
+	if err := v.found(); err != nil {
 		return err
 	}
 	narrowed := 0
 	for _, o := range v.outputs {
 		for _, u := range o.Units {
-			err := v.openUnit(ctx, u)
-			if err != nil {
-				err = fmt.Errorf("module %s: %w", u.Path, err)
-			}
-			if err := v.fault(KindModule, u.Path, err); err != nil {
-				return err
+			if err := v.openUnit(ctx, u); err != nil {
+				return fmt.Errorf("module %s: %w", u.Path, err)
 			}
 		}
 		for t := range o.Tensors() {
@@ -34,7 +30,7 @@ func (v *verification) structure(ctx context.Context) error {
 		}
 		v.report.Tensors += len(o.Copied)
 	}
-	if err := v.invalid(v.DF11.Problems(v.Plan)); err != nil {
+	if err := v.firstProblem(); err != nil {
 		return err
 	}
 	if narrowed > 0 {
@@ -80,18 +76,15 @@ func (v *verification) openUnit(ctx context.Context, u *spans.Unit) error {
 	return nil
 }
 
-// invalid notes the problems that headers and config show. It begins with the first that is not about a pattern, if there is
-// one: a pattern that matches no unit most often follows from a missing unit.
-func (v *verification) invalid(problems []plan.Problem) error {
-	if first := slices.IndexFunc(problems, func(p plan.Problem) bool { return p.Trap != plan.TrapPattern }); first > 0 {
-		problems[0], problems[first] = problems[first], problems[0]
+// firstProblem returns the first problem that headers and config show. One that is about a tensor comes before one that is about
+// a pattern: a pattern that matches no unit most often follows from a missing unit.
+func (v *verification) firstProblem() error {
+	problems := v.DF11.Problems(v.Plan)
+	if len(problems) == 0 {
+		return nil
 	}
-	for _, p := range problems {
-		stored, _ := v.DF11.Tensor(p.Name) // without a file if the problem is no stored tensor
-		err := model.Invalidf(stored.File, "%s: %s (%s: it would load wrongly)", p.Name, p.Detail, p.Trap)
-		if err := v.fault(KindStructure, p.Name, err); err != nil {
-			return err
-		}
-	}
-	return nil
+	first := slices.IndexFunc(problems, func(p plan.Problem) bool { return p.Trap != plan.TrapPattern })
+	p := problems[max(0, first)]
+	stored, _ := v.DF11.Tensor(p.Name) // without a file if the problem is no stored tensor
+	return model.Invalidf(stored.File, "%s: %s (%s: it would load wrongly)", p.Name, p.Detail, p.Trap)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/verify"
 )
 
 // Options say which model is checked, against which original, and how far.
@@ -26,25 +27,18 @@ type Options struct {
 	Plan    *plan.Plan
 	Level   Level
 	Workers int
-	// Seed chooses the chunks of a sample; Chunks is their number per unit.
-	Seed   uint64
-	Chunks int
-	// All: go on behind the first difference, and list every one.
-	All bool
 	// WorkDir takes the spools of a remote original.
 	WorkDir  string
 	GPU      GPU
 	Progress *progress.Counters
 }
 
-// Verify checks a DF11 model. If the model is at fault the error is the first *verify.MismatchError, *verify.StructureError or
-// *model.InvalidError, and the report says what differs. If the check could not run there is another error, and no report.
+// Verify verifies a DF11 model, up to its first fault. If the model is at fault there are a report and a *verify.MismatchError,
+// *TensorError, *RebuildError, *verify.StructureError or *model.InvalidError. If the verification could not run there is another
+// error, and no report.
 func Verify(ctx context.Context, opt Options) (*Report, error) {
 	if opt.Progress == nil {
 		opt.Progress = new(progress.Counters)
-	}
-	if opt.Level == LevelSample && opt.Chunks < 1 {
-		return nil, fmt.Errorf("a sample of %d chunks", opt.Chunks)
 	}
 	opt.Workers = max(1, opt.Workers)
 	v := &verification{Options: opt, outputs: spans.Outputs(opt.Plan)}
@@ -52,17 +46,16 @@ func Verify(ctx context.Context, opt Options) (*Report, error) {
 		Model: opt.DF11.Name, Commit: opt.DF11.Commit, Against: opt.Model.ID, AgainstFile: opt.Model.Listing.WeightFile,
 		Layout: opt.Plan.Layout, Level: opt.Level,
 	}
-	v.findings = findings{Differences: Differences{All: opt.All, OfModules: len(opt.Plan.Units)}, noted: map[string]bool{}}
 	err := v.run(ctx)
 	if inexact, ok := errors.AsType[*exactf32.InexactError](err); ok {
-		err = v.fault(KindStructure, "", model.Invalidf("", "stored as BF16, but in the original %v", inexact))
+		err = model.Invalidf("", "stored as BF16, but in the original %v", inexact)
 	}
-	switch {
-	case err != nil && !isFault(err):
+	if err != nil && !isFault(err) {
 		return nil, err
-	case v.first != nil:
-		v.report.Differences, v.report.OtherOriginal = &v.Differences, otherOriginal(opt.DF11.Manifest, opt.Model)
-		return &v.report, v.first
+	}
+	if err != nil {
+		v.report.OtherOriginal = otherOriginal(opt.DF11.Manifest, opt.Model)
+		return &v.report, err
 	}
 	if what := misdescribed(opt.DF11, opt.Model, opt.Plan); what != "" {
 		v.warn("the manifest describes %s otherwise than the original has it: decode needs --against", what)
@@ -71,10 +64,16 @@ func Verify(ctx context.Context, opt Options) (*Report, error) {
 	return &v.report, nil
 }
 
+// isFault reports whether an error says that the model is wrong, not that it could not be looked at.
+func isFault(err error) bool {
+	mismatch, tensor := (*verify.MismatchError)(nil), (*TensorError)(nil)
+	structure, invalid := (*verify.StructureError)(nil), (*model.InvalidError)(nil)
+	return errors.As(err, &mismatch) || errors.As(err, &tensor) || errors.As(err, &structure) || errors.As(err, &invalid)
+}
+
 // verification is one call of Verify.
 type verification struct {
 	Options
-	findings
 	outputs  []*spans.Output       // of the plan
 	unhashed []metadata.OutputFile // weight files whose sha256 only reading them can tell
 	gpuUnits int                   // that a GPU has compared
@@ -93,15 +92,15 @@ func (v *verification) run(ctx context.Context) error {
 	switch v.Level {
 	case LevelStructure:
 		return nil
-	case LevelSample:
-		v.report.Chunks, v.report.Seed = v.Chunks, v.Seed
-		return v.again(ctx, v.sample)
 	case LevelProof:
 		v.report.Weights, v.report.Published = v.unitWeights(), !slices.Contains(v.Model.SHA256, "")
 		return v.rebuild(ctx)
 	case LevelFull:
 		v.report.Weights = v.unitWeights()
-		err := errors.Join(v.costlyHashes(ctx), v.again(ctx, v.full))
+		err := v.again(ctx, v.full)
+		if err == nil { // a weight that differs says more than the hash of its file
+			err = v.costlyHashes(ctx)
+		}
 		if v.gpuUnits > 0 {
 			v.report.GPU = &GPUReport{Units: v.gpuUnits}
 			v.report.GPU.Kernel, v.report.GPU.Devices = v.GPU.Describe()
@@ -143,9 +142,8 @@ func otherSum(f metadata.SourceFile, sum string) bool {
 
 // again compares a second time if a damaged copy of the original may have caused the first difference.
 func (v *verification) again(ctx context.Context, compare func(context.Context) error) error {
-	before := v.clone()
 	err := compare(ctx)
-	if err == nil && v.Count() == before.Count() {
+	if err == nil {
 		return nil
 	}
 	damaged := false
@@ -155,7 +153,7 @@ func (v *verification) again(ctx context.Context, compare func(context.Context) 
 	if !damaged {
 		return err
 	}
-	v.gpuUnits, v.findings = 0, before
+	v.gpuUnits = 0
 	return compare(ctx)
 }
 
@@ -173,14 +171,11 @@ func (v *verification) rebuild(ctx context.Context) error {
 				return err
 			}
 		}
-		failed := r.Prove(ctx, w.Path, w.Header, want)
-		if err := v.fault(KindRebuilt, w.Path, failed); err != nil {
+		if err := r.Prove(ctx, w.Path, w.Header, want); err != nil {
 			return err
 		}
 		v.Progress.Verified.Add(w.Size)
-		if failed == nil {
-			v.report.Files++
-		}
+		v.report.Files++
 	}
 	return nil
 }
