@@ -61,8 +61,8 @@ func (f *forecast) document() map[string]any {
 		"output_bytes_estimate": f.size.OutputBytes, "estimate": f.estimateDocument(),
 		"remainder": f.remainderDocuments(), "aliases": aliases(p), "tied_embeddings": p.TiedEmbeddings,
 		"copied": each(p.Copied, func(f plan.File) string { return f.Path }), "not_copied": append([]plan.Skipped{}, p.NotCopied...),
-		"differences": p.Differences, "warnings": p.Warnings, "readers": p.Readers, "loader": p.Loader,
-	}, "commit", "gated", "entry", "aliases", "differences", "warnings", "readers")
+		"differences": p.Differences, "warnings": p.Warnings, "readers": p.Readers, "other_readers": p.OtherReaders, "loader": p.Loader,
+	}, "commit", "gated", "entry", "aliases", "differences", "warnings", "readers", "other_readers")
 }
 
 // omitEmpty removes the named members, strings and lists, if they are empty.
@@ -295,4 +295,7 @@ func (f *forecast) printRemarks(w io.Writer) {
 		printf(t, "  %s\t%s\t%s\t%s\n", r.Name, r.Version, r.Loads, r.Why)
 	}
 	t.Flush()
+	for _, r := range p.OtherReaders {
+		printf(w, "  %s reads DF11 folders; not tested by us: %s\n", r.Name, r.URL)
+	}
 }

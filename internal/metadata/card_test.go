@@ -69,8 +69,9 @@ func llamaCard(t testing.TB) metadata.CardInput {
 			Origin: plan.Origin{Provenance: "published:DFloat11/Llama-3.1-8B-Instruct-DF11"},
 			Copied: []plan.File{{Path: "LICENSE"}, {Path: "vocab.json"}, {Path: "USE_POLICY.md"}},
 			Notes: plan.Notes{
-				Readers:     []plan.Reader{{Name: "dfloat11", Version: "0.5.0", Loads: plan.Loads}, {Name: "mlx-dfloat", Loads: plan.Refuses, Why: "regex has `+?` | more"}},
-				Differences: []string{"tensor model.rotary_emb.inv_freq is kept; the model class drops it"},
+				Readers:      []plan.Reader{{Name: "dfloat11", Version: "0.5.0", Loads: plan.Loads}, {Name: "node", Loads: plan.Refuses, Why: "regex has `+?` | more"}},
+				OtherReaders: []plan.OtherReader{{Name: "a_b", URL: "https://example.org/a"}, {Name: "c", URL: "https://example.org/c"}},
+				Differences:  []string{"tensor model.rotary_emb.inv_freq is kept; the model class drops it"},
 			},
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: 16060522240, OutputBytes: 10894000000, NUnits: 34, NWeights: 8030000000},

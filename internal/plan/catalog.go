@@ -48,7 +48,6 @@ type Record struct {
 	ExampleRepos  []string `json:"example_repos,omitempty"`
 	Verification  string   `json:"verification,omitempty"`
 	Loaded        string   `json:"loaded,omitempty"`    // libraries with which .ci/deep/70-readers.sh loads a tiny model of the entry
-	MLX           bool     `json:"mlx,omitempty"`       // mlx-dfloat has a model of the class
 	Unchecked     bool     `json:"unchecked,omitempty"` // nobody compared the names or their order with the class
 	Notes         string   `json:"notes,omitempty"`
 }
@@ -193,15 +192,6 @@ func (e *Entry) keeps(module string) bool {
 		ok, err := path.Match(glob, module)
 		return ok && err == nil
 	})
-}
-
-// loads says whether models of the entry were loaded in the reader of its layout: published ones, or tiny ones in the
-// official loader.
-func (e *Entry) loads() Verdict {
-	if e.Refuse != nil {
-		return Refuses
-	}
-	return verdict(e.Loaded != "" || len(e.DF11Repos) > 0)
 }
 
 // likeHint says what Options.Like takes instead of a word: the entries of the same family, else the names of all families.

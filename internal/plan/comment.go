@@ -27,7 +27,7 @@ func (c commenter) comment() error {
 			"may take hours", n)
 	}
 	c.noteOfficial(casts)
-	c.plan.Readers = linter(c).lint()
+	c.findReaders()
 	return nil
 }
 

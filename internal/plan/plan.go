@@ -58,9 +58,10 @@ type Changes struct {
 
 // Notes is what the user should know about a plan.
 type Notes struct {
-	Differences []string // where the output differs from the official route, and why
-	Warnings    []string // what may go wrong
-	Readers     []Reader // which readers will load the output
+	Differences  []string      // where the output differs from the official route, and why
+	Warnings     []string      // what may go wrong
+	Readers      []Reader      // whether the official loader and the ComfyUI node load the output
+	OtherReaders []OtherReader // programs that read such folders, which nobody here has tried
 }
 
 // warn adds a warning.

@@ -71,3 +71,37 @@ func TestCaveats(t *testing.T) {
 		}
 	}
 }
+
+// TestReaders checks who loads what, by layout.
+func TestReaders(t *testing.T) {
+	for _, c := range []struct{ id, loads string }{
+		{"llama-untied-escaped", "dfloat11"},
+		{"qwen3-vl", "dfloat11?"},
+		{"flux-kontext-dev-diffusers", "dfloat11"},
+		{"flux-comfyui", "ComfyUI-DFloat11-Extended"},
+		{"flux2-alt-comfyui", ""},
+		{"krea2-comfyui", "ComfyUI-DFloat11-Extended"},
+	} {
+		p, err := New(synth(t, findEntry(c.id), false), Options{Like: c.id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var loads []string
+		for _, r := range p.Readers {
+			switch {
+			case r.Loads == Loads:
+				loads = append(loads, r.Name)
+			case r.Loads == Untested:
+				loads = append(loads, r.Name+"?")
+			case r.Why == "":
+				t.Errorf("%s: %s does not load it, and no reason is given", c.id, r.Name)
+			}
+		}
+		if len(p.OtherReaders) > 0 == (p.Layout == ComfyUI) {
+			t.Errorf("%s: layout %s, programs that read folders: %v", c.id, p.Layout, p.OtherReaders)
+		}
+		if got := strings.Join(loads, " "); got != c.loads {
+			t.Errorf("%s loads in %q, want %q", c.id, got, c.loads)
+		}
+	}
+}

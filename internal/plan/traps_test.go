@@ -1,9 +1,7 @@
 package plan
 
 import (
-	"errors"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -145,34 +143,6 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// TestMLXPattern checks the grammar of the strictest reader.
-func TestMLXPattern(t *testing.T) {
-	for regex, ok := range map[string]bool{
-		`model\.layers\.\d+`:                   true,
-		`model.layers.\d+`:                     true,
-		`blocks\.([0-9]|[1-2][0-9]|3[0-6])`:    true,
-		`encoder\.lyric_encoder\.layers\.\d++`: true,
-		`(a|b|c|d|e|f)`:                        false,
-		`(ab)+`:                                false,
-		`(?:ab)`:                               false,
-		`a{2}`:                                 false,
-		`\d+\.\d+\.\d+`:                        false,
-		`a?b?c?`:                               false,
-		`^a$`:                                  false,
-		strings.Repeat("a", 257):               false,
-		`model\.layers\.\d+\.mlp\.(gate_proj|up_proj|down_proj)`: true,
-		`language_model\.model\.layers.\d+`:                      true,
-		`model\.layers\.([0-2])\.mlp\.experts\.\d+`:              true,
-		`double_blocks\.\d+`:                                     true,
-		`output_blocks\.[678]\.0`:                                true,
-		`a\sb`:                                                   false,
-	} {
-		if err := mlxPattern(regex); (err == nil) != ok {
-			t.Errorf("%q: %v", regex, err)
-		}
-	}
-}
-
 // TestTrapsComeInOneOrder: the first problem is what a user is told, so it is the same each time.
 func TestTrapsComeInOneOrder(t *testing.T) {
 	src, dict := readGolden(t, "bias_f32")
@@ -194,92 +164,5 @@ func TestTrapsComeInOneOrder(t *testing.T) {
 	}
 	if unknown != "abcdefghij" {
 		t.Errorf("in the order %s", unknown)
-	}
-}
-
-// TestMLXModels holds the dicts and units of the entries that mlx-dfloat is said to load against its rules.
-func TestMLXModels(t *testing.T) {
-	for _, e := range Catalog() {
-		if !e.MLX {
-			continue
-		}
-		id := e.ID
-		p, err := New(synth(t, &e, false), Options{Like: id})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(p.PatternDict) > 64 {
-			t.Errorf("%s: %d patterns, more than 64", id, len(p.PatternDict))
-		}
-		for _, pat := range p.PatternDict {
-			if err := mlxPattern(pat.Regex); err != nil {
-				t.Errorf("%s: pattern %q: %v", id, pat.Regex, err)
-			}
-		}
-		for _, u := range p.Units {
-			if !mlxName.MatchString(u.Path) || strings.Contains(u.Path, "..") {
-				t.Errorf("%s: unit name %q is outside its rules", id, u.Path)
-			}
-		}
-	}
-}
-
-// The grammar that mlx-dfloat takes patterns in.
-var (
-	mlxName       = regexp.MustCompile(`^[A-Za-z0-9_.\-]{1,256}$`)
-	mlxTokens     = regexp.MustCompile(`^(\\[.dw]|[A-Za-z0-9_.\-\[\]()|*+?])*$`)
-	mlxQuantified = regexp.MustCompile(`\)[*+{]`)
-)
-
-// mlxPattern returns the rule of mlx-dfloat's regex grammar that a pattern breaks, or nil.
-func mlxPattern(regex string) error {
-	switch {
-	case len([]rune(regex)) > 256:
-		return errors.New("longer than 256 characters")
-	case mlxQuantified.MatchString(regex):
-		return errors.New("a quantified group")
-	case !mlxTokens.MatchString(regex):
-		return errors.New("characters outside its grammar")
-	case strings.Contains(regex, "(?"):
-		return errors.New("an extension group")
-	case strings.Count(regex, "*")+strings.Count(regex, "+") > 2:
-		return errors.New("more than 2 unbounded quantifiers")
-	case strings.Count(regex, "?") > 2:
-		return errors.New("more than 2 optional parts")
-	case strings.Count(regex, "|") > 4:
-		return errors.New("more than 4 alternations")
-	default:
-		return nil
-	}
-}
-
-// TestReaders checks who loads what, by layout.
-func TestReaders(t *testing.T) {
-	for _, c := range []struct{ id, loads string }{
-		{"llama-untied-escaped", "dfloat11 DFloat11-ROCM? DFloat11_MPS? vllm-df11?"},
-		{"qwen3-vl", "dfloat11? DFloat11-ROCM?"},
-		{"flux-kontext-dev-diffusers", "dfloat11 mlx-dfloat DFloat11-ROCM?"},
-		{"flux-comfyui", "ComfyUI-DFloat11-Extended"},
-		{"flux2-alt-comfyui", ""},
-		{"krea2-comfyui", "mlx-dfloat ComfyUI-DFloat11-Extended"},
-	} {
-		p, err := New(synth(t, findEntry(c.id), false), Options{Like: c.id})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var loads []string
-		for _, r := range p.Readers {
-			switch {
-			case r.Loads == Loads:
-				loads = append(loads, r.Name)
-			case r.Loads == Untested:
-				loads = append(loads, r.Name+"?")
-			case r.Why == "":
-				t.Errorf("%s: %s does not load it, and no reason is given", c.id, r.Name)
-			}
-		}
-		if got := strings.Join(loads, " "); got != c.loads {
-			t.Errorf("%s loads in %q, want %q", c.id, got, c.loads)
-		}
 	}
 }
