@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.."
 here=$PWD/.ci/deep/act version=v0.2.89
 . .ci/lib.sh
 have jq || debian jq || skip_rest 'the workflows: jq is not to be had here'
+yq=$(tool github.com/mikefarah/yq/v4 v4.47.1) || skip_rest 'the workflows: yq is not to be had here'
 act=$(tool github.com/nektos/act "$version") || skip_rest "the workflows: act $version is not to be had here"
 
 mkdir -p "$work"/{tree,artifacts,github,home,config,cache}
@@ -46,7 +47,7 @@ run() {
   printf -- '-- %s on %s\n' "$workflow" "$event"
   rm -rf "$work/artifacts" && mkdir "$work/artifacts"
   (cd "$work/tree" && env -u GITHUB_ACTIONS HOME="$work/home" XDG_CACHE_HOME="$work/cache" XDG_CONFIG_HOME="$work/config" \
-    PATH="$here/bin:$PATH" "$act" "$event" -W ".github/workflows/$workflow" --eventpath "$work/event.json" \
+    PATH="$here/bin:${yq%/*}:$PATH" "$act" "$event" -W ".github/workflows/$workflow" --eventpath "$work/event.json" \
     --no-skip-checkout -P ubuntu-24.04=-self-hosted "${locals[@]}" --env HF_ENDPOINT="$HF_ENDPOINT" --env HF_HOME="$work/home" --env HOME="$work/home" \
     --env GOCACHE="$GOCACHE" --env GOMODCACHE="$GOMODCACHE" --env GOFLAGS=-buildvcs=false --env ACT_TREE="$work/tree" \
     --env ACT_ARTIFACTS="$work/artifacts" --env ACT_GITHUB="$work/github" --concurrent-jobs 2 "$@") >"$work/log" 2>&1
@@ -64,7 +65,7 @@ published() {
 # A model in three parts. The line is so slow that their time is up before their first file is there: that is no failure, and the
 # workflow asks for itself once more, with the commit that was begun.
 start_hub parts -model org/parts -up 4000
-dispatch '{"source": "org/parts", "repo-id": "me/parts", "stop-after": "5s", "runner": "ubuntu-24.04", "job-time": "2m0.001s", "runs-left": "5"}' ||
+dispatch '{"source": "org/parts", "repo-id": "me/parts", "stop-after": "5s", "runner": "ubuntu-24.04", "parts": "3", "runs-left": "5"}' ||
   fail 'convert.yml failed where its time was up'
 [ "$(grep -c 'The time was up' "$work/log")" = 3 ] || fail 'the time was not up in three parts'
 jq -e '.source | test("^org/parts@[0-9a-f]{40}$")' "$work/github/dispatched.json" >/dev/null || fail 'nothing was dispatched'

@@ -7,14 +7,12 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
-	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // TestReadList: both forms of a list, and what is wrong with one, by its line or entry.
@@ -114,29 +112,6 @@ func TestListSchema(t *testing.T) {
 		_, err := readList(file, &convertFlags{})
 		if told := schema.Validate(doc); (told == nil) != good || (err == nil) != good {
 			t.Errorf("%q: the schema says %v, the program %v", entry, told, err)
-		}
-	}
-}
-
-// TestMatrix: as many jobs as the time asks for, one for a small model, never more than a matrix or the files of the result.
-func TestMatrix(t *testing.T) {
-	units := make([]plan.Unit, 1)
-	f := forecast{opened: &opened{plan: &plan.Plan{Units: units, OutputFiles: make([]plan.OutputFile, 300)}}, bandwidth: 100_000_000}
-	for _, c := range []struct {
-		download int64
-		limit    time.Duration
-		jobs     int // 0: refused
-	}{
-		{1e9, time.Hour, 1}, {811_700_000_000, time.Hour, 3}, {811_700_000_000, 10 * time.Minute, 17}, {811_700_000_000, 2 * time.Minute, 0},
-		{811_700_000_000, 150 * time.Second, 0},
-	} {
-		f.needs.Download = c.download
-		m, err := f.jobs(c.limit)
-		if (err != nil) != (c.jobs == 0) || len(m.Include) != c.jobs {
-			t.Errorf("%d bytes in %s: %d jobs, %v", c.download, c.limit, len(m.Include), err)
-		}
-		if c.jobs > 1 && m.Include[c.jobs-1].Shard != fmt.Sprintf("%d/%d", c.jobs, c.jobs) || c.jobs == 1 && m.Include[0].Shard != "" {
-			t.Errorf("shards %v", m.Include)
 		}
 	}
 }

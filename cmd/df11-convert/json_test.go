@@ -64,7 +64,6 @@ func TestDocuments(t *testing.T) {
 	}{
 		{exitOK, "", []string{at("m"), "-o", at("again")}},
 		{exitOK, "", []string{"plan", at("m")}},
-		{exitOK, "", []string{"plan", at("m"), "--matrix"}},
 		{exitOK, "", []string{"status", at("list.txt")}},
 		{exitOK, "", []string{"verify", at("out"), "--against", at("m")}},
 		{exitOK, "", []string{"verify", at("out"), "--against", at("m"), "--level", "proof"}},

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
-	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -75,20 +74,6 @@ func (m listedModel) targets(f *convertFlags) (names []string) {
 		names = []string{"that of " + m.spec()}
 	}
 	return names
-}
-
-// arguments are the flags of plan and convert that the entry stands for, split at blanks by whoever runs them.
-func (m listedModel) arguments() (string, error) {
-	var args []string
-	for _, a := range []struct{ name, value string }{{"layout", m.Layout}, {"pattern-dict", m.Dict}, {"like", m.Like}} {
-		if strings.ContainsFunc(a.value, unicode.IsSpace) {
-			return "", usagef("%s: %s %q has a blank, which no job of a matrix can have", m.Source, a.name, a.value)
-		}
-		if a.value != "" {
-			args = append(args, "--"+a.name+"="+a.value)
-		}
-	}
-	return strings.Join(args, " "), nil
 }
 
 // check says what is wrong with an entry.

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,8 +21,6 @@ type planFlags struct {
 	parts     partFlags
 	bandwidth sizeFlag
 	writeDict string
-	matrix    bool
-	jobTime   time.Duration
 }
 
 // usualBandwidth is a gigabit line, for which times are given unless the user knows better.
@@ -53,9 +49,7 @@ will load it.`,
 	p.Lookup("disk").Usage = "disk budget of the conversion, e.g. 12GB"
 	p.StringVar(&f.parts.which, "shard", "", "the `part` i/n for which disk is given")
 	p.Var(&f.bandwidth, "bandwidth", "speed of the line for which times are given, e.g. 30MB/s (default 125 MB/s, a gigabit)")
-	p.BoolVar(&f.matrix, "matrix", false, "print the parts of the conversion as a matrix for GitHub Actions instead")
-	p.DurationVar(&f.jobTime, "job-time", 4*time.Hour, "time that one job of the matrix should take at most")
-	group(p, groupDistributed, "shard", "matrix", "job-time")
+	group(p, groupDistributed, "shard")
 	p.StringVar(&f.writeDict, "write-pattern-dict", "", "write the pattern dict of the plan to this `file`")
 	return c
 }
@@ -82,18 +76,10 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 	}
 	needs, err := budget.FindNeeds(src.model, src.plan, size, limits)
 	tooSmall := as[*budget.DiskError](err) // the plan says for what
-	if err != nil && (!tooSmall || f.matrix) {
+	if err != nil && (!tooSmall) {
 		return err
 	}
 	v := &forecast{src, size, needs, limits.Disk, cmp.Or(int64(f.bandwidth), usualBandwidth)}
-	if f.matrix {
-		m, err := v.jobs(f.jobTime)
-		if err != nil {
-			return err
-		}
-		u.result(m, "", func(w io.Writer) { printMatrix(w, m) })
-		return nil
-	}
 	u.result(v.document(), "", v.print)
 	return err
 }

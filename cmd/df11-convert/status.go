@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -33,6 +32,7 @@ type publication struct {
 	Source    string   `json:"source"`
 	Target    string   `json:"target,omitempty"`
 	State     string   `json:"state,omitempty"`
+	Todo      bool     `json:"todo"`                       // batch would convert it
 	Newest    string   `json:"newest_commit,omitempty"`    // of the source
 	Converted string   `json:"converted_commit,omitempty"` // that the target was made of
 	Tool      string   `json:"tool_version,omitempty"`     // that made it
@@ -42,7 +42,7 @@ type publication struct {
 }
 
 func statusCommand(u *ui) *cobra.Command {
-	var f statusFlags
+	var f convertFlags // which a list completes
 	c := &cobra.Command{
 		Use:   "status LIST",
 		Short: "Compare a list of models with what is published of them",
@@ -50,49 +50,23 @@ func statusCommand(u *ui) *cobra.Command {
 is the newest, and how the published one was verified when it was made. It changes nothing. The exit code is 0 if all models
 are current, or kept as they are by refresh: never, else 1.`,
 		Example: `  df11-convert status models.yaml
-  df11-convert status models.yaml --matrix
   df11-convert status models.yaml --json`,
 		Args: exactArgs(1, "LIST"),
 		RunE: func(c *cobra.Command, args []string) error { return runStatus(c.Context(), u, &f, args[0]) },
 	}
-	p := c.Flags()
-	f.sourceFlags.register(p)
-	p.StringVar(&f.since, "since", "", "leave out the entries that this older `list` has, too")
-	p.BoolVar(&f.matrix, "matrix", false, "print the models that are to be converted as a matrix for GitHub Actions instead, and exit with 0")
+	f.sourceFlags.register(c.Flags())
 	return c
 }
 
-// statusFlags are the flags of status. A list completes the flags of a conversion.
-type statusFlags struct {
-	convertFlags
-	since  string
-	matrix bool
-}
-
-// list reads the entries that are asked for.
-func (f *statusFlags) list(file string) ([]listedModel, error) {
-	models, err := readList(file, &f.convertFlags)
-	if err != nil || f.since == "" {
-		return models, err
-	}
-	old, err := readList(f.since, &f.convertFlags)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(models, func(m listedModel) bool {
-		return slices.ContainsFunc(old, func(o listedModel) bool { return reflect.DeepEqual(m, o) })
-	}), nil
-}
-
-func runStatus(ctx context.Context, u *ui, f *statusFlags, list string) error {
-	models, err := f.list(list)
+func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
+	models, err := readList(list, f)
 	if err != nil {
 		return err
 	}
 	f.clients = map[string]*hub.Client{}
-	found, todo, old := []publication{}, modelMatrix{[]modelJob{}}, 0
+	found, todo := []publication{}, 0
 	for _, m := range models {
-		flags := m.flags(f.convertFlags)
+		flags := m.flags(*f)
 		p, err := flags.published(ctx, u, m.spec())
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -100,25 +74,14 @@ func runStatus(ctx context.Context, u *ui, f *statusFlags, list string) error {
 		if err != nil {
 			p.Error = failureOf(err)
 		}
+		if p.Todo = !m.skips(p) && p.State != stateLocal; p.Todo {
+			todo++
+		}
 		found = append(found, p)
-		if m.skips(p) || p.State == stateLocal {
-			continue
-		}
-		old++
-		if f.matrix {
-			if err := todo.add(m, p); err != nil {
-				return err
-			}
-		}
-	}
-	if f.matrix {
-		todo.Include = todo.Include[:min(old, maxJobs)] // the next run takes the others
-		u.result(todo, "", func(w io.Writer) { printMatrix(w, todo) })
-		return nil
 	}
 	u.result(map[string]any{"models": found}, "", func(w io.Writer) { printStatus(w, found) })
-	if old > 0 {
-		return notCurrentError{old, len(found)}
+	if todo > 0 {
+		return notCurrentError{todo, len(found)}
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func TestFlagValues(t *testing.T) {
 	dir := t.TempDir()
 	llama(t, dir, "BF16", 0, "")
 	for _, args := range [][]string{
-		{"--log-format", "xyz"}, {"--job-time", "-1h"}, {"--workers", "-3"}, {"--uploads", "0"}, {"--uploads=-1"}, {"--connections", "-1"},
+		{"--log-format", "xyz"}, {"--workers", "-3"}, {"--uploads", "0"}, {"--uploads=-1"}, {"--connections", "-1"},
 	} {
 		if code, _, stderr := program(t, append([]string{"plan", dir}, args...)...); code != exitUsage || !strings.Contains(stderr, strings.SplitN(args[0], "=", 2)[0]) {
 			t.Errorf("%v: exit %d, stderr %q", args, code, stderr)
