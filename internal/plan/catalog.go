@@ -124,22 +124,6 @@ func findEntry(like string) *Entry {
 	return &Catalog()[i]
 }
 
-// bestEntry returns the entry that fits a source best, the first of equals; nil if none does. It leaves like-only entries out.
-func (d *draft) bestEntry() *Entry {
-	var best *Entry
-	most := 0
-	for i := range Catalog() {
-		e := &Catalog()[i]
-		if e.LikeOnly || e.Layout.family() != d.survey.Layout {
-			continue
-		}
-		if n := e.score(d.cfg, d.inv); n > most {
-			best, most = e, n
-		}
-	}
-	return best
-}
-
 // score says how much an entry's match says about a source: markers more than architectures, these more than the model
 // type. 0 means that the entry does not fit.
 func (e *Entry) score(cfg *config, inv *inventory) int {

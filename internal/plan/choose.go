@@ -6,72 +6,85 @@ import (
 	"strings"
 )
 
-// chooser chooses the pattern dict and the output's layout.
-type chooser struct{ *draft }
-
-// choose takes the dict from the caller, from a named entry, from the catalog, or from the rule for unknown classes.
-func (c chooser) choose() error {
-	known := c.recognize()
+// chooseDict takes the dict from the caller, from a named entry, from the catalog, or from the rule for unknown classes.
+func (d *draft) chooseDict() error {
+	known := d.recognize()
 	switch {
-	case c.opt.PatternDict != nil:
-		if err := c.opt.PatternDict.check(); err != nil {
+	case d.opt.PatternDict != nil:
+		if err := d.opt.PatternDict.check(); err != nil {
 			return refuse(ReasonPattern, "write the pattern without that construct", "%v", err)
 		}
-		c.plan.PatternDict, c.plan.Provenance = c.opt.PatternDict.clone(), "given"
-		c.chooseLayout()
-		return c.useNames()
-	case c.opt.Like != "":
-		c.entry = findEntry(c.opt.Like)
-		if c.entry == nil {
-			return refuse(ReasonUnknown, likeHint(c.opt.Like), "the catalog has no entry %s", c.opt.Like)
+		d.plan.PatternDict, d.plan.Provenance = d.opt.PatternDict.clone(), "given"
+		d.chooseLayout()
+		return d.useNames()
+	case d.opt.Like != "":
+		d.entry = findEntry(d.opt.Like)
+		if d.entry == nil {
+			return refuse(ReasonUnknown, likeHint(d.opt.Like), "the catalog has no entry %s", d.opt.Like)
 		}
-		c.plan.Unlike = c.entry.score(c.cfg, c.inv) == 0
+		d.plan.Unlike = d.entry.score(d.cfg, d.inv) == 0
 	default:
-		c.entry = known
+		d.entry = known
 	}
-	if err := c.useEntry(); err != nil {
+	if err := d.useEntry(); err != nil {
 		return err
 	}
-	if c.plan.PatternDict == nil {
-		if err := deriver(c).derive(); err != nil {
+	if d.plan.PatternDict == nil {
+		if err := d.deriveDict(); err != nil {
 			return err
 		}
 	}
-	c.chooseLayout()
+	d.chooseLayout()
 	return nil
 }
 
 // recognize returns the source's entry in the catalog, or nil. It notes a source whose names do not fit its stated class.
-func (c chooser) recognize() *Entry {
-	e := c.bestEntry()
-	if e != nil && !c.hasBlocks(e) {
-		c.foreign = c.statedClass(e)
+func (d *draft) recognize() *Entry {
+	e := d.bestEntry()
+	if e != nil && !d.hasBlocks(e) {
+		d.foreign = d.statedClass(e)
 		return nil
 	}
 	return e
 }
 
-// statedClass returns the class that the config names, if the catalog knows its module paths: it cannot load other
-// paths. Code that comes with the model may define another class of that name.
-func (c chooser) statedClass(e *Entry) string {
+// bestEntry returns the entry with the highest score, the first of equals; nil if none fits. It leaves like-only entries out.
+func (d *draft) bestEntry() *Entry {
+	var best *Entry
+	most := 0
+	for i := range Catalog() {
+		e := &Catalog()[i]
+		if e.LikeOnly || e.Layout.family() != d.survey.Layout {
+			continue
+		}
+		if n := e.score(d.cfg, d.inv); n > most {
+			best, most = e, n
+		}
+	}
+	return best
+}
+
+// statedClass returns the class that the config names if the catalog knows its module paths, since it cannot load other
+// paths. Code that comes with the model (auto_map) may define another class of that name.
+func (d *draft) statedClass(e *Entry) string {
 	switch {
-	case c.cfg.holds("auto_map"):
+	case d.cfg.holds("auto_map"):
 		return ""
-	case c.cfg.ClassName != "" && slices.Contains(e.Match.ClassName, c.cfg.ClassName):
-		return c.cfg.ClassName
-	case c.cfg.hasArchitecture(e.Match.Architectures) && !strings.HasSuffix(c.cfg.Architectures[0], "Model"):
-		return c.cfg.Architectures[0]
+	case d.cfg.ClassName != "" && slices.Contains(e.Match.ClassName, d.cfg.ClassName):
+		return d.cfg.ClassName
+	case d.cfg.hasArchitecture(e.Match.Architectures) && !strings.HasSuffix(d.cfg.Architectures[0], "Model"):
+		return d.cfg.Architectures[0]
 	}
 	return ""
 }
 
 // hasBlocks says whether the source has any block of an entry. A relative of the class can have other paths: it is unknown.
-func (c chooser) hasBlocks(e *Entry) bool {
+func (d *draft) hasBlocks(e *Entry) bool {
 	if len(e.PatternDict) == 0 {
 		return true
 	}
 	renamed := &inventory{}
-	for _, t := range c.inv.tensors {
+	for _, t := range d.inv.tensors {
 		renamed.tensors = append(renamed.tensors, Tensor{Name: e.rename(t.Name)})
 	}
 	return slices.ContainsFunc(e.PatternDict, func(p Pattern) bool {
@@ -80,50 +93,50 @@ func (c chooser) hasBlocks(e *Entry) bool {
 	})
 }
 
-// useNames takes over how an entry names and ties tensors, although the dict is given. A finished model is planned again
-// in this way, because its config.json states the dict but not what became of the source's names.
-func (c chooser) useNames() error {
-	if c.opt.NamesOf == "" {
+// useNames takes over how the entry Options.NamesOf names and ties tensors. The config.json of a finished model states the
+// dict but not what became of the source's names, so planning that model again needs both.
+func (d *draft) useNames() error {
+	if d.opt.NamesOf == "" {
 		return nil
 	}
-	e := findEntry(c.opt.NamesOf)
-	if e == nil || e.Refuse != nil || e.Derive || e.Layout.family() != c.survey.Layout {
-		return refuse(ReasonUnknown, "", "the catalog has no names of %s for this layout", c.opt.NamesOf)
+	e := findEntry(d.opt.NamesOf)
+	if e == nil || e.Refuse != nil || e.Derive || e.Layout.family() != d.survey.Layout {
+		return refuse(ReasonUnknown, "", "the catalog has no names of %s for this layout", d.opt.NamesOf)
 	}
-	c.entry = e
+	d.entry = e
 	return nil
 }
 
 // useEntry takes over what the catalog says about the model.
-func (c chooser) useEntry() error {
-	e := c.entry
+func (d *draft) useEntry() error {
+	e := d.entry
 	switch {
 	case e == nil:
 		return nil
 	case e.Derive:
-		c.entry = nil
+		d.entry = nil
 		return nil
 	case e.Refuse != nil:
 		return refuse(ReasonUnknown, e.Refuse.Hint, "%s", e.Refuse.Why)
-	case e.Layout.family() != c.survey.Layout:
+	case e.Layout.family() != d.survey.Layout:
 		return refuse(ReasonLayout, "choose an entry for this layout, or the layout of that entry",
-			"%s is for the layout %s, the source is %s", e.ID, e.Layout, c.survey.Layout)
+			"%s is for the layout %s, the source is %s", e.ID, e.Layout, d.survey.Layout)
 	}
-	c.plan.Entry, c.plan.Provenance = e.ID, e.Provenance
-	c.plan.PatternDict, c.plan.Loader = e.PatternDict.clone(), e.Loader
+	d.plan.Entry, d.plan.Provenance = e.ID, e.Provenance
+	d.plan.PatternDict, d.plan.Loader = e.PatternDict.clone(), e.Loader
 	return nil
 }
 
 // chooseLayout takes the caller's layout, else the one in which the class is published, else the source's.
-func (c chooser) chooseLayout() {
-	c.plan.Layout = c.survey.Layout
-	if c.entry != nil {
-		c.plan.Layout = c.entry.Layout
+func (d *draft) chooseLayout() {
+	d.plan.Layout = d.survey.Layout
+	if d.entry != nil {
+		d.plan.Layout = d.entry.Layout
 	}
-	c.plan.Layout = cmp.Or(c.opt.Layout, c.plan.Layout)
+	d.plan.Layout = cmp.Or(d.opt.Layout, d.plan.Layout)
 }
 
-// Fitting lists the ids of the entries that fit a source: New's choice first, then those that only Options.Like can choose.
+// Fitting lists the ids of the entries that fit a source: the one that [New] chooses, then all others, like-only ones included.
 func Fitting(src Source, opt Options) ([]string, error) {
 	d, err := newDraft(src, opt)
 	if err != nil {
@@ -134,7 +147,7 @@ func Fitting(src Source, opt Options) ([]string, error) {
 	}
 	var ids []string
 	best := d.bestEntry()
-	if best != nil && (chooser{d}).hasBlocks(best) {
+	if best != nil && d.hasBlocks(best) {
 		ids = append(ids, best.ID)
 	}
 	for i := range Catalog() {

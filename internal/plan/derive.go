@@ -7,28 +7,26 @@ import (
 	"strings"
 )
 
-// deriver makes a pattern dict from headers alone, for unknown classes. docs/models.md lists what it cannot see.
-type deriver struct{ *draft }
-
-// derive sets the dict of the plan and labels it "derived".
-func (d deriver) derive() error {
+// deriveDict sets the plan's dict from headers and config alone, for classes that the catalog does not know, and labels the
+// dict "derived". docs/models.md lists what headers cannot show.
+func (d *draft) deriveDict() error {
 	blocks := d.findStacks(d.candidates())
 	if len(blocks) == 0 {
-		return d.refuse()
+		return d.refuseUnknown()
 	}
 	dict := d.outerUnits()
 	for _, stack := range sortedPaths(blocks) {
 		dict = append(dict, stackPatterns(stack, blocks[stack])...)
 	}
 	d.plan.PatternDict, d.plan.Provenance, d.plan.Derived = dict, "derived", true
-	d.plan.Loader = d.loader()
+	d.plan.Loader = d.guessLoader()
 	d.plan.warn("untested: the catalog does not know this model, and no one has loaded a model converted this way yet; " +
 		"its list of compressed modules was derived from tensor names and shapes")
 	return nil
 }
 
-// loader guesses from the class name how the model is loaded.
-func (d deriver) loader() Loader {
+// guessLoader guesses from the class name how the model is loaded.
+func (d *draft) guessLoader() Loader {
 	if len(d.cfg.Architectures) == 0 {
 		return Loader{Via: "bfloat16_model=", Class: d.cfg.ClassName}
 	}
@@ -39,20 +37,19 @@ func (d deriver) loader() Loader {
 	return Loader{Via: "bfloat16_model=", Class: class}
 }
 
-// refuse explains why nothing could be derived.
-func (d deriver) refuse() error {
+// refuseUnknown explains why nothing could be derived.
+func (d *draft) refuseUnknown() error {
 	for _, t := range d.inv.tensors {
 		if len(t.Shape) == 2 && !d.opt.convertible(t.DType) && strings.HasSuffix(t.Name, ".weight") {
 			return d.inv.refuseDType(t)
 		}
 	}
-	return refuse(ReasonUnknown, "name the modules to compress with --pattern-dict, or take those of a relative with --like; "+
-		"the catalog's families: "+families(),
-		"the catalog does not know this model, and its names show no stack of blocks to compress")
+	hint := "name the modules to compress with --pattern-dict, or take those of a relative with --like; the catalog's families: " + families()
+	return refuse(ReasonUnknown, hint, "the catalog does not know this model, and its names show no stack of blocks to compress")
 }
 
-// candidates lists the modules whose weights look like those of nn.Linear, as far as headers show it.
-func (d deriver) candidates() []string {
+// candidates lists the modules whose weights look like those of nn.Linear.
+func (d *draft) candidates() []string {
 	experts := d.cfg.experts()
 	var out []string
 	for _, t := range d.inv.tensors {
@@ -60,16 +57,18 @@ func (d deriver) candidates() []string {
 		if !ok || !d.opt.compressible(t) {
 			continue
 		}
-		if rows := t.Shape[0]; rows <= 1 || rows == int64(experts) || t.Shape[1] == 0 || isTable(module) || d.isRead(module) {
-			continue
+		rows, columns := t.Shape[0], t.Shape[1]
+		isRouter := rows == int64(experts)
+		isTable := slices.ContainsFunc(strings.Split(module, "."), tableComponent.MatchString)
+		if rows > 1 && columns > 0 && !isRouter && !isTable && !d.isRead(module) {
+			out = append(out, module)
 		}
-		out = append(out, module)
 	}
 	return out
 }
 
-// isRead says whether the class is known to read the module's weight outside of any block: then no unit may have it.
-func (d deriver) isRead(module string) bool {
+// isRead says whether the class reads the module's weight outside of any block: then no unit may hold that weight.
+func (d *draft) isRead(module string) bool {
 	class := d.cfg.ClassName
 	if len(d.cfg.Architectures) > 0 {
 		class = d.cfg.Architectures[0]
@@ -80,26 +79,21 @@ func (d deriver) isRead(module string) bool {
 	})
 }
 
-// tableComponent recognizes path components of embeddings and other tables that are no Linear.
+// tableComponent matches path components of embeddings, other tables, routers and layers for multi-token prediction.
 var tableComponent = regexp.MustCompile(
 	`^(embed.*|.*embedding|.*embeddings|wte|wpe|pos_.*|token_type.*|relative_attention_bias|patch_embed.*|time_embed.*|` +
 		`.*_table|codebook|mtp|router|conv.*)$`)
 
-// isTable says whether any component of the path names a table, a router or a layer for multi-token prediction.
-func isTable(module string) bool {
-	return slices.ContainsFunc(strings.Split(module, "."), tableComponent.MatchString)
-}
-
-// candidate is a weight that may be compressed, as its block sees it.
+// candidate is one way to read the path of a weight: as an attribute of a numbered block.
 type candidate struct {
 	stack string // path before the number
 	index int    // the number of the block
 	attr  string // path inside the block
 }
 
-// findStacks sorts candidates into stacks of blocks: stack path → block index → attributes. A stack is the outermost
-// number in a path with at least two blocks, half or more of which share an attribute.
-func (d deriver) findStacks(modules []string) map[string]map[int][]string {
+// findStacks sorts modules into stacks of blocks: stack path → block index → attributes. The stack of a module is the
+// outermost number in its path that counts at least two blocks, half or more of which share an attribute.
+func (d *draft) findStacks(modules []string) map[string]map[int][]string {
 	all := map[string]*numbering{}
 	for _, m := range modules {
 		for _, c := range splitsOf(m) {
@@ -126,7 +120,7 @@ func (d deriver) findStacks(modules []string) map[string]map[int][]string {
 	return blocks
 }
 
-// numbering counts the numbered children of one module.
+// numbering counts the numbered children of a module.
 type numbering struct {
 	indices map[int]bool   // the numbers
 	share   map[string]int // attribute → children that have it
@@ -180,10 +174,9 @@ func stackRegex(stack string, indices []int) string {
 }
 
 // outerUnits returns the units outside the blocks: head and token embedding of an untied model.
-func (d deriver) outerUnits() PatternDict {
-	ties := tieResolver(d)
-	pair, ok := ties.guess()
-	if !ok || ties.isTied([]tie{pair}) {
+func (d *draft) outerUnits() PatternDict {
+	pair, ok := d.guessTie()
+	if !ok || d.isTied([]tie{pair}) {
 		return nil
 	}
 	var dict PatternDict

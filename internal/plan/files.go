@@ -19,51 +19,48 @@ var weightExts = map[string]bool{
 	".llamafile": true, ".distcp": true, ".tar": true, ".zip": true, ".mar": true, ".exe": true,
 }
 
-// fileSorter decides about every file of the source that is not converted.
-type fileSorter struct{ *draft }
-
-// sort sorts the files into copied, components and not copied, and decides how config.json comes about.
-func (s fileSorter) sort() error {
-	s.planConfig()
+// sortFiles sorts the files that are not converted into copied, components and not copied, and decides how config.json comes about.
+func (d *draft) sortFiles() error {
+	d.planConfig()
 	converted := map[string]bool{}
-	for _, w := range s.src.Weights {
+	for _, w := range d.src.Weights {
 		if !safePath(w.Path) {
 			return refuse(ReasonName, "rename it in a copy of the source", "the weight file %q has a name that a repo or a file system refuses", w.Path)
 		}
 		converted[w.Path] = true
 	}
-	parts, err := s.otherParts()
+	parts, err := d.otherParts()
 	if err != nil {
 		return err
 	}
-	components := s.componentWeights(parts)
+	components := d.componentWeights(parts)
 	byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }
-	for _, f := range slices.SortedFunc(slices.Values(s.src.Files), byPath) {
-		why := s.whySkipped(f)
+	for _, f := range slices.SortedFunc(slices.Values(d.src.Files), byPath) {
+		why := d.whySkipped(f)
 		switch {
-		case converted[f.Path] || f.Path == s.plan.Config.Source:
+		case converted[f.Path] || f.Path == d.plan.Config.Source:
 		case components[f.Path]:
-			s.plan.Components = append(s.plan.Components, f)
+			d.plan.Components = append(d.plan.Components, f)
 		case why != "":
-			s.plan.NotCopied = append(s.plan.NotCopied, Skipped{Path: f.Path, Why: why})
+			d.plan.NotCopied = append(d.plan.NotCopied, Skipped{Path: f.Path, Why: why})
 		default:
-			s.plan.Copied = append(s.plan.Copied, f)
+			d.plan.Copied = append(d.plan.Copied, f)
 		}
 	}
-	s.warnIncomplete(parts)
-	return s.checkCopies()
+	d.warnIncomplete(parts)
+	return d.checkCopies()
 }
 
 // planConfig decides how config.json comes about: the source's config gets one member inserted, a pipeline gets a small
 // config at the root, where the units lie, and a single ComfyUI file has none (docs/format.md §12).
-func (s fileSorter) planConfig() {
+func (d *draft) planConfig() {
 	switch {
-	case s.plan.Layout == ComfyUI:
-		s.plan.Config = ConfigPlan{Mode: ConfigNone}
-	case s.survey.Config == "" || s.survey.Dir != "":
-		s.plan.Config = ConfigPlan{Mode: ConfigNew}
+	case d.plan.Layout == ComfyUI:
+		d.plan.Config = ConfigPlan{Mode: ConfigNone}
+	case d.survey.Config == "" || d.survey.Dir != "":
+		d.plan.Config = ConfigPlan{Mode: ConfigNew}
 	default:
-		s.plan.Config = ConfigPlan{Mode: ConfigInsert, Source: s.survey.Config}
+		d.plan.Config = ConfigPlan{Mode: ConfigInsert, Source: d.survey.Config}
 	}
 }
 
@@ -71,14 +68,14 @@ func (s fileSorter) planConfig() {
 const isWeights = "weights"
 
 // whySkipped says why a file has no place in the output; "" if it is copied.
-func (s fileSorter) whySkipped(f File) string {
+func (d *draft) whySkipped(f File) string {
 	base := path.Base(f.Path)
 	ext := strings.ToLower(path.Ext(base))
 	top, _, nested := strings.Cut(f.Path, "/")
 	switch {
 	case !safePath(f.Path):
 		return "the path is not safe"
-	case s.plan.Layout == ComfyUI && !IsNotice(base):
+	case d.plan.Layout == ComfyUI && !IsNotice(base):
 		return "the output is a single file"
 	case isHousekeeping(f.Path):
 		return "repository housekeeping"
@@ -141,18 +138,18 @@ func ShardOf(p string) (stem string, ok bool) {
 var plainWeight = regexp.MustCompile(`^(model|diffusion_pytorch_model)((-\d+-of-\d+)?\.safetensors|\.safetensors\.index\.json)$`)
 
 // otherParts returns what model_index.json says of the folders of a pipeline, but for that which is converted.
-func (s fileSorter) otherParts() (members, error) {
-	parts, err := readObject(s.survey.ModelIndex, s.src.ModelIndex)
+func (d *draft) otherParts() (members, error) {
+	parts, err := readObject(d.survey.ModelIndex, d.src.ModelIndex)
 	maps.DeleteFunc(parts, func(dir string, _ json.RawMessage) bool {
-		return dir == s.survey.Dir || strings.HasPrefix(dir, "_") || strings.ContainsAny(dir, `/\`)
+		return dir == d.survey.Dir || strings.HasPrefix(dir, "_") || strings.ContainsAny(dir, `/\`)
 	})
 	return parts, err
 }
 
 // componentWeights returns the weights of other components that a pipeline loads, in the folders of model_index.json.
-func (s fileSorter) componentWeights(parts members) map[string]bool {
+func (d *draft) componentWeights(parts members) map[string]bool {
 	out := map[string]bool{}
-	for _, f := range s.src.Files {
+	for _, f := range d.src.Files {
 		_, ok := parts[path.Dir(f.Path)]
 		if ok && plainWeight.MatchString(path.Base(f.Path)) && safePath(f.Path) {
 			out[f.Path] = true
@@ -163,16 +160,16 @@ func (s fileSorter) componentWeights(parts members) map[string]bool {
 
 // warnIncomplete warns of parts of a pipeline that the output lacks: those whose folder the source does not have, and those whose
 // weights it holds in no form that a pipeline loads by default.
-func (s fileSorter) warnIncomplete(parts members) {
+func (d *draft) warnIncomplete(parts members) {
 	there, left := map[string]bool{}, map[string]bool{}
-	for _, f := range s.src.Files {
+	for _, f := range d.src.Files {
 		top, _, _ := strings.Cut(f.Path, "/")
 		there[top] = true
 	}
-	for _, f := range s.plan.NotCopied {
+	for _, f := range d.plan.NotCopied {
 		left[path.Dir(f.Path)] = left[path.Dir(f.Path)] || f.Why == isWeights
 	}
-	for _, f := range s.plan.Components {
+	for _, f := range d.plan.Components {
 		delete(left, path.Dir(f.Path))
 	}
 	var lacking []string
@@ -183,21 +180,21 @@ func (s fileSorter) warnIncomplete(parts members) {
 		}
 	}
 	if len(lacking) > 0 {
-		s.plan.warn("the pipeline does not load without what the source lacks, or does not hold as safetensors under the usual names: %s",
+		d.plan.warn("the pipeline does not load without what the source lacks, or does not hold as safetensors under the usual names: %s",
 			strings.Join(lacking, ", "))
 	}
 }
 
 // checkCopies refuses copies that collide with each other or with an output file.
-func (s fileSorter) checkCopies() error {
+func (d *draft) checkCopies() error {
 	paths := []string{"config.json", "README.md", "df11-manifest.json"}
-	if s.plan.RemainderIndex != "" {
-		paths = append(paths, s.plan.RemainderIndex)
+	if d.plan.RemainderIndex != "" {
+		paths = append(paths, d.plan.RemainderIndex)
 	}
-	for _, f := range s.plan.OutputFiles {
+	for _, f := range d.plan.OutputFiles {
 		paths = append(paths, f.Path)
 	}
-	for _, f := range slices.Concat(s.plan.Copied, s.plan.Components) {
+	for _, f := range slices.Concat(d.plan.Copied, d.plan.Components) {
 		paths = append(paths, f.Path)
 	}
 	if a, b := collision(paths); a != "" {

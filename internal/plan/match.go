@@ -8,49 +8,46 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// matcher finds the units of the plan's dict and gives them their tensors.
-type matcher struct{ *draft }
-
-// formUnits sets the plan's units; the tensors outside them are the remainder.
-func (m matcher) formUnits() error {
-	units, err := matchUnits(m.plan.PatternDict, m.inv.allModules())
+// formUnits finds the units of the plan's dict and gives them their tensors; the tensors outside are the remainder.
+func (d *draft) formUnits() error {
+	units, err := matchUnits(d.plan.PatternDict, d.inv.allModules())
 	if err != nil {
-		return m.explain(err)
+		return d.explainNoMatch(err)
 	}
-	below := groupByUnit(units, m.inv.tensors)
+	below := groupByUnit(units, d.inv.tensors)
 	for i := range units {
-		if err := m.fill(&units[i], below[units[i].Path]); err != nil {
+		if err := d.fillUnit(&units[i], below[units[i].Path]); err != nil {
 			return err
 		}
 	}
-	m.plan.Units = units
-	m.plan.Remainder = below[""]
+	d.plan.Units = units
+	d.plan.Remainder = below[""]
 	return nil
 }
 
-// explain replaces the advice about a pattern that matches nothing where the caller did not write the pattern, and says
-// that a tied model stores no head, if that is the likely cause.
-func (m matcher) explain(err error) error {
+// explainNoMatch replaces the advice about a pattern that matches nothing where the caller did not write the pattern, or
+// where tied embeddings are the likely cause, since a tied model stores no head.
+func (d *draft) explainNoMatch(err error) error {
 	r, ok := errors.AsType[*RefusedError](err)
 	if !ok || !strings.Contains(r.Detail, "matches no module") {
 		return err
 	}
 	switch {
-	case m.plan.TiedEmbeddings:
+	case d.plan.TiedEmbeddings:
 		r.Hint = "the embeddings are tied, so the head is not stored; remove head and embedding from the pattern dict"
-	case m.entry != nil && m.lacksHead():
-		r.Detail = "the source has no " + m.entry.Tied.Head + ".weight, although its embeddings are not tied"
+	case d.entry != nil && d.lacksHead():
+		r.Detail = "the source has no " + d.entry.Tied.Head + ".weight, although its embeddings are not tied"
 		r.Hint = "if they are, set tie_word_embeddings to true in a copy of the source; else its weights are incomplete"
-	case m.entry != nil:
+	case d.entry != nil:
 		r.Hint = incompleteHint
 	}
 	return err
 }
 
 // lacksHead says whether the source stores the embedding but not the head that the catalog's entry expects.
-func (m matcher) lacksHead() bool {
-	t := m.entry.Tied
-	return t != nil && t.Head != "" && m.inv.holds(t.Embedding+".weight") && !m.inv.holds(t.Head+".weight")
+func (d *draft) lacksHead() bool {
+	t := d.entry.Tied
+	return t != nil && t.Head != "" && d.inv.holds(t.Embedding+".weight") && !d.inv.holds(t.Head+".weight")
 }
 
 // groupByUnit sorts tensors under the unit that they lie in, and tensors outside all units under "".
@@ -70,11 +67,15 @@ func groupByUnit(units []Unit, tensors []Tensor) map[string][]Tensor {
 	return groups
 }
 
-// fill gives a unit its attributes' weights and its siblings. below lists the tensors under the unit's path.
-func (m matcher) fill(u *Unit, below []Tensor) error {
+// fillUnit gives a unit its attributes' weights and its siblings. below lists the tensors under the unit's path.
+func (d *draft) fillUnit(u *Unit, below []Tensor) error {
+	attrs := d.plan.PatternDict[u.Pattern].Attrs
+	if len(attrs) == 0 || isLeaf(u.Path, below) { // a Linear or Embedding ignores the attribute list (docs/format.md §10)
+		attrs = []string{""}
+	}
 	encoded := map[string]bool{}
-	for _, attr := range m.attrs(u, below) {
-		t, err := m.weight(u, attr)
+	for _, attr := range attrs {
+		t, err := d.unitWeight(u, attr)
 		if err != nil {
 			return err
 		}
@@ -89,16 +90,6 @@ func (m matcher) fill(u *Unit, below []Tensor) error {
 	return nil
 }
 
-// attrs lists the attributes that a unit encodes. A module with a weight of its own and nothing below it is a Linear or
-// Embedding, which ignores the attribute list (docs/format.md §10); "" stands for its weight.
-func (m matcher) attrs(u *Unit, below []Tensor) []string {
-	list := m.plan.PatternDict[u.Pattern].Attrs
-	if len(list) == 0 || isLeaf(u.Path, below) {
-		return []string{""}
-	}
-	return list
-}
-
 // isLeaf says whether a module has a 2-D weight of its own and no sub-modules.
 func isLeaf(module string, below []Tensor) bool {
 	found := false
@@ -111,31 +102,26 @@ func isLeaf(module string, below []Tensor) bool {
 	return found
 }
 
-// weight returns the tensor of one attribute. It refuses a tensor that is missing, not 2-D, or not of a convertible type.
-func (m matcher) weight(u *Unit, attr string) (Tensor, error) {
-	t, ok := m.inv.weight(u.Path, attr)
+// unitWeight returns the weight of an attribute, or of the unit itself for "". It refuses a tensor that is missing, not 2-D, or
+// not of a convertible type.
+func (d *draft) unitWeight(u *Unit, attr string) (Tensor, error) {
+	t, ok := d.inv.weight(u.Path, attr)
+	pattern := d.plan.PatternDict[u.Pattern]
 	switch {
+	case !ok && len(pattern.Attrs) == 0:
+		return t, refuse(ReasonPattern, "list the attributes of the block in the pattern dict",
+			"pattern %q has an empty list, but module %s has no weight of its own", pattern.Regex, u.Path)
 	case !ok:
-		return t, m.refuseMissing(u, attr)
+		return t, refuse(ReasonPattern, "remove the attribute, or give blocks with other attributes a pattern of their own",
+			"module %s has no tensor %s", u.Path, weightName(u.Path, attr))
 	case len(t.Shape) != 2:
 		return t, refuse(ReasonPattern, "only weights of Linear and Embedding modules can be compressed; leave it out",
 			"%s has %d dimensions, not 2", t.Name, len(t.Shape))
-	case !m.opt.convertible(t.DType):
-		return t, m.inv.refuseDType(t)
+	case !d.opt.convertible(t.DType):
+		return t, d.inv.refuseDType(t)
 	}
 	t.Attr, t.ExactF32 = attr, t.DType == safetensors.F32
 	return t, nil
-}
-
-// refuseMissing explains why a unit has no such attribute.
-func (m matcher) refuseMissing(u *Unit, attr string) error {
-	pattern := m.plan.PatternDict[u.Pattern]
-	if len(pattern.Attrs) == 0 {
-		return refuse(ReasonPattern, "list the attributes of the block in the pattern dict",
-			"pattern %q has an empty list, but module %s has no weight of its own", pattern.Regex, u.Path)
-	}
-	return refuse(ReasonPattern, "remove the attribute, or give blocks with other attributes a pattern of their own",
-		"module %s has no tensor %s", u.Path, weightName(u.Path, attr))
 }
 
 // matchUnits finds the modules of each pattern, in natural order. It refuses patterns that match nothing or that the official
@@ -146,7 +132,7 @@ func matchUnits(d PatternDict, modules []string) ([]Unit, error) {
 		return nil, err
 	}
 	var units []Unit
-	owner := map[string]int{}
+	owner := map[string]int{} // unit → index of its pattern
 	for i, re := range res {
 		found := false
 		for _, m := range modules {
@@ -191,7 +177,7 @@ func compileAll(d PatternDict) ([]*regexp.Regexp, error) {
 	return res, nil
 }
 
-// checkNesting refuses a unit inside another: they would share a decode buffer (docs/format.md §14). owner has all units.
+// checkNesting refuses a unit inside another: they would share a decode buffer (docs/format.md §14).
 func checkNesting(units []Unit, owner map[string]int) error {
 	for _, u := range units {
 		for p := parent(u.Path); p != ""; p = parent(p) {
@@ -204,8 +190,8 @@ func checkNesting(units []Unit, owner map[string]int) error {
 	return nil
 }
 
-// checkLoaderLoop refuses a pattern that matches the parent of the last attribute of an earlier pattern: after a block
-// the official loader goes on with that path (docs/format.md §14).
+// checkLoaderLoop refuses a pattern that matches the parent of the last attribute of an earlier pattern: the official loader
+// takes that path for the next module that it looks at (docs/format.md §14).
 func checkLoaderLoop(d PatternDict, res []*regexp.Regexp) error {
 	for i, p := range d {
 		if len(p.Attrs) == 0 {

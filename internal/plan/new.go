@@ -12,30 +12,31 @@ func New(src Source, opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p := d.plan
 	for _, step := range []func() error{
-		d.cfg.refuseForeign,          // quantized, DF11 already
-		d.takeTensors,                // every tensor of every file, checked against the index
-		chooser{d}.choose,            // pattern dict: given, by name, from the catalog, or derived
-		d.renamePaths,                // Hub names → module paths
-		tieResolver{d}.resolve,       // head and embedding: one matrix or two
-		expander{d}.settle,           // pattern dict: templates, tied form, split
-		matcher{d}.formUnits,         // modules, attributes, siblings
-		d.plan.checkCounts,           // of units and tensors
-		d.plan.checkStoredNames,      // of plain tensors
-		stackChecker{draft: d}.check, // blocks that are missing
-		d.plan.markUnholdable,        // units that headers show DF11 cannot hold
-		layouter{d.plan}.place,       // every tensor in exactly one output file
-		fileSorter{d}.sort,           // config, copied files, skipped files
-		commenter{d}.comment,         // warnings, differences, readers
+		d.cfg.refuseForeign, // a source that is quantized, or DF11 already
+		d.takeTensors,       // sets d.inv, p.Dropped
+		d.chooseDict,        // sets d.entry, d.foreign, p.Origin, p.Entry, p.Loader, p.Layout; p.PatternDict, not yet final
+		d.renamePaths,       // sets the names in d.inv, p.Renamed
+		d.resolveTies,       // sets d.ties, p.TiedEmbeddings, p.Aliases; takes copies out of d.inv
+		d.settleDict,        // sets p.PatternDict, p.Split
+		d.formUnits,         // sets p.Units, p.Remainder
+		p.checkCounts,       // too many units or tensors
+		p.checkStoredNames,  // plain tensors with the names of stored arrays
+		d.checkStacks,       // missing blocks
+		p.markUnholdable,    // sets Unit.Unholdable
+		p.placeTensors,      // sets p.OutputFiles, p.RemainderFiles, p.RemainderIndex, Unit.File
+		d.sortFiles,         // sets p.Config, p.Copied, p.Components, p.NotCopied
+		d.comment,           // sets p.Notes
 	} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	return d.plan, nil
+	return p, nil
 }
 
-// draft is a plan in the making: the source with everything known about it, and what the steps of New have decided.
+// draft is a plan in the making: the source, what is known about it, and what the steps of [New] have decided so far.
 type draft struct {
 	src    Source
 	opt    Options
@@ -49,7 +50,7 @@ type draft struct {
 	foreign string // class that the source states although its names are not that class's; "" if all fits
 }
 
-// newDraft surveys the source again and checks that the caller brought what the survey asks for.
+// newDraft surveys the source again and checks that the caller brought the files that the survey asks for.
 func newDraft(src Source, opt Options) (*draft, error) {
 	opt.WeightFile = cmp.Or(opt.WeightFile, src.WeightFile)
 	survey, err := Look(src.Files, opt)
@@ -75,7 +76,7 @@ func newDraft(src Source, opt Options) (*draft, error) {
 	return &draft{src: src, opt: opt, survey: survey, cfg: cfg, plan: &Plan{source: src}}, nil
 }
 
-// takeTensors lists the source's tensors and compares them with the index.
+// takeTensors lists the source's tensors, checks them against the index, and refuses those of packed weights and adapters.
 func (d *draft) takeTensors() (err error) {
 	if d.inv, err = takeInventory(d.src.Weights); err != nil {
 		return err

@@ -12,45 +12,42 @@ import (
 // maxShardBytes is the size above which transformers opens the next remainder shard: "5GB".
 const maxShardBytes = 5_000_000_000
 
-// layouter lays the units and the remainder of a plan out in output files.
-type layouter struct{ *Plan }
-
-// place puts every tensor into exactly one output file and checks the names.
-func (l layouter) place() error {
-	if l.Layout.Single() {
-		l.placeSingle()
+// placeTensors puts every tensor into exactly one output file and checks the files' names.
+func (p *Plan) placeTensors() error {
+	if p.Layout.Single() {
+		p.placeSingle()
 	} else {
-		l.placeUnits()
-		l.placeRemainder(maxShardBytes)
+		p.placeUnits()
+		p.placeRemainder()
 	}
-	l.OutputFiles = append(l.OutputFiles, l.RemainderFiles...)
-	return l.checkNames()
+	p.OutputFiles = append(p.OutputFiles, p.RemainderFiles...)
+	return p.checkOutputNames()
 }
 
 // placeUnits gives each unit its own file, written without metadata (docs/format.md §10).
-func (l layouter) placeUnits() {
-	for i := range l.Units {
-		u := &l.Units[i]
+func (p *Plan) placeUnits() {
+	for i := range p.Units {
+		u := &p.Units[i]
 		u.File = strings.ReplaceAll(u.Path, ".", "_") + ".safetensors"
-		l.OutputFiles = append(l.OutputFiles, OutputFile{Path: u.File, Units: []int{i}})
+		p.OutputFiles = append(p.OutputFiles, OutputFile{Path: u.File, Units: []int{i}})
 	}
 }
 
-// placeRemainder deals the remainder out to files of at most maxBytes, as save_pretrained does; an empty one gets a file too.
-func (l layouter) placeRemainder(maxBytes int64) {
-	shards := splitShards(l.Remainder, maxBytes)
-	stem := l.Layout.stem()
+// placeRemainder deals the remainder out to files, as save_pretrained does; an empty remainder gets a file too.
+func (p *Plan) placeRemainder() {
+	shards := splitShards(p.Remainder, maxShardBytes)
+	stem := p.Layout.stem()
 	for i, shard := range shards {
 		name := stem + ".safetensors"
 		if len(shards) > 1 {
 			name = fmt.Sprintf("%s-%05d-of-%05d.safetensors", stem, i+1, len(shards))
 		}
-		l.RemainderFiles = append(l.RemainderFiles, OutputFile{
+		p.RemainderFiles = append(p.RemainderFiles, OutputFile{
 			Path: name, Plain: shard, Metadata: []safetensors.MetadataEntry{{Key: "format", Value: "pt"}},
 		})
 	}
 	if len(shards) > 1 {
-		l.RemainderIndex = stem + ".safetensors.index.json"
+		p.RemainderIndex = stem + ".safetensors.index.json"
 	}
 }
 
@@ -80,24 +77,24 @@ func splitShards(tensors []Tensor, maxBytes int64) [][]Tensor {
 
 // placeSingle puts all units and the remainder into one file without metadata (docs/format.md §10). A ComfyUI file keeps
 // the source's name with -DF11 added.
-func (l layouter) placeSingle() {
-	stem := l.Layout.stem()
-	if l.Layout == ComfyUI {
-		stem = strings.TrimSuffix(path.Base(l.source.Weights[0].Path), ".safetensors") + "-DF11"
+func (p *Plan) placeSingle() {
+	stem := p.Layout.stem()
+	if p.Layout == ComfyUI {
+		stem = strings.TrimSuffix(path.Base(p.source.Weights[0].Path), ".safetensors") + "-DF11"
 	}
-	out := OutputFile{Path: stem + ".safetensors", Plain: l.Remainder}
-	for i := range l.Units {
-		l.Units[i].File = out.Path
+	out := OutputFile{Path: stem + ".safetensors", Plain: p.Remainder}
+	for i := range p.Units {
+		p.Units[i].File = out.Path
 		out.Units = append(out.Units, i)
 	}
-	l.RemainderFiles = []OutputFile{out}
+	p.RemainderFiles = []OutputFile{out}
 }
 
-// checkNames refuses output files that collide, unit paths that cannot become file names, and units that are named like a
+// checkOutputNames refuses output files that collide, unit paths that cannot become file names, and units that are named like a
 // remainder file of any number of shards (docs/format.md §10).
-func (l layouter) checkNames() error {
+func (p *Plan) checkOutputNames() error {
 	var paths []string
-	for _, f := range l.OutputFiles {
+	for _, f := range p.OutputFiles {
 		if !safePath(f.Path) {
 			return refuse(ReasonName, "rename the source in a copy of it", "the output file %q has a name that a repo or a file system refuses", f.Path)
 		}
@@ -107,11 +104,11 @@ func (l layouter) checkNames() error {
 		return refuse(ReasonName, "choose modules whose paths stay different when dots become underscores",
 			"two output files would share a name: %s and %s", a, b)
 	}
-	for _, u := range l.Units {
+	for _, u := range p.Units {
 		if err := checkUnitPath(u.Path); err != nil {
 			return err
 		}
-		if !l.Layout.Single() && hasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), l.Layout.stem()) {
+		if !p.Layout.Single() && hasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), p.Layout.stem()) {
 			return refuse(ReasonName, "match its sub-modules instead",
 				"module %s would take the name of the remainder file %s", u.Path, u.File)
 		}
@@ -119,8 +116,8 @@ func (l layouter) checkNames() error {
 	return nil
 }
 
-// collision returns two of the paths that cannot both exist: on file systems that ignore case they are the same file, or one is
-// a folder of the other. They are "" if there are none.
+// collision returns two of the paths that cannot both exist, or "": on file systems that ignore case they are the same file, or
+// one is a folder of the other.
 func collision(paths []string) (a, b string) {
 	taken := map[string]string{}
 	for _, p := range paths {

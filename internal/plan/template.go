@@ -9,44 +9,42 @@ import (
 // denseIndices stands for the indices of the layers without experts in a split dict.
 const denseIndices = "(DENSE_INDICES)"
 
-// expander brings the dict of a catalog entry into its final form for one model.
-type expander struct{ *draft }
-
-// settle sets the plan's dict. A dict of the caller stays as it is, if it fits the tied embeddings.
-func (x expander) settle() error {
-	if x.entry == nil || x.opt.PatternDict != nil {
-		return tieResolver(x).refuseHalfTied()
+// settleDict brings the dict of a catalog entry into its final form for this model. A dict of the caller stays as it is, if it
+// fits the tied embeddings.
+func (d *draft) settleDict() error {
+	if d.entry == nil || d.opt.PatternDict != nil {
+		return d.refuseHalfTied()
 	}
-	dict, err := x.form(x.entry.PatternDict)
+	dict, err := d.formDict(d.entry.PatternDict)
 	if err != nil {
 		return err
 	}
-	if x.entry.Split != nil && x.largestUnit(dict) > maxElems {
-		x.plan.Split = true
-		if dict, err = x.form(x.entry.Split); err != nil {
+	if d.entry.Split != nil && d.largestUnit(dict) > maxElems {
+		d.plan.Split = true
+		if dict, err = d.formDict(d.entry.Split); err != nil {
 			return err
 		}
 	}
-	x.plan.PatternDict = dict
+	d.plan.PatternDict = dict
 	return nil
 }
 
-// form applies to one of the entry's dicts what the model calls for: tied form, template. Tied embeddings
-// leave the dict: the embedding stays once in BF16, the head is not stored (docs/format.md §15).
-func (x expander) form(d PatternDict) (PatternDict, error) {
-	d = d.clone()
-	if tied := x.entry.Tied; tied != nil && x.plan.TiedEmbeddings {
-		d = slices.DeleteFunc(d, func(p Pattern) bool {
+// formDict takes tied embeddings out of a dict of the entry and expands it if it is a template. The tied embedding stays in BF16,
+// the head is not stored (docs/format.md §15).
+func (d *draft) formDict(dict PatternDict) (PatternDict, error) {
+	dict = dict.clone()
+	if tied := d.entry.Tied; tied != nil && d.plan.TiedEmbeddings {
+		dict = slices.DeleteFunc(dict, func(p Pattern) bool {
 			return PatternDict{p}.matches(tied.Head) || PatternDict{p}.matches(tied.Embedding)
 		})
 	}
-	if !x.entry.Template && !x.plan.Split {
-		return d, nil
+	if !d.entry.Template && !d.plan.Split {
+		return dict, nil
 	}
 	var out PatternDict
-	for _, pat := range d {
+	for _, pat := range dict {
 		pat.Regex = strings.Replace(pat.Regex, denseIndices, `\d+`, 1)
-		patterns, err := x.expand(pat)
+		patterns, err := d.expandPattern(pat)
 		if err != nil {
 			return nil, err
 		}
@@ -55,25 +53,25 @@ func (x expander) form(d PatternDict) (PatternDict, error) {
 	return out, nil
 }
 
-// expand turns a pattern of a template into patterns of a dict: it drops the attributes of a block that have no fitting
+// expandPattern turns a pattern of a template into patterns of a dict: it drops the attributes of a block that have no fitting
 // tensor and lists the experts that are present; blocks with the same list share one pattern. A pattern whose list is
 // empty stands for single modules and stays as it is.
-func (x expander) expand(pat Pattern) ([]Pattern, error) {
+func (d *draft) expandPattern(pat Pattern) ([]Pattern, error) {
 	if len(pat.Attrs) == 0 {
 		return []Pattern{pat}, nil
 	}
-	modules, err := x.inv.matching(pat.Regex)
+	modules, err := d.inv.matching(pat.Regex)
 	if err != nil {
 		return nil, err
 	}
-	if !x.plan.Split { // else the blocks were checked as a whole already
-		if err := blockChecker(x).check(pat, modules); err != nil {
+	if !d.plan.Split { // else the blocks were checked as a whole already
+		if err := d.checkBlocks(pat, modules); err != nil {
 			return nil, err
 		}
 	}
-	groups, complete := x.groupBlocks(pat, modules)
+	groups, complete := d.groupBlocks(pat, modules)
 	if len(groups) == 0 {
-		return nil, x.refuseOtherTypes(pat, modules)
+		return nil, d.refuseOtherTypes(pat, modules)
 	}
 	if len(groups) == 1 && complete {
 		return []Pattern{{Regex: pat.Regex, Attrs: groups[0].attrs}}, nil
@@ -81,7 +79,7 @@ func (x expander) expand(pat Pattern) ([]Pattern, error) {
 	out := make([]Pattern, len(groups))
 	for i, g := range groups {
 		out[i] = Pattern{Regex: strings.Replace(pat.Regex, `\d+`, indexRegex(g.indices), 1), Attrs: g.attrs}
-		if modules, err := x.inv.matching(out[i].Regex); err != nil || !slices.Equal(modules, g.modules) {
+		if modules, err := d.inv.matching(out[i].Regex); err != nil || !slices.Equal(modules, g.modules) {
 			return nil, refuse(ReasonPattern, "name the modules to compress with --pattern-dict",
 				"the blocks of %q differ in a way that the catalog cannot express", out[i].Regex)
 		}
@@ -90,12 +88,12 @@ func (x expander) expand(pat Pattern) ([]Pattern, error) {
 }
 
 // refuseOtherTypes refuses a pattern whose blocks are there, but with weights of another type.
-func (x expander) refuseOtherTypes(pat Pattern, modules []string) error {
+func (d *draft) refuseOtherTypes(pat Pattern, modules []string) error {
 	for _, m := range modules {
 		for _, a := range pat.Attrs {
-			t, ok := x.inv.weight(m, a)
-			if ok && len(t.Shape) == 2 && !x.opt.convertible(t.DType) {
-				return x.inv.refuseDType(t)
+			t, ok := d.inv.weight(m, a)
+			if ok && len(t.Shape) == 2 && !d.opt.convertible(t.DType) {
+				return d.inv.refuseDType(t)
 			}
 		}
 	}
@@ -132,13 +130,13 @@ func (g *blockGroups) add(attrs []string, index int, module string) {
 }
 
 // groupBlocks groups the blocks of a pattern. complete says whether every matched block is in a group.
-func (x expander) groupBlocks(pat Pattern, modules []string) (groups []blockGroup, complete bool) {
+func (d *draft) groupBlocks(pat Pattern, modules []string) (groups []blockGroup, complete bool) {
 	index := firstIndex(pat.Regex)
 	var found blockGroups
 	complete = true
 	for _, m := range modules {
-		n, attrs := index(m), x.presentAttrs(m, pat.Attrs)
-		if len(attrs) == 0 || x.cfg.isExtraLayer(pat.Regex, n) || x.entry.keeps(m) {
+		n, attrs := index(m), d.presentAttrs(m, pat.Attrs)
+		if len(attrs) == 0 || d.cfg.isExtraLayer(pat.Regex, n) || d.entry.keeps(m) {
 			complete = false
 			continue
 		}
@@ -164,10 +162,10 @@ func firstIndex(regex string) func(module string) int {
 }
 
 // presentAttrs lists the attributes of a block that can be compressed; it takes those with {e} expert by expert.
-func (x expander) presentAttrs(module string, attrs []string) []string {
+func (d *draft) presentAttrs(module string, attrs []string) []string {
 	var out []string
 	add := func(attr string) {
-		if t, ok := x.inv.weight(module, attr); ok && x.opt.compressible(t) && !x.entry.keeps(module+"."+attr) {
+		if t, ok := d.inv.weight(module, attr); ok && d.opt.compressible(t) && !d.entry.keeps(module+"."+attr) {
 			out = append(out, attr)
 		}
 	}
@@ -181,7 +179,7 @@ func (x expander) presentAttrs(module string, attrs []string) []string {
 		for run < len(attrs) && strings.Contains(attrs[run], "{e}") {
 			run++
 		}
-		for _, e := range x.inv.experts(module, attrs[i]) {
+		for _, e := range d.inv.experts(module, attrs[i]) {
 			for _, a := range attrs[i:run] {
 				add(strings.ReplaceAll(a, "{e}", strconv.Itoa(e)))
 			}
@@ -192,18 +190,18 @@ func (x expander) presentAttrs(module string, attrs []string) []string {
 }
 
 // largestUnit returns the number of weights of the largest unit that a dict would make.
-func (x expander) largestUnit(d PatternDict) int64 {
+func (d *draft) largestUnit(dict PatternDict) int64 {
 	var most int64
-	for _, pat := range d {
+	for _, pat := range dict {
 		attrs := pat.Attrs
 		if len(attrs) == 0 {
 			attrs = []string{""}
 		}
-		modules, _ := x.inv.matching(pat.Regex) // a pattern that cannot be compiled is refused when units are formed
+		modules, _ := d.inv.matching(pat.Regex) // a pattern that cannot be compiled is refused when units are formed
 		for _, m := range modules {
 			var n int64
 			for _, a := range attrs {
-				if t, ok := x.inv.weight(m, a); ok {
+				if t, ok := d.inv.weight(m, a); ok {
 					n += t.NElems()
 				}
 			}

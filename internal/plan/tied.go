@@ -17,51 +17,49 @@ var (
 // maxTieDepth is the number of dots in the longest usual name: model.decoder.embed_tokens.weight.
 const maxTieDepth = 3
 
-// tieResolver finds out whether head and embedding are one matrix (docs/format.md §15).
-type tieResolver struct{ *draft }
-
-// resolve takes the copy that is not stored out of the inventory.
-func (r tieResolver) resolve() error {
-	always, whenTied := r.pairs()
-	if r.isTied(whenTied) {
-		r.plan.TiedEmbeddings = len(whenTied) > 0
+// resolveTies finds out whether head and embedding are one matrix (docs/format.md §15), and takes the copy that is not stored out
+// of the inventory.
+func (d *draft) resolveTies() error {
+	always, whenTied := d.tiePairs()
+	if d.isTied(whenTied) {
+		d.plan.TiedEmbeddings = len(whenTied) > 0
 		always = append(always, whenTied...)
 	}
 	drop := map[string]bool{}
 	for _, t := range always {
-		if err := r.apply(t, drop); err != nil {
+		if err := d.applyTie(t, drop); err != nil {
 			return err
 		}
 	}
-	r.ties = always
-	r.inv.tensors = slices.DeleteFunc(r.inv.tensors, func(t Tensor) bool { return drop[t.Name] })
-	return r.inv.rebuild()
+	d.ties = always
+	d.inv.tensors = slices.DeleteFunc(d.inv.tensors, func(t Tensor) bool { return drop[t.Name] })
+	return d.inv.rebuild()
 }
 
-// pairs returns the pairs that are always shared and those that are shared when the embeddings are tied.
-func (r tieResolver) pairs() (always, whenTied []tie) {
-	if r.entry == nil || r.entry.Tied == nil {
-		if t, ok := r.guess(); ok {
+// tiePairs returns the pairs that are always shared, and the pairs that are shared when the embeddings are tied.
+func (d *draft) tiePairs() (always, whenTied []tie) {
+	if d.entry == nil || d.entry.Tied == nil {
+		if t, ok := d.guessTie(); ok {
 			whenTied = []tie{t}
 		}
 		return nil, whenTied
 	}
-	for _, pair := range r.entry.Tied.Always {
+	for _, pair := range d.entry.Tied.Always {
 		always = append(always, tie{pair[0], pair[1]})
 	}
-	if t := r.entry.Tied; t.Head != "" {
+	if t := d.entry.Tied; t.Head != "" {
 		whenTied = []tie{{t.Head + ".weight", t.Embedding + ".weight"}}
 	}
 	return always, whenTied
 }
 
-// guess looks for a head and a token embedding by their usual names; the shortest path of each wins.
-func (r tieResolver) guess() (tie, bool) {
-	table := r.inv.shortestWeight(tableNames)
+// guessTie finds a head and a token embedding by their usual names; the shortest path of each wins.
+func (d *draft) guessTie() (tie, bool) {
+	table := d.inv.shortestWeight(tableNames)
 	if table == "" {
 		return tie{}, false
 	}
-	head := r.inv.shortestWeight(headNames)
+	head := d.inv.shortestWeight(headNames)
 	if head == "" {
 		head = "lm_head.weight"
 	}
@@ -84,57 +82,57 @@ func (inv *inventory) shortestWeight(names []string) string {
 }
 
 // isTied asks the config, else the catalog, else the tensors: a stored head counts as untied, which is always lossless.
-func (r tieResolver) isTied(pairs []tie) bool {
+func (d *draft) isTied(pairs []tie) bool {
 	if len(pairs) == 0 {
 		return false
 	}
-	if t := r.cfg.tied(); t != nil {
+	if t := d.cfg.tied(); t != nil {
 		return *t
 	}
-	if r.entry != nil && r.entry.Tied != nil && r.entry.Tied.Default != nil {
-		return *r.entry.Tied.Default
+	if d.entry != nil && d.entry.Tied != nil && d.entry.Tied.Default != nil {
+		return *d.entry.Tied.Default
 	}
-	return !r.inv.holds(pairs[0].drop) && r.inv.holds(pairs[0].keep) && r.cfg.hasHead()
+	return !d.inv.holds(pairs[0].drop) && d.inv.holds(pairs[0].keep) && d.cfg.hasHead()
 }
 
-// apply marks the copy for removal and asks for its comparison. A copy without its original takes the original's name.
+// applyTie marks the copy for removal and asks for its comparison. A copy without its original takes the original's name.
 // A given dict may compress the head of a tied model: both ways load, and the matrix is then stored twice.
-func (r tieResolver) apply(t tie, drop map[string]bool) error {
-	copied, okCopy := r.inv.get(t.drop)
-	original, okOriginal := r.inv.get(t.keep)
+func (d *draft) applyTie(t tie, drop map[string]bool) error {
+	copied, okCopy := d.inv.get(t.drop)
+	original, okOriginal := d.inv.get(t.keep)
 	switch {
 	case !okCopy:
 		return nil
-	case r.opt.PatternDict != nil && r.compresses(t.drop):
-		r.plan.warn("the pattern dict compresses %s although it is tied to %s: the matrix is stored twice", t.drop, t.keep)
+	case d.opt.PatternDict != nil && d.compresses(t.drop):
+		d.plan.warn("the pattern dict compresses %s although it is tied to %s: the matrix is stored twice", t.drop, t.keep)
 		return nil
 	case !okOriginal:
-		r.inv.tensors[r.inv.byName[t.drop]].Name = t.keep
-		r.plan.differ("%s is stored as %s, the name that a model with tied embeddings loads", t.drop, t.keep)
-		return r.inv.rebuild()
+		d.inv.tensors[d.inv.byName[t.drop]].Name = t.keep
+		d.plan.differ("%s is stored as %s, the name that a model with tied embeddings loads", t.drop, t.keep)
+		return d.inv.rebuild()
 	case copied.DType != original.DType || !slices.Equal(copied.Shape, original.Shape):
 		return refuse(ReasonTied, "set tie_word_embeddings to false in a copy of the source if the two are really different",
 			"the config ties %s to %s, but the source stores them with different types or shapes", t.drop, t.keep)
 	}
 	drop[t.drop] = true
-	r.plan.Aliases = append(r.plan.Aliases, Alias{Tensor: copied, Of: original})
-	r.plan.differ("%s is not stored: the source's copy must equal %s, which the loader takes for it", t.drop, t.keep)
+	d.plan.Aliases = append(d.plan.Aliases, Alias{Tensor: copied, Of: original})
+	d.plan.differ("%s is not stored: the source's copy must equal %s, which the loader takes for it", t.drop, t.keep)
 	return nil
 }
 
 // compresses says whether a pattern of the dict in use matches the module of a weight.
-func (r tieResolver) compresses(weight string) bool {
-	return r.plan.PatternDict.matches(parent(weight))
+func (d *draft) compresses(weight string) bool {
+	return d.plan.PatternDict.matches(parent(weight))
 }
 
 // refuseHalfTied refuses a dict that compresses the embedding of a tied model but not its head: whether that loads
 // depends on the order of a directory listing (docs/format.md §15).
-func (r tieResolver) refuseHalfTied() error {
-	if !r.plan.TiedEmbeddings {
+func (d *draft) refuseHalfTied() error {
+	if !d.plan.TiedEmbeddings {
 		return nil
 	}
-	for _, t := range r.ties {
-		if r.compresses(t.keep) && !(r.compresses(t.drop) && r.inv.holds(t.drop)) {
+	for _, t := range d.ties {
+		if d.compresses(t.keep) && !(d.compresses(t.drop) && d.inv.holds(t.drop)) {
 			return refuse(ReasonTied, "remove the embedding from the pattern dict",
 				"the pattern dict compresses %s but not %s, which is tied to it", t.keep, t.drop)
 		}
