@@ -28,7 +28,7 @@ var arrows = map[string][]string{
 	"verify/internal/...":   {},
 	"verify":                {"verify/kernel", "verify/internal/..."},
 	"verify/kernel":         {},
-	"internal/plan":         {"internal/human", "internal/pyjson", "internal/safetensors"},
+	"internal/plan":         {"encoder", "internal/human", "internal/pyjson", "internal/safetensors"},
 	"internal/metadata":     {"internal/gpus", "internal/human", "internal/plan", "internal/pyjson"},
 	"internal/gpus":         {},
 	"internal/human":        {},

@@ -264,8 +264,8 @@ func destinations(w io.WriterAt, l *safetensors.Layout, path string) encoder.Dst
 		return io.NewOffsetWriter(w, l.DataStart()+t.Begin)
 	}
 	return encoder.Dst{
-		LUTs: at("luts"), EncodedExponent: at("encoded_exponent"), SignMantissa: at("sign_mantissa"),
-		OutputPositions: at("output_positions"), Gaps: at("gaps"), SplitPositions: at("split_positions"),
+		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent), SignMantissa: at(encoder.NameSignMantissa),
+		OutputPositions: at(encoder.NameOutputPositions), Gaps: at(encoder.NameGaps), SplitPositions: at(encoder.NameSplitPositions),
 	}
 }
 

@@ -187,9 +187,9 @@ func checkWhole(t *testing.T, p *Plan) {
 }
 
 // written lays out the files that a plan describes, as a conversion would, and gives their headers.
-func written(t *testing.T, p *Plan) Output {
+func written(t *testing.T, p *Plan) Stored {
 	t.Helper()
-	out := Output{PatternDict: p.PatternDict}
+	out := Stored{PatternDict: p.PatternDict}
 	for _, f := range p.OutputFiles {
 		var entries []safetensors.Entry
 		plain := func(ts []Tensor) {

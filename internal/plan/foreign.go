@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -52,22 +53,22 @@ func refuseQuantized(key string, v json.RawMessage) error {
 
 // packedMarks are last name components that only packed or quantized checkpoints have.
 var packedMarks = map[string]string{
-	"qweight":             "GPTQ or AWQ",
-	"qzeros":              "GPTQ or AWQ",
-	"weight_packed":       "compressed-tensors",
-	"weight_scale_inv":    "block FP8",
-	"SCB":                 "bitsandbytes",
-	"quant_state":         "bitsandbytes",
-	"absmax":              "bitsandbytes",
-	"gate_up_proj_blocks": "MXFP4",
-	"down_proj_blocks":    "MXFP4",
-	"bitsandbytes__nf4":   "bitsandbytes",
-	"bitsandbytes__fp4":   "bitsandbytes",
-	"encoded_exponent":    "DF11",
-	"comfy_quant":         "ComfyUI quantization",
-	"scaled_fp8":          "scaled FP8",
-	"scale_weight":        "scaled FP8",
-	"weight_scale":        "scaled FP8",
+	"qweight":                   "GPTQ or AWQ",
+	"qzeros":                    "GPTQ or AWQ",
+	"weight_packed":             "compressed-tensors",
+	"weight_scale_inv":          "block FP8",
+	"SCB":                       "bitsandbytes",
+	"quant_state":               "bitsandbytes",
+	"absmax":                    "bitsandbytes",
+	"gate_up_proj_blocks":       "MXFP4",
+	"down_proj_blocks":          "MXFP4",
+	"bitsandbytes__nf4":         "bitsandbytes",
+	"bitsandbytes__fp4":         "bitsandbytes",
+	encoder.NameEncodedExponent: "DF11",
+	"comfy_quant":               "ComfyUI quantization",
+	"scaled_fp8":                "scaled FP8",
+	"scale_weight":              "scaled FP8",
+	"weight_scale":              "scaled FP8",
 }
 
 // refusePacked refuses a source whose tensor names show packed or quantized weights, since a config may not say so.

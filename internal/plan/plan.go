@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -190,7 +191,8 @@ const (
 const maxElems = 1<<31 - 1
 
 // StoredNames are the last names of the six tensors that a unit gets in the output (docs/format.md §8).
-var StoredNames = [...]string{"luts", "encoded_exponent", "sign_mantissa", "output_positions", "gaps", "split_positions"}
+var StoredNames = [...]string{encoder.NameLUTs, encoder.NameEncodedExponent, encoder.NameSignMantissa,
+	encoder.NameOutputPositions, encoder.NameGaps, encoder.NameSplitPositions}
 
 // checkStoredNames refuses plain tensors that a reader would take for one of the six, wherever they lie.
 func (p *Plan) checkStoredNames() error {

@@ -2,20 +2,20 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// Output is a finished DF11 folder or file as its headers and config show it.
-type Output struct {
+// Stored is a DF11 folder or file as its headers and config show it.
+type Stored struct {
 	PatternDict PatternDict  // from config.json, in file order; nil without a config
 	Files       []WeightFile // every safetensors file in the folder: the official loader reads them all
 }
 
-// Trap names a way in which an output loads wrongly (docs/format.md §14).
+// Trap names a way in which a DF11 model loads wrongly (docs/format.md §14).
 type Trap string
 
 // Traps.
@@ -33,30 +33,30 @@ const (
 	TrapIncomplete  Trap = "incomplete_unit"  // one of the six tensors is missing or malformed
 )
 
-// Problem is one trap that an output falls into.
+// Problem is one trap that a DF11 model falls into.
 type Problem struct {
 	Trap   Trap
 	Name   string // tensor, unit or file
 	Detail string
 }
 
-// Check looks for the traps that headers and config show. want is the plan that made the output, nil for a foreign repo.
-func Check(out Output, want *Plan) []Problem {
-	c := &checker{out: out, tensors: map[string]safetensors.Tensor{}}
+// Check looks for the traps that headers and config show. want is the plan that made the model, nil for a foreign repo.
+func Check(stored Stored, want *Plan) []Problem {
+	c := &checker{stored: stored, tensors: map[string]safetensors.Tensor{}}
 	c.readTensors()
 	c.readUnits()
-	if out.PatternDict != nil {
+	if stored.PatternDict != nil {
 		c.checkPatterns()
 	}
 	if want != nil {
-		c.compare(want)
+		c.checkPlan(want)
 	}
 	return c.problems
 }
 
-// checker collects the problems of one output.
+// checker collects the problems of one DF11 model.
 type checker struct {
-	out      Output
+	stored   Stored
 	tensors  map[string]safetensors.Tensor
 	units    []string // paths with any of the six tensors, sorted
 	problems []Problem
@@ -69,7 +69,7 @@ func (c *checker) add(t Trap, name, detail string) {
 
 // readTensors lists the tensors of all files.
 func (c *checker) readTensors() {
-	for _, f := range c.out.Files {
+	for _, f := range c.stored.Files {
 		for _, t := range f.Header.Tensors {
 			if _, ok := c.tensors[t.Name]; ok {
 				c.add(TrapTwice, t.Name, "held by "+f.Path+" and another file")
@@ -106,11 +106,11 @@ func (c *checker) readUnits() {
 // it must have (docs/format.md §8). The official loader relies on both: its kernel computes with the number of rows of
 // luts and with the numbers of elements of sign_mantissa and encoded_exponent.
 func StoredForm(name string, t safetensors.Tensor) (want string, ok bool) {
-	multiple := map[string]int64{"output_positions": 4, "gaps": 320}[name]
+	multiple := map[string]int64{encoder.NameOutputPositions: 4, encoder.NameGaps: 320}[name]
 	switch {
-	case name == "split_positions":
+	case name == encoder.NameSplitPositions:
 		return "I64 with one dimension", t.DType == safetensors.I64 && len(t.Shape) == 1
-	case name == "luts":
+	case name == encoder.NameLUTs:
 		fits := len(t.Shape) == 2 && t.Shape[0] >= 2 && t.Shape[0] <= 18 && t.Shape[1] == 256
 		return "U8 [2 to 18, 256]", t.DType == safetensors.U8 && fits
 	case multiple == 0:
@@ -124,7 +124,7 @@ func StoredForm(name string, t safetensors.Tensor) (want string, ok bool) {
 // checkPatterns matches the config's patterns with the units.
 func (c *checker) checkPatterns() {
 	owner := map[string]string{}
-	for _, pat := range c.out.PatternDict {
+	for _, pat := range c.stored.PatternDict {
 		re, err := compilePython(pat.Regex)
 		if err != nil {
 			c.add(TrapPattern, pat.Regex, err.Error())
@@ -164,53 +164,54 @@ func (c *checker) plainMatch(match func(string) bool) bool {
 	return false
 }
 
-// compare looks for differences from the plan that made the output.
-func (c *checker) compare(p *Plan) {
-	if c.out.PatternDict != nil && !c.out.PatternDict.Equal(p.PatternDict) {
+// checkPlan looks for differences from the plan that made the model.
+func (c *checker) checkPlan(p *Plan) {
+	if c.stored.PatternDict != nil && !c.stored.PatternDict.Equal(p.PatternDict) {
 		c.add(TrapOrder, "config.json", "its pattern dict is not the one that was encoded")
 	}
 	planned := map[string]bool{}
 	for _, f := range p.OutputFiles {
 		planned[f.Path] = true
 	}
-	for _, f := range c.out.Files {
+	for _, f := range c.stored.Files {
 		if !planned[f.Path] {
 			c.add(TrapForeignFile, f.Path, "not part of the conversion; the official loader would read it")
 		}
 	}
 	known := map[string]bool{}
 	for _, u := range p.Units {
-		c.compareUnit(u, known)
+		c.checkUnit(u, known)
 	}
-	c.comparePlain(p.Remainder, known)
-	maps.DeleteFunc(c.tensors, func(name string, _ safetensors.Tensor) bool { return known[name] }) // nobody asks for them after this
+	c.checkPlain(p.Remainder, known)
 	for _, name := range sortedPaths(c.tensors) {
-		c.add(TrapUnknown, name, "the source has no such tensor")
+		if !known[name] {
+			c.add(TrapUnknown, name, "the source has no such tensor")
+		}
 	}
 }
 
-// compareUnit checks that a unit is there, encoded or plain, with all its siblings.
-func (c *checker) compareUnit(u Unit, known map[string]bool) {
+// checkUnit checks that a unit is there, encoded or plain, with all its siblings.
+func (c *checker) checkUnit(u Unit, known map[string]bool) {
 	if slices.Contains(c.units, u.Path) {
 		for _, n := range StoredNames {
 			known[u.Path+"."+n] = true
 		}
-		if t, ok := c.tensors[u.Path+".sign_mantissa"]; ok && t.NElems() != u.NElems() {
+		if t, ok := c.tensors[u.Path+"."+encoder.NameSignMantissa]; ok && t.NElems() != u.NElems() {
 			c.add(TrapIncomplete, u.Path, "sign_mantissa has another number of weights than the source")
 		}
-		if t, ok := c.tensors[u.Path+".split_positions"]; ok && t.NElems() != int64(len(u.Attrs)-1) {
+		if t, ok := c.tensors[u.Path+"."+encoder.NameSplitPositions]; ok && t.NElems() != int64(len(u.Attrs)-1) {
 			c.add(TrapIncomplete, u.Path, "split_positions does not fit the number of attributes")
 		}
 	} else if _, ok := c.tensors[u.Attrs[0].Name]; ok {
-		c.comparePlain(u.Attrs, known)
+		c.checkPlain(u.Attrs, known)
 	} else {
 		c.add(TrapMissingUnit, u.Path, "neither encoded nor plain")
 	}
-	c.comparePlain(u.Siblings, known)
+	c.checkPlain(u.Siblings, known)
 }
 
-// comparePlain checks that tensors are stored as the source has them.
-func (c *checker) comparePlain(want []Tensor, known map[string]bool) {
+// checkPlain checks that tensors are stored as the source has them.
+func (c *checker) checkPlain(want []Tensor, known map[string]bool) {
 	for _, w := range want {
 		known[w.Name] = true
 		t, ok := c.tensors[w.Name]
