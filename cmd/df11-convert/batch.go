@@ -42,10 +42,9 @@ with --push one that is published and whose source has no new commit is skipped.
 of the first failure.
 
 LIST is YAML (models: a list of entries with source and, if wanted, revision, repo-id, output, base-model, layout,
-pattern-dict or like, private, and refresh: commit or never), or a .txt file with one source per line and an optional target
-after a space; # begins a comment. docs/models.schema.json is its JSON schema.`,
+pattern-dict or like, private, and refresh: commit or never). docs/models.schema.json is its JSON schema.`,
 		Example: `  df11-convert batch models.yaml --push
-  df11-convert batch models.txt --push --json > report.json`,
+  df11-convert batch models.yaml --push --json > report.json`,
 		Args: exactArgs(1, "LIST"),
 		RunE: func(c *cobra.Command, args []string) error { return runBatch(c.Context(), u, &f, args[0]) },
 	}

@@ -15,25 +15,22 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// TestReadList: both forms of a list, and what is wrong with one, by its line or entry.
+// TestReadList: lists as editors write them, and what is wrong with one.
 func TestReadList(t *testing.T) {
 	yes := true
 	tests := []struct {
-		name, text string
-		want       []listedModel
-		fails      bool
+		text  string
+		want  []listedModel
+		fails bool
 	}{
-		{"a.txt", "# list\norg/a\norg/b me/b # mine\n\n", []listedModel{{Source: "org/a"}, {Source: "org/b", RepoID: "me/b"}}, false},
-		{"a.txt", "\ufefforg/a\r\norg/b\r\n", []listedModel{{Source: "org/a"}, {Source: "org/b"}}, false},
-		{"a.yaml", "\ufeffmodels:\r\n- source: org/a\r\n", []listedModel{{Source: "org/a"}}, false},
-		{"a.txt", "org/a b c\n", nil, true},
-		{"a.yaml", "models:\n- source: org/a\n  repo-id: me/a\n  private: true\n", []listedModel{{Source: "org/a", RepoID: "me/a", Private: &yes}}, false},
-		{"a.yaml", "models:\n- repo-id: me/a\n", nil, true},
-		{"a.yaml", "models:\n- source: a\n  repo: b\n", nil, true},
-		{"a.yaml", "", nil, true},
+		{"\ufeffmodels:\r\n- source: org/a\r\n", []listedModel{{Source: "org/a"}}, false},
+		{"models:\n- source: org/a\n  repo-id: me/a\n  private: true\n", []listedModel{{Source: "org/a", RepoID: "me/a", Private: &yes}}, false},
+		{"models:\n- repo-id: me/a\n", nil, true},
+		{"models:\n- source: a\n  repo: b\n", nil, true},
+		{"", nil, true},
 	}
 	for _, x := range tests {
-		file := filepath.Join(t.TempDir(), x.name)
+		file := filepath.Join(t.TempDir(), "a.yaml")
 		if err := os.WriteFile(file, []byte(x.text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -56,17 +53,17 @@ func TestBatchNeverMixesTwoModels(t *testing.T) {
 		flags targetFlags
 		good  bool
 	}{
-		{"org/a\norg/b\n", targetFlags{}, true},
-		{"org/a\norg/a\n", targetFlags{}, false},
-		{"org/a me/a\norg/a me/b\n", targetFlags{}, true},
-		{"org/a me/a\norg/b me/a\n", targetFlags{}, false},
-		{"org/a\norg/b\n", targetFlags{repoID: both.repoID}, false},
-		{"org/a me/a\norg/b\n", targetFlags{repoID: both.repoID}, true},
-		{"org/a me/a\norg/b me/b\n", targetFlags{out: both.out}, false},
-		{"org/a\n", both, true},
+		{"{source: org/a}, {source: org/b}", targetFlags{}, true},
+		{"{source: org/a}, {source: org/a}", targetFlags{}, false},
+		{"{source: org/a, repo-id: me/a}, {source: org/a, repo-id: me/b}", targetFlags{}, true},
+		{"{source: org/a, repo-id: me/a}, {source: org/b, repo-id: me/a}", targetFlags{}, false},
+		{"{source: org/a}, {source: org/b}", targetFlags{repoID: both.repoID}, false},
+		{"{source: org/a, repo-id: me/a}, {source: org/b}", targetFlags{repoID: both.repoID}, true},
+		{"{source: org/a, repo-id: me/a}, {source: org/b, repo-id: me/b}", targetFlags{out: both.out}, false},
+		{"{source: org/a}", both, true},
 	} {
-		file := filepath.Join(dir, "list.txt")
-		writeTo(t, file, []byte(x.text))
+		file := filepath.Join(dir, "list.yaml")
+		writeTo(t, file, []byte("models: ["+x.text+"]"))
 		if _, err := readList(file, &convertFlags{target: x.flags}); (err == nil) != x.good || err != nil && kindOf(err).code != exitUsage {
 			t.Errorf("%q with %+v: %v", x.text, x.flags, err)
 		}

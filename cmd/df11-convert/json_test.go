@@ -56,7 +56,7 @@ func TestDocuments(t *testing.T) {
 	must(t, at("m"), "-o", at("out"))
 	must(t, at("m"), "-o", at("bad"))
 	flipOne(t, at("bad"))
-	writeTo(t, at("list.txt"), []byte(at("m")+"\n"+at("f32")+"\n"))
+	writeTo(t, at("list.yaml"), []byte("models:\n- source: "+at("m")+"\n- source: "+at("f32")+"\n"))
 	for _, c := range []struct {
 		code int
 		kind string
@@ -64,7 +64,7 @@ func TestDocuments(t *testing.T) {
 	}{
 		{exitOK, "", []string{at("m"), "-o", at("again")}},
 		{exitOK, "", []string{"plan", at("m")}},
-		{exitOK, "", []string{"status", at("list.txt")}},
+		{exitOK, "", []string{"status", at("list.yaml")}},
 		{exitOK, "", []string{"verify", at("out"), "--against", at("m")}},
 		{exitOK, "", []string{"verify", at("out"), "--against", at("m"), "--level", "proof"}},
 		{exitOK, "", []string{"decode", at("out"), "-o", at("back")}},
@@ -72,7 +72,7 @@ func TestDocuments(t *testing.T) {
 		{exitOK, "", []string{"inspect", at("m")}},
 		{exitOK, "", []string{"inspect", at("f32")}},
 		{exitOK, "", []string{"version"}},
-		{exitRefused, "not_convertible", []string{"batch", at("list.txt")}},
+		{exitRefused, "not_convertible", []string{"batch", at("list.yaml")}},
 		{exitWrong, "", []string{"verify", at("bad"), "--against", at("m")}},
 		{exitRefused, "not_convertible", []string{"plan", at("f32")}},
 		{exitUsage, "usage", []string{at("nothing")}},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -97,25 +96,24 @@ func (m listedModel) check() error {
 // maxList bounds a list of models, in bytes.
 const maxList = 1 << 20
 
-// readList reads a list of models: YAML, or text if its name ends in .txt. No two of them may go to one target by their entries and
-// the command line.
+// readList reads a list of models. No two of them may go to one target by their entries and the command line.
 func readList(file string, f *convertFlags) ([]listedModel, error) {
 	b, err := smallfile.ReadInput(file, maxList)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hinted{usageError{err}, "LIST is a file of models, one per line or as YAML; docs/ci.md has examples"}
+		return nil, hinted{usageError{err}, "LIST is a YAML file of models; docs/ci.md has an example"}
 	}
 	if err != nil {
 		return nil, err
 	}
-	var models []listedModel
-	if filepath.Ext(file) == ".txt" {
-		models, err = textList(b)
-	} else {
-		models, err = yamlList(b)
+	var list struct {
+		Models []listedModel `yaml:"models"`
 	}
-	if err != nil {
-		return nil, usageError{fmt.Errorf("%s: %w", file, err)}
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	d.KnownFields(true)
+	if err := d.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
+		return nil, usagef("%s: %s", file, yamlWords.Replace(err.Error()))
 	}
+	models := list.Models
 	seen := map[string]int{}
 	for i, m := range models {
 		if err := m.check(); err != nil {
@@ -135,35 +133,5 @@ func readList(file string, f *convertFlags) ([]listedModel, error) {
 	return models, nil
 }
 
-func yamlList(b []byte) ([]listedModel, error) {
-	var list struct {
-		Models []listedModel `yaml:"models"`
-	}
-	d := yaml.NewDecoder(bytes.NewReader(b))
-	d.KnownFields(true)
-	if err := d.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.New(yamlWords.Replace(err.Error()))
-	}
-	return list.Models, nil
-}
-
 // yamlWords makes one line of what the library says of a list, in the words of docs/models.schema.json.
 var yamlWords = strings.NewReplacer("yaml: unmarshal errors:\n  ", "", "\n  ", "; ", "not found in type main.listedModel", "is no member of an entry")
-
-func textList(b []byte) (models []listedModel, err error) {
-	for i, line := range strings.Split(strings.TrimPrefix(string(b), "\ufeff"), "\n") { // editors of Windows put a mark there
-		text, _, _ := strings.Cut(line, "#")
-		words := strings.Fields(text)
-		switch len(words) {
-		case 0:
-			continue
-		case 1:
-			models = append(models, listedModel{Source: words[0]})
-		case 2:
-			models = append(models, listedModel{Source: words[0], RepoID: words[1]})
-		default:
-			return nil, fmt.Errorf("line %d has more than a source and a target", i+1)
-		}
-	}
-	return models, nil
-}

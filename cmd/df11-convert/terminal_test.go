@@ -145,7 +145,7 @@ func pictureHub(t *testing.T) (hub *hubtest.Server, dir string) {
 	hub.Configure("acme/gated", hubtest.Gated("manual"))
 	hub.AddRepo("acme/pickled", map[string][]byte{"pytorch_model.bin": {0}, "config.json": []byte("{}")})
 	writeModel(t, hubtest.NewLlama(1, small), filepath.Join(dir, "local"))
-	writeTo(t, filepath.Join(dir, "list.txt"), []byte("acme/model\nacme/other\nacme/nope\n"))
+	writeTo(t, filepath.Join(dir, "list.yaml"), []byte("models:\n- source: acme/model\n- source: acme/other\n- source: acme/nope\n"))
 	return hub, dir
 }
 
@@ -157,7 +157,7 @@ func TestPictures(t *testing.T) {
 	for name, commands := range map[string][]string{
 		"help":    {"df11-convert"},
 		"convert": {"df11-convert acme/model", "df11-convert acme/model"},
-		"push":    {"df11-convert acme/model --push", "df11-convert status list.txt", "df11-convert batch list.txt --push"},
+		"push":    {"df11-convert acme/model --push", "df11-convert status list.yaml", "df11-convert batch list.yaml --push"},
 		"inspect": {"df11-convert inspect acme/model"},
 		"verify":  {"df11-convert acme/model -q", "df11-convert verify model-DF11"},
 		"errors": {

@@ -107,7 +107,7 @@ func TestReasons(t *testing.T) {
 
 // TestResumeNamesTheRunsOwnArguments: the command that continues is the one that was run, not that of the process.
 func TestResumeNamesTheRunsOwnArguments(t *testing.T) {
-	for _, args := range [][]string{{"./none", "-o", "a b"}, {"batch", "./none.txt", "--push"}} {
+	for _, args := range [][]string{{"./none", "-o", "a b"}, {"batch", "./none.yaml", "--push"}} {
 		u := newUI(os.Stdout, os.Stderr)
 		if err := rootCommand(u, args).ExecuteContext(t.Context()); err == nil {
 			t.Fatal("it ran")
