@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/progress"
-	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/spool"
 )
@@ -184,12 +184,10 @@ func (a *attempt) converter() *converter {
 	return &converter{source: a.Source, folder: a.folder, room: a.outRoom, progress: a.Progress, workers: a.Workers}
 }
 
-func (a *attempt) checker() *checker {
+func (a *attempt) comparer() *comparer {
 	// One core is left to the hash of the same file, a single chain of steps that takes as long.
-	return &checker{
-		source: a.Source, progress: a.Progress,
-		check: proof.Checker{Workers: max(1, a.Workers-1), GPU: a.GPU, Strict: true, Progress: a.Progress},
-	}
+	workers := max(1, a.Workers-1)
+	return &comparer{compare.Comparer{Workers: workers, GPU: a.GPU, Strict: true, Progress: a.Progress}, a.Source}
 }
 
 func (a *attempt) finalizer() *finalizer {

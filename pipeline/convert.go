@@ -77,7 +77,7 @@ type made struct {
 	size   int64
 	layout *safetensors.Layout
 	units  []ledger.Unit
-	sum    *hashing // nil before the checker has begun it
+	sum    *hashing // nil before the comparer has begun it
 }
 
 // discard removes a file that will not be finished.
@@ -271,23 +271,26 @@ func destinations(w io.WriterAt, l *safetensors.Layout, path string) encoder.Dst
 
 // copyTensor copies one tensor from the spool.
 func (c *converter) copyTensor(ctx context.Context, m *made, t spans.Tensor) error {
-	n, at := m.placeOf(t)
-	copied, err := streams.Copy(ctx, io.NewOffsetWriter(m.file, at), io.NewSectionReader(m.task.Spool, t.At, n))
-	if err == nil && copied != n {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		return fmt.Errorf("copy tensor %s: %w", t.Name, err)
-	}
-	c.progress.Encoded.Add(n)
-	return nil
-}
-
-// placeOf tells how many bytes a copied tensor has, and where in the file they are.
-func (m *made) placeOf(t spans.Tensor) (n, at int64) {
 	x, ok := m.layout.Lookup(t.Name)
 	if !ok {
 		panic("pipeline: internal error: tensor " + t.Name + " is not in the layout")
 	}
-	return x.NBytes(), m.layout.DataStart() + x.Begin
+	at := m.layout.DataStart() + x.Begin
+	if err := streams.CopySection(ctx, io.NewOffsetWriter(m.file, at), io.NewSectionReader(m.task.Spool, t.At, x.NBytes())); err != nil {
+		return fmt.Errorf("copy tensor %s: %w", t.Name, err)
+	}
+	c.progress.Encoded.Add(x.NBytes())
+	return nil
+}
+
+// Coded reports whether a unit is in the file as DF11.
+func (m *made) Coded(unitPath string) bool {
+	_, ok := m.layout.Lookup(unitPath + "." + encoder.NameEncodedExponent)
+	return ok
+}
+
+// Section is the bytes of a tensor as they are stored in the file.
+func (m *made) Section(name string) (*io.SectionReader, bool) {
+	t, ok := m.layout.Lookup(name)
+	return io.NewSectionReader(m.file, m.layout.DataStart()+t.Begin, t.NBytes()), ok
 }

@@ -8,7 +8,7 @@
 //	               ▼ spool                ▼ encoder.Counter: pass 1
 //	            task complete ─▶ convert (convert.go): pass 2 into the output file
 //	                                 ▼
-//	                             check (check.go): the stored bytes are decoded again and compared
+//	                             compare (compare.go): the stored bytes are decoded again and compared
 //	               spool released ◀──┤  with the spool; their sha256 is made meanwhile
 //	                                 ▼
 //	                             finalize (finalize.go): fsync, rename, ledger

@@ -43,7 +43,7 @@ func (h *hashing) sum() (string, error) {
 	return h.hex, nil
 }
 
-// A finalizer gives verified files their name, which means waiting for hashes and the disk, and records them in the ledger.
+// A finalizer gives compared files their name, which means waiting for hashes and the disk, and records them in the ledger.
 // Several goroutines run it.
 type finalizer struct {
 	source   model.Source
@@ -52,8 +52,8 @@ type finalizer struct {
 	log      *slog.Logger
 }
 
-func (f *finalizer) run(ctx context.Context, verified <-chan *made, finished chan<- ledger.Output) error {
-	for m := range verified {
+func (f *finalizer) run(ctx context.Context, compared <-chan *made, finished chan<- ledger.Output) error {
+	for m := range compared {
 		o, err := f.name(ctx, m)
 		if err != nil {
 			return fmt.Errorf("output %s: %w", o.Path, err)

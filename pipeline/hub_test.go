@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -146,7 +146,7 @@ func TestAlias(t *testing.T) {
 	flipLastTensor(t, files["model.safetensors"], "lm_head.weight")
 	bad.AddRepo(sourceRepo, files)
 	_, err := bad.convert(t.Context(), t, t.TempDir())
-	if alias := (*proof.AliasError)(nil); !errors.As(err, &alias) || alias.Name != "lm_head.weight" {
+	if alias := (*compare.AliasError)(nil); !errors.As(err, &alias) || alias.Name != "lm_head.weight" {
 		t.Errorf("a different alias: %v", err)
 	}
 	bad.unfinished(t)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -33,7 +34,7 @@ func TestVerifyOnGPU(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Intermediate: 2048, Vocab: 128, Layers: 1, Extra: noPicture}))
 	w.mustConvert(t)
-	check := func(gpu proof.GPU) (*proof.Report, int64) {
+	check := func(gpu compare.GPU) (*proof.Report, int64) {
 		c := w.client(t)
 		src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
 		if err != nil {

@@ -7,10 +7,10 @@ import (
 	"path"
 	"time"
 
+	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
-	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
@@ -42,7 +42,7 @@ type Options struct {
 	// Version is written into manifest and card.
 	Version string
 
-	GPU      proof.GPU // nil: none
+	GPU      compare.GPU // nil: none
 	Progress *progress.Counters
 	Log      *slog.Logger
 }

@@ -88,10 +88,10 @@ func (c *conversion) convert(ctx context.Context) error {
 		defer close(encoded)
 		return w.converter().run(gctx, complete, encoded)
 	})
-	verified := make(chan *made) // decoded again from the stored bytes and compared; its hash is under way
+	compared := make(chan *made) // decoded again from the stored bytes and compared; its hash is under way
 	g.Go(func() error {
-		defer close(verified)
-		return w.checker().run(gctx, encoded, verified)
+		defer close(compared)
+		return w.comparer().run(gctx, encoded, compared)
 	})
 	finished := make(chan ledger.Output) // hashed, forced to disk, renamed, in the journal
 	var naming sync.WaitGroup
@@ -99,7 +99,7 @@ func (c *conversion) convert(ctx context.Context) error {
 		naming.Add(1)
 		g.Go(func() error {
 			defer naming.Done()
-			return w.finalizer().run(gctx, verified, finished)
+			return w.finalizer().run(gctx, compared, finished)
 		})
 	}
 	g.Go(func() error {
@@ -110,7 +110,7 @@ func (c *conversion) convert(ctx context.Context) error {
 	g.Go(func() error { return w.publisher().run(gctx, finished) })
 
 	err = g.Wait()
-	for m := range verified { // after an error nobody takes it
+	for m := range compared { // after an error nobody takes it
 		m.discard()
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/filelock"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -76,14 +77,14 @@ var kinds = []kind{
 	{"disk_full", target.IsDiskFull, exitError, "free some space, or use another disk"},
 	{"disk_budget", as[*budget.DiskError], exitError, "raise --disk, free some space, or choose another disk with --work-dir or -o"},
 	{"memory_budget", as[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
-	{"mismatch", func(err error) bool { return as[*verify.MismatchError](err) || as[*proof.TensorError](err) }, exitWrong, ""},
+	{"mismatch", func(err error) bool { return as[*verify.MismatchError](err) || as[*compare.TensorError](err) }, exitWrong, ""},
 	{"structure", as[*verify.StructureError], exitWrong, ""},
 	{"invalid", as[*model.InvalidError], exitWrong, ""},
 	{"unauthorized", is(hub.ErrUnauthorized, hub.ErrTrustedPublisher), exitAuth, ""},
 	{"gated", is(hub.ErrGated), exitAuth, ""},
 	{"forbidden", is(hub.ErrForbidden), exitAuth, ""},
 	{"f32_not_exact", as[*exactf32.InexactError], exitRefused, "convert the model to BF16 yourself first, if rounding is what you want"},
-	{"aliases_differ", as[*proof.AliasError], exitRefused, ""},
+	{"aliases_differ", as[*compare.AliasError], exitRefused, ""},
 	{"not_convertible", as[*plan.RefusedError], exitRefused, ""},
 	{"conflict", as[*target.ConflictError], exitError, ""},
 	{"source_is_target", as[*target.SourceTargetError], exitError, "choose another target with -o or --repo-id"},

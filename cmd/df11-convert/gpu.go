@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -27,7 +27,7 @@ func (f *gpuFlags) register(p *pflag.FlagSet) {
 }
 
 // open starts the GPU verifier, which takes host memory from the other parts; nil if no GPU is there and none is required.
-func (f *gpuFlags) open(u *ui, memory *budget.Memory) (proof.GPU, error) {
+func (f *gpuFlags) open(u *ui, memory *budget.Memory) (compare.GPU, error) {
 	g, err := verify.OpenGPU(verify.GPUOptions{Mode: verify.GPUMode(f.mode), Memory: int64(f.memory), Host: memory.GPU, Kernel: f.kernel, Log: u.log()})
 	if errors.Is(err, verify.ErrNoGPU) {
 		return nil, hinted{err, "the CPU check needs no GPU: leave --gpu at auto, or set it to off"}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -20,7 +21,7 @@ func verdict(r *proof.Report, err error) string {
 		return fmt.Sprintf("%s equals %s (level %s)", r.Model, against, r.Level)
 	case err == nil:
 		return fmt.Sprintf("%s shows no fault against %s (level %s)", r.Model, against, r.Level)
-	case as[*verify.MismatchError](err) || as[*proof.TensorError](err) || as[*proof.RebuildError](err):
+	case as[*verify.MismatchError](err) || as[*compare.TensorError](err) || as[*proof.RebuildError](err):
 		return fmt.Sprintf("%s differs from %s: %v", r.Model, against, err)
 	}
 	return fmt.Sprintf("%s is damaged: %v", r.Model, err)
@@ -31,7 +32,7 @@ func originalHint(r *proof.Report, err error) string {
 	switch {
 	case r.OtherOriginal:
 		return fmt.Sprintf("by its manifest the model was made from other files than those of %s: name its original, at the right commit, with --against", r.Against)
-	case as[*verify.MismatchError](err) || as[*proof.TensorError](err):
+	case as[*verify.MismatchError](err) || as[*compare.TensorError](err):
 		return fmt.Sprintf("if %s is not the original, name another with --against", r.Against)
 	}
 	return ""

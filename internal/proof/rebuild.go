@@ -116,7 +116,7 @@ func (r *Rebuilder) tensor(ctx context.Context, t safetensors.Tensor, w io.Write
 	if !ok {
 		return model.Invalidf("", "the DF11 model does not hold it")
 	}
-	return copySection(ctx, w, s)
+	return streams.CopySection(ctx, w, s)
 }
 
 // open opens a unit of the model once for each file.
@@ -175,13 +175,4 @@ func (x *widener) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
-}
-
-// copySection writes all bytes of a section. If its file ends before them, the error is io.ErrUnexpectedEOF.
-func copySection(ctx context.Context, w io.Writer, s *io.SectionReader) error {
-	n, err := io.Copy(w, streams.Reader(ctx, s))
-	if err == nil && n < s.Size() {
-		err = io.ErrUnexpectedEOF
-	}
-	return err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -29,12 +30,12 @@ type Options struct {
 	Workers int
 	// WorkDir takes the spools of a remote original.
 	WorkDir  string
-	GPU      GPU
+	GPU      compare.GPU // nil: none
 	Progress *progress.Counters
 }
 
 // Verify verifies a DF11 model, up to its first fault. If the model is at fault there are a report and a *verify.MismatchError,
-// *TensorError, *RebuildError, *verify.StructureError or *model.InvalidError. If the verification could not run there is another
+// *compare.TensorError, *RebuildError, *verify.StructureError or *model.InvalidError. If the verification could not run there is another
 // error, and no report.
 func Verify(ctx context.Context, opt Options) (*Report, error) {
 	if opt.Progress == nil {
@@ -66,7 +67,7 @@ func Verify(ctx context.Context, opt Options) (*Report, error) {
 
 // isFault reports whether an error says that the model is wrong, not that it could not be looked at.
 func isFault(err error) bool {
-	mismatch, tensor := (*verify.MismatchError)(nil), (*TensorError)(nil)
+	mismatch, tensor := (*verify.MismatchError)(nil), (*compare.TensorError)(nil)
 	structure, invalid := (*verify.StructureError)(nil), (*model.InvalidError)(nil)
 	return errors.As(err, &mismatch) || errors.As(err, &tensor) || errors.As(err, &structure) || errors.As(err, &invalid)
 }

@@ -59,6 +59,15 @@ func Copy(ctx context.Context, w io.Writer, r io.Reader) (int64, error) {
 	return io.CopyBuffer(onlyWriter{w}, contextReader{ctx, r}, b[:])
 }
 
+// CopySection copies all bytes of a section. If its file ends before them, the error is io.ErrUnexpectedEOF.
+func CopySection(ctx context.Context, w io.Writer, s *io.SectionReader) error {
+	n, err := Copy(ctx, w, s)
+	if err == nil && n < s.Size() {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
 type onlyWriter struct{ io.Writer }
 
 // SHA256 gives the sha256, in hex, of everything that r has.

@@ -1,4 +1,4 @@
-package proof
+package compare
 
 import (
 	"bytes"
@@ -56,18 +56,18 @@ func (r waitingReader) ReadAt(p []byte, off int64) (int, error) {
 	return r.ReaderAt.ReadAt(p, off)
 }
 
-// TestCheckerDoesBothAtOnce: the CPU's check has not even read the source when the GPU's begins.
-func TestCheckerDoesBothAtOnce(t *testing.T) {
+// TestComparerDoesBothAtOnce: the CPU has not even read the source when the GPU begins.
+func TestComparerDoesBothAtOnce(t *testing.T) {
 	u, arrays, source := goldenUnit(t)
 	begun := make(chan struct{})
-	c := Checker{Workers: 1, Progress: new(progress.Counters), GPU: gpuFunc(func(context.Context) error { close(begun); return nil })}
-	if gpu, err := c.Unit(t.Context(), u, arrays, waitingReader{bytes.NewReader(source), begun}); err != nil || !gpu {
+	c := Comparer{Workers: 1, Progress: new(progress.Counters), GPU: gpuFunc(func(context.Context) error { close(begun); return nil })}
+	if gpu, err := c.weights(t.Context(), u, arrays, waitingReader{bytes.NewReader(source), begun}); err != nil || !gpu {
 		t.Errorf("%v, %v", gpu, err)
 	}
 }
 
-// TestCheckerAlwaysChecksOnCPU: whatever the GPU says, the CPU's finding ends the check, and ends the GPU's as well.
-func TestCheckerAlwaysChecksOnCPU(t *testing.T) {
+// TestComparerAlwaysUsesTheCPU: whatever the GPU says, what the CPU finds ends the comparison, and ends the GPU's as well.
+func TestComparerAlwaysUsesTheCPU(t *testing.T) {
 	u, arrays, source := goldenUnit(t)
 	source[3] ^= 1
 	for _, gpu := range []gpuFunc{
@@ -75,20 +75,20 @@ func TestCheckerAlwaysChecksOnCPU(t *testing.T) {
 		func(context.Context) error { return verify.ErrGPULost },
 		func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
 	} {
-		c := Checker{Workers: 1, Progress: new(progress.Counters), GPU: gpu}
+		c := Comparer{Workers: 1, Progress: new(progress.Counters), GPU: gpu}
 		var m *verify.MismatchError
-		if ok, err := c.Unit(t.Context(), u, arrays, bytes.NewReader(source)); ok || !errors.As(err, &m) || m.Elem != 1 {
+		if ok, err := c.weights(t.Context(), u, arrays, bytes.NewReader(source)); ok || !errors.As(err, &m) || m.Elem != 1 {
 			t.Errorf("%v, %v", ok, err)
 		}
 	}
 }
 
-// TestCheckerTellsWhoDisagrees: where only the GPU finds a difference, the error says that the CPU does not.
-func TestCheckerTellsWhoDisagrees(t *testing.T) {
+// TestComparerTellsWhoDisagrees: where only the GPU finds a difference, the error says that the CPU does not.
+func TestComparerTellsWhoDisagrees(t *testing.T) {
 	u, arrays, source := goldenUnit(t)
-	c := Checker{Workers: 1, Progress: new(progress.Counters), GPU: gpuFunc(func(context.Context) error { return &verify.MismatchError{Elem: 5} })}
+	c := Comparer{Workers: 1, Progress: new(progress.Counters), GPU: gpuFunc(func(context.Context) error { return &verify.MismatchError{Elem: 5} })}
 	var m *verify.MismatchError
-	if _, err := c.Unit(t.Context(), u, arrays, bytes.NewReader(source)); !errors.As(err, &m) || !strings.Contains(err.Error(), "the CPU decodes the same bytes rightly") {
+	if _, err := c.weights(t.Context(), u, arrays, bytes.NewReader(source)); !errors.As(err, &m) || !strings.Contains(err.Error(), "the CPU decodes the same bytes rightly") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// TestNoChangedByteIsVerified: the checker refuses an output file in which one bit is not as it was written: of the header, of
+// TestNoChangedByteIsVerified: the comparer refuses an output file in which one bit is not as it was written: of the header, of
 // the arrays of a module, of a module that stays in BF16, of a copied tensor.
 func TestNoChangedByteIsVerified(t *testing.T) {
 	dir := t.TempDir()
@@ -35,7 +35,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 		conversion: &conversion{Options: Options{Source: src, Progress: counters, Budget: Budget{Workers: 1}}, folder: folder},
 		outRoom:    newOutRoom(true, 0, nil, nil),
 	}
-	convert, check := a.converter(), a.checker()
+	convert, compare := a.converter(), a.comparer()
 	for task := range complete {
 		if task.Path == "lm_head.safetensors" {
 			task.Reasons[0] = "stays in BF16" // as one that DF11 can't hold
@@ -44,7 +44,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 		made, err := convert.convert(t.Context(), task)
 		must(t, err)
 		t.Cleanup(made.discard)
-		if err := check.file(t.Context(), made); err != nil {
+		if err := compare.file(t.Context(), made); err != nil {
 			t.Fatalf("%s: %v", task.Path, err)
 		}
 		b := make([]byte, 1)
@@ -54,7 +54,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 			b[0] ^= 1 << (at % 8)
 			_, err = made.file.WriteAt(b, at)
 			must(t, err)
-			if check.file(t.Context(), made) == nil {
+			if compare.file(t.Context(), made) == nil {
 				t.Errorf("%s: byte %d of %d is changed, and nobody sees it", task.Path, at, made.size)
 			}
 			b[0] ^= 1 << (at % 8)

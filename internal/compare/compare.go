@@ -1,0 +1,128 @@
+// Package compare compares outputs with their source, bit for bit, from the bytes as they are stored. It fetches no source and
+// makes no output.
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/streams"
+)
+
+// Stored is an output file as it is stored, or a model that has the output's tensors.
+type Stored interface {
+	// Coded reports whether a unit is stored as DF11, not as its weights unchanged.
+	Coded(unitPath string) bool
+	// Section is the bytes of a stored tensor; false if there is none of that name.
+	Section(name string) (*io.SectionReader, bool)
+}
+
+// A Comparer compares outputs with their source. One goroutine uses it; the parallelism is inside.
+type Comparer struct {
+	Workers int
+	GPU     GPU  // nil: none
+	Strict  bool // for our own output: bytes that decoding never reads must be right too
+	// NearDir takes copies of remote units, so that the CPU and the GPU fetch them only once; "" if what is stored is on this machine.
+	NearDir  string
+	Progress *progress.Counters
+}
+
+// Output compares all that is stored of an output with its source, in the order of its spool: all 16 bits of every weight of its
+// units, every byte of its copied tensors, and its aliases with what stands for them. It ends with the first difference: a
+// *verify.MismatchError, *TensorError or *AliasError; a *verify.StructureError or *model.InvalidError if there is nothing to
+// compare. gpu tells for each unit whether a GPU has compared it as well.
+func (c *Comparer) Output(ctx context.Context, o *spans.Output, stored Stored, source io.ReaderAt) (gpu []bool, err error) {
+	gpu = make([]bool, len(o.Units))
+	for i, u := range o.Units {
+		if gpu[i], err = c.unit(ctx, u, stored, source); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range o.Copied {
+		if err := c.tensor(ctx, t, stored, source); err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range o.Aliases {
+		if err := alias(ctx, a, source); err != nil {
+			return nil, err
+		}
+	}
+	return gpu, nil
+}
+
+// TensorError names the first element of a tensor which is stored unchanged that differs from the source.
+type TensorError struct {
+	Tensor    string
+	Elem      int64
+	Got, Want string // the bits of the element, in hex
+}
+
+func (e *TensorError) Error() string {
+	return fmt.Sprintf("tensor %s, element %d: stored %s, source has %s", e.Tensor, e.Elem, e.Got, e.Want)
+}
+
+// tensor compares a tensor that is stored unchanged.
+func (c *Comparer) tensor(ctx context.Context, t spans.Tensor, stored Stored, source io.ReaderAt) error {
+	n := t.SpoolBytes()
+	s, ok := stored.Section(t.Name)
+	if !ok || s.Size() != n {
+		return model.Invalidf("", "tensor %s is missing, or has another size", t.Name)
+	}
+	original := io.NewSectionReader(source, t.At, n)
+	at, err := streams.FirstDifference(ctx, s, original, n)
+	if err == nil && at >= 0 {
+		return difference(t, s, original, at)
+	}
+	if err != nil {
+		return fmt.Errorf("compare tensor %s: %w", t.Name, err)
+	}
+	c.Progress.Verified.Add(n)
+	return nil
+}
+
+// difference reads the element of a tensor to which the byte at belongs.
+func difference(t spans.Tensor, stored, source *io.SectionReader, at int64) error {
+	width := max(1, stored.Size()/max(1, t.NElems())) // of elements smaller than a byte, bytes are counted
+	e := &TensorError{Tensor: t.Name, Elem: at / width}
+	got, want := make([]byte, width), make([]byte, width)
+	if err := errors.Join(streams.ReadFull(stored, got, e.Elem*width), streams.ReadFull(source, want, e.Elem*width)); err != nil {
+		return fmt.Errorf("compare tensor %s: %w", t.Name, err)
+	}
+	slices.Reverse(got) // little-endian
+	slices.Reverse(want)
+	e.Got, e.Want = fmt.Sprintf("%#x", got), fmt.Sprintf("%#x", want)
+	return e
+}
+
+// AliasError says that two tensors that the model ties differ in the source.
+type AliasError struct {
+	Name, Of string
+	Byte     int64
+}
+
+func (e *AliasError) Error() string {
+	return fmt.Sprintf("%s is tied to %s by the config, but byte %d differs", e.Name, e.Of, e.Byte)
+}
+
+// alias compares an alias with the tensor that stands for it. Both lie in the spool.
+func alias(ctx context.Context, a spans.Alias, source io.ReaderAt) error {
+	n, of := a.SpoolBytes(), a.Of.SpoolBytes()
+	if n != of {
+		return &AliasError{a.Name, a.Of.Name, min(n, of)}
+	}
+	at, err := streams.FirstDifference(ctx, io.NewSectionReader(source, a.At, n), io.NewSectionReader(source, a.Of.At, n), n)
+	if err != nil {
+		return fmt.Errorf("compare %s with %s: %w", a.Name, a.Of.Name, err)
+	}
+	if at >= 0 {
+		return &AliasError{a.Name, a.Of.Name, at}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/spool"
+	"github.com/df11-convert/df11-convert/internal/streams"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+// GPU is the second decoder, where there is one. Compare is called by one goroutine at a time; it borrows its arguments.
+// Its error is verify.ErrGPULost if no GPU works any more and none is required: the CPU's check then stands alone.
+type GPU interface {
+	Compare(ctx context.Context, a verify.Arrays, nElems int64, src io.ReaderAt, opt verify.CompareOptions) error
+	// Describe names kernel and devices for the manifest.
+	Describe() (kernel string, devices []string)
+}
+
+// unit compares a unit: its weights decoded, or as they are stored where it stays in BF16. The result says whether a GPU has
+// compared it as well.
+func (c *Comparer) unit(ctx context.Context, u *spans.Unit, stored Stored, source io.ReaderAt) (gpu bool, err error) {
+	if !stored.Coded(u.Path) {
+		for t := range u.Tensors() {
+			if err := c.tensor(ctx, t, stored, source); err != nil {
+				return false, err
+			}
+		}
+		return false, nil
+	}
+	weights := io.NewSectionReader(source, u.At, 2*u.NElems())
+	arrays := model.ArraysAt(func(name string) *io.SectionReader { return section(stored, u.Path+"."+name) })
+	if c.GPU == nil || c.NearDir == "" {
+		return c.weights(ctx, u, arrays, weights)
+	}
+	near, err := spool.NewTemp(c.NearDir)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, near.Release()) }()
+	if arrays, err = copyArrays(ctx, near, u.Path, stored); err != nil {
+		return false, fmt.Errorf("fetch module %s: %w", u.Path, err)
+	}
+	return c.weights(ctx, u, arrays, weights)
+}
+
+// section is the bytes of a stored tensor. A missing tensor is an empty section, which verify.Open refuses.
+func section(stored Stored, name string) *io.SectionReader {
+	if s, ok := stored.Section(name); ok {
+		return s
+	}
+	return io.NewSectionReader(nil, 0, 0)
+}
+
+// copyArrays copies the six tensors of a unit to a file, one behind the other.
+func copyArrays(ctx context.Context, to *spool.Temp, unitPath string, stored Stored) (a verify.Arrays, err error) {
+	var end int64
+	a = model.ArraysAt(func(name string) *io.SectionReader {
+		s := section(stored, unitPath+"."+name)
+		at := end
+		end += s.Size()
+		if err == nil {
+			err = streams.CopySection(ctx, io.NewOffsetWriter(to, at), s)
+		}
+		return io.NewSectionReader(to, at, s.Size())
+	})
+	return a, err
+}
+
+// weights decodes the stored arrays on the CPU, and on the GPU where there is one, and compares all 16 bits of every weight with
+// src. Both do it at once, so that what one has read is still in the system's cache for the other. Nothing switches the CPU off.
+func (c *Comparer) weights(ctx context.Context, u *spans.Unit, a verify.Arrays, src io.ReaderAt) (gpu bool, err error) {
+	done := c.Progress.Timed(progress.Verify)
+	opened, err := verify.Open(a, u.NElems(), u.Sizes())
+	if err != nil {
+		return false, fmt.Errorf("module %s: %w", u.Path, err)
+	}
+	opt := options(u, c.Workers)
+	opt.Strict = c.Strict
+	second, cancel := c.second(ctx, u, a, src, opt)
+	defer cancel(nil)
+	first := opened.Compare(ctx, src, opt)
+	if first != nil {
+		cancel(first) // what the GPU finds says no more
+	}
+	err = <-second // until then it borrows the arrays
+	if first != nil {
+		return false, first
+	}
+	if mismatch := (*verify.MismatchError)(nil); errors.As(err, &mismatch) {
+		return false, fmt.Errorf("gpu: %w; the CPU decodes the same bytes rightly, so suspect the GPU, its memory or its driver, or a bug here: --gpu off does without", err)
+	} else if err != nil && !errors.Is(err, verify.ErrGPULost) && !errors.Is(err, errNoGPU) {
+		return false, fmt.Errorf("module %s: gpu: %w", u.Path, err)
+	}
+	done(2 * u.NElems())
+	c.Progress.Verified.Add(2 * u.NElems())
+	return err == nil, nil
+}
+
+// errNoGPU is what second sends where there is no GPU. It is not verify.ErrNoGPU on purpose: Compare returns that one when a GPU
+// that is required is lost, and that error must end the run.
+var errNoGPU = errors.New("no GPU")
+
+// second starts the GPU, which sends its result.
+func (c *Comparer) second(ctx context.Context, u *spans.Unit, a verify.Arrays, src io.ReaderAt, opt verify.CompareOptions) (<-chan error, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	result := make(chan error, 1)
+	if c.GPU == nil {
+		result <- errNoGPU
+		return result, cancel
+	}
+	go func() { result <- c.GPU.Compare(ctx, a, u.NElems(), src, opt) }()
+	return result, cancel
+}
+
+// options name a unit's tensors for messages.
+func options(u *spans.Unit, workers int) verify.CompareOptions {
+	names := make([]string, len(u.Attrs))
+	for i, a := range u.Attrs {
+		names[i] = a.Name
+	}
+	return verify.CompareOptions{Unit: u.Path, Names: names, Sizes: u.Sizes(), Workers: workers}
+}
