@@ -43,7 +43,7 @@ done
 echo '== every program says what it is'
 for f in "dist/df11-convert_${version}_linux_$machine"{,_nogpu}.tar.gz; do
   mkdir -p "$work/tar" && tar -xzf "$f" -C "$work/tar"
-  said=$("$work/tar/df11-convert" version)
+  said=$("$work/tar/df11-convert" --version)
   [ "$said" = "df11-convert $version (commit $commit)" ] || fail "$f says: $said"
   for there in man/df11-convert-verify.1.gz completions/_df11-convert LICENSE docs/format.md; do
     [ -s "$work/tar/$there" ] || fail "$f lacks $there"
@@ -92,7 +92,7 @@ fi
 echo '== the packages hold program, man pages and completions'
 if command -v dpkg-deb >/dev/null; then
   dpkg-deb -x "dist/df11-convert_${version}_linux_amd64.deb" "$work/deb"
-  "$work/deb/usr/bin/df11-convert" version --quiet
+  "$work/deb/usr/bin/df11-convert" --version
   for there in man/man1/df11-convert.1.gz bash-completion/completions/df11-convert zsh/site-functions/_df11-convert; do
     [ -s "$work/deb/usr/share/$there" ] || fail "the package lacks $there"
   done
@@ -107,7 +107,7 @@ for tag in manylinux_2_17 musllinux_1_1; do
   named=$work/$(basename "${wheel/musllinux_1_1/linux}") # a static program runs on any Linux; pip knows that this one is not musl
   cp "$wheel" "$named"
   "$work/$tag/bin/pip" install --quiet --disable-pip-version-check --no-index "$named"
-  said=$("$work/$tag/bin/df11-convert" version)
+  said=$("$work/$tag/bin/df11-convert" --version)
   [ "$said" = "df11-convert $version (commit $commit)" ] || fail "$wheel says: $said"
   "$work/$tag/bin/df11-convert" demo -o "$work/$tag/demo" --quiet
 done
@@ -135,7 +135,7 @@ if [ -n "$image" ]; then
     .Labels."org.opencontainers.image.revision" == $commit and .Labels."org.opencontainers.image.version" == $version and
     (.Env | any(startswith("SSL_CERT_FILE=")) and contains(["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"])))' \
     "$work/image.json" >/dev/null || fail "the image is configured otherwise: $(cat "$work/image.json")"
-  said=$(docker run --rm "$image" version)
+  said=$(docker run --rm "$image" --version)
   [ "$said" = "df11-convert $version (commit $commit)" ] || fail "the image says: $said"
   docker run --rm "$image" demo -o demo --quiet # in the home of its user
   if docker run --rm "$image" demo -o /demo --quiet 2>"$work/denied"; then fail 'the program in the image may write where root may'; fi

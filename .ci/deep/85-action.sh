@@ -75,7 +75,7 @@ inputs=(INPUT_VERSION=v9.8.7 ACTION_REF=main ACTION_REPOSITORY='')
 step release download
 ended release 0
 sets release build false
-"$work/temp/df11-convert/df11-convert" version
+"$work/temp/df11-convert/df11-convert" --version
 inputs=(INPUT_VERSION='' ACTION_REF=v9.8.7 ACTION_REPOSITORY=df11-convert/df11-convert)
 step pinned download
 sets pinned build false
@@ -102,7 +102,7 @@ mkdir "$work/temp"
 inputs=(A=B)
 step build build
 ended build 0
-"$work/temp/df11-convert/df11-convert" version
+"$work/temp/df11-convert/df11-convert" --version
 
 echo '== convert: success'
 inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/tiny-DF11 INPUT_PRIVATE=true INPUT_MEMORY=256MiB INPUT_DISK=1GB INPUT_EXTRA_ARGS=$'--workers 1\n --limit-rate 1GB')

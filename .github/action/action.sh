@@ -52,7 +52,7 @@ download() {
   *) tar -xzf "$dir/$archive" -C "$dir" df11-convert ;;
   esac
   output build false
-  echo "df11-convert $("$program" version --quiet)"
+  "$program" --version
 }
 
 fetch() { curl --fail --silent --show-error --location --retry 5 --output "$2" "$1"; }

@@ -71,7 +71,6 @@ func TestDocuments(t *testing.T) {
 		{exitOK, "", []string{"inspect", at("out")}},
 		{exitOK, "", []string{"inspect", at("m")}},
 		{exitOK, "", []string{"inspect", at("f32")}},
-		{exitOK, "", []string{"version"}},
 		{exitRefused, "not_convertible", []string{"batch", at("list.yaml")}},
 		{exitWrong, "", []string{"verify", at("bad"), "--against", at("m")}},
 		{exitRefused, "not_convertible", []string{"plan", at("f32")}},
@@ -118,7 +117,6 @@ func TestQuiet(t *testing.T) {
 	}{
 		{out, []string{src, "-o", out, "-q"}},
 		{filepath.Join(dir, "back"), []string{"decode", out, "-o", filepath.Join(dir, "back"), "-q"}},
-		{versionText(), []string{"version", "-q"}},
 	} {
 		if code, stdout, stderr := program(t, c.args...); code != exitOK || stdout != c.want+"\n" || stderr != "" {
 			t.Errorf("%v: exit %d, stdout %q, stderr %q", c.args, code, stdout, stderr)

@@ -22,7 +22,7 @@ func TestLostResultIsAnError(t *testing.T) {
 	commands := map[string][]string{
 		"df11-convert": {}, "convert": {at("m"), "-o", at("again")}, "plan": {at("m")}, "verify": {at("out"), "--against", at("m"), "--level", "structure"},
 		"decode": {at("out"), "-o", at("back")}, "batch": {at("list.yaml"), "-o", at("again")}, "status": {at("list.yaml")}, "inspect": {at("out")},
-		"version": {}, "demo": {"-o", at("demo")}, "completion": {"bash"}, "help": {"verify"},
+		"demo": {"-o", at("demo")}, "completion": {"bash"}, "help": {"verify"},
 	}
 	root := rootCommand(newUI(os.Stdout, os.Stderr), nil)
 	root.InitDefaultHelpCmd()

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -28,12 +26,13 @@ func versionText() string {
 	return "dev"
 }
 
-// commitText is the commit that the program was built from, as far as the build knows it.
-func commitText() (commit string) {
+// fullVersion is the version with the commit that the program was built from, as far as the build knows it.
+func fullVersion() string {
 	info, _ := debug.ReadBuildInfo()
 	if info == nil {
-		return ""
+		return versionText()
 	}
+	commit := ""
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision":
@@ -42,15 +41,10 @@ func commitText() (commit string) {
 			commit += "+changes"
 		}
 	}
-	return commit
-}
-
-// fullVersion is the version and the commit, for people.
-func fullVersion() string {
-	if commit := commitText(); commit != "" {
-		return versionText() + " (commit " + commit + ")"
+	if commit == "" {
+		return versionText()
 	}
-	return versionText()
+	return versionText() + " (commit " + commit + ")"
 }
 
 // convertName is the command that may be left out.
@@ -102,7 +96,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 		},
 		RunE: showHelp,
 	}
-	root.SetVersionTemplate("{{.Name}} {{.Version}}\n") // as the command version
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetOut(u.out)
 	root.SetErr(u.err)
 	root.SetFlagErrorFunc(wrongFlag)
@@ -115,7 +109,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	early.ParseErrorsAllowlist.UnknownFlags = true
 	_ = early.Parse(args) // what is wrong with them is told later, in the form that they ask for
 	root.AddCommand(convertCommand(u), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u), statusCommand(u),
-		demoCommand(u), versionCommand(u))
+		demoCommand(u))
 	for _, command := range packaging {
 		root.AddCommand(command())
 	}
@@ -229,21 +223,5 @@ func exactArgs(n int, what string) cobra.PositionalArgs {
 			return usagef("unexpected argument %q", args[n])
 		}
 		return nil
-	}
-}
-
-func versionCommand(u *ui) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version and the commit it was built from",
-		Args:  exactArgs(0, ""),
-		RunE: func(*cobra.Command, []string) error {
-			found := struct {
-				Version string `json:"version"`
-				Commit  string `json:"commit,omitempty"`
-			}{versionText(), commitText()}
-			u.result(found, versionText(), func(w io.Writer) { fmt.Fprintln(w, "df11-convert", fullVersion()) })
-			return nil
-		},
 	}
 }

@@ -73,19 +73,6 @@ func TestFlagValues(t *testing.T) {
 	must(t, "plan", dir, "--workers", "0", "--connections", "0", "--uploads", "1")
 }
 
-// TestVersionJSON: version has a JSON form like every other command.
-func TestVersionJSON(t *testing.T) {
-	var v struct{ Version string }
-	if err := json.Unmarshal([]byte(must(t, "version", "--json")), &v); err != nil || v.Version != versionText() {
-		t.Errorf("version %q: %v", v.Version, err)
-	}
-	for _, ask := range []string{"version", "--version"} {
-		if out := must(t, ask); out != "df11-convert "+fullVersion()+"\n" {
-			t.Errorf("%s prints %q", ask, out)
-		}
-	}
-}
-
 // TestReasons: plan and report say in words why a unit stays in BF16.
 func TestReasons(t *testing.T) {
 	dir := t.TempDir()
