@@ -25,9 +25,8 @@ type Options struct {
 	Side        string     // "source" or "target": begins every error
 	UserAgent   string     // "df11-convert/1.2.3"
 
-	Connections int   // file transfers at once, each direction; 0 is 8 to 32, as many as the line needs
 	RangeBytes  int64 // bytes per ranged GET of a Stream; 0 is DefaultRangeBytes
-	BufferBytes int64 // bytes that all Streams together fetch ahead; 0 is RangesAhead(Connections) × RangeBytes
+	BufferBytes int64 // bytes that all Streams together fetch ahead; 0 is RangesAhead × RangeBytes. Fewer ranges are fewer transfers
 	Limits
 
 	Governor      *Governor         // shared by the clients of a program; nil is one of its own
@@ -47,15 +46,16 @@ type Limits struct {
 // DefaultRangeBytes is what a Stream asks for at a time.
 const DefaultRangeBytes = 8 << 20
 
-// RangesAhead is how many ranges all Streams together fetch ahead with Options.Connections, 0 for the client's own choice.
-func RangesAhead(connections int) int64 { return cmp.Or(2*int64(connections), manySlots) }
+// RangesAhead is how many ranges all Streams together fetch ahead: one for each transfer, and half as many again that are complete
+// and wait for the reader while the lines stay busy.
+const RangesAhead = Transfers + Transfers/2
 
 // Client talks to one hub with one token. All methods may be called by many goroutines at once.
 type Client struct {
 	t     *transport
 	cache *sharedCache
 	files *downloads
-	puts  *slots                 // running uploads
+	puts  slots                  // running uploads
 	turns *turns                 // of the files to upload
 	user  atomic.Pointer[string] // the answer of WhoAmI
 }
@@ -81,7 +81,7 @@ func New(opt Options) (*Client, error) {
 	t.pauses = &pauses{clock: opt.Clock, onWait: opt.OnWait, waited: &t.stats.waited}
 	t.login = &login{t: t, lock: make(lock, 1)}
 	cache := &sharedCache{t: t, dir: opt.CacheDir}
-	return &Client{t: t, cache: cache, files: newDownloads(t), puts: newTransferSlots(&opt, &t.stats.bytesOut), turns: newTurns()}, nil
+	return &Client{t: t, cache: cache, files: newDownloads(t), puts: make(slots, opt.transfers()), turns: newTurns()}, nil
 }
 
 // complete fills in defaults and refuses what cannot work.
@@ -95,11 +95,11 @@ func (o *Options) complete() error {
 	if !sendable(o.Token) {
 		return fmt.Errorf("the token from %s holds blanks or characters that no token has", o.TokenSource)
 	}
-	if o.Connections < 0 || o.RangeBytes < 0 || o.BufferBytes < 0 || o.LimitRate < 0 {
-		return errors.New("connections, range, buffer and rate must not be negative")
+	if o.RangeBytes < 0 || o.BufferBytes < 0 || o.LimitRate < 0 {
+		return errors.New("range, buffer and rate must not be negative")
 	}
 	o.RangeBytes = cmp.Or(o.RangeBytes, DefaultRangeBytes)
-	o.BufferBytes = cmp.Or(o.BufferBytes, RangesAhead(o.Connections)*o.RangeBytes)
+	o.BufferBytes = cmp.Or(o.BufferBytes, RangesAhead*o.RangeBytes)
 	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 30*time.Second)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
 	o.UserAgent = cmp.Or(o.UserAgent, "df11-convert")
@@ -107,7 +107,7 @@ func (o *Options) complete() error {
 	o.Clock = cmp.Or[Clock](o.Clock, systemClock{})
 	o.Governor = cmp.Or(o.Governor, NewGovernor())
 	if o.HTTPTransport == nil {
-		o.HTTPTransport = newRoundTripper(cmp.Or(o.Connections, manySlots), o.Governor)
+		o.HTTPTransport = newRoundTripper(o.Governor)
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func isLoopback(host string) bool {
 
 // newRoundTripper speaks HTTP/1.1 only: over HTTP/2 all ranges of a file would share one TCP connection, and one
 // connection is what limits a CDN. Proxies come from the environment, custom CAs from SSL_CERT_FILE through Go itself.
-func newRoundTripper(connections int, governor *Governor) *http.Transport {
+func newRoundTripper(governor *Governor) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -139,8 +139,8 @@ func newRoundTripper(connections int, governor *Governor) *http.Transport {
 		DialContext:         dial,
 		Protocols:           protocols,
 		TLSHandshakeTimeout: 20 * time.Second,
-		MaxIdleConns:        4 * connections,
-		MaxIdleConnsPerHost: 2 * connections,
+		MaxIdleConns:        4 * Transfers,
+		MaxIdleConnsPerHost: 2 * Transfers,
 		IdleConnTimeout:     90 * time.Second,
 	}
 }

@@ -26,7 +26,7 @@
 //	retry, pause, governor, watch  what is repeated, waited for, slowed down, given up
 //	ratelimit                      what an answer says about when to come back
 //	info, tree, location           what a commit holds, and where its bytes can be had
-//	read, stream, download         ranges on their way; slots and peers choose connections, throttle limits their rate
+//	read, stream, download         ranges on their way; slots bound them, peers replace slow ones, throttle limits their rate
 //	repo, upload, lfs, parts       a target repo, and its files on their way
 //	commit                         one commit of a branch, made exactly once
 //	cache                          the cache that is shared with the Python client

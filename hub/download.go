@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 )
 
 var (
@@ -19,26 +18,18 @@ var (
 type downloads struct {
 	t         *transport
 	locations locations
-	conns     *slots // running downloads
+	conns     slots // running downloads
 	peers     *peers
-	buffers   chan []byte  // shared fetch-ahead buffers; nil ones are not yet made
-	nBuffers  atomic.Int64 // that there may be by now; at most cap(buffers)
+	buffers   chan []byte // shared fetch-ahead buffers; nil ones are not yet made
 }
 
 func newDownloads(t *transport) *downloads {
-	conns := newTransferSlots(&t.opt, &t.stats.bytesIn)
-	return &downloads{t: t, locations: locations{t: t}, conns: conns,
-		peers: newPeers(conns), buffers: make(chan []byte, t.opt.BufferBytes/t.opt.RangeBytes)}
-}
-
-// allowBuffers lets there be two buffers for each connection: one that it fills, and one that waits for the reader, so that
-// the line does not wait for the reader.
-func (d *downloads) allowBuffers() {
-	for want := min(2*int64(d.conns.size()), int64(cap(d.buffers))); d.nBuffers.Load() < want; {
-		if n := d.nBuffers.Load(); d.nBuffers.CompareAndSwap(n, n+1) {
-			d.buffers <- nil
-		}
+	d := &downloads{t: t, locations: locations{t: t}, conns: make(slots, t.opt.transfers()),
+		peers: newPeers(t.opt.transfers()), buffers: make(chan []byte, t.opt.BufferBytes/t.opt.RangeBytes)}
+	for range cap(d.buffers) {
+		d.buffers <- nil
 	}
+	return d
 }
 
 // read gives bytes [off, off+n) of a file in one range. It takes a connection.

@@ -380,5 +380,5 @@ func TestContentRange(t *testing.T) {
 // allFree says whether every buffer and every connection was given back.
 func allFree(c *Client) bool {
 	d := c.files
-	return len(d.buffers) == int(d.nBuffers.Load()) && len(d.conns.free) == d.conns.size()
+	return len(d.buffers) == cap(d.buffers) && len(d.conns) == 0
 }

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,19 +18,14 @@ import (
 // edgeHub serves one file of zeros over connections of different rates, as a
 // storage network does: the rate belongs to the connection for its life.
 type edgeHub struct {
-	size    int64
-	nWanted int               // connections of the client; 0 is edgeConns, -1 lets it find out
-	rate    func(n int) int64 // bytes per second of the n-th connection, from 0
-	line    int64             // bytes per second of all connections together; 0 is no limit
-	mostAt  int               // transfers at once above which the storage refuses; 0 is no limit
+	size int64
+	rate func(n int) int64 // bytes per second of the n-th connection, from 0
 
 	pauseFrom, pauseTo time.Time // when the whole line is dead
 
 	mu     sync.Mutex
 	nConns int
 	gets   []string // "connection: range"
-	nGets  int      // that are being answered
-	paid   time.Time
 }
 
 // edgeConn is a server's end of a connection that sends at a rate.
@@ -51,7 +45,6 @@ func (c *edgeConn) Write(p []byte) (n int, err error) {
 		}
 		c.paid = c.paid.Add(time.Duration(float64(len(piece)) / float64(c.rate) * 1e9))
 		time.Sleep(time.Until(c.paid))
-		c.h.passes(len(piece))
 		if c.paid.After(c.h.pauseFrom) {
 			time.Sleep(time.Until(c.h.pauseTo))
 		}
@@ -60,21 +53,6 @@ func (c *edgeConn) Write(p []byte) (n int, err error) {
 		n, p = n+k, p[k:]
 	}
 	return n, err
-}
-
-// passes waits until n bytes have passed the line.
-func (h *edgeHub) passes(n int) {
-	if h.line == 0 {
-		return
-	}
-	h.mu.Lock()
-	if now := time.Now(); h.paid.Before(now) {
-		h.paid = now
-	}
-	h.paid = h.paid.Add(time.Duration(float64(n) / float64(h.line) * 1e9))
-	d := time.Until(h.paid)
-	h.mu.Unlock()
-	time.Sleep(d)
 }
 
 // accepted gives a new connection its rate.
@@ -92,18 +70,7 @@ func (h *edgeHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c := r.Context().Value(connKey{}).(*edgeConn)
 		h.mu.Lock()
 		h.gets = append(h.gets, fmt.Sprintf("%d: %s", c.n, r.Header.Get("Range")))
-		h.nGets++
-		refused := h.mostAt > 0 && h.nGets > h.mostAt
 		h.mu.Unlock()
-		defer func() {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.nGets--
-		}()
-		if refused {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
 	}
 	w.Header().Set("X-Repo-Commit", testCommit)
 	w.Header().Set("ETag", strconv.Quote(shaA))
@@ -178,17 +145,20 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 }
 
 // overPipes runs a real HTTP server and client in a bubble, where time is exact.
-func (h *edgeHub) overPipes(t *testing.T, do func(*testing.T, *Client)) {
+func (h *edgeHub) overPipes(t *testing.T, do func(*testing.T, *Client), change ...func(*Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{make(chan net.Conn), make(chan struct{})}
 		srv := &http.Server{}
 		h.config(srv)
 		go func() { _ = srv.Serve(edgeListener{p, h}) }()
-		n := max(0, cmp.Or(h.nWanted, edgeConns))
-		rt := newRoundTripper(cmp.Or(n, manySlots), NewGovernor())
+		rt := newRoundTripper(NewGovernor())
 		rt.DialContext = p.dial
-		c, err := New(Options{Endpoint: "http://hub.test", HTTPTransport: rt, Connections: n, RangeBytes: edgeRange})
+		opt := Options{Endpoint: "http://hub.test", HTTPTransport: rt, RangeBytes: edgeRange}
+		for _, f := range change {
+			f(&opt)
+		}
+		c, err := New(opt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,15 +169,14 @@ func (h *edgeHub) overPipes(t *testing.T, do func(*testing.T, *Client)) {
 	})
 }
 
-// The network of 2026, scaled: of eight connections, five reach machines that
-// give 8.7 MB/s, and three such that give 68 MB/s.
+// The network of 2026, scaled: of sixteen connections, ten reach machines that
+// give 8.7 MB/s, and six such that give 68 MB/s.
 const (
-	edgeScale = 32
-	edgeConns = 8
+	edgeScale = 64
 	edgeRange = 16 << 20 / edgeScale
 	slowEdge  = 8_700_000 / edgeScale
 	fastEdge  = 68_000_000 / edgeScale
-	offered   = 5*slowEdge + 3*fastEdge
+	offered   = 10*slowEdge + 6*fastEdge
 )
 
 // mixedEdges deals slow and fast machines like cards: 5 of every 8 are slow, in
@@ -258,10 +227,10 @@ func TestSlowConnectionsNeverSetThePaceOfFastOnes(t *testing.T) {
 // the connections they have.
 func TestEqualConnectionsAreNeverReplaced(t *testing.T) {
 	for name, rate := range map[string]int64{"fast": fastEdge, "slow": slowEdge, "very slow": 40_000} {
-		h := &edgeHub{size: 4 * edgeConns * edgeRange, rate: steady(rate)}
+		h := &edgeHub{size: 4 * Transfers * edgeRange, rate: steady(rate)}
 		h.overPipes(t, func(t *testing.T, c *Client) {
-			share := h.share(t, c, edgeConns*rate)
-			if h.conns() > edgeConns || share < 0.8 {
+			share := h.share(t, c, Transfers*rate)
+			if h.conns() > Transfers || share < 0.8 {
 				t.Errorf("%s: %.0f %% over %d connections", name, 100*share, h.conns())
 			}
 		})
@@ -271,10 +240,10 @@ func TestEqualConnectionsAreNeverReplaced(t *testing.T) {
 // TestALineThatFaltersKeepsItsConnections: for two seconds nothing arrives from
 // anywhere, which is no connection's fault.
 func TestALineThatFaltersKeepsItsConnections(t *testing.T) {
-	h := &edgeHub{size: 4 * 8 * fastEdge, rate: steady(fastEdge)}
+	h := &edgeHub{size: 4 * Transfers * fastEdge, rate: steady(fastEdge)}
 	h.overPipes(t, func(t *testing.T, c *Client) {
 		h.pauseFrom, h.pauseTo = time.Now().Add(1100*time.Millisecond), time.Now().Add(3100*time.Millisecond)
-		if share := h.share(t, c, 8*fastEdge); h.conns() != edgeConns || share > 0.7 {
+		if share := h.share(t, c, Transfers*fastEdge); h.conns() != Transfers || share > 0.7 {
 			t.Errorf("%.0f %% over %d connections", 100*share, h.conns())
 		}
 	})
@@ -283,23 +252,23 @@ func TestALineThatFaltersKeepsItsConnections(t *testing.T) {
 // TestThinHonestLinesAreNeverGivenUp: a line of 20 kB/s brings every byte, over
 // however many connections it is spread.
 func TestThinHonestLinesAreNeverGivenUp(t *testing.T) {
-	for _, n := range []int{1, 8, 32} {
-		h := &edgeHub{size: 2 * edgeRange, nWanted: n, rate: steady(20_000 / int64(n))}
+	for _, n := range []int64{1, 4, Transfers} {
+		h := &edgeHub{size: 2 * edgeRange, rate: steady(20_000 / n)}
 		h.overPipes(t, func(t *testing.T, c *Client) {
 			h.share(t, c, 20_000)
 			if got := c.Stats(); got.Retries != 0 || got.BytesIn != h.size {
 				t.Errorf("%d connections: %+v", n, got)
 			}
-		})
+		}, func(o *Options) { o.BufferBytes = n * o.RangeBytes })
 	}
 }
 
-// TestATrickleNeverLastsForEver: bodies at 1000 bytes a second, from every
+// TestATrickleNeverLastsForEver: bodies at 500 bytes a second, from every
 // connection, end the read within minutes, and not in silence: what passes
 // unsaid is one try at most, and a pause that is too short for a reminder.
 func TestATrickleNeverLastsForEver(t *testing.T) {
 	for _, jitter := range []float64{0, 0.6, 1} {
-		h := &edgeHub{size: 16 * edgeRange, rate: steady(1000)}
+		h := &edgeHub{size: 16 * edgeRange, rate: steady(500)}
 		h.overPipes(t, func(t *testing.T, c *Client) {
 			c.t.jitter = func() float64 { return jitter }
 			said := listen(c)
@@ -321,7 +290,7 @@ func TestATrickleNeverLastsForEver(t *testing.T) {
 }
 
 // BenchmarkSlowEdges reads over sockets from connections of different rates and
-// tells which share of what the first eight offer arrives.
+// tells which share of what the first sixteen offer arrives.
 func BenchmarkSlowEdges(b *testing.B) {
 	for _, tt := range []struct {
 		name string
@@ -329,8 +298,8 @@ func BenchmarkSlowEdges(b *testing.B) {
 		all  int64
 	}{
 		{"mixed", mixedEdges(0), offered},
-		{"fast", steady(fastEdge), 8 * fastEdge},
-		{"slow", steady(slowEdge), 8 * slowEdge},
+		{"fast", steady(fastEdge), Transfers * fastEdge},
+		{"slow", steady(slowEdge), Transfers * slowEdge},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			share, conns := 0.0, 0
@@ -340,7 +309,7 @@ func BenchmarkSlowEdges(b *testing.B) {
 				srv.Listener = edgeListener{srv.Listener, h}
 				h.config(srv.Config)
 				srv.Start()
-				c, err := New(Options{Endpoint: srv.URL, Connections: edgeConns, RangeBytes: edgeRange})
+				c, err := New(Options{Endpoint: srv.URL, RangeBytes: edgeRange})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -127,7 +127,7 @@ func TestNewRefuses(t *testing.T) {
 		"user in endpoint":  {Endpoint: "https://u:p@x"},
 		"query":             {Endpoint: "https://x?a=b"},
 		"line end in token": {Token: "hf_a\nX-Evil: 1"},
-		"negative":          {Connections: -1},
+		"negative":          {RangeBytes: -1},
 	} {
 		if _, err := New(opt); err == nil {
 			t.Errorf("%s: accepted", name)

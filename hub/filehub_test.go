@@ -114,7 +114,7 @@ type errReader struct{ err error }
 func (e errReader) Read([]byte) (int, error) { return 0, e.err }
 
 // smallRanges makes every file many ranges.
-func smallRanges(o *Options) { o.RangeBytes, o.Connections, o.BufferBytes = 1000, 4, 4000 }
+func smallRanges(o *Options) { o.RangeBytes, o.BufferBytes = 1000, 4000 }
 
 // streamAll reads a whole file and compares.
 func streamAll(t *testing.T, c *Client, h *fileHub) error {

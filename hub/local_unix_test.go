@@ -42,7 +42,7 @@ func readWithFewFiles(t *testing.T, endpoint string) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Skip("this system does not take the limit: ", err)
 	}
-	c, err := New(Options{Endpoint: endpoint, Connections: 16, RangeBytes: 1 << 20})
+	c, err := New(Options{Endpoint: endpoint, RangeBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ func (u *upload) putParts(ctx context.Context, link string, p *parts) error {
 	u.held.begin(p)
 	r := &round{upload: u, parts: p, start: u.t.opt.Clock.Now()}
 	g, groupCtx := errgroup.WithContext(ctx)
-	g.SetLimit(u.puts.most)
+	g.SetLimit(cap(u.puts))
 	for i := range p.urls {
 		if u.held.done[i].ETag != "" {
 			continue
@@ -217,7 +217,7 @@ func (r *round) acknowledged(i int, etag string, n int64) {
 		return
 	}
 	h.needs, h.lifetime = took+needs, r.parts.expires.Sub(r.start)
-	if r.ended == nil && up >= r.puts.size() && r.turns.goAlone() {
+	if r.ended == nil && up >= cap(r.puts) && r.turns.goAlone() {
 		r.ended = r.errorf(errStale, "%s would take %v, longer than its links live; it waits until it is alone", r.Path, h.needs.Round(time.Second))
 	}
 }

@@ -126,7 +126,7 @@ func (h *linkHub) complete(r *http.Request, id string, body []byte) *http.Respon
 // uploadAll sends files of n bytes each at once, over a line of 1000 bytes a second.
 func (h *linkHub) uploadAll(t *testing.T, nFiles, n int) (errs []error) {
 	t.Helper()
-	c, _ := testClient(t, h, realTime, func(o *Options) { o.LimitRate, o.Connections = 1000, 4 })
+	c, _ := testClient(t, h, realTime, func(o *Options) { o.LimitRate, o.RangeBytes, o.BufferBytes = 1000, 1<<20, 4<<20 })
 	errs = make([]error, nFiles)
 	var group sync.WaitGroup
 	for i := range errs {

@@ -13,7 +13,7 @@ import (
 // such connection would set the pace of all. All downloads are measured over the same ticks, so that a line that falters
 // as a whole makes none of them lag.
 type peers struct {
-	conns *slots
+	conns int // downloads that may run at once
 
 	mu      sync.Mutex
 	running map[*lap]struct{}
@@ -46,7 +46,7 @@ type lap struct {
 	before float64 // and of the one before
 }
 
-func newPeers(conns *slots) *peers { return &peers{conns: conns, running: map[*lap]struct{}{}} }
+func newPeers(conns int) *peers { return &peers{conns: conns, running: map[*lap]struct{}{}} }
 
 // begin measures a download until end is called. If it lags, it is ended with errLagging; with a nil giveUp it is only
 // measured.
@@ -73,7 +73,7 @@ func (p *peers) end(l *lap, complete bool) {
 	n, took := l.seg.filled()-l.from, max(time.Since(l.start), time.Microsecond)
 	if complete && n >= minSample {
 		p.ended = append(p.ended, float64(n)/took.Seconds())
-		p.ended = p.ended[max(0, len(p.ended)-p.conns.size()):]
+		p.ended = p.ended[max(0, len(p.ended)-p.conns):]
 	}
 }
 
@@ -123,7 +123,7 @@ func (p *peers) upperQuartile() float64 {
 			rates = append(rates, l.rate)
 		}
 	}
-	others := min(max(0, p.conns.size()-len(rates)), len(p.ended))
+	others := min(max(0, p.conns-len(rates)), len(p.ended))
 	rates = append(rates, p.ended[len(p.ended)-others:]...)
 	if len(rates) < 2 {
 		return 0

@@ -107,9 +107,6 @@ func (t *transport) pauseFor(ctx context.Context, r *request, err error, w Wait,
 	w.Reason = reasonOf(err)
 	t.opt.Log.Info("hub request repeated", "op", r.op, "attempt", attempts, "err", w.Reason, "wait", w.For.String())
 	e, ok := errors.AsType[*Error](err)
-	if r.slot != nil && ok && (e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable) {
-		r.slot.of.throttled()
-	}
 	if ok && (e.Status == http.StatusTooManyRequests || e.wait.known) {
 		t.pauses.tell(t.opt.Governor.pause(t.opt.Clock.Now(), e.wait.lane, w.For, w.Reason))
 		return t.opt.Governor.wait(ctx, t.pauses, e.wait.lane)

@@ -338,8 +338,8 @@ func TestCancelEndsAnUploadAtOnce(t *testing.T) {
 		if _, err := u.put(ctx, "https://cdn.test/x", nil, 0, 100, false); !errors.Is(err, cause) || time.Since(start) != time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
-		if w.count() != 1 || c.puts.running != 0 {
-			t.Errorf("%d requests, %d places held", w.count(), c.puts.running)
+		if w.count() != 1 || len(c.puts) != 0 {
+			t.Errorf("%d requests, %d places held", w.count(), len(c.puts))
 		}
 	})
 }

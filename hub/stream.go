@@ -53,7 +53,6 @@ func (s *stream) dispatch(off, end int64) {
 	defer close(s.segments)
 	for ; off < end; off += s.from.t.opt.RangeBytes {
 		begin := off
-		s.from.allowBuffers()
 		seg := s.take(min(s.from.t.opt.RangeBytes, end-off))
 		if seg == nil {
 			return

@@ -37,7 +37,7 @@ const (
 // upload is one file on its way to a branch.
 type upload struct {
 	t         *transport
-	puts      *slots
+	puts      slots
 	turns     *turns
 	held      held
 	repo, rev string

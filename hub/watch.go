@@ -142,7 +142,7 @@ func (b *guardedBody) tooSlow(n int, took time.Duration) error {
 	}
 	rate := int64(float64(b.bytes) / b.busy.Seconds())
 	b.busy, b.bytes = 0, 0
-	if rate < int64(leastRate/max(opt.Connections, fewSlots)) {
+	if rate < leastRate/Transfers {
 		return fmt.Errorf("%w: %d bytes per second over %v", errTooSlow, rate, opt.IdleTimeout)
 	}
 	return nil

@@ -197,7 +197,7 @@ func (a *attempt) finalizer() *finalizer {
 func (a *attempt) publisher() *publisher {
 	return &publisher{
 		repo: a.repo, folder: a.folder, ledger: a.ledger, files: a.files, room: a.outRoom, leftovers: a.leftovers,
-		uploads: a.Uploads, wait: a.CommitWait, dropCache: a.DropCache, progress: a.Progress,
+		wait: a.CommitWait, dropCache: a.DropCache, progress: a.Progress,
 	}
 }
 

@@ -116,7 +116,7 @@ func TestCopiesKeepToTheDisk(t *testing.T) {
 			writeFile(t, filepath.Join(work, ".df11-convert", "files", name), make([]byte, copyDisk/2))
 		}
 	}
-	if _, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { o.Disk, o.Uploads = copyDisk, 4 }); err != nil {
+	if _, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { o.Disk = copyDisk }); err != nil {
 		t.Fatal(err)
 	}
 	if n := most.Load(); n > copyDisk+journalRoom || n < 1_000_000 || w.FaultsActed("look") < 6 {

@@ -31,7 +31,6 @@ type copier struct {
 	push    *target.Push // nil: nothing is published
 	repo    *target.Repo // nil before it is opened, too
 	files   []plan.File
-	uploads int
 	disk    int64 // for files that do not stay; 0: no bound
 	sendAll bool  // the Hub copies no file by itself
 	log     *slog.Logger
@@ -40,7 +39,7 @@ type copier struct {
 // copier takes over all carried files but config.json, if that is rewritten.
 func (c *conversion) copier() *copier {
 	k := &copier{
-		model: c.Model, source: c.Source, folder: c.folder, push: c.Push, repo: c.repo, uploads: c.Uploads, disk: c.disk, sendAll: c.sendAll, log: c.Log,
+		model: c.Model, source: c.Source, folder: c.folder, push: c.Push, repo: c.repo, disk: c.disk, sendAll: c.sendAll, log: c.Log,
 		files: slices.DeleteFunc(budget.CarriedFiles(c.Plan), func(f plan.File) bool {
 			return f.Path == c.configPath() && c.Plan.Config.Mode == plan.ConfigInsert
 		}),
@@ -57,7 +56,7 @@ func (k *copier) run(ctx context.Context) ([]target.SideFile, error) {
 	inside := k.duplicate(ctx)
 	out := make([]target.SideFile, len(k.files))
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(k.uploads)
+	g.SetLimit(budget.Uploads)
 	for i, f := range k.files {
 		out[i] = target.SideFile{Path: f.Path, Kind: metadata.KindCopied, Size: f.Size}
 		if sha, ok := inside[f.Path]; ok {

@@ -39,6 +39,9 @@ const (
 // rangeBytes is how much of a source file the client of a world asks for at a time.
 const rangeBytes = 32 << 10
 
+// aheadBytes is how much it fetches ahead.
+const aheadBytes = 8 * rangeBytes
+
 // patience bounds the wait for what is sure to come, however busy the machine is.
 const patience = time.Minute
 
@@ -84,7 +87,7 @@ func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
 	t.Helper()
 	opt := hub.Options{
 		Endpoint: w.URL, Token: testToken, TokenSource: "HF_TOKEN", Clock: w.clock,
-		RangeBytes: rangeBytes, Connections: 4, UserAgent: userAgent(w.era),
+		RangeBytes: rangeBytes, BufferBytes: aheadBytes, UserAgent: userAgent(w.era),
 	}
 	for _, f := range append(slices.Clone(w.hub), change...) {
 		f(&opt)
@@ -107,7 +110,7 @@ func (w *world) convert(ctx context.Context, t *testing.T, work string, change .
 	}
 	opt := pipeline.Options{
 		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo}, WorkDir: work,
-		Budget: pipeline.Budget{Workers: 2, Uploads: 2}, Version: "test", Log: slog.New(w.log),
+		Budget: pipeline.Budget{Workers: 2}, Version: "test", Log: slog.New(w.log),
 	}
 	for _, f := range append(slices.Clone(w.change), change...) {
 		f(&opt)

@@ -276,7 +276,7 @@ func localResult(t *testing.T, m *hubtest.Model) string {
 func TestSameRepoTwice(t *testing.T) {
 	want := reference(t, small())
 	w, out := newWorld(t, small()), t.TempDir()
-	r := w.mustConvert(t, func(o *pipeline.Options) { o.OutDir, o.Workers, o.Uploads = out, 5, 4 })
+	r := w.mustConvert(t, func(o *pipeline.Options) { o.OutDir, o.Workers = out, 5 })
 	sameFiles(t, w.target(), want)
 	equalsFolder(t, w, out)
 	if r.Folder != out || r.Repo != targetRepo {

@@ -41,8 +41,8 @@ func mediumHead() *hubtest.Model {
 }
 
 // underWay bounds what a fetcher of severalTensors has read of tensors that are not whole yet: one tensor, and the ranges that
-// the client asks for ahead, two for each of its connections.
-const underWay = 2000*128*2 + 2*4*rangeBytes
+// the client asks for ahead.
+const underWay = 2000*128*2 + aheadBytes
 
 // onDisk makes every spool a file.
 func onDisk(o *pipeline.Options) { o.SpoolMemory = -1 }
@@ -53,8 +53,8 @@ var keepCases = map[string]struct {
 	runs  []func(*pipeline.Options)
 	kills []int // after so many percent of the reads
 }{
-	"in order":  {hubtest.OrderModel, []func(*pipeline.Options){onDisk}, []int{40, 80}},
-	"part":      {hubtest.OrderModel, []func(*pipeline.Options){inPart, finishing}, []int{80}},
+	"in order": {hubtest.OrderModel, []func(*pipeline.Options){onDisk}, []int{40, 80}},
+	"part":     {hubtest.OrderModel, []func(*pipeline.Options){inPart, finishing}, []int{80}},
 }
 
 func finishing(o *pipeline.Options) { o.Finish = true }

@@ -31,7 +31,6 @@ func TestLeftoversKeepToTheDisk(t *testing.T) {
 	w.change = append(w.change, func(o *pipeline.Options) { o.Disk = disk })
 	finished := make(chan struct{})
 	interrupted(t, w, work, func(stop func()) {
-		w.change = append(w.change, func(o *pipeline.Options) { o.Uploads = 4 })
 		w.log.hook = func(string) {
 			if len(w.log.files) == 5 {
 				close(finished)

@@ -49,8 +49,8 @@ type Options struct {
 
 // Budget is what a conversion may use. The zero value of each field means a default.
 type Budget struct {
-	// Workers is the parallelism of encoding and verification, Uploads the number of files sent at once.
-	Workers, Uploads int
+	// Workers is the parallelism of encoding and verification.
+	Workers int
 	// Disk bounds, in bytes, the spools and the finished files that wait for their upload; 0 is no bound.
 	Disk int64
 	// SpoolMemory bounds the spools that are held in memory; 0 is 64 MiB, less than 0 is none.
@@ -87,7 +87,7 @@ func (o *Options) check() error {
 	if err := errors.Join(o.Part.Check(), o.refuseSourceFolder()); err != nil {
 		return err
 	}
-	o.Workers, o.Uploads = max(1, o.Workers), max(1, o.Uploads)
+	o.Workers = max(1, o.Workers)
 	if o.CommitWait == 0 {
 		o.CommitWait = time.Duration(max(1, o.Part.N)) * commitAge
 	}

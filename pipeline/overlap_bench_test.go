@@ -51,7 +51,7 @@ func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
 	defer s.Close()
 	s.AddModel(sourceRepo, m)
 	c, err := hub.New(hub.Options{
-		Endpoint: s.URL, Token: testToken, TokenSource: "HF_TOKEN", RangeBytes: 256 << 10, Connections: 4,
+		Endpoint: s.URL, Token: testToken, TokenSource: "HF_TOKEN", RangeBytes: 256 << 10, BufferBytes: 2 << 20,
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -63,7 +63,7 @@ func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
 	start := time.Now()
 	report, err := pipeline.Run(b.Context(), pipeline.Options{
 		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo},
-		WorkDir: filepath.Join(b.TempDir(), "work"), Budget: pipeline.Budget{Workers: 2, Uploads: 4}, Version: "test",
+		WorkDir: filepath.Join(b.TempDir(), "work"), Budget: pipeline.Budget{Workers: 2}, Version: "test",
 	})
 	if err != nil {
 		b.Fatal(err)

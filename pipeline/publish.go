@@ -23,8 +23,7 @@ type publisher struct {
 	files     sources
 	room      *outRoom
 	leftovers []ledger.Output // that an earlier run finished and did not publish
-	uploads   int
-	wait      time.Duration // of an uploaded output for its commit
+	wait      time.Duration   // of an uploaded output for its commit
 	dropCache bool
 	progress  *progress.Counters
 }
@@ -40,7 +39,7 @@ func (p *publisher) run(ctx context.Context, finished <-chan ledger.Output) erro
 	g.Go(func() error {
 		defer close(uploaded)
 		uploads, ctx := errgroup.WithContext(ctx)
-		for range p.uploads {
+		for range budget.Uploads {
 			uploads.Go(func() error { return p.uploadAll(ctx, queue, uploaded) })
 		}
 		return uploads.Wait()

@@ -22,7 +22,7 @@ import (
 func changingWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, small(), hubtest.WithURLLifetime(30*time.Second, time.Hour))
-	w.hub = append(w.hub, func(o *hub.Options) { o.RangeBytes, o.Connections = 4<<10, 2 })
+	w.hub = append(w.hub, func(o *hub.Options) { o.RangeBytes, o.BufferBytes = 4<<10, 8<<10 })
 	return w
 }
 

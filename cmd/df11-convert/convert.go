@@ -73,7 +73,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 		return nil, err
 	}
 	var err error
-	if f.shares, err = f.limits.divide(f.connections); err != nil {
+	if f.shares, err = f.limits.divide(); err != nil {
 		return nil, err
 	}
 	applyMemory(f.shares)
@@ -112,7 +112,7 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 		Source: src.source, Model: src.model, Plan: src.plan,
 		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force, BaseModel: f.target.baseModel, NoBaseModel: f.target.noBaseModel,
 		Budget: pipeline.Budget{
-			Workers: f.shares.Workers, Uploads: f.limits.uploads, Disk: int64(f.limits.disk), PieceMemory: f.shares.Pieces,
+			Workers: f.shares.Workers, Disk: int64(f.limits.disk), PieceMemory: f.shares.Pieces,
 			DropCache: exceedsCache(src.plan.SourceBytes()),
 		},
 		Version: versionText(), Progress: new(progress.Counters), Log: u.log(),

@@ -81,7 +81,6 @@ func demoJob(ctx context.Context, u *ui, account hubFlags, out string, gpu gpuFl
 	convert := convertFlags{
 		sourceFlags: source,
 		target:      targetFlags{push: true, repoID: demoTarget, out: filepath.Join(out, "tiny-llama-DF11")},
-		limits:      limitFlags{uploads: 2},
 		gpu:         gpu,
 	}
 	made, err := convertOne(ctx, u, &convert, demoSource)

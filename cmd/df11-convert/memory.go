@@ -14,8 +14,8 @@ import (
 
 // limitFlags bound the cores, memory and disk of a conversion.
 type limitFlags struct {
-	workers, uploads int
-	memory, disk     sizeFlag
+	workers      int
+	memory, disk sizeFlag
 }
 
 // memoryUsage explains --memory.
@@ -23,16 +23,15 @@ const memoryUsage = "memory budget, at least 64MiB (default: three quarters of a
 
 func (f *limitFlags) register(p *pflag.FlagSet) {
 	p.IntVar(&f.workers, "workers", 0, "threads for encoding and verifying (default: all cores)")
-	p.IntVar(&f.uploads, "uploads", 2, "files uploaded at once")
 	p.Var(&f.memory, "memory", memoryUsage)
 	p.Var(&f.disk, "disk", "maximum temporary disk space, e.g. 12GB (default: what is free)")
-	group(p, groupResources, "workers", "uploads", "memory", "disk")
+	group(p, groupResources, "workers", "memory", "disk")
 }
 
 // divide divides the memory budget for a conversion.
-func (f *limitFlags) divide(connections int) (budget.Memory, error) {
+func (f *limitFlags) divide() (budget.Memory, error) {
 	total, workers, err := memoryAndWorkers(f.memory, f.workers)
-	return budget.ForConversion(total, workers, f.uploads, connections), err
+	return budget.ForConversion(total, workers), err
 }
 
 // divide divides the memory budget for a command without spools, and applies it.
@@ -41,7 +40,7 @@ func (f *readerFlags) divide() error {
 	if err != nil {
 		return err
 	}
-	f.shares = budget.ForReading(total, workers, f.connections)
+	f.shares = budget.ForReading(total, workers)
 	applyMemory(f.shares)
 	return nil
 }

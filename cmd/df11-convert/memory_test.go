@@ -22,7 +22,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	for _, memory := range []sizeFlag{1, 1 << 20, budget.LeastMemory - 1} {
 		f := readerFlags{memory: memory}
-		_, err := (&limitFlags{memory: memory}).divide(0)
+		_, err := (&limitFlags{memory: memory}).divide()
 		if !as[usageError](f.divide()) || !as[usageError](err) {
 			t.Errorf("%d bytes are accepted", memory)
 		}
@@ -31,10 +31,10 @@ func TestMemoryLimit(t *testing.T) {
 
 // TestBothSidesKeepTheBudget: the client of the target, from which outputs come back for a proof, has the bounds of the source's.
 func TestBothSidesKeepTheBudget(t *testing.T) {
-	f := hubFlags{connections: 4, shares: budget.ForConversion(64<<20, 2, 2, 4)}
+	f := hubFlags{shares: budget.ForConversion(96<<20, 2)}
 	for _, side := range []string{"source", "target"} {
 		opt, err := f.hubOptions(&ui{}, side)
-		if err != nil || opt.BufferBytes != 16<<20 || opt.RangeBytes != 2<<20 || opt.Connections != 4 {
+		if err != nil || opt.BufferBytes != 24<<20 || opt.RangeBytes != 1<<20 {
 			t.Errorf("%s: %d bytes in ranges of %d, %v", side, opt.BufferBytes, opt.RangeBytes, err)
 		}
 	}

@@ -87,7 +87,7 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 // conversion is the budget that the conversion would have.
 func (f *planFlags) conversion() (b budget.Budget, err error) {
 	b.Disk = int64(f.disk)
-	if b.Memory, err = f.divide(f.connections); err != nil {
+	if b.Memory, err = f.divide(); err != nil {
 		return b, err
 	}
 	b.Part, err = f.parts.part(os.Getenv)

@@ -196,8 +196,6 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 		switch v := f.Value.String(); {
 		case (f.Value.Type() == "int" || f.Value.Type() == "duration") && v[0] == '-':
 			err = usagef("--%s: %s is less than 0", f.Name, v)
-		case f.Name == "uploads" && v == "0":
-			err = usagef("--%s: 0 is less than 1", f.Name)
 		case f.Value.Type() == "string" && strings.HasPrefix(v, "-"): // a path can begin with ./-
 			err = usagef("--%s has no value: %q is a flag", f.Name, v)
 		}

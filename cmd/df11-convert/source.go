@@ -22,12 +22,11 @@ import (
 
 // hubFlags say how a Hub is asked, on either side.
 type hubFlags struct {
-	tokenFile   string // for the source alone
-	connections int
-	limitRate   sizeFlag
-	shares      budget.Memory          // of the memory; set by the command
-	instead     *hub.Options           // used instead of the environment's, by the demo; nil otherwise
-	clients     map[string]*hub.Client // by side, for the next models of a batch; nil otherwise
+	tokenFile string // for the source alone
+	limitRate sizeFlag
+	shares    budget.Memory          // of the memory; set by the command
+	instead   *hub.Options           // used instead of the environment's, by the demo; nil otherwise
+	clients   map[string]*hub.Client // by side, for the next models of a batch; nil otherwise
 }
 
 // client makes a Hub client for a side, "source" or "target". Each side gets the whole share of memory for transfers: the
@@ -89,7 +88,7 @@ func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 		return opt, err
 	}
 	opt.Side, opt.UserAgent, opt.Log = side, "df11-convert/"+versionText(), u.log()
-	opt.Connections, opt.LimitRate = f.connections, int64(f.limitRate)
+	opt.LimitRate = int64(f.limitRate)
 	opt.RangeBytes, opt.BufferBytes = f.shares.RangeBytes, f.shares.AheadBytes
 	opt.OnWait, opt.Governor = u.noteWait, u.governor
 	return opt, nil
@@ -124,9 +123,8 @@ func (f *sourceFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.plan.Component, "component", "", "`folder` of a diffusers pipeline to convert (default transformer, else unet)")
 	p.StringVar(&f.plan.WeightFile, "file", "", "the one .safetensors `file` of the repo to convert, where it holds several models")
 	p.BoolVar(&f.plan.ExactF32, "exact-f32", false, "take F32 weights that are exactly BF16; every value is checked")
-	p.IntVar(&f.connections, "connections", 0, "transfers at once in each direction (default: 8 to 32, as many as the line needs)")
 	p.Var(&f.limitRate, "limit-rate", "bytes per second in each direction, e.g. 50MB")
-	group(p, groupResources, "connections", "limit-rate")
+	group(p, groupResources, "limit-rate")
 	group(p, groupSource, "source-token-file", "pattern-dict", "layout", "like", "component", "file", "exact-f32")
 }
 

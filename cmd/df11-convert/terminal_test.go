@@ -189,7 +189,7 @@ func TestCtrlC(t *testing.T) {
 	for _, width := range widths {
 		hub, dir := pictureHub(t)
 		hub.Inject(hubtest.Fault{Name: "stall-header", Host: hubtest.HostCDN, Nth: 6, Times: hubtest.Always}) // after four headers and one file
-		const command = "df11-convert acme/model --connections 1 -o out"
+		const command = "df11-convert acme/model --limit-rate 1GB -o out"
 		d, _ := onTerminal(t, program, hub.URL, dir, width, command)
 		d.await(t, "4/15 files")
 		_, err := d.keyboard.WriteString("\x03")

@@ -64,13 +64,13 @@ func TestFlagValues(t *testing.T) {
 	dir := t.TempDir()
 	llama(t, dir, "BF16", 0, "")
 	for _, args := range [][]string{
-		{"--log-format", "xyz"}, {"--workers", "-3"}, {"--uploads", "0"}, {"--uploads=-1"}, {"--connections", "-1"},
+		{"--log-format", "xyz"}, {"--workers", "-3"},
 	} {
 		if code, _, stderr := program(t, append([]string{"plan", dir}, args...)...); code != exitUsage || !strings.Contains(stderr, strings.SplitN(args[0], "=", 2)[0]) {
 			t.Errorf("%v: exit %d, stderr %q", args, code, stderr)
 		}
 	}
-	must(t, "plan", dir, "--workers", "0", "--connections", "0", "--uploads", "1")
+	must(t, "plan", dir, "--workers", "0")
 }
 
 // TestReasons: plan and report say in words why a unit stays in BF16.

@@ -9,6 +9,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
+// Uploads is how many finished files a conversion sends at once.
+const Uploads = 2
+
 // LeastMemory is the smallest memory budget.
 const LeastMemory = 64 << 20
 
@@ -46,15 +49,14 @@ type Memory struct {
 	GPU     int64 // the most that GPUs may take of the host's memory
 
 	RangeBytes, AheadBytes int64 // of each Hub client: what it asks for at a time, and what it fetches ahead
-	uploads                int
 }
 
 // ForConversion divides a budget of at least LeastMemory for a conversion; 0 is no budget. Workers come first, as many as the
 // budget can hold, then uploads and transfers. Spools, which lie outside the heap, get three quarters of the rest; garbage and
 // tables get the last quarter.
-func ForConversion(budget int64, workers, uploads, connections int) Memory {
-	m := Memory{Budget: budget, Workers: max(1, workers), uploads: max(1, uploads)}
-	m.divideTransfers(budget, connections)
+func ForConversion(budget int64, workers int) Memory {
+	m := Memory{Budget: budget, Workers: max(1, workers)}
+	m.divideTransfers(budget)
 	if budget == 0 {
 		return m
 	}
@@ -70,12 +72,12 @@ func ForConversion(budget int64, workers, uploads, connections int) Memory {
 }
 
 // ForReading divides a budget for a command that makes no spools: the heap gets their share. There may be two Hub clients.
-func ForReading(budget int64, workers, connections int) Memory {
-	m := ForConversion(budget, workers, 0, connections)
+func ForReading(budget int64, workers int) Memory {
+	m := ForConversion(budget, workers)
 	if budget > 0 {
 		m.Heap += max(0, m.Spools)
 		m.Spools = -1
-		m.divideTransfers((budget-LeastMemory/2)/2, connections)
+		m.divideTransfers((budget - LeastMemory/2) / 2)
 	}
 	return m
 }
@@ -93,26 +95,25 @@ func (m Memory) BesideGPU(n int64) Memory {
 }
 
 // divideTransfers divides a budget over the ranges that a Hub client fetches ahead. Without one they have the client's own sizes.
-func (m *Memory) divideTransfers(budget int64, connections int) {
-	n := hub.RangesAhead(connections)
-	if m.RangeBytes, m.AheadBytes = hub.DefaultRangeBytes, n*hub.DefaultRangeBytes; budget > 0 {
+func (m *Memory) divideTransfers(budget int64) {
+	if m.RangeBytes, m.AheadBytes = hub.DefaultRangeBytes, hub.RangesAhead*hub.DefaultRangeBytes; budget > 0 {
 		m.AheadBytes = transferMemory(budget)
-		m.RangeBytes = min(max(m.AheadBytes/n, minRange), hub.DefaultRangeBytes)
+		m.RangeBytes = min(max(m.AheadBytes/hub.RangesAhead, minRange), hub.DefaultRangeBytes)
 		m.AheadBytes = max(m.AheadBytes, m.RangeBytes)
 	}
 }
 
 // transferMemory is the budget's share for bytes that are fetched ahead. More than what the client takes by itself is not faster.
 func transferMemory(budget int64) int64 {
-	return min(budget/transferShare, hub.RangesAhead(0)*hub.DefaultRangeBytes)
+	return min(budget/transferShare, hub.RangesAhead*hub.DefaultRangeBytes)
 }
 
 // collected is what n bytes of ranges take: the collector is late by a quarter as well, as measured.
 func collected(n int64) int64 { return n * 5 / 4 }
 
-// buffers is the memory that depends on nothing but the number of workers and uploads.
+// buffers is the memory that depends on nothing but the number of workers.
 func (m Memory) buffers() int64 {
-	return baseMemory + int64(m.Workers)*workerMemory + int64(m.uploads)*uploadMemory
+	return baseMemory + int64(m.Workers)*workerMemory + Uploads*uploadMemory
 }
 
 // Bound is the most memory that converting the model takes, of which spools take a given number of bytes; counted is how many

@@ -20,14 +20,14 @@ func TestForConversion(t *testing.T) {
 		{64 << 20, 1, 1, 48 << 20, -1},
 		{256 << 20, 64, 23, 240 << 20, -1},
 		{256 << 20, 2, 2, 240<<20 - 73.5*(1<<20), 73.5 * (1 << 20)},
-		{4 << 30, 2, 2, 4080<<20 - 2773.5*(1<<20), 2773.5 * (1 << 20)},
+		{4 << 30, 2, 2, 4080<<20 - 2833.5*(1<<20), 2833.5 * (1 << 20)},
 	} {
-		if got := ForConversion(c.budget, c.workers, 2, 0); got.Workers != c.want || got.Heap != c.heap || got.Spools != c.spools {
+		if got := ForConversion(c.budget, c.workers); got.Workers != c.want || got.Heap != c.heap || got.Spools != c.spools {
 			t.Errorf("%d bytes, %d workers: %+v; want %d workers, heap %d, spools %d", c.budget, c.workers, got, c.want, c.heap, c.spools)
 		}
 	}
 	for budget, want := range map[int64]int64{0: 0, 64 << 20: 8 << 20, 8 << 30: 96 << 20} {
-		if got := ForConversion(budget, 2, 2, 0).Pieces; got != want {
+		if got := ForConversion(budget, 2).Pieces; got != want {
 			t.Errorf("%d of %d bytes for pieces, want %d", got, budget, want)
 		}
 	}
@@ -36,11 +36,11 @@ func TestForConversion(t *testing.T) {
 // TestForReading: commands that only read give the collector all that a conversion would keep for spools, and their clients
 // less than half each.
 func TestForReading(t *testing.T) {
-	m := ForReading(256<<20, 64, 0)
+	m := ForReading(256<<20, 64)
 	if m.Workers != 23 || m.Heap != 240<<20 || m.Spools != -1 || m.AheadBytes != 28<<20 {
 		t.Errorf("%+v", m)
 	}
-	if m := ForReading(2<<30, 2, 0); m.Heap != 2<<30-outsideHeap {
+	if m := ForReading(2<<30, 2); m.Heap != 2<<30-outsideHeap {
 		t.Errorf("%+v", m)
 	}
 }
@@ -48,16 +48,16 @@ func TestForReading(t *testing.T) {
 // TestMemoryBesideGPU: what GPUs take of the host's memory, half of the spools' share at most, others do without.
 func TestMemoryBesideGPU(t *testing.T) {
 	for _, budget := range []int64{64 << 20, 256 << 20, 2 << 30, 64 << 30} {
-		convert := ForConversion(budget, 2, 2, 0)
+		convert := ForConversion(budget, 2)
 		if m := convert.BesideGPU(convert.GPU); convert.GPU < 1 || convert.Spools > 0 && (m.Spools < minSpools/2 || convert.Spools-m.Spools != convert.GPU || m.Heap != convert.Heap) {
 			t.Errorf("%d bytes, convert: %+v", budget, m)
 		}
-		read := ForReading(budget, 2, 0)
+		read := ForReading(budget, 2)
 		if m := read.BesideGPU(read.GPU); read.Heap-m.Heap != read.GPU || m.Heap <= outsideHeap {
 			t.Errorf("%d bytes, verify: %+v", budget, m)
 		}
 	}
-	if none := ForConversion(0, 2, 2, 0); none.GPU != 0 || none.BesideGPU(1<<30) != none {
+	if none := ForConversion(0, 2); none.GPU != 0 || none.BesideGPU(1<<30) != none {
 		t.Errorf("no budget: %+v", none)
 	}
 }
@@ -65,20 +65,15 @@ func TestMemoryBesideGPU(t *testing.T) {
 // TestTransfers: ranges shrink with the budget, and there are as many as the client fetches ahead.
 func TestTransfers(t *testing.T) {
 	for _, c := range []struct {
-		budget      int64
-		connections int
-		rng, ahead  int64
+		budget, rng, ahead int64
 	}{
-		{0, 0, 8 << 20, 256 << 20}, // as the client has them by itself
-		{0, 64, 8 << 20, 1 << 30},
-		{64 << 20, 0, 1 << 20, 16 << 20},
-		{256 << 20, 0, 2 << 20, 64 << 20},
-		{64 << 20, 64, 1 << 20, 16 << 20},
-		{64 << 20, 1, 8 << 20, 16 << 20},
-		{2 << 30, 8, 8 << 20, 256 << 20},
+		{0, 8 << 20, 192 << 20}, // as the client has them by itself
+		{64 << 20, 1 << 20, 16 << 20},
+		{384 << 20, 4 << 20, 96 << 20},
+		{2 << 30, 8 << 20, 192 << 20},
 	} {
-		if m := ForConversion(c.budget, 2, 2, c.connections); m.RangeBytes != c.rng || m.AheadBytes != c.ahead {
-			t.Errorf("%d bytes, %d connections: got %d and %d, want %d and %d", c.budget, c.connections, m.RangeBytes, m.AheadBytes, c.rng, c.ahead)
+		if m := ForConversion(c.budget, 2); m.RangeBytes != c.rng || m.AheadBytes != c.ahead {
+			t.Errorf("%d bytes: got %d and %d, want %d and %d", c.budget, m.RangeBytes, m.AheadBytes, c.rng, c.ahead)
 		}
 	}
 }
@@ -93,7 +88,7 @@ func TestBoundHoldsWhatIsShared(t *testing.T) {
 		}
 		return of
 	}
-	free := ForConversion(0, 2, 2, 0)
+	free := ForConversion(0, 2)
 	none := free.Bound(m(true, 5<<30), &plan.Plan{}, 0, 0)
 	if none != free.buffers() {
 		t.Errorf("a local source: %d", none)
@@ -104,14 +99,14 @@ func TestBoundHoldsWhatIsShared(t *testing.T) {
 	}{
 		{[]int64{mb}, mb},
 		{[]int64{mb, 50 * mb, mb}, 50 * mb},
-		{[]int64{5 << 30, mb}, 256 * mb},
+		{[]int64{5 << 30, mb}, 192 * mb},
 	} {
 		if got := free.Bound(m(false, c.sizes...), &plan.Plan{}, 0, 0) - none; got != collected(c.ahead) {
 			t.Errorf("files of %d: %d for what is ahead, want %d", c.sizes, got, collected(c.ahead))
 		}
 	}
 	for _, budget := range []int64{64 << 20, 256 << 20, 4 << 30} {
-		shared := ForConversion(budget, 64, 2, 0)
+		shared := ForConversion(budget, 64)
 		if got := shared.Bound(m(false, 5<<30), &plan.Plan{}, max(0, shared.Spools), 0); got > budget || got < budget/2 {
 			t.Errorf("%d is bounded by %d", budget, got)
 		}

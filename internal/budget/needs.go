@@ -64,7 +64,7 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *estimate.Estimate, b Budget) (Ne
 	push := b.held(m, b.Part.Of(outputs), e.Files)
 	n.DiskPush, n.DiskLeast = push.disk, push.least
 	if b.Part.Whole() {
-		n.DiskPush = max(n.DiskPush, PeakCopies(p, b.Disk, b.Memory.uploads))
+		n.DiskPush = max(n.DiskPush, PeakCopies(p, b.Disk, Uploads))
 		n.DiskLeast = max(n.DiskLeast, PeakCopies(p, 0, 1))
 	}
 	n.Memory = b.Memory.Bound(m, p, max(folder.memory, push.memory), max(folder.unfinished, largestFile(outputs)))
@@ -97,7 +97,7 @@ func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h 
 	h.disk = spoolBound(segments, outputs, want.Spooled)
 	h.memory = min(h.disk, spoolMemory(want.Memory))
 	if want.Outputs {
-		h.disk += largest(sizesOf(outputs, func(o *spans.Output) int64 { return sizes[o.Index] }), b.Memory.uploads+filesBeside)
+		h.disk += largest(sizesOf(outputs, func(o *spans.Output) int64 { return sizes[o.Index] }), Uploads+filesBeside)
 	}
 	h.least = want.least(outputs, segments)
 	if h.disk = max(h.disk, h.least); b.Disk > 0 {
