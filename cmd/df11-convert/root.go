@@ -81,13 +81,14 @@ var packaging []func() *cobra.Command
 func rootCommand(u *ui, args []string) *cobra.Command {
 	cobra.EnableCommandSorting = false // help lists them in the order in which a user meets them
 	root := &cobra.Command{
-		Use:           "df11-convert SOURCE",
-		Short:         "Convert BF16 models to DFloat11, losslessly",
-		Long:          rootLong,
-		Example:       rootExample,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Version:       fullVersion(),
+		Use:                        "df11-convert SOURCE",
+		Short:                      "Convert BF16 models to DFloat11, losslessly",
+		Long:                       rootLong,
+		Example:                    rootExample,
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		SuggestionsMinimumDistance: 2,
+		Version:                    fullVersion(),
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			if slices.Contains([]string{convertName, "batch", "decode"}, c.Name()) {
 				u.resume = resumeCommand(c.Root().Name(), args)
