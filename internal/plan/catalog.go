@@ -77,7 +77,7 @@ type TiedNames struct {
 	Always    [][2]string `json:"always,omitempty"`    // tensor that is not stored, tensor that holds its values
 }
 
-// Catalog lists the models whose pattern dicts are known, in the order of catalog/*.json. Whoever calls it borrows the list.
+// Catalog lists the models whose pattern dicts are known, in the order of catalog/*.json. Callers must not change the list.
 var Catalog = sync.OnceValue(func() []Entry {
 	names, err := fs.Glob(catalogFiles, "catalog/*.json")
 	var list []Entry
@@ -113,7 +113,7 @@ func readFamily(name string) ([]Entry, error) {
 	return family.Entries, nil
 }
 
-// findEntry returns the entry that Options.Like names: by id, or by a DF11 repo that it reproduces; nil if there is none.
+// findEntry returns the entry with an id, or the entry that reproduces a DF11 repo; nil if there is none.
 func findEntry(like string) *Entry {
 	i := slices.IndexFunc(Catalog(), func(e Entry) bool {
 		return e.ID == like || slices.ContainsFunc(e.DF11Repos, func(r string) bool { return strings.EqualFold(r, like) })
@@ -124,11 +124,12 @@ func findEntry(like string) *Entry {
 	return &Catalog()[i]
 }
 
-// score says how much an entry's match says about a source: markers more than architectures, these more than the model
-// type. 0 means that the entry does not fit.
+// score says how much an entry's match says about a source: a marker more than an architecture, an architecture more than the
+// model type. 0 means that the entry does not fit.
 func (e *Entry) score(cfg *config, inv *inventory) int {
 	m := &e.Match
-	if !m.fitsTensors(inv) || !e.fitsTie(cfg) {
+	isMissing := func(marker string) bool { return !inv.holds(marker) }
+	if slices.ContainsFunc(m.Markers, isMissing) || slices.ContainsFunc(m.Absent, inv.holds) || !e.fitsTie(cfg) {
 		return 0
 	}
 	n := 4 * (len(m.Markers) + len(m.Absent))
@@ -152,22 +153,21 @@ func (e *Entry) score(cfg *config, inv *inventory) int {
 	return n
 }
 
-// fitsTensors checks markers and absent tensors.
-func (m *Match) fitsTensors(inv *inventory) bool {
-	missing := slices.ContainsFunc(m.Markers, func(n string) bool { return !inv.holds(n) })
-	return !missing && !slices.ContainsFunc(m.Absent, inv.holds)
-}
-
 // fitsTie checks the condition on tied embeddings.
 func (e *Entry) fitsTie(cfg *config) bool {
 	if e.Match.Tied == nil {
 		return true
 	}
-	tied := cfg.tied()
-	if tied == nil && e.Tied != nil {
-		tied = e.Tied.Default
-	}
+	tied := e.tiedBy(cfg)
 	return tied != nil && *tied == *e.Match.Tied
+}
+
+// tiedBy says whether embeddings are tied: as the config says, else as the class has it; nil if neither is known.
+func (e *Entry) tiedBy(cfg *config) *bool {
+	if tied := cfg.tied(); tied != nil || e == nil || e.Tied == nil {
+		return tied
+	}
+	return e.Tied.Default
 }
 
 // keeps says whether the catalog leaves a module in BF16. A nil entry keeps none.

@@ -22,7 +22,7 @@ type config struct {
 // members are the members of a JSON object.
 type members = map[string]json.RawMessage
 
-// readObject reads a small JSON file that must hold an object; a file without a path gives none.
+// readObject reads a small JSON file that must hold an object. Without a path there is no file and no object.
 func readObject(path string, data []byte) (members, error) {
 	if path == "" {
 		return nil, nil
@@ -41,7 +41,7 @@ func readObject(path string, data []byte) (members, error) {
 	return object, nil
 }
 
-// readConfig parses the config.json at a path; without a path the config is empty.
+// readConfig parses the config.json at a path. Without a path the config is empty.
 func readConfig(path string, data []byte) (*config, error) {
 	c := &config{}
 	var err error
@@ -69,25 +69,26 @@ func readConfig(path string, data []byte) (*config, error) {
 	return c, nil
 }
 
-// tied returns tie_word_embeddings: of the text model if it says so, else of the top level, which is the order in
-// which transformers asks. nil means that the class decides.
-func (c *config) tied() *bool {
+// lookUp returns the first of the keys that holds a T; nil if none does. The text model goes before the top level, as in
+// transformers.
+func lookUp[T any](c *config, keys ...string) *T {
 	for _, m := range []members{c.text, c.raw} {
-		if b := decode[*bool](m["tie_word_embeddings"]); b != nil {
-			return b
+		for _, key := range keys {
+			if v := decode[*T](m[key]); v != nil {
+				return v
+			}
 		}
 	}
 	return nil
 }
 
-// number returns the first of the keys that holds a number, looking into the text model first; -1 if none does.
+// tied returns tie_word_embeddings; nil means that the class decides.
+func (c *config) tied() *bool { return lookUp[bool](c, "tie_word_embeddings") }
+
+// number returns the first of the keys that holds a number; -1 if none does.
 func (c *config) number(keys ...string) int {
-	for _, m := range []members{c.text, c.raw} {
-		for _, key := range keys {
-			if n := decode[*int](m[key]); n != nil {
-				return *n
-			}
-		}
+	if n := lookUp[int](c, keys...); n != nil {
+		return *n
 	}
 	return -1
 }
@@ -97,7 +98,7 @@ func (c *config) experts() int {
 	return c.number("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 }
 
-// mainStack recognizes patterns of the language model's own layers.
+// mainStack matches patterns of the language model's own layers.
 var mainStack = regexp.MustCompile(`^(model|model\\?\.language_model|language_model\\?\.model|backbone)\\?\.layers\\?\.\\d\+`)
 
 // isExtraLayer says whether a block lies behind the layers that the config counts: the model class does not build it.
@@ -106,7 +107,7 @@ func (c *config) isExtraLayer(regex string, index int) bool {
 	return n > 0 && index >= n && mainStack.MatchString(regex)
 }
 
-// modelDType is the type that the config states, else BF16.
+// modelDType returns the type that the config states, else BF16.
 func (c *config) modelDType() safetensors.DType {
 	switch c.DType {
 	case "float32":
@@ -131,9 +132,6 @@ func (c *config) hasArchitecture(names []string) bool {
 
 // headClass matches the names of classes with a language-model head.
 var headClass = regexp.MustCompile(`(ForCausalLM|LMHeadModel|ForConditionalGeneration)$`)
-
-// hasHead says whether the config names a class with a language-model head.
-func (c *config) hasHead() bool { return slices.ContainsFunc(c.Architectures, headClass.MatchString) }
 
 // decode returns a JSON value as a T; the zero T if it is something else.
 func decode[T any](v json.RawMessage) T {

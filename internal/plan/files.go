@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// weightExts are the extensions of weights in any format; such files are never carried over.
+// weightExts are the extensions of weights in any format. Such files are never copied.
 var weightExts = map[string]bool{
 	".safetensors": true, ".bin": true, ".pt": true, ".pth": true, ".ckpt": true, ".gguf": true, ".ggml": true,
 	".onnx": true, ".onnx_data": true, ".h5": true, ".hdf5": true, ".keras": true, ".msgpack": true, ".npz": true,
@@ -64,7 +64,7 @@ func (d *draft) planConfig() {
 	}
 }
 
-// isWeights is why weights that are neither converted nor those of another component are left out.
+// isWeights is why weights are left out that are neither converted nor part of another component.
 const isWeights = "weights"
 
 // whySkipped says why a file has no place in the output; "" if it is copied.
@@ -109,23 +109,22 @@ var notice = regexp.MustCompile(`(?i)^(LICEN[CS]E|NOTICE|USE_POLICY|COPYING)`)
 // maxFileName is the longest name that common file systems give a file or folder, in bytes.
 const maxFileName = 255
 
-// safePath says whether a path is relative, clean, of UTF-8, and without names and characters that some file system refuses.
+// safePath says whether a path is relative, clean, UTF-8, and without names and characters that some file system refuses.
 func safePath(p string) bool {
 	tooLong := func(part string) bool { return len(part) > maxFileName }
 	return fs.ValidPath(p) && p != "." && !slices.ContainsFunc(strings.Split(p, "/"), tooLong) &&
 		!strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) })
 }
 
-// IsSafetensors says whether a file is one of those that loaders read, by its name.
+// IsSafetensors says whether a file is a safetensors file, by its name.
 func IsSafetensors(name string) bool { return path.Ext(name) == ".safetensors" }
 
-// IsWeightName says whether a file of that path can be a weight file of a source: a safe path to a .safetensors file, of which
-// no part is hidden.
+// IsWeightName says whether a path can be that of a source's weight file: safe, to a .safetensors file, and not hidden.
 func IsWeightName(p string) bool {
 	return safePath(p) && !strings.HasPrefix(p, ".") && !strings.Contains(p, "/.") && IsSafetensors(p)
 }
 
-// ShardOf says whether a path is that of one of several weight files, and gives what they all begin with.
+// ShardOf says whether a file is one of several that hold a model, and returns the start of their names.
 func ShardOf(p string) (stem string, ok bool) {
 	at := isShard.FindStringIndex(p)
 	if at == nil {
@@ -134,10 +133,10 @@ func ShardOf(p string) (stem string, ok bool) {
 	return p[:at[0]], true
 }
 
-// plainWeight matches the weights and indexes that transformers or diffusers loads by default: no fp16, no other format.
+// plainWeight matches the weights and indexes that transformers or diffusers loads by default.
 var plainWeight = regexp.MustCompile(`^(model|diffusion_pytorch_model)((-\d+-of-\d+)?\.safetensors|\.safetensors\.index\.json)$`)
 
-// otherParts returns what model_index.json says of the folders of a pipeline, but for that which is converted.
+// otherParts returns what model_index.json says of the folders of a pipeline, without the folder that is converted.
 func (d *draft) otherParts() (members, error) {
 	parts, err := readObject(d.survey.ModelIndex, d.src.ModelIndex)
 	maps.DeleteFunc(parts, func(dir string, _ json.RawMessage) bool {
@@ -146,7 +145,7 @@ func (d *draft) otherParts() (members, error) {
 	return parts, err
 }
 
-// componentWeights returns the weights of other components that a pipeline loads, in the folders of model_index.json.
+// componentWeights returns the weights that a pipeline loads for its other components.
 func (d *draft) componentWeights(parts members) map[string]bool {
 	out := map[string]bool{}
 	for _, f := range d.src.Files {
@@ -158,8 +157,8 @@ func (d *draft) componentWeights(parts members) map[string]bool {
 	return out
 }
 
-// warnIncomplete warns of parts of a pipeline that the output lacks: those whose folder the source does not have, and those whose
-// weights it holds in no form that a pipeline loads by default.
+// warnIncomplete warns of parts of a pipeline that the output lacks: the source has no folder for them, or no weights that a
+// pipeline loads by default.
 func (d *draft) warnIncomplete(parts members) {
 	there, left := map[string]bool{}, map[string]bool{}
 	for _, f := range d.src.Files {

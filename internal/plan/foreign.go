@@ -15,7 +15,7 @@ const (
 	df11Hint = "check it with: df11-convert verify; get the BF16 files back with: df11-convert decode"
 	fp8Hint  = "DF11 holds BF16 only; for FP8 weights use ECF8 of the same authors, or start from a BF16 release"
 
-	// otherQuantHint is for every other method: GPTQ, AWQ, bitsandbytes, compressed-tensors, ….
+	// otherQuantHint is for GPTQ, AWQ, bitsandbytes, compressed-tensors, ….
 	otherQuantHint = "quantized weights are smaller than DF11 already; start from the BF16 original of the model"
 )
 
@@ -27,7 +27,7 @@ var quantHints = map[string]string{
 	"mxfp4":           "DF11 holds BF16 only; start from a BF16 release, MXFP4 weights leave nothing to gain",
 }
 
-// refuseForeign refuses a config that says that the weights are not plain BF16.
+// refuseForeign refuses a config by which the weights are not plain BF16.
 func (c *config) refuseForeign() error {
 	for _, key := range []string{"dfloat11_config", "dfloat11_version"} {
 		if _, ok := c.raw[key]; ok { // null as well: a second member of that name could not be inserted
@@ -51,7 +51,7 @@ func refuseQuantized(key string, v json.RawMessage) error {
 	return refuse(ReasonQuantized, hint, "the source is quantized (%s in %s), not BF16", method, key)
 }
 
-// packedMarks are last name components that only packed or quantized checkpoints have.
+// packedMarks maps last name components that only packed or quantized checkpoints have to the format.
 var packedMarks = map[string]string{
 	"qweight":                   "GPTQ or AWQ",
 	"qzeros":                    "GPTQ or AWQ",
@@ -90,11 +90,11 @@ func (inv *inventory) refusePacked() error {
 	return nil
 }
 
-// adapterMark recognizes the names of LoRA and similar adapters: lora_A of PEFT, lora_up of kohya, lora.up of diffusers.
+// adapterMark matches tensors of LoRA and similar adapters: lora_A of PEFT, lora_up of kohya, lora.up of diffusers.
 var adapterMark = regexp.MustCompile(`(^|[._])(lora_(A|B|up|down|mid|embedding_A|embedding_B|te\w*|unet)|lora\.(up|down)|` +
 	`hada_w[12]_[ab]|lokr_w[12])([._]|$)`)
 
-// refuseAdapter refuses a source most of whose tensors are an adapter's.
+// refuseAdapter refuses a source of which most tensors are an adapter's.
 func (inv *inventory) refuseAdapter() error {
 	var names []string
 	for _, t := range inv.tensors {

@@ -7,7 +7,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// inventory is every tensor of the source, by file and then in data order, which is nearest to that of the state dict.
+// inventory is every tensor of the source, by file, then by offset: the nearest to the order of the state dict.
 type inventory struct {
 	tensors  []Tensor
 	byName   map[string]int   // output name → index in tensors
@@ -15,7 +15,7 @@ type inventory struct {
 	numbered map[string][]int // numbers that are direct children of a module
 }
 
-// takeInventory lists the tensors of the weight files. It refuses a name that two files hold.
+// takeInventory lists the tensors of the weight files. It refuses a tensor that two files hold.
 func takeInventory(files []WeightFile) (*inventory, error) {
 	inv := &inventory{byName: map[string]int{}}
 	for i, f := range files {
@@ -87,7 +87,7 @@ func (inv *inventory) rebuild() error {
 	return nil
 }
 
-// allModules returns every module path that the names show: each proper prefix that ends before a dot.
+// allModules returns every module that the names show, in natural order: each proper prefix that ends before a dot.
 func (inv *inventory) allModules() []string {
 	if inv.modules != nil {
 		return inv.modules
@@ -137,7 +137,7 @@ func (inv *inventory) experts(module, attr string) []int {
 	return inv.children(module + "." + before)
 }
 
-// checkIndex checks that every tensor of the index is in the file that it names. It counts those that the index lacks.
+// checkIndex refuses an index that names a tensor which its file does not hold. It counts the tensors that the index lacks.
 func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted int, err error) {
 	if s.Index == "" {
 		return 0, nil

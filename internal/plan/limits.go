@@ -18,7 +18,7 @@ const (
 	maxConfigItems = 500_000  // values in a config.json or a pattern dict
 )
 
-// checkName refuses a name of very many parts, each of which would be a module, and one that no header holds.
+// checkName refuses a name of very many parts, each of which would be a module, and a name that no header holds.
 func checkName(name string) error {
 	switch {
 	case strings.Count(name, ".") >= maxDepth:
@@ -29,8 +29,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkCounts refuses more units than one folder of files can have, and an output that would have more tensors than are read
-// back.
+// checkCounts refuses more units than a folder can have files, and more tensors in the output than readers accept.
 func (p *Plan) checkCounts() error {
 	stored := len(p.Remainder)
 	for _, u := range p.Units {
@@ -45,7 +44,7 @@ func (p *Plan) checkCounts() error {
 	return nil
 }
 
-// checkJSON refuses a small JSON file of the source that would take very much memory.
+// checkJSON refuses a JSON file of the source that would take very much memory.
 func checkJSON(reason Reason, name string, data []byte, mostValues int) error {
 	if err := pyjson.Bounded(data, mostValues, mostValues); err != nil {
 		return refuse(reason, "", "read %s: %v", name, err)

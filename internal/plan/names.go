@@ -14,7 +14,7 @@ func parent(name string) string { return name[:max(strings.LastIndexByte(name, '
 // leaf returns what follows the last dot.
 func leaf(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-// number reads a component of a path that is the number of a block or an expert. What is too large becomes 2^62-1.
+// number reads a component of a path that is the number of a block or an expert. Too large a number becomes 2^62-1.
 func number(component string) (n int, ok bool) {
 	u, err := strconv.ParseUint(component, 10, 62)
 	return int(u), err == nil || errors.Is(err, strconv.ErrRange)
@@ -23,10 +23,10 @@ func number(component string) (n int, ok bool) {
 // shardNumber matches the end of the name of a shard: -00001-of-00002.
 var shardNumber = regexp.MustCompile(`-\d+-of-\d+$`)
 
-// hasStem says whether a file's name, without its extension, is stem or that of a shard of it.
+// hasStem says whether the name of a file, without its extension, is stem, or stem with the number of a shard.
 func hasStem(name, stem string) bool { return shardNumber.ReplaceAllString(name, "") == stem }
 
-// sample lists at most three of the names, and how many more there are.
+// sample lists three of the names and says how many more there are.
 func sample(names []string) string {
 	const most = 3
 	if len(names) <= most {
@@ -35,7 +35,7 @@ func sample(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// count puts a number before a noun, with an s where there is not exactly one.
+// count puts a number before a noun, with an s unless the number is 1.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -13,14 +13,14 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
-// Pattern is one member of a pattern dict: a Python regex for whole module paths, and the attributes whose weights form the
-// unit, in encoding order. An empty list stands for the module's own weight (docs/format.md §10).
+// Pattern is one member of a pattern dict: a Python regex for whole module paths, and the attributes whose weights form a unit,
+// in encoding order. An empty list stands for the module's own weight (docs/format.md §10).
 type Pattern struct {
 	Regex string
 	Attrs []string
 }
 
-// PatternDict is an ordered pattern dict: the order of attributes is part of the format, that of patterns of config.json.
+// PatternDict is an ordered pattern dict. The order of attributes is part of the format, the order of patterns part of config.json.
 type PatternDict []Pattern
 
 // ParsePatternDict reads a JSON object {"regex": ["attribute", …], …} in its order, and checks the regexes.
@@ -34,7 +34,7 @@ func ParsePatternDict(data []byte) (d PatternDict, err error) {
 // MarshalJSON writes the dict on one line, in order.
 func (d PatternDict) MarshalJSON() ([]byte, error) { return d.AppendJSON(nil, "", ""), nil }
 
-// UnmarshalJSON walks the tokens of the object, since a Go map would lose the order.
+// UnmarshalJSON reads the object token by token, since a Go map would lose the order.
 func (d *PatternDict) UnmarshalJSON(data []byte) error {
 	if !utf8.Valid(data) {
 		return errors.New("not UTF-8")
@@ -73,7 +73,7 @@ func decodePattern(dec *json.Decoder) (Pattern, error) {
 	return p, nil
 }
 
-// checkSize refuses a dict that takes very long to match.
+// checkSize refuses a dict that would take very long to match.
 func (d PatternDict) checkSize() error {
 	nBytes := 0
 	for _, p := range d {
@@ -140,8 +140,8 @@ func (d PatternDict) Equal(other PatternDict) bool {
 	return slices.EqualFunc(d, other, func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
 }
 
-// Finder compiles the dict, and returns a function that finds the first pattern that matches a module. A pattern that cannot be
-// compiled matches none.
+// Finder compiles the dict and returns a function that finds the first pattern that matches a module. A pattern that cannot be
+// compiled matches nothing.
 func (d PatternDict) Finder() func(module string) (p Pattern, ok bool) {
 	res := make([]*regexp.Regexp, len(d))
 	for i, p := range d {

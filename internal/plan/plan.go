@@ -11,7 +11,7 @@ import (
 // FormatVersion is the DF11 version that new repos state (docs/format.md §12).
 const FormatVersion = "0.5.0"
 
-// Plan is the whole decision about one conversion. It is read only for everyone but [New].
+// Plan is the whole decision about one conversion. Only [New] changes it.
 type Plan struct {
 	Layout      Layout      // layout of the output
 	Entry       string      // catalog id; "" for a dict that the caller gave or that was derived
@@ -41,14 +41,14 @@ type Origin struct {
 	Unlike     bool   // the caller asked for the entry, although the source does not fit it
 }
 
-// Rest is everything that lies in no unit.
+// Rest is the tensors that lie in no unit, and their files.
 type Rest struct {
 	Remainder      []Tensor     // in the order in which the tensors are dealt out to files
 	RemainderFiles []OutputFile // at least one, even when empty; in single layouts the one file of everything
 	RemainderIndex string       // path of the remainder's index; "" when there is one file
 }
 
-// Changes says how the output's tensors differ from the source's.
+// Changes says how the tensors of the output differ from those of the source.
 type Changes struct {
 	Aliases        []Alias  // tensors that are not stored because another holds the same values
 	Dropped        []Tensor // tensors outside the converted model in a single-file checkpoint
@@ -103,7 +103,7 @@ func (u Unit) Sizes() []int64 {
 	return sizes
 }
 
-// Tensor is one tensor of the source and the place of its bytes.
+// Tensor is a tensor of the source and the place of its bytes.
 type Tensor struct {
 	Name     string            // name in the output
 	Source   string            // name in the source
@@ -119,7 +119,7 @@ type Tensor struct {
 // NElems returns the number of elements.
 func (t Tensor) NElems() int64 { return safetensors.Tensor{Shape: t.Shape}.NElems() }
 
-// StoredDType returns the type of a plain tensor in the output: the source's, but BF16 for F32 that holds exact BF16.
+// StoredDType returns the type of a plain tensor in the output: the source's, or BF16 for F32 that holds exact BF16.
 func (t Tensor) StoredDType() safetensors.DType {
 	if t.ExactF32 {
 		return safetensors.BF16
@@ -166,8 +166,8 @@ type Skipped struct {
 	Why  string `json:"why"`
 }
 
-// Alias is a tensor that is not stored, because the loader takes Of for it. The caller must compare the bytes of both
-// and refuse the model if they differ. Declared aliases without stored bytes are not listed.
+// Alias is a tensor of the source that is not stored, because the loader takes Of for it. The caller must compare the bytes of
+// both and refuse the model if they differ.
 type Alias struct {
 	Tensor Tensor // stored in the source, not in the output
 	Of     Tensor // stored in the output
@@ -205,7 +205,7 @@ func (p *Plan) checkStoredNames() error {
 	return nil
 }
 
-// markUnholdable marks the units that DF11 cannot hold, as far as headers show it, and refuses a model of nothing else.
+// markUnholdable marks the units that DF11 cannot hold, as far as headers show it, and refuses a model without other units.
 func (p *Plan) markUnholdable() error {
 	var names []string
 	for i := range p.Units {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// compilePython returns a matcher that agrees with Python's re.fullmatch(pattern, path). It names in its error any construct
-// that published pattern dicts do not use, and refuses a pattern that matches the empty path, which is the whole model.
+// compilePython returns a regex that matches as Python's re.fullmatch(pattern, path) does. It refuses by name any construct that
+// published pattern dicts do not use, and a pattern that matches the empty path, which is the whole model.
 func compilePython(pattern string) (*regexp.Regexp, error) {
 	const maxBytes = 8 << 10 // published patterns have about 50 bytes; the limit bounds the time to compile one
 	if len(pattern) > maxBytes {
@@ -28,8 +28,8 @@ func compilePython(pattern string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// translate rewrites a Python regex into RE2 syntax. It refuses unknown elements, and leaves it to the compiler to
-// refuse known elements in a wrong place, such as a second quantifier.
+// translate rewrites a Python regex into RE2 syntax. It refuses unknown elements; the compiler refuses known elements in a wrong
+// place, such as a second quantifier.
 func translate(pattern string) (string, error) {
 	if strings.HasSuffix(pattern, `\d++`) { // a published dict has it; as the last element, \d+ matches the same paths
 		pattern = strings.TrimSuffix(pattern, "+")
@@ -55,14 +55,14 @@ func refuseConstruct(rest string) error {
 
 type pyConstruct struct{ start, name string }
 
-// pyConstructs are the constructs of Python that are not accepted. Longer starts come first; the last fits anything.
+// pyConstructs names the constructs of Python that are not accepted. Longer starts come first; the last fits anything.
 var pyConstructs = []pyConstruct{
 	{"(?=", "lookahead"}, {"(?!", "lookahead"}, {"(?<=", "lookbehind"}, {"(?<!", "lookbehind"}, {"(?P=", "backreference"},
 	{"(?>", "atomic group"}, {"(?(", "conditional group"}, {"(?#", "comment"}, {"(?", "group extension or flag"},
 	{"[", "character class"}, {"{", "counted repetition"}, {"^", "anchor"}, {"$", "anchor"}, {`\`, "escape"}, {"", "character"},
 }
 
-// pyElement matches the accepted element at the start of a pattern. Apart from \d, Python and RE2 read all of them alike.
+// pyElement matches the accepted element at the start of a pattern. Python and RE2 read all of them alike but for \d.
 var pyElement = regexp.MustCompile(`^(?:` +
 	`[^\\.\[\](){}|*+?^$]` + // a character
 	`|\\[[:punct:]]` + // an escaped character
@@ -72,5 +72,5 @@ var pyElement = regexp.MustCompile(`^(?:` +
 	`|\((?:\?:|\?P<[A-Za-z_][A-Za-z0-9_]*>|\??)|\)|\|` + // groups and alternatives; "(?" is the start of any other group
 	`|[*+?]\??)`) // a quantifier, greedy or lazy
 
-// pyDigits replaces \d, which RE2 limits to ASCII, by Python's meaning. An escaped backslash stays.
+// pyDigits writes \d as Python means it: digits of any script, not only ASCII. An escaped backslash stays.
 var pyDigits = strings.NewReplacer(`\\`, `\\`, `\d`, `\p{Nd}`)

@@ -10,7 +10,7 @@ import (
 )
 
 // partRanks orders the parts of a block, leafRanks the projections of a part, as most classes define them. Any fixed order is
-// lossless, since the loader splits by the dict; this one makes derived dicts equal to published ones.
+// lossless, since the loader splits by the dict; with this order, derived dicts equal published ones.
 var (
 	partRanks = []string{"mod", "ada", "norm", "self_attn", "attn", "attention", "cross", "encoder_attn", "mixer", "mamba",
 		"linear_attn", "conv", "block_sparse_moe", "mlp", "ff", "feed_forward"}
@@ -39,7 +39,7 @@ func isLast(parts []string, i int) bool {
 	return strings.Trim(strings.Join(parts[i+1:], ""), "0123456789") == ""
 }
 
-// rankOf returns the place of the entry that the component equals, else of the longest that it starts with, else the end.
+// rankOf returns the place of the rank that the component equals, else of the longest rank that it starts with, else the end.
 func rankOf(ranks []string, component string) int {
 	if i := slices.Index(ranks, component); i >= 0 {
 		return i
@@ -53,7 +53,7 @@ func rankOf(ranks []string, component string) int {
 	return best
 }
 
-// sortedPaths returns a map's keys in natural order.
+// sortedPaths returns the keys of a map in natural order.
 func sortedPaths[V any](m map[string]V) []string {
 	return slices.SortedFunc(maps.Keys(m), human.CompareNames)
 }

@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// read says that a method reads the weight of a module that another module holds. A DF11 loader gives a unit its weights
-// when the unit is called, so anywhere else there is no weight to read (docs/models.md). In paths # stands for any number.
+// read says that a method reads the weight of another module. A DF11 loader fills a unit's weights when the unit is called, so a
+// method outside finds no weight (docs/models.md). In paths # stands for any number.
 type read struct {
-	weight string // path of the module whose weight it is
-	reader string // path of the module whose method reads it; "." is the model itself
+	weight string // path of the module with the weight
+	reader string // path of the module with the method; "." is the model itself
 	method string
 }
 
-// readsText is what testdata/classes/reads.py found in transformers and diffusers: "class weight reader method" by line. A
-// line that begins with ? is a read that could not be followed, for people to look at.
+// readsText is what testdata/classes/reads.py found in transformers and diffusers: "class weight reader method" in each line. A
+// line that begins with ? is a read that the script could not follow, for people to look at.
 //
 //go:embed catalog/reads.txt
 var readsText string
 
-// classReads gives the reads of every class.
+// classReads returns the reads of every class.
 var classReads = sync.OnceValue(func() map[string][]read {
 	reads := map[string][]read{}
 	for line := range strings.Lines(readsText) {

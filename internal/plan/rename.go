@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// renamePaths turns the source's names into the module paths of the class that loads the output, where the catalog
-// says that they differ. All tensors are renamed, not only those of units.
+// renamePaths gives all tensors the module paths of the class that loads the output, where the catalog says that the source's
+// names differ.
 func (d *draft) renamePaths() error {
 	if d.entry == nil || len(d.entry.PathRename) == 0 {
 		return nil
@@ -27,8 +27,7 @@ func (d *draft) renamePaths() error {
 	return d.inv.rebuild()
 }
 
-// rename applies the first of the entry's rules that fits the start of a name. A name that already has the target form of some
-// rule stays.
+// rename applies the first of the entry's rules that fits the start of a name. A name stays if some rule could have made it.
 func (e *Entry) rename(name string) string {
 	for _, r := range e.PathRename {
 		longer := !strings.HasPrefix(name, r[0]) || len(r[1]) > len(r[0])
@@ -44,11 +43,11 @@ func (e *Entry) rename(name string) string {
 	return name
 }
 
-// comfyPrefixes are what full checkpoints put before the diffusion model's names. ComfyUI's loaders want names without them.
+// comfyPrefixes stand before the diffusion model's names in full checkpoints. ComfyUI's loaders want names without them.
 var comfyPrefixes = []string{"model.diffusion_model.", "diffusion_model."}
 
-// stripComfyPrefix gives the tensors of a single file the names of ComfyUI's model: it removes the prefix and leaves out
-// the other models of a full checkpoint (text encoders, VAE), which the node does not load.
+// stripComfyPrefix removes the prefix from the names of a single file, and drops the other models of a full checkpoint (text
+// encoders, VAE), which the ComfyUI node does not load.
 func (d *draft) stripComfyPrefix() error {
 	if d.survey.Layout != ComfyUI {
 		return nil

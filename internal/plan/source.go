@@ -6,7 +6,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// Source is everything that a plan is made from. Nothing in it is trusted.
+// Source is all that a plan is made from. Nothing in it is trusted.
 type Source struct {
 	ID         string       // repo id, or the name of the local folder or file; part of the digest
 	Commit     string       // pinned commit; empty for a local source

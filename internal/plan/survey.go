@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"path"
 	"regexp"
@@ -12,7 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// Survey is what file names alone tell: which small files to read before the plan, and where the weights are.
+// Survey is what the file names of a source tell: where its weights are, and which small files to read before the plan.
 type Survey struct {
 	Layout     Layout // the source's family: Transformers, Diffusers or ComfyUI
 	Dir        string // folder of the converted weights: "", or the component of a pipeline
@@ -24,7 +25,7 @@ type Survey struct {
 	files  []File
 }
 
-// Look surveys the file list of a source. It refuses sources that hold no safetensors weights.
+// Look surveys the files of a source. It refuses a source without safetensors weights.
 func Look(files []File, opt Options) (*Survey, error) {
 	s := &Survey{files: files}
 	if err := s.findModel(opt); err != nil {
@@ -54,11 +55,9 @@ func (s *Survey) findModel(opt Options) error {
 		s.Layout = opt.Layout.family()
 	case opt.WeightFile != "":
 		s.Layout = FamilyOf(opt.WeightFile)
-	case s.has("model_index.json") != "":
+	case s.has("model_index.json") != "", s.stem("", Diffusers) != "":
 		s.Layout = Diffusers
-	case len(s.stems("", Diffusers)) > 0:
-		s.Layout = Diffusers
-	case s.has("config.json") == "" && len(s.stems("", Transformers)) == 0:
+	case s.has("config.json") == "" && s.stem("", Transformers) == "":
 		s.Layout = ComfyUI
 	default:
 		s.Layout = Transformers
@@ -72,8 +71,8 @@ func (s *Survey) findModel(opt Options) error {
 	return nil
 }
 
-// FamilyOf returns the family that a named weight file belongs to: that of its usual name or a variant of it, such as
-// model.fp16.safetensors. A file of any other name is a model of its own, as ComfyUI keeps them.
+// FamilyOf returns the family of a weight file by its name: model.safetensors, or a variant such as model.fp16.safetensors, is of
+// transformers. A file with a name that no library uses is a model of its own, as ComfyUI keeps them.
 func FamilyOf(weightFile string) Layout {
 	name := strings.TrimSuffix(path.Base(weightFile), ".safetensors")
 	for _, family := range []Layout{Transformers, Diffusers} {
@@ -84,16 +83,10 @@ func FamilyOf(weightFile string) Layout {
 	return ComfyUI
 }
 
-// stems returns the usual weight files of a family in a folder: the single file and the index.
-func (s *Survey) stems(dir string, family Layout) []string {
-	stem := path.Join(dir, family.stem()) + ".safetensors"
-	var found []string
-	for _, p := range []string{stem, stem + ".index.json"} {
-		if s.has(p) != "" {
-			found = append(found, p)
-		}
-	}
-	return found
+// stem returns the file by which a library finds its weights in a folder: the single file, else the index, else "".
+func (s *Survey) stem(dir string, family Layout) string {
+	single := path.Join(dir, family.stem()) + ".safetensors"
+	return cmp.Or(s.has(single), s.has(single+".index.json"))
 }
 
 // findComponent chooses which folder of a pipeline is converted.
@@ -124,30 +117,27 @@ func (s *Survey) findComponent(opt Options) error {
 		"the pipeline has no folder %s", strings.Join(choices, " or "))
 }
 
-// findWeights finds the single weight file or the index, as transformers and diffusers do: the single file first.
+// findWeights finds the single weight file or the index.
 func (s *Survey) findWeights(opt Options) error {
-	if opt.WeightFile != "" {
+	switch stem := s.stem(s.Dir, s.Layout); {
+	case opt.WeightFile != "":
 		return s.takeSingle(opt.WeightFile)
-	}
-	if s.Layout == ComfyUI {
+	case s.Layout == ComfyUI:
 		return s.findSingle()
-	}
-	stems := s.stems(s.Dir, s.Layout)
-	if len(stems) == 0 {
+	case stem == "":
 		return s.refuseNoWeights()
-	}
-	if strings.HasSuffix(stems[0], ".json") {
-		s.Index = stems[0]
-	} else {
-		s.single = stems[0]
+	case strings.HasSuffix(stem, ".json"):
+		s.Index = stem
+	default:
+		s.single = stem
 	}
 	return nil
 }
 
-// isShard recognizes the files of a model in several files: model-00001-of-00004.safetensors.
+// isShard matches the files of a model in several files: model-00001-of-00004.safetensors.
 var isShard = regexp.MustCompile(`-\d{5}-of-\d{5}\.safetensors$`)
 
-// isPart says whether a file is one of several.
+// isPart says whether a file is one of several that hold a model.
 func isPart(p string) bool {
 	return isShard.MatchString(p) && !strings.HasSuffix(p, "-00001-of-00001.safetensors")
 }
@@ -159,7 +149,7 @@ func (s *Survey) takeSingle(p string) error {
 		return refuse(ReasonWeights, "", "the source holds no safetensors file %s", p)
 	case isPart(p):
 		return refuse(ReasonWeights, "name the folder or repo without the file", "%s is only a part of a model", p)
-	case s.ownFolder(path.Dir(p)):
+	case s.isOtherModel(path.Dir(p)):
 		return refuse(ReasonLayout, "convert a copy of the folder "+path.Dir(p)+" on its own",
 			"%s is a model of its own, or another component of a pipeline than its denoiser", p)
 	}
@@ -167,9 +157,9 @@ func (s *Survey) takeSingle(p string) error {
 	return nil
 }
 
-// ownFolder says whether a folder, in which a named weight file lies, holds another model than the config that would be used
-// describes: one with a config of its own, or a component of a pipeline that is no denoiser.
-func (s *Survey) ownFolder(dir string) bool {
+// isOtherModel says whether a folder holds another model than s.Config describes: one with a config of its own, or another
+// component of a pipeline.
+func (s *Survey) isOtherModel(dir string) bool {
 	if dir == "." || dir == s.Dir || s.Layout == ComfyUI {
 		return false
 	}
@@ -192,8 +182,8 @@ func (s *Survey) findSingle() error {
 	}
 }
 
-// singles lists the safetensors files of the weights' folder that may be models of their own: neither a part of one, nor in the
-// layout that Mistral puts beside that of transformers.
+// singles lists the safetensors files of the weights' folder that may be models of their own: neither parts of one, nor the
+// consolidated files that Mistral puts beside those of transformers.
 func (s *Survey) singles() (found []string) {
 	for _, f := range s.files {
 		if IsSafetensors(f.Path) && s.inDir(f) && !isPart(f.Path) && !strings.HasPrefix(path.Base(f.Path), "consolidated") {
@@ -245,7 +235,7 @@ func (s *Survey) pick(names []string) ([]File, error) {
 	return out, nil
 }
 
-// weightMap reads the content of the file Index: tensor name → path of its file.
+// weightMap reads the content of the file Index: name of a tensor → path of its file.
 func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
@@ -297,7 +287,7 @@ func CheckFile(name string, opt Options) error {
 	}
 }
 
-// refuseNoWeights says which other kind of weights the source holds.
+// refuseNoWeights says which kind of weights the source holds instead.
 func (s *Survey) refuseNoWeights() error {
 	switch {
 	case s.has("df11-manifest.json") != "":

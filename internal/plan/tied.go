@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// tie is a pair of names that the model may share: drop is not stored when it is shared, keep is.
+// tie is a pair of tensors that the model may share; if it does, keep alone is stored.
 type tie struct{ drop, keep string }
 
 // Last path components of output heads and of token embeddings, for models that the catalog does not know.
@@ -22,7 +22,7 @@ const maxTieDepth = 3
 func (d *draft) resolveTies() error {
 	always, whenTied := d.tiePairs()
 	if d.isTied(whenTied) {
-		d.plan.TiedEmbeddings = len(whenTied) > 0
+		d.plan.TiedEmbeddings = true
 		always = append(always, whenTied...)
 	}
 	drop := map[string]bool{}
@@ -81,18 +81,15 @@ func (inv *inventory) shortestWeight(names []string) string {
 	return best
 }
 
-// isTied asks the config, else the catalog, else the tensors: a stored head counts as untied, which is always lossless.
+// isTied asks the config, else the catalog, else the tensors. A stored head counts as untied, which is always lossless.
 func (d *draft) isTied(pairs []tie) bool {
 	if len(pairs) == 0 {
 		return false
 	}
-	if t := d.cfg.tied(); t != nil {
-		return *t
+	if tied := d.entry.tiedBy(d.cfg); tied != nil {
+		return *tied
 	}
-	if d.entry != nil && d.entry.Tied != nil && d.entry.Tied.Default != nil {
-		return *d.entry.Tied.Default
-	}
-	return !d.inv.holds(pairs[0].drop) && d.inv.holds(pairs[0].keep) && d.cfg.hasHead()
+	return !d.inv.holds(pairs[0].drop) && d.inv.holds(pairs[0].keep) && slices.ContainsFunc(d.cfg.Architectures, headClass.MatchString)
 }
 
 // applyTie marks the copy for removal and asks for its comparison. A copy without its original takes the original's name.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/encoder"
@@ -20,10 +21,10 @@ type Trap string
 
 // Traps.
 const (
-	TrapOrder       Trap = "attribute_order"  // the config's dict is not the one that was encoded
+	TrapOrder       Trap = "attribute_order"  // the config's dict is not the dict that was encoded
 	TrapMissing     Trap = "missing_tensor"   // a tensor of the model is nowhere: the loader keeps initial values
 	TrapMissingUnit Trap = "missing_unit"     // a whole unit is nowhere
-	TrapUnknown     Trap = "unknown_tensor"   // a tensor that the model does not have: registered silently or skipped
+	TrapUnknown     Trap = "unknown_tensor"   // a tensor that the model does not have: added or skipped silently
 	TrapForeignFile Trap = "foreign_file"     // a weight file that is not part of the conversion
 	TrapTwice       Trap = "stored_twice"     // two files hold a tensor: the listing order decides
 	TrapDType       Trap = "dtype"            // a plain tensor in another type: converted silently
@@ -102,9 +103,9 @@ func (c *checker) readUnits() {
 	}
 }
 
-// StoredForm says whether a tensor has the type and shape of the named one of the six stored tensors, and if not, which
-// it must have (docs/format.md §8). The official loader relies on both: its kernel computes with the number of rows of
-// luts and with the numbers of elements of sign_mantissa and encoded_exponent.
+// StoredForm says whether a tensor has the type and shape that the stored tensor of a name must have, and which these are
+// (docs/format.md §8). The official kernel computes with the number of rows of luts and with the numbers of elements of
+// sign_mantissa and encoded_exponent, whatever they are.
 func StoredForm(name string, t safetensors.Tensor) (want string, ok bool) {
 	multiple := map[string]int64{encoder.NameOutputPositions: 4, encoder.NameGaps: 320}[name]
 	switch {
@@ -183,14 +184,13 @@ func (c *checker) checkPlan(p *Plan) {
 		c.checkUnit(u, known)
 	}
 	c.checkPlain(p.Remainder, known)
+	maps.DeleteFunc(c.tensors, func(name string, _ safetensors.Tensor) bool { return known[name] }) // the last use of c.tensors
 	for _, name := range sortedPaths(c.tensors) {
-		if !known[name] {
-			c.add(TrapUnknown, name, "the source has no such tensor")
-		}
+		c.add(TrapUnknown, name, "the source has no such tensor")
 	}
 }
 
-// checkUnit checks that a unit is there, encoded or plain, with all its siblings.
+// checkUnit checks that a unit is stored, encoded or plain, with all its siblings.
 func (c *checker) checkUnit(u Unit, known map[string]bool) {
 	if slices.Contains(c.units, u.Path) {
 		for _, n := range StoredNames {
