@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"internal/smallfile":    {},
 	"internal/alloc":        {}, // for tests
 	"internal/pyjson":       {},
-	"internal/inspect":      {"internal/gpus", "internal/human"},
+	"internal/charts":       {"internal/describe", "internal/gpus", "internal/human", "internal/metadata"},
 	"hub":                   {"internal/smallfile", "internal/streams"},
 	"internal/bench":        {"encoder", "verify", "internal/safetensors", "internal/atomicfile", "internal/gather", "internal/streams"},
 	"internal/hubtest":      {},
@@ -52,11 +52,11 @@ var arrows = map[string][]string{
 	"internal/fetch":        {"encoder", "internal/model", "internal/ledger", "internal/metadata", "internal/spool", "internal/spans", "internal/exactf32", "internal/progress", "internal/streams"},
 	"internal/estimate":     {"encoder", "internal/model", "internal/plan", "internal/exactf32", "internal/safetensors", "internal/streams"},
 	"internal/budget":       {"hub", "internal/estimate", "internal/human", "internal/model", "internal/plan", "internal/safetensors", "internal/spans"},
-	"internal/describe":     {"encoder", "verify", "internal/model", "internal/estimate", "internal/exactf32", "internal/inspect", "internal/metadata", "internal/plan", "internal/safetensors", "internal/streams"},
+	"internal/describe":     {"encoder", "verify", "internal/model", "internal/estimate", "internal/human", "internal/metadata", "internal/plan", "internal/safetensors", "internal/streams"},
 	"internal/compare":      {"verify", "internal/plan", "internal/model", "internal/spool", "internal/spans", "internal/progress", "internal/streams"},
 	"internal/proof":        {"verify", "internal/compare", "internal/model", "internal/fetch", "internal/ledger", "internal/spool", "internal/spans", "internal/plan", "internal/metadata", "internal/exactf32", "internal/safetensors", "internal/progress", "internal/streams"},
 	"internal/target":       {"hub", "internal/model", "internal/ledger", "internal/metadata", "internal/plan", "internal/spans", "internal/atomicfile", "internal/filelock", "internal/smallfile", "internal/streams"},
-	"pipeline":              {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/pyjson", "internal/inspect", "internal/safetensors", "internal/atomicfile", "internal/gather", "internal/pagecache", "internal/smallfile", "internal/spans", "internal/streams", "internal/progress", "internal/exactf32", "internal/spool", "internal/ledger", "internal/model", "internal/fetch", "internal/estimate", "internal/budget", "internal/describe", "internal/compare", "internal/proof", "internal/target"},
+	"pipeline":              {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/pyjson", "internal/charts", "internal/safetensors", "internal/atomicfile", "internal/gather", "internal/pagecache", "internal/smallfile", "internal/spans", "internal/streams", "internal/progress", "internal/exactf32", "internal/spool", "internal/ledger", "internal/model", "internal/fetch", "internal/estimate", "internal/budget", "internal/describe", "internal/compare", "internal/proof", "internal/target"},
 	"cmd/df11-convert":      {"*"},
 	"cmd/df11-convert/...":  {"*"},
 	".":                     {},
@@ -80,7 +80,7 @@ var homes = map[string][]string{
 }
 
 // pure packages compute: the same input gives the same bytes, on any machine, at any time.
-var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors", "internal/inspect", "internal/gpus", "internal/human", "internal/pyjson", "internal/spans", "internal/exactf32"}
+var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/gpus", "internal/human", "internal/pyjson", "internal/spans", "internal/exactf32"}
 
 // impure are the standard packages that pure ones may not use.
 var impure = []string{"net", "os", "time", "log", "math/rand", "runtime/debug", "syscall", "unsafe"}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/describe"
-	"github.com/df11-convert/df11-convert/internal/inspect"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -19,24 +19,23 @@ func (r *result) hasChart() bool {
 	return !slices.ContainsFunc(r.Plan.Copied, func(f plan.File) bool { return f.Path == chartName })
 }
 
-// chart draws sizes and exponents of the finished outputs for the model card. It names nothing, so that the same
-// weights give the same chart wherever they come from.
+// chart draws sizes and exponents of the finished outputs for the model card.
 func (r *result) chart(p *Report) ([]byte, error) {
-	x := &inspect.Report{Model: inspect.Model{Kind: inspect.DF11}, BF16Bytes: p.BF16Bytes, DF11Bytes: p.DF11Bytes, Exact: true}
-	parts := describe.Parts{inspect.PartPlain: r.copiedBytes(p)}
+	x := &describe.Report{Kind: describe.KindDF11, BF16Bytes: p.BF16Bytes, DF11Bytes: p.DF11Bytes, Exact: true}
+	parts := describe.Parts{describe.PartPlain: r.copiedBytes(p)}
 	for _, o := range r.ledger.Outputs() {
 		for _, u := range o.Units {
 			if u.Status == metadata.BF16 {
 				continue
 			}
-			parts[inspect.PartSignMantissa] += u.Weights
-			parts[inspect.PartExponents] += (u.Bits + 7) / 8
+			parts[describe.PartSignMantissa] += u.Weights
+			parts[describe.PartExponents] += (u.Bits + 7) / 8
 			x.Units = append(x.Units, inspected(u))
 		}
 	}
 	x.Parts = parts.List(p.DF11Bytes)
 	x.Finish()
-	b, err := inspect.PNG(x)
+	b, err := charts.PNG(x)
 	if err != nil {
 		return nil, fmt.Errorf("draw %s: %w", chartName, err)
 	}
@@ -57,8 +56,8 @@ func (r *result) copiedBytes(p *Report) (n int64) {
 }
 
 // inspected is what a chart shows of a unit. Counts of a journal or a manifest that make no sense are left out.
-func inspected(u ledger.Unit) inspect.Unit {
-	x := inspect.Unit{Path: u.Path, Weights: u.Weights, NBits: u.Bits}
+func inspected(u ledger.Unit) describe.Unit {
+	x := describe.Unit{Path: u.Path, Weights: u.Weights, NBits: u.Bits}
 	if e := u.Exponents; e != nil && e.First >= 0 && e.First <= len(x.Histogram)-len(e.Counts) {
 		copy(x.Histogram[e.First:], e.Counts)
 	}

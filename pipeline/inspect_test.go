@@ -64,13 +64,6 @@ func TestInspectHub(t *testing.T) {
 		if a.Verified == nil || b.Verified == nil || a.Verified.Manifest != b.Verified.Manifest {
 			t.Errorf("stamps %+v and %+v", a.Verified, b.Verified)
 		}
-		for _, u := range a.Units {
-			for _, m := range u.Modules {
-				if (m.Read > 0) != (maxBytes > 0) {
-					t.Errorf("unit %s, module %s: %d of %d weights read", u.Path, m.Name, m.Read, m.Weights)
-				}
-			}
-		}
 		if maxBytes > 0 && math.Abs(a.Entropy-b.Entropy) > 0.05 {
 			t.Errorf("entropy %.3f from samples, %.3f in all", a.Entropy, b.Entropy)
 		}

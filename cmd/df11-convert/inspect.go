@@ -10,9 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/inspect"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -54,7 +55,7 @@ func runInspect(ctx context.Context, u *ui, f *inspectFlags, spec string) error 
 	}
 	r.Version = versionText()
 	if f.html != "" {
-		if err := atomicfile.WriteFile(f.html, inspect.HTML(r)); err != nil {
+		if err := atomicfile.WriteFile(f.html, charts.HTML(r)); err != nil {
 			return err
 		}
 		u.say("report written to %s", f.html)
@@ -64,7 +65,7 @@ func runInspect(ctx context.Context, u *ui, f *inspectFlags, spec string) error 
 }
 
 // inspect describes a source, a DF11 model, or, as far as it has headers, a source that cannot be converted.
-func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
+func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*describe.Report, error) {
 	opt, err := f.planOptions()
 	if err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*inspec
 	return describe.Refused(o.model, err), nil
 }
 
-func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*inspect.Report, error) {
+func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*describe.Report, error) {
 	d, err := f.openDF11(ctx, u, spec)
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*in
 }
 
 // printInspection writes the figures for people, all of them or those that fit a narrow terminal.
-func printInspection(w io.Writer, r *inspect.Report, all bool) {
+func printInspection(w io.Writer, r *describe.Report, all bool) {
 	t := newTable(w)
 	t.row("model", "%s%s", r.Name, at(r.Commit))
 	t.row("files", "%d with %s", r.Files, human.Bytes(r.Bytes))
@@ -127,7 +128,7 @@ func printInspection(w io.Writer, r *inspect.Report, all bool) {
 	}
 	t.row("not convertible", "%s", r.Refused)
 	for _, x := range r.Traps {
-		t.row("would load wrongly", "%s: %s (%s)", x.Name, x.Detail, x.Kind)
+		t.row("would load wrongly", "%s: %s (%s)", x.Name, x.Detail, x.Trap)
 	}
 	if len(r.Units) > 0 {
 		printFigures(t, r)
@@ -138,8 +139,8 @@ func printInspection(w io.Writer, r *inspect.Report, all bool) {
 	}
 }
 
-func printFigures(t *table, r *inspect.Report) {
-	would := either(r.Kind == inspect.Source, "would take ", "")
+func printFigures(t *table, r *describe.Report) {
+	would := either(r.Kind == describe.KindSource, "would take ", "")
 	t.row("modules", "%d with %s, %s read", len(r.Units), count(r.Weights, "weight"), either(r.Exact, "all", human.Grouped(r.Read, ",")))
 	t.row("size", "%s%s instead of %s: %.2f %%", would, human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes), percent(r.DF11Bytes, r.BF16Bytes))
 	if r.Read > 0 {
@@ -149,32 +150,29 @@ func printFigures(t *table, r *inspect.Report) {
 		t.row("exponents", "coded in %.4f bits; no weights were read, so the entropy is not known", r.CodeBits)
 		t.row("weights", "%.4f bits each with everything; BF16 is 16", r.Bits)
 	}
-	if p := r.Plain; p != nil {
-		t.row("sign, mantissa", "entropy %.4f of 1 bit, %.4f of 7 bits", p.Sign, p.Mantissa)
-	}
 	for _, p := range r.Parts {
 		t.row("  "+p.Name, "%s, %.2f %%", human.Bytes(p.Bytes), percent(p.Bytes, r.DF11Bytes))
 	}
 }
 
 // printInspectedUnits writes a line for each module, with what reaches towards the limits of the format if all is asked for.
-func printInspectedUnits(w io.Writer, r *inspect.Report, all bool) {
+func printInspectedUnits(w io.Writer, r *describe.Report, all bool) {
 	fmt.Fprintln(w)
 	t := newTable(w)
 	printf(t, "module\tweights\tentropy\tcode\tbits/weight\tbound")
 	if all {
-		printf(t, "\ttensors\tsymbols\tlongest\ttable rows\t%s\tlargest exponent", either(r.Kind == inspect.Source, "mean chunk", "fullest chunk"))
+		printf(t, "\ttensors\tsymbols\tlongest\ttable rows\t%s\tlargest exponent", either(r.Kind == describe.KindSource, "mean chunk", "fullest chunk"))
 	}
 	fmt.Fprintln(t)
 	for _, u := range r.Units {
 		if u.Reason != "" {
-			printf(t, "%s\t%s\tstays BF16: it %s\n", u.Path, human.Grouped(u.Weights, ","), u.Why)
+			printf(t, "%s\t%s\tstays BF16: it %s\n", u.Path, human.Grouped(u.Weights, ","), metadata.ReasonText(u.Reason))
 			continue
 		}
 		printf(t, "%s\t%s\t%.4f\t%.4f\t%.4f\t%.4f", u.Path, human.Grouped(u.Weights, ","), u.Entropy, u.CodeBits, u.Bits, u.Bound)
 		if all {
-			printf(t, "\t%d\t%d\t%s\t%d of %d\t%d of %d\t%d of %d", u.Tensors, len(u.Codes), count(u.Longest, "bit"), u.LUTs, inspect.MaxLUTs,
-				u.LargestChunk, inspect.MaxChunk, u.LargestExponent, inspect.MaxExponent)
+			printf(t, "\t%d\t%d\t%s\t%d of %d\t%d of %d\t%d of %d", u.Tensors, len(u.Codes), count(u.Longest, "bit"), u.LUTs, describe.MaxLUTs,
+				u.LargestChunk, describe.MaxChunk, u.LargestExponent, describe.MaxExponent)
 		}
 		fmt.Fprintln(t)
 	}

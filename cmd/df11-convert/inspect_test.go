@@ -54,9 +54,9 @@ func TestInspect(t *testing.T) {
 		DF11Bytes int64 `json:"df11_bytes"`
 		BF16Bytes int64 `json:"bf16_bytes"`
 		Units     []struct {
-			Path     string
-			Codes    []any
-			Headroom map[string]int64
+			Path  string
+			Codes []any
+			LUTs  int
 		}
 	}
 	var a, b figures
@@ -68,11 +68,11 @@ func TestInspect(t *testing.T) {
 		if err := json.Unmarshal([]byte(must(t, "inspect", c.model, "--json", "--html", page)), c.to); err != nil {
 			t.Fatal(err)
 		}
-		if h := string(mustRead(t, page)); strings.Contains(h, "http:") || strings.Contains(h, "https:") || strings.Count(h, "<svg") != 5 {
+		if h := string(mustRead(t, page)); strings.Contains(h, "http:") || strings.Contains(h, "https:") || strings.Count(h, "<svg") != 4 {
 			t.Error("the page refers to something outside, or lacks a plot")
 		}
 	}
-	if a.Kind != "source" || b.Kind != "df11" || !a.Exact || !b.Exact || len(b.Units) != 4 || len(b.Units[0].Codes) == 0 || b.Units[0].Headroom["luts"] == 0 {
+	if a.Kind != "source" || b.Kind != "df11" || !a.Exact || !b.Exact || len(b.Units) != 4 || len(b.Units[0].Codes) == 0 || b.Units[0].LUTs == 0 {
 		t.Errorf("%+v\n%+v", a, b)
 	}
 	if a.Entropy != b.Entropy || fmt.Sprint(a.Histogram) != fmt.Sprint(b.Histogram) || a.DF11Bytes != b.DF11Bytes {
@@ -83,19 +83,18 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestInspectModules: the report of a source and of its DF11 model have the same modules, and the stamp is the manifest's.
-func TestInspectModules(t *testing.T) {
+// TestInspectStamp: the verification in the report is the manifest's; a source has none.
+func TestInspectStamp(t *testing.T) {
 	dir := t.TempDir()
 	src, out := filepath.Join(dir, "m"), filepath.Join(dir, "m-DF11")
 	llama(t, src, "BF16", 0, "")
 	must(t, src, "-o", out)
 	type report struct {
-		Name     string
-		Units    []struct{ Modules []map[string]any }
-		Plain    map[string]float64 `json:"sign_mantissa"`
 		Verified *struct {
 			Manifest string `json:"manifest_sha256"`
-			Checks   []struct{ Weights int64 }
+			Checks   []struct {
+				Weights int64 `json:"n_weights"`
+			}
 		}
 	}
 	var a, b report
@@ -103,20 +102,6 @@ func TestInspectModules(t *testing.T) {
 		if err := json.Unmarshal([]byte(must(t, "inspect", model, "--json")), to); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if len(b.Units) != 4 || len(a.Units) != 4 || len(a.Units[2].Modules) != 7 || a.Units[2].Modules[1]["name"] != "self_attn.k_proj" {
-		t.Fatalf("%+v", a)
-	}
-	for i := range a.Units {
-		for j, m := range a.Units[i].Modules {
-			o := b.Units[i].Modules[j]
-			if m["name"] != o["name"] || m["entropy"] != o["entropy"] || m["weights_read"] != m["weights"] || m["weights"] != o["weights"] {
-				t.Errorf("unit %d: module %v, in the source %v", i, m, o)
-			}
-		}
-	}
-	if fmt.Sprint(a.Plain) != fmt.Sprint(b.Plain) || a.Plain["mantissa_entropy"] < 6 {
-		t.Errorf("mantissa %v and %v", a.Plain, b.Plain)
 	}
 	sum := sha256.Sum256(mustRead(t, filepath.Join(out, "df11-manifest.json")))
 	if b.Verified != nil || a.Verified == nil || a.Verified.Manifest != hex.EncodeToString(sum[:]) || a.Verified.Checks[0].Weights == 0 {

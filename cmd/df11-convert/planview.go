@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/inspect"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -203,7 +203,7 @@ func (f *forecast) printUnits(w io.Writer) {
 		if reason := f.size.Units[i].BF16; reason != "" {
 			size, ratio = "stays BF16: it "+metadata.ReasonText(reason), ""
 		}
-		printf(t, "%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, len(u.Attrs), human.Bytes(bf16), size, ratio, inspect.RunName(u.Path, units[j-1].Path))
+		printf(t, "%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, len(u.Attrs), human.Bytes(bf16), size, ratio, charts.RunName(u.Path, units[j-1].Path))
 		i = j
 	}
 	t.Flush()

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/estimate"
-	"github.com/df11-convert/df11-convert/internal/inspect"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -43,12 +43,10 @@ func DefaultSampleBytes(d *model.DF11) int64 {
 
 // DF11 describes a DF11 model. Headers, tables and positions are read whole; of the weights at most about maxBytes are
 // decoded for the distribution of their exponents, spread over the units.
-func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*inspect.Report, error) {
-	r := &inspect.Report{Exact: true, Model: inspect.Model{
-		Name: d.Name, Commit: d.Commit, Kind: inspect.DF11, Layout: d.Layout(), Traps: traps(d),
-	}}
+func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*Report, error) {
+	r := &Report{Exact: true, Name: d.Name, Commit: d.Commit, Kind: KindDF11, Layout: d.Layout(), Traps: traps(d)}
 	if d.Manifest != nil {
-		r.Entry, r.Provenance = d.Manifest.Plan.Entry, d.Manifest.Plan.Provenance
+		r.Entry = d.Manifest.Plan.Entry
 	}
 	addFiles(r, d.WeightFiles())
 	sizes, units := sortTensors(d)
@@ -59,7 +57,7 @@ func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*inspect.Report, 
 	if r.Units, err = describeUnits(ctx, d, units, maxBytes); err != nil {
 		return nil, err
 	}
-	r.DF11Bytes, r.BF16Bytes = r.Bytes, r.Bytes+sizes[inspect.PartPlain]
+	r.DF11Bytes, r.BF16Bytes = r.Bytes, r.Bytes+sizes[PartPlain]
 	for _, nBytes := range sizes {
 		r.BF16Bytes -= nBytes
 	}
@@ -73,7 +71,7 @@ func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*inspect.Report, 
 }
 
 // stamp is the verification that the manifest records; nil if there is no manifest.
-func stamp(ctx context.Context, d *model.DF11) (*inspect.Stamp, error) {
+func stamp(ctx context.Context, d *model.DF11) (*Stamp, error) {
 	if d.Manifest == nil || len(d.Manifest.Verification) == 0 {
 		return nil, nil
 	}
@@ -82,54 +80,19 @@ func stamp(ctx context.Context, d *model.DF11) (*inspect.Stamp, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", metadata.ManifestName, err)
 	}
-	s := &inspect.Stamp{
+	return &Stamp{
 		Version: d.Manifest.Tool.Version, Source: d.Manifest.Source.Repo, Commit: d.Manifest.Source.Commit, Manifest: sum,
-	}
-	for _, v := range d.Manifest.Verification {
-		s.Checks = append(s.Checks, inspect.Check{Method: v.Method, Decoder: v.Decoder, Device: v.Device, Weights: v.NWeights})
-	}
-	return s, nil
-}
-
-// moduleNames gives the names of a unit's n tensors within the unit. Where nothing says them, they are empty.
-type moduleNames func(unit string, n int) []string
-
-// findNames finds names in the manifest, or else in the pattern of config.json that a unit matches. Goroutines may share it.
-func findNames(d *model.DF11) moduleNames {
-	if d.Manifest == nil {
-		find := d.Dict.Finder()
-		return func(unit string, n int) []string {
-			if p, ok := find(unit); ok && len(p.Attrs) == n {
-				return p.Attrs
-			}
-			return make([]string, n)
-		}
-	}
-	units := map[string][]metadata.UnitTensor{}
-	for _, u := range d.Manifest.Units {
-		units[u.Path] = u.Tensors
-	}
-	return func(unit string, n int) []string {
-		names := make([]string, n)
-		if tensors := units[unit]; len(tensors) == n {
-			for i, t := range tensors {
-				names[i] = strings.TrimPrefix(strings.TrimSuffix(t.Name, "weight"), unit+".")
-			}
-		}
-		return names
-	}
+		Checks: d.Manifest.Verification,
+	}, nil
 }
 
 // traps lists why the model would load wrongly.
-func traps(d *model.DF11) []inspect.Trap {
-	var list []inspect.Trap
+func traps(d *model.DF11) []plan.Problem {
+	problems := d.Problems(nil)
 	if d.Dict == nil && len(d.WeightFiles()) > 1 {
-		list = append(list, inspect.Trap{Name: "config.json", Kind: "no_config", Detail: "there is none with dfloat11_config"})
+		problems = append(problems, plan.Problem{Name: "config.json", Trap: plan.TrapNoConfig, Detail: "there is none with dfloat11_config"})
 	}
-	for _, p := range d.Problems(nil) {
-		list = append(list, inspect.Trap{Name: p.Name, Kind: string(p.Trap), Detail: p.Detail})
-	}
-	return list
+	return problems
 }
 
 // sortTensors adds up the parts and lists the paths of the coded units.
@@ -140,10 +103,10 @@ func sortTensors(d *model.DF11) (sizes Parts, units []string) {
 		dot := strings.LastIndexByte(name, '.')
 		part := partOf[name[dot+1:]]
 		if dot < 0 || part == "" || !d.Coded(name[:dot]) {
-			part = inspect.PartPlain
+			part = PartPlain
 		}
 		sizes[part] += t.NBytes()
-		if part == inspect.PartExponents {
+		if part == PartExponents {
 			units = append(units, name[:dot])
 		}
 	}
@@ -151,7 +114,7 @@ func sortTensors(d *model.DF11) (sizes Parts, units []string) {
 }
 
 // describeUnits describes several units at a time. Each gets the share of maxBytes that it has of all coded weights.
-func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes int64) ([]inspect.Unit, error) {
+func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes int64) ([]Unit, error) {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(unitsAtOnce)
 	arrays := make([]verify.Arrays, len(paths))
@@ -160,7 +123,7 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes 
 		arrays[i] = d.SparseArrays(gctx, path)
 		total += arrays[i].SignMantissa.Size()
 	}
-	units, namesOf := make([]inspect.Unit, len(paths)), findNames(d)
+	units := make([]Unit, len(paths))
 	for i, path := range paths {
 		var share int64
 		if total > 0 {
@@ -172,7 +135,7 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes 
 		g.Go(func() error {
 			err := d.CheckForm(path)
 			if err == nil {
-				units[i], err = describeUnit(gctx, path, namesOf, arrays[i], share)
+				units[i], err = describeUnit(gctx, path, arrays[i], share)
 			}
 			if err != nil {
 				return fmt.Errorf("module %s: %w", path, err)
@@ -184,29 +147,28 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes 
 }
 
 // describeUnit reads a unit's tables and positions, and decodes at most maxElems of its weights.
-func describeUnit(ctx context.Context, path string, namesOf moduleNames, a verify.Arrays, maxElems int64) (inspect.Unit, error) {
-	x := inspect.Unit{Path: path, Weights: a.SignMantissa.Size()}
+func describeUnit(ctx context.Context, path string, a verify.Arrays, maxElems int64) (Unit, error) {
+	x := Unit{Path: path, Weights: a.SignMantissa.Size()}
 	opened, err := verify.Open(a, x.Weights, nil) // until then the number of tensors is only what a header says
 	if err != nil {
 		return x, err
 	}
-	sizes := opened.Sizes()
-	x.Tensors = len(sizes)
+	x.Tensors = len(opened.Sizes())
 	for _, s := range []*io.SectionReader{a.LUTs, a.EncodedExponent, a.SignMantissa, a.OutputPositions, a.Gaps, a.SplitPositions} {
 		x.Bytes += s.Size()
 	}
 	x.NBits, x.LUTs = 8*a.EncodedExponent.Size(), int(a.LUTs.Size()/256)
-	if err := streams.ReadFull(a.LUTs, x.Lengths[:], a.LUTs.Size()-256); err != nil {
+	var lengths [256]uint8
+	if err := streams.ReadFull(a.LUTs, lengths[:], a.LUTs.Size()-256); err != nil {
 		return x, err
 	}
+	x.setCodes(lengths)
 	if x.LargestChunk, err = largestChunk(a.OutputPositions, x.Weights); err != nil {
 		return x, err
 	}
-	t := newTally(namesOf(path, len(sizes)), sizes)
-	if err := decodeRuns(ctx, opened, maxElems, &x.Histogram, t); err != nil {
+	if err := countRuns(ctx, opened, maxElems, &x.Histogram); err != nil {
 		return x, err
 	}
-	x.Modules, x.Plain = t.modules, t.plain
 	x.Finish()
 	return x, nil
 }
@@ -225,9 +187,8 @@ func largestChunk(positions *io.SectionReader, nElems int64) (int, error) {
 	return int(max(most, nElems-at)), nil
 }
 
-// decodeRuns counts the exponents of at most maxElems weights of a unit, of all if there are not more. The tally gets them by
-// module, with a few more of each module that they missed.
-func decodeRuns(ctx context.Context, u *verify.Unit, maxElems int64, h *inspect.Histogram, t *tally) error {
+// countRuns counts the exponents of at most maxElems weights of a unit, spread over it, or of all if there are not more.
+func countRuns(ctx context.Context, u *verify.Unit, maxElems int64, h *Histogram) error {
 	buf := make([]byte, 2*runElems)
 	runs := (u.NElems() + runElems - 1) / runElems
 	picked := min(runs, maxElems/runElems)
@@ -241,7 +202,6 @@ func decodeRuns(ctx context.Context, u *verify.Unit, maxElems int64, h *inspect.
 			return err
 		}
 		h.Add(buf[:2*n])
-		t.add(run*runElems, buf[:2*n])
 	}
-	return t.missed(func(elem, n int64, bf16 []byte) error { return u.DecodeRange(ctx, elem, n, bf16) })
+	return nil
 }

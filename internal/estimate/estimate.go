@@ -48,15 +48,6 @@ type UnitEstimate struct {
 // nothing is read and the ratio of published models is assumed. F32 weights in the samples that do not fit BF16 are an
 // exactf32.InexactError, as in the conversion.
 func Sample(ctx context.Context, src model.Source, p *plan.Plan, maxBytes int64) (*Estimate, error) {
-	return SampleSeen(ctx, src, p, maxBytes, func(int, int64, []byte) {})
-}
-
-// Seen is shown the weights that were sampled: BF16, borrowed, from number elem of the plan's unit on. It is called by several
-// goroutines, but by one at a time for a unit.
-type Seen func(unit int, elem int64, bf16 []byte)
-
-// SampleSeen is Sample that shows the samples to its caller.
-func SampleSeen(ctx context.Context, src model.Source, p *plan.Plan, maxBytes int64, seen Seen) (*Estimate, error) {
 	e := &Estimate{Units: make([]UnitEstimate, len(p.Units)), Exact: maxBytes > 0}
 	runs, inexact := chooseRuns(p, maxBytes), &exactf32.Count{}
 	g, gctx := errgroup.WithContext(ctx)
@@ -67,8 +58,7 @@ func SampleSeen(ctx context.Context, src model.Source, p *plan.Plan, maxBytes in
 			continue
 		}
 		g.Go(func() error {
-			show := func(elem int64, bf16 []byte) { seen(i, elem, bf16) }
-			if err := e.Units[i].sample(gctx, u, exactf32.NewReader(gctx, src, u, inexact), runs[i], show); err != nil {
+			if err := e.Units[i].sample(gctx, u, exactf32.NewReader(gctx, src, u, inexact), runs[i]); err != nil {
 				return fmt.Errorf("sample module %s: %w", u.Path, err)
 			}
 			return nil

@@ -118,7 +118,7 @@ func sourceWidth(u plan.Unit) int64 {
 }
 
 // sample reads the runs of a unit's weights and finds the code that the encoder would give them.
-func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.ReaderAt, runs []run, show func(elem int64, bf16 []byte)) error {
+func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.ReaderAt, runs []run) error {
 	for _, r := range runs {
 		e.Sampled += r.n
 	}
@@ -131,7 +131,7 @@ func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.Reade
 	if err != nil {
 		return err
 	}
-	if err := countRuns(ctx, counter, weights, runs, show); err != nil {
+	if err := countRuns(ctx, counter, weights, runs); err != nil {
 		return err
 	}
 	coded, err := counter.Finish()
@@ -148,7 +148,7 @@ func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.Reade
 }
 
 // countRuns is the encoder's pass 1 over runs of a unit's weights, as if they were the whole unit.
-func countRuns(ctx context.Context, c *encoder.Counter, weights io.ReaderAt, runs []run, show func(elem int64, bf16 []byte)) error {
+func countRuns(ctx context.Context, c *encoder.Counter, weights io.ReaderAt, runs []run) error {
 	buf := streams.GetBlock()
 	defer streams.PutBlock(buf)
 	var at int64
@@ -162,7 +162,6 @@ func countRuns(ctx context.Context, c *encoder.Counter, weights io.ReaderAt, run
 				return err
 			}
 			c.Add(at, buf[:2*n])
-			show(r.elem, buf[:2*n])
 			r.elem, r.n, at = r.elem+n, r.n-n, at+n
 		}
 	}

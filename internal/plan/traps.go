@@ -31,14 +31,15 @@ const (
 	TrapShape       Trap = "shape"            // a plain tensor in another shape: skipped
 	TrapPattern     Trap = "pattern_no_match" // a unit that no pattern matches, or a pattern that matches no unit
 	TrapTwoPatterns Trap = "two_patterns"     // a unit that two patterns match
+	TrapNoConfig    Trap = "no_config"        // several files and no dfloat11_config: nothing says which units there are
 	TrapIncomplete  Trap = "incomplete_unit"  // one of the six tensors is missing or malformed
 )
 
 // Problem is one trap that a DF11 model falls into.
 type Problem struct {
-	Trap   Trap
-	Name   string // tensor, unit or file
-	Detail string
+	Trap   Trap   `json:"trap"`
+	Name   string `json:"name"` // tensor, unit or file
+	Detail string `json:"detail"`
 }
 
 // Check looks for the traps that headers and config show. want is the plan that made the model, nil for a foreign repo.

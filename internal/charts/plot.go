@@ -1,4 +1,4 @@
-package inspect
+package charts
 
 import (
 	"fmt"
@@ -55,14 +55,14 @@ func (p *plot) label(y float64, text string) {
 // nTones is the number of tones of a heat map.
 const nTones = 24
 
-// heat draws a cell for every value that is not negative, in the tone from 0 to 1 that tone gives it. Each row is a slice.
-func (p *plot) heat(cells [][]float64, tone func(value float64) float64) {
+// heat draws a cell for every share that is not negative; from 0.3 on the tone is full. Each row is a slice.
+func (p *plot) heat(cells [][]float64) {
 	var paths [nTones + 1]strings.Builder
 	height := 100 / float64(len(cells))
 	for y, row := range cells {
 		for x, v := range row {
 			if v >= 0 {
-				paths[int(math.Round(nTones*min(1, tone(v))))].WriteString(box(float64(x), float64(y)*height, 1, height))
+				paths[int(math.Round(nTones*math.Sqrt(min(1, v/0.3))))].WriteString(box(float64(x), float64(y)*height, 1, height))
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func levels(low, high float64, steps ...float64) (list []float64) {
 			break
 		}
 	}
-	for i := math.Ceil(low/step-1e-9) + 0; i*step <= high+1e-9; i++ {
+	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9; i++ {
 		list = append(list, i*step)
 	}
 	return list

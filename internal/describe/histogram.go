@@ -1,4 +1,4 @@
-package inspect
+package describe
 
 import (
 	"encoding/json"
@@ -13,26 +13,6 @@ func (h *Histogram) Add(bf16 []byte) {
 	for i := 0; i+1 < len(bf16); i += 2 {
 		h[bf16[i+1]<<1|bf16[i]>>7]++
 	}
-}
-
-// AddPlain counts the bytes of sign and mantissa of little-endian BF16 weights, which are borrowed: the sign is bit 7.
-func (h *Histogram) AddPlain(bf16 []byte) {
-	for i := 0; i+1 < len(bf16); i += 2 {
-		h[bf16[i+1]&0x80|bf16[i]&0x7f]++
-	}
-}
-
-// plain measures counts of AddPlain; nil if there are none.
-func (h *Histogram) plain() *Plain {
-	if h.Total() == 0 {
-		return nil
-	}
-	var sign, mantissa Histogram
-	for b, n := range h {
-		sign[b>>7] += n
-		mantissa[b&0x7f] += n
-	}
-	return &Plain{sign.Entropy(), mantissa.Entropy(), h.Entropy()}
 }
 
 // merge adds the counts of another histogram, each multiplied by scale.
@@ -64,8 +44,8 @@ func (h *Histogram) Entropy() float64 {
 	return bits
 }
 
-// bounds are the first and the last exponent that occur; first > last in an empty histogram.
-func (h *Histogram) bounds() (first, last int) {
+// Bounds are the first and the last exponent that occur; first > last in an empty histogram.
+func (h *Histogram) Bounds() (first, last int) {
 	first, last = len(h), -1
 	for e, n := range h {
 		if n > 0 {
@@ -81,7 +61,7 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 		First  int      `json:"first"`
 		Counts []uint64 `json:"counts"`
 	}{Counts: []uint64{}}
-	if first, last := h.bounds(); last >= 0 {
+	if first, last := h.Bounds(); last >= 0 {
 		stored.First, stored.Counts = first, h[first:last+1]
 	}
 	return json.Marshal(stored)

@@ -1,6 +1,10 @@
-package inspect
+package charts
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/describe"
+)
 
 // bias is the exponent bias of BF16: exponent e stands for values from 2^(e-bias) on. Exponent 0 stands for zeros and
 // subnormals.
@@ -17,7 +21,7 @@ const emptyRun = 3
 
 // axis lists the columns of the charts by exponent. Zeros and subnormals, rare exponents at both ends, and exponents beyond a
 // run that does not occur stand apart, so that a few odd weights cannot empty a chart.
-func axis(h *Histogram) (list []column) {
+func axis(h *describe.Histogram) (list []column) {
 	add := func(first, last int) {
 		if n := len(list); n > 0 && (first-list[n-1].last > emptyRun || list[n-1].last == 0 || list[n-1].first < list[n-1].last || first < last) {
 			list = append(list, column{gap: true})
@@ -29,13 +33,13 @@ func axis(h *Histogram) (list []column) {
 	}
 	normal := *h
 	normal[0] = 0
-	low, high := normal.bounds()
-	first, last := normal.frequent()
+	low, high := normal.Bounds()
+	first, last := frequent(&normal)
 	if low < first {
 		add(low, first-1)
 	}
 	for e := first; e <= last; e++ {
-		if e == first || h[e] > 0 || normal.near(e) {
+		if e == first || h[e] > 0 || near(&normal, e) {
 			add(e, e)
 		}
 	}
@@ -47,8 +51,8 @@ func axis(h *Histogram) (list []column) {
 
 // frequent are the first and the last exponent that at least one weight in 100,000 has. One or two beyond them are
 // taken as well, since a column for all beyond would save nothing.
-func (h *Histogram) frequent() (first, last int) {
-	low, high := h.bounds()
+func frequent(h *describe.Histogram) (first, last int) {
+	low, high := h.Bounds()
 	first, last = low, high
 	rare := h.Total() / 100_000
 	for first < last && h[first] < rare {
@@ -67,7 +71,7 @@ func (h *Histogram) frequent() (first, last int) {
 }
 
 // near reports whether an exponent that does not occur lies in a short run of such.
-func (h *Histogram) near(e int) bool {
+func near(h *describe.Histogram, e int) bool {
 	from, to := e, e
 	for from > 0 && h[from] == 0 {
 		from--
@@ -79,7 +83,7 @@ func (h *Histogram) near(e int) bool {
 }
 
 // count is the number of weights of a column.
-func (c column) count(h *Histogram) (n uint64) {
+func (c column) count(h *describe.Histogram) (n uint64) {
 	if c.gap {
 		return 0
 	}

@@ -1,14 +1,15 @@
-package inspect
+package charts
 
 import (
 	"fmt"
 	"html/template"
 	"math"
-	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/describe"
 )
 
-// CodeLine says how the units that have a code for an exponent code it.
-type CodeLine struct {
+// codeLine says how the units that have a code for an exponent code it.
+type codeLine struct {
 	Exponent          int
 	Share             float64 // of all weights
 	Shortest, Longest int     // code, in bits
@@ -16,33 +17,27 @@ type CodeLine struct {
 }
 
 // Power is the exponent of 2 that the stored exponent stands for.
-func (l CodeLine) Power() int { return l.Exponent - bias }
+func (l codeLine) Power() int { return l.Exponent - bias }
 
 // Ideal is the length, in bits, that a code for one exponent of this share would have if lengths could be fractions.
-func (l CodeLine) Ideal() float64 { return -math.Log2(l.Share) }
-
-// CodeTable lists every exponent that has a code in some unit.
-func (r *Report) CodeTable() []CodeLine {
-	list := r.codeLines()
-	return slices.DeleteFunc(list[:], func(l CodeLine) bool { return l.Longest == 0 })
-}
+func (l codeLine) Ideal() float64 { return -math.Log2(l.Share) }
 
 // codeLines gathers shares and code lengths of all units by exponent.
-func (r *Report) codeLines() (list [256]CodeLine) {
+func codeLines(r *describe.Report) (list [256]codeLine) {
 	var weight, bits [256]float64
 	for _, u := range r.Units {
-		for e, n := range u.Lengths {
-			if n == 0 || u.Reason != "" {
-				continue
+		if u.Reason != "" {
+			continue
+		}
+		for _, c := range u.Codes {
+			l := &list[c.Exponent]
+			if l.Shortest == 0 || c.Bits < l.Shortest {
+				l.Shortest = c.Bits
 			}
-			l := &list[e]
-			if l.Shortest == 0 || int(n) < l.Shortest {
-				l.Shortest = int(n)
-			}
-			l.Longest = max(l.Longest, int(n))
-			w := 1 + float64(u.Histogram[e])
-			weight[e] += w
-			bits[e] += w * float64(n)
+			l.Longest = max(l.Longest, c.Bits)
+			w := 1 + float64(u.Histogram[c.Exponent])
+			weight[c.Exponent] += w
+			bits[c.Exponent] += w * float64(c.Bits)
 		}
 	}
 	total := math.Max(1, float64(r.Histogram.Total()))
@@ -53,17 +48,17 @@ func (r *Report) codeLines() (list [256]CodeLine) {
 	return list
 }
 
-// bar is what the charts by exponent show of a column.
-type bar struct {
+// exponentBar is what the charts by exponent show of a column.
+type exponentBar struct {
 	column
 	share, mean float64 // of the weights; of the code, in bits, 0 if there is none
 }
 
-// bars gathers the columns of the charts by exponent.
-func (r *Report) bars() (list []bar) {
-	codes := r.codeLines()
-	for _, c := range axis(&r.Histogram) {
-		b := bar{column: c}
+// exponentBars gives what the charts show of each column.
+func exponentBars(r *describe.Report, columns []column) (list []exponentBar) {
+	codes := codeLines(r)
+	for _, c := range columns {
+		b := exponentBar{column: c}
 		if !c.gap {
 			b.share = float64(c.count(&r.Histogram)) / math.Max(1, float64(r.Histogram.Total()))
 			b.mean = meanLength(codes[c.first : c.last+1])
@@ -74,7 +69,7 @@ func (r *Report) bars() (list []bar) {
 }
 
 // meanLength is the mean code length of some exponents, by weights; 0 if none has a code.
-func meanLength(lines []CodeLine) float64 {
+func meanLength(lines []codeLine) float64 {
 	var weight, bits float64
 	for _, l := range lines {
 		if l.Longest > 0 {
@@ -89,10 +84,10 @@ func meanLength(lines []CodeLine) float64 {
 }
 
 // ideal is the length in bits that the column's exponent would have if lengths could be fractions.
-func (b bar) ideal() float64 { return -math.Log2(b.share) }
+func (b exponentBar) ideal() float64 { return -math.Log2(b.share) }
 
 // readout says what a column shows.
-func (b bar) readout() string {
+func (b exponentBar) readout() string {
 	if b.gap {
 		return ""
 	}
@@ -107,7 +102,7 @@ func (b bar) readout() string {
 }
 
 // shares draws how often each exponent occurs.
-func (r *Report) shares(bars []bar) template.HTML {
+func shares(r *describe.Report, bars []exponentBar) template.HTML {
 	p := plot{slots: len(bars)}
 	most := 0.01
 	for _, b := range bars {
@@ -125,11 +120,11 @@ func (r *Report) shares(bars []bar) template.HTML {
 		}
 	}
 	p.path("c-e", shapes)
-	return p.done(230, `data-x="e"`, "Share of the weights by exponent. "+r.exponentsText())
+	return p.done(230, `data-x="e"`, "Share of the weights by exponent. "+exponentsText(r))
 }
 
 // lengths draws how long the code of each exponent is, downwards.
-func (r *Report) lengths(bars []bar) template.HTML {
+func lengths(bars []exponentBar) template.HTML {
 	p := plot{slots: len(bars)}
 	longest := 1.0
 	for _, b := range bars {
@@ -160,28 +155,21 @@ func (r *Report) lengths(bars []bar) template.HTML {
 }
 
 // exponentsText describes the distribution in words.
-func (r *Report) exponentsText() string {
-	best, distinct, covered := 1, 0, uint64(0)
-	for e, n := range r.Histogram {
-		if n > 0 && e > 0 {
-			distinct++
-		}
-		if e > 0 && n > r.Histogram[best] {
+func exponentsText(r *describe.Report) string {
+	normal := r.Histogram
+	normal[0] = 0
+	first, last := normal.Bounds()
+	if last < 0 {
+		return "All weights are zeros or subnormals."
+	}
+	best := first
+	for e, n := range normal {
+		if n > normal[best] {
 			best = e
 		}
 	}
-	for _, n := range r.Histogram[max(1, best-3):min(256, best+4)] {
-		covered += n
-	}
-	normal := r.Histogram
-	normal[0] = 0
-	first, last := normal.bounds()
-	text := "All weights are zeros or subnormals."
-	if distinct > 0 {
-		text = fmt.Sprintf("%d exponents occur, from %s to %s. The most frequent is %s; it and the three on each side hold %s of all weights.",
-			distinct, power(first-bias), power(last-bias), power(best-bias), share(float64(covered), float64(r.Histogram.Total())))
-	}
-	if n := r.Histogram[0]; n > 0 && distinct > 0 {
+	text := fmt.Sprintf("Exponents go from %s to %s; the most frequent is %s.", power(first-bias), power(last-bias), power(best-bias))
+	if n := r.Histogram[0]; n > 0 {
 		text += " ±0 and subnormals are " + share(float64(n), float64(r.Histogram.Total())) + "."
 	}
 	return text

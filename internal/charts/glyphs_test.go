@@ -1,4 +1,4 @@
-package inspect_test
+package charts_test
 
 import (
 	"bytes"

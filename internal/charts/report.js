@@ -25,14 +25,14 @@
     line.style[kind === 'cx' ? 'width' : 'height'] = 100 / n + '%';
   }
 
-  // show puts the cursor at an exponent's slot, a unit's slot and a row of modules; -1 is none.
+  // show puts the cursor at an exponent's slot and a unit's slot; -1 is none.
   function show(at, text) {
     for (const plot of plots) {
       const { x, y, slots } = plot.dataset;
       place(plot, 'cx', at[x], +slots);
       if (!y) continue;
-      const n = texts.rows[y].rows.length;
-      place(plot, 'cy', y === 'e' && at.e >= 0 ? n - 1 - at.e : at[y], n);
+      const n = texts.heat.rows.length;
+      place(plot, 'cy', at.e >= 0 ? n - 1 - at.e : -1, n);
     }
     for (const row of marked) {
       const { e, u } = row.dataset;
@@ -41,19 +41,18 @@
     bar.textContent = text;
     bar.hidden = !text;
   }
-  const hide = () => show({ e: -1, u: -1, m: -1 }, '');
+  const hide = () => show({ e: -1, u: -1 }, '');
 
-  // pick puts the cursor at a place of a plot; row counts for heat maps only.
+  // pick puts the cursor at a place of a plot; row counts for the heat map only.
   function pick(plot, slot, row) {
-    const { x, y } = plot.dataset, at = { e: -1, u: -1, m: -1 };
+    const { x, y } = plot.dataset, at = { e: -1, u: -1 };
     let text = texts[x][slot];
     if (!text) return hide();
     at[x] = slot;
     if (y) {
-      const { rows, cells } = texts.rows[y], v = cells[row][slot];
-      at[y] = y === 'e' ? rows.length - 1 - row : row;
-      if (y === 'm') text = rows[row] + (v < 0 ? ' not sampled' : ` ${v.toFixed(2)} bits`) + ' · ' + text;
-      else if (rows[row]) text = `${rows[row]}: ${percent(Math.max(0, v))} · ${texts.u[slot]}`;
+      const { rows, cells } = texts.heat, v = cells[row][slot];
+      at.e = rows.length - 1 - row;
+      if (rows[row]) text = `${rows[row]}: ${percent(Math.max(0, v))} · ${texts.u[slot]}`;
     }
     plot.slot = slot;
     plot.row = row;
@@ -62,7 +61,7 @@
 
   const within = (v, n) => Math.max(0, Math.min(n - 1, Math.floor(v)));
   for (const plot of plots) {
-    const n = +plot.dataset.slots, rows = plot.dataset.y ? texts.rows[plot.dataset.y].rows.length : 1;
+    const n = +plot.dataset.slots, rows = plot.dataset.y ? texts.heat.rows.length : 1;
     const point = event => {
       const r = plot.getBoundingClientRect();
       pick(plot, within((event.clientX - r.left) / r.width * n, n), within((event.clientY - r.top) / r.height * rows, rows));
@@ -84,7 +83,7 @@
   document.addEventListener('pointerdown', event => { if (!event.target.closest('.plot')) hide(); });
   for (const row of marked) {
     const { e, u } = row.dataset;
-    row.addEventListener('pointerenter', () => show({ e: +(e ?? -1), u: +(u ?? -1), m: -1 }, texts[e !== undefined ? 'e' : 'u'][e ?? u]));
+    row.addEventListener('pointerenter', () => show({ e: +(e ?? -1), u: +(u ?? -1) }, texts[e !== undefined ? 'e' : 'u'][e ?? u]));
     row.addEventListener('pointerleave', hide);
   }
 

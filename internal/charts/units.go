@@ -1,4 +1,4 @@
-package inspect
+package charts
 
 import (
 	"cmp"
@@ -8,12 +8,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/describe"
 )
 
 // chartUnits are the units that charts by unit show: the compressed ones whose weights were read, in reading order, single
 // units first.
-func (r *Report) chartUnits() []*Unit {
-	var single, stacked []*Unit
+func chartUnits(r *describe.Report) []*describe.Unit {
+	var single, stacked []*describe.Unit
 	for i := range r.Units {
 		switch u := &r.Units[i]; {
 		case u.Reason != "" || u.Histogram.Total() == 0:
@@ -29,7 +31,7 @@ func (r *Report) chartUnits() []*Unit {
 // slots are the places of units on the x axis: each has one, and an empty one lies between runs of units whose paths differ
 // only in numbers.
 type slots struct {
-	units []*Unit // nil in an empty slot
+	units []*describe.Unit // nil in an empty slot
 	runs  []run
 }
 
@@ -44,7 +46,7 @@ const fewest = 8
 
 var numbers = regexp.MustCompile(`\d+`)
 
-func newSlots(units []*Unit) slots {
+func newSlots(units []*describe.Unit) slots {
 	var s slots
 	kind := ""
 	for i, u := range units {
@@ -96,100 +98,8 @@ func RunName(first, last string) string {
 	return strings.Replace(kind, "#", numbers.FindString(first)+"–"+numbers.FindString(last), 1)
 }
 
-// matrix is a heat map: a value for each row and slot, -1 where there is none.
-type matrix struct {
-	Rows  []string    `json:"rows"`
-	Cells [][]float64 `json:"cells"`
-}
-
-// row finds the row of a name, or adds it.
-func (m *matrix) row(name string, nSlots int) []float64 {
-	i := slices.Index(m.Rows, name)
-	if i < 0 {
-		i = len(m.Rows)
-		m.Rows = append(m.Rows, name)
-		m.Cells = append(m.Cells, slices.Repeat([]float64{-1}, nSlots))
-	}
-	return m.Cells[i]
-}
-
-// bounds are the least and the largest value.
-func (m *matrix) bounds() (low, high float64) {
-	low, high = math.Inf(1), 0
-	for _, row := range m.Cells {
-		for _, v := range row {
-			if v >= 0 {
-				low, high = min(low, v), max(high, v)
-			}
-		}
-	}
-	return low, high
-}
-
-// rounded keeps so many digits after the point, which is enough for read-outs.
-func rounded(digits int, x float64) float64 {
-	scale := math.Pow10(digits)
-	return math.Round(x*scale) / scale
-}
-
-// moduleRow is the height of a row of modules, in pixels.
-const moduleRow = 22
-
-// ownWeight is the row of units that are one tensor.
-const ownWeight = "own weight"
-
-// maxRows is the most rows that modules may have: nobody reads more, and each has room for all units.
-const maxRows = 500
-
-// modules is the matrix of bits per weight by module and unit; an empty one if it would have very many rows.
-func (s *slots) modules() (m matrix) {
-	for i, u := range s.units {
-		if u == nil {
-			continue
-		}
-		if len(m.Rows) > maxRows {
-			return matrix{}
-		}
-		for _, x := range u.Modules {
-			if x.Read > 0 {
-				m.row(cmp.Or(x.Name, ownWeight), len(s.units))[i] = rounded(3, x.Bits)
-			}
-		}
-	}
-	m.shorten()
-	return m
-}
-
-// shorten cuts the rows' names to their last part where that is one row's alone.
-func (m *matrix) shorten() {
-	last := func(s string) string { return s[strings.LastIndexByte(s, '.')+1:] }
-	count := map[string]int{}
-	for _, name := range m.Rows {
-		count[last(name)]++
-	}
-	for i, name := range m.Rows {
-		if count[last(name)] == 1 {
-			m.Rows[i] = last(name)
-		}
-	}
-}
-
-// exponents is the matrix of shares by exponent and unit, the largest exponent first.
-func (s *slots) exponents(bars []bar) (m matrix) {
-	for _, c := range slices.Backward(bars) {
-		row := slices.Repeat([]float64{-1}, len(s.units))
-		for i, u := range s.units {
-			if n := c.count; u != nil && !c.gap && n(&u.Histogram) > 0 {
-				row[i] = rounded(5, float64(n(&u.Histogram))/float64(u.Histogram.Total()))
-			}
-		}
-		m.Rows, m.Cells = append(m.Rows, c.String()), append(m.Cells, row)
-	}
-	return m
-}
-
 // bits draws for each unit the bits that a weight takes, and the bound.
-func (s *slots) bits(r *Report) template.HTML {
+func (s *slots) bits(r *describe.Report) template.HTML {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, u := range s.units {
 		if u != nil {
@@ -231,33 +141,34 @@ func (s *slots) readouts() []string {
 	return list
 }
 
-// Outliers are the units with the most bits per weight, at most n; none if there are not more than n.
-func (r *Report) Outliers(n int) []*Unit {
-	list := r.chartUnits()
-	if len(list) <= n {
-		return nil
-	}
-	slices.SortStableFunc(list, func(a, b *Unit) int { return cmp.Compare(b.Bits, a.Bits) })
-	return list[:n]
+// matrix is a heat map: a value for each row and slot, -1 where there is none.
+type matrix struct {
+	Rows  []string    `json:"rows"`
+	Cells [][]float64 `json:"cells"`
 }
 
-// drawModules draws the heat map of bits per weight by tensor and module, and says which values its tones go from and to.
-func (m *matrix) drawModules() (chart template.HTML, low, high float64) {
-	low, high = m.bounds()
-	p := plot{slots: len(m.Cells[0])}
-	p.heat(m.Cells, func(v float64) float64 { return (v - low) / max(0.01, high-low) })
-	for i, name := range m.Rows {
-		p.label(100*(float64(i)+0.5)/float64(len(m.Rows)), name)
+// exponents is the matrix of shares by exponent and unit, the largest exponent first.
+func (s *slots) exponents(columns []column) (m matrix) {
+	for _, c := range slices.Backward(columns) {
+		row := slices.Repeat([]float64{-1}, len(s.units))
+		for i, u := range s.units {
+			if u == nil {
+				continue
+			}
+			if n := c.count(&u.Histogram); n > 0 {
+				row[i] = math.Round(1e5*float64(n)/float64(u.Histogram.Total())) / 1e5
+			}
+		}
+		m.Rows, m.Cells = append(m.Rows, c.String()), append(m.Cells, row)
 	}
-	text := fmt.Sprintf("Bits per weight by tensor and module, from %.2f to %.2f", low, high)
-	return p.done(moduleRow*len(m.Rows), `data-x="u" data-y="m"`, text), low, high
+	return m
 }
 
-// drawExponents draws the heat map of exponents by unit. Its rows are the columns of the axis, from the last to the first.
-func (m *matrix) drawExponents(axis []column) template.HTML {
+// draw draws the heat map of exponents by unit. Its rows are the columns of the axis, from the last to the first.
+func (m *matrix) draw(axis []column) template.HTML {
 	height := min(360, 14*len(axis))
 	p := plot{slots: len(m.Cells[0])}
-	p.heat(m.Cells, func(v float64) float64 { return math.Sqrt(min(1, v/0.3)) })
+	p.heat(m.Cells)
 	for i, labeled := range ticks(axis, max(1, 20*len(axis)/height)) {
 		if !labeled {
 			continue

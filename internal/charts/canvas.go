@@ -1,4 +1,4 @@
-package inspect
+package charts
 
 import (
 	"bytes"
@@ -142,16 +142,4 @@ func (c *canvas) text(face string, col color.NRGBA, x, y int, text string) int {
 		x += g.advance
 	}
 	return x
-}
-
-// cut shortens text to at most w pixels.
-func (c *canvas) cut(face, text string, w int) string {
-	if c.width(face, text) <= w {
-		return text
-	}
-	r := []rune(text)
-	for len(r) > 0 && c.width(face, string(r)+"…") > w {
-		r = r[:len(r)-1]
-	}
-	return string(r) + "…"
 }

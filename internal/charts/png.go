@@ -1,4 +1,4 @@
-package inspect
+package charts
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"image/png"
 
+	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
@@ -30,20 +31,17 @@ const (
 	inner         = pictureWidth - 2*margin
 )
 
-// PNG draws the main plot: both sizes as bars, and the exponents that make the difference. The same report gives the same
-// bytes on every machine. The report must be finished. Without a name in the report, the headline says what the picture
-// shows.
-func PNG(r *Report) ([]byte, error) {
+// PNG draws the picture of a model card: both sizes as bars, and the exponents that make the difference. It names no model, so that
+// the same weights give the same picture wherever they come from. The report must be finished.
+func PNG(r *describe.Report) ([]byte, error) {
 	c, err := newCanvas(pictureWidth, pictureHeight)
 	if err != nil {
 		return nil, err
 	}
-	title, lead := r.words()
-	c.text("title", gray, margin, 92, c.cut("title", title, inner))
-	c.text("lead", gray, margin, 138, c.cut("lead", lead, inner))
-	if r.DF11Bytes > 0 {
-		c.anatomy(r)
-	}
+	part := share(float64(r.DF11Bytes), float64(r.BF16Bytes))
+	c.text("title", gray, margin, 92, "The same weights in "+part+" of the space")
+	c.text("lead", gray, margin, 138, human.Bytes(r.BF16Bytes)+" in BF16 → "+human.Bytes(r.DF11Bytes)+" in DF11, bit for bit the same")
+	c.anatomy(r)
 	if r.Histogram.Total() > 0 {
 		c.histogram(r)
 	}
@@ -53,32 +51,20 @@ func PNG(r *Report) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// words are the picture's headline and the line below it.
-func (r *Report) words() (title, lead string) {
-	before, after := human.Bytes(r.BF16Bytes), human.Bytes(r.DF11Bytes)
-	part := share(float64(r.DF11Bytes), float64(r.BF16Bytes))
-	switch {
-	case r.DF11Bytes == 0:
-		return r.Name, before
-	case r.Name == "":
-		return "The same weights in " + part + " of the space", before + " in BF16 → " + after + " in DF11, bit for bit the same"
-	}
-	return r.Name, before + " → " + after + ": " + part + " of the size, the same weights bit for bit"
-}
-
 // anatomy draws the two bars, and what their colors stand for.
-func (c *canvas) anatomy(r *Report) {
+func (c *canvas) anatomy(r *describe.Report) {
 	const y, height, gap = 166, 52, 34
-	before, after := r.before(), r.after()
+	before, after := before(r), after(r)
 	whole := max(r.BF16Bytes, r.DF11Bytes)
 	first, second := edges(before, whole), edges(after, whole)
 	c.trapezoid(teal, 60, edge{first[1], first[2], y + height}, edge{second[1], second[2], y + height + gap})
 	c.bands("BF16", before, first, y, height)
 	c.bands("DF11", after, second, y+height+gap, height)
 	end := second[len(second)-1]
-	if w := c.width("text", r.saved()); r.DF11Bytes < r.BF16Bytes && w+20 < margin+inner-end {
+	saved := share(float64(r.BF16Bytes-r.DF11Bytes), float64(r.BF16Bytes)) + " saved"
+	if w := c.width("text", saved); r.DF11Bytes < r.BF16Bytes && w+20 < margin+inner-end {
 		c.rect(faint, margin+inner-2, y+height+gap, 2, height)
-		c.text("text", gray, end+(margin+inner-end-w)/2, y+height+gap+33, r.saved())
+		c.text("text", gray, end+(margin+inner-end-w)/2, y+height+gap+33, saved)
 	}
 	c.legend(after, y+2*height+gap+32)
 }
@@ -125,7 +111,7 @@ func (c *canvas) bands(name string, bands []band, at []int, y, height int) {
 }
 
 // histogram draws the share of the weights that each exponent has. All heights are whole numbers of pixels.
-func (c *canvas) histogram(r *Report) {
+func (c *canvas) histogram(r *describe.Report) {
 	const top, base = 438, 586
 	columns := axis(&r.Histogram)
 	n := len(columns)

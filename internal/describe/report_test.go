@@ -1,0 +1,60 @@
+package describe_test
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/describe"
+)
+
+// TestFigures: entropy and bound of a known histogram; units in natural order; the totals leave out a unit in BF16.
+func TestFigures(t *testing.T) {
+	r := &describe.Report{}
+	for _, path := range []string{"model.layers.10", "model.layers.2", "lm_head"} {
+		u := describe.Unit{Path: path, Weights: 1000, Bytes: 1400, NBits: 2700}
+		copy(u.Histogram[115:], []uint64{1, 9, 90, 300, 400, 190, 9, 1})
+		u.Finish()
+		r.Units = append(r.Units, u)
+	}
+	r.Units = append(r.Units, describe.Unit{Path: "model.layers.3", Weights: 1000, Reason: "exponent_range"})
+	r.Finish()
+	u := r.Units[1]
+	if u.Path != "model.layers.2" || r.Units[3].Path != "model.layers.10" {
+		t.Errorf("order: %v", r.Units)
+	}
+	want := 0.0
+	for _, p := range []float64{.001, .009, .09, .3, .4, .19, .009, .001} {
+		want -= p * math.Log2(p)
+	}
+	if math.Abs(u.Entropy-want) > 1e-12 || math.Abs(u.Bound-8-want) > 1e-12 || u.Bits != 11.2 || u.CodeBits != 2.7 || math.Abs(r.Entropy-want) > 1e-12 {
+		t.Errorf("entropy %v want %v, bound %v, bits %v, code %v", u.Entropy, want, u.Bound, u.Bits, u.CodeBits)
+	}
+	if u.LargestExponent != 122 || u.LargestChunk != 1000 {
+		t.Errorf("largest exponent %d, chunk of %d weights", u.LargestExponent, u.LargestChunk)
+	}
+	if r.Weights != 4000 || r.Read != 3000 || r.Histogram.Total() != 3000 {
+		t.Errorf("%d weights, %d read, %d counted", r.Weights, r.Read, r.Histogram.Total())
+	}
+}
+
+// TestHistogramJSON: a histogram is written from its first exponent to its last.
+func TestHistogramJSON(t *testing.T) {
+	for want, h := range map[string]describe.Histogram{
+		`{"first":0,"counts":[]}`: {}, `{"first":0,"counts":[1]}`: {0: 1}, `{"first":255,"counts":[7]}`: {255: 7},
+		`{"first":100,"counts":[1,0,9]}`: {100: 1, 102: 9},
+	} {
+		if got, err := json.Marshal(h); err != nil || string(got) != want {
+			t.Errorf("%s %v, want %s", got, err, want)
+		}
+	}
+}
+
+// TestAdd: exponents are found in both bytes, and the sign does not matter.
+func TestAdd(t *testing.T) {
+	var h describe.Histogram
+	h.Add([]byte{0x80, 0x3f, 0x00, 0x40, 0x80, 0xbf, 0x00, 0x00})
+	if h[127] != 2 || h[128] != 1 || h[0] != 1 || h.Total() != 4 {
+		t.Errorf("%v", h)
+	}
+}
