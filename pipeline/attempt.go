@@ -14,18 +14,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
-// sources are the source files of a model.
-type sources []*fetch.File
-
-// checkpoints give the state of every file once some outputs are done.
-func (s sources) checkpoints(l *ledger.Ledger, done func(path string) bool) []ledger.Checkpoint {
-	var cs []ledger.Checkpoint
-	for _, f := range s {
-		cs = append(cs, f.Checkpoint(l, done))
-	}
-	return cs
-}
-
 // attempt is one try to make every output that is not done.
 type attempt struct {
 	*conversion
@@ -58,17 +46,17 @@ func (c *conversion) layOut(ctx context.Context) (a *attempt, err error) {
 
 // begin lays out what is still to be made, and takes up what earlier runs have left in spools.
 func (c *conversion) begin(ctx context.Context) (*attempt, error) {
+	if err := c.restartFiles(); err != nil {
+		return nil, err
+	}
 	maps.DeleteFunc(c.earlier, func(path string, _ bool) bool { return !c.ledger.Done(path) }) // this run makes it again
 	a, err := c.layOut(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range c.files {
-		f.ByRange = a.byRange()
-	}
 	a.countProgress()
 	if err = a.resumeSpools(ctx); err == nil {
-		a.trimCheckpoints()
+		a.chooseReading()
 		err = c.folder.Save(c.ledger)
 	}
 	if err != nil {
@@ -137,9 +125,6 @@ func (a *attempt) freeDisk() (int64, error) {
 	return max(1, free), nil
 }
 
-// byRange reports whether only the bytes of the outputs that are still to be made are read.
-func (a *attempt) byRange() bool { return !a.Part.Whole() || a.Finish }
-
 func (a *attempt) countProgress() {
 	p := a.Progress
 	p.SourceBytes.Store(spans.ProvedBytes(a.ours))
@@ -160,9 +145,7 @@ func (a *attempt) countProgress() {
 		p.Outputs.Add(1)
 		p.Encoded.Add(o.Size)
 		p.Verified.Add(o.Size)
-		if a.byRange() { // else its bytes are passed over, and counted then
-			p.Fetched.Add(o.Size)
-		}
+		p.Fetched.Add(o.Size)
 		if a.earlier[o.Path] {
 			p.Found.Add(o.Size)
 		}
@@ -196,7 +179,7 @@ func (a *attempt) finalizer() *finalizer {
 
 func (a *attempt) publisher() *publisher {
 	return &publisher{
-		repo: a.repo, folder: a.folder, ledger: a.ledger, files: a.files, room: a.outRoom, leftovers: a.leftovers,
+		repo: a.repo, folder: a.folder, ledger: a.ledger, room: a.outRoom, leftovers: a.leftovers,
 		wait: a.CommitWait, dropCache: a.DropCache, progress: a.Progress,
 	}
 }

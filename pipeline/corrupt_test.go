@@ -47,8 +47,7 @@ func scattered() *hubtest.Model {
 }
 
 // TestKilledOverAWrongByte: runs are killed at random reads, one after the other in the same folder, with spools on disk or in
-// memory. In one of them a byte is wrong, in some an upload takes long. The last run ends with the same bytes as ever, and
-// every file was streamed.
+// memory. In one of them a byte is wrong, in some an upload takes long. The last run ends with the same bytes as ever.
 func TestKilledOverAWrongByte(t *testing.T) {
 	t.Parallel()
 	models := []func() *hubtest.Model{mediumHead, scattered}

@@ -54,7 +54,7 @@ type finalizer struct {
 
 func (f *finalizer) run(ctx context.Context, compared <-chan *made, finished chan<- ledger.Output) error {
 	for m := range compared {
-		o, err := f.name(ctx, m)
+		o, err := f.name(m)
 		if err != nil {
 			return fmt.Errorf("output %s: %w", o.Path, err)
 		}
@@ -66,15 +66,12 @@ func (f *finalizer) run(ctx context.Context, compared <-chan *made, finished cha
 }
 
 // name forces a file to disk and gives it its name.
-func (f *finalizer) name(ctx context.Context, m *made) (ledger.Output, error) {
+func (f *finalizer) name(m *made) (ledger.Output, error) {
 	defer m.discard()
 	o := ledger.Output{
 		Path: m.task.Path, Size: m.size, Units: m.units, Place: ledger.Place{Here: true},
 	}
 	var err error
-	if o.Prefixes, err = m.task.Prefixes(ctx); err != nil {
-		return o, err
-	}
 	if o.SHA256, err = m.sum.sum(); err != nil {
 		return o, err
 	}

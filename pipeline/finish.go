@@ -65,12 +65,11 @@ type result struct {
 	*Options
 	outputs []*spans.Output
 	ledger  *ledger.Ledger
-	files   sources
 	earlier map[string]bool // outputs that earlier runs have finished
 }
 
 func (c *conversion) result() *result {
-	return &result{&c.Options, c.outputs, c.ledger, c.files, c.earlier}
+	return &result{&c.Options, c.outputs, c.ledger, c.earlier}
 }
 
 // sideFiles lists everything beside the weights, in the order in which it appears: config.json last, and the manifest, which
@@ -114,9 +113,9 @@ func (r *result) sideFiles(files []target.SideFile, m *metadata.Manifest, report
 // sourceFiles says for the manifest what is known of each weight file.
 func (r *result) sourceFiles() ([]metadata.SourceFile, error) {
 	var out []metadata.SourceFile
-	for i, w := range r.Model.Listing.Weights {
-		known := r.files[i].Checkpoint(r.ledger, r.ledger.Done)
-		if known.Integrity == "" {
+	for _, w := range r.Model.Listing.Weights {
+		known, ok := r.ledger.File(w.Path)
+		if !ok {
 			return nil, fmt.Errorf("source file %s: its hash was never checked", w.Path)
 		}
 		out = append(out, metadata.SourceFile{

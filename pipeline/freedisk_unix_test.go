@@ -5,7 +5,10 @@ package pipeline
 import (
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -14,9 +17,10 @@ import (
 func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 	const much = 1 << 50 // more than any disk
 	free := func(stays bool, leftover ledger.Place, held ...ledger.Tensor) int64 {
-		a := twoTensors()
-		a.tasks[0].Copied[0].Length = much
-		a.folder = &target.Folder{State: t.TempDir(), Stays: stays}
+		outputs := spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "o", Plain: []plan.Tensor{{Name: "a", Length: 25}}}}})
+		outputs[0].Copied[0].Length = much
+		folder := &target.Folder{State: t.TempDir(), Stays: stays}
+		a := &attempt{conversion: &conversion{ledger: ledger.New("", "", false), folder: folder}, tasks: fetch.NewTasks(outputs)}
 		a.leftovers = []ledger.Output{{Path: "left", Size: much, Place: leftover}}
 		must(t, a.ledger.AddTensors(held))
 		n, err := a.freeDisk()

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,7 +19,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -29,11 +27,11 @@ import (
 func TestNewerJournal(t *testing.T) {
 	refused := func(err error) {
 		t.Helper()
-		if e := (*ledger.VersionError)(nil); !errors.As(err, &e) || e.Version != 3 || !strings.Contains(e.Hint(), "newer") {
+		if e := (*ledger.VersionError)(nil); !errors.As(err, &e) || e.Version != 4 || !strings.Contains(e.Hint(), "newer") {
 			t.Errorf("got %v", err)
 		}
 	}
-	newer := []byte(`{"version":3,"plan":"0","part":"part-1-of-1","source":"` + sourceRepo + `"}` + "\n" + `{"news":1}` + "\n")
+	newer := []byte(`{"version":4,"plan":"0","part":"part-1-of-1","source":"` + sourceRepo + `"}` + "\n" + `{"news":1}` + "\n")
 	w, out := newWorld(t, small()), t.TempDir()
 	writeFile(t, filepath.Join(out, journalFile), newer)
 	writeFile(t, filepath.Join(out, ".df11-convert", "lock"), nil)
@@ -50,47 +48,6 @@ func TestNewerJournal(t *testing.T) {
 	refused(err)
 	if w.Head(targetRepo, "main") != head {
 		t.Error("the repo was changed")
-	}
-}
-
-// TestHashedThenRanges: an output of which some tensors came under a hash and some by ranges, in a later run, is under no hash.
-// A run that streams the rest proves its source files.
-func TestHashedThenRanges(t *testing.T) {
-	t.Parallel()
-	base := newWorld(t, severalTensors(hubtest.OrderModel))
-	base.mustConvert(t)
-	p := base.planned(t)
-	w := newWorld(t, severalTensors(hubtest.OrderModel))
-	w.beforeKill = func(work string) { w.catchUp(t, p, work, underWay) }
-	work := w.killed(t, base.Count("GET", "/repos/*")*8/10, onDisk)
-	before := readJournal(t, p, work)
-	w.log.take()
-	if _, err := w.convert(t.Context(), t, work, onDisk, inPart); err != nil {
-		t.Fatal(err)
-	}
-	byRange, mixed := map[string]bool{}, false // source files of the tensors that came by ranges
-	for _, o := range spans.Outputs(p) {
-		if len(o.Units) == 0 || before.Done(o.Path) {
-			continue
-		}
-		for x := range o.Tensors() {
-			if !slices.ContainsFunc(before.Tensors(o.Path), func(h ledger.Tensor) bool { return h.At == x.At }) {
-				byRange[p.Source().Weights[x.File].File.Path] = true
-				mixed = mixed || len(before.Tensors(o.Path)) > 0
-			}
-		}
-	}
-	if !mixed {
-		t.Fatal("no output was begun by the run that was killed")
-	}
-	if _, err := w.convert(t.Context(), t, work, onDisk); err != nil {
-		t.Fatal(err)
-	}
-	sameWeights(t, w, base.target())
-	for _, f := range w.manifest(t).Source.Files {
-		if byRange[f.Path] != (f.Integrity == metadata.Proof) {
-			t.Errorf("%s: %s; by ranges came bytes of %v", f.Path, f.Integrity, byRange)
-		}
 	}
 }
 
@@ -218,14 +175,14 @@ func TestOnlyOutputsOfThePlanAreDone(t *testing.T) {
 // TestNoFalseCheckOfASourceFileIsBelieved: a line of a journal that calls a source file checked, with a hash that is not the
 // published one or none at all, counts for nothing where the file is read by ranges, and nothing else would find it out.
 func TestNoFalseCheckOfASourceFileIsBelieved(t *testing.T) {
-	for name, c := range map[string]ledger.Checkpoint{
+	for name, c := range map[string]ledger.File{
 		"another sum":   {Integrity: metadata.Proof, SHA256: strings.Repeat("0", 64)},
 		"no sum":        {Integrity: metadata.Streamed, SHA256: strings.Repeat("x", 64)},
 		"never checked": {Integrity: metadata.Unchecked, SHA256: strings.Repeat("0", 64)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, work := newWorld(t, hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, Extra: noPicture})), t.TempDir()
-			c.File = "model.safetensors"
+			c.Path = "model.safetensors"
 			for _, change := range []func(*pipeline.Options){inPart, finishing} { // neither reads a whole source file
 				w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Times: always, Action: hubtest.Error(403, "", "no")})
 				if _, err := w.convert(t.Context(), t, work, change); err == nil {
@@ -236,7 +193,7 @@ func TestNoFalseCheckOfASourceFileIsBelieved(t *testing.T) {
 				if err != nil || len(journals) != 1 {
 					t.Fatal(journals, err)
 				}
-				line, err := json.Marshal(map[string]ledger.Checkpoint{"file": c})
+				line, err := json.Marshal(map[string]ledger.File{"file": c})
 				if err != nil {
 					t.Fatal(err)
 				}

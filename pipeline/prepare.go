@@ -21,7 +21,7 @@ type conversion struct {
 	folder  *target.Folder  // that outputs are made in
 	repo    *target.Repo    // nil without Push
 	ledger  *ledger.Ledger
-	files   sources         // of the last attempt
+	files   []*fetch.File   // of the last attempt
 	earlier map[string]bool // outputs that earlier runs have finished
 	disk    int64           // for all that is on its way; 0: no bound
 	sendAll bool            // the Hub copies no file by itself
@@ -69,7 +69,7 @@ func (c *conversion) open(ctx context.Context, owner target.Owner) error {
 			return err
 		}
 	}
-	c.forgetImpossible()
+	c.dropUnplanned()
 	if err := c.folder.Save(c.ledger); err != nil {
 		return err
 	}
@@ -88,10 +88,10 @@ func (c *conversion) checkRoom(ctx context.Context) error {
 	return nil
 }
 
-// forgetImpossible forgets outputs that are not as the plan has them, since whoever can write to a target can change its journal
-// and its manifest, and what is said to be known of source files but for what only the published hash can be: where nobody
-// publishes one, such as for a local file, nothing tells whether the file is still the same.
-func (c *conversion) forgetImpossible() {
+// dropUnplanned forgets what this plan cannot have. Anyone who can write to a target can edit its journal. So an output counts only
+// if the plan has it with the same units, and a source file counts as read only if its sum is the published one. Nobody publishes
+// that of a local file.
+func (c *conversion) dropUnplanned() {
 	planned := map[string]*spans.Output{}
 	for _, o := range c.outputs {
 		planned[o.Path] = o
@@ -100,16 +100,15 @@ func (c *conversion) forgetImpossible() {
 		coded, kept := done.Status == metadata.DF11 && done.Reason == "", done.Status == metadata.BF16 && done.Reason != ""
 		return done.Path == u.Path && done.Weights == u.NElems() && (coded || kept)
 	}
-	c.ledger.Invalidate(func(done ledger.Output) bool {
+	c.ledger.Keep(func(done ledger.Output) bool {
 		o := planned[done.Path]
 		return o != nil && done.SHA256 != "" && slices.EqualFunc(done.Units, o.Units, sameUnit)
 	})
 	for i, w := range c.Model.Listing.Weights {
-		published := c.Model.SHA256[i]
-		final, ok := c.ledger.Final(w.Path)
-		checked := final.Integrity == metadata.Streamed || final.Integrity == metadata.Proof
-		if published == "" || ok && (!checked || final.SHA256 != published) {
-			c.ledger.TrimCheckpoints(w.Path, -1)
+		known, _ := c.ledger.File(w.Path)
+		checked := known.Integrity == metadata.Streamed || known.Integrity == metadata.Proof
+		if published := c.Model.SHA256[i]; !checked || published == "" || known.SHA256 != published {
+			c.ledger.ForgetFile(w.Path)
 		}
 	}
 }
@@ -127,13 +126,25 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []by
 	if err != nil {
 		return err
 	}
-	c.ledger.Adopt(published)
+	c.ledger.Adopt(published, c.sources)
 	if c.Finish && !c.finished() { // else the journals of the parts are gone
 		if err := c.adoptParts(ctx); err != nil {
 			return err
 		}
 	}
 	return c.validateCard(ctx, card)
+}
+
+// sources names the source files of an output; none of one that the plan does not have.
+func (c *conversion) sources(output string) (files []string) {
+	for _, o := range c.outputs {
+		if o.Path == output {
+			for _, i := range o.Files() {
+				files = append(files, c.Model.Listing.Weights[i].Path)
+			}
+		}
+	}
+	return files
 }
 
 // adoptParts counts as done what all parts have published, and makes sure that none is missing.
@@ -143,7 +154,7 @@ func (c *conversion) adoptParts(ctx context.Context) error {
 		return err
 	}
 	for _, p := range parts {
-		c.ledger.Adopt(p)
+		c.ledger.Adopt(p, c.sources)
 	}
 	e := &PartsError{N: n, Missing: map[int][]string{}}
 	makers := spans.Assign(c.outputs, n)

@@ -55,7 +55,7 @@ func (c *conversion) proveUnchecked(ctx context.Context) error {
 	}
 	defer p.close()
 	for _, f := range c.files {
-		if f.Checkpoint(c.ledger, c.ledger.Done).Integrity != "" {
+		if _, known := c.ledger.File(f.Path); known {
 			continue
 		}
 		if err := p.prove(ctx, f); err != nil {
@@ -82,7 +82,7 @@ func (p *prover) prove(ctx context.Context, f *fetch.File) error {
 	invalid, structure := (*model.InvalidError)(nil), (*verify.StructureError)(nil)
 	switch {
 	case err == nil:
-		return p.ledger.AddCheckpoint(ledger.Checkpoint{File: f.Path, Integrity: metadata.Proof, SHA256: want})
+		return p.ledger.AddFile(ledger.File{Path: f.Path, Integrity: metadata.Proof, SHA256: want})
 	case errors.As(err, &invalid) || errors.As(err, &structure): // outputs are wrong; else the proof could not run
 		return &ProofError{f.Path, err}
 	}

@@ -20,7 +20,6 @@ type publisher struct {
 	repo      *target.Repo
 	folder    *target.Folder
 	ledger    *ledger.Ledger
-	files     sources
 	room      *outRoom
 	leftovers []ledger.Output // that an earlier run finished and did not publish
 	wait      time.Duration   // of an uploaded output for its commit
@@ -156,15 +155,7 @@ func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledg
 
 // commit commits a batch with the journal that lists it.
 func (p *publisher) commit(ctx context.Context, batch []ledger.Output) error {
-	brought := map[string]bool{}
-	for _, o := range batch {
-		brought[o.Path] = true
-	}
-	done := func(path string) bool {
-		o, _ := p.ledger.Output(path)
-		return o.Committed || brought[path]
-	}
-	journal := p.ledger.ForRepo(p.repo.Claims, batch, p.files.checkpoints(p.ledger, done))
+	journal := p.ledger.ForRepo(p.repo.Claims, batch)
 	if err := p.repo.Commit(ctx, batch, journal); err != nil {
 		return err
 	}

@@ -54,20 +54,11 @@ func (a *attempt) resumeSpools(ctx context.Context) error {
 	return spool.RemoveOthers(a.folder.State, used)
 }
 
-// resumable lists, by task, the tensors of kept spools that can be used. A tensor that came by range is under no hash: it is
-// fetched again where its file is streamed now.
+// resumable lists, by task, the tensors of kept spools that can be used.
 func (a *attempt) resumable() map[*fetch.Task][]ledger.Tensor {
 	found := map[*fetch.Task][]ledger.Tensor{}
 	for _, t := range a.tasks {
-		if a.ledger.Done(t.Path) || !a.spooled(t.Output) {
-			continue
-		}
-		streamed := map[int64]bool{}
-		for x := range t.Tensors() {
-			streamed[x.At] = !a.files[x.File].ByRange
-		}
-		tensors := slices.DeleteFunc(a.ledger.Tensors(t.Path), func(h ledger.Tensor) bool { return h.Prefix == nil && streamed[h.At] })
-		if len(tensors) > 0 {
+		if tensors := a.ledger.Tensors(t.Path); len(tensors) > 0 && !a.ledger.Done(t.Path) && a.spooled(t.Output) {
 			found[t] = tensors
 		}
 	}
@@ -100,7 +91,7 @@ func (a *attempt) resume(ctx context.Context, t *fetch.Task, tensors []ledger.Te
 		}
 		return false, nil
 	}
-	err = t.Resume(ctx, s, tensors, a.files)
+	err = t.Resume(ctx, s, tensors)
 	if ctx.Err() != nil {
 		return false, errors.Join(context.Cause(ctx), spool.Leave(s))
 	}
@@ -113,39 +104,40 @@ func (a *attempt) resume(ctx context.Context, t *fetch.Task, tensors []ledger.Te
 	return true, nil
 }
 
-// trimCheckpoints forgets what is said of source files that have to be read again. Where an output was made of bytes that no
-// hash has seen, streaming the rest tells nothing, and the file is to be verified.
-func (a *attempt) trimCheckpoints() {
-	type place struct {
-		output string
-		at     int64
-	}
-	held := map[place]bool{}
+// chooseReading decides how each source file is read: whole and through its hash if nothing of it is there, else by range. A file
+// whose hash was right is not read again. If some of it has to be, that hash does not cover what comes now.
+func (a *attempt) chooseReading() {
+	tasks := map[*spans.Output]*fetch.Task{}
 	for _, t := range a.tasks {
-		for _, x := range a.ledger.Tensors(t.Path) {
-			held[place{t.Path, x.At}] = true
-		}
+		tasks[t.Output] = t
 	}
-	needed := func(d spans.Delivery) bool { return !a.ledger.Done(d.Output.Path) }
-	missing := func(d spans.Delivery) bool { return needed(d) && !held[place{d.Output.Path, d.At}] }
+	there := func(d spans.Delivery) bool { return a.ledger.Done(d.Output.Path) || tasks[d.Output].Holds(d.At) }
+	missing := func(d spans.Delivery) bool { return !there(d) }
 	for _, f := range a.files {
-		if _, final := a.ledger.Final(f.Path); final && f.FirstNeeded(needed) < f.Size {
-			a.ledger.TrimCheckpoints(f.Path, -1)
+		_, known := a.ledger.File(f.Path)
+		if known && f.Delivers(missing) {
+			a.ledger.ForgetFile(f.Path)
 		}
-		a.ledger.TrimCheckpoints(f.Path, f.FirstNeeded(missing))
-		if _, final := a.ledger.Final(f.Path); !final {
-			f.ByRange = f.ByRange || a.unhashed(f)
-		}
+		f.ByRange = known || f.Delivers(there) || !a.Part.Whole() || a.Finish
 	}
 }
 
-// unhashed reports whether an output holds bytes of a file that were fetched without its hash.
-func (a *attempt) unhashed(f *fetch.File) bool {
-	for _, o := range spans.UsedBy(f.Segments) {
-		done, ok := a.ledger.Output(o.Path)
-		if ok && a.ledger.Done(o.Path) && !slices.ContainsFunc(done.Prefixes, func(p ledger.Prefix) bool { return p.File == f.Path }) {
-			return true
+// restartFiles forgets what was made of a source file that has to be read from its beginning: a file with tensors outside the model
+// cannot be rebuilt from outputs, so its hash is right only if one run has read all of it.
+func (c *conversion) restartFiles() error {
+	outside := map[int]bool{}
+	for _, t := range c.Plan.Dropped {
+		outside[t.File] = true
+	}
+	for _, f := range fetch.Files(c.Model, c.outputs) {
+		_, known := c.ledger.File(f.Path)
+		done := func(d spans.Delivery) bool { return c.ledger.Done(d.Output.Path) }
+		missing := func(d spans.Delivery) bool { return !done(d) }
+		if outside[f.Index] && !(known && !f.Delivers(missing)) {
+			if err := c.discard(f.Path); err != nil {
+				return err
+			}
 		}
 	}
-	return false
+	return nil
 }

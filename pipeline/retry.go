@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
@@ -83,51 +82,40 @@ func (r *retry) after(ctx context.Context, err error) error {
 		}
 		r.Log.Warn("source file is not what was published, reading it again", "file", file, "err", err)
 		r.Source.Recheck(ctx, file)
-		return r.discard(file, err)
+		return r.discard(file)
 	}
 	if errors.Is(err, hub.ErrMissingObject) && !r.lost {
 		r.lost = true
 		r.Log.Warn("the target lost files that were uploaded, making them again", "err", err)
-		r.ledger.Invalidate(func(o ledger.Output) bool { return o.Committed || !o.Uploaded })
+		r.ledger.Keep(func(o ledger.Output) bool { return o.Committed || !o.Uploaded })
 		return nil
 	}
 	return err
 }
 
-// discard forgets every output made from a source file, and the next attempt begins the file before them. Of the outputs whose
-// bytes came by ranges, under no hash, those of this run go, or all if a proof has failed.
-func (r *retry) discard(file string, cause error) error {
-	_, failed := errors.AsType[*ProofError](cause)
-	made := r.madeFrom(file)
-	valid := func(o ledger.Output) bool {
-		bound := slices.ContainsFunc(o.Prefixes, func(p ledger.Prefix) bool { return p.File == file })
-		return !bound && (!made[o.Path] || !failed && (r.earlier[o.Path] || len(o.Prefixes) > 0))
-	}
-	for _, o := range r.ledger.Outputs() {
-		if o.Here && !valid(o) {
-			if err := r.folder.Remove(o.Path); err != nil {
-				return err
-			}
-		}
-	}
-	r.ledger.Invalidate(valid)
-	for path := range made {
-		r.ledger.KeepTensors(path, nil)
-	}
-	return nil
-}
-
-// madeFrom names the outputs that hold bytes of a source file.
-func (r *retry) madeFrom(file string) map[string]bool {
+// discard forgets everything that was made of a source file, and removes it from the folder.
+func (c *conversion) discard(file string) error {
 	made := map[string]bool{}
-	for _, f := range r.files {
+	for _, f := range fetch.Files(c.Model, c.outputs) {
 		if f.Path == file {
 			for _, o := range spans.UsedBy(f.Segments) {
 				made[o.Path] = true
 			}
 		}
 	}
-	return made
+	for _, o := range c.ledger.Outputs() {
+		if made[o.Path] && o.Here {
+			if err := c.folder.Remove(o.Path); err != nil {
+				return err
+			}
+		}
+	}
+	c.ledger.Keep(func(o ledger.Output) bool { return !made[o.Path] })
+	for path := range made {
+		c.ledger.KeepTensors(path, nil)
+	}
+	c.ledger.ForgetFile(file)
+	return nil
 }
 
 // countInexact makes an InexactError that ended a conversion speak of the whole model, if that costs no transfer.

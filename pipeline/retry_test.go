@@ -1,44 +1,68 @@
 package pipeline
 
 import (
-	"errors"
 	"os"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// TestDiscardTakesWhatTheFileMade: of the outputs that hold bytes of a broken source file, those go, ledger and file, whose bytes are
-// bound to it by a hash, or that this run has made of ranges and nothing else; all of them if a proof has failed.
+// TestDiscardTakesWhatTheFileMade: every output that holds bytes of a broken source file goes, file and journal line, and what
+// spools hold for it. Outputs of other files stay.
 func TestDiscardTakesWhatTheFileMade(t *testing.T) {
-	broken := errors.New("broken")
-	for name, c := range map[string]struct {
-		prefixes []ledger.Prefix
-		earlier  bool
-		cause    error
-		goes     bool
-	}{
-		"bound to it":                {[]ledger.Prefix{{File: "f"}}, false, broken, true},
-		"bound to it, earlier":       {[]ledger.Prefix{{File: "f"}}, true, broken, true},
-		"by ranges":                  {nil, false, broken, true},
-		"by ranges, earlier":         {nil, true, broken, false},
-		"partly bound to another":    {[]ledger.Prefix{{File: "g"}}, false, broken, false},
-		"by ranges, proof fails":     {nil, true, &ProofError{"f", broken}, true},
-		"bound to another, it fails": {[]ledger.Prefix{{File: "g"}}, true, &ProofError{"f", broken}, true},
-	} {
-		a := twoTensors()
-		folder, err := target.OpenFolder(t.Context(), t.TempDir(), true, target.NewOwner(&plan.Plan{}, "", false), "part", &plan.Plan{})
-		must(t, err)
-		a.folder, a.earlier = folder, map[string]bool{"o": c.earlier}
-		must(t, os.WriteFile(folder.Path("o"), nil, 0o666))
-		must(t, a.ledger.Add(ledger.Output{Path: "o", Prefixes: c.prefixes, Place: ledger.Place{Here: true}}))
-		must(t, newRetry(a.conversion).discard("f", c.cause))
-		_, err = os.Stat(folder.Path("o"))
-		if a.ledger.Done("o") == c.goes || (err == nil) == c.goes {
-			t.Errorf("%s: done is %t, and the file: %v", name, a.ledger.Done("o"), err)
+	tensor := func(name string, file int) plan.Tensor { return plan.Tensor{Name: name, File: file, Length: 25} }
+	outputs := spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{
+		{Path: "of f", Plain: []plan.Tensor{tensor("a", 0)}}, {Path: "of both", Plain: []plan.Tensor{tensor("b", 1), tensor("c", 0)}},
+		{Path: "of g", Plain: []plan.Tensor{tensor("d", 1)}},
+	}})
+	m := &model.Model{SHA256: []string{"x", "y"}}
+	for _, path := range []string{"f", "g"} {
+		m.Listing.Weights = append(m.Listing.Weights, plan.WeightFile{File: plan.File{Path: path}, Header: &safetensors.Header{}})
+	}
+	folder, err := target.OpenFolder(t.Context(), t.TempDir(), true, target.NewOwner(&plan.Plan{}, "", false), "part", &plan.Plan{})
+	must(t, err)
+	c := &conversion{Options: Options{Model: m}, outputs: outputs, folder: folder, ledger: ledger.New("", "", false)}
+	for _, o := range outputs {
+		must(t, os.WriteFile(folder.Path(o.Path), nil, 0o666))
+		must(t, c.ledger.Add(ledger.Output{Path: o.Path, Place: ledger.Place{Here: true}}))
+	}
+	must(t, c.ledger.AddTensors([]ledger.Tensor{{Output: "of both"}}))
+	must(t, c.ledger.AddFile(ledger.File{Path: "f"}))
+	must(t, c.discard("f"))
+	for path, stays := range map[string]bool{"of f": false, "of both": false, "of g": true} {
+		_, err = os.Stat(folder.Path(path))
+		if c.ledger.Done(path) != stays || (err == nil) != stays {
+			t.Errorf("%s: done is %t, and the file: %v", path, c.ledger.Done(path), err)
 		}
-		must(t, folder.Close(true))
+	}
+	if _, known := c.ledger.File("f"); known || len(c.ledger.Tensors("of both")) > 0 {
+		t.Error("the ledger knows of the file")
+	}
+	must(t, folder.Close(true))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCountersGo: the counts of a unit end with it. Those of a whole model of 811 GB would take 3 GB.
+func TestCountersGo(t *testing.T) {
+	c, err := encoder.NewCounter([]int64{4})
+	must(t, err)
+	c.Add(0, []byte{0, 0x3f, 0, 0x3e, 0, 0x3f, 0, 0x3d})
+	x := &fetch.Task{Output: &spans.Output{Units: []*spans.Unit{{}}}, Counters: []*encoder.Counter{c}, Reasons: make([]string, 1)}
+	coded, err := finishCounts(x)
+	if must(t, err); x.Counters[0] != nil || coded[0] == nil {
+		t.Error(x.Counters, coded)
 	}
 }

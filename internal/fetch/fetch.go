@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -32,9 +33,8 @@ type Fetcher struct {
 	DropCache bool // pages of a local source are not needed again
 	Progress  *progress.Counters
 
-	byOutput  map[*spans.Output]*Task
-	complete  chan<- *Task
-	hashLater bool // see hashBeside
+	byOutput map[*spans.Output]*Task
+	complete chan<- *Task
 }
 
 // Run reads what unfinished tasks still need and sends each task as soon as it is complete.
@@ -43,11 +43,19 @@ func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
 	f.byOutput = map[*spans.Output]*Task{}
 	for _, t := range f.Tasks {
 		f.byOutput[t.Output] = t
+		if InPlace(f.Source, t.Output) && !f.DropCache { // else what is copied would leave the cache before it is hashed
+			f.holdCopied(t)
+		}
 	}
-	f.hashBeside()
-	if err := f.sendComplete(ctx); err != nil {
-		return err
-	}
+	ready := slices.DeleteFunc(slices.Clone(f.Tasks), func(t *Task) bool { return !t.complete() || f.Ledger.Done(t.Path) })
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return f.sendReady(ctx, ready) })
+	g.Go(func() error { return f.files(ctx) })
+	return g.Wait()
+}
+
+// files reads one file after the other, or a few at once.
+func (f *Fetcher) files(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(f.filesAtOnce())
 	for _, file := range f.Files {
@@ -72,31 +80,27 @@ func (f *Fetcher) inPlace() bool {
 	return !slices.ContainsFunc(f.Tasks, func(t *Task) bool { return !InPlace(f.Source, t.Output) })
 }
 
-// hashBeside decides to hash files in a pass of their own. The hash of a file is one chain of steps, which takes longer than
-// anything else does with its bytes. Where the bytes can be read again at any time, outputs need not wait for it: they are
-// converted and checked meanwhile, and only their names wait (see Task.Prefixes).
-func (f *Fetcher) hashBeside() {
-	f.hashLater = f.inPlace() && !slices.ContainsFunc(f.Files, func(x *File) bool { return x.ByRange })
-	if !f.hashLater {
-		return
-	}
-	for _, t := range f.Tasks {
-		if n := t.left.Load(); n > 0 {
-			t.unhashed.Store(n)
-			t.hashed = make(chan struct{})
+// InPlace reports whether an output can be made from the source files where they are, without a spool.
+func InPlace(src model.Source, o *spans.Output) bool { return src.Local(0) != nil && !o.Narrows() }
+
+// holdCopied notes that copied tensors are in a spool that is the source file itself: they have no exponents to count, so nothing
+// has to arrive.
+func (f *Fetcher) holdCopied(t *Task) {
+	for x, u := range t.Tensors() {
+		if u != nil {
+			continue
+		}
+		t.hold(x)
+		if f.Files[x.File].ByRange && !f.Ledger.Done(t.Path) { // else the pass that hashes the file counts it
+			f.Progress.Fetched.Add(x.Length)
 		}
 	}
 }
 
-// InPlace reports whether an output can be made from the source files where they are, without a spool.
-func InPlace(src model.Source, o *spans.Output) bool { return src.Local(0) != nil && !o.Narrows() }
-
-// sendComplete sends the tasks that wait for no byte, such as an empty remainder, or one that an earlier run has fetched.
-func (f *Fetcher) sendComplete(ctx context.Context) error {
-	for _, t := range f.Tasks {
-		if !t.complete() || f.Ledger.Done(t.Path) {
-			continue
-		}
+// sendReady sends the tasks that wait for no byte: an empty remainder, one that an earlier run has fetched, or one that only copies
+// tensors of local files.
+func (f *Fetcher) sendReady(ctx context.Context, ready []*Task) error {
+	for _, t := range ready {
 		if err := f.open(ctx, t); err != nil {
 			return err
 		}
@@ -131,84 +135,60 @@ func InPlaceSpool(src model.Source, o *spans.Output, dropCache bool) spool.Spool
 	return spool.NewInPlace(extents, dropCache)
 }
 
-// file reads one file, if anything of it is still needed.
+// file reads one file. Where its bytes can be read again at any time, hashing is a pass of its own: the hash of a file is one chain of
+// steps, which takes longer than anything else does with its bytes, and no output waits for it.
 func (f *Fetcher) file(ctx context.Context, file *File) error {
-	if file.ByRange {
-		return f.ranges(ctx, file, f.needs)
+	switch {
+	case file.ByRange:
+		return f.ranges(ctx, file)
+	case f.inPlace():
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error { return f.whole(ctx, file, nothing) })
+		g.Go(func() error { return f.ranges(ctx, file) })
+		return g.Wait()
 	}
-	first := file.FirstNeeded(f.needs)
-	if _, final := f.Ledger.Final(file.Path); final && first == file.Size {
-		f.Progress.Fetched.Add(file.Size)
-		return nil
-	}
-	h, from := f.Ledger.Checkpoint(file.Path, first).Hash()
-	f.Progress.Fetched.Add(from)
-	if from < file.Size {
-		if err := f.stream(ctx, stretch{file, h, from, file.Size}, f.needs); err != nil {
-			return err
-		}
-	}
-	return file.finish(hex.EncodeToString(h.Sum(nil)))
+	return f.whole(ctx, file, (&scatterer{Fetcher: f, file: file}).scatter)
 }
+
+// whole reads all of a file in order, and records its hash if that is right.
+func (f *Fetcher) whole(ctx context.Context, file *File, use func(context.Context, block) error) error {
+	h := sha256.New()
+	if err := f.pass(ctx, stretch{file, h, 0, file.Size}, use); err != nil {
+		return err
+	}
+	sum := hex.EncodeToString(h.Sum(nil))
+	if file.Want != "" && sum != file.Want {
+		return &model.SourceError{File: file.Path, Want: file.Want, Got: sum}
+	}
+	if err := f.Source.Unchanged(file.Index); err != nil {
+		return err
+	}
+	return f.Ledger.AddFile(ledger.File{Path: file.Path, Integrity: metadata.Streamed, SHA256: sum})
+}
+
+// nothing is what a pass does with blocks that are only hashed.
+func nothing(context.Context, block) error { return nil }
 
 // needs reports whether an unfinished task lacks the tensor of a delivery.
 func (f *Fetcher) needs(d spans.Delivery) bool {
-	return !f.Ledger.Done(d.Output.Path) && !f.byOutput[d.Output].holds(d.At)
+	return !f.Ledger.Done(d.Output.Path) && !f.byOutput[d.Output].Holds(d.At)
 }
 
 // ranges reads only the segments that are needed. Neighbors closer than a block are read as one.
-func (f *Fetcher) ranges(ctx context.Context, file *File, needs func(spans.Delivery) bool) error {
+func (f *Fetcher) ranges(ctx context.Context, file *File) error {
+	needed := func(s spans.Segment) bool { return slices.ContainsFunc(s.To, f.needs) }
 	for i := 0; i < len(file.Segments); {
-		if !slices.ContainsFunc(file.Segments[i].To, needs) {
+		if !needed(file.Segments[i]) {
 			i++
 			continue
 		}
 		from, end := file.Segments[i].Off, file.Segments[i].End
-		for i++; i < len(file.Segments) && slices.ContainsFunc(file.Segments[i].To, needs) && file.Segments[i].Off-end < streams.BlockBytes; i++ {
+		for i++; i < len(file.Segments) && needed(file.Segments[i]) && file.Segments[i].Off-end < streams.BlockBytes; i++ {
 			end = file.Segments[i].End
 		}
-		if err := f.stream(ctx, stretch{file, nil, from, end}, needs); err != nil {
+		s := &scatterer{Fetcher: f, file: file}
+		if err := f.pass(ctx, stretch{file, nil, from, end}, s.scatter); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// stream reads a stretch and scatters it.
-func (f *Fetcher) stream(ctx context.Context, x stretch, needs func(spans.Delivery) bool) error {
-	s := &scatterer{Fetcher: f, file: x.file, needs: needs, hashed: x.hash != nil, expected: f.expected(x)}
-	if !f.hashLater || x.hash == nil {
-		return f.pass(ctx, x, s.scatter)
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return f.pass(ctx, x, s.bindLater) })
-	g.Go(func() error {
-		if f.DropCache { // what was copied would leave the cache before it is hashed
-			return f.ranges(ctx, x.file, needs)
-		}
-		if err := f.sendCopied(ctx, x.file, needs); err != nil {
-			return err
-		}
-		return f.ranges(ctx, x.file, func(d spans.Delivery) bool { return d.Unit != nil && needs(d) })
-	})
-	return g.Wait()
-}
-
-// sendCopied takes the tensors of a file that are copied as arrived: they have no exponents to count. An output that consists
-// of such tensors is sent when the hashes of all its files have begun, so it waits for nothing that waits for it.
-func (f *Fetcher) sendCopied(ctx context.Context, file *File, needs func(spans.Delivery) bool) error {
-	for _, seg := range file.Segments {
-		for _, d := range seg.To {
-			if d.Unit != nil || !needs(d) {
-				continue
-			}
-			t := f.byOutput[d.Output]
-			if err := f.open(ctx, t); err != nil {
-				return err
-			}
-			if err := f.arrived(ctx, t, d); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -225,7 +205,7 @@ func (f *Fetcher) pass(ctx context.Context, x stretch, use func(context.Context,
 	}
 	defer r.Close()
 	nBlocks := blocksPerFile
-	if f.hashLater { // two passes share them
+	if f.inPlace() { // two passes share them
 		nBlocks /= 2
 	}
 	free := make(chan []byte, nBlocks)
@@ -241,7 +221,7 @@ func (f *Fetcher) pass(ctx context.Context, x stretch, use func(context.Context,
 	})
 	g.Go(func() error {
 		defer close(hashed)
-		return (&hasher{h: x.hash, progress: f.Progress}).run(ctx, read, hashed)
+		return (&hasher{x, f.Progress}).run(ctx, read, hashed)
 	})
 	g.Go(func() error {
 		for b := range hashed {
@@ -260,8 +240,7 @@ func (f *Fetcher) pass(ctx context.Context, x stretch, use func(context.Context,
 func Sum(ctx context.Context, src model.Source, file int, path string, size int64) (string, error) {
 	f := Fetcher{Source: src, Progress: &progress.Counters{}}
 	h := sha256.New()
-	onward := func(context.Context, block) error { return nil }
-	if err := f.pass(ctx, stretch{&File{Index: file, Path: path, Size: size}, h, 0, size}, onward); err != nil {
+	if err := f.pass(ctx, stretch{&File{Index: file, Path: path, Size: size}, h, 0, size}, nothing); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

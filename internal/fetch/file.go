@@ -4,28 +4,22 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"sync"
 
-	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// A File is one source file, and what a run knows of it.
+// A File is one source file, and how it is read.
 type File struct {
 	Index    int
 	Path     string
 	Size     int64
 	Want     string // published sha256, "" if there is none
 	Segments []spans.Segment
-	// ByRange: only the wanted ranges are read, so that the file's hash is not checked.
+	// ByRange: only tensors that are still needed are read, under no hash. Else all of the file is, from its first byte to its last.
 	ByRange bool
 
 	header []byte // JSON that the plan was made from
-
-	mu  sync.Mutex
-	sum string // of the whole file, once it was read and found right
 }
 
 // Files lists the source files of a model, with what the outputs want of each.
@@ -40,46 +34,9 @@ func Files(m *model.Model, outputs []*spans.Output) []*File {
 	return files
 }
 
-// FirstNeeded is the offset of the first segment of which somebody needs a delivery; the file's size if nobody does.
-func (f *File) FirstNeeded(needs func(spans.Delivery) bool) int64 {
-	for _, s := range f.Segments {
-		if slices.ContainsFunc(s.To, needs) {
-			return s.Off
-		}
-	}
-	return f.Size
-}
-
-// Sum is the sha256 of the whole file, "" until it was read and found right.
-func (f *File) Sum() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.sum
-}
-
-// finish takes the sum of the whole file.
-func (f *File) finish(sum string) error {
-	if f.Want != "" && sum != f.Want {
-		return &model.SourceError{File: f.Path, Want: f.Want, Got: sum}
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.sum = sum
-	return nil
-}
-
-// Checkpoint is the state of the file once the outputs that are done need nothing of it: final, or a point at which another
-// run can go on.
-func (f *File) Checkpoint(l *ledger.Ledger, done func(path string) bool) ledger.Checkpoint {
-	first := f.FirstNeeded(func(d spans.Delivery) bool { return !done(d.Output.Path) })
-	c := l.Checkpoint(f.Path, first)
-	switch final, sum := c.Integrity != "", f.Sum(); {
-	case final && first < f.Size: // for outputs that this journal does not list
-		return ledger.Checkpoint{File: f.Path}
-	case !final && first == f.Size && sum != "":
-		return ledger.Checkpoint{File: f.Path, Integrity: metadata.Streamed, SHA256: sum}
-	}
-	return c
+// Delivers reports whether one of the file's deliveries fits.
+func (f *File) Delivers(fits func(spans.Delivery) bool) bool {
+	return slices.ContainsFunc(f.Segments, func(s spans.Segment) bool { return slices.ContainsFunc(s.To, fits) })
 }
 
 // HeaderError says that a source file does not begin with the header that the plan was made from, so that the plan may

@@ -2,8 +2,6 @@ package fetch
 
 import (
 	"context"
-	"encoding"
-	"encoding/hex"
 	"fmt"
 	"hash"
 	"io"
@@ -23,11 +21,7 @@ type stretch struct {
 type block struct {
 	off     int64
 	buf     []byte
-	segment int  // index of the segment that it lies in, -1 for none
-	ends    bool // it is the last of its segment, or of what lies between two segments
-	// Where a segment ends under a hash: the sha256 of the file up to there, and the hash's state.
-	prefix string
-	state  []byte
+	segment int // index of the segment that it lies in, -1 for none
 }
 
 // timedReader counts the time that is spent waiting for a source.
@@ -67,7 +61,6 @@ func (r *reader) run(ctx context.Context, out chan<- block) error {
 			return err
 		}
 		off += int64(len(b.buf))
-		b.ends = off == stop
 		if err := streams.Send(ctx, out, b); err != nil {
 			return err
 		}
@@ -101,35 +94,25 @@ func (r *reader) cut(next *int, off int64) (b block, stop int64) {
 	return b, min(r.end, segments[*next].End)
 }
 
-// hasher adds blocks to the hash of their file, and notes the sum where segments end.
+// hasher adds blocks to the hash of their file. It counts them as fetched, but for the tensors of a file that another pass hashes.
 type hasher struct {
-	h        hash.Hash // nil: none
+	stretch
 	progress *progress.Counters
 }
 
 func (x *hasher) run(ctx context.Context, in <-chan block, out chan<- block) error {
 	for b := range in {
-		if err := x.add(&b); err != nil {
-			return err
+		if x.hash != nil {
+			done := x.progress.Timed(progress.Hash)
+			x.hash.Write(b.buf)
+			done(int64(len(b.buf)))
+		}
+		if x.hash != nil || x.file.ByRange {
+			x.progress.Fetched.Add(int64(len(b.buf)))
 		}
 		if err := streams.Send(ctx, out, b); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (x *hasher) add(b *block) (err error) {
-	if x.h == nil {
-		return nil
-	}
-	done := x.progress.Timed(progress.Hash)
-	x.h.Write(b.buf)
-	done(int64(len(b.buf)))
-	if b.segment < 0 || !b.ends {
-		return nil
-	}
-	b.prefix = hex.EncodeToString(x.h.Sum(nil))
-	b.state, err = x.h.(encoding.BinaryMarshaler).MarshalBinary()
-	return err
 }

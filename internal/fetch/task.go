@@ -3,8 +3,6 @@
 package fetch
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/df11-convert/df11-convert/encoder"
-	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/spool"
@@ -29,14 +26,8 @@ type Task struct {
 
 	open    sync.Once // spool and counters
 	openErr error
-	left    atomic.Int64 // bytes that have not arrived
-
-	unhashed atomic.Int64  // bytes that have not passed their file's hash, where that is a pass of its own
-	hashed   chan struct{} // closed when all have; nil where they pass it as they arrive
-
-	mu       sync.Mutex
-	held     map[int64]bool  // tensors that an earlier run has left in the spool, by offset
-	prefixes []ledger.Prefix // one for each source file; without a sum where some bytes came under no hash
+	left    atomic.Int64   // bytes that have not arrived
+	held    map[int64]bool // tensors that were in the spool from the beginning, by offset
 }
 
 // NewTasks makes a fresh task for every output.
@@ -87,52 +78,25 @@ func (t *Task) add(u *spans.Unit, at int64, p []byte) {
 // complete reports whether every byte has arrived.
 func (t *Task) complete() bool { return t.left.Load() == 0 }
 
-// holds reports whether an earlier run has left the tensor at a spool offset.
-func (t *Task) holds(at int64) bool { return t.held[at] }
+// Holds reports whether the tensor at a spool offset was there from the beginning.
+func (t *Task) Holds(at int64) bool { return t.held[at] }
 
-// bind records which prefix of a source file a tensor that has arrived belongs to; the last one of a file covers those
-// before. A tensor that came under no hash, with an empty sum, leaves the output unbound to the whole file.
-func (t *Task) bind(p ledger.Prefix) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	i := slices.IndexFunc(t.prefixes, func(before ledger.Prefix) bool { return before.File == p.File })
-	switch {
-	case i < 0:
-		t.prefixes = append(t.prefixes, p)
-	case p.SHA256 == "" || t.prefixes[i].SHA256 != "" && t.prefixes[i].End < p.End:
-		t.prefixes[i] = p
+// hold notes that a tensor is in the spool from the beginning.
+func (t *Task) hold(x spans.Tensor) {
+	if t.held == nil {
+		t.held = map[int64]bool{}
 	}
+	t.held[x.At] = true
+	t.left.Add(-x.SpoolBytes())
 }
 
 // Unchanged is an error if a source file of the output has been written to, so that what passed the hash may be something else
 // than what was converted.
 func (t *Task) Unchanged(src model.Source) error {
-	seen := map[int]bool{}
-	for x := range t.Tensors() {
-		if seen[x.File] {
-			continue
-		}
-		seen[x.File] = true
-		if err := src.Unchanged(x.File); err != nil {
+	for _, file := range t.Files() {
+		if err := src.Unchanged(file); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// Prefixes lists the prefixes of source files that the output is bound to, by file. It waits until the output's bytes have
-// passed their files' hashes, unless ctx ends first.
-func (t *Task) Prefixes(ctx context.Context) ([]ledger.Prefix, error) {
-	if t.hashed != nil {
-		select {
-		case <-t.hashed:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	bound := slices.DeleteFunc(slices.Clone(t.prefixes), func(p ledger.Prefix) bool { return p.SHA256 == "" })
-	slices.SortFunc(bound, func(a, b ledger.Prefix) int { return cmp.Compare(a.File, b.File) })
-	return bound, nil
 }

@@ -10,9 +10,9 @@ import (
 
 // FuzzJournal reads arbitrary journals: memory stays in proportion, and what is refused is a version of the future.
 func FuzzJournal(f *testing.F) {
-	f.Add(of(f, 7, "streamed", "aaa", "bbb").ForRepo([]string{"a.safetensors"}, nil, nil))
-	f.Add([]byte(`{"version":2,"plan":"digest","part":"part"}` + "\n" + `{"output":{"path":"a","units":[{}]}}` + "\n" + `{"uploaded":"a"}` + "\n" + `{"tensor":{"output":"a"}}{"file":{"offset":1}}{"fi`))
-	f.Add([]byte(`{"version":3}`))
+	f.Add(of(f, true, "aaa", "bbb").ForRepo([]string{"a.safetensors"}, nil))
+	f.Add([]byte(`{"version":3,"plan":"digest","part":"part"}` + "\n" + `{"output":{"path":"a","units":[{}]}}` + "\n" + `{"uploaded":"a"}` + "\n" + `{"tensor":{"output":"a"}}{"file":{"offset":1}}{"fi`))
+	f.Add([]byte(`{"version":4}`))
 	f.Fuzz(func(t *testing.T, journal []byte) {
 		alloc.PerByte(t, 1000, len(journal), func() {
 			ledger.Claimed(journal)
@@ -21,7 +21,7 @@ func FuzzJournal(f *testing.F) {
 			if err := l.Read(journal); err != nil && !errors.As(err, &newer) {
 				t.Fatalf("%q: %v", journal, err)
 			}
-			l.ForRepo(nil, nil, nil)
+			l.ForRepo(nil, nil)
 		})
 	})
 }

@@ -14,16 +14,17 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
-// version is that of the journals that are written, and the only one that is read.
-const version = 2
+// version is that of the journals that are written. Of one of the version before, outputs and files are read, but no tensors: that
+// version told more of them.
+const version = 3
 
 // record is one line of a journal: the head, or one thing that is done.
 type record struct {
 	*head
-	Output   *Output     `json:"output,omitempty"`
-	Uploaded string      `json:"uploaded,omitempty"` // path of an output that the target's store has
-	File     *Checkpoint `json:"file,omitempty"`
-	Tensor   *Tensor     `json:"tensor,omitempty"`
+	Output   *Output `json:"output,omitempty"`
+	Uploaded string  `json:"uploaded,omitempty"` // path of an output that the target's store has
+	File     *File   `json:"file,omitempty"`
+	Tensor   *Tensor `json:"tensor,omitempty"`
 }
 
 // head is the first line: whose journal it is.
@@ -100,13 +101,13 @@ func Claimed(journal []byte) (plan, source string, files map[string]string) {
 }
 
 // Read fills an empty ledger from a journal of a folder: what it lists is here, unless it says that it was uploaded. Of a
-// journal of another plan or part, of a former version, and of a torn one, nothing is used.
+// journal of another plan or part, of an older version, and of a torn one, nothing is used.
 func (l *Ledger) Read(journal []byte) error {
 	h, rest := parse(journal)
 	switch {
 	case h.Version > version:
 		return &VersionError{h.Version}
-	case h.Version < version || h.Plan != l.digest || h.Part != l.part:
+	case h.Version < version-1 || h.Plan != l.digest || h.Part != l.part:
 		return nil
 	}
 	for _, r := range rest {
@@ -121,10 +122,12 @@ func (l *Ledger) Read(journal []byte) error {
 				o.Here, o.Uploaded = false, true
 				l.outputs[r.Uploaded] = o
 			}
-		case r.Tensor != nil:
+		case r.Tensor != nil && h.Version == version:
 			l.tensors[r.Tensor.Output] = append(l.tensors[r.Tensor.Output], *r.Tensor)
-		case r.File != nil && (r.File.Offset > 0 || r.File.Integrity != ""):
-			l.checkpoints.put(*r.File)
+		case r.File != nil && r.File.Integrity == "": // a point in the file, of the version before
+			delete(l.files, r.File.Path)
+		case r.File != nil:
+			l.files[r.File.Path] = *r.File
 		}
 	}
 	return nil
@@ -157,7 +160,7 @@ func OfManifest(m *metadata.Manifest, digest, part string, stays bool) *Ledger {
 		}
 	}
 	for _, f := range m.Source.Files {
-		l.checkpoints.put(Checkpoint{File: f.Path, Integrity: f.Integrity, SHA256: f.SHA256})
+		l.files[f.Path] = File{Path: f.Path, Integrity: f.Integrity, SHA256: f.SHA256}
 	}
 	return l
 }
@@ -179,7 +182,7 @@ func (l *Ledger) Save(path string) error {
 	defer l.mu.Unlock()
 	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Claims: l.claims}}.line()
 	for _, o := range l.all() {
-		uploaded := o.Uploaded || o.Committed && !l.stays // also by another machine: checkpoints cover what was adopted
+		uploaded := o.Uploaded || o.Committed && !l.stays // also by another machine: what is known of files covers what was adopted
 		if o.Here || uploaded {
 			b = append(b, o.line...)
 		}
@@ -192,12 +195,7 @@ func (l *Ledger) Save(path string) error {
 			b = append(b, record{Tensor: &t}.line()...)
 		}
 	}
-	for _, file := range slices.Sorted(maps.Keys(l.checkpoints)) {
-		for _, c := range l.checkpoints[file] {
-			b = append(b, record{File: &c}.line()...)
-		}
-	}
-	return l.journal.replace(path, b)
+	return l.journal.replace(path, l.appendFiles(b))
 }
 
 // Close puts the journal on disk and ends it. Later changes are not stored.
@@ -247,10 +245,18 @@ func (j *journal) close() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
+// appendFiles adds the lines of source files. The lock is held.
+func (l *Ledger) appendFiles(b []byte) []byte {
+	for _, path := range slices.Sorted(maps.Keys(l.files)) {
+		f := l.files[path]
+		b = append(b, record{File: &f}.line()...)
+	}
+	return b
+}
+
 // ForRepo is the journal for a commit that brings more outputs to a repo whose weight files in claims are ours: it lists these
-// outputs, all that is committed, and for every source file the given checkpoint. It counts on nothing that only this machine
-// has.
-func (l *Ledger) ForRepo(claims []string, more []Output, checkpoints []Checkpoint) []byte {
+// outputs, all that is committed, and the source files that were right. It counts on nothing that only this machine has.
+func (l *Ledger) ForRepo(claims []string, more []Output) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	brings := map[string]bool{}
@@ -263,10 +269,5 @@ func (l *Ledger) ForRepo(claims []string, more []Output, checkpoints []Checkpoin
 			b = append(b, o.line...)
 		}
 	}
-	for _, c := range checkpoints {
-		if c.Offset > 0 || c.Integrity != "" {
-			b = append(b, record{File: &c}.line()...)
-		}
-	}
-	return b
+	return l.appendFiles(b)
 }

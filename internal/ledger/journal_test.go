@@ -16,10 +16,10 @@ func TestLostLineIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, err := range map[string]error{
-		"output":     l.Add(Output{Path: "a"}),
-		"uploaded":   l.Uploaded("a"),
-		"tensor":     l.AddTensors([]Tensor{{Output: "b"}}),
-		"checkpoint": l.AddCheckpoint(Checkpoint{File: "f", Offset: 1}),
+		"output":   l.Add(Output{Path: "a"}),
+		"uploaded": l.Uploaded("a"),
+		"tensor":   l.AddTensors([]Tensor{{Output: "b"}}),
+		"file":     l.AddFile(File{Path: "f"}),
 	} {
 		if err == nil {
 			t.Errorf("nobody learns that a line is lost: %s", name)

@@ -1,5 +1,5 @@
-// Package ledger knows what of a conversion is done: finished outputs, tensors that wait whole in kept spools, and how far
-// the hash of each source file has come. It is the only owner of "done"; it moves no bytes and decides no order.
+// Package ledger knows what of a conversion is done: finished outputs, tensors that wait whole in kept spools, and source files
+// whose hash was right. It is the only owner of "done"; it moves no bytes and decides no order.
 //
 // A ledger is stored as a journal: one JSON value a line, of which later lines replace earlier ones. The journal of a folder
 // is appended to, so that its cost for an output does not grow with the number of outputs. The journal of a repo travels in
@@ -22,8 +22,6 @@ type Output struct {
 	SHA256 string `json:"sha256"`
 	// Units tells how each unit of the file ended, in the plan's order.
 	Units []Unit `json:"units,omitempty"`
-	// Prefixes bind the output to the source bytes that it was made from.
-	Prefixes []Prefix `json:"prefixes,omitempty"`
 	Place
 
 	line []byte // the stored form, the same wherever the output is
@@ -51,20 +49,19 @@ type Unit struct {
 	GPU       bool `json:"gpu,omitempty"` // a GPU decoded it as well
 }
 
-// Prefix is the sha256 of the first End bytes of a source file, as the run saw them that used these bytes.
-type Prefix struct {
-	File   string `json:"file"`
-	End    int64  `json:"end"`
-	SHA256 string `json:"sha256"`
+// Tensor is a tensor that a kept spool holds whole, at the spool offset At. CRC is the CRC-32C of its bytes there.
+type Tensor struct {
+	Output string `json:"output"`
+	At     int64  `json:"at"`
+	CRC    uint32 `json:"crc"`
 }
 
-// Tensor is a tensor that a kept spool holds whole, at the spool offset At. CRC is the CRC-32C of its bytes there. Prefix is
-// nil if the tensor was fetched by range, under no hash.
-type Tensor struct {
-	Output string  `json:"output"`
-	At     int64   `json:"at"`
-	CRC    uint32  `json:"crc"`
-	Prefix *Prefix `json:"prefix,omitempty"`
+// File says that the sha256 of a source file was found to be SHA256, and that every output and every kept tensor in the ledger holds
+// the bytes that were hashed. It stays true only as long as nothing of the file is fetched again.
+type File struct {
+	Path      string             `json:"file"`
+	Integrity metadata.Integrity `json:"integrity"`
+	SHA256    string             `json:"sha256"`
 }
 
 // A Ledger is what one part of a conversion has done. Its methods may be called from several goroutines.
@@ -72,21 +69,21 @@ type Ledger struct {
 	digest, part string
 	stays        bool // outputs have to stay in the run's folder
 
-	mu          sync.Mutex
-	source      string   // Hub repo that the weights come from
-	claims      []string // weight files of the folder that are ours: the plan's, and leftovers of former plans
-	outputs     map[string]Output
-	tensors     map[string][]Tensor // by output
-	checkpoints checkpoints
-	gpu         *metadata.Verification // of a finished conversion that the ledger tells of; nil if no GPU decoded it
-	journal     journal
+	mu      sync.Mutex
+	source  string   // Hub repo that the weights come from
+	claims  []string // weight files of the folder that are ours: the plan's, and leftovers of former plans
+	outputs map[string]Output
+	tensors map[string][]Tensor // by output
+	files   map[string]File
+	gpu     *metadata.Verification // of a finished conversion that the ledger tells of; nil if no GPU decoded it
+	journal journal
 }
 
 // New makes an empty ledger for a part of a plan. With stays, an output counts as done only if the run's folder has it.
 func New(digest, part string, stays bool) *Ledger {
 	return &Ledger{
 		digest: digest, part: part, stays: stays,
-		outputs: map[string]Output{}, tensors: map[string][]Tensor{}, checkpoints: checkpoints{},
+		outputs: map[string]Output{}, tensors: map[string][]Tensor{}, files: map[string]File{},
 	}
 }
 
@@ -189,9 +186,87 @@ func (l *Ledger) KeepTensors(output string, ts []Tensor) {
 	}
 }
 
-// Invalidate forgets the outputs for which valid answers false. The journal follows with the next Save.
-func (l *Ledger) Invalidate(valid func(Output) bool) {
+// Keep forgets the outputs that are not valid. The journal follows with the next Save.
+func (l *Ledger) Keep(valid func(Output) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	maps.DeleteFunc(l.outputs, func(_ string, o Output) bool { return !valid(o) })
+}
+
+// AddFile records that the hash of a source file was right.
+func (l *Ledger) AddFile(f File) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.files[f.Path] = f
+	return l.journal.append(record{File: &f}.line())
+}
+
+// File tells how a source file was found to be right; ok is false if it was not.
+func (l *Ledger) File(path string) (f File, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f, ok = l.files[path]
+	return f, ok
+}
+
+// ForgetFile takes back what AddFile has recorded. The journal follows with the next Save.
+func (l *Ledger) ForgetFile(path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.files, path)
+}
+
+// Adopt takes over what the journal of the target lists, perhaps of another machine: all of it is committed. sources names the
+// source files of an output. What one side knows of a source file is true of that side's outputs alone. So it is forgotten where the
+// other side brings an output of the file and does not know the same.
+func (l *Ledger) Adopt(p *Ledger, sources func(output string) []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	theirs, ours := p.brings(l, sources), l.brings(p, sources)
+	for path, o := range p.outputs {
+		o.Place = Place{Committed: true}
+		if mine, ok := l.outputs[path]; ok {
+			if mine.SHA256 == o.SHA256 {
+				mine.Committed = true
+				o = mine
+			} else if l.stays {
+				continue
+			}
+		}
+		l.outputs[path] = o
+		delete(l.tensors, path)
+	}
+	if l.gpu == nil {
+		l.gpu = p.gpu
+	}
+	if l.stays {
+		return // an output that is not here is made again
+	}
+	maps.DeleteFunc(l.files, func(path string, f File) bool { return theirs[path] && p.files[path].SHA256 != f.SHA256 })
+	for path, f := range p.files {
+		if _, known := l.files[path]; !known && !ours[path] {
+			l.files[path] = f
+		}
+	}
+}
+
+// brings names the source files of which a ledger has outputs or tensors that another one lacks. The locks are held.
+func (l *Ledger) brings(other *Ledger, sources func(output string) []string) map[string]bool {
+	files := map[string]bool{}
+	add := func(output string) {
+		for _, file := range sources(output) {
+			files[file] = true
+		}
+	}
+	for path, o := range l.outputs {
+		if other.outputs[path].SHA256 != o.SHA256 {
+			add(path)
+		}
+	}
+	for path := range l.tensors {
+		if _, ok := other.outputs[path]; !ok {
+			add(path)
+		}
+	}
+	return files
 }

@@ -14,19 +14,16 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
-// of makes a ledger with one checkpoint of the file f, whose state is its offset, and with outputs made from f. An output is
-// named by the first letter of its sum.
-func of(t testing.TB, offset int64, integrity metadata.Integrity, outputs ...string) *ledger.Ledger {
+// of makes a ledger with outputs made from the file f, each named by the first letter of its sum. With known, the hash of f was right.
+func of(t testing.TB, known bool, outputs ...string) *ledger.Ledger {
 	t.Helper()
 	l := ledger.New("digest", "part", false)
 	var errs []error
-	if offset > 0 || integrity != "" {
-		errs = append(errs, l.AddCheckpoint(ledger.Checkpoint{File: "f", Offset: offset, State: []byte{byte(offset)}, Integrity: integrity}))
+	if known {
+		errs = append(errs, l.AddFile(ledger.File{Path: "f", Integrity: metadata.Streamed, SHA256: "sum"}))
 	}
 	for _, o := range outputs {
-		errs = append(errs, l.Add(ledger.Output{
-			Path: o[:1], SHA256: o, Prefixes: []ledger.Prefix{{File: "f", End: 1}}, Place: ledger.Place{Here: true},
-		}))
+		errs = append(errs, l.Add(ledger.Output{Path: o[:1], SHA256: o, Place: ledger.Place{Here: true}}))
 	}
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
@@ -34,41 +31,40 @@ func of(t testing.TB, offset int64, integrity metadata.Integrity, outputs ...str
 	return l
 }
 
-// keeping adds a spool that holds a tensor of f, under its hash.
+// ofF says that every output is made from the file f.
+func ofF(string) []string { return []string{"f"} }
+
+// keeping adds a spool that holds a tensor of f.
 func keeping(t *testing.T, l *ledger.Ledger) *ledger.Ledger {
 	t.Helper()
-	if err := l.AddTensors([]ledger.Tensor{{Output: "z", Prefix: &ledger.Prefix{File: "f", End: 2}}}); err != nil {
+	if err := l.AddTensors([]ledger.Tensor{{Output: "z"}}); err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-const last = 1 << 40 // behind every checkpoint
-
-// TestAdoptCheckpoints: of two journals that know of each other's outputs the one that is ahead is used, and none where each
-// knows of something that the other does not: its hash would not cover that.
-func TestAdoptCheckpoints(t *testing.T) {
+// TestAdoptFiles: of two journals, what one says of a source file holds where the other has no output and no tensor of that file that
+// the first one lacks, or says the same.
+func TestAdoptFiles(t *testing.T) {
 	for _, tc := range []struct {
-		name          string
-		here, there   *ledger.Ledger
-		want          int64
-		wantIntegrity metadata.Integrity
+		name        string
+		here, there *ledger.Ledger
+		want        bool
 	}{
-		{"a fresh disk", of(t, 0, ""), of(t, 7, "", "a"), 7, ""},
-		{"ahead here", of(t, 9, "", "a", "b"), of(t, 7, "", "a"), 9, ""},
-		{"ahead there", of(t, 7, "", "a"), of(t, 9, "", "a"), 9, ""},
-		{"ahead there, spools here", keeping(t, of(t, 7, "", "a")), of(t, 9, "", "a"), 7, ""},
-		{"a spool here is an output there", keeping(t, of(t, 7, "", "a")), of(t, 9, "", "a", "z"), 9, ""},
-		{"more there", of(t, 9, "", "a"), of(t, 7, "", "a", "b"), 7, ""},
-		{"more there, spools here", keeping(t, of(t, 7, "", "a")), of(t, 9, "", "a", "b"), 0, ""},
-		{"more on both sides", of(t, 7, "", "a", "c"), of(t, 9, "", "a", "b"), 0, ""},
-		{"another output", of(t, 7, "", "a"), of(t, 9, "", "a2"), 0, ""},
-		{"final there", keeping(t, of(t, 7, "", "a")), of(t, 0, metadata.Streamed, "a", "b"), 0, metadata.Streamed},
-		{"final there, more here", of(t, 7, "", "a", "c"), of(t, 0, metadata.Streamed, "a"), 7, ""},
+		{"a fresh disk", of(t, false), of(t, true, "a"), true},
+		{"known here", of(t, true, "a", "b"), of(t, false, "a"), true},
+		{"known there", of(t, false, "a"), of(t, true, "a", "b"), true},
+		{"known there, more here", of(t, false, "a", "c"), of(t, true, "a"), false},
+		{"known there, spools here", keeping(t, of(t, false, "a")), of(t, true, "a", "b"), false},
+		{"a spool here is an output there", keeping(t, of(t, false, "a")), of(t, true, "a", "z"), true},
+		{"known here, more there", of(t, true, "a"), of(t, false, "a", "b"), false},
+		{"known on both sides", keeping(t, of(t, true, "a", "c")), of(t, true, "a", "b"), true},
+		{"another output", of(t, true, "a"), of(t, false, "a2"), false},
+		{"nothing is known", of(t, false, "a"), of(t, false, "b"), false},
 	} {
-		tc.here.Adopt(tc.there)
-		if c := tc.here.Checkpoint("f", last); c.Offset != tc.want || c.Integrity != tc.wantIntegrity {
-			t.Errorf("%s: a checkpoint at %d %s, want %d %s", tc.name, c.Offset, c.Integrity, tc.want, tc.wantIntegrity)
+		tc.here.Adopt(tc.there, ofF)
+		if _, known := tc.here.File("f"); known != tc.want {
+			t.Errorf("%s: known is %t", tc.name, known)
 		}
 		for _, o := range []string{"a", "b"} {
 			if theirs, ok := tc.there.Output(o); ok {
@@ -90,7 +86,7 @@ func TestAdoptInAFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	here.Adopt(of(t, 7, "", "a", "b", "c2"))
+	here.Adopt(of(t, true, "a", "b", "c2"), ofF)
 	if c, _ := here.Output("c"); !c.Here || c.Committed || c.SHA256 != "c1" {
 		t.Error(c)
 	}
@@ -103,46 +99,9 @@ func TestAdoptInAFolder(t *testing.T) {
 	if err := errors.Join(here.Save(path), here.Close(), next.Read(readFile(t, path))); err != nil || !next.Done("a") || next.Done("b") {
 		t.Error(next.Outputs(), err)
 	}
-	if c := here.Checkpoint("f", last); c.Offset != 0 {
-		t.Errorf("a checkpoint at %d: b would not be under its hash", c.Offset)
+	if _, known := here.File("f"); known {
+		t.Error("b, which is made again, would not be under the hash of its file")
 	}
-}
-
-// TestCheckpointsRise: a checkpoint at an offset is found by whatever is not before it; a later one at a lower offset
-// replaces those behind it, a final one all, and trimming takes those behind an offset.
-func TestCheckpointsRise(t *testing.T) {
-	l := ledger.New("digest", "part", false)
-	add := func(offsets ...int64) {
-		for _, off := range offsets {
-			if err := l.AddCheckpoint(ledger.Checkpoint{File: "f", Offset: off}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	check := func(want map[int64]int64) {
-		t.Helper()
-		for at, offset := range want {
-			if c := l.Checkpoint("f", at); c.Offset != offset {
-				t.Errorf("up to %d: %d, want %d", at, c.Offset, offset)
-			}
-		}
-	}
-	add(10, 20, 30)
-	check(map[int64]int64{9: 0, 10: 10, 29: 20, last: 30})
-	add(15)
-	check(map[int64]int64{9: 0, 14: 10, last: 15})
-	l.TrimCheckpoints("f", 14)
-	check(map[int64]int64{last: 10})
-	if err := l.AddCheckpoint(ledger.Checkpoint{File: "f", Integrity: metadata.Proof}); err != nil {
-		t.Fatal(err)
-	}
-	if _, final := l.Final("f"); !final {
-		t.Error("the final checkpoint is lost")
-	}
-	add(5)
-	check(map[int64]int64{last: 5})
-	l.TrimCheckpoints("f", -1)
-	check(map[int64]int64{last: 0})
 }
 
 // journaled makes a ledger whose journal lies in a new folder.
@@ -180,7 +139,7 @@ func output(n int) ledger.Output {
 	path := fmt.Sprintf("model_layers_%d.safetensors", n)
 	return ledger.Output{
 		Path: path, Size: int64(n), SHA256: strings.Repeat("0", 64), Place: ledger.Place{Here: true},
-		Units: []ledger.Unit{{Path: path, Status: metadata.DF11, Weights: 1 << 20}}, Prefixes: []ledger.Prefix{{File: "f", End: 1}},
+		Units: []ledger.Unit{{Path: path, Status: metadata.DF11, Weights: 1 << 20}},
 	}
 }
 
@@ -196,8 +155,8 @@ func TestJournalIsAppendedTo(t *testing.T) {
 	most := 0
 	for n := range 500 {
 		changes := []error{
-			l.AddTensors([]ledger.Tensor{{Output: output(n).Path, CRC: 1 << 31, Prefix: &ledger.Prefix{File: "f", End: 1, SHA256: strings.Repeat("0", 64)}}}),
-			l.AddCheckpoint(ledger.Checkpoint{File: "f", Offset: int64(n + 1), State: make([]byte, 108)}),
+			l.AddTensors([]ledger.Tensor{{Output: output(n).Path, CRC: 1 << 31}}),
+			l.AddFile(ledger.File{Path: fmt.Sprint(n), Integrity: metadata.Streamed, SHA256: strings.Repeat("0", 64)}),
 			l.Add(output(n)),
 			l.Uploaded(output(n).Path),
 		}
@@ -224,12 +183,11 @@ func TestJournalIsAppendedTo(t *testing.T) {
 // appended or written at once.
 func TestJournalSaysItAll(t *testing.T) {
 	l, path := journaled(t)
-	tensor := ledger.Tensor{Output: "z", At: 4, CRC: 5, Prefix: &ledger.Prefix{File: "f", End: 6, SHA256: "7"}}
+	tensor := ledger.Tensor{Output: "z", At: 4, CRC: 5}
 	err := errors.Join(
 		l.Add(output(1)), l.Add(output(2)), l.Uploaded(output(2).Path), l.AddTensors([]ledger.Tensor{tensor}),
 		l.AddTensors([]ledger.Tensor{{Output: output(1).Path}}), l.Add(output(1)), // its spool goes with that
-		l.AddCheckpoint(ledger.Checkpoint{File: "f", Offset: 8, State: []byte{9}}),
-		l.AddCheckpoint(ledger.Checkpoint{File: "g", Integrity: metadata.Streamed, SHA256: "10"}),
+		l.AddFile(ledger.File{Path: "g", Integrity: metadata.Streamed, SHA256: "10"}),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -237,21 +195,20 @@ func TestJournalSaysItAll(t *testing.T) {
 	check := func(journal []byte) {
 		t.Helper()
 		got := read(t, journal)
-		if one, _ := got.Output(output(1).Path); !one.Here || one.Uploaded || len(one.Units) != 1 || len(one.Prefixes) != 1 {
+		if one, _ := got.Output(output(1).Path); !one.Here || one.Uploaded || len(one.Units) != 1 {
 			t.Errorf("%+v", one)
 		}
 		if two, _ := got.Output(output(2).Path); two.Here || !two.Uploaded || two.Committed {
 			t.Errorf("%+v", two)
 		}
-		if z := got.Tensors("z"); len(z) != 1 || z[0].At != tensor.At || z[0].CRC != tensor.CRC || *z[0].Prefix != *tensor.Prefix {
+		if z := got.Tensors("z"); !slices.Equal(z, []ledger.Tensor{tensor}) {
 			t.Errorf("%+v", z)
 		}
 		if one := got.Tensors(output(1).Path); len(one) > 0 {
 			t.Errorf("a finished output has a spool: %+v", one)
 		}
-		f, g := got.Checkpoint("f", last), got.Checkpoint("g", last)
-		if f.Offset != 8 || !bytes.Equal(f.State, []byte{9}) || g.Integrity != metadata.Streamed || g.SHA256 != "10" {
-			t.Errorf("%+v, %+v", f, g)
+		if g, ok := got.File("g"); !ok || g != (ledger.File{Path: "g", Integrity: metadata.Streamed, SHA256: "10"}) {
+			t.Errorf("%+v", g)
 		}
 	}
 	check(readFile(t, path))
@@ -291,10 +248,10 @@ func TestJournalOfAnother(t *testing.T) {
 			t.Errorf("%v, %v", other.Outputs(), err)
 		}
 	}
-	newer := bytes.Replace(journal, []byte(`"version":2`), []byte(`"version":3`), 1)
+	newer := bytes.Replace(journal, []byte(`"version":3`), []byte(`"version":4`), 1)
 	err := ledger.New("digest", "part", false).Read(newer)
 	version := (*ledger.VersionError)(nil)
-	if !errors.As(err, &version) || version.Version != 3 || !strings.Contains(err.Error(), "version 3") || version.Hint() == "" {
+	if !errors.As(err, &version) || version.Version != 4 || !strings.Contains(err.Error(), "version 4") || version.Hint() == "" {
 		t.Errorf("a journal of a newer program: %v", err)
 	}
 	if plan, _, files := ledger.Claimed(newer); plan != "digest" || files[output(1).Path] != output(1).SHA256 {
@@ -314,8 +271,10 @@ func TestJournalForARepo(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Committed([]ledger.Output{output(1)})
-	checkpoints := []ledger.Checkpoint{{File: "f", Offset: 3, State: []byte{4}}, {File: "g"}}
-	got := read(t, l.ForRepo([]string{"claimed"}, []ledger.Output{output(2)}, checkpoints))
+	if err := l.AddFile(ledger.File{Path: "f", Integrity: metadata.Streamed, SHA256: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, l.ForRepo([]string{"claimed"}, []ledger.Output{output(2)}))
 	var paths []string
 	for _, o := range got.Outputs() {
 		paths = append(paths, o.Path)
@@ -326,16 +285,30 @@ func TestJournalForARepo(t *testing.T) {
 	if !slices.Equal(paths, []string{output(1).Path, output(2).Path}) || len(got.Tensors("z")) > 0 {
 		t.Errorf("%v, tensors %v", paths, got.Tensors("z"))
 	}
-	if c := got.Checkpoint("f", last); c.Offset != 3 {
-		t.Errorf("a checkpoint at %d", c.Offset)
+	if _, known := got.File("f"); !known {
+		t.Error("the file that was right is not named")
 	}
 }
 
-// TestHashGoesOn: a hash is restored at the last checkpoint before an offset; a broken state is none.
-func TestHashGoesOn(t *testing.T) {
-	l := of(t, 7, "") // its state is no hash
-	if h, from := l.Checkpoint("f", last).Hash(); from != 0 || h.Size() != 32 {
-		t.Errorf("a broken state is restored at %d", from)
+// TestJournalOfTheVersionBefore: its outputs are done, and files whose hash was right at their end. Tensors in spools, and points at
+// which a hash could go on, count for nothing.
+func TestJournalOfTheVersionBefore(t *testing.T) {
+	l := read(t, []byte(strings.Join([]string{
+		`{"version":2,"plan":"digest","part":"part","source":"org/model"}`,
+		`{"output":{"path":"a","size":1,"sha256":"aa","prefixes":[{"file":"f","end":9,"sha256":"x"}]}}`,
+		`{"output":{"path":"b","size":1,"sha256":"bb"}}`, `{"uploaded":"b"}`,
+		`{"tensor":{"output":"z","at":4,"crc":5,"prefix":{"file":"f","end":6,"sha256":"7"}}}`,
+		`{"file":{"file":"f","offset":9,"state":"AAAA"}}`,
+		`{"file":{"file":"g","integrity":"streamed","sha256":"gg"}}`,
+		`{"file":{"file":"h","integrity":"proof","sha256":"hh"}}`, `{"file":{"file":"h","offset":3,"state":"AAAA"}}`,
+	}, "\n")))
+	if !l.Done("a") || !l.Done("b") || len(l.Outputs()) != 2 || len(l.Tensors("z")) > 0 {
+		t.Errorf("%+v, tensors %v", l.Outputs(), l.Tensors("z"))
+	}
+	for file, want := range map[string]bool{"f": false, "g": true, "h": false} {
+		if _, known := l.File(file); known != want {
+			t.Errorf("%s: known is %t", file, known)
+		}
 	}
 }
 

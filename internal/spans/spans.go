@@ -124,6 +124,16 @@ func (o *Output) Tensors() iter.Seq2[Tensor, *Unit] {
 	}
 }
 
+// Files lists the source files that hold tensors of the output, by index.
+func (o *Output) Files() []int {
+	var files []int
+	for t := range o.Tensors() {
+		files = append(files, t.File)
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
+}
+
 // Narrows reports whether the output takes F32 tensors as BF16, so that its source files cannot be its spool.
 func (o *Output) Narrows() bool {
 	for t := range o.Tensors() {

@@ -179,7 +179,7 @@ func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, er
 		return nil, err
 	}
 	l.Claim(f.owner.Source, f.Claims)
-	l.Invalidate(func(o ledger.Output) bool {
+	l.Keep(func(o ledger.Output) bool {
 		return !o.Here || ctx.Err() == nil && f.sum(ctx, o.Path, o.Size) == o.SHA256
 	})
 	if ctx.Err() != nil {

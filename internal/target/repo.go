@@ -128,7 +128,7 @@ func (r *Repo) isSource(id string, src model.Source) bool {
 func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, error) {
 	if unchanged {
 		if l := ledger.OfManifest(r.Manifest, r.owner.Digest, r.part, false); l != nil {
-			l.Invalidate(r.confirms)
+			l.Keep(r.confirms)
 			return l, nil
 		}
 	}
@@ -176,7 +176,7 @@ func (r *Repo) readJournal(ctx context.Context, part string) (*ledger.Ledger, er
 	if err := l.Read(b); err != nil {
 		return nil, fmt.Errorf("journal of %s: %w", r.Repo, err)
 	}
-	l.Invalidate(r.confirms)
+	l.Keep(r.confirms)
 	return l, nil
 }
 
