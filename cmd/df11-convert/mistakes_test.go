@@ -10,7 +10,7 @@ import (
 // TestGlobalFlagsMayStandBeforeTheCommand: however they are written, the word behind them is the command or the source.
 func TestGlobalFlagsMayStandBeforeTheCommand(t *testing.T) {
 	for _, flags := range [][]string{
-		{}, {"-q"}, {"-qv"}, {"--color", "never"}, {"--color=never", "-v"}, {"--json=true", "--log-format", "text", "-vq"},
+		{}, {"-q"}, {"-qv"}, {"--log-format", "text"}, {"--log-format=text", "-v"}, {"--json=true", "--log-format", "text", "-vq"},
 	} {
 		for word, command := range map[string]bool{"verify": true, "help": true, "./verify": false, "org/name": false} {
 			args := append(slices.Clone(flags), word)

@@ -186,9 +186,9 @@ func convertCommand(u *ui) *cobra.Command {
 
 // choices are the flags that have a fixed set of values.
 var choices = map[string][]string{
-	"color": {colorAuto, colorAlways, colorNever}, "log-format": {logText, logJSON},
-	"gpu":   {string(verify.GPUAuto), string(verify.GPURequire), string(verify.GPUOff)},
-	"level": each(proof.Levels, func(l proof.Level) string { return string(l) }),
+	"log-format": {logText, logJSON},
+	"gpu":        {string(verify.GPUAuto), string(verify.GPURequire), string(verify.GPUOff)},
+	"level":      each(proof.Levels, func(l proof.Level) string { return string(l) }),
 }
 
 // checkFlags refuses values that are wrong for every command.

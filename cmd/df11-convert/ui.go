@@ -34,7 +34,6 @@ type ui struct {
 	json      bool
 	verbose   bool
 	logFormat string
-	color     string // auto, always or never
 	resume    string // command that continues after an interruption
 	kept      bool   // the run has left work from which this command continues
 	command   string // that runs, for --json
@@ -43,7 +42,7 @@ type ui struct {
 }
 
 func newUI(out, err *os.File) *ui {
-	u := &ui{out: &results{to: out}, err: err, screen: &screen{w: err}, color: colorAuto, governor: hub.NewGovernor()}
+	u := &ui{out: &results{to: out}, err: err, screen: &screen{w: err}, governor: hub.NewGovernor()}
 	u.screen.width = func() int {
 		if !u.terminal() {
 			return 0
@@ -60,7 +59,6 @@ func (u *ui) register(p *pflag.FlagSet) {
 	p.BoolVar(&u.json, "json", false, "print the result as JSON on stdout")
 	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
 	p.StringVar(&u.logFormat, "log-format", logText, "`form` of all that is written on stderr: text, or json, an object a line")
-	p.StringVar(&u.color, "color", colorAuto, "`when` to color stderr: auto, always or never; auto follows the terminal and NO_COLOR")
 	group(p, groupGlobal)
 }
 
@@ -77,13 +75,6 @@ func size(f *os.File) (width, height int) {
 	return 80, 24
 }
 
-// The values of --color.
-const (
-	colorAuto   = "auto"
-	colorAlways = "always"
-	colorNever  = "never"
-)
-
 // A style is the parameter of the ECMA-48 sequence that sets it.
 type style string
 
@@ -96,9 +87,9 @@ const (
 // A painter gives a text a style, or leaves it alone.
 type painter func(style, string) string
 
-// paint colors a text for stderr, if that is wanted: on a terminal, unless NO_COLOR says otherwise, or as --color says.
+// paint colors a text for stderr on a terminal, unless NO_COLOR is set.
 func (u *ui) paint(st style, text string) string {
-	if u.jsonLog() || u.color == colorNever || u.color != colorAlways && (!u.terminal() || os.Getenv("NO_COLOR") != "") {
+	if !u.terminal() || os.Getenv("NO_COLOR") != "" {
 		return text
 	}
 	return "\x1b[" + string(st) + "m" + text + "\x1b[m"
