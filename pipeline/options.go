@@ -35,10 +35,9 @@ type Options struct {
 
 	// Force allows other weights in the target, and to replace those of the same names.
 	Force bool
-	// BaseModel names the Hub repo that a local source came from, for card and manifest; "" takes that of Model.Lineage.
+	// BaseModel names the Hub repo that a local source came from, for card and manifest; "" takes that of Model.Lineage, and
+	// NoBaseModel says that it came from none.
 	BaseModel string
-	// NoBaseModel: a local source comes from no repo of the Hub, whatever its lineage says.
-	NoBaseModel bool
 	// Version is written into manifest and card.
 	Version string
 
@@ -124,12 +123,15 @@ func (o *Options) journalName() string {
 	return o.Part.String()
 }
 
+// NoBaseModel is the Options.BaseModel of a local source that came from no repo of the Hub, whatever its lineage says.
+const NoBaseModel = "none"
+
 // baseModel is the Hub repo of the original; "" if it is not known.
 func (o *Options) baseModel() string {
 	switch {
 	case !o.Model.Local:
 		return o.Model.ID
-	case o.NoBaseModel:
+	case o.BaseModel == NoBaseModel:
 		return ""
 	}
 	return cmp.Or(o.BaseModel, o.Model.Lineage.Repo)

@@ -73,7 +73,7 @@ func TestBatchNeverMixesTwoModels(t *testing.T) {
 // TestAnEntryWinsOverTheCommandLine: nothing on the command line makes an entry of a list wrong, or another one than it says.
 func TestAnEntryWinsOverTheCommandLine(t *testing.T) {
 	yes, no := true, false
-	f := convertFlags{target: targetFlags{push: true, public: true, noBaseModel: true}}
+	f := convertFlags{target: targetFlags{push: true, public: true, baseModel: "none"}}
 	f.patternDict, f.plan.Like = "dict.json", "llama"
 	for _, m := range []listedModel{{Private: &yes}, {Private: &no}, {BaseModel: "org/base"}, {Dict: "own.json"}, {Like: "qwen3"}} {
 		got := m.flags(f)

@@ -110,7 +110,7 @@ func leavesWork(s progress.Snapshot) bool {
 func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipeline.Options, error) {
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
-		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force, BaseModel: f.target.baseModel, NoBaseModel: f.target.noBaseModel,
+		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force, BaseModel: f.target.baseModel,
 		Budget: pipeline.Budget{
 			Workers: f.shares.Workers, Disk: int64(f.limits.disk), PieceMemory: f.shares.Pieces,
 			DropCache: exceedsCache(src.plan.SourceBytes()),

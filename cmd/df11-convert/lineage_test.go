@@ -92,7 +92,7 @@ func TestLineageIsNotLostInSilence(t *testing.T) {
 		{"the cache", []string{at["cache"]}, "acme/small", testCommit, "acme/small", "quantized", false},
 		{"a link to the cache", []string{at["link"]}, "acme/small", testCommit, "acme/small", "quantized", false},
 		{"the cache, renamed", []string{at["cache"], base, "acme/moved"}, "acme/moved", "", "acme/moved", "quantized", false},
-		{"the cache, denied", []string{at["cache"], "--no-base-model"}, "", "", "", "", false},
+		{"the cache, denied", []string{at["cache"], base, "none"}, "", "", "", "", false},
 		{"a download", []string{at["download"]}, "", "", "", "", true},
 		{"a download, named", []string{at["download"], base, "acme/small"}, "acme/small", testCommit, "acme/small", "quantized", false},
 		{"an edited download", []string{at["edited"], base, "acme/small"}, "acme/small", "", "acme/small", "quantized", false},
@@ -100,7 +100,7 @@ func TestLineageIsNotLostInSilence(t *testing.T) {
 		{"tuned from a base", []string{at["tuned"]}, "", "", "acme/ancestor", "finetune", false},
 		{"tuned, and published", []string{at["tuned"], base, "acme/small"}, "acme/small", "", "acme/small", "quantized", false},
 		{"nothing", []string{at["plain"]}, "", "", "", "", true},
-		{"nothing, and so be it", []string{at["plain"], "--no-base-model"}, "", "", "", "", false},
+		{"nothing, and so be it", []string{at["plain"], base, "none"}, "", "", "", "", false},
 	} {
 		source, card, stderr := lineage(t, c.args...)
 		if source.Repo != c.repo || source.Commit != c.commit {
@@ -137,13 +137,10 @@ func TestPushAsksForLineage(t *testing.T) {
 	t.Setenv("HF_HOME", t.TempDir())
 	t.Setenv("HF_TOKEN", "hf_any")
 	code, _, diag := program(t, at["plain"], "--push", "--repo-id", "me/plain")
-	if code != exitUsage || !strings.Contains(diag, "--base-model") || !strings.Contains(diag, "--no-base-model") || srv.Count("", "") > 0 {
+	if code != exitUsage || !strings.Contains(diag, "--base-model") || !strings.Contains(diag, "--base-model none") || srv.Count("", "") > 0 {
 		t.Errorf("exit %d after %d requests: %s", code, srv.Count("", ""), diag)
 	}
-	if code, _, _ := program(t, at["plain"], "--no-base-model", "--base-model", "a/b"); code != exitUsage {
-		t.Error("both flags are taken")
-	}
-	must(t, at["plain"], "--push", "--repo-id", "tester/plain", "--no-base-model")
+	must(t, at["plain"], "--push", "--repo-id", "tester/plain", "--base-model", "none")
 	must(t, at["cache"], "--push", "--repo-id", "tester/cached")
 	must(t, at["tuned"], "--push", "--repo-id", "tester/tuned")
 	srv.AddModel("acme/ancestor", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1}))

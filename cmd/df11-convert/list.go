@@ -48,9 +48,7 @@ func (m listedModel) flags(f convertFlags) convertFlags {
 	f.target.repoID = cmp.Or(m.RepoID, f.target.repoID)
 	f.target.out = cmp.Or(m.Output, f.target.out)
 	f.layout = cmp.Or(m.Layout, f.layout)
-	if m.BaseModel != "" {
-		f.target.baseModel, f.target.noBaseModel = m.BaseModel, false
-	}
+	f.target.baseModel = cmp.Or(m.BaseModel, f.target.baseModel)
 	if m.Dict != "" || m.Like != "" {
 		f.patternDict, f.plan.Like = m.Dict, m.Like
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // targetFlags say where the result goes, who may read it, and which model its card names as the base.
 type targetFlags struct {
 	out, repoID, revision, baseModel string
 	push, private, public, force     bool
-	noBaseModel                      bool
 }
 
 func (f *targetFlags) register(p *pflag.FlagSet) {
@@ -27,10 +27,9 @@ func (f *targetFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.revision, "revision", "", "`branch` of the target to publish to, made if it is not there (default main)")
 	p.BoolVar(&f.private, "private", false, "make the target private, if it is created")
 	p.BoolVar(&f.public, "public", false, "allow a public target for a private or gated source")
-	p.StringVar(&f.baseModel, "base-model", "", "Hub `repo` that a local source came from, for the model card")
-	p.BoolVar(&f.noBaseModel, "no-base-model", false, "name no base model: a local source comes from no Hub repo")
+	p.StringVar(&f.baseModel, "base-model", "", "Hub `repo` that a local source came from, for the model card, or none")
 	p.BoolVar(&f.force, "force", false, "write into a target that holds other .safetensors files, and over those with the names of outputs")
-	group(p, groupOutput, "output", "base-model", "no-base-model", "force")
+	group(p, groupOutput, "output", "base-model", "force")
 	group(p, groupPublish, "push", "repo-id", "revision", "private", "public")
 }
 
@@ -40,8 +39,6 @@ func (f *targetFlags) check() error {
 		return usagef("--private and --public exclude each other")
 	case !f.push && (f.repoID != "" || f.private || f.public || f.revision != ""):
 		return usagef("--repo-id, --revision, --private and --public need --push")
-	case f.baseModel != "" && f.noBaseModel:
-		return usagef("--base-model and --no-base-model exclude each other")
 	}
 	if err := f.names(); err != nil {
 		return err
@@ -50,6 +47,9 @@ func (f *targetFlags) check() error {
 		if err := validRepo("--repo-id", fullRepoID("you", f.repoID)); err != nil {
 			return err
 		}
+	}
+	if f.baseModel == pipeline.NoBaseModel {
+		return nil
 	}
 	return validRepo("--base-model", f.baseModel)
 }
@@ -64,12 +64,12 @@ func validRepo(flag, id string) error {
 
 // checkLineage makes sure that a model is not published without a word about where it comes from.
 func (f *targetFlags) checkLineage(u *ui, m *model.Model) error {
-	if !m.Local || f.baseModel != "" || f.noBaseModel || m.Lineage.Repo != "" || m.Card.String("base_model") != "" {
+	if !m.Local || f.baseModel != "" || m.Lineage.Repo != "" || m.Card.String("base_model") != "" {
 		return nil
 	}
 	const advice = "name it with --base-model org/name, so that the Hub lists the result among its quantizations"
 	if f.push {
-		return hinted{usagef("the Hub repo that %s comes from is not known", m.ID), advice + "; if there is none, add --no-base-model"}
+		return hinted{usagef("the Hub repo that %s comes from is not known", m.ID), advice + "; if there is none, add --base-model none"}
 	}
 	u.log().Warn("the Hub repo that " + m.ID + " comes from is not known; " + advice)
 	return nil
