@@ -112,7 +112,7 @@ func (fullDisk) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, veri
 	return &os.PathError{Op: "write", Path: "spool", Err: errors.Join(syscall.ENOSPC)}
 }
 
-func (fullDisk) Describe() (string, []string) { return "full disk", nil }
+func (fullDisk) Describe() (string, string) { return "full disk", "" }
 
 // TestNoOpenFileIsRemovedOrReplaced: Windows lets nobody do that to an output or a journal.
 func TestNoOpenFileIsRemovedOrReplaced(t *testing.T) {

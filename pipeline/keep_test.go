@@ -361,7 +361,7 @@ type brokenGPU struct{}
 func (brokenGPU) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, verify.CompareOptions) error {
 	return errStop
 }
-func (brokenGPU) Describe() (string, []string) { return "broken", nil }
+func (brokenGPU) Describe() (string, string) { return "broken", "" }
 
 // TestSpoiledSpool: of a kept spool nothing is believed but the tensors that the journal names, and these only if their bytes
 // are what it says. The bytes of the result are the same as ever.

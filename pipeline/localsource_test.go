@@ -77,7 +77,7 @@ func (s stopAfter) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, v
 	<-s.finished
 	return errStop
 }
-func (stopAfter) Describe() (string, []string) { return "stops", nil }
+func (stopAfter) Describe() (string, string) { return "stops", "" }
 
 // writer changes one bit of every weight file of a folder, once.
 type writer struct {
@@ -118,7 +118,7 @@ func (w writes) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, veri
 	w.write()
 	return w.answer
 }
-func (writes) Describe() (string, []string) { return "writes", nil }
+func (writes) Describe() (string, string) { return "writes", "" }
 
 // writtenLate is a source that is written to when it is asked first whether it is unchanged, which is when an output is checked
 // and hashed, and about to get its name.

@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"strings"
-
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -66,8 +64,7 @@ func (r *result) manifestOutputs(m *metadata.Manifest) {
 		gpu.Decoder, gpu.Device = r.ledger.GPU().Decoder, r.ledger.GPU().Device
 		m.Verification = append(m.Verification, gpu)
 	case r.GPU != nil:
-		kernel, devices := r.GPU.Describe()
-		gpu.Decoder, gpu.Device = kernel, strings.Join(devices, "; ")
+		gpu.Decoder, gpu.Device = r.GPU.Describe()
 		m.Verification = append(m.Verification, gpu)
 	}
 }

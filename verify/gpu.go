@@ -12,7 +12,7 @@ type GPUMode string
 
 // The modes of GPUOptions.
 const (
-	GPUAuto    GPUMode = "auto"    // where there is one
+	GPUAuto    GPUMode = "auto"    // if there is one
 	GPURequire GPUMode = "require" // no GPU is an error
 	GPUOff     GPUMode = "off"     // never; the driver is not even loaded
 )
@@ -20,26 +20,32 @@ const (
 // ErrNoGPU says that this machine, or this build, cannot decode on a GPU. No unit is to blame.
 var ErrNoGPU = errors.New("no GPU")
 
-// ErrGPULost says that every GPU has had a fault. No unit is to blame, and the caller may go on without GPUs: where a
-// GPU is required, the error is ErrNoGPU instead.
-var ErrGPULost = errors.New("no GPU is left")
+// ErrGPULost says that the GPU has had a fault and is not used again. No unit is to blame, and the caller may go on without it. If
+// a GPU is required, the error is ErrNoGPU instead.
+var ErrGPULost = errors.New("the GPU is lost")
+
+// GPUMemory is the most that a GPU takes of its own memory for buffers, in bytes, and of the host's memory for as many pinned ones.
+const GPUMemory = nSlots * maxSlot
+
+const (
+	nSlots  = 3        // pieces at a time: one is read, one decoded, one compared
+	maxSlot = 64 << 20 // bytes of a piece; larger ones are no faster
+)
 
 // GPUOptions tell OpenGPU what to use. The zero value works.
 type GPUOptions struct {
-	Mode   GPUMode      // "" means GPUAuto
-	Memory int64        // bytes on each GPU, and at most as many of pinned memory on the host; 0 means 512 MiB
-	Host   int64        // bytes of the host's memory for all GPUs together, [GPU.Host] tells how much it is; 0 means no bound
-	Kernel string       // path of a PTX file with the official kernel's interface; "" means ours
-	Log    *slog.Logger // nil discards
+	Mode GPUMode      // "" means GPUAuto
+	Host int64        // bytes of the host's memory, [GPU.Host] tells how much is taken; 0 means no bound
+	Log  *slog.Logger // nil discards
 
-	driver   string              // path of the driver's library, for tests
-	nShared  int                 // bytes of shared memory that a decoding launch gets at least, for tests
-	slotSize int                 // bytes of a slot, for tests
-	nDevices int                 // at most, for tests; 0 means all
-	sleep    func(time.Duration) // time.Sleep, or none of it for tests
+	// For tests.
+	driver   string              // path of the driver's library
+	kernel   gpuKernel           // in place of ours
+	slotSize int                 // bytes of a slot at most
+	sleep    func(time.Duration) // in place of time.Sleep
 }
 
-// withDefaults replaces zero values and checks the others.
+// withDefaults replaces zero values and checks the mode.
 func (o GPUOptions) withDefaults() (GPUOptions, error) {
 	switch o.Mode {
 	case "":
@@ -48,8 +54,11 @@ func (o GPUOptions) withDefaults() (GPUOptions, error) {
 	default:
 		return o, fmt.Errorf("gpu mode %q; auto, require and off are possible", o.Mode)
 	}
-	if o.Memory == 0 {
-		o.Memory = 512 << 20
+	if o.kernel == nil {
+		o.kernel = ourKernel
+	}
+	if o.slotSize == 0 {
+		o.slotSize = maxSlot
 	}
 	if o.sleep == nil {
 		o.sleep = time.Sleep
@@ -58,30 +67,4 @@ func (o GPUOptions) withDefaults() (GPUOptions, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o, nil
-}
-
-// without is the result of OpenGPU where no GPU can be used.
-func (o GPUOptions) without(reason error) (*GPU, error) {
-	if o.Mode == GPURequire {
-		return nil, fmt.Errorf("%w: %w", ErrNoGPU, reason)
-	}
-	o.Log.Info("no GPU, decoding on the CPU only", "reason", reason)
-	return nil, nil
-}
-
-// withoutUse is without where there seems to be a GPU that cannot be used: a driver that does not work, too little memory.
-func (o GPUOptions) withoutUse(reason error) (*GPU, error) {
-	if o.Mode == GPURequire {
-		return o.without(reason)
-	}
-	o.Log.Warn("leaving the GPU alone, decoding on the CPU only", "reason", reason)
-	return nil, nil
-}
-
-// lost is the result of Compare where the last GPU has been lost.
-func (o GPUOptions) lost(reason error) error {
-	if o.Mode == GPURequire {
-		return fmt.Errorf("%w: none is left: %w", ErrNoGPU, reason)
-	}
-	return fmt.Errorf("%w: %w", ErrGPULost, reason)
 }

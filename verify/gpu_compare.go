@@ -16,18 +16,14 @@ import (
 // stretch is how many bytes a worker reads or compares at once: they stay in its core's cache.
 const stretch = 256 << 10
 
-// Compare decodes a unit on the GPUs and compares all 16 bits of every weight with src, as [Unit.Compare] does on the CPU.
-// The unit's structure is checked first (see [Open]). With that our kernel always ends and stays within its buffers. The
-// official kernel needs more: the check does not look at the coded stream, and codes of leaked slots, which have no length,
-// let that kernel run for ever; others take it out of its shared memory. Both cost the device, which is then given up; what
-// is wrong with the unit tells Unit.Compare, which belongs beside every Compare.
+// Compare decodes a unit on the GPU and compares all 16 bits of every weight with src, as [Unit.Compare] does on the CPU.
+// The unit's structure is checked first (see [Open]): with that the kernel always ends and stays within its buffers.
 //
 // nElems and opt are as for Open and Unit.Compare; opt.Variant and opt.Strict mean nothing here. src is read concurrently; src
 // and the arrays are borrowed until Compare returns.
 //
-// A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure. A GPU that has a fault is
-// not used again, and its pieces go to another GPU. Without any left, the error is [ErrGPULost], or ErrNoGPU with
-// GPURequire; in both cases no file is to blame.
+// A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure. After a fault of the GPU, the
+// error of this and of every later call is [ErrGPULost], or ErrNoGPU with GPURequire.
 func (g *GPU) Compare(ctx context.Context, a Arrays, nElems int64, src io.ReaderAt, opt CompareOptions) error {
 	u, err := Open(a, nElems, opt.Sizes)
 	if err != nil {
@@ -39,13 +35,16 @@ func (g *GPU) Compare(ctx context.Context, a Arrays, nElems int64, src io.Reader
 	}
 	job := gpuJob{gpu: g, id: g.nJobs.Add(1), unit: u, src: src, workers: opt.Workers, pieces: cutPieces(u, g.opt.slotSize)}
 	job.buffers.New = func() any { return new([stretch]byte) }
-	if err = job.run(ctx); errors.Is(err, errNoDevice) {
-		return g.opt.lost(g.cause)
+	if err = job.run(ctx); errors.Is(err, errLost) {
+		if g.opt.Mode == GPURequire {
+			return fmt.Errorf("%w: the one that was used is lost: %w", ErrNoGPU, g.cause)
+		}
+		return fmt.Errorf("%w: %w", ErrGPULost, g.cause)
 	}
 	return opt.name(err, ends)
 }
 
-// gpuJob is one unit on its way through the GPUs.
+// gpuJob is one unit on its way through the GPU.
 type gpuJob struct {
 	gpu     *GPU
 	id      uint64 // no other job has it
@@ -56,42 +55,40 @@ type gpuJob struct {
 	buffers sync.Pool // *[stretch]byte
 }
 
-// run takes the pieces in order, as many at a time as there are slots. Without a device the error is errNoDevice, unless a
-// piece that was decoded before has shown something.
+// run takes the pieces in order, as many at a time as there are slots. If the device is lost, the error is errLost, unless an
+// earlier piece has shown something.
 func (j *gpuJob) run(ctx context.Context) error {
-	var noDevice atomic.Bool
-	err := parallel(ctx, len(j.pieces), cap(j.gpu.free), func(i int) error {
+	var lost atomic.Bool
+	err := parallel(ctx, len(j.pieces), nSlots, func(i int) error {
 		err := j.piece(ctx, &j.pieces[i])
-		if errors.Is(err, errNoDevice) { // the other pieces will find none either
-			noDevice.Store(true)
+		if errors.Is(err, errLost) {
+			lost.Store(true)
 			return nil
 		}
 		return err
 	})
-	if err == nil && noDevice.Load() {
-		return errNoDevice
+	if err == nil && lost.Load() {
+		return errLost
 	}
 	return err
 }
 
-// piece reads, decodes and compares one piece in a slot. It gives a device with a fault up and goes to another.
+// piece reads, decodes and compares one piece in a slot. After a fault it gives the device up.
 func (j *gpuJob) piece(ctx context.Context, p *gpuPiece) error {
-	for {
-		s, err := j.gpu.acquire(ctx)
-		if err != nil {
-			return err
-		}
-		fault, err := j.inSlot(ctx, s, p)
-		if fault == nil {
-			j.gpu.release(s)
-			return err
-		}
-		j.gpu.giveUp(s.device, fault)
+	s, err := j.gpu.acquire(ctx)
+	if err != nil {
+		return err
 	}
+	fault, err := j.inSlot(ctx, s, p)
+	if fault != nil {
+		j.gpu.giveUp(fault)
+		return errLost
+	}
+	j.gpu.free <- s
+	return err
 }
 
-// inSlot does a piece. A weight that differs is decoded once more: where it is right then, the device is at fault, which
-// had it wrong before.
+// inSlot does a piece. A piece with a weight that differs is decoded once more: if it is right then, the device is at fault.
 func (j *gpuJob) inSlot(ctx context.Context, s *gpuSlot, p *gpuPiece) (fault, err error) {
 	fault, err = j.once(ctx, s, p)
 	wrong, ok := errors.AsType[*MismatchError](err)
@@ -110,25 +107,13 @@ func (j *gpuJob) once(ctx context.Context, s *gpuSlot, p *gpuPiece) (fault, err 
 	if err := p.fill(ctx, j.unit, s.host, j.workers); err != nil {
 		return nil, err
 	}
-	if fault := s.decode(ctx, j.gpu.kernel, p, j.id); fault != nil {
+	if fault := s.decode(ctx, p, j.id); fault != nil {
 		return fault, nil
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	return nil, j.compare(ctx, s.weights(p), p.elem)
-}
-
-// decode puts a piece from the slot's pinned memory through the device and waits. Every error is a fault of the device.
-func (s *gpuSlot) decode(ctx context.Context, k *gpuKernel, p *gpuPiece, unit uint64) error {
-	if err := s.enqueue(k, p, unit); err != nil {
-		return err
-	}
-	if err := s.wait(ctx); err != nil {
-		return err
-	}
-	s.device.used.Store(true)
-	return nil
 }
 
 // compare compares decoded weights, [2n] bytes, with the source's from elem on.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,47 +59,82 @@ func TestHardwareDemanded(t *testing.T) {
 	}
 }
 
-// TestHardwareDriver opens every device, loads our kernel there, and says which they are.
+// TestHardwareDriver opens the device, loads our kernel there, and says which it is.
 func TestHardwareDriver(t *testing.T) {
 	g, err := OpenGPU(hardware(t))
 	if err != nil {
 		t.Fatal("DF11_GPU=1, but:", err)
 	}
 	defer g.Close()
-	for _, d := range g.devices {
-		t.Log("DEVICE", d.describe)
+	t.Log("DEVICE", g.describe)
+}
+
+// officialFunctions are a kernel with the interface of the official one: it has a single entry point and needs no tables.
+type officialFunctions struct {
+	module  *cuda.Module
+	decode  *cuda.Function
+	nShared int // bytes of shared memory at least
+}
+
+func officialKernel(ptx string, nShared int) gpuKernel {
+	return func(c *cuda.Context, _ cuda.Info) (gpuFunctions, error) {
+		m, err := c.LoadModule(ptx)
+		if err != nil {
+			return nil, err
+		}
+		decode, err := c.Function(m, kernel.Decode)
+		return &officialFunctions{m, decode, nShared}, err
 	}
 }
 
-// hardwareKernels are the kernels by name: ours by either of its ways, and the official one if it is there.
+func (f *officialFunctions) unload(c *cuda.Context) error { return c.UnloadModule(f.module) }
+
+func (*officialFunctions) buildTables(*cuda.Context, *gpuSlot, *gpuPiece) error { return nil }
+
+func (f *officialFunctions) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
+	l := cuda.Launch{Blocks: p.n, Threads: kernel.Threads, NShared: max(f.nShared, kernel.OfficialShared(p.widest)), Stream: s.stream}
+	return c.Launch(f.decode, l, s.decodeArgs(p)...)
+}
+
+// hardwareKernels are the texts of kernels with the official interface, by name: ours has it beside its own, for which the text is
+// empty here, and the official kernel, if it is there.
 func hardwareKernels(t *testing.T, opt GPUOptions) map[string]string {
 	t.Helper()
-	ours := filepath.Join(t.TempDir(), "ours.ptx")
-	if err := os.WriteFile(ours, []byte(kernel.PTX()), 0o600); err != nil {
+	kernels := map[string]string{"ours": "", "ours, official interface": kernel.PTX()}
+	path := os.Getenv("DF11_KERNEL")
+	if path == "" {
+		t.Log("NOT RUN: the official kernel: DF11_KERNEL does not name it")
+		return kernels
+	}
+	ptx, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	kernels := map[string]string{"ours": "", "ours, official interface": ours}
-	if official := os.Getenv("DF11_KERNEL"); official == "" {
-		t.Log("NOT RUN: the official kernel: DF11_KERNEL does not name it")
-	} else if err := refused(opt, official); err != nil {
-		t.Log("NOT RUN: the official kernel:", err)
-	} else {
-		kernels["official"] = official
+	opt.kernel = hardwareKernel(string(ptx), 0)
+	g, err := OpenGPU(opt)
+	if err == nil {
+		_ = g.Close()
 	}
+	if tooNew(err) {
+		t.Log("NOT RUN: the official kernel:", err)
+		return kernels
+	}
+	kernels["official"] = string(ptx) // with any other error, the tests fail
 	return kernels
 }
 
-// refused is what the driver says about a kernel that is too new for it, and nil about every other.
-func refused(opt GPUOptions, path string) error {
-	opt.Kernel = path
-	g, err := OpenGPU(opt)
-	if err == nil {
-		return g.Close()
+func hardwareKernel(ptx string, nShared int) gpuKernel {
+	if ptx == "" {
+		return ourKernel
 	}
-	if e := (*cuda.Error)(nil); errors.As(err, &e) && e.RefusedPTX() {
-		return err
-	}
-	return nil // the test finds it
+	return officialKernel(ptx, nShared)
+}
+
+// tooNew reports whether the driver cannot compile a kernel's text for the device.
+func tooNew(err error) bool {
+	const noBinary, invalidPTX, newerPTX = 209, 218, 222
+	e, ok := errors.AsType[*cuda.Error](err)
+	return ok && slices.Contains([]int{noBinary, invalidPTX, newerPTX}, e.Code)
 }
 
 func (s *stored) onGPU(ctx context.Context, g *GPU, opt CompareOptions) error {
@@ -133,25 +169,38 @@ func gpuShapes() map[string][]byte {
 	}
 }
 
-// mustDecode compares units whole and in the smallest pieces, with little and with much shared memory.
+// mustDecode compares units with every kernel, whole and in the smallest pieces, and with much shared memory for kernels of the
+// official interface: only they can need it.
 func mustDecode(t *testing.T, opt GPUOptions, units map[string]*stored) {
 	t.Helper()
-	for _, size := range []int{minSlot, 1 << 20, 64 << 20} {
-		for _, nShared := range []int{0, 60_000} {
-			opt.slotSize, opt.nShared = size, nShared
-			g, err := OpenGPU(opt)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for name, u := range units {
-				if err := u.onGPU(t.Context(), g, CompareOptions{}); err != nil {
-					t.Errorf("%s, slots of %d bytes, %d bytes of shared memory: %v", name, size, nShared, err)
+	for name, ptx := range hardwareKernels(t, opt) {
+		t.Run(name, func(t *testing.T) {
+			for _, size := range []int{minSlot, 1 << 20, 64 << 20} {
+				for _, nShared := range []int{0, 60_000} {
+					if ptx == "" && nShared > 0 {
+						continue
+					}
+					opt.kernel, opt.slotSize = hardwareKernel(ptx, nShared), size
+					mustCompare(t, opt, units)
 				}
 			}
-			if err := g.Close(); err != nil {
-				t.Error(err)
-			}
+		})
+	}
+}
+
+func mustCompare(t *testing.T, opt GPUOptions, units map[string]*stored) {
+	t.Helper()
+	g, err := OpenGPU(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, u := range units {
+		if err := u.onGPU(t.Context(), g, CompareOptions{}); err != nil {
+			t.Errorf("%s, slots of %d bytes: %v", name, opt.slotSize, err)
 		}
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -174,12 +223,7 @@ func TestHardwareDecode(t *testing.T) {
 			units[fmt.Sprint("random ", i)] = u
 		}
 	}
-	for name, path := range hardwareKernels(t, opt) {
-		t.Run(name, func(t *testing.T) {
-			opt.Kernel = path
-			mustDecode(t, opt, units)
-		})
-	}
+	mustDecode(t, opt, units)
 }
 
 func TestHardwareGolden(t *testing.T) {
@@ -190,12 +234,7 @@ func TestHardwareGolden(t *testing.T) {
 			units[u.Name] = storedGolden(u)
 		}
 	}
-	for name, path := range hardwareKernels(t, opt) {
-		t.Run(name, func(t *testing.T) {
-			opt.Kernel = path
-			mustDecode(t, opt, units)
-		})
-	}
+	mustDecode(t, opt, units)
 }
 
 // TestHardwareMismatch demands that one wrong bit in the source is found where it is.

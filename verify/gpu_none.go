@@ -5,6 +5,7 @@ package verify
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 )
 
@@ -13,13 +14,21 @@ type GPU struct{}
 
 var errNotBuilt = errors.New("built without GPU support")
 
+type gpuKernel func()
+
+func ourKernel() {}
+
 // OpenGPU finds no GPU: nil for GPUAuto and GPUOff, ErrNoGPU for GPURequire.
 func OpenGPU(opt GPUOptions) (*GPU, error) {
 	opt, err := opt.withDefaults()
 	if err != nil || opt.Mode == GPUOff {
 		return nil, err
 	}
-	return opt.without(errNotBuilt)
+	if opt.Mode == GPURequire {
+		return nil, fmt.Errorf("%w: %w", ErrNoGPU, errNotBuilt)
+	}
+	opt.Log.Info("no GPU, decoding on the CPU only", "reason", errNotBuilt)
+	return nil, nil
 }
 
 // Compare is never called: there is no GPU.
@@ -28,7 +37,7 @@ func (g *GPU) Compare(context.Context, Arrays, int64, io.ReaderAt, CompareOption
 }
 
 // Describe names nothing.
-func (g *GPU) Describe() (kernel string, devices []string) { return "", nil }
+func (g *GPU) Describe() (kernel, device string) { return "", "" }
 
 // Host takes nothing.
 func (g *GPU) Host() int64 { return 0 }

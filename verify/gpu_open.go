@@ -7,48 +7,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
 )
 
-// GPU decodes units on the machine's GPUs. It is safe for concurrent use.
+// GPU decodes units on one GPU of this machine. It is safe for concurrent use.
 type GPU struct {
-	opt     GPUOptions
-	kernel  *gpuKernel
-	devices []*gpuDevice
-
-	free chan *gpuSlot // slots of all devices that nobody uses
-	dead chan struct{} // closed when every device has been given up
+	opt       GPUOptions
+	device    *cuda.Device
+	describe  string // the device
+	functions gpuFunctions
+	slots     []*gpuSlot
+	free      chan *gpuSlot // those that nobody uses
 
 	nJobs atomic.Uint64
+	used  atomic.Bool // a piece was decoded
 
-	mu    sync.Mutex
-	alive int
-	cause error // why the last device was given up
+	losing sync.Once
+	lost   chan struct{} // closed at the first fault: nothing on the device may be used any more
+	cause  error         // that fault; set before lost is closed
 }
 
-// OpenGPU gets the GPUs ready: driver, contexts, kernel, memory. With GPUOff the GPU is nil. Where no GPU can be used,
-// it is nil too and the log says so once; with GPURequire the error is ErrNoGPU instead. If Host has no room for any
-// GPU, the driver is left alone. An unusable kernel file and too little Memory are always errors.
+const (
+	contextMemory = 256 << 20 // of the host, for driver and context: assumed, not measured
+	leastHost     = contextMemory + nSlots*4<<20
+)
+
+// OpenGPU makes the first GPU ready that works: driver, context, kernel, buffers. With GPUOff the result is nil. Without a usable
+// GPU it is nil, too, and the log says why; with GPURequire the error is ErrNoGPU instead. If Host is too little, the driver is
+// left alone.
 func OpenGPU(opt GPUOptions) (*GPU, error) {
 	opt, err := opt.withDefaults()
 	if err != nil || opt.Mode == GPUOff {
 		return nil, err
 	}
-	if opt.slotSize == 0 {
-		if opt.slotSize, err = slotSize(opt.Memory); err != nil {
-			return nil, err
+	if opt.Host != 0 {
+		if opt.Host < leastHost && cuda.Find(opt.driver) == nil {
+			err := fmt.Errorf("the memory budget leaves %d MiB for it, and driver and buffers take %d MiB or more", max(0, opt.Host>>20), leastHost>>20)
+			return opt.withoutUse(err)
 		}
-	}
-	k, err := readKernel(opt.Kernel, opt.nShared)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := opt.divideHost(1); err != nil && cuda.Find(opt.driver) == nil {
-		return opt.withoutUse(err)
+		opt.slotSize = min(opt.slotSize, int((opt.Host-contextMemory)/nSlots))
 	}
 	driver, err := cuda.Open(opt.driver)
 	if errors.Is(err, cuda.ErrNoDriver) || errors.Is(err, cuda.ErrNoDevice) {
@@ -56,105 +56,131 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 	} else if err != nil {
 		return opt.withoutUse(err)
 	}
-	n, err := opt.divideHost(driver.Count())
-	if err != nil {
-		return opt.withoutUse(err)
-	}
-	if n < driver.Count() {
-		opt.Log.Warn("leaving out GPUs, the memory budget has no room for all", "used", n, "there", driver.Count())
-	}
-	g := &GPU{opt: opt, kernel: k, dead: make(chan struct{}), free: make(chan *gpuSlot, n*nSlots)}
-	if err := g.openDevices(driver, n); err != nil {
-		if e, ok := errors.AsType[*cuda.Error](err); ok && k.path != "" && e.RefusedPTX() {
-			return nil, err
+	var first error
+	for i := range driver.Count() {
+		g, err := openDevice(driver, i, opt)
+		if err == nil {
+			return g, nil
 		}
-		return opt.without(err)
+		opt.Log.Warn("leaving out a GPU", "device", i, "err", err)
+		first = cmp.Or(first, err)
+	}
+	return opt.without(first)
+}
+
+// without is the result of OpenGPU if there is no GPU.
+func (o GPUOptions) without(reason error) (*GPU, error) {
+	if o.Mode == GPURequire {
+		return nil, fmt.Errorf("%w: %w", ErrNoGPU, reason)
+	}
+	o.Log.Info("no GPU, decoding on the CPU only", "reason", reason)
+	return nil, nil
+}
+
+// withoutUse is the result of OpenGPU if there seems to be a GPU, but the driver does not work or the host's memory is too little.
+func (o GPUOptions) withoutUse(reason error) (*GPU, error) {
+	if o.Mode == GPURequire {
+		return o.without(reason)
+	}
+	o.Log.Warn("leaving the GPU alone, decoding on the CPU only", "reason", reason)
+	return nil, nil
+}
+
+// openDevice makes device i ready.
+func openDevice(driver *cuda.Driver, i int, opt GPUOptions) (*GPU, error) {
+	device, err := driver.OpenDevice(i)
+	if err != nil {
+		return nil, err
+	}
+	major, minor := driver.Version()
+	info := device.Info()
+	g := &GPU{opt: opt, device: device, free: make(chan *gpuSlot, nSlots), lost: make(chan struct{})}
+	g.describe = fmt.Sprintf("%s, sm_%d%d, driver for CUDA %d.%d", info.Name, info.Major, info.Minor, major, minor)
+	err = device.Do(func(c *cuda.Context) (err error) {
+		if g.functions, err = opt.kernel(c, info); err != nil {
+			return err
+		}
+		for range nSlots {
+			s := &gpuSlot{gpu: g}
+			g.slots = append(g.slots, s)
+			if err := s.allocate(c, opt.slotSize); err != nil {
+				return err
+			}
+			g.free <- s
+		}
+		return nil
+	})
+	if err != nil {
+		_ = g.Close() // err came first
+		return nil, fmt.Errorf("%s: %w", info.Name, err)
 	}
 	return g, nil
 }
 
-// openDevices opens the usable devices, n at most. Without any, the error is that of the first device.
-func (g *GPU) openDevices(driver *cuda.Driver, n int) error {
-	var first error
-	for i := 0; i < driver.Count() && len(g.devices) < n; i++ {
-		d, err := openGPUDevice(driver, i, g.kernel, &g.opt)
-		if err != nil {
-			g.opt.Log.Warn("leaving out a GPU", "device", i, "err", err)
-			first = cmp.Or(first, err)
-			continue
-		}
-		g.devices = append(g.devices, d)
-		for _, s := range d.slots {
-			g.free <- s
-		}
+// Describe names the kernel, and the device if it has decoded anything, for the manifest.
+func (g *GPU) Describe() (kernel, device string) {
+	if g.used.Load() {
+		device = g.describe
 	}
-	if g.alive = len(g.devices); g.alive == 0 {
-		return first
-	}
-	return nil
+	return describeKernel(), device
 }
 
-// Describe names the kernel and the devices that have decoded anything, each kind once, for the manifest.
-func (g *GPU) Describe() (kernel string, devices []string) {
-	for _, d := range g.devices {
-		if d.used.Load() && !slices.Contains(devices, d.describe) {
-			devices = append(devices, d.describe)
-		}
-	}
-	return g.kernel.describe, devices
-}
+// Host returns how many bytes of the host's memory the GPU takes: pinned buffers, and the assumed need of the driver.
+func (g *GPU) Host() int64 { return contextMemory + nSlots*int64(g.opt.slotSize) }
 
-// Host is how many bytes of the host's memory the GPUs take: pinned buffers, and the assumed need of the driver.
-func (g *GPU) Host() int64 {
-	return int64(len(g.devices)) * (contextMemory + nSlots*int64(g.opt.slotSize))
-}
-
-// Close gives the GPUs back. No Compare may be running.
+// Close gives the GPU back. No Compare may be running. After a fault Close releases nothing: that might wait for lost work for ever.
 func (g *GPU) Close() error {
-	var errs []error
-	for _, d := range g.devices {
-		errs = append(errs, d.close())
+	if g.isLost() {
+		g.device.Abandon()
+		return nil
 	}
-	return errors.Join(errs...)
-}
-
-// errNoDevice says that every device has been given up.
-var errNoDevice = errors.New("no device")
-
-// acquire waits for a slot of a working device.
-func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-g.dead:
-			return nil, errNoDevice
-		case s := <-g.free:
-			if !s.device.lost.Load() {
-				return s, nil
-			}
+	defer g.device.Close()
+	return g.device.Do(func(c *cuda.Context) error {
+		var errs []error
+		for _, s := range g.slots {
+			errs = append(errs, s.release(c))
 		}
+		if g.functions != nil {
+			errs = append(errs, g.functions.unload(c))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// errLost says that the device has had a fault.
+var errLost = errors.New("the device is lost")
+
+func (g *GPU) isLost() bool {
+	select {
+	case <-g.lost:
+		return true
+	default:
+		return false
 	}
 }
 
-// release gives a slot back.
-func (g *GPU) release(s *gpuSlot) { g.free <- s }
+// acquire waits for a free slot. The error is errLost once the device is.
+func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
+	if g.isLost() {
+		return nil, errLost
+	}
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-g.lost:
+		return nil, errLost
+	case s := <-g.free:
+		return s, nil
+	}
+}
 
-// giveUp stops using a device: a fault of a launch spoils the context, and the state of its slots is unknown.
-func (g *GPU) giveUp(d *gpuDevice, fault error) {
-	if d.lost.Swap(true) {
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.alive--
-	if g.alive > 0 {
-		g.opt.Log.Warn("giving up a GPU, going on with the others", "device", d.describe, "left", g.alive, "err", fault)
-		return
-	}
-	g.cause = fmt.Errorf("%s: %w", d.describe, fault)
-	if g.opt.Mode != GPURequire {
-		g.opt.Log.Warn("giving up the last GPU, decoding on the CPU only from here on", "device", d.describe, "err", fault)
-	}
-	close(g.dead)
+// giveUp ends the use of the device: the fault of a launch spoils the context, and what the slots hold is unknown.
+func (g *GPU) giveUp(fault error) {
+	g.losing.Do(func() {
+		g.cause = fmt.Errorf("%s: %w", g.describe, fault)
+		if g.opt.Mode != GPURequire {
+			g.opt.Log.Warn("giving up the GPU, decoding on the CPU only from here on", "device", g.describe, "err", fault)
+		}
+		close(g.lost)
+	})
 }

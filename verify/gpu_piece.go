@@ -10,9 +10,9 @@ import (
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
 
-// gpuPiece is a run of whole chunks, and where its parts lie in a slot. Our kernel's tables come first: all pieces of a
+// gpuPiece is a run of whole chunks, and where its parts lie in a slot. The kernel's tables come first: all pieces of a
 // unit have the same ones, in the same place. Then come the parts that are uploaded: luts, coded stream, gaps, positions,
-// sign_mantissa. The official kernel takes such a piece for a unit.
+// sign_mantissa.
 type gpuPiece struct {
 	chunkRange
 	elem    int64 // the unit's element that is the piece's first

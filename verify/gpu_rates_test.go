@@ -45,7 +45,7 @@ const (
 
 // meter times work on a device with events.
 type meter struct {
-	*gpuDevice
+	*GPU
 	from, to cuda.Event
 }
 
@@ -53,7 +53,7 @@ type meter struct {
 func (m *meter) sample(t *testing.T, f func(c *cuda.Context, s *gpuSlot) error) time.Duration {
 	t.Helper()
 	var took time.Duration
-	err := m.Do(func(c *cuda.Context) error {
+	err := m.device.Do(func(c *cuda.Context) error {
 		stream := m.slots[0].stream
 		errs := []error{c.Record(m.from, stream)}
 		for i := range launches {
@@ -103,26 +103,30 @@ func medians(t *testing.T, kinds map[string]func() time.Duration) map[string]tim
 	return median
 }
 
-// openMeter opens the first device with slots that hold the whole piece, and fills them.
-func openMeter(t *testing.T, driver *cuda.Driver, opt GPUOptions, k *gpuKernel, u *Unit, p *gpuPiece) *meter {
+// openMeter opens the device with slots that hold the whole piece, and fills them.
+func openMeter(t *testing.T, driver *cuda.Driver, opt GPUOptions, u *Unit, p *gpuPiece) *meter {
 	t.Helper()
-	opt.slotSize, opt.sleep = p.size, time.Sleep
-	d, err := openGPUDevice(driver, 0, k, &opt)
+	opt.slotSize = p.size
+	opt, err := opt.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &meter{gpuDevice: d}
-	err = d.Do(func(c *cuda.Context) (err error) {
+	g, err := openDevice(driver, 0, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &meter{GPU: g}
+	err = g.device.Do(func(c *cuda.Context) (err error) {
 		if m.from, err = c.NewEvent(true); err != nil {
 			return err
 		}
 		m.to, err = c.NewEvent(true)
 		return err
 	})
-	for _, s := range d.slots {
+	for _, s := range g.slots {
 		err = errors.Join(err, p.fill(t.Context(), u, s.host, 4))
 		if err == nil {
-			err = s.decode(t.Context(), k, p, 1)
+			err = s.decode(t.Context(), p, 1)
 		}
 	}
 	if err != nil {
@@ -146,11 +150,10 @@ func judge(t *testing.T, what string, measured, goal float64) {
 	t.Logf("GOAL %-52s %6.2f, goal %.2f: %s", what, measured, goal, verdict)
 }
 
-// TestHardwareRates measures, on the first device; the lines with RATE and GOAL belong into docs/measured.md. A goal
+// TestHardwareRates measures; the lines with RATE and GOAL belong into docs/measured.md. A goal
 // that is missed is not a failure: the figures are what the run is for.
 func TestHardwareRates(t *testing.T) {
 	opt := hardware(t)
-	opt.nDevices = 1
 	n := rateWeights(t)
 	s := encode(normalWeights(min(n, benchElems), 1))
 	u, err := s.open()
@@ -165,31 +168,25 @@ func TestHardwareRates(t *testing.T) {
 		t.Fatal(err)
 	}
 	meters, kinds := map[string]*meter{}, map[string]func() time.Duration{}
-	for name, path := range kernels {
-		k, err := readKernel(path, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := openMeter(t, driver, opt, k, u, &p)
+	for name, ptx := range kernels {
+		opt.kernel = hardwareKernel(ptx, 0)
+		m := openMeter(t, driver, opt, u, &p)
 		meters[name] = m
 		kinds[name] = func() time.Duration {
-			return m.sample(t, func(c *cuda.Context, s *gpuSlot) error { return k.launch(c, s, &p) })
+			return m.sample(t, func(c *cuda.Context, s *gpuSlot) error { return m.functions.launch(c, s, &p) })
 		}
 	}
+	opt.kernel = nil
 	ours := meters["ours"]
 	t.Log("RATE device", ours.describe)
 	decoded := medians(t, kinds)
 	for _, name := range slices.Sorted(maps.Keys(decoded)) {
 		report(t, "decode, "+name, decoded[name], nMoved, p.nElems)
 	}
-	k, err := readKernel("", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	report(t, "build tables, once for a slot and a unit", ours.median(t, func(c *cuda.Context, s *gpuSlot) error { return k.buildTables(c, s, &p) }), 0, 0)
+	report(t, "build tables, once for a slot and a unit", ours.median(t, func(c *cuda.Context, s *gpuSlot) error { return ours.functions.buildTables(c, s, &p) }), 0, 0)
 	copied, both := measureCopies(t, ours, &p) // of nMoved bytes on the device; of the piece's bytes on the bus
 	for _, m := range meters {
-		if err := m.close(); err != nil {
+		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -248,7 +245,7 @@ func (m *meter) bothWays(t *testing.T, p *gpuPiece) time.Duration {
 	const rounds = 30
 	there, back := m.slots[0], m.slots[1] // whose streams differ
 	var took time.Duration
-	err := m.Do(func(c *cuda.Context) error {
+	err := m.device.Do(func(c *cuda.Context) error {
 		start := time.Now()
 		for range rounds {
 			if err := errors.Join(there.upload(c, p), c.CopyToHost(back.weights(p), back.memory+cuda.Ptr(p.out), back.stream)); err != nil {

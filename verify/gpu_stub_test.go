@@ -4,11 +4,11 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -22,17 +22,17 @@ import (
 // TestGPUGolden sends every golden unit through both kinds of kernels, in large and in the smallest pieces.
 func TestGPUGolden(t *testing.T) {
 	s := stub(t)
-	for _, kernel := range []string{"", decodePTX(t, "6.0")} {
+	for name, kernel := range map[string]gpuKernel{"ours": ourKernel, "official": officialKernel(stubPTX, 0)} {
 		for _, size := range []int{minSlot, 512 << 10} {
 			opt := s.options()
-			opt.Kernel, opt.slotSize = kernel, size
+			opt.kernel, opt.slotSize = kernel, size
 			g := s.open(t, opt)
 			for _, u := range golden.Units(t) {
 				if !u.Sound() {
 					continue
 				}
 				if err := storedGolden(u).onGPU(t.Context(), g, CompareOptions{}); err != nil {
-					t.Errorf("%s, kernel %q, slots of %d bytes: %v", u.Name, kernel, size, err)
+					t.Errorf("%s, kernel %s, slots of %d bytes: %v", u.Name, name, size, err)
 				}
 			}
 			if err := g.Close(); err != nil {
@@ -58,7 +58,7 @@ func grep(s, word string) string {
 }
 
 func TestGPUShapes(t *testing.T) {
-	s := stub(t, "devices 2")
+	s := stub(t)
 	opt := s.options()
 	opt.slotSize = 3 * minSlot
 	g := s.open(t, opt)
@@ -68,9 +68,27 @@ func TestGPUShapes(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	kernel, devices := g.Describe()
-	if !strings.HasPrefix(kernel, "df11-convert, PTX 6.0, sha256 ") || len(devices) != 2 || devices[1] != "Stub 1, sm_75, driver for CUDA 11.4" {
-		t.Errorf("described as %q, %q", kernel, devices)
+}
+
+// TestGPUDescribe has three devices, of which the first does not work: the second is used, and is named once it has decoded.
+func TestGPUDescribe(t *testing.T) {
+	s := stub(t, "devices 3", "fail cuMemAlloc 2 2")
+	opt := s.options()
+	var log bytes.Buffer
+	opt.Log = slog.New(slog.NewTextHandler(&log, nil))
+	g := s.open(t, opt)
+	defer g.Close()
+	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "Stub 0: ") {
+		t.Errorf("%d warnings: %s", n, &log)
+	}
+	for _, want := range []string{"", "Stub 1, sm_75, driver for CUDA 11.4"} {
+		kernel, device := g.Describe()
+		if !strings.HasPrefix(kernel, "df11-convert, PTX 6.0, sha256 ") || device != want {
+			t.Errorf("described as %q, %q", kernel, device)
+		}
+		if err := encode(normalWeights(50_000, 27)).onGPU(t.Context(), g, CompareOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -199,38 +217,21 @@ func TestGPUFaults(t *testing.T) {
 	}
 }
 
-// TestGPUCrash has a launch that breaks the context of one device of two, then of the other. Only behind the second is
-// the unit not proved; what was in hand at the first is done by the other device.
+// TestGPUCrash has a launch that breaks the device's context: the unit is not proved, and nothing is from then on.
 func TestGPUCrash(t *testing.T) {
 	unit := encode(normalWeights(900_000, 15))
-	s := stub(t, "devices 2", "crash 3 700", "crash 40 719")
+	s := stub(t, "crash 3 700")
 	opt := s.options()
 	var log bytes.Buffer
-	opt.Log = slog.New(slog.NewTextHandler(&log, nil))
-	opt.Mode = GPUAuto
+	opt.Mode, opt.Log = GPUAuto, slog.New(slog.NewTextHandler(&log, nil))
 	g := s.open(t, opt)
 	defer g.Close()
-	for i := range 2 {
-		if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
-			t.Fatalf("with one device left, %d: %v", i, err)
+	for range 2 {
+		if err := unit.onGPU(t.Context(), g, CompareOptions{}); !errors.Is(err, ErrGPULost) || errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "CUDA_ERROR_ILLEGAL_ADDRESS") {
+			t.Errorf("got %v", err)
 		}
 	}
-	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "CUDA_ERROR_ILLEGAL_ADDRESS") {
-		t.Errorf("%d warnings: %s", n, &log)
-	}
-	var err error
-	for range 100 {
-		if err = unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
-			break
-		}
-	}
-	if !errors.Is(err, ErrGPULost) || errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "CUDA_ERROR_LAUNCH_FAILED") {
-		t.Errorf("with every device broken: %v", err)
-	}
-	if err := unit.onGPU(t.Context(), g, CompareOptions{}); !errors.Is(err, ErrGPULost) {
-		t.Errorf("and again: %v", err)
-	}
-	if n := strings.Count(log.String(), "level=WARN"); n != 2 || strings.Count(log.String(), "giving up the last GPU") != 1 {
+	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "giving up the GPU") {
 		t.Errorf("%d warnings: %s", n, &log)
 	}
 }
@@ -305,26 +306,24 @@ func TestGPUFillsTheDevice(t *testing.T) {
 	}
 }
 
-// TestGPUHang has a kernel that never ends on one device of two: the piece goes to the other. With one device it is
-// lost. Nothing waits for it, and the stub complains if its context is released. Time is what the test says.
+// TestGPUHang has a kernel that never ends. Nothing waits for it, and the stub complains if its context is released. Time is what
+// the test says.
 func TestGPUHang(t *testing.T) {
 	unit := encode(normalWeights(900_000, 22))
-	for n, want := range map[string]error{"1": ErrGPULost, "2": nil} {
-		s := stub(t, "devices "+n, "hang 2")
-		opt := s.options()
-		opt.Mode, opt.sleep = GPUAuto, func(time.Duration) { runtime.Gosched() }
-		g := s.open(t, opt)
-		for range 2 {
-			if err := unit.onGPU(t.Context(), g, CompareOptions{}); !errors.Is(err, want) || err != nil && !strings.Contains(err.Error(), errSilent.Error()) {
-				t.Errorf("%s devices: %v", n, err)
-			}
+	s := stub(t, "hang 2")
+	opt := s.options()
+	opt.Mode, opt.sleep = GPUAuto, func(time.Duration) { runtime.Gosched() }
+	g := s.open(t, opt)
+	for range 2 {
+		if err := unit.onGPU(t.Context(), g, CompareOptions{}); !errors.Is(err, ErrGPULost) || !strings.Contains(err.Error(), errSilent.Error()) {
+			t.Errorf("got %v", err)
 		}
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
-		if released := strings.Count(s.log(t), "cuDevicePrimaryCtxRelease"); n == "1" && released != 0 || n == "2" && released != 1 {
-			t.Errorf("%s devices: %d contexts were released", n, released)
-		}
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(s.log(t), "cuDevicePrimaryCtxRelease") {
+		t.Error("the context was released")
 	}
 }
 
@@ -409,10 +408,10 @@ func TestGPUReadError(t *testing.T) {
 	}
 }
 
-// TestGPUPressure has several units at once on two devices while the collector runs all the time.
+// TestGPUPressure has several units at once while the collector runs all the time.
 func TestGPUPressure(t *testing.T) {
 	unit := encode(normalWeights(300_000, 18))
-	s := stub(t, "devices 2")
+	s := stub(t)
 	g := s.open(t, s.options())
 	stop := make(chan struct{})
 	var collector, users sync.WaitGroup
@@ -443,39 +442,19 @@ func TestGPUPressure(t *testing.T) {
 	}
 }
 
-// TestGPUShared asks for more than 48 KiB of shared memory, and for more than there is.
+// TestGPUShared has a kernel that needs more than 48 KiB of shared memory, or more than there is.
 func TestGPUShared(t *testing.T) {
 	unit := encode(normalWeights(50_000, 19))
 	s := stub(t)
 	opt := s.options()
 	for size, fits := range map[int]bool{49_152: true, 49_153: true, 65_536: true, 65_537: false} {
-		opt.nShared = size
+		opt.kernel = officialKernel(stubPTX, size)
 		g := s.open(t, opt)
 		err := unit.onGPU(t.Context(), g, CompareOptions{})
 		if fits && err != nil || !fits && (err == nil || !strings.Contains(err.Error(), "needs 65537 bytes of shared memory, Stub 0 has 65536")) {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 		g.Close()
-	}
-}
-
-// TestGPUKernelFile has files that cannot be used: with auto as well an error, since someone asked for them.
-func TestGPUKernelFile(t *testing.T) {
-	s := stub(t)
-	opt := s.options()
-	opt.Mode = GPUAuto
-	opt.Kernel = decodePTX(t, "8.2")
-	_, err := OpenGPU(opt)
-	for _, want := range []string{opt.Kernel, "ptxas fatal : Unsupported .version 8.2", "PTX 8.2 needs a driver for CUDA 12.2 or later, this one is for 11.4"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("no %q in: %v", want, err)
-		}
-	}
-	for _, path := range []string{filepath.Join(t.TempDir(), "none"), "gpu.go", "."} {
-		opt.Kernel = path
-		if _, err := OpenGPU(opt); err == nil {
-			t.Errorf("kernel %s was accepted", path)
-		}
 	}
 }
 
@@ -510,40 +489,39 @@ func TestGPUAbsent(t *testing.T) {
 	}
 }
 
-// TestGPUHost has budgets of host memory for 0 to 3 devices: what the GPUs take stays within them. Where none fits, the
-// driver is not started; auto warns once and required is an error.
+// TestGPUHost has budgets of host memory: what the GPU takes stays within them. If they have no room, the driver is not started;
+// auto warns once and required is an error.
 func TestGPUHost(t *testing.T) {
 	unit := encode(normalWeights(50_000, 24))
-	for host, want := range map[int64]int{1: 0, leastBudget - 1: 0, leastBudget: 1, 2*leastBudget - 1: 1, 2 * leastBudget: 2, 1 << 40: 3} {
-		s := stub(t, "devices 3")
+	for _, host := range []int64{0, leastHost, leastHost + 1<<20, 1 << 40} {
+		s := stub(t)
 		opt := s.options()
-		opt.Host, opt.slotSize = host, 5<<20
-		var log bytes.Buffer
-		opt.Log = slog.New(slog.NewTextHandler(&log, nil))
-		g, err := OpenGPU(opt)
-		if want == 0 {
-			if !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "the memory budget leaves") {
-				t.Errorf("%d bytes, required: %v", host, err)
-			}
-			opt.Mode = GPUAuto
-			if g, err = OpenGPU(opt); g != nil || err != nil || strings.Count(log.String(), "level=WARN") != 1 {
-				t.Errorf("%d bytes, auto: %v, %v, log %s", host, g, err, &log)
-			}
-			if s.log(t) != "" {
-				t.Errorf("%d bytes: the driver was started", host)
-			}
-			continue
-		}
-		if err != nil {
-			t.Fatalf("%d bytes: %v", host, err)
-		}
-		if len(g.devices) != want || g.Host() > host {
-			t.Errorf("%d bytes: %d devices take %d", host, len(g.devices), g.Host())
+		opt.Host, opt.slotSize = host, 0
+		g := s.open(t, opt)
+		if most := cmp.Or(host, 1<<40); g.Host() > min(most, contextMemory+GPUMemory) {
+			t.Errorf("%d bytes: %d are taken", host, g.Host())
 		}
 		if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
 			t.Errorf("%d bytes: %v", host, err)
 		}
 		g.Close()
+	}
+	for _, host := range []int64{-1, 1, leastHost - 1} {
+		s := stub(t)
+		opt := s.options()
+		opt.Host = host
+		var log bytes.Buffer
+		opt.Log = slog.New(slog.NewTextHandler(&log, nil))
+		if _, err := OpenGPU(opt); !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "the memory budget leaves") {
+			t.Errorf("%d bytes, required: %v", host, err)
+		}
+		opt.Mode = GPUAuto
+		if g, err := OpenGPU(opt); g != nil || err != nil || strings.Count(log.String(), "level=WARN") != 1 {
+			t.Errorf("%d bytes, auto: %v, %v, log %s", host, g, err, &log)
+		}
+		if s.log(t) != "" {
+			t.Errorf("%d bytes: the driver was started", host)
+		}
 	}
 }
 
@@ -551,10 +529,8 @@ func TestGPUOptions(t *testing.T) {
 	if g, err := OpenGPU(GPUOptions{Mode: GPUOff, driver: "/no"}); g != nil || err != nil {
 		t.Error(g, err)
 	}
-	for _, opt := range []GPUOptions{{Mode: "yes"}, {Memory: 1000}, {Memory: -1}} {
-		if _, err := OpenGPU(opt); err == nil {
-			t.Errorf("%+v was accepted", opt)
-		}
+	if _, err := OpenGPU(GPUOptions{Mode: "yes"}); err == nil {
+		t.Error(`mode "yes" was accepted`)
 	}
 }
 

@@ -12,23 +12,18 @@ import (
 
 // gpuFlags choose the second decoder.
 type gpuFlags struct {
-	mode   string
-	kernel string
-	memory sizeFlag
-	gpu    *verify.GPU // set by open
+	mode string
+	gpu  *verify.GPU // set by open
 }
 
 func (f *gpuFlags) register(p *pflag.FlagSet) {
-	f.memory = 512 << 20
 	p.StringVar(&f.mode, "gpu", "auto", "`when` to decode on the GPU too: auto (if there is one), require, or off")
-	p.StringVar(&f.kernel, "kernel", "", "PTX `file` to decode with, such as the official decode.ptx, instead of ours")
-	p.Var(&f.memory, "gpu-memory", "memory to use on each GPU")
-	group(p, groupGPU, "gpu", "kernel", "gpu-memory")
+	group(p, groupGPU, "gpu")
 }
 
 // open starts the GPU verifier, which takes host memory from the other parts; nil if no GPU is there and none is required.
 func (f *gpuFlags) open(u *ui, memory *budget.Memory) (compare.GPU, error) {
-	g, err := verify.OpenGPU(verify.GPUOptions{Mode: verify.GPUMode(f.mode), Memory: int64(f.memory), Host: memory.GPU, Kernel: f.kernel, Log: u.log()})
+	g, err := verify.OpenGPU(verify.GPUOptions{Mode: verify.GPUMode(f.mode), Host: memory.GPU, Log: u.log()})
 	if errors.Is(err, verify.ErrNoGPU) {
 		return nil, hinted{err, "the CPU check needs no GPU: leave --gpu at auto, or set it to off"}
 	}

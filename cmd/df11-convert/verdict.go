@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/proof"
@@ -74,7 +73,7 @@ func verifyFacts(r *proof.Report) (facts []fact) {
 			either(r.OK, ": they are as the converter left them", ""))
 	}
 	if r.GPU != nil {
-		add("GPU", "%d of %d modules once more: %s on %s", r.GPU.Units, r.Units, r.GPU.Kernel, strings.Join(r.GPU.Devices, ", "))
+		add("GPU", "%d of %d modules once more: %s on %s", r.GPU.Units, r.Units, r.GPU.Kernel, r.GPU.Device)
 	}
 	for _, x := range r.Warnings {
 		add("warning", "%s", x)

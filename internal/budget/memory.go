@@ -34,7 +34,7 @@ const (
 	transferShare = 4 // 1/4 of the budget is for bytes that are fetched ahead
 	minRange      = 1 << 20
 	minSpools     = 8 << 20 // less is not worth it
-	gpuShare      = 2       // 1/2 of the spools' share is for GPUs, where there are any
+	gpuShare      = 2       // 1/2 of the spools' share is for a GPU, if there is one
 	pieceShare    = 8       // 1/8 of the budget is for pieces of a finished model on a Hub
 	maxPieces     = 96 << 20
 )
@@ -46,7 +46,7 @@ type Memory struct {
 	Heap    int64 // the collector's limit
 	Spools  int64 // of a conversion; less than 0: none
 	Pieces  int64 // of outputs that are read back from a Hub
-	GPU     int64 // the most that GPUs may take of the host's memory
+	GPU     int64 // the most that a GPU may take of the host's memory
 
 	RangeBytes, AheadBytes int64 // of each Hub client: what it asks for at a time, and what it fetches ahead
 }
@@ -82,7 +82,7 @@ func ForReading(budget int64, workers int) Memory {
 	return m
 }
 
-// BesideGPU takes n bytes of the host's memory for GPUs from the spools, or from the heap of a command without spools.
+// BesideGPU takes n bytes of the host's memory for a GPU from the spools, or from the heap of a command without spools.
 func (m Memory) BesideGPU(n int64) Memory {
 	switch {
 	case m.Budget == 0:

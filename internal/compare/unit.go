@@ -15,11 +15,11 @@ import (
 )
 
 // GPU is the second decoder, where there is one. Compare is called by one goroutine at a time; it borrows its arguments.
-// Its error is verify.ErrGPULost if no GPU works any more and none is required: the CPU's check then stands alone.
+// Its error is verify.ErrGPULost if the GPU works no more and none is required: the CPU's check then stands alone.
 type GPU interface {
 	Compare(ctx context.Context, a verify.Arrays, nElems int64, src io.ReaderAt, opt verify.CompareOptions) error
-	// Describe names kernel and devices for the manifest.
-	Describe() (kernel string, devices []string)
+	// Describe names kernel and device for the manifest.
+	Describe() (kernel, device string)
 }
 
 // unit compares a unit: its weights decoded, or as they are stored where it stays in BF16. The result says whether a GPU has

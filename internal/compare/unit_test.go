@@ -22,7 +22,7 @@ func (f gpuFunc) Compare(ctx context.Context, _ verify.Arrays, _ int64, _ io.Rea
 	return f(ctx)
 }
 
-func (gpuFunc) Describe() (string, []string) { return "", nil }
+func (gpuFunc) Describe() (string, string) { return "", "" }
 
 // goldenUnit is a sound unit, stored, with its source.
 func goldenUnit(t *testing.T) (*spans.Unit, verify.Arrays, []byte) {

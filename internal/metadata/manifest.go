@@ -170,7 +170,7 @@ const (
 type Verification struct {
 	Method   string `json:"method"`
 	Decoder  string `json:"decoder"`          // which decoder, in words
-	Device   string `json:"device,omitempty"` // models of the GPUs, each once
+	Device   string `json:"device,omitempty"` // model of the GPU
 	NUnits   int64  `json:"n_units"`          // decoded from the stored bytes
 	NTensors int64  `json:"n_tensors"`        // compared with the source, copied ones included
 	NWeights int64  `json:"n_weights"`        // of units, all 16 bits compared and equal

@@ -49,7 +49,7 @@ type Counts struct {
 
 // GPUReport names the second decoder of units, which compared all their weights once more.
 type GPUReport struct {
-	Kernel  string   `json:"kernel"`
-	Devices []string `json:"devices"`
-	Units   int      `json:"units"` // that it decoded; the units after the last GPU failed were decoded on the CPU alone
+	Kernel string `json:"kernel"`
+	Device string `json:"device"`
+	Units  int    `json:"units"` // that it decoded; the units after its fault were decoded on the CPU alone
 }

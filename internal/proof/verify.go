@@ -104,7 +104,7 @@ func (v *verification) run(ctx context.Context) error {
 		}
 		if v.gpuUnits > 0 {
 			v.report.GPU = &GPUReport{Units: v.gpuUnits}
-			v.report.GPU.Kernel, v.report.GPU.Devices = v.GPU.Describe()
+			v.report.GPU.Kernel, v.report.GPU.Device = v.GPU.Describe()
 		}
 		return err
 	}

@@ -390,17 +390,9 @@ func TestCostOfficial(t *testing.T) {
 		float64(stats.barriers)/float64(u.nChunks()))
 }
 
-// TestNeedsCUDA: from 7.0 on, PTX and CUDA count together, but for 12.6, which had none of its own. Older texts need what
-// the driver's functions need.
-func TestNeedsCUDA(t *testing.T) {
-	for version, want := range map[[2]int]string{
-		{6, 0}: "11.0", {7, 8}: "11.8", {8, 2}: "12.2", {8, 5}: "12.5", {8, 6}: "12.7", {8, 8}: "12.9", {9, 0}: "13.0", {9, 4}: "13.4", {5, 0}: "",
-	} {
-		if got := NeedsCUDA(version[0], version[1]); got != want {
-			t.Errorf("PTX %v: CUDA %q, not %q", version, got, want)
-		}
-	}
-	if major, minor, ok := Target(PTX()); major != 7 || minor != 0 || !ok {
-		t.Errorf("target %d.%d, %v", major, minor, ok)
+// TestHeader: the text asks for the PTX version and the compute capability that the constants name.
+func TestHeader(t *testing.T) {
+	if want := fmt.Sprintf("\n.version %s\n.target sm_%d\n", Version, Target); !strings.Contains(PTX(), want) {
+		t.Errorf("the text has no %q", want)
 	}
 }

@@ -25,11 +25,14 @@ func machineTargets(t *testing.T, ptx string, run func(t *testing.T, m *module, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	major, minor, _ := Target(ptx)
+	var least int
+	if target := regexp.MustCompile(`(?m)^\.target\s+sm_(\d+)`).FindStringSubmatch(ptx); target != nil {
+		least, _ = strconv.Atoi(target[1])
+	}
 	targets := regexp.MustCompile(`'sm_\d+'`).FindAllString(string(help), -1)
 	targets = slices.DeleteFunc(targets, func(target string) bool {
 		version, err := strconv.Atoi(strings.Trim(target, "'sm_"))
-		return err != nil || version < 10*major+minor || os.Getenv("DF11_DEEP") == "" && version != 90
+		return err != nil || version < least || os.Getenv("DF11_DEEP") == "" && version != 90
 	})
 	if len(targets) == 0 {
 		t.Fatalf("%s knows no target", assembler)
