@@ -31,7 +31,7 @@ type Options struct {
 
 	Governor      *Governor         // shared by the clients of a program; nil is one of its own
 	Log           *slog.Logger      // nil discards
-	OnWait        func(Wait)        // called before each pause, from any goroutine; must not block
+	OnWait        func(Wait)        // called before a pause of 5 s and more and every 30 s while it lasts, from any goroutine; must not block
 	HTTPTransport http.RoundTripper // nil is HTTP/1.1 with proxies from the environment
 	Clock         Clock             // nil is the system's
 }
@@ -150,7 +150,7 @@ func (c *Client) Endpoint() string { return c.t.endpoint.String() }
 
 // Pause waits by the client's clock; the reason is told like that of any wait.
 func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) error {
-	return c.t.pauses.pause(ctx, Wait{Reason: reason, For: d})
+	return c.t.pauses.pause(ctx, Wait{reason, d}, 0)
 }
 
 // Stats may be called at any time.

@@ -6,73 +6,79 @@ import (
 	"time"
 )
 
-// Wait is one pause that the client takes, told to Options.OnWait before it begins, and again while it lasts.
+// Wait is a pause that people hear of through Options.OnWait: one that takes long enough for them to wonder.
 type Wait struct {
 	Reason string        // "rate limit of bucket api reached", "503 Service Unavailable"
 	For    time.Duration // from now on
-	Lost   time.Duration // before: in the request that failed, 0 if none did; in a reminder, since people have heard of the trouble
 }
 
-// Noticeable reports whether a pause takes long enough for people to wonder. Shorter ones need not be shown.
-func (w Wait) Noticeable() bool { return w.For+w.Lost >= 5*time.Second }
+// noticeable is how long nothing may happen before people wonder; remindEvery is how long a wait may last before they hear of it
+// again.
+const (
+	noticeable  = 5 * time.Second
+	remindEvery = 30 * time.Second
+)
 
-// pauses are the waits of a client, and what people hear of them.
+// pauses are the waits of a client.
 type pauses struct {
 	clock  Clock
 	onWait func(Wait)    // nil for nobody
 	waited *atomic.Int64 // nanoseconds, shared pauses counted once
-	heard  atomic.Int64  // when a request went well, or people heard of a pause; Unix nanoseconds
+	since  atomic.Int64  // when people last heard of a wait, or the first pause began that they did not hear of; 0 after a success
 }
 
-// remindEvery bounds the silence while pauses follow one another and nothing goes well between them.
-const remindEvery = 20 * time.Second
-
-// pause lets one worker wait.
-func (p *pauses) pause(ctx context.Context, w Wait) error {
-	p.tell(w)
+// pause lets one worker wait. failed is the time that was lost in the request before.
+func (p *pauses) pause(ctx context.Context, w Wait, failed time.Duration) error {
+	p.begin(w, failed)
 	return p.sleep(ctx, w)
 }
 
-// tell counts a pause and passes it on. One that takes no time is no news.
-func (p *pauses) tell(w Wait) {
+// begin counts a pause, and tells it if people have reason to wonder.
+func (p *pauses) begin(w Wait, failed time.Duration) {
 	if w.For <= 0 {
 		return
 	}
 	p.waited.Add(int64(w.For))
-	if p.onWait != nil {
-		if w.Noticeable() {
-			p.heard.Store(p.clock.Now().UnixNano())
-		}
+	now := p.clock.Now().UnixNano()
+	p.since.CompareAndSwap(0, now)
+	if w.For+failed >= noticeable && p.onWait != nil {
+		p.since.Store(now)
 		p.onWait(w)
 	}
 }
 
-// sleep waits as w says, which was told already, and reminds of it when that is due.
+// sleep waits as w says, and reminds people of it when that is due.
 func (p *pauses) sleep(ctx context.Context, w Wait) error {
-	for p.onWait != nil && w.For > 0 {
-		silence := time.Duration(p.clock.Now().UnixNano() - p.heard.Load())
-		nap := min(w.For, max(0, remindEvery-silence))
+	for w.For > 0 {
+		p.remind(w)
+		nap := min(w.For, remindEvery-p.silence())
 		if err := p.clock.Sleep(ctx, nap); err != nil {
 			return err
 		}
-		if w.For -= nap; w.For > 0 {
-			p.remind(w)
-		}
+		w.For -= nap
 	}
-	return p.clock.Sleep(ctx, w.For)
+	return context.Cause(ctx)
 }
 
-// remind passes a pause on again, for one of the workers that wait.
+// remind tells a wait again, for one of the workers that wait.
 func (p *pauses) remind(w Wait) {
-	last, now := p.heard.Load(), p.clock.Now().UnixNano()
-	w.Lost = time.Duration(now - last)
-	if w.Lost >= remindEvery && p.heard.CompareAndSwap(last, now) {
+	since, now := p.since.Load(), p.clock.Now().UnixNano()
+	if since != 0 && now-since >= int64(remindEvery) && p.since.CompareAndSwap(since, now) && p.onWait != nil {
 		p.onWait(w)
 	}
 }
 
+// silence is how long people have heard nothing of what is being waited for.
+func (p *pauses) silence() time.Duration {
+	since := p.since.Load()
+	if since == 0 {
+		return 0
+	}
+	return min(time.Duration(p.clock.Now().UnixNano()-since), remindEvery-time.Millisecond)
+}
+
 // over notes that a request went well.
-func (p *pauses) over() { p.heard.Store(p.clock.Now().UnixNano()) }
+func (p *pauses) over() { p.since.Store(0) }
 
 // Clock tells the client the time and lets it wait. Both methods are called by many goroutines at once. Sleep returns
 // the cause of ctx as soon as ctx ends. The watch over stalled connections does not use it, but real time.

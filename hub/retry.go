@@ -76,7 +76,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 			return &gaveUp{withAttempts(e.as(&noConnection{t.endpoint.Host, e.Err}), attempts)}
 		}
 		waited += d
-		if err := t.pauseFor(ctx, r, err, Wait{For: d, Lost: t.opt.Clock.Now().Sub(begun)}, attempts); err != nil {
+		if err := t.pauseFor(ctx, r, err, Wait{reasonOf(err), d}, t.opt.Clock.Now().Sub(begun), attempts); err != nil {
 			return err
 		}
 		t.stats.retries.Add(1)
@@ -102,16 +102,15 @@ type noConnection struct {
 func (e *noConnection) Error() string { return "no connection to " + e.host + ": " + e.err.Error() }
 func (e *noConnection) Unwrap() error { return e.err }
 
-// pauseFor waits as w says. A wait that the server asked for closes the whole lane.
-func (t *transport) pauseFor(ctx context.Context, r *request, err error, w Wait, attempts int) error {
-	w.Reason = reasonOf(err)
+// pauseFor waits as w says, after a request in which some time was lost. A wait that the server asked for closes the whole lane.
+func (t *transport) pauseFor(ctx context.Context, r *request, err error, w Wait, lost time.Duration, attempts int) error {
 	t.opt.Log.Info("hub request repeated", "op", r.op, "attempt", attempts, "err", w.Reason, "wait", w.For.String())
 	e, ok := errors.AsType[*Error](err)
 	if ok && (e.Status == http.StatusTooManyRequests || e.wait.known) {
-		t.pauses.tell(t.opt.Governor.pause(t.opt.Clock.Now(), e.wait.lane, w.For, w.Reason))
+		t.pauses.begin(t.opt.Governor.pause(t.opt.Clock.Now(), e.wait.lane, w.For, w.Reason), lost)
 		return t.opt.Governor.wait(ctx, t.pauses, e.wait.lane)
 	}
-	return t.pauses.pause(ctx, w)
+	return t.pauses.pause(ctx, w, lost)
 }
 
 // delay is the server's wish plus one second and jitter, or full jitter under a ceiling that doubles.

@@ -122,7 +122,7 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 	t.opt.Governor.answered.Store(true)
 	resp.Request = req
 	t.opt.Log.Debug("hub request", "method", r.method, "url", redactURL(u), "status", resp.StatusCode)
-	t.pauses.tell(t.opt.Governor.observe(t.opt.Clock.Now(), lane, resp))
+	t.pauses.begin(t.opt.Governor.observe(t.opt.Clock.Now(), lane, resp), 0)
 	t.warn(resp)
 	resp.Body = w.guard(resp.Body, r.bulk && r.method == http.MethodGet)
 	return resp, nil

@@ -148,11 +148,9 @@ func (u *ui) log() *slog.Logger {
 	return slog.New(people{w: u.screen, level: level})
 }
 
-// noteWait says why nothing moves, if it takes long enough for people to wonder.
+// noteWait says why nothing moves.
 func (u *ui) noteWait(w hub.Wait) {
-	if w.Noticeable() {
-		u.say("waiting %s: %s", max(time.Second, w.For.Round(time.Second)), w.Reason)
-	}
+	u.say("waiting %s: %s", max(time.Second, w.For.Round(time.Second)), w.Reason)
 }
 
 // report prints the document of --json, and an error with its hints. It gives the exit code.
