@@ -54,7 +54,7 @@ func findToken(getenv func(string) string, file string) (token, source string, e
 			return token, name, nil
 		}
 	}
-	switch token, err = ReadTokenFile(file); {
+	switch token, err = readTokenFile(file); {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", "", nil
 	case token == "":
@@ -66,8 +66,8 @@ func findToken(getenv func(string) string, file string) (token, source string, e
 // maxTokenFile is far above any token.
 const maxTokenFile = 64 << 10
 
-// ReadTokenFile gives the cleaned content of a token file, "" when it is empty.
-func ReadTokenFile(path string) (string, error) {
+// readTokenFile gives the cleaned content of a token file, "" when it is empty.
+func readTokenFile(path string) (string, error) {
 	data, err := smallfile.ReadInput(path, maxTokenFile)
 	if err != nil {
 		return "", fmt.Errorf("read token file: %w", err)

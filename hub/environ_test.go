@@ -108,15 +108,15 @@ func TestEnvironSwitches(t *testing.T) {
 	}
 }
 
-func TestReadTokenFileRefusesWhatIsNone(t *testing.T) {
-	if _, err := ReadTokenFile(t.TempDir()); err == nil {
+func TestATokenFileIsAShortFile(t *testing.T) {
+	if _, err := readTokenFile(t.TempDir()); err == nil {
 		t.Error("a folder was taken for a token file")
 	}
 	big := filepath.Join(t.TempDir(), "big")
 	if err := os.WriteFile(big, make([]byte, maxTokenFile+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadTokenFile(big); err == nil {
+	if _, err := readTokenFile(big); err == nil {
 		t.Error("a huge file was taken for a token file")
 	}
 }

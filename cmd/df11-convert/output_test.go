@@ -111,7 +111,7 @@ func TestFilesThatCannotBeUsedAreToldBeforeTheWork(t *testing.T) {
 	for _, args := range [][]string{
 		{"inspect", "a/b", "--html", missing},
 		{"inspect", "a/b", "--html", dir}, {"a/b", "--pattern-dict", missing},
-		{"plan", "a/b", "--pattern-dict", dir}, {"a/b", "--source-token-file", missing}, {"batch", dir},
+		{"plan", "a/b", "--pattern-dict", dir}, {"batch", dir},
 	} {
 		code, stdout, _ := program(t, append(args, "--json")...)
 		checkDocument(t, code, stdout)

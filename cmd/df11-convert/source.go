@@ -22,7 +22,6 @@ import (
 
 // hubFlags say how a Hub is asked, on either side.
 type hubFlags struct {
-	tokenFile string // for the source alone
 	limitRate sizeFlag
 	shares    budget.Memory          // of the memory; set by the command
 	instead   *hub.Options           // used instead of the environment's, by the demo; nil otherwise
@@ -78,12 +77,6 @@ func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 	if p := opt.Publisher; p != nil && p.ForRepo() != (side == "target") {
 		opt.Publisher = nil // its token is for one repo to write to, or for a user to read: the other side has the stored token
 	}
-	if side == "source" && f.tokenFile != "" {
-		opt.Publisher = nil
-		if opt.Token, err = hub.ReadTokenFile(f.tokenFile); err == nil {
-			opt.TokenSource = "file " + f.tokenFile
-		}
-	}
 	if err != nil {
 		return opt, err
 	}
@@ -116,7 +109,6 @@ type sourceFlags struct {
 }
 
 func (f *sourceFlags) register(p *pflag.FlagSet) {
-	p.StringVar(&f.tokenFile, "source-token-file", "", "`file` with the token for the source, if it is not the target's")
 	p.StringVar(&f.patternDict, "pattern-dict", "", "JSON `file` with the pattern dict, instead of the catalog's")
 	p.StringVar(&f.layout, "layout", "", "`layout` of the result: transformers, transformers-single, diffusers, diffusers-single or single (ComfyUI)")
 	p.StringVar(&f.plan.Like, "like", "", "take the pattern dict of this `model`: a catalog entry or a published DF11 repo")
@@ -125,7 +117,7 @@ func (f *sourceFlags) register(p *pflag.FlagSet) {
 	p.BoolVar(&f.plan.ExactF32, "exact-f32", false, "take F32 weights that are exactly BF16; every value is checked")
 	p.Var(&f.limitRate, "limit-rate", "bytes per second in each direction, e.g. 50MB")
 	group(p, groupResources, "limit-rate")
-	group(p, groupSource, "source-token-file", "pattern-dict", "layout", "like", "component", "file", "exact-f32")
+	group(p, groupSource, "pattern-dict", "layout", "like", "component", "file", "exact-f32")
 }
 
 func (f *sourceFlags) planOptions() (plan.Options, error) {
