@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -79,38 +80,40 @@ type TiedNames struct {
 
 // Catalog lists the models whose pattern dicts are known, in the order of catalog/*.json. Callers must not change the list.
 var Catalog = sync.OnceValue(func() []Entry {
-	names, err := fs.Glob(catalogFiles, "catalog/*.json")
 	var list []Entry
-	for _, name := range names {
-		var entries []Entry
-		if entries, err = readFamily(name); err != nil {
-			break
+	for _, family := range families() {
+		entries, err := readFamily(family)
+		if err != nil {
+			panic(fmt.Sprintf("plan: internal error: catalog: %v", err)) // the files are part of the program
 		}
 		list = append(list, entries...)
-	}
-	if err != nil {
-		panic(fmt.Sprintf("plan: internal error: catalog: %v", err)) // it is part of the program
 	}
 	return list
 })
 
-// readFamily reads one file of the catalog. Unknown fields are errors: they are typing mistakes.
+// families lists the families of the catalog, one for each of its files.
+func families() []string {
+	names, _ := fs.Glob(catalogFiles, "catalog/*.json") // the pattern is right
+	for i, name := range names {
+		names[i] = strings.TrimSuffix(path.Base(name), ".json")
+	}
+	return names
+}
+
+// readFamily reads the entries of a family. Unknown fields are errors: they are typing mistakes.
 func readFamily(name string) ([]Entry, error) {
-	f, err := catalogFiles.Open(name)
+	data, err := catalogFiles.ReadFile("catalog/" + name + ".json")
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	dec := json.NewDecoder(f)
-	dec.DisallowUnknownFields()
 	var family struct {
 		Family  string  `json:"family"`
 		Entries []Entry `json:"entries"`
 	}
-	if err := dec.Decode(&family); err != nil {
-		return nil, err
-	}
-	return family.Entries, nil
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	err = dec.Decode(&family)
+	return family.Entries, err
 }
 
 // findEntry returns the entry with an id, or the entry that reproduces a DF11 repo; nil if there is none.
@@ -153,7 +156,6 @@ func (e *Entry) score(cfg *config, inv *inventory) int {
 	return n
 }
 
-// fitsTie checks the condition on tied embeddings.
 func (e *Entry) fitsTie(cfg *config) bool {
 	if e.Match.Tied == nil {
 		return true
@@ -192,16 +194,7 @@ func likeHint(word string) string {
 		}
 	}
 	if len(ids) == 0 {
-		return "--like takes a catalog entry or a DF11 repo that one reproduces; families of entries: " + families()
+		return "--like takes a catalog entry or a DF11 repo that one reproduces; families of entries: " + strings.Join(families(), ", ")
 	}
 	return "--like takes one of these: " + strings.Join(ids, ", ")
-}
-
-// families names the families of the catalog, one for each of its files.
-func families() string {
-	names, _ := fs.Glob(catalogFiles, "catalog/*.json")
-	for i, name := range names {
-		names[i] = strings.TrimSuffix(path.Base(name), ".json")
-	}
-	return strings.Join(names, ", ")
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -42,18 +43,13 @@ func (d *draft) comment() error {
 func (d *draft) warnDTypes() (casts int) {
 	model := d.cfg.modelDType()
 	byType := map[safetensors.DType]int{}
-	var order []safetensors.DType
 	for _, t := range d.plan.plainTensors() {
-		if t.DType == model || !isFloat(t.DType) {
-			continue
+		if t.DType != model && isFloat(t.DType) {
+			byType[t.DType]++
+			casts++
 		}
-		if byType[t.DType] == 0 {
-			order = append(order, t.DType)
-		}
-		byType[t.DType]++
-		casts++
 	}
-	for _, dtype := range order {
+	for _, dtype := range slices.Sorted(maps.Keys(byType)) {
 		d.plan.warn("%s in a %s model: kept as stored, a loader may convert them",
 			count(byType[dtype], fmt.Sprintf("plain %s tensor", dtype)), model)
 	}

@@ -130,7 +130,6 @@ func (d *draft) wantedWeights(blocks []string, attr string) []string {
 	return names
 }
 
-// fits says whether a tensor is there and can be compressed.
 func (d *draft) fits(name string) bool {
 	t, ok := d.inv.get(name)
 	return ok && d.opt.compressible(t)

@@ -19,7 +19,6 @@ type config struct {
 	DType         string // "bfloat16", "float32", …; "" when the config does not say
 }
 
-// members are the members of a JSON object.
 type members = map[string]json.RawMessage
 
 // readObject reads a small JSON file that must hold an object. Without a path there is no file and no object.

@@ -1,10 +1,15 @@
 package plan
 
 import (
+	"cmp"
+	_ "embed"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // deriveDict sets the plan's dict from headers and config alone, for classes that the catalog does not know, and labels the
@@ -25,7 +30,6 @@ func (d *draft) deriveDict() error {
 	return nil
 }
 
-// guessLoader guesses from the class name how the model is loaded.
 func (d *draft) guessLoader() Loader {
 	if len(d.cfg.Architectures) == 0 {
 		return Loader{Via: "bfloat16_model=", Class: d.cfg.ClassName}
@@ -44,7 +48,8 @@ func (d *draft) refuseUnknown() error {
 			return d.inv.refuseDType(t)
 		}
 	}
-	hint := "name the modules to compress with --pattern-dict, or take those of a relative with --like; the catalog's families: " + families()
+	hint := "name the modules to compress with --pattern-dict, or take those of a relative with --like; the catalog's families: " +
+		strings.Join(families(), ", ")
 	return refuse(ReasonUnknown, hint, "the catalog does not know this model, and its names show no stack of blocks to compress")
 }
 
@@ -77,6 +82,42 @@ func (d *draft) isRead(module string) bool {
 	return slices.ContainsFunc(classReads()[class], func(r read) bool {
 		return r.weight == path && !strings.Contains(r.reader, "#")
 	})
+}
+
+// read says that a method reads the weight of another module. A DF11 loader fills a unit's weights when the unit is called, so a
+// method outside finds no weight (docs/models.md). In paths # stands for any number.
+type read struct {
+	weight string // path of the module with the weight
+	reader string // path of the module with the method; "." is the model itself
+	method string
+}
+
+// readsText is what testdata/classes/reads.py found in transformers and diffusers: "class weight reader method" in each line. A
+// line that begins with ? is a read that the script could not follow, for people to look at.
+//
+//go:embed catalog/reads.txt
+var readsText string
+
+// classReads returns the reads of every class.
+var classReads = sync.OnceValue(func() map[string][]read {
+	reads := map[string][]read{}
+	for line := range strings.Lines(readsText) {
+		if f := strings.Fields(line); len(f) == 4 && f[0] != "?" {
+			reads[f[0]] = append(reads[f[0]], read{f[1], f[2], f[3]})
+		}
+	}
+	return reads
+})
+
+// numberless writes # for every component of a path that is a number.
+func numberless(path string) string {
+	parts := strings.Split(path, ".")
+	for i, p := range parts {
+		if _, ok := number(p); ok {
+			parts[i] = "#"
+		}
+	}
+	return strings.Join(parts, ".")
 }
 
 // tableComponent matches path components of embeddings, other tables, routers and layers for multi-token prediction.
@@ -191,4 +232,48 @@ func (d *draft) outerUnits() PatternDict {
 		dict = append(dict, Pattern{Regex: strings.ReplaceAll(parent(name), ".", `\.`), Attrs: []string{}})
 	}
 	return dict
+}
+
+// partRanks orders the parts of a block, leafRanks the projections of a part, as most classes define them. Any fixed order is
+// lossless, since the loader splits by the dict; with this order, derived dicts equal published ones.
+var (
+	partRanks = []string{"mod", "ada", "norm", "self_attn", "attn", "attention", "cross", "encoder_attn", "mixer", "mamba",
+		"linear_attn", "conv", "block_sparse_moe", "mlp", "ff", "feed_forward"}
+	leafRanks = []string{"q_a_proj", "q_b_proj", "q_proj", "to_q", "wq", "query", "qkv", "k_proj", "kv_a", "kv_b", "to_k", "wk",
+		"key", "v_proj", "to_v", "wv", "value", "add_k", "add_v", "add_q", "o_proj", "to_out", "wo", "out_proj", "dense", "proj",
+		"to_add_out", "gate_up", "gate", "up", "down", "w1", "w2", "w3", "fc1", "fc2", "linear1", "linear2"}
+)
+
+// compareAttrs orders attributes of a block: component by component, by rank, then naturally.
+func compareAttrs(a, b string) int {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := 0; i < min(len(x), len(y)); i++ {
+		ranks := partRanks
+		if isLast(x, i) && isLast(y, i) {
+			ranks = leafRanks
+		}
+		if c := cmp.Or(cmp.Compare(rankOf(ranks, x[i]), rankOf(ranks, y[i])), human.CompareNames(x[i], y[i])); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(x), len(y))
+}
+
+// isLast says whether component i names the projection: nothing but numbers follows, as in to_out.0.
+func isLast(parts []string, i int) bool {
+	return strings.Trim(strings.Join(parts[i+1:], ""), "0123456789") == ""
+}
+
+// rankOf returns the place of the rank that the component equals, else of the longest rank that it starts with, else the end.
+func rankOf(ranks []string, component string) int {
+	if i := slices.Index(ranks, component); i >= 0 {
+		return i
+	}
+	best := len(ranks)
+	for i, r := range ranks {
+		if strings.HasPrefix(component, r) && (best == len(ranks) || len(r) > len(ranks[best])) {
+			best = i
+		}
+	}
+	return best
 }

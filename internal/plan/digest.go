@@ -24,7 +24,6 @@ type digestForm struct {
 	Aliases       [][2]string  `json:"aliases"`
 }
 
-// digestFile is one output file.
 type digestFile struct {
 	Path     string         `json:"path"`
 	Units    []digestUnit   `json:"units"`
@@ -32,7 +31,6 @@ type digestFile struct {
 	Metadata [][2]string    `json:"metadata"`
 }
 
-// digestUnit is one unit.
 type digestUnit struct {
 	Path       string         `json:"path"`
 	Attrs      []digestTensor `json:"attrs"`
@@ -40,7 +38,6 @@ type digestUnit struct {
 	Unholdable string         `json:"unholdable"`
 }
 
-// digestTensor is one tensor and its place in the source.
 type digestTensor struct {
 	Name   string  `json:"name"`
 	DType  string  `json:"dtype"`
@@ -75,7 +72,6 @@ func (p *Plan) Digest() string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))
 }
 
-// digestFile returns what the digest covers of an output file.
 func (p *Plan) digestFile(f OutputFile) digestFile {
 	d := digestFile{Path: f.Path, Plain: digestTensors(f.Plain)}
 	for _, i := range f.Units {
@@ -88,7 +84,6 @@ func (p *Plan) digestFile(f OutputFile) digestFile {
 	return d
 }
 
-// digestTensors returns what the digest covers of tensors.
 func digestTensors(ts []Tensor) []digestTensor {
 	out := make([]digestTensor, len(ts))
 	for i, t := range ts {

@@ -106,12 +106,9 @@ func IsNotice(name string) bool { return notice.MatchString(path.Base(name)) }
 
 var notice = regexp.MustCompile(`(?i)^(LICEN[CS]E|NOTICE|USE_POLICY|COPYING)`)
 
-// maxFileName is the longest name that common file systems give a file or folder, in bytes.
-const maxFileName = 255
-
 // safePath says whether a path is relative, clean, UTF-8, and without names and characters that some file system refuses.
 func safePath(p string) bool {
-	tooLong := func(part string) bool { return len(part) > maxFileName }
+	tooLong := func(part string) bool { return len(part) > 255 } // bytes, on common file systems
 	return fs.ValidPath(p) && p != "." && !slices.ContainsFunc(strings.Split(p, "/"), tooLong) &&
 		!strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) })
 }

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"encoding/json"
 	"regexp"
 	"strings"
 
@@ -37,18 +36,13 @@ func (c *config) refuseForeign() error {
 	for _, key := range []string{"quantization_config", "compression_config"} {
 		for _, m := range []members{c.raw, c.text} {
 			if v, ok := m[key]; ok && string(v) != "null" {
-				return refuseQuantized(key, v)
+				method := cmp.Or(decode[string](decode[members](v)["quant_method"]), "unknown")
+				hint := cmp.Or(quantHints[strings.ToLower(method)], otherQuantHint)
+				return refuse(ReasonQuantized, hint, "the source is quantized (%s in %s), not BF16", method, key)
 			}
 		}
 	}
 	return nil
-}
-
-// refuseQuantized names the method that a quantization config states.
-func refuseQuantized(key string, v json.RawMessage) error {
-	method := cmp.Or(decode[string](decode[members](v)["quant_method"]), "unknown")
-	hint := cmp.Or(quantHints[strings.ToLower(method)], otherQuantHint)
-	return refuse(ReasonQuantized, hint, "the source is quantized (%s in %s), not BF16", method, key)
 }
 
 // packedMarks maps last name components that only packed or quantized checkpoints have to the format.
@@ -136,7 +130,6 @@ func (inv *inventory) refuseDType(t Tensor) error {
 		count(n, string(t.DType)+" tensor"), elems)
 }
 
-// isFloat says whether a type is a floating-point one.
 func isFloat(d safetensors.DType) bool {
 	return strings.HasPrefix(string(d), "F") || d == safetensors.BF16
 }

@@ -9,35 +9,48 @@ import (
 
 // inventory is every tensor of the source, by file, then by offset: the nearest to the order of the state dict.
 type inventory struct {
+	files    []WeightFile
 	tensors  []Tensor
 	byName   map[string]int   // output name → index in tensors
 	modules  []string         // every proper prefix of a name, in natural order
 	numbered map[string][]int // numbers that are direct children of a module
 }
 
-// takeInventory lists the tensors of the weight files. It refuses a tensor that two files hold.
+// takeInventory lists the tensors of the weight files.
 func takeInventory(files []WeightFile) (*inventory, error) {
-	inv := &inventory{byName: map[string]int{}}
+	inv := &inventory{files: files}
 	for i, f := range files {
 		for _, t := range f.Header.ByOffset() {
-			if err := checkName(t.Name); err != nil {
-				return nil, err
-			}
-			if j, ok := inv.byName[t.Name]; ok {
-				return nil, refuse(ReasonWeights, "remove the stale file or its entries from the index",
-					"%s and %s both hold %s", files[inv.tensors[j].File].Path, f.Path, t.Name)
-			}
-			inv.byName[t.Name] = len(inv.tensors)
 			inv.tensors = append(inv.tensors, Tensor{
 				Name: t.Name, Source: t.Name, DType: t.DType, Shape: t.Shape,
 				File: i, Offset: f.Header.DataStart() + t.Begin, Length: t.NBytes(),
 			})
 		}
 	}
-	return inv, nil
+	return inv, inv.index()
 }
 
-// get returns a tensor by its output name.
+// index indexes the tensors by name, and has to be called when tensors or names have changed. It refuses a name that is too long,
+// and a tensor that two files hold, or that has got the name of another.
+func (inv *inventory) index() error {
+	inv.byName, inv.modules, inv.numbered = make(map[string]int, len(inv.tensors)), nil, nil
+	for i, t := range inv.tensors {
+		if err := checkName(t.Name); err != nil {
+			return err
+		}
+		switch other, ok := inv.get(t.Name); {
+		case ok && other.Source == t.Source:
+			return refuse(ReasonWeights, "remove the stale file or its entries from the index",
+				"%s and %s both hold %s", inv.files[other.File].Path, inv.files[t.File].Path, t.Name)
+		case ok:
+			return refuse(ReasonName, "give --pattern-dict for the source's own names",
+				"%s and %s both become %s", other.Source, t.Source, t.Name)
+		}
+		inv.byName[t.Name] = i
+	}
+	return nil
+}
+
 func (inv *inventory) get(name string) (Tensor, bool) {
 	i, ok := inv.byName[name]
 	if !ok {
@@ -46,7 +59,6 @@ func (inv *inventory) get(name string) (Tensor, bool) {
 	return inv.tensors[i], true
 }
 
-// holds says whether a tensor of that output name exists.
 func (inv *inventory) holds(name string) bool {
 	_, ok := inv.byName[name]
 	return ok
@@ -65,26 +77,8 @@ func weightName(module, attr string) string {
 	return module + ".weight"
 }
 
-// holdsPrefix says whether any tensor's name starts with prefix.
 func (inv *inventory) holdsPrefix(prefix string) bool {
 	return slices.ContainsFunc(inv.tensors, func(t Tensor) bool { return strings.HasPrefix(t.Name, prefix) })
-}
-
-// rebuild indexes the tensors again after names changed. It refuses names that became equal or too long.
-func (inv *inventory) rebuild() error {
-	clear(inv.byName)
-	inv.modules, inv.numbered = nil, nil
-	for i, t := range inv.tensors {
-		if err := checkName(t.Name); err != nil {
-			return err
-		}
-		if j, ok := inv.byName[t.Name]; ok {
-			return refuse(ReasonName, "give --pattern-dict for the source's own names",
-				"%s and %s both become %s", inv.tensors[j].Source, t.Source, t.Name)
-		}
-		inv.byName[t.Name] = i
-	}
-	return nil
 }
 
 // allModules returns every module that the names show, in natural order: each proper prefix that ends before a dot.
@@ -103,7 +97,6 @@ func (inv *inventory) allModules() []string {
 	return inv.modules
 }
 
-// matching returns the modules that a Python regex matches.
 func (inv *inventory) matching(regex string) ([]string, error) {
 	re, err := compilePython(regex)
 	if err != nil {

@@ -158,7 +158,6 @@ func matchUnits(d PatternDict, modules []string) ([]Unit, error) {
 	return units, checkLoaderLoop(d, res)
 }
 
-// compileAll compiles every regex of a dict.
 func compileAll(d PatternDict) ([]*regexp.Regexp, error) {
 	if len(d) == 0 {
 		return nil, refuse(ReasonPattern, "", "the pattern dict is empty")

@@ -3,9 +3,13 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // parent returns the path up to the last dot, or "".
@@ -41,4 +45,9 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// sortedPaths returns the keys of a map in natural order.
+func sortedPaths[V any](m map[string]V) []string {
+	return slices.SortedFunc(maps.Keys(m), human.CompareNames)
 }

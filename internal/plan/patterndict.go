@@ -57,7 +57,6 @@ func (d *PatternDict) UnmarshalJSON(data []byte) error {
 	return d.check()
 }
 
-// decodePattern reads one member.
 func decodePattern(dec *json.Decoder) (Pattern, error) {
 	key, err := dec.Token()
 	if err != nil {
@@ -156,13 +155,11 @@ func (d PatternDict) Finder() func(module string) (p Pattern, ok bool) {
 	}
 }
 
-// matches says whether a pattern of the dict matches a module.
 func (d PatternDict) matches(module string) bool {
 	_, ok := d.Finder()(module)
 	return ok
 }
 
-// clone returns a copy that shares nothing with d.
 func (d PatternDict) clone() PatternDict {
 	out := make(PatternDict, len(d))
 	for i, p := range d {

@@ -65,7 +65,6 @@ type Notes struct {
 	OtherReaders []OtherReader // programs that read such folders, which nobody here has tried
 }
 
-// warn adds a warning.
 func (n *Notes) warn(format string, args ...any) {
 	n.Warnings = append(n.Warnings, fmt.Sprintf(format, args...))
 }
@@ -181,12 +180,6 @@ type Loader struct {
 	Remark       string `json:"remark,omitempty"`       // on these versions, for people
 }
 
-// Reasons for Unit.Unholdable that headers show.
-const (
-	tooLarge = "too_large"
-	isEmpty  = "empty"
-)
-
 // maxElems is the largest unit that the loader's 32-bit counters can hold (docs/format.md §9).
 const maxElems = 1<<31 - 1
 
@@ -212,9 +205,9 @@ func (p *Plan) markUnholdable() error {
 		u := &p.Units[i]
 		switch n := u.NElems(); {
 		case n == 0:
-			u.Unholdable = isEmpty
+			u.Unholdable = "empty"
 		case n > maxElems || n < 0:
-			u.Unholdable = tooLarge
+			u.Unholdable = "too_large"
 		default:
 			continue
 		}

@@ -24,7 +24,7 @@ func (d *draft) renamePaths() error {
 	}
 	d.plan.Renamed = true
 	d.plan.differ("%s stored under the module paths of current transformers instead of the source's names", count(renamed, "tensor"))
-	return d.inv.rebuild()
+	return d.inv.index()
 }
 
 // rename applies the first of the entry's rules that fits the start of a name. A name stays if some rule could have made it.
@@ -71,5 +71,5 @@ func (d *draft) stripComfyPrefix() error {
 	if n := len(d.plan.Dropped); n > 0 {
 		d.plan.warn("%s outside the diffusion model left out: keep the source for text encoders and VAE", count(n, "tensor"))
 	}
-	return d.inv.rebuild()
+	return d.inv.index()
 }

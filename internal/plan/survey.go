@@ -55,9 +55,9 @@ func (s *Survey) findModel(opt Options) error {
 		s.Layout = opt.Layout.family()
 	case opt.WeightFile != "":
 		s.Layout = FamilyOf(opt.WeightFile)
-	case s.has("model_index.json") != "", s.stem("", Diffusers) != "":
+	case s.has("model_index.json") != "", s.usualFile("", Diffusers) != "":
 		s.Layout = Diffusers
-	case s.has("config.json") == "" && s.stem("", Transformers) == "":
+	case s.has("config.json") == "" && s.usualFile("", Transformers) == "":
 		s.Layout = ComfyUI
 	default:
 		s.Layout = Transformers
@@ -83,8 +83,8 @@ func FamilyOf(weightFile string) Layout {
 	return ComfyUI
 }
 
-// stem returns the file by which a library finds its weights in a folder: the single file, else the index, else "".
-func (s *Survey) stem(dir string, family Layout) string {
+// usualFile returns the file by which a library finds its weights in a folder: the single file, else the index, else "".
+func (s *Survey) usualFile(dir string, family Layout) string {
 	single := path.Join(dir, family.stem()) + ".safetensors"
 	return cmp.Or(s.has(single), s.has(single+".index.json"))
 }
@@ -119,17 +119,17 @@ func (s *Survey) findComponent(opt Options) error {
 
 // findWeights finds the single weight file or the index.
 func (s *Survey) findWeights(opt Options) error {
-	switch stem := s.stem(s.Dir, s.Layout); {
+	switch file := s.usualFile(s.Dir, s.Layout); {
 	case opt.WeightFile != "":
 		return s.takeSingle(opt.WeightFile)
 	case s.Layout == ComfyUI:
 		return s.findSingle()
-	case stem == "":
+	case file == "":
 		return s.refuseNoWeights()
-	case strings.HasSuffix(stem, ".json"):
-		s.Index = stem
+	case strings.HasSuffix(file, ".json"):
+		s.Index = file
 	default:
-		s.single = stem
+		s.single = file
 	}
 	return nil
 }
@@ -193,7 +193,6 @@ func (s *Survey) singles() (found []string) {
 	return found
 }
 
-// inDir says whether a file lies in the weights' folder or below it.
 func (s *Survey) inDir(f File) bool { return s.Dir == "" || strings.HasPrefix(f.Path, s.Dir+"/") }
 
 // WeightFiles returns the weight files in shard order, given the content of the file Index (nil if there is none).
@@ -214,7 +213,6 @@ func (s *Survey) WeightFiles(index []byte) ([]File, error) {
 	return s.pick(slices.Compact(names))
 }
 
-// pick finds the named files in the source.
 func (s *Survey) pick(names []string) ([]File, error) {
 	byPath := make(map[string]File, len(s.files))
 	for _, f := range s.files {
@@ -309,13 +307,11 @@ func (s *Survey) refuseNoWeights() error {
 	}
 }
 
-// isAdapter says whether the weights' folder holds an adapter under the usual names of its files.
 func (s *Survey) isAdapter() bool {
 	names := []string{"adapter_config.json", "adapter_model.safetensors", "adapter_model.bin", "pytorch_lora_weights.safetensors"}
 	return slices.ContainsFunc(names, func(name string) bool { return s.has(path.Join(s.Dir, name)) != "" })
 }
 
-// holdsType says whether the weights' folder holds files with one of the extensions.
 func (s *Survey) holdsType(exts ...string) bool {
 	return slices.ContainsFunc(s.files, func(f File) bool {
 		return slices.Contains(exts, strings.ToLower(path.Ext(f.Path))) && s.inDir(f)

@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// denseIndices stands for the indices of the layers without experts in a split dict.
-const denseIndices = "(DENSE_INDICES)"
-
 // settleDict brings the dict of a catalog entry into its final form for this model. A dict of the caller stays as it is, if it
 // fits the tied embeddings.
 func (d *draft) settleDict() error {
@@ -43,7 +40,7 @@ func (d *draft) formDict(dict PatternDict) (PatternDict, error) {
 	}
 	var out PatternDict
 	for _, pat := range dict {
-		pat.Regex = strings.Replace(pat.Regex, denseIndices, `\d+`, 1)
+		pat.Regex = strings.Replace(pat.Regex, "(DENSE_INDICES)", `\d+`, 1) // the layers without experts, in a split dict
 		patterns, err := d.expandPattern(pat)
 		if err != nil {
 			return nil, err
@@ -113,7 +110,6 @@ type blockGroups struct {
 	place map[string]int // attributes → index in list
 }
 
-// add puts a block into the group of its attributes.
 func (g *blockGroups) add(attrs []string, index int, module string) {
 	if g.place == nil {
 		g.place = map[string]int{}

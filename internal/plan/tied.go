@@ -14,9 +14,6 @@ var (
 	tableNames = []string{"embed_tokens", "tok_embeddings", "word_embeddings", "wte", "embed_in", "embeddings"}
 )
 
-// maxTieDepth is the number of dots in the longest usual name: model.decoder.embed_tokens.weight.
-const maxTieDepth = 3
-
 // resolveTies finds out whether head and embedding are one matrix (docs/format.md §15), and takes the copy that is not stored out
 // of the inventory.
 func (d *draft) resolveTies() error {
@@ -33,7 +30,7 @@ func (d *draft) resolveTies() error {
 	}
 	d.ties = always
 	d.inv.tensors = slices.DeleteFunc(d.inv.tensors, func(t Tensor) bool { return drop[t.Name] })
-	return d.inv.rebuild()
+	return d.inv.index()
 }
 
 // tiePairs returns the pairs that are always shared, and the pairs that are shared when the embeddings are tied.
@@ -66,7 +63,8 @@ func (d *draft) guessTie() (tie, bool) {
 	return tie{drop: head, keep: table}, true
 }
 
-// shortestWeight returns the 2-D weight with the shortest path whose module has one of the names; "" if there is none.
+// shortestWeight returns the 2-D weight with the shortest path whose module has one of the names; "" if there is none. The
+// longest usual name is model.decoder.embed_tokens.weight.
 func (inv *inventory) shortestWeight(names []string) string {
 	best := ""
 	for _, t := range inv.tensors {
@@ -74,7 +72,7 @@ func (inv *inventory) shortestWeight(names []string) string {
 		if !ok || len(t.Shape) != 2 || !slices.Contains(names, leaf(module)) {
 			continue
 		}
-		if n := strings.Count(t.Name, "."); n <= maxTieDepth && (best == "" || n < strings.Count(best, ".")) {
+		if n := strings.Count(t.Name, "."); n <= 3 && (best == "" || n < strings.Count(best, ".")) {
 			best = t.Name
 		}
 	}
@@ -106,7 +104,7 @@ func (d *draft) applyTie(t tie, drop map[string]bool) error {
 	case !okOriginal:
 		d.inv.tensors[d.inv.byName[t.drop]].Name = t.keep
 		d.plan.differ("%s is stored as %s, the name that a model with tied embeddings loads", t.drop, t.keep)
-		return d.inv.rebuild()
+		return d.inv.index()
 	case copied.DType != original.DType || !slices.Equal(copied.Shape, original.Shape):
 		return refuse(ReasonTied, "set tie_word_embeddings to false in a copy of the source if the two are really different",
 			"the config ties %s to %s, but the source stores them with different types or shapes", t.drop, t.keep)

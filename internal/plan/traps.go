@@ -64,12 +64,10 @@ type checker struct {
 	problems []Problem
 }
 
-// add notes a problem.
 func (c *checker) add(t Trap, name, detail string) {
 	c.problems = append(c.problems, Problem{t, name, detail})
 }
 
-// readTensors lists the tensors of all files.
 func (c *checker) readTensors() {
 	for _, f := range c.stored.Files {
 		for _, t := range f.Header.Tensors {
@@ -108,18 +106,21 @@ func (c *checker) readUnits() {
 // (docs/format.md §8). The official kernel computes with the number of rows of luts and with the numbers of elements of
 // sign_mantissa and encoded_exponent, whatever they are.
 func StoredForm(name string, t safetensors.Tensor) (want string, ok bool) {
-	multiple := map[string]int64{encoder.NameOutputPositions: 4, encoder.NameGaps: 320}[name]
-	switch {
-	case name == encoder.NameSplitPositions:
+	isList := func(multiple int64) bool {
+		return t.DType == safetensors.U8 && len(t.Shape) == 1 && t.Shape[0] > 0 && t.Shape[0]%multiple == 0
+	}
+	switch name {
+	case encoder.NameSplitPositions:
 		return "I64 with one dimension", t.DType == safetensors.I64 && len(t.Shape) == 1
-	case name == encoder.NameLUTs:
-		fits := len(t.Shape) == 2 && t.Shape[0] >= 2 && t.Shape[0] <= 18 && t.Shape[1] == 256
-		return "U8 [2 to 18, 256]", t.DType == safetensors.U8 && fits
-	case multiple == 0:
-		return "U8 with one dimension", t.DType == safetensors.U8 && len(t.Shape) == 1 && t.Shape[0] > 0
+	case encoder.NameLUTs:
+		isTable := len(t.Shape) == 2 && t.Shape[0] >= 2 && t.Shape[0] <= 18 && t.Shape[1] == 256
+		return "U8 [2 to 18, 256]", t.DType == safetensors.U8 && isTable
+	case encoder.NameOutputPositions:
+		return "U8 with one dimension, a multiple of 4", isList(4)
+	case encoder.NameGaps:
+		return "U8 with one dimension, a multiple of 320", isList(320)
 	default:
-		fits := len(t.Shape) == 1 && t.Shape[0] > 0 && t.Shape[0]%multiple == 0
-		return fmt.Sprintf("U8 with one dimension, a multiple of %d", multiple), t.DType == safetensors.U8 && fits
+		return "U8 with one dimension", isList(1)
 	}
 }
 
