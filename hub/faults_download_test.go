@@ -318,9 +318,9 @@ func TestTreePagesAndFaults(t *testing.T) {
 	}
 }
 
-func TestCloudFrontLinksAndExpiry(t *testing.T) {
+func TestEndedLinksAreRenewed(t *testing.T) {
 	var w *world
-	srv := hubtest.Start(t, hubtest.WithCloudFront(), hubtest.WithURLLifetime(5*time.Minute, time.Minute),
+	srv := hubtest.Start(t, hubtest.WithURLLifetime(5*time.Minute, time.Minute),
 		hubtest.WithClock(func() time.Time {
 			if w == nil {
 				return time.Now()

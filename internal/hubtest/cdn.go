@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"hash/crc32"
@@ -19,9 +18,10 @@ import (
 )
 
 const (
-	amzDate      = "20060102T150405Z"
-	maxSinglePut = 5 << 30 // S3's limit for one PUT
-	putPiece     = 1 << 20 // bytes of a single PUT that are read and stored at a time
+	amzDate        = "20060102T150405Z"
+	signatureField = "&X-Amz-Signature="
+	maxSinglePut   = 5 << 30 // S3's limit for one PUT
+	putPiece       = 1 << 20 // bytes of a single PUT that are read and stored at a time
 )
 
 // cdn is the storage host: it signs URLs, and serves and takes large files at them.
@@ -44,9 +44,6 @@ func (c *cdn) signDownload(sha, file string) string {
 	p := "/repos/" + sha[:2] + "/" + sha[2:4] + "/" + sha
 	name := path.Base(file)
 	disposition := "response-content-disposition=" + url.QueryEscape(fmt.Sprintf("inline; filename*=UTF-8''%s; filename=%q;", name, name))
-	if c.cfg.cloudFront {
-		return c.signCloudFront(p, disposition)
-	}
 	return c.sign(http.MethodGet, p, disposition, c.cfg.downloadTTL)
 }
 
@@ -56,14 +53,7 @@ func (c *cdn) sign(method, p, query string, ttl time.Duration) string {
 	q := "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=hubtest%2Fus-east-1%2Fs3%2Faws4_request" +
 		"&X-Amz-Date=" + c.cfg.clock().UTC().Format(amzDate) + fmt.Sprintf("&X-Amz-Expires=%d", int(ttl/time.Second)) +
 		"&X-Amz-SignedHeaders=host&" + query
-	return c.CDNURL + p + "?" + q + "&X-Amz-Signature=" + c.mac(method, p, q)
-}
-
-func (c *cdn) signCloudFront(p, query string) string {
-	expires := c.cfg.clock().Add(c.cfg.downloadTTL).Unix()
-	policy := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"Statement":[{"Resource":%q}]}`, c.CDNURL+p))
-	q := fmt.Sprintf("%s&Expires=%d&Policy=%s&Key-Pair-Id=KHUBTEST", query, expires, policy)
-	return c.CDNURL + p + "?" + q + "&Signature=" + c.mac(http.MethodGet, p, q)
+	return c.CDNURL + p + "?" + q + signatureField + c.mac(method, p, q)
 }
 
 func (c *cdn) mac(method, p, query string) string {
@@ -79,11 +69,11 @@ func (c *cdn) check(r *http.Request) error {
 		method = http.MethodGet
 	}
 	raw := r.URL.RawQuery
-	i := max(strings.LastIndex(raw, "&X-Amz-Signature="), strings.LastIndex(raw, "&Signature="))
+	i := strings.LastIndex(raw, signatureField)
 	if i < 0 {
 		return storageError{http.StatusForbidden, "AccessDenied", "Access Denied"}
 	}
-	_, got, _ := strings.Cut(raw[i+1:], "=")
+	got := raw[i+len(signatureField):]
 	switch {
 	case !hmac.Equal([]byte(got), []byte(c.mac(method, r.URL.EscapedPath(), raw[:i]))):
 		c.violation("signed URL was changed: %s %s", r.Method, r.URL.Path)
@@ -97,9 +87,6 @@ func (c *cdn) check(r *http.Request) error {
 }
 
 func expiry(q url.Values) time.Time {
-	if unix, err := strconv.ParseInt(q.Get("Expires"), 10, 64); err == nil {
-		return time.Unix(unix, 0)
-	}
 	start, _ := time.Parse(amzDate, q.Get("X-Amz-Date"))
 	seconds, _ := strconv.Atoi(q.Get("X-Amz-Expires"))
 	return start.Add(time.Duration(seconds) * time.Second)
@@ -176,31 +163,18 @@ func (c *cdn) putObject(w http.ResponseWriter, r *http.Request) error {
 	if err := checkPut(r); err != nil {
 		return err
 	}
-	parts, err := c.objects.assemble(putPiece, r.ContentLength)
-	if err != nil {
-		return err
-	}
-	sum := uint32(0)
+	parts, sum := c.objects.assemble(putPiece, r.ContentLength), uint32(0)
 	for n, left := 1, r.ContentLength; left > 0; n++ {
-		piece, err := c.receive(r, min(left, putPiece))
+		piece, err := receive(r, min(left, putPiece))
 		if err != nil {
-			parts.discard()
 			return err
 		}
 		left -= int64(len(piece))
 		sum = crc32.Update(sum, crc32.IEEETable, piece)
-		if err := parts.put(n, piece); err != nil {
-			return err
-		}
+		parts.put(n, piece)
 	}
-	o, err := parts.object()
-	if err != nil {
-		return err
-	}
-	if o.sha256 == r.PathValue("sha") {
+	if o := parts.object(); o.sha256 == r.PathValue("sha") {
 		c.hold(r.PathValue("ns")+"/"+r.PathValue("name"), o)
-	} else {
-		parts.discard()
 	}
 	w.Header().Set("ETag", etag(sum))
 	w.WriteHeader(http.StatusOK)
@@ -208,8 +182,8 @@ func (c *cdn) putObject(w http.ResponseWriter, r *http.Request) error {
 }
 
 // receive reads n bytes of a request body.
-func (c *cdn) receive(r *http.Request, n int64) ([]byte, error) {
-	p := c.objects.buffer(n)
+func receive(r *http.Request, n int64) ([]byte, error) {
+	p := make([]byte, n)
 	if _, err := io.ReadFull(r.Body, p); err != nil {
 		return nil, errIncomplete
 	}
@@ -233,7 +207,7 @@ func (c *cdn) putPart(w http.ResponseWriter, r *http.Request) error {
 	if want := ses.partSize(n); r.ContentLength != want {
 		return storageError{http.StatusBadRequest, "InvalidPart", fmt.Sprintf("part %d must have %d bytes", n, want)}
 	}
-	part, err := c.receive(r, r.ContentLength)
+	part, err := receive(r, r.ContentLength)
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (c *call) apply(h commitHeader, ops []operation) (any, error) {
 func (c *call) commitTo(ref string, next *Commit) (oid string, err error) {
 	oid = c.repo.add(c.cfg.clock(), ref, next)
 	if ref == "refs/heads/main" {
-		err = c.folder.land(c.repo)
+		err = c.land(c.repo)
 	}
 	return oid, err
 }
@@ -140,7 +140,6 @@ func (c *call) edit(files map[string]File, ops []operation) (map[string]File, er
 			}
 		}
 	}
-	editAttributes(next, ops)
 	return next, nil
 }
 
@@ -196,21 +195,4 @@ func checkPath(p string) error {
 		return fail(http.StatusBadRequest, "Invalid path: %q", p)
 	}
 	return nil
-}
-
-// editAttributes adds large files to .gitattributes that no line covers yet.
-func editAttributes(files map[string]File, ops []operation) {
-	before := files[attributesFile].content
-	text, rs := before, parseRules(before, true)
-	for _, op := range ops {
-		if op.Key == "lfsFile" && !rs.match(op.Path) {
-			if text != "" && !strings.HasSuffix(text, "\n") {
-				text += "\n"
-			}
-			text += attributesLine(op.Path)
-		}
-	}
-	if text != before {
-		files[attributesFile] = gitFile(text)
-	}
 }

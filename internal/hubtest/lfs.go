@@ -46,11 +46,7 @@ func (c *call) batch(q batchRequest) (any, error) {
 	transfer, objects := "basic", []map[string]any{}
 	for _, p := range q.Objects {
 		m := map[string]any{"oid": p.OID, "size": p.Size, "authenticated": true}
-		multipart, err := c.batchObject(q, p, m)
-		if err != nil {
-			return nil, err
-		}
-		if multipart {
+		if c.batchObject(q, p, m) {
 			transfer = "multipart"
 		}
 		objects = append(objects, m)
@@ -59,10 +55,10 @@ func (c *call) batch(q batchRequest) (any, error) {
 }
 
 // batchObject decides how one object travels, and writes it into the object's part of the answer.
-func (c *call) batchObject(q batchRequest, p lfsPointer, m map[string]any) (multipart bool, err error) {
-	refuse := func(code int, message string) (bool, error) {
+func (c *call) batchObject(q batchRequest, p lfsPointer, m map[string]any) (multipart bool) {
+	refuse := func(code int, message string) bool {
 		m["error"] = map[string]any{"code": code, "message": message}
-		return false, nil
+		return false
 	}
 	if !sha256Hex.MatchString(p.OID) || p.Size < 0 {
 		return refuse(http.StatusUnprocessableEntity, "Invalid object: "+p.OID)
@@ -71,18 +67,18 @@ func (c *call) batchObject(q batchRequest, p lfsPointer, m map[string]any) (mult
 		if o := c.objects.get(p.OID); o != nil && o.size != p.Size {
 			return refuse(http.StatusUnprocessableEntity, fmt.Sprintf("Object has size %d", o.size))
 		}
-		return false, nil
+		return false
 	}
 	var upload map[string]any
 	if multipart = p.Size >= c.cfg.multipartFrom && slices.Contains(q.Transfers, "multipart"); multipart {
-		upload, err = c.multipartAction(p)
+		upload = c.multipartAction(p)
 	} else {
 		href := c.cdn.sign(http.MethodPut, "/upload/"+c.repo.name+"/"+p.OID, "x-id=PutObject", c.cfg.uploadTTL)
 		upload = c.action(href, c.cfg.uploadTTL)
 	}
 	verify := map[string]any{"href": c.URL + "/" + c.repo.name + ".git/info/lfs/objects/verify"}
 	m["actions"] = map[string]any{"upload": upload, "verify": verify}
-	return multipart, err
+	return multipart
 }
 
 func (c *call) action(href string, ttl time.Duration) map[string]any {
@@ -91,11 +87,8 @@ func (c *call) action(href string, ttl time.Duration) map[string]any {
 }
 
 // multipartAction opens a session and signs one URL per part.
-func (c *call) multipartAction(p lfsPointer) (map[string]any, error) {
-	ses, err := c.cdn.newSession(c.repo.name, p.OID, p.Size)
-	if err != nil {
-		return nil, err
-	}
+func (c *call) multipartAction(p lfsPointer) map[string]any {
+	ses := c.cdn.newSession(c.repo.name, p.OID, p.Size)
 	header := map[string]string{"chunk_size": fmt.Sprint(ses.chunk)}
 	for n := 1; n <= ses.nParts(); n++ {
 		query := fmt.Sprintf("partNumber=%d&uploadId=%s&x-id=UploadPart", n, ses.id)
@@ -104,7 +97,7 @@ func (c *call) multipartAction(p lfsPointer) (map[string]any, error) {
 	href := fmt.Sprintf("%s/api/complete_multipart?uploadId=%s&bucket=hub&prefix=%s&expiration=soon", c.URL, ses.id, strings.ReplaceAll(c.repo.name, "/", "%2F"))
 	m := c.action(href, c.cfg.uploadTTL)
 	m["header"] = header
-	return m, nil
+	return m
 }
 
 func lfsVerify(c *call, p lfsPointer) (any, error) {

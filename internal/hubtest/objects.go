@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 )
@@ -15,11 +14,9 @@ import (
 // objects holds the large files of all repos.
 type objects struct {
 	dropUploads bool
-	spool       string // folder of uploads, when they go to files
 
-	mu      sync.Mutex
-	byHash  map[string]*object
-	buffers sync.Pool // of parts that were dropped
+	mu     sync.Mutex
+	byHash map[string]*object
 }
 
 // object is one large file. Its body is immutable.
@@ -27,7 +24,6 @@ type object struct {
 	sha256 string
 	size   int64
 	body   io.ReaderAt // nil: the bytes were dropped
-	path   string      // file that holds the body, when it was uploaded into a push folder
 }
 
 func newObject(data []byte) *object {
@@ -75,7 +71,7 @@ func (s *objects) open(e File) (*io.SectionReader, error) {
 	return o.reader()
 }
 
-// close ends the use of files as bodies, and removes the uploads that were never committed.
+// close ends the use of files as bodies.
 func (s *objects) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,9 +79,6 @@ func (s *objects) close() {
 		if c, ok := o.body.(io.Closer); ok {
 			_ = c.Close()
 		}
-	}
-	if s.spool != "" {
-		_ = os.RemoveAll(s.spool)
 	}
 }
 

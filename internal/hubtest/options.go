@@ -16,7 +16,6 @@ type config struct {
 	downloadTTL   time.Duration
 	uploadTTL     time.Duration
 	unrangedLimit int64
-	cloudFront    bool
 	quota         map[string]int
 	links         links
 	dropUploads   bool
@@ -66,10 +65,6 @@ func WithURLLifetime(download, upload time.Duration) Option {
 // 50·10⁹).
 func WithUnrangedLimit(nBytes int64) Option { return func(c *config) { c.unrangedLimit = nBytes } }
 
-// WithCloudFront makes download URLs carry the parameters of CloudFront (Expires, Policy, Signature, Key-Pair-Id) in
-// place of S3's.
-func WithCloudFront() Option { return func(c *config) { c.cloudFront = true } }
-
 // WithQuota limits a rate-limit bucket ("api" or "resolvers") to n requests per five minutes of the server's clock; the
 // next one gets 429.
 func WithQuota(bucket string, n int) Option { return func(c *config) { c.quota[bucket] = n } }
@@ -87,6 +82,5 @@ func WithXetHashes() Option { return func(c *config) { c.xetHashes = true } }
 // WithDropUploads hashes uploaded large files and forgets their bytes: size and sha256 stay, downloading them answers 410.
 func WithDropUploads() Option { return func(c *config) { c.dropUploads = true } }
 
-// WithPushDir writes every commit to a main branch to root/<namespace>/<name>/, each file by rename, and keeps uploads
-// under root/.hubd until then.
+// WithPushDir writes every commit to a main branch to root/<namespace>/<name>/, each file by rename. The folder must be there.
 func WithPushDir(root string) Option { return func(c *config) { c.pushDir = root } }

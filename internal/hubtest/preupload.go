@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"path"
-	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -17,7 +17,6 @@ type preuploadRequest struct {
 		Path, Sample string
 		Size         int64
 	}
-	GitIgnore, GitAttributes string
 }
 
 // preupload answers POST /api/models/{id}/preupload/{rev}: which files go by LFS, which are ignored, which are there
@@ -30,8 +29,6 @@ func preupload(c *call, q preuploadRequest) (any, error) {
 	if len(q.Files) > maxPreupload {
 		return nil, fail(http.StatusRequestEntityTooLarge, "too many files: %d", len(q.Files))
 	}
-	attributes := append(parseRules(head.Files[attributesFile].content, true), parseRules(q.GitAttributes, true)...)
-	ignore := append(parseRules(head.Files[".gitignore"].content, false), parseRules(q.GitIgnore, false)...)
 	files := []map[string]any{}
 	for _, f := range q.Files {
 		if err := checkPath(f.Path); err != nil {
@@ -42,10 +39,10 @@ func preupload(c *call, q preuploadRequest) (any, error) {
 			return nil, fail(http.StatusBadRequest, "%s: sample is not base64", f.Path)
 		}
 		mode := "regular"
-		if c.cfg.wantsLFS(attributes, f.Path, sample, f.Size) {
+		if c.cfg.wantsLFS(f.Path, sample, f.Size) {
 			mode = "lfs"
 		}
-		m := map[string]any{"path": f.Path, "uploadMode": mode, "shouldIgnore": ignore.match(f.Path)}
+		m := map[string]any{"path": f.Path, "uploadMode": mode, "shouldIgnore": named(head.Files[".gitignore"].content, f.Path)}
 		if e, ok := head.Files[f.Path]; ok {
 			m["oid"] = e.BlobID
 			if e.isLFS() {
@@ -59,85 +56,32 @@ func preupload(c *call, q preuploadRequest) (any, error) {
 
 const attributesFile = ".gitattributes"
 
-// defaultAttributes is the .gitattributes of a new model repo.
-var defaultAttributes = func() string {
-	text := ""
-	for p := range strings.FieldsSeq(`*.7z *.arrow *.bin *.bz2 *.ckpt *.ftz *.gz *.h5 *.joblib *.lfs.* *.mlmodel *.model *.msgpack
-		*.npy *.npz *.onnx *.ot *.parquet *.pb *.pickle *.pkl *.pt *.pth *.rar *.safetensors saved_model/**/* *.tar.* *.tar
-		*.tflite *.tgz *.wasm *.xz *.zip *.zst *tfevents*`) {
-		text += attributesLine(p)
+// largeNames are the names of files that a new model repo keeps outside of git.
+const largeNames = `*.7z *.arrow *.bin *.bz2 *.ckpt *.ftz *.gz *.h5 *.joblib *.lfs.* *.mlmodel *.model *.msgpack *.npy *.npz *.onnx
+	*.ot *.parquet *.pb *.pickle *.pkl *.pt *.pth *.rar *.safetensors saved_model/**/* *.tar.* *.tar *.tflite *.tgz *.wasm *.xz *.zip
+	*.zst *tfevents*`
+
+// defaultAttributes is the .gitattributes of a new model repo. The file is shown, and never read: largeNames decide.
+var defaultAttributes = func() (text string) {
+	for p := range strings.FieldsSeq(largeNames) {
+		text += p + " filter=lfs diff=lfs merge=lfs -text\n"
 	}
 	return text
 }()
 
-func attributesLine(pattern string) string {
-	return strings.ReplaceAll(pattern, " ", "[[:space:]]") + " filter=lfs diff=lfs merge=lfs -text\n"
-}
-
-// rule is one line of .gitattributes or .gitignore; the last match decides.
-type rule struct {
-	paths *regexp.Regexp
-	on    bool
-}
-
-type rules []rule
-
-// parseRules reads .gitattributes (which patterns are LFS) or .gitignore.
-func parseRules(text string, attributes bool) rules {
-	var out rules
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
-			continue
-		}
-		p, on := fields[0], true
-		if attributes {
-			on = strings.Contains(line, "filter=lfs")
-			if !on && !strings.Contains(line, "filter") {
-				continue
-			}
-		} else if rest, negated := strings.CutPrefix(p, "!"); negated {
-			p, on = rest, false
-		}
-		if paths, err := gitPattern(p); err == nil {
-			out = append(out, rule{paths, on})
-		}
-	}
-	return out
-}
-
-// globs turns what is special in a pattern of git, after QuoteMeta, into a regular expression: ** spans folders.
-var globs = strings.NewReplacer(`\*\*/`, `(.*/)?`, `\*\*`, `.*`, `\*`, `[^/]*`, `\?`, `[^/]`, `\[`, `[`, `\]`, `]`)
-
-// gitPattern matches the files that a pattern names, and all files in the folders that it names. A pattern without a slash
-// names files and folders anywhere, one with a slash counts from the root, and one that ends in a slash names folders only.
-func gitPattern(p string) (*regexp.Regexp, error) {
-	p, dir := strings.CutSuffix(p, "/")
-	below := "(/.*)?"
-	if dir {
-		below = "/.*"
-	}
-	if !strings.Contains(p, "/") {
-		p = "**/" + p
-	}
-	return regexp.Compile("^" + globs.Replace(regexp.QuoteMeta(strings.TrimPrefix(p, "/"))) + below + "$")
-}
-
-func (rs rules) match(file string) bool {
-	on := false
-	for _, r := range rs {
-		if r.paths.MatchString(file) {
-			on = r.on
-		}
-	}
-	return on
+// named tells whether one of the patterns, apart by white space, is that of a file's name.
+func named(patterns, file string) bool {
+	return slices.ContainsFunc(strings.Fields(patterns), func(p string) bool {
+		ok, _ := path.Match(p, path.Base(file))
+		return ok
+	})
 }
 
 // wantsLFS is the hub's decision at preupload: by name, by size, by a look at the first bytes. Empty files are always
 // plain, because the storage refuses them.
-func (c *config) wantsLFS(rs rules, file string, sample []byte, size int64) bool {
+func (c *config) wantsLFS(file string, sample []byte, size int64) bool {
 	if size == 0 || path.Base(file) == attributesFile {
 		return false
 	}
-	return rs.match(file) || size >= c.lfsThreshold || bytes.IndexByte(sample, 0) >= 0
+	return named(largeNames, file) || size >= c.lfsThreshold || bytes.IndexByte(sample, 0) >= 0
 }

@@ -67,10 +67,7 @@ func Listen(addr string, opts ...Option) (*Server, error) {
 	for _, opt := range opts {
 		opt(&s.cfg)
 	}
-	var err error
-	if s.store, err = newStore(&s.cfg); err != nil {
-		return nil, err
-	}
+	s.store = newStore(&s.cfg)
 	hub, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, err

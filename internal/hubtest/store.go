@@ -14,22 +14,18 @@ import (
 type store struct {
 	cfg     *config
 	objects *objects
-	folder  *pushFolder // nil without WithPushDir
+	folder  pushFolder // "" without WithPushDir
 
 	mu      sync.Mutex
 	repos   map[string]*repo
 	renames map[string]string // old name → new name
 }
 
-func newStore(cfg *config) (*store, error) {
-	s := &store{cfg: cfg, repos: map[string]*repo{}, renames: map[string]string{}}
-	s.objects = &objects{byHash: map[string]*object{}, dropUploads: cfg.dropUploads}
-	if cfg.pushDir == "" {
-		return s, nil
+func newStore(cfg *config) *store {
+	return &store{
+		cfg: cfg, repos: map[string]*repo{}, renames: map[string]string{}, folder: pushFolder(cfg.pushDir),
+		objects: &objects{byHash: map[string]*object{}, dropUploads: cfg.dropUploads},
 	}
-	var err error
-	s.folder, err = openPushFolder(cfg.pushDir, s.objects)
-	return s, err
 }
 
 // AddRepo makes a repo (or replaces it) whose main branch holds files, large ones as LFS objects, and returns the commit.
@@ -63,18 +59,16 @@ func (s *store) Push(name, branch string, files map[string][]byte) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rp, ref := s.mustRepo(name), branchRef(branch)
-	rules := parseRules(string(files[attributesFile]), true)
 	next := map[string]File{}
 	if c := rp.resolve(branch); c != nil {
 		next = maps.Clone(c.Files)
 		rp.refs[ref] = c.OID
-		rules = append(parseRules(next[attributesFile].content, true), rules...)
 	}
 	for path, content := range files {
 		switch {
 		case content == nil:
 			delete(next, path)
-		case s.cfg.wantsLFS(rules, path, content[:min(len(content), 512)], int64(len(content))):
+		case s.cfg.wantsLFS(path, content[:min(len(content), 512)], int64(len(content))):
 			o := newObject(content)
 			s.objects.set(o)
 			rp.holds[o.sha256] = true
@@ -233,9 +227,6 @@ func (s *store) RemoveRepo(name string) {
 	defer s.mu.Unlock()
 	s.mustRepo(name)
 	delete(s.repos, name)
-	if err := s.folder.remove(name); err != nil {
-		panic("hubtest: " + err.Error())
-	}
 }
 
 // hold stores an uploaded object and gives it to the repo of that name, if the repo still exists.

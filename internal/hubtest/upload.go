@@ -7,107 +7,53 @@ import (
 	"hash"
 	"hash/crc32"
 	"net/http"
-	"os"
 	"sync"
 )
 
-// assembly collects an uploaded large file in parts of one size, which come in any order, some of them twice.
-type assembly interface {
-	put(n int, part []byte) error // n counts from 1; the assembly owns the part from now on
-	object() (*object, error)     // after the last part
-	discard()
+// assembly collects an uploaded large file in parts of one size, which come in any order, some of them twice. Without data it
+// hashes parts in order and forgets them; a part that comes early waits for those before it.
+type assembly struct {
+	chunk   int64
+	data    []byte
+	hash    hash.Hash
+	size    int64 // of what is hashed
+	hashed  int   // number of parts
+	waiting map[int][]byte
 }
 
 // assemble starts an upload of size bytes in parts of chunk bytes.
-func (s *objects) assemble(chunk, size int64) (assembly, error) {
-	switch {
-	case s.dropUploads:
-		return &dropParts{hash: sha256.New(), waiting: map[int][]byte{}, free: &s.buffers}, nil
-	case s.spool != "":
-		f, err := os.CreateTemp(s.spool, "object-")
-		if err != nil {
-			return nil, err
-		}
-		return &fileParts{f: f, chunk: chunk, size: size}, f.Chmod(0o644)
+func (s *objects) assemble(chunk, size int64) *assembly {
+	a := &assembly{chunk: chunk, hash: sha256.New(), waiting: map[int][]byte{}}
+	if !s.dropUploads {
+		a.data = make([]byte, size)
 	}
-	return &memoryParts{data: make([]byte, size), chunk: chunk}, nil
+	return a
 }
 
-// buffer returns a buffer for one part. Buffers come back when their part was hashed, which only happens where uploads are
-// dropped.
-func (s *objects) buffer(n int64) []byte {
-	if p, ok := s.buffers.Get().(*[]byte); ok && int64(cap(*p)) >= n {
-		return (*p)[:n]
+// put takes part n, counted from 1, which the assembly owns from now on.
+func (a *assembly) put(n int, part []byte) {
+	if a.data != nil {
+		copy(a.data[int64(n-1)*a.chunk:], part)
+		return
 	}
-	return make([]byte, n)
-}
-
-// memoryParts copies every part to its place.
-type memoryParts struct {
-	data  []byte
-	chunk int64
-}
-
-func (m *memoryParts) put(n int, part []byte) error {
-	copy(m.data[int64(n-1)*m.chunk:], part)
-	return nil
-}
-
-func (m *memoryParts) object() (*object, error) { return newObject(m.data), nil }
-
-func (m *memoryParts) discard() { m.data = nil }
-
-// fileParts writes every part to its place in a file of the push folder; the object is the same file.
-type fileParts struct {
-	f           *os.File
-	chunk, size int64
-}
-
-func (p *fileParts) put(n int, part []byte) error {
-	_, err := p.f.WriteAt(part, int64(n-1)*p.chunk)
-	return err
-}
-
-func (p *fileParts) object() (*object, error) {
-	sum, err := hashBody(p.f, p.size)
-	return &object{sha256: sum, size: p.size, body: p.f, path: p.f.Name()}, err
-}
-
-func (p *fileParts) discard() {
-	p.f.Close()
-	os.Remove(p.f.Name())
-}
-
-// dropParts hashes parts in order and forgets them; a part that comes early waits in memory for those before it.
-type dropParts struct {
-	hash    hash.Hash
-	size    int64
-	hashed  int // number of parts
-	waiting map[int][]byte
-	free    *sync.Pool // takes the buffers back
-}
-
-func (d *dropParts) put(n int, part []byte) error {
-	if n <= d.hashed {
-		d.free.Put(&part)
-		return nil // sent again after it was hashed: the ETag tells whether it is the same
+	if n > a.hashed { // else it is sent again: the ETag tells whether it is the same
+		a.waiting[n] = part
 	}
-	d.waiting[n] = part
-	for part, ok := d.waiting[d.hashed+1]; ok; part, ok = d.waiting[d.hashed+1] {
-		d.hash.Write(part)
-		d.size += int64(len(part))
-		d.hashed++
-		delete(d.waiting, d.hashed)
-		d.free.Put(&part)
+	for part, ok := a.waiting[a.hashed+1]; ok; part, ok = a.waiting[a.hashed+1] {
+		a.hash.Write(part)
+		a.size += int64(len(part))
+		a.hashed++
+		delete(a.waiting, a.hashed)
 	}
-	return nil
 }
 
-func (d *dropParts) object() (*object, error) {
-	return &object{sha256: hex.EncodeToString(d.hash.Sum(nil)), size: d.size}, nil
+// object is the file after the last part.
+func (a *assembly) object() *object {
+	if a.data != nil {
+		return newObject(a.data)
+	}
+	return &object{sha256: hex.EncodeToString(a.hash.Sum(nil)), size: a.size}
 }
-
-func (d *dropParts) discard() {}
 
 // session is one multipart upload.
 type session struct {
@@ -116,21 +62,18 @@ type session struct {
 
 	mu    sync.Mutex
 	etags map[int]string
-	parts assembly
+	parts *assembly
 	done  bool
 }
 
-func (c *cdn) newSession(repo, sha string, size int64) (*session, error) {
+func (c *cdn) newSession(repo, sha string, size int64) *session {
 	ses := &session{repo: repo, sha256: sha, size: size, chunk: c.cfg.chunkSize, etags: map[int]string{}}
-	var err error
-	if ses.parts, err = c.objects.assemble(ses.chunk, size); err != nil {
-		return nil, err
-	}
+	ses.parts = c.objects.assemble(ses.chunk, size)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ses.id = fmt.Sprintf("mp%06d", len(c.sessions)+1)
 	c.sessions[ses.id] = ses
-	return ses, nil
+	return ses
 }
 
 // session finds an upload, nil when there is none.
@@ -153,9 +96,7 @@ func (ses *session) put(n int, part []byte) (string, error) {
 	if ses.done {
 		return "", storageError{http.StatusNotFound, "NoSuchUpload", "The upload was completed or aborted."}
 	}
-	if err := ses.parts.put(n, part); err != nil {
-		return "", err
-	}
+	ses.parts.put(n, part)
 	ses.etags[n] = tag
 	return tag, nil
 }
@@ -204,13 +145,9 @@ func (s *Server) completeMultipart(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	if !ses.done {
-		o, err := ses.parts.object()
-		if err != nil {
-			return err
-		}
-		ses.done = true
+		o := ses.parts.object()
+		ses.done, ses.parts = true, nil
 		if o.sha256 != ses.sha256 || o.size != ses.size {
-			ses.parts.discard()
 			return fail(http.StatusBadRequest, "the uploaded bytes do not have the announced sha256")
 		}
 		s.hold(ses.repo, o)

@@ -56,7 +56,7 @@ func registerFlags() *options {
 	flag.IntVar(&o.layers, "layers", 126, "layers of the model: 6.4 GB each")
 	flag.StringVar(&o.shard, "shard", "", "convert only this part, i/n; source hashes are then not computed")
 	flag.IntVar(&o.scale, "scale", 1, "divide every dimension but the number of layers by this: 16 gives 3.2 GB in all")
-	flag.IntVar(&o.finish, "finish", 0, "convert this many parts, one after the other, and finish them; uploads are stored in the temporary folder")
+	flag.IntVar(&o.finish, "finish", 0, "convert this many parts, one after the other, and finish them; uploads are kept in memory")
 	flag.BoolVar(&o.compare, "compare", true, "with -finish: convert in one run as well and compare the repos")
 	flag.Var(&o.down, "down", "speed of the download line in bytes per second, 0 for no limit")
 	flag.Var(&o.up, "up", "speed of the upload line")
@@ -94,11 +94,11 @@ func rehearse(ctx context.Context, o options) error {
 	if err := p.build(ctx); err != nil {
 		return err
 	}
-	uploads := hubtest.WithDropUploads()
-	if o.finish > 0 {
-		uploads = hubtest.WithPushDir(filepath.Join(home, "stored"))
+	opts := []hubtest.Option{hubtest.WithLinkSpeed(int64(o.down), int64(o.up))}
+	if o.finish == 0 {
+		opts = append(opts, hubtest.WithDropUploads())
 	}
-	p.hub = hubtest.New(hubtest.WithLinkSpeed(int64(o.down), int64(o.up)), uploads)
+	p.hub = hubtest.New(opts...)
 	defer p.hub.Close()
 	m, err := p.serve(ctx)
 	if err != nil {

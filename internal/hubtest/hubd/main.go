@@ -39,7 +39,7 @@ type options struct {
 	multipart, chunk int64
 	pageSize         int
 	up               int64
-	log, xet, drop   bool
+	log, xet         bool
 	models           []string
 	publishers       []hubtest.Option
 }
@@ -66,7 +66,6 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return nil
 	})
 	fs.BoolVar(&o.xet, "xet-hashes", false, "show xetHash in trees, as the copy route needs it, and X-Xet-Hash on downloads")
-	fs.BoolVar(&o.drop, "drop-uploads", false, "check large files that are uploaded, and forget their bytes")
 	fs.BoolVar(&o.log, "log", false, "print each request to stderr when the program ends")
 	fs.Func("fault", "`NAME[:N|:always]`: spoil the first N matching answers, or all; repeatable", func(spec string) error {
 		f, err := hubtest.ParseFault(spec)
@@ -100,9 +99,6 @@ func (o options) server() []hubtest.Option {
 	if o.xet {
 		opts = append(opts, hubtest.WithXetHashes())
 	}
-	if o.drop {
-		opts = append(opts, hubtest.WithDropUploads())
-	}
 	return append(opts, o.publishers...)
 }
 
@@ -110,6 +106,9 @@ func (o options) server() []hubtest.Option {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parse(args, stderr)
 	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.data, 0o755); err != nil {
 		return err
 	}
 	s, err := hubtest.Listen(o.addr, o.server()...)
