@@ -56,7 +56,7 @@ func (c *conversion) convertAndProve(ctx context.Context) error {
 		err := c.convert(ctx)
 		if err == nil && c.Part.Whole() {
 			c.Progress.SetPhase("proof")
-			err = c.proveUnchecked(ctx)
+			err = c.rebuildUnchecked(ctx)
 		}
 		if err == nil || ctx.Err() != nil {
 			return err

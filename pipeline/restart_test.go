@@ -3,7 +3,6 @@ package pipeline_test
 import (
 	"errors"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -187,7 +186,7 @@ func openBytes(t *testing.T, dir string) (n int64) {
 	return n
 }
 
-// TestFinishOnASmallDisk: what the disk has no room for is proved by ranges.
+// TestFinishOnASmallDisk: outputs that are read back to rebuild the source take nothing of the disk.
 func TestFinishOnASmallDisk(t *testing.T) {
 	t.Parallel()
 	want := reference(t, mediumHead())
@@ -205,11 +204,11 @@ func TestFinishOnASmallDisk(t *testing.T) {
 		mu.Unlock()
 		x.Next(x.ResponseWriter)
 	}})
-	const disk = 5_700_000 // what the remainder may take, and little more: the outputs have 9 MB
+	const disk = 5_700_000 // what the remainder may take, and little more
 	if _, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { o.Finish, o.Disk = true, disk }); err != nil {
 		t.Fatal(err)
 	}
-	if most > disk || most < 2_000_000 && runtime.GOOS == "linux" {
+	if most > 100_000 {
 		t.Errorf("%d bytes on disk", most)
 	}
 	sameWeights(t, w, want)

@@ -98,16 +98,28 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF
 	return d, nil
 }
 
-// Assemble makes a DF11 model of some weight files alone. The caller closes them.
-func Assemble(ctx context.Context, weights []OpenFile) (*DF11, error) {
-	f := &files{readers: map[string]io.ReaderAt{}}
-	for _, w := range weights {
-		f.refs = append(f.refs, hub.FileRef{Path: w.Path, Size: w.Size, SHA256: w.SHA256})
-		f.readers[w.Path] = w.ReaderAt
-	}
+// OpenOutputs opens the outputs of a conversion that has not ended, as far as refs name them: those that are in the folder there,
+// the others in the repo, by ranges, of which it keeps at most pieceBytes. path is where an output lies in the folder; remote is
+// nil if all do. Close it.
+func OpenOutputs(ctx context.Context, refs []hub.FileRef, path func(name string) string, remote *hub.Client, pieceBytes int64) (*DF11, error) {
+	f := &files{refs: refs, client: remote, readers: map[string]io.ReaderAt{}}
 	d := &DF11{from: f}
-	if err := d.readHeaders(ctx, f.refs); err != nil {
-		return nil, err
+	if remote != nil {
+		f.pieces = NewReaders(ctx, remote, pieceBytes)
+	}
+	for _, ref := range refs {
+		local, err := os.Open(path(ref.Path))
+		switch {
+		case err == nil:
+			f.readers[ref.Path] = local
+		case remote != nil:
+			f.readers[ref.Path] = f.pieces.Open(ref)
+		default:
+			return nil, errors.Join(err, d.Close())
+		}
+	}
+	if err := d.readHeaders(ctx, refs); err != nil {
+		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }

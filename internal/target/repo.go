@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"regexp"
@@ -225,11 +224,6 @@ func splitOf(tree map[string]hub.FileInfo) (int, error) {
 		return 0, errors.New("no part has been published yet")
 	}
 	return n, nil
-}
-
-// Open opens a committed output for reading. Its hash is checked at its end.
-func (r *Repo) Open(ctx context.Context, o ledger.Output) (io.ReadCloser, error) {
-	return model.CheckedFile(ctx, r.Hub, r.Ref(o))
 }
 
 // Ref names a committed output.
