@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -18,11 +19,31 @@ type branches struct {
 	main string // branch that the result goes to
 	work string // branch that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
 
-	mu     sync.Mutex
-	parent string // head of work as far as this run knows
-	last   string // the newest commit of main that this run has made, or has found to hold what it wanted to commit
-	moved  bool   // this run has made a commit on main
-	seen   map[string]seen
+	mu        sync.Mutex
+	parent    string // head of work as far as this run knows
+	last      string // the newest commit of main that this run has made, or has found to hold what it wanted to commit
+	moved     bool   // this run has made a commit on main
+	inspected map[string]inspected
+}
+
+// inspected is the head of a branch that the run has inspected, or has committed itself.
+type inspected struct {
+	head string
+	*inspection
+}
+
+// knows gives what is known of a branch.
+func (b *branches) knows(branch string) inspected {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.inspected[branch]
+}
+
+// note records the inspection of a branch at its head.
+func (b *branches) note(branch, head string, in *inspection) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.inspected[branch] = inspected{head, in}
 }
 
 // ownPrefix begins the names of the branches on which plans refresh main; the digest of the plan follows. Another target
@@ -56,48 +77,8 @@ func (b *branches) removeOwn(ctx context.Context, digest string) error {
 	return nil
 }
 
-// change is a commit to make on a branch. ops tells what has to be done to a head of it, the parent first of all.
-type change struct {
-	branch, parent       string
-	summary, description string
-	made                 map[string]string // sha256 of every output that the run knows to be there then, by path
-	ops                  func(ctx context.Context, head string) ([]hub.Op, error)
-}
-
-// commitTries bounds how often a commit is rebuilt on a head that moved. Parts on other machines move it.
-const commitTries = 16
-
-// commit commits on top of the parent, and again on the new head if somebody else was quicker and the branch is still this
-// conversion's. The Hub takes a commit only if the branch is where it was looked at.
-func (r *Repo) commit(ctx context.Context, c change) error {
-	for try := 1; ; try++ {
-		if err := r.look(ctx, c.branch, c.parent, c.made); err != nil {
-			return err
-		}
-		ops, err := c.ops(ctx, c.parent)
-		if err != nil {
-			return err
-		}
-		done, err := r.Hub.Commit(ctx, r.Repo, c.branch, hub.CommitRequest{
-			Summary: c.summary, Description: c.description, Parent: c.parent, Ops: ops,
-		})
-		if err == nil {
-			r.at.committed(c, done)
-			return nil
-		}
-		if !errors.Is(err, hub.ErrConflict) || try == commitTries {
-			return r.taken(ctx, err)
-		}
-		if err := r.at.conflictPause(ctx, try); err != nil {
-			return err
-		}
-		if c.parent, err = r.Hub.Head(ctx, r.Repo, c.branch); err != nil {
-			return err
-		}
-	}
-}
-
-// committed notes what a commit has changed. A head that was only found, not answered, may hold more than that.
+// committed records a commit of this run. A head that was found there, not answered to the request, may hold more: it is
+// rechecked.
 func (b *branches) committed(c change, done hub.Commit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,11 +89,11 @@ func (b *branches) committed(c change, done hub.Commit) {
 		b.last = done.OID
 		b.moved = b.moved || done.OID != c.parent
 	}
-	last := b.seen[c.branch]
 	if !done.Found {
-		last.head = done.OID
+		known := b.inspected[c.branch]
+		known.head = done.OID
+		b.inspected[c.branch] = known
 	}
-	b.seen[c.branch] = last
 }
 
 // conflictPause lets others go first: nothing after the first conflict, then a random time that grows to 10 s.
@@ -122,4 +103,35 @@ func (b *branches) conflictPause(ctx context.Context, try int) error {
 	}
 	d := rand.N(min(100*time.Millisecond<<try, 10*time.Second))
 	return b.push.Hub.Pause(ctx, "another machine commits to "+b.push.Repo, d)
+}
+
+// recheck refuses a branch that others have changed. It reads nothing if the head is the one that this run saw last. outputs are
+// the sha256 of the outputs that this run has put there, or will, by path.
+func (r *Repo) recheck(ctx context.Context, branch, head string, outputs map[string]string) error {
+	last := r.branches.knows(branch)
+	if last.head == head {
+		return nil
+	}
+	t, err := r.readTree(ctx, head)
+	if err != nil {
+		return err
+	}
+	in, err := r.owner.recheck(ctx, t.snapshot(), last.inspection, outputs)
+	if err == nil {
+		r.branches.note(branch, head, in)
+	}
+	return err
+}
+
+// whyGone tells why the branch of a refresh is gone: perhaps another run was quicker, since whoever has finished main removes the
+// branches that main has gone past. Any other error stays as it is.
+func (r *Repo) whyGone(ctx context.Context, err error) error {
+	if r.branches.work == r.branches.main || !errors.Is(err, hub.ErrRevisionNotFound) {
+		return err
+	}
+	head, headErr := r.Hub.Head(ctx, r.Repo, r.branches.main)
+	if headErr != nil {
+		return err
+	}
+	return cmp.Or(r.recheck(ctx, r.branches.main, head, nil), err)
 }

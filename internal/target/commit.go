@@ -3,6 +3,7 @@ package target
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -18,7 +19,7 @@ import (
 
 // Upload brings an output to where a commit can name it. b is borrowed until Upload returns.
 func (r *Repo) Upload(ctx context.Context, o ledger.Output, b io.ReaderAt) error {
-	return r.upload(ctx, hub.Blob{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: b}, false)
+	return r.upload(ctx, r.branches.work, hub.Blob{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: b})
 }
 
 // UploadFile is Upload for a side file that is in the folder.
@@ -28,24 +29,20 @@ func (r *Repo) UploadFile(ctx context.Context, f *Folder, s SideFile) error {
 		return err
 	}
 	defer file.Close()
-	return r.upload(ctx, hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256, Reader: file}, true)
+	return r.upload(ctx, r.branches.main, hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256, Reader: file})
 }
 
-func (r *Repo) upload(ctx context.Context, b hub.Blob, last bool) error {
-	branch := r.at.work
-	if last {
-		branch = r.at.main
-	}
+// upload brings a file to where a commit of a branch can name it.
+func (r *Repo) upload(ctx context.Context, branch string, b hub.Blob) error {
 	op, err := r.Hub.Upload(ctx, r.Repo, branch, b)
 	if err != nil {
-		return r.taken(ctx, err)
+		return r.whyGone(ctx, err)
 	}
 	r.uploaded.put(b.Path, op)
 	return nil
 }
 
-// Commit commits uploaded outputs together with the journal that knows them. Where another run of the same conversion has
-// finished the target with them meanwhile, there is nothing left to commit.
+// Commit commits uploaded outputs together with the journal that lists them.
 func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, journal []byte) error {
 	var ops []hub.Op
 	for _, o := range outputs {
@@ -54,24 +51,66 @@ func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, journal []by
 	ops = append(ops, hub.FileOp(path.Join(journalDir, journalName(r.part)), journal))
 	_, _, made := ledger.Claimed(journal)
 	return r.commit(ctx, change{
-		branch: r.at.work, parent: r.at.parent, made: made,
+		branch: r.branches.work, parent: r.branches.parent, made: made, outputs: outputs, ops: ops,
 		summary: fmt.Sprintf("Add %d DF11 files (%s and on)", len(outputs), outputs[0].Path),
-		ops: func(context.Context, string) ([]hub.Op, error) {
-			if r.finishedWith(outputs) {
-				return nil, nil
-			}
-			return ops, nil
-		},
 	})
 }
 
-// finishedWith reports whether the branch that is worked on is finished, as it was last seen, and holds all of these outputs.
-func (r *Repo) finishedWith(outputs []ledger.Output) bool {
-	r.at.mu.Lock()
-	defer r.at.mu.Unlock()
-	h := r.at.seen[r.at.work].holdings
-	return h.Manifest != nil && h.Manifest.Plan.Digest == r.owner.Digest &&
-		!slices.ContainsFunc(outputs, func(o ledger.Output) bool { return h.files[o.Path] != o.SHA256 })
+// A change is a commit to make on a branch: outputs with their journal, or with result the last commit, which makes main complete.
+type change struct {
+	branch, parent       string
+	summary, description string
+	made                 map[string]string // sha256 of every output that the run knows to be there then, by path
+	outputs              []ledger.Output
+	ops                  []hub.Op
+	result               *Result
+}
+
+// commitTries bounds how often a commit is rebuilt on a head that moved. Parts on other machines move it.
+const commitTries = 16
+
+// commit commits on top of the parent, and again on the new head if somebody else was quicker and the branch is still this
+// conversion's. The Hub takes a commit only if its parent is the branch's head.
+func (r *Repo) commit(ctx context.Context, c change) error {
+	for try := 1; ; try++ {
+		if err := r.recheck(ctx, c.branch, c.parent, c.made); err != nil {
+			return err
+		}
+		ops, err := r.opsOn(ctx, c)
+		if err != nil {
+			return err
+		}
+		done, err := r.Hub.Commit(ctx, r.Repo, c.branch, hub.CommitRequest{
+			Summary: c.summary, Description: c.description, Parent: c.parent, Ops: ops,
+		})
+		if err == nil {
+			r.branches.committed(c, done)
+			return nil
+		}
+		if !errors.Is(err, hub.ErrConflict) || try == commitTries {
+			return r.whyGone(ctx, err)
+		}
+		if err := r.branches.conflictPause(ctx, try); err != nil {
+			return err
+		}
+		if c.parent, err = r.Hub.Head(ctx, r.Repo, c.branch); err != nil {
+			return err
+		}
+	}
+}
+
+// opsOn gives the operations of a change on its parent. Where another run of the same conversion has finished the branch with the
+// outputs, there is nothing left to commit.
+func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
+	if c.result != nil {
+		return r.lastOps(ctx, c)
+	}
+	in := r.branches.knows(c.branch).inspection
+	differs := func(o ledger.Output) bool { return in.versions[o.Path] != o.SHA256 }
+	if in.Manifest != nil && in.Manifest.Plan.Digest == r.owner.Digest && !slices.ContainsFunc(c.outputs, differs) {
+		return nil, nil
+	}
+	return c.ops, nil
 }
 
 // op puts an output into a commit of the branch that it was uploaded for. An earlier run may have uploaded it.
@@ -108,38 +147,39 @@ func (u *uploads) get(path string) (op hub.Op, ok bool) {
 // After a refresh that commit is the only one that main sees. It is not made unless main then holds every output. It may be
 // repeated.
 func (r *Repo) Finish(ctx context.Context, res *Result) error {
-	var side []hub.Op
+	last := change{
+		branch: r.branches.main, parent: r.branches.parent, made: map[string]string{}, result: res,
+		summary: res.Summary, description: res.Description,
+	}
 	for _, s := range res.Files {
 		op, err := r.sideOp(ctx, s)
 		if err != nil {
 			return err
 		}
-		side = append(side, op)
+		last.ops = append(last.ops, op)
 	}
-	last := change{branch: r.at.main, parent: r.at.parent, made: map[string]string{}, summary: res.Summary, description: res.Description}
 	for _, o := range res.Outputs {
 		last.made[o.Path] = o.SHA256
 	}
-	if r.at.work != r.at.main {
+	if r.branches.work != r.branches.main {
 		var err error
-		if last.parent, err = r.Hub.Head(ctx, r.Repo, r.at.main); err != nil {
+		if last.parent, err = r.Hub.Head(ctx, r.Repo, r.branches.main); err != nil {
 			return err
 		}
 	}
-	last.ops = func(ctx context.Context, head string) ([]hub.Op, error) { return r.lastOps(ctx, head, side, res) }
 	return r.commit(ctx, last)
 }
 
 // sideOp puts a side file into the last commit. What was copied is uploaded by now, or copied inside the Hub.
 func (r *Repo) sideOp(ctx context.Context, s SideFile) (hub.Op, error) {
 	if s.Remote {
-		if r.main.tree[s.Path].SHA256 == s.SHA256 {
+		if r.main.files[s.Path].SHA256 == s.SHA256 {
 			return hub.Op{}, nil
 		}
 		return hub.LFSOp(s.Path, s.SHA256, s.Size), nil
 	}
 	if s.Data != nil {
-		if err := r.upload(ctx, hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256, Reader: bytes.NewReader(s.Data)}, true); err != nil {
+		if err := r.upload(ctx, r.branches.main, hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256, Reader: bytes.NewReader(s.Data)}); err != nil {
 			return hub.Op{}, err
 		}
 	}
@@ -151,18 +191,18 @@ func (r *Repo) sideOp(ctx context.Context, s SideFile) (hub.Op, error) {
 }
 
 // lastOps is what makes a commit of main complete: the side files, every output that it does not hold, and deletions.
-func (r *Repo) lastOps(ctx context.Context, head string, side []hub.Op, res *Result) ([]hub.Op, error) {
-	tree, err := r.Hub.Tree(ctx, r.Repo, head)
+func (r *Repo) lastOps(ctx context.Context, c change) ([]hub.Op, error) {
+	tree, err := r.Hub.Tree(ctx, r.Repo, c.parent)
 	if err != nil {
 		return nil, err
 	}
-	ops := slices.Clone(side)
-	ours := map[string]bool{".gitattributes": true, ".gitignore": true}
+	ops, res := slices.Clone(c.ops), c.result
+	kept := map[string]bool{".gitattributes": true, ".gitignore": true}
 	for _, s := range res.Files {
-		ours[s.Path] = true
+		kept[s.Path] = true
 	}
 	for _, o := range res.Outputs {
-		ours[o.Path] = true
+		kept[o.Path] = true
 		if holds(tree, o) {
 			continue
 		}
@@ -176,8 +216,8 @@ func (r *Repo) lastOps(ctx context.Context, head string, side []hub.Op, res *Res
 		ops = append(ops, op)
 	}
 	for _, p := range slices.Sorted(maps.Keys(tree)) {
-		foreign := res.KeepForeign && plan.IsSafetensors(p) && !r.owned[p]
-		if !ours[p] && !foreign {
+		foreign := res.KeepForeign && plan.IsSafetensors(p) && !r.ours[p]
+		if !kept[p] && !foreign {
 			ops = append(ops, hub.DeleteOp(p))
 		}
 	}

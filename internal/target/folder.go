@@ -29,24 +29,24 @@ const (
 	filesDir = "files" // outputs of a folder that does not keep them
 )
 
-// A Folder is where output files are made. It stays the user's, with the files in it, or it lies inside of a work folder,
-// whose other files are none of our business, and each file goes once it is uploaded.
+// A Folder is where output files are made. Either it keeps them and is the user's, or it lies inside a work folder, and each file
+// is removed once it is uploaded. Other files of a work folder are left alone.
 type Folder struct {
-	State string // journal, lock and spools: all that is not the result
-	Stays bool
+	State string // holds journal, lock and spools: all that is not the result
+	Stays bool   // the folder keeps its output files
 
-	root      string // the folder that was given
-	dir       string // of the output files
-	lock      *filelock.Lock
-	owner     Owner
-	part      string // names the journal
-	*holdings        // before the run; of a folder that does not keep its outputs, nothing
+	root        string // the folder that was given
+	dir         string // of the output files
+	lock        *filelock.Lock
+	owner       Owner
+	part        string // names the journal
+	*inspection        // before the run; of a folder that does not keep its outputs, nothing
 }
 
-// OpenFolder makes the folder, locks it, clears it of what killed runs were writing, and refuses one that holds other
-// weights. With stays, root is where the result is to be, else a work folder. part names this run's journal.
+// OpenFolder makes the folder, locks it, removes files that killed runs have not finished, and refuses a folder with other
+// weights. With stays, root keeps the result; else it is a work folder. part names this run's journal.
 func OpenFolder(ctx context.Context, root string, stays bool, w Owner, part string, p *plan.Plan) (*Folder, error) {
-	f := &Folder{State: filepath.Join(root, stateDir), Stays: stays, root: root, dir: root, owner: w, part: part, holdings: &holdings{}}
+	f := &Folder{State: filepath.Join(root, stateDir), Stays: stays, root: root, dir: root, owner: w, part: part, inspection: &inspection{}}
 	if !stays {
 		f.dir = filepath.Join(f.State, filesDir)
 	}
@@ -55,7 +55,7 @@ func OpenFolder(ctx context.Context, root string, stays bool, w Owner, part stri
 	}
 	err := f.removeTemporary(p)
 	if err == nil && stays {
-		f.holdings, err = w.look(ctx, f, nil, nil)
+		err = f.inspect(ctx)
 	}
 	if filelock.InUse(err) { // a run that ends just now tries to remove the folder of its state
 		err = &FolderError{Folder: root, Stays: stays, Err: filelock.ErrLocked}
@@ -108,8 +108,8 @@ func (f *Folder) acquire() (err error) {
 	return nil
 }
 
-// removeTemporary removes the files that killed runs have not finished, from every folder that this plan writes to, and the copies
-// that they have not uploaded.
+// removeTemporary removes the files that killed runs have not finished, from every folder that this plan writes to, and copies that
+// wait for their upload.
 func (f *Folder) removeTemporary(p *plan.Plan) error {
 	dirs := map[string]bool{f.State: true, f.dir: true}
 	for _, o := range p.OutputFiles {
@@ -131,32 +131,36 @@ func (f *Folder) removeTemporary(p *plan.Plan) error {
 	return nil
 }
 
-// String is the folder as it was given.
-func (f *Folder) String() string { return f.root }
-
-// list names the files of the folder itself, the outputs of the plan that are there in whatever folder, and the journal of an
-// earlier run. The word for a file is its size and time.
-func (f *Folder) list() (map[string]string, error) {
+// snapshot has the files of the folder itself, the outputs of the plan wherever they are in it, and the journal of an earlier run.
+// The version of a file is its size and time.
+func (f *Folder) snapshot() (snapshot, error) {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
-		return nil, err
+		return snapshot{}, err
 	}
-	names := maps.Clone(f.owner.names)
+	names := maps.Clone(f.owner.planned)
 	for _, e := range entries {
 		names[e.Name()] = true
 	}
 	names[path.Join(stateDir, journalName(spans.Part{}.String()))] = true
-	files := map[string]string{}
+	s := snapshot{where: f.root, versions: map[string]string{}, read: func(_ context.Context, name string) ([]byte, error) {
+		return smallfile.Read(f.Path(name), maxJournalBytes)
+	}}
 	for name := range names {
 		if st, err := os.Lstat(f.Path(name)); err == nil {
-			files[name] = fmt.Sprint(st.Size(), st.ModTime().UnixNano())
+			s.versions[name] = fmt.Sprint(st.Size(), st.ModTime().UnixNano())
 		}
 	}
-	return files, nil
+	return s, nil
 }
 
-func (f *Folder) read(_ context.Context, name string) ([]byte, error) {
-	return smallfile.Read(f.Path(name), maxJournalBytes)
+// inspect makes sure that the folder is this conversion's.
+func (f *Folder) inspect(ctx context.Context) error {
+	s, err := f.snapshot()
+	if err == nil {
+		f.inspection, err = f.owner.inspect(ctx, s)
+	}
+	return err
 }
 
 // Path is where a file of the result lies.
@@ -210,8 +214,8 @@ func (f *Folder) journal() string { return filepath.Join(f.State, journalName(f.
 // Save writes the journal of a ledger, which every later change is appended to.
 func (f *Folder) Save(l *ledger.Ledger) error { return l.Save(f.journal()) }
 
-// Begin is called once the first journal claims the files that the run will write. If the folder holds a finished conversion
-// by another plan, it does not look finished from then on: its weights are overwritten one by one.
+// Begin is called once the first journal claims the files that the run will write. It removes config and manifest of a finished
+// conversion by another plan, whose weights the run overwrites one by one: the folder must not look finished.
 func (f *Folder) Begin() error {
 	if f.Manifest == nil || f.Manifest.Plan.Digest == f.owner.Digest {
 		return nil
@@ -243,14 +247,15 @@ func (f *Folder) Remove(name string) error {
 	return nil
 }
 
-// Finish makes the folder complete: it looks whether it is still this conversion's and holds every output, removes the weights
-// that former plans have left, and writes the side files, config.json last. Copied ones are there. It may be repeated.
+// Finish makes the folder complete: it checks that the folder is still this conversion's and holds every output, removes the
+// weights that former plans have left, and writes the side files, config.json last. Copied files are there already. Finish may be
+// repeated.
 func (f *Folder) Finish(ctx context.Context, r *Result) error {
 	if err := f.complete(ctx, r); err != nil {
 		return err
 	}
 	for _, name := range f.Claims {
-		if !f.owner.names[name] {
+		if !f.owner.planned[name] {
 			if err := f.Remove(name); err != nil {
 				return err
 			}
@@ -275,7 +280,10 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 			return fmt.Errorf("%s was removed or changed while the conversion ran: run it again, and it is made again", f.Path(o.Path))
 		}
 	}
-	_, err := f.owner.look(ctx, f, f.holdings, made)
+	s, err := f.snapshot()
+	if err == nil {
+		_, err = f.owner.recheck(ctx, s, f.inspection, made)
+	}
 	return err
 }
 
@@ -291,8 +299,8 @@ func (f *Folder) write(s SideFile) error {
 	return w.Commit(s.Size)
 }
 
-// Close gives the lock back. With done, all of the state goes before that, so that nothing of the next holder's does; and
-// a work folder, if nothing else is in it.
+// Close gives the lock back. With done, it removes our state first, then the lock: once the lock is free, the folder is the next
+// run's. It removes an empty work folder too.
 func (f *Folder) Close(done bool) error {
 	if !done {
 		return f.lock.Release()

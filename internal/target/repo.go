@@ -40,44 +40,84 @@ func (e *VisibilityError) Error() string {
 // calls everything that commits.
 type Repo struct {
 	Push
-	owner      Owner
-	part       string // names the journal
-	*holdings         // of main, before this run
-	main, base *view  // of main and of the branch that is worked on, before this run
-	at         branches
-	uploaded   uploads
+	owner       Owner
+	part        string // names the journal
+	*inspection        // of main, before this run
+	main, work  *tree  // of main and of the branch that is worked on, before this run
+	branches    branches
+	uploaded    uploads
 }
 
 // OpenRepo checks a target before any work: whether it is there or can be created, access, visibility, and whose the weights
 // in it are. part names this run's journal.
 func OpenRepo(ctx context.Context, push Push, w Owner, part string, m *model.Model, src model.Source) (*Repo, error) {
 	main := cmp.Or(push.Revision, "main")
-	r := &Repo{Push: push, owner: w, part: part, at: branches{push: push, main: main, work: main, seen: map[string]seen{}}}
+	r := &Repo{Push: push, owner: w, part: part, branches: branches{push: push, main: main, work: main, inspected: map[string]inspected{}}}
 	if err := r.ensure(ctx, m, src); err != nil {
 		return nil, err
 	}
-	err := r.readBase(ctx)
+	err := r.inspect(ctx)
 	if errors.Is(err, hub.ErrRevisionNotFound) && push.Revision != "" {
 		if err = r.Hub.CreateBranch(ctx, r.Repo, main, ""); err == nil {
-			err = r.readBase(ctx)
+			err = r.inspect(ctx)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	r.main, r.holdings = r.base, r.at.seen[r.at.work].holdings
+	r.main, r.inspection = r.work, r.branches.knows(main).inspection
 	return r, nil
 }
 
-// readBase reads the head of the branch that is worked on, and makes sure that it is this conversion's.
-func (r *Repo) readBase(ctx context.Context) (err error) {
-	if r.at.parent, err = r.Hub.Head(ctx, r.Repo, r.at.work); err != nil {
+// inspect reads the branch that is worked on at its head, and refuses it if it is not this conversion's.
+func (r *Repo) inspect(ctx context.Context) (err error) {
+	if r.branches.parent, err = r.Hub.Head(ctx, r.Repo, r.branches.work); err != nil {
 		return err
 	}
-	if r.base, err = r.view(ctx, r.at.parent); err != nil {
+	if r.work, err = r.readTree(ctx, r.branches.parent); err != nil {
 		return err
 	}
-	return r.look(ctx, r.at.work, r.at.parent, nil)
+	in, err := r.owner.inspect(ctx, r.work.snapshot())
+	if err == nil {
+		r.branches.note(r.branches.work, r.branches.parent, in)
+	}
+	return err
+}
+
+// maxJournalBytes bounds a journal or a manifest that is read whole.
+const maxJournalBytes = 256 << 20
+
+// A tree is a repo at one commit.
+type tree struct {
+	push   Push
+	commit string
+	files  map[string]hub.FileInfo
+}
+
+func (p Push) readTree(ctx context.Context, commit string) (*tree, error) {
+	files, err := p.Hub.Tree(ctx, p.Repo, commit)
+	if err != nil {
+		return nil, err
+	}
+	return &tree{p, commit, files}, nil
+}
+
+// snapshot has all files. The version of a large file is its sha256.
+func (t *tree) snapshot() snapshot {
+	versions := map[string]string{}
+	for name, e := range t.files {
+		versions[name] = cmp.Or(e.SHA256, e.BlobID)
+	}
+	return snapshot{where: t.push.Repo, versions: versions, read: t.read}
+}
+
+func (t *tree) read(ctx context.Context, name string) ([]byte, error) {
+	e, ok := t.files[name]
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	f := hub.FileInfo{Path: name, Size: e.Size, SHA256: e.SHA256, BlobID: e.BlobID}
+	return t.push.Hub.ReadFile(ctx, f.Ref(t.push.Repo, t.commit), maxJournalBytes)
 }
 
 // ensure creates the target if need be and makes sure that we may write to it, that it is not too visible, and that it
@@ -134,25 +174,25 @@ func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, erro
 	finished := r.Manifest != nil
 	if !finished {
 		var err error
-		if finished, err = hasConfig(ctx, r.base); err != nil {
+		if finished, err = r.work.hasConfig(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if finished {
-		r.at.work = r.at.ownPrefix() + r.owner.Digest
-		if err := r.Hub.CreateBranch(ctx, r.Repo, r.at.work, r.at.parent); err != nil {
+		r.branches.work = r.branches.ownPrefix() + r.owner.Digest
+		if err := r.Hub.CreateBranch(ctx, r.Repo, r.branches.work, r.branches.parent); err != nil {
 			return nil, err
 		}
-		if err := r.readBase(ctx); err != nil {
+		if err := r.inspect(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return r.readJournal(ctx, r.part)
+	return r.readLedger(ctx, r.part)
 }
 
-// hasConfig reports whether a target has a config.json of DF11, as a finished conversion by whatever program has.
-func hasConfig(ctx context.Context, p place) (bool, error) {
-	b, err := p.read(ctx, "config.json")
+// hasConfig reports whether the tree has a config.json of DF11, as a finished conversion by whatever program has.
+func (t *tree) hasConfig(ctx context.Context) (bool, error) {
+	b, err := t.read(ctx, "config.json")
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -162,10 +202,10 @@ func hasConfig(ctx context.Context, p place) (bool, error) {
 	return strings.Contains(string(b), `"dfloat11_config"`), nil
 }
 
-// readJournal reads a journal from the repo. What the tree does not confirm is not in the ledger.
-func (r *Repo) readJournal(ctx context.Context, part string) (*ledger.Ledger, error) {
+// readLedger reads a part's journal from the repo. What the tree does not confirm is not in the ledger.
+func (r *Repo) readLedger(ctx context.Context, part string) (*ledger.Ledger, error) {
 	l := ledger.New(r.owner.Digest, part, false)
-	b, err := r.base.read(ctx, path.Join(journalDir, journalName(part)))
+	b, err := r.work.read(ctx, path.Join(journalDir, journalName(part)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
 	}
@@ -180,15 +220,15 @@ func (r *Repo) readJournal(ctx context.Context, part string) (*ledger.Ledger, er
 }
 
 // confirms reports whether the tree holds an output.
-func (r *Repo) confirms(o ledger.Output) bool { return holds(r.base.tree, o) }
+func (r *Repo) confirms(o ledger.Output) bool { return holds(r.work.files, o) }
 
 // Parts reads the journals of all parts and says how many there are.
 func (r *Repo) Parts(ctx context.Context) (parts []*ledger.Ledger, n int, err error) {
-	if n, err = splitOf(r.base.tree); err != nil {
+	if n, err = splitOf(r.work.files); err != nil {
 		return nil, 0, fmt.Errorf("finish %s: %w", r.Repo, err)
 	}
 	for i := 1; i <= n; i++ {
-		l, err := r.readJournal(ctx, spans.Part{I: i, N: n}.String())
+		l, err := r.readLedger(ctx, spans.Part{I: i, N: n}.String())
 		if err != nil {
 			return nil, 0, err
 		}
@@ -228,19 +268,21 @@ func splitOf(tree map[string]hub.FileInfo) (int, error) {
 
 // Ref names a committed output.
 func (r *Repo) Ref(o ledger.Output) hub.FileRef {
-	r.at.mu.Lock()
-	defer r.at.mu.Unlock()
-	return hub.FileRef{Repo: r.Repo, Commit: r.at.parent, Path: o.Path, Size: o.Size, SHA256: o.SHA256, NoCache: true}
+	r.branches.mu.Lock()
+	defer r.branches.mu.Unlock()
+	return hub.FileRef{Repo: r.Repo, Commit: r.branches.parent, Path: o.Path, Size: o.Size, SHA256: o.SHA256, NoCache: true}
 }
 
 // RemoveBranches removes the branches that main has gone past, once it is finished.
-func (r *Repo) RemoveBranches(ctx context.Context) error { return r.at.removeOwn(ctx, r.owner.Digest) }
+func (r *Repo) RemoveBranches(ctx context.Context) error {
+	return r.branches.removeOwn(ctx, r.owner.Digest)
+}
 
 // LastCommit is the commit of the branch that holds the finished result, "" before Finish.
 func (r *Repo) LastCommit() string {
-	r.at.mu.Lock()
-	defer r.at.mu.Unlock()
-	return r.at.last
+	r.branches.mu.Lock()
+	defer r.branches.mu.Unlock()
+	return r.branches.last
 }
 
 // URL is where a person finds the result.
