@@ -13,7 +13,7 @@ type bandCounts struct {
 	piece   [pieceElems]byte //nolint:unused // only the assembly does
 }
 
-// maxOthers is the share of symbols outside the band, one in so many, above which counting pairs is faster.
+// maxOthers: if more than one symbol in so many lies outside the band, counting pairs is faster.
 const maxOthers = 200
 
 // countAVX2 counts with a band around the most frequent exponents of the last piece, or pairs if too many lie outside it.
@@ -42,7 +42,7 @@ func (t *tally) band() (low, extra int, ok bool) {
 			most = s
 		}
 	}
-	// Mostly the most frequent symbol has the others around it; but it may also stand alone, as zero does.
+	// The most frequent symbol is usually inside the band, but it may also stand alone, as zero does.
 	low, inside := h.bestBand(-1)
 	extra = h.mostOutside(low)
 	if low2, inside2 := h.bestBand(most); (most < low2 || most >= low2+16) && inside2+h[most] > inside+h[extra] {

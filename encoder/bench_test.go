@@ -108,25 +108,3 @@ func BenchmarkEncode(b *testing.B) {
 		}
 	})
 }
-
-// BenchmarkUnit is a whole unit: both passes and the tables between, into
-// memory that is there.
-func BenchmarkUnit(b *testing.B) {
-	forBench(b, func(b *testing.B, o Options, bf16 []byte) {
-		var dst Dst
-		for b.Loop() {
-			c := newBenchCounter(b, o, bf16)
-			c.addAll(bf16, runtime.GOMAXPROCS(0))
-			u, err := c.Finish()
-			if err != nil {
-				b.Fatal(err)
-			}
-			if dst.Gaps == nil {
-				_, dst = u.newEncoded()
-			}
-			if err := u.Encode(b.Context(), Memory(bf16), dst, runtime.GOMAXPROCS(0)); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}

@@ -216,8 +216,8 @@ func (c *blockCoder) codes(i, end int) error {
 	return nil
 }
 
-// cross notes the output position of the chunk that began at or before the end of the stream, if one did: the first
-// element that starts in it, docs/format.md §7. i is the element that starts at the end of the stream.
+// cross notes the output position (docs/format.md §7) of a chunk that began at or before the end of the stream, if one did. i is
+// the element that starts at the end of the stream.
 func (c *blockCoder) cross(i int) {
 	pos := c.w.pos()
 	if pos < c.next {

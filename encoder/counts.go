@@ -2,11 +2,11 @@ package encoder
 
 import "sync"
 
-// pairCounts counts pairs of neighboring exponents, the first one in the low byte of the index; the two tables take
-// turns, so that runs of one pair do not wait for their own last count.
+// pairCounts counts pairs of neighboring exponents; the low byte of the index is the first exponent. The two tables take turns:
+// in one table, a run of equal pairs would wait for its own last count.
 type pairCounts [2][1 << 16]uint32
 
-// tally counts the exponents of one piece after the other, each faster for what it knows of those before.
+// tally counts exponents piece by piece. Counting is faster if a piece resembles the pieces before it.
 type tally struct {
 	pairs pairCounts     // zero between pieces
 	lanes [8][256]uint32 // zero between pieces
@@ -18,8 +18,7 @@ type tally struct {
 	state  variantState
 }
 
-// tallies are not in use. They serve one unit after the other: a tally is half a mebibyte, and hundreds of units may be counted
-// in turns.
+// tallies holds idle tallies. A tally is half a mebibyte, and hundreds of units may be counted in turns, so they share tallies.
 var tallies = sync.Pool{New: func() any { return new(tally) }}
 
 // smallPiece is the number of bytes below which counting pairs does not pay.
@@ -106,7 +105,7 @@ func (t *tally) learn(s byte) {
 	}
 }
 
-// forget lets pairs be counted again if the last piece has few exponents: it may be of another unit than those before.
+// forget drops the known exponents if the last piece has few kinds: a new unit may have begun, whose pairs are worth counting.
 func (t *tally) forget(last *histogram) {
 	kinds := 0
 	for _, n := range last {

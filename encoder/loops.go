@@ -38,8 +38,8 @@ type loops struct {
 	gaps func(dst, marks []byte)
 }
 
-// appendLoop is documented at loops.append16. idx is part of a strip, 2 bytes for each element. ahead points to the
-// weights behind this strip; a loop may prefetch, but not read, as many of their bytes as idx has.
+// appendLoop is documented at loops.append16. idx is part of a strip, 2 bytes for each element. ahead points to the weights after
+// this strip; a loop may prefetch len(idx) bytes there, but must not read them.
 type appendLoop func(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) (nGroups int)
 
 // Variants lists the variants that this machine can run, slowest first.

@@ -2,7 +2,7 @@ package encoder
 
 import "sync"
 
-// maxPairBits is the longest pair of codes that a pair table holds; so many bits of code and of marks share one word.
+// maxPairBits is the longest pair of codes in a pair table: its bits and their marks share one word.
 const maxPairBits = 32
 
 // tooLong stands for the length of a pair that is not in the table. It is large
@@ -46,7 +46,7 @@ const (
 // pairTables has a table, or nil, for each of pairWidths.
 type pairTables [len(pairWidths)]*pairTable
 
-// freeTables are not in use. They serve one unit after the other: of a small unit they would be most of the garbage.
+// freeTables holds idle tables. Units share them: a small unit's garbage would be mostly tables.
 var freeTables = sync.Pool{New: func() any { return new(pairTable) }}
 
 // giveBack ends the use of the tables.

@@ -17,7 +17,7 @@ type planeCounts struct {
 	nSymbols int
 }
 
-// maxOtherPlanes is the share of symbols that were not chosen, one in so many, above which counting pairs is faster.
+// maxOtherPlanes: if more than one symbol in so many is not a chosen one, counting pairs is faster.
 const maxOtherPlanes = 20
 
 // countAVX512 counts by bit planes, with the last chosen symbols if they still serve, or pairs if no choice would.

@@ -1,14 +1,13 @@
 package encoder
 
-// pace is a way through a strip: how many elements its append loop takes at a time and how many bits these may have, up
-// to which average code length it pays, which indices the loop needs, and the pace for groups that are too long for it.
+// pace is a way through a strip.
 type pace struct {
-	elems, bits int
-	maxBits     float64
-	width       uint // of the indices, 0: of the table, whatever it is
-	low         bool // needs the table's lowCodes
+	elems, bits int     // elements of a group, and the bits that they may have
+	maxBits     float64 // average code length up to which the pace pays
+	width       uint    // of the indices; 0 is that of the table
+	low         bool    // needs the table's lowCodes
 	loop        func(*loops) appendLoop
-	slower      *pace // nil: one element at a time
+	slower      *pace // for groups with too many bits; nil: one element at a time
 }
 
 var (

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 )
@@ -65,37 +63,6 @@ func BenchmarkVerify(b *testing.B) {
 				benchCompare(b, u, bytes.NewReader(s.source), workers)
 			})
 		}
-	}
-}
-
-// BenchmarkVerifyFile is the same from files, whose pages are in memory.
-func BenchmarkVerifyFile(b *testing.B) {
-	s, _ := openBench(b, "normal")
-	dir := b.TempDir()
-	open := func(name string, data []byte) *io.SectionReader {
-		f, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { _ = f.Close() })
-		if _, err := f.Write(data); err != nil {
-			b.Fatal(err)
-		}
-		return io.NewSectionReader(f, 0, int64(len(data)))
-	}
-	a := s.arrays()
-	a.EncodedExponent, a.SignMantissa, a.Gaps = open("e", s.stream), open("s", s.sm), open("g", s.gaps)
-	u, err := Open(a, benchElems, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	src := open("src", s.source)
-	for _, workers := range []int{1, 2} {
-		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
-			b.SetBytes(int64(len(s.source)))
-			b.ReportAllocs()
-			benchCompare(b, u, src, workers)
-		})
 	}
 }
 
@@ -163,16 +130,5 @@ func eachWeights(blk *block, same func(exponents, sm, bf16 []byte) bool) {
 	for i := range blk.codes {
 		d := &blk.chunks[i]
 		same(blk.codes[i].exponents[:d.n], d.sm, d.bf16)
-	}
-}
-
-// BenchmarkOpen is what a unit costs before its first weight.
-func BenchmarkOpen(b *testing.B) {
-	s, _ := openBench(b, "normal")
-	b.SetBytes(0)
-	for b.Loop() {
-		if _, err := s.open(); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

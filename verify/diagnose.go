@@ -33,7 +33,7 @@ func (l *layout) firstMismatch(c *codes, d *chunkData, cause *StructureError) er
 	return nil
 }
 
-// diagnoseNext looks at the chunk behind one whose only fault is the next gap, which can make that chunk decode wrongly.
+// diagnoseNext looks at the chunk after a chunk whose only fault is that chunk's first gap, which can make it decode wrongly.
 func (u *Unit) diagnoseNext(index int, src io.ReaderAt, cause *StructureError) error {
 	r := chunkRange{index, 1}
 	b := newBlock()

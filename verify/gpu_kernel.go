@@ -16,7 +16,7 @@ type gpuKernel func(c *cuda.Context, info cuda.Info) (gpuFunctions, error)
 
 // gpuFunctions are a kernel on a device. They are called on the device's thread.
 type gpuFunctions interface {
-	// buildTables enqueues what comes before the first piece of a unit in a slot.
+	// buildTables enqueues the work that precedes the first piece of a unit in a slot.
 	buildTables(c *cuda.Context, s *gpuSlot, p *gpuPiece) error
 	// launch enqueues the decoding of the piece that was uploaded to a slot.
 	launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error
@@ -34,7 +34,7 @@ type ourFunctions struct {
 	build, decode *cuda.Function
 }
 
-// ourKernel loads our kernel. Of a device that the kernel is not made for, the driver's compiler would speak of versions only.
+// ourKernel loads our kernel. It refuses devices that are too old itself, since the driver's compiler would only name versions.
 func ourKernel(c *cuda.Context, info cuda.Info) (gpuFunctions, error) {
 	if 10*info.Major+info.Minor < kernel.Target {
 		return nil, fmt.Errorf("our kernel needs compute capability %d.%d, %s has %d.%d", kernel.Target/10, kernel.Target%10, info.Name, info.Major, info.Minor)
@@ -62,7 +62,7 @@ func ourKernel(c *cuda.Context, info cuda.Info) (gpuFunctions, error) {
 
 func (f *ourFunctions) unload(c *cuda.Context) error { return c.UnloadModule(f.module) }
 
-// buildTables makes the tables that all pieces of a unit share from the luts of one of them.
+// buildTables makes the tables, which all pieces of a unit share, from the luts of one piece.
 func (f *ourFunctions) buildTables(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
 	l := cuda.Launch{Blocks: 1, Threads: kernel.Threads, NShared: kernel.BuildShared, Stream: s.stream}
 	return c.Launch(f.build, l, s.at(p.luts), uint64(p.nLUTs), s.at(p.tables))
@@ -78,8 +78,8 @@ func (f *ourFunctions) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
 	return c.Launch(f.decode, l, append(s.decodeArgs(p), s.at(p.tables), uint64(p.n))...)
 }
 
-// rounds is how many blocks of DecodeTiles follow one another in every place. With a few, no place stays empty for long at
-// the end; with many, blocks copy tables more often than they decode.
+// rounds is how many blocks of DecodeTiles follow one another in each place of the device. A few leave no place empty for long at
+// the end; more would copy the tables more often.
 const rounds = 4
 
 // at is the address of an offset in the slot.

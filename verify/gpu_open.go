@@ -20,7 +20,7 @@ type GPU struct {
 	describe  string // the device
 	functions gpuFunctions
 	slots     []*gpuSlot
-	free      chan *gpuSlot // those that nobody uses
+	free      chan *gpuSlot // idle slots
 
 	nJobs atomic.Uint64
 	used  atomic.Bool // a piece was decoded
@@ -128,7 +128,7 @@ func (g *GPU) Describe() (kernel, device string) {
 // Host returns how many bytes of the host's memory the GPU takes: pinned buffers, and the assumed need of the driver.
 func (g *GPU) Host() int64 { return contextMemory + nSlots*int64(g.opt.slotSize) }
 
-// Close gives the GPU back. No Compare may be running. After a fault Close releases nothing: that might wait for lost work for ever.
+// Close gives the GPU back. No Compare may be running. After a fault it releases nothing: that might wait for ever.
 func (g *GPU) Close() error {
 	if g.isLost() {
 		g.device.Abandon()
@@ -174,7 +174,7 @@ func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
 	}
 }
 
-// giveUp ends the use of the device: the fault of a launch spoils the context, and what the slots hold is unknown.
+// giveUp ends the use of the device: a fault spoils its context, and the contents of the slots are unknown.
 func (g *GPU) giveUp(fault error) {
 	g.losing.Do(func() {
 		g.cause = fmt.Errorf("%s: %w", g.describe, fault)

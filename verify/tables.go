@@ -6,7 +6,7 @@ import "io"
 type tables struct {
 	rows    [maxTables][rowBytes]uint8
 	nTables int
-	length  [256]uint8                  // the last row; 0, on which a GPU would spin, stands for no code or one of over 32 bits
+	length  [256]uint8                  // the last row; 0 for no code and for codes over 32 bits, on which a GPU would hang
 	runEnd  [maxTables][rowBytes]uint16 // the slot where a run of equal values ends
 	raw     []byte                      // luts as stored, for the checks of unread bytes
 }

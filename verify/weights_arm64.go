@@ -4,5 +4,5 @@ package verify
 
 const blockWeights = 16
 
-// simdVariants has one: every 64-bit ARM processor has NEON. It decodes as Go does.
+// simdVariants needs NEON, which every 64-bit ARM processor has. Decoding is that of Go.
 func simdVariants() []variant { return []variant{{"neon", goLanes, groupsGo, sameSIMD, joinSIMD}} }

@@ -110,7 +110,7 @@ func TestErrors(t *testing.T) {
 	_ = dev.Do(func(c *Context) error {
 		_, err := c.LoadModule("no version")
 		var e *Error
-		if !errors.As(err, &e) || !e.RefusedPTX() || !strings.HasPrefix(err.Error(), "cuModuleLoadDataEx: error 218: ptxas fatal") {
+		if !errors.As(err, &e) || e.Code != 218 || !strings.HasPrefix(err.Error(), "cuModuleLoadDataEx: error 218: ptxas fatal") {
 			t.Errorf("a text that is no PTX: %v", err)
 		}
 		m, err := c.LoadModule(".version 6.0")

@@ -57,7 +57,7 @@ type Context struct {
 func (d *Driver) OpenDevice(i int) (*Device, error) {
 	dev := &Device{api: d.api, ordinal: int32(i), after: time.After}
 	dev.work, dev.done, dev.closed = make(chan func(*Context)), make(chan struct{}), make(chan struct{})
-	ready := make(chan error, 1) // nobody may be left to take it
+	ready := make(chan error, 1) // the receiver may be gone
 	go dev.run(ready)
 	select {
 	case err := <-ready:
@@ -100,11 +100,11 @@ func (d *Device) run(ready chan<- error) {
 	}
 }
 
-// Do runs f on the device's thread and returns its error. Closures run one after the other, so f should be short: while
-// it waits, all others wait. If f does not come back in minutes, the error is ErrStuck and the device is abandoned. f
-// may still be running then, so the caller must not read its results.
+// Do runs f on the device's thread and returns its error. Closures run one after the other, so f should be short. If f does not
+// return in minutes, the error is ErrStuck and the device is abandoned; f may still be running, so the caller must not read its
+// results.
 func (d *Device) Do(f func(c *Context) error) error {
-	result := make(chan error, 1) // nobody may be left to take it
+	result := make(chan error, 1) // the receiver may be gone
 	late := d.after(callLimit)
 	select {
 	case d.work <- func(c *Context) { result <- f(c) }:

@@ -8,26 +8,23 @@ import (
 // ErrNoDriver says that the driver's library is not on this machine, or that this build cannot load it.
 var ErrNoDriver = errors.New("no NVIDIA driver")
 
-// ErrNoDevice says that there is a driver but no device that it would show this process.
+// ErrNoDevice says that there is a driver, but it shows this process no device.
 var ErrNoDevice = errors.New("the NVIDIA driver shows no device")
 
 // ErrClosed says that a device was used after its Close.
 var ErrClosed = errors.New("the device is closed")
 
-// ErrStuck says that a call did not come back. Its effect is unknown.
+// ErrStuck says that a call did not return. Its effect is unknown.
 var ErrStuck = errors.New("a call to the NVIDIA driver does not come back")
 
-// The result codes that callers have to know.
+// Result codes.
 const (
 	codeSuccess  = 0
 	codeNoDevice = 100
 	codeNotReady = 600
 
-	codeNoBinaryForGPU = 209
-	codeInvalidPTX     = 218
-	codeNoCompiler     = 221
-	codeNewerPTX       = 222
-	codeCompilerOff    = 223
+	codeNoCompiler  = 221
+	codeCompilerOff = 223
 )
 
 // Error is a result other than success.
@@ -50,7 +47,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Hint says what can be done about an error, for those whose text does not tell: "" for the others.
+// Hint says what can be done about the error; "" if its text does.
 func (e *Error) Hint() string {
 	switch e.Code {
 	case codeNoCompiler:
@@ -59,9 +56,4 @@ func (e *Error) Hint() string {
 		return "the driver's compiler is switched off: unset CUDA_DISABLE_PTX_JIT"
 	}
 	return ""
-}
-
-// RefusedPTX reports whether the driver could not compile a module's text for this device.
-func (e *Error) RefusedPTX() bool {
-	return e.Code == codeInvalidPTX || e.Code == codeNewerPTX || e.Code == codeNoBinaryForGPU
 }

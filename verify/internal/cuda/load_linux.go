@@ -4,7 +4,7 @@ package cuda
 
 import "github.com/ebitengine/purego"
 
-// libraries are the places of the driver: the loader's, then those of systems and containers that do not tell the loader.
+// libraries are where the driver may be: where the loader looks, then in folders of which containers do not tell the loader.
 var libraries = [...]string{
 	"libcuda.so.1",
 	"/usr/local/nvidia/lib64/libcuda.so.1",
