@@ -107,8 +107,8 @@ sed '/^  convert:$/,/^  # What the Hub says/d; s/needs: \[list, convert\]/needs:
   >"$work/tree/.github/workflows/report.yml"
 if run push report.yml '{"ref": "refs/heads/main"}' -s HF_TOKEN=secret-of-the-test; then fail 'the report did not fail'; fi
 jq -e '.ok == false and ([.models[] | [.source, .state]] ==
-  [["org/one", "current"], ["org/two", "current"], ["org/half", "missing"]])' "$work/artifacts/report/report.json" >/dev/null || fail 'no report'
-for row in '| current | org/one ' '| current | org/two ' '| missing | org/half '; do
+  [["org/one", "current"], ["org/two", "current"], ["org/half", null]])' "$work/artifacts/report/report.json" >/dev/null || fail 'no report'
+for row in '| current | org/one ' '| current | org/two ' '| plan org/half: model.embed'; do
   grep -qF "$row" "$work/artifacts/report/report.md" || fail "the table lacks $row"
 done
 end_hub

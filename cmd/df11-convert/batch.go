@@ -38,7 +38,7 @@ func batchCommand(u *ui) *cobra.Command {
 		Use:   "batch LIST",
 		Short: "Convert many models, one after the other, with one report",
 		Long: `batch reads a list of models and converts each as the main command would. A model that fails does not stop the others, and
-with --push one that is published and whose source has no new commit is skipped. The exit code is 0 if all are done, else that
+with --push one whose published result is current is skipped. The exit code is 0 if all are done, else that
 of the first failure.
 
 LIST is YAML (models: a list of entries with source and, if wanted, revision, repo-id, output, base-model, layout,
@@ -111,20 +111,19 @@ func (e batchError) Unwrap() error { return e.first }
 // convertListed converts a model of a list, unless it is published already, and says how that ended.
 func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel) (batchResult, error) {
 	r := batchResult{Source: m.spec()}
-	if f.target.push && f.target.out == "" && !f.target.force {
-		if p, err := f.published(ctx, u, r.Source); err == nil && m.skips(p) {
-			r.OK, r.Skipped = true, &p
-			return r, nil
-		}
-	}
-	report, err := convertOne(ctx, u, f, r.Source)
-	if err != nil {
+	report, kept, err := convertOne(ctx, u, f, r.Source, m.keeps)
+	switch {
+	case err != nil:
 		r.Error = failureOf(err)
 		r.Exit = r.Error.exit
 		return r, err
+	case kept != nil:
+		r.Skipped = kept
+	default:
+		made := conversionOf(report)
+		r.Report = &made
 	}
-	made := conversionOf(report)
-	r.OK, r.Report = true, &made
+	r.OK = true
 	return r, nil
 }
 

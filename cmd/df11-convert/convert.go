@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -41,7 +43,7 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error {
 	ctx, done := f.limitTime(ctx)
 	defer done()
-	report, err := convertOne(ctx, u, f, spec)
+	report, _, err := convertOne(ctx, u, f, spec, nil)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -67,38 +69,44 @@ func (f *convertFlags) limitTime(ctx context.Context) (context.Context, func()) 
 	return context.WithTimeoutCause(ctx, f.stopAfter, errInterrupted)
 }
 
-// convertOne converts one source as the flags say.
-func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipeline.Report, error) {
+// convertOne converts one source as the flags say, unless keep says that what is published is to stay as it is.
+func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string, keep func(publication) bool) (*pipeline.Report, *publication, error) {
 	if err := f.target.check(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var err error
 	if f.shares, err = f.limits.divide(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	applyMemory(f.shares)
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer src.Close()
 	if err := f.shares.Check(src.model, src.plan); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, w := range src.plan.Warnings {
 		u.log().Warn(w)
 	}
 	if err := f.target.checkLineage(u, src.model); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	opt, err := f.options(ctx, u, src)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.gpu.close()
+	if keep != nil && f.target.push && f.target.out == "" && !f.target.force {
+		if p, err := publicationOf(ctx, spec, src, opt.Push); err == nil && keep(p) {
+			return nil, &p, nil
+		}
+	}
 	defer func() { u.kept = u.kept || leavesWork(opt.Progress.Snapshot()) }()
 	defer u.watch(opt.Progress)()
-	return pipeline.Run(ctx, opt)
+	report, err := pipeline.Run(ctx, opt)
+	return report, nil, err
 }
 
 // leavesWork reports whether a run has done work from which the next run continues.
@@ -117,20 +125,16 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 		},
 		Version: versionText(), Progress: new(progress.Counters), Log: u.log(),
 	}
-	name := src.model.Name + "-DF11"
 	if f.target.push {
-		c, err := f.client(u, "target")
-		if err != nil {
+		var err error
+		if opt.Push, err = f.push(ctx, u, src); err != nil {
 			return opt, err
 		}
-		if err := c.NeedToken(); err != nil {
-			return opt, err
-		}
-		if opt.Push, err = f.target.publishTo(ctx, u, c, name); err != nil {
+		if err := opt.Push.Hub.NeedToken(); err != nil {
 			return opt, err
 		}
 	} else if opt.OutDir == "" {
-		opt.OutDir = name
+		opt.OutDir = resultName(src.model)
 	}
 	if err := f.parts.apply(&opt); err != nil {
 		return opt, err
@@ -143,6 +147,18 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 	opt.SpoolMemory = f.shares.Spools
 	return opt, err
 }
+
+// push says where the result is published.
+func (f *convertFlags) push(ctx context.Context, u *ui, src *opened) (*target.Push, error) {
+	c, err := f.client(u, "target")
+	if err != nil {
+		return nil, err
+	}
+	return f.target.publishTo(ctx, u, c, resultName(src.model))
+}
+
+// resultName is the name of a folder or repo for the result.
+func resultName(m *model.Model) string { return m.Name + "-DF11" }
 
 // defaultWorkDir is the same for the same job, so that a rerun finds the work of the run before, and another for every other
 // job, the parts of one model included, so that they can run side by side.

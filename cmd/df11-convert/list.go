@@ -31,7 +31,7 @@ type listedModel struct {
 
 // The values of refresh: when a model that is published is converted again.
 const (
-	refreshCommit = "commit" // when its source has another commit than the one that was converted; the default
+	refreshCommit = "commit" // when a conversion would publish something else than is there; the default
 	refreshNever  = "never"
 )
 

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 //	flip FILE TENSOR           flips a bit in the middle of a tensor
 //	pull REPO DIR              writes a repo's files into a folder
 //	in REPO FILE…              the repo must hold the files; with ! none of them
-//	commit NAME                adds a commit to a repo, which changes a small file
+//	commit NAME [FILE…]        adds a commit to a repo, which changes a small file, or deletes these
 //	requests PATTERN N         the hub must have seen that many requests
 //	mistakes FILE              runs each command line, which must end with 2 and answer with all texts behind "=>"
 func TestScript(t *testing.T) {
@@ -207,7 +207,14 @@ func cmdRequests(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func cmdCommit(ts *testscript.TestScript, _ bool, args []string) {
-	server(ts).Push(args[0], "main", map[string][]byte{"NOTES.md": []byte("new")})
+	change := map[string][]byte{}
+	for _, deleted := range args[1:] {
+		change[deleted] = nil
+	}
+	if len(change) == 0 {
+		change["NOTES.md"] = []byte("new")
+	}
+	server(ts).Push(args[0], "main", change)
 }
 
 func cmdMistakes(ts *testscript.TestScript, _ bool, args []string) {

@@ -104,8 +104,7 @@ type sourceFlags struct {
 	hubFlags
 	plan        plan.Options // without layout and pattern dict, which planOptions parses
 	layout      string
-	patternDict string        // a file
-	newest      *hub.RepoInfo // commit of the source, if batch has asked for it; nil otherwise
+	patternDict string // a file
 }
 
 func (f *sourceFlags) register(p *pflag.FlagSet) {
@@ -229,9 +228,6 @@ func (f *sourceFlags) openHub(ctx context.Context, u *ui, spec string, opt plan.
 	c, repo, revision, err := f.repo(u, "source", spec)
 	if err != nil {
 		return nil, nil, err
-	}
-	if f.newest != nil {
-		return model.OpenCommit(ctx, c, f.newest, opt)
 	}
 	return model.OpenHub(ctx, c, repo, revision, opt)
 }

@@ -1,44 +1,33 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// What is published of a model.
-const (
-	stateCurrent    = "current"    // made of the newest commit of its source
-	stateOutdated   = "outdated"   // made of another commit
-	stateUnfinished = "unfinished" // a conversion has begun
-	stateMissing    = "missing"    // no repo, or nothing in it
-	stateForeign    = "foreign"    // a repo that df11-convert did not make
-	stateLocal      = "local"      // the source is no repo, so it has no commits to compare
-)
+// stateLocal is the state of a source that is no repo, so that nothing tells whether it is still the same.
+const stateLocal target.State = "local"
 
 // publication is what the two repos say of one model, without reading a weight.
 type publication struct {
-	Source    string   `json:"source"`
-	Target    string   `json:"target,omitempty"`
-	State     string   `json:"state,omitempty"`
-	Todo      bool     `json:"todo"`                       // batch would convert it
-	Newest    string   `json:"newest_commit,omitempty"`    // of the source
-	Converted string   `json:"converted_commit,omitempty"` // that the target was made of
-	Tool      string   `json:"tool_version,omitempty"`     // that made it
-	Weights   int64    `json:"weights_verified,omitempty"` // when it was made
-	GPU       bool     `json:"gpu,omitempty"`              // which decoded them as well
-	Error     *failure `json:"error,omitempty"`
+	Source    string       `json:"source"`
+	Target    string       `json:"target,omitempty"`
+	State     target.State `json:"state,omitempty"`
+	Todo      bool         `json:"todo"`                       // batch would convert it
+	Newest    string       `json:"newest_commit,omitempty"`    // of the source
+	Converted string       `json:"converted_commit,omitempty"` // that the target was made of
+	Tool      string       `json:"tool_version,omitempty"`     // that made it
+	Weights   int64        `json:"weights_verified,omitempty"` // when it was made
+	GPU       bool         `json:"gpu,omitempty"`              // which decoded them as well
+	Error     *failure     `json:"error,omitempty"`
 }
 
 func statusCommand(u *ui) *cobra.Command {
@@ -46,8 +35,8 @@ func statusCommand(u *ui) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status LIST",
 		Short: "Compare a list of models with what is published of them",
-		Long: `status reads the list that batch takes, and for each model two small files: which commit of the source is published, which
-is the newest, and how the published one was verified when it was made. It changes nothing. The exit code is 0 if all models
+		Long: `status reads the list that batch takes, plans each model, and tells whether what is published is what a conversion would
+publish now, of which commit it was made, and how it was verified then. It changes nothing. The exit code is 0 if all models
 are current, or kept as they are by refresh: never, else 1.`,
 		Example: `  df11-convert status models.yaml
   df11-convert status models.yaml --json`,
@@ -67,14 +56,14 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	found, todo := []publication{}, 0
 	for _, m := range models {
 		flags := m.flags(*f)
-		p, err := flags.published(ctx, u, m.spec())
+		p, err := flags.status(ctx, u, m.spec())
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err != nil {
 			p.Error = failureOf(err)
 		}
-		if p.Todo = !m.skips(p) && p.State != stateLocal; p.Todo {
+		if p.Todo = !m.keeps(p) && p.State != stateLocal; p.Todo {
 			todo++
 		}
 		found = append(found, p)
@@ -93,82 +82,41 @@ func (e notCurrentError) Error() string {
 	return fmt.Sprintf("%d of %d models are not published as they are now", e.n, e.of)
 }
 
-// published compares the commit that a target was made of with the newest one of its source, and keeps that for a conversion.
-func (f *convertFlags) published(ctx context.Context, u *ui, spec string) (p publication, err error) {
-	p = publication{Source: spec}
+// status tells what is published of a source.
+func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publication, error) {
 	if model.Exists(spec) {
-		p.State = stateLocal
-		return p, nil
+		return publication{Source: spec, State: stateLocal}, nil
 	}
-	c, repo, revision, err := f.repo(u, "source", spec)
+	src, err := f.open(ctx, u, spec)
 	if err != nil {
-		return p, err
+		return publication{Source: spec}, err
 	}
-	source, err := c.Info(ctx, repo, revision)
+	defer src.Close()
+	push, err := f.push(ctx, u, src)
 	if err != nil {
-		return p, err
+		return publication{Source: spec, Newest: src.model.Commit}, err
 	}
-	p.Newest, f.newest = source.SHA, source
-	t, err := f.client(u, "target")
-	if err != nil {
-		return p, err
-	}
-	_, name, _ := strings.Cut(source.ID, "/")
-	push, err := f.target.publishTo(ctx, u, t, name+"-DF11")
-	if err != nil {
-		return p, err
-	}
-	p.Target = push.Repo
-	there, err := t.Info(ctx, push.Repo, cmp.Or(push.Revision, "main"))
-	if errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound) {
-		p.State = stateMissing
-		return p, nil
-	}
-	if err != nil {
-		return p, err
-	}
-	return p, p.read(ctx, t, there)
+	return publicationOf(ctx, spec, src, push)
 }
 
-// read takes what the target says of itself.
-func (p *publication) read(ctx context.Context, c *hub.Client, there *hub.RepoInfo) error {
-	has := func(is func(path string) bool) bool {
-		return slices.ContainsFunc(there.Files, func(f hub.FileInfo) bool { return is(f.Path) })
+// publicationOf tells what a repo holds of the conversion of a source.
+func publicationOf(ctx context.Context, spec string, src *opened, push *target.Push) (publication, error) {
+	p := publication{Source: spec, Target: push.Repo, Newest: src.model.Commit}
+	state, m, err := push.State(ctx, src.plan.Digest())
+	if p.State = state; m == nil {
+		return p, err
 	}
-	manifest, finished := there.File(metadata.ManifestName)
-	if !finished {
-		p.State = stateMissing
-		if has(target.IsJournal) {
-			p.State = stateUnfinished
-		} else if has(func(path string) bool {
-			return strings.HasPrefix(path, "config.json") || strings.HasPrefix(path, "model")
-		}) {
-			p.State = stateForeign
-		}
-		return nil
-	}
-	b, err := c.ReadFile(ctx, manifest, model.MaxManifestBytes)
-	if err != nil {
-		return err
-	}
-	m, err := metadata.ParseManifest(b)
-	if err != nil {
-		return err
-	}
-	p.Converted, p.Tool, p.State = m.Source.Commit, m.Tool.Version, stateOutdated
-	if p.Converted == p.Newest {
-		p.State = stateCurrent
-	}
+	p.Converted, p.Tool = m.Source.Commit, m.Tool.Version
 	for _, v := range m.Verification {
 		p.Weights = max(p.Weights, v.NWeights)
 		p.GPU = p.GPU || v.Device != ""
 	}
-	return nil
+	return p, nil
 }
 
-// skips reports whether a model of a batch need not be converted.
-func (m listedModel) skips(p publication) bool {
-	return p.State == stateCurrent || m.Refresh == refreshNever && p.State == stateOutdated
+// keeps reports whether a batch leaves what is published of a model as it is.
+func (m listedModel) keeps(p publication) bool {
+	return p.State == target.Current || m.Refresh == refreshNever && p.State == target.Outdated
 }
 
 func printStatus(w io.Writer, found []publication) {

@@ -57,17 +57,12 @@ func (s *source) Unchanged(file int) error {
 	return nil
 }
 
-// OpenHub finds the commit of a revision, "" for main, and is OpenCommit for that.
+// OpenHub reads what a plan needs of the commit that a revision is at, "" for main: its small files and its headers.
 func OpenHub(ctx context.Context, c *hub.Client, repo, revision string, opt plan.Options) (Source, *Model, error) {
 	info, err := c.Info(ctx, repo, revision)
 	if err != nil {
 		return nil, nil, err
 	}
-	return OpenCommit(ctx, c, info, opt)
-}
-
-// OpenCommit reads what a plan needs of a commit of a Hub repo: its small files and its headers.
-func OpenCommit(ctx context.Context, c *hub.Client, info *hub.RepoInfo, opt plan.Options) (Source, *Model, error) {
 	m := &Model{
 		ID: info.ID, Name: path.Base(info.ID), Commit: info.SHA, Private: info.Private, Gated: info.Gated,
 		PipelineTag: info.PipelineTag, LibraryName: info.LibraryName,
