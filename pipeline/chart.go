@@ -56,7 +56,7 @@ func (r *result) copiedBytes(p *Report) (n int64) {
 }
 
 // inspected is what a chart shows of a unit. Counts of a journal or a manifest that make no sense are left out.
-func inspected(u ledger.Unit) describe.Unit {
+func inspected(u ledger.Outcome) describe.Unit {
 	x := describe.Unit{Path: u.Path, Weights: u.Weights, NBits: u.Bits}
 	if e := u.Exponents; e != nil && e.First >= 0 && e.First <= len(x.Histogram)-len(e.Counts) {
 		copy(x.Histogram[e.First:], e.Counts)

@@ -76,7 +76,7 @@ type made struct {
 	file   *atomicfile.File
 	size   int64
 	layout *safetensors.Layout
-	units  []ledger.Unit
+	units  []ledger.Outcome
 	sum    *hashing // nil before the comparer has begun it
 }
 
@@ -216,9 +216,9 @@ func (c *converter) fill(ctx context.Context, m *made, coded []*encoder.Unit) er
 }
 
 // unit encodes a unit into its file, or copies its weights if DF11 can't hold it.
-func (c *converter) unit(ctx context.Context, m *made, i int, e *encoder.Unit) (ledger.Unit, error) {
+func (c *converter) unit(ctx context.Context, m *made, i int, e *encoder.Unit) (ledger.Outcome, error) {
 	u := m.task.Units[i]
-	r := ledger.Unit{Path: u.Path, Status: metadata.DF11, Weights: u.NElems()}
+	r := ledger.Outcome{Path: u.Path, Status: metadata.DF11, Weights: u.NElems()}
 	if e == nil {
 		r.Status, r.Reason = metadata.BF16, m.task.Reasons[i]
 		for t := range u.Tensors() {

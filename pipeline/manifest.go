@@ -79,7 +79,7 @@ func outputKind(p *plan.Plan, o *spans.Output) metadata.Kind {
 	return metadata.KindRemainder
 }
 
-func manifestUnit(o *spans.Output, u *spans.Unit, res ledger.Unit) metadata.Unit {
+func manifestUnit(o *spans.Output, u *spans.Unit, res ledger.Outcome) metadata.Unit {
 	m := metadata.Unit{
 		Path: u.Path, File: o.Path, Status: res.Status, Reason: res.Reason,
 		NWeights: res.Weights, TieBroken: res.TieBroken, CodedBits: res.Bits, Exponents: res.Exponents,
@@ -95,7 +95,7 @@ func manifestUnit(o *spans.Output, u *spans.Unit, res ledger.Unit) metadata.Unit
 }
 
 // addProof adds a unit to a proof.
-func addProof(v *metadata.Verification, u *spans.Unit, res ledger.Unit) {
+func addProof(v *metadata.Verification, u *spans.Unit, res ledger.Outcome) {
 	if res.Status == metadata.DF11 {
 		v.NUnits++
 		v.NWeights += res.Weights

@@ -96,7 +96,7 @@ func (c *conversion) dropUnplanned() {
 	for _, o := range c.outputs {
 		planned[o.Path] = o
 	}
-	sameUnit := func(done ledger.Unit, u *spans.Unit) bool {
+	sameUnit := func(done ledger.Outcome, u *spans.Unit) bool {
 		coded, kept := done.Status == metadata.DF11 && done.Reason == "", done.Status == metadata.BF16 && done.Reason != ""
 		return done.Path == u.Path && done.Weights == u.NElems() && (coded || kept)
 	}

@@ -47,7 +47,7 @@ type Counts struct {
 	Units      int           `json:"units"`
 	Weights    int64         `json:"weights"` // in units, every bit of them compared
 	Bits       int64         `json:"exponent_bits"`
-	UnitsBF16  []ledger.Unit `json:"units_bf16,omitempty"`
+	UnitsBF16  []ledger.Outcome `json:"units_bf16,omitempty"`
 	TiesBroken []string      `json:"limiter_ties,omitempty"`
 	Files      int           `json:"files"`
 	Made       int           `json:"files_made"` // of Files, by this run; the others were there
@@ -89,7 +89,7 @@ func (r *result) report() *Report {
 	return p
 }
 
-func (p *Counts) add(u ledger.Unit) {
+func (p *Counts) add(u ledger.Outcome) {
 	if u.Status == metadata.BF16 {
 		p.UnitsBF16 = append(p.UnitsBF16, u)
 		return

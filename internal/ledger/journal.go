@@ -145,9 +145,9 @@ func OfManifest(m *metadata.Manifest, digest, part string, stays bool) *Ledger {
 			l.gpu = &v
 		}
 	}
-	units := map[string][]Unit{}
+	units := map[string][]Outcome{}
 	for _, u := range m.Units {
-		units[u.File] = append(units[u.File], Unit{
+		units[u.File] = append(units[u.File], Outcome{
 			Path: u.Path, Status: u.Status, Reason: u.Reason, Weights: u.NWeights, TieBroken: u.TieBroken,
 			Bits: u.CodedBits, Exponents: u.Exponents, GPU: l.gpu != nil && l.gpu.NUnits == nCoded(m),
 		})

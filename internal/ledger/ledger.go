@@ -21,7 +21,7 @@ type Output struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 	// Units tells how each unit of the file ended, in the plan's order.
-	Units []Unit `json:"units,omitempty"`
+	Units []Outcome `json:"units,omitempty"`
 	Place
 
 	line []byte // the stored form, the same wherever the output is
@@ -34,8 +34,8 @@ type Place struct {
 	Committed bool `json:"-"` // a commit of the target names it
 }
 
-// Unit is how the encoding of one unit ended.
-type Unit struct {
+// Outcome is how the encoding of one unit ended. The manifest lists it with the unit's tensors.
+type Outcome struct {
 	Path   string          `json:"path"`
 	Status metadata.Status `json:"status"`
 	Reason string          `json:"reason,omitempty"` // why it stays in BF16

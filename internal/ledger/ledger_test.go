@@ -139,7 +139,7 @@ func output(n int) ledger.Output {
 	path := fmt.Sprintf("model_layers_%d.safetensors", n)
 	return ledger.Output{
 		Path: path, Size: int64(n), SHA256: strings.Repeat("0", 64), Place: ledger.Place{Here: true},
-		Units: []ledger.Unit{{Path: path, Status: metadata.DF11, Weights: 1 << 20}},
+		Units: []ledger.Outcome{{Path: path, Status: metadata.DF11, Weights: 1 << 20}},
 	}
 }
 
