@@ -39,10 +39,7 @@ func TestCatalogPlans(t *testing.T) {
 // describeEntry writes the plans of one entry, untied and tied.
 func describeEntry(t *testing.T, b *bytes.Buffer, e *Entry) {
 	t.Helper()
-	opt := Options{}
-	if e.LikeOnly {
-		opt.Like = e.ID
-	}
+	opt := e.ownOptions()
 	variants := []bool{false}
 	if e.Tied != nil && e.Tied.Head != "" {
 		variants = append(variants, true)
@@ -240,7 +237,7 @@ func TestPublishedDicts(t *testing.T) {
 			t.Errorf("%s is not in the catalog", pub.Repo)
 			continue
 		}
-		p, err := New(synth(t, e, e.Match.Tied != nil && *e.Match.Tied), Options{Like: pub.Repo})
+		p, err := New(synth(t, e, e.mustBeTied()), Options{Like: pub.Repo})
 		if err != nil {
 			t.Errorf("%s: %v", pub.Repo, err)
 			continue
@@ -259,7 +256,7 @@ func TestUnambiguous(t *testing.T) {
 		if e.LikeOnly || len(e.PatternDict) == 0 {
 			continue
 		}
-		src := synth(t, e, e.Match.Tied != nil && *e.Match.Tied)
+		src := synth(t, e, e.mustBeTied())
 		p, err := newDraft(src, Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -310,10 +307,7 @@ func TestNamesOf(t *testing.T) {
 				continue
 			}
 			src := synth(t, e, tied)
-			first, err := New(src, Options{Like: e.ID})
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := mustPlan(t, src, Options{Like: e.ID})
 			again, err := New(src, Options{PatternDict: first.PatternDict, NamesOf: e.ID, Layout: first.Layout})
 			if err != nil {
 				t.Errorf("%s, tied %v: %v", e.ID, tied, err)

@@ -49,11 +49,8 @@ func TestClasses(t *testing.T) {
 func describeClass(t *testing.T, b *bytes.Buffer, e *Entry, c class) {
 	t.Helper()
 	fmt.Fprintf(b, "== %s: %s, %s\n", e.ID, c.name, c.library)
-	tied := e.Match.Tied != nil && *e.Match.Tied
-	opt := Options{}
-	if e.LikeOnly {
-		opt.Like = e.ID
-	}
+	tied := e.mustBeTied()
+	opt := e.ownOptions()
 	p, err := New(e.synthSource(c.model(e, tied), tied), opt)
 	if err != nil {
 		fmt.Fprintf(b, "refused: %v\n\n", err)

@@ -129,10 +129,7 @@ func TestContainerOfVariousModules(t *testing.T) {
 		} else {
 			dict[0].Regex = `net\.[025]`
 		}
-		p, err := New(source([]WeightFile{m.file("model.safetensors")}, map[string]any{}), Options{PatternDict: dict})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := mustPlan(t, source([]WeightFile{m.file("model.safetensors")}, map[string]any{}), Options{PatternDict: dict})
 		if warns(p, "the source holds no tensor of") == various {
 			t.Errorf("various %v: warnings %v", various, p.Warnings)
 		}

@@ -19,10 +19,7 @@ func TestGoldenModels(t *testing.T) {
 		for layout, dir := range map[Layout]string{Transformers: "multi", TransformersSingle: "single"} {
 			t.Run(model+"/"+dir, func(t *testing.T) {
 				src, dict := readGolden(t, model)
-				p, err := New(src, Options{PatternDict: dict, Layout: layout})
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := mustPlan(t, src, Options{PatternDict: dict, Layout: layout})
 				checkFiles(t, p, filepath.Join(goldenDir, model, dir))
 			})
 		}

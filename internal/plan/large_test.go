@@ -53,10 +53,7 @@ func TestLlama405B(t *testing.T) {
 		"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}, "num_hidden_layers": 126,
 	}, "model.safetensors.index.json")
 	src.Index = index
-	p, err := New(src, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPlan(t, src, Options{})
 	checkWhole(t, p)
 	const weights = 126*3_187_671_040 + 2*2_101_346_304
 	if len(p.Units) != 506 || !p.Split || p.UnitBytes() != 2*weights {
@@ -115,10 +112,7 @@ func TestMoESplit(t *testing.T) {
 	src := source([]WeightFile{glmAir(3).file("model.safetensors")}, map[string]any{
 		"model_type": "glm4_moe", "architectures": []string{"Glm4MoeForCausalLM"}, "num_hidden_layers": 3,
 	})
-	p, err := New(src, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPlan(t, src, Options{})
 	checkWhole(t, p)
 	var regexes []string
 	for _, pat := range p.PatternDict {
@@ -146,10 +140,7 @@ func TestNoSplitBelowLimit(t *testing.T) {
 	src := source([]WeightFile{m.file("model.safetensors")}, map[string]any{
 		"model_type": "glm4_moe", "architectures": []string{"Glm4MoeForCausalLM"}, "num_hidden_layers": 2,
 	})
-	p, err := New(src, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPlan(t, src, Options{})
 	if p.Split || len(p.Units) != 4 || p.PatternDict[2].Regex != `model\.layers\.0` || p.PatternDict[3].Regex != `model\.layers\.1` {
 		t.Errorf("split %v, %d units, dict %v", p.Split, len(p.Units), p.PatternDict[2:])
 	}

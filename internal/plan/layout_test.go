@@ -30,10 +30,7 @@ func fluxComfy(prefix string, checkpoint bool) Source {
 // TestComfyUI plans single files: prefix stripped, one output file, no config.
 func TestComfyUI(t *testing.T) {
 	for _, prefix := range []string{"", "model.diffusion_model.", "diffusion_model."} {
-		p, err := New(fluxComfy(prefix, prefix != ""), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := mustPlan(t, fluxComfy(prefix, prefix != ""), Options{})
 		checkWhole(t, p)
 		if len(p.OutputFiles) != 1 || p.OutputFiles[0].Path != "flux1-dev-DF11.safetensors" || p.OutputFiles[0].Metadata != nil {
 			t.Errorf("output files %+v", p.OutputFiles)
@@ -93,10 +90,7 @@ func pipeline(class string) Source {
 
 // TestPipeline converts the transformer of a pipeline and carries the other components over.
 func TestPipeline(t *testing.T) {
-	p, err := New(pipeline("WanTransformer3DModel"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPlan(t, pipeline("WanTransformer3DModel"), Options{})
 	checkWhole(t, p)
 	if p.Entry != "wan-diffusers" || p.Layout != Diffusers || p.Config.Mode != ConfigNew {
 		t.Errorf("entry %s, layout %s, config %+v", p.Entry, p.Layout, p.Config)
@@ -146,10 +140,7 @@ func TestPipelineTellsWhatItLacks(t *testing.T) {
 		for _, name := range []string{"checker/pytorch_model.bin", "checker/deep/model.bin", "_note/model.bin", "fp16/model.fp16.safetensors"} {
 			src.Files = append(src.Files, File{Path: name, Size: 1})
 		}
-		p, err := New(src, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := mustPlan(t, src, Options{})
 		if warns(p, "the pipeline does not load") != (c.lacks != "") || !warns(p, c.lacks) {
 			t.Errorf("%s: %q", c.index, p.Warnings)
 		}
@@ -158,10 +149,7 @@ func TestPipelineTellsWhatItLacks(t *testing.T) {
 
 // TestPipelineLayouts overrides the layout within its family and refuses another family.
 func TestPipelineLayouts(t *testing.T) {
-	p, err := New(pipeline("WanTransformer3DModel"), Options{Layout: DiffusersSingle})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPlan(t, pipeline("WanTransformer3DModel"), Options{Layout: DiffusersSingle})
 	if len(p.OutputFiles) != 1 || p.OutputFiles[0].Path != "diffusion_pytorch_model.safetensors" || len(p.OutputFiles[0].Units) != 3 {
 		t.Errorf("output files %+v", p.OutputFiles)
 	}
@@ -183,14 +171,8 @@ func TestPipelineLayouts(t *testing.T) {
 
 // TestDerived applies the rule for unknown architectures and labels the result.
 func TestDerived(t *testing.T) {
-	p, err := New(pipeline("NobodyTransformer3DModel"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wan, err := New(pipeline("WanTransformer3DModel"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPlan(t, pipeline("NobodyTransformer3DModel"), Options{})
+	wan := mustPlan(t, pipeline("WanTransformer3DModel"), Options{})
 	if !p.Derived || p.Provenance != "derived" || p.Entry != "" || !p.PatternDict.Equal(wan.PatternDict) {
 		t.Errorf("derived %v by %s: %s", p.Derived, p.Provenance, p.PatternDict.AppendJSON(nil, "", ""))
 	}
@@ -222,10 +204,7 @@ func TestDerivedLanguageModel(t *testing.T) {
 		"model_type": "novel", "architectures": []string{"NovelForCausalLM"}, "num_local_experts": 8, "tie_word_embeddings": false,
 		"num_hidden_layers": 12,
 	})
-	p, err := New(src, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPlan(t, src, Options{})
 	const want = `{"lm_head": [], "model\\.embed_tokens": [], ` +
 		`"model\\.layers\\.([0-9]|10)": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", ` +
 		`"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"], ` +

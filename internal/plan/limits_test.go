@@ -141,10 +141,7 @@ func TestRenamedNamesStayWritable(t *testing.T) {
 			name := r[0] + strings.Repeat("x", safetensors.MaxNameBytes-len(r[0]))
 			h.Tensors = append(h.Tensors, safetensors.Tensor{Name: name, DType: safetensors.BF16, Shape: []int64{0}, Begin: end, End: end})
 			src.Weights[0].Header = &h
-			opt := Options{}
-			if e.LikeOnly {
-				opt.Like = e.ID
-			}
+			opt := e.ownOptions()
 			p, err := New(src, opt)
 			switch {
 			case err == nil:

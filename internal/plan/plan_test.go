@@ -48,10 +48,7 @@ func TestTied(t *testing.T) {
 		{"tied, stored", true, true, 2, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := New(llama(c.stored, c.tied), Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := mustPlan(t, llama(c.stored, c.tied), Options{})
 			if len(p.Units) != c.units || len(p.Aliases) != c.alias {
 				t.Errorf("%d units and %d aliases, want %d and %d", len(p.Units), len(p.Aliases), c.units, c.alias)
 			}
@@ -81,10 +78,7 @@ func TestHeadStoredForEmbedding(t *testing.T) {
 	ts := src.Weights[0].Header.Tensors
 	src.Weights[0] = headerFile("model.safetensors", ts[1:])
 	src.Files[0] = src.Weights[0].File
-	p, err := New(src, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPlan(t, src, Options{})
 	if r := p.Remainder[0]; r.Name != "model.embed_tokens.weight" || r.Source != "lm_head.weight" {
 		t.Errorf("the remainder starts with %+v", r)
 	}
@@ -140,10 +134,7 @@ func TestLargeRemainder(t *testing.T) {
 	tr := newTrial()
 	tr.m.add("vision.a", safetensors.BF16, 1<<20, 2000)
 	tr.m.add("vision.b", safetensors.BF16, 1<<20, 1000)
-	p, err := tr.plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := tr.mustPlan(t)
 	var paths []string
 	for _, f := range p.RemainderFiles {
 		paths = append(paths, f.Path)
@@ -159,10 +150,7 @@ func TestUnholdable(t *testing.T) {
 	tr := newTrial()
 	tr.m.dims["lm_head.weight"] = []int64{1 << 16, 1 << 15}
 	tr.m.dims["model.embed_tokens.weight"] = []int64{0, 16}
-	p, err := tr.plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := tr.mustPlan(t)
 	got := fmt.Sprint(p.Units[0].Unholdable, " ", p.Units[1].Unholdable, " ", p.Units[2].Unholdable)
 	if got != "too_large empty " || len(p.PatternDict) != 3 {
 		t.Errorf("unholdable %q, dict %v", got, p.PatternDict)
@@ -179,10 +167,7 @@ func TestExactF32(t *testing.T) {
 		t.Fatal("F32 was taken without the option")
 	}
 	tr.opt.ExactF32 = true
-	p, err := tr.plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := tr.mustPlan(t)
 	a := p.Units[2].Attrs[0]
 	if !a.ExactF32 || a.Length != 4*a.NElems() || p.Units[2].Siblings[0].ExactF32 {
 		t.Errorf("attribute %+v, sibling %+v", a, p.Units[2].Siblings[0])
@@ -198,10 +183,7 @@ func TestFiles(t *testing.T) {
 		"consolidated.safetensors", "consolidated.00.pth", "pytorch_model.bin", "model-Q4.GGUF", "onnx/model.onnx_data",
 		"pytorch_model.bin.index.json", "flax_model.msgpack", "tf_model.h5", "../evil", "/abs", "a\\b", "df11-manifest.json",
 		"old.safetensors", "rng_state.pkl")
-	p, err := New(src, Options{PatternDict: tinyDict()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPlan(t, src, Options{PatternDict: tinyDict()})
 	const want = "LICENSE NOTICE README_zh.md USE_POLICY.md chat_template.jinja configuration_x.py " +
 		"generation_config.json images/a.png tokenizer.json tokenizer.model"
 	if got := filePaths(p.Copied); got != want {
@@ -228,10 +210,7 @@ func TestCaseCollision(t *testing.T) {
 // TestDigest changes with everything that decides output bytes and with nothing else.
 func TestDigest(t *testing.T) {
 	base := newTrial()
-	p, err := base.plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := base.mustPlan(t)
 	again, _ := newTrial().plan()
 	if p.Digest() != again.Digest() || len(p.Digest()) != 64 {
 		t.Errorf("the same input gives %s and %s", p.Digest(), again.Digest())
@@ -273,10 +252,7 @@ func TestLikeReproducesStyle(t *testing.T) {
 		"DFloat11/Llama-3.1-8B-Instruct-DF11":  `model.layers.\d+`,
 		"dfloat11/llama-3.3-70b-instruct-df11": `model\.layers\.\d+`,
 	} {
-		p, err := New(llama(true, false), Options{Like: like})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := mustPlan(t, llama(true, false), Options{Like: like})
 		if got := p.PatternDict[2].Regex; got != want {
 			t.Errorf("like %q: %s, want %s", like, got, want)
 		}

@@ -49,10 +49,7 @@ func TestCaveats(t *testing.T) {
 	tr := newTrial()
 	for _, dict := range []PatternDict{nil, tinyDict()} {
 		tr.opt.PatternDict = dict
-		p, err := tr.plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := tr.mustPlan(t)
 		n := 0
 		for _, r := range p.Readers {
 			if r.Loads == Refuses {
@@ -82,10 +79,7 @@ func TestReaders(t *testing.T) {
 		{"flux2-alt-comfyui", ""},
 		{"krea2-comfyui", "ComfyUI-DFloat11-Extended"},
 	} {
-		p, err := New(synth(t, findEntry(c.id), false), Options{Like: c.id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := mustPlan(t, synth(t, findEntry(c.id), false), Options{Like: c.id})
 		var loads []string
 		for _, r := range p.Readers {
 			switch {

@@ -37,15 +37,9 @@ func TestNoUnitIsReadOutside(t *testing.T) {
 		if len(reads[c.name]) == 0 || e.Refuse != nil {
 			continue
 		}
-		tied := e.Match.Tied != nil && *e.Match.Tied
-		opt := Options{}
-		if e.LikeOnly {
-			opt.Like = e.ID
-		}
-		p, err := New(e.synthSource(c.model(e, tied), tied), opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tied := e.mustBeTied()
+		opt := e.ownOptions()
+		p := mustPlan(t, e.synthSource(c.model(e, tied), tied), opt)
 		checkReads(t, e.ID+" ("+c.name+")", p, reads[c.name])
 	}
 	if len(known) < 100 || len(reads) < 100 {

@@ -50,9 +50,15 @@ func newTrial() *trial {
 	}
 }
 
-// plan runs New.
-func (tr *trial) plan() (*Plan, error) {
-	return New(tr.src(source([]WeightFile{tr.m.file("model.safetensors")}, tr.config)), tr.opt)
+func (tr *trial) source() Source {
+	return tr.src(source([]WeightFile{tr.m.file("model.safetensors")}, tr.config))
+}
+
+func (tr *trial) plan() (*Plan, error) { return New(tr.source(), tr.opt) }
+
+func (tr *trial) mustPlan(t *testing.T) *Plan {
+	t.Helper()
+	return mustPlan(t, tr.source(), tr.opt)
 }
 
 // refusals lists every trap of docs/format.md §14 that headers can show, and the other reasons to refuse.

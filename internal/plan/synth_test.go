@@ -82,6 +82,16 @@ func source(weights []WeightFile, config map[string]any, more ...string) Source 
 	return src
 }
 
+// mustPlan plans a source that converts.
+func mustPlan(t *testing.T, src Source, opt Options) *Plan {
+	t.Helper()
+	p, err := New(src, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // synth makes the source that a catalog entry is for: real names in small shapes, three blocks a stack, optional
 // attributes in some blocks only, four experts, norms and biases beside the weights.
 func synth(t *testing.T, e *Entry, tied bool) Source {
@@ -108,6 +118,17 @@ func synth(t *testing.T, e *Entry, tied bool) Source {
 	m.hubNames(e.PathRename)
 	return e.synthSource(m, tied)
 }
+
+// ownOptions are the options with which New chooses the entry for its source.
+func (e *Entry) ownOptions() Options {
+	if e.LikeOnly {
+		return Options{Like: e.ID}
+	}
+	return Options{}
+}
+
+// mustBeTied says whether the entry is for tied embeddings alone.
+func (e *Entry) mustBeTied() bool { return e.Match.Tied != nil && *e.Match.Tied }
 
 // sharedNames lists head, embedding and whatever else the class may share.
 func (e *Entry) sharedNames() []string {

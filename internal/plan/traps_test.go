@@ -116,10 +116,7 @@ const layer0 = "model_layers_0.safetensors"
 // TestTraps changes a good official output into each trap and expects the check to name it.
 func TestTraps(t *testing.T) {
 	src, dict := readGolden(t, "bias_f32")
-	p, err := New(src, Options{PatternDict: dict})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPlan(t, src, Options{PatternDict: dict})
 	dir := filepath.Join(goldenDir, "bias_f32", "multi")
 	for _, want := range []*Plan{p, nil} {
 		if problems := Check(outputOf(t, p, dir), want); len(problems) > 0 {
@@ -146,10 +143,7 @@ func TestTraps(t *testing.T) {
 // TestTrapsComeInOneOrder: the first problem is what a user is told, so it is the same each time.
 func TestTrapsComeInOneOrder(t *testing.T) {
 	src, dict := readGolden(t, "bias_f32")
-	p, err := New(src, Options{PatternDict: dict})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPlan(t, src, Options{PatternDict: dict})
 	out := outputOf(t, p, filepath.Join(goldenDir, "bias_f32", "multi"))
 	m := newModel()
 	for _, name := range strings.Split("jihgfedcba", "") {
