@@ -59,9 +59,8 @@ func (d *draft) warnDTypes() (casts int) {
 // extraLayerTensors counts the tensors of layers behind those that the config counts.
 func (d *draft) extraLayerTensors() int {
 	n := 0
-	isExtra := func(s candidate) bool { return d.cfg.isExtraLayer(stackRegex(s.stack, nil), s.index) }
 	for _, t := range d.plan.Remainder {
-		if slices.ContainsFunc(splitsOf(parent(t.Name)), isExtra) {
+		if d.cfg.isExtraLayer(parent(t.Name)) {
 			n++
 		}
 	}

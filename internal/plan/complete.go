@@ -57,7 +57,7 @@ func (d *draft) missingBlocks(stack string, inUnits map[string]bool) (missing []
 	isPlain := func(n int) bool { return !inUnits[block(n)] }
 	last := there[len(there)-1]
 	why = fmt.Sprintf("there is %s", block(last))
-	if mainStack.MatchString(stackRegex(stack, nil)) {
+	if slices.Contains(mainStacks, stack) {
 		if n := d.layers(); n > last+1 {
 			last, why = n-1, fmt.Sprintf("config.json counts %d layers", n)
 		}
@@ -91,10 +91,7 @@ func (d *draft) layers() int {
 // checkBlocks refuses a block that lacks an attribute which other blocks of the pattern have, unless the catalog calls it
 // optional, and a weight of another type than in other blocks. An attribute that no block has belongs to a variant of the class.
 func (d *draft) checkBlocks(pat Pattern, modules []string) error {
-	index := firstIndex(pat.Regex)
-	blocks := slices.DeleteFunc(slices.Clone(modules), func(m string) bool {
-		return d.cfg.isExtraLayer(pat.Regex, index(m)) || d.entry.keeps(m)
-	})
+	blocks := slices.DeleteFunc(slices.Clone(modules), func(m string) bool { return d.cfg.isExtraLayer(m) || d.entry.keeps(m) })
 	for _, attr := range pat.Attrs {
 		wanted := d.wantedWeights(blocks, attr)
 		if !slices.ContainsFunc(wanted, d.fits) {

@@ -97,13 +97,15 @@ func (c *config) experts() int {
 	return c.number("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 }
 
-// mainStack matches patterns of the language model's own layers.
-var mainStack = regexp.MustCompile(`^(model|model\\?\.language_model|language_model\\?\.model|backbone)\\?\.layers\\?\.\\d\+`)
+// mainStacks are the paths of the language model's own layers.
+var mainStacks = []string{"model.layers", "model.language_model.layers", "language_model.model.layers", "backbone.layers"}
 
-// isExtraLayer says whether a block lies behind the layers that the config counts: the model class does not build it.
-func (c *config) isExtraLayer(regex string, index int) bool {
+// isExtraLayer says whether a module lies in a layer behind those that the config counts. The model class does not build it.
+func (c *config) isExtraLayer(module string) bool {
 	n := c.number("num_hidden_layers")
-	return n > 0 && index >= n && mainStack.MatchString(regex)
+	return n > 0 && slices.ContainsFunc(splitsOf(module+".x"), func(s candidate) bool {
+		return s.index >= n && slices.Contains(mainStacks, s.stack)
+	})
 }
 
 // modelDType returns the type that the config states, else BF16.

@@ -149,7 +149,7 @@ func (d *draft) findStacks(modules []string) map[string]map[int][]string {
 	for _, m := range modules {
 		splits := splitsOf(m)
 		i := slices.IndexFunc(splits, func(c candidate) bool { return all[c.stack].isStack() })
-		if i < 0 || d.cfg.isExtraLayer(stackRegex(splits[i].stack, nil), splits[i].index) {
+		if i < 0 || d.cfg.isExtraLayer(m) {
 			continue
 		}
 		c := splits[i]

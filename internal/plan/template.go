@@ -131,12 +131,12 @@ func (d *draft) groupBlocks(pat Pattern, modules []string) (groups []blockGroup,
 	var found blockGroups
 	complete = true
 	for _, m := range modules {
-		n, attrs := index(m), d.presentAttrs(m, pat.Attrs)
-		if len(attrs) == 0 || d.cfg.isExtraLayer(pat.Regex, n) || d.entry.keeps(m) {
+		attrs := d.presentAttrs(m, pat.Attrs)
+		if len(attrs) == 0 || d.cfg.isExtraLayer(m) || d.entry.keeps(m) {
 			complete = false
 			continue
 		}
-		found.add(attrs, n, m)
+		found.add(attrs, index(m), m)
 	}
 	return found.list, complete
 }
