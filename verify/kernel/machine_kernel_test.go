@@ -105,8 +105,7 @@ func TestMachineGoldenUnits(t *testing.T) {
 	t.Run("official", func(t *testing.T) {
 		machineTargets(t, officialPTX(t), func(t *testing.T, m *module, _ string) {
 			for i, u := range units {
-				out, _, err := decode(entry(t, m, Decode), u, variant{slack: Slack, seed: uint64(i)})
-				must(t, "official", u, out, err)
+				mustDecodeOfficial(t, entry(t, m, Decode), u, uint64(i))
 			}
 		})
 	})

@@ -105,7 +105,7 @@ func shiftAdd(m modifiers) func(*values) result {
 	}
 }
 
-// logic: bit i of the table d is the result where the bits of a, b, c make the number i.
+// logic has the table d; the two most frequent tables go a faster way.
 func logic(modifiers) func(*values) result {
 	return func(s *values) result {
 		a, b, c, v := s[0], s[1], s[2], uint64(0)
@@ -115,11 +115,7 @@ func logic(modifiers) func(*values) result {
 		case 0xfc:
 			v = a | b
 		default:
-			for i := range uint64(8) {
-				if s[3]>>i&1 != 0 {
-					v |= (a ^ (i>>2 - 1)) & (b ^ (i>>1&1 - 1)) & (c ^ (i&1 - 1))
-				}
-			}
+			v = threeWay(a, b, c, s[3])
 		}
 		return result{value: v, p: uint32(v) != 0 || s[4] != 0}
 	}

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
@@ -34,18 +33,7 @@ func runListing(code string) ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	var mem memory
-	in, out := make([]byte, 256), make([]byte, 256)
-	for i := range 64 {
-		binary.LittleEndian.PutUint32(in[4*i:], uint32(i))
-	}
-	dst, src := mem.output("out", out, 0), mem.input("in", in, 0)
-	_, err = m.kernels["k"].run(&mem, launch{grid: 1, block: 64, sharedBytes: 256, args: []uint64{dst, src, 7}, maxSteps: 20000})
-	words := make([]uint32, 64)
-	for i := range words {
-		words[i] = binary.LittleEndian.Uint32(out[4*i:])
-	}
-	return words, err
+	return m.run64(7)
 }
 
 // TestMachineValues computes one value per thread in R8 and compares it with Go's.

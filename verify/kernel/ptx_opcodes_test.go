@@ -260,7 +260,7 @@ func buildFunnel(c *compiler, in *instr, mods, ops []string) error {
 	return c.compute(in, f, types["b32"], ops)
 }
 
-// buildLogic is lop3.b32 d, a, b, c, table: bit i of the table is the result where the bits of a, b, c make the number i.
+// buildLogic is lop3.b32 d, a, b, c, table.
 func buildLogic(c *compiler, in *instr, _, ops []string) error {
 	if len(ops) != 5 {
 		return errors.New("wrong number of operands")
@@ -269,15 +269,17 @@ func buildLogic(c *compiler, in *instr, _, ops []string) error {
 	if err != nil || table > 255 {
 		return fmt.Errorf("table %q", ops[4])
 	}
-	f := func(x, y, z uint64) (r uint64) {
-		for i := range uint64(8) {
-			if table>>i&1 != 0 {
-				r |= (x ^ (i>>2&1 - 1)) & (y ^ (i>>1&1 - 1)) & (z ^ (i&1 - 1))
-			}
+	return c.compute(in, func(x, y, z uint64) uint64 { return threeWay(x, y, z, table) & math.MaxUint32 }, types["b32"], ops[:4])
+}
+
+// threeWay: bit i of the table is the result where the bits of x, y, z make the number i.
+func threeWay(x, y, z, table uint64) (r uint64) {
+	for i := range uint64(8) {
+		if table>>i&1 != 0 {
+			r |= (x ^ (i>>2&1 - 1)) & (y ^ (i>>1&1 - 1)) & (z ^ (i&1 - 1))
 		}
-		return r & 0xffffffff
 	}
-	return c.compute(in, f, types["b32"], ops[:4])
+	return r
 }
 
 // buildMultiply is mul and mad. The third source of mad, which is added, has the width of the result.

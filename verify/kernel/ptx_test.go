@@ -31,24 +31,25 @@ const header = `
 	add.s32 %r3, %r3, %r2;
 `
 
-// run runs a kernel of 64 threads. in has 64 words, 0, 1, 2, ...; out has 64.
+// run runs a kernel of 64 threads with n as its last argument.
 func run(t *testing.T, body string, n uint64) ([]uint32, error) {
 	t.Helper()
 	m, err := parsePTX([]byte(header + body + "\nret;\n}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := m.entry("k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	return m.run64(n)
+}
+
+// run64 runs the kernel k in 64 threads. in has 64 words, 0, 1, 2, ...; out has 64.
+func (m *module) run64(n uint64) ([]uint32, error) {
 	var mem memory
 	in, out := make([]byte, 256), make([]byte, 256)
 	for i := range 64 {
 		binary.LittleEndian.PutUint32(in[4*i:], uint32(i))
 	}
 	dst, src := mem.output("out", out, 0), mem.input("in", in, 0)
-	_, err = k.run(&mem, launch{grid: 1, block: 64, sharedBytes: 256, args: []uint64{dst, src, n}, maxSteps: 20000})
+	_, err := m.kernels["k"].run(&mem, launch{grid: 1, block: 64, sharedBytes: 256, args: []uint64{dst, src, n}, maxSteps: 20000})
 	words := make([]uint32, 64)
 	for i := range words {
 		words[i] = binary.LittleEndian.Uint32(out[4*i:])
