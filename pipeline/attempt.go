@@ -8,6 +8,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -21,7 +22,7 @@ type attempt struct {
 	tasks     []*fetch.Task   // to make them
 	leftovers []ledger.Output // of earlier runs, which no commit names yet
 	room      *spool.Room     // for spools
-	outRoom   *outRoom        // for finished files
+	waiting   *forward.WaitingFiles
 }
 
 // layOut finds what is still to be made, and divides the budgets. It refuses a disk that is too small.
@@ -79,7 +80,7 @@ func (a *attempt) divide() error {
 		Dir: a.folder.State, Disk: spool.NewBudget("disk", shares.Spools), Memory: spool.NewBudget("memory", shares.Memory),
 		InMemory: shares.InMemory, Keep: !a.Model.Local, // an etag pins the files of a Hub
 	}
-	a.outRoom = newOutRoom(a.folder.Stays, shares.Outputs, a.room.Disk, a.leftovers)
+	a.waiting = forward.NewWaitingFiles(a.folder.Stays, shares.Outputs, a.room.Disk, a.leftovers)
 	return nil
 }
 
@@ -156,31 +157,20 @@ func (a *attempt) countProgress() {
 	}
 }
 
-func (a *attempt) fetcher() *fetch.Fetcher {
-	return &fetch.Fetcher{
-		Source: a.Source, Tasks: a.tasks, Files: a.files, Ledger: a.ledger, Room: a.room,
-		Parallel: a.Workers, DropCache: a.DropCache, Progress: a.Progress,
-	}
-}
-
-func (a *attempt) converter() *converter {
-	return &converter{source: a.Source, folder: a.folder, room: a.outRoom, progress: a.Progress, workers: a.Workers}
-}
-
-func (a *attempt) comparer() *comparer {
-	// One core is left to the hash of the same file, a single chain of steps that takes as long.
-	workers := max(1, a.Workers-1)
-	return &comparer{compare.Comparer{Workers: workers, GPU: a.GPU, Strict: true, Progress: a.Progress}, a.Source}
-}
-
-func (a *attempt) finalizer() *finalizer {
-	return &finalizer{source: a.Source, ledger: a.ledger, progress: a.Progress, log: a.Log}
-}
-
-func (a *attempt) publisher() *publisher {
-	return &publisher{
-		repo: a.repo, folder: a.folder, ledger: a.ledger, room: a.outRoom, leftovers: a.leftovers,
-		wait: a.CommitWait, dropCache: a.DropCache, progress: a.Progress,
+// work is the way forward for what is still to be made.
+func (a *attempt) work() *forward.Work {
+	return &forward.Work{
+		Progress: a.Progress,
+		Fetcher: &fetch.Fetcher{
+			Source: a.Source, Tasks: a.tasks, Files: a.files, Ledger: a.ledger, Room: a.room,
+			Parallel: a.Workers, DropCache: a.DropCache, Progress: a.Progress,
+		},
+		// One core is left to the hash of the same file, a single chain of steps that takes as long.
+		Comparer: &compare.Comparer{Workers: max(1, a.Workers-1), GPU: a.GPU, Strict: true, Progress: a.Progress},
+		Make: &forward.Making{
+			Folder: a.folder, Repo: a.repo, Ledger: a.ledger, Waiting: a.waiting, Leftovers: a.leftovers, Workers: a.Workers,
+			CommitWait: a.CommitWait, DropCache: a.DropCache, Log: a.Log,
+		},
 	}
 }
 

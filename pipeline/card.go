@@ -7,6 +7,7 @@ import (
 	"regexp"
 
 	"github.com/df11-convert/df11-convert/internal/exactf32"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
@@ -74,7 +75,7 @@ func (c *conversion) draft() (card []byte, err error) {
 	r := c.result()
 	config, err := r.config()
 	if err == nil {
-		err = lintConfig(config, c.Plan)
+		err = forward.CheckConfig(config, c.Plan)
 	}
 	if err != nil {
 		return nil, err

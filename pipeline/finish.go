@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -92,7 +93,7 @@ func (r *result) sideFiles(files []target.SideFile, m *metadata.Manifest, report
 	}
 	config, err := r.config()
 	if err == nil {
-		err = lintConfig(config, r.Plan)
+		err = forward.CheckConfig(config, r.Plan)
 	}
 	if err != nil {
 		return nil, err

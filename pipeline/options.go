@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/compare"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -88,7 +89,7 @@ func (o *Options) check() error {
 	}
 	o.Workers = max(1, o.Workers)
 	if o.CommitWait == 0 {
-		o.CommitWait = time.Duration(max(1, o.Part.N)) * commitAge
+		o.CommitWait = time.Duration(max(1, o.Part.N)) * forward.CommitAge
 	}
 	if o.Progress == nil {
 		o.Progress = new(progress.Counters)

@@ -3,15 +3,9 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/fetch"
-	"github.com/df11-convert/df11-convert/internal/ledger"
 )
 
 // Run converts a model. When it returns nil, every output was verified against the source, and the folder and the repo
@@ -68,52 +62,14 @@ func (c *conversion) convertAndProve(ctx context.Context) error {
 	}
 }
 
-// convert runs the stages until every output is done. Each stage is a goroutine, or a few, that takes what the stage before
-// sends and closes the channel to the next one when it ends; the first error ends all of them.
+// convert makes every output that is not done.
 func (c *conversion) convert(ctx context.Context) error {
-	w, err := c.begin(ctx)
+	a, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer w.leaveSpools()
-	g, gctx := errgroup.WithContext(ctx)
-
-	complete := make(chan *fetch.Task, budget.OutputsAhead) // all source bytes are in the spool
-	g.Go(func() error {
-		defer close(complete)
-		return w.fetcher().Run(gctx, complete)
-	})
-	encoded := make(chan *made) // written, as its source bytes say
-	g.Go(func() error {
-		defer close(encoded)
-		return w.converter().run(gctx, complete, encoded)
-	})
-	compared := make(chan *made) // decoded again from the stored bytes and compared; its hash is under way
-	g.Go(func() error {
-		defer close(compared)
-		return w.comparer().run(gctx, encoded, compared)
-	})
-	finished := make(chan ledger.Output) // hashed, forced to disk, renamed, in the journal
-	var naming sync.WaitGroup
-	for range budget.Finalizers { // one file may wait for the end of the source's hash, another for the disk
-		naming.Add(1)
-		g.Go(func() error {
-			defer naming.Done()
-			return w.finalizer().run(gctx, compared, finished)
-		})
-	}
-	g.Go(func() error {
-		defer close(finished)
-		naming.Wait()
-		return nil
-	})
-	g.Go(func() error { return w.publisher().run(gctx, finished) })
-
-	err = g.Wait()
-	for m := range compared { // after an error nobody takes it
-		m.discard()
-	}
-	if err != nil {
+	defer a.leaveSpools()
+	if err := a.work().Run(ctx); err != nil {
 		return err
 	}
 	return c.checkGain()

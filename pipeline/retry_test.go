@@ -4,8 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/encoder"
-	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -52,17 +50,5 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestCountersGo: the counts of a unit end with it. Those of a whole model of 811 GB would take 3 GB.
-func TestCountersGo(t *testing.T) {
-	c, err := encoder.NewCounter([]int64{4})
-	must(t, err)
-	c.Add(0, []byte{0, 0x3f, 0, 0x3e, 0, 0x3f, 0, 0x3d})
-	x := &fetch.Task{Output: &spans.Output{Units: []*spans.Unit{{}}}, Counters: []*encoder.Counter{c}, Reasons: make([]string, 1)}
-	coded, err := finishCounts(x)
-	if must(t, err); x.Counters[0] != nil || coded[0] == nil {
-		t.Error(x.Counters, coded)
 	}
 }

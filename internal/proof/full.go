@@ -2,22 +2,20 @@ package proof
 
 import (
 	"context"
-	"errors"
 	"os"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
-// full streams the original through the stage that fetches for a conversion, and compares every weight and every copied
-// tensor with it.
+// full goes the way of a conversion without encoding: it streams the original, and compares every weight and every copied tensor with
+// it.
 func (v *verification) full(ctx context.Context) error {
 	v.Progress.SourceBytes.Store(spans.ProvedBytes(v.outputs))
 	v.Progress.OutputFiles.Store(int64(len(v.outputs)))
@@ -41,30 +39,13 @@ func (v *verification) full(ctx context.Context) error {
 		Room:     &spool.Room{Dir: v.WorkDir, Disk: spool.NewBudget("disk", 0), Memory: spool.NewBudget("memory", 0)},
 		Parallel: 1, Progress: v.Progress,
 	}
-	complete := make(chan *fetch.Task)
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		defer close(complete)
-		return fetcher.Run(ctx, complete)
-	})
-	comparer := &compare.Comparer{Workers: v.Workers, GPU: v.GPU, Progress: v.Progress}
-	if v.DF11.Commit != "" {
-		comparer.NearDir = v.WorkDir
+	work := &forward.Work{
+		Fetcher: fetcher, Comparer: &compare.Comparer{Workers: v.Workers, GPU: v.GPU, Progress: v.Progress}, Progress: v.Progress, Stored: v.DF11,
 	}
-	g.Go(func() error {
-		for t := range complete {
-			gpu, err := comparer.Output(ctx, t.Output, v.DF11, t.Spool)
-			if err := errors.Join(err, t.Spool.Release()); err != nil {
-				return err
-			}
-			for _, compared := range gpu {
-				if compared {
-					v.gpuUnits++
-				}
-			}
-			v.Progress.Outputs.Add(1)
-		}
-		return nil
-	})
-	return g.Wait()
+	if v.DF11.Commit != "" {
+		work.Comparer.NearDir = v.WorkDir
+	}
+	err := work.Run(ctx)
+	v.gpuUnits += work.GPUUnits
+	return err
 }

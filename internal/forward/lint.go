@@ -1,4 +1,4 @@
-package pipeline
+package forward
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// lintFile reads back the header of a file, compares it with what was written, and looks for traps that a loader would fall into.
-func lintFile(o *spans.Output, f *atomicfile.File, layout *safetensors.Layout) error {
+// checkHeader reads back the header of a file, compares it with what was written, and looks for traps that a loader would fall into.
+func checkHeader(o *spans.Output, f *atomicfile.File, layout *safetensors.Layout) error {
 	h, err := safetensors.ReadHeader(f, layout.Size)
 	if err == nil && !bytes.Equal(h.Raw, layout.Header[8:]) { // behind its length
 		err = errors.New("it is not as it was written")
@@ -67,9 +67,9 @@ func readIndependently(h *safetensors.Header) error {
 	return nil
 }
 
-// lintConfig makes sure that the config.json to be published states the dict by which the units were encoded: in another
+// CheckConfig makes sure that the config.json to be published states the dict by which the units were encoded: in another
 // order of attributes, weights change places without a word.
-func lintConfig(config []byte, p *plan.Plan) error {
+func CheckConfig(config []byte, p *plan.Plan) error {
 	if config == nil {
 		return nil
 	}

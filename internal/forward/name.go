@@ -1,4 +1,4 @@
-package pipeline
+package forward
 
 import (
 	"context"
@@ -21,14 +21,14 @@ type hashing struct {
 }
 
 // startHash begins to hash a file as it is stored.
-func startHash(ctx context.Context, m *made, p *progress.Counters) *hashing {
+func startHash(ctx context.Context, d *draft, p *progress.Counters) *hashing {
 	ctx, stop := context.WithCancel(ctx)
 	h := &hashing{stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(h.done)
 		done := p.Timed(progress.Hash)
-		h.hex, h.err = streams.SHA256(ctx, io.NewSectionReader(m.file, 0, m.size))
-		done(m.size)
+		h.hex, h.err = streams.SHA256(ctx, io.NewSectionReader(d.file, 0, d.size))
+		done(d.size)
 	}()
 	return h
 }
@@ -43,18 +43,22 @@ func (h *hashing) sum() (string, error) {
 	return h.hex, nil
 }
 
-// A finalizer gives compared files their name, which means waiting for hashes and the disk, and records them in the ledger.
+// A nameStage gives compared files their name, which means waiting for hashes and the disk, and records them in the ledger.
 // Several goroutines run it.
-type finalizer struct {
+type nameStage struct {
 	source   model.Source
 	ledger   *ledger.Ledger
 	progress *progress.Counters
 	log      *slog.Logger
 }
 
-func (f *finalizer) run(ctx context.Context, compared <-chan *made, finished chan<- ledger.Output) error {
-	for m := range compared {
-		o, err := f.name(m)
+func (w *Work) nameStage() *nameStage {
+	return &nameStage{source: w.Fetcher.Source, ledger: w.Make.Ledger, progress: w.Progress, log: w.Make.Log}
+}
+
+func (s *nameStage) run(ctx context.Context, equal <-chan compared, finished chan<- ledger.Output) error {
+	for c := range equal {
+		o, err := s.name(c)
 		if err != nil {
 			return fmt.Errorf("output %s: %w", o.Path, err)
 		}
@@ -66,26 +70,26 @@ func (f *finalizer) run(ctx context.Context, compared <-chan *made, finished cha
 }
 
 // name forces a file to disk and gives it its name.
-func (f *finalizer) name(m *made) (ledger.Output, error) {
-	defer m.discard()
+func (s *nameStage) name(c compared) (ledger.Output, error) {
+	defer c.discard()
 	o := ledger.Output{
-		Path: m.task.Path, Size: m.size, Units: m.units, Place: ledger.Place{Here: true},
+		Path: c.task.Path, Size: c.size, Units: c.units, Place: ledger.Place{Here: true},
 	}
 	var err error
-	if o.SHA256, err = m.sum.sum(); err != nil {
+	if o.SHA256, err = c.sum.sum(); err != nil {
 		return o, err
 	}
-	if err := m.task.Unchanged(f.source); err != nil {
+	if err := c.task.Unchanged(s.source); err != nil {
 		return o, err
 	}
-	if err := m.file.Commit(m.size); err != nil {
+	if err := c.file.Commit(c.size); err != nil {
 		return o, err
 	}
-	if err := f.ledger.Add(o); err != nil {
+	if err := s.ledger.Add(o); err != nil {
 		return o, err
 	}
-	f.progress.Outputs.Add(1)
-	f.progress.OutputBytes.Add(o.Size - progress.Guess(m.task.Size))
-	f.log.Info("output finished", "file", o.Path, "bytes", o.Size)
+	s.progress.Outputs.Add(1)
+	s.progress.OutputBytes.Add(o.Size - progress.Guess(c.task.Size))
+	s.log.Info("output finished", "file", o.Path, "bytes", o.Size)
 	return o, nil
 }

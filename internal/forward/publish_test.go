@@ -1,4 +1,4 @@
-package pipeline
+package forward
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func startCommitter(t *testing.T) *committer {
 	c := &committer{uploaded: make(chan ledger.Output), release: make(chan error)}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c.cancel = cancel
-	c.group.Go(func() error { return commitBatches(ctx, commitAge, c.uploaded, c.commit) })
+	c.group.Go(func() error { return commitBatches(ctx, CommitAge, c.uploaded, c.commit) })
 	synctest.Wait()
 	return c
 }
@@ -107,10 +107,10 @@ func TestUploadsGoOnDuringACommit(t *testing.T) {
 		const full = budget.CommitFiles
 		c := startCommitter(t)
 		c.upload(0, 3)
-		time.Sleep(commitAge)
+		time.Sleep(CommitAge)
 		c.upload(3, 2*full+7) // would wait for ever if they were not taken
 		c.begun(t, 3)
-		time.Sleep(2 * commitAge)
+		time.Sleep(2 * CommitAge)
 		c.begun(t, 3)
 		ends := time.Now()
 		c.end(t)
@@ -130,24 +130,24 @@ func TestAllThatWaitsIsCommitted(t *testing.T) {
 		const full = budget.CommitFiles
 		c := startCommitter(t)
 		c.upload(0, 2*full+1)
-		time.Sleep(commitAge)
+		time.Sleep(CommitAge)
 		for range 3 {
 			c.release <- nil
 			synctest.Wait()
 		}
 		c.begun(t, full, full, 1)
 		c.upload(2*full+1, 1)
-		time.Sleep(commitAge - time.Second)
+		time.Sleep(CommitAge - time.Second)
 		c.begun(t, full, full, 1)
 		c.end(t)
 	})
 }
 
-// TestCommitsAMinute: however outputs come, none waits for its commit longer than commitAge and a commit that is under way, and
-// no commit begins sooner than commitAge after the one before: the Hub counts them.
+// TestCommitsAMinute: however outputs come, none waits for its commit longer than CommitAge and a commit that is under way, and
+// no commit begins sooner than CommitAge after the one before: the Hub counts them.
 func TestCommitsAMinute(t *testing.T) {
 	for name, every := range map[string]time.Duration{
-		"many a minute": commitAge / 40, "few a minute": commitAge / 3, "one a minute": commitAge, "seldom": 7 * commitAge / 2,
+		"many a minute": CommitAge / 40, "few a minute": CommitAge / 3, "one a minute": CommitAge, "seldom": 7 * CommitAge / 2,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -157,9 +157,9 @@ func TestCommitsAMinute(t *testing.T) {
 				uploaded := make(chan ledger.Output)
 				var g errgroup.Group
 				g.Go(func() error {
-					return commitBatches(t.Context(), commitAge, uploaded, func(_ context.Context, batch []ledger.Output) error {
+					return commitBatches(t.Context(), CommitAge, uploaded, func(_ context.Context, batch []ledger.Output) error {
 						began = append(began, time.Now())
-						if waited := time.Since(first.Add(time.Duration(committed) * every)); waited > commitAge+takes {
+						if waited := time.Since(first.Add(time.Duration(committed) * every)); waited > CommitAge+takes {
 							t.Errorf("output %d has waited %s", committed, waited)
 						}
 						committed += len(batch)
@@ -178,7 +178,7 @@ func TestCommitsAMinute(t *testing.T) {
 					t.Errorf("%d of %d were committed (%v)", committed, n, err)
 				}
 				for i := range running - 1 {
-					if pause := began[i+1].Sub(began[i]); pause < commitAge {
+					if pause := began[i+1].Sub(began[i]); pause < CommitAge {
 						t.Errorf("commit %d began %s after the one before", i+1, pause)
 					}
 				}
@@ -193,7 +193,7 @@ func TestCommitFails(t *testing.T) {
 	begin := func(t *testing.T) *committer {
 		c := startCommitter(t)
 		c.upload(0, 3)
-		time.Sleep(commitAge)
+		time.Sleep(CommitAge)
 		c.upload(3, 1)
 		return c
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package forward
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ func lint(t *testing.T, o *spans.Output, es []safetensors.Entry) error {
 	if _, err := f.WriteAt(append(slices.Clone(l.Header), make([]byte, l.Size-l.DataStart())...), 0); err != nil {
 		t.Fatal(err)
 	}
-	return lintFile(o, f, l)
+	return checkHeader(o, f, l)
 }
 
 // TestLintOfOutputs: no output is finalized in which a loader would fall into a trap.
@@ -71,11 +71,11 @@ func TestLintOfConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lintConfig(config, p); err != nil {
+	if err := CheckConfig(config, p); err != nil {
 		t.Error(err)
 	}
 	p.PatternDict[0].Attrs = []string{"k", "q"}
-	if err := lintConfig(config, p); err == nil || !strings.Contains(err.Error(), "attribute_order") {
+	if err := CheckConfig(config, p); err == nil || !strings.Contains(err.Error(), "attribute_order") {
 		t.Errorf("attributes in another order than they were encoded in: %v", err)
 	}
 }

@@ -1,8 +1,10 @@
-package pipeline
+package forward
 
 import (
 	"testing"
 
+	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -31,20 +33,20 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	f := fetch.Fetcher{Source: src, Tasks: tasks, Files: fetch.Files(m, outputs), Ledger: ledger.New("", "", true), Progress: counters}
 	must(t, f.Run(t.Context(), complete))
 	close(complete)
-	a := attempt{
-		conversion: &conversion{Options: Options{Source: src, Progress: counters, Budget: Budget{Workers: 1}}, folder: folder},
-		outRoom:    newOutRoom(true, 0, nil, nil),
+	w := &Work{
+		Fetcher: &f, Comparer: &compare.Comparer{Workers: 1, Strict: true, Progress: counters}, Progress: counters,
+		Make: &Making{Folder: folder, Waiting: NewWaitingFiles(true, 0, nil, nil), Workers: 1},
 	}
-	convert, compare := a.converter(), a.comparer()
+	encoding, comparing := w.encodeStage(), w.compareStage()
 	for task := range complete {
 		if task.Path == "lm_head.safetensors" {
 			task.Reasons[0] = "stays in BF16" // as one that DF11 can't hold
 			task.Counters[0] = nil
 		}
-		made, err := convert.convert(t.Context(), task)
+		made, err := encoding.encode(t.Context(), task)
 		must(t, err)
 		t.Cleanup(made.discard)
-		if err := compare.file(t.Context(), made); err != nil {
+		if err := comparing.file(t.Context(), made); err != nil {
 			t.Fatalf("%s: %v", task.Path, err)
 		}
 		b := make([]byte, 1)
@@ -54,12 +56,31 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 			b[0] ^= 1 << (at % 8)
 			_, err = made.file.WriteAt(b, at)
 			must(t, err)
-			if compare.file(t.Context(), made) == nil {
+			if comparing.file(t.Context(), made) == nil {
 				t.Errorf("%s: byte %d of %d is changed, and nobody sees it", task.Path, at, made.size)
 			}
 			b[0] ^= 1 << (at % 8)
 			_, err = made.file.WriteAt(b, at)
 			must(t, err)
 		}
+	}
+}
+
+// TestCountersGo: the counts of a unit end with it. Those of a whole model of 811 GB would take 3 GB.
+func TestCountersGo(t *testing.T) {
+	c, err := encoder.NewCounter([]int64{4})
+	must(t, err)
+	c.Add(0, []byte{0, 0x3f, 0, 0x3e, 0, 0x3f, 0, 0x3d})
+	x := &fetch.Task{Output: &spans.Output{Units: []*spans.Unit{{}}}, Counters: []*encoder.Counter{c}, Reasons: make([]string, 1)}
+	coded, err := finishCounts(x)
+	if must(t, err); x.Counters[0] != nil || coded[0] == nil {
+		t.Error(x.Counters, coded)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package pipeline
+package forward
 
 import (
 	"context"
@@ -15,41 +15,49 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// A publisher uploads finished outputs and commits them in batches. Without a repo it only lets go of cached pages.
-type publisher struct {
+// A publishStage uploads finished outputs and commits them in batches. Without a repo it only lets go of cached pages.
+type publishStage struct {
 	repo      *target.Repo
 	folder    *target.Folder
 	ledger    *ledger.Ledger
-	room      *outRoom
+	waiting   *WaitingFiles
 	leftovers []ledger.Output // that an earlier run finished and did not publish
 	wait      time.Duration   // of an uploaded output for its commit
 	dropCache bool
 	progress  *progress.Counters
 }
 
+func (w *Work) publishStage() *publishStage {
+	m := w.Make
+	return &publishStage{
+		repo: m.Repo, folder: m.Folder, ledger: m.Ledger, waiting: m.Waiting, leftovers: m.Leftovers, wait: m.CommitWait,
+		dropCache: m.DropCache, progress: w.Progress,
+	}
+}
+
 // run uploads several outputs at a time, and goes on with it while a batch is committed.
-func (p *publisher) run(ctx context.Context, finished <-chan ledger.Output) error {
+func (s *publishStage) run(ctx context.Context, finished <-chan ledger.Output) error {
 	g, ctx := errgroup.WithContext(ctx)
 	queue, uploaded := make(chan ledger.Output), make(chan ledger.Output)
 	g.Go(func() error {
 		defer close(queue)
-		return p.queue(ctx, finished, queue)
+		return s.queue(ctx, finished, queue)
 	})
 	g.Go(func() error {
 		defer close(uploaded)
 		uploads, ctx := errgroup.WithContext(ctx)
 		for range budget.Uploads {
-			uploads.Go(func() error { return p.uploadAll(ctx, queue, uploaded) })
+			uploads.Go(func() error { return s.uploadAll(ctx, queue, uploaded) })
 		}
 		return uploads.Wait()
 	})
-	g.Go(func() error { return commitBatches(ctx, p.wait, uploaded, p.commit) })
+	g.Go(func() error { return commitBatches(ctx, s.wait, uploaded, s.commit) })
 	return g.Wait()
 }
 
 // queue passes on what earlier runs have left, then what is finished.
-func (p *publisher) queue(ctx context.Context, finished <-chan ledger.Output, queue chan<- ledger.Output) error {
-	for _, o := range p.leftovers {
+func (s *publishStage) queue(ctx context.Context, finished <-chan ledger.Output, queue chan<- ledger.Output) error {
+	for _, o := range s.leftovers {
 		if err := streams.Send(ctx, queue, o); err != nil {
 			return err
 		}
@@ -62,57 +70,57 @@ func (p *publisher) queue(ctx context.Context, finished <-chan ledger.Output, qu
 	return nil
 }
 
-func (p *publisher) uploadAll(ctx context.Context, queue <-chan ledger.Output, uploaded chan<- ledger.Output) error {
+func (s *publishStage) uploadAll(ctx context.Context, queue <-chan ledger.Output, uploaded chan<- ledger.Output) error {
 	for o := range queue {
-		if p.repo != nil {
-			if err := p.upload(ctx, o); err != nil {
+		if s.repo != nil {
+			if err := s.upload(ctx, o); err != nil {
 				return err
 			}
 			if err := streams.Send(ctx, uploaded, o); err != nil {
 				return err
 			}
 		}
-		if p.dropCache && p.folder.Stays {
-			pagecache.DropFile(p.folder.Path(o.Path))
+		if s.dropCache && s.folder.Stays {
+			pagecache.DropFile(s.folder.Path(o.Path))
 		}
 	}
 	return nil
 }
 
 // upload sends one output, and removes it here if it need not stay.
-func (p *publisher) upload(ctx context.Context, o ledger.Output) error {
-	if o.Uploaded && !p.folder.Stays { // by an earlier run, which a kill may have kept from removing the file
-		return p.folder.Remove(o.Path)
+func (s *publishStage) upload(ctx context.Context, o ledger.Output) error {
+	if o.Uploaded && !s.folder.Stays { // by an earlier run, which a kill may have kept from removing the file
+		return s.folder.Remove(o.Path)
 	}
-	if err := p.send(ctx, o); err != nil || p.folder.Stays {
+	if err := s.send(ctx, o); err != nil || s.folder.Stays {
 		return err
 	}
-	if err := p.ledger.Uploaded(o.Path); err != nil {
+	if err := s.ledger.Uploaded(o.Path); err != nil {
 		return err
 	}
-	if err := p.folder.Remove(o.Path); err != nil {
+	if err := s.folder.Remove(o.Path); err != nil {
 		return err
 	}
-	p.room.uploaded(o)
+	s.waiting.uploaded(o)
 	return nil
 }
 
 // send uploads a file and closes it: Windows does not remove an open one.
-func (p *publisher) send(ctx context.Context, o ledger.Output) error {
-	f, err := os.Open(p.folder.Path(o.Path))
+func (s *publishStage) send(ctx context.Context, o ledger.Output) error {
+	f, err := os.Open(s.folder.Path(o.Path))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	r, end := p.progress.Uploading(f, o.Size)
-	err = p.repo.Upload(ctx, o, r)
+	r, end := s.progress.Uploading(f, o.Size)
+	err = s.repo.Upload(ctx, o, r)
 	end(err == nil)
 	return err
 }
 
-// commitAge is how long an uploaded output waits for its commit. A kill loses what waits, and the Hub takes about 128 commits
+// CommitAge is how long an uploaded output waits for its commit. A kill loses what waits, and the Hub takes about 128 commits
 // an hour: so a repo gets one a minute, and one more for every 50 files. Parts share them.
-const commitAge = time.Minute
+const CommitAge = time.Minute
 
 // commitBatches commits all uploaded outputs once the first one has waited for the given time, and at the end, 50 at most with
 // one commit, as the Hub advises. One commit is under way at a time.
@@ -154,11 +162,11 @@ func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledg
 }
 
 // commit commits a batch with the journal that lists it.
-func (p *publisher) commit(ctx context.Context, batch []ledger.Output) error {
-	journal := p.ledger.ForRepo(p.repo.Claims, batch)
-	if err := p.repo.Commit(ctx, batch, journal); err != nil {
+func (s *publishStage) commit(ctx context.Context, batch []ledger.Output) error {
+	journal := s.ledger.ForRepo(s.repo.Claims, batch)
+	if err := s.repo.Commit(ctx, batch, journal); err != nil {
 		return err
 	}
-	p.ledger.Committed(batch)
+	s.ledger.Committed(batch)
 	return nil
 }

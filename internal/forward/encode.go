@@ -1,4 +1,4 @@
-package pipeline
+package forward
 
 import (
 	"context"
@@ -17,105 +17,69 @@ import (
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/spool"
 	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// outRoom is what finished files that do not stay take of the disk until they are uploaded.
-type outRoom struct {
-	*spool.Budget
-	leftovers map[string]*spool.Budget // whose share an output of an earlier run takes; nil where there was no room
-}
-
-// newOutRoom charges the leftovers of earlier runs: to the share of outputs, or where that is used up to what spools leave.
-// They are uploaded whatever else waits, so this cannot block for ever.
-func newOutRoom(stays bool, limit int64, spools *spool.Budget, leftovers []ledger.Output) *outRoom {
-	if stays {
-		return &outRoom{Budget: spool.NewBudget("disk", 0)}
-	}
-	r := &outRoom{spool.NewBudget("disk", limit), map[string]*spool.Budget{}}
-	for _, o := range leftovers {
-		if !o.Here {
-			continue
-		}
-		r.leftovers[o.Path] = nil
-		for _, b := range []*spool.Budget{r.Budget, spools} {
-			if b.TryAcquire(o.Size) {
-				r.leftovers[o.Path] = b
-				break
-			}
-		}
-	}
-	return r
-}
-
-// uploaded gives back what an output has taken, whoever made it.
-func (r *outRoom) uploaded(o ledger.Output) {
-	b, leftover := r.leftovers[o.Path]
-	switch {
-	case !leftover:
-		r.Release(o.Size)
-	case b != nil:
-		b.Release(o.Size)
-	}
-}
-
-// A converter makes output files of complete tasks. One goroutine runs it; the parallelism is inside.
-type converter struct {
+// An encodeStage makes output files of complete tasks. One goroutine runs it; the parallelism is inside.
+type encodeStage struct {
 	source   model.Source
 	folder   *target.Folder
-	room     *outRoom
+	waiting  *WaitingFiles
 	workers  int
 	progress *progress.Counters
 }
 
-// made is an output file that has no final name yet.
-type made struct {
+func (w *Work) encodeStage() *encodeStage {
+	return &encodeStage{source: w.Fetcher.Source, folder: w.Make.Folder, waiting: w.Make.Waiting, workers: w.Make.Workers, progress: w.Progress}
+}
+
+// draft is an output file that nobody has compared with its source, and that has no final name.
+type draft struct {
 	task   *fetch.Task
 	file   *atomicfile.File
 	size   int64
 	layout *safetensors.Layout
 	units  []ledger.Outcome
-	sum    *hashing // nil before the comparer has begun it
+	sum    *hashing // nil before the compare stage has begun it
 }
 
 // discard removes a file that will not be finished.
-func (m *made) discard() {
-	if m.sum != nil {
-		m.sum.stop()
-		<-m.sum.done // it reads the file
+func (d *draft) discard() {
+	if d.sum != nil {
+		d.sum.stop()
+		<-d.sum.done // it reads the file
 	}
-	m.file.Cleanup()
+	d.file.Cleanup()
 }
 
 // run makes one output file after the other.
-func (c *converter) run(ctx context.Context, complete <-chan *fetch.Task, encoded chan<- *made) error {
+func (s *encodeStage) run(ctx context.Context, complete <-chan *fetch.Task, drafts chan<- *draft) error {
 	for t := range complete {
-		m, err := c.convert(ctx, t)
+		d, err := s.encode(ctx, t)
 		if err != nil {
-			return fmt.Errorf("convert %s: %w", t.Path, orChanged(t, c.source, err))
+			return fmt.Errorf("convert %s: %w", t.Path, orChanged(t, s.source, err))
 		}
-		if err := streams.Send(ctx, encoded, m); err != nil {
-			m.discard()
+		if err := streams.Send(ctx, drafts, d); err != nil {
+			d.discard()
 			return err
 		}
 	}
 	return nil
 }
 
-// convert ends pass 1 and writes the output file. On error nothing is left of the file.
-func (c *converter) convert(ctx context.Context, t *fetch.Task) (*made, error) {
+// encode ends pass 1 and writes the output file. On error nothing is left of the file.
+func (s *encodeStage) encode(ctx context.Context, t *fetch.Task) (*draft, error) {
 	coded, err := finishCounts(t)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		m, err := c.write(ctx, t, coded)
+		d, err := s.write(ctx, t, coded)
 		// The limit on shared memory shows only while encoding. The unit then stays in BF16 and the file is laid out again.
 		unsupported, ok := errors.AsType[*unitUnsupported](err)
 		if !ok {
-			return m, err
+			return d, err
 		}
 		t.Reasons[unsupported.index] = string(unsupported.err.Reason)
 		coded[unsupported.index] = nil
@@ -152,25 +116,25 @@ func finishCounts(t *fetch.Task) ([]*encoder.Unit, error) {
 }
 
 // write makes the file and everything in it.
-func (c *converter) write(ctx context.Context, t *fetch.Task, coded []*encoder.Unit) (*made, error) {
+func (s *encodeStage) write(ctx context.Context, t *fetch.Task, coded []*encoder.Unit) (*draft, error) {
 	layout, err := safetensors.NewLayout(t.Metadata, entries(t.Output, coded))
 	if err != nil {
 		return nil, err
 	}
-	if err := c.room.Acquire(ctx, layout.Size); err != nil {
+	if err := s.waiting.Acquire(ctx, layout.Size); err != nil {
 		return nil, err
 	}
-	f, err := c.folder.Create(t.Path, layout.Size)
+	f, err := s.folder.Create(t.Path, layout.Size)
 	if err != nil {
 		return nil, err // which ends the attempt, and the room with it
 	}
-	m := &made{task: t, file: f, size: layout.Size, layout: layout}
-	if err := c.fill(ctx, m, coded); err != nil {
+	d := &draft{task: t, file: f, size: layout.Size, layout: layout}
+	if err := s.fill(ctx, d, coded); err != nil {
 		f.Cleanup()
-		c.room.Release(layout.Size) // for the file that is laid out again
+		s.waiting.Release(layout.Size) // for the file that is laid out again
 		return nil, err
 	}
-	return m, nil
+	return d, nil
 }
 
 // entries lists the tensors of the output file; the writer puts them in order.
@@ -193,22 +157,22 @@ func entries(o *spans.Output, coded []*encoder.Unit) []safetensors.Entry {
 	return es
 }
 
-func (c *converter) fill(ctx context.Context, m *made, coded []*encoder.Unit) error {
-	if _, err := m.file.WriteAt(m.layout.Header, 0); err != nil {
+func (s *encodeStage) fill(ctx context.Context, d *draft, coded []*encoder.Unit) error {
+	if _, err := d.file.WriteAt(d.layout.Header, 0); err != nil {
 		return fmt.Errorf("write header: %w", err)
 	}
-	for i, u := range m.task.Units {
-		r, err := c.unit(ctx, m, i, coded[i])
+	for i, u := range d.task.Units {
+		r, err := s.unit(ctx, d, i, coded[i])
 		if unsupported, ok := errors.AsType[*encoder.UnsupportedError](err); ok {
 			return &unitUnsupported{i, unsupported}
 		}
 		if err != nil {
 			return fmt.Errorf("module %s: %w", u.Path, err)
 		}
-		m.units = append(m.units, r)
+		d.units = append(d.units, r)
 	}
-	for _, t := range m.task.Copied {
-		if err := c.copyTensor(ctx, m, t); err != nil {
+	for _, t := range d.task.Copied {
+		if err := s.copyTensor(ctx, d, t); err != nil {
 			return err
 		}
 	}
@@ -216,31 +180,31 @@ func (c *converter) fill(ctx context.Context, m *made, coded []*encoder.Unit) er
 }
 
 // unit encodes a unit into its file, or copies its weights if DF11 can't hold it.
-func (c *converter) unit(ctx context.Context, m *made, i int, e *encoder.Unit) (ledger.Outcome, error) {
-	u := m.task.Units[i]
+func (s *encodeStage) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (ledger.Outcome, error) {
+	u := d.task.Units[i]
 	r := ledger.Outcome{Path: u.Path, Status: metadata.DF11, Weights: u.NElems()}
 	if e == nil {
-		r.Status, r.Reason = metadata.BF16, m.task.Reasons[i]
+		r.Status, r.Reason = metadata.BF16, d.task.Reasons[i]
 		for t := range u.Tensors() {
-			if err := c.copyTensor(ctx, m, t); err != nil {
+			if err := s.copyTensor(ctx, d, t); err != nil {
 				return r, err
 			}
 		}
 		return r, nil
 	}
-	done := c.progress.Timed(progress.Encode)
-	out := gather.New(m.file)
-	src := io.NewSectionReader(m.task.Spool, u.At, 2*u.NElems())
-	if err := e.Encode(ctx, src, destinations(out, m.layout, u.Path), c.workers); err != nil {
+	done := s.progress.Timed(progress.Encode)
+	out := gather.New(d.file)
+	src := io.NewSectionReader(d.task.Spool, u.At, 2*u.NElems())
+	if err := e.Encode(ctx, src, destinations(out, d.layout, u.Path), s.workers); err != nil {
 		return r, err
 	}
 	if err := out.Flush(); err != nil {
 		return r, err
 	}
 	done(2 * u.NElems())
-	c.progress.Encoded.Add(2 * u.NElems())
-	s := e.Stats()
-	r.Bits, r.TieBroken, r.Exponents = s.NBits, s.TieBroken, exponents(s.Histogram)
+	s.progress.Encoded.Add(2 * u.NElems())
+	stats := e.Stats()
+	r.Bits, r.TieBroken, r.Exponents = stats.NBits, stats.TieBroken, exponents(stats.Histogram)
 	return r, nil
 }
 
@@ -270,27 +234,27 @@ func destinations(w io.WriterAt, l *safetensors.Layout, path string) encoder.Dst
 }
 
 // copyTensor copies one tensor from the spool.
-func (c *converter) copyTensor(ctx context.Context, m *made, t spans.Tensor) error {
-	x, ok := m.layout.Lookup(t.Name)
+func (s *encodeStage) copyTensor(ctx context.Context, d *draft, t spans.Tensor) error {
+	x, ok := d.layout.Lookup(t.Name)
 	if !ok {
 		panic("pipeline: internal error: tensor " + t.Name + " is not in the layout")
 	}
-	at := m.layout.DataStart() + x.Begin
-	if err := streams.CopySection(ctx, io.NewOffsetWriter(m.file, at), io.NewSectionReader(m.task.Spool, t.At, x.NBytes())); err != nil {
+	at := d.layout.DataStart() + x.Begin
+	if err := streams.CopySection(ctx, io.NewOffsetWriter(d.file, at), io.NewSectionReader(d.task.Spool, t.At, x.NBytes())); err != nil {
 		return fmt.Errorf("copy tensor %s: %w", t.Name, err)
 	}
-	c.progress.Encoded.Add(x.NBytes())
+	s.progress.Encoded.Add(x.NBytes())
 	return nil
 }
 
 // Coded reports whether a unit is in the file as DF11.
-func (m *made) Coded(unitPath string) bool {
-	_, ok := m.layout.Lookup(unitPath + "." + encoder.NameEncodedExponent)
+func (d *draft) Coded(unitPath string) bool {
+	_, ok := d.layout.Lookup(unitPath + "." + encoder.NameEncodedExponent)
 	return ok
 }
 
 // Section is the bytes of a tensor as they are stored in the file.
-func (m *made) Section(name string) (*io.SectionReader, bool) {
-	t, ok := m.layout.Lookup(name)
-	return io.NewSectionReader(m.file, m.layout.DataStart()+t.Begin, t.NBytes()), ok
+func (d *draft) Section(name string) (*io.SectionReader, bool) {
+	t, ok := d.layout.Lookup(name)
+	return io.NewSectionReader(d.file, d.layout.DataStart()+t.Begin, t.NBytes()), ok
 }

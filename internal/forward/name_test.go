@@ -1,4 +1,4 @@
-package pipeline
+package forward
 
 import (
 	"os"
@@ -13,9 +13,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// TestFinalizerErrorEndsAtOnce: a file that can't be finished ends the stage although the one before has more to come, nothing
+// TestNamingErrorEndsAtOnce: a file that can't be finished ends the stage although the one before has more to come, nothing
 // appears, and no hash is left running.
-func TestFinalizerErrorEndsAtOnce(t *testing.T) {
+func TestNamingErrorEndsAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model.safetensors")
 	synctest.Test(t, func(t *testing.T) { // which fails where a goroutine is left
 		file, err := atomicfile.Create(path, 0)
@@ -25,12 +25,12 @@ func TestFinalizerErrorEndsAtOnce(t *testing.T) {
 		if _, err := file.WriteAt([]byte("short"), 0); err != nil {
 			t.Fatal(err)
 		}
-		m := &made{task: &fetch.Task{Output: &spans.Output{Path: "model.safetensors"}}, file: file, size: 100}
-		m.sum = startHash(t.Context(), m, new(progress.Counters))
-		verified := make(chan *made, 1) // never closed
-		verified <- m
-		f := &finalizer{progress: new(progress.Counters)}
-		if err := f.run(t.Context(), verified, make(chan ledger.Output)); err == nil {
+		d := &draft{task: &fetch.Task{Output: &spans.Output{Path: "model.safetensors"}}, file: file, size: 100}
+		d.sum = startHash(t.Context(), d, new(progress.Counters))
+		equal := make(chan compared, 1) // never closed
+		equal <- compared{d}
+		s := &nameStage{progress: new(progress.Counters)}
+		if err := s.run(t.Context(), equal, make(chan ledger.Output)); err == nil {
 			t.Error("a file of the wrong size was finished")
 		}
 	})
@@ -46,7 +46,7 @@ func TestNoFileGoesWhileItIsHashed(t *testing.T) {
 		file, err := atomicfile.Create(filepath.Join(dir, "x"), 8)
 		must(t, err)
 		sum := &hashing{stop: func() {}, done: make(chan struct{})}
-		go (&made{file: file, sum: sum}).discard()
+		go (&draft{file: file, sum: sum}).discard()
 		for _, want := range []int{1, 0} {
 			synctest.Wait()
 			if left, err := os.ReadDir(dir); err != nil || len(left) != want {

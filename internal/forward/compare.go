@@ -1,0 +1,81 @@
+package forward
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/df11-convert/df11-convert/internal/compare"
+	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/streams"
+)
+
+// orChanged is a fault of a task, unless its source files were written to: then any fault is due to that.
+func orChanged(t *fetch.Task, src model.Source, fault error) error {
+	return cmp.Or(t.Unchanged(src), fault)
+}
+
+// A compareStage compares output files with their spools, from the bytes as stored, while the next one is encoded. The hash of a
+// file is made meanwhile; it is thrown away if the file is wrong. One goroutine runs it.
+type compareStage struct {
+	*compare.Comparer
+	source model.Source
+}
+
+func (w *Work) compareStage() *compareStage { return &compareStage{w.Comparer, w.Fetcher.Source} }
+
+// compared is a draft that was found to hold what its source does. Only the compare stage makes one.
+type compared struct{ *draft }
+
+// run compares one file after the other and gives back the spool of each.
+func (s *compareStage) run(ctx context.Context, drafts <-chan *draft, equal chan<- compared) error {
+	for d := range drafts {
+		d.sum = startHash(ctx, d, s.Progress)
+		err := s.file(ctx, d)
+		if err == nil {
+			err = d.task.Spool.Release()
+			d.task.Spool = nil
+		}
+		if err != nil {
+			err = fmt.Errorf("compare %s: %w", d.task.Path, orChanged(d.task, s.source, err))
+		} else {
+			err = streams.Send(ctx, equal, compared{d})
+		}
+		if err != nil {
+			d.discard()
+			return err
+		}
+	}
+	return nil
+}
+
+// file compares a file with its source, then reads the header back.
+func (s *compareStage) file(ctx context.Context, d *draft) error {
+	gpu, err := s.Output(ctx, d.task.Output, d, d.task.Spool)
+	if err != nil {
+		return err
+	}
+	for i := range d.units {
+		d.units[i].GPU = gpu[i]
+	}
+	return checkHeader(d.task.Output, d.file, d.layout)
+}
+
+// compareStored compares one output after the other that is stored already.
+func (w *Work) compareStored(ctx context.Context, complete <-chan *fetch.Task) error {
+	for t := range complete {
+		gpu, err := w.Comparer.Output(ctx, t.Output, w.Stored, t.Spool)
+		if err := errors.Join(err, t.Spool.Release()); err != nil {
+			return err
+		}
+		for _, compared := range gpu {
+			if compared {
+				w.GPUUnits++
+			}
+		}
+		w.Progress.Outputs.Add(1)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package forward
+
+import (
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/spool"
+)
+
+// WaitingFiles is what finished files that do not stay take of the disk until they are uploaded.
+type WaitingFiles struct {
+	*spool.Budget
+	chargedTo map[string]*spool.Budget // by output of an earlier run, the budget that holds it; nil: it is over budget
+}
+
+// NewWaitingFiles charges the leftovers of earlier runs to the limit, or where that is used up to what spools leave. They are uploaded
+// whatever else waits, so this cannot block for ever. Files that stay take nothing.
+func NewWaitingFiles(stay bool, limit int64, spools *spool.Budget, leftovers []ledger.Output) *WaitingFiles {
+	if stay {
+		return &WaitingFiles{Budget: spool.NewBudget("disk", 0)}
+	}
+	w := &WaitingFiles{spool.NewBudget("disk", limit), map[string]*spool.Budget{}}
+	for _, o := range leftovers {
+		if !o.Here {
+			continue
+		}
+		w.chargedTo[o.Path] = nil
+		for _, b := range []*spool.Budget{w.Budget, spools} {
+			if b.TryAcquire(o.Size) {
+				w.chargedTo[o.Path] = b
+				break
+			}
+		}
+	}
+	return w
+}
+
+// uploaded gives back what an output has taken, whoever made it.
+func (w *WaitingFiles) uploaded(o ledger.Output) {
+	b, leftover := w.chargedTo[o.Path]
+	switch {
+	case !leftover:
+		w.Release(o.Size)
+	case b != nil:
+		b.Release(o.Size)
+	}
+}
