@@ -32,16 +32,16 @@ func Status(status int, header Header, body string) Action {
 
 // Error answers as the hub does for an error: X-Error-Code, X-Error-Message and a JSON body.
 func Error(status int, code, message string) Action {
-	return refuse(&apiError{status: status, code: code, message: message})
+	return refuse(failCode(status, code, "%s", message))
 }
 
 // StorageError answers as the storage host does for an error, in XML.
 func StorageError(status int, code, message string) Action {
-	return refuse(storageError{status, code, message})
+	return refuse(failStorage(status, code, message))
 }
 
-func refuse(r refusal) Action {
-	return func(x *Exchange) { answerRefusal(x, x.Request, r) }
+func refuse(why *refusal) Action {
+	return func(x *Exchange) { why.answer(x, x.Request) }
 }
 
 // After lets the server do its work, throws its answer away, and then acts: the client cannot tell whether the work was
@@ -78,36 +78,55 @@ func cut(x *Exchange, reset bool) {
 	_ = conn.Close()
 }
 
-// first sends the header and n bytes of the right answer.
-func (x *Exchange) first(n int, edit headerEdit) {
-	x.Next(&spoiled{ResponseWriter: x, edit: edit, body: writerFunc(func(p []byte) (int, error) {
-		sent, err := x.Write(p[:min(len(p), n)])
-		if n -= sent; err == nil && sent < len(p) {
-			err = errCut
-		}
-		return sent, err
-	})})
+// whole is an answer of the server, before it is sent.
+type whole struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// right is what the server answers to the request. Without ranges it is asked for all of the file.
+func (x *Exchange) right(ranges bool) *whole {
+	if !ranges {
+		x.Request.Header.Del("Range")
+	}
+	rec := httptest.NewRecorder()
+	x.Next(rec)
+	return &whole{rec.Code, rec.Header(), rec.Body.Bytes()}
+}
+
+// send sends an answer, or as much as its header and the first n bytes.
+func (x *Exchange) send(a *whole, n int) {
+	maps.Copy(x.Header(), a.header)
+	x.WriteHeader(a.status)
+	_, _ = x.Write(a.body[:min(n, len(a.body))])
 	_ = http.NewResponseController(x).Flush()
+}
+
+// change sends the right answer after a change.
+func change(edit func(a *whole)) Action {
+	return func(x *Exchange) {
+		a := x.right(true)
+		edit(a)
+		x.send(a, len(a.body))
+	}
 }
 
 // cutAfter sends the header and n bytes of the right answer, then resets the connection, or closes it in good order when
 // reset is false.
 func cutAfter(n int, reset bool) Action {
 	return func(x *Exchange) {
-		x.first(n, nil)
+		x.send(x.right(true), n)
 		cut(x, reset)
 	}
 }
 
-// truncate sends n bytes of the right answer without a Content-Length and ends the chunked body properly: the answer looks
-// complete.
+// truncate sends n bytes of the file without a Content-Length and ends the chunked body properly: the answer looks complete.
 func truncate(n int) Action {
 	return func(x *Exchange) {
-		x.Request.Header.Del("Range")
-		x.first(n, func(_ int, h http.Header) int {
-			h.Del("Content-Length")
-			return http.StatusOK
-		})
+		a := x.right(false)
+		a.header.Del("Content-Length")
+		x.send(a, n)
 	}
 }
 
@@ -116,7 +135,7 @@ func truncate(n int) Action {
 func stall(n int) Action {
 	return func(x *Exchange) {
 		if n >= 0 {
-			x.first(n, nil)
+			x.send(x.right(true), n)
 		} else {
 			drain(x.Request) // net/http notices that the client is gone only after the body
 		}
@@ -128,59 +147,43 @@ func stall(n int) Action {
 // Slow sends the right answer one byte at a time, pause apart.
 func Slow(pause time.Duration) Action {
 	return func(x *Exchange) {
-		x.Next(&spoiled{ResponseWriter: x, body: writerFunc(func(p []byte) (int, error) {
-			for i := range p {
-				_, err := x.Write(p[i : i+1])
-				if err == nil {
-					err = http.NewResponseController(x).Flush()
-				}
-				if err == nil && !sleep(x.Request.Context().Done(), pause) {
-					err = errCut
-				}
-				if err != nil {
-					return i, err
-				}
+		a := x.right(true)
+		x.send(a, 0)
+		for i := range a.body {
+			_, err := x.Write(a.body[i : i+1])
+			if err = errors.Join(err, http.NewResponseController(x).Flush()); err != nil || !sleep(x.Request.Context().Done(), pause) {
+				return
 			}
-			return len(p), nil
-		})})
+		}
 	}
 }
 
 // corrupt flips a bit of the n-th byte of the body (from 0) and leaves the length right.
 func corrupt(n int) Action {
-	return func(x *Exchange) {
-		left := n // bytes before the one to change
-		x.Next(&spoiled{ResponseWriter: x, body: writerFunc(func(p []byte) (int, error) {
-			if left >= 0 && left < len(p) {
-				p = bytes.Clone(p)
-				p[left] ^= 0x10
-			}
-			left -= len(p)
-			return x.Write(p)
-		})})
-	}
+	return change(func(a *whole) {
+		if n < len(a.body) {
+			a.body[n] ^= 0x10
+		}
+	})
 }
 
 // compress answers 200 with the whole file compressed, as a CDN that ignores Accept-Encoding: identity.
-func compress() Action {
-	return func(x *Exchange) {
-		x.Request.Header.Del("Range")
-		zip := gzip.NewWriter(x)
-		x.Next(&spoiled{ResponseWriter: x, body: zip, edit: func(status int, h http.Header) int {
-			h.Del("Content-Length")
-			h.Set("Content-Encoding", "gzip")
-			return status
-		}})
-		_ = zip.Close()
-	}
+func compress(x *Exchange) {
+	a := x.right(false)
+	var small bytes.Buffer
+	zip := gzip.NewWriter(&small)
+	_, _ = zip.Write(a.body)
+	_ = zip.Close()
+	a.header.Del("Content-Length")
+	a.header.Set("Content-Encoding", "gzip")
+	a.body = small.Bytes()
+	x.send(a, len(a.body))
 }
 
 // ignoreRange answers 200 with the whole file whatever range was asked for.
-func ignoreRange() Action {
-	return func(x *Exchange) {
-		x.Request.Header.Del("Range")
-		x.Next(x.ResponseWriter)
-	}
+func ignoreRange(x *Exchange) {
+	a := x.right(false)
+	x.send(a, len(a.body))
 }
 
 // shift asks the server for a range delta bytes later than the client did, and so answers with a Content-Range that was not
@@ -197,35 +200,26 @@ func shift(delta int64) Action {
 
 // setHeader lets the server answer and overwrites header fields; an empty value removes the field.
 func setHeader(header Header) Action {
-	return func(x *Exchange) {
-		x.Next(&spoiled{ResponseWriter: x, body: x, edit: func(status int, h http.Header) int {
-			for k, v := range header {
-				if h.Del(k); v != "" {
-					h.Set(k, v)
-				}
+	return change(func(a *whole) {
+		for k, v := range header {
+			if a.header.Del(k); v != "" {
+				a.header.Set(k, v)
 			}
-			return status
-		}})
-	}
+		}
+	})
 }
 
 // EditJSON lets the server answer and changes its JSON; v is the decoded body.
 func EditJSON(edit func(v any) any) Action {
-	return func(x *Exchange) {
-		rec := httptest.NewRecorder()
-		x.Next(rec)
-		maps.Copy(x.Header(), rec.Header())
-		body := rec.Body.Bytes()
-		dec := json.NewDecoder(bytes.NewReader(body))
+	return change(func(a *whole) {
+		dec := json.NewDecoder(bytes.NewReader(a.body))
 		dec.UseNumber()
 		var v any
-		if dec.Decode(&v) == nil && rec.Code == http.StatusOK {
-			body, _ = json.Marshal(edit(v))
+		if dec.Decode(&v) == nil && a.status == http.StatusOK {
+			a.body, _ = json.Marshal(edit(v))
+			a.header.Set("Content-Length", fmt.Sprint(len(a.body)))
 		}
-		x.Header().Set("Content-Length", fmt.Sprint(len(body)))
-		x.WriteHeader(rec.Code)
-		_, _ = x.Write(body)
-	}
+	})
 }
 
 // redirectTo answers 302 to the path of the request at another address.
@@ -247,37 +241,3 @@ func redirectHome(x *Exchange) {
 func noRoute(x *Exchange) {
 	Status(http.StatusNotFound, Header{"Content-Type": "text/html"}, "<html><body>Not Found</body></html>")(x)
 }
-
-var errCut = errors.New("cut by a fault")
-
-// headerEdit changes the header of an answer and returns its new status.
-type headerEdit func(status int, h http.Header) int
-
-// spoiled passes an answer on, the header through edit and the body through a writer of its own.
-type spoiled struct {
-	http.ResponseWriter
-	edit  headerEdit // or nil
-	body  io.Writer
-	wrote bool
-}
-
-func (w *spoiled) WriteHeader(status int) {
-	if w.wrote {
-		return
-	}
-	w.wrote = true
-	if w.edit != nil {
-		status = w.edit(status, w.Header())
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *spoiled) Write(p []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	return w.body.Write(p)
-}
-
-// writerFunc is a writer of a single function.
-type writerFunc func(p []byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

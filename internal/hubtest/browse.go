@@ -20,7 +20,7 @@ func tree(c *call) (any, error) {
 	}
 	q := c.r.URL.Query()
 	dir := strings.Trim(c.r.PathValue("path"), "/")
-	list := c.list(head, dir, isTrue(q.Get("recursive")))
+	list := c.cfg.list(head, dir, isTrue(q.Get("recursive")))
 	if len(list) == 0 && dir != "" {
 		c.w.Header().Set("X-Repo-Commit", head.OID)
 		return nil, errEntryNotFound(dir)
@@ -34,7 +34,7 @@ func isTrue(v string) bool {
 }
 
 // list returns the entries below dir, sorted by path, folders included.
-func (c *call) list(head *Commit, dir string, recursive bool) (out []map[string]any) {
+func (c *config) list(head *Commit, dir string, recursive bool) (out []map[string]any) {
 	prefix := ""
 	if dir != "" {
 		prefix = dir + "/"
@@ -60,11 +60,11 @@ func (c *call) list(head *Commit, dir string, recursive bool) (out []map[string]
 	return out
 }
 
-func (c *call) fileEntry(p string, e File) map[string]any {
+func (c *config) fileEntry(p string, e File) map[string]any {
 	m := map[string]any{"type": "file", "oid": e.BlobID, "size": e.Size, "path": p}
 	if e.isLFS() {
 		m["lfs"] = map[string]any{"oid": e.SHA256, "size": e.Size, "pointerSize": len(pointer(e.SHA256, e.Size))}
-		if c.cfg.xetHashes {
+		if c.xetHashes {
 			m["xetHash"] = xetHash(e.SHA256)
 		}
 	}
@@ -110,35 +110,33 @@ func startOf(cursor string) (n int, err error) {
 // maxPaths is where the hub starts to answer 413 to paths-info.
 const maxPaths = 1000
 
-// pathsInfo describes the paths of a form, as Python sends it; unknown ones are silently missing.
-func (s *Server) pathsInfo(w http.ResponseWriter, r *http.Request) error {
-	c, err := s.open(w, r, accessInfo)
-	if err != nil {
-		return err
-	}
+// readPaths reads a form, as Python sends it.
+func readPaths(r *http.Request) ([]string, error) {
 	if err := r.ParseForm(); err != nil {
-		return fail(http.StatusBadRequest, "invalid form: %v", err)
+		return nil, fail(http.StatusBadRequest, "invalid form: %v", err)
 	}
-	paths := r.PostForm["paths"]
-	if len(paths) > maxPaths {
-		return fail(http.StatusRequestEntityTooLarge, "too many paths: %d", len(paths))
+	if n := len(r.PostForm["paths"]); n > maxPaths {
+		return nil, fail(http.StatusRequestEntityTooLarge, "too many paths: %d", n)
 	}
-	return c.answer(func(c *call) (any, error) {
-		head, err := c.commit()
-		if err != nil {
-			return nil, err
+	return r.PostForm["paths"], nil
+}
+
+// pathsInfo describes paths; unknown ones are silently missing.
+func pathsInfo(c *call, paths []string) (any, error) {
+	head, err := c.commit()
+	if err != nil {
+		return nil, err
+	}
+	out := []map[string]any{}
+	for _, p := range paths {
+		p = strings.Trim(path.Clean(p), "/")
+		if e, ok := head.Files[p]; ok {
+			out = append(out, c.cfg.fileEntry(p, e))
+		} else if len(c.cfg.list(head, p, false)) > 0 {
+			out = append(out, head.dirEntry(p))
 		}
-		out := []map[string]any{}
-		for _, p := range paths {
-			p = strings.Trim(path.Clean(p), "/")
-			if e, ok := head.Files[p]; ok {
-				out = append(out, c.fileEntry(p, e))
-			} else if len(c.list(head, p, false)) > 0 {
-				out = append(out, head.dirEntry(p))
-			}
-		}
-		return out, nil
-	})
+	}
+	return out, nil
 }
 
 // resolve answers GET and HEAD of /{id}/resolve/{rev}/{path} and /api/resolve-cache/models/{id}/{rev}/{path}: large files are
@@ -156,15 +154,6 @@ func resolve(c *call) (any, error) {
 		return redirect(http.StatusTemporaryRedirect, "Temporary Redirect. Redirecting to ", c.cacheURL(head, e)), nil
 	}
 	return e.send(), nil
-}
-
-// raw sends the bytes in git itself, for a large file the pointer.
-func raw(c *call) (any, error) {
-	_, e, err := c.file()
-	if e.isLFS() {
-		e.content = pointer(e.SHA256, e.Size)
-	}
-	return e.send(), err
 }
 
 // file finds the file of a resolve route. X-Repo-Commit goes out with every answer for which the revision exists,

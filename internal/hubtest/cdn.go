@@ -71,15 +71,15 @@ func (c *cdn) check(r *http.Request) error {
 	raw := r.URL.RawQuery
 	i := strings.LastIndex(raw, signatureField)
 	if i < 0 {
-		return storageError{http.StatusForbidden, "AccessDenied", "Access Denied"}
+		return failStorage(http.StatusForbidden, "AccessDenied", "Access Denied")
 	}
 	got := raw[i+len(signatureField):]
 	switch {
 	case !hmac.Equal([]byte(got), []byte(c.mac(method, r.URL.EscapedPath(), raw[:i]))):
 		c.violation("signed URL was changed: %s %s", r.Method, r.URL.Path)
-		return storageError{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided."}
+		return failStorage(http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided.")
 	case r.Header.Get("Authorization") != "":
-		return storageError{http.StatusBadRequest, "InvalidArgument", "Only one auth mechanism allowed"}
+		return failStorage(http.StatusBadRequest, "InvalidArgument", "Only one auth mechanism allowed")
 	case !c.cfg.clock().Before(expiry(r.URL.Query())):
 		return errExpired
 	}
@@ -92,23 +92,15 @@ func expiry(q url.Values) time.Time {
 	return start.Add(time.Duration(seconds) * time.Second)
 }
 
-// storageError is an answer of the storage host, which speaks XML.
-type storageError struct {
-	status        int
-	code, message string
+// failStorage is a refusal of the storage host, which speaks XML.
+func failStorage(status int, code, message string) *refusal {
+	return &refusal{status: status, code: code, message: message, xml: true}
 }
 
 var (
-	errExpired    = storageError{http.StatusForbidden, "AccessDenied", "Request has expired"}
-	errIncomplete = storageError{http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period."}
+	errExpired    = failStorage(http.StatusForbidden, "AccessDenied", "Request has expired")
+	errIncomplete = failStorage(http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period.")
 )
-
-func (e storageError) Error() string { return e.code + ": " + e.message }
-
-func (e storageError) write(w http.ResponseWriter) {
-	body := fmt.Sprintf("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>%s</Code><Message>%s</Message><RequestId>HUBTEST</RequestId></Error>", e.code, e.message)
-	writeBody(w, e.status, "application/xml", []byte(body))
-}
 
 func (c *cdn) routes() http.Handler {
 	return mux(map[string]handler{
@@ -132,10 +124,10 @@ func (c *cdn) signed(h handler) handler {
 func (c *cdn) getObject(w http.ResponseWriter, r *http.Request) error {
 	o := c.objects.get(r.PathValue("sha"))
 	if o == nil {
-		return storageError{http.StatusNotFound, "NoSuchKey", "The specified key does not exist."}
+		return failStorage(http.StatusNotFound, "NoSuchKey", "The specified key does not exist.")
 	}
 	if r.Method == http.MethodGet && r.Header.Get("Range") == "" && o.size > c.cfg.unrangedLimit {
-		return storageError{http.StatusBadRequest, "InvalidRequest", "file too large for a request without a range"}
+		return failStorage(http.StatusBadRequest, "InvalidRequest", "file too large for a request without a range")
 	}
 	body, err := o.reader()
 	if err != nil {
@@ -151,9 +143,9 @@ func (c *cdn) getObject(w http.ResponseWriter, r *http.Request) error {
 func checkPut(r *http.Request) error {
 	switch {
 	case r.ContentLength < 0:
-		return storageError{http.StatusNotImplemented, "NotImplemented", "A header you provided implies functionality that is not implemented: Transfer-Encoding"}
+		return failStorage(http.StatusNotImplemented, "NotImplemented", "A header you provided implies functionality that is not implemented: Transfer-Encoding")
 	case r.ContentLength > maxSinglePut:
-		return storageError{http.StatusBadRequest, "EntityTooLarge", "Your proposed upload exceeds the maximum allowed size"}
+		return failStorage(http.StatusBadRequest, "EntityTooLarge", "Your proposed upload exceeds the maximum allowed size")
 	}
 	return nil
 }
@@ -202,10 +194,10 @@ func (c *cdn) putPart(w http.ResponseWriter, r *http.Request) error {
 	ses := c.session(r.PathValue("session"))
 	n, err := strconv.Atoi(r.PathValue("part"))
 	if ses == nil || err != nil || n < 1 || n > ses.nParts() {
-		return storageError{http.StatusNotFound, "NoSuchUpload", "The specified multipart upload does not exist."}
+		return failStorage(http.StatusNotFound, "NoSuchUpload", "The specified multipart upload does not exist.")
 	}
 	if want := ses.partSize(n); r.ContentLength != want {
-		return storageError{http.StatusBadRequest, "InvalidPart", fmt.Sprintf("part %d must have %d bytes", n, want)}
+		return failStorage(http.StatusBadRequest, "InvalidPart", fmt.Sprintf("part %d must have %d bytes", n, want))
 	}
 	part, err := receive(r, r.ContentLength)
 	if err != nil {

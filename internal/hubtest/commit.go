@@ -24,17 +24,21 @@ type operation struct {
 	Size     *int64 `json:"size"`
 }
 
-type commitHeader struct {
-	Summary      string `json:"summary"`
-	Description  string `json:"description"`
-	ParentCommit string `json:"parentCommit"`
+// newCommit is the body of a commit.
+type newCommit struct {
+	header struct {
+		Summary      string `json:"summary"`
+		Description  string `json:"description"`
+		ParentCommit string `json:"parentCommit"`
+	}
+	ops []operation
 }
 
 // maxCommitBytes is the hub's limit for the payload of one commit.
 const maxCommitBytes = 1 << 30
 
 // readCommit parses an NDJSON commit body, with or without the last newline.
-func readCommit(r *http.Request) (h commitHeader, ops []operation, err error) {
+func readCommit(r *http.Request) (q newCommit, err error) {
 	dec := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxCommitBytes))
 	for n := 0; ; n++ {
 		var line struct {
@@ -45,46 +49,37 @@ func readCommit(r *http.Request) (h commitHeader, ops []operation, err error) {
 		_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 		switch {
 		case errors.Is(err, io.EOF) && n > 0:
-			return h, ops, nil
+			return q, q.check()
 		case tooLarge:
-			return h, nil, fail(http.StatusRequestEntityTooLarge, "the commit payload is too large")
+			return q, fail(http.StatusRequestEntityTooLarge, "the commit payload is too large")
 		case err != nil:
-			return h, nil, fail(http.StatusBadRequest, "invalid NDJSON: %v", err)
+			return q, fail(http.StatusBadRequest, "invalid NDJSON: %v", err)
 		case (line.Key == "header") != (n == 0):
-			return h, nil, fail(http.StatusBadRequest, "the header must be the first line and the only one")
+			return q, fail(http.StatusBadRequest, "the header must be the first line and the only one")
 		}
 		if n == 0 {
-			err = json.Unmarshal(line.Value, &h)
+			err = json.Unmarshal(line.Value, &q.header)
 		} else {
 			op := operation{Key: line.Key}
 			err = json.Unmarshal(line.Value, &op)
-			ops = append(ops, op)
+			q.ops = append(q.ops, op)
 		}
 		if err != nil {
-			return h, nil, fail(http.StatusBadRequest, "invalid %s: %v", line.Key, err)
+			return q, fail(http.StatusBadRequest, "invalid %s: %v", line.Key, err)
 		}
 	}
 }
 
-// postCommit answers POST /api/models/{id}/commit/{rev}.
-func (s *Server) postCommit(w http.ResponseWriter, r *http.Request) error {
-	c, err := s.open(w, r, accessWrite)
-	if err != nil {
-		return err
-	}
-	header, ops, err := readCommit(r)
-	if err != nil {
-		return err
-	}
-	if header.Summary == "" {
+func (q newCommit) check() error {
+	if q.header.Summary == "" {
 		return fail(http.StatusBadRequest, "the commit needs a summary")
 	}
-	return c.answer(func(c *call) (any, error) { return c.apply(header, ops) })
+	return nil
 }
 
-// apply makes the commit and returns the answer.
-func (c *call) apply(h commitHeader, ops []operation) (any, error) {
-	rp, rev := c.repo, c.r.PathValue("rev")
+// apply answers POST /api/models/{id}/commit/{rev}.
+func apply(c *call, q newCommit) (any, error) {
+	rp, rev, parent := c.repo, c.r.PathValue("rev"), q.header.ParentCommit
 	head, err := c.commit()
 	if err != nil {
 		return nil, err
@@ -93,28 +88,22 @@ func (c *call) apply(h commitHeader, ops []operation) (any, error) {
 	if rp.refs[ref] == "" {
 		return nil, fail(http.StatusBadRequest, "commits go to a branch, not to %s", rev)
 	}
-	if h.ParentCommit != "" && (len(h.ParentCommit) < 5 || !strings.HasPrefix(head.OID, h.ParentCommit)) {
+	if parent != "" && (len(parent) < 5 || !strings.HasPrefix(head.OID, parent)) {
 		return nil, fail(http.StatusPreconditionFailed, "A commit has happened since. Please refresh and try again.")
 	}
-	files, err := c.edit(head.Files, ops)
+	files, err := c.edit(head.Files, q.ops)
 	if err != nil {
 		return nil, err
 	}
 	if err := checkCommittedCard(files["README.md"], head.Files["README.md"]); err != nil {
 		return nil, err
 	}
-	oid, err := c.commitTo(ref, &Commit{Title: h.Summary, Message: h.Description, Author: c.user.Name, Files: files})
+	oid := rp.add(c.cfg.clock(), ref, &Commit{Title: q.header.Summary, Message: q.header.Description, Author: c.user.Name, Files: files})
+	if ref == "refs/heads/main" {
+		err = c.land(rp)
+	}
 	return map[string]any{"success": true, "hookOutput": "", "commitOid": oid,
 		"commitUrl": fmt.Sprintf("%s/%s/commit/%s", c.URL, rp.name, oid)}, err
-}
-
-// commitTo appends a commit to a ref.
-func (c *call) commitTo(ref string, next *Commit) (oid string, err error) {
-	oid = c.repo.add(c.cfg.clock(), ref, next)
-	if ref == "refs/heads/main" {
-		err = c.land(c.repo)
-	}
-	return oid, err
 }
 
 // edit applies the operations to a copy of files.

@@ -25,24 +25,14 @@ type batchRequest struct {
 	HashAlgo  string `json:"hash_algo"`
 }
 
-func (s *Server) lfsBatch(w http.ResponseWriter, r *http.Request) error {
-	var q batchRequest
-	if err := readJSON(r, &q); err != nil {
-		return err
-	}
-	c, err := s.open(w, r, accessWrite)
+// batchObjects answers POST /{id}.git/info/lfs/objects/batch.
+func batchObjects(c *call, q batchRequest) (any, error) {
 	switch {
-	case err != nil:
-		return err
 	case q.Operation != "upload":
-		return fail(http.StatusBadRequest, "unknown operation %q", q.Operation)
+		return nil, fail(http.StatusBadRequest, "unknown operation %q", q.Operation)
 	case !slices.Contains([]string{"", "sha256", "sha_256"}, q.HashAlgo):
-		return fail(http.StatusConflict, "unsupported hash algorithm %q", q.HashAlgo)
+		return nil, fail(http.StatusConflict, "unsupported hash algorithm %q", q.HashAlgo)
 	}
-	return c.answer(func(c *call) (any, error) { return c.batch(q) })
-}
-
-func (c *call) batch(q batchRequest) (any, error) {
 	transfer, objects := "basic", []map[string]any{}
 	for _, p := range q.Objects {
 		m := map[string]any{"oid": p.OID, "size": p.Size, "authenticated": true}

@@ -48,7 +48,7 @@ func createRepo(c *call, q repoRequest) (any, error) {
 	}
 	link := c.URL + "/" + name
 	if c.repos[name] != nil {
-		return nil, &apiError{status: http.StatusConflict, message: "You already created this model repo", extra: map[string]any{"url": link}}
+		return nil, &refusal{status: http.StatusConflict, message: "You already created this model repo", url: link}
 	}
 	rp := c.newRepo(name)
 	rp.opts.Private = q.Visibility == "private" || q.Visibility == "" && q.Private

@@ -31,7 +31,7 @@ func newObject(data []byte) *object {
 	return &object{sha256: hex.EncodeToString(sum[:]), size: int64(len(data)), body: bytes.NewReader(data)}
 }
 
-var errDropped = storageError{http.StatusGone, "Gone", "the bytes of this upload were dropped on purpose"}
+var errDropped = failStorage(http.StatusGone, "Gone", "the bytes of this upload were dropped on purpose")
 
 func (o *object) reader() (*io.SectionReader, error) {
 	if o.body == nil {

@@ -79,13 +79,13 @@ func (s *Server) giveIdentity(w http.ResponseWriter, r *http.Request) error {
 
 // exchange is POST /oauth/token as trusted publishers use it (RFC 8693). Why a grant is invalid is not told, as on the real hub.
 func (s *Server) exchange(w http.ResponseWriter, r *http.Request) error {
-	var q struct {
+	q, err := readJSON[struct {
 		GrantType        string `json:"grant_type"`
 		SubjectTokenType string `json:"subject_token_type"`
 		SubjectToken     string `json:"subject_token"`
 		Resource         string `json:"resource"`
-	}
-	if err := readJSON(r, &q); err != nil {
+	}](r)
+	if err != nil {
 		return err
 	}
 	refuse := func(code, why string) error {

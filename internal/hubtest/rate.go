@@ -105,7 +105,7 @@ func (l *rateLimits) stamp(h http.Header, r *http.Request, now time.Time) {
 }
 
 // check refuses a request whose bucket was used up before it.
-func (l *rateLimits) check(r *http.Request) *apiError {
+func (l *rateLimits) check(r *http.Request) *refusal {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b := bucketOf(r); l.used[b] > l.limit(b) {

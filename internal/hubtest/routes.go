@@ -58,7 +58,7 @@ func (s *Server) apiRoutes() map[string]handler {
 		"GET " + model + "/revision/{rev}":                          s.route(accessInfo, modelInfo),
 		"GET " + model + "/tree/{rev}":                              s.route(accessInfo, tree),
 		"GET " + model + "/tree/{rev}/{path...}":                    s.route(accessInfo, tree),
-		"POST " + model + "/paths-info/{rev}":                       s.pathsInfo,
+		"POST " + model + "/paths-info/{rev}":                       routeRead(s, accessInfo, readPaths, pathsInfo),
 		"GET " + model + "/refs":                                    s.route(accessInfo, refs),
 		"GET " + model + "/auth-check":                              s.route(accessFiles, success),
 		"GET " + model + "/auth-check/write":                        s.route(accessWrite, success),
@@ -66,7 +66,7 @@ func (s *Server) apiRoutes() map[string]handler {
 		"DELETE " + model + "/branch/{branch}":                      s.route(accessWrite, deleteBranch),
 		"PUT " + model + "/settings":                                routeBody(s, accessWrite, settings),
 		"POST " + model + "/preupload/{rev}":                        routeBody(s, accessWrite, preupload),
-		"POST " + model + "/commit/{rev}":                           s.postCommit,
+		"POST " + model + "/commit/{rev}":                           routeRead(s, accessWrite, readCommit, apply),
 		"POST " + model + "/lfs-files/duplicate":                    routeBody(s, accessFiles, duplicate),
 		"GET /api/resolve-cache/models/{ns}/{name}/{rev}/{path...}": s.route(accessFiles, resolve),
 	}
@@ -78,8 +78,7 @@ func (s *Server) siteRoutes() map[string]handler {
 		"POST /oauth/token":           s.exchange,
 		"GET /_github/{owner}/{name}": s.giveIdentity,
 		"GET /{ns}/{name}/resolve/{rev}/{path...}": s.route(accessFiles, resolve),
-		"GET /{ns}/{name}/raw/{rev}/{path...}":     s.route(accessFiles, raw),
-		"POST /{ns}/{git}/info/lfs/objects/batch":  s.lfsBatch,
+		"POST /{ns}/{git}/info/lfs/objects/batch":  routeBody(s, accessWrite, batchObjects),
 		"POST /{ns}/{git}/info/lfs/objects/verify": routeBody(s, accessWrite, lfsVerify),
 	}
 }
@@ -108,16 +107,20 @@ func (s *Server) route(want access, h route) handler {
 	}
 }
 
-// routeBody is route for one with a JSON body, whose members are matched to the fields of Q in any case. The body is read
-// before the store is locked: a slow client holds up nobody.
+// routeBody is route for one with a JSON body, whose members are matched to the fields of Q in any case.
 func routeBody[Q any](s *Server, want access, h func(c *call, q Q) (any, error)) handler {
+	return routeRead(s, want, readJSON[Q], h)
+}
+
+// routeRead is route for one whose body is read in a way of its own, before the store is locked: a slow client holds up nobody.
+func routeRead[Q any](s *Server, want access, read func(*http.Request) (Q, error), h func(c *call, q Q) (any, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		c, err := s.open(w, r, want)
 		if err != nil {
 			return err
 		}
-		var q Q
-		if err := readJSON(r, &q); err != nil {
+		q, err := read(r)
+		if err != nil {
 			return err
 		}
 		return c.answer(func(c *call) (any, error) { return h(c, q) })
@@ -166,48 +169,54 @@ const (
 	codeGatedRepo        = "GatedRepo"
 )
 
-// apiError is an answer other than success, as a hub route returns it.
-type apiError struct {
+// refusal is an answer other than success, as a route of either host returns it.
+type refusal struct {
 	status  int
-	code    string // X-Error-Code, or empty
+	code    string // X-Error-Code, or empty; the storage host's own word
 	message string // X-Error-Message and the JSON body
-	extra   map[string]any
+	url     string // in the JSON body, if it is not empty
+	xml     bool   // of the storage host
 }
 
-func (e *apiError) Error() string { return fmt.Sprintf("%d %s", e.status, e.message) }
+func (e *refusal) Error() string { return fmt.Sprintf("%d %s", e.status, e.message) }
 
-func (e *apiError) write(w http.ResponseWriter) {
+func (e *refusal) write(w http.ResponseWriter) {
+	if e.xml {
+		body := "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>" + e.code + "</Code><Message>" + e.message + "</Message><RequestId>HUBTEST</RequestId></Error>"
+		writeBody(w, e.status, "application/xml", []byte(body))
+		return
+	}
 	if e.code != "" {
 		w.Header().Set("X-Error-Code", e.code)
 	}
 	w.Header().Set("X-Error-Message", e.message)
 	body := map[string]any{"error": e.message}
-	for k, v := range e.extra {
-		body[k] = v
+	if e.url != "" {
+		body["url"] = e.url
 	}
 	writeJSON(w, e.status, body)
 }
 
-func failCode(status int, code, format string, args ...any) *apiError {
-	return &apiError{status: status, code: code, message: fmt.Sprintf(format, args...)}
+func failCode(status int, code, format string, args ...any) *refusal {
+	return &refusal{status: status, code: code, message: fmt.Sprintf(format, args...)}
 }
 
-func fail(status int, format string, args ...any) *apiError {
+func fail(status int, format string, args ...any) *refusal {
 	return failCode(status, "", format, args...)
 }
 
-func errRepoNotFound(anonymous bool) *apiError {
+func errRepoNotFound(anonymous bool) *refusal {
 	if anonymous {
 		return failCode(http.StatusUnauthorized, codeRepoNotFound, "Invalid username or password.")
 	}
 	return failCode(http.StatusNotFound, codeRepoNotFound, "Repository not found")
 }
 
-func errRevisionNotFound(rev string) *apiError {
+func errRevisionNotFound(rev string) *refusal {
 	return failCode(http.StatusNotFound, codeRevisionNotFound, "Invalid rev id: %s", rev)
 }
 
-func errEntryNotFound(path string) *apiError {
+func errEntryNotFound(path string) *refusal {
 	return failCode(http.StatusNotFound, codeEntryNotFound, "Entry not found: %q", path)
 }
 
@@ -219,23 +228,17 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		return
 	}
-	known, ok := errors.AsType[refusal](err)
+	why, ok := errors.AsType[*refusal](err)
 	if !ok {
-		known = fail(http.StatusInternalServerError, "%v", err)
+		why = fail(http.StatusInternalServerError, "%v", err)
 	}
-	answerRefusal(w, r, known)
+	why.answer(w, r)
 }
 
-// refusal is an error that knows its answer: an apiError or a storageError.
-type refusal interface {
-	error
-	write(w http.ResponseWriter)
-}
-
-// answerRefusal reads the rest of the request's body first, so that the client sees the refusal and not a broken connection.
-func answerRefusal(w http.ResponseWriter, r *http.Request, why refusal) {
+// answer reads the rest of the request's body first, so that the client sees the refusal and not a broken connection.
+func (e *refusal) answer(w http.ResponseWriter, r *http.Request) {
 	drain(r)
-	why.write(w)
+	e.write(w)
 }
 
 func drain(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
@@ -256,9 +259,9 @@ func writeBody(w http.ResponseWriter, status int, contentType string, body []byt
 }
 
 // readJSON decodes a request body of at most 64 MiB.
-func readJSON(r *http.Request, v any) error {
-	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 64<<20)).Decode(v); err != nil {
-		return fail(http.StatusBadRequest, "invalid JSON body: %v", err)
+func readJSON[Q any](r *http.Request) (q Q, err error) {
+	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 64<<20)).Decode(&q); err != nil {
+		return q, fail(http.StatusBadRequest, "invalid JSON body: %v", err)
 	}
-	return nil
+	return q, nil
 }

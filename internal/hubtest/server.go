@@ -19,6 +19,7 @@ type Server struct {
 	CDNURL string // origin of the signed URLs, http://localhost:PORT
 
 	*store
+	views
 	requestLog
 	faultRules
 
@@ -68,6 +69,7 @@ func Listen(addr string, opts ...Option) (*Server, error) {
 		opt(&s.cfg)
 	}
 	s.store = newStore(&s.cfg)
+	s.views = views{s.store}
 	hub, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func (ses *session) put(n int, part []byte) (string, error) {
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
 	if ses.done {
-		return "", storageError{http.StatusNotFound, "NoSuchUpload", "The upload was completed or aborted."}
+		return "", failStorage(http.StatusNotFound, "NoSuchUpload", "The upload was completed or aborted.")
 	}
 	ses.parts.put(n, part)
 	ses.etags[n] = tag
@@ -131,8 +131,8 @@ func (ses *session) check(q completion) error {
 
 // completeMultipart answers POST /api/complete_multipart; it needs no token, and may be repeated.
 func (s *Server) completeMultipart(w http.ResponseWriter, r *http.Request) error {
-	var q completion
-	if err := readJSON(r, &q); err != nil {
+	q, err := readJSON[completion](r)
+	if err != nil {
 		return err
 	}
 	ses := s.cdn.session(r.URL.Query().Get("uploadId"))
