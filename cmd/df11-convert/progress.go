@@ -33,16 +33,16 @@ func (u *ui) watch(p *progress.Counters) (stop func()) {
 		defer u.screen.release()
 		t := time.NewTicker(drawEvery)
 		defer t.Stop()
-		var m motion
+		var m progress.Motion
 		for n := 1; ; n++ {
 			select {
 			case <-t.C:
-				if m.add(p.Snapshot(), time.Now()); n%after == 0 {
+				if m.Add(p.Snapshot(), time.Now()); n%after == 0 {
 					show(&m)
 				}
 			case <-done:
-				m.add(p.Snapshot(), time.Now())
-				m.ended = true
+				m.Add(p.Snapshot(), time.Now())
+				m.Ended = true
 				show(&m)
 				return
 			}
@@ -52,62 +52,78 @@ func (u *ui) watch(p *progress.Counters) (stop func()) {
 }
 
 // drawBlock draws the state in place, as many lines as the terminal has room for.
-func (u *ui) drawBlock(m *motion) {
+func (u *ui) drawBlock(m *progress.Motion) {
 	width, height := size(u.err)
-	lines := m.lines(width, u.paint)
+	lines := block(m, width, u.paint)
 	u.screen.show(lines[:min(len(lines), max(1, height-1))])
 }
 
 // writeLine writes the state as a line of its own.
-func (u *ui) writeLine(m *motion) {
+func (u *ui) writeLine(m *progress.Motion) {
 	switch {
-	case m.now.SourceBytes == 0 || !m.now.Begun():
+	case m.SourceBytes == 0 || !m.Begun():
 	case u.jsonLog():
-		u.log().Info("progress", m.attrs()...)
+		u.log().Info("progress", attrsOf(m)...)
 	default:
-		fmt.Fprintln(u.screen, m.line())
+		fmt.Fprintln(u.screen, lineOf(m))
 	}
 }
 
 // summary is what matters first: time left, files.
-func (m *motion) summary() (parts []string) {
-	if left := m.left(); left > 0 {
+func summary(m *progress.Motion) (parts []string) {
+	if left := m.Left(); left > 0 {
 		parts = append(parts, timeText(left)+" left")
 	}
-	return append(parts, fmt.Sprintf("%d/%d files", m.now.Outputs, m.now.OutputFiles))
+	return append(parts, fmt.Sprintf("%d/%d files", m.Outputs, m.OutputFiles))
 }
 
-// line is the state in one line of any width.
-func (m *motion) line() string {
-	parts := append([]string{fmt.Sprintf("%s %d%%", m.now.Phase, m.percent())}, m.summary()...)
-	if limit := m.bottleneck(); limit != "" {
+// lineOf is the state in one line of any width.
+func lineOf(m *progress.Motion) string {
+	parts := append([]string{fmt.Sprintf("%s %d%%", m.Phase, percentOf(m))}, summary(m)...)
+	if limit := m.Bottleneck(); limit != "" {
 		parts = append(parts, "bottleneck: "+limit)
 	}
-	parts = append(parts, human.Bytes(min(m.now.Verified, m.now.SourceBytes))+" of "+human.Bytes(m.now.SourceBytes)+" verified")
-	for i, st := range m.now.Stages {
-		if speed := m.stages[i].text(); st.Bytes > 0 && speed != "" && !m.ended {
+	parts = append(parts, human.Bytes(min(m.Verified, m.SourceBytes))+" of "+human.Bytes(m.SourceBytes)+" verified")
+	for i, st := range m.Stages {
+		if speed := speedOf(m, progress.Stage(i)); st.Bytes > 0 && speed != "" && !m.Ended {
 			parts = append(parts, st.Stage+" "+speed)
 		}
 	}
 	return strings.Join(parts, " · ")
 }
 
-// attrs is the state for the JSON log.
-func (m *motion) attrs() []any {
+// attrsOf is the state for the JSON log.
+func attrsOf(m *progress.Motion) []any {
 	attrs := []any{
-		"phase", m.now.Phase, "percent", m.percent(), "files", m.now.Outputs, "files_total", m.now.OutputFiles,
-		"bytes", min(m.now.Verified, m.now.SourceBytes), "bytes_total", m.now.SourceBytes,
+		"phase", m.Phase, "percent", percentOf(m), "files", m.Outputs, "files_total", m.OutputFiles,
+		"bytes", min(m.Verified, m.SourceBytes), "bytes_total", m.SourceBytes,
 	}
-	if left := m.left(); left > 0 {
+	if left := m.Left(); left > 0 {
 		attrs = append(attrs, "seconds_left", int64(left.Seconds()))
 	}
-	if limit := m.bottleneck(); limit != "" {
+	if limit := m.Bottleneck(); limit != "" {
 		attrs = append(attrs, "bottleneck", limit)
 	}
-	for i, st := range m.now.Stages {
-		attrs = append(attrs, st.Stage+"_bytes", st.Bytes, st.Stage+"_bytes_per_second", int64(m.stages[i].speed.value))
+	for i, st := range m.Stages {
+		speed, _ := m.Speed(progress.Stage(i))
+		attrs = append(attrs, st.Stage+"_bytes", st.Bytes, st.Stage+"_bytes_per_second", int64(speed))
 	}
 	return attrs
+}
+
+// percentOf is below 100 until everything is done.
+func percentOf(m *progress.Motion) int { return int(100 * m.Share) }
+
+// speedOf is the speed of a stage for people, "" before it was measured.
+func speedOf(m *progress.Motion, s progress.Stage) string {
+	switch speed, measured := m.Speed(s); {
+	case !measured:
+		return ""
+	case speed < 1e3:
+		return "idle"
+	default:
+		return human.Bytes(int64(speed)) + "/s"
+	}
 }
 
 // Columns of a line of the block: of a bar, where there is room, and at least of the texts around it.
@@ -117,24 +133,24 @@ const (
 	leastWidth  = 16 // of a terminal
 )
 
-// lines are the block on a terminal: a bar for the whole, and one for each stage while several work.
-func (m *motion) lines(width int, paint painter) []string {
-	if m.now.SourceBytes == 0 || m.ended && !m.now.Begun() || width < leastWidth {
+// block is what a terminal shows: a bar for the whole, and one for each stage while several work.
+func block(m *progress.Motion, width int, paint painter) []string {
+	if m.SourceBytes == 0 || m.Ended && !m.Begun() || width < leastWidth {
 		return nil
 	}
 	const whole = 1_000_000
-	work, texts := m.now.Work(), m.summary()
+	work, texts := m.Work(), summary(m)
 	single := len(work) == 1
-	if single && !m.ended {
-		texts = append(texts, m.stages[work[0].Stage].text())
+	if single && !m.Ended {
+		texts = append(texts, speedOf(m, work[0].Stage))
 	}
-	lines := []string{row(m.now.Phase, int64(m.share*whole), whole, width, texts)}
-	if single || m.ended {
+	lines := []string{row(m.Phase, int64(m.Share*whole), whole, width, texts)}
+	if single || m.Ended {
 		return lines
 	}
 	for _, w := range work {
-		name, texts := w.Stage.String(), []string{m.stages[w.Stage].text()}
-		limits := name == m.bottleneck()
+		name, texts := w.Stage.String(), []string{speedOf(m, w.Stage)}
+		limits := name == m.Bottleneck()
 		if limits {
 			texts = append(texts, "bottleneck")
 		}

@@ -11,8 +11,8 @@ import (
 )
 
 // midway is a conversion of 16 GB that is pushed, ten seconds after its first bytes have passed all stages.
-func midway() *motion {
-	var m motion
+func midway() *progress.Motion {
+	var m progress.Motion
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	var p progress.Counters
 	p.SetPhase("convert")
@@ -20,11 +20,11 @@ func midway() *motion {
 	p.OutputBytes.Store(progress.Guess(16_060_000_000))
 	p.OutputFiles.Store(36)
 	p.Expect(progress.Read, progress.Encode, progress.Verify, progress.Upload)
-	m.add(p.Snapshot(), now)
+	m.Add(p.Snapshot(), now)
 	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Uploaded} {
 		n.Store(1)
 	}
-	m.add(p.Snapshot(), now.Add(time.Second))
+	m.Add(p.Snapshot(), now.Add(time.Second))
 	p.Outputs.Store(6)
 	p.Fetched.Store(8_200_000_000)
 	p.Encoded.Store(4_400_000_000)
@@ -37,7 +37,7 @@ func midway() *motion {
 	}{{8_200e6, 4000e6}, {4_400e6, 3000e6}, {4_100e6, 3500e6}, {2_800e6, 1000e6}, {1_900e6, 9900e6}} {
 		s.Stages[i].Bytes, s.Stages[i].Busy = st.bytes, st.busy
 	}
-	m.add(s, now.Add(11*time.Second))
+	m.Add(s, now.Add(11*time.Second))
 	return &m
 }
 
@@ -48,7 +48,7 @@ func plainText(_ style, s string) string { return s }
 func TestProgressFits(t *testing.T) {
 	m := midway()
 	for width := range 220 {
-		for _, line := range m.lines(width, plainText) {
+		for _, line := range block(m, width, plainText) {
 			if n := columns(line); n >= width || strings.Contains(line, "\x1b") || strings.Contains(line, "\r") {
 				t.Errorf("%d columns: %d in %q", width, n, line)
 			}
@@ -59,7 +59,7 @@ func TestProgressFits(t *testing.T) {
 			}
 		}
 	}
-	if got, want := m.line(), "convert 30% · 49s left · 6/36 files · bottleneck: upload · 4.10 GB of 16.1 GB verified · "+
+	if got, want := lineOf(m), "convert 30% · 49s left · 6/36 files · bottleneck: upload · 4.10 GB of 16.1 GB verified · "+
 		"read 820 MB/s · encode 440 MB/s · verify 410 MB/s · hash 280 MB/s · upload 190 MB/s"; got != want {
 		t.Errorf("without a terminal:\n%s\nwant\n%s", got, want)
 	}
@@ -90,50 +90,6 @@ func TestTheFirstLineTellsTheSpeed(t *testing.T) {
 			t.Errorf("the first line is %q", first)
 		}
 	})
-}
-
-// TestProgressNeverFalls: a part of the work that turns out larger than it was guessed holds the percentage, and does not
-// lower it.
-func TestProgressNeverFalls(t *testing.T) {
-	var m motion
-	var p progress.Counters
-	now := time.Now()
-	p.SourceBytes.Store(100)
-	p.OutputBytes.Store(70)
-	p.Expect(progress.Upload)
-	p.Uploaded.Store(35)
-	m.add(p.Snapshot(), now)
-	p.OutputBytes.Store(100)
-	if m.add(p.Snapshot(), now.Add(time.Second)); m.percent() != 50 {
-		t.Errorf("the share falls to %d%%", m.percent())
-	}
-}
-
-// TestAverageStaysBetween: an average is never above what it is of, nor below, however long the time between two snapshots.
-func TestAverageStaysBetween(t *testing.T) {
-	for _, dt := range []float64{0.2, 5, 10, 1000} {
-		var a average
-		for i := range 20 {
-			a.add(float64(100+100*(i%2)), dt, speedWindow)
-			if a.value < 99.999 || a.value > 200.001 {
-				t.Errorf("every %v s 100 and 200 in turn: %v", dt, a.value)
-			}
-		}
-	}
-}
-
-// TestProgressBeginsAnew: where work turned out to be lost and is done again, the percentage says so.
-func TestProgressBeginsAnew(t *testing.T) {
-	var m motion
-	var p progress.Counters
-	now := time.Now()
-	p.SourceBytes.Store(100)
-	for i, verified := range []int64{90, 100, 10, 20} {
-		p.Verified.Store(verified)
-		if m.add(p.Snapshot(), now.Add(time.Duration(i)*time.Second)); m.percent() != int(verified) {
-			t.Errorf("%d%% is shown as %d%%", verified, m.percent())
-		}
-	}
 }
 
 func TestTimeText(t *testing.T) {

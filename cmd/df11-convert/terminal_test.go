@@ -224,7 +224,7 @@ func TestProgressOnATerminal(t *testing.T) {
 			u.say("waiting 12s: the Hub answered 503 Service Unavailable and asks to try again later")
 			u.drawBlock(s)
 			if ended {
-				s.ended = true
+				s.Ended = true
 				u.drawBlock(s)
 				u.screen.release()
 				u.resume = "df11-convert acme/model --push"

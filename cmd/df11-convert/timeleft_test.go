@@ -104,41 +104,10 @@ func (c simulated) holds(t *testing.T) {
 			t.Errorf("%v after the start %s are left, and it turns out to be %v (%v)", l.at[i].Sub(begin), text, want, err)
 		}
 	}
-	if all := end.Sub(begin); first > all/4+steadyLeast*time.Second*2 || first == 0 && all > time.Minute {
+	if all := end.Sub(begin); first > all/4+20*time.Second || first == 0 && all > time.Minute {
 		t.Errorf("first told after %v of %v", first, all)
 	} else {
 		t.Logf("first told after %v of %v", first, all)
-	}
-}
-
-// TestTimeLeftIsNotToldAtOnce: on a terminal, which is drawn five times a second, the first moments say nothing of the time that
-// is left, and neither does a stage that has done nothing for longer than it was ever seen to work.
-func TestTimeLeftIsNotToldAtOnce(t *testing.T) {
-	var p progress.Counters
-	var m motion
-	p.SourceBytes.Store(1e9)
-	now := time.Now()
-	look := func(bytes int64, after time.Duration) time.Duration {
-		p.Verified.Add(bytes)
-		now = now.Add(after)
-		m.add(p.Snapshot(), now)
-		return m.left()
-	}
-	for past := time.Duration(0); past < 10*time.Second; past += drawEvery {
-		if left := look(1000, drawEvery); left > 0 {
-			t.Fatalf("%v are left, after %v", left, past)
-		}
-	}
-	look(1000, drawEvery)
-	look(1000, drawEvery)
-	if left := look(1000, drawEvery); left < 190_000*time.Second || left > 210_000*time.Second {
-		t.Errorf("%v are left of a gigabyte, at 5 kB/s", left)
-	}
-	if left := look(0, 5*time.Second); left == 0 {
-		t.Error("a short pause and nothing is known")
-	}
-	if left := look(0, 10*time.Second); left > 0 {
-		t.Errorf("nothing moves, and %v are left", left)
 	}
 }
 

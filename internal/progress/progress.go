@@ -1,4 +1,5 @@
-// Package progress counts the work of a run while its stages do it. It draws nothing and starts no goroutine.
+// Package progress counts the work of a run while its stages do it, and tells how fast it moves. It draws nothing and starts no
+// goroutine.
 package progress
 
 import (

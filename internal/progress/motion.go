@@ -1,19 +1,14 @@
-package main
+package progress
 
-import (
-	"time"
+import "time"
 
-	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/progress"
-)
-
-// motion tells from one snapshot to the next how fast things move.
-type motion struct {
-	now    progress.Snapshot
-	at     time.Time
-	share  float64 // of the whole work, 0 to 1; it never falls
-	stages []pace  // by progress.Stage
-	ended  bool    // the stages have stopped
+// Motion tells from one snapshot to the next how fast things move. The zero value has seen none.
+type Motion struct {
+	Snapshot         // the newest
+	Share    float64 // of the whole work, 0 to 1; it never falls
+	Ended    bool    // the stages have stopped: nothing is left, and nobody waits
+	at       time.Time
+	paces    []pace // by Stage
 }
 
 // pace tells how fast one stage is. A stage that has work also has a steady speed, from which the time left follows. The
@@ -51,17 +46,6 @@ func (p *pace) work(bytes, dt float64) {
 // known reports whether the steady speed was measured for long enough, and still holds as far as anybody can tell.
 func (p *pace) known() bool { return p.age >= steadyLeast && p.idle <= p.age }
 
-// text is the speed for people, "" before it was measured.
-func (p *pace) text() string {
-	switch {
-	case p.speed.seconds == 0:
-		return ""
-	case p.speed.value < 1e3:
-		return "idle"
-	}
-	return human.Bytes(int64(p.speed.value)) + "/s"
-}
-
 // average is a moving average: over all of the time at first, then over the last seconds, as many as its window has.
 type average struct{ value, seconds float64 }
 
@@ -70,35 +54,38 @@ func (a *average) add(x, dt, window float64) {
 	a.value += dt / a.seconds * (x - a.value)
 }
 
-// add takes the next snapshot. Work that was lost and begins anew begins a new motion.
-func (m *motion) add(s progress.Snapshot, now time.Time) {
-	work, before := s.Work(), m.now.Work()
-	if len(work) != len(before) || s.SourceBytes != m.now.SourceBytes || s.Verified < m.now.Verified {
-		*m = motion{now: s, at: now, share: s.Share(), stages: make([]pace, len(s.Stages))}
+// Add takes the next snapshot. Work that was lost and begins anew begins a new motion.
+func (m *Motion) Add(s Snapshot, now time.Time) {
+	work, before := s.Work(), m.Work()
+	if len(work) != len(before) || s.SourceBytes != m.SourceBytes || s.Verified < m.Verified {
+		*m = Motion{Snapshot: s, at: now, Share: s.Share(), paces: make([]pace, nStages)}
 		return
 	}
 	if dt := now.Sub(m.at).Seconds(); dt > 0 {
-		m.share = max(m.share, s.Share())
+		m.Share = max(m.Share, s.Share())
 		for i, w := range work {
-			m.stages[w.Stage].work(float64(max(0, w.Done-before[i].Done)), dt)
+			m.paces[w.Stage].work(float64(max(0, w.Done-before[i].Done)), dt)
 		}
 		for i, st := range s.Stages {
-			m.stages[i].speed.add(float64(st.Bytes-m.now.Stages[i].Bytes)/dt, dt, speedWindow)
-			m.stages[i].busy.add((st.Busy-m.now.Stages[i].Busy).Seconds()/dt, dt, speedWindow)
+			m.paces[i].speed.add(float64(st.Bytes-m.Stages[i].Bytes)/dt, dt, speedWindow)
+			m.paces[i].busy.add((st.Busy-m.Stages[i].Busy).Seconds()/dt, dt, speedWindow)
 		}
 	}
-	m.now, m.at = s, now
+	m.Snapshot, m.at = s, now
 }
 
-// percent is below 100 until everything is done.
-func (m *motion) percent() int { return int(100 * m.share) }
+// Speed is how many bytes per second have passed a stage of late; measured is false before that can be told.
+func (m *Motion) Speed(s Stage) (perSecond float64, measured bool) {
+	p := &m.paces[s]
+	return p.speed.value, p.speed.seconds > 0
+}
 
-// bottleneck names the stage that the others wait for, "" for none: a stage that is idle half of the time keeps nobody waiting.
-func (m *motion) bottleneck() (name string) {
+// Bottleneck names the stage that the others wait for, "" for none: a stage that is idle half of the time keeps nobody waiting.
+func (m *Motion) Bottleneck() (name string) {
 	most := 0.5
-	for i, p := range m.stages {
-		if p.busy.value > most && !m.ended {
-			name, most = m.now.Stages[i].Stage, p.busy.value
+	for i, p := range m.paces {
+		if p.busy.value > most && !m.Ended {
+			name, most = m.Stages[i].Stage, p.busy.value
 		}
 	}
 	return name
@@ -107,12 +94,12 @@ func (m *motion) bottleneck() (name string) {
 // leftMost is the longest time left that is told, in seconds: what is slower stands still.
 const leftMost = 100 * 86400
 
-// left is the time that the slowest stage needs for the rest of its work, since all of them work at once. It is 0 as long as
+// Left is the time that the slowest stage needs for the rest of its work, since all of them work at once. It is 0 as long as
 // nobody can tell: until something has passed every stage, and some time after that.
-func (m *motion) left() time.Duration {
+func (m *Motion) Left() time.Duration {
 	var most float64
-	for _, w := range m.now.Work() {
-		p := &m.stages[w.Stage]
+	for _, w := range m.Work() {
+		p := &m.paces[w.Stage]
 		if w.Done == w.All {
 			continue
 		}
@@ -121,7 +108,7 @@ func (m *motion) left() time.Duration {
 		}
 		most = max(most, float64(w.All-w.Done)/p.steady.value)
 	}
-	if m.ended || most > leftMost {
+	if m.Ended || most > leftMost {
 		return 0
 	}
 	return time.Duration(most * float64(time.Second))
