@@ -34,7 +34,7 @@ func checkHeader(o *spans.Output, f *atomicfile.File, layout *safetensors.Layout
 	for _, t := range o.Copied {
 		part.Remainder = append(part.Remainder, t.Tensor)
 	}
-	return trapError(plan.Check(plan.Stored{Files: []plan.WeightFile{{File: plan.File{Path: o.Path}, Header: h}}}, part))
+	return trapError(plan.Check(plan.Finished{Files: []plan.WeightFile{{File: plan.File{Path: o.Path}, Header: h}}}, part))
 }
 
 // readIndependently has the header parsed by a reader that shares no code with ours, nlpodyssey/safetensors, and compares

@@ -248,7 +248,7 @@ func (d *DF11) Section(name string) (*io.SectionReader, bool) {
 // p is the plan that the model should come from; nil if there is none. A tensor may be in another file than the plan says:
 // other programs name and split the files as they like.
 func (d *DF11) Problems(p *plan.Plan) []plan.Problem {
-	o := plan.Stored{PatternDict: d.Dict}
+	o := plan.Finished{PatternDict: d.Dict}
 	for _, w := range d.weights {
 		w.Path = path.Base(w.Path)
 		o.Files = append(o.Files, w)

@@ -178,9 +178,9 @@ func checkWhole(t *testing.T, p *Plan) {
 }
 
 // written lays out the files that a plan describes, as a conversion would, and gives their headers.
-func written(t *testing.T, p *Plan) Stored {
+func written(t *testing.T, p *Plan) Finished {
 	t.Helper()
-	out := Stored{PatternDict: p.PatternDict}
+	out := Finished{PatternDict: p.PatternDict}
 	for _, f := range p.OutputFiles {
 		var entries []safetensors.Entry
 		plain := func(ts []Tensor) {

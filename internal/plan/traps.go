@@ -10,8 +10,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// Stored is a DF11 folder or file as its headers and config show it.
-type Stored struct {
+// Finished is a DF11 folder or file as its headers and config show it.
+type Finished struct {
 	PatternDict PatternDict  // from config.json, in file order; nil without a config
 	Files       []WeightFile // every safetensors file in the folder: the official loader reads them all
 }
@@ -43,11 +43,11 @@ type Problem struct {
 }
 
 // Check looks for the traps that headers and config show. want is the plan that made the model, nil for a foreign repo.
-func Check(stored Stored, want *Plan) []Problem {
-	c := &checker{stored: stored, tensors: map[string]safetensors.Tensor{}}
+func Check(finished Finished, want *Plan) []Problem {
+	c := &checker{finished: finished, tensors: map[string]safetensors.Tensor{}}
 	c.readTensors()
 	c.readUnits()
-	if stored.PatternDict != nil {
+	if finished.PatternDict != nil {
 		c.checkPatterns()
 	}
 	if want != nil {
@@ -58,7 +58,7 @@ func Check(stored Stored, want *Plan) []Problem {
 
 // checker collects the problems of one DF11 model.
 type checker struct {
-	stored   Stored
+	finished Finished
 	tensors  map[string]safetensors.Tensor
 	units    []string // paths with any of the six tensors, sorted
 	problems []Problem
@@ -69,7 +69,7 @@ func (c *checker) add(t Trap, name, detail string) {
 }
 
 func (c *checker) readTensors() {
-	for _, f := range c.stored.Files {
+	for _, f := range c.finished.Files {
 		for _, t := range f.Header.Tensors {
 			if _, ok := c.tensors[t.Name]; ok {
 				c.add(TrapTwice, t.Name, "held by "+f.Path+" and another file")
@@ -127,7 +127,7 @@ func StoredForm(name string, t safetensors.Tensor) (want string, ok bool) {
 // checkPatterns matches the config's patterns with the units.
 func (c *checker) checkPatterns() {
 	owner := map[string]string{}
-	for _, pat := range c.stored.PatternDict {
+	for _, pat := range c.finished.PatternDict {
 		re, err := compilePython(pat.Regex)
 		if err != nil {
 			c.add(TrapPattern, pat.Regex, err.Error())
@@ -169,14 +169,14 @@ func (c *checker) plainMatch(match func(string) bool) bool {
 
 // checkPlan looks for differences from the plan that made the model.
 func (c *checker) checkPlan(p *Plan) {
-	if c.stored.PatternDict != nil && !c.stored.PatternDict.Equal(p.PatternDict) {
+	if c.finished.PatternDict != nil && !c.finished.PatternDict.Equal(p.PatternDict) {
 		c.add(TrapOrder, "config.json", "its pattern dict is not the one that was encoded")
 	}
 	planned := map[string]bool{}
 	for _, f := range p.OutputFiles {
 		planned[f.Path] = true
 	}
-	for _, f := range c.stored.Files {
+	for _, f := range c.finished.Files {
 		if !planned[f.Path] {
 			c.add(TrapForeignFile, f.Path, "not part of the conversion; the official loader would read it")
 		}

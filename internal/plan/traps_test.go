@@ -10,9 +10,9 @@ import (
 )
 
 // outputOf describes the official output of a golden model.
-func outputOf(t *testing.T, p *Plan, dir string) Stored {
+func outputOf(t *testing.T, p *Plan, dir string) Finished {
 	t.Helper()
-	out := Stored{PatternDict: p.PatternDict.clone()}
+	out := Finished{PatternDict: p.PatternDict.clone()}
 	for _, f := range p.OutputFiles {
 		out.Files = append(out.Files, readWeights(t, dir, f.Path))
 	}
@@ -20,7 +20,7 @@ func outputOf(t *testing.T, p *Plan, dir string) Stored {
 }
 
 // edit changes the tensors of one file of an output.
-func edit(out *Stored, path string, change func([]safetensors.Tensor) []safetensors.Tensor) {
+func edit(out *Finished, path string, change func([]safetensors.Tensor) []safetensors.Tensor) {
 	i := slices.IndexFunc(out.Files, func(f WeightFile) bool { return f.Path == path })
 	h := *out.Files[i].Header
 	h.Tensors = change(slices.Clone(h.Tensors))
@@ -47,38 +47,38 @@ func with(name string, change func(*safetensors.Tensor)) func([]safetensors.Tens
 var traps = []struct {
 	name   string
 	trap   Trap
-	change func(*Stored)
+	change func(*Finished)
 	alone  bool // shows without the plan as well
 }{
-	{"attribute order differs from the encoding order", TrapOrder, func(o *Stored) {
+	{"attribute order differs from the encoding order", TrapOrder, func(o *Finished) {
 		slices.Reverse(o.PatternDict[2].Attrs)
 	}, false},
-	{"norm missing from the unit file", TrapMissing, func(o *Stored) {
+	{"norm missing from the unit file", TrapMissing, func(o *Finished) {
 		edit(o, layer0, without("model.layers.0.input_layernorm.weight"))
 	}, false},
-	{"unit file missing", TrapMissingUnit, func(o *Stored) {
+	{"unit file missing", TrapMissingUnit, func(o *Finished) {
 		o.Files = slices.DeleteFunc(o.Files, func(f WeightFile) bool { return f.Path == layer0 })
 	}, false},
-	{"plain tensor under a wrong last name", TrapUnknown, func(o *Stored) {
+	{"plain tensor under a wrong last name", TrapUnknown, func(o *Finished) {
 		edit(o, layer0, with("model.layers.0.input_layernorm.weight", func(x *safetensors.Tensor) {
 			x.Name = "model.layers.0.input_layernorm.scale"
 		}))
 	}, false},
-	{"old shard in the folder", TrapForeignFile, func(o *Stored) {
+	{"old shard in the folder", TrapForeignFile, func(o *Finished) {
 		o.Files = append(o.Files, tiny().file("model-00001-of-00002.safetensors"))
 	}, false},
-	{"old shard with the same tensors", TrapTwice, func(o *Stored) {
+	{"old shard with the same tensors", TrapTwice, func(o *Finished) {
 		m := newModel()
 		m.add("model.layers.0.input_layernorm.weight", safetensors.BF16, 8)
 		o.Files = append(o.Files, m.file("model-00001-of-00002.safetensors"))
 	}, true},
-	{"plain tensor in another type", TrapDType, func(o *Stored) {
+	{"plain tensor in another type", TrapDType, func(o *Finished) {
 		edit(o, layer0, with("model.layers.0.input_layernorm.weight", func(x *safetensors.Tensor) { x.DType = "F16" }))
 	}, false},
-	{"plain tensor in another shape", TrapShape, func(o *Stored) {
+	{"plain tensor in another shape", TrapShape, func(o *Finished) {
 		edit(o, layer0, with("model.layers.0.input_layernorm.weight", func(x *safetensors.Tensor) { x.Shape = []int64{1, 48} }))
 	}, false},
-	{"unit under a wrong prefix", TrapPattern, func(o *Stored) {
+	{"unit under a wrong prefix", TrapPattern, func(o *Finished) {
 		edit(o, layer0, func(ts []safetensors.Tensor) []safetensors.Tensor {
 			for i := range ts {
 				ts[i].Name = "language_" + ts[i].Name
@@ -86,27 +86,27 @@ var traps = []struct {
 			return ts
 		})
 	}, true},
-	{"pattern missing", TrapPattern, func(o *Stored) { o.PatternDict = o.PatternDict[:2] }, true},
-	{"pattern that does not match fully", TrapPattern, func(o *Stored) { o.PatternDict[2].Regex = `layers\.\d+` }, true},
-	{"two patterns match one unit", TrapTwoPatterns, func(o *Stored) {
+	{"pattern missing", TrapPattern, func(o *Finished) { o.PatternDict = o.PatternDict[:2] }, true},
+	{"pattern that does not match fully", TrapPattern, func(o *Finished) { o.PatternDict[2].Regex = `layers\.\d+` }, true},
+	{"two patterns match one unit", TrapTwoPatterns, func(o *Finished) {
 		o.PatternDict = append(o.PatternDict, Pattern{`lm_hea.`, []string{}})
 	}, true},
-	{"split_positions missing", TrapIncomplete, func(o *Stored) {
+	{"split_positions missing", TrapIncomplete, func(o *Finished) {
 		edit(o, layer0, without("model.layers.0.split_positions"))
 	}, true},
-	{"output_positions missing", TrapIncomplete, func(o *Stored) {
+	{"output_positions missing", TrapIncomplete, func(o *Finished) {
 		edit(o, layer0, without("model.layers.0.output_positions"))
 	}, true},
-	{"output_positions as U32", TrapIncomplete, func(o *Stored) {
+	{"output_positions as U32", TrapIncomplete, func(o *Finished) {
 		edit(o, layer0, with("model.layers.0.output_positions", func(x *safetensors.Tensor) { x.DType = "U32" }))
 	}, true},
-	{"too many tables", TrapIncomplete, func(o *Stored) {
+	{"too many tables", TrapIncomplete, func(o *Finished) {
 		edit(o, layer0, with("model.layers.0.luts", func(x *safetensors.Tensor) { x.Shape = []int64{19, 256} }))
 	}, true},
-	{"another number of weights", TrapIncomplete, func(o *Stored) {
+	{"another number of weights", TrapIncomplete, func(o *Finished) {
 		edit(o, layer0, with("model.layers.0.sign_mantissa", func(x *safetensors.Tensor) { x.Shape = []int64{7} }))
 	}, false},
-	{"another number of attributes", TrapIncomplete, func(o *Stored) {
+	{"another number of attributes", TrapIncomplete, func(o *Finished) {
 		edit(o, layer0, with("model.layers.0.split_positions", func(x *safetensors.Tensor) { x.Shape = []int64{1} }))
 	}, false},
 }
