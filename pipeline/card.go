@@ -6,7 +6,6 @@ import (
 	"path"
 	"regexp"
 
-	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/pyjson"
@@ -20,20 +19,14 @@ func (r *result) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 			BaseModel: r.baseModel(), Commit: r.baseCommit(), SourceName: r.Model.Name, Gated: r.Model.Gated != "", Source: r.Model.Card,
 			PipelineTag: r.Model.PipelineTag, LibraryName: r.Model.LibraryName,
 		},
-		CardSizes: metadata.CardSizes{
-			SourceBytes: p.BF16Bytes, F32Bytes: p.F32Bytes, NExactF32: exactf32.NWeights(r.Plan), OutputBytes: p.DF11Bytes,
-			NUnits: int64(p.Units), NWeights: p.Weights,
-		},
-		Outputs: m.Outputs, TiesBroken: p.TiesBroken, Verification: m.Verification, ToolVersion: r.Version,
+		CardSizes: metadata.CardSizes{SourceBytes: p.BF16Bytes, F32Bytes: p.F32Bytes, OutputBytes: p.DF11Bytes},
+		Manifest:  m,
 	}
 	if r.Push != nil {
 		in.Repo = r.Push.Repo
 	}
 	if r.hasChart() {
 		in.Image = chartName
-	}
-	for _, u := range p.UnitsBF16 {
-		in.KeptBF16 = append(in.KeptBF16, metadata.KeptUnit{Path: u.Path, NWeights: u.Weights, Reason: u.Reason})
 	}
 	return metadata.Card(in)
 }

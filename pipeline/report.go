@@ -41,17 +41,17 @@ type Report struct {
 
 // Counts add up the outputs of a conversion.
 type Counts struct {
-	BF16Bytes  int64         `json:"bf16_bytes"`          // source weights, those of F32 counted as the BF16 that they are
-	F32Bytes   int64         `json:"f32_bytes,omitempty"` // source weights as they are stored, if some of them are F32
-	DF11Bytes  int64         `json:"df11_bytes"`          // output weights
-	Units      int           `json:"units"`
-	Weights    int64         `json:"weights"` // in units, every bit of them compared
-	Bits       int64         `json:"exponent_bits"`
+	BF16Bytes  int64            `json:"bf16_bytes"`          // source weights, those of F32 counted as the BF16 that they are
+	F32Bytes   int64            `json:"f32_bytes,omitempty"` // source weights as they are stored, if some of them are F32
+	DF11Bytes  int64            `json:"df11_bytes"`          // output weights
+	Units      int              `json:"units"`
+	Weights    int64            `json:"weights"` // in units, every bit of them compared
+	Bits       int64            `json:"exponent_bits"`
 	UnitsBF16  []ledger.Outcome `json:"units_bf16,omitempty"`
-	TiesBroken []string      `json:"limiter_ties,omitempty"`
-	Files      int           `json:"files"`
-	Made       int           `json:"files_made"` // of Files, by this run; the others were there
-	GPU        bool          `json:"gpu"`
+	TiesBroken []string         `json:"limiter_ties,omitempty"`
+	Files      int              `json:"files"`
+	Made       int              `json:"files_made"` // of Files, by this run; the others were there
+	GPU        bool             `json:"gpu"`
 }
 
 // finished reports whether all that is to be made is where it is to be.

@@ -22,14 +22,8 @@ type CardInput struct {
 	Component string // folder of the converted part of a diffusers pipeline; "" at the root
 	Pipeline  string // class of that pipeline; "" if unknown
 	Image     string // picture of sizes and exponents beside the card; "" if there is none
-
 	CardSizes
-	KeptBF16   []KeptUnit
-	Outputs    []OutputFile // those that hold weights are listed with their sha256
-	TiesBroken []string     // units whose code depends on a rule of §5.1
-
-	Verification []Verification
-	ToolVersion  string
+	Manifest *Manifest // with the units, what was verified, and the sha256 of the weight files
 }
 
 // CardSource is the model that was converted.
@@ -48,17 +42,7 @@ type CardSource struct {
 type CardSizes struct {
 	SourceBytes int64 // before; F32 that is exact BF16 counts as such
 	F32Bytes    int64 // as the source stores the weights; 0 if none is F32
-	NExactF32   int64 // weights that the source holds as F32
 	OutputBytes int64 // after
-	NUnits      int64 // stored as DF11
-	NWeights    int64 // in the units stored as DF11
-}
-
-// KeptUnit is a unit that DF11 cannot hold.
-type KeptUnit struct {
-	Path     string
-	NWeights int64
-	Reason   string // code or words
 }
 
 //go:embed card.md.tmpl

@@ -56,7 +56,30 @@ func unit(path string, shape ...int64) plan.Unit {
 	return plan.Unit{Path: path, Attrs: []plan.Tensor{{Shape: shape}}}
 }
 
+// manifest says that nUnits units with nWeights weights are in DF11, and that nTensors tensors were compared.
+func manifest(nUnits, nTensors, nWeights int64) *metadata.Manifest {
+	m := &metadata.Manifest{Units: make([]metadata.Unit, nUnits), Verification: []metadata.Verification{
+		{Method: "cpu", Decoder: "package verify", NUnits: nUnits, NTensors: nTensors, NWeights: nWeights},
+	}}
+	for i := range m.Units {
+		m.Units[i] = metadata.Unit{Path: fmt.Sprintf("unit.%d", i), Status: metadata.DF11}
+	}
+	m.Units[0].NWeights = nWeights
+	return m
+}
+
 func llamaCard(t testing.TB) metadata.CardInput {
+	m := manifest(34, 291, 8030000000)
+	m.Tool.Version = "v1.0.0"
+	m.Units[0].Path, m.Units[0].TieBroken = "lm_head", true
+	m.Units = append(m.Units, metadata.Unit{Path: "model.layers.7", Status: metadata.BF16, NWeights: 218103808, Reason: "shared_memory"})
+	m.Verification = append(m.Verification,
+		metadata.Verification{Method: "gpu", Decoder: "df11-convert, PTX 7.0", Device: "NVIDIA H200", NUnits: 34, NTensors: 226, NWeights: 8030000000})
+	m.Outputs = []metadata.OutputFile{
+		{Path: "lm_head.safetensors", Kind: metadata.KindUnit, Size: 715000000, SHA256: strings.Repeat("c0", 32)},
+		{Path: "model.safetensors", Kind: metadata.KindRemainder, Size: 533000, SHA256: strings.Repeat("1d", 32)},
+		{Path: "LICENSE", Kind: metadata.KindCopied, Size: 7000, SHA256: strings.Repeat("ee", 32)},
+	}
 	return metadata.CardInput{
 		Name: "Llama-3.1-8B-DF11", Repo: "me/Llama-3.1-8B-DF11",
 		CardSource: metadata.CardSource{
@@ -74,19 +97,8 @@ func llamaCard(t testing.TB) metadata.CardInput {
 				Differences:  []string{"tensor model.rotary_emb.inv_freq is kept; the model class drops it"},
 			},
 		},
-		CardSizes: metadata.CardSizes{SourceBytes: 16060522240, OutputBytes: 10894000000, NUnits: 34, NWeights: 8030000000},
-		Outputs: []metadata.OutputFile{
-			{Path: "lm_head.safetensors", Kind: metadata.KindUnit, Size: 715000000, SHA256: strings.Repeat("c0", 32)},
-			{Path: "model.safetensors", Kind: metadata.KindRemainder, Size: 533000, SHA256: strings.Repeat("1d", 32)},
-			{Path: "LICENSE", Kind: metadata.KindCopied, Size: 7000, SHA256: strings.Repeat("ee", 32)},
-		},
-		KeptBF16:   []metadata.KeptUnit{{Path: "model.layers.7", NWeights: 218103808, Reason: "shared_memory"}},
-		TiesBroken: []string{"lm_head"},
-		Verification: []metadata.Verification{
-			{Method: "cpu", Decoder: "package verify", NUnits: 34, NTensors: 291, NWeights: 8030000000},
-			{Method: "gpu", Decoder: "df11-convert, PTX 7.0", Device: "NVIDIA H200", NUnits: 34, NTensors: 226, NWeights: 8030000000},
-		},
-		ToolVersion: "v1.0.0",
+		CardSizes: metadata.CardSizes{SourceBytes: 16060522240, OutputBytes: 10894000000},
+		Manifest:  m,
 	}
 }
 
@@ -109,13 +121,15 @@ func localCard(t *testing.T) metadata.CardInput {
 			Layout: plan.Transformers, Loader: plan.Loader{Via: "bfloat16_model=", Class: "Gemma3ForConditionalGeneration"},
 			Origin: plan.Origin{Provenance: "derived:x", Derived: true}, Changes: plan.Changes{TiedEmbeddings: true},
 		},
-		CardSizes:    metadata.CardSizes{SourceBytes: 255416, OutputBytes: 183258, NUnits: 3, NWeights: 1234},
-		Verification: []metadata.Verification{{Method: "cpu", Decoder: "package verify", NUnits: 3, NTensors: 5, NWeights: 1234}},
+		CardSizes: metadata.CardSizes{SourceBytes: 255416, OutputBytes: 183258},
+		Manifest:  manifest(3, 5, 1234),
 	}
 }
 
 func diffusersCard(t *testing.T) metadata.CardInput {
 	t.Helper()
+	m := manifest(57, 1, 11900000000)
+	m.Verification[0].NWeights = 1
 	return metadata.CardInput{
 		Name: "FLUX.1-dev-DF11", Repo: "me/FLUX.1-dev-DF11", Component: "transformer", Pipeline: "FluxPipeline",
 		CardSource: metadata.CardSource{
@@ -125,8 +139,8 @@ func diffusersCard(t *testing.T) metadata.CardInput {
 			Layout: plan.Diffusers, Loader: plan.Loader{Via: "bfloat16_model=", Class: "FluxTransformer2DModel (diffusers)"},
 			Origin: plan.Origin{Provenance: "given"}, Config: plan.ConfigPlan{Mode: plan.ConfigNew},
 		},
-		CardSizes:    metadata.CardSizes{SourceBytes: 23800000000, OutputBytes: 16300000000, NUnits: 57, NWeights: 11900000000},
-		Verification: []metadata.Verification{{Method: "cpu", Decoder: "package verify", NUnits: 57, NTensors: 1, NWeights: 1}},
+		CardSizes: metadata.CardSizes{SourceBytes: 23800000000, OutputBytes: 16300000000},
+		Manifest:  m,
 	}
 }
 
@@ -188,7 +202,7 @@ func TestCardEscapesHostileText(t *testing.T) {
 	in := llamaCard(t)
 	in.Name = "a'; rm -rf / #`x`\n# heading <script>"
 	in.Repo = "x/y $(boom)"
-	in.KeptBF16[0].Path = "a`|\n| b"
+	in.Manifest.Units[34].Path = "a`|\n| b"
 	in.BaseModel = "[x](javascript:1)/y: z"
 	got, err := metadata.Card(in)
 	if err != nil {
@@ -241,7 +255,7 @@ func TestNamesAreNeitherMarkupNorLinks(t *testing.T) {
 func TestNamesStayInTheirCell(t *testing.T) {
 	for n := range 4 {
 		in := llamaCard(t)
-		in.KeptBF16[0].Path = strings.Repeat(`\`, n) + "|"
+		in.Manifest.Units[34].Path = strings.Repeat(`\`, n) + "|"
 		got, err := metadata.Card(in)
 		if err != nil {
 			t.Fatal(err)
@@ -288,7 +302,7 @@ func FuzzParseFrontMatter(f *testing.F) {
 		if err != nil || source == nil {
 			return
 		}
-		card, err := metadata.Card(metadata.CardInput{Name: "x", Plan: &plan.Plan{}, CardSource: metadata.CardSource{Source: source}})
+		card, err := metadata.Card(metadata.CardInput{Name: "x", Plan: &plan.Plan{}, Manifest: &metadata.Manifest{}, CardSource: metadata.CardSource{Source: source}})
 		if err != nil {
 			t.Fatalf("%q: %v", readme, err)
 		}
@@ -346,7 +360,7 @@ func TestInstallFitsReaders(t *testing.T) {
 // TestLargestModule: what stays BF16 is not decoded.
 func TestLargestModule(t *testing.T) {
 	in := metadata.CardInput{Plan: &plan.Plan{Units: []plan.Unit{unit("kept", 9), unit("a", 5), unit("b", 1)}}}
-	in.KeptBF16 = []metadata.KeptUnit{{Path: "kept"}}
+	in.Manifest = &metadata.Manifest{Units: []metadata.Unit{{Path: "kept", Status: metadata.BF16}}}
 	if got := in.LargestModule(); got != 10 {
 		t.Errorf("%d bytes", got)
 	}
@@ -356,9 +370,9 @@ func TestLargestModule(t *testing.T) {
 func TestCardStaysReadable(t *testing.T) {
 	for n, rest := range map[int]bool{100: false, 101: true, 5000: true} {
 		in := llamaCard(t)
-		in.Outputs = nil
+		in.Manifest.Outputs = nil
 		for i := range n {
-			in.Outputs = append(in.Outputs, metadata.OutputFile{Path: fmt.Sprintf("unit_%d.safetensors", i), Kind: metadata.KindUnit, SHA256: strings.Repeat("a", 64)})
+			in.Manifest.Outputs = append(in.Manifest.Outputs, metadata.OutputFile{Path: fmt.Sprintf("unit_%d.safetensors", i), Kind: metadata.KindUnit, SHA256: strings.Repeat("a", 64)})
 		}
 		card, err := metadata.Card(in)
 		if err != nil {

@@ -1,7 +1,6 @@
 package metadata
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -72,51 +71,44 @@ func ReasonText(reason string) string {
 	return PlainText(reason)
 }
 
-// Where names the model in commands: the repo, or the folder.
-func (in CardInput) Where() string { return cmp.Or(in.Repo, in.Name) }
-
-// Like is the catalog entry without which verify does not find the plan again; "" for none.
-func (in CardInput) Like() string {
-	if in.Plan.Unlike {
-		return in.Plan.Entry
-	}
-	return ""
-}
-
-// GivenDict reports whether the user gave the pattern dict and nothing in the repo states it.
-func (in CardInput) GivenDict() bool {
-	return in.Plan.Config.Mode == plan.ConfigNone && in.Plan.Provenance == "given"
-}
-
-// WeightFile is the one file of a single-file layout; "" in other layouts.
-func (in CardInput) WeightFile() string {
-	if in.Plan.Layout.Single() {
-		return in.Plan.OutputFiles[0].Path
-	}
-	return ""
-}
-
 // IsGated reports whether the original is given only to those who accept its terms, by the Hub or by its own card.
 func (in CardInput) IsGated() bool {
 	return in.Gated || slices.ContainsFunc(in.Source.all(), func(m member) bool { return strings.HasPrefix(m.key, gatedPrefix) })
 }
 
 // WeightFiles are the files that hold weights.
-func (in CardInput) WeightFiles() (files []OutputFile) {
-	for _, f := range in.Outputs {
-		if f.Kind == KindUnit || f.Kind == KindRemainder || f.Kind == KindSingle {
-			files = append(files, f)
-		}
-	}
-	return files
+func (in CardInput) WeightFiles() []OutputFile {
+	weights := []Kind{KindUnit, KindRemainder, KindSingle}
+	return filter(in.Manifest.Outputs, func(f OutputFile) bool { return slices.Contains(weights, f.Kind) })
 }
 
-// InWords says what the verification decoded with.
-func (v Verification) InWords() string {
-	if v.Method == MethodCPU {
-		return "CPU, independent decoder"
+// Coded sums up the units that are stored as DF11.
+func (in CardInput) Coded() (sum struct{ NUnits, NWeights int64 }) {
+	for _, u := range in.Manifest.Units {
+		if u.Status == DF11 {
+			sum.NUnits, sum.NWeights = sum.NUnits+1, sum.NWeights+u.NWeights
+		}
 	}
-	return fmt.Sprintf("GPU kernel (%s) on %s", v.Decoder, v.Device)
+	return sum
+}
+
+// KeptBF16 are the units that DF11 cannot hold.
+func (in CardInput) KeptBF16() []Unit {
+	return filter(in.Manifest.Units, func(u Unit) bool { return u.Status == BF16 })
+}
+
+// TiesBroken are the units whose code depends on a rule of docs/format.md §5.1.
+func (in CardInput) TiesBroken() []Unit {
+	return filter(in.Manifest.Units, func(u Unit) bool { return u.TieBroken })
+}
+
+func filter[T any](list []T, keep func(T) bool) (kept []T) {
+	for _, x := range list {
+		if keep(x) {
+			kept = append(kept, x)
+		}
+	}
+	return kept
 }
 
 // NoticeFiles are the license files that were copied.
@@ -128,14 +120,6 @@ func (in CardInput) NoticeFiles() []string {
 		}
 	}
 	return names
-}
-
-// Against names the source in commands, pinned to its commit.
-func (in CardInput) Against() string {
-	if in.Commit == "" {
-		return in.BaseModel
-	}
-	return in.BaseModel + "@" + in.Commit
 }
 
 // Size writes a number of bytes in the unit that suits the source's weights, so that both can be compared.
@@ -181,9 +165,6 @@ func (in CardInput) Untested() bool {
 	return len(in.Plan.Readers) > 0 && !slices.ContainsFunc(in.Plan.Readers, loads)
 }
 
-// Base names the pipeline whose part was converted alone.
-func (in CardInput) Base() string { return cmp.Or(in.BaseModel, "BASE MODEL") }
-
 // Class is the Python class to build; "" if the catalog does not know it.
 func (in CardInput) Class() string { return className.FindString(in.Plan.Loader.Class) }
 
@@ -227,8 +208,9 @@ func (in CardInput) GPUs() []gpus.Fit {
 
 // LargestModule is the size in BF16 of the largest module that is stored as DF11: the buffer that it is decoded into.
 func (in CardInput) LargestModule() (nBytes int64) {
+	kept := in.KeptBF16()
 	for _, u := range in.Plan.Units {
-		if !slices.ContainsFunc(in.KeptBF16, func(k KeptUnit) bool { return k.Path == u.Path }) {
+		if !slices.ContainsFunc(kept, func(k Unit) bool { return k.Path == u.Path }) {
 			nBytes = max(nBytes, 2*u.NElems())
 		}
 	}
