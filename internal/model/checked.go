@@ -10,8 +10,8 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 )
 
-// CheckedFile streams a whole file of the Hub, from the shared cache if a good copy is there. Its last read is a SourceError
-// if the hash is not the published one.
+// CheckedFile streams a whole file of the Hub, from the shared cache if that holds a good copy. The last read fails with a
+// SourceError if the hash is not the published one.
 func CheckedFile(ctx context.Context, c *hub.Client, ref hub.FileRef) (io.ReadCloser, error) {
 	c.CheckCached(ctx, ref) // so that Stream does not use a damaged copy
 	r, err := c.Stream(ctx, ref, 0, ref.Size)
@@ -25,7 +25,7 @@ func CheckedFile(ctx context.Context, c *hub.Client, ref hub.FileRef) (io.ReadCl
 	return &checkedReader{r, ref.NewHash(), want, ref.Path}, nil
 }
 
-// checkedReader hashes what it reads and lets io.EOF through only if the hash is right.
+// checkedReader hashes what it reads, and returns io.EOF only if the hash is right.
 type checkedReader struct {
 	io.ReadCloser
 	hash hash.Hash

@@ -18,7 +18,7 @@ import (
 // readConfig finds the config.json with dfloat11_config: at the root, else in the one folder that has it.
 func (d *DF11) readConfig(ctx context.Context) error {
 	var found []string
-	var atRoot error // what is wrong with the config.json there
+	var atRoot error // what is wrong with the root's config.json
 	for _, ref := range d.from.configs() {
 		b, err := d.from.read(ctx, ref, maxConfigBytes)
 		if err != nil {
@@ -49,8 +49,7 @@ func (d *DF11) readConfig(ctx context.Context) error {
 
 const configName = "config.json"
 
-// configs lists the files that may be the config.json of a DF11 model: the one at the root first, then those of the folders in
-// it that hold weights.
+// configs lists the files that may be the config.json of a DF11 model: first the root's, then those of its folders with weights.
 func (f *files) configs() []hub.FileRef {
 	var configs []hub.FileRef
 	holdsWeights := map[string]bool{}
@@ -72,10 +71,10 @@ func (f *files) configs() []hub.FileRef {
 	return configs
 }
 
-// ErrNoDF11Config says that a config.json is not that of a DF11 model.
+// ErrNoDF11Config says that a config.json is of no DF11 model.
 var ErrNoDF11Config = errors.New("no dfloat11_config: not a finished DF11 model")
 
-// DictOfConfig takes dfloat11_config.pattern_dict out of a config.json, order kept.
+// DictOfConfig reads dfloat11_config.pattern_dict of a config.json, in its order.
 func DictOfConfig(b []byte) (plan.PatternDict, error) {
 	var c struct {
 		DF11 *struct {

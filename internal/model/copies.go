@@ -11,9 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
-// CheckCopies refuses, before any work, files of a folder that would be copied and published although they are not what they
-// seem: a Git LFS pointer stands for a file that was not fetched, and a link that leads out of the folder for a file that is no
-// part of the model. It opens small files only.
+// CheckCopies refuses, before any work, files of a folder that must not be published: Git LFS pointers, which stand for files that
+// were not fetched, and links out of the folder, to files that are no part of the model. It opens small files only.
 func (m *Model) CheckCopies(p *plan.Plan) error {
 	if !m.Local {
 		return nil
@@ -45,8 +44,8 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 	return nil
 }
 
-// inCache matches the place of a file in a download cache, to which the links of a snapshot lead: a folder of blobs, each named
-// by its hash, with or without folders for the first digits.
+// inCache matches a file of a download cache, to which the links of a snapshot lead: in a folder of blobs, named by its hash, with
+// or without folders for the first digits.
 var inCache = regexp.MustCompile(`/blobs/([0-9a-f]{2}/)*([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // checkLink refuses a link that leads neither to a file below root nor into a download cache.

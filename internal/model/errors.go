@@ -5,22 +5,14 @@ import (
 	"fmt"
 )
 
-// SourceError says that a source file is not what it should be: its sha256, or the part of it that an earlier run used.
-type SourceError struct {
-	File      string
-	Want, Got string
-	// End is 0 for the whole file, else the length of the prefix that differs from what an earlier run read.
-	End int64
-}
+// SourceError says that the bytes of a source file are not the published ones.
+type SourceError struct{ File, Want, Got string }
 
 func (e *SourceError) Error() string {
-	if e.End > 0 {
-		return fmt.Sprintf("source file %s: its first %d bytes differ from those an earlier run read", e.File, e.End)
-	}
 	return fmt.Sprintf("source file %s: sha256 is %s, published is %s", e.File, e.Got, e.Want)
 }
 
-// ChangedError says that somebody has written to a source file while it was read, so that two reads may not agree.
+// ChangedError says that somebody wrote to a source file while it was read, so that two reads may differ.
 type ChangedError struct{ File string }
 
 func (e *ChangedError) Error() string {
@@ -31,7 +23,7 @@ func (e *ChangedError) Error() string {
 type InvalidError struct {
 	File   string // "" for the model as a whole
 	Detail string
-	cause  error // that Detail ends with, if somebody may ask for it
+	cause  error // the error that Detail ends with, for errors.Is; nil if there is none
 }
 
 func (e *InvalidError) Unwrap() error { return e.cause }

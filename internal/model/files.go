@@ -24,23 +24,23 @@ import (
 type files struct {
 	dir     string                 // "" for a repo
 	client  *hub.Client            // nil for a folder
-	refs    []hub.FileRef          // without repo and hashes for a folder
-	readers map[string]io.ReaderAt // of the files that are open, by path
-	opened  map[string]fs.FileInfo // what they were then, those of a folder
-	pieces  *Readers               // of a repo that is read at random all the time; nil if single ranges are fetched
+	refs    []hub.FileRef          // for a folder without repo and hashes
+	readers map[string]io.ReaderAt // open files, by path
+	opened  map[string]fs.FileInfo // size and time of a folder's open files when they were opened
+	pieces  *Readers               // for a repo that is read at random all the time; nil if single ranges are fetched
 
 	index  sync.Once
 	byPath map[string]hub.FileRef // refs, once one was looked up
 }
 
-// Exists reports whether a path names something local.
+// Exists reports whether a path names a local file or folder.
 func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// listFolder lists the files below dir with forward slashes; symbolic links count as what they point to. Hidden folders
-// are left out, and those that enter, given their path, reports false for.
+// listFolder lists the files below dir with forward slashes; symbolic links count as what they point to. It leaves out hidden
+// folders, and those for whose path enter returns false.
 func listFolder(dir string, enter func(path string) bool) (*files, error) {
 	root, err := filepath.EvalSymlinks(dir) // WalkDir does not follow a link to a folder
 	if err != nil {
@@ -74,13 +74,12 @@ func listFolder(dir string, enter func(path string) bool) (*files, error) {
 	return f, err
 }
 
-// isResult reports whether a folder is that of a conversion, finished or in the making. Where such a folder lies inside a
-// source, it is no part of it: else a source would not be the same any more once it was converted.
+// isResult reports whether a folder holds a conversion, finished or in the making. Inside a source, such a folder is no part of the
+// source: otherwise a conversion would change its own source.
 func isResult(dir string) bool {
 	return Exists(filepath.Join(dir, metadata.ManifestName)) || Exists(filepath.Join(dir, metadata.StateDir))
 }
 
-// listRepo lists the files of a repo.
 func listRepo(c *hub.Client, info *hub.RepoInfo) (*files, error) {
 	f := &files{client: c}
 	for _, x := range info.Files {
@@ -97,7 +96,6 @@ func (f *files) checkCount() error {
 	return nil
 }
 
-// listing is the list of files as a plan takes it.
 func (f *files) listing() []plan.File {
 	var list []plan.File
 	for _, ref := range f.refs {
@@ -106,7 +104,7 @@ func (f *files) listing() []plan.File {
 	return list
 }
 
-// planFile is a file as a plan takes it. A hash pins its content where there is one.
+// planFile describes a file to a plan. A hash pins its content where there is one.
 func planFile(ref hub.FileRef) plan.File {
 	return plan.File{Path: ref.Path, Size: ref.Size, ETag: cmp.Or(ref.SHA256, ref.BlobID)}
 }
@@ -123,8 +121,8 @@ func (f *files) find(path string) (hub.FileRef, bool) {
 	return ref, ok
 }
 
-// weightsIn lists the safetensors files right in a folder, "" for the root, by name. The official loader reads these files,
-// whatever an index says, and none in folders below (docs/format.md §13).
+// weightsIn lists the safetensors files of a folder, "" for the root, by name. The official loader reads exactly these files,
+// whatever an index says (docs/format.md §13).
 func (f *files) weightsIn(dir string) []hub.FileRef {
 	var weights []hub.FileRef
 	for _, ref := range f.refs {
@@ -136,7 +134,7 @@ func (f *files) weightsIn(dir string) []hub.FileRef {
 	return weights
 }
 
-// diskPath is the path of a file of a folder on this machine.
+// diskPath returns where a file of a folder lies on this machine.
 func (f *files) diskPath(path string) string { return filepath.Join(f.dir, filepath.FromSlash(path)) }
 
 // Limits of the files that are read whole into memory (docs/format.md §16).
@@ -146,7 +144,7 @@ const (
 	maxConfigBytes   = 8 << 20 // of a config, a model_index or a card
 )
 
-// read gives a small file whole.
+// read reads a small file whole.
 func (f *files) read(ctx context.Context, ref hub.FileRef, limit int64) ([]byte, error) {
 	if f.client == nil {
 		return smallfile.Read(f.diskPath(ref.Path), limit)
@@ -154,7 +152,7 @@ func (f *files) read(ctx context.Context, ref hub.FileRef, limit int64) ([]byte,
 	return f.client.ReadFile(ctx, ref, limit)
 }
 
-// card gives the front matter of the model card; nil if there is none, or a broken one, which is no reason to stop.
+// card returns the front matter of the model card; nil if there is none, or a broken one, which is no reason to stop.
 func (f *files) card(ctx context.Context) (*metadata.FrontMatter, error) {
 	ref, ok := f.find(CardName)
 	if !ok {
@@ -166,13 +164,13 @@ func (f *files) card(ctx context.Context) (*metadata.FrontMatter, error) {
 	}
 	front, err := metadata.ParseFrontMatter(b)
 	if err != nil {
-		return nil, nil //nolint:nilerr // as promised
+		return nil, nil //nolint:nilerr // a broken card is like none
 	}
 	return front, nil
 }
 
-// cardBaseModel gives the one model that the card names as the original; "" if it names none, or several, or says that this one
-// was trained further.
+// cardBaseModel returns the one model that the card names as the original; "" if the card names none, or several, or another
+// relation than a conversion.
 func (f *files) cardBaseModel(ctx context.Context) (string, error) {
 	front, err := f.card(ctx)
 	relation := front.String("base_model_relation")
@@ -194,7 +192,7 @@ func (f *files) OpenFile(ctx context.Context, path string) (io.ReadCloser, error
 	return CheckedFile(ctx, f.client, ref)
 }
 
-// open opens files, so that they can be read at random. Those of a repo are fetched when they are read, until ctx ends.
+// open opens files for reading at random. A repo's files are fetched as they are read, until ctx ends.
 func (f *files) open(ctx context.Context, refs []hub.FileRef) error {
 	f.readers, f.opened = map[string]io.ReaderAt{}, map[string]fs.FileInfo{}
 	for _, ref := range refs {
@@ -217,7 +215,7 @@ func (f *files) open(ctx context.Context, refs []hub.FileRef) error {
 	return nil
 }
 
-// direct reads a file at random, that of a repo by exactly the ranges that are asked for.
+// direct returns a reader of a file. Of a repo's file it fetches exactly the ranges that are read.
 func (f *files) direct(ctx context.Context, path string) io.ReaderAt {
 	if ref, ok := f.find(path); ok && f.client != nil {
 		return rangeReader{ctx, f.client, ref}
@@ -255,7 +253,7 @@ func (f *files) Recheck(ctx context.Context, path string) bool {
 	return before != after && ctx.Err() == nil
 }
 
-// Hub is the client that the files are read by; nil for a folder.
+// Hub returns the client that reads the files; nil for a folder.
 func (f *files) Hub() *hub.Client { return f.client }
 
 // Close releases the files. Their readers must not be used any more.

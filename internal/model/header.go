@@ -14,10 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// headersAtOnce is how many headers are read at a time.
-const headersAtOnce = 8
-
-// HeaderRead is how many bytes of a weight file were read for its header.
+// HeaderRead returns how many bytes of a weight file were read for its header.
 func HeaderRead(w plan.WeightFile) int64 {
 	return min(w.Size, max(safetensors.FirstRead, w.Header.DataStart()))
 }
@@ -32,13 +29,12 @@ func (e *headerError) Error() string { return "header of " + e.file + ": " + e.e
 
 func (e *headerError) Unwrap() error { return e.err }
 
-// headers reads the headers of weight files, several at a time. If several are wrong, the headerError is about the first of
-// them.
+// headers reads the headers of weight files, several at a time. If several are wrong, the headerError names the first.
 func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.WeightFile, error) {
 	out, errs := make([]plan.WeightFile, len(weights)), make([]error, len(weights))
 	var all safetensors.Headers
 	g, stop := errgroup.WithContext(ctx)
-	g.SetLimit(headersAtOnce)
+	g.SetLimit(8)
 	for i, ref := range weights {
 		if stop.Err() != nil {
 			break
@@ -56,8 +52,8 @@ func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.Weig
 	return out, cmp.Or(append(errs, context.Cause(ctx))...)
 }
 
-// header reads one header, that of a remote file once more if it is wrong: no hash covers a range, so the bytes may have been
-// spoiled on their way or in the shared cache.
+// header reads one header. It reads a wrong header of a remote file once more: no hash covers a range, so the bytes may be damaged
+// on their way or in the shared cache.
 func (f *files) header(ctx context.Context, all *safetensors.Headers, ref hub.FileRef) (*safetensors.Header, error) {
 	h, err := readHeader(all, f.readers[ref.Path], ref.Size)
 	if err == nil || f.client == nil || ctx.Err() != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
-// Lineage is the Hub repo and the commit that a local source was downloaded from, as far as the ways in which Python's
-// huggingface_hub stores files tell. Either may be "".
+// Lineage is the Hub repo and the commit that a local source was downloaded from, as huggingface_hub's paths and notes tell. Either
+// may be "".
 type Lineage struct{ Repo, Commit string }
 
 var commitName = regexp.MustCompile(`^[0-9a-f]{40}$`)
@@ -33,15 +33,12 @@ func cacheLineage(folder string) (l Lineage, ok bool) {
 	}
 }
 
-// maxNoteBytes bounds what is read of a note about one download, which has three short lines.
-const maxNoteBytes = 4 << 10
-
-// downloadedCommit finds the commit from which all of some files of a folder were downloaded, by the notes that
+// downloadedCommit returns the one commit from which all given files of a folder were downloaded, by the notes that
 // "hf download --local-dir" leaves; "" if a note is missing, or a file is younger than its note.
 func downloadedCommit(folder string, files []hub.FileRef) (commit string) {
 	for _, f := range files {
 		name := filepath.FromSlash(f.Path)
-		b, err := smallfile.Read(filepath.Join(folder, ".cache", "huggingface", "download", name+".metadata"), maxNoteBytes)
+		b, err := smallfile.Read(filepath.Join(folder, ".cache", "huggingface", "download", name+".metadata"), 4<<10)
 		lines := strings.Split(string(b), "\n") // commit, etag, seconds since 1970
 		if err != nil || len(lines) < 3 || !commitName.MatchString(lines[0]) || commit != "" && lines[0] != commit {
 			return ""
@@ -56,8 +53,8 @@ func downloadedCommit(folder string, files []hub.FileRef) (commit string) {
 	return commit
 }
 
-// traceCache finds the lineage of a local source by its path, or by that to which links lead. A source that is named after its
-// commit gets the name of its repo.
+// traceCache finds the lineage of a local source by its path, or by the path to which its links lead. A source that is named after
+// its commit gets the name of its repo.
 func (m *Model) traceCache() {
 	paths := []string{m.Folder}
 	if real, err := filepath.EvalSymlinks(m.Folder); err == nil {

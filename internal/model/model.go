@@ -25,14 +25,15 @@ type Source interface {
 	// OpenFile reads a file that is not a weight, whole. The reader's last read fails if the bytes are not the
 	// published ones.
 	OpenFile(ctx context.Context, path string) (io.ReadCloser, error)
-	// Local is a weight file that can be read at random until the source is closed; nil if it has to be fetched.
+	// Local returns a weight file that can be read at random until the source is closed; nil if the file has to be fetched.
 	Local(file int) io.ReaderAt
-	// Recheck checks the copy from which a file was read, and reports whether it is damaged; it is then not used again.
+	// Recheck checks the cached copy from which a file was read, and reports whether that copy is damaged. A damaged copy is
+	// not used again.
 	Recheck(ctx context.Context, path string) bool
-	// Unchanged is a ChangedError if a weight file has been written to since the source was opened, as far as its size and its
-	// time tell. Those of a repo never are: the commit is pinned.
+	// Unchanged returns a ChangedError if the size or the time of a local weight file has changed since the source was opened.
+	// The files of a repo never change: the commit is pinned.
 	Unchanged(file int) error
-	// Hub is the client that the source is read by; nil for a folder.
+	// Hub returns the client that reads the source; nil for a folder.
 	Hub() *hub.Client
 	// Close releases the files.
 	Close() error
@@ -40,25 +41,19 @@ type Source interface {
 
 // Model is what is known of a source before its weights move.
 type Model struct {
-	// ID is "namespace/name" for a Hub repo, or the base name of a local folder or file.
-	ID string
-	// Name is what the output is named after.
-	Name string
-	// Local: the source is a folder or file; Folder is the absolute path of the folder. Commit is the pinned commit of a
-	// Hub repo.
-	Local  bool
-	Folder string
-	Commit string
-	// Lineage is where a local source comes from, as far as that is known.
-	Lineage Lineage
+	ID      string  // "namespace/name" of a Hub repo, or the base name of a local folder or file
+	Name    string  // the output is named after it
+	Local   bool    // the source is a folder or file
+	Folder  string  // absolute path of a local source's folder
+	Commit  string  // pinned commit of a Hub repo
+	Lineage Lineage // repo and commit that a local source comes from, where known
 	// Private and Gated say who may read the repo ("", "auto" or "manual").
 	Private bool
 	Gated   string
-	// Card is the front matter of the source's model card; nil if there is none. PipelineTag and LibraryName are what
-	// the Hub says of it.
+	// Card is the front matter of the source's model card; nil if there is none. PipelineTag and LibraryName are the Hub's words.
 	Card                     *metadata.FrontMatter
 	PipelineTag, LibraryName string
-	// Listing is the input of plan.New. SHA256 are the published sums of its weight files, "" where there is none.
+	// Listing is the input of plan.New. SHA256 are the published sums of its weight files, "" for a file without one.
 	Listing plan.Source
 	SHA256  []string
 }

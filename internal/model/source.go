@@ -41,7 +41,7 @@ func (s *source) Local(file int) io.ReaderAt {
 	return s.readers[s.weights[file].Path]
 }
 
-// Unchanged looks at the open file: one that has got another file's name since is still what it was.
+// Unchanged looks at the open file, since another file may have taken the name.
 func (s *source) Unchanged(file int) error {
 	if s.client != nil {
 		return nil
@@ -57,7 +57,7 @@ func (s *source) Unchanged(file int) error {
 	return nil
 }
 
-// OpenHub reads what a plan needs of the commit that a revision is at, "" for main: its small files and its headers.
+// OpenHub opens a repo at a revision, "" for main, and reads its small files and its headers.
 func OpenHub(ctx context.Context, c *hub.Client, repo, revision string, opt plan.Options) (Source, *Model, error) {
 	info, err := c.Info(ctx, repo, revision)
 	if err != nil {
@@ -74,8 +74,8 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string, opt plan
 	return openSource(ctx, f, m, opt)
 }
 
-// OpenLocal reads what a plan needs of a folder or of one .safetensors file, which is then the whole source, whatever
-// lies beside it. Folders of conversions inside the folder are no part of it.
+// OpenLocal opens a folder or one .safetensors file, and reads small files and headers. A file is the whole source, whatever lies
+// beside it. Results of conversions inside a folder are no part of the source.
 func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Model, error) {
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -106,7 +106,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 	return openSource(ctx, f, m, opt)
 }
 
-// openSource makes a source of files, and completes m by what they say. On an error it closes the files.
+// openSource makes a source of files and completes m by what they say. After an error it has closed the files.
 func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Source, *Model, error) {
 	s := &source{files: f}
 	if err := s.describe(ctx, m, opt); err != nil {
@@ -116,8 +116,7 @@ func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Sour
 	return s, m, nil
 }
 
-// describe reads what a plan is made from: the small files that the names of all files lead to, and the headers of the
-// weights.
+// describe reads the small files that the survey asks for, and the headers of the weights.
 func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error {
 	m.Listing = plan.Source{ID: m.ID, Commit: m.Commit, WeightFile: opt.WeightFile, Files: s.listing()}
 	survey, err := plan.Look(m.Listing.Files, opt)

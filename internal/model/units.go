@@ -10,7 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// ArraysAt puts together the arrays of a unit; at finds each of the six tensors by its last name.
+// ArraysAt returns the arrays of a unit; at finds each of the six tensors by its last name.
 func ArraysAt(at func(name string) *io.SectionReader) verify.Arrays {
 	return verify.Arrays{
 		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent), SignMantissa: at(encoder.NameSignMantissa),
@@ -25,7 +25,7 @@ func (d *DF11) Coded(unitPath string) bool {
 }
 
 // CheckForm checks that a unit has its six tensors, each with the type and shape by which the official loader takes it
-// (docs/format.md §8, §13). The bytes alone do not show them: the same bytes in another shape load as another unit.
+// (docs/format.md §8, §13). The same bytes in another shape load as another unit, and decoding does not show it.
 func (d *DF11) CheckForm(unitPath string) error {
 	for _, name := range plan.StoredNames {
 		t, ok := d.tensors[unitPath+"."+name]
@@ -52,8 +52,8 @@ func (d *DF11) Arrays(unitPath string) verify.Arrays {
 	return d.arrays(unitPath, func(file string) io.ReaderAt { return d.from.readers[file] })
 }
 
-// SparseArrays are Arrays for reading a little here and there: of a remote file exactly the ranges that are asked for are
-// fetched, and nothing is kept.
+// SparseArrays are Arrays for reading a little here and there: of a remote file they fetch exactly the ranges that are read, and
+// keep nothing.
 func (d *DF11) SparseArrays(ctx context.Context, unitPath string) verify.Arrays {
 	return d.arrays(unitPath, func(file string) io.ReaderAt { return d.from.direct(ctx, file) })
 }
