@@ -37,7 +37,7 @@ var arrows = map[string][]string{
 	"internal/pyjson":       {},
 	"internal/charts":       {"internal/describe", "internal/gpus", "internal/human", "internal/metadata"},
 	"hub":                   {"internal/smallfile", "internal/streams"},
-	"internal/bench":        {"encoder", "verify", "internal/safetensors", "internal/atomicfile", "internal/gather", "internal/streams"},
+	"internal/bench":        {"encoder", "verify"},
 	"internal/hubtest":      {},
 	"internal/hubtest/hubd": {"internal/hubtest"},
 	"internal/rehearsal":    {"internal/hubtest"},

@@ -23,7 +23,6 @@ type work func(ctx context.Context, cores int) error
 type step struct {
 	name, path string
 	run        work
-	after      func() // not measured; may be nil
 }
 
 // pathGo is the path of steps that have only one.
@@ -35,8 +34,7 @@ type lab struct {
 	sizes   []int64
 	memory  map[string]encoder.Memory // the six tensors of the unit
 	counted map[string]*encoder.Unit  // by variant
-	files   *files
-	sink    atomic.Uint64 // takes what memory_read and sha256 compute, so that the compiler keeps them
+	sink    atomic.Uint64             // takes what memory_read and sha256 compute, so that the compiler keeps them
 }
 
 func newLab(tb testing.TB, weights []byte) *lab {
@@ -55,27 +53,22 @@ func newLab(tb testing.TB, weights []byte) *lab {
 	if err := l.encode(pathGo)(tb.Context(), runtime.GOMAXPROCS(0)); err != nil { // verify needs a unit
 		tb.Fatal(err)
 	}
-	l.files = newFiles(tb, weights)
 	return l
 }
 
 // steps lists all steps with their paths.
 func (l *lab) steps() []step {
 	steps := []step{
-		{"memory_read", pathGo, l.memoryRead, nil}, // sum of all 8-byte words
-		{"naive", pathGo, l.naive, nil},            // the plainest loop that splits weights and counts exponents
-		{"sha256", pathGo, l.sha256, nil},          // one message per core
+		{"memory_read", pathGo, l.memoryRead}, // sum of all 8-byte words
+		{"naive", pathGo, l.naive},            // the plainest loop that splits weights and counts exponents
+		{"sha256", pathGo, l.sha256},          // one message per core
 	}
 	for _, p := range verify.Variants() {
-		steps = append(steps, step{"verify", p, l.verify(p), nil}) // decode, gaps and positions again, compare all 16 bits
+		steps = append(steps, step{"verify", p, l.verify(p)}) // decode, gaps and positions again, compare all 16 bits
 	}
 	for _, p := range encoder.Variants() {
-		steps = append(steps,
-			step{"encode", p, l.encode(p), nil},                             // pass 2 alone, in memory
-			step{"unit", p, l.unit(p), nil},                                 // pass 1, tables, pass 2, in memory
-			step{"file", p, l.files.convert(p, false), l.files.clean},       // units from file to file, with their sha256
-			step{"file_verify", p, l.files.convert(p, true), l.files.clean}, // and verified from the stored bytes
-		)
+		steps = append(steps, step{"encode", p, l.encode(p)}) // pass 2 alone
+		steps = append(steps, step{"unit", p, l.unit(p)})     // pass 1, tables, pass 2
 	}
 	return steps
 }
@@ -125,7 +118,7 @@ func (l *lab) naive(_ context.Context, cores int) error {
 }
 
 func (l *lab) count(ctx context.Context, path string, workers int) (*encoder.Unit, error) {
-	c, err := variant(path).NewCounter(l.sizes)
+	c, err := encoder.Options{Variant: path}.NewCounter(l.sizes)
 	if err != nil {
 		return nil, err
 	}
@@ -153,16 +146,23 @@ func (l *lab) unit(path string) work {
 }
 
 func (l *lab) dst() encoder.Dst {
-	return dstOf(func(name string) io.WriterAt { return l.memory[name] })
+	m := l.memory
+	return encoder.Dst{
+		LUTs: m[encoder.NameLUTs], EncodedExponent: m[encoder.NameEncodedExponent], SignMantissa: m[encoder.NameSignMantissa],
+		OutputPositions: m[encoder.NameOutputPositions], Gaps: m[encoder.NameGaps], SplitPositions: m[encoder.NameSplitPositions],
+	}
 }
 
 func (l *lab) verify(path string) work {
 	return func(ctx context.Context, cores int) error {
-		arrays := arraysOf(func(name string) *io.SectionReader {
+		at := func(name string) *io.SectionReader {
 			b := l.memory[name]
 			return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b)))
-		})
-		u, err := verify.Open(arrays, l.sizes[0], l.sizes)
+		}
+		u, err := verify.Open(verify.Arrays{
+			LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent), SignMantissa: at(encoder.NameSignMantissa),
+			OutputPositions: at(encoder.NameOutputPositions), Gaps: at(encoder.NameGaps), SplitPositions: at(encoder.NameSplitPositions),
+		}, l.sizes[0], l.sizes)
 		if err != nil {
 			return err
 		}
@@ -172,20 +172,4 @@ func (l *lab) verify(path string) work {
 
 func (l *lab) sha256(_ context.Context, cores int) error {
 	return l.shares(cores, func(p []byte, _ int) error { l.sink.Add(uint64(sha256.Sum256(p)[0])); return nil })
-}
-
-func dstOf(at func(name string) io.WriterAt) encoder.Dst {
-	return encoder.Dst{
-		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent),
-		SignMantissa: at(encoder.NameSignMantissa), OutputPositions: at(encoder.NameOutputPositions),
-		Gaps: at(encoder.NameGaps), SplitPositions: at(encoder.NameSplitPositions),
-	}
-}
-
-func arraysOf(at func(name string) *io.SectionReader) verify.Arrays {
-	return verify.Arrays{
-		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent),
-		SignMantissa: at(encoder.NameSignMantissa), OutputPositions: at(encoder.NameOutputPositions),
-		Gaps: at(encoder.NameGaps), SplitPositions: at(encoder.NameSplitPositions),
-	}
 }
