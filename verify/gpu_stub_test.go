@@ -47,6 +47,43 @@ func TestGPUGolden(t *testing.T) {
 	}
 }
 
+// logging makes options of auto mode, and the log to which OpenGPU and the GPU then write.
+func (s *stubDriver) logging() (GPUOptions, *bytes.Buffer) {
+	log := new(bytes.Buffer)
+	opt := s.options()
+	opt.Mode, opt.Log = GPUAuto, slog.New(slog.NewTextHandler(log, nil))
+	return opt, log
+}
+
+// openStub opens the stub with these faults until the end of the test.
+func openStub(t *testing.T, faults ...string) (*stubDriver, *GPU) {
+	t.Helper()
+	s := stub(t, faults...)
+	return s, s.openUntilEnd(t, s.options())
+}
+
+func (s *stubDriver) openUntilEnd(t *testing.T, opt GPUOptions) *GPU {
+	t.Helper()
+	g := s.open(t, opt)
+	t.Cleanup(func() { g.Close() })
+	return g
+}
+
+func (s *stored) mustPassOn(t *testing.T, g *GPU) {
+	t.Helper()
+	if err := s.onGPU(t.Context(), g, CompareOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// warned demands that a log has one warning, with these words.
+func warned(t *testing.T, log *bytes.Buffer, words string) {
+	t.Helper()
+	if strings.Count(log.String(), "level=WARN") != 1 || !strings.Contains(log.String(), words) {
+		t.Errorf("not one warning of %q: %s", words, log)
+	}
+}
+
 func grep(s, word string) string {
 	var lines []string
 	for line := range strings.Lines(s) {
@@ -61,8 +98,7 @@ func TestGPUShapes(t *testing.T) {
 	s := stub(t)
 	opt := s.options()
 	opt.slotSize = 3 * minSlot
-	g := s.open(t, opt)
-	defer g.Close()
+	g := s.openUntilEnd(t, opt)
 	for name, weights := range gpuShapes() {
 		if err := encode(weights).onGPU(t.Context(), g, CompareOptions{}); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -73,38 +109,31 @@ func TestGPUShapes(t *testing.T) {
 // TestGPUDescribe has three devices, of which the first does not work: the second is used, and is named once it has decoded.
 func TestGPUDescribe(t *testing.T) {
 	s := stub(t, "devices 3", "fail cuMemAlloc 2 2")
-	opt := s.options()
-	var log bytes.Buffer
-	opt.Log = slog.New(slog.NewTextHandler(&log, nil))
-	g := s.open(t, opt)
-	defer g.Close()
-	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "Stub 0: ") {
-		t.Errorf("%d warnings: %s", n, &log)
-	}
+	opt, log := s.logging()
+	g := s.openUntilEnd(t, opt)
+	warned(t, log, "Stub 0: ")
 	for _, want := range []string{"", "Stub 1, sm_75, driver for CUDA 11.4"} {
 		kernel, device := g.Describe()
 		if !strings.HasPrefix(kernel, "df11-convert, PTX 6.0, sha256 ") || device != want {
 			t.Errorf("described as %q, %q", kernel, device)
 		}
-		if err := encode(normalWeights(50_000, 27)).onGPU(t.Context(), g, CompareOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		encode(normalWeights(50_000, 27)).mustPassOn(t, g)
 	}
 }
 
-// TestGPUTables demands that tables are built once for a slot and a unit: the stub knows of which luts they are.
-func TestGPUTables(t *testing.T) {
-	s := stub(t)
-	g := s.open(t, s.options())
-	defer g.Close()
+// TestGPUSlots demands that each slot has its own stream, and that tables are built once for a slot and a unit: the stub knows of
+// which luts they are.
+func TestGPUSlots(t *testing.T) {
+	s, g := openStub(t)
 	a, b := encode(normalWeights(700_000, 25)), encode(fibWeights(20, 4))
 	for _, unit := range []*stored{a, b, a} {
-		if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		unit.mustPassOn(t, g)
 	}
 	if u, err := a.open(); err != nil || len(cutPieces(u, g.opt.slotSize)) <= nSlots {
 		t.Fatalf("as many slots as pieces: %v", err)
+	}
+	if n := strings.Count(s.log(t), "cuStreamCreate"); n != nSlots { // so that no upload waits for another slot's download
+		t.Errorf("%d streams for %d slots", n, nSlots)
 	}
 	if n := strings.Count(s.log(t), "tables were built"); n < 3 || n > 3*nSlots {
 		t.Errorf("tables were built %d times for 3 units and %d slots", n, nSlots)
@@ -113,9 +142,7 @@ func TestGPUTables(t *testing.T) {
 
 // TestGPUMismatch spoils the source in several places: the first is found, as on the CPU.
 func TestGPUMismatch(t *testing.T) {
-	s := stub(t)
-	g := s.open(t, s.options())
-	defer g.Close()
+	_, g := openStub(t)
 	unit := encode(normalWeights(600_000, 11))
 	unit.splitAt(1000, 250_000)
 	for _, at := range [][]int{{0}, {599_999}, {249_999, 250_000, 550_000}, {150_001, 599_999}} {
@@ -144,31 +171,23 @@ func TestGPUWrong(t *testing.T) {
 	g.Close()
 	for _, fault := range []string{"flip 3 777", "idle 3"} {
 		s := stub(t, fault)
-		var log bytes.Buffer
-		opt := s.options()
-		opt.Mode, opt.Log = GPUAuto, slog.New(slog.NewTextHandler(&log, nil))
+		opt, log := s.logging()
 		g := s.open(t, opt)
 		for range 2 {
-			if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			unit.mustPassOn(t, g)
 		}
 		err := unit.onGPU(t.Context(), g, CompareOptions{})
 		if !errors.Is(err, ErrGPULost) || !strings.Contains(err.Error(), "only the second time right") {
 			t.Errorf("%s: %v", fault, err)
 		}
-		if strings.Count(log.String(), "level=WARN") != 1 {
-			t.Errorf("%s: log %s", fault, &log)
-		}
+		warned(t, log, "giving up the GPU")
 		g.Close()
 	}
 }
 
 // TestGPUStructure demands that nothing is launched for a unit whose structure is unsound.
 func TestGPUStructure(t *testing.T) {
-	s := stub(t)
-	g := s.open(t, s.options())
-	defer g.Close()
+	s, g := openStub(t)
 	unit := encode(normalWeights(50_000, 13))
 	for i := range unit.luts[len(unit.luts)-rowBytes:] {
 		unit.luts[len(unit.luts)-rowBytes+i] = 0
@@ -221,19 +240,14 @@ func TestGPUFaults(t *testing.T) {
 func TestGPUCrash(t *testing.T) {
 	unit := encode(normalWeights(900_000, 15))
 	s := stub(t, "crash 3 700")
-	opt := s.options()
-	var log bytes.Buffer
-	opt.Mode, opt.Log = GPUAuto, slog.New(slog.NewTextHandler(&log, nil))
-	g := s.open(t, opt)
-	defer g.Close()
+	opt, log := s.logging()
+	g := s.openUntilEnd(t, opt)
 	for range 2 {
 		if err := unit.onGPU(t.Context(), g, CompareOptions{}); !errors.Is(err, ErrGPULost) || errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "CUDA_ERROR_ILLEGAL_ADDRESS") {
 			t.Errorf("got %v", err)
 		}
 	}
-	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "giving up the GPU") {
-		t.Errorf("%d warnings: %s", n, &log)
-	}
+	warned(t, log, "giving up the GPU")
 }
 
 // TestGPUMismatchBeforeLoss: a weight that differs counts although the device has a fault afterwards.
@@ -246,47 +260,48 @@ func TestGPUMismatchBeforeLoss(t *testing.T) {
 		t.Fatalf("not two pieces: %v", err) // each in a slot of its own
 	}
 	unit.source[5], unit.source[len(unit.source)-5] = unit.source[5]^1, unit.source[len(unit.source)-5]^1
-	g := s.open(t, opt)
-	defer g.Close()
+	g := s.openUntilEnd(t, opt)
 	var m *MismatchError
 	if err := unit.onGPU(t.Context(), g, CompareOptions{}); !errors.As(err, &m) || errors.Is(err, ErrGPULost) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestGPUStreams: slots share no stream, so that an upload waits for no other slot's download.
-func TestGPUStreams(t *testing.T) {
-	s := stub(t)
-	g := s.open(t, s.options())
-	g.Close()
-	if n := strings.Count(s.log(t), "cuStreamCreate"); n != nSlots {
-		t.Errorf("%d streams for %d slots", n, nSlots)
-	}
-}
-
-// TestGPUTarget has devices that no kernel of ours is made for: the error says so, and does not speak of PTX versions.
-func TestGPUTarget(t *testing.T) {
-	_, err := OpenGPU(stub(t, "major 6").options())
-	if !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "our kernel needs compute capability 7.0, Stub 0 has 6.5") {
-		t.Errorf("got %v", err)
-	}
-}
-
-// TestGPUBrokenDriver has drivers that are there and do not work: auto goes on with a warning that names the reason, where
-// for no driver or no device it would only tell.
-func TestGPUBrokenDriver(t *testing.T) {
-	for fault, want := range map[string]string{
-		"fail cuInit 1 803":             "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
-		"fail cuInit 1 999":             "cuInit: error 999",
-		"fail cuModuleLoadDataEx 1 221": "libnvidia-ptxjitcompiler",
-		"fail cuModuleLoadDataEx 1 223": "CUDA_DISABLE_PTX_JIT",
+// TestGPUUnusable has no driver, no device, or one that does not work: auto goes on and says why, with a warning if there seems to
+// be a GPU; required is an error.
+func TestGPUUnusable(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault, driver string
+		warns         bool
+		want          string
+	}{
+		"no driver":     {"", "/no/libcuda.so.1", false, "no NVIDIA driver"},
+		"no device":     {"fail cuInit 1 100", "", false, "the NVIDIA driver shows no device"},
+		"none":          {"devices 0", "", false, "the NVIDIA driver shows no device"},
+		"other driver":  {"fail cuInit 1 803", "", true, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"},
+		"unknown error": {"fail cuInit 1 999", "", true, "cuInit: error 999"},
+		"no compiler":   {"fail cuModuleLoadDataEx 1 221", "", true, "libnvidia-ptxjitcompiler"},
+		"compiler off":  {"fail cuModuleLoadDataEx 1 223", "", true, "CUDA_DISABLE_PTX_JIT"},
+		"no memory":     {"fail cuMemAlloc 2 2", "", true, "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"},
+		"old device":    {"major 6", "", true, "our kernel needs compute capability 7.0, Stub 0 has 6.5"},
 	} {
-		opt := stub(t, fault).options()
-		var log bytes.Buffer
-		opt.Mode, opt.Log = GPUAuto, slog.New(slog.NewTextHandler(&log, nil))
-		if g, err := OpenGPU(opt); g != nil || err != nil || strings.Count(log.String(), "level=WARN") != 1 || !strings.Contains(log.String(), want) {
-			t.Errorf("%s: %v, %v, log %s", fault, g, err, &log)
-		}
+		t.Run(name, func(t *testing.T) {
+			opt, log := stub(t, c.fault).logging()
+			opt.driver = cmp.Or(c.driver, opt.driver)
+			if g, err := OpenGPU(opt); g != nil || err != nil {
+				t.Errorf("auto: %v, %v", g, err)
+			}
+			if c.warns {
+				warned(t, log, c.want)
+			} else if strings.Contains(log.String(), "level=WARN") || strings.Count(log.String(), "level=INFO") != 1 || !strings.Contains(log.String(), c.want) {
+				t.Errorf("auto says %s", log)
+			}
+			opt, _ = stub(t, c.fault).logging()
+			opt.driver, opt.Mode = cmp.Or(c.driver, opt.driver), GPURequire
+			if _, err := OpenGPU(opt); !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("required: %v", err)
+			}
+		})
 	}
 }
 
@@ -296,11 +311,8 @@ func TestGPUFillsTheDevice(t *testing.T) {
 	s := stub(t)
 	opt := s.options()
 	opt.slotSize = 4 << 20
-	g := s.open(t, opt)
-	defer g.Close()
-	if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	g := s.openUntilEnd(t, opt)
+	unit.mustPassOn(t, g)
 	if want := "launch 3: 16 blocks"; !strings.Contains(s.log(t), want) {
 		t.Errorf("no %q in:\n%s", want, grep(s.log(t), "launch"))
 	}
@@ -374,9 +386,7 @@ func (r *cancelReader) ReadAt(b []byte, off int64) (int, error) {
 
 func TestGPUCancel(t *testing.T) {
 	unit := encode(normalWeights(600_000, 16))
-	s := stub(t)
-	g := s.open(t, s.options())
-	defer g.Close()
+	_, g := openStub(t)
 	for n := range 5 {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		src := &cancelReader{ReaderAt: bytes.NewReader(unit.source), n: n, cancel: cancel}
@@ -396,16 +406,12 @@ func TestGPUCancel(t *testing.T) {
 // TestGPUReadError fails reading the source, behind which the slots still work.
 func TestGPUReadError(t *testing.T) {
 	unit := encode(normalWeights(600_000, 17))
-	s := stub(t)
-	g := s.open(t, s.options())
-	defer g.Close()
+	_, g := openStub(t)
 	err := g.Compare(t.Context(), unit.arrays(), 600_000, bytes.NewReader(unit.source[:900_000]), CompareOptions{})
 	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "read source at byte 900000") {
 		t.Errorf("got %v", err)
 	}
-	if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
-		t.Error(err)
-	}
+	unit.mustPassOn(t, g)
 }
 
 // TestGPUPressure has several units at once while the collector runs all the time.
@@ -428,9 +434,7 @@ func TestGPUPressure(t *testing.T) {
 	for range 8 {
 		users.Go(func() {
 			for range 3 {
-				if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
-					t.Error(err)
-				}
+				unit.mustPassOn(t, g)
 			}
 		})
 	}
@@ -458,37 +462,6 @@ func TestGPUShared(t *testing.T) {
 	}
 }
 
-// TestGPUAbsent has no driver, no device, or only one that fails: auto goes on and says so once.
-func TestGPUAbsent(t *testing.T) {
-	for name, c := range map[string]struct {
-		faults []string
-		driver string
-		want   string
-	}{
-		"driver": {nil, "/no/libcuda.so.1", "no NVIDIA driver"},
-		"device": {[]string{"fail cuInit 1 100"}, "", "the NVIDIA driver shows no device"},
-		"none":   {[]string{"devices 0"}, "", "the NVIDIA driver shows no device"},
-		"memory": {[]string{"fail cuMemAlloc 2 2"}, "", "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"},
-	} {
-		opt := stub(t, c.faults...).options()
-		if c.driver != "" {
-			opt.driver = c.driver
-		}
-		if _, err := OpenGPU(opt); !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s required: %v", name, err)
-		}
-		var log bytes.Buffer
-		opt.Log = slog.New(slog.NewTextHandler(&log, nil))
-		opt.Mode = GPUAuto
-		if g, err := OpenGPU(opt); g != nil || err != nil {
-			t.Errorf("%s, auto: %v, %v", name, g, err)
-		}
-		if strings.Count(log.String(), "level=INFO") != 1 || !strings.Contains(log.String(), c.want) {
-			t.Errorf("%s, auto logs %s", name, &log)
-		}
-	}
-}
-
 // TestGPUHost has budgets of host memory: what the GPU takes stays within them. If they have no room, the driver is not started;
 // auto warns once and required is an error.
 func TestGPUHost(t *testing.T) {
@@ -508,16 +481,15 @@ func TestGPUHost(t *testing.T) {
 	}
 	for _, host := range []int64{-1, 1, leastHost - 1} {
 		s := stub(t)
-		opt := s.options()
+		opt, log := s.logging()
 		opt.Host = host
-		var log bytes.Buffer
-		opt.Log = slog.New(slog.NewTextHandler(&log, nil))
+		if g, err := OpenGPU(opt); g != nil || err != nil {
+			t.Errorf("%d bytes, auto: %v, %v", host, g, err)
+		}
+		warned(t, log, "the memory budget leaves")
+		opt.Mode = GPURequire
 		if _, err := OpenGPU(opt); !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "the memory budget leaves") {
 			t.Errorf("%d bytes, required: %v", host, err)
-		}
-		opt.Mode = GPUAuto
-		if g, err := OpenGPU(opt); g != nil || err != nil || strings.Count(log.String(), "level=WARN") != 1 {
-			t.Errorf("%d bytes, auto: %v, %v, log %s", host, g, err, &log)
 		}
 		if s.log(t) != "" {
 			t.Errorf("%d bytes: the driver was started", host)
