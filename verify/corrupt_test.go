@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/alloc"
@@ -289,55 +290,52 @@ func TestCancel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cause := errors.New("the user left")
 	ctx, cancel := context.WithCancelCause(context.Background())
-	src := cancelingReader{bytes.NewReader(s.source), func() { cancel(cause) }}
-	if err := u.Compare(ctx, src, CompareOptions{Workers: 1}); !errors.Is(err, cause) {
+	src := &cancelReader{ReaderAt: bytes.NewReader(s.source), n: 1, cancel: func() { cancel(errStop) }}
+	if err := u.Compare(ctx, src, CompareOptions{Workers: 1}); !errors.Is(err, errStop) {
 		t.Errorf("compare: %v", err)
 	}
-	if err := u.DecodeRange(ctx, 0, 1, make([]byte, 2)); !errors.Is(err, cause) {
+	if err := u.DecodeRange(ctx, 0, 1, make([]byte, 2)); !errors.Is(err, errStop) {
 		t.Errorf("decode a range: %v", err)
 	}
-	if _, err := u.CheckUnread(ctx); !errors.Is(err, cause) {
+	if _, err := u.CheckUnread(ctx); !errors.Is(err, errStop) {
 		t.Errorf("check unread: %v", err)
 	}
 }
 
-// cancelingReader calls cancel with its first read.
-type cancelingReader struct {
+// cancelReader calls cancel at the nth read.
+type cancelReader struct {
 	io.ReaderAt
+	mu     sync.Mutex
+	n      int
 	cancel func()
 }
 
-func (c cancelingReader) ReadAt(p []byte, off int64) (int, error) {
-	c.cancel()
-	return c.ReaderAt.ReadAt(p, off)
+var errStop = errors.New("stop")
+
+func (r *cancelReader) ReadAt(b []byte, off int64) (int, error) {
+	r.mu.Lock()
+	if r.n--; r.n == 0 {
+		r.cancel()
+	}
+	r.mu.Unlock()
+	return r.ReaderAt.ReadAt(b, off)
 }
 
-// TestUnitsShareBlocks: what is allocated to check a unit does not grow with its weights.
-func TestUnitsShareBlocks(t *testing.T) {
-	s := testUnits()["normal"]
-	u, err := s.open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	alloc.Repeated(t, 8<<10, func() {
-		if err := u.Compare(t.Context(), bytes.NewReader(s.source), CompareOptions{Workers: 1}); err != nil {
+// TestMemory: what is allocated to compare a unit is a few blocks, whatever its size, and units share the blocks.
+func TestMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		unit  *stored
+		limit int64
+	}{"small": {testUnits()["normal"], 8 << 10}, "large": {encode(normalWeights(2_000_000, 9)), 1_300_000}} {
+		u, err := c.unit.open()
+		if err != nil {
 			t.Fatal(err)
 		}
-	})
-}
-
-// TestMemory holds Compare to its buffers, whatever the size of the unit.
-func TestMemory(t *testing.T) {
-	s := encode(normalWeights(2_000_000, 9))
-	u, err := s.open()
-	if err != nil {
-		t.Fatal(err)
+		alloc.Repeated(t, c.limit, func() {
+			if err := u.Compare(t.Context(), bytes.NewReader(c.unit.source), CompareOptions{Workers: 1}); err != nil {
+				t.Fatal(name, err)
+			}
+		})
 	}
-	alloc.Repeated(t, 1_300_000, func() {
-		if err := u.Compare(context.Background(), bytes.NewReader(s.source), CompareOptions{Workers: 1}); err != nil {
-			t.Error(err)
-		}
-	})
 }

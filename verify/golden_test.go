@@ -109,36 +109,42 @@ func TestGoldenUnits(t *testing.T) {
 	}
 }
 
-func TestGoldenStreams(t *testing.T) {
-	var c struct {
-		Streams []struct {
-			N             int
-			LutsError     string   `json:"luts_error"`
-			LutsOffset    int      `json:"luts_offset"`
-			LutsRows      int      `json:"luts_rows"`
-			EncodedOffset int      `json:"encoded_offset"`
-			EncodedBytes  int      `json:"encoded_bytes"`
-			Positions     []uint32 `json:"output_positions"`
-			GapsBytes     int      `json:"gaps_bytes"`
-			GapsPrefixHex string   `json:"gaps_prefix_hex"`
-		}
+// streamCase is one unit of the compact sets; the sign_mantissa bytes are not among its data.
+type streamCase struct {
+	N             int
+	LUTsError     string `json:"luts_error"`
+	LUTsOffset    int    `json:"luts_offset"`
+	LUTsRows      int    `json:"luts_rows"`
+	Codec         int
+	SymbolsOffset int      `json:"symbols_offset"`
+	Runs          [][2]int // count, symbol
+	EncodedSHA256 string   `json:"encoded_sha256"`
+	EncodedOffset int      `json:"encoded_offset"`
+	EncodedBytes  int      `json:"encoded_bytes"`
+	Positions     []uint32 `json:"output_positions"`
+	GapsBytes     int      `json:"gaps_bytes"`
+	GapsPrefixHex string   `json:"gaps_prefix_hex"`
+}
+
+// stored makes a unit of the case, with these tables and weights.
+func (x streamCase) stored(t *testing.T, luts, encoded, source []byte) *stored {
+	t.Helper()
+	return &stored{
+		luts: luts, stream: encoded[x.EncodedOffset : x.EncodedOffset+x.EncodedBytes], positions: uint32Bytes(x.Positions),
+		gaps: padHex(t, x.GapsPrefixHex, x.GapsBytes), sm: signMantissa(source), source: source, sizes: []int64{int64(x.N)},
 	}
+}
+
+func TestGoldenStreams(t *testing.T) {
+	var c struct{ Streams []streamCase }
 	golden.Case(t, "streams", &c)
 	input, encoded, luts := golden.Read(t, "streams", "input.bf16"), golden.Read(t, "streams", "encoded.u8"), golden.Read(t, "streams", "luts.u8")
 	passed := 0
 	for _, x := range c.Streams {
-		if x.LutsError != "" {
+		if x.LUTsError != "" {
 			continue // the official encoder makes no tables: nothing to decode
 		}
-		s := &stored{
-			luts:      luts[x.LutsOffset : x.LutsOffset+x.LutsRows*rowBytes],
-			stream:    encoded[x.EncodedOffset : x.EncodedOffset+x.EncodedBytes],
-			positions: uint32Bytes(x.Positions),
-			gaps:      padHex(t, x.GapsPrefixHex, x.GapsBytes),
-			source:    input[:2*x.N],
-			sizes:     []int64{int64(x.N)},
-		}
-		s.sm = signMantissa(s.source)
+		s := x.stored(t, luts[x.LUTsOffset:x.LUTsOffset+x.LUTsRows*rowBytes], encoded, input[:2*x.N])
 		t.Run(fmt.Sprint(x.N), func(t *testing.T) { mustPass(t, s) })
 		passed++
 	}
@@ -152,40 +158,21 @@ func TestGoldenStreamsFixedCodec(t *testing.T) {
 		Codecs []struct {
 			Codes [][3]int64 // symbol, bits, value
 		}
-		Streams []struct {
-			Codec, N      int
-			SymbolsOffset int      `json:"symbols_offset"`
-			Runs          [][2]int // count, symbol
-			EncodedSHA256 string   `json:"encoded_sha256"`
-			EncodedOffset int      `json:"encoded_offset"`
-			EncodedBytes  int      `json:"encoded_bytes"`
-			Positions     []uint32 `json:"output_positions"`
-			GapsBytes     int      `json:"gaps_bytes"`
-			GapsPrefixHex string   `json:"gaps_prefix_hex"`
-		}
+		Streams []streamCase
 	}
 	golden.Case(t, "streams_fixed_codec", &c)
 	symbols, encoded := golden.Read(t, "streams_fixed_codec", "symbols.u8"), golden.Read(t, "streams_fixed_codec", "encoded.u8")
-	var books []*codebook
-	for _, codec := range c.Codecs {
-		books = append(books, bookOf(codec.Codes))
-	}
 	for i, x := range c.Streams {
-		if x.Runs != nil {
-			t.Run(fmt.Sprint(i), func(t *testing.T) { mustPassRuns(t, books[x.Codec], x.Runs, x.EncodedSHA256) })
-			continue
-		}
-		s := &stored{
-			luts:      books[x.Codec].luts(),
-			stream:    encoded[x.EncodedOffset : x.EncodedOffset+x.EncodedBytes],
-			positions: uint32Bytes(x.Positions),
-			gaps:      padHex(t, x.GapsPrefixHex, x.GapsBytes),
-			sm:        make([]byte, x.N),
-			source:    make([]byte, 2*x.N),
-			sizes:     []int64{int64(x.N)},
-		}
-		fastest().join(s.source, symbols[x.SymbolsOffset:x.SymbolsOffset+x.N], s.sm)
-		t.Run(fmt.Sprint(i), func(t *testing.T) { mustPass(t, s) })
+		book := bookOf(c.Codecs[x.Codec].Codes)
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			if x.Runs != nil {
+				mustPassRuns(t, book, x.Runs, x.EncodedSHA256)
+				return
+			}
+			source := make([]byte, 2*x.N)
+			fastest().join(source, symbols[x.SymbolsOffset:x.SymbolsOffset+x.N], make([]byte, x.N))
+			mustPass(t, x.stored(t, book.luts(), encoded, source))
+		})
 	}
 }
 
@@ -236,7 +223,7 @@ func TestGoldenHistograms(t *testing.T) {
 		stored := luts[*h.LutsOffset : *h.LutsOffset+h.LutsRows*rowBytes]
 		tab, err := parseTables(stored)
 		if err != nil {
-			if hasSymbolAbove239(h.Codes) {
+			if slices.ContainsFunc(h.Codes, func(c [3]int64) bool { return c[0] >= jumpMin }) {
 				continue
 			}
 			t.Errorf("histogram %d: %v", i, err)
@@ -249,15 +236,6 @@ func TestGoldenHistograms(t *testing.T) {
 	if n < 200 {
 		t.Errorf("only %d tables were usable", n)
 	}
-}
-
-func hasSymbolAbove239(codes [][3]int64) bool {
-	for _, c := range codes {
-		if c[0] >= jumpMin {
-			return true
-		}
-	}
-	return false
 }
 
 func checkBook(t *testing.T, i int, tab *tables, want *codebook) {

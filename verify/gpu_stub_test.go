@@ -365,31 +365,12 @@ func TestGPUHangCancelled(t *testing.T) {
 	}
 }
 
-// cancelReader cancels at the nth read.
-type cancelReader struct {
-	io.ReaderAt
-	mu     sync.Mutex
-	n      int
-	cancel context.CancelCauseFunc
-}
-
-var errStop = errors.New("stop")
-
-func (r *cancelReader) ReadAt(b []byte, off int64) (int, error) {
-	r.mu.Lock()
-	if r.n--; r.n == 0 {
-		r.cancel(errStop)
-	}
-	r.mu.Unlock()
-	return r.ReaderAt.ReadAt(b, off)
-}
-
 func TestGPUCancel(t *testing.T) {
 	unit := encode(normalWeights(600_000, 16))
 	_, g := openStub(t)
 	for n := range 5 {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		src := &cancelReader{ReaderAt: bytes.NewReader(unit.source), n: n, cancel: cancel}
+		src := &cancelReader{ReaderAt: bytes.NewReader(unit.source), n: n, cancel: func() { cancel(errStop) }}
 		if n == 0 {
 			cancel(errStop)
 		}
