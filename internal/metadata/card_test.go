@@ -318,25 +318,6 @@ func FuzzParseFrontMatter(f *testing.F) {
 	})
 }
 
-// TestCardSaysUntested: a card of which no reader is known to load the model says so before anything else, and no other does.
-func TestCardSaysUntested(t *testing.T) {
-	for verdict, warns := range map[plan.Verdict]bool{plan.Loads: false, plan.Refuses: true, plan.Untested: true} {
-		in := llamaCard(t)
-		in.Plan.Readers = []plan.Reader{{Name: "dfloat11", Loads: verdict}, {Name: "other", Loads: plan.Refuses}}
-		got, err := metadata.Card(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		warning, table := bytes.Index(got, []byte("**Untested.**")), bytes.Index(got, []byte("| Weights |"))
-		if (warning >= 0) != warns || warning > table {
-			t.Errorf("%s: the warning is at byte %d, the table of sizes at %d", verdict, warning, table)
-		}
-		if want := "| dfloat11 | " + string(verdict) + " |"; !bytes.Contains(got, []byte(want)) {
-			t.Errorf("%s: the card has no line %s", verdict, want)
-		}
-	}
-}
-
 // TestInstallFitsReaders: for every entry of the catalog, the card's pip line is one that pip takes, and it asks for the
 // versions of the entry, which the card's table of readers states.
 func TestInstallFitsReaders(t *testing.T) {
@@ -384,46 +365,40 @@ func TestCardStaysReadable(t *testing.T) {
 	}
 }
 
-// TestCardStatesTheTerms: a card says that the original is gated, whether the Hub or the original's card tells, and of no
-// other original.
-func TestCardStatesTheTerms(t *testing.T) {
-	byCard, byHub, open := localCard(t), localCard(t), localCard(t)
-	byCard.Source, byHub.Gated = frontMatter(t, "extra_gated_prompt: no harm"), true
+// TestCardSays: what holds for some models is in their cards, and in no other card: nobody has loaded such a model, the original is
+// gated, it has several licenses, or it cannot be restored.
+func TestCardSays(t *testing.T) {
+	read := func(v plan.Verdict) func(*metadata.CardInput) {
+		return func(in *metadata.CardInput) {
+			in.Plan.Readers = []plan.Reader{{Name: "dfloat11", Loads: v}, {Name: "other", Loads: plan.Refuses}}
+		}
+	}
+	const untested, gated, decode = "\n\n> **Untested.**", " is gated", "df11-convert decode"
 	for name, c := range map[string]struct {
-		in    metadata.CardInput
-		gated bool
-	}{"by card": {byCard, true}, "by Hub": {byHub, true}, "open": {open, false}} {
-		card, err := metadata.Card(c.in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if bytes.Contains(card, []byte("is gated")) != c.gated {
-			t.Errorf("%s:\n%s", name, card)
-		}
-	}
-}
-
-// TestCardNamesEveryLicense: a model under several licenses is not given out under the first alone.
-func TestCardNamesEveryLicense(t *testing.T) {
-	in := localCard(t)
-	in.Source = frontMatter(t, "license: [mit, apache-2.0]")
-	card, err := metadata.Card(in)
-	if err != nil || !bytes.Contains(card, []byte("license:\n  - mit\n  - apache-2.0\n")) || !bytes.Contains(card, []byte("(`mit, apache-2.0`)")) {
-		t.Errorf("%v\n%s", err, card)
-	}
-}
-
-// TestCardOffersOnlyWhatDecodeCan: a file that lost tensors of other models cannot be restored, so its card does not say so.
-func TestCardOffersOnlyWhatDecodeCan(t *testing.T) {
-	for _, dropped := range [][]plan.Tensor{nil, {{Name: "vae.x"}}} {
-		in := llamaCard(t)
-		in.Plan.Dropped = dropped
+		change     func(*metadata.CardInput)
+		has, lacks string
+	}{
+		"loaded":            {read(plan.Loads), "| dfloat11 | " + string(plan.Loads) + " |", untested},
+		"loads nowhere":     {read(plan.Refuses), untested, gated},
+		"loaded by nobody":  {read(plan.Untested), untested, gated},
+		"gated by card":     {func(in *metadata.CardInput) { in.Source = frontMatter(t, "extra_gated_prompt: no harm") }, gated, untested},
+		"gated by the Hub":  {func(in *metadata.CardInput) { in.Gated = true }, gated, untested},
+		"open":              {func(*metadata.CardInput) {}, decode, gated},
+		"of another model":  {func(in *metadata.CardInput) { in.Plan.Dropped = []plan.Tensor{{Name: "vae.x"}} }, "## License", decode},
+		"licenses in front": {func(in *metadata.CardInput) { in.Source = frontMatter(t, "license: [mit, apache-2.0]") }, "license:\n  - mit\n  - apache-2.0\n", gated},
+		"licenses in words": {func(in *metadata.CardInput) { in.Source = frontMatter(t, "license: [mit, apache-2.0]") }, "(`mit, apache-2.0`)", gated},
+	} {
+		in := localCard(t)
+		c.change(&in)
 		card, err := metadata.Card(in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes.Contains(card, []byte("df11-convert decode")) == (dropped != nil) {
-			t.Errorf("%d tensors dropped:\n%s", len(dropped), card)
+		if !bytes.Contains(card, []byte(c.has)) || bytes.Contains(card, []byte(c.lacks)) {
+			t.Errorf("%s: want %q and no %q:\n%s", name, c.has, c.lacks, card)
+		}
+		if warning := bytes.Index(card, []byte(untested)); warning > bytes.Index(card, []byte("| Weights |")) {
+			t.Errorf("%s: the warning comes late", name)
 		}
 	}
 }
