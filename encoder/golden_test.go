@@ -105,19 +105,11 @@ func forVariants(t *testing.T, f func(t *testing.T, o Options)) {
 // limit but the one of shared memory, whose error it returns beside the result.
 func encodeWith(t testing.TB, o Options, book *codebook, sizes []int64, bf16 []byte, workers int) (*Encoded, error) {
 	t.Helper()
-	c, err := o.NewCounter(sizes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.addAll(bf16, workers)
-	total, err := c.total()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, total := o.counted(t, sizes, bf16, workers)
 	rows, _ := book.luts()
 	u := c.unit(book, total, rows)
 	e, dst := u.newEncoded()
-	err = u.Encode(t.Context(), Memory(bf16), dst, workers)
+	err := u.Encode(t.Context(), Memory(bf16), dst, workers)
 	if unsupported := new(UnsupportedError); err != nil && !errors.As(err, &unsupported) {
 		t.Fatal(err)
 	}

@@ -25,14 +25,9 @@ func TestUnitsStayInTheirMemory(t *testing.T) {
 			for _, o.block = range []int{0, 1500} {
 				for i, bf16 := range alloc.Guarded(t, 2*n) {
 					copy(bf16, weights)
-					c, err := o.NewCounter(sizes)
-					if err != nil {
-						t.Fatal(err)
-					}
-					c.Add(0, bf16)
-					total, err := c.total()
-					if err != nil || *total != h {
-						t.Fatalf("%d elements %s a page: wrong counts, %v", n, borders[i], err)
+					c, total := o.counted(t, sizes, bf16, 1)
+					if *total != h {
+						t.Fatalf("%d elements %s a page: wrong counts", n, borders[i])
 					}
 					u := c.unit(book, total, nil)
 					_, dst := u.newEncoded()
