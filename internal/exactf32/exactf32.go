@@ -1,5 +1,4 @@
-// Package exactf32 takes F32 weights as BF16 where that loses nothing, and says so where it would. It does not choose which
-// tensors are taken: the plan does.
+// Package exactf32 takes F32 weights as BF16, and counts the values that BF16 cannot hold. The plan chooses the tensors.
 package exactf32
 
 import (
@@ -46,7 +45,7 @@ type Scope int
 
 // Scopes of an InexactError.
 const (
-	ScopeTensor Scope = iota // the weights of one tensor; nothing is known of the tensors behind it
+	ScopeTensor Scope = iota // the weights of one tensor; later tensors were not checked
 	ScopeSample              // a sample of the model's weights
 	ScopeModel               // all weights of the model
 )
@@ -60,17 +59,18 @@ type InexactError struct {
 }
 
 func (e *InexactError) Error() string {
+	values, of := human.Grouped(e.Values, ","), human.Grouped(e.Of, ",")
 	switch e.Scope {
+	case ScopeTensor:
+		return fmt.Sprintf("F32 tensor %s of %s: %s of its %s values cannot be stored in BF16 exactly; later tensors were not checked",
+			e.Tensor, e.File, values, of)
 	case ScopeSample:
-		return fmt.Sprintf("%s of %s sampled F32 values cannot be stored in BF16 exactly; the first is in tensor %s of %s", grouped(e.Values), grouped(e.Of), e.Tensor, e.File)
+		of += " sampled"
 	case ScopeModel:
-		return fmt.Sprintf("%s of all %s F32 values cannot be stored in BF16 exactly; the first is in tensor %s of %s", grouped(e.Values), grouped(e.Of), e.Tensor, e.File)
+		of = "all " + of
 	}
-	return fmt.Sprintf("F32 tensor %s of %s: %s of its %s values cannot be stored in BF16 exactly; later tensors were not checked",
-		e.Tensor, e.File, grouped(e.Values), grouped(e.Of))
+	return fmt.Sprintf("%s of %s F32 values cannot be stored in BF16 exactly; the first is in tensor %s of %s", values, of, e.Tensor, e.File)
 }
-
-func grouped(n int64) string { return human.Grouped(n, ",") }
 
 // Count counts F32 values over several tensors. Its methods may be called from several goroutines.
 type Count struct {
@@ -89,14 +89,14 @@ func (c *Count) Add(t plan.Tensor, inexact, of int64) {
 	c.values, c.of = c.values+inexact, c.of+of
 }
 
-// Of is how many values were counted.
+// Of returns how many values were counted.
 func (c *Count) Of() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.of
 }
 
-// Err is an InexactError, or nil if all values were exact.
+// Err returns an InexactError, or nil if all values were exact.
 func (c *Count) Err(p *plan.Plan, scope Scope) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +119,8 @@ type Reader struct {
 	count *Count
 }
 
-// NewReader makes a reader that works until ctx ends. It cuts the lower halves of F32 weights off without an error: the caller
-// asks count afterwards whether all of them were exact.
+// NewReader makes a reader that works until ctx ends. It cuts off the lower halves of F32 weights without an error; afterwards the
+// caller asks count whether all of them were exact.
 func NewReader(ctx context.Context, src Ranges, u plan.Unit, count *Count) *Reader {
 	return &Reader{ctx, src, u, count}
 }
@@ -160,7 +160,7 @@ func (r *Reader) read(t plan.Tensor, p []byte, off int64) error {
 	return nil
 }
 
-// CheckAll reads every weight that the plan takes from F32. An InexactError of all of them says that some do not fit BF16.
+// CheckAll reads every weight that the plan takes from F32. It returns one InexactError about all of them if BF16 cannot hold some.
 func CheckAll(ctx context.Context, src Ranges, p *plan.Plan) error {
 	var count Count
 	block := streams.GetBlock()

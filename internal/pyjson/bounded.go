@@ -6,8 +6,8 @@ import (
 )
 
 // Bounded checks that JSON text, or several texts in a row, have at most the given numbers of objects and of values in objects
-// and lists. It decodes and allocates nothing, so a caller can look before a decoder makes a large value of every few bytes.
-// Text that is no JSON may pass.
+// and lists. It decodes and allocates nothing, while a decoder makes a large value of every few bytes. Text that is no JSON may
+// pass.
 func Bounded(data []byte, mostObjects, mostValues int) error {
 	objects, values := 0, 0
 	for i := 0; i < len(data); i++ {

@@ -53,8 +53,8 @@ func join(open string, items []string, end, prefix, indent string) string {
 	return open + line + strings.Join(items, ","+line) + "\n" + prefix + end
 }
 
-// Unmarshal is json.Unmarshal for what Python's json reads: every JSON file of a model goes through it. A value that is
-// NaN or an Infinity decodes as a list does, so it is skipped where nobody asks for it.
+// Unmarshal is json.Unmarshal for texts that Python's json reads; every JSON file of a model goes through it. NaN and Infinity
+// decode as lists, so they are skipped unless somebody asks for their value.
 func Unmarshal(data []byte, v any) error {
 	return json.Unmarshal(Standard(bytes.TrimPrefix(data, []byte(bom))), v)
 }
@@ -63,11 +63,11 @@ func Unmarshal(data []byte, v any) error {
 type Member struct {
 	Key   string
 	Value json.RawMessage // NaN and Infinity are lists, as in [Standard]
-	End   int             // offset in the text of what follows the value
+	End   int             // offset in the text behind the value
 }
 
-// Members lists the members of the object that a text of valid UTF-8 holds and nothing else, and gives the offset behind its
-// opening brace. A key that is repeated is listed each time: Python goes by the last.
+// Members lists the members of the one object that a text of UTF-8 holds, and returns the offset behind its opening brace. A
+// repeated key is listed each time: Python takes the last.
 func Members(data []byte) (list []Member, begin int, err error) {
 	text := Standard(data)
 	if !utf8.Valid(text) {

@@ -103,14 +103,13 @@ func headerSize(first8 []byte, fileSize int64) (nBytes int64, err error) {
 // FirstRead is the size of the first read of a file, into which most headers fit.
 const FirstRead = 64 << 10
 
-// ReadHeader reads and parses the header of a file of fileSize bytes. It reads the first FirstRead bytes, and then the rest of
-// the header if it is longer.
+// ReadHeader reads and parses the header of a file of fileSize bytes: the first FirstRead bytes, then the rest of a longer header.
 func ReadHeader(r io.ReaderAt, fileSize int64) (*Header, error) {
 	return new(Headers).Read(r, fileSize)
 }
 
-// Headers counts what the headers of one model hold together, so that many files cannot take more than one may. The zero
-// value has counted nothing. It is safe for concurrent use.
+// Headers bounds the headers of one model together: many files may take no more memory than one. The zero value has counted
+// nothing. It is safe for concurrent use.
 type Headers struct{ nBytes, nTensors atomic.Int64 }
 
 // Read is [ReadHeader] for one more file of the model. A header that is refused does not count.
@@ -141,7 +140,7 @@ func (m *Headers) Parse(raw []byte, fileSize int64) (*Header, error) {
 	return m.count(int64(len(raw)), func() (*Header, error) { return m.parse(raw, fileSize) })
 }
 
-// count calls get for a header of n bytes, if the model's headers may have so many more.
+// count calls get for a header of n bytes, unless the model's headers would be over the limit.
 func (m *Headers) count(n int64, get func() (*Header, error)) (h *Header, err error) {
 	if m.nBytes.Add(n) > maxHeaderBytes {
 		err = fail(ErrLimit, "", "more than %d bytes of headers in one model", maxHeaderBytes)
@@ -232,7 +231,7 @@ func (p *parser) header() error {
 	return nil
 }
 
-// member reads the tensor of a key, which stands for it only if it is new and within the limits.
+// member reads the tensor of a key. It refuses a name that another tensor has, or that is over the limit.
 func (p *parser) member(name string) error {
 	if _, twice := p.h.byName[name]; twice {
 		return fail(ErrDuplicate, name, "%s", quote(name))
@@ -309,7 +308,7 @@ func (p *parser) tensor(name string) (Tensor, error) {
 	return t, t.setOffsets(offsets)
 }
 
-// dtype reads the name of a type. That of a known type is shared by all its tensors.
+// dtype reads the name of a type. All tensors of a known type share one string.
 func (p *parser) dtype(tensor string) (DType, error) {
 	d, err := p.str(tensor)
 	if i := DType(d).rank(); i >= 0 {

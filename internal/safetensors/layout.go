@@ -82,7 +82,7 @@ func (l *Layout) add(e Entry) error {
 	return nil
 }
 
-// finish writes the header; Size is the size of the data before, and that of the file after.
+// finish writes the header and adds its length to Size.
 func (l *Layout) finish(metadata []MetadataEntry) error {
 	b := append(make([]byte, lengthBytes, lengthBytes+128*len(l.Tensors)), '{')
 	for _, m := range metadata {

@@ -12,7 +12,7 @@ import (
 type scanner struct {
 	b    []byte // valid UTF-8
 	pos  int
-	text []byte // of the string under way
+	text []byte // the string that is being read
 }
 
 func (s *scanner) space() {
@@ -47,7 +47,7 @@ func (s *scanner) syntax(tensor, detail string) error {
 	return fail(ErrSyntax, tensor, "%s at byte %d", detail, s.pos)
 }
 
-// list reads items between two brackets, with commas between them; item is called with the scanner standing at each item.
+// list reads items between two brackets, with commas between them. It calls item with the scanner at each item.
 func (s *scanner) list(begin, end byte, tensor string, item func() error) error {
 	if err := s.expect(begin, tensor); err != nil || s.accept(end) {
 		return err
@@ -62,8 +62,7 @@ func (s *scanner) list(begin, end byte, tensor string, item func() error) error 
 	}
 }
 
-// object reads `{"key": value, …}`; member is called with the scanner standing at each value, and sees to it that no key
-// comes twice.
+// object reads `{"key": value, …}`. It calls member with the scanner at each value; member has to refuse a repeated key.
 func (s *scanner) object(tensor string, member func(key string) error) error {
 	return s.list('{', '}', tensor, func() error {
 		key, err := s.str(tensor)
@@ -77,7 +76,7 @@ func (s *scanner) object(tensor string, member func(key string) error) error {
 	})
 }
 
-// numbers reads `[1, 2, …]`, each number an integer from 0 to 2^63-1. There are never more than a tensor has dimensions.
+// numbers reads `[1, 2, …]`, each number an integer from 0 to 2^63-1. It refuses more numbers than a tensor may have dimensions.
 func (s *scanner) numbers(tensor string) ([]int64, error) {
 	var few [maxRank]int64
 	list := few[:0]
@@ -112,8 +111,8 @@ func (s *scanner) number(tensor string) (int64, error) {
 	return n, nil
 }
 
-// str reads a JSON string, which is never longer than the longest that metadata may have. Raw control characters and unpaired
-// surrogates are errors, so that every name has exactly one meaning.
+// str reads a JSON string, at most as long as metadata may be. Raw control characters and unpaired surrogates are errors, so that
+// every name has exactly one meaning.
 func (s *scanner) str(tensor string) (string, error) {
 	if err := s.expect('"', tensor); err != nil {
 		return "", err

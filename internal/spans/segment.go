@@ -47,7 +47,7 @@ func Segments(outputs []*Output, nFiles int) [][]Segment {
 	return out
 }
 
-// UsedBy lists the outputs that want something of a file, in the order of the first that each wants.
+// UsedBy lists the outputs that want something of a file, in the order of their first segments.
 func UsedBy(segments []Segment) []*Output {
 	var used []*Output
 	seen := map[*Output]bool{}

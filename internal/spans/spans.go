@@ -1,5 +1,5 @@
-// Package spans says for every output file of a plan which source bytes it is made of, and where they wait until it is
-// made. It knows no files and no goroutines: the same plan gives the same spans.
+// Package spans says of which source bytes each output file of a plan is made, and where these bytes wait until then. It opens no
+// files and starts no goroutines: the same plan gives the same spans.
 package spans
 
 import (
@@ -100,8 +100,7 @@ func (u *Unit) Tensors() iter.Seq[Tensor] {
 	}
 }
 
-// Tensors lists every source tensor of the output in spool order, with its unit, which is nil for a copied tensor and for an
-// alias.
+// Tensors lists every source tensor of the output in spool order, with its unit; nil for a copied tensor or an alias.
 func (o *Output) Tensors() iter.Seq2[Tensor, *Unit] {
 	return func(yield func(Tensor, *Unit) bool) {
 		for _, u := range o.Units {
@@ -134,7 +133,7 @@ func (o *Output) Files() []int {
 	return slices.Compact(files)
 }
 
-// Narrows reports whether the output takes F32 tensors as BF16, so that its source files cannot be its spool.
+// Narrows reports whether the output takes F32 tensors as BF16: then its source files cannot be its spool.
 func (o *Output) Narrows() bool {
 	for t := range o.Tensors() {
 		if t.ExactF32 {
