@@ -58,8 +58,8 @@ func (b *branches) ownPrefix() string {
 // isDigest matches the digest of a plan.
 var isDigest = regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString
 
-// removeOwn removes, once main is finished, the branch that a plan was worked on, and, if this run has brought main
-// there, those of other plans for it: main has gone past them.
+// removeOwn removes the branch of a plan once main is finished. If this run has committed to main, it also removes the branches of
+// other plans for main, which are out of date.
 func (b *branches) removeOwn(ctx context.Context, digest string) error {
 	names, err := b.push.Hub.Branches(ctx, b.push.Repo)
 	if err != nil {

@@ -22,7 +22,7 @@ func (r *Repo) Upload(ctx context.Context, o ledger.Output, b io.ReaderAt) error
 	return r.upload(ctx, r.branches.work, hub.Blob{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: b})
 }
 
-// UploadFile is Upload for a side file that is in the folder.
+// UploadFile uploads a side file that is in the folder.
 func (r *Repo) UploadFile(ctx context.Context, f *Folder, s SideFile) error {
 	file, err := os.Open(f.Path(s.Path))
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *Repo) op(o ledger.Output) hub.Op {
 	return hub.LFSOp(o.Path, o.SHA256, o.Size)
 }
 
-// uploads are what a commit has to name of everything that this run has uploaded, by path.
+// uploads are the operations that put what this run has uploaded into a commit, by path.
 type uploads struct {
 	mu  sync.Mutex
 	ops map[string]hub.Op
@@ -143,9 +143,8 @@ func (u *uploads) get(path string) (op hub.Op, ok bool) {
 	return op, ok
 }
 
-// Finish makes the repo complete: everything small in one last commit, config.json in it, journals and stale files out.
-// After a refresh that commit is the only one that main sees. It is not made unless main then holds every output. It may be
-// repeated.
+// Finish makes the repo complete in one last commit, which adds the small files, config.json among them, and deletes journals and
+// stale files. After a refresh it is the only commit of main. Finish fails if main would lack an output. It may be repeated.
 func (r *Repo) Finish(ctx context.Context, res *Result) error {
 	last := change{
 		branch: r.branches.main, parent: r.branches.parent, made: map[string]string{}, result: res,
@@ -170,7 +169,7 @@ func (r *Repo) Finish(ctx context.Context, res *Result) error {
 	return r.commit(ctx, last)
 }
 
-// sideOp puts a side file into the last commit. What was copied is uploaded by now, or copied inside the Hub.
+// sideOp puts a side file into the last commit. A copied file is uploaded by now, or copied inside the Hub.
 func (r *Repo) sideOp(ctx context.Context, s SideFile) (hub.Op, error) {
 	if s.Remote {
 		if r.main.files[s.Path].SHA256 == s.SHA256 {

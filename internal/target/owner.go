@@ -270,13 +270,6 @@ func Summary(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// SourceTargetError says that the result would take the place of its source.
-type SourceTargetError struct{ Target string }
-
-func (e *SourceTargetError) Error() string {
-	return fmt.Sprintf("%s is the source's own: its files would be replaced", e.Target)
-}
-
 // Folders of journals: in a repo until the conversion is complete, and in the folder of a run.
 const (
 	journalDir = ".df11"

@@ -48,8 +48,8 @@ type Repo struct {
 	uploaded    uploads
 }
 
-// OpenRepo checks a target before any work: whether it is there or can be created, access, visibility, and whose the weights
-// in it are. part names this run's journal.
+// OpenRepo creates or opens a target before any work, and refuses one without access, with the wrong visibility, or with other
+// weights. part names this run's journal.
 func OpenRepo(ctx context.Context, push Push, w Owner, part string, m *model.Model, src model.Source) (*Repo, error) {
 	main := cmp.Or(push.Revision, "main")
 	r := &Repo{Push: push, owner: w, part: part, branches: branches{push: push, main: main, work: main, inspected: map[string]inspected{}}}
@@ -162,8 +162,8 @@ func (r *Repo) isSource(id string, src model.Source) bool {
 	return strings.EqualFold(id, r.owner.Source) && (c == nil || c.Endpoint() == r.Hub.Endpoint())
 }
 
-// Ledger reads what earlier runs have published. In a finished conversion by this plan, of a source that is unchanged, that is
-// what the manifest lists. While main holds another finished conversion, work goes to a branch of the plan's own.
+// Ledger reads what earlier runs have published: from the manifest of a finished conversion by this plan, unless the source has
+// changed since, else from the journal. While main holds another finished conversion, work goes to a branch of the plan's own.
 func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, error) {
 	if unchanged {
 		if l := ledger.OfManifest(r.Manifest, r.owner.Digest, r.part, false); l != nil {
