@@ -17,35 +17,14 @@ import (
 
 // attempt is one try to make every output that is not done.
 type attempt struct {
-	*conversion
-	ours      []*spans.Output // of its part
-	tasks     []*fetch.Task   // to make them
+	tasks     []*fetch.Task // one for each output of the conversion's part
+	files     []*fetch.File
 	leftovers []ledger.Output // of earlier runs, which no commit names yet
-	room      *spool.Room     // for spools
+	room      *spool.Room
 	waiting   *forward.WaitingFiles
 }
 
-// layOut finds what is still to be made, and divides the budgets. It refuses a disk that is too small.
-func (c *conversion) layOut(ctx context.Context) (a *attempt, err error) {
-	a = &attempt{conversion: c, ours: c.Part.Of(c.outputs)}
-	a.tasks = fetch.NewTasks(a.ours)
-	if c.Push != nil {
-		a.leftovers = slices.DeleteFunc(c.ledger.Outputs(), func(o ledger.Output) bool { return o.Committed })
-	}
-	c.files = fetch.Files(c.Model, a.ours)
-	if c.disk, err = a.freeDisk(); err != nil {
-		return nil, err
-	}
-	if err := a.divide(); err != nil {
-		return nil, err
-	}
-	if c.Part.Whole() {
-		return a, c.copier().check(ctx)
-	}
-	return a, nil
-}
-
-// begin lays out what is still to be made, and takes up what earlier runs have left in spools.
+// begin lays out what is still to be made, takes up what earlier runs have left in spools, and decides how each source file is read.
 func (c *conversion) begin(ctx context.Context) (*attempt, error) {
 	if err := c.restartFiles(); err != nil {
 		return nil, err
@@ -55,37 +34,60 @@ func (c *conversion) begin(ctx context.Context) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.countProgress()
-	if err = a.resumeSpools(ctx); err == nil {
-		a.chooseReading()
+	c.countProgress()
+	if err = c.takeUpSpools(ctx, a); err == nil {
+		c.chooseReading(a)
 		err = c.folder.Save(c.ledger)
 	}
 	if err != nil {
-		a.leaveSpools()
+		c.leaveSpools(a)
 		return nil, err
 	}
 	return a, nil
 }
 
-// divide shares out disk and memory between spools and finished files that wait for their upload.
-func (a *attempt) divide() error {
-	pending := slices.DeleteFunc(slices.Clone(a.ours), func(o *spans.Output) bool { return a.ledger.Done(o.Path) })
+// layOut shares out disk and memory among the outputs that are still to be made. It refuses a disk that is too small for them, or for
+// a file that is copied.
+func (c *conversion) layOut(ctx context.Context) (*attempt, error) {
+	ours := c.Part.Of(c.outputs)
+	a := &attempt{tasks: fetch.NewTasks(ours), files: fetch.Files(c.Model, ours), leftovers: c.leftovers()}
+	disk, err := c.freeDisk()
+	if err != nil {
+		return nil, err
+	}
+	pending := c.pending()
 	shares, err := budget.Divide(pending, spans.Segments(pending, len(a.files)), budget.Demand{
-		Spooled: a.spooled, Outputs: !a.folder.Stays, Disk: a.disk, Memory: a.SpoolMemory,
+		Spooled: c.spooled, Outputs: !c.folder.Stays, Disk: disk, Memory: c.SpoolMemory,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a.room = &spool.Room{
-		Dir: a.folder.State, Disk: spool.NewBudget("disk", shares.Spools), Memory: spool.NewBudget("memory", shares.Memory),
-		InMemory: shares.InMemory, Keep: !a.Model.Local, // an etag pins the files of a Hub
+		Dir: c.folder.State, Disk: spool.NewBudget("disk", shares.Spools), Memory: spool.NewBudget("memory", shares.Memory),
+		InMemory: shares.InMemory, Keep: !c.Model.Local, // an etag pins the files of a Hub
 	}
-	a.waiting = forward.NewWaitingFiles(a.folder.Stays, shares.Outputs, a.room.Disk, a.leftovers)
-	return nil
+	a.waiting = forward.NewWaitingFiles(c.folder.Stays, shares.Outputs, a.room.Disk, a.leftovers)
+	if c.Part.Whole() {
+		err = c.copier(disk).check(ctx)
+	}
+	return a, err
+}
+
+// pending lists the outputs of the conversion's part that are not done.
+func (c *conversion) pending() []*spans.Output {
+	return slices.DeleteFunc(slices.Clone(c.Part.Of(c.outputs)), func(o *spans.Output) bool { return c.ledger.Done(o.Path) })
+}
+
+// leftovers lists the outputs of earlier runs that no commit names yet.
+func (c *conversion) leftovers() []ledger.Output {
+	if c.Push == nil {
+		return nil
+	}
+	return slices.DeleteFunc(c.ledger.Outputs(), func(o ledger.Output) bool { return o.Committed })
 }
 
 // spooled reports whether an output needs a spool.
-func (a *attempt) spooled(o *spans.Output) bool { return !fetch.InPlace(a.Source, o) }
+func (c *conversion) spooled(o *spans.Output) bool { return !fetch.InPlace(c.Source, o) }
 
 // spareDisk is what is left free of a disk whose size nobody set a budget for: this much, or a twentieth of a small one.
 const spareDisk = 256 << 20
@@ -93,52 +95,51 @@ const spareDisk = 256 << 20
 // leastRatio is less than what DF11 leaves of trained weights (67 %): who has not even that much room need not begin.
 const leastRatio = 0.6
 
-// freeDisk is the budget for what is on its way: the given one, else what is free. 0 is no bound. Outputs that stay must have
-// room beside it. What spools and leftovers of earlier runs take is theirs again.
-func (a *attempt) freeDisk() (int64, error) {
-	free, known := spool.FreeSpace(a.folder.State)
+// freeDisk returns the disk for spools and waiting files: --disk, else the free space less a reserve and less what the results will
+// keep. Files of earlier runs count as free, since they are reused. 0 is no bound.
+func (c *conversion) freeDisk() (int64, error) {
+	free, known := spool.FreeSpace(c.folder.State)
 	if !known {
-		return a.Disk, nil
+		return c.Disk, nil
 	}
 	var pending int64
-	for _, t := range a.tasks {
-		if !a.ledger.Done(t.Path) {
-			pending += t.Size
-			free += a.heldBytes(t)
-		}
+	for _, o := range c.pending() {
+		pending += o.Size
+		free += c.heldBytes(o)
 	}
-	for _, o := range a.leftovers {
-		if !a.folder.Stays && o.Here {
+	for _, o := range c.leftovers() {
+		if !c.folder.Stays && o.Here {
 			free += o.Size
 		}
 	}
 	free = max(1, free-min(spareDisk, free/20))
-	if a.folder.Stays {
+	if c.folder.Stays {
 		stays := int64(leastRatio * float64(pending))
 		if stays > free {
 			return 0, &budget.DiskError{Need: stays, Have: free}
 		}
 		free -= stays
 	}
-	if a.Disk > 0 {
-		return a.Disk, nil
+	if c.Disk > 0 {
+		return c.Disk, nil
 	}
 	return max(1, free), nil
 }
 
-func (a *attempt) countProgress() {
-	p := a.Progress
-	p.SourceBytes.Store(spans.ProvedBytes(a.ours))
-	p.OutputFiles.Store(int64(len(a.ours)))
+// countProgress begins to count anew: what is done already counts as done.
+func (c *conversion) countProgress() {
+	p, ours := c.Progress, c.Part.Of(c.outputs)
+	p.SourceBytes.Store(spans.ProvedBytes(ours))
+	p.OutputFiles.Store(int64(len(ours)))
 	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Found, &p.Uploaded, &p.Outputs, &p.OutputBytes} {
 		n.Store(0)
 	}
 	p.Expect(progress.Read, progress.Encode, progress.Verify)
-	if a.Push != nil {
+	if c.Push != nil {
 		p.Expect(progress.Upload)
 	}
-	for _, o := range a.ours {
-		made, done := a.ledger.Output(o.Path)
+	for _, o := range ours {
+		made, done := c.ledger.Output(o.Path)
 		if !done {
 			p.OutputBytes.Add(progress.Guess(o.Size))
 			continue
@@ -147,7 +148,7 @@ func (a *attempt) countProgress() {
 		p.Encoded.Add(o.Size)
 		p.Verified.Add(o.Size)
 		p.Fetched.Add(o.Size)
-		if a.earlier[o.Path] {
+		if c.earlier[o.Path] {
 			p.Found.Add(o.Size)
 		}
 		p.OutputBytes.Add(made.Size)
@@ -158,30 +159,30 @@ func (a *attempt) countProgress() {
 }
 
 // work is the way forward for what is still to be made.
-func (a *attempt) work() *forward.Work {
+func (c *conversion) work(a *attempt) *forward.Work {
 	return &forward.Work{
-		Progress: a.Progress,
+		Progress: c.Progress,
 		Fetcher: &fetch.Fetcher{
-			Source: a.Source, Tasks: a.tasks, Files: a.files, Ledger: a.ledger, Room: a.room,
-			Parallel: a.Workers, DropCache: a.DropCache, Progress: a.Progress,
+			Source: c.Source, Tasks: a.tasks, Files: a.files, Ledger: c.ledger, Room: a.room,
+			Parallel: c.Workers, DropCache: c.DropCache, Progress: c.Progress,
 		},
 		// One core is left to the hash of the same file, a single chain of steps that takes as long.
-		Comparer: &compare.Comparer{Workers: max(1, a.Workers-1), GPU: a.GPU, Strict: true, Progress: a.Progress},
+		Comparer: &compare.Comparer{Workers: max(1, c.Workers-1), GPU: c.GPU, Strict: true, Progress: c.Progress},
 		Make: &forward.Making{
-			Folder: a.folder, Repo: a.repo, Ledger: a.ledger, Waiting: a.waiting, Leftovers: a.leftovers, Workers: a.Workers,
-			CommitWait: a.CommitWait, DropCache: a.DropCache, Log: a.Log,
+			Folder: c.folder, Repo: c.repo, Ledger: c.ledger, Waiting: a.waiting, Leftovers: a.leftovers, Workers: c.Workers,
+			CommitWait: c.CommitWait, DropCache: c.DropCache, Log: c.Log,
 		},
 	}
 }
 
 // leaveSpools closes the spools of an attempt that has ended; those that outlive the process stay for the next run.
-func (a *attempt) leaveSpools() {
+func (c *conversion) leaveSpools(a *attempt) {
 	for _, t := range a.tasks {
 		if t.Spool == nil {
 			continue
 		}
 		if err := spool.Leave(t.Spool); err != nil {
-			a.Log.Warn("a spool can't be closed", "output", t.Path, "err", err)
+			c.Log.Warn("a spool can't be closed", "output", t.Path, "err", err)
 		}
 	}
 }

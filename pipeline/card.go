@@ -12,36 +12,36 @@ import (
 )
 
 // card writes the model card.
-func (r *result) card(m *metadata.Manifest, p *Report) ([]byte, error) {
+func (c *conversion) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 	in := metadata.CardInput{
-		Name: r.cardTitle(), Plan: r.Plan, Component: r.component(), Pipeline: r.pipeline(),
+		Name: c.cardTitle(), Plan: c.Plan, Component: c.component(), Pipeline: c.pipeline(),
 		CardSource: metadata.CardSource{
-			BaseModel: r.baseModel(), Commit: r.baseCommit(), SourceName: r.Model.Name, Gated: r.Model.Gated != "", Source: r.Model.Card,
-			PipelineTag: r.Model.PipelineTag, LibraryName: r.Model.LibraryName,
+			BaseModel: c.baseModel(), Commit: c.baseCommit(), SourceName: c.Model.Name, Gated: c.Model.Gated != "", Source: c.Model.Card,
+			PipelineTag: c.Model.PipelineTag, LibraryName: c.Model.LibraryName,
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: p.BF16Bytes, F32Bytes: p.F32Bytes, OutputBytes: p.DF11Bytes},
 		Manifest:  m,
 	}
-	if r.Push != nil {
-		in.Repo = r.Push.Repo
+	if c.Push != nil {
+		in.Repo = c.Push.Repo
 	}
-	if r.hasChart() {
+	if c.hasChart() {
 		in.Image = chartName
 	}
 	return metadata.Card(in)
 }
 
 // cardTitle is the result's name: its repo's, or one after the source.
-func (r *result) cardTitle() string {
-	if r.Push != nil {
-		return path.Base(r.Push.Repo)
+func (c *conversion) cardTitle() string {
+	if c.Push != nil {
+		return path.Base(c.Push.Repo)
 	}
-	return r.Model.Name + "-DF11"
+	return c.Model.Name + "-DF11"
 }
 
 // component is the folder of the converted part of a diffusers pipeline.
-func (r *result) component() string {
-	if dir := path.Dir(r.Model.Listing.Weights[0].Path); dir != "." && r.Model.Listing.ModelIndex != nil {
+func (c *conversion) component() string {
+	if dir := path.Dir(c.Model.Listing.Weights[0].Path); dir != "." && c.Model.Listing.ModelIndex != nil {
 		return dir
 	}
 	return ""
@@ -51,11 +51,11 @@ func (r *result) component() string {
 var pipelineClass = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 
 // pipeline is the class of the pipeline that the source is, as its model_index.json states it; "" if it states none.
-func (r *result) pipeline() string {
+func (c *conversion) pipeline() string {
 	var index struct {
 		Class any `json:"_class_name"` // a list for a class that comes with the model
 	}
-	if pyjson.Unmarshal(r.Model.Listing.ModelIndex, &index) != nil {
+	if pyjson.Unmarshal(c.Model.Listing.ModelIndex, &index) != nil {
 		return ""
 	}
 	name, _ := index.Class.(string)
@@ -65,15 +65,14 @@ func (r *result) pipeline() string {
 // draft makes card and config.json before any work, as far as they do not depend on it: a source that they can't be made of
 // would fail at the end.
 func (c *conversion) draft() (card []byte, err error) {
-	r := c.result()
-	config, err := r.config()
+	config, err := c.config()
 	if err == nil {
 		err = forward.CheckConfig(config, c.Plan)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return r.card(&metadata.Manifest{}, &Report{})
+	return c.card(&metadata.Manifest{}, &Report{})
 }
 
 // validateCard asks the Hub about the front matter before any work: a commit with a bad one would fail at the end.

@@ -15,15 +15,15 @@ import (
 const chartName = "df11.png"
 
 // hasChart reports whether the result gets a chart: not if the source has a file of that name.
-func (r *result) hasChart() bool {
-	return !slices.ContainsFunc(r.Plan.Copied, func(f plan.File) bool { return f.Path == chartName })
+func (c *conversion) hasChart() bool {
+	return !slices.ContainsFunc(c.Plan.Copied, func(f plan.File) bool { return f.Path == chartName })
 }
 
 // chart draws sizes and exponents of the finished outputs for the model card.
-func (r *result) chart(p *Report) ([]byte, error) {
+func (c *conversion) chart(p *Report) ([]byte, error) {
 	x := &describe.Report{Kind: describe.KindDF11, BF16Bytes: p.BF16Bytes, DF11Bytes: p.DF11Bytes, Exact: true}
-	parts := describe.Parts{describe.PartPlain: r.copiedBytes(p)}
-	for _, o := range r.ledger.Outputs() {
+	parts := describe.Parts{describe.PartPlain: c.copiedBytes(p)}
+	for _, o := range c.ledger.Outputs() {
 		for _, u := range o.Units {
 			if u.Status == metadata.BF16 {
 				continue
@@ -43,11 +43,11 @@ func (r *result) chart(p *Report) ([]byte, error) {
 }
 
 // copiedBytes is the size of everything that is stored unchanged.
-func (r *result) copiedBytes(p *Report) (n int64) {
+func (c *conversion) copiedBytes(p *Report) (n int64) {
 	for _, u := range p.UnitsBF16 {
 		n += 2 * u.Weights
 	}
-	for _, o := range r.outputs {
+	for _, o := range c.outputs {
 		for _, t := range o.Copied {
 			n += t.SpoolBytes()
 		}

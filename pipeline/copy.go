@@ -36,10 +36,10 @@ type copier struct {
 	log     *slog.Logger
 }
 
-// copier takes over all carried files but config.json, if that is rewritten.
-func (c *conversion) copier() *copier {
+// copier takes over all carried files but config.json, if that is rewritten. disk is for what does not stay; 0 is no bound.
+func (c *conversion) copier(disk int64) *copier {
 	k := &copier{
-		model: c.Model, source: c.Source, folder: c.folder, push: c.Push, repo: c.repo, disk: c.disk, sendAll: c.sendAll, log: c.Log,
+		model: c.Model, source: c.Source, folder: c.folder, push: c.Push, repo: c.repo, disk: disk, sendAll: c.sendAll, log: c.Log,
 		files: slices.DeleteFunc(budget.CarriedFiles(c.Plan), func(f plan.File) bool {
 			return f.Path == c.configPath() && c.Plan.Config.Mode == plan.ConfigInsert
 		}),

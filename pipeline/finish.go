@@ -8,29 +8,30 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/forward"
-	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // complete brings over what is copied, makes everything else beside the weights, and has each target take the result.
 func (c *conversion) complete(ctx context.Context) (*Report, error) {
 	c.freeBuffers()
-	r := c.result()
-	sources, err := r.sourceFiles()
+	sources, err := c.sourceFiles()
 	if err != nil {
 		return nil, err
 	}
-	copied, err := c.copier().run(ctx)
+	disk, err := c.freeDisk()
 	if err != nil {
 		return nil, err
 	}
-	report := r.report()
-	m := r.manifest(sources)
-	files, err := r.sideFiles(copied, m, report)
+	copied, err := c.copier(disk).run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	report := c.report()
+	m := c.manifest(sources)
+	files, err := c.sideFiles(copied, m, report)
 	if err != nil {
 		return nil, err
 	}
@@ -39,20 +40,20 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 			report.ManifestSHA256 = f.SHA256
 		}
 	}
-	res := &target.Result{
+	result := &target.Result{
 		Files: files, Outputs: c.ledger.Outputs(), KeepForeign: c.Force,
 		Summary: fmt.Sprintf("Add %s as DF11", c.Model.ID),
 		Description: fmt.Sprintf("Made by df11-convert %s from %s at %s; every weight was decoded again and compared.",
 			c.Version, c.Model.ID, cmp.Or(c.baseCommit(), "an unpinned revision")),
 	}
 	if c.folder.Stays {
-		if err := c.folder.Finish(ctx, res); err != nil {
+		if err := c.folder.Finish(ctx, result); err != nil {
 			return nil, err
 		}
 		report.Folder = c.OutDir
 	}
 	if c.repo != nil {
-		if err := c.repo.Finish(ctx, res); err != nil {
+		if err := c.repo.Finish(ctx, result); err != nil {
 			return nil, err
 		}
 		report.Repo, report.URL, report.TargetCommit = c.repo.Repo, c.repo.URL(), c.repo.LastCommit()
@@ -60,46 +61,33 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// result describes a conversion whose outputs are done: for people in report, card and chart, for programs in manifest, index
-// and config.
-type result struct {
-	*Options
-	outputs []*spans.Output
-	ledger  *ledger.Ledger
-	earlier map[string]bool // outputs that earlier runs have finished
-}
-
-func (c *conversion) result() *result {
-	return &result{&c.Options, c.outputs, c.ledger, c.earlier}
-}
-
 // sideFiles lists everything beside the weights, in the order in which it appears: config.json last, and the manifest, which
 // lists the others, before it.
-func (r *result) sideFiles(files []target.SideFile, m *metadata.Manifest, report *Report) ([]target.SideFile, error) {
-	if index := r.remainderIndex(); index != nil {
-		files = append(files, target.NewSideFile(r.Plan.RemainderIndex, metadata.KindIndex, index))
+func (c *conversion) sideFiles(files []target.SideFile, m *metadata.Manifest, report *Report) ([]target.SideFile, error) {
+	if index := c.remainderIndex(); index != nil {
+		files = append(files, target.NewSideFile(c.Plan.RemainderIndex, metadata.KindIndex, index))
 	}
-	card, err := r.card(m, report)
+	card, err := c.card(m, report)
 	if err != nil {
 		return nil, err
 	}
 	files = append(files, target.NewSideFile(model.CardName, metadata.KindCard, card))
-	if r.hasChart() {
-		chart, err := r.chart(report)
+	if c.hasChart() {
+		chart, err := c.chart(report)
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, target.NewSideFile(chartName, metadata.KindImage, chart))
 	}
-	config, err := r.config()
+	config, err := c.config()
 	if err == nil {
-		err = forward.CheckConfig(config, r.Plan)
+		err = forward.CheckConfig(config, c.Plan)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if config != nil {
-		files = append(files, target.NewSideFile(r.configPath(), metadata.KindConfig, config))
+		files = append(files, target.NewSideFile(c.configPath(), metadata.KindConfig, config))
 	}
 	for _, f := range files {
 		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: f.Path, Kind: f.Kind, Size: f.Size, SHA256: f.SHA256})
@@ -112,10 +100,10 @@ func (r *result) sideFiles(files []target.SideFile, m *metadata.Manifest, report
 }
 
 // sourceFiles says for the manifest what is known of each weight file.
-func (r *result) sourceFiles() ([]metadata.SourceFile, error) {
+func (c *conversion) sourceFiles() ([]metadata.SourceFile, error) {
 	var out []metadata.SourceFile
-	for _, w := range r.Model.Listing.Weights {
-		known, ok := r.ledger.File(w.Path)
+	for _, w := range c.Model.Listing.Weights {
+		known, ok := c.ledger.File(w.Path)
 		if !ok {
 			return nil, fmt.Errorf("source file %s: its hash was never checked", w.Path)
 		}
@@ -127,13 +115,13 @@ func (r *result) sourceFiles() ([]metadata.SourceFile, error) {
 }
 
 // remainderIndex is the index of a remainder in several files, nil for one file.
-func (r *result) remainderIndex() []byte {
-	if r.Plan.RemainderIndex == "" {
+func (c *conversion) remainderIndex() []byte {
+	if c.Plan.RemainderIndex == "" {
 		return nil
 	}
 	files := map[string]string{}
 	var total int64
-	for _, f := range r.Plan.RemainderFiles {
+	for _, f := range c.Plan.RemainderFiles {
 		for _, t := range f.Plain {
 			files[t.Name] = path.Base(f.Path)
 			total += t.Length
@@ -142,15 +130,15 @@ func (r *result) remainderIndex() []byte {
 	return metadata.Index(files, total)
 }
 
-func (r *result) config() ([]byte, error) {
-	switch r.Plan.Config.Mode {
+func (c *conversion) config() ([]byte, error) {
+	switch c.Plan.Config.Mode {
 	case plan.ConfigInsert:
-		return metadata.InsertConfig(r.Model.Listing.Config, r.Plan.PatternDict)
+		return metadata.InsertConfig(c.Model.Listing.Config, c.Plan.PatternDict)
 	case plan.ConfigNew:
-		if r.Plan.Layout == plan.Diffusers || r.Plan.Layout == plan.DiffusersSingle {
-			return metadata.NewPipelineConfig(r.Plan.PatternDict), nil
+		if c.Plan.Layout == plan.Diffusers || c.Plan.Layout == plan.DiffusersSingle {
+			return metadata.NewPipelineConfig(c.Plan.PatternDict), nil
 		}
-		return metadata.NewConfig(r.Plan.PatternDict), nil
+		return metadata.NewConfig(c.Plan.PatternDict), nil
 	}
 	return nil, nil
 }

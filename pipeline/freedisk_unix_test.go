@@ -5,7 +5,6 @@ package pipeline
 import (
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -20,10 +19,10 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 		outputs := spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "o", Plain: []plan.Tensor{{Name: "a", Length: 25}}}}})
 		outputs[0].Copied[0].Length = much
 		folder := &target.Folder{State: t.TempDir(), Stays: stays}
-		a := &attempt{conversion: &conversion{ledger: ledger.New("", "", false), folder: folder}, tasks: fetch.NewTasks(outputs)}
-		a.leftovers = []ledger.Output{{Path: "left", Size: much, Place: leftover}}
-		must(t, a.ledger.AddTensors(held))
-		n, err := a.freeDisk()
+		c := &conversion{Options: Options{Push: &target.Push{}}, outputs: outputs, ledger: ledger.New("", "", stays), folder: folder}
+		must(t, c.ledger.Add(ledger.Output{Path: "left", Size: much, Place: leftover}))
+		must(t, c.ledger.AddTensors(held))
+		n, err := c.freeDisk()
 		must(t, err)
 		return n
 	}

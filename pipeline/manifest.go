@@ -12,12 +12,12 @@ import (
 const cpuDecoder = "df11-convert, package verify: windows, gaps, tables and output positions as the GPU kernel walks them"
 
 // manifest gathers what the run knows (docs/manifest.md); the small files are added once they are written.
-func (r *result) manifest(sources []metadata.SourceFile) *metadata.Manifest {
-	p := r.Plan
+func (c *conversion) manifest(sources []metadata.SourceFile) *metadata.Manifest {
+	p := c.Plan
 	m := &metadata.Manifest{
 		Schema: metadata.SchemaVersion,
-		Tool:   metadata.Tool{Name: "df11-convert", Version: r.Version},
-		Source: metadata.Source{Repo: r.baseModel(), Commit: r.baseCommit(), Files: sources},
+		Tool:   metadata.Tool{Name: "df11-convert", Version: c.Version},
+		Source: metadata.Source{Repo: c.baseModel(), Commit: c.baseCommit(), Files: sources},
 		Plan: metadata.PlanInfo{
 			Digest: p.Digest(), Layout: string(p.Layout), Entry: p.Entry, Provenance: p.Provenance, Derived: p.Derived,
 		},
@@ -32,17 +32,17 @@ func (r *result) manifest(sources []metadata.SourceFile) *metadata.Manifest {
 	for _, s := range p.NotCopied {
 		m.NotCopied = append(m.NotCopied, metadata.NotCopied{Path: s.Path, Why: s.Why})
 	}
-	r.manifestOutputs(m)
+	c.manifestOutputs(m)
 	return m
 }
 
 // manifestOutputs lists the weight files, the units in them, and what was verified about them.
-func (r *result) manifestOutputs(m *metadata.Manifest) {
-	cpu := metadata.Verification{Method: metadata.MethodCPU, Decoder: cpuDecoder, NExactF32: exactf32.NWeights(r.Plan)}
+func (c *conversion) manifestOutputs(m *metadata.Manifest) {
+	cpu := metadata.Verification{Method: metadata.MethodCPU, Decoder: cpuDecoder, NExactF32: exactf32.NWeights(c.Plan)}
 	gpu := metadata.Verification{Method: metadata.MethodGPU}
-	for _, o := range r.outputs {
-		done, _ := r.ledger.Output(o.Path)
-		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(r.Plan, o), Size: done.Size, SHA256: done.SHA256})
+	for _, o := range c.outputs {
+		done, _ := c.ledger.Output(o.Path)
+		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(c.Plan, o), Size: done.Size, SHA256: done.SHA256})
 		for i, u := range o.Units {
 			m.Units = append(m.Units, manifestUnit(o, u, done.Units[i]))
 			addProof(&cpu, u, done.Units[i])
@@ -60,11 +60,11 @@ func (r *result) manifestOutputs(m *metadata.Manifest) {
 	m.Verification = append(m.Verification, cpu)
 	switch {
 	case gpu.NUnits == 0:
-	case r.ledger.GPU() != nil: // it was finished before
-		gpu.Decoder, gpu.Device = r.ledger.GPU().Decoder, r.ledger.GPU().Device
+	case c.ledger.GPU() != nil: // it was finished before
+		gpu.Decoder, gpu.Device = c.ledger.GPU().Decoder, c.ledger.GPU().Device
 		m.Verification = append(m.Verification, gpu)
-	case r.GPU != nil:
-		gpu.Decoder, gpu.Device = r.GPU.Describe()
+	case c.GPU != nil:
+		gpu.Decoder, gpu.Device = c.GPU.Describe()
 		m.Verification = append(m.Verification, gpu)
 	}
 }

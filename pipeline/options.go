@@ -27,7 +27,20 @@ type Options struct {
 	Push   *target.Push
 	// WorkDir holds what is on its way, if there is no OutDir.
 	WorkDir string
-	Budget
+
+	// Workers is the parallelism of encoding and verification; 0 is 1.
+	Workers int
+	// Disk bounds, in bytes, the spools and the finished files that wait for their upload; 0 is no bound.
+	Disk int64
+	// SpoolMemory bounds the spools that are held in memory; 0 is 64 MiB, less than 0 is none.
+	SpoolMemory int64
+	// PieceMemory bounds what is kept of outputs that are read back by ranges, to verify source files; 0 is 96 MiB.
+	PieceMemory int64
+	// CommitWait is how long an uploaded output waits for its commit; 0 is a minute for each part of the conversion.
+	CommitWait time.Duration
+	// DropCache asks the system to forget pages of a local source and of the output folder once they are used. It is for
+	// models that its cache can't hold.
+	DropCache bool
 
 	// Part makes only a share of the outputs, for one of many machines, and leaves the repo unfinished. Finish completes
 	// what the parts have published. Both need Push and no OutDir.
@@ -45,23 +58,6 @@ type Options struct {
 	GPU      compare.GPU // nil: none
 	Progress *progress.Counters
 	Log      *slog.Logger
-}
-
-// Budget is what a conversion may use. The zero value of each field means a default.
-type Budget struct {
-	// Workers is the parallelism of encoding and verification.
-	Workers int
-	// Disk bounds, in bytes, the spools and the finished files that wait for their upload; 0 is no bound.
-	Disk int64
-	// SpoolMemory bounds the spools that are held in memory; 0 is 64 MiB, less than 0 is none.
-	SpoolMemory int64
-	// PieceMemory bounds what is kept of outputs that are read back by ranges, to verify source files; 0 is 96 MiB.
-	PieceMemory int64
-	// CommitWait is how long an uploaded output waits for its commit; 0 is a minute for each part of the conversion.
-	CommitWait time.Duration
-	// DropCache asks the system to forget pages of a local source and of the output folder once they are used. It is for
-	// models that its cache can't hold.
-	DropCache bool
 }
 
 // finishPart names the journal of the run that completes what the parts made.

@@ -63,7 +63,7 @@ func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
 	start := time.Now()
 	report, err := pipeline.Run(b.Context(), pipeline.Options{
 		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo},
-		WorkDir: filepath.Join(b.TempDir(), "work"), Budget: pipeline.Budget{Workers: 2}, Version: "test",
+		WorkDir: filepath.Join(b.TempDir(), "work"), Workers: 2, Version: "test",
 	})
 	if err != nil {
 		b.Fatal(err)

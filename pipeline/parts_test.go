@@ -36,7 +36,7 @@ func pushFrom(t *testing.T, srv *hubtest.Server, source, repo string, change fun
 		t.Fatal(err)
 	}
 	o := pipeline.Options{
-		Source: src, Model: known, Plan: p, WorkDir: t.TempDir(), Budget: pipeline.Budget{Workers: 2}, Version: "test",
+		Source: src, Model: known, Plan: p, WorkDir: t.TempDir(), Workers: 2, Version: "test",
 		Push: &target.Push{Hub: c, Repo: repo},
 	}
 	if change != nil {

@@ -45,7 +45,7 @@ func (c *conversion) run(ctx context.Context) (*Report, error) {
 // convertAndProve makes outputs until all of them are done and every source file is known to be the published one. What came
 // from a source file that is not is made again, and so are outputs that the target's store has lost.
 func (c *conversion) convertAndProve(ctx context.Context) error {
-	retry := newRetry(c)
+	retry := retry{c: c, reads: map[string]int{}}
 	for {
 		err := c.convert(ctx)
 		if err == nil && c.Part.Whole() {
@@ -68,8 +68,8 @@ func (c *conversion) convert(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer a.leaveSpools()
-	if err := a.work().Run(ctx); err != nil {
+	defer c.leaveSpools(a)
+	if err := c.work(a).Run(ctx); err != nil {
 		return err
 	}
 	return c.checkGain()

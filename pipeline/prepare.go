@@ -21,9 +21,7 @@ type conversion struct {
 	folder  *target.Folder  // that outputs are made in
 	repo    *target.Repo    // nil without Push
 	ledger  *ledger.Ledger
-	files   []*fetch.File   // of the last attempt
 	earlier map[string]bool // outputs that earlier runs have finished
-	disk    int64           // for all that is on its way; 0: no bound
 	sendAll bool            // the Hub copies no file by itself
 }
 

@@ -18,7 +18,7 @@ import (
 // sha256 with the published one.
 func (c *conversion) rebuildUnchecked(ctx context.Context) error {
 	var unchecked []*fetch.File
-	for _, f := range c.files {
+	for _, f := range fetch.Files(c.Model, c.outputs) {
 		if _, known := c.ledger.File(f.Path); !known {
 			unchecked = append(unchecked, f)
 		}

@@ -67,18 +67,18 @@ func (c *conversion) finished() bool {
 }
 
 // report sums up the finished outputs.
-func (r *result) report() *Report {
-	p := &Report{Source: r.Model.ID, Commit: r.Model.Commit, BaseModel: r.baseModel(), BaseCommit: r.baseCommit(), Differences: r.Plan.Differences, Warnings: r.Plan.Warnings, Counts: Counts{GPU: r.GPU != nil}}
-	for _, w := range r.Model.Listing.Weights {
+func (c *conversion) report() *Report {
+	p := &Report{Source: c.Model.ID, Commit: c.Model.Commit, BaseModel: c.baseModel(), BaseCommit: c.baseCommit(), Differences: c.Plan.Differences, Warnings: c.Plan.Warnings, Counts: Counts{GPU: c.GPU != nil}}
+	for _, w := range c.Model.Listing.Weights {
 		p.BF16Bytes += w.Size
 	}
-	if n := exactf32.NWeights(r.Plan); n > 0 {
+	if n := exactf32.NWeights(c.Plan); n > 0 {
 		p.F32Bytes = p.BF16Bytes
 		p.BF16Bytes -= 2 * n
 	}
-	for _, o := range r.ledger.Outputs() {
+	for _, o := range c.ledger.Outputs() {
 		p.Files++
-		if !r.earlier[o.Path] {
+		if !c.earlier[o.Path] {
 			p.Made++
 		}
 		p.DF11Bytes += o.Size
@@ -105,7 +105,7 @@ func (p *Counts) add(u ledger.Outcome) {
 
 // partReport is the report of a run that has made its part and leaves the rest to others.
 func (c *conversion) partReport() *Report {
-	p := c.result().report()
+	p := c.report()
 	p.Repo, p.URL, p.Part = c.repo.Repo, c.repo.URL(), c.Part.String()
 	p.BF16Bytes, p.F32Bytes = spans.ProvedBytes(c.Part.Of(c.outputs)), 0 // of the part, as all other counts
 	return p

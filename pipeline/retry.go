@@ -67,27 +67,25 @@ func brokenFile(err error) string {
 
 // retry decides after a failed attempt whether another one makes sense, and takes back what the failed one got wrong.
 type retry struct {
-	*conversion
+	c     *conversion
 	reads map[string]int // by source file that turned out to be broken
 	lost  bool           // the target's store has lost files before
 }
-
-func newRetry(c *conversion) *retry { return &retry{conversion: c, reads: map[string]int{}} }
 
 // after gives err back if it ends the conversion.
 func (r *retry) after(ctx context.Context, err error) error {
 	if file := brokenFile(err); file != "" {
 		if r.reads[file]++; r.reads[file] == sourceReads {
-			return &BrokenSourceError{File: file, Commit: r.Model.Commit, Reads: sourceReads, Err: err}
+			return &BrokenSourceError{File: file, Commit: r.c.Model.Commit, Reads: sourceReads, Err: err}
 		}
-		r.Log.Warn("source file is not what was published, reading it again", "file", file, "err", err)
-		r.Source.Recheck(ctx, file)
-		return r.discard(file)
+		r.c.Log.Warn("source file is not what was published, reading it again", "file", file, "err", err)
+		r.c.Source.Recheck(ctx, file)
+		return r.c.discard(file)
 	}
 	if errors.Is(err, hub.ErrMissingObject) && !r.lost {
 		r.lost = true
-		r.Log.Warn("the target lost files that were uploaded, making them again", "err", err)
-		r.ledger.Keep(func(o ledger.Output) bool { return o.Committed || !o.Uploaded })
+		r.c.Log.Warn("the target lost files that were uploaded, making them again", "err", err)
+		r.c.ledger.Keep(func(o ledger.Output) bool { return o.Committed || !o.Uploaded })
 		return nil
 	}
 	return err

@@ -119,11 +119,9 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
 		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force, BaseModel: f.target.baseModel,
-		Budget: pipeline.Budget{
-			Workers: f.shares.Workers, Disk: int64(f.limits.disk), PieceMemory: f.shares.Pieces,
-			DropCache: exceedsCache(src.plan.SourceBytes()),
-		},
-		Version: versionText(), Progress: new(progress.Counters), Log: u.log(),
+		Workers: f.shares.Workers, Disk: int64(f.limits.disk), PieceMemory: f.shares.Pieces,
+		DropCache: exceedsCache(src.plan.SourceBytes()),
+		Version:   versionText(), Progress: new(progress.Counters), Log: u.log(),
 	}
 	if f.target.push {
 		var err error
