@@ -9,35 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/df11-convert/df11-convert/internal/plan"
 )
-
-// TestPlanPatternDict: the written dict converts the model to the same units.
-func TestPlanPatternDict(t *testing.T) {
-	dir := t.TempDir()
-	src, dict := filepath.Join(dir, "m"), filepath.Join(dir, "dict.json")
-	llama(t, src, "BF16", 0, "")
-	must(t, "plan", src, "--write-pattern-dict", dict)
-	a := must(t, "plan", src, "--json", "--sample-bytes", "0")
-	b := must(t, "plan", src, "--json", "--pattern-dict", dict)
-	var x, y struct {
-		Dict     plan.PatternDict `json:"pattern_dict"`
-		Estimate map[string]any   `json:"estimate"`
-	}
-	if err := json.Unmarshal([]byte(a), &x); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(b), &y); err != nil {
-		t.Fatal(err)
-	}
-	if fmt.Sprint(x.Dict) != fmt.Sprint(y.Dict) || len(x.Dict) == 0 {
-		t.Errorf("dicts differ: %v %v", x.Dict, y.Dict)
-	}
-	if x.Estimate["sampled_bytes"] != 0.0 || x.Estimate["exact"] != false || y.Estimate["exact"] != true {
-		t.Errorf("estimates: %v %v", x.Estimate, y.Estimate)
-	}
-}
 
 // TestInspect: on a source and on its DF11 model the figures agree, and the report and the picture are written.
 func TestInspect(t *testing.T) {
@@ -107,20 +79,4 @@ func TestInspectStamp(t *testing.T) {
 	if b.Verified != nil || a.Verified == nil || a.Verified.Manifest != hex.EncodeToString(sum[:]) || a.Verified.Checks[0].Weights == 0 {
 		t.Errorf("stamps %+v and %+v", a.Verified, b.Verified)
 	}
-}
-
-// TestInspectRefused: a source that can't be converted is described all the same, with the reason.
-func TestInspectRefused(t *testing.T) {
-	src := filepath.Join(t.TempDir(), "fp16")
-	llama(t, src, "F16", 0, "")
-	if out := must(t, "inspect", src); !strings.Contains(out, "not convertible") || !strings.Contains(out, "F16") {
-		t.Errorf("%s", out)
-	}
-	refused(t, "GGUF", "inspect", ggufFolder(t))
-}
-
-func ggufFolder(t *testing.T) string {
-	dir := t.TempDir()
-	writeTo(t, filepath.Join(dir, "model.gguf"), []byte("GGUF"))
-	return dir
 }

@@ -25,19 +25,6 @@ func TestGlobalFlagsMayStandBeforeTheCommand(t *testing.T) {
 	}
 }
 
-// TestMistakesAreToldInTheFormThatIsAskedFor: a wrong flag before or behind --json and --log-format does not hide them.
-func TestMistakesAreToldInTheFormThatIsAskedFor(t *testing.T) {
-	for _, args := range [][]string{
-		{"--psuh", "--json", "--log-format=json"}, {"--json=true", "--log-format", "json", "verify", "--no-such", "x"}, {"plan", "-x", "y", "--log-format", "json", "--json"},
-	} {
-		code, stdout, stderr := program(t, args...)
-		checkDocument(t, code, stdout)
-		if events(t, stderr); code != exitUsage {
-			t.Errorf("%q: exit code %d", args, code)
-		}
-	}
-}
-
 // TestANameThatIsNoModelIsToldOnce: whatever is wrong with it, the message says which name it is about, and says it once.
 func TestANameThatIsNoModelIsToldOnce(t *testing.T) {
 	for _, name := range []string{

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -99,29 +98,5 @@ func TestNoTextSaysOneFiles(t *testing.T) {
 				t.Errorf("%s: %q is wrong for 1", name, found[0])
 			}
 		}
-	}
-}
-
-// TestFilesThatCannotBeUsedAreToldBeforeTheWork: a file that a flag names, and that is not there, or cannot be written, is an error
-// of its own kind, and no model is opened before it.
-func TestFilesThatCannotBeUsedAreToldBeforeTheWork(t *testing.T) {
-	dir := t.TempDir()
-	missing := filepath.Join(dir, "none", "file")
-	t.Setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-	for _, args := range [][]string{
-		{"inspect", "a/b", "--html", missing},
-		{"inspect", "a/b", "--html", dir}, {"a/b", "--pattern-dict", missing},
-		{"plan", "a/b", "--pattern-dict", dir}, {"batch", dir},
-	} {
-		code, stdout, _ := program(t, append(args, "--json")...)
-		checkDocument(t, code, stdout)
-		var o struct{ Error failure }
-		if err := json.Unmarshal([]byte(stdout), &o); err != nil || o.Error.Kind != "file" || code != exitError ||
-			!strings.Contains(o.Error.Message, args[len(args)-1]) || o.Error.Hint == "" {
-			t.Errorf("%q: exit %d, %+v, %v", args, code, o.Error, err)
-		}
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,7 +27,8 @@ func TestMain(m *testing.M) {
 // tester (token hf_tester, set in HF_TOKEN), reader (hf_reader, may not write) and stranger (hf_stranger), and these
 // commands besides the usual ones:
 //
-//	code N PROGRAM ARGS…       runs a program that must end with exit code N
+//	code N PROGRAM ARGS…       runs a program that must end with exit code N; holds what --json prints against the schema, and
+//	                           what --log-format=json writes against the form of the log
 //	model TARGET KIND…         makes a model in a folder (a path with a dot or slash first) or a repo; kinds in models
 //	repo NAME private|gated|file=PATH…   changes a repo, or makes one with empty files
 //	fault NAME[:N|:always]  spoils answers of the hub
@@ -87,12 +89,18 @@ func cmdCode(ts *testscript.TestScript, _ bool, args []string) {
 	if strconv.Itoa(got) != args[0] {
 		ts.Fatalf("exit code %d, want %s", got, args[0])
 	}
+	if slices.Contains(args, "--json") {
+		ts.Check(checkDocument(got, ts.ReadFile("stdout")))
+	}
+	if slices.Contains(args, "--log-format=json") {
+		ts.Check(checkLog(got, ts.ReadFile("stderr")))
+	}
 }
 
 // models are the kinds that the command model knows.
 func models(kinds []string) *hubtest.Model {
 	o := hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2}
-	family := hubtest.NewLlama
+	family, seed := hubtest.NewLlama, uint64(1)
 	for _, k := range kinds {
 		switch k {
 		case "sharded":
@@ -103,6 +111,8 @@ func models(kinds []string) *hubtest.Model {
 			o.Tied, o.StoreTied = true, true
 		case "extra":
 			o.ExtraFiles = true
+		case "other":
+			seed = 2
 		case "qwen3":
 			family = hubtest.NewQwen3
 		case "unknown":
@@ -111,7 +121,7 @@ func models(kinds []string) *hubtest.Model {
 			o.Extra = nonFinite()
 		}
 	}
-	return family(1, o)
+	return family(seed, o)
 }
 
 // nonFinite are configs as Python's json writes them: with numbers that no JSON standard knows.
@@ -130,7 +140,18 @@ func nonFinite() map[string][]byte {
 	}
 }
 
+// dtypes are the kinds of small models that are not BF16.
+var dtypes = map[string]map[string][]byte{
+	"f32": llamaFiles("F32", 1, ""), "f32exact": llamaFiles("F32", 0, ""), "f16": llamaFiles("F16", 0, ""),
+}
+
 func cmdModel(ts *testscript.TestScript, _ bool, args []string) {
+	if files := dtypes[args[len(args)-1]]; files != nil {
+		for name, b := range files {
+			write(ts, filepath.Join(args[0], name), b)
+		}
+		return
+	}
 	m := models(args[1:])
 	if !strings.HasPrefix(args[0], ".") && !filepath.IsAbs(args[0]) {
 		server(ts).AddModel(args[0], m)
