@@ -2,8 +2,6 @@ package hub
 
 import (
 	"cmp"
-	"context"
-	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,7 +13,6 @@ import (
 	gohf "github.com/gomlx/go-huggingface/hub"
 
 	"github.com/df11-convert/df11-convert/internal/smallfile"
-	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // sharedCache is the folder of downloaded files that the Python client uses, too. A repo's files lie in its folder:
@@ -35,51 +32,6 @@ type sharedCache struct {
 type cached struct {
 	path string // of the bytes, free of links
 	etag string // the name of the blob: sha256 or git blob hash; empty for a file that lies in the snapshot itself
-}
-
-// CachedPath finds a file in the cache that is shared with the Python client: in the snapshot of its commit, or by its
-// hash among the blobs. The size must match where it is known, a symbolic link must end in the repo's own blobs or in the
-// store that all repos share, and the blob must carry the file's hash as its name. The content is not read: the caller
-// checks its hash like that of a download, and asks CheckCached when it is wrong.
-func (c *Client) CachedPath(f FileRef) (string, bool) {
-	found, ok := c.cache.find(f)
-	return found.path, ok
-}
-
-// CheckCached is CachedPath for callers that read a file whole and want its hash checked before: it reads the copy once.
-// A copy with another hash is told in the log and not used again by this client. Without a known hash nothing is checked.
-func (c *Client) CheckCached(ctx context.Context, f FileRef) (string, bool) {
-	for { // another copy may be found after a damaged one
-		path, ok := c.CachedPath(f)
-		if !ok || f.hash() == "" {
-			return path, ok
-		}
-		got, err := f.hashFile(ctx, path)
-		switch {
-		case ctx.Err() != nil:
-			return "", false
-		case err != nil:
-			c.cache.discard(path, f, err.Error())
-		case got == f.hash():
-			return path, true
-		default:
-			c.cache.discard(path, f, fmt.Sprintf("its hash is %s, published is %s", got, f.hash()))
-		}
-	}
-}
-
-// hashFile hashes a file as the hub hashes the referenced one.
-func (f FileRef) hashFile(ctx context.Context, path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	h := f.NewHash()
-	if _, err := streams.Copy(ctx, h, file); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // folder is the folder of a repo.

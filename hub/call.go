@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,22 +17,6 @@ const (
 	maxJSON    = 16 << 20
 	maxIgnored = 1 << 20 // caps an answer of which only the status counts
 )
-
-// get is the request for an API read.
-func get(op, repo, url string) *request {
-	return &request{op: op, repo: repo, method: http.MethodGet, url: url, token: true}
-}
-
-// send is the request for an API call with a JSON body.
-func send(op, repo, method, url string, body any) *request {
-	data, err := json.Marshal(body)
-	if err != nil {
-		panic("hub: internal error: " + err.Error()) // bodies are made of strings and numbers
-	}
-	return &request{op: op, repo: repo, method: method, url: url, token: true, follow: followSame,
-		header: http.Header{"Content-Type": {"application/json"}},
-		body:   func() io.Reader { return bytes.NewReader(data) }, size: int64(len(data))}
-}
 
 // repoGet is the request for an API read about a repo; rest is already escaped.
 func (t *transport) repoGet(op, repo, rest string) *request {

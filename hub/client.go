@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -36,13 +33,6 @@ type Options struct {
 	Clock         Clock             // nil is the system's
 }
 
-// Limits say how fast files travel, and when a slow or failing request is given up.
-type Limits struct {
-	LimitRate     int64         // file bytes per second, each direction, of all clients of the Governor together; 0 is no limit
-	HeaderTimeout time.Duration // to an answer's headers; 0 is 30 s
-	IdleTimeout   time.Duration // between two bytes, and over which the rate of a connection is judged; 0 is 30 s
-}
-
 // DefaultRangeBytes is what a Stream asks for at a time.
 const DefaultRangeBytes = 8 << 20
 
@@ -62,87 +52,24 @@ type Client struct {
 
 // New checks the options. It makes no request.
 func New(opt Options) (*Client, error) {
-	endpoint, err := parseEndpoint(opt.Endpoint)
+	if opt.RangeBytes < 0 || opt.BufferBytes < 0 {
+		return nil, errors.New("hub: range and buffer must not be negative")
+	}
+	opt.RangeBytes = cmp.Or(opt.RangeBytes, DefaultRangeBytes)
+	opt.BufferBytes = cmp.Or(opt.BufferBytes, RangesAhead*opt.RangeBytes)
+	transfers := int(min(Transfers, max(1, opt.BufferBytes/opt.RangeBytes)))
+	t, err := newTransport(Settings{
+		Endpoint: opt.Endpoint, Token: opt.Token, TokenSource: opt.TokenSource, Publisher: opt.Publisher,
+		Offline: opt.Offline, Side: opt.Side, UserAgent: opt.UserAgent, Limits: opt.Limits,
+		Governor: opt.Governor, Log: opt.Log, OnWait: opt.OnWait, HTTPTransport: opt.HTTPTransport, Clock: opt.Clock,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}
-	if err := opt.complete(); err != nil {
-		return nil, fmt.Errorf("hub: %w", err)
-	}
-	if opt.hasToken() && endpoint.Scheme == "http" && !isLoopback(endpoint.Hostname()) {
-		opt.Log.Warn("the token travels without encryption", "endpoint", endpoint.String())
-	}
-	who := opt.Token
-	if opt.Publisher != nil {
-		who = opt.Publisher.Resource
-	}
-	t := &transport{opt: opt, endpoint: endpoint, lanes: lanes{endpoint, fingerprint(who)},
-		jitter: rand.Float64}
-	t.pauses = &pauses{clock: opt.Clock, onWait: opt.OnWait, waited: &t.stats.waited}
-	t.login = &login{t: t, lock: make(lock, 1)}
-	cache := &sharedCache{t: t, dir: opt.CacheDir}
-	return &Client{t: t, cache: cache, files: newDownloads(t), puts: make(slots, opt.transfers()), turns: newTurns()}, nil
-}
-
-// complete fills in defaults and refuses what cannot work.
-func (o *Options) complete() error {
-	if o.Token != "" {
-		o.TokenSource = cmp.Or(o.TokenSource, "the command line")
-	}
-	if o.Publisher != nil {
-		o.TokenSource = "trusted publishing for " + o.Publisher.Resource
-	}
-	if !sendable(o.Token) {
-		return fmt.Errorf("the token from %s holds blanks or characters that no token has", o.TokenSource)
-	}
-	if o.RangeBytes < 0 || o.BufferBytes < 0 || o.LimitRate < 0 {
-		return errors.New("range, buffer and rate must not be negative")
-	}
-	o.RangeBytes = cmp.Or(o.RangeBytes, DefaultRangeBytes)
-	o.BufferBytes = cmp.Or(o.BufferBytes, RangesAhead*o.RangeBytes)
-	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 30*time.Second)
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
-	o.UserAgent = cmp.Or(o.UserAgent, "df11-convert")
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	o.Clock = cmp.Or[Clock](o.Clock, systemClock{})
-	o.Governor = cmp.Or(o.Governor, NewGovernor())
-	if o.HTTPTransport == nil {
-		o.HTTPTransport = newRoundTripper(o.Governor)
-	}
-	return nil
-}
-
-// sendable says whether a token can be one.
-func sendable(token string) bool {
-	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// newRoundTripper speaks HTTP/1.1 only: over HTTP/2 all ranges of a file would share one TCP connection, and one
-// connection is what limits a CDN. Proxies come from the environment, custom CAs from SSL_CERT_FILE through Go itself.
-func newRoundTripper(governor *Governor) *http.Transport {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		d := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
-		if !governor.answered.Load() {
-			d.Timeout = firstContact
-		}
-		return d.DialContext(ctx, network, addr)
-	}
-	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         dial,
-		Protocols:           protocols,
-		TLSHandshakeTimeout: 20 * time.Second,
-		MaxIdleConns:        4 * Transfers,
-		MaxIdleConnsPerHost: 2 * Transfers,
-		IdleConnTimeout:     90 * time.Second,
-	}
+	return &Client{
+		t: t, cache: &sharedCache{t: t, dir: opt.CacheDir}, files: newDownloads(t, transfers, opt.RangeBytes, opt.BufferBytes),
+		puts: make(slots, transfers), turns: newTurns(),
+	}, nil
 }
 
 // Endpoint is the hub's address, without trailing slash.
@@ -155,3 +82,11 @@ func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) erro
 
 // Stats may be called at any time.
 func (c *Client) Stats() Stats { return c.t.stats.snapshot() }
+
+// OnlyRepo is the one repo that the client's token can write to; "" if it is not known to be one.
+func (c *Client) OnlyRepo() string {
+	if p := c.t.opt.Publisher; p != nil && p.ForRepo() {
+		return p.Resource
+	}
+	return ""
+}

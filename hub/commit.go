@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"regexp"
 	"time"
@@ -212,13 +211,13 @@ func (p *pendingCommit) settle(ctx context.Context, cause error) error {
 	e, refused := errors.AsType[*Error](cause)
 	switch {
 	case head != p.Parent && refused:
-		return e.as(ErrConflict)
+		return e.under(ErrConflict)
 	case head != p.Parent:
 		return p.c.t.errorf(p.r.op, ErrConflict, "%s is at %s", p.rev, head)
 	case cause == nil:
 		return errNotLanded
 	case refused && errors.Is(cause, ErrConflict):
-		return e.as(errBusy)
+		return e.under(errBusy)
 	}
 	return cause
 }
@@ -250,9 +249,7 @@ func unsettled(err error) bool {
 		return true
 	}
 	if e.Status == 0 { // no answer; without a connection, the request was not even begun
-		op, ok := errors.AsType[*net.OpError](e.Err)
-		begun := !ok || op.Op != "dial" && op.Op != "proxyconnect"
-		return begun && temporaryNetwork(e.Err)
+		return !neverBegun(e.Err) && temporaryNetwork(e.Err)
 	}
 	return e.Status >= 500 || e.Status == http.StatusRequestTimeout || errors.Is(err, ErrConflict)
 }
@@ -276,7 +273,7 @@ var missingText = regexp.MustCompile(`(?i)lfs (pointer|object|file)[^.]*(not exi
 // missingObject names the refusal of a commit whose large file the hub lost: upload it again.
 func missingObject(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusBadRequest && missingText.MatchString(e.Message) {
-		return e.as(ErrMissingObject)
+		return e.under(ErrMissingObject)
 	}
 	return err
 }

@@ -20,15 +20,18 @@
 //
 // Errors are of type *Error around a sentinel such as ErrGated; Hint gives the next step in words.
 //
-// To read the code, begin with client.go (options), call.go (an API call) and transport.go (one request, hop by hop), then:
+// To read the code, begin with client.go (options). Of the files that follow, each uses only those behind it:
 //
-//	endpoint, publisher            where the token and a redirect may go; tokens by trusted publishing
-//	retry, pause, governor, watch  what is repeated, waited for, slowed down, given up
-//	ratelimit                      what an answer says about when to come back
-//	info, tree, location           what a commit holds, and where its bytes can be had
-//	read, stream, download         ranges on their way; slots bound them, peers replace slow ones, throttle limits their rate
-//	repo, upload, lfs, parts       a target repo, and its files on their way
-//	commit                         one commit of a branch, made exactly once
-//	cache                          the cache that is shared with the Python client
-//	errors, refusal, hint, local   what went wrong, and what to do
+//	environ, repo, commit         the environment; a target repo, and one commit of a branch, made exactly once
+//	upload, parts, lfs, object    files on their way to a target
+//	info, tree, read, stream      what a commit holds; ranges on their way
+//	client, cache, download       options; the cache that is shared with the Python client; one range
+//	peers, segment, location      slow connections; where bytes can be had
+//	models, paths, turns          names and references; files that share a line
+//	hint, new, call, retry        what to do; settings that are checked; a call, its repeats and waits
+//	transport, watch, login       one request, hop by hop; what stalls; tokens by trusted publishing
+//	settings, governor, throttle  what all clients share
+//	refusal, errors, ratelimit    what an answer says
+//	lanes, endpoint, request      where the token and a redirect may go
+//	slots, pause, stats, faults, text, sentinels
 package hub

@@ -9,23 +9,19 @@ import (
 	"strings"
 )
 
-var (
-	errExpired  = errors.New("signed link expired")
-	errBadRange = errors.New("server sent other bytes than asked for")
-)
-
 // downloads fetch ranges of files from where the hub stores them.
 type downloads struct {
-	t         *transport
-	locations locations
-	conns     slots // running downloads
-	peers     *peers
-	buffers   chan []byte // shared fetch-ahead buffers; nil ones are not yet made
+	t          *transport
+	rangeBytes int64 // of each GET of a stream
+	locations  locations
+	conns      slots // running downloads
+	peers      *peers
+	buffers    chan []byte // shared fetch-ahead buffers; nil ones are not yet made
 }
 
-func newDownloads(t *transport) *downloads {
-	d := &downloads{t: t, locations: locations{t: t}, conns: make(slots, t.opt.transfers()),
-		peers: newPeers(t.opt.transfers()), buffers: make(chan []byte, t.opt.BufferBytes/t.opt.RangeBytes)}
+func newDownloads(t *transport, transfers int, rangeBytes, bufferBytes int64) *downloads {
+	d := &downloads{t: t, rangeBytes: rangeBytes, locations: locations{t: t}, conns: make(slots, transfers),
+		peers: newPeers(transfers), buffers: make(chan []byte, bufferBytes/rangeBytes)}
 	for range cap(d.buffers) {
 		d.buffers <- nil
 	}
@@ -127,10 +123,10 @@ func rangeRefused(err error) error {
 	switch e.Status {
 	case http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound, http.StatusGone:
 		if e.Err == nil {
-			return e.as(errExpired)
+			return e.under(errExpired)
 		}
 	case http.StatusRequestedRangeNotSatisfiable:
-		return e.as(ErrChanged)
+		return e.under(ErrChanged)
 	}
 	return err
 }

@@ -2,10 +2,10 @@ package hub
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,8 +14,6 @@ import (
 
 // publicEndpoint is the hub that everyone means when nothing is set.
 const publicEndpoint = "https://huggingface.co"
-
-var errBadURL = errors.New("unreadable URL")
 
 // endpoint is the address of the hub in use.
 type endpoint struct{ *url.URL }
@@ -131,16 +129,6 @@ func sentURL(u *url.URL) string {
 	return s
 }
 
-// followRule says which redirects a request follows.
-type followRule int
-
-const (
-	followHub      followRule = iota // API reads: no other origin may answer for the hub
-	followAll                        // GET of file bytes
-	followRelative                   // metadata HEAD: an absolute Location is the answer
-	followSame                       // bodies: 307 and 308 only, and no other origin but for file bytes
-)
-
 // maxHops bounds redirects; the longest known chain has three.
 const maxHops = 10
 
@@ -155,28 +143,28 @@ func isRedirect(status int) bool {
 
 // nextHop gives the URL to go on with, nil when resp is the answer, or an error when the redirect must not be followed.
 // Whether the token goes along is decided anew for each hop, by its origin.
-func (t *transport) nextHop(r *request, u *url.URL, resp *http.Response, hop int) (*url.URL, error) {
+func (e endpoint) nextHop(r *request, u *url.URL, resp *http.Response, hop int) (*url.URL, error) {
 	status, location := resp.StatusCode, resp.Header.Get("Location")
 	if !isRedirect(status) || location == "" {
 		return nil, nil
 	}
 	if r.follow == followSame && status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
-		return nil, t.failure(r, u, fmt.Errorf("%s request was answered with redirect %d", r.method, status))
+		return nil, fmt.Errorf("%s request was answered with redirect %d", r.method, status)
 	}
-	next, relative, err := t.endpoint.target(u, location)
+	next, relative, err := e.target(u, location)
 	if err != nil {
-		return nil, t.failure(r, u, err)
+		return nil, err
 	}
-	if (r.follow == followHub || r.follow == followSame && !r.bulk) && !t.endpoint.owns(next) {
-		return nil, t.failure(r, u, fmt.Errorf("%w: it was redirected to %s", ErrNotHub, next.Host))
+	if (r.follow == followHub || r.follow == followSame && !r.bulk) && !e.owns(next) {
+		return nil, fmt.Errorf("%w: it was redirected to %s", ErrNotHub, next.Host)
 	}
 	// A redirect to the repo's new name on the hub names no commit; the one that carries a file's metadata does.
-	renamed := t.endpoint.owns(next) && resp.Header.Get(gohf.HeaderXRepoCommit) == ""
+	renamed := e.owns(next) && resp.Header.Get(gohf.HeaderXRepoCommit) == ""
 	if r.follow == followRelative && !relative && !renamed {
 		return nil, nil
 	}
 	if hop+1 >= maxHops {
-		return nil, t.failure(r, u, fmt.Errorf("%w: more than %d redirects", ErrNotHub, maxHops))
+		return nil, fmt.Errorf("%w: more than %d redirects", ErrNotHub, maxHops)
 	}
 	return next, nil
 }
@@ -215,6 +203,29 @@ func (e endpoint) target(u *url.URL, location string) (next *url.URL, relative b
 func noDowngrade(from, to *url.URL) error {
 	if from.Scheme == "https" && to.Scheme == "http" {
 		return fmt.Errorf("%w: %s, over https, leads to plain http at %s", ErrNotHub, from.Host, to.Host)
+	}
+	return nil
+}
+
+// onward is the request at the next hop. What its own headers authorize, such as those that a storage link came with, is for
+// the origin that they were made for.
+func (r *request) onward(from, to *url.URL) *request {
+	if sameOrigin(from, to) || r.header.Get("Authorization") == "" {
+		return r
+	}
+	bare := *r
+	bare.header = r.header.Clone()
+	bare.header.Del("Authorization")
+	return &bare
+}
+
+var sourceID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)?$`)
+
+// checkRepo refuses a repo id that must not go into a URL or a path. It is more
+// lenient than ValidRepoID: old repos have no namespace.
+func checkRepo(id string) error {
+	if !sourceID.MatchString(id) || strings.Contains(id, "..") {
+		return fmt.Errorf("hub: repo id %q is not of the form namespace/name", id)
 	}
 	return nil
 }

@@ -108,3 +108,19 @@ func expandPath(p string, getenv func(string) string, home string) string {
 	}
 	return p
 }
+
+// publisherOf reads from the environment whom a hub is to trust; nil if it is to trust nobody. The variables are those of the
+// Python client.
+func publisherOf(getenv func(string) string) (*Publisher, error) {
+	p := &Publisher{
+		Resource: strings.TrimSpace(getenv("HF_OIDC_RESOURCE")), Identity: cleanToken(getenv("HF_OIDC_ID_TOKEN")),
+		RequestURL: getenv("ACTIONS_ID_TOKEN_REQUEST_URL"), RequestToken: getenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN"),
+	}
+	switch {
+	case p.Resource == "":
+		return nil, nil //nolint:nilnil // as promised
+	case p.Identity == "" && (p.RequestURL == "" || p.RequestToken == ""):
+		return nil, fmt.Errorf("%w: HF_OIDC_RESOURCE is set, but this job has no identity to show", ErrTrustedPublisher)
+	}
+	return p, nil
+}

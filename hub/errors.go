@@ -7,30 +7,6 @@ import (
 	"strings"
 )
 
-// The sentinels say what kind of failure an error is; test with errors.Is.
-var (
-	ErrNotFound         = errors.New("repo not found or private")
-	ErrRevisionNotFound = errors.New("revision not found")
-	ErrEntryNotFound    = errors.New("file not found in the repo")
-	ErrUnauthorized     = errors.New("token refused")
-	ErrGated            = errors.New("repo is gated")
-	ErrForbidden        = errors.New("not allowed")
-	ErrDisabled         = errors.New("repo is disabled")
-	ErrQuota            = errors.New("storage quota reached")
-	ErrRateLimited      = errors.New("rate limit reached")
-	ErrOffline          = errors.New("offline mode is on (HF_HUB_OFFLINE)")
-	ErrChanged          = errors.New("file changed on the hub")
-	ErrCorrupt          = errors.New("bytes do not match the published hash")
-	ErrTooLarge         = errors.New("file is larger than allowed here")
-	ErrConflict         = errors.New("branch moved")
-	ErrMissingObject    = errors.New("hub does not hold an object that the commit names")
-	ErrUnsafePath       = errors.New("unsafe file name")
-	ErrNotHub           = errors.New("answer does not come from a hub")
-	ErrStalled          = errors.New("connection stalled")
-	ErrInvalidCard      = errors.New("model card is not valid")
-	ErrTrustedPublisher = errors.New("no token by trusted publishing")
-)
-
 // Error is a request that failed: what was asked, of whom, and what came back.
 type Error struct {
 	Op          string // "read model info of ns/name"
@@ -113,8 +89,8 @@ func (e *Error) trailer() string {
 // Unwrap gives the sentinel or the network error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// as gives the error under another sentinel.
-func (e *Error) as(sentinel error) *Error {
+// under gives the error under another sentinel.
+func (e *Error) under(sentinel error) *Error {
 	renamed := *e
 	renamed.Err = sentinel
 	return &renamed

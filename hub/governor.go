@@ -2,12 +2,8 @@ package hub
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,13 +21,6 @@ type Governor struct {
 	lanes map[laneKey]lane
 }
 
-// laneKey names the requests that one limit covers. Caller and bucket are empty for a storage host, which knows neither.
-type laneKey struct {
-	host   string
-	caller string // fingerprint of the token
-	bucket string // "api", "resolvers", or what has a quota of its own: "commit", "create"
-}
-
 type lane struct {
 	until  time.Time // nobody starts before
 	reason string    // of the latest wait
@@ -39,53 +28,6 @@ type lane struct {
 
 // NewGovernor makes one that knows of no limit yet.
 func NewGovernor() *Governor { return &Governor{lanes: map[laneKey]lane{}} }
-
-// lanes sorts the requests of one client.
-type lanes struct {
-	endpoint endpoint
-	caller   string // fingerprint of the token
-}
-
-// of names the lane of a URL. A hub counts by token and bucket.
-func (l lanes) of(u *url.URL) laneKey {
-	if !l.endpoint.owns(u) {
-		return laneKey{host: u.Host}
-	}
-	bucket, route := "api", l.route(u)
-	switch {
-	case route[0] != "api" && slices.Contains(route[1:min(3, len(route))], "resolve"): // below name or ns/name
-		bucket = "resolvers"
-	case route[0] == "api" && len(route) > 1 && route[1] == "resolve-cache":
-		bucket = "resolvers"
-	}
-	return laneKey{u.Host, l.caller, bucket}
-}
-
-// quota names the lane that a refusal without a bucket closes. Commits and new repos have quotas of their own, by the
-// hour, that hold back nothing else.
-func (l lanes) quota(u *url.URL) laneKey {
-	key := l.of(u)
-	switch route := l.route(u); {
-	case key.bucket != "api":
-	case slices.Equal(route, []string{"api", "repos", "create"}):
-		key.bucket = "create"
-	case len(route) > 5 && route[0] == "api" && route[1] == "models" && route[4] == "commit": // below ns/name
-		key.bucket = "commit"
-	}
-	return key
-}
-
-// route gives the segments of a path on the hub, at least one. Names of repos and files may look like any route, so that
-// only places in it tell.
-func (l lanes) route(u *url.URL) []string {
-	return strings.Split(strings.TrimPrefix(strings.TrimPrefix(u.Path, l.endpoint.Path), "/"), "/")
-}
-
-// fingerprint tells tokens apart without being one.
-func fingerprint(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:8])
-}
 
 // wait blocks until the lanes are open, one after the other.
 func (g *Governor) wait(ctx context.Context, p *pauses, keys ...laneKey) error {
@@ -131,6 +73,9 @@ func (g *Governor) pause(now time.Time, key laneKey, d time.Duration, reason str
 	return Wait{Reason: reason, For: extra}
 }
 
+// maxHeaderWait is the ceiling of a wait that the server asks for.
+const maxHeaderWait = 10 * time.Minute
+
 // observe reads the rate headers that come on every answer: when nothing is left, the lane waits before the hub has to refuse
 // anything. A 429 is left to the retry loop, which pauses the lane itself. Like pause, it gives the Wait to tell.
 func (g *Governor) observe(now time.Time, key laneKey, resp *http.Response) (news Wait) {
@@ -139,4 +84,9 @@ func (g *Governor) observe(now time.Time, key laneKey, resp *http.Response) (new
 		return Wait{}
 	}
 	return g.pause(now, key, min(reset+time.Second, maxHeaderWait), "nothing left in the hub's rate bucket "+bucket)
+}
+
+// unreached says whether no connection came about, and no answer ever has.
+func (g *Governor) unreached(err error) bool {
+	return !g.answered.Load() && neverBegun(err)
 }

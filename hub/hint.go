@@ -3,9 +3,11 @@ package hub
 import (
 	"cmp"
 	"errors"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // hints are the next steps by cause; the first cause that fits counts. withToken replaces step where a token was sent.
@@ -88,4 +90,19 @@ func (e *Error) fill(text string) string {
 	}
 	return strings.NewReplacer("{endpoint}", e.Endpoint, "{repo}", e.Repo, "{name}", strconv.Quote(e.Repo),
 		"{it}", cmp.Or(e.Repo, "it"), "{token}", e.TokenSource, "{fault}", fault).Replace(text)
+}
+
+// localHint is the next step after a refusal by the system.
+func localHint(err error) string {
+	switch localFault(err) {
+	case syscall.EMFILE:
+		return "this process may open too few files at once: allow more with `ulimit -n 1024`, then run the same command again"
+	case syscall.ENFILE:
+		return "all programs of this machine together have too many files open: close some, or raise the system's limit"
+	case syscall.EACCES, syscall.EPERM:
+		if isA[*net.OpError](err) {
+			return "this machine does not allow the connection: check the rules of its firewall"
+		}
+	}
+	return ""
 }

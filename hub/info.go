@@ -12,46 +12,6 @@ import (
 	gohf "github.com/gomlx/go-huggingface/hub"
 )
 
-// RepoInfo is what a hub says about one commit of a model.
-type RepoInfo struct {
-	ID          string // the repo's present name, after renames
-	SHA         string // the commit; everything else is pinned to it
-	Private     bool
-	Gated       string     // "", "auto" or "manual"
-	Files       []FileInfo // in the hub's order
-	PipelineTag string
-	LibraryName string
-}
-
-// FileInfo is one file of a commit. SHA256 is set for large (LFS) files, and is the hash of the content; BlobID is git's hash
-// of a plain file's content, or of a large file's pointer.
-type FileInfo struct {
-	Path    string
-	Size    int64
-	SHA256  string
-	BlobID  string
-	XetHash string // of a file that the hub stores in Xet; only Tree tells it
-}
-
-// File gives the reference by which a file of the commit is read.
-func (i *RepoInfo) File(path string) (FileRef, bool) {
-	at := slices.IndexFunc(i.Files, func(f FileInfo) bool { return f.Path == path })
-	if at < 0 {
-		return FileRef{}, false
-	}
-	return i.Files[at].Ref(i.ID, i.SHA), true
-}
-
-// Ref gives the reference by which the file is read. The BlobID of a large file
-// is left out, because it is only the hash of the file's pointer.
-func (f FileInfo) Ref(repo, commit string) FileRef {
-	ref := FileRef{Repo: repo, Commit: commit, Path: f.Path, Size: f.Size, SHA256: f.SHA256}
-	if f.SHA256 == "" {
-		ref.BlobID = f.BlobID
-	}
-	return ref
-}
-
 // Info resolves a revision ("" is main) to its commit and lists its files with sizes and hashes. A file name that must
 // not become a local path is an error that wraps ErrUnsafePath. Offline it answers from the shared cache.
 func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, error) {

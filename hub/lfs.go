@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -92,19 +93,34 @@ func (u *upload) object(r *request, answer *batchAnswer) (*lfsObject, error) {
 	}
 	obj := &answer.Objects[at]
 	if obj.Error != nil {
-		e := u.t.errorf(r.op, nil, "%s", obj.Error.Message)
-		e.Status, e.Repo, e.TokenSource = obj.Error.Code, r.repo, u.t.opt.TokenSource
-		e.Method, e.URL = r.method, redact(r.url)
-		if link, err := parseVerbatim(r.url); err == nil {
-			e.wait.lane = u.t.lanes.quota(link)
-		}
-		e.Err = classify(e)
-		return nil, e
+		return nil, u.t.refusedInside(r, obj.Error.Code, obj.Error.Message)
 	}
 	if !obj.stored() && answer.Transfer != "" && answer.Transfer != "basic" && answer.Transfer != "multipart" {
 		return nil, u.t.errorf(r.op, ErrNotHub, "the hub insists on transfer %q", answer.Transfer)
 	}
 	return obj, nil
+}
+
+// verify makes the hub check that it holds the object. If it holds another one, our bytes or their hash are wrong, and no
+// repeat helps.
+func (u *upload) verify(ctx context.Context, a *lfsAction) error {
+	r := send("verify the upload of "+u.Path, u.repo, http.MethodPost, u.t.endpoint.rewrite(a.Href),
+		map[string]any{"oid": u.SHA256, "size": u.Size})
+	r.header = a.headers()
+	r.header.Set("Accept", lfsJSON)
+	r.header.Set("Content-Type", lfsJSON)
+	_, err := u.t.call(ctx, r, nil)
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Status {
+	case http.StatusNotFound:
+		return e.under(errStale) // it never arrived: the batch call will say so
+	case http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity:
+		return e.under(ErrCorrupt)
+	}
+	return err
 }
 
 // maxDuplicates is the hub's limit per call.

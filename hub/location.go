@@ -107,7 +107,7 @@ func (l *locations) head(ctx context.Context, f FileRef) (*resolved, error) {
 			return err
 		}
 		defer resp.Body.Close()
-		if got, err = l.t.endpoint.resolved(f, resp, l.t.opt.Clock.Now()); err != nil {
+		if got, err = readLocation(l.t.endpoint, f, resp, l.t.opt.Clock.Now()); err != nil {
 			return l.t.failure(r, resp.Request.URL, err)
 		}
 		return nil
@@ -115,9 +115,9 @@ func (l *locations) head(ctx context.Context, f FileRef) (*resolved, error) {
 	return got, err
 }
 
-// resolved reads the headers of the answer to a metadata request. Not every hub tells the size there; a file whose hash is
+// readLocation reads the headers of the answer to a metadata request. Not every hub tells the size there; a file whose hash is
 // known has the size that is known with it.
-func (e endpoint) resolved(f FileRef, resp *http.Response, now time.Time) (*resolved, error) {
+func readLocation(e endpoint, f FileRef, resp *http.Response, now time.Time) (*resolved, error) {
 	h := resp.Header
 	r := &resolved{commit: h.Get(gohf.HeaderXRepoCommit), etag: etagOf(h), size: -1, url: resp.Request.URL.String()}
 	if f.hash() != "" {
@@ -190,12 +190,4 @@ func expiryOf(u *url.URL, header http.Header, now time.Time) time.Time {
 		return time.Time{}
 	}
 	return now.Add(untilDate(begin.Add(seconds(n)), header, now))
-}
-
-// untilDate is how far off a date is that an answer names. Both are the server's word: this machine's clock may be wrong.
-func untilDate(date time.Time, header http.Header, now time.Time) time.Duration {
-	if told, err := http.ParseTime(header.Get("Date")); err == nil {
-		now = told
-	}
-	return date.Sub(now)
 }

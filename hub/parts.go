@@ -11,53 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 )
-
-// turns say how many files are sent at once: as many as the caller likes, until one of them would not be done before its
-// links expire. From then on, it is one at a time.
-type turns struct {
-	files *semaphore.Weighted
-
-	mu      sync.Mutex
-	running int
-	alone   bool
-}
-
-const allTurns = 1 << 20
-
-func newTurns() *turns { return &turns{files: semaphore.NewWeighted(allTurns)} }
-
-// enter waits for a file's turn. Call leave at its end.
-func (t *turns) enter(ctx context.Context) (leave func(), err error) {
-	t.mu.Lock()
-	weight := int64(1)
-	if t.alone {
-		weight = allTurns
-	}
-	t.mu.Unlock()
-	if err := t.files.Acquire(ctx, weight); err != nil {
-		return nil, context.Cause(ctx)
-	}
-	t.add(1)
-	return func() { t.add(-1); t.files.Release(weight) }, nil
-}
-
-func (t *turns) add(n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.running += n
-}
-
-// goAlone lets files go one at a time from now on. It says whether the caller is the one to make room: the first of several
-// that run.
-func (t *turns) goAlone() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	first := !t.alone && t.running > 1
-	t.alone = true
-	return first
-}
 
 // parts are the links of a multipart upload, in order.
 type parts struct {
@@ -101,24 +55,8 @@ func readParts(a *lfsAction, size int64, header http.Header, now time.Time) (*pa
 	return p, nil
 }
 
-// completedPart is one line of the completion.
-type completedPart struct {
-	PartNumber int    `json:"partNumber"`
-	ETag       string `json:"etag"`
-}
-
-// held is what the storage holds of an upload, kept between the rounds of one file.
-type held struct {
-	id    string // of the upload that done belongs to
-	done  []completedPart
-	best  int           // parts that any round had up
-	needs time.Duration // for the whole file, if that was more than the links' lifetime
-
-	lifetime time.Duration
-}
-
-// begin keeps the parts that are up if the links belong to the same upload.
-func (h *held) begin(p *parts) {
+// resume keeps the parts that are up if the links belong to the same upload.
+func (h *held) resume(p *parts) {
 	if p.id == "" || p.id != h.id || len(h.done) != len(p.urls) {
 		h.done = make([]completedPart, len(p.urls))
 	}
@@ -128,7 +66,7 @@ func (h *held) begin(p *parts) {
 // putParts sends the parts that are missing, several at once, and completes the object at link. When a link is refused, no
 // further part is begun, but those under way come to their end: what they bring may be kept, and the storage may ask to wait.
 func (u *upload) putParts(ctx context.Context, link string, p *parts) error {
-	u.held.begin(p)
+	u.held.resume(p)
 	r := &round{upload: u, parts: p, start: u.t.opt.Clock.Now()}
 	g, groupCtx := errgroup.WithContext(ctx)
 	g.SetLimit(cap(u.puts))
@@ -236,7 +174,7 @@ func (u *upload) complete(ctx context.Context, link string, done []completedPart
 		return err
 	}
 	if e, ok := errors.AsType[*Error](err); ok && !errors.Is(err, ErrQuota) {
-		return e.as(errStale)
+		return e.under(errStale)
 	}
 	return err
 }

@@ -76,14 +76,3 @@ func isCommit(rev string) bool { return commitPattern.MatchString(rev) }
 var sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func isSHA256(s string) bool { return sha256Pattern.MatchString(s) }
-
-var sourceID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)?$`)
-
-// checkRepo refuses a repo id that must not go into a URL or a path. It is
-// more lenient than ValidRepoID: old repos have no namespace.
-func checkRepo(id string) error {
-	if !sourceID.MatchString(id) || strings.Contains(id, "..") {
-		return fmt.Errorf("hub: repo id %q is not of the form namespace/name", id)
-	}
-	return nil
-}

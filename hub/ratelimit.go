@@ -65,8 +65,10 @@ func parseWait(resp *http.Response, now time.Time) waitHint {
 	return waitHint{after: after, known: known, bucket: bucket}
 }
 
-// seconds converts without overflow; a year is as good as for ever here.
-func seconds(n int64) time.Duration {
-	const year = 365 * 24 * 3600
-	return time.Duration(min(n, year)) * time.Second
+// untilDate is how far off a date is that an answer names. Both are the server's word: this machine's clock may be wrong.
+func untilDate(date time.Time, header http.Header, now time.Time) time.Duration {
+	if told, err := http.ParseTime(header.Get("Date")); err == nil {
+		now = told
+	}
+	return date.Sub(now)
 }

@@ -2,8 +2,13 @@ package hub
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // ReadRange gives bytes [off, off+n) of a file; the caller owns them. They come from the shared cache where it holds the
@@ -12,7 +17,7 @@ func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) ([]byte
 	if err := c.files.checkSpan(f, off, off+n); err != nil {
 		return nil, err
 	}
-	if n > c.t.opt.RangeBytes {
+	if n > c.files.rangeBytes {
 		s, err := c.Stream(ctx, f, off, off+n)
 		if err != nil {
 			return nil, err
@@ -110,4 +115,49 @@ func (d *downloads) readWhole(ctx context.Context, f FileRef, maxBytes int64) ([
 		return nil, d.t.errorf(op, ErrCorrupt, "hash is %s, published is %s", got, loc.etag)
 	}
 	return data, nil
+}
+
+// CachedPath finds a file in the cache that is shared with the Python client: in the snapshot of its commit, or by its
+// hash among the blobs. The size must match where it is known, a symbolic link must end in the repo's own blobs or in the
+// store that all repos share, and the blob must carry the file's hash as its name. The content is not read: the caller
+// checks its hash like that of a download, and asks CheckCached when it is wrong.
+func (c *Client) CachedPath(f FileRef) (string, bool) {
+	found, ok := c.cache.find(f)
+	return found.path, ok
+}
+
+// CheckCached is CachedPath for callers that read a file whole and want its hash checked before: it reads the copy once.
+// A copy with another hash is told in the log and not used again by this client. Without a known hash nothing is checked.
+func (c *Client) CheckCached(ctx context.Context, f FileRef) (string, bool) {
+	for { // another copy may be found after a damaged one
+		path, ok := c.CachedPath(f)
+		if !ok || f.hash() == "" {
+			return path, ok
+		}
+		got, err := f.hashFile(ctx, path)
+		switch {
+		case ctx.Err() != nil:
+			return "", false
+		case err != nil:
+			c.cache.discard(path, f, err.Error())
+		case got == f.hash():
+			return path, true
+		default:
+			c.cache.discard(path, f, fmt.Sprintf("its hash is %s, published is %s", got, f.hash()))
+		}
+	}
+}
+
+// hashFile hashes a file as the hub hashes the referenced one.
+func (f FileRef) hashFile(ctx context.Context, path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	h := f.NewHash()
+	if _, err := streams.Copy(ctx, h, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

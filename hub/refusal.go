@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
-	"unicode"
+	"time"
 
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
@@ -16,30 +15,19 @@ import (
 // maxErrorBody caps how much of an error answer is read.
 const maxErrorBody = 64 << 10
 
-// refusal reads an answer that is no success into an *Error. X-Error-Code decides first, then the status.
-func (t *transport) refusal(r *request, u *url.URL, resp *http.Response) *Error {
+// read takes from an answer what it says of itself. The message of the headers counts before that of the body.
+func (e *Error) read(resp *http.Response, now time.Time) {
 	body, _ := smallfile.All(resp.Body, maxErrorBody)
-	e := t.failure(r, u, nil)
+	h := resp.Header
 	e.Status = resp.StatusCode
-	h := resp.Header // one of these ids the operators can search for
+	// One of these ids the operators can search for.
 	e.RequestID = oneLine(cmp.Or(h.Get("X-Request-Id"), h.Get("X-Amzn-Trace-Id"), h.Get("X-Amz-Request-Id"), h.Get("X-Amz-Cf-Id")))
 	e.Code = oneLine(h.Get("X-Error-Code"))
 	e.Message = oneLine(h.Get("X-Error-Message"))
-	e.wait = parseWait(resp, t.opt.Clock.Now())
-	if e.wait.lane = t.lanes.of(u); e.wait.bucket == "" {
-		e.wait.lane = t.lanes.quota(u)
-	}
-	onHub := t.endpoint.owns(u)
-	if onHub && r.bearer != "" {
-		e.TokenSource = t.opt.TokenSource
-	}
+	e.wait = parseWait(resp, now)
 	if e.Message == "" {
 		e.readBody(h.Get("Content-Type"), body)
 	}
-	if onHub {
-		e.Err = classify(e)
-	}
-	return e
 }
 
 // readBody takes the message from a JSON or storage XML body; HTML and other text is never shown.
@@ -92,21 +80,6 @@ func jsonMessage(body []byte) string {
 		texts = append(texts, doc.Message)
 	}
 	return oneLine(strings.Join(texts, "; "))
-}
-
-// oneLine makes a server's text fit for a terminal: no control characters, one line, bounded.
-func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > 500 {
-		s = s[:500] + "…"
-	}
-	return strings.ToValidUTF8(s, "")
 }
 
 var quotaText = regexp.MustCompile(`(?i)storage (limit|patterns?|quota|space)|quota|exceed(s|ed)? (your|the) .*(storage|limit)`)

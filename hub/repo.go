@@ -36,19 +36,19 @@ func (c *Client) WhoAmI(ctx context.Context) (string, error) {
 // the commit decide, and so does this.
 func (c *Client) CheckAccess(ctx context.Context, repo string) error {
 	_, err := c.t.call(ctx, c.t.repoGet("check write access to "+repo, repo, "/auth-check/write"), nil)
-	return c.t.unlessMissing(err)
+	return c.unlessMissing(err)
 }
 
 // unlessMissing passes over the error of a hub that lacks a route which only brings bad news forward. A hub that means the
 // repo says so in X-Error-Code.
-func (t *transport) unlessMissing(err error) error {
+func (c *Client) unlessMissing(err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Code != "" {
 		return err
 	}
 	switch e.Status {
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		t.opt.Log.Info("the hub lacks a route, the commit will tell", "op", e.Op, "status", e.Status)
+		c.t.opt.Log.Info("the hub lacks a route, the commit will tell", "op", e.Op, "status", e.Status)
 		return nil
 	}
 	return err
@@ -65,10 +65,10 @@ func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []st
 		map[string]string{"content": string(readme), "repoType": "model"})
 	_, err = c.t.call(ctx, r, &answer)
 	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusBadRequest {
-		return nil, e.as(ErrInvalidCard)
+		return nil, e.under(ErrInvalidCard)
 	}
 	if err != nil {
-		return nil, c.t.unlessMissing(err)
+		return nil, c.unlessMissing(err)
 	}
 	for _, w := range answer.Warnings {
 		warnings = append(warnings, oneLine(w.Message))
@@ -96,7 +96,7 @@ func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (cr
 		_, err := c.t.once(ctx, r, nil)
 		e, ok := errors.AsType[*Error](err)
 		if ok && e.Status == http.StatusConflict && strings.Contains(e.Message, "conflicting operation") {
-			return e.as(errBusy) // the same user creates another repo just now
+			return e.under(errBusy) // the same user creates another repo just now
 		}
 		return err
 	})

@@ -2,13 +2,9 @@ package hub
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"slices"
 	"time"
 )
 
@@ -18,13 +14,9 @@ const (
 	firstBackoff   = time.Second
 	longestBackoff = time.Minute
 	longestQuota   = 10 * time.Minute // between two looks whether a quota of unknown length is over
-	maxHeaderWait  = 10 * time.Minute // ceiling of a wait that the server asks for
 	outagePatience = 5 * time.Minute  // with a host that is gone
 	maxWait        = 90 * time.Minute // of all waits of one call; covers an hourly quota
 )
-
-// errBusy marks a conflict that passes: another operation of ours is running.
-var errBusy = errors.New("the hub is busy with another change")
 
 // gaveUp marks an error on which a loop has already spent its tries, so that an outer loop does not multiply them.
 type gaveUp struct{ err error }
@@ -73,7 +65,7 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 			return &gaveUp{withAttempts(err, attempts)}
 		}
 		if e, ok := errors.AsType[*Error](err); ok && t.opt.Governor.unreached(e) && t.opt.Clock.Now().Add(d).Sub(start) > firstContact {
-			return &gaveUp{withAttempts(e.as(&noConnection{t.endpoint.Host, e.Err}), attempts)}
+			return &gaveUp{withAttempts(e.under(&noConnection{t.endpoint.Host, e.Err}), attempts)}
 		}
 		waited += d
 		if err := t.pauseFor(ctx, r, err, Wait{reasonOf(err), d}, t.opt.Clock.Now().Sub(begun), attempts); err != nil {
@@ -82,25 +74,6 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 		t.stats.retries.Add(1)
 	}
 }
-
-// firstContact is how long a program tries to reach the hub at all. Most often there is no network, or a name is wrong, and
-// people wait for the answer. Once the hub has answered anything, its absence is a pause in hours of work.
-const firstContact = 5 * time.Second
-
-// unreached says whether no connection came about, and no answer ever has.
-func (g *Governor) unreached(err error) bool {
-	op, ok := errors.AsType[*net.OpError](err)
-	return !g.answered.Load() && (isA[*net.DNSError](err) || ok && (op.Op == "dial" || op.Op == "proxyconnect"))
-}
-
-// noConnection is the end of the attempts to reach the hub at all.
-type noConnection struct {
-	host string
-	err  error
-}
-
-func (e *noConnection) Error() string { return "no connection to " + e.host + ": " + e.err.Error() }
-func (e *noConnection) Unwrap() error { return e.err }
 
 // pauseFor waits as w says, after a request in which some time was lost. A wait that the server asked for closes the whole lane.
 func (t *transport) pauseFor(ctx context.Context, r *request, err error, w Wait, lost time.Duration, attempts int) error {
@@ -163,23 +136,6 @@ func repeatable(err error) bool {
 	}
 	return temporaryNetwork(err)
 }
-
-// temporaryNetwork tells broken connections, which are worth another try, from those that will break the same way again.
-func temporaryNetwork(err error) bool {
-	return err != nil && localFault(err) == 0 && !slices.ContainsFunc(permanent, func(s error) bool { return errors.Is(err, s) }) &&
-		!isA[tls.RecordHeaderError](err) && !isA[x509.UnknownAuthorityError](err) &&
-		!isA[x509.HostnameError](err) && !isA[x509.CertificateInvalidError](err)
-}
-
-// isA says whether err is, or wraps, an error of type E.
-func isA[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}
-
-// permanent are those of our errors that no repeat will change.
-var permanent = []error{ErrNotHub, ErrOffline, ErrChanged, ErrCorrupt, ErrTooLarge, ErrConflict, ErrUnsafePath,
-	ErrMissingObject, ErrInvalidCard, errLocalBody, errBadURL, errStale}
 
 // withAttempts records how often a request was made.
 func withAttempts(err error, n int) error {

@@ -9,11 +9,6 @@ const Transfers = 16
 // slots bound how many transfers run at once in one direction.
 type slots chan struct{}
 
-// transfers is how many may run at once: no more than there is memory for.
-func (o *Options) transfers() int {
-	return int(min(Transfers, max(1, o.BufferBytes/o.RangeBytes)))
-}
-
 // slot is the right of one transfer to run. The transfer has it during a try, not while it waits for the next one. A nil slot
 // belongs to a request that needs none.
 type slot struct {

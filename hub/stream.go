@@ -51,9 +51,9 @@ func (c *Client) FreeBuffers() {
 // needs next never waits behind a later one. No connection is kept from others while the hub looks the file up.
 func (s *stream) dispatch(off, end int64) {
 	defer close(s.segments)
-	for ; off < end; off += s.from.t.opt.RangeBytes {
+	for ; off < end; off += s.from.rangeBytes {
 		begin := off
-		seg := s.take(min(s.from.t.opt.RangeBytes, end-off))
+		seg := s.take(min(s.from.rangeBytes, end-off))
 		if seg == nil {
 			return
 		}
@@ -151,92 +151,4 @@ func (s *stream) Close() error {
 		s.err = errClosed
 	}
 	return nil
-}
-
-// segment is one range of a file: a worker fills it while a reader may follow. The buffer of a stream's segment goes home
-// when the reader is done.
-type segment struct {
-	buf  []byte
-	home chan []byte
-	more chan struct{} // signalled after each change; nil if nobody follows
-	pos  int           // read so far; the reader's alone
-
-	mu   sync.Mutex
-	n    int // filled so far
-	done bool
-	err  error
-}
-
-// readFrom passes over skip bytes of a body and fills the segment. A body that ends early is io.ErrUnexpectedEOF; bytes
-// beyond the range are not read.
-func (g *segment) readFrom(body io.Reader, skip int64) error {
-	if _, err := io.CopyN(io.Discard, body, skip); err != nil {
-		return earlyEnd(err)
-	}
-	for {
-		space := g.space()
-		if len(space) == 0 {
-			return nil
-		}
-		n, err := body.Read(space)
-		g.update(func() { g.n += n })
-		if err != nil && n < len(space) {
-			return earlyEnd(err)
-		}
-	}
-}
-
-func earlyEnd(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-// space is where the next bytes go; empty when the range is complete.
-func (g *segment) space() []byte {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.buf[g.n:]
-}
-
-// filled is how many bytes are there.
-func (g *segment) filled() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.n
-}
-
-// finish ends the segment; an error reaches the reader after the bytes that came before it.
-func (g *segment) finish(err error) {
-	g.update(func() { g.done, g.err = true, err })
-}
-
-func (g *segment) update(change func()) {
-	g.mu.Lock()
-	change()
-	g.mu.Unlock()
-	select {
-	case g.more <- struct{}{}:
-	default:
-	}
-}
-
-// read copies the bytes that are there. Those below n are written no more, so that the copy needs no lock. A segment is
-// done only after its worker is, because the buffer is given away then.
-func (g *segment) read(p []byte) (k int, done bool, err error) {
-	g.mu.Lock()
-	n, finished, failure := g.n, g.done, g.err
-	g.mu.Unlock()
-	k = copy(p, g.buf[g.pos:n])
-	g.pos += k
-	if k == 0 {
-		err = failure
-	}
-	return k, finished && failure == nil && g.pos == len(g.buf), err
-}
-
-func (g *segment) release() {
-	g.home <- g.buf // cap is the number of buffers: never blocks
-	g.buf = nil
 }

@@ -10,12 +10,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 )
 
 // transport sends every request of a client. It alone sends the token.
 type transport struct {
-	opt      Options // complete
+	opt      Settings // complete
 	endpoint endpoint
 	lanes    lanes
 	jitter   func() float64 // in [0, 1)
@@ -23,25 +22,6 @@ type transport struct {
 	pauses   *pauses
 	login    *login
 	warned   topics
-}
-
-// request is one thing to ask, repeatable: its body can be opened again.
-type request struct {
-	op     string // for errors: "read model info of ns/name"
-	repo   string // empty if the request is about no repo
-	method string
-	url    string
-	header http.Header
-	body   func() io.Reader // nil for none
-	size   int64            // exact length of the body
-	bulk   bool             // file bytes: throttled, counted
-	follow followRule
-	token  bool          // send the token if the hop is on the hub
-	slow   time.Duration // time to the headers if longer than usual
-	slot   *slot         // of a transfer, given back after each try; nil for a request that needs none
-
-	bearer   string // the token, where one is sent
-	progress bool   // the latest try brought bytes: the count of failures starts again
 }
 
 // exchange sends r once, following redirects as its rule allows, and gives a 2xx answer or the redirect at which the
@@ -62,28 +42,16 @@ func (t *transport) exchange(ctx context.Context, r *request) (*http.Response, e
 		if err != nil {
 			return nil, err
 		}
-		next, err := t.nextHop(r, u, resp, hop)
+		next, err := t.endpoint.nextHop(r, u, resp, hop)
 		if next == nil && err == nil {
 			return t.check(r, u, resp)
 		}
 		_ = resp.Body.Close()
 		if err != nil {
-			return nil, err
+			return nil, t.failure(r, u, err)
 		}
 		r, u = r.onward(u, next), next
 	}
-}
-
-// onward is the request at the next hop. What its own headers authorize, such as those that a storage link came with, is for
-// the origin that they were made for.
-func (r *request) onward(from, to *url.URL) *request {
-	if sameOrigin(from, to) || r.header.Get("Authorization") == "" {
-		return r
-	}
-	bare := *r
-	bare.header = r.header.Clone()
-	bare.header.Del("Authorization")
-	return &bare
 }
 
 // check turns an answer that is no success into an *Error.
@@ -108,7 +76,7 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 			return nil, err
 		}
 	}
-	w := newWatch(ctx, t, max(t.opt.HeaderTimeout, r.slow))
+	w := newWatch(ctx, &t.opt, &t.stats, max(t.opt.HeaderTimeout, r.slow))
 	req := t.build(r, u, w)
 	t.stats.requests.Add(1)
 	resp, err := t.opt.HTTPTransport.RoundTrip(req)
@@ -127,9 +95,6 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 	resp.Body = w.guard(resp.Body, r.bulk && r.method == http.MethodGet)
 	return resp, nil
 }
-
-// errNoAnswer stands for io.EOF, which readers of a file would take for its end.
-var errNoAnswer = errors.New("connection closed without an answer")
 
 // build makes the http.Request of one hop: the token only on the hub, the body opened anew, its length exact.
 func (t *transport) build(r *request, u *url.URL, w *watch) *http.Request {
@@ -184,6 +149,35 @@ func (t *transport) warn(resp *http.Response) {
 			t.opt.Log.Warn("hub warning", "topic", topic, "text", oneLine(text))
 		}
 	}
+}
+
+// refusal reads an answer that is no success into an *Error. X-Error-Code decides first, then the status.
+func (t *transport) refusal(r *request, u *url.URL, resp *http.Response) *Error {
+	e := t.failure(r, u, nil)
+	e.read(resp, t.opt.Clock.Now())
+	if e.wait.lane = t.lanes.of(u); e.wait.bucket == "" {
+		e.wait.lane = t.lanes.quota(u)
+	}
+	onHub := t.endpoint.owns(u)
+	if onHub && r.bearer != "" {
+		e.TokenSource = t.opt.TokenSource
+	}
+	if onHub {
+		e.Err = classify(e)
+	}
+	return e
+}
+
+// refusedInside is the refusal of one object inside an answer that is a success as a whole.
+func (t *transport) refusedInside(r *request, status int, message string) *Error {
+	e := t.errorf(r.op, nil, "%s", message)
+	e.Status, e.Repo, e.TokenSource = status, r.repo, t.opt.TokenSource
+	e.Method, e.URL = r.method, redact(r.url)
+	if link, err := parseVerbatim(r.url); err == nil {
+		e.wait.lane = t.lanes.quota(link)
+	}
+	e.Err = classify(e)
+	return e
 }
 
 // failure is the *Error of a request that got no usable answer.

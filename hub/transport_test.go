@@ -350,7 +350,7 @@ func TestStorageErrorsAreRead(t *testing.T) {
 
 func TestThrottle(t *testing.T) {
 	clock := hubtest.NewJumpClock(noon)
-	r := &bulkReader{ctx: t.Context(), opt: &Options{Clock: clock, Limits: Limits{LimitRate: 1000}}, throttle: new(throttle), count: new(atomic.Int64), r: strings.NewReader(strings.Repeat("x", 5000))}
+	r := &bulkReader{ctx: t.Context(), rate: 1000, clock: clock, throttle: new(throttle), count: new(atomic.Int64), r: strings.NewReader(strings.Repeat("x", 5000))}
 	if n, err := io.Copy(io.Discard, r); n != 5000 || err != nil {
 		t.Fatal(n, err)
 	}

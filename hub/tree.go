@@ -69,7 +69,7 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 			}
 			tree[row.Path] = file
 		}
-		if r.url, err = c.t.nextPage(r, header); err != nil {
+		if r.url, err = c.nextPage(r, header); err != nil {
 			return nil, err
 		}
 	}
@@ -78,7 +78,7 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 
 // nextPage reads the Link header; empty after the last page. A link to another origin is refused: the token would not go
 // there, and no hub sends one.
-func (t *transport) nextPage(r *request, header http.Header) (string, error) {
+func (c *Client) nextPage(r *request, header http.Header) (string, error) {
 	link := nextLink(header.Values("Link"))
 	if link == "" {
 		return "", nil
@@ -87,12 +87,12 @@ func (t *transport) nextPage(r *request, header http.Header) (string, error) {
 	if err != nil {
 		return "", errBadURL
 	}
-	next, _, err := t.endpoint.target(base, link)
+	next, _, err := c.t.endpoint.target(base, link)
 	if err != nil {
-		return "", t.failure(r, base, err)
+		return "", c.t.failure(r, base, err)
 	}
-	if !t.endpoint.owns(next) {
-		return "", t.failure(r, base, fmt.Errorf("%w: next page lies on %s", ErrNotHub, next.Host))
+	if !c.t.endpoint.owns(next) {
+		return "", c.t.failure(r, base, fmt.Errorf("%w: next page lies on %s", ErrNotHub, next.Host))
 	}
 	return next.String(), nil
 }

@@ -12,7 +12,8 @@ import (
 // watch ends one request when its connection is dead: no headers in time, no byte for the idle time, or, over that
 // time, fewer bytes than lead anywhere. Time spent in our own throttle or with our own consumer does not count.
 type watch struct {
-	t      *transport
+	opt    *Settings
+	stats  *counters
 	ctx    context.Context //nolint:containedctx // of the one request that is watched
 	cancel context.CancelCauseFunc
 	header time.Duration // to the answer's headers
@@ -24,9 +25,9 @@ type watch struct {
 }
 
 // newWatch begins to wait for the answer's headers, and makes the context under which the request must run.
-func newWatch(ctx context.Context, t *transport, header time.Duration) *watch {
+func newWatch(ctx context.Context, opt *Settings, stats *counters, header time.Duration) *watch {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &watch{t: t, ctx: ctx, cancel: cancel, header: header, timer: time.AfterFunc(header, func() {
+	return &watch{opt: opt, stats: stats, ctx: ctx, cancel: cancel, header: header, timer: time.AfterFunc(header, func() {
 		cancel(fmt.Errorf("%w: no answer within %v", ErrStalled, header))
 	})}
 }
@@ -55,13 +56,10 @@ func (w *watch) end() {
 func (w *watch) upload(r *request) io.ReadCloser {
 	w.sends, w.left = r.body(), r.size
 	if r.bulk {
-		w.sends = &bulkReader{w.ctx, &w.t.opt, &w.t.opt.Governor.out, &w.t.stats.bytesOut, w.sends}
+		w.sends = &bulkReader{w.ctx, w.opt.LimitRate, w.opt.Clock, &w.opt.Governor.out, &w.stats.bytesOut, w.sends}
 	}
 	return io.NopCloser(w)
 }
-
-// errLocalBody marks a body that we could not read; the network is not at fault.
-var errLocalBody = errors.New("the file to send cannot be read")
 
 // Read gives the body to the connection. Each piece puts the deadline off.
 func (w *watch) Read(p []byte) (int, error) {
@@ -75,7 +73,7 @@ func (w *watch) Read(p []byte) (int, error) {
 	switch {
 	case w.timer == nil: // the answer has come early
 	case w.left > 0:
-		w.timer.Reset(w.t.opt.IdleTimeout)
+		w.timer.Reset(w.opt.IdleTimeout)
 	default:
 		w.timer.Reset(w.header)
 	}
@@ -91,7 +89,7 @@ func (w *watch) Read(p []byte) (int, error) {
 // guard wraps the answer's body; closing it ends the request.
 func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	w.answered()
-	limit := w.t.opt.IdleTimeout
+	limit := w.opt.IdleTimeout
 	idle := time.AfterFunc(limit, func() { w.cancel(fmt.Errorf("%w: no byte for %v", ErrStalled, limit)) })
 	idle.Stop() // until the first Read
 	b := &guardedBody{w: w, body: body, idle: idle}
@@ -101,7 +99,7 @@ func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	return struct {
 		io.Reader
 		io.Closer
-	}{&bulkReader{w.ctx, &w.t.opt, &w.t.opt.Governor.in, &w.t.stats.bytesIn, b}, b}
+	}{&bulkReader{w.ctx, w.opt.LimitRate, w.opt.Clock, &w.opt.Governor.in, &w.stats.bytesIn, b}, b}
 }
 
 type guardedBody struct {
@@ -114,7 +112,7 @@ type guardedBody struct {
 }
 
 func (b *guardedBody) Read(p []byte) (int, error) {
-	b.idle.Reset(b.w.t.opt.IdleTimeout)
+	b.idle.Reset(b.w.opt.IdleTimeout)
 	start := time.Now()
 	n, err := b.body.Read(p)
 	b.idle.Stop()
@@ -136,7 +134,7 @@ const leastRate = 8 << 10
 // tooSlow closes the window when it is full and judges it.
 func (b *guardedBody) tooSlow(n int, took time.Duration) error {
 	b.busy, b.bytes = b.busy+took, b.bytes+int64(n)
-	opt := &b.w.t.opt
+	opt := b.w.opt
 	if b.busy < opt.IdleTimeout {
 		return nil
 	}

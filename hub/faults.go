@@ -1,0 +1,56 @@
+package hub
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// permanent are those of our errors that no repeat will change.
+var permanent = []error{ErrNotHub, ErrOffline, ErrChanged, ErrCorrupt, ErrTooLarge, ErrConflict, ErrUnsafePath,
+	ErrMissingObject, ErrInvalidCard, errLocalBody, errBadURL, errStale}
+
+// temporaryNetwork tells broken connections, which are worth another try, from those that will break the same way again.
+func temporaryNetwork(err error) bool {
+	return err != nil && localFault(err) == 0 && !slices.ContainsFunc(permanent, func(s error) bool { return errors.Is(err, s) }) &&
+		!isA[tls.RecordHeaderError](err) && !isA[x509.UnknownAuthorityError](err) &&
+		!isA[x509.HostnameError](err) && !isA[x509.CertificateInvalidError](err)
+}
+
+// localFault gives the refusal by this machine's own system that err tells of, 0 if there is none. The network is not at
+// fault then, and a repeat meets the same refusal.
+func localFault(err error) syscall.Errno {
+	lookup, isLookup := errors.AsType[*net.DNSError](err)
+	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT,
+		syscall.EROFS, syscall.EACCES, syscall.EPERM} {
+		if errors.Is(err, e) || isLookup && strings.Contains(lookup.Err, e.Error()) { // a look-up has its cause in words only
+			return e
+		}
+	}
+	return 0
+}
+
+// noConnection is the end of the attempts to reach the hub at all.
+type noConnection struct {
+	host string
+	err  error
+}
+
+func (e *noConnection) Error() string { return "no connection to " + e.host + ": " + e.err.Error() }
+func (e *noConnection) Unwrap() error { return e.err }
+
+// neverBegun says that no connection came about, so that the request was not even begun.
+func neverBegun(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return isA[*net.DNSError](err) || ok && (op.Op == "dial" || op.Op == "proxyconnect")
+}
+
+// isA says whether err is, or wraps, an error of type E.
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
