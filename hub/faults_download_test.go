@@ -376,7 +376,7 @@ func TestAWrongClockNeverAsksForLinksAgain(t *testing.T) {
 
 // TestEveryRequestForBytesIsRanged: storage hosts refuse huge files whole, so that no way to read one asks for it whole.
 func TestEveryRequestForBytesIsRanged(t *testing.T) {
-	w := newWorldOn(t, hubtest.Start(t, hubtest.WithUnrangedLimit(1)), 10_000)
+	w := newWorld(t, 10_000)
 	if err := w.stream(t); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 func TestAccess(t *testing.T) {
 	s := Start(t,
 		WithUser("owner", User{Name: "org"}),
-		WithUser("member", User{Name: "ann", Orgs: []string{"org"}}),
 		WithUser("guest", User{Name: "bob"}),
 		WithUser("granted", User{Name: "eve", Granted: []string{"org/gated"}, CanRead: []string{"org/private"}}),
 		WithUser("reader", User{Name: "org", ReadOnly: true}))
@@ -37,14 +36,14 @@ func TestAccess(t *testing.T) {
 		{file, "org/gated", "", 401, codeGatedRepo, ""},
 		{file, "org/gated", "guest", 403, codeGatedRepo, "/org/gated to ask for access."},
 		{file, "org/gated", "granted", 200, "", ""},
-		{file, "org/gated", "member", 200, "", ""},
+		{file, "org/gated", "owner", 200, "", ""},
 		{check, "org/gated", "guest", 403, codeGatedRepo, ""},
 		{check, "org/open", "guest", 200, "", ""},
 		{info, "org/off", "owner", 403, "", "Access to this resource is disabled."},
 		{write, "org/open", "", 401, "", ""},
 		{write, "org/open", "guest", 403, "", ""},
 		{write, "org/open", "reader", 403, "", "use a write token to upload to a repository."},
-		{write, "org/open", "member", 200, "", ""},
+		{write, "org/open", "owner", 200, "", ""},
 		{"/%/resolve/nope/a.txt", "org/open", "", 404, codeRevisionNotFound, "Invalid rev id: nope"},
 		{"/%/resolve/main/nope.txt", "org/open", "", 404, codeEntryNotFound, "Entry not found"},
 		{"/api/models/%/tree/main/x", "org/open", "", 404, codeEntryNotFound, `Entry not found: "x"`},
@@ -63,7 +62,7 @@ func TestAccess(t *testing.T) {
 	if a := ask(t, "HEAD", s.URL+"/org/open/resolve/main/nope.txt", "", ""); a.header.Get("X-Repo-Commit") != s.Head("org/open", "main") {
 		t.Errorf("missing entry: %v", a.header)
 	}
-	for token, want := range map[string]string{"member": `"write"`, "reader": `"read"`} {
+	for token, want := range map[string]string{"owner": `"write"`, "reader": `"read"`} {
 		if a := must(t, "GET", s.URL+"/api/whoami-v2", token, ""); !strings.Contains(a.body, `"role":`+want) {
 			t.Errorf("%s: %s", token, a.body)
 		}

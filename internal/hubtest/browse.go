@@ -107,16 +107,10 @@ func startOf(cursor string) (n int, err error) {
 	return n, err
 }
 
-// maxPaths is where the hub starts to answer 413 to paths-info.
-const maxPaths = 1000
-
 // readPaths reads a form, as Python sends it.
 func readPaths(r *http.Request) ([]string, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, fail(http.StatusBadRequest, "invalid form: %v", err)
-	}
-	if n := len(r.PostForm["paths"]); n > maxPaths {
-		return nil, fail(http.StatusRequestEntityTooLarge, "too many paths: %d", n)
 	}
 	return r.PostForm["paths"], nil
 }

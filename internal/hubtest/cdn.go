@@ -126,9 +126,6 @@ func (c *cdn) getObject(w http.ResponseWriter, r *http.Request) error {
 	if o == nil {
 		return failStorage(http.StatusNotFound, "NoSuchKey", "The specified key does not exist.")
 	}
-	if r.Method == http.MethodGet && r.Header.Get("Range") == "" && o.size > c.cfg.unrangedLimit {
-		return failStorage(http.StatusBadRequest, "InvalidRequest", "file too large for a request without a range")
-	}
 	body, err := o.reader()
 	if err != nil {
 		return err

@@ -89,8 +89,8 @@ func (o ModelOptions) withDefaults() ModelOptions {
 func newModel(seed uint64, opt ModelOptions, fam family) *Model {
 	extra := opt.Extra
 	opt.Extra = nil
-	made := madeModels.get(seed, opt.withDefaults(), fam)
-	m := &Model{Small: maps.Clone(made.Small), Weights: slices.Clone(made.Weights)}
+	kept := made.get(seed, opt.withDefaults(), fam)
+	m := &Model{Small: maps.Clone(kept.Small), Weights: slices.Clone(kept.Weights)}
 	for p, content := range extra {
 		if content == nil {
 			delete(m.Small, p)
@@ -101,20 +101,16 @@ func newModel(seed uint64, opt ModelOptions, fam family) *Model {
 	return m
 }
 
-// Limits of the models whose bytes are kept.
-const (
-	maxKeptModel  = 64 << 20
-	maxKeptModels = 256 << 20
-)
+// maxKept is the size of the largest model whose bytes are kept.
+const maxKept = 16 << 20
 
-// madeModels keeps small models for the whole process: tests make the same few again and again, and spent more time on
-// their weights than on encoding them. It is forgotten as a whole when it grows too large.
-var madeModels modelCache
+// made keeps small models for the whole process: tests make the same few again and again, and spent more time on their
+// weights than on encoding them.
+var made = modelCache{models: map[string]*Model{}}
 
 type modelCache struct {
 	mu     sync.Mutex
 	models map[string]*Model
-	nBytes int64
 }
 
 func (c *modelCache) get(seed uint64, opt ModelOptions, fam family) *Model {
@@ -122,21 +118,15 @@ func (c *modelCache) get(seed uint64, opt ModelOptions, fam family) *Model {
 	defer c.mu.Unlock()
 	key := fmt.Sprint(seed, opt, fam)
 	m := c.models[key]
-	if m != nil {
-		return m
+	if m == nil {
+		if m = generate(seed, opt, fam); m.Size() > maxKept {
+			return m
+		}
+		for _, g := range m.Weights {
+			g.Body.(*shard).keep()
+		}
+		c.models[key] = m
 	}
-	m = generate(seed, opt, fam)
-	if m.Size() > maxKeptModel {
-		return m
-	}
-	if c.models == nil || c.nBytes+m.Size() > maxKeptModels {
-		c.models, c.nBytes = map[string]*Model{}, 0
-	}
-	for _, g := range m.Weights {
-		g.Body.(*shard).keep()
-	}
-	c.models[key] = m
-	c.nBytes += m.Size()
 	return m
 }
 

@@ -15,7 +15,6 @@ type config struct {
 	pageSize      int
 	downloadTTL   time.Duration
 	uploadTTL     time.Duration
-	unrangedLimit int64
 	quota         map[string]int
 	links         links
 	dropUploads   bool
@@ -33,7 +32,6 @@ func defaultConfig() config {
 		pageSize:      1000,
 		downloadTTL:   time.Hour,
 		uploadTTL:     15 * time.Minute,
-		unrangedLimit: 50_000_000_000,
 		quota:         map[string]int{},
 	}
 }
@@ -60,10 +58,6 @@ func WithPageSize(n int) Option { return func(c *config) { c.pageSize = n } }
 func WithURLLifetime(download, upload time.Duration) Option {
 	return func(c *config) { c.downloadTTL, c.uploadTTL = download, upload }
 }
-
-// WithUnrangedLimit sets the size in bytes above which the CDN answers 400 to a GET without a Range header (default
-// 50·10⁹).
-func WithUnrangedLimit(nBytes int64) Option { return func(c *config) { c.unrangedLimit = nBytes } }
 
 // WithQuota limits a rate-limit bucket ("api" or "resolvers") to n requests per five minutes of the server's clock; the
 // next one gets 429.

@@ -9,9 +9,6 @@ import (
 	"strings"
 )
 
-// maxPreupload is the number of files that one call may ask about.
-const maxPreupload = 256
-
 type preuploadRequest struct {
 	Files []struct {
 		Path, Sample string
@@ -25,9 +22,6 @@ func preupload(c *call, q preuploadRequest) (any, error) {
 	head, err := c.commit()
 	if err != nil {
 		return nil, err
-	}
-	if len(q.Files) > maxPreupload {
-		return nil, fail(http.StatusRequestEntityTooLarge, "too many files: %d", len(q.Files))
 	}
 	files := []map[string]any{}
 	for _, f := range q.Files {

@@ -60,7 +60,7 @@ func TestTree(t *testing.T) {
 
 // TestRoutes: what the routes of a repo answer, one after the other; %s stands for the first commit.
 func TestRoutes(t *testing.T) {
-	s := Start(t, WithUser("tok", User{Name: "me", Orgs: []string{"team"}}))
+	s := Start(t, WithUser("tok", User{Name: "me"}))
 	data := []byte("weights")
 	first := s.AddRepo("me/m", map[string][]byte{"README.md": []byte("---\npipeline_tag: x\n---\n"), "w.safetensors": data})
 	s.AddRepo("me/old", map[string][]byte{"a b.txt": []byte("hi")})
@@ -77,8 +77,8 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/api/models/me/m/tree/main?cursor=x", "", 400, ""},
 		{"POST", create, `{"name":"n"}`, 200, "/me/n"},
 		{"POST", create, `{"name":"n","organization":"me"}`, 409, "/me/n"},
-		{"POST", create, `{"name":"n","organization":"team","visibility":"private"}`, 200, `"private":true`},
-		{"POST", create, `{"name":"n2","organization":"team","private":true}`, 200, `"private":true`},
+		{"POST", create, `{"name":"n1","organization":"me","visibility":"private"}`, 200, `"private":true`},
+		{"POST", create, `{"name":"n2","private":true}`, 200, `"private":true`},
 		{"POST", create, `{"name":"n","organization":"others"}`, 403, ""},
 		{"POST", create, `{"name":"a--b"}`, 400, ""},
 		{"POST", create, `{"name":"x.git"}`, 400, ""},
