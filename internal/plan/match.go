@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -10,9 +10,9 @@ import (
 
 // formUnits finds the units of the plan's dict and gives them their tensors; the tensors outside are the remainder.
 func (d *draft) formUnits() error {
-	units, err := matchUnits(d.plan.PatternDict, d.inv.allModules())
+	units, err := d.matchUnits()
 	if err != nil {
-		return d.explainNoMatch(err)
+		return err
 	}
 	below := groupByUnit(units, d.inv.tensors)
 	for i := range units {
@@ -23,31 +23,6 @@ func (d *draft) formUnits() error {
 	d.plan.Units = units
 	d.plan.Remainder = below[""]
 	return nil
-}
-
-// explainNoMatch replaces the advice about a pattern that matches nothing where the caller did not write the pattern, or
-// where tied embeddings are the likely cause, since a tied model stores no head.
-func (d *draft) explainNoMatch(err error) error {
-	r, ok := errors.AsType[*RefusedError](err)
-	if !ok || !strings.Contains(r.Detail, "matches no module") {
-		return err
-	}
-	switch {
-	case d.plan.TiedEmbeddings:
-		r.Hint = "the embeddings are tied, so the head is not stored; remove head and embedding from the pattern dict"
-	case d.entry != nil && d.lacksHead():
-		r.Detail = "the source has no " + d.entry.Tied.Head + ".weight, although its embeddings are not tied"
-		r.Hint = "if they are, set tie_word_embeddings to true in a copy of the source; else its weights are incomplete"
-	case d.entry != nil:
-		r.Hint = incompleteHint
-	}
-	return err
-}
-
-// lacksHead says whether the source stores the embedding but not the head that the catalog's entry expects.
-func (d *draft) lacksHead() bool {
-	t := d.entry.Tied
-	return t != nil && t.Head != "" && d.inv.holds(t.Embedding+".weight") && !d.inv.holds(t.Head+".weight")
 }
 
 // groupByUnit sorts tensors under the unit that they lie in, and tensors outside all units under "".
@@ -126,8 +101,9 @@ func (d *draft) unitWeight(u *Unit, attr string) (Tensor, error) {
 
 // matchUnits finds the modules of each pattern, in natural order. It refuses patterns that match nothing or that the official
 // loader would confuse, modules that two patterns match, and units inside units (docs/format.md §10, §14).
-func matchUnits(d PatternDict, modules []string) ([]Unit, error) {
-	res, err := compileAll(d)
+func (d *draft) matchUnits() ([]Unit, error) {
+	dict, modules := d.plan.PatternDict, d.inv.allModules()
+	res, err := compileAll(dict)
 	if err != nil {
 		return nil, err
 	}
@@ -141,21 +117,37 @@ func matchUnits(d PatternDict, modules []string) ([]Unit, error) {
 			}
 			if j, ok := owner[m]; ok {
 				return nil, refuse(ReasonPattern, "make the patterns disjoint",
-					"module %s matches two patterns: %q and %q", m, d[j].Regex, d[i].Regex)
+					"module %s matches two patterns: %q and %q", m, dict[j].Regex, dict[i].Regex)
 			}
 			owner[m] = i
 			units = append(units, Unit{Path: m, Pattern: i})
 			found = true
 		}
 		if !found {
-			return nil, refuse(ReasonPattern, "remove it, or check the module paths with inspect",
-				"pattern %q matches no module", d[i].Regex)
+			return nil, d.refuseNoMatch(dict[i].Regex)
 		}
 	}
 	if err := checkNesting(units, owner); err != nil {
 		return nil, err
 	}
-	return units, checkLoaderLoop(d, res)
+	return units, checkLoaderLoop(dict, res)
+}
+
+// refuseNoMatch refuses a pattern that matches no module. Unless the caller wrote the pattern, tied embeddings, a lacking head or
+// lacking weights are the cause.
+func (d *draft) refuseNoMatch(regex string) error {
+	detail, hint := fmt.Sprintf("pattern %q matches no module", regex), "remove it, or check the module paths with inspect"
+	switch e := d.entry; {
+	case d.plan.TiedEmbeddings:
+		hint = "the embeddings are tied, so the head is not stored; remove head and embedding from the pattern dict"
+	case e == nil:
+	case e.Tied != nil && e.Tied.Head != "" && d.inv.holds(e.Tied.Embedding+".weight") && !d.inv.holds(e.Tied.Head+".weight"):
+		detail = "the source has no " + e.Tied.Head + ".weight, although its embeddings are not tied"
+		hint = "if they are, set tie_word_embeddings to true in a copy of the source; else its weights are incomplete"
+	default:
+		hint = incompleteHint
+	}
+	return refuse(ReasonPattern, hint, "%s", detail)
 }
 
 func compileAll(d PatternDict) ([]*regexp.Regexp, error) {
