@@ -27,7 +27,7 @@ func (g *scriptedGPU) Describe() (string, string) { return "scripted", "a GPU" }
 
 var errGPULost = fmt.Errorf("%w: cuLaunchKernel: out of memory", verify.ErrGPULost)
 
-// TestGPULost: without its last GPU a run goes on, makes the same files, and says of no unit that a GPU has proved it
+// TestGPULost: without its GPU a run goes on, makes the same files, and says of no unit that a GPU has proved it
 // that none has.
 func TestGPULost(t *testing.T) {
 	want := reference(t, small())

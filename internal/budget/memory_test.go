@@ -45,7 +45,7 @@ func TestForReading(t *testing.T) {
 	}
 }
 
-// TestMemoryBesideGPU: what GPUs take of the host's memory, half of the spools' share at most, others do without.
+// TestMemoryBesideGPU: what a GPU takes of the host's memory, half of the spools' share at most, others do without.
 func TestMemoryBesideGPU(t *testing.T) {
 	for _, budget := range []int64{64 << 20, 256 << 20, 2 << 30, 64 << 30} {
 		convert := ForConversion(budget, 2)
