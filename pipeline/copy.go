@@ -58,7 +58,7 @@ func (k *copier) run(ctx context.Context) ([]target.SideFile, error) {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(budget.Uploads)
 	for i, f := range k.files {
-		out[i] = target.SideFile{Path: f.Path, Kind: metadata.KindCopied, Size: f.Size}
+		out[i] = target.SideFile{OutputFile: metadata.OutputFile{Path: f.Path, Kind: metadata.KindCopied, Size: f.Size}}
 		if sha, ok := inside[f.Path]; ok {
 			out[i].SHA256, out[i].Remote = sha, true
 			continue

@@ -90,7 +90,7 @@ func (c *conversion) sideFiles(files []target.SideFile, m *metadata.Manifest, re
 		files = append(files, target.NewSideFile(c.configPath(), metadata.KindConfig, config))
 	}
 	for _, f := range files {
-		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: f.Path, Kind: f.Kind, Size: f.Size, SHA256: f.SHA256})
+		m.Outputs = append(m.Outputs, f.OutputFile)
 	}
 	manifest, err := m.Marshal()
 	if err != nil {

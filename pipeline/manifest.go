@@ -21,16 +21,13 @@ func (c *conversion) manifest(sources []metadata.SourceFile) *metadata.Manifest 
 		Plan: metadata.PlanInfo{
 			Digest: p.Digest(), Layout: string(p.Layout), Entry: p.Entry, Provenance: p.Provenance, Derived: p.Derived,
 		},
-		Differences: p.Differences,
+		NotCopied: p.NotCopied, Differences: p.Differences,
 	}
 	for _, a := range p.Aliases {
 		m.Aliases = append(m.Aliases, metadata.Alias{Name: a.Tensor.Source, Of: a.Of.Name})
 	}
 	for _, t := range p.Dropped {
 		m.Dropped = append(m.Dropped, t.Source)
-	}
-	for _, s := range p.NotCopied {
-		m.NotCopied = append(m.NotCopied, metadata.NotCopied{Path: s.Path, Why: s.Why})
 	}
 	c.manifestOutputs(m)
 	return m

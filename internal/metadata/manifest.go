@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
@@ -37,7 +38,7 @@ type Manifest struct {
 	Aliases      []Alias        `json:"aliases,omitempty"`
 	Renamed      []Rename       `json:"renamed,omitempty"`
 	Dropped      []string       `json:"dropped,omitempty"`
-	NotCopied    []NotCopied    `json:"not_copied,omitempty"`
+	NotCopied    []plan.Skipped `json:"not_copied,omitempty"`
 	Differences  []string       `json:"differences,omitempty"`
 	Verification []Verification `json:"verification"`
 }
@@ -152,12 +153,6 @@ type Alias struct {
 type Rename struct {
 	Source string `json:"source"`
 	Name   string `json:"name"`
-}
-
-// NotCopied is a file of the source that has no place in the output.
-type NotCopied struct {
-	Path string `json:"path"`
-	Why  string `json:"why"`
 }
 
 // Methods of a verification.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files of this package")
@@ -58,7 +59,7 @@ func testManifest() *metadata.Manifest {
 			{Path: "config.json", Kind: metadata.KindConfig, Size: 400, SHA256: sum("9")},
 		},
 		Aliases:   []metadata.Alias{{Name: "lm_head.weight", Of: "model.embed_tokens.weight"}},
-		NotCopied: []metadata.NotCopied{{Path: "model.safetensors.index.json", Why: "the index of the source"}},
+		NotCopied: []plan.Skipped{{Path: "model.safetensors.index.json", Why: "the index of the source"}},
 		Verification: []metadata.Verification{
 			{Method: "cpu", Decoder: "independent decoder", NUnits: 1, NTensors: 4, NWeights: 20},
 		},

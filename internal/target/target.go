@@ -21,10 +21,7 @@ type Result struct {
 
 // SideFile is a file beside the weights.
 type SideFile struct {
-	Path   string
-	Kind   metadata.Kind
-	Size   int64
-	SHA256 string
+	metadata.OutputFile
 	Data   []byte // nil: the file was copied, and is in the run's folder until it is uploaded
 	Remote bool   // the target's store has the bytes, copied from the source's
 }
@@ -32,5 +29,6 @@ type SideFile struct {
 // NewSideFile is a file that a run has written.
 func NewSideFile(path string, kind metadata.Kind, data []byte) SideFile {
 	sum := sha256.Sum256(data)
-	return SideFile{Path: path, Kind: kind, Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:]), Data: data}
+	file := metadata.OutputFile{Path: path, Kind: kind, Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}
+	return SideFile{OutputFile: file, Data: data}
 }
