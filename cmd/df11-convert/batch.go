@@ -139,7 +139,7 @@ func printBatch(w io.Writer, b batchReport) {
 			continue
 		}
 		before, after := r.Report.BF16Bytes, r.Report.DF11Bytes
-		printf(t, "done\t%s\t%s, %s → %s (%.1f %%)\n", r.Source, where(r.Report.Report), human.Bytes(before), human.Bytes(after), percent(after, before))
+		printf(t, "done\t%s\t%s, %s → %s (%.1f %%)\n", r.Source, where(r.Report.Report), human.Bytes(before), human.Bytes(after), percentage(after, before))
 	}
 	t.Flush()
 	printf(w, "%d done, %d published already, %d failed\n", b.Done, b.Skipped, b.Failed)

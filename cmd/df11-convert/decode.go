@@ -74,5 +74,5 @@ func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {
 		printf(w, ", %d of them were there already", r.There)
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(w, "every sha256 equals", either(r.Consulted, "the original's", "the one in the manifest; the original itself was not consulted"))
+	fmt.Fprintln(w, "every sha256 equals", choose(r.Consulted, "the original's", "the one in the manifest; the original itself was not consulted"))
 }

@@ -102,7 +102,7 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 	}
 	var o *opened
 	for _, opt = range proof.OriginalOptions(d, opt) {
-		if o, err = f.openSource(ctx, u, spec, opt); !as[*plan.RefusedError](err) {
+		if o, err = f.openSource(ctx, u, spec, opt); !wraps[*plan.RefusedError](err) {
 			break
 		}
 	}

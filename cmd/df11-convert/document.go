@@ -134,7 +134,7 @@ type verified struct {
 }
 
 func conversionOf(r *pipeline.Report) conversion {
-	return conversion{r, percent(r.DF11Bytes, r.BF16Bytes) / 100, verified{
+	return conversion{r, percentage(r.DF11Bytes, r.BF16Bytes) / 100, verified{
 		Weights: r.Weights, Bits: 16, CPU: true, GPU: r.GPU, Now: r.Made == r.Files,
 	}}
 }

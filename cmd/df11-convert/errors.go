@@ -47,8 +47,8 @@ type hinted struct {
 
 func (h hinted) Unwrap() error { return h.error }
 
-// as reports whether err wraps a T.
-func as[T error](err error) bool {
+// wraps reports whether err wraps a T.
+func wraps[T error](err error) bool {
 	_, ok := errors.AsType[T](err)
 	return ok
 }
@@ -62,8 +62,8 @@ type kind struct {
 	hint string
 }
 
-// is reports whether an error wraps one of a package's sentinels.
-func is(sentinels ...error) func(error) bool {
+// oneOf reports whether an error wraps one of a package's sentinels.
+func oneOf(sentinels ...error) func(error) bool {
 	return func(err error) bool {
 		return slices.ContainsFunc(sentinels, func(s error) bool { return errors.Is(err, s) })
 	}
@@ -71,43 +71,43 @@ func is(sentinels ...error) func(error) bool {
 
 // kinds are all kinds of errors. The first that fits an error counts; the last fits any.
 var kinds = []kind{
-	{"interrupted", is(errInterrupted), exitInterrupted, ""},
-	{"usage", as[usageError], exitUsage, ""},
-	{"output", as[outputError], exitError, ""},
+	{"interrupted", oneOf(errInterrupted), exitInterrupted, ""},
+	{"usage", wraps[usageError], exitUsage, ""},
+	{"output", wraps[outputError], exitError, ""},
 	{"disk_full", target.IsDiskFull, exitError, "free some space, or use another disk"},
-	{"disk_budget", as[*budget.DiskError], exitError, "raise --disk, free some space, or choose another disk with --work-dir or -o"},
-	{"memory_budget", as[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
-	{"mismatch", func(err error) bool { return as[*verify.MismatchError](err) || as[*compare.TensorError](err) }, exitWrong, ""},
-	{"structure", as[*verify.StructureError], exitWrong, ""},
-	{"invalid", as[*model.InvalidError], exitWrong, ""},
-	{"unauthorized", is(hub.ErrUnauthorized, hub.ErrTrustedPublisher), exitAuth, ""},
-	{"gated", is(hub.ErrGated), exitAuth, ""},
-	{"forbidden", is(hub.ErrForbidden), exitAuth, ""},
-	{"f32_not_exact", as[*exactf32.InexactError], exitRefused, "convert the model to BF16 yourself first, if rounding is what you want"},
-	{"aliases_differ", as[*compare.AliasError], exitRefused, ""},
-	{"not_convertible", as[*plan.RefusedError], exitRefused, ""},
-	{"conflict", as[*target.ConflictError], exitError, ""},
-	{"source_is_target", as[*target.SourceTargetError], exitError, "choose another target with -o or --repo-id"},
-	{"target_taken", as[*target.TakenError], exitError, "two runs have one target: give this one another with --repo-id or -o, or let the other one end and look at what it has made"},
-	{"visibility", as[*target.VisibilityError], exitError, "choose a private target, or --public if the license allows it"},
-	{"occupied", as[*target.OccupiedError], exitError, ""},
-	{"own_input", as[*target.OwnInputError], exitError, "choose a folder outside of it with -o"},
-	{"folder", as[*target.FolderError], exitError, ""},
-	{"source_changed", as[*model.ChangedError], exitError, "run the same command again when nothing writes to it any more"},
-	{"source_corrupt", as[*model.SourceError], exitError, "the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
-	{"header", as[*safetensors.HeaderError], exitError, "the file is incomplete or damaged: fetch it once more"},
-	{"no_original", is(proof.ErrNoManifest, pipeline.ErrNoSum), exitError, "name the original with --against"},
-	{"left_out", as[*proof.LeftOutError], exitError, "verify --level full compares all that was kept with the original"},
-	{"parts_missing", as[*pipeline.PartsError], exitError, "make those parts with --shard, and then --finish again"},
-	{"not_found", is(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrEntryNotFound), exitError, ""},
-	{"offline", is(hub.ErrOffline), exitError, ""},
-	{"hub_conflict", is(hub.ErrConflict), exitError, ""},
-	{"quota", is(hub.ErrQuota), exitError, ""},
-	{"rate_limited", is(hub.ErrRateLimited), exitError, ""},
-	{"file", func(err error) bool { return as[*fs.PathError](err) || as[*atomicfile.Error](err) }, exitError, "check the path, and whether it may be read or written"},
-	{"not_current", as[notCurrentError], exitError, ""},
-	{"gpu", is(verify.ErrNoGPU, verify.ErrGPULost), exitError, ""},
-	{"hub", as[*hub.Error], exitError, ""},
+	{"disk_budget", wraps[*budget.DiskError], exitError, "raise --disk, free some space, or choose another disk with --work-dir or -o"},
+	{"memory_budget", wraps[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
+	{"mismatch", func(err error) bool { return wraps[*verify.MismatchError](err) || wraps[*compare.TensorError](err) }, exitWrong, ""},
+	{"structure", wraps[*verify.StructureError], exitWrong, ""},
+	{"invalid", wraps[*model.InvalidError], exitWrong, ""},
+	{"unauthorized", oneOf(hub.ErrUnauthorized, hub.ErrTrustedPublisher), exitAuth, ""},
+	{"gated", oneOf(hub.ErrGated), exitAuth, ""},
+	{"forbidden", oneOf(hub.ErrForbidden), exitAuth, ""},
+	{"f32_not_exact", wraps[*exactf32.InexactError], exitRefused, "convert the model to BF16 yourself first, if rounding is what you want"},
+	{"aliases_differ", wraps[*compare.AliasError], exitRefused, ""},
+	{"not_convertible", wraps[*plan.RefusedError], exitRefused, ""},
+	{"conflict", wraps[*target.ConflictError], exitError, ""},
+	{"source_is_target", wraps[*target.SourceTargetError], exitError, "choose another target with -o or --repo-id"},
+	{"target_taken", wraps[*target.TakenError], exitError, "two runs have one target: give this one another with --repo-id or -o, or let the other one end and look at what it has made"},
+	{"visibility", wraps[*target.VisibilityError], exitError, "choose a private target, or --public if the license allows it"},
+	{"occupied", wraps[*target.OccupiedError], exitError, ""},
+	{"own_input", wraps[*target.OwnInputError], exitError, "choose a folder outside of it with -o"},
+	{"folder", wraps[*target.FolderError], exitError, ""},
+	{"source_changed", wraps[*model.ChangedError], exitError, "run the same command again when nothing writes to it any more"},
+	{"source_corrupt", wraps[*model.SourceError], exitError, "the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
+	{"header", wraps[*safetensors.HeaderError], exitError, "the file is incomplete or damaged: fetch it once more"},
+	{"no_original", oneOf(proof.ErrNoManifest, pipeline.ErrNoSum), exitError, "name the original with --against"},
+	{"left_out", wraps[*proof.LeftOutError], exitError, "verify --level full compares all that was kept with the original"},
+	{"parts_missing", wraps[*pipeline.PartsError], exitError, "make those parts with --shard, and then --finish again"},
+	{"not_found", oneOf(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrEntryNotFound), exitError, ""},
+	{"offline", oneOf(hub.ErrOffline), exitError, ""},
+	{"hub_conflict", oneOf(hub.ErrConflict), exitError, ""},
+	{"quota", oneOf(hub.ErrQuota), exitError, ""},
+	{"rate_limited", oneOf(hub.ErrRateLimited), exitError, ""},
+	{"file", func(err error) bool { return wraps[*fs.PathError](err) || wraps[*atomicfile.Error](err) }, exitError, "check the path, and whether it may be read or written"},
+	{"not_current", wraps[notCurrentError], exitError, ""},
+	{"gpu", oneOf(verify.ErrNoGPU, verify.ErrGPULost), exitError, ""},
+	{"hub", wraps[*hub.Error], exitError, ""},
 	{"error", func(error) bool { return true }, exitError, ""},
 }
 
@@ -118,7 +118,7 @@ func kindOf(err error) kind {
 
 // hints gathers what the user can do about an error.
 func hints(err error) (hs []string) {
-	if as[batchError](err) {
+	if wraps[batchError](err) {
 		return nil // they were given
 	}
 	add := func(h string) {
@@ -150,7 +150,7 @@ func hints(err error) (hs []string) {
 		return hs
 	}
 	if o, ok := errors.AsType[*target.OccupiedError](err); ok {
-		add("choose another folder with -o, or --force " + either(len(o.Replaced) > 0, "to overwrite", "to keep them; a loader may take them for the model's"))
+		add("choose another folder with -o, or --force " + choose(len(o.Replaced) > 0, "to overwrite", "to keep them; a loader may take them for the model's"))
 	}
 	add(kindOf(err).hint)
 	return hs
@@ -158,7 +158,7 @@ func hints(err error) (hs []string) {
 
 // folderHint says what to do about a folder that can't be used.
 func folderHint(f *target.FolderError) string {
-	flag := either(f.Stays, "-o", "--work-dir")
+	flag := choose(f.Stays, "-o", "--work-dir")
 	if errors.Is(f, filelock.ErrLocked) {
 		return "wait until the other run ends, or choose another folder with " + flag
 	}

@@ -121,7 +121,7 @@ func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*de
 // printInspection writes the figures for people, all of them or those that fit a narrow terminal.
 func printInspection(w io.Writer, r *describe.Report, all bool) {
 	t := newTable(w)
-	t.row("model", "%s%s", r.Name, at(r.Commit))
+	t.row("model", "%s%s", r.Name, atCommit(r.Commit))
 	t.row("files", "%d with %s", r.Files, human.Bytes(r.Bytes))
 	for _, d := range r.DTypes {
 		t.row("  "+d.Name, "%s, %s, %s", count(d.Tensors, "tensor"), count(d.Elems, "element"), human.Bytes(d.Bytes))
@@ -140,9 +140,9 @@ func printInspection(w io.Writer, r *describe.Report, all bool) {
 }
 
 func printFigures(t *table, r *describe.Report) {
-	would := either(r.Kind == describe.KindSource, "would take ", "")
-	t.row("modules", "%d with %s, %s read", len(r.Units), count(r.Weights, "weight"), either(r.Exact, "all", human.Grouped(r.Read, ",")))
-	t.row("size", "%s%s instead of %s: %.2f %%", would, human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes), percent(r.DF11Bytes, r.BF16Bytes))
+	would := choose(r.Kind == describe.KindSource, "would take ", "")
+	t.row("modules", "%d with %s, %s read", len(r.Units), count(r.Weights, "weight"), choose(r.Exact, "all", human.Grouped(r.Read, ",")))
+	t.row("size", "%s%s instead of %s: %.2f %%", would, human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes), percentage(r.DF11Bytes, r.BF16Bytes))
 	if r.Read > 0 {
 		t.row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
 		t.row("weights", "%.4f bits each with everything; the order-0 entropy bound is %.4f, BF16 is 16", r.Bits, r.Bound)
@@ -151,7 +151,7 @@ func printFigures(t *table, r *describe.Report) {
 		t.row("weights", "%.4f bits each with everything; BF16 is 16", r.Bits)
 	}
 	for _, p := range r.Parts {
-		t.row("  "+p.Name, "%s, %.2f %%", human.Bytes(p.Bytes), percent(p.Bytes, r.DF11Bytes))
+		t.row("  "+p.Name, "%s, %.2f %%", human.Bytes(p.Bytes), percentage(p.Bytes, r.DF11Bytes))
 	}
 }
 
@@ -161,7 +161,7 @@ func printInspectedUnits(w io.Writer, r *describe.Report, all bool) {
 	t := newTable(w)
 	printf(t, "module\tweights\tentropy\tcode\tbits/weight\tbound")
 	if all {
-		printf(t, "\ttensors\tsymbols\tlongest\ttable rows\t%s\tlargest exponent", either(r.Kind == describe.KindSource, "mean chunk", "fullest chunk"))
+		printf(t, "\ttensors\tsymbols\tlongest\ttable rows\t%s\tlargest exponent", choose(r.Kind == describe.KindSource, "mean chunk", "fullest chunk"))
 	}
 	fmt.Fprintln(t)
 	for _, u := range r.Units {

@@ -28,8 +28,8 @@ func wrongCommand(root *cobra.Command, word string) error {
 func wrongFlag(_ *cobra.Command, err error) error {
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f, why := wrong.GetFlag(), wrong.Unwrap()
-		if as[*strconv.NumError](why) {
-			why = fmt.Errorf("%q is %s", wrong.GetValue(), either(f.Value.Type() == "bool", "neither true nor false", "not a number that fits"))
+		if wraps[*strconv.NumError](why) {
+			why = fmt.Errorf("%q is %s", wrong.GetValue(), choose(f.Value.Type() == "bool", "neither true nor false", "not a number that fits"))
 		}
 		return usagef("--%s: %w", f.Name, why)
 	}
@@ -46,9 +46,9 @@ func withCommand(root *cobra.Command, args []string) []string {
 	global.SetInterspersed(false)
 	version := global.Bool("version", false, "")
 	err := global.Parse(args)
-	commands := append(each(root.Commands(), (*cobra.Command).Name), cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd)
+	commands := append(transform(root.Commands(), (*cobra.Command).Name), cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd)
 	switch {
-	case as[*pflag.NotExistError](err): // a flag of the conversion
+	case wraps[*pflag.NotExistError](err): // a flag of the conversion
 	case err != nil || *version || len(args) == 0 || slices.Contains(commands, global.Arg(0)):
 		return args
 	}

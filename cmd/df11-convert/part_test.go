@@ -41,7 +41,7 @@ func TestPart(t *testing.T) {
 		"least, no number": {"auto/4", slurm("1", "x"), spans.Part{}},
 	} {
 		got, err := (&partFlags{which: tc.which}).part(func(name string) string { return tc.env[name] })
-		if got != tc.want || (err != nil) != (tc.want == spans.Part{}) || err != nil && !as[usageError](err) {
+		if got != tc.want || (err != nil) != (tc.want == spans.Part{}) || err != nil && !wraps[usageError](err) {
 			t.Errorf("%s: %v %v, want %v", name, got, err, tc.want)
 		}
 	}

@@ -7,10 +7,12 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // planFlags are the flags of the command plan. Limits and part are the conversion's, on which its disk and memory depend.
@@ -75,7 +77,7 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 		return fmt.Errorf("estimate %s: %w", src.model.ID, err)
 	}
 	needs, err := budget.FindNeeds(src.model, src.plan, size, limits)
-	tooSmall := as[*budget.DiskError](err) // the plan says for what
+	tooSmall := wraps[*budget.DiskError](err) // the plan says for what
 	if err != nil && (!tooSmall) {
 		return err
 	}
@@ -92,4 +94,26 @@ func (f *planFlags) conversion() (b budget.Budget, err error) {
 	}
 	b.Part, err = f.parts.part(os.Getenv)
 	return b, err
+}
+
+// estimateFlags say how much of the weights may be read.
+type estimateFlags struct {
+	sample sizeFlag // -1: a share of the model
+}
+
+func (f *estimateFlags) register(p *pflag.FlagSet) {
+	f.sample = -1
+	p.Var(&f.sample, "sample-bytes", "read at most this much of the weights for the estimate; 0 reads none (default 1 % or 8 MB, whichever is more, at most 64 MiB)")
+}
+
+// bytes is how much may be read of a planned source, which it tells the user if the source is remote.
+func (f *estimateFlags) bytes(u *ui, o *opened) int64 {
+	n := int64(f.sample)
+	if n < 0 {
+		n = estimate.DefaultSampleBytes(o.model)
+	}
+	if n > 0 && !o.model.Local {
+		u.say("sampling at most %s of the weights (--sample-bytes 0 turns this off)", human.Bytes(n))
+	}
+	return n
 }

@@ -57,10 +57,10 @@ func (f *forecast) document() map[string]any {
 		"layout": p.Layout, "entry": p.Entry, "provenance": p.Provenance, "derived": p.Derived,
 		"pattern_dict": p.PatternDict, "digest": p.Digest(),
 		"units": f.unitDocuments(), "unit_bytes": p.UnitBytes(), "plain_bytes": p.PlainBytes(),
-		"output_files":          each(p.OutputFiles, func(f plan.OutputFile) string { return f.Path }),
+		"output_files":          transform(p.OutputFiles, func(f plan.OutputFile) string { return f.Path }),
 		"output_bytes_estimate": f.size.OutputBytes, "estimate": f.estimateDocument(),
 		"remainder": f.remainderDocuments(), "aliases": aliases(p), "tied_embeddings": p.TiedEmbeddings,
-		"copied": each(p.Copied, func(f plan.File) string { return f.Path }), "not_copied": append([]plan.Skipped{}, p.NotCopied...),
+		"copied": transform(p.Copied, func(f plan.File) string { return f.Path }), "not_copied": append([]plan.Skipped{}, p.NotCopied...),
 		"differences": p.Differences, "warnings": p.Warnings, "readers": p.Readers, "other_readers": p.OtherReaders, "loader": p.Loader,
 	}, "commit", "gated", "entry", "aliases", "differences", "warnings", "readers", "other_readers")
 }
@@ -97,7 +97,7 @@ func (f *forecast) unitDocuments() (docs []map[string]any) {
 }
 
 func (f *forecast) remainderDocuments() []map[string]any {
-	return each(f.plan.Remainder, func(t plan.Tensor) map[string]any {
+	return transform(f.plan.Remainder, func(t plan.Tensor) map[string]any {
 		return map[string]any{
 			"name": t.Name, "dtype": t.DType, "shape": t.Shape, "bytes": t.Length, "why": whyPlain(t, f.plan.TiedEmbeddings),
 		}
@@ -105,7 +105,7 @@ func (f *forecast) remainderDocuments() []map[string]any {
 }
 
 func aliases(p *plan.Plan) []string {
-	return each(p.Aliases, func(a plan.Alias) string { return a.Tensor.Source + " = " + a.Of.Source })
+	return transform(p.Aliases, func(a plan.Alias) string { return a.Tensor.Source + " = " + a.Of.Source })
 }
 
 // print writes the forecast for people.
@@ -115,13 +115,13 @@ func (f *forecast) print(w io.Writer) {
 	t.row("source", "%s%s", m.ID, access(m.Private, m.Gated))
 	t.row("commit", "%s", m.Commit)
 	if m.Lineage.Repo != "" {
-		t.row("base model", "%s%s", m.Lineage.Repo, at(m.Lineage.Commit))
+		t.row("base model", "%s%s", m.Lineage.Repo, atCommit(m.Lineage.Commit))
 	}
 	t.row("layout", "%s", p.Layout)
 	t.row("pattern dict", "%s", origin(p))
 	t.row("read", "%s in %s", human.Bytes(p.SourceBytes()), count(len(m.Listing.Weights), "file"))
-	t.row("write", "%s%s in %s, %.1f %% (%s)", either(e.Exact, "", "about "), human.Bytes(e.OutputBytes), count(len(p.OutputFiles), "file"),
-		percent(e.OutputBytes, p.SourceBytes()), basis(e))
+	t.row("write", "%s%s in %s, %.1f %% (%s)", choose(e.Exact, "", "about "), human.Bytes(e.OutputBytes), count(len(p.OutputFiles), "file"),
+		percentage(e.OutputBytes, p.SourceBytes()), basis(e))
 	f.printNeeds(t)
 	t.Flush()
 	f.printUnits(w)
@@ -199,7 +199,7 @@ func (f *forecast) printUnits(w io.Writer) {
 		}
 		df11 /= int64(j - i)
 		bf16 := 2 * u.NElems()
-		size, ratio := human.Bytes(df11), fmt.Sprintf("%.1f %%", percent(df11, bf16))
+		size, ratio := human.Bytes(df11), fmt.Sprintf("%.1f %%", percentage(df11, bf16))
 		if reason := f.size.Units[i].BF16; reason != "" {
 			size, ratio = "stays BF16: it "+metadata.ReasonText(reason), ""
 		}

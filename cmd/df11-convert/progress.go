@@ -79,7 +79,7 @@ func summary(m *progress.Motion) (parts []string) {
 
 // lineOf is the state in one line of any width.
 func lineOf(m *progress.Motion) string {
-	parts := append([]string{fmt.Sprintf("%s %d%%", m.Phase, percentOf(m))}, summary(m)...)
+	parts := append([]string{fmt.Sprintf("%s %d%%", m.Phase, donePercent(m))}, summary(m)...)
 	if limit := m.Bottleneck(); limit != "" {
 		parts = append(parts, "bottleneck: "+limit)
 	}
@@ -95,7 +95,7 @@ func lineOf(m *progress.Motion) string {
 // attrsOf is the state for the JSON log.
 func attrsOf(m *progress.Motion) []any {
 	attrs := []any{
-		"phase", m.Phase, "percent", percentOf(m), "files", m.Outputs, "files_total", m.OutputFiles,
+		"phase", m.Phase, "percent", donePercent(m), "files", m.Outputs, "files_total", m.OutputFiles,
 		"bytes", min(m.Verified, m.SourceBytes), "bytes_total", m.SourceBytes,
 	}
 	if left := m.Left(); left > 0 {
@@ -111,8 +111,8 @@ func attrsOf(m *progress.Motion) []any {
 	return attrs
 }
 
-// percentOf is below 100 until everything is done.
-func percentOf(m *progress.Motion) int { return int(100 * m.Share) }
+// donePercent is below 100 until everything is done.
+func donePercent(m *progress.Motion) int { return int(100 * m.Share) }
 
 // speedOf is the speed of a stage for people, "" before it was measured.
 func speedOf(m *progress.Motion, s progress.Stage) string {

@@ -13,7 +13,7 @@ import (
 // sizes adds lines about what was made of what.
 func (t *table) sizes(r *pipeline.Report) {
 	t.row("BF16", "%s", human.Bytes(r.BF16Bytes))
-	t.row("DF11", "%s (%.2f %%)", human.Bytes(r.DF11Bytes), percent(r.DF11Bytes, r.BF16Bytes))
+	t.row("DF11", "%s (%.2f %%)", human.Bytes(r.DF11Bytes), percentage(r.DF11Bytes, r.BF16Bytes))
 	t.row("compressed", "%s (%s)", count(r.Units, "module"), count(r.Weights, "weight"))
 	if r.Weights > 0 {
 		t.row("exponents", "%.2f bits on average (8 in BF16)", float64(r.Bits)/float64(r.Weights))
@@ -23,10 +23,10 @@ func (t *table) sizes(r *pipeline.Report) {
 // printReport writes the outcome of a conversion for people.
 func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
 	t := newTable(w)
-	t.row("source", "%s%s", r.Source, at(r.Commit))
+	t.row("source", "%s%s", r.Source, atCommit(r.Commit))
 	t.row("part", "%s", strings.ReplaceAll(strings.TrimPrefix(r.Part, "part-"), "-", " "))
 	if r.BaseModel != "" && r.Commit == "" {
-		t.row("base model", "%s%s", r.BaseModel, at(r.BaseCommit))
+		t.row("base model", "%s%s", r.BaseModel, atCommit(r.BaseCommit))
 	}
 	if r.F32Bytes > 0 {
 		t.row("as stored", "%s, in F32 weights that are BF16 numbers", human.Bytes(r.F32Bytes))
@@ -38,9 +38,9 @@ func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
 	for _, u := range r.TiesBroken {
 		t.row("limiter tie", "%s: the official bytes depend on the machine here, ours follow one rule", u)
 	}
-	t.row("verified", "all 16 bits of every weight, decoded again and compared on the CPU%s: 0 differ", either(r.GPU, " and on the GPU", ""))
+	t.row("verified", "all 16 bits of every weight, decoded again and compared on the CPU%s: 0 differ", choose(r.GPU, " and on the GPU", ""))
 	t.row("folder", "%s", r.Folder)
-	t.row(either(r.Part == "", "published", "uploaded to"), "%s", r.URL)
+	t.row(choose(r.Part == "", "published", "uploaded to"), "%s", r.URL)
 	if r.Part != "" {
 		t.row("left to do", "--finish, when all parts are uploaded")
 	}

@@ -154,7 +154,7 @@ func onlyKnown(c *cobra.Command, args []string) error {
 	if c.Name() == "help" {
 		of = c.Root()
 	}
-	names := each(of.Commands(), (*cobra.Command).Name)
+	names := transform(of.Commands(), (*cobra.Command).Name)
 	for _, word := range args {
 		if !slices.Contains(names, word) {
 			return hinted{usagef("%s knows no %q", c.Name(), word), "choose one of: " + strings.Join(names, ", ")}
@@ -188,7 +188,7 @@ func convertCommand(u *ui) *cobra.Command {
 var choices = map[string][]string{
 	"log-format": {logText, logJSON},
 	"gpu":        {string(verify.GPUAuto), string(verify.GPURequire), string(verify.GPUOff)},
-	"level":      each(proof.Levels, func(l proof.Level) string { return string(l) }),
+	"level":      transform(proof.Levels, func(l proof.Level) string { return string(l) }),
 }
 
 // checkFlags refuses values that are wrong for every command.
@@ -209,7 +209,7 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 
 // resumeCommand is the command line that continues a stopped run.
 func resumeCommand(name string, args []string) string {
-	return strings.Join(append([]string{name}, each(args, shellQuote)...), " ")
+	return strings.Join(append([]string{name}, transform(args, shellQuote)...), " ")
 }
 
 // exactArgs demands n arguments and names the missing one.

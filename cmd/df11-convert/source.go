@@ -216,7 +216,7 @@ func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt pl
 		o.source, o.model, err = f.openHub(ctx, u, spec, opt)
 	}
 	switch {
-	case as[*hub.Error](err), as[usageError](err): // which name the source
+	case wraps[*hub.Error](err), wraps[usageError](err): // which name the source
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("source %s: %w", spec, err)

@@ -139,7 +139,7 @@ func (p *publication) remark() string {
 		text += fmt.Sprintf(" is the newest, %.12s was converted", p.Converted)
 	}
 	if p.Weights > 0 {
-		text += fmt.Sprintf("; %s verified on the CPU%s by version %s", count(p.Weights, "weight"), either(p.GPU, " and a GPU", ""), p.Tool)
+		text += fmt.Sprintf("; %s verified on the CPU%s by version %s", count(p.Weights, "weight"), choose(p.GPU, " and a GPU", ""), p.Tool)
 	}
 	return text
 }

@@ -29,7 +29,7 @@ func count[N int | int64](n N, thing string) string {
 	if stem, ok := strings.CutSuffix(thing, "y"); ok && n != 1 {
 		thing = stem + "ie"
 	}
-	return human.Grouped(int64(n), ",") + " " + thing + either(n == 1, "", "s")
+	return human.Grouped(int64(n), ",") + " " + thing + choose(n == 1, "", "s")
 }
 
 // timeText writes a duration with two units at most: 12s, 1m05s, 2h05m, 3d4h.
@@ -46,30 +46,30 @@ func timeText(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
 }
 
-func at(commit string) string {
+func atCommit(commit string) string {
 	if commit == "" {
 		return ""
 	}
 	return " at " + commit[:min(12, len(commit))]
 }
 
-// either is one of two texts.
-func either(yes bool, ifYes, ifNo string) string {
+// choose is one of two texts.
+func choose(yes bool, ifYes, ifNo string) string {
 	if yes {
 		return ifYes
 	}
 	return ifNo
 }
 
-func percent(a, b int64) float64 {
+func percentage(a, b int64) float64 {
 	if b == 0 {
 		return 0
 	}
 	return 100 * float64(a) / float64(b)
 }
 
-// each returns what of makes of every element; never nil, so that --json prints an array.
-func each[T, U any](list []T, of func(T) U) []U {
+// transform returns what of makes of every element; never nil, so that --json prints an array.
+func transform[T, U any](list []T, of func(T) U) []U {
 	made := make([]U, 0, len(list))
 	for _, x := range list {
 		made = append(made, of(x))

@@ -189,7 +189,7 @@ func (u *ui) failure(err error) *failure {
 
 // complain prints an error of something, "" for the whole run, and the hints about it. It is brief unless --verbose asks for all.
 func (u *ui) complain(of string, f *failure) {
-	text := either(u.verbose, f.Message, f.brief)
+	text := choose(u.verbose, f.Message, f.brief)
 	if of != "" {
 		text = of + ": " + strings.TrimPrefix(text, of+": ")
 	}
@@ -211,3 +211,32 @@ func shellQuote(s string) string {
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
+
+// people is a log handler for human readers: each record is one sentence without time and keys.
+type people struct {
+	w     io.Writer
+	level slog.Level
+	attrs []slog.Attr
+}
+
+func (h people) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
+
+func (h people) Handle(_ context.Context, r slog.Record) error {
+	parts := []string{strings.ToLower(strings.Replace(r.Level.String(), "WARN", "WARNING", 1)), r.Message}
+	for _, a := range h.attrs {
+		parts = append(parts, a.Value.String())
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		parts = append(parts, a.Value.String())
+		return true
+	})
+	_, err := io.WriteString(h.w, lineAndColumn.Replace(strings.Join(parts, ": "))+"\n")
+	return err
+}
+
+func (h people) WithAttrs(attrs []slog.Attr) slog.Handler {
+	h.attrs = append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)
+	return h
+}
+
+func (h people) WithGroup(string) slog.Handler { return h } // keys are not shown

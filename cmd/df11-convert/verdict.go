@@ -20,7 +20,7 @@ func verdict(r *proof.Report, err error) string {
 		return fmt.Sprintf("%s equals %s (level %s)", r.Model, against, r.Level)
 	case err == nil:
 		return fmt.Sprintf("%s shows no fault against %s (level %s)", r.Model, against, r.Level)
-	case as[*verify.MismatchError](err) || as[*compare.TensorError](err) || as[*proof.RebuildError](err):
+	case wraps[*verify.MismatchError](err) || wraps[*compare.TensorError](err) || wraps[*proof.RebuildError](err):
 		return fmt.Sprintf("%s differs from %s: %v", r.Model, against, err)
 	}
 	return fmt.Sprintf("%s is damaged: %v", r.Model, err)
@@ -31,32 +31,18 @@ func originalHint(r *proof.Report, err error) string {
 	switch {
 	case r.OtherOriginal:
 		return fmt.Sprintf("by its manifest the model was made from other files than those of %s: name its original, at the right commit, with --against", r.Against)
-	case as[*verify.MismatchError](err) || as[*compare.TensorError](err):
+	case wraps[*verify.MismatchError](err) || wraps[*compare.TensorError](err):
 		return fmt.Sprintf("if %s is not the original, name another with --against", r.Against)
 	}
 	return ""
 }
 
+// printVerifyReport writes what was checked, and how, and the verdict.
 func printVerifyReport(w io.Writer, r *proof.Report, err error) {
 	t := newTable(w)
-	for _, f := range verifyFacts(r) {
-		t.row(f.name, "%s", f.text)
-	}
-	t.Flush()
-	printf(w, "%s\n", verdict(r, err))
-}
-
-// fact is a line of a report.
-type fact struct{ name, text string }
-
-// verifyFacts are what was checked, and how.
-func verifyFacts(r *proof.Report) (facts []fact) {
-	add := func(name, format string, args ...any) {
-		facts = append(facts, fact{name, fmt.Sprintf(format, args...)})
-	}
-	add("model", "%s%s", r.Model, at(r.Commit))
-	add("original", "%s", r.Against)
-	add("level", "%s", r.Level)
+	t.row("model", "%s%s", r.Model, atCommit(r.Commit))
+	t.row("original", "%s", r.Against)
+	t.row("level", "%s", r.Level)
 	modules := count(r.Units, "compressed module")
 	if r.Equal {
 		modules += fmt.Sprintf(" (%s decoded)", count(r.Weights, "weight"))
@@ -64,21 +50,22 @@ func verifyFacts(r *proof.Report) (facts []fact) {
 	if r.BF16 > 0 {
 		modules += fmt.Sprintf(", %s in BF16", count(r.BF16, "module"))
 	}
-	add("checked", "%s, %s", modules, count(r.Tensors, "copied tensor"))
+	t.row("checked", "%s, %s", modules, count(r.Tensors, "copied tensor"))
 	if r.OK {
-		add("compared", "%s", compared(r))
+		t.row("compared", "%s", compared(r))
 	}
 	if r.Listed > 0 {
-		add("sha256", "%d of %s compared with the manifest%s", r.Hashed, count(r.Listed, "file"),
-			either(r.OK, ": they are as the converter left them", ""))
+		t.row("sha256", "%d of %s compared with the manifest%s", r.Hashed, count(r.Listed, "file"),
+			choose(r.OK, ": they are as the converter left them", ""))
 	}
 	if r.GPU != nil {
-		add("GPU", "%d of %d modules once more: %s on %s", r.GPU.Units, r.Units, r.GPU.Kernel, r.GPU.Device)
+		t.row("GPU", "%d of %d modules once more: %s on %s", r.GPU.Units, r.Units, r.GPU.Kernel, r.GPU.Device)
 	}
 	for _, x := range r.Warnings {
-		add("warning", "%s", x)
+		t.row("warning", "%s", x)
 	}
-	return facts
+	t.Flush()
+	printf(w, "%s\n", verdict(r, err))
 }
 
 // compared says what a level that found nothing wrong has compared.
@@ -87,7 +74,7 @@ func compared(r *proof.Report) string {
 	case proof.LevelFull:
 		return "all 16 bits of every weight: 0 differ"
 	case proof.LevelProof:
-		return fmt.Sprintf("%s rebuilt: every sha256 is %s", count(r.Files, "original file"), either(r.Published, "the published one", "the original's"))
+		return fmt.Sprintf("%s rebuilt: every sha256 is %s", count(r.Files, "original file"), choose(r.Published, "the published one", "the original's"))
 	}
 	return "headers, tables, positions and completeness; no weight was compared; use --level proof or full to check equality"
 }

@@ -2,14 +2,21 @@ package main
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/compare"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/pagecache"
+	"github.com/df11-convert/df11-convert/verify"
 )
 
 // limitFlags bound the cores, memory and disk of a conversion.
@@ -93,3 +100,58 @@ func exceedsCache(n int64) bool {
 	memory := cmp.Or(containerMemory(), pagecache.Memory())
 	return memory > 0 && n > memory/2
 }
+
+// gpuFlags choose the second decoder.
+type gpuFlags struct {
+	mode string
+	gpu  *verify.GPU // set by open
+}
+
+func (f *gpuFlags) register(p *pflag.FlagSet) {
+	p.StringVar(&f.mode, "gpu", "auto", "`when` to decode on the GPU too: auto (if there is one), require, or off")
+	group(p, groupGPU, "gpu")
+}
+
+// open starts the GPU verifier, which takes host memory from the other parts; nil if no GPU is there and none is required.
+func (f *gpuFlags) open(u *ui, memory *budget.Memory) (compare.GPU, error) {
+	g, err := verify.OpenGPU(verify.GPUOptions{Mode: verify.GPUMode(f.mode), Host: memory.GPU, Log: u.log()})
+	if errors.Is(err, verify.ErrNoGPU) {
+		return nil, hinted{err, "the CPU check needs no GPU: leave --gpu at auto, or set it to off"}
+	}
+	if err != nil || g == nil {
+		return nil, err
+	}
+	f.gpu = g
+	*memory = memory.BesideGPU(g.Host())
+	return g, nil
+}
+
+func (f *gpuFlags) close() {
+	if f.gpu != nil {
+		f.gpu.Close()
+	}
+}
+
+// maxSize is more than any disk holds, and small enough that sums of sizes stay inside int64.
+const maxSize = 1 << 60
+
+// sizeFlag is a number of bytes as a flag: 512MiB, 14GB, 1.5g; "/s" may follow.
+type sizeFlag int64
+
+func (s *sizeFlag) Set(text string) error {
+	n, err := humanize.ParseBigBytes(strings.TrimSuffix(strings.TrimSpace(text), "/s")) // exact: 2.01kB are 2010 bytes
+	if err != nil || !n.IsInt64() || n.Int64() > maxSize {
+		return fmt.Errorf("%q is not a size such as 512MiB or 14GB", text)
+	}
+	*s = sizeFlag(n.Int64())
+	return nil
+}
+
+func (s *sizeFlag) String() string {
+	if *s <= 0 {
+		return ""
+	}
+	return human.Bytes(int64(*s))
+}
+
+func (s *sizeFlag) Type() string { return "size" }
