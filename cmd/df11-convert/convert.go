@@ -35,8 +35,6 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 	f.gpu.register(p)
 	p.StringVar(&f.workDir, "work-dir", "", "`directory` for temporary files (a tmpfs counts as memory)")
 	p.DurationVar(&f.stopAfter, "stop-after", 0, "stop as if interrupted after this time, e.g. 5h20m; the same command resumes")
-	group(p, groupResources, "work-dir", "stop-after")
-	group(p, groupAdvanced)
 }
 
 // runConvert is the command convert.

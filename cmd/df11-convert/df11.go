@@ -32,7 +32,6 @@ func (f *readerFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.against, "against", "", "the original `model`: Hub repo, folder or .safetensors file")
 	p.IntVar(&f.workers, "workers", 0, "threads (default: all cores)")
 	p.Var(&f.memory, "memory", memoryUsage)
-	group(p, groupResources, "workers", "memory")
 	f.sourceFlags.register(p)
 }
 

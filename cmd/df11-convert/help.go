@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,54 +13,24 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// The groups of flags, in the order in which help shows them.
-const (
-	groupMain        = "Flags"
-	groupSource      = "Source"
-	groupOutput      = "Output"
-	groupPublish     = "Publish"
-	groupResources   = "Resources"
-	groupDistributed = "Distributed"
-	groupGPU         = "GPU"
-	groupAdvanced    = "Advanced"
-	groupGlobal      = "Global"
-)
-
-var groups = []string{groupMain, groupSource, groupOutput, groupPublish, groupResources, groupDistributed, groupGPU, groupAdvanced, groupGlobal}
-
-const groupKey = "group"
-
-// group puts flags that are in no group yet into one: the named ones, or all.
-func group(p *pflag.FlagSet, name string, only ...string) {
-	put := func(f *pflag.Flag) {
-		if f.Annotations == nil {
-			f.Annotations = map[string][]string{groupKey: {name}}
-		}
-	}
-	for _, n := range only {
-		put(p.Lookup(n))
-	}
-	if len(only) == 0 {
-		p.VisitAll(put)
-	}
-}
-
-// groupOf is the group of a flag.
-func groupOf(f *pflag.Flag) string {
-	switch g := f.Annotations[groupKey]; {
-	case len(g) == 1:
-		return g[0]
-	case f.Name == "help" || f.Name == "version": // cobra's own
-		return groupGlobal
-	}
-	return groupMain
+// groups are the headings of flags in help, each with its flags. Those of no group come first.
+var groups = []struct {
+	title string
+	flags []string
+}{
+	{"Source", []string{"against", "file", "component", "layout", "like", "pattern-dict", "exact-f32"}},
+	{"Output", []string{"output", "force", "base-model"}},
+	{"Publish", []string{"push", "repo-id", "revision", "private", "public"}},
+	{"Resources", []string{"workers", "memory", "disk", "work-dir", "limit-rate", "stop-after", "gpu"}},
+	{"Distributed", []string{"shard", "finish"}},
+	{"Global", []string{"json", "log-format", "quiet", "verbose", "help", "version"}},
 }
 
 // writeHelp writes what a command does, examples, and its flags by group, in at most width columns.
 func writeHelp(w io.Writer, c *cobra.Command, width int) {
 	var b strings.Builder
 	if c.Long != "" {
-		fmt.Fprintf(&b, "%s\n\n", unwrap(c.Long))
+		fmt.Fprintf(&b, "%s\n\n", lineEnd.ReplaceAllString(c.Long, "$1 $2"))
 	}
 	fmt.Fprintf(&b, "Usage:\n  %s\n", c.UseLine())
 	if c.HasExample() {
@@ -73,44 +44,45 @@ func writeHelp(w io.Writer, c *cobra.Command, width int) {
 			}
 		}
 	}
-	c.InheritedFlags() // adds them to those of the command
-	for _, name := range groups {
-		var set pflag.FlagSet
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if groupOf(f) == name {
-				set.AddFlag(f)
-			}
-		})
-		if set.HasFlags() {
-			fmt.Fprintf(&b, "\n%s:\n%s", name, set.FlagUsagesWrapped(width))
-		}
-	}
+	writeFlags(&b, c, width)
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\nUse \"%s COMMAND --help\" for the flags of a command.\nDocs: %s\n", c.Root().Name(), docsURL)
 	}
 	fmt.Fprint(w, fold(b.String(), width, 0))
 }
 
-// unwrap joins the lines of each paragraph. Lines that begin with a space stay as they are.
-func unwrap(text string) string {
-	var b strings.Builder
-	inside := false // of a paragraph
-	for line := range strings.SplitSeq(text, "\n") {
-		prose := line != "" && line[0] != ' '
-		switch {
-		case b.Len() == 0:
-		case prose && inside:
-			b.WriteByte(' ')
-		default:
-			b.WriteByte('\n')
+// writeFlags writes the flags of a command by group.
+func writeFlags(b *strings.Builder, c *cobra.Command, width int) {
+	c.InheritedFlags() // adds them to those of the command
+	write := func(title string, set *pflag.FlagSet) {
+		if set.HasFlags() {
+			fmt.Fprintf(b, "\n%s:\n%s", title, set.FlagUsagesWrapped(width))
 		}
-		if inside = prose; prose {
-			line = strings.Join(strings.Fields(line), " ")
-		}
-		b.WriteString(line)
 	}
-	return b.String()
+	var others, grouped pflag.FlagSet
+	sets := make([]pflag.FlagSet, len(groups))
+	for i, g := range groups {
+		sets[i].SortFlags = false
+		for _, name := range g.flags {
+			if f := c.Flags().Lookup(name); f != nil {
+				sets[i].AddFlag(f)
+				grouped.AddFlag(f)
+			}
+		}
+	}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if grouped.Lookup(f.Name) == nil {
+			others.AddFlag(f)
+		}
+	})
+	write("Flags", &others)
+	for i, g := range groups {
+		write(g.title, &sets[i])
+	}
 }
+
+// lineEnd is one inside of a paragraph. Lines that begin with a space stay as they are.
+var lineEnd = regexp.MustCompile(`(\S)\n(\S)`)
 
 const docsURL = "https://github.com/df11-convert/df11-convert/tree/main/docs"
 

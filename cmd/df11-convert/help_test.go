@@ -49,19 +49,6 @@ func TestHelpNamesWhatAFlagTakes(t *testing.T) {
 	}
 }
 
-// TestResourcesAreFoundUnderOneWord: what bounds the cores, memory or lines of one command is in the same group of every other.
-func TestResourcesAreFoundUnderOneWord(t *testing.T) {
-	commands := rootCommand(newUI(os.Stdout, os.Stderr), nil).Commands()
-	resources := commands[0].Flags() // of convert, which has all of them
-	for _, c := range commands[1:] {
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if of := resources.Lookup(f.Name); of != nil && groupOf(of) == groupResources && groupOf(f) != groupResources {
-				t.Errorf("%s --help: --%s is in %s", c.Name(), f.Name, groupOf(f))
-			}
-		})
-	}
-}
-
 // TestExamplesFitTerminals: the examples of help are commands to copy, so they fit as they are.
 func TestExamplesFitTerminals(t *testing.T) {
 	for _, c := range rootCommand(newUI(os.Stdout, os.Stderr), nil).Commands() {

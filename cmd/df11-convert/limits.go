@@ -32,7 +32,6 @@ func (f *limitFlags) register(p *pflag.FlagSet) {
 	p.IntVar(&f.workers, "workers", 0, "threads for encoding and verifying (default: all cores)")
 	p.Var(&f.memory, "memory", memoryUsage)
 	p.Var(&f.disk, "disk", "maximum temporary disk space, e.g. 12GB (default: what is free)")
-	group(p, groupResources, "workers", "memory", "disk")
 }
 
 // divide divides the memory budget for a conversion.
@@ -109,7 +108,6 @@ type gpuFlags struct {
 
 func (f *gpuFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.mode, "gpu", "auto", "`when` to decode on the GPU too: auto (if there is one), require, or off")
-	group(p, groupGPU, "gpu")
 }
 
 // open starts the GPU verifier, which takes host memory from the other parts; nil if no GPU is there and none is required.

@@ -22,7 +22,6 @@ type partFlags struct {
 func (f *partFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.which, "shard", "", "make only `part` i/n, counted from 1; auto/n takes i from Kubernetes or Slurm")
 	p.BoolVar(&f.finish, "finish", false, "complete what the parts have published: check, verify, write the rest")
-	group(p, groupDistributed, "shard", "finish")
 }
 
 // apply puts the flags into the options.

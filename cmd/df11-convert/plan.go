@@ -51,7 +51,6 @@ will load it.`,
 	p.Lookup("disk").Usage = "disk budget of the conversion, e.g. 12GB"
 	p.StringVar(&f.parts.which, "shard", "", "the `part` i/n for which disk is given")
 	p.Var(&f.bandwidth, "bandwidth", "speed of the line for which times are given, e.g. 30MB/s (default 125 MB/s, a gigabit)")
-	group(p, groupDistributed, "shard")
 	p.StringVar(&f.writeDict, "write-pattern-dict", "", "write the pattern dict of the plan to this `file`")
 	return c
 }

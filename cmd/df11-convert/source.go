@@ -115,8 +115,6 @@ func (f *sourceFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.plan.WeightFile, "file", "", "the one .safetensors `file` of the repo to convert, where it holds several models")
 	p.BoolVar(&f.plan.ExactF32, "exact-f32", false, "take F32 weights that are exactly BF16; every value is checked")
 	p.Var(&f.limitRate, "limit-rate", "bytes per second in each direction, e.g. 50MB")
-	group(p, groupResources, "limit-rate")
-	group(p, groupSource, "pattern-dict", "layout", "like", "component", "file", "exact-f32")
 }
 
 func (f *sourceFlags) planOptions() (plan.Options, error) {

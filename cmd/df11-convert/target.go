@@ -29,8 +29,6 @@ func (f *targetFlags) register(p *pflag.FlagSet) {
 	p.BoolVar(&f.public, "public", false, "allow a public target for a private or gated source")
 	p.StringVar(&f.baseModel, "base-model", "", "Hub `repo` that a local source came from, for the model card, or none")
 	p.BoolVar(&f.force, "force", false, "write into a target that holds other .safetensors files, and over those with the names of outputs")
-	group(p, groupOutput, "output", "base-model", "force")
-	group(p, groupPublish, "push", "repo-id", "revision", "private", "public")
 }
 
 func (f *targetFlags) check() error {

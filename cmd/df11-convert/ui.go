@@ -59,7 +59,6 @@ func (u *ui) register(p *pflag.FlagSet) {
 	p.BoolVar(&u.json, "json", false, "print the result as JSON on stdout")
 	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
 	p.StringVar(&u.logFormat, "log-format", logText, "`form` of all that is written on stderr: text, or json, an object a line")
-	group(p, groupGlobal)
 }
 
 // terminal reports whether the progress line can be redrawn.

@@ -43,7 +43,6 @@ Only proof and full show that two models are equal. Proof needs the original's h
 	f.readerFlags.register(p)
 	p.StringVar(&f.level, "level", string(proof.LevelFull), "`level` of the check: structure, proof or full")
 	p.StringVar(&f.workDir, "work-dir", "", "`directory` for temporary files")
-	group(p, groupResources, "work-dir")
 	f.gpu.register(p)
 	return c
 }
