@@ -103,7 +103,7 @@ var mainStacks = []string{"model.layers", "model.language_model.layers", "langua
 // isExtraLayer says whether a module lies in a layer behind those that the config counts. The model class does not build it.
 func (c *config) isExtraLayer(module string) bool {
 	n := c.number("num_hidden_layers")
-	return n > 0 && slices.ContainsFunc(splitsOf(module+".x"), func(s candidate) bool {
+	return n > 0 && slices.ContainsFunc(splitsOf(module+".x"), func(s splitPath) bool {
 		return s.index >= n && slices.Contains(mainStacks, s.stack)
 	})
 }
@@ -124,6 +124,14 @@ func (c *config) modelDType() safetensors.DType {
 func (c *config) holds(key string) bool {
 	v, ok := c.raw[key]
 	return ok && string(v) != "null"
+}
+
+// class returns the class that the config names first; "" if it names none.
+func (c *config) class() string {
+	if len(c.Architectures) > 0 {
+		return c.Architectures[0]
+	}
+	return c.ClassName
 }
 
 // hasArchitecture says whether the config names one of the classes.

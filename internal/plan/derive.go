@@ -31,10 +31,7 @@ func (d *draft) deriveDict() error {
 }
 
 func (d *draft) guessLoader() Loader {
-	if len(d.cfg.Architectures) == 0 {
-		return Loader{Via: "bfloat16_model=", Class: d.cfg.ClassName}
-	}
-	class := d.cfg.Architectures[0]
+	class := d.cfg.class()
 	if strings.HasSuffix(class, "ForCausalLM") && !d.cfg.holds("auto_map") {
 		return Loader{Via: "AutoModelForCausalLM", Transformers: "<5"}
 	}
@@ -74,12 +71,8 @@ func (d *draft) candidates() []string {
 
 // isRead says whether the class reads the module's weight outside of any block: then no unit may hold that weight.
 func (d *draft) isRead(module string) bool {
-	class := d.cfg.ClassName
-	if len(d.cfg.Architectures) > 0 {
-		class = d.cfg.Architectures[0]
-	}
 	path := numberless(module)
-	return slices.ContainsFunc(classReads()[class], func(r read) bool {
+	return slices.ContainsFunc(classReads()[d.cfg.class()], func(r read) bool {
 		return r.weight == path && !strings.Contains(r.reader, "#")
 	})
 }
@@ -125,8 +118,8 @@ var tableComponent = regexp.MustCompile(
 	`^(embed.*|.*embedding|.*embeddings|wte|wpe|pos_.*|token_type.*|relative_attention_bias|patch_embed.*|time_embed.*|` +
 		`.*_table|codebook|mtp|router|conv.*)$`)
 
-// candidate is one way to read the path of a weight: as an attribute of a numbered block.
-type candidate struct {
+// splitPath is one way to read the path of a weight: as an attribute of a numbered block of a stack.
+type splitPath struct {
 	stack string // path before the number
 	index int    // the number of the block
 	attr  string // path inside the block
@@ -148,7 +141,7 @@ func (d *draft) findStacks(modules []string) map[string]map[int][]string {
 	blocks := map[string]map[int][]string{}
 	for _, m := range modules {
 		splits := splitsOf(m)
-		i := slices.IndexFunc(splits, func(c candidate) bool { return all[c.stack].isStack() })
+		i := slices.IndexFunc(splits, func(c splitPath) bool { return all[c.stack].isStack() })
 		if i < 0 || d.cfg.isExtraLayer(m) {
 			continue
 		}
@@ -177,12 +170,12 @@ func (n *numbering) isStack() bool {
 }
 
 // splitsOf returns every way to read a path as stack, number and attribute, outermost first.
-func splitsOf(module string) []candidate {
+func splitsOf(module string) []splitPath {
 	parts := strings.Split(module, ".")
-	var out []candidate
+	var out []splitPath
 	for i := 1; i < len(parts)-1; i++ {
 		if n, ok := number(parts[i]); ok {
-			out = append(out, candidate{strings.Join(parts[:i], "."), n, strings.Join(parts[i+1:], ".")})
+			out = append(out, splitPath{strings.Join(parts[:i], "."), n, strings.Join(parts[i+1:], ".")})
 		}
 	}
 	return out
