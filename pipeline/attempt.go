@@ -57,7 +57,7 @@ func (c *conversion) layOut(ctx context.Context) (*attempt, error) {
 	}
 	pending := c.pending()
 	shares, err := budget.Divide(pending, spans.Segments(pending, len(a.files)), budget.Demand{
-		Spooled: c.spooled, Outputs: !c.folder.Stays, Disk: disk, Memory: c.SpoolMemory,
+		Spooled: c.spooled, Outputs: !c.folder.Stays, Disk: disk, Memory: c.Memory.Spools,
 	})
 	if err != nil {
 		return nil, err
@@ -164,12 +164,12 @@ func (c *conversion) work(a *attempt) *forward.Work {
 		Progress: c.Progress,
 		Fetcher: &fetch.Fetcher{
 			Source: c.Source, Tasks: a.tasks, Files: a.files, Ledger: c.ledger, Room: a.room,
-			Parallel: c.Workers, DropCache: c.DropCache, Progress: c.Progress,
+			Parallel: c.Memory.Workers, DropCache: c.DropCache, Progress: c.Progress,
 		},
 		// One core is left to the hash of the same file, a single chain of steps that takes as long.
-		Comparer: &compare.Comparer{Workers: max(1, c.Workers-1), GPU: c.GPU, Strict: true, Progress: c.Progress},
+		Comparer: &compare.Comparer{Workers: max(1, c.Memory.Workers-1), GPU: c.GPU, Strict: true, Progress: c.Progress},
 		Make: &forward.Making{
-			Folder: c.folder, Repo: c.repo, Ledger: c.ledger, Waiting: a.waiting, Leftovers: a.leftovers, Workers: c.Workers,
+			Folder: c.folder, Repo: c.repo, Ledger: c.ledger, Waiting: a.waiting, Leftovers: a.leftovers, Workers: c.Memory.Workers,
 			CommitWait: c.CommitWait, DropCache: c.DropCache, Log: c.Log,
 		},
 	}

@@ -142,7 +142,7 @@ func (s streamEnd) Close() error {
 // TestFilesOfAHubAreStreamedOneByOne: the budget of spools holds what fills up at once when files come in order, and no more.
 func TestFilesOfAHubAreStreamedOneByOne(t *testing.T) {
 	w, src := newWorld(t, small()), new(oneByOne)
-	w.mustConvert(t, func(o *pipeline.Options) { src.Source, o.Source, o.Workers = o.Source, src, 8 })
+	w.mustConvert(t, func(o *pipeline.Options) { src.Source, o.Source, o.Memory.Workers = o.Source, src, 8 })
 	if n := src.most.Load(); n != 1 {
 		t.Errorf("%d files at once", n)
 	}

@@ -64,7 +64,7 @@ func TestKilledOverAWrongByte(t *testing.T) {
 			i := rnd.IntN(len(models))
 			w, work := newWorld(t, models[i]()), t.TempDir()
 			w.change = append(w.change, func(o *pipeline.Options) {
-				o.SpoolMemory = []int64{-1, -1, 1 << 20, 0}[rnd.IntN(4)]
+				o.Memory.Spools = []int64{-1, -1, 1 << 20, 0}[rnd.IntN(4)]
 			})
 			kills := 1 + rnd.IntN(3)
 			wrong := rnd.IntN(kills)

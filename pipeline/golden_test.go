@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/proof"
@@ -40,7 +41,7 @@ func openLocal(t *testing.T, dir string, opt plan.Options) (model.Source, *model
 func convertLocal(t *testing.T, dir, out string, opt plan.Options, change func(*pipeline.Options)) (*pipeline.Report, error) {
 	t.Helper()
 	src, known, p := openLocal(t, dir, opt)
-	o := pipeline.Options{Source: src, Model: known, Plan: p, OutDir: out, Workers: 2, Version: "test"}
+	o := pipeline.Options{Source: src, Model: known, Plan: p, OutDir: out, Memory: budget.Memory{Workers: 2}, Version: "test"}
 	if change != nil {
 		change(&o)
 	}
@@ -74,7 +75,7 @@ func TestGoldenModels(t *testing.T) {
 			out := t.TempDir()
 			opt := plan.Options{PatternDict: goldenDict(t, known)}
 			_, err := convertLocal(t, filepath.Join(goldenE2E, known, "source"), out, opt, func(o *pipeline.Options) {
-				o.Workers, o.DropCache = workers, workers == 3
+				o.Memory.Workers, o.DropCache = workers, workers == 3
 			})
 			if err != nil {
 				t.Fatalf("%s: %v", known, err)

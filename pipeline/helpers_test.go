@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -110,7 +111,7 @@ func (w *world) convert(ctx context.Context, t *testing.T, work string, change .
 	}
 	opt := pipeline.Options{
 		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo}, WorkDir: work,
-		Workers: 2, Version: "test", Log: slog.New(w.log),
+		Memory: budget.Memory{Workers: 2}, Version: "test", Log: slog.New(w.log),
 	}
 	for _, f := range append(slices.Clone(w.change), change...) {
 		f(&opt)

@@ -45,7 +45,7 @@ func TestHubEqualsLocal(t *testing.T) {
 			}
 			for _, workers := range []int{1, 3} {
 				w := newWorld(t, m)
-				w.mustConvert(t, func(o *pipeline.Options) { o.Workers = workers })
+				w.mustConvert(t, func(o *pipeline.Options) { o.Memory.Workers = workers })
 				equalsFolder(t, w, out)
 				checkPublished(t, w)
 			}
@@ -276,7 +276,7 @@ func localResult(t *testing.T, m *hubtest.Model) string {
 func TestSameRepoTwice(t *testing.T) {
 	want := reference(t, small())
 	w, out := newWorld(t, small()), t.TempDir()
-	r := w.mustConvert(t, func(o *pipeline.Options) { o.OutDir, o.Workers = out, 5 })
+	r := w.mustConvert(t, func(o *pipeline.Options) { o.OutDir, o.Memory.Workers = out, 5 })
 	sameFiles(t, w.target(), want)
 	equalsFolder(t, w, out)
 	if r.Folder != out || r.Repo != targetRepo {

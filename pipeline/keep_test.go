@@ -45,7 +45,7 @@ func mediumHead() *hubtest.Model {
 const underWay = 2000*128*2 + aheadBytes
 
 // onDisk makes every spool a file.
-func onDisk(o *pipeline.Options) { o.SpoolMemory = -1 }
+func onDisk(o *pipeline.Options) { o.Memory.Spools = -1 }
 
 // keepCases are the ways in which tensors are fetched, with the runs that a conversion takes.
 var keepCases = map[string]struct {

@@ -7,6 +7,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -28,14 +29,10 @@ type Options struct {
 	// WorkDir holds what is on its way, if there is no OutDir.
 	WorkDir string
 
-	// Workers is the parallelism of encoding and verification; 0 is 1.
-	Workers int
+	// Memory is what workers, spools and pieces of outputs may take; the zero value is one worker and no bound.
+	Memory budget.Memory
 	// Disk bounds, in bytes, the spools and the finished files that wait for their upload; 0 is no bound.
 	Disk int64
-	// SpoolMemory bounds the spools that are held in memory; 0 is 64 MiB, less than 0 is none.
-	SpoolMemory int64
-	// PieceMemory bounds what is kept of outputs that are read back by ranges, to verify source files; 0 is 96 MiB.
-	PieceMemory int64
 	// CommitWait is how long an uploaded output waits for its commit; 0 is a minute for each part of the conversion.
 	CommitWait time.Duration
 	// DropCache asks the system to forget pages of a local source and of the output folder once they are used. It is for
@@ -83,7 +80,7 @@ func (o *Options) check() error {
 	if err := errors.Join(o.Part.Check(), o.refuseSourceFolder()); err != nil {
 		return err
 	}
-	o.Workers = max(1, o.Workers)
+	o.Memory.Workers = max(1, o.Memory.Workers)
 	if o.CommitWait == 0 {
 		o.CommitWait = time.Duration(max(1, o.Part.N)) * forward.CommitAge
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -63,7 +64,7 @@ func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
 	start := time.Now()
 	report, err := pipeline.Run(b.Context(), pipeline.Options{
 		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo},
-		WorkDir: filepath.Join(b.TempDir(), "work"), Workers: 2, Version: "test",
+		WorkDir: filepath.Join(b.TempDir(), "work"), Memory: budget.Memory{Workers: 2}, Version: "test",
 	})
 	if err != nil {
 		b.Fatal(err)

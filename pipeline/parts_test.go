@@ -36,7 +36,7 @@ func pushFrom(t *testing.T, srv *hubtest.Server, source, repo string, change fun
 		t.Fatal(err)
 	}
 	o := pipeline.Options{
-		Source: src, Model: known, Plan: p, WorkDir: t.TempDir(), Workers: 2, Version: "test",
+		Source: src, Model: known, Plan: p, WorkDir: t.TempDir(), Memory: budget.Memory{Workers: 2}, Version: "test",
 		Push: &target.Push{Hub: c, Repo: repo},
 	}
 	if change != nil {
@@ -305,7 +305,7 @@ func TestSmallDiskIsToldWhatItNeeds(t *testing.T) {
 	scattered.Order = hubtest.OrderScattered
 	want, srv := oneRun(t, scattered), partsHub(t, scattered)
 	small := func(disk, memory int64) func(*pipeline.Options) {
-		return func(o *pipeline.Options) { o.Disk, o.SpoolMemory = disk, memory }
+		return func(o *pipeline.Options) { o.Disk, o.Memory.Spools = disk, memory }
 	}
 	tooSmall := (*budget.DiskError)(nil)
 	if _, err := pushFrom(t, srv, "a/llama", "a/out", small(2_200_000, -1)); !errors.As(err, &tooSmall) {

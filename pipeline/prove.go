@@ -32,7 +32,7 @@ func (c *conversion) rebuildUnchecked(ctx context.Context) error {
 		return err
 	}
 	defer d.Close()
-	rebuilder := proof.NewRebuilder(d, c.outputs, c.Workers)
+	rebuilder := proof.NewRebuilder(d, c.outputs, c.Memory.Workers)
 	for _, f := range unchecked {
 		if err := c.rebuild(ctx, rebuilder, f); err != nil {
 			return err
@@ -82,5 +82,5 @@ func (c *conversion) openOutputs(ctx context.Context, from []*fetch.File) (*mode
 	if c.repo != nil {
 		remote = c.repo.Hub
 	}
-	return model.OpenOutputs(ctx, refs, c.folder.Path, remote, c.PieceMemory)
+	return model.OpenOutputs(ctx, refs, c.folder.Path, remote, c.Memory.Pieces)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -36,7 +37,7 @@ func (e entrant) convert(ctx context.Context, t *testing.T, srv *hubtest.Server,
 		return err
 	}
 	o := pipeline.Options{
-		WorkDir: filepath.Join(t.TempDir(), "work"), Workers: 1, CommitWait: 1, Version: "test",
+		WorkDir: filepath.Join(t.TempDir(), "work"), Memory: budget.Memory{Workers: 1}, CommitWait: 1, Version: "test",
 		Push: &target.Push{Hub: c, Repo: repo},
 	}
 	if name, rev, _ := strings.Cut(e.source, "@"); filepath.IsAbs(name) {

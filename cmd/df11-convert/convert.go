@@ -117,7 +117,7 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
 		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force, BaseModel: f.target.baseModel,
-		Workers: f.shares.Workers, Disk: int64(f.limits.disk), PieceMemory: f.shares.Pieces,
+		Disk:      int64(f.limits.disk),
 		DropCache: exceedsCache(src.plan.SourceBytes()),
 		Version:   versionText(), Progress: new(progress.Counters), Log: u.log(),
 	}
@@ -140,7 +140,7 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 	}
 	var err error
 	opt.GPU, err = f.gpu.open(u, &f.shares)
-	opt.SpoolMemory = f.shares.Spools
+	opt.Memory = f.shares
 	return opt, err
 }
 

@@ -44,8 +44,8 @@ type Memory struct {
 	Budget  int64 // for all together; 0: no bound
 	Workers int
 	Heap    int64 // the collector's limit
-	Spools  int64 // of a conversion; less than 0: none
-	Pieces  int64 // of outputs that are read back from a Hub
+	Spools  int64 // that a conversion holds in memory; 0: 64 MiB, less than 0: none
+	Pieces  int64 // of outputs that are read back from a Hub; 0: 96 MiB
 	GPU     int64 // the most that a GPU may take of the host's memory
 
 	RangeBytes, AheadBytes int64 // of each Hub client: what it asks for at a time, and what it fetches ahead
