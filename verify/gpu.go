@@ -68,3 +68,12 @@ func (o GPUOptions) withDefaults() (GPUOptions, error) {
 	}
 	return o, nil
 }
+
+// without is the result of OpenGPU if there is no GPU.
+func (o GPUOptions) without(reason error) (*GPU, error) {
+	if o.Mode == GPURequire {
+		return nil, fmt.Errorf("%w: %w", ErrNoGPU, reason)
+	}
+	o.Log.Info("no GPU, decoding on the CPU only", "reason", reason)
+	return nil, nil
+}

@@ -71,19 +71,18 @@ func TestHardwareDriver(t *testing.T) {
 
 // officialFunctions are a kernel with the interface of the official one: it has a single entry point and needs no tables.
 type officialFunctions struct {
-	module  *cuda.Module
-	decode  *cuda.Function
-	nShared int // bytes of shared memory at least
+	module *cuda.Module
+	decode *cuda.Function
 }
 
-func officialKernel(ptx string, nShared int) gpuKernel {
+func officialKernel(ptx string) gpuKernel {
 	return func(c *cuda.Context, _ cuda.Info) (gpuFunctions, error) {
 		m, err := c.LoadModule(ptx)
 		if err != nil {
 			return nil, err
 		}
 		decode, err := c.Function(m, kernel.Decode)
-		return &officialFunctions{m, decode, nShared}, err
+		return &officialFunctions{m, decode}, err
 	}
 }
 
@@ -92,7 +91,7 @@ func (f *officialFunctions) unload(c *cuda.Context) error { return c.UnloadModul
 func (*officialFunctions) buildTables(*cuda.Context, *gpuSlot, *gpuPiece) error { return nil }
 
 func (f *officialFunctions) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
-	l := cuda.Launch{Blocks: p.n, Threads: kernel.Threads, NShared: max(f.nShared, kernel.OfficialShared(p.widest)), Stream: s.stream}
+	l := cuda.Launch{Blocks: p.n, Threads: kernel.Threads, NShared: kernel.OfficialShared(p.widest), Stream: s.stream}
 	return c.Launch(f.decode, l, s.decodeArgs(p)...)
 }
 
@@ -110,7 +109,7 @@ func hardwareKernels(t *testing.T, opt GPUOptions) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt.kernel = hardwareKernel(string(ptx), 0)
+	opt.kernel = hardwareKernel(string(ptx))
 	g, err := OpenGPU(opt)
 	if err == nil {
 		_ = g.Close()
@@ -123,11 +122,11 @@ func hardwareKernels(t *testing.T, opt GPUOptions) map[string]string {
 	return kernels
 }
 
-func hardwareKernel(ptx string, nShared int) gpuKernel {
+func hardwareKernel(ptx string) gpuKernel {
 	if ptx == "" {
 		return ourKernel
 	}
-	return officialKernel(ptx, nShared)
+	return officialKernel(ptx)
 }
 
 // tooNew reports whether the driver cannot compile a kernel's text for the device.
@@ -169,38 +168,27 @@ func gpuShapes() map[string][]byte {
 	}
 }
 
-// mustDecode compares units with every kernel, whole and in the smallest pieces, and with much shared memory for kernels of the
-// official interface: only they can need it.
+// mustDecode compares units with every kernel, whole and in the smallest pieces.
 func mustDecode(t *testing.T, opt GPUOptions, units map[string]*stored) {
 	t.Helper()
 	for name, ptx := range hardwareKernels(t, opt) {
 		t.Run(name, func(t *testing.T) {
 			for _, size := range []int{minSlot, 1 << 20, 64 << 20} {
-				for _, nShared := range []int{0, 60_000} {
-					if ptx == "" && nShared > 0 {
-						continue
+				opt.kernel, opt.slotSize = hardwareKernel(ptx), size
+				g, err := OpenGPU(opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for name, u := range units {
+					if err := u.onGPU(t.Context(), g, CompareOptions{}); err != nil {
+						t.Errorf("%s, slots of %d bytes: %v", name, size, err)
 					}
-					opt.kernel, opt.slotSize = hardwareKernel(ptx, nShared), size
-					mustCompare(t, opt, units)
+				}
+				if err := g.Close(); err != nil {
+					t.Error(err)
 				}
 			}
 		})
-	}
-}
-
-func mustCompare(t *testing.T, opt GPUOptions, units map[string]*stored) {
-	t.Helper()
-	g, err := OpenGPU(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, u := range units {
-		if err := u.onGPU(t.Context(), g, CompareOptions{}); err != nil {
-			t.Errorf("%s, slots of %d bytes: %v", name, opt.slotSize, err)
-		}
-	}
-	if err := g.Close(); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -5,7 +5,6 @@ package verify
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 )
 
@@ -24,11 +23,7 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 	if err != nil || opt.Mode == GPUOff {
 		return nil, err
 	}
-	if opt.Mode == GPURequire {
-		return nil, fmt.Errorf("%w: %w", ErrNoGPU, errNotBuilt)
-	}
-	opt.Log.Info("no GPU, decoding on the CPU only", "reason", errNotBuilt)
-	return nil, nil
+	return opt.without(errNotBuilt)
 }
 
 // Compare is never called: there is no GPU.

@@ -68,15 +68,6 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 	return opt.without(first)
 }
 
-// without is the result of OpenGPU if there is no GPU.
-func (o GPUOptions) without(reason error) (*GPU, error) {
-	if o.Mode == GPURequire {
-		return nil, fmt.Errorf("%w: %w", ErrNoGPU, reason)
-	}
-	o.Log.Info("no GPU, decoding on the CPU only", "reason", reason)
-	return nil, nil
-}
-
 // withoutUse is the result of OpenGPU if there seems to be a GPU, but the driver does not work or the host's memory is too little.
 func (o GPUOptions) withoutUse(reason error) (*GPU, error) {
 	if o.Mode == GPURequire {

@@ -169,7 +169,7 @@ func TestHardwareRates(t *testing.T) {
 	}
 	meters, kinds := map[string]*meter{}, map[string]func() time.Duration{}
 	for name, ptx := range kernels {
-		opt.kernel = hardwareKernel(ptx, 0)
+		opt.kernel = hardwareKernel(ptx)
 		m := openMeter(t, driver, opt, u, &p)
 		meters[name] = m
 		kinds[name] = func() time.Duration {

@@ -24,8 +24,7 @@ type api struct {
 	ModuleUnload   func(m uintptr) int32                                                                 `symbol:"cuModuleUnload"`
 	ModuleFunction func(f *uintptr, m uintptr, name *byte) int32                                         `symbol:"cuModuleGetFunction"`
 
-	FunctionGet func(v *int32, attribute int32, f uintptr) int32 `symbol:"cuFuncGetAttribute"`
-	FunctionSet func(f uintptr, attribute, v int32) int32        `symbol:"cuFuncSetAttribute"`
+	FunctionSet func(f uintptr, attribute, v int32) int32 `symbol:"cuFuncSetAttribute"`
 
 	MaxActiveBlocks func(n *int32, f uintptr, nThreads int32, nShared uintptr) int32 `symbol:"cuOccupancyMaxActiveBlocksPerMultiprocessor"`
 

@@ -68,7 +68,7 @@ func roundTrip(c *Context, send, back Pinned) error {
 
 func TestDevice(t *testing.T) {
 	dev, log := openStub(t)
-	want := Info{Name: "Stub 0", Major: 7, Minor: 5, Processors: 2, MaxShared: 49152, MaxSharedOptIn: 65536, MaxGrid: 1<<31 - 1}
+	want := Info{Name: "Stub 0", Major: 7, Minor: 5, Processors: 2, MaxGrid: 1<<31 - 1}
 	if got := dev.Info(); got != want {
 		t.Errorf("got %+v", got)
 	}

@@ -13,22 +13,18 @@ const callLimit = 5 * time.Minute
 
 // Info describes a device.
 type Info struct {
-	Name           string
-	Major, Minor   int // compute capability
-	Processors     int // multiprocessors
-	MaxShared      int // bytes of shared memory of a block, without asking
-	MaxSharedOptIn int // bytes of shared memory of a block, if asked for
-	MaxGrid        int // blocks
+	Name         string
+	Major, Minor int // compute capability
+	Processors   int // multiprocessors
+	MaxGrid      int // blocks
 }
 
 // Attributes of a device, by their numbers in the driver's interface.
 const (
-	attributeMaxGrid        = 5
-	attributeMaxShared      = 8
-	attributeProcessors     = 16
-	attributeMajor          = 75
-	attributeMinor          = 76
-	attributeMaxSharedOptIn = 97
+	attributeMaxGrid    = 5
+	attributeProcessors = 16
+	attributeMajor      = 75
+	attributeMinor      = 76
 )
 
 // Device is one GPU with its primary context. Its methods may be called by any goroutine.
@@ -172,12 +168,10 @@ func (c *Context) readInfo(info *Info) error {
 	}
 	info.Name = goString(&name[0])
 	for attribute, to := range map[int32]*int{
-		attributeMaxGrid:        &info.MaxGrid,
-		attributeMaxShared:      &info.MaxShared,
-		attributeProcessors:     &info.Processors,
-		attributeMajor:          &info.Major,
-		attributeMinor:          &info.Minor,
-		attributeMaxSharedOptIn: &info.MaxSharedOptIn,
+		attributeMaxGrid:    &info.MaxGrid,
+		attributeProcessors: &info.Processors,
+		attributeMajor:      &info.Major,
+		attributeMinor:      &info.Minor,
 	} {
 		var v int32
 		if err := c.api.check("cuDeviceGetAttribute", c.api.DeviceAttribute(&v, attribute, c.device)); err != nil {

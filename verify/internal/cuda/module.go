@@ -48,18 +48,9 @@ func (c *Context) UnloadModule(m *Module) error {
 
 // Function is an entry point of a module.
 type Function struct {
-	name    string
-	handle  uintptr
-	nStatic int // bytes of shared memory that it has by itself
-	nShared int // bytes of shared memory that a launch may give it
+	name   string
+	handle uintptr
 }
-
-// Attributes of a function.
-const (
-	functionStaticShared = 1
-	functionMaxDynamic   = 8
-	functionCarveout     = 9 // of what a multiprocessor has for L1 cache and shared memory, the share of the latter, in percent
-)
 
 // Function finds an entry point by its name.
 func (c *Context) Function(m *Module, name string) (*Function, error) {
@@ -67,32 +58,12 @@ func (c *Context) Function(m *Module, name string) (*Function, error) {
 	if err := c.api.check("cuModuleGetFunction", c.api.ModuleFunction(&f.handle, m.handle, cString(name))); err != nil {
 		return nil, fmt.Errorf("entry %s: %w", name, err)
 	}
-	var n int32
-	if err := c.api.check("cuFuncGetAttribute", c.api.FunctionGet(&n, functionStaticShared, f.handle)); err != nil {
-		return nil, fmt.Errorf("entry %s: %w", name, err)
-	}
-	f.nStatic = int(n)
-	f.nShared = c.info.MaxShared - f.nStatic
 	return f, nil
-}
-
-// allowShared lets a launch have n bytes of shared memory, within the device's limit. The driver must be told above 48 KiB.
-func (c *Context) allowShared(f *Function, n int) error {
-	if n <= f.nShared {
-		return nil
-	}
-	if limit := c.info.MaxSharedOptIn - f.nStatic; n > limit {
-		return fmt.Errorf("entry %s needs %d bytes of shared memory, %s has %d", f.name, n, c.info.Name, max(limit, 0))
-	}
-	if err := c.api.check("cuFuncSetAttribute", c.api.FunctionSet(f.handle, functionMaxDynamic, int32(n))); err != nil {
-		return fmt.Errorf("entry %s, %d bytes of shared memory: %w", f.name, n, err)
-	}
-	f.nShared = n
-	return nil
 }
 
 // PreferShared has multiprocessors give a function all the shared memory they can, at the cost of their L1 cache.
 func (c *Context) PreferShared(f *Function) error {
+	const functionCarveout = 9 // percent of shared memory in what a multiprocessor has for it and for L1 cache
 	if err := c.api.check("cuFuncSetAttribute", c.api.FunctionSet(f.handle, functionCarveout, 100)); err != nil {
 		return fmt.Errorf("entry %s: %w", f.name, err)
 	}
@@ -102,9 +73,6 @@ func (c *Context) PreferShared(f *Function) error {
 // Resident is how many blocks the device holds at once of a function, each of so many threads and bytes of dynamic shared
 // memory: at least 1.
 func (c *Context) Resident(f *Function, nThreads, nShared int) (int, error) {
-	if err := c.allowShared(f, nShared); err != nil {
-		return 0, err
-	}
 	var n int32
 	if err := c.api.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", c.api.MaxActiveBlocks(&n, f.handle, int32(nThreads), uintptr(nShared))); err != nil {
 		return 0, fmt.Errorf("entry %s: %w", f.name, err)
@@ -115,7 +83,7 @@ func (c *Context) Resident(f *Function, nThreads, nShared int) (int, error) {
 // Launch is how a function is started: in one dimension.
 type Launch struct {
 	Blocks, Threads int
-	NShared         int // bytes of dynamic shared memory
+	NShared         int // bytes of dynamic shared memory, 48 KiB at most
 	Stream          Stream
 }
 
@@ -124,9 +92,6 @@ type Launch struct {
 func (c *Context) Launch(f *Function, l Launch, args ...uint64) error {
 	if l.Blocks < 1 || l.Blocks > min(c.info.MaxGrid, math.MaxInt32) {
 		return fmt.Errorf("entry %s: %d blocks, %s takes 1 to %d", f.name, l.Blocks, c.info.Name, c.info.MaxGrid)
-	}
-	if err := c.allowShared(f, l.NShared); err != nil {
-		return err
 	}
 	var pin runtime.Pinner
 	defer pin.Unpin()

@@ -293,7 +293,7 @@ result cuDeviceGetName(char *name, int32_t n, int32_t d) {
 
 result cuDeviceGetAttribute(int32_t *v, int32_t a, int32_t d) {
   ENTER("cuDeviceGetAttribute");
-  *v = a == 5 ? 0x7fffffff : a == 8 ? 49152 : a == 16 ? 2 : a == 75 ? major : a == 76 ? 5 : a == 97 ? 65536 : -1;
+  *v = a == 5 ? 0x7fffffff : a == 16 ? 2 : a == 75 ? major : a == 76 ? 5 : -1;
   if (!r && *v < 0) r = complain("unknown attribute");
   LEAVE;
 }
@@ -341,14 +341,9 @@ result cuModuleGetFunction(ptr *f, ptr m, const char *name) {
   LEAVE;
 }
 
-static u32 allowed[4] = {0, 49152, 49152, 49152};
-
-result cuFuncGetAttribute(int32_t *v, int32_t a, ptr f) { ENTER_CONTEXT("cuFuncGetAttribute"); *v = 0; LEAVE; }
-
 result cuFuncSetAttribute(ptr f, int32_t a, int32_t v) {
   ENTER_CONTEXT("cuFuncSetAttribute");
-  if (!(a == 8 && v <= 65536) && !(a == 9 && v >= 0 && v <= 100)) r = complain("function attribute");
-  if (!r && a == 8) allowed[f] = v;
+  if (a != 9 || v < 0 || v > 100) r = complain("function attribute");
   LEAVE;
 }
 
@@ -449,7 +444,7 @@ result cuLaunchKernel(ptr f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32
   static const int n_args[] = {0, 9, 3, 11};
   ENTER_CONTEXT("cuLaunchKernel");
   if (!r && (f < DECODE || f > TILES || gx < 1 || gy != 1 || gz != 1 || bx != 512 || by != 1 || bz != 1 || extra)) r = complain("launch");
-  if (!r && shared > allowed[f]) r = complain("more shared memory than allowed");
+  if (!r && shared > 49152) r = complain("more shared memory than allowed");
   note("launch %s%ld: %ld blocks", "", f, gx);
   struct op o = {.kind = LAUNCH, .function = f, .shared = shared, .blocks = gx};
   for (int i = 0; !r && i < n_args[f]; i++) o.args[i] = *(uint64_t *)args[i];
