@@ -6,7 +6,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/describe"
-	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -19,19 +18,23 @@ func (c *conversion) hasChart() bool {
 	return !slices.ContainsFunc(c.Plan.Copied, func(f plan.File) bool { return f.Path == chartName })
 }
 
-// chart draws sizes and exponents of the finished outputs for the model card.
-func (c *conversion) chart(p *Report) ([]byte, error) {
+// chart draws sizes and exponents for the model card, from the units of the manifest.
+func (c *conversion) chart(m *metadata.Manifest, p *Report) ([]byte, error) {
 	x := &describe.Report{Kind: describe.KindDF11, BF16Bytes: p.BF16Bytes, DF11Bytes: p.DF11Bytes, Exact: true}
-	parts := describe.Parts{describe.PartPlain: c.copiedBytes(p)}
-	for _, o := range c.ledger.Outputs() {
-		for _, u := range o.Units {
-			if u.Status == metadata.BF16 {
-				continue
-			}
-			parts[describe.PartSignMantissa] += u.Weights
-			parts[describe.PartExponents] += (u.Bits + 7) / 8
-			x.Units = append(x.Units, inspected(u))
+	parts := describe.Parts{}
+	for _, o := range c.outputs {
+		for _, t := range o.Copied {
+			parts[describe.PartPlain] += t.SpoolBytes()
 		}
+	}
+	for _, u := range m.Units {
+		if u.Status == metadata.BF16 {
+			parts[describe.PartPlain] += 2 * u.NWeights
+			continue
+		}
+		parts[describe.PartSignMantissa] += u.NWeights
+		parts[describe.PartExponents] += (u.CodedBits + 7) / 8
+		x.Units = append(x.Units, charted(u))
 	}
 	x.Parts = parts.List(p.DF11Bytes)
 	x.Finish()
@@ -42,22 +45,9 @@ func (c *conversion) chart(p *Report) ([]byte, error) {
 	return b, nil
 }
 
-// copiedBytes is the size of everything that is stored unchanged.
-func (c *conversion) copiedBytes(p *Report) (n int64) {
-	for _, u := range p.UnitsBF16 {
-		n += 2 * u.Weights
-	}
-	for _, o := range c.outputs {
-		for _, t := range o.Copied {
-			n += t.SpoolBytes()
-		}
-	}
-	return n
-}
-
-// inspected is what a chart shows of a unit. Counts of a journal or a manifest that make no sense are left out.
-func inspected(u ledger.Outcome) describe.Unit {
-	x := describe.Unit{Path: u.Path, Weights: u.Weights, NBits: u.Bits}
+// charted is what a chart shows of a unit. Counts that make no sense, as a strange journal may have them, are left out.
+func charted(u metadata.Unit) describe.Unit {
+	x := describe.Unit{Path: u.Path, Weights: u.NWeights, NBits: u.CodedBits}
 	if e := u.Exponents; e != nil && e.First >= 0 && e.First <= len(x.Histogram)-len(e.Counts) {
 		copy(x.Histogram[e.First:], e.Counts)
 	}

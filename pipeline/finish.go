@@ -73,7 +73,7 @@ func (c *conversion) sideFiles(files []target.SideFile, m *metadata.Manifest, re
 	}
 	files = append(files, target.NewSideFile(model.CardName, metadata.KindCard, card))
 	if c.hasChart() {
-		chart, err := c.chart(report)
+		chart, err := c.chart(m, report)
 		if err != nil {
 			return nil, err
 		}
