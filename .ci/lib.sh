@@ -50,6 +50,21 @@ have() {
   for command in "$@"; do command -v "$command" >/dev/null || return; done
 }
 
+# once FOLDER COMMAND…: has a command make a folder of the cache, unless it did so before.
+once() {
+  if [ -f "$1/complete" ]; then return; fi
+  echo "make $1" >&2
+  rm -rf "$1"
+  "${@:2}" && touch "$1/complete"
+}
+
+# wheels FOLDER PACKAGE…: unpacks wheels of PyPI, without what they depend on; fails where they are not to be had.
+wheels() {
+  local wheel packed=$work/wheels-${1##*/}
+  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$packed" "${@:2}" || return
+  for wheel in "$packed"/*.whl; do python3 -m zipfile -e "$wheel" "$1" || return; done
+}
+
 # venv FOLDER PACKAGE…: makes a Python environment with packages of PyPI; fails where they are not to be had.
 venv() { python3 -m venv "$1" && "$1/bin/pip" install -q --disable-pip-version-check "${@:2}"; }
 

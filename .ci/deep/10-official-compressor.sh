@@ -15,13 +15,8 @@ fi
 
 # The official package without its dependencies: they are large and need a GPU, and compressing uses none of them.
 packages=$CI_CACHE/official-0.5.0
-if [ ! -f "$packages/complete" ]; then
-  echo 'install dfloat11'
-  rm -rf "$packages"
-  python3 -m pip install -q --disable-pip-version-check --root-user-action=ignore --no-deps --only-binary :all: \
-    --python-version "$($python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" --target "$packages" \
-    dfloat11==0.5.0 dahuffman==0.4.2 safetensors==0.6.2 tqdm==4.67.1 packaging==24.2
-  touch "$packages/complete"
-fi
+once "$packages" python3 -m pip install -q --disable-pip-version-check --root-user-action=ignore --no-deps --only-binary :all: \
+  --python-version "$($python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" --target "$packages" \
+  dfloat11==0.5.0 dahuffman==0.4.2 safetensors==0.6.2 tqdm==4.67.1 packaging==24.2
 
 PYTHONDONTWRITEBYTECODE=1 $python .ci/deep/official/compare.py "$packages" "$DF11_CONVERT" "$work" "$@"

@@ -22,37 +22,21 @@ else
   echo 'decode.ptx is what clang-19 makes of decode.cu'
 fi
 
-# The official kernel: read from the wheel, never kept in the tree.
-official=$CI_CACHE/official-kernel-0.5.0/decode.ptx
-if [ ! -f "$official" ]; then
-  echo 'fetch the official decode.ptx'
-  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$work" dfloat11==0.5.0
-  mkdir -p "$(dirname "$official")"
-  python3 - "$work"/dfloat11-0.5.0-*.whl "$official.part" <<'PYTHON'
-import sys, zipfile
-open(sys.argv[2], "wb").write(zipfile.ZipFile(sys.argv[1]).read("dfloat11/decode.ptx"))
-PYTHON
-  mv "$official.part" "$official"
-fi
+# The official kernel, never kept in the tree.
+once "$CI_CACHE/official-kernel-0.5.0" wheels "$CI_CACHE/official-kernel-0.5.0" dfloat11==0.5.0
+official=$CI_CACHE/official-kernel-0.5.0/dfloat11/decode.ptx
 echo "cc9b78f6a14c9118abf46a733390f14ef66a9c2eb4db04ded9b74183a02665cf  $official" | sha256sum --check --quiet
 
 # --- machine code -----------------------------------------------------------------------------------------------------
 
-# fetch DIR PACKAGE...: wheels, unpacked into DIR; used here, never passed on.
-fetch() {
-  local dir=$1 wheel
-  shift
-  if [ ! -f "$dir/complete" ]; then
-    rm -rf "$dir"
-    python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$work/wheels${dir##*/}" "$@" || return
-    for wheel in "$work/wheels${dir##*/}"/*.whl; do python3 -m zipfile -e "$wheel" "$dir" || return; done
-    find "$dir" -path '*/bin/*' -type f -exec chmod +x {} +
-    touch "$dir/complete"
-  fi
-  find "$dir" -name ptxas -path '*/bin/*'
+# tools FOLDER PACKAGE…: gets NVIDIA's programs and prints where ptxas is; they are used here, never passed on.
+tools() {
+  once "$1" wheels "$@" || return
+  find "$1" -path '*/bin/*' -type f -exec chmod +x {} +
+  find "$1" -name ptxas -path '*/bin/*'
 }
 
-if ! old=$(fetch "$CI_CACHE/ptxas-12.9" nvidia-cuda-nvcc-cu12==12.9.86) || ! new=$(fetch "$CI_CACHE/ptxas-13" 'nvidia-cuda-nvcc>=13,<14' 'nvidia-cuda-nvdisasm>=13,<14'); then
+if ! old=$(tools "$CI_CACHE/ptxas-12.9" nvidia-cuda-nvcc-cu12==12.9.86) || ! new=$(tools "$CI_CACHE/ptxas-13" 'nvidia-cuda-nvcc>=13,<14' 'nvidia-cuda-nvdisasm>=13,<14'); then
   skip 'the wheels with ptxas are not to be had here: nothing was assembled, no machine code was run'
 else
   for ptxas in "$old" "$new"; do

@@ -14,9 +14,7 @@ converter
 
 # Without dependencies: torch's are CUDA's libraries, dfloat11's is CuPy.
 venv=$CI_CACHE/readers-1
-if [ ! -f "$venv/complete" ]; then
-  echo 'install torch, transformers, diffusers and dfloat11'
-  rm -rf "$venv"
+install() {
   venv "$venv" --no-deps --only-binary :all: \
     dfloat11==0.5.0 torch==2.8.0 transformers==4.57.6 diffusers==0.36.0 accelerate==1.10.1 huggingface-hub==0.36.0 \
     safetensors==0.6.2 tokenizers==0.22.1 numpy==2.2.6 dahuffman==0.4.2 'setuptools==80.9.0' httpx==0.28.1 httpcore==1.0.9 h11==0.16.0 anyio==4.11.0 sniffio==1.3.1 ftfy==6.3.1 wcwidth==0.2.13 \
@@ -26,8 +24,8 @@ if [ ! -f "$venv/complete" ]; then
     || skip_rest 'PyPI does not give the packages: no model was loaded in the official loader'
   "$venv/bin/python" .ci/deep/readers/nocuda.py "$("$venv"/bin/python -c 'import importlib.util, os
 print(os.path.join(os.path.dirname(importlib.util.find_spec("torch").origin), "lib"))')"
-  touch "$venv/complete"
-fi
+}
+once "$venv" install
 
 PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -W ignore .ci/deep/readers/readers.py "$DF11_CONVERT" internal/plan/catalog "$work" "$@" \
   2>"$work/log" || {
