@@ -56,7 +56,7 @@ func (d *draft) warnDTypes() (casts int) {
 	return casts
 }
 
-// extraLayerTensors counts the tensors of layers behind those that the config counts.
+// extraLayerTensors counts the tensors of layers that the model class does not build.
 func (d *draft) extraLayerTensors() int {
 	n := 0
 	for _, t := range d.plan.Remainder {

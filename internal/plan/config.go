@@ -100,7 +100,7 @@ func (c *config) experts() int {
 // mainStacks are the paths of the language model's own layers.
 var mainStacks = []string{"model.layers", "model.language_model.layers", "language_model.model.layers", "backbone.layers"}
 
-// isExtraLayer says whether a module lies in a layer behind those that the config counts. The model class does not build it.
+// isExtraLayer says whether a module lies in a layer behind the last that the config counts: the model class does not build it.
 func (c *config) isExtraLayer(module string) bool {
 	n := c.number("num_hidden_layers")
 	return n > 0 && slices.ContainsFunc(splitsOf(module+".x"), func(s splitPath) bool {

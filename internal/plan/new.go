@@ -14,16 +14,16 @@ func New(src Source, opt Options) (*Plan, error) {
 	}
 	p := d.plan
 	for _, step := range []func() error{
-		d.cfg.refuseForeign, // a source that is quantized, or DF11 already
-		d.takeTensors,       // sets d.inv, p.Dropped
+		d.cfg.refuseForeign, // refuses a source that is quantized, or DF11 already
+		d.takeTensors,       // sets d.inv; for a single file of ComfyUI p.Dropped, p.Renamed
 		d.chooseDict,        // sets d.entry, d.foreign, p.Origin, p.Entry, p.Loader, p.Layout; p.PatternDict, not yet final
 		d.renamePaths,       // sets the names in d.inv, p.Renamed
 		d.resolveTies,       // sets d.ties, p.TiedEmbeddings, p.Aliases; takes copies out of d.inv
 		d.settleDict,        // sets p.PatternDict, p.Split
 		d.formUnits,         // sets p.Units, p.Remainder
-		p.checkCounts,       // too many units or tensors
-		p.checkStoredNames,  // plain tensors with the names of stored arrays
-		d.checkStacks,       // missing blocks
+		p.checkCounts,       // refuses too many units or tensors
+		p.checkStoredNames,  // refuses plain tensors with the names of stored arrays
+		d.checkStacks,       // refuses missing blocks, or warns of them
 		p.markUnholdable,    // sets Unit.Unholdable
 		p.placeTensors,      // sets p.OutputFiles, p.RemainderFiles, p.RemainderIndex, Unit.File
 		d.sortFiles,         // sets p.Config, p.Copied, p.Components, p.NotCopied
@@ -76,7 +76,7 @@ func newDraft(src Source, opt Options) (*draft, error) {
 	return &draft{src: src, opt: opt, survey: survey, cfg: cfg, plan: &Plan{source: src}}, nil
 }
 
-// takeTensors lists the source's tensors, checks them against the index, and refuses those of packed weights and adapters.
+// takeTensors lists the source's tensors and checks them against the index. It refuses packed weights and adapters.
 func (d *draft) takeTensors() (err error) {
 	if d.inv, err = takeInventory(d.src.Weights); err != nil {
 		return err

@@ -48,7 +48,7 @@ type Rest struct {
 	RemainderIndex string       // path of the remainder's index; "" when there is one file
 }
 
-// Changes says how the tensors of the output differ from those of the source.
+// Changes says how the output's tensors differ from the source's.
 type Changes struct {
 	Aliases        []Alias  // tensors that are not stored because another holds the same values
 	Dropped        []Tensor // tensors outside the converted model in a single-file checkpoint
@@ -69,7 +69,7 @@ func (n *Notes) warn(format string, args ...any) {
 	n.Warnings = append(n.Warnings, fmt.Sprintf(format, args...))
 }
 
-// differ notes a difference from what the official route would write.
+// differ notes a difference from the official route's output.
 func (n *Notes) differ(format string, args ...any) {
 	n.Differences = append(n.Differences, fmt.Sprintf(format, args...))
 }
