@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -13,8 +12,6 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/estimate"
-	"github.com/df11-convert/df11-convert/internal/exactf32"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
@@ -160,34 +157,11 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 		return nil, err
 	}
 	if err := o.makePlan(spec, opt); err != nil {
-		err = o.sampleF32(ctx, spec, opt, err)
+		estimate.HintF32(ctx, o.source, o.model, opt, err)
 		o.Close()
 		return nil, err
 	}
 	return o, nil
-}
-
-// f32Sample is how many bytes of F32 weights are looked at: 40,000 values.
-const f32Sample = 160_000
-
-// sampleF32 looks at some weights of a source that was refused for its F32 weights, and says in the hint whether they are BF16
-// numbers. Any other error, and one that sampling meets, changes nothing.
-func (o *opened) sampleF32(ctx context.Context, spec string, opt plan.Options, refused error) error {
-	r, ok := errors.AsType[*plan.RefusedError](refused)
-	opt.ExactF32 = true
-	exact := *o
-	if !ok || r.Reason != plan.ReasonDType || exact.makePlan(spec, opt) != nil {
-		return refused
-	}
-	e, err := estimate.Sample(ctx, o.source, exact.plan, f32Sample)
-	switch inexact, found := errors.AsType[*exactf32.InexactError](err); {
-	case found:
-		r.Hint = fmt.Sprintf("%s of %s sampled F32 values cannot be stored in BF16 exactly; convert the model to BF16 yourself if rounding is what you want",
-			human.Grouped(inexact.Values, ","), human.Grouped(inexact.Of, ","))
-	case err == nil && e.SampledBytes > 0:
-		r.Hint = fmt.Sprintf("all %s sampled F32 values are exact BF16: add --exact-f32", human.Grouped(e.SampledBytes/4, ","))
-	}
-	return refused
 }
 
 // makePlan plans the conversion of a source that was opened without a plan.
@@ -210,8 +184,10 @@ func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt pl
 	}
 	if model.Exists(spec) {
 		o.source, o.model, err = model.OpenLocal(ctx, spec, opt)
+	} else if c, repo, revision, wrong := f.repo(u, "source", spec); wrong != nil {
+		err = wrong
 	} else {
-		o.source, o.model, err = f.openHub(ctx, u, spec, opt)
+		o.source, o.model, err = model.OpenHub(ctx, c, repo, revision, opt)
 	}
 	switch {
 	case wraps[*hub.Error](err), wraps[usageError](err): // which name the source
@@ -220,12 +196,4 @@ func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt pl
 		return nil, fmt.Errorf("source %s: %w", spec, err)
 	}
 	return &o, nil
-}
-
-func (f *sourceFlags) openHub(ctx context.Context, u *ui, spec string, opt plan.Options) (model.Source, *model.Model, error) {
-	c, repo, revision, err := f.repo(u, "source", spec)
-	if err != nil {
-		return nil, nil, err
-	}
-	return model.OpenHub(ctx, c, repo, revision, opt)
 }
