@@ -227,12 +227,12 @@ func TestCardEscapesHostileText(t *testing.T) {
 	}
 }
 
-// TestNamesAreNeitherMarkupNorLinks: what Markdown reads of a text is the text, whatever backslashes it has before the marks.
+// TestNamesAreNeitherMarkupNorLinks: what Markdown reads of a text, here of an unknown reason, is the text, whatever backslashes it has before the marks.
 func TestNamesAreNeitherMarkupNorLinks(t *testing.T) {
 	for _, mark := range []string{"|", "`", "[", "*", "_", "~", "<b>", "https://x", "www.x", `\`, "a"} {
 		for n := range 4 {
 			text := "a" + strings.Repeat(`\`, n) + mark + "z"
-			got, read := metadata.PlainText(text), ""
+			got, read := metadata.ReasonText(text), ""
 			for rest := got; rest != ""; rest = rest[1:] {
 				if rest[0] == '\\' {
 					rest = rest[1:]

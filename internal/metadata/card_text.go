@@ -15,7 +15,7 @@ import (
 
 // cardFuncs are the words of card.md.tmpl.
 var cardFuncs = template.FuncMap{
-	"code": code, "plain": PlainText, "link": modelLink, "count": func(n int64) string { return human.Grouped(n, ",") }, "reason": ReasonText,
+	"code": code, "plain": plainText, "link": modelLink, "count": func(n int64) string { return human.Grouped(n, ",") }, "reason": ReasonText,
 	"python": strconv.QuoteToASCII, "shell": shellWord,
 }
 
@@ -25,9 +25,9 @@ func code(s string) string { return "`" + inCode.Replace(s) + "`" }
 
 var inCode = strings.NewReplacer("`", "'", "\n", " ", "\r", " ", `\\`, `\\`, `\|`, `\\\|`, "|", `\|`)
 
-// PlainText keeps hostile text from acting as Markdown or HTML, in a line or in a cell of a table: what others have named is
+// plainText keeps hostile text from acting as Markdown or HTML, in a line or in a cell of a table: what others have named is
 // neither markup nor a link.
-func PlainText(s string) string { return inText.Replace(s) }
+func plainText(s string) string { return inText.Replace(s) }
 
 var inText = strings.NewReplacer("\n", " ", "\r", " ", "<", "&lt;", `\`, `\\`, "|", `\|`, "`", "\\`", "[", `\[`, "*", `\*`, "_", `\_`, "~", `\~`,
 	"://", `:\//`, "www.", `www\.`) // the last two would become links by themselves
@@ -68,7 +68,7 @@ func ReasonText(reason string) string {
 	if words, ok := reasons[reason]; ok {
 		return words
 	}
-	return PlainText(reason)
+	return plainText(reason)
 }
 
 // IsGated reports whether the original is given only to those who accept its terms, by the Hub or by its own card.
