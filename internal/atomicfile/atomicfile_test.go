@@ -40,19 +40,6 @@ func wantOnly(t *testing.T, dir string, names ...string) {
 	}
 }
 
-func TestCommitReplaces(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.bin")
-	for _, text := range []string{"first", "second one", ""} {
-		if err := WriteFile(path, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := os.ReadFile(path); err != nil || string(got) != text {
-			t.Fatalf("got %q, %v", got, err)
-		}
-	}
-	wantOnly(t, filepath.Dir(path), "a.bin")
-}
-
 func TestConcurrentWriteAt(t *testing.T) {
 	const nParts, part = 16, 1000
 	dir := t.TempDir()
@@ -82,11 +69,22 @@ func TestConcurrentWriteAt(t *testing.T) {
 	}
 }
 
-func TestNothingAppearsWithoutCommit(t *testing.T) {
+// TestAppearsWholeOrNotAtAll: a commit replaces what was there; without one, or after one that fails, the old file stays.
+func TestAppearsWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
-	if err := WriteFile(path, []byte("old")); err != nil {
-		t.Fatal(err)
+	holds := func(want string) {
+		t.Helper()
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Fatalf("the file holds %q, %v, want %q", got, err, want)
+		}
+		wantOnly(t, dir, "a")
+	}
+	for _, text := range []string{"first", "second one", "", "old"} {
+		if err := WriteFile(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		holds(text)
 	}
 	f := create(t, path, 100)
 	if _, err := f.Write([]byte("new")); err != nil {
@@ -97,27 +95,10 @@ func TestNothingAppearsWithoutCommit(t *testing.T) {
 	}
 	f.Cleanup()
 	f.Cleanup()
-	wantOnly(t, dir, "a")
-	if got, _ := os.ReadFile(path); string(got) != "old" {
-		t.Errorf("old file holds %q", got)
-	}
+	holds("old")
 	if _, err := f.Write(nil); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("write after cleanup: %v", err)
 	}
-}
-
-func TestRenameError(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "a")
-	if err := os.MkdirAll(filepath.Join(path, "b"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	err := WriteFile(path, []byte("x"))
-	var e *Error
-	if !errors.As(err, &e) || e.Op != "rename" || e.Path != path {
-		t.Errorf("rename over a folder: %v", err)
-	}
-	wantOnly(t, dir, "a")
 	if err := WriteFile(filepath.Join(dir, "no", "a"), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing folder: %v", err)
 	}
@@ -165,48 +146,48 @@ func (f faulty) Close() error {
 	return f.fail("close")
 }
 
+// TestEveryFailureIsReported: with the operation and the final name, to the caller or by Commit, and nothing appears.
 func TestEveryFailureIsReported(t *testing.T) {
 	full := &fs.PathError{Op: "write", Path: "temp", Err: diskFull}
+	write := func(f *File) error { // Commit reports what this caller forgets
+		_, _ = f.Write([]byte("1234"))
+		return f.Commit(0)
+	}
 	for _, tt := range []struct {
 		op, wantOp string
 		err, is    error
+		do         func(f *File) error
 	}{
-		{"write", "write", full, ErrNoSpace},
-		{"write", "write", full, diskFull},
-		{"short write", "write", nil, io.ErrShortWrite},
-		{"sync", "sync", full, ErrNoSpace},
-		{"sync", "sync", syscall.EIO, syscall.EIO},
-		{"truncate", "truncate", syscall.EIO, syscall.EIO},
-		{"close", "close", full, ErrNoSpace},
+		{"write", "write", full, ErrNoSpace, write},
+		{"write", "write", full, diskFull, write},
+		{"write", "write", full, ErrNoSpace, func(f *File) error { _, err := f.WriteAt([]byte("x"), 7); return err }},
+		{"short write", "write", nil, io.ErrShortWrite, write},
+		{"read", "read", syscall.EIO, syscall.EIO, func(f *File) error { _, err := f.ReadAt(make([]byte, 1), 0); return err }},
+		{"sync", "sync", full, ErrNoSpace, write},
+		{"sync", "sync", syscall.EIO, syscall.EIO, write},
+		{"truncate", "truncate", syscall.EIO, syscall.EIO, write},
+		{"close", "close", full, ErrNoSpace, write},
+		{"none", "rename", nil, nil, func(f *File) error { // over a folder that is not empty
+			if err := os.MkdirAll(filepath.Join(f.path, "b"), 0o755); err != nil {
+				return err
+			}
+			defer os.RemoveAll(f.path)
+			return f.Commit(0)
+		}},
 	} {
-		t.Run(tt.op, func(t *testing.T) {
-			dir := t.TempDir()
-			f := create(t, filepath.Join(dir, "a"), 0)
-			f.h = faulty{f.h.(*os.File), tt.op, tt.err}
-			_, _ = f.Write([]byte("1234")) // Commit reports what this caller forgets
-			err := f.Commit(0)
-			var e *Error
-			if !errors.As(err, &e) || e.Op != tt.wantOp || e.Path != filepath.Join(dir, "a") || !errors.Is(err, tt.is) {
-				t.Errorf("got %v", err)
-			}
-			if errors.Is(err, ErrNoSpace) != errors.Is(err, diskFull) {
-				t.Errorf("ErrNoSpace is wrong for %v", err)
-			}
-			f.Cleanup()
-			wantOnly(t, dir)
-		})
-	}
-}
-
-func TestWriteErrorsReachTheCaller(t *testing.T) {
-	f := create(t, filepath.Join(t.TempDir(), "a"), 0)
-	f.h = faulty{f.h.(*os.File), "write", diskFull}
-	if _, err := f.WriteAt([]byte("x"), 7); !errors.Is(err, ErrNoSpace) || strings.Contains(err.Error(), tempPrefix) {
-		t.Errorf("WriteAt: %v", err)
-	}
-	f.h = faulty{f.h.(faulty).File, "read", syscall.EIO}
-	if _, err := f.ReadAt(make([]byte, 1), 0); !errors.Is(err, syscall.EIO) {
-		t.Errorf("ReadAt: %v", err)
+		dir := t.TempDir()
+		f := create(t, filepath.Join(dir, "a"), 0)
+		f.h = faulty{f.h.(*os.File), tt.op, tt.err}
+		err := tt.do(f)
+		var e *Error
+		if !errors.As(err, &e) || e.Op != tt.wantOp || e.Path != filepath.Join(dir, "a") || tt.is != nil && !errors.Is(err, tt.is) {
+			t.Errorf("%s: got %v", tt.op, err)
+		}
+		if errors.Is(err, ErrNoSpace) != errors.Is(err, diskFull) || strings.Contains(err.Error(), tempPrefix) {
+			t.Errorf("%s: ErrNoSpace or a name is wrong in %v", tt.op, err)
+		}
+		f.Cleanup()
+		wantOnly(t, dir)
 	}
 }
 

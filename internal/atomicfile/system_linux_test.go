@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"errors"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -37,4 +38,18 @@ func TestNameIsForcedToDisk(t *testing.T) {
 	if len(seen) != 2 || seen[0] != syscall.IN_MOVED_TO || seen[1] != syscall.IN_OPEN|syscall.IN_ISDIR {
 		t.Errorf("events in the folder: %#x, want a file that gets its name, then the folder opened", seen)
 	}
+}
+
+// TestAllocateTooMuch asks for more than any disk has: the answer comes before the first byte, and nothing stays.
+func TestAllocateTooMuch(t *testing.T) {
+	dir := t.TempDir()
+	f, err := Create(filepath.Join(dir, "a"), 1<<62)
+	if err == nil {
+		f.Cleanup()
+		t.Skip("NOT TESTED: this file system cannot allocate room ahead")
+	}
+	if !errors.Is(err, ErrNoSpace) && !errors.Is(err, syscall.EFBIG) {
+		t.Errorf("got %v", err)
+	}
+	wantOnly(t, dir)
 }
