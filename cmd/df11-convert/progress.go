@@ -138,29 +138,27 @@ func block(m *progress.Motion, width int, paint painter) []string {
 	if m.SourceBytes == 0 || m.Ended && !m.Begun() || width < leastWidth {
 		return nil
 	}
-	const whole = 1_000_000
-	work, texts := m.Work(), summary(m)
-	single := len(work) == 1
-	if single && !m.Ended {
+	work, texts, limit := m.Work(), summary(m), m.Bottleneck()
+	if len(work) == 1 && !m.Ended {
 		texts = append(texts, speedOf(m, work[0].Stage))
 	}
-	lines := []string{row(m.Phase, int64(m.Share*whole), whole, width, texts)}
-	if single || m.Ended {
-		return lines
-	}
-	for _, w := range work {
-		name, texts := w.Stage.String(), []string{speedOf(m, w.Stage)}
-		limits := name == m.Bottleneck()
-		if limits {
-			texts = append(texts, "bottleneck")
+	var bars []string
+	if len(work) > 1 && !m.Ended {
+		for _, w := range work {
+			name, speed := w.Stage.String(), speedOf(m, w.Stage)
+			if name == limit {
+				bars = append(bars, paint(yellow, row("  "+name, w.Done, w.All, width, []string{speed, "bottleneck"})))
+				limit = ""
+			} else {
+				bars = append(bars, row("  "+name, w.Done, w.All, width, []string{speed}))
+			}
 		}
-		line := row("  "+name, w.Done, w.All, width, texts)
-		if limits {
-			line = paint(yellow, line)
-		}
-		lines = append(lines, line)
 	}
-	return lines
+	if limit != "" { // a stage that has no bar
+		texts = append(texts, "bottleneck: "+limit)
+	}
+	const whole = 1_000_000
+	return append([]string{row(m.Phase, int64(m.Share*whole), whole, width, texts)}, bars...)
 }
 
 // row is a bar with as many of the texts as fit behind it. The bar keeps its width while the texts change.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -62,6 +63,18 @@ func TestProgressFits(t *testing.T) {
 	if got, want := lineOf(m), "convert 30% · 49s left · 6/36 files · bottleneck: upload · 4.10 GB of 16.1 GB verified · "+
 		"read 820 MB/s · encode 440 MB/s · verify 410 MB/s · hash 280 MB/s · upload 190 MB/s"; got != want {
 		t.Errorf("without a terminal:\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestABottleneckWithoutABarIsNamed: hashing is no work that is counted, and may be slowest all the same.
+func TestABottleneckWithoutABarIsNamed(t *testing.T) {
+	m := midway()
+	s := m.Snapshot
+	s.Stages = slices.Clone(s.Stages)
+	s.Stages[progress.Hash].Busy += time.Hour
+	m.Add(s, time.Date(2026, 11, 22, 13, 0, 0, 0, time.UTC))
+	if first := block(m, 120, plainText)[0]; !strings.HasSuffix(first, "6/36 files · bottleneck: hash") {
+		t.Errorf("the first line is %q", first)
 	}
 }
 
