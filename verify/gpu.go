@@ -24,15 +24,13 @@ var ErrNoGPU = errors.New("no GPU")
 // a GPU is required, the error is ErrNoGPU instead.
 var ErrGPULost = errors.New("the GPU is lost")
 
-// GPUMemory is the most that a GPU takes of its own memory for buffers, in bytes, and of the host's memory for as many pinned ones.
-const GPUMemory = nSlots * maxSlot
-
 const (
 	nSlots  = 3        // pieces at a time: one is read, one decoded, one compared
 	maxSlot = 64 << 20 // bytes of a piece; larger ones are no faster
 )
 
-// GPUOptions tell OpenGPU what to use. The zero value works.
+// GPUOptions tell OpenGPU what to use. The zero value works. Buffers take at most 192 MiB of the GPU's memory, and as much pinned
+// memory of the host, beside what the driver takes.
 type GPUOptions struct {
 	Mode GPUMode      // "" means GPUAuto
 	Host int64        // bytes of the host's memory, [GPU.Host] tells how much is taken; 0 means no bound

@@ -437,7 +437,7 @@ func TestGPUHost(t *testing.T) {
 		opt := s.options()
 		opt.Host, opt.slotSize = host, 0
 		g := s.open(t, opt)
-		if most := cmp.Or(host, 1<<40); g.Host() > min(most, contextMemory+GPUMemory) {
+		if most := cmp.Or(host, 1<<40); g.Host() > min(most, contextMemory+192<<20) {
 			t.Errorf("%d bytes: %d are taken", host, g.Host())
 		}
 		if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
