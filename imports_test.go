@@ -36,7 +36,8 @@ var arrows = map[string][]string{
 	"internal/alloc":        {}, // for tests
 	"internal/pyjson":       {},
 	"internal/charts":       {"internal/describe", "internal/gpus", "internal/human", "internal/metadata"},
-	"hub":                   {"internal/smallfile", "internal/streams"},
+	"hub":                   {"hub/internal/wire", "internal/smallfile", "internal/streams"},
+	"hub/internal/wire":     {"internal/smallfile"},
 	"internal/bench":        {"encoder", "verify"},
 	"internal/hubtest":      {},
 	"internal/hubtest/hubd": {"internal/hubtest"},
@@ -73,11 +74,11 @@ var homes = map[string][]string{
 	"github.com/schollz/progressbar":        {"cmd/df11-convert"},
 	"github.com/spf13/cobra":                {"cmd/df11-convert"},
 	"golang.org/x/term":                     {"cmd/df11-convert"},
-	"github.com/gomlx/go-huggingface":       {"hub"},
+	"github.com/gomlx/go-huggingface":       {"hub", "hub/internal/wire"},
 	"github.com/ebitengine/purego":          {"verify/internal/..."},
 	"golang.org/x/image":                    {}, // for tests only
-	"go.yaml.in/yaml":                       {"internal/metadata", "internal/hubtest", "hub", "cmd/df11-convert"},
-	"net/http":                              {"hub", "internal/hubtest", "internal/hubtest/hubd", "cmd/df11-convert", "pipeline"},
+	"go.yaml.in/yaml":                       {"internal/metadata", "internal/hubtest", "cmd/df11-convert"},
+	"net/http":                              {"hub", "hub/internal/wire", "internal/hubtest", "internal/hubtest/hubd", "cmd/df11-convert", "pipeline"},
 }
 
 // pure packages compute: the same input gives the same bytes, on any machine, at any time.

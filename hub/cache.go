@@ -12,6 +12,7 @@ import (
 
 	gohf "github.com/gomlx/go-huggingface/hub"
 
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
@@ -23,9 +24,9 @@ import (
 //	blobs/XX/XETHASH                             the bytes of a blob that is a link to here: huggingface_hub from 1.32 on
 //	                                             stores what several repos hold once, under another hash
 type sharedCache struct {
-	t       *transport // for log and errors
-	dir     string     // empty for no cache
-	damaged sync.Map   // paths of files that differ from those published
+	t       *wire.Transport // for log and errors
+	dir     string          // empty for no cache
+	damaged sync.Map        // paths of files that differ from those published
 }
 
 // cached is a file's copy in the cache.
@@ -142,7 +143,7 @@ func (s *sharedCache) trusts(found cached, f FileRef) bool {
 // discard remembers a file of the cache that must not be used, and says so once.
 func (s *sharedCache) discard(path string, f FileRef, why string) {
 	if _, known := s.damaged.LoadOrStore(path, true); !known {
-		s.t.opt.Log.Warn("the shared cache's copy is damaged and is not used", "file", f.String(), "copy", path, "why", why)
+		s.t.Opt.Log.Warn("the shared cache's copy is damaged and is not used", "file", f.String(), "copy", path, "why", why)
 	}
 }
 
@@ -171,7 +172,7 @@ func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 	}
 	want := cmp.Or(etag, f.hash())
 	if want == "" {
-		return data, s.t.opt.Offline
+		return data, s.t.Opt.Offline
 	}
 	if got := hashLike(want, data); got != want {
 		s.discard(file.Name(), f, "its hash is "+got+", published is "+want)
@@ -186,7 +187,7 @@ func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 	op := "read model info of " + repo
 	commit, ok := s.commit(repo, revision)
 	if !ok {
-		return nil, s.t.errorf(op, ErrOffline, "revision %s is not in the cache", revision)
+		return nil, s.t.Errorf(op, wire.ErrOffline, "revision %s is not in the cache", revision)
 	}
 	root := filepath.Join(s.folder(repo), "snapshots", commit)
 	info := &RepoInfo{ID: repo, SHA: commit}
@@ -197,7 +198,7 @@ func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 		return s.list(info, root, path)
 	})
 	if err != nil || len(info.Files) == 0 {
-		return nil, s.t.errorf(op, ErrOffline, "commit %s is not in the cache", commit)
+		return nil, s.t.Errorf(op, wire.ErrOffline, "commit %s is not in the cache", commit)
 	}
 	return info, nil
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // cacheRepo writes a snapshot as the Python client does.
@@ -48,7 +50,7 @@ func write(t *testing.T, path, content string) {
 }
 
 // cachedClient is offline: it has nothing but the cache.
-func cachedClient(t *testing.T, dir string) (*Client, *wire) {
+func cachedClient(t *testing.T, dir string) (*Client, *scripted) {
 	w := script(says(500, ""))
 	c, _ := testClient(t, w, func(o *Options) { o.CacheDir, o.Offline = dir, true })
 	return c, w
@@ -99,13 +101,13 @@ func cacheServes(t *testing.T, shared bool) {
 	if w.count() != 0 {
 		t.Errorf("%d requests", w.count())
 	}
-	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "none.json"}, 10); !errors.Is(err, ErrOffline) {
+	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "none.json"}, 10); !errors.Is(err, wire.ErrOffline) {
 		t.Error(err)
 	}
-	if _, err := c.Info(t.Context(), "a/b", "v2"); !errors.Is(err, ErrOffline) {
+	if _, err := c.Info(t.Context(), "a/b", "v2"); !errors.Is(err, wire.ErrOffline) {
 		t.Error(err)
 	}
-	if _, err := c.Info(t.Context(), "a/none", ""); !errors.Is(err, ErrOffline) {
+	if _, err := c.Info(t.Context(), "a/none", ""); !errors.Is(err, wire.ErrOffline) {
 		t.Error(err)
 	}
 }
@@ -169,7 +171,7 @@ func TestCachedSmallFileIsHashed(t *testing.T) {
 	dir, folder := cacheRepo(t, map[string]string{"config.json": "{}"})
 	write(t, filepath.Join(folder, "blobs", gitBlobHash([]byte("{}"))), "[]")
 	c, _ := cachedClient(t, dir)
-	if data, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "config.json"}, 10); !errors.Is(err, ErrOffline) {
+	if data, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "config.json"}, 10); !errors.Is(err, wire.ErrOffline) {
 		t.Errorf("a spoilt blob was served: %q, %v", data, err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // Options configure a Client. The zero value reads public models from the public hub, without cache.
@@ -38,14 +40,27 @@ const DefaultRangeBytes = 8 << 20
 
 // RangesAhead is how many ranges all Streams together fetch ahead: one for each transfer, and half as many again that are complete
 // and wait for the reader while the lines stay busy.
-const RangesAhead = Transfers + Transfers/2
+const RangesAhead = wire.Transfers + wire.Transfers/2
+
+// What a client shares with others, is told, and tells.
+type (
+	Governor  = wire.Governor  // slows all clients that share it
+	Limits    = wire.Limits    // how fast files travel, and when a request is given up
+	Publisher = wire.Publisher // gets tokens by trusted publishing
+	Wait      = wire.Wait      // a pause that people should hear of
+	Clock     = wire.Clock     // tells the time, and waits
+	Stats     = wire.Stats     // what a client has done so far
+)
+
+// NewGovernor makes one that knows of no limit yet.
+func NewGovernor() *Governor { return wire.NewGovernor() }
 
 // Client talks to one hub with one token. All methods may be called by many goroutines at once.
 type Client struct {
-	t     *transport
+	t     *wire.Transport
 	cache *sharedCache
 	files *downloads
-	puts  slots                  // running uploads
+	puts  wire.Slots             // running uploads
 	turns *turns                 // of the files to upload
 	user  atomic.Pointer[string] // the answer of WhoAmI
 }
@@ -57,8 +72,8 @@ func New(opt Options) (*Client, error) {
 	}
 	opt.RangeBytes = cmp.Or(opt.RangeBytes, DefaultRangeBytes)
 	opt.BufferBytes = cmp.Or(opt.BufferBytes, RangesAhead*opt.RangeBytes)
-	transfers := int(min(Transfers, max(1, opt.BufferBytes/opt.RangeBytes)))
-	t, err := newTransport(Settings{
+	transfers := int(min(wire.Transfers, max(1, opt.BufferBytes/opt.RangeBytes)))
+	t, err := wire.New(wire.Settings{
 		Endpoint: opt.Endpoint, Token: opt.Token, TokenSource: opt.TokenSource, Publisher: opt.Publisher,
 		Offline: opt.Offline, Side: opt.Side, UserAgent: opt.UserAgent, Limits: opt.Limits,
 		Governor: opt.Governor, Log: opt.Log, OnWait: opt.OnWait, HTTPTransport: opt.HTTPTransport, Clock: opt.Clock,
@@ -68,24 +83,24 @@ func New(opt Options) (*Client, error) {
 	}
 	return &Client{
 		t: t, cache: &sharedCache{t: t, dir: opt.CacheDir}, files: newDownloads(t, transfers, opt.RangeBytes, opt.BufferBytes),
-		puts: make(slots, transfers), turns: newTurns(),
+		puts: make(wire.Slots, transfers), turns: newTurns(),
 	}, nil
 }
 
 // Endpoint is the hub's address, without trailing slash.
-func (c *Client) Endpoint() string { return c.t.endpoint.String() }
+func (c *Client) Endpoint() string { return c.t.Endpoint.String() }
 
 // Pause waits by the client's clock; the reason is told like that of any wait.
 func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) error {
-	return c.t.pauses.pause(ctx, Wait{reason, d}, 0)
+	return c.t.Pauses.Pause(ctx, Wait{Reason: reason, For: d}, 0)
 }
 
 // Stats may be called at any time.
-func (c *Client) Stats() Stats { return c.t.stats.snapshot() }
+func (c *Client) Stats() Stats { return c.t.Stats.Snapshot() }
 
 // OnlyRepo is the one repo that the client's token can write to; "" if it is not known to be one.
 func (c *Client) OnlyRepo() string {
-	if p := c.t.opt.Publisher; p != nil && p.ForRepo() {
+	if p := c.t.Opt.Publisher; p != nil && p.ForRepo() {
 		return p.Resource
 	}
 	return ""

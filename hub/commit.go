@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"regexp"
 	"time"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // Op is one change of a commit. The zero Op changes nothing.
@@ -105,7 +107,7 @@ const slowAnswer = 3 * time.Minute
 // every change, that is success; otherwise the commit is repeated, which its parent makes safe. ErrConflict says that the
 // branch moved and lacks our changes: read its head, look again at the changes to make, and call again.
 func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest) (Commit, error) {
-	if err := checkRepo(repo); err != nil {
+	if err := wire.CheckRepo(repo); err != nil {
 		return Commit{}, err
 	}
 	var ops []Op
@@ -126,25 +128,25 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 		}
 		req.Parent = head
 	}
-	r, err := req.request(c.t.endpoint, repo, rev)
+	r, err := req.request(c.t.Endpoint, repo, rev)
 	if err != nil {
 		return Commit{}, err
 	}
 	p := &pendingCommit{CommitRequest: req, c: c, r: r, repo: repo, rev: rev}
-	err = c.t.retry(ctx, r, p.try)
+	err = c.t.Retry(ctx, r, p.try)
 	return p.done, err
 }
 
 // request is the call that makes the commit.
-func (req CommitRequest) request(e endpoint, repo, rev string) (*request, error) {
+func (req CommitRequest) request(e wire.Endpoint, repo, rev string) (*wire.Request, error) {
 	body, err := req.ndjson()
 	if err != nil {
 		return nil, fmt.Errorf("write commit: %w", err)
 	}
-	return &request{op: "commit to " + repo, repo: repo, method: http.MethodPost, url: e.api(repo, revPath("commit", rev)), token: true,
-		follow: followSame, slow: slowAnswer,
-		header: http.Header{"Content-Type": {"application/x-ndjson"}},
-		body:   func() io.Reader { return bytes.NewReader(body) }, size: int64(len(body))}, nil
+	return &wire.Request{Op: "commit to " + repo, Repo: repo, Method: http.MethodPost, URL: e.Api(repo, wire.RevPath("commit", rev)), Token: true,
+		Follow: wire.FollowSame, Slow: slowAnswer,
+		Header: http.Header{"Content-Type": {"application/x-ndjson"}},
+		Body:   func() io.Reader { return bytes.NewReader(body) }, Size: int64(len(body))}, nil
 }
 
 type ndjsonRow struct {
@@ -173,7 +175,7 @@ func (req CommitRequest) ndjson() ([]byte, error) {
 type pendingCommit struct {
 	CommitRequest
 	c         *Client
-	r         *request
+	r         *wire.Request
 	repo, rev string
 	inDoubt   bool // an earlier attempt may have landed, or land still
 	done      Commit
@@ -208,16 +210,16 @@ func (p *pendingCommit) settle(ctx context.Context, cause error) error {
 		p.done = Commit{OID: head, Found: true}
 		return nil
 	}
-	e, refused := errors.AsType[*Error](cause)
+	e, refused := errors.AsType[*wire.Error](cause)
 	switch {
 	case head != p.Parent && refused:
-		return e.under(ErrConflict)
+		return e.Under(wire.ErrConflict)
 	case head != p.Parent:
-		return p.c.t.errorf(p.r.op, ErrConflict, "%s is at %s", p.rev, head)
+		return p.c.t.Errorf(p.r.Op, wire.ErrConflict, "%s is at %s", p.rev, head)
 	case cause == nil:
 		return errNotLanded
-	case refused && errors.Is(cause, ErrConflict):
-		return e.under(errBusy)
+	case refused && errors.Is(cause, wire.ErrConflict):
+		return e.Under(wire.ErrBusy)
 	}
 	return cause
 }
@@ -241,28 +243,28 @@ func (p *pendingCommit) landed(ctx context.Context) (head string, all bool, err 
 
 // unsettled says whether a failed POST may have changed the branch, or says that something else did.
 func unsettled(err error) bool {
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
 		return false
 	}
-	if errors.Is(err, ErrNotHub) { // something in between has spoiled what the hub may have answered
+	if errors.Is(err, wire.ErrNotHub) { // something in between has spoiled what the hub may have answered
 		return true
 	}
 	if e.Status == 0 { // no answer; without a connection, the request was not even begun
-		return !neverBegun(e.Err) && temporaryNetwork(e.Err)
+		return !wire.NeverBegun(e.Err) && wire.TemporaryNetwork(e.Err)
 	}
-	return e.Status >= 500 || e.Status == http.StatusRequestTimeout || errors.Is(err, ErrConflict)
+	return e.Status >= 500 || e.Status == http.StatusRequestTimeout || errors.Is(err, wire.ErrConflict)
 }
 
 func (p *pendingCommit) post(ctx context.Context) error {
 	var answer struct {
 		CommitOID string `json:"commitOid"`
 	}
-	if _, err := p.c.t.once(ctx, p.r, &answer); err != nil {
+	if _, err := p.c.t.Once(ctx, p.r, &answer); err != nil {
 		return err
 	}
 	if !isCommit(answer.CommitOID) {
-		return p.c.t.errorf(p.r.op, ErrNotHub, "the answer names no commit")
+		return p.c.t.Errorf(p.r.Op, wire.ErrNotHub, "the answer names no commit")
 	}
 	p.done = Commit{OID: answer.CommitOID}
 	return nil
@@ -272,8 +274,8 @@ var missingText = regexp.MustCompile(`(?i)lfs (pointer|object|file)[^.]*(not exi
 
 // missingObject names the refusal of a commit whose large file the hub lost: upload it again.
 func missingObject(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusBadRequest && missingText.MatchString(e.Message) {
-		return e.under(ErrMissingObject)
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusBadRequest && missingText.MatchString(e.Message) {
+		return e.Under(wire.ErrMissingObject)
 	}
 	return err
 }

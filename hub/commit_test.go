@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 const nextCommit = "fedcba9876543210fedcba9876543210fedcba98"
@@ -157,11 +159,11 @@ func TestCommitFaults(t *testing.T) {
 			return reply(nil, 504, ""), nil
 		}, 2, nil},
 		{"400", answer(400, `{"error":"bad path"}`), 1, nil},
-		{"lost object", answer(400, `{"error":"LFS pointer pointed to a file that does not exist: x"}`), 1, ErrMissingObject},
-		{"quota", answer(403, `{"error":"storage limit reached"}`), 1, ErrQuota},
+		{"lost object", answer(400, `{"error":"LFS pointer pointed to a file that does not exist: x"}`), 1, wire.ErrMissingObject},
+		{"quota", answer(403, `{"error":"storage limit reached"}`), 1, wire.ErrQuota},
 		{"413", answer(413, ""), 1, nil},
-		{"success that names no commit", answer(200, `{}`), 1, ErrNotHub},
-		{"success of something else", answer(200, `{"commitOid":"main"}`), 1, ErrNotHub},
+		{"success that names no commit", answer(200, `{}`), 1, wire.ErrNotHub},
+		{"success of something else", answer(200, `{"commitOid":"main"}`), 1, wire.ErrNotHub},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newBranchHub(t)
@@ -184,7 +186,7 @@ func TestCommitConflict(t *testing.T) {
 	h.head = nextCommit // someone else was here
 	c, _ := testClient(t, h)
 	_, err := c.Commit(t.Context(), "a/b", "main", CommitRequest{Summary: "s", Parent: testCommit, Ops: testOps})
-	if !errors.Is(err, ErrConflict) || h.posts != 1 {
+	if !errors.Is(err, wire.ErrConflict) || h.posts != 1 {
 		t.Fatalf("%d posts, %v", h.posts, err)
 	}
 	h.tree = map[string]FileInfo{"a.txt": {BlobID: gitBlobHash([]byte("hello\n"))}, "m.safetensors": {SHA256: shaA}}
@@ -239,7 +241,7 @@ func TestBranches(t *testing.T) {
 	if err := c.DeleteBranch(t.Context(), "a/b", "df11-convert/x"); err != nil {
 		t.Error(err)
 	}
-	if err := c.DeleteBranch(t.Context(), "a/b", "df11-convert/x"); !errors.Is(err, ErrForbidden) {
+	if err := c.DeleteBranch(t.Context(), "a/b", "df11-convert/x"); !errors.Is(err, wire.ErrForbidden) {
 		t.Error(err)
 	}
 	if got := w.seen[0].URL.EscapedPath(); got != "/api/models/a/b/branch/df11-convert%2Fx" || w.seen[1].Method != "DELETE" {
@@ -254,7 +256,7 @@ func TestValidateCard(t *testing.T) {
 	if warnings, err := c.ValidateCard(t.Context(), []byte("x")); err != nil || len(warnings) != 1 || warnings[0] != "no license" {
 		t.Error(warnings, err)
 	}
-	if _, err := c.ValidateCard(t.Context(), []byte("x")); !errors.Is(err, ErrInvalidCard) || !strings.Contains(err.Error(), "license") {
+	if _, err := c.ValidateCard(t.Context(), []byte("x")); !errors.Is(err, wire.ErrInvalidCard) || !strings.Contains(err.Error(), "license") {
 		t.Error(err)
 	}
 }
@@ -265,7 +267,7 @@ func TestCheckAccess(t *testing.T) {
 	if err := c.CheckAccess(t.Context(), "a/b"); err != nil || w.seen[0].URL.Path != "/api/models/a/b/auth-check/write" {
 		t.Error(err)
 	}
-	if err := c.CheckAccess(t.Context(), "a/b"); !errors.Is(err, ErrGated) {
+	if err := c.CheckAccess(t.Context(), "a/b"); !errors.Is(err, wire.ErrGated) {
 		t.Error(err)
 	}
 }

@@ -9,29 +9,19 @@
 //
 //	WhoAmI, CheckAccess ─▶ CreateRepo ─▶ Upload (per file) ─▶ Op ─▶ Commit
 //
-// Every request goes through one transport. It holds the retry loop of all requests, the redirect rules and the token
-// rule: the token travels to the hub's own scheme, host and port, and to https://huggingface.co if the hub is a mirror that
-// redirects there, but nowhere else. What the API says counts only from there, and no link leads from https to http. Signed
-// URLs are used byte for byte and never shown. A Governor slows all workers of all clients at once.
-//
-// Three loops are outside of the transport, because the same request would not help: an upload asks for fresh links when its
-// links have expired, ReadFile reads a file again whose bytes have the wrong hash, and the caller of Commit rebuilds a commit
-// when its branch has moved.
+// Package wire below sends the requests: it holds the rules for tokens, redirects, repeats and waits. Three loops are above it,
+// because the same request would not help: an upload asks for fresh links when its links have expired, ReadFile reads a file again
+// whose bytes have the wrong hash, and the caller of Commit rebuilds a commit when its branch has moved.
 //
 // Errors are of type *Error around a sentinel such as ErrGated; Hint gives the next step in words.
 //
-// To read the code, begin with client.go (options). Of the files that follow, each uses only those behind it:
+// Each file uses only those behind it:
 //
-//	environ, repo, commit         the environment; a target repo, and one commit of a branch, made exactly once
-//	upload, parts, lfs, object    files on their way to a target
-//	info, tree, read, stream      what a commit holds; ranges on their way
-//	client, cache, download       options; the cache that is shared with the Python client; one range
-//	peers, segment, location      slow connections; where bytes can be had
-//	models, paths, turns          names and references; files that share a line
-//	hint, new, call, retry        what to do; settings that are checked; a call, its repeats and waits
-//	transport, watch, login       one request, hop by hop; what stalls; tokens by trusted publishing
-//	settings, governor, throttle  what all clients share
-//	refusal, errors, ratelimit    what an answer says
-//	lanes, endpoint, request      where the token and a redirect may go
-//	slots, pause, stats, faults, text, sentinels
+//	environ, repo                   what the environment says; a target repo
+//	upload, parts, lfs, commit      files on their way to a target, and one commit of a branch, made exactly once
+//	info, tree                      what a commit holds
+//	read, stream, client            bytes of a file; the options
+//	download, cache, object         ranges on their way; the cache of the Python client; one object on its way up
+//	location, peers, segment        where bytes can be had; which connections are slow
+//	turns, models, paths, errors    files that share a line; names and references
 package hub

@@ -7,20 +7,22 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // downloads fetch ranges of files from where the hub stores them.
 type downloads struct {
-	t          *transport
+	t          *wire.Transport
 	rangeBytes int64 // of each GET of a stream
 	locations  locations
-	conns      slots // running downloads
+	conns      wire.Slots // running downloads
 	peers      *peers
 	buffers    chan []byte // shared fetch-ahead buffers; nil ones are not yet made
 }
 
-func newDownloads(t *transport, transfers int, rangeBytes, bufferBytes int64) *downloads {
-	d := &downloads{t: t, rangeBytes: rangeBytes, locations: locations{t: t}, conns: make(slots, transfers),
+func newDownloads(t *wire.Transport, transfers int, rangeBytes, bufferBytes int64) *downloads {
+	d := &downloads{t: t, rangeBytes: rangeBytes, locations: locations{t: t}, conns: make(wire.Slots, transfers),
 		peers: newPeers(transfers), buffers: make(chan []byte, bufferBytes/rangeBytes)}
 	for range cap(d.buffers) {
 		d.buffers <- nil
@@ -34,7 +36,7 @@ func (d *downloads) read(ctx context.Context, f FileRef, off, n int64) ([]byte, 
 	if n == 0 {
 		return buf, nil
 	}
-	if err := d.fetch(ctx, f, off, &segment{buf: buf}, &slot{of: d.conns}, nil); err != nil {
+	if err := d.fetch(ctx, f, off, &segment{buf: buf}, &wire.Slot{Of: d.conns}, nil); err != nil {
 		return nil, err
 	}
 	return buf, nil
@@ -47,16 +49,16 @@ const minProgress = 64 << 10
 // fetch fills the segment with the bytes of a file from off on. It goes on where a broken connection stopped, renews
 // expired links, and never accepts bytes that the answer does not declare to be the ones asked for. located is where the file
 // lies, if the caller has just looked it up, or nil.
-func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment, conn *slot, located *resolved) error {
-	r := &request{op: "read " + f.String(), repo: f.Repo, method: http.MethodGet, bulk: true, slot: conn}
+func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment, conn *wire.Slot, located *resolved) error {
+	r := &wire.Request{Op: "read " + f.String(), Repo: f.Repo, Method: http.MethodGet, Bulk: true, Slot: conn}
 	failures, switches := 0, 0
-	return d.t.retry(ctx, r, func(ctx context.Context) (err error) {
+	return d.t.Retry(ctx, r, func(ctx context.Context) (err error) {
 		loc := located
 		if located = nil; loc == nil { // later tries look again
 			loc, err = d.locations.locate(ctx, f)
 		}
 		if err == nil {
-			err = conn.take(ctx)
+			err = conn.Take(ctx)
 		}
 		if err != nil {
 			return err
@@ -69,11 +71,11 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 			switches++ // the rest comes over another connection
 		}
 		got := missing - len(seg.space())
-		r.progress = got >= min(minProgress, missing) && got > 0
-		if failures++; err == nil || r.progress {
+		r.Progress = got >= min(minProgress, missing) && got > 0
+		if failures++; err == nil || r.Progress {
 			failures = 0
 		}
-		if errors.Is(err, errExpired) || errors.Is(err, ErrChanged) || failures >= 3 {
+		if errors.Is(err, wire.ErrExpired) || errors.Is(err, wire.ErrChanged) || failures >= 3 {
 			d.locations.expire(ctx, f, loc) // another link or storage host may do better
 		}
 		return err
@@ -82,23 +84,23 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 
 // fetchOnce makes one ranged GET and reads its body into the segment. If it may be given up for its rate, it fails with
 // errLagging when it lags. The connection is closed then, as is every one whose body was not read to its end.
-func (d *downloads) fetchOnce(ctx context.Context, r *request, loc *resolved, off int64, seg *segment, mayGiveUp bool) error {
+func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolved, off int64, seg *segment, mayGiveUp bool) error {
 	end := off + int64(len(seg.buf))
 	begin := end - int64(len(seg.space()))
 	try := *r
-	try.url, try.token, try.follow = loc.url, loc.onHub, followAll
-	try.header = http.Header{
+	try.URL, try.Token, try.Follow = loc.url, loc.onHub, wire.FollowAll
+	try.Header = http.Header{
 		"Accept-Encoding": {"identity"}, // a compressed answer would ignore the range
 		"Range":           {fmt.Sprintf("bytes=%d-%d", begin, end-1)},
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	resp, err := d.t.exchange(ctx, &try)
+	resp, err := d.t.Exchange(ctx, &try)
 	if err != nil {
 		return rangeRefused(err)
 	}
 	defer resp.Body.Close()
-	skip, err := checkRange(loc, resp, begin, end, d.t.endpoint.owns(resp.Request.URL))
+	skip, err := checkRange(loc, resp, begin, end, d.t.Endpoint.Owns(resp.Request.URL))
 	if err == nil {
 		if !mayGiveUp || skip > 0 {
 			giveUp = nil
@@ -108,7 +110,7 @@ func (d *downloads) fetchOnce(ctx context.Context, r *request, loc *resolved, of
 		d.peers.end(lap, err == nil)
 	}
 	if err != nil {
-		return d.t.failure(&try, resp.Request.URL, err)
+		return d.t.Failure(&try, resp.Request.URL, err)
 	}
 	return nil
 }
@@ -116,17 +118,17 @@ func (d *downloads) fetchOnce(ctx context.Context, r *request, loc *resolved, of
 // rangeRefused reads the meaning of a refused GET: a storage host that refuses a signed link says that it has expired,
 // and 416 says that the file has another size. What the hub itself refuses has a sentinel already.
 func rangeRefused(err error) error {
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
 		return err
 	}
 	switch e.Status {
 	case http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound, http.StatusGone:
 		if e.Err == nil {
-			return e.under(errExpired)
+			return e.Under(wire.ErrExpired)
 		}
 	case http.StatusRequestedRangeNotSatisfiable:
-		return e.under(ErrChanged)
+		return e.Under(wire.ErrChanged)
 	}
 	return err
 }
@@ -138,11 +140,11 @@ const maxSkip = 64 << 20
 // is the hub's own: a storage host has ETags of another kind.
 func checkRange(loc *resolved, resp *http.Response, begin, end int64, fromHub bool) (skip int64, err error) {
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return 0, fmt.Errorf("%w: body is encoded as %s", errBadRange, enc)
+		return 0, fmt.Errorf("%w: body is encoded as %s", wire.ErrBadRange, enc)
 	}
 	if fromHub {
 		if etag := etagOf(resp.Header); etag != "" && etag != loc.etag {
-			return 0, fmt.Errorf("%w: etag was %s and is %s now", ErrChanged, loc.etag, etag)
+			return 0, fmt.Errorf("%w: etag was %s and is %s now", wire.ErrChanged, loc.etag, etag)
 		}
 	}
 	switch resp.StatusCode {
@@ -150,14 +152,14 @@ func checkRange(loc *resolved, resp *http.Response, begin, end int64, fromHub bo
 		return 0, checkContentRange(resp.Header.Get("Content-Range"), begin, end, loc.size)
 	case http.StatusOK:
 		if n := resp.ContentLength; n >= 0 && n != loc.size {
-			return 0, fmt.Errorf("%w: whole file of %d bytes, expected %d", errBadRange, n, loc.size)
+			return 0, fmt.Errorf("%w: whole file of %d bytes, expected %d", wire.ErrBadRange, n, loc.size)
 		}
 		if begin > maxSkip {
-			return 0, fmt.Errorf("%w: the range was ignored", errBadRange)
+			return 0, fmt.Errorf("%w: the range was ignored", wire.ErrBadRange)
 		}
 		return begin, nil
 	}
-	return 0, fmt.Errorf("%w: status %d", errBadRange, resp.StatusCode)
+	return 0, fmt.Errorf("%w: status %d", wire.ErrBadRange, resp.StatusCode)
 }
 
 // checkContentRange compares "bytes begin-last/total" with the range that was asked for.
@@ -168,13 +170,13 @@ func checkContentRange(value string, begin, end, size int64) error {
 	b, err := strconv.ParseInt(first, 10, 64)
 	l, err2 := strconv.ParseInt(last, 10, 64)
 	if !ok || !ok2 || !ok3 || errors.Join(err, err2) != nil {
-		return fmt.Errorf("%w: Content-Range is %q", errBadRange, value)
+		return fmt.Errorf("%w: Content-Range is %q", wire.ErrBadRange, value)
 	}
 	if b != begin || l < b || l >= end {
-		return fmt.Errorf("%w: asked for %d-%d, got %q", errBadRange, begin, end-1, value)
+		return fmt.Errorf("%w: asked for %d-%d, got %q", wire.ErrBadRange, begin, end-1, value)
 	}
 	if total != "*" && total != strconv.FormatInt(size, 10) {
-		return fmt.Errorf("%w: size is %s, expected %d", ErrChanged, total, size)
+		return fmt.Errorf("%w: size is %s, expected %d", wire.ErrChanged, total, size)
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 func TestStreamLengths(t *testing.T) {
@@ -128,7 +130,7 @@ func TestWholeFileAnswersToRanges(t *testing.T) {
 	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
 		return reply(r, 200, "short"), nil
 	}
-	if err := streamAll(t, c, h); !errors.Is(err, errBadRange) {
+	if err := streamAll(t, c, h); !errors.Is(err, wire.ErrBadRange) {
 		t.Errorf("a whole file of another size: %v", err)
 	}
 }
@@ -200,11 +202,11 @@ func TestFileChanges(t *testing.T) {
 	}
 	defer s.Close()
 	got, err := io.ReadAll(s)
-	if !errors.Is(err, ErrChanged) || !bytes.HasPrefix(h.data, got) {
+	if !errors.Is(err, wire.ErrChanged) || !bytes.HasPrefix(h.data, got) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	ref.SHA256 = sha(h.data)
-	if _, err := c.ReadRange(t.Context(), ref, 0, 10); !errors.Is(err, ErrChanged) {
+	if _, err := c.ReadRange(t.Context(), ref, 0, 10); !errors.Is(err, wire.ErrChanged) {
 		t.Errorf("against the listed hash: %v", err)
 	}
 }
@@ -215,13 +217,13 @@ func TestSizeChanges(t *testing.T) {
 		return reply(r, 206, string(h.data[:100]), "Content-Range: bytes 0-99/777"), nil
 	}
 	c, _ := testClient(t, h)
-	if _, err := c.ReadRange(t.Context(), h.ref(), 0, 100); !errors.Is(err, ErrChanged) {
+	if _, err := c.ReadRange(t.Context(), h.ref(), 0, 100); !errors.Is(err, wire.ErrChanged) {
 		t.Errorf("total differs: %v", err)
 	}
 	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
 		return reply(r, 416, "", "Content-Range: bytes */50"), nil
 	}
-	if _, err := c.ReadRange(t.Context(), h.ref(), 0, 100); !errors.Is(err, ErrChanged) || h.nGets() != 2 {
+	if _, err := c.ReadRange(t.Context(), h.ref(), 0, 100); !errors.Is(err, wire.ErrChanged) || h.nGets() != 2 {
 		t.Errorf("416: %d gets, %v", h.nGets(), err)
 	}
 }
@@ -261,13 +263,13 @@ func TestReadFileChecksItsHash(t *testing.T) {
 	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
 		return reply(r, 206, strings.Repeat("x", 3000), "Content-Range: bytes 0-2999/3000"), nil
 	}
-	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "model.safetensors"}, 3000); !errors.Is(err, ErrCorrupt) || h.nGets() != 4 {
+	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "model.safetensors"}, 3000); !errors.Is(err, wire.ErrCorrupt) || h.nGets() != 4 {
 		t.Errorf("wrong bytes for ever: %d gets, %v", h.nGets(), err)
 	}
-	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "model.safetensors"}, 2999); !errors.Is(err, ErrTooLarge) || h.nGets() != 4 {
+	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "model.safetensors"}, 2999); !errors.Is(err, wire.ErrTooLarge) || h.nGets() != 4 {
 		t.Errorf("too large: %d gets, %v", h.nGets(), err)
 	}
-	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "../x"}, 10); !errors.Is(err, ErrUnsafePath) {
+	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "../x"}, 10); !errors.Is(err, wire.ErrUnsafePath) {
 		t.Errorf("unsafe: %v", err)
 	}
 }
@@ -290,7 +292,7 @@ func TestPlainGitFile(t *testing.T) {
 	const text = "{\"a\": 1}\n"
 	const blob = "c9ba5be2ad2df5e4a7e8ddcd0f9c62dc2d8a4bf3"
 	etag := gitBlobHash([]byte(text))
-	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
 		if strings.Contains(r.URL.Path, "/resolve/") {
 			return reply(r, 307, "", "Location: /api/resolve-cache/models/a/b/"+testCommit+"/config.json?x=%2F"), nil
 		}
@@ -320,7 +322,7 @@ func TestPlainGitFile(t *testing.T) {
 func TestAStorageIsNeverTakenForTheHub(t *testing.T) {
 	data := "0123456789"
 	nLinks, nGets := 0, 0
-	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
 		switch {
 		case r.Method == http.MethodHead:
 			return reply(r, 200, data, "X-Repo-Commit: "+testCommit, "ETag: "+sha([]byte(data))), nil

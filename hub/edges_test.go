@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // edgeHub serves one file of zeros over connections of different rates, as a
@@ -152,8 +154,7 @@ func (h *edgeHub) overPipes(t *testing.T, do func(*testing.T, *Client), change .
 		srv := &http.Server{}
 		h.config(srv)
 		go func() { _ = srv.Serve(edgeListener{p, h}) }()
-		rt := newRoundTripper(NewGovernor())
-		rt.DialContext = p.dial
+		rt := &http.Transport{DialContext: p.dial, MaxIdleConnsPerHost: 2 * wire.Transfers}
 		opt := Options{Endpoint: "http://hub.test", HTTPTransport: rt, RangeBytes: edgeRange}
 		for _, f := range change {
 			f(&opt)
@@ -227,10 +228,10 @@ func TestSlowConnectionsNeverSetThePaceOfFastOnes(t *testing.T) {
 // the connections they have.
 func TestEqualConnectionsAreNeverReplaced(t *testing.T) {
 	for name, rate := range map[string]int64{"fast": fastEdge, "slow": slowEdge, "very slow": 40_000} {
-		h := &edgeHub{size: 4 * Transfers * edgeRange, rate: steady(rate)}
+		h := &edgeHub{size: 4 * wire.Transfers * edgeRange, rate: steady(rate)}
 		h.overPipes(t, func(t *testing.T, c *Client) {
-			share := h.share(t, c, Transfers*rate)
-			if h.conns() > Transfers || share < 0.8 {
+			share := h.share(t, c, wire.Transfers*rate)
+			if h.conns() > wire.Transfers || share < 0.8 {
 				t.Errorf("%s: %.0f %% over %d connections", name, 100*share, h.conns())
 			}
 		})
@@ -240,10 +241,10 @@ func TestEqualConnectionsAreNeverReplaced(t *testing.T) {
 // TestALineThatFaltersKeepsItsConnections: for two seconds nothing arrives from
 // anywhere, which is no connection's fault.
 func TestALineThatFaltersKeepsItsConnections(t *testing.T) {
-	h := &edgeHub{size: 4 * Transfers * fastEdge, rate: steady(fastEdge)}
+	h := &edgeHub{size: 4 * wire.Transfers * fastEdge, rate: steady(fastEdge)}
 	h.overPipes(t, func(t *testing.T, c *Client) {
 		h.pauseFrom, h.pauseTo = time.Now().Add(1100*time.Millisecond), time.Now().Add(3100*time.Millisecond)
-		if share := h.share(t, c, Transfers*fastEdge); h.conns() != Transfers || share > 0.7 {
+		if share := h.share(t, c, wire.Transfers*fastEdge); h.conns() != wire.Transfers || share > 0.7 {
 			t.Errorf("%.0f %% over %d connections", 100*share, h.conns())
 		}
 	})
@@ -252,7 +253,7 @@ func TestALineThatFaltersKeepsItsConnections(t *testing.T) {
 // TestThinHonestLinesAreNeverGivenUp: a line of 20 kB/s brings every byte, over
 // however many connections it is spread.
 func TestThinHonestLinesAreNeverGivenUp(t *testing.T) {
-	for _, n := range []int64{1, 4, Transfers} {
+	for _, n := range []int64{1, 4, wire.Transfers} {
 		h := &edgeHub{size: 2 * edgeRange, rate: steady(20_000 / n)}
 		h.overPipes(t, func(t *testing.T, c *Client) {
 			h.share(t, c, 20_000)
@@ -268,25 +269,40 @@ func TestThinHonestLinesAreNeverGivenUp(t *testing.T) {
 // unsaid is one try at most, and a pause that is too short for a reminder.
 func TestATrickleNeverLastsForEver(t *testing.T) {
 	for _, jitter := range []float64{0, 0.6, 1} {
+		var heard []time.Time
+		var mu sync.Mutex
+		hear := func(Wait) {
+			mu.Lock()
+			defer mu.Unlock()
+			heard = append(heard, time.Now())
+		}
 		h := &edgeHub{size: 16 * edgeRange, rate: steady(500)}
 		h.overPipes(t, func(t *testing.T, c *Client) {
-			c.t.jitter = func() float64 { return jitter }
-			said := listen(c)
+			c.t.Jitter = func() float64 { return jitter }
 			start := time.Now()
+			heard = []time.Time{start}
 			s, err := c.Stream(t.Context(), h.ref(), 0, h.size)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer s.Close()
 			_, err = io.Copy(io.Discard, s)
-			if d := time.Since(start); !errors.Is(err, ErrStalled) || d > 5*time.Minute {
+			if d := time.Since(start); !errors.Is(err, wire.ErrStalled) || d > 5*time.Minute {
 				t.Errorf("jitter %v, after %v: %v", jitter, d, err)
 			}
-			if quiet := said.longest(); quiet > remindEvery+c.t.opt.IdleTimeout+time.Second {
+			if quiet := longestPause(heard); quiet > time.Minute+time.Second { // one try, and the time between two reminders
 				t.Errorf("jitter %v: silent for %v", jitter, quiet)
 			}
-		})
+		}, func(o *Options) { o.OnWait = hear })
 	}
+}
+
+// longestPause is the longest time between two moments.
+func longestPause(times []time.Time) (longest time.Duration) {
+	for i := range times[1:] {
+		longest = max(longest, times[i+1].Sub(times[i]))
+	}
+	return longest
 }
 
 // BenchmarkSlowEdges reads over sockets from connections of different rates and
@@ -298,8 +314,8 @@ func BenchmarkSlowEdges(b *testing.B) {
 		all  int64
 	}{
 		{"mixed", mixedEdges(0), offered},
-		{"fast", steady(fastEdge), Transfers * fastEdge},
-		{"slow", steady(slowEdge), Transfers * slowEdge},
+		{"fast", steady(fastEdge), wire.Transfers * fastEdge},
+		{"slow", steady(slowEdge), wire.Transfers * slowEdge},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			share, conns := 0.0, 0

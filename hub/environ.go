@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
@@ -29,7 +30,7 @@ func Environ(getenv func(string) string, home string) (Options, error) {
 	cache := cmp.Or(getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
 	hfHome := path(filepath.Join(cache, "huggingface"), "HF_HOME")
 	opt := Options{
-		Endpoint: strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), publicEndpoint), "/"),
+		Endpoint: strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), wire.PublicEndpoint), "/"),
 		CacheDir: path(filepath.Join(hfHome, "hub"), "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"),
 		Offline:  truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE")),
 		Limits: Limits{
@@ -94,7 +95,7 @@ func wholeSeconds(v string) time.Duration {
 	if err != nil || n <= 0 {
 		return 0
 	}
-	return seconds(n)
+	return wire.Seconds(n)
 }
 
 // expandPath expands ~ at the start and $VAR anywhere.
@@ -120,7 +121,7 @@ func publisherOf(getenv func(string) string) (*Publisher, error) {
 	case p.Resource == "":
 		return nil, nil //nolint:nilnil // as promised
 	case p.Identity == "" && (p.RequestURL == "" || p.RequestToken == ""):
-		return nil, fmt.Errorf("%w: HF_OIDC_RESOURCE is set, but this job has no identity to show", ErrTrustedPublisher)
+		return nil, fmt.Errorf("%w: HF_OIDC_RESOURCE is set, but this job has no identity to show", wire.ErrTrustedPublisher)
 	}
 	return p, nil
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // env makes a getenv from pairs.
@@ -22,12 +24,12 @@ func TestEnvironPaths(t *testing.T) {
 		name, cache, endpoint string
 		env                   func(string) string
 	}{
-		{"nothing set", "/home/u/.cache/huggingface/hub", publicEndpoint, env()},
-		{"XDG", "/x/huggingface/hub", publicEndpoint, env("XDG_CACHE_HOME", "/x")},
-		{"HF_HOME with tilde", "/home/u/hf/hub", publicEndpoint, env("HF_HOME", "~/hf", "XDG_CACHE_HOME", "/x")},
-		{"HF_HOME with variable", "/data/hf/hub", publicEndpoint, env("HF_HOME", "$D/hf", "D", "/data")},
-		{"cache apart", "/c", publicEndpoint, env("HF_HOME", "/h", "HF_HUB_CACHE", "/c", "HUGGINGFACE_HUB_CACHE", "/old")},
-		{"legacy cache", "/old", publicEndpoint, env("HF_HOME", "/h", "HUGGINGFACE_HUB_CACHE", "/old")},
+		{"nothing set", "/home/u/.cache/huggingface/hub", wire.PublicEndpoint, env()},
+		{"XDG", "/x/huggingface/hub", wire.PublicEndpoint, env("XDG_CACHE_HOME", "/x")},
+		{"HF_HOME with tilde", "/home/u/hf/hub", wire.PublicEndpoint, env("HF_HOME", "~/hf", "XDG_CACHE_HOME", "/x")},
+		{"HF_HOME with variable", "/data/hf/hub", wire.PublicEndpoint, env("HF_HOME", "$D/hf", "D", "/data")},
+		{"cache apart", "/c", wire.PublicEndpoint, env("HF_HOME", "/h", "HF_HUB_CACHE", "/c", "HUGGINGFACE_HUB_CACHE", "/old")},
+		{"legacy cache", "/old", wire.PublicEndpoint, env("HF_HOME", "/h", "HUGGINGFACE_HUB_CACHE", "/old")},
 		{"endpoint", "/h/hub", "http://127.0.0.1:9", env("HF_HOME", "/h", "HF_ENDPOINT", "http://127.0.0.1:9//")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -78,7 +80,7 @@ func TestEnvironToken(t *testing.T) {
 
 func TestEnvironTrustedPublisherNeedsAnIdentity(t *testing.T) {
 	e, err := Environ(env("HF_OIDC_RESOURCE", "x", "HF_TOKEN", "hf_env", "HF_HOME", "/h"), "/home/u")
-	if !errors.Is(err, ErrTrustedPublisher) || Hint(err) == "" {
+	if !errors.Is(err, wire.ErrTrustedPublisher) || Hint(err) == "" {
 		t.Fatalf("got %v", err)
 	}
 	if e.CacheDir != "/h/hub" || e.Token != "" {

@@ -14,24 +14,26 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
+const okUser = `{"name":"me","type":"user","orgs":[{"name":"team"}],"auth":{"accessToken":{"displayName":"ci","role":"write"}}}`
+
 // noon is when the clocks of testClient start.
 var noon = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
-// wire answers requests without a network and records them.
-type wire struct {
+// scripted answers requests without a network and records them.
+type scripted struct {
 	answer func(*http.Request) (*http.Response, error)
 	mu     sync.Mutex
 	seen   []*http.Request
 }
 
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	w.seen = append(w.seen, r)
 	w.mu.Unlock()
 	return w.answer(r)
 }
 
-func (w *wire) count() int {
+func (w *scripted) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.seen)
@@ -50,8 +52,8 @@ func reply(r *http.Request, status int, body string, headers ...string) *http.Re
 
 // script answers the n-th request with the n-th step, and with the last one
 // from then on.
-func script(steps ...func(*http.Request) (*http.Response, error)) *wire {
-	w := &wire{}
+func script(steps ...func(*http.Request) (*http.Response, error)) *scripted {
+	w := &scripted{}
 	var n atomic.Int64
 	w.answer = func(r *http.Request) (*http.Response, error) {
 		return steps[min(int(n.Add(1)), len(steps))-1](r)
@@ -68,8 +70,8 @@ func breaks(err error) func(*http.Request) (*http.Response, error) {
 }
 
 // serve answers by an http.Handler, in memory.
-func serve(h http.Handler) *wire {
-	return &wire{answer: func(r *http.Request) (*http.Response, error) {
+func serve(h http.Handler) *scripted {
+	return &scripted{answer: func(r *http.Request) (*http.Response, error) {
 		if r.Body == nil {
 			r.Body = http.NoBody
 		}
@@ -98,6 +100,6 @@ func testClient(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*C
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.t.jitter = func() float64 { return 0.5 }
+	c.t.Jitter = func() float64 { return 0.5 }
 	return c, clock
 }

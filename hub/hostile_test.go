@@ -1,14 +1,10 @@
 package hub
 
 import (
-	"bytes"
 	"crypto/x509"
-	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"unicode"
 )
@@ -45,30 +41,5 @@ func TestHostileWordsNeverReachATerminal(t *testing.T) {
 				t.Errorf("%s: %d bytes: %.80q", name, len(s), s)
 			}
 		}
-	}
-}
-
-// TestWarningsAreNeverWithoutEnd: each topic of X-HF-Warning is logged once, and no hub makes a client remember or print
-// more than a few, each cut to a line.
-func TestWarningsAreNeverWithoutEnd(t *testing.T) {
-	var n atomic.Int64
-	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
-		fresh := fmt.Sprintf("X-HF-Warning: topic %d %s; text", n.Add(1), strings.Repeat("x", 5000))
-		return reply(r, 200, "{}", fresh, "X-HF-Warning: deprecated; use the other one", "X-HF-Warning: without a topic"), nil
-	}}
-	var log bytes.Buffer
-	c, _ := testClient(t, w, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	for range 3 * maxTopics {
-		if _, err := c.t.call(t.Context(), get("x", "", "https://hub.test/api/x"), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for part, times := range map[string]int{"hub warning": maxTopics, "topic=deprecated": 1, "without a topic": 1} {
-		if got := strings.Count(log.String(), part); got != times {
-			t.Errorf("%q is logged %d times, want %d", part, got, times)
-		}
-	}
-	if log.Len() > maxTopics*1000 || len(c.t.warned.known) != maxTopics {
-		t.Errorf("%d bytes logged, %d topics remembered", log.Len(), len(c.t.warned.known))
 	}
 }

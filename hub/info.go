@@ -10,33 +10,35 @@ import (
 	"strings"
 
 	gohf "github.com/gomlx/go-huggingface/hub"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // Info resolves a revision ("" is main) to its commit and lists its files with sizes and hashes. A file name that must
 // not become a local path is an error that wraps ErrUnsafePath. Offline it answers from the shared cache.
 func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, error) {
-	if err := checkRepo(repo); err != nil {
+	if err := wire.CheckRepo(repo); err != nil {
 		return nil, err
 	}
 	revision = cmp.Or(revision, "main")
-	if c.t.opt.Offline {
+	if c.t.Opt.Offline {
 		return c.cache.info(repo, revision)
 	}
-	r := c.t.repoGet("read model info of "+repo, repo, revPath("revision", revision)+"?blobs=true")
+	r := c.t.RepoGet("read model info of "+repo, repo, wire.RevPath("revision", revision)+"?blobs=true")
 	var doc infoDocument
-	if _, err := c.t.call(ctx, r, &doc); err != nil {
+	if _, err := c.t.Call(ctx, r, &doc); err != nil {
 		return nil, err
 	}
 	info, err := doc.info()
 	if err != nil {
-		return nil, c.t.errorf(r.op, ErrNotHub, "%v", err)
+		return nil, c.t.Errorf(r.Op, wire.ErrNotHub, "%v", err)
 	}
 	if isCommit(revision) && info.SHA != revision {
-		return nil, c.t.errorf(r.op, ErrChanged, "asked for commit %s, answered with %s", revision, info.SHA)
+		return nil, c.t.Errorf(r.Op, wire.ErrChanged, "asked for commit %s, answered with %s", revision, info.SHA)
 	}
 	for _, f := range info.Files {
 		if err := ValidPath(f.Path); err != nil {
-			return nil, fmt.Errorf("%s: %w", r.op, err)
+			return nil, fmt.Errorf("%s: %w", r.Op, err)
 		}
 	}
 	info.ID = cmp.Or(info.ID, repo)
@@ -55,7 +57,7 @@ func (c *Client) completeFiles(ctx context.Context, info *RepoInfo) error {
 	for i, f := range info.Files {
 		var ok bool
 		if info.Files[i], ok = tree[f.Path]; !ok {
-			return c.t.errorf("read model info of "+info.ID, ErrNotHub, "%s is listed but not in the tree", f.Path)
+			return c.t.Errorf("read model info of "+info.ID, wire.ErrNotHub, "%s is listed but not in the tree", f.Path)
 		}
 	}
 	return nil
@@ -108,7 +110,7 @@ func (d *infoDocument) info() (*RepoInfo, error) {
 	if !isCommit(d.CommitHash) {
 		return nil, errors.New("info names no commit")
 	}
-	if d.ID != "" && checkRepo(d.ID) != nil {
+	if d.ID != "" && wire.CheckRepo(d.ID) != nil {
 		return nil, fmt.Errorf("info names the repo %q", d.ID)
 	}
 	info := &RepoInfo{

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 const shaA = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -107,7 +109,7 @@ func TestInfoRefusesUnsafeNames(t *testing.T) {
 		for _, size := range []string{"1", "null"} {
 			w := script(says(200, `{"sha":"`+testCommit+`","siblings":[{"rfilename":"`+name+`","size":`+size+`}]}`))
 			c, _ := testClient(t, w)
-			if _, err := c.Info(t.Context(), "a/b", ""); !errors.Is(err, ErrUnsafePath) {
+			if _, err := c.Info(t.Context(), "a/b", ""); !errors.Is(err, wire.ErrUnsafePath) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -115,7 +117,7 @@ func TestInfoRefusesUnsafeNames(t *testing.T) {
 	for _, id := range []string{"../x", "a/b/c", "a/..", "a/b\u009b", "a b/c"} { // it becomes a part of paths and URLs
 		w := script(says(200, `{"id":"`+id+`","sha":"`+testCommit+`","siblings":[]}`))
 		c, _ := testClient(t, w)
-		if _, err := c.Info(t.Context(), "a/b", ""); !errors.Is(err, ErrNotHub) {
+		if _, err := c.Info(t.Context(), "a/b", ""); !errors.Is(err, wire.ErrNotHub) {
 			t.Errorf("id %s: %v", id, err)
 		}
 	}
@@ -124,7 +126,7 @@ func TestInfoRefusesUnsafeNames(t *testing.T) {
 func TestInfoOfAnotherCommit(t *testing.T) {
 	w := script(says(200, `{"sha":"`+strings.Repeat("f", 40)+`","siblings":[]}`))
 	c, _ := testClient(t, w)
-	if _, err := c.Info(t.Context(), "a/b", testCommit); !errors.Is(err, ErrChanged) {
+	if _, err := c.Info(t.Context(), "a/b", testCommit); !errors.Is(err, wire.ErrChanged) {
 		t.Error(err)
 	}
 	if _, err := c.Info(t.Context(), "a/b", "refs/pr/1"); err != nil || w.seen[1].URL.EscapedPath() != "/api/models/a/b/revision/refs%2Fpr%2F1" {
@@ -146,7 +148,7 @@ func TestTreeRefusesStrangeLinks(t *testing.T) {
 	} {
 		w := script(says(200, `[]`, `Link: <`+link+`>; rel="next"`))
 		c, _ := testClient(t, w)
-		if _, err := c.Tree(t.Context(), "a/b", "main"); !errors.Is(err, ErrNotHub) || w.count() != 1 {
+		if _, err := c.Tree(t.Context(), "a/b", "main"); !errors.Is(err, wire.ErrNotHub) || w.count() != 1 {
 			t.Errorf("%s: %d requests, %v", name, w.count(), err)
 		}
 	}
@@ -156,7 +158,7 @@ func TestTreeRefusesStrangeLinks(t *testing.T) {
 func TestAnswerNeverTakesMoreThanItsShare(t *testing.T) {
 	w := script(says(200, `{"name":"`+strings.Repeat("x", 17<<20)+`"}`))
 	c, _ := testClient(t, w)
-	if _, err := c.WhoAmI(t.Context()); !errors.Is(err, ErrTooLarge) || w.count() != 1 || !strings.Contains(err.Error(), "16 MiB") {
+	if _, err := c.WhoAmI(t.Context()); !errors.Is(err, wire.ErrTooLarge) || w.count() != 1 || !strings.Contains(err.Error(), "16 MiB") {
 		t.Errorf("%d requests, %v", w.count(), err)
 	}
 }
@@ -164,7 +166,7 @@ func TestAnswerNeverTakesMoreThanItsShare(t *testing.T) {
 // TestATreeWithoutEndIsNeverTaken: page after page, each with a cursor of its own, is bounded by what it brings.
 func TestATreeWithoutEndIsNeverTaken(t *testing.T) {
 	rows, n := make([]treeRow, 4), 0
-	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
 		for i := range rows {
 			rows[i] = treeRow{Type: "file", Path: fmt.Sprint(n, i), OID: strings.Repeat("a", 1<<20)}
 		}
@@ -173,7 +175,7 @@ func TestATreeWithoutEndIsNeverTaken(t *testing.T) {
 		return reply(r, 200, string(body), fmt.Sprintf(`Link: <https://hub.test/next?cursor=%d>; rel="next"`, n)), err
 	}}
 	c, _ := testClient(t, w)
-	if _, err := c.Tree(t.Context(), "a/b", "main"); !errors.Is(err, ErrTooLarge) || n > 20 {
+	if _, err := c.Tree(t.Context(), "a/b", "main"); !errors.Is(err, wire.ErrTooLarge) || n > 20 {
 		t.Errorf("%d pages, %v", n, err)
 	}
 }
@@ -181,7 +183,7 @@ func TestATreeWithoutEndIsNeverTaken(t *testing.T) {
 func TestOfflineMakesNoRequest(t *testing.T) {
 	w := script(says(200, okUser))
 	c, _ := testClient(t, w, func(o *Options) { o.Offline = true })
-	if _, err := c.WhoAmI(t.Context()); !errors.Is(err, ErrOffline) || w.count() != 0 || !strings.Contains(err.Error(), "HF_HUB_OFFLINE") {
+	if _, err := c.WhoAmI(t.Context()); !errors.Is(err, wire.ErrOffline) || w.count() != 0 || !strings.Contains(err.Error(), "HF_HUB_OFFLINE") {
 		t.Errorf("%d requests, %v", w.count(), err)
 	}
 }

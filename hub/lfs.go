@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 const lfsJSON = "application/vnd.git-lfs+json"
@@ -69,11 +71,11 @@ func (u *upload) batch(ctx context.Context) (obj *lfsObject, err error) {
 	if !strings.HasPrefix(u.rev, "refs/") {
 		body["ref"] = map[string]string{"name": u.rev}
 	}
-	r := send("ask where to upload "+u.Path, u.repo, http.MethodPost, u.t.endpoint.page(u.repo, ".git/info/lfs/objects/batch"), body)
-	r.header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
-	err = u.t.retry(ctx, r, func(ctx context.Context) error {
+	r := wire.Send("ask where to upload "+u.Path, u.repo, http.MethodPost, u.t.Endpoint.Page(u.repo, ".git/info/lfs/objects/batch"), body)
+	r.Header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
+	err = u.t.Retry(ctx, r, func(ctx context.Context) error {
 		var answer batchAnswer
-		header, err := u.t.once(ctx, r, &answer)
+		header, err := u.t.Once(ctx, r, &answer)
 		if err != nil {
 			return err
 		}
@@ -86,17 +88,17 @@ func (u *upload) batch(ctx context.Context) (obj *lfsObject, err error) {
 }
 
 // object finds the file in the answer. The hub may refuse an object, for good or for now, inside an answer 200.
-func (u *upload) object(r *request, answer *batchAnswer) (*lfsObject, error) {
+func (u *upload) object(r *wire.Request, answer *batchAnswer) (*lfsObject, error) {
 	at := slices.IndexFunc(answer.Objects, func(o lfsObject) bool { return strings.EqualFold(o.OID, u.SHA256) })
 	if at < 0 {
-		return nil, u.t.errorf(r.op, ErrNotHub, "the answer does not name the object")
+		return nil, u.t.Errorf(r.Op, wire.ErrNotHub, "the answer does not name the object")
 	}
 	obj := &answer.Objects[at]
 	if obj.Error != nil {
-		return nil, u.t.refusedInside(r, obj.Error.Code, obj.Error.Message)
+		return nil, u.t.RefusedInside(r, obj.Error.Code, obj.Error.Message)
 	}
 	if !obj.stored() && answer.Transfer != "" && answer.Transfer != "basic" && answer.Transfer != "multipart" {
-		return nil, u.t.errorf(r.op, ErrNotHub, "the hub insists on transfer %q", answer.Transfer)
+		return nil, u.t.Errorf(r.Op, wire.ErrNotHub, "the hub insists on transfer %q", answer.Transfer)
 	}
 	return obj, nil
 }
@@ -104,21 +106,21 @@ func (u *upload) object(r *request, answer *batchAnswer) (*lfsObject, error) {
 // verify makes the hub check that it holds the object. If it holds another one, our bytes or their hash are wrong, and no
 // repeat helps.
 func (u *upload) verify(ctx context.Context, a *lfsAction) error {
-	r := send("verify the upload of "+u.Path, u.repo, http.MethodPost, u.t.endpoint.rewrite(a.Href),
+	r := wire.Send("verify the upload of "+u.Path, u.repo, http.MethodPost, u.t.Endpoint.Rewrite(a.Href),
 		map[string]any{"oid": u.SHA256, "size": u.Size})
-	r.header = a.headers()
-	r.header.Set("Accept", lfsJSON)
-	r.header.Set("Content-Type", lfsJSON)
-	_, err := u.t.call(ctx, r, nil)
-	e, ok := errors.AsType[*Error](err)
+	r.Header = a.headers()
+	r.Header.Set("Accept", lfsJSON)
+	r.Header.Set("Content-Type", lfsJSON)
+	_, err := u.t.Call(ctx, r, nil)
+	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
 		return err
 	}
 	switch e.Status {
 	case http.StatusNotFound:
-		return e.under(errStale) // it never arrived: the batch call will say so
+		return e.Under(wire.ErrStale) // it never arrived: the batch call will say so
 	case http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity:
-		return e.under(ErrCorrupt)
+		return e.Under(wire.ErrCorrupt)
 	}
 	return err
 }
@@ -140,20 +142,20 @@ func (c *Client) DuplicateFiles(ctx context.Context, source, target string, file
 		rows = append(rows, map[string]string{"xetHash": f.XetHash, "sha256": f.SHA256, "filename": f.Path})
 	}
 	for chunk := range slices.Chunk(rows, maxDuplicates) {
-		r := c.t.repoSend("copy files from "+source+" to "+target, source, http.MethodPost, "/lfs-files/duplicate",
+		r := c.t.RepoSend("copy files from "+source+" to "+target, source, http.MethodPost, "/lfs-files/duplicate",
 			map[string]any{"target": map[string]string{"type": "model", "name": target}, "files": chunk})
-		r.slow = slowAnswer
+		r.Slow = slowAnswer
 		var answer struct {
 			Failed []struct {
 				SHA256 string          `json:"sha256"`
 				Error  json.RawMessage `json:"error"`
 			} `json:"failed"`
 		}
-		if _, err := c.t.call(ctx, r, &answer); err != nil {
+		if _, err := c.t.Call(ctx, r, &answer); err != nil {
 			return nil, err
 		}
 		for _, f := range answer.Failed {
-			failed[f.SHA256] = oneLine(string(f.Error))
+			failed[f.SHA256] = wire.OneLine(string(f.Error))
 		}
 	}
 	return failed, nil

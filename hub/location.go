@@ -13,11 +13,13 @@ import (
 	"time"
 
 	gohf "github.com/gomlx/go-huggingface/hub"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // locations remembers where the bytes of files can be had.
 type locations struct {
-	t     *transport
+	t     *wire.Transport
 	known sync.Map // of *location by locationKey
 }
 
@@ -26,7 +28,7 @@ type locationKey struct{ repo, commit, path string }
 
 // location is shared by all workers that read a file: one of them renews it for all.
 type location struct {
-	lock lock
+	lock wire.Lock
 	now  *resolved // nil if the hub must be asked
 	pin  *resolved // the first answer; later ones must agree with it for the client's life
 
@@ -49,15 +51,15 @@ const expiryMargin = time.Minute
 
 // locate gives the current location of a file, asking the hub when there is none or it is about to expire.
 func (l *locations) locate(ctx context.Context, f FileRef) (r *resolved, err error) {
-	at, begun := l.at(f), l.t.opt.Clock.Now()
-	err = at.lock.hold(ctx, func() (err error) {
+	at, begun := l.at(f), l.t.Opt.Clock.Now()
+	err = at.lock.Hold(ctx, func() (err error) {
 		if at.lostAt.After(begun) {
 			return at.lost // whoever has waited for the hub meanwhile has waited for all
 		}
 		r = at.now
-		if r == nil || !r.expires.IsZero() && !l.t.opt.Clock.Now().Add(expiryMargin).Before(r.expires) {
-			if r, err = l.head(ctx, f); isA[*gaveUp](err) {
-				at.lost, at.lostAt = err, l.t.opt.Clock.Now()
+		if r == nil || !r.expires.IsZero() && !l.t.Opt.Clock.Now().Add(expiryMargin).Before(r.expires) {
+			if r, err = l.head(ctx, f); wire.IsA[*wire.GaveUp](err) {
+				at.lost, at.lostAt = err, l.t.Opt.Clock.Now()
 			}
 			if err != nil {
 				return err
@@ -79,14 +81,14 @@ func (l *locations) locate(ctx context.Context, f FileRef) (r *resolved, err err
 }
 
 func (l *locations) at(f FileRef) *location {
-	at, _ := l.known.LoadOrStore(locationKey{f.Repo, f.Commit, f.Path}, &location{lock: make(lock, 1)})
+	at, _ := l.known.LoadOrStore(locationKey{f.Repo, f.Commit, f.Path}, &location{lock: make(wire.Lock, 1)})
 	return at.(*location)
 }
 
 // expire makes the next locate ask again, unless another worker already did.
 func (l *locations) expire(ctx context.Context, f FileRef, old *resolved) {
 	at := l.at(f)
-	_ = at.lock.hold(ctx, func() error {
+	_ = at.lock.Hold(ctx, func() error {
 		if at.now == old {
 			at.now = nil
 		}
@@ -97,18 +99,18 @@ func (l *locations) expire(ctx context.Context, f FileRef, old *resolved) {
 // head asks for a file's metadata. Relative redirects are followed, the absolute one to the data is the answer: beyond
 // it the hub's headers are lost.
 func (l *locations) head(ctx context.Context, f FileRef) (*resolved, error) {
-	r := &request{op: "look up " + f.String(), repo: f.Repo, method: http.MethodHead,
-		url:    l.t.endpoint.page(f.Repo, revPath("resolve", f.Commit)+"/"+escapePath(f.Path)),
-		follow: followRelative, token: true, header: http.Header{"Accept-Encoding": {"identity"}}}
+	r := &wire.Request{Op: "look up " + f.String(), Repo: f.Repo, Method: http.MethodHead,
+		URL:    l.t.Endpoint.Page(f.Repo, wire.RevPath("resolve", f.Commit)+"/"+wire.EscapePath(f.Path)),
+		Follow: wire.FollowRelative, Token: true, Header: http.Header{"Accept-Encoding": {"identity"}}}
 	var got *resolved
-	err := l.t.retry(ctx, r, func(ctx context.Context) error {
-		resp, err := l.t.exchange(ctx, r)
+	err := l.t.Retry(ctx, r, func(ctx context.Context) error {
+		resp, err := l.t.Exchange(ctx, r)
 		if err != nil {
 			return err
 		}
 		defer resp.Body.Close()
-		if got, err = readLocation(l.t.endpoint, f, resp, l.t.opt.Clock.Now()); err != nil {
-			return l.t.failure(r, resp.Request.URL, err)
+		if got, err = readLocation(l.t.Endpoint, f, resp, l.t.Opt.Clock.Now()); err != nil {
+			return l.t.Failure(r, resp.Request.URL, err)
 		}
 		return nil
 	})
@@ -117,36 +119,36 @@ func (l *locations) head(ctx context.Context, f FileRef) (*resolved, error) {
 
 // readLocation reads the headers of the answer to a metadata request. Not every hub tells the size there; a file whose hash is
 // known has the size that is known with it.
-func readLocation(e endpoint, f FileRef, resp *http.Response, now time.Time) (*resolved, error) {
+func readLocation(e wire.Endpoint, f FileRef, resp *http.Response, now time.Time) (*resolved, error) {
 	h := resp.Header
 	r := &resolved{commit: h.Get(gohf.HeaderXRepoCommit), etag: etagOf(h), size: -1, url: resp.Request.URL.String()}
 	if f.hash() != "" {
 		r.size = f.Size
 	}
-	if isRedirect(resp.StatusCode) {
-		next, _, err := e.target(resp.Request.URL, h.Get("Location"))
+	if wire.IsRedirect(resp.StatusCode) {
+		next, _, err := e.Target(resp.Request.URL, h.Get("Location"))
 		if err != nil {
 			return nil, err
 		}
-		r.url = sentURL(next)
+		r.url = wire.SentURL(next)
 	} else if resp.ContentLength >= 0 {
 		r.size = resp.ContentLength
 	}
 	if s := h.Get(gohf.HeaderXLinkedSize); s != "" {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%w: X-Linked-Size is %q", ErrNotHub, s)
+			return nil, fmt.Errorf("%w: X-Linked-Size is %q", wire.ErrNotHub, s)
 		}
 		r.size = n
 	}
 	if r.commit == "" || r.etag == "" || r.size < 0 {
-		return nil, fmt.Errorf("%w: commit, etag or size is missing; is a proxy in between?", ErrNotHub)
+		return nil, fmt.Errorf("%w: commit, etag or size is missing; is a proxy in between?", wire.ErrNotHub)
 	}
-	u, err := parseVerbatim(r.url)
+	u, err := wire.ParseVerbatim(r.url)
 	if err != nil {
 		return nil, err
 	}
-	r.onHub = e.owns(u)
+	r.onHub = e.Owns(u)
 	r.expires = expiryOf(u, h, now)
 	return r, nil
 }
@@ -154,7 +156,7 @@ func readLocation(e endpoint, f FileRef, resp *http.Response, now time.Time) (*r
 // agree refuses metadata that contradicts the reference or an earlier answer.
 func (l *locations) agree(f FileRef, pin, r *resolved) error {
 	changed := func(format string, args ...any) error {
-		return l.t.errorf("read "+f.String(), ErrChanged, format, args...)
+		return l.t.Errorf("read "+f.String(), wire.ErrChanged, format, args...)
 	}
 	if isCommit(f.Commit) && r.commit != f.Commit {
 		return changed("asked for commit %s, answered with %s", f.Commit, r.commit)
@@ -182,12 +184,12 @@ func etagOf(h http.Header) string {
 func expiryOf(u *url.URL, header http.Header, now time.Time) time.Time {
 	q := u.Query()
 	if n, err := strconv.ParseInt(q.Get("Expires"), 10, 64); err == nil && n > 0 {
-		return now.Add(untilDate(time.Unix(n, 0), header, now))
+		return now.Add(wire.UntilDate(time.Unix(n, 0), header, now))
 	}
 	begin, err := time.Parse("20060102T150405Z", q.Get("X-Amz-Date"))
 	n, err2 := strconv.ParseInt(q.Get("X-Amz-Expires"), 10, 64)
 	if errors.Join(err, err2) != nil || n <= 0 {
 		return time.Time{}
 	}
-	return now.Add(untilDate(begin.Add(seconds(n)), header, now))
+	return now.Add(wire.UntilDate(begin.Add(wire.Seconds(n)), header, now))
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash"
 	"slices"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // RepoInfo is what a hub says about one commit of a model.
@@ -103,7 +105,7 @@ func hashLike(etag string, data []byte) string {
 
 // checkSource refuses names that must not go into a URL or a path.
 func checkSource(repo, commit, path string) error {
-	if err := checkRepo(repo); err != nil {
+	if err := wire.CheckRepo(repo); err != nil {
 		return err
 	}
 	if commit == "" {

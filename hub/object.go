@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // slowStore is the time from the last byte handed to the system to the storage's answer; a thin line still has to
@@ -24,8 +26,8 @@ type Blob struct {
 
 // upload is one file on its way to a branch.
 type upload struct {
-	t         *transport
-	puts      slots
+	t         *wire.Transport
+	puts      wire.Slots
 	turns     *turns
 	held      held
 	repo, rev string
@@ -45,22 +47,22 @@ func (b Blob) head(n int64) ([]byte, error) {
 
 // errorf makes an *Error of the file's upload.
 func (u *upload) errorf(sentinel error, format string, args ...any) error {
-	return u.t.errorf("upload "+u.Path, sentinel, format, args...)
+	return u.t.Errorf("upload "+u.Path, sentinel, format, args...)
 }
 
 // put sends bytes [off, off+n) to a storage link, and gives the ETag verbatim, quotes included; the token never goes along.
 // Without the ETag of a part the object cannot be completed, so that such an answer is as good as none.
 func (u *upload) put(ctx context.Context, link string, header http.Header, off, n int64, part bool) (etag string, err error) {
-	r := &request{op: "upload " + u.Path, repo: u.repo, method: http.MethodPut, url: link, header: header,
-		body: func() io.Reader { return u.section(off, n) }, size: n,
-		bulk: true, follow: followSame, slow: slowStore, slot: &slot{of: u.puts}}
-	err = u.t.retry(ctx, r, func(ctx context.Context) error {
-		if err := r.slot.take(ctx); err != nil {
+	r := &wire.Request{Op: "upload " + u.Path, Repo: u.repo, Method: http.MethodPut, URL: link, Header: header,
+		Body: func() io.Reader { return u.section(off, n) }, Size: n,
+		Bulk: true, Follow: wire.FollowSame, Slow: slowStore, Slot: &wire.Slot{Of: u.puts}}
+	err = u.t.Retry(ctx, r, func(ctx context.Context) error {
+		if err := r.Slot.Take(ctx); err != nil {
 			return err
 		}
-		answer, err := u.t.once(ctx, r, nil)
+		answer, err := u.t.Once(ctx, r, nil)
 		if etag = answer.Get("ETag"); err == nil && part && etag == "" {
-			err = u.errorf(errNoETag, "")
+			err = u.errorf(wire.ErrNoETag, "")
 		}
 		return err
 	})
@@ -70,16 +72,16 @@ func (u *upload) put(ctx context.Context, link string, header http.Header, off, 
 // stale marks the refusal of a link, as against that of the bytes sent to it: S3 answers 403 to a link that has expired,
 // 400 ExpiredToken if its credentials have, and 404 NoSuchUpload for a multipart upload that was ended.
 func stale(err error) error {
-	e, ok := errors.AsType[*Error](err)
-	if !ok || errors.Is(err, ErrQuota) {
+	e, ok := errors.AsType[*wire.Error](err)
+	if !ok || errors.Is(err, wire.ErrQuota) {
 		return err
 	}
 	switch e.Status {
 	case http.StatusForbidden, http.StatusNotFound, http.StatusGone:
-		return e.under(errStale)
+		return e.Under(wire.ErrStale)
 	case http.StatusBadRequest:
 		if e.Code == "ExpiredToken" {
-			return e.under(errStale)
+			return e.Under(wire.ErrStale)
 		}
 	}
 	return err

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // parts are the links of a multipart upload, in order.
@@ -29,7 +31,7 @@ func readParts(a *lfsAction, size int64, header http.Header, now time.Time) (*pa
 	}
 	chunk, err := strconv.ParseInt(a.text("chunk_size"), 10, 64)
 	if err != nil || chunk <= 0 {
-		return nil, fmt.Errorf("%w: chunk_size is %q", ErrNotHub, a.text("chunk_size"))
+		return nil, fmt.Errorf("%w: chunk_size is %q", wire.ErrNotHub, a.text("chunk_size"))
 	}
 	byNumber := map[int64]string{}
 	for key := range a.Header {
@@ -39,17 +41,17 @@ func readParts(a *lfsAction, size int64, header http.Header, now time.Time) (*pa
 	}
 	want := (size + chunk - 1) / chunk
 	if int64(len(byNumber)) != want {
-		return nil, fmt.Errorf("%w: %d part links for %d parts", ErrNotHub, len(byNumber), want)
+		return nil, fmt.Errorf("%w: %d part links for %d parts", wire.ErrNotHub, len(byNumber), want)
 	}
 	p := &parts{chunk: chunk}
 	for n := range want {
 		link, ok := byNumber[n+1]
 		if !ok {
-			return nil, fmt.Errorf("%w: part link %d is missing", ErrNotHub, n+1)
+			return nil, fmt.Errorf("%w: part link %d is missing", wire.ErrNotHub, n+1)
 		}
 		p.urls = append(p.urls, link)
 	}
-	if first, err := parseVerbatim(p.urls[0]); err == nil {
+	if first, err := wire.ParseVerbatim(p.urls[0]); err == nil {
 		p.id, p.expires = first.Query().Get("uploadId"), expiryOf(first, header, now)
 	}
 	return p, nil
@@ -67,7 +69,7 @@ func (h *held) resume(p *parts) {
 // further part is begun, but those under way come to their end: what they bring may be kept, and the storage may ask to wait.
 func (u *upload) putParts(ctx context.Context, link string, p *parts) error {
 	u.held.resume(p)
-	r := &round{upload: u, parts: p, start: u.t.opt.Clock.Now()}
+	r := &round{upload: u, parts: p, start: u.t.Opt.Clock.Now()}
 	g, groupCtx := errgroup.WithContext(ctx)
 	g.SetLimit(cap(u.puts))
 	for i := range p.urls {
@@ -81,7 +83,7 @@ func (u *upload) putParts(ctx context.Context, link string, p *parts) error {
 			off := int64(i) * p.chunk
 			n := min(p.chunk, u.Size-off)
 			etag, err := u.put(groupCtx, p.urls[i], nil, off, n, true)
-			if errors.Is(err, errStale) {
+			if errors.Is(err, wire.ErrStale) {
 				r.end(err)
 				return nil
 			}
@@ -147,7 +149,7 @@ func (r *round) acknowledged(i int, etag string, n int64) {
 		}
 	}
 	h.best = max(h.best, up)
-	now := r.t.opt.Clock.Now()
+	now := r.t.Opt.Clock.Now()
 	took := now.Sub(r.start)
 	needs := time.Duration(float64(took) / float64(r.sent) * float64(left))
 	h.needs = 0
@@ -156,25 +158,25 @@ func (r *round) acknowledged(i int, etag string, n int64) {
 	}
 	h.needs, h.lifetime = took+needs, r.parts.expires.Sub(r.start)
 	if r.ended == nil && up >= cap(r.puts) && r.turns.goAlone() {
-		r.ended = r.errorf(errStale, "%s would take %v, longer than its links live; it waits until it is alone", r.Path, h.needs.Round(time.Second))
+		r.ended = r.errorf(wire.ErrStale, "%s would take %v, longer than its links live; it waits until it is alone", r.Path, h.needs.Round(time.Second))
 	}
 }
 
 // complete joins the parts. It may be repeated. Where it is refused, new parts may do better, unless the next batch call tells
 // that the object is there after all. A hub that is in trouble for as long as anything is waited for has the batch call alone.
 func (u *upload) complete(ctx context.Context, link string, done []completedPart) error {
-	r := send("complete the upload of "+u.Path, u.repo, http.MethodPost, link, map[string]any{"oid": u.SHA256, "parts": done})
-	r.header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
-	r.token, r.slow = false, slowAnswer
-	_, err := u.t.call(ctx, r, nil)
-	if isA[*gaveUp](err) {
+	r := wire.Send("complete the upload of "+u.Path, u.repo, http.MethodPost, link, map[string]any{"oid": u.SHA256, "parts": done})
+	r.Header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
+	r.Token, r.Slow = false, slowAnswer
+	_, err := u.t.Call(ctx, r, nil)
+	if wire.IsA[*wire.GaveUp](err) {
 		if obj, lookErr := u.batch(ctx); lookErr == nil && obj.stored() {
 			return nil
 		}
 		return err
 	}
-	if e, ok := errors.AsType[*Error](err); ok && !errors.Is(err, ErrQuota) {
-		return e.under(errStale)
+	if e, ok := errors.AsType[*wire.Error](err); ok && !errors.Is(err, wire.ErrQuota) {
+		return e.Under(wire.ErrStale)
 	}
 	return err
 }

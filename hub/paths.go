@@ -7,13 +7,15 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // ValidPath refuses a file name from a repo that must not become a local path: absolute, with .. or empty segments,
 // backslashes, drive letters, control characters, or names that Windows reserves. The error wraps ErrUnsafePath.
 func ValidPath(name string) error {
 	if reason := unsafeReason(name); reason != "" {
-		return fmt.Errorf("%w: %q %s", ErrUnsafePath, name, reason)
+		return fmt.Errorf("%w: %q %s", wire.ErrUnsafePath, name, reason)
 	}
 	return nil
 }

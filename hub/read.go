@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
@@ -45,7 +46,7 @@ func (d *downloads) checkSpan(f FileRef, off, end int64) error {
 		return err
 	}
 	if off < 0 || end < off || end > f.Size {
-		return d.t.errorf("read "+f.String(), ErrCorrupt, "bytes %d to %d lie outside the file's %d bytes", off, end, f.Size)
+		return d.t.Errorf("read "+f.String(), wire.ErrCorrupt, "bytes %d to %d lie outside the file's %d bytes", off, end, f.Size)
 	}
 	return nil
 }
@@ -91,7 +92,7 @@ func (c *Client) ReadFile(ctx context.Context, f FileRef, maxBytes int64) ([]byt
 		return data, nil
 	}
 	data, err := c.files.readWhole(ctx, f, maxBytes)
-	if errors.Is(err, ErrCorrupt) { // wrong bytes of the right size are fetched once more
+	if errors.Is(err, wire.ErrCorrupt) { // wrong bytes of the right size are fetched once more
 		return c.files.readWhole(ctx, f, maxBytes)
 	}
 	return data, err
@@ -105,14 +106,14 @@ func (d *downloads) readWhole(ctx context.Context, f FileRef, maxBytes int64) ([
 	}
 	op := "read " + f.String()
 	if loc.size > maxBytes {
-		return nil, d.t.errorf(op, ErrTooLarge, "%d bytes, at most %d are expected", loc.size, maxBytes)
+		return nil, d.t.Errorf(op, wire.ErrTooLarge, "%d bytes, at most %d are expected", loc.size, maxBytes)
 	}
 	data, err := d.read(ctx, f, 0, loc.size)
 	if err != nil {
 		return nil, err
 	}
 	if got := hashLike(loc.etag, data); got != loc.etag {
-		return nil, d.t.errorf(op, ErrCorrupt, "hash is %s, published is %s", got, loc.etag)
+		return nil, d.t.Errorf(op, wire.ErrCorrupt, "hash is %s, published is %s", got, loc.etag)
 	}
 	return data, nil
 }

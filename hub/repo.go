@@ -5,12 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // NeedToken is ErrUnauthorized for a client without token. It asks nobody.
 func (c *Client) NeedToken() error {
-	if !c.t.opt.hasToken() {
-		return c.t.errorf("log in", ErrUnauthorized, "no token is set")
+	if !c.t.Opt.HasToken() {
+		return c.t.Errorf("log in", wire.ErrUnauthorized, "no token is set")
 	}
 	return nil
 }
@@ -25,7 +27,7 @@ func (c *Client) WhoAmI(ctx context.Context) (string, error) {
 		return *user, nil
 	}
 	var doc struct{ Name string }
-	if _, err := c.t.call(ctx, get("read the token's owner", "", c.Endpoint()+"/api/whoami-v2"), &doc); err != nil {
+	if _, err := c.t.Call(ctx, wire.Get("read the token's owner", "", c.Endpoint()+"/api/whoami-v2"), &doc); err != nil {
 		return "", err
 	}
 	c.user.Store(&doc.Name)
@@ -35,20 +37,20 @@ func (c *Client) WhoAmI(ctx context.Context) (string, error) {
 // CheckAccess asks whether the token may write to a repo, before anything is uploaded. A hub that has no such route lets
 // the commit decide, and so does this.
 func (c *Client) CheckAccess(ctx context.Context, repo string) error {
-	_, err := c.t.call(ctx, c.t.repoGet("check write access to "+repo, repo, "/auth-check/write"), nil)
+	_, err := c.t.Call(ctx, c.t.RepoGet("check write access to "+repo, repo, "/auth-check/write"), nil)
 	return c.unlessMissing(err)
 }
 
 // unlessMissing passes over the error of a hub that lacks a route which only brings bad news forward. A hub that means the
 // repo says so in X-Error-Code.
 func (c *Client) unlessMissing(err error) error {
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*wire.Error](err)
 	if !ok || e.Code != "" {
 		return err
 	}
 	switch e.Status {
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		c.t.opt.Log.Info("the hub lacks a route, the commit will tell", "op", e.Op, "status", e.Status)
+		c.t.Opt.Log.Info("the hub lacks a route, the commit will tell", "op", e.Op, "status", e.Status)
 		return nil
 	}
 	return err
@@ -61,20 +63,20 @@ func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []st
 		Message string `json:"message"`
 	}
 	var answer struct{ Errors, Warnings []remark }
-	r := send("validate the model card", "", http.MethodPost, c.Endpoint()+"/api/validate-yaml",
+	r := wire.Send("validate the model card", "", http.MethodPost, c.Endpoint()+"/api/validate-yaml",
 		map[string]string{"content": string(readme), "repoType": "model"})
-	_, err = c.t.call(ctx, r, &answer)
-	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusBadRequest {
-		return nil, e.under(ErrInvalidCard)
+	_, err = c.t.Call(ctx, r, &answer)
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusBadRequest {
+		return nil, e.Under(wire.ErrInvalidCard)
 	}
 	if err != nil {
 		return nil, c.unlessMissing(err)
 	}
 	for _, w := range answer.Warnings {
-		warnings = append(warnings, oneLine(w.Message))
+		warnings = append(warnings, wire.OneLine(w.Message))
 	}
 	for _, e := range answer.Errors {
-		return warnings, c.t.errorf(r.op, ErrInvalidCard, "%s", e.Message)
+		return warnings, c.t.Errorf(r.Op, wire.ErrInvalidCard, "%s", e.Message)
 	}
 	return warnings, nil
 }
@@ -91,12 +93,12 @@ func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (cr
 	if private != nil {
 		body["visibility"] = map[bool]string{true: "private", false: "public"}[*private]
 	}
-	r := send("create repo "+repo, repo, http.MethodPost, c.Endpoint()+"/api/repos/create", body)
-	err = c.t.retry(ctx, r, func(ctx context.Context) error {
-		_, err := c.t.once(ctx, r, nil)
-		e, ok := errors.AsType[*Error](err)
+	r := wire.Send("create repo "+repo, repo, http.MethodPost, c.Endpoint()+"/api/repos/create", body)
+	err = c.t.Retry(ctx, r, func(ctx context.Context) error {
+		_, err := c.t.Once(ctx, r, nil)
+		e, ok := errors.AsType[*wire.Error](err)
 		if ok && e.Status == http.StatusConflict && strings.Contains(e.Message, "conflicting operation") {
-			return e.under(errBusy) // the same user creates another repo just now
+			return e.Under(wire.ErrBusy) // the same user creates another repo just now
 		}
 		return err
 	})
@@ -116,13 +118,13 @@ func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (cr
 // acceptExisting turns the refusal to create a repo that exists into success, as the Python client does for 401, 402, 403
 // and 409.
 func (c *Client) acceptExisting(ctx context.Context, repo string, err error) error {
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
 		return err
 	}
 	switch e.Status {
 	case http.StatusConflict:
-		if !errors.Is(err, errBusy) {
+		if !errors.Is(err, wire.ErrBusy) {
 			return nil
 		}
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
@@ -135,13 +137,13 @@ func (c *Client) acceptExisting(ctx context.Context, repo string, err error) err
 
 // makePrivate hides a repo, and checks that the hub did it.
 func (c *Client) makePrivate(ctx context.Context, repo string) error {
-	r := c.t.repoSend("set visibility of "+repo, repo, http.MethodPut, "/settings", map[string]string{"visibility": "private"})
-	if _, err := c.t.call(ctx, r, nil); err != nil {
+	r := c.t.RepoSend("set visibility of "+repo, repo, http.MethodPut, "/settings", map[string]string{"visibility": "private"})
+	if _, err := c.t.Call(ctx, r, nil); err != nil {
 		return err
 	}
 	info, err := c.Info(ctx, repo, "")
 	if err == nil && !info.Private {
-		return c.t.errorf(r.op, ErrForbidden, "the hub did not make it private")
+		return c.t.Errorf(r.Op, wire.ErrForbidden, "the hub did not make it private")
 	}
 	return err
 }
@@ -153,9 +155,9 @@ func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) e
 	if start != "" {
 		body["startingPoint"] = start
 	}
-	r := c.t.repoSend("create branch "+branch+" of "+repo, repo, http.MethodPost, revPath("branch", branch), body)
-	_, err := c.t.call(ctx, r, nil)
-	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusConflict {
+	r := c.t.RepoSend("create branch "+branch+" of "+repo, repo, http.MethodPost, wire.RevPath("branch", branch), body)
+	_, err := c.t.Call(ctx, r, nil)
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusConflict {
 		return nil
 	}
 	return err
@@ -163,10 +165,10 @@ func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) e
 
 // DeleteBranch removes a branch; one that does not exist is success.
 func (c *Client) DeleteBranch(ctx context.Context, repo, branch string) error {
-	r := c.t.repoGet("delete branch "+branch+" of "+repo, repo, revPath("branch", branch))
-	r.method, r.follow = http.MethodDelete, followSame
-	_, err := c.t.call(ctx, r, nil)
-	if errors.Is(err, ErrRevisionNotFound) || errors.Is(err, ErrEntryNotFound) {
+	r := c.t.RepoGet("delete branch "+branch+" of "+repo, repo, wire.RevPath("branch", branch))
+	r.Method, r.Follow = http.MethodDelete, wire.FollowSame
+	_, err := c.t.Call(ctx, r, nil)
+	if errors.Is(err, wire.ErrRevisionNotFound) || errors.Is(err, wire.ErrEntryNotFound) {
 		return nil
 	}
 	return err

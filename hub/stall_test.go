@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // Under synctest time jumps when everything waits, so that real timeouts can
@@ -121,7 +123,7 @@ func TestStallForEverEnds(t *testing.T) {
 		})
 		c, _ := testClient(t, w, realTime)
 		_, err := c.WhoAmI(t.Context())
-		if !errors.Is(err, ErrStalled) || w.count() != 9 || Hint(err) == "" {
+		if !errors.Is(err, wire.ErrStalled) || w.count() != 9 || Hint(err) == "" {
 			t.Errorf("%d requests, %v", w.count(), err)
 		}
 	})
@@ -138,7 +140,7 @@ func TestUploadStall(t *testing.T) {
 // uploadStall lets the storage take so many of 100 bytes and then hang.
 func uploadStall(t *testing.T, taken int64) {
 	n := 0
-	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
 		if n++; n == 1 {
 			_, _ = io.CopyN(io.Discard, r.Body, taken)
 			<-r.Context().Done()
@@ -325,7 +327,7 @@ func TestLimitRateOfAllClients(t *testing.T) {
 
 func TestCancelEndsAnUploadAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+		w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done() // neither takes the body nor answers
 			return nil, r.Context().Err()
 		}}

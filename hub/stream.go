@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"sync"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // stream is one file on its way. The dispatcher cuts it into segments and hands them, in order, to workers and to the
@@ -57,10 +59,10 @@ func (s *stream) dispatch(off, end int64) {
 		if seg == nil {
 			return
 		}
-		conn := &slot{of: s.from.conns}
+		conn := &wire.Slot{Of: s.from.conns}
 		loc, err := s.from.locations.locate(s.ctx, s.file)
 		if err == nil {
-			err = conn.take(s.ctx)
+			err = conn.Take(s.ctx)
 		}
 		s.segments <- seg // has room for every buffer there is
 		if err != nil {

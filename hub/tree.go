@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // treeRow is an entry as the hub writes it.
@@ -41,35 +43,35 @@ const (
 
 // Tree lists all files at a revision, by path.
 func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInfo, error) {
-	r := c.t.repoGet("list files of "+repo, repo, revPath("tree", rev)+"?recursive=true&expand=false")
+	r := c.t.RepoGet("list files of "+repo, repo, wire.RevPath("tree", rev)+"?recursive=true&expand=false")
 	tree, seen, size := map[string]FileInfo{}, map[string]bool{}, 0
-	for r.url != "" {
-		if seen[r.url] || len(seen) >= maxPages {
-			return nil, c.t.errorf(r.op, ErrNotHub, "page after page without an end")
+	for r.URL != "" {
+		if seen[r.URL] || len(seen) >= maxPages {
+			return nil, c.t.Errorf(r.Op, wire.ErrNotHub, "page after page without an end")
 		}
-		seen[r.url] = true
+		seen[r.URL] = true
 		var rows []treeRow
-		header, err := c.t.call(ctx, r, &rows)
+		header, err := c.t.Call(ctx, r, &rows)
 		if err != nil {
 			return nil, err
 		}
 		for _, row := range rows {
 			if size += len(row.Path) + len(row.OID) + len(row.XetHash); size > maxTree {
-				return nil, c.t.errorf(r.op, ErrTooLarge, "more than %d MiB of names", maxTree>>20)
+				return nil, c.t.Errorf(r.Op, wire.ErrTooLarge, "more than %d MiB of names", maxTree>>20)
 			}
 			if row.Type != "file" {
 				continue
 			}
 			if err := ValidPath(row.Path); err != nil {
-				return nil, fmt.Errorf("%s: %w", r.op, err)
+				return nil, fmt.Errorf("%s: %w", r.Op, err)
 			}
 			file, ok := row.file()
 			if !ok {
-				return nil, c.t.errorf(r.op, ErrNotHub, "the tree gives a bad size or hash for %q", row.Path)
+				return nil, c.t.Errorf(r.Op, wire.ErrNotHub, "the tree gives a bad size or hash for %q", row.Path)
 			}
 			tree[row.Path] = file
 		}
-		if r.url, err = c.nextPage(r, header); err != nil {
+		if r.URL, err = c.nextPage(r, header); err != nil {
 			return nil, err
 		}
 	}
@@ -78,21 +80,21 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 
 // nextPage reads the Link header; empty after the last page. A link to another origin is refused: the token would not go
 // there, and no hub sends one.
-func (c *Client) nextPage(r *request, header http.Header) (string, error) {
+func (c *Client) nextPage(r *wire.Request, header http.Header) (string, error) {
 	link := nextLink(header.Values("Link"))
 	if link == "" {
 		return "", nil
 	}
-	base, err := url.Parse(r.url)
+	base, err := url.Parse(r.URL)
 	if err != nil {
-		return "", errBadURL
+		return "", wire.ErrBadURL
 	}
-	next, _, err := c.t.endpoint.target(base, link)
+	next, _, err := c.t.Endpoint.Target(base, link)
 	if err != nil {
-		return "", c.t.failure(r, base, err)
+		return "", c.t.Failure(r, base, err)
 	}
-	if !c.t.endpoint.owns(next) {
-		return "", c.t.failure(r, base, fmt.Errorf("%w: next page lies on %s", ErrNotHub, next.Host))
+	if !c.t.Endpoint.Owns(next) {
+		return "", c.t.Failure(r, base, fmt.Errorf("%w: next page lies on %s", wire.ErrNotHub, next.Host))
 	}
 	return next.String(), nil
 }
@@ -117,15 +119,15 @@ func nextLink(values []string) string {
 
 // Head gives the commit that a branch or another revision points to.
 func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
-	r := c.t.repoGet("read head of "+repo, repo, revPath("revision", cmp.Or(rev, "main")))
+	r := c.t.RepoGet("read head of "+repo, repo, wire.RevPath("revision", cmp.Or(rev, "main")))
 	var doc struct {
 		SHA string `json:"sha"`
 	}
-	if _, err := c.t.call(ctx, r, &doc); err != nil {
+	if _, err := c.t.Call(ctx, r, &doc); err != nil {
 		return "", err
 	}
 	if !isCommit(doc.SHA) {
-		return "", c.t.errorf(r.op, ErrNotHub, "info names no commit")
+		return "", c.t.Errorf(r.Op, wire.ErrNotHub, "info names no commit")
 	}
 	return doc.SHA, nil
 }
@@ -133,7 +135,7 @@ func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
 // Branches lists the names of a repo's branches.
 func (c *Client) Branches(ctx context.Context, repo string) ([]string, error) {
 	var refs struct{ Branches []struct{ Name string } }
-	if _, err := c.t.call(ctx, c.t.repoGet("list branches of "+repo, repo, "/refs"), &refs); err != nil {
+	if _, err := c.t.Call(ctx, c.t.RepoGet("list branches of "+repo, repo, "/refs"), &refs); err != nil {
 		return nil, err
 	}
 	var names []string

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
@@ -66,18 +67,18 @@ func (u *upload) preupload(ctx context.Context) (*uploadMode, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := u.t.repoSend("ask how to upload "+u.Path, u.repo, http.MethodPost, revPath("preupload", u.rev), map[string]any{"files": []any{
+	r := u.t.RepoSend("ask how to upload "+u.Path, u.repo, http.MethodPost, wire.RevPath("preupload", u.rev), map[string]any{"files": []any{
 		map[string]any{"path": u.Path, "size": u.Size, "sample": base64.StdEncoding.EncodeToString(sample)}}})
 	var answer struct{ Files []uploadMode }
-	if _, err := u.t.call(ctx, r, &answer); err != nil {
+	if _, err := u.t.Call(ctx, r, &answer); err != nil {
 		return nil, err
 	}
 	if len(answer.Files) != 1 || answer.Files[0].Path != u.Path {
-		return nil, u.t.errorf(r.op, ErrNotHub, "the answer does not name the file")
+		return nil, u.t.Errorf(r.Op, wire.ErrNotHub, "the answer does not name the file")
 	}
 	mode := &answer.Files[0]
 	if mode.UploadMode != "lfs" && mode.UploadMode != "regular" {
-		return nil, u.t.errorf(r.op, ErrNotHub, "upload mode is %q", mode.UploadMode)
+		return nil, u.t.Errorf(r.Op, wire.ErrNotHub, "upload mode is %q", mode.UploadMode)
 	}
 	return mode, nil
 }
@@ -85,14 +86,14 @@ func (u *upload) preupload(ctx context.Context) (*uploadMode, error) {
 // regularOp puts the file into the commit, unless its hash is the one that the branch holds there already.
 func (u *upload) regularOp(there string) (Op, error) {
 	if u.Size > maxRegular {
-		return Op{}, u.errorf(ErrTooLarge, "the hub wants %d bytes inside a commit", u.Size)
+		return Op{}, u.errorf(wire.ErrTooLarge, "the hub wants %d bytes inside a commit", u.Size)
 	}
 	content, err := u.head(u.Size)
 	if err != nil {
 		return Op{}, err
 	}
 	if got := hashLike(u.SHA256, content); got != u.SHA256 {
-		return Op{}, u.errorf(ErrCorrupt, "sha256 is %s, expected %s", got, u.SHA256)
+		return Op{}, u.errorf(wire.ErrCorrupt, "sha256 is %s, expected %s", got, u.SHA256)
 	}
 	if there != "" && there == gitBlobHash(content) {
 		return Op{Path: u.Path, Size: u.Size}, nil
@@ -106,13 +107,13 @@ func (u *upload) sendObject(ctx context.Context) error {
 	var last error
 	for failed := 0; failed < maxRounds; failed++ {
 		best := u.held.best
-		if last = u.try(ctx); !errors.Is(last, errStale) {
+		if last = u.try(ctx); !errors.Is(last, wire.ErrStale) {
 			return last
 		}
 		if u.held.best > best {
 			failed = -1
 		}
-		u.t.opt.Log.Info("upload goes on with fresh links", "file", u.Path, "err", oneLine(last.Error()))
+		u.t.Opt.Log.Info("upload goes on with fresh links", "file", u.Path, "err", wire.OneLine(last.Error()))
 	}
 	if u.held.needs > 0 {
 		return fmt.Errorf("%w; the links are good for %v, and at this rate the file takes %v", last,
@@ -139,8 +140,8 @@ func (u *upload) try(ctx context.Context) error {
 // transfer moves the bytes as the action says, then verifies.
 func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 	action := *obj.Actions.Upload
-	action.Href = u.t.endpoint.rewrite(action.Href)
-	p, err := readParts(&action, u.Size, obj.header, u.t.opt.Clock.Now())
+	action.Href = u.t.Endpoint.Rewrite(action.Href)
+	p, err := readParts(&action, u.Size, obj.header, u.t.Opt.Clock.Now())
 	if err != nil {
 		return u.errorf(err, "")
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 func testBlob(n int) (Blob, []byte) {
@@ -76,7 +78,7 @@ func TestUploadModes(t *testing.T) {
 		{"regular", "regular", "", func(o Op, err error) bool { return err == nil && o.Payload() == 100 && o.kind != opLFS }},
 		{"regular, unchanged", "regular", gitBlobHash(data), func(o Op, err error) bool { return err == nil && o.kind == opNone }},
 		{"lfs, unchanged", "lfs", b.SHA256, func(o Op, err error) bool { return err == nil && o.kind == opNone && o.SHA256 == b.SHA256 }},
-		{"unknown mode", "xet", "", func(_ Op, err error) bool { return errors.Is(err, ErrNotHub) }},
+		{"unknown mode", "xet", "", func(_ Op, err error) bool { return errors.Is(err, wire.ErrNotHub) }},
 	} {
 		h := newStoreHub(t)
 		h.mode, h.there = tt.mode, tt.there
@@ -102,7 +104,7 @@ func TestRegularFileIsHashed(t *testing.T) {
 	c, _ := testClient(t, h)
 	b, _ := testBlob(100)
 	b.SHA256 = shaA
-	if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, ErrCorrupt) {
+	if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, wire.ErrCorrupt) {
 		t.Error(err)
 	}
 }
@@ -224,16 +226,16 @@ func TestUploadRefusals(t *testing.T) {
 		name, answer string
 		want         error
 	}{
-		{"object error quota", object(`"error":{"code":403,"message":"Storage limit reached"}`), ErrQuota},
-		{"object error right", object(`"error":{"code":403,"message":"no"}`), ErrForbidden},
-		{"object error repo", object(`"error":{"code":404,"message":"no"}`), ErrNotFound},
-		{"chunk_size no number", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"many","00001":"https://s3.test/1"}}}`), ErrNotHub},
-		{"chunk_size zero", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"0","00001":"https://s3.test/1"}}}`), ErrNotHub},
-		{"too few parts", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"50","00001":"https://s3.test/1"}}}`), ErrNotHub},
-		{"wrong part numbers", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"50","00001":"https://s3.test/1","00003":"https://s3.test/3"}}}`), ErrNotHub},
-		{"another object", `{"objects":[{"oid":"` + shaA + `","size":1}]}`, ErrNotHub},
-		{"nothing", `{}`, ErrNotHub},
-		{"xet", `{"transfer":"xet",` + object(`"actions":{"upload":{"href":"https://s3.test/x"}}`)[1:], ErrNotHub},
+		{"object error quota", object(`"error":{"code":403,"message":"Storage limit reached"}`), wire.ErrQuota},
+		{"object error right", object(`"error":{"code":403,"message":"no"}`), wire.ErrForbidden},
+		{"object error repo", object(`"error":{"code":404,"message":"no"}`), wire.ErrNotFound},
+		{"chunk_size no number", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"many","00001":"https://s3.test/1"}}}`), wire.ErrNotHub},
+		{"chunk_size zero", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"0","00001":"https://s3.test/1"}}}`), wire.ErrNotHub},
+		{"too few parts", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"50","00001":"https://s3.test/1"}}}`), wire.ErrNotHub},
+		{"wrong part numbers", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"50","00001":"https://s3.test/1","00003":"https://s3.test/3"}}}`), wire.ErrNotHub},
+		{"another object", `{"objects":[{"oid":"` + shaA + `","size":1}]}`, wire.ErrNotHub},
+		{"nothing", `{}`, wire.ErrNotHub},
+		{"xet", `{"transfer":"xet",` + object(`"actions":{"upload":{"href":"https://s3.test/x"}}`)[1:], wire.ErrNotHub},
 	} {
 		h := newStoreHub(t)
 		h.fault = func(s string, _ int) *http.Response {
@@ -259,7 +261,7 @@ func TestVerifyMismatchIsOurFault(t *testing.T) {
 	}
 	c, _ := testClient(t, h)
 	b, _ := testBlob(100)
-	if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, ErrCorrupt) || h.count("put") != 1 {
+	if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, wire.ErrCorrupt) || h.count("put") != 1 {
 		t.Errorf("%v, %v", h.log, err)
 	}
 }
@@ -287,7 +289,7 @@ func TestABlobIsNeverReadAfterUpload(t *testing.T) {
 	h := newStoreHub(t)
 	var bodies []io.Reader
 	for _, answer := range []func(*http.Request) (*http.Response, error){says(413, ""), breaks(syscall.ENOSPC)} {
-		w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+		w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
 			if r.Method != http.MethodPut {
 				return h.RoundTrip(r)
 			}
@@ -332,7 +334,7 @@ func TestMissingETagIsNeverBlamedOnTheHub(t *testing.T) {
 	c, _ := testClient(t, h)
 	b, _ := testBlob(100)
 	_, err := c.Upload(t.Context(), "a/b", "main", b)
-	if errors.Is(err, ErrNotHub) || !errors.Is(err, errNoETag) || h.count("part") != maxTries || strings.Contains(Hint(err), "proxy") {
+	if errors.Is(err, wire.ErrNotHub) || !errors.Is(err, wire.ErrNoETag) || h.count("part") != 8 || strings.Contains(Hint(err), "proxy") {
 		t.Errorf("%d parts sent, %v; %s", h.count("part"), err, Hint(err))
 	}
 }
@@ -356,7 +358,7 @@ func TestBatchBody(t *testing.T) {
 
 func TestDuplicateFiles(t *testing.T) {
 	var body string
-	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
 		b, _ := io.ReadAll(r.Body)
 		body = string(b)
 		return reply(r, 200, `{"failed":[{"sha256":"s2","error":{"message":"other region"}}]}`), nil

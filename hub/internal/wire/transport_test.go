@@ -1,11 +1,13 @@
-package hub
+package wire
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -17,8 +19,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
-
-const okUser = `{"name":"me","type":"user","orgs":[{"name":"team"}],"auth":{"accessToken":{"displayName":"ci","role":"write"}}}`
 
 func TestRetryWaits(t *testing.T) {
 	date := noon.Add(7 * time.Second).Format(http.TimeFormat)
@@ -43,15 +43,15 @@ func TestRetryWaits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := script(tt.step, says(200, okUser))
-			c, clock := testClient(t, w)
-			u, err := c.WhoAmI(t.Context())
+			c, clock := testTransport(t, w)
+			u, err := whoAmI(t.Context(), c)
 			if err != nil || u != "me" {
 				t.Fatalf("got %q, %v", u, err)
 			}
 			if w.count() != 2 || clock.Waited() != tt.waited {
 				t.Errorf("%d requests, waited %v; want 2, %v", w.count(), clock.Waited(), tt.waited)
 			}
-			if s := c.Stats(); s.Requests != 2 || s.Retries != 1 || s.Waited != tt.waited {
+			if s := c.Stats.Snapshot(); s.Requests != 2 || s.Retries != 1 || s.Waited != tt.waited {
 				t.Errorf("stats %+v", s)
 			}
 		})
@@ -61,8 +61,8 @@ func TestRetryWaits(t *testing.T) {
 func TestNoRetry(t *testing.T) {
 	for _, status := range []int{400, 401, 402, 403, 404, 405, 409, 410, 412, 413, 416, 422, 501} {
 		w := script(says(status, `{"error":"no"}`, "X-Request-Id: req-1"))
-		c, clock := testClient(t, w)
-		_, err := c.WhoAmI(t.Context())
+		c, clock := testTransport(t, w)
+		_, err := whoAmI(t.Context(), c)
 		var e *Error
 		if !errors.As(err, &e) || e.Status != status || e.RequestID != "req-1" || e.Message != "no" {
 			t.Errorf("%d: got %v", status, err)
@@ -76,8 +76,8 @@ func TestNoRetry(t *testing.T) {
 		"other host":        fmt.Errorf("tls: %w", x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"}),
 	} {
 		w := script(breaks(err))
-		c, _ := testClient(t, w)
-		if _, err := c.WhoAmI(t.Context()); err == nil || w.count() != 1 {
+		c, _ := testTransport(t, w)
+		if _, err := whoAmI(t.Context(), c); err == nil || w.count() != 1 {
 			t.Errorf("%s: %d requests, %v", name, w.count(), err)
 		}
 	}
@@ -85,8 +85,8 @@ func TestNoRetry(t *testing.T) {
 
 func TestRetryGivesUp(t *testing.T) {
 	w := script(says(503, "<html><body>secret page</body></html>", "Content-Type: text/html", "X-Amz-Cf-Id: cf-9"))
-	c, clock := testClient(t, w)
-	_, err := c.WhoAmI(t.Context())
+	c, clock := testTransport(t, w)
+	_, err := whoAmI(t.Context(), c)
 	if w.count() != 16 {
 		t.Errorf("%d requests", w.count())
 	}
@@ -105,8 +105,8 @@ func TestRetryGivesUp(t *testing.T) {
 
 func TestRetryTotalIsCapped(t *testing.T) {
 	w := script(says(429, "")) // a quota of unknown length is waited for beyond the usual tries
-	c, clock := testClient(t, w)
-	_, err := c.WhoAmI(t.Context())
+	c, clock := testTransport(t, w)
+	_, err := whoAmI(t.Context(), c)
 	if !errors.Is(err, ErrRateLimited) || w.count() != 18 || clock.Waited() > maxWait || clock.Waited() < maxWait-longestQuota {
 		t.Errorf("%d requests, waited %v, %v", w.count(), clock.Waited(), err)
 	}
@@ -119,8 +119,8 @@ func TestCancelEndsTheWait(t *testing.T) {
 		cancel(cause)
 		return reply(r, 503, ""), nil
 	})
-	c, _ := testClient(t, w)
-	if _, err := c.WhoAmI(ctx); !errors.Is(err, cause) || w.count() != 1 {
+	c, _ := testTransport(t, w)
+	if _, err := whoAmI(ctx, c); !errors.Is(err, cause) || w.count() != 1 {
 		t.Errorf("%d requests, %v", w.count(), err)
 	}
 }
@@ -162,9 +162,9 @@ func TestOneLimitIsToldOnce(t *testing.T) {
 
 func TestNothingLeftPausesBeforeARefusal(t *testing.T) {
 	w := script(says(200, okUser, `RateLimit: "api";r=0;t=9`), says(200, okUser))
-	c, clock := testClient(t, w)
+	c, clock := testTransport(t, w)
 	for range 2 {
-		if _, err := c.t.call(t.Context(), get("x", "", "https://hub.test/api/x"), nil); err != nil {
+		if _, err := c.Call(t.Context(), Get("x", "", "https://hub.test/api/x"), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -194,10 +194,10 @@ func TestTokenStaysHome(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := script(says(302, "", "Location: "+tt.location), says(200, "{}"))
-			c, _ := testClient(t, w)
-			r := get("x", "", "https://hub.test/api/x")
-			r.follow = followAll
-			if _, err := c.t.call(t.Context(), r, nil); err != nil {
+			c, _ := testTransport(t, w)
+			r := Get("x", "", "https://hub.test/api/x")
+			r.Follow = FollowAll
+			if _, err := c.Call(t.Context(), r, nil); err != nil {
 				t.Fatal(err)
 			}
 			if w.count() != 2 || w.seen[0].Header.Get("Authorization") != "Bearer hf_secret" {
@@ -216,10 +216,10 @@ func TestAuthorizationNeverLeavesItsOrigin(t *testing.T) {
 		"https://store.test/y": true, "/y": true, "https://store.test:8443/y": false, "https://evil.test/y": false, "https://hub.test/y": false,
 	} {
 		w := script(says(307, "", "Location: "+location), says(307, "", "Location: /z"), says(200, ""))
-		c, _ := testClient(t, w)
-		r := &request{op: "x", method: http.MethodPut, url: "https://store.test/x", follow: followSame, bulk: true,
-			header: http.Header{"Authorization": {"Basic secret"}, "X-Kind": {"kept"}}}
-		if _, err := c.t.call(t.Context(), r, nil); err != nil || w.count() != 3 {
+		c, _ := testTransport(t, w)
+		r := &Request{Op: "x", Method: http.MethodPut, URL: "https://store.test/x", Follow: FollowSame, Bulk: true,
+			Header: http.Header{"Authorization": {"Basic secret"}, "X-Kind": {"kept"}}}
+		if _, err := c.Call(t.Context(), r, nil); err != nil || w.count() != 3 {
 			t.Fatalf("%d requests, %v", w.count(), err)
 		}
 		for i, seen := range w.seen {
@@ -233,7 +233,7 @@ func TestAuthorizationNeverLeavesItsOrigin(t *testing.T) {
 func TestBodyIsReopened(t *testing.T) {
 	var bodies []string
 	n := 0
-	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
 		b, _ := io.ReadAll(r.Body)
 		bodies = append(bodies, string(b))
 		if r.ContentLength != int64(len(b)) || r.TransferEncoding != nil {
@@ -250,8 +250,8 @@ func TestBodyIsReopened(t *testing.T) {
 		}
 		return reply(r, 200, "{}"), nil
 	}}
-	c, _ := testClient(t, w)
-	if _, err := c.t.call(t.Context(), send("x", "", "POST", "https://hub.test/api/x", "body"), nil); err != nil {
+	c, _ := testTransport(t, w)
+	if _, err := c.Call(t.Context(), Send("x", "", "POST", "https://hub.test/api/x", "body"), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range bodies {
@@ -262,26 +262,23 @@ func TestBodyIsReopened(t *testing.T) {
 }
 
 func TestLocalBodyIsNotTheNetworksFault(t *testing.T) {
-	w := &wire{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
 		_, err := io.ReadAll(r.Body)
 		return nil, err
 	}}
-	c, _ := testClient(t, w)
-	r := send("upload x", "", "PUT", "https://hub.test/x", 1)
-	r.body, r.size = func() io.Reader { return strings.NewReader("short") }, 10
-	if _, err := c.t.call(t.Context(), r, nil); !errors.Is(err, errLocalBody) || w.count() != 1 {
+	c, _ := testTransport(t, w)
+	r := Send("upload x", "", "PUT", "https://hub.test/x", 1)
+	r.Body, r.Size = func() io.Reader { return strings.NewReader("short") }, 10
+	if _, err := c.Call(t.Context(), r, nil); !errors.Is(err, errLocalBody) || w.count() != 1 {
 		t.Errorf("%d requests, %v", w.count(), err)
 	}
 }
 
 func TestHeaders(t *testing.T) {
 	w := script(says(200, okUser, "X-HF-Warning: deprecated; use the other one", "X-HF-Warning: deprecated; again"))
-	c, _ := testClient(t, w, func(o *Options) { o.UserAgent = "df11-convert/1.0" })
-	if _, err := c.WhoAmI(t.Context()); err != nil {
+	c, _ := testTransport(t, w, func(o *Settings) { o.UserAgent = "df11-convert/1.0" })
+	if _, err := whoAmI(t.Context(), c); err != nil {
 		t.Fatal(err)
-	}
-	if _, err := c.WhoAmI(t.Context()); err != nil || w.count() != 1 {
-		t.Errorf("whoami was asked %d times", w.count())
 	}
 	if h := w.seen[0].Header; h.Get("User-Agent") != "df11-convert/1.0" {
 		t.Errorf("headers %v", h)
@@ -316,12 +313,12 @@ func TestClassify(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := script(says(tt.status, tt.body, tt.headers...))
-			c, _ := testClient(t, w, func(o *Options) {
+			c, _ := testTransport(t, w, func(o *Settings) {
 				if !tt.token {
 					o.Token, o.TokenSource = "", ""
 				}
 			})
-			_, err := c.t.call(t.Context(), get("read a/b", "a/b", "https://hub.test/api/models/a/b?x=1"), nil)
+			_, err := c.Call(t.Context(), Get("read a/b", "a/b", "https://hub.test/api/models/a/b?x=1"), nil)
 			if !errors.Is(err, tt.want) || w.count() != 1 {
 				t.Fatalf("%d requests, got %v, want %v", w.count(), err, tt.want)
 			}
@@ -337,8 +334,8 @@ func TestClassify(t *testing.T) {
 
 func TestStorageErrorsAreRead(t *testing.T) {
 	w := script(says(403, "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"))
-	c, _ := testClient(t, w)
-	_, err := c.t.call(t.Context(), get("x", "", "https://cdn.test/x?sig=hidden"), nil)
+	c, _ := testTransport(t, w)
+	_, err := c.Call(t.Context(), Get("x", "", "https://cdn.test/x?sig=hidden"), nil)
 	var e *Error
 	if !errors.As(err, &e) || e.Code != "AccessDenied" || e.Message != "Request has expired" || strings.Contains(err.Error(), "hidden") {
 		t.Errorf("got %v", err)
@@ -356,5 +353,30 @@ func TestThrottle(t *testing.T) {
 	}
 	if s := clock.Waited(); s < 4800*time.Millisecond || s > 5*time.Second {
 		t.Errorf("5000 bytes at 1000 per second took %v", s)
+	}
+}
+
+// TestWarningsAreNeverWithoutEnd: each topic of X-HF-Warning is logged once, and no hub makes a client remember or print
+// more than a few, each cut to a line.
+func TestWarningsAreNeverWithoutEnd(t *testing.T) {
+	var n atomic.Int64
+	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
+		fresh := fmt.Sprintf("X-HF-Warning: topic %d %s; text", n.Add(1), strings.Repeat("x", 5000))
+		return reply(r, 200, "{}", fresh, "X-HF-Warning: deprecated; use the other one", "X-HF-Warning: without a topic"), nil
+	}}
+	var log bytes.Buffer
+	c, _ := testTransport(t, w, func(o *Settings) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	for range 3 * maxTopics {
+		if _, err := c.Call(t.Context(), Get("x", "", "https://hub.test/api/x"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for part, times := range map[string]int{"hub warning": maxTopics, "topic=deprecated": 1, "without a topic": 1} {
+		if got := strings.Count(log.String(), part); got != times {
+			t.Errorf("%q is logged %d times, want %d", part, got, times)
+		}
+	}
+	if log.Len() > maxTopics*1000 || len(c.warned.known) != maxTopics {
+		t.Errorf("%d bytes logged, %d topics remembered", log.Len(), len(c.warned.known))
 	}
 }

@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"context"
@@ -18,40 +18,40 @@ const (
 	maxWait        = 90 * time.Minute // of all waits of one call; covers an hourly quota
 )
 
-// gaveUp marks an error on which a loop has already spent its tries, so that an outer loop does not multiply them.
-type gaveUp struct{ err error }
+// GaveUp marks an error on which a loop has already spent its tries, so that an outer loop does not multiply them.
+type GaveUp struct{ err error }
 
-func (g *gaveUp) Error() string { return g.err.Error() }
-func (g *gaveUp) Unwrap() error { return g.err }
+func (g *GaveUp) Error() string { return g.err.Error() }
+func (g *GaveUp) Unwrap() error { return g.err }
 
-// retry is the retry loop of all requests. It repeats try while its error is temporary, waits as the server asks or with
+// Retry is the retry loop of all requests. It repeats try while its error is temporary, waits as the server asks or with
 // full jitter, and gives up when neither tries nor patience are left, after the total wait, or at the end of ctx.
-func (t *transport) retry(ctx context.Context, r *request, try func(context.Context) error) error {
-	if r.repo != "" {
-		if err := checkRepo(r.repo); err != nil { // the id must not go into a URL
+func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Context) error) error {
+	if r.Repo != "" {
+		if err := CheckRepo(r.Repo); err != nil { // the id must not go into a URL
 			return err
 		}
 	}
 	var waited time.Duration
-	failures, attempts, start, failing := 0, 0, t.opt.Clock.Now(), time.Time{}
+	failures, attempts, start, failing := 0, 0, t.Opt.Clock.Now(), time.Time{}
 	for {
-		begun := t.opt.Clock.Now()
-		r.progress = false
+		begun := t.Opt.Clock.Now()
+		r.Progress = false
 		err := try(ctx)
-		r.slot.giveBack()
+		r.Slot.giveBack()
 		attempts++
 		if err == nil {
-			t.pauses.over()
+			t.Pauses.over()
 			return nil
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if r.progress {
+		if r.Progress {
 			failures = 0
 		}
 		if failures++; failures == 1 {
-			failing = t.opt.Clock.Now()
+			failing = t.Opt.Clock.Now()
 		}
 		if errors.Is(err, errTooSlow) {
 			failures++ // such a try takes long, and what is this slow for ever is of no use
@@ -60,40 +60,40 @@ func (t *transport) retry(ctx context.Context, r *request, try func(context.Cont
 			return err
 		}
 		d := t.delay(err, failures)
-		tried := failures >= maxTries && t.opt.Clock.Now().Sub(failing) >= patience(err)
+		tried := failures >= maxTries && t.Opt.Clock.Now().Sub(failing) >= patience(err)
 		if tried || waited+d > maxWait {
-			return &gaveUp{withAttempts(err, attempts)}
+			return &GaveUp{withAttempts(err, attempts)}
 		}
-		if e, ok := errors.AsType[*Error](err); ok && t.opt.Governor.unreached(e) && t.opt.Clock.Now().Add(d).Sub(start) > firstContact {
-			return &gaveUp{withAttempts(e.under(&noConnection{t.endpoint.Host, e.Err}), attempts)}
+		if e, ok := errors.AsType[*Error](err); ok && t.Opt.Governor.unreached(e) && t.Opt.Clock.Now().Add(d).Sub(start) > firstContact {
+			return &GaveUp{withAttempts(e.Under(&noConnection{t.Endpoint.Host, e.Err}), attempts)}
 		}
 		waited += d
-		if err := t.pauseFor(ctx, r, err, Wait{reasonOf(err), d}, t.opt.Clock.Now().Sub(begun), attempts); err != nil {
+		if err := t.pauseFor(ctx, r, err, Wait{reasonOf(err), d}, t.Opt.Clock.Now().Sub(begun), attempts); err != nil {
 			return err
 		}
-		t.stats.retries.Add(1)
+		t.Stats.retries.Add(1)
 	}
 }
 
 // pauseFor waits as w says, after a request in which some time was lost. A wait that the server asked for closes the whole lane.
-func (t *transport) pauseFor(ctx context.Context, r *request, err error, w Wait, lost time.Duration, attempts int) error {
-	t.opt.Log.Info("hub request repeated", "op", r.op, "attempt", attempts, "err", w.Reason, "wait", w.For.String())
+func (t *Transport) pauseFor(ctx context.Context, r *Request, err error, w Wait, lost time.Duration, attempts int) error {
+	t.Opt.Log.Info("hub request repeated", "op", r.Op, "attempt", attempts, "err", w.Reason, "wait", w.For.String())
 	e, ok := errors.AsType[*Error](err)
 	if ok && (e.Status == http.StatusTooManyRequests || e.wait.known) {
-		t.pauses.begin(t.opt.Governor.pause(t.opt.Clock.Now(), e.wait.lane, w.For, w.Reason), lost)
-		return t.opt.Governor.wait(ctx, t.pauses, e.wait.lane)
+		t.Pauses.begin(t.Opt.Governor.pause(t.Opt.Clock.Now(), e.wait.lane, w.For, w.Reason), lost)
+		return t.Opt.Governor.wait(ctx, t.Pauses, e.wait.lane)
 	}
-	return t.pauses.pause(ctx, w, lost)
+	return t.Pauses.Pause(ctx, w, lost)
 }
 
 // delay is the server's wish plus one second and jitter, or full jitter under a ceiling that doubles.
-func (t *transport) delay(err error, failures int) time.Duration {
+func (t *Transport) delay(err error, failures int) time.Duration {
 	doubled := firstBackoff << min(failures-1, 10)
-	share := func(d time.Duration) time.Duration { return time.Duration(t.jitter() * float64(d)) }
+	share := func(d time.Duration) time.Duration { return time.Duration(t.Jitter() * float64(d)) }
 	switch e, ok := errors.AsType[*Error](err); {
 	case ok && e.wait.known:
 		return min(e.wait.after, maxHeaderWait) + time.Second + share(time.Second)
-	case errors.Is(err, errExpired) && failures == 1:
+	case errors.Is(err, ErrExpired) && failures == 1:
 		return 0
 	case openQuota(err):
 		ceiling := min(doubled, longestQuota)
@@ -110,7 +110,7 @@ func patience(err error) time.Duration {
 	switch {
 	case openQuota(err):
 		return maxWait
-	case errors.Is(err, errTooSlow), errors.Is(err, errBadRange), errors.Is(err, errNoETag),
+	case errors.Is(err, errTooSlow), errors.Is(err, ErrBadRange), errors.Is(err, ErrNoETag),
 		answered && e.Status < http.StatusInternalServerError:
 		return 0 // the host is there
 	}
@@ -125,16 +125,16 @@ func openQuota(err error) bool {
 
 // repeatable is the one rule about which requests may be sent again.
 func repeatable(err error) bool {
-	if isA[*gaveUp](err) {
+	if IsA[*GaveUp](err) {
 		return false
 	}
-	if errors.Is(err, errExpired) || errors.Is(err, errBadRange) || errors.Is(err, errBusy) {
+	if errors.Is(err, ErrExpired) || errors.Is(err, ErrBadRange) || errors.Is(err, ErrBusy) {
 		return true
 	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Temporary()
 	}
-	return temporaryNetwork(err)
+	return TemporaryNetwork(err)
 }
 
 // withAttempts records how often a request was made.
@@ -152,9 +152,9 @@ func reasonOf(err error) string {
 	e, ok := errors.AsType[*Error](err)
 	switch {
 	case !ok:
-		return oneLine(err.Error())
-	case errors.Is(err, errExpired):
-		return errExpired.Error() // its 403 would be taken for a matter of rights
+		return OneLine(err.Error())
+	case errors.Is(err, ErrExpired):
+		return ErrExpired.Error() // its 403 would be taken for a matter of rights
 	case e.Status == http.StatusTooManyRequests && e.wait.bucket != "":
 		return "rate limit of the hub's bucket " + e.wait.bucket + " reached"
 	case e.Status == http.StatusTooManyRequests && e.Message != "":
@@ -164,7 +164,7 @@ func reasonOf(err error) string {
 	case e.Status != 0:
 		return fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))
 	case e.Err != nil:
-		return oneLine(e.Err.Error())
+		return OneLine(e.Err.Error())
 	}
 	return "no answer"
 }

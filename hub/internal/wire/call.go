@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"context"
@@ -18,29 +18,29 @@ const (
 	maxIgnored = 1 << 20 // caps an answer of which only the status counts
 )
 
-// repoGet is the request for an API read about a repo; rest is already escaped.
-func (t *transport) repoGet(op, repo, rest string) *request {
-	return get(op, repo, t.endpoint.api(repo, rest))
+// RepoGet is the request for an API read about a repo; rest is already escaped.
+func (t *Transport) RepoGet(op, repo, rest string) *Request {
+	return Get(op, repo, t.Endpoint.Api(repo, rest))
 }
 
-// repoSend is the request for an API call about a repo with a JSON body.
-func (t *transport) repoSend(op, repo, method, rest string, body any) *request {
-	return send(op, repo, method, t.endpoint.api(repo, rest), body)
+// RepoSend is the request for an API call about a repo with a JSON body.
+func (t *Transport) RepoSend(op, repo, method, rest string, body any) *Request {
+	return Send(op, repo, method, t.Endpoint.Api(repo, rest), body)
 }
 
-// call makes one API request with retries and decodes its JSON answer into out, unless out is nil. It gives the
+// Call makes one API request with retries and decodes its JSON answer into out, unless out is nil. It gives the
 // answer's headers.
-func (t *transport) call(ctx context.Context, r *request, out any) (header http.Header, err error) {
-	err = t.retry(ctx, r, func(ctx context.Context) (err error) {
-		header, err = t.once(ctx, r, out)
+func (t *Transport) Call(ctx context.Context, r *Request, out any) (header http.Header, err error) {
+	err = t.Retry(ctx, r, func(ctx context.Context) (err error) {
+		header, err = t.Once(ctx, r, out)
 		return err
 	})
 	return header, err
 }
 
-// once is call without retries.
-func (t *transport) once(ctx context.Context, r *request, out any) (http.Header, error) {
-	resp, err := t.exchange(ctx, r)
+// Once is call without retries.
+func (t *Transport) Once(ctx context.Context, r *Request, out any) (http.Header, error) {
+	resp, err := t.Exchange(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (t *transport) once(ctx context.Context, r *request, out any) (http.Header,
 		return resp.Header, nil
 	}
 	if err := decode(resp.Body, out); err != nil {
-		return nil, t.failure(r, resp.Request.URL, err)
+		return nil, t.Failure(r, resp.Request.URL, err)
 	}
 	return resp.Header, nil
 }

@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"crypto/sha256"
@@ -17,13 +17,13 @@ type laneKey struct {
 
 // lanes sorts the requests of one client.
 type lanes struct {
-	endpoint endpoint
+	endpoint Endpoint
 	caller   string // fingerprint of the token
 }
 
 // of names the lane of a URL. A hub counts by token and bucket.
 func (l lanes) of(u *url.URL) laneKey {
-	if !l.endpoint.owns(u) {
+	if !l.endpoint.Owns(u) {
 		return laneKey{host: u.Host}
 	}
 	bucket, route := "api", l.route(u)

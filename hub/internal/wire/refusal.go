@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"cmp"
@@ -21,9 +21,9 @@ func (e *Error) read(resp *http.Response, now time.Time) {
 	h := resp.Header
 	e.Status = resp.StatusCode
 	// One of these ids the operators can search for.
-	e.RequestID = oneLine(cmp.Or(h.Get("X-Request-Id"), h.Get("X-Amzn-Trace-Id"), h.Get("X-Amz-Request-Id"), h.Get("X-Amz-Cf-Id")))
-	e.Code = oneLine(h.Get("X-Error-Code"))
-	e.Message = oneLine(h.Get("X-Error-Message"))
+	e.RequestID = OneLine(cmp.Or(h.Get("X-Request-Id"), h.Get("X-Amzn-Trace-Id"), h.Get("X-Amz-Request-Id"), h.Get("X-Amz-Cf-Id")))
+	e.Code = OneLine(h.Get("X-Error-Code"))
+	e.Message = OneLine(h.Get("X-Error-Message"))
 	e.wait = parseWait(resp, now)
 	if e.Message == "" {
 		e.readBody(h.Get("Content-Type"), body)
@@ -43,10 +43,10 @@ func (e *Error) readBody(contentType string, body []byte) {
 			Message string `xml:"Message"`
 		}
 		if xml.Unmarshal([]byte(trimmed), &x) == nil {
-			e.Code, e.Message = oneLine(x.Code), oneLine(x.Message)
+			e.Code, e.Message = OneLine(x.Code), OneLine(x.Message)
 		}
 	case strings.HasPrefix(contentType, "text/plain"):
-		e.Message = oneLine(trimmed)
+		e.Message = OneLine(trimmed)
 	}
 }
 
@@ -79,7 +79,7 @@ func jsonMessage(body []byte) string {
 	if len(texts) == 0 {
 		texts = append(texts, doc.Message)
 	}
-	return oneLine(strings.Join(texts, "; "))
+	return OneLine(strings.Join(texts, "; "))
 }
 
 var quotaText = regexp.MustCompile(`(?i)storage (limit|patterns?|quota|space)|quota|exceed(s|ed)? (your|the) .*(storage|limit)`)

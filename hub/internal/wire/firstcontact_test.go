@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"errors"
@@ -22,9 +22,9 @@ func TestAMissingNetworkIsNeverWaitedForAtTheStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := script(breaks(cause))
-				c, _ := testClient(t, w, realTime)
+				c, _ := testTransport(t, w, realTime)
 				start := time.Now()
-				_, err := c.WhoAmI(t.Context())
+				_, err := whoAmI(t.Context(), c)
 				if d := time.Since(start); !errors.Is(err, cause) || d > firstContact || w.count() < 3 {
 					t.Errorf("%d requests in %v: %v", w.count(), d, err)
 				}
@@ -34,7 +34,7 @@ func TestAMissingNetworkIsNeverWaitedForAtTheStart(t *testing.T) {
 			})
 		})
 	}
-	e := &Error{Endpoint: publicEndpoint, Err: &noConnection{"huggingface.co", syscall.ECONNREFUSED}}
+	e := &Error{Endpoint: PublicEndpoint, Err: &noConnection{"huggingface.co", syscall.ECONNREFUSED}}
 	if brief := e.Brief(); brief != "no connection to huggingface.co: connection refused" || !strings.Contains(Hint(e), "HF_ENDPOINT is not set") {
 		t.Errorf("%s; %s", brief, Hint(e))
 	}
@@ -48,8 +48,8 @@ func TestASilentNetworkIsNeverWaitedForAtTheStart(t *testing.T) {
 			time.Sleep(firstContact) // what the dialer allows, see newRoundTripper
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("i/o timeout")}
 		})
-		c, _ := testClient(t, w, realTime)
-		if _, err := c.WhoAmI(t.Context()); w.count() != 1 || !isA[*noConnection](err) {
+		c, _ := testTransport(t, w, realTime)
+		if _, err := whoAmI(t.Context(), c); w.count() != 1 || !IsA[*noConnection](err) {
 			t.Errorf("%d requests, %v", w.count(), err)
 		}
 	})
@@ -60,15 +60,15 @@ func TestASilentNetworkIsNeverWaitedForAtTheStart(t *testing.T) {
 func TestALostNetworkIsWaitedForLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		governor := NewGovernor()
-		first, _ := testClient(t, script(says(200, okUser)), realTime, func(o *Options) { o.Governor = governor })
-		if _, err := first.WhoAmI(t.Context()); err != nil {
+		first, _ := testTransport(t, script(says(200, okUser)), realTime, func(o *Settings) { o.Governor = governor })
+		if _, err := whoAmI(t.Context(), first); err != nil {
 			t.Fatal(err)
 		}
 		lost := breaks(&net.DNSError{Err: "no such host", Name: "hub.test"})
 		w := script(lost, lost, lost, lost, lost, lost, lost, says(200, okUser))
-		c, _ := testClient(t, w, realTime, func(o *Options) { o.Governor = governor })
+		c, _ := testTransport(t, w, realTime, func(o *Settings) { o.Governor = governor })
 		start := time.Now()
-		if _, err := c.WhoAmI(t.Context()); err != nil || time.Since(start) < 30*time.Second {
+		if _, err := whoAmI(t.Context(), c); err != nil || time.Since(start) < 30*time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 	})

@@ -1,56 +1,11 @@
-package hub
+package wire
 
 import (
 	"errors"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 )
-
-func TestValidPath(t *testing.T) {
-	for _, good := range []string{"config.json", "a/b c/#?.txt", ".gitattributes", "..a", "a..b/c", "日本.txt"} {
-		if err := ValidPath(good); err != nil {
-			t.Errorf("%q: %v", good, err)
-		}
-	}
-	for _, bad := range []string{"", ".", "..", "../a", "a/../b", "a/..", "/a", "//a/b", "a//b", "a/", `a\b`, `..\a`, "C:x", "c:/x",
-		"a\x00b", "a\nb", "a\u009bb", "a\x7fb", ".git/config", ".GIT/x", "./a", strings.Repeat("a", 5000)} {
-		if err := ValidPath(bad); !errors.Is(err, ErrUnsafePath) {
-			t.Errorf("%q: got %v", bad, err)
-		}
-	}
-}
-
-func FuzzValidPath(f *testing.F) {
-	f.Add("a/../b")
-	f.Add(`a\b`)
-	f.Fuzz(func(t *testing.T, name string) {
-		if ValidPath(name) != nil {
-			return
-		}
-		for seg := range strings.SplitSeq(name, "/") {
-			if seg == "" || seg == "." || seg == ".." || strings.ContainsAny(seg, "\\\x00") {
-				t.Errorf("%q was accepted", name)
-			}
-		}
-	})
-}
-
-func TestValidRepoID(t *testing.T) {
-	for _, good := range []string{"a/b", "meta-llama/Llama-3.1-8B", "a_b/c.d-DF11", "u/" + strings.Repeat("x", 96)} {
-		if err := ValidRepoID(good); err != nil {
-			t.Errorf("%q: %v", good, err)
-		}
-	}
-	for _, bad := range []string{"", "a", "a/", "/b", "a/b/c", "a/b--c", "a/b..c", "a/-b", "a/b.", "a/b.git", "a/b c", "a/b?",
-		"u/" + strings.Repeat("x", 97)} {
-		if err := ValidRepoID(bad); err == nil {
-			t.Errorf("%q was accepted", bad)
-		}
-	}
-}
 
 func TestSameOrigin(t *testing.T) {
 	for _, tt := range []struct {
@@ -78,14 +33,14 @@ func TestVerbatim(t *testing.T) {
 		"https://cdn.test/a%7Eb?sig=%E4",
 		"https://cdn.test/x?",
 	} {
-		u, err := parseVerbatim(raw)
+		u, err := ParseVerbatim(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := "https://cdn.test" + u.RequestURI(); got != raw {
 			t.Errorf("sent %q, want %q", got, raw)
 		}
-		if got := sentURL(u); got != raw {
+		if got := SentURL(u); got != raw {
 			t.Errorf("kept %q, want %q", got, raw)
 		}
 	}
@@ -99,7 +54,7 @@ func TestRewrite(t *testing.T) {
 		"https://huggingface.company/a":  "https://huggingface.company/a",
 		"https://cdn-lfs.hf.co/a":        "https://cdn-lfs.hf.co/a",
 	} {
-		if got := (endpoint{own}).rewrite(in); got != want {
+		if got := (Endpoint{own}).Rewrite(in); got != want {
 			t.Errorf("%s: got %s", in, got)
 		}
 	}
@@ -115,40 +70,6 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-func TestNextLink(t *testing.T) {
-	for in, want := range map[string]string{
-		``:                                     "",
-		`<https://h/x?cursor=a,b>; rel="next"`: "https://h/x?cursor=a,b",
-		`<https://h/1>; rel="prev", <https://h/2>; rel=next`: "https://h/2",
-		`<https://h/1>; rel="xet-auth"`:                      "",
-		`<https://h/1; rel="next"`:                           "",
-		`garbage`:                                            "",
-	} {
-		if got := nextLink([]string{in}); got != want {
-			t.Errorf("%s: got %q", in, got)
-		}
-	}
-}
-
-// TestExpiryOf: a link ends so long after the answer that gave it as the server says, whatever this machine's clock shows.
-func TestExpiryOf(t *testing.T) {
-	for raw, want := range map[string]int64{
-		"https://c/x?Expires=1700000000&Signature=s":                 1700000000,
-		"https://c/x?X-Amz-Date=20231114T221320Z&X-Amz-Expires=3600": 1700003600,
-		"https://c/x?X-Amz-Date=bad&X-Amz-Expires=3600":              0,
-		"https://c/x": 0,
-	} {
-		u, _ := url.Parse(raw)
-		for _, behind := range []time.Duration{0, time.Hour, -24 * time.Hour} {
-			served := time.Unix(1_700_000_000, 0)
-			got := expiryOf(u, http.Header{"Date": {served.UTC().Format(http.TimeFormat)}}, served.Add(-behind))
-			if want == 0 && !got.IsZero() || want != 0 && got.Add(behind).Unix() != want {
-				t.Errorf("%s, clock behind by %v: got %v", raw, behind, got)
-			}
-		}
-	}
-}
-
 func TestBadRedirects(t *testing.T) {
 	for name, location := range map[string]string{
 		"plain http":                   "http://hub.test/api/y",
@@ -158,15 +79,15 @@ func TestBadRedirects(t *testing.T) {
 		"endless":                      "/api/x",
 	} {
 		w := script(says(302, "", "Location: "+location))
-		c, _ := testClient(t, w)
-		_, err := c.t.call(t.Context(), get("x", "", "https://hub.test/api/x"), nil)
+		c, _ := testTransport(t, w)
+		_, err := c.Call(t.Context(), Get("x", "", "https://hub.test/api/x"), nil)
 		if !errors.Is(err, ErrNotHub) || w.count() > maxHops || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: %d requests, %v", name, w.count(), err)
 		}
 	}
 	w := script(says(302, "", "Location: /elsewhere"))
-	c, _ := testClient(t, w)
-	if _, err := c.t.call(t.Context(), send("x", "", "POST", "https://hub.test/api/x", 1), nil); err == nil {
+	c, _ := testTransport(t, w)
+	if _, err := c.Call(t.Context(), Send("x", "", "POST", "https://hub.test/api/x", 1), nil); err == nil {
 		t.Error("a POST followed a 302")
 	}
 }

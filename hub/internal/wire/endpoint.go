@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"cmp"
@@ -12,23 +12,23 @@ import (
 	gohf "github.com/gomlx/go-huggingface/hub"
 )
 
-// publicEndpoint is the hub that everyone means when nothing is set.
-const publicEndpoint = "https://huggingface.co"
+// PublicEndpoint is the hub that everyone means when nothing is set.
+const PublicEndpoint = "https://huggingface.co"
 
-// endpoint is the address of the hub in use.
-type endpoint struct{ *url.URL }
+// Endpoint is the address of the hub in use.
+type Endpoint struct{ *url.URL }
 
 // parseEndpoint checks an endpoint and removes trailing slashes.
-func parseEndpoint(s string) (endpoint, error) {
-	s = cmp.Or(strings.TrimRight(s, "/"), publicEndpoint)
+func parseEndpoint(s string) (Endpoint, error) {
+	s = cmp.Or(strings.TrimRight(s, "/"), PublicEndpoint)
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		return endpoint{}, fmt.Errorf("endpoint %q is not an http or https address", redact(s))
+		return Endpoint{}, fmt.Errorf("endpoint %q is not an http or https address", redact(s))
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return endpoint{}, fmt.Errorf("endpoint %q must not hold a user, query or fragment", redact(s))
+		return Endpoint{}, fmt.Errorf("endpoint %q must not hold a user, query or fragment", redact(s))
 	}
-	return endpoint{u}, nil
+	return Endpoint{u}, nil
 }
 
 // publicOrigins are those of the public hub. Mirrors that HF_ENDPOINT names redirect to it, so that every client is served
@@ -36,37 +36,37 @@ func parseEndpoint(s string) (endpoint, error) {
 // origins, and nowhere else.
 var publicOrigins = []*url.URL{{Scheme: "https", Host: "huggingface.co"}, {Scheme: "https", Host: "hf.co"}}
 
-// owns says whether a URL lies on the hub: on the endpoint's own origin, or on the public hub's.
-func (e endpoint) owns(u *url.URL) bool {
+// Owns says whether a URL lies on the hub: on the endpoint's own origin, or on the public hub's.
+func (e Endpoint) Owns(u *url.URL) bool {
 	return sameOrigin(u, e.URL) || slices.ContainsFunc(publicOrigins, func(p *url.URL) bool { return sameOrigin(u, p) })
 }
 
-// api gives {endpoint}/api/models/{repo}{rest}; rest is already escaped.
-func (e endpoint) api(repo, rest string) string {
-	return e.String() + "/api/models/" + escapePath(repo) + rest
+// Api gives {endpoint}/api/models/{repo}{rest}; rest is already escaped.
+func (e Endpoint) Api(repo, rest string) string {
+	return e.String() + "/api/models/" + EscapePath(repo) + rest
 }
 
-// page gives {endpoint}/{repo}{rest}; rest is already escaped.
-func (e endpoint) page(repo, rest string) string {
-	return e.String() + "/" + escapePath(repo) + rest
+// Page gives {endpoint}/{repo}{rest}; rest is already escaped.
+func (e Endpoint) Page(repo, rest string) string {
+	return e.String() + "/" + EscapePath(repo) + rest
 }
 
-// rewrite moves a URL of the public hub to the endpoint in use, as the Python client does for mirrors and self-hosted
+// Rewrite moves a URL of the public hub to the endpoint in use, as the Python client does for mirrors and self-hosted
 // hubs.
-func (e endpoint) rewrite(raw string) string {
+func (e Endpoint) Rewrite(raw string) string {
 	own := e.String()
-	rest, ok := strings.CutPrefix(raw, publicEndpoint)
-	if !ok || own == publicEndpoint || (rest != "" && rest[0] != '/' && rest[0] != '?') {
+	rest, ok := strings.CutPrefix(raw, PublicEndpoint)
+	if !ok || own == PublicEndpoint || (rest != "" && rest[0] != '/' && rest[0] != '?') {
 		return raw
 	}
 	return own + rest
 }
 
-// revPath gives /{verb}/{rev}, with the slashes of rev escaped too.
-func revPath(verb, rev string) string { return "/" + verb + "/" + url.PathEscape(rev) }
+// RevPath gives /{verb}/{rev}, with the slashes of rev escaped too.
+func RevPath(verb, rev string) string { return "/" + verb + "/" + url.PathEscape(rev) }
 
-// escapePath escapes every segment and keeps the slashes.
-func escapePath(p string) string {
+// EscapePath escapes every segment and keeps the slashes.
+func EscapePath(p string) string {
 	segments := strings.Split(p, "/")
 	for i, s := range segments {
 		segments[i] = url.PathEscape(s)
@@ -97,12 +97,12 @@ func sameOrigin(a, b *url.URL) bool {
 		cmp.Or(a.Port(), defaultPorts[a.Scheme]) == cmp.Or(b.Port(), defaultPorts[b.Scheme])
 }
 
-// parseVerbatim parses a URL so that it is sent byte for byte: where Go would write the path differently, the original
+// ParseVerbatim parses a URL so that it is sent byte for byte: where Go would write the path differently, the original
 // is kept as the opaque part.
-func parseVerbatim(raw string) (*url.URL, error) {
+func ParseVerbatim(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
-		return nil, errBadURL // url's own error would show the query
+		return nil, ErrBadURL // url's own error would show the query
 	}
 	u.Fragment, u.RawFragment = "", ""
 	sent := raw[strings.Index(raw, "//")+2:]
@@ -117,8 +117,8 @@ func parseVerbatim(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// sentURL writes a URL as it is sent: the opaque form keeps its exact path.
-func sentURL(u *url.URL) string {
+// SentURL writes a URL as it is sent: the opaque form keeps its exact path.
+func SentURL(u *url.URL) string {
 	if u.Opaque == "" {
 		return u.String()
 	}
@@ -132,7 +132,7 @@ func sentURL(u *url.URL) string {
 // maxHops bounds redirects; the longest known chain has three.
 const maxHops = 10
 
-func isRedirect(status int) bool {
+func IsRedirect(status int) bool {
 	switch status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -143,24 +143,24 @@ func isRedirect(status int) bool {
 
 // nextHop gives the URL to go on with, nil when resp is the answer, or an error when the redirect must not be followed.
 // Whether the token goes along is decided anew for each hop, by its origin.
-func (e endpoint) nextHop(r *request, u *url.URL, resp *http.Response, hop int) (*url.URL, error) {
+func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) (*url.URL, error) {
 	status, location := resp.StatusCode, resp.Header.Get("Location")
-	if !isRedirect(status) || location == "" {
+	if !IsRedirect(status) || location == "" {
 		return nil, nil
 	}
-	if r.follow == followSame && status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
-		return nil, fmt.Errorf("%s request was answered with redirect %d", r.method, status)
+	if r.Follow == FollowSame && status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
+		return nil, fmt.Errorf("%s request was answered with redirect %d", r.Method, status)
 	}
-	next, relative, err := e.target(u, location)
+	next, relative, err := e.Target(u, location)
 	if err != nil {
 		return nil, err
 	}
-	if (r.follow == followHub || r.follow == followSame && !r.bulk) && !e.owns(next) {
+	if (r.Follow == followHub || r.Follow == FollowSame && !r.Bulk) && !e.Owns(next) {
 		return nil, fmt.Errorf("%w: it was redirected to %s", ErrNotHub, next.Host)
 	}
 	// A redirect to the repo's new name on the hub names no commit; the one that carries a file's metadata does.
-	renamed := e.owns(next) && resp.Header.Get(gohf.HeaderXRepoCommit) == ""
-	if r.follow == followRelative && !relative && !renamed {
+	renamed := e.Owns(next) && resp.Header.Get(gohf.HeaderXRepoCommit) == ""
+	if r.Follow == FollowRelative && !relative && !renamed {
 		return nil, nil
 	}
 	if hop+1 >= maxHops {
@@ -169,10 +169,10 @@ func (e endpoint) nextHop(r *request, u *url.URL, resp *http.Response, hop int) 
 	return next, nil
 }
 
-// target reads a Location that came from u: absolute ones byte for byte. One that a proxying mirror passed on from the
+// Target reads a Location that came from u: absolute ones byte for byte. One that a proxying mirror passed on from the
 // public hub is moved to the mirror, unless that is where it came from: then the mirror means the public hub. Schemes other
 // than http and https, and the step from https down to http, are refused.
-func (e endpoint) target(u *url.URL, location string) (next *url.URL, relative bool, err error) {
+func (e Endpoint) Target(u *url.URL, location string) (next *url.URL, relative bool, err error) {
 	ref, err := url.Parse(location)
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub) // the text may hold a signature
@@ -186,10 +186,10 @@ func (e endpoint) target(u *url.URL, location string) (next *url.URL, relative b
 		if strings.HasPrefix(location, "//") {
 			location = u.Scheme + ":" + location
 		}
-		if own := e.rewrite(location); sameOrigin(u, e.URL) && own != sentURL(u) {
+		if own := e.Rewrite(location); sameOrigin(u, e.URL) && own != SentURL(u) {
 			location = own
 		}
-		if next, err = parseVerbatim(location); err != nil {
+		if next, err = ParseVerbatim(location); err != nil {
 			return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub)
 		}
 	}
@@ -209,21 +209,21 @@ func noDowngrade(from, to *url.URL) error {
 
 // onward is the request at the next hop. What its own headers authorize, such as those that a storage link came with, is for
 // the origin that they were made for.
-func (r *request) onward(from, to *url.URL) *request {
-	if sameOrigin(from, to) || r.header.Get("Authorization") == "" {
+func (r *Request) onward(from, to *url.URL) *Request {
+	if sameOrigin(from, to) || r.Header.Get("Authorization") == "" {
 		return r
 	}
 	bare := *r
-	bare.header = r.header.Clone()
-	bare.header.Del("Authorization")
+	bare.Header = r.Header.Clone()
+	bare.Header.Del("Authorization")
 	return &bare
 }
 
 var sourceID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)?$`)
 
-// checkRepo refuses a repo id that must not go into a URL or a path. It is more
+// CheckRepo refuses a repo id that must not go into a URL or a path. It is more
 // lenient than ValidRepoID: old repos have no namespace.
-func checkRepo(id string) error {
+func CheckRepo(id string) error {
 	if !sourceID.MatchString(id) || strings.Contains(id, "..") {
 		return fmt.Errorf("hub: repo id %q is not of the form namespace/name", id)
 	}

@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"strings"
@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// oneLine makes a server's text fit for a terminal: no control characters, one line, bounded.
-func oneLine(s string) string {
+// OneLine makes a server's text fit for a terminal: no control characters, one line, bounded.
+func OneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
@@ -21,8 +21,8 @@ func oneLine(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// seconds converts without overflow; a year is as good as for ever here.
-func seconds(n int64) time.Duration {
+// Seconds converts without overflow; a year is as good as for ever here.
+func Seconds(n int64) time.Duration {
 	const year = 365 * 24 * 3600
 	return time.Duration(min(n, year)) * time.Second
 }

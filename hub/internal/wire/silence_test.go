@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"bytes"
@@ -17,12 +17,12 @@ type heard struct {
 }
 
 // listen hears what people would be shown.
-func listen(c *Client) *heard {
-	h := &heard{times: []time.Time{c.t.opt.Clock.Now()}}
-	c.t.pauses.onWait = func(Wait) {
+func listen(c *Transport) *heard {
+	h := &heard{times: []time.Time{c.Opt.Clock.Now()}}
+	c.Pauses.onWait = func(Wait) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.times = append(h.times, c.t.opt.Clock.Now())
+		h.times = append(h.times, c.Opt.Clock.Now())
 	}
 	return h
 }
@@ -43,13 +43,13 @@ func (h *heard) longest() (quiet time.Duration) {
 func TestLongWaitsAreNeverSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := script(says(429, ""))
-		c, _ := testClient(t, w, realTime)
+		c, _ := testTransport(t, w, realTime)
 		said := listen(c)
 		start := time.Now()
 		var group sync.WaitGroup
 		for range 4 {
 			group.Go(func() {
-				if _, err := c.Head(t.Context(), "a/b", "main"); !errors.Is(err, ErrRateLimited) {
+				if _, err := whoAmI(t.Context(), c); !errors.Is(err, ErrRateLimited) {
 					t.Error(err)
 				}
 			})
@@ -66,11 +66,11 @@ func TestAWaitIsToldOnce(t *testing.T) {
 	for _, refused := range []string{"Retry-After: 20", `RateLimit: "api";r=0;t=20`} {
 		var log bytes.Buffer
 		told := 0
-		c, _ := testClient(t, script(says(429, "", refused), says(200, okUser)), func(o *Options) {
+		c, _ := testTransport(t, script(says(429, "", refused), says(200, okUser)), func(o *Settings) {
 			o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 			o.OnWait = func(Wait) { told++ }
 		})
-		if _, err := c.WhoAmI(t.Context()); err != nil || told != 1 || log.Len() > 0 {
+		if _, err := whoAmI(t.Context(), c); err != nil || told != 1 || log.Len() > 0 {
 			t.Errorf("told %d times, logged %q, %v", told, log.String(), err)
 		}
 	}

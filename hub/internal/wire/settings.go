@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"cmp"
@@ -53,8 +53,8 @@ type Limits struct {
 // people wait for the answer. Once the hub has answered anything, its absence is a pause in hours of work.
 const firstContact = 5 * time.Second
 
-// hasToken says whether the hub is asked with a token.
-func (o *Settings) hasToken() bool { return o.Token != "" || o.Publisher != nil }
+// HasToken says whether the hub is asked with a token.
+func (o *Settings) HasToken() bool { return o.Token != "" || o.Publisher != nil }
 
 // complete fills in defaults and refuses what cannot work.
 func (o *Settings) complete() error {

@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"errors"
@@ -31,8 +31,8 @@ func TestRefusalsOfThisMachineAreNeverBlamedOnTheNetwork(t *testing.T) {
 		{"EROFS", &os.PathError{Op: "open", Path: "x", Err: syscall.EROFS}, ""},
 	} {
 		w := script(breaks(tt.err))
-		c, clock := testClient(t, w)
-		_, err := c.WhoAmI(t.Context())
+		c, clock := testTransport(t, w)
+		_, err := whoAmI(t.Context(), c)
 		if !errors.Is(err, tt.err) || w.count() != 1 || clock.Waited() != 0 {
 			t.Errorf("%s: %d requests, %v waited, %v", tt.name, w.count(), clock.Waited(), err)
 		}
@@ -41,7 +41,7 @@ func TestRefusalsOfThisMachineAreNeverBlamedOnTheNetwork(t *testing.T) {
 		}
 	}
 	for _, passing := range []error{syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.ETIMEDOUT, syscall.EPIPE} {
-		if !temporaryNetwork(passing) {
+		if !TemporaryNetwork(passing) {
 			t.Errorf("%v is not repeated", passing)
 		}
 	}

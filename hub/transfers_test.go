@@ -1,13 +1,9 @@
 package hub
 
 import (
-	"context"
-	"errors"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,7 +42,7 @@ func TestAWaitingTransferHoldsNoSlot(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			failures := 2
-			w := &wire{}
+			w := &scripted{}
 			w.answer = func(r *http.Request) (*http.Response, error) {
 				sick := r.URL.Host == "sick.test" || r.Method == http.MethodHead && r.URL.Path == "/a/b/resolve/"+testCommit+"/sick" && name == "link is stuck"
 				switch {
@@ -105,40 +101,3 @@ func TestAWaitingTransferHoldsNoSlot(t *testing.T) {
 
 // oneTransfer leaves memory for one range.
 func oneTransfer(o *Options) { o.RangeBytes, o.BufferBytes = 1<<20, 1<<20 }
-
-// TestTransfersNeverExceedTheirSlots: whatever comes in between, there are never more transfers than slots, and none is lost.
-func TestTransfersNeverExceedTheirSlots(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const n = 4
-		s := make(slots, n)
-		var running atomic.Int64
-		var all sync.WaitGroup
-		for i := range uint64(40) {
-			rnd := rand.New(rand.NewPCG(1, i))
-			all.Go(func() {
-				for range 50 {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rnd.IntN(2000))*time.Millisecond)
-					mine := &slot{of: s}
-					err := mine.take(ctx)
-					if err == nil {
-						if err = mine.take(ctx); running.Add(1) > n { // it has the slot already
-							t.Error("more transfers than slots")
-						}
-						time.Sleep(time.Duration(rnd.IntN(300)) * time.Millisecond)
-						running.Add(-1)
-					}
-					if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-						t.Error(err)
-					}
-					mine.giveBack()
-					mine.giveBack()
-					cancel()
-				}
-			})
-		}
-		all.Wait()
-		if len(s) != 0 {
-			t.Errorf("%d slots are lost", len(s))
-		}
-	})
-}

@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import "errors"
 
@@ -28,12 +28,12 @@ var (
 
 // What a request may end with on its way; callers of the API see the first three only if no repeat has helped.
 var (
-	errExpired   = errors.New("signed link expired")
-	errBadRange  = errors.New("server sent other bytes than asked for")
-	errBusy      = errors.New("the hub is busy with another change") // of ours; it passes
-	errStale     = errors.New("upload link refused")                 // ask for new ones
-	errNoETag    = errors.New("the storage acknowledged a part without an ETag")
+	ErrExpired   = errors.New("signed link expired")
+	ErrBadRange  = errors.New("server sent other bytes than asked for")
+	ErrBusy      = errors.New("the hub is busy with another change") // of ours; it passes
+	ErrStale     = errors.New("upload link refused")                 // ask for new ones
+	ErrNoETag    = errors.New("the storage acknowledged a part without an ETag")
 	errNoAnswer  = errors.New("connection closed without an answer") // in place of io.EOF, which readers take for a file's end
 	errLocalBody = errors.New("the file to send cannot be read")     // the network is not at fault
-	errBadURL    = errors.New("unreadable URL")
+	ErrBadURL    = errors.New("unreadable URL")
 )

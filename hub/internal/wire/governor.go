@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"context"
@@ -88,5 +88,5 @@ func (g *Governor) observe(now time.Time, key laneKey, resp *http.Response) (new
 
 // unreached says whether no connection came about, and no answer ever has.
 func (g *Governor) unreached(err error) bool {
-	return !g.answered.Load() && neverBegun(err)
+	return !g.answered.Load() && NeverBegun(err)
 }

@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"crypto/tls"
@@ -12,13 +12,13 @@ import (
 
 // permanent are those of our errors that no repeat will change.
 var permanent = []error{ErrNotHub, ErrOffline, ErrChanged, ErrCorrupt, ErrTooLarge, ErrConflict, ErrUnsafePath,
-	ErrMissingObject, ErrInvalidCard, errLocalBody, errBadURL, errStale}
+	ErrMissingObject, ErrInvalidCard, errLocalBody, ErrBadURL, ErrStale}
 
-// temporaryNetwork tells broken connections, which are worth another try, from those that will break the same way again.
-func temporaryNetwork(err error) bool {
+// TemporaryNetwork tells broken connections, which are worth another try, from those that will break the same way again.
+func TemporaryNetwork(err error) bool {
 	return err != nil && localFault(err) == 0 && !slices.ContainsFunc(permanent, func(s error) bool { return errors.Is(err, s) }) &&
-		!isA[tls.RecordHeaderError](err) && !isA[x509.UnknownAuthorityError](err) &&
-		!isA[x509.HostnameError](err) && !isA[x509.CertificateInvalidError](err)
+		!IsA[tls.RecordHeaderError](err) && !IsA[x509.UnknownAuthorityError](err) &&
+		!IsA[x509.HostnameError](err) && !IsA[x509.CertificateInvalidError](err)
 }
 
 // localFault gives the refusal by this machine's own system that err tells of, 0 if there is none. The network is not at
@@ -43,14 +43,14 @@ type noConnection struct {
 func (e *noConnection) Error() string { return "no connection to " + e.host + ": " + e.err.Error() }
 func (e *noConnection) Unwrap() error { return e.err }
 
-// neverBegun says that no connection came about, so that the request was not even begun.
-func neverBegun(err error) bool {
+// NeverBegun says that no connection came about, so that the request was not even begun.
+func NeverBegun(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
-	return isA[*net.DNSError](err) || ok && (op.Op == "dial" || op.Op == "proxyconnect")
+	return IsA[*net.DNSError](err) || ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// isA says whether err is, or wraps, an error of type E.
-func isA[E error](err error) bool {
+// IsA says whether err is, or wraps, an error of type E.
+func IsA[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }

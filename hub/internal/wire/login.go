@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"cmp"
@@ -17,8 +17,8 @@ const renewalMargin = 5 * time.Minute
 type login struct {
 	opt  *Settings
 	hub  string                                                              // its address
-	call func(ctx context.Context, r *request, out any) (http.Header, error) // asks for tokens
-	lock lock                                                                // guards what a Publisher got last
+	call func(ctx context.Context, r *Request, out any) (http.Header, error) // asks for tokens
+	lock Lock                                                                // guards what a Publisher got last
 
 	got   string
 	renew time.Time
@@ -29,7 +29,7 @@ func (l *login) token(ctx context.Context) (token string, err error) {
 	if l.opt.Publisher == nil {
 		return l.opt.Token, nil
 	}
-	err = l.lock.hold(ctx, func() error {
+	err = l.lock.Hold(ctx, func() error {
 		if l.got == "" || !l.opt.Clock.Now().Before(l.renew) {
 			got, lasts, err := l.exchange(ctx, l.opt.Publisher)
 			if err != nil {
@@ -55,20 +55,20 @@ func (l *login) exchange(ctx context.Context, p *Publisher) (token string, lasts
 		Token   string `json:"access_token"`
 		Seconds int64  `json:"expires_in"`
 	}
-	r := send("exchange the identity of this job for a token for "+p.Resource, "", http.MethodPost, l.hub+"/oauth/token",
+	r := Send("exchange the identity of this job for a token for "+p.Resource, "", http.MethodPost, l.hub+"/oauth/token",
 		map[string]string{
 			"grant_type":         "urn:ietf:params:oauth:grant-type:token-exchange",
 			"subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
 			"subject_token":      identity, "resource": p.Resource,
 		})
-	r.token = false
+	r.Token = false
 	if err = l.ask(ctx, r, &answer); err != nil {
 		return "", 0, err
 	}
 	if answer.Token == "" || !sendable(answer.Token) {
-		return "", 0, l.errorf(r.op, ErrNotHub, "the answer holds no token")
+		return "", 0, l.errorf(r.Op, ErrNotHub, "the answer holds no token")
 	}
-	return answer.Token, seconds(cmp.Or(max(0, answer.Seconds), 3600)), nil
+	return answer.Token, Seconds(cmp.Or(max(0, answer.Seconds), 3600)), nil
 }
 
 // askGitHub gets the job's identity, made out to the hub.
@@ -76,13 +76,13 @@ func (l *login) askGitHub(ctx context.Context, p *Publisher) (string, error) {
 	const op = "ask GitHub for the identity of this job"
 	u, err := url.Parse(p.RequestURL)
 	if err != nil {
-		return "", l.errorf(op, errBadURL, "ACTIONS_ID_TOKEN_REQUEST_URL")
+		return "", l.errorf(op, ErrBadURL, "ACTIONS_ID_TOKEN_REQUEST_URL")
 	}
 	q := u.Query()
 	q.Set("audience", l.hub)
 	u.RawQuery = q.Encode()
-	r := get(op, "", u.String())
-	r.token, r.header = false, http.Header{"Authorization": {"Bearer " + p.RequestToken}, "Accept": {"application/json"}}
+	r := Get(op, "", u.String())
+	r.Token, r.Header = false, http.Header{"Authorization": {"Bearer " + p.RequestToken}, "Accept": {"application/json"}}
 	var answer struct {
 		Value string `json:"value"`
 	}
@@ -94,10 +94,10 @@ func (l *login) askGitHub(ctx context.Context, p *Publisher) (string, error) {
 }
 
 // ask makes a call of the exchange. A refusal means that the job is not trusted.
-func (l *login) ask(ctx context.Context, r *request, out any) error {
+func (l *login) ask(ctx context.Context, r *Request, out any) error {
 	_, err := l.call(ctx, r, out)
 	if e, ok := errors.AsType[*Error](err); ok && e.Status >= 400 && e.Status < 500 && !e.Temporary() {
-		return e.under(ErrTrustedPublisher)
+		return e.Under(ErrTrustedPublisher)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"cmp"
@@ -36,12 +36,12 @@ var hints = []struct {
 	{ErrCorrupt, "run the same command again; if it fails the same way, the file is damaged in the hub's store, " +
 		"or this machine's memory or disk is at fault", ""},
 	{ErrNotHub, "check HF_ENDPOINT and the proxy settings", ""},
-	{errExpired, "the hub's storage refuses even fresh links: check this machine's clock, and whether a proxy changes URLs; " +
+	{ErrExpired, "the hub's storage refuses even fresh links: check this machine's clock, and whether a proxy changes URLs; " +
 		"else run the same command again later, it goes on where it stopped", ""},
-	{errStale, "the hub's storage did not take the file, even with fresh links; run the same command again later, it sends that " +
+	{ErrStale, "the hub's storage did not take the file, even with fresh links; run the same command again later, it sends that " +
 		"file anew", ""},
-	{errBadRange, "a proxy or cache in between spoils what the hub sends; check the proxy settings", ""},
-	{errBusy, "another change of yours is under way on the hub; run the same command again in a minute", ""},
+	{ErrBadRange, "a proxy or cache in between spoils what the hub sends; check the proxy settings", ""},
+	{ErrBusy, "another change of yours is under way on the hub; run the same command again in a minute", ""},
 }
 
 // Hint gives the next step for the user, one sentence or two, or "" when there is none to give.
@@ -65,7 +65,7 @@ func Hint(err error) string {
 			return e.fill(h.step)
 		}
 	}
-	if isA[*noConnection](err) {
+	if IsA[*noConnection](err) {
 		return e.fill(e.noConnectionHint())
 	}
 	if e.Temporary() || e.Status >= http.StatusInternalServerError {
@@ -76,7 +76,7 @@ func Hint(err error) string {
 
 func (e *Error) noConnectionHint() string {
 	const rest = "; behind a proxy, set HTTPS_PROXY; with HF_HUB_OFFLINE=1 only what the shared cache holds is read"
-	if e.Endpoint == publicEndpoint {
+	if e.Endpoint == PublicEndpoint {
 		return "check the network of this machine; HF_ENDPOINT is not set, which a mirror would need" + rest
 	}
 	return "check the network of this machine, and HF_ENDPOINT, which is {endpoint}" + rest
@@ -100,7 +100,7 @@ func localHint(err error) string {
 	case syscall.ENFILE:
 		return "all programs of this machine together have too many files open: close some, or raise the system's limit"
 	case syscall.EACCES, syscall.EPERM:
-		if isA[*net.OpError](err) {
+		if IsA[*net.OpError](err) {
 			return "this machine does not allow the connection: check the rules of its firewall"
 		}
 	}

@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"sync/atomic"
@@ -18,7 +18,7 @@ type counters struct {
 	requests, retries, waited, bytesIn, bytesOut atomic.Int64
 }
 
-func (c *counters) snapshot() Stats {
+func (c *counters) Snapshot() Stats {
 	return Stats{
 		Requests: c.requests.Load(),
 		Retries:  c.retries.Load(),

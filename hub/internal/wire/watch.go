@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"context"
@@ -53,9 +53,9 @@ func (w *watch) end() {
 }
 
 // upload is the body of the request.
-func (w *watch) upload(r *request) io.ReadCloser {
-	w.sends, w.left = r.body(), r.size
-	if r.bulk {
+func (w *watch) upload(r *Request) io.ReadCloser {
+	w.sends, w.left = r.Body(), r.Size
+	if r.Bulk {
 		w.sends = &bulkReader{w.ctx, w.opt.LimitRate, w.opt.Clock, &w.opt.Governor.out, &w.stats.bytesOut, w.sends}
 	}
 	return io.NopCloser(w)

@@ -1,4 +1,4 @@
-package hub
+package wire
 
 import (
 	"net/http"
@@ -21,7 +21,7 @@ func parseRateLimit(h http.Header) (bucket string, reset time.Duration, empty bo
 	name, numbers := firstMember(h.Get("RateLimit"))
 	left, told := numbers["r"]
 	after, until := numbers["t"]
-	return oneLine(strings.Trim(name, `"`)), seconds(after), told && until && left == 0
+	return OneLine(strings.Trim(name, `"`)), Seconds(after), told && until && left == 0
 }
 
 // firstMember splits the first of a header's members, such as "api";r=3;t=60, into its name and its numbers.
@@ -45,13 +45,13 @@ func parseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 		return 0, false
 	}
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 {
-		return seconds(n), true
+		return Seconds(n), true
 	}
 	date, err := http.ParseTime(value)
 	if err != nil {
 		return 0, false
 	}
-	return max(untilDate(date, h, now), 0), true
+	return max(UntilDate(date, h, now), 0), true
 }
 
 // parseWait reads the wait that an answer asks for. A RateLimit header is the reason for a 429 only when nothing is left
@@ -65,8 +65,8 @@ func parseWait(resp *http.Response, now time.Time) waitHint {
 	return waitHint{after: after, known: known, bucket: bucket}
 }
 
-// untilDate is how far off a date is that an answer names. Both are the server's word: this machine's clock may be wrong.
-func untilDate(date time.Time, header http.Header, now time.Time) time.Duration {
+// UntilDate is how far off a date is that an answer names. Both are the server's word: this machine's clock may be wrong.
+func UntilDate(date time.Time, header http.Header, now time.Time) time.Duration {
 	if told, err := http.ParseTime(header.Get("Date")); err == nil {
 		now = told
 	}

@@ -1,0 +1,18 @@
+// Package wire sends requests to a Hugging Face Hub and to the storage hosts that it names, and reads their refusals. It knows
+// nothing of models, files or commits.
+//
+// Every request of a client goes through one Transport. It holds the retry loop, the redirect rules and the token rule: the token
+// travels to the hub's own scheme, host and port, and to https://huggingface.co if the hub is a mirror that redirects there, but
+// nowhere else. What the API says counts only from there, and no link leads from https to http. Signed URLs are used byte for byte
+// and never shown. A Governor slows all workers of all clients at once.
+//
+// Each file uses only those behind it:
+//
+//	new, call, retry                   settings that are checked; a call with its repeats
+//	transport, refusal, hint           one request, hop by hop; what an answer refuses, and what to do then
+//	watch, login                       what stalls; tokens by trusted publishing
+//	errors, stats, settings, governor  what went wrong; what clients are told, and share
+//	ratelimit, lanes, endpoint         when to come back; where the token and a redirect may go
+//	request, slots, throttle, faults   what is asked, how much at once, how fast; which faults pass
+//	pause, sentinels, text             waits and what people hear of them
+package wire

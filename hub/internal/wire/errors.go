@@ -1,0 +1,111 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Error is a request that failed: what was asked, of whom, and what came back.
+type Error struct {
+	Op          string // "read model info of ns/name"
+	Side        string // "source", "target" or empty, from Options.Side
+	Method      string
+	URL         string // without query, user and fragment
+	Status      int    // 0 when no answer came
+	Code        string // X-Error-Code, or the storage's error code
+	Message     string // the server's own words, one line
+	RequestID   string
+	TokenSource string // where the token that was sent came from; empty when none was sent
+	Attempts    int    // requests made, 0 or 1 when not repeated
+	Repo        string
+	Endpoint    string
+
+	Err error // sentinel or network error
+
+	wait waitHint
+}
+
+// Error gives one line, lower case; never a token or a URL query.
+func (e *Error) Error() string {
+	parts := []string{e.Op}
+	if e.Side != "" {
+		parts = []string{e.Side, e.Op}
+	}
+	if e.Err != nil {
+		parts = append(parts, OneLine(e.Err.Error())) // which may quote a server, or its certificate
+	}
+	if e.Status != 0 {
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))))
+	}
+	if e.Message != "" {
+		parts = append(parts, e.Message)
+	}
+	return strings.Join(parts, ": ") + e.trailer()
+}
+
+// Brief says in one sentence that the Hub cannot be reached, that a token is missing or refused, or that a repo or a revision is
+// not there, or gated. It is "" for all other errors, whose details matter.
+func (e *Error) Brief() string {
+	none, unreached := errors.AsType[*noConnection](e.Err)
+	switch {
+	case unreached:
+		return none.Error()
+	case errors.Is(e, ErrUnauthorized) && e.TokenSource == "":
+		return "no token is set"
+	case e.Repo == "":
+		return ""
+	case errors.Is(e, ErrRevisionNotFound):
+		return e.Repo + ": no such revision" // the hint names what it can be
+	case errors.Is(e, ErrNotFound) && (e.Method == http.MethodGet || e.Method == http.MethodHead):
+		return e.Repo + ": no such repo, or it is private"
+	case errors.Is(e, ErrGated):
+		return e.Repo + ": this repo is gated, and the Hub does not let you read it"
+	case errors.Is(e, ErrUnauthorized):
+		return e.Repo + ": the Hub refuses the token"
+	}
+	return ""
+}
+
+// trailer gives, in brackets, the details that a bug report needs.
+func (e *Error) trailer() string {
+	var notes []string
+	if e.Method != "" {
+		notes = append(notes, e.Method+" "+e.URL)
+	}
+	if e.Attempts > 1 {
+		notes = append(notes, fmt.Sprintf("%d attempts", e.Attempts))
+	}
+	if e.RequestID != "" {
+		notes = append(notes, "request id "+e.RequestID)
+	}
+	if len(notes) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(notes, ", ") + ")"
+}
+
+// Unwrap gives the sentinel or the network error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Under gives the error under another sentinel.
+func (e *Error) Under(sentinel error) *Error {
+	renamed := *e
+	renamed.Err = sentinel
+	return &renamed
+}
+
+// Temporary says whether the same request may succeed later. The retry loop follows it.
+func (e *Error) Temporary() bool {
+	switch e.Status {
+	case 0:
+		return TemporaryNetwork(e.Err)
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	case http.StatusBadRequest:
+		return e.Code == "RequestTimeout" // S3 gives up on a slow body this way
+	}
+	return false
+}

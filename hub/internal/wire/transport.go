@@ -1,0 +1,195 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Transport sends every request of a client. It alone sends the token.
+type Transport struct {
+	Opt      Settings // complete
+	Endpoint Endpoint
+	lanes    lanes
+	Jitter   func() float64 // in [0, 1)
+	Stats    counters
+	Pauses   *pauses
+	login    *login
+	warned   topics
+}
+
+// Exchange sends r once, following redirects as its rule allows, and gives a 2xx answer or the redirect at which the
+// rule stops. Everything else is an *Error. The caller closes the body.
+func (t *Transport) Exchange(ctx context.Context, r *Request) (*http.Response, error) {
+	if t.Opt.Offline {
+		return nil, &Error{Op: r.Op, Side: t.Opt.Side, Repo: r.Repo, Endpoint: t.Endpoint.String(), Err: ErrOffline}
+	}
+	u, err := ParseVerbatim(r.URL)
+	if err != nil {
+		return nil, t.Failure(r, nil, err)
+	}
+	if err := noDowngrade(t.Endpoint.URL, u); err != nil { // the link came from the hub's answer
+		return nil, t.Failure(r, u, err)
+	}
+	for hop := 0; ; hop++ {
+		resp, err := t.roundTrip(ctx, r, u)
+		if err != nil {
+			return nil, err
+		}
+		next, err := t.Endpoint.nextHop(r, u, resp, hop)
+		if next == nil && err == nil {
+			return t.check(r, u, resp)
+		}
+		_ = resp.Body.Close()
+		if err != nil {
+			return nil, t.Failure(r, u, err)
+		}
+		r, u = r.onward(u, next), next
+	}
+}
+
+// check turns an answer that is no success into an *Error.
+func (t *Transport) check(r *Request, u *url.URL, resp *http.Response) (*http.Response, error) {
+	stopped := r.Follow == FollowRelative && IsRedirect(resp.StatusCode) && resp.Header.Get("Location") != ""
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 || stopped {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, t.refusal(r, u, resp)
+}
+
+// roundTrip sends one request of one hop. The watch that guards the answer's body ends the connection when it stalls.
+func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*http.Response, error) {
+	lane := t.lanes.of(u)
+	err := t.Opt.Governor.wait(ctx, t.Pauses, t.lanes.quota(u), lane)
+	if err != nil {
+		return nil, err
+	}
+	if r.Token { // a turn may come later than a token ends
+		if r.bearer, err = t.login.token(ctx); err != nil {
+			return nil, err
+		}
+	}
+	w := newWatch(ctx, &t.Opt, &t.Stats, max(t.Opt.HeaderTimeout, r.Slow))
+	req := t.build(r, u, w)
+	t.Stats.requests.Add(1)
+	resp, err := t.Opt.HTTPTransport.RoundTrip(req)
+	if err != nil {
+		if err = causeOf(w.ctx, err); errors.Is(err, io.EOF) {
+			err = errNoAnswer
+		}
+		w.end()
+		return nil, t.Failure(r, u, err)
+	}
+	t.Opt.Governor.answered.Store(true)
+	resp.Request = req
+	t.Opt.Log.Debug("hub request", "method", r.Method, "url", redactURL(u), "status", resp.StatusCode)
+	t.Pauses.begin(t.Opt.Governor.observe(t.Opt.Clock.Now(), lane, resp), 0)
+	t.warn(resp)
+	resp.Body = w.guard(resp.Body, r.Bulk && r.Method == http.MethodGet)
+	return resp, nil
+}
+
+// build makes the http.Request of one hop: the token only on the hub, the body opened anew, its length exact.
+func (t *Transport) build(r *Request, u *url.URL, w *watch) *http.Request {
+	req := &http.Request{Method: r.Method, URL: u, Host: u.Host, Header: http.Header{},
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	req = req.WithContext(w.ctx)
+	for k, v := range r.Header {
+		req.Header[k] = v
+	}
+	req.Header.Set("User-Agent", t.Opt.UserAgent)
+	if r.bearer != "" && t.Endpoint.Owns(u) {
+		req.Header.Set("Authorization", "Bearer "+r.bearer)
+	}
+	if r.Body == nil {
+		return req
+	}
+	req.ContentLength = r.Size
+	req.Body = http.NoBody
+	if r.Size > 0 {
+		req.Body = w.upload(r)
+	}
+	return req
+}
+
+// topics are those of X-HF-Warning that were logged, as many as people may want to read of whatever a hub sends.
+type topics struct {
+	mu    sync.Mutex
+	known []string
+}
+
+const maxTopics = 20
+
+// news says whether a topic is to be logged, which happens once.
+func (s *topics) news(topic string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) == maxTopics || slices.Contains(s.known, topic) {
+		return false
+	}
+	s.known = append(s.known, topic)
+	return true
+}
+
+// warn logs each topic of X-HF-Warning once.
+func (t *Transport) warn(resp *http.Response) {
+	for _, line := range resp.Header.Values("X-HF-Warning") {
+		topic, text, ok := strings.Cut(line, ";")
+		if !ok {
+			topic, text = "", line
+		}
+		if topic = OneLine(topic); t.warned.news(topic) {
+			t.Opt.Log.Warn("hub warning", "topic", topic, "text", OneLine(text))
+		}
+	}
+}
+
+// refusal reads an answer that is no success into an *Error. X-Error-Code decides first, then the status.
+func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error {
+	e := t.Failure(r, u, nil)
+	e.read(resp, t.Opt.Clock.Now())
+	if e.wait.lane = t.lanes.of(u); e.wait.bucket == "" {
+		e.wait.lane = t.lanes.quota(u)
+	}
+	onHub := t.Endpoint.Owns(u)
+	if onHub && r.bearer != "" {
+		e.TokenSource = t.Opt.TokenSource
+	}
+	if onHub {
+		e.Err = classify(e)
+	}
+	return e
+}
+
+// RefusedInside is the refusal of one object inside an answer that is a success as a whole.
+func (t *Transport) RefusedInside(r *Request, status int, message string) *Error {
+	e := t.Errorf(r.Op, nil, "%s", message)
+	e.Status, e.Repo, e.TokenSource = status, r.Repo, t.Opt.TokenSource
+	e.Method, e.URL = r.Method, redact(r.URL)
+	if link, err := ParseVerbatim(r.URL); err == nil {
+		e.wait.lane = t.lanes.quota(link)
+	}
+	e.Err = classify(e)
+	return e
+}
+
+// Failure is the *Error of a request that got no usable answer.
+func (t *Transport) Failure(r *Request, u *url.URL, err error) *Error {
+	e := &Error{Op: r.Op, Side: t.Opt.Side, Method: r.Method, Repo: r.Repo, Endpoint: t.Endpoint.String(), Err: err}
+	if u != nil {
+		e.URL = redactURL(u)
+	}
+	return e
+}
+
+// Errorf makes an *Error that no request caused.
+func (t *Transport) Errorf(op string, sentinel error, format string, args ...any) *Error {
+	return &Error{Op: op, Side: t.Opt.Side, Err: sentinel, Message: OneLine(fmt.Sprintf(format, args...)), Endpoint: t.Endpoint.String()}
+}
