@@ -15,7 +15,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -105,8 +104,8 @@ func TestVerifyWithDamagedCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		r, err := proof.Verify(t.Context(), proof.Options{
-			DF11: d, Source: o.Source, Model: o.Model, Plan: p, Level: proof.LevelFull, WorkDir: t.TempDir()})
+		r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{
+			Pair: pipeline.Pair{DF11: d, Source: o.Source, Model: o.Model, Plan: p}, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
 		if err != nil || !r.OK || strings.Count(log.String(), "damaged") != 1 {
 			t.Errorf("%s: %+v, %v; log %s", name, r, err, log)
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -169,23 +168,23 @@ func TestNothingElseIsLeft(t *testing.T) {
 }
 
 // verifyLocal checks a folder against its source at one level.
-func verifyLocal(t *testing.T, df11, source string, level proof.Level) (*proof.Report, error) {
+func verifyLocal(t *testing.T, df11, source string, level pipeline.Level) (*pipeline.VerifyReport, error) {
 	t.Helper()
 	return verifyAs(t, df11, source, level, plan.Options{})
 }
 
 // verifyAs is verifyLocal with options for the plan.
-func verifyAs(t *testing.T, df11, source string, level proof.Level, opt plan.Options) (*proof.Report, error) {
+func verifyAs(t *testing.T, df11, source string, level pipeline.Level, opt plan.Options) (*pipeline.VerifyReport, error) {
 	t.Helper()
-	d, err := model.OpenDF11Folder(t.Context(), df11)
+	d, err := model.OpenDF11Local(t.Context(), df11)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
 	opt.PatternDict = d.Dict
 	src, known, p := openLocal(t, source, opt)
-	return proof.Verify(t.Context(), proof.Options{
-		DF11: d, Source: src, Model: known, Plan: p, Level: level, Workers: 2, WorkDir: t.TempDir(),
+	return pipeline.Verify(t.Context(), pipeline.VerifyOptions{
+		Pair: pipeline.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: level, Workers: 2, WorkDir: t.TempDir(),
 	})
 }
 
@@ -196,7 +195,7 @@ func TestVerifyLevels(t *testing.T) {
 		if _, err := convertLocal(t, source, out, plan.Options{PatternDict: goldenDict(t, known)}, nil); err != nil {
 			t.Fatal(err)
 		}
-		for _, level := range []proof.Level{proof.LevelStructure, proof.LevelProof, proof.LevelFull} {
+		for _, level := range []pipeline.Level{pipeline.LevelStructure, pipeline.LevelProof, pipeline.LevelFull} {
 			for _, folder := range []string{out, filepath.Join(goldenE2E, known, "multi")} {
 				if r, err := verifyLocal(t, folder, source, level); err != nil || !r.OK {
 					t.Errorf("%s %s level %s: %v", known, folder, level, err)
@@ -227,7 +226,7 @@ func TestVerifyFindsOneBit(t *testing.T) {
 		if err := os.WriteFile(file, bad, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		for _, level := range []proof.Level{proof.LevelFull, proof.LevelProof} {
+		for _, level := range []pipeline.Level{pipeline.LevelFull, pipeline.LevelProof} {
 			r, err := verifyLocal(t, out, source, level)
 			if err == nil && len(r.Warnings) == 0 && !unread(x.Name, level) {
 				t.Errorf("level %s does not see a flipped bit in %s", level, x.Name)
@@ -238,8 +237,8 @@ func TestVerifyFindsOneBit(t *testing.T) {
 
 // unread tells whether a level may overlook a byte of a tensor: decoding alone does not read every byte of these, and a
 // proof does not compare with the manifest's hashes.
-func unread(name string, level proof.Level) bool {
-	return level == proof.LevelProof && (strings.HasSuffix(name, ".gaps") || strings.HasSuffix(name, ".luts"))
+func unread(name string, level pipeline.Level) bool {
+	return level == pipeline.LevelProof && (strings.HasSuffix(name, ".gaps") || strings.HasSuffix(name, ".luts"))
 }
 
 // TestVerifyComparesSizes: a weight file of a folder that has another size than the manifest says is found at every level, although its
@@ -251,7 +250,7 @@ func TestVerifyComparesSizes(t *testing.T) {
 	end := 8 + binary.LittleEndian.Uint64(b)
 	padded := slices.Concat(binary.LittleEndian.AppendUint64(nil, end), b[8:end], []byte("        "), b[end:])
 	writeFile(t, name, padded)
-	_, err := verifyLocal(t, out, dir, proof.LevelStructure)
+	_, err := verifyLocal(t, out, dir, pipeline.LevelStructure)
 	if e := (*model.InvalidError)(nil); !errors.As(err, &e) || e.File != "lm_head.safetensors" {
 		t.Errorf("got %v", err)
 	}
@@ -275,12 +274,12 @@ func TestDecodeKeepsF32(t *testing.T) {
 	if _, err := convertLocal(t, dir, df11, plan.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	d, err := model.OpenDF11Folder(t.Context(), df11)
+	d, err := model.OpenDF11Local(t.Context(), df11)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if _, err := pipeline.Decode(t.Context(), pipeline.DecodeOptions{DF11: d, OutDir: out, Workers: 2}); err != nil {
+	if _, err := pipeline.Decode(t.Context(), pipeline.DecodeOptions{Pair: pipeline.Pair{DF11: d}, OutDir: out, Workers: 2}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {

@@ -41,7 +41,7 @@ func TestInspectHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	local, err := model.OpenDF11Folder(t.Context(), dir)
+	local, err := model.OpenDF11Local(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestInspectRefusesBombs(t *testing.T) {
 	if err := os.Truncate(name, l.Size); err != nil {
 		t.Fatal(err)
 	}
-	d, err := model.OpenDF11Folder(t.Context(), dir)
+	d, err := model.OpenDF11Local(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
@@ -155,7 +154,7 @@ func TestLocalSourceNeverChangesUnseen(t *testing.T) {
 			if _, err := convertLocal(t, dir, out, plan.Options{}, nil); err != nil {
 				t.Fatal(err)
 			}
-			for _, level := range []proof.Level{proof.LevelFull, proof.LevelProof} {
+			for _, level := range []pipeline.Level{pipeline.LevelFull, pipeline.LevelProof} {
 				if _, err := verifyLocal(t, out, dir, level); err != nil {
 					t.Errorf("level %s: %v", level, err)
 				}

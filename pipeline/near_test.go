@@ -9,7 +9,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -34,7 +34,7 @@ func TestVerifyOnGPU(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Intermediate: 2048, Vocab: 128, Layers: 1, Extra: noPicture}))
 	w.mustConvert(t)
-	check := func(gpu compare.GPU) (*proof.Report, int64) {
+	check := func(gpu compare.GPU) (*pipeline.VerifyReport, int64) {
 		c := w.client(t)
 		src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
 		if err != nil {
@@ -47,8 +47,8 @@ func TestVerifyOnGPU(t *testing.T) {
 		defer d.Close()
 		d.LimitPieces(1)
 		w.ResetLog()
-		r, err := proof.Verify(t.Context(), proof.Options{
-			DF11: d, Source: src, Model: known, Plan: p, Level: proof.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: gpu,
+		r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{
+			Pair: pipeline.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: gpu,
 		})
 		if err != nil {
 			t.Fatal(err)

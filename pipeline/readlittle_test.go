@@ -6,7 +6,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // TestChecksReadLittle: a plan reads the headers of a remote model and nothing else of its weights, and the structure of a
@@ -38,7 +38,7 @@ func TestChecksReadLittle(t *testing.T) {
 	if read := w.sourceBytes(); read > (units+1)*64<<10 {
 		t.Errorf("opening reads %d bytes of %d", read, size)
 	}
-	r, err := proof.Verify(t.Context(), proof.Options{DF11: d, Source: src, Model: known, Plan: p, Level: proof.LevelStructure, Workers: 1})
+	r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{Pair: pipeline.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelStructure, Workers: 1})
 	if err != nil || !r.OK {
 		t.Fatal(err)
 	}

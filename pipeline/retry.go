@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -15,16 +16,6 @@ import (
 
 // sourceReads is how often a run reads a source file that turns out not to be the published one.
 const sourceReads = 3
-
-// ProofError says that outputs, put together again, do not give the source file that they were made from.
-type ProofError struct {
-	File string
-	Err  error
-}
-
-func (e *ProofError) Error() string { return "verify " + e.File + ": " + e.Err.Error() }
-
-func (e *ProofError) Unwrap() error { return e.Err }
 
 // BrokenSourceError says that a source file was never what the plan was made for, however often it was read.
 type BrokenSourceError struct {
@@ -56,7 +47,7 @@ func brokenFile(err error) string {
 	if e, ok := errors.AsType[*fetch.HeaderError](err); ok {
 		return e.File
 	}
-	if e, ok := errors.AsType[*ProofError](err); ok {
+	if e, ok := errors.AsType[*back.RebuildError](err); ok {
 		return e.File
 	}
 	if e, ok := errors.AsType[*fetch.Error](err); ok && (errors.Is(err, hub.ErrChanged) || errors.Is(err, hub.ErrCorrupt)) {

@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // move moves a file inside a folder.
@@ -50,7 +50,7 @@ func TestOnlyWhatIsLoaded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bad := folderWith(t, good, "df11-manifest.json", nil)
 			change(bad)
-			for _, level := range []proof.Level{proof.LevelStructure, proof.LevelProof, proof.LevelFull} {
+			for _, level := range []pipeline.Level{pipeline.LevelStructure, pipeline.LevelProof, pipeline.LevelFull} {
 				_, err := verifyAs(t, bad, source, level, plan.Options{})
 				if wrong := (*model.InvalidError)(nil); !errors.As(err, &wrong) {
 					t.Errorf("%s: %v", level, err)
@@ -77,13 +77,13 @@ func TestModelInAFolder(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(whole, "vae"), os.DirFS(source)); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := verifyAs(t, whole, source, proof.LevelFull, plan.Options{}); err != nil || r.Units == 0 {
+	if r, err := verifyAs(t, whole, source, pipeline.LevelFull, plan.Options{}); err != nil || r.Units == 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if err := os.CopyFS(filepath.Join(whole, "transformer_2"), os.DirFS(good)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := model.OpenDF11Folder(t.Context(), whole); err == nil {
+	if _, err := model.OpenDF11Local(t.Context(), whole); err == nil {
 		t.Error("of two models in folders, one was chosen")
 	}
 }
@@ -96,7 +96,7 @@ func TestConfigLies(t *testing.T) {
 	if _, err := convertLocal(t, source, good, plan.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	d, err := model.OpenDF11Folder(t.Context(), good)
+	d, err := model.OpenDF11Local(t.Context(), good)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestConfigLies(t *testing.T) {
 	config := string(readFile(t, filepath.Join(good, "config.json")))
 	for name, to := range map[string]string{"another order": `"mlp.up_proj", "mlp.gate_proj"`, "one missing": `"mlp.gate_proj"`} {
 		bad := folderWith(t, good, "config.json", []byte(listOf(`mlp.gate_proj`, `mlp.up_proj`).ReplaceAllString(config, to)))
-		lying, err := model.OpenDF11Folder(t.Context(), bad)
+		lying, err := model.OpenDF11Local(t.Context(), bad)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,13 +114,13 @@ func TestConfigLies(t *testing.T) {
 		}
 		opt := plan.Options{PatternDict: d.Dict}
 		src, known, p := openLocal(t, source, opt)
-		_, err = proof.Verify(t.Context(), proof.Options{DF11: lying, Source: src, Model: known, Plan: p, Level: proof.LevelFull, WorkDir: t.TempDir()})
+		_, err = pipeline.Verify(t.Context(), pipeline.VerifyOptions{Pair: pipeline.Pair{DF11: lying, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
 		if wrong := (*model.InvalidError)(nil); !errors.As(err, &wrong) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	bad := folderWith(t, good, "config.json", []byte(strings.Replace(config, `"lm_head"`, `"lm_tail"`, 1)))
-	lying, err := model.OpenDF11Folder(t.Context(), bad)
+	lying, err := model.OpenDF11Local(t.Context(), bad)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -79,19 +78,19 @@ func TestWrongForm(t *testing.T) {
 			if err := os.Remove(filepath.Join(bad, "df11-manifest.json")); err != nil {
 				t.Fatal(err)
 			}
-			for _, level := range []proof.Level{proof.LevelStructure, proof.LevelProof, proof.LevelFull} {
+			for _, level := range []pipeline.Level{pipeline.LevelStructure, pipeline.LevelProof, pipeline.LevelFull} {
 				_, err := verifyLocal(t, bad, source, level)
 				namesTensor(t, string(level), err, name, tt.tensor)
 			}
 			writeFile(t, filepath.Join(bad, "df11-manifest.json"), readFile(t, filepath.Join(good, "df11-manifest.json")))
-			d, err := model.OpenDF11Folder(t.Context(), bad)
+			d, err := model.OpenDF11Local(t.Context(), bad)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer d.Close()
 			_, err = describe.DF11(t.Context(), d, 0)
 			namesTensor(t, "inspect", err, name, tt.tensor)
-			_, err = pipeline.Decode(t.Context(), pipeline.DecodeOptions{DF11: d, OutDir: t.TempDir(), Workers: 1})
+			_, err = pipeline.Decode(t.Context(), pipeline.DecodeOptions{Pair: pipeline.Pair{DF11: d}, OutDir: t.TempDir(), Workers: 1})
 			namesTensor(t, "decode", err, name, tt.tensor)
 		})
 	}

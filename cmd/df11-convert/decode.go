@@ -48,14 +48,16 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 		return err
 	}
 	defer d.Close()
-	opt := pipeline.DecodeOptions{DF11: d, OutDir: f.out, Force: f.force, Workers: f.shares.Workers, Progress: new(progress.Counters)}
+	opt := pipeline.DecodeOptions{
+		Pair: pipeline.Pair{DF11: d}, OutDir: f.out, Force: f.force, Workers: f.shares.Workers, Progress: new(progress.Counters),
+	}
 	if f.against != "" || d.Manifest == nil {
 		src, err := f.openOriginal(ctx, u, d)
 		if err != nil {
 			return err
 		}
 		defer src.Close()
-		opt.Source, opt.Model, opt.Plan = src.source, src.model, src.plan
+		opt.Pair = src.pair(d)
 	}
 	stop := u.watch(opt.Progress)
 	report, err := pipeline.Decode(ctx, opt)

@@ -13,7 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -43,8 +43,8 @@ as a stranger would: from the two repos alone.`,
 // demoReport is the outcome of the demo.
 type demoReport struct {
 	conversion
-	Proof   *proof.Report `json:"proof"`
-	Seconds float64       `json:"seconds"`
+	Proof   *pipeline.VerifyReport `json:"proof"`
+	Seconds float64                `json:"seconds"`
 }
 
 func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
@@ -91,7 +91,7 @@ func demoJob(ctx context.Context, u *ui, account hubFlags, out string, gpu gpuFl
 	u.say("3. df11-convert verify %s: both repos are fetched again and every bit is compared", demoTarget)
 	check := verifyFlags{
 		readerFlags: readerFlags{sourceFlags: source, against: demoSource},
-		level:       string(proof.LevelFull), workDir: out, gpu: gpu,
+		level:       string(pipeline.LevelFull), workDir: out, gpu: gpu,
 	}
 	r.Proof, err = verifyOne(ctx, u, &check, demoTarget)
 	return r, err

@@ -8,16 +8,16 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // readerFlags are the flags of commands that read a DF11 model and its original.
@@ -52,12 +52,9 @@ func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string) (d *mode
 	if err = unfinished(name); err != nil {
 		return nil, err
 	}
-	switch {
-	case model.Exists(name) && strings.HasSuffix(name, ".safetensors"):
-		d, err = model.OpenDF11File(ctx, name)
-	case model.Exists(name):
-		d, err = model.OpenDF11Folder(ctx, name)
-	default:
+	if model.Exists(name) {
+		d, err = model.OpenDF11Local(ctx, name)
+	} else {
 		var c *hub.Client
 		var repo, revision string
 		if c, repo, revision, err = f.repo(u, "target", name); err != nil {
@@ -100,7 +97,7 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 		return nil, err
 	}
 	var o *opened
-	for _, opt = range proof.OriginalOptions(d, opt) {
+	for _, opt = range back.OriginalOptions(d, opt) {
 		if o, err = f.openSource(ctx, u, spec, opt); !wraps[*plan.RefusedError](err) {
 			break
 		}
@@ -108,9 +105,14 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 	if err != nil {
 		return nil, err
 	}
-	if o.plan, err = proof.PlanOriginal(d, o.model.Listing, opt); err != nil {
+	if o.plan, err = back.PlanOriginal(d, o.model.Listing, opt); err != nil {
 		o.Close()
 		return nil, fmt.Errorf("plan %s: %w", spec, err)
 	}
 	return o, nil
+}
+
+// pair is a DF11 model with this original.
+func (o *opened) pair(d *model.DF11) pipeline.Pair {
+	return pipeline.Pair{DF11: d, Source: o.source, Model: o.model, Plan: o.plan}
 }

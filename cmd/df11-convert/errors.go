@@ -8,13 +8,13 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/filelock"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/proof"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -90,14 +90,14 @@ var kinds = []kind{
 	{"source_is_target", wraps[*target.SourceTargetError], exitError, "choose another target with -o or --repo-id"},
 	{"target_taken", wraps[*target.TakenError], exitError, "two runs have one target: give this one another with --repo-id or -o, or let the other one end and look at what it has made"},
 	{"visibility", wraps[*target.VisibilityError], exitError, "choose a private target, or --public if the license allows it"},
-	{"occupied", wraps[*target.OccupiedError], exitError, ""},
-	{"own_input", wraps[*target.OwnInputError], exitError, "choose a folder outside of it with -o"},
+	{"occupied", wraps[*back.OccupiedError], exitError, ""},
+	{"own_input", wraps[*back.OwnInputError], exitError, "choose a folder outside of it with -o"},
 	{"folder", wraps[*target.FolderError], exitError, ""},
 	{"source_changed", wraps[*model.ChangedError], exitError, "run the same command again when nothing writes to it any more"},
 	{"source_corrupt", wraps[*model.SourceError], exitError, "the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
 	{"header", wraps[*safetensors.HeaderError], exitError, "the file is incomplete or damaged: fetch it once more"},
-	{"no_original", oneOf(proof.ErrNoManifest, pipeline.ErrNoSum), exitError, "name the original with --against"},
-	{"left_out", wraps[*proof.LeftOutError], exitError, "verify --level full compares all that was kept with the original"},
+	{"no_original", oneOf(back.ErrNoManifest, back.ErrNoSum), exitError, "name the original with --against"},
+	{"left_out", wraps[*back.LeftOutError], exitError, "verify --level full compares all that was kept with the original"},
 	{"parts_missing", wraps[*pipeline.PartsError], exitError, "make those parts with --shard, and then --finish again"},
 	{"not_found", oneOf(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrEntryNotFound), exitError, ""},
 	{"offline", oneOf(hub.ErrOffline), exitError, ""},
@@ -149,7 +149,7 @@ func hints(err error) (hs []string) {
 		add(folderHint(f))
 		return hs
 	}
-	if o, ok := errors.AsType[*target.OccupiedError](err); ok {
+	if o, ok := errors.AsType[*back.OccupiedError](err); ok {
 		add("choose another folder with -o, or --force " + choose(len(o.Replaced) > 0, "to overwrite", "to keep them; a loader may take them for the model's"))
 	}
 	add(kindOf(err).hint)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -188,7 +188,7 @@ func convertCommand(u *ui) *cobra.Command {
 var choices = map[string][]string{
 	"log-format": {logText, logJSON},
 	"gpu":        {string(verify.GPUAuto), string(verify.GPURequire), string(verify.GPUOff)},
-	"level":      transform(proof.Levels, func(l proof.Level) string { return string(l) }),
+	"level":      transform(pipeline.Levels, func(l pipeline.Level) string { return string(l) }),
 }
 
 // checkFlags refuses values that are wrong for every command.

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/compare"
-	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
 // verdict is the outcome of a verification in one line that can be quoted. err is what is wrong, nil for nothing.
-func verdict(r *proof.Report, err error) string {
+func verdict(r *pipeline.VerifyReport, err error) string {
 	against := r.Against
 	if r.AgainstFile != "" {
 		against += " (" + r.AgainstFile + ")"
@@ -20,14 +21,14 @@ func verdict(r *proof.Report, err error) string {
 		return fmt.Sprintf("%s equals %s (level %s)", r.Model, against, r.Level)
 	case err == nil:
 		return fmt.Sprintf("%s shows no fault against %s (level %s)", r.Model, against, r.Level)
-	case wraps[*verify.MismatchError](err) || wraps[*compare.TensorError](err) || wraps[*proof.RebuildError](err):
+	case wraps[*verify.MismatchError](err) || wraps[*compare.TensorError](err) || wraps[*back.RebuildError](err):
 		return fmt.Sprintf("%s differs from %s: %v", r.Model, against, err)
 	}
 	return fmt.Sprintf("%s is damaged: %v", r.Model, err)
 }
 
 // originalHint says what to do where the model and the original may not belong together.
-func originalHint(r *proof.Report, err error) string {
+func originalHint(r *pipeline.VerifyReport, err error) string {
 	switch {
 	case r.OtherOriginal:
 		return fmt.Sprintf("by its manifest the model was made from other files than those of %s: name its original, at the right commit, with --against", r.Against)
@@ -38,7 +39,7 @@ func originalHint(r *proof.Report, err error) string {
 }
 
 // printVerifyReport writes what was checked, and how, and the verdict.
-func printVerifyReport(w io.Writer, r *proof.Report, err error) {
+func printVerifyReport(w io.Writer, r *pipeline.VerifyReport, err error) {
 	t := newTable(w)
 	t.row("model", "%s%s", r.Model, atCommit(r.Commit))
 	t.row("original", "%s", r.Against)
@@ -69,11 +70,11 @@ func printVerifyReport(w io.Writer, r *proof.Report, err error) {
 }
 
 // compared says what a level that found nothing wrong has compared.
-func compared(r *proof.Report) string {
+func compared(r *pipeline.VerifyReport) string {
 	switch r.Level {
-	case proof.LevelFull:
+	case pipeline.LevelFull:
 		return "all 16 bits of every weight: 0 differ"
-	case proof.LevelProof:
+	case pipeline.LevelProof:
 		return fmt.Sprintf("%s rebuilt: every sha256 is %s", count(r.Files, "original file"), choose(r.Published, "the published one", "the original's"))
 	}
 	return "headers, tables, positions and completeness; no weight was compared; use --level proof or full to check equality"

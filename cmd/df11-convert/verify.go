@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/internal/progress"
-	"github.com/df11-convert/df11-convert/internal/proof"
+	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -41,14 +41,14 @@ Only proof and full show that two models are equal. Proof needs the original's h
 	}
 	p := c.Flags()
 	f.readerFlags.register(p)
-	p.StringVar(&f.level, "level", string(proof.LevelFull), "`level` of the check: structure, proof or full")
+	p.StringVar(&f.level, "level", string(pipeline.LevelFull), "`level` of the check: structure, proof or full")
 	p.StringVar(&f.workDir, "work-dir", "", "`directory` for temporary files")
 	f.gpu.register(p)
 	return c
 }
 
 func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
-	if f.gpu.mode == string(verify.GPURequire) && f.level != string(proof.LevelFull) {
+	if f.gpu.mode == string(verify.GPURequire) && f.level != string(pipeline.LevelFull) {
 		return usagef("--gpu require needs --level full: no other level decodes on the GPU")
 	}
 	report, err := verifyOne(ctx, u, f, name)
@@ -63,7 +63,7 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 }
 
 // verifyOne verifies one DF11 model as the flags say. If the model is wrong there are a report and an error.
-func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.Report, error) {
+func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*pipeline.VerifyReport, error) {
 	d, err := f.openLimited(ctx, u, name)
 	if err != nil {
 		return nil, err
@@ -74,12 +74,11 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.
 		return nil, err
 	}
 	defer src.Close()
-	opt := proof.Options{
-		DF11: d, Source: src.source, Model: src.model, Plan: src.plan, Level: proof.Level(f.level), Workers: f.shares.Workers,
-		Progress: new(progress.Counters),
-		WorkDir:  cmp.Or(f.workDir, os.TempDir()), // no folder of a known name, which could be another user's
+	opt := pipeline.VerifyOptions{
+		Pair: src.pair(d), Level: pipeline.Level(f.level), Workers: f.shares.Workers, Progress: new(progress.Counters),
+		WorkDir: cmp.Or(f.workDir, os.TempDir()), // no folder of a known name, which could be another user's
 	}
-	if opt.Level == proof.LevelFull {
+	if opt.Level == pipeline.LevelFull {
 		if opt.GPU, err = f.gpu.open(u, &f.shares); err != nil {
 			return nil, err
 		}
@@ -87,5 +86,5 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*proof.
 		applyMemory(f.shares)
 	}
 	defer u.watch(opt.Progress)()
-	return proof.Verify(ctx, opt)
+	return pipeline.Verify(ctx, opt)
 }

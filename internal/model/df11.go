@@ -52,26 +52,22 @@ type Stored struct {
 	at int64 // offset in the file
 }
 
-// OpenDF11Folder opens a DF11 model in a local folder.
-func OpenDF11Folder(ctx context.Context, dir string) (*DF11, error) {
-	f, err := listFolder(dir, func(string) bool { return true })
+// OpenDF11Local opens a DF11 model on this machine: a folder, or one .safetensors file, as ComfyUI has them. Whatever lies beside
+// a file is no part of the model.
+func OpenDF11Local(ctx context.Context, name string) (*DF11, error) {
+	st, err := os.Stat(name)
 	if err != nil {
 		return nil, err
 	}
-	return openDF11(ctx, &DF11{Name: dir, from: f})
-}
-
-// OpenDF11File opens a DF11 model in one local .safetensors file, as ComfyUI has them. Whatever lies beside the file is no
-// part of the model.
-func OpenDF11File(ctx context.Context, name string) (*DF11, error) {
-	st, err := os.Stat(name)
-	if err == nil {
+	f := &files{dir: filepath.Dir(name), refs: []hub.FileRef{{Path: filepath.Base(name), Size: st.Size()}}}
+	if st.IsDir() || !plan.IsSafetensors(name) {
+		f, err = listFolder(name, func(string) bool { return true })
+	} else {
 		err = smallfile.Regular(name, st.Mode())
 	}
 	if err != nil {
 		return nil, err
 	}
-	f := &files{dir: filepath.Dir(name), refs: []hub.FileRef{{Path: filepath.Base(name), Size: st.Size()}}}
 	return openDF11(ctx, &DF11{Name: name, from: f})
 }
 

@@ -85,10 +85,10 @@ func TestSourceOfDevicesAndPipesIsRefused(t *testing.T) {
 	if _, _, err := OpenLocal(t.Context(), dir, plan.Options{}); err == nil || !strings.Contains(err.Error(), "a device, not a regular file") {
 		t.Errorf("index is /dev/zero: %v", err)
 	}
-	if _, err := OpenDF11Folder(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "a device") {
+	if _, err := OpenDF11Local(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "a device") {
 		t.Errorf("DF11 folder: %v", err)
 	}
-	if _, err := OpenDF11File(t.Context(), index); err == nil || !strings.Contains(err.Error(), "a device") {
+	if _, err := OpenDF11Local(t.Context(), index); err == nil || !strings.Contains(err.Error(), "a device") {
 		t.Errorf("DF11 file: %v", err)
 	}
 }
@@ -112,7 +112,7 @@ func TestHeaders(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		_, err := OpenDF11File(t.Context(), path)
+		_, err := OpenDF11Local(t.Context(), path)
 		if invalid := (*InvalidError)(nil); !errors.As(err, &invalid) || invalid.File != name+".safetensors" {
 			t.Errorf("%s: %v", name, err)
 		}

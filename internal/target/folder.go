@@ -108,6 +108,15 @@ func (f *Folder) acquire() (err error) {
 	return nil
 }
 
+// LockFolder makes a folder, and locks it until unlock against other runs of whatever kind.
+func LockFolder(root string) (unlock func() error, err error) {
+	f := &Folder{State: filepath.Join(root, stateDir), Stays: true, root: root, dir: root}
+	if err := f.acquire(); err != nil {
+		return nil, &FolderError{Folder: root, Stays: true, Err: err}
+	}
+	return f.leave, nil
+}
+
 // removeTemporary removes the files that killed runs have not finished, from every folder that this plan writes to, and copies that
 // wait for their upload.
 func (f *Folder) removeTemporary(p *plan.Plan) error {
@@ -184,7 +193,7 @@ func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, er
 	}
 	l.Claim(f.owner.Source, f.Claims)
 	l.Keep(func(o ledger.Output) bool {
-		return !o.Here || ctx.Err() == nil && f.sum(ctx, o.Path, o.Size) == o.SHA256
+		return !o.Here || ctx.Err() == nil && FileSum(ctx, f.Path(o.Path), o.Size) == o.SHA256
 	})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -192,9 +201,9 @@ func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, er
 	return l, nil
 }
 
-// sum hashes a finished file of the folder; "" if it is not there as it should be.
-func (f *Folder) sum(ctx context.Context, name string, size int64) string {
-	file, err := smallfile.Open(f.Path(name))
+// FileSum hashes a finished file; "" if it is not there, is no regular file, or has another size.
+func FileSum(ctx context.Context, path string, size int64) string {
+	file, err := smallfile.Open(path)
 	if err != nil {
 		return ""
 	}

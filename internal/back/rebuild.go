@@ -1,16 +1,21 @@
-package proof
+// Package back turns a DF11 model back into its original: it checks what the model holds, decodes it, puts the original files
+// together again, and compares their sha256. It reads no weight of the original.
+package back
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/streams"
@@ -20,13 +25,34 @@ import (
 // rebuildElems is how many weights are decoded at a time when a source file is written again.
 const rebuildElems = 1 << 19
 
-// A Rebuilder writes source files again from a DF11 model: their headers, and their tensors' bytes, decoded or copied. One
+// File is a weight file of the original.
+type File struct {
+	plan.WeightFile
+	Index  int    // among the original's weight files
+	SHA256 string // of the file, which the rebuilt one must have; "" if nobody has published it
+}
+
+// Files are the weight files of an original.
+func Files(original *model.Model) []File {
+	var files []File
+	for i, w := range original.Listing.Weights {
+		files = append(files, File{w, i, original.SHA256[i]})
+	}
+	return files
+}
+
+// A Rebuilder writes original files again from a DF11 model: their headers, and their tensors' bytes, decoded or copied. One
 // goroutine uses it.
 type Rebuilder struct {
-	model   *model.DF11
-	workers int
-	places  map[string]place        // by source tensor name
-	units   map[string]*verify.Unit // of the current source file, by path
+	model    *model.DF11
+	workers  int
+	progress *progress.Counters
+	places   map[string]place        // by source tensor name
+	units    map[string]*verify.Unit // of the current file, by path
+}
+
+func newRebuilder(d *model.DF11, workers int, p *progress.Counters) *Rebuilder {
+	return &Rebuilder{model: d, workers: max(1, workers), progress: p, places: map[string]place{}, units: map[string]*verify.Unit{}}
 }
 
 // place says where the bytes of a source tensor are in the DF11 model.
@@ -38,8 +64,8 @@ type place struct {
 }
 
 // NewRebuilder takes the places of all tensors from a plan's outputs.
-func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int) *Rebuilder {
-	r := &Rebuilder{model: d, workers: max(1, workers), places: map[string]place{}, units: map[string]*verify.Unit{}}
+func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int, p *progress.Counters) *Rebuilder {
+	r := newRebuilder(d, workers, p)
 	for _, o := range outputs {
 		for t, u := range o.Tensors() {
 			p := place{name: t.Name, widen: t.ExactF32}
@@ -55,7 +81,25 @@ func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int) *Rebuilde
 	return r
 }
 
-// RebuildError says that a DF11 model does not give a source file back.
+// Run rebuilds files one after the other, each into its place in out, or into nothing if out is nil, and calls done for each that
+// has the sha256 of the original. A *RebuildError says that the model does not give a file back.
+func (r *Rebuilder) Run(ctx context.Context, files []File, out *Folder, done func(File) error) error {
+	for _, f := range files {
+		err := r.file(ctx, f, out)
+		if isFault(err) {
+			return &RebuildError{f.Path, err}
+		}
+		if err != nil {
+			return fmt.Errorf("rebuild %s: %w", f.Path, err)
+		}
+		if err := done(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RebuildError says that a DF11 model does not give a file of the original back.
 type RebuildError struct {
 	File string
 	Err  error
@@ -65,36 +109,59 @@ func (e *RebuildError) Error() string { return "rebuild " + e.File + ": " + e.Er
 
 func (e *RebuildError) Unwrap() error { return e.Err }
 
-// Prove rebuilds a source file and compares its sha256 with want. The error is a *RebuildError if the model is at fault.
-func (r *Rebuilder) Prove(ctx context.Context, path string, h *safetensors.Header, want string) error {
-	err := r.Write(ctx, h, io.Discard, want)
-	if err == nil {
-		return nil
-	}
-	if isFault(err) {
-		return &RebuildError{path, err}
-	}
-	return fmt.Errorf("rebuild %s: %w", path, err)
+// isFault reports whether an error says that the model is wrong, not that it could not be read.
+func isFault(err error) bool {
+	structure, invalid := (*verify.StructureError)(nil), (*model.InvalidError)(nil)
+	return errors.As(err, &structure) || errors.As(err, &invalid)
 }
 
-// Write writes the source file with the given header, and compares the sha256 of what it wrote with want.
-func (r *Rebuilder) Write(ctx context.Context, h *safetensors.Header, w io.Writer, want string) error {
-	sum := sha256.New()
-	w = io.MultiWriter(w, sum)
-	length := binary.LittleEndian.AppendUint64(nil, uint64(len(h.Raw)))
-	if _, err := w.Write(append(length, h.Raw...)); err != nil {
+// file rebuilds one file. In a folder it gets its name at the end.
+func (r *Rebuilder) file(ctx context.Context, f File, out *Folder) error {
+	if out == nil {
+		return r.write(ctx, f, io.Discard)
+	}
+	if out.Has(f) {
+		r.progress.Verified.Add(f.Size)
+		r.progress.Found.Add(f.Size)
+		return nil
+	}
+	w, err := out.create(f)
+	if err != nil {
 		return err
 	}
-	for _, t := range h.ByOffset() {
+	defer w.Cleanup()
+	if err := r.write(ctx, f, w); err != nil {
+		return err
+	}
+	return w.Commit(f.Size)
+}
+
+// write writes a file, and compares the sha256 of what it wrote with the original's.
+func (r *Rebuilder) write(ctx context.Context, f File, w io.Writer) error {
+	sum := sha256.New()
+	w = io.MultiWriter(w, sum, counter{r.progress})
+	length := binary.LittleEndian.AppendUint64(nil, uint64(len(f.Header.Raw)))
+	if _, err := w.Write(append(length, f.Header.Raw...)); err != nil {
+		return err
+	}
+	for _, t := range f.Header.ByOffset() {
 		if err := r.tensor(ctx, t, w); err != nil {
 			return fmt.Errorf("tensor %s: %w", t.Name, err)
 		}
 	}
 	clear(r.units) // the next file has other units
-	if got := hex.EncodeToString(sum.Sum(nil)); got != want {
-		return model.Invalidf("", "the file has sha256 %s, the original has %s", got, want)
+	if got := hex.EncodeToString(sum.Sum(nil)); got != f.SHA256 {
+		return model.Invalidf("", "the file has sha256 %s, the original has %s", got, f.SHA256)
 	}
 	return nil
+}
+
+// counter counts rebuilt bytes as progress.
+type counter struct{ *progress.Counters }
+
+func (c counter) Write(b []byte) (int, error) {
+	c.Verified.Add(int64(len(b)))
+	return len(b), nil
 }
 
 func (r *Rebuilder) tensor(ctx context.Context, t safetensors.Tensor, w io.Writer) error {

@@ -1,4 +1,4 @@
-package proof
+package pipeline
 
 import (
 	"context"
@@ -15,15 +15,15 @@ import (
 )
 
 // full goes the way of a conversion without encoding: it streams the original, and compares every weight and every copied tensor with
-// it.
-func (v *verification) full(ctx context.Context) error {
+// it. gpuUnits counts the units that a GPU has compared as well.
+func (v *verification) full(ctx context.Context) (gpuUnits int, err error) {
 	v.Progress.SourceBytes.Store(spans.ProvedBytes(v.outputs))
 	v.Progress.OutputFiles.Store(int64(len(v.outputs)))
 	v.Progress.Expect(progress.Read, progress.Verify)
 	spooled := func(o *spans.Output) bool { return !fetch.InPlace(v.Source, o) }
 	if v.GPU != nil || slices.ContainsFunc(v.outputs, spooled) {
 		if err := os.MkdirAll(v.WorkDir, 0o777); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	tasks := fetch.NewTasks(v.outputs)
@@ -45,7 +45,6 @@ func (v *verification) full(ctx context.Context) error {
 	if v.DF11.Commit != "" {
 		work.Comparer.NearDir = v.WorkDir
 	}
-	err := work.Run(ctx)
-	v.gpuUnits += work.GPUUnits
-	return err
+	err = work.Run(ctx)
+	return work.GPUUnits, err
 }

@@ -1,4 +1,4 @@
-package pipeline
+package back
 
 import (
 	"encoding/json"
@@ -8,12 +8,10 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // index is the index that loaders need for weights in several files. It says the same as the original's, but is not a copy of
@@ -23,7 +21,7 @@ type index struct {
 	data []byte
 }
 
-func indexOf(files []plan.WeightFile) (x index) {
+func indexOf(files []File) (x index) {
 	stem, shard := plan.ShardOf(files[0].Path)
 	if len(files) < 2 || !shard {
 		return x
@@ -39,8 +37,8 @@ func indexOf(files []plan.WeightFile) (x index) {
 	return index{stem + ".safetensors.index.json", metadata.Index(holder, total)}
 }
 
-// there reports whether the folder has an index, and whether that says the same.
-func (x index) there(dir string) (there, same bool, err error) {
+// in reports whether a folder has an index, and whether that says the same.
+func (x index) in(dir string) (there, same bool, err error) {
 	if x.name == "" {
 		return true, true, nil
 	}
@@ -58,20 +56,4 @@ func weightMap(b []byte) map[string]string {
 	}
 	_ = json.Unmarshal(b, &x) // what is broken says nothing
 	return x.Map
-}
-
-// check refuses a folder with another index, which write would replace.
-func (x index) check(dir string, force bool) error {
-	if there, same, err := x.there(dir); err != nil || !there || same || force {
-		return err
-	}
-	return &target.OccupiedError{Folder: dir, Replaced: []string{x.name}}
-}
-
-// write writes the index unless one that says the same is there, such as the original's own.
-func (x index) write(dir string) error {
-	if _, same, err := x.there(dir); err != nil || same {
-		return err
-	}
-	return atomicfile.WriteFile(filepath.Join(dir, filepath.FromSlash(x.name)), x.data)
 }

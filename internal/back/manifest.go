@@ -1,4 +1,4 @@
-package proof
+package back
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -27,20 +28,23 @@ func (e *LeftOutError) Error() string {
 	return fmt.Sprintf("the original cannot be rebuilt: %d of its tensors were left out, such as %s", e.Tensors, e.First)
 }
 
-// CheckKept is a LeftOutError for a plan that leaves tensors out.
-func CheckKept(p *plan.Plan) error {
-	if len(p.Dropped) == 0 {
-		return nil
+// OfPlan gives the weight files of an original that is at hand, and a Rebuilder that knows from its plan where their bytes are.
+func OfPlan(d *model.DF11, original *model.Model, p *plan.Plan, workers int, c *progress.Counters) ([]File, *Rebuilder, error) {
+	if len(p.Dropped) > 0 {
+		return nil, nil, &LeftOutError{len(p.Dropped), p.Dropped[0].Source}
 	}
-	return &LeftOutError{len(p.Dropped), p.Dropped[0].Source}
+	return Files(original), NewRebuilder(d, spans.Outputs(p), workers, c), nil
 }
 
 // ErrNoManifest says that a DF11 model can't be decoded by itself.
 var ErrNoManifest = errors.New("the model has no manifest, so the headers of the original files are not known")
 
-// OriginalOfManifest is the original of a DF11 model as far as the manifest describes it: the headers and sums of its weight
-// files, with a Rebuilder that knows where their bytes are.
-func OriginalOfManifest(d *model.DF11, workers int) (*model.Model, *Rebuilder, error) {
+// ErrNoSum says that nothing tells whether a rebuilt file would be right.
+var ErrNoSum = errors.New("the manifest has no sha256 of the original file")
+
+// OfManifest gives the weight files of the original as the manifest of a DF11 model describes them, and a Rebuilder that knows from
+// the manifest where their bytes are.
+func OfManifest(d *model.DF11, workers int, c *progress.Counters) ([]File, *Rebuilder, error) {
 	m := d.Manifest
 	if m == nil {
 		return nil, nil, ErrNoManifest
@@ -48,8 +52,9 @@ func OriginalOfManifest(d *model.DF11, workers int) (*model.Model, *Rebuilder, e
 	if len(m.Dropped) > 0 {
 		return nil, nil, &LeftOutError{len(m.Dropped), m.Dropped[0]}
 	}
-	original, all := &model.Model{}, safetensors.Headers{}
-	for _, f := range m.Source.Files {
+	var files []File
+	var all safetensors.Headers
+	for i, f := range m.Source.Files {
 		if f.Header == "" {
 			return nil, nil, model.Invalidf(metadata.ManifestName, "no header of the original's %q", f.Path)
 		}
@@ -57,26 +62,33 @@ func OriginalOfManifest(d *model.DF11, workers int) (*model.Model, *Rebuilder, e
 		if err != nil {
 			return nil, nil, model.Invalidf(metadata.ManifestName, "header of %s: %v", f.Path, err)
 		}
-		w := plan.WeightFile{File: plan.File{Path: f.Path, Size: f.Size}, Header: h}
-		original.Listing.Weights, original.SHA256 = append(original.Listing.Weights, w), append(original.SHA256, f.SHA256)
+		if f.SHA256 == "" {
+			return nil, nil, fmt.Errorf("%s: %w", f.Path, ErrNoSum)
+		}
+		files = append(files, File{plan.WeightFile{File: plan.File{Path: f.Path, Size: f.Size}, Header: h}, i, f.SHA256})
 	}
-	r := NewRebuilder(d, nil, workers)
-	r.placeByManifest(m, original.Listing.Weights)
-	return original, r, nil
+	r := newRebuilder(d, workers, c)
+	r.placeByManifest(m, files)
+	return files, r, nil
 }
 
-// misdescribed names a file or a module of the original that the manifest describes otherwise than it is; "" if there is none. Its
-// weights may be right all the same: they were compared with the original, while decode by itself rests on the manifest.
-func misdescribed(d *model.DF11, original *model.Model, p *plan.Plan) string {
+// Misdescribed names the first file or module of the original that the manifest describes otherwise than it is; "" if there is none.
+// The weights may be right all the same: they are compared with the original, while decode by itself rests on the manifest.
+// otherFiles says that the sha256 of a file is another one: the model was made from another original.
+func Misdescribed(d *model.DF11, original *model.Model, p *plan.Plan) (what string, otherFiles bool) {
 	m := d.Manifest
 	if m == nil {
-		return ""
+		return "", false
 	}
-	for i, w := range original.Listing.Weights {
+	for _, w := range Files(original) {
 		for _, f := range m.Source.Files {
-			other := f.Size != w.Size || f.Header != string(w.Header.Raw) || otherSum(f, original.SHA256[i])
-			if f.Path == w.Path && other {
-				return w.Path
+			if f.Path != w.Path {
+				continue
+			}
+			otherSum := w.SHA256 != "" && f.SHA256 != "" && f.SHA256 != w.SHA256
+			otherFiles = otherFiles || otherSum
+			if otherSum || f.Size != w.Size || f.Header != string(w.Header.Raw) {
+				what = cmp.Or(what, w.Path)
 			}
 		}
 	}
@@ -89,14 +101,14 @@ func misdescribed(d *model.DF11, original *model.Model, p *plan.Plan) string {
 	}
 	for _, u := range p.Units {
 		if d.Coded(u.Path) && !slices.EqualFunc(listed[u.Path], u.Attrs, same) {
-			return "module " + u.Path
+			what = cmp.Or(what, "module "+u.Path)
 		}
 	}
-	return ""
+	return what, otherFiles
 }
 
 // placeByManifest finds the places of the original files' tensors by the manifest alone.
-func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []plan.WeightFile) {
+func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []File) {
 	stored := map[string]string{} // source name → output name, where they differ
 	for _, x := range m.Renamed {
 		stored[x.Source] = x.Name

@@ -1,4 +1,4 @@
-package proof
+package back
 
 import (
 	"fmt"
@@ -18,9 +18,9 @@ func TestHeadersOfAManifestShareOneLimit(t *testing.T) {
 		fmt.Fprintf(&header, `%c"w%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`, "{,"[min(i, 1)], i)
 	}
 	header.WriteByte('}')
-	f := metadata.SourceFile{Header: header.String(), Size: 8 + int64(header.Len())}
+	f := metadata.SourceFile{SHA256: "x", Header: header.String(), Size: 8 + int64(header.Len())}
 	d := &model.DF11{Manifest: &metadata.Manifest{Source: metadata.Source{Files: []metadata.SourceFile{f, f}}}}
-	if _, _, err := OriginalOfManifest(d, 1); err == nil || !strings.Contains(err.Error(), "tensors in one model") {
+	if _, _, err := OfManifest(d, 1, nil); err == nil || !strings.Contains(err.Error(), "tensors in one model") {
 		t.Errorf("got %v", err)
 	}
 }

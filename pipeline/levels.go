@@ -1,6 +1,9 @@
-package proof
+package pipeline
 
-import "github.com/df11-convert/df11-convert/internal/plan"
+import (
+	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
 
 // Level is how much of a DF11 model is verified.
 type Level string
@@ -16,8 +19,8 @@ const (
 // Levels are all levels, from cheap to complete.
 var Levels = []Level{LevelStructure, LevelProof, LevelFull}
 
-// Report is what a check found.
-type Report struct {
+// VerifyReport is what a verification found.
+type VerifyReport struct {
 	Model   string `json:"model"`
 	Commit  string `json:"commit,omitempty"`
 	Against string `json:"against,omitempty"`
@@ -27,24 +30,13 @@ type Report struct {
 	Level       Level       `json:"level"`
 	OK          bool        `json:"-"`     // nothing is wrong where the level looks
 	Equal       bool        `json:"equal"` // the level is proof or full, and nothing is wrong
-	// OtherOriginal: the model differs, and its manifest lists other files of the original than these.
+	// OtherOriginal: the model is at fault, and its manifest lists other files of the original than these.
 	OtherOriginal bool `json:"other_original,omitempty"`
-	Counts
-	// Listed files are in the manifest; Hashed of them have the sha256 that it states: they are as the converter left them.
-	Listed    int        `json:"files_listed,omitempty"`
-	Hashed    int        `json:"files_hashed,omitempty"`
+	back.Checked
+	Weights   int64      `json:"weights"` // of units in DF11, all compared or hashed; 0 at a level that does neither
+	Files     int        `json:"files_rebuilt,omitempty"`
 	Published bool       `json:"sha256_published,omitempty"` // the sha256 of all rebuilt files were published, not computed here
 	GPU       *GPUReport `json:"gpu,omitempty"`              // nil: compared on the CPU alone
-	Warnings  []string   `json:"warnings,omitempty"`
-}
-
-// Counts say how much of a model was checked.
-type Counts struct {
-	Units   int   `json:"units"`      // in DF11
-	BF16    int   `json:"units_bf16"` // stored unchanged
-	Tensors int   `json:"tensors"`    // copied ones
-	Weights int64 `json:"weights"`    // of units in DF11, all compared or hashed; 0 at levels that do neither
-	Files   int   `json:"files_rebuilt,omitempty"`
 }
 
 // GPUReport names the second decoder of units, which compared all their weights once more.

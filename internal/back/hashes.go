@@ -1,4 +1,4 @@
-package proof
+package back
 
 import (
 	"context"
@@ -13,32 +13,32 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// freeHashes compares the manifest with what the sha256 of files is known to be without reading weights: that of a large file
-// of the Hub is published in the list of files, and the others are small. It also tells what is missing, has another size, or
-// was added. The manifest is a claim of whoever made the repo: equal sums show that files are as they were left, no more.
-func (v *verification) freeHashes(ctx context.Context) error {
-	if v.DF11.Manifest == nil {
+// FreeHashes compares the manifest with the sha256 of files as far as they are known without reading weights: a Hub publishes
+// those of large files, and the other files are small. It also tells which files are missing, have another size, or were
+// added. The manifest is a claim of whoever made the repo: equal sums show that files are as they were left, no more.
+func (c *Checker) FreeHashes(ctx context.Context) error {
+	if c.DF11.Manifest == nil {
 		return nil
 	}
 	listed := map[string]bool{metadata.ManifestName: true}
-	for _, o := range v.DF11.Manifest.Outputs {
+	for _, o := range c.DF11.Manifest.Outputs {
 		listed[o.Path] = true
-		if err := v.freeHash(ctx, o); err != nil {
+		if err := c.freeHash(ctx, o); err != nil {
 			return err
 		}
 	}
-	v.report.Listed = len(v.DF11.Manifest.Outputs)
-	return v.unlisted(listed)
+	c.Listed = len(c.DF11.Manifest.Outputs)
+	return c.unlisted(listed)
 }
 
-// freeHash compares one file with the manifest, or leaves it to costlyHashes. People edit a card after its publication, so a
+// freeHash compares one file with the manifest, or leaves it to OtherHashes. People edit a card after its publication, so a
 // difference there is no fault of the model.
-func (v *verification) freeHash(ctx context.Context, o metadata.OutputFile) error {
+func (c *Checker) freeHash(ctx context.Context, o metadata.OutputFile) error {
 	forPeople := o.Kind == metadata.KindCard || o.Kind == metadata.KindImage
-	f, ok := v.DF11.File(o.Path)
+	f, ok := c.DF11.File(o.Path)
 	if !ok {
 		if forPeople {
-			v.warn("%s is in the manifest but not there", o.Path)
+			c.Warn("%s is in the manifest but not there", o.Path)
 			return nil
 		}
 		return model.Invalidf(o.Path, "listed in the manifest but not there")
@@ -49,19 +49,19 @@ func (v *verification) freeHash(ctx context.Context, o metadata.OutputFile) erro
 	case plan.IsSafetensors(o.Path) && f.Size != o.Size:
 		return model.Invalidf(o.Path, "it has %d bytes, the manifest has %d", f.Size, o.Size)
 	case plan.IsSafetensors(o.Path):
-		v.unhashed = append(v.unhashed, o)
+		c.unhashed = append(c.unhashed, o)
 		return nil
 	default:
 		var err error
-		if sum, err = smallSum(ctx, v.DF11, o.Path); err != nil {
+		if sum, err = smallSum(ctx, c.DF11, o.Path); err != nil {
 			return err
 		}
 	}
 	if sum != o.SHA256 && forPeople {
-		v.warn("%s is not as the converter left it", o.Path)
+		c.Warn("%s is not as the converter left it", o.Path)
 		return nil
 	}
-	return v.compareSum(o, sum)
+	return c.compareSum(o, sum)
 }
 
 // smallSum gives the sha256 of a file that is no weight. It reads the file, and fails if not the published bytes arrive.
@@ -75,43 +75,43 @@ func smallSum(ctx context.Context, d *model.DF11, name string) (string, error) {
 }
 
 // compareSum compares a sum with the manifest's and counts it.
-func (v *verification) compareSum(o metadata.OutputFile, sum string) error {
+func (c *Checker) compareSum(o metadata.OutputFile, sum string) error {
 	if sum != o.SHA256 {
 		return model.Invalidf(o.Path, "sha256 is %s, the manifest has %s: the file is not as the converter left it", sum, o.SHA256)
 	}
-	v.report.Hashed++
+	c.Hashed++
 	return nil
 }
 
 // unlisted refuses weights that the manifest does not list, since a loader reads them, and names other such files.
-func (v *verification) unlisted(listed map[string]bool) error {
+func (c *Checker) unlisted(listed map[string]bool) error {
 	var others []string
-	for _, name := range v.DF11.Files() {
+	for _, name := range c.DF11.Files() {
 		if !listed[name] && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.") {
 			others = append(others, name)
 		}
 	}
-	for _, w := range v.DF11.WeightFiles() {
-		if !listed[w.Path] && v.Plan.Layout != plan.ComfyUI {
+	for _, w := range c.DF11.WeightFiles() {
+		if !listed[w.Path] && c.Plan.Layout != plan.ComfyUI {
 			return model.Invalidf(w.Path, "not listed in the manifest, but a loader reads it")
 		}
 	}
 	const named = 4
 	if n := len(others); n > named {
-		v.warn("not in the manifest, and not checked: %q and %d more", others[:named], n-named)
+		c.Warn("not in the manifest, and not checked: %q and %d more", others[:named], n-named)
 	} else if n > 0 {
-		v.warn("not in the manifest, and not checked: %q", others)
+		c.Warn("not in the manifest, and not checked: %q", others)
 	}
 	return nil
 }
 
-// costlyHashes compares the sha256 of the files that freeHashes has left, which it reads, one by each worker at a time.
-func (v *verification) costlyHashes(ctx context.Context) error {
-	sums := make([]string, len(v.unhashed))
+// OtherHashes compares the sha256 of the weight files that FreeHashes has left, which it reads, one by each worker at a time.
+func (c *Checker) OtherHashes(ctx context.Context) error {
+	sums := make([]string, len(c.unhashed))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(v.Workers)
-	for i, o := range v.unhashed {
-		f, _ := v.DF11.File(o.Path) // freeHash has seen it
+	g.SetLimit(c.Workers)
+	for i, o := range c.unhashed {
+		f, _ := c.DF11.File(o.Path) // freeHash has seen the file
 		g.Go(func() (err error) {
 			sums[i], err = streams.SHA256(ctx, io.NewSectionReader(f, 0, f.Size))
 			return err
@@ -120,8 +120,8 @@ func (v *verification) costlyHashes(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	for i, o := range v.unhashed {
-		if err := v.compareSum(o, sums[i]); err != nil {
+	for i, o := range c.unhashed {
+		if err := c.compareSum(o, sums[i]); err != nil {
 			return err
 		}
 	}

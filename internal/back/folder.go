@@ -1,0 +1,201 @@
+package back
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/target"
+)
+
+// A Folder takes rebuilt files, and their index. It is locked against other runs. Nothing there says who wrote a file, and nothing
+// has to: a file that has the right content is done.
+type Folder struct {
+	root   string
+	unlock func() error
+	done   map[string]bool // files that are there, by path
+	index  index
+}
+
+// OpenFolder makes the folder, locks it, removes what killed runs were writing, and finds out which of the files are there. Other
+// weights, and files that would be replaced, are an OccupiedError without force. The caller closes it.
+func OpenFolder(ctx context.Context, root string, files []File, force bool) (*Folder, error) {
+	unlock, err := target.LockFolder(root)
+	if err != nil {
+		return nil, err
+	}
+	d := &Folder{root: root, unlock: unlock, done: map[string]bool{}, index: indexOf(files)}
+	occupied, err := d.look(ctx, files)
+	if err == nil && !force && len(occupied.Replaced)+len(occupied.Others) > 0 {
+		err = occupied
+	}
+	if err != nil {
+		return nil, errors.Join(err, unlock())
+	}
+	return d, nil
+}
+
+// look goes through every folder that is written to.
+func (d *Folder) look(ctx context.Context, files []File) (*OccupiedError, error) {
+	e := &OccupiedError{Folder: d.root}
+	wanted, dirs := map[string]bool{}, map[string]bool{}
+	for _, f := range files {
+		wanted[f.Path], dirs[path.Dir(f.Path)] = true, true
+		if _, err := os.Lstat(d.path(f.Path)); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if d.done[f.Path] = target.FileSum(ctx, d.path(f.Path), f.Size) == f.SHA256; !d.done[f.Path] {
+			e.Replaced = append(e.Replaced, f.Path)
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+	there, same, err := d.index.in(d.root)
+	if there && !same {
+		e.Replaced = append(e.Replaced, d.index.name)
+	}
+	for dir := range dirs {
+		entries, missing := os.ReadDir(d.path(dir))
+		if errors.Is(missing, fs.ErrNotExist) {
+			continue
+		}
+		err = errors.Join(err, missing, atomicfile.RemoveTemporary(d.path(dir)))
+		for _, entry := range entries {
+			if name := path.Join(dir, entry.Name()); plan.IsSafetensors(name) && !wanted[name] {
+				e.Others = append(e.Others, name)
+			}
+		}
+	}
+	return e, err
+}
+
+func (d *Folder) path(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
+
+// Has reports whether a file was there when the folder was opened.
+func (d *Folder) Has(f File) bool { return d.done[f.Path] }
+
+// create starts a file under a temporary name.
+func (d *Folder) create(f File) (*atomicfile.File, error) {
+	p := d.path(f.Path)
+	if err := os.MkdirAll(filepath.Dir(p), 0o777); err != nil {
+		return nil, err
+	}
+	return atomicfile.Create(p, f.Size)
+}
+
+// Finish writes the index, unless one that says the same is there, such as the original's own.
+func (d *Folder) Finish() error {
+	if _, same, err := d.index.in(d.root); err != nil || same {
+		return err
+	}
+	return atomicfile.WriteFile(d.path(d.index.name), d.index.data)
+}
+
+// Close gives the lock back. The state of an unfinished conversion in the folder stays.
+func (d *Folder) Close() error { return d.unlock() }
+
+// OccupiedError says that a folder holds weights of others.
+type OccupiedError struct {
+	Folder           string
+	Replaced, Others []string // those that have the names of files to be written, and those beside them
+}
+
+func (e *OccupiedError) Error() string {
+	if len(e.Replaced) > 0 {
+		return fmt.Sprintf("%s holds other files with the names of the original's: %s", e.Folder, target.Summary(e.Replaced))
+	}
+	return fmt.Sprintf("%s holds weights of another model: %s", e.Folder, target.Summary(e.Others))
+}
+
+// CheckPlaces refuses to write files to a folder where that could do harm. Names that are not plain ones of weights are refused,
+// since the manifest of a model, which nobody vouches for, gives them; and so is a folder that belongs to the model d itself.
+func CheckPlaces(d *model.DF11, root string, files []File) error {
+	taken := map[string]bool{}
+	for _, f := range files {
+		if !plan.IsWeightName(f.Path) || !filepath.IsLocal(filepath.FromSlash(f.Path)) {
+			return model.Invalidf("", "the original's file %q has no plain .safetensors name and is not written", f.Path)
+		}
+		low := strings.ToLower(f.Path)
+		if taken[low] {
+			return model.Invalidf("", "two files of the original are %q where case does not count", f.Path)
+		}
+		taken[low] = true
+	}
+	if len(files) == 0 {
+		return model.Invalidf("", "no file of the original is known")
+	}
+	if d.Local() == "" {
+		return nil
+	}
+	return refuseInput(d.Local(), root, files)
+}
+
+// OwnInputError says that a model would be decoded into itself.
+type OwnInputError struct{ Folder string }
+
+func (e *OwnInputError) Error() string {
+	return e.Folder + " belongs to the model that is to be decoded"
+}
+
+// refuseInput refuses a folder if files there would spoil the local model that they are made of: they would lie in its folder, by
+// whatever path, or below it, or replace the one file that it is.
+func refuseInput(input, root string, files []File) error {
+	info, err := os.Stat(input)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		at, own := filepath.Join(root, filepath.FromSlash(f.Path)), false
+		if info.IsDir() {
+			own, err = within(info, filepath.Dir(at))
+		} else {
+			own, err = leadsTo(info, at)
+		}
+		if err != nil {
+			return err
+		}
+		if own {
+			return &OwnInputError{root}
+		}
+	}
+	return nil
+}
+
+// leadsTo reports whether a path, where nothing need be, is one of the names of a file or folder.
+func leadsTo(info fs.FileInfo, at string) (bool, error) {
+	there, err := os.Stat(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(info, there), err
+}
+
+// within reports whether dir, which need not be there, is the folder top or lies below it. Links are followed, and folders
+// compared by what they are: one folder has many names, by case, mounts and links.
+func within(top fs.FileInfo, dir string) (bool, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return false, err
+	}
+	for {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = real
+		}
+		if same, err := leadsTo(top, dir); same || err != nil {
+			return same, err
+		}
+		if filepath.Dir(dir) == dir {
+			return false, nil
+		}
+		dir = filepath.Dir(dir)
+	}
+}

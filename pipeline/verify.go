@@ -1,0 +1,162 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/compare"
+	"github.com/df11-convert/df11-convert/internal/exactf32"
+	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+// Pair is a DF11 model and the original that it is to hold.
+type Pair struct {
+	DF11   *model.DF11
+	Source model.Source
+	Model  *model.Model
+	Plan   *plan.Plan
+}
+
+// VerifyOptions say which model is verified, against which original, and how far.
+type VerifyOptions struct {
+	Pair
+	Level    Level
+	Workers  int
+	WorkDir  string      // takes the spools of a remote original
+	GPU      compare.GPU // nil: none
+	Progress *progress.Counters
+}
+
+// Verify verifies a DF11 model, up to its first fault. If the model is at fault there are a report and a *verify.MismatchError,
+// *compare.TensorError, *back.RebuildError, *verify.StructureError or *model.InvalidError. If the verification could not run there
+// is another error, and no report.
+func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
+	if opt.Progress == nil {
+		opt.Progress = new(progress.Counters)
+	}
+	opt.Workers = max(1, opt.Workers)
+	v := &verification{
+		VerifyOptions: opt, outputs: spans.Outputs(opt.Plan),
+		check: back.Checker{DF11: opt.DF11, Plan: opt.Plan, Workers: opt.Workers},
+	}
+	v.report = VerifyReport{
+		Model: opt.DF11.Name, Commit: opt.DF11.Commit, Against: opt.Model.ID, AgainstFile: opt.Model.Listing.WeightFile,
+		Layout: opt.Plan.Layout, Level: opt.Level,
+	}
+	err := v.run(ctx)
+	if inexact, ok := errors.AsType[*exactf32.InexactError](err); ok {
+		err = model.Invalidf("", "stored as BF16, but in the original %v", inexact)
+	}
+	if err != nil && !isFault(err) {
+		return nil, err
+	}
+	what, otherFiles := back.Misdescribed(opt.DF11, opt.Model, opt.Plan)
+	if err == nil && what != "" {
+		v.check.Warn("the manifest describes %s otherwise than the original has it: decode needs --against", what)
+	}
+	r := &v.report
+	r.Checked, r.OtherOriginal = v.check.Checked, err != nil && otherFiles
+	r.OK, r.Equal = err == nil, err == nil && opt.Level != LevelStructure
+	return r, err
+}
+
+// isFault reports whether an error says that the model is wrong, not that it could not be looked at.
+func isFault(err error) bool {
+	mismatch, tensor := (*verify.MismatchError)(nil), (*compare.TensorError)(nil)
+	structure, invalid := (*verify.StructureError)(nil), (*model.InvalidError)(nil)
+	return errors.As(err, &mismatch) || errors.As(err, &tensor) || errors.As(err, &structure) || errors.As(err, &invalid)
+}
+
+// verification is one call of Verify.
+type verification struct {
+	VerifyOptions
+	outputs []*spans.Output // of the plan
+	check   back.Checker
+	report  VerifyReport
+}
+
+// run looks at what costs nothing first, then goes the way of the level: back to the original files, or forward without encoding.
+func (v *verification) run(ctx context.Context) error {
+	v.Progress.SetPhase("structure")
+	if err := v.check.FreeHashes(ctx); err != nil {
+		return err
+	}
+	if err := v.check.Structure(ctx); err != nil || v.Level == LevelStructure {
+		return err
+	}
+	v.Progress.SetPhase(string(v.Level))
+	for _, u := range v.Plan.Units {
+		if v.DF11.Coded(u.Path) {
+			v.report.Weights += u.NElems()
+		}
+	}
+	switch v.Level {
+	case LevelProof:
+		return v.rebuild(ctx)
+	case LevelFull:
+		if err := v.compare(ctx); err != nil {
+			return err // a weight that differs says more than the hash of its file
+		}
+		return v.check.OtherHashes(ctx)
+	}
+	return fmt.Errorf("unknown level %q", v.Level)
+}
+
+// rebuild rebuilds every original file, into nothing.
+func (v *verification) rebuild(ctx context.Context) error {
+	v.report.Published = !slices.Contains(v.Model.SHA256, "")
+	files, r, err := back.OfPlan(v.DF11, v.Model, v.Plan, v.Workers, v.Progress)
+	if err == nil {
+		err = addSums(ctx, v.Source, files)
+	}
+	if err != nil {
+		return err
+	}
+	return r.Run(ctx, files, nil, func(back.File) error {
+		v.report.Files++
+		return nil
+	})
+}
+
+// addSums hashes files of the original whose sha256 nobody publishes, such as local ones.
+func addSums(ctx context.Context, original model.Source, files []back.File) (err error) {
+	for i, f := range files {
+		if f.SHA256 != "" {
+			continue
+		}
+		if files[i].SHA256, err = fetch.Sum(ctx, original, f.Index, f.Path, f.Size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare compares every weight and every copied tensor with the original: once more if a damaged copy of the original may have
+// caused the first difference.
+func (v *verification) compare(ctx context.Context) error {
+	gpuUnits, err := v.full(ctx)
+	if err != nil && v.recheck(ctx) {
+		gpuUnits, err = v.full(ctx)
+	}
+	if gpuUnits > 0 {
+		v.report.GPU = &GPUReport{Units: gpuUnits}
+		v.report.GPU.Kernel, v.report.GPU.Device = v.GPU.Describe()
+	}
+	return err
+}
+
+// recheck reports whether a copy of the original was damaged, and is no more.
+func (v *verification) recheck(ctx context.Context) (damaged bool) {
+	for _, w := range v.Model.Listing.Weights {
+		damaged = v.Source.Recheck(ctx, w.Path) || damaged
+	}
+	return damaged
+}
