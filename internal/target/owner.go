@@ -21,7 +21,8 @@ import (
 //     source, for another commit or with other flags. Anything else is a ConflictError, unless Force allows it.
 //   - Two runs that begin at the same time both find the target free. So a run rechecks it before every commit on what others
 //     have changed. Files with the version that the last inspection saw are not judged again. A journal or a manifest of another
-//     plan, or of this plan with other bytes than this run's outputs, is a TakenError.
+//     plan, or of this plan with other bytes than this run's outputs, is a TakenError; weight files that nobody claims are a
+//     ConflictError again.
 //
 // Every change of a target brings the journal that claims its files.
 type Owner struct {
