@@ -135,8 +135,11 @@ func printStatus(w io.Writer, found []publication) {
 // remark says which commits of the source are the newest and the converted one, and how the target was verified.
 func (p *publication) remark() string {
 	text := fmt.Sprintf("%.12s", p.Newest)
-	if p.Converted != "" && p.Converted != p.Newest {
+	switch {
+	case p.Converted != "" && p.Converted != p.Newest:
 		text += fmt.Sprintf(" is the newest, %.12s was converted", p.Converted)
+	case p.State == target.Outdated:
+		text += " was converted with other flags"
 	}
 	if p.Weights > 0 {
 		text += fmt.Sprintf("; %s verified on the CPU%s by version %s", count(p.Weights, "weight"), choose(p.GPU, " and a GPU", ""), p.Tool)
