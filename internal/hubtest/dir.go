@@ -33,9 +33,9 @@ func (s *Server) AddDir(root string) error {
 	return nil
 }
 
-// addFolder makes one repo from a folder.
+// addFolder makes one repo from a folder: small files at once, and then each large one, whose bytes stay where they are.
 func (s *Server) addFolder(name, dir string) error {
-	files, holds := map[string]File{}, map[string]bool{}
+	small, large := map[string][]byte{}, map[string]*os.File{}
 	err := fs.WalkDir(os.DirFS(dir), ".", func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -45,47 +45,39 @@ func (s *Server) addFolder(name, dir string) error {
 		case d.IsDir():
 			return nil
 		}
-		files[p], err = s.loadFile(p, filepath.Join(dir, p))
-		if files[p].isLFS() {
-			holds[files[p].SHA256] = true
+		f, err := os.Open(filepath.Join(dir, p))
+		if err != nil {
+			return err
 		}
-		return err
+		head, err := io.ReadAll(io.LimitReader(f, s.cfg.lfsThreshold))
+		if err == nil && s.cfg.wantsLFS(p, head[:min(len(head), 512)], int64(len(head))) {
+			large[p] = f
+			return nil
+		}
+		small[p] = head
+		return errors.Join(err, f.Close())
 	})
 	if err != nil {
 		return err
 	}
+	s.AddRepo(name, small)
+	for _, p := range slices.Sorted(maps.Keys(large)) {
+		info, err := large[p].Stat()
+		if err != nil {
+			return err
+		}
+		if _, err := s.AddGenerated(name, p, info.Size(), "", large[p]); err != nil {
+			return err
+		}
+	}
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
-	rp := s.newRepo(name)
-	rp.landed, rp.holds = maps.Clone(files), holds
-	if _, ok := files[attributesFile]; !ok {
-		files[attributesFile] = gitFile(defaultAttributes)
+	rp := s.repos[name]
+	rp.landed = maps.Clone(rp.resolve("main").Files)
+	if small[attributesFile] == nil {
+		delete(rp.landed, attributesFile)
 	}
-	rp.add(s.cfg.clock(), "refs/heads/main", &Commit{Title: "Upload files", Author: rp.namespace(), Files: files})
 	return nil
-}
-
-// loadFile reads a small file, or hashes a large one and makes it an object.
-func (s *Server) loadFile(name, file string) (File, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return File{}, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return File{}, err
-	}
-	sample := make([]byte, 512)
-	n, _ := f.ReadAt(sample, 0)
-	if s.cfg.wantsLFS(name, sample[:n], info.Size()) {
-		sum, err := hashBody(f, info.Size())
-		s.objects.add(&object{sha256: sum, size: info.Size(), body: f})
-		return largeFile(sum, info.Size()), err
-	}
-	defer f.Close()
-	content, err := io.ReadAll(f)
-	return gitFile(string(content)), err
 }
 
 // pushFolder shows the main branch of every repo as files; "" shows nothing. The caller holds the lock of the store.
