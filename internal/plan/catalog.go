@@ -180,7 +180,7 @@ func (e *Entry) keeps(module string) bool {
 	})
 }
 
-// likeHint says what Options.Like takes instead of a word: the entries of the same family, else the names of all families.
+// likeHint says what Options.Like takes instead of a word: the entries with a name like it, else the families.
 func likeHint(word string) string {
 	isLetter := func(r rune) bool { return r >= 'a' && r <= 'z' }
 	stem := strings.ToLower(path.Base(word))
@@ -189,7 +189,8 @@ func likeHint(word string) string {
 	}
 	var ids []string
 	for _, e := range Catalog() {
-		if strings.HasPrefix(e.ID, stem) && len(e.PatternDict) > 0 {
+		isLike := strings.HasPrefix(e.ID, stem) || len(stem) > 2 && strings.Contains(e.ID, stem)
+		if isLike && len(e.PatternDict) > 0 {
 			ids = append(ids, e.ID)
 		}
 	}

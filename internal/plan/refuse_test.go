@@ -365,6 +365,13 @@ func TestUnknownClassNamesTheKnown(t *testing.T) {
 			t.Errorf("%s: %s", like, got)
 		}
 	}
+	for _, family := range families() {
+		entries, err := readFamily(family)
+		hasDict := slices.ContainsFunc(entries, func(e Entry) bool { return len(e.PatternDict) > 0 })
+		if hint := likeHint(family); err != nil || hasDict && strings.Contains(hint, "families") {
+			t.Errorf("the name of family %s leads to none of its entries: %s, %v", family, hint, err)
+		}
+	}
 	m := newModel()
 	m.weight("alone")
 	_, err := New(source([]WeightFile{m.file("model.safetensors")}, map[string]any{}), Options{})
