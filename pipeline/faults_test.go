@@ -260,27 +260,6 @@ func TestFaultsComplete(t *testing.T) {
 	}
 }
 
-// TestEveryRequestFails: whichever request to the hub fails once, the result is the same.
-func TestEveryRequestFails(t *testing.T) {
-	t.Parallel()
-	want := reference(t, small())
-	base := faultWorld(t)
-	base.mustConvert(t)
-	faults := []string{"500", "429-retry-after", "hub-reset"}
-	for k := 1; k <= len(base.Requests()); k += stride(4) {
-		w := faultWorld(t)
-		name := faults[k/stride(4)%len(faults)]
-		w.Inject(hubtest.Fault{Name: name, Nth: k})
-		if _, err := w.convert(t.Context(), t, t.TempDir()); err != nil {
-			t.Fatalf("%s at request %d: %v", name, k, err)
-		}
-		sameFiles(t, w.target(), want)
-		if w.FaultsActed(name) == 0 {
-			break // there are no more requests to the hub
-		}
-	}
-}
-
 // TestCorruptHeader: a header that is broken on its way is noticed, also where it still is a header: the plan would be
 // another one than the file's.
 func TestCorruptHeader(t *testing.T) {

@@ -3,17 +3,16 @@ package pipeline_test
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,16 +45,6 @@ const underWay = 2000*128*2 + aheadBytes
 
 // onDisk makes every spool a file.
 func onDisk(o *pipeline.Options) { o.Memory.Spools = -1 }
-
-// keepCases are the ways in which tensors are fetched, with the runs that a conversion takes.
-var keepCases = map[string]struct {
-	order hubtest.Order
-	runs  []func(*pipeline.Options)
-	kills []int // after so many percent of the reads
-}{
-	"in order": {hubtest.OrderModel, []func(*pipeline.Options){onDisk}, []int{40, 80}},
-	"part":     {hubtest.OrderModel, []func(*pipeline.Options){inPart, finishing}, []int{80}},
-}
 
 func finishing(o *pipeline.Options) { o.Finish = true }
 
@@ -166,13 +155,6 @@ func listing(t *testing.T, dir string) (files []string) {
 	return files
 }
 
-// sampled leaves out a case of many that are alike, where there is little time.
-func sampled(t *testing.T, chosen bool) {
-	if testing.Short() && !chosen {
-		t.Skip("-short takes a sample")
-	}
-}
-
 // catchUp waits until the journal of a run names all that was sent so far but for some bytes.
 func (w *world) catchUp(t *testing.T, p *plan.Plan, work string, but int64) {
 	t.Helper()
@@ -190,62 +172,15 @@ func (w *world) killedInSpool(t *testing.T, p *plan.Plan, reads int, change ...f
 	t.Helper()
 	w.beforeKill = func(work string) {
 		w.catchUp(t, p, work, underWay)
-		halfFull := func(s keptSpool) bool {
-			if len(s.named) == 0 {
-				return false
-			}
-			missing := -len(s.named)
-			for range s.output.Tensors() {
-				missing++
-			}
-			return missing > 0
-		}
-		for begun := time.Now(); !halfFull(largestSpool(t, p, work)); time.Sleep(time.Millisecond) {
+		inSpool := func(o *spans.Output) bool { return len(readJournal(t, p, work).Tensors(o.Path)) > 0 }
+		for begun := time.Now(); !slices.ContainsFunc(spans.Outputs(p), inSpool); time.Sleep(time.Millisecond) {
 			if time.Since(begun) > patience {
-				t.Error("the journal names no spool that is half full")
+				t.Error("the journal names no tensor in a spool")
 				return
 			}
 		}
 	}
 	return w.killed(t, reads*8/10, append(change, onDisk)...)
-}
-
-// TestKilledSpoolIsTakenUp: after a kill, a run on the same disk fetches only what the journal does not name: nothing but the
-// tensors that were under way. The bytes are the same as ever.
-func TestKilledSpoolIsTakenUp(t *testing.T) {
-	t.Parallel()
-	for name, c := range keepCases {
-		t.Run(name, func(t *testing.T) {
-			sampled(t, name == "part")
-			want := reference(t, severalTensors(c.order))
-			base := newWorld(t, severalTensors(c.order))
-			if _, err := base.convert(t.Context(), t, t.TempDir(), onDisk, c.runs[0]); err != nil {
-				t.Fatal(err)
-			}
-			once, reads := base.sourceBytes(), base.Count("GET", "/repos/*")
-			p := base.planned(t)
-			for _, share := range c.kills {
-				w := newWorld(t, severalTensors(c.order))
-				w.beforeKill = func(work string) { w.catchUp(t, p, work, underWay) }
-				work := w.killed(t, reads*share/100, onDisk, c.runs[0])
-				saved := kept(t, p, work)
-				if spools, _ := filepath.Glob(filepath.Join(work, ".df11-convert", "spool-*")); len(spools) > 3 {
-					t.Errorf("%d spools are open", len(spools))
-				}
-				w.ResetLog()
-				if _, err := w.convert(t.Context(), t, work, onDisk, c.runs[0]); err != nil {
-					t.Fatal(err)
-				}
-				if again := w.sourceBytes(); saved == 0 || again > once-saved {
-					t.Errorf("killed at %d %%: %d bytes were read then, %d by an undisturbed run, with %d kept", share, again, once, saved)
-				}
-				for _, run := range c.runs[1:] {
-					w.mustConvert(t, run)
-				}
-				sameWeights(t, w, want)
-			}
-		})
-	}
 }
 
 // splitLayers makes a unit of every module of a layer, so that norms belong to no unit but to a file of their own.
@@ -255,103 +190,32 @@ var splitLayers = plan.PatternDict{
 	{Regex: `model\.layers\.\d+\.mlp\.(gate_proj|up_proj|down_proj)`},
 }
 
-// TestKillReadsNoFinishedUnitAgain: a kill that loses the spools in memory costs the units that were open and none that were
-// finished, although the norms beside their weights belong to a file that is open until the end.
-func TestKillReadsNoFinishedUnitAgain(t *testing.T) {
-	t.Parallel()
-	world := func() *world {
-		w := newWorld(t, severalTensors(hubtest.OrderModel))
-		w.plan.PatternDict = splitLayers
-		return w
-	}
-	base := world()
-	base.mustConvert(t)
-	once, reads := base.sourceBytes(), base.Count("GET", "/repos/*")
-	w, p := world(), base.planned(t)
-	w.beforeKill = func(work string) { w.catchUp(t, p, work, underWay) }
-	work := w.killed(t, reads*8/10)
-	saved := kept(t, p, work)
-	w.ResetLog()
-	if _, err := w.convert(t.Context(), t, work); err != nil {
-		t.Fatal(err)
-	}
-	const norms = 7 * 2 * 128 // may be passed again behind an open unit
-	if again := w.sourceBytes(); saved < once/2 || again > once-saved+norms {
-		t.Errorf("%d bytes were read again, %d by an undisturbed run, with %d kept", again, once, saved)
-	}
-	sameFiles(t, w.target(), base.target())
-}
-
-// TestKillReadsNothingOfAnotherMachineAgain: the same for units that another machine has finished and this one has adopted.
-func TestKillReadsNothingOfAnotherMachineAgain(t *testing.T) {
-	t.Parallel()
-	m := hubtest.NewLlama(5, hubtest.ModelOptions{Layers: 40, Hidden: 128, Intermediate: 512, Heads: 2, Vocab: 64, Extra: noPicture})
-	w := newWorld(t, m)
-	w.plan.PatternDict = splitLayers
-	interrupted(t, w, t.TempDir(), func(stop func()) {
-		w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Nth: 3, Action: func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }})
-	})
-	w.ClearFaults()
-	done := len(weightFiles(w.target()))
-	work := w.killed(t, int(m.Size()/rangeBytes/3))
-	w.ResetLog()
-	if _, err := w.convert(t.Context(), t, work); err != nil {
-		t.Fatal(err)
-	}
-	if again := w.sourceBytes(); done < 50 || again > m.Size()*7/10 {
-		t.Errorf("%d bytes of %d were read again, with %d outputs of another machine", again, m.Size(), done)
-	}
-	checkPublished(t, w)
-}
-
-// TestStoppedSpoolIsTakenUp: the same for a run that is stopped in good order. What it has read and not yet written to a spool
-// is lost.
-func TestStoppedSpoolIsTakenUp(t *testing.T) {
-	t.Parallel()
-	base := newWorld(t, severalTensors(hubtest.OrderModel))
-	base.mustConvert(t, onDisk)
-	once, reads := base.sourceBytes(), base.Count("GET", "/repos/*")
-	p := base.planned(t)
-	w, work := newWorld(t, severalTensors(hubtest.OrderModel)), t.TempDir()
-	w.change = append(w.change, onDisk)
-	interrupted(t, w, work, func(stop func()) {
-		w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Nth: reads * 8 / 10, Action: func(x *hubtest.Exchange) {
-			w.catchUp(t, p, work, underWay)
-			stop()
-			x.Next(x.ResponseWriter)
-		}})
-	})
-	saved := kept(t, p, work)
-	w.ResetLog()
-	if _, err := w.convert(t.Context(), t, work); err != nil {
-		t.Fatal(err)
-	}
-	if again := w.sourceBytes(); saved < once*8/10-2*underWay || again > once-saved {
-		t.Errorf("%d bytes were read again, %d by an undisturbed run, with %d kept", again, once, saved)
-	}
-	sameFiles(t, w.target(), base.target())
-}
-
-// TestCompleteSpoolIsTakenUp: a unit that was complete and could not be converted is converted without being read again,
-// while the fetcher passes its bytes.
+// TestCompleteSpoolIsTakenUp: a unit that was complete and could not be converted is converted without being read again, of a file
+// that is streamed and of one that is read by ranges.
 func TestCompleteSpoolIsTakenUp(t *testing.T) {
 	t.Parallel()
-	for name, c := range keepCases {
-		t.Run(name, func(t *testing.T) {
-			sampled(t, name == "part")
-			want := reference(t, severalTensors(c.order))
-			w, work := newWorld(t, severalTensors(c.order)), t.TempDir()
-			_, err := w.convert(t.Context(), t, work, onDisk, c.runs[0], func(o *pipeline.Options) { o.GPU = brokenGPU{} })
-			if !errors.Is(err, errStop) {
-				t.Fatal(err)
+	whole := func(*pipeline.Options) {}
+	for name, runs := range map[string][]func(*pipeline.Options){"in order": {whole}, "part": {inPart, finishing}} {
+		w, work := newWorld(t, severalTensors(hubtest.OrderModel)), t.TempDir()
+		_, err := w.convert(t.Context(), t, work, onDisk, runs[0], func(o *pipeline.Options) { o.GPU = brokenGPU{} })
+		if !errors.Is(err, errStop) {
+			t.Fatal(name, err)
+		}
+		var taken atomic.Int64
+		log := slog.New(logHook(func(r slog.Record) {
+			if r.Message == "spool taken up" {
+				taken.Add(1)
 			}
-			for _, run := range c.runs {
-				if _, err := w.convert(t.Context(), t, work, onDisk, run); err != nil {
-					t.Fatal(err)
-				}
+		}))
+		for _, run := range runs {
+			if _, err := w.convert(t.Context(), t, work, onDisk, run, func(o *pipeline.Options) { o.Log = log }); err != nil {
+				t.Fatal(name, err)
 			}
-			sameWeights(t, w, want)
-		})
+		}
+		if taken.Load() == 0 {
+			t.Errorf("%s: no spool was taken up", name)
+		}
+		sameWeights(t, w, reference(t, severalTensors(hubtest.OrderModel)))
 	}
 }
 
@@ -362,145 +226,6 @@ func (brokenGPU) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, ver
 	return errStop
 }
 func (brokenGPU) Describe() (string, string) { return "broken", "" }
-
-// TestSpoiledSpool: of a kept spool nothing is believed but the tensors that the journal names, and these only if their bytes
-// are what it says. The bytes of the result are the same as ever.
-func TestSpoiledSpool(t *testing.T) {
-	t.Parallel()
-	base := newWorld(t, severalTensors(hubtest.OrderModel))
-	base.mustConvert(t, onDisk)
-	once, reads := base.sourceBytes(), base.Count("GET", "/repos/*")
-	p := base.planned(t)
-	const all, lastTensor, nothing = 1 << 40, underWay, 0
-	for name, c := range map[string]struct {
-		spoil func(t *testing.T, s keptSpool)
-		lost  int64 // bytes that may be fetched again although the journal named them
-	}{
-		"a bit":          {func(t *testing.T, s keptSpool) { s.flip(t, s.named[0].At+77) }, all},
-		"cut":            {func(t *testing.T, s keptSpool) { writeFile(t, s.data, readFile(t, s.data)[:s.named[0].At+1]) }, all},
-		"no data":        {func(t *testing.T, s keptSpool) { remove(t, s.data) }, all},
-		"no journal":     {func(t *testing.T, s keptSpool) { remove(t, s.journal) }, all},
-		"another plan":   {func(t *testing.T, s keptSpool) { s.edit(t, `"plan":"`, `"plan":"0`) }, all},
-		"another crc":    {func(t *testing.T, s keptSpool) { s.editTensor(t, func(x *ledger.Tensor) { x.CRC ^= 1 }) }, all},
-		"another place":  {func(t *testing.T, s keptSpool) { s.editTensor(t, func(x *ledger.Tensor) { x.At += 2 }) }, all},
-		"another output": {func(t *testing.T, s keptSpool) { s.editTensor(t, func(x *ledger.Tensor) { x.Output += "x" }) }, all},
-		"twice":          {func(t *testing.T, s keptSpool) { s.nameTwice(t) }, all},
-		"a wrong read":   {func(t *testing.T, s keptSpool) { s.readWrong(t) }, all},
-		"torn":           {func(t *testing.T, s keptSpool) { s.tearJournal(t) }, lastTensor},
-		"garbage":        {func(t *testing.T, s keptSpool) { s.fillUnnamed(t) }, nothing},
-	} {
-		t.Run(name, func(t *testing.T) {
-			sampled(t, name == "a bit" || name == "cut")
-			w := newWorld(t, severalTensors(hubtest.OrderModel))
-			work := w.killedInSpool(t, p, reads)
-			saved := kept(t, p, work)
-			c.spoil(t, largestSpool(t, p, work))
-			w.ResetLog()
-			if _, err := w.convert(t.Context(), t, work, onDisk); err != nil {
-				t.Fatal(err)
-			}
-			lost := w.sourceBytes() - (once - saved)
-			if lost > c.lost || c.lost == all && lost <= 0 {
-				t.Errorf("%d bytes that the journal named were read again", lost)
-			}
-			sameFiles(t, w.target(), base.target())
-			checkPublished(t, w)
-		})
-	}
-}
-
-// keptSpool is a spool that a killed run has left.
-type keptSpool struct {
-	journal, data string
-	named         []ledger.Tensor // what the journal says of it
-	output        *spans.Output
-}
-
-// largestSpool finds the spool of a work folder of which the journal names the most tensors; a zero one if it names none.
-func largestSpool(t *testing.T, p *plan.Plan, work string) (s keptSpool) {
-	t.Helper()
-	l := readJournal(t, p, work)
-	for _, o := range spans.Outputs(p) {
-		if named := l.Tensors(o.Path); len(named) > len(s.named) {
-			s = keptSpool{filepath.Join(work, journalFile), spool.KeptPath(filepath.Join(work, ".df11-convert"), o), named, o}
-		}
-	}
-	return s
-}
-
-// flip changes a bit of the spool.
-func (s keptSpool) flip(t *testing.T, at int64) {
-	b := readFile(t, s.data)
-	b[at] ^= 1
-	writeFile(t, s.data, b)
-}
-
-// fillUnnamed writes garbage wherever the journal names no tensor.
-func (s keptSpool) fillUnnamed(t *testing.T) {
-	b := slices.Repeat([]byte{0xaa}, int(s.output.Size))
-	good := readFile(t, s.data)
-	for x := range s.output.Tensors() {
-		if slices.ContainsFunc(s.named, func(h ledger.Tensor) bool { return h.At == x.At }) {
-			copy(b[x.At:x.At+x.Length], good[x.At:])
-		}
-	}
-	writeFile(t, s.data, b)
-}
-
-// tearJournal makes the last tensor the last line of the journal, and cuts it.
-func (s keptSpool) tearJournal(t *testing.T) {
-	lines := strings.SplitAfter(string(readFile(t, s.journal)), "\n")
-	isTensor := func(line string) bool { return strings.HasPrefix(line, `{"tensor":`) }
-	slices.Reverse(lines)
-	i := slices.IndexFunc(lines, isTensor)
-	last := lines[i]
-	lines = slices.Delete(lines, i, i+1)
-	slices.Reverse(lines)
-	writeFile(t, s.journal, []byte(strings.Join(lines, "")+last[:len(last)-9]))
-}
-
-// nameTwice makes the journal name the spool's first tensor a second time.
-func (s keptSpool) nameTwice(t *testing.T) {
-	line, err := json.Marshal(map[string]ledger.Tensor{"tensor": s.named[0]})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.edit(t, string(line), string(line)+"\n"+string(line))
-}
-
-// editTensor changes what the journal says of the spool's first tensor.
-func (s keptSpool) editTensor(t *testing.T, change func(*ledger.Tensor)) {
-	line := func(x ledger.Tensor) string {
-		b, err := json.Marshal(map[string]ledger.Tensor{"tensor": x})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
-	}
-	x := s.named[0]
-	change(&x)
-	s.edit(t, line(s.named[0]), line(x))
-}
-
-// readWrong makes the spool's first tensor one of which a bit was wrong when it was read.
-func (s keptSpool) readWrong(t *testing.T) {
-	s.flip(t, s.named[0].At)
-	for x := range s.output.Tensors() {
-		if x.At == s.named[0].At {
-			b := readFile(t, s.data)[x.At : x.At+x.Length]
-			s.editTensor(t, func(h *ledger.Tensor) { h.CRC = crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) })
-		}
-	}
-}
-
-// edit changes a place in the journal.
-func (s keptSpool) edit(t *testing.T, old, changed string) {
-	b := string(readFile(t, s.journal))
-	if strings.Count(b, old) != 1 {
-		t.Fatalf("the journal does not say %s once:\n%s", old, b)
-	}
-	writeFile(t, s.journal, []byte(strings.Replace(b, old, changed, 1)))
-}
 
 func remove(t *testing.T, name string) {
 	t.Helper()

@@ -14,12 +14,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -51,65 +48,6 @@ func interrupted(t *testing.T, w *world, work string, arm func(stop func())) {
 	}
 }
 
-// TestCancelAtEveryRequest: wherever a run is stopped, the next one, on the same disk or a fresh one, ends with the same
-// bytes.
-func TestCancelAtEveryRequest(t *testing.T) {
-	t.Parallel()
-	want := reference(t, small())
-	base := newWorld(t, small())
-	base.mustConvert(t)
-	for k := 1; k <= len(base.Requests()); k += stride(5) {
-		w, work := newWorld(t, small()), t.TempDir()
-		if k/stride(5)%2 == 0 {
-			w.change = append(w.change, onDisk)
-		}
-		interrupted(t, w, work, func(stop func()) {
-			w.Inject(hubtest.Fault{Nth: k, Action: func(x *hubtest.Exchange) { stop(); x.Next(x.ResponseWriter) }})
-		})
-		if k%2 == 0 {
-			work = t.TempDir() // another machine
-		}
-		if _, err := w.convert(t.Context(), t, work); err != nil {
-			t.Fatalf("after a stop at request %d: %v", k, err)
-		}
-		sameFiles(t, w.target(), want)
-		if t.Failed() {
-			t.Fatalf("stopped at request %d", k)
-		}
-	}
-}
-
-// TestCancelAtEveryOutput: a run that keeps its result is stopped after each finished output; the next one converts only
-// what is missing.
-func TestCancelAtEveryOutput(t *testing.T) {
-	t.Parallel()
-	want := localResult(t, small())
-	files, err := filepath.Glob(filepath.Join(want, "*.safetensors"))
-	if err != nil || len(files) < 4 {
-		t.Fatal(files, err)
-	}
-	for k := 1; k <= len(files); k++ {
-		w, out := newWorld(t, small()), t.TempDir()
-		w.change = append(w.change, func(o *pipeline.Options) { o.OutDir, o.Push = out, nil })
-		interrupted(t, w, out, func(stop func()) {
-			w.log.hook = func(string) {
-				if len(w.log.files) >= k {
-					stop()
-				}
-			}
-		})
-		done := w.log.take()
-		if _, err := w.convert(t.Context(), t, out); err != nil {
-			t.Fatal(err)
-		}
-		again := w.log.take()
-		if twice := both(done, again); len(twice) > 0 || len(done)+len(again) != len(files) {
-			t.Errorf("stopped after %d outputs: %v were converted twice; %v, then %v", k, twice, done, again)
-		}
-		sameFolder(t, out, want)
-	}
-}
-
 // both lists what is in a and in b.
 func both(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
@@ -130,89 +68,6 @@ func sameFolder(t *testing.T, got, want string) {
 			t.Errorf("%s differs", e.Name())
 		}
 	}
-}
-
-// deep is a model with more outputs than fit one batch.
-func deep() *hubtest.Model {
-	return hubtest.NewLlama(11, hubtest.ModelOptions{Layers: 70, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000, Extra: noPicture})
-}
-
-// TestFreshDiskSkipsWhatIsCommitted: a run is stopped between two batches; the next one, on an empty disk, does not
-// convert again what the first batch brought, nor read it where no hash needs it.
-func TestFreshDiskSkipsWhatIsCommitted(t *testing.T) {
-	t.Parallel()
-	want := reference(t, deep())
-	w := newWorld(t, deep())
-	interrupted(t, w, t.TempDir(), func(stop func()) {
-		w.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/commit/*", Nth: 2, Action: func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }})
-	})
-	w.unfinished(t)
-	committed := weightFiles(w.target())
-	if len(committed) < 50 {
-		t.Fatalf("only %d files are committed", len(committed))
-	}
-	w.log.take()
-	w.ResetLog()
-	if _, err := w.convert(t.Context(), t, t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
-	if twice := both(w.log.take(), committed); len(twice) > 0 {
-		t.Errorf("converted twice: %v", twice)
-	}
-	all := deep().Size()
-	if read := w.sourceBytes() - all; read > all/2 { // reading the headers already takes files as small as these whole
-		t.Errorf("%d bytes of %d were read again", read, all)
-	}
-	sameFiles(t, w.target(), want)
-	checkPublished(t, w)
-}
-
-// TestFreshDiskReadsTheRest: what the repo's journal says holds for another machine, also if the one that wrote it had finished more
-// than it had committed: of the source file only what no committed output was made of is read.
-func TestFreshDiskReadsTheRest(t *testing.T) {
-	t.Parallel()
-	m := hubtest.NewLlama(5, hubtest.ModelOptions{Layers: 100, Hidden: 32, Heads: 2, Vocab: 64, Extra: noPicture})
-	w := newWorld(t, m)
-	ahead := make(chan struct{})
-	n := 0
-	w.log.hook = func(string) {
-		if n++; n == 52 {
-			close(ahead)
-		}
-	}
-	interrupted(t, w, t.TempDir(), func(stop func()) {
-		w.Inject(hubtest.Fault{Method: "POST", Path: "*/preupload/*", Nth: 50, Action: func(x *hubtest.Exchange) {
-			select {
-			case <-ahead:
-			case <-t.Context().Done():
-			}
-			x.Next(x.ResponseWriter)
-		}})
-		w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Nth: 2, Action: func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }})
-	})
-	if n := len(weightFiles(w.target())); n != 50 {
-		t.Fatalf("%d files are committed", n)
-	}
-	journal, err := w.ReadFile(targetRepo, "main", ".df11/part-1-of-1.json")
-	if err != nil || strings.Contains(string(journal), `"tensor"`) {
-		t.Errorf("the journal counts on spools of another machine (%v)", err)
-	}
-	p := w.planned(t)
-	l, saved := ledger.New(p.Digest(), spans.Part{}.String(), false), int64(0)
-	if err := l.Read(journal); err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range spans.Outputs(p) {
-		if l.Done(o.Path) {
-			saved += o.Size
-		}
-	}
-	w.ResetLog()
-	w.mustConvert(t)
-	if read := w.sourceBytes(); saved < m.Size()/10 || read > m.Size()*11/10-saved {
-		t.Errorf("%d bytes of %d were read again, with 50 of 102 outputs committed, made of %d", read, m.Size(), saved)
-	}
-	checkPublished(t, w)
 }
 
 // weightFiles lists the weight files of a revision.
@@ -301,62 +156,6 @@ func (r failingReader) Read(p []byte) (int, error) {
 	return r.ReadCloser.Read(p)
 }
 
-// TestSourceFailsAnywhere: whichever read of the source fails, its error is the one reported, nothing stays open or
-// running, and the next run ends well.
-func TestSourceFailsAnywhere(t *testing.T) {
-	t.Parallel()
-	want := reference(t, small())
-	for n := int64(1); ; n += int64(stride(13)) {
-		w, work := newWorld(t, small()), t.TempDir()
-		w.change = append(w.change, onDisk)
-		s := &failingSource{}
-		s.n.Store(n)
-		_, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { s.Source, o.Source = o.Source, s })
-		if s.n.Load() > 0 {
-			break // there is no n-th action
-		}
-		if !errors.Is(err, errSourceFails) {
-			t.Fatalf("action %d: %v", n, err)
-		}
-		w.unfinished(t)
-		noGoroutines(t)
-		if k := openFiles(t, work); k > 0 {
-			t.Fatalf("action %d: %d files are still open", n, k)
-		}
-		if _, err := w.convert(t.Context(), t, work); err != nil {
-			t.Fatal(err)
-		}
-		sameFiles(t, w.target(), want)
-	}
-}
-
-// TestEveryRequestRefused: whichever request is refused for good, the run ends at once with that error, which names each thing
-// once, without a config.json, and the next one ends well.
-func TestEveryRequestRefused(t *testing.T) {
-	t.Parallel()
-	want := reference(t, small())
-	base := newWorld(t, small())
-	base.mustConvert(t)
-	for k := 1; k <= len(base.Requests()); k += stride(9) {
-		w, work := newWorld(t, small()), t.TempDir()
-		w.Inject(hubtest.Fault{Nth: k, Action: hubtest.Error(401, "", "Invalid credentials in Authorization header")})
-		_, err := w.convert(t.Context(), t, work)
-		w.ClearFaults()
-		if err != nil {
-			if e := (*hub.Error)(nil); !errors.As(err, &e) {
-				t.Errorf("request %d: %v", k, err)
-			}
-			namesOnce(t, err)
-			w.unfinished(t)
-		}
-		noGoroutines(t)
-		if _, err := w.convert(t.Context(), t, work); err != nil {
-			t.Fatalf("request %d, again: %v", k, err)
-		}
-		sameFiles(t, w.target(), want)
-	}
-}
-
 // TestForeignJournal: a torn journal, or one of another plan, is not believed. Whether the files are ours it does tell, if
 // it is of the same source.
 func TestForeignJournal(t *testing.T) {
@@ -388,21 +187,6 @@ func TestForeignJournal(t *testing.T) {
 			sameFolder(t, out, want)
 		})
 	}
-}
-
-// TestSpoiledOutputIsMadeAgain: an output that changed on disk after it was finished is converted again.
-func TestSpoiledOutputIsMadeAgain(t *testing.T) {
-	w, out := newWorld(t, small()), t.TempDir()
-	w.change = append(w.change, func(o *pipeline.Options) { o.OutDir, o.Push = out, nil })
-	var first string
-	interrupted(t, w, out, func(stop func()) { w.log.hook = func(f string) { first = f; stop() } })
-	b := readFile(t, filepath.Join(out, first))
-	b[len(b)-1] ^= 1
-	writeFile(t, filepath.Join(out, first), b)
-	if _, err := w.convert(t.Context(), t, out); err != nil {
-		t.Fatal(err)
-	}
-	sameFolder(t, out, localResult(t, small()))
 }
 
 // TestLocked: two runs never share a folder.
