@@ -109,93 +109,6 @@ func TestRegularFileIsHashed(t *testing.T) {
 	}
 }
 
-func TestUploadFaults(t *testing.T) {
-	status := func(code int, body string) *http.Response { return reply(nil, code, body) }
-	for _, tt := range []struct {
-		name  string
-		chunk int
-		fault func(step string, n int) *http.Response
-		want  map[string]int // how often each step ran
-	}{
-		{"PUT 500", 0, func(s string, n int) *http.Response {
-			if s == "put" && n <= 2 {
-				return status(500, "")
-			}
-			return nil
-		}, map[string]int{"put": 3, "batch": 1}},
-		{"S3 RequestTimeout", 0, func(s string, n int) *http.Response {
-			if s == "put" && n == 1 {
-				return status(400, "<Error><Code>RequestTimeout</Code></Error>")
-			}
-			return nil
-		}, map[string]int{"put": 2, "batch": 1}},
-		{"link expired", 0, func(s string, n int) *http.Response {
-			if s == "put" && n == 1 {
-				return status(403, "<Error><Code>AccessDenied</Code></Error>")
-			}
-			return nil
-		}, map[string]int{"put": 2, "batch": 2}},
-		{"part 500", 40, func(s string, n int) *http.Response {
-			if s == "part 2" && n == 1 {
-				return status(500, "")
-			}
-			return nil
-		}, map[string]int{"part": 4, "part 2": 2, "batch": 1, "complete": 1}},
-		{"part without ETag", 40, func(s string, n int) *http.Response {
-			if s == "part 3" && n <= 3 {
-				return status(200, "")
-			}
-			return nil
-		}, map[string]int{"part": 6, "part 3": 4, "batch": 1, "complete": 1}},
-		{"completion 500 after it worked", 40, func(s string, n int) *http.Response {
-			if s == "complete" && n == 1 {
-				return status(500, "")
-			}
-			return nil
-		}, map[string]int{"part": 3, "batch": 1, "complete": 2}},
-		{"verify 503", 0, func(s string, n int) *http.Response {
-			if s == "verify" && n == 1 {
-				return status(503, "")
-			}
-			return nil
-		}, map[string]int{"put": 1, "verify": 2}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			h := newStoreHub(t)
-			h.chunk, h.fault = tt.chunk, tt.fault
-			c, _ := testClient(t, h)
-			b, data := testBlob(100)
-			if _, err := c.Upload(t.Context(), "a/b", "main", b); err != nil || !bytes.Equal(h.stored[b.SHA256], data) {
-				t.Fatal(err)
-			}
-			for step, n := range tt.want {
-				if h.count(step) != n {
-					t.Errorf("%s ran %d times, want %d: %v", step, h.count(step), n, h.log)
-				}
-			}
-		})
-	}
-}
-
-func TestPartLinkExpires(t *testing.T) {
-	h := newStoreHub(t)
-	h.chunk = 40
-	h.fault = func(s string, n int) *http.Response {
-		if s == "part 2" && n == 1 {
-			return reply(nil, 403, "<Error><Code>AccessDenied</Code></Error>")
-		}
-		return nil
-	}
-	c, _ := testClient(t, h)
-	b, data := testBlob(100)
-	if _, err := c.Upload(t.Context(), "a/b", "main", b); err != nil || !bytes.Equal(h.stored[b.SHA256], data) {
-		t.Fatal(err)
-	}
-	if h.count("batch") != 2 || h.count("complete") != 1 {
-		t.Errorf("steps %v", h.log)
-	}
-}
-
 // TestCompletionThatWorkedIsFound: the answer got lost, and the upload id is gone, or the hub fails over it for ever; the next
 // batch call tells that the object is there.
 func TestCompletionThatWorkedIsFound(t *testing.T) {
@@ -226,12 +139,8 @@ func TestUploadRefusals(t *testing.T) {
 		name, answer string
 		want         error
 	}{
-		{"object error quota", object(`"error":{"code":403,"message":"Storage limit reached"}`), wire.ErrQuota},
 		{"object error right", object(`"error":{"code":403,"message":"no"}`), wire.ErrForbidden},
 		{"object error repo", object(`"error":{"code":404,"message":"no"}`), wire.ErrNotFound},
-		{"chunk_size no number", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"many","00001":"https://s3.test/1"}}}`), wire.ErrNotHub},
-		{"chunk_size zero", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"0","00001":"https://s3.test/1"}}}`), wire.ErrNotHub},
-		{"too few parts", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"50","00001":"https://s3.test/1"}}}`), wire.ErrNotHub},
 		{"wrong part numbers", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"50","00001":"https://s3.test/1","00003":"https://s3.test/3"}}}`), wire.ErrNotHub},
 		{"another object", `{"objects":[{"oid":"` + shaA + `","size":1}]}`, wire.ErrNotHub},
 		{"nothing", `{}`, wire.ErrNotHub},
@@ -251,38 +160,6 @@ func TestUploadRefusals(t *testing.T) {
 	}
 }
 
-func TestVerifyMismatchIsOurFault(t *testing.T) {
-	h := newStoreHub(t)
-	h.fault = func(s string, _ int) *http.Response {
-		if s == "verify" {
-			return reply(nil, 422, `{"error":"sha mismatch"}`)
-		}
-		return nil
-	}
-	c, _ := testClient(t, h)
-	b, _ := testBlob(100)
-	if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, wire.ErrCorrupt) || h.count("put") != 1 {
-		t.Errorf("%v, %v", h.log, err)
-	}
-}
-
-func TestUploadForeverForbidden(t *testing.T) {
-	h := newStoreHub(t)
-	h.fault = func(s string, _ int) *http.Response {
-		if s == "put" {
-			return reply(nil, 403, "")
-		}
-		return nil
-	}
-	c, _ := testClient(t, h)
-	b, _ := testBlob(100)
-	if _, err := c.Upload(t.Context(), "a/b", "main", b); err == nil || h.count("put") != 3 || h.count("batch") != 3 {
-		t.Errorf("%v, %v", h.log, err)
-	}
-}
-
-// TestMissingETagIsNeverBlamedOnTheHub: a storage that forgets ETags for ever
-// is repeated like any other fault of its own, and named in the end.
 // TestABlobIsNeverReadAfterUpload: the connection may still want to send the body of a request that has its answer. The
 // reader is the caller's again then, who may have closed it.
 func TestABlobIsNeverReadAfterUpload(t *testing.T) {
@@ -322,6 +199,8 @@ func (r *countingReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	return r.ReaderAt.ReadAt(p, off)
 }
 
+// TestMissingETagIsNeverBlamedOnTheHub: a storage that forgets ETags for ever
+// is repeated like any other fault of its own, and named in the end.
 func TestMissingETagIsNeverBlamedOnTheHub(t *testing.T) {
 	h := newStoreHub(t)
 	h.chunk = 100

@@ -85,87 +85,6 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-func TestUploadFaultsOnce(t *testing.T) {
-	for _, tt := range []struct {
-		fault   string
-		size    int // 15,000 goes in one PUT, 50,000 in seven parts
-		puts    int
-		batches int
-	}{
-		{"batch-500", 15_000, 1, 2},
-		{"lfs-429", 15_000, 1, 2},
-		{"lfs-503", 15_000, 1, 2},
-		{"put-500", 15_000, 2, 1},
-		{"put-503", 15_000, 2, 1},
-		{"put-timeout", 15_000, 2, 1},
-		{"put-expired", 15_000, 2, 2},
-		{"put-token", 15_000, 2, 2},
-		{"put-reset", 15_000, 2, 1},
-		{"put-reset-after", 15_000, 2, 1},
-		{"verify-500", 15_000, 1, 1},
-		{"put-500", 50_000, 8, 1},
-		{"put-timeout", 50_000, 8, 1},
-		{"put-reset", 50_000, 8, 1},
-		{"put-reset-after", 50_000, 8, 1},
-		{"put-no-etag", 50_000, 8, 1},
-		{"put-expired", 50_000, 0, 2}, // how many parts run before all are stopped is open
-		{"put-no-upload", 50_000, 0, 2},
-		{"put-wrong-etag", 50_000, 14, 2},
-		{"complete-400", 50_000, 14, 2},
-		{"complete-500", 50_000, 7, 1},
-		{"complete-after", 50_000, 7, 1},
-		{"verify-500", 50_000, 7, 1},
-	} {
-		t.Run(fmt.Sprintf("%s-%d", tt.fault, tt.size), func(t *testing.T) {
-			w := published(t)
-			data := pattern(tt.size)
-			w.srv.Inject(hubtest.Fault{Name: tt.fault})
-			if _, err := w.push(t, weight, data); err != nil {
-				t.Fatal(err)
-			}
-			w.holds(t, weight, data)
-			if tt.puts > 0 && w.nPuts() != tt.puts || w.nBatches() != tt.batches || w.srv.FaultsActed(tt.fault) != 1 {
-				t.Errorf("%d PUTs, %d batch calls, fault acted %d times", w.nPuts(), w.nBatches(), w.srv.FaultsActed(tt.fault))
-			}
-		})
-	}
-}
-
-func TestUploadFaultsForEver(t *testing.T) {
-	for _, tt := range []struct {
-		fault   string
-		size    int
-		want    error
-		batches int // 0: how often is looked in five or 90 minutes is open
-	}{
-		{"batch-500", 15_000, nil, 0},
-		{"batch-quota", 15_000, hub.ErrQuota, 1},
-		{"lfs-quota", 15_000, hub.ErrQuota, 1},
-		{"lfs-error", 15_000, nil, 1},
-		{"lfs-503", 15_000, nil, 0},
-		{"lfs-429", 15_000, hub.ErrRateLimited, 0},
-		{"lfs-part-count", 50_000, hub.ErrNotHub, 1},
-		{"lfs-chunk-size", 50_000, hub.ErrNotHub, 1},
-		{"lfs-chunk-zero", 50_000, hub.ErrNotHub, 1},
-		{"put-500", 15_000, nil, 1},
-		{"put-expired", 15_000, nil, 3},
-		{"put-no-upload", 50_000, nil, 3},
-		{"put-no-etag", 50_000, nil, 1},
-		{"complete-500", 50_000, nil, 2}, // the second one asks whether the object is there
-		{"verify-mismatch", 15_000, hub.ErrCorrupt, 1},
-	} {
-		t.Run(tt.fault, func(t *testing.T) {
-			w := published(t)
-			w.srv.Inject(hubtest.Fault{Name: tt.fault, Times: hubtest.Always})
-			_, err := w.push(t, weight, pattern(tt.size))
-			noSecret(t, err)
-			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || tt.batches > 0 && w.nBatches() != tt.batches || w.nCommits() != 0 {
-				t.Errorf("%d batch calls, %d commits, %v", w.nBatches(), w.nCommits(), err)
-			}
-		})
-	}
-}
-
 // TestLyingBatch: the hub claims to hold an object that it lost; the commit
 // tells, by name.
 func TestLyingBatch(t *testing.T) {
@@ -178,44 +97,6 @@ func TestLyingBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.holds(t, weight, pattern(15_000))
-}
-
-func TestCommitFaults(t *testing.T) {
-	for _, tt := range []struct {
-		fault string
-		times int
-		posts int // 0: how often is tried in five minutes is open
-		want  error
-	}{
-		{"commit-412", 1, 2, nil},
-		{"commit-409", 1, 2, nil},
-		{"commit-500", 1, 2, nil},
-		{"commit-500-after", 1, 1, nil},
-		{"commit-504-after", 1, 1, nil},
-		{"commit-reset-after", 1, 1, nil},
-		{"commit-429", 1, 2, nil},
-		{"commit-race", 1, 1, hub.ErrConflict},
-		{"commit-quota", 1, 1, hub.ErrQuota},
-		{"commit-400-lfs", 1, 1, hub.ErrMissingObject},
-		{"commit-412", hubtest.Always, 8, nil},
-		{"commit-500", hubtest.Always, 0, nil},
-	} {
-		t.Run(fmt.Sprintf("%s-%d", tt.fault, tt.times), func(t *testing.T) {
-			w := published(t)
-			before := len(w.srv.Commits(target, "main"))
-			w.srv.Inject(hubtest.Fault{Name: tt.fault, Times: tt.times})
-			done, err := w.push(t, weight, pattern(15_000))
-			noSecret(t, err)
-			made := len(w.srv.Commits(target, "main")) - before
-			fails := tt.want != nil || tt.times < 0
-			if fails != (err != nil) || tt.want != nil && !errors.Is(err, tt.want) || tt.posts > 0 && w.nCommits() != tt.posts {
-				t.Fatalf("%d posts, %v", w.nCommits(), err)
-			}
-			if !fails && (made != 1 || done.OID != w.srv.Head(target, "main")) {
-				t.Errorf("%d commits visible, %+v", made, done)
-			}
-		})
-	}
 }
 
 // TestConflictIsRebuilt is what a caller does after ErrConflict.

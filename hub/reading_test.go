@@ -12,108 +12,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-func TestDownloadFaultsOnce(t *testing.T) {
-	const n = 10_000 // three ranges
-	for _, tt := range []struct {
-		fault string
-		gets  int
-		heads int
-	}{
-		{"cdn-500", 4, 1},
-		{"cdn-503", 4, 1},
-		{"reset", 4, 1},
-		{"cut", 4, 1},
-		{"short", 4, 1},
-		{"chunked", 4, 1},
-		{"ignore-range", 3, 1},
-		{"wrong-range", 4, 1},
-		{"gzip", 4, 1},
-		{"expired", 4, 2},
-	} {
-		t.Run(tt.fault, func(t *testing.T) {
-			w := newWorld(t, n)
-			w.srv.Inject(hubtest.Fault{Name: tt.fault})
-			if err := w.stream(t); err != nil {
-				t.Fatal(err)
-			}
-			if w.nGets() != tt.gets || w.nHeads() != tt.heads || w.srv.FaultsActed(tt.fault) != 1 {
-				t.Errorf("%d gets, %d heads, fault acted %d times", w.nGets(), w.nHeads(), w.srv.FaultsActed(tt.fault))
-			}
-		})
-	}
-}
-
-func TestDownloadFaultsForEver(t *testing.T) {
-	for _, tt := range []struct {
-		fault string
-		want  error
-		gets  int // of one range; 0: as many as fit into five minutes
-	}{
-		{"cdn-500", nil, 0},
-		{"reset", nil, 0},
-		{"wrong-range", nil, 8},
-		{"gzip", nil, 8},
-		{"expired", nil, 8},
-		{"400-range", nil, 1},
-		{"416", hub.ErrChanged, 1},
-	} {
-		t.Run(tt.fault, func(t *testing.T) {
-			w := newWorld(t, 3000)
-			w.srv.Inject(hubtest.Fault{Name: tt.fault, Times: hubtest.Always})
-			err := w.stream(t)
-			noSecret(t, err)
-			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || tt.gets > 0 && w.nGets() != tt.gets || w.nGets() > 60 {
-				t.Errorf("%d gets, %v", w.nGets(), err)
-			}
-		})
-	}
-}
-
-// TestCutForEverStillEnds: every connection breaks after 1000 bytes, which is
-// progress, so that the file arrives.
-func TestCutForEverStillEnds(t *testing.T) {
-	w := newWorld(t, 10_000)
-	w.srv.Inject(hubtest.Fault{Name: "cut", Times: hubtest.Always})
-	if err := w.stream(t); err != nil {
-		t.Fatal(err)
-	}
-	if w.nGets() != 10 {
-		t.Errorf("%d gets", w.nGets())
-	}
-}
-
-func TestCorruptBytesOfASmallFile(t *testing.T) {
-	w := newWorld(t, 3000)
-	w.srv.Inject(hubtest.Fault{Name: "corrupt"})
-	got, err := w.ReadFile(t.Context(), hub.FileRef{Repo: source, Commit: w.commit, Path: weight}, 3000)
-	if err != nil || !bytes.Equal(got, w.data) || w.nGets() != 2 {
-		t.Errorf("%d gets, %v", w.nGets(), err)
-	}
-	w.srv.Inject(hubtest.Fault{Name: "corrupt", Times: hubtest.Always})
-	if _, err := w.ReadFile(t.Context(), hub.FileRef{Repo: source, Commit: w.commit, Path: weight}, 3000); !errors.Is(err, hub.ErrCorrupt) || w.nGets() != 4 {
-		t.Errorf("%d gets, %v", w.nGets(), err)
-	}
-}
-
-func TestStalls(t *testing.T) {
-	for _, fault := range []string{"stall", "stall-header", "slow", "hub-stall"} {
-		t.Run(fault, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, 3000, func(o *hub.Options) {
-				o.HeaderTimeout, o.IdleTimeout = 300*time.Millisecond, 300*time.Millisecond
-			})
-			w.srv.Inject(hubtest.Fault{Name: fault, Action: map[bool]hubtest.Action{true: hubtest.Slow(20 * time.Millisecond)}[fault == "slow"],
-				Host: map[bool]hubtest.Host{true: hubtest.HostCDN}[fault == "slow"]})
-			if err := w.stream(t); err != nil {
-				t.Fatal(err)
-			}
-			if w.srv.FaultsActed(fault) != 1 || w.nGets()+w.nHeads() < 3 {
-				t.Errorf("%d gets, %d heads", w.nGets(), w.nHeads())
-			}
-		})
-	}
-}
-
 func TestHubFaults(t *testing.T) {
 	for fault, wait := range map[string]time.Duration{
 		"429-ratelimit": 3 * time.Second, "429-retry-after": 2 * time.Second, "429-http-date": time.Second,
@@ -153,54 +51,11 @@ func TestHubFaults(t *testing.T) {
 	}
 }
 
-func TestResolveFaults(t *testing.T) {
-	for _, tt := range []struct {
-		fault string
-		want  error
-		heads int
-	}{
-		{"etag-changed", hub.ErrChanged, 1},
-		{"commit-changed", hub.ErrChanged, 1},
-		{"size-changed", hub.ErrChanged, 1},
-		{"no-commit", hub.ErrNotHub, 1},
-		{"redirect-loop", hub.ErrNotHub, 10},
-		{"redirect-host", hub.ErrNotHub, 1},
-		{"redirect-port", hub.ErrNotHub, 1},
-		{"redirect-scheme", hub.ErrNotHub, 1},
-		{"gated-401", hub.ErrGated, 1},
-		{"gated-403", hub.ErrGated, 1},
-		{"entry-404", hub.ErrEntryNotFound, 1},
-	} {
-		t.Run(tt.fault, func(t *testing.T) {
-			w := newWorld(t, 3000)
-			w.srv.Inject(hubtest.Fault{Name: tt.fault, Times: hubtest.Always})
-			err := w.stream(t)
-			noSecret(t, err)
-			if !errors.Is(err, tt.want) || w.nHeads() != tt.heads || w.nGets() != 0 || w.clock.Waited() != 0 {
-				t.Errorf("%d heads, %d gets, waited %v, %v", w.nHeads(), w.nGets(), w.clock.Waited(), err)
-			}
-		})
-	}
-}
-
 func TestChangeBetweenTwoLooks(t *testing.T) {
 	w := newWorld(t, 10_000)
 	w.srv.Inject(hubtest.Fault{Name: "expired", Nth: 2}, hubtest.Fault{Name: "etag-changed", Nth: 2, Times: hubtest.Always})
 	if err := w.stream(t); !errors.Is(err, hub.ErrChanged) {
 		t.Error(err)
-	}
-}
-
-func TestInfoRefusals(t *testing.T) {
-	for fault, want := range map[string]error{"disabled": hub.ErrDisabled, "repo-404": hub.ErrNotFound, "repo-401": hub.ErrNotFound,
-		"revision-404": hub.ErrRevisionNotFound, "bad-token": hub.ErrUnauthorized} {
-		w := newWorld(t, 100)
-		w.srv.Inject(hubtest.Fault{Name: fault, Times: hubtest.Always})
-		_, err := w.Info(t.Context(), source, "main")
-		noSecret(t, err)
-		if !errors.Is(err, want) || len(w.srv.Requests()) != 1 || hub.Hint(err) == "" {
-			t.Errorf("%s: %d requests, %v", fault, len(w.srv.Requests()), err)
-		}
 	}
 }
 
