@@ -71,8 +71,7 @@ func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
 // isFault reports whether an error says that the model is wrong, not that it could not be looked at.
 func isFault(err error) bool {
 	mismatch, tensor := (*verify.MismatchError)(nil), (*compare.TensorError)(nil)
-	structure, invalid := (*verify.StructureError)(nil), (*model.InvalidError)(nil)
-	return errors.As(err, &mismatch) || errors.As(err, &tensor) || errors.As(err, &structure) || errors.As(err, &invalid)
+	return back.IsFault(err) || errors.As(err, &mismatch) || errors.As(err, &tensor)
 }
 
 // verification is one call of Verify.

@@ -41,7 +41,7 @@ Only proof and full show that two models are equal. Proof needs the original's h
 	}
 	p := c.Flags()
 	f.readerFlags.register(p)
-	p.StringVar(&f.level, "level", string(pipeline.LevelFull), "`level` of the check: structure, proof or full")
+	p.StringVar(&f.level, "level", string(pipeline.LevelFull), "how much is verified: `level` structure, proof or full")
 	p.StringVar(&f.workDir, "work-dir", "", "`directory` for temporary files")
 	f.gpu.register(p)
 	return c

@@ -101,30 +101,29 @@ func TestFolderComparesWhatIsCheap(t *testing.T) {
 		if o.Kind == metadata.KindCard || o.Kind == metadata.KindImage {
 			continue
 		}
-		file := filepath.Join(p.folder, filepath.FromSlash(o.Path))
-		weights := strings.HasSuffix(o.Path, ".safetensors")
-		changed := spoiled(o.Path, p.files[o.Path])
-		if weights { // as no decoder sees it: a weight that differs is told before a hash
-			changed = inOrder.ReplaceAll(p.files[o.Path], []byte("$2,$1"))
+		file, good := filepath.Join(p.folder, filepath.FromSlash(o.Path)), p.files[o.Path]
+		changed, cheapest := spoiled(o.Path, good), "structure"
+		if strings.HasSuffix(o.Path, ".safetensors") { // as no decoder sees it: a weight that differs is told before a hash
+			changed, cheapest = inOrder.ReplaceAll(good, []byte("$2,$1")), "full"
 		}
-		writeTo(t, file, changed)
-		for _, level := range []string{"structure", "full"} {
-			code, out, diag := program(t, "verify", p.folder, "--against", p.original, "--level", level)
-			if want := level == "full" || !weights; want && (code != exitWrong || !strings.Contains(out, o.SHA256)) {
-				t.Errorf("%s spoiled, level %s: exit %d: %s%s", o.Path, level, code, out, diag)
+		for _, c := range []struct {
+			content     []byte // nil: the file is gone
+			level, says string
+		}{
+			{changed, cheapest, o.SHA256}, {changed, "full", o.SHA256}, {append(bytes.Clone(good), 0), "structure", o.Path}, {nil, "structure", ""},
+		} {
+			writeTo(t, file, c.content)
+			if c.content == nil {
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			code, out, diag := program(t, "verify", p.folder, "--against", p.original, "--level", c.level)
+			if code != exitWrong || !strings.Contains(out+diag, c.says) {
+				t.Errorf("%s with %d bytes, level %s: exit %d: %s%s", o.Path, len(c.content), c.level, code, out, diag)
 			}
 		}
-		writeTo(t, file, append(bytes.Clone(p.files[o.Path]), 0))
-		if code, _, diag := program(t, "verify", p.folder, "--against", p.original, "--level", "structure"); code != exitWrong || !strings.Contains(diag, o.Path) {
-			t.Errorf("%s is longer: exit %d: %s", o.Path, code, diag)
-		}
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
-		if code, _, diag := program(t, "verify", p.folder, "--against", p.original, "--level", "structure"); code != exitWrong {
-			t.Errorf("%s is gone: exit %d: %s", o.Path, code, diag)
-		}
-		writeTo(t, file, p.files[o.Path])
+		writeTo(t, file, good)
 	}
 	must(t, "verify", p.folder, "--against", p.original)
 }
@@ -176,16 +175,15 @@ func TestFilesBesideTheManifest(t *testing.T) {
 	if !strings.Contains(out, `not in the manifest, and not checked: ["notes.txt"]`) {
 		t.Errorf("the verdict is:\n%s", out)
 	}
-	extra["else.safetensors"] = p.files["lm_head.safetensors"]
-	delete(extra, "lm_head.safetensors")
-	p.AddRepo("tester/else", extra)
-	if code, _, diag := program(t, "verify", "tester/else", "--against", p.original, "--level", "structure"); code != exitWrong || !strings.Contains(diag, "lm_head.safetensors") {
-		t.Errorf("renamed weights: exit %d: %s", code, diag)
-	}
-	extra["lm_head.safetensors"], extra["else.safetensors"] = p.files["lm_head.safetensors"], []byte("\x02\x00\x00\x00\x00\x00\x00\x00{}")
-	p.AddRepo("tester/more", extra)
-	if code, _, diag := program(t, "verify", "tester/more", "--against", p.original, "--level", "structure"); code != exitWrong || !strings.Contains(diag, "else.safetensors: not listed") {
-		t.Errorf("more weights: exit %d: %s", code, diag)
+	renamed, more := maps.Clone(extra), maps.Clone(extra)
+	renamed["else.safetensors"] = p.files["lm_head.safetensors"]
+	delete(renamed, "lm_head.safetensors")
+	more["else.safetensors"] = []byte("\x02\x00\x00\x00\x00\x00\x00\x00{}")
+	for words, files := range map[string]map[string][]byte{"lm_head.safetensors": renamed, "else.safetensors: not listed": more} {
+		p.AddRepo("tester/else", files)
+		if code, _, diag := program(t, "verify", "tester/else", "--against", p.original, "--level", "structure"); code != exitWrong || !strings.Contains(diag, words) {
+			t.Errorf("%s: exit %d: %s", words, code, diag)
+		}
 	}
 }
 

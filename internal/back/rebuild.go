@@ -86,7 +86,7 @@ func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int, p *progre
 func (r *Rebuilder) Run(ctx context.Context, files []File, out *Folder, done func(File) error) error {
 	for _, f := range files {
 		err := r.file(ctx, f, out)
-		if isFault(err) {
+		if IsFault(err) {
 			return &RebuildError{f.Path, err}
 		}
 		if err != nil {
@@ -109,8 +109,8 @@ func (e *RebuildError) Error() string { return "rebuild " + e.File + ": " + e.Er
 
 func (e *RebuildError) Unwrap() error { return e.Err }
 
-// isFault reports whether an error says that the model is wrong, not that it could not be read.
-func isFault(err error) bool {
+// IsFault reports whether an error says that a DF11 model is wrong, not that it could not be read.
+func IsFault(err error) bool {
 	structure, invalid := (*verify.StructureError)(nil), (*model.InvalidError)(nil)
 	return errors.As(err, &structure) || errors.As(err, &invalid)
 }
