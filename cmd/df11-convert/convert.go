@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -21,6 +22,7 @@ type convertFlags struct {
 	sourceFlags
 	target    targetFlags
 	limits    limitFlags
+	disk      sizeFlag
 	parts     partFlags
 	gpu       gpuFlags
 	workDir   string
@@ -33,6 +35,7 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 	f.limits.register(p)
 	f.parts.register(p)
 	f.gpu.register(p)
+	p.Var(&f.disk, "disk", "maximum temporary disk space, e.g. 12GB (default: what is free)")
 	p.StringVar(&f.workDir, "work-dir", "", "`directory` for temporary files (a tmpfs counts as memory)")
 	p.DurationVar(&f.stopAfter, "stop-after", 0, "stop as if interrupted after this time, e.g. 5h20m; the same command resumes")
 }
@@ -73,7 +76,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string, keep f
 		return nil, nil, err
 	}
 	var err error
-	if f.shares, err = f.limits.divide(); err != nil {
+	if f.shares, err = f.limits.divide(budget.ForConversion); err != nil {
 		return nil, nil, err
 	}
 	applyMemory(f.shares)
@@ -117,7 +120,7 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
 		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force, BaseModel: f.target.baseModel,
-		Disk:      int64(f.limits.disk),
+		Disk:      int64(f.disk),
 		DropCache: exceedsCache(src.plan.SourceBytes()),
 		Version:   versionText(), Progress: new(progress.Counters), Log: u.log(),
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -23,23 +24,23 @@ import (
 // readerFlags are the flags of commands that read a DF11 model and its original.
 type readerFlags struct {
 	sourceFlags // of the original
-	against     string
-	workers     int
-	memory      sizeFlag
+	limitFlags
+	against string
 }
 
 func (f *readerFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.against, "against", "", "the original `model`: Hub repo, folder or .safetensors file")
-	p.IntVar(&f.workers, "workers", 0, "threads (default: all cores)")
-	p.Var(&f.memory, "memory", memoryUsage)
+	f.limitFlags.register(p)
 	f.sourceFlags.register(p)
 }
 
 // openLimited opens a DF11 model within the memory budget.
 func (f *readerFlags) openLimited(ctx context.Context, u *ui, name string) (*model.DF11, error) {
-	if err := f.divide(); err != nil {
+	var err error
+	if f.shares, err = f.divide(budget.ForReading); err != nil {
 		return nil, err
 	}
+	applyMemory(f.shares)
 	d, err := f.openDF11(ctx, u, name)
 	if err == nil && f.shares.Budget > 0 {
 		d.LimitPieces(f.shares.Pieces)

@@ -19,45 +19,24 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// limitFlags bound the cores, memory and disk of a conversion.
+// limitFlags bound the cores and the memory of a command.
 type limitFlags struct {
-	workers      int
-	memory, disk sizeFlag
+	workers int
+	memory  sizeFlag
 }
-
-// memoryUsage explains --memory.
-const memoryUsage = "memory budget, at least 64MiB (default: three quarters of a container's limit, if there is one)"
 
 func (f *limitFlags) register(p *pflag.FlagSet) {
-	p.IntVar(&f.workers, "workers", 0, "threads for encoding and verifying (default: all cores)")
-	p.Var(&f.memory, "memory", memoryUsage)
-	p.Var(&f.disk, "disk", "maximum temporary disk space, e.g. 12GB (default: what is free)")
+	p.IntVar(&f.workers, "workers", 0, "threads that work at once (default: all cores)")
+	p.Var(&f.memory, "memory", "memory budget, at least 64MiB (default: three quarters of a container's limit, if there is one)")
 }
 
-// divide divides the memory budget for a conversion.
-func (f *limitFlags) divide() (budget.Memory, error) {
-	total, workers, err := memoryAndWorkers(f.memory, f.workers)
-	return budget.ForConversion(total, workers), err
-}
-
-// divide divides the memory budget for a command without spools, and applies it.
-func (f *readerFlags) divide() error {
-	total, workers, err := memoryAndWorkers(f.memory, f.workers)
-	if err != nil {
-		return err
-	}
-	f.shares = budget.ForReading(total, workers)
-	applyMemory(f.shares)
-	return nil
-}
-
-// memoryAndWorkers gives the values of --memory and --workers, or their defaults.
-func memoryAndWorkers(memory sizeFlag, workers int) (int64, int, error) {
-	memory, workers = cmp.Or(memory, defaultMemory()), cmp.Or(workers, runtime.GOMAXPROCS(0))
+// divide divides the memory budget as a command of this kind does.
+func (f *limitFlags) divide(kind func(total int64, workers int) budget.Memory) (budget.Memory, error) {
+	memory := cmp.Or(f.memory, defaultMemory())
 	if memory > 0 && memory < budget.LeastMemory {
-		return 0, 0, usagef("--memory %s is less than the 64MiB that are needed", memory.String())
+		return budget.Memory{}, usagef("--memory %s is less than the 64MiB that are needed", memory.String())
 	}
-	return int64(memory), workers, nil
+	return kind(int64(memory), cmp.Or(f.workers, runtime.GOMAXPROCS(0))), nil
 }
 
 // garbagePercent is the garbage that may pile up, in percent of the live heap. The heap is mostly buffers, which the

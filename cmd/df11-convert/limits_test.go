@@ -16,14 +16,14 @@ func TestMemoryLimit(t *testing.T) {
 	if l := debug.SetMemoryLimit(-1); l != math.MaxInt64 {
 		t.Error(l)
 	}
-	f := readerFlags{workers: 64, memory: 256 << 20}
-	if err := f.divide(); err != nil || debug.SetMemoryLimit(-1) != 240<<20 {
+	f := limitFlags{workers: 64, memory: 256 << 20}
+	m, err := f.divide(budget.ForReading)
+	if applyMemory(m); err != nil || debug.SetMemoryLimit(-1) != 240<<20 {
 		t.Error(debug.SetMemoryLimit(-1), err)
 	}
 	for _, memory := range []sizeFlag{1, 1 << 20, budget.LeastMemory - 1} {
-		f := readerFlags{memory: memory}
-		_, err := (&limitFlags{memory: memory}).divide()
-		if !wraps[usageError](f.divide()) || !wraps[usageError](err) {
+		f := limitFlags{memory: memory}
+		if _, err := f.divide(budget.ForConversion); !wraps[usageError](err) {
 			t.Errorf("%d bytes are accepted", memory)
 		}
 	}

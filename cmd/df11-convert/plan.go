@@ -20,6 +20,7 @@ type planFlags struct {
 	sourceFlags
 	estimateFlags
 	limitFlags
+	disk      sizeFlag
 	parts     partFlags
 	bandwidth sizeFlag
 	writeDict string
@@ -48,7 +49,7 @@ will load it.`,
 	f.estimateFlags.register(p)
 	f.limitFlags.register(p)
 	p.Lookup("memory").Usage = "memory budget of the conversion"
-	p.Lookup("disk").Usage = "disk budget of the conversion, e.g. 12GB"
+	p.Var(&f.disk, "disk", "disk budget of the conversion, e.g. 12GB")
 	p.StringVar(&f.parts.which, "shard", "", "the `part` i/n for which disk is given")
 	p.Var(&f.bandwidth, "bandwidth", "speed of the line for which times are given, e.g. 30MB/s (default 125 MB/s, a gigabit)")
 	p.StringVar(&f.writeDict, "write-pattern-dict", "", "write the pattern dict of the plan to this `file`")
@@ -88,7 +89,7 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 // conversion is the budget that the conversion would have.
 func (f *planFlags) conversion() (b budget.Budget, err error) {
 	b.Disk = int64(f.disk)
-	if b.Memory, err = f.divide(); err != nil {
+	if b.Memory, err = f.divide(budget.ForConversion); err != nil {
 		return b, err
 	}
 	b.Part, err = f.parts.part(os.Getenv)
