@@ -30,7 +30,7 @@ type Options struct {
 
 	Governor      *Governor         // shared by the clients of a program; nil is one of its own
 	Log           *slog.Logger      // nil discards
-	OnWait        func(Wait)        // called before a pause of 5 s and more and every 30 s while it lasts, from any goroutine; must not block
+	OnWait        func(Wait)        // called before a pause of 5 s or more, and every 30 s while it lasts; must not block
 	HTTPTransport http.RoundTripper // nil is HTTP/1.1 with proxies from the environment
 	Clock         Clock             // nil is the system's
 }
@@ -92,11 +92,11 @@ func (c *Client) Endpoint() string { return c.t.Endpoint.String() }
 
 // Pause waits by the client's clock; the reason is told like that of any wait.
 func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) error {
-	return c.t.Pauses.Pause(ctx, Wait{Reason: reason, For: d}, 0)
+	return c.t.Pause(ctx, reason, d)
 }
 
 // Stats may be called at any time.
-func (c *Client) Stats() Stats { return c.t.Stats.Snapshot() }
+func (c *Client) Stats() Stats { return c.t.Stats() }
 
 // OnlyRepo is the one repo that the client's token can write to; "" if it is not known to be one.
 func (c *Client) OnlyRepo() string {

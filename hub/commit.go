@@ -143,8 +143,8 @@ func (req CommitRequest) request(e wire.Endpoint, repo, rev string) (*wire.Reque
 	if err != nil {
 		return nil, fmt.Errorf("write commit: %w", err)
 	}
-	return &wire.Request{Op: "commit to " + repo, Repo: repo, Method: http.MethodPost, URL: e.Api(repo, wire.RevPath("commit", rev)), Token: true,
-		Follow: wire.FollowSame, Slow: slowAnswer,
+	return &wire.Request{Op: "commit to " + repo, Repo: repo, Method: http.MethodPost,
+		URL: e.API(repo, wire.RevPath("commit", rev)), Token: true, Follow: wire.FollowSame, Slow: slowAnswer,
 		Header: http.Header{"Content-Type": {"application/x-ndjson"}},
 		Body:   func() io.Reader { return bytes.NewReader(body) }, Size: int64(len(body))}, nil
 }

@@ -71,7 +71,8 @@ func (u *upload) batch(ctx context.Context) (obj *lfsObject, err error) {
 	if !strings.HasPrefix(u.rev, "refs/") {
 		body["ref"] = map[string]string{"name": u.rev}
 	}
-	r := wire.Send("ask where to upload "+u.Path, u.repo, http.MethodPost, u.t.Endpoint.Page(u.repo, ".git/info/lfs/objects/batch"), body)
+	r := wire.Send("ask where to upload "+u.Path, u.repo, http.MethodPost,
+		u.t.Endpoint.Page(u.repo, ".git/info/lfs/objects/batch"), body)
 	r.Header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
 	err = u.t.Retry(ctx, r, func(ctx context.Context) error {
 		var answer batchAnswer

@@ -158,7 +158,8 @@ func (r *round) acknowledged(i int, etag string, n int64) {
 	}
 	h.needs, h.lifetime = took+needs, r.parts.expires.Sub(r.start)
 	if r.ended == nil && up >= cap(r.puts) && r.turns.goAlone() {
-		r.ended = r.errorf(wire.ErrStale, "%s would take %v, longer than its links live; it waits until it is alone", r.Path, h.needs.Round(time.Second))
+		r.ended = r.errorf(wire.ErrStale, "%s would take %v, longer than its links live; it waits until it is alone",
+			r.Path, h.needs.Round(time.Second))
 	}
 }
 

@@ -67,8 +67,9 @@ func (u *upload) preupload(ctx context.Context) (*uploadMode, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := u.t.RepoSend("ask how to upload "+u.Path, u.repo, http.MethodPost, wire.RevPath("preupload", u.rev), map[string]any{"files": []any{
-		map[string]any{"path": u.Path, "size": u.Size, "sample": base64.StdEncoding.EncodeToString(sample)}}})
+	file := map[string]any{"path": u.Path, "size": u.Size, "sample": base64.StdEncoding.EncodeToString(sample)}
+	r := u.t.RepoSend("ask how to upload "+u.Path, u.repo, http.MethodPost, wire.RevPath("preupload", u.rev),
+		map[string]any{"files": []any{file}})
 	var answer struct{ Files []uploadMode }
 	if _, err := u.t.Call(ctx, r, &answer); err != nil {
 		return nil, err

@@ -20,12 +20,12 @@ const (
 
 // RepoGet is the request for an API read about a repo; rest is already escaped.
 func (t *Transport) RepoGet(op, repo, rest string) *Request {
-	return Get(op, repo, t.Endpoint.Api(repo, rest))
+	return Get(op, repo, t.Endpoint.API(repo, rest))
 }
 
 // RepoSend is the request for an API call about a repo with a JSON body.
 func (t *Transport) RepoSend(op, repo, method, rest string, body any) *Request {
-	return Send(op, repo, method, t.Endpoint.Api(repo, rest), body)
+	return Send(op, repo, method, t.Endpoint.API(repo, rest), body)
 }
 
 // Call makes one API request with retries and decodes its JSON answer into out, unless out is nil. It gives the

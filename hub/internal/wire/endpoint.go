@@ -41,8 +41,8 @@ func (e Endpoint) Owns(u *url.URL) bool {
 	return sameOrigin(u, e.URL) || slices.ContainsFunc(publicOrigins, func(p *url.URL) bool { return sameOrigin(u, p) })
 }
 
-// Api gives {endpoint}/api/models/{repo}{rest}; rest is already escaped.
-func (e Endpoint) Api(repo, rest string) string {
+// API gives {endpoint}/api/models/{repo}{rest}; rest is already escaped.
+func (e Endpoint) API(repo, rest string) string {
 	return e.String() + "/api/models/" + EscapePath(repo) + rest
 }
 

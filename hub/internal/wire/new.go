@@ -19,7 +19,7 @@ func New(opt Settings) (*Transport, error) {
 		who = opt.Publisher.Resource
 	}
 	t := &Transport{Opt: opt, Endpoint: endpoint, lanes: lanes{endpoint, fingerprint(who)}, Jitter: rand.Float64}
-	t.Pauses = &pauses{clock: opt.Clock, onWait: opt.OnWait, waited: &t.Stats.waited}
+	t.pauses = &pauses{clock: opt.Clock, onWait: opt.OnWait, waited: &t.counters.waited}
 	t.login = &login{opt: &t.Opt, hub: endpoint.String(), call: t.Call, lock: make(Lock, 1)}
 	return t, nil
 }

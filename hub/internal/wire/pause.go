@@ -27,8 +27,8 @@ type pauses struct {
 	since  atomic.Int64  // when people last heard of a wait, or the first pause began that they did not hear of; 0 after a success
 }
 
-// Pause lets one worker wait. failed is the time that was lost in the request before.
-func (p *pauses) Pause(ctx context.Context, w Wait, failed time.Duration) error {
+// pause lets one worker wait. failed is the time that was lost in the request before.
+func (p *pauses) pause(ctx context.Context, w Wait, failed time.Duration) error {
 	p.begin(w, failed)
 	return p.sleep(ctx, w)
 }

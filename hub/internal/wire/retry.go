@@ -41,7 +41,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		r.Slot.giveBack()
 		attempts++
 		if err == nil {
-			t.Pauses.over()
+			t.pauses.over()
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -71,7 +71,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		if err := t.pauseFor(ctx, r, err, Wait{reasonOf(err), d}, t.Opt.Clock.Now().Sub(begun), attempts); err != nil {
 			return err
 		}
-		t.Stats.retries.Add(1)
+		t.counters.retries.Add(1)
 	}
 }
 
@@ -80,10 +80,10 @@ func (t *Transport) pauseFor(ctx context.Context, r *Request, err error, w Wait,
 	t.Opt.Log.Info("hub request repeated", "op", r.Op, "attempt", attempts, "err", w.Reason, "wait", w.For.String())
 	e, ok := errors.AsType[*Error](err)
 	if ok && (e.Status == http.StatusTooManyRequests || e.wait.known) {
-		t.Pauses.begin(t.Opt.Governor.pause(t.Opt.Clock.Now(), e.wait.lane, w.For, w.Reason), lost)
-		return t.Opt.Governor.wait(ctx, t.Pauses, e.wait.lane)
+		t.pauses.begin(t.Opt.Governor.pause(t.Opt.Clock.Now(), e.wait.lane, w.For, w.Reason), lost)
+		return t.Opt.Governor.wait(ctx, t.pauses, e.wait.lane)
 	}
-	return t.Pauses.Pause(ctx, w, lost)
+	return t.pauses.pause(ctx, w, lost)
 }
 
 // delay is the server's wish plus one second and jitter, or full jitter under a ceiling that doubles.

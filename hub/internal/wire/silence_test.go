@@ -19,7 +19,7 @@ type heard struct {
 // listen hears what people would be shown.
 func listen(c *Transport) *heard {
 	h := &heard{times: []time.Time{c.Opt.Clock.Now()}}
-	c.Pauses.onWait = func(Wait) {
+	c.pauses.onWait = func(Wait) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.times = append(h.times, c.Opt.Clock.Now())

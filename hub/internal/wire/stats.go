@@ -18,7 +18,7 @@ type counters struct {
 	requests, retries, waited, bytesIn, bytesOut atomic.Int64
 }
 
-func (c *counters) Snapshot() Stats {
+func (c *counters) snapshot() Stats {
 	return Stats{
 		Requests: c.requests.Load(),
 		Retries:  c.retries.Load(),

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Transport sends every request of a client. It alone sends the token.
@@ -18,8 +19,8 @@ type Transport struct {
 	Endpoint Endpoint
 	lanes    lanes
 	Jitter   func() float64 // in [0, 1)
-	Stats    counters
-	Pauses   *pauses
+	counters counters
+	pauses   *pauses
 	login    *login
 	warned   topics
 }
@@ -67,7 +68,7 @@ func (t *Transport) check(r *Request, u *url.URL, resp *http.Response) (*http.Re
 // roundTrip sends one request of one hop. The watch that guards the answer's body ends the connection when it stalls.
 func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*http.Response, error) {
 	lane := t.lanes.of(u)
-	err := t.Opt.Governor.wait(ctx, t.Pauses, t.lanes.quota(u), lane)
+	err := t.Opt.Governor.wait(ctx, t.pauses, t.lanes.quota(u), lane)
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +77,9 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 			return nil, err
 		}
 	}
-	w := newWatch(ctx, &t.Opt, &t.Stats, max(t.Opt.HeaderTimeout, r.Slow))
+	w := newWatch(ctx, &t.Opt, &t.counters, max(t.Opt.HeaderTimeout, r.Slow))
 	req := t.build(r, u, w)
-	t.Stats.requests.Add(1)
+	t.counters.requests.Add(1)
 	resp, err := t.Opt.HTTPTransport.RoundTrip(req)
 	if err != nil {
 		if err = causeOf(w.ctx, err); errors.Is(err, io.EOF) {
@@ -90,7 +91,7 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 	t.Opt.Governor.answered.Store(true)
 	resp.Request = req
 	t.Opt.Log.Debug("hub request", "method", r.Method, "url", redactURL(u), "status", resp.StatusCode)
-	t.Pauses.begin(t.Opt.Governor.observe(t.Opt.Clock.Now(), lane, resp), 0)
+	t.pauses.begin(t.Opt.Governor.observe(t.Opt.Clock.Now(), lane, resp), 0)
 	t.warn(resp)
 	resp.Body = w.guard(resp.Body, r.Bulk && r.Method == http.MethodGet)
 	return resp, nil
@@ -193,3 +194,11 @@ func (t *Transport) Failure(r *Request, u *url.URL, err error) *Error {
 func (t *Transport) Errorf(op string, sentinel error, format string, args ...any) *Error {
 	return &Error{Op: op, Side: t.Opt.Side, Err: sentinel, Message: OneLine(fmt.Sprintf(format, args...)), Endpoint: t.Endpoint.String()}
 }
+
+// Pause waits; the reason is told like that of any wait.
+func (t *Transport) Pause(ctx context.Context, reason string, d time.Duration) error {
+	return t.pauses.pause(ctx, Wait{Reason: reason, For: d}, 0)
+}
+
+// Stats may be called at any time.
+func (t *Transport) Stats() Stats { return t.counters.snapshot() }

@@ -51,7 +51,7 @@ func TestRetryWaits(t *testing.T) {
 			if w.count() != 2 || clock.Waited() != tt.waited {
 				t.Errorf("%d requests, waited %v; want 2, %v", w.count(), clock.Waited(), tt.waited)
 			}
-			if s := c.Stats.Snapshot(); s.Requests != 2 || s.Retries != 1 || s.Waited != tt.waited {
+			if s := c.Stats(); s.Requests != 2 || s.Retries != 1 || s.Waited != tt.waited {
 				t.Errorf("stats %+v", s)
 			}
 		})
