@@ -181,7 +181,7 @@ func (c *conversion) leaveSpools(a *attempt) {
 		if t.Spool == nil {
 			continue
 		}
-		if err := spool.Leave(t.Spool); err != nil {
+		if err := spool.CloseForNextRun(t.Spool); err != nil {
 			c.Log.Warn("a spool can't be closed", "output", t.Path, "err", err)
 		}
 	}

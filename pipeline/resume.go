@@ -80,7 +80,7 @@ func (c *conversion) takeUp(ctx context.Context, room *spool.Room, t *fetch.Task
 	}
 	err = t.Resume(ctx, s, c.ledger.Tensors(t.Path))
 	if ctx.Err() != nil {
-		return false, errors.Join(context.Cause(ctx), spool.Leave(s))
+		return false, errors.Join(context.Cause(ctx), spool.CloseForNextRun(s))
 	}
 	if err != nil {
 		c.Log.Warn("a kept spool is of no use", "output", t.Path, "err", err)

@@ -27,7 +27,10 @@ type Output struct {
 	line []byte // the stored form, the same wherever the output is
 }
 
-// Place says where a finished output is. A folder that keeps its outputs has to have them here.
+// Place says where a finished output is. It need not be made again if
+//
+//	the result stays in the folder:   it is Here
+//	the result is only published:     it is Here, Uploaded or Committed
 type Place struct {
 	Here      bool `json:"-"` // the folder of the run has the file
 	Uploaded  bool `json:"-"` // the target's store has the bytes, and the file here may be gone

@@ -72,7 +72,7 @@ func (h *household) spool(o *spans.Output, rng *rand.Rand) {
 	}
 	s, err := room.New(ctx, o)
 	if err == nil && IsKept(s) && rng.IntN(2) == 0 {
-		if err := Leave(s); err != nil {
+		if err := CloseForNextRun(s); err != nil {
 			h.t.Error(err)
 		}
 		if rng.IntN(2) == 0 {
@@ -99,7 +99,7 @@ func (h *household) spool(o *spans.Output, rng *rand.Rand) {
 		if rng.IntN(2) == 0 {
 			err = errors.Join(err, s.Release())
 		} else {
-			err = errors.Join(err, Leave(s))
+			err = errors.Join(err, CloseForNextRun(s))
 		}
 	}
 	if err != nil {

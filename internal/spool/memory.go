@@ -49,9 +49,8 @@ func newMemory(size int64) (*memory, error) {
 	return &memory{b}, nil
 }
 
-// idle is the memory of spools that were released. The next spool takes the last of it if that has its size: most units of a
-// model are of one size, and the first touch of a page costs several times what copying into it does. Any other spool first gives
-// back at least as much as it takes, or all there is, so that idle memory never comes on top of the budget of spools.
+// idle keeps released pages: the first touch of a page costs several times what copying into it does. A new spool of the same size
+// reuses the newest; any other first frees as much as it takes, so idle pages never add to the budget.
 var idle spare
 
 type spare struct {

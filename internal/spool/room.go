@@ -77,8 +77,8 @@ func (c charged) Release() error {
 	return err
 }
 
-// Leave closes a spool at the end of a run: a kept one stays for the next, every other one goes.
-func Leave(s Spool) error {
+// CloseForNextRun closes a spool at the end of a run: a kept one stays for the next, every other one goes.
+func CloseForNextRun(s Spool) error {
 	if c, ok := s.(charged); ok {
 		defer c.refund()
 		s = c.Spool

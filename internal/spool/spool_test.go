@@ -34,7 +34,7 @@ func TestSpools(t *testing.T) {
 		if spool.IsKept(s) != c.keep {
 			t.Errorf("%s: is said to be kept: %v", name, !c.keep)
 		}
-		if err := spool.Leave(s); err != nil {
+		if err := spool.CloseForNextRun(s); err != nil {
 			t.Error(name, err)
 		}
 		for _, budget := range []*spool.Budget{r.Memory, r.Disk} {
