@@ -42,9 +42,9 @@ func (c *conversion) manifestOutputs(m *metadata.Manifest) {
 		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(c.Plan, o), Size: done.Size, SHA256: done.SHA256})
 		for i, u := range o.Units {
 			m.Units = append(m.Units, manifestUnit(o, u, done.Units[i]))
-			addProof(&cpu, u, done.Units[i])
+			addCompared(&cpu, u, done.Units[i])
 			if done.Units[i].GPU {
-				addProof(&gpu, u, done.Units[i])
+				addCompared(&gpu, u, done.Units[i])
 			}
 		}
 		cpu.NTensors += int64(len(o.Copied))
@@ -91,8 +91,8 @@ func manifestUnit(o *spans.Output, u *spans.Unit, res ledger.Outcome) metadata.U
 	return m
 }
 
-// addProof adds a unit to a proof.
-func addProof(v *metadata.Verification, u *spans.Unit, res ledger.Outcome) {
+// addCompared adds a unit to what a method has compared.
+func addCompared(v *metadata.Verification, u *spans.Unit, res ledger.Outcome) {
 	if res.Status == metadata.DF11 {
 		v.NUnits++
 		v.NWeights += res.Weights

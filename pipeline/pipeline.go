@@ -32,7 +32,7 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 // run makes every output and verifies every source file, then finishes.
 func (c *conversion) run(ctx context.Context) (*Report, error) {
 	c.Progress.SetPhase("convert")
-	if err := c.convertAndProve(ctx); err != nil {
+	if err := c.convertAndRebuild(ctx); err != nil {
 		return nil, c.countInexact(ctx, err)
 	}
 	if !c.Part.Whole() {
@@ -42,14 +42,14 @@ func (c *conversion) run(ctx context.Context) (*Report, error) {
 	return c.finish(ctx)
 }
 
-// convertAndProve makes outputs until all of them are done and every source file is known to be the published one. What came
+// convertAndRebuild makes outputs until all of them are done and every source file is known to be the published one. What came
 // from a source file that is not is made again, and so are outputs that the target's store has lost.
-func (c *conversion) convertAndProve(ctx context.Context) error {
+func (c *conversion) convertAndRebuild(ctx context.Context) error {
 	retry := retry{c: c, reads: map[string]int{}}
 	for {
 		err := c.convert(ctx)
 		if err == nil && c.Part.Whole() {
-			c.Progress.SetPhase("proof")
+			c.Progress.SetPhase("rebuild")
 			err = c.rebuildUnchecked(ctx)
 		}
 		if err == nil || ctx.Err() != nil {
