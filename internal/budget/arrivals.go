@@ -7,7 +7,7 @@ const (
 	// OutputsAhead is how many outputs whose source bytes are complete may wait for the converter, so that the fetcher goes
 	// on while a large output is converted.
 	OutputsAhead = 4
-	// Finalizers is how many verified files wait for their hashes and the disk side by side.
+	// Finalizers is how many compared files wait for their hashes and the disk side by side.
 	Finalizers = 3
 	// spoolsBeside is how many spools are full at once: those of outputs that wait, of one that is encoded, and of one that is
 	// compared.

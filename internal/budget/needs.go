@@ -17,8 +17,8 @@ type Needs struct {
 	// Requests to the Hub for fetching, and for publishing if that is asked for.
 	DownloadRequests int64 `json:"download_requests"`
 	UploadRequests   int64 `json:"upload_requests"`
-	// Disk bounds a conversion into a folder, with the folder's files, DiskPush one with --push alone, which supposes that the
-	// Hub copies no file from repo to repo by itself.
+	// Disk bounds a conversion into a folder, with the folder's files, and DiskPush one with --push alone, if the Hub copies no
+	// file from repo to repo by itself. Both take the sizes of finished files from the estimate.
 	Disk     int64 `json:"disk_bytes"`
 	DiskPush int64 `json:"disk_push_bytes"`
 	// DiskLeast and DiskFolderLeast are the smallest --disk that works with --push alone, and into a folder, whose own files do
@@ -85,8 +85,8 @@ type holding struct {
 	unfinished   int64 // of all spools that are filled at once
 }
 
-// held bounds what outputs on their way take within the budget, their finished files if the sizes of these are given. A budget
-// that is too small counts as the least that works.
+// held bounds what outputs on their way take within the budget: their spools, and their finished files if sizes gives these. A
+// budget that is too small counts as the least that works.
 func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h holding) {
 	want := Demand{
 		Spooled: func(o *spans.Output) bool { return !m.Local || o.Narrows() },
