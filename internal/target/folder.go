@@ -297,15 +297,11 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 }
 
 func (f *Folder) write(s SideFile) error {
-	w, err := f.Create(s.Path, s.Size)
-	if err != nil {
+	p := f.Path(s.Path)
+	if err := os.MkdirAll(filepath.Dir(p), 0o777); err != nil {
 		return err
 	}
-	defer w.Cleanup()
-	if _, err := w.Write(s.Data); err != nil {
-		return err
-	}
-	return w.Commit(s.Size)
+	return atomicfile.WriteFile(p, s.Data)
 }
 
 // Close gives the lock back. With done, it removes our state first, then the lock: once the lock is free, the folder is the next
