@@ -10,7 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/alloc"
 )
 
-// borders says where memory lies in a test of this file: right behind or right before a page that nobody may touch.
+// borders says where memory lies in a test of this file: right behind or right before a page without access.
 var borders = [2]string{"behind", "before"}
 
 // TestUnitsStayInTheirMemory encodes units whose weights and sign_mantissa bytes lie at the border of a page.

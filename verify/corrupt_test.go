@@ -322,7 +322,7 @@ func (r *cancelReader) ReadAt(b []byte, off int64) (int, error) {
 	return r.ReaderAt.ReadAt(b, off)
 }
 
-// TestMemory: what is allocated to compare a unit is a few blocks, whatever its size, and units share the blocks.
+// TestMemory: comparing a unit allocates a few blocks, whatever its size, and units share the blocks.
 func TestMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		unit  *stored

@@ -13,7 +13,7 @@ import (
 )
 
 // stubDriver is the stand-in for the driver's library, testdata/stub/stub.c, and the folder through which
-// it is told what to do and tells what was called.
+// a test tells it its faults and reads which functions were called.
 type stubDriver struct{ dir, library string }
 
 var stubDir string // once there is one; TestMain removes it

@@ -10,7 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/alloc"
 )
 
-// TestWeightsStayInTheirMemory joins and compares weights that lie right behind and right before a page that nobody may touch.
+// TestWeightsStayInTheirMemory joins and compares weights that lie right behind and right before a page without access.
 func TestWeightsStayInTheirMemory(t *testing.T) {
 	source := normalWeights(300, 9)
 	for _, v := range variants {
@@ -62,7 +62,7 @@ func TestDecodersStayInTheirMemory(t *testing.T) {
 	}
 }
 
-// guarded gives a T, which has no pointers, behind (0) or before (1) a page that nobody may touch.
+// guarded gives a T, which has no pointers, behind (0) or before (1) a page without access.
 func guarded[T any](t *testing.T, border int) *T {
 	t.Helper()
 	return (*T)(unsafe.Pointer(&alloc.Guarded(t, int(unsafe.Sizeof(*new(T))))[border][0]))

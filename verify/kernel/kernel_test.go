@@ -227,7 +227,7 @@ func TestManyTilesPerBlock(t *testing.T) {
 	must(t, "decode", big, out, err)
 }
 
-// mutants runs a kernel without one of its barriers each, and tells which lines nobody missed.
+// mutants runs a kernel once for each barrier, without that barrier. It returns the lines of barriers that no run missed.
 func mutants(t *testing.T, k *entryPoint, u *unit, run func(*entryPoint) ([]byte, stats, error)) (unnoticed []int, n int) {
 	t.Helper()
 	barrier := "bar.sync"
@@ -305,7 +305,7 @@ func endsWell(t *testing.T, m *module, u *unit, v variant, what string) {
 }
 
 // TestNoWordHasTwoWriters takes a unit all of whose codes are said to have one length: with long ones, windows have fewer codes
-// than the words of shared memory that they begin in have room for. Then nobody may store such a word whole. The second tile
+// than the words of shared memory that they begin in have room for. Then no thread may store such a word whole. The second tile
 // begins behind the first byte of a word.
 func TestNoWordHasTwoWriters(t *testing.T) {
 	m := ownModule(t)

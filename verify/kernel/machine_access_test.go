@@ -327,7 +327,7 @@ func meet(c *compiler, in *instr, m modifiers, ops []string) error {
 	return err
 }
 
-// leave is BREAK: nobody waits for these lanes any more.
+// leave is BREAK: other lanes no longer wait for these.
 func leave(c *compiler, in *instr, _ modifiers, ops []string) error {
 	row, _, err := c.machineRow(ops[0], false)
 	in.do = func(w *warp, mask uint32) (int, error) {

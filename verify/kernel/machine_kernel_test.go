@@ -111,7 +111,7 @@ func TestMachineGoldenUnits(t *testing.T) {
 	})
 }
 
-// TestMachineCost demands what was reached on what weights look like: lane slots a weight, and wavefronts of shared memory.
+// TestMachineCost bounds the lane slots and the wavefronts of shared memory for a weight, on weights like those of models.
 func TestMachineCost(t *testing.T) {
 	units := goldenUnits(t)
 	largest := units[slices.IndexFunc(units, func(u *unit) bool { return u.name == "unit_llm_block" })] // of weights like a model's

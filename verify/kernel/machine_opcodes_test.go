@@ -17,13 +17,13 @@ type machineOpcode struct {
 // values are an instruction's sources, in order. Those that it does not have are 0.
 type values [8]uint64
 
-// result is what an instruction gives: a value, of which the target takes what it has room for, and up to two predicates.
+// result is what an instruction computes: a value, cut to the width of its target, and up to two predicates.
 type result struct {
 	value uint64
 	p, q  bool
 }
 
-// machineOpcodes are those that are known. One with a U before it is the same for registers of the whole warp.
+// machineOpcodes are the known opcodes. With a U in front, an opcode works on registers of the whole warp.
 var machineOpcodes = map[string]machineOpcode{
 	"MOV": {"U32 64", arithmetic(first0)}, "S2R": {"", arithmetic(first0)}, "S2UR": {"", arithmetic(first0)}, "CS2R": {"32", arithmetic(first0)},
 	"LDC": {"64", loadConstant}, "LDCU": {"64", loadConstant}, "R2UR": {"", toUniform}, "P2R": {"", fromPredicates}, "HFMA2": {"", halves}, "RPCMOV": {"32", arithmetic(first0)},

@@ -96,7 +96,7 @@ func (w *warp) runMachine() (barrier int, err error) {
 	return -1, nil
 }
 
-// behind returns the lanes that are farthest behind of those that do not wait.
+// behind returns the lanes that are farthest behind, among the lanes that do not wait.
 func (w *warp) behind() (pc int, active uint32) {
 	pc = math.MaxInt
 	for lane := range lanes(w.live &^ w.waiting) {
@@ -110,7 +110,7 @@ func (w *warp) behind() (pc int, active uint32) {
 	return pc, active
 }
 
-// release lets lanes go on that wait for nobody any more.
+// release lets lanes go on if all the lanes that they wait for have come.
 func (w *warp) release() {
 	w.waiting &= w.live
 	released := uint32(0)

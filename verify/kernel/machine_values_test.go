@@ -100,7 +100,7 @@ func TestMachineValues(t *testing.T) {
 	}
 }
 
-// TestMachineFaults demands that what is not known, or must not happen, is reported, with the right words.
+// TestMachineFaults demands that unknown code and forbidden behavior are reported, with the right words.
 func TestMachineFaults(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{"FROB R8, R1; EXIT", "FROB R8, R1 ;: the opcode is not known"},
