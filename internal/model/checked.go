@@ -10,9 +10,9 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 )
 
-// CheckedFile streams a whole file of the Hub, from the shared cache if that holds a good copy. The last read fails with a
+// checkedFile streams a whole file of the Hub, from the shared cache if that holds a good copy. The last read fails with a
 // SourceError if the hash is not the published one.
-func CheckedFile(ctx context.Context, c *hub.Client, ref hub.FileRef) (io.ReadCloser, error) {
+func checkedFile(ctx context.Context, c *hub.Client, ref hub.FileRef) (io.ReadCloser, error) {
 	c.CheckCached(ctx, ref) // so that Stream does not use a damaged copy
 	r, err := c.Stream(ctx, ref, 0, ref.Size)
 	if err != nil {

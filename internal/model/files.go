@@ -189,7 +189,7 @@ func (f *files) OpenFile(ctx context.Context, path string) (io.ReadCloser, error
 	if !ok {
 		return nil, fmt.Errorf("%s: no such file in the repo: %w", path, os.ErrNotExist)
 	}
-	return CheckedFile(ctx, f.client, ref)
+	return checkedFile(ctx, f.client, ref)
 }
 
 // open opens files for reading at random. A repo's files are fetched as they are read, until ctx ends.

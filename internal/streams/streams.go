@@ -96,44 +96,28 @@ func Short(err error) error {
 	return err
 }
 
-// SideBySide calls use with each block of the first n bytes of a and the same bytes of b, until it returns false. The bytes are
-// lent for the call.
-func SideBySide(ctx context.Context, a, b io.ReaderAt, n int64, use func(off int64, x, y []byte) bool) error {
+// FirstDifference compares the first n bytes of a and b and gives the offset of the first that differs, or -1.
+func FirstDifference(ctx context.Context, a, b io.ReaderAt, n int64) (int64, error) {
 	first, second := GetBlock(), GetBlock()
 	defer PutBlock(first)
 	defer PutBlock(second)
 	for off := int64(0); off < n; off += BlockBytes {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return 0, context.Cause(ctx)
 		}
 		m := min(n-off, BlockBytes)
 		x, y := first[:m], second[:m]
 		if err := errors.Join(ReadFull(a, x, off), ReadFull(b, y, off)); err != nil {
-			return err
+			return 0, err
 		}
-		if !use(off, x, y) {
-			return nil
-		}
-	}
-	return nil
-}
-
-// FirstDifference compares the first n bytes of a and b and gives the offset of the first that differs, or -1.
-func FirstDifference(ctx context.Context, a, b io.ReaderAt, n int64) (int64, error) {
-	at := int64(-1)
-	err := SideBySide(ctx, a, b, n, func(off int64, x, y []byte) bool {
 		if bytes.Equal(x, y) {
-			return true
+			continue
 		}
 		i := 0
 		for x[i] == y[i] {
 			i++
 		}
-		at = off + int64(i)
-		return false
-	})
-	if err != nil {
-		return 0, err
+		return off + int64(i), nil
 	}
-	return at, nil
+	return -1, nil
 }
