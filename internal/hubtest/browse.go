@@ -150,6 +150,15 @@ func resolve(c *call) (any, error) {
 	return e.send(), nil
 }
 
+// raw sends the bytes in git itself, for a large file the pointer. The JavaScript client asks here whether a file exists.
+func raw(c *call) (any, error) {
+	_, e, err := c.file()
+	if e.isLFS() {
+		e.content = pointer(e.SHA256, e.Size)
+	}
+	return e.send(), err
+}
+
 // file finds the file of a resolve route. X-Repo-Commit goes out with every answer for which the revision exists,
 // EntryNotFound included.
 func (c *call) file() (*Commit, File, error) {

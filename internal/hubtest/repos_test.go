@@ -75,6 +75,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/api/models/me/m?expand=private&expand=sha", "", 200, `"private":false,"sha":"%s"}`},
 		{"GET", "/api/models/me/m?expand=sha&blobs=true", "", 400, ""},
 		{"GET", "/api/models/me/m/tree/main?cursor=x", "", 400, ""},
+		{"GET", "/me/m/raw/main/w.safetensors", "", 200, "oid sha256:" + sha(data)},
 		{"POST", create, `{"name":"n"}`, 200, "/me/n"},
 		{"POST", create, `{"name":"n","organization":"me"}`, 409, "/me/n"},
 		{"POST", create, `{"name":"n1","organization":"me","visibility":"private"}`, 200, `"private":true`},

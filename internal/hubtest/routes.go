@@ -78,6 +78,7 @@ func (s *Server) siteRoutes() map[string]handler {
 		"POST /oauth/token":           s.exchange,
 		"GET /_github/{owner}/{name}": s.giveIdentity,
 		"GET /{ns}/{name}/resolve/{rev}/{path...}": s.route(accessFiles, resolve),
+		"GET /{ns}/{name}/raw/{rev}/{path...}":     s.route(accessFiles, raw),
 		"POST /{ns}/{git}/info/lfs/objects/batch":  routeBody(s, accessWrite, batchObjects),
 		"POST /{ns}/{git}/info/lfs/objects/verify": routeBody(s, accessWrite, lfsVerify),
 	}
