@@ -164,7 +164,7 @@ func (d *DF11) readManifest(ctx context.Context) error {
 func (d *DF11) readHeaders(ctx context.Context, refs []hub.FileRef) (err error) {
 	if d.weights, err = d.from.headers(ctx, refs); err != nil {
 		header, remote := (*headerError)(nil), (*hub.Error)(nil)
-		if errors.As(err, &header) && !errors.As(err, &remote) && !errors.Is(err, context.Canceled) {
+		if errors.As(err, &header) && !errors.As(err, &remote) && ctx.Err() == nil {
 			return Invalidf(header.file, "%v", header.err)
 		}
 		return err

@@ -3,7 +3,7 @@
 // Package rehearsal converts a model of the shapes of Llama-3.1-405B, from a Hub inside the test to the same Hub, with
 // df11-convert as a program of its own, and measures the time, the memory and the disk that the program takes. It does not
 // judge the result bytes by themselves: weights are made when they are asked for, and uploads are hashed and dropped, unless
-// parts are to be finished, which reads the uploads again.
+// parts are to be finished or a whole conversion is killed, which reads the uploads again.
 package rehearsal
 
 import (
@@ -95,7 +95,7 @@ func rehearse(ctx context.Context, o options) error {
 		return err
 	}
 	opts := []hubtest.Option{hubtest.WithLinkSpeed(int64(o.down), int64(o.up))}
-	if o.finish == 0 {
+	if o.finish == 0 && (o.kill == 0 || o.shard != "") {
 		opts = append(opts, hubtest.WithDropUploads())
 	}
 	p.hub = hubtest.New(opts...)
