@@ -42,14 +42,19 @@ const DefaultRangeBytes = 8 << 20
 // and wait for the reader while the lines stay busy.
 const RangesAhead = wire.Transfers + wire.Transfers/2
 
-// What a client shares with others, is told, and tells.
 type (
-	Governor  = wire.Governor  // slows all clients that share it
-	Limits    = wire.Limits    // how fast files travel, and when a request is given up
-	Publisher = wire.Publisher // gets tokens by trusted publishing
-	Wait      = wire.Wait      // a pause that people should hear of
-	Clock     = wire.Clock     // tells the time, and waits
-	Stats     = wire.Stats     // what a client has done so far
+	// Governor slows all clients that share it.
+	Governor = wire.Governor
+	// Limits say how fast files travel, and when a request is given up.
+	Limits = wire.Limits
+	// Publisher gets tokens by trusted publishing.
+	Publisher = wire.Publisher
+	// Wait is a pause that people should hear of.
+	Wait = wire.Wait
+	// Clock tells the time, and waits.
+	Clock = wire.Clock
+	// Stats tell what a client has done so far.
+	Stats = wire.Stats
 )
 
 // NewGovernor makes one that knows of no limit yet.

@@ -375,17 +375,6 @@ func openFiles(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// describeFaults is for messages: which faults acted how often.
-func describeFaults(w *world) string {
-	var parts []string
-	for _, n := range hubtest.FaultNames() {
-		if k := w.FaultsActed(n); k > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", n, k))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
 // flipLastTensor flips a bit in the last byte of a tensor of a safetensors file.
 func flipLastTensor(t *testing.T, file []byte, name string) {
 	t.Helper()

@@ -62,6 +62,7 @@ func (c *Checker) Structure(ctx context.Context) error {
 	return nil
 }
 
+// Warn adds a warning to what was checked.
 func (c *Checker) Warn(format string, args ...any) {
 	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
 }

@@ -17,11 +17,16 @@ import (
 type State string
 
 const (
-	Current    State = "current"    // all that a run would publish
-	Outdated   State = "outdated"   // a finished conversion of another commit, or with other flags
-	Unfinished State = "unfinished" // a conversion has begun, or has lost files
-	Missing    State = "missing"    // no repo, or nothing in it
-	Foreign    State = "foreign"    // a model that this program did not make
+	// Current is all that a run would publish.
+	Current State = "current"
+	// Outdated is a finished conversion of another commit, or with other flags.
+	Outdated State = "outdated"
+	// Unfinished is a conversion that has begun, or has lost files.
+	Unfinished State = "unfinished"
+	// Missing is no repo, or nothing in it.
+	Missing State = "missing"
+	// Foreign is a model that this program did not make.
+	Foreign State = "foreign"
 )
 
 // State compares a repo with the plan of a conversion, and changes nothing: it reads the list of files and the manifest, which

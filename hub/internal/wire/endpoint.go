@@ -132,6 +132,7 @@ func SentURL(u *url.URL) string {
 // maxHops bounds redirects; the longest known chain has three.
 const maxHops = 10
 
+// IsRedirect reports whether an answer of this status names another address.
 func IsRedirect(status int) bool {
 	switch status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,

@@ -31,10 +31,14 @@ type Request struct {
 type followRule int
 
 const (
-	followHub      followRule = iota // API reads: no other origin may answer for the hub
-	FollowAll                        // GET of file bytes
-	FollowRelative                   // metadata HEAD: an absolute Location is the answer
-	FollowSame                       // bodies: 307 and 308 only, and no other origin but for file bytes
+	// followHub is for API reads: no other origin may answer for the hub.
+	followHub followRule = iota
+	// FollowAll is for a GET of file bytes.
+	FollowAll
+	// FollowRelative is for a HEAD of metadata: an absolute Location is the answer.
+	FollowRelative
+	// FollowSame is for bodies: 307 and 308 only, and no other origin but for file bytes.
+	FollowSame
 )
 
 // Get is the request for an API read.

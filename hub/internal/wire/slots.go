@@ -40,6 +40,7 @@ func (s *Slot) giveBack() {
 // Lock lets one run at a time. Unlike a mutex, it can be given up with ctx.
 type Lock chan struct{}
 
+// Hold runs fn once no other run is under way. It returns the cause of ctx if that ends first.
 func (l Lock) Hold(ctx context.Context, fn func() error) error {
 	select {
 	case l <- struct{}{}:
