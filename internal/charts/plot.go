@@ -111,8 +111,8 @@ func levels(low, high float64, steps ...float64) (list []float64) {
 			break
 		}
 	}
-	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9; i++ {
-		list = append(list, i*step)
+	for i := int(math.Ceil(low/step - 1e-9)); float64(i)*step <= high+1e-9; i++ { // an int, since Ceil gives -0 for 0
+		list = append(list, float64(i)*step)
 	}
 	return list
 }
