@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/alloc"
 )
 
 // benchElems is the size of the units that are measured: 64 MiB of BF16, more
@@ -102,7 +104,7 @@ func BenchmarkEncode(b *testing.B) {
 		}
 		_, dst := u.newEncoded()
 		for b.Loop() {
-			if err := u.Encode(b.Context(), Memory(bf16), dst, runtime.GOMAXPROCS(0)); err != nil {
+			if err := u.Encode(b.Context(), alloc.Memory(bf16), dst, runtime.GOMAXPROCS(0)); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -77,15 +77,13 @@ func (c *blockCoder) encode(b int) error {
 	if err := c.enter(b); err != nil {
 		return err
 	}
-	sm, inPlace := c.target()
-	if err := c.code(sm); err != nil {
+	c.sm = grow(c.sm, int(c.end-c.start))
+	if err := c.code(c.sm); err != nil {
 		return err
 	}
 	c.finish()
-	if !inPlace {
-		if err := writeAt(c.dst.SignMantissa, NameSignMantissa, sm, c.start); err != nil {
-			return err
-		}
+	if err := writeAt(c.dst.SignMantissa, NameSignMantissa, c.sm, c.start); err != nil {
+		return err
 	}
 	coded := c.coded[:min(c.limit/8, c.u.nBytes())-c.base/8]
 	if err := writeAt(c.dst.EncodedExponent, NameEncodedExponent, coded, c.base/8); err != nil {
@@ -104,12 +102,9 @@ func (c *blockCoder) enter(b int) (err error) {
 	return err
 }
 
-// read returns the BF16 bytes of elements first to end-1: the source's own if it is in memory, else a copy in a buffer.
+// read returns the BF16 bytes of elements first to end-1, in a buffer.
 func (c *blockCoder) read(first, end int64) ([]byte, error) {
 	off, n := 2*first, int(2*(end-first))
-	if m, ok := c.src.(Memory); ok && 2*end <= int64(len(m)) {
-		return m[off:][:n], nil
-	}
 	c.elems = grow(c.elems, n)
 	got, err := c.src.ReadAt(c.elems, off)
 	if got < n {
@@ -119,15 +114,6 @@ func (c *blockCoder) read(first, end int64) ([]byte, error) {
 		return nil, fmt.Errorf("read %d bytes at %d: %w", n, off, err)
 	}
 	return c.elems, nil
-}
-
-// target returns where the block's sign_mantissa bytes go: their final place if that is in memory, else a buffer.
-func (c *blockCoder) target() (sm []byte, inPlace bool) {
-	if m, ok := c.dst.SignMantissa.(Memory); ok && c.end <= int64(len(m)) {
-		return m[c.start:c.end], true
-	}
-	c.sm = grow(c.sm, int(c.end-c.start))
-	return c.sm, false
 }
 
 // code makes the block's coded and mark streams and splits its weights.

@@ -1,9 +1,7 @@
 package encoder
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -31,21 +29,4 @@ func forBlocks(ctx context.Context, n, workers int, work func(b int) error) erro
 		})
 	}
 	return group.Wait()
-}
-
-// Memory is a source or destination that lies in memory. The encoder works on
-// it without the copy that any other io.ReaderAt or io.WriterAt costs.
-type Memory []byte
-
-// ReadAt implements io.ReaderAt.
-func (m Memory) ReadAt(p []byte, off int64) (int, error) {
-	return bytes.NewReader(m).ReadAt(p, off)
-}
-
-// WriteAt implements io.WriterAt; the slice does not grow.
-func (m Memory) WriteAt(p []byte, off int64) (int, error) {
-	if off < 0 || off > int64(len(m)) || len(p) > len(m)-int(off) {
-		return 0, io.ErrShortWrite
-	}
-	return copy(m[off:], p), nil
 }

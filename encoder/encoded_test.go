@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"sync"
+
+	"github.com/df11-convert/df11-convert/internal/alloc"
 )
 
 // Encoded is a unit in memory, docs/format.md §8. The slices hold the stored bytes, except SplitPositions.
@@ -36,7 +38,7 @@ func (o Options) encode(sizes []int64, bf16 []byte, workers int) (*Encoded, erro
 		return nil, err
 	}
 	e, dst := u.newEncoded()
-	return e, u.Encode(context.Background(), Memory(bf16), dst, workers)
+	return e, u.Encode(context.Background(), alloc.Memory(bf16), dst, workers)
 }
 
 // addAll counts a whole unit, in as many pieces side by side as there are workers.
@@ -52,9 +54,9 @@ func (c *Counter) addAll(bf16 []byte, workers int) {
 
 // newEncoded allocates all six tensors and a Dst that fills them.
 func (u *Unit) newEncoded() (*Encoded, Dst) {
-	buf := make(map[string]Memory)
+	buf := make(map[string]alloc.Memory)
 	for _, t := range u.Tensors() {
-		buf[t.Name] = make(Memory, t.NBytes)
+		buf[t.Name] = make(alloc.Memory, t.NBytes)
 	}
 	e := &Encoded{
 		LUTs: buf[NameLUTs], EncodedExponent: buf[NameEncodedExponent], SignMantissa: buf[NameSignMantissa],

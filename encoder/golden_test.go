@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/golden"
 )
 
@@ -109,7 +110,7 @@ func encodeWith(t testing.TB, o Options, book *codebook, sizes []int64, bf16 []b
 	rows, _ := book.luts()
 	u := c.unit(book, total, rows)
 	e, dst := u.newEncoded()
-	err := u.Encode(t.Context(), Memory(bf16), dst, workers)
+	err := u.Encode(t.Context(), alloc.Memory(bf16), dst, workers)
 	if unsupported := new(UnsupportedError); err != nil && !errors.As(err, &unsupported) {
 		t.Fatal(err)
 	}

@@ -13,38 +13,6 @@ import (
 // borders says where memory lies in a test of this file: right behind or right before a page without access.
 var borders = [2]string{"behind", "before"}
 
-// TestUnitsStayInTheirMemory encodes units whose weights and sign_mantissa bytes lie at the border of a page.
-func TestUnitsStayInTheirMemory(t *testing.T) {
-	forVariants(t, func(t *testing.T, o Options) {
-		for _, n := range []int{1, 15, 1023, 1025, stripElems - 1, stripElems, stripElems + 1, 2*stripElems + 31, 5*stripElems + 17} {
-			weights, sizes := strays.weights(uint64(n), n), []int64{int64(n)}
-			var h histogram
-			h.add(weights)
-			book := buildCodebook(&h)
-			want := encodeReference(book, sizes, weights)
-			for _, o.block = range []int{0, 1500} {
-				for i, bf16 := range alloc.Guarded(t, 2*n) {
-					copy(bf16, weights)
-					c, total := o.counted(t, sizes, bf16, 1)
-					if *total != h {
-						t.Fatalf("%d elements %s a page: wrong counts", n, borders[i])
-					}
-					u := c.unit(book, total, nil)
-					_, dst := u.newEncoded()
-					got := alloc.Guarded(t, n)[i]
-					dst.SignMantissa = Memory(got)
-					if err := u.Encode(t.Context(), Memory(bf16), dst, 1); err != nil && reasonOf(err) == "" {
-						t.Fatal(err)
-					}
-					if d := diffBytes(got, want.SignMantissa); d != "" {
-						t.Errorf("%d elements %s a page: %s", n, borders[i], d)
-					}
-				}
-			}
-		}
-	})
-}
-
 // TestLoopsStayInTheirMemory runs every inner loop on buffers that end where its own description says, at borders of pages.
 func TestLoopsStayInTheirMemory(t *testing.T) {
 	for _, l := range variants() {

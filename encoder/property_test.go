@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/alloc"
 )
 
 // shape is a kind of data that the encoder finds hard in its own way.
@@ -178,16 +180,16 @@ func TestErrors(t *testing.T) {
 	if err := u.Encode(t.Context(), broken, dst, 2); !errors.Is(err, broken.err) {
 		t.Error("Encode, source:", err)
 	}
-	if err := u.Encode(t.Context(), Memory(bf16[2:]), dst, 2); err == nil {
+	if err := u.Encode(t.Context(), alloc.Memory(bf16[2:]), dst, 2); err == nil {
 		t.Error("Encode, short source: no error")
 	}
 	dst.Gaps = broken
-	if err := u.Encode(t.Context(), Memory(bf16), dst, 2); !errors.Is(err, broken.err) {
+	if err := u.Encode(t.Context(), alloc.Memory(bf16), dst, 2); !errors.Is(err, broken.err) {
 		t.Error("Encode, destination:", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(broken.err)
-	if err := u.Encode(ctx, Memory(bf16), dst, 2); !errors.Is(err, broken.err) {
+	if err := u.Encode(ctx, alloc.Memory(bf16), dst, 2); !errors.Is(err, broken.err) {
 		t.Error("Encode, cancelled:", err)
 	}
 }
@@ -206,7 +208,7 @@ func TestChangedSource(t *testing.T) {
 		}
 		for _, s := range shapes {
 			_, dst := u.newEncoded()
-			if err := u.Encode(t.Context(), Memory(s.weights(2, 30000)), dst, 2); !errors.Is(err, errChanged) {
+			if err := u.Encode(t.Context(), alloc.Memory(s.weights(2, 30000)), dst, 2); !errors.Is(err, errChanged) {
 				t.Errorf("%s: %v", s.name, err)
 			}
 		}
@@ -299,7 +301,7 @@ func TestOverfull(t *testing.T) {
 			bf16 := sparse.weights(1, n)
 			u := newTestUnit(t, o, bf16)
 			_, dst := u.newEncoded()
-			err := u.Encode(t.Context(), Memory(bf16), dst, 2)
+			err := u.Encode(t.Context(), alloc.Memory(bf16), dst, 2)
 			if refused := reasonOf(err) == ReasonSharedMemory; refused != (n > maxPerChunk) || u.overfull() && !refused {
 				t.Errorf("%d elements, block %d: overfull %v, encode: %v", n, block, u.overfull(), err)
 			}
@@ -317,7 +319,7 @@ func TestStats(t *testing.T) {
 	bf16 := shapes[0].weights(2, 30_000)
 	u := newTestUnit(t, Options{}, bf16)
 	_, dst := u.newEncoded()
-	if err := u.Encode(t.Context(), Memory(bf16), dst, 1); err != nil {
+	if err := u.Encode(t.Context(), alloc.Memory(bf16), dst, 1); err != nil {
 		t.Fatal(err)
 	}
 	s := u.Stats()

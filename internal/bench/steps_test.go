@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -32,9 +33,9 @@ const pathGo = "go"
 type lab struct {
 	weights []byte // BF16, one unit
 	sizes   []int64
-	memory  map[string]encoder.Memory // the six tensors of the unit
-	counted map[string]*encoder.Unit  // by variant
-	sink    atomic.Uint64             // takes what memory_read and sha256 compute, so that the compiler keeps them
+	memory  map[string]alloc.Memory  // the six tensors of the unit
+	counted map[string]*encoder.Unit // by variant
+	sink    atomic.Uint64            // takes what memory_read and sha256 compute, so that the compiler keeps them
 }
 
 func newLab(tb testing.TB, weights []byte) *lab {
@@ -46,9 +47,9 @@ func newLab(tb testing.TB, weights []byte) *lab {
 		}
 		l.counted[path] = u
 	}
-	l.memory = map[string]encoder.Memory{}
+	l.memory = map[string]alloc.Memory{}
 	for _, t := range l.counted[pathGo].Tensors() {
-		l.memory[t.Name] = make(encoder.Memory, t.NBytes)
+		l.memory[t.Name] = make(alloc.Memory, t.NBytes)
 	}
 	if err := l.encode(pathGo)(tb.Context(), runtime.GOMAXPROCS(0)); err != nil { // verify needs a unit
 		tb.Fatal(err)
@@ -131,7 +132,7 @@ func (l *lab) count(ctx context.Context, path string, workers int) (*encoder.Uni
 
 func (l *lab) encode(path string) work {
 	return func(ctx context.Context, cores int) error {
-		return l.counted[path].Encode(ctx, encoder.Memory(l.weights), l.dst(), cores)
+		return l.counted[path].Encode(ctx, alloc.Memory(l.weights), l.dst(), cores)
 	}
 }
 
@@ -141,7 +142,7 @@ func (l *lab) unit(path string) work {
 		if err != nil {
 			return err
 		}
-		return u.Encode(ctx, encoder.Memory(l.weights), l.dst(), cores)
+		return u.Encode(ctx, alloc.Memory(l.weights), l.dst(), cores)
 	}
 }
 
@@ -166,7 +167,7 @@ func (l *lab) verify(path string) work {
 		if err != nil {
 			return err
 		}
-		return u.Compare(ctx, encoder.Memory(l.weights), verify.CompareOptions{Workers: cores, Variant: path})
+		return u.Compare(ctx, alloc.Memory(l.weights), verify.CompareOptions{Workers: cores, Variant: path})
 	}
 }
 

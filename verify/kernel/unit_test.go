@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/golden"
 )
 
@@ -77,19 +78,19 @@ func encode(t testing.TB, name string, bf []byte) *unit {
 	if err != nil {
 		return nil
 	}
-	stored := map[string]encoder.Memory{}
+	stored := map[string]alloc.Memory{}
 	for _, tensor := range e.Tensors() {
-		stored[tensor.Name] = make(encoder.Memory, tensor.NBytes)
+		stored[tensor.Name] = make(alloc.Memory, tensor.NBytes)
 	}
 	u := &unit{
 		name: name, luts: stored[encoder.NameLUTs], stream: stored[encoder.NameEncodedExponent],
 		sm: stored[encoder.NameSignMantissa], positions: stored[encoder.NameOutputPositions], gaps: stored[encoder.NameGaps], bf: bf,
 	}
 	dst := encoder.Dst{
-		LUTs: encoder.Memory(u.luts), EncodedExponent: encoder.Memory(u.stream), SignMantissa: encoder.Memory(u.sm),
-		OutputPositions: encoder.Memory(u.positions), Gaps: encoder.Memory(u.gaps), SplitPositions: encoder.Memory(nil),
+		LUTs: alloc.Memory(u.luts), EncodedExponent: alloc.Memory(u.stream), SignMantissa: alloc.Memory(u.sm),
+		OutputPositions: alloc.Memory(u.positions), Gaps: alloc.Memory(u.gaps), SplitPositions: alloc.Memory(nil),
 	}
-	if err := e.Encode(t.Context(), encoder.Memory(bf), dst, 1); err != nil {
+	if err := e.Encode(t.Context(), alloc.Memory(bf), dst, 1); err != nil {
 		return nil
 	}
 	return u
