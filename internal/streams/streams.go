@@ -27,9 +27,7 @@ func GetBlock() *Block { return blocks.Get().(*Block) }
 // PutBlock takes back a block that nobody uses any more.
 func PutBlock(b *Block) { blocks.Put(b) }
 
-// Reader ends with the context's cause once the context has ended.
-func Reader(ctx context.Context, r io.Reader) io.Reader { return contextReader{ctx, r} }
-
+// contextReader ends with the context's cause once the context has ended.
 type contextReader struct {
 	ctx context.Context //nolint:containedctx // of the one transfer that this reader belongs to
 	r   io.Reader
