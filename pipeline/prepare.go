@@ -90,10 +90,7 @@ func (c *conversion) checkRoom(ctx context.Context) error {
 // if the plan has it with the same units, and a source file counts as read only if its sum is the published one. Nobody publishes
 // that of a local file.
 func (c *conversion) dropUnplanned() {
-	planned := map[string]*spans.Output{}
-	for _, o := range c.outputs {
-		planned[o.Path] = o
-	}
+	planned := c.planned()
 	sameUnit := func(done ledger.Outcome, u *spans.Unit) bool {
 		coded, kept := done.Status == metadata.DF11 && done.Reason == "", done.Status == metadata.BF16 && done.Reason != ""
 		return done.Path == u.Path && done.Weights == u.NElems() && (coded || kept)
@@ -124,7 +121,7 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []by
 	if err != nil {
 		return err
 	}
-	c.ledger.Adopt(published, c.sources)
+	c.ledger.Adopt(published, c.sources())
 	if c.Finish && !c.finished() { // else the journals of the parts are gone
 		if err := c.adoptParts(ctx); err != nil {
 			return err
@@ -133,16 +130,26 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []by
 	return c.validateCard(ctx, card)
 }
 
-// sources names the source files of an output; none of one that the plan does not have.
-func (c *conversion) sources(output string) (files []string) {
+// planned gives the outputs of the plan by path.
+func (c *conversion) planned() map[string]*spans.Output {
+	planned := map[string]*spans.Output{}
 	for _, o := range c.outputs {
-		if o.Path == output {
+		planned[o.Path] = o
+	}
+	return planned
+}
+
+// sources gives the function that names the source files of an output; none of one that the plan does not have.
+func (c *conversion) sources() func(output string) []string {
+	planned := c.planned()
+	return func(output string) (files []string) {
+		if o := planned[output]; o != nil {
 			for _, i := range o.Files() {
 				files = append(files, c.Model.Listing.Weights[i].Path)
 			}
 		}
+		return files
 	}
-	return files
 }
 
 // adoptParts counts as done what all parts have published, and makes sure that none is missing.
@@ -151,8 +158,9 @@ func (c *conversion) adoptParts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	sources := c.sources()
 	for _, p := range parts {
-		c.ledger.Adopt(p, c.sources)
+		c.ledger.Adopt(p, sources)
 	}
 	e := &PartsError{N: n, Missing: map[int][]string{}}
 	makers := spans.Assign(c.outputs, n)

@@ -112,6 +112,9 @@ func (c *conversion) chooseReading(a *attempt) {
 // restartFiles forgets what was made of a source file that has to be read from its beginning: a file with tensors outside the model
 // cannot be rebuilt from outputs, so its hash is right only if one run has read all of it.
 func (c *conversion) restartFiles() error {
+	if len(c.Plan.Dropped) == 0 {
+		return nil
+	}
 	outside := map[int]bool{}
 	for _, t := range c.Plan.Dropped {
 		outside[t.File] = true
