@@ -98,8 +98,8 @@ func cacheServes(t *testing.T, shared bool) {
 	if n, _ := s.Read(buf); string(buf[:n]) != "123456789" {
 		t.Errorf("got %q", buf[:n])
 	}
-	if w.count() != 0 {
-		t.Errorf("%d requests", w.count())
+	if w.Count() != 0 {
+		t.Errorf("%d requests", w.Count())
 	}
 	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "none.json"}, 10); !errors.Is(err, wire.ErrOffline) {
 		t.Error(err)

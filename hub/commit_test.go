@@ -212,8 +212,8 @@ func TestCreateRepo(t *testing.T) {
 			w := script(tt.steps...)
 			c, _ := testClient(t, w)
 			created, err := c.CreateRepo(t.Context(), "a/b", tt.private)
-			if created != tt.created || (err != nil) != tt.fails || w.count() != tt.requests {
-				t.Errorf("%v, %v, %d requests", created, err, w.count())
+			if created != tt.created || (err != nil) != tt.fails || w.Count() != tt.requests {
+				t.Errorf("%v, %v, %d requests", created, err, w.Count())
 			}
 		})
 	}
@@ -235,7 +235,7 @@ func TestBranches(t *testing.T) {
 	if err := c.DeleteBranch(t.Context(), "a/b", "df11-convert/x"); !errors.Is(err, wire.ErrForbidden) {
 		t.Error(err)
 	}
-	if got := w.seen[0].URL.EscapedPath(); got != "/api/models/a/b/branch/df11-convert%2Fx" || w.seen[1].Method != "DELETE" {
+	if got := w.Seen[0].URL.EscapedPath(); got != "/api/models/a/b/branch/df11-convert%2Fx" || w.Seen[1].Method != "DELETE" {
 		t.Error(got)
 	}
 }
@@ -255,7 +255,7 @@ func TestValidateCard(t *testing.T) {
 func TestCheckAccess(t *testing.T) {
 	w := script(says(200, ""), says(403, "", "X-Error-Code: GatedRepo"))
 	c, _ := testClient(t, w)
-	if err := c.CheckAccess(t.Context(), "a/b"); err != nil || w.seen[0].URL.Path != "/api/models/a/b/auth-check/write" {
+	if err := c.CheckAccess(t.Context(), "a/b"); err != nil || w.Seen[0].URL.Path != "/api/models/a/b/auth-check/write" {
 		t.Error(err)
 	}
 	if err := c.CheckAccess(t.Context(), "a/b"); !errors.Is(err, wire.ErrGated) {

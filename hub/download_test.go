@@ -250,7 +250,7 @@ func TestPlainGitFile(t *testing.T) {
 	const text = "{\"a\": 1}\n"
 	const blob = "c9ba5be2ad2df5e4a7e8ddcd0f9c62dc2d8a4bf3"
 	etag := gitBlobHash([]byte(text))
-	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
 		if strings.Contains(r.URL.Path, "/resolve/") {
 			return reply(r, 307, "", "Location: /api/resolve-cache/models/a/b/"+testCommit+"/config.json?x=%2F"), nil
 		}
@@ -265,13 +265,13 @@ func TestPlainGitFile(t *testing.T) {
 	if err != nil || string(got) != text {
 		t.Fatal(string(got), err)
 	}
-	for _, r := range w.seen {
+	for _, r := range w.Seen {
 		if r.Header.Get("Authorization") == "" {
 			t.Errorf("%s %s went without token", r.Method, r.URL.Path)
 		}
 	}
-	if etag == blob || len(w.seen) != 3 {
-		t.Errorf("%d requests", len(w.seen))
+	if etag == blob || len(w.Seen) != 3 {
+		t.Errorf("%d requests", len(w.Seen))
 	}
 }
 
@@ -280,7 +280,7 @@ func TestPlainGitFile(t *testing.T) {
 func TestAStorageIsNeverTakenForTheHub(t *testing.T) {
 	data := "0123456789"
 	nLinks, nGets := 0, 0
-	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
 		switch {
 		case r.Method == http.MethodHead:
 			return reply(r, 200, data, "X-Repo-Commit: "+testCommit, "ETag: "+sha([]byte(data))), nil
@@ -310,8 +310,8 @@ func TestNotAHub(t *testing.T) {
 		w := script(step)
 		c, _ := testClient(t, w)
 		_, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "x"}, 100)
-		if err == nil || w.count() != 1 {
-			t.Errorf("%s: %d requests, %v", name, w.count(), err)
+		if err == nil || w.Count() != 1 {
+			t.Errorf("%s: %d requests, %v", name, w.Count(), err)
 		}
 	}
 }

@@ -99,8 +99,8 @@ func TestInfoCompletesSizesFromTheTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(info.Files) != 2 || info.Files[0].Size != 3 || info.Files[1].Size != 12 || info.Files[1].SHA256 != shaA || w.count() != 3 {
-		t.Errorf("%d requests, %+v", w.count(), info.Files)
+	if len(info.Files) != 2 || info.Files[0].Size != 3 || info.Files[1].Size != 12 || info.Files[1].SHA256 != shaA || w.Count() != 3 {
+		t.Errorf("%d requests, %+v", w.Count(), info.Files)
 	}
 }
 
@@ -129,8 +129,8 @@ func TestInfoOfAnotherCommit(t *testing.T) {
 	if _, err := c.Info(t.Context(), "a/b", testCommit); !errors.Is(err, wire.ErrChanged) {
 		t.Error(err)
 	}
-	if _, err := c.Info(t.Context(), "a/b", "refs/pr/1"); err != nil || w.seen[1].URL.EscapedPath() != "/api/models/a/b/revision/refs%2Fpr%2F1" {
-		t.Error(err, w.seen[1].URL.EscapedPath())
+	if _, err := c.Info(t.Context(), "a/b", "refs/pr/1"); err != nil || w.Seen[1].URL.EscapedPath() != "/api/models/a/b/revision/refs%2Fpr%2F1" {
+		t.Error(err, w.Seen[1].URL.EscapedPath())
 	}
 	for _, bad := range []string{"", "../a", "a/b/c", "a b/c", "a/b?x"} {
 		if _, err := c.Info(t.Context(), bad, ""); err == nil {
@@ -148,8 +148,8 @@ func TestTreeRefusesStrangeLinks(t *testing.T) {
 	} {
 		w := script(says(200, `[]`, `Link: <`+link+`>; rel="next"`))
 		c, _ := testClient(t, w)
-		if _, err := c.Tree(t.Context(), "a/b", "main"); !errors.Is(err, wire.ErrNotHub) || w.count() != 1 {
-			t.Errorf("%s: %d requests, %v", name, w.count(), err)
+		if _, err := c.Tree(t.Context(), "a/b", "main"); !errors.Is(err, wire.ErrNotHub) || w.Count() != 1 {
+			t.Errorf("%s: %d requests, %v", name, w.Count(), err)
 		}
 	}
 }
@@ -158,15 +158,15 @@ func TestTreeRefusesStrangeLinks(t *testing.T) {
 func TestAnswerNeverTakesMoreThanItsShare(t *testing.T) {
 	w := script(says(200, `{"name":"`+strings.Repeat("x", 17<<20)+`"}`))
 	c, _ := testClient(t, w)
-	if _, err := c.WhoAmI(t.Context()); !errors.Is(err, wire.ErrTooLarge) || w.count() != 1 || !strings.Contains(err.Error(), "16 MiB") {
-		t.Errorf("%d requests, %v", w.count(), err)
+	if _, err := c.WhoAmI(t.Context()); !errors.Is(err, wire.ErrTooLarge) || w.Count() != 1 || !strings.Contains(err.Error(), "16 MiB") {
+		t.Errorf("%d requests, %v", w.Count(), err)
 	}
 }
 
 // TestATreeWithoutEndIsNeverTaken: page after page, each with a cursor of its own, is bounded by what it brings.
 func TestATreeWithoutEndIsNeverTaken(t *testing.T) {
 	rows, n := make([]treeRow, 4), 0
-	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
 		for i := range rows {
 			rows[i] = treeRow{Type: "file", Path: fmt.Sprint(n, i), OID: strings.Repeat("a", 1<<20)}
 		}
@@ -183,7 +183,7 @@ func TestATreeWithoutEndIsNeverTaken(t *testing.T) {
 func TestOfflineMakesNoRequest(t *testing.T) {
 	w := script(says(200, okUser))
 	c, _ := testClient(t, w, func(o *Options) { o.Offline = true })
-	if _, err := c.WhoAmI(t.Context()); !errors.Is(err, wire.ErrOffline) || w.count() != 0 || !strings.Contains(err.Error(), "HF_HUB_OFFLINE") {
-		t.Errorf("%d requests, %v", w.count(), err)
+	if _, err := c.WhoAmI(t.Context()); !errors.Is(err, wire.ErrOffline) || w.Count() != 0 || !strings.Contains(err.Error(), "HF_HUB_OFFLINE") {
+		t.Errorf("%d requests, %v", w.Count(), err)
 	}
 }

@@ -93,8 +93,8 @@ func TestSlowAnswerIsNoticedByItsRate(t *testing.T) {
 		}, says(200, okUser))
 		c, _ := testClient(t, w, realTime)
 		start := time.Now()
-		if _, err := c.WhoAmI(t.Context()); err != nil || w.count() != 2 {
-			t.Errorf("%d requests, %v", w.count(), err)
+		if _, err := c.WhoAmI(t.Context()); err != nil || w.Count() != 2 {
+			t.Errorf("%d requests, %v", w.Count(), err)
 		}
 		if d := time.Since(start); d > time.Minute {
 			t.Errorf("took %v", d)
@@ -109,8 +109,8 @@ func TestNoAnswerIsNoticed(t *testing.T) {
 			return nil, r.Context().Err()
 		}, says(200, okUser))
 		c, _ := testClient(t, w, realTime)
-		if _, err := c.WhoAmI(t.Context()); err != nil || w.count() != 2 {
-			t.Errorf("%d requests, %v", w.count(), err)
+		if _, err := c.WhoAmI(t.Context()); err != nil || w.Count() != 2 {
+			t.Errorf("%d requests, %v", w.Count(), err)
 		}
 	})
 }
@@ -123,8 +123,8 @@ func TestStallForEverEnds(t *testing.T) {
 		})
 		c, _ := testClient(t, w, realTime)
 		_, err := c.WhoAmI(t.Context())
-		if !errors.Is(err, wire.ErrStalled) || w.count() != 9 || Hint(err) == "" {
-			t.Errorf("%d requests, %v", w.count(), err)
+		if !errors.Is(err, wire.ErrStalled) || w.Count() != 9 || Hint(err) == "" {
+			t.Errorf("%d requests, %v", w.Count(), err)
 		}
 	})
 }
@@ -140,7 +140,7 @@ func TestUploadStall(t *testing.T) {
 // uploadStall lets the storage take so many of 100 bytes and then hang.
 func uploadStall(t *testing.T, taken int64) {
 	n := 0
-	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
 		if n++; n == 1 {
 			_, _ = io.CopyN(io.Discard, r.Body, taken)
 			<-r.Context().Done()
@@ -157,8 +157,8 @@ func uploadStall(t *testing.T, taken int64) {
 		want = slowStore
 	}
 	start := time.Now()
-	if _, err := u.put(t.Context(), "https://cdn.test/x", nil, 0, 100, false); err != nil || w.count() != 2 {
-		t.Fatalf("%d requests, %v", w.count(), err)
+	if _, err := u.put(t.Context(), "https://cdn.test/x", nil, 0, 100, false); err != nil || w.Count() != 2 {
+		t.Fatalf("%d requests, %v", w.Count(), err)
 	}
 	if d := time.Since(start); d < want || d > want+2*time.Second {
 		t.Errorf("took %v, want about %v", d, want)
@@ -327,7 +327,7 @@ func TestLimitRateOfAllClients(t *testing.T) {
 
 func TestCancelEndsAnUploadAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
+		w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done() // neither takes the body nor answers
 			return nil, r.Context().Err()
 		}}
@@ -340,8 +340,8 @@ func TestCancelEndsAnUploadAtOnce(t *testing.T) {
 		if _, err := u.put(ctx, "https://cdn.test/x", nil, 0, 100, false); !errors.Is(err, cause) || time.Since(start) != time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
-		if w.count() != 1 || len(c.puts) != 0 {
-			t.Errorf("%d requests, %d places held", w.count(), len(c.puts))
+		if w.Count() != 1 || len(c.puts) != 0 {
+			t.Errorf("%d requests, %d places held", w.Count(), len(c.puts))
 		}
 	})
 }

@@ -43,7 +43,7 @@ func TestAWaitingTransferHoldsNoSlot(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			failures := 2
 			w := &scripted{}
-			w.answer = func(r *http.Request) (*http.Response, error) {
+			w.Answer = func(r *http.Request) (*http.Response, error) {
 				sick := r.URL.Host == "sick.test" || r.Method == http.MethodHead && r.URL.Path == "/a/b/resolve/"+testCommit+"/sick" && name == "link is stuck"
 				switch {
 				case sick && failures > 0:

@@ -166,7 +166,7 @@ func TestABlobIsNeverReadAfterUpload(t *testing.T) {
 	h := newStoreHub(t)
 	var bodies []io.Reader
 	for _, answer := range []func(*http.Request) (*http.Response, error){says(413, ""), breaks(syscall.ENOSPC)} {
-		w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
+		w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
 			if r.Method != http.MethodPut {
 				return h.RoundTrip(r)
 			}
@@ -237,7 +237,7 @@ func TestBatchBody(t *testing.T) {
 
 func TestDuplicateFiles(t *testing.T) {
 	var body string
-	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
 		b, _ := io.ReadAll(r.Body)
 		body = string(b)
 		return reply(r, 200, `{"failed":[{"sha256":"s2","error":{"message":"other region"}}]}`), nil
@@ -247,7 +247,7 @@ func TestDuplicateFiles(t *testing.T) {
 	if err != nil || len(failed) != 2 || !strings.Contains(failed["s2"], "region") || failed["s3"] == "" {
 		t.Errorf("%v, %v", failed, err)
 	}
-	if w.seen[0].URL.Path != "/api/models/a/src/lfs-files/duplicate" || !strings.Contains(body, `"target":{"name":"b/dst","type":"model"}`) {
-		t.Error(w.seen[0].URL.Path, body)
+	if w.Seen[0].URL.Path != "/api/models/a/src/lfs-files/duplicate" || !strings.Contains(body, `"target":{"name":"b/dst","type":"model"}`) {
+		t.Error(w.Seen[0].URL.Path, body)
 	}
 }

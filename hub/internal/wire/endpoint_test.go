@@ -81,8 +81,8 @@ func TestBadRedirects(t *testing.T) {
 		w := script(says(302, "", "Location: "+location))
 		c, _ := testTransport(t, w)
 		_, err := c.Call(t.Context(), Get("x", "", "https://hub.test/api/x"), nil)
-		if !errors.Is(err, ErrNotHub) || w.count() > maxHops || strings.Contains(err.Error(), "hidden") {
-			t.Errorf("%s: %d requests, %v", name, w.count(), err)
+		if !errors.Is(err, ErrNotHub) || w.Count() > maxHops || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%s: %d requests, %v", name, w.Count(), err)
 		}
 	}
 	w := script(says(302, "", "Location: /elsewhere"))

@@ -25,8 +25,8 @@ func TestAMissingNetworkIsNeverWaitedForAtTheStart(t *testing.T) {
 				c, _ := testTransport(t, w, realTime)
 				start := time.Now()
 				_, err := whoAmI(t.Context(), c)
-				if d := time.Since(start); !errors.Is(err, cause) || d > firstContact || w.count() < 3 {
-					t.Errorf("%d requests in %v: %v", w.count(), d, err)
+				if d := time.Since(start); !errors.Is(err, cause) || d > firstContact || w.Count() < 3 {
+					t.Errorf("%d requests in %v: %v", w.Count(), d, err)
 				}
 				if !strings.Contains(err.Error(), "no connection to hub.test: ") || !strings.Contains(Hint(err), "HF_ENDPOINT, which is https://hub.test") {
 					t.Errorf("%v; %s", err, Hint(err))
@@ -49,8 +49,8 @@ func TestASilentNetworkIsNeverWaitedForAtTheStart(t *testing.T) {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("i/o timeout")}
 		})
 		c, _ := testTransport(t, w, realTime)
-		if _, err := whoAmI(t.Context(), c); w.count() != 1 || !IsA[*noConnection](err) {
-			t.Errorf("%d requests, %v", w.count(), err)
+		if _, err := whoAmI(t.Context(), c); w.Count() != 1 || !IsA[*noConnection](err) {
+			t.Errorf("%d requests, %v", w.Count(), err)
 		}
 	})
 }

@@ -2,11 +2,7 @@ package wire
 
 import (
 	"context"
-	"io"
 	"net/http"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,54 +12,10 @@ import (
 // noon is when the clocks of testTransport start.
 var noon = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
-// scripted answers requests without a network and records them.
-type scripted struct {
-	answer func(*http.Request) (*http.Response, error)
-	mu     sync.Mutex
-	seen   []*http.Request
-}
+// Names of the double for answers without a network.
+type scripted = hubtest.Scripted
 
-func (w *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
-	w.mu.Lock()
-	w.seen = append(w.seen, r)
-	w.mu.Unlock()
-	return w.answer(r)
-}
-
-func (w *scripted) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.seen)
-}
-
-// reply makes an answer; headers are "Key: value" lines.
-func reply(r *http.Request, status int, body string, headers ...string) *http.Response {
-	resp := &http.Response{StatusCode: status, Header: http.Header{}, Request: r, ContentLength: int64(len(body)),
-		Body: io.NopCloser(strings.NewReader(body))}
-	for _, h := range headers {
-		key, value, _ := strings.Cut(h, ": ")
-		resp.Header.Add(key, value)
-	}
-	return resp
-}
-
-// script answers the n-th request with the n-th step, and with the last one from then on.
-func script(steps ...func(*http.Request) (*http.Response, error)) *scripted {
-	w := &scripted{}
-	var n atomic.Int64
-	w.answer = func(r *http.Request) (*http.Response, error) {
-		return steps[min(int(n.Add(1)), len(steps))-1](r)
-	}
-	return w
-}
-
-func says(status int, body string, headers ...string) func(*http.Request) (*http.Response, error) {
-	return func(r *http.Request) (*http.Response, error) { return reply(r, status, body, headers...), nil }
-}
-
-func breaks(err error) func(*http.Request) (*http.Response, error) {
-	return func(*http.Request) (*http.Response, error) { return nil, err }
-}
+var script, says, breaks, reply = hubtest.Script, hubtest.Says, hubtest.Breaks, hubtest.Reply
 
 // realTime is for tests in a bubble.
 func realTime(o *Settings) { o.Clock = nil }

@@ -33,8 +33,8 @@ func TestRefusalsOfThisMachineAreNeverBlamedOnTheNetwork(t *testing.T) {
 		w := script(breaks(tt.err))
 		c, clock := testTransport(t, w)
 		_, err := whoAmI(t.Context(), c)
-		if !errors.Is(err, tt.err) || w.count() != 1 || clock.Waited() != 0 {
-			t.Errorf("%s: %d requests, %v waited, %v", tt.name, w.count(), clock.Waited(), err)
+		if !errors.Is(err, tt.err) || w.Count() != 1 || clock.Waited() != 0 {
+			t.Errorf("%s: %d requests, %v waited, %v", tt.name, w.Count(), clock.Waited(), err)
 		}
 		if h := Hint(err); !strings.Contains(h, tt.hint) || strings.Contains(h, "network") {
 			t.Errorf("%s: hint %q", tt.name, h)

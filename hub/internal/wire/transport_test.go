@@ -48,8 +48,8 @@ func TestRetryWaits(t *testing.T) {
 			if err != nil || u != "me" {
 				t.Fatalf("got %q, %v", u, err)
 			}
-			if w.count() != 2 || clock.Waited() != tt.waited {
-				t.Errorf("%d requests, waited %v; want 2, %v", w.count(), clock.Waited(), tt.waited)
+			if w.Count() != 2 || clock.Waited() != tt.waited {
+				t.Errorf("%d requests, waited %v; want 2, %v", w.Count(), clock.Waited(), tt.waited)
 			}
 			if s := c.Stats(); s.Requests != 2 || s.Retries != 1 || s.Waited != tt.waited {
 				t.Errorf("stats %+v", s)
@@ -67,8 +67,8 @@ func TestNoRetry(t *testing.T) {
 		if !errors.As(err, &e) || e.Status != status || e.RequestID != "req-1" || e.Message != "no" {
 			t.Errorf("%d: got %v", status, err)
 		}
-		if w.count() != 1 || clock.Waited() != 0 {
-			t.Errorf("%d: %d requests, waited %v", status, w.count(), clock.Waited())
+		if w.Count() != 1 || clock.Waited() != 0 {
+			t.Errorf("%d: %d requests, waited %v", status, w.Count(), clock.Waited())
 		}
 	}
 	for name, err := range map[string]error{
@@ -77,8 +77,8 @@ func TestNoRetry(t *testing.T) {
 	} {
 		w := script(breaks(err))
 		c, _ := testTransport(t, w)
-		if _, err := whoAmI(t.Context(), c); err == nil || w.count() != 1 {
-			t.Errorf("%s: %d requests, %v", name, w.count(), err)
+		if _, err := whoAmI(t.Context(), c); err == nil || w.Count() != 1 {
+			t.Errorf("%s: %d requests, %v", name, w.Count(), err)
 		}
 	}
 }
@@ -87,8 +87,8 @@ func TestRetryGivesUp(t *testing.T) {
 	w := script(says(503, "<html><body>secret page</body></html>", "Content-Type: text/html", "X-Amz-Cf-Id: cf-9"))
 	c, clock := testTransport(t, w)
 	_, err := whoAmI(t.Context(), c)
-	if w.count() != 16 {
-		t.Errorf("%d requests", w.count())
+	if w.Count() != 16 {
+		t.Errorf("%d requests", w.Count())
 	}
 	if want := (1 + 2 + 4 + 8 + 16 + 32 + 9*60) * time.Second / 2; clock.Waited() != want || want < outagePatience {
 		t.Errorf("waited %v, want %v", clock.Waited(), want)
@@ -107,8 +107,8 @@ func TestRetryTotalIsCapped(t *testing.T) {
 	w := script(says(429, "")) // a quota of unknown length is waited for beyond the usual tries
 	c, clock := testTransport(t, w)
 	_, err := whoAmI(t.Context(), c)
-	if !errors.Is(err, ErrRateLimited) || w.count() != 18 || clock.Waited() > maxWait || clock.Waited() < maxWait-longestQuota {
-		t.Errorf("%d requests, waited %v, %v", w.count(), clock.Waited(), err)
+	if !errors.Is(err, ErrRateLimited) || w.Count() != 18 || clock.Waited() > maxWait || clock.Waited() < maxWait-longestQuota {
+		t.Errorf("%d requests, waited %v, %v", w.Count(), clock.Waited(), err)
 	}
 }
 
@@ -120,8 +120,8 @@ func TestCancelEndsTheWait(t *testing.T) {
 		return reply(r, 503, ""), nil
 	})
 	c, _ := testTransport(t, w)
-	if _, err := whoAmI(ctx, c); !errors.Is(err, cause) || w.count() != 1 {
-		t.Errorf("%d requests, %v", w.count(), err)
+	if _, err := whoAmI(ctx, c); !errors.Is(err, cause) || w.Count() != 1 {
+		t.Errorf("%d requests, %v", w.Count(), err)
 	}
 }
 
@@ -200,10 +200,10 @@ func TestTokenStaysHome(t *testing.T) {
 			if _, err := c.Call(t.Context(), r, nil); err != nil {
 				t.Fatal(err)
 			}
-			if w.count() != 2 || w.seen[0].Header.Get("Authorization") != "Bearer hf_secret" {
+			if w.Count() != 2 || w.Seen[0].Header.Get("Authorization") != "Bearer hf_secret" {
 				t.Fatal("the first hop must carry the token")
 			}
-			if got := w.seen[1].Header.Get("Authorization") != ""; got != tt.token {
+			if got := w.Seen[1].Header.Get("Authorization") != ""; got != tt.token {
 				t.Errorf("token sent: %v", got)
 			}
 		})
@@ -219,10 +219,10 @@ func TestAuthorizationNeverLeavesItsOrigin(t *testing.T) {
 		c, _ := testTransport(t, w)
 		r := &Request{Op: "x", Method: http.MethodPut, URL: "https://store.test/x", Follow: FollowSame, Bulk: true,
 			Header: http.Header{"Authorization": {"Basic secret"}, "X-Kind": {"kept"}}}
-		if _, err := c.Call(t.Context(), r, nil); err != nil || w.count() != 3 {
-			t.Fatalf("%d requests, %v", w.count(), err)
+		if _, err := c.Call(t.Context(), r, nil); err != nil || w.Count() != 3 {
+			t.Fatalf("%d requests, %v", w.Count(), err)
 		}
-		for i, seen := range w.seen {
+		for i, seen := range w.Seen {
 			if got := seen.Header.Get("Authorization") != ""; got != (kept || i == 0) || seen.Header.Get("X-Kind") != "kept" {
 				t.Errorf("%s, hop %d: authorization sent: %v", location, i, got)
 			}
@@ -233,7 +233,7 @@ func TestAuthorizationNeverLeavesItsOrigin(t *testing.T) {
 func TestBodyIsReopened(t *testing.T) {
 	var bodies []string
 	n := 0
-	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
 		b, _ := io.ReadAll(r.Body)
 		bodies = append(bodies, string(b))
 		if r.ContentLength != int64(len(b)) || r.TransferEncoding != nil {
@@ -262,15 +262,15 @@ func TestBodyIsReopened(t *testing.T) {
 }
 
 func TestLocalBodyIsNotTheNetworksFault(t *testing.T) {
-	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
 		_, err := io.ReadAll(r.Body)
 		return nil, err
 	}}
 	c, _ := testTransport(t, w)
 	r := Send("upload x", "", "PUT", "https://hub.test/x", 1)
 	r.Body, r.Size = func() io.Reader { return strings.NewReader("short") }, 10
-	if _, err := c.Call(t.Context(), r, nil); !errors.Is(err, errLocalBody) || w.count() != 1 {
-		t.Errorf("%d requests, %v", w.count(), err)
+	if _, err := c.Call(t.Context(), r, nil); !errors.Is(err, errLocalBody) || w.Count() != 1 {
+		t.Errorf("%d requests, %v", w.Count(), err)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestHeaders(t *testing.T) {
 	if _, err := whoAmI(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if h := w.seen[0].Header; h.Get("User-Agent") != "df11-convert/1.0" {
+	if h := w.Seen[0].Header; h.Get("User-Agent") != "df11-convert/1.0" {
 		t.Errorf("headers %v", h)
 	}
 }
@@ -319,8 +319,8 @@ func TestClassify(t *testing.T) {
 				}
 			})
 			_, err := c.Call(t.Context(), Get("read a/b", "a/b", "https://hub.test/api/models/a/b?x=1"), nil)
-			if !errors.Is(err, tt.want) || w.count() != 1 {
-				t.Fatalf("%d requests, got %v, want %v", w.count(), err, tt.want)
+			if !errors.Is(err, tt.want) || w.Count() != 1 {
+				t.Fatalf("%d requests, got %v, want %v", w.Count(), err, tt.want)
 			}
 			if !strings.Contains(Hint(err), tt.hint) || strings.Contains(err.Error()+Hint(err), "hf_secret") {
 				t.Errorf("hint %q", Hint(err))
@@ -340,7 +340,7 @@ func TestStorageErrorsAreRead(t *testing.T) {
 	if !errors.As(err, &e) || e.Code != "AccessDenied" || e.Message != "Request has expired" || strings.Contains(err.Error(), "hidden") {
 		t.Errorf("got %v", err)
 	}
-	if len(w.seen[0].Header.Values("Authorization")) != 0 {
+	if len(w.Seen[0].Header.Values("Authorization")) != 0 {
 		t.Error("token sent to the storage")
 	}
 }
@@ -360,7 +360,7 @@ func TestThrottle(t *testing.T) {
 // more than a few, each cut to a line.
 func TestWarningsAreNeverWithoutEnd(t *testing.T) {
 	var n atomic.Int64
-	w := &scripted{answer: func(r *http.Request) (*http.Response, error) {
+	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
 		fresh := fmt.Sprintf("X-HF-Warning: topic %d %s; text", n.Add(1), strings.Repeat("x", 5000))
 		return reply(r, 200, "{}", fresh, "X-HF-Warning: deprecated; use the other one", "X-HF-Warning: without a topic"), nil
 	}}
