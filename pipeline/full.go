@@ -37,7 +37,7 @@ func (v *verification) full(ctx context.Context) (gpuUnits int, err error) {
 	fetcher := &fetch.Fetcher{
 		Source: v.Source, Tasks: tasks, Files: fetch.Files(v.Model, v.outputs), Ledger: ledger.New("", "", false),
 		Room:     &spool.Room{Dir: v.WorkDir, Disk: spool.NewBudget("disk", 0), Memory: spool.NewBudget("memory", 0)},
-		Parallel: 1, Progress: v.Progress,
+		Parallel: 1, Uncounted: true, Progress: v.Progress,
 	}
 	work := &forward.Work{
 		Fetcher: fetcher, Comparer: &compare.Comparer{Workers: v.Workers, GPU: v.GPU, Progress: v.Progress}, Progress: v.Progress, Stored: v.DF11,

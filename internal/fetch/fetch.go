@@ -31,6 +31,7 @@ type Fetcher struct {
 	// Parallel is the number of files that are read at once if the source is local; from a Hub it is one.
 	Parallel  int
 	DropCache bool // pages of a local source are not needed again
+	Uncounted bool // outputs are made already: exponents are not counted, and no sum is made that nothing is compared with
 	Progress  *progress.Counters
 
 	byOutput map[*spans.Output]*Task
@@ -44,7 +45,7 @@ func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
 	for _, t := range f.Tasks {
 		f.byOutput[t.Output] = t
 		if InPlace(f.Source, t.Output) && !f.DropCache { // else what is copied would leave the cache before it is hashed
-			f.holdCopied(t)
+			f.holdInPlace(t)
 		}
 	}
 	ready := slices.DeleteFunc(slices.Clone(f.Tasks), func(t *Task) bool { return !t.complete() || f.Ledger.Done(t.Path) })
@@ -83,15 +84,15 @@ func (f *Fetcher) inPlace() bool {
 // InPlace reports whether an output can be made from the source files where they are, without a spool.
 func InPlace(src model.Source, o *spans.Output) bool { return src.Local(0) != nil && !o.Narrows() }
 
-// holdCopied notes that copied tensors are in a spool that is the source file itself: they have no exponents to count, so nothing
-// has to arrive.
-func (f *Fetcher) holdCopied(t *Task) {
+// holdInPlace notes which tensors are in a spool that is the source file itself: those with no exponents to count, so nothing has to
+// arrive.
+func (f *Fetcher) holdInPlace(t *Task) {
 	for x, u := range t.Tensors() {
-		if u != nil {
+		if u != nil && !f.Uncounted {
 			continue
 		}
 		t.hold(x)
-		if f.Files[x.File].ByRange && !f.Ledger.Done(t.Path) { // else the pass that hashes the file counts it
+		if f.byRange(f.Files[x.File]) && !f.Ledger.Done(t.Path) { // else the pass that hashes the file counts it
 			f.Progress.Fetched.Add(x.Length)
 		}
 	}
@@ -114,8 +115,10 @@ func (f *Fetcher) sendReady(ctx context.Context, ready []*Task) error {
 // open gives a task its spool and its counters, once. It waits while the budget for spools is used up.
 func (f *Fetcher) open(ctx context.Context, t *Task) error {
 	t.open.Do(func() {
-		if t.openErr = t.count(); t.openErr != nil {
-			return
+		if !f.Uncounted {
+			if t.openErr = t.count(); t.openErr != nil {
+				return
+			}
 		}
 		if InPlace(f.Source, t.Output) {
 			t.Spool = InPlaceSpool(f.Source, t.Output, f.DropCache)
@@ -139,7 +142,7 @@ func InPlaceSpool(src model.Source, o *spans.Output, dropCache bool) spool.Spool
 // steps, which takes longer than anything else does with its bytes, and no output waits for it.
 func (f *Fetcher) file(ctx context.Context, file *File) error {
 	switch {
-	case file.ByRange:
+	case f.byRange(file):
 		return f.ranges(ctx, file)
 	case f.inPlace():
 		g, ctx := errgroup.WithContext(ctx)
@@ -148,6 +151,11 @@ func (f *Fetcher) file(ctx context.Context, file *File) error {
 		return g.Wait()
 	}
 	return f.whole(ctx, file, (&scatterer{Fetcher: f, file: file}).scatter)
+}
+
+// byRange reports whether a file goes without a hash.
+func (f *Fetcher) byRange(file *File) bool {
+	return file.ByRange || f.Uncounted && f.inPlace() && file.Want == ""
 }
 
 // whole reads all of a file in order, and records its hash if that is right.

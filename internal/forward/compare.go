@@ -70,6 +70,9 @@ func (w *Work) compareStored(ctx context.Context, complete <-chan *fetch.Task) e
 		if err := errors.Join(err, t.Spool.Release()); err != nil {
 			return err
 		}
+		if err := t.Unchanged(w.Fetcher.Source); err != nil {
+			return err
+		}
 		for _, compared := range gpu {
 			if compared {
 				w.GPUUnits++
