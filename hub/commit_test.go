@@ -224,7 +224,8 @@ func TestCreateRepo(t *testing.T) {
 }
 
 func TestBranches(t *testing.T) {
-	w := script(says(409, `{"error":"exists"}`), says(404, "", "X-Error-Code: RevisionNotFound"), says(403, ""))
+	w := script(says(409, `{"error":"exists"}`), says(200, `{"branches":[{"name":"df11-convert/x"}]}`),
+		says(404, "", "X-Error-Code: RevisionNotFound"), says(403, ""))
 	c, _ := testClient(t, w)
 	if err := c.CreateBranch(t.Context(), "a/b", "df11-convert/x", testCommit); err != nil {
 		t.Error(err)
@@ -235,7 +236,7 @@ func TestBranches(t *testing.T) {
 	if err := c.DeleteBranch(t.Context(), "a/b", "df11-convert/x"); !errors.Is(err, wire.ErrForbidden) {
 		t.Error(err)
 	}
-	if got := w.Seen[0].URL.EscapedPath(); got != "/api/models/a/b/branch/df11-convert%2Fx" || w.Seen[1].Method != "DELETE" {
+	if got := w.Seen[0].URL.EscapedPath(); got != "/api/models/a/b/branch/df11-convert%2Fx" || w.Seen[2].Method != "DELETE" {
 		t.Error(got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
@@ -156,11 +157,18 @@ func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) e
 		body["startingPoint"] = start
 	}
 	r := c.t.RepoSend("create branch "+branch+" of "+repo, repo, http.MethodPost, wire.RevPath("branch", branch), body)
-	_, err := c.t.Call(ctx, r, nil)
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusConflict {
-		return nil
-	}
-	return err
+	return c.t.Retry(ctx, r, func(ctx context.Context) error {
+		_, err := c.t.Once(ctx, r, nil)
+		e, ok := errors.AsType[*wire.Error](err)
+		if !ok || e.Status != http.StatusConflict {
+			return err
+		}
+		there, err := c.hasBranch(ctx, repo, branch)
+		if err == nil && !there {
+			return e.Under(wire.ErrBusy) // the hub does something else with the repo just now
+		}
+		return err
+	})
 }
 
 // DeleteBranch removes a branch; one that does not exist is success.
@@ -171,5 +179,17 @@ func (c *Client) DeleteBranch(ctx context.Context, repo, branch string) error {
 	if errors.Is(err, wire.ErrRevisionNotFound) || errors.Is(err, wire.ErrEntryNotFound) {
 		return nil
 	}
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusNotFound {
+		// The answer to an earlier try may have been lost, and not every 404 says what is missing.
+		if there, listErr := c.hasBranch(ctx, repo, branch); listErr == nil && !there {
+			return nil
+		}
+	}
 	return err
+}
+
+// hasBranch looks whether a branch is there.
+func (c *Client) hasBranch(ctx context.Context, repo, branch string) (bool, error) {
+	names, err := c.Branches(ctx, repo)
+	return slices.Contains(names, branch), err
 }

@@ -174,8 +174,10 @@ var faultCases = map[string]faultCase{
 
 // elsewhere are the faults that no conversion of this package can meet in a test's time, with the test that holds them.
 var elsewhere = map[string]string{
-	"mirror":    "it leads to the public hub; hub tests it with one of its own",
-	"put-stall": "the storage may take two minutes for its answer; hub tests it with a clock of its own",
+	"branch-409":       "it takes a refresh; hub tests it",
+	"branch-404-after": "it takes a refresh; hub tests it",
+	"mirror":           "it leads to the public hub; hub tests it with one of its own",
+	"put-stall":        "the storage may take two minutes for its answer; hub tests it with a clock of its own",
 }
 
 // Wishes of faultCase that are not one error.

@@ -113,6 +113,7 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []by
 	if c.repo, err = target.OpenRepo(ctx, *c.Push, owner, c.journalName(), c.Model, c.Source); err != nil {
 		return err
 	}
+	c.Push = &c.repo.Push // by the name that the repo has now
 	unchanged, err := c.sourceUnchanged(ctx, c.repo.Manifest)
 	if err != nil {
 		return err

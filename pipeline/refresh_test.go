@@ -192,3 +192,24 @@ func TestRefreshWithoutAJournal(t *testing.T) {
 	}
 	refreshed(t, srv, want, head)
 }
+
+// TestRenamedTarget: a target that was renamed is found under its former name, and is known by the new one in report and card.
+func TestRenamedTarget(t *testing.T) {
+	srv, want, head := toRefresh(t)
+	srv.Rename("a/out", "b/new")
+	srv.ResetLog()
+	r, err := pushFrom(t, srv, "a/llama", "a/out", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	card, err := srv.ReadFile("b/new", "main", "README.md")
+	if err != nil || !strings.Contains(string(card), "b/new") || strings.Contains(string(card), "a/out") {
+		t.Errorf("the card names another repo: %v", err)
+	}
+	if r.Repo != "b/new" || !strings.HasSuffix(r.URL, "/b/new") || !maps.Equal(contents(srv, "b/new"), want) || srv.Commits("b/new", "main")[0].Parent != head {
+		t.Errorf("published to %s, %s", r.Repo, r.URL)
+	}
+	if n := srv.Count("POST", "*a/out*") + srv.Count("PUT", "*a/out*") + srv.Count("DELETE", "*a/out*"); n > 0 {
+		t.Errorf("%d requests change a repo under its former name", n)
+	}
+}

@@ -29,6 +29,7 @@ func TestNamedFaults(t *testing.T) {
 	const file, tree, info = "/me/m/resolve/main/model.safetensors", "/api/models/me/m/tree/main", "/api/models/me/m"
 	const lfs, verify, commit = "/me/m.git/info/lfs/objects/batch", "/me/m.git/info/lfs/objects/verify", "/api/models/me/m/commit/main"
 	const create, copies, card = "/api/repos/create", "/api/models/me/m/lfs-files/duplicate", "/api/validate-yaml"
+	const branch = "/api/models/me/m/branch/next"
 	files := LlamaModel(5, ModelOptions{})
 	whole := len(files["model.safetensors"])
 	tested := map[string]bool{}
@@ -73,6 +74,8 @@ func TestNamedFaults(t *testing.T) {
 			"commit-400-lfs": "400", "commit-quota": "403", "commit-429": "429",
 		}},
 		{"POST", create, map[string]string{"create-409": "409", "create-403": "403"}},
+		{"POST", branch, map[string]string{"branch-409": "409"}},
+		{"DELETE", branch, map[string]string{"branch-404-after": "404 text/html"}},
 		{"POST", copies, map[string]string{"duplicate-500": "500"}},
 	} {
 		for name, want := range at.faults {
@@ -82,7 +85,7 @@ func TestNamedFaults(t *testing.T) {
 			data := []byte(strings.Repeat("0123456789", 1000))
 			up := batch(t, s, "me/m", data).Actions["upload"]
 			url, token, body := s.URL+at.path, "tok", map[string]string{
-				lfs: batchBody(data), verify: fmt.Sprintf(`{"oid":%q,"size":1}`, sha(data)), create: `{"name":"n"}`, copies: `{"target":{"name":"me/m"}}`, card: "{}",
+				lfs: batchBody(data), verify: fmt.Sprintf(`{"oid":%q,"size":1}`, sha(data)), create: `{"name":"n"}`, copies: `{"target":{"name":"me/m"}}`, card: "{}", branch: "{}",
 				commit: fmt.Sprintf(`{"key":"header","value":{"summary":"s","parentCommit":%q}}`+"\n%s", head, fileLine("a", "x")), "part": string(data[:4000]),
 			}[at.path]
 			switch at.path {

@@ -29,6 +29,7 @@ const (
 	anyModel    = "/api/models/*"
 	anyCheck    = "/api/models/*/auth-check*"
 	anyCard     = "/api/validate-yaml"
+	anyBranch   = "/api/models/*/branch/*"
 )
 
 // FaultNames lists the named faults.
@@ -168,7 +169,7 @@ func uploadFaults() map[string]namedFault {
 
 const quotaText = "Private repository storage limit reached, please upgrade your plan to increase your private storage limit."
 
-// commitFaults hit the commit call, and the calls that create a repo and copy files.
+// commitFaults hit the commit call, and the calls that create a repo or a branch, delete one, and copy files.
 func commitFaults() map[string]namedFault {
 	c := func(about string, a Action) namedFault { return namedFault{about, HostHub, "POST", anyCommit, a} }
 	gateway := Status(504, Header{"Content-Type": "text/html"}, "<html><body>Gateway Timeout</body></html>")
@@ -185,6 +186,8 @@ func commitFaults() map[string]namedFault {
 		"commit-429":         c("429: hourly commit quota", Status(429, Header{"RateLimit": ""}, `{"error":"You have exceeded the rate limit for repository commits (128 per hour). Retry this action in about 1 hour."}`)),
 		"create-409":         {"409: another creation is in progress", HostHub, "POST", "/api/repos/create", Error(409, "", "Cannot create repo: another conflicting operation is in progress")},
 		"create-403":         {"403: no right in the namespace", HostHub, "POST", "/api/repos/create", Error(403, "", "You don't have the rights to create a model under this namespace")},
+		"branch-409":         {"409: another operation is in progress", HostHub, "POST", anyBranch, Error(409, "", "another operation is in progress")},
+		"branch-404-after":   {"deleted, then 404 without an error code", HostHub, "DELETE", anyBranch, After(noRoute)},
 		"duplicate-500":      {"500 from the copy route", HostHub, "POST", "/api/models/*/lfs-files/duplicate", Error(500, "", "Internal Error")},
 	}
 }

@@ -52,10 +52,11 @@ type Repo struct {
 // weights. part names this run's journal.
 func OpenRepo(ctx context.Context, push Push, w Owner, part string, m *model.Model, src model.Source) (*Repo, error) {
 	main := cmp.Or(push.Revision, "main")
-	r := &Repo{Push: push, owner: w, part: part, branches: branches{push: push, main: main, work: main, inspected: map[string]inspected{}}}
+	r := &Repo{Push: push, owner: w, part: part}
 	if err := r.ensure(ctx, m, src); err != nil {
 		return nil, err
 	}
+	r.branches = branches{push: r.Push, main: main, work: main, inspected: map[string]inspected{}}
 	err := r.inspect(ctx)
 	if errors.Is(err, hub.ErrRevisionNotFound) && push.Revision != "" {
 		if err = r.Hub.CreateBranch(ctx, r.Repo, main, ""); err == nil {
@@ -132,9 +133,11 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) err
 		}
 		info, err = r.Hub.Info(ctx, r.Repo, "") // somebody else was quicker, and may have made it public
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	r.Repo = info.ID // one that was renamed still answers to its former name
+	switch {
 	case r.isSource(info.ID, src):
 		return &SourceTargetError{info.ID}
 	case closed && !info.Private && info.Gated == "" && !r.Public:
