@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -124,5 +125,11 @@ func TestDuplicateOnTheHub(t *testing.T) {
 	w.holds(t, weight, w.data)
 	if w.nPuts() != 0 {
 		t.Errorf("%d PUTs", w.nPuts())
+	}
+	const route, limit = "*/lfs-files/duplicate", 500 // files in one call
+	w.srv.ResetLog()
+	failed, err = w.DuplicateFiles(t.Context(), source, target, slices.Repeat([]hub.FileInfo{entry}, limit+1))
+	if err != nil || len(failed) != 0 || w.srv.Count("POST", route) != 2 {
+		t.Errorf("%d files: %v, %v, %d calls", limit+1, failed, err, w.srv.Count("POST", route))
 	}
 }
