@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Opens the pages of inspect --html in headless Chromium, light and dark, from 390 to 1280 pixels wide: no console message, no
-# request, nothing over the right edge, no labels that touch; taps, sorting and copying work. Needs node, python3, and Chromium
+# request, nothing over the right edge, no labels that touch; taps and sorting work. Needs node, python3, and Chromium
 # from PATH or Debian. SCREENSHOTS=FOLDER keeps pictures.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

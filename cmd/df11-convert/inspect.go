@@ -30,9 +30,9 @@ func inspectCommand(u *ui) *cobra.Command {
 		Use:   "inspect DF11|SOURCE",
 		Short: "Measure exponents, code tables and bits per weight of a model",
 		Long: `inspect looks into a DF11 model, or into a model that could become one. It prints types, compressed modules, entropy, and
-bits per weight against the order-0 entropy bound; with --verbose also code tables, the fullest chunk, and how far all that
-stays below the limits of the format. For a source these are the figures that DF11 would reach. Samples of the weights are
-read; --sample-bytes says how much, and a number as large as the model reads all.`,
+bits per weight against the order-0 entropy bound; with --verbose also the number of symbols, the
+longest code and the table rows of each module. For a source these are the figures that DF11 would reach. Samples of the weights
+are read; --sample-bytes says how much, and a number as large as the model reads all.`,
 		Example: `  df11-convert inspect ./Llama-3.1-8B-DF11
   df11-convert inspect meta-llama/Llama-3.1-8B --html report.html
   df11-convert inspect ./flux1-dev-DF11.safetensors --json`,
@@ -155,13 +155,13 @@ func printFigures(t *table, r *describe.Report) {
 	}
 }
 
-// printInspectedUnits writes a line for each module, with what reaches towards the limits of the format if all is asked for.
+// printInspectedUnits writes a line for each module, with the figures of its code table if all is asked for.
 func printInspectedUnits(w io.Writer, r *describe.Report, all bool) {
 	fmt.Fprintln(w)
 	t := newTable(w)
 	printf(t, "module\tweights\tentropy\tcode\tbits/weight\tbound")
 	if all {
-		printf(t, "\ttensors\tsymbols\tlongest\ttable rows\t%s\tlargest exponent", choose(r.Kind == describe.KindSource, "mean chunk", "fullest chunk"))
+		printf(t, "\ttensors\tsymbols\tlongest\ttable rows")
 	}
 	fmt.Fprintln(t)
 	for _, u := range r.Units {
@@ -171,8 +171,7 @@ func printInspectedUnits(w io.Writer, r *describe.Report, all bool) {
 		}
 		printf(t, "%s\t%s\t%.4f\t%.4f\t%.4f\t%.4f", u.Path, human.Grouped(u.Weights, ","), u.Entropy, u.CodeBits, u.Bits, u.Bound)
 		if all {
-			printf(t, "\t%d\t%d\t%s\t%d of %d\t%d of %d\t%d of %d", u.Tensors, len(u.Codes), count(u.Longest, "bit"), u.LUTs, describe.MaxLUTs,
-				u.LargestChunk, describe.MaxChunk, u.LargestExponent, describe.MaxExponent)
+			printf(t, "\t%d\t%d\t%s\t%d", u.Tensors, len(u.Codes), count(u.Longest, "bit"), u.LUTs)
 		}
 		fmt.Fprintln(t)
 	}

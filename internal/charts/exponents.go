@@ -8,94 +8,53 @@ import (
 	"github.com/df11-convert/df11-convert/internal/describe"
 )
 
-// codeLine says how the units that have a code for an exponent code it.
-type codeLine struct {
-	Exponent          int
-	Share             float64 // of all weights
-	Shortest, Longest int     // code, in bits
-	Mean              float64 // length of the codes, by weights
-}
-
-// Power is the exponent of 2 that the stored exponent stands for.
-func (l codeLine) Power() int { return l.Exponent - bias }
-
-// Ideal is the length, in bits, that a code for one exponent of this share would have if lengths could be fractions.
-func (l codeLine) Ideal() float64 { return -math.Log2(l.Share) }
-
-// codeLines gathers shares and code lengths of all units by exponent.
-func codeLines(r *describe.Report) (list [256]codeLine) {
-	var weight, bits [256]float64
-	for _, u := range r.Units {
-		if u.Reason != "" {
-			continue
-		}
-		for _, c := range u.Codes {
-			l := &list[c.Exponent]
-			if l.Shortest == 0 || c.Bits < l.Shortest {
-				l.Shortest = c.Bits
-			}
-			l.Longest = max(l.Longest, c.Bits)
-			w := 1 + float64(u.Histogram[c.Exponent])
-			weight[c.Exponent] += w
-			bits[c.Exponent] += w * float64(c.Bits)
-		}
-	}
-	total := math.Max(1, float64(r.Histogram.Total()))
-	for e := range list {
-		l := &list[e]
-		l.Exponent, l.Share, l.Mean = e, float64(r.Histogram[e])/total, bits[e]/math.Max(1, weight[e])
-	}
-	return list
-}
-
 // exponentBar is what the charts by exponent show of a column.
 type exponentBar struct {
 	column
 	share, mean float64 // of the weights; of the code, in bits, 0 if there is none
 }
 
-// exponentBars gives what the charts show of each column.
+// exponentBars gives what the charts show of each column. The mean length of a code goes over all units that have one, by weights.
 func exponentBars(r *describe.Report, columns []column) (list []exponentBar) {
-	codes := codeLines(r)
-	for _, c := range columns {
-		b := exponentBar{column: c}
-		if !c.gap {
-			b.share = float64(c.count(&r.Histogram)) / math.Max(1, float64(r.Histogram.Total()))
-			b.mean = meanLength(codes[c.first : c.last+1])
+	var weight, bits [256]float64
+	for _, u := range r.Units {
+		if u.Reason != "" {
+			continue
 		}
+		for _, c := range u.Codes {
+			w := 1 + float64(u.Histogram[c.Exponent])
+			weight[c.Exponent] += w
+			bits[c.Exponent] += w * float64(c.Bits)
+		}
+	}
+	for _, c := range columns {
+		b := exponentBar{column: c, share: float64(c.count(&r.Histogram)) / math.Max(1, float64(r.Histogram.Total()))}
+		var w float64
+		for e := c.first; e <= c.last; e++ {
+			w, b.mean = w+weight[e], b.mean+bits[e]
+		}
+		b.mean /= math.Max(1, w)
 		list = append(list, b)
 	}
 	return list
 }
 
-// meanLength is the mean code length of some exponents, by weights; 0 if none has a code.
-func meanLength(lines []codeLine) float64 {
-	var weight, bits float64
-	for _, l := range lines {
-		if l.Longest > 0 {
-			w := l.Share + 1e-12
-			weight, bits = weight+w, bits+w*l.Mean
-		}
-	}
-	if weight == 0 {
+// ideal is the length in bits that the code of the column's exponent would have if lengths could be fractions; 0 where it means
+// nothing.
+func (b exponentBar) ideal() float64 {
+	if b.share == 0 || b.label != "" {
 		return 0
 	}
-	return bits / weight
+	return -math.Log2(b.share)
 }
-
-// ideal is the length in bits that the column's exponent would have if lengths could be fractions.
-func (b exponentBar) ideal() float64 { return -math.Log2(b.share) }
 
 // readout says what a column shows.
 func (b exponentBar) readout() string {
-	if b.gap {
-		return ""
-	}
 	text := b.String() + ": " + share(b.share, 1) + " of the weights"
 	if b.mean > 0 {
 		text += fmt.Sprintf(", code of %.1f bits", b.mean)
 	}
-	if b.share > 0 && b.first == b.last {
+	if b.ideal() > 0 {
 		text += fmt.Sprintf(", ideal %.1f", b.ideal())
 	}
 	return text
@@ -120,7 +79,7 @@ func shares(r *describe.Report, bars []exponentBar) template.HTML {
 		}
 	}
 	p.path("c-e", shapes)
-	return p.done(230, `data-x="e"`, "Share of the weights by exponent. "+exponentsText(r))
+	return p.done(230, "e", "Share of the weights by exponent. "+exponentsText(r))
 }
 
 // lengths draws how long the code of each exponent is, downwards.
@@ -128,10 +87,7 @@ func lengths(bars []exponentBar) template.HTML {
 	p := plot{slots: len(bars)}
 	longest := 1.0
 	for _, b := range bars {
-		longest = max(longest, b.mean)
-		if b.share > 0 && b.first == b.last {
-			longest = max(longest, b.ideal())
-		}
+		longest = max(longest, b.mean, b.ideal())
 	}
 	depth := func(bits float64) float64 { return 94 * bits / longest }
 	for _, n := range levels(0, longest, 8, 4, 2)[1:] {
@@ -144,14 +100,14 @@ func lengths(bars []exponentBar) template.HTML {
 			stems += fmt.Sprintf("M%s 0V%s", num(x), num(depth(b.mean)))
 			dots += dot(x, depth(b.mean))
 		}
-		if b.share > 0 && b.first == b.last {
+		if b.ideal() > 0 {
 			ideals += dash(x, 0.4, depth(b.ideal()))
 		}
 	}
 	p.path("stem", stems)
 	p.path("ideal", ideals)
 	p.path("dot", dots)
-	return p.done(130, `data-x="e"`, "Length of the code by exponent, in bits, and the ideal length")
+	return p.done(130, "e", "Length of the code by exponent, in bits, and the ideal length")
 }
 
 // exponentsText describes the distribution in words.

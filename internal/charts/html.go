@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"html/template"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/df11-convert/df11-convert/internal/describe"
@@ -19,8 +18,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
-// The page, its style sheet and its script. The script only adds to what the page shows without it: read-outs, sorting and
-// copying.
+// The page, its style sheet and its script. The script only adds to what the page shows without it: read-outs and
+// sorting.
 var (
 	//go:embed report.html.tmpl
 	page string
@@ -36,19 +35,15 @@ type pageData struct {
 	Style  template.CSS
 	Script template.JS
 	Sizes  []bar
-	Codes  []codeLine
-	Limits []limit
 	Charts *plots // nil if no weights were read
 }
 
 // HTML returns the report as one page without references to anything outside. The report must be finished.
 func HTML(r *describe.Report) []byte {
-	p := pageData{Report: r, Style: style, Script: script, Limits: limits(r)}
+	p := pageData{Report: r, Style: style, Script: script}
 	if r.DF11Bytes > 0 && len(r.Units) > 0 {
 		p.Sizes = []bar{{"BF16", r.BF16Bytes, before(r)}, {"DF11", r.DF11Bytes, after(r)}}
 	}
-	codes := codeLines(r)
-	p.Codes = slices.DeleteFunc(codes[:], func(l codeLine) bool { return l.Longest == 0 })
 	if units := chartUnits(r); len(units) > 0 {
 		p.Charts = drawPlots(r, units)
 	}
@@ -84,7 +79,6 @@ var pageFuncs = template.FuncMap{
 	"count":  func(n int64) string { return human.Grouped(n, ",") },
 	"share":  func(part, whole int64) string { return share(float64(part), float64(whole)) },
 	"fixed":  func(digits int, x float64) string { return fmt.Sprintf("%.*f", digits, x) },
-	"ratio":  share,
 	"class":  partClass,
 	"reason": metadata.ReasonText,
 	"width": func(part, whole int64) template.CSS {
@@ -94,17 +88,15 @@ var pageFuncs = template.FuncMap{
 	"short": func(sha256 string) string { return sha256[:min(12, len(sha256))] },
 }
 
-// plots are the page's plots and what they stand on.
+// plots are the page's plots and what stands beside them.
 type plots struct {
-	Shares, Lengths template.HTML
-	Ticks           []tick // below the plots by exponent
-	Note            string // on their labels
-	Bits, Heat      template.HTML
-	Runs            []tick // below the plots by unit
-	Readouts        readouts
+	Shares, Lengths, Bits template.HTML
+	Ticks                 []tick // below the plots by exponent
+	Note                  string // on their labels
+	Runs                  []tick // below the plot by unit
+	Readouts              readouts
 
-	columns []column
-	slots   map[string]string // of units, by path
+	slots map[string]string // of units, by path
 }
 
 // tick is a label at a place of an axis, in percent of its length.
@@ -114,22 +106,19 @@ type tick struct {
 	Power bool // Text is an exponent of 2
 }
 
-// readouts is what the script shows at the cursor.
+// readouts is what the script shows at the cursor, by slot.
 type readouts struct {
-	Exponents []string `json:"e"` // by slot
+	Exponents []string `json:"e"`
 	Units     []string `json:"u"`
-	Heat      matrix   `json:"heat"`
 }
 
 // drawPlots draws the plots.
 func drawPlots(r *describe.Report, units []*describe.Unit) *plots {
 	columns, s := axis(&r.Histogram), newSlots(units)
 	bars := exponentBars(r, columns)
-	heat := s.exponents(columns)
 	p := &plots{
 		Shares: shares(r, bars), Lengths: lengths(bars), Ticks: exponentTicks(columns), Note: axisNote(columns),
-		Bits: s.bits(r), Heat: heat.draw(columns), columns: columns, slots: map[string]string{},
-		Readouts: readouts{Units: s.readouts(), Heat: heat},
+		Bits: s.bits(r), slots: map[string]string{}, Readouts: readouts{Units: make([]string, len(s.units))},
 	}
 	for _, b := range bars {
 		p.Readouts.Exponents = append(p.Readouts.Exponents, b.readout())
@@ -137,6 +126,7 @@ func drawPlots(r *describe.Report, units []*describe.Unit) *plots {
 	for i, u := range s.units {
 		if u != nil {
 			p.slots[u.Path] = strconv.Itoa(i)
+			p.Readouts.Units[i] = fmt.Sprintf("%s: %.3f bits per weight, bound %.3f", u.Path, u.Bits, u.Bound)
 		}
 	}
 	for _, x := range s.named() {
@@ -145,7 +135,7 @@ func drawPlots(r *describe.Report, units []*describe.Unit) *plots {
 	return p
 }
 
-// Slot is the place of a unit in the plots by unit; "" if it has none.
+// Slot is the place of a unit in the plot by unit; "" if it has none.
 func (p *plots) Slot(path string) string {
 	if p == nil {
 		return ""
@@ -153,61 +143,17 @@ func (p *plots) Slot(path string) string {
 	return p.slots[path]
 }
 
-// Place is the place of an exponent in the plots by exponent; "" if it has none.
-func (p *plots) Place(exponent int) string {
-	if p == nil {
-		return ""
-	}
-	within := func(c column) bool { return !c.gap && c.first <= exponent && exponent <= c.last }
-	if i := slices.IndexFunc(p.columns, within); i >= 0 {
-		return strconv.Itoa(i)
-	}
-	return ""
-}
-
 // exponentTicks labels the axis of exponents, with about eight labels, which fit the page of a phone.
 func exponentTicks(columns []column) (list []tick) {
-	for i, labeled := range ticks(columns, max(1, (len(columns)+7)/8)) {
-		if !labeled {
+	for i, c := range columns {
+		if !labeled(columns, i, max(1, (len(columns)+7)/8)) {
 			continue
 		}
-		t := tick{At: 100 * (float64(i) + 0.5) / float64(len(columns)), Text: columns[i].short(columns), Power: columns[i].single()}
+		t := tick{At: 100 * (float64(i) + 0.5) / float64(len(columns)), Text: c.label, Power: c.label == ""}
 		if t.Power {
-			t.Text = minus(columns[i].first - bias)
+			t.Text = minus(c.first - bias)
 		}
 		list = append(list, t)
-	}
-	return list
-}
-
-// limit is how close a model comes to a limit of the format.
-type limit struct {
-	Name, Unit string
-	Value, Max int64
-}
-
-// limits lists the largest value of each measure over the units.
-func limits(r *describe.Report) []limit {
-	chunk := "weights in the fullest chunk"
-	if r.Kind == describe.KindSource {
-		chunk = "weights in a chunk, mean"
-	}
-	list := []limit{
-		{Name: "weights in a module", Max: describe.MaxWeights},
-		{Name: chunk, Max: describe.MaxChunk},
-		{Name: "rows of lookup tables", Max: describe.MaxLUTs},
-		{Name: "largest exponent", Max: describe.MaxExponent},
-		{Name: "longest code, in bits", Max: describe.MaxCode},
-	}
-	for _, u := range r.Units {
-		if u.Reason != "" {
-			continue
-		}
-		for i, v := range []int64{u.Weights, int64(u.LargestChunk), int64(u.LUTs), int64(u.LargestExponent), int64(u.Longest)} {
-			if v > list[i].Value {
-				list[i].Value, list[i].Unit = v, u.Path
-			}
-		}
 	}
 	return list
 }

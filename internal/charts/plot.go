@@ -16,13 +16,13 @@ type plot struct {
 	shapes, words strings.Builder
 }
 
-// done ends a chart that is so many pixels high. axes are its attributes for the page's script, text describes the chart for
+// done ends a chart that is so many pixels high. axis names the slots for the page's script, text describes the chart for
 // readers who do not see it. All text in it was escaped where it was written.
-func (p *plot) done(height int, axes, text string) template.HTML {
+func (p *plot) done(height int, axis, text string) template.HTML {
 	return template.HTML(fmt.Sprintf( //nolint:gosec // see above
-		`<div class="plot" %s data-slots="%d" style="height:%dpx" role="img" tabindex="0" aria-label="%s">`+
+		`<div class="plot" data-x="%s" data-slots="%d" style="height:%dpx" role="img" tabindex="0" aria-label="%s">`+
 			`<svg viewBox="0 0 %d 100" preserveAspectRatio="none" aria-hidden="true">%s</svg>%s</div>`,
-		axes, p.slots, height, html.EscapeString(text), p.slots, p.shapes.String(), p.words.String()))
+		axis, p.slots, height, html.EscapeString(text), p.slots, p.shapes.String(), p.words.String()))
 }
 
 // path draws a path of absolute commands.
@@ -44,33 +44,7 @@ func dot(x, y float64) string { return fmt.Sprintf("M%s %sh0", num(x), num(y)) }
 // level draws a line across the chart with its value at the left.
 func (p *plot) level(y float64, value string) {
 	p.path("grid", fmt.Sprintf("M0 %sH%d", num(y), p.slots))
-	p.label(y, value)
-}
-
-// label writes at the left of the chart.
-func (p *plot) label(y float64, text string) {
-	fmt.Fprintf(&p.words, `<span class="y" style="top:%s%%">%s</span>`, num(y), html.EscapeString(text))
-}
-
-// nTones is the number of tones of a heat map.
-const nTones = 24
-
-// heat draws a cell for every share that is not negative; from 0.3 on the tone is full. Each row is a slice.
-func (p *plot) heat(cells [][]float64) {
-	var paths [nTones + 1]strings.Builder
-	height := 100 / float64(len(cells))
-	for y, row := range cells {
-		for x, v := range row {
-			if v >= 0 {
-				paths[int(math.Round(nTones*math.Sqrt(min(1, v/0.3))))].WriteString(box(float64(x), float64(y)*height, 1, height))
-			}
-		}
-	}
-	for tone := range paths {
-		if paths[tone].Len() > 0 {
-			fmt.Fprintf(&p.shapes, `<path class="tone" fill-opacity="%.2f" d="%s"/>`, 0.06+0.94*float64(tone)/nTones, paths[tone].String())
-		}
-	}
+	fmt.Fprintf(&p.words, `<span class="y" style="top:%s%%">%s</span>`, num(y), html.EscapeString(value))
 }
 
 // num writes a coordinate.

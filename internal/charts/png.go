@@ -121,11 +121,7 @@ func (c *canvas) histogram(r *describe.Report) {
 		most = max(most, x.count(&r.Histogram))
 	}
 	c.text("text", gray, margin, top-34, "share of the weights by exponent")
-	labels := ticks(columns, (n*46+inner-1)/inner)
 	for i, x := range columns {
-		if x.gap {
-			continue
-		}
 		x0, x1 := margin+i*inner/n, margin+(i+1)*inner/n
 		pad := max(1, (x1-x0)/9)
 		count := x.count(&r.Histogram)
@@ -139,15 +135,15 @@ func (c *canvas) histogram(r *describe.Report) {
 			c.text("small", gray, (x0+x1-c.width("small", label))/2, base-h-7, label)
 		}
 		switch {
-		case labels[i] && x.single():
+		case x.label != "":
+			c.text("text", gray, (x0+x1-c.width("text", x.label))/2, base+24, x.label)
+		case labeled(columns, i, (n*46+inner-1)/inner):
 			c.power((x0+x1)/2, base+24, x.first-bias)
-		case labels[i]:
-			c.text("text", gray, (x0+x1-c.width("text", x.short(columns)))/2, base+24, x.short(columns))
 		}
 		c.rect(gray, x0, base, x1-x0, 1)
 	}
-	if r.Histogram[0] > 0 {
-		c.text("small", gray, margin, base+46, "0: zeros and subnormals")
+	if axisNote(columns) != "" {
+		c.text("small", gray, margin, base+46, "< and >: all exponents below and above")
 	}
 	note := fmt.Sprintf("entropy %.2f bits, Huffman code %.2f bits, instead of 8", r.Entropy, r.CodeBits)
 	if r.CodeBits > 0 {

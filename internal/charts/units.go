@@ -12,7 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/describe"
 )
 
-// chartUnits are the units that charts by unit show: the compressed ones whose weights were read, in reading order, single
+// chartUnits are the units that the chart by unit shows: the compressed ones whose weights were read, in reading order, single
 // units first.
 func chartUnits(r *describe.Report) []*describe.Unit {
 	var single, stacked []*describe.Unit
@@ -127,57 +127,5 @@ func (s *slots) bits(r *describe.Report) template.HTML {
 	p.path("stem", stems.String())
 	p.path("ideal", bounds.String())
 	p.path("dot", dots.String())
-	return p.done(190, `data-x="u"`, text)
-}
-
-// readouts say what each slot shows.
-func (s *slots) readouts() []string {
-	list := make([]string, len(s.units))
-	for i, u := range s.units {
-		if u != nil {
-			list[i] = fmt.Sprintf("%s: %.3f bits per weight, bound %.3f", u.Path, u.Bits, u.Bound)
-		}
-	}
-	return list
-}
-
-// matrix is a heat map: a value for each row and slot, -1 where there is none.
-type matrix struct {
-	Rows  []string    `json:"rows"`
-	Cells [][]float64 `json:"cells"`
-}
-
-// exponents is the matrix of shares by exponent and unit, the largest exponent first.
-func (s *slots) exponents(columns []column) (m matrix) {
-	for _, c := range slices.Backward(columns) {
-		row := slices.Repeat([]float64{-1}, len(s.units))
-		for i, u := range s.units {
-			if u == nil {
-				continue
-			}
-			if n := c.count(&u.Histogram); n > 0 {
-				row[i] = math.Round(1e5*float64(n)/float64(u.Histogram.Total())) / 1e5
-			}
-		}
-		m.Rows, m.Cells = append(m.Rows, c.String()), append(m.Cells, row)
-	}
-	return m
-}
-
-// draw draws the heat map of exponents by unit. Its rows are the columns of the axis, from the last to the first.
-func (m *matrix) draw(axis []column) template.HTML {
-	height := min(360, 14*len(axis))
-	p := plot{slots: len(m.Cells[0])}
-	p.heat(m.Cells)
-	for i, labeled := range ticks(axis, max(1, 20*len(axis)/height)) {
-		if !labeled {
-			continue
-		}
-		name := power(axis[i].first - bias)
-		if !axis[i].single() {
-			name = axis[i].short(axis)
-		}
-		p.label(100-100*(float64(i)+0.5)/float64(len(axis)), name)
-	}
-	return p.done(height, `data-x="u" data-y="e"`, "Share of each exponent by module")
+	return p.done(190, "u", text)
 }

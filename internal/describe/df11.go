@@ -2,7 +2,6 @@ package describe
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/estimate"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
@@ -41,7 +39,7 @@ func DefaultSampleBytes(d *model.DF11) int64 {
 	return estimate.SampleBytes(nBytes, 0)
 }
 
-// DF11 describes a DF11 model. Headers, tables and positions are read whole; of the weights at most about maxBytes are
+// DF11 describes a DF11 model. Headers and tables are read whole; of the weights at most about maxBytes are
 // decoded for the distribution of their exponents, spread over the units.
 func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*Report, error) {
 	r := &Report{Exact: true, Name: d.Name, Commit: d.Commit, Kind: KindDF11, Layout: d.Layout(), Traps: traps(d)}
@@ -51,9 +49,6 @@ func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*Report, error) {
 	addFiles(r, d.WeightFiles())
 	sizes, units := sortTensors(d)
 	var err error
-	if r.Verified, err = stamp(ctx, d); err != nil {
-		return nil, err
-	}
 	if r.Units, err = describeUnits(ctx, d, units, maxBytes); err != nil {
 		return nil, err
 	}
@@ -68,22 +63,6 @@ func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*Report, error) {
 	r.Parts = sizes.List(r.Bytes)
 	r.Finish()
 	return r, nil
-}
-
-// stamp is the verification that the manifest records; nil if there is no manifest.
-func stamp(ctx context.Context, d *model.DF11) (*Stamp, error) {
-	if d.Manifest == nil || len(d.Manifest.Verification) == 0 {
-		return nil, nil
-	}
-	f, _ := d.File(metadata.ManifestName)
-	sum, err := streams.SHA256(ctx, io.NewSectionReader(f, 0, f.Size))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", metadata.ManifestName, err)
-	}
-	return &Stamp{
-		Version: d.Manifest.Tool.Version, Source: d.Manifest.Source.Repo, Commit: d.Manifest.Source.Commit, Manifest: sum,
-		Checks: d.Manifest.Verification,
-	}, nil
 }
 
 // traps lists why the model would load wrongly.
@@ -146,7 +125,7 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes 
 	return units, g.Wait()
 }
 
-// describeUnit reads a unit's tables and positions, and decodes at most maxElems of its weights.
+// describeUnit reads a unit's tables, and decodes at most maxElems of its weights.
 func describeUnit(ctx context.Context, path string, a verify.Arrays, maxElems int64) (Unit, error) {
 	x := Unit{Path: path, Weights: a.SignMantissa.Size()}
 	opened, err := verify.Open(a, x.Weights, nil) // until then the number of tensors is only what a header says
@@ -163,28 +142,11 @@ func describeUnit(ctx context.Context, path string, a verify.Arrays, maxElems in
 		return x, err
 	}
 	x.setCodes(lengths)
-	if x.LargestChunk, err = largestChunk(a.OutputPositions, x.Weights); err != nil {
-		return x, err
-	}
 	if err := countRuns(ctx, opened, maxElems, &x.Histogram); err != nil {
 		return x, err
 	}
 	x.Finish()
 	return x, nil
-}
-
-// largestChunk finds the largest step between output positions (docs/format.md §7).
-func largestChunk(positions *io.SectionReader, nElems int64) (int, error) {
-	b := make([]byte, positions.Size())
-	if err := streams.ReadFull(positions, b, 0); err != nil {
-		return 0, err
-	}
-	var most, at int64
-	for ; len(b) >= 4; b = b[4:] {
-		next := int64(binary.LittleEndian.Uint32(b))
-		most, at = max(most, next-at), next
-	}
-	return int(max(most, nElems-at)), nil
 }
 
 // countRuns counts the exponents of at most maxElems weights of a unit, spread over it, or of all if there are not more.

@@ -5,20 +5,12 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// Limits of DF11 (docs/format.md §9).
 const (
-	MaxExponent = 239       // larger ones are links between tables
-	MaxLUTs     = 18        // rows of lookup tables, lengths included
-	MaxChunk    = 23550     // weights that a chunk may hold
-	MaxWeights  = 1<<31 - 1 // of a unit
-	MaxCode     = 32        // bits
-	chunkBits   = 8 * 4096  // of coded exponents in a chunk
-	plainBits   = 8         // sign and mantissa, stored as they are
-	bf16Bits    = 16        // what a weight takes in BF16
+	plainBits = 8  // sign and mantissa, stored as they are
+	bf16Bits  = 16 // what a weight takes in BF16
 )
 
 // Kind says what a report describes.
@@ -54,17 +46,7 @@ type Report struct {
 	Histogram Histogram `json:"histogram"` // of all units
 	Rates               // means over the units, by weights
 
-	Verified *Stamp `json:"verified,omitempty"`
-	Version  string `json:"tool_version"` // of df11-convert
-}
-
-// Stamp is the verification that a model's manifest records. The report does not repeat it.
-type Stamp struct {
-	Version  string                  `json:"tool_version"` // of the program that verified
-	Source   string                  `json:"source,omitempty"`
-	Commit   string                  `json:"source_commit,omitempty"`
-	Manifest string                  `json:"manifest_sha256"`
-	Checks   []metadata.Verification `json:"checks"`
+	Version string `json:"tool_version"` // of df11-convert
 }
 
 // Rates are the bits that a weight takes, beside the least that is possible.
@@ -111,12 +93,7 @@ type Unit struct {
 	Bytes     int64     `json:"bytes"`     // stored, all six tensors
 	NBits     int64     `json:"coded_bits"`
 	LUTs      int       `json:"luts"` // rows of lookup tables
-
-	// LargestChunk is the number of weights in the fullest chunk; for a source it is the mean, since only encoding shows the
-	// fullest.
-	LargestChunk    int `json:"largest_chunk"`
-	Longest         int `json:"longest_code"`
-	LargestExponent int `json:"largest_exponent"`
+	Longest   int       `json:"longest_code"`
 	Rates
 }
 
@@ -131,7 +108,7 @@ func (u *Unit) setCodes(lengths [256]uint8) {
 	for e, n := range lengths {
 		if n > 0 {
 			u.Codes = append(u.Codes, Code{e, int(n)})
-			u.Longest, u.LargestExponent = max(u.Longest, int(n)), e
+			u.Longest = max(u.Longest, int(n))
 		}
 	}
 }
@@ -145,13 +122,9 @@ func (u *Unit) Finish() {
 	if u.Histogram.Total() > 0 {
 		u.Entropy = u.Histogram.Entropy()
 		u.Bound = plainBits + u.Entropy
-		_, u.LargestExponent = u.Histogram.Bounds()
 	}
 	if u.Weights > 0 && u.NBits > 0 {
 		u.CodeBits = float64(u.NBits) / float64(u.Weights)
-	}
-	if u.LargestChunk == 0 && u.CodeBits > 0 {
-		u.LargestChunk = int(min(float64(u.Weights), chunkBits/u.CodeBits))
 	}
 	u.Codes = some(u.Codes)
 }
