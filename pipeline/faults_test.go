@@ -169,7 +169,6 @@ var faultCases = map[string]faultCase{
 	"commit-429, always":     {times: always, want: hub.ErrRateLimited, hint: "later"},
 	"create-409":             {extra: 1},
 	"create-403":             {want: hub.ErrForbidden, hint: "write access"},
-	"duplicate-500":          {extra: anyNumber},
 }
 
 // elsewhere are the faults that no conversion of this package can meet in a test's time, with the test that holds them.
@@ -177,7 +176,6 @@ var elsewhere = map[string]string{
 	"branch-409":       "it takes a refresh; hub tests it",
 	"branch-404-after": "it takes a refresh; hub tests it",
 	"mirror":           "it leads to the public hub; hub tests it with one of its own",
-	"put-stall":        "the storage may take two minutes for its answer; hub tests it with a clock of its own",
 }
 
 // Wishes of faultCase that are not one error.
@@ -227,7 +225,7 @@ func checkFault(t *testing.T, w *world, tt faultCase, fault string, err error) {
 	t.Helper()
 	noSecret(t, err)
 	namesOnce(t, err)
-	if w.FaultsActed(fault) == 0 && fault != "duplicate-500" {
+	if w.FaultsActed(fault) == 0 {
 		t.Error("the fault did not act")
 	}
 	source := (*pipeline.BrokenSourceError)(nil)

@@ -3,7 +3,6 @@ package hubtest
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"time"
 )
 
@@ -144,8 +144,8 @@ func stall(n int) Action {
 	}
 }
 
-// Slow sends the right answer one byte at a time, pause apart.
-func Slow(pause time.Duration) Action {
+// slow sends the right answer one byte at a time, pause apart.
+func slow(pause time.Duration) Action {
 	return func(x *Exchange) {
 		a := x.right(true)
 		x.send(a, 0)
@@ -209,14 +209,12 @@ func setHeader(header Header) Action {
 	})
 }
 
-// EditJSON lets the server answer and changes its JSON; v is the decoded body.
-func EditJSON(edit func(v any) any) Action {
+// replace lets the server answer, and puts other text in place of what a pattern matches in the body.
+func replace(pattern, instead string) Action {
+	re := regexp.MustCompile(pattern)
 	return change(func(a *whole) {
-		dec := json.NewDecoder(bytes.NewReader(a.body))
-		dec.UseNumber()
-		var v any
-		if dec.Decode(&v) == nil && a.status == http.StatusOK {
-			a.body, _ = json.Marshal(edit(v))
+		if a.status == http.StatusOK {
+			a.body = re.ReplaceAll(a.body, []byte(instead))
 			a.header.Set("Content-Length", fmt.Sprint(len(a.body)))
 		}
 	})

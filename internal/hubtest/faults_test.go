@@ -11,7 +11,7 @@ import (
 func spoiledBy(t *testing.T, s *Server, fault, method, url, token, body string, header ...string) answer {
 	t.Helper()
 	s.Inject(Fault{Name: fault})
-	endless := map[string]bool{"slow": true, "stall": true, "stall-header": true, "hub-stall": true, "put-stall": true}
+	endless := map[string]bool{"slow": true, "stall": true, "stall-header": true, "hub-stall": true}
 	if endless[fault] {
 		go func() {
 			for s.FaultsActed(fault) == 0 && t.Context().Err() == nil {
@@ -28,7 +28,7 @@ func spoiledBy(t *testing.T, s *Server, fault, method, url, token, body string, 
 func TestNamedFaults(t *testing.T) {
 	const file, tree, info = "/me/m/resolve/main/model.safetensors", "/api/models/me/m/tree/main", "/api/models/me/m"
 	const lfs, verify, commit = "/me/m.git/info/lfs/objects/batch", "/me/m.git/info/lfs/objects/verify", "/api/models/me/m/commit/main"
-	const create, copies, card = "/api/repos/create", "/api/models/me/m/lfs-files/duplicate", "/api/validate-yaml"
+	const create, card = "/api/repos/create", "/api/validate-yaml"
 	const branch = "/api/models/me/m/branch/next"
 	files := LlamaModel(5, ModelOptions{})
 	whole := len(files["model.safetensors"])
@@ -65,7 +65,7 @@ func TestNamedFaults(t *testing.T) {
 		}},
 		{"PUT", "part", map[string]string{
 			"put-500": "500", "put-503": "503", "put-timeout": "400 RequestTimeout", "put-expired": "403", "put-token": "400 ExpiredToken", "put-no-upload": "404 NoSuchUpload",
-			"put-reset": "-1", "put-reset-after": "-1", "put-no-etag": "200 !Etag", "put-wrong-etag": `200 Etag:["000000`, "put-stall": "-1",
+			"put-reset": "-1", "put-reset-after": "-1", "put-no-etag": "200 !Etag", "put-wrong-etag": `200 Etag:["000000`,
 		}},
 		{"POST", "complete", map[string]string{"complete-400": "400", "complete-500": "500", "complete-after": "500"}},
 		{"POST", verify, map[string]string{"verify-404": "404", "verify-500": "500", "verify-mismatch": "422"}},
@@ -76,7 +76,6 @@ func TestNamedFaults(t *testing.T) {
 		{"POST", create, map[string]string{"create-409": "409", "create-403": "403"}},
 		{"POST", branch, map[string]string{"branch-409": "409"}},
 		{"DELETE", branch, map[string]string{"branch-404-after": "404 text/html"}},
-		{"POST", copies, map[string]string{"duplicate-500": "500"}},
 	} {
 		for name, want := range at.faults {
 			tested[name] = true
@@ -85,7 +84,7 @@ func TestNamedFaults(t *testing.T) {
 			data := []byte(strings.Repeat("0123456789", 1000))
 			up := batch(t, s, "me/m", data).Actions["upload"]
 			url, token, body := s.URL+at.path, "tok", map[string]string{
-				lfs: batchBody(data), verify: fmt.Sprintf(`{"oid":%q,"size":1}`, sha(data)), create: `{"name":"n"}`, copies: `{"target":{"name":"me/m"}}`, card: "{}", branch: "{}",
+				lfs: batchBody(data), verify: fmt.Sprintf(`{"oid":%q,"size":1}`, sha(data)), create: `{"name":"n"}`, card: "{}", branch: "{}",
 				commit: fmt.Sprintf(`{"key":"header","value":{"summary":"s","parentCommit":%q}}`+"\n%s", head, fileLine("a", "x")), "part": string(data[:4000]),
 			}[at.path]
 			switch at.path {
