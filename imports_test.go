@@ -2,6 +2,7 @@
 package df11convert
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -56,7 +57,7 @@ var arrows = map[string][]string{
 	"internal/describe":     {"encoder", "verify", "internal/model", "internal/estimate", "internal/human", "internal/metadata", "internal/plan", "internal/safetensors", "internal/streams"},
 	"internal/compare":      {"verify", "internal/plan", "internal/model", "internal/spool", "internal/spans", "internal/progress", "internal/streams"},
 	"internal/forward":      {"encoder", "internal/atomicfile", "internal/budget", "internal/compare", "internal/fetch", "internal/gather", "internal/ledger", "internal/metadata", "internal/model", "internal/pagecache", "internal/plan", "internal/progress", "internal/safetensors", "internal/spans", "internal/spool", "internal/streams", "internal/target"},
-	"internal/back":         {"verify", "internal/model", "internal/target", "internal/spans", "internal/plan", "internal/metadata", "internal/safetensors", "internal/progress", "internal/streams", "internal/atomicfile", "internal/smallfile"},
+	"internal/back":         {"verify", "internal/model", "internal/target", "internal/spans", "internal/plan", "internal/metadata", "internal/safetensors", "internal/progress", "internal/pyjson", "internal/streams", "internal/atomicfile", "internal/smallfile"},
 	"internal/target":       {"hub", "internal/model", "internal/ledger", "internal/metadata", "internal/plan", "internal/spans", "internal/atomicfile", "internal/filelock", "internal/smallfile", "internal/streams"},
 	"pipeline":              {"hub", "verify", "internal/plan", "internal/metadata", "internal/pyjson", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/exactf32", "internal/spool", "internal/ledger", "internal/model", "internal/fetch", "internal/budget", "internal/describe", "internal/compare", "internal/forward", "internal/back", "internal/target"},
 	"cmd/df11-convert":      {"*"},
@@ -125,6 +126,37 @@ func checkImport(t *testing.T, dir, key string, f goFile, imported string) {
 	}
 	if slices.Contains(pure, dir) && slices.ContainsFunc(impure, func(p string) bool { return imported == p || strings.HasPrefix(imported, p+"/") }) {
 		t.Errorf("%s imports %s, but %s is pure", f.path, imported, dir)
+	}
+}
+
+// readsJSON says which code may read JSON by package json, which does not read as a loader does: pyjson itself, and code that reads
+// what no loader reads and no model brings along.
+var readsJSON = []string{
+	"internal/pyjson", "hub", "hub/internal/wire", // answers of the Hub
+	"internal/hubtest", "internal/hubtest/hubd", "internal/golden", // for tests
+	"internal/plan/catalog.go", // part of the program
+	"internal/forward/lint.go", // a second reader for headers that the first one has read
+}
+
+func TestJSONIsReadByPyjson(t *testing.T) {
+	for dir, files := range goFiles(t) {
+		for _, f := range files {
+			if f.test || slices.Contains(readsJSON, dir) || slices.Contains(readsJSON, filepath.ToSlash(f.path)) {
+				continue
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), f.path, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				if call, ok := n.(*ast.SelectorExpr); ok && slices.Contains([]string{"Unmarshal", "NewDecoder"}, call.Sel.Name) {
+					if of, ok := call.X.(*ast.Ident); ok && of.Name == "json" {
+						t.Errorf("%s: json.%s matches names in any case: read by package pyjson", f.path, call.Sel.Name)
+					}
+				}
+				return true
+			})
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package back
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"maps"
@@ -11,6 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/pyjson"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
@@ -54,6 +54,6 @@ func weightMap(b []byte) map[string]string {
 	var x struct {
 		Map map[string]string `json:"weight_map"`
 	}
-	_ = json.Unmarshal(b, &x) // what is broken says nothing
+	_ = pyjson.Unmarshal(b, &x) // what is broken says nothing
 	return x.Map
 }

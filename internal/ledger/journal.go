@@ -71,17 +71,18 @@ func parse(b []byte) (h head, rest []record) {
 	if pyjson.Bounded(b, maxObjects, maxValues) != nil {
 		return head{}, nil
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	if d.Decode(&h) != nil {
+	first, lines, _ := bytes.Cut(b, []byte("\n"))
+	if pyjson.Unmarshal(first, &h) != nil {
 		return head{}, nil
 	}
-	for {
+	for line := range bytes.Lines(lines) {
 		var r record
-		if d.Decode(&r) != nil {
-			return h, rest
+		if pyjson.Unmarshal(line, &r) != nil {
+			break
 		}
 		rest = append(rest, r)
 	}
+	return h, rest
 }
 
 // Claimed says whose a journal is and which weight files of a target it claims, with the sha256 of those that are made, ""

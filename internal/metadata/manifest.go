@@ -219,7 +219,7 @@ func ParseManifest(data []byte) (*Manifest, error) {
 	var v struct {
 		Schema int `json:"schema_version"`
 	}
-	if err := json.Unmarshal(data, &v); err != nil {
+	if err := pyjson.Unmarshal(data, &v); err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
 	if v.Schema > SchemaVersion {
@@ -227,7 +227,7 @@ func ParseManifest(data []byte) (*Manifest, error) {
 			v.Schema, SchemaVersion)
 	}
 	m := &Manifest{}
-	if err := json.Unmarshal(data, m); err != nil {
+	if err := pyjson.Unmarshal(data, m); err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
 	if err := m.check(); err != nil {

@@ -1,14 +1,10 @@
 package plan
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
@@ -25,7 +21,7 @@ type PatternDict []Pattern
 
 // ParsePatternDict reads a JSON object {"regex": ["attribute", …], …} in its order, and checks the regexes.
 func ParsePatternDict(data []byte) (d PatternDict, err error) {
-	if err := json.Unmarshal(data, &d); err != nil {
+	if err := pyjson.Unmarshal(data, &d); err != nil {
 		return nil, fmt.Errorf("parse pattern dict: %w", err)
 	}
 	return d, nil
@@ -34,42 +30,24 @@ func ParsePatternDict(data []byte) (d PatternDict, err error) {
 // MarshalJSON writes the dict on one line, in order.
 func (d PatternDict) MarshalJSON() ([]byte, error) { return d.AppendJSON(nil, "", ""), nil }
 
-// UnmarshalJSON reads the object token by token, since a Go map would lose the order.
+// UnmarshalJSON reads the members one by one, since a Go map would lose their order.
 func (d *PatternDict) UnmarshalJSON(data []byte) error {
-	if !utf8.Valid(data) {
-		return errors.New("not UTF-8")
-	}
 	if err := pyjson.Bounded(data, maxConfigItems, maxConfigItems); err != nil {
 		return err
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return fmt.Errorf("want an object, got %.20s", data)
+	list, _, err := pyjson.Members(data)
+	if err != nil {
+		return err
 	}
 	*d = PatternDict{}
-	for dec.More() {
-		p, err := decodePattern(dec)
-		if err != nil {
-			return err
+	for _, m := range list {
+		p := Pattern{Regex: m.Key}
+		if err := pyjson.Unmarshal(m.Value, &p.Attrs); err != nil || p.Attrs == nil {
+			return fmt.Errorf("pattern %q: want a list of attribute names: %.20s", p.Regex, m.Value)
 		}
 		*d = append(*d, p)
 	}
 	return d.check()
-}
-
-func decodePattern(dec *json.Decoder) (Pattern, error) {
-	key, err := dec.Token()
-	if err != nil {
-		return Pattern{}, err
-	}
-	p := Pattern{Regex: key.(string), Attrs: []string{}}
-	if err := dec.Decode(&p.Attrs); err != nil {
-		return Pattern{}, fmt.Errorf("pattern %q: want a list of attribute names: %w", p.Regex, err)
-	}
-	if p.Attrs == nil {
-		return Pattern{}, fmt.Errorf("pattern %q: want a list of attribute names, got null", p.Regex)
-	}
-	return p, nil
 }
 
 // checkSize refuses a dict that would take very long to match.

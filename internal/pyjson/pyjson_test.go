@@ -26,29 +26,3 @@ func TestIndent(t *testing.T) {
 		}
 	}
 }
-
-// TestStandard: words for numbers become lists of the same length, but not in strings.
-func TestStandard(t *testing.T) {
-	const in, want = `{"NaN \" Infinity": [NaN, -Infinity], "x": Infinity}`, `{"NaN \" Infinity": [[1], [1111111]], "x": [111111]}`
-	if got := string(pyjson.Standard([]byte(in))); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-// TestUnmarshal: what Python's json reads is read, what it refuses is refused; numbers that no JSON standard knows are
-// passed over.
-func TestUnmarshal(t *testing.T) {
-	for in, want := range map[string]string{
-		`{"name": "x", "limit": [0.0, Infinity], "low": -Infinity, "none": NaN}`: "x",
-		"\ufeff{\"name\": \"NaN\"}":       "NaN",
-		`{"name": "x", "limit": Inf}`:     "",
-		`{"name": "x", "limit": nan}`:     "",
-		`{"name": "x", "limit": NaN NaN}`: "",
-	} {
-		var v struct{ Name string }
-		err := pyjson.Unmarshal([]byte(in), &v)
-		if (err == nil) != (want != "") || err == nil && v.Name != want {
-			t.Errorf("%s: got %q, %v", in, v.Name, err)
-		}
-	}
-}

@@ -1,0 +1,199 @@
+package pyjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// Unmarshal reads a JSON text into what v points to, as Python's json reads it: a member of a struct has exactly its own name,
+// the last of two equal members counts alone, and NaN and Infinity are numbers. It is the only way to read JSON that a loader
+// reads too, or that a model, a folder or a repo brings along. What Go and Python could understand differently is refused: a
+// member whose name differs from that of the struct in case only, half a surrogate pair, and text that is not UTF-8.
+//
+// Structs name each member by a tag, and embed nothing that is read. There are no maps of structs.
+func Unmarshal(data []byte, v any) error {
+	dec, _, err := newDecoder(data)
+	if err != nil {
+		return err
+	}
+	switch err := decode(dec, reflect.ValueOf(v).Elem()); {
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	case err != nil:
+		return err
+	}
+	return atEnd(dec)
+}
+
+// decode reads the next value into v, which forgets what it held. Whatever holds no struct is read by package json.
+func decode(dec *json.Decoder, v reflect.Value) error {
+	v.SetZero()
+	if _, itself := v.Addr().Interface().(json.Unmarshaler); itself || !holdsStruct(v.Type()) {
+		return dec.Decode(v.Addr().Interface())
+	}
+	open, err := dec.Token()
+	if err != nil || open == nil { // null
+		return err
+	}
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	want := json.Delim('{')
+	if v.Kind() == reflect.Slice {
+		want = '['
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	}
+	if open != want {
+		return fmt.Errorf("%v where a %v should be", open, want)
+	}
+	for dec.More() {
+		if v.Kind() == reflect.Struct {
+			err = decodeMember(dec, v)
+		} else {
+			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+			err = decode(dec, v.Index(v.Len()-1))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err = dec.Token() // what ends it
+	return err
+}
+
+// holdsStruct says whether a type is a struct, a pointer to one or a list of them.
+func holdsStruct(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Struct
+}
+
+// decodeMember reads the next member of an object into the field with its name, or passes it over.
+func decodeMember(dec *json.Decoder, v reflect.Value) error {
+	key, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	for i := range v.NumField() {
+		switch name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); {
+		case name == key:
+			if err := decode(dec, v.Field(i)); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		case strings.EqualFold(name, key.(string)):
+			return fmt.Errorf("member %q differs from %q in case only: programs do not agree which one counts", key, name)
+		}
+	}
+	var passed json.RawMessage
+	return dec.Decode(&passed)
+}
+
+// Member is one member of an object.
+type Member struct {
+	Key   string
+	Value json.RawMessage // NaN and Infinity are other numbers, as in [Unmarshal]
+	End   int             // offset in the text behind the value
+}
+
+// Members lists the members of the one object that a text holds, and returns the offset behind its opening brace. A repeated
+// key is listed each time: Python takes the last.
+func Members(data []byte) (list []Member, begin int, err error) {
+	dec, skip, err := newDecoder(data)
+	if err != nil {
+		return nil, 0, err
+	}
+	offset := func() int { return skip + int(dec.InputOffset()) }
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, 0, errors.New("not a JSON object")
+	}
+	begin = offset()
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, 0, err
+		}
+		m := Member{Key: key.(string)}
+		if err := dec.Decode(&m.Value); err != nil {
+			return nil, 0, err
+		}
+		m.End = offset()
+		list = append(list, m)
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, 0, err
+	}
+	return list, begin, atEnd(dec)
+}
+
+// newDecoder decodes a text behind its byte order mark, which has skip bytes.
+func newDecoder(data []byte) (dec *json.Decoder, skip int, err error) {
+	const bom = "\ufeff"
+	text := bytes.TrimPrefix(data, []byte(bom))
+	if !utf8.Valid(text) {
+		return nil, 0, errors.New("not valid UTF-8")
+	}
+	if half := halfCharacter(text); half != "" {
+		return nil, 0, fmt.Errorf("%s is half a character", half)
+	}
+	return json.NewDecoder(bytes.NewReader(standard(text))), len(data) - len(text), nil
+}
+
+// atEnd refuses a text that goes on.
+func atEnd(dec *json.Decoder) error {
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("text after the JSON value")
+	}
+	return nil
+}
+
+// halfCharacter finds an escaped surrogate that is not one of a pair: Python keeps it, Go does not. It is "" if there is none.
+func halfCharacter(text []byte) string {
+	if !bytes.Contains(text, []byte(`\ud`)) && !bytes.Contains(text, []byte(`\uD`)) {
+		return ""
+	}
+	for {
+		found := escapes.FindSubmatchIndex(text)
+		switch {
+		case found == nil:
+			return ""
+		case found[2] >= 0:
+			return string(text[found[2]:found[3]])
+		}
+		text = text[found[1]:]
+	}
+}
+
+// escapes matches an escaped character outside of the Basic Multilingual Plane, half of one, or any other escape.
+var escapes = regexp.MustCompile(`(?is)\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)|\\.`)
+
+// stringOrWord matches a JSON string, or a number or word outside of strings.
+var stringOrWord = regexp.MustCompile(`(?s)"(?:\\.|[^"\\])*"|[^\s",:\[\]{}]+`)
+
+// standard replaces NaN, Infinity and -Infinity outside of strings by fractions of the same length: a decoder accepts them where
+// it accepts these floats, not where it wants a whole number or anything else, and every offset stays true.
+func standard(data []byte) []byte {
+	if !bytes.Contains(data, []byte("NaN")) && !bytes.Contains(data, []byte("Infinity")) {
+		return data
+	}
+	return stringOrWord.ReplaceAllFunc(data, func(match []byte) []byte {
+		switch string(match) {
+		case "NaN":
+			return []byte("0.5")
+		case "Infinity":
+			return []byte("0.500000")
+		case "-Infinity":
+			return []byte("-0.500000")
+		}
+		return match
+	})
+}
