@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
@@ -66,7 +68,7 @@ type Client struct {
 	cache *sharedCache
 	files *downloads
 	puts  wire.Slots             // running uploads
-	turns *turns                 // of the files to upload
+	turns turns                  // of the files to upload
 	user  atomic.Pointer[string] // the answer of WhoAmI
 }
 
@@ -88,7 +90,7 @@ func New(opt Options) (*Client, error) {
 	}
 	return &Client{
 		t: t, cache: &sharedCache{t: t, dir: opt.CacheDir}, files: newDownloads(t, transfers, opt.RangeBytes, opt.BufferBytes),
-		puts: make(wire.Slots, transfers), turns: newTurns(),
+		puts: make(wire.Slots, transfers), turns: turns{files: semaphore.NewWeighted(allTurns)},
 	}, nil
 }
 

@@ -21,7 +21,7 @@
 //	upload, parts, lfs, commit      files on their way to a target, and one commit of a branch, made exactly once
 //	info, tree                      what a commit holds
 //	read, stream, client            bytes of a file; the options
-//	download, cache, object         ranges on their way; the cache of the Python client; one object on its way up
+//	download, cache                 ranges on their way; the cache of the Python client
 //	location, peers, segment        where bytes can be had; which connections are slow
-//	turns, models, paths, errors    files that share a line; names and references
+//	models, paths, errors           names and references
 package hub

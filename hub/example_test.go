@@ -3,6 +3,8 @@ package hub_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -58,9 +60,10 @@ func Example_publish() {
 		log.Fatal(err, "\nhint: ", hub.Hint(err))
 	}
 	data := []byte("encoded weights")
+	sum := sha256.Sum256(data)
 	for {
 		op, err := c.Upload(ctx, "user/model-DF11", "main", hub.Blob{Path: "layer_0.safetensors",
-			Size: int64(len(data)), Reader: bytes.NewReader(data)})
+			Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:]), Reader: bytes.NewReader(data)})
 		if err != nil {
 			log.Fatal(err)
 		}

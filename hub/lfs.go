@@ -49,8 +49,6 @@ type lfsObject struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	} `json:"error"`
-
-	header http.Header // of the answer
 }
 
 // stored says that the hub has the object and wants nothing.
@@ -76,12 +74,9 @@ func (u *upload) batch(ctx context.Context) (obj *lfsObject, err error) {
 	r.Header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
 	err = u.t.Retry(ctx, r, func(ctx context.Context) error {
 		var answer batchAnswer
-		header, err := u.t.Once(ctx, r, &answer)
-		if err != nil {
-			return err
-		}
-		if obj, err = u.object(r, &answer); err == nil {
-			obj.header = header
+		_, err := u.t.Once(ctx, r, &answer)
+		if err == nil {
+			obj, err = u.object(r, &answer)
 		}
 		return err
 	})

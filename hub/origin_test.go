@@ -136,7 +136,7 @@ func (w *world) publishAll(t *testing.T) error {
 	if _, err := w.ValidateCard(t.Context(), []byte("---\nlicense: mit\n---\n")); err != nil {
 		return err
 	}
-	op, err := w.Upload(t.Context(), target, "main", hub.Blob{Path: weight, Size: int64(len(w.data)), Reader: bytes.NewReader(w.data)})
+	op, err := w.Upload(t.Context(), target, "main", blob(weight, w.data))
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func TestForeignAnswerIsNeverBelieved(t *testing.T) {
 		"CreateBranch": func() error { return w.CreateBranch(ctx, target, "x", "") },
 		"DeleteBranch": func() error { return w.DeleteBranch(ctx, target, "x") },
 		"Upload": func() error {
-			_, err := w.Upload(ctx, target, "main", hub.Blob{Path: "x", Size: 1, Reader: strings.NewReader("x")})
+			_, err := w.Upload(ctx, target, "main", blob("x", []byte("x")))
 			return err
 		},
 		"Commit": func() error {

@@ -1,31 +1,26 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
-	"sync"
-	"time"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// parts are the links of a multipart upload, in order.
+// parts are the links of a multipart upload, in order, each for chunk bytes of the file.
 type parts struct {
-	chunk   int64
-	urls    []string
-	id      string    // of the upload that the parts belong to; "" if the links do not tell
-	expires time.Time // zero if they do not tell
+	chunk int64
+	urls  []string
 }
 
-// readParts reads chunk_size and the numbered links from an upload action; nil when the action asks for a single PUT. The
-// header is that of the answer which held the action.
-func readParts(a *lfsAction, size int64, header http.Header, now time.Time) (*parts, error) {
+// readParts reads chunk_size and the numbered links from an upload action; nil when the action asks for a single PUT.
+func readParts(a *lfsAction, size int64) (*parts, error) {
 	if _, ok := a.Header["chunk_size"]; !ok {
 		return nil, nil
 	}
@@ -51,116 +46,40 @@ func readParts(a *lfsAction, size int64, header http.Header, now time.Time) (*pa
 		}
 		p.urls = append(p.urls, link)
 	}
-	if first, err := wire.ParseVerbatim(p.urls[0]); err == nil {
-		p.id, p.expires = first.Query().Get("uploadId"), expiryOf(first, header, now)
-	}
 	return p, nil
 }
 
-// resume keeps the parts that are up if the links belong to the same upload.
-func (h *held) resume(p *parts) {
-	if p.id == "" || p.id != h.id || len(h.done) != len(p.urls) {
-		h.done = make([]completedPart, len(p.urls))
-	}
-	h.id = p.id
+// completedPart is one line of the completion.
+type completedPart struct {
+	PartNumber int    `json:"partNumber"`
+	ETag       string `json:"etag"`
 }
 
-// putParts sends the parts that are missing, several at once, and completes the object at link. When a link is refused, no
-// further part is begun, but those under way come to their end: what they bring may be kept, and the storage may ask to wait.
+// putParts sends the parts, several at once, and completes the object at link. After a failure no further part is begun, but
+// those under way come to their end: the storage may ask to wait, which holds for whatever is sent next.
 func (u *upload) putParts(ctx context.Context, link string, p *parts) error {
-	u.held.resume(p)
-	r := &round{upload: u, parts: p, start: u.t.Opt.Clock.Now()}
-	g, groupCtx := errgroup.WithContext(ctx)
-	g.SetLimit(cap(u.puts))
-	for i := range p.urls {
-		if u.held.done[i].ETag != "" {
-			continue
-		}
-		g.Go(func() error {
-			if groupCtx.Err() != nil || r.over() != nil {
-				return nil //nolint:nilerr // the first error is told already
+	done := make([]completedPart, len(p.urls))
+	var failed atomic.Bool
+	var group errgroup.Group
+	group.SetLimit(cap(u.puts))
+	for i, part := range p.urls {
+		group.Go(func() error {
+			if failed.Load() {
+				return nil // that failure is told
 			}
 			off := int64(i) * p.chunk
-			n := min(p.chunk, u.Size-off)
-			etag, err := u.put(groupCtx, p.urls[i], nil, off, n, true)
-			if errors.Is(err, wire.ErrStale) {
-				r.end(err)
-				return nil
+			etag, err := u.put(ctx, part, nil, off, min(p.chunk, u.Size-off), true)
+			if err != nil {
+				failed.Store(true)
 			}
-			if err == nil {
-				r.acknowledged(i, etag, n)
-			}
+			done[i] = completedPart{PartNumber: i + 1, ETag: etag}
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
+	if err := group.Wait(); err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err := r.over(); err != nil {
-		return err
-	}
-	err := u.complete(ctx, link, u.held.done)
-	if err != nil {
-		u.held = held{} // one of the parts may not be what the storage holds
-	}
-	return err
-}
-
-// round is one try to send the missing parts of a file.
-type round struct {
-	*upload
-	parts *parts
-	start time.Time
-
-	mu    sync.Mutex
-	sent  int64 // acknowledged in this round
-	ended error // the first refusal of a link
-}
-
-func (r *round) over() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ended
-}
-
-func (r *round) end(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ended = cmp.Or(r.ended, err)
-}
-
-// acknowledged notes a part, and ends the round if its links would not live to its end while other files share the line:
-// one file at a time has the better chance.
-func (r *round) acknowledged(i int, etag string, n int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	h := &r.held
-	h.done[i] = completedPart{PartNumber: i + 1, ETag: etag}
-	r.sent += n
-	up, left := 0, int64(0)
-	for j, part := range h.done {
-		if part.ETag != "" {
-			up++
-		} else {
-			left += min(r.parts.chunk, r.Size-int64(j)*r.parts.chunk)
-		}
-	}
-	h.best = max(h.best, up)
-	now := r.t.Opt.Clock.Now()
-	took := now.Sub(r.start)
-	needs := time.Duration(float64(took) / float64(r.sent) * float64(left))
-	h.needs = 0
-	if r.parts.expires.IsZero() || !now.Add(needs).After(r.parts.expires) {
-		return
-	}
-	h.needs, h.lifetime = took+needs, r.parts.expires.Sub(r.start)
-	if r.ended == nil && up >= cap(r.puts) && r.turns.goAlone() {
-		r.ended = r.errorf(wire.ErrStale, "%s would take %v, longer than its links live; it waits until it is alone",
-			r.Path, h.needs.Round(time.Second))
-	}
+	return u.complete(ctx, link, done)
 }
 
 // complete joins the parts. It may be repeated. Where it is refused, new parts may do better, unless the next batch call tells

@@ -151,7 +151,7 @@ func uploadStall(t *testing.T, taken int64) {
 	}}
 	c, _ := testClient(t, w, realTime)
 	b := Blob{Path: "x", Size: 100, Reader: bytes.NewReader(make([]byte, 100))}
-	u := &upload{t: c.t, puts: c.puts, repo: "a/b", Blob: b}
+	u := &upload{Client: c, repo: "a/b", Blob: b}
 	want := 30 * time.Second
 	if taken == b.Size {
 		want = slowStore
@@ -336,7 +336,7 @@ func TestCancelEndsAnUploadAtOnce(t *testing.T) {
 		cause := errors.New("user says stop")
 		time.AfterFunc(time.Second, func() { cancel(cause) })
 		start := time.Now()
-		u := &upload{t: c.t, puts: c.puts, repo: "a/b", Blob: Blob{Path: "x", Size: 100, Reader: bytes.NewReader(make([]byte, 100))}}
+		u := &upload{Client: c, repo: "a/b", Blob: Blob{Path: "x", Size: 100, Reader: bytes.NewReader(make([]byte, 100))}}
 		if _, err := u.put(ctx, "https://cdn.test/x", nil, 0, 100, false); !errors.Is(err, cause) || time.Since(start) != time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}

@@ -73,7 +73,7 @@ func TestAWaitingTransferHoldsNoSlot(t *testing.T) {
 				return err
 			}
 			up := func(path string) error {
-				u := &upload{t: c.t, puts: c.puts, repo: "a/b", Blob: Blob{Path: path, Size: 5, Reader: zeros{}}}
+				u := &upload{Client: c, repo: "a/b", Blob: Blob{Path: path, Size: 5, Reader: zeros{}}}
 				_, err := u.put(t.Context(), "https://"+path+".test/x", nil, 0, 5, false)
 				return err
 			}

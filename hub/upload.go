@@ -3,24 +3,55 @@ package hub
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
-	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 const (
 	sampleBytes = 512      // of a file's head, by which the hub sniffs its kind
 	maxRegular  = 50 << 20 // a regular file travels inside the commit
-	maxRounds   = 3        // upload links asked for per file without progress
+	maxRounds   = 3        // times that links are asked for, for one file
 )
+
+// slowStore is the time from the last byte handed to the system to the storage's answer; a thin line still has to
+// drain the socket's buffer.
+const slowStore = 2 * time.Minute
+
+// Blob is a file to upload. Reader must stay readable until Upload returns, may be read at several offsets at once, and
+// more than once.
+type Blob struct {
+	Path   string
+	Size   int64
+	SHA256 string // hex
+	Reader io.ReaderAt
+}
+
+func (b Blob) section(off, n int64) io.Reader { return io.NewSectionReader(b.Reader, off, n) }
+
+// head gives the first n bytes.
+func (b Blob) head(n int64) ([]byte, error) {
+	data := make([]byte, n)
+	if _, err := io.ReadFull(b.section(0, b.Size), data); err != nil {
+		return nil, fmt.Errorf("read %s: %w", b.Path, err)
+	}
+	return data, nil
+}
+
+// upload is one file on its way to a branch.
+type upload struct {
+	*Client
+	repo, rev string
+	Blob
+}
 
 // Upload brings a file to where a commit can name it, and gives the Op for that commit. The hub decides whether it goes
 // into the commit itself or into its store; a file that the branch or the store already holds is not sent. Upload may be
@@ -30,14 +61,10 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, erro
 	if err := checkSource(repo, rev, b.Path); err != nil {
 		return Op{}, err
 	}
-	if b.SHA256 == "" {
-		h := sha256.New()
-		if n, err := streams.Copy(ctx, h, b.section(0, b.Size)); err != nil || n != b.Size {
-			return Op{}, fmt.Errorf("hash %s: read %d of %d bytes: %w", b.Path, n, b.Size, cmp.Or(err, io.ErrUnexpectedEOF))
-		}
-		b.SHA256 = hex.EncodeToString(h.Sum(nil))
+	if !isSHA256(b.SHA256) {
+		return Op{}, fmt.Errorf("hub: upload %s: no sha256 given", b.Path)
 	}
-	u := &upload{t: c.t, puts: c.puts, turns: c.turns, repo: repo, rev: rev, Blob: b}
+	u := &upload{c, repo, rev, b}
 	mode, err := u.preupload(ctx)
 	if err != nil {
 		return Op{}, err
@@ -102,29 +129,24 @@ func (u *upload) regularOp(there string) (Op, error) {
 	return FileOp(u.Path, content), nil
 }
 
-// sendObject uploads one object, with fresh links when the old ones expire or the storage loses track. A round that brought
-// more parts up than any before is no failure.
-func (u *upload) sendObject(ctx context.Context) error {
-	var last error
-	for failed := 0; failed < maxRounds; failed++ {
-		best := u.held.best
-		if last = u.try(ctx); !errors.Is(last, wire.ErrStale) {
-			return last
-		}
-		if u.held.best > best {
-			failed = -1
-		}
-		u.t.Opt.Log.Info("upload goes on with fresh links", "file", u.Path, "err", wire.OneLine(last.Error()))
-	}
-	if u.held.needs > 0 {
-		return fmt.Errorf("%w; the links are good for %v, and at this rate the file takes %v", last,
-			u.held.lifetime.Round(time.Second), u.held.needs.Round(time.Second))
-	}
-	return last
+// errorf makes an *Error of the file's upload.
+func (u *upload) errorf(sentinel error, format string, args ...any) error {
+	return u.t.Errorf("upload "+u.Path, sentinel, format, args...)
 }
 
-// try asks for links and sends what is missing. The links are asked for when it is the file's turn, so that they do not
-// grow old before.
+// sendObject uploads one object, anew with fresh links when those it has are refused.
+func (u *upload) sendObject(ctx context.Context) (err error) {
+	for range maxRounds {
+		if err = u.try(ctx); !errors.Is(err, wire.ErrStale) {
+			return err
+		}
+		u.t.Opt.Log.Info("upload begins again with fresh links", "file", u.Path, "err", wire.OneLine(err.Error()))
+	}
+	return err
+}
+
+// try asks for links and sends the object. The links are asked for when it is the file's turn, so that they do not grow old
+// before.
 func (u *upload) try(ctx context.Context) error {
 	leave, err := u.turns.enter(ctx)
 	if err != nil {
@@ -138,11 +160,11 @@ func (u *upload) try(ctx context.Context) error {
 	return u.transfer(ctx, obj)
 }
 
-// transfer moves the bytes as the action says, then verifies.
+// transfer moves the bytes as the hub's action says, then verifies.
 func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 	action := *obj.Actions.Upload
 	action.Href = u.t.Endpoint.Rewrite(action.Href)
-	p, err := readParts(&action, u.Size, obj.header, u.t.Opt.Clock.Now())
+	p, err := readParts(&action, u.Size)
 	if err != nil {
 		return u.errorf(err, "")
 	}
@@ -155,4 +177,65 @@ func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 		return err
 	}
 	return u.verify(ctx, obj.Actions.Verify)
+}
+
+// put sends bytes [off, off+n) to a storage link, and gives the ETag verbatim, quotes included; the token never goes along.
+// Without the ETag of a part the object cannot be completed, so that such an answer is as good as none.
+func (u *upload) put(ctx context.Context, link string, header http.Header, off, n int64, part bool) (etag string, err error) {
+	r := &wire.Request{Op: "upload " + u.Path, Repo: u.repo, Method: http.MethodPut, URL: link, Header: header,
+		Body: func() io.Reader { return u.section(off, n) }, Size: n,
+		Bulk: true, Follow: wire.FollowSame, Slow: slowStore, Slot: &wire.Slot{Of: u.puts}}
+	err = u.t.Retry(ctx, r, func(ctx context.Context) error {
+		if err := r.Slot.Take(ctx); err != nil {
+			return err
+		}
+		answer, err := u.t.Once(ctx, r, nil)
+		if etag = answer.Get("ETag"); err == nil && part && etag == "" {
+			err = u.errorf(wire.ErrNoETag, "")
+		}
+		return err
+	})
+	if err = stale(err); errors.Is(err, wire.ErrStale) {
+		u.turns.oneByOne.Store(true)
+	}
+	return etag, err
+}
+
+// stale marks the refusal of a link, as against that of the bytes sent to it.
+func stale(err error) error {
+	if e, ok := errors.AsType[*wire.Error](err); ok && linkRefused(e) && !errors.Is(err, wire.ErrQuota) {
+		return e.Under(wire.ErrStale)
+	}
+	return err
+}
+
+// linkRefused says whether a storage wants another link: S3 answers 403 to one that has expired, 400 ExpiredToken if its
+// credentials have, and 404 NoSuchUpload for a multipart upload that was ended.
+func linkRefused(e *wire.Error) bool {
+	switch e.Status {
+	case http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound, http.StatusGone:
+		return true
+	}
+	return e.Status == http.StatusBadRequest && e.Code == "ExpiredToken"
+}
+
+// turns let files share the line until the storage refuses a link, which lives for minutes only. From then on they go one by
+// one: alone, a file has the best chance to be done in time.
+type turns struct {
+	files    *semaphore.Weighted
+	oneByOne atomic.Bool
+}
+
+const allTurns = 1 << 20
+
+// enter waits for a file's turn. Call leave at its end.
+func (t *turns) enter(ctx context.Context) (leave func(), err error) {
+	weight := int64(1)
+	if t.oneByOne.Load() {
+		weight = allTurns
+	}
+	if err := t.files.Acquire(ctx, weight); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return func() { t.files.Release(weight) }, nil
 }

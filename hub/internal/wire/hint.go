@@ -38,8 +38,8 @@ var hints = []struct {
 	{ErrNotHub, "check HF_ENDPOINT and the proxy settings", ""},
 	{ErrExpired, "the hub's storage refuses even fresh links: check this machine's clock, and whether a proxy changes URLs; " +
 		"else run the same command again later, it goes on where it stopped", ""},
-	{ErrStale, "the hub's storage did not take the file, even with fresh links; run the same command again later, it sends that " +
-		"file anew", ""},
+	{ErrStale, "the hub's storage did not take the file, even with fresh links, which live for minutes: it may be too large for " +
+		"a slow line; run the same command again, it sends that file anew", ""},
 	{ErrBadRange, "a proxy or cache in between spoils what the hub sends; check the proxy settings", ""},
 	{ErrBusy, "another change of yours is under way on the hub; run the same command again in a minute", ""},
 }
