@@ -100,13 +100,13 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 		return rangeRefused(err)
 	}
 	defer resp.Body.Close()
-	skip, err := checkRange(loc, resp, begin, end, d.t.Endpoint.Owns(resp.Request.URL))
+	err = checkRange(loc, resp, begin, end, d.t.Endpoint.Owns(resp.Request.URL))
 	if err == nil {
-		if !mayGiveUp || skip > 0 {
+		if !mayGiveUp {
 			giveUp = nil
 		}
 		lap := d.peers.begin(seg, giveUp)
-		err = seg.readFrom(resp.Body, skip)
+		err = seg.readFrom(resp.Body)
 		d.peers.end(lap, err == nil)
 	}
 	if err != nil {
@@ -122,44 +122,35 @@ func rangeRefused(err error) error {
 	if !ok {
 		return err
 	}
-	switch e.Status {
-	case http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound, http.StatusGone:
-		if e.Err == nil {
-			return e.Under(wire.ErrExpired)
-		}
-	case http.StatusRequestedRangeNotSatisfiable:
+	switch {
+	case e.Status == http.StatusRequestedRangeNotSatisfiable:
 		return e.Under(wire.ErrChanged)
+	case e.Err == nil && linkRefused(e):
+		return e.Under(wire.ErrExpired)
 	}
 	return err
 }
 
-// maxSkip bounds the bytes of a whole-file answer that are read past to reach a range.
-const maxSkip = 64 << 20
-
-// checkRange makes sure that the body holds the range that was asked for, behind skip other bytes. An ETag counts if the answer
-// is the hub's own: a storage host has ETags of another kind.
-func checkRange(loc *resolved, resp *http.Response, begin, end int64, fromHub bool) (skip int64, err error) {
+// checkRange makes sure that the body begins with the range that was asked for. An ETag counts if the answer is the hub's own: a
+// storage host has ETags of another kind.
+func checkRange(loc *resolved, resp *http.Response, begin, end int64, fromHub bool) error {
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return 0, fmt.Errorf("%w: body is encoded as %s", wire.ErrBadRange, enc)
+		return fmt.Errorf("%w: body is encoded as %s", wire.ErrBadRange, enc)
 	}
 	if fromHub {
 		if etag := etagOf(resp.Header); etag != "" && etag != loc.etag {
-			return 0, fmt.Errorf("%w: etag was %s and is %s now", wire.ErrChanged, loc.etag, etag)
+			return fmt.Errorf("%w: etag was %s and is %s now", wire.ErrChanged, loc.etag, etag)
 		}
 	}
-	switch resp.StatusCode {
-	case http.StatusPartialContent:
-		return 0, checkContentRange(resp.Header.Get("Content-Range"), begin, end, loc.size)
-	case http.StatusOK:
-		if n := resp.ContentLength; n >= 0 && n != loc.size {
-			return 0, fmt.Errorf("%w: whole file of %d bytes, expected %d", wire.ErrBadRange, n, loc.size)
-		}
-		if begin > maxSkip {
-			return 0, fmt.Errorf("%w: the range was ignored", wire.ErrBadRange)
-		}
-		return begin, nil
+	switch n := resp.ContentLength; {
+	case resp.StatusCode == http.StatusPartialContent:
+		return checkContentRange(resp.Header.Get("Content-Range"), begin, end, loc.size)
+	case resp.StatusCode != http.StatusOK || begin > 0: // a whole file serves its beginning only
+		return fmt.Errorf("%w: status %d", wire.ErrBadRange, resp.StatusCode)
+	case n >= 0 && n != loc.size:
+		return fmt.Errorf("%w: whole file of %d bytes, expected %d", wire.ErrBadRange, n, loc.size)
 	}
-	return 0, fmt.Errorf("%w: status %d", wire.ErrBadRange, resp.StatusCode)
+	return nil
 }
 
 // checkContentRange compares "bytes begin-last/total" with the range that was asked for.

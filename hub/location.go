@@ -26,14 +26,11 @@ type locations struct {
 // locationKey identifies a file of a commit.
 type locationKey struct{ repo, commit, path string }
 
-// location is shared by all workers that read a file: one of them renews it for all.
+// location is shared by all workers that read a file: one of them asks for all.
 type location struct {
 	lock wire.Lock
 	now  *resolved // nil if the hub must be asked
 	pin  *resolved // the first answer; later ones must agree with it for the client's life
-
-	lost   error // with which the latest look-up has given up
-	lostAt time.Time
 }
 
 // resolved is one answer to the metadata request.
@@ -49,35 +46,27 @@ type resolved struct {
 // expiryMargin renews a signed URL before its end.
 const expiryMargin = time.Minute
 
+// expired says whether the URL must be renewed before it is used.
+func (r *resolved) expired(now time.Time) bool {
+	return !r.expires.IsZero() && !now.Add(expiryMargin).Before(r.expires)
+}
+
 // locate gives the current location of a file, asking the hub when there is none or it is about to expire.
 func (l *locations) locate(ctx context.Context, f FileRef) (r *resolved, err error) {
-	at, begun := l.at(f), l.t.Opt.Clock.Now()
+	at := l.at(f)
 	err = at.lock.Hold(ctx, func() (err error) {
-		if at.lostAt.After(begun) {
-			return at.lost // whoever has waited for the hub meanwhile has waited for all
-		}
-		r = at.now
-		if r == nil || !r.expires.IsZero() && !l.t.Opt.Clock.Now().Add(expiryMargin).Before(r.expires) {
-			if r, err = l.head(ctx, f); wire.IsA[*wire.GaveUp](err) {
-				at.lost, at.lostAt = err, l.t.Opt.Clock.Now()
-			}
-			if err != nil {
+		if r = at.now; r == nil || r.expired(l.t.Opt.Clock.Now()) {
+			if r, err = l.head(ctx, f); err != nil {
 				return err
 			}
 		}
 		if err := l.agree(f, at.pin, r); err != nil {
 			return err
 		}
-		at.now = r
-		if at.pin == nil {
-			at.pin = r
-		}
+		at.now, at.pin = r, cmp.Or(at.pin, r)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
+	return r, err
 }
 
 func (l *locations) at(f FileRef) *location {

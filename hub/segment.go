@@ -20,12 +20,8 @@ type segment struct {
 	err  error
 }
 
-// readFrom passes over skip bytes of a body and fills the segment. A body that ends early is io.ErrUnexpectedEOF; bytes
-// beyond the range are not read.
-func (g *segment) readFrom(body io.Reader, skip int64) error {
-	if _, err := io.CopyN(io.Discard, body, skip); err != nil {
-		return earlyEnd(err)
-	}
+// readFrom fills the segment. A body that ends early is io.ErrUnexpectedEOF; bytes beyond the range are not read.
+func (g *segment) readFrom(body io.Reader) error {
 	for {
 		space := g.space()
 		if len(space) == 0 {
@@ -33,17 +29,14 @@ func (g *segment) readFrom(body io.Reader, skip int64) error {
 		}
 		n, err := body.Read(space)
 		g.update(func() { g.n += n })
-		if err != nil && n < len(space) {
-			return earlyEnd(err)
+		switch {
+		case n == len(space):
+		case errors.Is(err, io.EOF):
+			return io.ErrUnexpectedEOF
+		case err != nil:
+			return err
 		}
 	}
-}
-
-func earlyEnd(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // space is where the next bytes go; empty when the range is complete.
