@@ -43,7 +43,7 @@ func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 	if err := back.CheckPlaces(opt.DF11, opt.OutDir, files); err != nil {
 		return nil, err
 	}
-	if err := addSums(ctx, opt.Source, files); err != nil {
+	if err := addSums(ctx, opt.Source, files, opt.Workers); err != nil {
 		return nil, err
 	}
 	for _, f := range files {

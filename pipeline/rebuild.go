@@ -25,7 +25,7 @@ func (c *conversion) rebuildUnchecked(ctx context.Context) error {
 		return nil
 	}
 	c.freeBuffers()
-	if err := addSums(ctx, c.Source, files); err != nil {
+	if err := addSums(ctx, c.Source, files, c.Memory.Workers); err != nil {
 		return err
 	}
 	d, err := c.openOutputs(ctx, files)

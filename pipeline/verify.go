@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
@@ -114,7 +116,7 @@ func (v *verification) rebuild(ctx context.Context) error {
 	v.report.Published = !slices.Contains(v.Model.SHA256, "")
 	files, r, err := back.OfPlan(v.DF11, v.Model, v.Plan, v.Workers, v.Progress)
 	if err == nil {
-		err = addSums(ctx, v.Source, files)
+		err = addSums(ctx, v.Source, files, v.Workers)
 	}
 	if err != nil {
 		return err
@@ -125,17 +127,21 @@ func (v *verification) rebuild(ctx context.Context) error {
 	})
 }
 
-// addSums hashes files of the original whose sha256 nobody publishes, such as local ones.
-func addSums(ctx context.Context, original model.Source, files []back.File) (err error) {
+// addSums hashes files of the original whose sha256 nobody publishes, such as local ones, a few at once: the hash of one is a single
+// chain of steps.
+func addSums(ctx context.Context, original model.Source, files []back.File, workers int) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, workers))
 	for i, f := range files {
 		if f.SHA256 != "" {
 			continue
 		}
-		if files[i].SHA256, err = fetch.Sum(ctx, original, f.Index, f.Path, f.Size); err != nil {
+		g.Go(func() (err error) {
+			files[i].SHA256, err = fetch.Sum(ctx, original, f.Index, f.Path, f.Size)
 			return err
-		}
+		})
 	}
-	return nil
+	return g.Wait()
 }
 
 // compare compares every weight and every copied tensor with the original: once more if a damaged copy of the original may have
