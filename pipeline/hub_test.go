@@ -325,7 +325,6 @@ func TestAccess(t *testing.T) {
 		"gated, not on the list": {testToken, []hubtest.RepoOption{hubtest.Gated("auto")}, targetRepo, hub.ErrGated, "request access"},
 		"private":                {testToken, []hubtest.RepoOption{hubtest.Private()}, targetRepo, hub.ErrNotFound, "spelling"},
 		"wrong token":            {"hf_expired", nil, targetRepo, hub.ErrUnauthorized, "wrong or expired"},
-		"disabled":               {testToken, []hubtest.RepoOption{hubtest.Disabled()}, targetRepo, hub.ErrDisabled, "disabled"},
 		"read token":             {"hf_reader", nil, targetRepo, hub.ErrForbidden, "write access"},
 		"another's namespace":    {testToken, nil, "them/model-DF11", hub.ErrForbidden, "HF_TOKEN"},
 	} {

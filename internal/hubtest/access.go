@@ -92,8 +92,6 @@ func (c *call) permit(rp *repo, want access) error {
 	u := c.user
 	gated := rp.opts.Gated != "" && want >= accessFiles
 	switch {
-	case rp.opts.Disabled:
-		return fail(http.StatusForbidden, "Access to this resource is disabled.")
 	case gated && u == nil:
 		return failCode(http.StatusUnauthorized, codeGatedRepo,
 			"Access to model %s is restricted. You must have access to it and be authenticated to access it. Please log in.", rp.name)

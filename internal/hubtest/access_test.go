@@ -17,7 +17,6 @@ func TestAccess(t *testing.T) {
 	s.AddRepo("org/open", files)
 	s.AddRepo("org/private", files, Private())
 	s.AddRepo("org/gated", files, Gated("manual"))
-	s.AddRepo("org/off", files, Disabled())
 	const info, file, check, write = "/api/models/%", "/%/resolve/main/a.txt", "/api/models/%/auth-check", "/api/models/%/auth-check/write"
 	for _, tc := range []struct {
 		route, repo, token string
@@ -39,7 +38,6 @@ func TestAccess(t *testing.T) {
 		{file, "org/gated", "owner", 200, "", ""},
 		{check, "org/gated", "guest", 403, codeGatedRepo, ""},
 		{check, "org/open", "guest", 200, "", ""},
-		{info, "org/off", "owner", 403, "", "Access to this resource is disabled."},
 		{write, "org/open", "", 401, "", ""},
 		{write, "org/open", "guest", 403, "", ""},
 		{write, "org/open", "reader", 403, "", "use a write token to upload to a repository."},

@@ -122,7 +122,9 @@ func (c *cdn) signed(h handler) handler {
 
 // getObject serves the bytes of a large file, with ranges.
 func (c *cdn) getObject(w http.ResponseWriter, r *http.Request) error {
-	o := c.objects.get(r.PathValue("sha"))
+	c.store.mu.Lock()
+	o := c.objects[r.PathValue("sha")]
+	c.store.mu.Unlock()
 	if o == nil {
 		return failStorage(http.StatusNotFound, "NoSuchKey", "The specified key does not exist.")
 	}
@@ -152,7 +154,7 @@ func (c *cdn) putObject(w http.ResponseWriter, r *http.Request) error {
 	if err := checkPut(r); err != nil {
 		return err
 	}
-	parts, sum := c.objects.assemble(putPiece, r.ContentLength), uint32(0)
+	parts, sum := c.cfg.assemble(putPiece, r.ContentLength), uint32(0)
 	for n, left := 1, r.ContentLength; left > 0; n++ {
 		piece, err := receive(r, min(left, putPiece))
 		if err != nil {

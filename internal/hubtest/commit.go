@@ -100,7 +100,7 @@ func apply(c *call, q newCommit) (any, error) {
 	}
 	oid := rp.add(c.cfg.clock(), ref, &Commit{Title: q.header.Summary, Message: q.header.Description, Author: c.user.Name, Files: files})
 	if ref == "refs/heads/main" {
-		err = c.land(rp)
+		err = c.land(rp.name, head.Files, files)
 	}
 	return map[string]any{"success": true, "hookOutput": "", "commitOid": oid,
 		"commitUrl": fmt.Sprintf("%s/%s/commit/%s", c.URL, rp.name, oid)}, err
@@ -165,7 +165,7 @@ func (c *call) gitFile(op operation) (File, error) {
 }
 
 func (c *call) lfsFile(op operation) (File, error) {
-	o := c.objects.get(op.OID)
+	o := c.objects[op.OID]
 	switch {
 	case !c.repo.holds[op.OID] || o == nil:
 		return File{}, fail(http.StatusBadRequest, "Your push was rejected because an LFS pointer pointed to a file that does not exist: %s (%s)", op.Path, op.OID)

@@ -70,13 +70,6 @@ func (s *Server) addFolder(name, dir string) error {
 			return err
 		}
 	}
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-	rp := s.repos[name]
-	rp.landed = maps.Clone(rp.resolve("main").Files)
-	if small[attributesFile] == nil {
-		delete(rp.landed, attributesFile)
-	}
 	return nil
 }
 
@@ -87,35 +80,33 @@ func (f pushFolder) path(name string) string {
 	return filepath.Join(string(f), filepath.FromSlash(name))
 }
 
-// land writes the changed files of the main branch, each by rename, config.json last.
-func (s *store) land(rp *repo) error {
+// land writes what a commit on main changes, file by file and each by rename, config.json last.
+func (s *store) land(repo string, before, files map[string]File) error {
 	if s.folder == "" {
 		return nil
 	}
-	files := rp.resolve("main").Files
 	order := slices.Sorted(maps.Keys(files))
 	if i, found := slices.BinarySearch(order, "config.json"); found {
 		order = append(slices.Delete(order, i, i+1), "config.json")
 	}
 	for _, p := range order {
-		if rp.landed[p].BlobID != files[p].BlobID {
-			if err := s.write(files[p], s.folder.path(rp.name+"/"+p)); err != nil {
+		if before[p].BlobID != files[p].BlobID {
+			if err := s.write(files[p], s.folder.path(repo+"/"+p)); err != nil {
 				return fmt.Errorf("write %s: %w", p, err)
 			}
 		}
 	}
-	for p := range rp.landed {
+	for p := range before {
 		if _, ok := files[p]; !ok {
-			s.folder.removeFile(rp.name, p)
+			s.folder.removeFile(repo, p)
 		}
 	}
-	rp.landed = maps.Clone(files)
 	return nil
 }
 
 // write puts one file in its place.
 func (s *store) write(e File, file string) error {
-	body, err := s.objects.open(e)
+	body, err := s.open(e)
 	if err != nil {
 		return err
 	}

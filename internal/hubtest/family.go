@@ -70,15 +70,16 @@ func (f family) config(o ModelOptions) []byte {
 	if f.modelType == "llama" {
 		config["mlp_bias"] = false
 	}
-	return append(indent(config, "  "), '\n')
+	return indent(config)
 }
 
-func indent(v any, by string) []byte {
-	data, err := json.MarshalIndent(v, "", by)
+// indent writes JSON as Python does with an indent of 2.
+func indent(v any) []byte {
+	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		panic("hubtest: internal error: " + err.Error())
 	}
-	return data
+	return append(data, '\n')
 }
 
 // smallFiles are the files beside the weights.
@@ -87,7 +88,7 @@ func (f family) smallFiles(o ModelOptions) map[string][]byte {
 		attributesFile:            []byte(defaultAttributes),
 		"config.json":             f.config(o),
 		"generation_config.json":  []byte("{\n  \"_from_model_config\": true,\n  \"bos_token_id\": 0,\n  \"eos_token_id\": 1,\n  \"transformers_version\": \"4.51.3\"\n}\n"),
-		"tokenizer.json":          tokenizerJSON(o.Vocab),
+		"tokenizer.json":          []byte("{\n  \"version\": \"1.0\",\n  \"added_tokens\": [],\n  \"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": []}\n}\n"),
 		"tokenizer_config.json":   []byte("{\n  \"bos_token\": \"<|begin|>\",\n  \"chat_template\": \"{% for m in messages %}{{ m['content'] }}{% endfor %}\",\n  \"eos_token\": \"<|end|>\",\n  \"model_max_length\": 2048,\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\"\n}\n"),
 		"special_tokens_map.json": []byte("{\n  \"bos_token\": \"<|begin|>\",\n  \"eos_token\": \"<|end|>\"\n}\n"),
 		"LICENSE":                 []byte("Apache License\nVersion 2.0, January 2004\nhttps://www.apache.org/licenses/LICENSE-2.0\n\nThe weights of this model are random numbers.\n"),
@@ -100,45 +101,6 @@ func (f family) readme(o ModelOptions) []byte {
 		f.modelType, o.Layers, o.Hidden)
 }
 
-// tokenizerJSON is a byte-level tokenizer whose vocabulary fills the embedding.
-func tokenizerJSON(vocab int) []byte {
-	symbols := append([]string{"<|begin|>", "<|end|>"}, byteSymbols()...)
-	words := map[string]int{}
-	for i := range vocab {
-		word := fmt.Sprintf("t%06d", i)
-		if i < len(symbols) {
-			word = symbols[i]
-		}
-		words[word] = i
-	}
-	special := func(id int, text string) map[string]any {
-		return map[string]any{"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}
-	}
-	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}
-	return indent(map[string]any{
-		"version": "1.0", "truncation": nil, "padding": nil, "normalizer": nil, "post_processor": nil,
-		"added_tokens":  []any{special(0, "<|begin|>"), special(1, "<|end|>")},
-		"pre_tokenizer": level, "decoder": level,
-		"model": map[string]any{"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil,
-			"end_of_word_suffix": nil, "fuse_unk": false, "byte_fallback": false, "vocab": words, "merges": []string{}},
-	}, " ")
-}
-
-// byteSymbols are the stand-ins for bytes in byte-level vocabularies: printable bytes stand for themselves, the others take
-// the characters from 256 on.
-func byteSymbols() (symbols []string) {
-	next := rune(256)
-	for b := range rune(256) {
-		if b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae {
-			symbols = append(symbols, string(b))
-			continue
-		}
-		symbols = append(symbols, string(next))
-		next++
-	}
-	return symbols
-}
-
 // indexJSON is model.safetensors.index.json as transformers writes it.
 func indexJSON(shards []*shard) []byte {
 	where, total := map[string]string{}, int64(0)
@@ -148,7 +110,7 @@ func indexJSON(shards []*shard) []byte {
 			total += t.nBytes()
 		}
 	}
-	return append(indent(map[string]any{"metadata": map[string]any{"total_size": total}, "weight_map": where}, "  "), '\n')
+	return indent(map[string]any{"metadata": map[string]any{"total_size": total}, "weight_map": where})
 }
 
 // extraFiles are files that repos carry beside the weights and a converter must leave out, and an image that it must take

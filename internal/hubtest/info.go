@@ -43,7 +43,7 @@ func (c *call) info(head *Commit) map[string]any {
 	info := map[string]any{
 		"_id": blobID([]byte(name))[:24], "id": name, "modelId": name, "author": c.repo.namespace(),
 		"sha": head.OID, "createdAt": c.repo.created.UTC().Format(hubTime), "lastModified": head.Date.UTC().Format(hubTime),
-		"private": opts.Private, "gated": gated, "disabled": opts.Disabled,
+		"private": opts.Private, "gated": gated, "disabled": false,
 		"downloads": 0, "likes": 0, "tags": []string{},
 	}
 	for _, k := range []string{"pipeline_tag", "library_name"} {

@@ -54,7 +54,7 @@ func (c *call) batchObject(q batchRequest, p lfsPointer, m map[string]any) (mult
 		return refuse(http.StatusUnprocessableEntity, "Invalid object: "+p.OID)
 	}
 	if c.repo.holds[p.OID] {
-		if o := c.objects.get(p.OID); o != nil && o.size != p.Size {
+		if o := c.objects[p.OID]; o != nil && o.size != p.Size {
 			return refuse(http.StatusUnprocessableEntity, fmt.Sprintf("Object has size %d", o.size))
 		}
 		return false
@@ -91,7 +91,7 @@ func (c *call) multipartAction(p lfsPointer) map[string]any {
 }
 
 func lfsVerify(c *call, p lfsPointer) (any, error) {
-	o := c.objects.get(p.OID)
+	o := c.objects[p.OID]
 	switch {
 	case !c.repo.holds[p.OID] || o == nil:
 		return nil, fail(http.StatusNotFound, "Object %s was not uploaded, or its content has another hash", p.OID)

@@ -52,7 +52,7 @@ func createRepo(c *call, q repoRequest) (any, error) {
 	}
 	rp := c.newRepo(name)
 	rp.opts.Private = q.Visibility == "private" || q.Visibility == "" && q.Private
-	return map[string]any{"url": link, "name": name, "id": blobID([]byte(name))[:24], "private": rp.opts.Private}, c.land(rp)
+	return map[string]any{"url": link, "name": name, "id": blobID([]byte(name))[:24], "private": rp.opts.Private}, c.land(name, nil, rp.resolve("main").Files)
 }
 
 func moveRepo(c *call, q repoRequest) (any, error) {

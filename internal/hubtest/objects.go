@@ -4,20 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 )
-
-// objects holds the large files of all repos.
-type objects struct {
-	dropUploads bool
-
-	mu     sync.Mutex
-	byHash map[string]*object
-}
 
 // object is one large file. Its body is immutable.
 type object struct {
@@ -40,46 +30,12 @@ func (o *object) reader() (*io.SectionReader, error) {
 	return io.NewSectionReader(o.body, 0, o.size), nil
 }
 
-func (s *objects) get(sha string) *object {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.byHash[sha]
-}
-
-func (s *objects) set(o *object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.byHash[o.sha256] = o
-}
-
-// add is set for an upload: an object that is there already wins, so that bodies are kept once.
-func (s *objects) add(o *object) {
-	if old := s.get(o.sha256); old == nil || old.body == nil && o.body != nil {
-		s.set(o)
-	}
-}
-
 // open returns the content of a file of a commit.
-func (s *objects) open(e File) (*io.SectionReader, error) {
+func (s *store) open(e File) (*io.SectionReader, error) {
 	if !e.isLFS() {
 		return io.NewSectionReader(strings.NewReader(e.content), 0, e.Size), nil
 	}
-	o := s.get(e.SHA256)
-	if o == nil {
-		return nil, errors.New("the object is not in the store")
-	}
-	return o.reader()
-}
-
-// close ends the use of files as bodies.
-func (s *objects) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, o := range s.byHash {
-		if c, ok := o.body.(io.Closer); ok {
-			_ = c.Close()
-		}
-	}
+	return s.objects[e.SHA256].reader()
 }
 
 // hashBody reads a whole body once, unless the body knows its hash.

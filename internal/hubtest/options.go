@@ -26,6 +26,7 @@ func defaultConfig() config {
 	return config{
 		clock:         time.Now,
 		users:         map[string]User{},
+		publishers:    map[string]string{},
 		lfsThreshold:  10 << 20,
 		multipartFrom: 64 << 20,
 		chunkSize:     16_000_000, // the size seen in the field

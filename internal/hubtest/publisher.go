@@ -13,9 +13,6 @@ import (
 // WithUser then.
 func WithPublisher(resource, github string) Option {
 	return func(c *config) {
-		if c.publishers == nil {
-			c.publishers = map[string]string{}
-		}
 		c.publishers[resource] = github
 	}
 }
@@ -59,9 +56,6 @@ func (s *Server) NewIdentity(github, audience string) string {
 	t := &s.trust
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.identities == nil {
-		t.identities = map[string]identity{}
-	}
 	token := fmt.Sprintf("eyJ.%d.%s", len(t.identities), strings.ReplaceAll(github, "/", "."))
 	t.identities[token] = identity{github, audience, s.cfg.clock().Add(identityTTL)}
 	return token
@@ -111,9 +105,6 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) error {
 	}
 	if strings.Contains(q.Resource, "/") {
 		user = User{Name: "[OIDC]", Only: q.Resource}
-	}
-	if t.tokens == nil {
-		t.tokens = map[string]issued{}
 	}
 	token := fmt.Sprintf("hf_jwt_%d", len(t.tokens))
 	t.tokens[token] = issued{user, now.Add(tokenTTL)}

@@ -19,7 +19,6 @@ type repo struct {
 	commits map[string]*Commit // all of them, also unreachable ones
 	holds   map[string]bool    // sha256 of the objects in its LFS store
 	serial  int                // number of commits made, so that ids do not depend on time
-	landed  map[string]File    // the files in the push folder
 }
 
 // Commit is one immutable state of a repo.
@@ -63,9 +62,8 @@ func pointer(sha string, size int64) string {
 }
 
 type repoOptions struct {
-	Private  bool
-	Gated    string // "", "auto" or "manual"
-	Disabled bool
+	Private bool
+	Gated   string // "", "auto" or "manual"
 }
 
 // RepoOption changes a repo of AddRepo.
@@ -76,9 +74,6 @@ func Private() RepoOption { return func(o *repoOptions) { o.Private = true } }
 
 // Gated lets only users on the list read files; mode is "auto" or "manual".
 func Gated(mode string) RepoOption { return func(o *repoOptions) { o.Gated = mode } }
-
-// Disabled makes the hub refuse every access.
-func Disabled() RepoOption { return func(o *repoOptions) { o.Disabled = true } }
 
 func (rp *repo) namespace() string {
 	ns, _, _ := strings.Cut(rp.name, "/")

@@ -99,13 +99,8 @@ type route func(c *call) (answer any, err error)
 
 // route makes a handler of a route that its callers need access for.
 func (s *Server) route(want access, h route) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		c, err := s.open(w, r, want)
-		if err != nil {
-			return err
-		}
-		return c.answer(h)
-	}
+	noBody := func(*http.Request) (any, error) { return nil, nil }
+	return routeRead(s, want, noBody, func(c *call, _ any) (any, error) { return h(c) })
 }
 
 // routeBody is route for one with a JSON body, whose members are matched to the fields of Q in any case.
@@ -124,30 +119,24 @@ func routeRead[Q any](s *Server, want access, read func(*http.Request) (Q, error
 		if err != nil {
 			return err
 		}
-		return c.answer(func(c *call) (any, error) { return h(c, q) })
+		answer, err := func() (any, error) {
+			s.store.mu.Lock()
+			defer s.store.mu.Unlock()
+			return h(c, q)
+		}()
+		if err != nil {
+			return err
+		}
+		switch answer := answer.(type) {
+		case nil:
+			w.WriteHeader(http.StatusOK)
+		case http.Handler:
+			answer.ServeHTTP(w, r)
+		default:
+			writeJSON(w, http.StatusOK, answer)
+		}
+		return nil
 	}
-}
-
-func (c *call) answer(h route) error {
-	answer, err := c.locked(h)
-	if err != nil {
-		return err
-	}
-	switch answer := answer.(type) {
-	case nil:
-		c.w.WriteHeader(http.StatusOK)
-	case http.Handler:
-		answer.ServeHTTP(c.w, c.r)
-	default:
-		writeJSON(c.w, http.StatusOK, answer)
-	}
-	return nil
-}
-
-func (c *call) locked(h route) (any, error) {
-	c.store.mu.Lock()
-	defer c.store.mu.Unlock()
-	return h(c)
 }
 
 // commit finds the commit of the revision in the path; without one, the head of main.

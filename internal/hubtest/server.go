@@ -19,7 +19,6 @@ type Server struct {
 	CDNURL string // origin of the signed URLs, http://localhost:PORT
 
 	*store
-	views
 	requestLog
 	faultRules
 
@@ -64,12 +63,11 @@ func Start(tb TB, opts ...Option) *Server {
 
 // Listen starts a server whose hub listens at addr; the CDN takes a free port of the same machine.
 func Listen(addr string, opts ...Option) (*Server, error) {
-	s := &Server{cfg: defaultConfig()}
+	s := &Server{cfg: defaultConfig(), trust: trust{identities: map[string]identity{}, tokens: map[string]issued{}}}
 	for _, opt := range opts {
 		opt(&s.cfg)
 	}
 	s.store = newStore(&s.cfg)
-	s.views = views{s.store}
 	hub, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, err
@@ -107,7 +105,11 @@ func (s *Server) Close() {
 		_ = h.Close()
 	}
 	s.done.Wait()
-	s.objects.close()
+	for _, o := range s.objects {
+		if c, ok := o.body.(io.Closer); ok {
+			_ = c.Close()
+		}
+	}
 }
 
 // wrap puts the log, the link speed and the fault rules in front of next.

@@ -128,7 +128,7 @@ func TestUpload(t *testing.T) {
 		}
 	}
 	for _, order := range [][]int{{1, 2, 3}, {3, 2, 1}, {2, 2, 3, 1, 1}} { // parts that are dropped, some sent twice
-		parts := (&objects{dropUploads: true}).assemble(3, 9)
+		parts := (&config{dropUploads: true}).assemble(3, 9)
 		for _, n := range order {
 			parts.put(n, []byte(strings.Repeat(fmt.Sprint(n), 3)))
 		}

@@ -9,22 +9,22 @@ import (
 	"sync"
 )
 
-// store holds the repos. Its exported methods are how a test fills a server; they take the lock, the others expect their
-// caller to hold it.
+// store holds the repos. Its exported methods are how a test fills a server and looks at it; they take the lock, the others
+// expect their caller to hold it.
 type store struct {
-	cfg     *config
-	objects *objects
-	folder  pushFolder // "" without WithPushDir
+	cfg    *config
+	folder pushFolder // "" without WithPushDir
 
 	mu      sync.Mutex
+	objects map[string]*object // large files, by sha256
 	repos   map[string]*repo
 	renames map[string]string // old name → new name
 }
 
 func newStore(cfg *config) *store {
 	return &store{
-		cfg: cfg, repos: map[string]*repo{}, renames: map[string]string{}, folder: pushFolder(cfg.pushDir),
-		objects: &objects{byHash: map[string]*object{}, dropUploads: cfg.dropUploads},
+		cfg: cfg, folder: pushFolder(cfg.pushDir),
+		objects: map[string]*object{}, repos: map[string]*repo{}, renames: map[string]string{},
 	}
 }
 
@@ -70,7 +70,7 @@ func (s *store) Push(name, branch string, files map[string][]byte) string {
 			delete(next, path)
 		case s.cfg.wantsLFS(path, content[:min(len(content), 512)], int64(len(content))):
 			o := newObject(content)
-			s.objects.set(o)
+			s.objects[o.sha256] = o
 			rp.holds[o.sha256] = true
 			next[path] = largeFile(o.sha256, o.size)
 		default:
@@ -96,7 +96,7 @@ func (s *store) AddGenerated(name, path string, size int64, sha256 string, body 
 	if rp == nil {
 		rp = s.newRepo(name)
 	}
-	s.objects.set(&object{sha256: sha256, size: size, body: body})
+	s.objects[sha256] = &object{sha256: sha256, size: size, body: body}
 	rp.holds[sha256] = true
 	files := maps.Clone(rp.resolve("main").Files)
 	files[path] = largeFile(sha256, size)
@@ -112,7 +112,7 @@ func (s *store) mustRepo(name string) *repo {
 	return rp
 }
 
-// Configure changes visibility, gate or availability of an existing repo.
+// Configure changes visibility or gate of an existing repo.
 func (s *store) Configure(name string, opts ...RepoOption) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,11 +166,13 @@ func (s *store) RemoveRepo(name string) {
 	delete(s.repos, name)
 }
 
-// hold stores an uploaded object and gives it to the repo of that name, if the repo still exists.
+// hold stores an uploaded object, once, and gives it to the repo of that name, if the repo still exists.
 func (s *store) hold(name string, o *object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects.add(o)
+	if old := s.objects[o.sha256]; old == nil || old.body == nil {
+		s.objects[o.sha256] = o
+	}
 	if rp := s.repos[name]; rp != nil {
 		rp.holds[o.sha256] = true
 	}

@@ -22,9 +22,9 @@ type assembly struct {
 }
 
 // assemble starts an upload of size bytes in parts of chunk bytes.
-func (s *objects) assemble(chunk, size int64) *assembly {
+func (c *config) assemble(chunk, size int64) *assembly {
 	a := &assembly{chunk: chunk, hash: sha256.New(), waiting: map[int][]byte{}}
-	if !s.dropUploads {
+	if !c.dropUploads {
 		a.data = make([]byte, size)
 	}
 	return a
@@ -68,7 +68,7 @@ type session struct {
 
 func (c *cdn) newSession(repo, sha string, size int64) *session {
 	ses := &session{repo: repo, sha256: sha, size: size, chunk: c.cfg.chunkSize, etags: map[int]string{}}
-	ses.parts = c.objects.assemble(ses.chunk, size)
+	ses.parts = c.cfg.assemble(ses.chunk, size)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ses.id = fmt.Sprintf("mp%06d", len(c.sessions)+1)
