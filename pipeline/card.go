@@ -8,13 +8,14 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
 // card writes the model card.
 func (c *conversion) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 	in := metadata.CardInput{
-		Name: c.cardTitle(), Plan: c.Plan, Component: c.component(), Pipeline: c.pipeline(),
+		Name: c.cardTitle(), Plan: c.Plan, Component: component(c.Model), Pipeline: c.pipeline(),
 		CardSource: metadata.CardSource{
 			BaseModel: c.baseModel(), Commit: c.baseCommit(), SourceName: c.Model.Name, Gated: c.Model.Gated != "", Source: c.Model.Card,
 			PipelineTag: c.Model.PipelineTag, LibraryName: c.Model.LibraryName,
@@ -26,7 +27,7 @@ func (c *conversion) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 		in.Repo = c.Push.Repo
 	}
 	if c.hasChart() {
-		in.Image = chartName
+		in.Image = metadata.ChartName
 	}
 	return metadata.Card(in)
 }
@@ -39,9 +40,9 @@ func (c *conversion) cardTitle() string {
 	return c.Model.Name + "-DF11"
 }
 
-// component is the folder of the converted part of a diffusers pipeline.
-func (c *conversion) component() string {
-	if dir := path.Dir(c.Model.Listing.Weights[0].Path); dir != "." && c.Model.Listing.ModelIndex != nil {
+// component is the folder of the converted part of a diffusers pipeline; "" if the source is none.
+func component(m *model.Model) string {
+	if dir := path.Dir(m.Listing.Weights[0].Path); dir != "." && m.Listing.ModelIndex != nil {
 		return dir
 	}
 	return ""
@@ -65,7 +66,7 @@ func (c *conversion) pipeline() string {
 // draft makes card and config.json before any work, as far as they do not depend on it: a source that they can't be made of
 // would fail at the end.
 func (c *conversion) draft() (card []byte, err error) {
-	config, err := c.config()
+	config, err := metadata.Config(c.Plan, c.Model.Listing.Config)
 	if err == nil {
 		err = forward.CheckConfig(config, c.Plan)
 	}

@@ -10,12 +10,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// chartName is the model card's chart.
-const chartName = "df11.png"
-
 // hasChart reports whether the result gets a chart: not if the source has a file of that name.
 func (c *conversion) hasChart() bool {
-	return !slices.ContainsFunc(c.Plan.Copied, func(f plan.File) bool { return f.Path == chartName })
+	return !slices.ContainsFunc(c.Plan.Copied, func(f plan.File) bool { return f.Path == metadata.ChartName })
 }
 
 // chart draws sizes and exponents for the model card, from the units of the manifest.
@@ -40,7 +37,7 @@ func (c *conversion) chart(m *metadata.Manifest, p *Report) ([]byte, error) {
 	x.Finish()
 	b, err := charts.PNG(x)
 	if err != nil {
-		return nil, fmt.Errorf("draw %s: %w", chartName, err)
+		return nil, fmt.Errorf("draw %s: %w", metadata.ChartName, err)
 	}
 	return b, nil
 }

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -44,7 +42,7 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 		Files: files, Outputs: c.ledger.Outputs(), KeepForeign: c.Force,
 		Summary: fmt.Sprintf("Add %s as DF11", c.Model.ID),
 		Description: fmt.Sprintf("Made by df11-convert %s from %s at %s; every weight was decoded again and compared.",
-			c.Version, c.Model.ID, cmp.Or(c.baseCommit(), "an unpinned revision")),
+			c.Version, c.Model.ID, cmp.Or(c.Model.Commit, "an unpinned revision")),
 	}
 	if c.folder.Stays {
 		if err := c.folder.Finish(ctx, result); err != nil {
@@ -64,7 +62,7 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 // sideFiles lists everything beside the weights, in the order in which it appears: config.json last, and the manifest, which
 // lists the others, before it.
 func (c *conversion) sideFiles(files []target.SideFile, m *metadata.Manifest, report *Report) ([]target.SideFile, error) {
-	if index := c.remainderIndex(); index != nil {
+	if index := metadata.RemainderIndex(c.Plan); index != nil {
 		files = append(files, target.NewSideFile(c.Plan.RemainderIndex, metadata.KindIndex, index))
 	}
 	card, err := c.card(m, report)
@@ -77,9 +75,9 @@ func (c *conversion) sideFiles(files []target.SideFile, m *metadata.Manifest, re
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, target.NewSideFile(chartName, metadata.KindImage, chart))
+		files = append(files, target.NewSideFile(metadata.ChartName, metadata.KindImage, chart))
 	}
-	config, err := c.config()
+	config, err := metadata.Config(c.Plan, c.Model.Listing.Config)
 	if err == nil {
 		err = forward.CheckConfig(config, c.Plan)
 	}
@@ -87,7 +85,7 @@ func (c *conversion) sideFiles(files []target.SideFile, m *metadata.Manifest, re
 		return nil, err
 	}
 	if config != nil {
-		files = append(files, target.NewSideFile(c.configPath(), metadata.KindConfig, config))
+		files = append(files, target.NewSideFile(c.Plan.ConfigPath(), metadata.KindConfig, config))
 	}
 	for _, f := range files {
 		m.Outputs = append(m.Outputs, f.OutputFile)
@@ -112,33 +110,4 @@ func (c *conversion) sourceFiles() ([]metadata.SourceFile, error) {
 		})
 	}
 	return out, nil
-}
-
-// remainderIndex is the index of a remainder in several files, nil for one file.
-func (c *conversion) remainderIndex() []byte {
-	if c.Plan.RemainderIndex == "" {
-		return nil
-	}
-	files := map[string]string{}
-	var total int64
-	for _, f := range c.Plan.RemainderFiles {
-		for _, t := range f.Plain {
-			files[t.Name] = path.Base(f.Path)
-			total += t.Length
-		}
-	}
-	return metadata.Index(files, total)
-}
-
-func (c *conversion) config() ([]byte, error) {
-	switch c.Plan.Config.Mode {
-	case plan.ConfigInsert:
-		return metadata.InsertConfig(c.Model.Listing.Config, c.Plan.PatternDict)
-	case plan.ConfigNew:
-		if c.Plan.Layout == plan.Diffusers || c.Plan.Layout == plan.DiffusersSingle {
-			return metadata.NewPipelineConfig(c.Plan.PatternDict), nil
-		}
-		return metadata.NewConfig(c.Plan.PatternDict), nil
-	}
-	return nil, nil
 }

@@ -24,12 +24,17 @@ type VerifyReport struct {
 	Model   string `json:"model"`
 	Commit  string `json:"commit,omitempty"`
 	Against string `json:"against,omitempty"`
-	// AgainstFile is the one weight file of the original, where its name is not the usual one.
+	// AgainstCommit is the original's commit; "" for a local one. AgainstOnMain says, where the model itself named the original,
+	// whether main has the same files; nil where nobody asked.
+	AgainstCommit string `json:"against_commit,omitempty"`
+	AgainstOnMain *bool  `json:"against_on_main,omitempty"`
+	// AgainstFile is the one weight file of the original, where its name is not the usual one; Component the folder of a pipeline.
 	AgainstFile string      `json:"against_file,omitempty"`
+	Component   string      `json:"component,omitempty"`
 	Layout      plan.Layout `json:"layout"`
 	Level       Level       `json:"level"`
 	OK          bool        `json:"-"`     // nothing is wrong where the level looks
-	Equal       bool        `json:"equal"` // the level is proof or full, and nothing is wrong
+	Equal       bool        `json:"equal"` // the level is proof or full, and no weight differs
 	// OtherOriginal: the model is at fault, and its manifest lists other files of the original than these.
 	OtherOriginal bool `json:"other_original,omitempty"`
 	back.Checked

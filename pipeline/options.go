@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
-	"path"
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
@@ -102,7 +101,7 @@ func (o *Options) refuseSourceFolder() error {
 	for _, f := range o.Model.Listing.Files {
 		files = append(files, f.Path)
 	}
-	written := []string{o.configPath()}
+	written := []string{o.Plan.ConfigPath()}
 	for _, f := range o.Plan.OutputFiles {
 		written = append(written, f.Path)
 	}
@@ -141,15 +140,4 @@ func (o *Options) baseCommit() string {
 		return ""
 	}
 	return from.Commit
-}
-
-// configPath is where the result's config.json lies; "" if the layout has none.
-func (o *Options) configPath() string {
-	switch o.Plan.Config.Mode {
-	case plan.ConfigInsert:
-		return o.Plan.Config.Source
-	case plan.ConfigNew:
-		return path.Join(path.Dir(o.Plan.OutputFiles[0].Path), "config.json")
-	}
-	return ""
 }

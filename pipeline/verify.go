@@ -1,10 +1,12 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -31,6 +34,7 @@ type Pair struct {
 type VerifyOptions struct {
 	Pair
 	Level    Level
+	Chosen   bool // the DF11 model itself named the original
 	Workers  int
 	WorkDir  string      // takes the spools of a remote original
 	GPU      compare.GPU // nil: none
@@ -47,11 +51,15 @@ func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
 	opt.Workers = max(1, opt.Workers)
 	v := &verification{
 		VerifyOptions: opt, outputs: spans.Outputs(opt.Plan),
-		check: back.Checker{DF11: opt.DF11, Plan: opt.Plan, Workers: opt.Workers},
+		check: back.Checker{DF11: opt.DF11, Source: opt.Source, Original: opt.Model, Plan: opt.Plan, Workers: opt.Workers},
 	}
+	v.check.Beside = []back.OtherFile{}
 	v.report = VerifyReport{
-		Model: opt.DF11.Name, Commit: opt.DF11.Commit, Against: opt.Model.ID, AgainstFile: opt.Model.Listing.WeightFile,
-		Layout: opt.Plan.Layout, Level: opt.Level,
+		Model: opt.DF11.Name, Commit: opt.DF11.Commit, Against: opt.Model.ID, AgainstCommit: opt.Model.Commit,
+		AgainstFile: opt.Model.Listing.WeightFile, Component: component(opt.Model), Layout: opt.Plan.Layout, Level: opt.Level,
+	}
+	if opt.Chosen {
+		v.checkChoice(ctx)
 	}
 	err := v.run(ctx)
 	if inexact, ok := errors.AsType[*exactf32.InexactError](err); ok {
@@ -90,7 +98,10 @@ func (v *verification) run(ctx context.Context) error {
 	if err := v.check.FreeHashes(ctx); err != nil {
 		return err
 	}
-	if err := v.check.Structure(ctx); err != nil || v.Level == LevelStructure {
+	if err := v.check.Structure(ctx); err != nil {
+		return err
+	}
+	if err := v.check.CompareFiles(ctx, v.Level != LevelStructure); err != nil || v.Level == LevelStructure {
 		return err
 	}
 	v.Progress.SetPhase(string(v.Level))
@@ -109,6 +120,37 @@ func (v *verification) run(ctx context.Context) error {
 		return v.check.OtherHashes(ctx)
 	}
 	return fmt.Errorf("unknown level %q", v.Level)
+}
+
+// checkChoice says what the model under test has chosen for its original. Whoever made the model wrote that, and anybody can have
+// commits in a repo, by a pull request, so the files that count are compared with those of main.
+func (v *verification) checkChoice(ctx context.Context) {
+	d, m, p := v.DF11, v.Model, v.Plan
+	if named, _ := d.Original(); d.CardModel != "" && !strings.EqualFold(d.CardModel, named) {
+		v.check.Warn("the manifest says that the original is %s, the card says %s", named, d.CardModel)
+	}
+	main, err := v.Source.Hub().Info(ctx, m.ID, "")
+	if err != nil {
+		v.check.Warn("whether %s is a commit of main is not known: %v", m.Commit, err)
+		return
+	}
+	counts := slices.Concat(p.Copied, p.Components)
+	for _, w := range m.Listing.Weights {
+		counts = append(counts, w.File)
+	}
+	var other []string
+	for _, f := range m.Listing.Files {
+		ref, _ := main.File(f.Path)
+		count := f.Path == p.Config.Source || slices.ContainsFunc(counts, func(c plan.File) bool { return c.Path == f.Path })
+		if count && cmp.Or(ref.SHA256, ref.BlobID) != f.ETag {
+			other = append(other, f.Path)
+		}
+	}
+	onMain := len(other) == 0
+	v.report.AgainstOnMain = &onMain
+	if !onMain {
+		v.check.Warn("the original is an older or unmerged commit of %s, which has other files on main: %s", m.ID, target.Summary(other))
+	}
 }
 
 // rebuild rebuilds every original file, into nothing.

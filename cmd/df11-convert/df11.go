@@ -84,12 +84,16 @@ func unfinished(folder string) error {
 }
 
 // openOriginal opens the model that a DF11 model was made from, and plans it as the DF11 model shows that it was planned.
-// Without --against it is the original that the DF11 model itself names.
+// Without --against it is the original that the DF11 model itself names: a repo, whatever folders are here.
 func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*opened, error) {
-	spec := f.against
+	spec, open := f.against, f.openSource
 	if spec == "" {
-		if spec = d.Original(); spec == "" {
+		repo, commit := d.Original()
+		if repo == "" {
 			return nil, hinted{usagef("neither a manifest nor a card names the original of %s", d.Name), "name it with --against"}
+		}
+		if spec, open = repo, f.openRepo; commit != "" {
+			spec += "@" + commit
 		}
 		u.say("the original is %s", spec)
 	}
@@ -99,7 +103,7 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 	}
 	var o *opened
 	for _, opt = range back.OriginalOptions(d, opt) {
-		if o, err = f.openSource(ctx, u, spec, opt); !wraps[*plan.RefusedError](err) {
+		if o, err = open(ctx, u, spec, opt); !wraps[*plan.RefusedError](err) {
 			break
 		}
 	}

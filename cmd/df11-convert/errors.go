@@ -77,7 +77,8 @@ var kinds = []kind{
 	{"disk_full", target.IsDiskFull, exitError, "free some space, or use another disk"},
 	{"disk_budget", wraps[*budget.DiskError], exitError, "raise --disk, free some space, or choose another disk with --work-dir or -o"},
 	{"memory_budget", wraps[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
-	{"mismatch", func(err error) bool { return wraps[*verify.MismatchError](err) || wraps[*compare.TensorError](err) }, exitWrong, ""},
+	{"mismatch", isMismatch, exitWrong, ""},
+	{"files_differ", wraps[besideError], exitWrong, ""},
 	{"structure", wraps[*verify.StructureError], exitWrong, ""},
 	{"invalid", wraps[*model.InvalidError], exitWrong, ""},
 	{"unauthorized", oneOf(hub.ErrUnauthorized, hub.ErrTrustedPublisher), exitAuth, ""},
@@ -109,6 +110,11 @@ var kinds = []kind{
 	{"gpu", oneOf(verify.ErrNoGPU, verify.ErrGPULost), exitError, ""},
 	{"hub", wraps[*hub.Error], exitError, ""},
 	{"error", func(error) bool { return true }, exitError, ""},
+}
+
+// isMismatch reports whether weights of a DF11 model are not the original's.
+func isMismatch(err error) bool {
+	return wraps[*verify.MismatchError](err) || wraps[*compare.TensorError](err) || wraps[*back.ComponentError](err)
 }
 
 // kindOf is the kind of an error.

@@ -177,23 +177,32 @@ func (o *opened) makePlan(spec string, opt plan.Options) (err error) {
 
 // openSource reads what a plan needs of a source: a folder, a file, or a Hub repo.
 func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt plan.Options) (*opened, error) {
-	var o opened
-	var err error
-	if err = unfinished(spec); err != nil {
+	if err := unfinished(spec); err != nil {
 		return nil, err
 	}
-	if model.Exists(spec) {
-		o.source, o.model, err = model.OpenLocal(ctx, spec, opt)
-	} else if c, repo, revision, wrong := f.repo(u, "source", spec); wrong != nil {
-		err = wrong
-	} else {
-		o.source, o.model, err = model.OpenHub(ctx, c, repo, revision, opt)
+	if !model.Exists(spec) {
+		return f.openRepo(ctx, u, spec, opt)
 	}
-	switch {
-	case wraps[*hub.Error](err), wraps[usageError](err): // which name the source
+	o := &opened{}
+	var err error
+	if o.source, o.model, err = model.OpenLocal(ctx, spec, opt); err != nil {
+		return nil, fmt.Errorf("source %s: %w", spec, err)
+	}
+	return o, nil
+}
+
+// openRepo is openSource for a Hub id, which is one even if a folder has that name.
+func (f *sourceFlags) openRepo(ctx context.Context, u *ui, spec string, opt plan.Options) (*opened, error) {
+	o := &opened{}
+	c, repo, revision, err := f.repo(u, "source", spec)
+	if err != nil {
+		return nil, err
+	}
+	switch o.source, o.model, err = model.OpenHub(ctx, c, repo, revision, opt); {
+	case wraps[*hub.Error](err): // which names the source
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("source %s: %w", spec, err)
 	}
-	return &o, nil
+	return o, nil
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/compare"
@@ -13,18 +15,41 @@ import (
 // verdict is the outcome of a verification in one line that can be quoted. err is what is wrong, nil for nothing.
 func verdict(r *pipeline.VerifyReport, err error) string {
 	against := r.Against
-	if r.AgainstFile != "" {
-		against += " (" + r.AgainstFile + ")"
+	if r.AgainstOnMain != nil && !*r.AgainstOnMain {
+		against += "@" + r.AgainstCommit + ", " + notOnMain + ","
+	}
+	if part := cmp.Or(r.AgainstFile, r.Component); part != "" {
+		against += " (" + part + ")"
 	}
 	switch {
+	case !r.OK && (isMismatch(err) || wraps[*back.RebuildError](err)):
+		return fmt.Sprintf("%s differs from %s: %v", r.Model, against, err)
+	case !r.OK:
+		return fmt.Sprintf("%s is damaged: %v", r.Model, err)
+	case len(r.Beside) > 0 && r.Equal:
+		return fmt.Sprintf("%s against %s (level %s): weights equal; %v", r.Model, against, r.Level, besideError(r.Beside))
 	case r.Equal:
 		return fmt.Sprintf("%s equals %s (level %s)", r.Model, against, r.Level)
-	case err == nil:
-		return fmt.Sprintf("%s shows no fault against %s (level %s)", r.Model, against, r.Level)
-	case wraps[*verify.MismatchError](err) || wraps[*compare.TensorError](err) || wraps[*back.RebuildError](err):
-		return fmt.Sprintf("%s differs from %s: %v", r.Model, against, err)
+	case len(r.Beside) > 0:
+		return fmt.Sprintf("%s shows no fault in weights against %s (level %s); %v", r.Model, against, r.Level, besideError(r.Beside))
 	}
-	return fmt.Sprintf("%s is damaged: %v", r.Model, err)
+	return fmt.Sprintf("%s shows no fault against %s (level %s)", r.Model, against, r.Level)
+}
+
+// notOnMain says of an original that the model under test has chosen that its files are not those of the branch main.
+const notOnMain = "an older or unmerged commit"
+
+// besideError says which files beside the weights are not the original's. It ends a verification with --strict-files.
+type besideError []back.OtherFile
+
+func (e besideError) Error() string {
+	const most = 20 // in one line; --json has all
+	var names []string
+	for _, o := range e[:min(len(e), most)] {
+		names = append(names, o.Path+choose(o.How == back.Changed, "", " ("+o.How+")"))
+	}
+	more := choose(len(e) > most, fmt.Sprintf(" and %d more", len(e)-most), "")
+	return fmt.Sprintf("%s from the original: %s%s", choose(len(e) == 1, "1 other file differs", fmt.Sprintf("%d other files differ", len(e))), strings.Join(names, ", "), more)
 }
 
 // originalHint says what to do where the model and the original may not belong together.
@@ -42,7 +67,11 @@ func originalHint(r *pipeline.VerifyReport, err error) string {
 func printVerifyReport(w io.Writer, r *pipeline.VerifyReport, err error) {
 	t := newTable(w)
 	t.row("model", "%s%s", r.Model, atCommit(r.Commit))
-	t.row("original", "%s", r.Against)
+	onMain := ""
+	if r.AgainstOnMain != nil {
+		onMain = choose(*r.AgainstOnMain, ", the same weights as main", ", "+notOnMain)
+	}
+	t.row("original", "%s%s%s", r.Against, atCommit(r.AgainstCommit), onMain)
 	t.row("level", "%s", r.Level)
 	modules := count(r.Units, "compressed module")
 	if r.Equal {
@@ -56,8 +85,7 @@ func printVerifyReport(w io.Writer, r *pipeline.VerifyReport, err error) {
 		t.row("compared", "%s", compared(r))
 	}
 	if r.Listed > 0 {
-		t.row("sha256", "%d of %s compared with the manifest%s", r.Hashed, count(r.Listed, "file"),
-			choose(r.OK, ": they are as the converter left them", ""))
+		t.row("sha256", "%d of %s as the manifest has it", r.Hashed, count(r.Listed, "file"))
 	}
 	if r.GPU != nil {
 		t.row("GPU", "%d of %d modules once more: %s on %s", r.GPU.Units, r.Units, r.GPU.Kernel, r.GPU.Device)

@@ -16,6 +16,7 @@ import (
 type verifyFlags struct {
 	readerFlags
 	level, workDir string
+	strictFiles    bool
 	gpu            gpuFlags
 }
 
@@ -32,7 +33,7 @@ Levels:
   proof      the original files rebuilt, and their sha256 compared with the published one
   full       every module decoded, and all 16 bits of every weight compared with the original (default)
 
-Only proof and full show that two models are equal. Proof needs the original's headers alone, not its weights. Without --against the original is taken from the manifest, or from base_model in the model card.`,
+Only proof and full show that two models are equal. Proof needs the original's headers alone, not its weights. Without --against the original is taken from the manifest, or from base_model in the model card, and whether its commit is that of main is said. Files beside the weights that are not the original's are named; with --strict-files they end the program with 3.`,
 		Example: `  df11-convert verify ./Llama-3.1-8B-DF11
   df11-convert verify ./out --against ./my-model
   df11-convert verify DFloat11/Qwen3-8B-DF11 --level proof`,
@@ -43,6 +44,7 @@ Only proof and full show that two models are equal. Proof needs the original's h
 	f.readerFlags.register(p)
 	p.StringVar(&f.level, "level", string(pipeline.LevelFull), "how much is verified: `level` structure, proof or full")
 	p.StringVar(&f.workDir, "work-dir", "", "`directory` for temporary files")
+	p.BoolVar(&f.strictFiles, "strict-files", false, "end with 3 as well if a file beside the weights is not the original's")
 	f.gpu.register(p)
 	return c
 }
@@ -54,6 +56,9 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	report, err := verifyOne(ctx, u, f, name)
 	if report == nil {
 		return err
+	}
+	if err == nil && f.strictFiles && len(report.Beside) > 0 {
+		err = besideError(report.Beside)
 	}
 	u.result(report, verdict(report, err), func(w io.Writer) { printVerifyReport(w, report, err) })
 	if hint := originalHint(report, err); hint != "" {
@@ -75,7 +80,7 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*pipeli
 	}
 	defer src.Close()
 	opt := pipeline.VerifyOptions{
-		Pair: src.pair(d), Level: pipeline.Level(f.level), Workers: f.shares.Workers, Progress: new(progress.Counters),
+		Pair: src.pair(d), Level: pipeline.Level(f.level), Chosen: f.against == "", Workers: f.shares.Workers, Progress: new(progress.Counters),
 		WorkDir: cmp.Or(f.workDir, os.TempDir()), // no folder of a known name, which could be another user's
 	}
 	if opt.Level == pipeline.LevelFull {

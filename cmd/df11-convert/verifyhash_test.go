@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -70,7 +71,7 @@ func TestEveryLevelComparesFreeSums(t *testing.T) {
 		for _, level := range []string{"structure", "proof", "full"} {
 			code, out, diag := program(t, "verify", publishedRepo, "--against", p.original, "--level", level)
 			switch {
-			case forPeople && (code != exitOK || !strings.Contains(out, o.Path+" is not as the converter left it")):
+			case forPeople && (code != exitOK || !strings.Contains(out, o.Path+" is not as the manifest has it")):
 				t.Errorf("%s edited, level %s: exit %d: %s%s", o.Path, level, code, out, diag)
 			case !forPeople && (code != exitWrong || !strings.Contains(out, publishedRepo+" is damaged: ") || !strings.Contains(diag, o.Path) ||
 				!strings.Contains(diag, o.SHA256) || !strings.Contains(diag, sumOf(bad))):
@@ -86,7 +87,7 @@ func TestEveryLevelComparesFreeSums(t *testing.T) {
 	}
 	p.ResetLog()
 	out := must(t, "verify", publishedRepo, "--against", p.original, "--level", "structure")
-	if n := len(p.manifest.Outputs); !strings.Contains(out, "as the converter left them") || strings.Contains(out, "DF11 equals") || n < 8 {
+	if n := len(p.manifest.Outputs); !strings.Contains(out, fmt.Sprintf("%d of %d files as the manifest has it", n, n)) || strings.Contains(out, "DF11 equals") || n < 8 {
 		t.Errorf("%d files, and the verdict is:\n%s", n, out)
 	}
 }
@@ -164,22 +165,21 @@ func TestManifestThatMisdescribesTheOriginal(t *testing.T) {
 	}
 }
 
-// TestFilesBesideTheManifest: weights that the manifest does not list are a fault, since a loader reads them. Other files are
-// named and do no harm.
+// TestFilesBesideTheManifest: weights that are no part of the model are a fault, since a loader reads them. Other files are named.
 func TestFilesBesideTheManifest(t *testing.T) {
 	p := publish(t)
 	extra := maps.Clone(p.files)
 	extra["notes.txt"], extra[".gitattributes"] = []byte("mine"), []byte("* text")
 	p.AddRepo("tester/notes", extra)
 	out := must(t, "verify", "tester/notes", "--against", p.original, "--level", "structure")
-	if !strings.Contains(out, `not in the manifest, and not checked: ["notes.txt"]`) {
+	if !strings.Contains(out, "; 1 other file differs from the original: notes.txt (added)\n") {
 		t.Errorf("the verdict is:\n%s", out)
 	}
 	renamed, more := maps.Clone(extra), maps.Clone(extra)
 	renamed["else.safetensors"] = p.files["lm_head.safetensors"]
 	delete(renamed, "lm_head.safetensors")
 	more["else.safetensors"] = []byte("\x02\x00\x00\x00\x00\x00\x00\x00{}")
-	for words, files := range map[string]map[string][]byte{"lm_head.safetensors": renamed, "else.safetensors: not listed": more} {
+	for words, files := range map[string]map[string][]byte{"lm_head.safetensors": renamed, "else.safetensors: no part of the model": more} {
 		p.AddRepo("tester/else", files)
 		if code, _, diag := program(t, "verify", "tester/else", "--against", p.original, "--level", "structure"); code != exitWrong || !strings.Contains(diag, words) {
 			t.Errorf("%s: exit %d: %s", words, code, diag)

@@ -3,7 +3,6 @@ package back
 import (
 	"context"
 	"io"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -14,21 +13,19 @@ import (
 )
 
 // FreeHashes compares the manifest with the sha256 of files as far as they are known without reading weights: a Hub publishes
-// those of large files, and the other files are small. It also tells which files are missing, have another size, or were
-// added. The manifest is a claim of whoever made the repo: equal sums show that files are as they were left, no more.
+// those of large files, and the other files are small. It also tells which files are missing or have another size. The manifest is
+// a claim of whoever made the repo: equal sums show that it fits the files, no more.
 func (c *Checker) FreeHashes(ctx context.Context) error {
 	if c.DF11.Manifest == nil {
 		return nil
 	}
-	listed := map[string]bool{metadata.ManifestName: true}
 	for _, o := range c.DF11.Manifest.Outputs {
-		listed[o.Path] = true
 		if err := c.freeHash(ctx, o); err != nil {
 			return err
 		}
 	}
 	c.Listed = len(c.DF11.Manifest.Outputs)
-	return c.unlisted(listed)
+	return nil
 }
 
 // freeHash compares one file with the manifest, or leaves it to OtherHashes. People edit a card after its publication, so a
@@ -58,7 +55,7 @@ func (c *Checker) freeHash(ctx context.Context, o metadata.OutputFile) error {
 		}
 	}
 	if sum != o.SHA256 && forPeople {
-		c.Warn("%s is not as the converter left it", o.Path)
+		c.Warn("%s is not as the manifest has it", o.Path)
 		return nil
 	}
 	return c.compareSum(o, sum)
@@ -77,31 +74,9 @@ func smallSum(ctx context.Context, d *model.DF11, name string) (string, error) {
 // compareSum compares a sum with the manifest's and counts it.
 func (c *Checker) compareSum(o metadata.OutputFile, sum string) error {
 	if sum != o.SHA256 {
-		return model.Invalidf(o.Path, "sha256 is %s, the manifest has %s: the file is not as the converter left it", sum, o.SHA256)
+		return model.Invalidf(o.Path, "sha256 is %s, the manifest has %s", sum, o.SHA256)
 	}
 	c.Hashed++
-	return nil
-}
-
-// unlisted refuses weights that the manifest does not list, since a loader reads them, and names other such files.
-func (c *Checker) unlisted(listed map[string]bool) error {
-	var others []string
-	for _, name := range c.DF11.Files() {
-		if !listed[name] && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.") {
-			others = append(others, name)
-		}
-	}
-	for _, w := range c.DF11.WeightFiles() {
-		if !listed[w.Path] && c.Plan.Layout != plan.ComfyUI {
-			return model.Invalidf(w.Path, "not listed in the manifest, but a loader reads it")
-		}
-	}
-	const named = 4
-	if n := len(others); n > named {
-		c.Warn("not in the manifest, and not checked: %q and %d more", others[:named], n-named)
-	} else if n > 0 {
-		c.Warn("not in the manifest, and not checked: %q", others)
-	}
 	return nil
 }
 

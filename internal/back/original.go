@@ -35,8 +35,11 @@ func OriginalOptions(d *model.DF11, opt plan.Options) []plan.Options {
 }
 
 // sourcePlace is where the manifest says that the source's weights are, if that is not the usual place: their one file, or
-// the folder of a pipeline.
+// the folder of a pipeline. A model in a folder of a pipeline is that component.
 func sourcePlace(d *model.DF11) (weightFile, component string) {
+	if d.Dir != "" {
+		return "", d.Dir
+	}
 	if d.Manifest == nil || len(d.Manifest.Source.Files) == 0 {
 		return "", ""
 	}

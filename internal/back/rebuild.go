@@ -111,8 +111,8 @@ func (e *RebuildError) Unwrap() error { return e.Err }
 
 // IsFault reports whether an error says that a DF11 model is wrong, not that it could not be read.
 func IsFault(err error) bool {
-	structure, invalid := (*verify.StructureError)(nil), (*model.InvalidError)(nil)
-	return errors.As(err, &structure) || errors.As(err, &invalid)
+	structure, invalid, component := (*verify.StructureError)(nil), (*model.InvalidError)(nil), (*ComponentError)(nil)
+	return errors.As(err, &structure) || errors.As(err, &invalid) || errors.As(err, &component)
 }
 
 // file rebuilds one file. In a folder it gets its name at the end.

@@ -3,6 +3,7 @@ package back
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -14,9 +15,11 @@ import (
 // A Checker finds what is wrong with a DF11 model as far as no weight has to be decoded: in its structure, and in the hashes of its
 // files. An error that says that the model is wrong is a *model.InvalidError or *verify.StructureError. One goroutine uses it.
 type Checker struct {
-	DF11    *model.DF11
-	Plan    *plan.Plan // of the original
-	Workers int        // at least 1
+	DF11     *model.DF11
+	Source   model.Source // the original
+	Original *model.Model
+	Plan     *plan.Plan // of the original
+	Workers  int        // at least 1
 	Checked
 
 	unhashed []metadata.OutputFile // weight files whose sha256 only reading them can tell
@@ -27,7 +30,9 @@ type Checked struct {
 	Units   int `json:"units"`      // in DF11
 	BF16    int `json:"units_bf16"` // stored unchanged
 	Tensors int `json:"tensors"`    // copied ones
-	// Listed files are in the manifest; Hashed of them have the sha256 that it states: they are as the converter left them.
+	// Beside are the files beside the weights that are neither the original's nor made by the conversion.
+	Beside []OtherFile `json:"beside"`
+	// Listed files are in the manifest; Hashed of them have the sha256 that it states.
 	Listed   int      `json:"files_listed,omitempty"`
 	Hashed   int      `json:"files_hashed,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
@@ -70,7 +75,10 @@ func (c *Checker) Warn(format string, args ...any) {
 // found checks that a loader finds the model: the official loader looks for dfloat11_config, without which it takes nothing
 // for compressed, and ComfyUI for one file.
 func (c *Checker) found() error {
+	component := path.Dir(c.Original.Listing.Weights[0].Path)
 	switch files := c.DF11.WeightFiles(); {
+	case c.DF11.Dir != "" && c.isPipeline() && component != c.DF11.Dir:
+		return model.Invalidf("", "the modules are in %s, a loader takes them for that component, not for %s", c.DF11.Dir, component)
 	case c.Plan.Layout == plan.ComfyUI && len(files) != 1:
 		return model.Invalidf("", "a model for ComfyUI is one .safetensors file, here are %d", len(files))
 	case c.Plan.Layout != plan.ComfyUI && c.DF11.Dict == nil:

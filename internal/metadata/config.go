@@ -18,6 +18,20 @@ const (
 	bytesPerThread  = 8
 )
 
+// Config returns the config.json of a plan's output, given the bytes of the source's; nil if the layout has none.
+func Config(p *plan.Plan, source []byte) ([]byte, error) {
+	switch p.Config.Mode {
+	case plan.ConfigInsert:
+		return InsertConfig(source, p.PatternDict)
+	case plan.ConfigNew:
+		if p.Layout == plan.Diffusers || p.Layout == plan.DiffusersSingle {
+			return NewPipelineConfig(p.PatternDict), nil
+		}
+		return NewConfig(p.PatternDict), nil
+	}
+	return nil, nil
+}
+
 // NewConfig returns the config.json that the official compressor writes where a layout has none: the dfloat11_config and
 // nothing else, without a final newline.
 func NewConfig(dict plan.PatternDict) []byte {

@@ -3,8 +3,10 @@ package metadata
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
@@ -19,4 +21,20 @@ func Index(files map[string]string, totalSize int64) []byte {
 		`"metadata": ` + pyjson.Object([]string{fmt.Sprintf(`"total_size": %d`, totalSize)}, "  ", "  "),
 		`"weight_map": ` + pyjson.Object(weights, "  ", "  "),
 	}, "", "  ") + "\n")
+}
+
+// RemainderIndex is the index of a remainder in several files; nil for one file.
+func RemainderIndex(p *plan.Plan) []byte {
+	if p.RemainderIndex == "" {
+		return nil
+	}
+	files := map[string]string{}
+	var total int64
+	for _, f := range p.RemainderFiles {
+		for _, t := range f.Plain {
+			files[t.Name] = path.Base(f.Path)
+			total += t.Length
+		}
+	}
+	return Index(files, total)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -28,7 +29,16 @@ func (m *Manifest) check() error {
 	return m.checkUnits(files)
 }
 
+// commitID matches what names one commit for ever, as a branch or a pull request does not.
+var commitID = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+
 func (s *Source) check() error {
+	if s.Repo != "" && (!repoID.MatchString(s.Repo) || strings.Contains(s.Repo, "..")) {
+		return fmt.Errorf("source repo %.100q is no Hub id", s.Repo)
+	}
+	if s.Commit != "" && !commitID.MatchString(s.Commit) {
+		return fmt.Errorf("source commit %.100q is no commit id", s.Commit)
+	}
 	seen := map[string]bool{}
 	for _, f := range s.Files {
 		if err := checkFile(f.Path, f.Size, seen); err != nil {

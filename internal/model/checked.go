@@ -3,11 +3,14 @@ package model
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"hash"
 	"io"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // checkedFile streams a whole file of the Hub, from the shared cache if that holds a good copy. The last read fails with a
@@ -42,4 +45,29 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// A FileOpener reads the files of a model: a DF11 or a Source.
+type FileOpener interface {
+	OpenFile(ctx context.Context, path string) (io.ReadCloser, error)
+}
+
+// Sum hashes a file as the ETag like is made, or by sha256 if that is "". It reads the file unless its own ETag is of that kind.
+func Sum(ctx context.Context, from FileOpener, f plan.File, like string) (string, error) {
+	if f.ETag != "" && len(f.ETag) == len(like) {
+		return f.ETag, nil
+	}
+	h := sha256.New()
+	if like != "" && len(like) != hex.EncodedLen(sha256.Size) {
+		h = hub.FileRef{Size: f.Size}.NewHash()
+	}
+	r, err := from.OpenFile(ctx, f.Path)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	if _, err := streams.Copy(ctx, h, r); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

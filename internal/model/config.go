@@ -42,9 +42,19 @@ func (d *DF11) readConfig(ctx context.Context) error {
 	case 0:
 		return atRoot
 	case 1:
-		return nil
+		return d.aloneIn(d.Dir)
 	}
 	return fmt.Errorf("%d folders hold a DF11 model (%s): name one of them", len(found), strings.Join(found, ", "))
+}
+
+// aloneIn refuses a model at the root beside the DF11 model in a folder: a loader that is given the whole takes that one.
+func (d *DF11) aloneIn(dir string) error {
+	for _, ref := range d.from.refs {
+		if !strings.Contains(ref.Path, "/") && plan.IsLoaded(ref.Path) {
+			return Invalidf(ref.Path, "another model beside the DF11 model, which is in %s", dir)
+		}
+	}
+	return nil
 }
 
 const configName = "config.json"

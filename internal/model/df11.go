@@ -29,8 +29,8 @@ type DF11 struct {
 	Dict plan.PatternDict
 	// Manifest is the model's df11-manifest.json; nil if there is none, as in repos that others made.
 	Manifest *metadata.Manifest
-	// BaseModel is the original's id according to the manifest or the card; "" if neither names it.
-	BaseModel string
+	// CardModel is the Hub id of the original by base_model of the card; "" if the card names none.
+	CardModel string
 
 	from    *files
 	weights []plan.WeightFile // the weight files that a loader reads
@@ -52,6 +52,9 @@ type Stored struct {
 	at int64 // offset in the file
 }
 
+// noPart are the folders in a DF11 folder that are no part of the model, since Git, a download and a conversion keep their notes there.
+var noPart = []string{".git", ".cache/huggingface", metadata.StateDir}
+
 // OpenDF11Local opens a DF11 model on this machine: a folder, or one .safetensors file, as ComfyUI has them. Whatever lies beside
 // a file is no part of the model.
 func OpenDF11Local(ctx context.Context, name string) (*DF11, error) {
@@ -61,7 +64,9 @@ func OpenDF11Local(ctx context.Context, name string) (*DF11, error) {
 	}
 	f := &files{dir: filepath.Dir(name), refs: []hub.FileRef{{Path: filepath.Base(name), Size: st.Size()}}}
 	if st.IsDir() || !plan.IsSafetensors(name) {
-		f, err = listFolder(name, func(string) bool { return true })
+		f, err = listFolder(name, func(rel string) bool { return !slices.Contains(noPart, rel) }, func(rel string) error {
+			return Invalidf(rel, "a link to a folder: it is not followed, so what a loader finds there is not known")
+		})
 	} else {
 		err = smallfile.Regular(name, st.Mode())
 	}
@@ -83,15 +88,7 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF
 		return nil, err
 	}
 	f.pieces = NewReaders(ctx, c, 0)
-	d, err := openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, from: f})
-	if err != nil || d.BaseModel != "" {
-		return d, err
-	}
-	if d.BaseModel, err = f.cardBaseModel(ctx); err != nil {
-		d.Close()
-		return nil, err
-	}
-	return d, nil
+	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, from: f})
 }
 
 // OpenOutputs opens the outputs of a conversion that has not ended, as far as refs name them: those that are in the folder there,
@@ -129,15 +126,19 @@ func openDF11(ctx context.Context, d *DF11) (*DF11, error) {
 	return d, nil
 }
 
-// load opens all files, and reads config, manifest, and the header of every weight file that the official loader reads.
-func (d *DF11) load(ctx context.Context) error {
-	if err := d.from.open(ctx, d.from.refs); err != nil {
+// load opens all weight files, and reads config, manifest, card, and the header of every weight file that the official loader reads.
+func (d *DF11) load(ctx context.Context) (err error) {
+	weights := slices.DeleteFunc(slices.Clone(d.from.refs), func(ref hub.FileRef) bool { return !plan.IsSafetensors(ref.Path) })
+	if err := d.from.open(ctx, weights); err != nil {
 		return err
 	}
 	if err := d.readConfig(ctx); err != nil {
 		return err
 	}
 	if err := d.readManifest(ctx); err != nil {
+		return err
+	}
+	if d.CardModel, err = d.from.cardBaseModel(ctx); err != nil {
 		return err
 	}
 	return d.readHeaders(ctx, d.from.weightsIn(d.Dir))
@@ -155,7 +156,6 @@ func (d *DF11) readManifest(ctx context.Context) error {
 	if d.Manifest, err = metadata.ParseManifest(b); err != nil {
 		return Invalidf(metadata.ManifestName, "%v", err)
 	}
-	d.BaseModel = d.Manifest.Source.Repo
 	return nil
 }
 
@@ -209,13 +209,8 @@ func (d *DF11) Local() string {
 	return d.Name
 }
 
-// Files lists the paths of all files of the model.
-func (d *DF11) Files() (names []string) {
-	for _, ref := range d.from.refs {
-		names = append(names, ref.Path)
-	}
-	return names
-}
+// Listing lists all files of the model.
+func (d *DF11) Listing() []plan.File { return d.from.listing() }
 
 // OpenFile reads a file whole. The last read fails if the bytes are not the published ones.
 func (d *DF11) OpenFile(ctx context.Context, path string) (io.ReadCloser, error) {
@@ -252,15 +247,13 @@ func (d *DF11) Problems(p *plan.Plan) []plan.Problem {
 	return slices.DeleteFunc(plan.Check(o, p), func(x plan.Problem) bool { return x.Trap == plan.TrapForeignFile })
 }
 
-// Original names the model that this one was made from, by its manifest or its card; "" if neither says.
-func (d *DF11) Original() string {
+// Original is the Hub repo that this model was made from and its commit, by the manifest, else by the card; "" for what they do not
+// name. Whoever made the model wrote them.
+func (d *DF11) Original() (repo, commit string) {
 	if m := d.Manifest; m != nil && m.Source.Repo != "" {
-		if m.Source.Commit != "" {
-			return m.Source.Repo + "@" + m.Source.Commit
-		}
-		return m.Source.Repo
+		return m.Source.Repo, m.Source.Commit
 	}
-	return d.BaseModel
+	return d.CardModel, ""
 }
 
 // Layout is the layout that the manifest states; "" if there is none.

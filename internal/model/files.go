@@ -11,7 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -39,9 +38,10 @@ func Exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// listFolder lists the files below dir with forward slashes; symbolic links count as what they point to. It leaves out hidden
-// folders, and those for whose path enter returns false.
-func listFolder(dir string, enter func(path string) bool) (*files, error) {
+// listFolder lists the files below dir with forward slashes; symbolic links to files count as what they point to. It leaves out
+// the folders for which enter, given the path from dir, returns false. It calls linked for a link to a folder, which it does not
+// follow.
+func listFolder(dir string, enter func(rel string) bool, linked func(rel string) error) (*files, error) {
 	root, err := filepath.EvalSymlinks(dir) // WalkDir does not follow a link to a folder
 	if err != nil {
 		return nil, err
@@ -51,24 +51,28 @@ func listFolder(dir string, enter func(path string) bool) (*files, error) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() {
-			if p != root && (strings.HasPrefix(d.Name(), ".") || !enter(p)) {
-				return fs.SkipDir
-			}
-			return nil
-		}
 		rel, err := filepath.Rel(root, p)
 		if err != nil {
 			return err
 		}
+		rel = filepath.ToSlash(rel)
+		if d.IsDir() {
+			if p != root && !enter(rel) {
+				return fs.SkipDir
+			}
+			return nil
+		}
 		st, err := os.Stat(p)
-		if err != nil || st.IsDir() {
+		if err != nil {
 			return err
+		}
+		if st.IsDir() {
+			return linked(rel)
 		}
 		if err := smallfile.Regular(p, st.Mode()); err != nil {
 			return err
 		}
-		f.refs = append(f.refs, hub.FileRef{Path: filepath.ToSlash(rel), Size: st.Size()})
+		f.refs = append(f.refs, hub.FileRef{Path: rel, Size: st.Size()})
 		return f.checkCount()
 	})
 	return f, err
@@ -169,12 +173,13 @@ func (f *files) card(ctx context.Context) (*metadata.FrontMatter, error) {
 	return front, nil
 }
 
-// cardBaseModel returns the one model that the card names as the original; "" if the card names none, or several, or another
-// relation than a conversion.
+// cardBaseModel returns the one repo that the card names as the original; "" if the card names none, or several, or something else
+// than a repo, or another relation than a conversion.
 func (f *files) cardBaseModel(ctx context.Context) (string, error) {
 	front, err := f.card(ctx)
 	relation := front.String("base_model_relation")
-	if base := front.Strings("base_model"); len(base) == 1 && (relation == "" || relation == metadata.RelationQuantized) {
+	base := front.Strings("base_model")
+	if len(base) == 1 && hub.ValidRepoID(base[0]) == nil && (relation == "" || relation == metadata.RelationQuantized) {
 		return base[0], err
 	}
 	return "", err

@@ -99,7 +99,10 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 	}
 	m.ID = m.Name
 	m.traceCache()
-	f, err := listFolder(m.Folder, func(dir string) bool { return deep && !isResult(dir) })
+	enter := func(rel string) bool {
+		return deep && !strings.HasPrefix(path.Base(rel), ".") && !isResult(filepath.Join(m.Folder, filepath.FromSlash(rel)))
+	}
+	f, err := listFolder(m.Folder, enter, func(string) error { return nil })
 	if err != nil {
 		return nil, nil, err
 	}

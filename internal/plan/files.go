@@ -133,6 +133,15 @@ func ShardOf(p string) (stem string, ok bool) {
 // plainWeight matches the weights and indexes that transformers or diffusers loads by default.
 var plainWeight = regexp.MustCompile(`^(model|diffusion_pytorch_model)((-\d+-of-\d+)?\.safetensors|\.safetensors\.index\.json)$`)
 
+// loadedName matches the names by which libraries find the weights of a folder, or their index; case counts on some systems only.
+var loadedName = regexp.MustCompile(`(?i)^(model|pytorch_model|diffusion_pytorch_model|flax_model|diffusion_flax_model|tf_model)[.-]`)
+
+// IsLoaded says whether a library may take a file for the weights of its folder, whatever the format, or for their index.
+func IsLoaded(p string) bool {
+	base := strings.ToLower(path.Base(p))
+	return loadedName.MatchString(base) && (weightExts[path.Ext(base)] || strings.HasSuffix(base, ".index.json"))
+}
+
 // otherParts returns what model_index.json says of the folders of a pipeline, without the folder that is converted.
 func (d *draft) otherParts() (members, error) {
 	parts, err := readObject(d.survey.ModelIndex, d.src.ModelIndex)

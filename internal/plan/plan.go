@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/encoder"
@@ -72,6 +73,17 @@ func (n *Notes) warn(format string, args ...any) {
 // differ notes a difference from the official route's output.
 func (n *Notes) differ(format string, args ...any) {
 	n.Differences = append(n.Differences, fmt.Sprintf(format, args...))
+}
+
+// ConfigPath is where the output's config.json lies; "" if the layout has none.
+func (p *Plan) ConfigPath() string {
+	switch p.Config.Mode {
+	case ConfigInsert:
+		return p.Config.Source
+	case ConfigNew:
+		return path.Join(path.Dir(p.OutputFiles[0].Path), "config.json")
+	}
+	return ""
 }
 
 // Unit is one module that is compressed as a whole (docs/format.md §1).
