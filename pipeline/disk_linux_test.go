@@ -108,7 +108,7 @@ func TestDiskFullInAStage(t *testing.T) {
 // fullDisk is a second decoder that finds the disk full.
 type fullDisk struct{}
 
-func (fullDisk) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, verify.CompareOptions) error {
+func (fullDisk) Compare(context.Context, *verify.Unit, io.ReaderAt, verify.CompareOptions) error {
 	return &os.PathError{Op: "write", Path: "spool", Err: errors.Join(syscall.ENOSPC)}
 }
 

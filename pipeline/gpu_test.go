@@ -15,7 +15,7 @@ import (
 // scriptedGPU is a second decoder whose Compare gives these errors in turn, and the last of them from then on.
 type scriptedGPU struct{ results []error }
 
-func (g *scriptedGPU) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, verify.CompareOptions) error {
+func (g *scriptedGPU) Compare(context.Context, *verify.Unit, io.ReaderAt, verify.CompareOptions) error {
 	err := g.results[0]
 	if len(g.results) > 1 {
 		g.results = g.results[1:]

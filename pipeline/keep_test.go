@@ -222,7 +222,7 @@ func TestCompleteSpoolIsTakenUp(t *testing.T) {
 // brokenGPU is a second decoder that fails.
 type brokenGPU struct{}
 
-func (brokenGPU) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, verify.CompareOptions) error {
+func (brokenGPU) Compare(context.Context, *verify.Unit, io.ReaderAt, verify.CompareOptions) error {
 	return errStop
 }
 func (brokenGPU) Describe() (string, string) { return "broken", "" }

@@ -69,7 +69,7 @@ type stopAfter struct {
 	finished chan struct{}
 }
 
-func (s stopAfter) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, verify.CompareOptions) error {
+func (s stopAfter) Compare(context.Context, *verify.Unit, io.ReaderAt, verify.CompareOptions) error {
 	if *s.calls++; *s.calls < s.outputs+2 {
 		return nil
 	}
@@ -113,7 +113,7 @@ type writes struct {
 	answer error
 }
 
-func (w writes) Compare(context.Context, verify.Arrays, int64, io.ReaderAt, verify.CompareOptions) error {
+func (w writes) Compare(context.Context, *verify.Unit, io.ReaderAt, verify.CompareOptions) error {
 	w.write()
 	return w.answer
 }

@@ -12,7 +12,6 @@ import (
 type CompareOptions struct {
 	Unit    string   // for messages
 	Names   []string // tensor names in encoding order; nil names them by number
-	Sizes   []int64  // elements of each tensor; nil means the sizes given to Open or stored
 	Workers int      // goroutines; 0 means one per processor
 	Variant string   // one of Variants, which all find the same; "" means the best of them
 	Strict  bool     // warnings of CheckUnread are errors: only the bytes of the official encoder pass
@@ -40,10 +39,6 @@ func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions)
 
 // compareWeights is Compare without opt.Strict.
 func (u *Unit) compareWeights(ctx context.Context, src io.ReaderAt, opt CompareOptions) error {
-	ends, err := opt.tensorEnds(u)
-	if err != nil {
-		return err
-	}
 	v, err := findVariant(opt.Variant)
 	if err != nil {
 		return err
@@ -53,17 +48,8 @@ func (u *Unit) compareWeights(ctx context.Context, src io.ReaderAt, opt CompareO
 		if err == nil {
 			err = u.compareBlock(b, src, v)
 		}
-		return opt.name(err, ends)
+		return opt.name(err, u.ends)
 	})
-}
-
-// tensorEnds gives the running sums of the tensor sizes.
-func (opt CompareOptions) tensorEnds(u *Unit) ([]int64, error) {
-	if opt.Sizes == nil {
-		return u.ends, nil
-	}
-	ends, err := runningSums(opt.Sizes, u.nElems)
-	return ends, opt.wrap(err)
 }
 
 // name adds the unit's name to an error. A mismatch also gets the name of its tensor, and its element counts from there.

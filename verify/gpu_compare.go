@@ -1,5 +1,3 @@
-//go:build !nogpu
-
 package verify
 
 import (
@@ -16,32 +14,25 @@ import (
 // stretch is how many bytes a worker reads or compares at once: they stay in its core's cache.
 const stretch = 256 << 10
 
-// Compare decodes a unit on the GPU and compares all 16 bits of every weight with src, as [Unit.Compare] does on the CPU.
-// The unit's structure is checked first (see [Open]): with that the kernel always ends and stays within its buffers.
+// Compare decodes a unit on the GPU and compares all 16 bits of every weight with src, as [Unit.Compare] does on the CPU. [Open]
+// has found the unit's structure sound: with that the kernel always ends and stays within its buffers.
 //
-// nElems and opt are as for Open and Unit.Compare; opt.Variant and opt.Strict mean nothing here. src is read concurrently; src
-// and the arrays are borrowed until Compare returns.
+// opt is as for Unit.Compare; opt.Variant and opt.Strict mean nothing here. src is read concurrently; src and the unit are
+// borrowed until Compare returns.
 //
 // A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure. After a fault of the GPU, the
 // error of this and of every later call is [ErrGPULost], or ErrNoGPU with GPURequire.
-func (g *GPU) Compare(ctx context.Context, a Arrays, nElems int64, src io.ReaderAt, opt CompareOptions) error {
-	u, err := Open(a, nElems, opt.Sizes)
-	if err != nil {
-		return opt.wrap(err)
-	}
-	ends, err := opt.tensorEnds(u)
-	if err != nil {
-		return err
-	}
+func (g *GPU) Compare(ctx context.Context, u *Unit, src io.ReaderAt, opt CompareOptions) error {
 	job := gpuJob{gpu: g, id: g.nJobs.Add(1), unit: u, src: src, workers: opt.Workers, pieces: cutPieces(u, g.opt.slotSize)}
 	job.buffers.New = func() any { return new([stretch]byte) }
-	if err = job.run(ctx); errors.Is(err, errLost) {
-		if g.opt.Mode == GPURequire {
-			return fmt.Errorf("%w: the one that was used is lost: %w", ErrNoGPU, g.cause)
-		}
-		return fmt.Errorf("%w: %w", ErrGPULost, g.cause)
+	err := job.run(ctx)
+	switch {
+	case !errors.Is(err, errLost):
+		return opt.name(err, u.ends)
+	case g.opt.Mode == GPURequire:
+		return fmt.Errorf("%w: the one that was used is lost: %w", ErrNoGPU, g.cause)
 	}
-	return opt.name(err, ends)
+	return fmt.Errorf("%w: %w", ErrGPULost, g.cause)
 }
 
 // gpuJob is one unit on its way through the GPU.
@@ -107,7 +98,7 @@ func (j *gpuJob) once(ctx context.Context, s *gpuSlot, p *gpuPiece) (fault, err 
 	if err := p.fill(ctx, j.unit, s.host, j.workers); err != nil {
 		return nil, err
 	}
-	if fault := s.decode(ctx, p, j.id); fault != nil {
+	if fault := s.decode(p, j.id); fault != nil {
 		return fault, nil
 	}
 	if ctx.Err() != nil {

@@ -1,5 +1,3 @@
-//go:build !nogpu
-
 package verify
 
 import (
@@ -20,7 +18,6 @@ type gpuFunctions interface {
 	buildTables(c *cuda.Context, s *gpuSlot, p *gpuPiece) error
 	// launch enqueues the decoding of the piece that was uploaded to a slot.
 	launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error
-	unload(c *cuda.Context) error
 }
 
 // describeKernel names our kernel for the manifest.
@@ -29,10 +26,7 @@ func describeKernel() string {
 }
 
 // ourFunctions are the entry points of our kernel.
-type ourFunctions struct {
-	module        *cuda.Module
-	build, decode *cuda.Function
-}
+type ourFunctions struct{ build, decode *cuda.Function }
 
 // ourKernel loads our kernel. It refuses devices that are too old itself, since the driver's compiler would only name versions.
 func ourKernel(c *cuda.Context, info cuda.Info) (gpuFunctions, error) {
@@ -47,20 +41,15 @@ func ourKernel(c *cuda.Context, info cuda.Info) (gpuFunctions, error) {
 		}
 		return nil, err
 	}
-	f := &ourFunctions{module: m}
-	if f.build, err = c.Function(m, kernel.BuildTables); err == nil {
-		f.decode, err = c.Function(m, kernel.DecodeTiles)
+	f := new(ourFunctions)
+	if f.build, err = c.Function(m, kernel.BuildTables); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = c.PreferShared(f.decode)
+	if f.decode, err = c.Function(m, kernel.DecodeTiles); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, errors.Join(err, f.unload(c))
-	}
-	return f, nil
+	return f, c.PreferShared(f.decode)
 }
-
-func (f *ourFunctions) unload(c *cuda.Context) error { return c.UnloadModule(f.module) }
 
 // buildTables makes the tables, which all pieces of a unit share, from the luts of one piece.
 func (f *ourFunctions) buildTables(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {

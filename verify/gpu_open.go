@@ -1,5 +1,3 @@
-//go:build !nogpu
-
 package verify
 
 import (
@@ -19,7 +17,6 @@ type GPU struct {
 	device    *cuda.Device
 	describe  string // the device
 	functions gpuFunctions
-	slots     []*gpuSlot
 	free      chan *gpuSlot // idle slots
 
 	nJobs atomic.Uint64
@@ -93,7 +90,6 @@ func openDevice(driver *cuda.Driver, i int, opt GPUOptions) (*GPU, error) {
 		}
 		for range nSlots {
 			s := &gpuSlot{gpu: g}
-			g.slots = append(g.slots, s)
 			if err := s.allocate(c, opt.slotSize); err != nil {
 				return err
 			}
@@ -102,7 +98,7 @@ func openDevice(driver *cuda.Driver, i int, opt GPUOptions) (*GPU, error) {
 		return nil
 	})
 	if err != nil {
-		_ = g.Close() // err came first
+		g.Close()
 		return nil, fmt.Errorf("%s: %w", info.Name, err)
 	}
 	return g, nil
@@ -120,22 +116,12 @@ func (g *GPU) Describe() (kernel, device string) {
 func (g *GPU) Host() int64 { return contextMemory + nSlots*int64(g.opt.slotSize) }
 
 // Close gives the GPU back. No Compare may be running. After a fault it releases nothing: that might wait for ever.
-func (g *GPU) Close() error {
+func (g *GPU) Close() {
 	if g.isLost() {
 		g.device.Abandon()
-		return nil
+	} else {
+		g.device.Close()
 	}
-	defer g.device.Close()
-	return g.device.Do(func(c *cuda.Context) error {
-		var errs []error
-		for _, s := range g.slots {
-			errs = append(errs, s.release(c))
-		}
-		if g.functions != nil {
-			errs = append(errs, g.functions.unload(c))
-		}
-		return errors.Join(errs...)
-	})
 }
 
 // errLost says that the device has had a fault.

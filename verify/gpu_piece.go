@@ -1,5 +1,3 @@
-//go:build !nogpu
-
 package verify
 
 import (

@@ -1,5 +1,3 @@
-//go:build !nogpu
-
 package verify
 
 import (
@@ -38,34 +36,32 @@ func goalCopy(device string) float64 {
 }
 
 const (
-	launches = 12                     // between two events: one alone takes not much longer than its launch
+	launches = 24                     // of a sample: one alone takes not much longer than its launch and its end are told
 	samples  = 30                     // of which the median counts
 	warmUp   = 300 * time.Millisecond // until a GPU has its clock up
 )
 
-// meter times work on a device with events.
+// meter times work on a device.
 type meter struct {
 	*GPU
-	from, to cuda.Event
+	slots []*gpuSlot
 }
 
 // sample runs f over the slots in turn, so that no cache holds what it reads, and gives the time of one call.
-func (m *meter) sample(t *testing.T, f func(c *cuda.Context, s *gpuSlot) error) time.Duration {
+func (m meter) sample(t *testing.T, f func(c *cuda.Context, s *gpuSlot) error) time.Duration {
 	t.Helper()
 	var took time.Duration
 	err := m.device.Do(func(c *cuda.Context) error {
-		stream := m.slots[0].stream
-		errs := []error{c.Record(m.from, stream)}
+		start := time.Now()
 		for i := range launches {
 			s := *m.slots[i%len(m.slots)]
-			s.stream = stream
-			errs = append(errs, f(c, &s))
+			s.stream = m.slots[0].stream
+			if err := f(c, &s); err != nil {
+				return err
+			}
 		}
-		if err := errors.Join(append(errs, c.Record(m.to, stream), c.Synchronize(stream))...); err != nil {
-			return err
-		}
-		var err error
-		took, err = c.Elapsed(m.from, m.to)
+		err := m.slots[0].await(c)
+		took = time.Since(start)
 		return err
 	})
 	if err != nil {
@@ -74,8 +70,17 @@ func (m *meter) sample(t *testing.T, f func(c *cuda.Context, s *gpuSlot) error) 
 	return took / launches
 }
 
+// await waits, on the device's thread, for the work of a slot's stream.
+func (s *gpuSlot) await(c *cuda.Context) error {
+	err := c.Record(s.done, s.stream)
+	for reached := false; err == nil && !reached; {
+		reached, err = c.Reached(s.done)
+	}
+	return err
+}
+
 // median samples f on a warm device.
-func (m *meter) median(t *testing.T, f func(c *cuda.Context, s *gpuSlot) error) time.Duration {
+func (m meter) median(t *testing.T, f func(c *cuda.Context, s *gpuSlot) error) time.Duration {
 	t.Helper()
 	return medians(t, map[string]func() time.Duration{"": func() time.Duration { return m.sample(t, f) }})[""]
 }
@@ -104,7 +109,7 @@ func medians(t *testing.T, kinds map[string]func() time.Duration) map[string]tim
 }
 
 // openMeter opens the device with slots that hold the whole piece, and fills them.
-func openMeter(t *testing.T, driver *cuda.Driver, opt GPUOptions, u *Unit, p *gpuPiece) *meter {
+func openMeter(t *testing.T, driver *cuda.Driver, opt GPUOptions, u *Unit, p *gpuPiece) meter {
 	t.Helper()
 	opt.slotSize = p.size
 	opt, err := opt.withDefaults()
@@ -115,22 +120,16 @@ func openMeter(t *testing.T, driver *cuda.Driver, opt GPUOptions, u *Unit, p *gp
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &meter{GPU: g}
-	err = g.device.Do(func(c *cuda.Context) (err error) {
-		if m.from, err = c.NewEvent(true); err != nil {
-			return err
+	m := meter{GPU: g}
+	for range nSlots {
+		s := <-g.free
+		if err := p.fill(t.Context(), u, s.host, 4); err != nil {
+			t.Fatal(err)
 		}
-		m.to, err = c.NewEvent(true)
-		return err
-	})
-	for _, s := range g.slots {
-		err = errors.Join(err, p.fill(t.Context(), u, s.host, 4))
-		if err == nil {
-			err = s.decode(t.Context(), p, 1)
+		if err := s.decode(p, 1); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err != nil {
-		t.Fatal(err)
+		m.slots = append(m.slots, s)
 	}
 	return m
 }
@@ -167,7 +166,7 @@ func TestHardwareRates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	meters, kinds := map[string]*meter{}, map[string]func() time.Duration{}
+	meters, kinds := map[string]meter{}, map[string]func() time.Duration{}
 	for name, ptx := range kernels {
 		opt.kernel = hardwareKernel(ptx)
 		m := openMeter(t, driver, opt, u, &p)
@@ -186,9 +185,7 @@ func TestHardwareRates(t *testing.T) {
 	report(t, "build tables, once for a slot and a unit", ours.median(t, func(c *cuda.Context, s *gpuSlot) error { return ours.functions.buildTables(c, s, &p) }), 0, 0)
 	copied, both := measureCopies(t, ours, &p) // of nMoved bytes on the device; of the piece's bytes on the bus
 	for _, m := range meters {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
+		m.Close()
 	}
 	if official := decoded["official"]; official > 0 {
 		judge(t, "our kernel, times as fast as the official one", ratio(official, decoded["ours"]), goalOfficial)
@@ -220,7 +217,7 @@ func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
 // measureCopies measures the bounds: the device's memory, in the time for as many bytes as a decoding moves, and the bus,
 // in the time for the piece's way there and back, both at once.
-func measureCopies(t *testing.T, m *meter, p *gpuPiece) (device, bus time.Duration) {
+func measureCopies(t *testing.T, m meter, p *gpuPiece) (device, bus time.Duration) {
 	t.Helper()
 	n := p.size / 2 &^ 255
 	d := m.median(t, func(c *cuda.Context, s *gpuSlot) error {
@@ -240,7 +237,7 @@ func measureCopies(t *testing.T, m *meter, p *gpuPiece) (device, bus time.Durati
 }
 
 // bothWays copies pieces to the device in one stream and weights from it in another, and gives the time for one of each.
-func (m *meter) bothWays(t *testing.T, p *gpuPiece) time.Duration {
+func (m meter) bothWays(t *testing.T, p *gpuPiece) time.Duration {
 	t.Helper()
 	const rounds = 30
 	there, back := m.slots[0], m.slots[1] // whose streams differ
@@ -252,7 +249,7 @@ func (m *meter) bothWays(t *testing.T, p *gpuPiece) time.Duration {
 				return err
 			}
 		}
-		err := errors.Join(c.Synchronize(there.stream), c.Synchronize(back.stream))
+		err := errors.Join(there.await(c), back.await(c))
 		took = time.Since(start)
 		return err
 	})

@@ -1,9 +1,6 @@
-//go:build !nogpu
-
 package verify
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -21,7 +18,7 @@ type gpuSlot struct {
 	tables uint64 // gpuJob.id of the unit whose tables are in the slot; 0 is none
 }
 
-// allocate makes everything that release frees.
+// allocate makes what a slot needs. The device's Close gives it back.
 func (s *gpuSlot) allocate(c *cuda.Context, size int) (err error) {
 	if s.stream, err = c.NewStream(); err != nil {
 		return err
@@ -32,34 +29,16 @@ func (s *gpuSlot) allocate(c *cuda.Context, size int) (err error) {
 	if s.host, err = c.AllocPinned(size); err != nil {
 		return fmt.Errorf("%d pinned bytes: %w", size, err)
 	}
-	s.done, err = c.NewEvent(false)
+	s.done, err = c.NewEvent()
 	return err
 }
 
-// release frees what was allocated.
-func (s *gpuSlot) release(c *cuda.Context) error {
-	var errs []error
-	if s.done != 0 {
-		errs = append(errs, c.DestroyEvent(s.done))
-	}
-	if s.host != nil {
-		errs = append(errs, c.FreePinned(s.host))
-	}
-	if s.memory != 0 {
-		errs = append(errs, c.Free(s.memory))
-	}
-	if s.stream != 0 {
-		errs = append(errs, c.DestroyStream(s.stream))
-	}
-	return errors.Join(errs...)
-}
-
 // decode puts a piece from the slot's pinned memory through the device and waits. Every error is a fault of the device.
-func (s *gpuSlot) decode(ctx context.Context, p *gpuPiece, unit uint64) error {
+func (s *gpuSlot) decode(p *gpuPiece, unit uint64) error {
 	if err := s.enqueue(p, unit); err != nil {
 		return err
 	}
-	if err := s.wait(ctx); err != nil {
+	if err := s.wait(); err != nil {
 		return err
 	}
 	s.gpu.used.Store(true)
@@ -106,17 +85,14 @@ func (s *gpuSlot) weights(p *gpuPiece) cuda.Pinned { return s.host[p.out : p.out
 
 var errSilent = errors.New("the GPU does not answer")
 
-// How long a piece may take. It needs milliseconds, on a GPU that others keep busy a few seconds.
-const (
-	pieceLimit = 5 * time.Minute
-	abandonGPU = 30 * time.Second // after the end of the context: nobody wants the result any more
-)
+// pieceLimit is how long a piece may take. It needs milliseconds, on a GPU that others keep busy a few seconds.
+const pieceLimit = time.Minute
 
 // wait returns when the device has finished the slot's piece. It polls instead of waiting in the driver, since the device's
 // thread must stay free for the other slots. The end of ctx does not end the wait, because the device still writes. A device
-// that does not finish soon after that, or takes longer than any piece can, has a fault. Only the time slept is counted.
-func (s *gpuSlot) wait(ctx context.Context) error {
-	var waited, unwanted time.Duration
+// that takes longer than any piece can has a fault. Only the time slept is counted.
+func (s *gpuSlot) wait() error {
+	var waited time.Duration
 	for pause := 20 * time.Microsecond; ; pause = min(pause*5/4, max(500*time.Microsecond, waited/64)) {
 		var reached bool
 		err := s.gpu.device.Do(func(c *cuda.Context) (err error) {
@@ -130,13 +106,10 @@ func (s *gpuSlot) wait(ctx context.Context) error {
 			return nil
 		case s.gpu.isLost():
 			return errLost
-		case waited >= pieceLimit || unwanted >= abandonGPU:
+		case waited >= pieceLimit:
 			return errSilent
 		}
 		s.gpu.opt.sleep(pause)
 		waited += pause
-		if ctx.Err() != nil {
-			unwanted += pause
-		}
 	}
 }

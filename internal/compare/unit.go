@@ -17,7 +17,7 @@ import (
 // GPU is the second decoder, where there is one. Compare is called by one goroutine at a time; it borrows its arguments.
 // Its error is verify.ErrGPULost if the GPU works no more and none is required: the CPU's check then stands alone.
 type GPU interface {
-	Compare(ctx context.Context, a verify.Arrays, nElems int64, src io.ReaderAt, opt verify.CompareOptions) error
+	Compare(ctx context.Context, u *verify.Unit, src io.ReaderAt, opt verify.CompareOptions) error
 	// Describe names kernel and device for the manifest.
 	Describe() (kernel, device string)
 }
@@ -82,13 +82,13 @@ func (c *Comparer) weights(ctx context.Context, u *spans.Unit, a verify.Arrays, 
 	}
 	opt := options(u, c.Workers)
 	opt.Strict = c.Strict
-	second, cancel := c.second(ctx, u, a, src, opt)
+	second, cancel := c.second(ctx, opened, src, opt)
 	defer cancel(nil)
 	first := opened.Compare(ctx, src, opt)
 	if first != nil {
 		cancel(first) // what the GPU finds says no more
 	}
-	err = <-second // until then it borrows the arrays
+	err = <-second // until then it borrows the unit
 	if first != nil {
 		return false, first
 	}
@@ -107,14 +107,14 @@ func (c *Comparer) weights(ctx context.Context, u *spans.Unit, a verify.Arrays, 
 var errNoGPU = errors.New("no GPU")
 
 // second starts the GPU, which sends its result.
-func (c *Comparer) second(ctx context.Context, u *spans.Unit, a verify.Arrays, src io.ReaderAt, opt verify.CompareOptions) (<-chan error, context.CancelCauseFunc) {
+func (c *Comparer) second(ctx context.Context, u *verify.Unit, src io.ReaderAt, opt verify.CompareOptions) (<-chan error, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	result := make(chan error, 1)
 	if c.GPU == nil {
 		result <- errNoGPU
 		return result, cancel
 	}
-	go func() { result <- c.GPU.Compare(ctx, a, u.NElems(), src, opt) }()
+	go func() { result <- c.GPU.Compare(ctx, u, src, opt) }()
 	return result, cancel
 }
 
@@ -124,5 +124,5 @@ func options(u *spans.Unit, workers int) verify.CompareOptions {
 	for i, a := range u.Attrs {
 		names[i] = a.Name
 	}
-	return verify.CompareOptions{Unit: u.Path, Names: names, Sizes: u.Sizes(), Workers: workers}
+	return verify.CompareOptions{Unit: u.Path, Names: names, Workers: workers}
 }

@@ -18,7 +18,7 @@ import (
 // gpuFunc is a second decoder.
 type gpuFunc func(ctx context.Context) error
 
-func (f gpuFunc) Compare(ctx context.Context, _ verify.Arrays, _ int64, _ io.ReaderAt, _ verify.CompareOptions) error {
+func (f gpuFunc) Compare(ctx context.Context, _ *verify.Unit, _ io.ReaderAt, _ verify.CompareOptions) error {
 	return f(ctx)
 }
 

@@ -18,9 +18,8 @@ const (
 	Target  = 70 // least compute capability, times 10
 )
 
-// The entry points. Decode has the parameters and the launch of the official kernel's.
+// The entry points. Tests also launch decode, which has the parameters of the official kernel's.
 const (
-	Decode      = "decode"
 	BuildTables = "build_tables"
 	DecodeTiles = "decode_tiles"
 )
@@ -33,9 +32,6 @@ const (
 	BuildShared = 1024 // bytes of dynamic shared memory of BuildTables
 	Slack       = 16   // bytes that must be readable behind gaps: the official kernel reads one too many
 )
-
-// OfficialShared is the dynamic shared memory, in bytes, of Decode for chunks of at most n weights (docs/format.md §9).
-func OfficialShared(n int) int { return Threads*4 + 4 + 2*n }
 
 // TilesShared is the dynamic shared memory, in bytes, of DecodeTiles for chunks of at most n weights.
 func TilesShared(n int) int { return 256 + TableBytes + 32 + n }

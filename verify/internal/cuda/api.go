@@ -20,33 +20,26 @@ type api struct {
 	ContextRelease func(dev int32) int32               `symbol:"cuDevicePrimaryCtxRelease_v2"`
 	ContextSet     func(ctx uintptr) int32             `symbol:"cuCtxSetCurrent"`
 
-	ModuleLoad     func(m *uintptr, image *byte, nOptions uint32, options *int32, values *uintptr) int32 `symbol:"cuModuleLoadDataEx"`
-	ModuleUnload   func(m uintptr) int32                                                                 `symbol:"cuModuleUnload"`
-	ModuleFunction func(f *uintptr, m uintptr, name *byte) int32                                         `symbol:"cuModuleGetFunction"`
+	ModuleLoad     func(m *uintptr, image *byte) int32           `symbol:"cuModuleLoadData"`
+	ModuleFunction func(f *uintptr, m uintptr, name *byte) int32 `symbol:"cuModuleGetFunction"`
 
 	FunctionSet func(f uintptr, attribute, v int32) int32 `symbol:"cuFuncSetAttribute"`
 
 	MaxActiveBlocks func(n *int32, f uintptr, nThreads int32, nShared uintptr) int32 `symbol:"cuOccupancyMaxActiveBlocksPerMultiprocessor"`
 
 	MemAlloc     func(p *uint64, n uintptr) int32         `symbol:"cuMemAlloc_v2"`
-	MemFree      func(p uint64) int32                     `symbol:"cuMemFree_v2"`
 	MemAllocHost func(p *unsafe.Pointer, n uintptr) int32 `symbol:"cuMemAllocHost_v2"`
-	MemFreeHost  func(p unsafe.Pointer) int32             `symbol:"cuMemFreeHost"`
 
 	CopyToDevice func(dst uint64, src unsafe.Pointer, n, stream uintptr) int32 `symbol:"cuMemcpyHtoDAsync_v2"`
 	CopyToHost   func(dst unsafe.Pointer, src uint64, n, stream uintptr) int32 `symbol:"cuMemcpyDtoHAsync_v2"`
 	CopyOnDevice func(dst, src uint64, n, stream uintptr) int32                `symbol:"cuMemcpyDtoDAsync_v2"`
 	Fill         func(dst uint64, v uint8, n, stream uintptr) int32            `symbol:"cuMemsetD8Async"`
 
-	StreamCreate      func(s *uintptr, flags uint32) int32 `symbol:"cuStreamCreate"`
-	StreamSynchronize func(s uintptr) int32                `symbol:"cuStreamSynchronize"`
-	StreamDestroy     func(s uintptr) int32                `symbol:"cuStreamDestroy_v2"`
+	StreamCreate func(s *uintptr, flags uint32) int32 `symbol:"cuStreamCreate"`
 
-	EventCreate  func(e *uintptr, flags uint32) int32      `symbol:"cuEventCreate"`
-	EventRecord  func(e, stream uintptr) int32             `symbol:"cuEventRecord"`
-	EventQuery   func(e uintptr) int32                     `symbol:"cuEventQuery"`
-	EventElapsed func(ms *float32, from, to uintptr) int32 `symbol:"cuEventElapsedTime"`
-	EventDestroy func(e uintptr) int32                     `symbol:"cuEventDestroy_v2"`
+	EventCreate func(e *uintptr, flags uint32) int32 `symbol:"cuEventCreate"`
+	EventRecord func(e, stream uintptr) int32        `symbol:"cuEventRecord"`
+	EventQuery  func(e uintptr) int32                `symbol:"cuEventQuery"`
 
 	Launch func(
 		f uintptr, gridX, gridY, gridZ, blockX, blockY, blockZ, nShared uint32, stream uintptr, args, extra *unsafe.Pointer,

@@ -5,23 +5,17 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 )
-
-// callLimit is how long a closure may take. The driver's compiler takes seconds; a call to a lost device may never return.
-const callLimit = 5 * time.Minute
 
 // Info describes a device.
 type Info struct {
 	Name         string
 	Major, Minor int // compute capability
 	Processors   int // multiprocessors
-	MaxGrid      int // blocks
 }
 
 // Attributes of a device, by their numbers in the driver's interface.
 const (
-	attributeMaxGrid    = 5
 	attributeProcessors = 16
 	attributeMajor      = 75
 	attributeMinor      = 76
@@ -38,7 +32,6 @@ type Device struct {
 	closing   sync.Once
 	closed    chan struct{}
 	abandoned atomic.Bool // the context is left as it is
-	after     func(time.Duration) <-chan time.Time
 }
 
 // Context is a device's context on its own thread. It is valid inside Device.Do only.
@@ -51,21 +44,14 @@ type Context struct {
 
 // OpenDevice makes the context of device i and the goroutine that owns it. Close ends both.
 func (d *Driver) OpenDevice(i int) (*Device, error) {
-	dev := &Device{api: d.api, ordinal: int32(i), after: time.After}
-	dev.work, dev.done, dev.closed = make(chan func(*Context)), make(chan struct{}), make(chan struct{})
-	ready := make(chan error, 1) // the receiver may be gone
+	dev := &Device{api: d.api, ordinal: int32(i), work: make(chan func(*Context)), done: make(chan struct{}), closed: make(chan struct{})}
+	ready := make(chan error)
 	go dev.run(ready)
-	select {
-	case err := <-ready:
-		if err != nil {
-			<-dev.done
-			return nil, fmt.Errorf("device %d: %w", i, err)
-		}
-		return dev, nil
-	case <-dev.after(callLimit):
-		dev.Abandon()
-		return nil, fmt.Errorf("device %d: %w", i, ErrStuck)
+	if err := <-ready; err != nil {
+		<-dev.done
+		return nil, fmt.Errorf("device %d: %w", i, err)
 	}
+	return dev, nil
 }
 
 // Info tells about the device.
@@ -96,38 +82,23 @@ func (d *Device) run(ready chan<- error) {
 	}
 }
 
-// Do runs f on the device's thread and returns its error. Closures run one after the other, so f should be short. If f does not
-// return in minutes, the error is ErrStuck and the device is abandoned; f may still be running, so the caller must not read its
-// results.
+// Do runs f on the device's thread and returns its error. Closures run one after the other, so f should be short.
 func (d *Device) Do(f func(c *Context) error) error {
-	result := make(chan error, 1) // the receiver may be gone
-	late := d.after(callLimit)
+	result := make(chan error, 1)
 	select {
 	case d.work <- func(c *Context) { result <- f(c) }:
+		return <-result
 	case <-d.closed:
 		return ErrClosed
-	case <-late:
-		d.Abandon()
-		return ErrStuck
-	}
-	select {
-	case err := <-result:
-		return err
-	case <-late:
-		d.Abandon()
-		return ErrStuck
 	}
 }
 
-// Close gives the context back with all that was allocated. It waits for a running closure, but not for ever.
+// Close waits for a running closure and gives the context back, and with it all memory, modules, streams and events, unless the
+// device was abandoned.
 func (d *Device) Close() {
 	d.closing.Do(func() { close(d.closed) })
-	if d.abandoned.Load() {
-		return
-	}
-	select {
-	case <-d.done:
-	case <-d.after(callLimit):
+	if !d.abandoned.Load() {
+		<-d.done
 	}
 }
 
@@ -168,7 +139,6 @@ func (c *Context) readInfo(info *Info) error {
 	}
 	info.Name = goString(&name[0])
 	for attribute, to := range map[int32]*int{
-		attributeMaxGrid:    &info.MaxGrid,
 		attributeProcessors: &info.Processors,
 		attributeMajor:      &info.Major,
 		attributeMinor:      &info.Minor,

@@ -14,9 +14,6 @@ var ErrNoDevice = errors.New("the NVIDIA driver shows no device")
 // ErrClosed says that a device was used after its Close.
 var ErrClosed = errors.New("the device is closed")
 
-// ErrStuck says that a call did not return. Its effect is unknown.
-var ErrStuck = errors.New("a call to the NVIDIA driver does not come back")
-
 // Result codes.
 const (
 	codeSuccess  = 0
@@ -33,18 +30,13 @@ type Error struct {
 	Code int
 	Name string // e.g. "CUDA_ERROR_OUT_OF_MEMORY", empty if the driver has none
 	Text string
-	Log  string // what the compiler said when a module was loaded
 }
 
 func (e *Error) Error() string {
-	s := fmt.Sprintf("%s: error %d", e.Call, e.Code)
-	if e.Name != "" {
-		s = fmt.Sprintf("%s: %s (%s)", e.Call, e.Name, e.Text)
+	if e.Name == "" {
+		return fmt.Sprintf("%s: error %d", e.Call, e.Code)
 	}
-	if e.Log != "" {
-		s += ": " + e.Log
-	}
-	return s
+	return fmt.Sprintf("%s: %s (%s)", e.Call, e.Name, e.Text)
 }
 
 // Hint says what can be done about the error; "" if its text does.

@@ -5,17 +5,14 @@ import "unsafe"
 // Ptr is an address in a device's memory.
 type Ptr uint64
 
-// Alloc allocates n bytes on the device, aligned to 256.
+// Alloc allocates n bytes on the device, aligned to 256, until the device is closed.
 func (c *Context) Alloc(n int) (Ptr, error) {
 	var p uint64
 	err := c.api.check("cuMemAlloc", c.api.MemAlloc(&p, uintptr(n)))
 	return Ptr(p), err
 }
 
-// Free frees memory from Alloc.
-func (c *Context) Free(p Ptr) error { return c.api.check("cuMemFree", c.api.MemFree(uint64(p))) }
-
-// Pinned is host memory that the device can reach, not Go's: the collector leaves it, and FreePinned ends its use.
+// Pinned is host memory that the device can reach, not Go's: the collector leaves it, and the device's Close ends its use.
 type Pinned []byte
 
 // AllocPinned allocates n bytes, n > 0.
@@ -25,11 +22,6 @@ func (c *Context) AllocPinned(n int) (Pinned, error) {
 		return nil, err
 	}
 	return unsafe.Slice((*byte)(p), n), nil
-}
-
-// FreePinned frees memory from AllocPinned.
-func (c *Context) FreePinned(p Pinned) error {
-	return c.api.check("cuMemFreeHost", c.api.MemFreeHost(unsafe.Pointer(unsafe.SliceData(p))))
 }
 
 // CopyToDevice copies src to dst when the stream gets there; src must not change until then.

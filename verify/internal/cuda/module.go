@@ -1,49 +1,21 @@
 package cuda
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"math"
 	"runtime"
-	"strings"
 	"unsafe"
 )
 
 // Module is a loaded PTX text.
 type Module struct{ handle uintptr }
 
-// Options of cuModuleLoadDataEx: a buffer for the compiler's errors.
-const (
-	optionErrorLog     = 5
-	optionErrorLogSize = 6
-	logSize            = 8192
-)
-
-// LoadModule compiles a PTX text. An *Error carries the messages of the driver's compiler.
+// LoadModule compiles a PTX text.
 func (c *Context) LoadModule(ptx string) (*Module, error) {
-	log := make([]byte, logSize)
-	options := []int32{optionErrorLog, optionErrorLogSize}
-	var pin runtime.Pinner
-	defer pin.Unpin()
-	pin.Pin(&log[0])
-	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), logSize}
 	m := new(Module)
-	code := c.api.ModuleLoad(&m.handle, cString(ptx), uint32(len(options)), &options[0], &values[0])
-	err := c.api.check("cuModuleLoadDataEx", code)
-	if e, ok := errors.AsType[*Error](err); ok {
-		text, _, _ := bytes.Cut(log, []byte{0})
-		e.Log = strings.Join(strings.Fields(string(text)), " ")
-	}
-	if err != nil {
+	if err := c.api.check("cuModuleLoadData", c.api.ModuleLoad(&m.handle, cString(ptx))); err != nil {
 		return nil, err
 	}
 	return m, nil
-}
-
-// UnloadModule frees a module and its functions.
-func (c *Context) UnloadModule(m *Module) error {
-	return c.api.check("cuModuleUnload", c.api.ModuleUnload(m.handle))
 }
 
 // Function is an entry point of a module.
@@ -90,9 +62,6 @@ type Launch struct {
 // Launch puts a function into a stream. args are its parameters, each in the low bytes of a word, where a little-endian
 // machine reads shorter parameters; they are copied before Launch returns.
 func (c *Context) Launch(f *Function, l Launch, args ...uint64) error {
-	if l.Blocks < 1 || l.Blocks > min(c.info.MaxGrid, math.MaxInt32) {
-		return fmt.Errorf("entry %s: %d blocks, %s takes 1 to %d", f.name, l.Blocks, c.info.Name, c.info.MaxGrid)
-	}
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	values := append(make([]uint64, 0, len(args)+1), args...)[:len(args)+1] // never empty
