@@ -68,8 +68,8 @@ func (o Op) row() ndjsonRow {
 	return ndjsonRow{"deletedFile", map[string]any{"path": o.Path}}
 }
 
-// holds says whether a tree is as the Op would make it.
-func (o Op) holds(tree map[string]FileInfo) bool {
+// Holds says whether a tree is as the Op would make it.
+func (o Op) Holds(tree map[string]FileInfo) bool {
 	entry, there := tree[o.Path]
 	switch o.kind {
 	case opFile:
@@ -234,7 +234,7 @@ func (p *pendingCommit) landed(ctx context.Context) (head string, all bool, err 
 		return "", false, err
 	}
 	for _, o := range p.Ops {
-		if !o.holds(tree) {
+		if !o.Holds(tree) {
 			return head, false, nil
 		}
 	}

@@ -39,7 +39,7 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 		}
 	}
 	result := &target.Result{
-		Files: files, Outputs: c.ledger.Outputs(), KeepForeign: c.Force,
+		Files: files, Outputs: c.ledger.Outputs(),
 		Summary: fmt.Sprintf("Add %s as DF11", c.Model.ID),
 		Description: fmt.Sprintf("Made by df11-convert %s from %s at %s; every weight was decoded again and compared.",
 			c.Version, c.Model.ID, cmp.Or(c.Model.Commit, "an unpinned revision")),

@@ -194,14 +194,15 @@ func TestRefreshFolder(t *testing.T) {
 	}
 }
 
-// TestKilledBeforeTheJournal: a file that has got its name, but is not in the journal yet, is no stranger's to the next run.
-func TestKilledBeforeTheJournal(t *testing.T) {
+// TestKilledBeforeTheName: a file that is in the journal, but has not got its name yet, is made again.
+func TestKilledBeforeTheName(t *testing.T) {
 	w, out := newWorld(t, small()), t.TempDir()
 	w.change = append(w.change, inFolder(out))
-	interrupted(t, w, out, func(stop func()) { w.log.hook = func(string) { stop() } })
-	name := filepath.Join(out, journalFile)
-	head, _, _ := strings.Cut(string(readFile(t, name)), "\n")
-	writeFile(t, name, []byte(head+"\n"))
+	named := ""
+	interrupted(t, w, out, func(stop func()) { w.log.hook = func(file string) { named = file; stop() } })
+	if err := removing(named)(out); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := w.convert(t.Context(), t, out); err != nil {
 		t.Fatal(err)
 	}
@@ -278,6 +279,11 @@ func TestFolderChangedMeanwhile(t *testing.T) {
 		}
 		if name == "the journal goes" { // nothing says any more whose the weights are
 			continue
+		}
+		if name == "an output is cut off" {
+			_, err := w.convert(t.Context(), t, out)
+			foreign(t, err, tt.says)
+			w.change = append(w.change, forced)
 		}
 		if _, err := w.convert(t.Context(), t, out); err != nil {
 			t.Errorf("%s, again: %v", name, err)

@@ -114,7 +114,7 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []by
 		return err
 	}
 	c.Push = &c.repo.Push // by the name that the repo has now
-	unchanged, err := c.sourceUnchanged(ctx, c.repo.Manifest)
+	unchanged, err := c.sourceUnchanged(ctx, c.repo.Manifest())
 	if err != nil {
 		return err
 	}

@@ -79,19 +79,29 @@ func TestRefreshCommitFaults(t *testing.T) {
 	}
 }
 
-// TestRefreshMeetsAnotherCommit: somebody else's commit on main, just before the last one, takes nothing away from the
-// result: weights that it removed are put back, and files that it removed are not deleted again.
+// TestRefreshMeetsAnotherCommit: what somebody else commits on main, just before the last commit, stays: weights that were removed
+// are put back, files that were removed are not deleted again, and a file of the user's is left alone. Where it is in the way, the
+// run ends.
 func TestRefreshMeetsAnotherCommit(t *testing.T) {
 	srv, want, other := toRefresh(t)
-	srv.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/commit/main", Action: func(x *hubtest.Exchange) {
-		other = srv.Push("a/out", "main", map[string][]byte{
-			"model_layers_0.safetensors": []byte("else"), "model_layers_4.safetensors": nil, "notes.txt": []byte("x"),
-		})
-		x.Next(x.ResponseWriter)
-	}})
-	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
+	meanwhile := func(files map[string][]byte) {
+		srv.ClearFaults()
+		srv.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/commit/main", Action: func(x *hubtest.Exchange) {
+			other = srv.Push("a/out", "main", files)
+			x.Next(x.ResponseWriter)
+		}})
+	}
+	meanwhile(map[string][]byte{"model_layers_0.safetensors": []byte("theirs")})
+	_, err := pushFrom(t, srv, "a/llama", "a/out", nil)
+	foreign(t, err, "model_layers_0.safetensors")
+	if srv.Head("a/out", "main") != other {
+		t.Error("main has moved")
+	}
+	meanwhile(map[string][]byte{"model_layers_0.safetensors": nil, "model_layers_4.safetensors": nil, "notes.txt": []byte("x")})
+	if _, err := pushFrom(t, srv, "a/llama", "a/out", func(o *pipeline.Options) { o.Force = true }); err != nil {
 		t.Fatal(err)
 	}
+	want["notes.txt"] = contents(srv, "a/out")["notes.txt"]
 	refreshed(t, srv, want, other)
 }
 

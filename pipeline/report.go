@@ -63,7 +63,7 @@ func (c *conversion) finished() bool {
 		})
 	}
 	by := func(m *metadata.Manifest) bool { return m != nil && m.Plan.Digest == c.Plan.Digest() }
-	return (!c.folder.Stays || by(c.folder.Manifest)) && (c.repo == nil || by(c.repo.Manifest))
+	return (!c.folder.Stays || by(c.folder.Manifest)) && (c.repo == nil || by(c.repo.Manifest()))
 }
 
 // report sums up the finished outputs.

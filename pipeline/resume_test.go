@@ -160,7 +160,8 @@ func (r failingReader) Read(p []byte) (int, error) {
 // it is of the same source.
 func TestForeignJournal(t *testing.T) {
 	want := localResult(t, small())
-	const outputs = `"part": "part-1-of-1"}` + "\n" + `{"output": {"path": "lm_head.safetensors", "size": 1, "sha256": ""}}` + "\n"
+	const sumOfX = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+	const outputs = `"part": "part-1-of-1"}` + "\n" + `{"output": {"path": "lm_head.safetensors", "size": 1, "sha256": "` + sumOfX + `"}}` + "\n"
 	for name, tt := range map[string]struct {
 		journal string
 		ours    bool
@@ -271,6 +272,8 @@ func TestFinishedFolderIsNotMadeAgain(t *testing.T) {
 			b := readFile(t, filepath.Join(c.out, spoiled))
 			b[len(b)-1] ^= 1
 			writeFile(t, filepath.Join(c.out, spoiled), b)
+			foreign(t, c.convert(), spoiled)
+			remove(t, filepath.Join(c.out, spoiled))
 			run(spoiled)
 			got := folder(t, c.out)
 			for path := range got { // what was not made again is proved, not streamed

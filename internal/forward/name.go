@@ -82,10 +82,10 @@ func (s *nameStage) name(c compared) (ledger.Output, error) {
 	if err := c.task.Unchanged(s.source); err != nil {
 		return o, err
 	}
-	if err := c.file.Commit(c.size); err != nil {
+	if err := s.ledger.Add(o); err != nil { // before the name: a file that no journal lists would be taken for somebody else's
 		return o, err
 	}
-	if err := s.ledger.Add(o); err != nil {
+	if err := c.file.Commit(c.size); err != nil {
 		return o, err
 	}
 	s.progress.Outputs.Add(1)

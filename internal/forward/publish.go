@@ -163,8 +163,7 @@ func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledg
 
 // commit commits a batch with the journal that lists it.
 func (s *publishStage) commit(ctx context.Context, batch []ledger.Output) error {
-	journal := s.ledger.ForRepo(s.repo.Claims, batch)
-	if err := s.repo.Commit(ctx, batch, journal); err != nil {
+	if err := s.repo.Commit(ctx, batch, s.ledger); err != nil {
 		return err
 	}
 	s.ledger.Committed(batch)

@@ -29,11 +29,12 @@ type record struct {
 
 // head is the first line: whose journal it is.
 type head struct {
-	Version int      `json:"version"`
-	Plan    string   `json:"plan"`
-	Part    string   `json:"part"`
-	Source  string   `json:"source,omitempty"` // Hub repo that the weights come from
-	Claims  []string `json:"claims,omitempty"` // weight files of the target that are ours: the plan's, and leftovers of former plans
+	Version int    `json:"version"`
+	Plan    string `json:"plan"`
+	Part    string `json:"part"`
+	Source  string `json:"source,omitempty"` // Hub repo that the weights come from
+	// Former is the sha256 of files of the target that are ours, by path: what earlier journals and manifests there have listed.
+	Former map[string]string `json:"former,omitempty"`
 }
 
 func (r record) line() []byte {
@@ -85,20 +86,17 @@ func parse(b []byte) (h head, rest []record) {
 	return h, rest
 }
 
-// Claimed says whose a journal is and which weight files of a target it claims, with the sha256 of those that are made, ""
-// for the others. A torn journal claims nothing.
-func Claimed(journal []byte) (plan, source string, files map[string]string) {
+// Claimed says whose a journal is, and gives the sha256 of the files that it lists, by path: the outputs that are made, and files
+// that former conversions have left. A torn journal claims nothing.
+func Claimed(journal []byte) (plan, source string, outputs, former map[string]string) {
 	h, rest := parse(journal)
-	files = map[string]string{}
-	for _, name := range h.Claims {
-		files[name] = ""
-	}
+	outputs = map[string]string{}
 	for _, r := range rest {
 		if r.Output != nil {
-			files[r.Output.Path] = r.Output.SHA256
+			outputs[r.Output.Path] = r.Output.SHA256
 		}
 	}
-	return h.Plan, h.Source, files
+	return h.Plan, h.Source, outputs, h.Former
 }
 
 // Read fills an empty ledger from a journal of a folder: what it lists is here, unless it says that it was uploaded. Of a
@@ -181,7 +179,7 @@ func nCoded(m *metadata.Manifest) (n int64) {
 func (l *Ledger) Save(path string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Claims: l.claims}}.line()
+	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Former: l.former}}.line()
 	for _, o := range l.all() {
 		uploaded := o.Uploaded || o.Committed && !l.stays // also by another machine: what is known of files covers what was adopted
 		if o.Here || uploaded {
@@ -255,16 +253,16 @@ func (l *Ledger) appendFiles(b []byte) []byte {
 	return b
 }
 
-// ForRepo is the journal for a commit that brings more outputs to a repo whose weight files in claims are ours: it lists these
+// ForRepo is the journal for a commit that brings more outputs to a repo in which former conversions have left files: it lists these
 // outputs, all that is committed, and the source files that were right. It counts on nothing that only this machine has.
-func (l *Ledger) ForRepo(claims []string, more []Output) []byte {
+func (l *Ledger) ForRepo(former map[string]string, more []Output) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	brings := map[string]bool{}
 	for _, o := range more {
 		brings[o.Path] = true
 	}
-	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Claims: claims}}.line()
+	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Former: former}}.line()
 	for _, o := range l.all() {
 		if o.Committed || brings[o.Path] {
 			b = append(b, o.line...)

@@ -73,8 +73,8 @@ type Ledger struct {
 	stays        bool // outputs have to stay in the run's folder
 
 	mu      sync.Mutex
-	source  string   // Hub repo that the weights come from
-	claims  []string // weight files of the folder that are ours: the plan's, and leftovers of former plans
+	source  string            // Hub repo that the weights come from
+	former  map[string]string // sha256 of files that former conversions have left in the folder, by path
 	outputs map[string]Output
 	tensors map[string][]Tensor // by output
 	files   map[string]File
@@ -90,11 +90,12 @@ func New(digest, part string, stays bool) *Ledger {
 	}
 }
 
-// Claim says in every later journal whose the weight files of the folder are, and where the weights come from.
-func (l *Ledger) Claim(source string, claims []string) {
+// Claim says in every later journal where the weights come from, and which files former conversions have left in the folder: their
+// sha256, by path.
+func (l *Ledger) Claim(source string, former map[string]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.source, l.claims = source, claims
+	l.source, l.former = source, former
 }
 
 // GPU is the check by a GPU of which a finished conversion tells; nil if there was none.

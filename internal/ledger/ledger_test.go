@@ -254,7 +254,7 @@ func TestJournalOfAnother(t *testing.T) {
 	if !errors.As(err, &version) || version.Version != 4 || !strings.Contains(err.Error(), "version 4") || version.Hint() == "" {
 		t.Errorf("a journal of a newer program: %v", err)
 	}
-	if plan, _, files := ledger.Claimed(newer); plan != "digest" || files[output(1).Path] != output(1).SHA256 {
+	if plan, _, files, _ := ledger.Claimed(newer); plan != "digest" || files[output(1).Path] != output(1).SHA256 {
 		t.Errorf("it claims %v for %s", files, plan)
 	}
 }
@@ -274,7 +274,7 @@ func TestJournalForARepo(t *testing.T) {
 	if err := l.AddFile(ledger.File{Path: "f", Integrity: metadata.Streamed, SHA256: "s"}); err != nil {
 		t.Fatal(err)
 	}
-	got := read(t, l.ForRepo([]string{"claimed"}, []ledger.Output{output(2)}))
+	got := read(t, l.ForRepo(map[string]string{"claimed": "sum"}, []ledger.Output{output(2)}))
 	var paths []string
 	for _, o := range got.Outputs() {
 		paths = append(paths, o.Path)

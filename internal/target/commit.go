@@ -8,18 +8,17 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path"
 	"slices"
 	"sync"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/model"
 )
 
 // Upload brings an output to where a commit can name it. b is borrowed until Upload returns.
 func (r *Repo) Upload(ctx context.Context, o ledger.Output, b io.ReaderAt) error {
-	return r.upload(ctx, r.branches.work, hub.Blob{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: b})
+	return r.upload(ctx, r.work, hub.Blob{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: b})
 }
 
 // UploadFile uploads a side file that is in the folder.
@@ -29,12 +28,12 @@ func (r *Repo) UploadFile(ctx context.Context, f *Folder, s SideFile) error {
 		return err
 	}
 	defer file.Close()
-	return r.upload(ctx, r.branches.main, hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256, Reader: file})
+	return r.upload(ctx, r.main, hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256, Reader: file})
 }
 
 // upload brings a file to where a commit of a branch can name it.
-func (r *Repo) upload(ctx context.Context, branch string, b hub.Blob) error {
-	op, err := r.Hub.Upload(ctx, r.Repo, branch, b)
+func (r *Repo) upload(ctx context.Context, on *branch, b hub.Blob) error {
+	op, err := r.Hub.Upload(ctx, r.Repo, on.name, b)
 	if err != nil {
 		return r.whyGone(ctx, err)
 	}
@@ -42,23 +41,32 @@ func (r *Repo) upload(ctx context.Context, branch string, b hub.Blob) error {
 	return nil
 }
 
-// Commit commits uploaded outputs together with the journal that lists them.
-func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, journal []byte) error {
-	var ops []hub.Op
-	for _, o := range outputs {
-		ops = append(ops, r.op(o))
-	}
-	ops = append(ops, hub.FileOp(path.Join(journalDir, journalName(r.part)), journal))
-	_, _, made := ledger.Claimed(journal)
-	return r.commit(ctx, change{
-		branch: r.branches.work, parent: r.branches.parent, made: made, outputs: outputs, ops: ops,
+// Commit commits uploaded outputs together with the journal that lists them and all others that are committed.
+func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, l *ledger.Ledger) error {
+	c := change{
+		branch: r.work, parent: r.work.head, made: sums(l.Outputs()), outputs: outputs,
 		summary: fmt.Sprintf("Add %d DF11 files (%s and on)", len(outputs), outputs[0].Path),
-	})
+	}
+	for _, o := range outputs {
+		c.ops = append(c.ops, r.op(o))
+	}
+	c.ops = append(c.ops, hub.FileOp(r.owner.journal, l.ForRepo(r.work.former(), outputs)))
+	return r.commit(ctx, c)
+}
+
+// sums are the sha256 of outputs, by path.
+func sums(outputs []ledger.Output) map[string]string {
+	m := map[string]string{}
+	for _, o := range outputs {
+		m[o.Path] = o.SHA256
+	}
+	return m
 }
 
 // A change is a commit to make on a branch: outputs with their journal, or with result the last commit, which makes main complete.
 type change struct {
-	branch, parent       string
+	branch               *branch
+	parent               string
 	summary, description string
 	made                 map[string]string // sha256 of every output that the run knows to be there then, by path
 	outputs              []ledger.Output
@@ -80,20 +88,20 @@ func (r *Repo) commit(ctx context.Context, c change) error {
 		if err != nil {
 			return err
 		}
-		done, err := r.Hub.Commit(ctx, r.Repo, c.branch, hub.CommitRequest{
+		done, err := r.Hub.Commit(ctx, r.Repo, c.branch.name, hub.CommitRequest{
 			Summary: c.summary, Description: c.description, Parent: c.parent, Ops: ops,
 		})
 		if err == nil {
-			r.branches.committed(c, done)
+			r.committed(c, done)
 			return nil
 		}
 		if !errors.Is(err, hub.ErrConflict) || try == commitTries {
 			return r.whyGone(ctx, err)
 		}
-		if err := r.branches.conflictPause(ctx, try); err != nil {
+		if err := r.conflictPause(ctx, try); err != nil {
 			return err
 		}
-		if c.parent, err = r.Hub.Head(ctx, r.Repo, c.branch); err != nil {
+		if c.parent, err = r.Hub.Head(ctx, r.Repo, c.branch.name); err != nil {
 			return err
 		}
 	}
@@ -105,8 +113,8 @@ func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 	if c.result != nil {
 		return r.lastOps(ctx, c)
 	}
-	in := r.branches.knows(c.branch).inspection
-	differs := func(o ledger.Output) bool { return in.versions[o.Path] != o.SHA256 }
+	in := c.branch.inspection
+	differs := func(o ledger.Output) bool { return !in.holds(o) }
 	if in.Manifest != nil && in.Manifest.Plan.Digest == r.owner.Digest && !slices.ContainsFunc(c.outputs, differs) {
 		return nil, nil
 	}
@@ -146,39 +154,32 @@ func (u *uploads) get(path string) (op hub.Op, ok bool) {
 // Finish makes the repo complete in one last commit, which adds the small files, config.json among them, and deletes journals and
 // stale files. After a refresh it is the only commit of main. Finish fails if main would lack an output. It may be repeated.
 func (r *Repo) Finish(ctx context.Context, res *Result) error {
-	last := change{
-		branch: r.branches.main, parent: r.branches.parent, made: map[string]string{}, result: res,
-		summary: res.Summary, description: res.Description,
+	c := change{
+		branch: r.main, parent: r.main.head, made: sums(res.Outputs), result: res, summary: res.Summary, description: res.Description,
 	}
 	for _, s := range res.Files {
 		op, err := r.sideOp(ctx, s)
 		if err != nil {
 			return err
 		}
-		last.ops = append(last.ops, op)
+		c.ops = append(c.ops, op)
 	}
-	for _, o := range res.Outputs {
-		last.made[o.Path] = o.SHA256
-	}
-	if r.branches.work != r.branches.main {
+	if r.work != r.main {
 		var err error
-		if last.parent, err = r.Hub.Head(ctx, r.Repo, r.branches.main); err != nil {
+		if c.parent, err = r.Hub.Head(ctx, r.Repo, r.main.name); err != nil {
 			return err
 		}
 	}
-	return r.commit(ctx, last)
+	return r.commit(ctx, c)
 }
 
 // sideOp puts a side file into the last commit. A copied file is uploaded by now, or copied inside the Hub.
 func (r *Repo) sideOp(ctx context.Context, s SideFile) (hub.Op, error) {
 	if s.Remote {
-		if r.main.files[s.Path].SHA256 == s.SHA256 {
-			return hub.Op{}, nil
-		}
 		return hub.LFSOp(s.Path, s.SHA256, s.Size), nil
 	}
 	if s.Data != nil {
-		if err := r.upload(ctx, r.branches.main, hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256, Reader: bytes.NewReader(s.Data)}); err != nil {
+		if err := r.upload(ctx, r.main, hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256, Reader: bytes.NewReader(s.Data)}); err != nil {
 			return hub.Op{}, err
 		}
 	}
@@ -195,14 +196,16 @@ func (r *Repo) lastOps(ctx context.Context, c change) ([]hub.Op, error) {
 	if err != nil {
 		return nil, err
 	}
-	ops, res := slices.Clone(c.ops), c.result
-	kept := map[string]bool{".gitattributes": true, ".gitignore": true}
-	for _, s := range res.Files {
+	ops := slices.DeleteFunc(slices.Clone(c.ops), func(op hub.Op) bool {
+		return op.Holds(tree) || op.Path == model.CardName && c.branch.CardStays
+	})
+	kept := map[string]bool{}
+	for _, s := range c.result.Files {
 		kept[s.Path] = true
 	}
-	for _, o := range res.Outputs {
+	for _, o := range c.result.Outputs {
 		kept[o.Path] = true
-		if holds(tree, o) {
+		if tree[o.Path].SHA256 == o.SHA256 {
 			continue
 		}
 		if !o.Committed {
@@ -215,16 +218,9 @@ func (r *Repo) lastOps(ctx context.Context, c change) ([]hub.Op, error) {
 		ops = append(ops, op)
 	}
 	for _, p := range slices.Sorted(maps.Keys(tree)) {
-		foreign := res.KeepForeign && plan.IsSafetensors(p) && !r.ours[p]
-		if !kept[p] && !foreign {
+		if _, ours := c.branch.Ours[p]; !kept[p] && (ours || p == r.owner.journal) {
 			ops = append(ops, hub.DeleteOp(p))
 		}
 	}
 	return ops, nil
-}
-
-// holds reports whether a tree has an output, as far as the Hub knows.
-func holds(tree map[string]hub.FileInfo, o ledger.Output) bool {
-	e, ok := tree[o.Path]
-	return ok && e.SHA256 == o.SHA256 && e.Size == o.Size
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -147,15 +146,28 @@ func (f *Folder) snapshot() (snapshot, error) {
 	if err != nil {
 		return snapshot{}, err
 	}
-	names := maps.Clone(f.owner.planned)
-	for _, e := range entries {
-		names[e.Name()] = true
+	names := map[string]bool{}
+	for name := range f.owner.written {
+		names[name] = plan.IsSafetensors(name)
 	}
+	for _, e := range entries {
+		names[e.Name()] = plan.IsSafetensors(e.Name())
+	}
+	names[metadata.ManifestName] = true
 	names[path.Join(stateDir, journalName(spans.Part{}.String()))] = true
 	s := snapshot{where: f.root, versions: map[string]string{}, read: func(_ context.Context, name string) ([]byte, error) {
 		return smallfile.Read(f.Path(name), maxJournalBytes)
+	}, sum: func(ctx context.Context, name string) (string, error) {
+		st, err := os.Lstat(f.Path(name))
+		if err != nil {
+			return "", err
+		}
+		return FileSum(ctx, f.Path(name), st.Size()), nil
 	}}
-	for name := range names {
+	for name, judged := range names {
+		if !judged {
+			continue
+		}
 		if st, err := os.Lstat(f.Path(name)); err == nil {
 			s.versions[name] = fmt.Sprint(st.Size(), st.ModTime().UnixNano())
 		}
@@ -167,7 +179,7 @@ func (f *Folder) snapshot() (snapshot, error) {
 func (f *Folder) inspect(ctx context.Context) error {
 	s, err := f.snapshot()
 	if err == nil {
-		f.inspection, err = f.owner.inspect(ctx, s)
+		f.inspection, err = f.owner.judge(ctx, s, nil, nil)
 	}
 	return err
 }
@@ -191,7 +203,7 @@ func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, er
 	if err != nil {
 		return nil, err
 	}
-	l.Claim(f.owner.Source, f.Claims)
+	l.Claim(f.owner.Source, f.former())
 	l.Keep(func(o ledger.Output) bool {
 		return !o.Here || ctx.Err() == nil && FileSum(ctx, f.Path(o.Path), o.Size) == o.SHA256
 	})
@@ -263,8 +275,8 @@ func (f *Folder) Finish(ctx context.Context, r *Result) error {
 	if err := f.complete(ctx, r); err != nil {
 		return err
 	}
-	for _, name := range f.Claims {
-		if !f.owner.planned[name] {
+	for name := range f.Ours {
+		if _, written := f.owner.written[name]; !written && plan.IsSafetensors(name) {
 			if err := f.Remove(name); err != nil {
 				return err
 			}
@@ -290,9 +302,20 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 		}
 	}
 	s, err := f.snapshot()
-	if err == nil {
-		_, err = f.owner.recheck(ctx, s, f.inspection, made)
+	if err != nil {
+		return err
 	}
+	for _, side := range r.Files { // which this run has just written
+		delete(s.versions, side.Path)
+	}
+	sum := s.sum
+	s.sum = func(ctx context.Context, name string) (string, error) { // an output was hashed when it was made, and has its size
+		if made[name] != "" {
+			return made[name], nil
+		}
+		return sum(ctx, name)
+	}
+	_, err = f.owner.judge(ctx, s, f.inspection, made)
 	return err
 }
 

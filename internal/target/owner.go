@@ -12,134 +12,205 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// An Owner tells whose a target is. It is this conversion's if a journal or a manifest there claims every weight file for it.
+// An Owner is a conversion that asks what it may touch in a target. One rule answers, for folders and repos:
 //
-//   - A run inspects the target when it begins: every weight file has to be claimed by this plan, or by another plan of the same
-//     source, for another commit or with other flags. Anything else is a ConflictError, unless Force allows it.
-//   - Two runs that begin at the same time both find the target free. So a run rechecks it before every commit on what others
-//     have changed. Files with the version that the last inspection saw are not judged again. A journal or a manifest of another
-//     plan, or of this plan with other bytes than this run's outputs, is a TakenError; weight files that nobody claims are a
-//     ConflictError again.
+//   - A journal or a manifest is ours if it is of this plan, or of another plan of the same source.
+//   - A file is ours if such a journal or manifest lists its path with the sha256 that the file has.
+//   - What is ours is replaced, or deleted if the result has no file of that path.
+//   - Any other file stays. If it has the path of a file to be written, and other bytes, it is in the way; so are weights that a
+//     loader would read with the result. That is a ConflictError. Force overwrites what is in the way when the run begins, and
+//     deletes nothing.
+//   - A card that is not ours is in nobody's way: the result goes without one.
 //
-// Every change of a target brings the journal that claims its files.
+// Who can write to a target can forge journals and manifests there. So the rule tells what may be replaced, never what is right.
+//
+// A run judges a target when it begins, and judges what others have changed before every commit: two runs that begin at the same
+// time both find the target free. A journal or a manifest that has come since, of another plan or of this plan with other bytes than
+// this run's outputs, is a TakenError. Every commit brings the journal that lists its files.
 type Owner struct {
-	Digest  string          // of the plan
-	Source  string          // Hub repo that the weights come from; "" if it is not known
-	Force   bool            // weights of others may stay, and be overwritten
-	planned map[string]bool // weight files of the plan
+	Digest  string            // of the plan
+	Source  string            // Hub repo that the weights come from; "" if it is not known
+	Force   bool              // what is in the way when a run begins may be overwritten
+	written map[string]string // every file of the result: what pins its content at the source, "" if nothing does
+	loaded  map[string]bool   // folders of which a loader reads every .safetensors file
+	journal string            // of this run in a repo
 }
 
 // NewOwner is the owner of what a plan makes of a source.
 func NewOwner(p *plan.Plan, source string, force bool) Owner {
-	w := Owner{Digest: p.Digest(), Source: source, Force: force, planned: map[string]bool{}}
+	w := Owner{Digest: p.Digest(), Source: source, Force: force, written: map[string]string{}, loaded: map[string]bool{}}
 	for _, f := range p.OutputFiles {
-		w.planned[f.Path] = true
+		w.written[f.Path] = ""
 	}
-	for _, f := range p.Components {
-		if plan.IsSafetensors(f.Path) {
-			w.planned[f.Path] = true
+	for _, name := range []string{p.RemainderIndex, p.ConfigPath(), model.CardName, metadata.ChartName, metadata.ManifestName} {
+		if name != "" {
+			w.written[name] = ""
+		}
+	}
+	for _, f := range slices.Concat(p.Copied, p.Components) {
+		if f.Path != p.ConfigPath() {
+			w.written[f.Path] = f.ETag
+		}
+	}
+	for name := range w.written {
+		if plan.IsSafetensors(name) && p.Layout != plan.ComfyUI { // which loads one file by its name
+			w.loaded[path.Dir(name)] = true
 		}
 	}
 	return w
 }
 
+// loads reports whether a loader reads a file as weights of the result.
+func (w Owner) loads(name string) bool { return plan.IsSafetensors(name) && w.loaded[path.Dir(name)] }
+
 // A snapshot is what a folder or a branch holds at one moment.
 type snapshot struct {
 	where string // for errors
-	// versions has every file that tells who owns the target, with a sha256, or size and time.
+	// versions has every file. Two versions differ if the contents do: a hash, or size and time.
 	versions map[string]string
-	// read gives a file whole; fs.ErrNotExist if it is not there.
+	// read gives a file whole; fs.ErrNotExist if it is not there. sum gives its sha256.
 	read func(ctx context.Context, name string) ([]byte, error)
-}
-
-// changed lists the weight files and the journals that have another version than before.
-func (s snapshot) changed(before map[string]string) (weights, journals []string) {
-	for _, name := range slices.Sorted(maps.Keys(s.versions)) {
-		switch changed := before[name] != s.versions[name]; {
-		case changed && plan.IsSafetensors(name):
-			weights = append(weights, name)
-		case changed && IsJournal(name):
-			journals = append(journals, name)
-		}
-	}
-	return weights, journals
+	sum  func(ctx context.Context, name string) (string, error)
 }
 
 // An inspection is what a run found in a target when it looked at it last.
 type inspection struct {
-	Manifest *metadata.Manifest // of a finished conversion; nil if there is none
-	Claims   []string           // weight files for this run's journal to claim: the plan's, and what former plans left of theirs
-	ours     map[string]bool    // weight files that this conversion, or another conversion of the source, has made
-	versions map[string]string  // as in the snapshot
-	stranger string             // source of somebody else's journal or manifest
+	snapshot
+	Manifest  *metadata.Manifest  // of a finished conversion; nil if there is none
+	Ours      map[string]string   // files that may be replaced or deleted, with their sha256 as far as it was needed
+	CardStays bool                // the card is somebody else's
+	listed    map[string][]string // sha256 that files of ours have had, by path
+	stranger  string              // source of somebody else's journal or manifest
 }
 
-// inspect judges a target when a run begins. Journals are read as long as some weight file is not claimed.
-func (w Owner) inspect(ctx context.Context, s snapshot) (in *inspection, err error) {
-	in = &inspection{ours: map[string]bool{}, versions: s.versions}
-	if in.Manifest, err = readManifest(ctx, s); err != nil {
-		return nil, err
+// judge looks at what has changed in a target since the last inspection, nil when the run begins. made are the sha256 of the run's
+// outputs, by path. A ConflictError comes with the inspection.
+func (w Owner) judge(ctx context.Context, s snapshot, last *inspection, made map[string]string) (*inspection, error) {
+	begins := last == nil
+	if begins {
+		last = &inspection{listed: map[string][]string{}}
 	}
-	w.accept(in, manifestClaim(in.Manifest))
-	weights, journals := s.changed(nil)
-	unclaimed := func(name string) bool { return !in.ours[name] }
-	for _, name := range journals {
-		if !slices.ContainsFunc(weights, unclaimed) {
-			break
+	in := &inspection{snapshot: s, Manifest: last.Manifest, Ours: map[string]string{}, listed: maps.Clone(last.listed), stranger: last.stranger}
+	if s.versions[metadata.ManifestName] == "" {
+		in.Manifest = nil
+	}
+	var changed []string
+	for _, name := range slices.Sorted(maps.Keys(s.versions)) {
+		if s.versions[name] != last.versions[name] {
+			changed = append(changed, name)
+		} else if sum, ours := last.Ours[name]; ours {
+			in.Ours[name] = sum
 		}
-		c, err := readJournal(ctx, s, name)
+	}
+	for _, name := range changed {
+		c, err := in.readClaim(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		w.accept(in, c)
-	}
-	return in, w.conclude(in, s.where, weights)
-}
-
-// recheck judges what has changed in a target since the last inspection. outputs are the sha256 of this run's outputs, by path.
-func (w Owner) recheck(ctx context.Context, s snapshot, last *inspection, outputs map[string]string) (in *inspection, err error) {
-	in = &inspection{Manifest: last.Manifest, ours: maps.Clone(last.ours), versions: s.versions, stranger: last.stranger}
-	var claims []claim
-	if s.versions[metadata.ManifestName] != last.versions[metadata.ManifestName] {
-		if in.Manifest, err = readManifest(ctx, s); err != nil {
+		if err := w.refuseTaken(c, s.where, made); err != nil && !begins {
 			return nil, err
 		}
-		claims = append(claims, manifestClaim(in.Manifest))
+		w.accept(in, name, c)
 	}
-	weights, journals := s.changed(last.versions)
-	for _, name := range journals {
-		c, err := readJournal(ctx, s, name)
+	e := &ConflictError{Where: s.where, Of: in.stranger}
+	for _, name := range changed {
+		if err := w.judgeFile(ctx, in, name, e); err != nil {
+			return nil, err
+		}
+	}
+	_, hasCard := in.Ours[model.CardName]
+	in.CardStays = !hasCard && s.versions[model.CardName] != "" && !(begins && w.Force)
+	if len(e.Files)+len(e.Overwritten) == 0 || begins && w.Force {
+		return in, nil
+	}
+	return in, e
+}
+
+// judgeFile finds out whether a file is ours, and adds it to the conflict if it may not stay as it is.
+func (w Owner) judgeFile(ctx context.Context, in *inspection, name string, e *ConflictError) error {
+	pin, written := w.written[name]
+	if sums := in.listed[name]; pin != "" && pin == in.versions[name] {
+		in.Ours[name] = "" // it has the bytes that would be written
+	} else if len(sums) > 0 {
+		sum, err := in.sum(ctx, name)
 		if err != nil {
-			return nil, err
+			return fmt.Errorf("%s: %w", in.where, err)
 		}
-		claims = append(claims, c)
-	}
-	for _, c := range claims {
-		if err := w.refuseTaken(c, s.where, outputs); err != nil {
-			return nil, err
+		if slices.Contains(sums, sum) {
+			in.Ours[name] = sum
 		}
-		w.accept(in, c)
 	}
-	return in, w.conclude(in, s.where, weights)
+	if _, ours := in.Ours[name]; ours || name == model.CardName {
+		return nil
+	}
+	switch {
+	case written || name == w.journal:
+		e.Overwritten = append(e.Overwritten, name)
+	case w.loads(name):
+		e.Files = append(e.Files, name)
+	}
+	return nil
 }
 
-// A claim is what a journal or a manifest says: a plan and its files, with their sha256 if they are made. A torn journal, or no
-// manifest, claims nothing for plan "".
+// isCurrent reports whether a target holds the finished result of the plan, and nothing of ours beside it.
+func (w Owner) isCurrent(in *inspection) bool {
+	if in.Manifest == nil || in.Manifest.Plan.Digest != w.Digest {
+		return false
+	}
+	there := func(name string) bool {
+		_, ours := in.Ours[name]
+		return ours || name == model.CardName && in.CardStays
+	}
+	for name := range w.written {
+		if !there(name) {
+			return false
+		}
+	}
+	for name := range in.Ours {
+		if _, written := w.written[name]; !written {
+			return false
+		}
+	}
+	return true
+}
+
+// former is what a journal says of the files that are ours: their sha256, by path.
+func (in *inspection) former() map[string]string {
+	files := maps.Clone(in.Ours)
+	maps.DeleteFunc(files, func(_, sum string) bool { return sum == "" })
+	return files
+}
+
+// A claim is what a journal or a manifest says: a plan, its source, the outputs that are made and files that former conversions
+// have left, with their sha256. No journal and no manifest is of plan "".
 type claim struct {
-	plan, source string
-	files        map[string]string
+	plan, source    string
+	outputs, former map[string]string
 }
 
-// readJournal reads the claim of a journal.
-func readJournal(ctx context.Context, s snapshot, name string) (c claim, err error) {
-	b, err := s.read(ctx, name)
-	if err == nil {
-		c.plan, c.source, c.files = ledger.Claimed(b)
+// readClaim reads the claim of a journal or a manifest; nothing of any other file, or of a broken one.
+func (in *inspection) readClaim(ctx context.Context, name string) (c claim, err error) {
+	switch {
+	case name == metadata.ManifestName:
+		if in.Manifest, err = readManifest(ctx, in.snapshot); err != nil || in.Manifest == nil {
+			return c, err
+		}
+		c = claim{plan: in.Manifest.Plan.Digest, source: in.Manifest.Source.Repo, outputs: map[string]string{}}
+		for _, o := range in.Manifest.Outputs {
+			c.outputs[o.Path] = o.SHA256
+		}
+	case IsJournal(name):
+		b, err := in.read(ctx, name)
+		if err != nil {
+			return c, err
+		}
+		c.plan, c.source, c.outputs, c.former = ledger.Claimed(b)
 	}
-	return c, err
+	return c, nil
 }
 
 // readManifest reads the manifest of a finished conversion; nil if there is none, or if it is broken and tells nothing.
@@ -158,27 +229,18 @@ func readManifest(ctx context.Context, s snapshot) (*metadata.Manifest, error) {
 	return m, nil
 }
 
-// manifestClaim is what a manifest says; nothing if there is none.
-func manifestClaim(m *metadata.Manifest) (c claim) {
-	if m == nil {
-		return c
-	}
-	c = claim{plan: m.Plan.Digest, source: m.Source.Repo, files: map[string]string{}}
-	for _, o := range m.Outputs {
-		c.files[o.Path] = o.SHA256
-	}
-	return c
-}
-
 func (w Owner) sameSource(c claim) bool { return c.source != "" && c.source == w.Source }
 
-// accept counts the files of a claim as ours, if it is of this plan or of its source.
-func (w Owner) accept(in *inspection, c claim) {
+// accept takes the claim of a file as ours, if it is of this plan or of its source.
+func (w Owner) accept(in *inspection, name string, c claim) {
 	switch {
 	case c.plan == "":
 	case c.plan == w.Digest || w.sameSource(c):
-		for name := range c.files {
-			in.ours[name] = true
+		in.Ours[name] = ""
+		for _, files := range []map[string]string{c.outputs, c.former} {
+			for path, sum := range files {
+				in.listed[path] = append(in.listed[path], sum)
+			}
 		}
 	default:
 		in.stranger = c.source
@@ -186,45 +248,20 @@ func (w Owner) accept(in *inspection, c claim) {
 }
 
 // refuseTaken refuses a claim that has come while the run worked, but for this plan's with the same outputs.
-func (w Owner) refuseTaken(c claim, where string, outputs map[string]string) error {
+func (w Owner) refuseTaken(c claim, where string, made map[string]string) error {
 	if c.plan != "" && c.plan != w.Digest {
 		return &TakenError{Where: where, Of: c.source, Same: w.sameSource(c)}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.files)) {
-		if ours, theirs := outputs[name], c.files[name]; ours != "" && theirs != "" && ours != theirs {
+	for _, name := range slices.Sorted(maps.Keys(c.outputs)) {
+		if ours, theirs := made[name], c.outputs[name]; ours != "" && theirs != "" && ours != theirs {
 			return &TakenError{Where: where, Of: c.source, File: name}
 		}
 	}
 	return nil
 }
 
-// conclude lists the claims of an inspection, and refuses those of the weight files that are not this conversion's.
-func (w Owner) conclude(in *inspection, where string, weights []string) error {
-	claims := maps.Clone(w.planned)
-	for name := range in.versions {
-		if plan.IsSafetensors(name) && in.ours[name] {
-			claims[name] = true
-		}
-	}
-	in.Claims = slices.Sorted(maps.Keys(claims))
-	e := &ConflictError{Where: where, Of: in.stranger}
-	for _, name := range weights {
-		switch {
-		case in.ours[name] || w.Force:
-		case w.planned[name]:
-			e.Overwritten = append(e.Overwritten, name)
-		default:
-			e.Files = append(e.Files, name)
-		}
-	}
-	if len(e.Files)+len(e.Overwritten) == 0 {
-		return nil
-	}
-	return e
-}
-
-// ConflictError says that a target holds weights that this conversion has not made there. The loader reads every
-// .safetensors file (docs/format.md §13), so Files would become part of the model; Overwritten have the names of outputs.
+// ConflictError says that a target holds files that are not ours: Overwritten are in the way of files of the result, and the
+// loader would read Files, which are weights, with the result (docs/format.md §13).
 type ConflictError struct {
 	Where              string
 	Files, Overwritten []string
@@ -234,7 +271,7 @@ type ConflictError struct {
 func (e *ConflictError) Error() string {
 	s := fmt.Sprintf("%s holds other .safetensors files: %s", e.Where, Summary(e.Files))
 	if len(e.Overwritten) > 0 {
-		s = fmt.Sprintf("%s holds .safetensors files that are not of this conversion and would be overwritten: %s", e.Where, Summary(e.Overwritten))
+		s = fmt.Sprintf("%s holds files that are not of this conversion and would be overwritten: %s", e.Where, Summary(e.Overwritten))
 	}
 	if e.Of != "" {
 		s += " (there is a conversion of " + e.Of + ")"
@@ -265,8 +302,8 @@ func (e *TakenError) Error() string {
 
 // Summary names the first few of a list.
 func Summary(names []string) string {
-	if len(names) > 4 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	if len(names) > 6 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:5], ", "), len(names)-5)
 	}
 	return strings.Join(names, ", ")
 }

@@ -3,6 +3,7 @@ package target
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,9 +11,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -40,86 +43,94 @@ func (e *VisibilityError) Error() string {
 // calls everything that commits.
 type Repo struct {
 	Push
-	owner       Owner
-	part        string // names the journal
-	*inspection        // of main, before this run
-	main, work  *tree  // of main and of the branch that is worked on, before this run
-	branches    branches
-	uploaded    uploads
+	owner    Owner
+	part     string  // names the journal
+	main     *branch // that the result goes to
+	work     *branch // that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
+	uploaded uploads
+	done     string // the newest commit of main that this run has made, or has found to hold what it wanted to commit
+	moved    bool   // this run has made a commit on main
 }
 
-// OpenRepo creates or opens a target before any work, and refuses one without access, with the wrong visibility, or with other
-// weights. part names this run's journal.
+// A branch is what a run knows of a branch of the target.
+type branch struct {
+	name string
+	seen string // the commit that the run has judged last, or has made since
+	*inspection
+
+	mu   sync.Mutex
+	head string // the newest commit that the run knows
+}
+
+// OpenRepo creates or opens a target before any work, and refuses one without access, with the wrong visibility, or with files of
+// others in the way. part names this run's journal.
 func OpenRepo(ctx context.Context, push Push, w Owner, part string, m *model.Model, src model.Source) (*Repo, error) {
-	main := cmp.Or(push.Revision, "main")
+	w.journal = path.Join(journalDir, journalName(part))
 	r := &Repo{Push: push, owner: w, part: part}
 	if err := r.ensure(ctx, m, src); err != nil {
 		return nil, err
 	}
-	r.branches = branches{push: r.Push, main: main, work: main, inspected: map[string]inspected{}}
-	err := r.inspect(ctx)
+	var err error
+	name := cmp.Or(push.Revision, "main")
+	r.main, err = push.open(ctx, w, name)
 	if errors.Is(err, hub.ErrRevisionNotFound) && push.Revision != "" {
-		if err = r.Hub.CreateBranch(ctx, r.Repo, main, ""); err == nil {
-			err = r.inspect(ctx)
+		if err = r.Hub.CreateBranch(ctx, r.Repo, name, ""); err == nil {
+			r.main, err = push.open(ctx, w, name)
 		}
 	}
+	r.work = r.main
+	return r, err
+}
+
+// open reads a branch at its head, and refuses it if files of others are in the way.
+func (p Push) open(ctx context.Context, w Owner, name string) (*branch, error) {
+	head, err := p.Hub.Head(ctx, p.Repo, name)
 	if err != nil {
 		return nil, err
 	}
-	r.main, r.inspection = r.work, r.branches.knows(main).inspection
-	return r, nil
+	s, err := p.snapshot(ctx, head)
+	if err != nil {
+		return nil, err
+	}
+	in, err := w.judge(ctx, s, nil, nil)
+	return &branch{name: name, head: head, seen: head, inspection: in}, err
 }
 
-// inspect reads the branch that is worked on at its head, and refuses it if it is not this conversion's.
-func (r *Repo) inspect(ctx context.Context) (err error) {
-	if r.branches.parent, err = r.Hub.Head(ctx, r.Repo, r.branches.work); err != nil {
-		return err
-	}
-	if r.work, err = r.readTree(ctx, r.branches.parent); err != nil {
-		return err
-	}
-	in, err := r.owner.inspect(ctx, r.work.snapshot())
-	if err == nil {
-		r.branches.note(r.branches.work, r.branches.parent, in)
-	}
-	return err
-}
+// Manifest is that of the finished conversion that the repo held when the run began; nil if there was none.
+func (r *Repo) Manifest() *metadata.Manifest { return r.main.Manifest }
 
-// maxJournalBytes bounds a journal or a manifest that is read whole.
+// maxJournalBytes bounds a journal, a manifest or a small file that is read whole.
 const maxJournalBytes = 256 << 20
 
-// A tree is a repo at one commit.
-type tree struct {
-	push   Push
-	commit string
-	files  map[string]hub.FileInfo
-}
-
-func (p Push) readTree(ctx context.Context, commit string) (*tree, error) {
+// snapshot has all files of a commit. The version of a large file is its sha256, that of a small one git's hash.
+func (p Push) snapshot(ctx context.Context, commit string) (snapshot, error) {
 	files, err := p.Hub.Tree(ctx, p.Repo, commit)
 	if err != nil {
-		return nil, err
+		return snapshot{}, err
 	}
-	return &tree{p, commit, files}, nil
+	s := snapshot{where: p.Repo, versions: map[string]string{}}
+	for name, f := range files {
+		s.versions[name] = cmp.Or(f.SHA256, f.BlobID)
+	}
+	s.read = func(ctx context.Context, name string) ([]byte, error) {
+		f, ok := files[name]
+		if !ok {
+			return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+		}
+		return p.Hub.ReadFile(ctx, f.Ref(p.Repo, commit), maxJournalBytes)
+	}
+	s.sum = func(ctx context.Context, name string) (string, error) {
+		if f := files[name]; f.SHA256 != "" {
+			return f.SHA256, nil
+		}
+		b, err := s.read(ctx, name)
+		return fmt.Sprintf("%x", sha256.Sum256(b)), err
+	}
+	return s, nil
 }
 
-// snapshot has all files. The version of a large file is its sha256.
-func (t *tree) snapshot() snapshot {
-	versions := map[string]string{}
-	for name, e := range t.files {
-		versions[name] = cmp.Or(e.SHA256, e.BlobID)
-	}
-	return snapshot{where: t.push.Repo, versions: versions, read: t.read}
-}
-
-func (t *tree) read(ctx context.Context, name string) ([]byte, error) {
-	e, ok := t.files[name]
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
-	}
-	f := hub.FileInfo{Path: name, Size: e.Size, SHA256: e.SHA256, BlobID: e.BlobID}
-	return t.push.Hub.ReadFile(ctx, f.Ref(t.push.Repo, t.commit), maxJournalBytes)
-}
+// holds reports whether a snapshot of a repo has an output.
+func (s snapshot) holds(o ledger.Output) bool { return s.versions[o.Path] == o.SHA256 }
 
 // ensure creates the target if need be and makes sure that we may write to it, that it is not too visible, and that it
 // is not the source.
@@ -166,46 +177,47 @@ func (r *Repo) isSource(id string, src model.Source) bool {
 }
 
 // Ledger reads what earlier runs have published: from the manifest of a finished conversion by this plan, unless the source has
-// changed since, else from the journal. While main holds another finished conversion, work goes to a branch of the plan's own.
+// changed since, else from the journal. While main holds another finished conversion, work goes to a branch of the plan's own,
+// which is ours whatever is on it.
 func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, error) {
 	if unchanged {
-		if l := ledger.OfManifest(r.Manifest, r.owner.Digest, r.part, false); l != nil {
-			l.Keep(r.confirms)
+		if l := ledger.OfManifest(r.main.Manifest, r.owner.Digest, r.part, false); l != nil {
+			l.Keep(r.main.holds)
 			return l, nil
 		}
 	}
-	finished := r.Manifest != nil
+	finished := r.main.Manifest != nil
 	if !finished {
 		var err error
-		if finished, err = r.work.hasConfig(ctx); err != nil {
+		if finished, err = r.main.hasConfig(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if finished {
-		r.branches.work = r.branches.ownPrefix() + r.owner.Digest
-		if err := r.Hub.CreateBranch(ctx, r.Repo, r.branches.work, r.branches.parent); err != nil {
+		name := r.ownPrefix() + r.owner.Digest
+		err := r.Hub.CreateBranch(ctx, r.Repo, name, r.main.head)
+		if err != nil {
 			return nil, err
 		}
-		if err := r.inspect(ctx); err != nil {
+		own := r.owner
+		own.Force = true
+		if r.work, err = r.open(ctx, own, name); err != nil {
 			return nil, err
 		}
 	}
 	return r.readLedger(ctx, r.part)
 }
 
-// hasConfig reports whether the tree has a config.json of DF11, as a finished conversion by whatever program has.
-func (t *tree) hasConfig(ctx context.Context) (bool, error) {
-	b, err := t.read(ctx, "config.json")
+// hasConfig reports whether there is a config.json of DF11, as a finished conversion by whatever program has.
+func (s snapshot) hasConfig(ctx context.Context) (bool, error) {
+	b, err := s.read(ctx, "config.json")
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	return strings.Contains(string(b), `"dfloat11_config"`), nil
+	return strings.Contains(string(b), `"dfloat11_config"`), err
 }
 
-// readLedger reads a part's journal from the repo. What the tree does not confirm is not in the ledger.
+// readLedger reads a part's journal from the repo. What the branch does not confirm is not in the ledger.
 func (r *Repo) readLedger(ctx context.Context, part string) (*ledger.Ledger, error) {
 	l := ledger.New(r.owner.Digest, part, false)
 	b, err := r.work.read(ctx, path.Join(journalDir, journalName(part)))
@@ -218,16 +230,13 @@ func (r *Repo) readLedger(ctx context.Context, part string) (*ledger.Ledger, err
 	if err := l.Read(b); err != nil {
 		return nil, fmt.Errorf("journal of %s: %w", r.Repo, err)
 	}
-	l.Keep(r.confirms)
+	l.Keep(r.work.holds)
 	return l, nil
 }
 
-// confirms reports whether the tree holds an output.
-func (r *Repo) confirms(o ledger.Output) bool { return holds(r.work.files, o) }
-
 // Parts reads the journals of all parts and says how many there are.
 func (r *Repo) Parts(ctx context.Context) (parts []*ledger.Ledger, n int, err error) {
-	if n, err = splitOf(r.work.files); err != nil {
+	if n, err = splitOf(r.work.versions); err != nil {
 		return nil, 0, fmt.Errorf("finish %s: %w", r.Repo, err)
 	}
 	for i := 1; i <= n; i++ {
@@ -243,10 +252,10 @@ func (r *Repo) Parts(ctx context.Context) (parts []*ledger.Ledger, n int, err er
 // partJournal matches the journals of a split conversion.
 var partJournal = regexp.MustCompile(`^\.df11/part-(\d+)-of-(\d+)\.json$`)
 
-// splitOf finds out into how many parts the conversion in a tree was split.
-func splitOf(tree map[string]hub.FileInfo) (int, error) {
+// splitOf finds out into how many parts the conversion was split whose files a branch holds.
+func splitOf(files map[string]string) (int, error) {
 	n := 0
-	for p := range tree {
+	for p := range files {
 		m := partJournal.FindStringSubmatch(p)
 		if m == nil {
 			continue
@@ -271,22 +280,13 @@ func splitOf(tree map[string]hub.FileInfo) (int, error) {
 
 // Ref names a committed output.
 func (r *Repo) Ref(o ledger.Output) hub.FileRef {
-	r.branches.mu.Lock()
-	defer r.branches.mu.Unlock()
-	return hub.FileRef{Repo: r.Repo, Commit: r.branches.parent, Path: o.Path, Size: o.Size, SHA256: o.SHA256, NoCache: true}
-}
-
-// RemoveBranches removes the branches that main has gone past, once it is finished.
-func (r *Repo) RemoveBranches(ctx context.Context) error {
-	return r.branches.removeOwn(ctx, r.owner.Digest)
+	r.work.mu.Lock()
+	defer r.work.mu.Unlock()
+	return hub.FileRef{Repo: r.Repo, Commit: r.work.head, Path: o.Path, Size: o.Size, SHA256: o.SHA256, NoCache: true}
 }
 
 // LastCommit is the commit of the branch that holds the finished result, "" before Finish.
-func (r *Repo) LastCommit() string {
-	r.branches.mu.Lock()
-	defer r.branches.mu.Unlock()
-	return r.branches.last
-}
+func (r *Repo) LastCommit() string { return r.done }
 
 // URL is where a person finds the result.
 func (r *Repo) URL() string { return r.Hub.Endpoint() + "/" + r.Repo }

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
@@ -21,7 +19,7 @@ const (
 	Current State = "current"
 	// Outdated is a finished conversion of another commit, or with other flags.
 	Outdated State = "outdated"
-	// Unfinished is a conversion that has begun, or has lost files.
+	// Unfinished is a conversion that has begun, or whose files were removed or changed.
 	Unfinished State = "unfinished"
 	// Missing is no repo, or nothing in it.
 	Missing State = "missing"
@@ -29,9 +27,8 @@ const (
 	Foreign State = "foreign"
 )
 
-// State compares a repo with the plan of a conversion, and changes nothing: it reads the list of files and the manifest, which
-// is nil if there is none.
-func (p Push) State(ctx context.Context, digest string) (State, *metadata.Manifest, error) {
+// State tells what a repo holds of a conversion, and changes nothing. The manifest is nil if there is none.
+func (p Push) State(ctx context.Context, w Owner) (State, *metadata.Manifest, error) {
 	head, err := p.Hub.Head(ctx, p.Repo, cmp.Or(p.Revision, "main"))
 	if errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound) {
 		return Missing, nil, nil
@@ -39,31 +36,29 @@ func (p Push) State(ctx context.Context, digest string) (State, *metadata.Manife
 	if err != nil {
 		return "", nil, err
 	}
-	t, err := p.readTree(ctx, head)
+	s, err := p.snapshot(ctx, head)
 	if err != nil {
 		return "", nil, err
 	}
-	m, err := readManifest(ctx, t.snapshot())
-	if err != nil {
+	in, err := w.judge(ctx, s, nil, nil)
+	if conflict := (*ConflictError)(nil); err != nil && !errors.As(err, &conflict) {
 		return "", nil, err
 	}
-	if m == nil {
-		return t.withoutManifest(), nil, nil
-	}
-	l := ledger.OfManifest(m, digest, "", false)
 	switch {
-	case l == nil:
-		return Outdated, m, nil
-	case slices.ContainsFunc(l.Outputs(), func(o ledger.Output) bool { return !holds(t.files, o) }):
-		return Unfinished, m, nil
+	case in.Manifest == nil:
+		return in.withoutManifest(), nil, nil
+	case w.isCurrent(in):
+		return Current, in.Manifest, nil
+	case in.Manifest.Plan.Digest == w.Digest:
+		return Unfinished, in.Manifest, nil
 	}
-	return Current, m, nil
+	return Outdated, in.Manifest, nil
 }
 
 // withoutManifest is the state of a repo that has none.
-func (t *tree) withoutManifest() State {
+func (in *inspection) withoutManifest() State {
 	state := Missing
-	for name := range maps.Keys(t.files) {
+	for name := range maps.Keys(in.versions) {
 		switch {
 		case IsJournal(name):
 			return Unfinished

@@ -16,7 +16,6 @@ type Result struct {
 	Outputs     []ledger.Output
 	Summary     string // of the last commit
 	Description string
-	KeepForeign bool // weights of others stay
 }
 
 // SideFile is a file beside the weights.
