@@ -5,6 +5,8 @@ import types
 import diffusers
 import torch
 
+import official
+
 
 def blocks(card, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", card, re.S | re.M)
@@ -24,13 +26,14 @@ TOKENS = 12
 def run(code):
     """Runs the code of a card and returns its names.
 
-    It runs as it stands, but for what a machine without a GPU can't do: cuda:0 becomes cpu, a pipeline isn't moved between
-    devices, and fewer tokens are generated. Afterwards torch must be as it was.
+    It runs as it stands, but that fewer tokens are generated, and for what a machine without a GPU can't do: cuda:0 becomes cpu,
+    and a pipeline isn't moved between devices. Afterwards torch must be as it was.
     """
-    code = code.replace('"cuda:0"', '"cpu"').replace("max_new_tokens=128", f"max_new_tokens={TOKENS}")
+    code = code.replace('"cuda:0"', f'"{official.DEVICE}"').replace("max_new_tokens=128", f"max_new_tokens={TOKENS}")
     scope = types.SimpleNamespace(__name__="card").__dict__
     offload = diffusers.DiffusionPipeline.enable_model_cpu_offload
-    diffusers.DiffusionPipeline.enable_model_cpu_offload = lambda self: self
+    if official.DEVICE == "cpu":
+        diffusers.DiffusionPipeline.enable_model_cpu_offload = lambda self: self
     try:
         exec(compile(code, "README.md", "exec"), scope)
     finally:

@@ -16,7 +16,7 @@ import sys
 import time
 import traceback
 
-os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "TQDM_DISABLE": "1"}
+os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "TQDM_DISABLE": "1", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 
 import diffusers
 import torch
@@ -71,7 +71,7 @@ def compare_weights(got, want, state, wanted_state):
 def same(t, want):
     if isinstance(want, torch.nn.Parameter) or t.dtype == want.dtype:
         return official.digest(t) == official.digest(want)
-    return torch.equal(t.double(), want.double())
+    return torch.equal(t.cpu().double(), want.cpu().double())
 
 
 def compare_outputs(got, want):
@@ -90,9 +90,9 @@ def check_language(source, target, readme, cls):
     model = scope["model"]
     if model.training:
         raise Differs("the model is not in eval mode")
-    want = cls.from_pretrained(source, dtype=torch.bfloat16).eval()
+    want = cls.from_pretrained(source, dtype=torch.bfloat16).to(official.DEVICE).eval()
     before = official.Kernel.units
-    ids = torch.randint(3, tiny.WORDS, (2, 17), generator=torch.Generator().manual_seed(3))
+    ids = torch.randint(3, tiny.WORDS, (2, 17), generator=torch.Generator().manual_seed(3)).to(official.DEVICE)
     got_out, got = official.weights_used(model, lambda: forwards(model, ids))
     want_out, used = official.weights_used(want, lambda: forwards(want, ids))
     compare_weights(got, used, model.state_dict(), want.state_dict(keep_vars=True))
@@ -113,6 +113,8 @@ def check_pipeline(source, target, readme, cls):
     if part.training:
         raise Differs("the transformer is not in eval mode")
     want = cls.from_pretrained(source, torch_dtype=torch.bfloat16)
+    if official.DEVICE != "cpu":
+        want.enable_model_cpu_offload()
     if type(pipe) is not cls:
         raise Differs(f"the pipeline is a {type(pipe).__name__}")
     before = official.Kernel.units
@@ -187,7 +189,7 @@ def main(program, catalog, scratch, *args):
             if "--all" not in args:
                 note += "\n" + traceback.format_exc()
         print(f"{name:32} {time.monotonic() - began:5.1f} s  {note}", flush=True)
-    versions = f"transformers {transformers.__version__}, diffusers {diffusers.__version__}, torch {torch.__version__}"
+    versions = f"{official.DEVICE}, transformers {transformers.__version__}, diffusers {diffusers.__version__}, torch {torch.__version__}"
     print(f"{n - len(failed)} passed, {len(failed)} failed ({versions})")
     if failed or not n:
         sys.exit(1)
