@@ -95,7 +95,7 @@ func TestVerifyWithDamagedCache(t *testing.T) {
 		for _, f := range w.change {
 			f(&o)
 		}
-		p, err := plan.New(o.Model.Listing, w.plan)
+		p, err := plan.New(t.Context(), o.Model.Listing, w.plan)
 		if err != nil {
 			t.Fatal(err)
 		}

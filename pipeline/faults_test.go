@@ -273,7 +273,7 @@ func TestCorruptHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(known.Listing, plan.Options{})
+	p, err := plan.New(t.Context(), known.Listing, plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

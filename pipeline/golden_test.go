@@ -29,7 +29,7 @@ func openLocal(t *testing.T, dir string, opt plan.Options) (model.Source, *model
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(known.Listing, opt)
+	p, err := plan.New(t.Context(), known.Listing, opt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,7 +125,7 @@ func openModel(ctx context.Context, c *hub.Client, repo string, opt plan.Options
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	p, err := plan.New(known.Listing, opt)
+	p, err := plan.New(ctx, known.Listing, opt)
 	return src, known, p, err
 }
 

@@ -111,7 +111,7 @@ func TestUnitsSpanFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(known.Listing, plan.Options{})
+	p, err := plan.New(t.Context(), known.Listing, plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestRevisions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(known.Listing, plan.Options{})
+	p, err := plan.New(t.Context(), known.Listing, plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -243,7 +243,7 @@ func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		p, err := plan.New(known.Listing, plan.Options{})
+		p, err := plan.New(t.Context(), known.Listing, plan.Options{})
 		if err != nil {
 			continue
 		}

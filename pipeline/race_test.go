@@ -46,7 +46,7 @@ func (e entrant) convert(ctx context.Context, t *testing.T, srv *hubtest.Server,
 		if o.Source, o.Model, err = model.OpenHub(ctx, c, name, rev, plan.Options{}); err != nil {
 			return err
 		}
-		if o.Plan, err = plan.New(o.Model.Listing, plan.Options{}); err != nil {
+		if o.Plan, err = plan.New(t.Context(), o.Model.Listing, plan.Options{}); err != nil {
 			return err
 		}
 	}

@@ -110,7 +110,7 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 	if err != nil {
 		return nil, err
 	}
-	if o.plan, err = back.PlanOriginal(d, o.model.Listing, opt); err != nil {
+	if o.plan, err = back.PlanOriginal(ctx, d, o.model.Listing, opt); err != nil {
 		o.Close()
 		return nil, fmt.Errorf("plan %s: %w", spec, err)
 	}

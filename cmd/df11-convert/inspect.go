@@ -73,7 +73,7 @@ func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*descri
 	o, err := f.openSource(ctx, u, spec, opt)
 	if err == nil {
 		defer o.Close()
-		err = o.makePlan(spec, opt)
+		err = o.makePlan(ctx, spec, opt)
 	}
 	refused, ok := errors.AsType[*plan.RefusedError](err)
 	switch {

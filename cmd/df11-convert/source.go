@@ -156,7 +156,7 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 	if err != nil {
 		return nil, err
 	}
-	if err := o.makePlan(spec, opt); err != nil {
+	if err := o.makePlan(ctx, spec, opt); err != nil {
 		estimate.HintF32(ctx, o.source, o.model, opt, err)
 		o.Close()
 		return nil, err
@@ -165,8 +165,8 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 }
 
 // makePlan plans the conversion of a source that was opened without a plan.
-func (o *opened) makePlan(spec string, opt plan.Options) (err error) {
-	if o.plan, err = plan.New(o.model.Listing, opt); err != nil {
+func (o *opened) makePlan(ctx context.Context, spec string, opt plan.Options) (err error) {
+	if o.plan, err = plan.New(ctx, o.model.Listing, opt); err != nil {
 		return fmt.Errorf("plan %s: %w", spec, err)
 	}
 	if err := o.model.CheckCopies(o.plan); err != nil {

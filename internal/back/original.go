@@ -2,6 +2,7 @@ package back
 
 import (
 	"cmp"
+	"context"
 	"path"
 	"slices"
 
@@ -58,8 +59,8 @@ func sourcePlace(d *model.DF11) (weightFile, component string) {
 
 // PlanOriginal plans the original of d. Of the plans that the catalog and the manifest suggest, it takes the one with which
 // the headers and the config of d agree best.
-func PlanOriginal(d *model.DF11, src plan.Source, opt plan.Options) (*plan.Plan, error) {
-	attempts, err := candidates(d, src, opt)
+func PlanOriginal(ctx context.Context, d *model.DF11, src plan.Source, opt plan.Options) (*plan.Plan, error) {
+	attempts, err := candidates(ctx, d, src, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func PlanOriginal(d *model.DF11, src plan.Source, opt plan.Options) (*plan.Plan,
 	var refused error
 	fewest := 0
 	for _, c := range attempts {
-		p, err := plan.New(src, c)
+		p, err := plan.New(ctx, src, c)
 		if err != nil {
 			refused = cmp.Or(refused, err)
 			continue
@@ -88,13 +89,13 @@ func PlanOriginal(d *model.DF11, src plan.Source, opt plan.Options) (*plan.Plan,
 // candidates lists the options of the plans with which d may have been made, the likeliest first. A source's names may have
 // become those of a catalog entry that fits it, never of any other: a loader finds a tensor by its name. F32 that is exact
 // BF16 may be stored as such, which shows in the comparison.
-func candidates(d *model.DF11, src plan.Source, opt plan.Options) ([]plan.Options, error) {
+func candidates(ctx context.Context, d *model.DF11, src plan.Source, opt plan.Options) ([]plan.Options, error) {
 	if src.WeightFile != "" {
 		opt.WeightFile = src.WeightFile
 	}
 	entries := []string{opt.Like}
 	if opt.Like == "" {
-		fitting, err := plan.Fitting(src, opt)
+		fitting, err := plan.Fitting(ctx, src, opt)
 		if err != nil {
 			return nil, err
 		}

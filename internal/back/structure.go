@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -108,15 +107,13 @@ func (c *Checker) openUnit(ctx context.Context, u *spans.Unit) error {
 	return nil
 }
 
-// firstProblem returns the first problem that headers and config show. One that is about a tensor comes before one that is about
-// a pattern: a pattern that matches no unit most often follows from a missing unit.
+// firstProblem returns the first problem that headers and config show.
 func (c *Checker) firstProblem() error {
 	problems := c.DF11.Problems(c.Plan)
 	if len(problems) == 0 {
 		return nil
 	}
-	first := slices.IndexFunc(problems, func(p plan.Problem) bool { return p.Trap != plan.TrapPattern })
-	p := problems[max(0, first)]
+	p := problems[0]
 	stored, _ := c.DF11.Tensor(p.Name) // without a file if the problem is no stored tensor
 	return model.Invalidf(stored.File, "%s: %s (%s: it would load wrongly)", p.Name, p.Detail, p.Trap)
 }

@@ -42,13 +42,16 @@ func DefaultSampleBytes(d *model.DF11) int64 {
 // DF11 describes a DF11 model. Headers and tables are read whole; of the weights at most about maxBytes are
 // decoded for the distribution of their exponents, spread over the units.
 func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*Report, error) {
-	r := &Report{Exact: true, Name: d.Name, Commit: d.Commit, Kind: KindDF11, Layout: d.Layout(), Traps: traps(d)}
+	r := &Report{Exact: true, Name: d.Name, Commit: d.Commit, Kind: KindDF11, Layout: d.Layout()}
+	var err error
+	if r.Traps, err = traps(ctx, d); err != nil {
+		return nil, err
+	}
 	if d.Manifest != nil {
 		r.Entry = d.Manifest.Plan.Entry
 	}
 	addFiles(r, d.WeightFiles())
 	sizes, units := sortTensors(d)
-	var err error
 	if r.Units, err = describeUnits(ctx, d, units, maxBytes); err != nil {
 		return nil, err
 	}
@@ -66,12 +69,12 @@ func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*Report, error) {
 }
 
 // traps lists why the model would load wrongly.
-func traps(d *model.DF11) []plan.Problem {
-	problems := d.Problems(nil)
+func traps(ctx context.Context, d *model.DF11) ([]plan.Problem, error) {
+	problems, err := d.ProblemsAlone(ctx)
 	if d.Dict == nil && len(d.WeightFiles()) > 1 {
 		problems = append(problems, plan.Problem{Name: "config.json", Trap: plan.TrapNoConfig, Detail: "there is none with dfloat11_config"})
 	}
-	return problems
+	return problems, err
 }
 
 // sortTensors adds up the parts and lists the paths of the coded units.

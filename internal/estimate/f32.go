@@ -22,7 +22,7 @@ func HintF32(ctx context.Context, src model.Source, m *model.Model, opt plan.Opt
 		return
 	}
 	opt.ExactF32 = true
-	exact, err := plan.New(m.Listing, opt)
+	exact, err := plan.New(ctx, m.Listing, opt)
 	if err != nil {
 		return
 	}

@@ -23,7 +23,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	src, m, err := model.OpenLocal(t.Context(), dir, plan.Options{})
 	must(t, err)
 	defer src.Close()
-	p, err := plan.New(m.Listing, plan.Options{})
+	p, err := plan.New(t.Context(), m.Listing, plan.Options{})
 	must(t, err)
 	folder, err := target.OpenFolder(t.Context(), t.TempDir(), true, target.NewOwner(p, "", false), "part", p)
 	must(t, err)

@@ -123,7 +123,7 @@ func planned(t *testing.T, config []byte) bool {
 		t.Fatal(err)
 	}
 	weights := plan.File{Path: "model.safetensors"}
-	_, err = plan.New(plan.Source{
+	_, err = plan.New(t.Context(), plan.Source{
 		Files: []plan.File{weights, {Path: "config.json"}}, Weights: []plan.WeightFile{{File: weights, Header: h}}, Config: config,
 	}, plan.Options{PatternDict: plan.PatternDict{{Regex: `x\.\d+`, Attrs: []string{"w"}}}})
 	if _, refused := errors.AsType[*plan.RefusedError](err); err != nil && !refused {

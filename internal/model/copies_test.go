@@ -63,7 +63,7 @@ func TestCopiesAreTheModelsOwn(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer src.Close()
-			p, err := plan.New(m.Listing, plan.Options{})
+			p, err := plan.New(t.Context(), m.Listing, plan.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

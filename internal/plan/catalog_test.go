@@ -56,7 +56,7 @@ func describeEntry(t *testing.T, b *bytes.Buffer, e *Entry) {
 func describePlan(t *testing.T, b *bytes.Buffer, e *Entry, variant string, src Source, opt Options) {
 	t.Helper()
 	fmt.Fprintf(b, "== %s %s\n", e.ID, variant)
-	p, err := New(src, opt)
+	p, err := New(t.Context(), src, opt)
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused) && e.Refuse != nil:
@@ -237,7 +237,7 @@ func TestPublishedDicts(t *testing.T) {
 			t.Errorf("%s is not in the catalog", pub.Repo)
 			continue
 		}
-		p, err := New(synth(t, e, e.mustBeTied()), Options{Like: pub.Repo})
+		p, err := New(t.Context(), synth(t, e, e.mustBeTied()), Options{Like: pub.Repo})
 		if err != nil {
 			t.Errorf("%s: %v", pub.Repo, err)
 			continue
@@ -308,7 +308,7 @@ func TestNamesOf(t *testing.T) {
 			}
 			src := synth(t, e, tied)
 			first := mustPlan(t, src, Options{Like: e.ID})
-			again, err := New(src, Options{PatternDict: first.PatternDict, NamesOf: e.ID, Layout: first.Layout})
+			again, err := New(t.Context(), src, Options{PatternDict: first.PatternDict, NamesOf: e.ID, Layout: first.Layout})
 			if err != nil {
 				t.Errorf("%s, tied %v: %v", e.ID, tied, err)
 				continue
@@ -316,7 +316,7 @@ func TestNamesOf(t *testing.T) {
 			if first.Digest() != again.Digest() {
 				t.Errorf("%s, tied %v: another plan", e.ID, tied)
 			}
-			if ids, err := Fitting(src, Options{}); err != nil || !slices.Contains(ids, e.ID) && len(e.Match.ModelType)+len(e.Match.ClassName)+len(e.Match.Markers) > 0 {
+			if ids, err := Fitting(t.Context(), src, Options{}); err != nil || !slices.Contains(ids, e.ID) && len(e.Match.ModelType)+len(e.Match.ClassName)+len(e.Match.Markers) > 0 {
 				t.Errorf("%s fits none of %v: %v", e.ID, ids, err)
 			}
 		}

@@ -2,13 +2,14 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 )
 
 // chooseDict takes the dict from the caller, from a named entry, from the catalog, or from the rule for unknown classes.
-func (d *draft) chooseDict() error {
-	known := d.recognize()
+func (d *draft) chooseDict(ctx context.Context) error {
+	known := d.recognize(ctx)
 	switch {
 	case d.opt.PatternDict != nil:
 		if err := d.opt.PatternDict.check(); err != nil {
@@ -39,9 +40,9 @@ func (d *draft) chooseDict() error {
 }
 
 // recognize returns the source's entry in the catalog, or nil. It notes a source whose names do not fit its stated class.
-func (d *draft) recognize() *Entry {
+func (d *draft) recognize(ctx context.Context) *Entry {
 	e := d.bestEntry()
-	if e != nil && !d.hasBlocks(e) {
+	if e != nil && !d.hasBlocks(ctx, e) {
 		d.foreign = d.statedClass(e)
 		return nil
 	}
@@ -79,7 +80,7 @@ func (d *draft) statedClass(e *Entry) string {
 }
 
 // hasBlocks says whether the source has any block of an entry. A relative of the class can have other paths: it is unknown.
-func (d *draft) hasBlocks(e *Entry) bool {
+func (d *draft) hasBlocks(ctx context.Context, e *Entry) bool {
 	if len(e.PatternDict) == 0 {
 		return true
 	}
@@ -88,7 +89,7 @@ func (d *draft) hasBlocks(e *Entry) bool {
 		renamed.tensors = append(renamed.tensors, Tensor{Name: e.rename(t.Name)})
 	}
 	return slices.ContainsFunc(e.PatternDict, func(p Pattern) bool {
-		modules, err := renamed.matching(p.Regex)
+		modules, err := renamed.matching(ctx, p.Regex)
 		return err == nil && len(p.Attrs) > 0 && len(modules) > 0
 	})
 }
@@ -137,7 +138,7 @@ func (d *draft) chooseLayout() {
 }
 
 // Fitting lists the ids of the entries that fit a source: the one that [New] chooses, then all others, like-only ones included.
-func Fitting(src Source, opt Options) ([]string, error) {
+func Fitting(ctx context.Context, src Source, opt Options) ([]string, error) {
 	d, err := newDraft(src, opt)
 	if err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func Fitting(src Source, opt Options) ([]string, error) {
 	}
 	var ids []string
 	best := d.bestEntry()
-	if best != nil && d.hasBlocks(best) {
+	if best != nil && d.hasBlocks(ctx, best) {
 		ids = append(ids, best.ID)
 	}
 	for i := range Catalog() {

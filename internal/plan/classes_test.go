@@ -51,7 +51,7 @@ func describeClass(t *testing.T, b *bytes.Buffer, e *Entry, c class) {
 	fmt.Fprintf(b, "== %s: %s, %s\n", e.ID, c.name, c.library)
 	tied := e.mustBeTied()
 	opt := e.ownOptions()
-	p, err := New(e.synthSource(c.model(e, tied), tied), opt)
+	p, err := New(t.Context(), e.synthSource(c.model(e, tied), tied), opt)
 	if err != nil {
 		fmt.Fprintf(b, "refused: %v\n\n", err)
 		if e.Refuse == nil {

@@ -88,7 +88,7 @@ func TestIncomplete(t *testing.T) {
 			config := map[string]any{"model_type": c.modelType, "architectures": []string{class[c.modelType]}, "num_hidden_layers": 3, "tie_word_embeddings": false}
 			c.change(m, config)
 			src := source([]WeightFile{m.file("model.safetensors")}, config)
-			p, err := New(src, Options{})
+			p, err := New(t.Context(), src, Options{})
 			var refused *RefusedError
 			switch {
 			case c.want == "" && (err != nil || p.Entry == ""):
@@ -97,7 +97,7 @@ func TestIncomplete(t *testing.T) {
 				t.Errorf("got %v, want …%s…", err, c.want)
 			}
 			given := PatternDict{{`model\.layers\.\d+`, []string{"self_attn.q_proj"}}}
-			p, err = New(src, Options{PatternDict: given})
+			p, err = New(t.Context(), src, Options{PatternDict: given})
 			if err != nil {
 				t.Fatalf("with a given dict: %v", err)
 			}

@@ -6,7 +6,7 @@
 //
 //	survey, err := plan.Look(files, opt)          // which small files to read
 //	weights, err := survey.WeightFiles(index)     // which headers to read
-//	p, err := plan.New(plan.Source{…}, opt)       // the plan
+//	p, err := plan.New(ctx, plan.Source{…}, opt)       // the plan
 //
 // One noun stands for each state of knowledge. A [Survey] is what file names tell. A [Source] is what the caller has read on
 // the survey's advice. An inventory is every tensor of the source. A draft is the source, the inventory and the half-made

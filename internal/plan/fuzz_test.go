@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,7 +57,7 @@ func FuzzNew(f *testing.F) {
 		var p *Plan
 		var err error
 		nBytes := len(header) + len(index) + len(config)
-		alloc.Within(t, 16<<20+2000*int64(nBytes), func() { p, err = New(src, opt) }) // most of it for the catalog
+		alloc.Within(t, 16<<20+2000*int64(nBytes), func() { p, err = New(t.Context(), src, opt) }) // most of it for the catalog
 		if err != nil {
 			var refused *RefusedError
 			if !errors.As(err, &refused) {
@@ -140,5 +141,5 @@ func planFiles(src Source, opt Options) (*Plan, error) {
 		m.add(fmt.Sprintf("model.layers.%d.w.weight", i), safetensors.BF16, 2, 2)
 		src.Weights = append(src.Weights, WeightFile{File: w, Header: m.file(w.Path).Header})
 	}
-	return New(src, opt)
+	return New(context.Background(), src, opt)
 }

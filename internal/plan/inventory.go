@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -34,8 +35,12 @@ func takeInventory(files []WeightFile) (*inventory, error) {
 // and a tensor that two files hold, or that has got the name of another.
 func (inv *inventory) index() error {
 	inv.byName, inv.modules, inv.numbered = make(map[string]int, len(inv.tensors)), nil, nil
+	var paths modulePaths
 	for i, t := range inv.tensors {
 		if err := checkName(t.Name); err != nil {
+			return err
+		}
+		if err := paths.add(t.Name); err != nil {
 			return err
 		}
 		switch other, ok := inv.get(t.Name); {
@@ -83,32 +88,22 @@ func (inv *inventory) holdsPrefix(prefix string) bool {
 
 // allModules returns every module that the names show, in natural order: each proper prefix that ends before a dot.
 func (inv *inventory) allModules() []string {
-	if inv.modules != nil {
-		return inv.modules
-	}
-	seen := map[string]bool{}
-	for _, t := range inv.tensors {
-		for p := parent(t.Name); p != "" && !seen[p]; p = parent(p) {
-			seen[p] = true
-			inv.modules = append(inv.modules, p)
+	if inv.modules == nil {
+		names := make([]string, len(inv.tensors))
+		for i, t := range inv.tensors {
+			names[i] = t.Name
 		}
+		inv.modules = modulesOf(names)
 	}
-	slices.SortFunc(inv.modules, human.CompareNames)
 	return inv.modules
 }
 
-func (inv *inventory) matching(regex string) ([]string, error) {
+func (inv *inventory) matching(ctx context.Context, regex string) ([]string, error) {
 	re, err := compilePython(regex)
 	if err != nil {
 		return nil, err
 	}
-	var out []string
-	for _, m := range inv.allModules() {
-		if re.MatchString(m) {
-			out = append(out, m)
-		}
-	}
-	return out, nil
+	return matching(ctx, re, inv.allModules())
 }
 
 // children returns the numbers that are direct children of a module, in order.

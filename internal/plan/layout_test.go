@@ -51,13 +51,13 @@ func TestComfyUI(t *testing.T) {
 func TestSingleFileChoice(t *testing.T) {
 	src := fluxComfy("", false)
 	src.Files = append(src.Files, File{Path: "flux1-dev-fp8.safetensors"})
-	if _, err := New(src, Options{}); err == nil || !strings.Contains(err.Error(), "several single files") {
+	if _, err := New(t.Context(), src, Options{}); err == nil || !strings.Contains(err.Error(), "several single files") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := New(src, Options{WeightFile: "flux1-dev.safetensors"}); err != nil {
+	if _, err := New(t.Context(), src, Options{WeightFile: "flux1-dev.safetensors"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := New(src, Options{WeightFile: "nothing.safetensors"}); err == nil {
+	if _, err := New(t.Context(), src, Options{WeightFile: "nothing.safetensors"}); err == nil {
 		t.Error("a missing file was accepted")
 	}
 }
@@ -118,7 +118,7 @@ func TestPipelineWithBrokenIndexIsRefused(t *testing.T) {
 	for _, broken := range []string{``, `{"_class_name": `, `[]`, `null`, "{} {}", "\xff{}", "version https://git-lfs.github.com/spec/v1"} {
 		src := pipeline("WanTransformer3DModel")
 		src.ModelIndex = []byte(broken)
-		_, err := New(src, Options{})
+		_, err := New(t.Context(), src, Options{})
 		if r := (*RefusedError)(nil); !errors.As(err, &r) || !strings.Contains(r.Detail, "read model_index.json") || r.Hint == "" {
 			t.Errorf("%q: %v", broken, err)
 		}
@@ -153,10 +153,10 @@ func TestPipelineLayouts(t *testing.T) {
 	if len(p.OutputFiles) != 1 || p.OutputFiles[0].Path != "diffusion_pytorch_model.safetensors" || len(p.OutputFiles[0].Units) != 3 {
 		t.Errorf("output files %+v", p.OutputFiles)
 	}
-	if _, err := New(pipeline("WanTransformer3DModel"), Options{Layout: Transformers}); err == nil {
+	if _, err := New(t.Context(), pipeline("WanTransformer3DModel"), Options{Layout: Transformers}); err == nil {
 		t.Error("a pipeline was planned as a transformers folder")
 	}
-	if _, err := New(pipeline("WanTransformer3DModel"), Options{Component: "transformer_2"}); err == nil {
+	if _, err := New(t.Context(), pipeline("WanTransformer3DModel"), Options{Component: "transformer_2"}); err == nil {
 		t.Error("a missing component was accepted")
 	}
 	for in, want := range map[string]Layout{"": "", "single": ComfyUI, "diffusers-single": DiffusersSingle} {

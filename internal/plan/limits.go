@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/pyjson"
@@ -16,6 +17,8 @@ const (
 	maxPatterns    = 1024
 	maxRegexBytes  = 64 << 10 // of all patterns of a dict
 	maxConfigItems = 500_000  // values in a config.json or a pattern dict
+	maxModuleBytes = 64 << 20 // of the paths of all modules; one that several tensors lie in counts for each
+	maxMatching    = 2 << 30  // bytes of all patterns times bytes of the paths that they are matched with
 )
 
 // checkName refuses a name of very many parts, each of which would be a module, and a name that no header holds.
@@ -25,6 +28,35 @@ func checkName(name string) error {
 		return refuse(ReasonName, "", "the name of tensor %.100q has more than %d parts", name, maxDepth)
 	case len(name) > safetensors.MaxNameBytes:
 		return refuse(ReasonName, "", "the name of tensor %.100q has more than %d bytes", name, safetensors.MaxNameBytes)
+	}
+	return nil
+}
+
+// modulePaths counts the bytes of the paths of all modules, and refuses too many.
+type modulePaths int
+
+func (n *modulePaths) add(tensor string) error {
+	for p := parent(tensor); p != "" && *n <= maxModuleBytes; p = parent(p) {
+		*n += modulePaths(len(p))
+	}
+	if *n > maxModuleBytes {
+		return refuse(ReasonName, "", "the paths of all modules have more than %d bytes", maxModuleBytes)
+	}
+	return nil
+}
+
+// checkMatching refuses a dict that would take very long to match with paths: each byte of a path may take a step for each byte
+// of a pattern.
+func (d PatternDict) checkMatching(paths []string) error {
+	nPatterns, nPaths := 0, 0
+	for _, p := range d {
+		nPatterns += len(p.Regex)
+	}
+	for _, p := range paths {
+		nPaths += len(p)
+	}
+	if nPatterns*nPaths > maxMatching {
+		return fmt.Errorf("%d bytes of patterns for %d bytes of module paths would take very long to match", nPatterns, nPaths)
 	}
 	return nil
 }

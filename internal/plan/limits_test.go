@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -73,7 +75,7 @@ func TestPlanRefusesBombs(t *testing.T) {
 			}
 			src := tr.src(source([]WeightFile{tr.m.file("model.safetensors")}, tr.config))
 			alloc.Within(t, 512<<20, func() { // a tenth of it, but under the race detector regexes allocate anew what they keep
-				_, err := New(src, tr.opt)
+				_, err := New(t.Context(), src, tr.opt)
 				if refused := (*RefusedError)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), c.words) {
 					t.Errorf("got %v, want %q", err, c.words)
 				}
@@ -103,6 +105,45 @@ func TestPatternDictBombs(t *testing.T) {
 	}
 }
 
+// TestLongMatching: patterns, names and their lengths may each be within their limits and still take hours together. A dict and
+// names of which each byte is a step of the other are refused before they are matched, and whoever waits for less can stop it.
+func TestLongMatching(t *testing.T) {
+	hostile := func(nNames, nPatterns int) Finished {
+		m, out := newModel(), Finished{PatternDict: PatternDict{}}
+		for i := range nNames {
+			m.add(fmt.Sprintf("%d%s.weight", i, strings.Repeat(".aaaaaaaa", 29)), safetensors.BF16, 1, 1)
+		}
+		for i := range nPatterns {
+			out.PatternDict = append(out.PatternDict, Pattern{fmt.Sprintf("(?:[0-9a.]*a?[0-9a.]*a?)*x%d", i), []string{}})
+		}
+		out.Files = []WeightFile{m.file("model.safetensors")}
+		return out
+	}
+	words := func(out Finished) string {
+		problems, err := CheckForeign(t.Context(), out)
+		if err != nil || len(problems) != 1 {
+			t.Fatalf("%v, %v", problems, err)
+		}
+		_, err = New(t.Context(), source(out.Files, map[string]any{}), Options{PatternDict: out.PatternDict})
+		return problems[0].Detail + fmt.Sprint(err)
+	}
+	if got := words(hostile(2000, 1000)); strings.Count(got, "would take very long to match") != 2 {
+		t.Error(got)
+	}
+	if got := words(hostile(20_000, 1)); strings.Count(got, "the paths of all modules have more than") != 2 {
+		t.Error(got)
+	}
+	stopped, stop := context.WithCancelCause(t.Context())
+	stop(io.ErrClosedPipe)
+	out := hostile(1000, 10)
+	if _, err := CheckForeign(stopped, out); !errors.Is(err, io.ErrClosedPipe) {
+		t.Error(err)
+	}
+	if _, err := New(stopped, source(out.Files, map[string]any{}), Options{PatternDict: out.PatternDict}); !errors.Is(err, io.ErrClosedPipe) {
+		t.Error(err)
+	}
+}
+
 // TestNamesThatCannotBePublished: a weight file whose name no repo or manifest holds is refused at the start; any other file with
 // such a name is left out.
 func TestNamesThatCannotBePublished(t *testing.T) {
@@ -110,7 +151,7 @@ func TestNamesThatCannotBePublished(t *testing.T) {
 		tr := newTrial()
 		src := source([]WeightFile{tr.m.file(name + ".safetensors")}, nil)
 		src.Config, src.WeightFile = nil, name+".safetensors"
-		_, err := New(src, tr.opt)
+		_, err := New(t.Context(), src, tr.opt)
 		if refused := (*RefusedError)(nil); !errors.As(err, &refused) || refused.Reason != ReasonName {
 			t.Errorf("weights %.20q: %v", name, err)
 		}
@@ -142,7 +183,7 @@ func TestRenamedNamesStayWritable(t *testing.T) {
 			h.Tensors = append(h.Tensors, safetensors.Tensor{Name: name, DType: safetensors.BF16, Shape: []int64{0}, Begin: end, End: end})
 			src.Weights[0].Header = &h
 			opt := e.ownOptions()
-			p, err := New(src, opt)
+			p, err := New(t.Context(), src, opt)
 			switch {
 			case err == nil:
 				checkWhole(t, p)

@@ -1,16 +1,18 @@
 package plan
 
 import (
+	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // formUnits finds the units of the plan's dict and gives them their tensors; the tensors outside are the remainder.
-func (d *draft) formUnits() error {
-	units, err := d.matchUnits()
+func (d *draft) formUnits(ctx context.Context) error {
+	units, err := d.matchUnits(ctx)
 	if err != nil {
 		return err
 	}
@@ -101,36 +103,51 @@ func (d *draft) unitWeight(u *Unit, attr string) (Tensor, error) {
 
 // matchUnits finds the modules of each pattern, in natural order. It refuses patterns that match nothing or that the official
 // loader would confuse, modules that two patterns match, and units inside units (docs/format.md §10, §14).
-func (d *draft) matchUnits() ([]Unit, error) {
+func (d *draft) matchUnits(ctx context.Context) ([]Unit, error) {
 	dict, modules := d.plan.PatternDict, d.inv.allModules()
 	res, err := compileAll(dict)
 	if err != nil {
 		return nil, err
 	}
+	if err := dict.checkMatching(slices.Concat(modules, loaderPaths(dict))); err != nil {
+		return nil, refuse(ReasonPattern, "name the modules to compress by fewer patterns with --pattern-dict", "%v", err)
+	}
 	var units []Unit
 	owner := map[string]int{} // unit → index of its pattern
 	for i, re := range res {
-		found := false
-		for _, m := range modules {
-			if !re.MatchString(m) {
-				continue
-			}
+		found, err := matching(ctx, re, modules)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range found {
 			if j, ok := owner[m]; ok {
 				return nil, refuse(ReasonPattern, "make the patterns disjoint",
 					"module %s matches two patterns: %q and %q", m, dict[j].Regex, dict[i].Regex)
 			}
 			owner[m] = i
 			units = append(units, Unit{Path: m, Pattern: i})
-			found = true
 		}
-		if !found {
+		if len(found) == 0 {
 			return nil, d.refuseNoMatch(dict[i].Regex)
 		}
 	}
 	if err := checkNesting(units, owner); err != nil {
 		return nil, err
 	}
-	return units, checkLoaderLoop(dict, res)
+	return units, checkLoaderLoop(ctx, dict, res)
+}
+
+// matching lists the paths that a pattern matches.
+func matching(ctx context.Context, re *regexp.Regexp, paths []string) (found []string, err error) {
+	for _, p := range paths {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if re.MatchString(p) {
+			found = append(found, p)
+		}
+	}
+	return found, nil
 }
 
 // refuseNoMatch refuses a pattern that matches no module. Unless the caller wrote the pattern, tied embeddings, a lacking head or
@@ -183,19 +200,29 @@ func checkNesting(units []Unit, owner map[string]int) error {
 
 // checkLoaderLoop refuses a pattern that matches the parent of the last attribute of an earlier pattern: the official loader
 // takes that path for the next module that it looks at (docs/format.md §14).
-func checkLoaderLoop(d PatternDict, res []*regexp.Regexp) error {
-	for i, p := range d {
-		if len(p.Attrs) == 0 {
-			continue
+func checkLoaderLoop(ctx context.Context, d PatternDict, res []*regexp.Regexp) error {
+	paths := loaderPaths(d)
+	for j := range d {
+		found, err := matching(ctx, res[j], paths[:j])
+		if err != nil {
+			return err
 		}
-		last := parent(p.Attrs[len(p.Attrs)-1])
-		for j := i + 1; j < len(d); j++ {
-			if res[j].MatchString(last) {
-				return refuse(ReasonPattern, "put that pattern before the other one",
-					"pattern %q matches %q, the parent of the last attribute of %q, which confuses the official loader",
-					d[j].Regex, last, p.Regex)
-			}
+		if len(found) > 0 {
+			return refuse(ReasonPattern, "put that pattern before the other one",
+				"pattern %q matches %q, the parent of the last attribute of %q, which confuses the official loader",
+				d[j].Regex, found[0], d[slices.Index(paths, found[0])].Regex)
 		}
 	}
 	return nil
+}
+
+// loaderPaths lists, for each pattern, the parent of its last attribute; "", which no pattern matches, where there is none.
+func loaderPaths(d PatternDict) []string {
+	paths := make([]string, len(d))
+	for i, p := range d {
+		if len(p.Attrs) > 0 {
+			paths[i] = parent(p.Attrs[len(p.Attrs)-1])
+		}
+	}
+	return paths
 }

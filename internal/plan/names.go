@@ -18,6 +18,19 @@ func parent(name string) string { return name[:max(strings.LastIndexByte(name, '
 // leaf returns what follows the last dot.
 func leaf(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
+// modulesOf lists the modules that names of tensors show, in natural order: each proper prefix that ends before a dot.
+func modulesOf(names []string) (modules []string) {
+	seen := map[string]bool{}
+	for _, name := range names {
+		for p := parent(name); p != "" && !seen[p]; p = parent(p) {
+			seen[p] = true
+			modules = append(modules, p)
+		}
+	}
+	slices.SortFunc(modules, human.CompareNames)
+	return modules
+}
+
 // number reads a component of a path that is the number of a block or an expert. Too large a number becomes 2^62-1.
 func number(component string) (n int, ok bool) {
 	u, err := strconv.ParseUint(component, 10, 62)

@@ -2,25 +2,27 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 )
 
 // New makes the plan of a conversion. It returns a *RefusedError if the source cannot be converted as asked, and any
-// other error only for input that no caller should build.
-func New(src Source, opt Options) (*Plan, error) {
+// other error only if ctx ends, or for input that no caller should build.
+func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	d, err := newDraft(src, opt)
 	if err != nil {
 		return nil, err
 	}
 	p := d.plan
+	with := func(step func(context.Context) error) func() error { return func() error { return step(ctx) } }
 	for _, step := range []func() error{
 		d.cfg.refuseForeign, // refuses a source that is quantized, or DF11 already
 		d.takeTensors,       // sets d.inv; for a single file of ComfyUI p.Dropped, p.Renamed
-		d.chooseDict,        // sets d.entry, d.foreign, p.Origin, p.Entry, p.Loader, p.Layout; p.PatternDict, not yet final
+		with(d.chooseDict),  // sets d.entry, d.foreign, p.Origin, p.Entry, p.Loader, p.Layout; p.PatternDict, not yet final
 		d.renamePaths,       // sets the names in d.inv, p.Renamed
 		d.resolveTies,       // sets d.ties, p.TiedEmbeddings, p.Aliases; takes copies out of d.inv
-		d.settleDict,        // sets p.PatternDict, p.Split
-		d.formUnits,         // sets p.Units, p.Remainder
+		with(d.settleDict),  // sets p.PatternDict, p.Split
+		with(d.formUnits),   // sets p.Units, p.Remainder
 		p.checkCounts,       // refuses too many units or tensors
 		p.checkStoredNames,  // refuses plain tensors with the names of stored arrays
 		d.checkStacks,       // refuses missing blocks, or warns of them

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -117,25 +116,12 @@ func (d PatternDict) Equal(other PatternDict) bool {
 	return slices.EqualFunc(d, other, func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
 }
 
-// Finder compiles the dict and returns a function that finds the first pattern that matches a module. A pattern that cannot be
-// compiled matches nothing.
-func (d PatternDict) Finder() func(module string) (p Pattern, ok bool) {
-	res := make([]*regexp.Regexp, len(d))
-	for i, p := range d {
-		res[i], _ = compilePython(p.Regex)
-	}
-	return func(module string) (p Pattern, ok bool) {
-		i := slices.IndexFunc(res, func(re *regexp.Regexp) bool { return re != nil && re.MatchString(module) })
-		if i < 0 {
-			return Pattern{}, false
-		}
-		return d[i], true
-	}
-}
-
+// matches says whether any pattern matches a module. A pattern that cannot be compiled matches nothing.
 func (d PatternDict) matches(module string) bool {
-	_, ok := d.Finder()(module)
-	return ok
+	return slices.ContainsFunc(d, func(p Pattern) bool {
+		re, err := compilePython(p.Regex)
+		return err == nil && re.MatchString(module)
+	})
 }
 
 func (d PatternDict) clone() PatternDict {

@@ -65,7 +65,7 @@ func TestTied(t *testing.T) {
 
 // TestUntiedWithoutHead refuses a source whose config promises a head that it does not store.
 func TestUntiedWithoutHead(t *testing.T) {
-	_, err := New(llama(false, false), Options{})
+	_, err := New(t.Context(), llama(false, false), Options{})
 	var r *RefusedError
 	if !errors.As(err, &r) || !strings.Contains(r.Detail, "no lm_head.weight") || !strings.Contains(r.Hint, "set tie_word_embeddings to true") {
 		t.Errorf("got %v", err)
@@ -201,7 +201,7 @@ func TestFiles(t *testing.T) {
 func TestCaseCollision(t *testing.T) {
 	for _, pair := range [][2]string{{"License", "LICENSE"}, {"Config.json", "x"}, {"a/B.txt", "a/b.txt"}} {
 		src := source([]WeightFile{tiny().file("model.safetensors")}, map[string]any{}, pair[0], pair[1])
-		if _, err := New(src, Options{PatternDict: tinyDict()}); err == nil || !strings.Contains(err.Error(), "differ only in case") {
+		if _, err := New(t.Context(), src, Options{PatternDict: tinyDict()}); err == nil || !strings.Contains(err.Error(), "differ only in case") {
 			t.Errorf("%v: got %v", pair, err)
 		}
 	}

@@ -31,7 +31,7 @@ func TestForeignNames(t *testing.T) {
 			if dict != nil {
 				dict[0].Attrs[0] = strings.TrimSuffix(dict[0].Attrs[0], ".weight")
 			}
-			p, err := New(source([]WeightFile{c.file}, c.config), Options{PatternDict: dict})
+			p, err := New(t.Context(), source([]WeightFile{c.file}, c.config), Options{PatternDict: dict})
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}

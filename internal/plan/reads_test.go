@@ -68,7 +68,7 @@ func derivedPlan(t *testing.T, class string, reads []read) *Plan {
 	for _, name := range []string{"lm_head", "model.embed_tokens"} {
 		m.weight(name)
 	}
-	p, err := New(source([]WeightFile{m.file("model.safetensors")}, map[string]any{
+	p, err := New(t.Context(), source([]WeightFile{m.file("model.safetensors")}, map[string]any{
 		"architectures": []string{class}, "tie_word_embeddings": false,
 	}), Options{})
 	if err != nil {

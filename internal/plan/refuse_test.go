@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"errors"
 	"path"
 	"slices"
@@ -54,7 +55,7 @@ func (tr *trial) source() Source {
 	return tr.src(source([]WeightFile{tr.m.file("model.safetensors")}, tr.config))
 }
 
-func (tr *trial) plan() (*Plan, error) { return New(tr.source(), tr.opt) }
+func (tr *trial) plan() (*Plan, error) { return New(context.Background(), tr.source(), tr.opt) }
 
 func (tr *trial) mustPlan(t *testing.T) *Plan {
 	t.Helper()
@@ -272,7 +273,7 @@ func TestWeightSets(t *testing.T) {
 				src.Files = append(src.Files, File{Path: "model.safetensors.index.json"})
 			}
 			src.Weights = c.headers
-			_, err := New(src, Options{PatternDict: tinyDict()})
+			_, err := New(t.Context(), src, Options{PatternDict: tinyDict()})
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -287,7 +288,7 @@ func TestTensorInTwoFiles(t *testing.T) {
 	b := headerFile("b.safetensors", m.tensors(m.names[:1]))
 	src := source([]WeightFile{a, b}, map[string]any{}, "model.safetensors.index.json")
 	src.Index = []byte(`{"weight_map":{"` + m.names[0] + `":"b.safetensors","lm_head.weight":"a.safetensors"}}`)
-	_, err := New(src, Options{PatternDict: tinyDict()})
+	_, err := New(t.Context(), src, Options{PatternDict: tinyDict()})
 	if err == nil || !strings.Contains(err.Error(), "both hold model.embed_tokens.weight") {
 		t.Errorf("got %v", err)
 	}
@@ -374,7 +375,7 @@ func TestUnknownClassNamesTheKnown(t *testing.T) {
 	}
 	m := newModel()
 	m.weight("alone")
-	_, err := New(source([]WeightFile{m.file("model.safetensors")}, map[string]any{}), Options{})
+	_, err := New(t.Context(), source([]WeightFile{m.file("model.safetensors")}, map[string]any{}), Options{})
 	r, ok := errors.AsType[*RefusedError](err)
 	for _, way := range []string{"--pattern-dict", "--like", "afmoe, apertus"} {
 		if !ok || !strings.Contains(r.Hint, way) {

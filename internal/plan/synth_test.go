@@ -85,7 +85,7 @@ func source(weights []WeightFile, config map[string]any, more ...string) Source 
 // mustPlan plans a source that converts.
 func mustPlan(t *testing.T, src Source, opt Options) *Plan {
 	t.Helper()
-	p, err := New(src, opt)
+	p, err := New(t.Context(), src, opt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,17 +9,17 @@ import (
 
 // settleDict brings the dict of a catalog entry into its final form for this model. A dict of the caller stays as it is, if it
 // fits the tied embeddings.
-func (d *draft) settleDict() error {
+func (d *draft) settleDict(ctx context.Context) error {
 	if d.entry == nil || d.opt.PatternDict != nil {
 		return d.refuseHalfTied()
 	}
-	dict, err := d.formDict(d.entry.PatternDict)
+	dict, err := d.formDict(ctx, d.entry.PatternDict)
 	if err != nil {
 		return err
 	}
-	if d.entry.Split != nil && d.largestUnit(dict) > maxElems {
+	if d.entry.Split != nil && d.largestUnit(ctx, dict) > maxElems {
 		d.plan.Split = true
-		if dict, err = d.formDict(d.entry.Split); err != nil {
+		if dict, err = d.formDict(ctx, d.entry.Split); err != nil {
 			return err
 		}
 	}
@@ -28,7 +29,7 @@ func (d *draft) settleDict() error {
 
 // formDict takes tied embeddings out of a dict of the entry and expands it if it is a template. The tied embedding stays in BF16,
 // the head is not stored (docs/format.md §15).
-func (d *draft) formDict(dict PatternDict) (PatternDict, error) {
+func (d *draft) formDict(ctx context.Context, dict PatternDict) (PatternDict, error) {
 	dict = dict.clone()
 	if tied := d.entry.Tied; tied != nil && d.plan.TiedEmbeddings {
 		dict = slices.DeleteFunc(dict, func(p Pattern) bool {
@@ -41,7 +42,7 @@ func (d *draft) formDict(dict PatternDict) (PatternDict, error) {
 	var out PatternDict
 	for _, pat := range dict {
 		pat.Regex = strings.Replace(pat.Regex, "(DENSE_INDICES)", `\d+`, 1) // the layers without experts, in a split dict
-		patterns, err := d.expandPattern(pat)
+		patterns, err := d.expandPattern(ctx, pat)
 		if err != nil {
 			return nil, err
 		}
@@ -53,11 +54,11 @@ func (d *draft) formDict(dict PatternDict) (PatternDict, error) {
 // expandPattern turns a pattern of a template into patterns of a dict: it drops the attributes of a block that have no fitting
 // tensor and lists the experts that are present; blocks with the same list share one pattern. A pattern whose list is
 // empty stands for single modules and stays as it is.
-func (d *draft) expandPattern(pat Pattern) ([]Pattern, error) {
+func (d *draft) expandPattern(ctx context.Context, pat Pattern) ([]Pattern, error) {
 	if len(pat.Attrs) == 0 {
 		return []Pattern{pat}, nil
 	}
-	modules, err := d.inv.matching(pat.Regex)
+	modules, err := d.inv.matching(ctx, pat.Regex)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (d *draft) expandPattern(pat Pattern) ([]Pattern, error) {
 	out := make([]Pattern, len(groups))
 	for i, g := range groups {
 		out[i] = Pattern{Regex: strings.Replace(pat.Regex, `\d+`, indexRegex(g.indices), 1), Attrs: g.attrs}
-		if modules, err := d.inv.matching(out[i].Regex); err != nil || !slices.Equal(modules, g.modules) {
+		if modules, err := d.inv.matching(ctx, out[i].Regex); err != nil || !slices.Equal(modules, g.modules) {
 			return nil, refuse(ReasonPattern, "name the modules to compress with --pattern-dict",
 				"the blocks of %q differ in a way that the catalog cannot express", out[i].Regex)
 		}
@@ -186,14 +187,14 @@ func (d *draft) presentAttrs(module string, attrs []string) []string {
 }
 
 // largestUnit returns the number of weights of the largest unit that a dict would make.
-func (d *draft) largestUnit(dict PatternDict) int64 {
+func (d *draft) largestUnit(ctx context.Context, dict PatternDict) int64 {
 	var most int64
 	for _, pat := range dict {
 		attrs := pat.Attrs
 		if len(attrs) == 0 {
 			attrs = []string{""}
 		}
-		modules, _ := d.inv.matching(pat.Regex) // a pattern that cannot be compiled is refused when units are formed
+		modules, _ := d.inv.matching(ctx, pat.Regex) // a pattern that cannot be compiled is refused when units are formed
 		for _, m := range modules {
 			var n int64
 			for _, a := range attrs {

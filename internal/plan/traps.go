@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,18 +43,22 @@ type Problem struct {
 	Detail string `json:"detail"`
 }
 
-// Check looks for the traps that headers and config show. want is the plan that made the model, nil for a foreign repo.
+// Check looks for the traps that headers and config show. want is the plan that made the model: its patterns match its modules, so
+// tensors and dict are held against the plan, and no pattern is matched again.
 func Check(finished Finished, want *Plan) []Problem {
-	c := &checker{finished: finished, tensors: map[string]safetensors.Tensor{}}
-	c.readTensors()
-	c.readUnits()
-	if finished.PatternDict != nil {
-		c.checkPatterns()
-	}
-	if want != nil {
-		c.checkPlan(want)
-	}
+	c := newChecker(finished)
+	c.checkPlan(want)
 	return c.problems
+}
+
+// CheckForeign is [Check] for a model of which nobody knows the plan. Its error is that of a ctx that ends.
+func CheckForeign(ctx context.Context, finished Finished) ([]Problem, error) {
+	c := newChecker(finished)
+	if finished.PatternDict == nil {
+		return c.problems, nil
+	}
+	err := c.checkPatterns(ctx)
+	return c.problems, err
 }
 
 // checker collects the problems of one DF11 model.
@@ -61,7 +66,16 @@ type checker struct {
 	finished Finished
 	tensors  map[string]safetensors.Tensor
 	units    []string // paths with any of the six tensors, sorted
+	isUnit   map[string]bool
 	problems []Problem
+}
+
+// newChecker finds tensors and units, and what is wrong with each by itself.
+func newChecker(finished Finished) *checker {
+	c := &checker{finished: finished, tensors: map[string]safetensors.Tensor{}, isUnit: map[string]bool{}}
+	c.readTensors()
+	c.readUnits()
+	return c
 }
 
 func (c *checker) add(t Trap, name, detail string) {
@@ -81,11 +95,10 @@ func (c *checker) readTensors() {
 
 // readUnits finds the units and checks the six tensors of each (docs/format.md §8).
 func (c *checker) readUnits() {
-	seen := map[string]bool{}
 	for name := range c.tensors {
 		last := leaf(name)
-		if slices.Contains(StoredNames[:], last) && !seen[parent(name)] {
-			seen[parent(name)] = true
+		if slices.Contains(StoredNames[:], last) && !c.isUnit[parent(name)] {
+			c.isUnit[parent(name)] = true
 			c.units = append(c.units, parent(name))
 		}
 	}
@@ -124,8 +137,14 @@ func StoredForm(name string, t safetensors.Tensor) (want string, ok bool) {
 	}
 }
 
-// checkPatterns matches the config's patterns with the units.
-func (c *checker) checkPatterns() {
+// checkPatterns matches the config's patterns with the units, and with modules that are stored plainly, as units that DF11
+// cannot hold are.
+func (c *checker) checkPatterns(ctx context.Context) error {
+	modules, err := c.matchable()
+	if err != nil {
+		c.add(TrapPattern, "config.json", err.Error())
+		return nil
+	}
 	owner := map[string]string{}
 	for _, pat := range c.finished.PatternDict {
 		re, err := compilePython(pat.Regex)
@@ -133,18 +152,19 @@ func (c *checker) checkPatterns() {
 			c.add(TrapPattern, pat.Regex, err.Error())
 			continue
 		}
-		found := false
-		for _, u := range c.units {
-			if !re.MatchString(u) {
-				continue
-			}
-			found = true
-			if other, ok := owner[u]; ok {
-				c.add(TrapTwoPatterns, u, other+" and "+pat.Regex+" match it")
-			}
-			owner[u] = pat.Regex
+		found, err := matching(ctx, re, modules)
+		if err != nil {
+			return err
 		}
-		if !found && !c.plainMatch(re.MatchString) {
+		for _, m := range found {
+			if other, ok := owner[m]; ok {
+				c.add(TrapTwoPatterns, m, other+" and "+pat.Regex+" match it")
+			}
+			if c.isUnit[m] {
+				owner[m] = pat.Regex
+			}
+		}
+		if len(found) == 0 {
 			c.add(TrapPattern, pat.Regex, "it matches no module")
 		}
 	}
@@ -153,18 +173,19 @@ func (c *checker) checkPatterns() {
 			c.add(TrapPattern, u, "no pattern matches it")
 		}
 	}
+	return nil
 }
 
-// plainMatch says whether a pattern matches a module that is stored plainly, as units that DF11 cannot hold are.
-func (c *checker) plainMatch(match func(string) bool) bool {
+// matchable lists all modules, unless it would take very long to match them with the dict.
+func (c *checker) matchable() ([]string, error) {
+	var paths modulePaths
 	for name := range c.tensors {
-		for p := parent(name); p != ""; p = parent(p) {
-			if match(p) {
-				return true
-			}
+		if err := paths.add(name); err != nil {
+			return nil, err
 		}
 	}
-	return false
+	modules := modulesOf(slices.Collect(maps.Keys(c.tensors)))
+	return modules, c.finished.PatternDict.checkMatching(modules)
 }
 
 // checkPlan looks for differences from the plan that made the model.
@@ -194,7 +215,7 @@ func (c *checker) checkPlan(p *Plan) {
 
 // checkUnit checks that a unit is stored, encoded or plain, with all its siblings.
 func (c *checker) checkUnit(u Unit, known map[string]bool) {
-	if slices.Contains(c.units, u.Path) {
+	if c.isUnit[u.Path] {
 		for _, n := range StoredNames {
 			known[u.Path+"."+n] = true
 		}
