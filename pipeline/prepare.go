@@ -8,6 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -186,10 +187,10 @@ func (e *PartsError) Error() string {
 	var parts []string
 	for i := 1; i <= e.N; i++ {
 		if names := e.Missing[i]; len(names) > 0 {
-			parts = append(parts, fmt.Sprintf("part %d of %d lacks %s", i, e.N, target.Summary(names)))
+			parts = append(parts, fmt.Sprintf("part %d of %d lacks %s", i, e.N, human.List(names)))
 		}
 	}
-	return "not all parts are there: " + target.Summary(parts)
+	return "not all parts are there: " + human.List(parts)
 }
 
 // sourceUnchanged reports whether the source is still the one that a finished conversion by this plan was made from. A commit

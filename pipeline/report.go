@@ -5,12 +5,12 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // Report is the outcome of a conversion.
@@ -155,7 +155,7 @@ func (c *conversion) checkGain() error {
 		return nil
 	}
 	return &plan.RefusedError{
-		Reason: plan.ReasonUnholdable, Detail: "DF11 can hold no module: " + target.Summary(names),
+		Reason: plan.ReasonUnholdable, Detail: "DF11 can hold no module: " + human.List(names),
 		Hint: "keep the model in BF16: as DF11 it would not be smaller",
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -149,7 +149,7 @@ func (v *verification) checkChoice(ctx context.Context) {
 	onMain := len(other) == 0
 	v.report.AgainstOnMain = &onMain
 	if !onMain {
-		v.check.Warn("the original is an older or unmerged commit of %s, which has other files on main: %s", m.ID, target.Summary(other))
+		v.check.Warn("the original is an older or unmerged commit of %s, which has other files on main: %s", m.ID, human.List(other))
 	}
 }
 

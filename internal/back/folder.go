@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -111,9 +112,9 @@ type OccupiedError struct {
 
 func (e *OccupiedError) Error() string {
 	if len(e.Replaced) > 0 {
-		return fmt.Sprintf("%s holds other files with the names of the original's: %s", e.Folder, target.Summary(e.Replaced))
+		return fmt.Sprintf("%s holds other files with the names of the original's: %s", e.Folder, human.List(e.Replaced))
 	}
-	return fmt.Sprintf("%s holds weights of another model: %s", e.Folder, target.Summary(e.Others))
+	return fmt.Sprintf("%s holds weights of another model: %s", e.Folder, human.List(e.Others))
 }
 
 // CheckPlaces refuses to write files to a folder where that could do harm. Names that are not plain ones of weights are refused,

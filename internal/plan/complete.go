@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // incompleteHint goes with every refusal of a model that lacks tensors which its class has.
@@ -25,9 +27,9 @@ func (d *draft) checkStacks() error {
 			continue
 		}
 		if d.entry != nil {
-			return refuse(ReasonWeights, incompleteHint, "the source holds no tensor of %s, but %s", sample(missing), why)
+			return refuse(ReasonWeights, incompleteHint, "the source holds no tensor of %s, but %s", human.List(missing), why)
 		}
-		d.plan.warn("the source holds no tensor of %s, but %s", sample(missing), why)
+		d.plan.warn("the source holds no tensor of %s, but %s", human.List(missing), why)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func TestIncomplete(t *testing.T) {
 				m.names[i] = strings.Replace(n, "layers.2.", "layers.99999999999999999999.", 1)
 				m.types[m.names[i]], m.dims[m.names[i]] = m.types[n], m.dims[n]
 			}
-		}, "model.layers.2, model.layers.3, model.layers.4 and 3998 more, but there is"},
+		}, "model.layers.2, model.layers.3, model.layers.4, model.layers.5, model.layers.6 and 3996 more, but there is"},
 		{"an expert very far behind the last", "qwen3_moe", func(m *model, _ map[string]any) {
 			for _, a := range []string{"gate_proj", "up_proj", "down_proj"} {
 				m.weight("model.layers.2.mlp.experts.9223372036854775807." + a)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -99,7 +100,7 @@ func (inv *inventory) refuseAdapter() error {
 	if 2*len(names) <= len(inv.tensors) {
 		return nil
 	}
-	return refuse(ReasonNoWeights, adapterHint, "the source is a LoRA adapter, not a model (%s)", sample(names))
+	return refuse(ReasonNoWeights, adapterHint, "the source is a LoRA adapter, not a model (%s)", human.List(names))
 }
 
 // dtypeHints says what to use instead for weights that are not BF16.

@@ -144,7 +144,7 @@ func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted int, err error
 	if len(missing) > 0 {
 		slices.SortFunc(missing, human.CompareNames)
 		return 0, refuse(ReasonWeights, "the index is stale or a shard is damaged; fetch the source again",
-			"%s lists tensors that its files do not hold: %s", s.Index, sample(missing))
+			"%s lists tensors that its files do not hold: %s", s.Index, human.List(missing))
 	}
 	for _, t := range inv.tensors {
 		if _, ok := m[t.Name]; !ok {

@@ -43,15 +43,6 @@ var shardNumber = regexp.MustCompile(`-\d+-of-\d+$`)
 // hasStem says whether the name of a file, without its extension, is stem, or stem with the number of a shard.
 func hasStem(name, stem string) bool { return shardNumber.ReplaceAllString(name, "") == stem }
 
-// sample lists three of the names and says how many more there are.
-func sample(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}
-
 // count puts a number before a noun, with an s unless the number is 1.
 func count(n int, noun string) string {
 	if n == 1 {

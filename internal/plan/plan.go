@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -227,7 +228,7 @@ func (p *Plan) markUnholdable() error {
 	}
 	if len(names) == len(p.Units) {
 		return refuse(ReasonUnholdable, "name their sub-modules with --pattern-dict",
-			"DF11 can hold none of the %s: %s", count(len(names), "module"), sample(names))
+			"DF11 can hold none of the %s: %s", count(len(names), "module"), human.List(names))
 	}
 	if len(names) > 0 {
 		p.warn("left in BF16, because DF11 cannot hold them: %s", count(len(names), "module"))

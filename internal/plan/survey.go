@@ -178,7 +178,7 @@ func (s *Survey) findSingle() error {
 	default:
 		slices.Sort(found)
 		return refuse(ReasonLayout, "name the one to convert with --file",
-			"the source holds several single files (%s)", sample(found))
+			"the source holds several single files (%s)", human.List(found))
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -269,9 +269,9 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	s := fmt.Sprintf("%s holds other .safetensors files: %s", e.Where, Summary(e.Files))
+	s := fmt.Sprintf("%s holds other .safetensors files: %s", e.Where, human.List(e.Files))
 	if len(e.Overwritten) > 0 {
-		s = fmt.Sprintf("%s holds files that are not of this conversion and would be overwritten: %s", e.Where, Summary(e.Overwritten))
+		s = fmt.Sprintf("%s holds files that are not of this conversion and would be overwritten: %s", e.Where, human.List(e.Overwritten))
 	}
 	if e.Of != "" {
 		s += " (there is a conversion of " + e.Of + ")"
@@ -298,14 +298,6 @@ func (e *TakenError) Error() string {
 		of = e.Of
 	}
 	return fmt.Sprintf("since this run began, a conversion of %s has written to %s", of, e.Where)
-}
-
-// Summary names the first few of a list.
-func Summary(names []string) string {
-	if len(names) > 6 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:5], ", "), len(names)-5)
-	}
-	return strings.Join(names, ", ")
 }
 
 // Folders of journals: in a repo until the conversion is complete, and in the folder of a run.
