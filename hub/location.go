@@ -110,16 +110,15 @@ func (l *locations) head(ctx context.Context, f FileRef) (*resolved, error) {
 // known has the size that is known with it.
 func readLocation(e wire.Endpoint, f FileRef, resp *http.Response, now time.Time) (*resolved, error) {
 	h := resp.Header
-	r := &resolved{commit: h.Get(gohf.HeaderXRepoCommit), etag: etagOf(h), size: -1, url: resp.Request.URL.String()}
+	r := &resolved{commit: h.Get(gohf.HeaderXRepoCommit), etag: etagOf(h), size: -1}
 	if f.hash() != "" {
 		r.size = f.Size
 	}
+	u, err := resp.Request.URL, error(nil)
 	if wire.IsRedirect(resp.StatusCode) {
-		next, _, err := e.Target(resp.Request.URL, h.Get("Location"))
-		if err != nil {
+		if u, _, err = e.Target(u, h.Get("Location")); err != nil {
 			return nil, err
 		}
-		r.url = wire.SentURL(next)
 	} else if resp.ContentLength >= 0 {
 		r.size = resp.ContentLength
 	}
@@ -133,12 +132,7 @@ func readLocation(e wire.Endpoint, f FileRef, resp *http.Response, now time.Time
 	if r.commit == "" || r.etag == "" || r.size < 0 {
 		return nil, fmt.Errorf("%w: commit, etag or size is missing; is a proxy in between?", wire.ErrNotHub)
 	}
-	u, err := wire.ParseVerbatim(r.url)
-	if err != nil {
-		return nil, err
-	}
-	r.onHub = e.Owns(u)
-	r.expires = expiryOf(u, h, now)
+	r.url, r.onHub, r.expires = u.String(), e.Owns(u), expiryOf(u, h, now)
 	return r, nil
 }
 
@@ -160,6 +154,16 @@ func (l *locations) agree(f FileRef, pin, r *resolved) error {
 		return changed("etag was %s and is %s now", pin.etag, r.etag)
 	}
 	return nil
+}
+
+// linkRefused says whether a storage wants another link: S3 answers 403 to one that has expired, 400 ExpiredToken if its
+// credentials have, and 404 NoSuchUpload for a multipart upload that was ended.
+func linkRefused(e *wire.Error) bool {
+	switch e.Status {
+	case http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound, http.StatusGone:
+		return true
+	}
+	return e.Status == http.StatusBadRequest && e.Code == "ExpiredToken"
 }
 
 // etagOf reads the hash of a file, without the marks that HTTP puts around it.

@@ -209,16 +209,6 @@ func stale(err error) error {
 	return err
 }
 
-// linkRefused says whether a storage wants another link: S3 answers 403 to one that has expired, 400 ExpiredToken if its
-// credentials have, and 404 NoSuchUpload for a multipart upload that was ended.
-func linkRefused(e *wire.Error) bool {
-	switch e.Status {
-	case http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound, http.StatusGone:
-		return true
-	}
-	return e.Status == http.StatusBadRequest && e.Code == "ExpiredToken"
-}
-
 // turns let files share the line until the storage refuses a link, which lives for minutes only. From then on they go one by
 // one: alone, a file has the best chance to be done in time.
 type turns struct {

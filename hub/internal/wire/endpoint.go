@@ -97,36 +97,14 @@ func sameOrigin(a, b *url.URL) bool {
 		cmp.Or(a.Port(), defaultPorts[a.Scheme]) == cmp.Or(b.Port(), defaultPorts[b.Scheme])
 }
 
-// ParseVerbatim parses a URL so that it is sent byte for byte: where Go would write the path differently, the original
-// is kept as the opaque part.
-func ParseVerbatim(raw string) (*url.URL, error) {
+// parseLink parses a URL that an answer names; what is valid of it is sent byte for byte.
+func parseLink(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
 		return nil, ErrBadURL // url's own error would show the query
 	}
 	u.Fragment, u.RawFragment = "", ""
-	sent := raw[strings.Index(raw, "//")+2:]
-	sent, _, _ = strings.Cut(sent, "#")
-	slash := strings.IndexAny(sent, "/?")
-	if slash < 0 || sent[slash] != '/' {
-		return u, nil
-	}
-	if path, _, _ := strings.Cut(sent[slash:], "?"); path != u.EscapedPath() && !strings.HasPrefix(path, "//") {
-		u.Opaque = path
-	}
 	return u, nil
-}
-
-// SentURL writes a URL as it is sent: the opaque form keeps its exact path.
-func SentURL(u *url.URL) string {
-	if u.Opaque == "" {
-		return u.String()
-	}
-	s := u.Scheme + "://" + u.Host + u.Opaque
-	if u.RawQuery != "" {
-		s += "?" + u.RawQuery
-	}
-	return s
 }
 
 // maxHops bounds redirects; the longest known chain has three.
@@ -170,27 +148,25 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 	return next, nil
 }
 
-// Target reads a Location that came from u: absolute ones byte for byte. One that a proxying mirror passed on from the
-// public hub is moved to the mirror, unless that is where it came from: then the mirror means the public hub. Schemes other
-// than http and https, and the step from https down to http, are refused.
+// Target reads a Location that came from u. One that a proxying mirror passed on from the public hub is moved to the mirror,
+// unless that is where it came from: then the mirror means the public hub. Schemes other than http and https, and the step
+// from https down to http, are refused.
 func (e Endpoint) Target(u *url.URL, location string) (next *url.URL, relative bool, err error) {
 	ref, err := url.Parse(location)
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub) // the text may hold a signature
 	}
 	if relative = ref.Host == ""; relative {
-		base := *u
-		base.Opaque = ""
-		next = base.ResolveReference(ref)
+		next = u.ResolveReference(ref)
 		next.Fragment, next.RawFragment = "", ""
 	} else {
 		if strings.HasPrefix(location, "//") {
 			location = u.Scheme + ":" + location
 		}
-		if own := e.Rewrite(location); sameOrigin(u, e.URL) && own != SentURL(u) {
+		if own := e.Rewrite(location); sameOrigin(u, e.URL) && own != u.String() {
 			location = own
 		}
-		if next, err = ParseVerbatim(location); err != nil {
+		if next, err = parseLink(location); err != nil {
 			return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub)
 		}
 	}

@@ -31,7 +31,7 @@ func (t *Transport) Exchange(ctx context.Context, r *Request) (*http.Response, e
 	if t.Opt.Offline {
 		return nil, &Error{Op: r.Op, Side: t.Opt.Side, Repo: r.Repo, Endpoint: t.Endpoint.String(), Err: ErrOffline}
 	}
-	u, err := ParseVerbatim(r.URL)
+	u, err := parseLink(r.URL)
 	if err != nil {
 		return nil, t.Failure(r, nil, err)
 	}
@@ -174,7 +174,7 @@ func (t *Transport) RefusedInside(r *Request, status int, message string) *Error
 	e := t.Errorf(r.Op, nil, "%s", message)
 	e.Status, e.Repo, e.TokenSource = status, r.Repo, t.Opt.TokenSource
 	e.Method, e.URL = r.Method, redact(r.URL)
-	if link, err := ParseVerbatim(r.URL); err == nil {
+	if link, err := parseLink(r.URL); err == nil {
 		e.wait.lane = t.lanes.quota(link)
 	}
 	e.Err = classify(e)
