@@ -120,9 +120,9 @@ func TestFaults(t *testing.T) {
 		{ranges, "expired", once, nil, asked{heads: 2, gets: 4}, briefly},
 		{oneRange, "cdn-500", always, errAny, asked{heads: open, gets: open}, patiently},
 		{oneRange, "reset", always, errAny, asked{heads: open, gets: open}, patiently},
-		{oneRange, "wrong-range", always, errAny, asked{heads: open, gets: 8}, patiently},
-		{oneRange, "gzip", always, errAny, asked{heads: open, gets: 8}, patiently},
-		{oneRange, "expired", always, errAny, asked{heads: 8, gets: 8}, patiently},
+		{oneRange, "wrong-range", always, errAny, asked{heads: open, gets: open}, patiently},
+		{oneRange, "gzip", always, errAny, asked{heads: open, gets: open}, patiently},
+		{oneRange, "expired", always, errAny, asked{heads: open, gets: open}, patiently},
 		{oneRange, "400-range", always, errAny, asked{heads: 1, gets: 1}, atOnce},
 		{oneRange, "416", always, hub.ErrChanged, asked{heads: 1, gets: 1}, atOnce},
 
@@ -175,7 +175,7 @@ func TestFaults(t *testing.T) {
 		{onePut, "commit-race", once, hub.ErrConflict, asked{batches: 1, puts: 1, commits: 1}, atOnce},
 		{onePut, "commit-quota", once, hub.ErrQuota, asked{batches: 1, puts: 1, commits: 1}, atOnce},
 		{onePut, "commit-400-lfs", once, hub.ErrMissingObject, asked{batches: 1, puts: 1, commits: 1}, atOnce},
-		{onePut, "commit-412", always, errAny, asked{batches: 1, puts: 1, commits: 8}, patiently},
+		{onePut, "commit-412", always, errAny, asked{batches: 1, puts: 1, commits: open}, patiently},
 		{onePut, "commit-500", always, errAny, asked{batches: 1, puts: 1, commits: open}, patiently},
 	} {
 		t.Run(fmt.Sprintf("%s-%d-%d", tt.fault, tt.call.size, tt.times), func(t *testing.T) {

@@ -89,14 +89,15 @@ func (u *upload) complete(ctx context.Context, link string, done []completedPart
 	r.Header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
 	r.Token, r.Slow = false, slowAnswer
 	_, err := u.t.Call(ctx, r, nil)
-	if wire.IsA[*wire.GaveUp](err) {
-		if obj, lookErr := u.batch(ctx); lookErr == nil && obj.stored() {
-			return nil
-		}
+	e, ok := errors.AsType[*wire.Error](err)
+	switch {
+	case !ok || errors.Is(err, wire.ErrQuota):
 		return err
-	}
-	if e, ok := errors.AsType[*wire.Error](err); ok && !errors.Is(err, wire.ErrQuota) {
+	case !e.GaveUp():
 		return e.Under(wire.ErrStale)
+	}
+	if obj, lookErr := u.batch(ctx); lookErr == nil && obj.stored() {
+		return nil
 	}
 	return err
 }

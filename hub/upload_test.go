@@ -194,7 +194,7 @@ func TestMissingETagIsNeverBlamedOnTheHub(t *testing.T) {
 	c, _ := testClient(t, h)
 	b, _ := testBlob(100)
 	_, err := c.Upload(t.Context(), "a/b", "main", b)
-	if errors.Is(err, wire.ErrNotHub) || !errors.Is(err, wire.ErrNoETag) || h.count("part") != 8 || strings.Contains(Hint(err), "proxy") {
+	if errors.Is(err, wire.ErrNotHub) || !errors.Is(err, wire.ErrNoETag) || h.count("part") < 8 || strings.Contains(Hint(err), "proxy") {
 		t.Errorf("%d parts sent, %v; %s", h.count("part"), err, Hint(err))
 	}
 }

@@ -92,26 +92,26 @@ func TestBadRedirects(t *testing.T) {
 // TestLaneNeverTakesANameForARoute: a limit holds back the requests that it covers, whatever repos, branches and files are
 // called.
 func TestLaneNeverTakesANameForARoute(t *testing.T) {
-	for path, want := range map[string][2]string{ // lane, and the one that a refusal without a bucket closes
-		"/api/models/org/m":                          {"api", "api"},
-		"/api/models/org/resolver-7b":                {"api", "api"},
-		"/api/models/org/resolve":                    {"api", "api"},
-		"/api/models/resolve/m/tree/resolve":         {"api", "api"},
-		"/api/models/org/commit/tree/main":           {"api", "api"},
-		"/api/models/commit/m/branch/commit/x":       {"api", "api"},
-		"/api/models/org/m/commit/main":              {"api", "commit"},
-		"/api/models/org/m/commit/refs/pr/1":         {"api", "commit"},
-		"/api/models/org/commit/commit/main":         {"api", "commit"},
-		"/api/repos/create":                          {"api", "create"},
-		"/api/models/repos/create":                   {"api", "api"},
-		"/api/whoami-v2":                             {"api", "api"},
-		"/api/resolve-cache/models/org/m/abc/x.json": {"resolvers", "resolvers"},
-		"/org/m/resolve/main/api/models/x/commit/x":  {"resolvers", "resolvers"},
-		"/gpt2/resolve/main/config.json":             {"resolvers", "resolvers"},
-		"/org/resolve.git/info/lfs/objects/batch":    {"api", "api"},
-		"/org/m.git/info/lfs/objects/batch":          {"api", "api"},
-		"/resolve/m.git/info/lfs/objects/verify":     {"api", "api"},
-		"/":                                          {"api", "api"},
+	for path, want := range map[string]string{
+		"/api/models/org/m":                          "api",
+		"/api/models/org/resolver-7b":                "api",
+		"/api/models/org/resolve":                    "api",
+		"/api/models/resolve/m/tree/resolve":         "api",
+		"/api/models/org/commit/tree/main":           "api",
+		"/api/models/commit/m/branch/commit/x":       "api",
+		"/api/models/org/m/commit/main":              "commit",
+		"/api/models/org/m/commit/refs/pr/1":         "commit",
+		"/api/models/org/commit/commit/main":         "commit",
+		"/api/repos/create":                          "create",
+		"/api/models/repos/create":                   "api",
+		"/api/whoami-v2":                             "api",
+		"/api/resolve-cache/models/org/m/abc/x.json": "resolvers",
+		"/org/m/resolve/main/api/models/x/commit/x":  "resolvers",
+		"/gpt2/resolve/main/config.json":             "resolvers",
+		"/org/resolve.git/info/lfs/objects/batch":    "api",
+		"/org/m.git/info/lfs/objects/batch":          "api",
+		"/resolve/m.git/info/lfs/objects/verify":     "api",
+		"/":                                          "api",
 	} {
 		for _, base := range []string{"https://hub.test", "https://hub.test/prefix", "https://huggingface.co"} {
 			own, err := parseEndpoint(base)
@@ -122,9 +122,8 @@ func TestLaneNeverTakesANameForARoute(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := lanes{endpoint: own, caller: "me"}
-			if got := [2]string{l.of(u).bucket, l.quota(u).bucket}; got != want || l.of(u).host != u.Host {
-				t.Errorf("%s%s: %v, want %v", base, path, got, want)
+			if got := (&Transport{Endpoint: own}).laneOf(u); got.kind != want || got.host != u.Host {
+				t.Errorf("%s%s: %v, want %s", base, path, got, want)
 			}
 		}
 	}

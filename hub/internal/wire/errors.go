@@ -18,7 +18,7 @@ type Error struct {
 	Message     string // the server's own words, one line
 	RequestID   string
 	TokenSource string // where the token that was sent came from; empty when none was sent
-	Attempts    int    // requests made, 0 or 1 when not repeated
+	Attempts    int    // requests made before the last was given up; 0 if no repeat could help
 	Repo        string
 	Endpoint    string
 
@@ -96,8 +96,14 @@ func (e *Error) Under(sentinel error) *Error {
 	return &renamed
 }
 
+// GaveUp says whether a loop has spent its tries on the request, so that an outer loop must not multiply them.
+func (e *Error) GaveUp() bool { return e.Attempts > 0 }
+
 // Temporary says whether the same request may succeed later. The retry loop follows it.
 func (e *Error) Temporary() bool {
+	if errors.Is(e.Err, ErrExpired) || errors.Is(e.Err, ErrBadRange) || errors.Is(e.Err, ErrBusy) {
+		return true
+	}
 	switch e.Status {
 	case 0:
 		return TemporaryNetwork(e.Err)

@@ -2,91 +2,114 @@ package wire
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // Governor slows all workers of all clients that share it: a limit that one of them is told holds for the others as
-// well. Requests are sorted into lanes, one for each limit that a hub keeps: a token's api calls, its file routes, and
-// every storage host. When an answer says that a limit is reached, its whole lane waits. A program has one
-// Governor.
+// well. Requests are sorted into lanes, one for each limit that a hub keeps. When an answer says that a limit is reached, its
+// whole lane waits. A program has one Governor.
 type Governor struct {
 	answered atomic.Bool // something has answered a request
 	in, out  throttle    // of the file bytes of all clients
 
 	mu    sync.Mutex
-	lanes map[laneKey]lane
+	lanes map[lane]pause
 }
 
-type lane struct {
+type pause struct {
 	until  time.Time // nobody starts before
-	reason string    // of the latest wait
+	reason string
 }
 
 // NewGovernor makes one that knows of no limit yet.
-func NewGovernor() *Governor { return &Governor{lanes: map[laneKey]lane{}} }
+func NewGovernor() *Governor { return &Governor{lanes: map[lane]pause{}} }
 
-// wait blocks until the lanes are open, one after the other.
-func (g *Governor) wait(ctx context.Context, p *pauses, keys ...laneKey) error {
-	for _, key := range slices.Compact(keys) {
-		for {
-			d, reason := g.closed(p.clock.Now(), key)
-			if d <= 0 {
-				break
-			}
-			if err := p.sleep(ctx, Wait{Reason: reason, For: d}); err != nil {
-				return err
-			}
+// wait blocks until a lane is open. lost is the time that the caller has lost in the request before.
+func (g *Governor) wait(ctx context.Context, p *pauses, key lane, lost time.Duration) error {
+	for {
+		g.mu.Lock()
+		now := g.lanes[key]
+		g.mu.Unlock()
+		d := now.until.Sub(p.clock.Now())
+		if d <= 0 {
+			return context.Cause(ctx)
+		}
+		if err := p.sleep(ctx, Wait{Reason: now.reason, For: d}, lost); err != nil {
+			return err
 		}
 	}
-	return context.Cause(ctx)
 }
 
-// closed is how long a lane will still be closed, and why.
-func (g *Governor) closed(now time.Time, key laneKey) (time.Duration, string) {
+// close keeps a lane closed until d from now, or as long as it is closed already. It gives by how much that is longer.
+func (g *Governor) close(now time.Time, key lane, d time.Duration, reason string) (longer time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.lanes[key]
-	return l.until.Sub(now), l.reason
-}
-
-// pause closes a lane for d from now; a longer pause that runs already stays. It gives the Wait to tell, or none: workers
-// that run into the same limit together prolong the pause by their jitter only, which is no news.
-func (g *Governor) pause(now time.Time, key laneKey, d time.Duration, reason string) (news Wait) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	l := g.lanes[key]
-	runs := l.until.After(now)
-	extra := d
-	if runs {
-		extra = now.Add(d).Sub(l.until)
+	longer = d
+	if until := g.lanes[key].until; until.After(now) {
+		longer = now.Add(d).Sub(until)
 	}
-	if extra > 0 {
-		g.lanes[key] = lane{now.Add(d), reason}
+	if longer <= 0 {
+		return 0
 	}
-	if runs && extra < time.Second {
-		return Wait{}
-	}
-	return Wait{Reason: reason, For: extra}
+	g.lanes[key] = pause{now.Add(d), reason}
+	return longer
 }
 
 // maxHeaderWait is the ceiling of a wait that the server asks for.
 const maxHeaderWait = 10 * time.Minute
 
 // observe reads the rate headers that come on every answer: when nothing is left, the lane waits before the hub has to refuse
-// anything. A 429 is left to the retry loop, which pauses the lane itself. Like pause, it gives the Wait to tell.
-func (g *Governor) observe(now time.Time, key laneKey, resp *http.Response) (news Wait) {
+// anything. A 429 is left to the retry loop, which closes the lane itself. Like close, it gives by how much.
+func (g *Governor) observe(now time.Time, key lane, resp *http.Response) (longer time.Duration) {
 	bucket, reset, empty := parseRateLimit(resp.Header)
 	if !empty || reset == 0 || resp.StatusCode == http.StatusTooManyRequests {
-		return Wait{}
+		return 0
 	}
-	return g.pause(now, key, min(reset+time.Second, maxHeaderWait), "nothing left in the hub's rate bucket "+bucket)
+	return g.close(now, key, min(reset+time.Second, maxHeaderWait), "nothing left in the hub's rate bucket "+bucket)
 }
 
 // unreached says whether no connection came about, and no answer ever has.
 func (g *Governor) unreached(err error) bool {
 	return !g.answered.Load() && NeverBegun(err)
+}
+
+// lane names the requests that one limit covers: a token's api calls, its file routes, what has a quota of its own by the hour,
+// and every storage host, which knows neither caller nor kind.
+type lane struct {
+	host   string
+	caller string // fingerprint of the token
+	kind   string // "api", "resolvers", "commit", "create"
+}
+
+// laneOf names the lane of a URL. Names of repos and files may look like any route, so that only places in it tell.
+func (t *Transport) laneOf(u *url.URL) lane {
+	if !t.Endpoint.Owns(u) {
+		return lane{host: u.Host}
+	}
+	kind := "api"
+	route := strings.Split(strings.TrimPrefix(strings.TrimPrefix(u.Path, t.Endpoint.Path), "/"), "/") // one segment at least
+	switch {
+	case route[0] != "api" && slices.Contains(route[1:min(3, len(route))], "resolve"), // below name or ns/name
+		route[0] == "api" && len(route) > 1 && route[1] == "resolve-cache":
+		kind = "resolvers"
+	case slices.Equal(route, []string{"api", "repos", "create"}):
+		kind = "create"
+	case len(route) > 5 && route[0] == "api" && route[1] == "models" && route[4] == "commit": // below ns/name
+		kind = "commit"
+	}
+	return lane{u.Host, t.caller, kind}
+}
+
+// fingerprint tells tokens apart without being one.
+func fingerprint(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:8])
 }

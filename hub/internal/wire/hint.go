@@ -68,7 +68,7 @@ func Hint(err error) string {
 	if IsA[*noConnection](err) {
 		return e.fill(e.noConnectionHint())
 	}
-	if e.Temporary() || e.Status >= http.StatusInternalServerError {
+	if e.GaveUp() || e.Temporary() || e.Status >= http.StatusInternalServerError {
 		return "the network or the hub is in trouble; run the same command again, it goes on where it stopped"
 	}
 	return ""

@@ -18,8 +18,8 @@ func New(opt Settings) (*Transport, error) {
 	if opt.Publisher != nil {
 		who = opt.Publisher.Resource
 	}
-	t := &Transport{Opt: opt, Endpoint: endpoint, lanes: lanes{endpoint, fingerprint(who)}, Jitter: rand.Float64}
-	t.pauses = &pauses{clock: opt.Clock, onWait: opt.OnWait, waited: &t.counters.waited}
+	t := &Transport{Opt: opt, Endpoint: endpoint, caller: fingerprint(who), Jitter: rand.Float64}
+	t.pauses = &pauses{clock: opt.Clock, onWait: opt.OnWait}
 	t.login = &login{opt: &t.Opt, hub: endpoint.String(), call: t.Call, lock: make(Lock, 1)}
 	return t, nil
 }

@@ -22,63 +22,40 @@ const (
 // pauses are the waits of a client.
 type pauses struct {
 	clock  Clock
-	onWait func(Wait)    // nil for nobody
-	waited *atomic.Int64 // nanoseconds, shared pauses counted once
-	since  atomic.Int64  // when people last heard of a wait, or the first pause began that they did not hear of; 0 after a success
+	onWait func(Wait)   // nil for nobody
+	told   atomic.Int64 // when people last heard of a wait
 }
 
-// pause lets one worker wait. failed is the time that was lost in the request before.
-func (p *pauses) pause(ctx context.Context, w Wait, failed time.Duration) error {
-	p.begin(w, failed)
-	return p.sleep(ctx, w)
-}
-
-// begin counts a pause, and tells it if people have reason to wonder.
-func (p *pauses) begin(w Wait, failed time.Duration) {
-	if w.For <= 0 {
-		return
-	}
-	p.waited.Add(int64(w.For))
-	now := p.clock.Now().UnixNano()
-	p.since.CompareAndSwap(0, now)
-	if w.For+failed >= noticeable && p.onWait != nil {
-		p.since.Store(now)
-		p.onWait(w)
-	}
-}
-
-// sleep waits as w says, and reminds people of it when that is due.
-func (p *pauses) sleep(ctx context.Context, w Wait) error {
+// sleep waits as w says, for a worker that has lost some time in the request before. Of all workers that wait, one tells people.
+func (p *pauses) sleep(ctx context.Context, w Wait, lost time.Duration) error {
 	for w.For > 0 {
-		p.remind(w)
-		nap := min(w.For, remindEvery-p.silence())
+		nap := w.For
+		if p.onWait != nil {
+			nap = min(nap, p.tell(w, lost))
+		}
 		if err := p.clock.Sleep(ctx, nap); err != nil {
 			return err
 		}
-		w.For -= nap
+		w.For, lost = w.For-nap, lost+nap
 	}
 	return context.Cause(ctx)
 }
 
-// remind tells a wait again, for one of the workers that wait.
-func (p *pauses) remind(w Wait) {
-	since, now := p.since.Load(), p.clock.Now().UnixNano()
-	if since != 0 && now-since >= int64(remindEvery) && p.since.CompareAndSwap(since, now) && p.onWait != nil {
-		p.onWait(w)
+// tell tells people of a wait that is long, or that follows soon after one that they know of. It gives the time until they
+// are to hear of it again.
+func (p *pauses) tell(w Wait, lost time.Duration) (due time.Duration) {
+	told, now := p.told.Load(), p.clock.Now().UnixNano()
+	silent := time.Duration(now - told)
+	switch {
+	case silent < remindEvery:
+		return remindEvery - silent
+	case silent < 2*remindEvery, w.For+lost >= noticeable:
+		if p.told.CompareAndSwap(told, now) {
+			p.onWait(w)
+		}
 	}
+	return remindEvery
 }
-
-// silence is how long people have heard nothing of what is being waited for.
-func (p *pauses) silence() time.Duration {
-	since := p.since.Load()
-	if since == 0 {
-		return 0
-	}
-	return min(time.Duration(p.clock.Now().UnixNano()-since), remindEvery-time.Millisecond)
-}
-
-// over notes that a request went well.
-func (p *pauses) over() { p.since.Store(0) }
 
 // Clock tells the client the time and lets it wait. Both methods are called by many goroutines at once. Sleep returns
 // the cause of ctx as soon as ctx ends. The watch over stalled connections does not use it, but real time.

@@ -11,8 +11,8 @@ import (
 type waitHint struct {
 	after  time.Duration // from Retry-After, or the window's reset when nothing is left
 	known  bool
-	bucket string  // name of the hub's rate bucket, if told
-	lane   laneKey // the governor's lane that the answer came in
+	bucket string // name of the hub's rate bucket, if told
+	lane   lane   // that the answer came in
 }
 
 // parseRateLimit reads the first member of a RateLimit header (IETF draft 9: "bucket";r=left;t=seconds): the bucket's name, and

@@ -10,19 +10,13 @@ import (
 
 // Limits of the retry loop.
 const (
-	maxTries       = 8 // without progress, and more while a host is gone
+	maxTries       = 8 // without progress
 	firstBackoff   = time.Second
 	longestBackoff = time.Minute
-	longestQuota   = 10 * time.Minute // between two looks whether a quota of unknown length is over
-	outagePatience = 5 * time.Minute  // with a host that is gone
+	longestQuota   = 10 * time.Minute // between two looks whether a limit of unknown length is over
+	outagePatience = 5 * time.Minute  // even if the tries are used up: a host that is gone for minutes must not end hours of work
 	maxWait        = 90 * time.Minute // of all waits of one call; covers an hourly quota
 )
-
-// GaveUp marks an error on which a loop has already spent its tries, so that an outer loop does not multiply them.
-type GaveUp struct{ err error }
-
-func (g *GaveUp) Error() string { return g.err.Error() }
-func (g *GaveUp) Unwrap() error { return g.err }
 
 // Retry is the retry loop of all requests. It repeats try while its error is temporary, waits as the server asks or with
 // full jitter, and gives up when neither tries nor patience are left, after the total wait, or at the end of ctx.
@@ -33,127 +27,98 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		}
 	}
 	var waited time.Duration
-	failures, attempts, start, failing := 0, 0, t.Opt.Clock.Now(), time.Time{}
+	now := t.Opt.Clock.Now
+	failures, attempts, start, failing := 0, 0, now(), time.Time{}
 	for {
-		begun := t.Opt.Clock.Now()
+		begun := now()
 		r.Progress = false
 		err := try(ctx)
 		r.Slot.giveBack()
 		attempts++
 		if err == nil {
-			t.pauses.over()
 			return nil
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		e, ok := errors.AsType[*Error](err)
+		if !ok || !e.Temporary() || e.GaveUp() {
+			return err
+		}
 		if r.Progress {
 			failures = 0
 		}
 		if failures++; failures == 1 {
-			failing = t.Opt.Clock.Now()
+			failing = now()
 		}
-		if errors.Is(err, errTooSlow) {
-			failures++ // such a try takes long, and what is this slow for ever is of no use
-		}
-		if !repeatable(err) {
-			return err
-		}
-		d := t.delay(err, failures)
-		tried := failures >= maxTries && t.Opt.Clock.Now().Sub(failing) >= patience(err)
-		if tried || waited+d > maxWait {
-			return &GaveUp{withAttempts(err, attempts)}
-		}
-		if e, ok := errors.AsType[*Error](err); ok && t.Opt.Governor.unreached(e) && t.Opt.Clock.Now().Add(d).Sub(start) > firstContact {
-			return &GaveUp{withAttempts(e.Under(&noConnection{t.Endpoint.Host, e.Err}), attempts)}
+		d := t.delay(e, failures)
+		switch {
+		case failures >= maxTries && now().Sub(failing) >= patience(e), waited+d > maxWait:
+			return e.after(attempts)
+		case t.Opt.Governor.unreached(e) && now().Add(d).Sub(start) > firstContact:
+			return e.Under(&noConnection{t.Endpoint.Host, e.Err}).after(attempts)
 		}
 		waited += d
-		if err := t.pauseFor(ctx, r, err, Wait{reasonOf(err), d}, t.Opt.Clock.Now().Sub(begun), attempts); err != nil {
+		t.Opt.Log.Info("hub request repeated", "op", r.Op, "attempt", attempts, "err", e.reason(), "wait", d.String())
+		if err := t.pause(ctx, e, d, now().Sub(begun)); err != nil {
 			return err
 		}
 		t.counters.retries.Add(1)
 	}
 }
 
-// pauseFor waits as w says, after a request in which some time was lost. A wait that the server asked for closes the whole lane.
-func (t *Transport) pauseFor(ctx context.Context, r *Request, err error, w Wait, lost time.Duration, attempts int) error {
-	t.Opt.Log.Info("hub request repeated", "op", r.Op, "attempt", attempts, "err", w.Reason, "wait", w.For.String())
-	e, ok := errors.AsType[*Error](err)
-	if ok && (e.Status == http.StatusTooManyRequests || e.wait.known) {
-		t.pauses.begin(t.Opt.Governor.pause(t.Opt.Clock.Now(), e.wait.lane, w.For, w.Reason), lost)
-		return t.Opt.Governor.wait(ctx, t.pauses, e.wait.lane)
+// pause waits after a request in which some time was lost. A wait that the server asks for closes the whole lane.
+func (t *Transport) pause(ctx context.Context, e *Error, d, lost time.Duration) error {
+	if e.Status == http.StatusTooManyRequests || e.wait.known {
+		t.counters.waited.Add(int64(t.Opt.Governor.close(t.Opt.Clock.Now(), e.wait.lane, d, e.reason())))
+		return t.Opt.Governor.wait(ctx, t.pauses, e.wait.lane, lost)
 	}
-	return t.pauses.pause(ctx, w, lost)
+	t.counters.waited.Add(int64(d))
+	return t.pauses.sleep(ctx, Wait{Reason: e.reason(), For: d}, lost)
 }
 
 // delay is the server's wish plus one second and jitter, or full jitter under a ceiling that doubles.
-func (t *Transport) delay(err error, failures int) time.Duration {
-	doubled := firstBackoff << min(failures-1, 10)
+func (t *Transport) delay(e *Error, failures int) time.Duration {
 	share := func(d time.Duration) time.Duration { return time.Duration(t.Jitter() * float64(d)) }
-	switch e, ok := errors.AsType[*Error](err); {
-	case ok && e.wait.known:
+	switch {
+	case e.wait.known:
 		return min(e.wait.after, maxHeaderWait) + time.Second + share(time.Second)
-	case errors.Is(err, ErrExpired) && failures == 1:
+	case errors.Is(e, ErrExpired) && failures == 1:
 		return 0
-	case openQuota(err):
+	}
+	doubled := firstBackoff << min(failures-1, 10)
+	if e.openLimit() {
 		ceiling := min(doubled, longestQuota)
 		return ceiling/2 + share(ceiling) // never at once
 	}
 	return share(min(doubled, longestBackoff))
 }
 
-// patience is how long an error is waited for, even if the tries are used up before: a quota that does not say when it is over
-// may take an hour, and a host that is gone for minutes must not end hours of work.
-func patience(err error) time.Duration {
-	e, answered := errors.AsType[*Error](err)
-	answered = answered && e.Status != 0
+// patience is for how long a failure is repeated at least.
+func patience(e *Error) time.Duration {
 	switch {
-	case openQuota(err):
+	case e.openLimit():
 		return maxWait
-	case errors.Is(err, errTooSlow), errors.Is(err, ErrBadRange), errors.Is(err, ErrNoETag),
-		answered && e.Status < http.StatusInternalServerError:
-		return 0 // the host is there
+	case e.Status == http.StatusTooManyRequests:
+		return 0 // the hub has named the time, again and again
 	}
 	return outagePatience
 }
 
-// openQuota says whether the hub has refused a request for its number without a word about when to come back.
-func openQuota(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.Status == http.StatusTooManyRequests && !e.wait.known
+// openLimit says whether the hub has refused a request for its number without a word about when to come back.
+func (e *Error) openLimit() bool { return e.Status == http.StatusTooManyRequests && !e.wait.known }
+
+// after is the error with which the last of so many requests was given up.
+func (e *Error) after(attempts int) *Error {
+	last := *e
+	last.Attempts = attempts
+	return &last
 }
 
-// repeatable is the one rule about which requests may be sent again.
-func repeatable(err error) bool {
-	if IsA[*GaveUp](err) {
-		return false
-	}
-	if errors.Is(err, ErrExpired) || errors.Is(err, ErrBadRange) || errors.Is(err, ErrBusy) {
-		return true
-	}
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Temporary()
-	}
-	return TemporaryNetwork(err)
-}
-
-// withAttempts records how often a request was made.
-func withAttempts(err error, n int) error {
-	if e, ok := errors.AsType[*Error](err); ok {
-		counted := *e
-		counted.Attempts = n
-		return &counted
-	}
-	return fmt.Errorf("%w (%d attempts)", err, n)
-}
-
-// reasonOf is a short text for logs and progress lines.
-func reasonOf(err error) string {
-	e, ok := errors.AsType[*Error](err)
+// reason is a short text for logs and progress lines.
+func (e *Error) reason() string {
 	switch {
-	case !ok:
-		return OneLine(err.Error())
-	case errors.Is(err, ErrExpired):
+	case errors.Is(e, ErrExpired):
 		return ErrExpired.Error() // its 403 would be taken for a matter of rights
 	case e.Status == http.StatusTooManyRequests && e.wait.bucket != "":
 		return "rate limit of the hub's bucket " + e.wait.bucket + " reached"

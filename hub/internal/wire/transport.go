@@ -7,9 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 )
 
@@ -17,12 +14,11 @@ import (
 type Transport struct {
 	Opt      Settings // complete
 	Endpoint Endpoint
-	lanes    lanes
+	caller   string         // fingerprint of the token
 	Jitter   func() float64 // in [0, 1)
 	counters counters
 	pauses   *pauses
 	login    *login
-	warned   topics
 }
 
 // Exchange sends r once, following redirects as its rule allows, and gives a 2xx answer or the redirect at which the
@@ -67,8 +63,8 @@ func (t *Transport) check(r *Request, u *url.URL, resp *http.Response) (*http.Re
 
 // roundTrip sends one request of one hop. The watch that guards the answer's body ends the connection when it stalls.
 func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*http.Response, error) {
-	lane := t.lanes.of(u)
-	err := t.Opt.Governor.wait(ctx, t.pauses, t.lanes.quota(u), lane)
+	lane := t.laneOf(u)
+	err := t.Opt.Governor.wait(ctx, t.pauses, lane, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -90,9 +86,9 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 	}
 	t.Opt.Governor.answered.Store(true)
 	resp.Request = req
-	t.Opt.Log.Debug("hub request", "method", r.Method, "url", redactURL(u), "status", resp.StatusCode)
-	t.pauses.begin(t.Opt.Governor.observe(t.Opt.Clock.Now(), lane, resp), 0)
-	t.warn(resp)
+	t.Opt.Log.Debug("hub request", "method", r.Method, "url", redactURL(u), "status", resp.StatusCode,
+		"warning", OneLine(resp.Header.Get("X-HF-Warning")))
+	t.counters.waited.Add(int64(t.Opt.Governor.observe(t.Opt.Clock.Now(), lane, resp)))
 	resp.Body = w.guard(resp.Body, r.Bulk && r.Method == http.MethodGet)
 	return resp, nil
 }
@@ -120,45 +116,11 @@ func (t *Transport) build(r *Request, u *url.URL, w *watch) *http.Request {
 	return req
 }
 
-// topics are those of X-HF-Warning that were logged, as many as people may want to read of whatever a hub sends.
-type topics struct {
-	mu    sync.Mutex
-	known []string
-}
-
-const maxTopics = 20
-
-// news says whether a topic is to be logged, which happens once.
-func (s *topics) news(topic string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.known) == maxTopics || slices.Contains(s.known, topic) {
-		return false
-	}
-	s.known = append(s.known, topic)
-	return true
-}
-
-// warn logs each topic of X-HF-Warning once.
-func (t *Transport) warn(resp *http.Response) {
-	for _, line := range resp.Header.Values("X-HF-Warning") {
-		topic, text, ok := strings.Cut(line, ";")
-		if !ok {
-			topic, text = "", line
-		}
-		if topic = OneLine(topic); t.warned.news(topic) {
-			t.Opt.Log.Warn("hub warning", "topic", topic, "text", OneLine(text))
-		}
-	}
-}
-
 // refusal reads an answer that is no success into an *Error. X-Error-Code decides first, then the status.
 func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error {
 	e := t.Failure(r, u, nil)
 	e.read(resp, t.Opt.Clock.Now())
-	if e.wait.lane = t.lanes.of(u); e.wait.bucket == "" {
-		e.wait.lane = t.lanes.quota(u)
-	}
+	e.wait.lane = t.laneOf(u)
 	onHub := t.Endpoint.Owns(u)
 	if onHub && r.bearer != "" {
 		e.TokenSource = t.Opt.TokenSource
@@ -175,7 +137,7 @@ func (t *Transport) RefusedInside(r *Request, status int, message string) *Error
 	e.Status, e.Repo, e.TokenSource = status, r.Repo, t.Opt.TokenSource
 	e.Method, e.URL = r.Method, redact(r.URL)
 	if link, err := parseLink(r.URL); err == nil {
-		e.wait.lane = t.lanes.quota(link)
+		e.wait.lane = t.laneOf(link)
 	}
 	e.Err = classify(e)
 	return e
@@ -197,7 +159,8 @@ func (t *Transport) Errorf(op string, sentinel error, format string, args ...any
 
 // Pause waits; the reason is told like that of any wait.
 func (t *Transport) Pause(ctx context.Context, reason string, d time.Duration) error {
-	return t.pauses.pause(ctx, Wait{Reason: reason, For: d}, 0)
+	t.counters.waited.Add(int64(d))
+	return t.pauses.sleep(ctx, Wait{Reason: reason, For: d}, 0)
 }
 
 // Stats may be called at any time.

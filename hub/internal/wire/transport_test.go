@@ -1,13 +1,11 @@
 package wire
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -127,12 +125,12 @@ func TestCancelEndsTheWait(t *testing.T) {
 
 func TestOneLimitSlowsAll(t *testing.T) {
 	clock := hubtest.NewJumpClock(noon)
-	g, api := NewGovernor(), laneKey{bucket: "api"}
-	g.pause(clock.Now(), api, time.Minute, "limit")
+	g, api := NewGovernor(), lane{kind: "api"}
+	g.close(clock.Now(), api, time.Minute, "limit")
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
-			if err := g.wait(t.Context(), &pauses{clock: clock}, api); err != nil {
+			if err := g.wait(t.Context(), &pauses{clock: clock}, api, 0); err != nil {
 				t.Error(err)
 			}
 			if clock.Now().Before(noon.Add(time.Minute)) {
@@ -142,21 +140,8 @@ func TestOneLimitSlowsAll(t *testing.T) {
 	}
 	wg.Wait()
 	before := clock.Waited()
-	if err := g.wait(t.Context(), &pauses{clock: clock}, laneKey{host: "cdn.test"}); err != nil || clock.Waited() != before {
+	if err := g.wait(t.Context(), &pauses{clock: clock}, lane{host: "cdn.test"}, 0); err != nil || clock.Waited() != before {
 		t.Error("a pause of the api held a storage host")
-	}
-}
-
-func TestOneLimitIsToldOnce(t *testing.T) {
-	var waits []Wait
-	g, now := NewGovernor(), noon
-	for _, d := range []time.Duration{10 * time.Second, 10*time.Second + 300*time.Millisecond, 5 * time.Second, 20 * time.Second} {
-		if w := g.pause(now, laneKey{bucket: "api"}, d, "limit"); w.For > 0 {
-			waits = append(waits, w)
-		}
-	}
-	if len(waits) != 2 || waits[0].For != 10*time.Second || waits[1].For != 9700*time.Millisecond {
-		t.Errorf("told %+v", waits)
 	}
 }
 
@@ -275,7 +260,7 @@ func TestLocalBodyIsNotTheNetworksFault(t *testing.T) {
 }
 
 func TestHeaders(t *testing.T) {
-	w := script(says(200, okUser, "X-HF-Warning: deprecated; use the other one", "X-HF-Warning: deprecated; again"))
+	w := script(says(200, okUser))
 	c, _ := testTransport(t, w, func(o *Settings) { o.UserAgent = "df11-convert/1.0" })
 	if _, err := whoAmI(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -353,30 +338,5 @@ func TestThrottle(t *testing.T) {
 	}
 	if s := clock.Waited(); s < 4800*time.Millisecond || s > 5*time.Second {
 		t.Errorf("5000 bytes at 1000 per second took %v", s)
-	}
-}
-
-// TestWarningsAreNeverWithoutEnd: each topic of X-HF-Warning is logged once, and no hub makes a client remember or print
-// more than a few, each cut to a line.
-func TestWarningsAreNeverWithoutEnd(t *testing.T) {
-	var n atomic.Int64
-	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
-		fresh := fmt.Sprintf("X-HF-Warning: topic %d %s; text", n.Add(1), strings.Repeat("x", 5000))
-		return reply(r, 200, "{}", fresh, "X-HF-Warning: deprecated; use the other one", "X-HF-Warning: without a topic"), nil
-	}}
-	var log bytes.Buffer
-	c, _ := testTransport(t, w, func(o *Settings) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	for range 3 * maxTopics {
-		if _, err := c.Call(t.Context(), Get("x", "", "https://hub.test/api/x"), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for part, times := range map[string]int{"hub warning": maxTopics, "topic=deprecated": 1, "without a topic": 1} {
-		if got := strings.Count(log.String(), part); got != times {
-			t.Errorf("%q is logged %d times, want %d", part, got, times)
-		}
-	}
-	if log.Len() > maxTopics*1000 || len(c.warned.known) != maxTopics {
-		t.Errorf("%d bytes logged, %d topics remembered", log.Len(), len(c.warned.known))
 	}
 }

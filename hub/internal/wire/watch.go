@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// watch ends one request when its connection is dead: no headers in time, no byte for the idle time, or, over that
-// time, fewer bytes than lead anywhere. Time spent in our own throttle or with our own consumer does not count.
+// watch ends one request when its connection is dead: no headers in time, or fewer bytes in the idle time than lead anywhere.
+// Time spent in our own throttle or with our own consumer does not count.
 type watch struct {
 	opt    *Settings
 	stats  *counters
@@ -89,10 +89,11 @@ func (w *watch) Read(p []byte) (int, error) {
 // guard wraps the answer's body; closing it ends the request.
 func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	w.answered()
-	limit := w.opt.IdleTimeout
-	idle := time.AfterFunc(limit, func() { w.cancel(fmt.Errorf("%w: no byte for %v", ErrStalled, limit)) })
-	idle.Stop() // until the first Read
-	b := &guardedBody{w: w, body: body, idle: idle}
+	limit, least := w.opt.IdleTimeout, leastBytes(w.opt.IdleTimeout)
+	b := &guardedBody{w: w, body: body, left: limit, idle: time.AfterFunc(limit, func() {
+		w.cancel(fmt.Errorf("%w: less than %d bytes in %v", ErrStalled, least, limit))
+	})}
+	b.idle.Stop() // until the first Read
 	if !bulk {
 		return b
 	}
@@ -102,48 +103,33 @@ func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	}{&bulkReader{w.ctx, w.opt.LimitRate, w.opt.Clock, &w.opt.Governor.in, &w.stats.bytesIn, b}, b}
 }
 
-type guardedBody struct {
-	w    *watch
-	body io.ReadCloser
-	idle *time.Timer // runs during a Read
+// leastRate is the least that a line must bring, in bytes per second: all connections share it.
+const leastRate = 8 << 10
 
-	busy  time.Duration // spent reading in this window
-	bytes int64         // received in this window
+// leastBytes is what one connection must bring in so much time.
+func leastBytes(d time.Duration) int64 { return int64(d.Seconds() * leastRate / Transfers) }
+
+type guardedBody struct {
+	w     *watch
+	body  io.ReadCloser
+	idle  *time.Timer   // runs during a Read
+	left  time.Duration // of reading, until the least must be there
+	bytes int64         // received meanwhile
 }
 
 func (b *guardedBody) Read(p []byte) (int, error) {
-	b.idle.Reset(b.w.opt.IdleTimeout)
+	b.idle.Reset(b.left)
 	start := time.Now()
 	n, err := b.body.Read(p)
 	b.idle.Stop()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return n, causeOf(b.w.ctx, err)
 	}
-	if slow := b.tooSlow(n, time.Since(start)); slow != nil && err == nil {
-		err = slow
+	b.left, b.bytes = b.left-time.Since(start), b.bytes+int64(n)
+	if limit := b.w.opt.IdleTimeout; b.bytes >= leastBytes(limit) {
+		b.left, b.bytes = limit, 0
 	}
 	return n, err
-}
-
-// errTooSlow ends an answer that comes, but at a rate that leads nowhere.
-var errTooSlow = fmt.Errorf("%w: too few bytes", ErrStalled)
-
-// leastRate is the least that a line must bring, in bytes per second: all connections share it.
-const leastRate = 8 << 10
-
-// tooSlow closes the window when it is full and judges it.
-func (b *guardedBody) tooSlow(n int, took time.Duration) error {
-	b.busy, b.bytes = b.busy+took, b.bytes+int64(n)
-	opt := b.w.opt
-	if b.busy < opt.IdleTimeout {
-		return nil
-	}
-	rate := int64(float64(b.bytes) / b.busy.Seconds())
-	b.busy, b.bytes = 0, 0
-	if rate < leastRate/Transfers {
-		return fmt.Errorf("%w: %d bytes per second over %v", errTooSlow, rate, opt.IdleTimeout)
-	}
-	return nil
 }
 
 func (b *guardedBody) Close() error {
