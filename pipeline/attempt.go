@@ -98,7 +98,7 @@ const leastRatio = 0.6
 // freeDisk returns the disk for spools and waiting files: --disk, else the free space less a reserve and less what the results will
 // keep. Files of earlier runs count as free, since they are reused. 0 is no bound.
 func (c *conversion) freeDisk() (int64, error) {
-	free, known := spool.FreeSpace(c.folder.State)
+	free, known := spool.FreeSpace(c.folder.State.Name())
 	if !known {
 		return c.Disk, nil
 	}

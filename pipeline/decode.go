@@ -51,7 +51,7 @@ func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 	}
 	opt.Progress.OutputFiles.Store(int64(len(files)))
 	opt.Progress.SetPhase("decode")
-	out, err := back.OpenFolder(ctx, opt.OutDir, files, opt.Force)
+	out, err := back.OpenFolder(ctx, opt.OutDir, files, opt.DF11.Perm(), opt.Force)
 	if err != nil {
 		return nil, err
 	}

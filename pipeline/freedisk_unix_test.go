@@ -18,7 +18,10 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 	free := func(stays bool, leftover ledger.Place, held ...ledger.Tensor) int64 {
 		outputs := spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "o", Plain: []plan.Tensor{{Name: "a", Length: 25}}}}})
 		outputs[0].Copied[0].Length = much
-		folder := &target.Folder{State: t.TempDir(), Stays: stays}
+		p := &plan.Plan{}
+		folder, err := target.OpenFolder(t.Context(), t.TempDir(), stays, target.NewOwner(p, "", false), "part", p, 0o666)
+		must(t, err)
+		defer func() { must(t, folder.Close(true)) }()
 		c := &conversion{Options: Options{Push: &target.Push{}}, outputs: outputs, ledger: ledger.New("", "", stays), folder: folder}
 		must(t, c.ledger.Add(ledger.Output{Path: "left", Size: much, Place: leftover}))
 		must(t, c.ledger.AddTensors(held))

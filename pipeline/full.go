@@ -21,10 +21,15 @@ func (v *verification) full(ctx context.Context) (gpuUnits int, err error) {
 	v.Progress.OutputFiles.Store(int64(len(v.outputs)))
 	v.Progress.Expect(progress.Read, progress.Verify)
 	spooled := func(o *spans.Output) bool { return !fetch.InPlace(v.Source, o) }
+	var dir *os.Root
 	if v.GPU != nil || slices.ContainsFunc(v.outputs, spooled) {
-		if err := os.MkdirAll(v.WorkDir, 0o777); err != nil {
+		if err := os.MkdirAll(v.WorkDir, 0o700); err != nil {
 			return 0, err
 		}
+		if dir, err = os.OpenRoot(v.WorkDir); err != nil {
+			return 0, err
+		}
+		defer dir.Close()
 	}
 	tasks := fetch.NewTasks(v.outputs)
 	defer func() {
@@ -36,14 +41,14 @@ func (v *verification) full(ctx context.Context) (gpuUnits int, err error) {
 	}()
 	fetcher := &fetch.Fetcher{
 		Source: v.Source, Tasks: tasks, Files: fetch.Files(v.Model, v.outputs), Ledger: ledger.New("", "", false),
-		Room:     &spool.Room{Dir: v.WorkDir, Disk: spool.NewBudget("disk", 0), Memory: spool.NewBudget("memory", 0)},
+		Room:     &spool.Room{Dir: dir, Disk: spool.NewBudget("disk", 0), Memory: spool.NewBudget("memory", 0)},
 		Parallel: 1, Uncounted: true, Progress: v.Progress,
 	}
 	work := &forward.Work{
 		Fetcher: fetcher, Comparer: &compare.Comparer{Workers: v.Workers, GPU: v.GPU, Progress: v.Progress}, Progress: v.Progress, Stored: v.DF11,
 	}
 	if v.DF11.Commit != "" {
-		work.Comparer.NearDir = v.WorkDir
+		work.Comparer.NearDir = dir
 	}
 	err = work.Run(ctx)
 	return work.GPUUnits, err

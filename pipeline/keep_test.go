@@ -71,7 +71,7 @@ func kept(t *testing.T, p *plan.Plan, work string) (n int64) {
 	t.Helper()
 	l := readJournal(t, p, work)
 	for _, o := range spans.Outputs(p) {
-		_, gone := os.Stat(spool.KeptPath(filepath.Join(work, ".df11-convert"), o))
+		_, gone := os.Stat(filepath.Join(work, ".df11-convert", spool.KeptName(o)))
 		for x := range o.Tensors() {
 			whole := func(h ledger.Tensor) bool { return h.At == x.At }
 			if l.Done(o.Path) || gone == nil && slices.ContainsFunc(l.Tensors(o.Path), whole) {

@@ -35,7 +35,7 @@ func prepare(ctx context.Context, opt Options) (*conversion, error) {
 	}
 	var err error
 	owner := target.NewOwner(opt.Plan, opt.baseModel(), opt.Force)
-	if c.folder, err = target.OpenFolder(ctx, root, stays, owner, opt.journalName(), opt.Plan); err != nil {
+	if c.folder, err = target.OpenFolder(ctx, root, stays, owner, opt.journalName(), opt.Plan, opt.Model.Perm(opt.Plan)); err != nil {
 		return nil, err
 	}
 	if err := c.open(ctx, owner); err != nil {

@@ -45,7 +45,7 @@ func (c *conversion) takeUpSpools(ctx context.Context, a *attempt) error {
 				return fmt.Errorf("take up the spool of %s: %w", t.Path, err)
 			}
 			if ok {
-				used[spool.KeptPath(c.folder.State, t.Output)] = true
+				used[spool.KeptName(t.Output)] = true
 				continue
 			}
 		}

@@ -24,7 +24,7 @@ func TestDiscardTakesWhatTheFileMade(t *testing.T) {
 	for _, path := range []string{"f", "g"} {
 		m.Listing.Weights = append(m.Listing.Weights, plan.WeightFile{File: plan.File{Path: path}, Header: &safetensors.Header{}})
 	}
-	folder, err := target.OpenFolder(t.Context(), t.TempDir(), true, target.NewOwner(&plan.Plan{}, "", false), "part", &plan.Plan{})
+	folder, err := target.OpenFolder(t.Context(), t.TempDir(), true, target.NewOwner(&plan.Plan{}, "", false), "part", &plan.Plan{}, 0o666)
 	must(t, err)
 	c := &conversion{Options: Options{Model: m}, outputs: outputs, folder: folder, ledger: ledger.New("", "", false)}
 	for _, o := range outputs {

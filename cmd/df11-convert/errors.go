@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/filelock"
+	"github.com/df11-convert/df11-convert/internal/folder"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -167,6 +168,9 @@ func folderHint(f *target.FolderError) string {
 	flag := choose(f.Stays, "-o", "--work-dir")
 	if errors.Is(f, filelock.ErrLocked) {
 		return "wait until the other run ends, or choose another folder with " + flag
+	}
+	if wraps[*folder.UnsafeError](f) {
+		return "look at what is there, or choose a folder of your own with " + flag
 	}
 	return "choose a folder that can be written with " + flag
 }

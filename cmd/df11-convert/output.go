@@ -47,7 +47,7 @@ func canWrite(flag, file string) error {
 	if file == "" {
 		return nil
 	}
-	f, err := atomicfile.Create(file, 0)
+	f, err := atomicfile.Create(file)
 	if err == nil {
 		f.Cleanup()
 		if st, missing := os.Stat(file); missing == nil && !st.Mode().IsRegular() {

@@ -130,9 +130,9 @@ func TestKilledDecode(t *testing.T) {
 	original, df11, out := filepath.Join(t.TempDir(), "model"), t.TempDir(), filepath.Join(t.TempDir(), "out")
 	writeModel(t, killModel(), original)
 	must(t, original, "-o", df11)
-	for _, pattern := range []string{".df11-*.tmp", "*.safetensors"} {
+	for _, pattern := range []string{".df11-convert/.df11-*.tmp", "*.safetensors"} {
 		v.killAt(t, "", filepath.Join(out, pattern), "decode", df11, "-o", out)
-		writeTo(t, filepath.Join(out, ".df11-LEFTBYAKILL.tmp"), []byte("half"))
+		writeTo(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), []byte("half"))
 	}
 	if stderr, err := v.beside(t, "", "decode", df11, "-o", out); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
@@ -151,7 +151,7 @@ func TestKilledDecode(t *testing.T) {
 func (v *victim) killInside(t *testing.T, dir, out string, args []string) {
 	t.Helper()
 	v.killAt(t, dir, filepath.Join(out, "*.safetensors"), append(slices.Clone(args), "--workers", "1")...)
-	writeTo(t, filepath.Join(out, ".df11-LEFTBYAKILL.tmp"), []byte("half"))
+	writeTo(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), []byte("half"))
 }
 
 // killAt runs the program and kills it as soon as a file of some name is there, or at its end if that comes first.

@@ -48,35 +48,53 @@ type handle interface {
 	Close() error
 }
 
-// File is a file being written beside its target. ReadAt and WriteAt may be called concurrently, the rest may not.
+// File is a file being written under a temporary name. ReadAt and WriteAt may be called concurrently, the rest may not.
 type File struct {
 	h      handle
-	path   string // the target
-	temp   string // "" once there is nothing left to clean up
+	root   *os.Root // both names are in it
+	close  func()   // lets go of root, if that is this file's own
+	name   string   // the target, in root
+	temp   string   // in root; "" once there is nothing left to clean up
 	failed atomic.Pointer[Error]
 }
 
-// Create begins a file that will appear at path. With size > 0 its room on disk is taken at once where the system
-// can do that, so that a full disk shows now; the error then matches [ErrNoSpace]. The caller defers Cleanup.
-func Create(path string, size int64) (*File, error) {
-	temp := filepath.Join(filepath.Dir(path), tempPrefix+rand.Text()+tempSuffix)
-	h, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+// CreateIn begins a file that will appear as name in root, which no link leads out of. Until then it lies in the folder temp of
+// root, on the same file system. With size > 0 its room on disk is taken at once where the system can do that, so that a full disk
+// shows now; the error then matches [ErrNoSpace]. The caller defers Cleanup, and keeps root open until then.
+func CreateIn(root *os.Root, name, temp string, perm fs.FileMode, size int64) (*File, error) {
+	f := &File{root: root, close: func() {}, name: name, temp: filepath.Join(temp, TempName())}
+	h, err := root.OpenFile(f.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
-		return nil, wrap("create", path, err)
+		return nil, f.wrap("create", err)
 	}
-	f := &File{h: h, path: path, temp: temp}
+	f.h = h
 	if size > 0 {
 		if err := allocate(h, size); err != nil {
 			f.Cleanup()
-			return nil, wrap("allocate", path, err)
+			return nil, f.wrap("allocate", err)
 		}
 	}
 	return f, nil
 }
 
+// Create begins a file that will appear at path, beside which it lies until then.
+func Create(path string) (*File, error) {
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, wrap("create", path, err)
+	}
+	f, err := CreateIn(root, filepath.Base(path), ".", 0o666, 0)
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	f.close = func() { root.Close() }
+	return f, nil
+}
+
 // WriteFile puts data at path, atomically and durably.
 func WriteFile(path string, data []byte) error {
-	f, err := Create(path, 0)
+	f, err := Create(path)
 	if err != nil {
 		return err
 	}
@@ -87,27 +105,30 @@ func WriteFile(path string, data []byte) error {
 	return f.Commit(int64(len(data)))
 }
 
-// RemoveTemporary deletes the temporary files that killed runs left in dir. The caller makes sure, with a lock, that
+// TempName is a new name for an unfinished file.
+func TempName() string { return tempPrefix + rand.Text() + tempSuffix }
+
+// RemoveTemporary deletes the temporary files that killed runs left in a folder. The caller makes sure, with a lock, that
 // nobody is writing there.
-func RemoveTemporary(dir string) error {
-	entries, err := os.ReadDir(dir)
+func RemoveTemporary(dir *os.Root) error {
+	entries, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
-		return wrap("read", dir, err)
+		return wrap("read", dir.Name(), err)
 	}
 	for _, e := range entries {
 		if !e.Type().IsRegular() || !IsTemporary(e.Name()) {
 			continue
 		}
-		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return wrap("remove", filepath.Join(dir, e.Name()), err)
+		if err := dir.Remove(e.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return wrap("remove", filepath.Join(dir.Name(), e.Name()), err)
 		}
 	}
 	return nil
 }
 
-// IsTemporary reports whether a file name, without directory, is one that Create gives to unfinished files.
+// IsTemporary reports whether a file name, without directory, is one of TempName.
 func IsTemporary(name string) bool {
-	return len(name) > len(tempPrefix)+len(tempSuffix) &&
+	return len(name) == len(tempPrefix)+len(rand.Text())+len(tempSuffix) &&
 		strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
 }
 
@@ -138,7 +159,7 @@ func (f *File) wrote(n, want int, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := wrap("write", f.path, err)
+	e := f.wrap("write", err)
 	f.failed.CompareAndSwap(nil, e)
 	return e
 }
@@ -147,7 +168,7 @@ func (f *File) wrote(n, want int, err error) error {
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.h.ReadAt(p, off)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = wrap("read", f.path, err)
+		err = f.wrap("read", err)
 	}
 	return n, err
 }
@@ -162,19 +183,20 @@ func (f *File) Commit(wantSize int64) error {
 		return err
 	}
 	if err := f.h.Sync(); err != nil {
-		return wrap("sync", f.path, err)
+		return f.wrap("sync", err)
 	}
 	h := f.h
 	f.h = closed{}
 	if err := h.Close(); err != nil {
-		return wrap("close", f.path, err)
+		return f.wrap("close", err)
 	}
-	if err := os.Rename(f.temp, f.path); err != nil {
-		return wrap("rename", f.path, err)
+	if err := f.root.Rename(f.temp, f.name); err != nil {
+		return f.wrap("rename", err)
 	}
 	f.temp = ""
-	if err := syncDir(filepath.Dir(f.path)); err != nil {
-		return wrap("sync directory of", f.path, err)
+	defer f.close()
+	if err := syncDir(f.root, filepath.Dir(f.name)); err != nil {
+		return f.wrap("sync directory of", err)
 	}
 	return nil
 }
@@ -183,13 +205,13 @@ func (f *File) Commit(wantSize int64) error {
 func (f *File) checkSize(want int64) error {
 	info, err := f.h.Stat()
 	if err != nil {
-		return wrap("stat", f.path, err)
+		return f.wrap("stat", err)
 	}
 	if info.Size() != want {
-		return wrap("write", f.path, fmt.Errorf("file has %d bytes, want %d", info.Size(), want))
+		return f.wrap("write", fmt.Errorf("file has %d bytes, want %d", info.Size(), want))
 	}
 	if err := f.h.Truncate(want); err != nil {
-		return wrap("truncate", f.path, err)
+		return f.wrap("truncate", err)
 	}
 	return nil
 }
@@ -201,8 +223,13 @@ func (f *File) Cleanup() {
 		return
 	}
 	_ = f.h.Close() // the file is thrown away
-	_ = os.Remove(f.temp)
+	_ = f.root.Remove(f.temp)
 	f.h, f.temp = closed{}, ""
+	f.close()
+}
+
+func (f *File) wrap(op string, err error) *Error {
+	return wrap(op, filepath.Join(f.root.Name(), f.name), err)
 }
 
 // wrap reports err under the final name; the system's own wrapping names only the temporary file.

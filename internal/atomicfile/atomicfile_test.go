@@ -14,9 +14,20 @@ import (
 	"testing"
 )
 
+// open opens a folder for the time of a test.
+func open(t *testing.T, dir string) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
 func create(t *testing.T, path string, size int64) *File {
 	t.Helper()
-	f, err := Create(path, size)
+	f, err := CreateIn(open(t, filepath.Dir(path)), filepath.Base(path), ".", 0o666, size)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,10 +179,10 @@ func TestEveryFailureIsReported(t *testing.T) {
 		{"truncate", "truncate", syscall.EIO, syscall.EIO, write},
 		{"close", "close", full, ErrNoSpace, write},
 		{"none", "rename", nil, nil, func(f *File) error { // over a folder that is not empty
-			if err := os.MkdirAll(filepath.Join(f.path, "b"), 0o755); err != nil {
+			if err := f.root.MkdirAll(filepath.Join(f.name, "b"), 0o755); err != nil {
 				return err
 			}
-			defer os.RemoveAll(f.path)
+			defer f.root.RemoveAll(f.name)
 			return f.Commit(0)
 		}},
 	} {
@@ -197,7 +208,7 @@ func TestRemoveTemporary(t *testing.T) {
 	if err := f.h.Close(); err != nil { // as it is after a kill
 		t.Fatal(err)
 	}
-	for _, name := range []string{".df11-", ".df11-x.tmpx", "df11-x.tmp", "a.tmp"} {
+	for _, name := range []string{".df11-", ".df11-x.tmp", "df11-x.tmp", "a.tmp"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -205,11 +216,30 @@ func TestRemoveTemporary(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, ".df11-folder.tmp", "x"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := RemoveTemporary(dir); err != nil {
+	if err := RemoveTemporary(open(t, dir)); err != nil {
 		t.Fatal(err)
 	}
-	wantOnly(t, dir, ".df11-", ".df11-folder.tmp", ".df11-x.tmpx", "a.tmp", "df11-x.tmp")
-	if err := RemoveTemporary(filepath.Join(dir, "no")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("missing folder: %v", err)
+	wantOnly(t, dir, ".df11-", ".df11-folder.tmp", ".df11-x.tmp", "a.tmp", "df11-x.tmp")
+}
+
+// TestNothingLeadsOut: a file whose folder is a link to another place is not written.
+func TestNothingLeadsOut(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(dir, "sub")); err != nil {
+		t.Skip("no symbolic links here: ", err)
 	}
+	root := open(t, dir)
+	if f, err := CreateIn(root, "sub/a", "sub", 0o666, 0); err == nil {
+		f.Cleanup()
+		t.Error("a temporary file is made outside")
+	}
+	f, err := CreateIn(root, "sub/a", ".", 0o666, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Cleanup()
+	if f.Commit(0) == nil {
+		t.Error("a file gets its name outside")
+	}
+	wantOnly(t, outside)
 }

@@ -14,8 +14,8 @@ func isNoSpace(err error) bool {
 
 // syncDir puts a rename on disk. File systems that cannot sync a directory say EINVAL; their renames are as durable
 // as they can be made.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+func syncDir(root *os.Root, dir string) error {
+	d, err := root.Open(dir)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package atomicfile
 
 import (
 	"errors"
+	"os"
 
 	"golang.org/x/sys/windows"
 )
@@ -12,4 +13,4 @@ func isNoSpace(err error) bool {
 }
 
 // syncDir does nothing: Windows has no way to sync a directory.
-func syncDir(string) error { return nil }
+func syncDir(*os.Root, string) error { return nil }

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/folder"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -20,56 +20,56 @@ import (
 // A Folder takes rebuilt files, and their index. It is locked against other runs. Nothing there says who wrote a file, and nothing
 // has to: a file that has the right content is done.
 type Folder struct {
-	root   string
-	unlock func() error
-	done   map[string]bool // files that are there, by path
-	index  index
+	*folder.Folder
+	done  map[string]bool // files that are there, by path
+	index index
 }
 
-// OpenFolder makes the folder, locks it, removes what killed runs were writing, and finds out which of the files are there. Other
-// weights, and files that would be replaced, are an OccupiedError without force. The caller closes it.
-func OpenFolder(ctx context.Context, root string, files []File, force bool) (*Folder, error) {
-	unlock, err := target.LockFolder(root)
+// OpenFolder makes the folder, locks it, and finds out which of the files are there. Other weights, and files that would be replaced,
+// are an OccupiedError without force. perm is the most that anybody may do with the files. The caller closes the folder.
+func OpenFolder(ctx context.Context, root string, files []File, perm fs.FileMode, force bool) (*Folder, error) {
+	f, err := target.LockFolder(root, perm)
 	if err != nil {
 		return nil, err
 	}
-	d := &Folder{root: root, unlock: unlock, done: map[string]bool{}, index: indexOf(files)}
+	d := &Folder{f, map[string]bool{}, indexOf(files)}
 	occupied, err := d.look(ctx, files)
 	if err == nil && !force && len(occupied.Replaced)+len(occupied.Others) > 0 {
 		err = occupied
 	}
 	if err != nil {
-		return nil, errors.Join(err, unlock())
+		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
 // look goes through every folder that is written to.
 func (d *Folder) look(ctx context.Context, files []File) (*OccupiedError, error) {
-	e := &OccupiedError{Folder: d.root}
+	e := &OccupiedError{Folder: d.Root.Name()}
 	wanted, dirs := map[string]bool{}, map[string]bool{}
 	for _, f := range files {
 		wanted[f.Path], dirs[path.Dir(f.Path)] = true, true
-		if _, err := os.Lstat(d.path(f.Path)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := d.Lstat(f.Path); errors.Is(err, fs.ErrNotExist) {
 			continue
+		} else if err != nil {
+			return nil, &target.FolderError{Folder: d.Root.Name(), Stays: true, Err: err}
 		}
-		if d.done[f.Path] = target.FileSum(ctx, d.path(f.Path), f.Size) == f.SHA256; !d.done[f.Path] {
+		if d.done[f.Path] = d.Sum(ctx, f.Path, f.Size) == f.SHA256; !d.done[f.Path] {
 			e.Replaced = append(e.Replaced, f.Path)
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 	}
-	there, same, err := d.index.in(d.root)
+	there, same, err := d.index.in(d.Folder)
 	if there && !same {
 		e.Replaced = append(e.Replaced, d.index.name)
 	}
 	for dir := range dirs {
-		entries, missing := os.ReadDir(d.path(dir))
-		if errors.Is(missing, fs.ErrNotExist) {
-			continue
+		entries, missing := fs.ReadDir(d.Root.FS(), dir)
+		if !errors.Is(missing, fs.ErrNotExist) {
+			err = errors.Join(err, missing)
 		}
-		err = errors.Join(err, missing, atomicfile.RemoveTemporary(d.path(dir)))
 		for _, entry := range entries {
 			if name := path.Join(dir, entry.Name()); plan.IsSafetensors(name) && !wanted[name] {
 				e.Others = append(e.Others, name)
@@ -79,30 +79,19 @@ func (d *Folder) look(ctx context.Context, files []File) (*OccupiedError, error)
 	return e, err
 }
 
-func (d *Folder) path(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
-
 // Has reports whether a file was there when the folder was opened.
 func (d *Folder) Has(f File) bool { return d.done[f.Path] }
 
-// create starts a file under a temporary name.
-func (d *Folder) create(f File) (*atomicfile.File, error) {
-	p := d.path(f.Path)
-	if err := os.MkdirAll(filepath.Dir(p), 0o777); err != nil {
-		return nil, err
-	}
-	return atomicfile.Create(p, f.Size)
-}
-
 // Finish writes the index, unless one that says the same is there, such as the original's own.
 func (d *Folder) Finish() error {
-	if _, same, err := d.index.in(d.root); err != nil || same {
+	if _, same, err := d.index.in(d.Folder); err != nil || same {
 		return err
 	}
-	return atomicfile.WriteFile(d.path(d.index.name), d.index.data)
+	return d.WriteFile(d.index.name, d.index.data)
 }
 
 // Close gives the lock back. The state of an unfinished conversion in the folder stays.
-func (d *Folder) Close() error { return d.unlock() }
+func (d *Folder) Close() error { return d.Leave() }
 
 // OccupiedError says that a folder holds weights of others.
 type OccupiedError struct {

@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/df11-convert/df11-convert/internal/folder"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -37,15 +38,19 @@ func indexOf(files []File) (x index) {
 	return index{stem + ".safetensors.index.json", metadata.Index(holder, total)}
 }
 
-// in reports whether a folder has an index, and whether that says the same.
-func (x index) in(dir string) (there, same bool, err error) {
+// in reports whether a folder has something of the index's name, and whether that is an index that says the same.
+func (x index) in(f *folder.Folder) (there, same bool, err error) {
 	if x.name == "" {
 		return true, true, nil
 	}
-	b, err := smallfile.Read(filepath.Join(dir, filepath.FromSlash(x.name)), max(model.MaxIndexBytes, int64(len(x.data))))
+	info, err := f.Lstat(x.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, false, nil
 	}
+	if err != nil || !info.Mode().IsRegular() {
+		return true, false, err
+	}
+	b, err := smallfile.Read(filepath.Join(f.Root.Name(), filepath.FromSlash(x.name)), max(model.MaxIndexBytes, int64(len(x.data))))
 	return true, maps.Equal(weightMap(b), weightMap(x.data)), err
 }
 

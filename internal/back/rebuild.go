@@ -125,7 +125,7 @@ func (r *Rebuilder) file(ctx context.Context, f File, out *Folder) error {
 		r.progress.Found.Add(f.Size)
 		return nil
 	}
-	w, err := out.create(f)
+	w, err := out.Create(f.Path, f.Size)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -28,8 +29,8 @@ type Comparer struct {
 	Workers int
 	GPU     GPU  // nil: none
 	Strict  bool // for our own output: bytes that decoding never reads must be right too
-	// NearDir takes copies of remote units, so that the CPU and the GPU fetch them only once; "" if what is stored is on this machine.
-	NearDir  string
+	// NearDir takes copies of remote units, so that the CPU and the GPU fetch them only once; nil if what is stored is on this machine.
+	NearDir  *os.Root
 	Progress *progress.Counters
 }
 

@@ -35,7 +35,7 @@ func (c *Comparer) unit(ctx context.Context, u *spans.Unit, stored Stored, sourc
 	}
 	weights := io.NewSectionReader(source, u.At, 2*u.NElems())
 	arrays := model.ArraysAt(func(name string) *io.SectionReader { return section(stored, u.Path+"."+name) })
-	if c.GPU == nil || c.NearDir == "" {
+	if c.GPU == nil || c.NearDir == nil {
 		return c.weights(ctx, u, arrays, weights)
 	}
 	near, err := spool.NewTemp(c.NearDir)

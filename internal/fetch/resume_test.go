@@ -3,6 +3,7 @@ package fetch
 import (
 	"bytes"
 	"hash/crc32"
+	"os"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -38,7 +39,12 @@ func TestOnlyConfirmedTensorsAreTakenUp(t *testing.T) {
 			Path: "o", Plain: []plan.Tensor{{Name: "a", Length: 600}, {Name: "b", Offset: 600, Length: 400}},
 		}}})
 		task := NewTasks(outputs)[0]
-		s, err := spool.NewTemp(t.TempDir())
+		dir, err := os.OpenRoot(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dir.Close()
+		s, err := spool.NewTemp(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

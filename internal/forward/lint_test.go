@@ -21,7 +21,7 @@ func lint(t *testing.T, o *spans.Output, es []safetensors.Entry) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := atomicfile.Create(filepath.Join(t.TempDir(), "output"), l.Size)
+	f, err := atomicfile.Create(filepath.Join(t.TempDir(), "output"))
 	if err != nil {
 		t.Fatal(err)
 	}

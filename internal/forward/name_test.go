@@ -18,7 +18,7 @@ import (
 func TestNamingErrorEndsAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model.safetensors")
 	synctest.Test(t, func(t *testing.T) { // which fails where a goroutine is left
-		file, err := atomicfile.Create(path, 0)
+		file, err := atomicfile.Create(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestNamingErrorEndsAtOnce(t *testing.T) {
 func TestNoFileGoesWhileItIsHashed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		file, err := atomicfile.Create(filepath.Join(dir, "x"), 8)
+		file, err := atomicfile.Create(filepath.Join(dir, "x"))
 		must(t, err)
 		sum := &hashing{stop: func() {}, done: make(chan struct{})}
 		go (&draft{file: file, sum: sum}).discard()

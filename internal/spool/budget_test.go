@@ -21,12 +21,19 @@ func TestBudgetsHold(t *testing.T) {
 	const limit = 6 << 20
 	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {
+			gone := filepath.Join(t.TempDir(), "gone")
+			if err := os.Mkdir(gone, 0o700); err != nil {
+				t.Fatal(err)
+			}
 			h := &household{
-				t: t, limit: limit,
+				t: t, limit: limit, gone: open(t, gone),
 				room: Room{
-					Dir: t.TempDir(), Keep: seed%2 == 0, InMemory: map[*spans.Output]bool{},
+					Dir: open(t, t.TempDir()), Keep: seed%2 == 0, InMemory: map[*spans.Output]bool{},
 					Disk: NewBudget("disk", limit), Memory: NewBudget("memory", limit),
 				},
+			}
+			if err := os.Remove(gone); err != nil {
+				t.Fatal(err)
 			}
 			for i, size := range []int64{1, 300 << 10, 900 << 10, 1 << 20, 2 << 20, 2 << 20, 5 << 20} {
 				o := &spans.Output{Path: string(rune('a' + i)), Size: size}
@@ -51,11 +58,23 @@ func TestBudgetsHold(t *testing.T) {
 	}
 }
 
+// open opens a folder for the time of a test.
+func open(t *testing.T, dir string) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
 // household is a room whose spools are counted.
 type household struct {
 	t       *testing.T
 	limit   int64
 	room    Room
+	gone    *os.Root // a folder that was removed
 	outputs []*spans.Output
 	live    [2]atomic.Int64 // bytes of spools on disk and in memory
 }
@@ -68,7 +87,7 @@ func (h *household) spool(o *spans.Output, rng *rand.Rand) {
 	if room.InMemory[o] {
 		where = &h.live[1]
 	} else if rng.IntN(4) == 0 {
-		room.Dir = filepath.Join(room.Dir, "gone")
+		room.Dir = h.gone
 	}
 	s, err := room.New(ctx, o)
 	if err == nil && IsKept(s) && rng.IntN(2) == 0 {
@@ -76,7 +95,7 @@ func (h *household) spool(o *spans.Output, rng *rand.Rand) {
 			h.t.Error(err)
 		}
 		if rng.IntN(2) == 0 {
-			_ = RemoveKept(KeptPath(room.Dir, o))
+			_ = removeKept(room.Dir, KeptName(o))
 		}
 		if s, err = room.Open(o); err != nil {
 			return // it is gone, or others have taken the room

@@ -7,39 +7,49 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// Names of kept spools in the state folder.
-const (
-	keptPrefix = "spool-"
-	keptSuffix = ".data"
-)
-
 // Kept is a spool file that outlives the process, so that a later run on the same disk goes on with it. The file alone says
 // nothing: which tensors are there, whole and with which checksum, is in the ledger.
-type Kept struct{ *os.File }
-
-// KeptPath is where the kept spool of an output lies.
-func KeptPath(dir string, o *spans.Output) string {
-	sum := sha256.Sum256([]byte(o.Path))
-	return filepath.Join(dir, keptPrefix+hex.EncodeToString(sum[:8])+keptSuffix)
+type Kept struct {
+	*os.File
+	dir  *os.Root
+	name string
 }
 
-func createKept(path string) (*Kept, error) { return openFile(path, os.O_CREATE) }
+// KeptName is the name of the kept spool of an output.
+func KeptName(o *spans.Output) string {
+	sum := sha256.Sum256([]byte(o.Path))
+	return "spool-" + hex.EncodeToString(sum[:8]) + ".data"
+}
+
+// IsKeptName reports whether a file name is one of KeptName.
+func IsKeptName(name string) bool {
+	ok, _ := path.Match("spool-"+strings.Repeat("[0-9a-f]", 16)+".data", name)
+	return ok
+}
+
+// createKept makes a new file: one that is there may be useless, or have another name elsewhere.
+func createKept(dir *os.Root, name string) (*Kept, error) {
+	if err := removeKept(dir, name); err != nil {
+		return nil, err
+	}
+	return openFile(dir, name, os.O_CREATE|os.O_EXCL)
+}
 
 // OpenKept opens the spool that an earlier run has left.
-func OpenKept(path string) (*Kept, error) { return openFile(path, 0) }
+func OpenKept(dir *os.Root, name string) (*Kept, error) { return openFile(dir, name, 0) }
 
-func openFile(path string, flags int) (*Kept, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|flags, 0o666)
+func openFile(dir *os.Root, name string, flags int) (*Kept, error) {
+	f, err := dir.OpenFile(name, os.O_RDWR|flags, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open spool: %w", err)
 	}
-	return &Kept{f}, nil
+	return &Kept{f, dir, name}, nil
 }
 
 // Keep closes the spool and leaves the file to a later run.
@@ -52,7 +62,7 @@ func (s *Kept) Release() error {
 	if err := s.Close(); err != nil {
 		return ended(err)
 	}
-	return RemoveKept(s.Name())
+	return removeKept(s.dir, s.name)
 }
 
 // ended allows to close a file twice.
@@ -63,25 +73,23 @@ func ended(err error) error {
 	return err
 }
 
-// RemoveKept deletes a kept spool, if it is there.
-func RemoveKept(path string) error {
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+// removeKept deletes a kept spool, if it is there.
+func removeKept(dir *os.Root, name string) error {
+	if err := dir.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// RemoveOthers deletes from dir every kept spool that is not at one of the paths, and whatever older programs kept beside
-// theirs.
-func RemoveOthers(dir string, paths map[string]bool) error {
-	entries, err := os.ReadDir(dir)
+// RemoveOthers deletes from dir every kept spool but those that are named.
+func RemoveOthers(dir *os.Root, names map[string]bool) error {
+	entries, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if strings.HasPrefix(e.Name(), keptPrefix) && !paths[path] {
-			err = errors.Join(err, RemoveKept(path))
+		if IsKeptName(e.Name()) && !names[e.Name()] {
+			err = errors.Join(err, removeKept(dir, e.Name()))
 		}
 	}
 	return err

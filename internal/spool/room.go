@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -12,7 +13,7 @@ import (
 // Room is what all spools of a run share: a folder, and budgets of disk and memory. InMemory names the outputs whose spools
 // are memory. With Keep, spool files outlive the process.
 type Room struct {
-	Dir          string
+	Dir          *os.Root
 	Disk, Memory *Budget
 	InMemory     map[*spans.Output]bool
 	Keep         bool
@@ -36,7 +37,7 @@ func (r *Room) make(o *spans.Output) (Spool, error) {
 	case r.InMemory[o]:
 		return newMemory(o.Size)
 	case r.Keep:
-		return createKept(KeptPath(r.Dir, o))
+		return createKept(r.Dir, KeptName(o))
 	}
 	return NewTemp(r.Dir)
 }
@@ -53,7 +54,7 @@ func (r *Room) Open(o *spans.Output) (Spool, error) {
 	if r.InMemory[o] || !r.Disk.TryAcquire(o.Size) {
 		return nil, errors.New("there is no room for it on disk")
 	}
-	s, err := OpenKept(KeptPath(r.Dir, o))
+	s, err := OpenKept(r.Dir, KeptName(o))
 	if err != nil {
 		r.Disk.Release(o.Size)
 		return nil, err

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
 )
 
 // A Spool is where the source bytes of one output wait. Offsets are those of spans.Output. Writes never overlap and may
@@ -20,16 +22,21 @@ type Spool interface {
 // Temp is a temporary file. Where the system allows that it has no name, so that a killed process leaves nothing behind.
 type Temp struct {
 	*os.File
-	named bool
+	remove func() error // nil once it has no name
 }
 
 // NewTemp makes an empty spool in dir.
-func NewTemp(dir string) (*Temp, error) {
-	f, err := os.CreateTemp(dir, "spool-*.tmp")
+func NewTemp(dir *os.Root) (*Temp, error) {
+	name := atomicfile.TempName()
+	f, err := dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("create spool: %w", err)
 	}
-	return &Temp{f, os.Remove(f.Name()) != nil}, nil
+	remove := func() error { return dir.Remove(name) }
+	if remove() == nil {
+		remove = nil
+	}
+	return &Temp{f, remove}, nil
 }
 
 // Release closes and removes the file.
@@ -37,8 +44,8 @@ func (s *Temp) Release() error {
 	if err := s.Close(); err != nil {
 		return ended(err)
 	}
-	if s.named {
-		return os.Remove(s.Name())
+	if s.remove != nil {
+		return s.remove()
 	}
 	return nil
 }

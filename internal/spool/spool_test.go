@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -18,7 +19,7 @@ func TestSpools(t *testing.T) {
 	for name, c := range map[string]struct{ memory, keep bool }{"memory": {memory: true}, "file": {}, "kept file": {keep: true}} {
 		dir := t.TempDir()
 		r := &spool.Room{
-			Dir: dir, Disk: spool.NewBudget("disk", o.Size), Memory: spool.NewBudget("memory", o.Size),
+			Dir: open(t, dir), Disk: spool.NewBudget("disk", o.Size), Memory: spool.NewBudget("memory", o.Size),
 			InMemory: map[*spans.Output]bool{o: c.memory}, Keep: c.keep,
 		}
 		s, err := r.New(t.Context(), o)
@@ -43,7 +44,7 @@ func TestSpools(t *testing.T) {
 			}
 			budget.Release(o.Size)
 		}
-		if _, err := os.Stat(spool.KeptPath(dir, o)); (err == nil) != c.keep {
+		if _, err := os.Stat(filepath.Join(dir, spool.KeptName(o))); (err == nil) != c.keep {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !c.keep {
@@ -93,6 +94,17 @@ func TestReleasedMemoryIsUsedAgain(t *testing.T) {
 	if got := []byte{first(size), first(other), first(size)}; !bytes.Equal(got, []byte{1, 0, 0}) {
 		t.Errorf("first bytes of spools: %v", got)
 	}
+}
+
+// open opens a folder for the time of a test.
+func open(t *testing.T, dir string) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
 }
 
 func write(t *testing.T, s spool.Spool, p []byte, off int64) {

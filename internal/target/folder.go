@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,58 +14,82 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/filelock"
+	"github.com/df11-convert/df11-convert/internal/folder"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/streams"
+	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
-// Names inside the state folder.
-const (
-	lockName = "lock"
-	filesDir = "files" // outputs of a folder that does not keep them
-)
+// filesDir is where the outputs of a folder that does not keep them are, inside of the state folder.
+const filesDir = "files"
 
-// A Folder is where output files are made. Either it keeps them and is the user's, or it lies inside a work folder, and each file
-// is removed once it is uploaded. Other files of a work folder are left alone.
+// A Folder is where output files are made. Either it keeps them and is the user's, or it is a work folder, and each file is removed
+// once it is uploaded. What else is in either is left alone.
 type Folder struct {
-	State string // holds journal, lock and spools: all that is not the result
-	Stays bool   // the folder keeps its output files
+	*folder.Folder
+	Stays bool // the folder keeps its output files
 
-	root        string // the folder that was given
-	dir         string // of the output files
-	lock        *filelock.Lock
+	within      string   // where in the folder the output files are
+	made        []string // outputs and copies, which do not stay
 	owner       Owner
 	part        string // names the journal
 	*inspection        // before the run; of a folder that does not keep its outputs, nothing
 }
 
-// OpenFolder makes the folder, locks it, removes files that killed runs have not finished, and refuses a folder with other
-// weights. With stays, root keeps the result; else it is a work folder. part names this run's journal.
-func OpenFolder(ctx context.Context, root string, stays bool, w Owner, part string, p *plan.Plan) (*Folder, error) {
-	f := &Folder{State: filepath.Join(root, stateDir), Stays: stays, root: root, dir: root, owner: w, part: part, inspection: &inspection{}}
+// OpenFolder makes the folder, locks it, and refuses a folder with other weights. With stays, root keeps the result; else it is a work
+// folder. part names this run's journal; perm is the most that anybody may do with the files.
+func OpenFolder(ctx context.Context, root string, stays bool, w Owner, part string, p *plan.Plan, perm fs.FileMode) (*Folder, error) {
+	f := &Folder{Stays: stays, owner: w, part: part, inspection: &inspection{}}
 	if !stays {
-		f.dir = filepath.Join(f.State, filesDir)
+		f.within = path.Join(stateDir, filesDir)
+		for _, o := range p.OutputFiles {
+			f.made = append(f.made, o.Path)
+		}
+		for _, c := range slices.Concat(p.Copied, p.Components) {
+			f.made = append(f.made, c.Path)
+		}
 	}
-	if err := f.acquire(); err != nil {
-		return nil, &FolderError{Folder: root, Stays: stays, Err: err}
+	var err error
+	if f.Folder, err = openFolder(root, stays, perm); err != nil {
+		return nil, err
 	}
-	err := f.removeTemporary(p)
-	if err == nil && stays {
+	if stays {
 		err = f.inspect(ctx)
-	}
-	if filelock.InUse(err) { // a run that ends just now tries to remove the folder of its state
-		err = &FolderError{Folder: root, Stays: stays, Err: filelock.ErrLocked}
+	} else {
+		err = f.removeCopies(p)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.leave())
+		return nil, errors.Join(err, f.Leave())
 	}
 	return f, nil
 }
 
-// FolderError says that a folder can't be used: it can't be made or written, or another run has it.
+// removeCopies removes the copies that a killed run has left: they are made again when it is their turn.
+func (f *Folder) removeCopies(p *plan.Plan) error {
+	for _, c := range slices.Concat(p.Copied, p.Components) {
+		if err := f.Remove(c.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openFolder opens and locks a folder.
+func openFolder(root string, stays bool, perm fs.FileMode) (*folder.Folder, error) {
+	f, err := folder.Open(root, perm)
+	if filelock.InUse(err) { // a run that ends just now tries to remove the folder of its state
+		err = filelock.ErrLocked
+	}
+	if err != nil {
+		return nil, &FolderError{Folder: root, Stays: stays, Err: err}
+	}
+	return f, nil
+}
+
+// FolderError says that a folder can't be used: it can't be made or written, another run has it, or others may change what is there.
 type FolderError struct {
 	Folder string
 	Stays  bool // it was to keep the result; else it is a work folder
@@ -85,64 +109,15 @@ func (e *FolderError) Error() string {
 
 func (e *FolderError) Unwrap() error { return e.Err }
 
-// acquire makes the folders and locks them. Another run that ends just now may take the folder of the lock away.
-func (f *Folder) acquire() (err error) {
-	for range 10 {
-		if err = os.MkdirAll(f.State, 0o777); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
-			continue // it went between the folder and the one in it, or between being there and a look at it
-		}
-		if err != nil {
-			return err
-		}
-		if f.lock, err = filelock.Acquire(filepath.Join(f.State, lockName)); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(f.dir, 0o777); err != nil {
-		return errors.Join(err, f.lock.Release())
-	}
-	return nil
-}
-
-// LockFolder makes a folder, and locks it until unlock against other runs of whatever kind.
-func LockFolder(root string) (unlock func() error, err error) {
-	f := &Folder{State: filepath.Join(root, stateDir), Stays: true, root: root, dir: root}
-	if err := f.acquire(); err != nil {
-		return nil, &FolderError{Folder: root, Stays: true, Err: err}
-	}
-	return f.leave, nil
-}
-
-// removeTemporary removes the files that killed runs have not finished, from every folder that this plan writes to, and copies that
-// wait for their upload.
-func (f *Folder) removeTemporary(p *plan.Plan) error {
-	dirs := map[string]bool{f.State: true, f.dir: true}
-	for _, o := range p.OutputFiles {
-		dirs[filepath.Dir(f.Path(o.Path))] = true
-	}
-	for _, c := range slices.Concat(p.Copied, p.Components) {
-		dirs[filepath.Dir(f.Path(c.Path))] = true
-		if !f.Stays {
-			if err := f.Remove(c.Path); err != nil {
-				return err
-			}
-		}
-	}
-	for dir := range dirs {
-		if err := atomicfile.RemoveTemporary(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+// LockFolder opens a folder that keeps files, and locks it against other runs of whatever kind.
+func LockFolder(root string, perm fs.FileMode) (*folder.Folder, error) {
+	return openFolder(root, true, perm)
 }
 
 // snapshot has the files of the folder itself, the outputs of the plan wherever they are in it, and the journal of an earlier run.
 // The version of a file is its size and time.
 func (f *Folder) snapshot() (snapshot, error) {
-	entries, err := os.ReadDir(f.dir)
+	entries, err := fs.ReadDir(f.Root.FS(), ".")
 	if err != nil {
 		return snapshot{}, err
 	}
@@ -155,20 +130,20 @@ func (f *Folder) snapshot() (snapshot, error) {
 	}
 	names[metadata.ManifestName] = true
 	names[path.Join(stateDir, journalName(spans.Part{}.String()))] = true
-	s := snapshot{where: f.root, versions: map[string]string{}, read: func(_ context.Context, name string) ([]byte, error) {
+	s := snapshot{where: f.Root.Name(), versions: map[string]string{}, read: func(_ context.Context, name string) ([]byte, error) {
 		return smallfile.Read(f.Path(name), maxJournalBytes)
 	}, sum: func(ctx context.Context, name string) (string, error) {
-		st, err := os.Lstat(f.Path(name))
+		st, err := f.Lstat(name)
 		if err != nil {
 			return "", err
 		}
-		return FileSum(ctx, f.Path(name), st.Size()), nil
+		return f.Sum(ctx, name, st.Size()), nil
 	}}
 	for name, judged := range names {
 		if !judged {
 			continue
 		}
-		if st, err := os.Lstat(f.Path(name)); err == nil {
+		if st, err := f.Lstat(name); err == nil {
 			s.versions[name] = fmt.Sprint(st.Size(), st.ModTime().UnixNano())
 		}
 	}
@@ -185,7 +160,12 @@ func (f *Folder) inspect(ctx context.Context) error {
 }
 
 // Path is where a file of the result lies.
-func (f *Folder) Path(name string) string { return filepath.Join(f.dir, filepath.FromSlash(name)) }
+func (f *Folder) Path(name string) string {
+	return filepath.Join(f.Root.Name(), filepath.FromSlash(f.name(name)))
+}
+
+// name is the name of a file of the result in the folder.
+func (f *Folder) name(name string) string { return path.Join(f.within, name) }
 
 // Ledger reads what earlier runs have done in the folder: from their journal, else from the manifest of a finished
 // conversion, unless the source has changed since. Outputs that are gone or differ from what it says are not in it.
@@ -205,7 +185,7 @@ func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, er
 	}
 	l.Claim(f.owner.Source, f.former())
 	l.Keep(func(o ledger.Output) bool {
-		return !o.Here || ctx.Err() == nil && FileSum(ctx, f.Path(o.Path), o.Size) == o.SHA256
+		return !o.Here || ctx.Err() == nil && f.Sum(ctx, f.name(o.Path), o.Size) == o.SHA256
 	})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -213,24 +193,7 @@ func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, er
 	return l, nil
 }
 
-// FileSum hashes a finished file; "" if it is not there, is no regular file, or has another size.
-func FileSum(ctx context.Context, path string, size int64) string {
-	file, err := smallfile.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	if st, err := file.Stat(); err != nil || st.Size() != size {
-		return ""
-	}
-	sum, err := streams.SHA256(ctx, io.NewSectionReader(file, 0, size))
-	if err != nil {
-		return ""
-	}
-	return sum
-}
-
-func (f *Folder) journal() string { return filepath.Join(f.State, journalName(f.part)) }
+func (f *Folder) journal() string { return filepath.Join(f.State.Name(), journalName(f.part)) }
 
 // Save writes the journal of a ledger, which every later change is appended to.
 func (f *Folder) Save(l *ledger.Ledger) error { return l.Save(f.journal()) }
@@ -253,20 +216,11 @@ func (f *Folder) Begin() error {
 
 // Create starts an output file of a known size.
 func (f *Folder) Create(name string, size int64) (*atomicfile.File, error) {
-	p := f.Path(name)
-	if err := os.MkdirAll(filepath.Dir(p), 0o777); err != nil {
-		return nil, err
-	}
-	return atomicfile.Create(p, size)
+	return f.Folder.Create(f.name(name), size)
 }
 
 // Remove removes a file, if it is there.
-func (f *Folder) Remove(name string) error {
-	if err := os.Remove(f.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+func (f *Folder) Remove(name string) error { return f.Folder.Remove(f.name(name)) }
 
 // Finish makes the folder complete: it checks that the folder is still this conversion's and holds every output, removes the
 // weights that former plans have left, and writes the side files, config.json last. Copied files are there already. Finish may be
@@ -284,7 +238,7 @@ func (f *Folder) Finish(ctx context.Context, r *Result) error {
 	}
 	for _, s := range r.Files {
 		if s.Data != nil {
-			if err := f.write(s); err != nil {
+			if err := f.WriteFile(f.name(s.Path), s.Data); err != nil {
 				return fmt.Errorf("write %s: %w", s.Path, err)
 			}
 		}
@@ -297,7 +251,7 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 	made := map[string]string{}
 	for _, o := range r.Outputs {
 		made[o.Path] = o.SHA256
-		if st, err := os.Stat(f.Path(o.Path)); err != nil || st.Size() != o.Size {
+		if st, err := f.Lstat(f.name(o.Path)); err != nil || st.Size() != o.Size {
 			return fmt.Errorf("%s was removed or changed while the conversion ran: run it again, and it is made again", f.Path(o.Path))
 		}
 	}
@@ -319,37 +273,36 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 	return err
 }
 
-func (f *Folder) write(s SideFile) error {
-	p := f.Path(s.Path)
-	if err := os.MkdirAll(filepath.Dir(p), 0o777); err != nil {
-		return err
-	}
-	return atomicfile.WriteFile(p, s.Data)
-}
-
-// Close gives the lock back. With done, it removes our state first, then the lock: once the lock is free, the folder is the next
-// run's. It removes an empty work folder too.
+// Close gives the lock back. With done, it removes what this run has made but the result, by name, then the lock: once the lock is
+// free, the folder is the next run's. It removes an empty work folder too.
 func (f *Folder) Close(done bool) error {
 	if !done {
-		return f.lock.Release()
+		return f.Release()
 	}
-	entries, err := os.ReadDir(f.State)
-	for _, e := range entries {
-		if e.Name() != lockName {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(f.State, e.Name())))
-		}
-	}
-	err = errors.Join(err, f.leave())
+	err := spool.RemoveOthers(f.State, nil)
 	if !f.Stays {
-		_ = os.Remove(f.root)
+		err = errors.Join(err, f.removeMade())
+	}
+	root := f.Root.Name()
+	err = errors.Join(err, f.Folder.Remove(path.Join(stateDir, journalName(f.part))), f.Leave())
+	if !f.Stays {
+		_ = os.Remove(root) // which removes no link, and nothing that is in use
 	}
 	return err
 }
 
-// leave gives back the lock of a folder that nothing of ours is left in.
-func (f *Folder) leave() error {
-	err := f.lock.Remove()
-	_ = os.Remove(f.State) // not if a former run has left something, or somebody else has come
+// removeMade removes the files that were to be uploaded, and the folders that they were in.
+func (f *Folder) removeMade() (err error) {
+	dirs := map[string]bool{f.within: true}
+	for _, name := range f.made {
+		err = errors.Join(err, f.Remove(name))
+		for dir := path.Dir(f.name(name)); dir != f.within; dir = path.Dir(dir) {
+			dirs[dir] = true
+		}
+	}
+	for _, dir := range slices.Backward(slices.Sorted(maps.Keys(dirs))) { // the deepest first
+		_ = f.Folder.Remove(dir) // not if somebody has put something there
+	}
 	return err
 }
 

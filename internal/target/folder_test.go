@@ -36,7 +36,7 @@ func TestFolderTakenOver(t *testing.T) {
 // useFolder opens a folder, if nobody else has it, writes a journal, finds it, and ends.
 func useFolder(t *testing.T, root string, stays bool) {
 	p := &plan.Plan{}
-	f, err := target.OpenFolder(t.Context(), root, stays, target.NewOwner(p, "", false), "part", p)
+	f, err := target.OpenFolder(t.Context(), root, stays, target.NewOwner(p, "", false), "part", p, 0o666)
 	if errors.Is(err, filelock.ErrLocked) {
 		return
 	}
@@ -48,7 +48,7 @@ func useFolder(t *testing.T, root string, stays bool) {
 	if err := f.Save(l); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(filepath.Join(f.State, "part.json")); err != nil {
+	if _, err := os.Stat(filepath.Join(f.State.Name(), "part.json")); err != nil {
 		t.Error(err)
 	}
 	if err := errors.Join(l.Close(), f.Close(true)); err != nil {

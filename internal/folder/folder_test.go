@@ -1,0 +1,206 @@
+package folder_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/filelock"
+	"github.com/df11-convert/df11-convert/internal/folder"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must(t, os.WriteFile(name, []byte(text), 0o644))
+}
+
+// content is everything below a folder: names, modes, and what files and links hold.
+func content(t *testing.T, dir string) string {
+	t.Helper()
+	all := ""
+	must(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		all += name + " " + info.Mode().String()
+		switch {
+		case info.Mode().IsRegular():
+			b, err := os.ReadFile(name)
+			all += " " + string(b)
+			if err != nil {
+				return err
+			}
+		case info.Mode()&fs.ModeSymlink != 0:
+			to, err := os.Readlink(name)
+			all += " " + to
+			if err != nil {
+				return err
+			}
+		}
+		all += "\n"
+		return nil
+	}))
+	return all
+}
+
+// TestUnsafeFolders: a folder whose state leads elsewhere, or that somebody else may change, is refused and left as it was, and so is
+// all that it leads to.
+func TestUnsafeFolders(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("NOT TESTED: links and modes of Windows")
+	}
+	link := func(to string) func(*testing.T, string) {
+		return func(t *testing.T, name string) {
+			must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+			must(t, os.Symlink(to, name))
+		}
+	}
+	mode := func(m fs.FileMode) func(*testing.T, string) {
+		return func(t *testing.T, name string) {
+			must(t, os.MkdirAll(name, 0o755))
+			must(t, os.Chmod(name, m))
+		}
+	}
+	owner := func(uid, gid int, m fs.FileMode) func(*testing.T, string) {
+		return func(t *testing.T, name string) {
+			mode(m)(t, name)
+			if err := os.Chown(name, uid, gid); err != nil {
+				t.Skip("NOT TESTED: only root gives folders away: ", err)
+			}
+		}
+	}
+	outside := t.TempDir()
+	for what, c := range map[string]struct {
+		name string // in the folder
+		make func(t *testing.T, name string)
+		safe bool
+	}{
+		"state is a link":            {".df11-convert", link(outside), false},
+		"state is a link to nothing": {".df11-convert", link(filepath.Join(outside, "no")), false},
+		"state is a link inside":     {".df11-convert", link("."), false},
+		"state is a file":            {".df11-convert", func(t *testing.T, name string) { write(t, name, "mine") }, false},
+		"lock is a link":             {".df11-convert/lock", link(filepath.Join(outside, "lock")), false},
+		"lock is a link to a file":   {".df11-convert/lock", link(filepath.Join(outside, "precious")), false},
+		"lock is the user's":         {".df11-convert/lock", func(t *testing.T, name string) { write(t, name, "mine") }, false},
+		"journal is a link":          {".df11-convert/part-1-of-1.json", link(filepath.Join(outside, "precious")), false},
+		"files is a link":            {".df11-convert/files", link(outside), false},
+		"a file in files is a link":  {".df11-convert/files/config.json", link(filepath.Join(outside, "precious")), false},
+		"spool has another name": {".df11-convert/spool-0123456789abcdef.data", func(t *testing.T, name string) {
+			must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+			must(t, os.Link(filepath.Join(outside, "precious"), name))
+		}, false},
+		"everybody may write":              {".", mode(0o777), false},
+		"everybody may write to state":     {".df11-convert", mode(0o777), false},
+		"everybody may, but not to ours":   {".", mode(0o777 | fs.ModeSticky), true},
+		"another user's":                   {".", owner(65534, 65534, 0o755), false},
+		"another user's, sticky":           {".", owner(65534, 65534, 0o777|fs.ModeSticky), false},
+		"another user's state":             {".df11-convert", owner(65534, 65534, 0o755), false},
+		"a group of others may write":      {".", owner(os.Geteuid(), 65534, 0o775), false},
+		"the user's own group may":         {".", owner(os.Geteuid(), os.Getegid(), 0o775), true},
+		"an empty lock, as kills leave it": {".df11-convert/lock", func(t *testing.T, name string) { write(t, name, "") }, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			write(t, filepath.Join(outside, "precious"), "precious")
+			dir := t.TempDir()
+			must(t, os.Chmod(dir, 0o755))
+			c.make(t, filepath.Join(dir, c.name))
+			before, beside := content(t, dir), content(t, outside)
+			f, err := folder.Open(dir, 0o666)
+			if c.safe {
+				must(t, err)
+				must(t, f.Leave())
+				return
+			}
+			if unsafe := (*folder.UnsafeError)(nil); !errors.As(err, &unsafe) {
+				t.Errorf("got %v", err)
+			}
+			if err == nil {
+				must(t, f.Leave())
+			}
+			if after := content(t, dir); after != before {
+				t.Errorf("the folder was changed from\n%sto\n%s", before, after)
+			}
+			if after := content(t, outside); after != beside {
+				t.Errorf("outside was changed from\n%sto\n%s", beside, after)
+			}
+		})
+	}
+}
+
+// TestNothingLeadsOut: no file is made, found or removed through a folder that is a link, whenever the link comes; a file that is a
+// link is replaced, not what it leads to.
+func TestNothingLeadsOut(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(outside, "precious"), "precious")
+	f, err := folder.Open(dir, 0o666)
+	must(t, err)
+	file, err := f.Create("late/precious", 0)
+	must(t, err)
+	defer file.Cleanup()
+	must(t, os.Remove(filepath.Join(dir, "late")))
+	for _, name := range []string{"late", "sub"} {
+		if err := os.Symlink(outside, filepath.Join(dir, name)); err != nil {
+			t.Skip("no symbolic links here: ", err)
+		}
+	}
+	must(t, os.Symlink(filepath.Join(outside, "precious"), filepath.Join(dir, "file")))
+	if file.Commit(0) == nil {
+		t.Error("a file gets its name outside")
+	}
+	unsafe := (*folder.UnsafeError)(nil)
+	if err := f.WriteFile("sub/precious", []byte("x")); !errors.As(err, &unsafe) {
+		t.Errorf("written: %v", err)
+	}
+	if err := f.Remove("sub/precious"); !errors.As(err, &unsafe) {
+		t.Errorf("removed: %v", err)
+	}
+	if _, err := f.Lstat("sub/precious"); !errors.As(err, &unsafe) {
+		t.Errorf("found: %v", err)
+	}
+	if f.Sum(t.Context(), "sub/precious", 8) != "" || f.Sum(t.Context(), "file", 8) != "" {
+		t.Error("hashed")
+	}
+	must(t, f.WriteFile("file", []byte("ours")))
+	if b, err := os.ReadFile(filepath.Join(outside, "precious")); string(b) != "precious" {
+		t.Errorf("outside is %q, %v", b, err)
+	}
+	must(t, f.Leave())
+}
+
+// TestPermissions: files and folders get no wider permissions than they are given, and the state is the user's alone.
+func TestPermissions(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("NOT TESTED: Windows has other permissions")
+	}
+	dir := filepath.Join(t.TempDir(), "new")
+	f, err := folder.Open(dir, 0o640)
+	must(t, err)
+	must(t, f.WriteFile("sub/file", nil))
+	for name, want := range map[string]fs.FileMode{".": 0o750, "sub": 0o750, "sub/file": 0o640, ".df11-convert": 0o700} {
+		if info, err := f.Lstat(name); err != nil || info.Mode().Perm()&^want != 0 {
+			t.Errorf("%s has %v (%v), want at most %v", name, info.Mode(), err, want)
+		}
+	}
+	if _, err := folder.Open(dir, 0o666); !errors.Is(err, filelock.ErrLocked) {
+		t.Errorf("a folder that is open: %v", err)
+	}
+	must(t, f.Leave())
+	if _, err := os.Lstat(filepath.Join(dir, ".df11-convert")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the state is left: %v", err)
+	}
+}
