@@ -173,24 +173,13 @@ func TestHashes(t *testing.T) {
 // normalUnit has several chunks of weights as a trained model has them.
 func normalUnit(t testing.TB, n int) *unit {
 	t.Helper()
-	return scaledUnit(t, "normal", n, 0.02, 0.02)
-}
-
-// mixedUnit has weights of two scales.
-func mixedUnit(t testing.TB, n int) *unit {
-	t.Helper()
-	return scaledUnit(t, "mixture", n, 0.02, 0.001)
-}
-
-func scaledUnit(t testing.TB, name string, n int, scales ...float64) *unit {
-	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 5))
 	bf := make([]byte, 2*n)
 	for i := range n {
-		w := math.Float32bits(float32(rng.NormFloat64() * scales[rng.IntN(len(scales))]))
+		w := math.Float32bits(float32(rng.NormFloat64() * 0.02))
 		binary.LittleEndian.PutUint16(bf[2*i:], uint16(w>>16))
 	}
-	return encode(t, name, bf)
+	return encode(t, "normal", bf)
 }
 
 // TestPieces decodes runs of chunks, as the verifier does where memory is short.
@@ -230,12 +219,8 @@ func TestManyTilesPerBlock(t *testing.T) {
 // mutants runs a kernel once for each barrier, without that barrier. It returns the lines of barriers that no run missed.
 func mutants(t *testing.T, k *entryPoint, u *unit, run func(*entryPoint) ([]byte, stats, error)) (unnoticed []int, n int) {
 	t.Helper()
-	barrier := "bar.sync"
-	if k.machine != nil {
-		barrier = "BAR"
-	}
 	for ; ; n++ {
-		mutant, line, ok := k.without(barrier, n)
+		mutant, line, ok := k.without("bar.sync", n)
 		if !ok {
 			return unnoticed, n
 		}
@@ -248,11 +233,8 @@ func mutants(t *testing.T, k *entryPoint, u *unit, run func(*entryPoint) ([]byte
 }
 
 // TestMutants demands that every barrier is needed, and that the interpreter sees when it is missing.
-func TestMutants(t *testing.T) { mustMissBarriers(t, ownModule(t)) }
-
-func mustMissBarriers(t *testing.T, m *module) {
-	t.Helper()
-	u := normalUnit(t, 40000)
+func TestMutants(t *testing.T) {
+	m, u := ownModule(t), normalUnit(t, 40000)
 	for name, want := range map[string]int{Decode: 4, BuildTables: 0, DecodeTiles: 0} { // 0: any number but none
 		lost, n := mutants(t, entry(t, m, name), u, func(k *entryPoint) ([]byte, stats, error) {
 			if name == Decode {
@@ -280,16 +262,10 @@ func TestMutantsOfficial(t *testing.T) {
 // TestCorruptUnits demands that our kernel ends on any bytes, and stays within its buffers.
 func TestCorruptUnits(t *testing.T) {
 	m := ownModule(t)
-	for i := range nRandom() / 2 {
-		mustEnd(t, m, uint64(i))
+	for i := range uint64(nRandom() / 2) {
+		u := randomUnit(t, i%20, 12000).spoil(rand.New(rand.NewPCG(i, 9)))
+		endsWell(t, m, u, variant{seed: i}, fmt.Sprint("seed ", i))
 	}
-}
-
-// mustEnd runs our entry points on a unit that is spoiled at random.
-func mustEnd(t *testing.T, m *module, seed uint64) {
-	t.Helper()
-	u := randomUnit(t, seed%20, 12000).spoil(rand.New(rand.NewPCG(seed, 9)))
-	endsWell(t, m, u, variant{seed: seed}, fmt.Sprint("seed ", seed))
 }
 
 // endsWell demands that our entry points end on a unit, whatever its bytes are, and stay within its buffers.

@@ -3,7 +3,6 @@ package kernel
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -98,9 +97,6 @@ func (a *access) modifiers(mods []string) error {
 }
 
 func (a *access) run(w *warp, mask uint32) (int, error) {
-	if a.shared {
-		w.block.stats.wavefronts += wavefronts(&w.rows[a.base], mask, a.size*len(a.rows))
-	}
 	values := make([]uint64, len(a.rows))
 	for lane := range lanes(mask) {
 		address, thread := w.rows[a.base][lane]+a.offset, w.first+lane
@@ -127,30 +123,6 @@ func (a *access) run(w *warp, mask uint32) (int, error) {
 		}
 	}
 	return 0, nil
-}
-
-// wavefronts is how many cycles shared memory takes for accesses of n bytes: it gives one word of each of its 32 banks, to any
-// number of lanes. Of 8 bytes it serves 16 lanes at a time, of 16 bytes 8.
-func wavefronts(addresses *row, mask uint32, n int) (cycles int64) {
-	const banks = 32
-	together, served := min(warpSize, warpSize*4/n), 0
-	var words [banks][warpSize]uint64 // of each bank, those that are asked for
-	var counts [banks]int
-	most := 0
-	for lane := range lanes(mask) {
-		for word := addresses[lane] / 4; word <= (addresses[lane]+uint64(n)-1)/4; word++ {
-			bank, count := &words[word%banks], &counts[word%banks]
-			if !slices.Contains(bank[:*count], word) {
-				bank[*count] = word
-				*count++
-				most = max(most, *count)
-			}
-		}
-		if served++; served%together == 0 {
-			cycles, most, counts = cycles+int64(most), 0, [banks]int{}
-		}
-	}
-	return cycles + int64(most)
 }
 
 // buildShuffle is shfl.sync.mode.b32 d, a, b, c, members, or d|p where p says whether the lane to read from is there.

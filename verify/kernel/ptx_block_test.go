@@ -21,9 +21,6 @@ type block struct {
 func newBlock(k *entryPoint, m *memory, l launch) *block {
 	b := &block{kernel: k, memory: m, launch: l, warps: make([]warp, l.block/warpSize)}
 	b.shared = region{name: "shared memory", bytes: make([]byte, l.sharedBytes), marks: make([]mark, l.sharedBytes)}
-	if k.machine != nil {
-		b.shared.base = k.machine.sharedBase()
-	}
 	for i := range b.warps {
 		b.warps[i] = warp{block: b, first: i * warpSize, rows: make([]row, len(k.rows))}
 	}

@@ -15,7 +15,7 @@ type instr struct {
 	flow   flowKind
 	label  string // of a branch
 	target int    // of a branch
-	meet   int    // where the lanes that a branch parts come together again; of flowMeet the row that says who does
+	meet   int    // where the lanes that a branch parts come together again
 
 	// do runs the instruction for the lanes in mask. With an error it names the lane at fault. It is nil for an
 	// instruction that only controls the flow.
@@ -36,7 +36,6 @@ const (
 	flowBranch
 	flowReturn
 	flowBarrier
-	flowMeet // of machine code: lanes wait for others
 )
 
 // rowStart says what a row of a warp's registers holds when a block starts: the value that of gives, or noise in the bits

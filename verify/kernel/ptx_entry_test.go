@@ -54,7 +54,6 @@ type entryPoint struct {
 	nParams int
 	code    []instr
 	rows    []rowStart
-	machine *machine // nil for PTX
 }
 
 // without returns a copy of the kernel in which the n-th instruction of the given opcode, counted from 0, does nothing;
@@ -88,7 +87,6 @@ type launch struct {
 type stats struct {
 	warpInstructions int64 // times 32: lane slots
 	barriers         int64 // of each block
-	wavefronts       int64 // of shared memory: the cycles that accesses take there
 }
 
 // fault is something that must not happen on a GPU.

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"math/bits"
@@ -25,11 +26,6 @@ type warp struct {
 	// paths are the ways that parted lanes take; the last one runs. It ends where its lanes meet the other parted lanes,
 	// and the path below it goes on.
 	paths []path
-
-	// Machine code has instead where each lane is, which ones wait, and the rows that say for whom.
-	at, meeting [warpSize]int
-	waiting     uint32
-	sources     values // of the instruction that runs
 }
 
 // path is a set of lanes on their way from pc to meet.
@@ -67,14 +63,10 @@ func (w *warp) start(rng *rand.Rand) {
 	}
 	w.live = allLanes
 	w.paths = append(w.paths[:0], path{0, len(w.block.kernel.code), allLanes})
-	w.at, w.waiting = [warpSize]int{}, 0
 }
 
 // run executes the warp up to a barrier, whose instruction it returns, its end, which is -1, or a fault.
 func (w *warp) run() (barrier int, err error) {
-	if w.block.kernel.machine != nil {
-		return w.runMachine()
-	}
 	for len(w.paths) > 0 {
 		p := &w.paths[len(w.paths)-1]
 		active := p.lanes & w.live
@@ -83,7 +75,7 @@ func (w *warp) run() (barrier int, err error) {
 			continue
 		}
 		pc := p.pc
-		in, mask, err := w.step(pc, active, "ret")
+		in, mask, err := w.step(pc, active)
 		if err != nil {
 			return -1, err
 		}
@@ -103,12 +95,11 @@ func (w *warp) run() (barrier int, err error) {
 	return -1, nil
 }
 
-// step executes the instruction at pc in the active lanes for which it is switched on, and returns it with these lanes. last is
-// the instruction that code must end with.
-func (w *warp) step(pc int, active uint32, last string) (in *instr, mask uint32, err error) {
+// step executes the instruction at pc in the active lanes for which it is switched on, and returns it with these lanes.
+func (w *warp) step(pc int, active uint32) (in *instr, mask uint32, err error) {
 	code := w.block.kernel.code
 	if pc >= len(code) {
-		return nil, 0, w.fault(len(code)-1, first(active), fmt.Errorf("no %s at the end", last))
+		return nil, 0, w.fault(len(code)-1, first(active), errors.New("no ret at the end"))
 	}
 	in = &code[pc]
 	mask = active & w.guard(in)
