@@ -24,8 +24,7 @@ import (
 //	blobs/XX/XETHASH                             the bytes of a blob that is a link to here: huggingface_hub from 1.32 on
 //	                                             stores what several repos hold once, under another hash
 type sharedCache struct {
-	t       *wire.Transport // for log and errors
-	dir     string          // empty for no cache
+	t       *wire.Transport // for its options, log and errors
 	damaged sync.Map        // paths of files that differ from those published
 }
 
@@ -38,7 +37,7 @@ type cached struct {
 // folder is the folder of a repo.
 func (s *sharedCache) folder(repo string) string {
 	parts := append([]string{string(gohf.RepoTypeModel)}, strings.Split(repo, "/")...)
-	return filepath.Join(s.dir, strings.Join(parts, gohf.RepoIdSeparator))
+	return filepath.Join(s.t.Opt.CacheDir, strings.Join(parts, gohf.RepoIdSeparator))
 }
 
 // maxRef is far above a commit with its line end.
@@ -49,7 +48,7 @@ func (s *sharedCache) commit(repo, rev string) (string, bool) {
 	if isCommit(rev) {
 		return rev, true
 	}
-	if s.dir == "" || !filepath.IsLocal(filepath.FromSlash(rev)) || strings.Contains(rev, `\`) {
+	if s.t.Opt.CacheDir == "" || !filepath.IsLocal(filepath.FromSlash(rev)) || strings.Contains(rev, `\`) {
 		return "", false
 	}
 	data, err := smallfile.Read(filepath.Join(s.folder(repo), "refs", filepath.FromSlash(rev)), maxRef)
@@ -62,7 +61,7 @@ func (s *sharedCache) commit(repo, rev string) (string, bool) {
 
 // find gives a file's copy, as CachedPath promises.
 func (s *sharedCache) find(f FileRef) (cached, bool) {
-	if s.dir == "" || f.NoCache || checkSource(f.Repo, f.Commit, f.Path) != nil {
+	if s.t.Opt.CacheDir == "" || f.NoCache || checkSource(f.Repo, f.Commit, f.Path) != nil {
 		return cached{}, false
 	}
 	folder, err := filepath.EvalSymlinks(s.folder(f.Repo))
@@ -114,7 +113,7 @@ func (s *sharedCache) blob(folder, etag string) (cached, bool) {
 	if path == name {
 		return cached{path, etag}, true
 	}
-	root, err := filepath.EvalSymlinks(s.dir)
+	root, err := filepath.EvalSymlinks(s.t.Opt.CacheDir)
 	if err != nil {
 		return cached{}, false
 	}

@@ -1,12 +1,8 @@
 package hub
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -15,40 +11,17 @@ import (
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// Options configure a Client. The zero value reads public models from the public hub, without cache.
-type Options struct {
-	Endpoint    string     // "" is https://huggingface.co
-	Token       string     // "" is anonymous
-	TokenSource string     // named in errors: "HF_TOKEN", "file /home/me/.cache/huggingface/token"
-	Publisher   *Publisher // gets tokens that end, in place of Token; nil for none
-	CacheDir    string     // shared cache to read first; "" for none
-	Offline     bool       // no HTTP at all; only the cache answers
-	Side        string     // "source" or "target": begins every error
-	UserAgent   string     // "df11-convert/1.2.3"
-
-	RangeBytes  int64 // bytes per ranged GET of a Stream; 0 is DefaultRangeBytes
-	BufferBytes int64 // bytes that all Streams together fetch ahead; 0 is RangesAhead × RangeBytes. Fewer ranges are fewer transfers
-	Limits
-
-	Governor      *Governor         // shared by the clients of a program; nil is one of its own
-	Log           *slog.Logger      // nil discards
-	OnWait        func(Wait)        // called before a pause of 5 s or more, and every 30 s while it lasts; must not block
-	HTTPTransport http.RoundTripper // nil is HTTP/1.1 with proxies from the environment
-	Clock         Clock             // nil is the system's
-}
-
-// DefaultRangeBytes is what a Stream asks for at a time.
-const DefaultRangeBytes = 8 << 20
-
-// RangesAhead is how many ranges all Streams together fetch ahead: one for each transfer, and half as many again that are complete
-// and wait for the reader while the lines stay busy.
-const RangesAhead = wire.Transfers + wire.Transfers/2
+// What a stream fetches where nothing is set.
+const (
+	DefaultRangeBytes = wire.DefaultRangeBytes // asked for at a time
+	RangesAhead       = wire.RangesAhead       // ranges that all streams together fetch ahead
+)
 
 type (
+	// Options configure a Client.
+	Options = wire.Options
 	// Governor slows all clients that share it.
 	Governor = wire.Governor
-	// Limits say how fast files travel, and when a request is given up.
-	Limits = wire.Limits
 	// Publisher gets tokens by trusted publishing.
 	Publisher = wire.Publisher
 	// Wait is a pause that people should hear of.
@@ -74,22 +47,13 @@ type Client struct {
 
 // New checks the options. It makes no request.
 func New(opt Options) (*Client, error) {
-	if opt.RangeBytes < 0 || opt.BufferBytes < 0 {
-		return nil, errors.New("hub: range and buffer must not be negative")
-	}
-	opt.RangeBytes = cmp.Or(opt.RangeBytes, DefaultRangeBytes)
-	opt.BufferBytes = cmp.Or(opt.BufferBytes, RangesAhead*opt.RangeBytes)
-	transfers := int(min(wire.Transfers, max(1, opt.BufferBytes/opt.RangeBytes)))
-	t, err := wire.New(wire.Settings{
-		Endpoint: opt.Endpoint, Token: opt.Token, TokenSource: opt.TokenSource, Publisher: opt.Publisher,
-		Offline: opt.Offline, Side: opt.Side, UserAgent: opt.UserAgent, Limits: opt.Limits,
-		Governor: opt.Governor, Log: opt.Log, OnWait: opt.OnWait, HTTPTransport: opt.HTTPTransport, Clock: opt.Clock,
-	})
+	t, err := wire.New(opt)
 	if err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}
+	transfers := int(min(wire.Transfers, max(1, t.Opt.BufferBytes/t.Opt.RangeBytes)))
 	return &Client{
-		t: t, cache: &sharedCache{t: t, dir: opt.CacheDir}, files: newDownloads(t, transfers, opt.RangeBytes, opt.BufferBytes),
+		t: t, cache: &sharedCache{t: t}, files: newDownloads(t, transfers),
 		puts: make(wire.Slots, transfers), turns: turns{files: semaphore.NewWeighted(allTurns)},
 	}, nil
 }
@@ -112,3 +76,31 @@ func (c *Client) OnlyRepo() string {
 	}
 	return ""
 }
+
+// Error is a request that failed: what was asked, of whom, and what came back.
+type Error = wire.Error
+
+// The sentinels say what kind of failure an error is; test with errors.Is.
+var (
+	ErrNotFound         = wire.ErrNotFound
+	ErrRevisionNotFound = wire.ErrRevisionNotFound
+	ErrEntryNotFound    = wire.ErrEntryNotFound
+	ErrUnauthorized     = wire.ErrUnauthorized
+	ErrGated            = wire.ErrGated
+	ErrForbidden        = wire.ErrForbidden
+	ErrDisabled         = wire.ErrDisabled
+	ErrQuota            = wire.ErrQuota
+	ErrRateLimited      = wire.ErrRateLimited
+	ErrOffline          = wire.ErrOffline
+	ErrChanged          = wire.ErrChanged
+	ErrCorrupt          = wire.ErrCorrupt
+	ErrConflict         = wire.ErrConflict
+	ErrMissingObject    = wire.ErrMissingObject
+	ErrUnsafePath       = wire.ErrUnsafePath
+	ErrNotHub           = wire.ErrNotHub
+	ErrInvalidCard      = wire.ErrInvalidCard
+	ErrTrustedPublisher = wire.ErrTrustedPublisher
+)
+
+// Hint gives the next step for the user, one sentence or two, or "" when there is none to give.
+func Hint(err error) string { return wire.Hint(err) }

@@ -23,5 +23,5 @@
 //	read, stream, client            bytes of a file; the options
 //	download, cache                 ranges on their way; the cache of the Python client
 //	location, peers, segment        where bytes can be had; which connections are slow
-//	models, paths, errors           names and references
+//	models, paths                   names and references
 package hub

@@ -13,17 +13,16 @@ import (
 
 // downloads fetch ranges of files from where the hub stores them.
 type downloads struct {
-	t          *wire.Transport
-	rangeBytes int64 // of each GET of a stream
-	locations  locations
-	conns      wire.Slots // running downloads
-	peers      *peers
-	buffers    chan []byte // shared fetch-ahead buffers; nil ones are not yet made
+	t         *wire.Transport
+	locations locations
+	conns     wire.Slots // running downloads
+	peers     *peers
+	buffers   chan []byte // shared fetch-ahead buffers; nil ones are not yet made
 }
 
-func newDownloads(t *wire.Transport, transfers int, rangeBytes, bufferBytes int64) *downloads {
-	d := &downloads{t: t, rangeBytes: rangeBytes, locations: locations{t: t}, conns: make(wire.Slots, transfers),
-		peers: newPeers(transfers), buffers: make(chan []byte, bufferBytes/rangeBytes)}
+func newDownloads(t *wire.Transport, transfers int) *downloads {
+	d := &downloads{t: t, locations: locations{t: t}, conns: make(wire.Slots, transfers),
+		peers: newPeers(transfers), buffers: make(chan []byte, t.Opt.BufferBytes/t.Opt.RangeBytes)}
 	for range cap(d.buffers) {
 		d.buffers <- nil
 	}

@@ -33,10 +33,9 @@ func Environ(getenv func(string) string, home string) (Options, error) {
 		Endpoint: strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), wire.PublicEndpoint), "/"),
 		CacheDir: path(filepath.Join(hfHome, "hub"), "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"),
 		Offline:  truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE")),
-		Limits: Limits{
-			HeaderTimeout: wholeSeconds(getenv("HF_HUB_ETAG_TIMEOUT")),
-			IdleTimeout:   wholeSeconds(getenv("HF_HUB_DOWNLOAD_TIMEOUT")),
-		},
+
+		HeaderTimeout: wholeSeconds(getenv("HF_HUB_ETAG_TIMEOUT")),
+		IdleTimeout:   wholeSeconds(getenv("HF_HUB_DOWNLOAD_TIMEOUT")),
 	}
 	var err error
 	if opt.Publisher, err = publisherOf(getenv); err == nil {

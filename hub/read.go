@@ -18,7 +18,7 @@ func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) ([]byte
 	if err := c.files.checkSpan(f, off, off+n); err != nil {
 		return nil, err
 	}
-	if n > c.files.rangeBytes {
+	if n > c.t.Opt.RangeBytes {
 		s, err := c.Stream(ctx, f, off, off+n)
 		if err != nil {
 			return nil, err

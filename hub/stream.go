@@ -53,9 +53,10 @@ func (c *Client) FreeBuffers() {
 // needs next never waits behind a later one. No connection is kept from others while the hub looks the file up.
 func (s *stream) dispatch(off, end int64) {
 	defer close(s.segments)
-	for ; off < end; off += s.from.rangeBytes {
+	step := s.from.t.Opt.RangeBytes
+	for ; off < end; off += step {
 		begin := off
-		seg := s.take(min(s.from.rangeBytes, end-off))
+		seg := s.take(min(step, end-off))
 		if seg == nil {
 			return
 		}

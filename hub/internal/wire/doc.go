@@ -8,11 +8,10 @@
 //
 // Each file uses only those behind it:
 //
-//	new, call, retry                   settings that are checked; a call with its repeats
-//	transport, refusal, hint           one request, hop by hop; what an answer refuses, and what to do then
-//	watch, login                       what stalls; tokens by trusted publishing
-//	errors, stats, settings, governor  what went wrong; what clients are told, and share
-//	ratelimit, lanes, endpoint         when to come back; where the token and a redirect may go
-//	request, slots, throttle, faults   what is asked, how much at once, how fast; which faults pass
-//	pause, sentinels, text             waits and what people hear of them
+//	call, retry, options              a call with its repeats; the options, checked
+//	transport, refusal, hint          one request, hop by hop; what an answer refuses, and what to do then
+//	watch, login                      what stalls; tokens by trusted publishing
+//	errors, governor                  what went wrong; what all clients share
+//	ratelimit, endpoint               when to come back; where the token and a redirect may go
+//	request, slots, faults, pause     what is asked, how much at once and how fast; which faults pass; waits
 package wire

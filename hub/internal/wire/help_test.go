@@ -18,13 +18,13 @@ type scripted = hubtest.Scripted
 var script, says, breaks, reply = hubtest.Script, hubtest.Says, hubtest.Breaks, hubtest.Reply
 
 // realTime is for tests in a bubble.
-func realTime(o *Settings) { o.Clock = nil }
+func realTime(o *Options) { o.Clock = nil }
 
 // testTransport is one to https://hub.test with the token "hf_secret". Its jitter is one half.
-func testTransport(t *testing.T, w http.RoundTripper, change ...func(*Settings)) (*Transport, *hubtest.JumpClock) {
+func testTransport(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*Transport, *hubtest.JumpClock) {
 	t.Helper()
 	clock := hubtest.NewJumpClock(noon)
-	opt := Settings{Endpoint: "https://hub.test", Token: "hf_secret", TokenSource: "HF_TOKEN", HTTPTransport: w, Clock: clock}
+	opt := Options{Endpoint: "https://hub.test", Token: "hf_secret", TokenSource: "HF_TOKEN", HTTPTransport: w, Clock: clock}
 	for _, f := range change {
 		f(&opt)
 	}

@@ -15,7 +15,7 @@ const renewalMargin = 5 * time.Minute
 
 // login has the token of a client.
 type login struct {
-	opt  *Settings
+	opt  *Options
 	hub  string                                                              // its address
 	call func(ctx context.Context, r *Request, out any) (http.Header, error) // asks for tokens
 	lock Lock                                                                // guards what a Publisher got last

@@ -66,7 +66,7 @@ func TestAWaitIsToldOnce(t *testing.T) {
 	for _, refused := range []string{"Retry-After: 20", `RateLimit: "api";r=0;t=20`} {
 		var log bytes.Buffer
 		told := 0
-		c, _ := testTransport(t, script(says(429, "", refused), says(200, okUser)), func(o *Settings) {
+		c, _ := testTransport(t, script(says(429, "", refused), says(200, okUser)), func(o *Options) {
 			o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 			o.OnWait = func(Wait) { told++ }
 		})

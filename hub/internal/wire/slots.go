@@ -1,6 +1,12 @@
 package wire
 
-import "context"
+import (
+	"context"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
 // Transfers is how many ranges of files travel at once in each direction: enough for a storage that limits each connection,
 // and few enough for a thin line to keep each of them alive.
@@ -49,4 +55,48 @@ func (l Lock) Hold(ctx context.Context, fn func() error) error {
 	}
 	defer func() { <-l }()
 	return fn()
+}
+
+// throttle is a token bucket for the bytes of all that share it.
+type throttle struct {
+	mu   sync.Mutex
+	paid time.Time // the moment up to which bytes are accounted for
+}
+
+// burst bounds the unused time that may be saved up.
+const burst = 100 * time.Millisecond
+
+// take says how long to wait, at so many bytes per second, until n bytes may have passed.
+func (t *throttle) take(now time.Time, rate int64, n int) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if oldest := now.Add(-burst); t.paid.Before(oldest) {
+		t.paid = oldest
+	}
+	t.paid = t.paid.Add(time.Duration(float64(n) / float64(rate) * float64(time.Second)))
+	return t.paid.Sub(now)
+}
+
+// bulkReader counts file bytes, and lets them through at a rate.
+type bulkReader struct {
+	ctx      context.Context //nolint:containedctx // of the one request that this body belongs to
+	rate     int64           // bytes per second; 0 is no limit
+	clock    Clock
+	throttle *throttle
+	count    *atomic.Int64
+	r        io.Reader
+}
+
+func (b *bulkReader) Read(p []byte) (int, error) {
+	if b.rate > 0 {
+		p = p[:min(max(b.rate/10, 1), int64(len(p)))] // a low rate stays smooth
+	}
+	n, err := b.r.Read(p)
+	b.count.Add(int64(n))
+	if b.rate > 0 && n > 0 {
+		if waitErr := b.clock.Sleep(b.ctx, b.throttle.take(b.clock.Now(), b.rate, n)); err == nil {
+			err = waitErr
+		}
+	}
+	return n, err
 }

@@ -7,12 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 )
 
 // Transport sends every request of a client. It alone sends the token.
 type Transport struct {
-	Opt      Settings // complete
+	Opt      Options // complete
 	Endpoint Endpoint
 	caller   string         // fingerprint of the token
 	Jitter   func() float64 // in [0, 1)
@@ -165,3 +166,26 @@ func (t *Transport) Pause(ctx context.Context, reason string, d time.Duration) e
 
 // Stats may be called at any time.
 func (t *Transport) Stats() Stats { return t.counters.snapshot() }
+
+// Stats is a snapshot of what a client has done so far.
+type Stats struct {
+	Requests int64         // sent, redirect hops and repeats included
+	Retries  int64         // repeats among them
+	Waited   time.Duration // pauses taken, shared ones counted once
+	BytesIn  int64         // file bytes received, repeats included
+	BytesOut int64         // file bytes sent, repeats included
+}
+
+type counters struct {
+	requests, retries, waited, bytesIn, bytesOut atomic.Int64
+}
+
+func (c *counters) snapshot() Stats {
+	return Stats{
+		Requests: c.requests.Load(),
+		Retries:  c.retries.Load(),
+		Waited:   time.Duration(c.waited.Load()),
+		BytesIn:  c.bytesIn.Load(),
+		BytesOut: c.bytesOut.Load(),
+	}
+}

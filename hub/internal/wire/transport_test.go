@@ -261,7 +261,7 @@ func TestLocalBodyIsNotTheNetworksFault(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	w := script(says(200, okUser))
-	c, _ := testTransport(t, w, func(o *Settings) { o.UserAgent = "df11-convert/1.0" })
+	c, _ := testTransport(t, w, func(o *Options) { o.UserAgent = "df11-convert/1.0" })
 	if _, err := whoAmI(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +298,7 @@ func TestClassify(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := script(says(tt.status, tt.body, tt.headers...))
-			c, _ := testTransport(t, w, func(o *Settings) {
+			c, _ := testTransport(t, w, func(o *Options) {
 				if !tt.token {
 					o.Token, o.TokenSource = "", ""
 				}

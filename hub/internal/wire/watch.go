@@ -12,7 +12,7 @@ import (
 // watch ends one request when its connection is dead: no headers in time, or fewer bytes in the idle time than lead anywhere.
 // Time spent in our own throttle or with our own consumer does not count.
 type watch struct {
-	opt    *Settings
+	opt    *Options
 	stats  *counters
 	ctx    context.Context //nolint:containedctx // of the one request that is watched
 	cancel context.CancelCauseFunc
@@ -25,7 +25,7 @@ type watch struct {
 }
 
 // newWatch begins to wait for the answer's headers, and makes the context under which the request must run.
-func newWatch(ctx context.Context, opt *Settings, stats *counters, header time.Duration) *watch {
+func newWatch(ctx context.Context, opt *Options, stats *counters, header time.Duration) *watch {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &watch{opt: opt, stats: stats, ctx: ctx, cancel: cancel, header: header, timer: time.AfterFunc(header, func() {
 		cancel(fmt.Errorf("%w: no answer within %v", ErrStalled, header))
