@@ -16,8 +16,8 @@ func TestDictOfConfigIsTheLoadersDict(t *testing.T) {
 	)
 	for text, want := range map[string]string{
 		`{"dfloat11_config": ` + right + `}`:                                                            `{"a": ["q", "k"]}`,
-		`{"dfloat11_config": ` + right + `, "dfloat11_config": ` + wrong + `}`:                          `{"a": ["k", "q"]}`,
-		`{"dfloat11_config": ` + right + `, "dfloat11_config": {` + fixed + `}}`:                        "unexpected EOF",
+		`{"dfloat11_config": ` + right + `, "dfloat11_config": ` + wrong + `}`:                          "appears twice",
+		`{"dfloat11_config": ` + right + `, "dfloat11_config": {` + fixed + `}}`:                        "appears twice",
 		`{"dfloat11_config": ` + wrong + `, "DFloat11_Config": ` + right + `}`:                          "differs from",
 		`{"DFloat11_Config": ` + right + `}`:                                                            "differs from",
 		`{"dfloat11_config": {` + fixed + `, "pattern_dict": {"a": ["k"]}, "Pattern_Dict": {"a": []}}}`: "differs from",

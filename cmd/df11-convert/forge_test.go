@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// forger makes forgeries of DF11 models: of a small Llama and of a pipeline with two transformers, whose originals are in a hub.
+type forger struct {
+	*testing.T
+	*hubtest.Server
+	models map[string]map[string][]byte // the files of honest models, and of their originals, by name
+}
+
+// The originals. evil has the shapes of llama and other weights; pipe2 is the pipeline, with its other transformer converted.
+const llamaModel, evilModel, pipeModel, pipe2Model = "org/llama", "org/evil", "org/pipe", "org/pipe2"
+
+func newForger(t *testing.T) *forger {
+	t.Helper()
+	g := &forger{T: t, Server: hubtest.Start(t), models: map[string]map[string][]byte{}}
+	t.Setenv("HF_ENDPOINT", g.URL)
+	t.Setenv("HF_HOME", t.TempDir())
+	t.Setenv("HF_TOKEN", "")
+	o := hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 2, Extra: map[string][]byte{"modeling.py": []byte("print()\n")}}
+	g.add(llamaModel, hubtest.NewLlama(0, o).Files())
+	g.add(evilModel, hubtest.NewLlama(7, o).Files())
+	g.add(pipeModel, pipelineFiles())
+	g.models[pipe2Model] = g.convert(pipeModel, "--component", "transformer_2")
+	return g
+}
+
+// add adds an original to the hub, and the honest conversion of it.
+func (g *forger) add(name string, files map[string][]byte) {
+	files["README.md"] = []byte("---\nlicense: mit\n---\n# " + name + "\n")
+	g.AddRepo(name, files)
+	g.models["of "+name] = files
+	g.models[name] = g.convert(name)
+}
+
+func (g *forger) convert(source string, args ...string) map[string][]byte {
+	dir, files := g.TempDir(), map[string][]byte{}
+	must(g.T, append([]string{source, "-o", dir, "-q"}, args...)...)
+	for name, text := range contents(g.T, dir) {
+		files[name] = []byte(text)
+	}
+	return files
+}
+
+// pipelineFiles are a pipeline with two transformers of the same shapes, and two other components.
+func pipelineFiles() map[string][]byte {
+	files := map[string][]byte{
+		"model_index.json": []byte(`{"_class_name": "WanPipeline", "transformer": ["diffusers", "WanTransformer3DModel"], "transformer_2": ["diffusers", "WanTransformer3DModel"], "vae": ["diffusers", "AutoencoderKLWan"], "text_encoder": ["transformers", "UMT5EncoderModel"]}`),
+		"vae/config.json":  []byte(`{"_class_name": "AutoencoderKLWan"}`), "text_encoder/config.json": []byte(`{"model_type": "umt5"}`),
+	}
+	for i, dir := range []string{"transformer", "transformer_2"} {
+		c := newCheckpoint(uint64(i))
+		c.block("", "patch_embedding", "proj_out")
+		for b := range 2 {
+			c.block(fmt.Sprintf("blocks.%d.", b), "attn1.to_q", "attn1.to_k", "attn1.to_v", "attn1.to_out.0", "attn2.to_q", "attn2.to_k", "attn2.to_v",
+				"attn2.to_out.0", "ffn.net.0.proj", "ffn.net.2")
+		}
+		files[dir+"/diffusion_pytorch_model.safetensors"] = c.file()
+		files[dir+"/config.json"] = []byte(`{"_class_name": "WanTransformer3DModel", "num_layers": 2}`)
+	}
+	files["vae/diffusion_pytorch_model.safetensors"] = weightsOf(8)
+	files["text_encoder/model.safetensors"] = weightsOf(9)
+	files["text_encoder/pytorch_model.bin"] = []byte("pickled")
+	return files
+}
+
+// weightsOf is a small file of weights of any kind.
+func weightsOf(seed uint64) []byte {
+	c := newCheckpoint(seed)
+	c.add("w.weight", "BF16", 0, 4, 4)
+	return c.file()
+}
+
+// forged is a DF11 model that is being forged. Its original is the one of the honest model.
+type forged struct {
+	*forger
+	of    string
+	files map[string][]byte
+	fit   bool // the manifest is rewritten to fit the files at the end
+}
+
+func (g *forger) forge(of string, fit bool, edit func(f *forged)) *forged {
+	f := &forged{forger: g, of: of, files: maps.Clone(g.models[of]), fit: fit}
+	edit(f)
+	if fit {
+		f.relist()
+	}
+	return f
+}
+
+// original is the repo of the honest model's original.
+func (f *forged) original() string { return strings.TrimSuffix(f.of, "2") }
+
+// relist makes the manifest list the files that are there, with their sha256.
+func (f *forged) relist() {
+	f.manifest(func(m *metadata.Manifest) {
+		kinds := map[string]metadata.Kind{}
+		for _, o := range m.Outputs {
+			kinds[o.Path] = o.Kind
+		}
+		m.Outputs = nil
+		for _, name := range slices.Sorted(maps.Keys(f.files)) {
+			if name == metadata.ManifestName || name == ".gitattributes" {
+				continue
+			}
+			o := metadata.OutputFile{Path: name, Kind: metadata.KindCopied, Size: int64(len(f.files[name])), SHA256: sumOf(f.files[name])}
+			if kinds[name] != "" {
+				o.Kind = kinds[name]
+			}
+			m.Outputs = append(m.Outputs, o)
+		}
+		m.Units = slices.DeleteFunc(m.Units, func(u metadata.Unit) bool { return f.files[u.File] == nil })
+	})
+}
+
+// manifest changes the manifest, as long as one is there that can be read.
+func (f *forged) manifest(edit func(m *metadata.Manifest)) {
+	m, err := metadata.ParseManifest(f.files[metadata.ManifestName])
+	if err != nil {
+		return
+	}
+	edit(m)
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.files[metadata.ManifestName] = b
+}
+
+// set writes a file.
+func (f *forged) set(name, text string) { f.files[name] = []byte(text) }
+
+// take writes a file of another model.
+func (f *forged) take(name, model, from string) {
+	b, ok := f.models[model][from]
+	if !ok {
+		f.Fatalf("%s has no %s", model, from)
+	}
+	f.files[name] = b
+}
+
+// edit replaces a text in a file.
+func (f *forged) edit(name, from, to string) {
+	if !bytes.Contains(f.files[name], []byte(from)) {
+		f.Fatalf("%s has no %q: %s", name, from, f.files[name])
+	}
+	f.files[name] = bytes.Replace(f.files[name], []byte(from), []byte(to), 1)
+}
+
+// stored is one tensor of a file; dtype and shape are what the header says.
+type stored struct {
+	name, dtype string
+	shape       []int64
+	data        []byte
+}
+
+// tensors changes the tensors of a safetensors file. They are written as they are, right or wrong.
+func (f *forged) tensors(name string, edit func(list []stored) []stored) {
+	b := f.files[name]
+	h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	var list []stored
+	for _, x := range h.ByOffset() {
+		list = append(list, stored{x.Name, string(x.DType), x.Shape, bytes.Clone(b[h.DataStart()+x.Begin : h.DataStart()+x.End])})
+	}
+	f.files[name] = safetensorsOf(edit(list))
+}
+
+// tensor changes one tensor.
+func (f *forged) tensor(file, name string, edit func(x *stored)) {
+	f.tensors(file, func(list []stored) []stored {
+		i := slices.IndexFunc(list, func(x stored) bool { return x.name == name })
+		if i < 0 {
+			f.Fatalf("%s has no tensor %s", file, name)
+		}
+		edit(&list[i])
+		return list
+	})
+}
+
+func safetensorsOf(list []stored) []byte {
+	members, data := []string{`"__metadata__":{"format":"pt"}`}, []byte(nil)
+	for _, x := range list {
+		shape, _ := json.Marshal(append([]int64{}, x.shape...)) //nolint:errchkjson // a list of numbers
+		begin := len(data)
+		data = append(data, x.data...)
+		members = append(members, fmt.Sprintf(`%q:{"dtype":%q,"shape":%s,"data_offsets":[%d,%d]}`, x.name, x.dtype, shape, begin, len(data)))
+	}
+	header := "{" + strings.Join(members, ",") + "}"
+	header += strings.Repeat(" ", (8-len(header)%8)%8)
+	return slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), []byte(header), data)
+}
+
+// flipBit flips the lowest bit of the byte in the middle.
+func flipBit(x *stored) { x.data[len(x.data)/2] ^= 1 }
+
+// request opens a pull request to the Llama with files, as anybody may, and returns its commit.
+func (g *forger) request(files map[string][]byte) (commit string) {
+	ref := fmt.Sprintf("refs/pr/%d", len(g.Refs(llamaModel)))
+	g.CreateBranch(llamaModel, ref, "main")
+	return g.Push(llamaModel, ref, files)
+}
+
+func removeAll(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,423 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/metadata"
+)
+
+// What a verification says of a forgery, beside "no WORDS": exit 3, and the words in what it prints; and "beside FILES": exit 0, and
+// the last line names these files and no others.
+const (
+	nothing = "ok" // what this level cannot see, or what harms nobody
+	wrong   = "no "
+	names   = "beside "
+)
+
+// forgeries are models that are not what they seem, each with what must be said of it at the levels structure, proof and full where
+// the manifest was rewritten to fit. The last word counts for the levels behind it as well.
+var forgeries = []struct {
+	name  string
+	model string // "" is llamaModel
+	forge func(f *forged)
+	said  []string
+}{
+	// Weights of the model.
+	{"a bit of a mantissa", "", func(f *forged) {
+		f.tensor("model_layers_1.safetensors", "model.layers.1.sign_mantissa", flipBit)
+	}, []string{nothing, wrong + "differs from"}},
+	{"gaps", "", func(f *forged) { f.tensor("model_layers_1.safetensors", "model.layers.1.gaps", flipBit) }, []string{wrong}},
+	{"an output position", "", func(f *forged) {
+		f.tensor("model_layers_1.safetensors", "model.layers.1.output_positions", func(x *stored) { x.data[len(x.data)-4]++ })
+	}, []string{wrong}},
+	{"a bit of a norm", "", func(f *forged) {
+		f.tensor("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", flipBit)
+	}, []string{nothing, wrong + "differs from"}},
+	{"the weights of another model", "", func(f *forged) {
+		for name := range f.files {
+			if strings.HasSuffix(name, ".safetensors") {
+				f.take(name, evilModel, name)
+			}
+		}
+	}, []string{nothing, wrong + "differs from"}},
+	{"another model, all of it", "", func(f *forged) {
+		for name := range f.files {
+			if name != metadata.ManifestName {
+				f.take(name, evilModel, name)
+			}
+		}
+	}, []string{nothing, wrong + "differs from"}},
+	{"two modules exchanged", "", func(f *forged) {
+		for i, j := range []int{1, 0} {
+			f.take(fmt.Sprintf("model_layers_%d.safetensors", i), llamaModel, fmt.Sprintf("model_layers_%d.safetensors", j))
+			f.tensors(fmt.Sprintf("model_layers_%d.safetensors", i), func(list []stored) []stored {
+				for k := range list {
+					list[k].name = strings.Replace(list[k].name, fmt.Sprintf("layers.%d.", j), fmt.Sprintf("layers.%d.", i), 1)
+				}
+				return list
+			})
+		}
+	}, []string{nothing, wrong + "differs from"}},
+	{"split positions", "", func(f *forged) {
+		f.tensor("model_layers_1.safetensors", "model.layers.1.split_positions", func(x *stored) { x.data[0]++ })
+	}, []string{wrong}},
+	{"I32 for I64", "", func(f *forged) {
+		f.tensor("model_layers_1.safetensors", "model.layers.1.split_positions", func(x *stored) { x.dtype, x.shape[0] = "I32", 2*x.shape[0] })
+	}, []string{wrong}},
+	{"fewer mantissas", "", func(f *forged) {
+		f.tensor("model_layers_1.safetensors", "model.layers.1.sign_mantissa", func(x *stored) {
+			x.data, x.shape = x.data[1:], []int64{int64(len(x.data) - 1)}
+		})
+	}, []string{wrong}},
+	{"the type of a norm", "", func(f *forged) {
+		f.tensor("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", func(x *stored) { x.dtype = "F16" })
+	}, []string{wrong}},
+	{"the shape of a norm", "", func(f *forged) {
+		f.tensor("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", func(x *stored) { x.shape = []int64{1, x.shape[0]} })
+	}, []string{wrong}},
+	{"a tensor less", "", func(f *forged) {
+		f.tensors("model_layers_0.safetensors", func(list []stored) []stored {
+			return slices.DeleteFunc(list, func(x stored) bool { return strings.HasSuffix(x.name, "input_layernorm.weight") })
+		})
+	}, []string{wrong}},
+	{"a plain weight beside its module", "", func(f *forged) {
+		f.tensors("model_layers_0.safetensors", func(list []stored) []stored {
+			return append(list, stored{"model.layers.0.mlp.up_proj.weight", "BF16", []int64{96, 32}, make([]byte, 2*96*32)})
+		})
+	}, []string{wrong}},
+	{"an empty tensor more", "", func(f *forged) {
+		f.tensors("model.safetensors", func(list []stored) []stored {
+			return append(list, stored{"model.extra.weight", "BF16", []int64{0}, nil})
+		})
+	}, []string{wrong}},
+	{"a tensor twice in a header", "", func(f *forged) {
+		f.tensors("model.safetensors", func(list []stored) []stored { return append(list, list[0]) })
+	}, []string{wrong}},
+	{"bytes behind the last tensor", "", func(f *forged) {
+		f.files["model.safetensors"] = append(bytes.Clone(f.files["model.safetensors"]), 0)
+	}, []string{wrong}},
+
+	// Weights that a loader finds beside those of the model.
+	{"another weight file", "", func(f *forged) { f.take("else.safetensors", evilModel, "model_layers_0.safetensors") }, []string{wrong}},
+	{"the original's weights beside", "", func(f *forged) { f.take("pytorch.safetensors", "of "+evilModel, "model.safetensors") }, []string{wrong}},
+	{"a weight file without a tensor", "", func(f *forged) { f.files["else.safetensors"] = safetensorsOf(nil) }, []string{wrong + "else.safetensors"}},
+	{"an adapter as safetensors", "", func(f *forged) {
+		f.files["adapter_model.safetensors"] = weightsOf(1)
+		f.set("adapter_config.json", "{}")
+	}, []string{wrong + "w.weight"}},
+	{"a variant", "", func(f *forged) { f.files["model.fp16.safetensors"] = weightsOf(1) }, []string{wrong + "w.weight"}},
+	{"a name in capitals", "", func(f *forged) { f.files["ZZ.SAFETENSORS"] = weightsOf(1) }, []string{names + "ZZ.SAFETENSORS (added)"}},
+	{"two names where case counts", "", func(f *forged) { f.take("MODEL.safetensors", llamaModel, "model.safetensors") }, []string{wrong}},
+	{"two configs where case counts", "", func(f *forged) { f.set("Config.json", "{}") }, []string{wrong + "where case does not count"}},
+	{"an index, and weights in a folder", "", func(f *forged) {
+		f.set("model.safetensors.index.json", `{"weight_map": {"w.weight": "sub/evil.safetensors"}}`)
+		f.files["sub/evil.safetensors"] = weightsOf(1)
+	}, []string{names + "model.safetensors.index.json (added), sub/evil.safetensors (added)"}},
+	{"weights in a hidden folder", "", func(f *forged) { f.files[".hid/x.safetensors"] = weightsOf(1) }, []string{names + ".hid/x.safetensors (added)"}},
+	{"a pickle, an adapter, code", "", func(f *forged) {
+		for _, name := range []string{"pytorch_model.bin", "adapter_model.bin", "adapter_config.json", "handler.py", "chat_template.jinja", "added_tokens.json", ".env"} {
+			f.set(name, "{}")
+		}
+	}, []string{names + ".env (added), adapter_config.json (added), adapter_model.bin (added), added_tokens.json (added), chat_template.jinja (added), " +
+		"handler.py (added), pytorch_model.bin (added)"}},
+	{"DF11 in a folder, another model at the root", "", func(f *forged) {
+		for name, b := range maps.Clone(f.files) {
+			if name != metadata.ManifestName {
+				delete(f.files, name)
+				f.files["sub/"+name] = b
+			}
+		}
+		delete(f.files, metadata.ManifestName)
+		for _, name := range []string{"model.safetensors", "config.json", "tokenizer.json"} {
+			f.take(name, "of "+evilModel, name)
+		}
+		f.set("README.md", "---\nbase_model: "+llamaModel+"\n---\n")
+	}, []string{wrong + "model.safetensors: another model beside the DF11 model, which is in sub"}},
+	{"DF11 in a folder, an index at the root", "", func(f *forged) {
+		for name, b := range maps.Clone(f.files) {
+			delete(f.files, name)
+			f.files["sub/"+name] = b
+		}
+		f.take("config.json", "of "+evilModel, "config.json")
+		f.set("model.safetensors.index.json", `{"weight_map": {"a": "x/y.safetensors"}}`)
+		f.set("README.md", "---\nbase_model: "+llamaModel+"\n---\n")
+	}, []string{wrong + "model.safetensors.index.json: another model"}},
+
+	// config.json and all else that a loader reads.
+	{"attributes exchanged in the dict", "", exchanged, []string{nothing, wrong + "differs from"}},
+	{"the same behind DFloat11_Config", "", func(f *forged) {
+		f.edit("config.json", `"dfloat11_config": {`, `"DFloat11_Config": {"threads_per_block": [512]}, "dfloat11_config": {`)
+	}, []string{wrong + "config.json"}},
+	{"the same behind Pattern_Dict", "", func(f *forged) { f.edit("config.json", `"pattern_dict": {`, `"Pattern_Dict": {}, "pattern_dict": {`) }, []string{wrong + "config.json"}},
+	{"Threads_per_block", "", func(f *forged) {
+		f.edit("config.json", `"threads_per_block": [`, `"Threads_per_block": [256], "threads_per_block": [`)
+	}, []string{wrong + "config.json"}},
+	{"a second dfloat11_config", "", func(f *forged) {
+		f.edit("config.json", `"dfloat11_config": {`, `"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8, "pattern_dict": {}}, "dfloat11_config": {`)
+	}, []string{wrong + "dfloat11_config appears twice"}},
+	{"a second dfloat11_config without a dict", "", func(f *forged) {
+		f.edit("config.json", `"vocab_size"`, `"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8}, "vocab_size"`)
+	}, []string{wrong + "dfloat11_config appears twice"}},
+	{"a member of config.json", "", func(f *forged) { f.edit("config.json", `"rope_theta": 500000.0`, `"rope_theta": 10000.0`) }, []string{names + "config.json"}},
+	{"fewer layers", "", func(f *forged) { f.edit("config.json", `"num_hidden_layers": 2`, `"num_hidden_layers": 1`) }, []string{names + "config.json"}},
+	{"a member twice in config.json", "", func(f *forged) { f.edit("config.json", `"rope_theta"`, `"rope_theta": 1.0, "rope_theta"`) }, []string{names + "config.json"}},
+	{"code in config.json", "", func(f *forged) {
+		f.edit("config.json", `"vocab_size"`, `"auto_map": {"AutoModel": "evil/repo--m.C"}, "vocab_size"`)
+	}, []string{names + "config.json"}},
+	{"nothing but a dict in config.json", "", func(f *forged) {
+		config := f.files["config.json"]
+		f.set("config.json", "{\n"+string(config[bytes.Index(config, []byte(`  "dfloat11_config"`)):]))
+	}, []string{names + "config.json"}},
+	{"tokenizer, generation config and code changed", "", func(f *forged) {
+		for _, name := range []string{"tokenizer.json", "generation_config.json", "modeling.py"} {
+			b := bytes.Clone(f.files[name])
+			b[len(b)-2] = '#' // of the same size
+			f.files[name] = b
+		}
+	}, []string{names + "generation_config.json, modeling.py, tokenizer.json"}},
+	{"a generation config less", "", func(f *forged) { delete(f.files, "generation_config.json") }, []string{names + "generation_config.json (missing)"}},
+	{"a card of one's own", "", func(f *forged) { f.set("README.md", "mine") }, []string{nothing}},
+	{"another picture", "", func(f *forged) { f.set("df11.png", "mine") }, []string{nothing}},
+	{"no manifest, an honest model", "", func(f *forged) { delete(f.files, metadata.ManifestName) }, []string{nothing}},
+	{"files of the original that are not copied", "", func(f *forged) { f.take(".gitattributes", llamaModel, "config.json") }, []string{nothing}},
+
+	// Pipelines: what is loaded for the other components.
+	{"weights of another component", pipeModel, func(f *forged) { f.files["vae/diffusion_pytorch_model.safetensors"] = weightsOf(7) }, []string{nothing, wrong + "differs from org/pipe (transformer): vae/"}},
+	{"weights of another component, of another size", pipeModel, func(f *forged) {
+		f.files["text_encoder/model.safetensors"] = safetensorsOf(nil)
+	}, []string{wrong + "text_encoder/model.safetensors: these weights of another component are changed"}},
+	{"weights of the other transformer", pipeModel, func(f *forged) {
+		f.take("transformer_2/diffusion_pytorch_model.safetensors", "of "+pipeModel, "transformer/diffusion_pytorch_model.safetensors")
+	}, []string{nothing, wrong + "transformer_2/"}},
+	{"weights of another component missing", pipeModel, func(f *forged) { delete(f.files, "vae/diffusion_pytorch_model.safetensors") }, []string{wrong + "vae/diffusion_pytorch_model.safetensors"}},
+	{"weights where the modules are loaded instead", pipeModel, func(f *forged) {
+		f.files["transformer/diffusion_pytorch_model.safetensors"] = weightsOf(7)
+	}, []string{wrong + "transformer/diffusion_pytorch_model.safetensors"}},
+	{"a variant of another component", pipeModel, func(f *forged) {
+		f.files["vae/diffusion_pytorch_model.fp16.safetensors"] = weightsOf(7)
+	}, []string{wrong + "vae/diffusion_pytorch_model.fp16.safetensors"}},
+	{"an index of another component", pipeModel, func(f *forged) {
+		f.set("vae/diffusion_pytorch_model.safetensors.index.json", `{"weight_map": {"w.weight": "x.safetensors"}}`)
+		f.files["vae/x.safetensors"] = weightsOf(7)
+	}, []string{wrong + "vae/diffusion_pytorch_model.safetensors.index.json"}},
+	{"a pickle of another component", pipeModel, func(f *forged) { f.set("text_encoder/pytorch_model.bin", "evil") }, []string{wrong + "text_encoder/pytorch_model.bin"}},
+	{"a component more", pipeModel, func(f *forged) {
+		f.edit("model_index.json", `"vae"`, `"transformer_3": ["diffusers", "WanTransformer3DModel"], "vae"`)
+		f.take("transformer_3/diffusion_pytorch_model.safetensors", "of "+pipeModel, "transformer/diffusion_pytorch_model.safetensors")
+	}, []string{wrong + "transformer_3/"}},
+	{"another list of components", pipeModel, func(f *forged) { f.edit("model_index.json", "AutoencoderKLWan", "AutoencoderTiny") }, []string{names + "model_index.json"}},
+	{"the config of a component", pipeModel, func(f *forged) { f.edit("transformer/config.json", `"num_layers": 2`, `"num_layers": 1`) }, []string{names + "transformer/config.json"}},
+	{"an adapter in a folder", pipeModel, func(f *forged) { f.files["lora/adapter.safetensors"] = weightsOf(7) }, []string{names + "lora/adapter.safetensors (added)"}},
+	{"a config of the modules with more", pipeModel, func(f *forged) { f.edit("config.json", `"model_type"`, `"num_layers": 1, "model_type"`) }, []string{names + "config.json"}},
+	{"modules of the other transformer", pipeModel, func(f *forged) {
+		for name := range f.files {
+			if strings.HasPrefix(name, "blocks_") || name == "diffusion_pytorch_model.safetensors" {
+				f.take(name, pipe2Model, name)
+			}
+		}
+	}, []string{nothing, wrong + "differs from org/pipe (transformer)"}},
+	{"modules of the other transformer, by the manifest", pipeModel, func(f *forged) {
+		for name := range f.files {
+			if strings.HasPrefix(name, "blocks_") || name == "diffusion_pytorch_model.safetensors" {
+				f.take(name, pipe2Model, name)
+			}
+		}
+		f.manifest(func(m *metadata.Manifest) {
+			m.Source.Files[0].Path = "transformer_2/diffusion_pytorch_model.safetensors"
+		})
+	}, []string{wrong + "transformer/diffusion_pytorch_model.safetensors"}},
+	{"modules in the folder of the other transformer", pipeModel, func(f *forged) {
+		for name, b := range maps.Clone(f.files) {
+			if !strings.Contains(name, "/") && name != "model_index.json" && name != "README.md" {
+				delete(f.files, name)
+				if name != metadata.ManifestName {
+					f.files["transformer_2/"+name] = b
+				}
+			}
+		}
+	}, []string{wrong}},
+}
+
+// exchanged exchanges two attributes of one shape in the dict, whose order is that of the weights.
+func exchanged(f *forged) {
+	f.edit("config.json", `"self_attn.q_proj"`, `"self_attn.X"`)
+	f.edit("config.json", `"self_attn.o_proj"`, `"self_attn.q_proj"`)
+	f.edit("config.json", `"self_attn.X"`, `"self_attn.o_proj"`)
+}
+
+// TestForgeries: no level says of a forgery that it equals the original without naming what differs. Where the manifest was not
+// rewritten, a listed file that was changed is a fault at every level that knows its hash.
+func TestForgeries(t *testing.T) {
+	g := newForger(t)
+	for _, model := range []string{llamaModel, pipeModel, pipe2Model} {
+		g.check(g.forge(model, false, func(*forged) {}), "honest "+model, []string{nothing})
+	}
+	for _, x := range forgeries {
+		if x.model == "" {
+			x.model = llamaModel
+		}
+		g.check(g.forge(x.model, true, x.forge), x.name, x.said)
+		stale := g.forge(x.model, false, x.forge)
+		if stale.isStale() {
+			x.said = []string{wrong}
+		}
+		g.check(stale, x.name+", the manifest untouched", x.said)
+	}
+}
+
+// isStale reports whether the manifest lists something that the files are not, with what is for people left out.
+func (f *forged) isStale() bool {
+	m, err := metadata.ParseManifest(f.files[metadata.ManifestName])
+	return err == nil && slices.ContainsFunc(m.Outputs, func(o metadata.OutputFile) bool {
+		b, ok := f.files[o.Path]
+		return o.Kind != metadata.KindCard && o.Kind != metadata.KindImage && (!ok || sumOf(b) != o.SHA256)
+	})
+}
+
+// check verifies a forgery at all levels, in a folder if its manifest fits, else in a repo, which publishes hashes.
+func (g *forger) check(f *forged, name string, said []string) {
+	at := filepath.Join(g.TempDir(), "m")
+	if f.fit {
+		for file, b := range f.files {
+			writeTo(g.T, filepath.Join(at, filepath.FromSlash(file)), b)
+		}
+	} else {
+		at = "anybody/m"
+		g.AddRepo(at, f.files)
+	}
+	for i, level := range []string{"structure", "proof", "full"} {
+		want := said[min(i, len(said)-1)]
+		if !f.fit && want == nothing && len(said) > i+1 && strings.HasPrefix(name, "weights of") {
+			want = said[i+1] // the repo publishes the hashes of these weights
+		}
+		for _, against := range [][]string{{"--against", f.original()}, nil} {
+			args := append([]string{"verify", at, "--level", level}, against...)
+			code, out, diag := program(g.T, args...)
+			if !fits(want, code, out, diag) {
+				g.Errorf("%s: %v: exit %d, want %q\n%s%s", name, args[2:], code, want, out, diag)
+			}
+		}
+	}
+	if want := said[len(said)-1]; strings.HasPrefix(want, names) {
+		g.checkBeside(name, at, strings.TrimPrefix(want, names))
+	}
+}
+
+// fits reports whether a verification said what it must.
+func fits(want string, code int, out, diag string) bool {
+	_, last, _ := strings.Cut(" from the original: ", "")
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) > 0 {
+		last = lines[len(lines)-1]
+	}
+	_, beside, named := strings.Cut(last, " from the original: ")
+	words, isWrong := strings.CutPrefix(want, wrong)
+	switch {
+	case isWrong:
+		return code == exitWrong && strings.Contains(out+diag, words) && !strings.Contains(last, "equal")
+	case want == nothing:
+		return code == exitOK && !named && (strings.Contains(last, "equals") || strings.Contains(last, "shows no fault"))
+	}
+	return code == exitOK && beside == strings.TrimPrefix(want, names) && !strings.Contains(last, " equals ")
+}
+
+// checkBeside: what is named is in the document as well, and --strict-files makes it an error.
+func (g *forger) checkBeside(name, at, files string) {
+	var doc struct {
+		Beside []string
+		Equal  bool
+	}
+	code, out, _ := program(g.T, "verify", at, "--json", "--strict-files")
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || code != exitWrong || !doc.Equal {
+		g.Errorf("%s, --strict-files: exit %d: %v: %s", name, code, err, out)
+	}
+	var want []string
+	for file := range strings.SplitSeq(files, ", ") {
+		path, _, _ := strings.Cut(file, " (")
+		want = append(want, path)
+	}
+	if !slices.Equal(doc.Beside, want) {
+		g.Errorf("%s: beside: %q, want %q", name, doc.Beside, want)
+	}
+}
+
+// TestForgedOrigins: a model names its original by a repo and a commit, and what it has chosen is told where main has other files.
+func TestForgedOrigins(t *testing.T) {
+	g := newForger(t)
+	evil := maps.Clone(g.models["of "+evilModel])
+	delete(evil, "README.md")
+	pull := g.request(evil)
+	tokenizer := g.request(map[string][]byte{"tokenizer.json": []byte("{}")})
+	convert := func(commit string) func(f *forged) {
+		files := g.convert(llamaModel + "@" + commit)
+		return func(f *forged) { f.files = files }
+	}
+	t.Chdir(t.TempDir()) // with a folder of the original's name
+	for name, b := range evil {
+		writeTo(t, filepath.Join(filepath.FromSlash(llamaModel), name), b)
+		writeTo(t, filepath.Join("evil", name), b)
+	}
+	const odd = "an older or unmerged commit"
+	for _, x := range []struct {
+		name   string
+		forge  func(f *forged)
+		onMain any // in the document; nil if it does not say
+		said   string
+		exit   int
+	}{
+		{"honest", func(*forged) {}, true, ", the same weights as main", exitOK},
+		{"other weights by a pull request", convert(pull), false, odd, exitOK},
+		{"another tokenizer by a pull request", convert(tokenizer), false, odd + " of org/llama, which has other files on main: tokenizer.json", exitOK},
+		{"a branch", named(func(s *metadata.Source) { s.Commit = "refs/pr/1" }), nil, `commit "refs/pr/1" is no commit id`, exitWrong},
+		{"a short commit", named(func(s *metadata.Source) { s.Commit = s.Commit[:39] }), nil, "is no commit id", exitWrong},
+		{"a folder", named(func(s *metadata.Source) { s.Repo = "/tmp/evil" }), nil, "is no Hub id", exitWrong},
+		{"a folder above", named(func(s *metadata.Source) { s.Repo = "../evil" }), nil, "is no Hub id", exitWrong},
+		{"a folder here", named(func(s *metadata.Source) { s.Repo, s.Commit = "evil", "" }), nil, "is no Hub id", exitWrong},
+		{"a folder as a base model", func(f *forged) {
+			delete(f.files, metadata.ManifestName)
+			f.set("README.md", "---\nbase_model: ./evil\n---\n")
+		}, nil, "name it with --against", exitUsage},
+		{"the name of a folder", func(f *forged) {
+			f.files = maps.Clone(f.models[evilModel])
+			f.manifest(func(m *metadata.Manifest) { m.Source = metadata.Source{Repo: llamaModel, Files: m.Source.Files} })
+		}, true, "differs from org/llama", exitWrong},
+		{"card and manifest disagree", func(f *forged) { f.edit("README.md", "base_model: "+llamaModel, "base_model: org/other") },
+			true, "the manifest says that the original is org/llama, the card says org/other", exitOK},
+		{"a card alone", func(f *forged) { delete(f.files, metadata.ManifestName) }, true, "the same weights as main", exitOK},
+	} {
+		f := g.forge(llamaModel, false, x.forge)
+		for file, b := range f.files {
+			writeTo(t, filepath.Join("m", filepath.FromSlash(file)), b)
+		}
+		g.AddRepo("anybody/m", f.files)
+		for _, at := range []string{"m", "anybody/m"} {
+			code, out, diag := program(t, "verify", at)
+			if code != x.exit || !strings.Contains(out+diag, x.said) {
+				t.Errorf("%s: exit %d, want %d and %q: %s%s", x.name, code, x.exit, x.said, out, diag)
+			}
+			if last := out[strings.LastIndex(strings.TrimSpace(out), "\n")+1:]; x.onMain == false && !strings.Contains(last, odd) {
+				t.Errorf("%s: the verdict is %s", x.name, last)
+			}
+			_, out, _ = program(t, "verify", at, "--json")
+			var doc map[string]any
+			if err := json.Unmarshal([]byte(out), &doc); err != nil || doc["against_on_main"] != x.onMain || x.onMain != nil && len(fmt.Sprint(doc["against_commit"])) != 40 {
+				t.Errorf("%s: %v: %s", x.name, err, out)
+			}
+		}
+		if code, out, _ := program(t, "verify", "m", "--against", g.URL+"/"+llamaModel); x.onMain == false && x.said == odd && code != exitWrong {
+			t.Errorf("%s: against main: %s", x.name, out)
+		}
+		removeAll(t, "m")
+	}
+}
+
+// named forges what the manifest says of the original.
+func named(edit func(s *metadata.Source)) func(f *forged) {
+	return func(f *forged) { f.manifest(func(m *metadata.Manifest) { edit(&m.Source) }) }
+}
