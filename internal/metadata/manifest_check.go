@@ -29,11 +29,14 @@ func (m *Manifest) check() error {
 	return m.checkUnits(files)
 }
 
+// hubID matches the id of a repo, by the hub's rules as far as they keep it from being a path.
+var hubID = regexp.MustCompile(`^\w[\w.-]*/\w[\w.-]*$`)
+
 // commitID matches what names one commit for ever, as a branch or a pull request does not.
 var commitID = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 func (s *Source) check() error {
-	if s.Repo != "" && (!repoID.MatchString(s.Repo) || strings.Contains(s.Repo, "..")) {
+	if s.Repo != "" && (!hubID.MatchString(s.Repo) || strings.Contains(s.Repo, "..")) {
 		return fmt.Errorf("source repo %.100q is no Hub id", s.Repo)
 	}
 	if s.Commit != "" && !commitID.MatchString(s.Commit) {
