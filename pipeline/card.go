@@ -17,7 +17,7 @@ func (c *conversion) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 	in := metadata.CardInput{
 		Name: c.cardTitle(), Plan: c.Plan, Component: component(c.Model), Pipeline: c.pipeline(),
 		CardSource: metadata.CardSource{
-			BaseModel: c.baseModel(), Commit: c.baseCommit(), SourceName: c.Model.Name, Gated: c.Model.Gated != "", Source: c.Model.Card,
+			BaseModel: c.baseModel(), Commit: c.baseCommit(), SaidToBe: c.Model.Local && c.baseModel() != "", SourceName: c.Model.Name, Gated: c.Model.Gated != "", Source: c.Model.Card,
 			PipelineTag: c.Model.PipelineTag, LibraryName: c.Model.LibraryName,
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: p.BF16Bytes, F32Bytes: p.F32Bytes, OutputBytes: p.DF11Bytes},

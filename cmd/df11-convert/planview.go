@@ -115,7 +115,7 @@ func (f *forecast) print(w io.Writer) {
 	t.row("source", "%s%s", m.ID, access(m.Private, m.Gated))
 	t.row("commit", "%s", m.Commit)
 	if m.Lineage.Repo != "" {
-		t.row("base model", "%s%s", m.Lineage.Repo, atCommit(m.Lineage.Commit))
+		t.row("base model", "said to be %s%s", m.Lineage.Repo, atCommit(m.Lineage.Commit))
 	}
 	t.row("layout", "%s", p.Layout)
 	t.row("pattern dict", "%s", origin(p))

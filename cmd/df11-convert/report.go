@@ -26,7 +26,7 @@ func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
 	t.row("source", "%s%s", r.Source, atCommit(r.Commit))
 	t.row("part", "%s", strings.ReplaceAll(strings.TrimPrefix(r.Part, "part-"), "-", " "))
 	if r.BaseModel != "" && r.Commit == "" {
-		t.row("base model", "%s%s", r.BaseModel, atCommit(r.BaseCommit))
+		t.row("base model", "said to be %s%s", r.BaseModel, atCommit(r.BaseCommit))
 	}
 	if r.F32Bytes > 0 {
 		t.row("as stored", "%s, in F32 weights that are BF16 numbers", human.Bytes(r.F32Bytes))

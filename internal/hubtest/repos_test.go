@@ -243,8 +243,13 @@ func TestStateFromOutside(t *testing.T) {
 	s.Push("me/m", "main", map[string][]byte{"a.txt": []byte("2")})
 	s.CreateBranch("me/m", "refs/tags/v1", first)
 	s.Push("me/m", "work", map[string][]byte{"w.txt": []byte("w")})
+	s.CreateBranch("me/m", "refs/pr/1", "main")
+	pull := s.Push("me/m", "refs/pr/1", map[string][]byte{"a.txt": []byte("3")})
+	if b, err := s.ReadFile("me/m", pull, "a.txt"); err != nil || string(b) != "3" || s.Head("me/m", "main") == pull {
+		t.Errorf("the commit of a pull request, which anybody can make, has %q, %v", b, err)
+	}
 	refs := s.Refs("me/m")
-	if len(refs) != 3 || refs["refs/tags/v1"] != first || s.Head("me/m", "v1") != first || len(s.Files("me/m", "work")) != 1 {
+	if len(refs) != 4 || refs["refs/tags/v1"] != first || s.Head("me/m", "v1") != first || len(s.Files("me/m", "work")) != 1 {
 		t.Errorf("refs: %v", refs)
 	}
 	s.Configure("me/m", Private(), Gated("auto"))

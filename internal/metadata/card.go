@@ -29,7 +29,8 @@ type CardInput struct {
 // CardSource is the model that was converted.
 type CardSource struct {
 	BaseModel  string       // "org/name"; "" when a local source has no stated base model
-	Commit     string       // of the base model; "" for a local source
+	Commit     string       // of the base model; "" if it is not known
+	SaidToBe   bool         // the source is local: only its user, or a folder's name, says that it is the base model
 	SourceName string       // what a source without a base model is called: the name of its folder or file
 	Gated      bool         // the Hub gives it only to those who accept its terms
 	Source     *FrontMatter // of the source's README.md; nil if it has none
