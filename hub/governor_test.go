@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -116,8 +117,20 @@ func TestOneGovernorForAllClients(t *testing.T) {
 // by the other, so that the hub never has to refuse.
 func TestQuotaCountsAllClients(t *testing.T) {
 	clock := hubtest.NewJumpClock(time.Now())
-	srv := hubtest.Start(t, hubtest.WithQuota("api", 6), hubtest.WithClock(clock.Now))
+	srv := hubtest.Start(t)
 	srv.AddRepo(source, map[string][]byte{"config.json": []byte("{}")})
+	left, over := 6, clock.Now().Add(5*time.Minute)
+	srv.Inject(hubtest.Fault{Host: hubtest.HostHub, Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
+		if left--; clock.Now().After(over) {
+			left, over = 5, clock.Now().Add(5*time.Minute)
+		}
+		limit := fmt.Sprintf(`"api";r=%d;t=%d`, max(0, left), int(over.Sub(clock.Now()).Seconds()))
+		if x.Header().Set("RateLimit", limit); left < 0 {
+			hubtest.Error(429, "", "We had to rate limit you")(x)
+			return
+		}
+		x.Next(x.ResponseWriter)
+	}})
 	governor, told := hub.NewGovernor(), []string{}
 	for range 5 {
 		for _, side := range []string{"source", "target"} {

@@ -1,7 +1,6 @@
 package hubtest
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -65,18 +64,4 @@ func TestAccess(t *testing.T) {
 			t.Errorf("%s: %s", token, a.body)
 		}
 	}
-}
-
-// TestQuota: a bucket that is used up refuses, and says so in advance; the others go on.
-func TestQuota(t *testing.T) {
-	s := Start(t, WithQuota("api", 2))
-	s.AddRepo("org/open", nil)
-	for _, tc := range []struct{ left, status int }{{1, 200}, {0, 200}, {0, 429}} {
-		a := ask(t, "GET", s.URL+"/api/models/org/open", "", "")
-		if a.status != tc.status || !strings.HasPrefix(a.header.Get("RateLimit"), fmt.Sprintf(`"api";r=%d;`, tc.left)) ||
-			!strings.Contains(a.header.Get("RateLimit-Policy"), `"api";q=2;w=300`) {
-			t.Errorf("%+v: %d %v", tc, a.status, a.header)
-		}
-	}
-	must(t, "GET", s.URL+"/org/open/resolve/main/.gitattributes", "", "")
 }

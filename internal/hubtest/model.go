@@ -9,12 +9,9 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // ModelOptions shapes a generated model. Zero fields take the defaults: a model of about 0.6 MB in one file.
@@ -89,8 +86,8 @@ func (o ModelOptions) withDefaults() ModelOptions {
 func newModel(seed uint64, opt ModelOptions, fam family) *Model {
 	extra := opt.Extra
 	opt.Extra = nil
-	kept := made.get(seed, opt.withDefaults(), fam)
-	m := &Model{Small: maps.Clone(kept.Small), Weights: slices.Clone(kept.Weights)}
+	made := kept(seed, opt.withDefaults(), fam)
+	m := &Model{Small: maps.Clone(made.Small), Weights: slices.Clone(made.Weights)}
 	for p, content := range extra {
 		if content == nil {
 			delete(m.Small, p)
@@ -106,28 +103,23 @@ const maxKept = 16 << 20
 
 // made keeps small models for the whole process: tests make the same few again and again, and spent more time on their
 // weights than on encoding them.
-var made = modelCache{models: map[string]*Model{}}
+var made sync.Map
 
-type modelCache struct {
-	mu     sync.Mutex
-	models map[string]*Model
-}
-
-func (c *modelCache) get(seed uint64, opt ModelOptions, fam family) *Model {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// kept makes a model, or gives one that was made before.
+func kept(seed uint64, opt ModelOptions, fam family) *Model {
 	key := fmt.Sprint(seed, opt, fam)
-	m := c.models[key]
-	if m == nil {
-		if m = generate(seed, opt, fam); m.Size() > maxKept {
-			return m
-		}
-		for _, g := range m.Weights {
-			g.Body.(*shard).keep()
-		}
-		c.models[key] = m
+	if m, ok := made.Load(key); ok {
+		return m.(*Model)
 	}
-	return m
+	m := generate(seed, opt, fam)
+	if m.Size() > maxKept {
+		return m
+	}
+	for _, g := range m.Weights {
+		g.Body.(*shard).keep()
+	}
+	first, _ := made.LoadOrStore(key, m)
+	return first.(*Model)
 }
 
 func generate(seed uint64, opt ModelOptions, fam family) *Model {
@@ -182,31 +174,14 @@ func pack(tensors []tensor, limit int64) []*shard {
 	return shards
 }
 
-// each calls f for every weight file, several at a time.
-func (m *Model) each(f func(i int, g Generated)) {
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, g := range m.Weights {
-		group.Go(func() error {
-			f(i, g)
-			return nil
-		})
-	}
-	_ = group.Wait()
-}
-
 // Files makes every byte of the model.
 func (m *Model) Files() map[string][]byte {
 	out := maps.Clone(m.Small)
-	bodies := make([][]byte, len(m.Weights))
-	m.each(func(i int, g Generated) {
-		bodies[i] = make([]byte, g.Size)
-		if _, err := g.Body.ReadAt(bodies[i], 0); err != nil && err != io.EOF {
+	for _, g := range m.Weights {
+		out[g.Path] = make([]byte, g.Size)
+		if _, err := g.Body.ReadAt(out[g.Path], 0); err != nil && err != io.EOF {
 			panic("hubtest: internal error: " + err.Error())
 		}
-	})
-	for i, g := range m.Weights {
-		out[g.Path] = bodies[i]
 	}
 	return out
 }
@@ -251,11 +226,9 @@ func (m *Model) Size() (n int64) {
 // AddModel makes a repo of a generated model and returns the commit. Each weight file is read once to hash it; a large one
 // is never in memory as a whole.
 func (s *Server) AddModel(name string, m *Model, opts ...RepoOption) string {
-	sums := make([]string, len(m.Weights))
-	m.each(func(i int, g Generated) { sums[i], _ = hashBody(g.Body, g.Size) })
 	head := s.AddRepo(name, m.Small, opts...)
-	for i, g := range m.Weights {
-		head, _ = s.AddGenerated(name, g.Path, g.Size, sums[i], g.Body)
+	for _, g := range m.Weights {
+		head, _ = s.AddGenerated(name, g.Path, g.Size, "", g.Body)
 	}
 	return head
 }

@@ -15,7 +15,6 @@ type config struct {
 	pageSize      int
 	downloadTTL   time.Duration
 	uploadTTL     time.Duration
-	quota         map[string]int
 	links         links
 	dropUploads   bool
 	pushDir       string
@@ -33,7 +32,6 @@ func defaultConfig() config {
 		pageSize:      1000,
 		downloadTTL:   time.Hour,
 		uploadTTL:     15 * time.Minute,
-		quota:         map[string]int{},
 	}
 }
 
@@ -59,10 +57,6 @@ func WithPageSize(n int) Option { return func(c *config) { c.pageSize = n } }
 func WithURLLifetime(download, upload time.Duration) Option {
 	return func(c *config) { c.downloadTTL, c.uploadTTL = download, upload }
 }
-
-// WithQuota limits a rate-limit bucket ("api" or "resolvers") to n requests per five minutes of the server's clock; the
-// next one gets 429.
-func WithQuota(bucket string, n int) Option { return func(c *config) { c.quota[bucket] = n } }
 
 // WithLinkSpeed limits all answers together to down bytes per second and all request bodies together to up; 0 is no
 // limit.

@@ -1,10 +1,6 @@
 package hubtest
 
 import (
-	"cmp"
-	"fmt"
-	"net/http"
-	"strings"
 	"sync"
 	"time"
 )
@@ -60,56 +56,4 @@ func sleep(done <-chan struct{}, d time.Duration) bool {
 	case <-done:
 		return false
 	}
-}
-
-const (
-	rateWindow   = 5 * time.Minute
-	defaultQuota = 1_000_000
-)
-
-// rateLimits counts requests per bucket and window and writes the RateLimit fields of IETF draft 9, as the hub does on
-// every answer.
-type rateLimits struct {
-	quota map[string]int
-
-	mu    sync.Mutex
-	start time.Time
-	used  map[string]int
-}
-
-func bucketOf(r *http.Request) string {
-	switch p := r.URL.Path; {
-	case strings.HasPrefix(p, "/api/resolve-cache/"), strings.Contains(p, "/resolve/"):
-		return "resolvers"
-	case strings.HasPrefix(p, "/api/"), strings.Contains(p, ".git/info/lfs/"):
-		return "api"
-	}
-	return "pages"
-}
-
-func (l *rateLimits) limit(bucket string) int { return cmp.Or(l.quota[bucket], defaultQuota) }
-
-// stamp counts r and sets both header fields.
-func (l *rateLimits) stamp(h http.Header, r *http.Request, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.used == nil || now.Sub(l.start) >= rateWindow {
-		l.start, l.used = now, map[string]int{}
-	}
-	b := bucketOf(r)
-	l.used[b]++
-	left := max(0, l.limit(b)-l.used[b])
-	reset := int((rateWindow - now.Sub(l.start)) / time.Second)
-	h.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", b, left, max(1, reset)))
-	h.Set("RateLimit-Policy", fmt.Sprintf("%q;%q;q=%d;w=%d", "fixed window", b, l.limit(b), int(rateWindow/time.Second)))
-}
-
-// check refuses a request whose bucket was used up before it.
-func (l *rateLimits) check(r *http.Request) *refusal {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if b := bucketOf(r); l.used[b] > l.limit(b) {
-		return fail(http.StatusTooManyRequests, "We had to rate limit you. Bucket: %s", b)
-	}
-	return nil
 }

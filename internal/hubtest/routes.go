@@ -20,10 +20,6 @@ func (s *Server) hubRoutes() http.Handler {
 			w.WriteHeader(http.StatusTemporaryRedirect)
 			return
 		}
-		if err := s.rates.check(r); err != nil {
-			err.write(w)
-			return
-		}
 		if strings.HasPrefix(r.URL.Path, "/api/") {
 			api.ServeHTTP(w, r)
 			return

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -24,7 +25,6 @@ type Server struct {
 
 	cfg   config
 	cdn   *cdn
-	rates rateLimits
 	trust trust
 
 	http   []*http.Server
@@ -80,7 +80,6 @@ func Listen(addr string, opts ...Option) (*Server, error) {
 	s.URL = "http://" + hub.Addr().String()
 	s.CDNURL = fmt.Sprintf("http://localhost:%d", storage.Addr().(*net.TCPAddr).Port)
 	s.cdn = newCDN(s)
-	s.rates.quota = s.cfg.quota
 
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
@@ -120,7 +119,7 @@ func (s *Server) wrap(host Host, next http.Handler) http.Handler {
 		t.links = s.cfg.links
 		r.Body = &trackedBody{r.Body, t}
 		if host == HostHub {
-			s.rates.stamp(t.Header(), r, s.cfg.clock())
+			t.Header().Set("RateLimit", fmt.Sprintf("%q;r=999;t=300", bucketOf(r)))
 			t.Header().Set("Date", s.cfg.clock().UTC().Format(http.TimeFormat))
 			t.Header().Set("X-Request-Id", fmt.Sprintf("Root=1-%08x-hubtest", t.req.Seq))
 		}
@@ -143,4 +142,15 @@ func (s *Server) finish(t *tracked) {
 		}
 		panic(http.ErrAbortHandler) // the connection is of no use any more
 	}
+}
+
+// bucketOf names the rate limit that a request counts for. It is never used up here: faults see to that.
+func bucketOf(r *http.Request) string {
+	switch p := r.URL.Path; {
+	case strings.HasPrefix(p, "/api/resolve-cache/"), strings.Contains(p, "/resolve/"):
+		return "resolvers"
+	case strings.HasPrefix(p, "/api/"), strings.Contains(p, ".git/info/lfs/"):
+		return "api"
+	}
+	return "pages"
 }

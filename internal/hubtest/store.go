@@ -178,13 +178,6 @@ func (s *store) hold(name string, o *object) {
 	}
 }
 
-// Forget drops an object from a repo's LFS store, as when the repo was deleted and made again.
-func (s *store) Forget(name, sha256 string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.mustRepo(name).holds, sha256)
-}
-
 // CreateBranch points a new branch (or tag, as refs/tags/…) at a revision.
 func (s *store) CreateBranch(name, branch, rev string) {
 	s.mu.Lock()
