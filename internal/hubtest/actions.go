@@ -236,6 +236,4 @@ func redirectHome(x *Exchange) {
 }
 
 // noRoute answers as a hub that does not have the route: with a page for people.
-func noRoute(x *Exchange) {
-	Status(http.StatusNotFound, Header{"Content-Type": "text/html"}, "<html><body>Not Found</body></html>")(x)
-}
+var noRoute = Status(http.StatusNotFound, Header{"Content-Type": "text/html"}, "<html><body>Not Found</body></html>")

@@ -1,7 +1,7 @@
 package hubtest
 
 import (
-	"encoding/base64"
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -85,26 +85,17 @@ func (c *call) page(list []map[string]any) (any, error) {
 	if n, err := strconv.Atoi(q.Get("limit")); err == nil && n > 0 {
 		size = min(size, n)
 	}
-	start, err := startOf(q.Get("cursor"))
-	if err != nil || start > len(list) {
+	start, err := strconv.Atoi(cmp.Or(q.Get("cursor"), "0"))
+	if err != nil || start < 0 || start > len(list) {
 		return nil, fail(http.StatusBadRequest, "invalid cursor")
 	}
 	end := min(start+size, len(list))
 	if end < len(list) {
-		q.Set("cursor", base64.URLEncoding.EncodeToString([]byte(strconv.Itoa(end))))
+		q.Set("cursor", strconv.Itoa(end))
 		next := c.URL + c.r.URL.EscapedPath() + "?" + q.Encode()
 		c.w.Header().Set("Link", fmt.Sprintf("<%s>; rel=%q", next, "next"))
 	}
 	return append([]map[string]any{}, list[start:end]...), nil // an empty page is [], not null
-}
-
-// startOf reads a cursor: base64, so that clients must treat it as opaque.
-func startOf(cursor string) (n int, err error) {
-	raw, err := base64.URLEncoding.DecodeString(cursor)
-	if err == nil && cursor != "" {
-		n, err = strconv.Atoi(string(raw))
-	}
-	return n, err
 }
 
 // readPaths reads a form, as Python sends it.
@@ -207,7 +198,7 @@ func (c *call) toCDN(head *Commit, e File) http.Handler {
 		h.Set("X-Xet-Hash", hash)
 		h.Set("Link", "<"+c.URL+auth+`>; rel="xet-auth", <`+c.CDNURL+"/v1/reconstructions/"+hash+`>; rel="xet-reconstruction-info"`)
 	}
-	return redirect(http.StatusFound, "Found. Redirecting to ", c.cdn.signDownload(e.SHA256, c.r.PathValue("path")))
+	return redirect(http.StatusFound, "Found. Redirecting to ", c.signDownload(e.SHA256, c.r.PathValue("path")))
 }
 
 func redirect(status int, text, location string) http.Handler {

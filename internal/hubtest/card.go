@@ -2,7 +2,6 @@ package hubtest
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,16 +20,9 @@ func parseCard(readme string) (card map[string]any, err error) {
 	return card, err
 }
 
-// What the metadata of a converted model may be: text, a list of texts, or either.
-const (
-	cardText = 1 << iota
-	cardList
-)
-
-var cardKinds = map[string]int{
-	"license": cardText | cardList, "license_name": cardText, "license_link": cardText, "library_name": cardText, "pipeline_tag": cardText,
-	"base_model_relation": cardText, "tags": cardList, "language": cardText | cardList, "datasets": cardText | cardList, "base_model": cardText | cardList,
-}
+// cardKeys are what a card may say of a converted model: each is text, or a list of texts.
+var cardKeys = []string{"base_model", "base_model_relation", "datasets", "language", "library_name", "license", "license_link",
+	"license_name", "pipeline_tag", "tags"}
 
 // checkCard applies a few of the hub's rules, and returns what is wrong.
 func checkCard(readme string) (wrong []string) {
@@ -38,8 +30,8 @@ func checkCard(readme string) (wrong []string) {
 	if err != nil {
 		return []string{"Invalid YAML in README.md: " + err.Error()}
 	}
-	for _, key := range slices.Sorted(maps.Keys(cardKinds)) {
-		if v, ok := card[key]; ok && kindOf(v)&cardKinds[key] == 0 {
+	for _, key := range cardKeys {
+		if v, ok := card[key]; ok && !isText(v) {
 			wrong = append(wrong, fmt.Sprintf("%q is of a wrong type", key))
 		}
 	}
@@ -49,15 +41,12 @@ func checkCard(readme string) (wrong []string) {
 	return wrong
 }
 
-func kindOf(v any) int {
+func isText(v any) bool {
 	list, ok := v.([]any)
-	switch _, text := v.(string); {
-	case text:
-		return cardText
-	case ok && !slices.ContainsFunc(list, func(e any) bool { return kindOf(e) != cardText }):
-		return cardList
+	if !ok {
+		list = []any{v}
 	}
-	return 0
+	return !slices.ContainsFunc(list, func(e any) bool { _, text := e.(string); return !text })
 }
 
 // checkCommittedCard refuses a commit that brings in a card with errors.

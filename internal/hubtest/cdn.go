@@ -2,7 +2,6 @@ package hubtest
 
 import (
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -24,46 +22,31 @@ const (
 	putPiece       = 1 << 20 // bytes of a single PUT that are read and stored at a time
 )
 
-// cdn is the storage host: it signs URLs, and serves and takes large files at them.
-type cdn struct {
-	*Server
-	secret []byte
-
-	mu       sync.Mutex
-	sessions map[string]*session
-}
-
-func newCDN(s *Server) *cdn {
-	c := &cdn{Server: s, secret: make([]byte, 32), sessions: map[string]*session{}}
-	_, _ = rand.Read(c.secret)
-	return c
-}
-
 // signDownload makes the URL that a large file is fetched from.
-func (c *cdn) signDownload(sha, file string) string {
+func (s *Server) signDownload(sha, file string) string {
 	p := "/repos/" + sha[:2] + "/" + sha[2:4] + "/" + sha
 	name := path.Base(file)
 	disposition := "response-content-disposition=" + url.QueryEscape(fmt.Sprintf("inline; filename*=UTF-8''%s; filename=%q;", name, name))
-	return c.sign(http.MethodGet, p, disposition, c.cfg.downloadTTL)
+	return s.sign(http.MethodGet, p, disposition, s.cfg.downloadTTL)
 }
 
 // sign makes an S3-style URL for one method. The signature covers path and query as they are written, so a client that
 // decodes and encodes them again breaks it.
-func (c *cdn) sign(method, p, query string, ttl time.Duration) string {
+func (s *Server) sign(method, p, query string, ttl time.Duration) string {
 	q := "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=hubtest%2Fus-east-1%2Fs3%2Faws4_request" +
-		"&X-Amz-Date=" + c.cfg.clock().UTC().Format(amzDate) + fmt.Sprintf("&X-Amz-Expires=%d", int(ttl/time.Second)) +
+		"&X-Amz-Date=" + s.cfg.clock().UTC().Format(amzDate) + fmt.Sprintf("&X-Amz-Expires=%d", int(ttl/time.Second)) +
 		"&X-Amz-SignedHeaders=host&" + query
-	return c.CDNURL + p + "?" + q + signatureField + c.mac(method, p, q)
+	return s.CDNURL + p + "?" + q + signatureField + s.mac(method, p, q)
 }
 
-func (c *cdn) mac(method, p, query string) string {
-	m := hmac.New(sha256.New, c.secret)
+func (s *Server) mac(method, p, query string) string {
+	m := hmac.New(sha256.New, s.secret)
 	fmt.Fprintf(m, "%s\n%s?%s", method, p, query)
 	return hex.EncodeToString(m.Sum(nil))
 }
 
 // check verifies signature and expiry of the URL.
-func (c *cdn) check(r *http.Request) error {
+func (s *Server) checkURL(r *http.Request) error {
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -75,12 +58,12 @@ func (c *cdn) check(r *http.Request) error {
 	}
 	got := raw[i+len(signatureField):]
 	switch {
-	case !hmac.Equal([]byte(got), []byte(c.mac(method, r.URL.EscapedPath(), raw[:i]))):
-		c.violation("signed URL was changed: %s %s", r.Method, r.URL.Path)
+	case !hmac.Equal([]byte(got), []byte(s.mac(method, r.URL.EscapedPath(), raw[:i]))):
+		s.violation("signed URL was changed: %s %s", r.Method, r.URL.Path)
 		return failStorage(http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided.")
 	case r.Header.Get("Authorization") != "":
 		return failStorage(http.StatusBadRequest, "InvalidArgument", "Only one auth mechanism allowed")
-	case !c.cfg.clock().Before(expiry(r.URL.Query())):
+	case !s.cfg.clock().Before(expiry(r.URL.Query())):
 		return errExpired
 	}
 	return nil
@@ -102,18 +85,18 @@ var (
 	errIncomplete = failStorage(http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period.")
 )
 
-func (c *cdn) routes() http.Handler {
+func (s *Server) cdnRoutes() http.Handler {
 	return mux(map[string]handler{
-		"GET /repos/{a}/{b}/{sha}":        c.signed(c.getObject),
-		"PUT /upload/{ns}/{name}/{sha}":   c.signed(c.putObject),
-		"PUT /multipart/{session}/{part}": c.signed(c.putPart),
+		"GET /repos/{a}/{b}/{sha}":        s.signed(s.getObject),
+		"PUT /upload/{ns}/{name}/{sha}":   s.signed(s.putObject),
+		"PUT /multipart/{session}/{part}": s.signed(s.putPart),
 	})
 }
 
 // signed lets h answer requests whose URL is signed and has not expired.
-func (c *cdn) signed(h handler) handler {
+func (s *Server) signed(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if err := c.check(r); err != nil {
+		if err := s.checkURL(r); err != nil {
 			return err
 		}
 		return h(w, r)
@@ -121,10 +104,10 @@ func (c *cdn) signed(h handler) handler {
 }
 
 // getObject serves the bytes of a large file, with ranges.
-func (c *cdn) getObject(w http.ResponseWriter, r *http.Request) error {
-	c.store.mu.Lock()
-	o := c.objects[r.PathValue("sha")]
-	c.store.mu.Unlock()
+func (s *Server) getObject(w http.ResponseWriter, r *http.Request) error {
+	s.store.mu.Lock()
+	o := s.objects[r.PathValue("sha")]
+	s.store.mu.Unlock()
 	if o == nil {
 		return failStorage(http.StatusNotFound, "NoSuchKey", "The specified key does not exist.")
 	}
@@ -150,11 +133,11 @@ func checkPut(r *http.Request) error {
 }
 
 // putObject takes a whole file. Whether it is the right one shows at verify.
-func (c *cdn) putObject(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) putObject(w http.ResponseWriter, r *http.Request) error {
 	if err := checkPut(r); err != nil {
 		return err
 	}
-	parts, sum := c.cfg.assemble(putPiece, r.ContentLength), uint32(0)
+	parts, sum := s.cfg.assemble(putPiece, r.ContentLength), uint32(0)
 	for n, left := 1, r.ContentLength; left > 0; n++ {
 		piece, err := receive(r, min(left, putPiece))
 		if err != nil {
@@ -165,7 +148,7 @@ func (c *cdn) putObject(w http.ResponseWriter, r *http.Request) error {
 		parts.put(n, piece)
 	}
 	if o := parts.object(); o.sha256 == r.PathValue("sha") {
-		c.hold(r.PathValue("ns")+"/"+r.PathValue("name"), o)
+		s.hold(r.PathValue("ns")+"/"+r.PathValue("name"), o)
 	}
 	w.Header().Set("ETag", etag(sum))
 	w.WriteHeader(http.StatusOK)
@@ -186,11 +169,11 @@ func receive(r *http.Request, n int64) ([]byte, error) {
 func etag(sum uint32) string { return fmt.Sprintf(`"%032x"`, sum) }
 
 // putPart takes one part of a multipart upload.
-func (c *cdn) putPart(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) putPart(w http.ResponseWriter, r *http.Request) error {
 	if err := checkPut(r); err != nil {
 		return err
 	}
-	ses := c.session(r.PathValue("session"))
+	ses := s.session(r.PathValue("session"))
 	n, err := strconv.Atoi(r.PathValue("part"))
 	if ses == nil || err != nil || n < 1 || n > ses.nParts() {
 		return failStorage(http.StatusNotFound, "NoSuchUpload", "The specified multipart upload does not exist.")

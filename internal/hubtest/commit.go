@@ -49,7 +49,10 @@ func readCommit(r *http.Request) (q newCommit, err error) {
 		_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 		switch {
 		case errors.Is(err, io.EOF) && n > 0:
-			return q, q.check()
+			if q.header.Summary == "" {
+				return q, fail(http.StatusBadRequest, "the commit needs a summary")
+			}
+			return q, nil
 		case tooLarge:
 			return q, fail(http.StatusRequestEntityTooLarge, "the commit payload is too large")
 		case err != nil:
@@ -68,13 +71,6 @@ func readCommit(r *http.Request) (q newCommit, err error) {
 			return q, fail(http.StatusBadRequest, "invalid %s: %v", line.Key, err)
 		}
 	}
-}
-
-func (q newCommit) check() error {
-	if q.header.Summary == "" {
-		return fail(http.StatusBadRequest, "the commit needs a summary")
-	}
-	return nil
 }
 
 // apply answers POST /api/models/{id}/commit/{rev}.

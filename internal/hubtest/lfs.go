@@ -63,7 +63,7 @@ func (c *call) batchObject(q batchRequest, p lfsPointer, m map[string]any) (mult
 	if multipart = p.Size >= c.cfg.multipartFrom && slices.Contains(q.Transfers, "multipart"); multipart {
 		upload = c.multipartAction(p)
 	} else {
-		href := c.cdn.sign(http.MethodPut, "/upload/"+c.repo.name+"/"+p.OID, "x-id=PutObject", c.cfg.uploadTTL)
+		href := c.sign(http.MethodPut, "/upload/"+c.repo.name+"/"+p.OID, "x-id=PutObject", c.cfg.uploadTTL)
 		upload = c.action(href, c.cfg.uploadTTL)
 	}
 	verify := map[string]any{"href": c.URL + "/" + c.repo.name + ".git/info/lfs/objects/verify"}
@@ -78,11 +78,11 @@ func (c *call) action(href string, ttl time.Duration) map[string]any {
 
 // multipartAction opens a session and signs one URL per part.
 func (c *call) multipartAction(p lfsPointer) map[string]any {
-	ses := c.cdn.newSession(c.repo.name, p.OID, p.Size)
+	ses := c.newSession(c.repo.name, p.OID, p.Size)
 	header := map[string]string{"chunk_size": fmt.Sprint(ses.chunk)}
 	for n := 1; n <= ses.nParts(); n++ {
 		query := fmt.Sprintf("partNumber=%d&uploadId=%s&x-id=UploadPart", n, ses.id)
-		header[fmt.Sprintf("%05d", n)] = c.cdn.sign(http.MethodPut, fmt.Sprintf("/multipart/%s/%d", ses.id, n), query, c.cfg.uploadTTL)
+		header[fmt.Sprintf("%05d", n)] = c.sign(http.MethodPut, fmt.Sprintf("/multipart/%s/%d", ses.id, n), query, c.cfg.uploadTTL)
 	}
 	href := fmt.Sprintf("%s/api/complete_multipart?uploadId=%s&bucket=hub&prefix=%s&expiration=soon", c.URL, ses.id, strings.ReplaceAll(c.repo.name, "/", "%2F"))
 	m := c.action(href, c.cfg.uploadTTL)

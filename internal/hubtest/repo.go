@@ -111,14 +111,6 @@ func (rp *repo) resolve(rev string) *Commit {
 	return rp.commits[rev]
 }
 
-// history lists c and its ancestors, newest first.
-func (rp *repo) history(c *Commit) (out []*Commit) {
-	for ; c != nil; c = rp.commits[c.Parent] {
-		out = append(out, c)
-	}
-	return out
-}
-
 func branchRef(branch string) string {
 	if strings.HasPrefix(branch, "refs/") {
 		return branch

@@ -166,7 +166,9 @@ type refusal struct {
 
 func (e *refusal) Error() string { return fmt.Sprintf("%d %s", e.status, e.message) }
 
-func (e *refusal) write(w http.ResponseWriter) {
+// answer reads the rest of the request's body first, so that the client sees the refusal and not a broken connection.
+func (e *refusal) answer(w http.ResponseWriter, r *http.Request) {
+	drain(r)
 	if e.xml {
 		body := "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>" + e.code + "</Code><Message>" + e.message + "</Message><RequestId>HUBTEST</RequestId></Error>"
 		writeBody(w, e.status, "application/xml", []byte(body))
@@ -219,12 +221,6 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		why = fail(http.StatusInternalServerError, "%v", err)
 	}
 	why.answer(w, r)
-}
-
-// answer reads the rest of the request's body first, so that the client sees the refusal and not a broken connection.
-func (e *refusal) answer(w http.ResponseWriter, r *http.Request) {
-	drain(r)
-	e.write(w)
 }
 
 func drain(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }

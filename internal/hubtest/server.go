@@ -2,6 +2,7 @@ package hubtest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -23,9 +24,10 @@ type Server struct {
 	requestLog
 	faultRules
 
-	cfg   config
-	cdn   *cdn
-	trust trust
+	cfg     config
+	trust   trust
+	secret  []byte   // that signs URLs
+	uploads sync.Map // multipart, by id
 
 	http   []*http.Server
 	cancel context.CancelFunc
@@ -79,12 +81,12 @@ func Listen(addr string, opts ...Option) (*Server, error) {
 	}
 	s.URL = "http://" + hub.Addr().String()
 	s.CDNURL = fmt.Sprintf("http://localhost:%d", storage.Addr().(*net.TCPAddr).Port)
-	s.cdn = newCDN(s)
+	s.secret = []byte(rand.Text())
 
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.serve(ctx, hub, s.wrap(HostHub, s.hubRoutes()))
-	s.serve(ctx, storage, s.wrap(HostCDN, s.cdn.routes()))
+	s.serve(ctx, storage, s.wrap(HostCDN, s.cdnRoutes()))
 	return s, nil
 }
 

@@ -1,9 +1,9 @@
 package hubtest
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"hash"
 	"hash/crc32"
 	"net/http"
@@ -66,21 +66,18 @@ type session struct {
 	done  bool
 }
 
-func (c *cdn) newSession(repo, sha string, size int64) *session {
-	ses := &session{repo: repo, sha256: sha, size: size, chunk: c.cfg.chunkSize, etags: map[int]string{}}
-	ses.parts = c.cfg.assemble(ses.chunk, size)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ses.id = fmt.Sprintf("mp%06d", len(c.sessions)+1)
-	c.sessions[ses.id] = ses
+func (s *Server) newSession(repo, sha string, size int64) *session {
+	ses := &session{repo: repo, sha256: sha, size: size, chunk: s.cfg.chunkSize, etags: map[int]string{}}
+	ses.id, ses.parts = rand.Text(), s.cfg.assemble(ses.chunk, size)
+	s.uploads.Store(ses.id, ses)
 	return ses
 }
 
 // session finds an upload, nil when there is none.
-func (c *cdn) session(id string) *session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sessions[id]
+func (s *Server) session(id string) *session {
+	ses, _ := s.uploads.Load(id)
+	found, _ := ses.(*session)
+	return found
 }
 
 func (ses *session) nParts() int { return int((ses.size + ses.chunk - 1) / ses.chunk) }
@@ -135,7 +132,7 @@ func (s *Server) completeMultipart(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	ses := s.cdn.session(r.URL.Query().Get("uploadId"))
+	ses := s.session(r.URL.Query().Get("uploadId"))
 	if ses == nil {
 		return fail(http.StatusNotFound, "NoSuchUpload")
 	}

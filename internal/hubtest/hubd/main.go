@@ -34,14 +34,11 @@ func main() {
 }
 
 type options struct {
-	addr, data       string
-	faults           []hubtest.Fault
-	multipart, chunk int64
-	pageSize         int
-	up               int64
-	log, xet         bool
-	models           []string
-	publishers       []hubtest.Option
+	addr, data string
+	hub        []hubtest.Option
+	faults     []hubtest.Fault
+	models     []string
+	log        bool
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -49,10 +46,10 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	fs.SetOutput(stderr)
 	fs.StringVar(&o.addr, "addr", "127.0.0.1:0", "address to listen at; port 0 takes a free one")
 	fs.StringVar(&o.data, "data", "", "folder of the repos, made when it does not exist")
-	fs.Int64Var(&o.multipart, "multipart-from", 64<<20, "size in bytes from which uploads are multipart")
-	fs.Int64Var(&o.chunk, "chunk-size", 16_000_000, "size in bytes of a part")
-	fs.IntVar(&o.pageSize, "page-size", 1000, "entries on one page of a tree")
-	fs.Int64Var(&o.up, "up", 0, "link speed of uploads in bytes per second, 0 is no limit")
+	multipart := fs.Int64("multipart-from", 64<<20, "size in bytes from which uploads are multipart")
+	chunk := fs.Int64("chunk-size", 16_000_000, "size in bytes of a part")
+	pageSize := fs.Int("page-size", 1000, "entries on one page of a tree")
+	up := fs.Int64("up", 0, "link speed of uploads in bytes per second, 0 is no limit")
 	fs.Func("model", "`NS/NAME`: also serve a generated Llama-shaped model of 0.6 MB in several files; repeatable", func(name string) error {
 		o.models = append(o.models, name)
 		return nil
@@ -62,44 +59,37 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		if !ok {
 			return errors.New("not RESOURCE=OWNER/REPO")
 		}
-		o.publishers = append(o.publishers, hubtest.WithPublisher(resource, github))
+		o.hub = append(o.hub, hubtest.WithPublisher(resource, github))
 		return nil
 	})
-	fs.BoolVar(&o.xet, "xet-hashes", false, "show xetHash in trees, as the copy route needs it, and X-Xet-Hash on downloads")
+	fs.BoolFunc("xet-hashes", "show xetHash in trees, as the copy route needs it, and X-Xet-Hash on downloads", func(string) error {
+		o.hub = append(o.hub, hubtest.WithXetHashes())
+		return nil
+	})
 	fs.BoolVar(&o.log, "log", false, "print each request to stderr when the program ends")
 	fs.Func("fault", "`NAME[:N|:always]`: spoil the first N matching answers, or all; repeatable", func(spec string) error {
 		f, err := hubtest.ParseFault(spec)
 		o.faults = append(o.faults, f)
 		return err
 	})
-	fs.Usage = func() { usage(fs, stderr) }
+	fs.Usage = func() {
+		fmt.Fprintln(stderr, "usage: hubd -data DIR [flags]")
+		fs.PrintDefaults()
+		fmt.Fprintln(stderr, "\nfaults:")
+		for _, name := range hubtest.FaultNames() {
+			fmt.Fprintf(stderr, "  %-20s %s\n", name, hubtest.DescribeFault(name))
+		}
+	}
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
-	if o.data == "" || fs.NArg() > 0 || o.chunk < 1 || o.pageSize < 1 {
+	if o.data == "" || fs.NArg() > 0 || *chunk < 1 || *pageSize < 1 {
 		fs.Usage()
 		return o, errors.New("-data DIR is needed, and nothing after the flags")
 	}
+	o.hub = append(o.hub, hubtest.WithPushDir(o.data), hubtest.WithMultipart(*multipart, *chunk), hubtest.WithPageSize(*pageSize),
+		hubtest.WithLinkSpeed(0, *up))
 	return o, nil
-}
-
-func usage(fs *flag.FlagSet, w io.Writer) {
-	fmt.Fprintln(w, "usage: hubd -data DIR [flags]")
-	fs.PrintDefaults()
-	fmt.Fprintln(w, "\nfaults:")
-	for _, name := range hubtest.FaultNames() {
-		fmt.Fprintf(w, "  %-20s %s\n", name, hubtest.DescribeFault(name))
-	}
-}
-
-// server turns the flags into options of the hub.
-func (o options) server() []hubtest.Option {
-	opts := []hubtest.Option{hubtest.WithPushDir(o.data),
-		hubtest.WithMultipart(o.multipart, o.chunk), hubtest.WithPageSize(o.pageSize), hubtest.WithLinkSpeed(0, o.up)}
-	if o.xet {
-		opts = append(opts, hubtest.WithXetHashes())
-	}
-	return append(opts, o.publishers...)
 }
 
 // run serves until ctx ends.
@@ -111,7 +101,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := os.MkdirAll(o.data, 0o755); err != nil {
 		return err
 	}
-	s, err := hubtest.Listen(o.addr, o.server()...)
+	s, err := hubtest.Listen(o.addr, o.hub...)
 	if err != nil {
 		return err
 	}
