@@ -29,7 +29,7 @@ func TestNamingErrorEndsAtOnce(t *testing.T) {
 		d.sum = startHash(t.Context(), d, new(progress.Counters))
 		equal := make(chan compared, 1) // never closed
 		equal <- compared{d}
-		s := &nameStage{progress: new(progress.Counters)}
+		s := &nameStage{ledger: ledger.New("", "", false), progress: new(progress.Counters)}
 		if err := s.run(t.Context(), equal, make(chan ledger.Output)); err == nil {
 			t.Error("a file of the wrong size was finished")
 		}
