@@ -19,7 +19,7 @@ type shape struct {
 	symbol func(r *rand.Rand) byte
 }
 
-// shapes are the distributions of the property tests and benchmarks.
+// shapes are the distributions of the property tests.
 var shapes = []shape{
 	{"trained", trainedSymbol},
 	{"zeros", func(r *rand.Rand) byte { // half of the weights are zero

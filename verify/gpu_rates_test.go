@@ -35,6 +35,9 @@ func goalCopy(device string) float64 {
 	return 0.8
 }
 
+// benchElems is the size of the main unit: 64 MiB of BF16, twice a large cache.
+const benchElems = 32 << 20
+
 const (
 	launches = 24                     // of a sample: one alone takes not much longer than its launch and its end are told
 	samples  = 30                     // of which the median counts

@@ -91,17 +91,6 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
-	for _, c := range []struct {
-		in   []float64
-		want float64
-	}{{[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 2}, 2}, {[]float64{4, 1, 3, 2}, 2.5}} {
-		if got := median(c.in); got != c.want {
-			t.Errorf("median of %v is %v, want %v", c.in, got, c.want)
-		}
-	}
-}
-
 func median(x []float64) float64 {
 	slices.Sort(x)
 	if n := len(x); n%2 == 0 {

@@ -27,7 +27,6 @@ const (
 )
 
 type options struct {
-	keep                  string
 	layers, scale, finish int
 	kills, elsewhere      int
 	shard                 string
@@ -66,7 +65,6 @@ func registerFlags() *options {
 	flag.IntVar(&o.kills, "kills", 1, "with -kill: kill so many runs, one after the other")
 	flag.IntVar(&o.elsewhere, "elsewhere", 0, "with -kill: start again after the first so many kills as on a machine that has nothing of the run before")
 	flag.Float64Var(&o.fetched, "fetched", 0, "fail if all runs together fetch more than this many times the source")
-	flag.StringVar(&o.keep, "keep", "", "folder that holds all of a rehearsal; one that was cut off goes on there")
 	return &o
 }
 
@@ -83,13 +81,11 @@ func TestRehearsal(t *testing.T) {
 }
 
 func rehearse(ctx context.Context, o options) error {
-	home, err := home(o.keep)
+	home, err := os.MkdirTemp("", "rehearsal-")
 	if err != nil {
 		return err
 	}
-	if o.keep == "" {
-		defer os.RemoveAll(home)
-	}
+	defer os.RemoveAll(home)
 	p := program{options: o, binary: filepath.Join(home, "df11-convert"), home: home}
 	if err := p.build(ctx); err != nil {
 		return err
@@ -111,9 +107,6 @@ func rehearse(ctx context.Context, o options) error {
 	if o.finish > 0 {
 		return p.finishParts(ctx, &r)
 	}
-	if err := p.restore(); err != nil {
-		return err
-	}
 	if err := p.convert(ctx); err != nil {
 		return err
 	}
@@ -129,15 +122,6 @@ func rehearse(ctx context.Context, o options) error {
 		return fmt.Errorf("%.2f times the source was fetched", times)
 	}
 	return errors.Join(exceeds("disk", all.Disk, needs.DiskPush), exceeds("memory", all.RSS, needs.Memory))
-}
-
-// home makes the folder of a rehearsal, a new one if no name is given.
-func home(keep string) (string, error) {
-	if keep == "" {
-		return os.MkdirTemp("", "rehearsal-")
-	}
-	keep, err := filepath.Abs(keep)
-	return keep, errors.Join(err, os.MkdirAll(keep, 0o755))
 }
 
 // exceeds refuses a measured peak above the bound that the plan names.

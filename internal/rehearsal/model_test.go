@@ -4,8 +4,13 @@ package rehearsal
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"io"
 	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
@@ -57,8 +62,17 @@ func (p *program) add(m *hubtest.Model, unread bool) error {
 		sums[i] = fmt.Sprintf("%064x", i+1)
 	}
 	if !unread {
-		var err error
-		if sums, err = p.sums(m); err != nil {
+		var workers errgroup.Group
+		workers.SetLimit(runtime.GOMAXPROCS(0))
+		for i, w := range m.Weights {
+			workers.Go(func() error {
+				h := sha256.New()
+				_, err := io.CopyBuffer(h, io.NewSectionReader(w.Body, 0, w.Size), make([]byte, 256<<10))
+				sums[i] = fmt.Sprintf("%x", h.Sum(nil))
+				return err
+			})
+		}
+		if err := workers.Wait(); err != nil {
 			return err
 		}
 	}

@@ -26,11 +26,8 @@ type program struct {
 	steps        []step   // of the conversion, so far
 }
 
-// build makes the program, unless a rehearsal that was cut off has made it.
+// build makes the program.
 func (p *program) build(ctx context.Context) error {
-	if _, err := os.Stat(p.binary); err == nil {
-		return nil
-	}
 	if err := command(ctx, "go", "build", "-o", p.binary, "github.com/df11-convert/df11-convert/cmd/df11-convert").Run(); err != nil {
 		return fmt.Errorf("build df11-convert: %w", err)
 	}
@@ -111,7 +108,7 @@ func (p *program) convert(ctx context.Context) error {
 			err = os.RemoveAll(p.machine())
 		}
 		p.steps = append(p.steps, s)
-		if err := errors.Join(err, p.save()); err != nil || s.End == done {
+		if err != nil || s.End == done {
 			return err
 		}
 	}
@@ -130,7 +127,7 @@ func (p *program) killed() (n int) {
 // step is one run of the program, measured. Sizes are in bytes.
 type step struct {
 	Name              string
-	End               string // killed or done; empty while it runs, and for ever if the rehearsal itself was cut off
+	End               string // killed or done; empty while it runs
 	Wall, CPU         time.Duration
 	RSS, Disk         int64 // the largest
 	Fetched, Uploaded int64 // by the storage host
@@ -198,10 +195,9 @@ func (p *program) run(ctx context.Context, kill size, which ...string) (step, er
 
 // watch looks at a running program many times a second, kills it when it is due, and gives the error it ends with.
 func (p *program) watch(s *step, process *os.Process, kill size, ended <-chan error) error {
-	look, account, save := time.NewTicker(20*time.Millisecond), time.NewTicker(time.Second/2), time.NewTicker(10*time.Second)
+	look, account := time.NewTicker(20*time.Millisecond), time.NewTicker(time.Second/2)
 	defer look.Stop()
 	defer account.Stop()
-	defer save.Stop()
 	for {
 		select {
 		case err := <-ended:
@@ -212,10 +208,6 @@ func (p *program) watch(s *step, process *os.Process, kill size, ended <-chan er
 			if s.traffic(p.hub.Requests()); kill > 0 && s.End == "" && s.Fetched >= int64(kill) {
 				s.End = killed
 				_ = process.Kill() // if it has ended, ended says so
-			}
-		case <-save.C:
-			if err := p.save(*s); err != nil {
-				fmt.Fprintln(os.Stderr, err)
 			}
 		}
 	}
