@@ -2,61 +2,9 @@ package hubtest
 
 import (
 	"fmt"
-	"maps"
-	"net/url"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 )
-
-type treeEntry struct {
-	Type, Path, OID string
-	Size            int64
-	LFS             *struct{ OID string }
-	XetHash         string
-}
-
-// TestTree: the pages of a tree list every file with git's hash of it, and of a large file the pointer's and its sha256.
-func TestTree(t *testing.T) {
-	s := Start(t, WithPageSize(4), WithXetHashes())
-	files := LlamaModel(3, ModelOptions{ShardBytes: 100_000, ExtraFiles: true})
-	s.AddRepo("org/m", files)
-	var all []string
-	for next := s.URL + "/api/models/org/m/tree/main?recursive=true&expand=false"; next != ""; {
-		a := must(t, "GET", next, "", "")
-		list := decode[[]treeEntry](t, a.body)
-		for _, e := range list {
-			if e.Type != "file" {
-				continue
-			}
-			all = append(all, e.Path)
-			stored := files[e.Path]
-			if e.LFS != nil {
-				stored = []byte(pointer(sha(stored), e.Size))
-			}
-			if e.Size != int64(len(files[e.Path])) || e.OID != blobID(stored) || e.LFS != nil && (e.LFS.OID != sha(files[e.Path]) || len(e.XetHash) != 64) {
-				t.Errorf("%+v", e)
-			}
-		}
-		next, _, _ = strings.Cut(strings.TrimPrefix(a.header.Get("Link"), "<"), ">")
-		if next != "" && len(list) != 4 {
-			t.Errorf("%d entries on a page", len(list))
-		}
-	}
-	if want := slices.Sorted(maps.Keys(files)); !slices.Equal(all, want) {
-		t.Errorf("got %q, want %q", all, want)
-	}
-	// printf 'hello\n' | git hash-object --stdin
-	if got := blobID([]byte("hello\n")); got != "ce013625030ba8dba906f756967f9e9ca394464a" {
-		t.Errorf("git's hash: %s", got)
-	}
-	form := url.Values{"paths": {"original/params.json", "none", "original"}}.Encode()
-	a := must(t, "POST", s.URL+"/api/models/org/m/paths-info/main", "", form, "Content-Type", "application/x-www-form-urlencoded")
-	if got := decode[[]treeEntry](t, a.body); len(got) != 2 || got[0].Path != "original/params.json" || got[1].Type != "directory" {
-		t.Errorf("paths: %+v", got)
-	}
-}
 
 // TestRoutes: what the routes of a repo answer, one after the other; %s stands for the first commit.
 func TestRoutes(t *testing.T) {
@@ -186,87 +134,5 @@ func TestCommitErrors(t *testing.T) {
 	}
 	if a := ask(t, "POST", s.URL+"/api/models/me/m/commit/nope", "tok", commitBody()); a.code() != codeRevisionNotFound {
 		t.Errorf("a commit to no branch: %d %s", a.status, a.body)
-	}
-}
-
-// TestCommitRace lets many clients commit with the same parent: one wins, and its commit is a new state beside the old one.
-func TestCommitRace(t *testing.T) {
-	s := Start(t)
-	data := []byte("weights")
-	head := s.AddRepo("me/m", map[string][]byte{"w.safetensors": data, "gone.txt": []byte("g")})
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	got := map[int]int{}
-	for i := range 10 {
-		all.Go(func() {
-			body := strings.Replace(commitBody(lfsLine("copy.data", data), fileLine(fmt.Sprint(i), "x"), deleteLine("gone.txt")),
-				`"description"`, fmt.Sprintf(`"parentCommit":%q,"description"`, head[:7]), 1)
-			a := ask(t, "POST", s.URL+"/api/models/me/m/commit/main", "tok", body)
-			mu.Lock()
-			defer mu.Unlock()
-			got[a.status]++
-		})
-	}
-	all.Wait()
-	log := s.Commits("me/m", "main")
-	if got[200] != 1 || got[412] != 9 || log[0].Parent != head || log[0].Title != "add" || log[0].Message != "more" {
-		t.Errorf("%v, %+v", got, log[0])
-	}
-	if now, before := s.Files("me/m", "main"), s.Files("me/m", head); len(now) != 4 || now["copy.data"].SHA256 != sha(data) || len(before) != 3 {
-		t.Errorf("files: %+v, before: %+v", now, before)
-	}
-}
-
-// TestDuplicate: an object of one repo becomes another's without its bytes, if it is named by the hash that trees show.
-func TestDuplicate(t *testing.T) {
-	s := Start(t, WithXetHashes())
-	data := []byte("weights")
-	s.AddRepo("a/src", map[string][]byte{"w.safetensors": data})
-	s.AddRepo("b/dst", nil)
-	for _, tc := range []struct {
-		hash   string
-		copied bool
-	}{{"wrong", false}, {xetHash(sha(data)), true}} {
-		q := fmt.Sprintf(`{"target":{"name":"b/dst"},"files":[{"xetHash":%q,"sha256":%q}]}`, tc.hash, sha(data))
-		a := must(t, "POST", s.URL+"/api/models/a/src/lfs-files/duplicate", "tok", q)
-		if s.Holds("b/dst", sha(data)) != tc.copied || strings.Contains(a.body, `"failed":[]`) != tc.copied {
-			t.Errorf("%s: %s", tc.hash, a.body)
-		}
-	}
-	must(t, "POST", s.URL+"/api/models/b/dst/commit/main", "tok", commitBody(lfsLine("w.safetensors", data)))
-}
-
-// TestStateFromOutside: what a test sets and sees of repos, without a request.
-func TestStateFromOutside(t *testing.T) {
-	s := Start(t)
-	first := s.AddRepo("me/m", map[string][]byte{"a.txt": []byte("1")})
-	s.Push("me/m", "main", map[string][]byte{"a.txt": []byte("2")})
-	s.CreateBranch("me/m", "refs/tags/v1", first)
-	s.Push("me/m", "work", map[string][]byte{"w.txt": []byte("w")})
-	s.CreateBranch("me/m", "refs/pr/1", "main")
-	pull := s.Push("me/m", "refs/pr/1", map[string][]byte{"a.txt": []byte("3")})
-	if b, err := s.ReadFile("me/m", pull, "a.txt"); err != nil || string(b) != "3" || s.Head("me/m", "main") == pull {
-		t.Errorf("the commit of a pull request, which anybody can make, has %q, %v", b, err)
-	}
-	refs := s.Refs("me/m")
-	if len(refs) != 4 || refs["refs/tags/v1"] != first || s.Head("me/m", "v1") != first || len(s.Files("me/m", "work")) != 1 {
-		t.Errorf("refs: %v", refs)
-	}
-	s.Configure("me/m", Private(), Gated("auto"))
-	if private, gated := s.Visibility("me/m"); !private || gated != "auto" {
-		t.Error(private, gated)
-	}
-	if s.Files("me/none", "main") != nil || s.Head("me/m", "none") != "" {
-		t.Error("what is not there must be empty")
-	}
-	if _, err := s.ReadFile("me/m", "main", "none"); err == nil {
-		t.Error("no error for a missing file")
-	}
-	claimed := strings.Repeat("a", 64)
-	if _, err := s.AddGenerated("me/m", "lie", 3, claimed, strings.NewReader("abc")); err != nil || s.Files("me/m", "main")["lie"].SHA256 != claimed {
-		t.Error("a hash that is given is believed", err)
-	}
-	if _, err := s.AddGenerated("me/m", "short", 10, "", strings.NewReader("")); err == nil {
-		t.Error("a body that ends early must be refused")
 	}
 }

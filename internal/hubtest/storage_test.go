@@ -11,64 +11,6 @@ import (
 	"time"
 )
 
-// TestDownload: a large file comes from the second host, a JSON file by the resolve cache, and the others at once, each with
-// the hashes that clients check.
-func TestDownload(t *testing.T) {
-	for _, xet := range []bool{false, true} {
-		var opts []Option
-		if xet {
-			opts = append(opts, WithXetHashes())
-		}
-		s := Start(t, opts...)
-		files := LlamaModel(1, ModelOptions{})
-		head := s.AddRepo("org/tiny", files)
-		weights := files["model.safetensors"]
-		a := must(t, "HEAD", s.URL+"/org/tiny/resolve/main/model.safetensors", "tok", "")
-		for k, v := range map[string]string{"X-Repo-Commit": head, "X-Linked-Etag": `"` + sha(weights) + `"`, "X-Linked-Size": fmt.Sprint(len(weights))} {
-			if got := a.header.Get(k); got != v {
-				t.Errorf("%s: got %s, want %s", k, got, v)
-			}
-		}
-		if hash := a.header.Get("X-Xet-Hash"); sha256Hex.MatchString(hash) != xet || strings.Contains(a.header.Get("Link"), "xet-read-token/"+head) != xet {
-			t.Errorf("Xet %t: %v", xet, a.header)
-		}
-		at := a.header.Get("Location")
-		if !strings.HasPrefix(at, s.CDNURL) || must(t, "GET", at, "", "", "Range", "bytes=100-199").body != string(weights[100:200]) {
-			t.Errorf("the bytes at %s", at)
-		}
-		if a := must(t, "GET", s.URL+"/org/tiny/resolve/"+head+"/LICENSE", "", ""); a.body != string(files["LICENSE"]) || a.header.Get("ETag") != `"`+blobID(files["LICENSE"])+`"` {
-			t.Error("a git file")
-		}
-		cached := must(t, "GET", s.URL+"/org/tiny/resolve/main/config.json", "", "").header.Get("Location")
-		if !strings.HasPrefix(cached, "/api/resolve-cache/") || must(t, "GET", s.URL+cached, "", "").body != string(files["config.json"]) {
-			t.Errorf("the resolve cache: %s", cached)
-		}
-	}
-}
-
-// TestRanges: both hosts serve ranges as net/http does, and HEAD tells the same as GET.
-func TestRanges(t *testing.T) {
-	s := Start(t)
-	s.AddRepo("org/m", map[string][]byte{"a.txt": []byte("0123456789"), "w.safetensors": []byte("0123456789")})
-	for _, url := range []string{s.URL + "/org/m/resolve/main/a.txt", location(t, s, "org/m", "w.safetensors")} {
-		for _, tc := range []struct {
-			ask, body, contentRange string
-			status                  int
-		}{
-			{"", "0123456789", "", 200},
-			{"bytes=0-0", "0", "bytes 0-0/10", 206},
-			{"bytes=-3", "789", "bytes 7-9/10", 206},
-			{"bytes=8-99", "89", "bytes 8-9/10", 206},
-			{"bytes=10-", "invalid range: failed to overlap\n", "bytes */10", 416},
-		} {
-			get, head := ask(t, "GET", url, "", "", "Range", tc.ask), ask(t, "HEAD", url, "", "", "Range", tc.ask)
-			if get.status != tc.status || get.body != tc.body || get.header.Get("Content-Range") != tc.contentRange || head.header.Get("ETag") != get.header.Get("ETag") {
-				t.Errorf("%q: %d %q %v", tc.ask, get.status, get.body, get.header)
-			}
-		}
-	}
-}
-
 // TestSignedURLs: a signed URL holds for its method, as it is written, without a token, and for its time.
 func TestSignedURLs(t *testing.T) {
 	clock := NewJumpClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -99,41 +41,6 @@ func TestSignedURLs(t *testing.T) {
 		a := ask(t, tc.method, tc.url, tc.token, "")
 		if a.status != tc.status || !strings.Contains(a.body, tc.holds) || len(s.Violations()) != tc.violations {
 			t.Errorf("%s: %d %s, violations %q", tc.name, a.status, a.body, s.Violations())
-		}
-	}
-}
-
-// TestUpload: an object goes up in one piece or in parts, and is committed; it is kept, dropped, or written to the push folder.
-func TestUpload(t *testing.T) {
-	for name, opts := range map[string][]Option{
-		"basic": nil, "multipart": {WithMultipart(1, 1000)}, "dropped": {WithMultipart(1, 1000), WithDropUploads()}, "dropped 1": {WithDropUploads()},
-	} {
-		s := Start(t, opts...)
-		must(t, "POST", s.URL+"/api/repos/create", "tok", `{"name":"out","organization":"me"}`)
-		data := bytes.Repeat([]byte("weights "), 1234)
-		upload(t, s, "me/out", data)
-		must(t, "POST", s.URL+"/api/models/me/out/commit/main", "tok", commitBody(lfsLine("a/model.safetensors", data)))
-		got, err := s.ReadFile("me/out", "main", "a/model.safetensors")
-		if dropped := err != nil; dropped != strings.HasPrefix(name, "dropped") || !dropped && !bytes.Equal(got, data) {
-			t.Errorf("%s: %d bytes, %v", name, len(got), err)
-		}
-		if f := s.Files("me/out", "main")["a/model.safetensors"]; f.SHA256 != sha(data) || f.Size != int64(len(data)) {
-			t.Errorf("%s: %+v", name, f)
-		}
-		if batch(t, s, "me/out", data).Actions != nil {
-			t.Errorf("%s: a stored object must have no actions", name)
-		}
-		if s.AddRepo("me/out", nil); batch(t, s, "me/out", data).Actions == nil {
-			t.Errorf("%s: a repo that is made anew has the object", name)
-		}
-	}
-	for _, order := range [][]int{{1, 2, 3}, {3, 2, 1}, {2, 2, 3, 1, 1}} { // parts that are dropped, some sent twice
-		parts := (&config{dropUploads: true}).assemble(3, 9)
-		for _, n := range order {
-			parts.put(n, []byte(strings.Repeat(fmt.Sprint(n), 3)))
-		}
-		if o := parts.object(); o.sha256 != sha([]byte("111222333")) || o.size != 9 || len(parts.waiting) != 0 {
-			t.Errorf("%v: %+v", order, o)
 		}
 	}
 }
@@ -188,6 +95,19 @@ func TestWrongUploads(t *testing.T) {
 	}
 }
 
+// TestDroppedParts: parts are hashed in order however they come, and some of them twice.
+func TestDroppedParts(t *testing.T) {
+	for _, order := range [][]int{{1, 2, 3}, {3, 2, 1}, {2, 2, 3, 1, 1}} {
+		parts := (&config{dropUploads: true}).assemble(3, 9)
+		for _, n := range order {
+			parts.put(n, []byte(strings.Repeat(fmt.Sprint(n), 3)))
+		}
+		if o := parts.object(); o.sha256 != sha([]byte("111222333")) || o.size != 9 || len(parts.waiting) != 0 {
+			t.Errorf("%v: %+v", order, o)
+		}
+	}
+}
+
 // TestPushFolder: folders are repos, commits to main change their files, and nothing else does.
 func TestPushFolder(t *testing.T) {
 	root := t.TempDir()
@@ -225,34 +145,5 @@ func TestPushFolder(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(root, ".landing*")); len(left) != 0 {
 		t.Errorf("left behind: %q", left)
-	}
-}
-
-// TestLinkSpeed checks the lower bound only: a busy machine may be slower.
-func TestLinkSpeed(t *testing.T) {
-	s := Start(t, WithLinkSpeed(1_000_000, 500_000))
-	data := bytes.Repeat([]byte("0123456789"), 10_000)
-	s.AddRepo("me/m", map[string][]byte{"w.safetensors": data})
-	url := location(t, s, "me/m", "w.safetensors")
-	for _, tc := range []struct {
-		least time.Duration
-		move  func()
-	}{
-		{80 * time.Millisecond, func() { must(t, "GET", url, "", "") }},
-		{160 * time.Millisecond, func() { upload(t, s, "me/m", append(data, 'x')) }},
-	} {
-		start := time.Now()
-		if tc.move(); time.Since(start) < tc.least {
-			t.Errorf("100 kB moved in %v", time.Since(start))
-		}
-	}
-	var down, up int64
-	for _, q := range s.Requests() {
-		if q.Host == HostCDN {
-			down, up = down+q.Sent, up+q.Received
-		}
-	}
-	if down != 100_000 || up != 100_001 {
-		t.Errorf("counted %d down, %d up", down, up)
 	}
 }
