@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -194,28 +193,6 @@ func TestPieces(t *testing.T) {
 	})
 }
 
-// TestManyTilesPerBlock covers grids in which a block of decode works on several tiles.
-func TestManyTilesPerBlock(t *testing.T) {
-	m := ownModule(t)
-	u := normalUnit(t, 30000)
-	chunk := u.piece(0, 1)
-	big := &unit{name: "many", luts: u.luts}
-	for range 1030 { // grids from 1024 blocks on; the same chunk again and again, cut short
-		big.stream = append(big.stream, u.stream[:TileBytes]...)
-		big.gaps = append(big.gaps, u.gaps[:320]...)
-	}
-	const perChunk = 40 // the positions make every chunk short, which keeps the test so
-	for c := range 1031 {
-		big.positions = binary.LittleEndian.AppendUint32(big.positions, uint32(c*perChunk))
-	}
-	for range 1030 {
-		big.sm = append(big.sm, chunk.sm[:perChunk]...)
-		big.bf = append(big.bf, chunk.bf[:2*perChunk]...)
-	}
-	out, _, err := decode(entry(t, m, Decode), big, variant{own: true})
-	must(t, "decode", big, out, err)
-}
-
 // mutants runs a kernel once for each barrier, without that barrier. It returns the lines of barriers that no run missed.
 func mutants(t *testing.T, k *entryPoint, u *unit, run func(*entryPoint) ([]byte, stats, error)) (unnoticed []int, n int) {
 	t.Helper()
@@ -245,17 +222,6 @@ func TestMutants(t *testing.T) {
 		if len(lost) > 0 || n == 0 || want > 0 && n != want {
 			t.Errorf("%s: %d barriers, not missed: lines %v", name, n, lost)
 		}
-	}
-}
-
-// TestMutantsOfficial finds one barrier without a use in the official kernel, the first: nothing
-// touches shared memory before it.
-func TestMutantsOfficial(t *testing.T) {
-	k := officialKernel(t)
-	u := normalUnit(t, 40000)
-	lost, n := mutants(t, k, u, func(k *entryPoint) ([]byte, stats, error) { return decode(k, u, variant{slack: Slack}) })
-	if len(lost) != 1 || n != 7 {
-		t.Errorf("%d barriers, not missed: lines %v", n, lost)
 	}
 }
 
@@ -307,17 +273,6 @@ func TestHostilePositions(t *testing.T) {
 				endsWell(t, m, &bad, variant{skew: skew, steps: 1e6, own: skew == 0}, fmt.Sprintf("chunk %d at %d", chunk, position))
 			}
 		}
-	}
-}
-
-// TestZeroLengthsOfficial shows why structure is checked before the official kernel is started.
-func TestZeroLengthsOfficial(t *testing.T) {
-	k := officialKernel(t)
-	u := *normalUnit(t, 5000)
-	u.luts = bytes.Clone(u.luts)
-	clear(u.luts[len(u.luts)-256:])
-	if _, _, err := decode(k, &u, variant{slack: Slack, steps: 1e6, corrupt: true}); !errors.Is(err, errStepLimit) {
-		t.Errorf("without code lengths: %v", err)
 	}
 }
 

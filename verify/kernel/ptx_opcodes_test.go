@@ -60,20 +60,18 @@ type eval = func(a, b, c uint64) uint64
 
 // opcodes are the instructions that the interpreter knows.
 var opcodes = map[string]builder{
-	"and":  arith(func(typ) eval { return func(a, b, _ uint64) uint64 { return a & b } }),
-	"or":   arith(func(typ) eval { return func(a, b, _ uint64) uint64 { return a | b } }),
-	"xor":  arith(func(typ) eval { return func(a, b, _ uint64) uint64 { return a ^ b } }),
-	"not":  arith(func(t typ) eval { m := t.mask(); return func(a, _, _ uint64) uint64 { return ^a & m } }),
-	"add":  arith(func(t typ) eval { m := t.mask(); return func(a, b, _ uint64) uint64 { return (a + b) & m } }),
-	"sub":  arith(func(t typ) eval { m := t.mask(); return func(a, b, _ uint64) uint64 { return (a - b) & m } }),
-	"neg":  arith(func(t typ) eval { m := t.mask(); return func(a, _, _ uint64) uint64 { return -a & m } }),
-	"min":  arith(minimum),
-	"max":  arith(maximum),
-	"rem":  arith(remainder),
-	"shl":  arith(shiftLeft),
-	"shr":  arith(shiftRight),
-	"bfe":  arith(extractField),
-	"popc": arith(func(typ) eval { return func(a, _, _ uint64) uint64 { return uint64(bits.OnesCount64(a)) } }),
+	"and": arith(func(typ) eval { return func(a, b, _ uint64) uint64 { return a & b } }),
+	"or":  arith(func(typ) eval { return func(a, b, _ uint64) uint64 { return a | b } }),
+	"xor": arith(func(typ) eval { return func(a, b, _ uint64) uint64 { return a ^ b } }),
+	"not": arith(func(t typ) eval { m := t.mask(); return func(a, _, _ uint64) uint64 { return ^a & m } }),
+	"add": arith(func(t typ) eval { m := t.mask(); return func(a, b, _ uint64) uint64 { return (a + b) & m } }),
+	"sub": arith(func(t typ) eval { m := t.mask(); return func(a, b, _ uint64) uint64 { return (a - b) & m } }),
+	"neg": arith(func(t typ) eval { m := t.mask(); return func(a, _, _ uint64) uint64 { return -a & m } }),
+	"min": arith(minimum),
+	"max": arith(maximum),
+	"shl": arith(shiftLeft),
+	"shr": arith(shiftRight),
+	"bfe": arith(extractField),
 	"clz": arith(func(t typ) eval {
 		return func(a, _, _ uint64) uint64 { return uint64(bits.LeadingZeros64(a) - 64 + t.bits) }
 	}),
@@ -192,18 +190,6 @@ func minimum(t typ) eval {
 func maximum(t typ) eval {
 	low := minimum(t)
 	return func(a, b, _ uint64) uint64 { return a ^ b ^ low(a, b, 0) }
-}
-
-func remainder(t typ) eval {
-	return func(a, b, _ uint64) uint64 {
-		switch {
-		case b == 0:
-			return t.mask() // unspecified on a GPU
-		case t.signed:
-			return uint64(t.extend(a)%t.extend(b)) & t.mask()
-		}
-		return a % b
-	}
 }
 
 // Shift counts are not taken modulo the width: Go's rule is that of PTX.
