@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,7 +24,7 @@ import (
 )
 
 // rebuildElems is how many weights are decoded at a time when a source file is written again.
-const rebuildElems = 1 << 19
+const rebuildElems = 1 << 18
 
 // File is a weight file of the original.
 type File struct {
@@ -41,18 +42,16 @@ func Files(original *model.Model) []File {
 	return files
 }
 
-// A Rebuilder writes original files again from a DF11 model: their headers, and their tensors' bytes, decoded or copied. One
-// goroutine uses it.
+// A Rebuilder writes original files again from a DF11 model: their headers, and their tensors' bytes, decoded or copied.
 type Rebuilder struct {
 	model    *model.DF11
 	workers  int
 	progress *progress.Counters
-	places   map[string]place        // by source tensor name
-	units    map[string]*verify.Unit // of the current file, by path
+	places   map[string]place // by source tensor name
 }
 
 func newRebuilder(d *model.DF11, workers int, p *progress.Counters) *Rebuilder {
-	return &Rebuilder{model: d, workers: max(1, workers), progress: p, places: map[string]place{}, units: map[string]*verify.Unit{}}
+	return &Rebuilder{model: d, workers: max(1, workers), progress: p, places: map[string]place{}}
 }
 
 // place says where the bytes of a source tensor are in the DF11 model.
@@ -81,22 +80,39 @@ func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int, p *progre
 	return r
 }
 
-// Run rebuilds files one after the other, each into its place in out, or into nothing if out is nil, and calls done for each that
-// has the sha256 of the original. A *RebuildError says that the model does not give a file back.
+// filesAtOnce is how many files of a local model are rebuilt at once at most: the hash of one is a single chain of steps, which takes
+// longer than decoding does. From a Hub it is one, since the network takes longer than both.
+const filesAtOnce = 4
+
+// Run rebuilds files, each into its place in out, or into nothing if out is nil, and calls done for each that has the sha256 of the
+// original, one call at a time. A *RebuildError says that the model does not give a file back.
 func (r *Rebuilder) Run(ctx context.Context, files []File, out *Folder, done func(File) error) error {
-	for _, f := range files {
-		err := r.file(ctx, f, out)
-		if IsFault(err) {
-			return &RebuildError{f.Path, err}
-		}
-		if err != nil {
-			return fmt.Errorf("rebuild %s: %w", f.Path, err)
-		}
-		if err := done(f); err != nil {
-			return err
-		}
+	atOnce := 1
+	if r.model.Commit == "" {
+		atOnce = min(filesAtOnce, len(files), r.workers)
 	}
-	return nil
+	var reporting sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, atOnce))
+	for _, f := range files {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			one := &rebuild{r, f, max(1, r.workers/atOnce), map[string]*verify.Unit{}}
+			err := one.run(ctx, out)
+			if IsFault(err) {
+				return &RebuildError{f.Path, err}
+			}
+			if err != nil {
+				return fmt.Errorf("rebuild %s: %w", f.Path, err)
+			}
+			reporting.Lock()
+			defer reporting.Unlock()
+			return done(f)
+		})
+	}
+	return g.Wait()
 }
 
 // RebuildError says that a DF11 model does not give a file of the original back.
@@ -115,10 +131,19 @@ func IsFault(err error) bool {
 	return errors.As(err, &structure) || errors.As(err, &invalid) || errors.As(err, &component)
 }
 
-// file rebuilds one file. In a folder it gets its name at the end.
-func (r *Rebuilder) file(ctx context.Context, f File, out *Folder) error {
+// rebuild is one file on its way.
+type rebuild struct {
+	*Rebuilder
+	File
+	workers int
+	units   map[string]*verify.Unit // that are open, by path
+}
+
+// run rebuilds the file. In a folder it gets its name at the end.
+func (r *rebuild) run(ctx context.Context, out *Folder) error {
+	f := r.File
 	if out == nil {
-		return r.write(ctx, f, io.Discard)
+		return r.write(ctx, io.Discard)
 	}
 	if out.Has(f) {
 		r.progress.Verified.Add(f.Size)
@@ -130,15 +155,15 @@ func (r *Rebuilder) file(ctx context.Context, f File, out *Folder) error {
 		return err
 	}
 	defer w.Cleanup()
-	if err := r.write(ctx, f, w); err != nil {
+	if err := r.write(ctx, w); err != nil {
 		return err
 	}
 	return w.Commit(f.Size)
 }
 
 // write writes a file, and compares the sha256 of what it wrote with the original's.
-func (r *Rebuilder) write(ctx context.Context, f File, w io.Writer) error {
-	sum := sha256.New()
+func (r *rebuild) write(ctx context.Context, w io.Writer) error {
+	f, sum := r.File, sha256.New()
 	w = io.MultiWriter(w, sum, counter{r.progress})
 	length := binary.LittleEndian.AppendUint64(nil, uint64(len(f.Header.Raw)))
 	if _, err := w.Write(append(length, f.Header.Raw...)); err != nil {
@@ -149,7 +174,6 @@ func (r *Rebuilder) write(ctx context.Context, f File, w io.Writer) error {
 			return fmt.Errorf("tensor %s: %w", t.Name, err)
 		}
 	}
-	clear(r.units) // the next file has other units
 	if got := hex.EncodeToString(sum.Sum(nil)); got != f.SHA256 {
 		return model.Invalidf("", "the file has sha256 %s, the original has %s", got, f.SHA256)
 	}
@@ -164,7 +188,7 @@ func (c counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (r *Rebuilder) tensor(ctx context.Context, t safetensors.Tensor, w io.Writer) error {
+func (r *rebuild) tensor(ctx context.Context, t safetensors.Tensor, w io.Writer) error {
 	p, ok := r.places[t.Name]
 	if !ok {
 		return model.Invalidf("", "the plan has no place for it")
@@ -187,7 +211,7 @@ func (r *Rebuilder) tensor(ctx context.Context, t safetensors.Tensor, w io.Write
 }
 
 // open opens a unit of the model once for each file.
-func (r *Rebuilder) open(u *spans.Unit) (*verify.Unit, error) {
+func (r *rebuild) open(u *spans.Unit) (*verify.Unit, error) {
 	if opened, ok := r.units[u.Path]; ok {
 		return opened, nil
 	}
@@ -199,18 +223,30 @@ func (r *Rebuilder) open(u *spans.Unit) (*verify.Unit, error) {
 	return opened, nil
 }
 
-// decode writes n weights of a unit in order. As many blocks as there are workers are decoded in parallel.
-func (r *Rebuilder) decode(ctx context.Context, u *verify.Unit, elem, n int64, w io.Writer) error {
-	bufs := make([][]byte, r.workers)
+// decode writes n weights of a unit in order. As many blocks as there are workers are decoded at once, while those before them are
+// written and hashed.
+func (r *rebuild) decode(ctx context.Context, u *verify.Unit, elem, n int64, w io.Writer) error {
+	bufs := make([][2][]byte, r.workers)
 	for i := range bufs {
-		bufs[i] = make([]byte, 2*min(rebuildElems, n))
+		for j := range bufs[i] {
+			bufs[i][j] = make([]byte, 2*min(rebuildElems, n))
+		}
 	}
-	for done := int64(0); done < n; {
+	var ready [][]byte
+	for done, round := int64(0), 0; done < n || len(ready) > 0; round++ {
 		g, gctx := errgroup.WithContext(ctx)
+		g.Go(func() error {
+			for _, b := range ready {
+				if _, err := w.Write(b); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 		var blocks [][]byte
 		for i := 0; i < r.workers && done < n; i++ {
 			m := min(rebuildElems, n-done)
-			block, from := bufs[i][:2*m], elem+done
+			block, from := bufs[i][round%2][:2*m], elem+done
 			g.Go(func() error { return u.DecodeRange(gctx, from, m, block) })
 			blocks = append(blocks, block)
 			done += m
@@ -218,11 +254,7 @@ func (r *Rebuilder) decode(ctx context.Context, u *verify.Unit, elem, n int64, w
 		if err := g.Wait(); err != nil {
 			return err
 		}
-		for _, b := range blocks {
-			if _, err := w.Write(b); err != nil {
-				return err
-			}
-		}
+		ready = blocks
 	}
 	return nil
 }
