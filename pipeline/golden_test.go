@@ -176,7 +176,7 @@ func verifyLocal(t *testing.T, df11, source string, level pipeline.Level) (*pipe
 // verifyAs is verifyLocal with options for the plan.
 func verifyAs(t *testing.T, df11, source string, level pipeline.Level, opt plan.Options) (*pipeline.VerifyReport, error) {
 	t.Helper()
-	d, err := model.OpenDF11Local(t.Context(), df11)
+	d, err := model.OpenDF11Local(t.Context(), df11, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +274,7 @@ func TestDecodeKeepsF32(t *testing.T) {
 	if _, err := convertLocal(t, dir, df11, plan.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	d, err := model.OpenDF11Local(t.Context(), df11)
+	d, err := model.OpenDF11Local(t.Context(), df11, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

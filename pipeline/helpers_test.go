@@ -200,7 +200,7 @@ func (w *world) manifest(t *testing.T) *metadata.Manifest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := metadata.ParseManifest(b)
+	m, err := metadata.ParseManifest(b, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

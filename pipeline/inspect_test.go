@@ -37,11 +37,11 @@ func TestInspectHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	remote, err := model.OpenDF11Hub(t.Context(), client, "a/m-DF11", "")
+	remote, err := model.OpenDF11Hub(t.Context(), client, "a/m-DF11", "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	local, err := model.OpenDF11Local(t.Context(), dir)
+	local, err := model.OpenDF11Local(t.Context(), dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestInspectRefusesBombs(t *testing.T) {
 	if err := os.Truncate(name, l.Size); err != nil {
 		t.Fatal(err)
 	}
-	d, err := model.OpenDF11Local(t.Context(), dir)
+	d, err := model.OpenDF11Local(t.Context(), dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

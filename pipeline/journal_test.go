@@ -161,7 +161,7 @@ func TestOnlyOutputsOfThePlanAreDone(t *testing.T) {
 	}
 	t.Run("manifest", func(t *testing.T) {
 		source, out := writeModel(t, m), localResult(t, m)
-		manifest, err := metadata.ParseManifest(readFile(t, filepath.Join(out, metadata.ManifestName)))
+		manifest, err := metadata.ParseManifest(readFile(t, filepath.Join(out, metadata.ManifestName)), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func TestVerifyOnGPU(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "")
+		d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

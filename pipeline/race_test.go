@@ -202,7 +202,7 @@ func (e entrant) known(t *testing.T, srv *hubtest.Server) (k known) {
 		t.Fatal(err)
 	}
 	files := srv.Files(repo, "main")
-	m, err := metadata.ParseManifest([]byte(content(t, srv, repo, "main", metadata.ManifestName)))
+	m, err := metadata.ParseManifest([]byte(content(t, srv, repo, "main", metadata.ManifestName)), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func (k known) made(t *testing.T, srv *hubtest.Server, repo string, c hubtest.Co
 				return false
 			}
 		case name == metadata.ManifestName:
-			m, err := metadata.ParseManifest([]byte(content(t, srv, repo, c.OID, name)))
+			m, err := metadata.ParseManifest([]byte(content(t, srv, repo, c.OID, name)), 0)
 			if err != nil || m.Plan.Digest != k.plan {
 				return false
 			}

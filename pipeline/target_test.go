@@ -83,7 +83,7 @@ func TestModelInAFolder(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(whole, "transformer_2"), os.DirFS(good)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := model.OpenDF11Local(t.Context(), whole); err == nil {
+	if _, err := model.OpenDF11Local(t.Context(), whole, 0); err == nil {
 		t.Error("of two models in folders, one was chosen")
 	}
 }
@@ -96,7 +96,7 @@ func TestConfigLies(t *testing.T) {
 	if _, err := convertLocal(t, source, good, plan.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	d, err := model.OpenDF11Local(t.Context(), good)
+	d, err := model.OpenDF11Local(t.Context(), good, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestConfigLies(t *testing.T) {
 	config := string(readFile(t, filepath.Join(good, "config.json")))
 	for name, to := range map[string]string{"another order": `"mlp.up_proj", "mlp.gate_proj"`, "one missing": `"mlp.gate_proj"`} {
 		bad := folderWith(t, good, "config.json", []byte(listOf(`mlp.gate_proj`, `mlp.up_proj`).ReplaceAllString(config, to)))
-		lying, err := model.OpenDF11Local(t.Context(), bad)
+		lying, err := model.OpenDF11Local(t.Context(), bad, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestConfigLies(t *testing.T) {
 		}
 	}
 	bad := folderWith(t, good, "config.json", []byte(strings.Replace(config, `"lm_head"`, `"lm_tail"`, 1)))
-	lying, err := model.OpenDF11Local(t.Context(), bad)
+	lying, err := model.OpenDF11Local(t.Context(), bad, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

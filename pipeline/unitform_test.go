@@ -83,7 +83,7 @@ func TestWrongForm(t *testing.T) {
 				namesTensor(t, string(level), err, name, tt.tensor)
 			}
 			writeFile(t, filepath.Join(bad, "df11-manifest.json"), readFile(t, filepath.Join(good, "df11-manifest.json")))
-			d, err := model.OpenDF11Local(t.Context(), bad)
+			d, err := model.OpenDF11Local(t.Context(), bad, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

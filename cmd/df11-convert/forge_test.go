@@ -130,7 +130,7 @@ func (f *forged) relist() {
 
 // manifest changes the manifest, as long as one is there that can be read.
 func (f *forged) manifest(edit func(m *metadata.Manifest)) {
-	m, err := metadata.ParseManifest(f.files[metadata.ManifestName])
+	m, err := metadata.ParseManifest(f.files[metadata.ManifestName], 0)
 	if err != nil {
 		return
 	}

@@ -274,7 +274,7 @@ func TestForgeries(t *testing.T) {
 
 // isStale reports whether the manifest lists something that the files are not, with what is for people left out.
 func (f *forged) isStale() bool {
-	m, err := metadata.ParseManifest(f.files[metadata.ManifestName])
+	m, err := metadata.ParseManifest(f.files[metadata.ManifestName], 0)
 	return err == nil && slices.ContainsFunc(m.Outputs, func(o metadata.OutputFile) bool {
 		b, ok := f.files[o.Path]
 		return o.Kind != metadata.KindCard && o.Kind != metadata.KindImage && (!ok || sumOf(b) != o.SHA256)

@@ -99,7 +99,7 @@ func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*descri
 }
 
 func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*describe.Report, error) {
-	d, err := f.openDF11(ctx, u, spec)
+	d, err := f.openDF11(ctx, u, spec, 0)
 	if err != nil {
 		return nil, err
 	}

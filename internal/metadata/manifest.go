@@ -25,9 +25,22 @@ const SchemaVersion = 1
 
 // Limits of a manifest that is read (docs/format.md §16). The largest that a plan within its limits leads to is smaller.
 const (
-	maxObjects = 1 << 19
-	maxValues  = 1 << 23
+	maxManifestBytes = 256 << 20
+	maxObjects       = 1 << 19
+	maxValues        = 1 << 23
 )
+
+// MaxManifestBytes is the size of the largest manifest that is read within a memory budget; 0 is no budget. Reading takes up to
+// five times its size.
+func MaxManifestBytes(memory int64) int64 { return within(memory, maxManifestBytes, 8) }
+
+// within is a limit, or as much of a memory budget as there is for each of its things if every one takes so many bytes.
+func within(memory, limit, each int64) int64 {
+	if memory == 0 {
+		return limit
+	}
+	return min(limit, memory/each)
+}
 
 // Manifest records the source of a DF11 repo, its content, and the checks that were carried out (docs/manifest.md). It
 // holds no times, no host names and no counts of machines: the same source and plan give the same bytes.
@@ -213,24 +226,21 @@ func onOneLine(list []byte) []byte {
 	return fmt.Appendf(nil, "[%s]", bytes.Join(numbers, []byte(" ")))
 }
 
-// ParseManifest reads and checks a manifest. It ignores members that it does not know; a newer schema version is an error.
-// The manifest that it returns is consistent in itself; only verify can tell whether it is true.
-func ParseManifest(data []byte) (*Manifest, error) {
-	if err := pyjson.Bounded(data, maxObjects, maxValues); err != nil {
+// ParseManifest reads and checks a manifest of at most [MaxManifestBytes] within a memory budget; 0 is no budget. It ignores
+// members that it does not know; a newer schema version is an error. The manifest that it returns is consistent in itself; only
+// verify can tell whether it is true.
+func ParseManifest(data []byte, memory int64) (*Manifest, error) {
+	objects, values := within(memory, maxObjects, 1024), within(memory, maxValues, 128)
+	if err := pyjson.Bounded(data, int(objects), int(values)); err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
-	}
-	var v struct {
-		Schema int `json:"schema_version"`
-	}
-	if err := pyjson.Unmarshal(data, &v); err != nil {
-		return nil, fmt.Errorf("read manifest: %w", err)
-	}
-	if v.Schema > SchemaVersion {
-		return nil, fmt.Errorf("read manifest: schema version %d is newer than this program, which reads up to %d",
-			v.Schema, SchemaVersion)
 	}
 	m := &Manifest{}
-	if err := pyjson.Unmarshal(data, m); err != nil {
+	err := pyjson.Unmarshal(data, m)
+	if m.Schema > SchemaVersion { // the first member: what follows may be anything
+		return nil, fmt.Errorf("read manifest: schema version %d is newer than this program, which reads up to %d",
+			m.Schema, SchemaVersion)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
 	if err := m.check(); err != nil {

@@ -73,7 +73,7 @@ func TestManifestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "manifest.json", got)
-	back, err := metadata.ParseManifest(got)
+	back, err := metadata.ParseManifest(got, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,12 +127,12 @@ func TestManifestRefusals(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`{"schema_version": 2}`: "newer than this program",
-		`{"schema_version": 1}`: "plan digest",
-		`[]`:                    "read manifest",
-		``:                      "read manifest",
+		`{"schema_version": 2, "units": {}}`: "newer than this program",
+		`{"schema_version": 1}`:              "plan digest",
+		`[]`:                                 "read manifest",
+		``:                                   "read manifest",
 	} {
-		if _, err := metadata.ParseManifest([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := metadata.ParseManifest([]byte(text), 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: want %q, got %v", text, want, err)
 		}
 	}
@@ -148,7 +148,7 @@ func FuzzParseManifest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m *metadata.Manifest
 		var err error
-		alloc.PerByte(t, 500, len(data), func() { m, err = metadata.ParseManifest(data) })
+		alloc.PerByte(t, 500, len(data), func() { m, err = metadata.ParseManifest(data, 0) })
 		if err != nil {
 			return
 		}
@@ -156,7 +156,7 @@ func FuzzParseManifest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := metadata.ParseManifest(first)
+		again, err := metadata.ParseManifest(first, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,6 +164,27 @@ func FuzzParseManifest(f *testing.F) {
 			t.Fatalf("%q became %q, %v", first, second, err)
 		}
 	})
+}
+
+// TestManifestsFitTheBudget: whatever a manifest of the size that a budget allows holds, reading it takes less than the budget.
+func TestManifestsFitTheBudget(t *testing.T) {
+	const budget = 64 << 20
+	room := int(metadata.MaxManifestBytes(budget)) - 100
+	if metadata.MaxManifestBytes(0) < 200<<20 || room > budget/4 {
+		t.Errorf("%d bytes, %d without a budget", room, metadata.MaxManifestBytes(0))
+	}
+	for name, member := range map[string]string{
+		"header": `"source":{"files":[{"header":"` + strings.Repeat("x", room) + `"}]}`,
+		"shape":  `"units":[{"tensors":[{"shape":[` + strings.Repeat("0,", room/2) + `0]}]}]`,
+		"units":  `"units":[` + strings.Repeat("{},", room/3) + `{}]`,
+	} {
+		data := []byte(`{"schema_version":1,` + member + `}`)
+		alloc.Within(t, budget, func() {
+			if _, err := metadata.ParseManifest(data, budget); err == nil {
+				t.Errorf("%s: read", name)
+			}
+		})
+	}
 }
 
 // TestManifestBombs: a small file that would become very many objects or values is refused before it is decoded.
@@ -174,7 +195,7 @@ func TestManifestBombs(t *testing.T) {
 	} {
 		data := []byte(`{"schema_version":1,` + member + `}`)
 		alloc.Within(t, 1<<20, func() {
-			if _, err := metadata.ParseManifest(data); err == nil || !strings.Contains(err.Error(), "JSON with more than") {
+			if _, err := metadata.ParseManifest(data, 0); err == nil || !strings.Contains(err.Error(), "JSON with more than") {
 				t.Errorf("%s: %v", name, err)
 			}
 		})

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -56,8 +57,8 @@ type Stored struct {
 var noPart = []string{".git", ".cache/huggingface", metadata.StateDir}
 
 // OpenDF11Local opens a DF11 model on this machine: a folder, or one .safetensors file, as ComfyUI has them. Whatever lies beside
-// a file is no part of the model.
-func OpenDF11Local(ctx context.Context, name string) (*DF11, error) {
+// a file is no part of the model. A manifest must fit into the memory budget; 0 is none.
+func OpenDF11Local(ctx context.Context, name string, memory int64) (*DF11, error) {
 	st, err := os.Stat(name)
 	if err != nil {
 		return nil, err
@@ -73,12 +74,12 @@ func OpenDF11Local(ctx context.Context, name string) (*DF11, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openDF11(ctx, &DF11{Name: name, from: f})
+	return openDF11(ctx, &DF11{Name: name, from: f}, memory)
 }
 
 // OpenDF11Hub opens a DF11 repo at one commit. Its files are read in pieces that are kept for a while. Close it to end the
-// reading ahead.
-func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF11, error) {
+// reading ahead. memory is that of [OpenDF11Local].
+func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memory int64) (*DF11, error) {
 	info, err := c.Info(ctx, repo, revision)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string) (*DF
 		return nil, err
 	}
 	f.pieces = NewReaders(ctx, c, 0)
-	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, from: f})
+	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, from: f}, memory)
 }
 
 // OpenOutputs opens the outputs of a conversion that has not ended, as far as refs name them: those that are in the folder there,
@@ -118,8 +119,8 @@ func OpenOutputs(ctx context.Context, refs []hub.FileRef, path func(name string)
 }
 
 // openDF11 completes d by what its files say. On an error it closes them.
-func openDF11(ctx context.Context, d *DF11) (*DF11, error) {
-	if err := d.load(ctx); err != nil {
+func openDF11(ctx context.Context, d *DF11, memory int64) (*DF11, error) {
+	if err := d.load(ctx, memory); err != nil {
 		d.Close()
 		return nil, err
 	}
@@ -127,7 +128,7 @@ func openDF11(ctx context.Context, d *DF11) (*DF11, error) {
 }
 
 // load opens all weight files, and reads config, manifest, card, and the header of every weight file that the official loader reads.
-func (d *DF11) load(ctx context.Context) (err error) {
+func (d *DF11) load(ctx context.Context, memory int64) (err error) {
 	weights := slices.DeleteFunc(slices.Clone(d.from.refs), func(ref hub.FileRef) bool { return !plan.IsSafetensors(ref.Path) })
 	if err := d.from.open(ctx, weights); err != nil {
 		return err
@@ -135,7 +136,7 @@ func (d *DF11) load(ctx context.Context) (err error) {
 	if err := d.readConfig(ctx); err != nil {
 		return err
 	}
-	if err := d.readManifest(ctx); err != nil {
+	if err := d.readManifest(ctx, memory); err != nil {
 		return err
 	}
 	if d.CardModel, err = d.from.cardBaseModel(ctx); err != nil {
@@ -144,16 +145,20 @@ func (d *DF11) load(ctx context.Context) (err error) {
 	return d.readHeaders(ctx, d.from.weightsIn(d.Dir))
 }
 
-func (d *DF11) readManifest(ctx context.Context) error {
+func (d *DF11) readManifest(ctx context.Context, memory int64) error {
 	ref, ok := d.from.find(metadata.ManifestName)
 	if !ok {
 		return nil
 	}
-	b, err := d.from.read(ctx, ref, MaxManifestBytes)
+	limit := metadata.MaxManifestBytes(memory)
+	if memory > 0 && ref.Size > limit {
+		return fmt.Errorf("%s has %d bytes: to read more than %d needs more --memory", ref.Path, ref.Size, limit)
+	}
+	b, err := d.from.read(ctx, ref, limit)
 	if err != nil {
 		return err
 	}
-	if d.Manifest, err = metadata.ParseManifest(b); err != nil {
+	if d.Manifest, err = metadata.ParseManifest(b, memory); err != nil {
 		return Invalidf(metadata.ManifestName, "%v", err)
 	}
 	return nil

@@ -143,9 +143,8 @@ func (f *files) diskPath(path string) string { return filepath.Join(f.dir, filep
 
 // Limits of the files that are read whole into memory (docs/format.md §16).
 const (
-	MaxManifestBytes = 256 << 20
-	MaxIndexBytes    = 64 << 20
-	maxConfigBytes   = 8 << 20 // of a config, a model_index or a card
+	MaxIndexBytes  = 64 << 20
+	maxConfigBytes = 8 << 20 // of a config, a model_index or a card
 )
 
 // read reads a small file whole.

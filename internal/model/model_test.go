@@ -85,10 +85,10 @@ func TestSourceOfDevicesAndPipesIsRefused(t *testing.T) {
 	if _, _, err := OpenLocal(t.Context(), dir, plan.Options{}); err == nil || !strings.Contains(err.Error(), "a device, not a regular file") {
 		t.Errorf("index is /dev/zero: %v", err)
 	}
-	if _, err := OpenDF11Local(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "a device") {
+	if _, err := OpenDF11Local(t.Context(), dir, 0); err == nil || !strings.Contains(err.Error(), "a device") {
 		t.Errorf("DF11 folder: %v", err)
 	}
-	if _, err := OpenDF11Local(t.Context(), index); err == nil || !strings.Contains(err.Error(), "a device") {
+	if _, err := OpenDF11Local(t.Context(), index, 0); err == nil || !strings.Contains(err.Error(), "a device") {
 		t.Errorf("DF11 file: %v", err)
 	}
 }
@@ -112,7 +112,7 @@ func TestHeaders(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		_, err := OpenDF11Local(t.Context(), path)
+		_, err := OpenDF11Local(t.Context(), path, 0)
 		if invalid := (*InvalidError)(nil); !errors.As(err, &invalid) || invalid.File != name+".safetensors" {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -138,7 +138,7 @@ func TestDamagedHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := OpenDF11Hub(t.Context(), c, "a/df11", "")
+	d, err := OpenDF11Hub(t.Context(), c, "a/df11", "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

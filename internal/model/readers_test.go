@@ -195,7 +195,7 @@ func TestOpeningManyFilesReadsLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := OpenDF11Hub(t.Context(), c, "a/b", "")
+	d, err := OpenDF11Hub(t.Context(), c, "a/b", "", 0)
 	if err != nil || len(d.tensors) != nFiles {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestAConnectionThatIsClosedNeverMakesAModelInvalid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = OpenDF11Hub(t.Context(), c, "a/b", "")
+	_, err = OpenDF11Hub(t.Context(), c, "a/b", "", 0)
 	if e := (*hub.Error)(nil); !errors.As(err, &e) || hub.Hint(err) == "" {
 		t.Errorf("told as %v", err)
 	}

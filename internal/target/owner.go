@@ -222,7 +222,7 @@ func readManifest(ctx context.Context, s snapshot) (*metadata.Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := metadata.ParseManifest(b)
+	m, err := metadata.ParseManifest(b, 0)
 	if err != nil {
 		return nil, nil //nolint:nilerr // a broken manifest says nothing about anybody's files
 	}
