@@ -55,12 +55,7 @@ func (c *conversion) manifestOutputs(m *metadata.Manifest) {
 		}
 	}
 	m.Verification = append(m.Verification, cpu)
-	switch {
-	case gpu.NUnits == 0:
-	case c.ledger.GPU() != nil: // it was finished before
-		gpu.Decoder, gpu.Device = c.ledger.GPU().Decoder, c.ledger.GPU().Device
-		m.Verification = append(m.Verification, gpu)
-	case c.GPU != nil:
+	if gpu.NUnits > 0 {
 		gpu.Decoder, gpu.Device = c.GPU.Describe()
 		m.Verification = append(m.Verification, gpu)
 	}

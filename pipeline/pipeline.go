@@ -8,8 +8,8 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 )
 
-// Run converts a model. When it returns nil, every output was verified against the source, and the folder and the repo
-// are complete. After an error the same call goes on where this one stopped. Work that is cancelled ends with the
+// Run converts a model. When it returns nil, the folder and the repo are complete, and every output was verified against the source,
+// unless the report says that all of it was there and nothing was looked at. After an error the same call goes on where this one stopped. Work that is cancelled ends with the
 // context's cause.
 func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err := opt.check(); err != nil {
@@ -20,17 +20,18 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	finished := c.finished()
 	report, err := c.run(ctx)
 	if report != nil {
-		report.UpToDate = finished && report.Made == 0
 		report.Seconds, report.Stages, report.Traffic = time.Since(start).Seconds(), c.Progress.Stages(), c.traffic(before)
 	}
 	return report, errors.Join(err, c.close(err == nil))
 }
 
-// run makes every output and verifies every source file, then finishes.
+// run makes every output and verifies every source file, then finishes. Of what is finished it changes nothing.
 func (c *conversion) run(ctx context.Context) (*Report, error) {
+	if report, err := c.upToDate(ctx); report != nil || err != nil {
+		return report, err
+	}
 	c.Progress.SetPhase("convert")
 	if err := c.convertAndRebuild(ctx); err != nil {
 		return nil, c.countInexact(ctx, err)
@@ -82,10 +83,18 @@ func (c *conversion) finish(ctx context.Context) (*Report, error) {
 		c.sendAll = true // a copy that the Hub promised is not there
 		report, err = c.complete(ctx)
 	}
-	if err == nil && c.repo != nil {
-		if err := c.repo.RemoveBranches(ctx); err != nil {
-			c.Log.Warn("the target is complete, but branches of unfinished work are left there", "err", err)
-		}
+	if err == nil {
+		c.removeBranches(ctx)
 	}
 	return report, err
+}
+
+// removeBranches removes what work has left in a repo that is finished.
+func (c *conversion) removeBranches(ctx context.Context) {
+	if c.repo == nil {
+		return
+	}
+	if err := c.repo.RemoveBranches(ctx); err != nil {
+		c.Log.Warn("the target is complete, but branches of unfinished work are left there", "err", err)
+	}
 }

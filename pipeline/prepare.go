@@ -88,10 +88,12 @@ func (c *conversion) checkRoom(ctx context.Context) error {
 }
 
 // dropUnplanned forgets what this plan cannot have. Anyone who can write to a target can edit its journal. So an output counts only
-// if the plan has it with the same units, and a source file counts as read only if its sum is the published one. Nobody publishes
-// that of a local file.
+// if the plan has it with the same units; what it holds is proved in the end (rebuild.go).
 func (c *conversion) dropUnplanned() {
-	planned := c.planned()
+	planned := map[string]*spans.Output{}
+	for _, o := range c.outputs {
+		planned[o.Path] = o
+	}
 	sameUnit := func(done ledger.Outcome, u *spans.Unit) bool {
 		coded, kept := done.Status == metadata.DF11 && done.Reason == "", done.Status == metadata.BF16 && done.Reason != ""
 		return done.Path == u.Path && done.Weights == u.NElems() && (coded || kept)
@@ -100,13 +102,6 @@ func (c *conversion) dropUnplanned() {
 		o := planned[done.Path]
 		return o != nil && done.SHA256 != "" && slices.EqualFunc(done.Units, o.Units, sameUnit)
 	})
-	for i, w := range c.Model.Listing.Weights {
-		known, _ := c.ledger.File(w.Path)
-		checked := known.Integrity == metadata.Streamed || known.Integrity == metadata.Proof
-		if published := c.Model.SHA256[i]; !checked || published == "" || known.SHA256 != published {
-			c.ledger.ForgetFile(w.Path)
-		}
-	}
 }
 
 // openRepo opens the target repo and counts as done what earlier runs, on whatever machine, have published there.
@@ -123,7 +118,7 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []by
 	if err != nil {
 		return err
 	}
-	c.ledger.Adopt(published, c.sources())
+	c.ledger.Adopt(published)
 	if c.Finish && !c.finished() { // else the journals of the parts are gone
 		if err := c.adoptParts(ctx); err != nil {
 			return err
@@ -132,37 +127,14 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []by
 	return c.validateCard(ctx, card)
 }
 
-// planned gives the outputs of the plan by path.
-func (c *conversion) planned() map[string]*spans.Output {
-	planned := map[string]*spans.Output{}
-	for _, o := range c.outputs {
-		planned[o.Path] = o
-	}
-	return planned
-}
-
-// sources gives the function that names the source files of an output; none of one that the plan does not have.
-func (c *conversion) sources() func(output string) []string {
-	planned := c.planned()
-	return func(output string) (files []string) {
-		if o := planned[output]; o != nil {
-			for _, i := range o.Files() {
-				files = append(files, c.Model.Listing.Weights[i].Path)
-			}
-		}
-		return files
-	}
-}
-
 // adoptParts counts as done what all parts have published, and makes sure that none is missing.
 func (c *conversion) adoptParts(ctx context.Context) error {
 	parts, n, err := c.repo.Parts(ctx)
 	if err != nil {
 		return err
 	}
-	sources := c.sources()
 	for _, p := range parts {
-		c.ledger.Adopt(p, sources)
+		c.ledger.Adopt(p)
 	}
 	e := &PartsError{N: n, Missing: map[int][]string{}}
 	makers := spans.Assign(c.outputs, n)

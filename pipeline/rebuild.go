@@ -3,25 +3,29 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// rebuildUnchecked rebuilds every source file that no single pass has hashed, from the outputs as they are stored, and compares its
-// sha256 with the published one.
+// rebuildUnchecked proves what this run has not made of bytes that it has hashed, since nobody vouches for a journal: it checks the
+// headers of the outputs of earlier runs, rebuilds every source file that no single pass of this run has hashed, from the outputs as
+// they are stored, and compares its sha256 with the published one.
 func (c *conversion) rebuildUnchecked(ctx context.Context) error {
 	files := slices.DeleteFunc(back.Files(c.Model), func(f back.File) bool {
 		_, known := c.ledger.File(f.Path)
 		return known
 	})
-	if len(files) == 0 {
+	if len(files)+len(c.earlier) == 0 {
 		return nil
 	}
 	c.freeBuffers()
@@ -29,26 +33,68 @@ func (c *conversion) rebuildUnchecked(ctx context.Context) error {
 		return err
 	}
 	d, err := c.openOutputs(ctx, files)
+	if err == nil {
+		defer d.Close()
+		err = c.checkEarlier(d)
+	}
+	if err != nil && back.IsFault(err) {
+		return &leftoverError{err}
+	}
 	if err != nil {
 		return err
 	}
-	defer d.Close()
 	r := back.NewRebuilder(d, c.outputs, c.Memory.Workers, new(progress.Counters))
 	return r.Run(ctx, files, nil, func(f back.File) error {
 		c.Log.Info("source file rebuilt", "file", f.Path)
-		return c.ledger.AddFile(ledger.File{Path: f.Path, Integrity: metadata.Proof, SHA256: f.SHA256})
+		c.ledger.AddFile(ledger.File{Path: f.Path, Integrity: metadata.Proof, SHA256: f.SHA256})
+		return nil
 	})
 }
 
-// openOutputs opens the outputs that source files went into, in the folder or, by ranges, in the target repo.
+// leftoverError says that outputs which earlier runs are said to have made are none of this plan.
+type leftoverError struct{ error }
+
+func (e *leftoverError) Unwrap() error { return e.error }
+
+// checkEarlier checks that the outputs of earlier runs hold what the plan wants, and nothing else that a loader would read.
+func (c *conversion) checkEarlier(d *model.DF11) error {
+	stored := map[string]*safetensors.Header{}
+	for _, w := range d.WeightFiles() {
+		stored[w.Path] = w.Header
+	}
+	for _, o := range c.outputs {
+		if !c.earlier[o.Path] {
+			continue
+		}
+		if err := forward.CheckStored(o, stored[o.Path]); err != nil {
+			return err
+		}
+		done, _ := c.ledger.Output(o.Path)
+		for i, u := range o.Units {
+			if d.Coded(u.Path) != (done.Units[i].Status == metadata.DF11) {
+				return model.Invalidf(o.Path, "module %s is not stored as %s", u.Path, done.Units[i].Status)
+			}
+		}
+	}
+	return nil
+}
+
+// openOutputs opens the outputs of earlier runs, and those that source files went into, in the folder or, by ranges, in the target repo.
 func (c *conversion) openOutputs(ctx context.Context, from []back.File) (*model.DF11, error) {
 	all := spans.Segments(c.outputs, len(c.Model.SHA256))
 	var segments []spans.Segment
 	for _, f := range from {
 		segments = append(segments, all[f.Index]...)
 	}
-	var refs []hub.FileRef
+	wanted := maps.Clone(c.earlier)
 	for _, o := range spans.UsedBy(segments) {
+		wanted[o.Path] = true
+	}
+	var refs []hub.FileRef
+	for _, o := range c.outputs {
+		if !wanted[o.Path] {
+			continue
+		}
 		done, ok := c.ledger.Output(o.Path)
 		if !ok {
 			return nil, fmt.Errorf("output %s is not finished", o.Path)

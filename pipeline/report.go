@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"slices"
-
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -33,8 +31,11 @@ type Report struct {
 	Warnings    []string `json:"warnings,omitempty"`
 	// Seconds is the wall time of this run, Stages what each stage did in it, Traffic what was asked of the Hubs.
 	Seconds float64 `json:"seconds"`
-	// UpToDate: this run found everything done and published.
-	UpToDate bool               `json:"-"`
+	// UpToDate: this run found everything done and published, and looked at nothing else.
+	UpToDate bool `json:"-"`
+	// Verified counts the weights of units that this run has compared with the source or, Rebuilt files of it, rebuilt with their sha256.
+	Verified int64              `json:"-"`
+	Rebuilt  int                `json:"-"`
 	Stages   []progress.Total   `json:"stages"`
 	Traffic  map[string]Traffic `json:"traffic,omitempty"`
 }
@@ -45,25 +46,13 @@ type Counts struct {
 	F32Bytes   int64            `json:"f32_bytes,omitempty"` // source weights as they are stored, if some of them are F32
 	DF11Bytes  int64            `json:"df11_bytes"`          // output weights
 	Units      int              `json:"units"`
-	Weights    int64            `json:"weights"` // in units, every bit of them compared
+	Weights    int64            `json:"weights"` // in units
 	Bits       int64            `json:"exponent_bits"`
 	UnitsBF16  []ledger.Outcome `json:"units_bf16,omitempty"`
 	TiesBroken []string         `json:"limiter_ties,omitempty"`
 	Files      int              `json:"files"`
 	Made       int              `json:"files_made"` // of Files, by this run; the others were there
 	GPU        bool             `json:"gpu"`
-}
-
-// finished reports whether all that is to be made is where it is to be.
-func (c *conversion) finished() bool {
-	if !c.Part.Whole() {
-		return !slices.ContainsFunc(c.Part.Of(c.outputs), func(o *spans.Output) bool {
-			made, _ := c.ledger.Output(o.Path)
-			return !made.Committed
-		})
-	}
-	by := func(m *metadata.Manifest) bool { return m != nil && m.Plan.Digest == c.Plan.Digest() }
-	return (!c.folder.Stays || by(c.folder.Manifest)) && (c.repo == nil || by(c.repo.Manifest()))
 }
 
 // report sums up the finished outputs.
@@ -78,12 +67,14 @@ func (c *conversion) report() *Report {
 	}
 	for _, o := range c.ledger.Outputs() {
 		p.Files++
-		if !c.earlier[o.Path] {
-			p.Made++
-		}
+		before := p.Weights
 		p.DF11Bytes += o.Size
 		for _, u := range o.Units {
 			p.add(u)
+		}
+		if !c.earlier[o.Path] {
+			p.Made++
+			p.Verified += p.Weights - before
 		}
 	}
 	return p

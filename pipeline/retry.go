@@ -73,6 +73,10 @@ func (r *retry) after(ctx context.Context, err error) error {
 		r.c.Source.Recheck(ctx, file)
 		return r.c.discard(file)
 	}
+	if left, ok := errors.AsType[*leftoverError](err); ok && len(r.c.earlier) > 0 {
+		r.c.Log.Warn("outputs of earlier runs are not what they should be, making them again", "err", left)
+		return r.c.forget(r.c.earlier)
+	}
 	if errors.Is(err, hub.ErrMissingObject) && !r.lost {
 		r.lost = true
 		r.c.Log.Warn("the target lost files that were uploaded, making them again", "err", err)
@@ -92,18 +96,23 @@ func (c *conversion) discard(file string) error {
 			}
 		}
 	}
+	for path := range made {
+		c.ledger.KeepTensors(path, nil)
+	}
+	c.ledger.ForgetFile(file)
+	return c.forget(made)
+}
+
+// forget forgets outputs, and removes them from the folder.
+func (c *conversion) forget(outputs map[string]bool) error {
 	for _, o := range c.ledger.Outputs() {
-		if made[o.Path] && o.Here {
+		if outputs[o.Path] && o.Here {
 			if err := c.folder.Remove(o.Path); err != nil {
 				return err
 			}
 		}
 	}
-	c.ledger.Keep(func(o ledger.Output) bool { return !made[o.Path] })
-	for path := range made {
-		c.ledger.KeepTensors(path, nil)
-	}
-	c.ledger.ForgetFile(file)
+	c.ledger.Keep(func(o ledger.Output) bool { return !outputs[o.Path] })
 	return nil
 }
 

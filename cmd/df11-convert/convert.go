@@ -54,7 +54,11 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 	u.result(conversionOf(report), where(report), func(w io.Writer) {
 		if report.UpToDate {
 			place := where(report)
-			printf(w, "up to date: %s was verified when it was made; run df11-convert verify %s to check it again\n", place, shellQuote(place))
+			if report.Part != "" {
+				printf(w, "up to date: %s has all files of this part; --finish verifies them\n", place)
+				return
+			}
+			printf(w, "up to date: %s was verified when it was made, says its manifest; to check it: df11-convert verify %s\n", place, shellQuote(place))
 			return
 		}
 		printReport(w, report, u.verbose)

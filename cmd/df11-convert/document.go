@@ -123,19 +123,20 @@ type conversion struct {
 	Verified verified `json:"verified"`
 }
 
-// verified says how far the result was compared with the source when it was made. A conversion with a difference fails.
+// verified says how much of the result this run has verified. A conversion with a difference fails.
 type verified struct {
-	Weights   int64 `json:"weights"`
+	Weights   int64 `json:"weights"` // compared with the source, or in original files that were rebuilt with their sha256
 	Bits      int   `json:"bits_per_weight"`
 	Differing int64 `json:"differing_weights"`
+	Rebuilt   int   `json:"files_rebuilt,omitempty"` // of the original
 	CPU       bool  `json:"cpu"`
 	GPU       bool  `json:"gpu"`
-	Now       bool  `json:"by_this_run"` // all of it; false where outputs of an earlier run were taken
+	Now       bool  `json:"by_this_run"` // all of it; false where files of an earlier run were found and taken as they are
 }
 
 func conversionOf(r *pipeline.Report) conversion {
 	return conversion{r, percentage(r.DF11Bytes, r.BF16Bytes) / 100, verified{
-		Weights: r.Weights, Bits: 16, CPU: true, GPU: r.GPU, Now: r.Made == r.Files,
+		Weights: r.Verified, Bits: 16, Rebuilt: r.Rebuilt, CPU: true, GPU: r.GPU, Now: !r.UpToDate && (r.Part == "" || r.Made == r.Files),
 	}}
 }
 

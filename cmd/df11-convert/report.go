@@ -38,7 +38,7 @@ func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
 	for _, u := range r.TiesBroken {
 		t.row("limiter tie", "%s: the official bytes depend on the machine here, ours follow one rule", u)
 	}
-	t.row("verified", "all 16 bits of every weight, decoded again and compared on the CPU%s: 0 differ", choose(r.GPU, " and on the GPU", ""))
+	t.verified(r)
 	t.row("folder", "%s", r.Folder)
 	t.row(choose(r.Part == "", "published", "uploaded to"), "%s", r.URL)
 	if r.Part != "" {
@@ -52,6 +52,20 @@ func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
 		}
 	}
 	t.Flush()
+}
+
+// verified adds lines about what this run has verified: no journal and no manifest tells.
+func (t *table) verified(r *pipeline.Report) {
+	which := choose(r.Made == r.Files, "", " in "+count(r.Made, "file"))
+	if r.Made > 0 {
+		t.row("verified", "all 16 bits of every weight%s, decoded again and compared on the CPU%s: 0 differ", which, choose(r.GPU, " and on the GPU", ""))
+	}
+	if r.Rebuilt > 0 {
+		t.row("rebuilt", "%s of the original, from the stored bytes: every sha256 is the same", count(r.Rebuilt, "file"))
+	}
+	if r.Part != "" && r.Made < r.Files {
+		t.row("not verified", "%s of earlier runs", count(r.Files-r.Made, "file"))
+	}
 }
 
 // stageTimes gives the wall time, and the time for which each stage was at work.

@@ -25,7 +25,7 @@ type publication struct {
 	Newest    string       `json:"newest_commit,omitempty"`    // of the source
 	Converted string       `json:"converted_commit,omitempty"` // that the target was made of
 	Tool      string       `json:"tool_version,omitempty"`     // that made it
-	Weights   int64        `json:"weights_verified,omitempty"` // when it was made
+	Weights   int64        `json:"weights_verified,omitempty"` // when it was made, says the manifest
 	GPU       bool         `json:"gpu,omitempty"`              // which decoded them as well
 	Error     *failure     `json:"error,omitempty"`
 }
@@ -36,8 +36,8 @@ func statusCommand(u *ui) *cobra.Command {
 		Use:   "status LIST",
 		Short: "Compare a list of models with what is published of them",
 		Long: `status reads the list that batch takes, plans each model, and tells whether what is published is what a conversion would
-publish now, of which commit it was made, and how it was verified then. It changes nothing. The exit code is 0 if all models
-are current, or kept as they are by refresh: never, else 1.`,
+publish now, of which commit it was made, and how it was verified then, as its manifest says. It changes nothing. The exit
+code is 0 if all models are current, or kept as they are by refresh: never, else 1.`,
 		Example: `  df11-convert status models.yaml
   df11-convert status models.yaml --json`,
 		Args: exactArgs(1, "LIST"),
@@ -142,7 +142,7 @@ func (p *publication) remark() string {
 		text += " was converted with other flags"
 	}
 	if p.Weights > 0 {
-		text += fmt.Sprintf("; %s verified on the CPU%s by version %s", count(p.Weights, "weight"), choose(p.GPU, " and a GPU", ""), p.Tool)
+		text += fmt.Sprintf("; %s verified on the CPU%s by version %s, says its manifest", count(p.Weights, "weight"), choose(p.GPU, " and a GPU", ""), p.Tool)
 	}
 	return text
 }

@@ -27,6 +27,11 @@ func checkHeader(o *spans.Output, f *atomicfile.File, layout *safetensors.Layout
 	if err := readIndependently(h); err != nil {
 		return err
 	}
+	return trapError(traps(o, h))
+}
+
+// traps lists what a loader of an output with this header would take wrongly.
+func traps(o *spans.Output, h *safetensors.Header) []plan.Problem {
 	part := &plan.Plan{OutputFiles: []plan.OutputFile{{Path: o.Path}}}
 	for _, u := range o.Units {
 		part.Units = append(part.Units, u.Unit)
@@ -34,7 +39,24 @@ func checkHeader(o *spans.Output, f *atomicfile.File, layout *safetensors.Layout
 	for _, t := range o.Copied {
 		part.Remainder = append(part.Remainder, t.Tensor)
 	}
-	return trapError(plan.Check(plan.Finished{Files: []plan.WeightFile{{File: plan.File{Path: o.Path}, Header: h}}}, part))
+	return plan.Check(plan.Finished{Files: []plan.WeightFile{{File: plan.File{Path: o.Path}, Header: h}}}, part)
+}
+
+// CheckStored checks the header of an output that another run is said to have made: it names the plan's tensors and no others, in the
+// order in which this program writes them. A *model.InvalidError tells what is wrong.
+func CheckStored(o *spans.Output, h *safetensors.Header) error {
+	if problems := traps(o, h); len(problems) > 0 {
+		return model.Invalidf(o.Path, "%s: %s (%s)", problems[0].Name, problems[0].Detail, problems[0].Trap)
+	}
+	var es []safetensors.Entry
+	for _, t := range h.Tensors {
+		es = append(es, safetensors.Entry{Name: t.Name, DType: t.DType, Shape: t.Shape})
+	}
+	layout, err := safetensors.NewLayout(o.Metadata, es)
+	if err == nil && !bytes.Equal(h.Raw, layout.Header[8:]) {
+		err = model.Invalidf(o.Path, "its header is not as this program writes it")
+	}
+	return err
 }
 
 // readIndependently has the header parsed by a reader that shares no code with ours, nlpodyssey/safetensors, and compares

@@ -10,7 +10,7 @@ import (
 
 // FuzzJournal reads arbitrary journals: memory stays in proportion, and what is refused is a version of the future.
 func FuzzJournal(f *testing.F) {
-	f.Add(of(f, true, "aaa", "bbb").ForRepo(map[string]string{"a.safetensors": "aa"}, nil))
+	f.Add(of(f, "aaa", "bbb").ForRepo(map[string]string{"a.safetensors": "aa"}, nil))
 	f.Add([]byte(`{"version":3,"plan":"digest","part":"part"}` + "\n" + `{"output":{"path":"a","units":[{}]}}` + "\n" + `{"uploaded":"a"}` + "\n" + `{"tensor":{"output":"a"}}{"file":{"offset":1}}{"fi`))
 	f.Add([]byte(`{"version":4}`))
 	f.Fuzz(func(t *testing.T, journal []byte) {

@@ -14,8 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
-// version is that of the journals that are written. Of one of the version before, outputs and files are read, but no tensors: that
-// version told more of them.
+// version is that of the journals that are written. Of one of the version before, outputs are read, but no tensors: that version told
+// more of them. Lines about source files, which both have, say nothing any more.
 const version = 3
 
 // record is one line of a journal: the head, or one thing that is done.
@@ -23,7 +23,6 @@ type record struct {
 	*head
 	Output   *Output `json:"output,omitempty"`
 	Uploaded string  `json:"uploaded,omitempty"` // path of an output that the target's store has
-	File     *File   `json:"file,omitempty"`
 	Tensor   *Tensor `json:"tensor,omitempty"`
 }
 
@@ -123,10 +122,6 @@ func (l *Ledger) Read(journal []byte) error {
 			}
 		case r.Tensor != nil && h.Version == version:
 			l.tensors[r.Tensor.Output] = append(l.tensors[r.Tensor.Output], *r.Tensor)
-		case r.File != nil && r.File.Integrity == "": // a point in the file, of the version before
-			delete(l.files, r.File.Path)
-		case r.File != nil:
-			l.files[r.File.Path] = *r.File
 		}
 	}
 	return nil
@@ -139,16 +134,11 @@ func OfManifest(m *metadata.Manifest, digest, part string, stays bool) *Ledger {
 		return nil
 	}
 	l := New(digest, part, stays)
-	for _, v := range m.Verification {
-		if v.Method == metadata.MethodGPU {
-			l.gpu = &v
-		}
-	}
 	units := map[string][]Outcome{}
 	for _, u := range m.Units {
 		units[u.File] = append(units[u.File], Outcome{
 			Path: u.Path, Status: u.Status, Reason: u.Reason, Weights: u.NWeights, TieBroken: u.TieBroken,
-			Bits: u.CodedBits, Exponents: u.Exponents, GPU: l.gpu != nil && l.gpu.NUnits == nCoded(m),
+			Bits: u.CodedBits, Exponents: u.Exponents,
 		})
 	}
 	for _, o := range m.Outputs {
@@ -158,20 +148,7 @@ func OfManifest(m *metadata.Manifest, digest, part string, stays bool) *Ledger {
 			l.outputs[o.Path] = x
 		}
 	}
-	for _, f := range m.Source.Files {
-		l.files[f.Path] = File{Path: f.Path, Integrity: f.Integrity, SHA256: f.SHA256}
-	}
 	return l
-}
-
-// nCoded counts the units that a decoder could decode.
-func nCoded(m *metadata.Manifest) (n int64) {
-	for _, u := range m.Units {
-		if u.Status == metadata.DF11 {
-			n++
-		}
-	}
-	return n
 }
 
 // Save writes the whole journal to a file that appears complete, and lets every later change append to it. The file stays
@@ -181,7 +158,7 @@ func (l *Ledger) Save(path string) error {
 	defer l.mu.Unlock()
 	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Former: l.former}}.line()
 	for _, o := range l.all() {
-		uploaded := o.Uploaded || o.Committed && !l.stays // also by another machine: what is known of files covers what was adopted
+		uploaded := o.Uploaded || o.Committed && !l.stays // also by another machine
 		if o.Here || uploaded {
 			b = append(b, o.line...)
 		}
@@ -194,7 +171,7 @@ func (l *Ledger) Save(path string) error {
 			b = append(b, record{Tensor: &t}.line()...)
 		}
 	}
-	return l.journal.replace(path, l.appendFiles(b))
+	return l.journal.replace(path, b)
 }
 
 // Close puts the journal on disk and ends it. Later changes are not stored.
@@ -244,17 +221,8 @@ func (j *journal) close() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// appendFiles adds the lines of source files. The lock is held.
-func (l *Ledger) appendFiles(b []byte) []byte {
-	for _, path := range slices.Sorted(maps.Keys(l.files)) {
-		f := l.files[path]
-		b = append(b, record{File: &f}.line()...)
-	}
-	return b
-}
-
 // ForRepo is the journal for a commit that brings more outputs to a repo in which former conversions have left files: it lists these
-// outputs, all that is committed, and the source files that were right. It counts on nothing that only this machine has.
+// outputs and all that is committed. It counts on nothing that only this machine has.
 func (l *Ledger) ForRepo(former map[string]string, more []Output) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -268,5 +236,5 @@ func (l *Ledger) ForRepo(former map[string]string, more []Output) []byte {
 			b = append(b, o.line...)
 		}
 	}
-	return l.appendFiles(b)
+	return b
 }

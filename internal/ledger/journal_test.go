@@ -19,7 +19,6 @@ func TestLostLineIsAnError(t *testing.T) {
 		"output":   l.Add(Output{Path: "a"}),
 		"uploaded": l.Uploaded("a"),
 		"tensor":   l.AddTensors([]Tensor{{Output: "b"}}),
-		"file":     l.AddFile(File{Path: "f"}),
 	} {
 		if err == nil {
 			t.Errorf("nobody learns that a line is lost: %s", name)

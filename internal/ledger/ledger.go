@@ -1,9 +1,10 @@
 // Package ledger knows what of a conversion is done: finished outputs, tensors that wait whole in kept spools, and source files
-// whose hash was right. It is the only owner of "done"; it moves no bytes and decides no order.
+// that this run has found to be right. It is the only owner of "done"; it moves no bytes and decides no order.
 //
-// A ledger is stored as a journal: one JSON value a line, of which later lines replace earlier ones. The journal of a folder
-// is appended to, so that its cost for an output does not grow with the number of outputs. The journal of a repo travels in
-// the commit that brings the outputs, and lists only what is committed.
+// Outputs and tensors are stored as a journal: one JSON value a line, of which later lines replace earlier ones. The journal of a
+// folder is appended to, so that its cost for an output does not grow with the number of outputs. The journal of a repo travels in
+// the commit that brings the outputs, and lists only what is committed. Whoever can write to a target can write its journal, so no
+// journal says that anything was verified.
 package ledger
 
 import (
@@ -49,7 +50,7 @@ type Outcome struct {
 	Exponents *metadata.Exponents `json:"exponents,omitempty"`
 	// TieBroken: the 32-bit limiter met equal counts, so other machines may get other bytes (docs/format.md §5.1).
 	TieBroken bool `json:"tie_broken,omitempty"`
-	GPU       bool `json:"gpu,omitempty"` // a GPU decoded it as well
+	GPU       bool `json:"-"` // a GPU decoded it as well, in this run
 }
 
 // Tensor is a tensor that a kept spool holds whole, at the spool offset At. CRC is the CRC-32C of its bytes there.
@@ -59,12 +60,12 @@ type Tensor struct {
 	CRC    uint32 `json:"crc"`
 }
 
-// File says that the sha256 of a source file was found to be SHA256, and that every output and every kept tensor in the ledger holds
-// the bytes that were hashed. It stays true only as long as nothing of the file is fetched again.
+// File says that this run has found the sha256 of a source file to be SHA256, and that every output and every kept tensor in the
+// ledger holds the bytes that were hashed. It stays true only as long as nothing of the file is fetched again.
 type File struct {
-	Path      string             `json:"file"`
-	Integrity metadata.Integrity `json:"integrity"`
-	SHA256    string             `json:"sha256"`
+	Path      string
+	Integrity metadata.Integrity
+	SHA256    string
 }
 
 // A Ledger is what one part of a conversion has done. Its methods may be called from several goroutines.
@@ -78,7 +79,6 @@ type Ledger struct {
 	outputs map[string]Output
 	tensors map[string][]Tensor // by output
 	files   map[string]File
-	gpu     *metadata.Verification // of a finished conversion that the ledger tells of; nil if no GPU decoded it
 	journal journal
 }
 
@@ -97,9 +97,6 @@ func (l *Ledger) Claim(source string, former map[string]string) {
 	defer l.mu.Unlock()
 	l.source, l.former = source, former
 }
-
-// GPU is the check by a GPU of which a finished conversion tells; nil if there was none.
-func (l *Ledger) GPU() *metadata.Verification { return l.gpu }
 
 // Add records a finished output. Its spool is not needed any more.
 func (l *Ledger) Add(o Output) error {
@@ -198,11 +195,10 @@ func (l *Ledger) Keep(valid func(Output) bool) {
 }
 
 // AddFile records that the hash of a source file was right.
-func (l *Ledger) AddFile(f File) error {
+func (l *Ledger) AddFile(f File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.files[f.Path] = f
-	return l.journal.append(record{File: &f}.line())
 }
 
 // File tells how a source file was found to be right; ok is false if it was not.
@@ -213,20 +209,17 @@ func (l *Ledger) File(path string) (f File, ok bool) {
 	return f, ok
 }
 
-// ForgetFile takes back what AddFile has recorded. The journal follows with the next Save.
+// ForgetFile takes back what AddFile has recorded.
 func (l *Ledger) ForgetFile(path string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.files, path)
 }
 
-// Adopt takes over what the journal of the target lists, perhaps of another machine: all of it is committed. sources names the
-// source files of an output. What one side knows of a source file is true of that side's outputs alone. So it is forgotten where the
-// other side brings an output of the file and does not know the same.
-func (l *Ledger) Adopt(p *Ledger, sources func(output string) []string) {
+// Adopt takes over the outputs that the journal of the target lists, perhaps of another machine: all of them are committed.
+func (l *Ledger) Adopt(p *Ledger) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	theirs, ours := p.brings(l, sources), l.brings(p, sources)
 	for path, o := range p.outputs {
 		o.Place = Place{Committed: true}
 		if mine, ok := l.outputs[path]; ok {
@@ -240,37 +233,4 @@ func (l *Ledger) Adopt(p *Ledger, sources func(output string) []string) {
 		l.outputs[path] = o
 		delete(l.tensors, path)
 	}
-	if l.gpu == nil {
-		l.gpu = p.gpu
-	}
-	if l.stays {
-		return // an output that is not here is made again
-	}
-	maps.DeleteFunc(l.files, func(path string, f File) bool { return theirs[path] && p.files[path].SHA256 != f.SHA256 })
-	for path, f := range p.files {
-		if _, known := l.files[path]; !known && !ours[path] {
-			l.files[path] = f
-		}
-	}
-}
-
-// brings names the source files of which a ledger has outputs or tensors that another one lacks. The locks are held.
-func (l *Ledger) brings(other *Ledger, sources func(output string) []string) map[string]bool {
-	files := map[string]bool{}
-	add := func(output string) {
-		for _, file := range sources(output) {
-			files[file] = true
-		}
-	}
-	for path, o := range l.outputs {
-		if other.outputs[path].SHA256 != o.SHA256 {
-			add(path)
-		}
-	}
-	for path := range l.tensors {
-		if _, ok := other.outputs[path]; !ok {
-			add(path)
-		}
-	}
-	return files
 }

@@ -14,27 +14,19 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
-// of makes a ledger with outputs made from the file f, each named by the first letter of its sum. With known, the hash of f was right.
-func of(t testing.TB, known bool, outputs ...string) *ledger.Ledger {
+// of makes a ledger with outputs, each named by the first letter of its sum.
+func of(t testing.TB, outputs ...string) *ledger.Ledger {
 	t.Helper()
 	l := ledger.New("digest", "part", false)
-	var errs []error
-	if known {
-		errs = append(errs, l.AddFile(ledger.File{Path: "f", Integrity: metadata.Streamed, SHA256: "sum"}))
-	}
 	for _, o := range outputs {
-		errs = append(errs, l.Add(ledger.Output{Path: o[:1], SHA256: o, Place: ledger.Place{Here: true}}))
-	}
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
+		if err := l.Add(ledger.Output{Path: o[:1], SHA256: o, Place: ledger.Place{Here: true}}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return l
 }
 
-// ofF says that every output is made from the file f.
-func ofF(string) []string { return []string{"f"} }
-
-// keeping adds a spool that holds a tensor of f.
+// keeping adds a spool that holds a tensor.
 func keeping(t *testing.T, l *ledger.Ledger) *ledger.Ledger {
 	t.Helper()
 	if err := l.AddTensors([]ledger.Tensor{{Output: "z"}}); err != nil {
@@ -43,36 +35,19 @@ func keeping(t *testing.T, l *ledger.Ledger) *ledger.Ledger {
 	return l
 }
 
-// TestAdoptFiles: of two journals, what one says of a source file holds where the other has no output and no tensor of that file that
-// the first one lacks, or says the same.
-func TestAdoptFiles(t *testing.T) {
-	for _, tc := range []struct {
-		name        string
-		here, there *ledger.Ledger
-		want        bool
-	}{
-		{"a fresh disk", of(t, false), of(t, true, "a"), true},
-		{"known here", of(t, true, "a", "b"), of(t, false, "a"), true},
-		{"known there", of(t, false, "a"), of(t, true, "a", "b"), true},
-		{"known there, more here", of(t, false, "a", "c"), of(t, true, "a"), false},
-		{"known there, spools here", keeping(t, of(t, false, "a")), of(t, true, "a", "b"), false},
-		{"a spool here is an output there", keeping(t, of(t, false, "a")), of(t, true, "a", "z"), true},
-		{"known here, more there", of(t, true, "a"), of(t, false, "a", "b"), false},
-		{"known on both sides", keeping(t, of(t, true, "a", "c")), of(t, true, "a", "b"), true},
-		{"another output", of(t, true, "a"), of(t, false, "a2"), false},
-		{"nothing is known", of(t, false, "a"), of(t, false, "b"), false},
-	} {
-		tc.here.Adopt(tc.there, ofF)
-		if _, known := tc.here.File("f"); known != tc.want {
-			t.Errorf("%s: known is %t", tc.name, known)
+// TestAdopt: what a journal of the target lists is done, and takes the place of another output, or of a spool, that is here. What it
+// says of source files, nobody has read in this run.
+func TestAdopt(t *testing.T) {
+	here, there := keeping(t, of(t, "a", "b1", "c")), of(t, "a", "b2", "z")
+	there.AddFile(ledger.File{Path: "f", Integrity: metadata.Streamed, SHA256: "sum"})
+	here.Adopt(there)
+	for path, sum := range map[string]string{"a": "a", "b": "b2", "c": "c", "z": "z"} {
+		if got, _ := here.Output(path); got.SHA256 != sum || got.Committed != (path != "c") || got.Here != (path == "a" || path == "c") || !here.Done(path) {
+			t.Errorf("%s is %+v", path, got)
 		}
-		for _, o := range []string{"a", "b"} {
-			if theirs, ok := tc.there.Output(o); ok {
-				if got, _ := tc.here.Output(o); !got.Committed || got.SHA256 != theirs.SHA256 || !tc.here.Done(o) {
-					t.Errorf("%s: %s is %+v", tc.name, o, got)
-				}
-			}
-		}
+	}
+	if _, known := here.File("f"); known || len(here.Tensors("z")) > 0 {
+		t.Errorf("f is known: %t, tensors %v", known, here.Tensors("z"))
 	}
 }
 
@@ -86,7 +61,7 @@ func TestAdoptInAFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	here.Adopt(of(t, true, "a", "b", "c2"), ofF)
+	here.Adopt(of(t, "a", "b", "c2"))
 	if c, _ := here.Output("c"); !c.Here || c.Committed || c.SHA256 != "c1" {
 		t.Error(c)
 	}
@@ -98,9 +73,6 @@ func TestAdoptInAFolder(t *testing.T) {
 	next := ledger.New("digest", "part", true)
 	if err := errors.Join(here.Save(path), here.Close(), next.Read(readFile(t, path))); err != nil || !next.Done("a") || next.Done("b") {
 		t.Error(next.Outputs(), err)
-	}
-	if _, known := here.File("f"); known {
-		t.Error("b, which is made again, would not be under the hash of its file")
 	}
 }
 
@@ -156,7 +128,6 @@ func TestJournalIsAppendedTo(t *testing.T) {
 	for n := range 500 {
 		changes := []error{
 			l.AddTensors([]ledger.Tensor{{Output: output(n).Path, CRC: 1 << 31}}),
-			l.AddFile(ledger.File{Path: fmt.Sprint(n), Integrity: metadata.Streamed, SHA256: strings.Repeat("0", 64)}),
 			l.Add(output(n)),
 			l.Uploaded(output(n).Path),
 		}
@@ -187,7 +158,6 @@ func TestJournalSaysItAll(t *testing.T) {
 	err := errors.Join(
 		l.Add(output(1)), l.Add(output(2)), l.Uploaded(output(2).Path), l.AddTensors([]ledger.Tensor{tensor}),
 		l.AddTensors([]ledger.Tensor{{Output: output(1).Path}}), l.Add(output(1)), // its spool goes with that
-		l.AddFile(ledger.File{Path: "g", Integrity: metadata.Streamed, SHA256: "10"}),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -206,9 +176,6 @@ func TestJournalSaysItAll(t *testing.T) {
 		}
 		if one := got.Tensors(output(1).Path); len(one) > 0 {
 			t.Errorf("a finished output has a spool: %+v", one)
-		}
-		if g, ok := got.File("g"); !ok || g != (ledger.File{Path: "g", Integrity: metadata.Streamed, SHA256: "10"}) {
-			t.Errorf("%+v", g)
 		}
 	}
 	check(readFile(t, path))
@@ -271,9 +238,6 @@ func TestJournalForARepo(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Committed([]ledger.Output{output(1)})
-	if err := l.AddFile(ledger.File{Path: "f", Integrity: metadata.Streamed, SHA256: "s"}); err != nil {
-		t.Fatal(err)
-	}
 	got := read(t, l.ForRepo(map[string]string{"claimed": "sum"}, []ledger.Output{output(2)}))
 	var paths []string
 	for _, o := range got.Outputs() {
@@ -285,29 +249,26 @@ func TestJournalForARepo(t *testing.T) {
 	if !slices.Equal(paths, []string{output(1).Path, output(2).Path}) || len(got.Tensors("z")) > 0 {
 		t.Errorf("%v, tensors %v", paths, got.Tensors("z"))
 	}
-	if _, known := got.File("f"); !known {
-		t.Error("the file that was right is not named")
-	}
 }
 
-// TestJournalOfTheVersionBefore: its outputs are done, and files whose hash was right at their end. Tensors in spools, and points at
-// which a hash could go on, count for nothing.
-func TestJournalOfTheVersionBefore(t *testing.T) {
-	l := read(t, []byte(strings.Join([]string{
-		`{"version":2,"plan":"digest","part":"part","source":"org/model"}`,
-		`{"output":{"path":"a","size":1,"sha256":"aa","prefixes":[{"file":"f","end":9,"sha256":"x"}]}}`,
-		`{"output":{"path":"b","size":1,"sha256":"bb"}}`, `{"uploaded":"b"}`,
-		`{"tensor":{"output":"z","at":4,"crc":5,"prefix":{"file":"f","end":6,"sha256":"7"}}}`,
-		`{"file":{"file":"f","offset":9,"state":"AAAA"}}`,
-		`{"file":{"file":"g","integrity":"streamed","sha256":"gg"}}`,
-		`{"file":{"file":"h","integrity":"proof","sha256":"hh"}}`, `{"file":{"file":"h","offset":3,"state":"AAAA"}}`,
-	}, "\n")))
-	if !l.Done("a") || !l.Done("b") || len(l.Outputs()) != 2 || len(l.Tensors("z")) > 0 {
-		t.Errorf("%+v, tensors %v", l.Outputs(), l.Tensors("z"))
-	}
-	for file, want := range map[string]bool{"f": false, "g": true, "h": false} {
-		if _, known := l.File(file); known != want {
-			t.Errorf("%s: known is %t", file, known)
+// TestJournalIsNoWitness: of a journal of this version or the one before, outputs are done, and no line about a source file counts, nor
+// one that a GPU has decoded a unit. Tensors in spools, of the version before, count for nothing either.
+func TestJournalIsNoWitness(t *testing.T) {
+	for version := 2; version <= 3; version++ {
+		l := read(t, []byte(strings.Join([]string{
+			fmt.Sprintf(`{"version":%d,"plan":"digest","part":"part","source":"org/model"}`, version),
+			`{"output":{"path":"a","size":1,"sha256":"aa","units":[{"path":"u","gpu":true}]}}`,
+			`{"output":{"path":"b","size":1,"sha256":"bb"}}`, `{"uploaded":"b"}`,
+			`{"tensor":{"output":"z","at":4,"crc":5,"prefix":{"file":"f","end":6,"sha256":"7"}}}`,
+			`{"file":{"file":"g","integrity":"streamed","sha256":"gg"}}`, `{"file":{"file":"h","integrity":"proof","sha256":"hh"}}`,
+		}, "\n")))
+		if !l.Done("a") || !l.Done("b") || len(l.Outputs()) != 2 || len(l.Tensors("z")) != version-2 || l.Outputs()[0].Units[0].GPU {
+			t.Errorf("version %d: %+v, tensors %v", version, l.Outputs(), l.Tensors("z"))
+		}
+		for _, file := range []string{"f", "g", "h"} {
+			if _, known := l.File(file); known {
+				t.Errorf("version %d: %s is known", version, file)
+			}
 		}
 	}
 }

@@ -178,6 +178,18 @@ func (w Owner) isCurrent(in *inspection) bool {
 	return true
 }
 
+// Found is the sha256 of a file that was there when the target was looked at; "" if it was not.
+func (in *inspection) Found(ctx context.Context, name string) (string, error) {
+	if sum := in.Ours[name]; sum != "" {
+		return sum, nil
+	}
+	sum, err := in.sum(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return sum, err
+}
+
 // former is what a journal says of the files that are ours: their sha256, by path.
 func (in *inspection) former() map[string]string {
 	files := maps.Clone(in.Ours)

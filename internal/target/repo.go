@@ -285,8 +285,11 @@ func (r *Repo) Ref(o ledger.Output) hub.FileRef {
 	return hub.FileRef{Repo: r.Repo, Commit: r.work.head, Path: o.Path, Size: o.Size, SHA256: o.SHA256, NoCache: true}
 }
 
-// LastCommit is the commit of the branch that holds the finished result, "" before Finish.
-func (r *Repo) LastCommit() string { return r.done }
+// Found is the sha256 of a file that the branch of the result held before this run; "" if it was not there.
+func (r *Repo) Found(ctx context.Context, name string) (string, error) { return r.main.Found(ctx, name) }
+
+// LastCommit is the newest commit of the branch of the result that this run has made, else the one that it found.
+func (r *Repo) LastCommit() string { return cmp.Or(r.done, r.main.head) }
 
 // URL is where a person finds the result.
 func (r *Repo) URL() string { return r.Hub.Endpoint() + "/" + r.Repo }

@@ -1,0 +1,216 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// planted is what somebody with write access has left in a target, for a run to take for the work of an earlier one.
+type planted struct {
+	files   map[string][]byte // outputs by path
+	journal []byte            // of the plan, with the true sha256 of these files, and that of the source files as if they were checked
+}
+
+// plant makes the leftovers of a conversion of m by a plan of known, as edit has changed them.
+func plant(t *testing.T, m *hubtest.Model, p *plan.Plan, known *model.Model, edit func(t *testing.T, files map[string][]byte, units *ledger.Outcome)) planted {
+	t.Helper()
+	dir := localResult(t, m)
+	manifest, err := metadata.ParseManifest(readFile(t, filepath.Join(dir, metadata.ManifestName)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := planted{files: map[string][]byte{}}
+	outputs := ledger.OfManifest(manifest, manifest.Plan.Digest, "", false).Outputs()
+	for _, o := range outputs {
+		x.files[o.Path] = readFile(t, filepath.Join(dir, o.Path))
+	}
+	edit(t, x.files, &outputs[0].Units[0])
+	l := ledger.New(p.Digest(), spans.Part{}.String(), false)
+	for _, o := range outputs {
+		o.Size, o.SHA256 = int64(len(x.files[o.Path])), sum(x.files[o.Path])
+		if err := l.Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.journal = l.ForRepo(nil, l.Outputs())
+	for i, w := range known.Listing.Weights {
+		x.journal = fmt.Appendf(x.journal, `{"file":{"file":%q,"integrity":"streamed","sha256":%q}}`+"\n", w.Path, known.SHA256[i])
+	}
+	return x
+}
+
+func sum(b []byte) string {
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:])
+}
+
+// in puts the leftovers into a folder.
+func (x planted) in(t *testing.T, dir, below string) {
+	t.Helper()
+	for name, b := range x.files {
+		writeFile(t, filepath.Join(dir, below, name), b)
+	}
+	writeFile(t, filepath.Join(dir, journalFile), x.journal)
+}
+
+// withTensor is a safetensors file with one tensor more.
+func withTensor(t *testing.T, file []byte, name string) []byte {
+	t.Helper()
+	h, err := safetensors.ReadHeader(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := []safetensors.Entry{{Name: name, DType: safetensors.U8, Shape: []int64{8}}}
+	for _, x := range h.Tensors {
+		entries = append(entries, safetensors.Entry{Name: x.Name, DType: x.DType, Shape: x.Shape})
+	}
+	l, err := safetensors.NewLayout(h.Metadata, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := append(l.Header, make([]byte, l.Size-int64(len(l.Header)))...)
+	for _, x := range h.Tensors {
+		at, _ := l.Lookup(x.Name)
+		copy(out[l.DataStart()+at.Begin:], file[h.DataStart()+x.Begin:h.DataStart()+x.End])
+	}
+	return out
+}
+
+// forgeries are what can be planted. Of the first, the sha256 in the journal are those of another model's files.
+var forgeries = []struct {
+	name string
+	of   func() *hubtest.Model
+	edit func(t *testing.T, files map[string][]byte, unit *ledger.Outcome)
+}{
+	{"weights of another model", retrained, func(*testing.T, map[string][]byte, *ledger.Outcome) {}},
+	{"a bit of a norm", small, func(t *testing.T, files map[string][]byte, _ *ledger.Outcome) {
+		flipLastTensor(t, files["model_layers_1.safetensors"], "model.layers.1.input_layernorm.weight")
+	}},
+	{"a tensor more", small, func(t *testing.T, files map[string][]byte, _ *ledger.Outcome) {
+		files["model.safetensors"] = withTensor(t, files["model.safetensors"], "model.layers.1.self_attn.q_proj.weight")
+	}},
+	{"a tensor twice", small, func(t *testing.T, files map[string][]byte, _ *ledger.Outcome) {
+		files["model.safetensors"] = withTensor(t, files["model.safetensors"], "model.layers.1.input_layernorm.weight")
+	}},
+	{"another format", small, func(_ *testing.T, files map[string][]byte, _ *ledger.Outcome) {
+		files["model.safetensors"] = bytes.Replace(files["model.safetensors"], []byte(`"pt"`), []byte(`"tf"`), 1)
+	}},
+	{"no header", small, func(_ *testing.T, files map[string][]byte, _ *ledger.Outcome) {
+		files["model.safetensors"] = []byte("nothing")
+	}},
+	{"another status", small, func(_ *testing.T, _ map[string][]byte, unit *ledger.Outcome) {
+		unit.Status, unit.Reason = metadata.BF16, "exponent_range"
+	}},
+}
+
+// TestNoJournalIsAWitness: whatever a journal in a target, an output folder or a work folder says, what is finished is proved by the run
+// that calls it verified, or made again. Whoever can write there gets nothing published, and nothing vouched for.
+func TestNoJournalIsAWitness(t *testing.T) {
+	t.Parallel()
+	want, dir := reference(t, small()), localResult(t, small())
+	for _, f := range forgeries {
+		t.Run(f.name, func(t *testing.T) {
+			proved := func(r *pipeline.Report, err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Verified != r.Weights || r.UpToDate {
+					t.Errorf("%d of %d weights are said to be verified, up to date: %t", r.Verified, r.Weights, r.UpToDate)
+				}
+			}
+			w := newWorld(t, small())
+			_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, plan.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := plant(t, f.of(), p, known, f.edit)
+
+			repo := maps.Clone(x.files)
+			repo[".df11/part-1-of-1.json"] = x.journal
+			w.AddRepo(targetRepo, repo)
+			proved(w.convert(t.Context(), t, t.TempDir()))
+			sameFiles(t, w.target(), want)
+			checkPublished(t, w)
+
+			w, work := newWorld(t, small()), t.TempDir()
+			x.in(t, work, ".df11-convert/files")
+			proved(w.convert(t.Context(), t, work))
+			sameFiles(t, w.target(), want)
+
+			out := t.TempDir()
+			x.in(t, out, "")
+			proved(w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.OutDir, o.Push = out, nil }))
+			sameFolder(t, out, dir)
+
+			source, out := writeModel(t, small()), t.TempDir()
+			_, known, p = openLocal(t, source, plan.Options{})
+			for i, s := range known.Listing.Weights {
+				known.SHA256[i] = sum(readFile(t, filepath.Join(source, s.Path)))
+			}
+			plant(t, f.of(), p, known, f.edit).in(t, out, "")
+			proved(convertLocal(t, source, out, plan.Options{}, nil))
+			sameFolder(t, out, dir)
+		})
+	}
+}
+
+// TestNoManifestIsAWitness: of a target that is finished, says its manifest, a run changes nothing and claims nothing. Where it has to
+// change anything, it proves all of it first.
+func TestNoManifestIsAWitness(t *testing.T) {
+	t.Parallel()
+	want := reference(t, small())
+	w, out := newWorld(t, small()), t.TempDir()
+	if _, err := w.convert(t.Context(), t, "", func(o *pipeline.Options) { o.OutDir, o.Push = out, nil }); err != nil {
+		t.Fatal(err)
+	}
+	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, forged := map[string][]byte{}, plant(t, retrained(), p, known, func(*testing.T, map[string][]byte, *ledger.Outcome) {})
+	manifest := string(readFile(t, filepath.Join(out, metadata.ManifestName)))
+	for name, b := range folder(t, out) {
+		files[filepath.Base(name)] = []byte(b)
+	}
+	for name, b := range forged.files {
+		manifest = strings.Replace(manifest, sum(files[name]), sum(b), 1)
+		manifest = strings.Replace(manifest, fmt.Sprintf(`"size": %d,`+"\n"+`      "sha256": %q`, len(files[name]), sum(b)), fmt.Sprintf(`"size": %d,`+"\n"+`      "sha256": %q`, len(b), sum(b)), 1)
+		files[name] = b
+	}
+	files[metadata.ManifestName] = []byte(manifest)
+	head := w.AddRepo(targetRepo, files)
+	for name, b := range files {
+		writeFile(t, filepath.Join(out, name), b)
+	}
+	before := folder(t, out)
+	both := func(o *pipeline.Options) { o.OutDir = out }
+	r, err := w.convert(t.Context(), t, t.TempDir(), both)
+	if err != nil || !r.UpToDate || r.Verified != 0 || r.GPU || r.Made != 0 || r.TargetCommit != head || r.ManifestSHA256 != sum(files[metadata.ManifestName]) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if w.Head(targetRepo, "main") != head || !maps.Equal(folder(t, out), before) {
+		t.Error("a finished target was changed")
+	}
+	remove(t, filepath.Join(out, "config.json"))
+	if r, err = w.convert(t.Context(), t, t.TempDir(), both); err != nil || r.UpToDate || r.Verified != r.Weights {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	sameFiles(t, w.target(), want)
+	sameFolder(t, out, localResult(t, small()))
+}
