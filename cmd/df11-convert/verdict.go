@@ -21,19 +21,21 @@ func verdict(r *pipeline.VerifyReport, err error) string {
 	if part := cmp.Or(r.AgainstFile, r.Component); part != "" {
 		against += " (" + part + ")"
 	}
+	others := ""
+	if len(r.Beside) > 0 {
+		others = "; " + besideError(r.Beside).Error()
+	}
 	switch {
 	case !r.OK && (isMismatch(err) || wraps[*back.RebuildError](err)):
 		return fmt.Sprintf("%s differs from %s: %v", r.Model, against, err)
 	case !r.OK:
 		return fmt.Sprintf("%s is damaged: %v", r.Model, err)
-	case len(r.Beside) > 0 && r.Equal:
-		return fmt.Sprintf("%s against %s (level %s): weights equal; %v", r.Model, against, r.Level, besideError(r.Beside))
-	case r.Equal:
-		return fmt.Sprintf("%s equals %s (level %s)", r.Model, against, r.Level)
-	case len(r.Beside) > 0:
-		return fmt.Sprintf("%s shows no fault in weights against %s (level %s); %v", r.Model, against, r.Level, besideError(r.Beside))
+	case !r.Equal:
+		return fmt.Sprintf("%s shows no fault against %s (level %s)%s", r.Model, against, r.Level, others)
+	case others != "":
+		return fmt.Sprintf("%s against %s (level %s): weights equal%s", r.Model, against, r.Level, others)
 	}
-	return fmt.Sprintf("%s shows no fault against %s (level %s)", r.Model, against, r.Level)
+	return fmt.Sprintf("%s equals %s (level %s)", r.Model, against, r.Level)
 }
 
 // notOnMain says of an original that the model under test has chosen that its files are not those of the branch main.
@@ -49,7 +51,7 @@ func (e besideError) Error() string {
 		names = append(names, o.Path+choose(o.How == back.Changed, "", " ("+o.How+")"))
 	}
 	more := choose(len(e) > most, fmt.Sprintf(" and %d more", len(e)-most), "")
-	return fmt.Sprintf("%s from the original: %s%s", choose(len(e) == 1, "1 other file differs", fmt.Sprintf("%d other files differ", len(e))), strings.Join(names, ", "), more)
+	return fmt.Sprintf("%s %s from the original: %s%s", count(len(e), "other file"), choose(len(e) == 1, "differs", "differ"), strings.Join(names, ", "), more)
 }
 
 // originalHint says what to do where the model and the original may not belong together.

@@ -1,9 +1,10 @@
 package back
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"path"
 	"slices"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // OtherFile is a file of a DF11 model or its original that is not the same in both. As text it is its path.
@@ -30,59 +30,6 @@ func (e *ComponentError) Error() string {
 	return e.Path + ": these weights of another component are " + e.How
 }
 
-const modelIndex = "model_index.json"
-
-// forPeople are files of ours that no loader reads; the last one is for Git.
-var forPeople = []string{model.CardName, metadata.ManifestName, metadata.ChartName, ".gitattributes"}
-
-// CompareFiles compares every file but those with weights of the plan with the original's file of that name, of which a Hub lists
-// the hash. A file that is neither that nor what the conversion makes itself is added to Beside; weights of a pipeline's other
-// component are a ComponentError. Weights without a published hash are compared by size alone unless deep.
-func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
-	files := c.DF11.Listing()
-	slices.SortFunc(files, func(a, b plan.File) int { return cmp.Compare(a.Path, b.Path) })
-	if err := c.checkNames(files); err != nil {
-		return err
-	}
-	made, err := c.made()
-	if err != nil {
-		return err
-	}
-	original := map[string]plan.File{} // by the path that the model gives it
-	for _, f := range c.Original.Listing.Files {
-		original[c.pathHere(f.Path)] = f
-	}
-	there := map[string]bool{}
-	for _, f := range files {
-		there[f.Path] = true
-		o, how := original[f.Path], Added
-		same := c.isForPeople(f.Path) || c.hasOutput(f.Path)
-		switch data, ours := made[f.Path]; {
-		case same:
-		case ours:
-			same, err = c.is(ctx, f, data)
-			how = Changed
-		case o.Path != "":
-			same, err = c.same(ctx, f, o, deep)
-			how = Changed
-		}
-		if err == nil && !same {
-			err = c.differs(f.Path, how)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for _, f := range slices.Concat(c.Plan.Components, c.Plan.Copied) {
-		if name := c.pathHere(f.Path); !there[name] && c.mustHave(f.Path, there[modelIndex]) {
-			if err := c.differs(name, Missing); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // Values of OtherFile.How.
 const (
 	Changed = "changed"
@@ -90,25 +37,107 @@ const (
 	Missing = "missing"
 )
 
-// isPipeline reports whether the original is a pipeline of several components.
-func (c *Checker) isPipeline() bool { return c.Original.Listing.ModelIndex != nil }
+const modelIndex = "model_index.json"
+
+// CompareFiles compares every file but those with weights of the plan with the original's file of that name, of which a Hub lists
+// the hash. A file that is neither that nor what the conversion makes itself is added to Beside; weights of a pipeline's other
+// component are a ComponentError. Weights without a published hash are compared by size alone unless deep.
+func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
+	if err := c.checkNames(); err != nil {
+		return err
+	}
+	wanted, err := c.wanted()
+	if err != nil {
+		return err
+	}
+	compared := map[string]bool{} // tensor by tensor
+	for _, w := range c.DF11.WeightFiles() {
+		compared[w.Path] = true
+	}
+	for _, f := range c.DF11.Listing() {
+		if c.isForPeople(f.Path) || compared[f.Path] {
+			continue
+		}
+		how, err := c.compareFile(ctx, f, wanted[f.Path], deep)
+		if err == nil && how != "" {
+			err = c.differs(f.Path, how)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, f := range slices.Concat(c.Plan.Components, c.Plan.Copied) {
+		if _, there := c.DF11.File(c.pathHere(f.Path)); !there && c.mustHave(f.Path) {
+			if err := c.differs(c.pathHere(f.Path), Missing); err != nil {
+				return err
+			}
+		}
+	}
+	slices.SortFunc(c.Beside, func(a, b OtherFile) int { return cmp.Compare(a.Path, b.Path) })
+	return nil
+}
+
+// wanted gives the files that a model may have beside its weights, by the path that it has them at: the original's, and those that
+// a conversion makes of it for loaders.
+func (c *Checker) wanted() (map[string]plan.File, error) {
+	wanted := map[string]plan.File{}
+	for _, f := range c.Original.Listing.Files {
+		wanted[c.pathHere(f.Path)] = f
+	}
+	add := func(name string, data []byte) {
+		if data != nil {
+			sum := sha256.Sum256(data)
+			wanted[name] = plan.File{Path: name, Size: int64(len(data)), ETag: hex.EncodeToString(sum[:])}
+		}
+	}
+	p := *c.Plan
+	if c.DF11.Dir != "" && c.Original.Listing.Config != nil { // others put the dict into the component's own config
+		p.Config = plan.ConfigPlan{Mode: plan.ConfigInsert, Source: path.Join(c.DF11.Dir, "config.json")}
+	}
+	config, err := metadata.Config(&p, c.Original.Listing.Config)
+	add(p.ConfigPath(), config)
+	add(c.pathHere(p.RemainderIndex), metadata.RemainderIndex(&p))
+	return wanted, err
+}
+
+// compareFile says how a file is not the wanted one, "" if it is, by the hash that both have, else by reading what has none of its own.
+func (c *Checker) compareFile(ctx context.Context, f, want plan.File, deep bool) (how string, err error) {
+	known := f.ETag != "" && len(f.ETag) == len(want.ETag)
+	switch {
+	case want.Path == "":
+		return Added, nil
+	case f.Size != want.Size:
+		return Changed, nil
+	case !known && !deep && plan.IsLoaded(f.Path):
+		return "", nil
+	}
+	like := cmp.Or(want.ETag, f.ETag)
+	got, err := model.Sum(ctx, c.DF11.OpenFile, f, like)
+	if err != nil {
+		return "", err
+	}
+	sum, err := model.Sum(ctx, c.Source.OpenFile, want, like)
+	if err == nil && got != sum {
+		how = Changed
+	}
+	return how, err
+}
 
 // differs adds a file to Beside. What a pipeline may load for another component is no file beside the weights.
 func (c *Checker) differs(name, how string) error {
 	other := OtherFile{name, how}
-	_, isPipeline := c.DF11.File(modelIndex)
-	if (isPipeline || c.isPipeline()) && strings.Contains(name, "/") && plan.IsLoaded(name) {
+	if (c.hasParts() || c.ofPipeline()) && strings.Contains(name, "/") && plan.IsLoaded(name) {
 		return &ComponentError{other}
 	}
 	c.Beside = append(c.Beside, other)
 	return nil
 }
 
-// checkNames refuses what a case-insensitive system would take for one file, and a weight file that is no part of the conversion and
-// holds no tensor that would show it.
-func (c *Checker) checkNames(files []plan.File) error {
+// checkNames refuses names that a case-insensitive system takes for one, and a weight file that is no part of the plan and has no
+// tensor that would show it.
+func (c *Checker) checkNames() error {
 	names := map[string]string{}
-	for _, f := range files {
+	for _, f := range c.DF11.Listing() {
 		low := strings.ToLower(f.Path)
 		if other, twice := names[low]; twice {
 			return model.Invalidf(f.Path, "where case does not count, this is %s: another system loads another file", other)
@@ -124,20 +153,24 @@ func (c *Checker) checkNames(files []plan.File) error {
 	return nil
 }
 
-// hasOutput reports whether a file is one with weights of the plan, which are compared tensor by tensor.
-func (c *Checker) hasOutput(name string) bool {
-	return slices.ContainsFunc(c.DF11.WeightFiles(), func(w plan.WeightFile) bool { return w.Path == name })
-}
-
-// isForPeople reports whether no loader reads a file, unless the original happens to have one of that name as well.
+// isForPeople reports whether a file is one of ours that no loader reads, or one for Git; the original may have a picture of its own.
 func (c *Checker) isForPeople(name string) bool {
 	copied := func(f plan.File) bool { return f.Path == name }
-	return slices.Contains(forPeople, name) && !slices.ContainsFunc(c.Plan.Copied, copied)
+	ours := []string{model.CardName, metadata.ManifestName, metadata.ChartName, ".gitattributes"}
+	return slices.Contains(ours, name) && !slices.ContainsFunc(c.Plan.Copied, copied)
+}
+
+// ofPipeline reports whether the original is a pipeline of several components, hasParts whether the model is one.
+func (c *Checker) ofPipeline() bool { return c.Original.Listing.ModelIndex != nil }
+
+func (c *Checker) hasParts() bool {
+	_, ok := c.DF11.File(modelIndex)
+	return ok
 }
 
 // pathHere is where the model has a file of the original: in Dir, if the whole original lies there.
 func (c *Checker) pathHere(name string) string {
-	if c.isPipeline() {
+	if c.ofPipeline() {
 		return name
 	}
 	return path.Join(c.DF11.Dir, name)
@@ -145,52 +178,6 @@ func (c *Checker) pathHere(name string) string {
 
 // mustHave reports whether the model lacks something without a file of the original. The DF11 part of a pipeline without the other
 // parts, as others publish it, lacks only the list of them; a single file for ComfyUI lacks nothing.
-func (c *Checker) mustHave(name string, isPipeline bool) bool {
-	return c.Plan.Layout != plan.ComfyUI && (isPipeline || !c.isPipeline() || name == modelIndex)
-}
-
-// made gives the files beside the weights that a conversion makes itself, for loaders.
-func (c *Checker) made() (map[string][]byte, error) {
-	p := *c.Plan
-	if c.DF11.Dir != "" { // others put the dict into the component's own config
-		p.Config = plan.ConfigPlan{Mode: plan.ConfigInsert, Source: path.Join(c.DF11.Dir, "config.json")}
-	}
-	made := map[string][]byte{}
-	config, err := metadata.Config(&p, c.Original.Listing.Config)
-	if config != nil {
-		made[p.ConfigPath()] = config
-	}
-	if index := metadata.RemainderIndex(&p); index != nil {
-		made[c.pathHere(p.RemainderIndex)] = index
-	}
-	return made, err
-}
-
-// is reports whether a file has this content.
-func (c *Checker) is(ctx context.Context, f plan.File, data []byte) (bool, error) {
-	if f.Size != int64(len(data)) {
-		return false, nil
-	}
-	r, err := c.DF11.OpenFile(ctx, f.Path)
-	if err != nil {
-		return false, err
-	}
-	defer r.Close()
-	b, err := smallfile.All(r, f.Size)
-	return bytes.Equal(b, data), err
-}
-
-// same reports whether a file is the original's, by the hash that both have, else by reading what has none of its own.
-func (c *Checker) same(ctx context.Context, f, o plan.File, deep bool) (bool, error) {
-	known := f.ETag != "" && len(f.ETag) == len(o.ETag)
-	if f.Size != o.Size || !known && !deep && plan.IsLoaded(f.Path) {
-		return f.Size == o.Size, nil
-	}
-	like := cmp.Or(o.ETag, f.ETag)
-	sum, err := model.Sum(ctx, c.DF11, f, like)
-	if err != nil {
-		return false, err
-	}
-	want, err := model.Sum(ctx, c.Source, o, like)
-	return sum == want, err
+func (c *Checker) mustHave(name string) bool {
+	return c.Plan.Layout != plan.ComfyUI && (c.hasParts() || !c.ofPipeline() || name == modelIndex)
 }

@@ -31,7 +31,7 @@ func (c *Checker) FreeHashes(ctx context.Context) error {
 // freeHash compares one file with the manifest, or leaves it to OtherHashes. People edit a card after its publication, so a
 // difference there is no fault of the model.
 func (c *Checker) freeHash(ctx context.Context, o metadata.OutputFile) error {
-	forPeople := o.Kind == metadata.KindCard || o.Kind == metadata.KindImage
+	forPeople := c.isForPeople(o.Path)
 	f, ok := c.DF11.File(o.Path)
 	if !ok {
 		if forPeople {
@@ -50,7 +50,7 @@ func (c *Checker) freeHash(ctx context.Context, o metadata.OutputFile) error {
 		return nil
 	default:
 		var err error
-		if sum, err = smallSum(ctx, c.DF11, o.Path); err != nil {
+		if sum, err = model.Sum(ctx, c.DF11.OpenFile, plan.File{Path: o.Path}, ""); err != nil {
 			return err
 		}
 	}
@@ -59,16 +59,6 @@ func (c *Checker) freeHash(ctx context.Context, o metadata.OutputFile) error {
 		return nil
 	}
 	return c.compareSum(o, sum)
-}
-
-// smallSum gives the sha256 of a file that is no weight. It reads the file, and fails if not the published bytes arrive.
-func smallSum(ctx context.Context, d *model.DF11, name string) (string, error) {
-	r, err := d.OpenFile(ctx, name)
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	return streams.SHA256(ctx, r)
 }
 
 // compareSum compares a sum with the manifest's and counts it.

@@ -76,7 +76,7 @@ func (c *Checker) Warn(format string, args ...any) {
 func (c *Checker) found() error {
 	component := path.Dir(c.Original.Listing.Weights[0].Path)
 	switch files := c.DF11.WeightFiles(); {
-	case c.DF11.Dir != "" && c.isPipeline() && component != c.DF11.Dir:
+	case c.DF11.Dir != "" && c.ofPipeline() && component != c.DF11.Dir:
 		return model.Invalidf("", "the modules are in %s, a loader takes them for that component, not for %s", c.DF11.Dir, component)
 	case c.Plan.Layout == plan.ComfyUI && len(files) != 1:
 		return model.Invalidf("", "a model for ComfyUI is one .safetensors file, here are %d", len(files))

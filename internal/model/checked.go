@@ -47,13 +47,11 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A FileOpener reads the files of a model: a DF11 or a Source.
-type FileOpener interface {
-	OpenFile(ctx context.Context, path string) (io.ReadCloser, error)
-}
+// An Opener opens a file of a model for reading it whole.
+type Opener func(ctx context.Context, path string) (io.ReadCloser, error)
 
 // Sum hashes a file as the ETag like is made, or by sha256 if that is "". It reads the file unless its own ETag is of that kind.
-func Sum(ctx context.Context, from FileOpener, f plan.File, like string) (string, error) {
+func Sum(ctx context.Context, open Opener, f plan.File, like string) (string, error) {
 	if f.ETag != "" && len(f.ETag) == len(like) {
 		return f.ETag, nil
 	}
@@ -61,7 +59,7 @@ func Sum(ctx context.Context, from FileOpener, f plan.File, like string) (string
 	if like != "" && len(like) != hex.EncodedLen(sha256.Size) {
 		h = hub.FileRef{Size: f.Size}.NewHash()
 	}
-	r, err := from.OpenFile(ctx, f.Path)
+	r, err := open(ctx, f.Path)
 	if err != nil {
 		return "", err
 	}
