@@ -30,7 +30,7 @@ type planted struct {
 func plant(t *testing.T, m *hubtest.Model, p *plan.Plan, known *model.Model, edit func(t *testing.T, files map[string][]byte, units *ledger.Outcome)) planted {
 	t.Helper()
 	dir := localResult(t, m)
-	manifest, err := metadata.ParseManifest(readFile(t, filepath.Join(dir, metadata.ManifestName)))
+	manifest, err := metadata.ParseManifest(readFile(t, filepath.Join(dir, metadata.ManifestName)), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
