@@ -36,8 +36,14 @@ func TestCopiesFallBack(t *testing.T) {
 	w := copyWorld(t)
 	w.mustConvert(t)
 	want := w.target()
-	if w.Count("POST", copyRoute) != 1 || w.Count("GET", "*/resolve/*/tokenizer.model") != 0 {
+	if w.Count("POST", copyRoute) != 1 || w.Count("", "*/resolve/*/tokenizer.model") != 0 {
 		t.Error("the file was not copied inside the hub")
+	}
+	plain := newWorld(t, withToken(), hubtest.WithLFSThreshold(20_000)) // where no file has a hash of Xet
+	plain.mustConvert(t)
+	sameFiles(t, plain.target(), want)
+	if plain.Count("", "*/resolve/*/tokenizer.model") == 0 {
+		t.Error("the file was not fetched")
 	}
 	for name, action := range map[string]hubtest.Action{
 		"no such route": hubtest.Error(404, "", "Not Found"),

@@ -119,9 +119,7 @@ func TestInexactIsRefusedAgain(t *testing.T) {
 func TestSampledInexact(t *testing.T) {
 	t.Parallel()
 	dir := writeModel(t, mediumHead())
-	for p, b := range widened(t, mediumHead(), map[string][2]int{head: {0, 8000 * 256}}) {
-		writeFile(t, filepath.Join(dir, p), b)
-	}
+	writeFiles(t, dir, widened(t, mediumHead(), map[string][2]int{head: {0, 8000 * 256}}))
 	src, _, p := openLocal(t, dir, plan.Options{ExactF32: true})
 	_, err := estimate.Sample(t.Context(), src, p, 1<<20)
 	inexact := (*exactf32.InexactError)(nil)

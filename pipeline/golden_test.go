@@ -268,9 +268,7 @@ func TestDecodeKeepsF32(t *testing.T) {
 		}
 	}
 	dir, df11, out := t.TempDir(), t.TempDir(), t.TempDir()
-	for name, b := range files {
-		writeFile(t, filepath.Join(dir, name), b)
-	}
+	writeFiles(t, dir, files)
 	if _, err := convertLocal(t, dir, df11, plan.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}

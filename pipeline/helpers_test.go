@@ -307,6 +307,14 @@ func writeFile(t *testing.T, name string, b []byte) {
 	}
 }
 
+// writeFiles writes files into a folder.
+func writeFiles(t *testing.T, dir string, files map[string][]byte) {
+	t.Helper()
+	for p, b := range files {
+		writeFile(t, filepath.Join(dir, p), b)
+	}
+}
+
 // labelGoroutines marks every goroutine that a test starts from now on, so that noGoroutines finds those of this test.
 func labelGoroutines(t *testing.T) {
 	pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels("test", topTest(t))))

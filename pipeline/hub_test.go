@@ -104,32 +104,6 @@ func checkPublished(t *testing.T, w *world) {
 	}
 }
 
-// TestUnitsSpanFiles: the model of most tests really has units that lie in several source files.
-func TestUnitsSpanFiles(t *testing.T) {
-	w := newWorld(t, small())
-	_, known, err := model.OpenHub(t.Context(), w.client(t), sourceRepo, "", plan.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := plan.New(t.Context(), known.Listing, plan.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	spanning := 0
-	for _, u := range p.Units {
-		files := map[int]bool{}
-		for _, a := range u.Attrs {
-			files[a.File] = true
-		}
-		if len(files) > 1 {
-			spanning++
-		}
-	}
-	if spanning == 0 {
-		t.Error("no unit spans two files")
-	}
-}
-
 // TestAlias: a stored copy of a tied embedding is compared with it. Equal, the manifest records it; different, the model
 // is not convertible, and the target never looks finished.
 func TestAlias(t *testing.T) {
@@ -234,32 +208,6 @@ func TestForeignWeights(t *testing.T) {
 	if _, ok := w.target()["other.safetensors"]; !ok {
 		t.Error("Force deletes foreign weights")
 	}
-}
-
-// TestRefresh: a finished target is brought to a new source commit through a branch and one commit on main, which also
-// takes away what is stale.
-func TestRefresh(t *testing.T) {
-	w := newWorld(t, small())
-	w.mustConvert(t)
-	before := len(w.Commits(targetRepo, "main"))
-	next := hubtest.NewLlama(8, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000})
-	for p := range w.Files(sourceRepo, "main") {
-		if strings.HasSuffix(p, ".safetensors") {
-			w.Push(sourceRepo, "main", map[string][]byte{p: nil})
-		}
-	}
-	w.Push(sourceRepo, "main", next.Files())
-	w.mustConvert(t)
-	if n := len(w.Commits(targetRepo, "main")) - before; n != 1 {
-		t.Errorf("%d commits on main", n)
-	}
-	if _, ok := w.target()["model_layers_2.safetensors"]; ok {
-		t.Error("the third layer's file is still there")
-	}
-	if len(w.Refs(targetRepo)) != 1 {
-		t.Errorf("refs %v", w.Refs(targetRepo))
-	}
-	equalsFolder(t, w, localResult(t, next))
 }
 
 // localResult converts a model locally.

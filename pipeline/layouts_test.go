@@ -1,14 +1,12 @@
 package pipeline_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // layoutModel is one model whose tensors are dealt to files in many ways; its units never change.
@@ -44,36 +42,6 @@ func TestSourceLayouts(t *testing.T) {
 			}
 			sameFolder(t, localResult(t, m), want)
 		})
-	}
-}
-
-// TestSmallDisk: with any disk budget that holds what lies open while the files stream in order, beside the spools in memory, the
-// output is the same. With less, the run is refused before any weight moves.
-func TestSmallDisk(t *testing.T) {
-	t.Parallel()
-	scattered := layoutModel(hubtest.OrderScattered, 60_000)
-	want := localResult(t, scattered)
-	for _, disk := range []int64{1_300_000, 1_400_000, 2_000_000, 100_000_000} {
-		t.Run(fmt.Sprint(disk), func(t *testing.T) {
-			w := newWorld(t, scattered)
-			w.mustConvert(t, func(o *pipeline.Options) { o.Disk = disk })
-			equalsFolder(t, w, want)
-			for _, f := range w.manifest(t).Source.Files {
-				if f.Integrity != "streamed" && f.Integrity != "proof" {
-					t.Errorf("%s is %s", f.Path, f.Integrity)
-				}
-			}
-			noGoroutines(t)
-		})
-	}
-	w := newWorld(t, scattered)
-	before := w.sourceBytes()
-	_, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Disk = 1000 })
-	if err == nil || w.Count("POST", "*/commit/*") > 0 {
-		t.Errorf("a budget of 1000 bytes: %v", err)
-	}
-	if n := w.sourceBytes() - before; n > scattered.Size() {
-		t.Errorf("%d bytes were read for nothing", n)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -38,15 +37,7 @@ func rewrite(t *testing.T, dir string, m *hubtest.Model) {
 // since, although plan and headers are the same; it is for one that has not.
 func TestLocalSourceChanged(t *testing.T) {
 	w, source := newWorld(t, nil), writeModel(t, small())
-	push := func() {
-		t.Helper()
-		_, err := convertLocal(t, source, "", plan.Options{}, func(o *pipeline.Options) {
-			o.WorkDir, o.Push = filepath.Join(t.TempDir(), "work"), &target.Push{Hub: w.client(t), Repo: targetRepo}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	push := func() { w.pushLocal(t, source, plan.Options{}) }
 	push()
 	head := w.Head(targetRepo, "main")
 	push()

@@ -6,9 +6,50 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
+
+// refreshModel has so many layers, whose units span shards.
+func refreshModel(seed uint64, layers int) *hubtest.Model {
+	return hubtest.NewLlama(seed, hubtest.ModelOptions{Layers: layers, Hidden: 96, Vocab: 700, ShardBytes: 150_000, Extra: noPicture})
+}
+
+// pushFrom converts a model of the hub to a target on the same hub.
+func pushFrom(t *testing.T, srv *hubtest.Server, source, repo string, change func(*pipeline.Options)) (*pipeline.Report, error) {
+	t.Helper()
+	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, known, p, err := openModel(t.Context(), c, source, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := pipeline.Options{
+		Source: src, Model: known, Plan: p, WorkDir: t.TempDir(), Memory: budget.Memory{Workers: 2}, Version: "test",
+		Push: &target.Push{Hub: c, Repo: repo},
+	}
+	if change != nil {
+		change(&o)
+	}
+	return pipeline.Run(t.Context(), o)
+}
+
+// contents is what a repo holds, but for the card, which names the repo, and the manifest, which lists the card.
+func contents(srv *hubtest.Server, repo string) map[string]string {
+	m := map[string]string{}
+	for p, f := range srv.Files(repo, "main") {
+		if p != "README.md" && p != "df11-manifest.json" {
+			m[p] = f.SHA256 + f.BlobID
+		}
+	}
+	return m
+}
 
 // recommit makes the next commit of a repo hold a model and nothing else.
 func recommit(srv *hubtest.Server, repo string, m *hubtest.Model) {
@@ -26,14 +67,11 @@ func recommit(srv *hubtest.Server, repo string, m *hubtest.Model) {
 func toRefresh(t *testing.T) (srv *hubtest.Server, want map[string]string, head string) {
 	t.Helper()
 	srv = hubtest.Start(t)
-	known := partsModel
-	known.Extra = noPicture
-	srv.AddModel("a/llama", hubtest.NewLlama(7, known))
+	srv.AddModel("a/llama", refreshModel(7, 5))
 	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
 		t.Fatal(err)
 	}
-	known.Layers = 3
-	recommit(srv, "a/llama", hubtest.NewLlama(8, known))
+	recommit(srv, "a/llama", refreshModel(8, 3))
 	if _, err := pushFrom(t, srv, "a/llama", "a/fresh", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +143,23 @@ func TestRefreshMeetsAnotherCommit(t *testing.T) {
 	refreshed(t, srv, want, other)
 }
 
+// TestRefreshIsOneCommit: when the source has a new commit, main of the finished target changes in one commit to what a conversion of
+// that gives, card and manifest included; the branch that held the work is gone.
+func TestRefreshIsOneCommit(t *testing.T) {
+	t.Parallel()
+	w, fresh := newWorld(t, taller()), newWorld(t, taller())
+	w.mustConvert(t)
+	head := w.Head(targetRepo, "main")
+	for _, at := range []*world{w, fresh} {
+		recommit(at.Server, sourceRepo, small())
+		at.mustConvert(t)
+	}
+	sameFiles(t, w.target(), fresh.target())
+	if w.Commits(targetRepo, "main")[0].Parent != head || len(w.Refs(targetRepo)) != 1 {
+		t.Errorf("main did not move by one commit, or refs are left: %v", w.Refs(targetRepo))
+	}
+}
+
 // workBranches lists the branches of a/out other than main.
 func workBranches(srv *hubtest.Server) (names []string) {
 	for ref := range srv.Refs("a/out") {
@@ -152,9 +207,7 @@ func TestBranchesOfSupersededPlans(t *testing.T) {
 		srv.CreateBranch("a/out", name, "main")
 	}
 	slices.Sort(others)
-	known := partsModel
-	known.Extra = noPicture
-	recommit(srv, "a/llama", hubtest.NewLlama(9, known))
+	recommit(srv, "a/llama", refreshModel(9, 5))
 	if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -41,9 +40,6 @@ func looksForHeaders(t *testing.T) int {
 	}
 	return w.Count("HEAD", "*/resolve/*/"+secondFile)
 }
-
-// inPart is how a run by ranges, for one part of one, differs from a whole one.
-func inPart(o *pipeline.Options) { o.Part = spans.Part{I: 1, N: 1} }
 
 // TestChangedFileIsReadAgain: when the hub names another etag for a file in the middle of it, what came from the file is
 // discarded and read again, nothing else is read a second time without need, and the bytes are the same as ever.
