@@ -42,8 +42,8 @@ func (d *draft) chooseDict(ctx context.Context) error {
 // recognize returns the source's entry in the catalog, or nil. It notes a source whose names do not fit its stated class.
 func (d *draft) recognize(ctx context.Context) *Entry {
 	e := d.bestEntry()
-	if e != nil && !d.hasBlocks(ctx, e) {
-		d.foreign = d.statedClass(e)
+	if e != nil && !d.inv.hasBlocks(ctx, e) {
+		d.foreign = d.cfg.statedClass(e)
 		return nil
 	}
 	return e
@@ -67,25 +67,25 @@ func (d *draft) bestEntry() *Entry {
 
 // statedClass returns the class that the config names if the catalog knows its module paths, since it cannot load other
 // paths. Code that comes with the model (auto_map) may define another class of that name.
-func (d *draft) statedClass(e *Entry) string {
+func (c *config) statedClass(e *Entry) string {
 	switch {
-	case d.cfg.holds("auto_map"):
+	case c.holds("auto_map"):
 		return ""
-	case d.cfg.ClassName != "" && slices.Contains(e.Match.ClassName, d.cfg.ClassName):
-		return d.cfg.ClassName
-	case d.cfg.hasArchitecture(e.Match.Architectures) && !strings.HasSuffix(d.cfg.Architectures[0], "Model"):
-		return d.cfg.Architectures[0]
+	case c.ClassName != "" && slices.Contains(e.Match.ClassName, c.ClassName):
+		return c.ClassName
+	case c.hasArchitecture(e.Match.Architectures) && !strings.HasSuffix(c.Architectures[0], "Model"):
+		return c.Architectures[0]
 	}
 	return ""
 }
 
 // hasBlocks says whether the source has any block of an entry. A relative of the class can have other paths: it is unknown.
-func (d *draft) hasBlocks(ctx context.Context, e *Entry) bool {
+func (inv *inventory) hasBlocks(ctx context.Context, e *Entry) bool {
 	if len(e.PatternDict) == 0 {
 		return true
 	}
 	renamed := &inventory{}
-	for _, t := range d.inv.tensors {
+	for _, t := range inv.tensors {
 		renamed.tensors = append(renamed.tensors, Tensor{Name: e.rename(t.Name)})
 	}
 	return slices.ContainsFunc(e.PatternDict, func(p Pattern) bool {
@@ -148,7 +148,7 @@ func Fitting(ctx context.Context, src Source, opt Options) ([]string, error) {
 	}
 	var ids []string
 	best := d.bestEntry()
-	if best != nil && d.hasBlocks(ctx, best) {
+	if best != nil && d.inv.hasBlocks(ctx, best) {
 		ids = append(ids, best.ID)
 	}
 	for i := range Catalog() {

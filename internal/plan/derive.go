@@ -15,7 +15,7 @@ import (
 // deriveDict sets the plan's dict from headers and config alone, for classes that the catalog does not know, and labels the
 // dict "derived". docs/models.md lists what headers cannot show.
 func (d *draft) deriveDict() error {
-	blocks := d.findStacks(d.candidates())
+	blocks := d.cfg.findStacks(d.candidates())
 	if len(blocks) == 0 {
 		return d.refuseUnknown()
 	}
@@ -24,15 +24,16 @@ func (d *draft) deriveDict() error {
 		dict = append(dict, stackPatterns(stack, blocks[stack])...)
 	}
 	d.plan.PatternDict, d.plan.Provenance, d.plan.Derived = dict, "derived", true
-	d.plan.Loader = d.guessLoader()
+	d.plan.Loader = d.cfg.guessLoader()
 	d.plan.warn("untested: the catalog does not know this model, and no one has loaded a model converted this way yet; " +
 		"its list of compressed modules was derived from tensor names and shapes")
 	return nil
 }
 
-func (d *draft) guessLoader() Loader {
-	class := d.cfg.class()
-	if strings.HasSuffix(class, "ForCausalLM") && !d.cfg.holds("auto_map") {
+// guessLoader says how a model of a class that the catalog does not know is loaded.
+func (c *config) guessLoader() Loader {
+	class := c.class()
+	if strings.HasSuffix(class, "ForCausalLM") && !c.holds("auto_map") {
 		return Loader{Via: "AutoModelForCausalLM", Transformers: "<5"}
 	}
 	return Loader{Via: "bfloat16_model=", Class: class}
@@ -62,17 +63,17 @@ func (d *draft) candidates() []string {
 		rows, columns := t.Shape[0], t.Shape[1]
 		isRouter := rows == int64(experts)
 		isTable := slices.ContainsFunc(strings.Split(module, "."), tableComponent.MatchString)
-		if rows > 1 && columns > 0 && !isRouter && !isTable && !d.isRead(module) {
+		if rows > 1 && columns > 0 && !isRouter && !isTable && !d.cfg.readsOutside(module) {
 			out = append(out, module)
 		}
 	}
 	return out
 }
 
-// isRead says whether the class reads the module's weight outside of any block: then no unit may hold that weight.
-func (d *draft) isRead(module string) bool {
+// readsOutside says whether the class reads the module's weight outside of any block: then no unit may hold that weight.
+func (c *config) readsOutside(module string) bool {
 	path := numberless(module)
-	return slices.ContainsFunc(classReads()[d.cfg.class()], func(r read) bool {
+	return slices.ContainsFunc(classReads()[c.class()], func(r read) bool {
 		return r.weight == path && !strings.Contains(r.reader, "#")
 	})
 }
@@ -127,29 +128,29 @@ type splitPath struct {
 
 // findStacks sorts modules into stacks of blocks: stack path → block index → attributes. The stack of a module is the
 // outermost number in its path that counts at least two blocks, half or more of which share an attribute.
-func (d *draft) findStacks(modules []string) map[string]map[int][]string {
+func (c *config) findStacks(modules []string) map[string]map[int][]string {
 	all := map[string]*numbering{}
 	for _, m := range modules {
-		for _, c := range splitsOf(m) {
-			if all[c.stack] == nil {
-				all[c.stack] = &numbering{indices: map[int]bool{}, share: map[string]int{}}
+		for _, s := range splitsOf(m) {
+			if all[s.stack] == nil {
+				all[s.stack] = &numbering{indices: map[int]bool{}, share: map[string]int{}}
 			}
-			all[c.stack].indices[c.index] = true
-			all[c.stack].share[c.attr]++
+			all[s.stack].indices[s.index] = true
+			all[s.stack].share[s.attr]++
 		}
 	}
 	blocks := map[string]map[int][]string{}
 	for _, m := range modules {
 		splits := splitsOf(m)
-		i := slices.IndexFunc(splits, func(c splitPath) bool { return all[c.stack].isStack() })
-		if i < 0 || d.cfg.isExtraLayer(m) {
+		i := slices.IndexFunc(splits, func(s splitPath) bool { return all[s.stack].isStack() })
+		if i < 0 || c.isExtraLayer(m) {
 			continue
 		}
-		c := splits[i]
-		if blocks[c.stack] == nil {
-			blocks[c.stack] = map[int][]string{}
+		s := splits[i]
+		if blocks[s.stack] == nil {
+			blocks[s.stack] = map[int][]string{}
 		}
-		blocks[c.stack][c.index] = append(blocks[c.stack][c.index], c.attr)
+		blocks[s.stack][s.index] = append(blocks[s.stack][s.index], s.attr)
 	}
 	return blocks
 }
@@ -209,7 +210,7 @@ func stackRegex(stack string, indices []int) string {
 
 // outerUnits returns the units outside the blocks: head and token embedding of an untied model.
 func (d *draft) outerUnits() PatternDict {
-	pair, ok := d.guessTie()
+	pair, ok := d.inv.guessTie()
 	if !ok || d.isTied([]tie{pair}) {
 		return nil
 	}
@@ -219,7 +220,7 @@ func (d *draft) outerUnits() PatternDict {
 		if !ok || !d.opt.convertible(t.DType) {
 			return nil
 		}
-		if d.isRead(parent(name)) {
+		if d.cfg.readsOutside(parent(name)) {
 			continue
 		}
 		dict = append(dict, Pattern{Regex: strings.ReplaceAll(parent(name), ".", `\.`), Attrs: []string{}})

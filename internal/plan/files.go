@@ -33,10 +33,10 @@ func (d *draft) sortFiles() error {
 	if err != nil {
 		return err
 	}
-	components := d.componentWeights(parts)
+	components := d.src.componentWeights(parts)
 	byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }
 	for _, f := range slices.SortedFunc(slices.Values(d.src.Files), byPath) {
-		why := d.whySkipped(f)
+		why := d.plan.whySkipped(f)
 		switch {
 		case converted[f.Path] || f.Path == d.plan.Config.Source:
 		case components[f.Path]:
@@ -48,7 +48,7 @@ func (d *draft) sortFiles() error {
 		}
 	}
 	d.warnIncomplete(parts)
-	return d.checkCopies()
+	return d.plan.checkCopies()
 }
 
 // planConfig decides how config.json comes about: the source's config gets one member inserted, a pipeline gets a small
@@ -68,14 +68,14 @@ func (d *draft) planConfig() {
 const isWeights = "weights"
 
 // whySkipped says why a file has no place in the output; "" if it is copied.
-func (d *draft) whySkipped(f File) string {
+func (p *Plan) whySkipped(f File) string {
 	base := path.Base(f.Path)
 	ext := strings.ToLower(path.Ext(base))
 	top, _, nested := strings.Cut(f.Path, "/")
 	switch {
 	case !safePath(f.Path):
 		return "the path is not safe"
-	case d.plan.Layout == ComfyUI && !IsNotice(base):
+	case p.Layout == ComfyUI && !IsNotice(base):
 		return "the output is a single file"
 	case isHousekeeping(f.Path):
 		return "repository housekeeping"
@@ -152,9 +152,9 @@ func (d *draft) otherParts() (members, error) {
 }
 
 // componentWeights returns the weights that a pipeline loads for its other components.
-func (d *draft) componentWeights(parts members) map[string]bool {
+func (s Source) componentWeights(parts members) map[string]bool {
 	out := map[string]bool{}
-	for _, f := range d.src.Files {
+	for _, f := range s.Files {
 		_, ok := parts[path.Dir(f.Path)]
 		if ok && plainWeight.MatchString(path.Base(f.Path)) && safePath(f.Path) {
 			out[f.Path] = true
@@ -191,15 +191,15 @@ func (d *draft) warnIncomplete(parts members) {
 }
 
 // checkCopies refuses copies that collide with each other or with an output file.
-func (d *draft) checkCopies() error {
+func (p *Plan) checkCopies() error {
 	paths := []string{"config.json", "README.md", "df11-manifest.json"}
-	if d.plan.RemainderIndex != "" {
-		paths = append(paths, d.plan.RemainderIndex)
+	if p.RemainderIndex != "" {
+		paths = append(paths, p.RemainderIndex)
 	}
-	for _, f := range d.plan.OutputFiles {
+	for _, f := range p.OutputFiles {
 		paths = append(paths, f.Path)
 	}
-	for _, f := range slices.Concat(d.plan.Copied, d.plan.Components) {
+	for _, f := range slices.Concat(p.Copied, p.Components) {
 		paths = append(paths, f.Path)
 	}
 	if a, b := collision(paths); a != "" {

@@ -50,7 +50,7 @@ func (d *draft) official() Reader {
 	case d.foreign != "":
 		r.Why = "the tensor names are not the module paths of " + d.foreign + ", the class that the source states"
 	default:
-		r.Loads, r.Why = d.tried(func(e *Entry) bool { return e.Loaded != "" || isPublished(e) }), d.condition()
+		r.Loads, r.Why = d.tried(func(e *Entry) bool { return e.Loaded != "" || isPublished(e) }), d.plan.condition()
 	}
 	return r
 }
@@ -81,9 +81,9 @@ func (d *draft) tried(holds func(*Entry) bool) Verdict {
 func isPublished(e *Entry) bool { return len(e.DF11Repos) > 0 }
 
 // condition states with which packages the official loader takes the output.
-func (d *draft) condition() string {
+func (p *Plan) condition() string {
 	var parts []string
-	loader := d.plan.Loader
+	loader := p.Loader
 	if loader.Via == "bfloat16_model=" {
 		parts = append(parts, "pass bfloat16_model= of class "+cmp.Or(loader.Class, "unknown"))
 	}
@@ -93,7 +93,7 @@ func (d *draft) condition() string {
 	if loader.Remark != "" {
 		parts = append(parts, loader.Remark)
 	}
-	if d.plan.Entry == "" {
+	if p.Entry == "" {
 		parts = append(parts, "module paths not checked against the class")
 	}
 	return strings.Join(append(parts, "setuptools <81"), "; ")

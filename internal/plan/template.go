@@ -17,7 +17,7 @@ func (d *draft) settleDict(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.entry.Split != nil && d.largestUnit(ctx, dict) > maxElems {
+	if d.entry.Split != nil && d.inv.largestUnit(ctx, dict) > maxElems {
 		d.plan.Split = true
 		if dict, err = d.formDict(ctx, d.entry.Split); err != nil {
 			return err
@@ -187,18 +187,18 @@ func (d *draft) presentAttrs(module string, attrs []string) []string {
 }
 
 // largestUnit returns the number of weights of the largest unit that a dict would make.
-func (d *draft) largestUnit(ctx context.Context, dict PatternDict) int64 {
+func (inv *inventory) largestUnit(ctx context.Context, dict PatternDict) int64 {
 	var most int64
 	for _, pat := range dict {
 		attrs := pat.Attrs
 		if len(attrs) == 0 {
 			attrs = []string{""}
 		}
-		modules, _ := d.inv.matching(ctx, pat.Regex) // a pattern that cannot be compiled is refused when units are formed
+		modules, _ := inv.matching(ctx, pat.Regex) // a pattern that cannot be compiled is refused when units are formed
 		for _, m := range modules {
 			var n int64
 			for _, a := range attrs {
-				if t, ok := d.inv.weight(m, a); ok {
+				if t, ok := inv.weight(m, a); ok {
 					n += t.NElems()
 				}
 			}

@@ -36,7 +36,7 @@ func (d *draft) resolveTies() error {
 // tiePairs returns the pairs that are always shared, and the pairs that are shared when the embeddings are tied.
 func (d *draft) tiePairs() (always, whenTied []tie) {
 	if d.entry == nil || d.entry.Tied == nil {
-		if t, ok := d.guessTie(); ok {
+		if t, ok := d.inv.guessTie(); ok {
 			whenTied = []tie{t}
 		}
 		return nil, whenTied
@@ -51,12 +51,12 @@ func (d *draft) tiePairs() (always, whenTied []tie) {
 }
 
 // guessTie finds a head and a token embedding by their usual names; the shortest path of each wins.
-func (d *draft) guessTie() (tie, bool) {
-	table := d.inv.shortestWeight(tableNames)
+func (inv *inventory) guessTie() (tie, bool) {
+	table := inv.shortestWeight(tableNames)
 	if table == "" {
 		return tie{}, false
 	}
-	head := d.inv.shortestWeight(headNames)
+	head := inv.shortestWeight(headNames)
 	if head == "" {
 		head = "lm_head.weight"
 	}
@@ -98,7 +98,7 @@ func (d *draft) applyTie(t tie, drop map[string]bool) error {
 	switch {
 	case !okCopy:
 		return nil
-	case d.opt.PatternDict != nil && d.compresses(t.drop):
+	case d.opt.PatternDict != nil && d.plan.PatternDict.matches(parent(t.drop)):
 		d.plan.warn("the pattern dict compresses %s although it is tied to %s: the matrix is stored twice", t.drop, t.keep)
 		return nil
 	case !okOriginal:
@@ -115,11 +115,6 @@ func (d *draft) applyTie(t tie, drop map[string]bool) error {
 	return nil
 }
 
-// compresses says whether a pattern of the dict in use matches the module of a weight.
-func (d *draft) compresses(weight string) bool {
-	return d.plan.PatternDict.matches(parent(weight))
-}
-
 // refuseHalfTied refuses a dict that compresses the embedding of a tied model but not its head: whether that loads
 // depends on the order of a directory listing (docs/format.md §15).
 func (d *draft) refuseHalfTied() error {
@@ -127,7 +122,8 @@ func (d *draft) refuseHalfTied() error {
 		return nil
 	}
 	for _, t := range d.ties {
-		if d.compresses(t.keep) && !(d.compresses(t.drop) && d.inv.holds(t.drop)) {
+		dict := d.plan.PatternDict
+		if dict.matches(parent(t.keep)) && !(dict.matches(parent(t.drop)) && d.inv.holds(t.drop)) {
 			return refuse(ReasonTied, "remove the embedding from the pattern dict",
 				"the pattern dict compresses %s but not %s, which is tied to it", t.keep, t.drop)
 		}
