@@ -142,8 +142,10 @@ func TestDecodeWritesOnlyPlainWeightNames(t *testing.T) {
 		"../x.safetensors": false, "a/../x.safetensors": false, "/x.safetensors": false, "./x.safetensors": false, "a//x.safetensors": false,
 		`..\x.safetensors`: false, "C:x.safetensors": false, "x.safetensors:stream": false, ".x.safetensors": false, ".git/x.safetensors": false,
 		"a/.b/x.safetensors": false, "x\x1b[2J.safetensors": false, "x\n.safetensors": false, "": false, ".": false, ".safetensors": false,
-		"MODEL-00002-of-00003.safetensors": false, // on file systems that ignore case
-		"x.safetensors":                    true, "transformer/diffusion_pytorch_model.safetensors": true, "split_files/diffusion_models/x.safetensors": true,
+		"MODEL-00002-of-00003.safetensors":               false, // on file systems that ignore case
+		"model-00002-of-00003.safetensors/x.safetensors": false, // a folder and a file
+		"CON.safetensors":                                false, "aux/x.safetensors": false, "x/nul.y.safetensors": false, "lpt¹ .safetensors": false, "x./y.safetensors": false,
+		"x.safetensors": true, "transformer/diffusion_pytorch_model.safetensors": true, "split_files/diffusion_models/x.safetensors": true,
 	} {
 		var m map[string]any
 		if err := json.Unmarshal(good, &m); err != nil {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/folder"
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -109,16 +108,15 @@ func (e *OccupiedError) Error() string {
 // CheckPlaces refuses to write files to a folder where that could do harm. Names that are not plain ones of weights are refused,
 // since the manifest of a model, which nobody vouches for, gives them; and so is a folder that belongs to the model d itself.
 func CheckPlaces(d *model.DF11, root string, files []File) error {
-	taken := map[string]bool{}
+	var paths []string
 	for _, f := range files {
 		if !plan.IsWeightName(f.Path) || !filepath.IsLocal(filepath.FromSlash(f.Path)) {
 			return model.Invalidf("", "the original's file %q has no plain .safetensors name and is not written", f.Path)
 		}
-		low := strings.ToLower(f.Path)
-		if taken[low] {
-			return model.Invalidf("", "two files of the original are %q where case does not count", f.Path)
-		}
-		taken[low] = true
+		paths = append(paths, f.Path)
+	}
+	if a, b := plan.Collision(paths); a != "" {
+		return model.Invalidf("", "%q and %q of the original cannot both exist where case does not count", a, b)
 	}
 	if len(files) == 0 {
 		return model.Invalidf("", "no file of the original is known")

@@ -106,12 +106,17 @@ func IsNotice(name string) bool { return notice.MatchString(path.Base(name)) }
 
 var notice = regexp.MustCompile(`(?i)^(LICEN[CS]E|NOTICE|USE_POLICY|COPYING)`)
 
-// safePath says whether a path is relative, clean, UTF-8, and without names and characters that some file system refuses.
+// safePath says whether a path is relative, clean, UTF-8, and without names and characters that some file system refuses or takes
+// for others.
 func safePath(p string) bool {
-	tooLong := func(part string) bool { return len(part) > 255 } // bytes, on common file systems
-	return fs.ValidPath(p) && p != "." && !slices.ContainsFunc(strings.Split(p, "/"), tooLong) &&
+	const most = 255 // bytes of a name, on common file systems
+	isBad := func(name string) bool { return len(name) > most || windowsName.MatchString(name) }
+	return fs.ValidPath(p) && p != "." && !slices.ContainsFunc(strings.Split(p, "/"), isBad) &&
 		!strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) })
 }
+
+// windowsName matches what names another file on Windows: a device, whatever its extension, or the name without a dot or blank at its end.
+var windowsName = regexp.MustCompile(`(?i)^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)|[. ]$`)
 
 // IsSafetensors says whether a file is a safetensors file, by its name.
 func IsSafetensors(name string) bool { return path.Ext(name) == ".safetensors" }
@@ -202,7 +207,7 @@ func (p *Plan) checkCopies() error {
 	for _, f := range slices.Concat(p.Copied, p.Components) {
 		paths = append(paths, f.Path)
 	}
-	if a, b := collision(paths); a != "" {
+	if a, b := Collision(paths); a != "" {
 		return refuse(ReasonName, "rename one of them in a copy of the source",
 			"%s and %s cannot both exist (names that differ only in case are the same on some file systems)", a, b)
 	}

@@ -100,7 +100,7 @@ func (p *Plan) checkOutputNames() error {
 		}
 		paths = append(paths, f.Path)
 	}
-	if a, b := collision(paths); a != "" {
+	if a, b := Collision(paths); a != "" {
 		return refuse(ReasonName, "choose modules whose paths stay different when dots become underscores",
 			"two output files would share a name: %s and %s", a, b)
 	}
@@ -116,19 +116,20 @@ func (p *Plan) checkOutputNames() error {
 	return nil
 }
 
-// collision returns two of the paths that cannot both exist, or "": on file systems that ignore case they are the same file, or
+// Collision returns two of the paths that cannot both exist, or "": on file systems that ignore case they are the same file, or
 // one is a folder of the other.
-func collision(paths []string) (a, b string) {
+func Collision(paths []string) (a, b string) {
 	taken := map[string]string{}
+	fold := func(p string) string { return strings.ToLower(strings.ToUpper(p)) }
 	for _, p := range paths {
-		key := strings.ToLower(p)
+		key := fold(p)
 		if other, ok := taken[key]; ok {
 			return other, p
 		}
 		taken[key] = p
 	}
 	for _, p := range paths {
-		for dir := path.Dir(strings.ToLower(p)); dir != "."; dir = path.Dir(dir) {
+		for dir := path.Dir(fold(p)); dir != "."; dir = path.Dir(dir) {
 			if file, ok := taken[dir]; ok {
 				return file, p
 			}
@@ -137,10 +138,8 @@ func collision(paths []string) (a, b string) {
 	return "", ""
 }
 
-var (
-	foreignChar = regexp.MustCompile(`[^A-Za-z0-9_.-]`)                          // in a unit path
-	deviceName  = regexp.MustCompile(`^(?i:con|prn|aux|nul|com[1-9]|lpt[1-9])$`) // no file on Windows, whatever the extension
-)
+// foreignChar matches what no unit path may hold.
+var foreignChar = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
 
 // checkUnitPath refuses paths that are no plain dotted names.
 func checkUnitPath(path string) error {
@@ -152,8 +151,6 @@ func checkUnitPath(path string) error {
 		return refuse(ReasonName, "", "module path %q holds %q: it cannot become a file name", path, bad)
 	case strings.HasPrefix(path, "."), strings.HasSuffix(path, "."), strings.Contains(path, ".."):
 		return refuse(ReasonName, "", "module path %q has an empty component", path)
-	case deviceName.MatchString(path):
-		return refuse(ReasonName, "", "module path %q is a device name on Windows", path)
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func TestFiles(t *testing.T) {
 		"USE_POLICY.md", "images/a.png", "configuration_x.py", "Readme.MD", "README_zh.md",
 		"README.md", ".gitattributes", ".cache/huggingface/x", "original/params.json", "original/consolidated.00.pth",
 		"consolidated.safetensors", "consolidated.00.pth", "pytorch_model.bin", "model-Q4.GGUF", "onnx/model.onnx_data",
-		"pytorch_model.bin.index.json", "flax_model.msgpack", "tf_model.h5", "../evil", "/abs", "a\\b", "df11-manifest.json",
+		"pytorch_model.bin.index.json", "flax_model.msgpack", "tf_model.h5", "../evil", "/abs", "a\\b", "CON", "aux.json", "x/nul.txt", "Com7 .json", "x./y", "end ", "df11-manifest.json",
 		"old.safetensors", "rng_state.pkl")
 	p := mustPlan(t, src, Options{PatternDict: tinyDict()})
 	const want = "LICENSE NOTICE README_zh.md USE_POLICY.md chat_template.jinja configuration_x.py " +
@@ -199,7 +199,7 @@ func TestFiles(t *testing.T) {
 
 // TestCaseCollision refuses copies that a case-insensitive file system would merge.
 func TestCaseCollision(t *testing.T) {
-	for _, pair := range [][2]string{{"License", "LICENSE"}, {"Config.json", "x"}, {"a/B.txt", "a/b.txt"}} {
+	for _, pair := range [][2]string{{"License", "LICENSE"}, {"Config.json", "x"}, {"a/B.txt", "a/b.txt"}, {"ſ.txt", "S.txt"}} {
 		src := source([]WeightFile{tiny().file("model.safetensors")}, map[string]any{}, pair[0], pair[1])
 		if _, err := New(t.Context(), src, Options{PatternDict: tinyDict()}); err == nil || !strings.Contains(err.Error(), "differ only in case") {
 			t.Errorf("%v: got %v", pair, err)

@@ -143,7 +143,7 @@ var refusals = []struct {
 		tr.m.weight("/a")
 		tr.opt.PatternDict = append(tr.opt.PatternDict, Pattern{"/a", []string{}})
 	}},
-	{"device name", ReasonName, "device name", func(tr *trial) {
+	{"device name", ReasonName, "a file system refuses", func(tr *trial) {
 		tr.m.weight("aux")
 		tr.opt.PatternDict = append(tr.opt.PatternDict, Pattern{`aux`, []string{}})
 	}},
