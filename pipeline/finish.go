@@ -60,6 +60,9 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 		if err := c.repo.Finish(ctx, result); err != nil {
 			return nil, err
 		}
+		if c.repo.CardStays() {
+			c.Log.Warn("the card of " + c.repo.Repo + " is not of this program and stays as it is; --force overwrites it")
+		}
 		report.Repo, report.URL, report.TargetCommit = c.repo.Repo, c.repo.URL(), c.repo.LastCommit()
 	}
 	return report, nil

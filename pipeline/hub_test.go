@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -127,43 +128,54 @@ func TestAlias(t *testing.T) {
 	noGoroutines(t)
 }
 
-// TestVisibility: a private or gated source gives a private target; an existing one that is public and not gated is refused
-// without Public.
+// TestVisibility: nobody but those whom the owner lets in can open the conversion of a private or gated source, without Public. A
+// target that strangers can open, because they need only agree to its terms, is refused before any work, and so is one that is not
+// private if a private one was asked for.
 func TestVisibility(t *testing.T) {
-	for name, opt := range map[string]hubtest.RepoOption{"private": hubtest.Private(), "gated": hubtest.Gated("manual")} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, small())
-			w.Configure(sourceRepo, opt)
-			w.mustConvert(t)
-			if private, _ := w.Visibility(targetRepo); !private {
-				t.Error("the target is public")
-			}
-
-			w = newWorld(t, small())
-			w.Configure(sourceRepo, opt)
-			w.AddRepo(targetRepo, map[string][]byte{"notes.txt": []byte("mine")})
-			_, err := w.convert(t.Context(), t, t.TempDir())
-			if v := (*target.VisibilityError)(nil); !errors.As(err, &v) {
-				t.Fatalf("a public target: %v", err)
-			}
-			if n := w.Count("POST", "/api/models/*/commit/*") + w.Count("POST", "*/info/lfs/objects/batch"); n > 0 || len(w.log.take()) > 0 {
-				t.Errorf("work was done before the refusal (%d requests)", n)
-			}
-			w.Configure(targetRepo, hubtest.Gated("auto"))
-			w.mustConvert(t)
-			w = newWorld(t, small())
-			w.Configure(sourceRepo, opt)
-			w.AddRepo(targetRepo, map[string][]byte{"notes.txt": []byte("mine")})
-			w.mustConvert(t, func(o *pipeline.Options) { o.Push.Public = true })
-			if private, _ := w.Visibility(targetRepo); private {
-				t.Error("the target is private in spite of Public")
-			}
-		})
+	t.Parallel()
+	private, public := new(bool), false
+	*private = true
+	asked := map[string]func(*target.Push){
+		"nothing": func(*target.Push) {},
+		"private": func(p *target.Push) { p.Private = private },
+		"public":  func(p *target.Push) { p.Private, p.Public = &public, true },
 	}
-	w := newWorld(t, small())
-	w.mustConvert(t)
-	if private, _ := w.Visibility(targetRepo); private {
-		t.Error("a public source gives a private target")
+	there := map[string][]hubtest.RepoOption{
+		"public": {}, "auto": {hubtest.Gated("auto")}, "manual": {hubtest.Gated("manual")}, "private": {hubtest.Private()},
+	}
+	for source, closed := range map[string]hubtest.RepoOption{"public": nil, "private": hubtest.Private(), "gated": hubtest.Gated("auto")} {
+		for _, exists := range []string{"", "public", "auto", "manual", "private"} {
+			for ask, set := range asked {
+				t.Run(fmt.Sprintf("%s source, %s target, asked for %s", source, cmp.Or(exists, "no"), ask), func(t *testing.T) {
+					w := newWorld(t, small(), hubtest.WithUser(testToken, hubtest.User{Name: "me", All: true}),
+						hubtest.WithUser("stranger", hubtest.User{Name: "ann", Agrees: true}))
+					if closed != nil {
+						w.Configure(sourceRepo, closed)
+					}
+					if exists != "" {
+						w.AddRepo(targetRepo, nil, there[exists]...)
+					}
+					open := exists == "public" || exists == "auto"
+					refuse := ask == "private" && exists != "" && exists != "private" || ask == "nothing" && closed != nil && open
+					_, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { set(o.Push) })
+					if v := (*target.VisibilityError)(nil); refuse != errors.As(err, &v) || !refuse && err != nil {
+						t.Fatalf("refused should be %v: %v", refuse, err)
+					}
+					if n := w.Count("POST", anyCommit) + w.Count("POST", "*/info/lfs/objects/batch"); refuse && (n > 0 || len(w.log.take()) > 0) {
+						t.Errorf("work was done before the refusal (%d requests)", n)
+					}
+					if isPrivate, _ := w.Visibility(targetRepo); exists == "" && isPrivate != (ask == "private" || ask == "nothing" && closed != nil) {
+						t.Errorf("the new target is private: %v", isPrivate)
+					}
+					stranger := w.client(t, func(o *hub.Options) { o.Token = "stranger" })
+					head := hub.FileRef{Repo: targetRepo, Commit: w.Head(targetRepo, "main"), Path: "config.json"}
+					_, err = stranger.ReadFile(t.Context(), head, 1<<20)
+					if err == nil && closed != nil && ask != "public" {
+						t.Error("strangers can open it")
+					}
+				})
+			}
+		}
 	}
 }
 
@@ -179,16 +191,6 @@ func TestPublicMeanwhile(t *testing.T) {
 	_, err := w.convert(t.Context(), t, t.TempDir())
 	if v := (*target.VisibilityError)(nil); !errors.As(err, &v) {
 		t.Errorf("a public target: %v", err)
-	}
-}
-
-// TestPrivateFlag: a repo that is created is as private as asked for.
-func TestPrivateFlag(t *testing.T) {
-	w := newWorld(t, small())
-	yes := true
-	w.mustConvert(t, func(o *pipeline.Options) { o.Push.Private = &yes })
-	if private, _ := w.Visibility(targetRepo); !private {
-		t.Error("the target is public")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // Run converts a model. When it returns nil, the folder and the repo are complete, and every output was verified against the source,
@@ -16,14 +17,28 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 		return nil, err
 	}
 	start, before := time.Now(), opt.traffic(nil)
+	report, err := runOnce(ctx, opt)
+	for try := 1; errors.Is(err, target.ErrBranchGone) && try < branchTries && ctx.Err() == nil; try++ {
+		opt.Log.Warn("the branch that prepares the target was removed, looking at the target again", "repo", opt.Push.Repo)
+		report, err = runOnce(ctx, opt)
+	}
+	if report != nil {
+		report.Seconds, report.Stages, report.Traffic = time.Since(start).Seconds(), opt.Progress.Stages(), opt.traffic(before)
+	}
+	return report, err
+}
+
+// branchTries bounds how often a run begins again because its branch was removed. Mostly another machine was quicker, and once is
+// enough.
+const branchTries = 3
+
+// runOnce makes what the targets lack.
+func runOnce(ctx context.Context, opt Options) (*Report, error) {
 	c, err := prepare(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
 	report, err := c.run(ctx)
-	if report != nil {
-		report.Seconds, report.Stages, report.Traffic = time.Since(start).Seconds(), c.Progress.Stages(), c.traffic(before)
-	}
 	return report, errors.Join(err, c.close(err == nil))
 }
 

@@ -91,7 +91,7 @@ var kinds = []kind{
 	{"conflict", wraps[*target.ConflictError], exitError, ""},
 	{"source_is_target", wraps[*target.SourceTargetError], exitError, "choose another target with -o or --repo-id"},
 	{"target_taken", wraps[*target.TakenError], exitError, "two runs have one target: give this one another with --repo-id or -o, or let the other one end and look at what it has made"},
-	{"visibility", wraps[*target.VisibilityError], exitError, "choose a private target, or --public if the license allows it"},
+	{"visibility", wraps[*target.VisibilityError], exitError, "make it private in its settings, or choose another target with --repo-id"},
 	{"occupied", wraps[*back.OccupiedError], exitError, ""},
 	{"own_input", wraps[*back.OwnInputError], exitError, "choose a folder outside of it with -o"},
 	{"folder", wraps[*target.FolderError], exitError, ""},
@@ -146,11 +146,14 @@ func hints(err error) (hs []string) {
 	add(hub.Hint(err))
 	if f, ok := errors.AsType[*target.ConflictError](err); ok {
 		if len(f.Overwritten) > 0 {
-			add("choose another target with -o or --repo-id, or --force if they may go")
+			add("choose another target with -o or --repo-id, move the files away, or --force if they may be overwritten")
 		}
 		if len(f.Files) > 0 {
-			add("the loader would read those files too: choose an empty target, or --force if they may stay")
+			add("the loader would read those files too: choose an empty target, move them away, or --force if they may stay")
 		}
+	}
+	if v, ok := errors.AsType[*target.VisibilityError](err); ok && v.Source != "" {
+		add("--public allows it, if the license does")
 	}
 	if f, ok := errors.AsType[*target.FolderError](err); ok && !target.IsDiskFull(err) {
 		add(folderHint(f))

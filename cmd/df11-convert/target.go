@@ -25,10 +25,10 @@ func (f *targetFlags) register(p *pflag.FlagSet) {
 	p.BoolVar(&f.push, "push", false, "publish the result on the Hub")
 	p.StringVar(&f.repoID, "repo-id", "", "target `repo`, namespace/name (default <you>/<name>-DF11)")
 	p.StringVar(&f.revision, "revision", "", "`branch` of the target to publish to, made if it is not there (default main)")
-	p.BoolVar(&f.private, "private", false, "make the target private, if it is created")
+	p.BoolVar(&f.private, "private", false, "make the target private; refuse one that is there and is not")
 	p.BoolVar(&f.public, "public", false, "allow a public target for a private or gated source")
 	p.StringVar(&f.baseModel, "base-model", "", "Hub `repo` that a local source came from, for the model card, or none")
-	p.BoolVar(&f.force, "force", false, "write into a target that holds other .safetensors files, and over those with the names of outputs")
+	p.BoolVar(&f.force, "force", false, "write over files that are not of this program, and beside .safetensors files that are not")
 }
 
 func (f *targetFlags) check() error {

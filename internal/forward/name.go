@@ -69,7 +69,7 @@ func (s *nameStage) run(ctx context.Context, equal <-chan compared, finished cha
 	return nil
 }
 
-// name forces a file to disk and gives it its name.
+// name records a file in the ledger, forces it to disk and gives it its name.
 func (s *nameStage) name(c compared) (ledger.Output, error) {
 	defer c.discard()
 	o := ledger.Output{
@@ -82,7 +82,7 @@ func (s *nameStage) name(c compared) (ledger.Output, error) {
 	if err := c.task.Unchanged(s.source); err != nil {
 		return o, err
 	}
-	if err := s.ledger.Add(o); err != nil { // before the name: a file that no journal lists would be taken for somebody else's
+	if err := s.ledger.Add(o); err != nil {
 		return o, err
 	}
 	if err := c.file.Commit(c.size); err != nil {

@@ -16,6 +16,7 @@ type User struct {
 	All      bool     // may read and write everything, gated repos included
 	CanRead  []string // private repos of others that it may see
 	Granted  []string // gated repos that it was let into
+	Agrees   bool     // to the terms of every gated repo: those with "auto" let it in, as they do with any stranger
 }
 
 func (u *User) owns(namespace string) bool {
@@ -95,7 +96,7 @@ func (c *call) permit(rp *repo, want access) error {
 	case gated && u == nil:
 		return failCode(http.StatusUnauthorized, codeGatedRepo,
 			"Access to model %s is restricted. You must have access to it and be authenticated to access it. Please log in.", rp.name)
-	case gated && !u.writes(rp) && !slices.Contains(u.Granted, rp.name):
+	case gated && !u.writes(rp) && !slices.Contains(u.Granted, rp.name) && !(u.Agrees && rp.opts.Gated == "auto"):
 		return failCode(http.StatusForbidden, codeGatedRepo,
 			"Access to model %s is restricted and you are not in the authorized list. Visit %s/%[1]s to ask for access.", rp.name, c.URL)
 	case want == accessWrite && u == nil:

@@ -10,12 +10,14 @@ func TestAccess(t *testing.T) {
 	s := Start(t,
 		WithUser("owner", User{Name: "org"}),
 		WithUser("guest", User{Name: "bob"}),
+		WithUser("agrees", User{Name: "ann", Agrees: true}),
 		WithUser("granted", User{Name: "eve", Granted: []string{"org/gated"}, CanRead: []string{"org/private"}}),
 		WithUser("reader", User{Name: "org", ReadOnly: true}))
 	files := map[string][]byte{"a.txt": []byte("hello\n")}
 	s.AddRepo("org/open", files)
 	s.AddRepo("org/private", files, Private())
 	s.AddRepo("org/gated", files, Gated("manual"))
+	s.AddRepo("org/auto", files, Gated("auto"))
 	const info, file, check, write = "/api/models/%", "/%/resolve/main/a.txt", "/api/models/%/auth-check", "/api/models/%/auth-check/write"
 	for _, tc := range []struct {
 		route, repo, token string
@@ -36,6 +38,9 @@ func TestAccess(t *testing.T) {
 		{file, "org/gated", "granted", 200, "", ""},
 		{file, "org/gated", "owner", 200, "", ""},
 		{check, "org/gated", "guest", 403, codeGatedRepo, ""},
+		{file, "org/gated", "agrees", 403, codeGatedRepo, ""},
+		{file, "org/auto", "guest", 403, codeGatedRepo, ""},
+		{file, "org/auto", "agrees", 200, "", ""},
 		{check, "org/open", "guest", 200, "", ""},
 		{write, "org/open", "", 401, "", ""},
 		{write, "org/open", "guest", 403, "", ""},

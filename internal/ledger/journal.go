@@ -212,6 +212,14 @@ func (j *journal) append(line []byte) error {
 	return nil
 }
 
+// sync forces the journal to disk.
+func (j *journal) sync() error {
+	if j.f == nil {
+		return nil
+	}
+	return j.f.Sync()
+}
+
 func (j *journal) close() error {
 	if j.f == nil {
 		return nil

@@ -9,6 +9,7 @@ package ledger
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -98,14 +99,15 @@ func (l *Ledger) Claim(source string, former map[string]string) {
 	l.source, l.former = source, former
 }
 
-// Add records a finished output. Its spool is not needed any more.
+// Add records a finished output, on disk before the output gets its name: a file that no journal lists is taken for somebody else's.
+// Its spool is not needed any more.
 func (l *Ledger) Add(o Output) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.tensors, o.Path)
 	o.line = outputLine(o)
 	l.outputs[o.Path] = o
-	return l.journal.append(o.line)
+	return errors.Join(l.journal.append(o.line), l.journal.sync())
 }
 
 // Uploaded records that the target's store has an output, whose file here goes.

@@ -51,10 +51,7 @@ func (r *Repo) committed(c change, done hub.Commit) {
 	if !done.Found {
 		c.branch.seen = done.OID
 	}
-	if c.branch == r.main {
-		r.done = done.OID
-		r.moved = r.moved || done.OID != c.parent
-	}
+	r.moved = r.moved || c.branch == r.main && done.OID != c.parent
 }
 
 // conflictPause lets others go first: nothing after the first conflict, then a random time that grows to 10 s.

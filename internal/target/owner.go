@@ -94,9 +94,9 @@ func (w Owner) judge(ctx context.Context, s snapshot, last *inspection, made map
 	if begins {
 		last = &inspection{listed: map[string][]string{}}
 	}
-	in := &inspection{snapshot: s, Manifest: last.Manifest, Ours: map[string]string{}, listed: maps.Clone(last.listed), stranger: last.stranger}
-	if s.versions[metadata.ManifestName] == "" {
-		in.Manifest = nil
+	in := &inspection{snapshot: s, Ours: map[string]string{}, listed: maps.Clone(last.listed), stranger: last.stranger}
+	if s.versions[metadata.ManifestName] != "" {
+		in.Manifest = last.Manifest
 	}
 	var changed []string
 	for _, name := range slices.Sorted(maps.Keys(s.versions)) {
@@ -206,39 +206,26 @@ type claim struct {
 
 // readClaim reads the claim of a journal or a manifest; nothing of any other file, or of a broken one.
 func (in *inspection) readClaim(ctx context.Context, name string) (c claim, err error) {
-	switch {
-	case name == metadata.ManifestName:
-		if in.Manifest, err = readManifest(ctx, in.snapshot); err != nil || in.Manifest == nil {
-			return c, err
-		}
-		c = claim{plan: in.Manifest.Plan.Digest, source: in.Manifest.Source.Repo, outputs: map[string]string{}}
-		for _, o := range in.Manifest.Outputs {
-			c.outputs[o.Path] = o.SHA256
-		}
-	case IsJournal(name):
-		b, err := in.read(ctx, name)
-		if err != nil {
-			return c, err
-		}
+	if name != metadata.ManifestName && !IsJournal(name) {
+		return c, nil
+	}
+	b, err := in.read(ctx, name)
+	if err != nil {
+		return c, err
+	}
+	if IsJournal(name) {
 		c.plan, c.source, c.outputs, c.former = ledger.Claimed(b)
+		return c, nil
+	}
+	if in.Manifest, err = metadata.ParseManifest(b, 0); err != nil {
+		in.Manifest = nil
+		return c, nil //nolint:nilerr // a broken manifest says nothing about anybody's files
+	}
+	c = claim{plan: in.Manifest.Plan.Digest, source: in.Manifest.Source.Repo, outputs: map[string]string{}}
+	for _, o := range in.Manifest.Outputs {
+		c.outputs[o.Path] = o.SHA256
 	}
 	return c, nil
-}
-
-// readManifest reads the manifest of a finished conversion; nil if there is none, or if it is broken and tells nothing.
-func readManifest(ctx context.Context, s snapshot) (*metadata.Manifest, error) {
-	b, err := s.read(ctx, metadata.ManifestName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	m, err := metadata.ParseManifest(b, 0)
-	if err != nil {
-		return nil, nil //nolint:nilerr // a broken manifest says nothing about anybody's files
-	}
-	return m, nil
 }
 
 func (w Owner) sameSource(c claim) bool { return c.source != "" && c.source == w.Source }

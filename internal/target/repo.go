@@ -3,7 +3,6 @@ package target
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,17 +25,25 @@ type Push struct {
 	// Repo is the target, "namespace/name". Revision is its branch, "" for main.
 	Repo     string
 	Revision string
-	// Private asks for a private repo, if it has to be created; nil leaves the choice to the Hub's default.
+	// Private asks for a private repo, or with false for a public one if it has to be created; nil leaves the choice to the Hub's
+	// default.
 	Private *bool
 	// Public allows a public target for a private or gated source.
 	Public bool
 }
 
-// VisibilityError says that publishing would show a private or gated model to everybody.
-type VisibilityError struct{ Source, Target string }
+// VisibilityError says that strangers can open a target that is there, although its source is private or gated, or a private target
+// was asked for.
+type VisibilityError struct {
+	Target string
+	Source string // what they would see; "" if its owner shows it to everybody
+}
 
 func (e *VisibilityError) Error() string {
-	return fmt.Sprintf("%s is private or gated, but %s is public", e.Source, e.Target)
+	if e.Source == "" {
+		return e.Target + " is there already, and is not private"
+	}
+	return fmt.Sprintf("%s is private or gated, but everybody can open %s", e.Source, e.Target)
 }
 
 // A Repo is a repo of the Hub that a conversion is published to. Upload may be called by several goroutines; one at a time
@@ -48,8 +55,7 @@ type Repo struct {
 	main     *branch // that the result goes to
 	work     *branch // that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
 	uploaded uploads
-	done     string // the newest commit of main that this run has made, or has found to hold what it wanted to commit
-	moved    bool   // this run has made a commit on main
+	moved    bool // this run has made a commit on main
 }
 
 // A branch is what a run knows of a branch of the target.
@@ -124,13 +130,16 @@ func (p Push) snapshot(ctx context.Context, commit string) (snapshot, error) {
 			return f.SHA256, nil
 		}
 		b, err := s.read(ctx, name)
-		return fmt.Sprintf("%x", sha256.Sum256(b)), err
+		return sumOf(b), err
 	}
 	return s, nil
 }
 
 // holds reports whether a snapshot of a repo has an output.
 func (s snapshot) holds(o ledger.Output) bool { return s.versions[o.Path] == o.SHA256 }
+
+// gatedManual is a public repo whose owner lets in everybody by hand. With "auto", whoever asks is let in.
+const gatedManual = "manual"
 
 // ensure creates the target if need be and makes sure that we may write to it, that it is not too visible, and that it
 // is not the source.
@@ -151,8 +160,10 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) err
 	switch {
 	case r.isSource(info.ID, src):
 		return &SourceTargetError{info.ID}
-	case closed && !info.Private && info.Gated == "" && !r.Public:
-		return &VisibilityError{m.ID, r.Repo}
+	case closed && !info.Private && info.Gated != gatedManual && !r.Public:
+		return &VisibilityError{Target: r.Repo, Source: m.ID}
+	case r.Private != nil && *r.Private && !info.Private:
+		return &VisibilityError{Target: r.Repo}
 	}
 	return r.Hub.CheckAccess(ctx, r.Repo)
 }
@@ -286,10 +297,15 @@ func (r *Repo) Ref(o ledger.Output) hub.FileRef {
 }
 
 // Found is the sha256 of a file that the branch of the result held before this run; "" if it was not there.
-func (r *Repo) Found(ctx context.Context, name string) (string, error) { return r.main.Found(ctx, name) }
+func (r *Repo) Found(ctx context.Context, name string) (string, error) {
+	return r.main.Found(ctx, name)
+}
 
-// LastCommit is the newest commit of the branch of the result that this run has made, else the one that it found.
-func (r *Repo) LastCommit() string { return cmp.Or(r.done, r.main.head) }
+// CardStays reports whether the card is somebody else's.
+func (r *Repo) CardStays() bool { return r.main.CardStays }
+
+// LastCommit is the newest commit of the branch of the result that the run knows: after Finish, the one that holds the result.
+func (r *Repo) LastCommit() string { return r.main.head }
 
 // URL is where a person finds the result.
 func (r *Repo) URL() string { return r.Hub.Endpoint() + "/" + r.Repo }

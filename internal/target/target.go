@@ -4,7 +4,7 @@ package target
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -27,7 +27,8 @@ type SideFile struct {
 
 // NewSideFile is a file that a run has written.
 func NewSideFile(path string, kind metadata.Kind, data []byte) SideFile {
-	sum := sha256.Sum256(data)
-	file := metadata.OutputFile{Path: path, Kind: kind, Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}
+	file := metadata.OutputFile{Path: path, Kind: kind, Size: int64(len(data)), SHA256: sumOf(data)}
 	return SideFile{OutputFile: file, Data: data}
 }
+
+func sumOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
