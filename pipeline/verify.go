@@ -134,21 +134,28 @@ func (v *verification) checkChoice(ctx context.Context) {
 		v.check.Warn("whether %s is a commit of main is not known: %v", m.Commit, err)
 		return
 	}
+	onMain := map[string]string{}
+	for _, f := range main.Files {
+		onMain[f.Path] = cmp.Or(f.SHA256, f.BlobID)
+	}
 	counts := slices.Concat(p.Copied, p.Components)
 	for _, w := range m.Listing.Weights {
 		counts = append(counts, w.File)
 	}
-	var other []string
 	for _, f := range m.Listing.Files {
-		ref, _ := main.File(f.Path)
-		count := f.Path == p.Config.Source || slices.ContainsFunc(counts, func(c plan.File) bool { return c.Path == f.Path })
-		if count && cmp.Or(ref.SHA256, ref.BlobID) != f.ETag {
+		if f.Path == p.Config.Source {
+			counts = append(counts, f)
+		}
+	}
+	var other []string
+	for _, f := range counts {
+		if onMain[f.Path] != f.ETag {
 			other = append(other, f.Path)
 		}
 	}
-	onMain := len(other) == 0
-	v.report.AgainstOnMain = &onMain
-	if !onMain {
+	same := len(other) == 0
+	v.report.AgainstOnMain = &same
+	if !same {
 		v.check.Warn("the original is an older or unmerged commit of %s, which has other files on main: %s", m.ID, human.List(other))
 	}
 }

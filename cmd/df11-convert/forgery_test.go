@@ -233,6 +233,12 @@ var forgeries = []struct {
 			m.Source.Files[0].Path = "transformer_2/diffusion_pytorch_model.safetensors"
 		})
 	}, []string{wrong + "transformer/diffusion_pytorch_model.safetensors"}},
+	{"modules of the other transformer, with all weights beside them", pipeModel, func(f *forged) {
+		card := f.files["README.md"]
+		f.files = maps.Clone(f.models[pipe2Model])
+		f.files["README.md"] = card
+		f.take("transformer_2/diffusion_pytorch_model.safetensors", "of "+pipeModel, "transformer_2/diffusion_pytorch_model.safetensors")
+	}, []string{wrong + "README.md: it loads the model as transformer, but the modules are those of transformer_2"}},
 	{"modules in the folder of the other transformer", pipeModel, func(f *forged) {
 		for name, b := range maps.Clone(f.files) {
 			if !strings.Contains(name, "/") && name != "model_index.json" && name != "README.md" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -78,6 +79,8 @@ func (c *Checker) found() error {
 	switch files := c.DF11.WeightFiles(); {
 	case c.DF11.Dir != "" && c.ofPipeline() && component != c.DF11.Dir:
 		return model.Invalidf("", "the modules are in %s, a loader takes them for that component, not for %s", c.DF11.Dir, component)
+	case c.ofPipeline() && len(c.DF11.CardParts) > 0 && !slices.Contains(c.DF11.CardParts, component):
+		return model.Invalidf(model.CardName, "it loads the model as %s, but the modules are those of %s", c.DF11.CardParts[0], component)
 	case c.Plan.Layout == plan.ComfyUI && len(files) != 1:
 		return model.Invalidf("", "a model for ComfyUI is one .safetensors file, here are %d", len(files))
 	case c.Plan.Layout != plan.ComfyUI && c.DF11.Dict == nil:

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -30,8 +31,10 @@ type DF11 struct {
 	Dict plan.PatternDict
 	// Manifest is the model's df11-manifest.json; nil if there is none, as in repos that others made.
 	Manifest *metadata.Manifest
-	// CardModel is the Hub id of the original by base_model of the card; "" if the card names none.
+	// CardModel is the Hub id of the original by base_model of the card; "" if the card names none. CardParts are the components of
+	// a pipeline as which the code of the card loads the model.
 	CardModel string
+	CardParts []string
 
 	from    *files
 	weights []plan.WeightFile // the weight files that a loader reads
@@ -128,7 +131,7 @@ func openDF11(ctx context.Context, d *DF11, memory int64) (*DF11, error) {
 }
 
 // load opens all weight files, and reads config, manifest, card, and the header of every weight file that the official loader reads.
-func (d *DF11) load(ctx context.Context, memory int64) (err error) {
+func (d *DF11) load(ctx context.Context, memory int64) error {
 	weights := slices.DeleteFunc(slices.Clone(d.from.refs), func(ref hub.FileRef) bool { return !plan.IsSafetensors(ref.Path) })
 	if err := d.from.open(ctx, weights); err != nil {
 		return err
@@ -139,7 +142,7 @@ func (d *DF11) load(ctx context.Context, memory int64) (err error) {
 	if err := d.readManifest(ctx, memory); err != nil {
 		return err
 	}
-	if d.CardModel, err = d.from.cardBaseModel(ctx); err != nil {
+	if err := d.readCard(ctx); err != nil {
 		return err
 	}
 	return d.readHeaders(ctx, d.from.weightsIn(d.Dir))
@@ -162,6 +165,23 @@ func (d *DF11) readManifest(ctx context.Context, memory int64) error {
 		return Invalidf(metadata.ManifestName, "%v", err)
 	}
 	return nil
+}
+
+// loadedAs matches the code of a card that makes the model a component of a pipeline: as the official cards have it, or ours.
+var loadedAs = regexp.MustCompile(`bfloat16_model=pipe\.(\w+)|(\w+)=part, torch_dtype`)
+
+// readCard finds what the card says of the original. It names a model as the original if it names one repo alone, with no other
+// relation than a conversion.
+func (d *DF11) readCard(ctx context.Context) error {
+	text, front, err := d.from.card(ctx)
+	base, relation := front.Strings("base_model"), front.String("base_model_relation")
+	if len(base) == 1 && hub.ValidRepoID(base[0]) == nil && (relation == "" || relation == metadata.RelationQuantized) {
+		d.CardModel = base[0]
+	}
+	for _, m := range loadedAs.FindAllSubmatch(text, -1) {
+		d.CardParts = append(d.CardParts, string(m[1])+string(m[2]))
+	}
+	return err
 }
 
 // readHeaders finds the tensors of the weight files. A header that is wrong is an InvalidError; one that could not be read

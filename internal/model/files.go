@@ -155,33 +155,21 @@ func (f *files) read(ctx context.Context, ref hub.FileRef, limit int64) ([]byte,
 	return f.client.ReadFile(ctx, ref, limit)
 }
 
-// card returns the front matter of the model card; nil if there is none, or a broken one, which is no reason to stop.
-func (f *files) card(ctx context.Context) (*metadata.FrontMatter, error) {
+// card returns the model card and its front matter, which is nil if there is none, or a broken one, which is no reason to stop.
+func (f *files) card(ctx context.Context) ([]byte, *metadata.FrontMatter, error) {
 	ref, ok := f.find(CardName)
 	if !ok {
-		return nil, nil
+		return nil, nil, nil
 	}
 	b, err := f.read(ctx, ref, maxConfigBytes)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	front, err := metadata.ParseFrontMatter(b)
 	if err != nil {
-		return nil, nil //nolint:nilerr // a broken card is like none
+		front = nil // a broken card is like none
 	}
-	return front, nil
-}
-
-// cardBaseModel returns the one repo that the card names as the original; "" if the card names none, or several, or something else
-// than a repo, or another relation than a conversion.
-func (f *files) cardBaseModel(ctx context.Context) (string, error) {
-	front, err := f.card(ctx)
-	relation := front.String("base_model_relation")
-	base := front.Strings("base_model")
-	if len(base) == 1 && hub.ValidRepoID(base[0]) == nil && (relation == "" || relation == metadata.RelationQuantized) {
-		return base[0], err
-	}
-	return "", err
+	return b, front, nil
 }
 
 // OpenFile reads a file whole, as Source.OpenFile does.

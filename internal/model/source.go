@@ -142,7 +142,7 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 			return err
 		}
 	}
-	if m.Card, err = s.card(ctx); err != nil {
+	if _, m.Card, err = s.card(ctx); err != nil {
 		return err
 	}
 	weights, err := survey.WeightFiles(m.Listing.Index)
