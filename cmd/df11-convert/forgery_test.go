@@ -229,6 +229,7 @@ var forgeries = []struct {
 				f.take(name, pipe2Model, name)
 			}
 		}
+		f.set("README.md", "---\nbase_model: "+pipeModel+"\n---\n")
 		f.manifest(func(m *metadata.Manifest) {
 			m.Source.Files[0].Path = "transformer_2/diffusion_pytorch_model.safetensors"
 		})
