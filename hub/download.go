@@ -105,8 +105,8 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 			giveUp = nil
 		}
 		lap := d.peers.begin(seg, giveUp)
-		err = seg.readFrom(resp.Body)
-		d.peers.end(lap, err == nil)
+		err = seg.readFrom(resp.Body, d.peers.look)
+		d.peers.end(lap)
 	}
 	if err != nil {
 		return d.t.Failure(&try, resp.Request.URL, err)

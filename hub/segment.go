@@ -21,7 +21,7 @@ type segment struct {
 }
 
 // readFrom fills the segment. A body that ends early is io.ErrUnexpectedEOF; bytes beyond the range are not read.
-func (g *segment) readFrom(body io.Reader) error {
+func (g *segment) readFrom(body io.Reader, progress func()) error {
 	for {
 		space := g.space()
 		if len(space) == 0 {
@@ -29,6 +29,7 @@ func (g *segment) readFrom(body io.Reader) error {
 		}
 		n, err := body.Read(space)
 		g.update(func() { g.n += n })
+		progress()
 		switch {
 		case n == len(space):
 		case errors.Is(err, io.EOF):
