@@ -128,25 +128,17 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 		}
 		req.Parent = head
 	}
-	r, err := req.request(c.t.Endpoint, repo, rev)
-	if err != nil {
-		return Commit{}, err
-	}
-	p := &pendingCommit{CommitRequest: req, c: c, r: r, repo: repo, rev: rev}
-	err = c.t.Retry(ctx, r, p.try)
-	return p.done, err
-}
-
-// request is the call that makes the commit.
-func (req CommitRequest) request(e wire.Endpoint, repo, rev string) (*wire.Request, error) {
 	body, err := req.ndjson()
 	if err != nil {
-		return nil, fmt.Errorf("write commit: %w", err)
+		return Commit{}, fmt.Errorf("write commit: %w", err)
 	}
-	return &wire.Request{Op: "commit to " + repo, Repo: repo, Method: http.MethodPost,
-		URL: e.API(repo, wire.RevPath("commit", rev)), Token: true, Follow: wire.FollowSame, Slow: slowAnswer,
+	r := &wire.Request{Op: "commit to " + repo, Repo: repo, Method: http.MethodPost,
+		URL: c.t.Endpoint.API(repo, wire.RevPath("commit", rev)), Token: true, Follow: wire.FollowSame, Slow: slowAnswer,
 		Header: http.Header{"Content-Type": {"application/x-ndjson"}},
-		Body:   func() io.Reader { return bytes.NewReader(body) }, Size: int64(len(body))}, nil
+		Body:   func() io.Reader { return bytes.NewReader(body) }, Size: int64(len(body))}
+	p := &pendingCommit{CommitRequest: req, Client: c, r: r, repo: repo, rev: rev}
+	err = c.t.Retry(ctx, r, p.try)
+	return p.done, err
 }
 
 type ndjsonRow struct {
@@ -174,62 +166,45 @@ func (req CommitRequest) ndjson() ([]byte, error) {
 // pendingCommit is a commit on its way. Its Parent is set, and all of its Ops change something.
 type pendingCommit struct {
 	CommitRequest
-	c         *Client
+	*Client
 	r         *wire.Request
 	repo, rev string
-	inDoubt   bool // an earlier attempt may have landed, or land still
 	done      Commit
 }
 
 // try makes one attempt and settles whether it took effect.
 func (p *pendingCommit) try(ctx context.Context) error {
-	if p.inDoubt {
-		if err := p.settle(ctx, nil); !errors.Is(err, errNotLanded) {
-			return err
-		}
-	}
 	err := p.post(ctx)
-	if err == nil || !unsettled(err) {
-		return missingObject(err)
+	if e, ok := errors.AsType[*wire.Error](err); ok && unsettled(e) {
+		return p.settle(ctx, e)
 	}
-	p.inDoubt = true
-	return p.settle(ctx, err)
+	return missingObject(err)
 }
 
-// errNotLanded says that the branch is where it was before the commit.
-var errNotLanded = errors.New("commit is not there")
-
-// settle reads the branch after cause. It gives nil when every change is there, ErrConflict when the branch moved without
-// them, and otherwise cause, for the retry loop to judge (errNotLanded if there is none).
-func (p *pendingCommit) settle(ctx context.Context, cause error) error {
+// settle reads the branch after a failure. It gives nil when every change is there, ErrConflict when the branch moved without
+// them, and otherwise the failure, for the retry loop to judge.
+func (p *pendingCommit) settle(ctx context.Context, failure *wire.Error) error {
 	head, landed, err := p.landed(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if landed {
+	case landed:
 		p.done = Commit{OID: head, Found: true}
 		return nil
-	}
-	e, refused := errors.AsType[*wire.Error](cause)
-	switch {
-	case head != p.Parent && refused:
-		return e.Under(wire.ErrConflict)
 	case head != p.Parent:
-		return p.c.t.Errorf(p.r.Op, wire.ErrConflict, "%s is at %s", p.rev, head)
-	case cause == nil:
-		return errNotLanded
-	case refused && errors.Is(cause, wire.ErrConflict):
-		return e.Under(wire.ErrBusy)
+		return failure.Under(wire.ErrConflict)
+	case errors.Is(failure, wire.ErrConflict):
+		return failure.Under(wire.ErrBusy)
 	}
-	return cause
+	return failure
 }
 
 // landed reads the head of the branch and says whether it holds every change.
 func (p *pendingCommit) landed(ctx context.Context) (head string, all bool, err error) {
-	if head, err = p.c.Head(ctx, p.repo, p.rev); err != nil {
+	if head, err = p.Head(ctx, p.repo, p.rev); err != nil {
 		return "", false, err
 	}
-	tree, err := p.c.Tree(ctx, p.repo, head)
+	tree, err := p.Tree(ctx, p.repo, head)
 	if err != nil {
 		return "", false, err
 	}
@@ -242,29 +217,25 @@ func (p *pendingCommit) landed(ctx context.Context) (head string, all bool, err 
 }
 
 // unsettled says whether a failed POST may have changed the branch, or says that something else did.
-func unsettled(err error) bool {
-	e, ok := errors.AsType[*wire.Error](err)
-	if !ok {
-		return false
-	}
-	if errors.Is(err, wire.ErrNotHub) { // something in between has spoiled what the hub may have answered
+func unsettled(e *wire.Error) bool {
+	if errors.Is(e, wire.ErrNotHub) { // something in between has spoiled what the hub may have answered
 		return true
 	}
 	if e.Status == 0 { // no answer; without a connection, the request was not even begun
 		return !wire.NeverBegun(e.Err) && wire.TemporaryNetwork(e.Err)
 	}
-	return e.Status >= 500 || e.Status == http.StatusRequestTimeout || errors.Is(err, wire.ErrConflict)
+	return e.Status >= 500 || e.Status == http.StatusRequestTimeout || errors.Is(e, wire.ErrConflict)
 }
 
 func (p *pendingCommit) post(ctx context.Context) error {
 	var answer struct {
 		CommitOID string `json:"commitOid"`
 	}
-	if _, err := p.c.t.Once(ctx, p.r, &answer); err != nil {
+	if _, err := p.t.Once(ctx, p.r, &answer); err != nil {
 		return err
 	}
 	if !isCommit(answer.CommitOID) {
-		return p.c.t.Errorf(p.r.Op, wire.ErrNotHub, "the answer names no commit")
+		return p.t.Errorf(p.r.Op, wire.ErrNotHub, "the answer names no commit")
 	}
 	p.done = Commit{OID: answer.CommitOID}
 	return nil

@@ -14,14 +14,4 @@
 // whose bytes have the wrong hash, and the caller of Commit rebuilds a commit when its branch has moved.
 //
 // Errors are of type *Error around a sentinel such as ErrGated; Hint gives the next step in words.
-//
-// Each file uses only those behind it:
-//
-//	environ, repo                   what the environment says; a target repo
-//	upload, parts, lfs, commit      files on their way to a target, and one commit of a branch, made exactly once
-//	info, tree                      what a commit holds
-//	read, stream, client            bytes of a file; the options
-//	download, cache                 ranges on their way; the cache of the Python client
-//	location, peers, segment        where bytes can be had; which connections are slow
-//	models, paths                   names and references
 package hub

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
@@ -14,14 +15,14 @@ import (
 // downloads fetch ranges of files from where the hub stores them.
 type downloads struct {
 	t         *wire.Transport
-	locations locations
+	locations sync.Map   // of *location by repo, commit and path
 	conns     wire.Slots // running downloads
 	peers     *peers
 	buffers   chan []byte // shared fetch-ahead buffers; nil ones are not yet made
 }
 
 func newDownloads(t *wire.Transport, transfers int) *downloads {
-	d := &downloads{t: t, locations: locations{t: t}, conns: make(wire.Slots, transfers),
+	d := &downloads{t: t, conns: make(wire.Slots, transfers),
 		peers: newPeers(transfers), buffers: make(chan []byte, t.Opt.BufferBytes/t.Opt.RangeBytes)}
 	for range cap(d.buffers) {
 		d.buffers <- nil
@@ -54,7 +55,7 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 	return d.t.Retry(ctx, r, func(ctx context.Context) (err error) {
 		loc := located
 		if located = nil; loc == nil { // later tries look again
-			loc, err = d.locations.locate(ctx, f)
+			loc, err = d.locate(ctx, f)
 		}
 		if err == nil {
 			err = conn.Take(ctx)
@@ -75,7 +76,7 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 			failures = 0
 		}
 		if errors.Is(err, wire.ErrExpired) || errors.Is(err, wire.ErrChanged) || failures >= 3 {
-			d.locations.expire(ctx, f, loc) // another link or storage host may do better
+			d.expire(ctx, f, loc) // another link or storage host may do better
 		}
 		return err
 	})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,7 +25,27 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, er
 	if c.t.Opt.Offline {
 		return c.cache.info(repo, revision)
 	}
-	r := c.t.RepoGet("read model info of "+repo, repo, wire.RevPath("revision", revision)+"?blobs=true")
+	info, err := c.describe(ctx, repo, revision, "?blobs=true")
+	if err != nil || !slices.ContainsFunc(info.Files, func(f FileInfo) bool { return f.Size < 0 }) {
+		return info, err
+	}
+	tree, err := c.Tree(ctx, info.ID, info.SHA)
+	info.Files = slices.SortedFunc(maps.Values(tree), func(a, b FileInfo) int { return strings.Compare(a.Path, b.Path) })
+	return info, err
+}
+
+// Head gives the commit that a branch or another revision points to; "" is main.
+func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
+	info, err := c.describe(ctx, repo, cmp.Or(rev, "main"), "")
+	if err != nil {
+		return "", err
+	}
+	return info.SHA, nil
+}
+
+// describe asks for a commit of a repo.
+func (c *Client) describe(ctx context.Context, repo, revision, query string) (*RepoInfo, error) {
+	r := c.t.RepoGet("read model info of "+repo, repo, wire.RevPath("revision", revision)+query)
 	var doc infoDocument
 	if _, err := c.t.Call(ctx, r, &doc); err != nil {
 		return nil, err
@@ -42,25 +63,7 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, er
 		}
 	}
 	info.ID = cmp.Or(info.ID, repo)
-	return info, c.completeFiles(ctx, info)
-}
-
-// completeFiles asks the tree for sizes and hashes if the info came without.
-func (c *Client) completeFiles(ctx context.Context, info *RepoInfo) error {
-	if !slices.ContainsFunc(info.Files, func(f FileInfo) bool { return f.Size < 0 }) {
-		return nil
-	}
-	tree, err := c.Tree(ctx, info.ID, info.SHA)
-	if err != nil {
-		return err
-	}
-	for i, f := range info.Files {
-		var ok bool
-		if info.Files[i], ok = tree[f.Path]; !ok {
-			return c.t.Errorf("read model info of "+info.ID, wire.ErrNotHub, "%s is listed but not in the tree", f.Path)
-		}
-	}
-	return nil
+	return info, nil
 }
 
 // infoDocument is the hub's answer about a model. The types are those of go-huggingface, which knows the document; its

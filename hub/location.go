@@ -9,22 +9,12 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	gohf "github.com/gomlx/go-huggingface/hub"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
-
-// locations remembers where the bytes of files can be had.
-type locations struct {
-	t     *wire.Transport
-	known sync.Map // of *location by locationKey
-}
-
-// locationKey identifies a file of a commit.
-type locationKey struct{ repo, commit, path string }
 
 // location is shared by all workers that read a file: one of them asks for all.
 type location struct {
@@ -52,15 +42,15 @@ func (r *resolved) expired(now time.Time) bool {
 }
 
 // locate gives the current location of a file, asking the hub when there is none or it is about to expire.
-func (l *locations) locate(ctx context.Context, f FileRef) (r *resolved, err error) {
-	at := l.at(f)
+func (d *downloads) locate(ctx context.Context, f FileRef) (r *resolved, err error) {
+	at := d.at(f)
 	err = at.lock.Hold(ctx, func() (err error) {
-		if r = at.now; r == nil || r.expired(l.t.Opt.Clock.Now()) {
-			if r, err = l.head(ctx, f); err != nil {
+		if r = at.now; r == nil || r.expired(d.t.Opt.Clock.Now()) {
+			if r, err = d.head(ctx, f); err != nil {
 				return err
 			}
 		}
-		if err := l.agree(f, at.pin, r); err != nil {
+		if err := d.agree(f, at.pin, r); err != nil {
 			return err
 		}
 		at.now, at.pin = r, cmp.Or(at.pin, r)
@@ -69,14 +59,14 @@ func (l *locations) locate(ctx context.Context, f FileRef) (r *resolved, err err
 	return r, err
 }
 
-func (l *locations) at(f FileRef) *location {
-	at, _ := l.known.LoadOrStore(locationKey{f.Repo, f.Commit, f.Path}, &location{lock: make(wire.Lock, 1)})
+func (d *downloads) at(f FileRef) *location {
+	at, _ := d.locations.LoadOrStore([...]string{f.Repo, f.Commit, f.Path}, &location{lock: make(wire.Lock, 1)})
 	return at.(*location)
 }
 
 // expire makes the next locate ask again, unless another worker already did.
-func (l *locations) expire(ctx context.Context, f FileRef, old *resolved) {
-	at := l.at(f)
+func (d *downloads) expire(ctx context.Context, f FileRef, old *resolved) {
+	at := d.at(f)
 	_ = at.lock.Hold(ctx, func() error {
 		if at.now == old {
 			at.now = nil
@@ -87,19 +77,19 @@ func (l *locations) expire(ctx context.Context, f FileRef, old *resolved) {
 
 // head asks for a file's metadata. Relative redirects are followed, the absolute one to the data is the answer: beyond
 // it the hub's headers are lost.
-func (l *locations) head(ctx context.Context, f FileRef) (*resolved, error) {
+func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 	r := &wire.Request{Op: "look up " + f.String(), Repo: f.Repo, Method: http.MethodHead,
-		URL:    l.t.Endpoint.Page(f.Repo, wire.RevPath("resolve", f.Commit)+"/"+wire.EscapePath(f.Path)),
+		URL:    d.t.Endpoint.Page(f.Repo, wire.RevPath("resolve", f.Commit)+"/"+wire.EscapePath(f.Path)),
 		Follow: wire.FollowRelative, Token: true, Header: http.Header{"Accept-Encoding": {"identity"}}}
 	var got *resolved
-	err := l.t.Retry(ctx, r, func(ctx context.Context) error {
-		resp, err := l.t.Exchange(ctx, r)
+	err := d.t.Retry(ctx, r, func(ctx context.Context) error {
+		resp, err := d.t.Exchange(ctx, r)
 		if err != nil {
 			return err
 		}
 		defer resp.Body.Close()
-		if got, err = readLocation(l.t.Endpoint, f, resp, l.t.Opt.Clock.Now()); err != nil {
-			return l.t.Failure(r, resp.Request.URL, err)
+		if got, err = readLocation(d.t.Endpoint, f, resp, d.t.Opt.Clock.Now()); err != nil {
+			return d.t.Failure(r, resp.Request.URL, err)
 		}
 		return nil
 	})
@@ -137,9 +127,9 @@ func readLocation(e wire.Endpoint, f FileRef, resp *http.Response, now time.Time
 }
 
 // agree refuses metadata that contradicts the reference or an earlier answer.
-func (l *locations) agree(f FileRef, pin, r *resolved) error {
+func (d *downloads) agree(f FileRef, pin, r *resolved) error {
 	changed := func(format string, args ...any) error {
-		return l.t.Errorf("read "+f.String(), wire.ErrChanged, format, args...)
+		return d.t.Errorf("read "+f.String(), wire.ErrChanged, format, args...)
 	}
 	if isCommit(f.Commit) && r.commit != f.Commit {
 		return changed("asked for commit %s, answered with %s", f.Commit, r.commit)

@@ -100,7 +100,7 @@ func (c *Client) ReadFile(ctx context.Context, f FileRef, maxBytes int64) ([]byt
 
 // readWhole fetches a file and checks its hash.
 func (d *downloads) readWhole(ctx context.Context, f FileRef, maxBytes int64) ([]byte, error) {
-	loc, err := d.locations.locate(ctx, f)
+	loc, err := d.locate(ctx, f)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func (s *stream) dispatch(off, end int64) {
 			return
 		}
 		conn := &wire.Slot{Of: s.from.conns}
-		loc, err := s.from.locations.locate(s.ctx, s.file)
+		loc, err := s.from.locate(s.ctx, s.file)
 		if err == nil {
 			err = conn.Take(s.ctx)
 		}

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -115,21 +114,6 @@ func nextLink(values []string) string {
 		}
 	}
 	return ""
-}
-
-// Head gives the commit that a branch or another revision points to.
-func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
-	r := c.t.RepoGet("read head of "+repo, repo, wire.RevPath("revision", cmp.Or(rev, "main")))
-	var doc struct {
-		SHA string `json:"sha"`
-	}
-	if _, err := c.t.Call(ctx, r, &doc); err != nil {
-		return "", err
-	}
-	if !isCommit(doc.SHA) {
-		return "", c.t.Errorf(r.Op, wire.ErrNotHub, "info names no commit")
-	}
-	return doc.SHA, nil
 }
 
 // Branches lists the names of a repo's branches.

@@ -5,13 +5,4 @@
 // travels to the hub's own scheme, host and port, and to https://huggingface.co if the hub is a mirror that redirects there, but
 // nowhere else. What the API says counts only from there, and no link leads from https to http. Signed URLs are used byte for byte
 // and never shown. A Governor slows all workers of all clients at once.
-//
-// Each file uses only those behind it:
-//
-//	call, retry, options              a call with its repeats; the options, checked
-//	transport, refusal, hint          one request, hop by hop; what an answer refuses, and what to do then
-//	watch, login                      what stalls; tokens by trusted publishing
-//	errors, governor                  what went wrong; what all clients share
-//	ratelimit, endpoint               when to come back; where the token and a redirect may go
-//	request, slots, faults, pause     what is asked, how much at once and how fast; which faults pass; waits
 package wire

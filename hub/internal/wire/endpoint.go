@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,11 +23,13 @@ type Endpoint struct{ *url.URL }
 func parseEndpoint(s string) (Endpoint, error) {
 	s = cmp.Or(strings.TrimRight(s, "/"), PublicEndpoint)
 	u, err := url.Parse(s)
-	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		return Endpoint{}, fmt.Errorf("endpoint %q is not an http or https address", redact(s))
-	}
-	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return Endpoint{}, fmt.Errorf("endpoint %q must not hold a user, query or fragment", redact(s))
+	switch {
+	case err != nil: // which may show a password
+		return Endpoint{}, errors.New("the endpoint is not an address")
+	case u.Host == "" || (u.Scheme != "https" && u.Scheme != "http"):
+		return Endpoint{}, fmt.Errorf("endpoint %q is not an http or https address", redactURL(u))
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return Endpoint{}, fmt.Errorf("endpoint %q must not hold a user, query or fragment", redactURL(u))
 	}
 	return Endpoint{u}, nil
 }
@@ -66,24 +69,9 @@ func (e Endpoint) Rewrite(raw string) string {
 func RevPath(verb, rev string) string { return "/" + verb + "/" + url.PathEscape(rev) }
 
 // EscapePath escapes every segment and keeps the slashes.
-func EscapePath(p string) string {
-	segments := strings.Split(p, "/")
-	for i, s := range segments {
-		segments[i] = url.PathEscape(s)
-	}
-	return strings.Join(segments, "/")
-}
+func EscapePath(p string) string { return (&url.URL{Path: p}).EscapedPath() }
 
-// redact removes user, query and fragment from a URL; the rest may be logged. It never fails: an unreadable URL is
-// replaced as a whole.
-func redact(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "[unreadable URL]"
-	}
-	return redactURL(u)
-}
-
+// redactURL leaves out user, query and fragment; the rest may be logged.
 func redactURL(u *url.URL) string {
 	clean := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	return clean.String()

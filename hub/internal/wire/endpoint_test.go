@@ -58,12 +58,14 @@ func TestRewrite(t *testing.T) {
 }
 
 func TestRedact(t *testing.T) {
-	got := redact("https://user:pw@cdn.test/a%2Fb?X-Amz-Signature=secret#frag")
-	if got != "https://cdn.test/a%2Fb" {
+	u, _ := url.Parse("https://user:pw@cdn.test/a%2Fb?X-Amz-Signature=secret#frag")
+	if got := redactURL(u); got != "https://cdn.test/a%2Fb" {
 		t.Errorf("got %s", got)
 	}
-	if got := redact("https://cdn.test/%zz?sig=secret"); strings.Contains(got, "secret") {
-		t.Errorf("got %s", got)
+	for _, bad := range []string{"https://user:secret@hub.test", "https://hub.test/%zz?sig=secret", "ftp://hub.test/?sig=secret"} {
+		if _, err := parseEndpoint(bad); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", bad, err)
+		}
 	}
 }
 

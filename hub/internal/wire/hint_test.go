@@ -27,7 +27,7 @@ var causes = map[string]error{
 }
 
 // inside are those of package hub that no caller sees.
-var inside = []string{"errClosed", "errLagging", "errNotLanded"}
+var inside = []string{"errClosed", "errLagging"}
 
 // TestNoCauseIsWithoutAHint: whatever an operation fails of, the user is told what to do next. It reads the source, so that
 // a new sentinel cannot be forgotten.

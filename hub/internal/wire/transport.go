@@ -134,11 +134,11 @@ func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error 
 
 // RefusedInside is the refusal of one object inside an answer that is a success as a whole.
 func (t *Transport) RefusedInside(r *Request, status int, message string) *Error {
-	e := t.Errorf(r.Op, nil, "%s", message)
-	e.Status, e.Repo, e.TokenSource = status, r.Repo, t.Opt.TokenSource
-	e.Method, e.URL = r.Method, redact(r.URL)
-	if link, err := parseLink(r.URL); err == nil {
-		e.wait.lane = t.laneOf(link)
+	u, _ := parseLink(r.URL)
+	e := t.Failure(r, u, nil)
+	e.Message, e.Status, e.TokenSource = OneLine(message), status, t.Opt.TokenSource
+	if u != nil {
+		e.wait.lane = t.laneOf(u)
 	}
 	e.Err = classify(e)
 	return e
