@@ -1,9 +1,7 @@
 package pipeline_test
 
 import (
-	"errors"
 	"log/slog"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -15,34 +13,6 @@ import (
 // corrupted makes one bit wrong in the answer to the n-th read of weights.
 func (w *world) corrupted(n int) {
 	w.Inject(hubtest.Fault{Name: "corrupt", Nth: n})
-}
-
-// TestCorruptCompleteSpool: a wrong byte in a spool that is complete gets into no output, whether the journal names what is in
-// the spool or was lost, and whether a hash has seen the byte or it came by ranges.
-func TestCorruptCompleteSpool(t *testing.T) {
-	t.Parallel()
-	want := reference(t, mediumHead())
-	streamed := func(*pipeline.Options) {}
-	for _, c := range []struct {
-		lost  bool
-		first func(*pipeline.Options)
-	}{{false, streamed}, {true, streamed}, {false, inPart}} {
-		w, work := newWorld(t, mediumHead()), t.TempDir()
-		w.corrupted(60)
-		_, err := w.convert(t.Context(), t, work, onDisk, c.first, func(o *pipeline.Options) { o.GPU = brokenGPU{} })
-		if !errors.Is(err, errStop) || w.FaultsActed("corrupt") == 0 {
-			t.Fatal(err)
-		}
-		w.ClearFaults()
-		if c.lost {
-			remove(t, filepath.Join(work, journalFile))
-		}
-		if _, err := w.convert(t.Context(), t, work, onDisk); err != nil {
-			t.Fatal(err)
-		}
-		sameFiles(t, w.target(), want)
-		checkPublished(t, w)
-	}
 }
 
 // TestRangesThenStreamed: what was made of ranges is proved, and not called streamed because a later run streams the rest.

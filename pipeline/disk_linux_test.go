@@ -91,20 +91,6 @@ func fill(t *testing.T, name string) {
 	}
 }
 
-// TestDiskFullInAStage is TestDiskFull without any mount: one stage meets the error.
-func TestDiskFullInAStage(t *testing.T) {
-	w, work := newWorld(t, small()), t.TempDir()
-	_, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { o.GPU = fullDisk{} })
-	if !target.IsDiskFull(err) {
-		t.Errorf("error %v", err)
-	}
-	w.unfinished(t)
-	noGoroutines(t)
-	if n := openFiles(t, work); n > 0 {
-		t.Errorf("%d files are still open", n)
-	}
-}
-
 // fullDisk is a second decoder that finds the disk full.
 type fullDisk struct{}
 

@@ -11,9 +11,7 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -49,46 +47,6 @@ func TestNewerJournal(t *testing.T) {
 	refused(err)
 	if w.Head(targetRepo, "main") != head {
 		t.Error("the repo was changed")
-	}
-}
-
-// TestUploadsGoOnDuringCommit: while a commit is under way, further outputs are uploaded; another commit begins only once it
-// has ended.
-func TestUploadsGoOnDuringCommit(t *testing.T) {
-	const layers = 20
-	w := newWorld(t, hubtest.NewLlama(11, hubtest.ModelOptions{Layers: layers, Hidden: 16, Heads: 2, Vocab: 64, Extra: noPicture}))
-	uploads := make(chan struct{}, 4*layers)
-	var open, most atomic.Int32
-	w.Inject(
-		hubtest.Fault{Method: "POST", Path: "*/preupload/*", Times: always, Action: func(x *hubtest.Exchange) {
-			x.Next(x.ResponseWriter)
-			uploads <- struct{}{}
-		}},
-		hubtest.Fault{Method: "POST", Path: anyCommit, Times: always, Action: func(x *hubtest.Exchange) {
-			most.Store(max(most.Load(), open.Add(1)))
-			defer open.Add(-1)
-			if len(w.Commits(targetRepo, "main")) == 1 { // the first batch waits until most of the others are there
-				if len(ourGoroutines(t)) == 0 {
-					t.Error("noGoroutines does not see a run that is under way")
-				}
-				for range layers / 2 {
-					select {
-					case <-uploads:
-					case <-time.After(time.Minute):
-						t.Error("no upload comes while a commit is under way")
-						return
-					}
-				}
-			}
-			x.Next(x.ResponseWriter)
-		}},
-	)
-	w.mustConvert(t, func(o *pipeline.Options) { o.CommitWait = 1 })
-	if most.Load() != 1 {
-		t.Errorf("%d commits at a time", most.Load())
-	}
-	if n := w.Count("POST", anyCommit); n < 3 {
-		t.Errorf("%d commits", n)
 	}
 }
 

@@ -138,6 +138,14 @@ var ordeals = []struct {
 		}
 		return err
 	}},
+	{"killed, and its journal is lost", func(o *ordeal, t *testing.T) error {
+		dead, err := o.killedIn(t, o.work, 1+o.rnd.IntN(o.calm.reads))
+		if err != nil && !o.inHere { // where the result stays, nothing says any more whose it is
+			o.wrong, o.work = true, dead
+			remove(t, filepath.Join(dead, journalFile))
+		}
+		return err
+	}},
 	{"killed during an upload", func(o *ordeal, t *testing.T) error {
 		o.Inject(hubtest.Fault{Method: "PUT", Action: func(x *hubtest.Exchange) {
 			time.Sleep(300 * time.Millisecond) // long enough to be there when the kill comes
