@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -245,49 +247,38 @@ func (r *Repo) readLedger(ctx context.Context, part string) (*ledger.Ledger, err
 	return l, nil
 }
 
-// Parts reads the journals of all parts and says how many there are.
+// Parts reads the journals of all parts, of whatever splits: an output is the same whoever made it. n is the split that most of them
+// are of.
 func (r *Repo) Parts(ctx context.Context) (parts []*ledger.Ledger, n int, err error) {
-	if n, err = splitOf(r.work.versions); err != nil {
-		return nil, 0, fmt.Errorf("finish %s: %w", r.Repo, err)
-	}
-	for i := 1; i <= n; i++ {
-		l, err := r.readLedger(ctx, spans.Part{I: i, N: n}.String())
+	there := map[int]int{} // parts by split
+	for _, p := range slices.Sorted(maps.Keys(r.work.versions)) {
+		m := partJournal.FindStringSubmatch(p)
+		if m == nil {
+			continue
+		}
+		i, _ := strconv.Atoi(m[1])
+		of, _ := strconv.Atoi(m[2])
+		part := spans.Part{I: i, N: of}
+		if err := part.Check(); err != nil {
+			return nil, 0, fmt.Errorf("finish %s: %s: %w", r.Repo, p, err)
+		}
+		l, err := r.readLedger(ctx, part.String())
 		if err != nil {
 			return nil, 0, err
 		}
 		parts = append(parts, l)
+		if there[of]++; there[of] >= there[n] {
+			n = of
+		}
+	}
+	if n == 0 {
+		return nil, 0, fmt.Errorf("finish %s: no part has been published yet", r.Repo)
 	}
 	return parts, n, nil
 }
 
 // partJournal matches the journals of a split conversion.
 var partJournal = regexp.MustCompile(`^\.df11/part-(\d+)-of-(\d+)\.json$`)
-
-// splitOf finds out into how many parts the conversion was split whose files a branch holds.
-func splitOf(files map[string]string) (int, error) {
-	n := 0
-	for p := range files {
-		m := partJournal.FindStringSubmatch(p)
-		if m == nil {
-			continue
-		}
-		of, err := strconv.Atoi(m[2])
-		if err == nil {
-			err = spans.Part{I: 1, N: of}.Check()
-		}
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", p, err)
-		}
-		if n != 0 && of != n {
-			return 0, fmt.Errorf("%s: the journals are of different splits", p)
-		}
-		n = of
-	}
-	if n == 0 {
-		return 0, errors.New("no part has been published yet")
-	}
-	return n, nil
-}
 
 // Ref names a committed output.
 func (r *Repo) Ref(o ledger.Output) hub.FileRef {
