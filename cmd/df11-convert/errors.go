@@ -139,8 +139,11 @@ func hints(err error) (hs []string) {
 	if r, ok := errors.AsType[*plan.RefusedError](err); ok {
 		add(r.Hint)
 	}
-	if b, ok := errors.AsType[*pipeline.BrokenSourceError](err); ok {
-		add(b.Hint())
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
+		add(h.Hint())
 		return hs
 	}
 	add(hub.Hint(err))

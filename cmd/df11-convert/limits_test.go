@@ -51,7 +51,7 @@ func TestSizeFlag(t *testing.T) {
 			t.Errorf("%q: %d, %v, want %d", text, s, err, want)
 		}
 	}
-	for _, text := range []string{"", "GB", "-1", "-1GB", "1XB", "8 G B", "1.2.3MB", "inf", "nan", "2000000TB", "1e30"} {
+	for _, text := range []string{"5", "64", "1.5", "999", "", "GB", "-1", "-1GB", "1XB", "8 G B", "1.2.3MB", "inf", "nan", "2000000TB", "1e30"} {
 		var s sizeFlag
 		if err := s.Set(text); err == nil || s != 0 {
 			t.Errorf("%q: %d, %v", text, s, err)

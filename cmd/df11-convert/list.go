@@ -111,6 +111,9 @@ func readList(file string, f *convertFlags) ([]listedModel, error) {
 	if err := d.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
 		return nil, usagef("%s: %s", file, yamlWords.Replace(err.Error()))
 	}
+	if !errors.Is(d.Decode(new(yaml.Node)), io.EOF) {
+		return nil, usagef("%s: more than one YAML document; put all models into one list", file)
+	}
 	models := list.Models
 	seen := map[string]int{}
 	for i, m := range models {
