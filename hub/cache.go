@@ -59,7 +59,9 @@ func (s *sharedCache) commit(repo, rev string) (string, bool) {
 	return commit, isCommit(commit)
 }
 
-// find gives a file's copy, as CachedPath promises.
+// find gives a file's copy: in the snapshot of its commit, or by its hash among the blobs. The size must match where it is known,
+// a link must end in the repo's own blobs or in the store that all repos share, and the blob must carry the file's hash as its
+// name. The content is not read.
 func (s *sharedCache) find(f FileRef) (cached, bool) {
 	if s.t.Opt.CacheDir == "" || f.NoCache || checkSource(f.Repo, f.Commit, f.Path) != nil {
 		return cached{}, false

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
@@ -51,7 +50,7 @@ const minProgress = 64 << 10
 // lies, if the caller has just looked it up, or nil.
 func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment, conn *wire.Slot, located *resolved) error {
 	r := &wire.Request{Op: "read " + f.String(), Repo: f.Repo, Method: http.MethodGet, Bulk: true, Slot: conn}
-	failures, switches := 0, 0
+	switches := 0
 	return d.t.Retry(ctx, r, func(ctx context.Context) (err error) {
 		loc := located
 		if located = nil; loc == nil { // later tries look again
@@ -72,11 +71,8 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 		}
 		got := missing - len(seg.space())
 		r.Progress = got >= min(minProgress, missing) && got > 0
-		if failures++; err == nil || r.Progress {
-			failures = 0
-		}
-		if errors.Is(err, wire.ErrExpired) || errors.Is(err, wire.ErrChanged) || failures >= 3 {
-			d.expire(ctx, f, loc) // another link or storage host may do better
+		if errors.Is(err, wire.ErrExpired) || errors.Is(err, wire.ErrChanged) {
+			d.expire(ctx, f, loc)
 		}
 		return err
 	})
@@ -155,12 +151,9 @@ func checkRange(loc *resolved, resp *http.Response, begin, end int64, fromHub bo
 
 // checkContentRange compares "bytes begin-last/total" with the range that was asked for.
 func checkContentRange(value string, begin, end, size int64) error {
-	span, ok := strings.CutPrefix(value, "bytes ")
-	span, total, ok2 := strings.Cut(span, "/")
-	first, last, ok3 := strings.Cut(span, "-")
-	b, err := strconv.ParseInt(first, 10, 64)
-	l, err2 := strconv.ParseInt(last, 10, 64)
-	if !ok || !ok2 || !ok3 || errors.Join(err, err2) != nil {
+	var b, l int64
+	var total string
+	if _, err := fmt.Sscanf(value, "bytes %d-%d/%s", &b, &l, &total); err != nil {
 		return fmt.Errorf("%w: Content-Range is %q", wire.ErrBadRange, value)
 	}
 	if b != begin || l < b || l >= end {

@@ -54,26 +54,18 @@ func findToken(getenv func(string) string, file string) (token, source string, e
 			return token, name, nil
 		}
 	}
-	switch token, err = readTokenFile(file); {
-	case errors.Is(err, fs.ErrNotExist):
+	data, err := smallfile.ReadInput(file, maxTokenFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", "", fmt.Errorf("read token file: %w", err)
+	}
+	if token = cleanToken(string(data)); token == "" {
 		return "", "", nil
-	case token == "":
-		return "", "", err
 	}
 	return token, "file " + file, nil
 }
 
 // maxTokenFile is far above any token.
 const maxTokenFile = 64 << 10
-
-// readTokenFile gives the cleaned content of a token file, "" when it is empty.
-func readTokenFile(path string) (string, error) {
-	data, err := smallfile.ReadInput(path, maxTokenFile)
-	if err != nil {
-		return "", fmt.Errorf("read token file: %w", err)
-	}
-	return cleanToken(string(data)), nil
-}
 
 // cleanToken removes line ends and surrounding blanks.
 func cleanToken(s string) string {

@@ -111,14 +111,15 @@ func TestEnvironSwitches(t *testing.T) {
 }
 
 func TestATokenFileIsAShortFile(t *testing.T) {
-	if _, err := readTokenFile(t.TempDir()); err == nil {
+	noEnv := func(string) string { return "" }
+	if _, _, err := findToken(noEnv, t.TempDir()); err == nil {
 		t.Error("a folder was taken for a token file")
 	}
 	big := filepath.Join(t.TempDir(), "big")
 	if err := os.WriteFile(big, make([]byte, maxTokenFile+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readTokenFile(big); err == nil {
+	if _, _, err := findToken(noEnv, big); err == nil {
 		t.Error("a huge file was taken for a token file")
 	}
 }

@@ -55,8 +55,8 @@ type lfsObject struct {
 func (o *lfsObject) stored() bool { return o.Actions == nil || o.Actions.Upload == nil }
 
 type batchAnswer struct {
-	Transfer string      `json:"transfer"`
-	Objects  []lfsObject `json:"objects"`
+	Transfer string
+	Objects  []lfsObject
 }
 
 // batch asks where an object is to go. It is asked for each file just before its upload, because the links in the answer

@@ -118,35 +118,26 @@ func (d *downloads) readWhole(ctx context.Context, f FileRef, maxBytes int64) ([
 	return data, nil
 }
 
-// CachedPath finds a file in the cache that is shared with the Python client: in the snapshot of its commit, or by its
-// hash among the blobs. The size must match where it is known, a symbolic link must end in the repo's own blobs or in the
-// store that all repos share, and the blob must carry the file's hash as its name. The content is not read: the caller
-// checks its hash like that of a download, and asks CheckCached when it is wrong.
-func (c *Client) CachedPath(f FileRef) (string, bool) {
-	found, ok := c.cache.find(f)
-	return found.path, ok
-}
-
-// CheckCached is CachedPath for callers that read a file whole and want its hash checked before: it reads the copy once.
-// A copy with another hash is told in the log and not used again by this client. Without a known hash nothing is checked.
-func (c *Client) CheckCached(ctx context.Context, f FileRef) (string, bool) {
-	for { // another copy may be found after a damaged one
-		path, ok := c.CachedPath(f)
-		if !ok || f.hash() == "" {
-			return path, ok
+// CheckCached reads the shared cache's copy of a file, and says whether it was damaged: then it is told in the log and not
+// used again by this client. Without a known hash nothing is checked.
+func (c *Client) CheckCached(ctx context.Context, f FileRef) (damaged bool) {
+	for f.hash() != "" { // another copy may be found after a damaged one
+		found, ok := c.cache.find(f)
+		if !ok {
+			break
 		}
-		got, err := f.hashFile(ctx, path)
+		got, err := f.hashFile(ctx, found.path)
 		switch {
-		case ctx.Err() != nil:
-			return "", false
+		case ctx.Err() != nil || got == f.hash():
+			return damaged
 		case err != nil:
-			c.cache.discard(path, f, err.Error())
-		case got == f.hash():
-			return path, true
+			c.cache.discard(found.path, f, err.Error())
 		default:
-			c.cache.discard(path, f, fmt.Sprintf("its hash is %s, published is %s", got, f.hash()))
+			c.cache.discard(found.path, f, fmt.Sprintf("its hash is %s, published is %s", got, f.hash()))
 		}
+		damaged = true
 	}
+	return damaged
 }
 
 // hashFile hashes a file as the hub hashes the referenced one.

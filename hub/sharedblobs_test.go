@@ -115,14 +115,14 @@ func TestCacheNeverFollowsLinksElsewhere(t *testing.T) {
 				{Repo: "a/b", Commit: testCommit, Path: "m.safetensors", Size: 10},
 			} {
 				c, _ := cachedClient(t, dir)
-				if path, ok := c.CachedPath(f); ok != tt.ok {
-					t.Errorf("got %q, %v", path, ok)
+				if copied, ok := c.cache.find(f); ok != tt.ok {
+					t.Errorf("got %+v, %v", copied, ok)
 				}
 			}
 			c, _ := cachedClient(t, dir)
 			other := FileRef{Repo: "a/b", Commit: testCommit, Path: "m.safetensors", Size: 10, SHA256: filepath.Base(stored)}
-			if path, ok := c.CachedPath(other); ok {
-				t.Errorf("%q is taken by the name that the store gives it", path)
+			if copied, ok := c.cache.find(other); ok {
+				t.Errorf("%+v is taken by the name that the store gives it", copied)
 			}
 			if info, err := c.Info(t.Context(), "a/b", ""); tt.ok && err != nil || err == nil && info.Files[0].SHA256 != etag {
 				t.Errorf("%+v, %v", info, err)

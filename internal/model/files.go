@@ -240,9 +240,7 @@ func (f *files) Recheck(ctx context.Context, path string) bool {
 	if !ok || f.client == nil {
 		return false
 	}
-	before, _ := f.client.CachedPath(ref)
-	after, _ := f.client.CheckCached(ctx, ref)
-	return before != after && ctx.Err() == nil
+	return f.client.CheckCached(ctx, ref)
 }
 
 // Hub returns the client that reads the files; nil for a folder.

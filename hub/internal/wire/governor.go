@@ -2,8 +2,6 @@ package wire
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 	"net/url"
 	"slices"
@@ -85,7 +83,7 @@ func (g *Governor) unreached(err error) bool {
 // and every storage host, which knows neither caller nor kind.
 type lane struct {
 	host   string
-	caller string // fingerprint of the token
+	caller string // token or publisher
 	kind   string // "api", "resolvers", "commit", "create"
 }
 
@@ -106,10 +104,4 @@ func (t *Transport) laneOf(u *url.URL) lane {
 		kind = "commit"
 	}
 	return lane{u.Host, t.caller, kind}
-}
-
-// fingerprint tells tokens apart without being one.
-func fingerprint(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:8])
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -15,10 +14,8 @@ const renewalMargin = 5 * time.Minute
 
 // login has the token of a client.
 type login struct {
-	opt  *Options
-	hub  string                                                              // its address
-	call func(ctx context.Context, r *Request, out any) (http.Header, error) // asks for tokens
-	lock Lock                                                                // guards what a Publisher got last
+	t    *Transport
+	lock Lock // guards what a Publisher got last
 
 	got   string
 	renew time.Time
@@ -26,16 +23,16 @@ type login struct {
 
 // token gives the token to send, "" for none. A Publisher's holds for a while; one request gets it for all.
 func (l *login) token(ctx context.Context) (token string, err error) {
-	if l.opt.Publisher == nil {
-		return l.opt.Token, nil
+	if l.t.Opt.Publisher == nil {
+		return l.t.Opt.Token, nil
 	}
 	err = l.lock.Hold(ctx, func() error {
-		if l.got == "" || !l.opt.Clock.Now().Before(l.renew) {
-			got, lasts, err := l.exchange(ctx, l.opt.Publisher)
+		if l.got == "" || !l.t.Opt.Clock.Now().Before(l.renew) {
+			got, lasts, err := l.exchange(ctx, l.t.Opt.Publisher)
 			if err != nil {
 				return err
 			}
-			l.got, l.renew = got, l.opt.Clock.Now().Add(max(lasts-renewalMargin, lasts/2))
+			l.got, l.renew = got, l.t.Opt.Clock.Now().Add(max(lasts-renewalMargin, lasts/2))
 		}
 		token = l.got
 		return nil
@@ -55,7 +52,7 @@ func (l *login) exchange(ctx context.Context, p *Publisher) (token string, lasts
 		Token   string `json:"access_token"`
 		Seconds int64  `json:"expires_in"`
 	}
-	r := Send("exchange the identity of this job for a token for "+p.Resource, "", http.MethodPost, l.hub+"/oauth/token",
+	r := Send("exchange the identity of this job for a token for "+p.Resource, "", http.MethodPost, l.t.Endpoint.String()+"/oauth/token",
 		map[string]string{
 			"grant_type":         "urn:ietf:params:oauth:grant-type:token-exchange",
 			"subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
@@ -66,7 +63,7 @@ func (l *login) exchange(ctx context.Context, p *Publisher) (token string, lasts
 		return "", 0, err
 	}
 	if answer.Token == "" || !sendable(answer.Token) {
-		return "", 0, l.errorf(r.Op, ErrNotHub, "the answer holds no token")
+		return "", 0, l.t.Errorf(r.Op, ErrNotHub, "the answer holds no token")
 	}
 	return answer.Token, Seconds(cmp.Or(max(0, answer.Seconds), 3600)), nil
 }
@@ -76,10 +73,10 @@ func (l *login) askGitHub(ctx context.Context, p *Publisher) (string, error) {
 	const op = "ask GitHub for the identity of this job"
 	u, err := url.Parse(p.RequestURL)
 	if err != nil {
-		return "", l.errorf(op, ErrBadURL, "ACTIONS_ID_TOKEN_REQUEST_URL")
+		return "", l.t.Errorf(op, ErrBadURL, "ACTIONS_ID_TOKEN_REQUEST_URL")
 	}
 	q := u.Query()
-	q.Set("audience", l.hub)
+	q.Set("audience", l.t.Endpoint.String())
 	u.RawQuery = q.Encode()
 	r := Get(op, "", u.String())
 	r.Token, r.Header = false, http.Header{"Authorization": {"Bearer " + p.RequestToken}, "Accept": {"application/json"}}
@@ -88,20 +85,16 @@ func (l *login) askGitHub(ctx context.Context, p *Publisher) (string, error) {
 	}
 	err = l.ask(ctx, r, &answer)
 	if err == nil && answer.Value == "" {
-		err = l.errorf(op, ErrTrustedPublisher, "the answer holds none")
+		err = l.t.Errorf(op, ErrTrustedPublisher, "the answer holds none")
 	}
 	return answer.Value, err
 }
 
 // ask makes a call of the exchange. A refusal means that the job is not trusted.
 func (l *login) ask(ctx context.Context, r *Request, out any) error {
-	_, err := l.call(ctx, r, out)
+	_, err := l.t.Call(ctx, r, out)
 	if e, ok := errors.AsType[*Error](err); ok && e.Status >= 400 && e.Status < 500 && !e.Temporary() {
 		return e.Under(ErrTrustedPublisher)
 	}
 	return err
-}
-
-func (l *login) errorf(op string, sentinel error, format string, args ...any) error {
-	return &Error{Op: op, Side: l.opt.Side, Err: sentinel, Message: fmt.Sprintf(format, args...), Endpoint: l.hub}
 }

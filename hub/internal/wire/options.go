@@ -76,9 +76,9 @@ func New(opt Options) (*Transport, error) {
 	if opt.Publisher != nil {
 		who = opt.Publisher.Resource
 	}
-	t := &Transport{Opt: opt, Endpoint: endpoint, caller: fingerprint(who), Jitter: rand.Float64}
+	t := &Transport{Opt: opt, Endpoint: endpoint, caller: who, Jitter: rand.Float64}
 	t.pauses = &pauses{clock: opt.Clock, onWait: opt.OnWait}
-	t.login = &login{opt: &t.Opt, hub: endpoint.String(), call: t.Call, lock: make(Lock, 1)}
+	t.login = &login{t: t, lock: make(Lock, 1)}
 	return t, nil
 }
 

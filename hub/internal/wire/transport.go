@@ -15,7 +15,7 @@ import (
 type Transport struct {
 	Opt      Options // complete
 	Endpoint Endpoint
-	caller   string         // fingerprint of the token
+	caller   string         // token or publisher: whom limits are for
 	Jitter   func() float64 // in [0, 1)
 	counters counters
 	pauses   *pauses
