@@ -11,12 +11,15 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // What a verification says of a forgery, beside "no WORDS": exit 3, and the words in what it prints; and "beside FILES": exit 0, and
 // the last line names these files and no others.
 const (
-	nothing = "ok" // what this level cannot see, or what harms nobody
+	refuses = "refused" // exit 5: no original makes such a model
+	nothing = "ok"      // what this level cannot see, or what harms nobody
 	wrong   = "no "
 	names   = "beside "
 )
@@ -103,6 +106,27 @@ var forgeries = []struct {
 	{"bytes behind the last tensor", "", func(f *forged) {
 		f.files["model.safetensors"] = append(bytes.Clone(f.files["model.safetensors"]), 0)
 	}, []string{wrong}},
+
+	{"a module stored in BF16 instead", "", func(f *forged) {
+		f.tensors("lm_head.safetensors", func([]stored) []stored {
+			of := f.models["of "+llamaModel]["model.safetensors"]
+			h, err := safetensors.ReadHeader(bytes.NewReader(of), int64(len(of)))
+			x, ok := h.Lookup("lm_head.weight")
+			if err != nil || !ok {
+				f.Fatal(err)
+			}
+			return []stored{{x.Name, "BF16", x.Shape, of[h.DataStart()+x.Begin : h.DataStart()+x.End]}}
+		})
+	}, []string{nothing}},
+	{"the metadata of another framework", "", func(f *forged) { f.edit("model.safetensors", `"format":"pt"`, `"format":"tf"`) }, []string{nothing}},
+	{"modules in another order in the manifest", "", func(f *forged) { f.manifest(func(m *metadata.Manifest) { slices.Reverse(m.Units) }) }, []string{nothing}},
+	{"another layout in the manifest", "", func(f *forged) {
+		f.manifest(func(m *metadata.Manifest) { m.Plan.Layout = string(plan.TransformersSingle) })
+	}, []string{nothing}},
+	{"the layout of ComfyUI in the manifest", "", func(f *forged) {
+		f.manifest(func(m *metadata.Manifest) { m.Plan.Layout = string(plan.ComfyUI) })
+	}, []string{wrong + "one .safetensors file"}},
+	{"a pattern that matches nothing in Python", "", func(f *forged) { f.edit("config.json", `"model\\.layers`, `"MODEL\\.layers`) }, []string{refuses}},
 
 	// Weights that a loader finds beside those of the model.
 	{"another weight file", "", func(f *forged) { f.take("else.safetensors", evilModel, "model_layers_0.safetensors") }, []string{wrong}},
@@ -272,7 +296,7 @@ func TestForgeries(t *testing.T) {
 		}
 		g.check(g.forge(x.model, true, x.forge), x.name, x.said)
 		stale := g.forge(x.model, false, x.forge)
-		if stale.isStale() {
+		if stale.isStale() && x.said[0] != refuses {
 			x.said = []string{wrong}
 		}
 		g.check(stale, x.name+", the manifest untouched", x.said)
@@ -328,6 +352,8 @@ func fits(want string, code int, out, diag string) bool {
 	switch {
 	case isWrong:
 		return code == exitWrong && strings.Contains(out+diag, words) && !strings.Contains(last, "equal")
+	case want == refuses:
+		return code == exitRefused && out == ""
 	case want == nothing:
 		return code == exitOK && !named && (strings.Contains(last, "equals") || strings.Contains(last, "shows no fault"))
 	}
