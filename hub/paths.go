@@ -70,9 +70,9 @@ func ValidRepoID(id string) error {
 	return nil
 }
 
-var commitPattern = regexp.MustCompile(`^[0-9a-f]{40}$`)
+var commitPattern = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
-// isCommit says whether rev is a full commit hash.
+// isCommit says whether rev is a full commit hash: SHA-1, or SHA-256 where a hub stores repos otherwise than in git.
 func isCommit(rev string) bool { return commitPattern.MatchString(rev) }
 
 var sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)

@@ -16,7 +16,7 @@ import (
 // may be "".
 type Lineage struct{ Repo, Commit string }
 
-var commitName = regexp.MustCompile(`^[0-9a-f]{40}$`)
+var commitName = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
 // cacheLineage finds the lineage of a path in the shared cache: models--org--name/snapshots/COMMIT, or below.
 func cacheLineage(folder string) (l Lineage, ok bool) {
