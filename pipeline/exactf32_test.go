@@ -128,28 +128,6 @@ func TestSampledInexact(t *testing.T) {
 	}
 }
 
-// TestKilledF32IsTakenUp: a spool that holds half as many bytes as came goes on where it ended.
-func TestKilledF32IsTakenUp(t *testing.T) {
-	t.Parallel()
-	start := func() *world { return f32WorldOf(t, severalTensors(hubtest.OrderModel), nil) }
-	want := start()
-	want.mustConvert(t, onDisk)
-	once, reads, p := want.sourceBytes(), want.Count("GET", "/repos/*"), want.planned(t)
-	w := start()
-	w.beforeKill = func(work string) { w.catchUp(t, p, work, 2*underWay) }
-	work := w.killed(t, reads*8/10, onDisk)
-	saved := kept(t, p, work)
-	w.ResetLog()
-	if _, err := w.convert(t.Context(), t, work, onDisk); err != nil {
-		t.Fatal(err)
-	}
-	if again := w.sourceBytes(); saved == 0 || again > once-saved {
-		t.Errorf("%d bytes were read again, %d by an undisturbed run, with %d kept", again, once, saved)
-	}
-	sameFiles(t, w.target(), want.target())
-	checkPublished(t, w)
-}
-
 // patientSource waits, from some byte on, until it is told to end; half a minute is for tests that would wait for ever.
 type patientSource struct {
 	model.Source

@@ -368,19 +368,21 @@ func isOurs(frame string) bool {
 		!strings.Contains(frame, module+"internal/hubtest.")
 }
 
-// openFiles counts the process's open files below dir, deleted ones included.
-func openFiles(t *testing.T, dir string) (n int) {
+// openFiles counts the process's open files below dir, deleted ones included, and their bytes. Only Linux can tell.
+func openFiles(t *testing.T, dir string) (n int, nBytes int64) {
 	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return 0 // only Linux can tell
-	}
+	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {
-		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, dir) {
-			n++
+		fd := "/proc/self/fd/" + e.Name()
+		if to, err := os.Readlink(fd); err != nil || !strings.HasPrefix(to, dir) {
+			continue
+		}
+		n++
+		if st, err := os.Stat(fd); err == nil {
+			nBytes += st.Size()
 		}
 	}
-	return n
+	return n, nBytes
 }
 
 // flipLastTensor flips a bit in the last byte of a tensor of a safetensors file.

@@ -190,7 +190,7 @@ func TestSpoolsAreClosedWithoutAJournal(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), filepath.Base(journalFile)) {
 		t.Fatalf("the journal was written: %v", err)
 	}
-	if n := openFiles(t, work); n > 0 {
+	if n, _ := openFiles(t, work); n > 0 {
 		t.Errorf("%d files are open", n)
 	}
 }

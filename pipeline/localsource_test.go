@@ -154,33 +154,6 @@ func TestLocalSourceNeverChangesUnseen(t *testing.T) {
 	}
 }
 
-// TestLocalSourceChangedMeanwhile: if the weights of a local source change while a conversion is interrupted, the next run
-// makes again what came of the old ones, also of files that it was done with.
-func TestLocalSourceChangedMeanwhile(t *testing.T) {
-	want := localResult(t, retrained())
-	for _, after := range []int{1, 3} {
-		source, out := writeModel(t, small()), t.TempDir()
-		stop := stopAfter{after, new(int), make(chan struct{})}
-		_, err := convertLocal(t, source, out, plan.Options{}, func(o *pipeline.Options) {
-			l := newOutputLog()
-			l.hook = func(string) {
-				if len(l.files) == after {
-					close(stop.finished)
-				}
-			}
-			o.GPU, o.Log = stop, slog.New(l)
-		})
-		if !errors.Is(err, errStop) {
-			t.Fatal(err)
-		}
-		rewrite(t, source, retrained())
-		if _, err := convertLocal(t, source, out, plan.Options{}, nil); err != nil {
-			t.Fatal(err)
-		}
-		sameFolder(t, out, want)
-	}
-}
-
 // streamed counts what is streamed of a source.
 type streamed struct {
 	model.Source

@@ -43,7 +43,7 @@ func interrupted(t *testing.T, w *world, work string, arm func(stop func())) {
 		t.Error("the target has a config.json without a commit")
 	}
 	noGoroutines(t)
-	if n := openFiles(t, work); n > 0 {
+	if n, _ := openFiles(t, work); n > 0 {
 		t.Errorf("%d files below the work folder are still open", n)
 	}
 }

@@ -45,24 +45,28 @@ func TestEveryConversionSurvives(t *testing.T) {
 	}
 }
 
-// ordealModels have units in several files, files of several units, many open spools, more outputs than one commit brings, or an output
-// that is open until the end.
+// ordealModels have units in several files, files of several units, many open spools, more outputs than one commit brings, an output
+// that is open until the end, or twice the bytes that a spool holds.
 var ordealModels = []ordealModel{
-	{small, nil}, {mediumHead, nil}, {scattered, nil}, {deep, nil},
-	{func() *hubtest.Model { return severalTensors(hubtest.OrderModel) }, nil},
-	{func() *hubtest.Model { return severalTensors(hubtest.OrderModel) }, splitLayers},
+	{model: small}, {model: mediumHead}, {model: scattered}, {model: deep}, {model: several},
+	{model: several, opt: plan.Options{PatternDict: splitLayers}}, {model: several, opt: plan.Options{ExactF32: true}},
 }
 
 type ordealModel struct {
 	model func() *hubtest.Model
-	dict  plan.PatternDict
+	opt   plan.Options
 }
 
 func (m ordealModel) world(t *testing.T) *world {
+	if m.opt.ExactF32 {
+		return f32WorldOf(t, m.model(), nil)
+	}
 	w := newWorld(t, m.model())
-	w.plan.PatternDict = m.dict
+	w.plan = m.opt
 	return w
 }
+
+func several() *hubtest.Model { return severalTensors(hubtest.OrderModel) }
 
 // scattered is a model of 7 MB of which every unit lies in many files, so that many spools are open at once.
 func scattered() *hubtest.Model {
@@ -216,7 +220,7 @@ func (o *ordeal) suffer(t *testing.T, name string, meet func(*ordeal, *testing.T
 	o.era++
 	t.Logf("%s: %v", name, err)
 	noGoroutines(t)
-	if n := openFiles(t, o.work); n > 0 {
+	if n, _ := openFiles(t, o.work); n > 0 {
 		t.Errorf("%d files below the work folder are still open", n)
 	}
 	if err == nil {
