@@ -113,7 +113,11 @@ func (k *copier) copy(ctx context.Context, s target.SideFile) (sha string, err e
 	if _, err := streams.Copy(ctx, io.MultiWriter(w, h), in); err != nil {
 		return "", err
 	}
-	return hex.EncodeToString(h.Sum(nil)), w.Commit(s.Size)
+	sha = hex.EncodeToString(h.Sum(nil))
+	if err := k.folder.Announce(s.Path, sha); err != nil {
+		return "", err
+	}
+	return sha, w.Commit(s.Size)
 }
 
 // check refuses a disk that does not hold the largest file, unless the Hub can copy it.

@@ -54,6 +54,9 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 		if err := c.folder.Finish(ctx, result); err != nil {
 			return nil, err
 		}
+		if c.folder.CardStays {
+			c.Log.Warn("the card in " + c.OutDir + " is not of this program and stays as it is; --force overwrites it")
+		}
 		report.Folder = c.OutDir
 	}
 	if c.repo != nil {

@@ -7,11 +7,14 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -35,6 +38,7 @@ func prepare(ctx context.Context, opt Options) (*conversion, error) {
 	}
 	var err error
 	owner := target.NewOwner(opt.Plan, opt.baseModel(), opt.Force)
+	owner.Content = c.sourceSum
 	if c.folder, err = target.OpenFolder(ctx, root, stays, owner, opt.journalName(), opt.Plan, opt.Model.Perm(opt.Plan)); err != nil {
 		return nil, err
 	}
@@ -72,7 +76,7 @@ func (c *conversion) open(ctx context.Context, owner target.Owner) error {
 	if err := c.folder.Save(c.ledger); err != nil {
 		return err
 	}
-	return c.folder.Begin()
+	return c.folder.Begin(unchanged)
 }
 
 // checkRoom refuses a disk that is too small before a repo is made. A repo that is there may hold so much that the rest fits.
@@ -188,6 +192,24 @@ func (c *conversion) sourceUnchanged(ctx context.Context, m *metadata.Manifest) 
 	}
 	c.Model = &known
 	return true, nil
+}
+
+// sourceSum is the sha256 of a file that the result takes over from a local source as it is; "" for any other.
+func (c *conversion) sourceSum(ctx context.Context, name string) string {
+	carried := slices.ContainsFunc(budget.CarriedFiles(c.Plan), func(f plan.File) bool { return f.Path == name })
+	if !c.Model.Local || !carried || name == c.Plan.ConfigPath() {
+		return ""
+	}
+	r, err := c.Source.OpenFile(ctx, name)
+	if err != nil {
+		return ""
+	}
+	defer r.Close()
+	sum, err := streams.SHA256(ctx, r)
+	if err != nil {
+		return ""
+	}
+	return sum
 }
 
 // freeBuffers lets go what the Hub clients have made to fetch ahead: stages that follow one another share the memory.

@@ -56,6 +56,9 @@ type File struct {
 	name   string   // the target, in root
 	temp   string   // in root; "" once there is nothing left to clean up
 	failed atomic.Pointer[Error]
+
+	// Naming, if it is not nil, gives the file its name with rename, or fails without.
+	Naming func(rename func() error) error
 }
 
 // CreateIn begins a file that will appear as name in root, which no link leads out of. Until then it lies in the folder temp of
@@ -190,10 +193,19 @@ func (f *File) Commit(wantSize int64) error {
 	if err := h.Close(); err != nil {
 		return f.wrap("close", err)
 	}
-	if err := f.root.Rename(f.temp, f.name); err != nil {
-		return f.wrap("rename", err)
+	rename := func() error {
+		if err := f.root.Rename(f.temp, f.name); err != nil {
+			return f.wrap("rename", err)
+		}
+		f.temp = ""
+		return nil
 	}
-	f.temp = ""
+	if f.Naming == nil {
+		f.Naming = func(rename func() error) error { return rename() }
+	}
+	if err := f.Naming(rename); err != nil {
+		return err
+	}
 	defer f.close()
 	if err := syncDir(f.root, filepath.Dir(f.name)); err != nil {
 		return f.wrap("sync directory of", err)

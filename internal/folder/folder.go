@@ -4,7 +4,10 @@ package folder
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -158,6 +161,9 @@ func (f *Folder) sample() (fs.FileInfo, error) {
 
 // Lstat describes a file. A folder on the way to it that is a link is an *UnsafeError.
 func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
+	if !fs.ValidPath(name) {
+		return nil, &UnsafeError{name, "is no name of a file in a folder"}
+	}
 	if dir := path.Dir(name); dir != "." {
 		info, err := f.Lstat(dir)
 		if err == nil && !info.IsDir() {
@@ -170,8 +176,13 @@ func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
 	return f.Root.Lstat(name)
 }
 
-// Sum hashes a regular file of a size; "" if there is none.
+// Sum gives the sha256 of a regular file of a size; "" if there is none.
 func (f *Folder) Sum(ctx context.Context, name string, size int64) string {
+	return f.Hash(ctx, name, size, sha256.New())
+}
+
+// Hash gives another hash of it.
+func (f *Folder) Hash(ctx context.Context, name string, size int64, h hash.Hash) string {
 	if info, err := f.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() != size {
 		return ""
 	}
@@ -180,11 +191,10 @@ func (f *Folder) Sum(ctx context.Context, name string, size int64) string {
 		return ""
 	}
 	defer file.Close()
-	sum, err := streams.SHA256(ctx, io.NewSectionReader(file, 0, size))
-	if err != nil {
+	if _, err := streams.Copy(ctx, h, io.NewSectionReader(file, 0, size)); err != nil {
 		return ""
 	}
-	return sum
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Create starts a file of a known size, and makes the folders that it is to lie in.

@@ -24,6 +24,13 @@ type record struct {
 	Output   *Output `json:"output,omitempty"`
 	Uploaded string  `json:"uploaded,omitempty"` // path of an output that the target's store has
 	Tensor   *Tensor `json:"tensor,omitempty"`
+	Named    *Named  `json:"named,omitempty"`
+}
+
+// Named says that a file of the folder has its name, or is about to get it.
+type Named struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
 }
 
 // head is the first line: whose journal it is.
@@ -32,6 +39,7 @@ type head struct {
 	Plan    string `json:"plan"`
 	Part    string `json:"part"`
 	Source  string `json:"source,omitempty"` // Hub repo that the weights come from
+	Keeps   bool   `json:"keeps,omitempty"`  // the folder is to keep the outputs
 	// Former is the sha256 of files of the target that are ours, by path: what earlier journals and manifests there have listed.
 	Former map[string]string `json:"former,omitempty"`
 }
@@ -85,17 +93,29 @@ func parse(b []byte) (h head, rest []record) {
 	return h, rest
 }
 
-// Claimed says whose a journal is, and gives the sha256 of the files that it lists, by path: the outputs that are made, and files
-// that former conversions have left. A torn journal claims nothing.
-func Claimed(journal []byte) (plan, source string, outputs, former map[string]string) {
+// Claimed says whose a journal is, and gives the sha256 of the files that it lists, by path: the outputs that are made, and all else
+// that is ours, with every sum that such a file may have. A torn journal claims nothing.
+func Claimed(journal []byte) (plan, source string, outputs map[string]string, others map[string][]string) {
 	h, rest := parse(journal)
-	outputs = map[string]string{}
+	outputs, others = map[string]string{}, map[string][]string{}
+	for path, sum := range h.Former {
+		others[path] = []string{sum}
+	}
 	for _, r := range rest {
 		if r.Output != nil {
 			outputs[r.Output.Path] = r.Output.SHA256
 		}
+		if r.Named != nil {
+			others[r.Named.Path] = append(others[r.Named.Path], r.Named.SHA256)
+		}
 	}
-	return h.Plan, h.Source, outputs, h.Former
+	return h.Plan, h.Source, outputs, others
+}
+
+// Keeps reports whether a journal is that of a run which keeps its outputs in the folder.
+func Keeps(journal []byte) bool {
+	h, _ := parse(journal)
+	return h.Keeps
 }
 
 // Read fills an empty ledger from a journal of a folder: what it lists is here, unless it says that it was uploaded. Of a
@@ -156,7 +176,10 @@ func OfManifest(m *metadata.Manifest, digest, part string, stays bool) *Ledger {
 func (l *Ledger) Save(path string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Former: l.former}}.line()
+	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Keeps: l.stays, Former: l.former}}.line()
+	for _, n := range l.named {
+		b = append(b, record{Named: &n}.line()...)
+	}
 	for _, o := range l.all() {
 		uploaded := o.Uploaded || o.Committed && !l.stays // also by another machine
 		if o.Here || uploaded {

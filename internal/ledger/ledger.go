@@ -77,6 +77,7 @@ type Ledger struct {
 	mu      sync.Mutex
 	source  string            // Hub repo that the weights come from
 	former  map[string]string // sha256 of files that former conversions have left in the folder, by path
+	named   []Named           // files of this run beside the outputs
 	outputs map[string]Output
 	tensors map[string][]Tensor // by output
 	files   map[string]File
@@ -97,6 +98,15 @@ func (l *Ledger) Claim(source string, former map[string]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.source, l.former = source, former
+}
+
+// Name records a file of the folder beside the outputs, before it gets its name: wherever the run is killed, the next one knows by its
+// sha256 that the file is ours.
+func (l *Ledger) Name(n Named) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.named = append(l.named, n)
+	return errors.Join(l.journal.append(record{Named: &n}.line()), l.journal.sync())
 }
 
 // Add records a finished output, on disk before the output gets its name: a file that no journal lists is taken for somebody else's.

@@ -27,8 +27,8 @@ func KeptName(o *spans.Output) string {
 	return "spool-" + hex.EncodeToString(sum[:8]) + ".data"
 }
 
-// IsKeptName reports whether a file name is one of KeptName.
-func IsKeptName(name string) bool {
+// isKeptName reports whether a file name is one of KeptName.
+func isKeptName(name string) bool {
 	ok, _ := path.Match("spool-"+strings.Repeat("[0-9a-f]", 16)+".data", name)
 	return ok
 }
@@ -81,15 +81,23 @@ func removeKept(dir *os.Root, name string) error {
 	return nil
 }
 
-// RemoveOthers deletes from dir every kept spool but those that are named.
-func RemoveOthers(dir *os.Root, names map[string]bool) error {
+// Names lists the kept spools of a folder.
+func Names(dir *os.Root) (names []string, err error) {
 	entries, err := fs.ReadDir(dir.FS(), ".")
-	if err != nil {
-		return err
-	}
 	for _, e := range entries {
-		if IsKeptName(e.Name()) && !names[e.Name()] {
-			err = errors.Join(err, removeKept(dir, e.Name()))
+		if isKeptName(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// RemoveOthers deletes from dir every kept spool but those that are used.
+func RemoveOthers(dir *os.Root, used map[string]bool) error {
+	names, err := Names(dir)
+	for _, name := range names {
+		if !used[name] {
+			err = errors.Join(err, removeKept(dir, name))
 		}
 	}
 	return err

@@ -2,6 +2,8 @@ package target
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,8 +12,11 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"syscall"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/filelock"
 	"github.com/df11-convert/df11-convert/internal/folder"
@@ -19,7 +24,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
-	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
@@ -36,7 +40,11 @@ type Folder struct {
 	made        []string // outputs and copies, which do not stay
 	owner       Owner
 	part        string // names the journal
-	*inspection        // before the run; of a folder that does not keep its outputs, nothing
+	ledger      *ledger.Ledger
+	*inspection // before the run; of a folder that does not keep its outputs, nothing
+
+	mu    sync.Mutex
+	known map[string]string // the version of every file that was there when the run began or that the run has named
 }
 
 // OpenFolder makes the folder, locks it, and refuses a folder with other weights. With stays, root keeps the result; else it is a work
@@ -56,15 +64,45 @@ func OpenFolder(ctx context.Context, root string, stays bool, w Owner, part stri
 	if f.Folder, err = openFolder(root, stays, perm); err != nil {
 		return nil, err
 	}
+	f.owner.journal = path.Join(stateDir, journalName(part))
 	if stays {
 		err = f.inspect(ctx)
-	} else {
+	} else if err = f.refuseOtherWork(); err == nil {
 		err = f.removeCopies(p)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Leave())
 	}
 	return f, nil
+}
+
+// refuseOtherWork refuses a work folder with work that this run would not go on with, and would remove: that of another source, or of a
+// run that keeps its outputs there.
+func (f *Folder) refuseOtherWork() error {
+	journal, err := smallfile.Read(f.journal(), maxJournalBytes)
+	var c claim
+	c.plan, c.source, _, _ = ledger.Claimed(journal)
+	ours := c.plan == f.owner.Digest || f.owner.sameSource(c)
+	if f.owner.Force || err == nil && ours && !ledger.Keeps(journal) {
+		return nil
+	}
+	e := &ConflictError{Where: f.Root.Name()}
+	if !errors.Is(err, fs.ErrNotExist) {
+		e.Overwritten = append(e.Overwritten, f.owner.journal)
+	}
+	spools, err := spool.Names(f.State)
+	for _, name := range spools {
+		e.Overwritten = append(e.Overwritten, path.Join(stateDir, name))
+	}
+	for _, name := range f.made {
+		if _, missing := f.Lstat(f.name(name)); missing == nil {
+			e.Overwritten = append(e.Overwritten, f.name(name))
+		}
+	}
+	if err != nil || len(e.Overwritten) == 0 {
+		return err
+	}
+	return e
 }
 
 // removeCopies removes the copies that a killed run has left: they are made again when it is their turn.
@@ -114,47 +152,86 @@ func LockFolder(root string, perm fs.FileMode) (*folder.Folder, error) {
 	return openFolder(root, true, perm)
 }
 
-// snapshot has the files of the folder itself, the outputs of the plan wherever they are in it, and the journal of an earlier run.
-// The version of a file is its size and time.
-func (f *Folder) snapshot() (snapshot, error) {
-	entries, err := fs.ReadDir(f.Root.FS(), ".")
-	if err != nil {
-		return snapshot{}, err
-	}
-	names := map[string]bool{}
-	for name := range f.owner.written {
-		names[name] = plan.IsSafetensors(name)
-	}
-	for _, e := range entries {
-		names[e.Name()] = plan.IsSafetensors(e.Name())
-	}
-	names[metadata.ManifestName] = true
-	names[path.Join(stateDir, journalName(spans.Part{}.String()))] = true
-	s := snapshot{where: f.Root.Name(), versions: map[string]string{}, read: func(_ context.Context, name string) ([]byte, error) {
-		return smallfile.Read(f.Path(name), maxJournalBytes)
-	}, sum: func(ctx context.Context, name string) (string, error) {
-		st, err := f.Lstat(name)
+// snapshot has every file that the rule of Owner is about: those of the result, those that manifest and journal list, and what a loader
+// reads beside them. The version of a file is its size and time.
+func (f *Folder) snapshot(ctx context.Context) (snapshot, error) {
+	s := snapshot{where: f.Root.Name(), versions: map[string]string{}, read: f.read, sum: f.sum, equals: f.equals}
+	names := slices.AppendSeq([]string{f.owner.journal}, maps.Keys(f.owner.written))
+	for _, name := range []string{metadata.ManifestName, f.owner.journal} {
+		if _, err := f.Lstat(name); err != nil {
+			continue // it is looked for again below
+		}
+		c, err := (&inspection{snapshot: s}).readClaim(ctx, name)
 		if err != nil {
-			return "", err
+			return s, err
 		}
-		return f.Sum(ctx, name, st.Size()), nil
-	}}
-	for name, judged := range names {
-		if !judged {
-			continue
+		names = slices.AppendSeq(slices.AppendSeq(names, maps.Keys(c.outputs)), maps.Keys(c.former))
+	}
+	for dir := range f.owner.loaded {
+		entries, _ := fs.ReadDir(f.Root.FS(), dir) // a folder that is not there has none
+		for _, e := range entries {
+			if plan.IsSafetensors(e.Name()) {
+				names = append(names, path.Join(dir, e.Name()))
+			}
 		}
-		if st, err := f.Lstat(name); err == nil {
-			s.versions[name] = fmt.Sprint(st.Size(), st.ModTime().UnixNano())
+	}
+	for _, name := range names {
+		st, err := f.Lstat(name)
+		switch {
+		case err == nil:
+			s.versions[name] = versionOf(st)
+		case !errors.Is(err, fs.ErrNotExist) && f.owner.writes(name):
+			return s, &FolderError{Folder: s.where, Stays: true, Err: err}
 		}
 	}
 	return s, nil
 }
 
+// inState reports whether a name is in the folder of the state.
+func inState(name string) bool { return strings.HasPrefix(name, stateDir+"/") }
+
+func versionOf(st fs.FileInfo) string {
+	return fmt.Sprint(st.Size(), st.Mode(), st.ModTime().UnixNano())
+}
+
+// read gives a manifest or a journal; nothing of a link.
+func (f *Folder) read(_ context.Context, name string) ([]byte, error) {
+	if st, err := f.Lstat(name); err != nil || !st.Mode().IsRegular() {
+		return nil, err
+	}
+	return smallfile.Read(filepath.Join(f.Root.Name(), filepath.FromSlash(name)), maxJournalBytes)
+}
+
+func (f *Folder) sum(ctx context.Context, name string) (string, error) {
+	st, err := f.Lstat(name)
+	if err != nil {
+		return "", err
+	}
+	return f.Sum(ctx, name, st.Size()), context.Cause(ctx)
+}
+
+// equals compares a file with what pins its content at the source, or with the file of a local source.
+func (f *Folder) equals(ctx context.Context, name, pin string) bool {
+	if pin == "" && f.owner.Content != nil {
+		pin = f.owner.Content(ctx, name)
+	}
+	st, err := f.Lstat(name)
+	if pin == "" || err != nil {
+		return false
+	}
+	ref := hub.FileRef{Size: st.Size()}
+	if len(pin) == hex.EncodedLen(sha256.Size) {
+		ref.SHA256 = pin
+	}
+	return f.Hash(ctx, name, st.Size(), ref.NewHash()) == pin
+}
+
 // inspect makes sure that the folder is this conversion's.
 func (f *Folder) inspect(ctx context.Context) error {
-	s, err := f.snapshot()
+	s, err := f.snapshot(ctx)
 	if err == nil {
 		f.inspection, err = f.owner.judge(ctx, s, nil, nil)
+		f.known = maps.Clone(s.versions)
 	}
 	return err
 }
@@ -183,6 +260,7 @@ func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, er
 	if err != nil {
 		return nil, err
 	}
+	f.ledger = l
 	l.Claim(f.owner.Source, f.former())
 	l.Keep(func(o ledger.Output) bool {
 		return !o.Here || ctx.Err() == nil && f.Sum(ctx, f.name(o.Path), o.Size) == o.SHA256
@@ -198,14 +276,14 @@ func (f *Folder) journal() string { return filepath.Join(f.State.Name(), journal
 // Save writes the journal of a ledger, which every later change is appended to.
 func (f *Folder) Save(l *ledger.Ledger) error { return l.Save(f.journal()) }
 
-// Begin is called once the first journal claims the files that the run will write. It removes config and manifest of a finished
-// conversion by another plan, whose weights the run overwrites one by one: the folder must not look finished.
-func (f *Folder) Begin() error {
-	if f.Manifest == nil || f.Manifest.Plan.Digest == f.owner.Digest {
+// Begin is called once the first journal tells what is ours. Unless the folder holds the finished result of the very source, or a part
+// of it, Begin removes config and manifest: weights are overwritten one by one, and the folder must not look finished meanwhile.
+func (f *Folder) Begin(unchanged bool) error {
+	if f.Manifest == nil || f.Manifest.Plan.Digest == f.owner.Digest && unchanged {
 		return nil
 	}
 	for _, o := range f.Manifest.Outputs {
-		if o.Kind == metadata.KindConfig {
+		if _, ours := f.Ours[o.Path]; ours && o.Kind == metadata.KindConfig {
 			if err := f.Remove(o.Path); err != nil {
 				return err
 			}
@@ -214,62 +292,109 @@ func (f *Folder) Begin() error {
 	return f.Remove(metadata.ManifestName)
 }
 
-// Create starts an output file of a known size.
+// Create starts a file of a known size. In a folder that keeps it, it only takes the place of what was there when the run began.
 func (f *Folder) Create(name string, size int64) (*atomicfile.File, error) {
-	return f.Folder.Create(f.name(name), size)
+	file, err := f.Folder.Create(f.name(name), size)
+	if err == nil && f.Stays {
+		file.Naming = func(rename func() error) error { return f.replace(name, rename) }
+	}
+	return file, err
 }
 
-// Remove removes a file, if it is there.
-func (f *Folder) Remove(name string) error { return f.Folder.Remove(f.name(name)) }
+// Announce says which sha256 a file beside the outputs will have, before it gets its name in a folder that keeps it.
+func (f *Folder) Announce(name, sum string) error {
+	if !f.Stays {
+		return nil
+	}
+	return f.ledger.Name(ledger.Named{Path: name, SHA256: sum})
+}
 
-// Finish makes the folder complete: it checks that the folder is still this conversion's and holds every output, removes the
-// weights that former plans have left, and writes the side files, config.json last. Copied files are there already. Finish may be
-// repeated.
+// Remove removes a file, if it is there and nobody has changed it meanwhile.
+func (f *Folder) Remove(name string) error {
+	remove := func() error { return f.Folder.Remove(f.name(name)) }
+	if !f.Stays {
+		return remove()
+	}
+	return f.replace(name, remove)
+}
+
+// replace does away with what has a name in a folder that keeps its files, unless it has come, or has changed, since the run began.
+func (f *Folder) replace(name string, do func() error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	st, err := f.Lstat(name)
+	if err == nil && f.known[name] != versionOf(st) {
+		return &ConflictError{Where: f.Root.Name(), Overwritten: []string{name}}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if st, err = f.Lstat(name); err == nil {
+		f.known[name] = versionOf(st)
+	}
+	return nil
+}
+
+// Finish makes the folder complete: it checks that the folder is still this conversion's and holds every output, removes what former
+// conversions have left, and writes the side files, config.json last. Copied files are there already. Finish may be repeated.
 func (f *Folder) Finish(ctx context.Context, r *Result) error {
 	if err := f.complete(ctx, r); err != nil {
 		return err
 	}
 	for name := range f.Ours {
-		if _, written := f.owner.written[name]; !written && plan.IsSafetensors(name) {
+		if !f.owner.writes(name) && !inState(name) {
 			if err := f.Remove(name); err != nil {
 				return err
 			}
 		}
 	}
 	for _, s := range r.Files {
-		if s.Data != nil {
-			if err := f.WriteFile(f.name(s.Path), s.Data); err != nil {
-				return fmt.Errorf("write %s: %w", s.Path, err)
-			}
+		if s.Data == nil || s.Kind == metadata.KindCard && f.CardStays {
+			continue
+		}
+		if err := f.write(s); err != nil {
+			return fmt.Errorf("write %s: %w", s.Path, err)
 		}
 	}
 	return nil
 }
 
-// complete makes sure that nobody has changed the weights of the folder since the run began.
-func (f *Folder) complete(ctx context.Context, r *Result) error {
-	made := map[string]string{}
-	for _, o := range r.Outputs {
-		made[o.Path] = o.SHA256
-		if st, err := f.Lstat(f.name(o.Path)); err != nil || st.Size() != o.Size {
-			return fmt.Errorf("%s was removed or changed while the conversion ran: run it again, and it is made again", f.Path(o.Path))
-		}
+func (f *Folder) write(s SideFile) error {
+	if err := f.Announce(s.Path, s.SHA256); err != nil {
+		return err
 	}
-	s, err := f.snapshot()
+	file, err := f.Create(s.Path, s.Size)
 	if err != nil {
 		return err
 	}
-	for _, side := range r.Files { // which this run has just written
-		delete(s.versions, side.Path)
+	defer file.Cleanup()
+	if _, err := file.Write(s.Data); err != nil {
+		return err
 	}
-	sum := s.sum
-	s.sum = func(ctx context.Context, name string) (string, error) { // an output was hashed when it was made, and has its size
-		if made[name] != "" {
-			return made[name], nil
+	return file.Commit(s.Size)
+}
+
+// complete makes sure that nobody has changed the files of the folder since the run began, or has named them.
+func (f *Folder) complete(ctx context.Context, r *Result) error {
+	s, err := f.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	made := map[string]string{}
+	for _, o := range r.Outputs {
+		made[o.Path] = o.SHA256
+		if v := s.versions[o.Path]; v == "" || v != f.known[o.Path] {
+			return fmt.Errorf("%s was removed or changed while the conversion ran: run it again, and it is made again", f.Path(o.Path))
 		}
-		return sum(ctx, name)
 	}
-	_, err = f.owner.judge(ctx, s, f.inspection, made)
+	maps.DeleteFunc(s.versions, func(name, version string) bool { return version == f.known[name] })
+	in, err := f.owner.judge(ctx, s, f.inspection, made)
+	if err == nil {
+		f.CardStays = f.CardStays || in.CardStays
+	}
 	return err
 }
 

@@ -37,7 +37,9 @@ type Owner struct {
 	Force   bool              // what is in the way when a run begins may be overwritten
 	written map[string]string // every file of the result: what pins its content at the source, "" if nothing does
 	loaded  map[string]bool   // folders of which a loader reads every .safetensors file
-	journal string            // of this run in a repo
+	journal string            // of this run
+	// Content gives the sha256 of a file that the result takes over from a local source; nil for the files of a Hub, which are pinned.
+	Content func(ctx context.Context, name string) string
 }
 
 // NewOwner is the owner of what a plan makes of a source.
@@ -64,6 +66,12 @@ func NewOwner(p *plan.Plan, source string, force bool) Owner {
 	return w
 }
 
+// writes reports whether the result has a file.
+func (w Owner) writes(name string) bool {
+	_, written := w.written[name]
+	return written
+}
+
 // loads reports whether a loader reads a file as weights of the result.
 func (w Owner) loads(name string) bool { return plan.IsSafetensors(name) && w.loaded[path.Dir(name)] }
 
@@ -75,6 +83,16 @@ type snapshot struct {
 	// read gives a file whole; fs.ErrNotExist if it is not there. sum gives its sha256.
 	read func(ctx context.Context, name string) ([]byte, error)
 	sum  func(ctx context.Context, name string) (string, error)
+	// equals reports whether a file has the content that a pin stands for; nil where versions are what pins are.
+	equals func(ctx context.Context, name, pin string) bool
+}
+
+// isPinned reports whether a file is the one at the source that the result takes over.
+func (s snapshot) isPinned(ctx context.Context, name, pin string) bool {
+	if s.equals != nil {
+		return s.equals(ctx, name, pin)
+	}
+	return pin != "" && pin == s.versions[name]
 }
 
 // An inspection is what a run found in a target when it looked at it last.
@@ -133,16 +151,18 @@ func (w Owner) judge(ctx context.Context, s snapshot, last *inspection, made map
 // judgeFile finds out whether a file is ours, and adds it to the conflict if it may not stay as it is.
 func (w Owner) judgeFile(ctx context.Context, in *inspection, name string, e *ConflictError) error {
 	pin, written := w.written[name]
-	if sums := in.listed[name]; pin != "" && pin == in.versions[name] {
-		in.Ours[name] = "" // it has the bytes that would be written
-	} else if len(sums) > 0 {
+	if sums := in.listed[name]; len(sums) > 0 {
 		sum, err := in.sum(ctx, name)
 		if err != nil {
 			return fmt.Errorf("%s: %w", in.where, err)
 		}
 		if slices.Contains(sums, sum) {
 			in.Ours[name] = sum
+			return nil
 		}
+	}
+	if written && in.isPinned(ctx, name, pin) {
+		in.Ours[name] = "" // it has the bytes that would be written
 	}
 	if _, ours := in.Ours[name]; ours || name == model.CardName {
 		return nil
@@ -200,8 +220,9 @@ func (in *inspection) former() map[string]string {
 // A claim is what a journal or a manifest says: a plan, its source, the outputs that are made and files that former conversions
 // have left, with their sha256. No journal and no manifest is of plan "".
 type claim struct {
-	plan, source    string
-	outputs, former map[string]string
+	plan, source string
+	outputs      map[string]string
+	former       map[string][]string
 }
 
 // readClaim reads the claim of a journal or a manifest; nothing of any other file, or of a broken one.
@@ -236,10 +257,11 @@ func (w Owner) accept(in *inspection, name string, c claim) {
 	case c.plan == "":
 	case c.plan == w.Digest || w.sameSource(c):
 		in.Ours[name] = ""
-		for _, files := range []map[string]string{c.outputs, c.former} {
-			for path, sum := range files {
-				in.listed[path] = append(in.listed[path], sum)
-			}
+		for path, sum := range c.outputs {
+			in.listed[path] = append(in.listed[path], sum)
+		}
+		for path, sums := range c.former {
+			in.listed[path] = append(in.listed[path], sums...)
 		}
 	default:
 		in.stranger = c.source
