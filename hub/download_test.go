@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
@@ -71,21 +70,6 @@ func onFirst(f func(*http.Request, *http.Response) (*http.Response, error)) func
 	}
 }
 
-func TestResumeAtTheOffset(t *testing.T) {
-	h := newFileHub(t, 1000)
-	h.fault = onFirst(func(_ *http.Request, g *http.Response) (*http.Response, error) {
-		return cutBody(g, 321, syscall.ECONNRESET), nil
-	})
-	c, _ := testClient(t, h)
-	got, err := c.ReadRange(t.Context(), h.ref(), 0, 1000)
-	if err != nil || !bytes.Equal(got, h.data) {
-		t.Fatal(err)
-	}
-	if fmt.Sprint(h.gets) != "[0-999 321-999]" {
-		t.Errorf("asked for %v", h.gets)
-	}
-}
-
 // TestWholeFileAnswersToRanges: a storage that ignores ranges serves the beginning of a file, and never bytes from elsewhere.
 func TestWholeFileAnswersToRanges(t *testing.T) {
 	h := newFileHub(t, 5000)
@@ -104,43 +88,6 @@ func TestWholeFileAnswersToRanges(t *testing.T) {
 	}
 	if _, err := c.ReadRange(t.Context(), h.ref(), 0, 1000); !errors.Is(err, wire.ErrBadRange) {
 		t.Errorf("a whole file of another size: %v", err)
-	}
-}
-
-func TestLinkExpiresForAllWorkersAtOnce(t *testing.T) {
-	h := newFileHub(t, 20_000)
-	h.fault = func(n int, r *http.Request, good *http.Response) (*http.Response, error) {
-		if n == 7 {
-			h.mu.Lock()
-			h.link++ // from now on the old link is refused
-			h.mu.Unlock()
-		}
-		return good, nil
-	}
-	c, _ := testClient(t, h, smallRanges)
-	if err := streamAll(t, c, h); err != nil {
-		t.Fatal(err)
-	}
-	if h.heads != 2 {
-		t.Errorf("%d metadata requests", h.heads)
-	}
-}
-
-func TestLinkIsRenewedBeforeItsEnd(t *testing.T) {
-	h := newFileHub(t, 100)
-	c, clock := testClient(t, h)
-	h.expires = fmt.Sprintf("&Expires=%d", clock.Now().Add(10*time.Minute).Unix())
-	for range 2 {
-		if _, err := c.ReadRange(t.Context(), h.ref(), 0, 100); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if h.heads != 1 {
-		t.Fatalf("%d metadata requests", h.heads)
-	}
-	_ = clock.Sleep(t.Context(), 9*time.Minute+time.Second)
-	if _, err := c.ReadRange(t.Context(), h.ref(), 0, 100); err != nil || h.heads != 2 || h.nGets() != 3 {
-		t.Errorf("%d metadata requests, %d gets, %v", h.heads, h.nGets(), err)
 	}
 }
 
@@ -170,23 +117,6 @@ func TestFileChanges(t *testing.T) {
 	ref.SHA256 = sha(h.data)
 	if _, err := c.ReadRange(t.Context(), ref, 0, 10); !errors.Is(err, wire.ErrChanged) {
 		t.Errorf("against the listed hash: %v", err)
-	}
-}
-
-func TestSizeChanges(t *testing.T) {
-	h := newFileHub(t, 500)
-	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
-		return reply(r, 206, string(h.data[:100]), "Content-Range: bytes 0-99/777"), nil
-	}
-	c, _ := testClient(t, h)
-	if _, err := c.ReadRange(t.Context(), h.ref(), 0, 100); !errors.Is(err, wire.ErrChanged) {
-		t.Errorf("total differs: %v", err)
-	}
-	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
-		return reply(r, 416, "", "Content-Range: bytes */50"), nil
-	}
-	if _, err := c.ReadRange(t.Context(), h.ref(), 0, 100); !errors.Is(err, wire.ErrChanged) || h.nGets() != 2 {
-		t.Errorf("416: %d gets, %v", h.nGets(), err)
 	}
 }
 

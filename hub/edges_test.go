@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"sync"
 	"testing"
@@ -303,38 +302,4 @@ func longestPause(times []time.Time) (longest time.Duration) {
 		longest = max(longest, times[i+1].Sub(times[i]))
 	}
 	return longest
-}
-
-// BenchmarkSlowEdges reads over sockets from connections of different rates and
-// tells which share of what the first sixteen offer arrives.
-func BenchmarkSlowEdges(b *testing.B) {
-	for _, tt := range []struct {
-		name string
-		rate func(int) int64
-		all  int64
-	}{
-		{"mixed", mixedEdges(0), offered},
-		{"fast", steady(fastEdge), wire.Transfers * fastEdge},
-		{"slow", steady(slowEdge), wire.Transfers * slowEdge},
-	} {
-		b.Run(tt.name, func(b *testing.B) {
-			share, conns := 0.0, 0
-			for b.Loop() {
-				h := &edgeHub{size: 10 * tt.all, rate: tt.rate}
-				srv := httptest.NewUnstartedServer(h)
-				srv.Listener = edgeListener{srv.Listener, h}
-				h.config(srv.Config)
-				srv.Start()
-				c, err := New(Options{Endpoint: srv.URL, RangeBytes: edgeRange})
-				if err != nil {
-					b.Fatal(err)
-				}
-				share += h.share(b, c, tt.all)
-				conns += h.conns()
-				srv.Close()
-			}
-			b.ReportMetric(100*share/float64(b.N), "%-of-offered")
-			b.ReportMetric(float64(conns)/float64(b.N), "connections")
-		})
-	}
 }

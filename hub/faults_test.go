@@ -175,6 +175,7 @@ func TestFaults(t *testing.T) {
 		{onePut, "commit-race", once, hub.ErrConflict, asked{batches: 1, puts: 1, commits: 1}, atOnce},
 		{onePut, "commit-quota", once, hub.ErrQuota, asked{batches: 1, puts: 1, commits: 1}, atOnce},
 		{onePut, "commit-400-lfs", once, hub.ErrMissingObject, asked{batches: 1, puts: 1, commits: 1}, atOnce},
+		{onePut, "lfs-no-actions", once, hub.ErrMissingObject, asked{batches: 1, commits: 1}, atOnce}, // the hub claims what it lacks
 		{onePut, "commit-412", always, errAny, asked{batches: 1, puts: 1, commits: open}, patiently},
 		{onePut, "commit-500", always, errAny, asked{batches: 1, puts: 1, commits: open}, patiently},
 	} {

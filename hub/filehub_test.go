@@ -18,10 +18,9 @@ const testCommit = "0123456789abcdef0123456789abcdef01234567"
 // fileHub serves one large file: metadata on hub.test, bytes on cdn.test behind
 // links that are numbered, so that old ones can be refused.
 type fileHub struct {
-	t       *testing.T
-	data    []byte
-	etag    string
-	expires string // added to each link
+	t    *testing.T
+	data []byte
+	etag string
 
 	mu    sync.Mutex
 	link  int // the only link that is good
@@ -73,7 +72,7 @@ func (h *fileHub) head(r *http.Request) *http.Response {
 	defer h.mu.Unlock()
 	h.heads++
 	resp := reply(r, 302, "", "X-Repo-Commit: "+testCommit, `X-Linked-Etag: "`+h.etag+`"`,
-		"X-Linked-Size: "+strconv.Itoa(len(h.data)), fmt.Sprintf("Location: https://cdn.test/blob?link=%d%s", h.link, h.expires))
+		"X-Linked-Size: "+strconv.Itoa(len(h.data)), fmt.Sprintf("Location: https://cdn.test/blob?link=%d", h.link))
 	resp.ContentLength = 1234 // the redirect's own body
 	return resp
 }

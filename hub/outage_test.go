@@ -56,9 +56,7 @@ func TestAnOutageOfMinutesNeverEndsARun(t *testing.T) {
 		return streamAll(t, c, h)
 	}
 	upload := func(t *testing.T, change func(*Options)) error {
-		h := newStoreHub(t)
-		h.chunk = 1000
-		c, _ := testClient(t, h, change)
+		c, _ := testClient(t, newLinkHub(24*time.Hour), change)
 		b, _ := testBlob(4500)
 		_, err := c.Upload(t.Context(), "me/x", "main", b)
 		return err
@@ -76,7 +74,7 @@ func TestAnOutageOfMinutesNeverEndsARun(t *testing.T) {
 		gone string
 	}{
 		{"download", download, "hub.test"}, {"download", download, "cdn.test"}, {"upload", upload, "hub.test"}, {"upload", upload, "s3.test"},
-		{"upload", upload, "/preupload/"}, {"upload", upload, "/objects/batch"}, {"upload", upload, "part=2"},
+		{"upload", upload, "/preupload/"}, {"upload", upload, "/objects/batch"}, {"upload", upload, "partNumber=2"},
 		{"upload", upload, "/complete"}, {"upload", upload, "/verify"},
 	} {
 		for name, gone := range faults {

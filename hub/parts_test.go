@@ -67,6 +67,8 @@ func (h *linkHub) RoundTrip(r *http.Request) (*http.Response, error) {
 		return reply(r, 200, h.batch(body)), nil
 	case path == "/complete":
 		return h.complete(r, q.Get("uploadId"), body), nil
+	case path == "/verify":
+		return reply(r, 200, ""), nil
 	}
 	if expires, _ := strconv.ParseInt(q.Get("Expires"), 10, 64); !begun.Before(time.Unix(expires, 0)) {
 		return reply(r, 403, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"), nil
@@ -97,7 +99,8 @@ func (h *linkHub) batch(body []byte) string {
 		header[fmt.Sprintf("%05d", n)] = fmt.Sprintf("https://s3.test/put?partNumber=%d&uploadId=%s&Expires=%d", n, id, time.Now().Add(h.lifetime).Unix())
 	}
 	answer, _ := json.Marshal(map[string]any{"objects": []any{map[string]any{"oid": o.OID, "size": o.Size, "actions": map[string]any{
-		"upload": map[string]any{"href": "https://hub.test/complete?uploadId=" + id, "header": header}}}}})
+		"upload": map[string]any{"href": "https://hub.test/complete?uploadId=" + id, "header": header},
+		"verify": map[string]any{"href": "https://hub.test/verify"}}}}})
 	return string(answer)
 }
 

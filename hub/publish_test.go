@@ -1,7 +1,6 @@
 package hub_test
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
@@ -52,55 +51,6 @@ func TestBranchLifeAndDeletions(t *testing.T) {
 		if err := w.DeleteBranch(t.Context(), target, branch); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-func TestCreateRepoOnTheHub(t *testing.T) {
-	yes, no := true, false
-	w := newWorld(t, 100)
-	for _, tt := range []struct {
-		repo    string
-		private *bool
-		created bool
-		is      bool
-	}{
-		{"me/a", &yes, true, true}, {"me/a", &no, false, true}, {"me/b", &no, true, false}, {"me/c", nil, true, false},
-	} {
-		created, err := w.CreateRepo(t.Context(), tt.repo, tt.private)
-		if is, _ := w.srv.Visibility(tt.repo); err != nil || created != tt.created || is != tt.is {
-			t.Errorf("%s: created %v, private %v, %v", tt.repo, created, is, err)
-		}
-	}
-	if err := w.MakePrivate(t.Context(), "me/b"); err != nil {
-		t.Error(err)
-	}
-	if is, _ := w.srv.Visibility("me/b"); !is {
-		t.Error("still public")
-	}
-	w.srv.Inject(hubtest.Fault{Name: "create-409"})
-	if created, err := w.CreateRepo(t.Context(), "me/d", nil); err != nil || !created {
-		t.Errorf("%v, %v", created, err)
-	}
-	w.srv.Inject(hubtest.Fault{Name: "create-403", Times: hubtest.Always})
-	if created, err := w.CreateRepo(t.Context(), "me/a", nil); err != nil || created {
-		t.Errorf("%v, %v", created, err)
-	}
-	if _, err := w.CreateRepo(t.Context(), "me/none", nil); !errors.Is(err, hub.ErrForbidden) {
-		t.Error(err)
-	}
-}
-
-func TestWhoAndCard(t *testing.T) {
-	w := newWorldOn(t, hubtest.Start(t, hubtest.WithUser("hf_test", hubtest.User{Name: "me", Orgs: []string{"team"}})), 100)
-	u, err := w.WhoAmI(t.Context())
-	if err != nil || u != "me" {
-		t.Errorf("%q, %v", u, err)
-	}
-	if _, err := w.ValidateCard(t.Context(), []byte("---\nlicense: mit\n---\n# x\n")); err != nil {
-		t.Error(err)
-	}
-	if _, err := w.ValidateCard(t.Context(), []byte("---\nlicense: [\n---\n# x\n")); !errors.Is(err, hub.ErrInvalidCard) {
-		t.Error(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"sync"
 	"testing"
 
@@ -80,38 +81,76 @@ func TestPublish(t *testing.T) {
 	if err != nil || again.OID != done.OID || w.nPuts() != 8 || w.nCommits() != 1 {
 		t.Errorf("unchanged file: %+v, %v, %d PUTs, %d commits", again, err, w.nPuts(), w.nCommits())
 	}
+	if again, err = w.push(t, "config.json", small); err != nil || again.OID != done.OID || w.nCommits() != 1 {
+		t.Errorf("unchanged small file: %+v, %v, %d commits", again, err, w.nCommits())
+	}
 	if out := w.Stats().BytesOut; out != 65_000 {
 		t.Errorf("%d bytes out", out)
 	}
 }
 
-// TestLyingBatch: the hub claims to hold an object that it lost; the commit
-// tells, by name.
-func TestLyingBatch(t *testing.T) {
-	w := published(t)
-	w.srv.Inject(hubtest.Fault{Name: "lfs-no-actions"})
-	if _, err := w.push(t, weight, pattern(15_000)); !errors.Is(err, hub.ErrMissingObject) {
-		t.Fatal(err)
-	}
-	if _, err := w.push(t, weight, pattern(15_000)); err != nil {
-		t.Fatal(err)
-	}
-	w.holds(t, weight, pattern(15_000))
+// applied lets the hub do what it is asked for, and answers something else.
+func applied(answer hubtest.Action) hubtest.Action {
+	return func(x *hubtest.Exchange) { x.Next(httptest.NewRecorder()); answer(x) }
 }
 
-// TestConflictIsRebuilt is what a caller does after ErrConflict.
-func TestConflictIsRebuilt(t *testing.T) {
+// TestOddAnswersToACommit: whatever the answer is, the branch tells whether the commit was made, and it is made once.
+func TestOddAnswersToACommit(t *testing.T) {
+	ok, html := hubtest.Status(200, nil, "{}"), hubtest.Status(200, nil, "<html>")
+	n := 0
+	for _, tt := range []struct {
+		name   string
+		answer hubtest.Action
+		posts  int
+		want   error // nil is success
+	}{
+		{"success that names no commit", ok, 1, hub.ErrNotHub},
+		{"the same, after applying", applied(ok), 1, nil},
+		{"success of something else", hubtest.Status(200, nil, `{"commitOid":"main"}`), 1, hub.ErrNotHub},
+		{"the same, after applying", applied(html), 1, nil},
+		{"400", hubtest.Status(400, nil, `{"error":"bad path"}`), 1, errAny},
+		{"413", hubtest.Status(413, nil, ""), 1, errAny},
+		{"lands while it is repeated", func(x *hubtest.Exchange) {
+			if n++; n == 1 {
+				hubtest.Status(504, nil, "")(x)
+			} else {
+				applied(hubtest.Status(412, nil, ""))(x)
+			}
+		}, 2, nil},
+	} {
+		w := published(t)
+		w.srv.Inject(hubtest.Fault{Name: "odd", Path: "/api/models/*/commit/*", Times: tt.posts, Action: tt.answer})
+		done, err := w.push(t, weight, pattern(100))
+		if (err == nil) != (tt.want == nil) || !errors.Is(tt.want, errAny) && !errors.Is(err, tt.want) || w.nCommits() != tt.posts {
+			t.Errorf("%s: %d posts, %v", tt.name, w.nCommits(), err)
+		}
+		if err == nil && (done.OID != w.srv.Head(target, "main") || len(w.srv.Commits(target, "main")) != 2) {
+			t.Errorf("%s: %+v, %d commits", tt.name, done, len(w.srv.Commits(target, "main"))-1)
+		}
+	}
+}
+
+// TestACommitThatIsThereAlready: somebody else has made the same one.
+func TestACommitThatIsThereAlready(t *testing.T) {
 	w := published(t)
-	w.srv.Inject(hubtest.Fault{Name: "commit-race"})
-	if _, err := w.push(t, weight, pattern(15_000)); !errors.Is(err, hub.ErrConflict) {
-		t.Fatal(err)
+	request := hub.CommitRequest{Summary: "s", Parent: w.srv.Head(target, "main"), Ops: []hub.Op{hub.FileOp("a.txt", []byte("a"))}}
+	for range 2 {
+		done, err := w.Client.Commit(t.Context(), target, "main", request)
+		if err != nil || done.OID != w.srv.Head(target, "main") {
+			t.Errorf("%+v, %v", done, err)
+		}
 	}
-	if _, err := w.push(t, weight, pattern(15_000)); err != nil {
-		t.Fatal(err)
-	}
-	w.holds(t, weight, pattern(15_000))
-	if w.nPuts() != 1 {
-		t.Errorf("%d PUTs; what is stored is not sent again", w.nPuts())
+}
+
+// TestCompletionThatWorkedIsFound: the answer got lost, and the upload id is gone, or the hub fails over it for ever; the next
+// batch call tells that the object is there.
+func TestCompletionThatWorkedIsFound(t *testing.T) {
+	for _, status := range []int{404, 500} {
+		w := published(t)
+		w.srv.Inject(hubtest.Fault{Name: "lost", Path: "/api/complete_multipart", Times: hubtest.Always, Action: applied(hubtest.Status(status, nil, ""))})
+		if _, err := w.push(t, weight, pattern(50_000)); err != nil || w.nBatches() != 2 || w.nPuts() != 7 {
+			t.Errorf("%d: %d batch calls, %d PUTs, %v", status, w.nBatches(), w.nPuts(), err)
+		}
 	}
 }
 

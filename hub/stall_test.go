@@ -81,27 +81,6 @@ func TestSlowBodyIsNoticedByItsRate(t *testing.T) {
 	})
 }
 
-// TestSlowAnswerIsNoticedByItsRate: an answer of the API is held to the rate
-// of file bytes. One byte every 20 s is no silence, but a listing of a
-// megabyte would take months.
-func TestSlowAnswerIsNoticedByItsRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := script(func(r *http.Request) (*http.Response, error) {
-			resp := reply(r, 200, okUser)
-			resp.Body = &slowBody{r.Context(), 20 * time.Second, []byte(okUser)}
-			return resp, nil
-		}, says(200, okUser))
-		c, _ := testClient(t, w, realTime)
-		start := time.Now()
-		if _, err := c.WhoAmI(t.Context()); err != nil || w.Count() != 2 {
-			t.Errorf("%d requests, %v", w.Count(), err)
-		}
-		if d := time.Since(start); d > time.Minute {
-			t.Errorf("took %v", d)
-		}
-	})
-}
-
 func TestNoAnswerIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := script(func(r *http.Request) (*http.Response, error) {
@@ -284,23 +263,6 @@ func TestFreeBuffers(t *testing.T) {
 			t.Errorf("%d buffers are left, %d of %d are there", made(), len(c.files.buffers), cap(c.files.buffers))
 		}
 	}
-}
-
-func TestLimitRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newFileHub(t, 50_000)
-		c, _ := testClient(t, h, realTime, smallRanges, func(o *Options) { o.LimitRate = 1000 })
-		start := time.Now()
-		if err := streamAll(t, c, h); err != nil {
-			t.Fatal(err)
-		}
-		if d := time.Since(start); d < 49*time.Second || d > 51*time.Second {
-			t.Errorf("50 kB at 1 kB/s took %v", d)
-		}
-		if h.nGets() != 50 || c.Stats().BytesIn != 50_000 {
-			t.Errorf("%d gets, %+v", h.nGets(), c.Stats())
-		}
-	})
 }
 
 // TestLimitRateOfAllClients: the limit holds for the clients of one governor

@@ -9,13 +9,9 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
 func TestRetryWaits(t *testing.T) {
@@ -120,41 +116,6 @@ func TestCancelEndsTheWait(t *testing.T) {
 	c, _ := testTransport(t, w)
 	if _, err := whoAmI(ctx, c); !errors.Is(err, cause) || w.Count() != 1 {
 		t.Errorf("%d requests, %v", w.Count(), err)
-	}
-}
-
-func TestOneLimitSlowsAll(t *testing.T) {
-	clock := hubtest.NewJumpClock(noon)
-	g, api := NewGovernor(), lane{kind: "api"}
-	g.close(clock.Now(), api, time.Minute, "limit")
-	var wg sync.WaitGroup
-	for range 10 {
-		wg.Go(func() {
-			if err := g.wait(t.Context(), &pauses{clock: clock}, api, 0); err != nil {
-				t.Error(err)
-			}
-			if clock.Now().Before(noon.Add(time.Minute)) {
-				t.Error("a worker started during the pause")
-			}
-		})
-	}
-	wg.Wait()
-	before := clock.Waited()
-	if err := g.wait(t.Context(), &pauses{clock: clock}, lane{host: "cdn.test"}, 0); err != nil || clock.Waited() != before {
-		t.Error("a pause of the api held a storage host")
-	}
-}
-
-func TestNothingLeftPausesBeforeARefusal(t *testing.T) {
-	w := script(says(200, okUser, `RateLimit: "api";r=0;t=9`), says(200, okUser))
-	c, clock := testTransport(t, w)
-	for range 2 {
-		if _, err := c.Call(t.Context(), Get("x", "", "https://hub.test/api/x"), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if clock.Waited() != 10*time.Second {
-		t.Errorf("waited %v", clock.Waited())
 	}
 }
 
@@ -327,16 +288,5 @@ func TestStorageErrorsAreRead(t *testing.T) {
 	}
 	if len(w.Seen[0].Header.Values("Authorization")) != 0 {
 		t.Error("token sent to the storage")
-	}
-}
-
-func TestThrottle(t *testing.T) {
-	clock := hubtest.NewJumpClock(noon)
-	r := &bulkReader{ctx: t.Context(), rate: 1000, clock: clock, throttle: new(throttle), count: new(atomic.Int64), r: strings.NewReader(strings.Repeat("x", 5000))}
-	if n, err := io.Copy(io.Discard, r); n != 5000 || err != nil {
-		t.Fatal(n, err)
-	}
-	if s := clock.Waited(); s < 4800*time.Millisecond || s > 5*time.Second {
-		t.Errorf("5000 bytes at 1000 per second took %v", s)
 	}
 }
