@@ -12,17 +12,6 @@ import (
 	"testing"
 )
 
-// LlamaModel is NewLlama with every file in memory.
-func LlamaModel(seed uint64, opt ModelOptions) map[string][]byte { return NewLlama(seed, opt).Files() }
-
-// Holds says whether the repo's LFS store has the object, committed or not.
-func (s *store) Holds(name, sha256 string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rp := s.repos[name]
-	return rp != nil && rp.holds[sha256]
-}
-
 // answer is what a client sees of one request.
 type answer struct {
 	status int
