@@ -454,3 +454,37 @@ func TestForgedOrigins(t *testing.T) {
 func named(edit func(s *metadata.Source)) func(f *forged) {
 	return func(f *forged) { f.manifest(func(m *metadata.Manifest) { edit(&m.Source) }) }
 }
+
+// TestEveryFileCounts: whatever file of a model is changed, is missing or is added, wherever, the model does not simply equal its
+// original, however well the manifest fits.
+func TestEveryFileCounts(t *testing.T) {
+	g := newForger(t)
+	try := func(model, what, name string, edit func(f *forged)) {
+		if slices.Contains([]string{"README.md", "df11.png", metadata.ManifestName}, name) {
+			return // for people
+		}
+		at := filepath.Join(t.TempDir(), "m")
+		f := g.forge(model, true, edit)
+		for file, b := range f.files {
+			writeTo(t, filepath.Join(at, filepath.FromSlash(file)), b)
+		}
+		code, out, diag := program(t, "verify", at)
+		_, beside, _ := strings.Cut(out, " from the original: ")
+		if code != exitWrong && !(code == exitOK && strings.Contains(beside, name) && !strings.Contains(out, " equals ")) {
+			t.Errorf("%s of %s %s: exit %d: %s%s", name, model, what, code, out, diag)
+		}
+	}
+	for _, model := range []string{llamaModel, pipeModel} {
+		for name, b := range g.models[model] {
+			try(model, "changed", name, func(f *forged) { f.files[name] = spoiled(name, b) })
+			try(model, "missing", name, func(f *forged) { delete(f.files, name) })
+		}
+		for _, dir := range []string{"", ".hid/", "vae/", "transformer/", "a/b/", "__pycache__/"} {
+			for _, name := range []string{"x.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "Config.JSON", "README.md", "df11.png", ".x", "x.py"} {
+				if g.models[model][dir+name] == nil {
+					try(model, "added", dir+name, func(f *forged) { f.files[dir+name] = weightsOf(1) })
+				}
+			}
+		}
+	}
+}
