@@ -2,10 +2,8 @@ package pipeline_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
-	"github.com/df11-convert/df11-convert/verify"
 )
 
 // TestDiskFull: on a disk that is too small the run ends with an error that says so, leaves no half-written file under
@@ -57,7 +54,8 @@ func smallDisk(t *testing.T, w *world, dir string) (full func(*pipeline.Options)
 	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m"); err != nil {
 		t.Logf("no small disk can be mounted (%v), the error is made in the stage that compares", err)
-		return func(o *pipeline.Options) { o.GPU = fullDisk{} }, func() {}
+		full := &os.PathError{Op: "write", Path: "spool", Err: errors.Join(syscall.ENOSPC)}
+		return func(o *pipeline.Options) { o.GPU = answers(full) }, func() {}
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, 0); err != nil {
@@ -90,15 +88,6 @@ func fill(t *testing.T, name string) {
 		t.Error(err)
 	}
 }
-
-// fullDisk is a second decoder that finds the disk full.
-type fullDisk struct{}
-
-func (fullDisk) Compare(context.Context, *verify.Unit, io.ReaderAt, verify.CompareOptions) error {
-	return &os.PathError{Op: "write", Path: "spool", Err: errors.Join(syscall.ENOSPC)}
-}
-
-func (fullDisk) Describe() (string, string) { return "full disk", "" }
 
 // TestNoOpenFileIsRemovedOrReplaced: Windows lets nobody do that to an output or a journal.
 func TestNoOpenFileIsRemovedOrReplaced(t *testing.T) {

@@ -12,18 +12,35 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// scriptedGPU is a second decoder whose Compare gives these errors in turn, and the last of them from then on.
-type scriptedGPU struct{ results []error }
+// gpu is a second decoder of tests.
+type gpu func(context.Context, *verify.Unit) error
 
-func (g *scriptedGPU) Compare(context.Context, *verify.Unit, io.ReaderAt, verify.CompareOptions) error {
-	err := g.results[0]
-	if len(g.results) > 1 {
-		g.results = g.results[1:]
-	}
-	return err
+func (g gpu) Compare(ctx context.Context, u *verify.Unit, _ io.ReaderAt, _ verify.CompareOptions) error {
+	return g(ctx, u)
 }
 
-func (g *scriptedGPU) Describe() (string, string) { return "scripted", "a GPU" }
+func (gpu) Describe() (kernel, device string) { return "a function", "a GPU" }
+
+// answers is a second decoder that gives these errors in turn, and the last of them from then on.
+func answers(errs ...error) gpu {
+	return func(context.Context, *verify.Unit) error {
+		err := errs[0]
+		errs = errs[min(1, len(errs)-1):]
+		return err
+	}
+}
+
+// stopAfter is a second decoder that fails once so many outputs are finished, two units later: the last one may wait for
+// another to be hashed with it.
+func stopAfter(outputs int, finished <-chan struct{}) gpu {
+	return func(context.Context, *verify.Unit) error {
+		if outputs--; outputs >= -1 {
+			return nil
+		}
+		<-finished
+		return errStop
+	}
+}
 
 var errGPULost = fmt.Errorf("%w: cuLaunchKernel: out of memory", verify.ErrGPULost)
 
@@ -33,21 +50,21 @@ func TestGPULost(t *testing.T) {
 	want := reference(t, small())
 	for nProved, results := range map[int64][]error{0: {errGPULost}, 1: {nil, errGPULost}} {
 		w := newWorld(t, small())
-		r, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.GPU = &scriptedGPU{results} })
+		r, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.GPU = answers(results...) })
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r.GPU {
 			t.Error("the report says that a GPU decoded every unit")
 		}
-		var gpu metadata.Verification
+		var proved metadata.Verification
 		for _, v := range w.manifest(t).Verification {
 			if v.Method == "gpu" {
-				gpu = v
+				proved = v
 			}
 		}
-		if gpu.NUnits != nProved || nProved > 0 && gpu.Device != "a GPU" {
-			t.Errorf("the manifest has %+v", gpu)
+		if proved.NUnits != nProved || nProved > 0 && proved.Device != "a GPU" {
+			t.Errorf("the manifest has %+v", proved)
 		}
 		sameWeights(t, w, want)
 	}
@@ -57,7 +74,7 @@ func TestGPULost(t *testing.T) {
 func TestGPUFails(t *testing.T) {
 	for _, want := range []error{&verify.MismatchError{Unit: "u", Elem: 7}, verify.ErrNoGPU} {
 		w := newWorld(t, small())
-		_, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.GPU = &scriptedGPU{[]error{want}} })
+		_, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.GPU = answers(want) })
 		if !errors.Is(err, want) {
 			t.Errorf("got %v", err)
 		}
@@ -68,7 +85,7 @@ func TestGPUFails(t *testing.T) {
 // TestGPUProofStays: a run without a GPU on a finished target leaves it as it is, with what a GPU has proved before.
 func TestGPUProofStays(t *testing.T) {
 	w := newWorld(t, small())
-	w.mustConvert(t, func(o *pipeline.Options) { o.GPU = &scriptedGPU{[]error{nil}} })
+	w.mustConvert(t, func(o *pipeline.Options) { o.GPU = answers(nil) })
 	before := w.target()
 	w.mustConvert(t)
 	sameFiles(t, w.target(), before)

@@ -57,13 +57,13 @@ func TestOnlyOutputsOfThePlanAreDone(t *testing.T) {
 	want := localResult(t, m)
 	stopped := func(t *testing.T) (source, out string) {
 		source, out = writeModel(t, m), t.TempDir()
-		stop, log := stopAfter{1, new(int), make(chan struct{})}, newOutputLog()
+		finished, log := make(chan struct{}), newOutputLog()
 		log.hook = func(string) {
 			if len(log.files) == 1 {
-				close(stop.finished)
+				close(finished)
 			}
 		}
-		_, err := convertLocal(t, source, out, plan.Options{}, func(o *pipeline.Options) { o.GPU, o.Log = stop, slog.New(log) })
+		_, err := convertLocal(t, source, out, plan.Options{}, func(o *pipeline.Options) { o.GPU, o.Log = stopAfter(1, finished), slog.New(log) })
 		if !errors.Is(err, errStop) {
 			t.Fatal(err)
 		}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -23,7 +22,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/spool"
 	"github.com/df11-convert/df11-convert/pipeline"
-	"github.com/df11-convert/df11-convert/verify"
 )
 
 // severalTensors is a model of 3.7 MB of which no tensor is larger than 512 KiB: what lies whole in a spool can be told from
@@ -195,7 +193,7 @@ func TestCompleteSpoolIsTakenUp(t *testing.T) {
 	whole := func(*pipeline.Options) {}
 	for name, runs := range map[string][]func(*pipeline.Options){"in order": {whole}, "part": {inPart, finishing}} {
 		w, work := newWorld(t, severalTensors(hubtest.OrderModel)), t.TempDir()
-		_, err := w.convert(t.Context(), t, work, onDisk, runs[0], func(o *pipeline.Options) { o.GPU = brokenGPU{} })
+		_, err := w.convert(t.Context(), t, work, onDisk, runs[0], func(o *pipeline.Options) { o.GPU = answers(errStop) })
 		if !errors.Is(err, errStop) {
 			t.Fatal(name, err)
 		}
@@ -216,14 +214,6 @@ func TestCompleteSpoolIsTakenUp(t *testing.T) {
 		sameWeights(t, w, reference(t, severalTensors(hubtest.OrderModel)))
 	}
 }
-
-// brokenGPU is a second decoder that fails.
-type brokenGPU struct{}
-
-func (brokenGPU) Compare(context.Context, *verify.Unit, io.ReaderAt, verify.CompareOptions) error {
-	return errStop
-}
-func (brokenGPU) Describe() (string, string) { return "broken", "" }
 
 func remove(t *testing.T, name string) {
 	t.Helper()

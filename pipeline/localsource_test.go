@@ -52,23 +52,6 @@ func TestLocalSourceChanged(t *testing.T) {
 	}
 }
 
-// stopAfter is a second decoder that fails once so many outputs are finished, two units later: the last one may wait for
-// another to be hashed with it.
-type stopAfter struct {
-	outputs  int
-	calls    *int
-	finished chan struct{}
-}
-
-func (s stopAfter) Compare(context.Context, *verify.Unit, io.ReaderAt, verify.CompareOptions) error {
-	if *s.calls++; *s.calls < s.outputs+2 {
-		return nil
-	}
-	<-s.finished
-	return errStop
-}
-func (stopAfter) Describe() (string, string) { return "stops", "" }
-
 // writer changes one bit of every weight file of a folder, once.
 type writer struct {
 	t    *testing.T
@@ -98,17 +81,10 @@ func (w *writer) write() {
 	})
 }
 
-// writes is a second decoder that has the source written to when it is asked first, and then gives an answer.
-type writes struct {
-	*writer
-	answer error
+// answering is a second decoder that has the source written to when it is asked first, and then gives an answer.
+func (w *writer) answering(err error) gpu {
+	return func(context.Context, *verify.Unit) error { w.write(); return err }
 }
-
-func (w writes) Compare(context.Context, *verify.Unit, io.ReaderAt, verify.CompareOptions) error {
-	w.write()
-	return w.answer
-}
-func (writes) Describe() (string, string) { return "writes", "" }
 
 // writtenLate is a source that is written to when it is asked first whether it is unchanged, which is when an output is checked
 // and hashed, and about to get its name.
@@ -127,8 +103,8 @@ func (s writtenLate) Unchanged(file int) error {
 // next run makes a model of what is there then.
 func TestLocalSourceNeverChangesUnseen(t *testing.T) {
 	for name, change := range map[string]func(*pipeline.Options, *writer){
-		"while an output is checked":     func(o *pipeline.Options, w *writer) { o.GPU = writes{w, nil} },
-		"so that an output is wrong":     func(o *pipeline.Options, w *writer) { o.GPU = writes{w, new(verify.MismatchError)} },
+		"while an output is checked":     func(o *pipeline.Options, w *writer) { o.GPU = w.answering(nil) },
+		"so that an output is wrong":     func(o *pipeline.Options, w *writer) { o.GPU = w.answering(new(verify.MismatchError)) },
 		"before an output gets its name": func(o *pipeline.Options, w *writer) { o.Source = writtenLate{o.Source, w} },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,7 +213,7 @@ func TestLocalSourceChangedAfterItWasFinished(t *testing.T) {
 		for _, name := range names {
 			remove(t, name)
 		}
-		_, err = convertLocal(t, source, out, plan.Options{}, func(o *pipeline.Options) { o.GPU = brokenGPU{} })
+		_, err = convertLocal(t, source, out, plan.Options{}, func(o *pipeline.Options) { o.GPU = answers(errStop) })
 		if stopped := lost != "nothing"; errors.Is(err, errStop) != stopped {
 			t.Fatal(err)
 		}

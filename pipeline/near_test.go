@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"context"
-	"io"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/compare"
@@ -13,23 +12,13 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// readingGPU is a second decoder that reads the whole unit and compares nothing.
-type readingGPU struct{ units int }
-
-func (g *readingGPU) Compare(ctx context.Context, u *verify.Unit, _ io.ReaderAt, _ verify.CompareOptions) error {
-	g.units++
-	return u.DecodeRange(ctx, 0, u.NElems(), make([]byte, 2*u.NElems()))
-}
-
-func (g *readingGPU) Describe() (string, string) { return "reading", "a GPU" }
-
 // TestVerifyOnGPU: the report says what decoded a second time, and how many units; a remote unit that is larger than what
 // is kept of its file is fetched once for both.
 func TestVerifyOnGPU(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Intermediate: 2048, Vocab: 128, Layers: 1, Extra: noPicture}))
 	w.mustConvert(t)
-	check := func(gpu compare.GPU) (*pipeline.VerifyReport, int64) {
+	check := func(second compare.GPU) (*pipeline.VerifyReport, int64) {
 		c := w.client(t)
 		src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
 		if err != nil {
@@ -43,7 +32,7 @@ func TestVerifyOnGPU(t *testing.T) {
 		d.LimitPieces(1)
 		w.ResetLog()
 		r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{
-			Pair: pipeline.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: gpu,
+			Pair: pipeline.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: second,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -51,10 +40,13 @@ func TestVerifyOnGPU(t *testing.T) {
 		return r, w.sourceBytes()
 	}
 	alone, once := check(nil)
-	gpu := new(readingGPU)
-	both, read := check(gpu)
-	if alone.GPU != nil || both.GPU == nil || both.GPU.Kernel != "reading" || both.GPU.Device != "a GPU" || both.GPU.Units != both.Units || gpu.units != both.Units {
-		t.Errorf("%d units on the GPU: %+v and %+v", gpu.units, alone.GPU, both.GPU)
+	units := 0
+	both, read := check(gpu(func(ctx context.Context, u *verify.Unit) error {
+		units++
+		return u.DecodeRange(ctx, 0, u.NElems(), make([]byte, 2*u.NElems()))
+	}))
+	if alone.GPU != nil || both.GPU == nil || both.GPU.Kernel != "a function" || both.GPU.Device != "a GPU" || both.GPU.Units != both.Units || units != both.Units {
+		t.Errorf("%d units on the GPU: %+v and %+v", units, alone.GPU, both.GPU)
 	}
 	if read > once+once/4 {
 		t.Errorf("%d bytes are fetched for both decoders, %d for one", read, once)

@@ -311,7 +311,7 @@ func TestForceClaimsNothingOfOthers(t *testing.T) {
 	dir, out := writeModel(t, small()), t.TempDir()
 	other := filepath.Join(out, "other.safetensors")
 	writeFile(t, other, []byte("theirs"))
-	_, err := convertLocal(t, dir, out, plan.Options{}, func(o *pipeline.Options) { o.Force, o.GPU = true, brokenGPU{} })
+	_, err := convertLocal(t, dir, out, plan.Options{}, func(o *pipeline.Options) { o.Force, o.GPU = true, answers(errStop) })
 	if !errors.Is(err, errStop) {
 		t.Fatal(err)
 	}
