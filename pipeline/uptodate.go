@@ -35,15 +35,15 @@ func (c *conversion) upToDate(ctx context.Context) (*Report, error) {
 	report := c.report()
 	report.UpToDate = true
 	if c.folder.Stays {
-		if same, err := c.holdsAll(ctx, c.folder.Manifest, want, c.folder.Found); err != nil || !same {
+		if same, err := c.folderHolds(ctx); err != nil || !same || !c.lists(c.folder.Manifest, want) {
 			return nil, err
 		}
 		report.Folder = c.OutDir
 		report.ManifestSHA256, err = c.folder.Found(ctx, metadata.ManifestName)
 	}
 	if c.repo != nil && err == nil {
-		if same, err := c.holdsAll(ctx, c.repo.Manifest(), want, c.repo.Found); err != nil || !same {
-			return nil, err
+		if !c.repo.IsCurrent() || !c.lists(c.repo.Manifest(), want) {
+			return nil, nil
 		}
 		report.Repo, report.URL, report.TargetCommit = c.repo.Repo, c.repo.URL(), c.repo.LastCommit()
 		report.ManifestSHA256, err = c.repo.Found(ctx, metadata.ManifestName)
@@ -84,29 +84,36 @@ func (c *conversion) sideSums(ctx context.Context) (map[string]string, error) {
 	return sums, err
 }
 
-// holdsAll reports whether a target has every file that its manifest lists, and the manifest what this run would list. A card and its
-// picture are for people, who may have changed them.
-func (c *conversion) holdsAll(ctx context.Context, m *metadata.Manifest, want map[string]string, found func(context.Context, string) (string, error)) (bool, error) {
+// folderHolds reports whether the folder has every file that its manifest lists. A card and its picture are for people, who may have
+// changed them.
+func (c *conversion) folderHolds(ctx context.Context) (bool, error) {
+	for _, f := range c.folder.Manifest.Outputs {
+		if f.Kind == metadata.KindCard || f.Kind == metadata.KindImage {
+			continue
+		}
+		if got, err := c.folder.Found(ctx, f.Path); err != nil || got != f.SHA256 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// lists reports whether a manifest lists what this run would list.
+func (c *conversion) lists(m *metadata.Manifest, want map[string]string) bool {
 	if m.Source.Repo != c.baseModel() || m.Source.Commit != c.baseCommit() {
-		return false, nil
+		return false
 	}
 	listed := map[string]string{}
 	for _, f := range m.Outputs {
 		listed[f.Path] = f.SHA256
-		if f.Kind == metadata.KindCard || f.Kind == metadata.KindImage {
-			continue
-		}
-		if got, err := found(ctx, f.Path); err != nil || got != f.SHA256 {
-			return false, err
-		}
 	}
 	for _, o := range c.ledger.Outputs() {
 		want[o.Path] = o.SHA256
 	}
 	for path, sha := range want {
 		if has, ok := listed[path]; !ok || sha != "" && sha != has {
-			return false, nil
+			return false
 		}
 	}
-	return true, nil
+	return true
 }

@@ -51,7 +51,11 @@ func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, l *ledger.Le
 		c.ops = append(c.ops, r.op(o))
 	}
 	c.ops = append(c.ops, hub.FileOp(r.owner.journal, l.ForRepo(r.work.former(), outputs)))
-	return r.commit(ctx, c)
+	err := r.commit(ctx, c)
+	if err == nil {
+		r.work.Ours[r.owner.journal] = ""
+	}
+	return err
 }
 
 // sums are the sha256 of outputs, by path.
@@ -218,7 +222,7 @@ func (r *Repo) lastOps(ctx context.Context, c change) ([]hub.Op, error) {
 		ops = append(ops, op)
 	}
 	for _, p := range slices.Sorted(maps.Keys(tree)) {
-		if _, ours := c.branch.Ours[p]; !kept[p] && (ours || p == r.owner.journal) {
+		if _, ours := c.branch.Ours[p]; ours && !kept[p] {
 			ops = append(ops, hub.DeleteOp(p))
 		}
 	}

@@ -292,6 +292,9 @@ func (r *Repo) Found(ctx context.Context, name string) (string, error) {
 	return r.main.Found(ctx, name)
 }
 
+// IsCurrent reports whether the repo held the finished result of the plan when the run began, and nothing of ours beside it.
+func (r *Repo) IsCurrent() bool { return r.owner.isCurrent(r.main.inspection) }
+
 // CardStays reports whether the card is somebody else's.
 func (r *Repo) CardStays() bool { return r.main.CardStays }
 
