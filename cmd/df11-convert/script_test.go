@@ -30,12 +30,13 @@ func TestMain(m *testing.M) {
 //	code N PROGRAM ARGS…       runs a program that must end with exit code N; holds what --json prints against the schema, and
 //	                           what --log-format=json writes against the form of the log
 //	model TARGET KIND…         makes a model in a folder (a path with a dot or slash first) or a repo; kinds in models
-//	repo NAME private|gated|file=PATH…   changes a repo, or makes one with empty files
+//	repo NAME private|gated|auto|file=PATH…   changes a repo, or makes one with empty files; auto lets in whoever agrees
 //	fault NAME[:N|:always]  spoils answers of the hub
 //	flip FILE TENSOR           flips a bit in the middle of a tensor
 //	pull REPO DIR              writes a repo's files into a folder
 //	in REPO FILE…              the repo must hold the files; with ! none of them
-//	commit NAME [FILE…]        adds a commit to a repo, which changes a small file, or deletes these
+//	commit NAME [FILE[=PATH]…] adds a commit to a repo, which deletes these files, or puts what lies at PATH there; else it changes
+//	                           a small file
 //	requests PATTERN N         the hub must have seen that many requests
 //	mistakes FILE              runs each command line, which must end with 2 and answer with all texts behind "=>"
 func TestScript(t *testing.T) {
@@ -173,6 +174,8 @@ func cmdRepo(ts *testscript.TestScript, _ bool, args []string) {
 			server(ts).Configure(args[0], hubtest.Private())
 		case a == "gated":
 			server(ts).Configure(args[0], hubtest.Gated("manual"))
+		case a == "auto":
+			server(ts).Configure(args[0], hubtest.Gated("auto"))
 		default:
 			server(ts).AddRepo(args[0], map[string][]byte{strings.TrimPrefix(a, "file="): {0}})
 		}
@@ -229,8 +232,11 @@ func cmdRequests(ts *testscript.TestScript, _ bool, args []string) {
 
 func cmdCommit(ts *testscript.TestScript, _ bool, args []string) {
 	change := map[string][]byte{}
-	for _, deleted := range args[1:] {
-		change[deleted] = nil
+	for _, a := range args[1:] {
+		name, local, put := strings.Cut(a, "=")
+		if change[name] = nil; put {
+			change[name] = []byte(ts.ReadFile(local))
+		}
 	}
 	if len(change) == 0 {
 		change["NOTES.md"] = []byte("new")
