@@ -75,7 +75,7 @@ task() { scontrol show job --oneliner "${array}_$1"; }
 running() {
   local job
   job=$(task "$1" | sed -n 's/^JobId=\([0-9]*\) .*JobState=RUNNING.*/\1/p')
-  [ -n "$job" ] && [ -e "$TMPDIR/df11-$job" ]
+  [ -n "$job" ] && compgen -G "$TMPDIR/df11-$job-*/.df11-convert" >"$TMPDIR/found"
 }
 restarted() { task "$1" | grep -q ' Restarts=[1-9]'; }
 # Slurm lets a requeued job wait for two minutes; this one need not.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +28,7 @@ type convertFlags struct {
 	parts     partFlags
 	gpu       gpuFlags
 	workDir   string
+	listed    bool // one of many models, which share workDir
 	stopAfter time.Duration
 }
 
@@ -138,12 +141,15 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 		}
 	} else if opt.OutDir == "" {
 		opt.OutDir = resultName(src.model)
+		if st, err := os.Lstat(opt.OutDir); err == nil && !st.IsDir() { // a link that came with a source leads where its author wants
+			return opt, &fs.PathError{Op: "open", Path: opt.OutDir, Err: errors.New("something else than a folder is there; -o names another one")}
+		}
 	}
 	if err := f.parts.apply(&opt); err != nil {
 		return opt, err
 	}
-	if opt.WorkDir == "" {
-		opt.WorkDir = defaultWorkDir(opt, src.plan.Digest())
+	if opt.WorkDir == "" || f.listed {
+		opt.WorkDir = jobDir(opt, src.plan.Digest())
 	}
 	var err error
 	opt.GPU, err = f.gpu.open(u, &f.shares)
@@ -163,12 +169,17 @@ func (f *convertFlags) push(ctx context.Context, u *ui, src *opened) (*target.Pu
 // resultName is the name of a folder or repo for the result.
 func resultName(m *model.Model) string { return m.Name + "-DF11" }
 
-// defaultWorkDir is the same for the same job, so that a rerun finds the work of the run before, and another for every other
-// job, the parts of one model included, so that they can run side by side.
-func defaultWorkDir(opt pipeline.Options, digest string) string {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = filepath.Join(homeDir(), ".cache")
+// jobDir is a work folder of a job's own, in the one that is given, else in the user's cache. It is the same for the same job, so that a
+// rerun finds the work of the run before, and another for every other job, the parts of one model included, so that they can run side
+// by side.
+func jobDir(opt pipeline.Options, digest string) string {
+	in := opt.WorkDir
+	if in == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			cache = filepath.Join(homeDir(), ".cache")
+		}
+		in = filepath.Join(cache, "df11-convert")
 	}
 	name := digest[:16]
 	if opt.Push != nil {
@@ -180,5 +191,5 @@ func defaultWorkDir(opt pipeline.Options, digest string) string {
 	case !opt.Part.Whole():
 		name += "-" + opt.Part.String()
 	}
-	return filepath.Join(cache, "df11-convert", name)
+	return filepath.Join(in, name)
 }

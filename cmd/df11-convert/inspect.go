@@ -46,7 +46,7 @@ are read; --sample-bytes says how much, and a number as large as the model reads
 }
 
 func runInspect(ctx context.Context, u *ui, f *inspectFlags, spec string) error {
-	if err := canWrite("--html", f.html); err != nil {
+	if err := canWrite("--html", f.html, spec); err != nil {
 		return err
 	}
 	r, err := f.inspect(ctx, u, spec)

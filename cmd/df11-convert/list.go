@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -45,6 +46,7 @@ func (m listedModel) spec() string {
 
 // flags are the flags of the command line with the values of the entry, which win, also over flags that exclude them.
 func (m listedModel) flags(f convertFlags) convertFlags {
+	f.listed = true
 	f.target.repoID = cmp.Or(m.RepoID, f.target.repoID)
 	f.target.out = cmp.Or(m.Output, f.target.out)
 	f.layout = cmp.Or(m.Layout, f.layout)
@@ -84,6 +86,8 @@ func (m listedModel) check() error {
 		return errors.New("has both pattern-dict and like")
 	case m.Revision != "" && strings.Contains(m.Source, "@"):
 		return errors.New("has two revisions")
+	case m.Output != "" && !filepath.IsAbs(m.Output) && !filepath.IsLocal(m.Output):
+		return fmt.Errorf("output: %q leads out of this folder", m.Output)
 	}
 	if m.RepoID != "" {
 		return hub.ValidRepoID(fullRepoID("you", m.RepoID))

@@ -7,10 +7,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/term"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // results is stdout, to which only printable text goes. It keeps the first error: whoever prints need not look at it, and no run whose result got lost ends well.
@@ -42,22 +45,51 @@ func (r *results) width() int {
 	return width
 }
 
-// canWrite makes sure, before the work whose outcome it is for, that the file which a flag names can be written.
-func canWrite(flag, file string) error {
+// canWrite makes sure, before the work whose outcome it is for, that the file which a flag names can be written, and that it replaces
+// no file of the input, if that is local, no weights, and nothing that is no file, such as a device or a link.
+func canWrite(flag, file, input string) error {
 	if file == "" {
 		return nil
 	}
-	f, err := atomicfile.Create(file)
+	err := mayReplace(file, input)
 	if err == nil {
-		f.Cleanup()
-		if st, missing := os.Stat(file); missing == nil && !st.Mode().IsRegular() {
-			err = &fs.PathError{Op: "create", Path: file, Err: errors.New("something else than a file is there")}
+		var f *atomicfile.File
+		if f, err = atomicfile.Create(file); err == nil {
+			f.Cleanup()
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
 	return nil
+}
+
+// mayReplace refuses a file that is there and is not for a report to replace.
+func mayReplace(file, input string) error {
+	refused := func(why string) error { return &fs.PathError{Op: "create", Path: file, Err: errors.New(why)} }
+	st, err := os.Lstat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !st.Mode().IsRegular():
+		return refused("something else than a file is there")
+	case plan.IsSafetensors(file):
+		return refused("weights are there")
+	case !model.Exists(input):
+		return nil
+	}
+	root, err := filepath.EvalSymlinks(input)
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(root, func(name string, _ fs.DirEntry, err error) error {
+		if own, missing := os.Stat(name); missing == nil && os.SameFile(own, st) {
+			return refused("a file of " + input + " is there")
+		}
+		return err
+	})
 }
 
 // outputError says that a result could not be printed. It hides its cause: no hint about full disks is about this one.

@@ -61,6 +61,9 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 	if err != nil {
 		return err
 	}
+	if err := canWrite("--write-pattern-dict", f.writeDict, spec); err != nil {
+		return err
+	}
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
 		return err

@@ -259,5 +259,5 @@ func (f *Folder) Leave() (err error) {
 	return errors.Join(err, f.Root.Close())
 }
 
-// forFolders lets everybody look into a folder who may read the files in it.
-func forFolders(files fs.FileMode) fs.FileMode { return files | files>>2&0o111 }
+// forFolders lets everybody look into a folder who may read the files in it, and only the user change it.
+func forFolders(files fs.FileMode) fs.FileMode { return 0o700 | (files|files>>2)&0o055 }
