@@ -70,7 +70,7 @@ func TestEveryLevelComparesFreeSums(t *testing.T) {
 		for _, level := range []string{"structure", "proof", "full"} {
 			code, out, diag := program(t, "verify", publishedRepo, "--against", p.original, "--level", level)
 			switch {
-			case forPeople && (code != exitOK || !strings.Contains(out, o.Path+" is not as the manifest has it")):
+			case forPeople && (code != exitOK || strings.Contains(out, o.Path)):
 				t.Errorf("%s edited, level %s: exit %d: %s%s", o.Path, level, code, out, diag)
 			case !forPeople && (code != exitWrong || !strings.Contains(out, publishedRepo+" is damaged: ") || !strings.Contains(diag, o.Path) ||
 				!strings.Contains(diag, o.SHA256) || !strings.Contains(diag, sumOf(bad))):
@@ -86,7 +86,7 @@ func TestEveryLevelComparesFreeSums(t *testing.T) {
 	}
 	p.ResetLog()
 	out := must(t, "verify", publishedRepo, "--against", p.original, "--level", "structure")
-	if n := len(p.manifest.Outputs); !strings.Contains(out, fmt.Sprintf("%d of %d files as the manifest has it", n, n)) || strings.Contains(out, "DF11 equals") || n < 8 {
+	if n := len(p.manifest.Outputs) - 2; /* card and image */ !strings.Contains(out, fmt.Sprintf("%d of %d files as the manifest has it", n, n)) || strings.Contains(out, "DF11 equals") || n < 8 {
 		t.Errorf("%d files, and the verdict is:\n%s", n, out)
 	}
 }

@@ -14,49 +14,39 @@ import (
 
 // FreeHashes compares the manifest with the sha256 of files as far as they are known without reading weights: a Hub publishes
 // those of large files, and the other files are small. It also tells which files are missing or have another size. The manifest is
-// a claim of whoever made the repo: equal sums show that it fits the files, no more.
+// a claim of whoever made the repo: equal sums show that it fits the files, no more. People edit a card after its publication, so
+// what is for them is left out.
 func (c *Checker) FreeHashes(ctx context.Context) error {
 	if c.DF11.Manifest == nil {
 		return nil
 	}
 	for _, o := range c.DF11.Manifest.Outputs {
+		if c.isForPeople(o.Path) {
+			continue
+		}
+		c.Listed++
 		if err := c.freeHash(ctx, o); err != nil {
 			return err
 		}
 	}
-	c.Listed = len(c.DF11.Manifest.Outputs)
 	return nil
 }
 
-// freeHash compares one file with the manifest, or leaves it to OtherHashes. People edit a card after its publication, so a
-// difference there is no fault of the model.
+// freeHash compares one file with the manifest, or leaves it to OtherHashes.
 func (c *Checker) freeHash(ctx context.Context, o metadata.OutputFile) error {
-	forPeople := c.isForPeople(o.Path)
 	f, ok := c.DF11.File(o.Path)
-	if !ok {
-		if forPeople {
-			c.Warn("%s is in the manifest but not there", o.Path)
-			return nil
-		}
+	switch unread := f.SHA256 == "" && plan.IsSafetensors(o.Path); {
+	case !ok:
 		return model.Invalidf(o.Path, "listed in the manifest but not there")
-	}
-	sum := f.SHA256
-	switch {
-	case sum != "":
-	case plan.IsSafetensors(o.Path) && f.Size != o.Size:
+	case unread && f.Size != o.Size:
 		return model.Invalidf(o.Path, "it has %d bytes, the manifest has %d", f.Size, o.Size)
-	case plan.IsSafetensors(o.Path):
+	case unread:
 		c.unhashed = append(c.unhashed, o)
 		return nil
-	default:
-		var err error
-		if sum, err = model.Sum(ctx, c.DF11.OpenFile, plan.File{Path: o.Path}, ""); err != nil {
-			return err
-		}
 	}
-	if sum != o.SHA256 && forPeople {
-		c.Warn("%s is not as the manifest has it", o.Path)
-		return nil
+	sum, err := model.Sum(ctx, c.DF11.OpenFile, plan.File{Path: o.Path, ETag: f.SHA256}, o.SHA256)
+	if err != nil {
+		return err
 	}
 	return c.compareSum(o, sum)
 }

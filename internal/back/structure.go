@@ -32,7 +32,7 @@ type Checked struct {
 	Tensors int `json:"tensors"`    // copied ones
 	// Beside are the files beside the weights that are neither the original's nor made by the conversion.
 	Beside []OtherFile `json:"beside"`
-	// Listed files are in the manifest; Hashed of them have the sha256 that it states.
+	// Listed files are in the manifest, without those for people; Hashed of them have the sha256 that it states.
 	Listed   int      `json:"files_listed,omitempty"`
 	Hashed   int      `json:"files_hashed,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
