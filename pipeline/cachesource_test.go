@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -145,4 +146,56 @@ func TestFilesOfAHubAreStreamedOneByOne(t *testing.T) {
 	if n := src.most.Load(); n != 1 {
 		t.Errorf("%d files at once", n)
 	}
+}
+
+// TestCacheSnapshot: files that the shared cache holds, behind symbolic links, are read from there and not fetched; a
+// snapshot folder is also a source by its path.
+func TestCacheSnapshot(t *testing.T) {
+	m := small()
+	w := newWorld(t, m)
+	w.mustConvert(t)
+	want := w.target()
+	cache := t.TempDir()
+	snapshot := writeCache(t, cache, w.Head(sourceRepo, "main"), w.Files(sourceRepo, "main"), m)
+	w2 := newWorld(t, m)
+	w2.hub = append(w2.hub, func(o *hub.Options) { o.CacheDir = cache })
+	w2.mustConvert(t)
+	sameFiles(t, w2.target(), want)
+	checkPublished(t, w2)
+	if n := w2.sourceBytes(); n > 0 {
+		t.Errorf("%d bytes were fetched although the cache has them", n)
+	}
+	out := t.TempDir()
+	if _, err := convertLocal(t, snapshot, out, w.plan, nil); err != nil {
+		t.Fatal(err)
+	}
+	sameFolder(t, out, localResult(t, m))
+}
+
+// writeCache lays out a repo as the shared cache does: blobs by hash, snapshots with links to them.
+func writeCache(t *testing.T, cache, commit string, files map[string]hubtest.File, m *hubtest.Model) (snapshot string) {
+	t.Helper()
+	repo := filepath.Join(cache, "models--org--model")
+	snapshot = filepath.Join(repo, "snapshots", commit)
+	bodies := m.Files()
+	for p, f := range files {
+		blob := f.SHA256
+		if blob == "" {
+			blob = f.BlobID
+		}
+		writeFile(t, filepath.Join(repo, "blobs", blob), bodies[p])
+		link := filepath.Join(snapshot, filepath.FromSlash(p))
+		if err := os.MkdirAll(filepath.Dir(link), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		to, err := filepath.Rel(filepath.Dir(link), filepath.Join(repo, "blobs", blob))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, filepath.Join(repo, "refs", "main"), []byte(commit))
+	return snapshot
 }
