@@ -13,16 +13,18 @@ import (
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// parts are the links of a multipart upload, in order, each for chunk bytes of the file.
+// parts are the links for the bytes of a file, in order, each for chunk of them.
 type parts struct {
-	chunk int64
-	urls  []string
+	chunk  int64
+	urls   []string
+	header http.Header // to send along
+	join   string      // where to ask for the object to be made of the parts; "" if it is sent as a whole
 }
 
-// readParts reads chunk_size and the numbered links from an upload action; nil when the action asks for a single PUT.
-func readParts(a *lfsAction, size int64) (*parts, error) {
+// readParts reads an upload action: the numbered links of a multipart upload, or the one for a single PUT.
+func readParts(a *lfsAction, link string, size int64) (*parts, error) {
 	if _, ok := a.Header["chunk_size"]; !ok {
-		return nil, nil
+		return &parts{chunk: size, urls: []string{link}, header: a.headers()}, nil
 	}
 	chunk, err := strconv.ParseInt(a.text("chunk_size"), 10, 64)
 	if err != nil || chunk <= 0 {
@@ -34,17 +36,13 @@ func readParts(a *lfsAction, size int64) (*parts, error) {
 			byNumber[int64(n)] = a.text(key)
 		}
 	}
+	p := &parts{chunk: chunk, join: link}
 	want := (size + chunk - 1) / chunk
-	if int64(len(byNumber)) != want {
-		return nil, fmt.Errorf("%w: %d part links for %d parts", wire.ErrNotHub, len(byNumber), want)
+	for n := int64(1); n <= want && byNumber[n] != ""; n++ {
+		p.urls = append(p.urls, byNumber[n])
 	}
-	p := &parts{chunk: chunk}
-	for n := range want {
-		link, ok := byNumber[n+1]
-		if !ok {
-			return nil, fmt.Errorf("%w: part link %d is missing", wire.ErrNotHub, n+1)
-		}
-		p.urls = append(p.urls, link)
+	if len(p.urls) != len(byNumber) || int64(len(p.urls)) != want {
+		return nil, fmt.Errorf("%w: %d part links in order for %d parts", wire.ErrNotHub, len(p.urls), want)
 	}
 	return p, nil
 }
@@ -55,20 +53,19 @@ type completedPart struct {
 	ETag       string `json:"etag"`
 }
 
-// putParts sends the parts, several at once, and completes the object at link. After a failure no further part is begun, but
-// those under way come to their end: the storage may ask to wait, which holds for whatever is sent next.
-func (u *upload) putParts(ctx context.Context, link string, p *parts) error {
+// putParts sends the parts, several at once, and has them joined. After a failure no further part is begun, but those under way
+// come to their end: the storage may ask to wait, which holds for whatever is sent next.
+func (u *upload) putParts(ctx context.Context, p *parts) error {
 	done := make([]completedPart, len(p.urls))
 	var failed atomic.Bool
 	var group errgroup.Group
 	group.SetLimit(cap(u.puts))
-	for i, part := range p.urls {
+	for i := range p.urls {
 		group.Go(func() error {
 			if failed.Load() {
 				return nil // that failure is told
 			}
-			off := int64(i) * p.chunk
-			etag, err := u.put(ctx, part, nil, off, min(p.chunk, u.Size-off), true)
+			etag, err := u.put(ctx, p, i)
 			if err != nil {
 				failed.Store(true)
 			}
@@ -76,10 +73,10 @@ func (u *upload) putParts(ctx context.Context, link string, p *parts) error {
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
+	if err := group.Wait(); err != nil || p.join == "" {
 		return err
 	}
-	return u.complete(ctx, link, done)
+	return u.complete(ctx, p.join, done)
 }
 
 // complete joins the parts. It may be repeated. Where it is refused, new parts may do better, unless the next batch call tells

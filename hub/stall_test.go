@@ -136,7 +136,7 @@ func uploadStall(t *testing.T, taken int64) {
 		want = slowStore
 	}
 	start := time.Now()
-	if _, err := u.put(t.Context(), "https://cdn.test/x", nil, 0, 100, false); err != nil || w.Count() != 2 {
+	if _, err := u.put(t.Context(), &parts{chunk: 100, urls: []string{"https://cdn.test/x"}}, 0); err != nil || w.Count() != 2 {
 		t.Fatalf("%d requests, %v", w.Count(), err)
 	}
 	if d := time.Since(start); d < want || d > want+2*time.Second {
@@ -299,7 +299,7 @@ func TestCancelEndsAnUploadAtOnce(t *testing.T) {
 		time.AfterFunc(time.Second, func() { cancel(cause) })
 		start := time.Now()
 		u := &upload{Client: c, repo: "a/b", Blob: Blob{Path: "x", Size: 100, Reader: bytes.NewReader(make([]byte, 100))}}
-		if _, err := u.put(ctx, "https://cdn.test/x", nil, 0, 100, false); !errors.Is(err, cause) || time.Since(start) != time.Second {
+		if _, err := u.put(ctx, &parts{chunk: 100, urls: []string{"https://cdn.test/x"}}, 0); !errors.Is(err, cause) || time.Since(start) != time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		if w.Count() != 1 || len(c.puts) != 0 {

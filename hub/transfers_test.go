@@ -74,7 +74,7 @@ func TestAWaitingTransferHoldsNoSlot(t *testing.T) {
 			}
 			up := func(path string) error {
 				u := &upload{Client: c, repo: "a/b", Blob: Blob{Path: path, Size: 5, Reader: zeros{}}}
-				_, err := u.put(t.Context(), "https://"+path+".test/x", nil, 0, 5, false)
+				_, err := u.put(t.Context(), &parts{chunk: 5, urls: []string{"https://" + path + ".test/x"}}, 0)
 				return err
 			}
 			for way, transfer := range map[string]func(string) error{"down": down, "stream": stream, "up": up} {

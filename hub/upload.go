@@ -162,27 +162,23 @@ func (u *upload) try(ctx context.Context) error {
 
 // transfer moves the bytes as the hub's action says, then verifies.
 func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
-	action := *obj.Actions.Upload
-	action.Href = u.t.Endpoint.Rewrite(action.Href)
-	p, err := readParts(&action, u.Size)
+	action := obj.Actions.Upload
+	p, err := readParts(action, u.t.Endpoint.Rewrite(action.Href), u.Size)
 	if err != nil {
 		return u.errorf(err, "")
 	}
-	if p == nil { // one PUT of the whole object
-		_, err = u.put(ctx, action.Href, action.headers(), 0, u.Size, false)
-	} else {
-		err = u.putParts(ctx, action.Href, p)
-	}
-	if err != nil || obj.Actions.Verify == nil {
+	if err := u.putParts(ctx, p); err != nil || obj.Actions.Verify == nil {
 		return err
 	}
 	return u.verify(ctx, obj.Actions.Verify)
 }
 
-// put sends bytes [off, off+n) to a storage link, and gives the ETag verbatim, quotes included; the token never goes along.
-// Without the ETag of a part the object cannot be completed, so that such an answer is as good as none.
-func (u *upload) put(ctx context.Context, link string, header http.Header, off, n int64, part bool) (etag string, err error) {
-	r := &wire.Request{Op: "upload " + u.Path, Repo: u.repo, Method: http.MethodPut, URL: link, Header: header,
+// put sends a part to its link, and gives the ETag verbatim, quotes included; the token never goes along. Without the ETag of a
+// part the object cannot be completed, so that such an answer is as good as none.
+func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err error) {
+	off := int64(i) * p.chunk
+	n := min(p.chunk, u.Size-off)
+	r := &wire.Request{Op: "upload " + u.Path, Repo: u.repo, Method: http.MethodPut, URL: p.urls[i], Header: p.header,
 		Body: func() io.Reader { return u.section(off, n) }, Size: n,
 		Bulk: true, Follow: wire.FollowSame, Slow: slowStore, Slot: &wire.Slot{Of: u.puts}}
 	err = u.t.Retry(ctx, r, func(ctx context.Context) error {
@@ -190,7 +186,7 @@ func (u *upload) put(ctx context.Context, link string, header http.Header, off, 
 			return err
 		}
 		answer, err := u.t.Once(ctx, r, nil)
-		if etag = answer.Get("ETag"); err == nil && part && etag == "" {
+		if etag = answer.Get("ETag"); err == nil && p.join != "" && etag == "" {
 			err = u.errorf(wire.ErrNoETag, "")
 		}
 		return err
