@@ -180,14 +180,6 @@ func TestATreeWithoutEndIsNeverTaken(t *testing.T) {
 	}
 }
 
-func TestOfflineMakesNoRequest(t *testing.T) {
-	w := script(says(200, okUser))
-	c, _ := testClient(t, w, func(o *Options) { o.Offline = true })
-	if _, err := c.WhoAmI(t.Context()); !errors.Is(err, wire.ErrOffline) || w.Count() != 0 || !strings.Contains(err.Error(), "HF_HUB_OFFLINE") {
-		t.Errorf("%d requests, %v", w.Count(), err)
-	}
-}
-
 // TestCommitsMayHaveSixtyFourDigits: not every hub keeps its repos in git.
 func TestCommitsMayHaveSixtyFourDigits(t *testing.T) {
 	commit, text := strings.Repeat("0a", 32), "{}"

@@ -12,91 +12,10 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-func TestHubFaults(t *testing.T) {
-	for fault, wait := range map[string]time.Duration{
-		"429-ratelimit": 3 * time.Second, "429-retry-after": 2 * time.Second, "429-http-date": time.Second,
-		"429-bare": 0, "500": 0, "502": 0, "503": 0, "504": 0, "hub-reset": 0,
-	} {
-		t.Run(fault, func(t *testing.T) {
-			w := newWorld(t, 3000)
-			w.srv.Inject(hubtest.Fault{Name: fault}, hubtest.Fault{Name: fault, Path: "*/resolve/*"})
-			info, err := w.Info(t.Context(), source, "main")
-			if err != nil || info.SHA != w.commit {
-				t.Fatal(err)
-			}
-			if err := w.stream(t); err != nil {
-				t.Fatal(err)
-			}
-			retries := w.Stats().Retries // net/http itself repeats a GET on a connection that was idle
-			if n := w.srv.Count("", "/api/models/*"); n != 2 || w.nHeads() != 2 || retries != 2 && fault != "hub-reset" {
-				t.Errorf("%d info requests, %d heads, %+v", n, w.nHeads(), w.Stats())
-			}
-			if got := w.clock.Waited(); got < 2*wait || got > 2*wait+10*time.Second {
-				t.Errorf("waited %v", got)
-			}
-			w.srv.Inject(hubtest.Fault{Name: fault, Times: hubtest.Always})
-			_, err = w.Info(t.Context(), source, "main")
-			var e *hub.Error
-			least, most := 4, 8
-			switch fault {
-			case "429-bare": // a quota that may take an hour, in waits of random lengths
-				least, most = 12, 30
-			case "500", "502", "503", "504", "hub-reset": // five minutes
-				most = 60
-			}
-			if !errors.As(err, &e) || e.Attempts > most || e.Attempts < least || hub.Hint(err) == "" || w.clock.Waited() > 100*time.Minute {
-				t.Errorf("for ever: waited %v, %v", w.clock.Waited(), err)
-			}
-		})
-	}
-}
-
 func TestChangeBetweenTwoLooks(t *testing.T) {
 	w := newWorld(t, 10_000)
 	w.srv.Inject(hubtest.Fault{Name: "expired", Nth: 2}, hubtest.Fault{Name: "etag-changed", Nth: 2, Times: hubtest.Always})
 	if err := w.stream(t); !errors.Is(err, hub.ErrChanged) {
-		t.Error(err)
-	}
-}
-
-func TestAccessKinds(t *testing.T) {
-	srv := hubtest.Start(t, hubtest.WithUser("hf_test", hubtest.User{Name: "me"}))
-	w := newWorldOn(t, srv, 100)
-	srv.AddRepo("org/gated", map[string][]byte{"config.json": []byte("{}")}, hubtest.Gated("manual"))
-	srv.AddRepo("org/private", map[string][]byte{"config.json": []byte("{}")}, hubtest.Private())
-	read := func(c *hub.Client, repo string) error {
-		_, err := c.ReadFile(t.Context(), hub.FileRef{Repo: repo, Commit: "main", Path: "config.json"}, 100)
-		return err
-	}
-	client := func(token string) *hub.Client {
-		c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: token, TokenSource: "HF_TOKEN", Clock: w.clock})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	for _, tt := range []struct {
-		name, token, repo string
-		want              error
-		hint              string
-	}{
-		{"gated, anonymous", "", "org/gated", hub.ErrGated, "accept the terms"},
-		{"gated, not on the list", "hf_test", "org/gated", hub.ErrGated, "request access"},
-		{"private, anonymous", "", "org/private", hub.ErrNotFound, "set HF_TOKEN"},
-		{"private, other user", "hf_test", "org/private", hub.ErrNotFound, "owner of the token from HF_TOKEN"},
-		{"missing", "hf_test", "org/none", hub.ErrNotFound, "spelling"},
-		{"wrong token", "hf_wrong", source, hub.ErrUnauthorized, "HF_TOKEN is wrong or expired"},
-	} {
-		err := read(client(tt.token), tt.repo)
-		noSecret(t, err)
-		if !errors.Is(err, tt.want) || !strings.Contains(hub.Hint(err), tt.hint) {
-			t.Errorf("%s: %v; hint %q", tt.name, err, hub.Hint(err))
-		}
-	}
-	if err := client("hf_test").CheckAccess(t.Context(), source); !errors.Is(err, hub.ErrForbidden) {
-		t.Errorf("write access to another's repo: %v", err)
-	}
-	if err := read(client("hf_test"), source); err != nil {
 		t.Error(err)
 	}
 }

@@ -81,19 +81,6 @@ func TestSlowBodyIsNoticedByItsRate(t *testing.T) {
 	})
 }
 
-func TestNoAnswerIsNoticed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := script(func(r *http.Request) (*http.Response, error) {
-			<-r.Context().Done()
-			return nil, r.Context().Err()
-		}, says(200, okUser))
-		c, _ := testClient(t, w, realTime)
-		if _, err := c.WhoAmI(t.Context()); err != nil || w.Count() != 2 {
-			t.Errorf("%d requests, %v", w.Count(), err)
-		}
-	})
-}
-
 func TestStallForEverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := script(func(r *http.Request) (*http.Response, error) {

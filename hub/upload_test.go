@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -132,6 +133,9 @@ func TestDuplicateFiles(t *testing.T) {
 	failed, err := c.DuplicateFiles(t.Context(), "a/src", "b/dst", []FileInfo{{Path: "x", SHA256: "s1", XetHash: "h1"}, {Path: "y", SHA256: "s2", XetHash: "h2"}, {Path: "z", SHA256: "s3"}})
 	if err != nil || len(failed) != 2 || !strings.Contains(failed["s2"], "region") || failed["s3"] == "" {
 		t.Errorf("%v, %v", failed, err)
+	}
+	if _, err := c.DuplicateFiles(t.Context(), "a/src", "b/dst", slices.Repeat([]FileInfo{{XetHash: "h"}}, maxDuplicates+1)); err != nil || w.Count() != 3 {
+		t.Errorf("%d calls for two lots, %v", w.Count()-1, err)
 	}
 	if w.Seen[0].URL.Path != "/api/models/a/src/lfs-files/duplicate" || !strings.Contains(body, `"target":{"name":"b/dst","type":"model"}`) {
 		t.Error(w.Seen[0].URL.Path, body)

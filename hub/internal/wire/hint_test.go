@@ -2,10 +2,9 @@ package wire
 
 import (
 	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -59,39 +58,19 @@ func sentinels(t *testing.T) (names []string) {
 	if errors.Join(err, err2) != nil || len(above) == 0 {
 		t.Fatal(err, err2)
 	}
-	files = append(files, above...)
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+	for _, name := range append(files, above...) {
+		source, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, decl := range file.Decls {
-			g, ok := decl.(*ast.GenDecl)
-			if !ok || g.Tok != token.VAR {
-				continue
-			}
-			for _, spec := range g.Specs {
-				if v := spec.(*ast.ValueSpec); len(v.Values) == 1 && isErrorsNew(v.Values[0]) {
-					names = append(names, v.Names[0].Name)
-				}
+		if !strings.HasSuffix(name, "_test.go") {
+			for _, found := range madeOfText.FindAllSubmatch(source, -1) {
+				names = append(names, string(found[1]))
 			}
 		}
 	}
 	return names
 }
 
-func isErrorsNew(e ast.Expr) bool {
-	call, ok := e.(*ast.CallExpr)
-	if !ok {
-		return false
-	}
-	f, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok {
-		return false
-	}
-	pkg, ok := f.X.(*ast.Ident)
-	return ok && pkg.Name == "errors" && f.Sel.Name == "New"
-}
+// madeOfText finds a variable of a package that errors.New makes.
+var madeOfText = regexp.MustCompile(`(?m)^(?:var |\t)(\w+)\s+= errors\.New\(`)
