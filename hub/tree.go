@@ -80,15 +80,15 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 // nextPage reads the Link header; empty after the last page. A link to another origin is refused: the token would not go
 // there, and no hub sends one.
 func (c *Client) nextPage(r *wire.Request, header http.Header) (string, error) {
-	link := nextLink(header.Values("Link"))
-	if link == "" {
+	link := nextLink.FindStringSubmatch(strings.Join(header.Values("Link"), ","))
+	if link == nil {
 		return "", nil
 	}
 	base, err := url.Parse(r.URL)
 	if err != nil {
 		return "", wire.ErrBadURL
 	}
-	next, _, err := c.t.Endpoint.Target(base, link)
+	next, _, err := c.t.Endpoint.Target(base, link[1])
 	if err != nil {
 		return "", c.t.Failure(r, base, err)
 	}
@@ -98,23 +98,8 @@ func (c *Client) nextPage(r *wire.Request, header http.Header) (string, error) {
 	return next.String(), nil
 }
 
-// linkPattern splits a Link header into its links, each with its parameters.
-var linkPattern = regexp.MustCompile(`<([^>]*)>([^<]*)`)
-
-// nextLink finds <url>; rel="next" among the values of Link headers.
-func nextLink(values []string) string {
-	for _, value := range values {
-		for _, link := range linkPattern.FindAllStringSubmatch(value, -1) {
-			for p := range strings.SplitSeq(link[2], ";") {
-				key, value, _ := strings.Cut(strings.Trim(p, " ,"), "=")
-				if strings.EqualFold(key, "rel") && strings.Trim(value, `"`) == "next" {
-					return link[1]
-				}
-			}
-		}
-	}
-	return ""
-}
+// nextLink is <url>; rel="next" in a Link header, which may have other links.
+var nextLink = regexp.MustCompile(`(?i)<([^>]*)>[^<]*;\s*rel="?next\b`)
 
 // Branches lists the names of a repo's branches.
 func (c *Client) Branches(ctx context.Context, repo string) ([]string, error) {

@@ -100,12 +100,8 @@ const maxHops = 10
 
 // IsRedirect reports whether an answer of this status names another address.
 func IsRedirect(status int) bool {
-	switch status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
-		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return true
-	}
-	return false
+	return slices.Contains([]int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect}, status)
 }
 
 // nextHop gives the URL to go on with, nil when resp is the answer, or an error when the redirect must not be followed.

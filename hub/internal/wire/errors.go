@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -29,22 +30,34 @@ type Error struct {
 	wait waitHint
 }
 
-// Error gives one line, lower case; never a token or a URL query.
+// Error gives one line, lower case, with what a bug report needs in brackets; never a token or a URL query.
 func (e *Error) Error() string {
-	parts := []string{e.Op}
-	if e.Side != "" {
-		parts = []string{e.Side, e.Op}
-	}
+	cause, status, request, attempts, id := "", "", "", "", ""
 	if e.Err != nil {
-		parts = append(parts, OneLine(e.Err.Error())) // which may quote a server, or its certificate
+		cause = OneLine(e.Err.Error()) // which may quote a server, or its certificate
 	}
 	if e.Status != 0 {
-		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))))
+		status = strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)))
 	}
-	if e.Message != "" {
-		parts = append(parts, e.Message)
+	if e.Method != "" {
+		request = e.Method + " " + e.URL
 	}
-	return strings.Join(parts, ": ") + e.trailer()
+	if e.Attempts > 1 {
+		attempts = fmt.Sprintf("%d attempts", e.Attempts)
+	}
+	if e.RequestID != "" {
+		id = "request id " + e.RequestID
+	}
+	text := join(": ", e.Side, e.Op, cause, status, e.Message)
+	if notes := join(", ", request, attempts, id); notes != "" {
+		text += " (" + notes + ")"
+	}
+	return text
+}
+
+// join leaves out what is empty.
+func join(by string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
 }
 
 // Brief says in one sentence that the Hub cannot be reached, that a token is missing or refused, or that a repo or a revision is
@@ -68,24 +81,6 @@ func (e *Error) Brief() string {
 		return e.Repo + ": the Hub refuses the token"
 	}
 	return ""
-}
-
-// trailer gives, in brackets, the details that a bug report needs.
-func (e *Error) trailer() string {
-	var notes []string
-	if e.Method != "" {
-		notes = append(notes, e.Method+" "+e.URL)
-	}
-	if e.Attempts > 1 {
-		notes = append(notes, fmt.Sprintf("%d attempts", e.Attempts))
-	}
-	if e.RequestID != "" {
-		notes = append(notes, "request id "+e.RequestID)
-	}
-	if len(notes) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(notes, ", ") + ")"
 }
 
 // Unwrap gives the sentinel or the network error.

@@ -84,17 +84,13 @@ func jsonMessage(body []byte) string {
 
 var quotaText = regexp.MustCompile(`(?i)storage (limit|patterns?|quota|space)|quota|exceed(s|ed)? (your|the) .*(storage|limit)`)
 
+var byCode = map[string]error{"RepoNotFound": ErrNotFound, "RevisionNotFound": ErrRevisionNotFound,
+	"EntryNotFound": ErrEntryNotFound, "GatedRepo": ErrGated}
+
 // classify gives the sentinel of an answer from the hub itself.
 func classify(e *Error) error {
-	switch e.Code {
-	case "RepoNotFound":
-		return ErrNotFound
-	case "RevisionNotFound":
-		return ErrRevisionNotFound
-	case "EntryNotFound":
-		return ErrEntryNotFound
-	case "GatedRepo":
-		return ErrGated
+	if told, ok := byCode[e.Code]; ok {
+		return told
 	}
 	switch e.Status {
 	case http.StatusUnauthorized:
