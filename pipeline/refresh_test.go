@@ -19,13 +19,19 @@ func refreshModel(seed uint64, layers int) *hubtest.Model {
 	return hubtest.NewLlama(seed, hubtest.ModelOptions{Layers: layers, Hidden: 96, Vocab: 700, ShardBytes: 150_000, Extra: noPicture})
 }
 
-// pushFrom converts a model of the hub to a target on the same hub.
-func pushFrom(t *testing.T, srv *hubtest.Server, source, repo string, change func(*pipeline.Options)) (*pipeline.Report, error) {
+func client(t *testing.T, srv *hubtest.Server) *hub.Client {
 	t.Helper()
 	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// pushFrom converts a model of the hub to a target on the same hub.
+func pushFrom(t *testing.T, srv *hubtest.Server, source, repo string, change func(*pipeline.Options)) (*pipeline.Report, error) {
+	t.Helper()
+	c := client(t, srv)
 	src, known, p, err := openModel(t.Context(), c, source, plan.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -157,6 +163,45 @@ func TestRefreshIsOneCommit(t *testing.T) {
 	sameFiles(t, w.target(), fresh.target())
 	if w.Commits(targetRepo, "main")[0].Parent != head || len(w.Refs(targetRepo)) != 1 {
 		t.Errorf("main did not move by one commit, or refs are left: %v", w.Refs(targetRepo))
+	}
+}
+
+// TestRefreshLosesItsBranch: when the branch of a refresh is gone, because another machine has finished the same refresh or because a
+// person has removed it, the run ends well wherever it was: the target is up to date, or is made so.
+func TestRefreshLosesItsBranch(t *testing.T) {
+	t.Parallel()
+	const creation = "/api/models/*/branch/*" // here another machine's result is found at the end only
+	for _, at := range []string{creation, "/api/models/*/preupload/*", anyCommit} {
+		for by, remove := range map[string]func(t *testing.T, srv *hubtest.Server){
+			"another machine": func(t *testing.T, srv *hubtest.Server) {
+				if _, err := pushFrom(t, srv, "a/llama", "a/out", nil); err != nil {
+					t.Error(err)
+				}
+			},
+			"a person": func(t *testing.T, srv *hubtest.Server) {
+				for _, name := range workBranches(srv) {
+					if err := client(t, srv).DeleteBranch(t.Context(), "a/out", name); err != nil {
+						t.Error(err)
+					}
+				}
+			},
+		} {
+			t.Run(at+" by "+by, func(t *testing.T) {
+				srv, want, head := toRefresh(t)
+				srv.Inject(hubtest.Fault{Method: "POST", Path: at, Action: func(x *hubtest.Exchange) {
+					remove(t, srv)
+					x.Next(x.ResponseWriter)
+				}})
+				r, err := pushFrom(t, srv, "a/llama", "a/out", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if by == "another machine" && at != creation && !r.UpToDate {
+					t.Error("the target is not said to be up to date")
+				}
+				refreshed(t, srv, want, head)
+			})
+		}
 	}
 }
 
