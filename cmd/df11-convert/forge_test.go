@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ type forger struct {
 	*testing.T
 	*hubtest.Server
 	models map[string]map[string][]byte // the files of honest models, and of their originals, by name
+	local  string                       // a folder with the originals
 }
 
 // The originals. evil has the shapes of llama and other weights; pipe2 is the pipeline, with its other transformer converted.
@@ -28,7 +30,7 @@ const llamaModel, evilModel, pipeModel, pipe2Model = "org/llama", "org/evil", "o
 
 func newForger(t *testing.T) *forger {
 	t.Helper()
-	g := &forger{T: t, Server: hubtest.Start(t), models: map[string]map[string][]byte{}}
+	g := &forger{T: t, Server: hubtest.Start(t), models: map[string]map[string][]byte{}, local: t.TempDir()}
 	t.Setenv("HF_ENDPOINT", g.URL)
 	t.Setenv("HF_HOME", t.TempDir())
 	t.Setenv("HF_TOKEN", "")
@@ -44,6 +46,9 @@ func newForger(t *testing.T) *forger {
 func (g *forger) add(name string, files map[string][]byte) {
 	files["README.md"] = []byte("---\nlicense: mit\n---\n# " + name + "\n")
 	g.AddRepo(name, files)
+	for file, b := range files {
+		writeTo(g.T, filepath.Join(g.local, name, filepath.FromSlash(file)), b)
+	}
 	g.models["of "+name] = files
 	g.models[name] = g.convert(name)
 }
@@ -104,7 +109,10 @@ func (g *forger) forge(of string, fit bool, edit func(f *forged)) *forged {
 }
 
 // original is the repo of the honest model's original.
-func (f *forged) original() string { return strings.TrimSuffix(f.of, "2") }
+func (f *forged) original() string {
+	name, _, _ := strings.Cut(f.of, "2")
+	return name
+}
 
 // relist makes the manifest list the files that are there, with their sha256.
 func (f *forged) relist() {
