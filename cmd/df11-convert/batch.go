@@ -11,6 +11,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // batchResult is how one model ended.
@@ -119,6 +120,8 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel) 
 		return r, err
 	case kept != nil:
 		r.Skipped = kept
+	case report.UpToDate && report.Repo != "":
+		r.Skipped = &publication{Source: r.Source, Target: report.Repo, State: target.Current}
 	default:
 		made := conversionOf(report)
 		r.Report = &made

@@ -106,7 +106,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string, keep f
 		return nil, nil, err
 	}
 	defer f.gpu.close()
-	if keep != nil && f.target.push && f.target.out == "" && !f.target.force {
+	if keep != nil && f.target.push && f.target.out == "" && !f.target.force && !src.model.Local { // nothing pins a local source
 		if p, err := publicationOf(ctx, spec, src, opt.Push); err == nil && keep(p) {
 			return nil, &p, nil
 		}
