@@ -50,7 +50,7 @@ func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 			if disk <= 0 {
 				continue
 			}
-			budget := []string{"--memory", "64MiB", "--disk", fmt.Sprint(disk)}
+			budget := []string{"--memory", "64MiB", "--disk", fmt.Sprintf("%dB", disk)}
 			code, text, diag := program(t, append([]string{"plan", source}, budget...)...)
 			want, _, said := program(t, append([]string{source, "-o", filepath.Join(t.TempDir(), "out")}, budget...)...)
 			if code != want || code != exitOK && complaint(diag) != complaint(said) {
