@@ -15,8 +15,9 @@ import (
 )
 
 // full goes the way of a conversion without encoding: it streams the original, and compares every weight and every copied tensor with
-// it. gpuUnits counts the units that a GPU has compared as well.
+// it. Outputs that are found equal are not compared again. gpuUnits counts their units that a GPU has compared as well.
 func (v *verification) full(ctx context.Context) (gpuUnits int, err error) {
+	v.Progress.Verified.Store(0)
 	v.Progress.SourceBytes.Store(spans.ProvedBytes(v.outputs))
 	v.Progress.OutputFiles.Store(int64(len(v.outputs)))
 	v.Progress.Expect(progress.Read, progress.Verify)
@@ -51,5 +52,6 @@ func (v *verification) full(ctx context.Context) (gpuUnits int, err error) {
 		work.Comparer.NearDir = dir
 	}
 	err = work.Run(ctx)
+	v.outputs = slices.DeleteFunc(v.outputs, func(o *spans.Output) bool { return slices.Contains(work.Equal, o) })
 	return work.GPUUnits, err
 }

@@ -99,8 +99,10 @@ func (r *Rebuilder) Run(ctx context.Context, files []File, out *Folder, done fun
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			one := &rebuild{r, f, max(1, r.workers/atOnce), map[string]*verify.Unit{}}
-			err := one.run(ctx, out)
+			err := twice(ctx, r.model, func() error {
+				one := &rebuild{r, f, max(1, r.workers/atOnce), map[string]*verify.Unit{}}
+				return one.run(ctx, out)
+			})
 			if IsFault(err) {
 				return &RebuildError{f.Path, err}
 			}
@@ -113,6 +115,15 @@ func (r *Rebuilder) Run(ctx context.Context, files []File, out *Folder, done fun
 		})
 	}
 	return g.Wait()
+}
+
+// twice calls f once more after a fault that bytes may have got on their way from a repo.
+func twice(ctx context.Context, d *model.DF11, f func() error) error {
+	err := f()
+	if IsFault(err) && d.Anew(ctx) {
+		err = f()
+	}
+	return err
 }
 
 // RebuildError says that a DF11 model does not give a file of the original back.

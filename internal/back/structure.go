@@ -10,6 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/verify"
 )
 
 // A Checker finds what is wrong with a DF11 model as far as no weight has to be decoded: in its structure, and in the hashes of its
@@ -95,11 +96,14 @@ func (c *Checker) openUnit(ctx context.Context, u *spans.Unit) error {
 		c.BF16++
 		return nil
 	}
-	opened, err := c.DF11.OpenUnit(u)
-	if err != nil {
+	var unread []*verify.StructureError
+	err := twice(ctx, c.DF11, func() error {
+		opened, err := c.DF11.OpenUnit(u)
+		if err == nil {
+			unread, err = opened.CheckUnread(ctx)
+		}
 		return err
-	}
-	unread, err := opened.CheckUnread(ctx)
+	})
 	if err != nil {
 		return err
 	}

@@ -73,6 +73,7 @@ func (w *Work) compareStored(ctx context.Context, complete <-chan *fetch.Task) e
 		if err := t.Unchanged(w.Fetcher.Source); err != nil {
 			return err
 		}
+		w.Equal = append(w.Equal, t.Output)
 		for _, compared := range gpu {
 			if compared {
 				w.GPUUnits++

@@ -16,6 +16,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -25,8 +26,9 @@ type Work struct {
 	Comparer *compare.Comparer
 	Progress *progress.Counters
 
-	Stored   compare.Stored // has every output already: nothing is made
-	GPUUnits int            // of Stored, that a GPU has compared as well
+	Stored   compare.Stored  // has every output already: nothing is made
+	Equal    []*spans.Output // of Stored: nothing differs
+	GPUUnits int             // of Equal, that a GPU has compared as well
 
 	Make *Making // nil with Stored
 }

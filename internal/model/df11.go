@@ -206,6 +206,15 @@ func (d *DF11) readHeaders(ctx context.Context, refs []hub.FileRef) (err error) 
 	return nil
 }
 
+// Anew has the weight files of a repo fetched anew where they are read again; it is false where that would read the same bytes. No
+// hash covers the ranges that are read of them, so a bit may have become wrong on its way: a fault is told if it is found twice.
+func (d *DF11) Anew(ctx context.Context) (fetched bool) {
+	for _, w := range d.weights {
+		fetched = d.from.anew(ctx, w.Path) || fetched
+	}
+	return fetched
+}
+
 // Close releases the files.
 func (d *DF11) Close() error { return d.from.Close() }
 

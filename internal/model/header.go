@@ -56,14 +56,23 @@ func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.Weig
 // on their way or in the shared cache.
 func (f *files) header(ctx context.Context, all *safetensors.Headers, ref hub.FileRef) (*safetensors.Header, error) {
 	h, err := readHeader(all, f.readers[ref.Path], ref.Size)
-	if err == nil || f.client == nil || ctx.Err() != nil {
+	if err == nil || !f.anew(ctx, ref.Path) {
 		return h, err
 	}
-	f.Recheck(ctx, ref.Path)
-	if f.pieces != nil {
-		f.pieces.forget(ref.Path)
-	}
 	return readHeader(all, f.readers[ref.Path], ref.Size)
+}
+
+// anew has a file of a repo fetched anew where it is read again, not taken from memory or from a damaged copy. It is false where
+// that would read the same bytes.
+func (f *files) anew(ctx context.Context, path string) bool {
+	if f.client == nil || ctx.Err() != nil {
+		return false
+	}
+	f.Recheck(ctx, path)
+	if f.pieces != nil {
+		f.pieces.forget(path)
+	}
+	return true
 }
 
 func readHeader(all *safetensors.Headers, r io.ReaderAt, size int64) (*safetensors.Header, error) {
