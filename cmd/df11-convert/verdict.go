@@ -87,7 +87,7 @@ func printVerifyReport(w io.Writer, r *pipeline.VerifyReport, err error) {
 		t.row("compared", "%s", compared(r))
 	}
 	if r.Listed > 0 {
-		t.row("sha256", "%d of %s as the manifest has it", r.Hashed, count(r.Listed, "file"))
+		t.row("sha256", "%d of %s compared with the manifest", r.Hashed, count(r.Listed, "file"))
 	}
 	if r.GPU != nil {
 		t.row("GPU", "%d of %d modules once more: %s on %s", r.GPU.Units, r.Units, r.GPU.Kernel, r.GPU.Device)
