@@ -3,7 +3,6 @@ package hub
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -66,59 +65,34 @@ func (c *Client) describe(ctx context.Context, repo, revision, query string) (*R
 	return info, nil
 }
 
-// infoDocument is the hub's answer about a model. The types are those of go-huggingface, which knows the document; its
-// network code is not used, because it follows redirects with the token, ignores the context, does not retry, and
-// reports broken transfers as success. Three members are replaced, because their types there are too narrow for what
-// hubs send.
+// infoDocument is what is read of the hub's answer about a model. Its card, tags and counts are not: they have no one form.
 type infoDocument struct {
-	plainRepoInfo
-	Siblings     fileList `json:"siblings"`
-	LastModified any      `json:"lastModified"` // a time in an unknown form would end the decoding
-	CreatedAt    any      `json:"createdAt"`
-}
-
-// plainRepoInfo drops the method UnmarshalJSON of gohf.RepoInfo: embedded, it would decode the whole infoDocument.
-type plainRepoInfo gohf.RepoInfo
-
-// UnmarshalJSON skips every member whose type is not the expected one, so that an odd card never fails a run. Only the
-// file list must be right.
-func (d *infoDocument) UnmarshalJSON(data []byte) error {
-	type plain infoDocument
-	err := json.Unmarshal(data, (*plain)(d)) // decodes the rest of the document after a wrong type
-	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return nil
+	ID          string
+	SHA         string
+	Private     bool
+	Gated       any // a text, or a bool: hubs say false for an open repo, and old ones true for a gated one
+	PipelineTag any `json:"pipeline_tag"`
+	LibraryName any `json:"library_name"`
+	Siblings    []struct {
+		gohf.FileInfo
+		Size *int64 `json:"size"` // nil if the hub does not tell it, which in gohf.FileInfo looks like an empty file
 	}
-	return err
-}
-
-// fileList is the list of a commit's files. No file may be skipped because of a wrong type.
-type fileList []sibling
-
-// UnmarshalJSON hides the type error that infoDocument would pass over.
-func (l *fileList) UnmarshalJSON(data []byte) error {
-	if json.Unmarshal(data, (*[]sibling)(l)) != nil {
-		return errors.New("info lists its files in an unknown form")
-	}
-	return nil
-}
-
-// sibling is one file. Its Size is nil if the hub did not tell it, which in gohf.FileInfo looks like an empty file.
-type sibling struct {
-	gohf.FileInfo
-	Size *int64 `json:"size"`
 }
 
 // info checks the document.
 func (d *infoDocument) info() (*RepoInfo, error) {
-	if !isCommit(d.CommitHash) {
+	if !isCommit(d.SHA) {
 		return nil, errors.New("info names no commit")
 	}
 	if d.ID != "" && wire.CheckRepo(d.ID) != nil {
 		return nil, fmt.Errorf("info names the repo %q", d.ID)
 	}
-	info := &RepoInfo{
-		ID: d.ID, SHA: d.CommitHash, Private: d.Private, Gated: d.gated(),
-		PipelineTag: d.PipelineTag, LibraryName: d.LibraryName,
+	info := &RepoInfo{ID: d.ID, SHA: d.SHA, Private: d.Private}
+	info.Gated, _ = d.Gated.(string)
+	info.PipelineTag, _ = d.PipelineTag.(string)
+	info.LibraryName, _ = d.LibraryName.(string)
+	if d.Gated == true {
+		info.Gated = "manual"
 	}
 	for _, s := range d.Siblings {
 		f := FileInfo{Path: s.Name, Size: -1, BlobID: s.BlobID} // -1 is a size that the hub did not tell
@@ -134,13 +108,4 @@ func (d *infoDocument) info() (*RepoInfo, error) {
 		info.Files = append(info.Files, f)
 	}
 	return info, nil
-}
-
-// gated is a text, or a bool: hubs say false for an open repo, and old ones true for a gated one.
-func (d *infoDocument) gated() string {
-	if d.Gated == true {
-		return "manual"
-	}
-	text, _ := d.Gated.(string)
-	return text
 }

@@ -74,11 +74,6 @@ func (g *Governor) observe(now time.Time, key lane, resp *http.Response) (longer
 	return g.close(now, key, min(reset+time.Second, maxHeaderWait), "nothing left in the hub's rate bucket "+bucket)
 }
 
-// unreached says whether no connection came about, and no answer ever has.
-func (g *Governor) unreached(err error) bool {
-	return !g.answered.Load() && NeverBegun(err)
-}
-
 // lane names the requests that one limit covers: a token's api calls, its file routes, what has a quota of its own by the hour,
 // and every storage host, which knows neither caller nor kind.
 type lane struct {

@@ -55,7 +55,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		switch {
 		case failures >= maxTries && now().Sub(failing) >= patience(e), waited+d > maxWait:
 			return e.after(attempts)
-		case t.Opt.Governor.unreached(e) && now().Add(d).Sub(start) > firstContact:
+		case !t.Opt.Governor.answered.Load() && NeverBegun(e) && now().Add(d).Sub(start) > firstContact:
 			return e.Under(&noConnection{t.Endpoint.Host, e.Err}).after(attempts)
 		}
 		waited += d
@@ -122,10 +122,8 @@ func (e *Error) reason() string {
 		return ErrExpired.Error() // its 403 would be taken for a matter of rights
 	case e.Status == http.StatusTooManyRequests && e.wait.bucket != "":
 		return "rate limit of the hub's bucket " + e.wait.bucket + " reached"
-	case e.Status == http.StatusTooManyRequests && e.Message != "":
-		return "rate limit reached: " + e.Message
 	case e.Status == http.StatusTooManyRequests:
-		return "rate limit reached"
+		return join(": ", "rate limit reached", e.Message)
 	case e.Status != 0:
 		return fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))
 	case e.Err != nil:
