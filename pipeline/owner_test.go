@@ -132,13 +132,13 @@ func TestAnotherModelsConversion(t *testing.T) {
 	before, head := folder(t, out), w.Head(targetRepo, "main")
 	w.AddModel("org/other", small())
 	other := func(change func(*pipeline.Options)) (err error) {
-		_, err = pushFrom(t, w.Server, "org/other", targetRepo, change)
+		_, err = w.convertFrom(t, "org/other", change)
 		return err
 	}
 	if f := foreign(t, other(inFolder(out)), "lm_head.safetensors"); f.Of != sourceRepo || !strings.Contains(f.Error(), sourceRepo) {
 		t.Errorf("the error does not name the model: %v", f)
 	}
-	if f := foreign(t, other(nil), "lm_head.safetensors"); f.Of != sourceRepo {
+	if f := foreign(t, other(func(*pipeline.Options) {}), "lm_head.safetensors"); f.Of != sourceRepo {
 		t.Errorf("the error does not name the model: %v", f)
 	}
 	if !maps.Equal(folder(t, out), before) || w.Head(targetRepo, "main") != head {
@@ -181,7 +181,7 @@ func TestRefreshFolder(t *testing.T) {
 			t.Errorf("the folder has %s, with weights of two commits", name)
 		}
 	}
-	_, err := pushFrom(t, w.Server, "org/other", "", inFolder(out))
+	_, err := w.convertFrom(t, "org/other", inFolder(out))
 	foreign(t, err, "lm_head.safetensors")
 	if _, err := w.convert(t.Context(), t, out); err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestUnfinishedRepoOfAnother(t *testing.T) {
 		w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Nth: 2, Action: func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }})
 	})
 	w.AddModel("org/other", deep())
-	_, err := pushFrom(t, w.Server, "org/other", targetRepo, nil)
+	_, err := w.convertFrom(t, "org/other")
 	foreign(t, err, "model_layers_1.safetensors")
 }
 
