@@ -153,6 +153,12 @@ func TestNoJournalIsAWitness(t *testing.T) {
 			proved(w.convert(t.Context(), t, work))
 			sameFiles(t, w.target(), want)
 
+			w, work = newWorld(t, small()), t.TempDir()
+			w.AddRepo(targetRepo, repo) // and what would be right in the work folder
+			plant(t, small(), p, known, forgeries[0].edit).in(t, work, ".df11-convert/files")
+			proved(w.convert(t.Context(), t, work))
+			sameFiles(t, w.target(), want)
+
 			out := t.TempDir()
 			x.in(t, out, "")
 			proved(w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.OutDir, o.Push = out, nil }))

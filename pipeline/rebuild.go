@@ -109,5 +109,11 @@ func (c *conversion) openOutputs(ctx context.Context, from []back.File) (*model.
 	if c.repo != nil {
 		remote = c.repo.Hub
 	}
-	return model.OpenOutputs(ctx, refs, c.folder.Path, remote, c.Memory.Pieces)
+	here := func(name string) string { // a file of the folder is the output only if it has the output's sha256
+		if o, _ := c.ledger.Output(name); o.Here {
+			return c.folder.Path(name)
+		}
+		return ""
+	}
+	return model.OpenOutputs(ctx, refs, here, remote, c.Memory.Pieces)
 }

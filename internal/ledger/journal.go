@@ -253,7 +253,8 @@ func (j *journal) close() error {
 }
 
 // ForRepo is the journal for a commit that brings more outputs to a repo in which former conversions have left files: it lists these
-// outputs and all that is committed. It counts on nothing that only this machine has.
+// outputs and all that is committed, and names outputs that are to be made again, whose files are still ours. It counts on nothing that
+// only this machine has.
 func (l *Ledger) ForRepo(former map[string]string, more []Output) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -266,6 +267,9 @@ func (l *Ledger) ForRepo(former map[string]string, more []Output) []byte {
 		if o.Committed || brings[o.Path] {
 			b = append(b, o.line...)
 		}
+	}
+	for _, n := range l.gone {
+		b = append(b, record{Named: &n}.line()...)
 	}
 	return b
 }

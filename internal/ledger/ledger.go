@@ -78,6 +78,7 @@ type Ledger struct {
 	source  string            // Hub repo that the weights come from
 	former  map[string]string // sha256 of files that former conversions have left in the folder, by path
 	named   []Named           // files of this run beside the outputs
+	gone    []Named           // outputs that a commit of the target names, and that are to be made again
 	outputs map[string]Output
 	tensors map[string][]Tensor // by output
 	files   map[string]File
@@ -203,7 +204,14 @@ func (l *Ledger) KeepTensors(output string, ts []Tensor) {
 func (l *Ledger) Keep(valid func(Output) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.outputs, func(_ string, o Output) bool { return !valid(o) })
+	for _, o := range l.all() {
+		if valid(o) {
+			continue
+		}
+		if delete(l.outputs, o.Path); o.Committed {
+			l.gone = append(l.gone, Named{o.Path, o.SHA256})
+		}
+	}
 }
 
 // AddFile records that the hash of a source file was right.

@@ -238,6 +238,14 @@ func TestJournalForARepo(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Committed([]ledger.Output{output(1)})
+	if err := l.Add(ledger.Output{Path: "again", SHA256: "wrong"}); err != nil {
+		t.Fatal(err)
+	}
+	l.Committed([]ledger.Output{{Path: "again"}})
+	l.Keep(func(o ledger.Output) bool { return o.Path != "again" })
+	if _, _, outputs, others := ledger.Claimed(l.ForRepo(nil, nil)); outputs["again"] != "" || !slices.Equal(others["again"], []string{"wrong"}) {
+		t.Errorf("an output that is to be made again is listed as %q, and otherwise as %q", outputs["again"], others["again"])
+	}
 	got := read(t, l.ForRepo(map[string]string{"claimed": "sum"}, []ledger.Output{output(2)}))
 	var paths []string
 	for _, o := range got.Outputs() {

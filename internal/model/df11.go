@@ -96,8 +96,8 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memo
 }
 
 // OpenOutputs opens the outputs of a conversion that has not ended, as far as refs name them: those that are in the folder there,
-// the others in the repo, by ranges, of which it keeps at most pieceBytes. path is where an output lies in the folder; remote is
-// nil if all do. Close it.
+// the others in the repo, by ranges, of which it keeps at most pieceBytes. path is where an output lies in the folder, "" if it does
+// not; remote is nil if all do. Close it.
 func OpenOutputs(ctx context.Context, refs []hub.FileRef, path func(name string) string, remote *hub.Client, pieceBytes int64) (*DF11, error) {
 	f := &files{refs: refs, client: remote, readers: map[string]io.ReaderAt{}}
 	d := &DF11{from: f}
