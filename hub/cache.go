@@ -40,9 +40,6 @@ func (s *sharedCache) folder(repo string) string {
 	return filepath.Join(s.t.Opt.CacheDir, strings.Join(parts, gohf.RepoIdSeparator))
 }
 
-// maxRef is far above a commit with its line end.
-const maxRef = 4096
-
 // commit resolves a revision by the cache's refs.
 func (s *sharedCache) commit(repo, rev string) (string, bool) {
 	if isCommit(rev) {
@@ -51,7 +48,7 @@ func (s *sharedCache) commit(repo, rev string) (string, bool) {
 	if s.t.Opt.CacheDir == "" || !filepath.IsLocal(filepath.FromSlash(rev)) || strings.Contains(rev, `\`) {
 		return "", false
 	}
-	data, err := smallfile.Read(filepath.Join(s.folder(repo), "refs", filepath.FromSlash(rev)), maxRef)
+	data, err := smallfile.Read(filepath.Join(s.folder(repo), "refs", filepath.FromSlash(rev)), 4096)
 	if err != nil {
 		return "", false
 	}

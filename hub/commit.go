@@ -97,7 +97,8 @@ type Commit struct {
 	Found bool // no answer named OID: it is the branch's head, which holds the changes, and perhaps those of others
 }
 
-// slowAnswer is how long the hub may take over a commit or a completion; it allows itself about a minute.
+// slowAnswer is how long a hub may take over a commit or a completion, for which it allows itself about a minute, and a storage
+// over bytes that a thin line has still to drain from the system's buffers.
 const slowAnswer = 3 * time.Minute
 
 // Commit applies the changes in one commit. Ops that Upload found unchanged are left out; without any other, no commit is

@@ -54,7 +54,7 @@ func findToken(getenv func(string) string, file string) (token, source string, e
 			return token, name, nil
 		}
 	}
-	data, err := smallfile.ReadInput(file, maxTokenFile)
+	data, err := smallfile.ReadInput(file, 64<<10)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", "", fmt.Errorf("read token file: %w", err)
 	}
@@ -63,9 +63,6 @@ func findToken(getenv func(string) string, file string) (token, source string, e
 	}
 	return token, "file " + file, nil
 }
-
-// maxTokenFile is far above any token.
-const maxTokenFile = 64 << 10
 
 // cleanToken removes line ends and surrounding blanks.
 func cleanToken(s string) string {

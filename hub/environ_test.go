@@ -116,7 +116,7 @@ func TestATokenFileIsAShortFile(t *testing.T) {
 		t.Error("a folder was taken for a token file")
 	}
 	big := filepath.Join(t.TempDir(), "big")
-	if err := os.WriteFile(big, make([]byte, maxTokenFile+1), 0o600); err != nil {
+	if err := os.WriteFile(big, make([]byte, 64<<10+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := findToken(noEnv, big); err == nil {

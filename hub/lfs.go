@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -69,9 +70,7 @@ func (u *upload) batch(ctx context.Context) (obj *lfsObject, err error) {
 	if !strings.HasPrefix(u.rev, "refs/") {
 		body["ref"] = map[string]string{"name": u.rev}
 	}
-	r := wire.Send("ask where to upload "+u.Path, u.repo, http.MethodPost,
-		u.t.Endpoint.Page(u.repo, ".git/info/lfs/objects/batch"), body)
-	r.Header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
+	r := u.ask("ask where to upload ", u.t.Endpoint.Page(u.repo, ".git/info/lfs/objects/batch"), body)
 	err = u.t.Retry(ctx, r, func(ctx context.Context) error {
 		var answer batchAnswer
 		_, err := u.t.Once(ctx, r, &answer)
@@ -81,6 +80,13 @@ func (u *upload) batch(ctx context.Context) (obj *lfsObject, err error) {
 		return err
 	})
 	return obj, err
+}
+
+// ask is a question of the LFS protocol about the file.
+func (u *upload) ask(what, url string, body any) *wire.Request {
+	r := wire.Send(what+u.Path, u.repo, http.MethodPost, url, body)
+	r.Header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
+	return r
 }
 
 // object finds the file in the answer. The hub may refuse an object, for good or for now, inside an answer 200.
@@ -102,11 +108,8 @@ func (u *upload) object(r *wire.Request, answer *batchAnswer) (*lfsObject, error
 // verify makes the hub check that it holds the object. If it holds another one, our bytes or their hash are wrong, and no
 // repeat helps.
 func (u *upload) verify(ctx context.Context, a *lfsAction) error {
-	r := wire.Send("verify the upload of "+u.Path, u.repo, http.MethodPost, u.t.Endpoint.Rewrite(a.Href),
-		map[string]any{"oid": u.SHA256, "size": u.Size})
-	r.Header = a.headers()
-	r.Header.Set("Accept", lfsJSON)
-	r.Header.Set("Content-Type", lfsJSON)
+	r := u.ask("verify the upload of ", u.t.Endpoint.Rewrite(a.Href), map[string]any{"oid": u.SHA256, "size": u.Size})
+	maps.Copy(r.Header, a.headers())
 	_, err := u.t.Call(ctx, r, nil)
 	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {

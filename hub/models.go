@@ -71,21 +71,19 @@ func (f FileRef) NewHash() hash.Hash {
 	if f.SHA256 != "" {
 		return sha256.New()
 	}
-	return newGitHash(f.Size)
-}
-
-// newGitHash begins the hash by which git names a file's content.
-func newGitHash(size int64) hash.Hash {
 	h := sha1.New()
-	fmt.Fprintf(h, "blob %d\x00", size)
+	fmt.Fprintf(h, "blob %d\x00", f.Size)
 	return h
 }
 
-func gitBlobHash(data []byte) string {
-	h := newGitHash(int64(len(data)))
+// sum hashes the whole file.
+func (f FileRef) sum(data []byte) string {
+	h := f.NewHash()
 	h.Write(data)
 	return hex.EncodeToString(h.Sum(nil))
 }
+
+func gitBlobHash(data []byte) string { return FileRef{Size: int64(len(data))}.sum(data) }
 
 // isETag says whether s is a hash by which hub and cache name a file's content.
 func isETag(s string) bool { return isSHA256(s) || isCommit(s) }
@@ -93,14 +91,13 @@ func isETag(s string) bool { return isSHA256(s) || isCommit(s) }
 // hashLike hashes data in the way in which etag was made, told by its length. An etag of another form covers nothing and
 // is given back.
 func hashLike(etag string, data []byte) string {
-	switch {
-	case isSHA256(etag):
-		sum := sha256.Sum256(data)
-		return hex.EncodeToString(sum[:])
-	case isCommit(etag):
-		return gitBlobHash(data)
+	f := FileRef{Size: int64(len(data))}
+	if isSHA256(etag) {
+		f.SHA256 = etag
+	} else if !isETag(etag) {
+		return etag
 	}
-	return etag
+	return f.sum(data)
 }
 
 // checkSource refuses names that must not go into a URL or a path.

@@ -82,8 +82,7 @@ func (u *upload) putParts(ctx context.Context, p *parts) error {
 // complete joins the parts. It may be repeated. Where it is refused, new parts may do better, unless the next batch call tells
 // that the object is there after all. A hub that is in trouble for as long as anything is waited for has the batch call alone.
 func (u *upload) complete(ctx context.Context, link string, done []completedPart) error {
-	r := wire.Send("complete the upload of "+u.Path, u.repo, http.MethodPost, link, map[string]any{"oid": u.SHA256, "parts": done})
-	r.Header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
+	r := u.ask("complete the upload of ", link, map[string]any{"oid": u.SHA256, "parts": done})
 	r.Token, r.Slow = false, slowAnswer
 	_, err := u.t.Call(ctx, r, nil)
 	e, ok := errors.AsType[*wire.Error](err)

@@ -120,7 +120,7 @@ func uploadStall(t *testing.T, taken int64) {
 	u := &upload{Client: c, repo: "a/b", Blob: b}
 	want := 30 * time.Second
 	if taken == b.Size {
-		want = slowStore
+		want = slowAnswer
 	}
 	start := time.Now()
 	if _, err := u.put(t.Context(), &parts{chunk: 100, urls: []string{"https://cdn.test/x"}}, 0); err != nil || w.Count() != 2 {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -21,10 +20,6 @@ const (
 	maxRegular  = 50 << 20 // a regular file travels inside the commit
 	maxRounds   = 3        // times that links are asked for, for one file
 )
-
-// slowStore is the time from the last byte handed to the system to the storage's answer; a thin line still has to
-// drain the socket's buffer.
-const slowStore = 2 * time.Minute
 
 // Blob is a file to upload. Reader must stay readable until Upload returns, may be read at several offsets at once, and
 // more than once.
@@ -180,7 +175,7 @@ func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err err
 	n := min(p.chunk, u.Size-off)
 	r := &wire.Request{Op: "upload " + u.Path, Repo: u.repo, Method: http.MethodPut, URL: p.urls[i], Header: p.header,
 		Body: func() io.Reader { return u.section(off, n) }, Size: n,
-		Bulk: true, Follow: wire.FollowSame, Slow: slowStore, Slot: &wire.Slot{Of: u.puts}}
+		Bulk: true, Follow: wire.FollowSame, Slow: slowAnswer, Slot: &wire.Slot{Of: u.puts}}
 	err = u.t.Retry(ctx, r, func(ctx context.Context) error {
 		if err := r.Slot.Take(ctx); err != nil {
 			return err
@@ -191,18 +186,11 @@ func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err err
 		}
 		return err
 	})
-	if err = stale(err); errors.Is(err, wire.ErrStale) {
+	if e, ok := errors.AsType[*wire.Error](err); ok && linkRefused(e) && !errors.Is(err, wire.ErrQuota) {
 		u.turns.oneByOne.Store(true)
+		return "", e.Under(wire.ErrStale)
 	}
 	return etag, err
-}
-
-// stale marks the refusal of a link, as against that of the bytes sent to it.
-func stale(err error) error {
-	if e, ok := errors.AsType[*wire.Error](err); ok && linkRefused(e) && !errors.Is(err, wire.ErrQuota) {
-		return e.Under(wire.ErrStale)
-	}
-	return err
 }
 
 // turns let files share the line until the storage refuses a link, which lives for minutes only. From then on they go one by
