@@ -123,7 +123,7 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []by
 		return err
 	}
 	c.ledger.Adopt(published)
-	if c.Finish && !c.finished() { // else the journals of the parts are gone
+	if m := c.repo.Manifest(); c.Finish && (m == nil || m.Plan.Digest != c.Plan.Digest()) { // else the journals of the parts are gone
 		if err := c.adoptParts(ctx); err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ func (c *conversion) upToDate(ctx context.Context) (*Report, error) {
 		report.UpToDate = true
 		return report, nil
 	}
-	if !c.finished() || len(c.pending()) > 0 {
+	if len(c.pending()) > 0 || c.folder.Stays && !c.folder.IsCurrent() || c.repo != nil && !c.repo.IsCurrent() {
 		return nil, nil
 	}
 	want, err := c.sideSums(ctx)
@@ -35,27 +35,20 @@ func (c *conversion) upToDate(ctx context.Context) (*Report, error) {
 	report := c.report()
 	report.UpToDate = true
 	if c.folder.Stays {
-		if same, err := c.folderHolds(ctx); err != nil || !same || !c.lists(c.folder.Manifest, want) {
-			return nil, err
+		if !c.lists(c.folder.Manifest, want) {
+			return nil, nil
 		}
-		report.Folder = c.OutDir
-		report.ManifestSHA256, err = c.folder.Found(ctx, metadata.ManifestName)
+		report.Folder, report.ManifestSHA256 = c.OutDir, c.folder.ManifestSHA256()
 	}
-	if c.repo != nil && err == nil {
-		if !c.repo.IsCurrent() || !c.lists(c.repo.Manifest(), want) {
+	if c.repo != nil {
+		if !c.lists(c.repo.Manifest(), want) {
 			return nil, nil
 		}
 		report.Repo, report.URL, report.TargetCommit = c.repo.Repo, c.repo.URL(), c.repo.LastCommit()
-		report.ManifestSHA256, err = c.repo.Found(ctx, metadata.ManifestName)
+		report.ManifestSHA256 = c.repo.ManifestSHA256()
 		c.removeBranches(ctx)
 	}
-	return report, err
-}
-
-// finished reports whether every target has a manifest of this plan.
-func (c *conversion) finished() bool {
-	by := func(m *metadata.Manifest) bool { return m != nil && m.Plan.Digest == c.Plan.Digest() }
-	return (!c.folder.Stays || by(c.folder.Manifest)) && (c.repo == nil || by(c.repo.Manifest()))
+	return report, nil
 }
 
 // sideSums are the sha256 of the files beside the weights that a plan does not pin: config.json, and what is copied from a folder. That of
@@ -82,20 +75,6 @@ func (c *conversion) sideSums(ctx context.Context) (map[string]string, error) {
 		sums[c.Plan.ConfigPath()] = target.NewSideFile("", "", config).SHA256
 	}
 	return sums, err
-}
-
-// folderHolds reports whether the folder has every file that its manifest lists. A card and its picture are for people, who may have
-// changed them.
-func (c *conversion) folderHolds(ctx context.Context) (bool, error) {
-	for _, f := range c.folder.Manifest.Outputs {
-		if f.Kind == metadata.KindCard || f.Kind == metadata.KindImage {
-			continue
-		}
-		if got, err := c.folder.Found(ctx, f.Path); err != nil || got != f.SHA256 {
-			return false, err
-		}
-	}
-	return true, nil
 }
 
 // lists reports whether a manifest lists what this run would list.

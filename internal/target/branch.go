@@ -45,9 +45,7 @@ func (r *Repo) RemoveBranches(ctx context.Context) error {
 // committed records a commit of this run. A head that was found there, not answered to the request, may hold more: it is
 // judged before the next one.
 func (r *Repo) committed(c change, done hub.Commit) {
-	c.branch.mu.Lock()
 	c.branch.head = done.OID
-	c.branch.mu.Unlock()
 	if !done.Found {
 		c.branch.seen = done.OID
 	}

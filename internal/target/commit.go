@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"sync"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -37,7 +36,7 @@ func (r *Repo) upload(ctx context.Context, on *branch, b hub.Blob) error {
 	if err != nil {
 		return r.whyGone(ctx, err)
 	}
-	r.uploaded.put(b.Path, op)
+	r.uploaded.Store(b.Path, op)
 	return nil
 }
 
@@ -127,32 +126,10 @@ func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 
 // op puts an output into a commit of the branch that it was uploaded for. An earlier run may have uploaded it.
 func (r *Repo) op(o ledger.Output) hub.Op {
-	if op, ok := r.uploaded.get(o.Path); ok {
-		return op
+	if op, ok := r.uploaded.Load(o.Path); ok {
+		return op.(hub.Op)
 	}
 	return hub.LFSOp(o.Path, o.SHA256, o.Size)
-}
-
-// uploads are the operations that put what this run has uploaded into a commit, by path.
-type uploads struct {
-	mu  sync.Mutex
-	ops map[string]hub.Op
-}
-
-func (u *uploads) put(path string, op hub.Op) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.ops == nil {
-		u.ops = map[string]hub.Op{}
-	}
-	u.ops[path] = op
-}
-
-func (u *uploads) get(path string) (op hub.Op, ok bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	op, ok = u.ops[path]
-	return op, ok
 }
 
 // Finish makes the repo complete in one last commit, which adds the small files, config.json among them, and deletes journals and
@@ -187,11 +164,11 @@ func (r *Repo) sideOp(ctx context.Context, s SideFile) (hub.Op, error) {
 			return hub.Op{}, err
 		}
 	}
-	op, ok := r.uploaded.get(s.Path)
+	op, ok := r.uploaded.Load(s.Path)
 	if !ok {
-		return op, fmt.Errorf("finish %s: %s was never uploaded", r.Repo, s.Path)
+		return hub.Op{}, fmt.Errorf("finish %s: %s was never uploaded", r.Repo, s.Path)
 	}
-	return op, nil
+	return op.(hub.Op), nil
 }
 
 // lastOps is what makes a commit of main complete: the side files, every output that it does not hold, and deletions.

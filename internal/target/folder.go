@@ -244,6 +244,9 @@ func (f *Folder) Path(name string) string {
 // name is the name of a file of the result in the folder.
 func (f *Folder) name(name string) string { return path.Join(f.within, name) }
 
+// IsCurrent reports whether the folder held the finished result of the plan when the run began, and nothing of ours beside it.
+func (f *Folder) IsCurrent() bool { return f.owner.isCurrent(f.inspection) }
+
 // Ledger reads what earlier runs have done in the folder: from their journal, else from the manifest of a finished
 // conversion, unless the source has changed since. Outputs that are gone or differ from what it says are not in it.
 func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, error) {

@@ -2,9 +2,7 @@ package target
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -83,23 +81,15 @@ type snapshot struct {
 	// read gives a file whole; fs.ErrNotExist if it is not there. sum gives its sha256.
 	read func(ctx context.Context, name string) ([]byte, error)
 	sum  func(ctx context.Context, name string) (string, error)
-	// equals reports whether a file has the content that a pin stands for; nil where versions are what pins are.
+	// equals reports whether a file has the content that a pin of the source stands for; nil where versions are pins.
 	equals func(ctx context.Context, name, pin string) bool
-}
-
-// isPinned reports whether a file is the one at the source that the result takes over.
-func (s snapshot) isPinned(ctx context.Context, name, pin string) bool {
-	if s.equals != nil {
-		return s.equals(ctx, name, pin)
-	}
-	return pin != "" && pin == s.versions[name]
 }
 
 // An inspection is what a run found in a target when it looked at it last.
 type inspection struct {
 	snapshot
 	Manifest  *metadata.Manifest  // of a finished conversion; nil if there is none
-	Ours      map[string]string   // files that may be replaced or deleted, with their sha256 as far as it was needed
+	Ours      map[string]string   // files that may be replaced or deleted, with their sha256; "" if they have the bytes to be written
 	CardStays bool                // the card is somebody else's
 	listed    map[string][]string // sha256 that files of ours have had, by path
 	stranger  string              // source of somebody else's journal or manifest
@@ -151,23 +141,22 @@ func (w Owner) judge(ctx context.Context, s snapshot, last *inspection, made map
 // judgeFile finds out whether a file is ours, and adds it to the conflict if it may not stay as it is.
 func (w Owner) judgeFile(ctx context.Context, in *inspection, name string, e *ConflictError) error {
 	pin, written := w.written[name]
-	if sums := in.listed[name]; len(sums) > 0 {
+	if pin != "" && pin == in.versions[name] { // it has the bytes that would be written
+		in.Ours[name] = ""
+	} else if sums := in.listed[name]; len(sums) > 0 {
 		sum, err := in.sum(ctx, name)
 		if err != nil {
 			return fmt.Errorf("%s: %w", in.where, err)
 		}
 		if slices.Contains(sums, sum) {
 			in.Ours[name] = sum
-			return nil
 		}
 	}
-	if written && in.isPinned(ctx, name, pin) {
-		in.Ours[name] = "" // it has the bytes that would be written
-	}
-	if _, ours := in.Ours[name]; ours || name == model.CardName {
-		return nil
-	}
+	_, ours := in.Ours[name]
 	switch {
+	case ours, name == model.CardName:
+	case written && in.equals != nil && in.equals(ctx, name, pin):
+		in.Ours[name] = ""
 	case written || name == w.journal:
 		e.Overwritten = append(e.Overwritten, name)
 	case w.loads(name):
@@ -198,17 +187,8 @@ func (w Owner) isCurrent(in *inspection) bool {
 	return true
 }
 
-// Found is the sha256 of a file that was there when the target was looked at; "" if it was not.
-func (in *inspection) Found(ctx context.Context, name string) (string, error) {
-	if sum := in.Ours[name]; sum != "" {
-		return sum, nil
-	}
-	sum, err := in.sum(ctx, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return sum, err
-}
+// ManifestSHA256 is that of the manifest that was there when the target was looked at; "" if there was none.
+func (in *inspection) ManifestSHA256() string { return in.Ours[metadata.ManifestName] }
 
 // former is what a journal says of the files that are ours: their sha256, by path.
 func (in *inspection) former() map[string]string {
@@ -221,6 +201,7 @@ func (in *inspection) former() map[string]string {
 // have left, with their sha256. No journal and no manifest is of plan "".
 type claim struct {
 	plan, source string
+	sum          string // of the journal or manifest itself
 	outputs      map[string]string
 	former       map[string][]string
 }
@@ -234,6 +215,7 @@ func (in *inspection) readClaim(ctx context.Context, name string) (c claim, err 
 	if err != nil {
 		return c, err
 	}
+	c.sum = sumOf(b)
 	if IsJournal(name) {
 		c.plan, c.source, c.outputs, c.former = ledger.Claimed(b)
 		return c, nil
@@ -242,7 +224,7 @@ func (in *inspection) readClaim(ctx context.Context, name string) (c claim, err 
 		in.Manifest = nil
 		return c, nil //nolint:nilerr // a broken manifest says nothing about anybody's files
 	}
-	c = claim{plan: in.Manifest.Plan.Digest, source: in.Manifest.Source.Repo, outputs: map[string]string{}}
+	c.plan, c.source, c.outputs = in.Manifest.Plan.Digest, in.Manifest.Source.Repo, map[string]string{}
 	for _, o := range in.Manifest.Outputs {
 		c.outputs[o.Path] = o.SHA256
 	}
@@ -256,7 +238,7 @@ func (w Owner) accept(in *inspection, name string, c claim) {
 	switch {
 	case c.plan == "":
 	case c.plan == w.Digest || w.sameSource(c):
-		in.Ours[name] = ""
+		in.Ours[name] = c.sum
 		for path, sum := range c.outputs {
 			in.listed[path] = append(in.listed[path], sum)
 		}

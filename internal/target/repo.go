@@ -53,21 +53,19 @@ func (e *VisibilityError) Error() string {
 type Repo struct {
 	Push
 	owner    Owner
-	part     string  // names the journal
-	main     *branch // that the result goes to
-	work     *branch // that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
-	uploaded uploads
-	moved    bool // this run has made a commit on main
+	part     string   // names the journal
+	main     *branch  // that the result goes to
+	work     *branch  // that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
+	uploaded sync.Map // hub.Op that puts what this run has uploaded into a commit, by path
+	moved    bool     // this run has made a commit on main
 }
 
 // A branch is what a run knows of a branch of the target.
 type branch struct {
 	name string
+	head string // the newest commit that the run knows
 	seen string // the commit that the run has judged last, or has made since
 	*inspection
-
-	mu   sync.Mutex
-	head string // the newest commit that the run knows
 }
 
 // OpenRepo creates or opens a target before any work, and refuses one without access, with the wrong visibility, or with files of
@@ -280,17 +278,13 @@ func (r *Repo) Parts(ctx context.Context) (parts []*ledger.Ledger, n int, err er
 // partJournal matches the journals of a split conversion.
 var partJournal = regexp.MustCompile(`^\.df11/part-(\d+)-of-(\d+)\.json$`)
 
-// Ref names a committed output.
+// Ref names a committed output. Nothing may be committed meanwhile.
 func (r *Repo) Ref(o ledger.Output) hub.FileRef {
-	r.work.mu.Lock()
-	defer r.work.mu.Unlock()
 	return hub.FileRef{Repo: r.Repo, Commit: r.work.head, Path: o.Path, Size: o.Size, SHA256: o.SHA256, NoCache: true}
 }
 
-// Found is the sha256 of a file that the branch of the result held before this run; "" if it was not there.
-func (r *Repo) Found(ctx context.Context, name string) (string, error) {
-	return r.main.Found(ctx, name)
-}
+// ManifestSHA256 is that of the manifest that the repo held when the run began; "" if there was none.
+func (r *Repo) ManifestSHA256() string { return r.main.ManifestSHA256() }
 
 // IsCurrent reports whether the repo held the finished result of the plan when the run began, and nothing of ours beside it.
 func (r *Repo) IsCurrent() bool { return r.owner.isCurrent(r.main.inspection) }
