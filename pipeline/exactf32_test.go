@@ -27,19 +27,13 @@ func widened(t *testing.T, m *hubtest.Model, inexact map[string][2]int) map[stri
 	files := m.Files()
 	for p, b := range files {
 		if strings.HasSuffix(p, ".safetensors") {
-			files[p] = widen(t, b, inexact)
+			files[p] = widenOnly(t, b, inexact, func(string) bool { return true })
 		}
 	}
 	return files
 }
 
-// widen is widened for one file.
-func widen(t *testing.T, b []byte, inexact map[string][2]int) []byte {
-	t.Helper()
-	return widenOnly(t, b, inexact, func(string) bool { return true })
-}
-
-// widenOnly is widen for some tensors of a file.
+// widenOnly stores some tensors of a file as F32.
 func widenOnly(t *testing.T, b []byte, inexact map[string][2]int, wanted func(tensor string) bool) []byte {
 	t.Helper()
 	h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))

@@ -240,18 +240,6 @@ func localResult(t *testing.T, m *hubtest.Model) string {
 	return out
 }
 
-// TestSameRepoTwice: two conversions give identical repos, and so does one that also keeps the result in a folder.
-func TestSameRepoTwice(t *testing.T) {
-	want := reference(t, small())
-	w, out := newWorld(t, small()), t.TempDir()
-	r := w.mustConvert(t, func(o *pipeline.Options) { o.OutDir, o.Memory.Workers = out, 5 })
-	sameFiles(t, w.target(), want)
-	equalsFolder(t, w, out)
-	if r.Folder != out || r.Repo != targetRepo {
-		t.Errorf("report %+v", r)
-	}
-}
-
 // TestRevisions: a branch of the source is converted, and the result goes to a branch of the target.
 func TestRevisions(t *testing.T) {
 	w := newWorld(t, small())

@@ -101,37 +101,6 @@ func TestNoUploadedFileStaysOnTheDisk(t *testing.T) {
 	sameFiles(t, w.target(), want)
 }
 
-// TestUploadedOutputIsNotLost: an output that was uploaded, and whose file can't be removed then, is not made again by the next run.
-func TestUploadedOutputIsNotLost(t *testing.T) {
-	w, work := newWorld(t, small()), t.TempDir()
-	var stuck string
-	w.Inject(hubtest.Fault{Method: "PUT", Action: func(x *hubtest.Exchange) {
-		x.Next(x.ResponseWriter)
-		made, _ := filepath.Glob(filepath.Join(work, ".df11-convert", "files", "*.safetensors"))
-		for _, name := range made {
-			if st, err := os.Stat(name); err == nil && st.Size() == x.Request.ContentLength {
-				stuck = name
-			}
-		}
-		remove(t, stuck)
-		writeFile(t, filepath.Join(stuck, "x"), nil) // no folder that holds something is removed as a file
-	}})
-	if _, err := w.convert(t.Context(), t, work); err == nil || !strings.Contains(err.Error(), stuck) {
-		t.Fatalf("%s was removed: %v", stuck, err)
-	}
-	if err := os.RemoveAll(stuck); err != nil {
-		t.Fatal(err)
-	}
-	w.log.take()
-	if _, err := w.convert(t.Context(), t, work); err != nil {
-		t.Fatal(err)
-	}
-	if made := w.log.take(); slices.Contains(made, filepath.Base(stuck)) {
-		t.Errorf("%s was uploaded and made again", filepath.Base(stuck))
-	}
-	sameFiles(t, w.target(), reference(t, small()))
-}
-
 // TestUploadsCountOnSuccess: bytes that could not be uploaded do not count as progress.
 func TestUploadsCountOnSuccess(t *testing.T) {
 	w, counters := newWorld(t, small()), &progress.Counters{}

@@ -30,9 +30,7 @@ func interrupted(t *testing.T, w *world, work string, arm func(stop func())) {
 	defer cancel(nil)
 	arm(func() { cancel(errStop) })
 	_, err := w.convert(ctx, t, work)
-	w.ClearFaults()
-	w.log.hook = nil
-	w.era++
+	w.ended(t, work)
 	if err == nil {
 		return // it was done before it noticed
 	}
@@ -42,6 +40,14 @@ func interrupted(t *testing.T, w *world, work string, arm func(stop func())) {
 	if _, finished := w.target()["config.json"]; finished && w.Count("POST", "/api/models/*/commit/*") == 0 {
 		t.Error("the target has a config.json without a commit")
 	}
+}
+
+// ended checks that nothing of a run goes on once it has ended, and prepares the next one.
+func (w *world) ended(t *testing.T, work string) {
+	t.Helper()
+	w.ClearFaults()
+	w.log.hook = nil
+	w.era++
 	noGoroutines(t)
 	if n, _ := openFiles(t, work); n > 0 {
 		t.Errorf("%d files below the work folder are still open", n)

@@ -215,14 +215,8 @@ var passing = []string{
 func (o *ordeal) suffer(t *testing.T, name string, meet func(*ordeal, *testing.T) error) (done bool) {
 	t.Helper()
 	err := meet(o, t)
-	o.ClearFaults()
-	o.log.hook = nil
-	o.era++
 	t.Logf("%s: %v", name, err)
-	noGoroutines(t)
-	if n, _ := openFiles(t, o.work); n > 0 {
-		t.Errorf("%d files below the work folder are still open", n)
-	}
+	o.ended(t, o.work)
 	if err == nil {
 		return !o.parts
 	}

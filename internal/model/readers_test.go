@@ -177,33 +177,6 @@ func TestPiecesInLittleRoom(t *testing.T) {
 	}
 }
 
-// TestOpeningManyFilesReadsLittle: the headers of a repo of 200 files of 1 GiB cost one small range each.
-func TestOpeningManyFilesReadsLittle(t *testing.T) {
-	const nFiles = 200
-	srv := hubtest.Start(t)
-	srv.AddRepo("a/b", map[string][]byte{"config.json": []byte(`{"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8, "pattern_dict": {"x": []}}}`)})
-	for i := range nFiles {
-		layout, err := safetensors.NewLayout(nil, []safetensors.Entry{{Name: fmt.Sprintf("x.%d", i), DType: "U8", Shape: []int64{1 << 30}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := srv.AddGenerated("a/b", fmt.Sprintf("x_%d.safetensors", i), layout.Size, fmt.Sprintf("%064x", i), formula{layout.Header}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := OpenDF11Hub(t.Context(), c, "a/b", "", 0)
-	if err != nil || len(d.tensors) != nFiles {
-		t.Fatal(err)
-	}
-	if n, nBytes := fetched(srv); n != nFiles || nBytes > nFiles*smallestPiece {
-		t.Errorf("%d requests, %d bytes", n, nBytes)
-	}
-}
-
 // closing is a Hub whose storage takes requests and closes the connection.
 type closing struct{ http.RoundTripper }
 
