@@ -37,7 +37,6 @@ func (c *conversion) takeUpSpools(ctx context.Context, a *attempt) error {
 	if !c.fitBeside(a, begun) {
 		begun = nil
 	}
-	used := map[string]bool{}
 	for _, t := range a.tasks {
 		if slices.Contains(begun, t) {
 			ok, err := c.takeUp(ctx, a.room, t)
@@ -45,13 +44,15 @@ func (c *conversion) takeUpSpools(ctx context.Context, a *attempt) error {
 				return fmt.Errorf("take up the spool of %s: %w", t.Path, err)
 			}
 			if ok {
-				used[spool.KeptName(t.Output)] = true
 				continue
 			}
 		}
 		c.ledger.KeepTensors(t.Path, nil)
+		if err := spool.RemoveKept(c.folder.State, t.Output); err != nil {
+			return err
+		}
 	}
-	return spool.RemoveOthers(c.folder.State, used)
+	return nil
 }
 
 // fitBeside reports whether the spools still to come fit beside the kept ones in whatever order they fill up.

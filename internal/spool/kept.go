@@ -92,13 +92,5 @@ func Names(dir *os.Root) (names []string, err error) {
 	return names, err
 }
 
-// RemoveOthers deletes from dir every kept spool but those that are used.
-func RemoveOthers(dir *os.Root, used map[string]bool) error {
-	names, err := Names(dir)
-	for _, name := range names {
-		if !used[name] {
-			err = errors.Join(err, removeKept(dir, name))
-		}
-	}
-	return err
-}
+// RemoveKept deletes the kept spool of an output, if it is there.
+func RemoveKept(dir *os.Root, o *spans.Output) error { return removeKept(dir, KeptName(o)) }

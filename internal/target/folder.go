@@ -407,9 +407,9 @@ func (f *Folder) Close(done bool) error {
 	if !done {
 		return f.Release()
 	}
-	err := spool.RemoveOthers(f.State, nil)
+	var err error
 	if !f.Stays {
-		err = errors.Join(err, f.removeMade())
+		err = f.removeMade()
 	}
 	root := f.Root.Name()
 	err = errors.Join(err, f.Folder.Remove(path.Join(stateDir, journalName(f.part))), f.Leave())
