@@ -215,7 +215,6 @@ func TestSlowConnectionsNeverSetThePaceOfFastOnes(t *testing.T) {
 		h := &edgeHub{size: 10 * offered, rate: mixedEdges(seed)}
 		h.overPipes(t, func(t *testing.T, c *Client) {
 			share := h.share(t, c, offered)
-			t.Logf("seed %d: %.0f %% of what was offered, %d connections", seed, 100*share, h.conns())
 			if share < 0.8 {
 				t.Errorf("seed %d: %.0f %% of what the connections offer", seed, 100*share)
 			}

@@ -1,11 +1,7 @@
 package hub_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -43,40 +39,4 @@ func Example_read() {
 	data, err := io.ReadAll(s)
 	fmt.Println(string(config), string(data), err)
 	// Output: {} 0123456789 <nil>
-}
-
-// Files are uploaded first; one commit makes them visible, and is built anew
-// when the branch has moved.
-func Example_publish() {
-	srv := hubtest.New()
-	defer srv.Close()
-
-	ctx := context.Background()
-	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_example", TokenSource: "HF_TOKEN"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := c.CreateRepo(ctx, "user/model-DF11", nil); err != nil {
-		log.Fatal(err, "\nhint: ", hub.Hint(err))
-	}
-	data := []byte("encoded weights")
-	sum := sha256.Sum256(data)
-	for {
-		op, err := c.Upload(ctx, "user/model-DF11", "main", hub.Blob{Path: "layer_0.safetensors",
-			Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:]), Reader: bytes.NewReader(data)})
-		if err != nil {
-			log.Fatal(err)
-		}
-		_, err = c.Commit(ctx, "user/model-DF11", "main", hub.CommitRequest{Summary: "add layer 0", Ops: []hub.Op{op}})
-		if errors.Is(err, hub.ErrConflict) {
-			continue // someone else committed: look again, then repeat
-		}
-		fmt.Println(err)
-		break
-	}
-	tree, err := c.Tree(ctx, "user/model-DF11", "main")
-	fmt.Println(tree["layer_0.safetensors"].Size, err)
-	// Output:
-	// <nil>
-	// 15 <nil>
 }

@@ -3,9 +3,7 @@ package hub_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"net/http/httptest"
-	"sync"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -150,101 +148,6 @@ func TestCompletionThatWorkedIsFound(t *testing.T) {
 		w.srv.Inject(hubtest.Fault{Name: "lost", Path: "/api/complete_multipart", Times: hubtest.Always, Action: applied(hubtest.Status(status, nil, ""))})
 		if _, err := w.push(t, weight, pattern(50_000)); err != nil || w.nBatches() != 2 || w.nPuts() != 7 {
 			t.Errorf("%d: %d batch calls, %d PUTs, %v", status, w.nBatches(), w.nPuts(), err)
-		}
-	}
-}
-
-// TestParallelCommits: several machines commit to one branch; each goes on
-// after a conflict until its own change is in.
-func TestParallelCommits(t *testing.T) {
-	w := published(t)
-	var group sync.WaitGroup
-	for i := range 6 {
-		group.Go(func() {
-			for range 20 {
-				path := fmt.Sprintf("part-%d.safetensors", i)
-				if _, err := w.push(t, path, pattern(1000+i)); !errors.Is(err, hub.ErrConflict) {
-					if err != nil {
-						t.Error(err)
-					}
-					return
-				}
-			}
-			t.Error("too many conflicts")
-		})
-	}
-	group.Wait()
-	for i := range 6 {
-		w.holds(t, fmt.Sprintf("part-%d.safetensors", i), pattern(1000+i))
-	}
-}
-
-// TestPublishSoak publishes over a hub that fails one request in five, from
-// printed seeds, and wants the same bytes every time.
-func TestPublishSoak(t *testing.T) {
-	faults := []string{"500", "503", "429-retry-after", "hub-reset", "put-500", "put-reset", "put-reset-after", "put-timeout",
-		"complete-500", "complete-after", "verify-500", "commit-500-after", "commit-reset-after"}
-	for seed := range uint64(6) {
-		w := published(t)
-		for i, name := range faults {
-			w.srv.Inject(hubtest.Fault{Name: name, Probability: 0.06, Times: hubtest.Always, Seed: seed*100 + uint64(i) + 1})
-		}
-		for i, size := range []int{15_000, 50_000, 300} {
-			path := fmt.Sprintf("unit-%d.safetensors", i)
-			if _, err := w.push(t, path, pattern(size)); err != nil {
-				t.Errorf("seed %d: %v", seed, err)
-				continue
-			}
-			w.holds(t, path, pattern(size))
-		}
-		if n := len(w.srv.Commits(target, "main")); n != 1+3 {
-			t.Errorf("seed %d: %d commits visible", seed, n)
-		}
-	}
-}
-
-func TestBranchLifeAndDeletions(t *testing.T) {
-	w := published(t)
-	if _, err := w.push(t, "old.safetensors", pattern(1000)); err != nil {
-		t.Fatal(err)
-	}
-	head, err := w.Head(t.Context(), target, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const branch = "df11-convert/0123abc"
-	for range 2 {
-		if err := w.CreateBranch(t.Context(), target, branch, head); err != nil {
-			t.Fatal(err)
-		}
-	}
-	op, err := w.Upload(t.Context(), target, branch, blob("new.safetensors", pattern(30_000)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Client.Commit(t.Context(), target, branch, hub.CommitRequest{Summary: "s",
-		Ops: []hub.Op{op, hub.FileOp(".df11/part.json", []byte("{}"))}}); err != nil {
-		t.Fatal(err)
-	}
-	if w.srv.Head(target, "main") != head {
-		t.Error("main moved")
-	}
-	done, err := w.Client.Commit(t.Context(), target, branch, hub.CommitRequest{Summary: "s",
-		Ops: []hub.Op{hub.DeleteOp("old.safetensors"), hub.DeleteOp(".df11/part.json")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := w.Tree(t.Context(), target, done.OID)
-	if _, there := tree["new.safetensors"]; err != nil || !there || len(tree) != 2 {
-		t.Errorf("%+v, %v", tree, err)
-	}
-	names, err := w.Branches(t.Context(), target)
-	if err != nil || len(names) != 2 {
-		t.Errorf("%v, %v", names, err)
-	}
-	for range 2 {
-		if err := w.DeleteBranch(t.Context(), target, branch); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -12,14 +12,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-func TestChangeBetweenTwoLooks(t *testing.T) {
-	w := newWorld(t, 10_000)
-	w.srv.Inject(hubtest.Fault{Name: "expired", Nth: 2}, hubtest.Fault{Name: "etag-changed", Nth: 2, Times: hubtest.Always})
-	if err := w.stream(t); !errors.Is(err, hub.ErrChanged) {
-		t.Error(err)
-	}
-}
-
 func TestSmallFilesAndNames(t *testing.T) {
 	w := newWorld(t, 100)
 	files := map[string][]byte{"config.json": []byte("{}"), "a b/#x?.txt": []byte("odd"), "empty.txt": {}, "dir/100%.bin": []byte("p")}
@@ -89,30 +81,6 @@ func TestTreePagesAndFaults(t *testing.T) {
 	w.srv.Inject(hubtest.Fault{Name: "tree-bad-path"})
 	if _, err := w.Tree(t.Context(), source, "main"); !errors.Is(err, hub.ErrUnsafePath) {
 		t.Error(err)
-	}
-}
-
-func TestEndedLinksAreRenewed(t *testing.T) {
-	var w *world
-	srv := hubtest.Start(t, hubtest.WithURLLifetime(5*time.Minute, time.Minute),
-		hubtest.WithClock(func() time.Time {
-			if w == nil {
-				return time.Now()
-			}
-			return w.clock.Now()
-		}))
-	w = newWorldOn(t, srv, 10_000)
-	if err := w.stream(t); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.clock.Sleep(t.Context(), 10*time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.stream(t); err != nil {
-		t.Fatal(err)
-	}
-	if w.nHeads() != 2 || w.nGets() != 6 {
-		t.Errorf("%d heads, %d gets; an old link must be renewed before it is used", w.nHeads(), w.nGets())
 	}
 }
 

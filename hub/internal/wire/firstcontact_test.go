@@ -54,22 +54,3 @@ func TestASilentNetworkIsNeverWaitedForAtTheStart(t *testing.T) {
 		}
 	})
 }
-
-// TestALostNetworkIsWaitedForLater: once anything has answered, in this client
-// or in another of the program, a missing network is a pause.
-func TestALostNetworkIsWaitedForLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		governor := NewGovernor()
-		first, _ := testTransport(t, script(says(200, okUser)), realTime, func(o *Options) { o.Governor = governor })
-		if _, err := whoAmI(t.Context(), first); err != nil {
-			t.Fatal(err)
-		}
-		lost := breaks(&net.DNSError{Err: "no such host", Name: "hub.test"})
-		w := script(lost, lost, lost, lost, lost, lost, lost, says(200, okUser))
-		c, _ := testTransport(t, w, realTime, func(o *Options) { o.Governor = governor })
-		start := time.Now()
-		if _, err := whoAmI(t.Context(), c); err != nil || time.Since(start) < 30*time.Second {
-			t.Errorf("after %v: %v", time.Since(start), err)
-		}
-	})
-}
