@@ -131,30 +131,21 @@ type patientSource struct {
 
 func (s *patientSource) Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error) {
 	r, err := s.Source.Stream(ctx, file, off, end)
-	return &patientReader{r, ctx, s, off}, err
-}
-
-type patientReader struct {
-	io.ReadCloser
-	ctx context.Context //nolint:containedctx // of the stream
-	s   *patientSource
-	off int64
-}
-
-func (r *patientReader) Read(p []byte) (int, error) {
-	if r.off >= r.s.from {
+	wait := readFunc(func([]byte) (int, error) {
 		select {
-		case <-r.ctx.Done():
-			return 0, context.Cause(r.ctx)
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
 		case <-time.After(30 * time.Second):
-			r.s.timed.Store(true)
+			s.timed.Store(true)
 			return 0, errStop
 		}
-	}
-	n, err := r.ReadCloser.Read(p[:min(int64(len(p)), r.s.from-r.off)])
-	r.off += int64(n)
-	return n, err
+	})
+	return streamEnd{io.NopCloser(io.MultiReader(io.LimitReader(r, s.from-off), wait)), func() { _ = r.Close() }}, err
 }
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
 // TestScattererErrorEndsTheRead: an error in what arrived is not held up by a source that lets the next bytes wait.
 func TestScattererErrorEndsTheRead(t *testing.T) {

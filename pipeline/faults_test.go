@@ -56,6 +56,7 @@ var ends = map[string]error{
 	"commit-400-lfs, always":   hub.ErrMissingObject,
 	"commit-429, always":       hub.ErrRateLimited,
 	"commit-quota":             hub.ErrQuota,
+	"commit-race, always":      hub.ErrConflict,
 	"create-403":               hub.ErrForbidden,
 }
 

@@ -348,21 +348,3 @@ func TestFinishedIsNotDoneAgain(t *testing.T) {
 		t.Errorf("%d commits, were %d; refs %v", n, commits, w.Refs(targetRepo))
 	}
 }
-
-// TestManyConflicts: commits that lose against others wait by the client's clock and are made again, up to a bound.
-func TestManyConflicts(t *testing.T) {
-	want := reference(t, small())
-	w := newWorld(t, small())
-	w.Inject(hubtest.Fault{Name: "commit-race", Times: 6})
-	w.mustConvert(t)
-	sameTarget(t, w, want)
-	if w.FaultsActed("commit-race") != 6 || w.clock.Waited() == 0 {
-		t.Errorf("%d conflicts, waited %v", w.FaultsActed("commit-race"), w.clock.Waited())
-	}
-	w = newWorld(t, small())
-	w.Inject(hubtest.Fault{Name: "commit-race", Times: always})
-	if _, err := w.convert(t.Context(), t, t.TempDir()); !errors.Is(err, hub.ErrConflict) || !strings.Contains(hub.Hint(err), "same command again") {
-		t.Errorf("error %v, hint %q", err, hub.Hint(err))
-	}
-	w.unfinished(t)
-}

@@ -7,40 +7,24 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
 // TestInspectHub: a DF11 repo is described from samples, with the same sizes and nearly the same entropy as its folder.
 func TestInspectHub(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := convertLocal(t, writeModel(t, hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 256, Vocab: 2048})), dir, plan.Options{}, nil); err != nil {
-		t.Fatal(err)
-	}
-	entries, err := os.ReadDir(dir)
+	w, dir := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 256, Vocab: 2048})), t.TempDir()
+	w.mustConvert(t, func(o *pipeline.Options) { o.OutDir = dir })
+	remote, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string][]byte{}
-	for _, e := range entries {
-		files[e.Name()] = readFile(t, filepath.Join(dir, e.Name()))
-	}
-	srv := hubtest.Start(t)
-	srv.AddRepo("a/m-DF11", files)
-	client, err := hub.New(hub.Options{Endpoint: srv.URL, CacheDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	remote, err := model.OpenDF11Hub(t.Context(), client, "a/m-DF11", "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	defer remote.Close()
 	local, err := model.OpenDF11Local(t.Context(), dir, 0)
 	if err != nil {
 		t.Fatal(err)

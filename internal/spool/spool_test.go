@@ -1,4 +1,4 @@
-package spool_test
+package spool
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
 // TestSpools: every kind of spool holds what is written to it in any order, ends where it ends, gives its budget back once,
@@ -18,8 +17,8 @@ func TestSpools(t *testing.T) {
 	o := &spans.Output{Path: "o.safetensors", Size: 3 << 20}
 	for name, c := range map[string]struct{ memory, keep bool }{"memory": {memory: true}, "file": {}, "kept file": {keep: true}} {
 		dir := t.TempDir()
-		r := &spool.Room{
-			Dir: open(t, dir), Disk: spool.NewBudget("disk", o.Size), Memory: spool.NewBudget("memory", o.Size),
+		r := &Room{
+			Dir: open(t, dir), Disk: NewBudget("disk", o.Size), Memory: NewBudget("memory", o.Size),
 			InMemory: map[*spans.Output]bool{o: c.memory}, Keep: c.keep,
 		}
 		s, err := r.New(t.Context(), o)
@@ -29,22 +28,22 @@ func TestSpools(t *testing.T) {
 		write(t, s, bytes.Repeat([]byte{2}, 2<<20), 1<<20)
 		write(t, s, bytes.Repeat([]byte{1}, 1<<20), 0)
 		check(t, name, s)
-		if budget := map[bool]*spool.Budget{true: r.Memory, false: r.Disk}[c.memory]; budget.TryAcquire(1) {
+		if budget := map[bool]*Budget{true: r.Memory, false: r.Disk}[c.memory]; budget.TryAcquire(1) {
 			t.Errorf("%s: its budget is not used up", name)
 		}
-		if spool.IsKept(s) != c.keep {
+		if IsKept(s) != c.keep {
 			t.Errorf("%s: is said to be kept: %v", name, !c.keep)
 		}
-		if err := spool.CloseForNextRun(s); err != nil {
+		if err := CloseForNextRun(s); err != nil {
 			t.Error(name, err)
 		}
-		for _, budget := range []*spool.Budget{r.Memory, r.Disk} {
+		for _, budget := range []*Budget{r.Memory, r.Disk} {
 			if !budget.TryAcquire(o.Size) {
 				t.Errorf("%s: the budget was not given back", name)
 			}
 			budget.Release(o.Size)
 		}
-		if _, err := os.Stat(filepath.Join(dir, spool.KeptName(o))); (err == nil) != c.keep {
+		if _, err := os.Stat(filepath.Join(dir, KeptName(o))); (err == nil) != c.keep {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !c.keep {
@@ -70,7 +69,7 @@ func TestSpools(t *testing.T) {
 // TestReleasedMemoryIsUsedAgain: a spool in memory takes that of a released one of its size, which a spool of another size gives
 // back to the system.
 func TestReleasedMemoryIsUsedAgain(t *testing.T) {
-	r := &spool.Room{Memory: spool.NewBudget("memory", 0), InMemory: map[*spans.Output]bool{}}
+	r := &Room{Memory: NewBudget("memory", 0), InMemory: map[*spans.Output]bool{}}
 	// first makes a spool, says what its first byte was, and writes 1 there.
 	first := func(size int64) byte {
 		o := &spans.Output{Size: size}
@@ -96,18 +95,7 @@ func TestReleasedMemoryIsUsedAgain(t *testing.T) {
 	}
 }
 
-// open opens a folder for the time of a test.
-func open(t *testing.T, dir string) *os.Root {
-	t.Helper()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { root.Close() })
-	return root
-}
-
-func write(t *testing.T, s spool.Spool, p []byte, off int64) {
+func write(t *testing.T, s Spool, p []byte, off int64) {
 	t.Helper()
 	if n, err := s.WriteAt(p, off); n != len(p) || err != nil {
 		t.Error(n, err)
@@ -115,7 +103,7 @@ func write(t *testing.T, s spool.Spool, p []byte, off int64) {
 }
 
 // check wants 1 MiB of ones and 2 MiB of twos.
-func check(t *testing.T, name string, s spool.Spool) {
+func check(t *testing.T, name string, s Spool) {
 	t.Helper()
 	p := make([]byte, 4)
 	if _, err := s.ReadAt(p, 1<<20-2); err != nil || !bytes.Equal(p, []byte{1, 1, 2, 2}) {
@@ -129,7 +117,7 @@ func check(t *testing.T, name string, s spool.Spool) {
 // TestInPlace: a spool of extents reads across them, and says where it ends.
 func TestInPlace(t *testing.T) {
 	a, b := bytes.NewReader([]byte("..head..")), bytes.NewReader([]byte("tail"))
-	s := spool.NewInPlace([]spool.Extent{{At: 4, Length: 3, R: b, Off: 1}, {At: 0, Length: 4, R: a, Off: 2}}, false)
+	s := NewInPlace([]Extent{{At: 4, Length: 3, R: b, Off: 1}, {At: 0, Length: 4, R: a, Off: 2}}, false)
 	got, err := io.ReadAll(io.NewSectionReader(s, 0, 7))
 	if string(got) != "headail" || err != nil {
 		t.Errorf("%q, %v", got, err)
@@ -138,7 +126,7 @@ func TestInPlace(t *testing.T) {
 	if n, err := s.ReadAt(p, 5); n != 2 || !errors.Is(err, io.EOF) || string(p[:n]) != "il" {
 		t.Errorf("%q, %v", p[:n], err)
 	}
-	short := spool.NewInPlace([]spool.Extent{{At: 0, Length: 9, R: b}}, false)
+	short := NewInPlace([]Extent{{At: 0, Length: 9, R: b}}, false)
 	if _, err := short.ReadAt(make([]byte, 9), 0); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a source that is shorter than its extent: %v", err)
 	}
@@ -146,10 +134,10 @@ func TestInPlace(t *testing.T) {
 
 // TestBudgetRefusesTheImpossible: a request above the whole budget would wait for ever.
 func TestBudgetRefusesTheImpossible(t *testing.T) {
-	if err := spool.NewBudget("disk", 10).Acquire(t.Context(), 11); err == nil {
+	if err := NewBudget("disk", 10).Acquire(t.Context(), 11); err == nil {
 		t.Error("11 of 10 bytes are granted")
 	}
-	if err := spool.NewBudget("disk", 0).Acquire(t.Context(), 1<<60); err != nil {
+	if err := NewBudget("disk", 0).Acquire(t.Context(), 1<<60); err != nil {
 		t.Errorf("without a limit: %v", err)
 	}
 }
