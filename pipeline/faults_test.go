@@ -11,7 +11,6 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -159,12 +158,8 @@ func TestCorruptHeader(t *testing.T) {
 	w := newWorld(t, oneFile())
 	c := w.client(t)
 	w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Times: always, Action: renameTensor})
-	src, known, err := model.OpenHub(t.Context(), c, sourceRepo, "", plan.Options{})
+	src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
 	w.ClearFaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := plan.New(t.Context(), known.Listing, plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,9 +119,10 @@ func (w *world) convert(ctx context.Context, t *testing.T, work string, change .
 	return pipeline.Run(ctx, opt)
 }
 
-// openModel opens a repo and makes the plan of its conversion.
+// openModel opens a repo, with @revision behind it if that is not main, and makes the plan of its conversion.
 func openModel(ctx context.Context, c *hub.Client, repo string, opt plan.Options) (model.Source, *model.Model, *plan.Plan, error) {
-	src, known, err := model.OpenHub(ctx, c, repo, "", opt)
+	repo, revision, _ := strings.Cut(repo, "@")
+	src, known, err := model.OpenHub(ctx, c, repo, revision, opt)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -247,17 +246,9 @@ func TestRevisions(t *testing.T) {
 	w.Push(sourceRepo, "main", map[string][]byte{"config.json": []byte("{}")})
 	w.AddRepo(targetRepo, map[string][]byte{"notes.txt": []byte("mine")})
 	w.CreateBranch(targetRepo, "bf16", "main")
-	src, known, err := model.OpenHub(t.Context(), w.client(t), sourceRepo, "old", plan.Options{})
-	if err != nil {
+	if _, err := w.convertFrom(t, sourceRepo+"@old", func(o *pipeline.Options) { o.Push.Revision = "bf16" }); err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(t.Context(), known.Listing, plan.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.mustConvert(t, func(o *pipeline.Options) {
-		o.Source, o.Model, o.Plan, o.Push.Revision = src, known, p, "bf16"
-	})
 	if _, ok := w.Files(targetRepo, "bf16")["config.json"]; !ok {
 		t.Error("the branch is not finished")
 	}

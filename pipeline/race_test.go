@@ -17,7 +17,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -40,15 +39,10 @@ func (e entrant) convert(ctx context.Context, t *testing.T, srv *hubtest.Server,
 		WorkDir: filepath.Join(t.TempDir(), "work"), Memory: budget.Memory{Workers: 1}, CommitWait: 1, Version: "test",
 		Push: &target.Push{Hub: c, Repo: repo},
 	}
-	if name, rev, _ := strings.Cut(e.source, "@"); filepath.IsAbs(name) {
-		o.Source, o.Model, o.Plan = openLocal(t, name, plan.Options{})
-	} else {
-		if o.Source, o.Model, err = model.OpenHub(ctx, c, name, rev, plan.Options{}); err != nil {
-			return err
-		}
-		if o.Plan, err = plan.New(t.Context(), o.Model.Listing, plan.Options{}); err != nil {
-			return err
-		}
+	if filepath.IsAbs(e.source) {
+		o.Source, o.Model, o.Plan = openLocal(t, e.source, plan.Options{})
+	} else if o.Source, o.Model, o.Plan, err = openModel(ctx, c, e.source, plan.Options{}); err != nil {
+		return err
 	}
 	if e.change != nil {
 		e.change(&o)

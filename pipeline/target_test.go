@@ -28,11 +28,7 @@ func move(t *testing.T, dir, from, to string) {
 // TestOnlyWhatIsLoaded: the official loader reads the weight files beside config.json and none below, and takes nothing for
 // compressed without dfloat11_config. So what lies elsewhere is not part of the model, and verify says so at every level.
 func TestOnlyWhatIsLoaded(t *testing.T) {
-	source := writeModel(t, formModel())
-	good := t.TempDir()
-	if _, err := convertLocal(t, source, good, plan.Options{}, nil); err != nil {
-		t.Fatal(err)
-	}
+	source, good := writeModel(t, formModel()), localResult(t, formModel())
 	for name, change := range map[string]func(dir string){
 		"a unit in a folder":        func(dir string) { move(t, dir, "lm_head.safetensors", "sub/lm_head.safetensors") },
 		"the remainder in a folder": func(dir string) { move(t, dir, "model.safetensors", "sub/model.safetensors") },
@@ -63,11 +59,7 @@ func TestOnlyWhatIsLoaded(t *testing.T) {
 // TestModelInAFolder: in a pipeline that others made, the folder with dfloat11_config is the model; the components beside it
 // are not.
 func TestModelInAFolder(t *testing.T) {
-	source := writeModel(t, formModel())
-	good, whole := t.TempDir(), t.TempDir()
-	if _, err := convertLocal(t, source, good, plan.Options{}, nil); err != nil {
-		t.Fatal(err)
-	}
+	source, good, whole := writeModel(t, formModel()), localResult(t, formModel()), t.TempDir()
 	if err := os.Remove(filepath.Join(good, "df11-manifest.json")); err != nil {
 		t.Fatal(err)
 	}
@@ -91,11 +83,7 @@ func TestModelInAFolder(t *testing.T) {
 // TestConfigLies: a config.json with another dict than the units were encoded by loads wrongly, whatever dict the check is
 // asked to use; verify and inspect say so.
 func TestConfigLies(t *testing.T) {
-	source := writeModel(t, formModel())
-	good := t.TempDir()
-	if _, err := convertLocal(t, source, good, plan.Options{}, nil); err != nil {
-		t.Fatal(err)
-	}
+	source, good := writeModel(t, formModel()), localResult(t, formModel())
 	d, err := model.OpenDF11Local(t.Context(), good, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -50,11 +50,7 @@ func folderWith(t *testing.T, from, name string, content []byte) string {
 // header describes them as something else is wrong, at every level, for decode and for inspect, with or without a
 // manifest.
 func TestWrongForm(t *testing.T) {
-	source := writeModel(t, formModel())
-	good := t.TempDir()
-	if _, err := convertLocal(t, source, good, plan.Options{}, nil); err != nil {
-		t.Fatal(err)
-	}
+	source, good := writeModel(t, formModel()), localResult(t, formModel())
 	const name = "lm_head.safetensors"
 	file := readFile(t, filepath.Join(good, name))
 	for _, tt := range []struct{ tensor, from, to string }{
