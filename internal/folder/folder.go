@@ -260,4 +260,4 @@ func (f *Folder) Leave() (err error) {
 }
 
 // forFolders lets everybody look into a folder who may read the files in it, and only the user change it.
-func forFolders(files fs.FileMode) fs.FileMode { return 0o700 | (files|files>>2)&0o055 }
+func forFolders(files fs.FileMode) fs.FileMode { return 0o700 | files&0o044 | files>>2&0o011 }

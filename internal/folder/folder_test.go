@@ -187,20 +187,22 @@ func TestPermissions(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: Windows has other permissions")
 	}
-	dir := filepath.Join(t.TempDir(), "new")
-	f, err := folder.Open(dir, 0o640)
-	must(t, err)
-	must(t, f.WriteFile("sub/file", nil))
-	for name, want := range map[string]fs.FileMode{".": 0o750, "sub": 0o750, "sub/file": 0o640, ".df11-convert": 0o700} {
-		if info, err := f.Lstat(name); err != nil || info.Mode().Perm()&^want != 0 {
-			t.Errorf("%s has %v (%v), want at most %v", name, info.Mode(), err, want)
+	for perm, want := range map[fs.FileMode]fs.FileMode{0o600: 0o700, 0o640: 0o750, 0o644: 0o755, 0o666: 0o755} {
+		dir := filepath.Join(t.TempDir(), "new")
+		f, err := folder.Open(dir, perm)
+		must(t, err)
+		must(t, f.WriteFile("sub/file", nil))
+		for name, most := range map[string]fs.FileMode{".": want, "sub": want, "sub/file": perm, ".df11-convert": 0o700} {
+			if info, err := f.Lstat(name); err != nil || info.Mode().Perm()&^most != 0 {
+				t.Errorf("%v: %s has %v (%v), want at most %v", perm, name, info.Mode(), err, most)
+			}
 		}
-	}
-	if _, err := folder.Open(dir, 0o666); !errors.Is(err, filelock.ErrLocked) {
-		t.Errorf("a folder that is open: %v", err)
-	}
-	must(t, f.Leave())
-	if _, err := os.Lstat(filepath.Join(dir, ".df11-convert")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the state is left: %v", err)
+		if _, err := folder.Open(dir, 0o666); !errors.Is(err, filelock.ErrLocked) {
+			t.Errorf("a folder that is open: %v", err)
+		}
+		must(t, f.Leave())
+		if _, err := os.Lstat(filepath.Join(dir, ".df11-convert")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the state is left: %v", err)
+		}
 	}
 }

@@ -53,6 +53,7 @@ func OpenFolder(ctx context.Context, root string, stays bool, w Owner, part stri
 	f := &Folder{Stays: stays, owner: w, part: part, inspection: &inspection{}}
 	if !stays {
 		f.within = path.Join(stateDir, filesDir)
+		perm = 0o600 // nobody else needs what is on its way
 		for _, o := range p.OutputFiles {
 			f.made = append(f.made, o.Path)
 		}
