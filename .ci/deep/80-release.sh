@@ -13,7 +13,7 @@ export IMAGES=$work/images
 if ! docker info >/dev/null 2>&1; then
   PATH=$PWD/.ci/deep/release/bin:$PATH
   if ! { [ "$(id -u)" = 0 ] && { have buildah || debian buildah; } &&
-    mkdir "$IMAGES" && docker base "$(sed -n 's/^FROM //p' packaging/Dockerfile)"; }; then
+    mkdir "$IMAGES" && docker base "$(sed -n 's/^ARG BASE=//p' packaging/Dockerfile)"; }; then
     skip 'the container image: neither Docker nor buildah and packages for its base are to be had here'
     without+=,docker image=
   fi

@@ -7,6 +7,18 @@ cd "$(dirname "$0")/../.."
 converter
 start_hub hub -model org/tiny
 
+# Stands in for gh: writes down what it is asked, and says what $gh says: yes, no, or that it is too old.
+mkdir "$work/gh"
+cat >"$work/gh/gh" <<'END'
+#!/bin/sh
+case "$GH_SAYS $*" in
+old*) exit 1 ;;
+*--help) ;;
+*) echo "$*" >>"$GH_ASKED"; echo 'no attestation fits'; [ "$GH_SAYS" = yes ] ;;
+esac
+END
+chmod +x "$work/gh/gh"
+
 # step NAME COMMAND: runs one step as a runner would, with fresh files, and leaves log, outputs and summary in $work/NAME.
 step() {
   local name=$1 command=$2
@@ -14,7 +26,8 @@ step() {
   : >"$work/$name/output"
   : >"$work/$name/summary"
   code=0
-  env -u CI RUNNER_TEMP="$work/temp" RUNNER_OS=Linux RUNNER_ARCH="$arch" GITHUB_ACTION_PATH="$PWD" GITHUB_SERVER_URL="${server-}" \
+  env -u CI PATH="$work/gh:$PATH" GH_SAYS="${gh-yes}" GH_ASKED="$work/$name/asked" REPOSITORY_VISIBILITY="${visibility-private}" \
+    RUNNER_TEMP="$work/temp" RUNNER_OS=Linux RUNNER_ARCH="$arch" GITHUB_ACTION_PATH="$PWD" GITHUB_SERVER_URL="${server-}" \
     GITHUB_OUTPUT="$work/$name/output" GITHUB_STEP_SUMMARY="$work/$name/summary" HF_ENDPOINT="$HF_ENDPOINT" HF_HOME="$work/home" \
     XDG_CACHE_HOME="$work/cache" HF_TOKEN="${token-hf_very_secret}" "${inputs[@]}" .github/action/action.sh "$command" \
     >"$work/$name/log" 2>&1 || code=$?
@@ -75,6 +88,26 @@ inputs=(INPUT_VERSION=v9.8.7 ACTION_REF=main ACTION_REPOSITORY='')
 step release download
 ended release 0
 sets release build false
+has release asked "/$archive --repo df11-convert/df11-convert --signer-workflow df11-convert/df11-convert/.github/workflows/release.yml"
+has release asked ' --source-ref refs/tags/v9.8.7'
+lacks release asked --source-digest
+gh=no step forged download
+ended forged 1
+has forged log "::error title=df11-convert::$archive was not built by the release workflow of df11-convert/df11-convert, says GitHub: no attestation fits"
+gh=old step old download
+ended old 0
+sets old build false
+has old log '::notice title=df11-convert::There is no gh here'
+pin=0123456789012345678901234567890123456789
+inputs=(INPUT_VERSION=9.8.7 ACTION_REF="$pin" ACTION_REPOSITORY='')
+step commit download
+sets commit build false
+has commit asked " --source-digest $pin"
+gh=no step another download
+ended another 1
+gh=old step unsure download
+ended unsure 0
+sets unsure build true
 "$work/temp/df11-convert/df11-convert" --version
 inputs=(INPUT_VERSION='' ACTION_REF=v9.8.7 ACTION_REPOSITORY=df11-convert/df11-convert)
 step pinned download
@@ -117,11 +150,55 @@ sets whole manifest-sha256 "${published%% *}"
 [ "$(out whole json | jq -r .ok)" = true ] || fail 'json is no document'
 [ "$(out whole json | wc -l)" = 1 ] || fail 'json has several lines'
 has whole log '::add-mask::hf_very_secret'
+token=$'hf_first\nhf_second' step masked convert
+[ "$(grep -c '^::add-mask::hf_' "$work/masked/log")" = 2 ] || fail 'a line of a token is not masked'
+has masked log '::notice title=df11-convert::tester/tiny-DF11 was published before; this run has verified nothing'
+has masked summary '| verified | not all of it by this run |'
 has whole log '::notice title=df11-convert::tester/tiny-DF11 is published and verified'
 has whole summary '| verified | all 16 bits of every weight, 0 differ |'
 has whole summary "/blob/$(out whole commit)/df11.png"
 grep -q '<html' "$work/temp/df11-convert/report.html" || fail 'no report'
 jq -e .ok "$work/temp/df11-convert/result.json" >/dev/null || fail 'no result.json'
+
+echo '== convert: what is found up to date is verified before it is signed'
+lacks masked log '::group::Verify'
+inputs+=(INPUT_ATTEST=true)
+step found convert
+ended found 0
+has found log '::group::Verify'
+sets found manifest-sha256 "${published%% *}"
+mv "$work/temp/df11-convert/df11-convert" "$work/before"
+cat >"$work/temp/df11-convert/df11-convert" <<'END'
+#!/bin/sh
+[ "$1" = verify ] || exec echo '{"schema_version": 1, "ok": true, "repo": "a/b", "ratio": 1, "manifest_sha256": "0", "verified": {"by_this_run": false}}'
+echo '{"schema_version": 1, "ok": false, "exit_code": 3, "error": {"kind": "mismatch", "message": "it differs"}}'
+exit 3
+END
+chmod +x "$work/temp/df11-convert/df11-convert"
+step forgery convert
+ended forgery 3
+has forgery log '::error title=df11-convert%3A mismatch::it differs'
+sets forgery manifest-sha256 '' # so nothing is attested
+mv "$work/before" "$work/temp/df11-convert/df11-convert"
+
+echo '== convert: of a private model, a public repository says nothing'
+inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/quiet-DF11 INPUT_PRIVATE=true)
+visibility=public step quiet convert
+ended quiet 0
+has quiet log 'everybody can read this'
+for word in quiet-DF11 model_layers lm_head verified bytes; do lacks quiet log "$word"; done
+[ ! -s "$work/quiet/summary" ] || fail "the summary says: $(cat "$work/quiet/summary")"
+[ -z "$(find "$work/temp" -name 'result.json' -o -name report.html)" ] || fail 'there is something for the artifact'
+[ "$(out quiet json | jq -r 'has("files") or has("bf16_bytes")')" = false ] || fail "json: $(out quiet json)"
+[ -n "$(out quiet manifest-sha256)" ] || fail 'later steps lack the manifest'
+inputs=(INPUT_SOURCE=org/secret INPUT_REPO_ID=tester/quiet-DF11)
+visibility='' step unseen convert
+[ "$code" != 0 ] || fail 'a repo that is not there was converted'
+has unseen log '::error title=df11-convert::not_found'
+lacks unseen log 'hint'
+inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/loud-DF11)
+visibility=public step loud convert
+has loud log '::notice title=df11-convert::tester/loud-DF11 is published and verified'
 
 echo '== convert: no extra flag changes what an input has set'
 inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/mine-DF11 INPUT_PRIVATE=true

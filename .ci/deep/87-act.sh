@@ -101,6 +101,11 @@ for model in me/one tester/two-DF11; do
   manifest=$(curl -sfL -H 'Authorization: Bearer x' "$HF_ENDPOINT/$model/resolve/main/df11-manifest.json" | sha256sum)
   grep -qx "df11-manifest.json sha256:${manifest%% *}" "$work/github/attested.txt" || fail "the manifest of $model is not attested"
 done
+# The second is private, and nothing says that the repository is: its jobs leave nothing behind.
+jq -e .ok "$work/artifacts/me-one-part-1/result.json" >/dev/null || fail 'no result of the first model'
+jq -e .equal "$work/artifacts/me-one-verification/verification.json" >/dev/null || fail 'the first model was not verified'
+[ -z "$(find "$work/artifacts/" -path '*two*' -type f)" ] || fail "of a private model there is $(find "$work/artifacts/" -path '*two*' -type f)"
+if grep -q 'two.*model_layers' "$work/log"; then fail 'the log tells of a private model'; fi
 grep -q '::error title=df11-convert::plan org/half: model.embed_tokens.weight is F16' "$work/log" || fail 'no annotation says why'
 # act ends where a called workflow fails, GitHub goes on: the last job runs in a second try, without the jobs between.
 sed '/^  convert:$/,/^  # What the Hub says/d; s/needs: \[list, convert\]/needs: list/' "$work/tree/.github/workflows/batch.yml" \

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # The steps of action.yml: download, build, convert. Everything comes in by environment variables, and what a model or a server
-# has named is only ever data: it reaches the log between stop-commands, annotations and summary through escapes of jq.
+# has named is only ever data: it reaches the log between stop-commands, annotations and summary through escapes of jq. Of a private
+# model nothing reaches what strangers can read.
 # .ci/deep/85-action.sh runs this against a Hub of our own.
 set -euo pipefail
 
 dir=$RUNNER_TEMP/df11-convert
 program=$dir/df11-convert
+hidden='' # set where nothing may be said of the model
 case ${RUNNER_OS-} in Windows) program+=.exe ;; esac
 
 # output NAME VALUE: sets an output of the step, whatever the value holds.
@@ -20,11 +22,16 @@ jq() { command jq "$@" | tr -d '\r'; }
 
 # --- download --------------------------------------------------------------------------------------------------------
 
-# download brings the released program to $program if its checksum is the published one, or asks for a build.
+# download brings the released program to $program if its checksum is the published one and GitHub vouches for it, or asks for a
+# build. Who has pinned the action to a commit gets the program of that commit, whatever version says.
 download() {
-  local version=${INPUT_VERSION-} pinned='' base archive system machine
+  local version=${INPUT_VERSION-} pinned='' commit='' base archive system machine
   version=${version#v}
   mkdir -p "$dir"
+  if [[ ${ACTION_REF-} =~ ^[0-9a-f]{40}$ ]]; then
+    commit=$ACTION_REF
+    can_attest || version='' # then only a build can be of that commit
+  fi
   if [[ -z $version && ${ACTION_REF-} =~ ^v[0-9]+\.[0-9]+\.[0-9]+ ]]; then
     version=${ACTION_REF#v} pinned=1
   fi
@@ -37,7 +44,8 @@ download() {
   case $RUNNER_ARCH in ARM64) machine=arm64 ;; *) machine=amd64 ;; esac
   archive=df11-convert_${version}_${system}_$machine.tar.gz
   [ "$system" != windows ] || archive=${archive%.tar.gz}.zip
-  base=$GITHUB_SERVER_URL/${ACTION_REPOSITORY:-df11-convert/df11-convert}/releases/download/v$version
+  repository=${ACTION_REPOSITORY:-df11-convert/df11-convert}
+  base=$GITHUB_SERVER_URL/$repository/releases/download/v$version
   if ! fetch "$base/checksums.txt" "$dir/checksums.txt"; then
     if [ -n "$pinned" ]; then # a tag whose release is still being made
       output build true
@@ -47,6 +55,7 @@ download() {
   fi
   fetch "$base/$archive" "$dir/$archive" || stop "release $version has no $archive"
   check "$archive"
+  attested "$dir/$archive" --source-ref "refs/tags/v$version" ${commit:+--source-digest "$commit"}
   case $archive in
   *.zip) unzip -q -o -d "$dir" "$dir/$archive" df11-convert.exe ;;
   *) tar -xzf "$dir/$archive" -C "$dir" df11-convert ;;
@@ -55,7 +64,8 @@ download() {
   "$program" --version
 }
 
-fetch() { curl --fail --silent --show-error --location --retry 5 --output "$2" "$1"; }
+# fetch gets a file by the protocol of its address, redirects included.
+fetch() { curl --proto "=${1%%:*}" --fail --silent --show-error --location --retry 5 --output "$2" "$1"; }
 
 # check compares the archive with its line in checksums.txt.
 check() {
@@ -63,6 +73,19 @@ check() {
   want=$(awk -v name="$1" '$2 == name { print $1 }' "$dir/checksums.txt")
   if command -v sha256sum >/dev/null; then have=$(sha256sum <"$dir/$1"); else have=$(shasum -a 256 <"$dir/$1"); fi
   [ "${have%% *}" = "$want" ] || stop "$1 is not the released file: sha256 ${have%% *}, released is ${want:-nothing of this name}"
+}
+
+can_attest() { gh attestation verify --help >/dev/null 2>&1; }
+
+# attested FILE FLAG…: stops unless the release workflow of the action's repository has built a file.
+attested() {
+  if ! can_attest; then
+    echo '::notice title=df11-convert::There is no gh here: GitHub was not asked who has built the program'
+    return
+  fi
+  gh attestation verify "$1" --repo "$repository" --signer-workflow "$repository/.github/workflows/release.yml" \
+    --deny-self-hosted-runners "${@:2}" >"$dir/attested" 2>&1 ||
+    stop "${1##*/} was not built by the release workflow of $repository, says GitHub: $(tail -n 1 "$dir/attested")"
 }
 
 # stop TEXT: ends the step with an annotation.
@@ -89,11 +112,20 @@ escapes='
   def gb: . / 1e9 * 100 | round / 100 | "\(.) GB";
 '
 
+# hidden: whether the model is private, and what is said here of it for everybody to read.
+hidden() {
+  case ${REPOSITORY_VISIBILITY-} in private | internal) return 1 ;; esac
+  [ "${INPUT_PRIVATE-}" != true ] || return 0
+  ! curl --fail --silent --globoff --output /dev/null "${HF_ENDPOINT:-https://huggingface.co}/api/models/${INPUT_SOURCE%%@*}" # without a token
+}
+
 convert() {
-  local extra=() args=() code=0
+  local extra=() args=() code=0 line kind
   read -r -d '' -a extra <<<"${INPUT_EXTRA_ARGS-}" || true
   args=(convert ${extra[@]+"${extra[@]}"} --json --push) # what comes later wins: no extra flag changes what an input has set
-  [ -z "${HF_TOKEN-}" ] || echo "::add-mask::$HF_TOKEN"
+  while IFS= read -r line; do
+    [ -z "$line" ] || echo "::add-mask::$line"
+  done <<<"${HF_TOKEN-}"
   [ -z "${INPUT_REPO_ID-}" ] || args+=(--repo-id="$INPUT_REPO_ID")
   [ -z "${INPUT_MEMORY-}" ] || args+=(--memory="$INPUT_MEMORY")
   [ -z "${INPUT_DISK-}" ] || args+=(--disk="$INPUT_DISK")
@@ -112,16 +144,45 @@ convert() {
   args+=(-- "$INPUT_SOURCE")
 
   mkdir -p "$dir"
+  if hidden; then
+    hidden=true
+    echo '::notice title=df11-convert::The model is private, and everybody can read this: log, summary and artifact are empty'
+  fi
   run 'df11-convert' "$dir/result.json" "$program" "${args[@]}" || code=$?
   if [ "$(jq .schema_version "$dir/result.json" 2>/dev/null)" != 1 ]; then # killed, for example by a lack of memory
     [ "$code" != 0 ] || code=1
     jq -n --argjson code "$code" '{schema_version: 1, command: "convert", ok: false, exit_code: $code,
       error: {kind: "error", message: "df11-convert ended with exit code \($code) and without a result"}}' >"$dir/result.json"
   fi
+  vouch || code=$?
+  [ -z "$hidden" ] || conceal
   outputs
-  annotate
-  report
-  summary >>"$GITHUB_STEP_SUMMARY"
+  if [ -n "$hidden" ]; then
+    kind=$(get .error.kind)
+    rm "$dir/result.json" # so that the artifact is empty
+    [ -z "$kind" ] || printf '::error title=df11-convert::%s\n' "$kind"
+  else
+    annotate
+    report
+    summary >>"$GITHUB_STEP_SUMMARY"
+  fi
+  return "$code"
+}
+
+# conceal leaves of the result what later steps need, and nothing that tells of the model.
+conceal() {
+  jq '{schema_version, command, ok, exit_code, url, repo, target_commit, manifest_sha256, ratio, error: (.error | if . then {kind} else null end)} |
+    with_entries(select(.value != null))' "$dir/result.json" >"$dir/concealed"
+  mv "$dir/concealed" "$dir/result.json"
+}
+
+# vouch verifies a finished model that this job has found and not made, before GitHub is asked to sign that the job has published it.
+vouch() {
+  local code=0
+  [ "${INPUT_ATTEST-}" = true ] && [ -n "$(get .manifest_sha256)" ] && [ -z "$(get .verified.by_this_run)" ] || return 0
+  run 'Verify' "$dir/verified.json" "$program" verify --level proof --json --against "$INPUT_SOURCE" -- \
+    "$(get .repo)@$(get .target_commit)" || code=$?
+  [ "$code" = 0 ] || mv "$dir/verified.json" "$dir/result.json"
   return "$code"
 }
 
@@ -131,7 +192,7 @@ run() {
   local title=$1 file=$2 code=0 mark=resume-$RANDOM$RANDOM$RANDOM
   shift 2
   printf '::group::%s\n::stop-commands::%s\n' "$title" "$mark"
-  "$@" >"$file" || code=$?
+  ([ -z "$hidden" ] || exec 2>/dev/null; exec "$@") >"$file" || code=$?
   printf '::%s::\n::endgroup::\n' "$mark"
   return "$code"
 }
@@ -154,7 +215,8 @@ annotate() {
     if .ok then
       (.warnings // [] | .[] | say("warning"; "df11-convert")),
       (if .part then "\(.part) of \(.repo) is published"
-       else "\(.repo) is published and verified: \(.ratio * 10000 | round / 100) % of the size" end | say("notice"; "df11-convert"))
+       elif .verified.by_this_run then "\(.repo) is published and verified: \(.ratio * 10000 | round / 100) % of the size"
+       else "\(.repo) was published before; this run has verified nothing" end | say("notice"; "df11-convert"))
     else
       .error | "df11-convert: \(.kind)" as $title | .message + (if .hint then "\n" + .hint else "" end) | say("error"; $title)
     end' "$dir/result.json"
@@ -179,7 +241,8 @@ summary() {
       row("BF16"; .bf16_bytes | gb),
       row("DF11"; "\(.df11_bytes | gb), \(.ratio * 10000 | round / 100) %"),
       row("units"; .units), row("weights"; .weights),
-      row("verified"; "all \(.verified.bits_per_weight) bits of every weight, \(.verified.differing_weights) differ"),
+      row("verified"; if .verified.by_this_run then "all \(.verified.bits_per_weight) bits of every weight, \(.verified.differing_weights) differ"
+        else "not all of it by this run" end),
       row("part"; .part), row("commit"; .target_commit), row("manifest sha256"; .manifest_sha256),
       row("time"; "\(.seconds | round) s"),
       "", (.url // empty | "[\(cell)](\(.))"),
@@ -191,9 +254,9 @@ summary() {
 }
 
 case ${1-} in
-download | build | convert) "$1" ;;
+download | build | convert | hidden) "$1" ;;
 *)
-  echo 'usage: action.sh download|build|convert' >&2
+  echo 'usage: action.sh download|build|convert|hidden' >&2
   exit 2
   ;;
 esac
