@@ -211,21 +211,40 @@ func TestPublicMeanwhile(t *testing.T) {
 	}
 }
 
-// TestForeignWeights: a target with weights that the plan does not write is refused before any work, and they stay with
-// Force.
-func TestForeignWeights(t *testing.T) {
+// TestForceOverwritesWhatIsNamed: files in the way are named before any work. Force overwrites these, and deletes none; what comes
+// into the way later is a conflict again.
+func TestForceOverwritesWhatIsNamed(t *testing.T) {
 	w := newWorld(t, small())
-	w.AddRepo(targetRepo, map[string][]byte{"other.safetensors": []byte("weights"), "stale.txt": []byte("old")})
-	_, err := w.convert(t.Context(), t, t.TempDir())
-	if f := (*target.ConflictError)(nil); !errors.As(err, &f) || fmt.Sprint(f.Files) != "[other.safetensors]" {
-		t.Fatalf("foreign weights: %v", err)
+	w.AddRepo(targetRepo, map[string][]byte{"other.safetensors": []byte("weights"), "config.json": []byte("mine"), "stale.txt": []byte("old")})
+	conflict := func(err error) *target.ConflictError {
+		t.Helper()
+		c := (*target.ConflictError)(nil)
+		if !errors.As(err, &c) {
+			t.Fatalf("no conflict: %v", err)
+		}
+		return c
 	}
-	if len(w.log.take()) > 0 || w.Count("POST", "/api/models/*/commit/*") > 0 {
+	_, err := w.convert(t.Context(), t, t.TempDir())
+	if c := conflict(err); fmt.Sprint(c.Files, c.Overwritten) != "[other.safetensors] [config.json]" {
+		t.Errorf("named are %v and %v", c.Files, c.Overwritten)
+	}
+	if len(w.log.take()) > 0 || w.Count("POST", anyCommit) > 0 {
 		t.Error("work was done before the refusal")
 	}
-	w.mustConvert(t, func(o *pipeline.Options) { o.Force = true })
-	if _, ok := w.target()["other.safetensors"]; !ok {
-		t.Error("Force deletes foreign weights")
+	w.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/commit/main", Action: func(x *hubtest.Exchange) {
+		w.Push(targetRepo, "main", map[string][]byte{"tokenizer.json": []byte("mine")})
+		x.Next(x.ResponseWriter)
+	}})
+	_, err = w.convert(t.Context(), t, t.TempDir(), forced)
+	if c := conflict(err); fmt.Sprint(c.Files, c.Overwritten) != "[] [tokenizer.json]" || content(t, w.Server, targetRepo, "main", "tokenizer.json") != "mine" {
+		t.Errorf("named are %v and %v", c.Files, c.Overwritten)
+	}
+	w.mustConvert(t, forced)
+	files := w.target()
+	for _, name := range []string{"other.safetensors", "stale.txt"} {
+		if _, ok := files[name]; !ok {
+			t.Errorf("Force deletes %s", name)
+		}
 	}
 }
 
@@ -330,7 +349,12 @@ func TestFinishedIsNotDoneAgain(t *testing.T) {
 	w.mustConvert(t)
 	before, commits := w.target(), len(w.Commits(targetRepo, "main"))
 	w.log.take()
+	w.ResetLog()
 	w.mustConvert(t)
+	asked, trees := w.Count("POST", "*/preupload/*")+w.Count("POST", anyCommit), w.Count("GET", "/api/models/"+targetRepo+"/tree/*")
+	if read := w.Count("HEAD", "/"+targetRepo+"/resolve/*"); asked > 0 || trees != 1 || read != 3 {
+		t.Errorf("%d uploads and commits, %d lists of files, %d files of the target read", asked, trees, read)
+	}
 	sameFiles(t, w.target(), before)
 	if again := w.log.take(); len(again) > 0 {
 		t.Errorf("converted again: %v", again)

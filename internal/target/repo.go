@@ -188,7 +188,7 @@ func (r *Repo) isSource(id string, src model.Source) bool {
 }
 
 // Ledger reads what earlier runs have published: from the manifest of a finished conversion by this plan, unless the source has
-// changed since, else from the journal. While main holds another finished conversion, work goes to a branch of the plan's own,
+// changed since, else from the journal. While main holds another finished model, work goes to a branch of the plan's own,
 // which is ours whatever is on it.
 func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, error) {
 	if unchanged {
@@ -197,14 +197,7 @@ func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, erro
 			return l, nil
 		}
 	}
-	finished := r.main.Manifest != nil
-	if !finished {
-		var err error
-		if finished, err = r.main.hasConfig(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if finished {
+	if r.main.Manifest != nil || r.main.versions["config.json"] != "" { // as a model by whatever program has
 		name := r.ownPrefix() + r.owner.Digest
 		err := r.Hub.CreateBranch(ctx, r.Repo, name, r.main.head)
 		if err != nil {
@@ -217,15 +210,6 @@ func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, erro
 		}
 	}
 	return r.readLedger(ctx, r.part)
-}
-
-// hasConfig reports whether there is a config.json of DF11, as a finished conversion by whatever program has.
-func (s snapshot) hasConfig(ctx context.Context) (bool, error) {
-	b, err := s.read(ctx, "config.json")
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return strings.Contains(string(b), `"dfloat11_config"`), err
 }
 
 // readLedger reads a part's journal from the repo. What the branch does not confirm is not in the ledger.
