@@ -54,13 +54,13 @@ pattern-dict or like, private, and refresh: commit or never). docs/models.schema
 }
 
 func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
-	models, err := readList(list, f)
+	ctx, done := f.limitTime(ctx)
+	defer done()
+	models, err := readList(ctx, list, f)
 	if err != nil {
 		return err
 	}
 	f.clients = map[string]*hub.Client{} // shared by all models
-	ctx, done := f.limitTime(ctx)
-	defer done()
 	found := batchReport{Models: []batchResult{}}
 	var places []string // of what was made
 	var first error

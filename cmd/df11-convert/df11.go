@@ -97,7 +97,7 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 		}
 		u.say("the original is %s", spec)
 	}
-	opt, err := f.planOptions()
+	opt, err := f.planOptions(ctx)
 	if err != nil {
 		return nil, err
 	}

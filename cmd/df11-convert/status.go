@@ -48,7 +48,7 @@ code is 0 if all models are current, or kept as they are by refresh: never, else
 }
 
 func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
-	models, err := readList(list, f)
+	models, err := readList(ctx, list, f)
 	if err != nil {
 		return err
 	}
