@@ -85,6 +85,7 @@ func decodeMember(dec *json.Decoder, v reflect.Value) error {
 	}
 	for i := range v.NumField() {
 		switch name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); {
+		case name == "" || name == "-": // is not read
 		case name == key:
 			if err := decode(dec, v.Field(i)); err != nil {
 				return fmt.Errorf("%s: %w", name, err)

@@ -17,6 +17,7 @@ import (
 
 // document has one member of each kind that readers want.
 type document struct {
+	*unread
 	Name  string            `json:"name"`
 	N     int               `json:"n"`
 	Sizes []int             `json:"sizes"`
@@ -24,6 +25,8 @@ type document struct {
 	Inner *inner            `json:"inner"`
 	Files []inner           `json:"files"`
 }
+
+type unread struct{ X string }
 
 type inner struct {
 	Name string `json:"name"`
@@ -48,7 +51,7 @@ var texts = []struct{ text, want string }{
 	{`{"n": 1, "n": null}`, `{}`},
 	// names in another case
 	{`{"name": "a", "Name": "b"}`, refused}, {`{"Name": "b"}`, refused}, {`{"inner": {"N": 1}}`, refused}, {`{"files": [{"NAME": 1}]}`, refused},
-	{"{\"si\u017fes\": []}", `{}`}, {"{\"\u017fizes\": []}", refused}, {`{"-": "a", "Skip": "b", "other": {"Name": 1}}`, `{}`},
+	{"{\"si\u017fes\": []}", `{}`}, {"{\"\u017fizes\": []}", refused}, {`{"": "a", "-": "a", "X": "b", "other": {"Name": 1}, "inner": {"-": "a", "Skip": "b"}}`, `{"inner": {}}`},
 	// numbers
 	{`{"n": 1e2}`, refused}, {`{"n": 1.0}`, refused}, {`{"n": true}`, refused}, {`{"n": "1"}`, refused}, {`{"n": 01}`, refused}, {`{"n": -0}`, `{}`},
 	{`{"n": 9223372036854775807}`, `{"n": 9223372036854775807}`}, {`{"n": 9223372036854775808}`, refused},
