@@ -101,11 +101,7 @@ func WriteFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer f.Cleanup()
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	return f.Commit(int64(len(data)))
+	return f.WriteAll(data)
 }
 
 // TempName is a new name for an unfinished file.
@@ -165,6 +161,15 @@ func (f *File) wrote(n, want int, err error) error {
 	e := f.wrap("write", err)
 	f.failed.CompareAndSwap(nil, e)
 	return e
+}
+
+// WriteAll writes all of an empty file and commits it. It cleans up after an error.
+func (f *File) WriteAll(data []byte) error {
+	defer f.Cleanup()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.Commit(int64(len(data)))
 }
 
 // ReadAt reads what was written. At the end of the file it returns a bare [io.EOF].

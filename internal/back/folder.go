@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/folder"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -20,7 +21,8 @@ import (
 // has to: a file that has the right content is done.
 type Folder struct {
 	*folder.Folder
-	done  map[string]bool // files that are there, by path
+	done  map[string]bool   // files that are there, by path
+	known map[string]string // version of everything that may be replaced
 	index index
 }
 
@@ -31,7 +33,7 @@ func OpenFolder(ctx context.Context, root string, files []File, perm fs.FileMode
 	if err != nil {
 		return nil, err
 	}
-	d := &Folder{f, map[string]bool{}, indexOf(files)}
+	d := &Folder{f, map[string]bool{}, map[string]string{}, indexOf(files)}
 	occupied, err := d.look(ctx, files)
 	if err == nil && !force && len(occupied.Replaced)+len(occupied.Others) > 0 {
 		err = occupied
@@ -75,6 +77,11 @@ func (d *Folder) look(ctx context.Context, files []File) (*OccupiedError, error)
 			}
 		}
 	}
+	for _, name := range e.Replaced {
+		if info, missing := d.Lstat(name); missing == nil {
+			d.known[name] = folder.Version(info)
+		}
+	}
 	return e, err
 }
 
@@ -86,7 +93,25 @@ func (d *Folder) Finish() error {
 	if _, same, err := d.index.in(d.Folder); err != nil || same {
 		return err
 	}
-	return d.WriteFile(d.index.name, d.index.data)
+	f, err := d.Create(d.index.name, int64(len(d.index.data)))
+	if err != nil {
+		return err
+	}
+	return f.WriteAll(d.index.data)
+}
+
+// Create starts a file that gets its name only if nothing is there then, or what was there when the folder was opened.
+func (d *Folder) Create(name string, size int64) (*atomicfile.File, error) {
+	f, err := d.Folder.Create(name, size)
+	if err == nil {
+		f.Naming = func(rename func() error) error {
+			if info, err := d.Lstat(name); err == nil && d.known[name] != folder.Version(info) {
+				return &OccupiedError{Folder: d.Root.Name(), Replaced: []string{name}}
+			}
+			return rename()
+		}
+	}
+	return f, err
 }
 
 // Close gives the lock back. The state of an unfinished conversion in the folder stays.

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"io/fs"
@@ -176,6 +177,11 @@ func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
 	return f.Root.Lstat(name)
 }
 
+// Version tells of a file whether it is another than before, or was changed: its size, mode and time.
+func Version(info fs.FileInfo) string {
+	return fmt.Sprint(info.Size(), info.Mode(), info.ModTime().UnixNano())
+}
+
 // Sum gives the sha256 of a regular file of a size; "" if there is none.
 func (f *Folder) Sum(ctx context.Context, name string, size int64) string {
 	return f.Hash(ctx, name, size, sha256.New())
@@ -206,20 +212,6 @@ func (f *Folder) Create(name string, size int64) (*atomicfile.File, error) {
 		return nil, f.located(err)
 	}
 	return atomicfile.CreateIn(f.Root, name, metadata.StateDir, f.perm, size)
-}
-
-// WriteFile writes a whole file.
-func (f *Folder) WriteFile(name string, data []byte) error {
-	size := int64(len(data))
-	file, err := f.Create(name, size)
-	if err != nil {
-		return err
-	}
-	defer file.Cleanup()
-	if _, err := file.Write(data); err != nil {
-		return err
-	}
-	return file.Commit(size)
 }
 
 // Remove removes a file, if it is there.

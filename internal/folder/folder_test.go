@@ -58,6 +58,15 @@ func content(t *testing.T, dir string) string {
 	return all
 }
 
+// put writes a whole file into a folder.
+func put(f *folder.Folder, name, text string) error {
+	file, err := f.Create(name, int64(len(text)))
+	if err != nil {
+		return err
+	}
+	return file.WriteAll([]byte(text))
+}
+
 // TestUnsafeFolders: a folder whose state leads elsewhere, or that somebody else may change, is refused and left as it was, and so is
 // all that it leads to.
 func TestUnsafeFolders(t *testing.T) {
@@ -163,7 +172,7 @@ func TestNothingLeadsOut(t *testing.T) {
 		t.Error("a file gets its name outside")
 	}
 	unsafe := (*folder.UnsafeError)(nil)
-	if err := f.WriteFile("sub/precious", []byte("x")); !errors.As(err, &unsafe) {
+	if err := put(f, "sub/precious", "x"); !errors.As(err, &unsafe) {
 		t.Errorf("written: %v", err)
 	}
 	if err := f.Remove("sub/precious"); !errors.As(err, &unsafe) {
@@ -175,7 +184,7 @@ func TestNothingLeadsOut(t *testing.T) {
 	if f.Sum(t.Context(), "sub/precious", 8) != "" || f.Sum(t.Context(), "file", 8) != "" {
 		t.Error("hashed")
 	}
-	must(t, f.WriteFile("file", []byte("ours")))
+	must(t, put(f, "file", "ours"))
 	if b, err := os.ReadFile(filepath.Join(outside, "precious")); string(b) != "precious" {
 		t.Errorf("outside is %q, %v", b, err)
 	}
@@ -191,7 +200,7 @@ func TestPermissions(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "new")
 		f, err := folder.Open(dir, perm)
 		must(t, err)
-		must(t, f.WriteFile("sub/file", nil))
+		must(t, put(f, "sub/file", ""))
 		for name, most := range map[string]fs.FileMode{".": want, "sub": want, "sub/file": perm, ".df11-convert": 0o700} {
 			if info, err := f.Lstat(name); err != nil || info.Mode().Perm()&^most != 0 {
 				t.Errorf("%v: %s has %v (%v), want at most %v", perm, name, info.Mode(), err, most)

@@ -180,7 +180,7 @@ func (f *Folder) snapshot(ctx context.Context) (snapshot, error) {
 		st, err := f.Lstat(name)
 		switch {
 		case err == nil:
-			s.versions[name] = versionOf(st)
+			s.versions[name] = folder.Version(st)
 		case !errors.Is(err, fs.ErrNotExist) && f.owner.writes(name):
 			return s, &FolderError{Folder: s.where, Stays: true, Err: err}
 		}
@@ -190,10 +190,6 @@ func (f *Folder) snapshot(ctx context.Context) (snapshot, error) {
 
 // inState reports whether a name is in the folder of the state.
 func inState(name string) bool { return strings.HasPrefix(name, stateDir+"/") }
-
-func versionOf(st fs.FileInfo) string {
-	return fmt.Sprint(st.Size(), st.Mode(), st.ModTime().UnixNano())
-}
 
 // read gives a manifest or a journal; nothing of a link.
 func (f *Folder) read(_ context.Context, name string) ([]byte, error) {
@@ -267,6 +263,9 @@ func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, er
 	f.ledger = l
 	l.Claim(f.owner.Source, f.former())
 	l.Keep(func(o ledger.Output) bool {
+		if f.Stays { // it was hashed to know whose it is
+			return f.Ours[o.Path] == o.SHA256
+		}
 		return !o.Here || ctx.Err() == nil && f.Sum(ctx, f.name(o.Path), o.Size) == o.SHA256
 	})
 	if ctx.Err() != nil {
@@ -327,7 +326,7 @@ func (f *Folder) replace(name string, do func() error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	st, err := f.Lstat(name)
-	if err == nil && f.known[name] != versionOf(st) {
+	if err == nil && f.known[name] != folder.Version(st) {
 		return &ConflictError{Where: f.Root.Name(), Overwritten: []string{name}}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -337,7 +336,7 @@ func (f *Folder) replace(name string, do func() error) error {
 		return err
 	}
 	if st, err = f.Lstat(name); err == nil {
-		f.known[name] = versionOf(st)
+		f.known[name] = folder.Version(st)
 	}
 	return nil
 }
@@ -374,11 +373,7 @@ func (f *Folder) write(s SideFile) error {
 	if err != nil {
 		return err
 	}
-	defer file.Cleanup()
-	if _, err := file.Write(s.Data); err != nil {
-		return err
-	}
-	return file.Commit(s.Size)
+	return file.WriteAll(s.Data)
 }
 
 // complete makes sure that nobody has changed the files of the folder since the run began, or has named them.
