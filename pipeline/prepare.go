@@ -26,6 +26,7 @@ type conversion struct {
 	repo    *target.Repo    // nil without Push
 	ledger  *ledger.Ledger
 	earlier map[string]bool // outputs that earlier runs have finished
+	checked bool            // the headers of these are right
 	sendAll bool            // the Hub copies no file by itself
 }
 

@@ -25,7 +25,7 @@ func (c *conversion) rebuildUnchecked(ctx context.Context) error {
 		_, known := c.ledger.File(f.Path)
 		return known
 	})
-	if len(files)+len(c.earlier) == 0 {
+	if len(files) == 0 && (len(c.earlier) == 0 || c.checked) {
 		return nil
 	}
 	c.freeBuffers()
@@ -35,7 +35,10 @@ func (c *conversion) rebuildUnchecked(ctx context.Context) error {
 	d, err := c.openOutputs(ctx, files)
 	if err == nil {
 		defer d.Close()
-		err = c.checkEarlier(d)
+		if !c.checked {
+			err = c.checkEarlier(d)
+		}
+		c.checked = err == nil
 	}
 	if err != nil && back.IsFault(err) {
 		return &leftoverError{err}
@@ -86,7 +89,10 @@ func (c *conversion) openOutputs(ctx context.Context, from []back.File) (*model.
 	for _, f := range from {
 		segments = append(segments, all[f.Index]...)
 	}
-	wanted := maps.Clone(c.earlier)
+	wanted := map[string]bool{}
+	if !c.checked {
+		maps.Copy(wanted, c.earlier)
+	}
 	for _, o := range spans.UsedBy(segments) {
 		wanted[o.Path] = true
 	}
