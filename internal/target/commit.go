@@ -43,13 +43,12 @@ func (r *Repo) upload(ctx context.Context, on *branch, b hub.Blob) error {
 // Commit commits uploaded outputs together with the journal that lists them and all others that are committed.
 func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, l *ledger.Ledger) error {
 	c := change{
-		branch: r.work, parent: r.work.head, made: sums(l.Outputs()), outputs: outputs,
+		branch: r.work, parent: r.work.head, made: sums(l.Outputs()), outputs: outputs, ledger: l,
 		summary: fmt.Sprintf("Add %d DF11 files (%s and on)", len(outputs), outputs[0].Path),
 	}
 	for _, o := range outputs {
 		c.ops = append(c.ops, r.op(o))
 	}
-	c.ops = append(c.ops, hub.FileOp(r.owner.journal, l.ForRepo(r.work.former(), outputs)))
 	err := r.commit(ctx, c)
 	if err == nil {
 		r.work.Ours[r.owner.journal] = ""
@@ -73,6 +72,7 @@ type change struct {
 	summary, description string
 	made                 map[string]string // sha256 of every output that the run knows to be there then, by path
 	outputs              []ledger.Output
+	ledger               *ledger.Ledger // of the outputs
 	ops                  []hub.Op
 	result               *Result
 }
@@ -110,8 +110,8 @@ func (r *Repo) commit(ctx context.Context, c change) error {
 	}
 }
 
-// opsOn gives the operations of a change on its parent. Where another run of the same conversion has finished the branch with the
-// outputs, there is nothing left to commit.
+// opsOn gives the operations of a change on its parent. The journal lists what others have brought there meanwhile as well, since it may
+// replace theirs. Where another run of the same conversion has finished the branch with the outputs, there is nothing left to commit.
 func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 	if c.result != nil {
 		return r.lastOps(ctx, c)
@@ -121,7 +121,7 @@ func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 	if in.Manifest != nil && in.Manifest.Plan.Digest == r.owner.Digest && !slices.ContainsFunc(c.outputs, differs) {
 		return nil, nil
 	}
-	return c.ops, nil
+	return append(slices.Clone(c.ops), hub.FileOp(r.owner.journal, c.ledger.ForRepo(c.branch.former(), c.outputs))), nil
 }
 
 // op puts an output into a commit of the branch that it was uploaded for. An earlier run may have uploaded it.
