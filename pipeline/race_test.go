@@ -367,7 +367,8 @@ func (r *race) judge(all map[string]known, refresh bool, script string) {
 			r.t.Errorf("%s: run %c: %v", script, 'a'+i, x.err)
 		}
 	}
-	if killed := strings.ContainsAny(script, "123456789"); winners == 0 && !killed {
+	folders := filepath.IsAbs(r.racers[0].source) // of one plan and other bytes: each may find the other's outputs, and stop
+	if killed := strings.ContainsAny(script, "123456789"); winners == 0 && !killed && !folders {
 		r.t.Errorf("%s: nobody has published", script)
 	} else if winners > 0 || refresh {
 		return

@@ -15,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -147,6 +148,7 @@ var ordeals = []struct {
 		if err != nil && !o.inHere { // where the result stays, nothing says any more whose it is
 			o.wrong, o.work = true, dead
 			remove(t, filepath.Join(dead, journalFile))
+			o.refusedAsNobodys(t)
 		}
 		return err
 	}},
@@ -229,6 +231,22 @@ func (o *ordeal) suffer(t *testing.T, name string, meet func(*ordeal, *testing.T
 		}
 	}
 	return false
+}
+
+// refusedAsNobodys: spools that no journal lists are somebody else's, who is asked to remove them, and does. Without spools the run goes
+// on.
+func (o *ordeal) refusedAsNobodys(t *testing.T) {
+	spools, _ := filepath.Glob(filepath.Join(o.work, ".df11-convert/spool-*"))
+	if len(spools) == 0 {
+		return
+	}
+	_, err := o.convert(t.Context(), t, o.work)
+	if e := (*target.ConflictError)(nil); !errors.As(err, &e) {
+		t.Errorf("with spools of nobody: %v", err)
+	}
+	for _, name := range spools {
+		remove(t, name)
+	}
 }
 
 // kill runs the conversion up to a random read. The next run goes on with what a kill at that moment leaves, or what an end in good
