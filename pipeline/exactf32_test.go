@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -106,6 +107,31 @@ func TestInexactIsRefusedAgain(t *testing.T) {
 				w.unfinished(t)
 			}
 		})
+	}
+}
+
+// TestWrongBitIsNotInexact: a bit that is wrong on its way may make a value that BF16 cannot hold. The file is read again before that is
+// said of the source.
+func TestWrongBitIsNotInexact(t *testing.T) {
+	t.Parallel()
+	calm, said := newCalm(t, f32WorldOf(t, several(), nil)), 0
+	for n := 1; n <= calm.reads; n += stride(5) {
+		w := f32WorldOf(t, several(), nil)
+		w.corrupted(n)
+		_, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) {
+			o.Log = slog.New(logHook(func(r slog.Record) {
+				if strings.Contains(r.Message, "BF16 cannot hold") {
+					said++
+				}
+			}))
+		})
+		if err != nil {
+			t.Fatalf("read %d: %v", n, err)
+		}
+		sameFiles(t, w.target(), calm.target)
+	}
+	if said == 0 {
+		t.Error("no wrong bit made a value that BF16 cannot hold")
 	}
 }
 

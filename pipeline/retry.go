@@ -73,6 +73,11 @@ func (r *retry) after(ctx context.Context, err error) error {
 		r.c.Source.Recheck(ctx, file)
 		return r.c.discard(file)
 	}
+	if e, ok := errors.AsType[*exactf32.InexactError](err); ok && !r.c.Model.Local && r.reads[e.File] == 0 {
+		r.reads[e.File]++
+		r.c.Log.Warn("source file has values that BF16 cannot hold, or a wrong bit on its way: reading it again", "file", e.File, "err", err)
+		return r.c.discard(e.File)
+	}
 	if left, ok := errors.AsType[*leftoverError](err); ok && len(r.c.earlier) > 0 {
 		r.c.Log.Warn("outputs of earlier runs are not what they should be, making them again", "err", left)
 		return r.c.forget(r.c.earlier)
