@@ -40,8 +40,8 @@ func hardware(t *testing.T) GPUOptions {
 
 // TestHardwareDemanded runs the tests for hardware with a driver that is not there: they fail, they do not skip.
 func TestHardwareDemanded(t *testing.T) {
-	if os.Getenv("DF11_GPU") != "" {
-		t.Skip("runs itself without DF11_GPU only")
+	if os.Getenv("DF11_GPU") != "" || testing.Short() {
+		t.Skip("runs itself without DF11_GPU only, and not in an emulator of another machine")
 	}
 	exe, err := os.Executable()
 	if err != nil {
