@@ -171,9 +171,9 @@ func OfManifest(m *metadata.Manifest, digest, part string, stays bool) *Ledger {
 	return l
 }
 
-// Save writes the whole journal to a file that appears complete, and lets every later change append to it. The file stays
-// open until Close.
-func (l *Ledger) Save(path string) error {
+// Save writes the whole journal to a file of a folder that appears complete, and lets every later change append to it. The file
+// stays open until Close.
+func (l *Ledger) Save(dir *os.Root, name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Keeps: l.stays, Former: l.former}}.line()
@@ -194,7 +194,7 @@ func (l *Ledger) Save(path string) error {
 			b = append(b, record{Tensor: &t}.line()...)
 		}
 	}
-	return l.journal.replace(path, b)
+	return l.journal.replace(dir, name, b)
 }
 
 // Close puts the journal on disk and ends it. Later changes are not stored.
@@ -209,14 +209,18 @@ type journal struct{ f *os.File }
 
 // replace makes a new file that appears complete, and goes on with it. The old one is closed first: Windows replaces no open
 // file.
-func (j *journal) replace(path string, b []byte) error {
+func (j *journal) replace(dir *os.Root, name string, b []byte) error {
 	if err := j.close(); err != nil {
 		return err
 	}
-	if err := atomicfile.WriteFile(path, b); err != nil {
+	made, err := atomicfile.CreateIn(dir, name, ".", 0o600, 0)
+	if err == nil {
+		err = made.WriteAll(b)
+	}
+	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
 	if err == nil {
 		j.f = f
 	}

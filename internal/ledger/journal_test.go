@@ -1,7 +1,7 @@
 package ledger
 
 import (
-	"path/filepath"
+	"os"
 	"testing"
 )
 
@@ -9,7 +9,12 @@ import (
 // nothing of it, while files that it tells of may be gone.
 func TestLostLineIsAnError(t *testing.T) {
 	l := New("digest", "part", false)
-	if err := l.Save(filepath.Join(t.TempDir(), "journal.json")); err != nil {
+	dir, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if err := l.Save(dir, "journal.json"); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.journal.f.Close(); err != nil { // as a disk that takes nothing more

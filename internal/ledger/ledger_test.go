@@ -71,16 +71,27 @@ func TestAdoptInAFolder(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "journal")
 	next := ledger.New("digest", "part", true)
-	if err := errors.Join(here.Save(path), here.Close(), next.Read(readFile(t, path))); err != nil || !next.Done("a") || next.Done("b") {
+	if err := errors.Join(save(t, here, path), here.Close(), next.Read(readFile(t, path))); err != nil || !next.Done("a") || next.Done("b") {
 		t.Error(next.Outputs(), err)
 	}
+}
+
+// save writes a ledger's journal to a path.
+func save(t *testing.T, l *ledger.Ledger, path string) error {
+	t.Helper()
+	dir, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	return l.Save(dir, filepath.Base(path))
 }
 
 // journaled makes a ledger whose journal lies in a new folder.
 func journaled(t *testing.T) (l *ledger.Ledger, path string) {
 	t.Helper()
 	l, path = ledger.New("digest", "part", false), filepath.Join(t.TempDir(), "journal")
-	if err := l.Save(path); err != nil {
+	if err := save(t, l, path); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
@@ -180,7 +191,7 @@ func TestJournalSaysItAll(t *testing.T) {
 	}
 	check(readFile(t, path))
 	again := path + "-again"
-	if err := l.Save(again); err != nil {
+	if err := save(t, l, again); err != nil {
 		t.Fatal(err)
 	}
 	check(readFile(t, again))

@@ -277,7 +277,7 @@ func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, er
 func (f *Folder) journal() string { return filepath.Join(f.State.Name(), journalName(f.part)) }
 
 // Save writes the journal of a ledger, which every later change is appended to.
-func (f *Folder) Save(l *ledger.Ledger) error { return l.Save(f.journal()) }
+func (f *Folder) Save(l *ledger.Ledger) error { return l.Save(f.State, journalName(f.part)) }
 
 // Begin is called once the first journal tells what is ours. Unless the folder holds the finished result of the very source, or a part
 // of it, Begin removes config and manifest: weights are overwritten one by one, and the folder must not look finished meanwhile.
