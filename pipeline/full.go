@@ -48,7 +48,7 @@ func (v *verification) full(ctx context.Context) (gpuUnits int, err error) {
 	work := &forward.Work{
 		Fetcher: fetcher, Comparer: &compare.Comparer{Workers: v.Workers, GPU: v.GPU, Progress: v.Progress}, Progress: v.Progress, Stored: v.DF11,
 	}
-	if v.DF11.Commit != "" {
+	if v.DF11.Remote() {
 		work.Comparer.NearDir = dir
 	}
 	err = work.Run(ctx)

@@ -88,7 +88,7 @@ const filesAtOnce = 4
 // original, one call at a time. A *RebuildError says that the model does not give a file back.
 func (r *Rebuilder) Run(ctx context.Context, files []File, out *Folder, done func(File) error) error {
 	atOnce := 1
-	if r.model.Commit == "" {
+	if !r.model.Remote() {
 		atOnce = min(filesAtOnce, len(files), r.workers)
 	}
 	var reporting sync.Mutex

@@ -33,7 +33,7 @@ func DefaultSampleBytes(d *model.DF11) int64 {
 	for _, w := range d.WeightFiles() {
 		nBytes += w.Size
 	}
-	if d.Commit == "" && 2*nBytes <= decodedWhole {
+	if !d.Remote() && 2*nBytes <= decodedWhole {
 		return 2 * nBytes
 	}
 	return estimate.SampleBytes(nBytes, 0)
@@ -111,7 +111,7 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string, maxBytes 
 		if total > 0 {
 			share = int64(float64(maxBytes/2) * float64(arrays[i].SignMantissa.Size()) / float64(total))
 		}
-		if d.Commit != "" && maxBytes > 0 {
+		if d.Remote() && maxBytes > 0 {
 			share = min(share, int64(max(2, remoteRuns/len(paths)))*runElems)
 		}
 		g.Go(func() error {

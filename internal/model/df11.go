@@ -218,6 +218,9 @@ func (d *DF11) Anew(ctx context.Context) (fetched bool) {
 // Close releases the files.
 func (d *DF11) Close() error { return d.from.Close() }
 
+// Remote reports whether files of the model may have to be fetched from a Hub.
+func (d *DF11) Remote() bool { return d.from.client != nil }
+
 // LimitPieces bounds the memory for the pieces in which the files of a repo are read; the default is 96 MiB. It does nothing
 // for a folder. Call it before the model is used.
 func (d *DF11) LimitPieces(nBytes int64) {
