@@ -10,8 +10,8 @@ import (
 )
 
 // Run converts a model. When it returns nil, the folder and the repo are complete, and every output was verified against the source,
-// unless the report says that all of it was there and nothing was looked at. After an error the same call goes on where this one stopped. Work that is cancelled ends with the
-// context's cause.
+// unless the report says that all of it was there and nothing was looked at. After an error the same call goes on where this one
+// stopped. Work that is cancelled ends with the context's cause.
 func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err := opt.check(); err != nil {
 		return nil, err

@@ -12,9 +12,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -201,12 +201,7 @@ func (c *conversion) sourceSum(ctx context.Context, name string) string {
 	if !c.Model.Local || !carried || name == c.Plan.ConfigPath() {
 		return ""
 	}
-	r, err := c.Source.OpenFile(ctx, name)
-	if err != nil {
-		return ""
-	}
-	defer r.Close()
-	sum, err := streams.SHA256(ctx, r)
+	sum, err := model.Sum(ctx, c.Source.OpenFile, plan.File{Path: name}, "")
 	if err != nil {
 		return ""
 	}

@@ -5,8 +5,9 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -60,15 +61,11 @@ func (c *conversion) sideSums(ctx context.Context) (map[string]string, error) {
 		if !c.Model.Local {
 			continue
 		}
-		in, err := c.Source.OpenFile(ctx, f.Path)
+		sum, err := model.Sum(ctx, c.Source.OpenFile, plan.File{Path: f.Path}, "")
 		if err != nil {
 			return nil, err
 		}
-		sums[f.Path], err = streams.SHA256(ctx, in)
-		in.Close()
-		if err != nil {
-			return nil, err
-		}
+		sums[f.Path] = sum
 	}
 	config, err := metadata.Config(c.Plan, c.Model.Listing.Config)
 	if config != nil {

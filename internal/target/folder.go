@@ -2,8 +2,6 @@ package target
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,12 +14,12 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/filelock"
 	"github.com/df11-convert/df11-convert/internal/folder"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 	"github.com/df11-convert/df11-convert/internal/spool"
@@ -216,11 +214,7 @@ func (f *Folder) equals(ctx context.Context, name, pin string) bool {
 	if pin == "" || err != nil {
 		return false
 	}
-	ref := hub.FileRef{Size: st.Size()}
-	if len(pin) == hex.EncodedLen(sha256.Size) {
-		ref.SHA256 = pin
-	}
-	return f.Hash(ctx, name, st.Size(), ref.NewHash()) == pin
+	return f.Hash(ctx, name, st.Size(), model.HashLike(pin, st.Size())) == pin
 }
 
 // inspect makes sure that the folder is this conversion's.
