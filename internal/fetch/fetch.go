@@ -35,12 +35,13 @@ type Fetcher struct {
 	Progress  *progress.Counters
 
 	byOutput map[*spans.Output]*Task
+	unhashed bool // files without a published sum go without a hash
 	complete chan<- *Task
 }
 
 // Run reads what unfinished tasks still need and sends each task as soon as it is complete.
 func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
-	f.complete = complete
+	f.complete, f.unhashed = complete, f.Uncounted && f.inPlace()
 	f.byOutput = map[*spans.Output]*Task{}
 	for _, t := range f.Tasks {
 		f.byOutput[t.Output] = t
@@ -155,7 +156,7 @@ func (f *Fetcher) file(ctx context.Context, file *File) error {
 
 // byRange reports whether a file goes without a hash.
 func (f *Fetcher) byRange(file *File) bool {
-	return file.ByRange || f.Uncounted && f.inPlace() && file.Want == ""
+	return file.ByRange || f.unhashed && file.Want == ""
 }
 
 // whole reads all of a file in order, and records its hash if that is right.
