@@ -283,3 +283,27 @@ func TestPatternDictJSON(t *testing.T) {
 		t.Errorf("marshalled %s, %v", data, err)
 	}
 }
+
+// TestSizeReason: a size is explained by what is not compressed, and needs no words where that is next to nothing.
+func TestSizeReason(t *testing.T) {
+	for name, c := range map[string]struct {
+		unit, embedding, fused int64 // weights
+		tied                   bool
+		output, nCoded         int64
+		want                   string
+	}{
+		"tied":         {unit: 1e6, embedding: 5e5, tied: true, output: 2380000, nCoded: 1e6, want: "compressed layers 69.0 %, tied embedding of 1 MB stays BF16"},
+		"untied":       {unit: 1e6, embedding: 1000, output: 1382000, nCoded: 1e6},
+		"fused":        {unit: 1e6, fused: 9e6, output: 19380000, nCoded: 1e6, want: "compressed layers 69.0 %, 18 MB of other weights stay as they are"},
+		"nothing held": {unit: 1e6, output: 2e6},
+	} {
+		p := &Plan{Units: []Unit{{Path: "a", Attrs: []Tensor{{Shape: []int64{c.unit}}}}}}
+		p.TiedEmbeddings = c.tied
+		for path, n := range map[string]int64{"model.embed_tokens": c.embedding, "experts.gate_up_proj": c.fused} {
+			p.Remainder = append(p.Remainder, Tensor{Name: path + ".weight", Shape: []int64{n, 1}, Length: 2 * n})
+		}
+		if got := p.SizeReason(c.output, c.nCoded); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
