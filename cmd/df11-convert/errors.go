@@ -12,7 +12,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
-	"github.com/df11-convert/df11-convert/internal/filelock"
 	"github.com/df11-convert/df11-convert/internal/folder"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -94,7 +93,7 @@ var kinds = []kind{
 	{"visibility", wraps[*target.VisibilityError], exitError, "make it private in its settings, or choose another target with --repo-id"},
 	{"occupied", wraps[*back.OccupiedError], exitError, ""},
 	{"own_input", wraps[*back.OwnInputError], exitError, "choose a folder outside of it with -o"},
-	{"folder", wraps[*target.FolderError], exitError, ""},
+	{"folder", wraps[*folder.Error], exitError, ""},
 	{"source_changed", wraps[*model.ChangedError], exitError, "run the same command again when nothing writes to it any more"},
 	{"source_corrupt", wraps[*model.SourceError], exitError, "the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
 	{"header", wraps[*safetensors.HeaderError], exitError, "the file is incomplete or damaged: fetch it once more"},
@@ -158,7 +157,7 @@ func hints(err error) (hs []string) {
 	if v, ok := errors.AsType[*target.VisibilityError](err); ok && v.Source != "" {
 		add("--public allows it, if the license does")
 	}
-	if f, ok := errors.AsType[*target.FolderError](err); ok && !target.IsDiskFull(err) {
+	if f, ok := errors.AsType[*folder.Error](err); ok && !target.IsDiskFull(err) {
 		add(folderHint(f))
 		return hs
 	}
@@ -170,9 +169,9 @@ func hints(err error) (hs []string) {
 }
 
 // folderHint says what to do about a folder that can't be used.
-func folderHint(f *target.FolderError) string {
-	flag := choose(f.Stays, "-o", "--work-dir")
-	if errors.Is(f, filelock.ErrLocked) {
+func folderHint(f *folder.Error) string {
+	flag := choose(f.Kind == folder.Output, "-o", "--work-dir")
+	if errors.Is(f, folder.ErrLocked) {
 		return "wait until the other run ends, or choose another folder with " + flag
 	}
 	if wraps[*folder.UnsafeError](f) {

@@ -9,31 +9,29 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/folder"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // A Folder takes rebuilt files, and their index. It is locked against other runs. Nothing there says who wrote a file, and nothing
 // has to: a file that has the right content is done.
 type Folder struct {
 	*folder.Folder
-	done  map[string]bool   // files that are there, by path
-	known map[string]string // version of everything that may be replaced
+	done  map[string]bool // files that are there, by path
 	index index
 }
 
 // OpenFolder makes the folder, locks it, and finds out which of the files are there. Other weights, and files that would be replaced,
 // are an OccupiedError without force. perm is the most that anybody may do with the files. The caller closes the folder.
 func OpenFolder(ctx context.Context, root string, files []File, perm fs.FileMode, force bool) (*Folder, error) {
-	f, err := target.LockFolder(root, perm)
+	f, err := folder.Open(folder.Output, root, perm)
 	if err != nil {
 		return nil, err
 	}
-	d := &Folder{f, map[string]bool{}, map[string]string{}, indexOf(files)}
+	f.InTheWay = func(name string) error { return &OccupiedError{Folder: f.Root.Name(), Replaced: []string{name}} }
+	d := &Folder{f, map[string]bool{}, indexOf(files)}
 	occupied, err := d.look(ctx, files)
 	if err == nil && !force && len(occupied.Replaced)+len(occupied.Others) > 0 {
 		err = occupied
@@ -53,7 +51,7 @@ func (d *Folder) look(ctx context.Context, files []File) (*OccupiedError, error)
 		if _, err := d.Lstat(f.Path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {
-			return nil, &target.FolderError{Folder: d.Root.Name(), Stays: true, Err: err}
+			return nil, d.Unusable(err)
 		}
 		if d.done[f.Path] = d.Sum(ctx, f.Path, f.Size) == f.SHA256; !d.done[f.Path] {
 			e.Replaced = append(e.Replaced, f.Path)
@@ -79,7 +77,7 @@ func (d *Folder) look(ctx context.Context, files []File) (*OccupiedError, error)
 	}
 	for _, name := range e.Replaced {
 		if info, missing := d.Lstat(name); missing == nil {
-			d.known[name] = folder.Version(info)
+			d.Known[name] = folder.Version(info)
 		}
 	}
 	return e, err
@@ -98,20 +96,6 @@ func (d *Folder) Finish() error {
 		return err
 	}
 	return f.WriteAll(d.index.data)
-}
-
-// Create starts a file that gets its name only if nothing is there then, or what was there when the folder was opened.
-func (d *Folder) Create(name string, size int64) (*atomicfile.File, error) {
-	f, err := d.Folder.Create(name, size)
-	if err == nil {
-		f.Naming = func(rename func() error) error {
-			if info, err := d.Lstat(name); err == nil && d.known[name] != folder.Version(info) {
-				return &OccupiedError{Folder: d.Root.Name(), Replaced: []string{name}}
-			}
-			return rename()
-		}
-	}
-	return f, err
 }
 
 // Close gives the lock back. The state of an unfinished conversion in the folder stays.

@@ -15,36 +15,69 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
+
+	"github.com/gofrs/flock"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
-	"github.com/df11-convert/df11-convert/internal/filelock"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-const lockName = "lock"
+// Kinds of folders, as people know them.
+const (
+	Output = "output folder"
+	Work   = "work folder"
+)
 
 // A Folder is open and locked. Names in it are relative and have slashes. Its methods may be called by several goroutines.
 type Folder struct {
 	Root  *os.Root
 	State *os.Root // the folder in it for all that is not the result: lock, journals, spools and unfinished files
 
+	// Known has the version of every file that may be replaced or removed, but for those of the state, which all are the run's. What
+	// else is there, or has changed since, stays, and InTheWay makes the error.
+	Known    map[string]string
+	InTheWay func(name string) error
+
+	kind string
 	perm fs.FileMode
-	lock *filelock.Lock
+	lock *flock.Flock
+	mu   sync.Mutex
 }
+
+// Error says that a folder can't be used: it can't be made or written, another run has it, or others may change what is there.
+type Error struct {
+	Kind, Folder string
+	Err          error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s %s: %v", e.Kind, e.Folder, e.Err) }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Unusable is an error of the folder as a whole.
+func (f *Folder) Unusable(err error) error { return &Error{f.kind, f.Root.Name(), err} }
 
 // Open makes a folder, locks it, and removes files that killed runs have not finished. New files get perm, less what the umask takes.
-// A folder whose state is a link, that belongs to somebody else, or that others may write to, is an *UnsafeError.
-func Open(dir string, perm fs.FileMode) (f *Folder, err error) {
-	for range 10 { // another run that ends just now may take away the folders that were there
-		if f, err = open(dir, perm); !errors.Is(err, fs.ErrNotExist) {
-			return f, err
+// What keeps it from that is an *Error: of a folder that another run has, it wraps ErrLocked; of one whose state is a link, that
+// belongs to somebody else, or that others may write to, an *UnsafeError.
+func Open(kind, dir string, perm fs.FileMode) (f *Folder, err error) {
+	for range 100 { // a run that ends just now may take away what was there
+		if f, err = open(kind, dir, perm); !errors.Is(err, fs.ErrNotExist) {
+			break
 		}
 	}
-	return f, err
+	if inUse(err) {
+		err = ErrLocked
+	}
+	if err != nil {
+		return nil, &Error{kind, dir, err}
+	}
+	return f, nil
 }
 
-func open(dir string, perm fs.FileMode) (*Folder, error) {
+func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
 	if err := os.MkdirAll(dir, forFolders(perm)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
@@ -52,7 +85,7 @@ func open(dir string, perm fs.FileMode) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{Root: root, perm: perm}
+	f := &Folder{Root: root, Known: map[string]string{}, kind: kind, perm: perm}
 	if err = f.acquire(); err == nil {
 		err = atomicfile.RemoveTemporary(f.State)
 	}
@@ -79,23 +112,6 @@ func (f *Folder) acquire() error {
 	}
 	if err == nil {
 		err = f.takeLock()
-	}
-	return err
-}
-
-// takeLock locks the folder. The lock may turn out to be in another folder, if another run has just removed ours.
-func (f *Folder) takeLock() (err error) {
-	name := filepath.Join(f.State.Name(), lockName)
-	if f.lock, err = filelock.Acquire(name); err != nil {
-		return err
-	}
-	taken, err := os.Lstat(name)
-	if err != nil {
-		return err
-	}
-	ours, err := f.State.Lstat(lockName)
-	if err == nil && !os.SameFile(taken, ours) {
-		err = fs.ErrNotExist
 	}
 	return err
 }
@@ -203,7 +219,7 @@ func (f *Folder) Hash(ctx context.Context, name string, size int64, h hash.Hash)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Create starts a file of a known size, and makes the folders that it is to lie in.
+// Create starts a file of a known size, and makes the folders that it is to lie in. It only takes the place of what is known.
 func (f *Folder) Create(name string, size int64) (*atomicfile.File, error) {
 	if _, err := f.Lstat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -211,19 +227,42 @@ func (f *Folder) Create(name string, size int64) (*atomicfile.File, error) {
 	if err := f.Root.MkdirAll(path.Dir(name), forFolders(f.perm)); err != nil {
 		return nil, f.located(err)
 	}
-	return atomicfile.CreateIn(f.Root, name, metadata.StateDir, f.perm, size)
+	file, err := atomicfile.CreateIn(f.Root, name, metadata.StateDir, f.perm, size)
+	if err == nil {
+		file.Naming = func(rename func() error) error { return f.replace(name, rename) }
+	}
+	return file, err
 }
 
-// Remove removes a file, if it is there.
+// Remove removes a file, if it is there. Only what is known goes.
 func (f *Folder) Remove(name string) error {
-	_, err := f.Lstat(name)
-	if err == nil {
-		err = f.Root.Remove(name)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
+	return f.replace(name, func() error {
+		if err := f.Root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+			return f.located(err)
+		}
 		return nil
+	})
+}
+
+// replace does away with what has a name, if it is known, and knows what has the name then.
+func (f *Folder) replace(name string, do func() error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := f.Lstat(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return f.located(err)
 	}
-	return f.located(err)
+	ours := strings.HasPrefix(name, metadata.StateDir+"/")
+	if err == nil && !ours && f.Known[name] != Version(info) {
+		return f.InTheWay(name)
+	}
+	if err = do(); err != nil || ours {
+		return err
+	}
+	if info, err = f.Lstat(name); err == nil {
+		f.Known[name] = Version(info)
+	}
+	return nil
 }
 
 // located is an error with the whole path, which an open folder leaves out.
@@ -236,13 +275,13 @@ func (f *Folder) located(err error) error {
 
 // Release gives the lock back and leaves the state to the next run.
 func (f *Folder) Release() error {
-	return errors.Join(f.lock.Release(), f.State.Close(), f.Root.Close())
+	return errors.Join(f.lock.Close(), f.State.Close(), f.Root.Close())
 }
 
 // Leave gives the lock back, and removes the folder of the state if nothing is left in it.
 func (f *Folder) Leave() (err error) {
 	if f.lock != nil {
-		err = f.lock.Remove()
+		err = f.removeLock()
 	}
 	if f.State != nil {
 		err = errors.Join(err, f.State.Close())

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/filelock"
 	"github.com/df11-convert/df11-convert/internal/folder"
 )
 
@@ -129,7 +128,7 @@ func TestUnsafeFolders(t *testing.T) {
 			must(t, os.Chmod(dir, 0o755))
 			c.make(t, filepath.Join(dir, c.name))
 			before, beside := content(t, dir), content(t, outside)
-			f, err := folder.Open(dir, 0o666)
+			f, err := folder.Open(folder.Output, dir, 0o666)
 			if c.safe {
 				must(t, err)
 				must(t, f.Leave())
@@ -156,7 +155,7 @@ func TestUnsafeFolders(t *testing.T) {
 func TestNothingLeadsOut(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, "precious"), "precious")
-	f, err := folder.Open(dir, 0o666)
+	f, err := folder.Open(folder.Output, dir, 0o666)
 	must(t, err)
 	file, err := f.Create("late/precious", 0)
 	must(t, err)
@@ -184,6 +183,9 @@ func TestNothingLeadsOut(t *testing.T) {
 	if f.Sum(t.Context(), "sub/precious", 8) != "" || f.Sum(t.Context(), "file", 8) != "" {
 		t.Error("hashed")
 	}
+	link, err := f.Lstat("file")
+	must(t, err)
+	f.Known["file"] = folder.Version(link)
 	must(t, put(f, "file", "ours"))
 	if b, err := os.ReadFile(filepath.Join(outside, "precious")); string(b) != "precious" {
 		t.Errorf("outside is %q, %v", b, err)
@@ -198,7 +200,7 @@ func TestPermissions(t *testing.T) {
 	}
 	for perm, want := range map[fs.FileMode]fs.FileMode{0o600: 0o700, 0o640: 0o750, 0o644: 0o755, 0o666: 0o755} {
 		dir := filepath.Join(t.TempDir(), "new")
-		f, err := folder.Open(dir, perm)
+		f, err := folder.Open(folder.Output, dir, perm)
 		must(t, err)
 		must(t, put(f, "sub/file", ""))
 		for name, most := range map[string]fs.FileMode{".": want, "sub": want, "sub/file": perm, ".df11-convert": 0o700} {
@@ -206,7 +208,7 @@ func TestPermissions(t *testing.T) {
 				t.Errorf("%v: %s has %v (%v), want at most %v", perm, name, info.Mode(), err, most)
 			}
 		}
-		if _, err := folder.Open(dir, 0o666); !errors.Is(err, filelock.ErrLocked) {
+		if _, err := folder.Open(folder.Output, dir, 0o666); !errors.Is(err, folder.ErrLocked) {
 			t.Errorf("a folder that is open: %v", err)
 		}
 		must(t, f.Leave())

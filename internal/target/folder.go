@@ -11,11 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
-	"github.com/df11-convert/df11-convert/internal/filelock"
 	"github.com/df11-convert/df11-convert/internal/folder"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -40,16 +38,15 @@ type Folder struct {
 	part        string // names the journal
 	ledger      *ledger.Ledger
 	*inspection // before the run; of a folder that does not keep its outputs, nothing
-
-	mu    sync.Mutex
-	known map[string]string // the version of every file that was there when the run began or that the run has named
 }
 
 // OpenFolder makes the folder, locks it, and refuses a folder with other weights. With stays, root keeps the result; else it is a work
 // folder. part names this run's journal; perm is the most that anybody may do with the files.
 func OpenFolder(ctx context.Context, root string, stays bool, w Owner, part string, p *plan.Plan, perm fs.FileMode) (*Folder, error) {
 	f := &Folder{Stays: stays, owner: w, part: part, inspection: &inspection{}}
+	kind := folder.Output
 	if !stays {
+		kind = folder.Work
 		f.within = path.Join(stateDir, filesDir)
 		perm = 0o600 // nobody else needs what is on its way
 		for _, o := range p.OutputFiles {
@@ -60,9 +57,10 @@ func OpenFolder(ctx context.Context, root string, stays bool, w Owner, part stri
 		}
 	}
 	var err error
-	if f.Folder, err = openFolder(root, stays, perm); err != nil {
+	if f.Folder, err = folder.Open(kind, root, perm); err != nil {
 		return nil, err
 	}
+	f.InTheWay = func(name string) error { return &ConflictError{Where: f.Root.Name(), Overwritten: []string{name}} }
 	f.owner.journal = path.Join(stateDir, journalName(part))
 	if stays {
 		err = f.inspect(ctx)
@@ -114,43 +112,6 @@ func (f *Folder) removeCopies(p *plan.Plan) error {
 	return nil
 }
 
-// openFolder opens and locks a folder.
-func openFolder(root string, stays bool, perm fs.FileMode) (*folder.Folder, error) {
-	f, err := folder.Open(root, perm)
-	if filelock.InUse(err) { // a run that ends just now tries to remove the folder of its state
-		err = filelock.ErrLocked
-	}
-	if err != nil {
-		return nil, &FolderError{Folder: root, Stays: stays, Err: err}
-	}
-	return f, nil
-}
-
-// FolderError says that a folder can't be used: it can't be made or written, another run has it, or others may change what is there.
-type FolderError struct {
-	Folder string
-	Stays  bool // it was to keep the result; else it is a work folder
-	Err    error
-}
-
-func (e *FolderError) Error() string {
-	kind := "work folder"
-	if e.Stays {
-		kind = "output folder"
-	}
-	if errors.Is(e.Err, filelock.ErrLocked) {
-		return fmt.Sprintf("%s %s: %v", kind, e.Folder, filelock.ErrLocked)
-	}
-	return fmt.Sprintf("%s %s: %v", kind, e.Folder, e.Err)
-}
-
-func (e *FolderError) Unwrap() error { return e.Err }
-
-// LockFolder opens a folder that keeps files, and locks it against other runs of whatever kind.
-func LockFolder(root string, perm fs.FileMode) (*folder.Folder, error) {
-	return openFolder(root, true, perm)
-}
-
 // snapshot has every file that the rule of Owner is about: those of the result, those that manifest and journal list, and what a loader
 // reads beside them. The version of a file is its size and time.
 func (f *Folder) snapshot(ctx context.Context) (snapshot, error) {
@@ -180,7 +141,7 @@ func (f *Folder) snapshot(ctx context.Context) (snapshot, error) {
 		case err == nil:
 			s.versions[name] = folder.Version(st)
 		case !errors.Is(err, fs.ErrNotExist) && f.owner.writes(name):
-			return s, &FolderError{Folder: s.where, Stays: true, Err: err}
+			return s, f.Unusable(err)
 		}
 	}
 	return s, nil
@@ -222,7 +183,7 @@ func (f *Folder) inspect(ctx context.Context) error {
 	s, err := f.snapshot(ctx)
 	if err == nil {
 		f.inspection, err = f.owner.judge(ctx, s, nil, nil)
-		f.known = maps.Clone(s.versions)
+		f.Known = maps.Clone(s.versions)
 	}
 	return err
 }
@@ -289,13 +250,9 @@ func (f *Folder) Begin(unchanged bool) error {
 	return f.Remove(metadata.ManifestName)
 }
 
-// Create starts a file of a known size. In a folder that keeps it, it only takes the place of what was there when the run began.
+// Create starts a file of the result, of a known size.
 func (f *Folder) Create(name string, size int64) (*atomicfile.File, error) {
-	file, err := f.Folder.Create(f.name(name), size)
-	if err == nil && f.Stays {
-		file.Naming = func(rename func() error) error { return f.replace(name, rename) }
-	}
-	return file, err
+	return f.Folder.Create(f.name(name), size)
 }
 
 // Announce says which sha256 a file beside the outputs will have, before it gets its name in a folder that keeps it.
@@ -306,34 +263,8 @@ func (f *Folder) Announce(name, sum string) error {
 	return f.ledger.Name(ledger.Named{Path: name, SHA256: sum})
 }
 
-// Remove removes a file, if it is there and nobody has changed it meanwhile.
-func (f *Folder) Remove(name string) error {
-	remove := func() error { return f.Folder.Remove(f.name(name)) }
-	if !f.Stays {
-		return remove()
-	}
-	return f.replace(name, remove)
-}
-
-// replace does away with what has a name in a folder that keeps its files, unless it has come, or has changed, since the run began.
-func (f *Folder) replace(name string, do func() error) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	st, err := f.Lstat(name)
-	if err == nil && f.known[name] != folder.Version(st) {
-		return &ConflictError{Where: f.Root.Name(), Overwritten: []string{name}}
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := do(); err != nil {
-		return err
-	}
-	if st, err = f.Lstat(name); err == nil {
-		f.known[name] = folder.Version(st)
-	}
-	return nil
-}
+// Remove removes a file of the result, if it is there and nobody has changed it meanwhile.
+func (f *Folder) Remove(name string) error { return f.Folder.Remove(f.name(name)) }
 
 // Finish makes the folder complete: it checks that the folder is still this conversion's and holds every output, removes what former
 // conversions have left, and writes the side files, config.json last. Copied files are there already. Finish may be repeated.
@@ -379,11 +310,11 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 	made := map[string]string{}
 	for _, o := range r.Outputs {
 		made[o.Path] = o.SHA256
-		if v := s.versions[o.Path]; v == "" || v != f.known[o.Path] {
+		if v := s.versions[o.Path]; v == "" || v != f.Known[o.Path] {
 			return fmt.Errorf("%s was removed or changed while the conversion ran: run it again, and it is made again", f.Path(o.Path))
 		}
 	}
-	maps.DeleteFunc(s.versions, func(name, version string) bool { return version == f.known[name] })
+	maps.DeleteFunc(s.versions, func(name, version string) bool { return version == f.Known[name] })
 	in, err := f.owner.judge(ctx, s, f.inspection, made)
 	if err == nil {
 		f.CardStays = f.CardStays || in.CardStays

@@ -1,0 +1,28 @@
+package folder_test
+
+import (
+	"errors"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/folder"
+)
+
+// TestFileInUseIsLocked: a folder whose lock can't be opened, since its holder is removing it, is locked.
+func TestFileInUseIsLocked(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, ".df11-convert", "lock")
+	write(t, path, "")
+	name, err := syscall.UTF16PtrFromString(path)
+	must(t, err)
+	h, err := syscall.CreateFile(name, syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_EXISTING, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	must(t, err)
+	if _, err := folder.Open(folder.Output, dir, 0o666); !errors.Is(err, folder.ErrLocked) {
+		t.Errorf("got %v, want ErrLocked", err)
+	}
+	must(t, syscall.CloseHandle(h))
+	f, err := folder.Open(folder.Output, dir, 0o666)
+	must(t, err)
+	must(t, f.Leave())
+}
