@@ -1,11 +1,15 @@
 package pipeline_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -103,6 +107,49 @@ func TestRefreshMeetsAnotherCommit(t *testing.T) {
 	refreshed(t, w, want, other)
 }
 
+// TestLastCommitIsLookedAt: when the Hub lets somebody else write over the last commit, or beside it, the run ends with an error that
+// names the files, and whose conversion it was. A person's card is none of its business. The next run puts it right.
+func TestLastCommitIsLookedAt(t *testing.T) {
+	t.Parallel()
+	other := newWorld(t, nil)
+	other.AddModel("org/other", seeded(1))
+	if err := (entrant{source: "org/other"}).convert(t.Context(), t, other.Server, testToken, targetRepo); err != nil {
+		t.Fatal(err)
+	}
+	manifest := []byte(content(t, other.Server, targetRepo, "main", metadata.ManifestName))
+	for name, tt := range map[string]struct {
+		files map[string][]byte
+		want  []string // in the error; none if the run ends well
+	}{
+		"an output":          {map[string][]byte{"model_layers_0.safetensors": []byte("theirs")}, []string{": model_layers_0.safetensors ("}},
+		"weights beside":     {map[string][]byte{"other.safetensors": []byte("theirs")}, []string{": other.safetensors ("}},
+		"a file that went":   {map[string][]byte{"config.json": nil}, []string{": config.json"}},
+		"another conversion": {map[string][]byte{metadata.ManifestName: manifest, "config.json": []byte("{}")}, []string{"config.json, " + metadata.ManifestName, "org/other has written"}},
+		"a card by hand":     {map[string][]byte{model.CardName: []byte("# mine")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, want, _ := toRefresh(t)
+			w.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/commit/main", Action: func(x *hubtest.Exchange) {
+				x.Next(x.ResponseWriter)
+				w.Push(targetRepo, "main", tt.files)
+			}})
+			_, err := w.convert(t.Context(), t, t.TempDir())
+			if lost := (*target.LostError)(nil); errors.As(err, &lost) != (tt.want != nil) || err != nil && lost == nil {
+				t.Fatalf("got %v", err)
+			}
+			for _, s := range tt.want {
+				if !strings.Contains(err.Error(), s) {
+					t.Errorf("the error lacks %q: %v", s, err)
+				}
+			}
+			if tt.want != nil {
+				w.mustConvert(t, forced)
+				sameWeightsOf(t, w.target(), want)
+			}
+		})
+	}
+}
+
 // TestRefreshLosesItsBranch: when the branch of a refresh is gone, because another machine has finished the same refresh or because a
 // person has removed it, the run ends well wherever it was: the target is up to date, or is made so.
 func TestRefreshLosesItsBranch(t *testing.T) {
@@ -177,9 +224,10 @@ func TestBranchOfEndedRun(t *testing.T) {
 // what main holds already leaves the branch of a plan alone that may be on its way.
 func TestBranchesOfSupersededPlans(t *testing.T) {
 	w, _, _ := toRefresh(t)
-	digest := strings.TrimPrefix(abandon(t, w), "df11-convert/")
-	others := []string{"df11-convert/" + digest[:63], "df11-convert/mine", "df11-convert/next/" + digest, digest}
-	for _, name := range others {
+	digest := strings.TrimPrefix(abandon(t, w), "df11-convert-")
+	others := []string{"df11-convert-" + digest[:63], "df11-convert/mine", "df11-convert/next/" + digest, "df11-convert-next-" + digest, digest}
+	former := "df11-convert/" + digest // as the branch was called once
+	for _, name := range append(others, former) {
 		w.CreateBranch(targetRepo, name, "main")
 	}
 	slices.Sort(others)
@@ -188,9 +236,9 @@ func TestBranchesOfSupersededPlans(t *testing.T) {
 	if left := w.branches(); !slices.Equal(left, others) {
 		t.Errorf("left are %v, want %v", left, others)
 	}
-	w.CreateBranch(targetRepo, "df11-convert/"+digest, "main")
+	w.CreateBranch(targetRepo, former, "main")
 	w.mustConvert(t)
-	if !slices.Contains(w.branches(), "df11-convert/"+digest) {
+	if !slices.Contains(w.branches(), former) {
 		t.Error("the branch of another plan is gone, although main has not moved")
 	}
 }
@@ -199,7 +247,7 @@ func TestBranchesOfSupersededPlans(t *testing.T) {
 func TestRefreshOfBranch(t *testing.T) {
 	w, want, head := toRefresh(t)
 	w.CreateBranch(targetRepo, "next", "main")
-	ofMain := "df11-convert/" + strings.Repeat("0", 64) // where another plan refreshes main
+	ofMain := "df11-convert-" + strings.Repeat("0", 64) // where another plan refreshes main
 	w.CreateBranch(targetRepo, ofMain, "main")
 	if _, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Push.Revision = "next" }); err != nil {
 		t.Fatal(err)

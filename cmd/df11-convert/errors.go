@@ -90,6 +90,7 @@ var kinds = []kind{
 	{"conflict", wraps[*target.ConflictError], exitError, ""},
 	{"source_is_target", wraps[*target.SourceTargetError], exitError, "choose another target with -o or --repo-id"},
 	{"target_taken", wraps[*target.TakenError], exitError, "two runs have one target: give this one another with --repo-id or -o, or let the other one end and look at what it has made"},
+	{"target_lost", wraps[*target.LostError], exitError, "another program may have written there too: let one at a time publish to a repo, and run the same command again"},
 	{"visibility", wraps[*target.VisibilityError], exitError, "make it private in its settings, or choose another target with --repo-id"},
 	{"occupied", wraps[*back.OccupiedError], exitError, ""},
 	{"own_input", wraps[*back.OwnInputError], exitError, "choose a folder outside of it with -o"},

@@ -5,19 +5,19 @@ import (
 	"errors"
 	"math/rand/v2"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
 )
 
-// ownPrefix begins the names of the branches on which plans refresh main; the digest of the plan follows. Another target
-// branch than main has its name in between.
-func (r *Repo) ownPrefix() string {
-	if r.main.name == "main" {
-		return "df11-convert/"
+// workBranch names the branch on which the plan of a digest refreshes main; another target branch has its name in between. Such names
+// once had slashes, which not every Hub routes: branches of those names are still removed.
+func (r *Repo) workBranch(digest, between string) string {
+	name := "df11-convert" + between
+	if r.main.name != "main" {
+		name += r.main.name + between
 	}
-	return "df11-convert/" + r.main.name + "/"
+	return name + digest
 }
 
 // isDigest matches the digest of a plan.
@@ -31,8 +31,9 @@ func (r *Repo) RemoveBranches(ctx context.Context) error {
 		return err
 	}
 	for _, name := range names {
-		of, ours := strings.CutPrefix(name, r.ownPrefix())
-		if !ours || !isDigest(of) || of != r.owner.Digest && !r.moved {
+		of := name[max(0, len(name)-len(r.owner.Digest)):]
+		ours := isDigest(of) && (name == r.workBranch(of, "-") || name == r.workBranch(of, "/"))
+		if !ours || of != r.owner.Digest && !r.moved {
 			continue
 		}
 		if err := r.Hub.DeleteBranch(ctx, r.Repo, name); err != nil {

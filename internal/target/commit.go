@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 )
@@ -96,6 +97,9 @@ func (r *Repo) commit(ctx context.Context, c change) error {
 		})
 		if err == nil {
 			r.committed(c, done)
+			if c.result != nil && len(ops) > 0 {
+				return r.look(ctx, c)
+			}
 			return nil
 		}
 		if !errors.Is(err, hub.ErrConflict) || try == commitTries {
@@ -114,7 +118,11 @@ func (r *Repo) commit(ctx context.Context, c change) error {
 // replace theirs. Where another run of the same conversion has finished the branch with the outputs, there is nothing left to commit.
 func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 	if c.result != nil {
-		return r.lastOps(ctx, c)
+		tree, err := r.Hub.Tree(ctx, r.Repo, c.parent)
+		if err != nil {
+			return nil, err
+		}
+		return r.lastOps(c, tree)
 	}
 	in := c.branch.inspection
 	differs := func(o ledger.Output) bool { return !in.holds(o) }
@@ -171,12 +179,8 @@ func (r *Repo) sideOp(ctx context.Context, s SideFile) (hub.Op, error) {
 	return op.(hub.Op), nil
 }
 
-// lastOps is what makes a commit of main complete: the side files, every output that it does not hold, and deletions.
-func (r *Repo) lastOps(ctx context.Context, c change) ([]hub.Op, error) {
-	tree, err := r.Hub.Tree(ctx, r.Repo, c.parent)
-	if err != nil {
-		return nil, err
-	}
+// lastOps is what makes a tree of main complete: the side files, every output that it does not hold, and deletions.
+func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) ([]hub.Op, error) {
 	ops := slices.DeleteFunc(slices.Clone(c.ops), func(op hub.Op) bool {
 		return op.Holds(tree) || op.Path == model.CardName && c.branch.CardStays
 	})
@@ -204,4 +208,59 @@ func (r *Repo) lastOps(ctx context.Context, c change) ([]hub.Op, error) {
 		}
 	}
 	return ops, nil
+}
+
+// look ends a publication: main must hold now what was published. A Hub that does not read a commit's parent lets two programs write at
+// the same time, and mixes what they bring. What is there instead is fine if it is a whole result of the plan, or a person's card.
+func (r *Repo) look(ctx context.Context, c change) error {
+	tree, err := r.Hub.Tree(ctx, r.Repo, r.main.name)
+	if err != nil {
+		return err
+	}
+	left, err := r.lastOps(c, tree)
+	if err != nil {
+		return err
+	}
+	lost := &LostError{Where: r.Repo, Branch: r.main.name}
+	for _, op := range left {
+		lost.Files = append(lost.Files, op.Path)
+	}
+	for name := range tree {
+		if r.owner.loads(name) && !r.owner.writes(name) && r.main.versions[name] == "" {
+			lost.Files = append(lost.Files, name)
+		}
+	}
+	if len(lost.Files) == 0 {
+		return nil
+	}
+	slices.Sort(lost.Files)
+	head, err := r.Hub.Head(ctx, r.Repo, r.main.name)
+	if err != nil {
+		return err
+	}
+	s, err := r.snapshot(ctx, head)
+	if err != nil {
+		return err
+	}
+	in, err := r.owner.judge(ctx, s, r.main.inspection, c.made)
+	if err == nil && r.owner.isCurrent(in) {
+		return nil
+	}
+	lost.why = err
+	return lost
+}
+
+// LostError says that a branch does not hold what was just published there: files of it differ, are gone, or came back.
+type LostError struct {
+	Where, Branch string
+	Files         []string
+	why           error // who it was; nil if that is not known
+}
+
+func (e *LostError) Error() string {
+	s := fmt.Sprintf("%s of %s does not hold what was published: %s", e.Branch, e.Where, human.List(e.Files))
+	if e.why != nil {
+		s += " (" + e.why.Error() + ")"
+	}
+	return s
 }

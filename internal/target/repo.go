@@ -198,7 +198,7 @@ func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, erro
 		}
 	}
 	if r.main.Manifest != nil || r.main.versions["config.json"] != "" { // as a model by whatever program has
-		name := r.ownPrefix() + r.owner.Digest
+		name := r.workBranch(r.owner.Digest, "-")
 		err := r.Hub.CreateBranch(ctx, r.Repo, name, r.main.head)
 		if err != nil {
 			return nil, err
