@@ -46,10 +46,6 @@ func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 	if err := addSums(ctx, opt.Source, files, opt.Workers); err != nil {
 		return nil, err
 	}
-	for _, f := range files {
-		opt.Progress.SourceBytes.Add(f.Size)
-	}
-	opt.Progress.OutputFiles.Store(int64(len(files)))
 	opt.Progress.SetPhase("decode")
 	out, err := back.OpenFolder(ctx, opt.OutDir, files, opt.DF11.Perm(), opt.Force)
 	if err != nil {
@@ -62,7 +58,6 @@ func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 		}
 		report.Files++
 		report.Bytes += f.Size
-		opt.Progress.Outputs.Add(1)
 		return nil
 	})
 	if err == nil {

@@ -18,6 +18,7 @@ import (
 // it. Outputs that are found equal are not compared again. gpuUnits counts their units that a GPU has compared as well.
 func (v *verification) full(ctx context.Context) (gpuUnits int, err error) {
 	v.Progress.Verified.Store(0)
+	v.Progress.Outputs.Store(0)
 	v.Progress.SourceBytes.Store(spans.ProvedBytes(v.outputs))
 	v.Progress.OutputFiles.Store(int64(len(v.outputs)))
 	v.Progress.Expect(progress.Read, progress.Verify)

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -18,6 +20,15 @@ const (
 
 // Levels are all levels, from cheap to complete.
 var Levels = []Level{LevelStructure, LevelProof, LevelFull}
+
+// Cheapest is the level that reads least to show that a pair is equal: LevelProof where it needs no weight of the original, which is
+// where the sha256 of every file is published and all their tensors were converted.
+func (p Pair) Cheapest() Level {
+	if len(p.Plan.Dropped) > 0 || slices.Contains(p.Model.SHA256, "") {
+		return LevelFull
+	}
+	return LevelProof
+}
 
 // VerifyReport is what a verification found.
 type VerifyReport struct {

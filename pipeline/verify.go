@@ -34,6 +34,7 @@ type Pair struct {
 type VerifyOptions struct {
 	Pair
 	Level    Level
+	Locate   bool // a proof that fails is followed by a comparison, which names the weight
 	Chosen   bool // the DF11 model itself named the original
 	Workers  int
 	WorkDir  string      // takes the spools of a remote original
@@ -112,7 +113,7 @@ func (v *verification) run(ctx context.Context) error {
 	}
 	switch v.Level {
 	case LevelProof:
-		return v.rebuild(ctx)
+		return v.locate(ctx, v.rebuild(ctx))
 	case LevelFull:
 		if err := v.compare(ctx); err != nil {
 			return err // a weight that differs says more than the hash of its file
@@ -174,6 +175,29 @@ func (v *verification) rebuild(ctx context.Context) error {
 		v.report.Files++
 		return nil
 	})
+}
+
+// locate says where the fault is that a proof has found, in which any bit of a file may be wrong: at which weight if the original may be
+// read for that, else in which file, if the manifest lists it otherwise.
+func (v *verification) locate(ctx context.Context, proof error) error {
+	if rebuild := (*back.RebuildError)(nil); !errors.As(proof, &rebuild) {
+		return proof
+	}
+	if v.Locate {
+		v.Progress.SetPhase(string(LevelFull))
+		err := v.compare(ctx)
+		if isFault(err) {
+			v.report.Level = LevelFull
+			return err
+		}
+		if err != nil {
+			v.check.Warn("which weight differs is not known: %v", err)
+		}
+	}
+	if err := v.check.OtherHashes(ctx); isFault(err) {
+		return err
+	}
+	return proof
 }
 
 // addSums hashes files of the original whose sha256 nobody publishes, such as local ones, a few at once: the hash of one is a single

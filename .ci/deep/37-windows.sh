@@ -61,7 +61,7 @@ for s in 0.3 0.4 0.5 0.6 0.7 0.8; do
 done 2>"$work/killed.log" || { cat "$work/killed.log"; fail 'a run ended otherwise than by its kill'; }
 echo "$kills of 12 runs did not come to their end"
 windows org/tiny --repo-id tester/tiny-DF11 --push --quiet
-windows verify tester/tiny-DF11 --level proof
+windows verify tester/tiny-DF11
 windows org/tiny -o killed --quiet
 diff -r linux killed
 cd - >/dev/null

@@ -180,7 +180,7 @@ conceal() {
 vouch() {
   local code=0
   [ "${INPUT_ATTEST-}" = true ] && [ -n "$(get .manifest_sha256)" ] && [ -z "$(get .verified.by_this_run)" ] || return 0
-  run 'Verify' "$dir/verified.json" "$program" verify --level proof --json --against "$INPUT_SOURCE" -- \
+  run 'Verify' "$dir/verified.json" "$program" verify --json --against "$INPUT_SOURCE" -- \
     "$(get .repo)@$(get .target_commit)" || code=$?
   [ "$code" = 0 ] || mv "$dir/verified.json" "$dir/result.json"
   return "$code"

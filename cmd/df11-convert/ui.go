@@ -167,8 +167,31 @@ func (u *ui) report(ctx context.Context, err error) int {
 	if f == nil {
 		return exitOK
 	}
-	u.complain("", f)
+	if !wraps[toldError](err) {
+		u.complain("", f)
+	}
 	return f.exit
+}
+
+// toldError is an error that the result names, for people.
+type toldError struct{ error }
+
+func (e toldError) Unwrap() error { return e.error }
+
+// advise gives the hints about an error that the result will name as its last line. Programs are told of it as of any other.
+func (u *ui) advise(err error) error {
+	if err == nil || u.json || u.jsonLog() {
+		return err
+	}
+	u.hint(failureOf(err).hints)
+	return toldError{err}
+}
+
+// hint prints what the user can do.
+func (u *ui) hint(hints []string) {
+	for _, h := range hints {
+		u.screen.line(u.paint(cyan, "hint:"), h)
+	}
 }
 
 // failure describes the error that ends the program, nil for none. What the command line has to do with it becomes a hint.
@@ -197,9 +220,7 @@ func (u *ui) complain(of string, f *failure) {
 		return
 	}
 	u.screen.line(u.paint(red, "df11-convert:"), text)
-	for _, h := range f.hints {
-		u.screen.line(u.paint(cyan, "hint:"), h)
-	}
+	u.hint(f.hints)
 }
 
 // shellQuote makes an argument safe to paste into a shell.

@@ -107,5 +107,5 @@ func compared(r *pipeline.VerifyReport) string {
 	case pipeline.LevelProof:
 		return fmt.Sprintf("%s rebuilt: every sha256 is %s", count(r.Files, "original file"), choose(r.Published, "the published one", "the original's"))
 	}
-	return "headers, tables, positions and completeness; no weight was compared; use --level proof or full to check equality"
+	return "headers, tables, positions and completeness; no weight was compared; without --level equality is checked"
 }

@@ -87,6 +87,12 @@ const filesAtOnce = 4
 // Run rebuilds files, each into its place in out, or into nothing if out is nil, and calls done for each that has the sha256 of the
 // original, one call at a time. A *RebuildError says that the model does not give a file back.
 func (r *Rebuilder) Run(ctx context.Context, files []File, out *Folder, done func(File) error) error {
+	var size int64
+	for _, f := range files {
+		size += f.Size
+	}
+	r.progress.SourceBytes.Store(size)
+	r.progress.OutputFiles.Store(int64(len(files)))
 	atOnce := 1
 	if !r.model.Remote() {
 		atOnce = min(filesAtOnce, len(files), r.workers)
@@ -111,6 +117,7 @@ func (r *Rebuilder) Run(ctx context.Context, files []File, out *Folder, done fun
 			}
 			reporting.Lock()
 			defer reporting.Unlock()
+			r.progress.Outputs.Add(1)
 			return done(f)
 		})
 	}
