@@ -10,7 +10,6 @@ import (
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/fetch"
-	"github.com/df11-convert/df11-convert/internal/gather"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -193,12 +192,8 @@ func (s *encodeStage) unit(ctx context.Context, d *draft, i int, e *encoder.Unit
 		return r, nil
 	}
 	done := s.progress.Timed(progress.Encode)
-	out := gather.New(d.file)
 	src := io.NewSectionReader(d.task.Spool, u.At, 2*u.NElems())
-	if err := e.Encode(ctx, src, destinations(out, d.layout, u.Path), s.workers); err != nil {
-		return r, err
-	}
-	if err := out.Flush(); err != nil {
+	if err := e.Encode(ctx, src, destinations(d.file, d.layout, u.Path), s.workers); err != nil {
 		return r, err
 	}
 	done(2 * u.NElems())
