@@ -45,10 +45,22 @@ for f in "dist/df11-convert_${version}_linux_$machine"{,_nogpu}.tar.gz; do
   mkdir -p "$work/tar" && tar -xzf "$f" -C "$work/tar"
   said=$("$work/tar/df11-convert" --version)
   [ "$said" = "df11-convert $version (commit $commit)" ] || fail "$f says: $said"
-  for there in man/df11-convert-verify.1.gz completions/_df11-convert LICENSE docs/format.md; do
-    [ -s "$work/tar/$there" ] || fail "$f lacks $there"
-  done
 done
+echo '== an archive holds the program and what people read, nothing else; a wheel holds the licenses'
+python3 - dist/*.{tar.gz,zip,whl} <<'END'
+import glob, os, sys, tarfile, zipfile
+texts = {f: open(f"{d}/{f}", "rb").read() for d, f in ((".", "LICENSE"), ("build", "THIRD_PARTY_NOTICES"))}
+read = {*texts, "README.md", *(os.path.relpath(f, "build/manual") for f in glob.glob("build/manual/*/*"))}
+for path in sys.argv[1:]:
+    packed = tarfile.open(path) if path.endswith("gz") else zipfile.ZipFile(path)
+    names = {*(packed.getnames() if path.endswith("gz") else packed.namelist())}
+    if path.endswith("whl"):
+        for f, text in texts.items():
+            [there] = (n for n in names if n.endswith(f".dist-info/licenses/{f}"))
+            assert packed.read(there) == text, path
+    elif names ^ read not in ({"df11-convert"}, {"df11-convert.exe"}):
+        sys.exit(f"{path} lacks or has {sorted(names ^ read)}")
+END
 echo '== what README and the action ask for has these names'
 while read -r pattern; do
   [ "$(cd dist && compgen -G "$pattern" | wc -l)" = 1 ] || fail "README: $pattern names no single file of the release"
@@ -61,12 +73,15 @@ RUNNER_TEMP=$work/runner RUNNER_OS=Linux RUNNER_ARCH=$runner GITHUB_OUTPUT=$work
   INPUT_VERSION=$version .github/action/action.sh download
 grep -qx false "$work/output" || fail 'the action would build the program'
 cask=dist/homebrew/Casks/df11-convert.rb
-for there in _darwin_ _linux_ 'manpage "man/df11-convert.1.gz"' quarantine; do
+for there in _darwin_ _linux_ quarantine; do
   grep -qF "$there" "$cask" || { cat "$cask"; fail "the cask lacks $there"; }
 done
+diff <(cd build/manual && printf '%s\n' man/*) <(sed -n 's/^ *manpage "\(.*\)"$/\1/p' "$cask" | LC_ALL=C sort) || fail 'the cask has other man pages than the archive'
 
 echo '== the SBOMs list what the linker has put in, and keep to the schema'
 for f in dist/*.cdx.json; do
+  jq -r '.components[] | "======== " + if .name == "std" then "Go go" else .name + " " end + .version' "$f" | sort |
+    comm -23 - <(grep '^======== ' build/THIRD_PARTY_NOTICES | sort) | grep . && fail "THIRD_PARTY_NOTICES lacks what $f lists"
   jq -e --arg commit "$commit" '.metadata.properties | any(.name == "vcs.revision" and .value == $commit)' "$f" >/dev/null ||
     fail "$f is of another commit"
 done
@@ -93,7 +108,8 @@ echo '== the packages hold program, man pages and completions'
 if command -v dpkg-deb >/dev/null; then
   dpkg-deb -x "dist/df11-convert_${version}_linux_amd64.deb" "$work/deb"
   "$work/deb/usr/bin/df11-convert" --version
-  for there in man/man1/df11-convert.1.gz bash-completion/completions/df11-convert zsh/site-functions/_df11-convert; do
+  for there in man/man1/df11-convert.1.gz bash-completion/completions/df11-convert zsh/site-functions/_df11-convert \
+    doc/df11-convert/{copyright,THIRD_PARTY_NOTICES}; do
     [ -s "$work/deb/usr/share/$there" ] || fail "the package lacks $there"
   done
 else
@@ -126,9 +142,16 @@ SOURCE_DATE_EPOCH=$when python3 packaging/wheel/build.py --binary "$program" --t
 [ "$before" = "$(sha256sum "$work"/again/*.whl | cut -d' ' -f1)" ] || fail 'two wheels of one program differ'
 if [ -n "$image" ]; then
   image=$image:$version-$machine
-  size=$(docker image save "$image" | wc -c)
+  docker image save "$image" >"$work/image.tar"
+  size=$(wc -c <"$work/image.tar")
   echo "== the image, $size bytes: no root, no shell, a driver that is put into it is found"
   [ "$size" -lt 60000000 ] || fail 'the image is large'
+  mkdir "$work/layers"
+  tar -xf "$work/image.tar" -C "$work/layers"
+  find "$work/layers" -type f -exec tar -tf {} \; 2>/dev/null >"$work/in-image" || true # not every file is a layer
+  for there in LICENSE THIRD_PARTY_NOTICES; do
+    grep -qx "usr/share/doc/df11-convert/$there" "$work/in-image" || fail "the image lacks $there"
+  done
   docker image inspect "$image" >"$work/image.json"
   jq -e --arg commit "$commit" --arg version "$version" --arg machine "$machine" '.[0] | .Architecture == $machine and (.Config |
     (.User | IN("", "0", "root") | not) and .WorkingDir == "/home/nonroot" and .Entrypoint == ["/usr/bin/df11-convert"] and
@@ -138,6 +161,9 @@ if [ -n "$image" ]; then
   said=$(docker run --rm "$image" --version)
   [ "$said" = "df11-convert $version (commit $commit)" ] || fail "the image says: $said"
   docker run --rm "$image" demo -o demo --quiet # in the home of its user
+  install -d -o 1234 "$work/mine"
+  docker run --rm -u 1234 -v "$work/mine:/home/nonroot" "$image" demo -o demo --quiet
+  [ "$(stat -c %u "$work/mine/demo")" = 1234 ] || fail 'a user of a folder does not own what was made in it'
   if docker run --rm "$image" demo -o /demo --quiet 2>"$work/denied"; then fail 'the program in the image may write where root may'; fi
   grep -q 'permission denied' "$work/denied" || fail "$(cat "$work/denied")"
   # The container toolkit adds the driver as one file, in the folder of the C library; this one decodes on the CPU.

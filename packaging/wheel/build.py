@@ -3,8 +3,8 @@
 
     build.py --binary dist/…/df11-convert --tag musllinux_1_1_x86_64 --version 1.2.3 --out DIR
 
-The release runs it for every program that it has built. The same program, version, and time (SOURCE_DATE_EPOCH) give the
-same bytes. It needs the standard library alone.
+The release runs it for every program that it has built, after packaging/notices.sh. The same program, version, notices, and
+time (SOURCE_DATE_EPOCH) give the same bytes. It needs the standard library alone.
 """
 
 import argparse
@@ -26,6 +26,7 @@ Version: {version}
 Summary: Convert BF16 models to DFloat11, losslessly
 License-Expression: Apache-2.0
 License-File: LICENSE
+License-File: THIRD_PARTY_NOTICES
 Requires-Python: >=3.8
 Project-URL: Source, https://github.com/df11-convert/df11-convert
 Keywords: dfloat11,huggingface,safetensors,compression
@@ -67,6 +68,7 @@ def build(binary, tag, version, out):
     files = {
         f"df11_convert-{version}.data/scripts/{program}": binary.read_bytes(),
         f"{info}/licenses/LICENSE": (ROOT / "LICENSE").read_bytes(),
+        f"{info}/licenses/THIRD_PARTY_NOTICES": (ROOT / "build/THIRD_PARTY_NOTICES").read_bytes(),
         f"{info}/METADATA": METADATA.format(version=version).encode() + (HERE / "README.md").read_bytes(),
         f"{info}/WHEEL": (WHEEL + tags).encode(),
     }
