@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -24,7 +24,7 @@ func TestDiskFull(t *testing.T) {
 	w.change = append(w.change, func(o *pipeline.Options) { o.Disk = 1 << 30 }) // more than there is
 	full, room := smallDisk(t, w, disk)
 	_, err := w.convert(t.Context(), t, filepath.Join(disk, "work"), full)
-	if err == nil || !target.IsDiskFull(err) {
+	if err == nil || !atomicfile.IsNoSpace(err) {
 		t.Fatalf("on a full disk: %v", err)
 	}
 	w.unfinished(t)

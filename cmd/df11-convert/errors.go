@@ -74,7 +74,7 @@ var kinds = []kind{
 	{"interrupted", oneOf(errInterrupted), exitInterrupted, ""},
 	{"usage", wraps[usageError], exitUsage, ""},
 	{"output", wraps[outputError], exitError, ""},
-	{"disk_full", target.IsDiskFull, exitError, "free some space, or use another disk"},
+	{"disk_full", atomicfile.IsNoSpace, exitError, "free some space, or use another disk"},
 	{"disk_budget", wraps[*budget.DiskError], exitError, "raise --disk, free some space, or choose another disk with --work-dir or -o"},
 	{"memory_budget", wraps[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
 	{"mismatch", isMismatch, exitWrong, ""},
@@ -106,7 +106,7 @@ var kinds = []kind{
 	{"hub_conflict", oneOf(hub.ErrConflict), exitError, ""},
 	{"quota", oneOf(hub.ErrQuota), exitError, ""},
 	{"rate_limited", oneOf(hub.ErrRateLimited), exitError, ""},
-	{"file", func(err error) bool { return wraps[*fs.PathError](err) || wraps[*atomicfile.Error](err) }, exitError, "check the path, and whether it may be read or written"},
+	{"file", wraps[*fs.PathError], exitError, "check the path, and whether it may be read or written"},
 	{"not_current", wraps[notCurrentError], exitError, ""},
 	{"gpu", oneOf(verify.ErrNoGPU, verify.ErrGPULost), exitError, ""},
 	{"hub", wraps[*hub.Error], exitError, ""},
@@ -158,7 +158,7 @@ func hints(err error) (hs []string) {
 	if v, ok := errors.AsType[*target.VisibilityError](err); ok && v.Source != "" {
 		add("--public allows it, if the license does")
 	}
-	if f, ok := errors.AsType[*folder.Error](err); ok && !target.IsDiskFull(err) {
+	if f, ok := errors.AsType[*folder.Error](err); ok && !atomicfile.IsNoSpace(err) {
 		add(folderHint(f))
 		return hs
 	}

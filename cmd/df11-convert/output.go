@@ -53,10 +53,7 @@ func canWrite(flag, file, input string) error {
 	}
 	err := mayReplace(file, input)
 	if err == nil {
-		var f *atomicfile.File
-		if f, err = atomicfile.Create(file); err == nil {
-			f.Cleanup()
-		}
+		err = atomicfile.CanWrite(file)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", flag, err)

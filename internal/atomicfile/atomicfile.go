@@ -14,28 +14,11 @@ import (
 	"sync/atomic"
 )
 
-// ErrNoSpace is matched by every error of this package that a full disk or an exhausted quota caused.
-var ErrNoSpace = errors.New("no space left on device")
-
 // Temporary names begin and end like this, so that leftovers of a killed run can be told from everything else.
 const (
 	tempPrefix = ".df11-"
 	tempSuffix = ".tmp"
 )
-
-// Error is a failed operation on a file, reported under the file's final name.
-type Error struct {
-	Op   string // "create", "allocate", "write", "read", "sync", "close", "rename", …
-	Path string
-	Err  error
-}
-
-func (e *Error) Error() string { return e.Op + " " + e.Path + ": " + e.Err.Error() }
-
-func (e *Error) Unwrap() error { return e.Err }
-
-// Is reports whether target is [ErrNoSpace] and the system said that the disk is full.
-func (e *Error) Is(target error) bool { return target == ErrNoSpace && isNoSpace(e.Err) }
 
 // handle is what File needs of an [os.File]; tests put failing ones in its place.
 type handle interface {
@@ -52,10 +35,9 @@ type handle interface {
 type File struct {
 	h      handle
 	root   *os.Root // both names are in it
-	close  func()   // lets go of root, if that is this file's own
 	name   string   // the target, in root
 	temp   string   // in root; "" once there is nothing left to clean up
-	failed atomic.Pointer[Error]
+	failed atomic.Pointer[fs.PathError]
 
 	// Naming, if it is not nil, gives the file its name with rename, or fails without.
 	Naming func(rename func() error) error
@@ -63,9 +45,9 @@ type File struct {
 
 // CreateIn begins a file that will appear as name in root, which no link leads out of. Until then it lies in the folder temp of
 // root, on the same file system. With size > 0 its room on disk is taken at once where the system can do that, so that a full disk
-// shows now; the error then matches [ErrNoSpace]. The caller defers Cleanup, and keeps root open until then.
+// shows now. The caller defers Cleanup, and keeps root open until then. Errors of the file are an [fs.PathError] with its final name.
 func CreateIn(root *os.Root, name, temp string, perm fs.FileMode, size int64) (*File, error) {
-	f := &File{root: root, close: func() {}, name: name, temp: filepath.Join(temp, TempName())}
+	f := &File{root: root, name: name, temp: filepath.Join(temp, TempName())}
 	h, err := root.OpenFile(f.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
 		return nil, f.wrap("create", err)
@@ -80,28 +62,28 @@ func CreateIn(root *os.Root, name, temp string, perm fs.FileMode, size int64) (*
 	return f, nil
 }
 
-// Create begins a file that will appear at path, beside which it lies until then.
-func Create(path string) (*File, error) {
-	root, err := os.OpenRoot(filepath.Dir(path))
-	if err != nil {
-		return nil, wrap("create", path, err)
-	}
-	f, err := CreateIn(root, filepath.Base(path), ".", 0o666, 0)
-	if err != nil {
-		root.Close()
-		return nil, err
-	}
-	f.close = func() { root.Close() }
-	return f, nil
+// WriteFile puts data at path, atomically and durably. The file lies beside path until it is complete.
+func WriteFile(path string, data []byte) error {
+	return at(path, func(f *File) error { return f.WriteAll(data) })
 }
 
-// WriteFile puts data at path, atomically and durably.
-func WriteFile(path string, data []byte) error {
-	f, err := Create(path)
+// CanWrite tries whether a file can be begun at path.
+func CanWrite(path string) error {
+	return at(path, func(*File) error { return nil })
+}
+
+func at(path string, do func(*File) error) error {
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return wrap("create", path, err)
+	}
+	defer root.Close()
+	f, err := CreateIn(root, filepath.Base(path), ".", 0o666, 0)
 	if err != nil {
 		return err
 	}
-	return f.WriteAll(data)
+	defer f.Cleanup()
+	return do(f)
 }
 
 // TempName is a new name for an unfinished file.
@@ -194,9 +176,7 @@ func (f *File) Commit(wantSize int64) error {
 	if err := f.h.Sync(); err != nil {
 		return f.wrap("sync", err)
 	}
-	h := f.h
-	f.h = closed{}
-	if err := h.Close(); err != nil {
+	if err := f.h.Close(); err != nil {
 		return f.wrap("close", err)
 	}
 	rename := func() error {
@@ -206,13 +186,15 @@ func (f *File) Commit(wantSize int64) error {
 		f.temp = ""
 		return nil
 	}
+	err := error(nil)
 	if f.Naming == nil {
-		f.Naming = func(rename func() error) error { return rename() }
+		err = rename()
+	} else {
+		err = f.Naming(rename)
 	}
-	if err := f.Naming(rename); err != nil {
+	if err != nil {
 		return err
 	}
-	defer f.close()
 	if err := syncDir(f.root, filepath.Dir(f.name)); err != nil {
 		return f.wrap("sync directory of", err)
 	}
@@ -242,34 +224,19 @@ func (f *File) Cleanup() {
 	}
 	_ = f.h.Close() // the file is thrown away
 	_ = f.root.Remove(f.temp)
-	f.h, f.temp = closed{}, ""
-	f.close()
+	f.temp = ""
 }
 
-func (f *File) wrap(op string, err error) *Error {
+func (f *File) wrap(op string, err error) *fs.PathError {
 	return wrap(op, filepath.Join(f.root.Name(), f.name), err)
 }
 
 // wrap reports err under the final name; the system's own wrapping names only the temporary file.
-func wrap(op, path string, err error) *Error {
-	var pe *fs.PathError
-	var le *os.LinkError
-	switch {
-	case errors.As(err, &pe):
+func wrap(op, path string, err error) *fs.PathError {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pe.Err
-	case errors.As(err, &le):
+	} else if le, ok := errors.AsType[*os.LinkError](err); ok {
 		err = le.Err
 	}
-	return &Error{Op: op, Path: path, Err: err}
+	return &fs.PathError{Op: op, Path: path, Err: err}
 }
-
-// closed stands in for the handle of a file that was committed or cleaned up.
-type closed struct{}
-
-func (closed) ReadAt([]byte, int64) (int, error)  { return 0, fs.ErrClosed }
-func (closed) Write([]byte) (int, error)          { return 0, fs.ErrClosed }
-func (closed) WriteAt([]byte, int64) (int, error) { return 0, fs.ErrClosed }
-func (closed) Stat() (fs.FileInfo, error)         { return nil, fs.ErrClosed }
-func (closed) Truncate(int64) error               { return fs.ErrClosed }
-func (closed) Sync() error                        { return fs.ErrClosed }
-func (closed) Close() error                       { return nil }

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-func isNoSpace(err error) bool {
+// IsNoSpace reports whether an error comes from a full disk or quota.
+func IsNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-func isNoSpace(err error) bool {
+// IsNoSpace reports whether an error comes from a full disk or quota.
+func IsNoSpace(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
 		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
 }

@@ -2,12 +2,10 @@ package forward
 
 import (
 	"bytes"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -21,10 +19,7 @@ func lint(t *testing.T, o *spans.Output, es []safetensors.Entry) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := atomicfile.Create(filepath.Join(t.TempDir(), "output"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := createIn(t, t.TempDir())
 	defer f.Cleanup()
 	if _, err := f.WriteAt(append(slices.Clone(l.Header), make([]byte, l.Size-l.DataStart())...), 0); err != nil {
 		t.Fatal(err)

@@ -13,15 +13,23 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
+// createIn begins a file in a folder.
+func createIn(t *testing.T, dir string) *atomicfile.File {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	must(t, err)
+	t.Cleanup(func() { root.Close() })
+	f, err := atomicfile.CreateIn(root, "model.safetensors", ".", 0o666, 0)
+	must(t, err)
+	return f
+}
+
 // TestNamingErrorEndsAtOnce: a file that can't be finished ends the stage although the one before has more to come, nothing
 // appears, and no hash is left running.
 func TestNamingErrorEndsAtOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "model.safetensors")
+	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) { // which fails where a goroutine is left
-		file, err := atomicfile.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := createIn(t, dir)
 		if _, err := file.WriteAt([]byte("short"), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +42,7 @@ func TestNamingErrorEndsAtOnce(t *testing.T) {
 			t.Error("a file of the wrong size was finished")
 		}
 	})
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -43,8 +51,7 @@ func TestNamingErrorEndsAtOnce(t *testing.T) {
 func TestNoFileGoesWhileItIsHashed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		file, err := atomicfile.Create(filepath.Join(dir, "x"))
-		must(t, err)
+		file := createIn(t, dir)
 		sum := &hashing{stop: func() {}, done: make(chan struct{})}
 		go (&draft{file: file, sum: sum}).discard()
 		for _, want := range []int{1, 0} {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/folder"
@@ -353,9 +352,4 @@ func (f *Folder) removeMade() (err error) {
 		_ = f.Folder.Remove(dir) // not if somebody has put something there
 	}
 	return err
-}
-
-// IsDiskFull reports whether an error comes from a full disk or quota.
-func IsDiskFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.Errno(122)) // 122: EDQUOT on Linux
 }
