@@ -26,6 +26,7 @@ type Report struct {
 	TargetCommit   string `json:"target_commit,omitempty"`
 	ManifestSHA256 string `json:"manifest_sha256,omitempty"`
 	Part           string `json:"part,omitempty"` // set where only a part was made and the repo is not finished
+	Gain           string `json:"gain"`           // what was gained, in one line for people
 	Counts
 	Differences []string `json:"differences,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`
@@ -77,6 +78,7 @@ func (c *conversion) report() *Report {
 			p.Verified += p.Weights - before
 		}
 	}
+	p.Gain = c.Plan.Gain(p.BF16Bytes, p.DF11Bytes)
 	return p
 }
 
@@ -99,6 +101,7 @@ func (c *conversion) partReport() *Report {
 	p := c.report()
 	p.Repo, p.URL, p.Part = c.repo.Repo, c.repo.URL(), c.Part.String()
 	p.BF16Bytes, p.F32Bytes = spans.ProvedBytes(c.Part.Of(c.outputs)), 0 // of the part, as all other counts
+	p.Gain = c.Plan.Gain(p.BF16Bytes, p.DF11Bytes)
 	return p
 }
 

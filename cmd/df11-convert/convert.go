@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -94,6 +95,9 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string, keep f
 	defer src.Close()
 	if err := f.shares.Check(src.model, src.plan); err != nil {
 		return nil, nil, err
+	}
+	if size, err := estimate.Sample(ctx, src.source, src.plan, 0); err == nil {
+		u.say("about %s", src.plan.Gain(src.plan.SourceBytes(), size.OutputBytes))
 	}
 	for _, w := range src.plan.Warnings {
 		u.log().Warn(w)

@@ -37,6 +37,9 @@ func (f *forecast) timeOf(n int64) string {
 	return timeText(time.Duration(max(1, min(f.seconds(n), most)) * float64(time.Second)))
 }
 
+// gain says in one line what the conversion would gain.
+func (f *forecast) gain() string { return f.plan.Gain(f.plan.SourceBytes(), f.size.OutputBytes) }
+
 // basis says in words what an estimate rests on.
 func basis(e *estimate.Estimate) string {
 	switch {
@@ -58,7 +61,7 @@ func (f *forecast) document() map[string]any {
 		"pattern_dict": p.PatternDict, "digest": p.Digest(),
 		"units": f.unitDocuments(), "unit_bytes": p.UnitBytes(), "plain_bytes": p.PlainBytes(),
 		"output_files":          transform(p.OutputFiles, func(f plan.OutputFile) string { return f.Path }),
-		"output_bytes_estimate": f.size.OutputBytes, "estimate": f.estimateDocument(),
+		"output_bytes_estimate": f.size.OutputBytes, "estimate": f.estimateDocument(), "gain": f.gain(),
 		"remainder": f.remainderDocuments(), "aliases": aliases(p), "tied_embeddings": p.TiedEmbeddings,
 		"copied": transform(p.Copied, func(f plan.File) string { return f.Path }), "not_copied": append([]plan.Skipped{}, p.NotCopied...),
 		"differences": p.Differences, "warnings": p.Warnings, "readers": p.Readers, "other_readers": p.OtherReaders, "loader": p.Loader,
@@ -111,6 +114,7 @@ func aliases(p *plan.Plan) []string {
 // print writes the forecast for people.
 func (f *forecast) print(w io.Writer) {
 	m, p, e := f.model, f.plan, f.size
+	printf(w, "%s%s\n\n", choose(e.Exact, "", "about "), f.gain())
 	t := newTable(w)
 	t.row("source", "%s%s", m.ID, access(m.Private, m.Gated))
 	t.row("commit", "%s", m.Commit)

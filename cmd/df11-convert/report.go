@@ -22,6 +22,7 @@ func (t *table) sizes(r *pipeline.Report) {
 
 // printReport writes the outcome of a conversion for people.
 func printReport(w io.Writer, r *pipeline.Report, verbose bool) {
+	printf(w, "%s\n", r.Gain)
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source, atCommit(r.Commit))
 	t.row("part", "%s", strings.ReplaceAll(strings.TrimPrefix(r.Part, "part-"), "-", " "))

@@ -132,7 +132,7 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 		to    *[]byte
 	}{
 		{survey.Index, MaxIndexBytes, &m.Listing.Index}, {survey.Config, maxConfigBytes, &m.Listing.Config},
-		{survey.ModelIndex, maxConfigBytes, &m.Listing.ModelIndex},
+		{survey.ModelIndex, maxConfigBytes, &m.Listing.ModelIndex}, {survey.RootConfig, maxConfigBytes, &m.Listing.RootConfig},
 	} {
 		ref, ok := s.find(small.path)
 		if !ok {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -14,9 +15,6 @@ const manyUnits = 4000
 // comment notes what the user should know about a plan that is otherwise finished: warnings, differences and readers.
 func (d *draft) comment() error {
 	casts := d.warnDTypes()
-	if units, plain := d.plan.UnitBytes(), d.plan.PlainBytes(); units < plain {
-		d.plan.warn("only %d%% of the bytes are in modules that are compressed; the rest stays as it is", 100*units/(units+plain))
-	}
 	if d.entry != nil && d.entry.Unchecked {
 		d.plan.warn("the catalog's names for this model were not compared with its class: %s", d.entry.Verification)
 	}
@@ -37,6 +35,29 @@ func (d *draft) comment() error {
 	}
 	d.findReaders()
 	return nil
+}
+
+// Gain says in one line what a conversion of nBefore bytes to nAfter bytes gains, and why it gains little.
+func (p *Plan) Gain(nBefore, nAfter int64) string {
+	percent := 100 * float64(nAfter) / float64(max(nBefore, 1))
+	text := fmt.Sprintf("%s → %s (%.0f %%)", human.Bytes(nBefore), human.Bytes(nAfter), percent)
+	if units, plain := p.UnitBytes(), p.PlainBytes(); units < plain {
+		var fused int64
+		for _, t := range p.Remainder {
+			if len(t.Shape) == 3 {
+				fused += t.Length
+			}
+		}
+		why := fmt.Sprintf("%d %% of this model are in no module that is compressed", 100*plain/(units+plain))
+		if 2*fused > plain {
+			why = fmt.Sprintf("%d %% of this model are fused 3-D experts, which the loader cannot take", 100*fused/(units+plain))
+		}
+		text = fmt.Sprintf("saves %.0f %%: %s; %s", 100-percent, why, text)
+	}
+	if p.Twin != "" {
+		text += "; " + p.Twin
+	}
+	return text
 }
 
 // warnDTypes warns of plain tensors in another floating-point type than the model's, and counts them.

@@ -2,12 +2,15 @@ package plan
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // weightExts are the extensions of weights in any format. Such files are never copied.
@@ -29,10 +32,14 @@ func (d *draft) sortFiles() error {
 		}
 		converted[w.Path] = true
 	}
-	parts, err := d.otherParts()
+	parts, err := readObject(d.survey.ModelIndex, d.src.ModelIndex)
 	if err != nil {
 		return err
 	}
+	own := decode[[2]string](parts[d.survey.Dir])
+	maps.DeleteFunc(parts, func(dir string, _ json.RawMessage) bool {
+		return dir == d.survey.Dir || strings.HasPrefix(dir, "_") || strings.ContainsAny(dir, `/\`)
+	})
 	components := d.src.componentWeights(parts)
 	byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }
 	for _, f := range slices.SortedFunc(slices.Values(d.src.Files), byPath) {
@@ -47,7 +54,7 @@ func (d *draft) sortFiles() error {
 			d.plan.Copied = append(d.plan.Copied, f)
 		}
 	}
-	d.warnIncomplete(parts)
+	d.judgeParts(parts, own)
 	return d.plan.checkCopies()
 }
 
@@ -147,31 +154,25 @@ func IsLoaded(p string) bool {
 	return loadedName.MatchString(base) && (weightExts[path.Ext(base)] || strings.HasSuffix(base, ".index.json"))
 }
 
-// otherParts returns what model_index.json says of the folders of a pipeline, without the folder that is converted.
-func (d *draft) otherParts() (members, error) {
-	parts, err := readObject(d.survey.ModelIndex, d.src.ModelIndex)
-	maps.DeleteFunc(parts, func(dir string, _ json.RawMessage) bool {
-		return dir == d.survey.Dir || strings.HasPrefix(dir, "_") || strings.ContainsAny(dir, `/\`)
-	})
-	return parts, err
-}
-
 // componentWeights returns the weights that a pipeline loads for its other components.
 func (s Source) componentWeights(parts members) map[string]bool {
 	out := map[string]bool{}
 	for _, f := range s.Files {
+		base := path.Base(f.Path)
 		_, ok := parts[path.Dir(f.Path)]
-		if ok && plainWeight.MatchString(path.Base(f.Path)) && safePath(f.Path) {
+		isUnit := IsSafetensors(base) && FamilyOf(base) == ComfyUI && !strings.HasPrefix(base, "consolidated") // of a component that is DF11
+		if ok && (isUnit || plainWeight.MatchString(base)) && safePath(f.Path) {
 			out[f.Path] = true
 		}
 	}
 	return out
 }
 
-// warnIncomplete warns of parts of a pipeline that the output lacks: the source has no folder for them, or no weights that a
-// pipeline loads by default.
-func (d *draft) warnIncomplete(parts members) {
-	there, left := map[string]bool{}, map[string]bool{}
+// judgeParts warns of parts of a pipeline that the output lacks: the source has no folder for them, or no weights that a pipeline
+// loads by default. A part of the class that is converted, such as the second expert of Wan 2.2, stays BF16: the official loader
+// takes the units of one model from a repo.
+func (d *draft) judgeParts(parts members, own [2]string) {
+	there, left, size := map[string]bool{}, map[string]bool{}, map[string]int64{}
 	for _, f := range d.src.Files {
 		top, _, _ := strings.Cut(f.Path, "/")
 		there[top] = true
@@ -181,12 +182,18 @@ func (d *draft) warnIncomplete(parts members) {
 	}
 	for _, f := range d.plan.Components {
 		delete(left, path.Dir(f.Path))
+		size[path.Dir(f.Path)] += f.Size
 	}
 	var lacking []string
 	for _, dir := range slices.Sorted(maps.Keys(parts)) {
-		class := decode[[2]string](parts[dir])[1] // null for a part that the pipeline does without
-		if class != "" && (left[dir] || !there[dir]) {
+		class := decode[[2]string](parts[dir]) // nulls for a part that the pipeline does without
+		switch {
+		case class[1] == "":
+		case left[dir] || !there[dir]:
 			lacking = append(lacking, dir)
+		case class == own:
+			d.plan.Twin = fmt.Sprintf("%s (%s) stays BF16, since a DF11 repo holds one compressed part: compress it into another repo "+
+				"with --component %s", dir, human.Bytes(size[dir]), dir)
 		}
 	}
 	if len(lacking) > 0 {

@@ -27,10 +27,17 @@ var quantHints = map[string]string{
 	"mxfp4":           "DF11 holds BF16 only; start from a BF16 release, MXFP4 weights leave nothing to gain",
 }
 
-// refuseForeign refuses a config by which the weights are not plain BF16.
-func (c *config) refuseForeign() error {
+// refuseForeign refuses a source whose config says that the weights are not plain BF16, or a pipeline of which another folder is
+// DF11 already: its units lie at the root, where a second DF11 model would lie.
+func (d *draft) refuseForeign() error {
+	c := d.cfg
+	root, err := readObject(d.survey.RootConfig, d.src.RootConfig)
+	if err != nil {
+		return err
+	}
 	for _, key := range []string{"dfloat11_config", "dfloat11_version"} {
-		if _, ok := c.raw[key]; ok { // null as well: a second member of that name could not be inserted
+		_, isModel := c.raw[key] // null as well: a second member of that name could not be inserted
+		if _, ok := root[key]; ok || isModel {
 			return refuse(ReasonAlreadyDF11, df11Hint, "the source is a DF11 model already (config.json has %s)", key)
 		}
 	}

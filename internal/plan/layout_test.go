@@ -147,6 +147,29 @@ func TestPipelineTellsWhatItLacks(t *testing.T) {
 	}
 }
 
+// TestPipelineLosesNoWeights: a pipeline whose root is DF11 is refused whichever folder is asked for, a component that is DF11 is
+// carried over with all its units, and a second model of the converted class is named first.
+func TestPipelineLosesNoWeights(t *testing.T) {
+	src := pipeline("WanTransformer3DModel")
+	src.ModelIndex = []byte(`{"transformer": ["a", "W"], "transformer_2": ["a", "W"], "text_encoder": ["a", "b"], "vae": ["a", "b"]}`)
+	for _, name := range []string{"transformer_2/diffusion_pytorch_model.safetensors", "vae/up_0.safetensors", "vae/model.fp16.safetensors"} {
+		src.Files = append(src.Files, File{Path: name, Size: 1000})
+	}
+	p := mustPlan(t, src, Options{})
+	if got := filePaths(p.Components); !strings.Contains(got, "vae/up_0.safetensors") || strings.Contains(got, "fp16") {
+		t.Errorf("components %s", got)
+	}
+	if got := p.Gain(2000, 1400); !strings.HasPrefix(got, "2 kB → 1.40 kB (70 %); transformer_2 (1 kB) stays BF16") {
+		t.Errorf("gain %s", got)
+	}
+	src.Files = append(src.Files, File{Path: "config.json", Size: 9})
+	src.RootConfig = []byte(`{"dfloat11_config": {}}`)
+	_, err := New(t.Context(), src, Options{})
+	if r := (*RefusedError)(nil); !errors.As(err, &r) || r.Reason != ReasonAlreadyDF11 {
+		t.Errorf("a DF11 pipeline: %v", err)
+	}
+}
+
 // TestPipelineLayouts overrides the layout within its family and refuses another family.
 func TestPipelineLayouts(t *testing.T) {
 	p := mustPlan(t, pipeline("WanTransformer3DModel"), Options{Layout: DiffusersSingle})

@@ -68,7 +68,7 @@ func TestPlanRefusesBombs(t *testing.T) {
 				tr.m, tr.opt.PatternDict = blocks(2), PatternDict{{`model\.layers\.\d+`, []string{"up_proj"}}}
 				tr.src = func(s Source) Source {
 					s.Files = append(s.Files, File{Path: "model_index.json"}, File{Path: "transformer/diffusion_pytorch_model.safetensors"})
-					s.Weights[0].Path = "transformer/diffusion_pytorch_model.safetensors"
+					s.Weights[0].Path, s.RootConfig = "transformer/diffusion_pytorch_model.safetensors", []byte("{}")
 					s.ModelIndex = append(append([]byte(`{"a":[`), huge(`{},`, 600_000)...), "{}]}"...)
 					return s
 				}

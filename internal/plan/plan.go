@@ -63,6 +63,7 @@ type Changes struct {
 type Notes struct {
 	Differences  []string      // where the output differs from the official route, and why
 	Warnings     []string      // what may go wrong
+	Twin         string        // which other part of the pipeline stays BF16 although it is of the same class, and how to compress it
 	Readers      []Reader      // whether the official loader and the ComfyUI node load the output
 	OtherReaders []OtherReader // programs that read such folders, which nobody here has tried
 }

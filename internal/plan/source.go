@@ -16,6 +16,7 @@ type Source struct {
 	Index      []byte       // the file Survey.Index; nil when that is empty
 	Config     []byte       // the file Survey.Config; nil when that is empty
 	ModelIndex []byte       // the file Survey.ModelIndex; nil when that is empty
+	RootConfig []byte       // the file Survey.RootConfig; nil when that is empty
 }
 
 // File is one file of the source, or one that is copied. Paths use forward slashes.

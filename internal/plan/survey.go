@@ -19,6 +19,7 @@ type Survey struct {
 	Dir        string // folder of the converted weights: "", or the component of a pipeline
 	Config     string // path of the converted model's config.json; "" = there is none
 	ModelIndex string // path of a pipeline's model_index.json; "" = no pipeline
+	RootConfig string // path of the config.json beside it, where DF11 pipelines say what they are; "" = there is none
 	Index      string // path of the weights' index; "" = one weight file
 
 	single string // path of the weight file when there is no index
@@ -91,7 +92,7 @@ func (s *Survey) usualFile(dir string, family Layout) string {
 
 // findComponent chooses which folder of a pipeline is converted.
 func (s *Survey) findComponent(opt Options) error {
-	s.ModelIndex = "model_index.json"
+	s.ModelIndex, s.RootConfig = "model_index.json", s.has("config.json")
 	choices := []string{"transformer", "unet"}
 	switch {
 	case opt.Component != "":
