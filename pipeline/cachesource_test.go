@@ -100,7 +100,7 @@ func TestVerifyWithDamagedCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0)
+		d, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -97,11 +97,10 @@ func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "", 0)
+			d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "", 0, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			d.LimitPieces(1)
 			w.corrupted(n)
 			err = read(pipeline.Pair{DF11: d, Source: src, Model: known, Plan: p})
 			acted := w.FaultsActed("corrupt")

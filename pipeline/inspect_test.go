@@ -20,7 +20,7 @@ import (
 func TestInspectHub(t *testing.T) {
 	w, dir := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 256, Vocab: 2048})), t.TempDir()
 	w.mustConvert(t, func(o *pipeline.Options) { o.OutDir = dir })
-	remote, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0)
+	remote, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,12 +24,11 @@ func TestVerifyOnGPU(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "", 0)
+		d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "", 0, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		d.LimitPieces(1)
 		w.ResetLog()
 		r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{
 			Pair: pipeline.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: second,

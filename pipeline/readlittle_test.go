@@ -26,7 +26,7 @@ func TestChecksReadLittle(t *testing.T) {
 		t.Errorf("planning reads %d bytes of %d files with %d bytes", read, nFiles, all)
 	}
 	w.ResetLog()
-	d, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0)
+	d, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

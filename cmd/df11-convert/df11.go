@@ -41,27 +41,23 @@ func (f *readerFlags) openLimited(ctx context.Context, u *ui, name string) (*mod
 		return nil, err
 	}
 	applyMemory(f.shares)
-	d, err := f.openDF11(ctx, u, name, f.shares.Budget)
-	if err == nil && f.shares.Budget > 0 {
-		d.LimitPieces(f.shares.Pieces)
-	}
-	return d, err
+	return f.openDF11(ctx, u, name, f.shares)
 }
 
-// openDF11 opens a DF11 model: a file, a folder, or a Hub repo. 0 is no memory budget.
-func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string, memory int64) (d *model.DF11, err error) {
+// openDF11 opens a DF11 model: a file, a folder, or a Hub repo.
+func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string, memory budget.Memory) (d *model.DF11, err error) {
 	if err = unfinished(name); err != nil {
 		return nil, err
 	}
 	if model.Exists(name) {
-		d, err = model.OpenDF11Local(ctx, name, memory)
+		d, err = model.OpenDF11Local(ctx, name, memory.Budget)
 	} else {
 		var c *hub.Client
 		var repo, revision string
 		if c, repo, revision, err = f.repo(u, "target", name); err != nil {
 			return nil, err
 		}
-		d, err = model.OpenDF11Hub(ctx, c, repo, revision, memory)
+		d, err = model.OpenDF11Hub(ctx, c, repo, revision, memory.Budget, memory.Pieces)
 	}
 	if err != nil {
 		err = fmt.Errorf("open %s: %w", name, err)

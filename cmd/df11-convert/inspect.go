@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -99,7 +100,7 @@ func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*descri
 }
 
 func (f *inspectFlags) inspectDF11(ctx context.Context, u *ui, spec string) (*describe.Report, error) {
-	d, err := f.openDF11(ctx, u, spec, 0)
+	d, err := f.openDF11(ctx, u, spec, budget.Memory{})
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,8 @@ package back
 
 import (
 	"context"
-	"io"
+	"crypto/sha256"
+	"encoding/hex"
 
 	"golang.org/x/sync/errgroup"
 
@@ -10,7 +11,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // FreeHashes compares the manifest with the sha256 of files as far as they are known without reading weights: a Hub publishes
@@ -36,7 +36,10 @@ func (c *Checker) FreeHashes(ctx context.Context) error {
 // freeHash compares one file with the manifest, or leaves it to OtherHashes.
 func (c *Checker) freeHash(ctx context.Context, o metadata.OutputFile) error {
 	f, ok := c.DF11.File(o.Path)
-	switch unread := f.SHA256 == "" && plan.IsSafetensors(o.Path); {
+	if len(f.ETag) != hex.EncodedLen(sha256.Size) {
+		f.ETag = ""
+	}
+	switch unread := f.ETag == "" && plan.IsSafetensors(o.Path); {
 	case !ok:
 		return model.Invalidf(o.Path, "listed in the manifest but not there")
 	case unread && f.Size != o.Size:
@@ -45,7 +48,7 @@ func (c *Checker) freeHash(ctx context.Context, o metadata.OutputFile) error {
 		c.unhashed = append(c.unhashed, o)
 		return nil
 	}
-	sum, err := model.Sum(ctx, c.DF11.OpenFile, plan.File{Path: o.Path, ETag: f.SHA256}, o.SHA256)
+	sum, err := model.Sum(ctx, c.DF11.OpenFile, f, o.SHA256)
 	if err != nil {
 		return err
 	}
@@ -81,9 +84,8 @@ func (c *Checker) OtherHashes(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(c.Workers)
 	for i, o := range c.unhashed {
-		f, _ := c.DF11.File(o.Path) // freeHash has seen the file
 		g.Go(func() (err error) {
-			sums[i], err = streams.SHA256(ctx, io.NewSectionReader(f, 0, f.Size))
+			sums[i], err = model.Sum(ctx, c.DF11.OpenFile, plan.File{Path: o.Path}, "")
 			return err
 		})
 	}

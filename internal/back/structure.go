@@ -98,7 +98,7 @@ func (c *Checker) openUnit(ctx context.Context, u *spans.Unit) error {
 	}
 	var unread []*verify.StructureError
 	err := twice(ctx, c.DF11, func() error {
-		opened, err := c.DF11.OpenUnit(u)
+		opened, err := c.DF11.OpenSparse(ctx, u)
 		if err == nil {
 			unread, err = opened.CheckUnread(ctx)
 		}

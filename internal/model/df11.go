@@ -41,14 +41,6 @@ type DF11 struct {
 	tensors map[string]Stored // of the weight files, by name
 }
 
-// OpenFile is a file that can be read at random.
-type OpenFile struct {
-	Path   string
-	Size   int64
-	SHA256 string // published; "" for a file of a folder
-	io.ReaderAt
-}
-
 // Stored is one tensor of a DF11 model and the file it lies in.
 type Stored struct {
 	File string
@@ -80,9 +72,9 @@ func OpenDF11Local(ctx context.Context, name string, memory int64) (*DF11, error
 	return openDF11(ctx, &DF11{Name: name, from: f}, memory)
 }
 
-// OpenDF11Hub opens a DF11 repo at one commit. Its files are read in pieces that are kept for a while. Close it to end the
-// reading ahead. memory is that of [OpenDF11Local].
-func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memory int64) (*DF11, error) {
+// OpenDF11Hub opens a DF11 repo at one commit. Its weights are read in pieces, of which it keeps at most pieceBytes; 0 is 96 MiB. Close
+// it to end the reading ahead. memory is that of [OpenDF11Local].
+func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memory, pieceBytes int64) (*DF11, error) {
 	info, err := c.Info(ctx, repo, revision)
 	if err != nil {
 		return nil, err
@@ -91,7 +83,7 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memo
 	if err != nil {
 		return nil, err
 	}
-	f.pieces = NewReaders(ctx, c, 0)
+	f.pieces = NewReaders(ctx, c, pieceBytes)
 	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, from: f}, memory)
 }
 
@@ -99,19 +91,13 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memo
 // the others in the repo, by ranges, of which it keeps at most pieceBytes. path is where an output lies in the folder, "" if it does
 // not; remote is nil if all do. Close it.
 func OpenOutputs(ctx context.Context, refs []hub.FileRef, path func(name string) string, remote *hub.Client, pieceBytes int64) (*DF11, error) {
-	f := &files{refs: refs, client: remote, readers: map[string]io.ReaderAt{}}
+	f := &files{refs: refs, client: remote}
 	d := &DF11{from: f}
 	if remote != nil {
 		f.pieces = NewReaders(ctx, remote, pieceBytes)
 	}
 	for _, ref := range refs {
-		local, err := os.Open(path(ref.Path))
-		switch {
-		case err == nil:
-			f.readers[ref.Path] = local
-		case remote != nil:
-			f.readers[ref.Path] = f.pieces.Open(ref)
-		default:
+		if err := f.openAt(ref.Path, path(ref.Path)); err != nil && remote == nil {
 			return nil, errors.Join(err, d.Close())
 		}
 	}
@@ -133,7 +119,7 @@ func openDF11(ctx context.Context, d *DF11, memory int64) (*DF11, error) {
 // load opens all weight files, and reads config, manifest, card, and the header of every weight file that the official loader reads.
 func (d *DF11) load(ctx context.Context, memory int64) error {
 	weights := slices.DeleteFunc(slices.Clone(d.from.refs), func(ref hub.FileRef) bool { return !plan.IsSafetensors(ref.Path) })
-	if err := d.from.open(ctx, weights); err != nil {
+	if err := d.from.open(weights); err != nil {
 		return err
 	}
 	if err := d.readConfig(ctx); err != nil {
@@ -221,21 +207,13 @@ func (d *DF11) Close() error { return d.from.Close() }
 // Remote reports whether files of the model may have to be fetched from a Hub.
 func (d *DF11) Remote() bool { return d.from.client != nil }
 
-// LimitPieces bounds the memory for the pieces in which the files of a repo are read; the default is 96 MiB. It does nothing
-// for a folder. Call it before the model is used.
-func (d *DF11) LimitPieces(nBytes int64) {
-	if d.from.pieces != nil {
-		d.from.pieces.setLimit(nBytes)
-	}
-}
-
 // WeightFiles are the weight files that the official loader reads, which lie in Dir, in the order of their names.
 func (d *DF11) WeightFiles() []plan.WeightFile { return d.weights }
 
 // File finds a file of the model.
-func (d *DF11) File(path string) (OpenFile, bool) {
+func (d *DF11) File(path string) (plan.File, bool) {
 	ref, ok := d.from.find(path)
-	return OpenFile{ref.Path, ref.Size, ref.SHA256, d.from.readers[path]}, ok
+	return planFile(ref), ok
 }
 
 // Local is the model's folder or file on this machine; "" for a repo.
@@ -269,7 +247,7 @@ func (d *DF11) Section(name string) (*io.SectionReader, bool) {
 	if !ok {
 		return nil, false
 	}
-	return io.NewSectionReader(d.from.readers[t.File], t.at, t.NBytes()), true
+	return io.NewSectionReader(d.from.weights(t.File), t.at, t.NBytes()), true
 }
 
 // Problems lists the reasons, as far as headers and config show them, why the model would load wrongly (docs/format.md §14).

@@ -21,12 +21,11 @@ import (
 
 // files are the files of a model: those below a folder, or those of a repo at one commit.
 type files struct {
-	dir     string                 // "" for a repo
-	client  *hub.Client            // nil for a folder
-	refs    []hub.FileRef          // for a folder without repo and hashes
-	readers map[string]io.ReaderAt // open files, by path
-	opened  map[string]fs.FileInfo // size and time of a folder's open files when they were opened
-	pieces  *Readers               // for a repo that is read at random all the time; nil if single ranges are fetched
+	dir    string               // "" for a repo
+	client *hub.Client          // nil for a folder
+	refs   []hub.FileRef        // for a folder without repo and hashes
+	opened map[string]localFile // by path
+	pieces *Readers             // for weights of a repo; nil if only single ranges are fetched
 
 	index  sync.Once
 	byPath map[string]hub.FileRef // refs, once one was looked up
@@ -184,35 +183,55 @@ func (f *files) OpenFile(ctx context.Context, path string) (io.ReadCloser, error
 	return checkedFile(ctx, f.client, ref)
 }
 
-// open opens files for reading at random. A repo's files are fetched as they are read, until ctx ends.
-func (f *files) open(ctx context.Context, refs []hub.FileRef) error {
-	f.readers, f.opened = map[string]io.ReaderAt{}, map[string]fs.FileInfo{}
+// localFile is an open file of a folder, with its size and time when it was opened.
+type localFile struct {
+	*os.File
+	then fs.FileInfo
+}
+
+// open opens files of a folder for reading at random.
+func (f *files) open(refs []hub.FileRef) error {
+	if f.dir == "" {
+		return nil
+	}
 	for _, ref := range refs {
-		switch {
-		case f.pieces != nil:
-			f.readers[ref.Path] = f.pieces.Open(ref)
-		case f.client != nil:
-			f.readers[ref.Path] = rangeReader{ctx, f.client, ref}
-		default:
-			file, err := smallfile.Open(f.diskPath(ref.Path))
-			if err != nil {
-				return err
-			}
-			f.readers[ref.Path] = file
-			if f.opened[ref.Path], err = file.Stat(); err != nil {
-				return err
-			}
+		if err := f.openAt(ref.Path, f.diskPath(ref.Path)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// direct returns a reader of a file. Of a repo's file it fetches exactly the ranges that are read.
-func (f *files) direct(ctx context.Context, path string) io.ReaderAt {
-	if ref, ok := f.find(path); ok && f.client != nil {
-		return rangeReader{ctx, f.client, ref}
+// openAt opens the file of a path, which lies at another one on this machine.
+func (f *files) openAt(path, onDisk string) error {
+	file, err := smallfile.Open(onDisk)
+	if err != nil {
+		return err
 	}
-	return f.readers[path]
+	then, err := file.Stat()
+	if f.opened == nil {
+		f.opened = map[string]localFile{}
+	}
+	f.opened[path] = localFile{file, then}
+	return err
+}
+
+// weights returns a reader of a file that goes on in order here and there. Pieces of a repo's file are kept and read ahead.
+func (f *files) weights(path string) io.ReaderAt {
+	if file, ok := f.opened[path]; ok {
+		return file
+	}
+	ref, _ := f.find(path)
+	return f.pieces.Open(ref)
+}
+
+// sparse returns a reader of a file for small ranges. Of a repo's file it fetches exactly those, and keeps nothing.
+func (f *files) sparse(ctx context.Context, path string) io.ReaderAt {
+	if file, ok := f.opened[path]; ok {
+		return file
+	}
+	ref, _ := f.find(path)
+	return rangeReader{ctx, f.client, ref}
 }
 
 // rangeReader reads a file of a repo without keeping anything.
@@ -249,10 +268,8 @@ func (f *files) Hub() *hub.Client { return f.client }
 // Close releases the files. Their readers must not be used any more.
 func (f *files) Close() error {
 	var errs []error
-	for _, r := range f.readers {
-		if file, ok := r.(*os.File); ok {
-			errs = append(errs, file.Close())
-		}
+	for _, file := range f.opened {
+		errs = append(errs, file.Close())
 	}
 	if f.pieces != nil {
 		errs = append(errs, f.pieces.Close())

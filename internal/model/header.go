@@ -55,11 +55,12 @@ func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.Weig
 // header reads one header. It reads a wrong header of a remote file once more: no hash covers a range, so the bytes may be damaged
 // on their way or in the shared cache.
 func (f *files) header(ctx context.Context, all *safetensors.Headers, ref hub.FileRef) (*safetensors.Header, error) {
-	h, err := readHeader(all, f.readers[ref.Path], ref.Size)
+	r := f.sparse(ctx, ref.Path)
+	h, err := readHeader(all, r, ref.Size)
 	if err == nil || !f.anew(ctx, ref.Path) {
 		return h, err
 	}
-	return readHeader(all, f.readers[ref.Path], ref.Size)
+	return readHeader(all, r, ref.Size)
 }
 
 // anew has a file of a repo fetched anew where it is read again, not taken from memory or from a damaged copy. It is false where

@@ -138,7 +138,7 @@ func TestDamagedHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := OpenDF11Hub(t.Context(), c, "a/df11", "", 0)
+	d, err := OpenDF11Hub(t.Context(), c, "a/df11", "", 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,55 +6,54 @@ import (
 	"context"
 	"io"
 	"io/fs"
-	"slices"
 	"sync"
 
 	"github.com/df11-convert/df11-convert/hub"
 )
 
-// A file of the Hub that is read at random is fetched in pieces. A header or a table lies in a small piece; a reader that goes
-// on in order gets larger and larger ones. The latest pieces are kept within a limit. With a lower limit pieces are smaller,
-// so that several readers can go on side by side without losing what was read ahead for them.
+// Weights of the Hub that are read at random are fetched in pieces, of which the latest are kept. A reader that goes on in order finds
+// the next pieces fetched ahead. Several readers can go on side by side.
 const (
-	smallestPiece = 64 << 10
 	largestPiece  = 4 << 20
-	piecesBytes   = 96 << 20                   // the default limit
-	piecesKept    = piecesBytes / largestPiece // how many of the largest pieces the limit has room for
-	aheadShare    = 4                          // reading ahead begins at a piece of a quarter of the largest size
-	piecesAhead   = 3                          // how many pieces are read ahead
+	smallestPiece = 64 << 10
+	piecesKept    = 24
+	piecesAhead   = 3
 )
 
-// Readers read files of the Hub at random, and read ahead until they are closed. They share one cache of pieces; readers of the
-// same piece wait for one request.
+// Readers read files of the Hub by pieces, and read ahead until they are closed. They share one cache; readers of the same piece wait
+// for one request.
 type Readers struct {
-	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one command
-	cancel context.CancelCauseFunc
-	client *hub.Client
-	behind sync.WaitGroup // reading ahead
+	ctx        context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one command
+	cancel     context.CancelCauseFunc
+	client     *hub.Client
+	pieceBytes int64
+	behind     sync.WaitGroup // reading ahead
 
 	mu     sync.Mutex
-	files  map[string][]*piece // by path; in the order of offsets, without overlaps
-	order  list.List           // of *piece; the one at the back is the first to be dropped
-	limit  int64               // of nBytes
-	nBytes int64               // of all pieces
+	pieces map[pieceName]*piece
+	order  list.List // of *piece; the one at the back is the first to be dropped
 }
 
-// piece is one span of a file. Its offset is a multiple of smallestPiece, and so is its length unless the file ends there.
-type piece struct {
+// pieceName is the place of a piece: its number in a file.
+type pieceName struct {
 	path   string
-	off, n int64
-	place  *list.Element // nil once the piece is dropped
-	long   bool          // so large that its reader must have gone on in order for a while
-	ahead  sync.Once     // begins to read ahead
-	once   sync.Once     // fetches data or err
-	data   []byte
-	err    error
+	number int64
 }
 
-// NewReaders makes readers that keep at most limitBytes in memory; 0 is 96 MiB.
+// piece is one span of a file.
+type piece struct {
+	pieceName
+	place *list.Element
+	ahead sync.Once // begins to read ahead
+	once  sync.Once // fetches data or err
+	data  []byte
+	err   error
+}
+
+// NewReaders makes readers that keep at most limitBytes in memory; 0 is 96 MiB. There is always room for a few small pieces.
 func NewReaders(ctx context.Context, c *hub.Client, limitBytes int64) *Readers {
-	r := &Readers{client: c, files: map[string][]*piece{}}
-	r.setLimit(cmp.Or(limitBytes, piecesBytes))
+	size := cmp.Or(limitBytes, piecesKept*largestPiece) / piecesKept
+	r := &Readers{client: c, pieceBytes: max(smallestPiece, min(size, largestPiece)), pieces: map[pieceName]*piece{}}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	return r
 }
@@ -69,88 +68,48 @@ func (r *Readers) Close() error {
 	return nil
 }
 
-// get finds the piece that holds the byte at off, or makes an empty piece. A new piece has room for want bytes. If it begins
-// where another piece ends, it is at least twice as long as that piece. It never overlaps the next piece. off must lie in the
-// file.
-func (r *Readers) get(path string, size, off, want int64) *piece {
+// get finds a piece, or makes an empty one in place of the oldest. inOrder says that the piece before it was read.
+func (r *Readers) get(name pieceName) (p *piece, inOrder bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	start := off - off%smallestPiece
-	all := r.files[path]
-	i, found := slices.BinarySearchFunc(all, start, func(p *piece, at int64) int { return cmp.Compare(p.off, at) })
-	if !found && i > 0 && all[i-1].off+all[i-1].n > off {
-		i, found = i-1, true
+	_, inOrder = r.pieces[pieceName{name.path, name.number - 1}]
+	if p = r.pieces[name]; p != nil {
+		r.order.MoveToFront(p.place)
+		return p, inOrder
 	}
-	if found {
-		r.order.MoveToFront(all[i].place)
-		return all[i]
-	}
-	n := (off - start + want + smallestPiece - 1) / smallestPiece * smallestPiece
-	grown := i > 0 && all[i-1].off+all[i-1].n == start
-	if grown {
-		n = max(n, 2*all[i-1].n)
-	}
-	end := min(start+min(n, r.largest()), size)
-	if i < len(all) {
-		end = min(end, all[i].off)
-	}
-	p := &piece{path: path, off: start, n: end - start}
-	p.long = grown && p.n >= r.largest()/aheadShare
-	p.place = r.order.PushFront(p)
-	r.files[path] = slices.Insert(all, i, p)
-	r.nBytes += p.n
-	for r.nBytes > r.limit {
+	if r.order.Len() == piecesKept {
 		r.remove(r.order.Back().Value.(*piece))
 	}
-	return p
+	p = &piece{pieceName: name}
+	p.place = r.order.PushFront(p)
+	r.pieces[name] = p
+	return p, inOrder
 }
 
-// largest is the size of the largest pieces under the limit.
-func (r *Readers) largest() int64 {
-	return max(smallestPiece, min(largestPiece, r.limit/piecesKept)/smallestPiece*smallestPiece)
-}
-
-// setLimit changes how much the cache keeps; there is always room for a few small pieces.
-func (r *Readers) setLimit(nBytes int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.limit = max(nBytes, piecesKept*smallestPiece)
-}
-
-// passed makes a piece that was read to its end the next to be dropped, since its reader goes on and does not come back.
-func (r *Readers) passed(p *piece) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if p.place != nil {
-		r.order.MoveToBack(p.place)
+// remove drops a piece. The lock is held.
+func (r *Readers) remove(p *piece) {
+	if r.pieces[p.pieceName] == p {
+		delete(r.pieces, p.pieceName)
+		r.order.Remove(p.place)
 	}
 }
 
-// forget drops all pieces of a file.
-func (r *Readers) forget(path string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range slices.Clone(r.files[path]) {
-		r.remove(p)
-	}
-}
-
-// drop forgets a piece that could not be read, so that the next reader tries again.
+// drop drops a piece that could not be read, so that the next reader tries again.
 func (r *Readers) drop(p *piece) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.remove(p)
 }
 
-// remove takes a piece out. The lock is held.
-func (r *Readers) remove(p *piece) {
-	if p.place == nil {
-		return
+// forget drops all pieces of a file.
+func (r *Readers) forget(path string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.pieces {
+		if p.path == path {
+			r.remove(p)
+		}
 	}
-	r.order.Remove(p.place)
-	p.place = nil
-	r.nBytes -= p.n
-	r.files[p.path] = slices.DeleteFunc(r.files[p.path], func(q *piece) bool { return q == p })
 }
 
 // pieceReader reads one file by pieces.
@@ -166,46 +125,36 @@ func (r *pieceReader) ReadAt(p []byte, off int64) (int, error) {
 		if at >= r.ref.Size {
 			return done, io.EOF
 		}
-		b, err := r.from(at, int64(len(p)-done))
+		b, err := r.piece(at / r.pieceBytes)
 		if err != nil {
 			return done, err
 		}
-		done += copy(p[done:], b)
+		done += copy(p[done:], b[at%r.pieceBytes:])
 	}
 	return done, nil
 }
 
-// from gives bytes of the file from off on: at least one, and perhaps fewer than wanted. They are borrowed.
-func (r *pieceReader) from(off, want int64) ([]byte, error) {
-	p := r.get(r.ref.Path, r.ref.Size, off, want)
-	if p.long {
-		p.ahead.Do(func() { r.readAhead(p) })
+// piece gives the bytes of a piece, which are borrowed, and begins to read ahead of a reader that goes on in order.
+func (r *pieceReader) piece(number int64) ([]byte, error) {
+	p, inOrder := r.get(pieceName{r.ref.Path, number})
+	if inOrder {
+		p.ahead.Do(func() {
+			for n := number + 1; n <= number+piecesAhead && n*r.pieceBytes < r.ref.Size; n++ {
+				next, _ := r.get(pieceName{r.ref.Path, n})
+				r.behind.Go(func() { r.fetch(next) })
+			}
+		})
 	}
-	r.fetch(p)
-	if p.err != nil {
+	if r.fetch(p); p.err != nil {
 		r.drop(p)
-		return nil, p.err
 	}
-	if off+want >= p.off+p.n {
-		r.passed(p)
-	}
-	return p.data[off-p.off:], nil
+	return p.data, p.err
 }
 
 // fetch reads a piece, or waits for the reader that does.
 func (r *pieceReader) fetch(p *piece) {
-	p.once.Do(func() { p.data, p.err = r.client.ReadRange(r.ctx, r.ref, p.off, p.n) })
-}
-
-// readAhead begins to fetch the pieces behind p.
-func (r *pieceReader) readAhead(p *piece) {
-	for range piecesAhead {
-		end := p.off + p.n
-		if end >= r.ref.Size {
-			return
-		}
-		next := r.get(r.ref.Path, r.ref.Size, end, 1)
-		r.behind.Go(func() { r.fetch(next) })
-		p = next
-	}
+	p.once.Do(func() {
+		off := p.number * r.pieceBytes
+		p.data, p.err = r.client.ReadRange(r.ctx, r.ref, off, min(r.pieceBytes, r.ref.Size-off))
+	})
 }

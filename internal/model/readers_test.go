@@ -36,8 +36,8 @@ func (f formula) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// generated is a hub with one file that is never stored, and a reader of it.
-func generated(t *testing.T, size int64) (*hubtest.Server, *pieceReader) {
+// generated is a hub with one file that is never stored, and a reader of it that keeps at most limit bytes.
+func generated(t *testing.T, size, limit int64) (*hubtest.Server, *pieceReader) {
 	t.Helper()
 	srv := hubtest.Start(t)
 	commit, err := srv.AddGenerated("a/b", "x.safetensors", size, fmt.Sprintf("%064x", 1), formula{})
@@ -49,7 +49,7 @@ func generated(t *testing.T, size int64) (*hubtest.Server, *pieceReader) {
 		t.Fatal(err)
 	}
 	ref := hub.FileRef{Repo: "a/b", Commit: commit, Path: "x.safetensors", Size: size, SHA256: fmt.Sprintf("%064x", 1)}
-	readers := NewReaders(t.Context(), c, 0)
+	readers := NewReaders(t.Context(), c, limit)
 	t.Cleanup(func() { readers.Close() })
 	return srv, &pieceReader{readers, ref}
 }
@@ -77,40 +77,11 @@ func readAndCompare(t *testing.T, h *pieceReader, off, n int64) {
 	}
 }
 
-// TestPiecesGrow: single reads cost little, and a reader that goes on gets larger and larger pieces.
-func TestPiecesGrow(t *testing.T) {
-	const size = 64<<20 + 12345
-	srv, h := generated(t, size)
-	readAndCompare(t, h, 0, 8)
-	readAndCompare(t, h, 8, 20_000)
-	readAndCompare(t, h, size/2, 4)
-	readAndCompare(t, h, size-1, 1)
-	if n, nBytes := fetched(srv); n != 3 || nBytes > 3*smallestPiece {
-		t.Errorf("%d requests, %d bytes for three places", n, nBytes)
-	}
-	if k, err := h.ReadAt(make([]byte, 10), size-3); k != 3 || !errors.Is(err, io.EOF) {
-		t.Errorf("across the end: %d, %v", k, err)
-	}
-	srv.ResetLog()
-	for off := int64(0); off < 40<<20; off += 100_000 {
-		readAndCompare(t, h, off, min(100_000, size-off))
-	}
-	h.behind.Wait()
-	if n, nBytes := fetched(srv); n > 24 || nBytes > (40+4+4*piecesAhead)<<20 { // it grows anew behind the piece in the middle
-		t.Errorf("%d requests, %d bytes for 40 MiB in order", n, nBytes)
-	}
-	srv.ResetLog()
-	readAndCompare(t, h, 57<<20+7, 3<<20)
-	if n, _ := fetched(srv); n != 1 {
-		t.Errorf("%d requests for one long read", n)
-	}
-}
-
-// TestPiecesAtRandom: whatever is read in whatever order, also at once, the bytes are right, none is fetched twice while
-// there is room, and the room is kept.
+// TestPiecesAtRandom: whatever is read in whatever order, also at once, the bytes are right, and none is fetched twice while there is
+// room.
 func TestPiecesAtRandom(t *testing.T) {
 	const size = 20<<20 + 999
-	srv, h := generated(t, size)
+	srv, h := generated(t, size, 0)
 	var readers sync.WaitGroup
 	for seed := range uint64(4) {
 		readers.Go(func() {
@@ -123,58 +94,38 @@ func TestPiecesAtRandom(t *testing.T) {
 	}
 	readers.Wait()
 	h.behind.Wait()
-	if _, nBytes := fetched(srv); nBytes > size || nBytes != h.nBytes {
-		t.Errorf("%d bytes fetched, %d kept, of %d", nBytes, h.nBytes, size)
+	if n, nBytes := fetched(srv); n > 6 || nBytes > size {
+		t.Errorf("%d bytes fetched in %d requests, of %d", nBytes, n, size)
 	}
-	at := int64(0)
-	for _, p := range h.files["x.safetensors"] {
-		if p.off < at || int64(len(p.data)) != p.n {
-			t.Errorf("piece at %d of %d bytes begins before %d", p.off, p.n, at)
-		}
-		at = p.off + p.n
+	if k, err := h.ReadAt(make([]byte, 10), size-3); k != 3 || !errors.Is(err, io.EOF) {
+		t.Errorf("across the end: %d, %v", k, err)
 	}
 }
 
-// TestPiecesKeepTheirRoom: old pieces make room for new ones, and a failed one for another try.
-func TestPiecesKeepTheirRoom(t *testing.T) {
-	const size = 300 << 20
-	srv, h := generated(t, size)
-	for off := int64(0); off < size; off += 8 << 20 {
-		readAndCompare(t, h, off, 4<<20)
-		if h.nBytes > piecesBytes {
-			t.Fatalf("%d bytes are kept", h.nBytes)
-		}
-	}
-	readAndCompare(t, h, 280<<20, 10)
-	if n, _ := fetched(srv); n != 39 || len(h.files["x.safetensors"]) != h.order.Len() {
-		t.Errorf("%d requests, %d pieces in the list of %d", n, len(h.files["x.safetensors"]), h.order.Len())
-	}
-	srv.Inject(hubtest.Fault{Name: "400-range"})
-	if _, err := h.ReadAt(make([]byte, 1), 6<<20); err == nil {
-		t.Error("no error")
-	}
-	readAndCompare(t, h, 6<<20, 1)
-}
-
-// TestPiecesInLittleRoom: with little room, some readers that go on side by side still fetch each byte once, and what is
-// kept stays within it.
+// TestPiecesInLittleRoom: readers that go on side by side fetch each byte once, and what is kept stays within the room. A piece that
+// could not be read makes room for another try.
 func TestPiecesInLittleRoom(t *testing.T) {
-	const size, room, readers = 24 << 20, 8 << 20, 4
-	srv, h := generated(t, size)
-	h.setLimit(room)
+	const size, room, readers = 48 << 20, 8 << 20, 4
+	srv, h := generated(t, size, room)
 	for off := int64(0); off < size/readers; off += 50_000 {
 		for i := range int64(readers) {
 			at := i*size/readers + off
 			readAndCompare(t, h, at, min(50_000, (i+1)*size/readers-at))
-			if n := h.nBytes; n > room {
-				t.Fatalf("%d bytes are kept", n)
-			}
 		}
 	}
 	h.behind.Wait()
-	if _, nBytes := fetched(srv); nBytes != size {
-		t.Errorf("%d bytes fetched for %d", nBytes, size)
+	ahead := int64(readers * (1 + piecesAhead)) // over the end of its share each reader's next pieces are another's first
+	if n, nBytes := fetched(srv); nBytes > size+ahead*h.pieceBytes || n > int(size/h.pieceBytes+ahead) {
+		t.Errorf("%d bytes fetched for %d in %d requests", nBytes, size, n)
 	}
+	if kept := int64(h.order.Len()) * h.pieceBytes; kept > room || len(h.pieces) != h.order.Len() {
+		t.Errorf("%d bytes are kept; %d pieces in a list of %d", kept, len(h.pieces), h.order.Len())
+	}
+	srv.Inject(hubtest.Fault{Name: "400-range"})
+	if _, err := h.ReadAt(make([]byte, 1), 1<<20); err == nil {
+		t.Error("no error")
+	}
+	readAndCompare(t, h, 1<<20, 1)
 }
 
 // closing is a Hub whose storage takes requests and closes the connection.
@@ -202,7 +153,7 @@ func TestAConnectionThatIsClosedNeverMakesAModelInvalid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = OpenDF11Hub(t.Context(), c, "a/b", "", 0)
+	_, err = OpenDF11Hub(t.Context(), c, "a/b", "", 0, 0)
 	if e := (*hub.Error)(nil); !errors.As(err, &e) || hub.Hint(err) == "" {
 		t.Errorf("told as %v", err)
 	}

@@ -38,7 +38,7 @@ func (s *source) Local(file int) io.ReaderAt {
 	if s.client != nil {
 		return nil
 	}
-	return s.readers[s.weights[file].Path]
+	return s.opened[s.weights[file].Path].File
 }
 
 // Unchanged looks at the open file, since another file may have taken the name.
@@ -46,13 +46,13 @@ func (s *source) Unchanged(file int) error {
 	if s.client != nil {
 		return nil
 	}
-	name := s.weights[file].Path
-	now, err := s.readers[name].(*os.File).Stat()
+	f := s.opened[s.weights[file].Path]
+	now, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	if then := s.opened[name]; now.Size() != then.Size() || !now.ModTime().Equal(then.ModTime()) {
-		return &ChangedError{name}
+	if now.Size() != f.then.Size() || !now.ModTime().Equal(f.then.ModTime()) {
+		return &ChangedError{s.weights[file].Path}
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 		ref, _ := s.find(w.Path)
 		s.weights, m.SHA256 = append(s.weights, ref), append(m.SHA256, ref.SHA256)
 	}
-	if err := s.open(ctx, s.weights); err != nil {
+	if err := s.open(s.weights); err != nil {
 		return err
 	}
 	if m.Local && m.Lineage.Repo == "" {

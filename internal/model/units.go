@@ -39,23 +39,27 @@ func (d *DF11) CheckForm(unitPath string) error {
 	return nil
 }
 
-// OpenUnit checks everything that the headers and the arrays of a unit show, and opens it.
+// OpenUnit checks everything that the headers and the arrays of a unit show, and opens it to be decoded in order.
 func (d *DF11) OpenUnit(u *spans.Unit) (*verify.Unit, error) {
+	return d.openUnit(u, d.arrays(u.Path, d.from.weights))
+}
+
+// OpenSparse is OpenUnit for reading a little here and there: of a remote file exactly the ranges that are read are fetched.
+func (d *DF11) OpenSparse(ctx context.Context, u *spans.Unit) (*verify.Unit, error) {
+	return d.openUnit(u, d.SparseArrays(ctx, u.Path))
+}
+
+func (d *DF11) openUnit(u *spans.Unit, a verify.Arrays) (*verify.Unit, error) {
 	if err := d.CheckForm(u.Path); err != nil {
 		return nil, err
 	}
-	return verify.Open(d.Arrays(u.Path), u.NElems(), u.Sizes())
+	return verify.Open(a, u.NElems(), u.Sizes())
 }
 
-// Arrays points at the six tensors of a unit. A missing tensor is an empty section, which verify.Open refuses.
-func (d *DF11) Arrays(unitPath string) verify.Arrays {
-	return d.arrays(unitPath, func(file string) io.ReaderAt { return d.from.readers[file] })
-}
-
-// SparseArrays are Arrays for reading a little here and there: of a remote file they fetch exactly the ranges that are read, and
-// keep nothing.
+// SparseArrays points at the six tensors of a unit, for reading a little here and there. A missing tensor is an empty section, which
+// verify.Open refuses.
 func (d *DF11) SparseArrays(ctx context.Context, unitPath string) verify.Arrays {
-	return d.arrays(unitPath, func(file string) io.ReaderAt { return d.from.direct(ctx, file) })
+	return d.arrays(unitPath, func(file string) io.ReaderAt { return d.from.sparse(ctx, file) })
 }
 
 func (d *DF11) arrays(unitPath string, open func(file string) io.ReaderAt) verify.Arrays {
