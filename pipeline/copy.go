@@ -40,9 +40,7 @@ type copier struct {
 func (c *conversion) copier(disk int64) *copier {
 	k := &copier{
 		model: c.Model, source: c.Source, folder: c.folder, push: c.Push, repo: c.repo, disk: disk, sendAll: c.sendAll, log: c.Log,
-		files: slices.DeleteFunc(budget.CarriedFiles(c.Plan), func(f plan.File) bool {
-			return f.Path == c.Plan.ConfigPath() && c.Plan.Config.Mode == plan.ConfigInsert
-		}),
+		files: c.carried(),
 	}
 	if c.folder.Stays {
 		k.disk = 0

@@ -57,16 +57,15 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 		if c.folder.CardStays {
 			c.Log.Warn("the card in " + c.OutDir + " is not of this program and stays as it is; --force overwrites it")
 		}
-		report.Folder = c.OutDir
 	}
 	if c.repo != nil {
 		if err := c.repo.Finish(ctx, result); err != nil {
 			return nil, err
 		}
-		if c.repo.CardStays() {
+		if c.repo.Found().CardStays {
 			c.Log.Warn("the card of " + c.repo.Repo + " is not of this program and stays as it is; --force overwrites it")
 		}
-		report.Repo, report.URL, report.TargetCommit = c.repo.Repo, c.repo.URL(), c.repo.LastCommit()
+		report.TargetCommit = c.repo.LastCommit()
 	}
 	return report, nil
 }

@@ -38,9 +38,9 @@ func prepare(ctx context.Context, opt Options) (*conversion, error) {
 		root = opt.WorkDir
 	}
 	var err error
-	owner := target.NewOwner(opt.Plan, opt.baseModel(), opt.Force)
+	owner := target.NewOwner(opt.Plan, opt.baseModel(), opt.journalName(), opt.Force)
 	owner.Content = c.sourceSum
-	if c.folder, err = target.OpenFolder(ctx, root, stays, owner, opt.journalName(), opt.Plan, opt.Model.Perm(opt.Plan)); err != nil {
+	if c.folder, err = target.OpenFolder(ctx, root, stays, owner, opt.Model.Perm(opt.Plan)); err != nil {
 		return nil, err
 	}
 	if err := c.open(ctx, owner); err != nil {
@@ -111,11 +111,11 @@ func (c *conversion) dropUnplanned() {
 
 // openRepo opens the target repo and counts as done what earlier runs, on whatever machine, have published there.
 func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []byte) (err error) {
-	if c.repo, err = target.OpenRepo(ctx, *c.Push, owner, c.journalName(), c.Model, c.Source); err != nil {
+	if c.repo, err = target.OpenRepo(ctx, *c.Push, owner, c.Model, c.Source); err != nil {
 		return err
 	}
 	c.Push = &c.repo.Push // by the name that the repo has now
-	unchanged, err := c.sourceUnchanged(ctx, c.repo.Manifest())
+	unchanged, err := c.sourceUnchanged(ctx, c.repo.Found().Manifest)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []by
 		return err
 	}
 	c.ledger.Adopt(published)
-	if m := c.repo.Manifest(); c.Finish && (m == nil || m.Plan.Digest != c.Plan.Digest()) { // else the journals of the parts are gone
+	if m := c.repo.Found().Manifest; c.Finish && (m == nil || m.Plan.Digest != c.Plan.Digest()) { // else the journals of the parts are gone
 		if err := c.adoptParts(ctx); err != nil {
 			return err
 		}
@@ -195,17 +195,20 @@ func (c *conversion) sourceUnchanged(ctx context.Context, m *metadata.Manifest) 
 	return true, nil
 }
 
-// sourceSum is the sha256 of a file that the result takes over from a local source as it is; "" for any other.
-func (c *conversion) sourceSum(ctx context.Context, name string) string {
-	carried := slices.ContainsFunc(budget.CarriedFiles(c.Plan), func(f plan.File) bool { return f.Path == name })
-	if !c.Model.Local || !carried || name == c.Plan.ConfigPath() {
-		return ""
+// carried lists the files that the result takes over from the source as they are.
+func (o *Options) carried() []plan.File {
+	return slices.DeleteFunc(budget.CarriedFiles(o.Plan), func(f plan.File) bool {
+		return f.Path == o.Plan.ConfigPath() && o.Plan.Config.Mode == plan.ConfigInsert
+	})
+}
+
+// sourceSum is the sha256 of such a file of a local source; "" for any other.
+func (o *Options) sourceSum(ctx context.Context, name string) (string, error) {
+	carried := slices.ContainsFunc(o.carried(), func(f plan.File) bool { return f.Path == name })
+	if !o.Model.Local || !carried {
+		return "", nil
 	}
-	sum, err := model.Sum(ctx, c.Source.OpenFile, plan.File{Path: name}, "")
-	if err != nil {
-		return ""
-	}
-	return sum
+	return model.Sum(ctx, o.Source.OpenFile, plan.File{Path: name}, "")
 }
 
 // freeBuffers lets go what the Hub clients have made to fetch ahead: stages that follow one another share the memory.

@@ -224,7 +224,7 @@ func (k known) made(t *testing.T, srv *hubtest.Server, repo string, c hubtest.Co
 		case strings.HasSuffix(name, ".safetensors") && k.weights[name] != f.SHA256:
 			return false
 		case strings.HasPrefix(name, ".df11/"):
-			if plan, _, files, _ := ledger.Claimed([]byte(content(t, srv, repo, c.OID, name))); plan != k.plan || !agree(files, k.weights) {
+			if claim := ledger.Claimed([]byte(content(t, srv, repo, c.OID, name))); claim.Plan != k.plan || !agree(claim.Outputs, k.weights) {
 				return false
 			}
 		case name == metadata.ManifestName:

@@ -58,7 +58,10 @@ type Counts struct {
 
 // report sums up the finished outputs.
 func (c *conversion) report() *Report {
-	p := &Report{Source: c.Model.ID, Commit: c.Model.Commit, BaseModel: c.baseModel(), BaseCommit: c.baseCommit(), Differences: c.Plan.Differences, Warnings: c.Plan.Warnings, Counts: Counts{GPU: c.GPU != nil}}
+	p := &Report{Source: c.Model.ID, Commit: c.Model.Commit, BaseModel: c.baseModel(), BaseCommit: c.baseCommit(), Differences: c.Plan.Differences, Warnings: c.Plan.Warnings, Counts: Counts{GPU: c.GPU != nil}, Folder: c.OutDir}
+	if c.repo != nil {
+		p.Repo, p.URL = c.repo.Repo, c.repo.URL()
+	}
 	for _, w := range c.Model.Listing.Weights {
 		p.BF16Bytes += w.Size
 	}
@@ -99,7 +102,7 @@ func (p *Counts) add(u ledger.Outcome) {
 // partReport is the report of a run that has made its part and leaves the rest to others.
 func (c *conversion) partReport() *Report {
 	p := c.report()
-	p.Repo, p.URL, p.Part = c.repo.Repo, c.repo.URL(), c.Part.String()
+	p.Part = c.Part.String()
 	p.BF16Bytes, p.F32Bytes = spans.ProvedBytes(c.Part.Of(c.outputs)), 0 // of the part, as all other counts
 	p.Gain = c.Plan.Gain(p.BF16Bytes, p.DF11Bytes)
 	return p

@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
@@ -26,46 +24,49 @@ func (c *conversion) upToDate(ctx context.Context) (*Report, error) {
 		report.UpToDate = true
 		return report, nil
 	}
-	if len(c.pending()) > 0 || c.folder.Stays && !c.folder.IsCurrent() || c.repo != nil && !c.repo.IsCurrent() {
+	if len(c.pending()) > 0 {
 		return nil, nil
 	}
-	want, err := c.sideSums(ctx)
+	want, err := c.wanted(ctx)
 	if err != nil {
 		return nil, err
 	}
 	report := c.report()
 	report.UpToDate = true
-	if c.folder.Stays {
-		if !c.lists(c.folder.Manifest, want) {
+	for _, in := range c.found() {
+		if !in.Current || !c.lists(in.Manifest, want) {
 			return nil, nil
 		}
-		report.Folder, report.ManifestSHA256 = c.OutDir, c.folder.ManifestSHA256()
+		report.ManifestSHA256 = in.ManifestSHA256()
 	}
 	if c.repo != nil {
-		if !c.lists(c.repo.Manifest(), want) {
-			return nil, nil
-		}
-		report.Repo, report.URL, report.TargetCommit = c.repo.Repo, c.repo.URL(), c.repo.LastCommit()
-		report.ManifestSHA256 = c.repo.ManifestSHA256()
+		report.TargetCommit = c.repo.LastCommit()
 		c.removeBranches(ctx)
 	}
 	return report, nil
 }
 
-// sideSums are the sha256 of the files beside the weights that a plan does not pin: config.json, and what is copied from a folder. That of
-// a file which a commit pins is "".
-func (c *conversion) sideSums(ctx context.Context) (map[string]string, error) {
-	sums := map[string]string{}
-	for _, f := range c.copier(0).files {
-		sums[f.Path] = ""
-		if !c.Model.Local {
-			continue
-		}
-		sum, err := model.Sum(ctx, c.Source.OpenFile, plan.File{Path: f.Path}, "")
-		if err != nil {
+// found is what the targets hold.
+func (c *conversion) found() (targets []*target.Inspection) {
+	if c.folder.Stays {
+		targets = append(targets, c.folder.Inspection)
+	}
+	if c.repo != nil {
+		targets = append(targets, c.repo.Found())
+	}
+	return targets
+}
+
+// wanted are the sha256 of all files of the result that are known, and "" of those that a commit pins.
+func (c *conversion) wanted(ctx context.Context) (sums map[string]string, err error) {
+	sums = map[string]string{}
+	for _, f := range c.carried() {
+		if sums[f.Path], err = c.sourceSum(ctx, f.Path); err != nil {
 			return nil, err
 		}
-		sums[f.Path] = sum
+	}
+	for _, o := range c.ledger.Outputs() {
+		sums[o.Path] = o.SHA256
 	}
 	config, err := metadata.Config(c.Plan, c.Model.Listing.Config)
 	if config != nil {
@@ -76,20 +77,14 @@ func (c *conversion) sideSums(ctx context.Context) (map[string]string, error) {
 
 // lists reports whether a manifest lists what this run would list.
 func (c *conversion) lists(m *metadata.Manifest, want map[string]string) bool {
-	if m.Source.Repo != c.baseModel() || m.Source.Commit != c.baseCommit() {
-		return false
-	}
 	listed := map[string]string{}
 	for _, f := range m.Outputs {
 		listed[f.Path] = f.SHA256
-	}
-	for _, o := range c.ledger.Outputs() {
-		want[o.Path] = o.SHA256
 	}
 	for path, sha := range want {
 		if has, ok := listed[path]; !ok || sha != "" && sha != has {
 			return false
 		}
 	}
-	return true
+	return m.Source.Repo == c.baseModel() && m.Source.Commit == c.baseCommit()
 }

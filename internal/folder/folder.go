@@ -252,13 +252,13 @@ func (f *Folder) replace(name string, do func() error) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return f.located(err)
 	}
-	ours := strings.HasPrefix(name, metadata.StateDir+"/")
-	if err == nil && !ours && f.Known[name] != Version(info) {
+	if err == nil && !strings.HasPrefix(name, metadata.StateDir+"/") && f.Known[name] != Version(info) {
 		return f.InTheWay(name)
 	}
-	if err = do(); err != nil || ours {
+	if err = do(); err != nil {
 		return err
 	}
+	f.Known[name] = ""
 	if info, err = f.Lstat(name); err == nil {
 		f.Known[name] = Version(info)
 	}

@@ -33,8 +33,8 @@ func TestJournalBombIsEmpty(t *testing.T) {
 		bomb = append(bomb, "{}"...)
 	}
 	alloc.Within(t, 1<<20, func() {
-		if plan, _, names, _ := ledger.Claimed(bomb); plan != "" || len(names) != 0 {
-			t.Errorf("claims %q for %q", names, plan)
+		if c := ledger.Claimed(bomb); c.Plan != "" || len(c.Outputs) != 0 {
+			t.Errorf("claims %v", c)
 		}
 	})
 }

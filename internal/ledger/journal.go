@@ -93,29 +93,30 @@ func parse(b []byte) (h head, rest []record) {
 	return h, rest
 }
 
-// Claimed says whose a journal is, and gives the sha256 of the files that it lists, by path: the outputs that are made, and all else
-// that is ours, with every sum that such a file may have. A torn journal claims nothing.
-func Claimed(journal []byte) (plan, source string, outputs map[string]string, others map[string][]string) {
+// A Claim is what a journal, or a manifest, says of the files of a target. None is of plan "".
+type Claim struct {
+	Plan, Source string
+	Keeps        bool                // the folder of the journal is to keep the outputs
+	Outputs      map[string]string   // sha256 of the outputs that are made, by path
+	Others       map[string][]string // the same of all else that is ours, with every sum that such a file may have
+}
+
+// Claimed gives the claim of a journal. A torn one claims nothing.
+func Claimed(journal []byte) Claim {
 	h, rest := parse(journal)
-	outputs, others = map[string]string{}, map[string][]string{}
+	c := Claim{h.Plan, h.Source, h.Keeps, map[string]string{}, map[string][]string{}}
 	for path, sum := range h.Former {
-		others[path] = []string{sum}
+		c.Others[path] = []string{sum}
 	}
 	for _, r := range rest {
 		if r.Output != nil {
-			outputs[r.Output.Path] = r.Output.SHA256
+			c.Outputs[r.Output.Path] = r.Output.SHA256
 		}
 		if r.Named != nil {
-			others[r.Named.Path] = append(others[r.Named.Path], r.Named.SHA256)
+			c.Others[r.Named.Path] = append(c.Others[r.Named.Path], r.Named.SHA256)
 		}
 	}
-	return h.Plan, h.Source, outputs, others
-}
-
-// Keeps reports whether a journal is that of a run which keeps its outputs in the folder.
-func Keeps(journal []byte) bool {
-	h, _ := parse(journal)
-	return h.Keeps
+	return c
 }
 
 // Read fills an empty ledger from a journal of a folder: what it lists is here, unless it says that it was uploaded. Of a

@@ -232,8 +232,8 @@ func TestJournalOfAnother(t *testing.T) {
 	if !errors.As(err, &version) || version.Version != 4 || !strings.Contains(err.Error(), "version 4") || version.Hint() == "" {
 		t.Errorf("a journal of a newer program: %v", err)
 	}
-	if plan, _, files, _ := ledger.Claimed(newer); plan != "digest" || files[output(1).Path] != output(1).SHA256 {
-		t.Errorf("it claims %v for %s", files, plan)
+	if c := ledger.Claimed(newer); c.Plan != "digest" || c.Outputs[output(1).Path] != output(1).SHA256 {
+		t.Errorf("it claims %v", c)
 	}
 }
 
@@ -254,8 +254,8 @@ func TestJournalForARepo(t *testing.T) {
 	}
 	l.Committed([]ledger.Output{{Path: "again"}})
 	l.Keep(func(o ledger.Output) bool { return o.Path != "again" })
-	if _, _, outputs, others := ledger.Claimed(l.ForRepo(nil, nil)); outputs["again"] != "" || !slices.Equal(others["again"], []string{"wrong"}) {
-		t.Errorf("an output that is to be made again is listed as %q, and otherwise as %q", outputs["again"], others["again"])
+	if c := ledger.Claimed(l.ForRepo(nil, nil)); c.Outputs["again"] != "" || !slices.Equal(c.Others["again"], []string{"wrong"}) {
+		t.Errorf("an output that is to be made again is listed as %q, and otherwise as %q", c.Outputs["again"], c.Others["again"])
 	}
 	got := read(t, l.ForRepo(map[string]string{"claimed": "sum"}, []ledger.Output{output(2)}))
 	var paths []string

@@ -72,9 +72,9 @@ func (r *Repo) recheck(ctx context.Context, b *branch, head string, made map[str
 	if err != nil {
 		return err
 	}
-	in, err := r.owner.judge(ctx, s, b.inspection, made)
+	in, err := r.owner.judge(ctx, s, b.Inspection, made)
 	if err == nil {
-		b.seen, b.inspection = head, in
+		b.seen, b.Inspection = head, in
 	}
 	return err
 }
@@ -96,7 +96,7 @@ func (r *Repo) whyGone(ctx context.Context, err error) error {
 	if readErr != nil {
 		return err
 	}
-	if _, taken := r.owner.judge(ctx, s, r.main.inspection, nil); taken != nil {
+	if _, taken := r.owner.judge(ctx, s, r.main.Inspection, nil); taken != nil {
 		return taken
 	}
 	return errors.Join(ErrBranchGone, err)

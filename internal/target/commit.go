@@ -124,7 +124,7 @@ func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 		}
 		return r.lastOps(c, tree)
 	}
-	in := c.branch.inspection
+	in := c.branch.Inspection
 	differs := func(o ledger.Output) bool { return !in.holds(o) }
 	if in.Manifest != nil && in.Manifest.Plan.Digest == r.owner.Digest && !slices.ContainsFunc(c.outputs, differs) {
 		return nil, nil
@@ -242,8 +242,8 @@ func (r *Repo) look(ctx context.Context, c change) error {
 	if err != nil {
 		return err
 	}
-	in, err := r.owner.judge(ctx, s, r.main.inspection, c.made)
-	if err == nil && r.owner.isCurrent(in) {
+	in, err := r.owner.judge(ctx, s, r.main.Inspection, c.made)
+	if err == nil && in.Current {
 		return nil
 	}
 	lost.why = err

@@ -32,17 +32,19 @@ import (
 type Owner struct {
 	Digest  string            // of the plan
 	Source  string            // Hub repo that the weights come from; "" if it is not known
+	Part    string            // names the journal
 	Force   bool              // what is in the way when a run begins may be overwritten
 	written map[string]string // every file of the result: what pins its content at the source, "" if nothing does
 	loaded  map[string]bool   // folders of which a loader reads every .safetensors file
 	journal string            // of this run
-	// Content gives the sha256 of a file that the result takes over from a local source; nil for the files of a Hub, which are pinned.
-	Content func(ctx context.Context, name string) string
+	work    bool              // the target is a work folder
+	// Content gives the sha256 of a file that the result takes over from a local source, "" of any other. The files of a Hub are pinned.
+	Content func(ctx context.Context, name string) (string, error)
 }
 
 // NewOwner is the owner of what a plan makes of a source.
-func NewOwner(p *plan.Plan, source string, force bool) Owner {
-	w := Owner{Digest: p.Digest(), Source: source, Force: force, written: map[string]string{}, loaded: map[string]bool{}}
+func NewOwner(p *plan.Plan, source, part string, force bool) Owner {
+	w := Owner{Digest: p.Digest(), Source: source, Part: part, Force: force, written: map[string]string{}, loaded: map[string]bool{}}
 	for _, f := range p.OutputFiles {
 		w.written[f.Path] = ""
 	}
@@ -78,68 +80,87 @@ type snapshot struct {
 	where string // for errors
 	// versions has every file. Two versions differ if the contents do: a hash, or size and time.
 	versions map[string]string
+	// find adds a file that a claim lists, if it is there; nil if every file is among the versions.
+	find func(name string) error
 	// read gives a file whole; fs.ErrNotExist if it is not there. sum gives its sha256.
 	read func(ctx context.Context, name string) ([]byte, error)
 	sum  func(ctx context.Context, name string) (string, error)
 	// equals reports whether a file has the content that a pin of the source stands for; nil where versions are pins.
-	equals func(ctx context.Context, name, pin string) bool
+	equals func(ctx context.Context, name, pin string) (bool, error)
 }
 
-// An inspection is what a run found in a target when it looked at it last.
-type inspection struct {
+// An Inspection is what a run found in a target when it looked at it last.
+type Inspection struct {
 	snapshot
 	Manifest  *metadata.Manifest  // of a finished conversion; nil if there is none
 	Ours      map[string]string   // files that may be replaced or deleted, with their sha256; "" if they have the bytes to be written
 	CardStays bool                // the card is somebody else's
+	Current   bool                // it is the finished result of the plan, and nothing of ours is beside it
 	listed    map[string][]string // sha256 that files of ours have had, by path
 	stranger  string              // source of somebody else's journal or manifest
 }
 
 // judge looks at what has changed in a target since the last inspection, nil when the run begins. made are the sha256 of the run's
 // outputs, by path. A ConflictError comes with the inspection.
-func (w Owner) judge(ctx context.Context, s snapshot, last *inspection, made map[string]string) (*inspection, error) {
+func (w Owner) judge(ctx context.Context, s snapshot, last *Inspection, made map[string]string) (*Inspection, error) {
 	begins := last == nil
 	if begins {
-		last = &inspection{listed: map[string][]string{}}
+		last = &Inspection{listed: map[string][]string{}}
 	}
-	in := &inspection{snapshot: s, Ours: map[string]string{}, listed: maps.Clone(last.listed), stranger: last.stranger}
+	in := &Inspection{snapshot: s, Ours: map[string]string{}, listed: maps.Clone(last.listed), stranger: last.stranger}
 	if s.versions[metadata.ManifestName] != "" {
 		in.Manifest = last.Manifest
 	}
-	var changed []string
+	changed := func(name string) bool { return s.versions[name] != last.versions[name] }
 	for _, name := range slices.Sorted(maps.Keys(s.versions)) {
-		if s.versions[name] != last.versions[name] {
-			changed = append(changed, name)
-		} else if sum, ours := last.Ours[name]; ours {
-			in.Ours[name] = sum
+		if !tells(name) || !changed(name) {
+			continue
 		}
-	}
-	for _, name := range changed {
-		c, err := in.readClaim(ctx, name)
+		c, sum, err := in.readClaim(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		if err := w.refuseTaken(c, s.where, made); err != nil && !begins {
 			return nil, err
 		}
-		w.accept(in, name, c)
+		w.accept(in, name, sum, c)
+	}
+	if err := in.findListed(); err != nil {
+		return nil, err
 	}
 	e := &ConflictError{Where: s.where, Of: in.stranger}
-	for _, name := range changed {
-		if err := w.judgeFile(ctx, in, name, e); err != nil {
-			return nil, err
+	for _, name := range slices.Sorted(maps.Keys(s.versions)) {
+		if changed(name) {
+			if err := w.judgeFile(ctx, in, name, e); err != nil {
+				return nil, err
+			}
+		} else if sum, ours := last.Ours[name]; ours {
+			in.Ours[name] = sum
 		}
 	}
 	_, hasCard := in.Ours[model.CardName]
-	in.CardStays = !hasCard && s.versions[model.CardName] != "" && !(begins && w.Force)
+	in.CardStays = s.versions[model.CardName] != "" && !hasCard && !(begins && w.Force) && (changed(model.CardName) || last.CardStays)
+	in.Current = w.isCurrent(in)
 	if len(e.Files)+len(e.Overwritten) == 0 || begins && w.Force {
 		return in, nil
 	}
 	return in, e
 }
 
+// findListed adds the files that claims list to the versions.
+func (in *Inspection) findListed() error {
+	for name := range in.listed {
+		if in.find != nil && in.versions[name] == "" {
+			if err := in.find(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // judgeFile finds out whether a file is ours, and adds it to the conflict if it may not stay as it is.
-func (w Owner) judgeFile(ctx context.Context, in *inspection, name string, e *ConflictError) error {
+func (w Owner) judgeFile(ctx context.Context, in *Inspection, name string, e *ConflictError) error {
 	pin, written := w.written[name]
 	if pin != "" && pin == in.versions[name] { // it has the bytes that would be written
 		in.Ours[name] = ""
@@ -152,12 +173,19 @@ func (w Owner) judgeFile(ctx context.Context, in *inspection, name string, e *Co
 			in.Ours[name] = sum
 		}
 	}
-	_, ours := in.Ours[name]
+	if _, ours := in.Ours[name]; ours || name == model.CardName {
+		return nil
+	}
+	if written && in.equals != nil {
+		if same, err := in.equals(ctx, name, pin); err != nil {
+			return err
+		} else if same {
+			in.Ours[name] = ""
+			return nil
+		}
+	}
 	switch {
-	case ours, name == model.CardName:
-	case written && in.equals != nil && in.equals(ctx, name, pin):
-		in.Ours[name] = ""
-	case written || name == w.journal:
+	case written || name == w.journal || w.work && inState(name):
 		e.Overwritten = append(e.Overwritten, name)
 	case w.loads(name):
 		e.Files = append(e.Files, name)
@@ -166,21 +194,17 @@ func (w Owner) judgeFile(ctx context.Context, in *inspection, name string, e *Co
 }
 
 // isCurrent reports whether a target holds the finished result of the plan, and nothing of ours beside it.
-func (w Owner) isCurrent(in *inspection) bool {
+func (w Owner) isCurrent(in *Inspection) bool {
 	if in.Manifest == nil || in.Manifest.Plan.Digest != w.Digest {
 		return false
 	}
-	there := func(name string) bool {
-		_, ours := in.Ours[name]
-		return ours || name == model.CardName && in.CardStays
-	}
 	for name := range w.written {
-		if !there(name) {
+		if _, ours := in.Ours[name]; !ours && !(name == model.CardName && in.CardStays) {
 			return false
 		}
 	}
 	for name := range in.Ours {
-		if _, written := w.written[name]; !written {
+		if !w.writes(name) {
 			return false
 		}
 	}
@@ -188,76 +212,65 @@ func (w Owner) isCurrent(in *inspection) bool {
 }
 
 // ManifestSHA256 is that of the manifest that was there when the target was looked at; "" if there was none.
-func (in *inspection) ManifestSHA256() string { return in.Ours[metadata.ManifestName] }
+func (in *Inspection) ManifestSHA256() string { return in.Ours[metadata.ManifestName] }
 
 // former is what a journal says of the files that are ours: their sha256, by path.
-func (in *inspection) former() map[string]string {
+func (in *Inspection) former() map[string]string {
 	files := maps.Clone(in.Ours)
 	maps.DeleteFunc(files, func(_, sum string) bool { return sum == "" })
 	return files
 }
 
-// A claim is what a journal or a manifest says: a plan, its source, the outputs that are made and files that former conversions
-// have left, with their sha256. No journal and no manifest is of plan "".
-type claim struct {
-	plan, source string
-	sum          string // of the journal or manifest itself
-	outputs      map[string]string
-	former       map[string][]string
-}
+// tells reports whether a file may tell whose others are: a manifest, or a journal.
+func tells(name string) bool { return name == metadata.ManifestName || IsJournal(name) }
 
-// readClaim reads the claim of a journal or a manifest; nothing of any other file, or of a broken one.
-func (in *inspection) readClaim(ctx context.Context, name string) (c claim, err error) {
-	if name != metadata.ManifestName && !IsJournal(name) {
-		return c, nil
-	}
+// readClaim reads what a journal or a manifest claims, nothing if it is broken, and gives its own sha256.
+func (in *Inspection) readClaim(ctx context.Context, name string) (c ledger.Claim, sum string, err error) {
 	b, err := in.read(ctx, name)
 	if err != nil {
-		return c, err
+		return c, "", err
 	}
-	c.sum = sumOf(b)
 	if IsJournal(name) {
-		c.plan, c.source, c.outputs, c.former = ledger.Claimed(b)
-		return c, nil
+		return ledger.Claimed(b), sumOf(b), nil
 	}
 	if in.Manifest, err = metadata.ParseManifest(b, 0); err != nil {
 		in.Manifest = nil
-		return c, nil //nolint:nilerr // a broken manifest says nothing about anybody's files
+		return c, "", nil //nolint:nilerr // a broken manifest says nothing about anybody's files
 	}
-	c.plan, c.source, c.outputs = in.Manifest.Plan.Digest, in.Manifest.Source.Repo, map[string]string{}
+	c = ledger.Claim{Plan: in.Manifest.Plan.Digest, Source: in.Manifest.Source.Repo, Outputs: map[string]string{}}
 	for _, o := range in.Manifest.Outputs {
-		c.outputs[o.Path] = o.SHA256
+		c.Outputs[o.Path] = o.SHA256
 	}
-	return c, nil
+	return c, sumOf(b), nil
 }
 
-func (w Owner) sameSource(c claim) bool { return c.source != "" && c.source == w.Source }
+func (w Owner) sameSource(c ledger.Claim) bool { return c.Source != "" && c.Source == w.Source }
 
 // accept takes the claim of a file as ours, if it is of this plan or of its source.
-func (w Owner) accept(in *inspection, name string, c claim) {
+func (w Owner) accept(in *Inspection, name, sum string, c ledger.Claim) {
 	switch {
-	case c.plan == "":
-	case c.plan == w.Digest || w.sameSource(c):
-		in.Ours[name] = c.sum
-		for path, sum := range c.outputs {
+	case c.Plan == "" || w.work && c.Keeps:
+	case c.Plan == w.Digest || w.sameSource(c):
+		in.Ours[name] = sum
+		for path, sum := range c.Outputs {
 			in.listed[path] = append(in.listed[path], sum)
 		}
-		for path, sums := range c.former {
+		for path, sums := range c.Others {
 			in.listed[path] = append(in.listed[path], sums...)
 		}
 	default:
-		in.stranger = c.source
+		in.stranger = c.Source
 	}
 }
 
 // refuseTaken refuses a claim that has come while the run worked, but for this plan's with the same outputs.
-func (w Owner) refuseTaken(c claim, where string, made map[string]string) error {
-	if c.plan != "" && c.plan != w.Digest {
-		return &TakenError{Where: where, Of: c.source, Same: w.sameSource(c)}
+func (w Owner) refuseTaken(c ledger.Claim, where string, made map[string]string) error {
+	if c.Plan != "" && c.Plan != w.Digest {
+		return &TakenError{Where: where, Of: c.Source, Same: w.sameSource(c)}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.outputs)) {
-		if ours, theirs := made[name], c.outputs[name]; ours != "" && theirs != "" && ours != theirs {
-			return &TakenError{Where: where, Of: c.source, File: name}
+	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
+		if ours, theirs := made[name], c.Outputs[name]; ours != "" && theirs != "" && ours != theirs {
+			return &TakenError{Where: where, Of: c.Source, File: name}
 		}
 	}
 	return nil
@@ -315,4 +328,5 @@ func IsJournal(name string) bool {
 	return (dir == journalDir || dir == stateDir) && path.Ext(name) == ".json"
 }
 
+// journalName is the name of a part's journal in its folder.
 func journalName(part string) string { return part + ".json" }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -53,7 +52,6 @@ func (e *VisibilityError) Error() string {
 type Repo struct {
 	Push
 	owner    Owner
-	part     string   // names the journal
 	main     *branch  // that the result goes to
 	work     *branch  // that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
 	uploaded sync.Map // hub.Op that puts what this run has uploaded into a commit, by path
@@ -65,14 +63,14 @@ type branch struct {
 	name string
 	head string // the newest commit that the run knows
 	seen string // the commit that the run has judged last, or has made since
-	*inspection
+	*Inspection
 }
 
 // OpenRepo creates or opens a target before any work, and refuses one without access, with the wrong visibility, or with files of
-// others in the way. part names this run's journal.
-func OpenRepo(ctx context.Context, push Push, w Owner, part string, m *model.Model, src model.Source) (*Repo, error) {
-	w.journal = path.Join(journalDir, journalName(part))
-	r := &Repo{Push: push, owner: w, part: part}
+// others in the way.
+func OpenRepo(ctx context.Context, push Push, w Owner, m *model.Model, src model.Source) (*Repo, error) {
+	w.journal = path.Join(journalDir, journalName(w.Part))
+	r := &Repo{Push: push, owner: w}
 	if err := r.ensure(ctx, m, src); err != nil {
 		return nil, err
 	}
@@ -99,11 +97,11 @@ func (p Push) open(ctx context.Context, w Owner, name string) (*branch, error) {
 		return nil, err
 	}
 	in, err := w.judge(ctx, s, nil, nil)
-	return &branch{name: name, head: head, seen: head, inspection: in}, err
+	return &branch{name: name, head: head, seen: head, Inspection: in}, err
 }
 
-// Manifest is that of the finished conversion that the repo held when the run began; nil if there was none.
-func (r *Repo) Manifest() *metadata.Manifest { return r.main.Manifest }
+// Found is what the branch of the result held when this run looked at it last.
+func (r *Repo) Found() *Inspection { return r.main.Inspection }
 
 // maxJournalBytes bounds a journal, a manifest or a small file that is read whole.
 const maxJournalBytes = 256 << 20
@@ -192,7 +190,7 @@ func (r *Repo) isSource(id string, src model.Source) bool {
 // which is ours whatever is on it.
 func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, error) {
 	if unchanged {
-		if l := ledger.OfManifest(r.main.Manifest, r.owner.Digest, r.part, false); l != nil {
+		if l := ledger.OfManifest(r.main.Manifest, r.owner.Digest, r.owner.Part, false); l != nil {
 			l.Keep(r.main.holds)
 			return l, nil
 		}
@@ -209,7 +207,7 @@ func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, erro
 			return nil, err
 		}
 	}
-	return r.readLedger(ctx, r.part)
+	return r.readLedger(ctx, r.owner.Part)
 }
 
 // readLedger reads a part's journal from the repo. What the branch does not confirm is not in the ledger.
@@ -266,15 +264,6 @@ var partJournal = regexp.MustCompile(`^\.df11/part-(\d+)-of-(\d+)\.json$`)
 func (r *Repo) Ref(o ledger.Output) hub.FileRef {
 	return hub.FileRef{Repo: r.Repo, Commit: r.work.head, Path: o.Path, Size: o.Size, SHA256: o.SHA256, NoCache: true}
 }
-
-// ManifestSHA256 is that of the manifest that the repo held when the run began; "" if there was none.
-func (r *Repo) ManifestSHA256() string { return r.main.ManifestSHA256() }
-
-// IsCurrent reports whether the repo held the finished result of the plan when the run began, and nothing of ours beside it.
-func (r *Repo) IsCurrent() bool { return r.owner.isCurrent(r.main.inspection) }
-
-// CardStays reports whether the card is somebody else's.
-func (r *Repo) CardStays() bool { return r.main.CardStays }
 
 // LastCommit is the newest commit of the branch of the result that the run knows: after Finish, the one that holds the result.
 func (r *Repo) LastCommit() string { return r.main.head }

@@ -47,7 +47,7 @@ func (p Push) State(ctx context.Context, w Owner) (State, *metadata.Manifest, er
 	switch {
 	case in.Manifest == nil:
 		return in.withoutManifest(), nil, nil
-	case w.isCurrent(in):
+	case in.Current:
 		return Current, in.Manifest, nil
 	case in.Manifest.Plan.Digest == w.Digest:
 		return Unfinished, in.Manifest, nil
@@ -56,7 +56,7 @@ func (p Push) State(ctx context.Context, w Owner) (State, *metadata.Manifest, er
 }
 
 // withoutManifest is the state of a repo that has none.
-func (in *inspection) withoutManifest() State {
+func (in *Inspection) withoutManifest() State {
 	state := Missing
 	for name := range maps.Keys(in.versions) {
 		switch {
