@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -65,7 +66,7 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 			printf(w, "up to date: %s was verified when it was made, says its manifest; to check it: df11-convert verify %s\n", place, shellQuote(place))
 			return
 		}
-		printReport(w, report, u.verbose)
+		printReport(w, report, u.waited, u.verbose)
 	})
 	return nil
 }
@@ -75,7 +76,7 @@ func (f *convertFlags) limitTime(ctx context.Context) (context.Context, func()) 
 	if f.stopAfter == 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, f.stopAfter, errInterrupted)
+	return context.WithTimeoutCause(ctx, f.stopAfter, fmt.Errorf("%w (--stop-after %s)", errTimeUp, f.stopAfter))
 }
 
 // convertOne converts one source as the flags say, unless keep says that what is published is to stay as it is.
@@ -118,6 +119,9 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string, keep f
 	defer func() { u.kept = u.kept || leavesWork(opt.Progress.Snapshot()) }()
 	defer u.watch(opt.Progress)()
 	report, err := pipeline.Run(ctx, opt)
+	if report != nil {
+		report.Seconds = time.Since(u.began).Seconds() // with the plan
+	}
 	return report, nil, err
 }
 

@@ -13,8 +13,11 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// errInterrupted is the cause of a context that a signal ended.
-var errInterrupted = errors.New("interrupted")
+// The causes of a context that a signal has ended, or --stop-after.
+var (
+	errInterrupted = errors.New("interrupted")
+	errTimeUp      = errors.New("time is up")
+)
 
 // run is the whole program: arguments in, exit code out.
 func run(args []string, stdout, stderr *os.File) int {

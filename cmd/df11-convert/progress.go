@@ -33,7 +33,7 @@ func (u *ui) watch(p *progress.Counters) (stop func()) {
 		defer u.screen.release()
 		t := time.NewTicker(drawEvery)
 		defer t.Stop()
-		var m progress.Motion
+		m := progress.Motion{Began: u.began}
 		for n := 1; ; n++ {
 			select {
 			case <-t.C:
@@ -69,12 +69,18 @@ func (u *ui) writeLine(m *progress.Motion) {
 	}
 }
 
-// summary is what matters first: time left, files.
+// summary is what matters first: times, files.
 func summary(m *progress.Motion) (parts []string) {
-	if left := m.Left(); left > 0 {
-		parts = append(parts, timeText(left)+" left")
+	if left, sure := m.Left(); left > 0 {
+		parts = append(parts, choose(sure, "", "about ")+timeText(left)+" left")
 	}
-	return append(parts, fmt.Sprintf("%d/%d files", m.Outputs, m.OutputFiles))
+	return append(parts, timeText(m.Elapsed())+choose(m.Ended, "", " so far"), fmt.Sprintf("%d/%d files", m.Outputs, m.OutputFiles))
+}
+
+// amount is how much of the model has passed its first stage.
+func amount(m *progress.Motion) string {
+	first := m.Work()[0]
+	return human.Bytes(first.Done) + " of " + human.Bytes(first.All)
 }
 
 // lineOf is the state in one line of any width.
@@ -83,10 +89,12 @@ func lineOf(m *progress.Motion) string {
 	if limit := m.Bottleneck(); limit != "" {
 		parts = append(parts, "bottleneck: "+limit)
 	}
-	parts = append(parts, human.Bytes(min(m.Verified, m.SourceBytes))+" of "+human.Bytes(m.SourceBytes)+" verified")
-	for i, st := range m.Stages {
-		if speed := speedOf(m, progress.Stage(i)); st.Bytes > 0 && speed != "" && !m.Ended {
-			parts = append(parts, st.Stage+" "+speed)
+	for i, w := range m.Work() {
+		if i == 0 {
+			parts = append(parts, w.Stage.String()+" "+amount(m))
+		}
+		if speed := speedOf(m, w); m.Stages[w.Stage].Bytes > 0 && speed != "" && !m.Ended {
+			parts = append(parts, w.Stage.String()+" "+speed)
 		}
 	}
 	return strings.Join(parts, " · ")
@@ -96,9 +104,9 @@ func lineOf(m *progress.Motion) string {
 func attrsOf(m *progress.Motion) []any {
 	attrs := []any{
 		"phase", m.Phase, "percent", donePercent(m), "files", m.Outputs, "files_total", m.OutputFiles,
-		"bytes", min(m.Verified, m.SourceBytes), "bytes_total", m.SourceBytes,
+		"bytes", min(m.Verified, m.SourceBytes), "bytes_total", m.SourceBytes, "seconds", int64(m.Elapsed().Seconds()),
 	}
-	if left := m.Left(); left > 0 {
+	if left, _ := m.Left(); left > 0 {
 		attrs = append(attrs, "seconds_left", int64(left.Seconds()))
 	}
 	if limit := m.Bottleneck(); limit != "" {
@@ -111,13 +119,15 @@ func attrsOf(m *progress.Motion) []any {
 	return attrs
 }
 
-// donePercent is below 100 until everything is done.
-func donePercent(m *progress.Motion) int { return int(100 * m.Share) }
+// shareOf is how much is done. While anything goes on it is below 1: the last bytes of an upload are read before they have arrived.
+func shareOf(m *progress.Motion) float64 { return min(m.Share, choose(m.Ended, 1, 0.99)) }
 
-// speedOf is the speed of a stage for people, "" before it was measured.
-func speedOf(m *progress.Motion, s progress.Stage) string {
-	switch speed, measured := m.Speed(s); {
-	case !measured:
+func donePercent(m *progress.Motion) int { return int(100 * shareOf(m)) }
+
+// speedOf is the speed of a stage for people, "" before it was measured and when the stage has done its work.
+func speedOf(m *progress.Motion, w progress.Work) string {
+	switch speed, measured := m.Speed(w.Stage); {
+	case !measured || w.Done == w.All:
 		return ""
 	case speed < 1e3:
 		return "idle"
@@ -126,10 +136,12 @@ func speedOf(m *progress.Motion, s progress.Stage) string {
 	}
 }
 
-// Columns of a line of the block: of a bar, where there is room, and at least of the texts around it.
+// Columns of a line of the block: of a bar and of all texts around it where there is room, and of both on a narrow terminal.
 const (
 	barColumns  = 36
-	textColumns = 28
+	textColumns = 60
+	shortBar    = 8
+	shortText   = 32
 	leastWidth  = 16 // of a terminal
 )
 
@@ -140,30 +152,31 @@ func block(m *progress.Motion, width int, paint painter) []string {
 	}
 	work, texts, limit := m.Work(), summary(m), m.Bottleneck()
 	if len(work) == 1 && !m.Ended {
-		texts = append(texts, speedOf(m, work[0].Stage))
+		texts = append(texts, amount(m), speedOf(m, work[0]))
 	}
 	var bars []string
 	if len(work) > 1 && !m.Ended {
-		for _, w := range work {
-			name, speed := w.Stage.String(), speedOf(m, w.Stage)
+		for i, w := range work {
+			name, texts, st := w.Stage.String(), []string{speedOf(m, w)}, style("")
 			if name == limit {
-				bars = append(bars, paint(yellow, row("  "+name, w.Done, w.All, width, []string{speed, "bottleneck"})))
-				limit = ""
-			} else {
-				bars = append(bars, row("  "+name, w.Done, w.All, width, []string{speed}))
+				texts, st, limit = append(texts, "bottleneck"), yellow, ""
 			}
+			if i == 0 {
+				texts = append(texts, amount(m))
+			}
+			bars = append(bars, paint(st, row("  "+name, w.Done, w.All, width, texts)))
 		}
 	}
 	if limit != "" { // a stage that has no bar
 		texts = append(texts, "bottleneck: "+limit)
 	}
 	const whole = 1_000_000
-	return append([]string{row(m.Phase, int64(m.Share*whole), whole, width, texts)}, bars...)
+	return append([]string{row(m.Phase, int64(shareOf(m)*whole), whole, width, texts)}, bars...)
 }
 
 // row is a bar with as many of the texts as fit behind it. The bar keeps its width while the texts change.
 func row(name string, done, all int64, width int, texts []string) string {
-	line, between := bar(name, done, all, max(0, min(barColumns, width-textColumns))), " "
+	line, between := bar(name, done, all, max(0, min(shortBar, width-shortText), min(barColumns, width-textColumns))), " "
 	for _, text := range texts {
 		if longer := line + between + text; text != "" && columns(longer) < width {
 			line, between = longer, " · "

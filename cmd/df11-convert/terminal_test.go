@@ -81,6 +81,7 @@ var moving = []struct {
 }{
 	{regexp.MustCompile(`127\.0\.0\.1:\d{5}`), "127.0.0.1:55555"},
 	{regexp.MustCompile(`\d\.\d s\b`), "0.0 s"},
+	{regexp.MustCompile(`([━╸─]) \d+s( · \d+/)`), "$1 0s$2"},
 	{regexp.MustCompile(`commit [0-9a-f]{40}(\+changes)?`), "commit"},
 }
 
@@ -126,7 +127,7 @@ func onTerminal(t *testing.T, program, hub, dir string, columns int, command str
 	c := exec.CommandContext(ctx, program, args[1:]...)
 	c.Dir = dir
 	home := filepath.Join(dir, ".home")
-	c.Env = append(os.Environ(), "HF_ENDPOINT="+hub, "HF_TOKEN=hf_tester", "HOME="+home, "XDG_CACHE_HOME="+home, "NO_PROXY=*", "TERM=xterm", "NO_COLOR=")
+	c.Env = append(os.Environ(), "HF_ENDPOINT="+hub, "HF_TOKEN=hf_tester", "HOME="+home, "XDG_CACHE_HOME="+home, "NO_PROXY=*", "TERM=xterm", "NO_COLOR=", "CI=")
 	keyboard, err := pty.StartWithSize(c, &pty.Winsize{Cols: uint16(columns), Rows: rows})
 	if err != nil {
 		t.Fatal(err)
@@ -209,6 +210,7 @@ func TestCtrlC(t *testing.T) {
 // test say. On a terminal with few lines or columns there is less to see.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
+	t.Setenv("CI", "")
 	got := ""
 	for _, size := range []pty.Winsize{{Cols: 80, Rows: 24}, {Cols: 200, Rows: 24}, {Cols: 40, Rows: 24}, {Cols: 80, Rows: 4}} {
 		for _, ended := range []bool{false, true} {

@@ -53,8 +53,8 @@ func atCommit(commit string) string {
 	return " at " + commit[:min(12, len(commit))]
 }
 
-// choose is one of two texts.
-func choose(yes bool, ifYes, ifNo string) string {
+// choose is one of two values.
+func choose[T any](yes bool, ifYes, ifNo T) T {
 	if yes {
 		return ifYes
 	}

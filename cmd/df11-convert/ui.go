@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -39,10 +40,32 @@ type ui struct {
 	command   string // that runs, for --json
 	found     any    // by the command, for --json
 	governor  *hub.Governor
+	clock
 }
 
+// clock tells how long a run lasts, and how much of that it has waited for a Hub. Many transfers wait at once.
+type clock struct {
+	began  time.Time
+	mu     sync.Mutex
+	until  time.Time // when the last wait ends
+	waited time.Duration
+}
+
+// wait adds a wait that begins now, as far as it outlasts those before.
+func (c *clock) wait(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if more := min(d, now.Add(d).Sub(c.until)); more > 0 {
+		c.waited, c.until = c.waited+more, now.Add(d)
+	}
+}
+
+// anew begins with the next model of a list.
+func (c *clock) anew() { c.began, c.waited = time.Now(), 0 }
+
 func newUI(out, err *os.File) *ui {
-	u := &ui{out: &results{to: out}, err: err, screen: &screen{w: err}, governor: hub.NewGovernor()}
+	u := &ui{out: &results{to: out}, err: err, screen: &screen{w: err}, governor: hub.NewGovernor(), clock: clock{began: time.Now()}}
 	u.screen.width = func() int {
 		if !u.terminal() {
 			return 0
@@ -61,9 +84,9 @@ func (u *ui) register(p *pflag.FlagSet) {
 	p.StringVar(&u.logFormat, "log-format", logText, "`form` of all that is written on stderr: text, or json, an object a line")
 }
 
-// terminal reports whether the progress line can be redrawn.
+// terminal reports whether somebody looks at a terminal on which progress can be redrawn. CI keeps a log, whatever it writes to.
 func (u *ui) terminal() bool {
-	return !u.jsonLog() && term.IsTerminal(int(u.err.Fd())) && os.Getenv("TERM") != "dumb"
+	return !u.jsonLog() && term.IsTerminal(int(u.err.Fd())) && os.Getenv("TERM") != "dumb" && os.Getenv("CI") == ""
 }
 
 // size is the width and height of a terminal in characters, 80 and 24 if they are unknown.
@@ -88,7 +111,7 @@ type painter func(style, string) string
 
 // paint colors a text for stderr on a terminal, unless NO_COLOR is set.
 func (u *ui) paint(st style, text string) string {
-	if !u.terminal() || os.Getenv("NO_COLOR") != "" {
+	if st == "" || !u.terminal() || os.Getenv("NO_COLOR") != "" {
 		return text
 	}
 	return "\x1b[" + string(st) + "m" + text + "\x1b[m"
@@ -147,9 +170,10 @@ func (u *ui) log() *slog.Logger {
 	return slog.New(people{w: u.screen, level: level})
 }
 
-// noteWait says why nothing moves.
-func (u *ui) noteWait(w hub.Wait) {
-	u.say("waiting %s: %s", max(time.Second, w.For.Round(time.Second)), w.Reason)
+// noteWait says for whom nothing moves, and why.
+func (u *ui) noteWait(host string, w hub.Wait) {
+	u.wait(w.For)
+	u.say("waiting %s for %s: %s", max(time.Second, w.For.Round(time.Second)), host, w.Reason)
 }
 
 // report prints the document of --json, and an error with its hints. It gives the exit code.

@@ -4,9 +4,10 @@ import "time"
 
 // Motion tells from one snapshot to the next how fast things move. The zero value has seen none.
 type Motion struct {
-	Snapshot         // the newest
-	Share    float64 // of the whole work, 0 to 1; it never falls
-	Ended    bool    // the stages have stopped: nothing is left, and nobody waits
+	Snapshot           // the newest
+	Share    float64   // of the whole work, 0 to 1; it never falls
+	Ended    bool      // the stages have stopped: nothing is left, and nobody waits
+	Began    time.Time // of the run; the zero value is the time of the first snapshot
 	at       time.Time
 	paces    []pace // by Stage
 }
@@ -22,10 +23,12 @@ type pace struct {
 	begun  bool
 }
 
-// Seconds over which speeds are averaged, and after which a steady speed is believed.
+// Seconds over which speeds are averaged, after which a steady speed tells about how much time is left, and after which it is
+// believed.
 const (
 	speedWindow  = 5
 	steadyWindow = 30
+	aboutLeast   = 1
 	steadyLeast  = 10
 )
 
@@ -43,8 +46,8 @@ func (p *pace) work(bytes, dt float64) {
 	p.begun, p.idle = true, 0
 }
 
-// known reports whether the steady speed was measured for long enough, and still holds as far as anybody can tell.
-func (p *pace) known() bool { return p.age >= steadyLeast && p.idle <= p.age }
+// known reports whether the steady speed was measured for this long, and still holds as far as anybody can tell.
+func (p *pace) known(seconds float64) bool { return p.age >= seconds && p.idle <= p.age }
 
 // average is a moving average: over all of the time at first, then over the last seconds, as many as its window has.
 type average struct{ value, seconds float64 }
@@ -58,7 +61,10 @@ func (a *average) add(x, dt, window float64) {
 func (m *Motion) Add(s Snapshot, now time.Time) {
 	work, before := s.Work(), m.Work()
 	if len(work) != len(before) || s.SourceBytes != m.SourceBytes || s.Verified < m.Verified {
-		*m = Motion{Snapshot: s, at: now, Share: s.Share(), paces: make([]pace, nStages)}
+		if m.Began.IsZero() {
+			m.Began = now
+		}
+		*m = Motion{Snapshot: s, Began: m.Began, at: now, Share: s.Share(), paces: make([]pace, nStages)}
 		return
 	}
 	if dt := now.Sub(m.at).Seconds(); dt > 0 {
@@ -73,6 +79,9 @@ func (m *Motion) Add(s Snapshot, now time.Time) {
 	}
 	m.Snapshot, m.at = s, now
 }
+
+// Elapsed is how long the run has lasted.
+func (m *Motion) Elapsed() time.Duration { return m.at.Sub(m.Began) }
 
 // Speed is how many bytes per second have passed a stage of late; measured is false before that can be told.
 func (m *Motion) Speed(s Stage) (perSecond float64, measured bool) {
@@ -94,22 +103,24 @@ func (m *Motion) Bottleneck() (name string) {
 // leftMost is the longest time left that is told, in seconds: what is slower stands still.
 const leftMost = 100 * 86400
 
-// Left is the time that the slowest stage needs for the rest of its work, since all of them work at once. It is 0 as long as
-// nobody can tell: until something has passed every stage, and some time after that.
-func (m *Motion) Left() time.Duration {
+// Left is the time that the slowest stage needs for the rest of its work, since all of them work at once; 0 where nothing has moved
+// for long enough to tell. It is sure when something has passed every stage, and some time after that; until then a stage that
+// nothing has reached is taken to keep up with the others.
+func (m *Motion) Left() (left time.Duration, sure bool) {
 	var most float64
+	sure = true
 	for _, w := range m.Work() {
 		p := &m.paces[w.Stage]
 		if w.Done == w.All {
 			continue
 		}
-		if !p.known() {
-			return 0
+		sure = sure && p.known(steadyLeast)
+		if p.known(aboutLeast) {
+			most = max(most, float64(w.All-w.Done)/p.steady.value)
 		}
-		most = max(most, float64(w.All-w.Done)/p.steady.value)
 	}
 	if m.Ended || most > leftMost {
-		return 0
+		return 0, false
 	}
-	return time.Duration(most * float64(time.Second))
+	return time.Duration(most * float64(time.Second)), sure
 }

@@ -49,33 +49,33 @@ func TestProgressBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestTimeLeftIsNotToldAtOnce: on a terminal, which is drawn five times a second, the first moments say nothing of the time that
-// is left, and neither does a stage that has done nothing for longer than it was ever seen to work.
-func TestTimeLeftIsNotToldAtOnce(t *testing.T) {
+// TestTimeLeft: on a terminal, which is drawn five times a second, about how much time is left is told from the second second on,
+// and surely after ten; not so of a stage that has done nothing for longer than it was ever seen to work.
+func TestTimeLeft(t *testing.T) {
 	var p Counters
 	var m Motion
 	p.SourceBytes.Store(1e9)
 	now := time.Now()
-	look := func(bytes int64, after time.Duration) time.Duration {
+	look := func(bytes int64, after time.Duration) (time.Duration, bool) {
 		p.Verified.Add(bytes)
 		now = now.Add(after)
 		m.Add(p.Snapshot(), now)
 		return m.Left()
 	}
-	for past := time.Duration(0); past < 10*time.Second; past += 200 * time.Millisecond {
-		if left := look(1000, 200*time.Millisecond); left > 0 {
-			t.Fatalf("%v are left, after %v", left, past)
+	for past := time.Duration(0); past < 12*time.Second; past += 200 * time.Millisecond {
+		left, sure := look(1000, 200*time.Millisecond)
+		told, second, tenth := left > 190_000*time.Second && left < 210_000*time.Second, past/(1200*time.Millisecond), past/(10400*time.Millisecond)
+		if told != (second > 0) || sure != (tenth > 0) {
+			t.Errorf("after %v: %v are left of a gigabyte, at 5 kB/s, sure: %v", past, left, sure)
 		}
 	}
-	look(1000, 200*time.Millisecond)
-	look(1000, 200*time.Millisecond)
-	if left := look(1000, 200*time.Millisecond); left < 190_000*time.Second || left > 210_000*time.Second {
-		t.Errorf("%v are left of a gigabyte, at 5 kB/s", left)
-	}
-	if left := look(0, 5*time.Second); left == 0 {
+	if left, sure := look(0, 5*time.Second); left == 0 || !sure {
 		t.Error("a short pause and nothing is known")
 	}
-	if left := look(0, 10*time.Second); left > 0 {
+	if left, sure := look(0, 10*time.Second); left > 0 || sure {
 		t.Errorf("nothing moves, and %v are left", left)
+	}
+	if m.Elapsed() != 27*time.Second-200*time.Millisecond {
+		t.Errorf("%v have passed", m.Elapsed())
 	}
 }
