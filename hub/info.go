@@ -45,9 +45,13 @@ func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
 // describe asks for a commit of a repo.
 func (c *Client) describe(ctx context.Context, repo, revision, query string) (*RepoInfo, error) {
 	r := c.t.RepoGet("read model info of "+repo, repo, wire.RevPath("revision", revision)+query)
+	r.Finds = true
 	var doc infoDocument
 	if _, err := c.t.Call(ctx, r, &doc); err != nil {
 		return nil, err
+	}
+	if doc.SHA == "" { // as some hubs answer instead of 404
+		return nil, c.t.Failure(r, nil, wire.ErrRevisionNotFound)
 	}
 	info, err := doc.info()
 	if err != nil {

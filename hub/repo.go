@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -35,22 +36,20 @@ func (c *Client) WhoAmI(ctx context.Context) (string, error) {
 	return doc.Name, nil
 }
 
-// CheckAccess asks whether the token may write to a repo, before anything is uploaded. A hub that has no such route lets
-// the commit decide, and so does this.
+// CheckAccess asks whether the token may write to a repo that is known to be there, before anything is uploaded. A hub that has no
+// such route lets the commit decide, and so does this.
 func (c *Client) CheckAccess(ctx context.Context, repo string) error {
-	_, err := c.t.Call(ctx, c.t.RepoGet("check write access to "+repo, repo, "/auth-check/write"), nil)
+	r := c.t.RepoGet("write to "+repo, repo, "/auth-check/write")
+	r.Needs = "write access to " + repo
+	_, err := c.t.Call(ctx, r, nil)
 	return c.unlessMissing(err)
 }
 
-// unlessMissing passes over the error of a hub that lacks a route which only brings bad news forward. A hub that means the
-// repo says so in X-Error-Code.
+// unlessMissing passes over the error of a hub that lacks a route which only brings bad news forward, whatever its X-Error-Code: some
+// proxies call every unknown route a missing repo.
 func (c *Client) unlessMissing(err error) error {
 	e, ok := errors.AsType[*wire.Error](err)
-	if !ok || e.Code != "" {
-		return err
-	}
-	switch e.Status {
-	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+	if ok && (errors.Is(e, wire.ErrNoRoute) || errors.Is(e, wire.ErrNotFound) && e.Status == http.StatusNotFound) {
 		c.t.Opt.Log.Info("the hub lacks a route, the commit will tell", "op", e.Op, "status", e.Status)
 		return nil
 	}
@@ -95,6 +94,7 @@ func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (cr
 		body["visibility"] = map[bool]string{true: "private", false: "public"}[*private]
 	}
 	r := wire.Send("create repo "+repo, repo, http.MethodPost, c.Endpoint()+"/api/repos/create", body)
+	r.Needs = fmt.Sprintf("write access to %q", namespace)
 	err = c.t.Retry(ctx, r, func(ctx context.Context) error {
 		_, err := c.t.Once(ctx, r, nil)
 		e, ok := errors.AsType[*wire.Error](err)

@@ -59,3 +59,46 @@ func TestTrustedPublishing(t *testing.T) {
 		t.Errorf("exit %d: %s", code, diag)
 	}
 }
+
+// TestPushEndpoint: where sources are read from one Hub and results are published to another, the token goes to the latter alone, and
+// DF11 models are found there. Who needs it for the source is told so. Without the variable a mirror that only reads has its hint.
+func TestPushEndpoint(t *testing.T) {
+	mirror, home := hubtest.Start(t), hubtest.Start(t)
+	mirror.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 2}))
+	mirror.AddModel("org/gated", hubtest.NewLlama(2, hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 2}))
+	mirror.Configure("org/gated", hubtest.Gated("auto"))
+	mirror.Inject(hubtest.Fault{Method: "POST", Times: hubtest.Always, Action: hubtest.Status(405, nil, `{"detail":"Method Not Allowed"}`)})
+	t.Setenv("HF_HOME", filepath.Join(t.TempDir(), "home"))
+	t.Setenv("HF_ENDPOINT", mirror.URL)
+	t.Setenv("HF_TOKEN", "hf_secret")
+	failed := func(want string, args ...string) {
+		t.Helper()
+		if code, _, diag := program(t, args...); code == exitOK || !strings.Contains(diag, want) {
+			t.Errorf("exit %d: %s", code, diag)
+		}
+	}
+	failed("set DF11_PUSH_ENDPOINT to the Hub", "org/model", "--push", "--repo-id", "me/out")
+	t.Setenv("DF11_PUSH_ENDPOINT", "hub.test")
+	failed(`endpoint "hub.test" lacks http:// or https://`, "org/model", "--push")
+	t.Setenv("DF11_PUSH_ENDPOINT", home.URL+"/")
+	mirror.ResetLog()
+	if out := must(t, mirror.URL+"/org/model", "--push", "--quiet", "--private", "--repo-id", home.URL+"/me/out"); !strings.Contains(out, home.URL+"/me/out") {
+		t.Errorf("published %s", out)
+	}
+	must(t, "verify", "me/out")
+	failed("unset DF11_PUSH_ENDPOINT, which alone gets the token", "plan", "org/gated")
+	for _, r := range mirror.Requests() {
+		if r.Header.Get("Authorization") != "" || strings.Contains(r.Path, "me/out") {
+			t.Errorf("the mirror was asked %s %s with %q", r.Method, r.Path, r.Header.Get("Authorization"))
+		}
+	}
+	if home.Count("", "*org/model*") > 0 || home.Count("POST", "*/commit/*") == 0 {
+		t.Error("the other Hub was asked for the source, or for no commit")
+	}
+	t.Setenv("DF11_PUSH_ENDPOINT", mirror.URL+"/") // one Hub after all
+	mirror.ResetLog()
+	must(t, "plan", "org/model")
+	if auth := mirror.Requests()[0].Header.Get("Authorization"); auth != "Bearer hf_secret" {
+		t.Errorf("asked with %q", auth)
+	}
+}

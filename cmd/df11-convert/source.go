@@ -18,6 +18,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
+// pushEndpoint is the variable that names the Hub with the DF11 models, where that is not the one that sources are read from.
+const pushEndpoint = "DF11_PUSH_ENDPOINT"
+
 // hubFlags say how a Hub is asked, on either side.
 type hubFlags struct {
 	limitRate sizeFlag
@@ -38,7 +41,7 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 	}
 	c, err := hub.New(opt)
 	if err != nil {
-		return nil, hinted{usageError{err}, "correct the variable or file that says so; HF_ENDPOINT is an address such as https://huggingface.co"}
+		return nil, hinted{usageError{err}, "correct the variable or file that says so; HF_ENDPOINT and " + pushEndpoint + " are addresses such as https://huggingface.co"}
 	}
 	if f.clients != nil {
 		f.clients[side] = c
@@ -71,6 +74,13 @@ func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 		opt = *f.instead
 	} else {
 		opt, err = hub.Environ(os.Getenv, homeDir())
+	}
+	if to := strings.TrimRight(os.Getenv(pushEndpoint), "/"); to != "" && f.instead == nil {
+		if side == "target" {
+			opt.Endpoint = to
+		} else if to != opt.Endpoint { // two hubs: the token is that of the one that is written to
+			opt.Token, opt.TokenSource, opt.Login = "", "", "unset "+pushEndpoint+", which alone gets the token, convert into a folder, and publish that"
+		}
 	}
 	if p := opt.Publisher; p != nil && p.ForRepo() != (side == "target") {
 		opt.Publisher = nil // its token is for one repo to write to, or for a user to read: the other side has the stored token

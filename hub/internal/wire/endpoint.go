@@ -22,6 +22,9 @@ type Endpoint struct{ *url.URL }
 // parseEndpoint checks an endpoint and removes trailing slashes.
 func parseEndpoint(s string) (Endpoint, error) {
 	s = cmp.Or(strings.TrimRight(s, "/"), PublicEndpoint)
+	if bare, err := url.Parse("http://" + s); !strings.Contains(s, "://") && err == nil {
+		return Endpoint{}, fmt.Errorf("endpoint %q lacks http:// or https://", bare.Host+bare.Path)
+	}
 	u, err := url.Parse(s)
 	switch {
 	case err != nil: // which may show a password

@@ -27,7 +27,10 @@ type Error struct {
 
 	Err error // sentinel or network error
 
-	wait waitHint
+	finds bool   // the request asks whether the repo is there
+	needs string // the right that it takes
+	login string // how to send a token, from Options.Login
+	wait  waitHint
 }
 
 // Error gives one line, lower case, with what a bug report needs in brackets; never a token or a URL query.
@@ -60,8 +63,8 @@ func join(by string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
 }
 
-// Brief says in one sentence that the Hub cannot be reached, that a token is missing or refused, or that a repo or a revision is
-// not there, or gated. It is "" for all other errors, whose details matter.
+// Brief says in one sentence that the Hub cannot be reached, that a token is missing or refused or lacks a right, or that a repo or a
+// revision is not there, or gated. It is "" for all other errors, whose details matter.
 func (e *Error) Brief() string {
 	none, unreached := errors.AsType[*noConnection](e.Err)
 	switch {
@@ -73,8 +76,10 @@ func (e *Error) Brief() string {
 		return ""
 	case errors.Is(e, ErrRevisionNotFound):
 		return e.Repo + ": no such revision" // the hint names what it can be
-	case errors.Is(e, ErrNotFound) && (e.Method == http.MethodGet || e.Method == http.MethodHead):
+	case errors.Is(e, ErrNotFound):
 		return e.Repo + ": no such repo, or it is private"
+	case errors.Is(e, ErrForbidden) && e.TokenSource != "":
+		return join(": ", "may not "+e.Op, fmt.Sprintf("the token from %s has no %s", e.TokenSource, e.needs), e.Message)
 	case errors.Is(e, ErrGated):
 		return e.Repo + ": this repo is gated, and the Hub does not let you read it"
 	case errors.Is(e, ErrUnauthorized):

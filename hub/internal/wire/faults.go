@@ -59,6 +59,7 @@ func IsA[E error](err error) bool {
 var (
 	ErrNotFound         = errors.New("repo not found or private")
 	ErrRevisionNotFound = errors.New("revision not found")
+	ErrNoRoute          = errors.New("this Hub may lack the route")
 	ErrEntryNotFound    = errors.New("file not found in the repo")
 	ErrUnauthorized     = errors.New("token refused")
 	ErrGated            = errors.New("repo is gated")
@@ -77,6 +78,7 @@ var (
 	ErrStalled          = errors.New("connection stalled")
 	ErrInvalidCard      = errors.New("model card is not valid")
 	ErrTrustedPublisher = errors.New("no token by trusted publishing")
+	ErrInsists          = errors.New("the Hub gives the same answer each time")
 )
 
 // What a request may end with on its way; callers of the API see the first three only if no repeat has helped.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -16,15 +17,15 @@ var hints = []struct {
 	cause           error
 	step, withToken string
 }{
-	{ErrGated, "open {endpoint}/{repo} in a browser, accept the terms, then set HF_TOKEN to your access token",
+	{ErrGated, "open {endpoint}/{repo} in a browser, accept the terms, then {login}",
 		"request access at {endpoint}/{repo} in a browser; if you have it, the token from {token} may lack the right to read " +
 			"gated repos"},
-	{ErrUnauthorized, "set HF_TOKEN to an access token, from {endpoint}/settings/tokens",
+	{ErrUnauthorized, "{login}, from {endpoint}/settings/tokens",
 		"the token from {token} {fault}; make a new one at {endpoint}/settings/tokens"},
-	{ErrNotFound, "check the spelling of {name}; if the repo is private, set HF_TOKEN",
+	{ErrNotFound, "check the spelling of {name}; if the repo is private, {login}",
 		"check the spelling of {name}; if the repo is private, the owner of the token from {token} needs access to it"},
-	{ErrForbidden, "set HF_TOKEN to an access token that has this right",
-		"the token from {token} needs write access to {it}; see {endpoint}/settings/tokens"},
+	{ErrForbidden, "{login} that has this right",
+		"give the token from {token} {right} at {endpoint}/settings/tokens, or set another token"},
 	{ErrDisabled, "the hub's operators have disabled this repo; nothing can be done here", ""},
 	{ErrQuota, "free or buy storage at {endpoint}/settings/billing, or choose another target with --repo-id", ""},
 	{ErrRateLimited, "run the same command again later; it goes on where it stopped", ""},
@@ -36,6 +37,9 @@ var hints = []struct {
 	{ErrCorrupt, "run the same command again; if it fails the same way, the file is damaged in the hub's store, " +
 		"or this machine's memory or disk is at fault", ""},
 	{ErrNotHub, "check HF_ENDPOINT and the proxy settings", ""},
+	{ErrNoRoute, "{endpoint} cannot do this: if it is a mirror that only reads, set DF11_PUSH_ENDPOINT to the Hub to publish to; else " +
+		"check HF_ENDPOINT", ""},
+	{ErrInsists, "it may refuse what was asked, in its own words; if they tell of an outage, run the same command again later", ""},
 	{ErrExpired, "the hub's storage refuses even fresh links: check this machine's clock, and whether a proxy changes URLs; " +
 		"else run the same command again later, it goes on where it stopped", ""},
 	{ErrStale, "the hub's storage did not take the file, even with fresh links, which live for minutes: it may be too large for " +
@@ -68,6 +72,9 @@ func Hint(err error) string {
 	if IsA[*noConnection](err) {
 		return e.fill(e.noConnectionHint())
 	}
+	if IsA[tls.RecordHeaderError](err) {
+		return "there is no TLS at the other end: check HF_ENDPOINT; is it http:// and not https://?"
+	}
 	if e.GaveUp() || e.Temporary() || e.Status >= http.StatusInternalServerError {
 		return "the network or the hub is in trouble; run the same command again, it goes on where it stopped"
 	}
@@ -89,7 +96,8 @@ func (e *Error) fill(text string) string {
 		fault = "has expired"
 	}
 	return strings.NewReplacer("{endpoint}", e.Endpoint, "{repo}", e.Repo, "{name}", strconv.Quote(e.Repo),
-		"{it}", cmp.Or(e.Repo, "it"), "{token}", e.TokenSource, "{fault}", fault).Replace(text)
+		"{it}", cmp.Or(e.Repo, "it"), "{token}", e.TokenSource, "{fault}", fault, "{right}", e.needs,
+		"{login}", cmp.Or(e.login, "set HF_TOKEN to an access token")).Replace(text)
 }
 
 // localHint is the next step after a refusal by the system.

@@ -18,6 +18,7 @@ type Options struct {
 	Endpoint    string     // "" is https://huggingface.co
 	Token       string     // "" is anonymous
 	TokenSource string     // named in errors: "HF_TOKEN", "file /home/me/.cache/huggingface/token"
+	Login       string     // what hints advise where no token is set; "" is to set HF_TOKEN
 	Publisher   *Publisher // gets tokens that end, in place of Token; nil for none
 	CacheDir    string     // shared cache to read first; "" for none
 	Offline     bool       // no HTTP at all; only the cache answers

@@ -36,7 +36,10 @@ func (e *Error) readBody(contentType string, body []byte) {
 	trimmed := strings.TrimSpace(string(body))
 	switch {
 	case strings.HasPrefix(trimmed, "{"):
-		e.Message = jsonMessage([]byte(trimmed))
+		var doc any
+		if json.Unmarshal([]byte(trimmed), &doc) == nil {
+			e.Message = OneLine(join("; ", texts(doc)...))
+		}
 	case strings.Contains(contentType, "html"):
 	case strings.HasPrefix(trimmed, "<?xml"), strings.HasPrefix(trimmed, "<Error>"):
 		var x struct {
@@ -51,36 +54,24 @@ func (e *Error) readBody(contentType string, body []byte) {
 	}
 }
 
-// jsonMessage reads {"error": text or list}, {"errors":[{"message"}]}, and OAuth's error_description.
-func jsonMessage(body []byte) string {
-	var doc struct {
-		Error   json.RawMessage `json:"error"`
-		Message string          `json:"message"`
-		Detail  string          `json:"error_description"`
-		Errors  []struct {
-			Message string `json:"message"`
-		} `json:"errors"`
+// messageKeys are the members in which servers tell what is wrong: the Hub, FastAPI (detail) and OAuth.
+var messageKeys = []string{"error", "errors", "detail", "error_description", "message", "msg"}
+
+// texts gathers what a JSON body says is wrong: text, or lists and objects of it.
+func texts(v any) (found []string) {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, e := range v {
+			found = append(found, texts(e)...)
+		}
+	case map[string]any:
+		for _, key := range messageKeys {
+			found = append(found, texts(v[key])...)
+		}
 	}
-	if json.Unmarshal(body, &doc) != nil {
-		return ""
-	}
-	var texts []string
-	var one string
-	if json.Unmarshal(doc.Error, &one) == nil && one != "" {
-		texts = append(texts, one)
-	} else {
-		_ = json.Unmarshal(doc.Error, &texts)
-	}
-	for _, e := range doc.Errors {
-		texts = append(texts, e.Message)
-	}
-	if doc.Detail != "" {
-		texts = append(texts, doc.Detail)
-	}
-	if len(texts) == 0 {
-		texts = append(texts, doc.Message)
-	}
-	return OneLine(strings.Join(texts, "; "))
+	return found
 }
 
 var quotaText = regexp.MustCompile(`(?i)storage (limit|patterns?|quota|space)|quota|exceed(s|ed)? (your|the) .*(storage|limit)`)
@@ -88,35 +79,32 @@ var quotaText = regexp.MustCompile(`(?i)storage (limit|patterns?|quota|space)|qu
 var byCode = map[string]error{"RepoNotFound": ErrNotFound, "RevisionNotFound": ErrRevisionNotFound,
 	"EntryNotFound": ErrEntryNotFound, "GatedRepo": ErrGated}
 
-// classify gives the sentinel of an answer from the hub itself.
-func classify(e *Error) error {
-	if told, ok := byCode[e.Code]; ok {
+// byStatus are the causes of answers without a code, unless classify knows better.
+var byStatus = map[int]error{
+	http.StatusUnauthorized: ErrUnauthorized, http.StatusForbidden: ErrForbidden, http.StatusPaymentRequired: ErrForbidden,
+	http.StatusNotFound: ErrNoRoute, http.StatusGone: ErrNoRoute, http.StatusMethodNotAllowed: ErrNoRoute, http.StatusNotImplemented: ErrNoRoute,
+	http.StatusConflict: ErrConflict, http.StatusPreconditionFailed: ErrConflict,
+	http.StatusTooManyRequests: ErrRateLimited, http.StatusRequestEntityTooLarge: ErrTooLarge,
+}
+
+// classify gives the sentinel of an answer from the hub itself. Without a code, only the question whether the repo is there can be
+// answered with its absence: elsewhere 404 means a route that this hub lacks. Without a token, private and missing repos are refused
+// alike.
+func (e *Error) classify() error {
+	cause := byStatus[e.Status]
+	told, coded := byCode[e.Code]
+	anonymous := e.TokenSource == "" && !strings.Contains(strings.ToLower(e.Message), "credentials")
+	switch {
+	case coded:
 		return told
-	}
-	switch e.Status {
-	case http.StatusUnauthorized:
-		if e.TokenSource == "" && !strings.Contains(strings.ToLower(e.Message), "credentials") && e.Repo != "" {
-			return ErrNotFound // without a token, private and missing repos are refused alike
-		}
-		return ErrUnauthorized
-	case http.StatusForbidden, http.StatusPaymentRequired:
-		if strings.Contains(e.Message, "Access to this resource is disabled") {
-			return ErrDisabled
-		}
-		if quotaText.MatchString(e.Message) {
-			return ErrQuota
-		}
-		return ErrForbidden
-	case http.StatusNotFound, http.StatusGone:
+	case e.finds && (e.Status == http.StatusNotFound || cause == ErrUnauthorized && anonymous):
 		return ErrNotFound
-	case http.StatusConflict, http.StatusPreconditionFailed:
-		return ErrConflict
-	case http.StatusTooManyRequests:
-		return ErrRateLimited
-	case http.StatusRequestEntityTooLarge:
-		return ErrTooLarge
+	case cause == ErrForbidden && strings.Contains(e.Message, "Access to this resource is disabled"):
+		return ErrDisabled
+	case (cause == ErrForbidden || cause == ErrTooLarge) && quotaText.MatchString(e.Message):
+		return ErrQuota
 	}
-	return nil
+	return cause
 }
 
 // waitHint says how long an answer asks to wait.

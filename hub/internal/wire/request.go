@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,8 @@ import (
 // Request is one thing to ask, repeatable: its body can be opened again.
 type Request struct {
 	Op     string // for errors: "read model info of ns/name"
+	Needs  string // the right that it takes: "write access to ns/name"; "" for that to read the repo
+	Finds  bool   // asks whether the repo is there: a 404 without a code says that it is not
 	Repo   string // empty if the request is about no repo
 	Method string
 	URL    string
@@ -57,7 +60,7 @@ func Send(op, repo, method, url string, body any) *Request {
 	if err != nil {
 		panic("wire: internal error: " + err.Error()) // bodies are made of strings and numbers
 	}
-	return &Request{Op: op, Repo: repo, Method: method, URL: url, Token: true, Follow: FollowSame,
+	return &Request{Op: op, Needs: "write access to " + cmp.Or(repo, "it"), Repo: repo, Method: method, URL: url, Token: true, Follow: FollowSame,
 		Header: http.Header{"Content-Type": {"application/json"}},
 		Body:   func() io.Reader { return bytes.NewReader(data) }, Size: int64(len(data))}
 }

@@ -11,6 +11,7 @@ import (
 // Limits of the retry loop.
 const (
 	maxTries       = 8 // without progress
+	maxSame        = 5 // for the same 500 with the same words
 	firstBackoff   = time.Second
 	longestBackoff = time.Minute
 	longestQuota   = 10 * time.Minute // between two looks whether a limit of unknown length is over
@@ -29,6 +30,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 	var waited time.Duration
 	now := t.Opt.Clock.Now
 	failures, attempts, start, failing := 0, 0, now(), time.Time{}
+	same, words := 0, ""
 	for {
 		begun := now()
 		r.Progress = false
@@ -51,8 +53,13 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		if failures++; failures == 1 {
 			failing = now()
 		}
+		if same++; !e.insists() || e.Message != words {
+			same, words = 1, e.Message
+		}
 		d := t.delay(e, failures)
 		switch {
+		case same == maxSame && e.insists() && !r.Bulk && !t.counters.moved():
+			return e.Under(ErrInsists).after(attempts)
 		case failures >= maxTries && now().Sub(failing) >= patience(e), waited+d > maxWait:
 			return e.after(attempts)
 		case !t.Opt.Governor.answered.Load() && NeverBegun(e) && now().Add(d).Sub(start) > firstContact:
@@ -105,6 +112,12 @@ func patience(e *Error) time.Duration {
 	return outagePatience
 }
 
+// insists says whether an answer may be meant for good although it speaks of trouble: some hubs answer 500 to what they refuse, with a
+// reason. Before a client has moved any bytes of files, no work is lost by believing it.
+func (e *Error) insists() bool {
+	return e.Status == http.StatusInternalServerError && e.Message != "" && !e.wait.known
+}
+
 // openLimit says whether the hub has refused a request for its number without a word about when to come back.
 func (e *Error) openLimit() bool { return e.Status == http.StatusTooManyRequests && !e.wait.known }
 
@@ -125,7 +138,7 @@ func (e *Error) reason() string {
 	case e.Status == http.StatusTooManyRequests:
 		return join(": ", "rate limit reached", e.Message)
 	case e.Status != 0:
-		return fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))
+		return join(": ", fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)), e.Message)
 	case e.Err != nil:
 		return OneLine(e.Err.Error())
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,7 +128,7 @@ func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error 
 		e.TokenSource = t.Opt.TokenSource
 	}
 	if onHub {
-		e.Err = classify(e)
+		e.Err = e.classify()
 	}
 	return e
 }
@@ -136,17 +137,18 @@ func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error 
 func (t *Transport) RefusedInside(r *Request, status int, message string) *Error {
 	u, _ := parseLink(r.URL)
 	e := t.Failure(r, u, nil)
-	e.Message, e.Status, e.TokenSource = OneLine(message), status, t.Opt.TokenSource
+	e.Message, e.Status, e.TokenSource, e.finds = OneLine(message), status, t.Opt.TokenSource, true
 	if u != nil {
 		e.wait.lane = t.laneOf(u)
 	}
-	e.Err = classify(e)
+	e.Err = e.classify()
 	return e
 }
 
 // Failure is the *Error of a request that got no usable answer.
 func (t *Transport) Failure(r *Request, u *url.URL, err error) *Error {
-	e := &Error{Op: r.Op, Side: t.Opt.Side, Method: r.Method, Repo: r.Repo, Endpoint: t.Endpoint.String(), Err: err}
+	e := &Error{Op: r.Op, Side: t.Opt.Side, Method: r.Method, Repo: r.Repo, Endpoint: t.Endpoint.String(), Err: err,
+		finds: r.Finds, needs: cmp.Or(r.Needs, "read access to "+cmp.Or(r.Repo, "it")), login: t.Opt.Login}
 	if u != nil {
 		e.URL = redactURL(u)
 	}
@@ -179,6 +181,9 @@ type Stats struct {
 type counters struct {
 	requests, retries, waited, bytesIn, bytesOut atomic.Int64
 }
+
+// moved says whether any bytes of files have come or gone.
+func (c *counters) moved() bool { return c.bytesIn.Load()+c.bytesOut.Load() > 0 }
 
 func (c *counters) snapshot() Stats {
 	return Stats{

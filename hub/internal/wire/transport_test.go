@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -231,50 +232,91 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-func TestClassify(t *testing.T) {
+// TestRefusals: what each answer to a call is called, which sentinel it has, and what people are told to do.
+func TestRefusals(t *testing.T) {
+	const repo, api = "a/b", "https://hub.test/api/models/a/b"
+	info := Get("read model info of a/b", repo, api+"/revision/main?x=1")
+	info.Finds = true
+	tree := Get("list files of a/b", repo, api+"/tree/main?x=1")
+	commit := Send("commit to a/b", repo, "POST", api+"/commit/main?x=1", 1)
+	create := Send("create repo a/b", repo, "POST", "https://hub.test/api/repos/create?x=1", 1)
+	create.Needs = `write access to "a"`
+	code := func(code string) []string { return []string{"X-Error-Code: " + code} }
+	said := func(words string) []string { return []string{"X-Error-Message: " + words} }
+	const noRepo, lacks = "a/b: no such repo, or it is private", ": this Hub may lack the route: "
 	for _, tt := range []struct {
-		name    string
+		call    *Request
+		token   bool
 		status  int
 		headers []string
 		body    string
 		want    error
+		words   string // Brief's, or the beginning of Error's
 		hint    string
-		token   bool
 	}{
-		{"missing, anonymous", 401, []string{"X-Error-Code: RepoNotFound"}, "", ErrNotFound, "set HF_TOKEN", false},
-		{"bare 401, anonymous", 401, nil, "", ErrNotFound, "set HF_TOKEN", false},
-		{"bad token", 401, []string{"X-Error-Message: Invalid credentials in Authorization header"}, "", ErrUnauthorized, "HF_TOKEN is wrong or expired", true},
-		{"expired token", 401, nil, `{"error":"User Access Token \"ci\" is expired"}`, ErrUnauthorized, "HF_TOKEN has expired", true},
-		{"wrong token", 401, []string{"X-Error-Message: Invalid credentials in Authorization header"}, "", ErrUnauthorized, "HF_TOKEN is wrong or expired", true},
-		{"gated, anonymous", 401, []string{"X-Error-Code: GatedRepo"}, "", ErrGated, "https://hub.test/a/b in a browser, accept", false},
-		{"gated, no access", 403, []string{"X-Error-Code: GatedRepo"}, "", ErrGated, "request access at https://hub.test/a/b", true},
-		{"disabled", 403, []string{"X-Error-Message: Access to this resource is disabled."}, "", ErrDisabled, "disabled", true},
-		{"no right", 403, nil, `{"error":"Forbidden"}`, ErrForbidden, "needs write access to a/b", true},
-		{"quota", 403, nil, `{"error":"Private repository storage limit reached"}`, ErrQuota, "storage", true},
-		{"storage patterns", 403, nil, `{"error":["Your storage patterns tripped our limits"]}`, ErrQuota, "storage", true},
-		{"no repo", 404, []string{"X-Error-Code: RepoNotFound"}, "", ErrNotFound, "spelling", true},
-		{"no revision", 404, []string{"X-Error-Code: RevisionNotFound"}, "", ErrRevisionNotFound, "revision", true},
-		{"no file", 404, []string{"X-Error-Code: EntryNotFound"}, "", ErrEntryNotFound, "", true},
-		{"conflict", 412, nil, `{"errors":[{"message":"moved"}]}`, ErrConflict, "", true},
+		{info, false, 401, code("RepoNotFound"), "", ErrNotFound, noRepo, "if the repo is private, set HF_TOKEN"},
+		{info, false, 401, nil, "", ErrNotFound, noRepo, "if the repo is private, set HF_TOKEN"},
+		{info, true, 404, nil, "", ErrNotFound, noRepo, `spelling of "a/b"; if the repo is private, the owner of the token from HF_TOKEN`},
+		{info, true, 404, code("RepoNotFound"), "", ErrNotFound, noRepo, "spelling"},
+		{tree, true, 404, code("RepoNotFound"), "", ErrNotFound, noRepo, "spelling"},
+		{tree, false, 401, nil, "", ErrUnauthorized, "no token is set", "set HF_TOKEN to an access token, from https://hub.test/settings/tokens"},
+		{tree, true, 404, nil, "<html>", ErrNoRoute, "list files of a/b" + lacks + "404 Not Found (GET " + api + "/tree/main)", "check HF_ENDPOINT"},
+		{commit, true, 404, nil, `{"detail":"Not Found"}`, ErrNoRoute, "commit to a/b" + lacks + "404 Not Found: Not Found (POST ", "check HF_ENDPOINT"},
+		{create, true, 405, nil, "", ErrNoRoute, "create repo a/b" + lacks + "405 Method Not Allowed (POST ", "if it is a mirror that only reads, set DF11_PUSH_ENDPOINT"},
+		{commit, true, 501, nil, `{"detail":{"error":"NotImplemented","message":"no pull requests"}}`, ErrNoRoute, "commit to a/b" + lacks + "501 Not Implemented: NotImplemented; no pull requests (", "cannot do this"},
+		{tree, true, 404, code("RevisionNotFound"), "", ErrRevisionNotFound, "a/b: no such revision", "revision after @"},
+		{tree, true, 404, code("EntryNotFound"), "", ErrEntryNotFound, "list files of a/b: file not found in the repo: 404 Not Found (", ""},
+		{info, true, 401, said("Invalid credentials in Authorization header"), "", ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN is wrong or expired"},
+		{info, true, 401, nil, `{"error":"User Access Token \"ci\" is expired"}`, ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN has expired"},
+		{info, false, 401, code("GatedRepo"), "", ErrGated, "a/b: this repo is gated", "https://hub.test/a/b in a browser, accept the terms, then set HF_TOKEN"},
+		{info, true, 403, code("GatedRepo"), "", ErrGated, "a/b: this repo is gated", "request access at https://hub.test/a/b"},
+		{info, true, 403, said("Access to this resource is disabled."), "", ErrDisabled, "read model info of a/b: repo is disabled: 403 Forbidden", "operators have disabled"},
+		{tree, true, 403, nil, "", ErrForbidden, "may not list files of a/b: the token from HF_TOKEN has no read access to a/b", "give the token from HF_TOKEN read access to a/b at https://hub.test/settings"},
+		{commit, true, 403, nil, `{"error":"Forbidden"}`, ErrForbidden, "may not commit to a/b: the token from HF_TOKEN has no write access to a/b: Forbidden", "write access to a/b at"},
+		{create, true, 403, nil, "", ErrForbidden, `may not create repo a/b: the token from HF_TOKEN has no write access to "a"`, `write access to "a"`},
+		{create, false, 403, nil, "", ErrForbidden, "create repo a/b: not allowed: 403 Forbidden (POST", "set HF_TOKEN to an access token that has this right"},
+		{commit, true, 403, nil, `{"error":"Private repository storage limit reached"}`, ErrQuota, "commit to a/b: storage quota reached: 403", "free or buy storage"},
+		{commit, true, 403, nil, `{"error":["Your storage patterns tripped our limits"]}`, ErrQuota, "commit to a/b: storage quota reached: 403", "storage"},
+		{commit, true, 413, nil, `{"detail":{"error":"Storage quota exceeded"}}`, ErrQuota, "commit to a/b: storage quota reached: 413 Request Entity Too Large: Storage quota exceeded", "storage"},
+		{commit, true, 413, nil, "", ErrTooLarge, "commit to a/b: file is larger than allowed here: 413", ""},
+		{commit, true, 412, nil, `{"errors":[{"message":"moved"}]}`, ErrConflict, "commit to a/b: branch moved: 412 Precondition Failed: moved (", "others commit to a/b"},
+		{commit, true, 400, nil, `{"detail":[{"loc":["body"],"msg":"field required"}]}`, nil, "commit to a/b: 400 Bad Request: field required (", ""},
+		{info, true, 500, nil, `{"detail":"branch id must consist of letters"}`, ErrInsists, "read model info of a/b: the Hub gives the same answer each time: 500 Internal Server Error: branch id must consist of letters (GET " + api + "/revision/main, 5 attempts)", "in its own words"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(fmt.Sprint(tt.call.Op, tt.status, tt.headers, tt.body), func(t *testing.T) {
 			w := script(says(tt.status, tt.body, tt.headers...))
-			c, _ := testTransport(t, w, func(o *Options) {
+			c, clock := testTransport(t, w, func(o *Options) {
 				if !tt.token {
 					o.Token, o.TokenSource = "", ""
 				}
 			})
-			_, err := c.Call(t.Context(), Get("read a/b", "a/b", "https://hub.test/api/models/a/b?x=1"), nil)
-			if !errors.Is(err, tt.want) || w.Count() != 1 {
-				t.Fatalf("%d requests, got %v, want %v", w.Count(), err, tt.want)
+			_, err := c.Call(t.Context(), tt.call, nil)
+			e, ok := errors.AsType[*Error](err)
+			if !ok || !errors.Is(e.Err, tt.want) || (w.Count() == 1) != (clock.Waited() == 0) || clock.Waited() > time.Minute {
+				t.Fatalf("%d requests, waited %v, got %v, want %v", w.Count(), clock.Waited(), err, tt.want)
 			}
-			if !strings.Contains(Hint(err), tt.hint) || strings.Contains(err.Error()+Hint(err), "hf_secret") {
-				t.Errorf("hint %q", Hint(err))
+			if words := cmp.Or(e.Brief(), e.Error()); !strings.HasPrefix(words, tt.words) || tt.hint == "" != (Hint(e) == "") || !strings.Contains(Hint(e), tt.hint) {
+				t.Errorf("%s\nhint: %s", words, Hint(e))
 			}
-			if strings.Contains(err.Error(), "x=1") {
-				t.Errorf("query in %q", err)
+			if text := err.Error() + Hint(err); strings.Contains(text, "x=1") || strings.Contains(text, "hf_secret") {
+				t.Errorf("it shows too much: %s", text)
 			}
 		})
+	}
+}
+
+// TestOutageAfterWorkIsWaitedFor: once file bytes have moved, the same words again and again may well be an outage.
+func TestOutageAfterWorkIsWaitedFor(t *testing.T) {
+	w := script(says(200, "bytes"), says(500, `{"error":"Internal Error"}`))
+	c, clock := testTransport(t, w)
+	resp, err := c.Exchange(t.Context(), &Request{Method: "GET", URL: "https://hub.test/x", Bulk: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	if _, err := whoAmI(t.Context(), c); errors.Is(err, ErrInsists) || clock.Waited() < outagePatience {
+		t.Errorf("%v after %v", err, clock.Waited())
 	}
 }
 
