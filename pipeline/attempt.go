@@ -161,7 +161,6 @@ func (c *conversion) countProgress() {
 // work is the way forward for what is still to be made.
 func (c *conversion) work(a *attempt) *forward.Work {
 	return &forward.Work{
-		Progress: c.Progress,
 		Fetcher: &fetch.Fetcher{
 			Source: c.Source, Tasks: a.tasks, Files: a.files, Ledger: c.ledger, Room: a.room,
 			Parallel: c.Memory.Workers, DropCache: c.DropCache, Progress: c.Progress,
@@ -169,8 +168,8 @@ func (c *conversion) work(a *attempt) *forward.Work {
 		// One core is left to the hash of the same file, a single chain of steps that takes as long.
 		Comparer: &compare.Comparer{Workers: max(1, c.Memory.Workers-1), GPU: c.GPU, Strict: true, Progress: c.Progress},
 		Make: &forward.Making{
-			Folder: c.folder, Repo: c.repo, Ledger: c.ledger, Waiting: a.waiting, Leftovers: a.leftovers, Workers: c.Memory.Workers,
-			CommitWait: c.CommitWait, DropCache: c.DropCache, Log: c.Log,
+			Folder: c.folder, Repo: c.repo, Waiting: a.waiting, Leftovers: a.leftovers, Workers: c.Memory.Workers,
+			CommitWait: c.CommitWait, Log: c.Log,
 		},
 	}
 }

@@ -47,7 +47,7 @@ func (v *verification) full(ctx context.Context) (gpuUnits int, err error) {
 		Parallel: 1, Uncounted: true, Progress: v.Progress,
 	}
 	work := &forward.Work{
-		Fetcher: fetcher, Comparer: &compare.Comparer{Workers: v.Workers, GPU: v.GPU, Progress: v.Progress}, Progress: v.Progress, Stored: v.DF11,
+		Fetcher: fetcher, Comparer: &compare.Comparer{Workers: v.Workers, GPU: v.GPU, Progress: v.Progress}, Stored: v.DF11,
 	}
 	if v.DF11.Remote() {
 		work.Comparer.NearDir = dir

@@ -30,7 +30,7 @@ type Fetcher struct {
 	Room   *spool.Room    // for spools
 	// Parallel is the number of files that are read at once if the source is local; from a Hub it is one.
 	Parallel  int
-	DropCache bool // pages of a local source are not needed again
+	DropCache bool // pages of a local source, and of files made of it, are not needed again
 	Uncounted bool // outputs are made already: exponents are not counted, and no sum is made that nothing is compared with
 	Progress  *progress.Counters
 

@@ -6,40 +6,30 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/fetch"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // orChanged is a fault of a task, unless its source files were written to: then any fault is due to that.
-func orChanged(t *fetch.Task, src model.Source, fault error) error {
-	return cmp.Or(t.Unchanged(src), fault)
+func (w *Work) orChanged(t *fetch.Task, fault error) error {
+	return cmp.Or(t.Unchanged(w.Fetcher.Source), fault)
 }
-
-// A compareStage compares output files with their spools, from the bytes as stored, while the next one is encoded. The hash of a
-// file is made meanwhile; it is thrown away if the file is wrong. One goroutine runs it.
-type compareStage struct {
-	*compare.Comparer
-	source model.Source
-}
-
-func (w *Work) compareStage() *compareStage { return &compareStage{w.Comparer, w.Fetcher.Source} }
 
 // compared is a draft that was found to hold what its source does. Only the compare stage makes one.
 type compared struct{ *draft }
 
-// run compares one file after the other and gives back the spool of each.
-func (s *compareStage) run(ctx context.Context, drafts <-chan *draft, equal chan<- compared) error {
+// compareAll compares output files with their spools, from the bytes as stored, while the next one is encoded, and gives back the
+// spools. The hash of a file is made meanwhile; it is thrown away if the file is wrong. One goroutine runs it.
+func (w *Work) compareAll(ctx context.Context, drafts <-chan *draft, equal chan<- compared) error {
 	for d := range drafts {
-		d.sum = startHash(ctx, d, s.Progress)
-		err := s.file(ctx, d)
+		d.sum = startHash(ctx, d, w.Fetcher.Progress)
+		err := w.compare(ctx, d)
 		if err == nil {
 			err = d.task.Spool.Release()
 			d.task.Spool = nil
 		}
 		if err != nil {
-			err = fmt.Errorf("compare %s: %w", d.task.Path, orChanged(d.task, s.source, err))
+			err = fmt.Errorf("compare %s: %w", d.task.Path, w.orChanged(d.task, err))
 		} else {
 			err = streams.Send(ctx, equal, compared{d})
 		}
@@ -51,9 +41,9 @@ func (s *compareStage) run(ctx context.Context, drafts <-chan *draft, equal chan
 	return nil
 }
 
-// file compares a file with its source, then reads the header back.
-func (s *compareStage) file(ctx context.Context, d *draft) error {
-	gpu, err := s.Output(ctx, d.task.Output, d, d.task.Spool)
+// compare compares a file with its source, then reads the header back.
+func (w *Work) compare(ctx context.Context, d *draft) error {
+	gpu, err := w.Comparer.Output(ctx, d.task.Output, d, d.task.Spool)
 	if err != nil {
 		return err
 	}
@@ -79,7 +69,7 @@ func (w *Work) compareStored(ctx context.Context, complete <-chan *fetch.Task) e
 				w.GPUUnits++
 			}
 		}
-		w.Progress.Outputs.Add(1)
+		w.Fetcher.Progress.Outputs.Add(1)
 	}
 	return nil
 }

@@ -34,19 +34,18 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	must(t, f.Run(t.Context(), complete))
 	close(complete)
 	w := &Work{
-		Fetcher: &f, Comparer: &compare.Comparer{Workers: 1, Strict: true, Progress: counters}, Progress: counters,
+		Fetcher: &f, Comparer: &compare.Comparer{Workers: 1, Strict: true, Progress: counters},
 		Make: &Making{Folder: folder, Waiting: NewWaitingFiles(true, 0, nil, nil), Workers: 1},
 	}
-	encoding, comparing := w.encodeStage(), w.compareStage()
 	for task := range complete {
 		if task.Path == "lm_head.safetensors" {
 			task.Reasons[0] = "stays in BF16" // as one that DF11 can't hold
 			task.Counters[0] = nil
 		}
-		made, err := encoding.encode(t.Context(), task)
+		made, err := w.encode(t.Context(), task)
 		must(t, err)
 		t.Cleanup(made.discard)
-		if err := comparing.file(t.Context(), made); err != nil {
+		if err := w.compare(t.Context(), made); err != nil {
 			t.Fatalf("%s: %v", task.Path, err)
 		}
 		b := make([]byte, 1)
@@ -56,7 +55,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 			b[0] ^= 1 << (at % 8)
 			_, err = made.file.WriteAt(b, at)
 			must(t, err)
-			if comparing.file(t.Context(), made) == nil {
+			if w.compare(t.Context(), made) == nil {
 				t.Errorf("%s: byte %d of %d is changed, and nobody sees it", task.Path, at, made.size)
 			}
 			b[0] ^= 1 << (at % 8)

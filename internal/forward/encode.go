@@ -12,26 +12,11 @@ import (
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/streams"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
-
-// An encodeStage makes output files of complete tasks. One goroutine runs it; the parallelism is inside.
-type encodeStage struct {
-	source   model.Source
-	folder   *target.Folder
-	waiting  *WaitingFiles
-	workers  int
-	progress *progress.Counters
-}
-
-func (w *Work) encodeStage() *encodeStage {
-	return &encodeStage{source: w.Fetcher.Source, folder: w.Make.Folder, waiting: w.Make.Waiting, workers: w.Make.Workers, progress: w.Progress}
-}
 
 // draft is an output file that nobody has compared with its source, and that has no final name.
 type draft struct {
@@ -52,12 +37,12 @@ func (d *draft) discard() {
 	d.file.Cleanup()
 }
 
-// run makes one output file after the other.
-func (s *encodeStage) run(ctx context.Context, complete <-chan *fetch.Task, drafts chan<- *draft) error {
+// encodeAll makes one output file after the other. One goroutine runs it; the parallelism is inside.
+func (w *Work) encodeAll(ctx context.Context, complete <-chan *fetch.Task, drafts chan<- *draft) error {
 	for t := range complete {
-		d, err := s.encode(ctx, t)
+		d, err := w.encode(ctx, t)
 		if err != nil {
-			return fmt.Errorf("convert %s: %w", t.Path, orChanged(t, s.source, err))
+			return fmt.Errorf("convert %s: %w", t.Path, w.orChanged(t, err))
 		}
 		if err := streams.Send(ctx, drafts, d); err != nil {
 			d.discard()
@@ -68,13 +53,13 @@ func (s *encodeStage) run(ctx context.Context, complete <-chan *fetch.Task, draf
 }
 
 // encode ends pass 1 and writes the output file. On error nothing is left of the file.
-func (s *encodeStage) encode(ctx context.Context, t *fetch.Task) (*draft, error) {
+func (w *Work) encode(ctx context.Context, t *fetch.Task) (*draft, error) {
 	coded, err := finishCounts(t)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		d, err := s.write(ctx, t, coded)
+		d, err := w.write(ctx, t, coded)
 		// The limit on shared memory shows only while encoding. The unit then stays in BF16 and the file is laid out again.
 		unsupported, ok := errors.AsType[*unitUnsupported](err)
 		if !ok {
@@ -115,22 +100,22 @@ func finishCounts(t *fetch.Task) ([]*encoder.Unit, error) {
 }
 
 // write makes the file and everything in it.
-func (s *encodeStage) write(ctx context.Context, t *fetch.Task, coded []*encoder.Unit) (*draft, error) {
+func (w *Work) write(ctx context.Context, t *fetch.Task, coded []*encoder.Unit) (*draft, error) {
 	layout, err := safetensors.NewLayout(t.Metadata, entries(t.Output, coded))
 	if err != nil {
 		return nil, err
 	}
-	if err := s.waiting.Acquire(ctx, layout.Size); err != nil {
+	if err := w.Make.Waiting.Acquire(ctx, layout.Size); err != nil {
 		return nil, err
 	}
-	f, err := s.folder.Create(t.Path, layout.Size)
+	f, err := w.Make.Folder.Create(t.Path, layout.Size)
 	if err != nil {
 		return nil, err // which ends the attempt, and the room with it
 	}
 	d := &draft{task: t, file: f, size: layout.Size, layout: layout}
-	if err := s.fill(ctx, d, coded); err != nil {
+	if err := w.fill(ctx, d, coded); err != nil {
 		f.Cleanup()
-		s.waiting.Release(layout.Size) // for the file that is laid out again
+		w.Make.Waiting.Release(layout.Size) // for the file that is laid out again
 		return nil, err
 	}
 	return d, nil
@@ -156,12 +141,12 @@ func entries(o *spans.Output, coded []*encoder.Unit) []safetensors.Entry {
 	return es
 }
 
-func (s *encodeStage) fill(ctx context.Context, d *draft, coded []*encoder.Unit) error {
+func (w *Work) fill(ctx context.Context, d *draft, coded []*encoder.Unit) error {
 	if _, err := d.file.WriteAt(d.layout.Header, 0); err != nil {
 		return fmt.Errorf("write header: %w", err)
 	}
 	for i, u := range d.task.Units {
-		r, err := s.unit(ctx, d, i, coded[i])
+		r, err := w.unit(ctx, d, i, coded[i])
 		if unsupported, ok := errors.AsType[*encoder.UnsupportedError](err); ok {
 			return &unitUnsupported{i, unsupported}
 		}
@@ -171,7 +156,7 @@ func (s *encodeStage) fill(ctx context.Context, d *draft, coded []*encoder.Unit)
 		d.units = append(d.units, r)
 	}
 	for _, t := range d.task.Copied {
-		if err := s.copyTensor(ctx, d, t); err != nil {
+		if err := w.copyTensor(ctx, d, t); err != nil {
 			return err
 		}
 	}
@@ -179,25 +164,25 @@ func (s *encodeStage) fill(ctx context.Context, d *draft, coded []*encoder.Unit)
 }
 
 // unit encodes a unit into its file, or copies its weights if DF11 can't hold it.
-func (s *encodeStage) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (ledger.Outcome, error) {
+func (w *Work) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (ledger.Outcome, error) {
 	u := d.task.Units[i]
 	r := ledger.Outcome{Path: u.Path, Status: metadata.DF11, Weights: u.NElems()}
 	if e == nil {
 		r.Status, r.Reason = metadata.BF16, d.task.Reasons[i]
 		for t := range u.Tensors() {
-			if err := s.copyTensor(ctx, d, t); err != nil {
+			if err := w.copyTensor(ctx, d, t); err != nil {
 				return r, err
 			}
 		}
 		return r, nil
 	}
-	done := s.progress.Timed(progress.Encode)
+	done := w.Fetcher.Progress.Timed(progress.Encode)
 	src := io.NewSectionReader(d.task.Spool, u.At, 2*u.NElems())
-	if err := e.Encode(ctx, src, destinations(d.file, d.layout, u.Path), s.workers); err != nil {
+	if err := e.Encode(ctx, src, destinations(d.file, d.layout, u.Path), w.Make.Workers); err != nil {
 		return r, err
 	}
 	done(2 * u.NElems())
-	s.progress.Encoded.Add(2 * u.NElems())
+	w.Fetcher.Progress.Encoded.Add(2 * u.NElems())
 	stats := e.Stats()
 	r.Bits, r.TieBroken, r.Exponents = stats.NBits, stats.TieBroken, exponents(stats.Histogram)
 	return r, nil
@@ -217,10 +202,10 @@ func exponents(counts [256]uint64) *metadata.Exponents {
 }
 
 // destinations points the encoder's six outputs at their places in the file.
-func destinations(w io.WriterAt, l *safetensors.Layout, path string) encoder.Dst {
+func destinations(f io.WriterAt, l *safetensors.Layout, path string) encoder.Dst {
 	at := func(name string) io.WriterAt {
 		t, _ := l.Lookup(path + "." + name)
-		return io.NewOffsetWriter(w, l.DataStart()+t.Begin)
+		return io.NewOffsetWriter(f, l.DataStart()+t.Begin)
 	}
 	return encoder.Dst{
 		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent), SignMantissa: at(encoder.NameSignMantissa),
@@ -229,7 +214,7 @@ func destinations(w io.WriterAt, l *safetensors.Layout, path string) encoder.Dst
 }
 
 // copyTensor copies one tensor from the spool.
-func (s *encodeStage) copyTensor(ctx context.Context, d *draft, t spans.Tensor) error {
+func (w *Work) copyTensor(ctx context.Context, d *draft, t spans.Tensor) error {
 	x, ok := d.layout.Lookup(t.Name)
 	if !ok {
 		panic("pipeline: internal error: tensor " + t.Name + " is not in the layout")
@@ -238,7 +223,7 @@ func (s *encodeStage) copyTensor(ctx context.Context, d *draft, t spans.Tensor) 
 	if err := streams.CopySection(ctx, io.NewOffsetWriter(d.file, at), io.NewSectionReader(d.task.Spool, t.At, x.NBytes())); err != nil {
 		return fmt.Errorf("copy tensor %s: %w", t.Name, err)
 	}
-	s.progress.Encoded.Add(x.NBytes())
+	w.Fetcher.Progress.Encoded.Add(x.NBytes())
 	return nil
 }
 

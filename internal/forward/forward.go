@@ -15,7 +15,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
@@ -24,7 +23,6 @@ import (
 type Work struct {
 	Fetcher  *fetch.Fetcher
 	Comparer *compare.Comparer
-	Progress *progress.Counters
 
 	Stored   compare.Stored  // has every output already: nothing is made
 	Equal    []*spans.Output // of Stored: nothing differs
@@ -37,12 +35,10 @@ type Work struct {
 type Making struct {
 	Folder     *target.Folder
 	Repo       *target.Repo // nil: nothing is published
-	Ledger     *ledger.Ledger
 	Waiting    *WaitingFiles
 	Leftovers  []ledger.Output // of earlier runs, which no commit names yet
 	Workers    int
 	CommitWait time.Duration // of an uploaded output for its commit
-	DropCache  bool          // pages of finished files are not needed again
 	Log        *slog.Logger
 }
 
@@ -62,12 +58,12 @@ func (w *Work) Run(ctx context.Context) error {
 	drafts := make(chan *draft) // written, as the source bytes say
 	g.Go(func() error {
 		defer close(drafts)
-		return w.encodeStage().run(gctx, complete, drafts)
+		return w.encodeAll(gctx, complete, drafts)
 	})
 	equal := make(chan compared) // decoded again from the stored bytes and compared; the hash is under way
 	g.Go(func() error {
 		defer close(equal)
-		return w.compareStage().run(gctx, drafts, equal)
+		return w.compareAll(gctx, drafts, equal)
 	})
 	finished := make(chan ledger.Output) // hashed, forced to disk, renamed, in the journal
 	var naming sync.WaitGroup
@@ -75,7 +71,7 @@ func (w *Work) Run(ctx context.Context) error {
 		naming.Add(1)
 		g.Go(func() error {
 			defer naming.Done()
-			return w.nameStage().run(gctx, equal, finished)
+			return w.nameAll(gctx, equal, finished)
 		})
 	}
 	g.Go(func() error {
@@ -83,7 +79,7 @@ func (w *Work) Run(ctx context.Context) error {
 		naming.Wait()
 		return nil
 	})
-	g.Go(func() error { return w.publishStage().run(gctx, finished) })
+	g.Go(func() error { return w.publishAll(gctx, finished) })
 
 	err := g.Wait()
 	for c := range equal { // after an error nobody takes it

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
@@ -43,22 +41,11 @@ func (h *hashing) sum() (string, error) {
 	return h.hex, nil
 }
 
-// A nameStage gives compared files their name, which means waiting for hashes and the disk, and records them in the ledger.
-// Several goroutines run it.
-type nameStage struct {
-	source   model.Source
-	ledger   *ledger.Ledger
-	progress *progress.Counters
-	log      *slog.Logger
-}
-
-func (w *Work) nameStage() *nameStage {
-	return &nameStage{source: w.Fetcher.Source, ledger: w.Make.Ledger, progress: w.Progress, log: w.Make.Log}
-}
-
-func (s *nameStage) run(ctx context.Context, equal <-chan compared, finished chan<- ledger.Output) error {
+// nameAll gives compared files their name, which means waiting for hashes and the disk, and records them in the ledger. Several
+// goroutines run it.
+func (w *Work) nameAll(ctx context.Context, equal <-chan compared, finished chan<- ledger.Output) error {
 	for c := range equal {
-		o, err := s.name(c)
+		o, err := w.name(c)
 		if err != nil {
 			return fmt.Errorf("output %s: %w", o.Path, err)
 		}
@@ -70,7 +57,7 @@ func (s *nameStage) run(ctx context.Context, equal <-chan compared, finished cha
 }
 
 // name records a file in the ledger, forces it to disk and gives it its name.
-func (s *nameStage) name(c compared) (ledger.Output, error) {
+func (w *Work) name(c compared) (ledger.Output, error) {
 	defer c.discard()
 	o := ledger.Output{
 		Path: c.task.Path, Size: c.size, Units: c.units, Place: ledger.Place{Here: true},
@@ -79,17 +66,17 @@ func (s *nameStage) name(c compared) (ledger.Output, error) {
 	if o.SHA256, err = c.sum.sum(); err != nil {
 		return o, err
 	}
-	if err := c.task.Unchanged(s.source); err != nil {
+	if err := c.task.Unchanged(w.Fetcher.Source); err != nil {
 		return o, err
 	}
-	if err := s.ledger.Add(o); err != nil {
+	if err := w.Fetcher.Ledger.Add(o); err != nil {
 		return o, err
 	}
 	if err := c.file.Commit(c.size); err != nil {
 		return o, err
 	}
-	s.progress.Outputs.Add(1)
-	s.progress.OutputBytes.Add(o.Size - progress.Guess(c.task.Size))
-	s.log.Info("output finished", "file", o.Path, "bytes", o.Size)
+	w.Fetcher.Progress.Outputs.Add(1)
+	w.Fetcher.Progress.OutputBytes.Add(o.Size - progress.Guess(c.task.Size))
+	w.Make.Log.Info("output finished", "file", o.Path, "bytes", o.Size)
 	return o, nil
 }

@@ -10,54 +10,33 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/pagecache"
-	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/streams"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// A publishStage uploads finished outputs and commits them in batches. Without a repo it only lets go of cached pages.
-type publishStage struct {
-	repo      *target.Repo
-	folder    *target.Folder
-	ledger    *ledger.Ledger
-	waiting   *WaitingFiles
-	leftovers []ledger.Output // that an earlier run finished and did not publish
-	wait      time.Duration   // of an uploaded output for its commit
-	dropCache bool
-	progress  *progress.Counters
-}
-
-func (w *Work) publishStage() *publishStage {
-	m := w.Make
-	return &publishStage{
-		repo: m.Repo, folder: m.Folder, ledger: m.Ledger, waiting: m.Waiting, leftovers: m.Leftovers, wait: m.CommitWait,
-		dropCache: m.DropCache, progress: w.Progress,
-	}
-}
-
-// run uploads several outputs at a time, and goes on with it while a batch is committed.
-func (s *publishStage) run(ctx context.Context, finished <-chan ledger.Output) error {
+// publishAll uploads finished outputs, several at a time, and goes on with it while a batch is committed. Without a repo it only lets
+// go of cached pages.
+func (w *Work) publishAll(ctx context.Context, finished <-chan ledger.Output) error {
 	g, ctx := errgroup.WithContext(ctx)
 	queue, uploaded := make(chan ledger.Output), make(chan ledger.Output)
 	g.Go(func() error {
 		defer close(queue)
-		return s.queue(ctx, finished, queue)
+		return w.queue(ctx, finished, queue)
 	})
 	g.Go(func() error {
 		defer close(uploaded)
 		uploads, ctx := errgroup.WithContext(ctx)
 		for range budget.Uploads {
-			uploads.Go(func() error { return s.uploadAll(ctx, queue, uploaded) })
+			uploads.Go(func() error { return w.uploadAll(ctx, queue, uploaded) })
 		}
 		return uploads.Wait()
 	})
-	g.Go(func() error { return commitBatches(ctx, s.wait, uploaded, s.commit) })
+	g.Go(func() error { return commitBatches(ctx, w.Make.CommitWait, uploaded, w.commit) })
 	return g.Wait()
 }
 
 // queue passes on what earlier runs have left, then what is finished.
-func (s *publishStage) queue(ctx context.Context, finished <-chan ledger.Output, queue chan<- ledger.Output) error {
-	for _, o := range s.leftovers {
+func (w *Work) queue(ctx context.Context, finished <-chan ledger.Output, queue chan<- ledger.Output) error {
+	for _, o := range w.Make.Leftovers {
 		if err := streams.Send(ctx, queue, o); err != nil {
 			return err
 		}
@@ -70,50 +49,50 @@ func (s *publishStage) queue(ctx context.Context, finished <-chan ledger.Output,
 	return nil
 }
 
-func (s *publishStage) uploadAll(ctx context.Context, queue <-chan ledger.Output, uploaded chan<- ledger.Output) error {
+func (w *Work) uploadAll(ctx context.Context, queue <-chan ledger.Output, uploaded chan<- ledger.Output) error {
 	for o := range queue {
-		if s.repo != nil {
-			if err := s.upload(ctx, o); err != nil {
+		if w.Make.Repo != nil {
+			if err := w.upload(ctx, o); err != nil {
 				return err
 			}
 			if err := streams.Send(ctx, uploaded, o); err != nil {
 				return err
 			}
 		}
-		if s.dropCache && s.folder.Stays {
-			pagecache.DropFile(s.folder.Path(o.Path))
+		if w.Fetcher.DropCache && w.Make.Folder.Stays {
+			pagecache.DropFile(w.Make.Folder.Path(o.Path))
 		}
 	}
 	return nil
 }
 
 // upload sends one output, and removes it here if it need not stay.
-func (s *publishStage) upload(ctx context.Context, o ledger.Output) error {
-	if o.Uploaded && !s.folder.Stays { // by an earlier run, which a kill may have kept from removing the file
-		return s.folder.Remove(o.Path)
+func (w *Work) upload(ctx context.Context, o ledger.Output) error {
+	if o.Uploaded && !w.Make.Folder.Stays { // by an earlier run, which a kill may have kept from removing the file
+		return w.Make.Folder.Remove(o.Path)
 	}
-	if err := s.send(ctx, o); err != nil || s.folder.Stays {
+	if err := w.send(ctx, o); err != nil || w.Make.Folder.Stays {
 		return err
 	}
-	if err := s.ledger.Uploaded(o.Path); err != nil {
+	if err := w.Fetcher.Ledger.Uploaded(o.Path); err != nil {
 		return err
 	}
-	if err := s.folder.Remove(o.Path); err != nil {
+	if err := w.Make.Folder.Remove(o.Path); err != nil {
 		return err
 	}
-	s.waiting.uploaded(o)
+	w.Make.Waiting.uploaded(o)
 	return nil
 }
 
 // send uploads a file and closes it: Windows does not remove an open one.
-func (s *publishStage) send(ctx context.Context, o ledger.Output) error {
-	f, err := os.Open(s.folder.Path(o.Path))
+func (w *Work) send(ctx context.Context, o ledger.Output) error {
+	f, err := os.Open(w.Make.Folder.Path(o.Path))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	r, end := s.progress.Uploading(f, o.Size)
-	err = s.repo.Upload(ctx, o, r)
+	r, end := w.Fetcher.Progress.Uploading(f, o.Size)
+	err = w.Make.Repo.Upload(ctx, o, r)
 	end(err == nil)
 	return err
 }
@@ -162,10 +141,10 @@ func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledg
 }
 
 // commit commits a batch with the journal that lists it.
-func (s *publishStage) commit(ctx context.Context, batch []ledger.Output) error {
-	if err := s.repo.Commit(ctx, batch, s.ledger); err != nil {
+func (w *Work) commit(ctx context.Context, batch []ledger.Output) error {
+	if err := w.Make.Repo.Commit(ctx, batch, w.Fetcher.Ledger); err != nil {
 		return err
 	}
-	s.ledger.Committed(batch)
+	w.Fetcher.Ledger.Committed(batch)
 	return nil
 }
