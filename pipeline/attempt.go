@@ -26,9 +26,6 @@ type attempt struct {
 
 // begin lays out what is still to be made, takes up what earlier runs have left in spools, and decides how each source file is read.
 func (c *conversion) begin(ctx context.Context) (*attempt, error) {
-	if err := c.restartFiles(); err != nil {
-		return nil, err
-	}
 	maps.DeleteFunc(c.earlier, func(path string, _ bool) bool { return !c.ledger.Done(path) }) // this run makes it again
 	a, err := c.layOut(ctx)
 	if err != nil {

@@ -45,3 +45,10 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 		}
 	}
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

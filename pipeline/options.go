@@ -73,8 +73,6 @@ func (o *Options) check() error {
 		return errors.New("options: a run is either a part or the one that finishes")
 	case !o.Part.Whole() && o.Plan.Layout.Single():
 		return errors.New("options: a single-file layout can't be split into parts")
-	case (!o.Part.Whole() || o.Finish) && len(o.Plan.Dropped) > 0:
-		return errors.New("options: the source holds tensors outside the model, so its files can't be verified from parts; convert it in one run")
 	}
 	if err := errors.Join(o.Part.Check(), o.refuseSourceFolder()); err != nil {
 		return err

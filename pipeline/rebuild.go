@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 
@@ -12,9 +13,11 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // rebuildUnchecked proves what this run has not made of bytes that it has hashed, since nobody vouches for a journal: it checks the
@@ -47,11 +50,26 @@ func (c *conversion) rebuildUnchecked(ctx context.Context) error {
 		return err
 	}
 	r := back.NewRebuilder(d, c.outputs, c.Memory.Workers, new(progress.Counters))
+	r.Outside = c.outside
 	return r.Run(ctx, files, nil, func(f back.File) error {
 		c.Log.Info("source file rebuilt", "file", f.Path)
 		c.ledger.AddFile(ledger.File{Path: f.Path, Integrity: metadata.Proof, SHA256: f.SHA256})
 		return nil
 	})
+}
+
+// outside reads a tensor that the model leaves out from the source: in a rebuilt file it stands between tensors of the outputs.
+func (c *conversion) outside(ctx context.Context, f back.File, t safetensors.Tensor, w io.Writer) error {
+	if !slices.ContainsFunc(c.Plan.Dropped, func(d plan.Tensor) bool { return d.Source == t.Name }) {
+		return model.Invalidf("", "the plan has no place for it")
+	}
+	in, err := c.Source.Stream(ctx, f.Index, f.Header.DataStart()+t.Begin, f.Header.DataStart()+t.End)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	_, err = streams.Copy(ctx, w, in)
+	return err
 }
 
 // leftoverError says that outputs which earlier runs are said to have made are none of this plan.

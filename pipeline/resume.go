@@ -109,26 +109,3 @@ func (c *conversion) chooseReading(a *attempt) {
 		f.ByRange = known || f.Delivers(there) || !c.Part.Whole() || c.Finish
 	}
 }
-
-// restartFiles forgets what was made of a source file that has to be read from its beginning: a file with tensors outside the model
-// cannot be rebuilt from outputs, so its hash is right only if one run has read all of it.
-func (c *conversion) restartFiles() error {
-	if len(c.Plan.Dropped) == 0 {
-		return nil
-	}
-	outside := map[int]bool{}
-	for _, t := range c.Plan.Dropped {
-		outside[t.File] = true
-	}
-	for _, f := range fetch.Files(c.Model, c.outputs) {
-		_, known := c.ledger.File(f.Path)
-		done := func(d spans.Delivery) bool { return c.ledger.Done(d.Output.Path) }
-		missing := func(d spans.Delivery) bool { return !done(d) }
-		if outside[f.Index] && !(known && !f.Delivers(missing)) {
-			if err := c.discard(f.Path); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}

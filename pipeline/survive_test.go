@@ -1,12 +1,16 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -47,10 +52,11 @@ func TestEveryConversionSurvives(t *testing.T) {
 }
 
 // ordealModels have units in several files, files of several units, many open spools, more outputs than one commit brings, an output
-// that is open until the end, or twice the bytes that a spool holds.
+// that is open until the end, twice the bytes that a spool holds, or tensors outside the model in its one file.
 var ordealModels = []ordealModel{
 	{model: small}, {model: mediumHead}, {model: scattered}, {model: deep}, {model: several},
 	{model: several, opt: plan.Options{PatternDict: splitLayers}}, {model: several, opt: plan.Options{ExactF32: true}},
+	{model: several, opt: plan.Options{PatternDict: splitLayers, Layout: plan.ComfyUI}},
 }
 
 type ordealModel struct {
@@ -63,8 +69,40 @@ func (m ordealModel) world(t *testing.T) *world {
 		return f32WorldOf(t, m.model(), nil)
 	}
 	w := newWorld(t, m.model())
-	w.plan = m.opt
+	if w.plan = m.opt; m.opt.Layout == plan.ComfyUI {
+		w.AddRepo(sourceRepo, checkpoint(t, m.model().Files()))
+	}
 	return w
+}
+
+// checkpoint makes one file of a model's files, with tensors of other models before and behind.
+func checkpoint(t *testing.T, files map[string][]byte) map[string][]byte {
+	t.Helper()
+	entries, data := []safetensors.Entry{{Name: "a_vae", DType: "BF16", Shape: []int64{30_000}}}, map[string][]byte{}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !strings.HasSuffix(name, ".safetensors") {
+			continue
+		}
+		h, err := safetensors.ReadHeader(bytes.NewReader(files[name]), int64(len(files[name])))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range h.Tensors {
+			to := "model.diffusion_model." + x.Name
+			entries = append(entries, safetensors.Entry{Name: to, DType: x.DType, Shape: x.Shape})
+			data[to] = files[name][h.DataStart()+x.Begin : h.DataStart()+x.End]
+		}
+	}
+	l, err := safetensors.NewLayout(nil, append(entries, safetensors.Entry{Name: "z_text", DType: "BF16", Shape: []int64{70_000}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := append(bytes.Clone(l.Header), bytes.Repeat([]byte{1, 2, 3}, int(l.Size-l.DataStart())/3+1)...)[:l.Size]
+	for name, b := range data {
+		at, _ := l.Lookup(name)
+		copy(out[l.DataStart()+at.Begin:], b)
+	}
+	return map[string][]byte{"all-in-one.safetensors": out}
 }
 
 func several() *hubtest.Model { return severalTensors(hubtest.OrderModel) }
@@ -356,5 +394,7 @@ func (o *ordeal) check(t *testing.T) {
 		return
 	}
 	sameFiles(t, o.target(), o.calm.target)
-	checkPublished(t, o.world)
+	if o.plan.Layout != plan.ComfyUI { // which has no config.json
+		checkPublished(t, o.world)
+	}
 }

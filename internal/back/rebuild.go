@@ -48,6 +48,9 @@ type Rebuilder struct {
 	workers  int
 	progress *progress.Counters
 	places   map[string]place // by source tensor name
+
+	// Outside writes a tensor of a file that is no part of the model; nil: there is none.
+	Outside func(ctx context.Context, f File, t safetensors.Tensor, w io.Writer) error
 }
 
 func newRebuilder(d *model.DF11, workers int, p *progress.Counters) *Rebuilder {
@@ -209,6 +212,9 @@ func (c counter) Write(b []byte) (int, error) {
 
 func (r *rebuild) tensor(ctx context.Context, t safetensors.Tensor, w io.Writer) error {
 	p, ok := r.places[t.Name]
+	if !ok && r.Outside != nil {
+		return r.Outside(ctx, r.File, t, w)
+	}
 	if !ok {
 		return model.Invalidf("", "the plan has no place for it")
 	}
