@@ -37,7 +37,6 @@ type Dicts struct {
 	PatternDict   PatternDict `json:"pattern_dict,omitempty"`
 	Template      bool        `json:"template,omitempty"`       // expand {e}, filter by presence, group block indices
 	OptionalAttrs []string    `json:"optional_attrs,omitempty"` // attributes that some blocks lack
-	Split         PatternDict `json:"split,omitempty"`          // used when a unit would be too large
 	KeepBF16      []string    `json:"keep_bf16,omitempty"`      // module paths that stay, with * for any characters
 }
 

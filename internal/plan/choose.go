@@ -30,10 +30,10 @@ func (d *draft) chooseDict(ctx context.Context) error {
 	if err := d.useEntry(); err != nil {
 		return err
 	}
-	if d.plan.PatternDict == nil {
-		if err := d.deriveDict(); err != nil {
-			return err
-		}
+	if d.entry == nil {
+		d.plan.Provenance, d.plan.Derived, d.plan.Loader = "derived", true, d.cfg.guessLoader()
+		d.plan.warn("untested: the catalog does not know this model, and no one has loaded a model converted this way yet; " +
+			"its list of compressed modules was derived from tensor names and shapes")
 	}
 	d.chooseLayout()
 	return nil

@@ -2,32 +2,39 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	_ "embed"
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// deriveDict sets the plan's dict from headers and config alone, for classes that the catalog does not know, and labels the
-// dict "derived". docs/models.md lists what headers cannot show.
-func (d *draft) deriveDict() error {
+// deriveDict makes the dict from headers and config alone, for classes that the catalog does not know. docs/models.md lists what
+// headers cannot show.
+func (d *draft) deriveDict(ctx context.Context) (PatternDict, error) {
 	blocks := d.cfg.findStacks(d.candidates())
 	if len(blocks) == 0 {
-		return d.refuseUnknown()
+		return nil, d.refuseUnknown()
 	}
 	dict := d.outerUnits()
 	for _, stack := range sortedPaths(blocks) {
-		dict = append(dict, stackPatterns(stack, blocks[stack])...)
+		var groups blockGroups
+		for _, i := range slices.Sorted(maps.Keys(blocks[stack])) {
+			slices.SortFunc(blocks[stack][i], compareAttrs)
+			groups.add("", blocks[stack][i], i, stack+"."+strconv.Itoa(i))
+		}
+		patterns, err := d.blockPatterns(ctx, Pattern{Regex: strings.ReplaceAll(stack, ".", `\.`) + `\.\d+`}, groups)
+		if err != nil {
+			return nil, err
+		}
+		dict = append(dict, patterns...)
 	}
-	d.plan.PatternDict, d.plan.Provenance, d.plan.Derived = dict, "derived", true
-	d.plan.Loader = d.cfg.guessLoader()
-	d.plan.warn("untested: the catalog does not know this model, and no one has loaded a model converted this way yet; " +
-		"its list of compressed modules was derived from tensor names and shapes")
-	return nil
+	return dict, nil
 }
 
 // guessLoader says how a model of a class that the catalog does not know is loaded.
@@ -63,19 +70,25 @@ func (d *draft) candidates() []string {
 		rows, columns := t.Shape[0], t.Shape[1]
 		isRouter := rows == int64(experts)
 		isTable := slices.ContainsFunc(strings.Split(module, "."), tableComponent.MatchString)
-		if rows > 1 && columns > 0 && !isRouter && !isTable && !d.cfg.readsOutside(module) {
+		if rows > 1 && columns > 0 && !isRouter && !isTable && !d.cfg.readsOutside(blockOf(module), module) {
 			out = append(out, module)
 		}
 	}
 	return out
 }
 
-// readsOutside says whether the class reads the module's weight outside of any block: then no unit may hold that weight.
-func (c *config) readsOutside(module string) bool {
+// blockOf returns the outermost block that a module lies in, else the module.
+func blockOf(module string) string {
+	if splits := splitsOf(module); len(splits) > 0 {
+		return splits[0].stack + "." + strconv.Itoa(splits[0].index)
+	}
+	return module
+}
+
+// readsOutside says whether the class reads the module's weight outside of a unit: then that unit may not hold the weight.
+func (c *config) readsOutside(unit, module string) bool {
 	path := numberless(module)
-	return slices.ContainsFunc(classReads()[c.class()], func(r read) bool {
-		return r.weight == path && !strings.Contains(r.reader, "#")
-	})
+	return slices.ContainsFunc(classReads()[c.class()], func(r read) bool { return r.weight == path && r.isOutside(unit) })
 }
 
 // read says that a method reads the weight of another module. A DF11 loader fills a unit's weights when the unit is called, so a
@@ -84,6 +97,12 @@ type read struct {
 	weight string // path of the module with the weight
 	reader string // path of the module with the method; "." is the model itself
 	method string
+}
+
+// isOutside says whether the read may happen while the unit has no weights.
+func (r read) isOutside(unit string) bool {
+	unit = numberless(unit)
+	return r.reader != unit && !strings.HasPrefix(r.reader, unit+".")
 }
 
 // readsText is what testdata/classes/reads.py found in transformers and diffusers: "class weight reader method" in each line. A
@@ -182,36 +201,10 @@ func splitsOf(module string) []splitPath {
 	return out
 }
 
-// stackPatterns returns the patterns of one stack: one for each list of attributes that occurs.
-func stackPatterns(stack string, blocks map[int][]string) []Pattern {
-	var groups blockGroups
-	for _, i := range slices.Sorted(maps.Keys(blocks)) {
-		slices.SortFunc(blocks[i], compareAttrs)
-		groups.add(blocks[i], i, "")
-	}
-	out := make([]Pattern, len(groups.list))
-	for i, g := range groups.list {
-		if len(groups.list) == 1 {
-			g.indices = nil
-		}
-		out[i] = Pattern{Regex: stackRegex(stack, g.indices), Attrs: g.attrs}
-	}
-	return out
-}
-
-// stackRegex matches the blocks of a stack: the given ones, or all for nil.
-func stackRegex(stack string, indices []int) string {
-	number := `\d+`
-	if indices != nil {
-		number = indexRegex(indices)
-	}
-	return strings.ReplaceAll(stack, ".", `\.`) + `\.` + number
-}
-
 // outerUnits returns the units outside the blocks: head and token embedding of an untied model.
 func (d *draft) outerUnits() PatternDict {
 	pair, ok := d.inv.guessTie()
-	if !ok || d.isTied([]tie{pair}) {
+	if !ok || d.plan.TiedEmbeddings {
 		return nil
 	}
 	var dict PatternDict
@@ -220,7 +213,7 @@ func (d *draft) outerUnits() PatternDict {
 		if !ok || !d.opt.convertible(t.DType) {
 			return nil
 		}
-		if d.cfg.readsOutside(parent(name)) {
+		if d.cfg.readsOutside(parent(name), parent(name)) {
 			continue
 		}
 		dict = append(dict, Pattern{Regex: strings.ReplaceAll(parent(name), ".", `\.`), Attrs: []string{}})

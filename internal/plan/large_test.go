@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"bytes"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -107,28 +109,39 @@ func glmAir(layers int) *model {
 	return m
 }
 
-// TestMoESplit splits a model with experts and leaves the layer for multi-token prediction in BF16.
-func TestMoESplit(t *testing.T) {
-	src := source([]WeightFile{glmAir(3).file("model.safetensors")}, map[string]any{
-		"model_type": "glm4_moe", "architectures": []string{"Glm4MoeForCausalLM"}, "num_hidden_layers": 3,
-	})
-	p := mustPlan(t, src, Options{})
-	checkWhole(t, p)
-	var regexes []string
-	for _, pat := range p.PatternDict {
-		regexes = append(regexes, pat.Regex)
+// TestLargeModels plans real models by their names and shapes, listed in testdata/large.txt, most of which have layers that exceed
+// the format's limit, and compares what is compressed with a golden file.
+func TestLargeModels(t *testing.T) {
+	var b bytes.Buffer
+	for text := range strings.SplitSeq(string(readFile(t, filepath.Join("testdata", "large.txt"))), "= ") {
+		if text == "" {
+			continue
+		}
+		head, lines, _ := strings.Cut(text, "\n")
+		name, config, _ := strings.Cut(head, " ")
+		m := newModel()
+		for line := range strings.Lines(lines) {
+			f := strings.Fields(line)
+			for _, tensor := range unbrace(t, f[0]) {
+				m.add(tensor, safetensors.BF16, parseShape(t, f[1])...)
+			}
+		}
+		src := source([]WeightFile{m.file("model.safetensors")}, map[string]any{})
+		src.Config = []byte(config)
+		p := mustPlan(t, src, Options{})
+		checkWhole(t, p)
+		fmt.Fprintf(&b, "== %s: entry %q, split %v\n%d units with %.1f %% of %d bytes\n", name, p.Entry, p.Split, len(p.Units),
+			100*float64(p.UnitBytes())/float64(p.UnitBytes()+p.PlainBytes()), p.UnitBytes()+p.PlainBytes())
+		for _, pat := range p.PatternDict {
+			fmt.Fprintf(&b, "%s: %.100s\n", pat.Regex, strings.Join(pat.Attrs, " "))
+		}
+		for _, u := range p.Units {
+			if u.Unholdable != "" {
+				t.Errorf("%s: %s is %s", name, u.Path, u.Unholdable)
+			}
+		}
 	}
-	want := []string{`lm_head`, `model\.embed_tokens`, `model\.layers\.[0-2]\.self_attn`,
-		`model\.layers\.[1-2]\.mlp\.experts\.\d+`, `model\.layers\.[1-2]\.mlp\.shared_experts`, `model\.layers\.0\.mlp`}
-	if !slices.Equal(regexes, want) {
-		t.Errorf("patterns %v\nwant     %v", regexes, want)
-	}
-	if n := 2 + 3 + 2*128 + 2 + 1; len(p.Units) != n {
-		t.Errorf("%d units, want %d", len(p.Units), n)
-	}
-	if !slices.ContainsFunc(p.Differences, func(s string) bool { return strings.Contains(s, "does not build are kept") }) {
-		t.Errorf("differences %q", p.Differences)
-	}
+	compareGolden(t, filepath.Join("testdata", "large-plans.txt"), b.Bytes())
 }
 
 // TestNoSplitBelowLimit: the same class below the limit keeps one unit a layer.

@@ -7,12 +7,6 @@ import (
 	"testing"
 )
 
-// isOutside says whether the read may happen while the unit has no weights.
-func (r read) isOutside(unit string) bool {
-	unit = numberless(unit)
-	return r.reader != unit && !strings.HasPrefix(r.reader, unit+".")
-}
-
 // checkReads fails for every weight of a unit that is read outside of it.
 func checkReads(t *testing.T, who string, p *Plan, reads []read) {
 	t.Helper()

@@ -7,30 +7,29 @@ import (
 	"strings"
 )
 
-// settleDict brings the dict of a catalog entry into its final form for this model. A dict of the caller stays as it is, if it
-// fits the tied embeddings.
+// settleDict makes the dict of this model, by its catalog entry or by the rule for unknown models. If a unit would have more weights
+// than DF11 can hold, all blocks are split. A dict of the caller stays as it is, if it fits the tied embeddings.
 func (d *draft) settleDict(ctx context.Context) error {
-	if d.entry == nil || d.opt.PatternDict != nil {
+	if d.opt.PatternDict != nil {
 		return d.refuseHalfTied()
 	}
-	dict, err := d.formDict(ctx, d.entry.PatternDict)
-	if err != nil {
-		return err
+	form := d.formDict
+	if d.entry == nil {
+		form = d.deriveDict
 	}
-	if d.entry.Split != nil && d.inv.largestUnit(ctx, dict) > maxElems {
+	dict, err := form(ctx)
+	if err == nil && d.inv.largestUnit(ctx, dict) > maxElems {
 		d.plan.Split = true
-		if dict, err = d.formDict(ctx, d.entry.Split); err != nil {
-			return err
-		}
+		dict, err = form(ctx)
 	}
 	d.plan.PatternDict = dict
-	return nil
+	return err
 }
 
-// formDict takes tied embeddings out of a dict of the entry and expands it if it is a template. The tied embedding stays in BF16,
+// formDict takes tied embeddings out of the dict of the entry and expands it if it is a template. The tied embedding stays in BF16,
 // the head is not stored (docs/format.md §15).
-func (d *draft) formDict(ctx context.Context, dict PatternDict) (PatternDict, error) {
-	dict = dict.clone()
+func (d *draft) formDict(ctx context.Context) (PatternDict, error) {
+	dict := d.entry.PatternDict.clone()
 	if tied := d.entry.Tied; tied != nil && d.plan.TiedEmbeddings {
 		dict = slices.DeleteFunc(dict, func(p Pattern) bool {
 			return PatternDict{p}.matches(tied.Head) || PatternDict{p}.matches(tied.Embedding)
@@ -41,7 +40,6 @@ func (d *draft) formDict(ctx context.Context, dict PatternDict) (PatternDict, er
 	}
 	var out PatternDict
 	for _, pat := range dict {
-		pat.Regex = strings.Replace(pat.Regex, "(DENSE_INDICES)", `\d+`, 1) // the layers without experts, in a split dict
 		patterns, err := d.expandPattern(ctx, pat)
 		if err != nil {
 			return nil, err
@@ -62,25 +60,37 @@ func (d *draft) expandPattern(ctx context.Context, pat Pattern) ([]Pattern, erro
 	if err != nil {
 		return nil, err
 	}
-	if !d.plan.Split { // else the blocks were checked as a whole already
-		if err := d.checkBlocks(pat, modules); err != nil {
-			return nil, err
-		}
+	if err := d.checkBlocks(pat, modules); err != nil {
+		return nil, err
 	}
-	groups, complete := d.groupBlocks(pat, modules)
-	if len(groups) == 0 {
+	groups := d.groupBlocks(pat, modules)
+	if len(groups.list) == 0 {
 		return nil, d.refuseOtherTypes(pat, modules)
 	}
-	if len(groups) == 1 && complete {
-		return []Pattern{{Regex: pat.Regex, Attrs: groups[0].attrs}}, nil
+	return d.blockPatterns(ctx, pat, groups)
+}
+
+// blockPatterns writes the patterns of groups of blocks, in whose regex \d+ stands for all numbers, and takes the blocks apart if the
+// model is to be split.
+func (d *draft) blockPatterns(ctx context.Context, pat Pattern, groups blockGroups) ([]Pattern, error) {
+	if d.plan.Split {
+		groups = d.splitBlocks(pat, groups)
 	}
-	out := make([]Pattern, len(groups))
-	for i, g := range groups {
-		out[i] = Pattern{Regex: strings.Replace(pat.Regex, `\d+`, indexRegex(g.indices), 1), Attrs: g.attrs}
-		if modules, err := d.inv.matching(ctx, out[i].Regex); err != nil || !slices.Equal(modules, g.modules) {
-			return nil, refuse(ReasonPattern, "name the modules to compress with --pattern-dict",
-				"the blocks of %q differ in a way that the catalog cannot express", out[i].Regex)
+	whole, err := d.inv.matching(ctx, pat.Regex)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Pattern, len(groups.list))
+	for i, g := range groups.list {
+		block := pat.Regex
+		if !slices.Equal(g.modules, whole) {
+			block = strings.Replace(pat.Regex, `\d+`, indexRegex(g.indices), 1)
 		}
+		if modules, err := d.inv.matching(ctx, block); err != nil || !slices.Equal(modules, g.modules) {
+			return nil, refuse(ReasonPattern, "name the modules to compress with --pattern-dict",
+				"the blocks of %q differ in a way that the catalog cannot express", block)
+		}
+		out[i] = Pattern{Regex: block + g.below, Attrs: g.attrs}
 	}
 	return out, nil
 }
@@ -100,6 +110,7 @@ func (d *draft) refuseOtherTypes(pat Pattern, modules []string) error {
 
 // blockGroup is the blocks that have the same attributes.
 type blockGroup struct {
+	below   string // regex of modules inside the blocks; "" where the blocks themselves are units
 	attrs   []string
 	indices []int
 	modules []string
@@ -108,38 +119,33 @@ type blockGroup struct {
 // blockGroups groups blocks by their attributes, in the order of their first block.
 type blockGroups struct {
 	list  []blockGroup
-	place map[string]int // attributes → index in list
+	place map[string]int // below and attributes → index in list
 }
 
-func (g *blockGroups) add(attrs []string, index int, module string) {
+func (g *blockGroups) add(below string, attrs []string, index int, module string) {
 	if g.place == nil {
 		g.place = map[string]int{}
 	}
-	key := strings.Join(attrs, "\n")
+	key := below + "\n" + strings.Join(attrs, "\n")
 	i, ok := g.place[key]
 	if !ok {
 		i = len(g.list)
 		g.place[key] = i
-		g.list = append(g.list, blockGroup{attrs: attrs})
+		g.list = append(g.list, blockGroup{below: below, attrs: attrs})
 	}
 	g.list[i].indices = append(g.list[i].indices, index)
 	g.list[i].modules = append(g.list[i].modules, module)
 }
 
-// groupBlocks groups the blocks of a pattern. complete says whether every matched block is in a group.
-func (d *draft) groupBlocks(pat Pattern, modules []string) (groups []blockGroup, complete bool) {
+// groupBlocks groups the blocks of a pattern.
+func (d *draft) groupBlocks(pat Pattern, modules []string) (groups blockGroups) {
 	index := firstIndex(pat.Regex)
-	var found blockGroups
-	complete = true
 	for _, m := range modules {
-		attrs := d.presentAttrs(m, pat.Attrs)
-		if len(attrs) == 0 || d.cfg.isExtraLayer(m) || d.entry.keeps(m) {
-			complete = false
-			continue
+		if attrs := d.presentAttrs(m, pat.Attrs); len(attrs) > 0 && !d.cfg.isExtraLayer(m) && !d.entry.keeps(m) {
+			groups.add("", attrs, index(m), m)
 		}
-		found.add(attrs, index(m), m)
 	}
-	return found.list, complete
+	return groups
 }
 
 // firstIndex returns a function that reads the number which the regex's first \d+ matches in a module path, or -1.
@@ -190,20 +196,23 @@ func (d *draft) presentAttrs(module string, attrs []string) []string {
 func (inv *inventory) largestUnit(ctx context.Context, dict PatternDict) int64 {
 	var most int64
 	for _, pat := range dict {
-		attrs := pat.Attrs
-		if len(attrs) == 0 {
-			attrs = []string{""}
-		}
 		modules, _ := inv.matching(ctx, pat.Regex) // a pattern that cannot be compiled is refused when units are formed
 		for _, m := range modules {
-			var n int64
-			for _, a := range attrs {
-				if t, ok := inv.weight(m, a); ok {
-					n += t.NElems()
-				}
-			}
-			most = max(most, n)
+			most = max(most, inv.nWeights(m, pat.Attrs))
 		}
 	}
 	return most
+}
+
+// nWeights returns the number of weights of a unit.
+func (inv *inventory) nWeights(module string, attrs []string) (n int64) {
+	if len(attrs) == 0 {
+		attrs = []string{""}
+	}
+	for _, a := range attrs {
+		if t, ok := inv.weight(module, a); ok {
+			n += t.NElems()
+		}
+	}
+	return n
 }
