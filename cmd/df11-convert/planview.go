@@ -14,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/gpus"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -64,6 +65,7 @@ func (f *forecast) document() map[string]any {
 		"output_bytes_estimate": f.size.OutputBytes, "estimate": f.estimateDocument(), "gain": f.gain(),
 		"remainder": f.remainderDocuments(), "aliases": aliases(p), "tied_embeddings": p.TiedEmbeddings,
 		"copied": transform(p.Copied, func(f plan.File) string { return f.Path }), "not_copied": append([]plan.Skipped{}, p.NotCopied...),
+		"gpus":        f.gpus(),
 		"differences": p.Differences, "warnings": p.Warnings, "readers": p.Readers, "other_readers": p.OtherReaders, "loader": p.Loader,
 	}, "commit", "gated", "entry", "aliases", "differences", "warnings", "readers", "other_readers")
 }
@@ -126,11 +128,33 @@ func (f *forecast) print(w io.Writer) {
 	t.row("read", "%s in %s", human.Bytes(p.SourceBytes()), count(len(m.Listing.Weights), "file"))
 	t.row("write", "%s%s in %s, %.1f %% (%s)", choose(e.Exact, "", "about "), human.Bytes(e.OutputBytes), count(len(p.OutputFiles), "file"),
 		percentage(e.OutputBytes, p.SourceBytes()), basis(e))
+	t.row("GPU", "%s", holders(f.gpus()))
 	f.printNeeds(t)
 	t.Flush()
 	f.printUnits(w)
 	f.printPlain(w)
 	f.printRemarks(w)
+}
+
+// gpus are the GPUs that hold one form of the model or both.
+func (f *forecast) gpus() []gpus.Fit {
+	largest := int64(0) // is decoded at once
+	for _, u := range f.plan.Units {
+		largest = max(largest, 2*u.NElems())
+	}
+	return gpus.Fits(f.plan.SourceBytes(), f.size.OutputBytes, largest)
+}
+
+// holders names the smallest GPU for each form.
+func holders(fits []gpus.Fit) string {
+	smallest := func(holds func(gpus.Fit) bool) string {
+		if i := slices.IndexFunc(fits, holds); i >= 0 {
+			return fits[i].String()
+		}
+		return "none of the usual sizes"
+	}
+	return fmt.Sprintf("DF11 fits %s, BF16 %s (weights alone, a tenth free)",
+		smallest(func(f gpus.Fit) bool { return f.DF11 }), smallest(func(f gpus.Fit) bool { return f.BF16 }))
 }
 
 // access says who may read the source, if not everybody may.

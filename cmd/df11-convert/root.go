@@ -97,7 +97,6 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 		},
 		RunE: showHelp,
 	}
-	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetOut(u.out)
 	root.SetErr(u.err)
 	root.SetFlagErrorFunc(wrongFlag)
@@ -109,8 +108,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	early := newFlagSet(root.PersistentFlags())
 	early.ParseErrorsAllowlist.UnknownFlags = true
 	_ = early.Parse(args) // what is wrong with them is told later, in the form that they ask for
-	root.AddCommand(convertCommand(u), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u), statusCommand(u),
-		demoCommand(u))
+	addCommands(root, u)
 	for _, command := range packaging {
 		root.AddCommand(command())
 	}

@@ -49,8 +49,6 @@ type CardSizes struct {
 //go:embed card.md.tmpl
 var cardText string
 
-var cardTemplate = template.Must(template.New("card").Funcs(cardFuncs).Parse(cardText))
-
 // Card returns the README.md of a DF11 repo: front matter as docs of the Hub ask for it, then a page for people.
 func Card(in CardInput) ([]byte, error) {
 	head, err := in.frontMatter()
@@ -58,7 +56,7 @@ func Card(in CardInput) ([]byte, error) {
 		return nil, fmt.Errorf("write model card: %w", err)
 	}
 	b := bytes.NewBuffer(append(head, '\n'))
-	if err := cardTemplate.Execute(b, in); err != nil {
+	if err := template.Must(template.New("card").Funcs(cardFuncs).Parse(cardText)).Execute(b, in); err != nil {
 		return nil, fmt.Errorf("write model card: %w", err)
 	}
 	return b.Bytes(), nil

@@ -111,6 +111,9 @@ func IsRedirect(status int) bool {
 // Whether the token goes along is decided anew for each hop, by its origin.
 func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) (*url.URL, error) {
 	status, location := resp.StatusCode, resp.Header.Get("Location")
+	if final := resp.Request.URL; InBrowser && !r.mayLeave() && !e.Owns(final) { // redirects were followed
+		return nil, fmt.Errorf("%w: it was redirected to %s", ErrNotHub, final.Host)
+	}
 	if !IsRedirect(status) || location == "" {
 		return nil, nil
 	}
@@ -121,7 +124,7 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 	if err != nil {
 		return nil, err
 	}
-	if (r.Follow == followHub || r.Follow == FollowSame && !r.Bulk) && !e.Owns(next) {
+	if !r.mayLeave() && !e.Owns(next) {
 		return nil, fmt.Errorf("%w: it was redirected to %s", ErrNotHub, next.Host)
 	}
 	// A redirect to the repo's new name on the hub names no commit; the one that carries a file's metadata does.
@@ -133,6 +136,11 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 		return nil, fmt.Errorf("%w: more than %d redirects", ErrNotHub, maxHops)
 	}
 	return next, nil
+}
+
+// mayLeave says whether another origin than the hub's may answer.
+func (r *Request) mayLeave() bool {
+	return r.Follow == FollowAll || r.Follow == FollowRelative || r.Follow == FollowSame && r.Bulk
 }
 
 // Target reads a Location that came from u. One that a proxying mirror passed on from the public hub is moved to the mirror,

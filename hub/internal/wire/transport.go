@@ -43,7 +43,7 @@ func (t *Transport) Exchange(ctx context.Context, r *Request) (*http.Response, e
 		}
 		next, err := t.Endpoint.nextHop(r, u, resp, hop)
 		if next == nil && err == nil {
-			return t.check(r, u, resp)
+			return t.check(r, resp)
 		}
 		_ = resp.Body.Close()
 		if err != nil {
@@ -54,13 +54,13 @@ func (t *Transport) Exchange(ctx context.Context, r *Request) (*http.Response, e
 }
 
 // check turns an answer that is no success into an *Error.
-func (t *Transport) check(r *Request, u *url.URL, resp *http.Response) (*http.Response, error) {
+func (t *Transport) check(r *Request, resp *http.Response) (*http.Response, error) {
 	stopped := r.Follow == FollowRelative && IsRedirect(resp.StatusCode) && resp.Header.Get("Location") != ""
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 || stopped {
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	return nil, t.refusal(r, u, resp)
+	return nil, t.refusal(r, resp.Request.URL, resp)
 }
 
 // roundTrip sends one request of one hop. The watch that guards the answer's body ends the connection when it stalls.
@@ -87,7 +87,9 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 		return nil, t.Failure(r, u, err)
 	}
 	t.Opt.Governor.answered.Store(true)
-	resp.Request = req
+	if !InBrowser { // which tells where the answer came from
+		resp.Request = req
+	}
 	t.Opt.Log.Debug("hub request", "method", r.Method, "url", redactURL(u), "status", resp.StatusCode,
 		"warning", OneLine(resp.Header.Get("X-HF-Warning")))
 	t.counters.waited.Add(int64(t.Opt.Governor.observe(t.Opt.Clock.Now(), lane, resp)))

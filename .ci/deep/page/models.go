@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+// hostile is a name that would be markup.
+const hostile = `<img src=x onerror=alert(1)>"'&`
+
+// addModels adds a model of each layout, and repos that cannot be converted.
+func addModels(s *hubtest.Server) {
+	type options = hubtest.ModelOptions
+	for name, m := range map[string]*hubtest.Model{
+		"llama":     hubtest.NewLlama(1, options{}),
+		"shards":    hubtest.NewLlama(2, options{ShardBytes: 200_000, ExtraFiles: true}),
+		"scattered": hubtest.NewLlama(3, options{ShardBytes: 100_000, Order: hubtest.OrderScattered, Layers: 12}),
+		"tied":      hubtest.NewLlama(4, options{Tied: true}),
+		"stored":    hubtest.NewLlama(5, options{Tied: true, StoreTied: true}),
+		"qwen2":     hubtest.NewQwen2(6, options{}),
+		"qwen3":     hubtest.NewQwen3(7, options{Layers: 5}),
+		"hostile":   hubtest.NewLlama(8, options{Extra: map[string][]byte{"config.json": hostileConfig()}}),
+		"large":     hubtest.NewLlama(9, options{Layers: 8, Hidden: 1024, Vocab: 8192, ShardBytes: 50_000_000}),
+	} {
+		s.AddModel("org/"+name, m)
+	}
+	s.AddModel("org/gated", hubtest.NewLlama(10, options{}), hubtest.Gated("auto"))
+	s.AddModel("ann/private", hubtest.NewLlama(11, options{}), hubtest.Private())
+	linear := map[string][]int64{"blocks.0.attn.q.weight": {64, 64}, "blocks.0." + hostile + ".weight": {64, 64}, "blocks.1.attn.q.weight": {64, 64}}
+	config := func(text string) []byte { return []byte(text) }
+	for name, files := range map[string]map[string][]byte{
+		"f16":       {"config.json": config(`{"model_type":"llama","architectures":["LlamaForCausalLM"]}`), "model.safetensors": safetensors("F16", linear)},
+		"f32":       {"config.json": config(`{"model_type":"llama","architectures":["LlamaForCausalLM"]}`), "model.safetensors": safetensors("F32", linear)},
+		"unknown":   {"config.json": config(`{"model_type":"new","architectures":["NewForCausalLM"]}`), "model.safetensors": safetensors("BF16", linear)},
+		"diffusers": {"model_index.json": config(`{"_class_name":"NewPipeline"}`), "transformer/config.json": config(`{"_class_name":"NewTransformer2DModel"}`), "transformer/diffusion_pytorch_model.safetensors": safetensors("BF16", linear)},
+		"single":    {"some-model.safetensors": safetensors("BF16", linear)},
+		"gguf":      {"model-Q4_K_M.gguf": []byte("GGUF")},
+		"pickle":    {"config.json": config(`{}`), "pytorch_model.bin": []byte("\x80\x02}")},
+		"adapter":   {"adapter_config.json": config(`{}`), "adapter_model.safetensors": safetensors("BF16", map[string][]int64{"lora_A.weight": {8, 64}})},
+		"empty":     {"README.md": config("nothing")},
+	} {
+		s.AddRepo("org/"+name, files)
+	}
+}
+
+// hostileConfig is that of a Llama-shaped model, with a name in it that the program repeats.
+func hostileConfig() []byte {
+	var c map[string]any
+	check(json.Unmarshal(hubtest.NewLlama(8, hubtest.ModelOptions{}).Small["config.json"], &c))
+	c["architectures"] = []string{"Hostile" + hostile}
+	c["model_type"] = hostile
+	b, err := json.Marshal(c)
+	check(err)
+	return b
+}
+
+// safetensors is a file with tensors of zeros.
+func safetensors(dtype string, shapes map[string][]int64) []byte {
+	width := map[string]int64{"F16": 2, "BF16": 2, "F32": 4}[dtype]
+	header, at := map[string]any{}, int64(0)
+	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		n := width
+		for _, d := range shapes[name] {
+			n *= d
+		}
+		header[name] = map[string]any{"dtype": dtype, "shape": shapes[name], "data_offsets": []int64{at, at + n}}
+		at += n
+	}
+	b, err := json.Marshal(header)
+	check(err)
+	file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(b))), b...)
+	if len(file) == 0 {
+		panic(fmt.Sprint(dtype))
+	}
+	return append(file, make([]byte, at)...)
+}

@@ -1,0 +1,12 @@
+//go:build !js
+
+package main
+
+import "github.com/spf13/cobra"
+
+// addCommands adds all commands, in the order in which help lists them.
+func addCommands(root *cobra.Command, u *ui) {
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	root.AddCommand(convertCommand(u), planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u), statusCommand(u),
+		demoCommand(u))
+}

@@ -1,0 +1,20 @@
+// Runs the program once: what comes in are its arguments and environment, what goes out is what it prints. It is appended to
+// wasm_exec.js of the Go toolchain, whose stand-in for files it completes.
+onmessage = async ({ data: { module, args, env } }) => {
+  const decoders = [new TextDecoder(), new TextDecoder()];
+  const printed = ['', ''];
+  fs.writeSync = (fd, bytes) => {
+    const text = decoders[fd - 1].decode(bytes, { stream: true });
+    printed[fd - 1] += text;
+    if (fd === 2) postMessage({ line: text });
+    return bytes.length;
+  };
+  for (const name of ['open', 'stat', 'lstat', 'readdir', 'readlink', 'mkdir']) { // there are no files here
+    fs[name] = (...given) => given.at(-1)(Object.assign(new Error('no such file'), { code: 'ENOENT' }));
+  }
+  const go = new Go();
+  let code = 0;
+  Object.assign(go, { argv: ['df11-convert', ...args], env, exit: status => { code = status; } });
+  await go.run(await WebAssembly.instantiate(module, go.importObject));
+  postMessage({ code, stdout: printed[0], stderr: printed[1] });
+};
