@@ -48,14 +48,14 @@ func (c *conversion) begin(ctx context.Context) (*attempt, error) {
 func (c *conversion) layOut(ctx context.Context) (*attempt, error) {
 	ours := c.Part.Of(c.outputs)
 	a := &attempt{tasks: fetch.NewTasks(ours), files: fetch.Files(c.Model, ours), leftovers: c.leftovers()}
-	disk, err := c.freeDisk()
+	pending := c.pending()
+	segments, demand := spans.Segments(pending, len(a.files)), budget.Demand{Spooled: c.spooled, Outputs: !c.folder.Stays, Memory: c.Memory.Spools}
+	disk, err := c.freeDisk(pending, demand.Least(pending, segments))
 	if err != nil {
 		return nil, err
 	}
-	pending := c.pending()
-	shares, err := budget.Divide(pending, spans.Segments(pending, len(a.files)), budget.Demand{
-		Spooled: c.spooled, Outputs: !c.folder.Stays, Disk: disk, Memory: c.Memory.Spools,
-	})
+	demand.Disk = disk
+	shares, err := budget.Divide(pending, segments, demand)
 	if err != nil {
 		return nil, err
 	}
@@ -89,38 +89,41 @@ func (c *conversion) spooled(o *spans.Output) bool { return !fetch.InPlace(c.Sou
 // spareDisk is what is left free of a disk whose size nobody set a budget for: this much, or a twentieth of a small one.
 const spareDisk = 256 << 20
 
-// leastRatio is less than what DF11 leaves of trained weights (67 %): who has not even that much room need not begin.
-const leastRatio = 0.6
+// likelySize is about how large a finished output will be.
+func likelySize(o *spans.Output) int64 {
+	var inUnits int64
+	for _, u := range o.Units {
+		inUnits += 2 * u.NElems()
+	}
+	return o.Size - inUnits + progress.Guess(inUnits)
+}
 
-// freeDisk returns the disk for spools and waiting files: --disk, else the free space less a reserve and less what the results will
-// keep. Files of earlier runs count as free, since they are reused. 0 is no bound.
-func (c *conversion) freeDisk() (int64, error) {
+// freeDisk returns the disk for spools and waiting files: --disk, else the free space less what the results will keep and, as far as
+// least allows, less a reserve. Files of earlier runs count as free, since they are reused. 0 is no bound.
+func (c *conversion) freeDisk(pending []*spans.Output, least int64) (int64, error) {
 	free, known := spool.FreeSpace(c.folder.State.Name())
 	if !known {
 		return c.Disk, nil
 	}
-	var pending int64
-	for _, o := range c.pending() {
-		pending += o.Size
+	var stays int64
+	for _, o := range pending {
 		free += c.heldBytes(o)
+		if c.folder.Stays {
+			stays += likelySize(o)
+		}
 	}
 	for _, o := range c.leftovers() {
 		if !c.folder.Stays && o.Here {
 			free += o.Size
 		}
 	}
-	free = max(1, free-min(spareDisk, free/20))
-	if c.folder.Stays {
-		stays := int64(leastRatio * float64(pending))
-		if stays > free {
-			return 0, &budget.DiskError{Need: stays, Have: free}
-		}
-		free -= stays
+	if stays+least > free {
+		return 0, &budget.DiskError{Need: stays + least, Have: free, Folder: c.folder.Root.Name(), Result: stays}
 	}
 	if c.Disk > 0 {
 		return c.Disk, nil
 	}
-	return max(1, free), nil
+	return max(1, least, free-stays-min(spareDisk, free/20)), nil
 }
 
 // countProgress begins to count anew: what is done already counts as done.
@@ -138,7 +141,7 @@ func (c *conversion) countProgress() {
 	for _, o := range ours {
 		made, done := c.ledger.Output(o.Path)
 		if !done {
-			p.OutputBytes.Add(progress.Guess(o.Size))
+			p.OutputBytes.Add(likelySize(o))
 			continue
 		}
 		p.Outputs.Add(1)

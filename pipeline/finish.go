@@ -19,7 +19,7 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	disk, err := c.freeDisk()
+	disk, err := c.freeDisk(nil, 0)
 	if err != nil {
 		return nil, err
 	}

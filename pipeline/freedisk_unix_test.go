@@ -3,8 +3,11 @@
 package pipeline
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -25,8 +28,15 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 		c := &conversion{Options: Options{Push: &target.Push{}}, outputs: outputs, ledger: ledger.New("", "", stays), folder: folder}
 		must(t, c.ledger.Add(ledger.Output{Path: "left", Size: much, Place: leftover}))
 		must(t, c.ledger.AddTensors(held))
-		n, err := c.freeDisk()
+		n, err := c.freeDisk(outputs, 0)
 		must(t, err)
+		if outputs[0].Size = 1e18; stays { // whatever is free, the same is needed, and the sum is right
+			_, err := c.freeDisk(outputs, 2e18)
+			if e := (*budget.DiskError)(nil); !errors.As(err, &e) || e.Need != 3e18 || e.Result != 1e18 || !strings.HasPrefix(e.Error(), folder.Root.Name()+": ") ||
+				!strings.Contains(e.Error(), " needed (1000000 TB result, 2000000 TB temporary): ") {
+				t.Errorf("%v", err)
+			}
+		}
 		return n
 	}
 	for name, c := range map[string]struct {

@@ -75,7 +75,7 @@ var kinds = []kind{
 	{"usage", wraps[usageError], exitUsage, ""},
 	{"output", wraps[outputError], exitError, ""},
 	{"disk_full", atomicfile.IsNoSpace, exitError, "free some space, or use another disk"},
-	{"disk_budget", wraps[*budget.DiskError], exitError, "raise --disk, free some space, or choose another disk with --work-dir or -o"},
+	{"disk_budget", wraps[*budget.DiskError], exitError, "raise --disk, or free some space"},
 	{"memory_budget", wraps[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
 	{"mismatch", isMismatch, exitWrong, ""},
 	{"files_differ", wraps[besideError], exitWrong, ""},
@@ -154,6 +154,10 @@ func hints(err error) (hs []string) {
 		if len(f.Files) > 0 {
 			add("the loader would read those files too: choose an empty target, move them away, or --force if they may stay")
 		}
+	}
+	if d, ok := errors.AsType[*budget.DiskError](err); ok && d.Folder != "" {
+		add("free some space, or choose another disk with " + choose(d.Result > 0, "-o", "--work-dir"))
+		return hs
 	}
 	if v, ok := errors.AsType[*target.VisibilityError](err); ok && v.Source != "" {
 		add("--public allows it, if the license does")

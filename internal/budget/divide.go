@@ -21,9 +21,15 @@ func spoolMemory(limit int64) int64 { return max(0, cmp.Or(limit, defaultSpoolMe
 // DiskError says that a conversion does not fit on the disk, and the smallest budget with which it would.
 type DiskError struct {
 	Need, Have int64
+	Folder     string // whose disk has no more; "" where Have is a budget
+	Result     int64  // of Need: what stays in the folder
 }
 
 func (e *DiskError) Error() string {
+	if e.Folder != "" {
+		return fmt.Sprintf("%s: %s free, at least %s needed (%s result, %s temporary): %s missing", e.Folder, human.Bytes(e.Have),
+			human.BytesUp(e.Need), human.Bytes(e.Result), human.Bytes(e.Need-e.Result), human.BytesUp(e.Need-e.Have))
+	}
 	return fmt.Sprintf("%s of disk is too little: at least %s are needed", human.Bytes(e.Have), human.BytesUp(e.Need))
 }
 
@@ -54,9 +60,9 @@ func Divide(outputs []*spans.Output, segments [][]spans.Segment, want Demand) (S
 	return Shares{}, &DiskError{Need: d.least(), Have: d.Disk}
 }
 
-// least is the smallest Disk with which Divide works: it holds the largest finished file, if such files wait, and the spools
+// Least is the smallest Disk with which Divide works: it holds the largest finished file, if such files wait, and the spools
 // that do not fit into memory while files are streamed in order.
-func (want Demand) least(outputs []*spans.Output, segments [][]spans.Segment) (disk int64) {
+func (want Demand) Least(outputs []*spans.Output, segments [][]spans.Segment) (disk int64) {
 	return newDivider(outputs, segments, want).least()
 }
 

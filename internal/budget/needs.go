@@ -99,7 +99,7 @@ func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h 
 	if want.Outputs {
 		h.disk += largest(sizesOf(outputs, func(o *spans.Output) int64 { return sizes[o.Index] }), Uploads+filesBeside)
 	}
-	h.least = want.least(outputs, segments)
+	h.least = want.Least(outputs, segments)
 	if h.disk = max(h.disk, h.least); b.Disk > 0 {
 		h.disk = min(h.disk, max(h.least, b.Disk))
 	}

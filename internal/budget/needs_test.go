@@ -56,7 +56,7 @@ func TestLeastDiskIsTheLeast(t *testing.T) {
 		outputs, segments := nested(sizes...)
 		local := rng.IntN(4) == 0
 		want := Demand{Spooled: func(*spans.Output) bool { return !local }, Outputs: rng.IntN(2) == 0, Memory: rng.Int64N(20*mb) - 1}
-		least := want.least(outputs, segments)
+		least := want.Least(outputs, segments)
 		if want.Disk = least; least > 0 {
 			if _, err := Divide(outputs, segments, want); err != nil {
 				t.Fatalf("%d with %+v: %v", sizes, want, err)
