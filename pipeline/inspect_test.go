@@ -76,12 +76,12 @@ func TestInspectRefusesBombs(t *testing.T) {
 		}
 		entries = append(entries, safetensors.Entry{Name: x.Name, DType: x.DType, Shape: x.Shape})
 	}
-	l, err := safetensors.NewLayout(nil, entries)
+	l, err := safetensors.NewHeader(nil, entries)
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, name, l.Header)
-	if err := os.Truncate(name, l.Size); err != nil {
+	writeFile(t, name, l.Bytes())
+	if err := os.Truncate(name, l.Size()); err != nil {
 		t.Fatal(err)
 	}
 	d, err := model.OpenDF11Local(t.Context(), dir, 0)

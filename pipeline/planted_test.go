@@ -79,11 +79,11 @@ func withTensor(t *testing.T, file []byte, name string) []byte {
 	for _, x := range h.Tensors {
 		entries = append(entries, safetensors.Entry{Name: x.Name, DType: x.DType, Shape: x.Shape})
 	}
-	l, err := safetensors.NewLayout(h.Metadata, entries)
+	l, err := safetensors.NewHeader(h.Metadata, entries)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := append(l.Header, make([]byte, l.Size-int64(len(l.Header)))...)
+	out := append(l.Bytes(), make([]byte, l.Size()-int64(len(l.Bytes())))...)
 	for _, x := range h.Tensors {
 		at, _ := l.Lookup(x.Name)
 		copy(out[l.DataStart()+at.Begin:], file[h.DataStart()+x.Begin:h.DataStart()+x.End])

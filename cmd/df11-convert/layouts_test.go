@@ -61,11 +61,11 @@ func (c *checkpoint) write(t *testing.T, file string) {
 
 // file is the checkpoint as one file.
 func (c *checkpoint) file() []byte {
-	l, err := safetensors.NewLayout([]safetensors.MetadataEntry{{Key: "format", Value: "pt"}}, c.entries)
+	l, err := safetensors.NewHeader([]safetensors.MetadataEntry{{Key: "format", Value: "pt"}}, c.entries)
 	if err != nil {
 		panic(err)
 	}
-	b := slices.Clone(l.Header)
+	b := l.Bytes()
 	for _, x := range l.Tensors {
 		b = append(b, c.data[x.Name]...)
 	}

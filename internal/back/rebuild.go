@@ -5,7 +5,6 @@ package back
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -186,8 +185,7 @@ func (r *rebuild) run(ctx context.Context, out *Folder) error {
 func (r *rebuild) write(ctx context.Context, w io.Writer) error {
 	f, sum := r.File, sha256.New()
 	w = io.MultiWriter(w, sum, counter{r.progress})
-	length := binary.LittleEndian.AppendUint64(nil, uint64(len(f.Header.Raw)))
-	if _, err := w.Write(append(length, f.Header.Raw...)); err != nil {
+	if _, err := w.Write(f.Header.Bytes()); err != nil {
 		return err
 	}
 	for _, t := range f.Header.ByOffset() {

@@ -179,12 +179,12 @@ func (e *Estimate) layOut(p *plan.Plan) error {
 		for _, t := range plain {
 			entries = append(entries, safetensors.Entry{Name: t.Name, DType: t.StoredDType(), Shape: t.Shape})
 		}
-		layout, err := safetensors.NewLayout(f.Metadata, entries)
+		header, err := safetensors.NewHeader(f.Metadata, entries)
 		if err != nil {
 			return fmt.Errorf("lay out %s: %w", f.Path, err)
 		}
-		e.OutputBytes += layout.Size
-		e.Files = append(e.Files, layout.Size)
+		e.OutputBytes += header.Size()
+		e.Files = append(e.Files, header.Size())
 	}
 	return nil
 }

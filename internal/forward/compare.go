@@ -50,7 +50,7 @@ func (w *Work) compare(ctx context.Context, d *draft) error {
 	for i := range d.units {
 		d.units[i].GPU = gpu[i]
 	}
-	return checkHeader(d.task.Output, d.file, d.layout)
+	return checkHeader(d.task.Output, d.file, d.header)
 }
 
 // compareStored compares one output after the other that is stored already.

@@ -23,7 +23,7 @@ type draft struct {
 	task   *fetch.Task
 	file   *atomicfile.File
 	size   int64
-	layout *safetensors.Layout
+	header *safetensors.Header
 	units  []ledger.Outcome
 	sum    *hashing // nil before the compare stage has begun it
 }
@@ -101,21 +101,22 @@ func finishCounts(t *fetch.Task) ([]*encoder.Unit, error) {
 
 // write makes the file and everything in it.
 func (w *Work) write(ctx context.Context, t *fetch.Task, coded []*encoder.Unit) (*draft, error) {
-	layout, err := safetensors.NewLayout(t.Metadata, entries(t.Output, coded))
+	header, err := safetensors.NewHeader(t.Metadata, entries(t.Output, coded))
 	if err != nil {
 		return nil, err
 	}
-	if err := w.Make.Waiting.Acquire(ctx, layout.Size); err != nil {
+	size := header.Size()
+	if err := w.Make.Waiting.Acquire(ctx, size); err != nil {
 		return nil, err
 	}
-	f, err := w.Make.Folder.Create(t.Path, layout.Size)
+	f, err := w.Make.Folder.Create(t.Path, size)
 	if err != nil {
 		return nil, err // which ends the attempt, and the room with it
 	}
-	d := &draft{task: t, file: f, size: layout.Size, layout: layout}
+	d := &draft{task: t, file: f, size: size, header: header}
 	if err := w.fill(ctx, d, coded); err != nil {
 		f.Cleanup()
-		w.Make.Waiting.Release(layout.Size) // for the file that is laid out again
+		w.Make.Waiting.Release(size) // for the file that is laid out again
 		return nil, err
 	}
 	return d, nil
@@ -142,7 +143,7 @@ func entries(o *spans.Output, coded []*encoder.Unit) []safetensors.Entry {
 }
 
 func (w *Work) fill(ctx context.Context, d *draft, coded []*encoder.Unit) error {
-	if _, err := d.file.WriteAt(d.layout.Header, 0); err != nil {
+	if _, err := d.file.WriteAt(d.header.Bytes(), 0); err != nil {
 		return fmt.Errorf("write header: %w", err)
 	}
 	for i, u := range d.task.Units {
@@ -178,7 +179,7 @@ func (w *Work) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (ledg
 	}
 	done := w.Fetcher.Progress.Timed(progress.Encode)
 	src := io.NewSectionReader(d.task.Spool, u.At, 2*u.NElems())
-	if err := e.Encode(ctx, src, destinations(d.file, d.layout, u.Path), w.Make.Workers); err != nil {
+	if err := e.Encode(ctx, src, destinations(d.file, d.header, u.Path), w.Make.Workers); err != nil {
 		return r, err
 	}
 	done(2 * u.NElems())
@@ -202,10 +203,10 @@ func exponents(counts [256]uint64) *metadata.Exponents {
 }
 
 // destinations points the encoder's six outputs at their places in the file.
-func destinations(f io.WriterAt, l *safetensors.Layout, path string) encoder.Dst {
+func destinations(f io.WriterAt, h *safetensors.Header, path string) encoder.Dst {
 	at := func(name string) io.WriterAt {
-		t, _ := l.Lookup(path + "." + name)
-		return io.NewOffsetWriter(f, l.DataStart()+t.Begin)
+		t, _ := h.Lookup(path + "." + name)
+		return io.NewOffsetWriter(f, h.DataStart()+t.Begin)
 	}
 	return encoder.Dst{
 		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent), SignMantissa: at(encoder.NameSignMantissa),
@@ -215,11 +216,11 @@ func destinations(f io.WriterAt, l *safetensors.Layout, path string) encoder.Dst
 
 // copyTensor copies one tensor from the spool.
 func (w *Work) copyTensor(ctx context.Context, d *draft, t spans.Tensor) error {
-	x, ok := d.layout.Lookup(t.Name)
+	x, ok := d.header.Lookup(t.Name)
 	if !ok {
-		panic("pipeline: internal error: tensor " + t.Name + " is not in the layout")
+		panic("pipeline: internal error: tensor " + t.Name + " is not in the header")
 	}
-	at := d.layout.DataStart() + x.Begin
+	at := d.header.DataStart() + x.Begin
 	if err := streams.CopySection(ctx, io.NewOffsetWriter(d.file, at), io.NewSectionReader(d.task.Spool, t.At, x.NBytes())); err != nil {
 		return fmt.Errorf("copy tensor %s: %w", t.Name, err)
 	}
@@ -229,12 +230,12 @@ func (w *Work) copyTensor(ctx context.Context, d *draft, t spans.Tensor) error {
 
 // Coded reports whether a unit is in the file as DF11.
 func (d *draft) Coded(unitPath string) bool {
-	_, ok := d.layout.Lookup(unitPath + "." + encoder.NameEncodedExponent)
+	_, ok := d.header.Lookup(unitPath + "." + encoder.NameEncodedExponent)
 	return ok
 }
 
 // Section is the bytes of a tensor as they are stored in the file.
 func (d *draft) Section(name string) (*io.SectionReader, bool) {
-	t, ok := d.layout.Lookup(name)
-	return io.NewSectionReader(d.file, d.layout.DataStart()+t.Begin, t.NBytes()), ok
+	t, ok := d.header.Lookup(name)
+	return io.NewSectionReader(d.file, d.header.DataStart()+t.Begin, t.NBytes()), ok
 }

@@ -16,9 +16,9 @@ import (
 )
 
 // checkHeader reads back the header of a file, compares it with what was written, and looks for traps that a loader would fall into.
-func checkHeader(o *spans.Output, f *atomicfile.File, layout *safetensors.Layout) error {
-	h, err := safetensors.ReadHeader(f, layout.Size)
-	if err == nil && !bytes.Equal(h.Raw, layout.Header[8:]) { // behind its length
+func checkHeader(o *spans.Output, f *atomicfile.File, want *safetensors.Header) error {
+	h, err := safetensors.ReadHeader(f, want.Size())
+	if err == nil && !bytes.Equal(h.Raw, want.Raw) {
 		err = errors.New("it is not as it was written")
 	}
 	if err != nil {
@@ -52,8 +52,8 @@ func CheckStored(o *spans.Output, h *safetensors.Header) error {
 	for _, t := range h.Tensors {
 		es = append(es, safetensors.Entry{Name: t.Name, DType: t.DType, Shape: t.Shape})
 	}
-	layout, err := safetensors.NewLayout(o.Metadata, es)
-	if err == nil && !bytes.Equal(h.Raw, layout.Header[8:]) {
+	want, err := safetensors.NewHeader(o.Metadata, es)
+	if err == nil && !bytes.Equal(h.Raw, want.Raw) {
 		err = model.Invalidf(o.Path, "its header is not as this program writes it")
 	}
 	return err

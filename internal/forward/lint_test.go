@@ -2,7 +2,6 @@ package forward
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,13 +14,13 @@ import (
 // lint writes an output file with these tensors, all zero, and lints it.
 func lint(t *testing.T, o *spans.Output, es []safetensors.Entry) error {
 	t.Helper()
-	l, err := safetensors.NewLayout(nil, es)
+	l, err := safetensors.NewHeader(nil, es)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := createIn(t, t.TempDir())
 	defer f.Cleanup()
-	if _, err := f.WriteAt(append(slices.Clone(l.Header), make([]byte, l.Size-l.DataStart())...), 0); err != nil {
+	if _, err := f.WriteAt(append(l.Bytes(), make([]byte, l.Size()-l.DataStart())...), 0); err != nil {
 		t.Fatal(err)
 	}
 	return checkHeader(o, f, l)
@@ -83,12 +82,12 @@ func TestSecondReader(t *testing.T) {
 		{Name: "scalar", DType: "F32"}, {Name: "empty", DType: "I64", Shape: []int64{0}},
 	}
 	header := func(es []safetensors.Entry) *safetensors.Header {
-		l, err := safetensors.NewLayout([]safetensors.MetadataEntry{{Key: "format", Value: "pt"}}, es)
+		l, err := safetensors.NewHeader([]safetensors.MetadataEntry{{Key: "format", Value: "pt"}}, es)
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := append(bytes.Clone(l.Header), make([]byte, l.Size-int64(len(l.Header)))...)
-		h, err := safetensors.ReadHeader(bytes.NewReader(file), l.Size)
+		file := append(l.Bytes(), make([]byte, l.Size()-int64(len(l.Bytes())))...)
+		h, err := safetensors.ReadHeader(bytes.NewReader(file), l.Size())
 		if err != nil {
 			t.Fatal(err)
 		}

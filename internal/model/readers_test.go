@@ -141,12 +141,12 @@ func (c closing) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestAConnectionThatIsClosedNeverMakesAModelInvalid: that nothing can be read says nothing of what is there.
 func TestAConnectionThatIsClosedNeverMakesAModelInvalid(t *testing.T) {
 	srv := hubtest.Start(t)
-	layout, err := safetensors.NewLayout(nil, []safetensors.Entry{{Name: "x", DType: "U8", Shape: []int64{1 << 20}}})
+	layout, err := safetensors.NewHeader(nil, []safetensors.Entry{{Name: "x", DType: "U8", Shape: []int64{1 << 20}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv.AddRepo("a/b", map[string][]byte{"config.json": []byte(`{"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8, "pattern_dict": {"x": []}}}`)})
-	if _, err := srv.AddGenerated("a/b", "x.safetensors", layout.Size, strings.Repeat("0", 64), formula{layout.Header}); err != nil {
+	if _, err := srv.AddGenerated("a/b", "x.safetensors", layout.Size(), strings.Repeat("0", 64), formula{layout.Bytes()}); err != nil {
 		t.Fatal(err)
 	}
 	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", HTTPTransport: closing{http.DefaultTransport}, Clock: hubtest.NewJumpClock(time.Now())})

@@ -208,15 +208,15 @@ func written(t *testing.T, p *Plan) Finished {
 			}
 		}
 		plain(f.Plain)
-		l, err := safetensors.NewLayout(f.Metadata, entries)
+		l, err := safetensors.NewHeader(f.Metadata, entries)
 		if err != nil {
 			t.Fatalf("%s cannot be written: %v", f.Path, err)
 		}
-		h, err := new(safetensors.Headers).Parse(l.Header[8:], l.Size)
+		h, err := new(safetensors.Headers).Parse(l.Bytes()[8:], l.Size())
 		if err != nil {
 			t.Fatalf("%s cannot be read: %v", f.Path, err)
 		}
-		out.Files = append(out.Files, WeightFile{File: File{Path: f.Path, Size: l.Size}, Header: h})
+		out.Files = append(out.Files, WeightFile{File: File{Path: f.Path, Size: l.Size()}, Header: h})
 	}
 	return out
 }

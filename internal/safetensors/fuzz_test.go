@@ -53,12 +53,12 @@ func checkAccepted(t *testing.T, h *safetensors.Header, nData int64) {
 	if end != nData {
 		t.Fatalf("tensors end at %d of %d", end, nData)
 	}
-	l, err := safetensors.NewLayout(nil, entries)
+	l, err := safetensors.NewHeader(nil, entries)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := append(l.Header, make([]byte, nData)...)
-	again, err := safetensors.ReadHeader(bytes.NewReader(file), l.Size)
+	file := append(l.Bytes(), make([]byte, nData)...)
+	again, err := safetensors.ReadHeader(bytes.NewReader(file), l.Size())
 	if err != nil || len(again.Tensors) != len(h.Tensors) {
 		t.Fatalf("own layout does not parse: %v", err)
 	}

@@ -68,15 +68,15 @@ func TestGoldenFiles(t *testing.T) {
 			data[x.Name] = unhex(t, x.Data)
 		}
 		for range 2 {
-			l, err := safetensors.NewLayout(metadata, entries)
+			l, err := safetensors.NewHeader(metadata, entries)
 			if err != nil {
 				t.Fatalf("case %d: %v", i, err)
 			}
-			file := bytes.Clone(l.Header)
+			file := l.Bytes()
 			for _, x := range l.Tensors {
 				file = append(file, data[x.Name]...)
 			}
-			if !bytes.Equal(file, unhex(t, c.File)) || l.Size != int64(len(file)) {
+			if !bytes.Equal(file, unhex(t, c.File)) || l.Size() != int64(len(file)) {
 				t.Fatalf("case %d: got %q, want %q", i, file, unhex(t, c.File))
 			}
 			rand.Shuffle(len(entries), func(a, b int) { entries[a], entries[b] = entries[b], entries[a] })
@@ -141,11 +141,11 @@ func rewrite(t *testing.T, path string, file []byte) {
 	for _, x := range h.Tensors {
 		entries = append(entries, safetensors.Entry{Name: x.Name, DType: x.DType, Shape: x.Shape})
 	}
-	l, err := safetensors.NewLayout(h.Metadata, entries)
+	l, err := safetensors.NewHeader(h.Metadata, entries)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(l.Header, file[:l.DataStart()]) || l.Size != int64(len(file)) {
+	if !bytes.Equal(l.Bytes(), file[:l.DataStart()]) || l.Size() != int64(len(file)) {
 		t.Errorf("%s: header differs when written again", path)
 	}
 	for i, x := range l.Tensors {

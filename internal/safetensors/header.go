@@ -50,7 +50,7 @@ func (t Tensor) NBytes() int64 { return t.End - t.Begin }
 // MetadataEntry is one key of the header's "__metadata__" member.
 type MetadataEntry struct{ Key, Value string }
 
-// Header is the parsed header of one file.
+// Header is the header of one file, parsed or to be written: it says where every byte lies.
 type Header struct {
 	Metadata []MetadataEntry // in header order; nil without a "__metadata__" member
 	Tensors  []Tensor        // in header order
@@ -61,6 +61,20 @@ type Header struct {
 
 // DataStart returns the offset in the file of the first byte of tensor data.
 func (h *Header) DataStart() int64 { return lengthBytes + int64(len(h.Raw)) }
+
+// Size returns the size of the file.
+func (h *Header) Size() int64 {
+	end := int64(0)
+	for _, t := range h.Tensors {
+		end = max(end, t.End)
+	}
+	return h.DataStart() + end
+}
+
+// Bytes returns the file up to its data: the header with its length.
+func (h *Header) Bytes() []byte {
+	return append(binary.LittleEndian.AppendUint64(make([]byte, 0, h.DataStart()), uint64(len(h.Raw))), h.Raw...)
+}
 
 // Lookup finds a tensor by name.
 func (h *Header) Lookup(name string) (Tensor, bool) {

@@ -2,7 +2,6 @@ package safetensors
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -15,22 +14,13 @@ import (
 type Entry struct {
 	Name  string
 	DType DType
-	Shape []int64 // borrowed until NewLayout returns
+	Shape []int64 // borrowed until NewHeader returns
 }
 
-// Layout says where every byte of a new file goes: the header, then the tensors without gaps.
-type Layout struct {
-	Header  []byte   // 8-byte length, JSON and padding: the file up to the data start
-	Tensors []Tensor // in file order, offsets relative to the data start
-	Size    int64    // of the whole file
-
-	byName map[string]Tensor
-}
-
-// NewLayout lays out a file exactly as the official crate writes it: tensors by descending dtype, then by name, and a
+// NewHeader makes the header of a new file, with its tensors in file order, exactly as the official crate writes it: tensors by descending dtype, then by name, and a
 // header padded with spaces to a multiple of 8 (docs/format.md §11). The order of entries does not matter. At most one
 // metadata entry is allowed, because the crate writes more of them in random order.
-func NewLayout(metadata []MetadataEntry, entries []Entry) (*Layout, error) {
+func NewHeader(metadata []MetadataEntry, entries []Entry) (*Header, error) {
 	if len(metadata) > 1 {
 		return nil, fail(ErrUnknown, metadataKey, "%d keys, only one has a defined place", len(metadata))
 	}
@@ -41,56 +31,56 @@ func NewLayout(metadata []MetadataEntry, entries []Entry) (*Layout, error) {
 	}
 	sorted := slices.Clone(entries)
 	slices.SortFunc(sorted, compareEntries)
-	l := &Layout{byName: make(map[string]Tensor, len(entries))}
+	h := &Header{Metadata: metadata, byName: make(map[string]int, len(entries))}
+	end := int64(0)
 	for _, e := range sorted {
-		if err := l.add(e); err != nil {
+		var err error
+		if end, err = h.add(e, end); err != nil {
 			return nil, err
 		}
 	}
-	return l, l.finish(metadata)
+	return h, h.write()
 }
 
 func compareEntries(a, b Entry) int {
 	return cmp.Or(b.DType.rank()-a.DType.rank(), strings.Compare(a.Name, b.Name))
 }
 
-// add appends a tensor at the end of the data.
-func (l *Layout) add(e Entry) error {
+// add appends a tensor at the end of the data, and returns the new end.
+func (h *Header) add(e Entry, at int64) (end int64, err error) {
 	if e.Name == metadataKey {
-		return fail(ErrDuplicate, e.Name, "no tensor may have this name")
+		return 0, fail(ErrDuplicate, e.Name, "no tensor may have this name")
 	}
 	if !utf8.ValidString(e.Name) {
-		return fail(ErrNotUTF8, e.Name, "")
+		return 0, fail(ErrNotUTF8, e.Name, "")
 	}
-	if _, ok := l.byName[e.Name]; ok {
-		return fail(ErrDuplicate, e.Name, "")
+	if _, ok := h.byName[e.Name]; ok {
+		return 0, fail(ErrDuplicate, e.Name, "")
 	}
-	if len(e.Name) > MaxNameBytes || len(e.Shape) > maxRank || len(l.Tensors) == MaxTensors {
-		return fail(ErrLimit, e.Name, "at most %d bytes of name, %d dimensions and %d tensors", MaxNameBytes, maxRank, MaxTensors)
+	if len(e.Name) > MaxNameBytes || len(e.Shape) > maxRank || len(h.Tensors) == MaxTensors {
+		return 0, fail(ErrLimit, e.Name, "at most %d bytes of name, %d dimensions and %d tensors", MaxNameBytes, maxRank, MaxTensors)
 	}
 	n, kind := e.DType.nBytes(e.Shape)
 	if kind != "" {
-		return fail(kind, e.Name, "%s %v", quote(string(e.DType)), e.Shape)
+		return 0, fail(kind, e.Name, "%s %v", quote(string(e.DType)), e.Shape)
 	}
-	if n > math.MaxInt64-maxHeaderBytes-lengthBytes-l.Size {
-		return fail(ErrOverflow, e.Name, "file would be too large")
+	if n > math.MaxInt64-maxHeaderBytes-lengthBytes-at {
+		return 0, fail(ErrOverflow, e.Name, "file would be too large")
 	}
-	t := Tensor{Name: e.Name, DType: e.DType, Shape: slices.Clone(e.Shape), Begin: l.Size, End: l.Size + n}
-	l.byName[e.Name] = t
-	l.Tensors = append(l.Tensors, t)
-	l.Size = t.End
-	return nil
+	h.byName[e.Name] = len(h.Tensors)
+	h.Tensors = append(h.Tensors, Tensor{Name: e.Name, DType: e.DType, Shape: slices.Clone(e.Shape), Begin: at, End: at + n})
+	return at + n, nil
 }
 
-// finish writes the header and adds its length to Size.
-func (l *Layout) finish(metadata []MetadataEntry) error {
-	b := append(make([]byte, lengthBytes, lengthBytes+128*len(l.Tensors)), '{')
-	for _, m := range metadata {
+// write makes Raw of the rest.
+func (h *Header) write() error {
+	b := append(make([]byte, 0, 128*len(h.Tensors)), '{')
+	for _, m := range h.Metadata {
 		b = appendString(append(appendString(b, metadataKey), ":{"...), m.Key)
 		b = append(appendString(append(b, ':'), m.Value), '}')
 	}
-	for i, t := range l.Tensors {
-		if i > 0 || len(metadata) > 0 {
+	for i, t := range h.Tensors {
+		if i > 0 || len(h.Metadata) > 0 {
 			b = append(b, ',')
 		}
 		b = appendTensor(b, t)
@@ -99,12 +89,10 @@ func (l *Layout) finish(metadata []MetadataEntry) error {
 	for len(b)%lengthBytes != 0 {
 		b = append(b, ' ')
 	}
-	if len(b)-lengthBytes > maxHeaderBytes {
-		return fail(ErrHeaderLength, "", "%d bytes, the limit is %d", len(b)-lengthBytes, maxHeaderBytes)
+	if len(b) > maxHeaderBytes {
+		return fail(ErrHeaderLength, "", "%d bytes, the limit is %d", len(b), maxHeaderBytes)
 	}
-	binary.LittleEndian.PutUint64(b, uint64(len(b)-lengthBytes))
-	l.Header = b
-	l.Size += int64(len(b))
+	h.Raw = b
 	return nil
 }
 
@@ -137,13 +125,4 @@ func appendString(b []byte, s string) []byte {
 		}
 	}
 	return append(b, '"')
-}
-
-// DataStart returns the offset in the file of the first byte of tensor data.
-func (l *Layout) DataStart() int64 { return int64(len(l.Header)) }
-
-// Lookup finds a tensor by name.
-func (l *Layout) Lookup(name string) (Tensor, bool) {
-	t, ok := l.byName[name]
-	return t, ok
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-func TestNewLayoutRefuses(t *testing.T) {
+func TestNewHeaderRefuses(t *testing.T) {
 	u8 := func(name string, shape ...int64) safetensors.Entry {
 		return safetensors.Entry{Name: name, DType: "U8", Shape: shape}
 	}
@@ -31,7 +31,7 @@ func TestNewLayoutRefuses(t *testing.T) {
 		{nil, []safetensors.Entry{u8("a", 1<<40, 1<<40)}, safetensors.ErrOverflow},
 	}
 	for i, tt := range tests {
-		if _, err := safetensors.NewLayout(tt.metadata, tt.entries); !errors.Is(err, tt.kind) {
+		if _, err := safetensors.NewHeader(tt.metadata, tt.entries); !errors.Is(err, tt.kind) {
 			t.Errorf("case %d: got %v, want %q", i, err, tt.kind)
 		}
 	}
@@ -46,7 +46,7 @@ func TestLayoutOrder(t *testing.T) {
 		entries = append(entries, safetensors.Entry{Name: "x." + d, DType: safetensors.DType(d), Shape: []int64{4}})
 	}
 	slices.Reverse(entries)
-	l, err := safetensors.NewLayout(nil, entries)
+	l, err := safetensors.NewHeader(nil, entries)
 	if err != nil {
 		t.Fatal(err)
 	}
