@@ -89,15 +89,6 @@ func (c *conversion) spooled(o *spans.Output) bool { return !fetch.InPlace(c.Sou
 // spareDisk is what is left free of a disk whose size nobody set a budget for: this much, or a twentieth of a small one.
 const spareDisk = 256 << 20
 
-// likelySize is about how large a finished output will be.
-func likelySize(o *spans.Output) int64 {
-	var inUnits int64
-	for _, u := range o.Units {
-		inUnits += 2 * u.NElems()
-	}
-	return o.Size - inUnits + progress.Guess(inUnits)
-}
-
 // freeDisk returns the disk for spools and waiting files: --disk, else the free space less what the results will keep and, as far as
 // least allows, less a reserve. Files of earlier runs count as free, since they are reused. 0 is no bound.
 func (c *conversion) freeDisk(pending []*spans.Output, least int64) (int64, error) {
@@ -109,7 +100,7 @@ func (c *conversion) freeDisk(pending []*spans.Output, least int64) (int64, erro
 	for _, o := range pending {
 		free += c.heldBytes(o)
 		if c.folder.Stays {
-			stays += likelySize(o)
+			stays += o.LikelyBytes()
 		}
 	}
 	for _, o := range c.leftovers() {
@@ -141,7 +132,7 @@ func (c *conversion) countProgress() {
 	for _, o := range ours {
 		made, done := c.ledger.Output(o.Path)
 		if !done {
-			p.OutputBytes.Add(likelySize(o))
+			p.OutputBytes.Add(o.LikelyBytes())
 			continue
 		}
 		p.Outputs.Add(1)

@@ -18,7 +18,7 @@ func midway() *progress.Motion {
 	var p progress.Counters
 	p.SetPhase("convert")
 	p.SourceBytes.Store(16_060_000_000)
-	p.OutputBytes.Store(progress.Guess(16_060_000_000))
+	p.OutputBytes.Store(16_060_000_000 * 7 / 10)
 	p.OutputFiles.Store(36)
 	p.Expect(progress.Read, progress.Encode, progress.Verify, progress.Upload)
 	m.Add(p.Snapshot(), now)

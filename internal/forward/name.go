@@ -76,7 +76,7 @@ func (w *Work) name(c compared) (ledger.Output, error) {
 		return o, err
 	}
 	w.Fetcher.Progress.Outputs.Add(1)
-	w.Fetcher.Progress.OutputBytes.Add(o.Size - progress.Guess(c.task.Size))
+	w.Fetcher.Progress.OutputBytes.Add(o.Size - c.task.LikelyBytes())
 	w.Make.Log.Info("output finished", "file", o.Path, "bytes", o.Size)
 	return o, nil
 }

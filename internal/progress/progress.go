@@ -18,7 +18,7 @@ type Counters struct {
 	Found atomic.Int64
 	// Outputs counts finished output files.
 	Outputs atomic.Int64
-	// Totals, known once the plan stands. OutputBytes is a guess for the outputs that are not finished, see Guess.
+	// Totals, known once the plan stands. OutputBytes is a guess for the outputs that are not finished.
 	SourceBytes, OutputBytes, OutputFiles atomic.Int64
 	passes                                [nStages]atomic.Bool // what Expect was told
 	phase                                 atomic.Value         // string
@@ -78,9 +78,6 @@ func (p *Counters) Expect(stages ...Stage) {
 		p.passes[s].Store(true)
 	}
 }
-
-// Guess is how many bytes of output n bytes of source will probably make: trained weights shrink to 68 to 70 %.
-func Guess(n int64) int64 { return n / 10 * 7 }
 
 // Uploading counts the bytes that are read from an output of size bytes while it is sent. Call end when it is sent, or has
 // failed: a piece that was sent twice counts once, and what came to nothing does not count.

@@ -146,6 +146,15 @@ func (o *Output) Narrows() bool {
 // MaxBytes bounds the size of the output file: DF11 of the worst exponents, or BF16, with its header.
 func (o *Output) MaxBytes() int64 { return o.Size + o.Size/8 + 1<<20 }
 
+// LikelyBytes is about how large the output file will be: modules of trained weights shrink to 68 to 70 %, all else stays.
+func (o *Output) LikelyBytes() int64 {
+	size := o.Size
+	for _, u := range o.Units {
+		size -= 2 * u.NElems() * 3 / 10
+	}
+	return size
+}
+
 // ProvedBytes counts the source bytes of outputs that are encoded or copied: all but aliases, which are only compared.
 func ProvedBytes(outputs []*Output) (n int64) {
 	for _, o := range outputs {
