@@ -149,7 +149,7 @@ func newOrdeal(rnd *rand.Rand, c *calm, w *world, work string) *ordeal {
 	o := &ordeal{world: w, rnd: rnd, calm: c, work: work}
 	memory, wait := []int64{-1, -1, 1 << 20, 0}[rnd.IntN(4)], []time.Duration{0, 1}[rnd.IntN(2)]
 	o.inHere = rnd.IntN(4) == 0
-	o.parts = !o.inHere && rnd.IntN(4) == 0
+	o.parts = !o.inHere && rnd.IntN(4) == 0 && w.plan.Layout != plan.ComfyUI
 	o.change = append(o.change, func(opt *pipeline.Options) {
 		opt.Memory.Spools, opt.CommitWait, opt.Memory.Workers = memory, wait, 1+rnd.IntN(3)
 		switch {
@@ -196,6 +196,16 @@ var ordeals = []struct {
 			x.Next(x.ResponseWriter)
 		}})
 		return o.kill(t)
+	}},
+	{"killed, then a byte is wrong and answers to commits are lost", func(o *ordeal, t *testing.T) error {
+		if err := o.kill(t); err == nil {
+			return nil
+		}
+		o.wrong = true
+		o.Inject(hubtest.Fault{Name: "corrupt", Nth: 1 + o.rnd.IntN(o.calm.reads)})
+		o.Inject(hubtest.Fault{Name: "commit-500-after", Times: hubtest.Always})
+		_, err := o.convert(t.Context(), t, o.work)
+		return err
 	}},
 	{"stopped at a request", func(o *ordeal, t *testing.T) error {
 		return o.stopped(t, func(stop func()) {
@@ -256,6 +266,9 @@ func (o *ordeal) suffer(t *testing.T, name string, meet func(*ordeal, *testing.T
 	t.Helper()
 	err := meet(o, t)
 	t.Logf("%s: %v", name, err)
+	if taken := (*target.TakenError)(nil); errors.As(err, &taken) {
+		t.Error("a run takes its own work for that of another one")
+	}
 	o.ended(t, o.work)
 	if err == nil {
 		return !o.parts
@@ -271,18 +284,18 @@ func (o *ordeal) suffer(t *testing.T, name string, meet func(*ordeal, *testing.T
 	return false
 }
 
-// refusedAsNobodys: spools that no journal lists are somebody else's, who is asked to remove them, and does. Without spools the run goes
-// on.
+// refusedAsNobodys: what no journal lists in a work folder is somebody else's, who is asked to remove it, and does.
 func (o *ordeal) refusedAsNobodys(t *testing.T) {
 	spools, _ := filepath.Glob(filepath.Join(o.work, ".df11-convert/spool-*"))
-	if len(spools) == 0 {
+	files, _ := filepath.Glob(filepath.Join(o.work, ".df11-convert/files/*"))
+	if len(spools)+len(files) == 0 {
 		return
 	}
 	_, err := o.convert(t.Context(), t, o.work)
 	if e := (*target.ConflictError)(nil); !errors.As(err, &e) {
-		t.Errorf("with spools of nobody: %v", err)
+		t.Errorf("with files of nobody: %v", err)
 	}
-	for _, name := range spools {
+	for _, name := range slices.Concat(spools, files) {
 		remove(t, name)
 	}
 }

@@ -129,7 +129,9 @@ func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 	if in.Manifest != nil && in.Manifest.Plan.Digest == r.owner.Digest && !slices.ContainsFunc(c.outputs, differs) {
 		return nil, nil
 	}
-	return append(slices.Clone(c.ops), hub.FileOp(r.owner.journal, c.ledger.ForRepo(c.branch.former(), c.outputs))), nil
+	journal := c.ledger.ForRepo(c.branch.former(), c.outputs)
+	r.owner.sent[sumOf(journal)] = true
+	return append(slices.Clone(c.ops), hub.FileOp(r.owner.journal, journal)), nil
 }
 
 // op puts an output into a commit of the branch that it was uploaded for. An earlier run may have uploaded it.

@@ -38,6 +38,7 @@ type Owner struct {
 	loaded  map[string]bool   // folders of which a loader reads every .safetensors file
 	journal string            // of this run
 	work    bool              // the target is a work folder
+	sent    map[string]bool   // sha256 of the journals that this run has sent, also where no answer came
 	// Content gives the sha256 of a file that the result takes over from a local source, "" of any other. The files of a Hub are pinned.
 	Content func(ctx context.Context, name string) (string, error)
 }
@@ -120,7 +121,7 @@ func (w Owner) judge(ctx context.Context, s snapshot, last *Inspection, made map
 		if err != nil {
 			return nil, err
 		}
-		if err := w.refuseTaken(c, s.where, made); err != nil && !begins {
+		if err := w.refuseTaken(c, sum, s.where, made); err != nil && !begins {
 			return nil, err
 		}
 		w.accept(in, name, sum, c)
@@ -263,8 +264,11 @@ func (w Owner) accept(in *Inspection, name, sum string, c ledger.Claim) {
 	}
 }
 
-// refuseTaken refuses a claim that has come while the run worked, but for this plan's with the same outputs.
-func (w Owner) refuseTaken(c ledger.Claim, where string, made map[string]string) error {
+// refuseTaken refuses the claim of a file that has come while the run worked, but for its own, and this plan's with the same outputs.
+func (w Owner) refuseTaken(c ledger.Claim, sum, where string, made map[string]string) error {
+	if w.sent[sum] {
+		return nil
+	}
 	if c.Plan != "" && c.Plan != w.Digest {
 		return &TakenError{Where: where, Of: c.Source, Same: w.sameSource(c)}
 	}

@@ -69,7 +69,7 @@ type branch struct {
 // OpenRepo creates or opens a target before any work, and refuses one without access, with the wrong visibility, or with files of
 // others in the way.
 func OpenRepo(ctx context.Context, push Push, w Owner, m *model.Model, src model.Source) (*Repo, error) {
-	w.journal = path.Join(journalDir, journalName(w.Part))
+	w.journal, w.sent = path.Join(journalDir, journalName(w.Part)), map[string]bool{}
 	r := &Repo{Push: push, owner: w}
 	if err := r.ensure(ctx, m, src); err != nil {
 		return nil, err
