@@ -35,7 +35,7 @@ func plant(t *testing.T, m *hubtest.Model, p *plan.Plan, known *model.Model, edi
 		t.Fatal(err)
 	}
 	x := planted{files: map[string][]byte{}}
-	outputs := ledger.OfManifest(manifest, manifest.Plan.Digest, "", false).Outputs()
+	outputs := ledger.OfManifest(manifest, manifest.Plan.Digest)
 	for _, o := range outputs {
 		x.files[o.Path] = readFile(t, filepath.Join(dir, o.Path))
 	}

@@ -119,7 +119,7 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []by
 	if err != nil {
 		return err
 	}
-	published, err := c.repo.Ledger(ctx, unchanged)
+	published, err := c.repo.Published(ctx, unchanged)
 	if err != nil {
 		return err
 	}
@@ -138,9 +138,7 @@ func (c *conversion) adoptParts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range parts {
-		c.ledger.Adopt(p)
-	}
+	c.ledger.Adopt(parts)
 	e := &PartsError{N: n, Missing: map[int][]string{}}
 	makers := spans.Assign(c.outputs, n)
 	for _, o := range c.outputs {

@@ -93,11 +93,11 @@ func checkpoint(t *testing.T, files map[string][]byte) map[string][]byte {
 			data[to] = files[name][h.DataStart()+x.Begin : h.DataStart()+x.End]
 		}
 	}
-	l, err := safetensors.NewLayout(nil, append(entries, safetensors.Entry{Name: "z_text", DType: "BF16", Shape: []int64{70_000}}))
+	l, err := safetensors.NewHeader(nil, append(entries, safetensors.Entry{Name: "z_text", DType: "BF16", Shape: []int64{70_000}}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := append(bytes.Clone(l.Header), bytes.Repeat([]byte{1, 2, 3}, int(l.Size-l.DataStart())/3+1)...)[:l.Size]
+	out := append(l.Bytes(), bytes.Repeat([]byte{1, 2, 3}, int(l.Size()-l.DataStart())/3+1)...)[:l.Size()]
 	for name, b := range data {
 		at, _ := l.Lookup(name)
 		copy(out[l.DataStart()+at.Begin:], b)

@@ -148,13 +148,19 @@ func (l *Ledger) Read(journal []byte) error {
 	return nil
 }
 
-// OfManifest makes a ledger of a finished conversion; nil if m is nil or of another plan. Whether the outputs are still there
-// has to be checked.
-func OfManifest(m *metadata.Manifest, digest, part string, stays bool) *Ledger {
+// Of gives the outputs that a journal of a repo lists, as Read reads it.
+func Of(journal []byte, digest, part string) ([]Output, error) {
+	l := New(digest, part, false)
+	err := l.Read(journal)
+	return l.Outputs(), err
+}
+
+// OfManifest gives the outputs of a finished conversion; nil if m is nil or of another plan. Whether they are still there has to be
+// checked.
+func OfManifest(m *metadata.Manifest, digest string) (outputs []Output) {
 	if m == nil || m.Plan.Digest != digest {
 		return nil
 	}
-	l := New(digest, part, stays)
 	units := map[string][]Outcome{}
 	for _, u := range m.Units {
 		units[u.File] = append(units[u.File], Outcome{
@@ -166,10 +172,10 @@ func OfManifest(m *metadata.Manifest, digest, part string, stays bool) *Ledger {
 		if o.Kind == metadata.KindUnit || o.Kind == metadata.KindRemainder || o.Kind == metadata.KindSingle {
 			x := Output{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Units: units[o.Path], Place: Place{Here: true}}
 			x.line = outputLine(x)
-			l.outputs[o.Path] = x
+			outputs = append(outputs, x)
 		}
 	}
-	return l
+	return outputs
 }
 
 // Save writes the whole journal to a file of a folder that appears complete, and lets every later change append to it. The file
@@ -195,65 +201,47 @@ func (l *Ledger) Save(dir *os.Root, name string) error {
 			b = append(b, record{Tensor: &t}.line()...)
 		}
 	}
-	return l.journal.replace(dir, name, b)
-}
-
-// Close puts the journal on disk and ends it. Later changes are not stored.
-func (l *Ledger) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.journal.close()
-}
-
-// journal is the file of a ledger, open for more lines; without a file nothing is stored.
-type journal struct{ f *os.File }
-
-// replace makes a new file that appears complete, and goes on with it. The old one is closed first: Windows replaces no open
-// file.
-func (j *journal) replace(dir *os.Root, name string, b []byte) error {
-	if err := j.close(); err != nil {
+	if err := l.close(); err != nil { // Windows replaces no open file
 		return err
 	}
 	made, err := atomicfile.CreateIn(dir, name, ".", 0o600, 0)
 	if err == nil {
 		err = made.WriteAll(b)
 	}
-	if err != nil {
-		return err
-	}
-	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
 	if err == nil {
-		j.f = f
+		l.file, err = dir.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
 	}
 	return err
 }
 
-// append writes a line. The system may keep it in memory for a while: a machine that loses power loses the last lines, and
-// what they tell of is made again.
-func (j *journal) append(line []byte) error {
-	if j.f == nil {
+// append adds a line to the journal, if there is one. Unless it is forced to disk, the system may keep it in memory for a while: a
+// machine that loses power loses the last lines, and what they tell of is made again. The lock is held.
+func (l *Ledger) append(line []byte, force bool) error {
+	if l.file == nil {
 		return nil
 	}
-	if _, err := j.f.Write(line); err != nil {
+	_, err := l.file.Write(line)
+	if err == nil && force {
+		err = l.file.Sync()
+	}
+	if err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
 	return nil
 }
 
-// sync forces the journal to disk.
-func (j *journal) sync() error {
-	if j.f == nil {
-		return nil
-	}
-	return j.f.Sync()
+// Close puts the journal on disk and ends it. Later changes are not stored.
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.close()
 }
 
-func (j *journal) close() error {
-	if j.f == nil {
+func (l *Ledger) close() error {
+	f := l.file
+	if l.file = nil; f == nil {
 		return nil
 	}
-	f := j.f
-	j.f = nil
 	return errors.Join(f.Sync(), f.Close())
 }
 

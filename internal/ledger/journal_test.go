@@ -17,7 +17,7 @@ func TestLostLineIsAnError(t *testing.T) {
 	if err := l.Save(dir, "journal.json"); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.journal.f.Close(); err != nil { // as a disk that takes nothing more
+	if err := l.file.Close(); err != nil { // as a disk that takes nothing more
 		t.Fatal(err)
 	}
 	for name, err := range map[string]error{

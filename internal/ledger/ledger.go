@@ -9,8 +9,8 @@ package ledger
 
 import (
 	"cmp"
-	"errors"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 
@@ -82,7 +82,7 @@ type Ledger struct {
 	outputs map[string]Output
 	tensors map[string][]Tensor // by output
 	files   map[string]File
-	journal journal
+	file    *os.File // the journal, open for more lines; without it nothing is stored
 }
 
 // New makes an empty ledger for a part of a plan. With stays, an output counts as done only if the run's folder has it.
@@ -107,7 +107,7 @@ func (l *Ledger) Name(n Named) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.named = append(l.named, n)
-	return errors.Join(l.journal.append(record{Named: &n}.line()), l.journal.sync())
+	return l.append(record{Named: &n}.line(), true)
 }
 
 // Add records a finished output, on disk before the output gets its name: a file that no journal lists is taken for somebody else's.
@@ -118,7 +118,7 @@ func (l *Ledger) Add(o Output) error {
 	delete(l.tensors, o.Path)
 	o.line = outputLine(o)
 	l.outputs[o.Path] = o
-	return errors.Join(l.journal.append(o.line), l.journal.sync())
+	return l.append(o.line, true)
 }
 
 // Uploaded records that the target's store has an output, whose file here goes.
@@ -128,7 +128,7 @@ func (l *Ledger) Uploaded(path string) error {
 	o := l.outputs[path]
 	o.Here, o.Uploaded = false, true
 	l.outputs[path] = o
-	return l.journal.append(record{Uploaded: path}.line())
+	return l.append(record{Uploaded: path}.line(), false)
 }
 
 // Committed records that a commit of the target names the outputs.
@@ -177,7 +177,7 @@ func (l *Ledger) AddTensors(ts []Tensor) error {
 	defer l.mu.Unlock()
 	for _, t := range ts {
 		l.tensors[t.Output] = append(l.tensors[t.Output], t)
-		if err := l.journal.append(record{Tensor: &t}.line()); err != nil {
+		if err := l.append(record{Tensor: &t}.line(), false); err != nil {
 			return err
 		}
 	}
@@ -236,21 +236,19 @@ func (l *Ledger) ForgetFile(path string) {
 	delete(l.files, path)
 }
 
-// Adopt takes over the outputs that the journal of the target lists, perhaps of another machine: all of them are committed.
-func (l *Ledger) Adopt(p *Ledger) {
+// Adopt takes over the outputs that the target lists, perhaps of another machine: all of them are committed.
+func (l *Ledger) Adopt(published []Output) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for path, o := range p.outputs {
+	for _, o := range published {
 		o.Place = Place{Committed: true}
-		if mine, ok := l.outputs[path]; ok {
-			if mine.SHA256 == o.SHA256 {
-				mine.Committed = true
-				o = mine
-			} else if l.stays {
-				continue
-			}
+		if mine, ok := l.outputs[o.Path]; ok && mine.SHA256 == o.SHA256 {
+			mine.Committed = true
+			o = mine
+		} else if ok && l.stays {
+			continue
 		}
-		l.outputs[path] = o
-		delete(l.tensors, path)
+		l.outputs[o.Path] = o
+		delete(l.tensors, o.Path)
 	}
 }

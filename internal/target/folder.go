@@ -178,8 +178,10 @@ func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, er
 		err = l.Read(journal)
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
-		if of := ledger.OfManifest(f.Manifest, f.owner.Digest, f.owner.Part, f.Stays); of != nil && unchanged {
-			l = of
+		for _, o := range ledger.OfManifest(f.Manifest, f.owner.Digest) {
+			if unchanged {
+				err = errors.Join(err, l.Add(o))
+			}
 		}
 	}
 	if err != nil {

@@ -185,15 +185,12 @@ func (r *Repo) isSource(id string, src model.Source) bool {
 	return strings.EqualFold(id, r.owner.Source) && (c == nil || c.Endpoint() == r.Hub.Endpoint())
 }
 
-// Ledger reads what earlier runs have published: from the manifest of a finished conversion by this plan, unless the source has
-// changed since, else from the journal. While main holds another finished model, work goes to a branch of the plan's own,
-// which is ours whatever is on it.
-func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, error) {
-	if unchanged {
-		if l := ledger.OfManifest(r.main.Manifest, r.owner.Digest, r.owner.Part, false); l != nil {
-			l.Keep(r.main.holds)
-			return l, nil
-		}
+// Published lists what earlier runs have published: by the manifest of a finished conversion by this plan, unless the source has
+// changed since, else by the journal. While main holds another finished model, work goes to a branch of the plan's own, which is ours
+// whatever is on it.
+func (r *Repo) Published(ctx context.Context, unchanged bool) ([]ledger.Output, error) {
+	if outputs := ledger.OfManifest(r.main.Manifest, r.owner.Digest); unchanged && outputs != nil {
+		return r.held(outputs), nil
 	}
 	if r.main.Manifest != nil || r.main.versions["config.json"] != "" { // as a model by whatever program has
 		name := r.workBranch(r.owner.Digest, "-")
@@ -207,29 +204,32 @@ func (r *Repo) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, erro
 			return nil, err
 		}
 	}
-	return r.readLedger(ctx, r.owner.Part)
+	return r.readJournal(ctx, r.owner.Part)
 }
 
-// readLedger reads a part's journal from the repo. What the branch does not confirm is not in the ledger.
-func (r *Repo) readLedger(ctx context.Context, part string) (*ledger.Ledger, error) {
-	l := ledger.New(r.owner.Digest, part, false)
+// held are those of the outputs that the branch confirms.
+func (r *Repo) held(outputs []ledger.Output) []ledger.Output {
+	return slices.DeleteFunc(outputs, func(o ledger.Output) bool { return !r.work.holds(o) })
+}
+
+// readJournal lists what a part has published.
+func (r *Repo) readJournal(ctx context.Context, part string) (outputs []ledger.Output, err error) {
 	b, err := r.work.read(ctx, path.Join(journalDir, journalName(part)))
 	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
+		return nil, nil
+	}
+	if err == nil {
+		outputs, err = ledger.Of(b, r.owner.Digest, part)
 	}
 	if err != nil {
-		return nil, err
-	}
-	if err := l.Read(b); err != nil {
 		return nil, fmt.Errorf("journal of %s: %w", r.Repo, err)
 	}
-	l.Keep(r.work.holds)
-	return l, nil
+	return r.held(outputs), nil
 }
 
-// Parts reads the journals of all parts, of whatever splits: an output is the same whoever made it. n is the split that most of them
-// are of.
-func (r *Repo) Parts(ctx context.Context) (parts []*ledger.Ledger, n int, err error) {
+// Parts lists what all parts have published, of whatever splits: an output is the same whoever made it. n is the split that most of
+// them are of.
+func (r *Repo) Parts(ctx context.Context) (outputs []ledger.Output, n int, err error) {
 	there := map[int]int{} // parts by split
 	for _, p := range slices.Sorted(maps.Keys(r.work.versions)) {
 		m := partJournal.FindStringSubmatch(p)
@@ -242,11 +242,11 @@ func (r *Repo) Parts(ctx context.Context) (parts []*ledger.Ledger, n int, err er
 		if err := part.Check(); err != nil {
 			return nil, 0, fmt.Errorf("finish %s: %s: %w", r.Repo, p, err)
 		}
-		l, err := r.readLedger(ctx, part.String())
+		made, err := r.readJournal(ctx, part.String())
 		if err != nil {
 			return nil, 0, err
 		}
-		parts = append(parts, l)
+		outputs = append(outputs, made...)
 		if there[of]++; there[of] >= there[n] {
 			n = of
 		}
@@ -254,7 +254,7 @@ func (r *Repo) Parts(ctx context.Context) (parts []*ledger.Ledger, n int, err er
 	if n == 0 {
 		return nil, 0, fmt.Errorf("finish %s: no part has been published yet", r.Repo)
 	}
-	return parts, n, nil
+	return outputs, n, nil
 }
 
 // partJournal matches the journals of a split conversion.
