@@ -5,6 +5,13 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 . .ci/lib.sh
 converter
+mkdir -p "$work/hub/org/wide"
+python3 - "$work/hub/org/wide" <<'END'
+import json, struct, sys
+header = json.dumps({"model.embed_tokens.weight": {"dtype": "F32", "shape": [8, 8], "data_offsets": [0, 256]}}).encode()
+open(sys.argv[1] + "/model.safetensors", "wb").write(struct.pack("<Q", len(header)) + header + bytes(256))
+open(sys.argv[1] + "/config.json", "w").write('{"architectures": ["LlamaForCausalLM"], "model_type": "llama"}')
+END
 start_hub hub -model org/tiny
 
 # Stands in for gh: writes down what it is asked, and says what $gh says: yes, no, or that it is too old.
@@ -152,10 +159,13 @@ sets whole manifest-sha256 "${published%% *}"
 has whole log '::add-mask::hf_very_secret'
 token=$'hf_first\nhf_second' step masked convert
 [ "$(grep -c '^::add-mask::hf_' "$work/masked/log")" = 2 ] || fail 'a line of a token is not masked'
-has masked log '::notice title=df11-convert::tester/tiny-DF11 was published before; this run has verified nothing'
-has masked summary '| verified | not all of it by this run |'
-has whole log '::notice title=df11-convert::tester/tiny-DF11 is published and verified'
-has whole summary '| verified | all 16 bits of every weight, 0 differ |'
+has masked log '::notice title=df11-convert::up to date: tester/tiny-DF11 was verified when it was made, says its manifest'
+has masked summary 'up to date: tester/tiny-DF11 was verified when it was made'
+lacks masked summary '| time |'
+sets masked changed false
+sets whole changed true
+has whole log '::notice title=df11-convert::tester/tiny-DF11 is published and verified: '
+has whole summary '| verified | all 16 bits of every weight: 0 differ |'
 has whole summary "/blob/$(out whole commit)/df11.png"
 grep -q '<html' "$work/temp/df11-convert/report.html" || fail 'no report'
 jq -e .ok "$work/temp/df11-convert/result.json" >/dev/null || fail 'no result.json'
@@ -186,6 +196,7 @@ inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/quiet-DF11 INPUT_PRIVATE=true
 visibility=public step quiet convert
 ended quiet 0
 has quiet log 'everybody can read this'
+sets quiet changed true
 for word in quiet-DF11 model_layers lm_head verified bytes; do lacks quiet log "$word"; done
 [ ! -s "$work/quiet/summary" ] || fail "the summary says: $(cat "$work/quiet/summary")"
 [ -z "$(find "$work/temp" -name 'result.json' -o -name report.html)" ] || fail 'there is something for the artifact'
@@ -215,6 +226,11 @@ ended part 0
 sets part manifest-sha256 '' # so nothing is attested
 sets part commit ''
 has part log 'part-1-of-2 of tester/parts-DF11 is published'
+sets part changed true
+step again convert
+ended again 0
+has again log 'up to date: tester/parts-DF11 has all files of part-1-of-2'
+sets again changed false
 
 echo '== convert: failures are told, escaped, and fail the step'
 inputs=(INPUT_SOURCE=$'org/no,such:repo%\n::error::injected' INPUT_REPO_ID=tester/x)
@@ -249,6 +265,10 @@ has gone log '::error title=df11-convert%3A not_found::'
 has gone log '%0A'
 has gone summary '### Not converted'
 lacks gone log 'Report'
+inputs=(INPUT_SOURCE=org/wide INPUT_REPO_ID=tester/x)
+step wide convert
+ended wide 5
+for file in log summary; do has wide "$file" "add \`extra-args: --exact-f32\`"; done
 inputs=(INPUT_SOURCE=--help INPUT_REPO_ID=tester/x)
 step flag convert
 ended flag 2

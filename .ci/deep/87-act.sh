@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the workflows of .github as GitHub would, in act without containers, against hubd: a model in parts whose time is up and
-# that resumes in the next run; a list of models, one of which cannot be converted.
-# GitHub's own services (checkout, artifacts, gh) have stand-ins in act/. Takes three minutes.
+# Runs the workflows that docs/ci.md shows as GitHub would, copied into a repository of their own, in act without containers,
+# against hubd: a model every week; a model in parts whose time is up and that resumes; a list of models, one of which cannot be
+# converted, and one of which is private. GitHub's own services (checkout, artifacts) have stand-ins in act/. Takes three minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=$PWD/.ci/deep/act version=v0.2.89
@@ -10,10 +10,10 @@ have jq || debian jq || skip_rest 'the workflows: jq is not to be had here'
 yq=$(tool github.com/mikefarah/yq/v4 v4.47.1) || skip_rest 'the workflows: yq is not to be had here'
 act=$(tool github.com/nektos/act "$version") || skip_rest "the workflows: act $version is not to be had here"
 
-mkdir -p "$work"/{tree,artifacts,github,home,config,cache}
+mkdir -p "$work"/{program,caller/.github/workflows,artifacts,github,home,config,cache}
 GOCACHE=$(go env GOCACHE) GOMODCACHE=$(go env GOMODCACHE)
 fail() {
-  cat "$work/log"
+  cat "$work/log" "$work/$hub.log"
   printf 'FAILED: %s\n' "$*"
   exit 1
 }
@@ -28,33 +28,39 @@ for action in checkout setup-go upload-artifact attest; do
   done < <(grep -hoE "actions/$action@[0-9a-f]{40}" action.yml .github/workflows/*.yml | sort -u)
 done
 
-# The repository, with a list of its own.
-git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$work/tree" 2>/dev/null || true
-cat >"$work/tree/models.yaml" <<'LIST'
+# The repository of the program, in a commit of its own, and one that calls it by that commit. act looks for what batch.yml calls
+# in the wrong one of the two.
+pin=0123456789012345678901234567890123456789
+git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$work/program" 2>/dev/null || true
+locals+=(--local-repository "df11-convert/df11-convert@$pin=$work/program")
+awk -v to="$work/caller/.github/workflows" '/^name: / { file = to "/" $2 ".yml" } /^```$/ { file = "" } file { print >file }' docs/ci.md
+sed -i "s/@v1\.2\.3/@$pin/" "$work"/caller/.github/workflows/*.yml
+cp .github/workflows/convert.yml "$work/caller/.github/workflows"
+cat >"$work/caller/models.yaml" <<'LIST'
 models:
   - {source: org/one, repo-id: me/one}
   - {source: org/two, private: true, like: DFloat11/Llama-3.1-8B-Instruct-DF11}
   - {source: org/half, repo-id: me/half}
 LIST
-git -C "$work/tree" init -q -b main
-git -C "$work/tree" -c user.name=t -c user.email=t@localhost commit -q --allow-empty -m tree
+for tree in program caller; do
+  git -C "$work/$tree" init -q -b main
+  git -C "$work/$tree" -c user.name=t -c user.email=t@localhost commit -q --allow-empty -m tree
+done
 
-# run EVENT WORKFLOW EVENT.JSON ARGUMENT…: runs a workflow.
+# run EVENT WORKFLOW [EVENT.JSON]: runs a workflow of the repository that calls.
 run() {
-  local event=$1 workflow=$2 json=$3
-  shift 3
-  printf '%s\n' "$json" >"$work/event.json"
-  printf -- '-- %s on %s\n' "$workflow" "$event"
+  printf '%s\n' "${3-{\}}" >"$work/event.json"
+  printf -- '-- %s on %s\n' "$2" "$1"
   rm -rf "$work/artifacts" && mkdir "$work/artifacts"
-  (cd "$work/tree" && env -u GITHUB_ACTIONS HOME="$work/home" XDG_CACHE_HOME="$work/cache" XDG_CONFIG_HOME="$work/config" \
-    PATH="$here/bin:${yq%/*}:$PATH" "$act" "$event" -W ".github/workflows/$workflow" --eventpath "$work/event.json" \
+  (cd "$work/caller" && env -u GITHUB_ACTIONS HOME="$work/home" XDG_CACHE_HOME="$work/cache" XDG_CONFIG_HOME="$work/config" \
+    PATH="${yq%/*}:$PATH" "$act" "$1" -W ".github/workflows/$2.yml" --eventpath "$work/event.json" -s HF_TOKEN=secret-of-the-test \
     --no-skip-checkout -P ubuntu-24.04=-self-hosted "${locals[@]}" --env HF_ENDPOINT="$HF_ENDPOINT" --env HF_HOME="$work/home" --env HOME="$work/home" \
-    --env GOCACHE="$GOCACHE" --env GOMODCACHE="$GOMODCACHE" --env GOFLAGS=-buildvcs=false --env ACT_TREE="$work/tree" \
-    --env ACT_ARTIFACTS="$work/artifacts" --env ACT_GITHUB="$work/github" --concurrent-jobs 2 "$@") >"$work/log" 2>&1
+    --env GOCACHE="$GOCACHE" --env GOMODCACHE="$GOMODCACHE" --env GOFLAGS=-buildvcs=false --env ACT_TREES="$work" \
+    --env ACT_ARTIFACTS="$work/artifacts" --env ACT_GITHUB="$work/github" --concurrent-jobs 2) >"$work/log" 2>&1
 }
 
-# dispatch JSON: runs convert.yml by hand with these inputs.
-dispatch() { run workflow_dispatch convert.yml "$(jq -c '{ref: "refs/heads/main", inputs: .}' <<<"$1")" -s HF_TOKEN=secret-of-the-test; }
+# amend WORKFLOW TEXT: adds lines to what a workflow passes on.
+amend() { sed -i "s/^    with:\$/&\n$2/" "$work/caller/.github/workflows/$1.yml"; }
 
 # published REPO: what the hub has equals its source.
 converter
@@ -62,20 +68,29 @@ published() {
   HF_TOKEN=secret-of-the-test HF_HOME=$work/home "$DF11_CONVERT" verify "$1" --level full --quiet || fail "$1 is not what it should be"
 }
 
-# A model in three parts. The line is so slow that their time is up before their first file is there: that is no failure, and the
-# workflow asks for itself once more, with the commit that was begun.
+# A model every week: the second time nothing is done.
+start_hub weekly -model Qwen/Qwen3-8B
+run schedule df11 '{"schedule": "17 3 * * 1"}' || fail 'the weekly workflow failed'
+published tester/Qwen3-8B-DF11
+run schedule df11 '{"schedule": "17 3 * * 1"}' || fail 'the weekly workflow failed the second time'
+jq -e '.ok and .verified.by_this_run == false' "$work/artifacts/df11-convert/result.json" >/dev/null || fail 'the second run converted again'
+end_hub
+
+# A model in three parts. The line is so slow that their time is up before their first file is there, and once more in the jobs that
+# go on: the run fails, and what the repo has looks like no model.
+event='{"ref": "refs/heads/main", "inputs": {"source": "org/parts", "repo-id": "me/parts"}}'
 start_hub parts -model org/parts -up 4000
-dispatch '{"source": "org/parts", "repo-id": "me/parts", "stop-after": "5s", "runner": "ubuntu-24.04", "parts": "3", "runs-left": "5"}' ||
-  fail 'convert.yml failed where its time was up'
-[ "$(grep -c 'The time was up' "$work/log")" = 3 ] || fail 'the time was not up in three parts'
-jq -e '.source | test("^org/parts@[0-9a-f]{40}$")' "$work/github/dispatched.json" >/dev/null || fail 'nothing was dispatched'
-jq -e '."runs-left" == "4"' "$work/github/dispatched.json" >/dev/null || fail 'the number of runs has no end'
+amend df11-model '      parts: "3"\n      stop-after: 5s'
+if run workflow_dispatch df11-model "$event"; then fail 'a model whose time was up twice is said to be finished'; fi
+[ "$(grep -c 'Success - Main Tell a job whose time was up' "$work/log")" = 6 ] || fail 'the time was not up twice in three parts'
+grep -q 'Failure - Main Fail if the time was up once more' "$work/log" || fail 'the run failed by something else'
 [ ! -e "$work/parts/me/parts/config.json" ] || fail 'a model without its weights looks finished'
 end_hub
 
-# The run that was asked for resumes, finishes the repo and verifies it; each job leaves its artifact.
+# The same again resumes, finishes the repo and verifies it; each job leaves its artifact.
 start_hub parts -model org/parts
-dispatch "$(jq -c '."stop-after" = "1h"' "$work/github/dispatched.json")" || fail 'the run that was dispatched failed'
+sed -i 's/stop-after: 5s/stop-after: 1h/' "$work/caller/.github/workflows/df11-model.yml"
+run workflow_dispatch df11-model "$event" || fail 'the second run failed'
 published me/parts
 for job in part-1 part-2 part-3 finish; do
   jq -e .ok "$work/artifacts/me-parts-$job/result.json" >/dev/null || fail "no result of job $job"
@@ -84,8 +99,7 @@ done
 jq -e '.equal and .level == "proof"' "$work/artifacts/me-parts-verification/verification.json" >/dev/null || fail 'nothing was verified'
 end_hub
 
-# The list: every model is converted in jobs of its own, and attested. One cannot be, which stops no other; the run fails, and its report
-# says which.
+# The list: every model is converted in jobs of its own, and attested. One cannot be, which stops no other; the run fails.
 mkdir -p "$work/hub/org/half"
 python3 - "$work/hub/org/half" <<'END'
 import json, struct, sys
@@ -94,27 +108,36 @@ open(sys.argv[1] + "/model.safetensors", "wb").write(struct.pack("<Q", len(heade
 open(sys.argv[1] + "/config.json", "w").write('{"architectures": ["LlamaForCausalLM"], "model_type": "llama"}')
 END
 start_hub hub -model org/one -model org/two
-if run push batch.yml '{"ref": "refs/heads/main"}' -s HF_TOKEN=secret-of-the-test --var DF11_ATTEST=true; then fail 'batch.yml did not fail'; fi
+sed -i 's/^    uses: .*batch.yml@.*/&\n    with:\n      attest: "true"/' "$work/caller/.github/workflows/df11-list.yml"
+if run push df11-list '{"ref": "refs/heads/main"}'; then fail 'the batch did not fail'; fi
 published me/one
 published tester/two-DF11
 for model in me/one tester/two-DF11; do
   manifest=$(curl -sfL -H 'Authorization: Bearer x' "$HF_ENDPOINT/$model/resolve/main/df11-manifest.json" | sha256sum)
   grep -qx "df11-manifest.json sha256:${manifest%% *}" "$work/github/attested.txt" || fail "the manifest of $model is not attested"
 done
-# The second is private, and nothing says that the repository is: its jobs leave nothing behind.
+# The second is private, and nothing says that the repository is: its jobs leave nothing behind, and are not named after it.
 jq -e .ok "$work/artifacts/me-one-part-1/result.json" >/dev/null || fail 'no result of the first model'
 jq -e .equal "$work/artifacts/me-one-verification/verification.json" >/dev/null || fail 'the first model was not verified'
 [ -z "$(find "$work/artifacts/" -path '*two*' -type f)" ] || fail "of a private model there is $(find "$work/artifacts/" -path '*two*' -type f)"
-if grep -q 'two.*model_layers' "$work/log"; then fail 'the log tells of a private model'; fi
+if grep -qE 'two.*model_layers|^\[org/two' "$work/log"; then fail 'the log tells of a private model'; fi
+grep -qF '[model 2-' "$work/log" || fail 'the private model has no jobs'
 grep -q '::error title=df11-convert::plan org/half: model.embed_tokens.weight is F16' "$work/log" || fail 'no annotation says why'
-# act ends where a called workflow fails, GitHub goes on: the last job runs in a second try, without the jobs between.
-sed '/^  convert:$/,/^  # What the Hub says/d; s/needs: \[list, convert\]/needs: list/' "$work/tree/.github/workflows/batch.yml" \
-  >"$work/tree/.github/workflows/report.yml"
-if run push report.yml '{"ref": "refs/heads/main"}' -s HF_TOKEN=secret-of-the-test; then fail 'the report did not fail'; fi
-jq -e '.ok == false and ([.models[] | [.source, .state]] ==
-  [["org/one", "current"], ["org/two", "current"], ["org/half", null]])' "$work/artifacts/report/report.json" >/dev/null || fail 'no report'
-for row in '| current | org/one ' '| current | org/two ' '| plan org/half: model.embed'; do
-  grep -qF "$row" "$work/artifacts/report/report.md" || fail "the table lacks $row"
+# act ends where a called workflow fails, GitHub goes on: the report runs in a second try, without the jobs between.
+sed '/^  convert:$/,/^  # What the Hub says/d; s/needs: \[list, convert\]/needs: list/' .github/workflows/batch.yml \
+  >"$work/program/.github/workflows/report.yml"
+sed -i 's/batch.yml@/report.yml@/' "$work/caller/.github/workflows/df11-list.yml"
+for visibility in public private; do
+  event=$(printf '{"ref": "refs/heads/main", "repository": {"visibility": "%s"}}' "$visibility")
+  if run push df11-list "$event"; then fail 'the report did not fail'; fi
+  jq -e --arg visibility "$visibility" '.ok == false and ([.models[] | [.source, .state]] == ([["org/one", "current"],
+    ["org/two", "current"], ["org/half", null]] | if $visibility == "public" then del(.[1]) else . end)) and
+    .private_models == if $visibility == "public" then 1 else null end' "$work/artifacts/report/report.json" >/dev/null || fail "no $visibility report"
+  for row in '| current | org/one ' '| plan org/half: model.embed'; do
+    grep -qF "$row" "$work/artifacts/report/report.md" || fail "the table lacks $row"
+  done
+  if grep -q two "$work/artifacts/report/report.md"; then [ "$visibility" = private ]; else [ "$visibility" = public ]; fi ||
+    fail "the $visibility report: $(cat "$work/artifacts/report/report.md")"
 done
 end_hub
 echo 'the workflows run'

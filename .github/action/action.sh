@@ -7,7 +7,7 @@ set -euo pipefail
 
 dir=$RUNNER_TEMP/df11-convert
 program=$dir/df11-convert
-hidden='' # set where nothing may be said of the model
+hidden='' changed='' # hidden is set where nothing may be said of the model
 case ${RUNNER_OS-} in Windows) program+=.exe ;; esac
 
 # output NAME VALUE: sets an output of the step, whatever the value holds.
@@ -104,12 +104,24 @@ build() {
 
 # --- convert ---------------------------------------------------------------------------------------------------------
 
-# escapes of workflow commands and of cells in Markdown.
+# escapes of workflow commands and of cells in Markdown, numbers and words as the program itself prints them, and its flags as inputs.
+# shellcheck disable=SC2016 # it is jq's language
 escapes='
   def data: gsub("%"; "%25") | gsub("\r"; "%0D") | gsub("\n"; "%0A");
   def property: data | gsub(":"; "%3A") | gsub(","; "%2C");
   def cell: tostring | gsub("[\r\n]+"; " ") | gsub("(?<c>[\\\\`*_\\[\\]<>|!#&~@$])"; "\\\(.c)");
-  def gb: . / 1e9 * 100 | round / 100 | "\(.) GB";
+  def fixed($digits): . * pow(10; $digits) | round | tostring | if $digits > 0 then "\(.[:-$digits]).\(.[-$digits:])" else . end;
+  def bytes: . as $n | first(range(5) | ($n / pow(1000; .)) as $x | select(. == 4 or $x < 999.5) as $i |
+    ($x | fixed(if . >= 100 or . == floor then 0 elif . >= 10 then 1 else 2 end)) + " " + ["B", "kB", "MB", "GB", "TB"][$i]);
+  def grouped: tostring | if length > 3 then (.[:-3] | grouped) + "," + .[-3:] else . end;
+  def size: "\(.df11_bytes | bytes) (\(.ratio * 100 | fixed(2)) %)";
+  def changed: .ok and if .part then .files_made > 0 else .verified.by_this_run end;
+  def state:
+    if changed then if .part then "\(.part) of \(.repo) is published" else "\(.repo) is published and verified: \(size)" end
+    elif .part then "up to date: \(.repo) has all files of \(.part)"
+    else "up to date: \(.repo) was verified when it was made, says its manifest" end;
+  def as_inputs: if contains("df11-convert ") then . else gsub("(?<before>^|[^-\\w])--(?<flag>[a-z][a-z0-9-]*)";
+    .before + "`" + (if .flag | IN("repo-id", "private", "memory", "disk", "shard") then "" else "extra-args: --" end) + .flag + "`") end;
 '
 
 # hidden: whether the model is private, and what is said here of it for everybody to read.
@@ -155,6 +167,7 @@ convert() {
       error: {kind: "error", message: "df11-convert ended with exit code \($code) and without a result"}}' >"$dir/result.json"
   fi
   vouch || code=$?
+  changed=$(jq "$escapes"' if .ok then changed else empty end' "$dir/result.json")
   [ -z "$hidden" ] || conceal
   outputs
   if [ -n "$hidden" ]; then
@@ -201,6 +214,7 @@ run() {
 get() { jq -r "$1 // empty" "$dir/result.json"; }
 
 outputs() {
+  output changed "$changed"
   output url "$(get .url)"
   output repo "$(get .repo)"
   output commit "$(get .target_commit)"
@@ -214,11 +228,9 @@ annotate() {
     def say(level; title): "::\(level) title=\(title | property)::\(data)";
     if .ok then
       (.warnings // [] | .[] | say("warning"; "df11-convert")),
-      (if .part then "\(.part) of \(.repo) is published"
-       elif .verified.by_this_run then "\(.repo) is published and verified: \(.ratio * 10000 | round / 100) % of the size"
-       else "\(.repo) was published before; this run has verified nothing" end | say("notice"; "df11-convert"))
+      (state | say("notice"; "df11-convert"))
     else
-      .error | "df11-convert: \(.kind)" as $title | .message + (if .hint then "\n" + .hint else "" end) | say("error"; $title)
+      .error | "df11-convert: \(.kind)" as $title | .message + (.hint // "" | split("\n") | map("\n" + as_inputs) | add // "") | say("error"; $title)
     end' "$dir/result.json"
 }
 
@@ -236,20 +248,18 @@ summary() {
   jq -r "$escapes"'
     def row(name; value): if value == null or value == "" then empty else "| \(name) | \(value | cell) |" end;
     if .ok then
-      "### \(.repo // .folder | cell)\n", "| | |", "| --- | --- |",
+      "### \(.repo | cell)\n", (state | cell), "", "| | |", "| --- | --- |",
       row("source"; "\(.source)\(if .commit then " at " + .commit[:12] else "" end)"),
-      row("BF16"; .bf16_bytes | gb),
-      row("DF11"; "\(.df11_bytes | gb), \(.ratio * 10000 | round / 100) %"),
-      row("units"; .units), row("weights"; .weights),
-      row("verified"; if .verified.by_this_run then "all \(.verified.bits_per_weight) bits of every weight, \(.verified.differing_weights) differ"
-        else "not all of it by this run" end),
-      row("part"; .part), row("commit"; .target_commit), row("manifest sha256"; .manifest_sha256),
-      row("time"; "\(.seconds | round) s"),
+      row("BF16"; .bf16_bytes | bytes), row("DF11"; size),
+      row("compressed"; "\(.units) module\(if .units == 1 then "" else "s" end) (\(.weights | grouped) weights)"),
+      row("verified"; if .verified.by_this_run then "all \(.verified.bits_per_weight) bits of every weight: \(.verified.differing_weights) differ" else null end),
+      row("commit"; .target_commit), row("manifest sha256"; .manifest_sha256),
+      row("time"; if changed then "\(.seconds | round) s" else null end),
       "", (.url // empty | "[\(cell)](\(.))"),
       (if .target_commit then "\n[Plot](\(.url)/blob/\(.target_commit)/df11.png); the report is in the artifacts of this run." else empty end),
       (if .warnings then "\n" + (.warnings | map("- " + cell) | join("\n")) else empty end)
     else
-      "### Not converted\n", (.error | "**\(.kind | cell)**: \(.message | cell)\n", (.hint // empty | split("\n")[] | "- " + cell))
+      "### Not converted\n", (.error | "**\(.kind | cell)**: \(.message | cell)\n", (.hint // empty | split("\n")[] | "- " + (cell | as_inputs)))
     end, ""' "$dir/result.json"
 }
 
