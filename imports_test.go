@@ -46,7 +46,7 @@ var arrows = map[string][]string{
 	"internal/golden":       {},
 	"internal/streams":      {},
 	"internal/progress":     {},
-	"internal/exactf32":     {"internal/human", "internal/plan", "internal/streams"},
+	"internal/exactf32":     {"internal/human", "internal/plan"},
 	"internal/spool":        {"internal/atomicfile", "internal/spans", "internal/streams", "internal/pagecache"},
 	"internal/ledger":       {"internal/metadata", "internal/atomicfile", "internal/pyjson"},
 	"internal/model":        {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/pyjson", "internal/safetensors", "internal/smallfile", "internal/spans", "internal/streams"},

@@ -63,22 +63,21 @@ func (c *conversion) pipeline() string {
 	return pipelineClass.FindString(name)
 }
 
-// draft makes card and config.json before any work, as far as they do not depend on it: a source that they can't be made of
-// would fail at the end.
-func (c *conversion) draft() (card []byte, err error) {
+// checkCard makes card and config.json before any work, as far as they do not depend on it, and asks the Hub about the front matter:
+// what they can't be made of would fail at the end.
+func (c *conversion) checkCard(ctx context.Context) error {
 	config, err := metadata.Config(c.Plan, c.Model.Listing.Config)
 	if err == nil {
 		err = forward.CheckConfig(config, c.Plan)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return c.card(&metadata.Manifest{}, &Report{})
-}
-
-// validateCard asks the Hub about the front matter before any work: a commit with a bad one would fail at the end.
-func (c *conversion) validateCard(ctx context.Context, draft []byte) error {
-	warnings, err := c.Push.Hub.ValidateCard(ctx, draft)
+	card, err := c.card(&metadata.Manifest{}, &Report{})
+	if err != nil || c.Push == nil {
+		return err
+	}
+	warnings, err := c.Push.Hub.ValidateCard(ctx, card)
 	if err != nil {
 		return fmt.Errorf("model card: %w", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -16,7 +15,6 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spool"
 	"github.com/df11-convert/df11-convert/internal/streams"
@@ -25,31 +23,21 @@ import (
 
 // A copier brings over the files that the result takes from the source as they are, each checked against its published hash.
 type copier struct {
-	model   *model.Model
-	source  model.Source
-	folder  *target.Folder
-	push    *target.Push // nil: nothing is published
-	repo    *target.Repo // nil before it is opened, too
-	files   []plan.File
-	disk    int64 // for files that do not stay; 0: no bound
-	sendAll bool  // the Hub copies no file by itself
-	log     *slog.Logger
+	*conversion
+	files []plan.File
+	disk  int64 // for files that do not stay; 0: no bound
 }
 
-// copier takes over all carried files but config.json, if that is rewritten. disk is for what does not stay; 0 is no bound.
+// copier takes over all carried files. disk is for what does not stay; 0 is no bound.
 func (c *conversion) copier(disk int64) *copier {
-	k := &copier{
-		model: c.Model, source: c.Source, folder: c.folder, push: c.Push, repo: c.repo, disk: disk, sendAll: c.sendAll, log: c.Log,
-		files: c.carried(),
-	}
 	if c.folder.Stays {
-		k.disk = 0
+		disk = 0
 	}
-	return k
+	return &copier{c, c.carried(), disk}
 }
 
-// run copies a few files at once, as many as the disk budget holds: those that do not stay go as soon as they are uploaded.
-func (k *copier) run(ctx context.Context) ([]target.SideFile, error) {
+// copyAll copies a few files at once, as many as the disk budget holds: those that do not stay go as soon as they are uploaded.
+func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 	disk := spool.NewBudget("disk", k.disk)
 	inside := k.duplicate(ctx)
 	out := make([]target.SideFile, len(k.files))
@@ -81,7 +69,7 @@ func (k *copier) run(ctx context.Context) ([]target.SideFile, error) {
 func (k *copier) carry(ctx context.Context, s target.SideFile) (sha string, err error) {
 	s.SHA256, err = k.copy(ctx, s)
 	for reads := 1; brokenFile(err) != "" && reads < sourceReads && ctx.Err() == nil; reads++ {
-		k.log.Warn("source file is not what was published, reading it again", "file", s.Path, "err", err)
+		k.Log.Warn("source file is not what was published, reading it again", "file", s.Path, "err", err)
 		s.SHA256, err = k.copy(ctx, s)
 	}
 	if err != nil {
@@ -97,7 +85,7 @@ func (k *copier) carry(ctx context.Context, s target.SideFile) (sha string, err 
 }
 
 func (k *copier) copy(ctx context.Context, s target.SideFile) (sha string, err error) {
-	in, err := k.source.OpenFile(ctx, s.Path)
+	in, err := k.Source.OpenFile(ctx, s.Path)
 	if err != nil {
 		return "", err
 	}
@@ -143,11 +131,11 @@ func fits(f plan.File, limit int64) error {
 
 // duplicates lists the large files that the Hub may be able to copy from the source's store to the target's.
 func (k *copier) duplicates(ctx context.Context) (list []hub.FileInfo) {
-	src := k.source.Hub()
-	if k.sendAll || k.push == nil || k.folder.Stays || src == nil || src.Endpoint() != k.push.Hub.Endpoint() {
+	src := k.Source.Hub()
+	if k.sendAll || k.Push == nil || k.folder.Stays || src == nil || src.Endpoint() != k.Push.Hub.Endpoint() {
 		return nil
 	}
-	tree, err := src.Tree(ctx, k.model.ID, k.model.Commit)
+	tree, err := src.Tree(ctx, k.Model.ID, k.Model.Commit)
 	if err != nil {
 		return nil // then they are fetched and uploaded
 	}
@@ -166,9 +154,9 @@ func (k *copier) duplicate(ctx context.Context) map[string]string {
 	if len(ask) == 0 {
 		return nil
 	}
-	failed, err := k.repo.Hub.DuplicateFiles(ctx, k.model.ID, k.repo.Repo, ask)
+	failed, err := k.repo.Hub.DuplicateFiles(ctx, k.Model.ID, k.repo.Repo, ask)
 	if err != nil {
-		k.log.Info("no copy inside the hub, uploading instead", "err", err)
+		k.Log.Info("no copy inside the hub, uploading instead", "err", err)
 		return nil
 	}
 	done := map[string]string{}

@@ -23,7 +23,7 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	copied, err := c.copier(disk).run(ctx)
+	copied, err := c.copier(disk).copyAll(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -61,12 +61,6 @@ const finishPart = "finish"
 
 func (o *Options) check() error {
 	switch {
-	case o.Source == nil || o.Model == nil || o.Plan == nil:
-		return errors.New("options: source, model and plan are needed")
-	case o.OutDir == "" && o.Push == nil:
-		return errors.New("options: neither an output folder nor a target repo")
-	case o.OutDir == "" && o.WorkDir == "":
-		return errors.New("options: publishing without an output folder needs a work folder")
 	case (!o.Part.Whole() || o.Finish) && (o.Push == nil || o.OutDir != ""):
 		return errors.New("options: parts are published to a repo: they need a target and no output folder")
 	case !o.Part.Whole() && o.Finish:

@@ -49,7 +49,7 @@ func (c *conversion) run(ctx context.Context) (*Report, error) {
 	}
 	c.Progress.SetPhase("convert")
 	if err := c.convertAndRebuild(ctx); err != nil {
-		return nil, c.countInexact(ctx, err)
+		return nil, err
 	}
 	if !c.Part.Whole() {
 		return c.partReport(), nil

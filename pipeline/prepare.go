@@ -61,15 +61,14 @@ func (c *conversion) open(ctx context.Context, owner target.Owner) error {
 	if c.ledger, err = c.folder.Ledger(ctx, unchanged); err != nil {
 		return err
 	}
-	card, err := c.draft()
-	if err != nil {
+	if err := c.checkCard(ctx); err != nil {
 		return err
 	}
 	if c.Push != nil {
 		if err := c.checkRoom(ctx); err != nil {
 			return err
 		}
-		if err := c.openRepo(ctx, owner, card); err != nil {
+		if err := c.openRepo(ctx, owner); err != nil {
 			return err
 		}
 	}
@@ -110,7 +109,7 @@ func (c *conversion) dropUnplanned() {
 }
 
 // openRepo opens the target repo and counts as done what earlier runs, on whatever machine, have published there.
-func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []byte) (err error) {
+func (c *conversion) openRepo(ctx context.Context, owner target.Owner) (err error) {
 	if c.repo, err = target.OpenRepo(ctx, *c.Push, owner, c.Model, c.Source); err != nil {
 		return err
 	}
@@ -125,11 +124,9 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner, card []by
 	}
 	c.ledger.Adopt(published)
 	if m := c.repo.Found().Manifest; c.Finish && (m == nil || m.Plan.Digest != c.Plan.Digest()) { // else the journals of the parts are gone
-		if err := c.adoptParts(ctx); err != nil {
-			return err
-		}
+		return c.adoptParts(ctx)
 	}
-	return c.validateCard(ctx, card)
+	return nil
 }
 
 // adoptParts counts as done what all parts have published, and makes sure that none is missing.

@@ -120,15 +120,3 @@ func (c *conversion) forget(outputs map[string]bool) error {
 	c.ledger.Keep(func(o ledger.Output) bool { return !outputs[o.Path] })
 	return nil
 }
-
-// countInexact makes an InexactError that ended a conversion speak of the whole model, if that costs no transfer.
-func (c *conversion) countInexact(ctx context.Context, err error) error {
-	if _, inexact := errors.AsType[*exactf32.InexactError](err); !inexact || !c.Model.Local {
-		return err
-	}
-	all := exactf32.CheckAll(ctx, c.Source, c.Plan)
-	if _, inexact := errors.AsType[*exactf32.InexactError](all); inexact {
-		return all
-	}
-	return errors.Join(err, all)
-}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // Narrow writes the upper halves of the F32 values in src to dst, which it may grow, and counts the values whose lower half
@@ -158,25 +157,4 @@ func (r *Reader) read(t plan.Tensor, p []byte, off int64) error {
 	_, inexact := Narrow(p, b)
 	r.count.Add(t, inexact, int64(len(b)/4))
 	return nil
-}
-
-// CheckAll reads every weight that the plan takes from F32. It returns one InexactError about all of them if BF16 cannot hold some.
-func CheckAll(ctx context.Context, src Ranges, p *plan.Plan) error {
-	var count Count
-	block := streams.GetBlock()
-	defer streams.PutBlock(block)
-	for _, u := range p.Units {
-		r := NewReader(ctx, src, u, &count)
-		for _, t := range u.Attrs {
-			for off := int64(0); t.ExactF32 && off < t.SpoolBytes(); off += streams.BlockBytes {
-				if ctx.Err() != nil {
-					return context.Cause(ctx)
-				}
-				if err := r.read(t, block[:min(streams.BlockBytes, t.SpoolBytes()-off)], off); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return count.Err(p, ScopeModel)
 }
