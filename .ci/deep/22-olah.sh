@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# The whole way through a mirror that others have written and that only reads: olah of PyPI, in front of hubd. What comes through it
+# must be what comes directly, and a push must end with words that help. Needs python3 with venv, and PyPI.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+olah=0.5.4
+. .ci/lib.sh
+
+once "$CI_CACHE/olah-$olah" venv "$CI_CACHE/olah-$olah" "olah==$olah" || skip_rest 'olah is not to be had here: nothing was read through a mirror'
+have jq || debian jq
+converter
+export HF_TOKEN=hf_test HF_HOME=$work/home
+# The generated model without its oddest name: olah asks the Hub for all that is before a "#".
+start_hub seed -model org/tiny
+"$DF11_CONVERT" org/tiny --push --repo-id me/tiny-DF11 --quiet
+"$DF11_CONVERT" decode me/tiny-DF11 -o "$work/hub/org/tiny" --quiet
+end_hub
+find "$work/hub/org/tiny" -name '*#*' -delete
+
+start_hub hub
+direct=$HF_ENDPOINT
+"$DF11_CONVERT" org/tiny -o "$work/direct" --quiet
+"$DF11_CONVERT" org/tiny --push --repo-id me/tiny-DF11 --quiet
+
+# The mirror has to be told its port; a free one may be taken before it listens, then another is tried.
+mkdir "$work/mirror"
+for _ in 1 2 3; do
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  (cd "$work/mirror" && exec "$CI_CACHE/olah-$olah/bin/olah-cli" --host 127.0.0.1 --port "$port" --hf-scheme http --hf-netloc "${direct#http://}" \
+    --hf-lfs-netloc "${direct#http://}" --mirror-scheme http --mirror-netloc "127.0.0.1:$port" --mirror-lfs-netloc "127.0.0.1:$port" \
+    --repos-path "$work/mirror/repos" --log-path "$work/mirror/logs") >"$work/mirror.log" 2>&1 &
+  mirror=$!
+  pids[mirror]=$mirror
+  export HF_ENDPOINT=http://127.0.0.1:$port
+  until curl -sf -o "$work/info" "$HF_ENDPOINT/api/models/org/tiny"; do
+    kill -0 "$mirror" 2>/dev/null || { unset "pids[$mirror]" && continue 2; }
+    sleep 0.2
+  done
+  break
+done
+kill -0 "$mirror" || fail "olah did not start: $(cat "$work/mirror.log")"
+
+"$DF11_CONVERT" plan org/tiny --json | jq -e '.ok and .estimate' >/dev/null || fail 'no plan'
+"$DF11_CONVERT" org/tiny -o "$work/through" --quiet
+diff -r "$work/direct" "$work/through" || fail 'what was converted through the mirror differs'
+"$DF11_CONVERT" verify "$work/through" --level full --quiet
+"$DF11_CONVERT" verify me/tiny-DF11 --level proof --quiet
+"$DF11_CONVERT" decode me/tiny-DF11 -o "$work/decoded" --quiet
+for f in "$work"/hub/org/tiny/*.safetensors; do cmp "$f" "$work/decoded/${f##*/}"; done
+printf 'models:\n  - {source: org/tiny, repo-id: me/tiny-DF11}\n' >"$work/models.yaml"
+"$DF11_CONVERT" status "$work/models.yaml"
+"$DF11_CONVERT" org/tiny --push --repo-id me/tiny-DF11 --quiet # up to date: nothing has to be written
+
+code=0
+"$DF11_CONVERT" org/tiny --push --repo-id me/new-DF11 --json >"$work/refused.json" || code=$?
+jq -e --argjson code "$code" '$code == 1 and (.error.message | contains("405 Method Not Allowed")) and
+  (.error.hint | contains("a mirror that only reads, set DF11_PUSH_ENDPOINT"))' "$work/refused.json" >/dev/null ||
+  fail "a push to the mirror ended with $code: $(cat "$work/refused.json")"
+DF11_PUSH_ENDPOINT=$direct "$DF11_CONVERT" org/tiny --push --repo-id me/new-DF11 --quiet # reads there, publishes here
+HF_ENDPOINT=$direct "$DF11_CONVERT" verify me/new-DF11 --level proof --quiet
+end_hub
+echo 'olah: what is read through a mirror is what is read from the hub'
