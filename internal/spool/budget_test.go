@@ -96,7 +96,7 @@ func (h *household) spool(o *spans.Output, rng *rand.Rand) {
 			h.t.Error(err)
 		}
 		if rng.IntN(2) == 0 {
-			_ = removeKept(room.Dir, KeptName(o))
+			_ = RemoveKept(room.Dir, o)
 		}
 		if s, err = room.Open(o); err != nil {
 			return // it is gone, or others have taken the room

@@ -37,7 +37,7 @@ func (r *Room) make(o *spans.Output) (Spool, error) {
 	case r.InMemory[o]:
 		return newMemory(o.Size)
 	case r.Keep:
-		return createKept(r.Dir, KeptName(o))
+		return createKept(r.Dir, o)
 	}
 	return NewTemp(r.Dir)
 }
@@ -54,7 +54,7 @@ func (r *Room) Open(o *spans.Output) (Spool, error) {
 	if r.InMemory[o] || !r.Disk.TryAcquire(o.Size) {
 		return nil, errors.New("there is no room for it on disk")
 	}
-	s, err := OpenKept(r.Dir, KeptName(o))
+	s, err := openKept(r.Dir, o, 0)
 	if err != nil {
 		r.Disk.Release(o.Size)
 		return nil, err
@@ -84,18 +84,17 @@ func CloseForNextRun(s Spool) error {
 		defer c.refund()
 		s = c.Spool
 	}
-	if k, ok := s.(*Kept); ok {
-		return k.Keep()
+	if f, ok := s.(*File); ok && f.kept {
+		return ended(f.Close())
 	}
 	return s.Release()
 }
 
 // IsKept reports whether a spool outlives the process.
 func IsKept(s Spool) bool {
-	c, ok := s.(charged)
-	if ok {
+	if c, ok := s.(charged); ok {
 		s = c.Spool
 	}
-	_, ok = s.(*Kept)
-	return ok
+	f, ok := s.(*File)
+	return ok && f.kept
 }
