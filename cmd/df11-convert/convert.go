@@ -35,7 +35,7 @@ type convertFlags struct {
 }
 
 func (f *convertFlags) register(p *pflag.FlagSet) {
-	f.sourceFlags.register(p)
+	f.sourceFlags.register(p, true)
 	f.target.register(p)
 	f.limits.register(p)
 	f.parts.register(p)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,33 +23,37 @@ type decodeFlags struct {
 func decodeCommand(u *ui) *cobra.Command {
 	var f decodeFlags
 	c := &cobra.Command{
-		Use:   "decode DF11 -o DIR",
+		Use:   "decode DF11",
 		Short: "Write the original safetensors files again",
 		Long: `decode turns a DF11 folder or Hub repo back into the original weight files: the same bytes, the same sha256.
 
 The original's headers and hashes come from the DF11 model's manifest; with --against they come from the original itself,
 of which only headers are read, and the weights of a local one, for their hashes. A file whose hash is not the original's
 never gets its name. Files that are there already with the right hash stay; so a run that was stopped goes on where it was.`,
-		Example: `  df11-convert decode ./Llama-3.1-8B-DF11 -o ./bf16
+		Example: `  df11-convert decode ./Llama-3.1-8B-DF11    # writes ./Llama-3.1-8B-BF16
   df11-convert decode DFloat11/Qwen3-8B-DF11 --against Qwen/Qwen3-8B -o ./bf16`,
 		Args: exactArgs(1, "DF11"),
 		RunE: func(c *cobra.Command, args []string) error { return runDecode(c.Context(), u, &f, args[0]) },
 	}
 	f.register(c.Flags())
-	c.Flags().StringVarP(&f.out, "output", "o", "", "`folder` for the decoded files")
+	c.Flags().StringVarP(&f.out, "output", "o", "", "`folder` for the decoded files (default ./NAME-BF16)")
 	c.Flags().BoolVar(&f.force, "force", false, "write into a folder that holds other .safetensors files, and over those with the original's names")
 	return c
 }
 
 func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
-	if f.out == "" {
-		return usagef("-o DIR is missing")
-	}
 	d, err := f.openLimited(ctx, u, name)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
+	if f.out == "" {
+		at, err := filepath.Abs(strings.TrimSuffix(d.Name, ".safetensors")) // of a folder that is called ".", too
+		if err != nil {
+			return err
+		}
+		f.out = strings.TrimSuffix(filepath.Base(at), "-DF11") + "-BF16"
+	}
 	opt := pipeline.DecodeOptions{
 		Pair: pipeline.Pair{DF11: d}, OutDir: f.out, Force: f.force, Workers: f.shares.Workers, Progress: new(progress.Counters),
 	}

@@ -31,7 +31,7 @@ type readerFlags struct {
 func (f *readerFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.against, "against", "", "the original `model`: Hub repo, folder or .safetensors file")
 	f.limitFlags.register(p)
-	f.sourceFlags.register(p)
+	f.sourceFlags.register(p, false)
 }
 
 // openLimited opens a DF11 model within the memory budget.
@@ -69,6 +69,9 @@ func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string, memory b
 	return d, nil
 }
 
+// errNoOriginal says that nothing tells what a DF11 model was made from.
+var errNoOriginal = errors.New("has no manifest, and no README.md that names its base_model")
+
 // unfinished gives an error for a folder that is the target of a conversion that has not ended.
 func unfinished(folder string) error {
 	entries, _ := os.ReadDir(filepath.Join(folder, metadata.StateDir)) // what cannot be read is nothing that we keep there
@@ -86,7 +89,7 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 	if spec == "" {
 		repo, commit := d.Original()
 		if repo == "" {
-			return nil, hinted{usagef("neither a manifest nor a card names the original of %s", d.Name), "name it with --against"}
+			return nil, fmt.Errorf("%s %w", d.Name, errNoOriginal)
 		}
 		if spec, open = repo, f.openRepo; commit != "" {
 			spec += "@" + commit

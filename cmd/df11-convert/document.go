@@ -46,7 +46,7 @@ type failure struct {
 func failureOf(err error) *failure {
 	k := kindOf(err)
 	f := &failure{Kind: k.name, Message: err.Error(), brief: brief(err), exit: k.code}
-	f.advise(hints(err)...)
+	f.advise(hint(err))
 	if m, ok := errors.AsType[*verify.MismatchError](err); ok {
 		f.Unit, f.Tensor, f.Element = m.Unit, m.Tensor, &m.Elem
 		f.Got, f.Want = fmt.Sprintf("%#04x", m.Got), fmt.Sprintf("%#04x", m.Want)
@@ -57,10 +57,12 @@ func failureOf(err error) *failure {
 	return f
 }
 
-// advise adds hints.
-func (f *failure) advise(hints ...string) {
-	f.hints = append(f.hints, hints...)
-	f.Hint = strings.Join(f.hints, "\n")
+// advise adds a hint, unless it is empty.
+func (f *failure) advise(hint string) {
+	if hint != "" {
+		f.hints = append(f.hints, hint)
+		f.Hint = strings.Join(f.hints, "\n")
+	}
 }
 
 // brief is an error in words, without requests whose answer says it all, and without what was told before.

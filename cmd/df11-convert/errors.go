@@ -98,7 +98,7 @@ var kinds = []kind{
 	{"source_changed", wraps[*model.ChangedError], exitError, "run the same command again when nothing writes to it any more"},
 	{"source_corrupt", wraps[*model.SourceError], exitError, "the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
 	{"header", wraps[*safetensors.HeaderError], exitError, "the file is incomplete or damaged: fetch it once more"},
-	{"no_original", oneOf(back.ErrNoManifest, back.ErrNoSum), exitError, "name the original with --against"},
+	{"no_original", oneOf(errNoOriginal, back.ErrNoManifest, back.ErrNoSum), exitError, "name the original with --against org/name"},
 	{"left_out", wraps[*back.LeftOutError], exitError, "verify --level full compares all that was kept with the original"},
 	{"parts_missing", wraps[*pipeline.PartsError], exitError, "make those parts with --shard, and then --finish again"},
 	{"not_found", oneOf(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrEntryNotFound), exitError, ""},
@@ -123,54 +123,44 @@ func kindOf(err error) kind {
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.is(err) })]
 }
 
-// hints gathers what the user can do about an error.
-func hints(err error) (hs []string) {
+// hint is what the user can do about an error, in one line, "" if nothing is known: what was said with the error counts before what
+// is said of its kind.
+func hint(err error) string {
 	if wraps[batchError](err) {
-		return nil // they were given
-	}
-	add := func(h string) {
-		if h != "" {
-			hs = append(hs, h)
-		}
+		return "" // they were given
 	}
 	if h, ok := errors.AsType[hinted](err); ok {
-		add(h.hint)
+		return h.hint
 	}
-	if r, ok := errors.AsType[*plan.RefusedError](err); ok {
-		add(r.Hint)
+	if r, ok := errors.AsType[*plan.RefusedError](err); ok && r.Hint != "" {
+		return r.Hint
 	}
 	if h, ok := errors.AsType[interface {
 		error
 		Hint() string
 	}](err); ok {
-		add(h.Hint())
-		return hs
+		return h.Hint()
 	}
-	add(hub.Hint(err))
-	if f, ok := errors.AsType[*target.ConflictError](err); ok {
-		if len(f.Overwritten) > 0 {
-			add("choose another target with -o or --repo-id, move the files away, or --force if they may be overwritten")
-		}
-		if len(f.Files) > 0 {
-			add("the loader would read those files too: choose an empty target, move them away, or --force if they may stay")
-		}
+	if h := hub.Hint(err); h != "" {
+		return h
+	}
+	if c, ok := errors.AsType[*target.ConflictError](err); ok {
+		return "choose another target with -o or --repo-id, or --force: " +
+			choose(len(c.Overwritten) > 0, "files with these names are overwritten, all others stay", "these files stay, and the loader reads them too")
 	}
 	if d, ok := errors.AsType[*budget.DiskError](err); ok && d.Folder != "" {
-		add("free some space, or choose another disk with " + choose(d.Result > 0, "-o", "--work-dir"))
-		return hs
+		return "free some space, or choose another disk with " + choose(d.Result > 0, "-o", "--work-dir")
 	}
 	if v, ok := errors.AsType[*target.VisibilityError](err); ok && v.Source != "" {
-		add("--public allows it, if the license does")
+		return "make it private in its settings, choose another target with --repo-id, or allow it with --public if the license does"
 	}
 	if f, ok := errors.AsType[*folder.Error](err); ok && !atomicfile.IsNoSpace(err) {
-		add(folderHint(f))
-		return hs
+		return folderHint(f)
 	}
 	if o, ok := errors.AsType[*back.OccupiedError](err); ok {
-		add("choose another folder with -o, or --force " + choose(len(o.Replaced) > 0, "to overwrite", "to keep them; a loader may take them for the model's"))
+		return "choose another folder with -o, or --force " + choose(len(o.Replaced) > 0, "to overwrite", "to keep them; a loader may take them for the model's")
 	}
-	add(kindOf(err).hint)
-	return hs
+	return kindOf(err).hint
 }
 
 // folderHint says what to do about a folder that can't be used.

@@ -45,11 +45,35 @@ func writeHelp(w io.Writer, c *cobra.Command, width int) {
 		}
 	}
 	writeFlags(&b, c, width)
-	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\nUse \"%s COMMAND --help\" for the flags of a command.\nDocs: %s\n", c.Root().Name(), docsURL)
+	if !c.HasParent() {
+		fmt.Fprintf(&b, "\n%s\nUse \"%s COMMAND --help\" for all flags of a command.\nDocs: %s\n", surroundings, c.Name(), docsURL)
 	}
 	fmt.Fprint(w, fold(b.String(), width, 0))
 }
+
+// surroundings are what counts for the program beside its flags. Help and the man page of the root have them.
+const surroundings = `Environment:
+  HF_TOKEN                the token, instead of that of hf auth login
+  HF_ENDPOINT             the Hub (default https://huggingface.co)
+  DF11_PUSH_ENDPOINT      the Hub to publish on, if that is another one
+  HF_HOME, HF_HUB_CACHE   where hf keeps its token, and a cache that is read
+  HF_HUB_OFFLINE          1 asks no Hub and reads that cache alone
+  HTTPS_PROXY, NO_PROXY   the way to the Hub
+  NO_COLOR, CI            no colors; no progress that is redrawn
+
+Files:
+  NAME-DF11/.df11-convert  what an unfinished result resumes from
+  ~/.cache/df11-convert    what unfinished runs with --push resume from
+
+Exit status:
+  0    done or verified
+  1    error, or a check that could not run
+  2    usage
+  3    something about the target is wrong
+  4    authentication or gated
+  5    not convertible
+  130  interrupted
+`
 
 // writeFlags writes the flags of a command by group.
 func writeFlags(b *strings.Builder, c *cobra.Command, width int) {

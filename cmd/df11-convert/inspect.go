@@ -40,7 +40,7 @@ are read; --sample-bytes says how much, and a number as large as the model reads
 		Args: exactArgs(1, "DF11 or SOURCE"),
 		RunE: func(c *cobra.Command, args []string) error { return runInspect(c.Context(), u, &f, args[0]) },
 	}
-	f.sourceFlags.register(c.Flags())
+	f.sourceFlags.register(c.Flags(), false)
 	f.estimate.register(c.Flags())
 	c.Flags().StringVar(&f.html, "html", "", "write a report with plots to this `file`, one page that needs nothing else")
 	return c

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -25,6 +27,9 @@ func manualCommand() *cobra.Command {
 	}
 }
 
+// heading matches the headings of surroundings.
+var heading = regexp.MustCompile(`(?m)^\S.*:$`)
+
 // writeManual writes dir/man, whose date is SOURCE_DATE_EPOCH, and dir/completions, each file under the name by which its shell
 // finds it.
 func writeManual(root *cobra.Command, dir string) error {
@@ -33,6 +38,9 @@ func writeManual(root *cobra.Command, dir string) error {
 		return err
 	}
 	root.DisableAutoGenTag = true
+	root.Long += "\n\n" + heading.ReplaceAllStringFunc(strings.ReplaceAll(surroundings, "\n  ", "\n    "), func(title string) string {
+		return "# " + strings.ToUpper(strings.TrimSuffix(title, ":")) + "\n"
+	})
 	return errors.Join(
 		doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "df11-convert " + versionText(), Manual: "df11-convert"}, man),
 		root.GenBashCompletionFileV2(filepath.Join(completions, "df11-convert.bash"), true),

@@ -42,11 +42,14 @@ func wrongFlag(_ *cobra.Command, err error) error {
 // withCommand puts the command that people leave out before a source: all that does not name a command, or ask for help,
 // is a conversion.
 func withCommand(root *cobra.Command, args []string) []string {
+	if n := len(args) - 1; n > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		return slices.Concat(args[:1], withCommand(root, args[1:n]), args[n:]) // the last word is not finished
+	}
 	global := newFlagSet(root.PersistentFlags())
 	global.SetInterspersed(false)
 	version := global.Bool("version", false, "")
 	err := global.Parse(args)
-	commands := append(transform(root.Commands(), (*cobra.Command).Name), cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd)
+	commands := transform(root.Commands(), (*cobra.Command).Name)
 	switch {
 	case wraps[*pflag.NotExistError](err): // a flag of the conversion
 	case err != nil || *version || len(args) == 0 || slices.Contains(commands, global.Arg(0)):

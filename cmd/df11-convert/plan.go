@@ -45,7 +45,7 @@ will load it.`,
 		RunE: func(c *cobra.Command, args []string) error { return runPlan(c.Context(), u, &f, args[0]) },
 	}
 	p := c.Flags()
-	f.sourceFlags.register(p)
+	f.sourceFlags.register(p, true)
 	f.estimateFlags.register(p)
 	f.limitFlags.register(p)
 	p.Lookup("memory").Usage = "memory budget of the conversion"

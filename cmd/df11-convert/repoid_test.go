@@ -36,7 +36,7 @@ func TestRepoID(t *testing.T) {
 func TestWrongIDsAreExplained(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-	for id, hint := range map[string]string{
+	for id, advice := range map[string]string{
 		"meta-llama/": "such as meta-llama/name", `org\name`: "did you mean: org/name", "org/name/": "did you mean: org/name",
 		"huggingface.co/org/name": "did you mean: org/name", "models/org/name": "did you mean: org/name", " org/name": "did you mean: org/name",
 		"org/name/tree/v1": "did you mean: org/name@v1", "datasets/org/name": "not datasets", "spaces/org/name": "not spaces",
@@ -46,8 +46,8 @@ func TestWrongIDsAreExplained(t *testing.T) {
 		"../org/name": "check the path", "/org/name": "check the path", "~/org/name": "check the path", `C:\org\name`: "check the path",
 	} {
 		_, _, _, err := (&hubFlags{}).repo(&ui{}, "source", id)
-		if kindOf(err).name != "usage" || !strings.Contains(strings.Join(hints(err), " "), hint) {
-			t.Errorf("%q: %v; hints %q, want %q", id, err, hints(err), hint)
+		if kindOf(err).name != "usage" || !strings.Contains(hint(err), advice) {
+			t.Errorf("%q: %v; hint %q, want %q", id, err, hint(err), advice)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -65,10 +66,7 @@ with --push publishes the result as <name>-DF11. The word convert itself may be 
 SOURCE is a Hub repo (org/name, org/name@revision, or its address), a folder, or one .safetensors file. An existing path
 wins over a Hub id. Every output file equals, byte for byte, what the official compressor writes. Nothing is published or
 called done before its stored bytes were decoded again and compared with the source. Stopped at any moment, the same
-command resumes where it was.
-
-Exit codes: 0 done or verified · 1 error, or a check that could not run · 2 usage · 3 something about the target is
-wrong · 4 authentication or gated · 5 not convertible · 130 interrupted`
+command resumes where it was.`
 
 const convertExample = `  df11-convert meta-llama/Llama-3.1-8B --push
   df11-convert https://huggingface.co/Qwen/Qwen3-8B
@@ -174,7 +172,12 @@ func convertCommand(u *ui) *cobra.Command {
 					return err
 				}
 			}
-			return exactArgs(1, "SOURCE")(c, args)
+			err := exactArgs(1, "SOURCE")(c, args)
+			if len(args) > 1 {
+				flag := choose(hub.ValidRepoID(args[1]) == nil, "--repo-id", "-o")
+				err = hinted{err, "did you mean " + flag + " " + shellQuote(args[1]) + "?"}
+			}
+			return err
 		},
 		RunE: func(c *cobra.Command, args []string) error { return runConvert(c.Context(), u, &f, args[0]) },
 	}

@@ -123,7 +123,9 @@ type sourceFlags struct {
 	patternDict string // a file
 }
 
-func (f *sourceFlags) register(p *pflag.FlagSet) {
+// register adds the flags. How a source is planned, a DF11 model or a list of models says better: help shows those flags where all
+// serve.
+func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
 	p.StringVar(&f.patternDict, "pattern-dict", "", "JSON `file` with the pattern dict, instead of the catalog's")
 	p.StringVar(&f.layout, "layout", "", "`layout` of the result: transformers, transformers-single, diffusers, diffusers-single or single (ComfyUI)")
 	p.StringVar(&f.plan.Like, "like", "", "take the pattern dict of this `model`: a catalog entry or a published DF11 repo")
@@ -131,6 +133,9 @@ func (f *sourceFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.plan.WeightFile, "file", "", "the one .safetensors `file` of the repo to convert, where it holds several models")
 	p.BoolVar(&f.plan.ExactF32, "exact-f32", false, "take F32 weights that are exactly BF16; every value is checked")
 	p.Var(&f.limitRate, "limit-rate", "bytes per second in each direction, e.g. 50MB")
+	for _, name := range []string{"pattern-dict", "layout", "like", "exact-f32"} {
+		p.Lookup(name).Hidden = !all
+	}
 }
 
 func (f *sourceFlags) planOptions(ctx context.Context) (plan.Options, error) {

@@ -43,7 +43,7 @@ code is 0 if all models are current, or kept as they are by refresh: never, else
 		Args: exactArgs(1, "LIST"),
 		RunE: func(c *cobra.Command, args []string) error { return runStatus(c.Context(), u, &f, args[0]) },
 	}
-	f.sourceFlags.register(c.Flags())
+	f.sourceFlags.register(c.Flags(), false)
 	return c
 }
 

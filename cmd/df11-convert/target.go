@@ -21,9 +21,9 @@ type targetFlags struct {
 }
 
 func (f *targetFlags) register(p *pflag.FlagSet) {
-	p.StringVarP(&f.out, "output", "o", "", "`folder` for the result (default ./<name>-DF11; with --push nothing is kept)")
+	p.StringVarP(&f.out, "output", "o", "", "`folder` for the result (default ./NAME-DF11; with --push nothing is kept)")
 	p.BoolVar(&f.push, "push", false, "publish the result on the Hub")
-	p.StringVar(&f.repoID, "repo-id", "", "target `repo`, namespace/name (default <you>/<name>-DF11)")
+	p.StringVar(&f.repoID, "repo-id", "", "target `repo`, namespace/name (default YOU/NAME-DF11)")
 	p.StringVar(&f.revision, "revision", "", "`branch` of the target to publish to, made if it is not there (default main)")
 	p.BoolVar(&f.private, "private", false, "make the target private; refuse one that is there and is not")
 	p.BoolVar(&f.public, "public", false, "allow a public target for a private or gated source")
