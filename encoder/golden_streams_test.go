@@ -28,9 +28,7 @@ type streamCase struct {
 // gaps returns the whole tensor, of which the case stores the front.
 func (s streamCase) gaps(t *testing.T) []byte {
 	prefix, err := hex.DecodeString(s.GapsPrefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return append(prefix, make([]byte, s.GapsBytes-len(prefix))...)
 }
 

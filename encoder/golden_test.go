@@ -249,9 +249,7 @@ func TestGoldenLimiter(t *testing.T) {
 	}
 	forVariants(t, func(t *testing.T, o Options) {
 		e, err := o.encode(c.sizes(), input, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for name, p := range map[string][]byte{
 			"luts.u8": e.LUTs, "encoded_exponent.u8": e.EncodedExponent, "sign_mantissa.u8": e.SignMantissa,
 			"output_positions.u32": e.OutputPositions, "gaps.u8": e.Gaps,
@@ -261,4 +259,11 @@ func TestGoldenLimiter(t *testing.T) {
 			}
 		}
 	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -13,14 +13,10 @@ import (
 func (o Options) counted(t testing.TB, sizes []int64, bf16 []byte, workers int) (*Counter, *histogram) {
 	t.Helper()
 	c, err := o.NewCounter(sizes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.addAll(bf16, workers)
 	total, err := c.total()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c, total
 }
 
@@ -77,9 +73,7 @@ func TestUnitsShareBuffers(t *testing.T) {
 	var out nowhere
 	dst := Dst{LUTs: out, EncodedExponent: out, SignMantissa: out, OutputPositions: out, Gaps: out, SplitPositions: out}
 	alloc.Repeated(t, 64<<10, func() {
-		if err := newTestUnit(t, Options{}, bf16).Encode(t.Context(), bytes.NewReader(bf16), dst, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, newTestUnit(t, Options{}, bf16).Encode(t.Context(), bytes.NewReader(bf16), dst, 1))
 	})
 }
 

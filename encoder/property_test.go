@@ -111,16 +111,12 @@ func TestPieces(t *testing.T) {
 	var h histogram
 	h.add(bf16)
 	c, err := Options{block: 300}.NewCounter([]int64{10000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range [][2]int{{5000, 10000}, {0, 1}, {1, 299}, {299, 301}, {301, 5000}} {
 		c.Add(int64(p[0]), bf16[2*p[0]:2*p[1]])
 	}
 	u, err := c.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s := u.Stats(); s.Histogram != h || s.NElems != 10000 {
 		t.Errorf("stats: %v", s)
 	}
@@ -135,9 +131,7 @@ func TestCounterMisuse(t *testing.T) {
 		"twice":   func(c *Counter) { c.Add(0, make([]byte, 200)); c.Add(0, make([]byte, 2)) },
 	} {
 		c, err := NewCounter([]int64{100})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f(c)
 		if _, err := c.Finish(); err == nil || reasonOf(err) != "" {
 			t.Errorf("%s: Finish says %v", name, err)
@@ -173,9 +167,7 @@ func TestErrors(t *testing.T) {
 	c, _ := NewCounter([]int64{5000})
 	c.addAll(bf16, 2)
 	u, err := c.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, dst := u.newEncoded()
 	if err := u.Encode(t.Context(), broken, dst, 2); !errors.Is(err, broken.err) {
 		t.Error("Encode, source:", err)
@@ -203,9 +195,7 @@ func TestChangedSource(t *testing.T) {
 		c, _ := o.NewCounter(sizes)
 		c.Add(0, before)
 		u, err := c.Finish()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, s := range shapes {
 			_, dst := u.newEncoded()
 			if err := u.Encode(t.Context(), alloc.Memory(s.weights(2, 30000)), dst, 2); !errors.Is(err, errChanged) {
@@ -220,9 +210,7 @@ func TestFiles(t *testing.T) {
 	forVariants(t, func(t *testing.T, o Options) {
 		bf16, sizes := shapes[0].weights(3, 50000), []int64{20000, 30000}
 		want, err := o.encode(sizes, bf16, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		o.block = 7000
 		if d := diff(encodeFiles(t, o, sizes, bf16), want); d != "" {
 			t.Error(d)
@@ -234,9 +222,7 @@ func encodeFiles(t *testing.T, o Options, sizes []int64, bf16 []byte) *Encoded {
 	dir := t.TempDir()
 	file := func(name string) *os.File {
 		f, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
@@ -245,26 +231,18 @@ func encodeFiles(t *testing.T, o Options, sizes []int64, bf16 []byte) *Encoded {
 		t.Fatal(err)
 	}
 	c, err := o.NewCounter(sizes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.addAll(bf16, 2)
 	u, err := c.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = u.Encode(t.Context(), src, Dst{
 		LUTs: file(NameLUTs), EncodedExponent: file(NameEncodedExponent), SignMantissa: file(NameSignMantissa),
 		OutputPositions: file(NameOutputPositions), Gaps: file(NameGaps), SplitPositions: file(NameSplitPositions),
 	}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	read := func(name string) []byte {
 		p, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return p
 	}
 	for _, s := range u.Tensors() {
@@ -319,9 +297,7 @@ func TestStats(t *testing.T) {
 	bf16 := shapes[0].weights(2, 30_000)
 	u := newTestUnit(t, Options{}, bf16)
 	_, dst := u.newEncoded()
-	if err := u.Encode(t.Context(), alloc.Memory(bf16), dst, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, u.Encode(t.Context(), alloc.Memory(bf16), dst, 1))
 	s := u.Stats()
 	var n uint64
 	var nBits int64

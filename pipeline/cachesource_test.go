@@ -31,9 +31,7 @@ func cacheWorld(t *testing.T) (w *world, log *bytes.Buffer, spoil func(path stri
 	w.change = append(w.change, func(o *pipeline.Options) {
 		c := w.client(t, func(o *hub.Options) { o.CacheDir, o.Log = cache, slog.New(slog.NewTextHandler(log, nil)) })
 		src, known, err := model.OpenHub(t.Context(), c, sourceRepo, "", w.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		o.Source, o.Model = src, known
 	})
 	return w, log, func(path string, change func([]byte) []byte) string {
@@ -97,13 +95,9 @@ func TestVerifyWithDamagedCache(t *testing.T) {
 			f(&o)
 		}
 		p, err := plan.New(t.Context(), o.Model.Listing, w.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		d, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer d.Close()
 		r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{
 			Pair: pipeline.Pair{DF11: d, Source: o.Source, Model: o.Model, Plan: p}, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
@@ -185,16 +179,10 @@ func writeCache(t *testing.T, cache, commit string, files map[string]hubtest.Fil
 		}
 		writeFile(t, filepath.Join(repo, "blobs", blob), bodies[p])
 		link := filepath.Join(snapshot, filepath.FromSlash(p))
-		if err := os.MkdirAll(filepath.Dir(link), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(link), 0o777))
 		to, err := filepath.Rel(filepath.Dir(link), filepath.Join(repo, "blobs", blob))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(to, link); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.Symlink(to, link))
 	}
 	writeFile(t, filepath.Join(repo, "refs", "main"), []byte(commit))
 	return snapshot

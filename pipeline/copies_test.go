@@ -72,9 +72,7 @@ func TestCorruptCopiedFile(t *testing.T) {
 	for _, times := range []int{1, always} {
 		w := newWorld(t, withToken(), hubtest.WithLFSThreshold(20_000))
 		token, err := w.ReadFile(sourceRepo, "main", "tokenizer.model")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.Inject(hubtest.Fault{Name: "corrupt", Host: hubtest.HostCDN, Times: times, Path: "*" + w.Files(sourceRepo, "main")["tokenizer.model"].SHA256})
 		_, err = w.convert(t.Context(), t, t.TempDir())
 		if w.FaultsActed("corrupt") == 0 {

@@ -59,9 +59,7 @@ func TestWrongFileLeavesNoTensors(t *testing.T) {
 			}
 		}))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := wrong.Load(); n != 1 {
 		t.Errorf("%d attempts met a wrong byte", n)
 	}
@@ -94,13 +92,9 @@ func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 		for n := 1; ; n += 1 + n/4 {
 			c := w.client(t)
 			src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "", 0, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			w.corrupted(n)
 			err = read(pipeline.Pair{DF11: d, Source: src, Model: known, Plan: p})
 			acted := w.FaultsActed("corrupt")

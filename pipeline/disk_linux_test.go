@@ -38,9 +38,7 @@ func TestDiskFull(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	room()
 	if _, err := w.convert(t.Context(), t, filepath.Join(disk, "work")); err != nil {
 		t.Fatal(err)
@@ -66,9 +64,7 @@ func smallDisk(t *testing.T, w *world, dir string) (full func(*pipeline.Options)
 	w.log.hook = func(string) { fill(t, ballast) }
 	return func(*pipeline.Options) {}, func() {
 		w.log.hook = nil
-		if err := os.Remove(ballast); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(ballast))
 	}
 }
 
@@ -94,9 +90,7 @@ func TestNoOpenFileIsRemovedOrReplaced(t *testing.T) {
 	w, work := newWorld(t, small()), t.TempDir()
 	state := filepath.Join(work, ".df11-convert")
 	files := filepath.Join(state, "files")
-	if err := os.MkdirAll(files, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(files, 0o777))
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
 	if err != nil {
 		t.Skip("no inotify here: ", err)
@@ -114,9 +108,7 @@ func TestNoOpenFileIsRemovedOrReplaced(t *testing.T) {
 	}
 	events := make([]byte, 1<<20)
 	n, err := syscall.Read(fd, events)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	open, times := map[string]int{}, 0
 	for b := events[:n]; len(b) > 0; {
 		mask, size := binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[12:])

@@ -35,16 +35,12 @@ func estimateAndConvert(t *testing.T, dir string, opt plan.Options, maxBytes int
 	}
 	c := &counted{Source: src}
 	e, err := estimate.Sample(t.Context(), c, p, maxBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c.nBytes.Load() > maxBytes || c.nBytes.Load() != e.SampledBytes {
 		t.Errorf("%d bytes read, %d reported, %d allowed", c.nBytes.Load(), e.SampledBytes, maxBytes)
 	}
 	r, err := convertLocal(t, dir, t.TempDir(), opt, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return e, c.nBytes.Load(), r.DF11Bytes
 }
 
@@ -100,13 +96,9 @@ func TestEstimateLimit(t *testing.T) {
 	w := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 4, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 4 << 20}))
 	c := w.client(t, func(o *hub.Options) { o.RangeBytes = 1 << 20 })
 	src, known, p, err := openModel(t.Context(), c, sourceRepo, w.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e, err := estimate.Sample(t.Context(), src, p, estimate.DefaultSampleBytes(known))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := c.Stats().BytesIn; n > 8_000_000 || e.SampledBytes == 0 {
 		t.Errorf("%d bytes were read, %d of them samples", n, e.SampledBytes)
 	}

@@ -38,9 +38,7 @@ func widened(t *testing.T, m *hubtest.Model, inexact map[string][2]int) map[stri
 func widenOnly(t *testing.T, b []byte, inexact map[string][2]int, wanted func(tensor string) bool) []byte {
 	t.Helper()
 	h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var es []safetensors.Entry
 	for _, x := range h.Tensors {
 		e := safetensors.Entry{Name: x.Name, DType: x.DType, Shape: x.Shape}
@@ -50,9 +48,7 @@ func widenOnly(t *testing.T, b []byte, inexact map[string][2]int, wanted func(te
 		es = append(es, e)
 	}
 	l, err := safetensors.NewHeader(nil, es)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := l.Bytes()
 	for _, x := range l.Tensors {
 		old, _ := h.Lookup(x.Name)

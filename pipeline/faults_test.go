@@ -160,9 +160,7 @@ func TestCorruptHeader(t *testing.T) {
 	w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Times: always, Action: renameTensor})
 	src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
 	w.ClearFaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Source, o.Model, o.Plan = src, known, p })
 	if h := (*fetch.HeaderError)(nil); !errors.As(err, &h) {
 		t.Errorf("a broken header: %v", err)

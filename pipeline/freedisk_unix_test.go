@@ -58,7 +58,5 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }

@@ -26,13 +26,9 @@ var goldenModels = []string{"bias_f32", "qknorm"}
 func openLocal(t *testing.T, dir string, opt plan.Options) (model.Source, *model.Model, *plan.Plan) {
 	t.Helper()
 	src, known, err := model.OpenLocal(t.Context(), dir, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, err := plan.New(t.Context(), known.Listing, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return src, known, p
 }
 
@@ -50,18 +46,14 @@ func convertLocal(t *testing.T, dir, out string, opt plan.Options, change func(*
 func goldenDict(t *testing.T, known string) plan.PatternDict {
 	t.Helper()
 	d, err := plan.ParsePatternDict(readFile(t, filepath.Join(goldenE2E, known, "pattern_dict.json")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return d
 }
 
 func readFile(t *testing.T, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -124,9 +116,7 @@ func tensorsOf(t *testing.T, file string) map[string][]byte {
 	t.Helper()
 	b := readFile(t, file)
 	h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := map[string][]byte{}
 	for _, x := range h.Tensors {
 		m[x.Name+" "+string(x.DType)] = b[h.DataStart()+x.Begin : h.DataStart()+x.End]
@@ -196,18 +186,14 @@ func TestVerifyFindsOneBit(t *testing.T) {
 	file := filepath.Join(out, "model_layers_1.safetensors")
 	good := readFile(t, file)
 	h, err := safetensors.ReadHeader(bytes.NewReader(good), int64(len(good)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, x := range h.Tensors {
 		if x.NBytes() == 0 {
 			continue
 		}
 		bad := bytes.Clone(good)
 		bad[h.DataStart()+(x.Begin+x.End)/2] ^= 0x04
-		if err := os.WriteFile(file, bad, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, bad, 0o666))
 		for _, level := range []pipeline.Level{pipeline.LevelFull, pipeline.LevelProof} {
 			r, err := verifyLocal(t, out, source, level)
 			if err == nil && len(r.Warnings) == 0 && !unread(x.Name, level) {
@@ -255,9 +241,7 @@ func TestDecodeKeepsF32(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := model.OpenDF11Local(t.Context(), df11, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer d.Close()
 	if _, err := pipeline.Decode(t.Context(), pipeline.DecodeOptions{Pair: pipeline.Pair{DF11: d}, OutDir: out, Workers: 2}); err != nil {
 		t.Fatal(err)

@@ -51,9 +51,7 @@ func TestGPULost(t *testing.T) {
 	for nProved, results := range map[int64][]error{0: {errGPULost}, 1: {nil, errGPULost}} {
 		w := newWorld(t, small())
 		r, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.GPU = answers(results...) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if r.GPU {
 			t.Error("the report says that a GPU decoded every unit")
 		}

@@ -94,9 +94,7 @@ func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
 		f(&opt)
 	}
 	c, err := hub.New(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -134,9 +132,7 @@ func openModel(ctx context.Context, c *hub.Client, repo string, opt plan.Options
 func (w *world) planned(t *testing.T) *plan.Plan {
 	t.Helper()
 	_, _, p, err := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -145,9 +141,7 @@ func (w *world) mustConvert(t *testing.T, change ...func(*pipeline.Options)) *pi
 	t.Helper()
 	work := filepath.Join(t.TempDir(), "work")
 	r, err := w.convert(t.Context(), t, work, change...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := os.Stat(work); !os.IsNotExist(err) {
 		t.Errorf("the work folder is still there: %v", err)
 	}
@@ -198,13 +192,9 @@ func (w *world) unfinished(t *testing.T) {
 func (w *world) manifest(t *testing.T) *metadata.Manifest {
 	t.Helper()
 	b, err := w.ReadFile(targetRepo, "main", metadata.ManifestName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, err := metadata.ParseManifest(b, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -300,12 +290,8 @@ func writeModel(t *testing.T, m *hubtest.Model) string {
 
 func writeFile(t *testing.T, name string, b []byte) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, b, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(name), 0o777))
+	must(t, os.WriteFile(name, b, 0o666))
 }
 
 // writeFiles writes files into a folder.
@@ -343,9 +329,7 @@ func noGoroutines(t *testing.T) {
 func ourGoroutines(t *testing.T) (found []string) {
 	t.Helper()
 	var profile bytes.Buffer
-	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
 	labeled := 0
 	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
 		if !strings.Contains(stack, fmt.Sprintf("%q:%q", "test", topTest(t))) {
@@ -390,9 +374,7 @@ func openFiles(t *testing.T, dir string) (n int, nBytes int64) {
 func flipLastTensor(t *testing.T, file []byte, name string) {
 	t.Helper()
 	h, err := safetensors.ReadHeader(bytes.NewReader(file), int64(len(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x, ok := h.Lookup(name)
 	if !ok {
 		t.Fatalf("no tensor %s", name)
@@ -453,4 +435,11 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

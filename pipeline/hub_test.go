@@ -85,9 +85,7 @@ func equalsFolder(t *testing.T, w *world, dir string) {
 			continue
 		}
 		got, err := w.ReadFile(targetRepo, "main", p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !bytes.Equal(got, readFile(t, filepath.Join(dir, filepath.FromSlash(p)))) {
 			t.Errorf("%s differs from the local result", p)
 		}

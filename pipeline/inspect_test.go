@@ -21,24 +21,16 @@ func TestInspectHub(t *testing.T) {
 	w, dir := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 256, Vocab: 2048})), t.TempDir()
 	w.mustConvert(t, func(o *pipeline.Options) { o.OutDir = dir })
 	remote, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer remote.Close()
 	local, err := model.OpenDF11Local(t.Context(), dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer local.Close()
 	b, err := describe.DF11(t.Context(), local, describe.DefaultSampleBytes(local))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, maxBytes := range []int64{0, 1 << 20} {
 		a, err := describe.DF11(t.Context(), remote, maxBytes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if a.BF16Bytes != b.BF16Bytes || a.Bits != b.Bits || len(a.Units) != 4 {
 			t.Errorf("the repo's figures differ from the folder's:\n%+v\n%+v", a.Units[0], b.Units[0])
 		}
@@ -57,18 +49,12 @@ func TestInspectRefusesBombs(t *testing.T) {
 	dir := localResult(t, small())
 	name := filepath.Join(dir, "lm_head.safetensors")
 	st, err := os.Stat(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	h, err := safetensors.ReadHeader(f, st.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var entries []safetensors.Entry
 	for _, x := range h.Tensors {
 		if x.DType == safetensors.I64 {
@@ -77,17 +63,11 @@ func TestInspectRefusesBombs(t *testing.T) {
 		entries = append(entries, safetensors.Entry{Name: x.Name, DType: x.DType, Shape: x.Shape})
 	}
 	l, err := safetensors.NewHeader(nil, entries)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	writeFile(t, name, l.Bytes())
-	if err := os.Truncate(name, l.Size()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(name, l.Size()))
 	d, err := model.OpenDF11Local(t.Context(), dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer d.Close()
 	alloc.Within(t, 64<<20, func() { _, err = describe.DF11(t.Context(), d, 1<<20) })
 	if bad := (*verify.StructureError)(nil); !errors.As(err, &bad) {

@@ -89,15 +89,11 @@ func TestOnlyOutputsOfThePlanAreDone(t *testing.T) {
 				var x struct {
 					Output *ledger.Output `json:"output"`
 				}
-				if err := json.Unmarshal(line, &x); err != nil {
-					t.Fatal(err)
-				}
+				must(t, json.Unmarshal(line, &x))
 				if x.Output != nil && len(x.Output.Units) > 0 {
 					edit(x.Output)
 					b, err := json.Marshal(x)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					line = append(b, '\n')
 				}
 				edited.Write(line)
@@ -108,9 +104,7 @@ func TestOnlyOutputsOfThePlanAreDone(t *testing.T) {
 			if conflict := (*target.ConflictError)(nil); unlisted && errors.As(err, &conflict) {
 				_, err = convertLocal(t, source, out, plan.Options{}, forced)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			remove(t, filepath.Join(out, "stray"))
 			if name != "exponents beyond" { // the picture lacks them
 				sameFolder(t, out, want)
@@ -120,14 +114,10 @@ func TestOnlyOutputsOfThePlanAreDone(t *testing.T) {
 	t.Run("manifest", func(t *testing.T) {
 		source, out := writeModel(t, m), localResult(t, m)
 		manifest, err := metadata.ParseManifest(readFile(t, filepath.Join(out, metadata.ManifestName)), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		manifest.Units[0].File = manifest.Units[1].File
 		b, err := manifest.Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		writeFile(t, filepath.Join(out, metadata.ManifestName), b)
 		if _, err := convertLocal(t, source, out, plan.Options{}, nil); err != nil {
 			t.Fatal(err)

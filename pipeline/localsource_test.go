@@ -28,9 +28,7 @@ func retrained() *hubtest.Model {
 // rewrite puts the files of a model into a folder.
 func rewrite(t *testing.T, dir string, m *hubtest.Model) {
 	t.Helper()
-	if err := m.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Write(dir))
 }
 
 // TestLocalSourceChanged: a finished repo is not taken for the conversion of a local source whose weights have changed
@@ -153,9 +151,7 @@ func TestCopiedTensorsAreNotCounted(t *testing.T) {
 			src.Source, o.DropCache = o.Source, drop
 			o.Source = src
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if read := src.nBytes.Load(); read < size || (read > 2*size-2*vocab*hidden) != drop {
 			t.Errorf("%d bytes of %d were streamed; pages dropped: %t", read, size, drop)
 		}

@@ -21,21 +21,15 @@ func TestVerifyOnGPU(t *testing.T) {
 	check := func(second compare.GPU) (*pipeline.VerifyReport, int64) {
 		c := w.client(t)
 		src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "", 0, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer d.Close()
 		w.ResetLog()
 		r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{
 			Pair: pipeline.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: second,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return r, w.sourceBytes()
 	}
 	alone, once := check(nil)

@@ -29,18 +29,14 @@ func folder(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			files[p] = string(readFile(t, p))
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return files
 }
 
@@ -200,9 +196,7 @@ func TestKilledBeforeTheName(t *testing.T) {
 	w.change = append(w.change, inFolder(out))
 	named := ""
 	interrupted(t, w, out, func(stop func()) { w.log.hook = func(file string) { named = file; stop() } })
-	if err := removing(named)(out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, removing(named)(out))
 	if _, err := w.convert(t.Context(), t, out); err != nil {
 		t.Fatal(err)
 	}

@@ -84,9 +84,7 @@ func TestPartsOfTwoFolders(t *testing.T) {
 	t.Parallel()
 	dir := writeModel(t, small())
 	other := filepath.Join(t.TempDir(), filepath.Base(dir))
-	if err := os.CopyFS(other, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(other, os.DirFS(dir)))
 	name := filepath.Join(other, secondFile)
 	b := readFile(t, name)
 	b[len(b)/4*2] ^= 1
@@ -115,9 +113,7 @@ func (w *world) pushLocal(t *testing.T, dir string, opt plan.Options, change ...
 			f(o)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // TestFinishWantsAllParts: with a part missing, finish says which one. A part of another split counts for what it has made, and
@@ -204,9 +200,7 @@ func TestUploadedFilesAreNotMadeAgain(t *testing.T) {
 			w.RemoveRepo(targetRepo)
 		}
 		r, err := w.convert(t.Context(), t, work)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if sent := w.Count("PUT", "*") > 1; sent != lost || (r.Made == r.Files) != lost { // the card's picture is always sent
 			t.Errorf("lost %v: files were sent again: %v, %d of %d were made", lost, sent, r.Made, r.Files)
 		}

@@ -31,9 +31,7 @@ func plant(t *testing.T, m *hubtest.Model, p *plan.Plan, known *model.Model, edi
 	t.Helper()
 	dir := localResult(t, m)
 	manifest, err := metadata.ParseManifest(readFile(t, filepath.Join(dir, metadata.ManifestName)), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x := planted{files: map[string][]byte{}}
 	outputs := ledger.OfManifest(manifest, manifest.Plan.Digest)
 	for _, o := range outputs {
@@ -43,9 +41,7 @@ func plant(t *testing.T, m *hubtest.Model, p *plan.Plan, known *model.Model, edi
 	l := ledger.New(p.Digest(), spans.Part{}.String(), false)
 	for _, o := range outputs {
 		o.Size, o.SHA256 = int64(len(x.files[o.Path])), sum(x.files[o.Path])
-		if err := l.Add(o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Add(o))
 	}
 	x.journal = l.ForRepo(nil, l.Outputs())
 	for i, w := range known.Listing.Weights {
@@ -72,17 +68,13 @@ func (x planted) in(t *testing.T, dir, below string) {
 func withTensor(t *testing.T, file []byte, name string) []byte {
 	t.Helper()
 	h, err := safetensors.ReadHeader(bytes.NewReader(file), int64(len(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	entries := []safetensors.Entry{{Name: name, DType: safetensors.U8, Shape: []int64{8}}}
 	for _, x := range h.Tensors {
 		entries = append(entries, safetensors.Entry{Name: x.Name, DType: x.DType, Shape: x.Shape})
 	}
 	l, err := safetensors.NewHeader(h.Metadata, entries)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := append(l.Bytes(), make([]byte, l.Size()-int64(len(l.Bytes())))...)
 	for _, x := range h.Tensors {
 		at, _ := l.Lookup(x.Name)
@@ -127,18 +119,14 @@ func TestNoJournalIsAWitness(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			proved := func(r *pipeline.Report, err error) {
 				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if r.Verified != r.Weights || r.UpToDate {
 					t.Errorf("%d of %d weights are said to be verified, up to date: %t", r.Verified, r.Weights, r.UpToDate)
 				}
 			}
 			w := newWorld(t, small())
 			_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, plan.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			x := plant(t, f.of(), p, known, f.edit)
 
 			repo := maps.Clone(x.files)
@@ -186,9 +174,7 @@ func TestNoManifestIsAWitness(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, plan.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files, forged := map[string][]byte{}, plant(t, retrained(), p, known, func(*testing.T, map[string][]byte, *ledger.Outcome) {})
 	manifest := string(readFile(t, filepath.Join(out, metadata.ManifestName)))
 	for name, b := range folder(t, out) {

@@ -192,14 +192,10 @@ func (e entrant) known(t *testing.T, srv *hubtest.Server) (k known) {
 	srv.ClearFaults()
 	srv.AddRepo(repo, nil)
 	whole := entrant{source: e.source}
-	if err := whole.convert(t.Context(), t, srv, testToken, repo); err != nil {
-		t.Fatal(err)
-	}
+	must(t, whole.convert(t.Context(), t, srv, testToken, repo))
 	files := srv.Files(repo, "main")
 	m, err := metadata.ParseManifest([]byte(content(t, srv, repo, "main", metadata.ManifestName)), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	k = known{m.Plan.Digest, map[string]string{}}
 	for _, name := range weightFiles(files) {
 		k.weights[name] = files[name].SHA256
@@ -210,9 +206,7 @@ func (e entrant) known(t *testing.T, srv *hubtest.Server) (k known) {
 func content(t *testing.T, srv *hubtest.Server, repo, rev, name string) string {
 	t.Helper()
 	b, err := srv.ReadFile(repo, rev, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -308,9 +302,7 @@ func TestPublishNeverMixesTwoSources(t *testing.T) {
 				repo := fmt.Sprintf("me/out-%d", i)
 				if tt.before != "" {
 					srv.ClearFaults()
-					if err := before.convert(t.Context(), t, srv, testToken, repo); err != nil {
-						t.Fatal(err)
-					}
+					must(t, before.convert(t.Context(), t, srv, testToken, repo))
 				}
 				r := newRace(t, srv, repo, tt.entrants)
 				r.script(script)

@@ -18,18 +18,14 @@ func TestChecksReadLittle(t *testing.T) {
 	w.mustConvert(t)
 	w.ResetLog()
 	src, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, plan.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	nFiles, all := int64(len(known.Listing.Weights)), m.Size()
 	if read := w.sourceBytes(); nFiles < 3 || read > nFiles*128<<10 {
 		t.Errorf("planning reads %d bytes of %d files with %d bytes", read, nFiles, all)
 	}
 	w.ResetLog()
 	d, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer d.Close()
 	units, size := int64(len(p.Units)), int64(0)
 	for _, f := range weightFiles(w.target()) {

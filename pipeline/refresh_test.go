@@ -17,9 +17,7 @@ import (
 func (w *world) convertFrom(t *testing.T, source string, change ...func(*pipeline.Options)) (*pipeline.Report, error) {
 	t.Helper()
 	src, known, p, err := openModel(t.Context(), w.client(t), source, w.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	from := func(o *pipeline.Options) { o.Source, o.Model, o.Plan = src, known, p }
 	return w.convert(t.Context(), t, t.TempDir(), append([]func(*pipeline.Options){from}, change...)...)
 }
@@ -113,9 +111,7 @@ func TestLastCommitIsLookedAt(t *testing.T) {
 	t.Parallel()
 	other := newWorld(t, nil)
 	other.AddModel("org/other", seeded(1))
-	if err := (entrant{source: "org/other"}).convert(t.Context(), t, other.Server, testToken, targetRepo); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (entrant{source: "org/other"}).convert(t.Context(), t, other.Server, testToken, targetRepo))
 	manifest := []byte(content(t, other.Server, targetRepo, "main", metadata.ManifestName))
 	for name, tt := range map[string]struct {
 		files map[string][]byte
@@ -173,9 +169,7 @@ func TestRefreshLosesItsBranch(t *testing.T) {
 					x.Next(x.ResponseWriter)
 				}})
 				r, err := w.convert(t.Context(), t, t.TempDir())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if by == "another machine" && at != creation && !r.UpToDate {
 					t.Error("the target is not said to be up to date")
 				}

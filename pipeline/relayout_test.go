@@ -16,9 +16,7 @@ func TestFileLaidOutAgainGivesItsRoomBack(t *testing.T) {
 	const shard = "model.safetensors"
 	files := mediumHead().Files()
 	h, err := safetensors.ReadHeader(bytes.NewReader(files[shard]), int64(len(files[shard])))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at, ok := h.Lookup(head)
 	if !ok {
 		t.Fatal("no " + head)
@@ -34,9 +32,7 @@ func TestFileLaidOutAgainGivesItsRoomBack(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r, err := w.convert(ctx, t, t.TempDir(), func(o *pipeline.Options) { o.Disk = 5_700_000 })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if u := r.UnitsBF16; len(u) != 1 || u[0].Path != "lm_head" || u[0].Reason != "shared_memory" {
 		t.Errorf("units in BF16: %v", u)
 	}

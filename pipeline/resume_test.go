@@ -63,9 +63,7 @@ func both(a, b []string) []string {
 func sameFolder(t *testing.T, got, want string) {
 	t.Helper()
 	entries, err := os.ReadDir(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		if e.IsDir() || namesSource(e.Name()) {
 			continue
@@ -188,9 +186,7 @@ func TestForeignJournal(t *testing.T) {
 			if !tt.ours {
 				foreign(t, convert(false), "lm_head.safetensors")
 			}
-			if err := convert(!tt.ours); err != nil {
-				t.Fatal(err)
-			}
+			must(t, convert(!tt.ours))
 			sameFolder(t, out, want)
 		})
 	}
@@ -238,16 +234,12 @@ func TestFinishedFolderIsNotMadeAgain(t *testing.T) {
 			run := func(want ...string) {
 				t.Helper()
 				c.log.take()
-				if err := c.convert(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, c.convert())
 				if made := c.log.take(); !slices.Equal(made, want) {
 					t.Errorf("made %v, want %v", made, want)
 				}
 			}
-			if err := c.convert(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.convert())
 			before := folder(t, c.out)
 			run()
 			if !maps.Equal(folder(t, c.out), before) {

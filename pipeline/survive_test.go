@@ -84,9 +84,7 @@ func checkpoint(t *testing.T, files map[string][]byte) map[string][]byte {
 			continue
 		}
 		h, err := safetensors.ReadHeader(bytes.NewReader(files[name]), int64(len(files[name])))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, x := range h.Tensors {
 			to := "model.diffusion_model." + x.Name
 			entries = append(entries, safetensors.Entry{Name: to, DType: x.DType, Shape: x.Shape})
@@ -94,9 +92,7 @@ func checkpoint(t *testing.T, files map[string][]byte) map[string][]byte {
 		}
 	}
 	l, err := safetensors.NewHeader(nil, append(entries, safetensors.Entry{Name: "z_text", DType: "BF16", Shape: []int64{70_000}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := append(l.Bytes(), bytes.Repeat([]byte{1, 2, 3}, int(l.Size()-l.DataStart())/3+1)...)[:l.Size()]
 	for name, b := range data {
 		at, _ := l.Lookup(name)

@@ -102,9 +102,7 @@ func thing(t *testing.T, path string) string {
 	} else if info.Mode().IsRegular() {
 		content = string(readFile(t, path))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return fmt.Sprint(info.Mode(), " ", content)
 }
 

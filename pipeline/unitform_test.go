@@ -34,12 +34,8 @@ func editHeader(t *testing.T, file []byte, from, to string) []byte {
 func folderWith(t *testing.T, from, name string, content []byte) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "copy")
-	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, name)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(dir, os.DirFS(from)))
+	must(t, os.Remove(filepath.Join(dir, name)))
 	if content != nil {
 		writeFile(t, filepath.Join(dir, name), content)
 	}
@@ -71,18 +67,14 @@ func TestWrongForm(t *testing.T) {
 		t.Run(tt.tensor+" "+tt.to, func(t *testing.T) {
 			at := `"lm_head.` + tt.tensor + `":{"dtype":`
 			bad := folderWith(t, good, name, editHeader(t, file, at+tt.from, at+tt.to))
-			if err := os.Remove(filepath.Join(bad, "df11-manifest.json")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(filepath.Join(bad, "df11-manifest.json")))
 			for _, level := range []pipeline.Level{pipeline.LevelStructure, pipeline.LevelProof, pipeline.LevelFull} {
 				_, err := verifyLocal(t, bad, source, level)
 				namesTensor(t, string(level), err, name, tt.tensor)
 			}
 			writeFile(t, filepath.Join(bad, "df11-manifest.json"), readFile(t, filepath.Join(good, "df11-manifest.json")))
 			d, err := model.OpenDF11Local(t.Context(), bad, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer d.Close()
 			_, err = describe.DF11(t.Context(), d, 0)
 			namesTensor(t, "inspect", err, name, tt.tensor)

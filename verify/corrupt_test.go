@@ -219,9 +219,7 @@ func TestMismatchNames(t *testing.T) {
 func TestBorderGap(t *testing.T) {
 	s := encode(normalWeights(900_000, 6))
 	u, err := s.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, chunk := range []int{0, 1, 2, blockChunks - 1, blockChunks, u.nChunks - 1} {
 		c := s.clone()
 		c.gaps[chunk*gapBytes] ^= 0x80 // moves the first gap by 16 bits
@@ -287,9 +285,7 @@ func TestReadErrors(t *testing.T) {
 func TestCancel(t *testing.T) {
 	s := encode(normalWeights(900_000, 6))
 	u, err := s.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	src := &cancelReader{ReaderAt: bytes.NewReader(s.source), n: 1, cancel: func() { cancel(errStop) }}
 	if err := u.Compare(ctx, src, CompareOptions{Workers: 1}); !errors.Is(err, errStop) {
@@ -329,9 +325,7 @@ func TestMemory(t *testing.T) {
 		limit int64
 	}{"small": {testUnits()["normal"], 8 << 10}, "large": {encode(normalWeights(2_000_000, 9)), 1_300_000}} {
 		u, err := c.unit.open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		alloc.Repeated(t, c.limit, func() {
 			if err := u.Compare(t.Context(), bytes.NewReader(c.unit.source), CompareOptions{Workers: 1}); err != nil {
 				t.Fatal(name, err)

@@ -86,9 +86,7 @@ func mustEnd(t *testing.T, s *stored) {
 		mustBeOurs(t, err)
 		return
 	}
-	if err := u.Compare(ctx, bytes.NewReader(out), CompareOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, u.Compare(ctx, bytes.NewReader(out), CompareOptions{}))
 	weights := oracle(s)
 	if i := firstDifference(weights, out); i >= 0 || len(weights) != len(s.sm) {
 		t.Fatalf("%d of %d weights, first difference at %d", len(weights), len(s.sm), i)
@@ -198,8 +196,6 @@ func FuzzRoundTrip(f *testing.F) {
 			}
 			return // a unit that DF11 cannot hold, docs/format.md §6, §9
 		}
-		if err := u.Compare(context.Background(), bytes.NewReader(s.source), CompareOptions{Strict: true}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, u.Compare(context.Background(), bytes.NewReader(s.source), CompareOptions{Strict: true}))
 	})
 }

@@ -66,9 +66,7 @@ func storedGolden(u golden.Unit) *stored {
 func mustPass(t *testing.T, s *stored) {
 	t.Helper()
 	u, err := s.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx := context.Background()
 	for _, workers := range []int{1, 3} {
 		err := u.Compare(ctx, bytes.NewReader(s.source), CompareOptions{Strict: true, Workers: workers})
@@ -278,4 +276,11 @@ func signMantissa(bf16 []byte) []byte {
 		sm[i] = uint8(w>>8&0x80) | uint8(w&0x7f)
 	}
 	return sm
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

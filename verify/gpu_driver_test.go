@@ -48,12 +48,8 @@ func stub(t *testing.T, faults ...string) *stubDriver {
 		t.Skip("no gcc for the stub driver:", err)
 	}
 	s, err := buildStub()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(s.dir, "faults"), []byte(strings.Join(faults, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(s.dir, "faults"), []byte(strings.Join(faults, "\n")+"\n"), 0o600))
 	_ = os.Remove(filepath.Join(s.dir, "log"))
 	t.Cleanup(func() {
 		if log := s.log(t); strings.Contains(log, "VIOLATION") {
@@ -79,9 +75,7 @@ func (s *stubDriver) options() GPUOptions {
 func (s *stubDriver) open(t *testing.T, opt GPUOptions) *GPU {
 	t.Helper()
 	g, err := OpenGPU(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }
 

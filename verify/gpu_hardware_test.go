@@ -44,9 +44,7 @@ func TestHardwareDemanded(t *testing.T) {
 		t.Skip("runs itself without DF11_GPU only, and not in an emulator of another machine")
 	}
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := exec.CommandContext(t.Context(), exe, "-test.run=^TestHardware", "-test.v")
 	c.Env = append(os.Environ(), "DF11_GPU=1", "DF11_GPU_DRIVER="+filepath.Join(t.TempDir(), "libcuda.so.1"))
 	out, err := c.CombinedOutput()
@@ -99,9 +97,7 @@ func hardwareKernels(t *testing.T, opt GPUOptions) map[string]string {
 		return kernels
 	}
 	ptx, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	opt.kernel = hardwareKernel(string(ptx))
 	g, err := OpenGPU(opt)
 	if err == nil {
@@ -170,9 +166,7 @@ func mustDecode(t *testing.T, opt GPUOptions, units map[string]*stored) {
 			for _, size := range []int{minSlot, 1 << 20, 64 << 20} {
 				opt.kernel, opt.slotSize = hardwareKernel(ptx), size
 				g, err := OpenGPU(opt)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				for name, u := range units {
 					if err := u.onGPU(t.Context(), g, CompareOptions{}); err != nil {
 						t.Errorf("%s, slots of %d bytes: %v", name, size, err)
@@ -220,9 +214,7 @@ func TestHardwareGolden(t *testing.T) {
 // TestHardwareMismatch demands that one wrong bit in the source is found where it is.
 func TestHardwareMismatch(t *testing.T) {
 	g, err := OpenGPU(hardware(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer g.Close()
 	u := encode(normalWeights(600_000, 11))
 	for _, i := range []int{0, 1, 299_999, 599_999} {

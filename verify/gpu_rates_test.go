@@ -67,9 +67,7 @@ func (m meter) sample(t *testing.T, f func(c *cuda.Context, s *gpuSlot) error) t
 		took = time.Since(start)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return took / launches
 }
 
@@ -116,22 +114,14 @@ func openMeter(t *testing.T, driver *cuda.Driver, opt GPUOptions, u *Unit, p *gp
 	t.Helper()
 	opt.slotSize = p.size
 	opt, err := opt.withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g, err := openDevice(driver, 0, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := meter{GPU: g}
 	for range nSlots {
 		s := <-g.free
-		if err := p.fill(t.Context(), u, s.host, 4); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.decode(p, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.fill(t.Context(), u, s.host, 4))
+		must(t, s.decode(p, 1))
 		m.slots = append(m.slots, s)
 	}
 	return m
@@ -159,16 +149,12 @@ func TestHardwareRates(t *testing.T) {
 	n := rateWeights(t)
 	s := encode(normalWeights(min(n, benchElems), 1))
 	u, err := s.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := newPiece(u, chunkRange{0, u.nChunks})
 	nMoved := p.nUpload + 2*p.nElems
 	kernels := hardwareKernels(t, opt)
 	driver, err := cuda.Open(opt.driver)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	meters, kinds := map[string]meter{}, map[string]func() time.Duration{}
 	for name, ptx := range kernels {
 		opt.kernel = hardwareKernel(ptx)
@@ -256,9 +242,7 @@ func (m meter) bothWays(t *testing.T, p *gpuPiece) time.Duration {
 		took = time.Since(start)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return took / rounds
 }
 
@@ -268,25 +252,19 @@ func measureCompare(t *testing.T, opt GPUOptions, n int) float64 {
 	t.Helper()
 	s := encode(normalWeights(n, 2))
 	g, err := OpenGPU(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer g.Close()
 	const rounds = 5
 	var took time.Duration
 	for i := range 1 + rounds { // the first only loads
 		start := time.Now()
-		if err := s.onGPU(t.Context(), g, CompareOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.onGPU(t.Context(), g, CompareOptions{}))
 		if i > 0 {
 			took += time.Since(start)
 		}
 	}
 	u, err := s.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	what := fmt.Sprintf("verification, %d pieces", len(cutPieces(u, g.opt.slotSize)))
 	report(t, what, took/rounds, len(s.stream)+len(s.sm)+len(s.gaps)+len(s.source), n)
 	return float64(took) / rounds / float64(n)

@@ -320,9 +320,7 @@ func TestGPUCancel(t *testing.T) {
 	unit := encode(normalWeights(600_000, 16))
 	_, g := openStub(t)
 	u, err := unit.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for n := range 5 {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		src := &cancelReader{ReaderAt: bytes.NewReader(unit.source), n: n, cancel: func() { cancel(errStop) }}
@@ -342,9 +340,7 @@ func TestGPUReadError(t *testing.T) {
 	unit := encode(normalWeights(600_000, 17))
 	_, g := openStub(t)
 	u, err := unit.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = g.Compare(t.Context(), u, bytes.NewReader(unit.source[:900_000]), CompareOptions{})
 	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "read source at byte 900000") {
 		t.Errorf("got %v", err)
@@ -429,9 +425,7 @@ func TestGPUOptions(t *testing.T) {
 // TestPieces cuts a unit at every size that makes a difference: pieces cover it, and fit.
 func TestPieces(t *testing.T) {
 	u, err := encode(normalWeights(400_000, 20)).open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for size := minSlot; size < 1<<21; size += 9973 {
 		chunk, elem := 0, int64(0)
 		for _, p := range cutPieces(u, size) {

@@ -40,9 +40,7 @@ func TestDecodersStayInTheirMemory(t *testing.T) {
 		a, b = b, a+b
 	}
 	tab, err := parseTables(bookFor(&fibonacci).luts())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, v := range variants {
 		for i := range 2 {
 			m := guarded[multiTable](t, i)

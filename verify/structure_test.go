@@ -123,9 +123,7 @@ func TestUnread(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		u, err := c.open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		warnings, err := u.CheckUnread(context.Background())
 		if err != nil || len(warnings) != 1 || warnings[0].Array != x.array {
 			t.Errorf("%s: %v, %v", name, warnings, err)

@@ -34,9 +34,7 @@ func TestSame(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, name := range append(Variants(), "") {
 		v, err := findVariant(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, n := range []int{0, 1, 2, 3, 4, 5, 7, 8, 31, 32, 33, 36, 64, 65, 127, 130} {
 			bf16, exponents := make([]byte, 2*n), make([]byte, n)
 			for i := range n {
@@ -67,9 +65,7 @@ func TestVariants(t *testing.T) {
 	}
 	s := encode(normalWeights(50_000, 3))
 	u, err := s.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, v := range append(Variants(), "") {
 		if err := u.Compare(t.Context(), bytes.NewReader(s.source), CompareOptions{Variant: v}); err != nil {
 			t.Errorf("variant %q: %v", v, err)

@@ -171,13 +171,9 @@ func checkMarkup(t *testing.T, name string, page []byte) {
 // TestPNG: the picture's pixels are the same on every machine.
 func TestPNG(t *testing.T) {
 	b, err := charts.PNG(report("m"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	img, err := png.Decode(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sum := sha256.New()
 	for y := range img.Bounds().Dy() {
 		for x := range img.Bounds().Dx() {
@@ -187,14 +183,10 @@ func TestPNG(t *testing.T) {
 	}
 	got, file := hex.EncodeToString(sum.Sum(nil))+"\n", filepath.Join("testdata", "plot.sha256")
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(got), 0o666))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got != string(want) {
 		t.Errorf("the pixels changed; look at the picture, then run the test with -update")
 	}
@@ -229,5 +221,12 @@ func TestHTMLOfManyUnitsTakesNoMorePerUnit(t *testing.T) {
 	}
 	if few, many := page(1000), page(4000); many > 5*few {
 		t.Errorf("%d bytes for 1000 units, %d for 4000", few, many)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

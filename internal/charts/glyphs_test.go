@@ -60,13 +60,9 @@ func drawAtlas(t *testing.T) (img *image.Gray, list string) {
 	a := &atlas{img: image.NewGray(image.Rect(0, 0, atlasWidth, 2048))}
 	for _, f := range faces {
 		parsed, err := opentype.Parse(f.ttf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		face, err := opentype.NewFace(parsed, &opentype.FaceOptions{Size: f.size, DPI: 72, Hinting: font.HintingFull})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for r := ' '; r <= '~'; r++ {
 			a.add(t, f.name, face, r)
 		}
@@ -84,21 +80,15 @@ func TestGlyphs(t *testing.T) {
 		writeAtlas(t, img, list)
 	}
 	stored, err := os.ReadFile("glyphs.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if list != string(stored) {
 		t.Error("glyphs.txt is not the list of the letters drawn; run the test with -update")
 	}
 	f, err := os.Open("glyphs.png")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	decoded, err := png.Decode(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if gray, ok := decoded.(*image.Gray); !ok || gray.Rect != img.Rect || !bytes.Equal(gray.Pix, img.Pix[:len(gray.Pix)]) {
 		t.Error("glyphs.png is not what the fonts give; run the test with -update")
 	}
@@ -108,12 +98,8 @@ func writeAtlas(t *testing.T, img *image.Gray, list string) {
 	t.Helper()
 	var b bytes.Buffer
 	enc := png.Encoder{CompressionLevel: png.BestCompression}
-	if err := enc.Encode(&b, img); err != nil {
-		t.Fatal(err)
-	}
+	must(t, enc.Encode(&b, img))
 	for name, content := range map[string][]byte{"glyphs.png": b.Bytes(), "glyphs.txt": []byte(list)} {
-		if err := os.WriteFile(name, content, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, content, 0o666))
 	}
 }

@@ -59,14 +59,10 @@ func TestCopiesAreTheModelsOwn(t *testing.T) {
 				}
 			}
 			src, m, err := OpenLocal(t.Context(), dir, plan.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer src.Close()
 			p, err := plan.New(t.Context(), m.Listing, plan.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			err = m.CheckCopies(p)
 			var refused *plan.RefusedError
 			if c.refused == "" && err != nil || c.refused != "" &&
@@ -79,7 +75,5 @@ func TestCopiesAreTheModelsOwn(t *testing.T) {
 
 func write(t *testing.T, file string, b []byte) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, b, 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, b, 0o666)))
 }

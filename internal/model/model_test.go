@@ -21,14 +21,10 @@ func shards(t *testing.T) (dir string, c *hub.Client) {
 	t.Helper()
 	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000})
 	dir, srv := t.TempDir(), hubtest.Start(t)
-	if err := m.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Write(dir))
 	srv.AddModel("a/llama", m)
 	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", CacheDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dir, c
 }
 
@@ -36,14 +32,10 @@ func shards(t *testing.T) (dir string, c *hub.Client) {
 func TestFolderAndRepoAreAlike(t *testing.T) {
 	dir, c := shards(t)
 	local, here, err := OpenLocal(t.Context(), dir, plan.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer local.Close()
 	remote, there, err := OpenHub(t.Context(), c, "a/llama", "", plan.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer remote.Close()
 	if !bytes.Equal(here.Listing.Index, there.Listing.Index) || !bytes.Equal(here.Listing.Config, there.Listing.Config) || len(here.Listing.Weights) < 3 {
 		t.Error("small files or the number of weight files differ")
@@ -57,13 +49,9 @@ func TestFolderAndRepoAreAlike(t *testing.T) {
 				t.Errorf("%s: headers differ", w.Path)
 			}
 			want, err := os.ReadFile(filepath.Join(dir, w.Path))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r, err := src.Stream(t.Context(), i, 10, w.Size)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got, err := io.ReadAll(r)
 			if err != nil || r.Close() != nil || !bytes.Equal(got, want[10:]) {
 				t.Errorf("%s: %d bytes, %v", w.Path, len(got), err)
@@ -109,9 +97,7 @@ func TestHeaders(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"pointer": lfsPointer + "v1\n", "empty": "", "short": "1234567"} {
 		path := filepath.Join(dir, name+".safetensors")
-		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(content), 0o666))
 		_, err := OpenDF11Local(t.Context(), path, 0)
 		if invalid := (*InvalidError)(nil); !errors.As(err, &invalid) || invalid.File != name+".safetensors" {
 			t.Errorf("%s: %v", name, err)
@@ -131,20 +117,21 @@ func TestDamagedHeader(t *testing.T) {
 	cache := t.TempDir()
 	file := srv.Files("a/df11", "main")[name]
 	blobs := filepath.Join(cache, "models--a--df11", "blobs")
-	if err := errors.Join(os.MkdirAll(blobs, 0o777), os.WriteFile(filepath.Join(blobs, file.SHA256), make([]byte, file.Size), 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(blobs, 0o777), os.WriteFile(filepath.Join(blobs, file.SHA256), make([]byte, file.Size), 0o666)))
 	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", CacheDir: cache})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d, err := OpenDF11Hub(t.Context(), c, "a/df11", "", 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer d.Close()
 	s, ok := d.Section("x")
 	if b, err := io.ReadAll(s); !ok || err != nil || string(b) != "1" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -41,13 +41,9 @@ func generated(t *testing.T, size, limit int64) (*hubtest.Server, *pieceReader) 
 	t.Helper()
 	srv := hubtest.Start(t)
 	commit, err := srv.AddGenerated("a/b", "x.safetensors", size, fmt.Sprintf("%064x", 1), formula{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ref := hub.FileRef{Repo: "a/b", Commit: commit, Path: "x.safetensors", Size: size, SHA256: fmt.Sprintf("%064x", 1)}
 	readers := NewReaders(t.Context(), c, limit)
 	t.Cleanup(func() { readers.Close() })
@@ -142,17 +138,13 @@ func (c closing) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAConnectionThatIsClosedNeverMakesAModelInvalid(t *testing.T) {
 	srv := hubtest.Start(t)
 	layout, err := safetensors.NewHeader(nil, []safetensors.Entry{{Name: "x", DType: "U8", Shape: []int64{1 << 20}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	srv.AddRepo("a/b", map[string][]byte{"config.json": []byte(`{"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8, "pattern_dict": {"x": []}}}`)})
 	if _, err := srv.AddGenerated("a/b", "x.safetensors", layout.Size(), strings.Repeat("0", 64), formula{layout.Bytes()}); err != nil {
 		t.Fatal(err)
 	}
 	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", HTTPTransport: closing{http.DefaultTransport}, Clock: hubtest.NewJumpClock(time.Now())})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = OpenDF11Hub(t.Context(), c, "a/b", "", 0, 0)
 	if e := (*hub.Error)(nil); !errors.As(err, &e) || hub.Hint(err) == "" {
 		t.Errorf("told as %v", err)

@@ -54,9 +54,7 @@ func checkAccepted(t *testing.T, h *safetensors.Header, nData int64) {
 		t.Fatalf("tensors end at %d of %d", end, nData)
 	}
 	l, err := safetensors.NewHeader(nil, entries)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := append(l.Bytes(), make([]byte, nData)...)
 	again, err := safetensors.ReadHeader(bytes.NewReader(file), l.Size())
 	if err != nil || len(again.Tensors) != len(h.Tensors) {

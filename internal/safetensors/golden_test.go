@@ -30,15 +30,11 @@ type goldenCase struct {
 func goldenCases(t testing.TB) []goldenCase {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(goldenDir, "safetensors", "case.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var set struct {
 		Cases []goldenCase `json:"cases"`
 	}
-	if err := json.Unmarshal(text, &set); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &set))
 	if len(set.Cases) == 0 {
 		t.Fatal("no golden cases")
 	}
@@ -48,9 +44,7 @@ func goldenCases(t testing.TB) []goldenCase {
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -95,9 +89,7 @@ func TestGoldenRead(t *testing.T) {
 	}
 	for _, path := range models {
 		file, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		compareWithReference(t, file)
 		rewrite(t, path, file)
 	}
@@ -106,9 +98,7 @@ func TestGoldenRead(t *testing.T) {
 func compareWithReference(t *testing.T, file []byte) {
 	t.Helper()
 	h, err := safetensors.ReadHeader(bytes.NewReader(file), int64(len(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want, err := reference.Deserialize(file)
 	if err != nil {
 		for _, x := range h.Tensors {
@@ -134,17 +124,13 @@ func compareWithReference(t *testing.T, file []byte) {
 func rewrite(t *testing.T, path string, file []byte) {
 	t.Helper()
 	h, err := safetensors.ReadHeader(bytes.NewReader(file), int64(len(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var entries []safetensors.Entry
 	for _, x := range h.Tensors {
 		entries = append(entries, safetensors.Entry{Name: x.Name, DType: x.DType, Shape: x.Shape})
 	}
 	l, err := safetensors.NewHeader(h.Metadata, entries)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Equal(l.Bytes(), file[:l.DataStart()]) || l.Size() != int64(len(file)) {
 		t.Errorf("%s: header differs when written again", path)
 	}
@@ -152,5 +138,12 @@ func rewrite(t *testing.T, path string, file []byte) {
 		if y := h.ByOffset()[i]; x.Name != y.Name || x.Begin != y.Begin || x.End != y.End {
 			t.Errorf("%s: tensor %q moved", path, x.Name)
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

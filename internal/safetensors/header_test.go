@@ -22,9 +22,7 @@ func TestParseHeaderKeepsOrder(t *testing.T) {
 		`"a\"":{"data_offsets":[0,4],"dtype":"F32","shape":[]},"e":{"dtype":"F4","shape":[0,7],"data_offsets":[4,4]}}  `
 	raw = raw[1:]
 	h, err := parse(raw, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantMeta := []safetensors.MetadataEntry{{Key: "z", Value: "1"}, {Key: "a", Value: "é😀\n/"}}
 	if !slices.Equal(h.Metadata, wantMeta) {
 		t.Errorf("metadata %q", h.Metadata)

@@ -68,9 +68,7 @@ func TestHeadersOfAModelShareOneLimit(t *testing.T) {
 		return err
 	}
 	most := file(150_000)
-	if err := read(most); err != nil {
-		t.Fatal(err)
-	}
+	must(t, read(most))
 	for range 2 { // what is refused does not count
 		if err := read(most); !errors.Is(err, safetensors.ErrLimit) {
 			t.Errorf("300000 tensors in two files: %v", err)

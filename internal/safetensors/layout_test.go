@@ -47,9 +47,7 @@ func TestLayoutOrder(t *testing.T) {
 	}
 	slices.Reverse(entries)
 	l, err := safetensors.NewHeader(nil, entries)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, d := range want {
 		if string(l.Tensors[i].DType) != d {
 			t.Errorf("place %d holds %s, want %s", i, l.Tensors[i].DType, d)
