@@ -191,13 +191,12 @@ func (f *forecast) printNeeds(t *table) {
 	t.row("memory", "at most %s", human.Bytes(n.Memory))
 	both := ""
 	if n.Download > 0 {
-		t.row("download", "%s in %s, %s at %s/s", human.Bytes(n.Download), count(n.DownloadRequests, "request"), f.timeOf(n.Download), line)
+		t.row("download", "%s, %s at %s/s", human.Bytes(n.Download), f.timeOf(n.Download), line)
 		both = fmt.Sprintf("; both overlap, so %s in all", f.timeOf(max(n.Download, n.Upload)))
 	} else {
 		t.row("download", "nothing: the source is local")
 	}
-	t.row("upload", "with --push %s in %s, %s at %s/s%s",
-		human.Bytes(n.Upload), count(n.UploadRequests, "request"), f.timeOf(n.Upload), line, both)
+	t.row("upload", "with --push %s, %s at %s/s%s", human.Bytes(n.Upload), f.timeOf(n.Upload), line, both)
 }
 
 // diskText says how much of the disk a conversion takes at most, and the smallest budget that works, if it needs one.

@@ -14,9 +14,6 @@ type Needs struct {
 	// Download and Upload are bytes that cross the network: Download is 0 for a local source, Upload supposes a push.
 	Download int64 `json:"download_bytes"`
 	Upload   int64 `json:"upload_bytes"`
-	// Requests to the Hub for fetching, and for publishing if that is asked for.
-	DownloadRequests int64 `json:"download_requests"`
-	UploadRequests   int64 `json:"upload_requests"`
 	// Disk bounds a conversion into a folder, with the folder's files, and DiskPush one with --push alone, if the Hub copies no
 	// file from repo to repo by itself. Both take the sizes of finished files from the estimate.
 	Disk     int64 `json:"disk_bytes"`
@@ -36,14 +33,8 @@ type Budget struct {
 	Part   spans.Part
 }
 
-// Transfers with the Hub.
-const (
-	requestsPerFile = 5 // uploading: preupload, batch, the bytes, verify, and a share of commits
-	lastRequests    = 4 // of the commit that ends a conversion
-
-	// CommitFiles is how many files one commit brings at most.
-	CommitFiles = 50
-)
+// CommitFiles is how many files one commit brings at most.
+const CommitFiles = 50
 
 // FindNeeds bounds what converting m takes within a budget. A disk that nothing fits on is a DiskError beside the needs with
 // the least disk that works; a memory that cannot hold the model's tables is a MemoryError, without needs.
@@ -52,12 +43,9 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *estimate.Estimate, b Budget) (Ne
 		return Needs{}, err
 	}
 	outputs, carried := spans.Outputs(p), carriedBytes(p)
-	n := Needs{
-		Upload:         e.OutputBytes + carried,
-		UploadRequests: requestsPerFile*int64(len(outputs)) + int64(len(outputs)/CommitFiles) + int64(len(p.Copied)) + lastRequests,
-	}
+	n := Needs{Upload: e.OutputBytes + carried}
 	if !m.Local {
-		n.Download, n.DownloadRequests = p.SourceBytes()+carried, downloadRequests(m, p, b.Memory.RangeBytes)
+		n.Download = p.SourceBytes() + carried
 	}
 	folder := b.held(m, outputs, nil)
 	n.Disk, n.DiskFolderLeast = folder.disk+e.OutputBytes+carried, folder.least
@@ -139,20 +127,6 @@ func largestFile(outputs []*spans.Output) (largest int64) {
 		largest = max(largest, o.MaxBytes())
 	}
 	return largest
-}
-
-// downloadRequests counts a look at the repo, and for every file where it lies and its ranges.
-func downloadRequests(m *model.Model, p *plan.Plan, rangeBytes int64) int64 {
-	n := int64(2)
-	file := func(size int64) { n += 1 + (size+rangeBytes-1)/rangeBytes }
-	for _, w := range m.Listing.Weights {
-		file(w.Size)
-		n++ // its header
-	}
-	for _, f := range CarriedFiles(p) {
-		file(f.Size)
-	}
-	return n
 }
 
 // CarriedFiles lists what the result takes over as it is: small files, and the other components of a pipeline.

@@ -5,9 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
@@ -67,19 +64,6 @@ func TestLeastDiskIsTheLeast(t *testing.T) {
 			if _, err := Divide(outputs, segments, want); !errors.As(err, &tooSmall) || tooSmall.Need != least {
 				t.Fatalf("%d with %+v: %v, want %d", sizes, want, err, least)
 			}
-		}
-	}
-}
-
-// TestRequestsFollowTheClientsRanges: a client that asks for less at a time asks more often.
-func TestRequestsFollowTheClientsRanges(t *testing.T) {
-	m := &model.Model{}
-	m.Listing.Weights = []plan.WeightFile{{File: plan.File{Size: 20 * mb}, Header: &safetensors.Header{}}}
-	p := &plan.Plan{Copied: []plan.File{{Size: mb + 1}}}
-	const others = 5 // the repo, where both files lie, the header
-	for ranges, want := range map[int64]int64{8 * mb: 3 + 1, 2 * mb: 10 + 1, mb: 20 + 2} {
-		if got := downloadRequests(m, p, ranges); got != want+others {
-			t.Errorf("ranges of %d: %d requests, want %d", ranges, got, want+others)
 		}
 	}
 }
