@@ -58,5 +58,7 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 }
