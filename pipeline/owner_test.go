@@ -86,34 +86,6 @@ func foreign(t *testing.T, err error, file string) *target.ConflictError {
 	return f
 }
 
-// TestStrangersWeights: weights of somebody else that have the name of an output are not overwritten without Force, in a
-// folder or a repo, and a refused folder is left as it was.
-func TestStrangersWeights(t *testing.T) {
-	source, want := writeModel(t, small()), localResult(t, small())
-	out := t.TempDir()
-	writeFile(t, filepath.Join(out, "lm_head.safetensors"), []byte("theirs"))
-	before := folder(t, out)
-	_, err := convertLocal(t, source, out, plan.Options{}, nil)
-	foreign(t, err, "lm_head.safetensors")
-	if !maps.Equal(folder(t, out), before) {
-		t.Error("the folder was changed")
-	}
-	if _, err := convertLocal(t, source, out, plan.Options{}, forced); err != nil {
-		t.Fatal(err)
-	}
-	sameFolder(t, out, want)
-
-	w := newWorld(t, small())
-	head := w.AddRepo(targetRepo, map[string][]byte{"lm_head.safetensors": []byte("theirs")})
-	_, err = w.convert(t.Context(), t, t.TempDir())
-	foreign(t, err, "lm_head.safetensors")
-	if w.Head(targetRepo, "main") != head {
-		t.Error("the repo was changed")
-	}
-	w.mustConvert(t, forced)
-	equalsFolder(t, w, want)
-}
-
 // taller is small with a layer more.
 func taller() *hubtest.Model {
 	return hubtest.NewLlama(9, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 4, ShardBytes: 30_000, Extra: noPicture})
@@ -220,18 +192,6 @@ func TestRefreshWithForce(t *testing.T) {
 	if _, ok := files["model_layers_3.safetensors"]; ok {
 		t.Error("weights of the former commit are left")
 	}
-}
-
-// TestUnfinishedRepoOfAnother: what another model's conversion has left unfinished in a repo is refused as well.
-func TestUnfinishedRepoOfAnother(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, deep())
-	interrupted(t, w, t.TempDir(), func(stop func()) {
-		w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Nth: 2, Action: func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }})
-	})
-	w.AddModel("org/other", deep())
-	_, err := w.convertFrom(t, "org/other")
-	foreign(t, err, "model_layers_1.safetensors")
 }
 
 // TestFolderChangedMeanwhile: a folder that somebody changes while a conversion runs does not look finished at its end: the

@@ -98,30 +98,6 @@ func (w *world) sourceBytes() (n int64) {
 	return n
 }
 
-// TestOtherCommitRestarts: what was converted from one commit of the source is not used for another.
-func TestOtherCommitRestarts(t *testing.T) {
-	t.Parallel()
-	for _, sameDisk := range []bool{true, false} {
-		w, work := newWorld(t, deep()), t.TempDir()
-		interrupted(t, w, work, func(stop func()) {
-			w.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/commit/*", Nth: 2, Action: func(x *hubtest.Exchange) { stop(); hubtest.Error(503, "", "")(x) }})
-		})
-		w.log.take()
-		next := hubtest.NewLlama(12, hubtest.ModelOptions{Layers: 70, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000, Extra: noPicture})
-		w.Push(sourceRepo, "main", next.Files())
-		if !sameDisk {
-			work = t.TempDir()
-		}
-		if _, err := w.convert(t.Context(), t, work); err != nil {
-			t.Fatal(err)
-		}
-		if n := len(weightFiles(w.target())); len(w.log.take()) != n {
-			t.Errorf("not all %d outputs were made anew", n)
-		}
-		equalsFolder(t, w, localResult(t, next))
-	}
-}
-
 // failingSource fails at its n-th action: opening a stream, each read of one, opening a file.
 type failingSource struct {
 	model.Source

@@ -18,9 +18,7 @@ import (
 func open(t *testing.T, dir string) *os.Root {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	return root
 }
@@ -28,9 +26,7 @@ func open(t *testing.T, dir string) *os.Root {
 func create(t *testing.T, path string, size int64) *File {
 	t.Helper()
 	f, err := CreateIn(open(t, filepath.Dir(path)), filepath.Base(path), ".", 0o666, size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(f.Cleanup)
 	return f
 }
@@ -39,9 +35,7 @@ func create(t *testing.T, path string, size int64) *File {
 func wantOnly(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())
@@ -71,9 +65,7 @@ func TestConcurrentWriteAt(t *testing.T) {
 	if _, err := f.ReadAt(p, nParts*part); !errors.Is(err, io.EOF) {
 		t.Errorf("end of file: %v", err)
 	}
-	if err := f.Commit(nParts * part); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Commit(nParts*part))
 	f.Cleanup() // must not remove what was committed
 	if info, err := os.Stat(filepath.Join(dir, "a")); err != nil || info.Size() != nParts*part {
 		t.Errorf("%v, %v", info, err)
@@ -92,9 +84,7 @@ func TestAppearsWholeOrNotAtAll(t *testing.T) {
 		wantOnly(t, dir, "a")
 	}
 	for _, text := range []string{"first", "second one", "", "old"} {
-		if err := WriteFile(path, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WriteFile(path, []byte(text)))
 		holds(text)
 	}
 	f := create(t, path, 100)
@@ -208,15 +198,16 @@ func TestRemoveTemporary(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{".df11-", ".df11-x.tmp", "df11-x.tmp", "a.tmp"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
 	}
-	if err := os.MkdirAll(filepath.Join(dir, ".df11-folder.tmp", "x"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := RemoveTemporary(open(t, dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(dir, ".df11-folder.tmp", "x"), 0o755))
+	must(t, RemoveTemporary(open(t, dir)))
 	wantOnly(t, dir, ".df11-", ".df11-folder.tmp", ".df11-x.tmp", "a.tmp", "df11-x.tmp")
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -14,21 +14,15 @@ func TestNameIsForcedToDisk(t *testing.T) {
 	dir := t.TempDir()
 	f := create(t, filepath.Join(dir, "a"), 0)
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer syscall.Close(fd)
 	if _, err := syscall.InotifyAddWatch(fd, dir, syscall.IN_MOVED_TO|syscall.IN_OPEN); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Commit(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Commit(0))
 	b := make([]byte, 4<<10)
 	n, err := syscall.Read(fd, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var seen []uint32
 	for b = b[:n]; len(b) > 0; {
 		e := (*syscall.InotifyEvent)(unsafe.Pointer(&b[0]))

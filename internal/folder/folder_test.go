@@ -121,6 +121,9 @@ func TestUnsafeFolders(t *testing.T) {
 		"a group of others may write":      {".", owner(os.Geteuid(), 65534, 0o775), false},
 		"the user's own group may":         {".", owner(os.Geteuid(), os.Getegid(), 0o775), true},
 		"an empty lock, as kills leave it": {".df11-convert/lock", func(t *testing.T, name string) { write(t, name, "") }, true},
+		"a file that a kill has left unfinished": {".df11-convert/.df11-UNFINISHEDUNFINISHEDUNFINI.tmp", func(t *testing.T, name string) {
+			write(t, name, "x")
+		}, true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			write(t, filepath.Join(outside, "precious"), "precious")
@@ -132,6 +135,9 @@ func TestUnsafeFolders(t *testing.T) {
 			if c.safe {
 				must(t, err)
 				must(t, f.Leave())
+				if _, err := os.Lstat(filepath.Join(dir, ".df11-convert")); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("the state is left: %v", err)
+				}
 				return
 			}
 			if unsafe := (*folder.UnsafeError)(nil); !errors.As(err, &unsafe) {

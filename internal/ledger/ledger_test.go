@@ -55,9 +55,7 @@ func TestAdoptInAFolder(t *testing.T) {
 	here := ledger.New("digest", "part", true)
 	for _, o := range []ledger.Output{{Path: "a", SHA256: "a"}, {Path: "c", SHA256: "c1"}} {
 		o.Here = true
-		if err := here.Add(o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, here.Add(o))
 	}
 	here.Adopt(of(t, "a", "b", "c2").Outputs())
 	if c, _ := here.Output("c"); !c.Here || c.Committed || c.SHA256 != "c1" {
@@ -78,9 +76,7 @@ func TestAdoptInAFolder(t *testing.T) {
 func save(t *testing.T, l *ledger.Ledger, path string) error {
 	t.Helper()
 	dir, err := os.OpenRoot(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer dir.Close()
 	return l.Save(dir, filepath.Base(path))
 }
@@ -89,9 +85,7 @@ func save(t *testing.T, l *ledger.Ledger, path string) error {
 func journaled(t *testing.T) (l *ledger.Ledger, path string) {
 	t.Helper()
 	l, path = ledger.New("digest", "part", false), filepath.Join(t.TempDir(), "journal")
-	if err := save(t, l, path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, save(t, l, path))
 	t.Cleanup(func() { _ = l.Close() })
 	return l, path
 }
@@ -100,18 +94,14 @@ func journaled(t *testing.T) (l *ledger.Ledger, path string) {
 func read(t *testing.T, journal []byte) *ledger.Ledger {
 	t.Helper()
 	l := ledger.New("digest", "part", false)
-	if err := l.Read(journal); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Read(journal))
 	return l
 }
 
 func readFile(t *testing.T, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -129,9 +119,7 @@ func output(n int) ledger.Output {
 func TestJournalIsAppendedTo(t *testing.T) {
 	l, path := journaled(t)
 	before, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	was := readFile(t, path)
 	most := 0
 	for n := range 500 {
@@ -140,9 +128,7 @@ func TestJournalIsAppendedTo(t *testing.T) {
 			l.Add(output(n)),
 			l.Uploaded(output(n).Path),
 		}
-		if err := errors.Join(changes...); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(changes...))
 		now := readFile(t, path)
 		if !bytes.HasPrefix(now, was) {
 			t.Fatalf("output %d has changed what was in the journal", n)
@@ -168,9 +154,7 @@ func TestJournalSaysItAll(t *testing.T) {
 		l.Add(output(1)), l.Add(output(2)), l.Uploaded(output(2).Path), l.AddTensors([]ledger.Tensor{tensor}),
 		l.AddTensors([]ledger.Tensor{{Output: output(1).Path}}), l.Add(output(1)), // its spool goes with that
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	check := func(journal []byte) {
 		t.Helper()
 		got := read(t, journal)
@@ -189,9 +173,7 @@ func TestJournalSaysItAll(t *testing.T) {
 	}
 	check(readFile(t, path))
 	again := path + "-again"
-	if err := save(t, l, again); err != nil {
-		t.Fatal(err)
-	}
+	must(t, save(t, l, again))
 	check(readFile(t, again))
 }
 
@@ -199,9 +181,7 @@ func TestJournalSaysItAll(t *testing.T) {
 func TestTornJournal(t *testing.T) {
 	l, path := journaled(t)
 	for n := range 3 {
-		if err := l.Add(output(n)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Add(output(n)))
 	}
 	journal := readFile(t, path)
 	for end := range journal {
@@ -215,9 +195,7 @@ func TestTornJournal(t *testing.T) {
 // TestJournalOfAnother: a journal of another plan or part says nothing; one of a newer program is refused, with a hint.
 func TestJournalOfAnother(t *testing.T) {
 	l, path := journaled(t)
-	if err := l.Add(output(1)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Add(output(1)))
 	journal := readFile(t, path)
 	for _, other := range []*ledger.Ledger{ledger.New("another", "part", false), ledger.New("digest", "another", false)} {
 		if err := other.Read(journal); err != nil || len(other.Outputs()) > 0 {
@@ -239,13 +217,9 @@ func TestJournalOfAnother(t *testing.T) {
 func TestJournalForARepo(t *testing.T) {
 	l := keeping(t, ledger.New("digest", "part", false))
 	for n := range 4 {
-		if err := l.Add(output(n)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Add(output(n)))
 	}
-	if err := l.Uploaded(output(3).Path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Uploaded(output(3).Path))
 	l.Committed([]ledger.Output{output(1)})
 	if err := l.Add(ledger.Output{Path: "again", SHA256: "wrong"}); err != nil {
 		t.Fatal(err)
@@ -294,4 +268,11 @@ func TestJournalIsNoWitness(t *testing.T) {
 func committed(l *ledger.Ledger, path string) bool {
 	o, _ := l.Output(path)
 	return o.Committed
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -23,9 +23,7 @@ func TestBudgetsHold(t *testing.T) {
 	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {
 			gone := filepath.Join(t.TempDir(), "gone")
-			if err := os.Mkdir(gone, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(gone, 0o700))
 			h := &household{
 				t: t, limit: limit, gone: open(t, gone),
 				room: Room{
@@ -63,9 +61,7 @@ func TestBudgetsHold(t *testing.T) {
 func open(t *testing.T, dir string) *os.Root {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	return root
 }

@@ -75,17 +75,13 @@ func TestReleasedMemoryIsUsedAgain(t *testing.T) {
 		o := &spans.Output{Size: size}
 		r.InMemory[o] = true
 		s, err := r.New(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p := make([]byte, 1)
 		if n, err := s.ReadAt(p, 0); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		write(t, s, []byte{1}, 0)
-		if err := errors.Join(s.Release(), s.Release()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(s.Release(), s.Release()))
 		return p[0]
 	}
 	const size, other = 2 << 20, 3 << 20
@@ -139,5 +135,12 @@ func TestBudgetRefusesTheImpossible(t *testing.T) {
 	}
 	if err := NewBudget("disk", 0).Acquire(t.Context(), 1<<60); err != nil {
 		t.Errorf("without a limit: %v", err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
