@@ -25,8 +25,9 @@ type Report struct {
 	// TargetCommit is the commit of Repo that holds the finished result, ManifestSHA256 names all of its bytes.
 	TargetCommit   string `json:"target_commit,omitempty"`
 	ManifestSHA256 string `json:"manifest_sha256,omitempty"`
-	Part           string `json:"part,omitempty"` // set where only a part was made and the repo is not finished
-	Gain           string `json:"gain"`           // what was gained, in one line for people
+	Part           string `json:"part,omitempty"`        // set where only a part was made and the repo is not finished
+	Gain           string `json:"gain"`                  // what was gained, in one line for people
+	SizeReason     string `json:"size_reason,omitempty"` // why the ratio is what it is; "" where nearly all is compressed
 	Counts
 	Differences []string `json:"differences,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`
@@ -81,7 +82,7 @@ func (c *conversion) report() *Report {
 			p.Verified += p.Weights - before
 		}
 	}
-	p.Gain = c.Plan.Gain(p.BF16Bytes, p.DF11Bytes)
+	p.Gain, p.SizeReason = c.Plan.Gain(p.BF16Bytes, p.DF11Bytes), c.Plan.SizeReason(p.DF11Bytes, p.Weights)
 	return p
 }
 
@@ -104,7 +105,7 @@ func (c *conversion) partReport() *Report {
 	p := c.report()
 	p.Part = c.Part.String()
 	p.BF16Bytes, p.F32Bytes = spans.ProvedBytes(c.Part.Of(c.outputs)), 0 // of the part, as all other counts
-	p.Gain = c.Plan.Gain(p.BF16Bytes, p.DF11Bytes)
+	p.Gain, p.SizeReason = c.Plan.Gain(p.BF16Bytes, p.DF11Bytes), ""     // which is of the whole
 	return p
 }
 

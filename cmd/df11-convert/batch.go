@@ -75,7 +75,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		switch {
 		case err != nil:
 			found.Failed++
-			u.complain(m.Source, r.Error)
+			u.complain(m.spec(), r.Error)
 			first = cmp.Or(first, err)
 		case r.Skipped != nil:
 			found.Skipped++
@@ -139,7 +139,7 @@ func printBatch(w io.Writer, b batchReport) {
 			continue
 		}
 		if r.Report == nil {
-			printf(t, "failed\t%s\t%s\n", r.Source, strings.TrimPrefix(r.Error.brief, r.Source+": "))
+			printf(t, "failed\t%s\t%s\n", r.Source, r.Error.Kind) // which was told in words
 			continue
 		}
 		before, after := r.Report.BF16Bytes, r.Report.DF11Bytes

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -121,28 +122,34 @@ func (m listedModel) keeps(p publication) bool {
 
 func printStatus(w io.Writer, found []publication) {
 	t := newTable(w)
-	printf(t, "state\tsource\ttarget\tcommit\n")
+	printf(t, "state\tsource\ttarget\tcommit\tverified\n")
 	for _, p := range found {
 		if p.Error != nil {
-			printf(t, "failed\t%s\t%s\n", p.Source, strings.TrimPrefix(p.Error.brief, p.Source+": "))
-			continue
+			p.State = "failed"
 		}
-		printf(t, "%s\t%s\t%s\t%s\n", p.State, p.Source, p.Target, p.remark())
+		commit := fmt.Sprintf("%.12s", p.Converted)
+		printf(t, "%s\t%s\t%s\t%s\t%s\n", p.State, p.Source, cmp.Or(p.Target, none), cmp.Or(commit, none), cmp.Or(p.remark(), none))
 	}
 	t.Flush()
 }
 
-// remark says which commits of the source are the newest and the converted one, and how the target was verified.
+// none stands in a table for what there is not.
+const none = "—"
+
+// remark says what is wrong, whether the source has changed since, and how the target was verified.
 func (p *publication) remark() string {
-	text := fmt.Sprintf("%.12s", p.Newest)
+	if p.Error != nil {
+		return strings.TrimPrefix(p.Error.brief, p.Source+": ")
+	}
+	var parts []string
+	if p.Weights > 0 {
+		parts = append(parts, count(p.Weights, "weight")+choose(p.GPU, ", on a GPU too", ""))
+	}
 	switch {
 	case p.Converted != "" && p.Converted != p.Newest:
-		text += fmt.Sprintf(" is the newest, %.12s was converted", p.Converted)
+		parts = append(parts, fmt.Sprintf("%.12s is the newest", p.Newest))
 	case p.State == target.Outdated:
-		text += " was converted with other flags"
+		parts = append(parts, "was converted with other flags")
 	}
-	if p.Weights > 0 {
-		text += fmt.Sprintf("; %s verified on the CPU%s by version %s, says its manifest", count(p.Weights, "weight"), choose(p.GPU, " and a GPU", ""), p.Tool)
-	}
-	return text
+	return strings.Join(parts, "; ")
 }

@@ -67,7 +67,7 @@ func (s *Survey) findModel(opt Options) error {
 		return s.findComponent(opt)
 	}
 	if opt.Component != "" {
-		return refuse(ReasonLayout, "leave --component away", "a component is asked for, but the source is no pipeline")
+		return refuse(ReasonLayout, "leave out --component", "a component is asked for, but the source is no pipeline")
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (s *Survey) findComponent(opt Options) error {
 		choices = []string{path.Dir(opt.WeightFile)}
 	}
 	if opt.WeightFile != "" && path.Dir(opt.WeightFile) != choices[0] {
-		return refuse(ReasonLayout, "leave --component away, or name a file of that folder",
+		return refuse(ReasonLayout, "leave out --component, or name a file of that folder",
 			"%s does not lie in the folder %s", opt.WeightFile, choices[0])
 	}
 	if choices[0] == "." {
