@@ -3,7 +3,7 @@
 # and @huggingface/hub (JavaScript) run whole downloads and uploads against hubd.
 # Needs python3 (3.10 or later) with venv, node with npm, and their registries.
 # HF_HUB_PYTHON and HF_HUB_JS name other versions, as pip and npm write them.
-# Xet is left out: hf_xet is removed and HF_HUB_DISABLE_XET is set.
+# Xet is left out, which 23-xet.sh has: hf_xet is removed and HF_HUB_DISABLE_XET is set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 clients=$PWD/internal/hubtest/testdata/clients
