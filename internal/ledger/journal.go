@@ -183,10 +183,7 @@ func OfManifest(m *metadata.Manifest, digest string) (outputs []Output) {
 func (l *Ledger) Save(dir *os.Root, name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Keeps: l.stays, Former: l.former}}.line()
-	for _, n := range l.named {
-		b = append(b, record{Named: &n}.line()...)
-	}
+	b := l.begin(l.stays, l.former)
 	for _, o := range l.all() {
 		uploaded := o.Uploaded || o.Committed && !l.stays // also by another machine
 		if o.Here || uploaded {
@@ -255,13 +252,19 @@ func (l *Ledger) ForRepo(former map[string]string, more []Output) []byte {
 	for _, o := range more {
 		brings[o.Path] = true
 	}
-	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Former: former}}.line()
+	b := l.begin(false, former)
 	for _, o := range l.all() {
 		if o.Committed || brings[o.Path] {
 			b = append(b, o.line...)
 		}
 	}
-	for _, n := range l.gone {
+	return b
+}
+
+// begin is how every journal begins: the head, and the files that are ours but no outputs.
+func (l *Ledger) begin(keeps bool, former map[string]string) []byte {
+	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Keeps: keeps, Former: former}}.line()
+	for _, n := range l.named {
 		b = append(b, record{Named: &n}.line()...)
 	}
 	return b

@@ -77,8 +77,7 @@ type Ledger struct {
 	mu      sync.Mutex
 	source  string            // Hub repo that the weights come from
 	former  map[string]string // sha256 of files that former conversions have left in the folder, by path
-	named   []Named           // files of this run beside the outputs
-	gone    []Named           // outputs that a commit of the target names, and that are to be made again
+	named   []Named           // files that are this run's but no outputs: those beside them, and committed ones that are made again
 	outputs map[string]Output
 	tensors map[string][]Tensor // by output
 	files   map[string]File
@@ -209,7 +208,7 @@ func (l *Ledger) Keep(valid func(Output) bool) {
 			continue
 		}
 		if delete(l.outputs, o.Path); o.Committed {
-			l.gone = append(l.gone, Named{o.Path, o.SHA256})
+			l.named = append(l.named, Named{o.Path, o.SHA256})
 		}
 	}
 }
