@@ -18,14 +18,11 @@ func variants() []loops {
 }
 
 // variantState is the part of a pass 1 worker's state that belongs to the variants of this platform.
-type variantState struct {
-	band   bandCounts
-	planes planeCounts
-}
+type variantState struct{ planes planeCounts }
 
 // avx2Loops needs AVX2 and BMI2, which processors have since 2013 (Intel) and 2015 (AMD).
 var avx2Loops = loops{
-	name: "avx2", count: countAVX2, split: splitAVX2,
+	name: "avx2", count: countGo, split: splitAVX2,
 	append16: append16AVX2, append8: append8AVX2, append4: append4AVX2,
 	gaps: packGaps,
 }
