@@ -11,6 +11,7 @@ import (
 	"html/template"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/gpus"
@@ -83,6 +84,9 @@ var pageFuncs = template.FuncMap{
 	"reason": metadata.ReasonText,
 	"width": func(part, whole int64) template.CSS {
 		return template.CSS(fmt.Sprintf("width:%.2f%%", 100*float64(part)/math.Max(1, float64(whole))))
+	},
+	"breakable": func(name string) template.HTML { // behind a dot, and nowhere else
+		return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(name), ".", ".<wbr>"))
 	},
 	"max":   func(a, b int64) int64 { return max(a, b) },
 	"short": func(sha256 string) string { return sha256[:min(12, len(sha256))] },

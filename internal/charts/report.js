@@ -55,6 +55,9 @@
     row.addEventListener('pointerleave', hide);
   }
 
+  // On a phone the long table is folded.
+  if (matchMedia('(max-width:600px)').matches) for (const table of document.querySelectorAll('details')) table.open = false;
+
   // Sorting: a heading sorts its table, a second click turns the order around.
   const value = (row, i) => {
     const text = row.cells[i]?.textContent ?? '', number = parseFloat(text.replace(/[^\d.-]/g, ''));
