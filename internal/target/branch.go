@@ -88,16 +88,8 @@ func (r *Repo) whyGone(ctx context.Context, err error) error {
 	if r.work == r.main || !errors.Is(err, hub.ErrRevisionNotFound) {
 		return err
 	}
-	head, headErr := r.Hub.Head(ctx, r.Repo, r.main.name)
-	if headErr != nil {
-		return err
-	}
-	s, readErr := r.snapshot(ctx, head)
-	if readErr != nil {
-		return err
-	}
-	if _, taken := r.owner.judge(ctx, s, r.main.Inspection, nil); taken != nil {
-		return taken
+	if _, _, why := r.inspect(ctx, r.owner, r.main.name, r.main.Inspection, nil); why != nil {
+		return why
 	}
 	return errors.Join(ErrBranchGone, err)
 }

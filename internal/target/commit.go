@@ -236,15 +236,7 @@ func (r *Repo) look(ctx context.Context, c change) error {
 		return nil
 	}
 	slices.Sort(lost.Files)
-	head, err := r.Hub.Head(ctx, r.Repo, r.main.name)
-	if err != nil {
-		return err
-	}
-	s, err := r.snapshot(ctx, head)
-	if err != nil {
-		return err
-	}
-	in, err := r.owner.judge(ctx, s, r.main.Inspection, c.made)
+	_, in, err := r.inspect(ctx, r.owner, r.main.name, r.main.Inspection, c.made)
 	if err == nil && in.Current {
 		return nil
 	}

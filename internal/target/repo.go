@@ -76,10 +76,10 @@ func OpenRepo(ctx context.Context, push Push, w Owner, m *model.Model, src model
 	}
 	var err error
 	name := cmp.Or(push.Revision, "main")
-	r.main, err = push.open(ctx, w, name)
+	r.main, err = r.open(ctx, w, name)
 	if errors.Is(err, hub.ErrRevisionNotFound) && push.Revision != "" {
 		if err = r.Hub.CreateBranch(ctx, r.Repo, name, ""); err == nil {
-			r.main, err = push.open(ctx, w, name)
+			r.main, err = r.open(ctx, w, name)
 		}
 	}
 	r.work = r.main
@@ -87,17 +87,21 @@ func OpenRepo(ctx context.Context, push Push, w Owner, m *model.Model, src model
 }
 
 // open reads a branch at its head, and refuses it if files of others are in the way.
-func (p Push) open(ctx context.Context, w Owner, name string) (*branch, error) {
-	head, err := p.Hub.Head(ctx, p.Repo, name)
-	if err != nil {
-		return nil, err
+func (r *Repo) open(ctx context.Context, w Owner, name string) (*branch, error) {
+	head, in, err := r.inspect(ctx, w, name, nil, nil)
+	return &branch{name: name, head: head, seen: head, Inspection: in}, err
+}
+
+// inspect judges what has changed on a branch since the last inspection, nil when a run begins.
+func (p Push) inspect(ctx context.Context, w Owner, name string, last *Inspection, made map[string]string) (head string, in *Inspection, err error) {
+	if head, err = p.Hub.Head(ctx, p.Repo, name); err != nil {
+		return "", nil, err
 	}
 	s, err := p.snapshot(ctx, head)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		in, err = w.judge(ctx, s, last, made)
 	}
-	in, err := w.judge(ctx, s, nil, nil)
-	return &branch{name: name, head: head, seen: head, Inspection: in}, err
+	return head, in, err
 }
 
 // Found is what the branch of the result held when this run looked at it last.

@@ -29,18 +29,10 @@ const (
 
 // State tells what a repo holds of a conversion, and changes nothing. The manifest is nil if there is none.
 func (p Push) State(ctx context.Context, w Owner) (State, *metadata.Manifest, error) {
-	head, err := p.Hub.Head(ctx, p.Repo, cmp.Or(p.Revision, "main"))
+	_, in, err := p.inspect(ctx, w, cmp.Or(p.Revision, "main"), nil, nil)
 	if errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound) {
 		return Missing, nil, nil
 	}
-	if err != nil {
-		return "", nil, err
-	}
-	s, err := p.snapshot(ctx, head)
-	if err != nil {
-		return "", nil, err
-	}
-	in, err := w.judge(ctx, s, nil, nil)
 	if conflict := (*ConflictError)(nil); err != nil && !errors.As(err, &conflict) {
 		return "", nil, err
 	}
