@@ -10,10 +10,10 @@ import (
 // blockElems is how many weights a block holds: its buffers stay in a core's own cache, and system calls do not show.
 const blockElems = 128 << 10
 
-// Options choose how the work is done. No option changes a byte; the zero value is the fastest variant of this machine.
-type Options struct {
-	Variant string // one of Variants; "" means the best of them
-	block   int    // elements per block, 0 for blockElems; a knob for tests
+// options are for tests: they change how the work is done, and no byte.
+type options struct {
+	loops *loops // nil for the fastest of this machine
+	block int    // elements per block, 0 for blockElems
 }
 
 // Counter is pass 1 over a unit: it counts the exponents of every block.
@@ -31,15 +31,10 @@ type Counter struct {
 
 // NewCounter starts pass 1 of a unit. sizes, not kept, has the number of elements of each tensor in attribute order, which is
 // part of the format. A unit beyond the limits of docs/format.md §9 is an *UnsupportedError; having no elements is an error too.
-func NewCounter(sizes []int64) (*Counter, error) { return Options{}.NewCounter(sizes) }
+func NewCounter(sizes []int64) (*Counter, error) { return options{}.newCounter(sizes) }
 
-// NewCounter is like the function NewCounter with the receiver's options.
-func (o Options) NewCounter(sizes []int64) (*Counter, error) {
-	loops, err := findLoops(o.Variant)
-	if err != nil {
-		return nil, err
-	}
-	c := &Counter{block: int64(cmp.Or(o.block, blockElems)), loops: loops}
+func (o options) newCounter(sizes []int64) (*Counter, error) {
+	c := &Counter{block: int64(cmp.Or(o.block, blockElems)), loops: cmp.Or(o.loops, fastest())}
 	for i, n := range sizes {
 		if n < 0 {
 			return nil, fmt.Errorf("tensor %d has %d elements", i, n)

@@ -23,12 +23,12 @@ func Encode(bf16 [][]byte) (*Encoded, error) {
 	for i, t := range bf16 {
 		sizes[i] = int64(len(t) / 2)
 	}
-	return Options{}.encode(sizes, bytes.Join(bf16, nil), 1)
+	return options{}.encode(sizes, bytes.Join(bf16, nil), 1)
 }
 
 // encode runs both passes over a unit in memory.
-func (o Options) encode(sizes []int64, bf16 []byte, workers int) (*Encoded, error) {
-	c, err := o.NewCounter(sizes)
+func (o options) encode(sizes []int64, bf16 []byte, workers int) (*Encoded, error) {
+	c, err := o.newCounter(sizes)
 	if err != nil {
 		return nil, err
 	}

@@ -29,13 +29,13 @@ func FuzzEncode(f *testing.F) {
 			return
 		}
 		bf16 = bf16[:2*n]
-		for _, name := range Variants() {
-			fuzzEncode(t, Options{Variant: name, block: max(int(block), n/500)}, bf16)
+		for _, l := range variants() {
+			fuzzEncode(t, options{loops: &l, block: max(int(block), n/500)}, bf16)
 		}
 	})
 }
 
-func fuzzEncode(t *testing.T, o Options, bf16 []byte) {
+func fuzzEncode(t *testing.T, o options, bf16 []byte) {
 	n := len(bf16) / 2
 	sizes := []int64{int64(n / 2), int64(n - n/2)}
 	var h histogram
@@ -43,12 +43,12 @@ func fuzzEncode(t *testing.T, o Options, bf16 []byte) {
 	book := buildCodebook(&h)
 	got, err := encodeWith(t, o, book, sizes, bf16, 3)
 	if d := diff(got, encodeReference(book, sizes, bf16)); d != "" {
-		t.Fatalf("%s, block %d: %s", o.Variant, o.block, d)
+		t.Fatalf("%s, block %d: %s", o.loops.name, o.block, d)
 	}
 	checkShannon(t, &h, len(got.EncodedExponent))
 	_, err2 := o.encode(sizes, bf16, 1)
 	if err == nil && err2 == nil && !bytes.Equal(decodeReference(got), bf16) {
-		t.Fatalf("%s, block %d: decoded weights differ", o.Variant, o.block)
+		t.Fatalf("%s, block %d: decoded weights differ", o.loops.name, o.block)
 	}
 }
 
@@ -98,11 +98,11 @@ func FuzzVariants(f *testing.F) {
 func fuzzVariants(t *testing.T, book *codebook, bf16 []byte) {
 	sizes := []int64{int64(len(bf16) / 2)}
 	want := encodeReference(book, sizes, bf16)
-	for _, name := range Variants() {
+	for _, l := range variants() {
 		for _, block := range []int{0, 1000} {
-			got, _ := encodeWith(t, Options{Variant: name, block: block}, book, sizes, bf16, 2)
+			got, _ := encodeWith(t, options{loops: &l, block: block}, book, sizes, bf16, 2)
 			if d := diff(got, want); d != "" {
-				t.Fatalf("%s, block %d: %s", name, block, d)
+				t.Fatalf("%s, block %d: %s", l.name, block, d)
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func TestGoldenStreams(t *testing.T) {
 	input := golden.Read(t, "streams", "input.bf16")
 	coded := golden.Read(t, "streams", "encoded.u8")
 	luts := golden.Read(t, "streams", "luts.u8")
-	forVariants(t, func(t *testing.T, o Options) {
+	forVariants(t, func(t *testing.T, o options) {
 		for _, s := range set.Streams {
 			in := input[:2*s.N]
 			var h histogram
@@ -73,7 +73,7 @@ func TestGoldenFixedCodecs(t *testing.T) {
 	golden.Case(t, "streams_fixed_codec", &set)
 	symbols := golden.Read(t, "streams_fixed_codec", "symbols.u8")
 	coded := golden.Read(t, "streams_fixed_codec", "encoded.u8")
-	forVariants(t, func(t *testing.T, o Options) {
+	forVariants(t, func(t *testing.T, o options) {
 		for i, s := range set.Streams {
 			got, _ := encodeWith(t, o, set.Codecs[s.Codec].codebook(), []int64{int64(s.N)}, s.weights(symbols), 2)
 			if d := s.check(t, got, coded); d != "" {

@@ -87,24 +87,24 @@ func (c unitCase) reason() Reason {
 
 // forVariants runs f for every variant of this machine, or only for the one that DF11_TEST_VARIANT
 // names, which must be there.
-func forVariants(t *testing.T, f func(t *testing.T, o Options)) {
+func forVariants(t *testing.T, f func(t *testing.T, o options)) {
 	t.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // thousands of small units, each with tables of its own
-	names := Variants()
-	if only := os.Getenv("DF11_TEST_VARIANT"); only != "" {
-		if !slices.Contains(names, only) {
-			t.Fatalf("this machine lacks variant %s", only)
+	only, ran := os.Getenv("DF11_TEST_VARIANT"), false
+	for _, l := range variants() {
+		if only == "" || only == l.name {
+			ran = true
+			t.Run(l.name, func(t *testing.T) { f(t, options{loops: &l}) })
 		}
-		names = []string{only}
 	}
-	for _, name := range names {
-		t.Run(name, func(t *testing.T) { f(t, Options{Variant: name}) })
+	if !ran {
+		t.Fatalf("this machine lacks variant %s", only)
 	}
 }
 
 // encodeWith encodes with a code that need not come from the data, without any
 // limit but the one of shared memory, whose error it returns beside the result.
-func encodeWith(t testing.TB, o Options, book *codebook, sizes []int64, bf16 []byte, workers int) (*Encoded, error) {
+func encodeWith(t testing.TB, o options, book *codebook, sizes []int64, bf16 []byte, workers int) (*Encoded, error) {
 	t.Helper()
 	c, total := o.counted(t, sizes, bf16, workers)
 	rows, _ := book.luts()
@@ -156,12 +156,12 @@ func TestGoldenUnits(t *testing.T) {
 		t.Run(u.Name, func(t *testing.T) {
 			var c unitCase
 			golden.Case(t, u.Name, &c)
-			forVariants(t, func(t *testing.T, o Options) { testGoldenUnit(t, o, u, c) })
+			forVariants(t, func(t *testing.T, o options) { testGoldenUnit(t, o, u, c) })
 		})
 	}
 }
 
-func testGoldenUnit(t *testing.T, o Options, u golden.Unit, c unitCase) {
+func testGoldenUnit(t *testing.T, o options, u golden.Unit, c unitCase) {
 	e, _ := encodeWith(t, o, buildCodebook(c.histogram()), u.Sizes, u.Input, 2)
 	if d := diff(e, goldenEncoded(u)); d != "" {
 		t.Error(d)
@@ -247,7 +247,7 @@ func TestGoldenLimiter(t *testing.T) {
 	if hexSum(input) != c.Files["input.bf16"].SHA256 {
 		t.Fatal("the recipe was not followed")
 	}
-	forVariants(t, func(t *testing.T, o Options) {
+	forVariants(t, func(t *testing.T, o options) {
 		e, err := o.encode(c.sizes(), input, 2)
 		must(t, err)
 		for name, p := range map[string][]byte{

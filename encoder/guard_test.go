@@ -63,7 +63,7 @@ func gapsAtBorder(t *testing.T, l *loops, border int) {
 func appendAtBorder(t *testing.T, l *loops, border int) {
 	for _, s := range []shape{shapes[0], shapes[2], shortCodes, longCodes} {
 		bf16 := s.weights(1, stripElems)
-		u := newTestUnit(t, Options{}, bf16)
+		u := newTestUnit(t, options{}, bf16)
 		for _, p := range []pace{pace128, pace64, paceFast, pacePairs, paceOnes} {
 			k := u.table[0]
 			if p.low {

@@ -1,7 +1,5 @@
 package encoder
 
-import "fmt"
-
 // stripElems is how many elements inner loops take at a time: the next loop finds them in the first-level cache.
 const stripElems = 2048
 
@@ -42,22 +40,8 @@ type loops struct {
 // this strip; a loop may prefetch len(idx) bytes there, but must not read them.
 type appendLoop func(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) (nGroups int)
 
-// Variants lists the variants that this machine can run, slowest first.
-func Variants() []string {
-	var names []string
-	for _, l := range variants() {
-		names = append(names, l.name)
-	}
-	return names
-}
-
-// findLoops returns the named variant, or the fastest for the empty name.
-func findLoops(name string) (*loops, error) {
+// fastest returns the last variant.
+func fastest() *loops {
 	list := variants()
-	for i := range list {
-		if list[i].name == name || name == "" && i == len(list)-1 {
-			return &list[i], nil
-		}
-	}
-	return nil, fmt.Errorf("encoder variant %q: this machine has %v", name, Variants())
+	return &list[len(list)-1]
 }

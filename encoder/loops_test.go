@@ -10,9 +10,9 @@ import (
 )
 
 // counted is pass 1 over a unit in memory.
-func (o Options) counted(t testing.TB, sizes []int64, bf16 []byte, workers int) (*Counter, *histogram) {
+func (o options) counted(t testing.TB, sizes []int64, bf16 []byte, workers int) (*Counter, *histogram) {
 	t.Helper()
-	c, err := o.NewCounter(sizes)
+	c, err := o.newCounter(sizes)
 	must(t, err)
 	c.addAll(bf16, workers)
 	total, err := c.total()
@@ -21,7 +21,7 @@ func (o Options) counted(t testing.TB, sizes []int64, bf16 []byte, workers int) 
 }
 
 // newTestUnit makes a unit in memory, whether or not DF11 can hold it.
-func newTestUnit(t testing.TB, o Options, bf16 []byte) *Unit {
+func newTestUnit(t testing.TB, o options, bf16 []byte) *Unit {
 	t.Helper()
 	c, total := o.counted(t, []int64{int64(len(bf16) / 2)}, bf16, 1)
 	book := buildCodebook(total)
@@ -73,7 +73,7 @@ func TestUnitsShareBuffers(t *testing.T) {
 	var out nowhere
 	dst := Dst{LUTs: out, EncodedExponent: out, SignMantissa: out, OutputPositions: out, Gaps: out, SplitPositions: out}
 	alloc.Repeated(t, 64<<10, func() {
-		must(t, newTestUnit(t, Options{}, bf16).Encode(t.Context(), bytes.NewReader(bf16), dst, 1))
+		must(t, newTestUnit(t, options{}, bf16).Encode(t.Context(), bytes.NewReader(bf16), dst, 1))
 	})
 }
 
@@ -161,7 +161,7 @@ type streams struct {
 func TestAppend(t *testing.T) {
 	for _, s := range shapes {
 		bf16 := s.weights(8, stripElems)
-		u := newTestUnit(t, Options{Variant: goLoops.name}, bf16)
+		u := newTestUnit(t, options{loops: &goLoops}, bf16)
 		table := u.pairTables()[u.table[0]]
 		for n := range uint(8) {
 			for _, p := range []pace{paceFast, pacePairs, paceOnes} {
@@ -204,7 +204,7 @@ var (
 
 func testAppendLanes(t *testing.T, l *loops, s shape, before int) {
 	bf16 := s.weights(uint64(before), before+stripElems)
-	u := newTestUnit(t, Options{}, bf16)
+	u := newTestUnit(t, options{}, bf16)
 	o := newOwners(u.total, lowWidth)
 	if counts := [256]uint32(uint32s(u.total)); !o.serve(&counts, lowWidth) {
 		return
@@ -349,7 +349,7 @@ func TestPaces(t *testing.T) {
 		}
 		for _, want := range list {
 			bf16 := want.shape.weights(9, stripElems)
-			u := newTestUnit(t, Options{Variant: l.name}, bf16)
+			u := newTestUnit(t, options{loops: &l}, bf16)
 			table := u.pairTables()[u.table[0]]
 			p := paceFor(&l, table, float64(u.nBits())/stripElems)
 			if p.elems != want.elems || p.low && table.width != lowWidth {

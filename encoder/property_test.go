@@ -73,7 +73,7 @@ var blockSizes = []int{1, 2, 13, 100, 512, 777, 4096, 0}
 // sizes, so that every length meets every block size in some shape.
 func TestBlocksAndWorkers(t *testing.T) {
 	deep := os.Getenv("DF11_DEEP") != ""
-	forVariants(t, func(t *testing.T, o Options) {
+	forVariants(t, func(t *testing.T, o options) {
 		for i, s := range append([]shape{strays, shortCodes, longCodes}, shapes...) {
 			for j, n := range lengths {
 				chosen := blockSizes
@@ -86,7 +86,7 @@ func TestBlocksAndWorkers(t *testing.T) {
 	})
 }
 
-func testBlocks(t *testing.T, o Options, s shape, n int, blockSizes []int) {
+func testBlocks(t *testing.T, o options, s shape, n int, blockSizes []int) {
 	bf16 := s.weights(uint64(n), n)
 	sizes := []int64{int64(n / 3), int64(n - n/3)}
 	var h histogram
@@ -110,7 +110,7 @@ func TestPieces(t *testing.T) {
 	bf16 := shapes[0].weights(1, 10000)
 	var h histogram
 	h.add(bf16)
-	c, err := Options{block: 300}.NewCounter([]int64{10000})
+	c, err := options{block: 300}.newCounter([]int64{10000})
 	must(t, err)
 	for _, p := range [][2]int{{5000, 10000}, {0, 1}, {1, 299}, {299, 301}, {301, 5000}} {
 		c.Add(int64(p[0]), bf16[2*p[0]:2*p[1]])
@@ -150,9 +150,6 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%v: %v", sizes, err)
 		}
 	}
-	if _, err := (Options{Variant: "abacus"}).NewCounter([]int64{1}); err == nil {
-		t.Error("unknown variant accepted")
-	}
 }
 
 // failing fails reads or writes with its error.
@@ -189,10 +186,10 @@ func TestErrors(t *testing.T) {
 // TestChangedSource hands pass 2 other data than pass 1: an error, whatever the
 // data, and no panic.
 func TestChangedSource(t *testing.T) {
-	forVariants(t, func(t *testing.T, o Options) {
+	forVariants(t, func(t *testing.T, o options) {
 		o.block = 1000
 		before, sizes := shapes[0].weights(1, 30000), []int64{30000}
-		c, _ := o.NewCounter(sizes)
+		c, _ := o.newCounter(sizes)
 		c.Add(0, before)
 		u, err := c.Finish()
 		must(t, err)
@@ -207,7 +204,7 @@ func TestChangedSource(t *testing.T) {
 
 // TestFiles encodes from one file to others.
 func TestFiles(t *testing.T) {
-	forVariants(t, func(t *testing.T, o Options) {
+	forVariants(t, func(t *testing.T, o options) {
 		bf16, sizes := shapes[0].weights(3, 50000), []int64{20000, 30000}
 		want, err := o.encode(sizes, bf16, 1)
 		must(t, err)
@@ -218,7 +215,7 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-func encodeFiles(t *testing.T, o Options, sizes []int64, bf16 []byte) *Encoded {
+func encodeFiles(t *testing.T, o options, sizes []int64, bf16 []byte) *Encoded {
 	dir := t.TempDir()
 	file := func(name string) *os.File {
 		f, err := os.Create(filepath.Join(dir, name))
@@ -230,7 +227,7 @@ func encodeFiles(t *testing.T, o Options, sizes []int64, bf16 []byte) *Encoded {
 	if _, err := src.Write(bf16); err != nil {
 		t.Fatal(err)
 	}
-	c, err := o.NewCounter(sizes)
+	c, err := o.newCounter(sizes)
 	must(t, err)
 	c.addAll(bf16, 2)
 	u, err := c.Finish()
@@ -275,7 +272,7 @@ func TestOverfull(t *testing.T) {
 	sparse := shape{"sparse", func(r *rand.Rand) byte { return byte(max(0, 60+r.IntN(40)-r.IntN(3000))) }}
 	for _, n := range []int{20_000, 40_000, 200_000, 1_000_000} {
 		for _, block := range []int{1000, 0} {
-			o := Options{block: block}
+			o := options{block: block}
 			bf16 := sparse.weights(1, n)
 			u := newTestUnit(t, o, bf16)
 			_, dst := u.newEncoded()
@@ -295,7 +292,7 @@ func TestOverfull(t *testing.T) {
 // TestStats checks that the figures agree with each other.
 func TestStats(t *testing.T) {
 	bf16 := shapes[0].weights(2, 30_000)
-	u := newTestUnit(t, Options{}, bf16)
+	u := newTestUnit(t, options{}, bf16)
 	_, dst := u.newEncoded()
 	must(t, u.Encode(t.Context(), alloc.Memory(bf16), dst, 1))
 	s := u.Stats()

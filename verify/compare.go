@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +14,9 @@ type CompareOptions struct {
 	Unit    string   // for messages
 	Names   []string // tensor names in encoding order; nil names them by number
 	Workers int      // goroutines; 0 means one per processor
-	Variant string   // one of Variants, which all find the same; "" means the best of them
 	Strict  bool     // warnings of CheckUnread are errors: only the bytes of the official encoder pass
+
+	variant *variant // for tests; nil means the fastest
 }
 
 // Compare decodes the whole unit and compares it with src, its 2N bytes of little-endian BF16 weights: all 16 bits of every
@@ -39,10 +41,7 @@ func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions)
 
 // compareWeights is Compare without opt.Strict.
 func (u *Unit) compareWeights(ctx context.Context, src io.ReaderAt, opt CompareOptions) error {
-	v, err := findVariant(opt.Variant)
-	if err != nil {
-		return err
-	}
+	v := cmp.Or(opt.variant, fastest())
 	return eachBlock(ctx, u.all(), opt.Workers, func(b *block, r chunkRange) error {
 		err := u.load(b, r, src)
 		if err == nil {

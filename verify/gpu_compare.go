@@ -17,7 +17,7 @@ const stretch = 256 << 10
 // Compare decodes a unit on the GPU and compares all 16 bits of every weight with src, as [Unit.Compare] does on the CPU. [Open]
 // has found the unit's structure sound: with that the kernel always ends and stays within its buffers.
 //
-// opt is as for Unit.Compare; opt.Variant and opt.Strict mean nothing here. src is read concurrently; src and the unit are
+// opt is as for Unit.Compare; opt.Strict means nothing here. src is read concurrently; src and the unit are
 // borrowed until Compare returns.
 //
 // A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure. After a fault of the GPU, the

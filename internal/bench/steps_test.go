@@ -22,56 +22,45 @@ type work func(ctx context.Context, cores int) error
 
 // step is a part of a conversion, or a yardstick for parts.
 type step struct {
-	name, path string
-	run        work
+	name string
+	run  work
 }
-
-// pathGo is the path of steps that have only one.
-const pathGo = "go"
 
 // lab holds what the steps work on.
 type lab struct {
 	weights []byte // BF16, one unit
 	sizes   []int64
-	memory  map[string]alloc.Memory  // the six tensors of the unit
-	counted map[string]*encoder.Unit // by variant
-	sink    atomic.Uint64            // takes what memory_read and sha256 compute, so that the compiler keeps them
+	memory  map[string]alloc.Memory // the six tensors of the unit
+	counted *encoder.Unit
+	sink    atomic.Uint64 // takes what memory_read and sha256 compute, so that the compiler keeps them
 }
 
 func newLab(tb testing.TB, weights []byte) *lab {
-	l := &lab{weights: weights, sizes: []int64{int64(len(weights) / 2)}, counted: map[string]*encoder.Unit{}}
-	for _, path := range encoder.Variants() {
-		u, err := l.count(tb.Context(), path, runtime.GOMAXPROCS(0))
-		if err != nil {
-			tb.Fatal(err)
-		}
-		l.counted[path] = u
+	l := &lab{weights: weights, sizes: []int64{int64(len(weights) / 2)}}
+	var err error
+	if l.counted, err = l.count(tb.Context(), runtime.GOMAXPROCS(0)); err != nil {
+		tb.Fatal(err)
 	}
 	l.memory = map[string]alloc.Memory{}
-	for _, t := range l.counted[pathGo].Tensors() {
+	for _, t := range l.counted.Tensors() {
 		l.memory[t.Name] = make(alloc.Memory, t.NBytes)
 	}
-	if err := l.encode(pathGo)(tb.Context(), runtime.GOMAXPROCS(0)); err != nil { // verify needs a unit
+	if err := l.encode(tb.Context(), runtime.GOMAXPROCS(0)); err != nil { // verify needs a unit
 		tb.Fatal(err)
 	}
 	return l
 }
 
-// steps lists all steps with their paths.
+// steps lists all steps.
 func (l *lab) steps() []step {
-	steps := []step{
-		{"memory_read", pathGo, l.memoryRead}, // sum of all 8-byte words
-		{"naive", pathGo, l.naive},            // the plainest loop that splits weights and counts exponents
-		{"sha256", pathGo, l.sha256},          // one message per core
+	return []step{
+		{"memory_read", l.memoryRead}, // sum of all 8-byte words
+		{"naive", l.naive},            // the plainest loop that splits weights and counts exponents
+		{"sha256", l.sha256},          // one message per core
+		{"verify", l.verify},          // decode, gaps and positions again, compare all 16 bits
+		{"encode", l.encode},          // pass 2 alone
+		{"unit", l.unit},              // pass 1, tables, pass 2
 	}
-	for _, p := range verify.Variants() {
-		steps = append(steps, step{"verify", p, l.verify(p)}) // decode, gaps and positions again, compare all 16 bits
-	}
-	for _, p := range encoder.Variants() {
-		steps = append(steps, step{"encode", p, l.encode(p)}) // pass 2 alone
-		steps = append(steps, step{"unit", p, l.unit(p)})     // pass 1, tables, pass 2
-	}
-	return steps
 }
 
 // shares calls do for equal parts of the weights, one per core, at the same time.
@@ -118,8 +107,8 @@ func (l *lab) naive(_ context.Context, cores int) error {
 	})
 }
 
-func (l *lab) count(ctx context.Context, path string, workers int) (*encoder.Unit, error) {
-	c, err := encoder.Options{Variant: path}.NewCounter(l.sizes)
+func (l *lab) count(ctx context.Context, workers int) (*encoder.Unit, error) {
+	c, err := encoder.NewCounter(l.sizes)
 	if err != nil {
 		return nil, err
 	}
@@ -130,20 +119,16 @@ func (l *lab) count(ctx context.Context, path string, workers int) (*encoder.Uni
 	return c.Finish()
 }
 
-func (l *lab) encode(path string) work {
-	return func(ctx context.Context, cores int) error {
-		return l.counted[path].Encode(ctx, alloc.Memory(l.weights), l.dst(), cores)
-	}
+func (l *lab) encode(ctx context.Context, cores int) error {
+	return l.counted.Encode(ctx, alloc.Memory(l.weights), l.dst(), cores)
 }
 
-func (l *lab) unit(path string) work {
-	return func(ctx context.Context, cores int) error {
-		u, err := l.count(ctx, path, cores)
-		if err != nil {
-			return err
-		}
-		return u.Encode(ctx, alloc.Memory(l.weights), l.dst(), cores)
+func (l *lab) unit(ctx context.Context, cores int) error {
+	u, err := l.count(ctx, cores)
+	if err != nil {
+		return err
 	}
+	return u.Encode(ctx, alloc.Memory(l.weights), l.dst(), cores)
 }
 
 func (l *lab) dst() encoder.Dst {
@@ -154,21 +139,19 @@ func (l *lab) dst() encoder.Dst {
 	}
 }
 
-func (l *lab) verify(path string) work {
-	return func(ctx context.Context, cores int) error {
-		at := func(name string) *io.SectionReader {
-			b := l.memory[name]
-			return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b)))
-		}
-		u, err := verify.Open(verify.Arrays{
-			LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent), SignMantissa: at(encoder.NameSignMantissa),
-			OutputPositions: at(encoder.NameOutputPositions), Gaps: at(encoder.NameGaps), SplitPositions: at(encoder.NameSplitPositions),
-		}, l.sizes[0], l.sizes)
-		if err != nil {
-			return err
-		}
-		return u.Compare(ctx, alloc.Memory(l.weights), verify.CompareOptions{Workers: cores, Variant: path})
+func (l *lab) verify(ctx context.Context, cores int) error {
+	at := func(name string) *io.SectionReader {
+		b := l.memory[name]
+		return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b)))
 	}
+	u, err := verify.Open(verify.Arrays{
+		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent), SignMantissa: at(encoder.NameSignMantissa),
+		OutputPositions: at(encoder.NameOutputPositions), Gaps: at(encoder.NameGaps), SplitPositions: at(encoder.NameSplitPositions),
+	}, l.sizes[0], l.sizes)
+	if err != nil {
+		return err
+	}
+	return u.Compare(ctx, alloc.Memory(l.weights), verify.CompareOptions{Workers: cores})
 }
 
 func (l *lab) sha256(_ context.Context, cores int) error {
