@@ -72,7 +72,7 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 		got := missing - len(seg.space())
 		r.Progress = got >= min(minProgress, missing) && got > 0
 		if errors.Is(err, wire.ErrExpired) || errors.Is(err, wire.ErrChanged) {
-			d.expire(ctx, f, loc)
+			loc.replace(ctx, nil)
 		}
 		return err
 	})
@@ -98,6 +98,7 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 	defer resp.Body.Close()
 	err = checkRange(loc, resp, begin, end, d.t.Endpoint.Owns(resp.Request.URL))
 	if err == nil {
+		d.follow(ctx, loc, resp)
 		if !mayGiveUp {
 			giveUp = nil
 		}

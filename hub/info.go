@@ -45,7 +45,7 @@ func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
 // describe asks for a commit of a repo.
 func (c *Client) describe(ctx context.Context, repo, revision, query string) (*RepoInfo, error) {
 	r := c.t.RepoGet("read model info of "+repo, repo, wire.RevPath("revision", revision)+query)
-	r.Finds = true
+	r.Finds = revision == "main" // of another one, the repo may be there without it
 	var doc infoDocument
 	if _, err := c.t.Call(ctx, r, &doc); err != nil {
 		return nil, err

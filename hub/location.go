@@ -25,7 +25,8 @@ type location struct {
 
 // resolved is one answer to the metadata request.
 type resolved struct {
-	url     string // signed or on the hub; never shown
+	at      *location // whose answer it is
+	url     string    // signed or on the hub; never shown
 	onHub   bool
 	etag    string // sha256 or git blob hash, unquoted
 	commit  string
@@ -43,12 +44,14 @@ func (r *resolved) expired(now time.Time) bool {
 
 // locate gives the current location of a file, asking the hub when there is none or it is about to expire.
 func (d *downloads) locate(ctx context.Context, f FileRef) (r *resolved, err error) {
-	at := d.at(f)
+	known, _ := d.locations.LoadOrStore([...]string{f.Repo, f.Commit, f.Path}, &location{lock: make(wire.Lock, 1)})
+	at := known.(*location)
 	err = at.lock.Hold(ctx, func() (err error) {
 		if r = at.now; r == nil || r.expired(d.t.Opt.Clock.Now()) {
 			if r, err = d.head(ctx, f); err != nil {
 				return err
 			}
+			r.at = at
 		}
 		if err := d.agree(f, at.pin, r); err != nil {
 			return err
@@ -59,27 +62,33 @@ func (d *downloads) locate(ctx context.Context, f FileRef) (r *resolved, err err
 	return r, err
 }
 
-func (d *downloads) at(f FileRef) *location {
-	at, _ := d.locations.LoadOrStore([...]string{f.Repo, f.Commit, f.Path}, &location{lock: make(wire.Lock, 1)})
-	return at.(*location)
-}
-
-// expire makes the next locate ask again, unless another worker already did.
-func (d *downloads) expire(ctx context.Context, f FileRef, old *resolved) {
-	at := d.at(f)
-	_ = at.lock.Hold(ctx, func() error {
-		if at.now == old {
-			at.now = nil
+// replace puts another location in the place of this one, nil to make the next locate ask again, unless another worker was quicker.
+func (r *resolved) replace(ctx context.Context, by *resolved) {
+	_ = r.at.lock.Hold(ctx, func() error {
+		if r.at.now == r {
+			r.at.now = by
 		}
 		return nil
 	})
 }
 
+// follow remembers the storage that the hub has sent a GET to, where it answers HEAD by itself: the next ranges need not ask it.
+func (d *downloads) follow(ctx context.Context, loc *resolved, resp *http.Response) {
+	u := resp.Request.URL
+	if loc.onHub && !d.t.Endpoint.Owns(u) {
+		stored := *loc
+		stored.url, stored.onHub, stored.expires = u.String(), false, expiryOf(u, resp.Header, d.t.Opt.Clock.Now())
+		if !stored.expired(d.t.Opt.Clock.Now()) {
+			loc.replace(ctx, &stored)
+		}
+	}
+}
+
 // head asks for a file's metadata. Relative redirects are followed, the absolute one to the data is the answer: beyond
-// it the hub's headers are lost.
+// it the hub's headers are lost. A file of git, which the hub sends itself, needs no question if a list of files has told its hash.
 func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 	page := d.t.Endpoint.Page(f.Repo, wire.RevPath("resolve", f.Commit)+"/"+wire.EscapePath(f.Path))
-	if wire.InBrowser && isCommit(f.Commit) && f.hash() != "" { // which shows no redirect, but follows each
+	if known := isCommit(f.Commit) && f.hash() != ""; known && (f.SHA256 == "" || wire.InBrowser) { // which follows each redirect unseen
 		return &resolved{url: page, onHub: true, etag: f.hash(), commit: f.Commit, size: f.Size}, nil
 	}
 	r := &wire.Request{Op: "look up " + f.String(), Repo: f.Repo, Method: http.MethodHead,

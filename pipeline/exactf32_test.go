@@ -74,9 +74,9 @@ func f32World(t *testing.T, inexact map[string][2]int) *world {
 	return f32WorldOf(t, mediumHead(), inexact)
 }
 
-func f32WorldOf(t *testing.T, m *hubtest.Model, inexact map[string][2]int) *world {
+func f32WorldOf(t *testing.T, m *hubtest.Model, inexact map[string][2]int, opts ...hubtest.Option) *world {
 	t.Helper()
-	w := newWorld(t, nil)
+	w := newWorld(t, nil, opts...)
 	w.AddRepo(sourceRepo, widened(t, m, inexact))
 	w.plan = plan.Options{ExactF32: true}
 	return w

@@ -21,8 +21,6 @@ var ends = map[string]error{
 	"504, always":              errAny,
 	"429-bare, always":         hub.ErrRateLimited,
 	"bad-token":                hub.ErrUnauthorized,
-	"no-auth-check, always":    nil, // the commit decides
-	"no-card-check, always":    nil,
 	"short, always":            errAny,
 	"corrupt, always":          errSource,
 	"400-range":                errAny,
@@ -30,9 +28,7 @@ var ends = map[string]error{
 	"etag-changed, always":     hub.ErrChanged,
 	"no-commit, always":        hub.ErrNotHub,
 	"no-size, always":          nil, // the list of files tells it
-	"redirect-host":            hub.ErrNotHub,
-	"redirect-port":            hub.ErrNotHub,
-	"redirect-scheme":          hub.ErrNotHub,
+	"redirect-scheme":          errAny,
 	"gated-401":                hub.ErrGated,
 	"gated-403":                hub.ErrGated,
 	"entry-404":                hub.ErrEntryNotFound,

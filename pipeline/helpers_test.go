@@ -83,6 +83,16 @@ func (w *world) ResetLog() {
 // userAgent names an era, later ones after earlier ones.
 func userAgent(era int) string { return fmt.Sprintf("test/%06d", era) }
 
+// writable are the servers of hubtest that take results.
+var writable = []string{"hub", "kohakuhub", "git"}
+
+// onServers runs a test on each of them.
+func onServers(t *testing.T, test func(t *testing.T, ways hubtest.Option)) {
+	for _, server := range writable {
+		t.Run(server, func(t *testing.T) { test(t, hubtest.WithWays(hubtest.Servers[server])) })
+	}
+}
+
 // client makes a client of the hub; it fetches in small ranges, so that tiny models have many.
 func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
 	t.Helper()

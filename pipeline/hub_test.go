@@ -25,7 +25,7 @@ func layoutModel(order hubtest.Order, shardBytes int64) *hubtest.Model {
 }
 
 // TestHubEqualsLocal: for models of several families, and however their tensors lie in files, the published files equal those of a
-// local conversion byte for byte, for one worker and for several, and every file is streamed once.
+// local conversion byte for byte, for one worker and for several, on every server, and every file is streamed once.
 func TestHubEqualsLocal(t *testing.T) {
 	t.Parallel()
 	tiny := func(change func(*hubtest.ModelOptions)) hubtest.ModelOptions {
@@ -58,9 +58,9 @@ func TestHubEqualsLocal(t *testing.T) {
 			if tt.like != "" {
 				sameFolder(t, out, tt.like)
 			}
-			for _, workers := range []int{1, 3} {
-				w := newWorld(t, tt.model)
-				w.mustConvert(t, func(o *pipeline.Options) { o.Memory.Workers = workers })
+			for i, server := range writable {
+				w := newWorld(t, tt.model, hubtest.WithWays(hubtest.Servers[server]))
+				w.mustConvert(t, func(o *pipeline.Options) { o.Memory.Workers = 1 + i })
 				equalsFolder(t, w, out)
 				checkPublished(t, w)
 				if n := 2*tt.model.Size() + 1000; w.sourceBytes() > n { // once for the headers, which takes small files whole; and an image
@@ -341,23 +341,26 @@ func namesOnce(t *testing.T, err error) {
 }
 
 // TestFinishedIsNotDoneAgain: a run on a target that already holds this very conversion changes nothing and converts
-// nothing.
+// nothing, on every server.
 func TestFinishedIsNotDoneAgain(t *testing.T) {
-	w := newWorld(t, small())
-	w.mustConvert(t)
-	before, commits := w.target(), len(w.Commits(targetRepo, "main"))
-	w.log.take()
-	w.ResetLog()
-	w.mustConvert(t)
-	asked, trees := w.Count("POST", "*/preupload/*")+w.Count("POST", anyCommit), w.Count("GET", "/api/models/"+targetRepo+"/tree/*")
-	if read := w.Count("HEAD", "/"+targetRepo+"/resolve/*"); asked > 0 || trees != 1 || read != 3 {
-		t.Errorf("%d uploads and commits, %d lists of files, %d files of the target read", asked, trees, read)
-	}
-	sameFiles(t, w.target(), before)
-	if again := w.log.take(); len(again) > 0 {
-		t.Errorf("converted again: %v", again)
-	}
-	if n := len(w.Commits(targetRepo, "main")); n != commits || len(w.Refs(targetRepo)) != 1 {
-		t.Errorf("%d commits, were %d; refs %v", n, commits, w.Refs(targetRepo))
-	}
+	onServers(t, func(t *testing.T, ways hubtest.Option) {
+		w := newWorld(t, small(), ways)
+		w.mustConvert(t)
+		before, commits := w.target(), len(w.Commits(targetRepo, "main"))
+		w.log.take()
+		w.ResetLog()
+		w.mustConvert(t)
+		asked, trees := w.Count("POST", "*/preupload/*")+w.Count("POST", anyCommit), w.Count("GET", "/api/models/"+targetRepo+"/tree/*")
+		most := 25 + w.Count("GET", "/"+sourceRepo+"/resolve/*.safetensors") // where HEAD does not tell the storage
+		if read := w.Count("GET", "/"+targetRepo+"/resolve/*"); asked > 0 || trees != 1 || read != 3 || len(w.Requests()) > most {
+			t.Errorf("%d uploads and commits, %d lists of files, %d files of the target read, %d requests", asked, trees, read, len(w.Requests()))
+		}
+		sameFiles(t, w.target(), before)
+		if again := w.log.take(); len(again) > 0 {
+			t.Errorf("converted again: %v", again)
+		}
+		if n := len(w.Commits(targetRepo, "main")); n != commits || len(w.Refs(targetRepo)) != 1 {
+			t.Errorf("%d commits, were %d; refs %v", n, commits, w.Refs(targetRepo))
+		}
+	})
 }

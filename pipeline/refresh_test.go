@@ -35,9 +35,9 @@ func recommit(srv *hubtest.Server, repo string, m *hubtest.Model) {
 
 // toRefresh is a hub with a finished conversion of a model that has a new commit since then, what a conversion of that brings, and
 // main's head.
-func toRefresh(t *testing.T) (w *world, want map[string]hubtest.File, head string) {
+func toRefresh(t *testing.T, opts ...hubtest.Option) (w *world, want map[string]hubtest.File, head string) {
 	t.Helper()
-	w, fresh := newWorld(t, taller()), newWorld(t, taller())
+	w, fresh := newWorld(t, taller(), opts...), newWorld(t, taller(), opts...)
 	w.mustConvert(t)
 	recommit(w.Server, sourceRepo, small())
 	recommit(fresh.Server, sourceRepo, small())
@@ -62,23 +62,25 @@ func refreshed(t *testing.T, w *world, want map[string]hubtest.File, before stri
 // weights with the new config, or it has not moved.
 func TestRefreshCommitFaults(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []string{"warning", "commit-400-lfs", "commit-412", "commit-500", "commit-504-after", "commit-reset-after", "commit-quota"} {
-		t.Run(fault, func(t *testing.T) {
-			w, want, head := toRefresh(t)
-			w.Inject(hubtest.Fault{Name: fault, Nth: 2}) // the first commit is the branch's
-			_, err := w.convert(t.Context(), t, t.TempDir())
-			if w.FaultsActed(fault) != 1 {
-				t.Fatal("the fault did not act")
-			}
-			if err != nil {
-				if w.Head(targetRepo, "main") != head {
-					t.Error("main has moved")
+	onServers(t, func(t *testing.T, ways hubtest.Option) {
+		for _, fault := range []string{"warning", "commit-400-lfs", "commit-412", "commit-500", "commit-504-after", "commit-reset-after", "commit-quota"} {
+			t.Run(fault, func(t *testing.T) {
+				w, want, head := toRefresh(t, ways)
+				w.Inject(hubtest.Fault{Name: fault, Nth: 2}) // the first commit is the branch's
+				_, err := w.convert(t.Context(), t, t.TempDir())
+				if w.FaultsActed(fault) != 1 {
+					t.Fatal("the fault did not act")
 				}
-				w.mustConvert(t)
-			}
-			refreshed(t, w, want, head)
-		})
-	}
+				if err != nil {
+					if w.Head(targetRepo, "main") != head {
+						t.Error("main has moved")
+					}
+					w.mustConvert(t)
+				}
+				refreshed(t, w, want, head)
+			})
+		}
+	})
 }
 
 // TestRefreshMeetsAnotherCommit: what somebody else commits on main, just before the last commit, stays: weights that were removed

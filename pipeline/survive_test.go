@@ -24,20 +24,22 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// TestEveryConversionSurvives: whatever happens to the runs of a conversion, and on whatever machine the next one goes on, the last one
-// ends with the same bytes as an undisturbed run. It makes no output again that is done, and fetches no byte that is there, unless a
-// byte was wrong on its way.
+// TestEveryConversionSurvives: whatever happens to the runs of a conversion, whatever server it is, and on whatever machine the next one
+// goes on, the last one ends with the same bytes as an undisturbed run. It makes no output again that is done, and fetches no byte that
+// is there, unless a byte was wrong on its way.
 func TestEveryConversionSurvives(t *testing.T) {
 	t.Parallel()
-	undisturbed := map[int]*calm{}
+	undisturbed := map[string]*calm{}
 	for _, seed := range seeds(t, 24, 600) {
 		t.Run(fmt.Sprintf("DF11_SEED=%d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 3))
-			i := rnd.IntN(len(ordealModels))
-			if undisturbed[i] == nil {
-				undisturbed[i] = newCalm(t, ordealModels[i].world(t))
+			i, server := rnd.IntN(len(ordealModels)), writable[rnd.IntN(len(writable))]
+			begin := func() *world { return ordealModels[i].world(t, hubtest.WithWays(hubtest.Servers[server])) }
+			key := fmt.Sprint(i, server)
+			if undisturbed[key] == nil {
+				undisturbed[key] = newCalm(t, begin())
 			}
-			o := newOrdeal(rnd, undisturbed[i], ordealModels[i].world(t), t.TempDir())
+			o := newOrdeal(rnd, undisturbed[key], begin(), t.TempDir())
 			for range 1 + rnd.IntN(3) {
 				x := ordeals[rnd.IntN(len(ordeals))]
 				if o.suffer(t, x.name, x.meet) {
@@ -64,11 +66,11 @@ type ordealModel struct {
 	opt   plan.Options
 }
 
-func (m ordealModel) world(t *testing.T) *world {
+func (m ordealModel) world(t *testing.T, opts ...hubtest.Option) *world {
 	if m.opt.ExactF32 {
-		return f32WorldOf(t, m.model(), nil)
+		return f32WorldOf(t, m.model(), nil, opts...)
 	}
-	w := newWorld(t, m.model())
+	w := newWorld(t, m.model(), opts...)
 	if w.plan = m.opt; m.opt.Layout == plan.ComfyUI {
 		w.AddRepo(sourceRepo, checkpoint(t, m.model().Files()))
 	}

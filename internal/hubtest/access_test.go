@@ -48,7 +48,6 @@ func TestAccess(t *testing.T) {
 		{write, "org/open", "owner", 200, "", ""},
 		{"/%/resolve/nope/a.txt", "org/open", "", 404, codeRevisionNotFound, "Invalid rev id: nope"},
 		{"/%/resolve/main/nope.txt", "org/open", "", 404, codeEntryNotFound, "Entry not found"},
-		{"/api/models/%/tree/main/x", "org/open", "", 404, codeEntryNotFound, `Entry not found: "x"`},
 		{"/api/models/%/surprise", "org/open", "", 404, "", "Sorry, we can't find the page you are looking for."},
 		{"/api/whoami-v2", "", "", 401, "", ""},
 	} {

@@ -18,14 +18,7 @@ func tree(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := c.r.URL.Query()
-	dir := strings.Trim(c.r.PathValue("path"), "/")
-	list := c.cfg.list(head, dir, isTrue(q.Get("recursive")))
-	if len(list) == 0 && dir != "" {
-		c.w.Header().Set("X-Repo-Commit", head.OID)
-		return nil, errEntryNotFound(dir)
-	}
-	return c.page(list)
+	return c.page(c.cfg.list(head))
 }
 
 func isTrue(v string) bool {
@@ -33,25 +26,13 @@ func isTrue(v string) bool {
 	return ok
 }
 
-// list returns the entries below dir, sorted by path, folders included.
-func (c *config) list(head *Commit, dir string, recursive bool) (out []map[string]any) {
-	prefix := ""
-	if dir != "" {
-		prefix = dir + "/"
-	}
+// list returns all entries of a commit, sorted by path, folders included.
+func (c *config) list(head *Commit) (out []map[string]any) {
 	found := map[string]map[string]any{}
 	for p, e := range head.Files {
-		rest, ok := strings.CutPrefix(p, prefix)
-		if !ok {
-			continue
-		}
-		for i, ch := range rest {
-			if ch == '/' && (recursive || !strings.Contains(rest[:i], "/")) {
-				found[prefix+rest[:i]] = head.dirEntry(prefix + rest[:i])
-			}
-		}
-		if recursive || !strings.Contains(rest, "/") {
-			found[p] = c.fileEntry(p, e)
+		found[p] = c.fileEntry(p, e)
+		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+			found[dir] = head.dirEntry(dir)
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(found)) {
@@ -106,7 +87,7 @@ func readPaths(r *http.Request) ([]string, error) {
 	return r.PostForm["paths"], nil
 }
 
-// pathsInfo describes paths; unknown ones are silently missing.
+// pathsInfo describes files; unknown ones are silently missing.
 func pathsInfo(c *call, paths []string) (any, error) {
 	head, err := c.commit()
 	if err != nil {
@@ -117,8 +98,6 @@ func pathsInfo(c *call, paths []string) (any, error) {
 		p = strings.Trim(path.Clean(p), "/")
 		if e, ok := head.Files[p]; ok {
 			out = append(out, c.cfg.fileEntry(p, e))
-		} else if len(c.cfg.list(head, p, false)) > 0 {
-			out = append(out, head.dirEntry(p))
 		}
 	}
 	return out, nil
@@ -139,15 +118,6 @@ func resolve(c *call) (any, error) {
 		return redirect(http.StatusTemporaryRedirect, "Temporary Redirect. Redirecting to ", c.cacheURL(head, e)), nil
 	}
 	return e.send(), nil
-}
-
-// raw sends the bytes in git itself, for a large file the pointer. The JavaScript client asks here whether a file exists.
-func raw(c *call) (any, error) {
-	_, e, err := c.file()
-	if e.isLFS() {
-		e.content = pointer(e.SHA256, e.Size)
-	}
-	return e.send(), err
 }
 
 // file finds the file of a resolve route. X-Repo-Commit goes out with every answer for which the revision exists,
@@ -197,6 +167,10 @@ func (c *call) toCDN(head *Commit, e File) http.Handler {
 		hash, auth := xetHash(e.SHA256), "/api/models/"+c.repo.name+"/xet-read-token/"+head.OID
 		h.Set("X-Xet-Hash", hash)
 		h.Set("Link", "<"+c.URL+auth+`>; rel="xet-auth", <`+c.CDNURL+"/v1/reconstructions/"+hash+`>; rel="xet-reconstruction-info"`)
+	}
+	if c.cfg.AnswersHead && c.r.Method == http.MethodHead {
+		h.Set("Content-Length", fmt.Sprint(e.Size))
+		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	}
 	return redirect(http.StatusFound, "Found. Redirecting to ", c.signDownload(e.SHA256, c.r.PathValue("path")))
 }

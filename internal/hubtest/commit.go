@@ -85,7 +85,11 @@ func apply(c *call, q newCommit) (any, error) {
 		return nil, fail(http.StatusBadRequest, "commits go to a branch, not to %s", rev)
 	}
 	if parent != "" && (len(parent) < 5 || !strings.HasPrefix(head.OID, parent)) {
-		return nil, fail(http.StatusPreconditionFailed, "A commit has happened since. Please refresh and try again.")
+		status := http.StatusPreconditionFailed
+		if c.cfg.Stale500 {
+			status = http.StatusInternalServerError
+		}
+		return nil, fail(status, "A commit has happened since. Please refresh and try again.")
 	}
 	files, err := c.edit(head.Files, q.ops)
 	if err != nil {

@@ -27,8 +27,6 @@ const (
 	anyCommit   = "/api/models/*/commit/*"
 	anyTree     = "/api/models/*/tree/*"
 	anyModel    = "/api/models/*"
-	anyCheck    = "/api/models/*/auth-check*"
-	anyCard     = "/api/validate-yaml"
 	anyBranch   = "/api/models/*/branch/*"
 )
 
@@ -70,8 +68,6 @@ func trafficFaults() map[string]namedFault {
 		"warning":         hub("the right answer with X-HF-Warning", setHeader(Header{"X-HF-Warning": "rate; you are close to your limit"})),
 		"bad-token":       hub("401: the token is not valid", Error(401, "", "Invalid credentials in Authorization header")),
 		"mirror":          hub("308 to the same address on the public hub, as from a mirror that only redirects", redirectHome),
-		"no-auth-check":   {"404 without an error code to the access check", HostHub, "", anyCheck, noRoute},
-		"no-card-check":   {"404 without an error code to the card check", HostHub, "", anyCard, noRoute},
 	}
 }
 

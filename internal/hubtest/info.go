@@ -2,7 +2,6 @@ package hubtest
 
 import (
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 )
@@ -11,26 +10,15 @@ const hubTime = "2006-01-02T15:04:05.000Z"
 
 func modelInfo(c *call) (any, error) {
 	head, err := c.commit()
+	if err != nil && c.cfg.EmptySHA {
+		return map[string]any{"id": c.repo.name, "sha": "", "siblings": []any{}}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	q := c.r.URL.Query()
 	info := c.info(head)
-	info["siblings"] = siblings(head, isTrue(q.Get("blobs")))
-	props := q["expand"]
-	if len(props) == 0 {
-		return info, nil
-	}
-	if q.Has("blobs") || q.Has("securityStatus") {
-		return nil, fail(http.StatusBadRequest, "expand cannot be combined with blobs or securityStatus")
-	}
-	some := map[string]any{"_id": info["_id"], "id": info["id"]}
-	for _, p := range props {
-		if v, ok := info[p]; ok {
-			some[p] = v
-		}
-	}
-	return some, nil
+	info["siblings"] = siblings(head, isTrue(c.r.URL.Query().Get("blobs")) && !c.cfg.NoSizes)
+	return info, nil
 }
 
 func (c *call) info(head *Commit) map[string]any {

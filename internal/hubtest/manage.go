@@ -12,7 +12,6 @@ type repoRequest struct {
 	Name, Organization, Type string
 	Private                  bool
 	Visibility               string
-	FromRepo, ToRepo         string
 }
 
 var (
@@ -53,20 +52,6 @@ func createRepo(c *call, q repoRequest) (any, error) {
 	rp := c.newRepo(name)
 	rp.opts.Private = q.Visibility == "private" || q.Visibility == "" && q.Private
 	return map[string]any{"url": link, "name": name, "id": blobID([]byte(name))[:24], "private": rp.opts.Private}, c.land(name, nil, rp.resolve("main").Files)
-}
-
-func moveRepo(c *call, q repoRequest) (any, error) {
-	to, err := repoRequest{Name: q.ToRepo}.repoName(c.user)
-	switch {
-	case err != nil:
-		return nil, err
-	case c.repos[q.FromRepo] == nil:
-		return nil, errRepoNotFound(false)
-	case c.repos[to] != nil:
-		return nil, fail(http.StatusConflict, "%s exists", to)
-	}
-	c.rename(q.FromRepo, to)
-	return map[string]any{"url": c.URL + "/" + to}, nil
 }
 
 func settings(c *call, q struct{ Visibility string }) (any, error) {

@@ -6,6 +6,7 @@ import "time"
 type Option func(*config)
 
 type config struct {
+	Ways
 	clock         func() time.Time
 	users         map[string]User   // by token; empty: every token is tester's, who may do everything
 	publishers    map[string]string // GitHub repositories by resource

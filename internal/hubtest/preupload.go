@@ -37,7 +37,7 @@ func preupload(c *call, q preuploadRequest) (any, error) {
 			mode = "lfs"
 		}
 		m := map[string]any{"path": f.Path, "uploadMode": mode, "shouldIgnore": named(head.Files[".gitignore"].content, f.Path)}
-		if e, ok := head.Files[f.Path]; ok {
+		if e, ok := head.Files[f.Path]; ok && !c.cfg.NoHashes {
 			m["oid"] = e.BlobID
 			if e.isLFS() {
 				m["oid"] = e.SHA256

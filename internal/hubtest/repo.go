@@ -2,6 +2,7 @@ package hubtest
 
 import (
 	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -19,6 +20,7 @@ type repo struct {
 	commits map[string]*Commit // all of them, also unreachable ones
 	holds   map[string]bool    // sha256 of the objects in its LFS store
 	serial  int                // number of commits made, so that ids do not depend on time
+	long    bool               // ids of commits
 }
 
 // Commit is one immutable state of a repo.
@@ -85,6 +87,9 @@ func (rp *repo) add(now time.Time, ref string, c *Commit) string {
 	rp.serial++
 	c.Parent, c.Date = rp.refs[ref], now
 	h := sha1.New()
+	if rp.long {
+		h = sha256.New()
+	}
 	fmt.Fprintf(h, "%s\x00%d\x00%s\x00%s\x00%s\x00", rp.name, rp.serial, c.Parent, c.Title, c.Message)
 	for _, p := range slices.Sorted(maps.Keys(c.Files)) {
 		fmt.Fprintf(h, "%s\x00%s\n", p, c.Files[p].BlobID)

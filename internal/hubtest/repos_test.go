@@ -12,6 +12,7 @@ func TestRoutes(t *testing.T) {
 	data := []byte("weights")
 	first := s.AddRepo("me/m", map[string][]byte{"README.md": []byte("---\npipeline_tag: x\n---\n"), "w.safetensors": data})
 	s.AddRepo("me/old", map[string][]byte{"a b.txt": []byte("hi")})
+	s.Rename("me/old", "me/new")
 	const create, branch, settings, card = "/api/repos/create", "/api/models/me/m/branch/", "/api/models/me/m/settings", "/api/validate-yaml"
 	for _, tc := range []struct {
 		method, path, body string
@@ -20,10 +21,8 @@ func TestRoutes(t *testing.T) {
 	}{
 		{"GET", "/api/models/me/m/revision/%s?blobs=true", "", 200, `"pipeline_tag":"x"`},
 		{"GET", "/api/models/me/m?blobs=true", "", 200, `"sha256":"` + sha(data)},
-		{"GET", "/api/models/me/m?expand=private&expand=sha", "", 200, `"private":false,"sha":"%s"}`},
-		{"GET", "/api/models/me/m?expand=sha&blobs=true", "", 400, ""},
 		{"GET", "/api/models/me/m/tree/main?cursor=x", "", 400, ""},
-		{"GET", "/me/m/raw/main/w.safetensors", "", 200, "oid sha256:" + sha(data)},
+		{"HEAD", "/api/models/me/m", "", 200, ""},
 		{"POST", create, `{"name":"n"}`, 200, "/me/n"},
 		{"POST", create, `{"name":"n","organization":"me"}`, 409, "/me/n"},
 		{"POST", create, `{"name":"n1","organization":"me","visibility":"private"}`, 200, `"private":true`},
@@ -45,7 +44,6 @@ func TestRoutes(t *testing.T) {
 		{"PUT", settings, `{"visibility":"private"}`, 200, `"private":true`},
 		{"PUT", settings, `{"visibility":"sometimes"}`, 400, ""},
 		{"PUT", settings, `{"visibility":"public"}`, 200, `"private":false`},
-		{"POST", "/api/repos/move", `{"fromRepo":"me/old","toRepo":"me/new"}`, 200, ""},
 		{"GET", "/api/models/me/old/tree/refs%2Fpr%2F1?x", "", 307, "/api/models/me/new/tree/refs%2Fpr%2F1?x"},
 		{"GET", "/me/old/resolve/main/a%20b.txt", "", 307, "/me/new/resolve/main/a%20b.txt"},
 		{"GET", "/me/old.git/info/lfs/objects/batch", "", 307, "/me/new.git/info/lfs/objects/batch"},

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +22,17 @@ func (s *Server) hubRoutes() http.Handler {
 			w.WriteHeader(http.StatusTemporaryRedirect)
 			return
 		}
+		switch changes := !slices.Contains([]string{http.MethodGet, http.MethodHead}, r.Method); {
+		case s.cfg.ReadOnly && changes:
+			fail(http.StatusMethodNotAllowed, "Method Not Allowed").answer(w, r)
+			return
+		case s.cfg.NoSlashes && strings.Contains(r.URL.EscapedPath(), "%2F"):
+			fail(http.StatusNotFound, "Not Found").answer(w, r)
+			return
+		case s.cfg.FewRoutes && fewer.MatchString(r.URL.Path):
+			errRepoNotFound(false).answer(w, r)
+			return
+		}
 		if strings.HasPrefix(r.URL.Path, "/api/") {
 			api.ServeHTTP(w, r)
 			return
@@ -27,6 +40,9 @@ func (s *Server) hubRoutes() http.Handler {
 		site.ServeHTTP(w, r)
 	})
 }
+
+// fewer are the routes of Ways.FewRoutes.
+var fewer = regexp.MustCompile(`/auth-check|/validate-yaml$`)
 
 func mux(routes map[string]handler) *http.ServeMux {
 	m := http.NewServeMux()
@@ -48,12 +64,10 @@ func (s *Server) apiRoutes() map[string]handler {
 		"GET /api/whoami-v2":                                        s.route(accessLogin, whoami),
 		"POST /api/validate-yaml":                                   routeBody(s, accessNone, validateYAML),
 		"POST /api/repos/create":                                    routeBody(s, accessLogin, createRepo),
-		"POST /api/repos/move":                                      routeBody(s, accessLogin, moveRepo),
 		"POST /api/complete_multipart":                              s.completeMultipart,
 		"GET " + model:                                              s.route(accessInfo, modelInfo),
 		"GET " + model + "/revision/{rev}":                          s.route(accessInfo, modelInfo),
 		"GET " + model + "/tree/{rev}":                              s.route(accessInfo, tree),
-		"GET " + model + "/tree/{rev}/{path...}":                    s.route(accessInfo, tree),
 		"POST " + model + "/paths-info/{rev}":                       routeRead(s, accessInfo, readPaths, pathsInfo),
 		"GET " + model + "/refs":                                    s.route(accessInfo, refs),
 		"GET " + model + "/auth-check":                              s.route(accessFiles, success),
@@ -74,7 +88,6 @@ func (s *Server) siteRoutes() map[string]handler {
 		"POST /oauth/token":           s.exchange,
 		"GET /_github/{owner}/{name}": s.giveIdentity,
 		"GET /{ns}/{name}/resolve/{rev}/{path...}": s.route(accessFiles, resolve),
-		"GET /{ns}/{name}/raw/{rev}/{path...}":     s.route(accessFiles, raw),
 		"POST /{ns}/{git}/info/lfs/objects/batch":  routeBody(s, accessWrite, batchObjects),
 		"POST /{ns}/{git}/info/lfs/objects/verify": routeBody(s, accessWrite, lfsVerify),
 	}
@@ -177,8 +190,15 @@ func (e *refusal) answer(w http.ResponseWriter, r *http.Request) {
 	if e.code != "" {
 		w.Header().Set("X-Error-Code", e.code)
 	}
-	w.Header().Set("X-Error-Message", e.message)
 	body := map[string]any{"error": e.message}
+	if ways, _ := r.Context().Value(waysKey{}).(Ways); ways.Details {
+		if e.message == quotaText {
+			e = fail(http.StatusRequestEntityTooLarge, "%s", quotaText)
+		}
+		body = map[string]any{"detail": body}
+	} else {
+		w.Header().Set("X-Error-Message", e.message)
+	}
 	if e.url != "" {
 		body["url"] = e.url
 	}

@@ -43,7 +43,7 @@ func (s *store) AddRepo(name string, files map[string][]byte, opts ...RepoOption
 // newRepo makes an empty repo with the hub's first commit.
 func (s *store) newRepo(name string) *repo {
 	rp := &repo{
-		name: name, created: s.cfg.clock(),
+		name: name, created: s.cfg.clock(), long: s.cfg.LongCommits,
 		refs: map[string]string{}, commits: map[string]*Commit{}, holds: map[string]bool{},
 	}
 	first := map[string]File{attributesFile: gitFile(defaultAttributes)}

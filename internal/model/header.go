@@ -25,7 +25,12 @@ type headerError struct {
 	err  error
 }
 
-func (e *headerError) Error() string { return "header of " + e.file + ": " + e.err.Error() }
+func (e *headerError) Error() string {
+	if _, named := errors.AsType[*hub.Error](e.err); named {
+		return e.err.Error()
+	}
+	return "header of " + e.file + ": " + e.err.Error()
+}
 
 func (e *headerError) Unwrap() error { return e.err }
 

@@ -66,6 +66,14 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		o.hub = append(o.hub, hubtest.WithXetHashes())
 		return nil
 	})
+	fs.Func("ways", "`SERVER`: speak as another server does: kohakuhub, git or mirror", func(name string) error {
+		ways, known := hubtest.Servers[name]
+		if !known {
+			return errors.New("no such server")
+		}
+		o.hub = append(o.hub, hubtest.WithWays(ways))
+		return nil
+	})
 	fs.BoolVar(&o.log, "log", false, "print each request to stderr when the program ends")
 	fs.Func("fault", "`NAME[:N|:always]`: spoil the first N matching answers, or all; repeatable", func(spec string) error {
 		f, err := hubtest.ParseFault(spec)
