@@ -47,7 +47,7 @@ func (c *conversion) takeUpSpools(ctx context.Context, a *attempt) error {
 				continue
 			}
 		}
-		c.ledger.KeepTensors(t.Path, nil)
+		c.ledger.ForgetTensors(t.Path)
 		if err := spool.RemoveKept(c.folder.State, t.Output); err != nil {
 			return err
 		}

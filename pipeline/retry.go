@@ -102,7 +102,7 @@ func (c *conversion) discard(file string) error {
 		}
 	}
 	for path := range made {
-		c.ledger.KeepTensors(path, nil)
+		c.ledger.ForgetTensors(path)
 	}
 	c.ledger.ForgetFile(file)
 	return c.forget(made)

@@ -52,9 +52,6 @@ func (r record) line() []byte {
 	return append(b, '\n')
 }
 
-// outputLine is the stored form of an output: the same wherever it is.
-func outputLine(o Output) []byte { return record{Output: &o}.line() }
-
 // VersionError says that a newer program has written a journal.
 type VersionError struct{ Version int }
 
@@ -133,7 +130,7 @@ func (l *Ledger) Read(journal []byte) error {
 		switch {
 		case r.Output != nil:
 			o := *r.Output
-			o.Here, o.line = true, outputLine(o)
+			o.Here = true
 			l.outputs[o.Path] = o
 			delete(l.tensors, o.Path)
 		case r.Uploaded != "":
@@ -170,9 +167,7 @@ func OfManifest(m *metadata.Manifest, digest string) (outputs []Output) {
 	}
 	for _, o := range m.Outputs {
 		if o.Kind == metadata.KindUnit || o.Kind == metadata.KindRemainder || o.Kind == metadata.KindSingle {
-			x := Output{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Units: units[o.Path], Place: Place{Here: true}}
-			x.line = outputLine(x)
-			outputs = append(outputs, x)
+			outputs = append(outputs, Output{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Units: units[o.Path], Place: Place{Here: true}})
 		}
 	}
 	return outputs
@@ -187,7 +182,7 @@ func (l *Ledger) Save(dir *os.Root, name string) error {
 	for _, o := range l.all() {
 		uploaded := o.Uploaded || o.Committed && !l.stays // also by another machine
 		if o.Here || uploaded {
-			b = append(b, o.line...)
+			b = append(b, record{Output: &o}.line()...)
 		}
 		if uploaded {
 			b = append(b, record{Uploaded: o.Path}.line()...)
@@ -255,7 +250,7 @@ func (l *Ledger) ForRepo(former map[string]string, more []Output) []byte {
 	b := l.begin(false, former)
 	for _, o := range l.all() {
 		if o.Committed || brings[o.Path] {
-			b = append(b, o.line...)
+			b = append(b, record{Output: &o}.line()...)
 		}
 	}
 	return b

@@ -25,8 +25,6 @@ type Output struct {
 	// Units tells how each unit of the file ended, in the plan's order.
 	Units []Outcome `json:"units,omitempty"`
 	Place
-
-	line []byte // the stored form, the same wherever the output is
 }
 
 // Place says where a finished output is. It need not be made again if
@@ -115,9 +113,8 @@ func (l *Ledger) Add(o Output) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.tensors, o.Path)
-	o.line = outputLine(o)
 	l.outputs[o.Path] = o
-	return l.append(o.line, true)
+	return l.append(record{Output: &o}.line(), true)
 }
 
 // Uploaded records that the target's store has an output, whose file here goes.
@@ -190,13 +187,11 @@ func (l *Ledger) Tensors(output string) []Tensor {
 	return slices.Clone(l.tensors[output])
 }
 
-// KeepTensors replaces what the kept spool of an output is said to hold. The journal follows with the next Save.
-func (l *Ledger) KeepTensors(output string, ts []Tensor) {
+// ForgetTensors forgets what the kept spool of an output holds. The journal follows with the next Save.
+func (l *Ledger) ForgetTensors(output string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if delete(l.tensors, output); len(ts) > 0 {
-		l.tensors[output] = ts
-	}
+	delete(l.tensors, output)
 }
 
 // Keep forgets the outputs that are not valid. The journal follows with the next Save.
