@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# The clients of today as they move files with the real Hub: huggingface_hub with hf_xet uploads a model by Xet, df11-convert converts
-# and publishes it by HTTP and LFS, and the client downloads the result by Xet. The storage is xet-core's own test server, which
-# xet/bridge.py puts behind the tokens and links of hubd. Needs python3 with venv, PyPI, cargo and crates.io; the first run builds the
-# server for some minutes.
+# The clients of today as they move files with the real Hub: huggingface_hub with hf_xet, and @huggingface/hub, upload a model by Xet,
+# df11-convert converts and publishes it by HTTP and LFS, and the client downloads the result by Xet. The storage is xet-core's own
+# test server, which xet/bridge.py puts behind the tokens and links of hubd. Needs python3 with venv, node with npm, cargo, and their
+# registries; the first run builds the server for some minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 xet=1.8.0
+here=$PWD/.ci/deep/xet
 . .ci/lib.sh
 
 have cargo || PATH=$PATH:$HOME/.cargo/bin
@@ -13,25 +14,18 @@ have cargo || debian cargo || skip_rest 'Xet: there is no cargo to build its tes
 once "$CI_CACHE/xet-client-$xet" nice cargo install -q xet-client --version "$xet" --features simulation --bin local_cas_server \
   --root "$CI_CACHE/xet-client-$xet" --target-dir "$work/target" || skip_rest "Xet: its test server, crate xet-client $xet, is not to be had here"
 venv "$work/venv" huggingface_hub==2.4.0 || skip_rest 'Xet: huggingface_hub is not to be had here'
+mkdir "$work/js"
+(cd "$work/js" && npm init --yes >/dev/null && npm install --silent --no-fund --no-audit @huggingface/hub@2.17.5)
 have jq || debian jq
 converter
 
-# client NAME ARGUMENT…: runs the Python client with a cache of its own; what it asks for is in $work/NAME.asked.
+# client PATTERN COMMAND…: runs a client with a cache of its own; one of its requests must fit the pattern.
 client() {
-  local from
+  local from asked
   from=$(wc -l <"$work/bridge.log")
-  HF_HOME=$work/$1 "$work/venv/bin/python" .ci/deep/xet/client.py "${@:2}" >"$work/$1.log" 2>&1 || { cat "$work/$1.log" "$work/bridge.log"; fail "client: $*"; }
-  tail -n "+$((from + 1))" "$work/bridge.log" >"$work/$1.asked"
-}
-
-# started FILE PATTERN: waits until a line of a file fits, and prints what the group in the pattern is.
-started() {
-  local found
-  until found=$(sed -nE "s/.*$2.*/\1/p" "$1") && [ -n "$found" ]; do
-    kill -0 $! 2>/dev/null || { cat "$1" >&2; fail 'a server did not start'; }
-    sleep 0.1
-  done
-  echo "$found"
+  (cd "$work/js" && HF_HOME=$(mktemp -d -p "$work") "${@:2}") >"$work/client.log" 2>&1 || { cat "$work/client.log" "$work/bridge.log"; fail "client: $*"; }
+  asked=$(tail -n "+$((from + 1))" "$work/bridge.log")
+  grep -qE "$1" <<<"$asked" || fail "no request was $1: $asked"
 }
 
 # status URL CURL-FLAG…: the status of an answer.
@@ -39,7 +33,7 @@ status() { curl -s -o /dev/null -w '%{http_code}' "${@:2}" "$1"; }
 
 export HF_TOKEN=hf_test HF_HOME=$work/home
 start_hub hub -model org/tiny
-HF_HUB_DISABLE_XET=1 "$work/venv/bin/python" .ci/deep/xet/client.py download org/tiny "$work/tiny" 2>"$work/client.log" || fail "$(cat "$work/client.log")"
+HF_HUB_DISABLE_XET=1 "$work/venv/bin/python" "$here/client.py" download org/tiny "$work/tiny" 2>"$work/client.log" || fail "$(cat "$work/client.log")"
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 "$CI_CACHE/xet-client-$xet/bin/local_cas_server" -d "$work/cas" -p "$port" >"$work/cas.log" 2>&1 &
 pids[$!]=$!
@@ -47,16 +41,17 @@ until curl -sf -o "$work/health" "http://127.0.0.1:$port/health"; do
   kill -0 $! 2>/dev/null || { cat "$work/cas.log"; fail 'local_cas_server did not start'; }
   sleep 0.1
 done
-"$work/venv/bin/python" .ci/deep/xet/bridge.py "$HF_ENDPOINT" "http://127.0.0.1:$port" >"$work/bridge.url" 2>"$work/bridge.log" &
+"$work/venv/bin/python" "$here/bridge.py" "$HF_ENDPOINT" "http://127.0.0.1:$port" >"$work/bridge.url" 2>"$work/bridge.log" &
 pids[$!]=$!
-HF_ENDPOINT=$(started "$work/bridge.url" 'READY (.*)')
-
-echo '== a client uploads by Xet'
-client first upload "$work/tiny" me/tiny
-for asked in '20[01] POST /cas/v1/xorb' '200 POST /cas/v[12]/shards'; do
-  grep -q "$asked" "$work/first.asked" || fail "nothing was uploaded by Xet: $(cat "$work/first.asked")"
+until HF_ENDPOINT=$(sed -n 's/^READY //p' "$work/bridge.url") && [ -n "$HF_ENDPOINT" ]; do
+  kill -0 $! 2>/dev/null || { cat "$work/bridge.log"; fail 'the bridge did not start'; }
+  sleep 0.1
 done
-if grep 'objects/batch' "$work/first.asked"; then fail 'the client used LFS'; fi
+
+echo '== clients upload by Xet'
+client '200 POST /cas/v[12]/shards' "$work/venv/bin/python" "$here/client.py" upload "$work/tiny" me/tiny
+if grep 'objects/batch' "$work/bridge.log"; then fail 'the client used LFS'; fi
+client '200 POST /cas/v[12]/shards' node "$here/client.mjs" "$HF_ENDPOINT" me/tiny
 [ "$(status "$HF_ENDPOINT/api/models/me/tiny/xet-write-token/main")" = 401 ] || fail 'everybody gets a token to write'
 token=$(curl -sf "$HF_ENDPOINT/api/models/me/tiny/xet-read-token/main" | jq -r .accessToken)
 [ "$(status "$HF_ENDPOINT/cas/v1/shards" -X POST -d x -H "Authorization: Bearer $token")" = 401 ] || fail 'who may read may write'
@@ -66,8 +61,7 @@ echo '== df11-convert converts that by HTTP, and publishes by LFS'
 "$DF11_CONVERT" verify me/tiny-DF11 --against org/tiny --level proof --quiet
 
 echo '== the client downloads the result by Xet'
-client second download me/tiny-DF11 "$work/result"
-grep -q '200 GET /cas/v[12]/reconstructions/' "$work/second.asked" || fail "nothing was downloaded by Xet: $(cat "$work/second.asked")"
+client '200 GET /cas/v[12]/reconstructions/' "$work/venv/bin/python" "$here/client.py" download me/tiny-DF11 "$work/result"
 (cd "$work/result" && find . -type f ! -path './.cache/*' -exec sha256sum {} +) | sort >"$work/downloaded"
 (cd "$work/hub/me/tiny-DF11" && find . -type f -exec sha256sum {} +) | sort | diff - "$work/downloaded" || fail 'the client has other bytes than the Hub'
 "$DF11_CONVERT" verify "$work/result" --against org/tiny --level full --quiet

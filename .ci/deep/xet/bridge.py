@@ -89,6 +89,10 @@ def issue(writes):
     return token, int(time.time()) + 3600
 
 
+def xet_headers(token, exp):
+    return {"X-Xet-Cas-Url": BRIDGE + "/cas", "X-Xet-Access-Token": token, "X-Xet-Token-Expiration": str(exp)}
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -137,9 +141,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if status != 200:
                 return status, headers, answer
             token, exp = issue(m[2] == "write")
-            return (200, {"Content-Type": "application/json", "X-Xet-Cas-Url": BRIDGE + "/cas", "X-Xet-Access-Token": token,
-                          "X-Xet-Token-Expiration": str(exp)},
-                    json.dumps({"casUrl": BRIDGE + "/cas", "accessToken": token, "exp": exp}).encode())
+            answer = {"casUrl": BRIDGE + "/cas", "accessToken": token, "exp": exp}
+            return 200, {"Content-Type": "application/json", **xet_headers(token, exp)}, json.dumps(answer).encode()
         if self.command == "POST" and (m := re.fullmatch(r"/api/models/([^/]+/[^/]+)/commit/[^/]+", path)):
             files = [json.loads(line)["value"]["oid"] for line in body.splitlines() if line and json.loads(line)["key"] == "lfsFile"]
             with lock:
@@ -151,6 +154,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             commit = headers["X-Repo-Commit"]
             headers["X-Xet-Hash"] = to_xet(headers["Location"], linked)
             headers["Link"] = f'<{BRIDGE}/api/models/{m[1]}/xet-read-token/{commit}>; rel="xet-auth"'
+        if status == 200 and path.endswith("/info/lfs/objects/batch") and "xet" in json.loads(body)["transfers"]:
+            batch = json.loads(answer)
+            upload = {"href": f"{BRIDGE}/api/models{path.split('.git/')[0]}/xet-write-token/main", "header": xet_headers(*issue(True))}
+            for o in batch["objects"]:
+                if "actions" in o:
+                    o["actions"] = {"upload": upload}
+            answer = json.dumps({**batch, "transfer": "xet"}).encode()
         if status == 200 and re.fullmatch(r"/api/models/[^/]+/[^/]+/tree/.*", path):
             tree = json.loads(answer)
             for entry in tree:
