@@ -86,7 +86,7 @@ func (inv *inventory) hasBlocks(ctx context.Context, e *Entry) bool {
 	}
 	renamed := &inventory{}
 	for _, t := range inv.tensors {
-		renamed.tensors = append(renamed.tensors, Tensor{Name: e.rename(t.Name)})
+		renamed.tensors = append(renamed.tensors, Tensor{Name: rename(e.PathRename, t.Name)})
 	}
 	return slices.ContainsFunc(e.PatternDict, func(p Pattern) bool {
 		modules, err := renamed.matching(ctx, p.Regex)

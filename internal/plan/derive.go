@@ -60,7 +60,7 @@ func (d *draft) refuseUnknown() error {
 
 // candidates lists the modules whose weights look like those of nn.Linear.
 func (d *draft) candidates() []string {
-	experts := d.cfg.experts()
+	experts, tied := d.cfg.experts(), d.cfg.naming().tied
 	var out []string
 	for _, t := range d.inv.tensors {
 		module, ok := strings.CutSuffix(t.Name, ".weight")
@@ -69,7 +69,8 @@ func (d *draft) candidates() []string {
 		}
 		rows, columns := t.Shape[0], t.Shape[1]
 		isRouter := rows == int64(experts)
-		isTable := slices.ContainsFunc(strings.Split(module, "."), tableComponent.MatchString)
+		isTable := slices.ContainsFunc(strings.Split(module, "."), tableComponent.MatchString) || normLeaf.MatchString(leaf(module))
+		isTable = isTable || slices.ContainsFunc(tied, func(end string) bool { return strings.HasSuffix("."+t.Name, "."+end) })
 		if rows > 1 && columns > 0 && !isRouter && !isTable && !d.cfg.readsOutside(blockOf(module), module) {
 			out = append(out, module)
 		}
@@ -133,10 +134,14 @@ func numberless(path string) string {
 	return strings.Join(parts, ".")
 }
 
-// tableComponent matches path components of embeddings, other tables, routers and layers for multi-token prediction.
+// normLeaf matches modules that are no nn.Linear: norms with a weight for each head, and embeddings of positions.
+var normLeaf = regexp.MustCompile(`norm|_emb$`)
+
+// tableComponent matches path components of embeddings, other tables, routers, layers for multi-token prediction, and modules that
+// several layers share.
 var tableComponent = regexp.MustCompile(
 	`^(embed.*|.*embedding|.*embeddings|wte|wpe|pos_.*|token_type.*|relative_attention_bias|patch_embed.*|time_embed.*|` +
-		`.*_table|codebook|mtp|router|conv.*)$`)
+		`.*_table|codebook|mtp|router|conv.*|shared_transf.*)$`)
 
 // splitPath is one way to read the path of a weight: as an attribute of a numbered block of a stack.
 type splitPath struct {
@@ -213,7 +218,8 @@ func (d *draft) outerUnits() PatternDict {
 		if !ok || !d.opt.convertible(t.DType) {
 			return nil
 		}
-		if d.cfg.readsOutside(parent(name), parent(name)) {
+		isTied := func(end string) bool { return strings.HasSuffix("."+name, "."+end) }
+		if d.cfg.readsOutside(parent(name), parent(name)) || slices.ContainsFunc(d.cfg.naming().tied, isTied) {
 			continue
 		}
 		dict = append(dict, Pattern{Regex: strings.ReplaceAll(parent(name), ".", `\.`), Attrs: []string{}})

@@ -70,3 +70,25 @@ func derivedPlan(t *testing.T, class string, reads []read) *Plan {
 	}
 	return p
 }
+
+// TestNamesOfClasses: tensors get the module paths that transformers gives them for the class, shared, tied and normalizing weights are
+// in no unit, and a class of transformers 5 alone that merges weights does not load what has them apart.
+func TestNamesOfClasses(t *testing.T) {
+	for class, c := range map[string]struct{ in, unit, loads string }{
+		"FuyuForCausalLM":                    {"language_model.model.layers.#.mlp.up_proj", "model.language_model.layers.0", "untested"},
+		"Zamba2ForCausalLM":                  {"model.layers.#.mamba.in_proj", "model.layers.0", "untested"},
+		"Glm4MoeLiteForCausalLM":             {"model.layers.#.mlp.experts.0.up_proj", "model.layers.0", "no"},
+		"Qwen3_5MoeForConditionalGeneration": {"model.language_model.layers.#.self_attn.q_proj", "model.language_model.layers.0", "untested"},
+	} {
+		m := newModel()
+		for _, name := range []string{c.in, parent(parent(c.in)) + ".shared_transformer.q", parent(parent(c.in)) + ".q_norm"} {
+			for i := range 2 {
+				m.weight(strings.ReplaceAll(name, "#", fmt.Sprint(i)))
+			}
+		}
+		p := mustPlan(t, source([]WeightFile{m.file("model.safetensors")}, map[string]any{"architectures": []string{class}}), Options{})
+		if u := p.Units[0]; u.Path != c.unit || len(u.Attrs) != 1 || string(p.Readers[0].Loads) != c.loads {
+			t.Errorf("%s: unit %s of %d, %s", class, u.Path, len(u.Attrs), p.Readers[0].Loads)
+		}
+	}
+}

@@ -1,20 +1,75 @@
 package plan
 
 import (
+	"cmp"
+	_ "embed" // the table of names
 	"slices"
 	"strings"
 )
 
-// renamePaths gives all tensors the module paths of the class that loads the output, where the catalog says that the source's
-// names differ.
+// pathsText is what testdata/classes/paths.py found in transformers: a class and a fact about its names in each line. The script
+// says which facts there are.
+//
+//go:embed catalog/paths.txt
+var pathsText string
+
+// naming is what transformers makes of the names in a checkpoint of a class. The loader of DF11 knows none of it.
+type naming struct {
+	renames [][2]string // start of a name, start of the module path
+	changes []string    // parts of names whose weights version 5 fuses, splits or renames in another way; # is any number
+	tied    []string    // ends of names of weights that may be another's
+	isNew   bool        // only version 5 has the class
+}
+
+// naming looks up the stated class. Code that comes with the model may define another class of that name.
+func (c *config) naming() (n naming) {
+	for line := range strings.Lines(pathsText) {
+		f := strings.Fields(line)
+		if f[0] != c.class() || c.holds("auto_map") {
+			continue
+		}
+		switch f[1] {
+		case "rename":
+			n.renames = append(n.renames, [2]string{f[2], strings.TrimPrefix(f[3], "-")})
+		case "change":
+			n.changes = append(n.changes, strings.ReplaceAll(f[2], "*", "#"))
+		case "tied":
+			n.tied = append(n.tied, f[2])
+		case "new":
+			n.isNew = true
+		}
+	}
+	slices.SortFunc(n.renames, func(a, b [2]string) int { return cmp.Compare(len(b[0]), len(a[0])) })
+	return n
+}
+
+// changesSome says whether version 5 makes other weights of some of the source's.
+func (n naming) changesSome(tensors []Tensor) bool {
+	return slices.ContainsFunc(tensors, func(t Tensor) bool {
+		return slices.ContainsFunc(n.changes, func(part string) bool { return strings.Contains(numberless(t.Name), part) })
+	})
+}
+
+// renamePaths gives all tensors the module paths of the class that loads the output, where the catalog or the class says that the
+// source's names differ. It notes a class that has no modules for some of them.
 func (d *draft) renamePaths() error {
-	if d.entry == nil || len(d.entry.PathRename) == 0 {
-		return nil
+	class := d.cfg.naming()
+	if class.changesSome(d.inv.tensors) {
+		if d.entry == nil {
+			d.plan.Loader.Transformers = "<5"
+		}
+		if class.isNew {
+			d.foreign = d.cfg.class()
+		}
+	}
+	rules := class.renames
+	if d.entry != nil {
+		rules = d.entry.PathRename
 	}
 	renamed := 0
 	for i := range d.inv.tensors {
 		t := &d.inv.tensors[i]
-		if name := d.entry.rename(t.Name); name != t.Name {
+		if name := rename(rules, t.Name); name != t.Name {
 			t.Name = name
 			renamed++
 		}
@@ -27,15 +82,15 @@ func (d *draft) renamePaths() error {
 	return d.inv.index()
 }
 
-// rename applies the first of the entry's rules that fits the start of a name. A name stays if some rule could have made it.
-func (e *Entry) rename(name string) string {
-	for _, r := range e.PathRename {
+// rename applies the first of the rules that fits the start of a name. A name stays if some rule could have made it.
+func rename(rules [][2]string, name string) string {
+	for _, r := range rules {
 		longer := !strings.HasPrefix(name, r[0]) || len(r[1]) > len(r[0])
 		if r[1] != "" && longer && strings.HasPrefix(name, r[1]) {
 			return name
 		}
 	}
-	for _, r := range e.PathRename {
+	for _, r := range rules {
 		if rest, ok := strings.CutPrefix(name, r[0]); ok {
 			return r[1] + rest
 		}

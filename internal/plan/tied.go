@@ -85,7 +85,7 @@ func (d *draft) isTied(pairs []tie) bool {
 		return false
 	}
 	if tied := d.entry.tiedBy(d.cfg); tied != nil {
-		return *tied
+		return *tied || !d.inv.holds(pairs[0].drop) && decode[bool](d.cfg.raw["tie_word_embeddings"]) // there transformers 5 looks
 	}
 	return !d.inv.holds(pairs[0].drop) && d.inv.holds(pairs[0].keep) && slices.ContainsFunc(d.cfg.Architectures, headClass.MatchString)
 }

@@ -1,0 +1,97 @@
+"""Lists how transformers turns names in a checkpoint into the paths of a class's modules, and which weights it ties.
+
+    v/bin/python paths.py > paths-4.txt; PYTHONPATH=transformers-5 v/bin/python paths.py paths-4.txt > paths-5.txt
+    LC_ALL=C sort -u paths-4.txt paths-5.txt | grep -v ' here$' > ../../catalog/paths.txt
+
+where v has transformers 4.57.6 and torch, and transformers-5 holds 5.23.0. The loader of DF11 knows none of this: a tensor must
+have the path of its module. Each line is a class and a fact, from version 4 where that has the class:
+
+    rename FROM TO   a name that begins with FROM begins with TO instead
+    tied NAME        tie_weights may give it another's weight; heads, which are tied to the token embedding, are left out
+    new              version 4 has no such class
+    change PARTS     in version 5 weights whose names hold this are fused, split or renamed in another way; * is any number
+    ?                a way that this script can't express
+"""
+import inspect
+import logging
+import re
+import sys
+import warnings
+
+import torch
+import transformers
+
+VERSION = transformers.__version__[0]
+NAME = re.compile(r"(?!.*PreTrainedModel).*(ForCausalLM|ForConditionalGeneration|ForMaskedLM|ForRetrieval|LMHeadModel|Model|Encoder)$")  # of classes that are large
+HEAD = re.compile(r"(^|\.)(lm_head|embed_out|output|proj_out|decoder|decoder\.bias|lm_head\.bias|predictions\.bias)(\.weight)?$")
+
+
+def plain(pattern):
+    """A regex as a plain start or part of a name; None if it is more than that."""
+    text = re.sub(r"\(\?:\(\?!.*?\)\)|\(\?!.*\)|\(\.\+\)|\\1", "", pattern).replace("\\.", ".").rstrip("$")
+    return text if re.fullmatch(r"\^?[A-Za-z0-9_.*-]*", text) else None
+
+
+def rename(source, target):
+    source, target = plain(source) or "?", plain(target) or "-"
+    return f"rename {source.removeprefix('^')} {target.removeprefix('^')}"
+
+
+def shrink(config):
+    for c in (config, *(v for v in vars(config).values() if isinstance(v, transformers.PretrainedConfig))):
+        for key, value in vars(c).items():
+            if re.search(r"layers$|^n_layer$|^depth$", key) and isinstance(value, int) and not isinstance(value, bool) and value > 2:
+                setattr(c, key, 2)
+    return config
+
+
+def conversions(cls):
+    """What version 5 does on the way of a class, its submodules' included, as far as the class can be built."""
+    from transformers import conversion_mapping as known
+    for config in (lambda: shrink(cls.config_class()), cls.config_class):
+        try:
+            with torch.device("meta"):
+                return known.get_model_conversion_mapping(cls(config()), add_legacy=False)
+        except Exception:
+            continue
+    print(f"{cls.__name__}: not built", file=sys.stderr)
+    kind = getattr(cls.config_class, "model_type", "")
+    return known.get_checkpoint_conversion_mapping(cls.__name__) or known.get_checkpoint_conversion_mapping(kind) or []
+
+
+def facts(cls, known):
+    if VERSION == "4":
+        yield "here"
+        yield from (rename(*pair) for pair in cls._checkpoint_conversion_mapping.items())
+    else:
+        for c in conversions(cls):
+            scope = getattr(c, "scope_prefix", None)
+            sources, targets = ([p] if isinstance(p, str) else p for p in (c.source_patterns, c.target_patterns))
+            if type(c).__name__ in ("WeightRenaming", "PrefixChange") and sources[0].startswith("^"):
+                if not known:
+                    yield rename(*(f"{scope}.{p.removeprefix('^')}" if scope else p for p in (sources[0], targets[0])))
+            else:
+                yield from (f"change {plain(s)}" if plain(s) else f"? change {s}" for s in sources)
+        if known:
+            return
+        yield "new"
+    tied = cls._tied_weights_keys or ()
+    for name in [n for n in tied if not HEAD.search(n)] if not isinstance(tied, property) else ():
+        yield f"tied {plain(name)}" if plain(name) else f"? tied {name}"
+
+
+def main(there=None):
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    known = {line.split()[0] for line in open(there)} if there else set()
+    for name in sorted(dir(transformers)):
+        try:
+            cls = getattr(transformers, name)
+        except Exception:
+            continue
+        if inspect.isclass(cls) and issubclass(cls, transformers.PreTrainedModel) and cls.config_class and NAME.match(name):
+            for fact in facts(cls, name in known):
+                print(name, fact)
+
+
+main(*sys.argv[1:])
