@@ -59,6 +59,7 @@ func originalHint(r *pipeline.VerifyReport, err error) string {
 	switch {
 	case r.OtherOriginal:
 		return fmt.Sprintf("by its manifest the model was made from other files than those of %s: name its original, at the right commit, with --against", r.Against)
+	case r.AgainstOnMain != nil: // the model names it
 	case wraps[*verify.MismatchError](err) || wraps[*compare.TensorError](err):
 		return fmt.Sprintf("if %s is not the original, name another with --against", r.Against)
 	}

@@ -23,13 +23,18 @@ func Unmarshal(data []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	switch err := decode(dec, reflect.ValueOf(v).Elem()); {
-	case errors.Is(err, io.EOF):
-		return io.ErrUnexpectedEOF
-	case err != nil:
-		return err
+	if err := decode(dec, reflect.ValueOf(v).Elem()); err != nil {
+		return inWords(err)
 	}
 	return atEnd(dec)
+}
+
+// inWords says of a text that is cut off more than that it ends.
+func inWords(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("no valid JSON: it ends too early")
+	}
+	return err
 }
 
 // decode reads the next value into v, which forgets what it held. Whatever holds no struct is read by package json.
@@ -109,6 +114,7 @@ type Member struct {
 // Members lists the members of the one object that a text holds, and returns the offset behind its opening brace. A repeated
 // key is listed each time: Python takes the last.
 func Members(data []byte) (list []Member, begin int, err error) {
+	defer func() { err = inWords(err) }()
 	dec, skip, err := newDecoder(data)
 	if err != nil {
 		return nil, 0, err

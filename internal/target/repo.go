@@ -256,7 +256,7 @@ func (r *Repo) Parts(ctx context.Context) (outputs []ledger.Output, n int, err e
 		}
 	}
 	if n == 0 {
-		return nil, 0, fmt.Errorf("finish %s: no part has been published yet", r.Repo)
+		return nil, 0, fmt.Errorf("finish %s: no part has been published yet, as --shard and --push do", r.Repo)
 	}
 	return outputs, n, nil
 }
