@@ -64,7 +64,7 @@ func appendAtBorder(t *testing.T, l *loops, border int) {
 	for _, s := range []shape{shapes[0], shapes[2], shortCodes, longCodes} {
 		bf16 := s.weights(1, stripElems)
 		u := newTestUnit(t, options{}, bf16)
-		for _, p := range []pace{pace128, pace64, paceFast, pacePairs, paceOnes} {
+		for _, p := range []pace{pace128, pace64, paceFast, pacePairs} {
 			k := u.table[0]
 			if p.low {
 				k = 0
@@ -76,7 +76,7 @@ func appendAtBorder(t *testing.T, l *loops, border int) {
 			*table = *newPairTable(u.book, u.owners[k], pairWidths[k])
 			var sm [stripElems]byte
 			var whole strip
-			splitGo(&sm, (*[2 * stripElems]byte)(bf16), &whole, p.indexWidth(table))
+			splitGo(&sm, (*[2 * stripElems]byte)(bf16), &whole, table.width)
 			for _, nElems := range []int{p.elems, 2 * p.elems, stripElems - p.elems, stripElems} {
 				idx := alloc.Guarded(t, 2*nElems)[border]
 				copy(idx, whole[:])

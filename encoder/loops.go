@@ -4,7 +4,7 @@ package encoder
 const stripElems = 2048
 
 // stretch is the part of a coded or mark stream that one call of an append loop may fill: at most 7 bytes for each
-// group of 4 elements or more, and the bytes that an 8-byte store reaches beyond.
+// group of 8 elements or more, and the bytes that an 8-byte store reaches beyond.
 type stretch [2*stripElems + 8]byte
 
 // strip holds a pair index (see pairTable) for every two elements, as a little-endian uint16 in bytes 2 and 3 of four;
@@ -21,10 +21,10 @@ type loops struct {
 	// split writes the sign_mantissa byte of every weight and the indices of all pairs into a table of the given width.
 	split func(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
 
-	// append16, append8 and append4 add groups of so many elements to the coded and mark streams at w.at, where the
+	// append16 and append8 add groups of so many elements to the coded and mark streams at w.at, where the
 	// stretches begin, and return how many groups they added: all in idx, or fewer if the next one is too long for the
-	// loop (see pairTable). append4 needs indices of width 8.
-	append16, append8, append4 appendLoop
+	// loop (see pairTable).
+	append16, append8 appendLoop
 
 	// append128 and append64, nil in most variants, take larger groups: eight runs of 16 or of 8 elements. They look up
 	// in the table's lowCodes, from indices of width lowWidth, and write only the first mark of each window. They may

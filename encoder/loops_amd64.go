@@ -23,7 +23,7 @@ type variantState struct{ planes planeCounts }
 // avx2Loops needs AVX2 and BMI2, which processors have since 2013 (Intel) and 2015 (AMD).
 var avx2Loops = loops{
 	name: "avx2", count: countGo, split: splitAVX2,
-	append16: append16AVX2, append8: append8AVX2, append4: append4AVX2,
+	append16: append16AVX2, append8: append8AVX2,
 	gaps: packGaps,
 }
 
@@ -31,7 +31,7 @@ var avx2Loops = loops{
 // processors do not slow down for 512-bit vectors.
 var avx512Loops = loops{
 	name: "avx512", count: countAVX512, split: splitAVX512,
-	append16: append16AVX2, append8: append8AVX2, append4: append4AVX2,
+	append16: append16AVX2, append8: append8AVX2,
 	append128: append128AVX512, append64: append64AVX512,
 	gaps: packGapsAVX512,
 }
@@ -44,9 +44,6 @@ func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch,
 
 //go:noescape
 func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
-
-//go:noescape
-func append4AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
 
 //go:noescape
 func append128AVX512(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int

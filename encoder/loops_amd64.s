@@ -10,9 +10,8 @@
 
 // ---- Appending pairs ------------------------------------------------------
 //
-// One loop for the three paces. A group has an upper and a lower half of 4 or 2
-// pairs or 2 elements; the HALVES macros make the two halves, the rest is the
-// same.
+// One loop for both paces. A group has an upper and a lower half of 4 or 2
+// pairs; the HALVES macros make the two halves, the rest is the same.
 //
 //	SI        pair indices, 4 bytes per pair, the index in the upper two
 //	R8, R9    the table: words and lengths of its entries
@@ -58,13 +57,6 @@
 	FIRST(MOVWLZX, 10, BX, CX) \
 	NEXT(MOVWLZX, 14, BX, CX)
 
-// Elements one by one: the exponents of a pair are the bytes of its index.
-#define HALVES4 \
-	FIRST(MOVBLZX, 3, AX, DX) \
-	NEXT(MOVBLZX, 2, AX, DX)  \
-	FIRST(MOVBLZX, 7, BX, CX) \
-	NEXT(MOVBLZX, 6, BX, CX)
-
 // STORE adds the two halves to the streams and stores 8 bytes of each: first
 // makes room for a half and ORs it in, the codes from its lower 32 bits, the
 // marks from its upper ones; then brings what is waiting to the top of a word,
@@ -97,14 +89,14 @@
 	ADDQ   DI, R12         \
 	ANDL   $7, R15
 
-// APPEND is the body of the three functions; size is the bytes of a group in
+// APPEND is the body of both functions; size is the bytes of a group in
 // idx. It leaves the bytes of the groups that were added in SI. A half of more
 // than 32 bits or a group of more than 56, its length is in BP, ends the loop.
-#define APPEND(HALVES, size, words, nBits) \
+#define APPEND(HALVES, size) \
 	MOVQ w+0(FP), DI             \
 	MOVQ t+8(FP), R8             \
-	LEAQ nBits(R8), R9           \
-	LEAQ words(R8), R8           \
+	LEAQ pairTable_nBits(R8), R9 \
+	LEAQ pairTable_words(R8), R8 \
 	MOVQ idx_base+16(FP), SI     \
 	MOVQ idx_len+24(FP), AX      \
 	ANDQ $~(size-1), AX          \
@@ -147,22 +139,15 @@ done:                            \
 
 // func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
 TEXT ·append16AVX2(SB), NOSPLIT, $16-72
-	APPEND(HALVES16, 32, pairTable_words, pairTable_nBits)
+	APPEND(HALVES16, 32)
 	SHRQ $5, SI
 	MOVQ SI, ret+64(FP)
 	RET
 
 // func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
 TEXT ·append8AVX2(SB), NOSPLIT, $16-72
-	APPEND(HALVES8, 16, pairTable_words, pairTable_nBits)
+	APPEND(HALVES8, 16)
 	SHRQ $4, SI
-	MOVQ SI, ret+64(FP)
-	RET
-
-// func append4AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
-TEXT ·append4AVX2(SB), NOSPLIT, $16-72
-	APPEND(HALVES4, 8, pairTable_oneWord, pairTable_oneBits)
-	SHRQ $3, SI
 	MOVQ SI, ret+64(FP)
 	RET
 

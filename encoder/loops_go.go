@@ -5,7 +5,7 @@ import "encoding/binary"
 // goLoops is the variant for every platform.
 var goLoops = loops{
 	name: "go", count: countGo, split: splitGo,
-	append16: append16Go, append8: append8Go, append4: append4Go,
+	append16: append16Go, append8: append8Go,
 	gaps: packGaps,
 }
 
@@ -126,34 +126,4 @@ func append8Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _ 
 	}
 	w.code, w.mark, w.n, w.at = code, mark, uint(n), w.at+at
 	return i / 16
-}
-
-// append4Go looks the elements up one by one: the exponents of a pair are the bytes of its index.
-func append4Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _ *byte) int {
-	code, mark, n, at := w.code, w.mark, uint64(w.n), 0
-	i := 0
-	for ; i < len(idx)-7; i += 8 {
-		in := idx[i : i+8]
-		a, b := in[3], in[2]
-		n1, n2 := uint64(t.oneBits[b]), uint64(t.oneBits[a])
-		hi := t.oneWord[a]<<(n1&63) | t.oneWord[b]
-		nh := n1 + n2
-		a, b = in[7], in[6]
-		n1, n2 = uint64(t.oneBits[b]), uint64(t.oneBits[a])
-		lo := t.oneWord[a]<<(n1&63) | t.oneWord[b]
-		nl := n1 + n2
-		if ((nh+31)|(nl+31)|(nh+nl+7))&^63 != 0 { // nh > 32, nl > 32 or the sum > 56
-			break
-		}
-		code = (code<<(nh&63)|hi&0xffffffff)<<(nl&63) | lo&0xffffffff
-		mark = (mark<<(nh&63)|hi>>32)<<(nl&63) | lo>>32
-		n += nh + nl
-		k := at & (2*stripElems - 1)
-		binary.BigEndian.PutUint64(coded[k:k+8], code<<(-n&63))
-		binary.BigEndian.PutUint64(marks[k:k+8], mark<<(-n&63))
-		at += int(n / 8)
-		n %= 8
-	}
-	w.code, w.mark, w.n, w.at = code, mark, uint(n), w.at+at
-	return i / 8
 }

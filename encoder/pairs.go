@@ -26,12 +26,7 @@ type pairTable struct {
 	words [1 << 16]uint64
 	nBits [1 << 16]uint8
 
-	// The same for one exponent, for wide distributions: they use so many pairs
-	// that the entries would not stay in the first-level cache.
-	oneWord [256]uint64
-	oneBits [256]uint8
-
-	// The same for one exponent by its low bits, for loops that look codes up in registers: only
+	// The code of one exponent by its low bits, for loops that look codes up in registers: only
 	// at width lowWidth, and only codes of at most maxLowBits.
 	lowCodes [1 << lowWidth]uint16
 	lowBits  [1 << lowWidth]uint8
@@ -62,11 +57,8 @@ func (ts pairTables) giveBack() {
 func newPairTable(b *codebook, o *owners, width uint) *pairTable {
 	t := freeTables.Get().(*pairTable)
 	t.width = width
-	for s := range t.oneBits {
-		t.setOne(b, s)
-	}
 	for i := range 1 << (2 * width) {
-		t.setPair(i, o[i>>width], o[i&(1<<width-1)])
+		t.setPair(b, i, o[i>>width], o[i&(1<<width-1)])
 	}
 	if width == lowWidth {
 		t.setLow(b, o)
@@ -101,36 +93,28 @@ func (o *owners) serve(counts *[256]uint32, width uint) bool {
 	return true
 }
 
-// setOne fills the entry of one symbol.
-func (t *pairTable) setOne(b *codebook, s int) {
-	n := b.nBits[s]
-	if n == 0 {
-		t.oneWord[s], t.oneBits[s] = 0, tooLong
-		return
-	}
-	t.oneBits[s] = n
-	t.oneWord[s] = 1<<(32+n-1) | uint64(b.bits[s])
-}
-
 // setLow fills lowCodes.
 func (t *pairTable) setLow(b *codebook, o *owners) {
 	for i := range t.lowBits {
 		t.lowCodes[i], t.lowBits[i] = 0, tooLong
-		if s := o[i]; s >= 0 && t.oneBits[s] <= maxLowBits {
-			t.lowBits[i], t.lowCodes[i] = t.oneBits[s], uint16(b.bits[s])
+		if s := o[i]; s >= 0 && b.nBits[s] <= maxLowBits {
+			t.lowBits[i], t.lowCodes[i] = b.nBits[s], uint16(b.bits[s])
 		}
 	}
 }
 
 // setPair fills entry i with the codes of two symbols.
-func (t *pairTable) setPair(i, s0, s1 int) {
+func (t *pairTable) setPair(b *codebook, i, s0, s1 int) {
 	t.words[i], t.nBits[i] = 0, tooLong
-	if s0 < 0 || s1 < 0 || t.oneBits[s0]+t.oneBits[s1] > maxPairBits {
+	if s0 < 0 || s1 < 0 || b.nBits[s0]+b.nBits[s1] > maxPairBits {
 		return
 	}
-	t.nBits[i] = t.oneBits[s0] + t.oneBits[s1]
-	t.words[i] = t.oneWord[s0]<<t.oneBits[s1] | t.oneWord[s1]
+	t.nBits[i] = b.nBits[s0] + b.nBits[s1]
+	t.words[i] = b.word(s0)<<b.nBits[s1] | b.word(s1)
 }
+
+// word is the code of a symbol and its mark.
+func (b *codebook) word(s int) uint64 { return 1<<(32+b.nBits[s]-1) | uint64(b.bits[s]) }
 
 // pairMask and pairMul turn 8 bytes of four weights, shifted right by 7, into two pair indices: AND leaves the low bits
 // of each exponent in a field of 16 bits of its own, the product has e0<<width|e1 in bits 16 to 31 and e2<<width|e3 in

@@ -4,36 +4,26 @@ package encoder
 type pace struct {
 	elems, bits int     // elements of a group, and the bits that they may have
 	maxBits     float64 // average code length up to which the pace pays
-	width       uint    // of the indices; 0 is that of the table
 	low         bool    // needs the table's lowCodes
 	loop        func(*loops) appendLoop
 	slower      *pace // for groups with too many bits; nil: one element at a time
 }
 
 var (
-	paceOnes  = pace{4, 56, 11, 8, false, func(l *loops) appendLoop { return l.append4 }, nil}
-	pacePairs = pace{8, 56, 5.7, 0, false, func(l *loops) appendLoop { return l.append8 }, nil}
-	paceFast  = pace{16, 56, 3.1, 0, false, func(l *loops) appendLoop { return l.append16 }, &pacePairs}
-	pace64    = pace{64, 512, 6.2, lowWidth, true, func(l *loops) appendLoop { return l.append64 }, &paceFast}
-	pace128   = pace{128, 512, 3.3, lowWidth, true, func(l *loops) appendLoop { return l.append128 }, &pace64}
+	pacePairs = pace{8, 56, 5.7, false, func(l *loops) appendLoop { return l.append8 }, nil}
+	paceFast  = pace{16, 56, 3.1, false, func(l *loops) appendLoop { return l.append16 }, &pacePairs}
+	pace64    = pace{64, 512, 6.2, true, func(l *loops) appendLoop { return l.append64 }, &paceFast}
+	pace128   = pace{128, 512, 3.3, true, func(l *loops) appendLoop { return l.append128 }, &pace64}
 )
 
-// paceFor returns the variant's pace for codes of an average length.
+// paceFor returns the variant's pace for codes of an average length; nil is one element at a time.
 func paceFor(l *loops, t *pairTable, average float64) *pace {
-	for _, p := range []*pace{&pace128, &pace64, &paceFast, &pacePairs, &paceOnes} {
+	for _, p := range []*pace{&pace128, &pace64, &paceFast, &pacePairs} {
 		if average <= p.maxBits && p.loop(l) != nil && (!p.low || t.width == lowWidth) {
 			return p
 		}
 	}
 	return nil
-}
-
-// indexWidth returns the width of the indices that the pace takes.
-func (p *pace) indexWidth(t *pairTable) uint {
-	if p != nil && p.width > 0 {
-		return p.width
-	}
-	return t.width
 }
 
 // strips splits and codes as many elements as sm has bytes, from number i on. The pace follows the code lengths of the
@@ -55,8 +45,7 @@ func (c *blockCoder) strips(sm []byte, i int) error {
 // strip splits and codes the elements from number i on that sm has room for, at most one strip.
 func (c *blockCoder) strip(sm []byte, i int, average float64) error {
 	bf16 := c.bf16[2*i : 2*(i+len(sm))]
-	pace := paceFor(c.u.loops, c.table, average)
-	width := pace.indexWidth(c.table)
+	width := c.table.width
 	if len(sm) == stripElems {
 		c.u.loops.split((*[stripElems]byte)(sm), (*[2 * stripElems]byte)(bf16), &c.idx, width)
 	} else { // the end of the block goes through buffers of full size
@@ -69,7 +58,7 @@ func (c *blockCoder) strip(sm []byte, i int, average float64) error {
 		copy(sm, whole.sm[:])
 	}
 	end := i + len(sm)
-	i, err := c.appendPairs(i, c.idx[:2*(len(sm)&^15)], pace)
+	i, err := c.appendPairs(i, c.idx[:2*(len(sm)&^15)], paceFor(c.u.loops, c.table, average))
 	if err != nil {
 		return err
 	}
