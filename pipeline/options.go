@@ -68,8 +68,13 @@ func (o *Options) check() error {
 	case !o.Part.Whole() && o.Plan.Layout.Single():
 		return errors.New("options: a single-file layout can't be split into parts")
 	}
-	if err := errors.Join(o.Part.Check(), o.refuseSourceFolder()); err != nil {
+	if err := o.Part.Check(); err != nil {
 		return err
+	}
+	if o.OutDir != "" {
+		if err := target.RefuseSource(o.Model, o.Plan, o.OutDir); err != nil {
+			return err
+		}
 	}
 	o.Memory.Workers = max(1, o.Memory.Workers)
 	if o.CommitWait == 0 {
@@ -82,22 +87,6 @@ func (o *Options) check() error {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return nil
-}
-
-// refuseSourceFolder refuses to write over a local source.
-func (o *Options) refuseSourceFolder() error {
-	if o.Model.Folder == "" || o.OutDir == "" {
-		return nil
-	}
-	var files []string
-	for _, f := range o.Model.Listing.Files {
-		files = append(files, f.Path)
-	}
-	written := []string{o.Plan.ConfigPath()}
-	for _, f := range o.Plan.OutputFiles {
-		written = append(written, f.Path)
-	}
-	return target.RefuseSource(o.Model.Folder, files, o.OutDir, written, o.Plan.Layout)
 }
 
 // journalName names this run's journal.

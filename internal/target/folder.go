@@ -222,11 +222,8 @@ func (f *Folder) Create(name string, size int64) (*atomicfile.File, error) {
 	return f.Folder.Create(f.at(name), size)
 }
 
-// Announce says which sha256 a file beside the outputs will have, before it gets its name in a folder that keeps it.
+// Announce says which sha256 a file beside the outputs will have, before it gets its name.
 func (f *Folder) Announce(name, sum string) error {
-	if !f.Stays {
-		return nil
-	}
 	return f.ledger.Name(ledger.Named{Path: name, SHA256: sum})
 }
 

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -20,17 +20,24 @@ func (e *SourceTargetError) Error() string {
 	return fmt.Sprintf("%s is the source's own: its files would be replaced", e.Target)
 }
 
-// RefuseSource refuses to write files to a folder of a local source, by whatever path: what is there is part of the source. A single
-// ComfyUI file may lie beside its source, whose name it never has.
-func RefuseSource(source string, files []string, out string, written []string, layout plan.Layout) error {
-	if layout == plan.ComfyUI {
+// RefuseSource refuses to write the result to a folder of a local source, by whatever path: what is there is part of the source. A
+// single ComfyUI file may lie beside its source, whose name it never has.
+func RefuseSource(m *model.Model, p *plan.Plan, out string) error {
+	if m.Folder == "" || p.Layout == plan.ComfyUI {
 		return nil
 	}
-	theirs, err := stats(source, foldersOf(files))
+	read, written := []string{"."}, []string{"."}
+	for _, f := range m.Listing.Files {
+		read = append(read, f.Path)
+	}
+	for _, f := range p.OutputFiles {
+		written = append(written, f.Path)
+	}
+	theirs, err := foldersOf(m.Folder, read)
 	if err != nil {
 		return err
 	}
-	ours, err := stats(out, foldersOf(written))
+	ours, err := foldersOf(out, append(written, p.ConfigPath()))
 	for _, info := range ours {
 		if slices.ContainsFunc(theirs, func(own os.FileInfo) bool { return os.SameFile(info, own) }) {
 			return &SourceTargetError{out}
@@ -39,25 +46,18 @@ func RefuseSource(source string, files []string, out string, written []string, l
 	return err
 }
 
-// foldersOf lists the folders that files lie in, directly or deeper: at least ".".
-func foldersOf(files []string) []string {
-	dirs := map[string]bool{".": true}
+// foldersOf describes the folders, as far as they are there, that files below a folder lie in, directly or deeper.
+func foldersOf(root string, files []string) (found []os.FileInfo, err error) {
+	seen := map[string]bool{}
 	for _, name := range files {
-		for dir := path.Dir(name); !dirs[dir]; dir = path.Dir(dir) {
-			dirs[dir] = true
-		}
-	}
-	return slices.Collect(maps.Keys(dirs))
-}
-
-// stats describes the folders that are there.
-func stats(dir string, names []string) (found []os.FileInfo, err error) {
-	for _, name := range names {
-		info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
-		if err == nil {
-			found = append(found, info)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+		for dir := path.Dir(name); !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			info, err := os.Stat(filepath.Join(root, filepath.FromSlash(dir)))
+			if err == nil {
+				found = append(found, info)
+			} else if !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
 		}
 	}
 	return found, nil
