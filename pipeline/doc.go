@@ -6,7 +6,7 @@
 //
 //	prepare (prepare.go): what do the targets hold?  ─▶ one ledger
 //	     ▼
-//	begin (attempt.go, resume.go): what is missing, within which budgets; kept spools
+//	begin (attempt.go): what is missing, within which budgets; kept spools
 //	     ▼
 //	forward (internal/forward): fetch ─▶ spool ─▶ encode ─▶ compare ─▶ name ─▶ publish
 //	     ▼
