@@ -50,7 +50,7 @@ var arrows = map[string][]string{
 	"internal/spool":        {"internal/atomicfile", "internal/spans", "internal/streams", "internal/pagecache"},
 	"internal/ledger":       {"internal/metadata", "internal/atomicfile", "internal/pyjson"},
 	"internal/model":        {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/pyjson", "internal/safetensors", "internal/smallfile", "internal/spans", "internal/streams"},
-	"internal/fetch":        {"encoder", "internal/model", "internal/plan", "internal/ledger", "internal/metadata", "internal/spool", "internal/spans", "internal/exactf32", "internal/progress", "internal/streams"},
+	"internal/fetch":        {"encoder", "internal/model", "internal/plan", "internal/safetensors", "internal/ledger", "internal/metadata", "internal/spool", "internal/spans", "internal/exactf32", "internal/progress", "internal/streams"},
 	"internal/estimate":     {"encoder", "internal/human", "internal/model", "internal/plan", "internal/exactf32", "internal/safetensors", "internal/streams"},
 	"internal/budget":       {"hub", "internal/estimate", "internal/human", "internal/model", "internal/plan", "internal/safetensors", "internal/spans"},
 	"internal/describe":     {"encoder", "verify", "internal/model", "internal/estimate", "internal/human", "internal/metadata", "internal/plan", "internal/safetensors", "internal/streams"},

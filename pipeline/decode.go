@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 )
 
@@ -52,7 +53,7 @@ func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 		return nil, err
 	}
 	report := &DecodeReport{Model: opt.DF11.Name, Folder: opt.OutDir, Consulted: opt.Model != nil}
-	err = r.Run(ctx, files, out, func(f back.File) error {
+	err = r.Run(ctx, files, out, func(f model.File) error {
 		if out.Has(f) {
 			report.There++
 		}
@@ -67,7 +68,7 @@ func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 }
 
 // rebuilder gives the original's files, and the Rebuilder that writes them.
-func (o *DecodeOptions) rebuilder() ([]back.File, *back.Rebuilder, error) {
+func (o *DecodeOptions) rebuilder() ([]model.File, *back.Rebuilder, error) {
 	if o.Model == nil {
 		return back.OfManifest(o.DF11, o.Workers, o.Progress)
 	}

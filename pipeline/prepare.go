@@ -174,10 +174,10 @@ func (c *conversion) sourceUnchanged(ctx context.Context, m *metadata.Manifest) 
 	}
 	known := *c.Model
 	known.SHA256 = slices.Clone(known.SHA256)
-	for i, w := range known.Listing.Weights {
-		if known.SHA256[i] == "" { // the other target may have asked before
+	for i, w := range c.Model.Files() {
+		if w.SHA256 == "" { // the other target may have asked before
 			var err error
-			if known.SHA256[i], err = fetch.Sum(ctx, c.Source, i, w.Path, w.Size); err != nil {
+			if known.SHA256[i], err = fetch.Sum(ctx, c.Source, w); err != nil {
 				return false, err
 			}
 		}

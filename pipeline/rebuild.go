@@ -24,7 +24,7 @@ import (
 // headers of the outputs of earlier runs, rebuilds every source file that no single pass of this run has hashed, from the outputs as
 // they are stored, and compares its sha256 with the published one.
 func (c *conversion) rebuildUnchecked(ctx context.Context) error {
-	files := slices.DeleteFunc(back.Files(c.Model), func(f back.File) bool {
+	files := slices.DeleteFunc(c.Model.Files(), func(f model.File) bool {
 		_, known := c.ledger.File(f.Path)
 		return known
 	})
@@ -51,7 +51,7 @@ func (c *conversion) rebuildUnchecked(ctx context.Context) error {
 	}
 	r := back.NewRebuilder(d, c.outputs, c.Memory.Workers, new(progress.Counters))
 	r.Outside = c.outside
-	return r.Run(ctx, files, nil, func(f back.File) error {
+	return r.Run(ctx, files, nil, func(f model.File) error {
 		c.Log.Info("source file rebuilt", "file", f.Path)
 		c.ledger.AddFile(ledger.File{Path: f.Path, Integrity: metadata.Proof, SHA256: f.SHA256})
 		return nil
@@ -59,7 +59,7 @@ func (c *conversion) rebuildUnchecked(ctx context.Context) error {
 }
 
 // outside reads a tensor that the model leaves out from the source: in a rebuilt file it stands between tensors of the outputs.
-func (c *conversion) outside(ctx context.Context, f back.File, t safetensors.Tensor, w io.Writer) error {
+func (c *conversion) outside(ctx context.Context, f model.File, t safetensors.Tensor, w io.Writer) error {
 	if !slices.ContainsFunc(c.Plan.Dropped, func(d plan.Tensor) bool { return d.Source == t.Name }) {
 		return model.Invalidf("", "the plan has no place for it")
 	}
@@ -101,7 +101,7 @@ func (c *conversion) checkEarlier(d *model.DF11) error {
 }
 
 // openOutputs opens the outputs of earlier runs, and those that source files went into, in the folder or, by ranges, in the target repo.
-func (c *conversion) openOutputs(ctx context.Context, from []back.File) (*model.DF11, error) {
+func (c *conversion) openOutputs(ctx context.Context, from []model.File) (*model.DF11, error) {
 	all := spans.Segments(c.outputs, len(c.Model.SHA256))
 	var segments []spans.Segment
 	for _, f := range from {

@@ -171,7 +171,7 @@ func (v *verification) rebuild(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.Run(ctx, files, nil, func(back.File) error {
+	return r.Run(ctx, files, nil, func(model.File) error {
 		v.report.Files++
 		return nil
 	})
@@ -202,7 +202,7 @@ func (v *verification) locate(ctx context.Context, proof error) error {
 
 // addSums hashes files of the original whose sha256 nobody publishes, such as local ones, a few at once: the hash of one is a single
 // chain of steps.
-func addSums(ctx context.Context, original model.Source, files []back.File, workers int) error {
+func addSums(ctx context.Context, original model.Source, files []model.File, workers int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, workers))
 	for i, f := range files {
@@ -210,7 +210,7 @@ func addSums(ctx context.Context, original model.Source, files []back.File, work
 			continue
 		}
 		g.Go(func() (err error) {
-			files[i].SHA256, err = fetch.Sum(ctx, original, f.Index, f.Path, f.Size)
+			files[i].SHA256, err = fetch.Sum(ctx, original, f)
 			return err
 		})
 	}

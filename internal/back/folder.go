@@ -25,7 +25,7 @@ type Folder struct {
 
 // OpenFolder makes the folder, locks it, and finds out which of the files are there. Other weights, and files that would be replaced,
 // are an OccupiedError without force. perm is the most that anybody may do with the files. The caller closes the folder.
-func OpenFolder(ctx context.Context, root string, files []File, perm fs.FileMode, force bool) (*Folder, error) {
+func OpenFolder(ctx context.Context, root string, files []model.File, perm fs.FileMode, force bool) (*Folder, error) {
 	f, err := folder.Open(folder.Output, root, perm)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func OpenFolder(ctx context.Context, root string, files []File, perm fs.FileMode
 }
 
 // look goes through every folder that is written to.
-func (d *Folder) look(ctx context.Context, files []File) (*OccupiedError, error) {
+func (d *Folder) look(ctx context.Context, files []model.File) (*OccupiedError, error) {
 	e := &OccupiedError{Folder: d.Root.Name()}
 	wanted, dirs := map[string]bool{}, map[string]bool{}
 	for _, f := range files {
@@ -84,7 +84,7 @@ func (d *Folder) look(ctx context.Context, files []File) (*OccupiedError, error)
 }
 
 // Has reports whether a file was there when the folder was opened.
-func (d *Folder) Has(f File) bool { return d.done[f.Path] }
+func (d *Folder) Has(f model.File) bool { return d.done[f.Path] }
 
 // Finish writes the index, unless one that says the same is there, such as the original's own.
 func (d *Folder) Finish() error {
@@ -116,7 +116,7 @@ func (e *OccupiedError) Error() string {
 
 // CheckPlaces refuses to write files to a folder where that could do harm. Names that are not plain ones of weights are refused,
 // since the manifest of a model, which nobody vouches for, gives them; and so is a folder that belongs to the model d itself.
-func CheckPlaces(d *model.DF11, root string, files []File) error {
+func CheckPlaces(d *model.DF11, root string, files []model.File) error {
 	var paths []string
 	for _, f := range files {
 		if !plan.IsWeightName(f.Path) || !filepath.IsLocal(filepath.FromSlash(f.Path)) {
@@ -145,7 +145,7 @@ func (e *OwnInputError) Error() string {
 
 // refuseInput refuses a folder if files there would spoil the local model that they are made of: they would lie in its folder, by
 // whatever path, or below it, or replace the one file that it is.
-func refuseInput(input, root string, files []File) error {
+func refuseInput(input, root string, files []model.File) error {
 	info, err := os.Stat(input)
 	if err != nil {
 		return err

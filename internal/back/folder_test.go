@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -25,8 +26,8 @@ func TestNothingThatComesMeanwhileIsReplaced(t *testing.T) {
 			if before {
 				write("before")
 			}
-			file := File{WeightFile: plan.WeightFile{File: plan.File{Path: "model.safetensors", Size: 7}}, SHA256: "of rebuilt"}
-			d, err := OpenFolder(t.Context(), root, []File{file}, 0o666, before)
+			file := model.File{WeightFile: plan.WeightFile{File: plan.File{Path: "model.safetensors", Size: 7}}, SHA256: "of rebuilt"}
+			d, err := OpenFolder(t.Context(), root, []model.File{file}, 0o666, before)
 			if err != nil {
 				t.Fatal(err)
 			}

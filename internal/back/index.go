@@ -22,7 +22,7 @@ type index struct {
 	data []byte
 }
 
-func indexOf(files []File) (x index) {
+func indexOf(files []model.File) (x index) {
 	stem, shard := plan.ShardOf(files[0].Path)
 	if len(files) < 2 || !shard {
 		return x

@@ -29,11 +29,11 @@ func (e *LeftOutError) Error() string {
 }
 
 // OfPlan gives the weight files of an original that is at hand, and a Rebuilder that knows from its plan where their bytes are.
-func OfPlan(d *model.DF11, original *model.Model, p *plan.Plan, workers int, c *progress.Counters) ([]File, *Rebuilder, error) {
+func OfPlan(d *model.DF11, original *model.Model, p *plan.Plan, workers int, c *progress.Counters) ([]model.File, *Rebuilder, error) {
 	if len(p.Dropped) > 0 {
 		return nil, nil, &LeftOutError{len(p.Dropped), p.Dropped[0].Source}
 	}
-	return Files(original), NewRebuilder(d, spans.Outputs(p), workers, c), nil
+	return original.Files(), NewRebuilder(d, spans.Outputs(p), workers, c), nil
 }
 
 // ErrNoManifest says that a DF11 model can't be decoded by itself.
@@ -44,7 +44,7 @@ var ErrNoSum = errors.New("the manifest has no sha256 of the original file")
 
 // OfManifest gives the weight files of the original as the manifest of a DF11 model describes them, and a Rebuilder that knows from
 // the manifest where their bytes are.
-func OfManifest(d *model.DF11, workers int, c *progress.Counters) ([]File, *Rebuilder, error) {
+func OfManifest(d *model.DF11, workers int, c *progress.Counters) ([]model.File, *Rebuilder, error) {
 	m := d.Manifest
 	if m == nil {
 		return nil, nil, ErrNoManifest
@@ -52,7 +52,7 @@ func OfManifest(d *model.DF11, workers int, c *progress.Counters) ([]File, *Rebu
 	if len(m.Dropped) > 0 {
 		return nil, nil, &LeftOutError{len(m.Dropped), m.Dropped[0]}
 	}
-	var files []File
+	var files []model.File
 	var all safetensors.Headers
 	for i, f := range m.Source.Files {
 		if f.Header == "" {
@@ -65,7 +65,7 @@ func OfManifest(d *model.DF11, workers int, c *progress.Counters) ([]File, *Rebu
 		if f.SHA256 == "" {
 			return nil, nil, fmt.Errorf("%s: %w", f.Path, ErrNoSum)
 		}
-		files = append(files, File{plan.WeightFile{File: plan.File{Path: f.Path, Size: f.Size}, Header: h}, i, f.SHA256})
+		files = append(files, model.File{WeightFile: plan.WeightFile{File: plan.File{Path: f.Path, Size: f.Size}, Header: h}, Index: i, SHA256: f.SHA256})
 	}
 	r := newRebuilder(d, workers, c)
 	r.placeByManifest(m, files)
@@ -80,7 +80,7 @@ func Misdescribed(d *model.DF11, original *model.Model, p *plan.Plan) (what stri
 	if m == nil {
 		return "", false
 	}
-	for _, w := range Files(original) {
+	for _, w := range original.Files() {
 		for _, f := range m.Source.Files {
 			if f.Path != w.Path {
 				continue
@@ -108,7 +108,7 @@ func Misdescribed(d *model.DF11, original *model.Model, p *plan.Plan) (what stri
 }
 
 // placeByManifest finds the places of the original files' tensors by the manifest alone.
-func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []File) {
+func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []model.File) {
 	stored := map[string]string{} // source name → output name, where they differ
 	for _, x := range m.Renamed {
 		stored[x.Source] = x.Name

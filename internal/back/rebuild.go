@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -25,22 +24,6 @@ import (
 // rebuildElems is how many weights are decoded at a time when a source file is written again.
 const rebuildElems = 1 << 18
 
-// File is a weight file of the original.
-type File struct {
-	plan.WeightFile
-	Index  int    // among the original's weight files
-	SHA256 string // of the file, which the rebuilt one must have; "" if nobody has published it
-}
-
-// Files are the weight files of an original.
-func Files(original *model.Model) []File {
-	var files []File
-	for i, w := range original.Listing.Weights {
-		files = append(files, File{w, i, original.SHA256[i]})
-	}
-	return files
-}
-
 // A Rebuilder writes original files again from a DF11 model: their headers, and their tensors' bytes, decoded or copied.
 type Rebuilder struct {
 	model    *model.DF11
@@ -49,7 +32,7 @@ type Rebuilder struct {
 	places   map[string]place // by source tensor name
 
 	// Outside writes a tensor of a file that is no part of the model; nil: there is none.
-	Outside func(ctx context.Context, f File, t safetensors.Tensor, w io.Writer) error
+	Outside func(ctx context.Context, f model.File, t safetensors.Tensor, w io.Writer) error
 }
 
 func newRebuilder(d *model.DF11, workers int, p *progress.Counters) *Rebuilder {
@@ -88,7 +71,7 @@ const filesAtOnce = 4
 
 // Run rebuilds files, each into its place in out, or into nothing if out is nil, and calls done for each that has the sha256 of the
 // original, one call at a time. A *RebuildError says that the model does not give a file back.
-func (r *Rebuilder) Run(ctx context.Context, files []File, out *Folder, done func(File) error) error {
+func (r *Rebuilder) Run(ctx context.Context, files []model.File, out *Folder, done func(model.File) error) error {
 	var size int64
 	for _, f := range files {
 		size += f.Size
@@ -154,7 +137,7 @@ func IsFault(err error) bool {
 // rebuild is one file on its way.
 type rebuild struct {
 	*Rebuilder
-	File
+	model.File
 	workers int
 	units   map[string]*verify.Unit // that are open, by path
 }

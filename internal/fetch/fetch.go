@@ -156,7 +156,7 @@ func (f *Fetcher) file(ctx context.Context, file *File) error {
 
 // byRange reports whether a file goes without a hash.
 func (f *Fetcher) byRange(file *File) bool {
-	return file.ByRange || f.unhashed && file.Want == ""
+	return file.ByRange || f.unhashed && file.SHA256 == ""
 }
 
 // whole reads all of a file in order, and records its hash if that is right.
@@ -166,8 +166,8 @@ func (f *Fetcher) whole(ctx context.Context, file *File, use func(context.Contex
 		return err
 	}
 	sum := hex.EncodeToString(h.Sum(nil))
-	if file.Want != "" && sum != file.Want {
-		return &model.SourceError{File: file.Path, Want: file.Want, Got: sum}
+	if file.SHA256 != "" && sum != file.SHA256 {
+		return &model.SourceError{File: file.Path, Want: file.SHA256, Got: sum}
 	}
 	if err := f.Source.Unchanged(file.Index); err != nil {
 		return err
@@ -245,12 +245,12 @@ func (f *Fetcher) pass(ctx context.Context, x stretch, use func(context.Context,
 	return g.Wait()
 }
 
-// Sum gives the sha256 of a weight file of size bytes, which is read and hashed side by side. It is for files of which nobody
-// publishes one, such as local files. An error names the file by its path.
-func Sum(ctx context.Context, src model.Source, file int, path string, size int64) (string, error) {
+// Sum gives the sha256 of a weight file, which is read and hashed side by side. It is for files of which nobody publishes one, such as
+// local files.
+func Sum(ctx context.Context, src model.Source, file model.File) (string, error) {
 	f := Fetcher{Source: src, Progress: &progress.Counters{}}
 	h := sha256.New()
-	if err := f.pass(ctx, stretch{&File{Index: file, Path: path, Size: size}, h, 0, size}, nothing); err != nil {
+	if err := f.pass(ctx, stretch{&File{File: file}, h, 0, file.Size}, nothing); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

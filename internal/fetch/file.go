@@ -11,25 +11,18 @@ import (
 
 // A File is one source file, and how it is read.
 type File struct {
-	Index    int
-	Path     string
-	Size     int64
-	Want     string // published sha256, "" if there is none
+	model.File
 	Segments []spans.Segment
 	// ByRange: only tensors that are still needed are read, under no hash. Else all of the file is, from its first byte to its last.
 	ByRange bool
-
-	header []byte // JSON that the plan was made from
 }
 
 // Files lists the source files of a model, with what the outputs want of each.
 func Files(m *model.Model, outputs []*spans.Output) []*File {
 	var files []*File
 	segments := spans.Segments(outputs, len(m.Listing.Weights))
-	for i, w := range m.Listing.Weights {
-		files = append(files, &File{
-			Index: i, Path: w.Path, Size: w.Size, Want: m.SHA256[i], header: w.Header.Raw, Segments: segments[i],
-		})
+	for i, w := range m.Files() {
+		files = append(files, &File{File: w, Segments: segments[i]})
 	}
 	return files
 }
@@ -50,8 +43,8 @@ func (e *HeaderError) Error() string {
 // checkHeader compares what p, read at off, holds of the header.
 func (f *File) checkHeader(off int64, p []byte) error {
 	const start = 8 // the header follows its length
-	from, end := max(off, start), min(off+int64(len(p)), start+int64(len(f.header)))
-	if from < end && !bytes.Equal(p[from-off:end-off], f.header[from-start:end-start]) {
+	from, end := max(off, start), min(off+int64(len(p)), f.Header.DataStart())
+	if from < end && !bytes.Equal(p[from-off:end-off], f.Header.Raw[from-start:end-start]) {
 		return &HeaderError{f.Path}
 	}
 	return nil

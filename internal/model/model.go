@@ -57,3 +57,19 @@ type Model struct {
 	Listing plan.Source
 	SHA256  []string
 }
+
+// File is a weight file of a source.
+type File struct {
+	plan.WeightFile
+	Index  int    // among the source's weight files
+	SHA256 string // "" if nobody has published it
+}
+
+// Files are the weight files of a source.
+func (m *Model) Files() []File {
+	var files []File
+	for i, w := range m.Listing.Weights {
+		files = append(files, File{w, i, m.SHA256[i]})
+	}
+	return files
+}
