@@ -66,7 +66,7 @@ func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []st
 	r := wire.Send("validate the model card", "", http.MethodPost, c.Endpoint()+"/api/validate-yaml",
 		map[string]string{"content": string(readme), "repoType": "model"})
 	_, err = c.t.Call(ctx, r, &answer)
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusBadRequest {
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusBadRequest && e.Err == nil { // not of the login before
 		return nil, e.Under(wire.ErrInvalidCard)
 	}
 	if err != nil {

@@ -61,6 +61,9 @@ func Hint(err error) string {
 	if !ok {
 		return ""
 	}
+	if errors.Is(e, ErrNoRoute) && strings.Contains(e.URL, "%2F") {
+		return "choose a name without a slash, which this Hub may not take"
+	}
 	for _, h := range hints {
 		if errors.Is(e, h.cause) {
 			if e.TokenSource != "" && h.withToken != "" {

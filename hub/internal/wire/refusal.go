@@ -29,6 +29,9 @@ func (e *Error) read(resp *http.Response, now time.Time) {
 	if e.Message == "" {
 		e.readBody(h.Get("Content-Type"), body)
 	}
+	if e.Message == http.StatusText(e.Status) {
+		e.Message = "" // it is told with the number
+	}
 }
 
 // readBody takes the message from a JSON or storage XML body; HTML and other text is never shown.
