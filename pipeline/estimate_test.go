@@ -2,7 +2,9 @@ package pipeline_test
 
 import (
 	"context"
+	"encoding/binary"
 	"math"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -59,8 +61,8 @@ func TestEstimateSampled(t *testing.T) {
 			if math.Abs(off) > 0.005 {
 				t.Errorf("%s: estimate %d, result %d: off by %.2f %%", name, e.OutputBytes, size, 100*off)
 			}
-			if e.Exact || read == 0 {
-				t.Errorf("%s: exact %t after %d bytes", name, e.Exact, read)
+			if e.Exact || read == 0 || e.EmptyBits != 0 {
+				t.Errorf("%s: exact %t after %d bytes, %d empty bits", name, e.Exact, read, e.EmptyBits)
 			}
 		}
 	}
@@ -76,6 +78,21 @@ func TestEstimateExact(t *testing.T) {
 				t.Errorf("%s %s: exact %t, estimate %d, result %d", known, layout, e.Exact, e.OutputBytes, size)
 			}
 		}
+	}
+}
+
+// TestEstimateUpCast: weights that were FP8 leave the lower bits of the mantissa empty.
+func TestEstimateUpCast(t *testing.T) {
+	dir := writeModel(t, hubtest.NewLlama(5, hubtest.ModelOptions{}))
+	path := filepath.Join(dir, "model.safetensors")
+	data, err := os.ReadFile(path)
+	must(t, err)
+	for i := 8 + int(binary.LittleEndian.Uint64(data)); i < len(data); i += 2 {
+		data[i] &= 0xf0
+	}
+	must(t, os.WriteFile(path, data, 0o600))
+	if e, _, _ := estimateAndConvert(t, dir, plan.Options{}, -1); e.EmptyBits != 4 {
+		t.Errorf("%d empty bits", e.EmptyBits)
 	}
 }
 

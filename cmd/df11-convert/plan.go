@@ -23,6 +23,7 @@ type planFlags struct {
 	disk      sizeFlag
 	parts     partFlags
 	bandwidth sizeFlag
+	gpu       sizeFlag
 	writeDict string
 }
 
@@ -39,6 +40,7 @@ what, how big the result will be, what it takes to make it, what stays uncompres
 will load it.`,
 		Example: `  df11-convert plan meta-llama/Llama-3.1-8B
   df11-convert plan ./my-model --json
+  df11-convert plan Qwen/Qwen3-8B --gpu 24GB
   df11-convert plan Qwen/Qwen3-8B --bandwidth 30MB/s
   df11-convert plan org/new-arch --write-pattern-dict dict.json`,
 		Args: exactArgs(1, "SOURCE"),
@@ -52,6 +54,7 @@ will load it.`,
 	p.Var(&f.disk, "disk", "disk budget of the conversion, e.g. 12GB")
 	p.StringVar(&f.parts.which, "shard", "", "the `part` i/n for which disk is given")
 	p.Var(&f.bandwidth, "bandwidth", "speed of the line for which times are given, e.g. 30MB/s (default 125 MB/s, a gigabit)")
+	p.Var(&f.gpu, "gpu", "say whether the weights fit a GPU of this memory, e.g. 24GB")
 	p.StringVar(&f.writeDict, "write-pattern-dict", "", "write the pattern dict of the plan to this `file`")
 	return c
 }
@@ -84,7 +87,7 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 	if err != nil && (!tooSmall) {
 		return err
 	}
-	v := &forecast{src, size, needs, limits.Disk, cmp.Or(int64(f.bandwidth), usualBandwidth)}
+	v := &forecast{src, size, needs, limits.Disk, cmp.Or(int64(f.bandwidth), usualBandwidth), int64(f.gpu)}
 	u.result(v.document(), "", v.print)
 	return err
 }

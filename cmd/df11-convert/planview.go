@@ -27,6 +27,7 @@ type forecast struct {
 	needs     budget.Needs
 	disk      int64 // the budget; 0 is none
 	bandwidth int64 // of the line, bytes per second
+	gpu       int64 // memory of the GPU that is asked about; 0 is none
 }
 
 // seconds is the time that n bytes take on the line.
@@ -83,7 +84,7 @@ func omitEmpty(doc map[string]any, names ...string) map[string]any {
 func (f *forecast) estimateDocument() map[string]any {
 	e, download, upload := f.size, f.seconds(f.needs.Download), f.seconds(f.needs.Upload)
 	return map[string]any{
-		"output_bytes": e.OutputBytes, "exact": e.Exact, "sampled_bytes": e.SampledBytes, "samples": e.Samples,
+		"output_bytes": e.OutputBytes, "exact": e.Exact, "empty_mantissa_bits": e.EmptyBits, "sampled_bytes": e.SampledBytes, "samples": e.Samples,
 		"needs": f.needs, "bandwidth_bytes_per_second": f.bandwidth,
 		"download_seconds": download, "upload_seconds": upload, "push_seconds": max(download, upload),
 	}
@@ -116,7 +117,12 @@ func aliases(p *plan.Plan) []string {
 // print writes the forecast for people.
 func (f *forecast) print(w io.Writer) {
 	m, p, e := f.model, f.plan, f.size
-	printf(w, "%s%s\n\n", choose(e.Exact, "", "about "), f.gain())
+	printf(w, "%s%s\n", choose(e.Exact, "", "about "), f.gain())
+	if e.EmptyBits >= 4 { // as FP8 leaves them
+		printf(w, "the lowest %d of 7 mantissa bits are 0 in every weight that was read: up-cast from a smaller type such as FP8, "+
+			"in which the model takes less space than in DF11\n", e.EmptyBits)
+	}
+	fmt.Fprintln(w)
 	t := newTable(w)
 	t.row("source", "%s%s", m.ID, access(m.Private, m.Gated))
 	t.row("commit", "%s", m.Commit)
@@ -128,7 +134,7 @@ func (f *forecast) print(w io.Writer) {
 	t.row("read", "%s in %s", human.Bytes(p.SourceBytes()), count(len(m.Listing.Weights), "file"))
 	t.row("write", "%s%s in %s, %.1f %% (%s)", choose(e.Exact, "", "about "), human.Bytes(e.OutputBytes), count(len(p.OutputFiles), "file"),
 		percentage(e.OutputBytes, p.SourceBytes()), basis(e))
-	t.row("GPU", "%s", holders(f.gpus()))
+	t.row("GPU", "%s", f.holders())
 	f.printNeeds(t)
 	t.Flush()
 	f.printUnits(w)
@@ -142,11 +148,19 @@ func (f *forecast) gpus() []gpus.Fit {
 	for _, u := range f.plan.Units {
 		largest = max(largest, 2*u.NElems())
 	}
+	if f.gpu > 0 {
+		return []gpus.Fit{gpus.Fit{N: 1, GiB: max(f.gpu>>30, f.gpu/1e9)}.Holding(f.plan.SourceBytes(), f.size.OutputBytes, largest)} // makers write GB
+	}
 	return gpus.Fits(f.plan.SourceBytes(), f.size.OutputBytes, largest)
 }
 
-// holders names the smallest GPU for each form.
-func holders(fits []gpus.Fit) string {
+// holders names the smallest GPU for each form, or says of the one that was asked for whether it holds them.
+func (f *forecast) holders() string {
+	fits := f.gpus()
+	if f.gpu > 0 {
+		says := func(ok bool) string { return choose(ok, "fits", "does not fit") }
+		return fmt.Sprintf("DF11 %s %s, BF16 %s (weights alone, a tenth free)", says(fits[0].DF11), fits[0], says(fits[0].BF16))
+	}
 	smallest := func(holds func(gpus.Fit) bool) string {
 		if i := slices.IndexFunc(fits, holds); i >= 0 {
 			return fits[i].String()

@@ -201,7 +201,7 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 		case f.Value.Type() == "string" && strings.HasPrefix(v, "-"): // a path can begin with ./-
 			err = usagef("--%s has no value: %q is a flag", f.Name, v)
 		}
-		if known := choices[f.Name]; known != nil && !slices.Contains(known, f.Value.String()) {
+		if known := choices[f.Name]; known != nil && f.Value.Type() == "string" && !slices.Contains(known, f.Value.String()) {
 			err = usagef("--%s: %q is not one of %s", f.Name, f.Value, strings.Join(known, ", "))
 		}
 	})

@@ -4,6 +4,7 @@ package estimate
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -30,6 +31,7 @@ type Estimate struct {
 	SampledBytes int64          // read of the source, in Samples ranges; 0 if sampling was off
 	Samples      int
 	Exact        bool // every weight was read, so that sizes are not estimates
+	EmptyBits    int  // lowest bits of the mantissa that are 0 in all weights that were read; 7 in BF16 at most
 }
 
 // UnitEstimate is what is known of a unit's weights.
@@ -42,6 +44,7 @@ type UnitEstimate struct {
 	Sampled int64                  // weights that were read
 	Stats   *encoder.Stats         // of the sampled weights; nil if there are none
 	Exact   bool                   // all weights were read
+	low     byte                   // all bits that any weight that was read has in its lower byte
 }
 
 // Sample reads at most maxBytes of the weights, spread over the units, and estimates the size of the result. With maxBytes 0
@@ -67,10 +70,15 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan, maxBytes int64)
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+	low := byte(0)
 	for i, u := range p.Units {
+		low |= e.Units[i].low
 		e.SampledBytes += e.Units[i].Sampled * sourceWidth(u)
 		e.Samples += len(runs[i])
 		e.Exact = e.Exact && (e.Units[i].Exact || u.Unholdable != "")
+	}
+	if e.SampledBytes > 0 {
+		e.EmptyBits = min(bits.TrailingZeros8(low), 7)
 	}
 	scope := exactf32.ScopeSample
 	if e.Exact && inexact.Of() == exactf32.NWeights(p) {

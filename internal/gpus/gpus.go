@@ -25,14 +25,20 @@ var sizes = []Fit{
 	{N: 1, GiB: 96}, {N: 1, GiB: 141}, {N: 2, GiB: 80}, {N: 4, GiB: 80}, {N: 8, GiB: 80}, {N: 8, GiB: 141}, {N: 16, GiB: 141},
 }
 
+// Holding says which forms these GPUs hold, by the rule of [Fits].
+func (f Fit) Holding(bf16, df11, largest int64) Fit {
+	room := f.N * f.GiB << 30 / 10 * 9
+	f.BF16, f.DF11 = bf16 <= room, df11+f.N*largest <= room
+	return f
+}
+
 // Fits lists which GPUs hold bf16 or df11 bytes of weights with a tenth of their memory to spare: from the largest that holds
 // neither form to the smallest that holds both. Each GPU that shares a DF11 model decodes into a buffer of its own, which is
 // as large as the largest module in BF16.
 func Fits(bf16, df11, largest int64) []Fit {
 	var rows []Fit
 	for _, f := range sizes {
-		room := f.N * f.GiB << 30 / 10 * 9
-		f.BF16, f.DF11 = bf16 <= room, df11+f.N*largest <= room
+		f = f.Holding(bf16, df11, largest)
 		if !f.BF16 && !f.DF11 {
 			rows = nil
 		}
