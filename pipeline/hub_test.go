@@ -153,7 +153,7 @@ func TestVisibility(t *testing.T) {
 	asked := map[string]func(*target.Push){
 		"nothing": func(*target.Push) {},
 		"private": func(p *target.Push) { p.Private = private },
-		"public":  func(p *target.Push) { p.Private, p.Public = &public, true },
+		"public":  func(p *target.Push) { p.Private = &public },
 	}
 	there := map[string][]hubtest.RepoOption{
 		"public": {}, "auto": {hubtest.Gated("auto")}, "manual": {hubtest.Gated("manual")}, "private": {hubtest.Private()},

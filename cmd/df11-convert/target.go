@@ -99,7 +99,7 @@ const maxRepoName = 96
 // publishTo finds out where to publish: the given repo, or the user's own with the name of the model. The Hub limits the
 // question who the user is, so that it is asked only where the namespace is not given. A token is needed for nothing else here.
 func (f *targetFlags) publishTo(ctx context.Context, u *ui, c *hub.Client, name string) (*target.Push, error) {
-	push := &target.Push{Hub: c, Repo: f.repoID, Revision: f.revision, Public: f.public}
+	push := &target.Push{Hub: c, Repo: f.repoID, Revision: f.revision}
 	if f.private || f.public {
 		push.Private = &f.private
 	}

@@ -26,11 +26,9 @@ type Push struct {
 	// Repo is the target, "namespace/name". Revision is its branch, "" for main.
 	Repo     string
 	Revision string
-	// Private asks for a private repo, or with false for a public one if it has to be created; nil leaves the choice to the Hub's
-	// default.
+	// Private asks for a private repo, or with false for a public one, also for a private or gated source. With nil, the target of such
+	// a source is private, and any other one as the Hub has it by default.
 	Private *bool
-	// Public allows a public target for a private or gated source.
-	Public bool
 }
 
 // VisibilityError says that strangers can open a target that is there, although its source is private or gated, or a private target
@@ -146,12 +144,18 @@ const gatedManual = "manual"
 // ensure creates the target if need be and makes sure that we may write to it, that it is not too visible, and that it
 // is not the source.
 func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) error {
-	closed := m.Private || m.Gated != ""
+	private, closed := r.Private, m.Private || m.Gated != ""
+	if private == nil && closed {
+		private = &closed
+	}
 	info, err := r.Hub.Info(ctx, r.Repo, "")
 	if errors.Is(err, hub.ErrNotFound) {
-		created, createErr := r.create(ctx, closed)
-		if createErr != nil || created {
+		created, createErr := r.Hub.CreateRepo(ctx, r.Repo, private)
+		if createErr != nil {
 			return createErr
+		}
+		if created {
+			return r.Hub.CheckAccess(ctx, r.Repo)
 		}
 		info, err = r.Hub.Info(ctx, r.Repo, "") // somebody else was quicker, and may have made it public
 	}
@@ -162,25 +166,12 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) err
 	switch {
 	case r.isSource(info.ID, src):
 		return &SourceTargetError{info.ID}
-	case closed && !info.Private && info.Gated != gatedManual && !r.Public:
+	case closed && !info.Private && info.Gated != gatedManual && r.Private == nil:
 		return &VisibilityError{Target: r.Repo, Source: m.ID}
 	case r.Private != nil && *r.Private && !info.Private:
 		return &VisibilityError{Target: r.Repo}
 	}
 	return r.Hub.CheckAccess(ctx, r.Repo)
-}
-
-// create makes the target, unless it is there by now. It is private for a source that is closed, if nothing else was asked for.
-func (r *Repo) create(ctx context.Context, closed bool) (created bool, err error) {
-	private := r.Private
-	if private == nil && closed && !r.Public {
-		private = new(bool)
-		*private = true
-	}
-	if created, err = r.Hub.CreateRepo(ctx, r.Repo, private); err != nil || !created {
-		return created, err
-	}
-	return true, r.Hub.CheckAccess(ctx, r.Repo)
 }
 
 // isSource reports whether a repo of the target's Hub is the one that the weights come from.
