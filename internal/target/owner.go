@@ -28,7 +28,7 @@ import (
 //
 // A run judges a target when it begins, and judges what others have changed before every commit: two runs that begin at the same
 // time both find the target free. A journal or a manifest that has come since, of another plan or of this plan with other bytes than
-// this run's outputs, is a TakenError. Every commit brings the journal that lists its files.
+// this run's outputs, is a TakenError, unless this run has sent it. Every commit brings the journal that lists its files.
 type Owner struct {
 	Digest  string            // of the plan
 	Source  string            // Hub repo that the weights come from; "" if it is not known
