@@ -21,7 +21,7 @@ const module = "github.com/df11-convert/df11-convert/"
 // "/..." stands for all below it.
 var arrows = map[string][]string{
 	"encoder":               {},
-	"internal/safetensors":  {},
+	"internal/safetensors":  {"internal/streams"},
 	"internal/atomicfile":   {},
 	"internal/folder":       {"internal/atomicfile", "internal/metadata", "internal/streams"},
 	"internal/pagecache":    {},

@@ -3,11 +3,12 @@ package safetensors
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"io"
 	"slices"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // Limits of headers. docs/format.md §16 says why each is generous.
@@ -129,7 +130,7 @@ type Headers struct{ nBytes, nTensors atomic.Int64 }
 // Read is [ReadHeader] for one more file of the model. A header that is refused does not count.
 func (m *Headers) Read(r io.ReaderAt, fileSize int64) (*Header, error) {
 	first := make([]byte, min(fileSize, FirstRead))
-	if err := readAt(r, first, 0); err != nil {
+	if err := streams.ReadFull(r, first, 0); err != nil {
 		return nil, err
 	}
 	n, err := headerSize(first, fileSize)
@@ -139,7 +140,7 @@ func (m *Headers) Read(r io.ReaderAt, fileSize int64) (*Header, error) {
 	return m.count(n, func() (*Header, error) {
 		raw := make([]byte, n)
 		if begun := copy(raw, first[lengthBytes:]); begun < len(raw) {
-			if err := readAt(r, raw[begun:], int64(len(first))); err != nil {
+			if err := streams.ReadFull(r, raw[begun:], int64(len(first))); err != nil {
 				return nil, err
 			}
 		}
@@ -165,18 +166,6 @@ func (m *Headers) count(n int64, get func() (*Header, error)) (h *Header, err er
 		m.nBytes.Add(-n)
 	}
 	return h, err
-}
-
-// readAt fills p, and calls a file that is shorter than its stated size io.ErrUnexpectedEOF.
-func readAt(r io.ReaderAt, p []byte, off int64) error {
-	n, err := r.ReadAt(p, off)
-	if n == len(p) {
-		return nil
-	}
-	if err == nil || errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 func (m *Headers) parse(raw []byte, fileSize int64) (*Header, error) {
