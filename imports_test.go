@@ -28,13 +28,14 @@ var arrows = map[string][]string{
 	"verify/internal/...":   {},
 	"verify":                {"verify/kernel", "verify/internal/..."},
 	"verify/kernel":         {},
-	"internal/plan":         {"encoder", "internal/human", "internal/pyjson", "internal/safetensors"},
+	"internal/plan":         {"encoder", "internal/human", "internal/pyjson", "internal/pyregex", "internal/safetensors"},
 	"internal/metadata":     {"internal/gpus", "internal/human", "internal/plan", "internal/pyjson"},
 	"internal/gpus":         {},
 	"internal/human":        {},
 	"internal/smallfile":    {},
 	"internal/alloc":        {}, // for tests
 	"internal/pyjson":       {},
+	"internal/pyregex":      {},
 	"internal/charts":       {"internal/describe", "internal/gpus", "internal/human", "internal/metadata"},
 	"hub":                   {"hub/internal/wire", "internal/smallfile", "internal/streams"},
 	"hub/internal/wire":     {"internal/smallfile"},
@@ -82,7 +83,7 @@ var homes = map[string][]string{
 }
 
 // pure packages compute: the same input gives the same bytes, on any machine, at any time.
-var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/gpus", "internal/human", "internal/pyjson", "internal/spans", "internal/exactf32"}
+var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/gpus", "internal/human", "internal/pyjson", "internal/pyregex", "internal/spans", "internal/exactf32"}
 
 // impure are the standard packages that pure ones may not use.
 var impure = []string{"net", "os", "time", "log", "math/rand", "runtime/debug", "syscall", "unsafe"}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/pyregex"
 )
 
 // inventory is every tensor of the source, by file, then by offset: the nearest to the order of the state dict.
@@ -99,7 +100,7 @@ func (inv *inventory) allModules() []string {
 }
 
 func (inv *inventory) matching(ctx context.Context, regex string) ([]string, error) {
-	re, err := compilePython(regex)
+	re, err := pyregex.Compile(regex)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -159,41 +158,5 @@ func TestNoSplitBelowLimit(t *testing.T) {
 	}
 	if n := len(p.PatternDict[3].Attrs); n != 4+128*3+3 {
 		t.Errorf("%d attributes in a layer with experts", n)
-	}
-}
-
-// TestIndexRegex writes sets of numbers the way published dicts do, and matches exactly them.
-func TestIndexRegex(t *testing.T) {
-	seq := func(a, b int) (out []int) {
-		for i := a; i <= b; i++ {
-			out = append(out, i)
-		}
-		return out
-	}
-	for _, c := range []struct {
-		nums []int
-		want string
-	}{
-		{[]int{37}, `37`},
-		{seq(0, 4), `[0-4]`},
-		{seq(0, 36), `([0-9]|[1-2][0-9]|3[0-6])`},
-		{[]int{3, 7, 11, 15, 19, 23}, `([37]|1[159]|23)`},
-		{seq(1, 126), `([1-9]|[1-9][0-9]|1[0-1][0-9]|12[0-6])`},
-		{[]int{0, 1, 2, 5, 7}, `[0-257]`},
-		{seq(98, 101), `(9[8-9]|10[0-1])`},
-	} {
-		got := indexRegex(c.nums)
-		if got != c.want {
-			t.Errorf("%v: got %s, want %s", c.nums, got, c.want)
-		}
-		re, err := compilePython(got)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 1200 {
-			if re.MatchString(fmt.Sprint(i)) != slices.Contains(c.nums, i) {
-				t.Errorf("%s is wrong about %d", got, i)
-			}
-		}
 	}
 }

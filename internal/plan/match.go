@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/pyregex"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -176,7 +177,7 @@ func compileAll(d PatternDict) ([]*regexp.Regexp, error) {
 	}
 	res := make([]*regexp.Regexp, len(d))
 	for i, p := range d {
-		re, err := compilePython(p.Regex)
+		re, err := pyregex.Compile(p.Regex)
 		if err != nil {
 			return nil, refuse(ReasonPattern, "write the pattern without that construct", "%v", err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/pyjson"
+	"github.com/df11-convert/df11-convert/internal/pyregex"
 )
 
 // Pattern is one member of a pattern dict: a Python regex for whole module paths, and the attributes whose weights form a unit,
@@ -72,7 +73,7 @@ func (d PatternDict) check() error {
 			return fmt.Errorf("pattern %q appears twice", p.Regex)
 		}
 		seen[p.Regex] = true
-		if _, err := compilePython(p.Regex); err != nil {
+		if _, err := pyregex.Compile(p.Regex); err != nil {
 			return err
 		}
 		if err := checkAttrs(p); err != nil {
@@ -119,7 +120,7 @@ func (d PatternDict) Equal(other PatternDict) bool {
 // matches says whether any pattern matches a module. A pattern that cannot be compiled matches nothing.
 func (d PatternDict) matches(module string) bool {
 	return slices.ContainsFunc(d, func(p Pattern) bool {
-		re, err := compilePython(p.Regex)
+		re, err := pyregex.Compile(p.Regex)
 		return err == nil && re.MatchString(module)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/pyregex"
 )
 
 // splitBlocks replaces blocks by the largest modules inside them that DF11 can hold, in the order in which the pattern lists them.
@@ -89,7 +90,7 @@ func (d *draft) pathRegex(block string, paths []string) string {
 	case len(numbers) == len(names) && slices.Equal(numbers, d.inv.children(strings.TrimSuffix(block+"."+in, "."))):
 		last = `\d+`
 	case len(numbers) == len(names):
-		last = indexRegex(numbers)
+		last = pyregex.Numbers(numbers)
 	case len(names) > 1:
 		last = "(" + last + ")"
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/pyregex"
 )
 
 // settleDict makes the dict of this model, by its catalog entry or by the rule for unknown models. If a unit would have more weights
@@ -84,7 +86,7 @@ func (d *draft) blockPatterns(ctx context.Context, pat Pattern, groups blockGrou
 	for i, g := range groups.list {
 		block := pat.Regex
 		if !slices.Equal(g.modules, whole) {
-			block = strings.Replace(pat.Regex, `\d+`, indexRegex(g.indices), 1)
+			block = strings.Replace(pat.Regex, `\d+`, pyregex.Numbers(g.indices), 1)
 		}
 		if modules, err := d.inv.matching(ctx, block); err != nil || !slices.Equal(modules, g.modules) {
 			return nil, refuse(ReasonPattern, "name the modules to compress with --pattern-dict",
@@ -150,7 +152,7 @@ func (d *draft) groupBlocks(pat Pattern, modules []string) (groups blockGroups) 
 
 // firstIndex returns a function that reads the number which the regex's first \d+ matches in a module path, or -1.
 func firstIndex(regex string) func(module string) int {
-	re, err := compilePython(strings.Replace(regex, `\d+`, `(?P<index>\d+)`, 1))
+	re, err := pyregex.Compile(strings.Replace(regex, `\d+`, `(?P<index>\d+)`, 1))
 	if err != nil || re.SubexpIndex("index") < 0 {
 		return func(string) int { return -1 }
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/pyregex"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -147,7 +148,7 @@ func (c *checker) checkPatterns(ctx context.Context) error {
 	}
 	owner := map[string]string{}
 	for _, pat := range c.finished.PatternDict {
-		re, err := compilePython(pat.Regex)
+		re, err := pyregex.Compile(pat.Regex)
 		if err != nil {
 			c.add(TrapPattern, pat.Regex, err.Error())
 			continue

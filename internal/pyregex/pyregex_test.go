@@ -1,7 +1,9 @@
-package plan
+package pyregex
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,12 +24,16 @@ func TestPythonRegexes(t *testing.T) {
 			Matches []string
 		}
 	}
-	if err := json.Unmarshal(readFile(t, "testdata/pyregex.json"), &golden); err != nil {
+	data, err := os.ReadFile("testdata/pyregex.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &golden); err != nil {
 		t.Fatal(err)
 	}
 	accepted := 0
 	for _, c := range golden.Cases {
-		re, err := compilePython(c.Pattern)
+		re, err := Compile(c.Pattern)
 		if err != nil {
 			if !c.Error && !c.Empty && !unsupported.MatchString(strings.TrimSuffix(c.Pattern, `+`)) {
 				t.Errorf("%q is refused: %v", c.Pattern, err)
@@ -67,7 +73,7 @@ func TestPossessive(t *testing.T) {
 		`(ab)++`:                false,
 		`[0-9]++`:               false,
 	} {
-		if _, err := compilePython(pattern); (err == nil) != ok {
+		if _, err := Compile(pattern); (err == nil) != ok {
 			t.Errorf("%q: %v", pattern, err)
 		}
 	}
@@ -86,9 +92,45 @@ func TestRefusedConstruct(t *testing.T) {
 		`x[[:alpha:]]`: `class at "[[:alpha:]]"`,
 		`a\.\d++\.b`:   "++",
 	} {
-		_, err := compilePython(pattern)
+		_, err := Compile(pattern)
 		if err == nil || !strings.Contains(err.Error(), construct) || !strings.Contains(err.Error(), strconv.Quote(pattern)) {
 			t.Errorf("%q: %v", pattern, err)
+		}
+	}
+}
+
+// TestNumbers writes sets of numbers the way published dicts do, and matches exactly them.
+func TestNumbers(t *testing.T) {
+	seq := func(a, b int) (out []int) {
+		for i := a; i <= b; i++ {
+			out = append(out, i)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		nums []int
+		want string
+	}{
+		{[]int{37}, `37`},
+		{seq(0, 4), `[0-4]`},
+		{seq(0, 36), `([0-9]|[1-2][0-9]|3[0-6])`},
+		{[]int{3, 7, 11, 15, 19, 23}, `([37]|1[159]|23)`},
+		{seq(1, 126), `([1-9]|[1-9][0-9]|1[0-1][0-9]|12[0-6])`},
+		{[]int{0, 1, 2, 5, 7}, `[0-257]`},
+		{seq(98, 101), `(9[8-9]|10[0-1])`},
+	} {
+		got := Numbers(c.nums)
+		if got != c.want {
+			t.Errorf("%v: got %s, want %s", c.nums, got, c.want)
+		}
+		re, err := Compile(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 1200 {
+			if re.MatchString(fmt.Sprint(i)) != slices.Contains(c.nums, i) {
+				t.Errorf("%s is wrong about %d", got, i)
+			}
 		}
 	}
 }

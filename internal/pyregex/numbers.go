@@ -1,4 +1,4 @@
-package plan
+package pyregex
 
 import (
 	"slices"
@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// indexRegex returns a regex that matches exactly the given numbers, in the form of published dicts: 37, [0-4],
+// Numbers returns a regex that matches exactly the given numbers, in the form of published dicts: 37, [0-4],
 // ([0-9]|[1-2][0-9]|3[0-6]).
-func indexRegex(nums []int) string {
+func Numbers(numbers []int) string {
 	byLength := map[int][]string{}
 	longest := 0
-	for _, n := range nums {
+	for _, n := range numbers {
 		s := strconv.Itoa(n)
 		byLength[len(s)] = append(byLength[len(s)], s)
 		longest = max(longest, len(s))

@@ -1,4 +1,5 @@
-package plan
+// Package pyregex reads the regexes of pattern dicts as Python does, and writes those for the numbers of blocks. It is pure.
+package pyregex
 
 import (
 	"fmt"
@@ -7,14 +8,14 @@ import (
 	"strings"
 )
 
-// compilePython returns a regex that matches as Python's re.fullmatch(pattern, path) does. It refuses by name any construct that
+// Compile returns a regex that matches as Python's re.fullmatch(pattern, path) does. It refuses by name any construct that
 // published pattern dicts do not use, and a pattern that matches the empty path, which is the whole model.
-func compilePython(pattern string) (*regexp.Regexp, error) {
+func Compile(pattern string) (*regexp.Regexp, error) {
 	const maxBytes = 8 << 10 // published patterns have about 50 bytes; the limit bounds the time to compile one
 	if len(pattern) > maxBytes {
 		return nil, fmt.Errorf("pattern of %d bytes: more than %d", len(pattern), maxBytes)
 	}
-	expr, err := translate(pattern)
+	expr, err := Translate(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
 	}
@@ -28,9 +29,9 @@ func compilePython(pattern string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// translate rewrites a Python regex into RE2 syntax. It refuses unknown elements; the compiler refuses known elements in a wrong
+// Translate rewrites a Python regex into RE2 syntax. It refuses unknown elements; the compiler refuses known elements in a wrong
 // place, such as a second quantifier.
-func translate(pattern string) (string, error) {
+func Translate(pattern string) (string, error) {
 	if strings.HasSuffix(pattern, `\d++`) { // a published dict has it; as the last element, \d+ matches the same paths
 		pattern = strings.TrimSuffix(pattern, "+")
 	}
