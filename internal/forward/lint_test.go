@@ -15,9 +15,7 @@ import (
 func lint(t *testing.T, o *spans.Output, es []safetensors.Entry) error {
 	t.Helper()
 	l, err := safetensors.NewHeader(nil, es)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := createIn(t, t.TempDir())
 	defer f.Cleanup()
 	if _, err := f.WriteAt(append(l.Bytes(), make([]byte, l.Size()-l.DataStart())...), 0); err != nil {
@@ -62,9 +60,7 @@ func TestLintOfOutputs(t *testing.T) {
 func TestLintOfConfig(t *testing.T) {
 	p := &plan.Plan{PatternDict: plan.PatternDict{{Regex: `layers\.\d+`, Attrs: []string{"q", "k"}}}}
 	config, err := metadata.InsertConfig([]byte(`{"a": 1}`), p.PatternDict)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := CheckConfig(config, p); err != nil {
 		t.Error(err)
 	}
@@ -83,14 +79,10 @@ func TestSecondReader(t *testing.T) {
 	}
 	header := func(es []safetensors.Entry) *safetensors.Header {
 		l, err := safetensors.NewHeader([]safetensors.MetadataEntry{{Key: "format", Value: "pt"}}, es)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		file := append(l.Bytes(), make([]byte, l.Size()-int64(len(l.Bytes())))...)
 		h, err := safetensors.ReadHeader(bytes.NewReader(file), l.Size())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return h
 	}
 	if err := readIndependently(header(entries)); err != nil {

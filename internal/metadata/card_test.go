@@ -45,9 +45,7 @@ extra_gated_eu_disallowed: true
 func parseReadme(t testing.TB, readme string) *metadata.FrontMatter {
 	t.Helper()
 	f, err := metadata.ParseFrontMatter([]byte(readme))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 
@@ -106,9 +104,7 @@ func llamaCard(t testing.TB) metadata.CardInput {
 func frontMatter(t *testing.T, line string) *metadata.FrontMatter {
 	t.Helper()
 	f, err := metadata.ParseFrontMatter([]byte("---\n" + line + "\n---\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 
@@ -154,9 +150,7 @@ func TestCardGolden(t *testing.T) {
 		"card_part.md": part,
 	} {
 		got, err := metadata.Card(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		golden(t, name, got)
 		if bytes.Contains(got, []byte("\n\n\n")) || bytes.Contains(got, []byte("<no value>")) {
 			t.Errorf("%s: loose ends", name)
@@ -167,14 +161,10 @@ func TestCardGolden(t *testing.T) {
 // TestCardFrontMatterValues reads the block with a YAML parser and compares the values, not the spelling.
 func TestCardFrontMatterValues(t *testing.T) {
 	got, err := metadata.Card(llamaCard(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	block := strings.SplitN(string(got), "---\n", 3)[1]
 	var values map[string]any
-	if err := yaml.Unmarshal([]byte(block), &values); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(block), &values))
 	want := map[string]any{
 		"base_model": "meta-llama/Llama-3.1-8B", "base_model_relation": "quantized", "quantized_by": "me",
 		"license": "llama3.1", "license_name": "1.0", "license_link": "LICENSE",
@@ -205,9 +195,7 @@ func TestCardEscapesHostileText(t *testing.T) {
 	in.Manifest.Units[34].Path = "a`|\n| b"
 	in.BaseModel = "[x](javascript:1)/y: z"
 	got, err := metadata.Card(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	prose := ""
 	for i, part := range strings.Split(string(got), "\n```") {
 		if i%2 == 0 {
@@ -257,9 +245,7 @@ func TestNamesStayInTheirCell(t *testing.T) {
 		in := llamaCard(t)
 		in.Manifest.Units[34].Path = strings.Repeat(`\`, n) + "|"
 		got, err := metadata.Card(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, row, _ := strings.Cut(string(got), "\n| `\\")
 		span, _, _ := strings.Cut(row, "|")
 		if len(span)%2 != 0 || strings.Trim(span, `\`) != "" {
@@ -356,9 +342,7 @@ func TestCardStaysReadable(t *testing.T) {
 			in.Manifest.Outputs = append(in.Manifest.Outputs, metadata.OutputFile{Path: fmt.Sprintf("unit_%d.safetensors", i), Kind: metadata.KindUnit, SHA256: strings.Repeat("a", 64)})
 		}
 		card, err := metadata.Card(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := bytes.Count(card, []byte("| `unit_")); got != 100 || bytes.Contains(card, []byte("The others are in `df11-manifest.json`")) != rest {
 			t.Errorf("%d files: %d are listed", n, got)
 		}
@@ -391,9 +375,7 @@ func TestCardSays(t *testing.T) {
 		in := localCard(t)
 		c.change(&in)
 		card, err := metadata.Card(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !bytes.Contains(card, []byte(c.has)) || bytes.Contains(card, []byte(c.lacks)) {
 			t.Errorf("%s: want %q and no %q:\n%s", name, c.has, c.lacks, card)
 		}

@@ -20,18 +20,14 @@ const goldenDir = "../../testdata/golden"
 func readFile(t testing.TB, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
 func testDict(t testing.TB) plan.PatternDict {
 	t.Helper()
 	dict, err := plan.ParsePatternDict([]byte(`{"lm_head": [], "model\\.layers\\.\\d+": ["mlp.up_proj", "mlp.down_proj"]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dict
 }
 
@@ -40,9 +36,7 @@ func TestNewConfigIsOfficial(t *testing.T) {
 	for _, model := range []string{"bias_f32", "qknorm"} {
 		dir := filepath.Join(goldenDir, "e2e", model)
 		dict, err := plan.ParsePatternDict(readFile(t, filepath.Join(dir, "pattern_dict.json")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := readFile(t, filepath.Join(dir, "single", "config.json"))
 		if got := metadata.NewConfig(dict); !bytes.Equal(got, want) {
 			t.Errorf("%s: got %s\nwant %s", model, got, want)
@@ -119,9 +113,7 @@ func planned(t *testing.T, config []byte) bool {
 	t.Helper()
 	const header = `{"x.0.w.weight":{"dtype":"BF16","shape":[2,1],"data_offsets":[0,4]}}`
 	h, err := new(safetensors.Headers).Parse([]byte(header), int64(len(header))+8+4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	weights := plan.File{Path: "model.safetensors"}
 	_, err = plan.New(t.Context(), plan.Source{
 		Files: []plan.File{weights, {Path: "config.json"}}, Weights: []plan.WeightFile{{File: weights, Header: h}}, Config: config,
@@ -177,4 +169,11 @@ func commonPrefix(a, b []byte) int {
 		n++
 	}
 	return n
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

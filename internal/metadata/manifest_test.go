@@ -21,9 +21,7 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, got, 0o644))
 	}
 	if want := readFile(t, path); !bytes.Equal(got, want) {
 		t.Errorf("%s differs (run the test with -update and look at the diff); got:\n%s", name, got)
@@ -69,14 +67,10 @@ func testManifest() *metadata.Manifest {
 func TestManifestGolden(t *testing.T) {
 	m := testManifest()
 	got, err := m.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	golden(t, "manifest.json", got)
 	back, err := metadata.ParseManifest(got, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !reflect.DeepEqual(back, m) {
 		t.Errorf("read back %+v", back)
 	}
@@ -153,13 +147,9 @@ func FuzzParseManifest(f *testing.F) {
 			return
 		}
 		first, err := m.Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		again, err := metadata.ParseManifest(first, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if second, err := again.Marshal(); err != nil || !bytes.Equal(first, second) {
 			t.Fatalf("%q became %q, %v", first, second, err)
 		}
