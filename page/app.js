@@ -79,7 +79,7 @@ const messages = log => log.split('\n').flatMap(line => {
 // --- plan ---------------------------------------------------------------------------------------------------------------
 
 let asked = 0; // counts questions: an answer to an old one is not shown
-const account = {}; // token, expires, user
+let account = {}; // token, ends, user
 
 async function ask(name, mode) {
   const mine = ++asked;
@@ -129,6 +129,7 @@ function show(doc, name) {
   const stays = Math.min(after, plain + doc.units.reduce((n, u) => n + (u.stays_bf16 ? u.bytes : 0), 0));
   fill('plan-title', link(doc.source));
   $('plan-meta').textContent = [doc.commit && 'commit ' + doc.commit.slice(0, 12), doc.layout, doc.private && 'private', doc.gated && 'gated'].filter(Boolean).join(' · ');
+  $('gain').textContent = doc.gain;
   const figures = [[bytes(before), 'in BF16'], [(doc.estimate.exact ? '' : '≈ ') + bytes(after), 'as DF11'], [percent(after, before), 'of the size'],
     [bytes(Math.max(0, before - after)), 'saved']];
   fill('figures', ...figures.map(([figure, of]) => el('div', {}, el('dt', {}, of), el('dd', {}, figure))));
@@ -149,6 +150,7 @@ function show(doc, name) {
   const fits = yes => el('td', { className: yes ? 'yes' : 'no' }, yes ? 'fits' : 'no');
   fill('gpus', ...doc.gpus.map(g => el('tr', {}, el('td', {}, (g.n > 1 ? g.n + ' × ' : '') + g.gib + ' GB'), fits(g.bf16_fits), fits(g.df11_fits))));
 
+  offer(doc, name);
   const pinned = /@|\/tree\//.test(name) ? doc.source + '@' + doc.commit : doc.source;
   fill('commands', ...recipes(pinned, target(doc.source)));
   const words = $('words');
@@ -216,13 +218,11 @@ function copyable(text, title) {
 async function there(doc, current) {
   $('there').textContent = '';
   const name = doc.source.split('/').at(-1) + '-DF11';
-  const answer = await fetch(`${hub}/api/models?` + new URLSearchParams({ search: name, limit: 20 }), { headers: bearer() });
-  const found = answer.ok ? (await answer.json()).map(m => m.id).filter(id => id.toLowerCase().endsWith('/' + name.toLowerCase())) : [];
+  const models = await api('/api/models?' + new URLSearchParams({ search: name, limit: 20 })).then(answer => answer.json()).catch(() => []);
+  const found = models.map(m => m.id).filter(id => id.toLowerCase().endsWith('/' + name.toLowerCase()));
   if (!current() || !found.length) return;
   fill('there', 'Already there: ', ...found.slice(0, 5).flatMap((id, i) => [i ? ', ' : '', link(id), ' (', el('a', { href: '?check=' + encodeURIComponent(id) }, 'check'), ')']), '.');
 }
-
-const bearer = () => account.token ? { Authorization: 'Bearer ' + account.token } : {};
 
 // --- check --------------------------------------------------------------------------------------------------------------
 
@@ -239,13 +239,265 @@ async function check(name, current) {
   $('check').dataset.code = code;
 }
 
+// --- sign-in ------------------------------------------------------------------------------------------------------------
+
+const client = window.huggingface?.variables?.OAUTH_CLIENT_ID || setting('oauth-client'); // a Space brings its own
+const scope = 'openid profile jobs contribute-repos gated-repos';
+const here = location.origin + location.pathname;
+const stored = 'df11-sign-in'; // of this session, from leaving for the Hub until coming back: no token
+const base64url = raw => btoa(String.fromCharCode(...raw)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+const random = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
+
+async function signIn() {
+  const verifier = random(), state = random();
+  sessionStorage.setItem(stored, JSON.stringify({ verifier, state, query: location.search }));
+  const challenge = base64url(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))));
+  location.assign(hub + '/oauth/authorize?' + new URLSearchParams({
+    client_id: client, redirect_uri: here, response_type: 'code', scope, state, code_challenge: challenge, code_challenge_method: 'S256',
+  }));
+}
+
+// comeBack takes the Hub's answer out of the address, checks that it is one to this tab's question, and gets the token.
+async function comeBack() {
+  const query = new URLSearchParams(location.search), asked = JSON.parse(sessionStorage.getItem(stored));
+  sessionStorage.removeItem(stored);
+  if (!query.has('state')) return;
+  history.replaceState(null, '', here + (asked?.query ?? ''));
+  if (query.get('state') !== asked?.state) throw new Error('The answer to a sign-in that this tab has not begun was thrown away.');
+  if (!query.has('code')) throw new Error('The Hub has not signed you in: ' + (query.get('error_description') ?? query.get('error')));
+  say('signing in …');
+  const form = { grant_type: 'authorization_code', client_id: client, code: query.get('code'), redirect_uri: here, code_verifier: asked.verifier };
+  const answer = await (await api('/oauth/token', { method: 'POST', body: new URLSearchParams(form) })).json();
+  account = { token: answer.access_token, ends: Date.now() + 1000 * answer.expires_in };
+  account.user = (await (await api('/oauth/userinfo')).json()).preferred_username;
+  say('');
+}
+
+function showAccount() {
+  const framed = window.top !== window;
+  $('who').textContent = account.user ? `Signed in as ${account.user}.` : '';
+  $('sign-out').hidden = $('job').hidden = !account.user;
+  $('no-oauth').hidden = !!client;
+  $('framed').hidden = !client || !framed;
+  $('signed-out').hidden = !client || framed || !!account.user;
+  $('unframe').href = location.href;
+}
+
+// api asks the Hub, and it alone.
+async function api(path, { headers, ...options } = {}) {
+  const bearer = account.token ? { Authorization: 'Bearer ' + account.token } : {};
+  const answer = await fetch(hub + path, { ...options, headers: { ...bearer, ...headers }, credentials: 'omit' });
+  if (answer.ok) return answer;
+  const { error, error_description: more } = await answer.json().catch(() => ({}));
+  throw Object.assign(new Error(error ? `the Hub says: ${more ?? error}` : `the Hub answers with ${answer.status}`), { status: answer.status });
+}
+
+// --- convert ------------------------------------------------------------------------------------------------------------
+
+// What a job takes: bytes a second in both directions together, as a user of Jobs measured in 403 of them on 12 July 2026; dollars an
+// hour, of November 2026, unless the Hub tells others.
+const machines = [
+  { flavor: 'cpu-performance', what: '32 processors', rate: 1348 * 2 ** 20, price: 1.9 },
+  { flavor: 'cpu-upgrade', what: '8 processors', rate: 16 * 2 ** 20, price: 0.03 },
+];
+const startup = 75; // seconds
+const seconds = (machine, { download_bytes: down, upload_bytes: up }) => startup + (down + up) / machine.rate;
+const span = s => s < 90 * 60 ? Math.ceil(s / 60) + ' min' : (s / 3600).toFixed(1) + ' h';
+const choice = (name, value, text, checked) => el('label', { className: 'choice' }, el('input', { type: 'radio', name, value, checked }), el('span', {}, text));
+const waiting = 'waiting for the machine';
+let following; // the job that is shown
+
+// offer prepares the form for a plan.
+function offer(doc, name) {
+  following = undefined;
+  $('run').hidden = true;
+  $('start').disabled = false;
+  showAccount();
+  $('target').value = account.user ? target(doc.source) : '';
+  const closed = !!(doc.private || doc.gated);
+  fill('visibility', choice('visibility', closed ? '--public' : '', closed ? 'Everybody: the license of this model allows that' : 'Everybody', !closed),
+    choice('visibility', '--private', 'You, and whom you let in', closed));
+  const { needs } = doc.estimate;
+  const list = () => fill('machines', ...machines.map((m, i) => {
+    const s = seconds(m, needs), cost = s / 3600 * m.price;
+    return choice('machine', i, `${m.flavor}, ${m.what}: about ${span(s)}, about $${cost < 0.01 ? '0.01' : cost.toFixed(2)}`, i === 0);
+  }));
+  const note = prices => { $('prices').textContent = `Times after speeds measured in July 2026, which vary; ${prices}. You pay for the seconds that are used.`; };
+  list();
+  note('prices of November 2026');
+  if (account.token) {
+    api('/api/jobs/hardware').then(answer => answer.json()).then(all => {
+      for (const m of machines) {
+        const now = all.find(h => h.name === m.flavor);
+        if (now) m.price = now.unitCostUSD * ({ minute: 60, second: 3600 }[now.unitLabel] ?? 1);
+      }
+      list();
+      note('prices as the Hub tells them now');
+    }).catch(() => {});
+    api('/api/jobs/' + account.user).then(answer => answer.json()).then(jobs => {
+      const mine = jobs.find(j => running(j) && j.command?.includes(target(doc.source)));
+      if (mine && !following) follow(mine);
+    }).catch(() => {});
+  }
+  $('job').onsubmit = event => {
+    event.preventDefault();
+    const chosen = field => new FormData($('job')).get(field);
+    const machine = machines[chosen('machine')];
+    const command = ['df11-convert', name, '--push', '--repo-id', $('target').value, '--work-dir', '/tmp/df11', '--log-format', 'json', '--json'];
+    if (chosen('visibility')) command.push(chosen('visibility'));
+    start(machine, command, seconds(machine, needs));
+  };
+}
+
+const running = job => !['COMPLETED', 'CANCELED', 'ERROR', 'DELETED', 'DELETING', 'STOPPED'].includes(job.status.stage);
+
+// refusals are the Hub's answers to a job in plain words.
+const refusals = {
+  401: ['Your sign-in has ended', 'sign in again'],
+  402: ['Your account has no credit for jobs', 'jobs are paid in advance: add credit in the billing settings of your account, then start the job again'],
+  403: ['The Hub does not let you start this job', 'sign out, sign in again and agree to all three rights; an organization may forbid it'],
+  404: ['The Hub knows no jobs for your account', 'run one of the commands below yourself'],
+  429: ['The Hub has had too many questions', 'wait some minutes, then start the job again'],
+};
+const resume = 'start the job again: it goes on with what was published';
+
+async function start(machine, command, expected) {
+  if (account.ends - Date.now() < 1500 * expected) {
+    return finish(false, 'The job could outlive your sign-in', '', ['sign out and in again, or run one of the commands below yourself']);
+  }
+  begin('asking the Hub for a machine');
+  try {
+    const job = await (await api('/api/jobs/' + account.user, {
+      method: 'POST', headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({
+        dockerImage: image, command, arguments: [], environment: {}, secrets: { HF_TOKEN: account.token }, flavor: machine.flavor,
+        timeoutSeconds: Math.round(Math.max(1800, 4 * expected)),
+      }),
+    })).json();
+    await follow(job);
+  } catch (error) {
+    const [title, hint] = refusals[error.status] ?? ['The job did not start', 'try again, or run one of the commands below yourself'];
+    finish(false, title, error.message, [hint]);
+  }
+}
+
+// begin shows progress where the outcome will be, so that nothing moves.
+function begin(phase) {
+  $('start').disabled = $('cancel').disabled = true;
+  $('bar').removeAttribute('value');
+  $('phase').textContent = phase;
+  $('step').textContent = $('log').textContent = '';
+  for (const id of ['run', 'progress']) $(id).hidden = false;
+  $('outcome').hidden = true;
+}
+
+// follow shows a job until it has ended. Its log comes from its beginning whenever the stream is opened.
+async function follow(job) {
+  following = job;
+  const shown = () => following === job;
+  begin(waiting);
+  $('cancel').disabled = false;
+  const path = `/api/jobs/${account.user}/${job.id}`;
+  $('cancel').onclick = async () => {
+    $('cancel').disabled = true;
+    $('step').textContent = 'canceling …';
+    await api(path + '/cancel', { method: 'POST' }).catch(error => { $('step').textContent = error.message; $('cancel').disabled = false; });
+  };
+  for (let wait = 1; ; wait = Math.min(2 * wait, 30)) {
+    let lines = [], state;
+    try {
+      for await (const line of events(await api(path + '/logs', { headers: { Accept: 'text/event-stream' } }))) {
+        if (!shown()) return;
+        lines.push(line);
+        progress(line);
+        $('log').textContent = lines.slice(-200).join('\n');
+      }
+      state = await (await api(path)).json();
+    } catch (error) {
+      if (error.status) return shown() && finish(false, ...(refusals[error.status] ?? ['The job is out of sight', '']).slice(0, 1), error.message, ['the job goes on: see the list of jobs on the Hub']);
+    }
+    if (!shown()) return;
+    if (state && !running(state)) return end(state, lines);
+    await new Promise(done => setTimeout(done, 1000 * wait)); // the line broke: open it again
+  }
+}
+
+// events reads the lines of a stream of server-sent events.
+async function* events(answer) {
+  let rest = '';
+  for (const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader(); ;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const messages = (rest + value).split('\n');
+    rest = messages.pop();
+    for (const message of messages) {
+      if (message.startsWith('data:')) yield String(JSON.parse(message.slice(5)).data ?? '').trimEnd();
+    }
+  }
+}
+
+// progress shows a line of the program's log.
+function progress(line) {
+  const [m] = messages(line);
+  if (m && $('phase').textContent === waiting) $('phase').textContent = 'the job runs';
+  if (m?.msg === 'progress') {
+    $('bar').value = m.percent;
+    $('phase').textContent = `${m.phase}: ${m.percent} %, ${m.files} of ${m.files_total} files` + (m.seconds_left ? `, about ${span(m.seconds_left)} left` : '');
+    $('step').textContent = `${bytes(m.bytes)} of ${bytes(m.bytes_total)} compared with the original`;
+  } else if (m?.msg) {
+    $('step').textContent = m.msg + (m.file ? ': ' + m.file : '');
+  }
+}
+
+// end shows what came out of a job.
+function end(job, lines) {
+  const from = lines.indexOf('{'), to = lines.indexOf('}', from);
+  let doc = {};
+  try { doc = JSON.parse(lines.slice(from, to + 1).join('\n')); } catch { /* it has not come that far */ }
+  const failure = messages(lines.join('\n')).findLast(m => m.level === 'ERROR');
+  if (doc.ok) {
+    const { weights, differing_weights: differing, by_this_run: now } = doc.verified;
+    const verdict = `${weights.toLocaleString('en')} weights compared with the original, all 16 bits: ${differing} differ.`;
+    finish(true, now ? 'Published' : 'It was up to date', now ? verdict : 'It was verified when it was made, says its manifest.', [doc.gain].filter(Boolean));
+    $('outcome-title').append(': ', link(doc.repo));
+  } else if (job.status.stage === 'CANCELED') {
+    finish(false, 'Canceled', '', [resume]);
+  } else {
+    finish(false, 'The job has failed', failure?.msg ?? job.status.message ?? lines.at(-1) ?? '', [...(failure?.hints ?? []), resume]);
+  }
+}
+
+function finish(good, title, why, hints) {
+  following = undefined;
+  $('progress').hidden = true;
+  $('run').hidden = $('start').disabled = false;
+  $('outcome').classList.toggle('good', good);
+  $('outcome-title').textContent = title;
+  $('outcome-why').textContent = why;
+  fill('outcome-hints', ...hints.map(hint => el('li', {}, hint)));
+  $('outcome').hidden = false;
+}
+
 // --- start --------------------------------------------------------------------------------------------------------------
 
 $('ask').onsubmit = event => {
   event.preventDefault();
   ask($('model').value, event.submitter?.value === 'check' ? 'check' : 'model');
 };
+$('sign-in').onclick = signIn;
+$('sign-out').onclick = () => {
+  account = {};
+  following = undefined;
+  $('run').hidden = true;
+  $('who').textContent = '';
+  showAccount();
+};
 $('version').textContent = 'Version ' + version + '.';
-const query = new URLSearchParams(location.search);
-for (const mode of ['model', 'check']) if (query.get(mode)) ask(query.get(mode), mode);
-program ??= load(text => $('state').dataset.busy && say(text + ' …')).catch(() => { program = undefined; });
+
+(async () => {
+  program ??= load(text => $('state').dataset.busy && say(text + ' …')).catch(() => { program = undefined; });
+  await comeBack().catch(error => refuse('You are not signed in', error.message, ['sign in again']));
+  showAccount();
+  const query = new URLSearchParams(location.search);
+  for (const mode of ['model', 'check']) if (query.get(mode)) ask(query.get(mode), mode);
+})();

@@ -19,6 +19,6 @@ page/build.sh "$work/page"
 converter
 go build -o "$work/bin/" ./.ci/deep/page
 mkdir "$work/data"
-cp -r .ci/deep/page/check.mjs "$work/"
+cp .ci/deep/page/check.mjs "$work/"
 ln -s "$CI_CACHE/page-24.43.1/node_modules" "$work/node_modules"
 timeout 600 node "$work/check.mjs" "$(command -v chromium)" "$work/bin/page" "$work/page" "$work/data" "$DF11_CONVERT"

@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -42,13 +43,14 @@ type stand struct {
 	mu     sync.Mutex
 	codes  map[string]url.Values // what a code was asked for with
 	jobs   map[string]*job
-	refuse int // status with which the next job is refused
+	refuse int  // status with which the next job is refused
+	hold   bool // the next job, when it has told its progress, until it is canceled
 	wrong  []string
 }
 
 func main() {
 	page, data, program := os.Args[1], os.Args[2], os.Args[3]
-	hub, err := hubtest.Listen("127.0.0.1:0", hubtest.WithPushDir(data), hubtest.WithLinkSpeed(0, 12_000_000),
+	hub, err := hubtest.Listen("127.0.0.1:0", hubtest.WithPushDir(data), hubtest.WithLinkSpeed(0, 5_000_000),
 		hubtest.WithUser(token, hubtest.User{Name: user, Granted: []string{"org/gated"}}))
 	check(err)
 	check(hub.AddDir(data))
@@ -84,10 +86,28 @@ func main() {
 		_, err := fmt.Sscan(r.PathValue("status"), &s.refuse)
 		check(err)
 	})
+	files.HandleFunc("POST /_test/hold", func(http.ResponseWriter, *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.hold = true
+	})
+	files.HandleFunc("POST /_test/damage", func(http.ResponseWriter, *http.Request) { damage(hub, "ann/good-DF11", "ann/bad-DF11") })
 	s.page = serve(files)
 	fmt.Println("READY", s.page, s.front, s.store, hub.URL)
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the script ends
 	hub.Close()
+}
+
+// damage makes a copy of a repo with one wrong byte.
+func damage(hub *hubtest.Server, from, to string) {
+	files := map[string][]byte{}
+	for name := range hub.Files(from, "main") {
+		b, err := hub.ReadFile(from, "main", name)
+		check(err)
+		files[name] = b
+	}
+	files["model_layers_0.safetensors"][5000]++
+	hub.AddRepo(to, files)
 }
 
 func check(err error) {
@@ -205,7 +225,7 @@ func (s *stand) authorize(w http.ResponseWriter, r *http.Request) {
 	s.codes[code] = q
 	s.mu.Unlock()
 	back := q.Get("redirect_uri") + "?" + url.Values{"code": {code}, "state": {q.Get("state")}}.Encode()
-	fmt.Fprintf(w, `<!doctype html><title>Sign in</title><a id="yes" href="%s">Authorize</a>`, html.EscapeString(back))
+	fmt.Fprintf(w, `<!doctype html><title>Sign in</title><link rel="icon" href="data:,"><a id="yes" href="%s">Authorize</a>`, html.EscapeString(back))
 }
 
 func (s *stand) token(w http.ResponseWriter, r *http.Request) {
@@ -243,13 +263,14 @@ func (s *stand) userinfo(w http.ResponseWriter, r *http.Request) {
 // --- jobs ---
 
 type job struct {
-	ID     string            `json:"id"`
-	Status map[string]string `json:"status"`
-	Flavor string            `json:"flavor"`
-	Labels map[string]string `json:"labels"`
+	ID      string            `json:"id"`
+	Status  map[string]string `json:"status"`
+	Flavor  string            `json:"flavor"`
+	Command []string          `json:"command"`
 
 	process *exec.Cmd
 	changed *sync.Cond
+	broken  bool // a stream of the log was
 	lines   []string
 	ended   bool
 }
@@ -270,7 +291,7 @@ func (s *stand) start(w http.ResponseWriter, r *http.Request) {
 		DockerImage, Flavor string
 		Command             []string
 		Environment         map[string]string
-		Secrets, Labels     map[string]string
+		Secrets             map[string]string
 		TimeoutSeconds      int
 	}
 	check(json.NewDecoder(r.Body).Decode(&q))
@@ -283,7 +304,7 @@ func (s *stand) start(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !strings.HasPrefix(q.DockerImage, "ghcr.io/df11-convert/df11-convert:") || q.Command[0] != "df11-convert" || q.Secrets["HF_TOKEN"] != token ||
-		q.TimeoutSeconds < 1800 || strings.Contains(fmt.Sprint(q.Command, q.Environment, q.Labels), token) {
+		q.TimeoutSeconds < 1800 || strings.Contains(fmt.Sprint(q.Command, q.Environment), token) {
 		s.fault("job: %+v", q)
 	}
 	home, err := os.MkdirTemp("", "df11-job-")
@@ -293,7 +314,7 @@ func (s *stand) start(w http.ResponseWriter, r *http.Request) {
 			q.Command[i] = filepath.Join(home, "work")
 		}
 	}
-	j := &job{ID: rand.Text(), Status: map[string]string{"stage": "RUNNING"}, Flavor: q.Flavor, Labels: q.Labels, changed: sync.NewCond(new(sync.Mutex))}
+	j := &job{ID: rand.Text(), Status: map[string]string{"stage": "RUNNING"}, Flavor: q.Flavor, Command: slices.Clone(q.Command), changed: sync.NewCond(new(sync.Mutex))}
 	j.process = exec.Command(s.program, q.Command[1:]...)
 	j.process.Env = []string{"HOME=" + home, "TMPDIR=" + home, "HF_ENDPOINT=" + s.hub.URL, "HF_TOKEN=" + q.Secrets["HF_TOKEN"], "CI=true"}
 	out, err := j.process.StdoutPipe()
@@ -302,9 +323,15 @@ func (s *stand) start(w http.ResponseWriter, r *http.Request) {
 	check(j.process.Start())
 	s.mu.Lock()
 	s.jobs[j.ID] = j
+	hold := s.hold
+	s.hold = false
 	s.mu.Unlock()
 	go func() {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if hold && strings.Contains(lines.Text(), `"msg":"progress"`) {
+				hold = false
+				j.signal(syscall.SIGSTOP)
+			}
 			j.change(func() { j.lines = append(j.lines, lines.Text()) })
 		}
 		err := j.process.Wait()
@@ -317,6 +344,12 @@ func (s *stand) start(w http.ResponseWriter, r *http.Request) {
 		_ = os.RemoveAll(home)
 	}()
 	answer(w, 200, j)
+}
+
+func (j *job) signal(sig os.Signal) {
+	if err := j.process.Process.Signal(sig); !errors.Is(err, os.ErrProcessDone) {
+		check(err)
+	}
 }
 
 func (j *job) change(f func()) {
@@ -362,6 +395,8 @@ func (s *stand) logs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
+	first := false
+	j.change(func() { first, j.broken = !j.broken, true })
 	for sent := 0; ; {
 		j.changed.L.Lock()
 		for sent == len(j.lines) && !j.ended {
@@ -378,7 +413,7 @@ func (s *stand) logs(w http.ResponseWriter, r *http.Request) {
 			sent++
 		}
 		w.(http.Flusher).Flush()
-		if ended {
+		if ended || first && sent > 2 {
 			return
 		}
 	}
@@ -387,7 +422,8 @@ func (s *stand) logs(w http.ResponseWriter, r *http.Request) {
 func (s *stand) cancel(w http.ResponseWriter, r *http.Request) {
 	if j := s.job(w, r); j != nil {
 		j.change(func() { j.Status["stage"] = "CANCELED" })
-		check(j.process.Process.Signal(syscall.SIGTERM))
+		j.signal(syscall.SIGTERM)
+		j.signal(syscall.SIGCONT)
 		j.change(func() { answer(w, 200, j) })
 	}
 }
