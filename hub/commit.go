@@ -16,7 +16,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// Op is one change of a commit. The zero Op changes nothing.
+// Op is one change of a commit.
 type Op struct {
 	Path   string
 	Size   int64  // bytes of the file; 0 for a deletion
@@ -29,8 +29,7 @@ type Op struct {
 type opKind int
 
 const (
-	opNone opKind = iota // the branch already holds it
-	opFile
+	opFile opKind = iota
 	opLFS
 	opDelete
 )
@@ -47,14 +46,6 @@ func LFSOp(path, sha256 string, size int64) Op {
 
 // DeleteOp removes a file; the hub refuses the commit if it is not there.
 func DeleteOp(path string) Op { return Op{Path: path, kind: opDelete} }
-
-// Payload is the number of bytes that the file adds to the commit's own body.
-func (o Op) Payload() int64 {
-	if o.kind == opFile {
-		return o.Size
-	}
-	return 0
-}
 
 // row is the Op as a line of the commit's body.
 func (o Op) row() ndjsonRow {
@@ -77,10 +68,8 @@ func (o Op) Holds(tree map[string]FileInfo) bool {
 			entry.SHA256 != "" && entry.SHA256 == hashLike(entry.SHA256, o.content))
 	case opLFS:
 		return there && entry.SHA256 == o.SHA256
-	case opDelete:
-		return !there
 	}
-	return true
+	return !there
 }
 
 // CommitRequest is one commit to make.
@@ -101,8 +90,7 @@ type Commit struct {
 // over bytes that a thin line has still to drain from the system's buffers.
 const slowAnswer = 3 * time.Minute
 
-// Commit applies the changes in one commit. Ops that Upload found unchanged are left out; without any other, no commit is
-// made, and the branch's head is given.
+// Commit applies the changes in one commit. Without any, no commit is made, and the branch's head is given.
 //
 // When an answer leaves open whether the commit was made (500, 504, a lost connection), the branch is read: if it holds
 // every change, that is success; otherwise the commit is repeated, which its parent makes safe. ErrConflict says that the
@@ -111,20 +99,15 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 	if err := wire.CheckRepo(repo); err != nil {
 		return Commit{}, err
 	}
-	var ops []Op
 	for _, o := range req.Ops {
-		if o.kind == opNone {
-			continue
-		}
 		if err := ValidPath(o.Path); err != nil {
 			return Commit{}, err
 		}
-		ops = append(ops, o)
 	}
-	req.Ops, rev = ops, cmp.Or(rev, "main")
-	if len(ops) == 0 || req.Parent == "" {
+	rev = cmp.Or(rev, "main")
+	if len(req.Ops) == 0 || req.Parent == "" {
 		head, err := c.Head(ctx, repo, rev)
-		if err != nil || len(ops) == 0 {
+		if err != nil || len(req.Ops) == 0 {
 			return Commit{OID: head, Found: true}, err
 		}
 		req.Parent = head

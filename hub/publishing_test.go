@@ -76,11 +76,8 @@ func TestPublish(t *testing.T) {
 		t.Errorf("%d PUTs, %d batch calls", w.nPuts(), w.nBatches())
 	}
 	again, err := w.push(t, "b/c.safetensors", multi)
-	if err != nil || again.OID != done.OID || w.nPuts() != 8 || w.nCommits() != 1 {
-		t.Errorf("unchanged file: %+v, %v, %d PUTs, %d commits", again, err, w.nPuts(), w.nCommits())
-	}
-	if again, err = w.push(t, "config.json", small); err != nil || again.OID != done.OID || w.nCommits() != 1 {
-		t.Errorf("unchanged small file: %+v, %v, %d commits", again, err, w.nCommits())
+	if err != nil || again.OID != w.srv.Head(target, "main") || w.nPuts() != 8 {
+		t.Errorf("a file that the store holds: %+v, %v, %d PUTs", again, err, w.nPuts())
 	}
 	if out := w.Stats().BytesOut; out != 65_000 {
 		t.Errorf("%d bytes out", out)

@@ -49,8 +49,8 @@ type upload struct {
 }
 
 // Upload brings a file to where a commit can name it, and gives the Op for that commit. The hub decides whether it goes
-// into the commit itself or into its store; a file that the branch or the store already holds is not sent. Upload may be
-// repeated, and runs for several files at once.
+// into the commit itself or into its store; a file that the store already holds is not sent. Upload may be repeated, and runs
+// for several files at once.
 func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, error) {
 	rev = cmp.Or(rev, "main")
 	if err := checkSource(repo, rev, b.Path); err != nil {
@@ -65,10 +65,7 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, erro
 		return Op{}, err
 	}
 	if mode.UploadMode != "lfs" || b.Size == 0 { // the storage refuses empty objects
-		return u.regularOp(mode.OID)
-	}
-	if mode.OID == b.SHA256 {
-		return Op{Path: b.Path, Size: b.Size, SHA256: b.SHA256}, nil
+		return u.regularOp()
 	}
 	if err := u.sendObject(ctx); err != nil {
 		return Op{}, err
@@ -77,11 +74,11 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, erro
 }
 
 // uploadMode is the hub's decision about one file. Its shouldIgnore, for a match in the repo's .gitignore, is not read: that is
-// for clients which add whole folders, while a file that is uploaded by name is wanted, as with git add --force.
+// for clients which add whole folders, while a file that is uploaded by name is wanted, as with git add --force. Nor is what the
+// branch holds now: not every hub tells it there, and the tree does.
 type uploadMode struct {
 	Path       string `json:"path"`
 	UploadMode string `json:"uploadMode"`
-	OID        string `json:"oid"` // of the file that the branch holds now: sha256, or git hash of a regular file
 }
 
 func (u *upload) preupload(ctx context.Context) (*uploadMode, error) {
@@ -106,8 +103,8 @@ func (u *upload) preupload(ctx context.Context) (*uploadMode, error) {
 	return mode, nil
 }
 
-// regularOp puts the file into the commit, unless its hash is the one that the branch holds there already.
-func (u *upload) regularOp(there string) (Op, error) {
+// regularOp puts the file into the commit.
+func (u *upload) regularOp() (Op, error) {
 	if u.Size > maxRegular {
 		return Op{}, u.errorf(wire.ErrTooLarge, "the hub wants %d bytes inside a commit", u.Size)
 	}
@@ -117,9 +114,6 @@ func (u *upload) regularOp(there string) (Op, error) {
 	}
 	if got := hashLike(u.SHA256, content); got != u.SHA256 {
 		return Op{}, u.errorf(wire.ErrCorrupt, "sha256 is %s, expected %s", got, u.SHA256)
-	}
-	if there != "" && there == gitBlobHash(content) {
-		return Op{Path: u.Path, Size: u.Size}, nil
 	}
 	return FileOp(u.Path, content), nil
 }

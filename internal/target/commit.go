@@ -198,11 +198,7 @@ func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) ([]hub.Op, error)
 		if !o.Committed {
 			return nil, fmt.Errorf("finish %s: %s was never published", r.Repo, o.Path)
 		}
-		op := r.op(o)
-		if op.Payload() == 0 { // it may be empty for the branch that it was uploaded for, not for another one
-			op = hub.LFSOp(o.Path, o.SHA256, o.Size)
-		}
-		ops = append(ops, op)
+		ops = append(ops, r.op(o))
 	}
 	for _, p := range slices.Sorted(maps.Keys(tree)) {
 		if _, ours := c.branch.Ours[p]; ours && !kept[p] {
