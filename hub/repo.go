@@ -176,9 +176,6 @@ func (c *Client) DeleteBranch(ctx context.Context, repo, branch string) error {
 	r := c.t.RepoGet("delete branch "+branch+" of "+repo, repo, wire.RevPath("branch", branch))
 	r.Method, r.Follow = http.MethodDelete, wire.FollowSame
 	_, err := c.t.Call(ctx, r, nil)
-	if errors.Is(err, wire.ErrRevisionNotFound) || errors.Is(err, wire.ErrEntryNotFound) {
-		return nil
-	}
 	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusNotFound {
 		// The answer to an earlier try may have been lost, and not every 404 says what is missing.
 		if there, listErr := c.hasBranch(ctx, repo, branch); listErr == nil && !there {

@@ -17,7 +17,7 @@ import (
 // Request is one thing to ask, repeatable: its body can be opened again.
 type Request struct {
 	Op     string // for errors: "read model info of ns/name"
-	Needs  string // the right that it takes: "write access to ns/name"; "" for that to read the repo
+	Needs  string // the right that it takes: "write access to ns/name"; "" is what its method says
 	Finds  bool   // asks whether the repo is there: a 404 without a code says that it is not
 	Repo   string // empty if the request is about no repo
 	Method string
@@ -33,6 +33,15 @@ type Request struct {
 
 	bearer   string // the token, where one is sent
 	Progress bool   // the latest try brought bytes: the count of failures starts again
+}
+
+// needs is the right that the request takes, in words.
+func (r *Request) needs() string {
+	right := "write"
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		right = "read"
+	}
+	return cmp.Or(r.Needs, right+" access to "+cmp.Or(r.Repo, "it"))
 }
 
 // followRule says which redirects a request follows.
@@ -60,7 +69,7 @@ func Send(op, repo, method, url string, body any) *Request {
 	if err != nil {
 		panic("wire: internal error: " + err.Error()) // bodies are made of strings and numbers
 	}
-	return &Request{Op: op, Needs: "write access to " + cmp.Or(repo, "it"), Repo: repo, Method: method, URL: url, Token: true, Follow: FollowSame,
+	return &Request{Op: op, Repo: repo, Method: method, URL: url, Token: true, Follow: FollowSame,
 		Header: http.Header{"Content-Type": {"application/json"}},
 		Body:   func() io.Reader { return bytes.NewReader(data) }, Size: int64(len(data))}
 }

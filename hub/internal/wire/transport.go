@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,7 +149,7 @@ func (t *Transport) RefusedInside(r *Request, status int, message string) *Error
 // Failure is the *Error of a request that got no usable answer.
 func (t *Transport) Failure(r *Request, u *url.URL, err error) *Error {
 	e := &Error{Op: r.Op, Side: t.Opt.Side, Method: r.Method, Repo: r.Repo, Endpoint: t.Endpoint.String(), Err: err,
-		finds: r.Finds, needs: cmp.Or(r.Needs, "read access to "+cmp.Or(r.Repo, "it")), login: t.Opt.Login}
+		finds: r.Finds, needs: r.needs(), login: t.Opt.Login}
 	if u != nil {
 		e.URL = redactURL(u)
 	}

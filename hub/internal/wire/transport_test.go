@@ -238,7 +238,7 @@ func TestRefusals(t *testing.T) {
 	info := Get("read model info of a/b", repo, api+"/revision/main?x=1")
 	info.Finds = true
 	tree := Get("list files of a/b", repo, api+"/tree/main?x=1")
-	commit := Send("commit to a/b", repo, "POST", api+"/commit/main?x=1", 1)
+	commit := &Request{Op: "commit to a/b", Repo: repo, Method: "POST", URL: api + "/commit/main?x=1", Token: true, Follow: FollowSame}
 	create := Send("create repo a/b", repo, "POST", "https://hub.test/api/repos/create?x=1", 1)
 	create.Needs = `write access to "a"`
 	code := func(code string) []string { return []string{"X-Error-Code: " + code} }
