@@ -66,7 +66,7 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 			printf(w, "up to date: %s was verified when it was made, says its manifest; to check it: df11-convert verify %s\n", place, shellQuote(place))
 			return
 		}
-		printReport(w, report, u.waited, u.verbose)
+		printReport(w, report, u.waited)
 	})
 	return nil
 }

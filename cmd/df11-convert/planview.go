@@ -309,9 +309,6 @@ func (f *forecast) printPlain(w io.Writer) {
 // printRemarks prints what the user should know besides sizes, and who can load the result.
 func (f *forecast) printRemarks(w io.Writer) {
 	p := f.plan
-	if p.TiedEmbeddings {
-		fmt.Fprintln(w, "  head and embedding are tied: one matrix, stored once in BF16")
-	}
 	for _, list := range []struct {
 		title string
 		lines []string

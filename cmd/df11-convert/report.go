@@ -22,7 +22,7 @@ func (t *table) sizes(r *pipeline.Report) {
 }
 
 // printReport writes the outcome of a conversion for people.
-func printReport(w io.Writer, r *pipeline.Report, waited time.Duration, verbose bool) {
+func printReport(w io.Writer, r *pipeline.Report, waited time.Duration) {
 	printf(w, "%s\n", r.Gain)
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source, atCommit(r.Commit))
@@ -47,12 +47,6 @@ func printReport(w io.Writer, r *pipeline.Report, waited time.Duration, verbose 
 		t.row("left to do", "--finish, when all parts are uploaded")
 	}
 	t.row("time", "%s", stageTimes(r, waited))
-	for _, side := range []string{"source", "target"} {
-		if x, ok := r.Traffic[side]; ok && verbose {
-			t.row(side+" hub", "%s, %s, %s in, %s out, waited %.1f s", count(x.Requests, "request"), count(x.Retries, "retry"),
-				human.Bytes(x.BytesIn), human.Bytes(x.BytesOut), x.Waited)
-		}
-	}
 	t.Flush()
 }
 
