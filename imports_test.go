@@ -47,6 +47,7 @@ var arrows = map[string][]string{
 	"internal/golden":       {},
 	"internal/streams":      {},
 	"internal/progress":     {},
+	"internal/terminal":     {"internal/human", "internal/progress"},
 	"internal/exactf32":     {"internal/human", "internal/plan"},
 	"internal/spool":        {"internal/atomicfile", "internal/spans", "internal/streams", "internal/pagecache"},
 	"internal/ledger":       {"internal/metadata", "internal/atomicfile", "internal/pyjson"},
@@ -72,7 +73,7 @@ var inTests = []string{"encoder", "internal/hubtest", "internal/golden", "intern
 var homes = map[string][]string{
 	"github.com/KimMachineGun/automemlimit": {"cmd/df11-convert"},
 	"github.com/dustin/go-humanize":         {"cmd/df11-convert"},
-	"github.com/schollz/progressbar":        {"cmd/df11-convert"},
+	"github.com/schollz/progressbar":        {"internal/terminal"},
 	"github.com/spf13/cobra":                {"cmd/df11-convert"},
 	"golang.org/x/term":                     {"cmd/df11-convert"},
 	"github.com/gomlx/go-huggingface":       {"hub", "hub/internal/wire"},

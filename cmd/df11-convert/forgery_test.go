@@ -424,7 +424,7 @@ func TestForgedOrigins(t *testing.T) {
 		{"a folder as a base model", func(f *forged) {
 			delete(f.files, metadata.ManifestName)
 			f.set("README.md", "---\nbase_model: ./evil\n---\n")
-		}, nil, "name it with --against", exitUsage},
+		}, nil, "name the original with --against", exitError},
 		{"the name of a folder", func(f *forged) {
 			f.files = maps.Clone(f.models[evilModel])
 			f.manifest(func(m *metadata.Manifest) { m.Source = metadata.Source{Repo: llamaModel, Files: m.Source.Files} })

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
 // groups are the headings of flags in help, each with its flags. Those of no group come first.
@@ -48,7 +49,7 @@ func writeHelp(w io.Writer, c *cobra.Command, width int) {
 	if !c.HasParent() {
 		fmt.Fprintf(&b, "\n%s\nUse \"%s COMMAND --help\" for all flags of a command.\nDocs: %s\n", surroundings, c.Name(), docsURL)
 	}
-	fmt.Fprint(w, fold(b.String(), width, 0))
+	fmt.Fprint(w, terminal.Fold(b.String(), width, 0))
 }
 
 // surroundings are what counts for the program beside its flags. Help and the man page of the root have them.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
 // TestHelpFitsTerminals: no line of any command's help is wider than a terminal, down to 64 columns.
@@ -22,8 +24,8 @@ func TestHelpFitsTerminals(t *testing.T) {
 			var b strings.Builder
 			writeHelp(&b, c, width)
 			for line := range strings.Lines(b.String()) {
-				if line = strings.TrimSuffix(line, "\n"); columns(line) > width && strings.Contains(strings.TrimSpace(line), " ") {
-					t.Errorf("%s --help has %d columns for %d: %q", c.CommandPath(), columns(line), width, line)
+				if line = strings.TrimSuffix(line, "\n"); terminal.Columns(line) > width && strings.Contains(strings.TrimSpace(line), " ") {
+					t.Errorf("%s --help has %d columns for %d: %q", c.CommandPath(), terminal.Columns(line), width, line)
 				}
 			}
 			for _, sub := range c.Commands() {
@@ -53,7 +55,7 @@ func TestHelpNamesWhatAFlagTakes(t *testing.T) {
 func TestExamplesFitTerminals(t *testing.T) {
 	for _, c := range rootCommand(newUI(os.Stdout, os.Stderr), nil).Commands() {
 		for line := range strings.Lines(c.Example) {
-			if n := columns(strings.TrimSuffix(line, "\n")); n > 80 {
+			if n := terminal.Columns(strings.TrimSuffix(line, "\n")); n > 80 {
 				t.Errorf("%s: %d columns in %q", c.Name(), n, line)
 			}
 		}
@@ -81,7 +83,7 @@ func TestFold(t *testing.T) {
 		{20, "resume with: df11-convert org/name --push\n", "resume with:\n  df11-convert org/name --push\n"},
 		{20, "\x1b[36mhint:\x1b[m a text of 20\n", "\x1b[36mhint:\x1b[m a text of 20\n"},
 	} {
-		if got := fold(x.in, x.width, 2); got != x.want {
+		if got := terminal.Fold(x.in, x.width, 2); got != x.want {
 			t.Errorf("%d columns: %q becomes %q, want %q", x.width, x.in, got, x.want)
 		}
 	}

@@ -148,7 +148,7 @@ func TestPushAsksForLineage(t *testing.T) {
 	must(t, at["cache"], "--push", "--repo-id", "tester/cached")
 	must(t, at["tuned"], "--push", "--repo-id", "tester/tuned")
 	srv.AddModel("acme/ancestor", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1}))
-	if code, _, diag := program(t, "verify", "tester/tuned"); code != exitUsage || !strings.Contains(diag, "--against") {
+	if code, _, diag := program(t, "verify", "tester/tuned"); code != exitError || !strings.Contains(diag, "--against") {
 		t.Errorf("the ancestor of a model was taken for its original: exit %d: %s", code, diag)
 	}
 	// What the cache knows is the default of verify.

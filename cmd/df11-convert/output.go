@@ -14,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
 // results is stdout, to which only printable text goes. It keeps the first error: whoever prints need not look at it, and no run whose result got lost ends well.
@@ -24,7 +25,7 @@ type results struct {
 
 func (r *results) Write(b []byte) (int, error) {
 	n := len(b)
-	_, err := io.WriteString(r.to, printable(string(b)))
+	_, err := io.WriteString(r.to, terminal.Printable(string(b)))
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err // without the name
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
 // forecast is what the command plan shows: a plan, the estimated size of its result, and what making it takes.
@@ -36,7 +37,7 @@ func (f *forecast) seconds(n int64) float64 { return float64(n) / float64(f.band
 // timeOf is that time for people, a second at least.
 func (f *forecast) timeOf(n int64) string {
 	const most = 1e9 // seconds, which a Duration holds
-	return timeText(time.Duration(max(1, min(f.seconds(n), most)) * float64(time.Second)))
+	return terminal.Duration(time.Duration(max(1, min(f.seconds(n), most)) * float64(time.Second)))
 }
 
 // gain says in one line what the conversion would gain.

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
 // evil clears a screen, rings, turns the direction of writing, and begins a line that looks like ours.
@@ -102,7 +103,7 @@ func TestPrintableKeepsTheMeaning(t *testing.T) {
 	for in, want := range map[string]string{
 		"é 世界 😀 ← \ufffd\n": "é 世界 😀 ← \ufffd\n", "\x1b[0m": `\u001b[0m`, "\u202e": `\u202e`, "a\xffb": `a\xffb`, "\U000e0041": `\udb40\udc41`,
 	} {
-		if got := printable(in); got != want {
+		if got := terminal.Printable(in); got != want {
 			t.Errorf("%q became %q", in, got)
 		}
 	}
@@ -111,7 +112,7 @@ func TestPrintableKeepsTheMeaning(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back string
-	if err := json.Unmarshal([]byte(printable(string(doc))), &back); err != nil || back != evil+"\u009b\U000e0041" {
+	if err := json.Unmarshal([]byte(terminal.Printable(string(doc))), &back); err != nil || back != evil+"\u009b\U000e0041" {
 		t.Errorf("a document changed: %q, %v", back, err)
 	}
 }

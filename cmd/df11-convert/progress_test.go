@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
 // midway is a conversion of 16 GB that is pushed, ten seconds after its first bytes have passed all stages.
@@ -42,25 +43,19 @@ func midway() *progress.Motion {
 	return &m
 }
 
-func plainText(_ style, s string) string { return s }
+func plainText(_ terminal.Style, s string) string { return s }
 
-// TestProgressFits: nothing is wider than the terminal, whatever its width, and bars keep their width while stages begin,
-// work and end.
+// TestProgressFits: nothing is wider than the terminal, whatever its width.
 func TestProgressFits(t *testing.T) {
 	m := midway()
 	for width := range 220 {
-		for _, line := range block(m, width, plainText) {
-			if n := columns(line); n >= width || strings.Contains(line, "\x1b") || strings.Contains(line, "\r") {
+		for _, line := range terminal.Block(m, width, plainText) {
+			if n := terminal.Columns(line); n >= width || strings.Contains(line, "\x1b") || strings.Contains(line, "\r") {
 				t.Errorf("%d columns: %d in %q", width, n, line)
 			}
 		}
-		for _, done := range []int64{0, 1, 50, 99, 100} {
-			if got, want := columns(bar("read", done, 100, width)), 14+width; width > 0 && got != want {
-				t.Errorf("%d of 100: a bar of %d takes %d columns, want %d", done, width, got, want)
-			}
-		}
 	}
-	if got, want := lineOf(m), "convert 30% · 49s left · 11s so far · 6/36 files · bottleneck: upload · read 8.20 GB of 16.1 GB · "+
+	if got, want := terminal.Line(m), "convert 30% · 49s left · 11s so far · 6/36 files · bottleneck: upload · read 8.20 GB of 16.1 GB · "+
 		"read 820 MB/s · encode 440 MB/s · verify 410 MB/s · upload 190 MB/s"; got != want {
 		t.Errorf("without a terminal:\n%s\nwant\n%s", got, want)
 	}
@@ -73,7 +68,7 @@ func TestABottleneckWithoutABarIsNamed(t *testing.T) {
 	s.Stages = slices.Clone(s.Stages)
 	s.Stages[progress.Hash].Busy += time.Hour
 	m.Add(s, time.Date(2026, 11, 22, 13, 0, 0, 0, time.UTC))
-	if first := block(m, 120, plainText)[0]; !strings.HasSuffix(first, "6/36 files · bottleneck: hash") {
+	if first := terminal.Block(m, 120, plainText)[0]; !strings.HasSuffix(first, "6/36 files · bottleneck: hash") {
 		t.Errorf("the first line is %q", first)
 	}
 }
@@ -88,7 +83,7 @@ func TestTheFirstLineTellsTheSpeed(t *testing.T) {
 		}
 		defer null.Close()
 		u := newUI(null, null)
-		u.screen.w = &b
+		u.screen.W = &b
 		var p progress.Counters
 		p.SourceBytes.Store(1e9)
 		stop := u.watch(&p)
@@ -109,7 +104,7 @@ func TestTimeText(t *testing.T) {
 	for want, d := range map[string]time.Duration{
 		"0s": 0, "59s": 59 * time.Second, "1m05s": 65 * time.Second, "2h05m": 125 * time.Minute, "3d4h": 76 * time.Hour,
 	} {
-		if got := timeText(d); got != want {
+		if got := terminal.Duration(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
 		}
 	}
@@ -118,11 +113,11 @@ func TestTimeText(t *testing.T) {
 // TestScreen: messages appear above the block, whole and in order, and the last block stays.
 func TestScreen(t *testing.T) {
 	var b strings.Builder
-	s := screen{w: &b}
-	s.show([]string{"one", "two"})
+	s := terminal.Screen{W: &b}
+	s.Show([]string{"one", "two"})
 	_, _ = s.Write([]byte("message\n"))
-	s.show([]string{"one again"})
-	s.release()
+	s.Show([]string{"one again"})
+	s.Release()
 	_, _ = s.Write([]byte("after\n"))
 	if got, want := rendered(b.String()), "message\none again\nafter\n"; got != want {
 		t.Errorf("the terminal shows %q, want %q", got, want)
@@ -142,8 +137,8 @@ func rendered(text string) string {
 	}
 	for text != "" {
 		switch {
-		case strings.HasPrefix(text, eraseBelow):
-			rows, text = rows[:min(at, len(rows))], text[len(eraseBelow):]
+		case strings.HasPrefix(text, terminal.EraseBelow):
+			rows, text = rows[:min(at, len(rows))], text[len(terminal.EraseBelow):]
 		case strings.HasPrefix(text, "\x1b["):
 			n := 0
 			i := 2
@@ -156,7 +151,7 @@ func rendered(text string) string {
 			at, text = at-n, text[i+1:]
 		default:
 			line, rest, _ := strings.Cut(text, "\n")
-			put(strings.TrimSuffix(line, eraseRight))
+			put(strings.TrimSuffix(line, terminal.EraseRight))
 			text = rest
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/hinshun/vt10x"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
 var updatePictures = flag.Bool("update", false, "write the pictures in testdata/terminal anew")
@@ -89,9 +90,9 @@ var moving = []struct {
 // terminal, unless it is one long word.
 func (d *display) picture(t *testing.T, width int) string {
 	t.Helper()
-	raw := strings.NewReplacer("\r", "", eraseRight, "", eraseBelow, "").Replace(d.raw.String())
+	raw := strings.NewReplacer("\r", "", terminal.EraseRight, "", terminal.EraseBelow, "").Replace(d.raw.String())
 	for line := range strings.Lines(toTop.ReplaceAllString(raw, "\n")) {
-		if n := columns(strings.TrimSuffix(line, "\n")); n > width && len(strings.Fields(line)) > 1 {
+		if n := terminal.Columns(strings.TrimSuffix(line, "\n")); n > width && len(strings.Fields(line)) > 1 {
 			t.Errorf("%d columns on a terminal of %d: %q", n, width, line)
 		}
 	}
@@ -228,7 +229,7 @@ func TestProgressOnATerminal(t *testing.T) {
 			if ended {
 				s.Ended = true
 				u.drawBlock(s)
-				u.screen.release()
+				u.screen.Release()
 				u.resume = "df11-convert acme/model --push"
 				u.complain("", u.failure(errInterrupted))
 			}

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
 // Words and tables that several commands print.
@@ -24,26 +24,29 @@ func (t *table) row(name, format string, args ...any) {
 	}
 }
 
+// printf is fmt.Fprintf for formats of our own with foreign arguments: line ends and tabs of the arguments are escaped.
+func printf(w io.Writer, format string, args ...any) {
+	fmt.Fprint(w, sprintf(format, args...))
+}
+
+func sprintf(format string, args ...any) string {
+	for i, a := range args {
+		switch a := a.(type) {
+		case string:
+			args[i] = terminal.OneLine(a)
+		case error:
+			args[i] = terminal.OneLine(a.Error())
+		}
+	}
+	return fmt.Sprintf(format, args...)
+}
+
 // count writes a number of things.
 func count[N int | int64](n N, thing string) string {
 	if stem, ok := strings.CutSuffix(thing, "y"); ok && n != 1 {
 		thing = stem + "ie"
 	}
 	return human.Grouped(int64(n), ",") + " " + thing + choose(n == 1, "", "s")
-}
-
-// timeText writes a duration with two units at most: 12s, 1m05s, 2h05m, 3d4h.
-func timeText(d time.Duration) string {
-	s := int64(d.Round(time.Second).Seconds())
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%ds", s)
-	case s < 3600:
-		return fmt.Sprintf("%dm%02ds", s/60, s%60)
-	case s < 48*3600:
-		return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
-	}
-	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
 }
 
 func atCommit(commit string) string {

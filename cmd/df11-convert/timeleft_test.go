@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
 // simulated is a conversion that is pushed, in virtual time. A unit is encoded and verified when all of it was read, and
@@ -85,7 +86,7 @@ func (c simulated) holds(t *testing.T) {
 	var l lines
 	burst := time.Duration(float64(c.unit) / min(c.down, c.up) * float64(time.Second))
 	slack := 15*time.Second + burst
-	u, p := &ui{screen: &screen{w: &l}}, new(progress.Counters)
+	u, p := &ui{screen: &terminal.Screen{W: &l}}, new(progress.Counters)
 	begin, stop := time.Now(), u.watch(p)
 	c.run(p)
 	stop()

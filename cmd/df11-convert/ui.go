@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
 // The rules of what the program says:
@@ -23,14 +24,14 @@ import (
 //   - messages are lower case, name the thing, and have no full stop
 //   - an error is one line, "df11-convert: …", and is followed by "hint: …" lines wherever the user can act
 //   - with --log-format json every line on stderr is one JSON object, errors and progress too; --quiet wins over all else
-//   - nothing but glyphs, line ends and tabs, and our own sequences, reaches a terminal (printable.go)
+//   - nothing but glyphs, line ends and tabs, and our own sequences, reaches a terminal (internal/terminal)
 //   - no token, and no query of a URL, is ever printed
 
 // ui is where the program talks to its user.
 type ui struct {
 	out       *results
 	err       *os.File
-	screen    *screen // over err, for all that is said
+	screen    *terminal.Screen // over err, for all that is said
 	quiet     bool
 	json      bool
 	verbose   bool
@@ -65,8 +66,8 @@ func (c *clock) wait(d time.Duration) {
 func (c *clock) anew() { c.began, c.waited = time.Now(), 0 }
 
 func newUI(out, err *os.File) *ui {
-	u := &ui{out: &results{to: out}, err: err, screen: &screen{w: err}, governor: hub.NewGovernor(), clock: clock{began: time.Now()}}
-	u.screen.width = func() int {
+	u := &ui{out: &results{to: out}, err: err, screen: &terminal.Screen{W: err}, governor: hub.NewGovernor(), clock: clock{began: time.Now()}}
+	u.screen.Width = func() int {
 		if !u.terminal() {
 			return 0
 		}
@@ -97,20 +98,8 @@ func size(f *os.File) (width, height int) {
 	return 80, 24
 }
 
-// A style is the parameter of the ECMA-48 sequence that sets it.
-type style string
-
-const (
-	red    style = "31"
-	yellow style = "33"
-	cyan   style = "36"
-)
-
-// A painter gives a text a style, or leaves it alone.
-type painter func(style, string) string
-
 // paint colors a text for stderr on a terminal, unless NO_COLOR is set.
-func (u *ui) paint(st style, text string) string {
+func (u *ui) paint(st terminal.Style, text string) string {
 	if st == "" || !u.terminal() || os.Getenv("NO_COLOR") != "" {
 		return text
 	}
@@ -148,7 +137,7 @@ func (u *ui) result(found any, brief string, text func(w io.Writer)) {
 	default:
 		var b strings.Builder
 		text(&b)
-		fmt.Fprint(u.out, fold(b.String(), u.out.width(), 2))
+		fmt.Fprint(u.out, terminal.Fold(b.String(), u.out.width(), 2))
 	}
 }
 
@@ -214,7 +203,7 @@ func (u *ui) advise(err error) error {
 // hint prints what the user can do.
 func (u *ui) hint(hints []string) {
 	for _, h := range hints {
-		u.screen.line(u.paint(cyan, "hint:"), h)
+		u.screen.Line(u.paint(terminal.Cyan, "hint:"), h)
 	}
 }
 
@@ -243,7 +232,7 @@ func (u *ui) complain(of string, f *failure) {
 		u.log().Error(text, "exit_code", f.exit, "hints", append([]string{}, f.hints...))
 		return
 	}
-	u.screen.line(u.paint(red, "df11-convert:"), text)
+	u.screen.Line(u.paint(terminal.Red, "df11-convert:"), text)
 	u.hint(f.hints)
 }
 
@@ -274,7 +263,7 @@ func (h people) Handle(_ context.Context, r slog.Record) error {
 		parts = append(parts, a.Value.String())
 		return true
 	})
-	_, err := io.WriteString(h.w, lineAndColumn.Replace(strings.Join(parts, ": "))+"\n")
+	_, err := io.WriteString(h.w, terminal.OneLine(strings.Join(parts, ": "))+"\n")
 	return err
 }
 

@@ -1,8 +1,7 @@
-package main
+package terminal
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -10,12 +9,12 @@ import (
 )
 
 // Names, server messages and whatever else comes from a model may hold control characters, which would command the terminal.
-// Two rules keep them away from it. All that reaches stdout and stderr passes through printable, which leaves line ends and
-// tabs alone; and texts are put together by printf, which does not let its arguments begin a line or a column of their own.
+// Two rules keep them away from it. All that reaches stdout and stderr passes through Printable, which leaves line ends and
+// tabs alone; and who puts texts together passes the foreign ones through OneLine first.
 
-// printable replaces every character that shows no glyph, such as controls and marks of writing direction, and every byte that
+// Printable replaces every character that shows no glyph, such as controls and marks of writing direction, and every byte that
 // is no UTF-8, by an escape. Inside of a JSON string that is an escape of JSON, so a document keeps its meaning.
-func printable(s string) string {
+func Printable(s string) string {
 	if strings.IndexFunc(s, unprintable) < 0 {
 		return s
 	}
@@ -43,19 +42,5 @@ func unprintable(r rune) bool {
 
 var lineAndColumn = strings.NewReplacer("\n", `\n`, "\t", `\t`)
 
-// printf is fmt.Fprintf for formats of our own with foreign arguments: line ends and tabs of the arguments are escaped.
-func printf(w io.Writer, format string, args ...any) {
-	fmt.Fprint(w, sprintf(format, args...))
-}
-
-func sprintf(format string, args ...any) string {
-	for i, a := range args {
-		switch a := a.(type) {
-		case string:
-			args[i] = lineAndColumn.Replace(a)
-		case error:
-			args[i] = lineAndColumn.Replace(a.Error())
-		}
-	}
-	return fmt.Sprintf(format, args...)
-}
+// OneLine escapes line ends and tabs: the text begins no line and no column of its own.
+func OneLine(s string) string { return lineAndColumn.Replace(s) }

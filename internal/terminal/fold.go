@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"regexp"
@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// fold breaks lines that are wider than a terminal, between words. In a table the rest of a line stands below its last column,
+// Fold breaks lines that are wider than a terminal, between words. In a table the rest of a line stands below its last column,
 // or all of the last column on a line of its own if it begins too far right. Elsewhere, and where the columns before the last are
 // wider than the terminal, the rest is indented. A command that
 // ends a line behind a colon stays in one piece, for people to copy: the terminal may wrap it. With width 0 nothing is folded.
-func fold(text string, width, indent int) string {
+func Fold(text string, width, indent int) string {
 	if width == 0 {
 		return text
 	}
@@ -23,13 +23,13 @@ func fold(text string, width, indent int) string {
 
 func foldLine(b *strings.Builder, line string, width, indent int) {
 	body := strings.TrimRight(line, "\n")
-	if columns(body) <= width {
+	if Columns(body) <= width {
 		b.WriteString(line)
 		return
 	}
 	head, hang := hanging(body, width, indent)
 	b.WriteString(head)
-	column := columns(head)
+	column := Columns(head)
 	begin := column // of the words on this line
 	next := func() {
 		b.WriteString("\n" + strings.Repeat(" ", hang))
@@ -39,7 +39,7 @@ func foldLine(b *strings.Builder, line string, width, indent int) {
 		next()
 	}
 	for _, word := range wordsOf(body[len(head):]) {
-		n := columns(word)
+		n := Columns(word)
 		switch {
 		case column == begin:
 		case column+1+n > width:
@@ -58,8 +58,8 @@ func foldLine(b *strings.Builder, line string, width, indent int) {
 func hanging(line string, width, indent int) (head string, hang int) {
 	margin := len(line) - len(strings.TrimLeft(line, " "))
 	i := strings.LastIndex(line, "  ")
-	switch at := columns(line[:i+2]); {
-	case i <= margin, columns(strings.TrimRight(line[:i], " ")) > width:
+	switch at := Columns(line[:i+2]); {
+	case i <= margin, Columns(strings.TrimRight(line[:i], " ")) > width:
 		return line[:margin], margin + indent
 	case at <= width*2/3:
 		return line[:i+2], at
@@ -77,5 +77,5 @@ func wordsOf(text string) []string {
 
 var styles = regexp.MustCompile("\x1b\\[[0-9]*m")
 
-// columns is the width of a text on a terminal.
-func columns(text string) int { return utf8.RuneCountInString(styles.ReplaceAllString(text, "")) }
+// Columns is the width of a text on a terminal.
+func Columns(text string) int { return utf8.RuneCountInString(styles.ReplaceAllString(text, "")) }

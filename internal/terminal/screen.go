@@ -1,0 +1,90 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+)
+
+// Screen is a terminal with a block of lines at its end that is drawn again and again in place. Everything else that is
+// written to it appears above the block, so that a message never lands in the middle of a progress line.
+//
+// The library that renders the bars redraws a single line in place, so the block is ours.
+type Screen struct {
+	mu    sync.Mutex
+	W     io.Writer
+	Width func() int // of a line; nil or 0 for any
+	block []string   // as drawn; the cursor is at the start of the line below
+}
+
+// Write puts whole lines above the block, as far as they are printable.
+func (s *Screen) Write(b []byte) (int, error) {
+	if err := s.above(s.fold(Printable(string(b)))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// Line puts one line above the block: a painted word and a text of whatever origin.
+func (s *Screen) Line(painted, text string) {
+	_ = s.above(s.fold(painted + " " + Printable(OneLine(text)) + "\n")) // nobody else can be told
+}
+
+func (s *Screen) fold(text string) string {
+	if s.Width == nil {
+		return text
+	}
+	return Fold(text, s.Width(), 2)
+}
+
+func (s *Screen) above(text string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.block) > 0 {
+		text = s.toTop() + EraseBelow + text + s.draw(s.block)
+	}
+	_, err := io.WriteString(s.W, text)
+	return err
+}
+
+// Show draws the block anew. No line may be wider than the terminal. Without an error to be seen there is nothing to do
+// about one: progress that cannot be drawn is no reason to stop.
+func (s *Screen) Show(lines []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.block)+len(lines) == 0 {
+		return
+	}
+	_, _ = io.WriteString(s.W, s.toTop()+s.draw(lines))
+	s.block = lines
+}
+
+// Release leaves the block as it is and lets what follows appear below.
+func (s *Screen) Release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.block = nil
+}
+
+// Control sequences of ECMA-48: erase to the end of the line, and of the screen.
+const (
+	EraseRight = "\x1b[K"
+	EraseBelow = "\x1b[J"
+)
+
+// toTop moves the cursor to the first line of the block.
+func (s *Screen) toTop() string {
+	if len(s.block) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\x1b[%dF", len(s.block))
+}
+
+func (s *Screen) draw(lines []string) string {
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(l + EraseRight + "\n")
+	}
+	return b.String() + EraseBelow
+}
