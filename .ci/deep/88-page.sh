@@ -21,4 +21,4 @@ go build -o "$work/bin/" ./.ci/deep/page
 mkdir "$work/data"
 cp .ci/deep/page/check.mjs "$work/"
 ln -s "$CI_CACHE/page-24.43.1/node_modules" "$work/node_modules"
-timeout 600 node "$work/check.mjs" "$(command -v chromium)" "$work/bin/page" "$work/page" "$work/data" "$DF11_CONVERT"
+timeout 1800 node "$work/check.mjs" "$(command -v chromium)" "$work/bin/page" "$work/page" "$work/data" "$DF11_CONVERT"
