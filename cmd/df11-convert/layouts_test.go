@@ -235,7 +235,7 @@ func fluxBlocks(c *checkpoint, prefix string) {
 	}
 }
 
-// TestComfyUIFile: one file in, one file out, the prefix stripped, no config; with and without prefix the same bytes.
+// TestComfyUIFile: one file in, one file out, the prefix stripped, and a config that says which modules there are; with and without prefix the same bytes.
 func TestComfyUIFile(t *testing.T) {
 	var first []byte
 	for _, prefix := range []string{"", "model.diffusion_model."} {
@@ -255,8 +255,8 @@ func TestComfyUIFile(t *testing.T) {
 		if _, ok := h.Lookup("double_blocks.1.encoded_exponent"); !ok || len(h.Metadata) != 0 {
 			t.Errorf("unit is missing, or there are metadata %v", h.Metadata)
 		}
-		if _, err := os.Stat(filepath.Join(out, "config.json")); err == nil {
-			t.Error("a ComfyUI file has no config.json")
+		if config := mustRead(t, filepath.Join(out, "config.json")); !bytes.Contains(config, []byte(`"double_blocks\\.\\d+"`)) {
+			t.Errorf("config.json, by which other readers find the modules: %s", config)
 		}
 		must(t, "verify", out, "--against", src)
 		must(t, "verify", filepath.Join(out, "flux1-dev-DF11.safetensors"), "--against", src)

@@ -59,12 +59,10 @@ func (d *draft) sortFiles() error {
 }
 
 // planConfig decides how config.json comes about: the source's config gets one member inserted, a pipeline gets a small
-// config at the root, where the units lie, and a single ComfyUI file has none (docs/format.md §12).
+// config at the root, where the units lie, and so does a single file for ComfyUI, whose node does not read it (docs/format.md §12).
 func (d *draft) planConfig() {
 	switch {
-	case d.plan.Layout == ComfyUI:
-		d.plan.Config = ConfigPlan{Mode: ConfigNone}
-	case d.survey.Config == "" || d.survey.Dir != "":
+	case d.plan.Layout == ComfyUI, d.survey.Config == "", d.survey.Dir != "":
 		d.plan.Config = ConfigPlan{Mode: ConfigNew}
 	default:
 		d.plan.Config = ConfigPlan{Mode: ConfigInsert, Source: d.survey.Config}

@@ -35,7 +35,7 @@ func TestComfyUI(t *testing.T) {
 		if len(p.OutputFiles) != 1 || p.OutputFiles[0].Path != "flux1-dev-DF11.safetensors" || p.OutputFiles[0].Metadata != nil {
 			t.Errorf("output files %+v", p.OutputFiles)
 		}
-		if p.Entry != "flux-comfyui" || p.Config.Mode != ConfigNone || p.Units[0].Path != "double_blocks.0" {
+		if p.Entry != "flux-comfyui" || p.Config.Mode != ConfigNew || p.Units[0].Path != "double_blocks.0" {
 			t.Errorf("entry %s, config %s, first unit %s", p.Entry, p.Config.Mode, p.Units[0].Path)
 		}
 		if a := p.Units[0].Attrs[0]; a.Name != "double_blocks.0.img_mod.lin.weight" || a.Source != prefix+a.Name {

@@ -77,15 +77,12 @@ func (n *Notes) differ(format string, args ...any) {
 	n.Differences = append(n.Differences, fmt.Sprintf(format, args...))
 }
 
-// ConfigPath is where the output's config.json lies; "" if the layout has none.
+// ConfigPath is where the output's config.json lies.
 func (p *Plan) ConfigPath() string {
-	switch p.Config.Mode {
-	case ConfigInsert:
+	if p.Config.Mode == ConfigInsert {
 		return p.Config.Source
-	case ConfigNew:
-		return path.Join(path.Dir(p.OutputFiles[0].Path), "config.json")
 	}
-	return ""
+	return path.Join(path.Dir(p.OutputFiles[0].Path), "config.json")
 }
 
 // Unit is one module that is compressed as a whole (docs/format.md §1).
@@ -164,7 +161,6 @@ type ConfigMode string
 const (
 	ConfigInsert ConfigMode = "insert" // the source's bytes with dfloat11_config inserted
 	ConfigNew    ConfigMode = "new"    // dfloat11_config and model_type, nothing else
-	ConfigNone   ConfigMode = "none"   // the layout has no config.json
 )
 
 // ConfigPlan says how the output's config.json comes about (docs/format.md §12).

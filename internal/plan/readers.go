@@ -46,7 +46,7 @@ func (d *draft) official() Reader {
 	r := Reader{Name: "dfloat11", Version: "0.5.0", Loads: Refuses}
 	switch {
 	case d.plan.Layout == ComfyUI:
-		r.Why = "a ComfyUI file has no config.json and ComfyUI's names"
+		r.Why = "a file for ComfyUI has ComfyUI's names"
 	case d.foreign != "":
 		r.Why = "the tensor names are not the module paths of " + d.foreign + ", the class that the source states"
 	default:

@@ -60,7 +60,7 @@ const (
 	TransformersSingle Layout = "transformers-single" // model.safetensors, full config.json
 	Diffusers          Layout = "diffusers"           // units, diffusion_pytorch_model.safetensors, config.json
 	DiffusersSingle    Layout = "diffusers-single"    // diffusion_pytorch_model.safetensors, config.json
-	ComfyUI            Layout = "comfyui-single"      // one file with ComfyUI's names, no config.json
+	ComfyUI            Layout = "comfyui-single"      // one file with ComfyUI's names, and a config.json for other readers than ComfyUI
 )
 
 // Single says whether the layout puts everything into one file.
