@@ -77,12 +77,15 @@ func (n *Notes) differ(format string, args ...any) {
 	n.Differences = append(n.Differences, fmt.Sprintf(format, args...))
 }
 
-// ConfigPath is where the output's config.json lies.
+// ConfigPath is where the output's config.json lies; "" in a plan without files.
 func (p *Plan) ConfigPath() string {
-	if p.Config.Mode == ConfigInsert {
+	switch p.Config.Mode {
+	case ConfigInsert:
 		return p.Config.Source
+	case ConfigNew:
+		return path.Join(path.Dir(p.OutputFiles[0].Path), "config.json")
 	}
-	return path.Join(path.Dir(p.OutputFiles[0].Path), "config.json")
+	return ""
 }
 
 // Unit is one module that is compressed as a whole (docs/format.md §1).
