@@ -1,34 +1,48 @@
 #!/usr/bin/env bash
 # Loads tiny models of the real classes in the official loader (dfloat11 0.5.0) by the very code that their model cards
-# show, and wants weights, outputs and generated tokens equal to those of the BF16 original, bit for bit. Every entry of the
-# catalog that says it was loaded is run. Runs on a CPU: the loader's kernel is replaced by readers/decode.c. Needs
-# Python, a C compiler, binutils, PyPI and 3 GB of disk; takes a few minutes.
-# 70-readers.sh --all tries the other language models too; ids of entries run those alone.
+# show, with transformers 4 and 5 and diffusers, and wants weights, outputs and generated tokens equal to those of the BF16
+# original, bit for bit. Runs on a CPU: the loader's kernel is replaced by readers/decode.c. Needs Python, a C compiler, binutils,
+# PyPI and 7 GB of disk.
+# It takes a few lines of internal/plan/catalog/tried.txt, one for each way to load, in some minutes; 70-readers.sh --all takes all of
+# them, in a quarter of an hour; names of classes, those alone. With --write and names it states there what came out.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . .ci/lib.sh
 
 have python3 cc nm readelf || skip_rest 'Python, a C compiler or binutils are not here: no model was loaded in the official loader'
 [ "$(uname -sm)" = 'Linux x86_64' ] || skip_rest 'not Linux on x86-64: no model was loaded in the official loader'
+tried=internal/plan/catalog/tried.txt
+if [ "${1-}" = --write ]; then
+  for class in "${@:2}"; do sed -i -E "s/^($class [^ ]+) .*/\\1 - - -/" "$tried"; done # else the cards tell what is known already
+fi
 converter
 
-# Without dependencies: torch's are CUDA's libraries, dfloat11's is CuPy.
-venv=$CI_CACHE/readers-1
+# Without dependencies: torch's are CUDA's libraries, dfloat11's is CuPy. What transformers 5 needs in other versions lies in a folder
+# of its own, before the others.
+venv=$CI_CACHE/readers-2
 install() {
   venv "$venv" --no-deps --only-binary :all: \
-    dfloat11==0.5.0 torch==2.8.0 transformers==4.57.6 diffusers==0.36.0 accelerate==1.10.1 huggingface-hub==0.36.0 \
-    safetensors==0.6.2 tokenizers==0.22.1 numpy==2.2.6 dahuffman==0.4.2 'setuptools==80.9.0' httpx==0.28.1 httpcore==1.0.9 h11==0.16.0 anyio==4.11.0 sniffio==1.3.1 ftfy==6.3.1 wcwidth==0.2.13 \
+    dfloat11==0.5.0 torch==2.8.0 transformers==4.57.6 diffusers==0.39.0 accelerate==1.10.1 huggingface-hub==0.36.0 \
+    safetensors==0.8.0 tokenizers==0.22.1 numpy==2.2.6 dahuffman==0.4.2 'setuptools==80.9.0' httpx==0.28.1 httpcore==1.0.9 h11==0.16.0 anyio==4.11.0 sniffio==1.3.1 ftfy==6.3.1 wcwidth==0.2.13 \
     filelock==3.19.1 fsspec==2025.9.0 jinja2==3.1.6 markupsafe==3.0.2 mpmath==1.3.0 networkx==3.4.2 sympy==1.14.0 \
-    typing-extensions==4.15.0 packaging==25.0 psutil==7.1.0 pillow==11.3.0 pyyaml==6.0.3 regex==2025.9.18 requests==2.32.5 \
-    urllib3==2.5.0 idna==3.10 certifi==2025.8.3 charset-normalizer==3.4.3 tqdm==4.67.1 importlib-metadata==8.7.0 zipp==3.23.0 \
+    typing-extensions==4.15.0 packaging==25.0 psutil==7.1.0 pillow==11.3.0 pyyaml==6.0.3 regex==2026.4.4 requests==2.32.5 \
+    urllib3==2.5.0 idna==3.10 certifi==2025.8.3 charset-normalizer==3.4.3 tqdm==4.67.1 importlib-metadata==8.7.0 zipp==3.23.0 &&
+    "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --only-binary :all: --target "$venv/transformers-5" \
+      transformers==5.23.0 huggingface-hub==1.33.0 tokenizers==0.23.1 \
     || skip_rest 'PyPI does not give the packages: no model was loaded in the official loader'
   "$venv/bin/python" .ci/deep/readers/nocuda.py "$("$venv"/bin/python -c 'import importlib.util, os
 print(os.path.join(os.path.dirname(importlib.util.find_spec("torch").origin), "lib"))')"
 }
 once "$venv" install
 
-PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -W ignore .ci/deep/readers/readers.py "$DF11_CONVERT" internal/plan/catalog "$work" "$@" \
-  2>"$work/log" || {
-  tail -n 40 "$work/log"
-  exit 1
-}
+# A flipped bit must be noticed, or else nothing below means anything.
+for path in '' "$venv/transformers-5"; do
+  for arguments in "--mutate LlamaForCausalLM" "$*"; do
+    # shellcheck disable=SC2086 # words
+    PYTHONPATH=$path PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -W ignore .ci/deep/readers/readers.py "$DF11_CONVERT" "$tried" "$work" $arguments \
+      2>"$work/log" || {
+      tail -n 40 "$work/log"
+      exit 1
+    }
+  done
+done

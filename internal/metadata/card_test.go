@@ -304,22 +304,16 @@ func FuzzParseFrontMatter(f *testing.F) {
 	})
 }
 
-// TestInstallFitsReaders: for every entry of the catalog, the card's pip line is one that pip takes, and it asks for the
-// versions of the entry, which the card's table of readers states.
+// TestInstallFitsReaders: the card's pip line is one that pip takes, and asks for the versions that the plan states. Only code that runs
+// with transformers 5 prepares dfloat11 for it.
 func TestInstallFitsReaders(t *testing.T) {
-	limits := regexp.MustCompile(`"transformers((?:[<>=!~]=?\d+(?:\.\d+)*,?)+)"`)
-	for _, e := range plan.Catalog() {
-		in := metadata.CardInput{Plan: &plan.Plan{Layout: e.Layout, Entry: e.ID, Loader: e.Loader}}
-		pip := limits.FindStringSubmatch(in.Install())
-		if pip == nil {
-			t.Errorf("%s: %s", e.ID, in.Install())
-			continue
-		}
-		if in.Usage() == "auto" && !strings.Contains(pip[1], "<") {
-			t.Errorf("%s: %s installs transformers 5, on which dfloat11 cannot build the model", e.ID, pip[1])
-		}
-		if table := e.Loader.Transformers; e.Layout != plan.ComfyUI && table != "" && table != pip[1] {
-			t.Errorf("%s: the table says %q, the pip line %q", e.ID, table, pip[1])
+	pip := regexp.MustCompile(`"transformers((?:(?:>=|<)\d+(?:\.\d+)*,?)*)"`)
+	for versions, with5 := range map[string]bool{"": true, ">=4.51": true, ">=5": true, "<5": false, ">=4.50,<4.52": false} {
+		in := llamaCard(t)
+		in.Plan.Loader.Transformers = versions
+		card, err := metadata.Card(in)
+		if got := pip.FindStringSubmatch(in.Install()); err != nil || got == nil || got[1] != versions || bytes.Contains(card, []byte("initialization")) != with5 {
+			t.Errorf("%q: %s, %v, code for transformers 5: %v", versions, in.Install(), err, with5)
 		}
 	}
 }
@@ -362,12 +356,16 @@ func TestCardSays(t *testing.T) {
 		change     func(*metadata.CardInput)
 		has, lacks string
 	}{
-		"loaded":            {read(plan.Loads), "| dfloat11 | " + string(plan.Loads) + " |", untested},
-		"loads nowhere":     {read(plan.Refuses), untested, gated},
-		"loaded by nobody":  {read(plan.Untested), untested, gated},
-		"gated by card":     {func(in *metadata.CardInput) { in.Source = frontMatter(t, "extra_gated_prompt: no harm") }, gated, untested},
-		"gated by the Hub":  {func(in *metadata.CardInput) { in.Gated = true }, gated, untested},
-		"open":              {func(*metadata.CardInput) {}, decode, gated},
+		"loaded":           {read(plan.Loads), "Loads in **dfloat11**; ", untested},
+		"loads nowhere":    {read(plan.Refuses), "**Does not load in dfloat11", "DFloat11Model"},
+		"loaded by nobody": {read(plan.Untested), untested, gated},
+		"gated by card":    {func(in *metadata.CardInput) { in.Source = frontMatter(t, "extra_gated_prompt: no harm") }, gated, untested},
+		"gated by the Hub": {func(in *metadata.CardInput) { in.Gated = true }, gated, untested},
+		"open":             {func(*metadata.CardInput) {}, decode, gated},
+		"code of its own": {func(in *metadata.CardInput) {
+			in.Plan.Loader = plan.Loader{Via: "bfloat16_model=", Class: "AutoModel", RemoteCode: true}
+		},
+			"AutoModel.from_config(config, trust_remote_code=True)", untested},
 		"of another model":  {func(in *metadata.CardInput) { in.Plan.Dropped = []plan.Tensor{{Name: "vae.x"}} }, "## License", decode},
 		"licenses in front": {func(in *metadata.CardInput) { in.Source = frontMatter(t, "license: [mit, apache-2.0]") }, "license:\n  - mit\n  - apache-2.0\n", gated},
 		"licenses in words": {func(in *metadata.CardInput) { in.Source = frontMatter(t, "license: [mit, apache-2.0]") }, "(`mit, apache-2.0`)", gated},
@@ -379,7 +377,7 @@ func TestCardSays(t *testing.T) {
 		if !bytes.Contains(card, []byte(c.has)) || bytes.Contains(card, []byte(c.lacks)) {
 			t.Errorf("%s: want %q and no %q:\n%s", name, c.has, c.lacks, card)
 		}
-		if warning := bytes.Index(card, []byte(untested)); warning > bytes.Index(card, []byte("| Weights |")) {
+		if warning := bytes.Index(card, []byte(untested)); warning > bytes.Index(card, []byte("## Use it")) {
 			t.Errorf("%s: the warning comes late", name)
 		}
 	}

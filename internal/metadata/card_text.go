@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -159,26 +160,70 @@ func (in CardInput) Usage() string {
 // className matches the start of a loader's class.
 var className = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
 
+// readers are those with a verdict.
+func (in CardInput) readers(v plan.Verdict) []plan.Reader {
+	return filter(in.Plan.Readers, func(r plan.Reader) bool { return r.Loads == v })
+}
+
+// Loaders are the programs in which models of the class were loaded.
+func (in CardInput) Loaders() []plan.Reader { return in.readers(plan.Loads) }
+
+// OtherLoaders are the programs that nobody has tried.
+func (in CardInput) OtherLoaders() []plan.Reader { return in.readers(plan.Untested) }
+
 // Untested reports whether no reader is known to load the model.
-func (in CardInput) Untested() bool {
-	loads := func(r plan.Reader) bool { return r.Loads == plan.Loads }
-	return len(in.Plan.Readers) > 0 && !slices.ContainsFunc(in.Plan.Readers, loads)
+func (in CardInput) Untested() bool { return len(in.Plan.Readers) > 0 && len(in.Loaders()) == 0 }
+
+// Refused is the reader of the layout if no reader at all loads the model; else nil.
+func (in CardInput) Refused() *plan.Reader {
+	refused := in.readers(plan.Refuses)
+	switch {
+	case len(refused) == 0 || len(refused) < len(in.Plan.Readers):
+		return nil
+	case in.Plan.Layout == plan.ComfyUI:
+		return &refused[len(refused)-1]
+	}
+	return &refused[0]
 }
 
 // Class is the Python class to build; "" if the catalog does not know it.
 func (in CardInput) Class() string { return className.FindString(in.Plan.Loader.Class) }
 
-// Install is the pip line. dfloat11 0.5.0 imports pkg_resources, which setuptools 82 dropped, and for models that it
-// builds itself a name that transformers 5 dropped. PyTorch 2.11 is for CUDA 13, dfloat11[cuda12] brings CuPy for CUDA 12.
-func (in CardInput) Install() string {
-	limits := in.Plan.Loader.Transformers
-	switch {
-	case limits == "":
-		limits = "<5"
-	case in.Usage() == "auto" && !strings.Contains(limits, "<"):
-		limits += ",<5"
+// AutoClass is the class of transformers that finds the model's class, where that comes with the model or is not known; else "".
+func (in CardInput) AutoClass() string {
+	if c := cmp.Or(in.Class(), "AutoModel"); strings.HasPrefix(c, "Auto") && in.Usage() == "class" {
+		return c
 	}
-	line := `pip install "torch<2.11" "setuptools<81" "transformers` + limits + `" "dfloat11[cuda12]"`
+	return ""
+}
+
+// Processor is the class of transformers that prepares the model's inputs; "" if the model has no files for one.
+func (in CardInput) Processor() string {
+	for _, p := range [][2]string{{"processor_config.json", "AutoProcessor"}, {"preprocessor_config.json", "AutoProcessor"}, {"tokenizer_config.json", "AutoTokenizer"}} {
+		if slices.ContainsFunc(in.Plan.Copied, func(f plan.File) bool { return f.Path == p[0] }) {
+			return p[1]
+		}
+	}
+	return ""
+}
+
+// Trust is the argument that lets transformers run code which comes with the model.
+func (in CardInput) Trust() string {
+	if in.Plan.Loader.RemoteCode {
+		return ", trust_remote_code=True"
+	}
+	return ""
+}
+
+// OnlyTransformers4 reports whether the model does not load with transformers 5, or nobody has tried.
+func (in CardInput) OnlyTransformers4() bool {
+	return strings.Contains(in.Plan.Loader.Transformers, "<")
+}
+
+// Install is the pip line. dfloat11 0.5.0 imports pkg_resources, which setuptools 82 dropped. PyTorch 2.11 is for CUDA 13,
+// dfloat11[cuda12] brings CuPy for CUDA 12.
+func (in CardInput) Install() string {
+	line := `pip install "torch<2.11" "setuptools<81" "transformers` + in.Plan.Loader.Transformers + `" "dfloat11[cuda12]"`
 	if in.Usage() == "diffusers" {
 		line += " diffusers ftfy" // Wan and others clean prompts with ftfy, which diffusers does not install
 	}

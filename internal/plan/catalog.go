@@ -47,7 +47,6 @@ type Record struct {
 	DF11Repos     []string `json:"df11_repos,omitempty"`
 	ExampleRepos  []string `json:"example_repos,omitempty"`
 	Verification  string   `json:"verification,omitempty"`
-	Loaded        string   `json:"loaded,omitempty"`    // libraries with which .ci/deep/70-readers.sh loads a tiny model of the entry
 	Unchecked     bool     `json:"unchecked,omitempty"` // nobody compared the names or their order with the class
 	Notes         string   `json:"notes,omitempty"`
 }

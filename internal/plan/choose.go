@@ -32,8 +32,6 @@ func (d *draft) chooseDict(ctx context.Context) error {
 	}
 	if d.entry == nil {
 		d.plan.Provenance, d.plan.Derived, d.plan.Loader = "derived", true, d.cfg.guessLoader()
-		d.plan.warn("untested: the catalog does not know this model, and no one has loaded a model converted this way yet; " +
-			"its list of compressed modules was derived from tensor names and shapes")
 	}
 	d.chooseLayout()
 	return nil
@@ -125,6 +123,9 @@ func (d *draft) useEntry() error {
 	}
 	d.plan.Entry, d.plan.Provenance = e.ID, e.Provenance
 	d.plan.PatternDict, d.plan.Loader = e.PatternDict.clone(), e.Loader
+	if listed := e.Match.Architectures; slices.Contains(listed, e.Loader.Class) && slices.Contains(listed, d.cfg.class()) {
+		d.plan.Loader.Class = d.cfg.class()
+	}
 	return nil
 }
 

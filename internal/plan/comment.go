@@ -34,6 +34,10 @@ func (d *draft) comment() error {
 		d.plan.differ("%s keep the source's type; the official route casts them to the model's", count(casts, "plain tensor"))
 	}
 	d.findReaders()
+	if p := d.plan; p.Derived && p.Readers[0].Loads != Loads {
+		p.warn("untested: the catalog does not know this model, and no one has loaded a model converted this way yet; " +
+			"its list of compressed modules was derived from tensor names and shapes")
+	}
 	return nil
 }
 

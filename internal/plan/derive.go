@@ -40,10 +40,10 @@ func (d *draft) deriveDict(ctx context.Context) (PatternDict, error) {
 // guessLoader says how a model of a class that the catalog does not know is loaded.
 func (c *config) guessLoader() Loader {
 	class := c.class()
-	if strings.HasSuffix(class, "ForCausalLM") && !c.holds("auto_map") {
-		return Loader{Via: "AutoModelForCausalLM", Transformers: "<5"}
+	if strings.HasSuffix(class, "ForCausalLM") {
+		return Loader{Via: "AutoModelForCausalLM"}
 	}
-	return Loader{Via: "bfloat16_model=", Class: class}
+	return Loader{Via: viaClass, Class: class}
 }
 
 // refuseUnknown explains why nothing could be derived.

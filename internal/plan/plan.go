@@ -191,6 +191,7 @@ type Loader struct {
 	Class        string `json:"class,omitempty"`        // class to build for bfloat16_model=
 	Transformers string `json:"transformers,omitempty"` // versions whose module tree has these paths, as pip takes them; "" if all have
 	Remark       string `json:"remark,omitempty"`       // on these versions, for people
+	RemoteCode   bool   `json:"remote_code,omitempty"`  // the class comes with the model, and is built only if its code is trusted
 }
 
 // maxElems is the largest unit that the loader's 32-bit counters can hold (docs/format.md §9).

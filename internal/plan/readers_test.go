@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,7 +74,9 @@ func TestCaveats(t *testing.T) {
 func TestReaders(t *testing.T) {
 	for _, c := range []struct{ id, loads string }{
 		{"llama-untied-escaped", "dfloat11"},
-		{"qwen3-vl", "dfloat11?"},
+		{"qwen3-vl", "dfloat11"},
+		{"mllama", "dfloat11?"},
+		{"bagel-7b-mot", ""},
 		{"flux-kontext-dev-diffusers", "dfloat11"},
 		{"flux-comfyui", "ComfyUI-DFloat11-Extended"},
 		{"flux2-alt-comfyui", ""},
@@ -96,6 +99,82 @@ func TestReaders(t *testing.T) {
 		}
 		if got := strings.Join(loads, " "); got != c.loads {
 			t.Errorf("%s loads in %q, want %q", c.id, got, c.loads)
+		}
+	}
+}
+
+// TestYesIsWhatWasTried: of an entry's classes and model types, the official loader is said to load those of which a tiny model came
+// out equal, and no others. So each "yes" has its line in tried.txt, and each line that is equal is a "yes".
+func TestYesIsWhatWasTried(t *testing.T) {
+	equal := map[string]bool{} // "class type", of models that transformers 4 has saved, if it can
+	for _, c := range triedClasses() {
+		for _, r := range c.results {
+			if !slices.Contains([]string{"equal", "tied", "untied", "no", "-"}, r) || r != "no" && r != "-" && len(c.modules) == 0 {
+				t.Errorf("%s %s: result %q with the modules %v", c.class, c.modelType, r, c.modules)
+			}
+		}
+		results := c.results[:2]
+		if results[0] == "-" {
+			results = c.results[2:]
+		}
+		key := c.class + " " + c.modelType
+		equal[key] = equal[key] || slices.ContainsFunc(results, func(r string) bool { return r != "no" && r != "-" })
+	}
+	n := 0
+	for i := range Catalog() {
+		e := &Catalog()[i]
+		if e.LikeOnly || e.Derive || e.Refuse != nil || e.Layout.family() == ComfyUI {
+			continue
+		}
+		for _, class := range slices.Concat(e.Match.Architectures, e.Match.ClassName) {
+			for _, modelType := range append(e.Match.ModelType, "")[:max(1, len(e.Match.ModelType))] {
+				one := *e
+				one.Match.Architectures, one.Match.ModelType = []string{class}, []string{modelType}
+				p := mustPlan(t, synth(t, &one, e.mustBeTied()), Options{})
+				switch got := p.Readers[0]; {
+				case (got.Loads == Loads) != equal[class+" "+modelType]:
+					t.Errorf("%s, %s %s: %s (%s), tried: %v", e.ID, class, modelType, got.Loads, got.Why, equal[class+" "+modelType])
+				case got.Loads == Loads:
+					n++
+				}
+			}
+		}
+	}
+	if n < 80 {
+		t.Errorf("only %d classes of the catalog were loaded", n)
+	}
+}
+
+// TestVersions: which transformers loads a model depends on the one that saved it, and on what came out of both.
+func TestVersions(t *testing.T) {
+	for _, c := range []struct{ entry, savedBy, verdict, versions string }{
+		{"olmo2", "4.57.1", "yes", ">=4.51"},
+		{"olmo2", "5.2.0", "yes", ">=5"},
+		{"qwen3-moe", "4.57.1", "yes", ">=4.51,<5"},
+		{"qwen3-moe", "5.2.0", "no", ">=5"},
+		{"clip-text", "", "yes", "<5"},
+		{"clip-text", "5.2.0", "yes", ">=5"},
+		{"qwen3_5-text", "4.57.0.dev0", "yes", ">=5"},
+		{"internlm2", "4.41.0", "untested", "<5"},
+	} {
+		e := findEntry(c.entry)
+		src := synth(t, e, e.mustBeTied())
+		src.Config = append(fmt.Appendf(nil, `{"transformers_version": %q, `, c.savedBy), src.Config[1:]...)
+		p := mustPlan(t, src, Options{})
+		if got := p.Readers[0]; string(got.Loads) != c.verdict || p.Loader.Transformers != c.versions {
+			t.Errorf("%s, saved by %q: %s with %q, want %s with %q", c.entry, c.savedBy, got.Loads, p.Loader.Transformers, c.verdict, c.versions)
+		}
+	}
+}
+
+// TestOwnCode: a class that comes with the model is built only by trusting its code, unless the library's own was tried.
+func TestOwnCode(t *testing.T) {
+	for id, want := range map[string]bool{"olmo2": false, "internlm2": true} {
+		e := findEntry(id)
+		src := synth(t, e, false)
+		src.Config = append([]byte(`{"auto_map": {"AutoModelForCausalLM": "modeling.X"}, `), src.Config[1:]...)
+		if p := mustPlan(t, src, Options{}); p.Loader.RemoteCode != want {
+			t.Errorf("%s: %+v", id, p.Loader)
 		}
 	}
 }

@@ -1,16 +1,20 @@
 """Loads tiny models in the official loader by the code of their cards, and wants every bit of the original.
 
-Usage: readers.py DF11_CONVERT CATALOGUE SCRATCH [--all] [ID...]
+Usage: readers.py DF11_CONVERT TRIED SCRATCH [--all | --write | --mutate] [CLASS...]
 
-For every entry of the catalog that says it was loaded, and for a few pipelines, a tiny model of the real class is
-saved, converted by df11-convert, and loaded by the Python code that the README.md of the result shows. Compared are the
-weights at the time of their use, the outputs, and for language models what is generated; all bit for bit. --all tries
-language models of the other entries too, and says what became of them.
+For lines of TRIED (internal/plan/catalog/tried.txt) a tiny model of the class is saved, converted by df11-convert, and loaded by
+the Python code that the README.md of the result shows. Compared are all weights, once more at the time of their use, the outputs,
+and for language models what is generated; all bit for bit. What comes out must be what the line says. Models that transformers 4
+has saved in SCRATCH are loaded with transformers 5, too. Without --all it is a few lines, one for each way to load. --write states
+in TRIED what came out. With --mutate a bit of each result is flipped, and every model must come out different.
 """
 import contextlib
+
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import time
@@ -26,34 +30,58 @@ import card
 import official
 import tiny
 
-PIPELINES = {"flux-kontext-dev-diffusers": tiny.flux, "sd35-medium-diffusers": tiny.sd3, "wan-diffusers": tiny.wan}
+MUTATE = "--mutate" in sys.argv
+MAJOR = int(transformers.__version__.partition(".")[0])
+
+# The rows that are run without --all: one for each way to load.
+FEW = {
+    "LlamaForCausalLM", "Qwen3ForCausalLM=Qwen3Model", "Qwen3MoeForCausalLM", "Llama4ForConditionalGeneration", "MinistralForCausalLM",
+    "BertForMaskedLM", "T5EncoderModel", "Qwen2_5_VLForConditionalGeneration", "CwmForCausalLM", "FluxTransformer2DModel",
+    "WanTransformer3DModel", "UNet2DConditionModel",
+}
 
 
 class Differs(Exception):
     """What was loaded is not the original."""
 
 
+class Refused(Exception):
+    """The model is not converted."""
+
+
+class Untried(Exception):
+    """There is no such class, or it cannot be saved and called like this."""
+
+
+@contextlib.contextmanager
+def untried():
+    try:
+        yield
+    except Exception as e:
+        raise Untried(f"{type(e).__name__}: {str(e)[:300]}") from e
+
+
 def convert(program, source, target):
     done = subprocess.run([program, source, "-o", target, "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
-        raise Differs(f"df11-convert: exit {done.returncode}: {done.stdout.strip()}")
-    return (target / "README.md").read_text()
+        raise Refused(f"df11-convert: exit {done.returncode}: {done.stdout.strip()}")
 
 
 def load(readme, folder):
     """Runs the card's code beside the folder and returns its names."""
-    before, at = official.Kernel.units, os.getcwd()
+    at = os.getcwd()
     os.chdir(folder.parent)
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            scope = card.run(card.snippet(readme))
+            if MAJOR == 5 and "--write" in sys.argv:  # cards of models that nobody has tried are for transformers 4
+                transformers.modeling_utils.no_init_weights = transformers.initialization.no_init_weights
+            return card.run(card.snippet(readme))
     finally:
         os.chdir(at)
-    return scope, official.Kernel.units - before
 
 
-def compare_weights(got, want, state, wanted_state):
-    """Compares the weights that modules had when they were called, then all that is stored.
+def compare_weights(got, want, state, wanted_state, decoded):
+    """Compares the weights that modules had when they were called, then all that is stored, but for what is decoded.
 
     A buffer may be in a wider type, since the card's code builds buffers as the class does: the outputs judge that.
     """
@@ -63,7 +91,7 @@ def compare_weights(got, want, state, wanted_state):
     for name, t in state.items():
         if name in wanted_state and not same(t, wanted_state[name]):
             raise Differs(f"{name} differs: {t.dtype}{tuple(t.shape)}, want {wanted_state[name].dtype}{tuple(wanted_state[name].shape)}")
-    missing = wanted_state.keys() - state.keys() - want.keys()
+    missing = wanted_state.keys() - state.keys() - decoded
     if missing:
         raise Differs(f"no {sorted(missing)[0]}")
 
@@ -74,124 +102,184 @@ def same(t, want):
     return torch.equal(t.cpu().double(), want.cpu().double())
 
 
+def tensors(x):
+    """Lists the tensors of an output."""
+    if torch.is_tensor(x):
+        return [x]
+    items = x.values() if isinstance(x, dict) else x if isinstance(x, (list, tuple)) else ()
+    return [t for item in items for t in tensors(item)]
+
+
 def compare_outputs(got, want):
-    if official.digest(got) != official.digest(want):
-        raise Differs(f"outputs differ by up to {(got.float() - want.float()).abs().max().item():g}")
+    got, want = tensors(got), tensors(want)
+    if len(got) != len(want) or not want:
+        raise Differs(f"{len(got)} outputs, want {len(want)}")
+    for g, w in zip(got, want):
+        if official.digest(g) != official.digest(w):
+            raise Differs(f"outputs differ by up to {(g.float() - w.float()).abs().max().item():g}")
 
 
-def forwards(model, ids):
-    with torch.no_grad():
-        out = model(input_ids=ids)
-    return out.logits if hasattr(out, "logits") else out.last_hidden_state
+def compare_units(model, want):
+    """Decodes each module that is compressed, called or not, and compares its weights; returns their names."""
+    names = set()
+    for path, module in model.named_modules():
+        if not hasattr(module, "encoded_exponent"):
+            continue
+        for hook in module._forward_pre_hooks.values():
+            if "get_hook" in hook.__qualname__:
+                hook(module, None)
+        original = want.get_submodule(path)
+        parts = {id(m): n for n, m in module.named_modules()}
+        for part in getattr(module, "weight_injection_modules", [module]):
+            if official.digest(part.weight) != official.digest(original.get_submodule(parts[id(part)]).weight):
+                raise Differs(f"{path}.{parts[id(part)]} decodes to other weights")
+            names.add(".".join(filter(None, (path, parts[id(part)], "weight"))))
+    return names
 
 
-def check_language(source, target, readme, cls):
-    scope, _ = load(readme, target)
+def reference(cls, source):
+    """The original, as its library loads it."""
+    dtype = {"dtype" if issubclass(cls, transformers.PreTrainedModel) else "torch_dtype": torch.bfloat16}
+    return cls.from_pretrained(source, **dtype).to(official.DEVICE)
+
+
+def check_model(load, cls, source):
+    """Compares a model of transformers with the one that the card's code loads."""
+    with untried(), torch.no_grad():
+        want = reference(cls, source).eval()
+        calls = tiny.calls(want)
+        want_out, used = official.weights_used(want, lambda: [call(want) for call in calls])
+    scope = load()
     model = scope["model"]
     if model.training:
         raise Differs("the model is not in eval mode")
-    want = cls.from_pretrained(source, dtype=torch.bfloat16).to(official.DEVICE).eval()
-    before = official.Kernel.units
-    ids = torch.randint(3, tiny.WORDS, (2, 17), generator=torch.Generator().manual_seed(3)).to(official.DEVICE)
-    got_out, got = official.weights_used(model, lambda: forwards(model, ids))
-    want_out, used = official.weights_used(want, lambda: forwards(want, ids))
-    compare_weights(got, used, model.state_dict(), want.state_dict(keep_vars=True))
+    with torch.no_grad():
+        got_out, got = official.weights_used(model, lambda: [call(model) for call in calls])
+    compare_weights(got, used, model.state_dict(), want.state_dict(keep_vars=True), compare_units(model, want))
     compare_outputs(got_out, want_out)
-    note = f"{official.Kernel.units - before} units decoded, outputs {tuple(got_out.shape)}"
     if "output" in scope:  # what the card's code has generated
         with torch.no_grad():
             compare_outputs(scope["output"], want.generate(**scope["inputs"], max_new_tokens=card.TOKENS))
-        note += f", {scope['output'].shape[1]} tokens"
-    return note
+    return f"{len(calls)} calls" + (f", {scope['output'].shape[1]} tokens" if "output" in scope else "")
 
 
-def check_pipeline(source, target, readme, cls):
-    scope, _ = load(readme, target)
-    pipe, part = scope["pipe"], scope["part"]
-    if pipe.transformer is not part:
-        raise Differs("the pipeline holds another transformer than the one that was loaded")
+def check_pipeline(load, cls, source):
+    """Compares a pipeline of diffusers with the one that the card's code loads."""
+    with untried(), torch.no_grad():
+        want = reference(cls, source)
+        name = next(n for n in ("transformer", "unet", "prior") if hasattr(want, n))
+        call = tiny.sample if cls is not tiny.OnePart else lambda p: tiny.denoise(getattr(p, name))
+        want_out, used = official.weights_used(getattr(want, name), lambda: call(want))
+    scope = load()
+    pipe, part, original = scope["pipe"], scope["part"], getattr(want, name)
+    if getattr(pipe, name) is not part or type(pipe) is not cls:
+        raise Differs(f"a {type(pipe).__name__} with another {name} than the one that was loaded")
     if part.training:
-        raise Differs("the transformer is not in eval mode")
-    want = cls.from_pretrained(source, torch_dtype=torch.bfloat16)
-    if official.DEVICE != "cpu":
-        want.enable_model_cpu_offload()
-    if type(pipe) is not cls:
-        raise Differs(f"the pipeline is a {type(pipe).__name__}")
-    before = official.Kernel.units
-    got_out, got = official.weights_used(part, lambda: sample(pipe))
-    want_out, used = official.weights_used(want.transformer, lambda: sample(want))
-    compare_weights(got, used, part.state_dict(), want.transformer.state_dict(keep_vars=True))
+        raise Differs(f"the {name} is not in eval mode")
+    with torch.no_grad():
+        got_out, got = official.weights_used(part, lambda: call(pipe))
+    compare_weights(got, used, part.state_dict(), original.state_dict(keep_vars=True), compare_units(part, original))
     compare_outputs(got_out, want_out)
-    return f"{official.Kernel.units - before} units decoded, outputs {tuple(got_out.shape)}"
+    return "whole pipeline" if cls is not tiny.OnePart else "one part"
 
 
-def sample(pipe):
-    """Two steps of a pipeline from a fixed prompt and noise."""
-    call = dict(num_inference_steps=2, generator=torch.Generator().manual_seed(5), output_type="latent", height=64, width=64)
-    call |= dict(num_frames=5) if isinstance(pipe, diffusers.WanPipeline) else {}
-    pipe.set_progress_bar_config(disable=True)
-    out = pipe("The three laws", max_sequence_length=16, **call)
-    return out.frames if hasattr(out, "frames") else out.images
+def flip(target):
+    """Flips the sign of one weight in a result."""
+    file = next(f for f in sorted(target.rglob("*.safetensors")) if b"sign_mantissa" in f.read_bytes()[:4096])
+    data = bytearray(file.read_bytes())
+    n = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + n])
+    data[8 + n + next(t["data_offsets"][0] for name, t in header.items() if name.endswith("sign_mantissa"))] ^= 0x80
+    file.write_bytes(data)
 
 
-def cases(entries, everything):
-    """Yields id, what makes the source, what checks the result."""
-    for e in entries:
-        i, match = e["id"], e["match"]
-        if i in PIPELINES:
-            yield i, PIPELINES[i], check_pipeline
+def attempt(program, base, row, tied):
+    """Makes a source, or takes the one that is there, converts it and checks what the card's code loads; returns a note."""
+    source, target, cls = base / "model", base / "model-DF11", tiny.real_class(row[0])
+    with untried():
+        if cls is None:
+            raise AttributeError("no such class")
+        if not source.exists():
+            torch.manual_seed(1)
+            tiny.save(source, *row[:2], tied)
+    check = check_pipeline if issubclass(cls, diffusers.DiffusionPipeline) else check_model
+
+    def convert_and_load():
+        if not (target / "README.md").exists():
+            convert(program, source, target)
+        if MUTATE:
+            flip(target)
+        return load((target / "README.md").read_text(), target)
+    return check(convert_and_load, cls, source)
+
+
+def modules(base):
+    """The modules that were compressed in all variants of a row, with # for numbers."""
+    paths = set()
+    for manifest in base.glob("*/model-DF11/df11-manifest.json"):
+        units = json.loads(manifest.read_text())["units"]
+        paths |= {re.sub(r"(^|(?<=\.))\d+(?=\.|$)", "#", u["path"]) for u in units}
+    return sorted(paths)
+
+
+def variants(row):
+    """The ways in which a class is saved: with tied embeddings or without, where it knows both."""
+    if row[1] == "-" or not re.search("ForCausalLM$|ConditionalGeneration$|ForMaskedLM$|MTModel$", row[0]):
+        return [None]
+    return [False, True]
+
+
+def run(program, base, row, log):
+    """Checks the variants of a row that one version has saved; returns what came of them in the words of tried.txt."""
+    results = {}
+    for tied in variants(row):
+        name = {None: "as it is", False: "untied", True: "tied"}[tied]
+        if base.parent.name != str(MAJOR) and not (base / name / "model").exists():
             continue
-        if e["layout"] != "transformers" or e.get("refuse") or e.get("like_only") or "architectures" not in match:
-            continue
-        if not everything and "loaded" not in e:
-            continue
-        kinds = [match["tied"]] if "tied" in match else [False, True] if i.startswith("llama-") else [e.get("tied", {}).get("default", "always" in e.get("tied", {}))]
-        for tied in kinds:
-            for n, architecture in enumerate(match["architectures"][:1] if i != "llama4-text" else ["Llama4ForCausalLM"]):
-                model_type = "llama4_text" if i == "llama4-text" else match["model_type"][0]
-                cls = tiny_class(i, architecture)
-                yield i + (" tied" if tied and i.startswith("llama-") else ""), (
-                    lambda path, c=cls, m=model_type, t=tied: tiny.language(path, c, m, tie_word_embeddings=t)), check_language
+        began = time.monotonic()
+        try:
+            note = attempt(program, base / name, row, tied)
+            results[name] = "equal"
+        except (Untried, Refused) as e:
+            note = f"{type(e).__name__}: {e}"
+        except Exception as e:
+            note = f"{type(e).__name__}: {str(e)[:300]}"
+            results[name] = "no"
+            print(traceback.format_exc(), file=sys.stderr)
+        log(f"{row[0]} {row[1]}, {name}, saved by {base.parent.name}: {time.monotonic() - began:.1f} s, {results.get(name, '-')}: {note}")
+    equal = [name for name, result in results.items() if result == "equal"]
+    return "-" if not results else "no" if not equal else "equal" if len(equal) == len(results) else equal[0]
 
 
-def tiny_class(entry, architecture):
-    """The class that holds an entry's modules, where another one is stated."""
-    return {"qwen3-embedding": "Qwen3Model", "modernbert-bare": "ModernBertModel"}.get(entry, architecture)
-
-
-def check(program, scratch, name, make, compare):
-    base = scratch / name.replace(" ", "-")
-    source, target = base / "model", base / "model-DF11"
-    torch.manual_seed(1)
-    cls = make(source)
-    return compare(source, target, convert(program, source, target), cls)
-
-
-def main(program, catalog, scratch, *args):
-    scratch, wanted = pathlib.Path(scratch), {a for a in args if a != "--all"}
+def main(program, tried, scratch, *args):
+    tried, scratch, wanted = pathlib.Path(tried), pathlib.Path(scratch), {a for a in args if not a.startswith("--")}
     torch.set_num_threads(1)  # the models are too small to share
     transformers.logging.set_verbosity_error()
     diffusers.logging.set_verbosity_error()
     official.load(scratch)
-    entries = [e for f in sorted(pathlib.Path(catalog).glob("*.json")) for e in json.loads(f.read_text())["entries"]]
-    failed = []
-    n = 0
-    for name, make, compare in cases(entries, "--all" in args):
-        if wanted and not wanted & {name, name.removesuffix(" tied")}:
+    lines, counts, wrong = tried.read_text().splitlines(), {}, []
+    for i, line in enumerate(lines):
+        row = line.split()
+        if row[0] == "#" or not (row[0] in wanted if wanted else "--all" in args or "--write" in args or row[0] in FEW):
             continue
-        n += 1
-        began = time.monotonic()
-        try:
-            note = "equal: " + check(program, scratch, name, make, compare)
-        except Exception as e:
-            failed.append(name)
-            note = f"FAILED: {type(e).__name__}: {e}"
-            if "--all" not in args:
-                note += "\n" + traceback.format_exc()
-        print(f"{name:32} {time.monotonic() - began:5.1f} s  {note}", flush=True)
+        for column, saved in {4: [(2, 4)], 5: [(3, 4), (4, 5)]}[MAJOR]:
+            if MUTATE and saved != MAJOR:
+                continue
+            base = scratch / ("mutated" if MUTATE else "") / str(saved) / f"{row[0]}-{row[1]}"
+            result = run(program, base, row, lambda text: print(text, flush=True))
+            if MUTATE:
+                row[column] = "no"
+            if row[column] not in (result, "-"):
+                wrong.append(f"{row[0]} {row[1]}, saved by {saved}: {result}, stated is {row[column]}")
+            counts[result] = counts.get(result, 0) + 1
+            if "--write" in args:
+                row[column] = result
+                row[5:] = sorted({*row[5:], *modules(base)})
+                lines[i] = " ".join(row)
+                tried.write_text("\n".join(lines) + "\n")
     versions = f"{official.DEVICE}, transformers {transformers.__version__}, diffusers {diffusers.__version__}, torch {torch.__version__}"
-    print(f"{n - len(failed)} passed, {len(failed)} failed ({versions})")
-    if failed or not n:
+    print("; ".join(f"{n} {result}" for result, n in sorted(counts.items())), f"and {len(wrong)} not as stated ({versions})", *wrong, sep="\n  ")
+    if not counts or wrong and "--write" not in sys.argv:
         sys.exit(1)
 
 
