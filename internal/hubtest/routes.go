@@ -68,7 +68,7 @@ func (s *Server) apiRoutes() map[string]handler {
 		"GET " + model:                                              s.route(accessInfo, modelInfo),
 		"GET " + model + "/revision/{rev}":                          s.route(accessInfo, modelInfo),
 		"GET " + model + "/tree/{rev}":                              s.route(accessInfo, tree),
-		"GET " + model + "/tree/{rev}/{$}":                         s.route(accessInfo, tree), // as olah asks
+		"GET " + model + "/tree/{rev}/{$}":                          s.route(accessInfo, tree), // as olah asks
 		"POST " + model + "/paths-info/{rev}":                       routeRead(s, accessInfo, readPaths, pathsInfo),
 		"GET " + model + "/refs":                                    s.route(accessInfo, refs),
 		"GET " + model + "/auth-check":                              s.route(accessFiles, success),
