@@ -16,7 +16,7 @@ import (
 // cardCommand is the command line of a model card that repeats the proof, with the model and its source filled in.
 func cardCommand(t *testing.T, out, source, dict string) []string {
 	t.Helper()
-	m := regexp.MustCompile(`(?m)^df11-convert (verify .*)$`).FindStringSubmatch(string(mustRead(t, filepath.Join(out, "README.md"))))
+	m := regexp.MustCompile(`(?m)^uvx df11-convert (verify .*)$`).FindStringSubmatch(string(mustRead(t, filepath.Join(out, "README.md"))))
 	if m == nil {
 		t.Fatal("the card has no command")
 	}
