@@ -16,20 +16,20 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	p := d.plan
 	with := func(step func(context.Context) error) func() error { return func() error { return step(ctx) } }
 	for _, step := range []func() error{
-		d.refuseForeign,    // refuses a source that is quantized, or DF11 already
-		d.takeTensors,      // sets d.inv; for a single file of ComfyUI p.Dropped, p.Renamed
-		with(d.chooseDict), // sets d.entry, d.foreign, p.Origin, p.Entry, p.Loader, p.Layout; p.PatternDict, not yet final
-		d.renamePaths,      // sets the names in d.inv, p.Renamed
-		d.resolveTies,      // sets d.ties, p.TiedEmbeddings, p.Aliases; takes copies out of d.inv
-		with(d.settleDict), // sets p.PatternDict, p.Split
-		with(d.formUnits),  // sets p.Units, p.Remainder
-		p.checkCounts,      // refuses too many units or tensors
-		p.checkStoredNames, // refuses plain tensors with the names of stored arrays
-		d.checkStacks,      // refuses missing blocks, or warns of them
-		p.markUnholdable,   // sets Unit.Unholdable
-		p.placeTensors,     // sets p.OutputFiles, p.RemainderFiles, p.RemainderIndex, Unit.File
-		d.sortFiles,        // sets p.Config, p.Copied, p.Components, p.NotCopied
-		d.comment,          // sets p.Notes
+		d.refuseForeign,     // refuses a source that is quantized, or DF11 already
+		d.takeTensors,       // sets d.inv; for a single file of ComfyUI p.Dropped, p.Renamed
+		with(d.chooseDict),  // sets d.entry, d.foreign, p.Origin, p.Entry, p.Loader, p.Layout; p.PatternDict, not yet final
+		with(d.renamePaths), // sets the names in d.inv, p.Renamed
+		d.resolveTies,       // sets d.ties, p.TiedEmbeddings, p.Aliases; takes copies out of d.inv
+		with(d.settleDict),  // sets p.PatternDict, p.Split
+		with(d.formUnits),   // sets p.Units, p.Remainder
+		p.checkCounts,       // refuses too many units or tensors
+		p.checkStoredNames,  // refuses plain tensors with the names of stored arrays
+		d.checkStacks,       // refuses missing blocks, or warns of them
+		p.markUnholdable,    // sets Unit.Unholdable
+		p.placeTensors,      // sets p.OutputFiles, p.RemainderFiles, p.RemainderIndex, Unit.File
+		d.sortFiles,         // sets p.Config, p.Copied, p.Components, p.NotCopied
+		d.comment,           // sets p.Notes
 	} {
 		if err := step(); err != nil {
 			return nil, err

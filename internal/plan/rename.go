@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	_ "embed" // the table of names
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func (n naming) changesSome(tensors []Tensor) bool {
 
 // renamePaths gives all tensors the module paths of the class that loads the output, where the catalog or the class says that the
 // source's names differ. It notes a class that has no modules for some of them.
-func (d *draft) renamePaths() error {
+func (d *draft) renamePaths(ctx context.Context) error {
 	class := d.cfg.naming()
 	if class.changesSome(d.inv.tensors) {
 		if d.entry == nil {
@@ -63,8 +64,11 @@ func (d *draft) renamePaths() error {
 		}
 	}
 	rules := class.renames
-	if d.entry != nil {
+	switch {
+	case d.entry != nil:
 		rules = d.entry.PathRename
+	case d.opt.PatternDict != nil && d.inv.fits(ctx, d.opt.PatternDict):
+		rules = nil // the dict that was given is for a class with the source's names
 	}
 	renamed := 0
 	for i := range d.inv.tensors {
@@ -80,6 +84,14 @@ func (d *draft) renamePaths() error {
 	d.plan.Renamed = true
 	d.plan.differ("%s stored under the module paths of current transformers instead of the source's names", count(renamed, "tensor"))
 	return d.inv.index()
+}
+
+// fits says whether every pattern of a dict matches a module.
+func (inv *inventory) fits(ctx context.Context, dict PatternDict) bool {
+	return !slices.ContainsFunc(dict, func(p Pattern) bool {
+		modules, err := inv.matching(ctx, p.Regex)
+		return err != nil || len(modules) == 0
+	})
 }
 
 // rename applies the first of the rules that fits the start of a name. A name stays if some rule could have made it.
