@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -100,11 +101,11 @@ func (e *Error) classify() error {
 	switch {
 	case coded:
 		return told
-	case e.finds && (e.Status == http.StatusNotFound || cause == ErrUnauthorized && anonymous):
+	case e.finds && (e.Status == http.StatusNotFound || errors.Is(cause, ErrUnauthorized) && anonymous):
 		return ErrNotFound
-	case cause == ErrForbidden && strings.Contains(e.Message, "Access to this resource is disabled"):
+	case errors.Is(cause, ErrForbidden) && strings.Contains(e.Message, "Access to this resource is disabled"):
 		return ErrDisabled
-	case (cause == ErrForbidden || cause == ErrTooLarge) && quotaText.MatchString(e.Message):
+	case (errors.Is(cause, ErrForbidden) || errors.Is(cause, ErrTooLarge)) && quotaText.MatchString(e.Message):
 		return ErrQuota
 	}
 	return cause

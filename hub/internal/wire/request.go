@@ -44,12 +44,11 @@ func (r *Request) needs() string {
 	return cmp.Or(r.Needs, right+" access to "+cmp.Or(r.Repo, "it"))
 }
 
-// followRule says which redirects a request follows.
+// followRule says which redirects a request follows. That of API reads is 0: no other origin may answer for the hub.
 type followRule int
 
 const (
-	// followHub is for API reads: no other origin may answer for the hub.
-	followHub followRule = iota
+	_ followRule = iota
 	// FollowAll is for a GET of file bytes.
 	FollowAll
 	// FollowRelative is for a HEAD of metadata: an absolute Location is the answer.
