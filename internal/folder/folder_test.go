@@ -161,17 +161,18 @@ func TestUnsafeFolders(t *testing.T) {
 func TestNothingLeadsOut(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, "precious"), "precious")
+	sub := filepath.Join(dir, "sub")
+	err := os.Symlink(outside, sub)
+	if info, gone := os.Lstat(sub); gone != nil || info.Mode()&fs.ModeSymlink == 0 { // Wine makes none, and says that it did
+		t.Skip("NOT TESTED: no symbolic links here: ", err)
+	}
 	f, err := folder.Open(folder.Output, dir, 0o666)
 	must(t, err)
 	file, err := f.Create("late/precious", 0)
 	must(t, err)
 	defer file.Cleanup()
 	must(t, os.Remove(filepath.Join(dir, "late")))
-	for _, name := range []string{"late", "sub"} {
-		if err := os.Symlink(outside, filepath.Join(dir, name)); err != nil {
-			t.Skip("no symbolic links here: ", err)
-		}
-	}
+	must(t, os.Symlink(outside, filepath.Join(dir, "late")))
 	must(t, os.Symlink(filepath.Join(outside, "precious"), filepath.Join(dir, "file")))
 	if file.Commit(0) == nil {
 		t.Error("a file gets its name outside")
