@@ -113,9 +113,8 @@ func IsTemporary(name string) bool {
 		strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
 }
 
-// writebackFrom is the smallest write that is put on disk at once, that of an encoded block: small ones share their pages with
-// writes to come.
-const writebackFrom = 128 << 10
+// writebackFrom is the smallest write that is put on disk at once: small ones may share their pages with writes to come.
+const writebackFrom = 256 << 10
 
 // WriteAt writes all of p at off, or fails. A failure is remembered: Commit reports it even if the caller did not. A large
 // write begins its way to the disk, so that the disk is not idle until Commit.

@@ -10,6 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/gather"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -178,8 +179,12 @@ func (w *Work) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (ledg
 		return r, nil
 	}
 	done := w.Fetcher.Progress.Timed(progress.Encode)
+	out := gather.New(d.file)
 	src := io.NewSectionReader(d.task.Spool, u.At, 2*u.NElems())
-	if err := e.Encode(ctx, src, destinations(d.file, d.header, u.Path), w.Make.Workers); err != nil {
+	if err := e.Encode(ctx, src, destinations(out, d.header, u.Path), w.Make.Workers); err != nil {
+		return r, err
+	}
+	if err := out.Flush(); err != nil {
 		return r, err
 	}
 	done(2 * u.NElems())

@@ -1,0 +1,142 @@
+package gather
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// target is a file in memory that knows how it was written.
+type target struct {
+	mu     sync.Mutex
+	b      []byte
+	writes []span
+	err    error
+	short  bool
+	atOnce atomic.Bool // two writes met
+}
+
+func (f *target) WriteAt(p []byte, off int64) (int, error) {
+	if !f.mu.TryLock() {
+		f.atOnce.Store(true)
+		f.mu.Lock()
+	}
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return 0, f.err
+	}
+	if f.short {
+		return len(p) - 1, nil
+	}
+	f.writes = append(f.writes, span{int(off), int(off) + len(p)})
+	return copy(f.b[off:], p), nil
+}
+
+func random(rng *rand.Rand, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+// pieces cuts [0, n) into random ones, in random order, and leaves some out.
+func pieces(rng *rand.Rand, n, most int, leave float64) []span {
+	var all []span
+	for at := 0; at < n; {
+		end := min(n, at+1+rng.IntN(most))
+		if rng.Float64() >= leave {
+			all = append(all, span{at, end})
+		}
+		at = end
+	}
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+// TestAnyOrder writes random pieces from several goroutines: all bytes arrive, each once and no two writes at a time, and bytes
+// that were not written are left alone.
+func TestAnyOrder(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		n := 1 + rng.IntN(5*windowBytes)
+		data := random(rng, n)
+		for _, leave := range []float64{0, 0.2} {
+			f := &target{b: make([]byte, n)}
+			g := New(f)
+			want, parts := make([]byte, n), pieces(rng, n, 1+rng.IntN(2*windowBytes), leave)
+			var wg sync.WaitGroup
+			for w := range 3 {
+				wg.Go(func() {
+					for i := w; i < len(parts); i += 3 {
+						p := data[parts[i].from:parts[i].end]
+						if m, err := g.WriteAt(p, int64(parts[i].from)); m != len(p) || err != nil {
+							t.Errorf("wrote %d of %d: %v", m, len(p), err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if err := g.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			total := 0
+			for _, p := range parts {
+				total += copy(want[p.from:p.end], data[p.from:p.end])
+			}
+			for _, w := range f.writes {
+				total -= w.end - w.from
+			}
+			if f.atOnce.Load() {
+				t.Fatalf("seed %d: two writes at a time", seed)
+			}
+			if !bytes.Equal(f.b, want) || total != 0 || len(g.open) != 0 {
+				t.Fatalf("seed %d: bytes differ, or %d are left over, or %d windows", seed, total, len(g.open))
+			}
+		}
+	}
+}
+
+// TestLarge looks at what arrives when pieces come in order: whole windows, and the rest.
+func TestLarge(t *testing.T) {
+	const n = 3*windowBytes + 1000
+	f := &target{b: make([]byte, n)}
+	g := New(f)
+	for off := 100; off < n; off += 7000 {
+		if _, err := g.WriteAt(make([]byte, min(7000, n-off)), int64(off)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.writes) != 4 || f.writes[0] != (span{windowBytes, 2 * windowBytes}) {
+		t.Errorf("%d writes, the first %v", len(f.writes), f.writes[0])
+	}
+}
+
+func TestErrors(t *testing.T) {
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		f    *target
+		want error
+	}{{&target{err: broken}, broken}, {&target{short: true}, io.ErrShortWrite}} {
+		g := New(c.f)
+		if _, err := g.WriteAt(make([]byte, windowBytes), windowBytes); !errors.Is(err, c.want) {
+			t.Errorf("whole window: %v", err)
+		}
+		if n, err := g.WriteAt(make([]byte, windowBytes+1), windowBytes-1); !errors.Is(err, c.want) || n > 1 {
+			t.Errorf("window and a byte: %d, %v", n, err)
+		}
+		if _, err := g.WriteAt(make([]byte, 10), 3*windowBytes); err != nil {
+			t.Errorf("held: %v", err)
+		}
+		if err := g.Flush(); !errors.Is(err, c.want) {
+			t.Errorf("flush: %v", err)
+		}
+	}
+}
