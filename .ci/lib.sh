@@ -75,6 +75,18 @@ converter() {
   DF11_CONVERT=$work/bin/df11-convert
 }
 
+# one_tensor FOLDER DTYPE BYTES: writes a model of one tensor of 8 × 8 zeros.
+one_tensor() {
+  mkdir -p "$1"
+  python3 - "$@" <<'END'
+import json, struct, sys
+folder, dtype, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
+header = json.dumps({"model.embed_tokens.weight": {"dtype": dtype, "shape": [8, 8], "data_offsets": [0, size]}}).encode()
+open(folder + "/model.safetensors", "wb").write(struct.pack("<Q", len(header)) + header + bytes(size))
+open(folder + "/config.json", "w").write('{"architectures": ["LlamaForCausalLM"], "model_type": "llama"}')
+END
+}
+
 # start_hub NAME FLAGS…: starts a hub whose repos lie in $work/NAME, and points HF_ENDPOINT at it. Its log is $work/NAME.log.
 start_hub() {
   hub=$1

@@ -5,13 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 . .ci/lib.sh
 converter
-mkdir -p "$work/hub/org/wide"
-python3 - "$work/hub/org/wide" <<'END'
-import json, struct, sys
-header = json.dumps({"model.embed_tokens.weight": {"dtype": "F32", "shape": [8, 8], "data_offsets": [0, 256]}}).encode()
-open(sys.argv[1] + "/model.safetensors", "wb").write(struct.pack("<Q", len(header)) + header + bytes(256))
-open(sys.argv[1] + "/config.json", "w").write('{"architectures": ["LlamaForCausalLM"], "model_type": "llama"}')
-END
+one_tensor "$work/hub/org/wide" F32 256
 start_hub hub -model org/tiny
 
 # Stands in for gh: writes down what it is asked, and says what $gh says: yes, no, or that it is too old.

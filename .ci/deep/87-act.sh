@@ -100,13 +100,7 @@ jq -e '.equal and .level == "proof"' "$work/artifacts/me-parts-verification/veri
 end_hub
 
 # The list: every model is converted in jobs of its own, and attested. One cannot be, which stops no other; the run fails.
-mkdir -p "$work/hub/org/half"
-python3 - "$work/hub/org/half" <<'END'
-import json, struct, sys
-header = json.dumps({"model.embed_tokens.weight": {"dtype": "F16", "shape": [8, 8], "data_offsets": [0, 128]}}).encode()
-open(sys.argv[1] + "/model.safetensors", "wb").write(struct.pack("<Q", len(header)) + header + bytes(128))
-open(sys.argv[1] + "/config.json", "w").write('{"architectures": ["LlamaForCausalLM"], "model_type": "llama"}')
-END
+one_tensor "$work/hub/org/half" F16 128
 start_hub hub -model org/one -model org/two
 sed -i 's/^    uses: .*batch.yml@.*/&\n    with:\n      attest: "true"/' "$work/caller/.github/workflows/df11-list.yml"
 if run push df11-list '{"ref": "refs/heads/main"}'; then fail 'the batch did not fail'; fi
