@@ -60,7 +60,7 @@ func (d *draft) refuseUnknown() error {
 
 // candidates lists the modules whose weights look like those of nn.Linear.
 func (d *draft) candidates() []string {
-	experts, tied := d.cfg.experts(), d.cfg.naming().tied
+	experts := d.cfg.experts()
 	var out []string
 	for _, t := range d.inv.tensors {
 		module, ok := strings.CutSuffix(t.Name, ".weight")
@@ -70,8 +70,7 @@ func (d *draft) candidates() []string {
 		rows, columns := t.Shape[0], t.Shape[1]
 		isRouter := rows == int64(experts)
 		isTable := slices.ContainsFunc(strings.Split(module, "."), tableComponent.MatchString) || normLeaf.MatchString(leaf(module))
-		isTable = isTable || slices.ContainsFunc(tied, func(end string) bool { return strings.HasSuffix("."+t.Name, "."+end) })
-		if rows > 1 && columns > 0 && !isRouter && !isTable && !d.cfg.readsOutside(blockOf(module), module) {
+		if rows > 1 && columns > 0 && !isRouter && !isTable && !d.names.mayTie(t.Name) && !d.cfg.readsOutside(blockOf(module), module) {
 			out = append(out, module)
 		}
 	}
@@ -218,8 +217,7 @@ func (d *draft) outerUnits() PatternDict {
 		if !ok || !d.opt.convertible(t.DType) {
 			return nil
 		}
-		isTied := func(end string) bool { return strings.HasSuffix("."+name, "."+end) }
-		if d.cfg.readsOutside(parent(name), parent(name)) || slices.ContainsFunc(d.cfg.naming().tied, isTied) {
+		if d.cfg.readsOutside(parent(name), parent(name)) || d.names.mayTie(name) {
 			continue
 		}
 		dict = append(dict, Pattern{Regex: strings.ReplaceAll(parent(name), ".", `\.`), Attrs: []string{}})

@@ -47,23 +47,28 @@ func (c *config) naming() (n naming) {
 // changesSome says whether version 5 makes other weights of some of the source's.
 func (n naming) changesSome(tensors []Tensor) bool {
 	return slices.ContainsFunc(tensors, func(t Tensor) bool {
-		return slices.ContainsFunc(n.changes, func(part string) bool { return strings.Contains(numberless(t.Name), part) })
+		name := numberless(t.Name)
+		return slices.ContainsFunc(n.changes, func(part string) bool { return strings.Contains(name, part) })
 	})
+}
+
+// mayTie says whether the class may share a weight with another one.
+func (n naming) mayTie(name string) bool {
+	return slices.ContainsFunc(n.tied, func(end string) bool { return strings.HasSuffix("."+name, "."+end) })
 }
 
 // renamePaths gives all tensors the module paths of the class that loads the output, where the catalog or the class says that the
 // source's names differ. It notes a class that has no modules for some of them.
 func (d *draft) renamePaths(ctx context.Context) error {
-	class := d.cfg.naming()
-	if class.changesSome(d.inv.tensors) {
+	if d.names.changesSome(d.inv.tensors) {
 		if d.entry == nil {
 			d.plan.Loader.Transformers = "<5"
 		}
-		if class.isNew {
+		if d.names.isNew {
 			d.foreign = d.cfg.class()
 		}
 	}
-	rules := class.renames
+	rules := d.names.renames
 	switch {
 	case d.entry != nil:
 		rules = d.entry.PathRename
