@@ -42,7 +42,7 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 func TestDocumentedCommands(t *testing.T) {
 	program := programLink(t)
 	for _, page := range []string{
-		"README", "docs/convert", "docs/publish", "docs/verify", "docs/decode", "docs/large-models", "docs/gpu", "docs/json",
+		"README", "docs/convert", "docs/publish", "docs/verify", "docs/decode", "docs/large-models", "docs/json",
 	} {
 		t.Run(path.Base(page), func(t *testing.T) {
 			t.Parallel()
