@@ -253,7 +253,7 @@ func (c *conversion) work(a *attempt) *forward.Work {
 	return &forward.Work{
 		Fetcher: &fetch.Fetcher{
 			Source: c.Source, Tasks: a.tasks, Files: a.files, Ledger: c.ledger, Room: a.room,
-			Parallel: c.Memory.Workers, DropCache: c.DropCache, Progress: c.Progress,
+			Parallel: c.Memory.Workers, Progress: c.Progress,
 		},
 		// One core is left to the hash of the same file, a single chain of steps that takes as long.
 		Comparer: &compare.Comparer{Workers: max(1, c.Memory.Workers-1), GPU: c.GPU, Strict: true, Progress: c.Progress},

@@ -66,7 +66,7 @@ func TestGoldenModels(t *testing.T) {
 			out := t.TempDir()
 			opt := plan.Options{PatternDict: goldenDict(t, known)}
 			_, err := convertLocal(t, filepath.Join(goldenE2E, known, "source"), out, opt, func(o *pipeline.Options) {
-				o.Memory.Workers, o.DropCache = workers, workers == 3
+				o.Memory.Workers = workers
 			})
 			if err != nil {
 				t.Fatalf("%s: %v", known, err)

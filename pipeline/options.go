@@ -34,9 +34,6 @@ type Options struct {
 	Disk int64
 	// CommitWait is how long an uploaded output waits for its commit; 0 is a minute for each part of the conversion.
 	CommitWait time.Duration
-	// DropCache asks the system to forget pages of a local source and of the output folder once they are used. It is for
-	// models that its cache can't hold.
-	DropCache bool
 
 	// Part makes only a share of the outputs, for one of many machines, and leaves the repo unfinished. Finish completes
 	// what the parts have published. Both need Push and no OutDir.

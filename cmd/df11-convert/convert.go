@@ -135,9 +135,8 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
 		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force, BaseModel: f.target.baseModel,
-		Disk:      int64(f.disk),
-		DropCache: exceedsCache(src.plan.SourceBytes()),
-		Version:   versionText(), Progress: new(progress.Counters), Log: u.log(),
+		Disk:    int64(f.disk),
+		Version: versionText(), Progress: new(progress.Counters), Log: u.log(),
 	}
 	if f.target.push {
 		var err error

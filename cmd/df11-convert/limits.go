@@ -16,7 +16,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/pagecache"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -71,13 +70,6 @@ func containerMemory() int64 {
 		return 0
 	}
 	return int64(min(limit, maxSize))
-}
-
-// exceedsCache tells whether n bytes of files are more than half of the memory of the container or the machine: more than
-// the system can keep in memory beside other things.
-func exceedsCache(n int64) bool {
-	memory := cmp.Or(containerMemory(), pagecache.Memory())
-	return memory > 0 && n > memory/2
 }
 
 // gpuFlags choose the second decoder.

@@ -30,7 +30,6 @@ type Fetcher struct {
 	Room   *spool.Room    // for spools
 	// Parallel is the number of files that are read at once if the source is local; from a Hub it is one.
 	Parallel  int
-	DropCache bool // pages of a local source, and of files made of it, are not needed again
 	Uncounted bool // outputs are made already: exponents are not counted, and no sum is made that nothing is compared with
 	Progress  *progress.Counters
 
@@ -45,7 +44,7 @@ func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
 	f.byOutput = map[*spans.Output]*Task{}
 	for _, t := range f.Tasks {
 		f.byOutput[t.Output] = t
-		if InPlace(f.Source, t.Output) && !f.DropCache { // else what is copied would leave the cache before it is hashed
+		if InPlace(f.Source, t.Output) {
 			f.holdInPlace(t)
 		}
 	}
@@ -122,7 +121,7 @@ func (f *Fetcher) open(ctx context.Context, t *Task) error {
 			}
 		}
 		if InPlace(f.Source, t.Output) {
-			t.Spool = InPlaceSpool(f.Source, t.Output, f.DropCache)
+			t.Spool = inPlaceSpool(f.Source, t.Output)
 			return
 		}
 		t.Spool, t.openErr = f.Room.New(ctx, t.Output)
@@ -130,13 +129,13 @@ func (f *Fetcher) open(ctx context.Context, t *Task) error {
 	return t.openErr
 }
 
-// InPlaceSpool reads an output's bytes from local source files.
-func InPlaceSpool(src model.Source, o *spans.Output, dropCache bool) spool.Spool {
+// inPlaceSpool reads an output's bytes from local source files.
+func inPlaceSpool(src model.Source, o *spans.Output) spool.Spool {
 	var extents []spool.Extent
 	for t := range o.Tensors() {
 		extents = append(extents, spool.Extent{At: t.At, Length: t.Length, R: src.Local(t.File), Off: t.Offset})
 	}
-	return spool.NewInPlace(extents, dropCache)
+	return spool.NewInPlace(extents)
 }
 
 // file reads one file. Where its bytes can be read again at any time, hashing is a pass of its own: the hash of a file is one chain of

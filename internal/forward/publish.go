@@ -9,12 +9,11 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/pagecache"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// publishAll uploads finished outputs, several at a time, and goes on with it while a batch is committed. Without a repo it only lets
-// go of cached pages.
+// publishAll uploads finished outputs, several at a time, and goes on with it while a batch is committed. Without a repo there is
+// nothing to do.
 func (w *Work) publishAll(ctx context.Context, finished <-chan ledger.Output) error {
 	g, ctx := errgroup.WithContext(ctx)
 	queue, uploaded := make(chan ledger.Output), make(chan ledger.Output)
@@ -51,16 +50,14 @@ func (w *Work) queue(ctx context.Context, finished <-chan ledger.Output, queue c
 
 func (w *Work) uploadAll(ctx context.Context, queue <-chan ledger.Output, uploaded chan<- ledger.Output) error {
 	for o := range queue {
-		if w.Make.Repo != nil {
-			if err := w.upload(ctx, o); err != nil {
-				return err
-			}
-			if err := streams.Send(ctx, uploaded, o); err != nil {
-				return err
-			}
+		if w.Make.Repo == nil {
+			continue
 		}
-		if w.Fetcher.DropCache && w.Make.Folder.Stays {
-			pagecache.DropFile(w.Make.Folder.Path(o.Path))
+		if err := w.upload(ctx, o); err != nil {
+			return err
+		}
+		if err := streams.Send(ctx, uploaded, o); err != nil {
+			return err
 		}
 	}
 	return nil

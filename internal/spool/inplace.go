@@ -4,7 +4,6 @@ import (
 	"io"
 	"sort"
 
-	"github.com/df11-convert/df11-convert/internal/pagecache"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
@@ -16,16 +15,12 @@ type Extent struct {
 }
 
 // InPlace reads an output's bytes where they already lie: in local source files. Writes to it are ignored.
-type InPlace struct {
-	extents   []Extent
-	dropCache bool
-}
+type InPlace struct{ extents []Extent }
 
-// NewInPlace takes extents that are disjoint and without holes, in any order. With dropCache, the system is asked to forget
-// their pages on Release.
-func NewInPlace(extents []Extent, dropCache bool) *InPlace {
+// NewInPlace takes extents that are disjoint and without holes, in any order.
+func NewInPlace(extents []Extent) *InPlace {
 	sort.Slice(extents, func(i, j int) bool { return extents[i].At < extents[j].At })
-	return &InPlace{extents, dropCache}
+	return &InPlace{extents}
 }
 
 // ReadAt reads across extents.
@@ -51,12 +46,5 @@ func (s *InPlace) ReadAt(p []byte, off int64) (int, error) {
 // WriteAt does nothing: the bytes are there.
 func (s *InPlace) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
 
-// Release lets go of cached pages where that was asked for. The files stay open.
-func (s *InPlace) Release() error {
-	if s.dropCache {
-		for _, e := range s.extents {
-			pagecache.Drop(e.R, e.Off, e.Length)
-		}
-	}
-	return nil
-}
+// Release does nothing: the files stay open.
+func (s *InPlace) Release() error { return nil }

@@ -113,7 +113,7 @@ func check(t *testing.T, name string, s Spool) {
 // TestInPlace: a spool of extents reads across them, and says where it ends.
 func TestInPlace(t *testing.T) {
 	a, b := bytes.NewReader([]byte("..head..")), bytes.NewReader([]byte("tail"))
-	s := NewInPlace([]Extent{{At: 4, Length: 3, R: b, Off: 1}, {At: 0, Length: 4, R: a, Off: 2}}, false)
+	s := NewInPlace([]Extent{{At: 4, Length: 3, R: b, Off: 1}, {At: 0, Length: 4, R: a, Off: 2}})
 	got, err := io.ReadAll(io.NewSectionReader(s, 0, 7))
 	if string(got) != "headail" || err != nil {
 		t.Errorf("%q, %v", got, err)
@@ -122,7 +122,7 @@ func TestInPlace(t *testing.T) {
 	if n, err := s.ReadAt(p, 5); n != 2 || !errors.Is(err, io.EOF) || string(p[:n]) != "il" {
 		t.Errorf("%q, %v", p[:n], err)
 	}
-	short := NewInPlace([]Extent{{At: 0, Length: 9, R: b}}, false)
+	short := NewInPlace([]Extent{{At: 0, Length: 9, R: b}})
 	if _, err := short.ReadAt(make([]byte, 9), 0); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a source that is shorter than its extent: %v", err)
 	}
