@@ -3,13 +3,10 @@ package hub
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	gohf "github.com/gomlx/go-huggingface/hub"
 
@@ -25,29 +22,20 @@ type location struct {
 
 // resolved is one answer to the metadata request.
 type resolved struct {
-	at      *location // whose answer it is
-	url     string    // signed or on the hub; never shown
-	onHub   bool
-	etag    string // sha256 or git blob hash, unquoted
-	commit  string
-	size    int64
-	expires time.Time // zero when the URL does not tell
+	at     *location // whose answer it is
+	url    string    // signed or on the hub; never shown
+	onHub  bool
+	etag   string // sha256 or git blob hash, unquoted
+	commit string
+	size   int64
 }
 
-// expiryMargin renews a signed URL before its end.
-const expiryMargin = time.Minute
-
-// expired says whether the URL must be renewed before it is used.
-func (r *resolved) expired(now time.Time) bool {
-	return !r.expires.IsZero() && !now.Add(expiryMargin).Before(r.expires)
-}
-
-// locate gives the current location of a file, asking the hub when there is none or it is about to expire.
+// locate gives the location of a file, asking the hub when there is none. A signed link serves until the storage refuses it.
 func (d *downloads) locate(ctx context.Context, f FileRef) (r *resolved, err error) {
 	known, _ := d.locations.LoadOrStore([...]string{f.Repo, f.Commit, f.Path}, &location{lock: make(wire.Lock, 1)})
 	at := known.(*location)
 	err = at.lock.Hold(ctx, func() (err error) {
-		if r = at.now; r == nil || r.expired(d.t.Opt.Clock.Now()) {
+		if r = at.now; r == nil {
 			if r, err = d.head(ctx, f); err != nil {
 				return err
 			}
@@ -77,10 +65,8 @@ func (d *downloads) follow(ctx context.Context, loc *resolved, resp *http.Respon
 	u := resp.Request.URL
 	if loc.onHub && !d.t.Endpoint.Owns(u) {
 		stored := *loc
-		stored.url, stored.onHub, stored.expires = u.String(), false, expiryOf(u, resp.Header, d.t.Opt.Clock.Now())
-		if !stored.expired(d.t.Opt.Clock.Now()) {
-			loc.replace(ctx, &stored)
-		}
+		stored.url, stored.onHub = u.String(), false
+		loc.replace(ctx, &stored)
 	}
 }
 
@@ -101,7 +87,7 @@ func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 			return err
 		}
 		defer resp.Body.Close()
-		if got, err = readLocation(d.t.Endpoint, f, resp, d.t.Opt.Clock.Now()); err != nil {
+		if got, err = readLocation(d.t.Endpoint, f, resp); err != nil {
 			return d.t.Failure(r, resp.Request.URL, err)
 		}
 		return nil
@@ -111,7 +97,7 @@ func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 
 // readLocation reads the headers of the answer to a metadata request. Not every hub tells the size there; a file whose hash is
 // known has the size that is known with it.
-func readLocation(e wire.Endpoint, f FileRef, resp *http.Response, now time.Time) (*resolved, error) {
+func readLocation(e wire.Endpoint, f FileRef, resp *http.Response) (*resolved, error) {
 	h := resp.Header
 	r := &resolved{commit: h.Get(gohf.HeaderXRepoCommit), etag: etagOf(h), size: -1}
 	if f.hash() != "" {
@@ -135,7 +121,7 @@ func readLocation(e wire.Endpoint, f FileRef, resp *http.Response, now time.Time
 	if r.commit == "" || r.etag == "" || r.size < 0 {
 		return nil, fmt.Errorf("%w: commit, etag or size is missing; is a proxy in between?", wire.ErrNotHub)
 	}
-	r.url, r.onHub, r.expires = u.String(), e.Owns(u), expiryOf(u, h, now)
+	r.url, r.onHub = u.String(), e.Owns(u)
 	return r, nil
 }
 
@@ -173,19 +159,4 @@ func linkRefused(e *wire.Error) bool {
 func etagOf(h http.Header) string {
 	etag := cmp.Or(h.Get(gohf.HeaderXLinkedETag), h.Get("ETag"))
 	return strings.Trim(strings.TrimPrefix(strings.TrimSpace(etag), "W/"), `"`)
-}
-
-// expiryOf reads when a signed URL ends, from its S3 or CloudFront query, in the time of this machine's clock; zero when it
-// does not tell. The header is that of the answer which gave the URL.
-func expiryOf(u *url.URL, header http.Header, now time.Time) time.Time {
-	q := u.Query()
-	if n, err := strconv.ParseInt(q.Get("Expires"), 10, 64); err == nil && n > 0 {
-		return now.Add(wire.UntilDate(time.Unix(n, 0), header, now))
-	}
-	begin, err := time.Parse("20060102T150405Z", q.Get("X-Amz-Date"))
-	n, err2 := strconv.ParseInt(q.Get("X-Amz-Expires"), 10, 64)
-	if errors.Join(err, err2) != nil || n <= 0 {
-		return time.Time{}
-	}
-	return now.Add(wire.UntilDate(begin.Add(wire.Seconds(n)), header, now))
 }

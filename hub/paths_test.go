@@ -2,11 +2,8 @@ package hub
 
 import (
 	"errors"
-	"net/http"
-	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
@@ -65,25 +62,6 @@ func TestNextLink(t *testing.T) {
 	} {
 		if got := append(nextLink.FindStringSubmatch(in), "", "")[1]; got != want {
 			t.Errorf("%s: got %q", in, got)
-		}
-	}
-}
-
-// TestExpiryOf: a link ends so long after the answer that gave it as the server says, whatever this machine's clock shows.
-func TestExpiryOf(t *testing.T) {
-	for raw, want := range map[string]int64{
-		"https://c/x?Expires=1700000000&Signature=s":                 1700000000,
-		"https://c/x?X-Amz-Date=20231114T221320Z&X-Amz-Expires=3600": 1700003600,
-		"https://c/x?X-Amz-Date=bad&X-Amz-Expires=3600":              0,
-		"https://c/x": 0,
-	} {
-		u, _ := url.Parse(raw)
-		for _, behind := range []time.Duration{0, time.Hour, -24 * time.Hour} {
-			served := time.Unix(1_700_000_000, 0)
-			got := expiryOf(u, http.Header{"Date": {served.UTC().Format(http.TimeFormat)}}, served.Add(-behind))
-			if want == 0 && !got.IsZero() || want != 0 && got.Add(behind).Unix() != want {
-				t.Errorf("%s, clock behind by %v: got %v", raw, behind, got)
-			}
 		}
 	}
 }

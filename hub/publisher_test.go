@@ -17,7 +17,7 @@ import (
 func publishing(t *testing.T, change func(*hubtest.Server, *hub.Publisher)) *world {
 	t.Helper()
 	clock := hubtest.NewJumpClock(time.Now())
-	srv := hubtest.Start(t, hubtest.WithClock(clock.Now), hubtest.WithURLLifetime(24*time.Hour, 24*time.Hour), hubtest.WithPublisher(target, "me/ci"),
+	srv := hubtest.Start(t, hubtest.WithClock(clock.Now), hubtest.WithPublisher(target, "me/ci"),
 		hubtest.WithUser("hf_owner", hubtest.User{Name: "me", Granted: []string{"org/gated"}}), hubtest.WithPublisher("me", "me/ci"))
 	srv.AddRepo(target, map[string][]byte{"README.md": []byte("empty")}, hubtest.Private())
 	srv.AddRepo("me/other", map[string][]byte{"README.md": []byte("empty")})

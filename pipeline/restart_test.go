@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -14,11 +13,16 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// changingWorld is a hub whose links are too short-lived to be used twice, so that every range is preceded by a look at
-// the file's etag.
+// changingWorld is a hub whose links serve once, so that every range is preceded by a look at the file's etag.
 func changingWorld(t *testing.T) *world {
 	t.Helper()
-	w := newWorld(t, small(), hubtest.WithURLLifetime(30*time.Second, time.Hour))
+	return rangedWorld(t, hubtest.WithLinksForOnce())
+}
+
+// rangedWorld is a hub that is asked for small ranges.
+func rangedWorld(t *testing.T, opts ...hubtest.Option) *world {
+	t.Helper()
+	w := newWorld(t, small(), opts...)
 	w.hub = append(w.hub, func(o *hub.Options) { o.RangeBytes, o.BufferBytes = 4<<10, 8<<10 })
 	return w
 }
@@ -121,11 +125,11 @@ func TestChangedForGood(t *testing.T) {
 // makes the outputs of that file again.
 func TestProofHealsAPart(t *testing.T) {
 	want := reference(t, small())
-	base := changingWorld(t)
+	base := rangedWorld(t)
 	if _, err := base.convert(t.Context(), t, t.TempDir(), inPart); err != nil {
 		t.Fatal(err)
 	}
-	w := changingWorld(t)
+	w := rangedWorld(t)
 	w.Inject(hubtest.Fault{Name: "corrupt", Nth: base.Count("GET", "/repos/*") - 5}) // weights: headers are read first
 	if _, err := w.convert(t.Context(), t, t.TempDir(), inPart); err != nil || w.FaultsActed("corrupt") == 0 {
 		t.Fatal(w.FaultsActed("corrupt"), err)

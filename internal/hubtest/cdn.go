@@ -16,7 +16,6 @@ import (
 )
 
 const (
-	amzDate        = "20060102T150405Z"
 	signatureField = "&X-Amz-Signature="
 	maxSinglePut   = 5 << 30 // S3's limit for one PUT
 	putPiece       = 1 << 20 // bytes of a single PUT that are read and stored at a time
@@ -27,14 +26,14 @@ func (s *Server) signDownload(sha, file string) string {
 	p := "/repos/" + sha[:2] + "/" + sha[2:4] + "/" + sha
 	name := path.Base(file)
 	disposition := "response-content-disposition=" + url.QueryEscape(fmt.Sprintf("inline; filename*=UTF-8''%s; filename=%q;", name, name))
-	return s.sign(http.MethodGet, p, disposition, s.cfg.downloadTTL)
+	return s.sign(http.MethodGet, p, disposition)
 }
 
-// sign makes an S3-style URL for one method. The signature covers path and query as they are written, so a client that
-// decodes and encodes them again breaks it.
-func (s *Server) sign(method, p, query string, ttl time.Duration) string {
+// sign makes an S3-style URL for one method, of which no two are the same. The signature covers path and query as they are written,
+// so a client that decodes and encodes them again breaks it.
+func (s *Server) sign(method, p, query string) string {
 	q := "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=hubtest%2Fus-east-1%2Fs3%2Faws4_request" +
-		"&X-Amz-Date=" + s.cfg.clock().UTC().Format(amzDate) + fmt.Sprintf("&X-Amz-Expires=%d", int(ttl/time.Second)) +
+		"&X-Amz-Date=" + s.cfg.clock().UTC().Format("20060102T150405Z") + fmt.Sprintf("&X-Amz-Expires=900&X-Amz-Security-Token=%d", s.links.Add(1)) +
 		"&X-Amz-SignedHeaders=host&" + query
 	return s.CDNURL + p + "?" + q + signatureField + s.mac(method, p, q)
 }
@@ -45,7 +44,7 @@ func (s *Server) mac(method, p, query string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// check verifies signature and expiry of the URL.
+// checkURL verifies the signature of the URL, and that it still holds.
 func (s *Server) checkURL(r *http.Request) error {
 	method := r.Method
 	if method == http.MethodHead {
@@ -63,16 +62,13 @@ func (s *Server) checkURL(r *http.Request) error {
 		return failStorage(http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided.")
 	case r.Header.Get("Authorization") != "":
 		return failStorage(http.StatusBadRequest, "InvalidArgument", "Only one auth mechanism allowed")
-	case !s.cfg.clock().Before(expiry(r.URL.Query())):
-		return errExpired
+	}
+	if s.cfg.linksForOnce {
+		if _, used := s.used.LoadOrStore(got, true); used {
+			return errExpired
+		}
 	}
 	return nil
-}
-
-func expiry(q url.Values) time.Time {
-	start, _ := time.Parse(amzDate, q.Get("X-Amz-Date"))
-	seconds, _ := strconv.Atoi(q.Get("X-Amz-Expires"))
-	return start.Add(time.Duration(seconds) * time.Second)
 }
 
 // failStorage is a refusal of the storage host, which speaks XML.
@@ -93,7 +89,7 @@ func (s *Server) cdnRoutes() http.Handler {
 	})
 }
 
-// signed lets h answer requests whose URL is signed and has not expired.
+// signed lets h answer requests whose URL is signed and still holds.
 func (s *Server) signed(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := s.checkURL(r); err != nil {

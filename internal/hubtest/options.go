@@ -14,8 +14,7 @@ type config struct {
 	multipartFrom int64
 	chunkSize     int64
 	pageSize      int
-	downloadTTL   time.Duration
-	uploadTTL     time.Duration
+	linksForOnce  bool
 	links         links
 	dropUploads   bool
 	pushDir       string
@@ -31,12 +30,10 @@ func defaultConfig() config {
 		multipartFrom: 64 << 20,
 		chunkSize:     16_000_000, // the size seen in the field
 		pageSize:      1000,
-		downloadTTL:   time.Hour,
-		uploadTTL:     15 * time.Minute,
 	}
 }
 
-// WithClock sets the clock for expiry times and commit dates.
+// WithClock sets the clock for tokens that end and for commit dates.
 func WithClock(now func() time.Time) Option { return func(c *config) { c.clock = now } }
 
 // WithUser makes token valid for u. Without this option every non-empty token is valid and may do everything, as the user tester.
@@ -54,10 +51,8 @@ func WithMultipart(from, chunk int64) Option {
 // WithPageSize sets the number of tree entries and commits on a page (default 1000).
 func WithPageSize(n int) Option { return func(c *config) { c.pageSize = n } }
 
-// WithURLLifetime sets how long signed URLs hold (default: one hour for downloads, 15 minutes for uploads).
-func WithURLLifetime(download, upload time.Duration) Option {
-	return func(c *config) { c.downloadTTL, c.uploadTTL = download, upload }
-}
+// WithLinksForOnce makes each signed URL serve one request, and expire with it. Without this option, URLs hold for ever.
+func WithLinksForOnce() Option { return func(c *config) { c.linksForOnce = true } }
 
 // WithLinkSpeed limits all answers together to down bytes per second and all request bodies together to up; 0 is no
 // limit.

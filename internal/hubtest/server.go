@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,8 +26,10 @@ type Server struct {
 
 	cfg     config
 	trust   trust
-	secret  []byte   // that signs URLs
-	uploads sync.Map // multipart, by id
+	secret  []byte       // that signs URLs
+	links   atomic.Int64 // signed so far
+	used    sync.Map     // signatures of URLs that were asked for
+	uploads sync.Map     // multipart, by id
 
 	http   []*http.Server
 	cancel context.CancelFunc

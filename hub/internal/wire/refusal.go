@@ -142,7 +142,8 @@ func firstMember(header string) (name string, numbers map[string]int64) {
 	return strings.TrimSpace(fields[0]), numbers
 }
 
-// parseRetryAfter reads both forms of Retry-After: seconds and HTTP date.
+// parseRetryAfter reads both forms of Retry-After: seconds and HTTP date. How far off the date is tells the answer's own date, since
+// this machine's clock may be wrong.
 func parseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {
@@ -155,7 +156,10 @@ func parseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if err != nil {
 		return 0, false
 	}
-	return max(UntilDate(date, h, now), 0), true
+	if told, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = told
+	}
+	return max(date.Sub(now), 0), true
 }
 
 // parseWait reads the wait that an answer asks for. A RateLimit header is the reason for a 429 only when nothing is left
@@ -167,12 +171,4 @@ func parseWait(resp *http.Response, now time.Time) waitHint {
 	}
 	after, known := parseRetryAfter(resp.Header, now)
 	return waitHint{after: after, known: known, bucket: bucket}
-}
-
-// UntilDate is how far off a date is that an answer names. Both are the server's word: this machine's clock may be wrong.
-func UntilDate(date time.Time, header http.Header, now time.Time) time.Duration {
-	if told, err := http.ParseTime(header.Get("Date")); err == nil {
-		now = told
-	}
-	return date.Sub(now)
 }
