@@ -244,7 +244,7 @@ func (c *conversion) chooseReading(a *attempt) {
 		if known && f.Delivers(missing) {
 			c.ledger.ForgetFile(f.Path)
 		}
-		f.ByRange = known || f.Delivers(there) || !c.Part.Whole() || c.Finish
+		f.ByRange = known || f.Delivers(there) || !c.Part.Whole()
 	}
 }
 

@@ -113,7 +113,7 @@ func TestCopiesKeepToTheDisk(t *testing.T) {
 		x.Next(x.ResponseWriter)
 	}
 	w.Inject(hubtest.Fault{Name: "look", Method: "PUT", Times: always, Action: look})
-	writeFile(t, filepath.Join(work, journalFile), []byte(`{"version":3,"plan":"`+w.planned(t).Digest()+`","part":"part-1-of-1"}`))
+	writeFile(t, filepath.Join(work, journalFile), []byte(`{"version":3,"plan":"`+w.planned(t).Digest()+`"}`))
 	for name := range w.Files(sourceRepo, "main") {
 		if strings.HasPrefix(name, "vocab") { // as a run that was killed may leave them
 			writeFile(t, filepath.Join(work, ".df11-convert", "files", name), make([]byte, copyDisk/2))

@@ -30,7 +30,7 @@ func TestNewerJournal(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	newer := []byte(`{"version":4,"plan":"0","part":"part-1-of-1","source":"` + sourceRepo + `"}` + "\n" + `{"news":1}` + "\n")
+	newer := []byte(`{"version":4,"plan":"0","source":"` + sourceRepo + `"}` + "\n" + `{"news":1}` + "\n")
 	w, out := newWorld(t, small()), t.TempDir()
 	writeFile(t, filepath.Join(out, journalFile), newer)
 	writeFile(t, filepath.Join(out, ".df11-convert", "lock"), nil)

@@ -50,7 +50,7 @@ const journalFile = ".df11-convert/part-1-of-1.json"
 // readJournal reads the journal of a work folder, which is empty if there is none.
 func readJournal(t *testing.T, p *plan.Plan, work string) *ledger.Ledger {
 	t.Helper()
-	l := ledger.New(p.Digest(), spans.Part{}.String(), false)
+	l := ledger.New(p.Digest(), false)
 	journal, err := os.ReadFile(filepath.Join(work, journalFile))
 	if err == nil {
 		err = l.Read(journal)

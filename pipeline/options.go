@@ -35,8 +35,8 @@ type Options struct {
 	// CommitWait is how long an uploaded output waits for its commit; 0 is a minute for each part of the conversion.
 	CommitWait time.Duration
 
-	// Part makes only a share of the outputs, for one of many machines, and leaves the repo unfinished. Finish completes
-	// what the parts have published. Both need Push and no OutDir.
+	// Part makes only a share of the outputs, for one of many machines, and leaves the repo unfinished. A run of the whole goes on
+	// from what parts have published; with Finish it refuses to make what a part should have. Both need Push and no OutDir.
 	Part   spans.Part
 	Finish bool
 
@@ -52,9 +52,6 @@ type Options struct {
 	Progress *progress.Counters
 	Log      *slog.Logger
 }
-
-// finishPart names the journal of the run that completes what the parts made.
-const finishPart = "finish"
 
 func (o *Options) check() error {
 	switch {
@@ -84,14 +81,6 @@ func (o *Options) check() error {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return nil
-}
-
-// journalName names this run's journal.
-func (o *Options) journalName() string {
-	if o.Finish {
-		return finishPart
-	}
-	return o.Part.String()
 }
 
 // NoBaseModel is the Options.BaseModel of a local source that came from no repo of the Hub, whatever its lineage says.

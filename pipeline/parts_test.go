@@ -27,20 +27,25 @@ var inPart = part(1, 1)
 
 func finishing(o *pipeline.Options) { o.Finish = true }
 
-// TestPartsGiveTheSameRepo: two parts and a finish give every byte that one run gives, but for one word: the manifest says
-// that the source files were proved, not streamed.
+// TestPartsGiveTheSameRepo: two parts and a finish, or a run of the whole, give every byte that one run gives, but for one word: the
+// manifest says that the source files were proved, not streamed. The last run makes no unit.
 func TestPartsGiveTheSameRepo(t *testing.T) {
 	t.Parallel()
-	want, w := reference(t, small()), newWorld(t, small())
-	for i := 1; i <= 2; i++ {
-		w.mustConvert(t, part(i, 2))
-		w.unfinished(t)
-	}
-	w.mustConvert(t, finishing)
-	sameFiles(t, w.target(), want)
-	for _, f := range w.manifest(t).Source.Files {
-		if f.Integrity != metadata.Proof {
-			t.Errorf("%s is said to be %s", f.Path, f.Integrity)
+	want := reference(t, small())
+	for _, last := range []func(*pipeline.Options){finishing, func(*pipeline.Options) {}} {
+		w := newWorld(t, small())
+		for i := 1; i <= 2; i++ {
+			w.mustConvert(t, part(i, 2))
+			w.unfinished(t)
+		}
+		if r := w.mustConvert(t, last); r.Made != 1 {
+			t.Errorf("the last run made %d files", r.Made)
+		}
+		sameFiles(t, w.target(), want)
+		for _, f := range w.manifest(t).Source.Files {
+			if f.Integrity != metadata.Proof {
+				t.Errorf("%s is said to be %s", f.Path, f.Integrity)
+			}
 		}
 	}
 }

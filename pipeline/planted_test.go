@@ -16,7 +16,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
-	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -38,7 +37,7 @@ func plant(t *testing.T, m *hubtest.Model, p *plan.Plan, known *model.Model, edi
 		x.files[o.Path] = readFile(t, filepath.Join(dir, o.Path))
 	}
 	edit(t, x.files, &outputs[0].Units[0])
-	l := ledger.New(p.Digest(), spans.Part{}.String(), false)
+	l := ledger.New(p.Digest(), false)
 	for _, o := range outputs {
 		o.Size, o.SHA256 = int64(len(x.files[o.Path])), sum(x.files[o.Path])
 		must(t, l.Add(o))

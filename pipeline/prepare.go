@@ -38,7 +38,7 @@ func prepare(ctx context.Context, opt Options) (*conversion, error) {
 		root = opt.WorkDir
 	}
 	var err error
-	owner := target.NewOwner(opt.Plan, opt.baseModel(), opt.journalName(), opt.Force)
+	owner := target.NewOwner(opt.Plan, opt.baseModel(), opt.Part.String(), opt.Force)
 	owner.Content = c.sourceSum
 	if c.folder, err = target.OpenFolder(ctx, root, stays, owner, opt.Model.Perm(opt.Plan)); err != nil {
 		return nil, err
@@ -118,24 +118,23 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner) (err erro
 	if err != nil {
 		return err
 	}
-	published, err := c.repo.Published(ctx, unchanged)
+	published, err := c.repo.Published(ctx, unchanged, c.Part.Whole())
 	if err != nil {
 		return err
 	}
 	c.ledger.Adopt(published)
 	if m := c.repo.Found().Manifest; c.Finish && (m == nil || m.Plan.Digest != c.Plan.Digest()) { // else the journals of the parts are gone
-		return c.adoptParts(ctx)
+		return c.checkParts()
 	}
 	return nil
 }
 
-// adoptParts counts as done what all parts have published, and makes sure that none is missing.
-func (c *conversion) adoptParts(ctx context.Context) error {
-	parts, n, err := c.repo.Parts(ctx)
+// checkParts makes sure that no part has left anything to make.
+func (c *conversion) checkParts() error {
+	n, err := c.repo.Parts()
 	if err != nil {
 		return err
 	}
-	c.ledger.Adopt(parts)
 	e := &PartsError{N: n, Missing: map[int][]string{}}
 	makers := spans.Assign(c.outputs, n)
 	for _, o := range c.outputs {

@@ -141,15 +141,15 @@ func (r failingReader) Read(p []byte) (int, error) {
 func TestForeignJournal(t *testing.T) {
 	want := localResult(t, small())
 	const sumOfX = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
-	const outputs = `"part": "part-1-of-1"}` + "\n" + `{"output": {"path": "lm_head.safetensors", "size": 1, "sha256": "` + sumOfX + `"}}` + "\n"
+	const outputs = "}\n" + `{"output": {"path": "lm_head.safetensors", "size": 1, "sha256": "` + sumOfX + `"}}` + "\n"
 	for name, tt := range map[string]struct {
 		journal string
 		ours    bool
 	}{
 		"torn":           {`{"version": 3, "plan": "`, false},
-		"another":        {`{"version": 3, "plan": "0000", ` + outputs, false},
-		"another's":      {`{"version": 3, "plan": "0000", "source": "org/other", ` + outputs, false},
-		"another commit": {`{"version": 3, "plan": "0000", "source": "org/model", ` + outputs, true},
+		"another":        {`{"version": 3, "plan": "0000"` + outputs, false},
+		"another's":      {`{"version": 3, "plan": "0000", "source": "org/other"` + outputs, false},
+		"another commit": {`{"version": 3, "plan": "0000", "source": "org/model"` + outputs, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := t.TempDir()

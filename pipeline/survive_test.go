@@ -369,7 +369,7 @@ func (o *ordeal) finish(t *testing.T) {
 func (o *ordeal) there(t *testing.T) (saved int64, done []string) {
 	t.Helper()
 	p := o.calm.plan
-	local, repo := readJournal(t, p, o.work), ledger.New(p.Digest(), spans.Part{}.String(), false)
+	local, repo := readJournal(t, p, o.work), ledger.New(p.Digest(), false)
 	if o.parts {
 		return 0, nil // their journals have other names
 	}

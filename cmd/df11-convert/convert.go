@@ -192,10 +192,7 @@ func jobDir(opt pipeline.Options, digest string) string {
 	if opt.Push != nil {
 		name = strings.ReplaceAll(opt.Push.Repo, "/", "--") + "-" + name
 	}
-	switch {
-	case opt.Finish:
-		name += "-finish"
-	case !opt.Part.Whole():
+	if !opt.Part.Whole() {
 		name += "-" + opt.Part.String()
 	}
 	return filepath.Join(in, name)

@@ -11,12 +11,12 @@ import (
 // FuzzJournal reads arbitrary journals: memory stays in proportion, and what is refused is a version of the future.
 func FuzzJournal(f *testing.F) {
 	f.Add(of(f, "aaa", "bbb").ForRepo(map[string]string{"a.safetensors": "aa"}, nil))
-	f.Add([]byte(`{"version":3,"plan":"digest","part":"part"}` + "\n" + `{"output":{"path":"a","units":[{}]}}` + "\n" + `{"uploaded":"a"}` + "\n" + `{"tensor":{"output":"a"}}{"file":{"offset":1}}{"fi`))
+	f.Add([]byte(`{"version":3,"plan":"digest"}` + "\n" + `{"output":{"path":"a","units":[{}]}}` + "\n" + `{"uploaded":"a"}` + "\n" + `{"tensor":{"output":"a"}}{"file":{"offset":1}}{"fi`))
 	f.Add([]byte(`{"version":4}`))
 	f.Fuzz(func(t *testing.T, journal []byte) {
 		alloc.PerByte(t, 1000, len(journal), func() {
 			ledger.Claimed(journal)
-			l := ledger.New("digest", "part", false)
+			l := ledger.New("digest", false)
 			newer := (*ledger.VersionError)(nil)
 			if err := l.Read(journal); err != nil && !errors.As(err, &newer) {
 				t.Fatalf("%q: %v", journal, err)

@@ -37,7 +37,6 @@ type Named struct {
 type head struct {
 	Version int    `json:"version"`
 	Plan    string `json:"plan"`
-	Part    string `json:"part"`
 	Source  string `json:"source,omitempty"` // Hub repo that the weights come from
 	Keeps   bool   `json:"keeps,omitempty"`  // the folder is to keep the outputs
 	// Former is the sha256 of files of the target that are ours, by path: what earlier journals and manifests there have listed.
@@ -117,13 +116,13 @@ func Claimed(journal []byte) Claim {
 }
 
 // Read fills an empty ledger from a journal of a folder: what it lists is here, unless it says that it was uploaded. Of a
-// journal of another plan or part, of an older version, and of a torn one, nothing is used.
+// journal of another plan, of an older version, and of a torn one, nothing is used.
 func (l *Ledger) Read(journal []byte) error {
 	h, rest := parse(journal)
 	switch {
 	case h.Version > version:
 		return &VersionError{h.Version}
-	case h.Version < version-1 || h.Plan != l.digest || h.Part != l.part:
+	case h.Version < version-1 || h.Plan != l.digest:
 		return nil
 	}
 	for _, r := range rest {
@@ -146,8 +145,8 @@ func (l *Ledger) Read(journal []byte) error {
 }
 
 // Of gives the outputs that a journal of a repo lists, as Read reads it.
-func Of(journal []byte, digest, part string) ([]Output, error) {
-	l := New(digest, part, false)
+func Of(journal []byte, digest string) ([]Output, error) {
+	l := New(digest, false)
 	err := l.Read(journal)
 	return l.Outputs(), err
 }
@@ -258,7 +257,7 @@ func (l *Ledger) ForRepo(former map[string]string, more []Output) []byte {
 
 // begin is how every journal begins: the head, and the files that are ours but no outputs.
 func (l *Ledger) begin(keeps bool, former map[string]string) []byte {
-	b := record{head: &head{Version: version, Plan: l.digest, Part: l.part, Source: l.source, Keeps: keeps, Former: former}}.line()
+	b := record{head: &head{Version: version, Plan: l.digest, Source: l.source, Keeps: keeps, Former: former}}.line()
 	for _, n := range l.named {
 		b = append(b, record{Named: &n}.line()...)
 	}

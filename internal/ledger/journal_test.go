@@ -8,7 +8,7 @@ import (
 // TestLostLineIsAnError: a change that the journal does not take ends the run, whatever the change is. The next run would know
 // nothing of it, while files that it tells of may be gone.
 func TestLostLineIsAnError(t *testing.T) {
-	l := New("digest", "part", false)
+	l := New("digest", false)
 	dir, err := os.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -67,10 +67,10 @@ type File struct {
 	SHA256    string
 }
 
-// A Ledger is what one part of a conversion has done. Its methods may be called from several goroutines.
+// A Ledger is what a run and those before it have done. Its methods may be called from several goroutines.
 type Ledger struct {
-	digest, part string
-	stays        bool // outputs have to stay in the run's folder
+	digest string
+	stays  bool // outputs have to stay in the run's folder
 
 	mu      sync.Mutex
 	source  string            // Hub repo that the weights come from
@@ -82,10 +82,10 @@ type Ledger struct {
 	file    *os.File // the journal, open for more lines; without it nothing is stored
 }
 
-// New makes an empty ledger for a part of a plan. With stays, an output counts as done only if the run's folder has it.
-func New(digest, part string, stays bool) *Ledger {
+// New makes an empty ledger for a plan. With stays, an output counts as done only if the run's folder has it.
+func New(digest string, stays bool) *Ledger {
 	return &Ledger{
-		digest: digest, part: part, stays: stays,
+		digest: digest, stays: stays,
 		outputs: map[string]Output{}, tensors: map[string][]Tensor{}, files: map[string]File{},
 	}
 }

@@ -17,7 +17,7 @@ import (
 // of makes a ledger with outputs, each named by the first letter of its sum.
 func of(t testing.TB, outputs ...string) *ledger.Ledger {
 	t.Helper()
-	l := ledger.New("digest", "part", false)
+	l := ledger.New("digest", false)
 	for _, o := range outputs {
 		if err := l.Add(ledger.Output{Path: o[:1], SHA256: o, Place: ledger.Place{Here: true}}); err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestAdopt(t *testing.T) {
 // TestAdoptInAFolder: an output of the repo that the folder has to keep is made again if it is not here, by the run that adopts it
 // and by the next one. One that is here with other bytes is not taken for that of the repo.
 func TestAdoptInAFolder(t *testing.T) {
-	here := ledger.New("digest", "part", true)
+	here := ledger.New("digest", true)
 	for _, o := range []ledger.Output{{Path: "a", SHA256: "a"}, {Path: "c", SHA256: "c1"}} {
 		o.Here = true
 		must(t, here.Add(o))
@@ -66,7 +66,7 @@ func TestAdoptInAFolder(t *testing.T) {
 		t.Error(here.Output("b"))
 	}
 	path := filepath.Join(t.TempDir(), "journal")
-	next := ledger.New("digest", "part", true)
+	next := ledger.New("digest", true)
 	if err := errors.Join(save(t, here, path), here.Close(), next.Read(readFile(t, path))); err != nil || !next.Done("a") || next.Done("b") {
 		t.Error(next.Outputs(), err)
 	}
@@ -84,7 +84,7 @@ func save(t *testing.T, l *ledger.Ledger, path string) error {
 // journaled makes a ledger whose journal lies in a new folder.
 func journaled(t *testing.T) (l *ledger.Ledger, path string) {
 	t.Helper()
-	l, path = ledger.New("digest", "part", false), filepath.Join(t.TempDir(), "journal")
+	l, path = ledger.New("digest", false), filepath.Join(t.TempDir(), "journal")
 	must(t, save(t, l, path))
 	t.Cleanup(func() { _ = l.Close() })
 	return l, path
@@ -93,7 +93,7 @@ func journaled(t *testing.T) (l *ledger.Ledger, path string) {
 // read makes a ledger of what a journal says.
 func read(t *testing.T, journal []byte) *ledger.Ledger {
 	t.Helper()
-	l := ledger.New("digest", "part", false)
+	l := ledger.New("digest", false)
 	must(t, l.Read(journal))
 	return l
 }
@@ -192,18 +192,17 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// TestJournalOfAnother: a journal of another plan or part says nothing; one of a newer program is refused, with a hint.
+// TestJournalOfAnother: a journal of another plan says nothing; one of a newer program is refused, with a hint.
 func TestJournalOfAnother(t *testing.T) {
 	l, path := journaled(t)
 	must(t, l.Add(output(1)))
 	journal := readFile(t, path)
-	for _, other := range []*ledger.Ledger{ledger.New("another", "part", false), ledger.New("digest", "another", false)} {
-		if err := other.Read(journal); err != nil || len(other.Outputs()) > 0 {
-			t.Errorf("%v, %v", other.Outputs(), err)
-		}
+	other := ledger.New("another", false)
+	if err := other.Read(journal); err != nil || len(other.Outputs()) > 0 {
+		t.Errorf("%v, %v", other.Outputs(), err)
 	}
 	newer := bytes.Replace(journal, []byte(`"version":3`), []byte(`"version":4`), 1)
-	err := ledger.New("digest", "part", false).Read(newer)
+	err := ledger.New("digest", false).Read(newer)
 	version := (*ledger.VersionError)(nil)
 	if !errors.As(err, &version) || version.Version != 4 || !strings.Contains(err.Error(), "version 4") || version.Hint() == "" {
 		t.Errorf("a journal of a newer program: %v", err)
@@ -215,7 +214,7 @@ func TestJournalOfAnother(t *testing.T) {
 
 // TestJournalForARepo: it names what is committed and what the commit brings, nothing that only this machine has.
 func TestJournalForARepo(t *testing.T) {
-	l := keeping(t, ledger.New("digest", "part", false))
+	l := keeping(t, ledger.New("digest", false))
 	for n := range 4 {
 		must(t, l.Add(output(n)))
 	}
@@ -247,7 +246,7 @@ func TestJournalForARepo(t *testing.T) {
 func TestJournalIsNoWitness(t *testing.T) {
 	for version := 2; version <= 3; version++ {
 		l := read(t, []byte(strings.Join([]string{
-			fmt.Sprintf(`{"version":%d,"plan":"digest","part":"part","source":"org/model"}`, version),
+			fmt.Sprintf(`{"version":%d,"plan":"digest","source":"org/model"}`, version),
 			`{"output":{"path":"a","size":1,"sha256":"aa","units":[{"path":"u","gpu":true}]}}`,
 			`{"output":{"path":"b","size":1,"sha256":"bb"}}`, `{"uploaded":"b"}`,
 			`{"tensor":{"output":"z","at":4,"crc":5,"prefix":{"file":"f","end":6,"sha256":"7"}}}`,

@@ -172,7 +172,7 @@ func (f *Folder) at(name string) string {
 // Ledger reads what earlier runs have done in the folder: from their journal, else from the manifest of a finished conversion, unless
 // the source has changed since. Outputs that are gone or differ from what it says are not in it, and of no use in a work folder.
 func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, error) {
-	l := ledger.New(f.owner.Digest, f.owner.Part, f.Stays)
+	l := ledger.New(f.owner.Digest, f.Stays)
 	journal, err := f.read(ctx, f.owner.journal)
 	if err == nil {
 		err = l.Read(journal)

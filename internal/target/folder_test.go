@@ -50,7 +50,7 @@ func useFolder(t *testing.T, root string, stays bool, holders, got *atomic.Int32
 	if n := holders.Add(1); n != 1 {
 		t.Errorf("%d have the folder", n)
 	}
-	l := ledger.New("digest", "part", stays)
+	l := ledger.New("digest", stays)
 	if err := f.Save(l); err != nil {
 		t.Error(err)
 	}

@@ -181,9 +181,9 @@ func (r *Repo) isSource(id string, src model.Source) bool {
 }
 
 // Published lists what earlier runs have published: by the manifest of a finished conversion by this plan, unless the source has
-// changed since, else by the journal. While main holds another finished model, work goes to a branch of the plan's own, which is ours
-// whatever is on it.
-func (r *Repo) Published(ctx context.Context, unchanged bool) ([]ledger.Output, error) {
+// changed since, else by the journal of the part, or for the whole by those of all parts, of whatever splits: an output is the same
+// whoever made it. While main holds another finished model, work goes to a branch of the plan's own, which is ours whatever is on it.
+func (r *Repo) Published(ctx context.Context, unchanged, whole bool) ([]ledger.Output, error) {
 	if outputs := ledger.OfManifest(r.main.Manifest, r.owner.Digest); unchanged && outputs != nil {
 		return r.held(outputs), nil
 	}
@@ -199,7 +199,22 @@ func (r *Repo) Published(ctx context.Context, unchanged bool) ([]ledger.Output, 
 			return nil, err
 		}
 	}
-	return r.readJournal(ctx, r.owner.Part)
+	var published []ledger.Output
+	for name := range r.work.versions {
+		if path.Dir(name) != journalDir || !IsJournal(name) || !whole && name != r.owner.journal {
+			continue
+		}
+		b, err := r.work.read(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		outputs, err := ledger.Of(b, r.owner.Digest)
+		if err != nil {
+			return nil, fmt.Errorf("journal of %s: %w", r.Repo, err)
+		}
+		published = append(published, r.held(outputs)...)
+	}
+	return published, nil
 }
 
 // held are those of the outputs that the branch confirms.
@@ -207,53 +222,25 @@ func (r *Repo) held(outputs []ledger.Output) []ledger.Output {
 	return slices.DeleteFunc(outputs, func(o ledger.Output) bool { return !r.work.holds(o) })
 }
 
-// readJournal lists what a part has published.
-func (r *Repo) readJournal(ctx context.Context, part string) (outputs []ledger.Output, err error) {
-	b, err := r.work.read(ctx, path.Join(journalDir, journalName(part)))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err == nil {
-		outputs, err = ledger.Of(b, r.owner.Digest, part)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("journal of %s: %w", r.Repo, err)
-	}
-	return r.held(outputs), nil
-}
-
-// Parts lists what all parts have published, of whatever splits: an output is the same whoever made it. n is the split that most of
-// them are of.
-func (r *Repo) Parts(ctx context.Context) (outputs []ledger.Output, n int, err error) {
-	there := map[int]int{} // parts by split
-	for _, p := range slices.Sorted(maps.Keys(r.work.versions)) {
-		m := partJournal.FindStringSubmatch(p)
-		if m == nil {
-			continue
-		}
-		i, _ := strconv.Atoi(m[1])
-		of, _ := strconv.Atoi(m[2])
-		part := spans.Part{I: i, N: of}
-		if err := part.Check(); err != nil {
-			return nil, 0, fmt.Errorf("finish %s: %s: %w", r.Repo, p, err)
-		}
-		made, err := r.readJournal(ctx, part.String())
-		if err != nil {
-			return nil, 0, err
-		}
-		outputs = append(outputs, made...)
-		if there[of]++; there[of] >= there[n] {
-			n = of
+// Parts is the number of parts of the split that most journals are of.
+func (r *Repo) Parts() (n int, err error) {
+	there := map[int]int{} // journals by split
+	for _, name := range slices.Sorted(maps.Keys(r.work.versions)) {
+		if m := partJournal.FindStringSubmatch(name); m != nil {
+			of, _ := strconv.Atoi(m[1])
+			if there[of]++; there[of] >= there[n] {
+				n = of
+			}
 		}
 	}
 	if n == 0 {
-		return nil, 0, fmt.Errorf("finish %s: no part has been published yet, as --shard and --push do", r.Repo)
+		return 0, fmt.Errorf("finish %s: no part has been published yet, as --shard and --push do", r.Repo)
 	}
-	return outputs, n, nil
+	return n, spans.Part{I: 1, N: n}.Check()
 }
 
 // partJournal matches the journals of a split conversion.
-var partJournal = regexp.MustCompile(`^\.df11/part-(\d+)-of-(\d+)\.json$`)
+var partJournal = regexp.MustCompile(`^\.df11/part-\d+-of-(\d+)\.json$`)
 
 // Ref names a committed output. Nothing may be committed meanwhile.
 func (r *Repo) Ref(o ledger.Output) hub.FileRef {
