@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"strings"
 
@@ -66,6 +64,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	var first error
 	for i, m := range models {
 		u.anew()
+		u.kept = false
 		u.say("%d/%d %s", i+1, len(models), m.spec())
 		flags := m.flags(*f)
 		r, err := flags.convertListed(ctx, u, m)
@@ -76,7 +75,9 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		case err != nil:
 			found.Failed++
 			u.complain(m.spec(), r.Error)
-			first = cmp.Or(first, err)
+			if first == nil {
+				first = toldError{err}
+			}
 		case r.Skipped != nil:
 			found.Skipped++
 		default:
@@ -90,25 +91,8 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 			printBatch(w, found)
 		}
 	})
-	if first != nil {
-		return batchError{found.Failed, len(models), first}
-	}
-	return nil
+	return first
 }
-
-// batchError says that models of a batch have failed, each of which was told with its hints.
-type batchError struct {
-	n, of int
-	first error
-}
-
-func (e batchError) summary() string {
-	return fmt.Sprintf("%d of %s failed", e.n, count(e.of, "model"))
-}
-
-func (e batchError) Error() string { return e.summary() + "; the first failure: " + e.first.Error() }
-
-func (e batchError) Unwrap() error { return e.first }
 
 // convertListed converts a model of a list, unless it is published already, and says how that ended.
 func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel) (batchResult, error) {
@@ -116,7 +100,7 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel) 
 	report, kept, err := convertOne(ctx, u, f, r.Source, m.keeps)
 	switch {
 	case err != nil:
-		r.Error = failureOf(err)
+		r.Error = u.failure(err)
 		r.Exit = r.Error.exit
 		return r, err
 	case kept != nil:

@@ -116,7 +116,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string, keep f
 			return nil, &p, nil
 		}
 	}
-	defer func() { u.kept = u.kept || leavesWork(opt.Progress.Snapshot()) }()
+	defer func() { u.kept = leavesWork(opt.Progress.Snapshot()) }()
 	defer u.watch(opt.Progress)()
 	report, err := pipeline.Run(ctx, opt)
 	if report != nil {

@@ -65,11 +65,8 @@ func (f *failure) advise(hint string) {
 	}
 }
 
-// brief is an error in words, without requests whose answer says it all, and without what was told before.
+// brief is an error in words, without requests whose answer says it all.
 func brief(err error) string {
-	if e, ok := errors.AsType[batchError](err); ok {
-		return e.summary()
-	}
 	if e, ok := errors.AsType[*hub.Error](err); ok && e.Brief() != "" {
 		return e.Brief()
 	}

@@ -107,7 +107,7 @@ var kinds = []kind{
 	{"quota", oneOf(hub.ErrQuota), exitError, ""},
 	{"rate_limited", oneOf(hub.ErrRateLimited), exitError, ""},
 	{"file", wraps[*fs.PathError], exitError, "check the path, and whether it may be read or written"},
-	{"not_current", wraps[notCurrentError], exitError, ""},
+	{"not_current", oneOf(errNotCurrent), exitError, ""},
 	{"gpu", oneOf(verify.ErrNoGPU, verify.ErrGPULost), exitError, ""},
 	{"hub", wraps[*hub.Error], exitError, ""},
 	{"error", func(error) bool { return true }, exitError, ""},
@@ -126,9 +126,6 @@ func kindOf(err error) kind {
 // hint is what the user can do about an error, in one line, "" if nothing is known: what was said with the error counts before what
 // is said of its kind.
 func hint(err error) string {
-	if wraps[batchError](err) {
-		return "" // they were given
-	}
 	if h, ok := errors.AsType[hinted](err); ok {
 		return h.hint
 	}

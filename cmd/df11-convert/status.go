@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -71,17 +72,12 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	}
 	u.result(map[string]any{"models": found}, "", func(w io.Writer) { printStatus(w, found) })
 	if todo > 0 {
-		return notCurrentError{todo, len(found)}
+		return fmt.Errorf("%d of %d %w", todo, len(found), errNotCurrent)
 	}
 	return nil
 }
 
-// notCurrentError says that a list has models that are not published as they are now.
-type notCurrentError struct{ n, of int }
-
-func (e notCurrentError) Error() string {
-	return fmt.Sprintf("%d of %d models are not published as they are now", e.n, e.of)
-}
+var errNotCurrent = errors.New("models are not published as they are now")
 
 // status tells what is published of a source.
 func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publication, error) {

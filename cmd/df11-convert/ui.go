@@ -180,13 +180,13 @@ func (u *ui) report(ctx context.Context, err error) int {
 	if f == nil {
 		return exitOK
 	}
-	if !wraps[toldError](err) {
+	if !wraps[toldError](err) || u.jsonLog() {
 		u.complain("", f)
 	}
 	return f.exit
 }
 
-// toldError is an error that the result names, for people.
+// toldError is an error that people were told of already. A log ends with it all the same.
 type toldError struct{ error }
 
 func (e toldError) Unwrap() error { return e.error }
