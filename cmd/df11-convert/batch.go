@@ -97,14 +97,18 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 // convertListed converts a model of a list, unless it is published already, and says how that ended.
 func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel) (batchResult, error) {
 	r := batchResult{Source: m.spec()}
-	report, kept, err := convertOne(ctx, u, f, r.Source, m.keeps)
+	if m.Refresh == refreshNever && f.target.push && f.target.out == "" && !f.target.force {
+		if p, err := f.status(ctx, u, r.Source); err == nil && m.keeps(p) {
+			r.OK, r.Skipped = true, &p
+			return r, nil
+		}
+	}
+	report, err := convertOne(ctx, u, f, r.Source)
 	switch {
 	case err != nil:
 		r.Error = u.failure(err)
 		r.Exit = r.Error.exit
 		return r, err
-	case kept != nil:
-		r.Skipped = kept
 	case report.UpToDate && report.Repo != "":
 		r.Skipped = &publication{Source: r.Source, Target: report.Repo, State: target.Current}
 	default:

@@ -49,7 +49,7 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error {
 	ctx, done := f.limitTime(ctx)
 	defer done()
-	report, _, err := convertOne(ctx, u, f, spec, nil)
+	report, err := convertOne(ctx, u, f, spec)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -79,23 +79,27 @@ func (f *convertFlags) limitTime(ctx context.Context) (context.Context, func()) 
 	return context.WithTimeoutCause(ctx, f.stopAfter, fmt.Errorf("%w (--stop-after %s)", errTimeUp, f.stopAfter))
 }
 
-// convertOne converts one source as the flags say, unless keep says that what is published is to stay as it is.
-func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string, keep func(publication) bool) (*pipeline.Report, *publication, error) {
-	if err := f.target.check(); err != nil {
-		return nil, nil, err
-	}
-	var err error
-	if f.shares, err = f.limits.divide(budget.ForConversion); err != nil {
-		return nil, nil, err
+// settle checks what the flags say of the target, and divides the memory.
+func (f *convertFlags) settle() (err error) {
+	if err = f.target.check(); err == nil {
+		f.shares, err = f.limits.divide(budget.ForConversion)
 	}
 	applyMemory(f.shares)
+	return err
+}
+
+// convertOne converts one source as the flags say.
+func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipeline.Report, error) {
+	if err := f.settle(); err != nil {
+		return nil, err
+	}
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer src.Close()
 	if err := f.shares.Check(src.model, src.plan); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if size, err := estimate.Sample(ctx, src.source, src.plan, 0); err == nil {
 		u.say("about %s", src.plan.Gain(src.plan.SourceBytes(), size.OutputBytes))
@@ -104,25 +108,20 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string, keep f
 		u.log().Warn(w)
 	}
 	if err := f.target.checkLineage(u, src.model); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	opt, err := f.options(ctx, u, src)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer f.gpu.close()
-	if keep != nil && f.target.push && f.target.out == "" && !f.target.force && !src.model.Local { // nothing pins a local source
-		if p, err := publicationOf(ctx, spec, src, opt.Push); err == nil && keep(p) {
-			return nil, &p, nil
-		}
-	}
 	defer func() { u.kept = leavesWork(opt.Progress.Snapshot()) }()
 	defer u.watch(opt.Progress)()
 	report, err := pipeline.Run(ctx, opt)
 	if report != nil {
 		report.Seconds = time.Since(u.began).Seconds() // with the plan
 	}
-	return report, nil, err
+	return report, err
 }
 
 // leavesWork reports whether a run has done work from which the next run continues.

@@ -85,7 +85,7 @@ func demoJob(ctx context.Context, u *ui, account hubFlags, out string, gpu gpuFl
 		target:      targetFlags{push: true, repoID: demoTarget, out: filepath.Join(out, "tiny-llama-DF11")},
 		gpu:         gpu,
 	}
-	made, _, err := convertOne(ctx, u, &convert, demoSource, nil)
+	made, err := convertOne(ctx, u, &convert, demoSource)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ type publication struct {
 }
 
 func statusCommand(u *ui) *cobra.Command {
-	var f convertFlags // which a list completes
+	f := convertFlags{target: targetFlags{push: true}} // which a list completes
 	c := &cobra.Command{
 		Use:   "status LIST",
 		Short: "Compare a list of models with what is published of them",
@@ -83,6 +83,9 @@ var errNotCurrent = errors.New("models are not published as they are now")
 func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publication, error) {
 	if model.Exists(spec) {
 		return publication{Source: spec, State: stateLocal}, nil
+	}
+	if err := f.settle(); err != nil {
+		return publication{Source: spec}, err
 	}
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
