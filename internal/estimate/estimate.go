@@ -52,7 +52,7 @@ type UnitEstimate struct {
 // exactf32.InexactError, as in the conversion.
 func Sample(ctx context.Context, src model.Source, p *plan.Plan, maxBytes int64) (*Estimate, error) {
 	e := &Estimate{Units: make([]UnitEstimate, len(p.Units)), Exact: maxBytes > 0}
-	runs, inexact := chooseRuns(p, maxBytes), &exactf32.Count{}
+	runs, readers := chooseRuns(p, maxBytes), make([]*exactf32.Reader, len(p.Units))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(unitsAtOnce)
 	for i, u := range p.Units {
@@ -60,8 +60,9 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan, maxBytes int64)
 		if len(runs[i]) == 0 {
 			continue
 		}
+		readers[i] = exactf32.NewReader(gctx, src, u)
 		g.Go(func() error {
-			if err := e.Units[i].sample(gctx, u, exactf32.NewReader(gctx, src, u, inexact), runs[i]); err != nil {
+			if err := e.Units[i].sample(gctx, u, readers[i], runs[i]); err != nil {
 				return fmt.Errorf("sample module %s: %w", u.Path, err)
 			}
 			return nil
@@ -80,11 +81,7 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan, maxBytes int64)
 	if e.SampledBytes > 0 {
 		e.EmptyBits = min(bits.TrailingZeros8(low), 7)
 	}
-	scope := exactf32.ScopeSample
-	if e.Exact && inexact.Of() == exactf32.NWeights(p) {
-		scope = exactf32.ScopeModel
-	}
-	if err := inexact.Err(p, scope); err != nil {
+	if err := exactf32.Counted(p, readers); err != nil {
 		return nil, err
 	}
 	e.fillGaps(p)

@@ -29,8 +29,7 @@ func HintF32(ctx context.Context, src model.Source, m *model.Model, opt plan.Opt
 	e, err := Sample(ctx, src, exact, f32Sample)
 	switch inexact, found := errors.AsType[*exactf32.InexactError](err); {
 	case found:
-		r.Hint = fmt.Sprintf("%s of %s sampled F32 values cannot be stored in BF16 exactly; convert the model to BF16 yourself if rounding is what you want",
-			human.Grouped(inexact.Values, ","), human.Grouped(inexact.Of, ","))
+		r.Hint = fmt.Sprintf("%v; convert the model to BF16 yourself if rounding is what you want", inexact)
 	case err == nil && e.SampledBytes > 0:
 		r.Hint = fmt.Sprintf("all %s sampled F32 values are exact BF16: add --exact-f32", human.Grouped(e.SampledBytes/4, ","))
 	}

@@ -2,12 +2,10 @@
 package exactf32
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -39,70 +37,16 @@ func NWeights(p *plan.Plan) (n int64) {
 	return n
 }
 
-// Scope says which F32 weights an InexactError counts.
-type Scope int
-
-// Scopes of an InexactError.
-const (
-	ScopeTensor Scope = iota // the weights of one tensor; later tensors were not checked
-	ScopeSample              // a sample of the model's weights
-	ScopeModel               // all weights of the model
-)
-
-// InexactError says that Values of Of F32 weights do not fit BF16 without loss. Tensor is the first tensor with such a weight,
-// by its name in the source.
+// InexactError says that Values of Of F32 weights that were counted do not fit BF16 without loss. Tensor is the first one with such
+// a weight, by its name in the source.
 type InexactError struct {
 	File, Tensor string
 	Values, Of   int64
-	Scope        Scope
 }
 
 func (e *InexactError) Error() string {
-	values, of := human.Grouped(e.Values, ","), human.Grouped(e.Of, ",")
-	switch e.Scope {
-	case ScopeTensor:
-		return fmt.Sprintf("F32 tensor %s of %s: %s of its %s values cannot be stored in BF16 exactly; later tensors were not checked",
-			e.Tensor, e.File, values, of)
-	case ScopeSample:
-		of += " sampled"
-	case ScopeModel:
-		of = "all " + of
-	}
-	return fmt.Sprintf("%s of %s F32 values cannot be stored in BF16 exactly; the first is in tensor %s of %s", values, of, e.Tensor, e.File)
-}
-
-// Count counts F32 values over several tensors. Its methods may be called from several goroutines.
-type Count struct {
-	mu         sync.Mutex
-	values, of int64 // inexact values, and all values
-	first      plan.Tensor
-}
-
-// Add counts values of a tensor: inexact ones among of.
-func (c *Count) Add(t plan.Tensor, inexact, of int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if inexact > 0 && (c.values == 0 || cmp.Or(cmp.Compare(t.File, c.first.File), cmp.Compare(t.Offset, c.first.Offset)) < 0) {
-		c.first = t
-	}
-	c.values, c.of = c.values+inexact, c.of+of
-}
-
-// Of returns how many values were counted.
-func (c *Count) Of() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.of
-}
-
-// Err returns an InexactError, or nil if all values were exact.
-func (c *Count) Err(p *plan.Plan, scope Scope) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.values == 0 {
-		return nil
-	}
-	return &InexactError{File: p.Source().Weights[c.first.File].Path, Tensor: c.first.Source, Values: c.values, Of: c.of, Scope: scope}
+	return fmt.Sprintf("%s of %s F32 values that were counted cannot be stored in BF16 exactly; the first is in tensor %s of %s",
+		human.Grouped(e.Values, ","), human.Grouped(e.Of, ","), e.Tensor, e.File)
 }
 
 // Ranges reads n bytes of a source's weight file from off on.
@@ -112,16 +56,18 @@ type Ranges interface {
 
 // Reader reads the weights of a unit at random, as BF16 in encoding order, and counts the F32 weights among them.
 type Reader struct {
-	ctx   context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one sampling
-	src   Ranges
-	unit  plan.Unit
-	count *Count
+	ctx  context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one sampling
+	src  Ranges
+	unit plan.Unit
+
+	inexact, of int64       // values that BF16 cannot hold, of those that were read
+	first       plan.Tensor // that has such a value
 }
 
 // NewReader makes a reader that works until ctx ends. It cuts off the lower halves of F32 weights without an error; afterwards the
-// caller asks count whether all of them were exact.
-func NewReader(ctx context.Context, src Ranges, u plan.Unit, count *Count) *Reader {
-	return &Reader{ctx, src, u, count}
+// caller asks Counted whether all of them were exact.
+func NewReader(ctx context.Context, src Ranges, u plan.Unit) *Reader {
+	return &Reader{ctx: ctx, src: src, unit: u}
 }
 
 // ReadAt asks the source for exactly the bytes that p needs.
@@ -155,6 +101,27 @@ func (r *Reader) read(t plan.Tensor, p []byte, off int64) error {
 		return nil
 	}
 	_, inexact := Narrow(p, b)
-	r.count.Add(t, inexact, int64(len(b)/4))
+	if inexact > 0 && r.inexact == 0 {
+		r.first = t
+	}
+	r.inexact, r.of = r.inexact+inexact, r.of+int64(len(b)/4)
 	return nil
+}
+
+// Counted is an InexactError for all that the readers have counted, nil if all values were exact. There may be none for a unit.
+func Counted(p *plan.Plan, units []*Reader) error {
+	e := &InexactError{}
+	for _, r := range units {
+		if r == nil {
+			continue
+		}
+		if r.inexact > 0 && e.Values == 0 {
+			e.File, e.Tensor = p.Source().Weights[r.first.File].Path, r.first.Source
+		}
+		e.Values, e.Of = e.Values+r.inexact, e.Of+r.of
+	}
+	if e.Values == 0 {
+		return nil
+	}
+	return e
 }

@@ -64,7 +64,7 @@ func (s *scatterer) narrowBlock(b block, seg spans.Segment) error {
 	var inexact int64
 	s.narrow, inexact = exactf32.Narrow(s.narrow, b.buf)
 	if s.inexact += inexact; s.inexact > 0 && b.off+int64(len(b.buf)) == seg.End {
-		return &exactf32.InexactError{File: s.file.Path, Tensor: s.to[i].Source, Values: s.inexact, Of: (seg.End - seg.Off) / 4, Scope: exactf32.ScopeTensor}
+		return &exactf32.InexactError{File: s.file.Path, Tensor: s.to[i].Source, Values: s.inexact, Of: (seg.End - seg.Off) / 4}
 	}
 	return nil
 }
