@@ -1,9 +1,6 @@
 package safetensors
 
-import (
-	"fmt"
-	"unicode/utf8"
-)
+import "fmt"
 
 // Kind is one way in which a header can be wrong; test for it with [errors.Is].
 type Kind string
@@ -41,7 +38,7 @@ type HeaderError struct {
 func (e *HeaderError) Error() string {
 	s := "safetensors header: "
 	if e.Tensor != "" {
-		s += "tensor " + quote(e.Tensor) + ": "
+		s += fmt.Sprintf("tensor %.100q: ", e.Tensor)
 	}
 	s += string(e.Kind)
 	if e.Detail != "" {
@@ -55,17 +52,4 @@ func (e *HeaderError) Unwrap() error { return e.Kind }
 // fail builds a HeaderError; format may be "".
 func fail(k Kind, tensor, format string, args ...any) error {
 	return &HeaderError{Kind: k, Tensor: tensor, Detail: fmt.Sprintf(format, args...)}
-}
-
-// quote makes a hostile name fit for a message: quoted, and cut when long.
-func quote(s string) string {
-	const limit = 200
-	if len(s) <= limit {
-		return fmt.Sprintf("%q", s)
-	}
-	cut := limit
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return fmt.Sprintf("%q…", s[:cut])
 }

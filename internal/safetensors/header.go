@@ -219,7 +219,7 @@ func (p *parser) header() error {
 			return p.member(key)
 		}
 		if seenMetadata {
-			return fail(ErrDuplicate, key, "%s", quote(key))
+			return fail(ErrDuplicate, key, "%.100q", key)
 		}
 		seenMetadata = true
 		return p.metadata()
@@ -237,7 +237,7 @@ func (p *parser) header() error {
 // member reads the tensor of a key. It refuses a name that another tensor has, or that is over the limit.
 func (p *parser) member(name string) error {
 	if _, twice := p.h.byName[name]; twice {
-		return fail(ErrDuplicate, name, "%s", quote(name))
+		return fail(ErrDuplicate, name, "%.100q", name)
 	}
 	if len(name) > MaxNameBytes {
 		return fail(ErrLimit, name, "a name of more than %d bytes", MaxNameBytes)
@@ -258,7 +258,7 @@ func (p *parser) metadata() error {
 	seen, nBytes := map[string]bool{}, 0
 	return p.object(metadataKey, func(key string) error {
 		if seen[key] {
-			return fail(ErrDuplicate, metadataKey, "%s", quote(key))
+			return fail(ErrDuplicate, metadataKey, "%.100q", key)
 		}
 		seen[key] = true
 		value, err := p.str(metadataKey)
@@ -284,10 +284,10 @@ func (p *parser) tensor(name string) (Tensor, error) {
 	err := p.object(name, func(key string) (err error) {
 		i := slices.Index(tensorMembers[:], key)
 		if i < 0 {
-			return fail(ErrUnknown, name, "%s", quote(key))
+			return fail(ErrUnknown, name, "%.100q", key)
 		}
 		if seen[i] {
-			return fail(ErrDuplicate, name, "%s", quote(key))
+			return fail(ErrDuplicate, name, "%.100q", key)
 		}
 		seen[i] = true
 		switch key {
@@ -331,7 +331,7 @@ func (t *Tensor) setOffsets(offsets []int64) error {
 	}
 	n, kind := t.DType.nBytes(t.Shape)
 	if kind != "" {
-		return fail(kind, t.Name, "%s %v", quote(string(t.DType)), t.Shape)
+		return fail(kind, t.Name, "%.100q %v", t.DType, t.Shape)
 	}
 	if n != t.NBytes() {
 		return fail(ErrSize, t.Name, "%s %v takes %d bytes, offsets say %d", t.DType, t.Shape, n, t.NBytes())

@@ -21,7 +21,7 @@ func TestNewHeaderRefuses(t *testing.T) {
 		{two, nil, safetensors.ErrUnknown},
 		{[]safetensors.MetadataEntry{{Key: "\xff"}}, nil, safetensors.ErrNotUTF8},
 		{nil, []safetensors.Entry{u8("a"), u8("b"), u8("a")}, safetensors.ErrDuplicate},
-		{nil, []safetensors.Entry{u8("__metadata__")}, safetensors.ErrDuplicate},
+		{nil, []safetensors.Entry{u8("__metadata__")}, safetensors.ErrSyntax},
 		{nil, []safetensors.Entry{u8("\xc3")}, safetensors.ErrNotUTF8},
 		{nil, []safetensors.Entry{u8("a", -1)}, safetensors.ErrNumber},
 		{nil, []safetensors.Entry{{Name: "a", DType: "u8"}}, safetensors.ErrDType},
