@@ -55,7 +55,7 @@ func TestCardCommand(t *testing.T) {
 		if e.Refuse != nil || e.Derive || e.LikeOnly {
 			continue
 		}
-		if len(e.PathRename) == 0 && (e.Tied == nil || e.Tied.Always == nil) && layouts[e.Layout] {
+		if len(e.Renames()) == 0 && (e.Tied == nil || e.Tied.Always == nil) && layouts[e.Layout] {
 			continue
 		}
 		layouts[e.Layout] = true
@@ -142,7 +142,7 @@ func classSource(t *testing.T, e *plan.Entry) string {
 	x := newCheckpoint(6)
 	seen := map[string]bool{}
 	add := func(name string, shape ...int64) {
-		if name = hubtest.CheckpointName(e.PathRename, name); !seen[name] {
+		if name = hubtest.CheckpointName(e.Renames(), name); !seen[name] {
 			seen[name] = true
 			x.add(name, "BF16", 0, shape...)
 		}

@@ -26,7 +26,6 @@ type Entry struct {
 	Derive bool     `json:"derive,omitempty"` // the class is known, its dict is not: use the rule for unknown classes
 
 	Dicts
-	PathRename [][2]string `json:"path_rename,omitempty"` // start of a Hub name, start of the module path
 	Tied       *TiedNames  `json:"tied,omitempty"`
 	Loader     Loader      `json:"loader"`
 	Record

@@ -82,12 +82,9 @@ func (inv *inventory) hasBlocks(ctx context.Context, e *Entry) bool {
 	if len(e.PatternDict) == 0 {
 		return true
 	}
-	renamed := &inventory{}
-	for _, t := range inv.tensors {
-		renamed.tensors = append(renamed.tensors, Tensor{Name: rename(e.PathRename, t.Name)})
-	}
+	named := inv.named(ctx, e.Renames(), e.PatternDict)
 	return slices.ContainsFunc(e.PatternDict, func(p Pattern) bool {
-		modules, err := renamed.matching(ctx, p.Regex)
+		modules, err := named.matching(ctx, p.Regex)
 		return err == nil && len(p.Attrs) > 0 && len(modules) > 0
 	})
 }

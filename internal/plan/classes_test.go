@@ -116,7 +116,7 @@ func (c class) model(e *Entry, tied bool) *model {
 			m.add(p.name, safetensors.BF16, p.shape...)
 		}
 	}
-	m.hubNames(e.PathRename)
+	m.hubNames(e.Renames())
 	return m
 }
 

@@ -134,6 +134,16 @@ func (c *config) class() string {
 	return c.ClassName
 }
 
+// facts looks up the stated class. Code that comes with the model may define another class of that name: then only the reads are
+// believed, which at worst keep a weight in BF16.
+func (c *config) facts() facts {
+	f := factsOf(c.class())
+	if c.holds("auto_map") {
+		return facts{reads: f.reads}
+	}
+	return f
+}
+
 // hasArchitecture says whether the config names one of the classes.
 func (c *config) hasArchitecture(names []string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(c.Architectures, n) })

@@ -3,13 +3,11 @@ package plan
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 )
@@ -70,7 +68,7 @@ func (d *draft) candidates() []string {
 		rows, columns := t.Shape[0], t.Shape[1]
 		isRouter := rows == int64(experts)
 		isTable := slices.ContainsFunc(strings.Split(module, "."), tableComponent.MatchString) || normLeaf.MatchString(leaf(module))
-		if rows > 1 && columns > 0 && !isRouter && !isTable && !d.names.mayTie(t.Name) && !d.cfg.readsOutside(blockOf(module), module) {
+		if rows > 1 && columns > 0 && !isRouter && !isTable && !d.facts.mayTie(t.Name) && !d.facts.readsOutside(blockOf(module), module) {
 			out = append(out, module)
 		}
 	}
@@ -83,54 +81,6 @@ func blockOf(module string) string {
 		return splits[0].stack + "." + strconv.Itoa(splits[0].index)
 	}
 	return module
-}
-
-// readsOutside says whether the class reads the module's weight outside of a unit: then that unit may not hold the weight.
-func (c *config) readsOutside(unit, module string) bool {
-	path := numberless(module)
-	return slices.ContainsFunc(classReads()[c.class()], func(r read) bool { return r.weight == path && r.isOutside(unit) })
-}
-
-// read says that a method reads the weight of another module. A DF11 loader fills a unit's weights when the unit is called, so a
-// method outside finds no weight (docs/models.md). In paths # stands for any number.
-type read struct {
-	weight string // path of the module with the weight
-	reader string // path of the module with the method; "." is the model itself
-	method string
-}
-
-// isOutside says whether the read may happen while the unit has no weights.
-func (r read) isOutside(unit string) bool {
-	unit = numberless(unit)
-	return r.reader != unit && !strings.HasPrefix(r.reader, unit+".")
-}
-
-// readsText is what testdata/classes/reads.py found in transformers and diffusers: "class weight reader method" in each line. A
-// line that begins with ? is a read that the script could not follow, for people to look at.
-//
-//go:embed catalog/reads.txt
-var readsText string
-
-// classReads returns the reads of every class.
-var classReads = sync.OnceValue(func() map[string][]read {
-	reads := map[string][]read{}
-	for line := range strings.Lines(readsText) {
-		if f := strings.Fields(line); len(f) == 4 && f[0] != "?" {
-			reads[f[0]] = append(reads[f[0]], read{f[1], f[2], f[3]})
-		}
-	}
-	return reads
-})
-
-// numberless writes # for every component of a path that is a number.
-func numberless(path string) string {
-	parts := strings.Split(path, ".")
-	for i, p := range parts {
-		if _, ok := number(p); ok {
-			parts[i] = "#"
-		}
-	}
-	return strings.Join(parts, ".")
 }
 
 // normLeaf matches modules that are no nn.Linear: norms with a weight for each head, and embeddings of positions.
@@ -217,7 +167,7 @@ func (d *draft) outerUnits() PatternDict {
 		if !ok || !d.opt.convertible(t.DType) {
 			return nil
 		}
-		if d.cfg.readsOutside(parent(name), parent(name)) || d.names.mayTie(name) {
+		if d.facts.readsOutside(parent(name), parent(name)) || d.facts.mayTie(name) {
 			continue
 		}
 		dict = append(dict, Pattern{Regex: strings.ReplaceAll(parent(name), ".", `\.`), Attrs: []string{}})

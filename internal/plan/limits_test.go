@@ -175,7 +175,7 @@ func TestRenamedNamesStayWritable(t *testing.T) {
 	refused := 0
 	for i := range Catalog() {
 		e := &Catalog()[i]
-		for _, r := range e.PathRename {
+		for _, r := range e.Renames() {
 			src := synth(t, e, false)
 			h := *src.Weights[0].Header
 			end := h.Tensors[len(h.Tensors)-1].End

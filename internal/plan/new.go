@@ -44,7 +44,7 @@ type draft struct {
 	opt    Options
 	survey *Survey
 	cfg    *config
-	names  naming // of the stated class
+	facts  facts // of the stated class
 	inv    *inventory
 	entry  *Entry // nil for a dict that was given or derived
 	ties   []tie  // pairs of names that the model shares
@@ -76,7 +76,7 @@ func newDraft(src Source, opt Options) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &draft{src: src, opt: opt, survey: survey, cfg: cfg, names: cfg.naming(), plan: &Plan{source: src}}, nil
+	return &draft{src: src, opt: opt, survey: survey, cfg: cfg, facts: cfg.facts(), plan: &Plan{source: src}}, nil
 }
 
 // takeTensors lists the source's tensors and checks them against the index. It refuses packed weights and adapters.

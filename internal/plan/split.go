@@ -66,8 +66,8 @@ func (d *draft) parts(block, path string, attrs []string) (out []part) {
 			out = append(out, d.parts(block, p.path, p.attrs)...)
 			continue
 		}
-		isRead := func(attr string) bool { return d.cfg.readsOutside(module, module+"."+attr) }
-		if p.attrs = slices.DeleteFunc(p.attrs, isRead); len(p.attrs) > 0 || c.modules[0] == "" && !d.cfg.readsOutside(module, module) {
+		isRead := func(attr string) bool { return d.facts.readsOutside(module, module+"."+attr) }
+		if p.attrs = slices.DeleteFunc(p.attrs, isRead); len(p.attrs) > 0 || c.modules[0] == "" && !d.facts.readsOutside(module, module) {
 			out = append(out, p)
 		}
 	}

@@ -116,7 +116,7 @@ func synth(t *testing.T, e *Entry, tied bool) Source {
 	m.addKept(e.KeepBF16)
 	m.add("final.norm.weight", safetensors.BF16, 16)
 	m.add("rotary.inv_freq", safetensors.F32, 8)
-	m.hubNames(e.PathRename)
+	m.hubNames(e.Renames())
 	return e.synthSource(m, tied)
 }
 
